@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# The options and flags of memoryd's configure. Everything found goes into variables of our own
+# (MEMORYD_CFLAGS and so on), never into the CFLAGS of whoever builds.
+
+# MEMORYD_TRY_FLAG(FLAG, VARIABLE): append FLAG to VARIABLE if compiling and linking take it silently.
+AC_DEFUN([MEMORYD_TRY_FLAG], [
+    AS_VAR_PUSHDEF([cache], [memoryd_cv_flag_$1])
+    AC_CACHE_CHECK([whether $CC takes $1], [cache], [
+        memoryd_saved="$CFLAGS"
+        CFLAGS="$CFLAGS -Werror $1"
+        AC_LINK_IFELSE([AC_LANG_PROGRAM([], [])],
+                       [AS_VAR_SET([cache], [yes])], [AS_VAR_SET([cache], [no])])
+        CFLAGS="$memoryd_saved"
+    ])
+    AS_VAR_IF([cache], [yes], [$2="$$2 $1"])
+    AS_VAR_POPDEF([cache])
+])
+
+AC_DEFUN([MEMORYD_TRY_FLAGS], [m4_foreach_w([flag], [$1], [MEMORYD_TRY_FLAG(m4_defn([flag]), [$2])])])
+
+# --enable-sanitizers=address,undefined | thread
+AC_DEFUN([MEMORYD_OPTION_SANITIZERS], [
+    AC_ARG_ENABLE([sanitizers],
+        [AS_HELP_STRING([--enable-sanitizers=LIST],
+                        [build with sanitizers: address,undefined or thread])],
+        [], [enable_sanitizers=no])
+    SANITIZER_FLAGS=
+    AS_CASE([$enable_sanitizers],
+        [no], [],
+        [yes], [enable_sanitizers=address,undefined])
+    AS_IF([test "$enable_sanitizers" != no], [
+        SANITIZER_FLAGS="-fsanitize=$enable_sanitizers -fno-sanitize-recover=all -fno-omit-frame-pointer"
+        memoryd_saved="$CFLAGS"
+        CFLAGS="$CFLAGS $SANITIZER_FLAGS"
+        AC_MSG_CHECKING([whether $CC can build with $SANITIZER_FLAGS])
+        AC_LINK_IFELSE([AC_LANG_PROGRAM([], [])], [AC_MSG_RESULT([yes])],
+                       [AC_MSG_RESULT([no])
+                        AC_MSG_ERROR([$CC cannot build with --enable-sanitizers=$enable_sanitizers])])
+        CFLAGS="$memoryd_saved"
+    ])
+    AC_SUBST([SANITIZER_FLAGS])
+    AC_SUBST([SANITIZERS], [$enable_sanitizers])
+])
+
+# --enable-fuzzing: all code with coverage instrumentation, the programs of tests/fuzz with libFuzzer's main.
+# Without it the same programs are built with a small main of our own, which replays the saved inputs.
+AC_DEFUN([MEMORYD_OPTION_FUZZING], [
+    AC_ARG_ENABLE([fuzzing],
+        [AS_HELP_STRING([--enable-fuzzing], [build tests/fuzz as libFuzzer programs (CC=clang)])],
+        [], [enable_fuzzing=no])
+    FUZZING_CFLAGS=
+    FUZZING_LDFLAGS=
+    AS_IF([test "$enable_fuzzing" != no], [
+        FUZZING_CFLAGS="-fsanitize=fuzzer-no-link"
+        FUZZING_LDFLAGS="-fsanitize=fuzzer"
+        memoryd_saved="$CFLAGS"
+        CFLAGS="$CFLAGS $FUZZING_CFLAGS $FUZZING_LDFLAGS"
+        AC_MSG_CHECKING([whether $CC has libFuzzer])
+        AC_LINK_IFELSE([AC_LANG_SOURCE([[
+#include <stddef.h>
+#include <stdint.h>
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) { return data && size > 1u << 30; }
+            ]])], [AC_MSG_RESULT([yes])],
+            [AC_MSG_RESULT([no])
+             AC_MSG_ERROR([--enable-fuzzing needs libFuzzer: CC=clang and its compiler-rt (libclang-rt-dev)])])
+        CFLAGS="$memoryd_saved"
+        AC_DEFINE([FUZZING], [1], [Define when tests/fuzz gets its main from libFuzzer])
+    ])
+    AC_SUBST([FUZZING_CFLAGS])
+    AC_SUBST([FUZZING_LDFLAGS])
+    AM_CONDITIONAL([FUZZING], [test "$enable_fuzzing" != no])
+])
+
+AC_DEFUN([MEMORYD_OPTION_COVERAGE], [
+    AC_ARG_ENABLE([coverage],
+        [AS_HELP_STRING([--enable-coverage], [count which lines the tests run; see make coverage])],
+        [], [enable_coverage=no])
+    COVERAGE_FLAGS=
+    AS_IF([test "$enable_coverage" != no], [COVERAGE_FLAGS="--coverage -O0 -fprofile-abs-path"])
+    AC_SUBST([COVERAGE_FLAGS])
+    AM_CONDITIONAL([COVERAGE], [test "$enable_coverage" != no])
+])
+
+AC_DEFUN([MEMORYD_OPTION_WERROR], [
+    AC_ARG_ENABLE([werror],
+        [AS_HELP_STRING([--enable-werror], [treat compiler warnings as errors, as CI does])],
+        [], [enable_werror=no])
+])
+
+# MEMORYD_INSTALL_DIR(NAME, WHAT, BELOW-PREFIX, PKG-CONFIG-MODULE, PKG-CONFIG-VARIABLE)
+#
+# --with-NAME=DIR|no. Below the prefix by default, so that an unprivileged or a trial installation never
+# writes into the system; with --prefix=/usr it is where the distribution wants it.
+AC_DEFUN([MEMORYD_INSTALL_DIR], [
+    AC_ARG_WITH([$1],
+        [AS_HELP_STRING([--with-$1=DIR], [where $2 go; no: do not install them])],
+        [], [with_$1=auto])
+    AS_CASE([$with_$1],
+        [no], [],
+        [auto|yes], [
+            with_$1='${prefix}/$3'
+            AS_CASE([$prefix], [/usr|/usr/], [
+                memoryd_dir=`$PKG_CONFIG --variable=$5 $4 2>/dev/null`
+                AS_IF([test -n "$memoryd_dir"], [with_$1=$memoryd_dir])])
+        ],
+        [/*|'${'*], [],
+        [AC_MSG_ERROR([--with-$1 wants an absolute directory or no, not "$with_$1"])])
+    AC_SUBST([$1], [$with_$1])
+    AM_CONDITIONAL(m4_toupper([INSTALL_$1]), [test "$with_$1" != no])
+])
+
+AC_DEFUN([MEMORYD_COMPILER_FLAGS], [
+    WARNING_CFLAGS="-Wall -Wextra"
+    # Each of these found a real class of mistakes: shadowed and unused names, missing prototypes and
+    # returns, formats that do not match, implicit narrowing in comparisons,
+    # and stack that depends on input.
+    MEMORYD_TRY_FLAGS([
+        -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wold-style-definition -Wredundant-decls
+        -Wnested-externs -Wpointer-arith -Wwrite-strings -Wundef -Wvla -Wformat=2 -Wformat-signedness
+        -Wfloat-equal -Wimplicit-fallthrough -Wcast-align -Wlogical-op
+        -Wduplicated-cond -Wduplicated-branches -Wdate-time -Werror=implicit-function-declaration
+        -Werror=incompatible-pointer-types -Werror=int-conversion -Werror=return-type
+        -Wno-missing-field-initializers -Wno-unused-parameter], [WARNING_CFLAGS])
+    AS_IF([test "$enable_werror" != no], [WARNING_CFLAGS="$WARNING_CFLAGS -Werror"])
+
+    # Hardening. _FORTIFY_SOURCE needs optimisation and hides from the sanitizers what they look for.
+    HARDENING_CFLAGS=
+    HARDENING_CPPFLAGS=
+    HARDENING_LDFLAGS=
+    MEMORYD_TRY_FLAGS([-fstack-protector-strong -fstack-clash-protection], [HARDENING_CFLAGS])
+    AS_CASE([$host_cpu],
+        [x86_64], [MEMORYD_TRY_FLAGS([-fcf-protection], [HARDENING_CFLAGS])],
+        [aarch64], [MEMORYD_TRY_FLAGS([-mbranch-protection=standard], [HARDENING_CFLAGS])])
+    MEMORYD_TRY_FLAGS([-Wl,-z,relro -Wl,-z,now -Wl,--as-needed], [HARDENING_LDFLAGS])
+    AS_IF([test "$enable_sanitizers$enable_coverage$enable_fuzzing" = nonono], [
+        AS_CASE([" $CFLAGS "], [*" -O0 "*], [], [*" -O"*],
+                [HARDENING_CPPFLAGS="-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2"])
+    ])
+
+    # Undefined symbols in a shared object are an error; but sanitized objects leave the sanitizer's
+    # own symbols to the program.
+    NO_UNDEFINED_LDFLAGS=
+    AS_IF([test "$enable_sanitizers$enable_fuzzing" = nono],
+          [MEMORYD_TRY_FLAG([-Wl,-z,defs], [NO_UNDEFINED_LDFLAGS])])
+
+    # The programs are position independent, whatever the compiler's default.
+    PIE_LDFLAGS=
+    MEMORYD_TRY_FLAG([-pie], [PIE_LDFLAGS])
+
+    MEMORYD_CPPFLAGS="$HARDENING_CPPFLAGS"
+    MEMORYD_CFLAGS="-std=gnu11 -fvisibility=hidden -fPIE -pthread $WARNING_CFLAGS $HARDENING_CFLAGS $SANITIZER_FLAGS $FUZZING_CFLAGS $COVERAGE_FLAGS"
+    MEMORYD_LDFLAGS="-pthread $HARDENING_LDFLAGS $NO_UNDEFINED_LDFLAGS $SANITIZER_FLAGS $FUZZING_CFLAGS $COVERAGE_FLAGS"
+    AC_SUBST([MEMORYD_CPPFLAGS])
+    AC_SUBST([MEMORYD_CFLAGS])
+    AC_SUBST([MEMORYD_LDFLAGS])
+    AC_SUBST([PIE_LDFLAGS])
+])

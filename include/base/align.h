@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Alignment of values that are known to be sane.
+ *
+ * Everything here is in uint64_t, because an offset or an address of another
+ * process need not fit the size_t of this one. align_up() may not overflow; for
+ * a number that came from a peer use checked_align_up_u64() in checked.h.
+ *
+ * The page size is asked for, never assumed: arm64 has 4, 16 and 64 KiB.
+ */
+#pragma once
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <unistd.h>
+
+/* Zero is no power of two. */
+static inline bool is_power_of_two(uint64_t v)
+{
+    return v && !(v & (v - 1));
+}
+
+/* `alignment` is a power of two in all of these. */
+static inline uint64_t align_down(uint64_t v, uint64_t alignment)
+{
+    assert(is_power_of_two(alignment));
+    return v & ~(alignment - 1);
+}
+
+static inline uint64_t align_up(uint64_t v, uint64_t alignment)
+{
+    assert(is_power_of_two(alignment));
+    assert(v <= UINT64_MAX - (alignment - 1));
+    return (v + (alignment - 1)) & ~(alignment - 1);
+}
+
+static inline bool is_aligned(uint64_t v, uint64_t alignment)
+{
+    assert(is_power_of_two(alignment));
+    return !(v & (alignment - 1));
+}
+
+/* The system's base page. A look-up in what the kernel passed at exec: no system call. */
+static inline uint64_t page_size(void)
+{
+    long size = sysconf(_SC_PAGESIZE);
+
+    assert(size > 0);
+    return (uint64_t)size;
+}
+
+static inline uint64_t page_align_down(uint64_t v)
+{
+    return align_down(v, page_size());
+}
+
+static inline uint64_t page_align_up(uint64_t v)
+{
+    return align_up(v, page_size());
+}
+
+static inline bool is_page_aligned(uint64_t v)
+{
+    return is_aligned(v, page_size());
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Release at the end of the scope.
+ *
+ * A function that acquires three things and may fail after each has four ways
+ * out, and the error paths are the ones nobody runs. So what a function owns is
+ * declared with `_cleanup_(fn)`, the compiler calls fn(&variable) on every way
+ * out, and the one place that hands ownership on says so with steal.h.
+ *
+ *     _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+ *     ...
+ *     *fdp = steal_fd(&fd);           (success: the caller owns it now)
+ *
+ * Variables are released in the reverse order of their declaration, so declare
+ * what is used before what uses it, and give each a value at its declaration.
+ *
+ * Releasing must not hide why the function failed: every helper here leaves
+ * errno as it found it.
+ */
+#pragma once
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* Calls fn(&variable) when the variable goes out of scope. */
+#define _cleanup_(fn) __attribute__((__cleanup__(fn)))
+
+/*
+ * Defines fn##p(), which `_cleanup_` wants, from a destructor that takes the
+ * object itself: DEFINE_CLEANUP(struct pool *, pool_free) makes pool_freep().
+ * NULL is skipped. An embedded object with a deinit function needs none of this:
+ * `_cleanup_(fdset_deinit) struct fdset fds = FDSET_NULL;` fits as it is.
+ */
+#define DEFINE_CLEANUP(type, fn)       \
+    static inline void fn##p(type *_p) \
+    {                                  \
+        if (*_p) {                     \
+            int _saved = errno;        \
+                                       \
+            (void)fn(*_p);             \
+            errno = _saved;            \
+        }                              \
+    }                                  \
+    struct _cleanup_needs_a_semicolon
+
+/*
+ * Closes fd unless it is negative, and returns -1: `fd = fd_close(fd)`. After
+ * EINTR the descriptor is gone on Linux, so there is nothing to repeat, and a
+ * descriptor that carries no unwritten data has no failure worth reporting.
+ */
+static inline int fd_close(int fd)
+{
+    if (fd >= 0) {
+        int saved = errno;
+
+        (void)close(fd);
+        errno = saved;
+    }
+    return -1;
+}
+
+static inline void fd_closep(int *fd)
+{
+    *fd = fd_close(*fd);
+}
+
+static inline void freep(void *p)
+{
+    void **pp = p;
+    int saved = errno;
+
+    free(*pp);
+    errno = saved;
+}
+
+DEFINE_CLEANUP(FILE *, fclose);
+
+#define _cleanup_close_  _cleanup_(fd_closep)
+#define _cleanup_free_   _cleanup_(freep)
+#define _cleanup_fclose_ _cleanup_(fclosep)

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Time that only goes forward, and moments by which something must be done.
+ *
+ * A deadline is an absolute time of CLOCK_MONOTONIC in nanoseconds. A bounded
+ * wait is passed down as one deadline rather than as a time-out, so that three
+ * waits in a row share one bound instead of having one each. DEADLINE_NEVER
+ * compares greater than every time, so "no bound" needs no special case except
+ * where poll() wants its -1, and deadline_poll_ms() is that place.
+ */
+#pragma once
+
+#include <assert.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+#define NSEC_PER_USEC UINT64_C(1000)
+#define NSEC_PER_MSEC UINT64_C(1000000)
+#define NSEC_PER_SEC  UINT64_C(1000000000)
+#define USEC_PER_SEC  UINT64_C(1000000)
+#define MSEC_PER_SEC  UINT64_C(1000)
+
+#define DEADLINE_NEVER UINT64_MAX
+
+static inline uint64_t clock_now_ns(void)
+{
+    struct timespec ts;
+    int r = clock_gettime(CLOCK_MONOTONIC, &ts);
+
+    assert(r == 0);
+    (void)r;
+    return (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
+}
+
+static inline uint64_t clock_now_us(void)
+{
+    return clock_now_ns() / NSEC_PER_USEC;
+}
+
+/* The moment `ns` after `now`; DEADLINE_NEVER when that is beyond all time. */
+static inline uint64_t deadline_at(uint64_t now, uint64_t ns)
+{
+    return ns >= DEADLINE_NEVER - now ? DEADLINE_NEVER : now + ns;
+}
+
+static inline uint64_t deadline_after_ns(uint64_t ns)
+{
+    return deadline_at(clock_now_ns(), ns);
+}
+
+/* UINT64_MAX milliseconds, like every number that ns cannot express, is never. */
+static inline uint64_t deadline_after_ms(uint64_t ms)
+{
+    return ms > UINT64_MAX / NSEC_PER_MSEC ? DEADLINE_NEVER : deadline_after_ns(ms * NSEC_PER_MSEC);
+}
+
+/* How much is left at `now`: 0 when it has passed, UINT64_MAX when there is none. */
+static inline uint64_t deadline_left(uint64_t deadline, uint64_t now)
+{
+    if (deadline == DEADLINE_NEVER)
+        return UINT64_MAX;
+    return deadline > now ? deadline - now : 0;
+}
+
+static inline bool deadline_passed(uint64_t deadline, uint64_t now)
+{
+    return !deadline_left(deadline, now);
+}
+
+/*
+ * What to give poll() at `now`: -1 without a bound, 0 when it has passed, else
+ * rounded up so that poll() does not return a moment too early and spin.
+ */
+static inline int deadline_poll_ms(uint64_t deadline, uint64_t now)
+{
+    uint64_t left = deadline_left(deadline, now);
+    uint64_t ms;
+
+    if (deadline == DEADLINE_NEVER)
+        return -1;
+    ms = left / NSEC_PER_MSEC + (left % NSEC_PER_MSEC ? 1 : 0);
+    return ms > INT_MAX ? INT_MAX : (int)ms;
+}

@@ -22,6 +22,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 /* Calls fn(&variable) when the variable goes out of scope. */
@@ -66,12 +67,14 @@ static inline void fd_closep(int *fd)
     *fd = fd_close(*fd);
 }
 
+/* `p` points at a pointer of some type, which is copied rather than read as a void pointer. */
 static inline void freep(void *p)
 {
-    void **pp = p;
+    void *mem;
     int saved = errno;
 
-    free(*pp);
+    memcpy(&mem, p, sizeof(mem));
+    free(mem);
     errno = saved;
 }
 

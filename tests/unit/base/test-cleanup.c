@@ -9,6 +9,7 @@
 
 #include <fcntl.h>
 #include <stdbool.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 #include "base/steal.h"

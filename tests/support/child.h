@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Child processes for tests: another user, a victim to kill, a process with limits of its own.
+ *
+ * The body runs in a forked child. It must not use cmocka's asserts (they would jump into the child's
+ * copy of the test program) but CHECK(), which prints what is false and ends the child. The parent learns
+ * it from child_finish(), which fails the test. A child that outlives its test program is killed by the
+ * kernel, and every wait has an end.
+ *
+ * Both sides have one end of a SEQPACKET pair to take turns on and to pass descriptors over.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+/* Two users that own nothing here: the one a broker might have, and a stranger. */
+#define UID_BROKER 61001
+#define UID_STRANGER 61002
+
+struct child {
+    pid_t pid;
+    int channel;
+};
+
+typedef void child_body(int channel, void *context);
+
+void child_start(struct child *child, child_body *body, void *context);
+
+/* Waits for the end; returns the wait status. One that does not end in time is killed and fails the test. */
+int child_wait(struct child *child);
+
+/* The child must end with status 0; with TEST_SKIPPED the test is skipped as well. */
+void child_finish(struct child *child);
+
+/* SIGKILL, reap, close the channel. */
+void child_kill(struct child *child);
+
+/* SIGKILL without reaping: the child is a zombie when this returns. */
+void child_kill_unreaped(struct child *child);
+
+/* start and finish */
+void child_run(child_body *body, void *context);
+
+/* Runs body in a child and returns the signal that ended it, 0 if none did. Handlers are the defaults. */
+int child_signal(child_body *body, void *context);
+
+/* Taking turns: one byte. The parent's failure fails the test, the child's ends it. */
+void child_tell(struct child *child);
+void child_hear(struct child *child);
+
+/* ---- in the child ----------------------------------------------------------------------------------- */
+
+/* For good: this uid, the same gid, no supplementary groups, hence no capabilities. */
+void become(uid_t uid);
+
+void tell(int channel);
+void hear(int channel);
+
+#define CHECK(expression) \
+    do { \
+        if (!(expression)) \
+            child_give_up(#expression, __FILE__, __LINE__); \
+    } while (0)
+#define CHECK_ERRNO(expression, wanted) \
+    child_check_errno((expression) < 0, (wanted), #expression, __FILE__, __LINE__)
+#define CHECK_MAP_ERRNO(expression, wanted) \
+    child_check_errno((expression) == MAP_FAILED, (wanted), #expression, __FILE__, __LINE__)
+
+_Noreturn void child_give_up(const char *what, const char *file, int line);
+void child_check_errno(bool failed, int wanted, const char *what, const char *file, int line);
+_Noreturn void child_skip(const char *reason);

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/support/fd.h"
+
+#include "tests/support/wait.h"
+
+#include <assert.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+unsigned fd_count(void)
+{
+    DIR *dir = opendir("/proc/self/fd");
+    unsigned n = 0;
+
+    assert(dir != NULL);
+    while (readdir(dir) != NULL)
+        n++;
+    closedir(dir);
+    return n - 3; /* ".", "..", and the directory itself */
+}
+
+int fd_reopen(int fd, int flags)
+{
+    char path[32];
+
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    return open(path, flags | O_CLOEXEC);
+}
+
+void fd_close(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
+ssize_t fd_send(int socket, const void *bytes, size_t size, const int *fds, unsigned n, int flags)
+{
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(FD_PASS_MAX * sizeof(int))];
+    } control = { 0 };
+    struct iovec iov = { .iov_base = (void *)(uintptr_t)bytes, .iov_len = size };
+    struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+    assert(n <= FD_PASS_MAX);
+    if (n > 0) {
+        struct cmsghdr *header;
+
+        message.msg_control = control.bytes;
+        message.msg_controllen = CMSG_SPACE(n * sizeof(int));
+        header = CMSG_FIRSTHDR(&message);
+        header->cmsg_level = SOL_SOCKET;
+        header->cmsg_type = SCM_RIGHTS;
+        header->cmsg_len = CMSG_LEN(n * sizeof(int));
+        memcpy(CMSG_DATA(header), fds, n * sizeof(int));
+    }
+    return sendmsg(socket, &message, flags | MSG_NOSIGNAL);
+}
+
+ssize_t fd_send_one(int socket, int fd)
+{
+    return fd_send(socket, "", 1, &fd, 1, 0);
+}
+
+struct fd_received fd_receive(int socket, void *bytes, size_t size, unsigned room, int flags)
+{
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(FD_PASS_MAX * sizeof(int))];
+    } control;
+    struct iovec iov = { .iov_base = bytes, .iov_len = size };
+    struct msghdr message = {
+        .msg_iov = &iov,
+        .msg_iovlen = 1,
+        .msg_control = control.bytes,
+        .msg_controllen = room > 0 ? CMSG_LEN(room * sizeof(int)) : 0,
+    };
+    struct fd_received received = { .n = 0 };
+
+    assert(room <= FD_PASS_MAX);
+    received.size = recvmsg(socket, &message, flags | MSG_CMSG_CLOEXEC);
+    if (received.size < 0)
+        return received;
+    received.flags = message.msg_flags;
+    for (struct cmsghdr *h = CMSG_FIRSTHDR(&message); h != NULL; h = CMSG_NXTHDR(&message, h)) {
+        if (h->cmsg_level != SOL_SOCKET || h->cmsg_type != SCM_RIGHTS)
+            continue;
+        received.n = (unsigned)((h->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+        memcpy(received.fds, CMSG_DATA(h), received.n * sizeof(int));
+    }
+    return received;
+}
+
+void fd_received_close(struct fd_received *received)
+{
+    int error = errno;
+
+    for (unsigned i = 0; i < received->n; i++)
+        close(received->fds[i]);
+    received->n = 0;
+    errno = error;
+}
+
+int fd_receive_one(int socket)
+{
+    struct fd_received received;
+    char byte;
+
+    if (!wait_readable(socket))
+        return -1;
+    received = fd_receive(socket, &byte, 1, 1, 0);
+    if (received.size == 1 && received.n == 1)
+        return received.fds[0];
+    fd_received_close(&received);
+    return -1;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What every cmocka program of ours starts with: the library's header with the four it needs, a way to
+ * skip aloud, and the main loop.
+ *
+ * A program's exit status says one thing: 0, every fact in it was proven; 77, none was disproven, but at
+ * least one could not be tried, and the log says which and why; 1, something is wrong. So a PASS in the
+ * harness is never half a pass. A program that hangs is killed by its alarm clock.
+ */
+#pragma once
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <cmocka.h>
+
+/* The exit status that means "not tried" to automake's harness and to our own children. */
+#define TEST_SKIPPED 77
+
+/* The whole program's time. Emulated machines are slow, so it is generous; it only ends a hang. */
+#define TEST_PROGRAM_SECONDS 300
+
+/* Leave the running test, counting it as not tried. Only from the test's own process. */
+_Noreturn void test_skip(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* For main: runs the group and gives the exit status described above. */
+#define test_run(tests, group_setup, group_teardown) \
+    test_finish(cmocka_run_group_tests((tests), (group_setup), (group_teardown)))
+
+/* Counted by test_skip; turns cmocka's number of failures into the exit status. */
+int test_finish(int failures);
+
+/* Skip unless the process is root (many facts are about other users). */
+void test_needs_root(void);
+
+/* assert_int_equal(call, 0) with the system's reason: a test that fails should say why. */
+#define assert_ok(call) \
+    do { \
+        if ((call) < 0) \
+            test_fail_errno(#call, __FILE__, __LINE__); \
+    } while (0)
+
+/* The call must fail with just this errno. */
+#define assert_errno(call, wanted) test_assert_errno((call) < 0, (wanted), #call, __FILE__, __LINE__)
+
+/* mmap's way of failing. */
+#define assert_mapped(address) \
+    do { \
+        if ((address) == MAP_FAILED) \
+            test_fail_errno(#address, __FILE__, __LINE__); \
+    } while (0)
+#define assert_map_errno(call, wanted) \
+    test_assert_errno((call) == MAP_FAILED, (wanted), #call, __FILE__, __LINE__)
+
+void test_fail_errno(const char *what, const char *file, int line);
+void test_assert_errno(bool failed, int wanted, const char *what, const char *file, int line);

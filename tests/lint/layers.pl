@@ -1,0 +1,97 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: Apache-2.0
+#
+# The include law: a file includes its own room and those that the "Uses:" line of the room's local.am names, and
+# third-party headers stay in the rooms that are there to hide them.
+use strict;
+use warnings;
+use File::Basename;
+use lib dirname(__FILE__);
+use Lint;
+
+# third-party and kernel headers => the rooms (or files) that may include them
+my @confined = (
+    [qr{^event2?/|^event\.h$|^evhttp}, qw(daemon/net daemon/app daemon/work)],
+    [qr{^protobuf-c/|\.pb-c\.h$}, qw(proto daemon/rpc client/rpc)],
+    [qr{^numa(if)?\.h$}, qw(daemon/sys/numa.c)],
+    [qr{^systemd/}, qw(daemon/log daemon/app)],
+    [qr{^syslog\.h$}, qw(daemon/log)],
+    [qr{^ini\.h$}, qw(daemon/config)],
+    [qr{^sys/(socket|un)\.h$}, qw(proto daemon/sys daemon/net daemon/app client/rpc)],
+);
+
+my %uses;
+sub uses {
+    my ($room) = @_;
+    if (!$uses{$room}) {
+        my ($line) = slurp("$room/local.am") =~ /^# Uses:(.*(?:\n#   +\S.*)*)/m;
+        $line =~ s/\n#/ /g;
+        $uses{$room} = { map { $_ => 1 } split ' ', $line };
+    }
+    return $uses{$room};
+}
+
+# The file of the tree that #include "$name" means in $from, by the order of the include roots.
+sub resolve {
+    my ($name, $from) = @_;
+    my @roots = $from =~ m{^(tests/unit/)?client} ? ('include/', '', 'client/', 'daemon/')
+                                                  : ('include/', '', 'daemon/', 'client/');
+    for my $dir (@roots) {
+        return "$dir$name" if -e root() . "/$dir$name";
+    }
+    return undef;
+}
+
+for my $file (grep { /\.(c|h|hpp|cpp)$/ } files()) {
+    # tests of a room see what the room sees, and the room
+    my $tested = $file =~ m{^tests/unit/([^/]+)/} ? $1 : undef;
+    next if $file =~ m{^tests/} && !defined $tested;
+    my $room = defined $tested
+        ? ($tested eq 'base' ? 'include/base' : $tested eq 'proto' ? 'proto'
+           : $tested eq 'client' ? 'client' : "daemon/$tested")
+        : room_of($file);
+    next if $room eq 'client' && defined $tested;
+
+    my $text = code_of(slurp($file), 1);
+    while ($text =~ /^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]/mg) {
+        my ($style, $name, $line) = ($1, $2, line_at($text, $-[0] + 1));
+        for my $rule (@confined) {
+            my ($pattern, @allowed) = @$rule;
+            next if $name !~ $pattern || defined $tested;
+            complain($file, $line, "only @allowed may include $name")
+                if !grep { $file eq $_ || index($file, "$_/") == 0 } @allowed;
+        }
+        if ($style eq '<') {
+            next if $name !~ m{^memclient/};
+        }
+        next if $name =~ /\.pb-c\.h$/;
+        my $target = resolve($name, $file);
+        if (!defined $target) {
+            complain($file, $line, "\"$name\" is not found from an include root; name its folder")
+                if !defined $tested;
+            next;
+        }
+        complain($file, $line, "\"$name\" is included through its full path; leave out the root")
+            if $target eq $name && $name =~ m{^(daemon|client|include)/};
+        my $other = room_of($target);
+        next if $other eq $room || $other eq '';
+        if ($room eq '') {
+            complain($file, $line, 'this file is in no room: its local.am has no "Uses:" line');
+            next;
+        }
+        my $allowed = $room =~ m{^include/} ? {} : uses($room);
+        # what a "Uses:" line calls it: base, memclient, proto or proto/FILE, or a room of the same tree
+        my ($side) = $room =~ m{^(daemon|client)};
+        (my $short = $other) =~ s{^include/}{};
+        $short =~ s{^$side/}{} if defined $side;
+        next if $allowed->{$short} || $allowed->{"$short/" . basename($target)};
+        complain($file, $line, "$room may not use $other (\"$name\")");
+    }
+}
+
+# "rpc/x.h" must mean one file
+for my $file (files()) {
+    complain($file, undef, 'client/ has a file of the same name, so "..." would be ambiguous')
+        if $file =~ m{^daemon/(.+\.h)$} && -e root() . "/client/$1";
+}
+finish();

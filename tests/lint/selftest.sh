@@ -1,0 +1,130 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Shows each check of this folder a small tree with one mistake: a check that cannot fail is worth nothing.
+set -eu
+
+lint=$srcdir/tests/lint
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+tree=$tmp/tree
+failures=0
+
+fresh() {
+    rm -rf "$tree"
+    mkdir -p "$tree"/{include/base,include/memclient,proto,daemon/{sys,va,net,log},client/{rpc,core},tests/unit/va}
+    local spdx='# SPDX-License-Identifier: Apache-2.0'
+    printf '%s\n#\n# Uses: nothing\n' "$spdx" >"$tree/include/local.am"
+    printf '%s\n#\n# Uses: base\n' "$spdx" >"$tree/proto/local.am"
+    printf '%s\n#\n# Uses: base log\n' "$spdx" >"$tree/daemon/sys/local.am"
+    printf '%s\n#\n# Uses: base proto/status.h log sys\n' "$spdx" >"$tree/daemon/va/local.am"
+    printf '%s\n#\n# Uses: base proto sys\n' "$spdx" >"$tree/daemon/net/local.am"
+    printf '%s\n#\n# Uses: base\n' "$spdx" >"$tree/daemon/log/local.am"
+    printf '%s\n#\n# Uses: base proto memclient\n' "$spdx" >"$tree/client/rpc/local.am"
+    printf '%s\n#\n# Uses: base rpc\n' "$spdx" >"$tree/client/core/local.am"
+    for h in include/base/checked proto/status proto/frame daemon/sys/sys daemon/va/arena daemon/net/inbox client/rpc/call; do
+        c "$h.h" '#pragma once'
+    done
+    c daemon/va/arena.c '#include "va/arena.h"
+#include "base/checked.h"
+#include "proto/status.h"
+#include "sys/sys.h"
+#include <sys/types.h>
+
+int arena(int (*send_it)(int))
+{
+    /* sprintf() in a comment, "and" mmap() in one */
+    return send_it(sys->mmap("strcpy(x)", arena_mmap(1)));
+}'
+    c daemon/sys/real.c 'void *real(void) { return mmap(0); }'
+    c client/core/fds.c '#include "rpc/call.h"
+int fds(void) { return open("x", O_RDONLY | O_CLOEXEC) + open("y", flags); }'
+    c tests/unit/va/test-arena.c '#include "va/arena.h"'
+    cat >"$tree/include/memclient/memclient.h" <<'H'
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The API. */
+#ifndef MEMCLIENT_H
+#define MEMCLIENT_H
+extern "C"
+#endif
+H
+}
+
+# c FILE TEXT: a source file with a proper head
+c() {
+    printf '/* SPDX-License-Identifier: Apache-2.0 */\n/* What it is for. */\n%s\n' "$2" >"$tree/$1"
+}
+
+run() {
+    perl "$lint/$1.pl" "$tree" >"$tmp/out" 2>&1
+}
+
+# expect CHECK WORDS: the check must fail, and say so in these words
+expect() {
+    if run "$1"; then
+        echo "$1 did not notice: $2"
+        failures=$((failures + 1))
+    elif ! grep -qF -- "$2" "$tmp/out"; then
+        echo "$1 failed, but did not say \"$2\":"
+        cat "$tmp/out"
+        failures=$((failures + 1))
+    fi
+    fresh
+}
+
+fresh
+for check in layers calls style; do
+    if ! run $check; then
+        echo "$check is unhappy about a good tree:"
+        cat "$tmp/out"
+        failures=$((failures + 1))
+    fi
+done
+
+# layers
+c daemon/sys/up.c '#include "va/arena.h"';                  expect layers 'daemon/sys may not use daemon/va'
+c daemon/va/frame.c '#include "proto/frame.h"';             expect layers 'daemon/va may not use proto'
+c daemon/net/va.c '#  include "va/arena.h"';                expect layers 'daemon/net may not use daemon/va'
+c client/core/x.c '#include "net/inbox.h"';                 expect layers 'client/core may not use daemon/net'
+c client/core/x.c '#include "memclient/memclient.h"';       expect layers 'client/core may not use include/memclient'
+c client/core/x.c '#include <memclient/memclient.h>';       expect layers 'client/core may not use include/memclient'
+c proto/x.c '#include "sys/sys.h"';                         expect layers 'proto may not use daemon/sys'
+c include/base/x.h '#include "proto/status.h"';             expect layers 'include/base may not use proto'
+c tests/unit/va/test-x.c '#include "net/inbox.h"';          expect layers 'daemon/va may not use daemon/net'
+c daemon/va/x.c '#include "arena.h"';                       expect layers 'name its folder'
+c daemon/va/x.c '#include "daemon/va/arena.h"';             expect layers 'leave out the root'
+c daemon/va/x.c '#include <event2/event.h>';                expect layers 'may include event2/event.h'
+c daemon/net/x.c '#include "proto/memoryd.pb-c.h"';         expect layers 'may include proto/memoryd.pb-c.h'
+c daemon/sys/x.c '#include <numa.h>';                       expect layers 'may include numa.h'
+c daemon/va/x.c '#include <sys/socket.h>';                  expect layers 'may include sys/socket.h'
+mkdir "$tree/daemon/rpc"; c daemon/rpc/call.h '#pragma once'; expect layers 'ambiguous'
+
+# calls
+c daemon/va/x.c 'int f(void) { sprintf(a, "b"); }';         expect calls 'sprintf: unbounded'
+c daemon/va/x.c 'int f(void) { return mmap(0); }';          expect calls 'mmap may be called in daemon/sys/ only'
+c daemon/net/x.c 'int f(void) { return recvmsg (0); }';     expect calls 'recvmsg may be called in proto/sockio.c only'
+c client/rpc/x.c 'int f(void) { return send(0); }';         expect calls 'send may be called in proto/sockio.c only'
+c client/rpc/x.c 'int f(void) { return getenv("A"); }';     expect calls 'use secure_getenv'
+c client/rpc/x.c 'int f(void) { return open("A", O_RDWR); }'; expect calls 'not close-on-exec'
+c client/rpc/x.c 'int f(void) { return socket(AF_UNIX,
+    SOCK_SEQPACKET, 0); }';                                 expect calls 'not close-on-exec'
+c client/rpc/x.c 'int f(void) { return fcntl(1, F_DUPFD, 0); }'; expect calls 'F_DUPFD_CLOEXEC'
+c client/rpc/x.c 'int f(void) { return fopen("x", "r"); }'; expect calls 'not close-on-exec'
+
+# style
+printf 'int x;\n' >"$tree/daemon/va/x.c";                   expect style 'no SPDX'
+c daemon/va/x.c "$(printf '\tint x;')";                     expect style 'a tab'
+c daemon/va/x.c 'int x; ';                                  expect style 'space at the end'
+c daemon/va/x.c "/* TO""DO: more */";                       expect style 'leftover'
+c daemon/va/x.h 'int x;';                                   expect style 'no #pragma once'
+c daemon/va/x.c '#include <config.h>';                      expect style 'comes by itself'
+c daemon/va/x.c '#define _GNU_SOURCE';                      expect style 'is in config.h'
+c daemon/va/x.c "$(printf '/* %0120d */' 1)";               expect style 'wider than'
+printf '/* SPDX-License-Identifier: Apache-2.0 */\nint x;\n' >"$tree/daemon/va/x.c"; expect style 'no comment at the head'
+c include/memclient/x.h '#pragma once';                     expect style 'needs an #ifndef guard'
+c include/memclient/x.h 'int x;';                           expect style 'needs extern "C"'
+printf '# SPDX-License-Identifier: Apache-2.0\nx_LDFLAGS = -lfoo\n' >"$tree/daemon/va/local.am"; expect style 'leaves out $(AM_LDFLAGS)'
+mkdir "$tree/stuff"; c stuff/x.c '';                        expect style 'no new top-level name'
+
+[ $failures = 0 ] && echo "every check can fail"
+exit $((failures != 0))

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The broker as its host (app/) sees it: made from plain settings, driven by a loop it does not know.
+ *
+ * The broker opens descriptors that somebody must poll and has deadlines that somebody must wait for. It asks
+ * for both through `struct broker_host`; app/ implements that with libevent, tests with a few lines of poll().
+ * Everything here runs on the loop's thread. Verbs are in broker/verbs.h.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "account/account.h"
+#include "mem/pool.h"
+
+struct broker;
+struct peer;
+struct topology;
+struct work;
+
+/* an event for a session that subscribed to it; strings and ids are valid during the call only */
+struct broker_event {
+    uint32_t kind; /* EventKind, one bit */
+    const char *pool;
+    uint32_t level;
+    uint64_t buffer;
+    const char *name;
+    bool bound;
+};
+
+struct broker_host {
+    void *userdata;
+    /* Deliver an event on the session's connection (never called for a session without one). */
+    void (*event)(void *userdata, void *connection, const struct broker_event *event);
+    /* The session has ended or was resumed elsewhere: forget it, flush what is queued and close. */
+    void (*disconnect)(void *userdata, void *connection);
+    /* Call broker_session_exited(session) when this pidfd becomes readable. The broker owns the descriptor and
+     * says unwatch before it closes it. Returns 0 or a negative errno. */
+    int (*watch_process)(void *userdata, uint64_t session, int pidfd);
+    void (*unwatch_process)(void *userdata, uint64_t session);
+    /* The next broker_tick() is due in this many milliseconds (0 = as soon as other work allows). */
+    void (*schedule)(void *userdata, uint64_t in_ms);
+    /* The connection's share of what session_info shows. */
+    void (*connection_info)(void *userdata, void *connection, uint32_t *fds_in_flight, uint32_t *queued_bytes);
+};
+
+struct broker_options {
+    const struct topology *topology;
+    struct pools *pools;              /* borrowed, as the rest here */
+    struct work *work;
+    const struct account_limits *limits;
+    const struct broker_host *host;
+    uint64_t arena_base;
+    uint64_t arena_size;
+    uint64_t grace_ms;                /* how long a living process may stay away before I6's check */
+    uid_t uid;                        /* the broker's own */
+};
+
+/* 0 or a negative errno (no memory, no inotify, no ledger). */
+int broker_new(struct broker **ret, const struct broker_options *options);
+/* Ends everything. Pending ops end with SHUTTING_DOWN first. */
+struct broker *broker_free(struct broker *broker);
+
+/* What the loop tells the broker. Negative = fatal. */
+int broker_tick(struct broker *broker);                              /* a deadline came */
+int broker_watch_fd(struct broker *broker);                          /* poll this for reading … */
+int broker_watch_ready(struct broker *broker);                       /* … and call this (bounded work) */
+int broker_session_exited(struct broker *broker, uint64_t session);  /* its process is dead (I6) */
+int broker_connection_lost(struct broker *broker, uint64_t session, void *connection);
+
+/* For a private broker's idle exit: sessions, and buffers that outlive them. */
+bool broker_is_idle(const struct broker *broker);
+/* Tell every subscriber that the broker stops. */
+void broker_announce_shutdown(struct broker *broker);
+
+/* The account that queued replies and descriptors in flight of a session are charged to; NULL if it has ended. */
+struct account *broker_session_account(struct broker *broker, uint64_t session);
+/* New limits from a re-read configuration. */
+void broker_set_limits(struct broker *broker, const struct account_limits *limits);

@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The broker's verbs, on plain structs: what rpc/ calls and broker/op_*.c does.
+ *
+ * rpc/ has decoded and validated a request when it comes here: enums, counts, string contents, bit masks and
+ * batch sizes are in range. What only the broker can know (does the id exist, may this session do that, is
+ * there room) is decided here. Nothing in this header knows protobuf, sockets or libevent.
+ *
+ * A verb is a `struct op` embedded at the head of the caller's request object, with arguments and result next to
+ * it, all of which stay where they are until the verb has ended. It returns
+ *     0            done; the result is filled in
+ *     > 0          refused: a status of proto/status.h, and a sentence in op->problem; the result is untouched
+ *     OP_PENDING   the work goes on elsewhere (a worker, or a queue for room); op->done is called once, later,
+ *                  from the loop, with 0 or a status; never from inside the verb itself
+ *     < 0          a negative errno that is fatal for the broker
+ * The client may vanish meanwhile: a pending op still ends by its done(); what it had acquired for a session
+ * that has ended is given back first. op_cancel() hurries a pending op along: it ends with TIMED_OUT soon.
+ *
+ * Descriptors in a result belong to the result's fdset; rpc/ steals them for the reply. Descriptors in arguments
+ * stay the caller's.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/problem.h"
+#include "proto/fdset.h"
+#include "proto/limits.h"
+#include "proto/status.h"
+
+struct broker;
+struct peer; /* sys/peer.h: who the kernel says the client is; owns the pidfd */
+
+enum { OP_PENDING = 0x10000 };
+
+struct op {
+    struct broker *broker;
+    uint64_t session; /* 0 before HELLO; set by op_hello */
+    struct problem problem;
+    void (*done)(struct op *op, int status);
+    struct op_state *state; /* the broker's own, while pending */
+};
+
+/* The request's client does not want the answer any more. */
+void op_cancel(struct op *op);
+
+/* ------------------------------------------------------------------------------------------------- session */
+
+struct hello_args {
+    struct peer *peer;  /* on success the session steals its pidfd */
+    void *connection;   /* the broker's host knows what it is; given back in its callbacks */
+    uint64_t resume;    /* session to resume, or 0 */
+    uint8_t secret[16];
+    char program[64];
+};
+
+struct hello_result {
+    uint64_t session;
+    uint8_t secret[16];
+    uint32_t broker_id;
+    uint64_t arena_base;
+    uint64_t arena_size;
+    uint64_t base_page;
+    uid_t broker_uid;
+    bool simulated;
+};
+
+int op_hello(struct op *op, const struct hello_args *args, struct hello_result *result);
+int op_goodbye(struct op *op);
+int op_subscribe(struct op *op, uint32_t mask);
+
+/* ------------------------------------------------------------------------------------------- several buffers */
+
+/* One column per property as in the message Buffers; `fds` has one descriptor per item that is OK, if wanted. */
+struct opened_item {
+    int status;
+    uint32_t rights;
+    uint32_t flags;
+    uint64_t id;
+    uint64_t size;
+    uint64_t bytes;
+    uint64_t granule;
+    uint64_t address;
+};
+
+struct opened {
+    uint32_t n;
+    struct opened_item items[MEMORYD_BATCH_MAX];
+    struct fdset fds;
+};
+
+struct name_args {
+    char name[MEMORYD_NAME_MAX + 1]; /* empty = none */
+    uint64_t buffer;
+    uint32_t policy; /* NamePolicy */
+    uint64_t keep_ms;
+    uint32_t group_rights;
+    gid_t gid;
+    uint32_t other_rights;
+};
+
+struct alloc_args {
+    char pool[64]; /* empty = chosen by the rest */
+    uint32_t n_nodes;
+    uint32_t nodes[MEMORYD_NODES_MAX];
+    uint32_t pages;
+    uint64_t page_size;
+    uint32_t placement;
+    uint64_t part_size;
+    uint32_t n_weights;
+    uint32_t weights[MEMORYD_NODES_MAX];
+    uint32_t n;
+    uint64_t sizes[MEMORYD_BATCH_MAX];
+    uint64_t alignment;
+    uint64_t address;
+    uint32_t flags; /* AllocRequest.Flag */
+    uint64_t wait_ms;
+    struct name_args name;
+};
+
+int op_alloc(struct op *op, const struct alloc_args *args, struct opened *result);
+
+struct ids {
+    uint32_t n;
+    uint64_t id[MEMORYD_BATCH_MAX];
+};
+
+struct statuses {
+    uint32_t n;
+    int status[MEMORYD_BATCH_MAX];
+    struct fdset fds; /* of op_export */
+};
+
+struct export_args {
+    struct ids buffers;
+    uint32_t rights[MEMORYD_BATCH_MAX];
+};
+
+int op_release(struct op *op, const struct ids *buffers, struct statuses *result);
+int op_export(struct op *op, const struct export_args *args, struct statuses *result);
+int op_import(struct op *op, const struct fdset *fds, struct opened *result);
+
+struct open_args {
+    uint32_t n;
+    uint8_t tokens[MEMORYD_BATCH_MAX][MEMORYD_TOKEN_SIZE];
+    uint32_t rights; /* 0 = all that the token grants */
+    bool want_fds;
+};
+
+int op_open(struct op *op, const struct open_args *args, struct opened *result);
+
+struct lookup_args {
+    char name[MEMORYD_NAME_MAX + 16]; /* with "uid:N/"; empty = by id */
+    uint64_t id;
+    uint32_t rights;
+    bool want_fd;
+};
+
+int op_lookup(struct op *op, const struct lookup_args *args, struct opened *result);
+
+/* -------------------------------------------------------------------------------------------------- sharing */
+
+struct share_args {
+    struct ids buffers;
+    uint32_t rights;
+    uint32_t flags; /* ShareRequest.Flag */
+    uint32_t uses;
+    uint64_t expiry_ms;
+    uid_t uid;
+    gid_t gid;
+    pid_t pid;
+};
+
+struct share_result {
+    uint32_t n;
+    int status[MEMORYD_BATCH_MAX];
+    uint8_t tokens[MEMORYD_BATCH_MAX][MEMORYD_TOKEN_SIZE];
+};
+
+struct revoke_args {
+    bool by_token;
+    uint8_t token[MEMORYD_TOKEN_SIZE];
+    uint64_t serial;
+    uint64_t buffer;
+};
+
+int op_share(struct op *op, const struct share_args *args, struct share_result *result);
+int op_revoke(struct op *op, const struct revoke_args *args, uint32_t *revoked);
+
+int op_name_bind(struct op *op, const struct name_args *args);
+int op_name_unbind(struct op *op, const char *name);
+
+/* ------------------------------------------------------------------------------------------------- buffers */
+
+int op_publish(struct op *op, uint64_t buffer, bool future_only);
+int op_discard(struct op *op, uint64_t buffer, uint64_t offset, uint64_t length);
+int op_destroy(struct op *op, uint64_t buffer, bool force);
+
+struct buffer_info {
+    uint64_t id;
+    uint32_t state; /* BufferState */
+    uint32_t flags; /* BufferInfo.Flag */
+    uint64_t size;
+    uint64_t bytes;
+    char pool[64];
+    uint32_t pages;
+    uint64_t page_size;
+    uint32_t placement;
+    uint32_t n_nodes;
+    uint32_t nodes[MEMORYD_NODES_MAX];
+    uint64_t node_bytes[MEMORYD_NODES_MAX];
+    uint64_t huge_bytes;
+    uid_t uid;
+    uid_t charged_uid;
+    pid_t pid;
+    uint64_t inode;
+    uint64_t address;
+    uint64_t created_ms;
+    uint64_t detached_ms;
+    uint32_t holds;
+    uint32_t names;
+    uint32_t tokens;
+    uint32_t n_holders;
+    uint64_t holders[16];
+    uint32_t holder_rights[16];
+    char name[MEMORYD_NAME_MAX + 1];
+};
+
+int op_info(struct op *op, uint64_t buffer, struct buffer_info *result);
+
+/* ------------------------------------------------------------------------------------------------ addresses */
+
+int op_reserve(struct op *op, uint64_t size, uint64_t alignment, uint64_t address, uint64_t *ret_id,
+               uint64_t *ret_address);
+int op_unreserve(struct op *op, uint64_t reservation);
+int op_place(struct op *op, uint64_t buffer, uint64_t reservation, uint64_t offset);
+
+/* ------------------------------------------------------------------------------------------------- listings */
+
+/*
+ * A listing calls `item` for each thing that the caller may see, from the cursor on, until item() returns false
+ * (the packet is full; that item comes again next time) or a bounded number of records has been looked at.
+ * *ret_next is the cursor to go on with, 0 at the end.
+ */
+struct node_info {
+    uint32_t node;
+    uint32_t physical;
+    uint64_t total;
+    uint64_t capacity;
+    uint64_t used;
+    bool has_cpus;
+    uint32_t n_distances;
+    uint32_t distances[MEMORYD_NODES_MAX];
+};
+
+struct pool_info {
+    char name[64];
+    uint32_t n_nodes;
+    uint32_t nodes[MEMORYD_NODES_MAX];
+    uint32_t pages;
+    uint64_t page_size;
+    uint64_t granule;
+    uint32_t placement;
+    uint64_t part_size;
+    uint32_t n_weights;
+    uint32_t weights[MEMORYD_NODES_MAX];
+    bool lazy;
+    uint64_t capacity;
+    uint64_t used;
+    uint64_t available;
+    uint64_t buffers;
+};
+
+struct session_info {
+    uint64_t id;
+    uid_t uid;
+    gid_t gid;
+    pid_t pid;
+    char program[64];
+    bool connected;
+    uint64_t created_ms;
+    uint64_t bytes;
+    uint32_t holds;
+    uint32_t tokens;
+    uint32_t reservations;
+    uint32_t fds_in_flight;
+    uint32_t queued_bytes;
+};
+
+struct reservation_info {
+    uint64_t id;
+    uint64_t session;
+    uint64_t address;
+    uint64_t size;
+    uint32_t buffers;
+    uid_t uid;
+};
+
+struct name_info {
+    char name[MEMORYD_NAME_MAX + 1];
+    uid_t uid;
+    uint64_t buffer;
+    uint32_t policy;
+    uint64_t keep_ms;
+    uint32_t group_rights;
+    gid_t gid;
+    uint32_t other_rights;
+    uint64_t session;
+};
+
+struct token_info {
+    uint64_t serial;
+    uint64_t buffer;
+    uint32_t rights;
+    uint32_t flags;
+    uid_t uid;
+    gid_t gid;
+    pid_t pid;
+    uint32_t uses_left;
+    uint64_t expires_ms;
+    uid_t maker_uid;
+    uint64_t session;
+};
+
+struct list_args {
+    uint64_t cursor;
+    uint64_t buffer; /* 0 = everything */
+    void *userdata;
+};
+
+int op_list_nodes(struct op *op, const struct list_args *args, uint64_t *ret_next,
+                  bool (*item)(void *userdata, const struct node_info *info));
+int op_list_pools(struct op *op, const struct list_args *args, uint64_t *ret_next,
+                  bool (*item)(void *userdata, const struct pool_info *info));
+int op_list_buffers(struct op *op, const struct list_args *args, uint64_t *ret_next,
+                    bool (*item)(void *userdata, const struct buffer_info *info));
+int op_list_sessions(struct op *op, const struct list_args *args, uint64_t *ret_next,
+                     bool (*item)(void *userdata, const struct session_info *info));
+int op_list_reservations(struct op *op, const struct list_args *args, uint64_t *ret_next,
+                         bool (*item)(void *userdata, const struct reservation_info *info));
+int op_list_names(struct op *op, const struct list_args *args, uint64_t *ret_next,
+                  bool (*item)(void *userdata, const struct name_info *info));
+int op_list_tokens(struct op *op, const struct list_args *args, uint64_t *ret_next,
+                   bool (*item)(void *userdata, const struct token_info *info));
+
+/* The broker's part of StatusReply; rpc/ and app/ know the rest (program version, pid, requests served). */
+struct status_info {
+    uint32_t broker_id;
+    uid_t broker_uid;
+    uint64_t uptime_ms;
+    uint64_t sessions;
+    uint64_t buffers;
+    uint64_t buffers_detached;
+    uint64_t bytes;
+    uint64_t names;
+    uint64_t tokens;
+    uint64_t reservations;
+    uint64_t fds;
+    uint64_t fds_limit;
+    bool simulated;
+    uint64_t arena_base;
+    uint64_t arena_size;
+};
+
+int op_status(struct op *op, struct status_info *result);
+
+struct check_result {
+    uint64_t buffers;
+    uint64_t records;
+    uint32_t faults;
+    uint32_t n_sentences;
+    char sentences[16][160];
+};
+
+int op_check(struct op *op, struct check_result *result);

@@ -35,8 +35,8 @@ static void make_pair(int type, int ends[2])
 
 static void close_pair(int ends[2])
 {
-    fd_close(&ends[0]);
-    fd_close(&ends[1]);
+    fd_closep(&ends[0]);
+    fd_closep(&ends[1]);
 }
 
 /* A pipe's read end to send, and its write end to see what became of it: once the read end has been
@@ -80,8 +80,8 @@ static void stream_merges_a_message_with_the_next_ones_fds(void **state)
     assert_int_equal(received.n, 0);
 
     close_pair(ends);
-    fd_close(&fd);
-    fd_close(&watch);
+    fd_closep(&fd);
+    fd_closep(&watch);
 }
 
 /* On a stream the descriptors come with the first piece of a message, however small it is read. */
@@ -103,8 +103,8 @@ static void stream_gives_the_fds_with_the_first_byte(void **state)
     assert_int_equal(received.n, 0);
 
     close_pair(ends);
-    fd_close(&fd);
-    fd_close(&watch);
+    fd_closep(&fd);
+    fd_closep(&watch);
 }
 
 /* A write that a stream takes only in part has already taken all of its descriptors: to send the rest
@@ -133,8 +133,8 @@ static void stream_partial_write_takes_all_the_fds(void **state)
 
     free(bytes);
     close_pair(ends);
-    fd_close(&fd);
-    fd_close(&watch);
+    fd_closep(&fd);
+    fd_closep(&watch);
 }
 
 /* An empty send on a stream is nothing at all: descriptors cannot go without a byte. */
@@ -152,8 +152,8 @@ static void stream_empty_send_carries_nothing(void **state)
     assert_int_equal(errno, EAGAIN);
 
     close_pair(ends);
-    fd_close(&fd);
-    fd_close(&watch);
+    fd_closep(&fd);
+    fd_closep(&watch);
 }
 
 /* read, recv and readv destroy the descriptors that came with the bytes. libevent's bufferevents read in
@@ -171,7 +171,7 @@ static void plain_reads_destroy_fds(void **state)
             make_pair(types[t], ends);
             fd = marker(&watch);
             assert_int_equal(fd_send_one(ends[0], fd), 1);
-            fd_close(&fd);
+            fd_closep(&fd);
             assert_false(destroyed(watch));
             if (how == 0)
                 assert_int_equal(read(ends[1], &byte, 1), 1);
@@ -181,7 +181,7 @@ static void plain_reads_destroy_fds(void **state)
                 assert_int_equal(readv(ends[1], &iov, 1), 1);
             assert_true(WAIT_UNTIL(destroyed(watch)));
             close_pair(ends);
-            fd_close(&watch);
+            fd_closep(&watch);
         }
 }
 
@@ -264,7 +264,7 @@ static void seqpacket_empty_packet_looks_like_the_end(void **state)
     assert_int_equal(fd_send(ends[0], "", 0, NULL, 0, 0), 0);
     received = fd_receive(ends[1], &byte, 1, 4, 0);
     assert_int_equal(received.size, 0);
-    fd_close(&ends[0]);
+    fd_closep(&ends[0]);
     received = fd_receive(ends[1], &byte, 1, 4, 0);
     assert_int_equal(received.size, 0);
     close_pair(ends);
@@ -291,9 +291,9 @@ static void too_little_control_room_leaves_some_fds_open(void **state)
     assert_in_range(received.n, 3, 4); /* alignment may leave room for one more */
     assert_int_equal(fd_count(), before + received.n);
     fd_received_close(&received);
-    fd_close(&fd);
+    fd_closep(&fd);
     assert_true(WAIT_UNTIL(destroyed(watch))); /* what did not arrive is gone, not kept */
-    fd_close(&watch);
+    fd_closep(&watch);
     close_pair(ends);
 }
 

@@ -32,13 +32,6 @@ int fd_reopen(int fd, int flags)
     return open(path, flags | O_CLOEXEC);
 }
 
-void fd_close(int *fd)
-{
-    if (*fd >= 0)
-        close(*fd);
-    *fd = -1;
-}
-
 ssize_t fd_send(int socket, const void *bytes, size_t size, const int *fds, unsigned n, int flags)
 {
     union {

@@ -6,6 +6,8 @@
  */
 #pragma once
 
+#include "base/cleanup.h"
+
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -18,9 +20,8 @@ unsigned fd_count(void);
 /* A new open file description of the file behind fd; -1 and errno. CLOEXEC. */
 int fd_reopen(int fd, int flags);
 
-/* Closes *fd if it is one and makes it -1: for teardown by hand and by the cleanup attribute. */
-void fd_close(int *fd);
-#define FD_AUTO __attribute__((cleanup(fd_close)))
+/* For teardown by the cleanup attribute; by hand it is fd_closep(). */
+#define FD_AUTO _cleanup_close_
 
 /* sendmsg with SCM_RIGHTS (no control data at all when n is 0) and MSG_NOSIGNAL. */
 ssize_t fd_send(int socket, const void *bytes, size_t size, const int *fds, unsigned n, int flags);

@@ -10,11 +10,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-size_t page_size(void)
-{
-    return (size_t)sysconf(_SC_PAGESIZE);
-}
-
 size_t huge_page_size(void)
 {
     long kib = meminfo_kib("Hugepagesize");

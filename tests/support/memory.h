@@ -5,6 +5,8 @@
  */
 #pragma once
 
+#include "base/align.h"
+
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -34,8 +36,6 @@
 
 /* The size is fixed and nobody may change the set of seals: what every buffer has. */
 #define SEALS_BUFFER (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
-
-size_t page_size(void);
 
 /* The default huge page of hugetlb; 0 if this kernel has none. */
 size_t huge_page_size(void);

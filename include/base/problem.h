@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The sentence that goes with a refusal.
+ *
+ * Whoever refuses knows best what is wrong and what can be done about it, so the sentence is
+ * written there and travels up with the status, untouched, to the client:
+ *
+ *     if (!size)
+ *         return refuse(problem, STATUS_SIZE_ZERO, "a buffer of 0 bytes; ask for at least 1");
+ *
+ * It is for a person; programs look at the status. `item` is the number of the item of a batch that
+ * could not be done, set by whoever knows it. A caller that wants no sentence gives NULL.
+ */
+#pragma once
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#define PROBLEM_SENTENCE_MAX 256
+
+struct problem {
+    char sentence[PROBLEM_SENTENCE_MAX];
+    uint32_t item;
+};
+
+#define PROBLEM_NULL {.sentence = "", .item = 0}
+
+/* Keeps errno, so that it may be called between a failure and its handling. */
+__attribute__((format(printf, 2, 0))) static inline void
+problem_setv(struct problem *problem, const char *format, va_list arguments)
+{
+    int saved = errno;
+
+    if (problem)
+        (void)vsnprintf(problem->sentence, sizeof(problem->sentence), format, arguments);
+    errno = saved;
+}
+
+__attribute__((format(printf, 2, 3))) static inline void
+problem_set(struct problem *problem, const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    problem_setv(problem, format, arguments);
+    va_end(arguments);
+}
+
+/* Sets the sentence and returns the status, for `return refuse(...)`. */
+__attribute__((format(printf, 3, 4))) static inline int
+refuse(struct problem *problem, int status, const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    problem_setv(problem, format, arguments);
+    va_end(arguments);
+    return status;
+}

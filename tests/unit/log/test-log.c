@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What reaches the operator: levels, one line per message whatever a client put into it, and a bound on what
+ * one user can cause.
+ */
+#include "tests/support/test.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "log/log.h"
+
+static FILE *captured;
+static int real_stderr;
+
+static int capture(void **state)
+{
+    captured = tmpfile();
+    assert_non_null(captured);
+    real_stderr = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 10);
+    assert_int_equal(dup2(fileno(captured), STDERR_FILENO), STDERR_FILENO);
+    assert_true(log_set_level("notice"));
+    return 0;
+}
+
+static int release(void **state)
+{
+    dup2(real_stderr, STDERR_FILENO);
+    close(real_stderr);
+    fclose(captured);
+    return 0;
+}
+
+/* everything said so far */
+static const char *said(void)
+{
+    static char text[65536];
+    ssize_t n = pread(fileno(captured), text, sizeof(text) - 1, 0);
+
+    assert_true(n >= 0);
+    text[n] = '\0';
+    return text;
+}
+
+static unsigned count_lines(const char *text)
+{
+    unsigned n = 0;
+
+    for (; *text; text++)
+        n += *text == '\n';
+    return n;
+}
+
+static void levels_below_the_threshold_are_silent(void **state)
+{
+    log_info("quiet");
+    log_notice("heard");
+    log_warning("careful");
+    assert_string_equal(said(), "memoryd: heard\nmemoryd: warning: careful\n");
+    assert_true(log_set_level("info"));
+    log_info("now heard");
+    assert_non_null(strstr(said(), "now heard\n"));
+    assert_false(log_set_level("loud"));
+}
+
+static void control_characters_cannot_forge_a_line(void **state)
+{
+    log_warning("program %s", "x\nmemoryd: all is well\033[2J");
+    assert_int_equal(count_lines(said()), 1);
+    assert_null(strchr(said(), '\033'));
+}
+
+static void long_lines_are_cut_not_lost(void **state)
+{
+    char *longest = malloc(5000);
+
+    assert_non_null(longest);
+    memset(longest, 'a', 4999);
+    longest[4999] = '\0';
+    log_warning("%s", longest);
+    free(longest);
+    assert_int_equal(count_lines(said()), 1);
+    assert_true(strlen(said()) > 500);
+}
+
+static void I7_a_user_cannot_flood_the_log(void **state)
+{
+    struct log_client loud = {.uid = 1000, .pid = 1};
+    struct log_client other = {.uid = 1001, .pid = 2};
+    unsigned long before = log_client_suppressed();
+
+    for (int i = 0; i < 1000; i++)
+        log_client(LOG_LEVEL_WARNING, loud, "broke the protocol");
+    assert_int_equal(count_lines(said()), LOG_CLIENT_LINES + 1);
+    assert_int_equal(log_client_suppressed() - before, 1000 - LOG_CLIENT_LINES);
+    log_client(LOG_LEVEL_WARNING, other, "still heard");
+    assert_non_null(strstr(said(), "client 2 of uid 1001: still heard\n"));
+}
+
+static void a_fatal_error_shows_its_way(void **state)
+{
+    assert_int_equal(fatal(-ENOMEM), -ENOMEM);
+    assert_non_null(strstr(said(), "error: "));
+    assert_non_null(strstr(said(), "test-log.c:"));
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, capture, release)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(levels_below_the_threshold_are_silent),
+        TEST(control_characters_cannot_forge_a_line),
+        TEST(long_lines_are_cut_not_lost),
+        TEST(I7_a_user_cannot_flood_the_log),
+        TEST(a_fatal_error_shows_its_way),
+    };
+
+    return test_run(tests, NULL, NULL);
+}

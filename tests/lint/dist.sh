@@ -12,7 +12,10 @@ git -C "$srcdir" rev-parse --show-toplevel >/dev/null 2>&1 &&
 
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
-env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make -s --no-print-directory -C "$builddir" print-distfiles | sort -u >"$tmp/dist"
+env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make -s --no-print-directory -C "$builddir" print-distfiles |
+    while read -r name; do
+        if [ -d "$srcdir/$name" ]; then git -C "$srcdir" ls-files -- "$name"; else echo "$name"; fi
+    done | sort -u >"$tmp/dist"
 # what only a checkout needs
 git -C "$srcdir" ls-files | grep -vxE '\.gitignore|\.gitattributes' | sort -u >"$tmp/git"
 

@@ -1,0 +1,51 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# What systemd's own tools say about our units, sysusers and tmpfiles files, without starting anything.
+set -eu
+
+for tool in systemd-analyze systemd-sysusers systemd-tmpfiles; do
+    command -v $tool >/dev/null || { echo "$tool is missing (Debian: systemd)"; exit 77; }
+done
+
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+rc=0
+fail() { echo "FAIL: $*"; rc=1; }
+
+# The programs are not installed: let the units name one that is there. The manual is neither.
+units() { # FOLDER FILES...
+    local to=$1
+    shift
+    mkdir -p "$to"
+    for file; do sed -e 's|^ExecStart=[^ ]*|ExecStart=/bin/true|' -e '/^Documentation=/d' "$file" >"$to/${file##*/}"; done
+}
+units "$tmp/system" "$builddir/systemd/memoryd.service" "$srcdir/systemd/memoryd.socket"
+units "$tmp/user" "$builddir/systemd/user/memoryd.service" "$srcdir/systemd/user/memoryd.socket"
+grep -q '^ExecStart=/.*/memoryd$' "$builddir/systemd/memoryd.service" || fail "no path in ExecStart="
+
+for kind in system user; do
+    XDG_RUNTIME_DIR=$tmp SYSTEMD_LOG_TARGET=console systemd-analyze --$kind --recursive-errors=yes verify \
+        "$tmp/$kind/memoryd.service" "$tmp/$kind/memoryd.socket" >"$tmp/out" 2>&1 || fail "verify, $kind: exit status $?"
+    # it speaks of other units of the machine as well; only ours are our business
+    ! grep -n memoryd "$tmp/out" || fail "verify, $kind: complaints (above)"
+done
+
+# 15 means an exposure of 1.5 of 10
+if systemd-analyze --help | grep -q -- --offline; then
+    systemd-analyze security --offline=true --threshold=15 "$tmp/system/memoryd.service" >"$tmp/out" 2>&1 ||
+        { tail -n 3 "$tmp/out"; fail "the service is less confined than it was"; }
+fi
+
+mkdir -p "$tmp/root/etc"
+systemd-sysusers --root="$tmp/root" "$srcdir/systemd/memoryd.sysusers.conf" >"$tmp/out" 2>&1 || { cat "$tmp/out"; fail sysusers; }
+grep -q '^memoryd:' "$tmp/root/etc/passwd" || fail "sysusers made no account"
+
+thp=$tmp/root/sys/kernel/mm/transparent_hugepage
+mkdir -p "$thp"
+echo never >"$thp/shmem_enabled"
+systemd-tmpfiles --root="$tmp/root" --create "$srcdir/systemd/memoryd.tmpfiles.conf" >"$tmp/out" 2>&1 || { cat "$tmp/out"; fail tmpfiles; }
+[ "$(cat "$thp/shmem_enabled")" = advise ] || fail "tmpfiles did not write shmem_enabled"
+
+[ $rc != 0 ] || echo "systemd's tools have nothing to say"
+exit $rc

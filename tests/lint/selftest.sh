@@ -119,7 +119,7 @@ c daemon/va/x.c "/* TO""DO: more */";                       expect style 'leftov
 c daemon/va/x.h 'int x;';                                   expect style 'no #pragma once'
 c daemon/va/x.c '#include <config.h>';                      expect style 'comes by itself'
 c daemon/va/x.c '#define _GNU_SOURCE';                      expect style 'is in config.h'
-c daemon/va/x.c "$(printf '/* %0120d */' 1)";               expect style 'wider than'
+c daemon/va/x.c "$(printf '/* %0140d */' 1)";               expect style 'wider than'
 printf '/* SPDX-License-Identifier: Apache-2.0 */\nint x;\n' >"$tree/daemon/va/x.c"; expect style 'no comment at the head'
 c include/memclient/x.h '#pragma once';                     expect style 'needs an #ifndef guard'
 c include/memclient/x.h 'int x;';                           expect style 'needs extern "C"'

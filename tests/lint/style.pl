@@ -9,8 +9,8 @@ use lib dirname(__FILE__);
 use Lint;
 
 use constant LONG_FILE => 600;
-use constant WIDE_C => 100;
-use constant WIDE_OTHER => 120;
+# 100 is the aim
+use constant WIDE => 120;
 
 my %top = map { $_ => 1 } qw(
     include proto daemon client systemd tests bootstrap configure.ac Makefile.am README.md LICENSE SECURITY.md
@@ -45,7 +45,9 @@ for my $file (files()) {
         for my $n (0 .. $#lines) {
             my $line = $lines[$n];
             utf8::decode($line);
-            complain($file, $n + 1, 'wider than ' . WIDE_C . ' columns') if length $line > WIDE_C;
+            # the rows of a table may be wider
+            next if $line =~ /^ +X\(.*\\$/;
+            complain($file, $n + 1, 'wider than ' . WIDE . ' columns') if length $line > WIDE;
         }
     }
 
@@ -56,7 +58,7 @@ for my $file (files()) {
         complain($file, line_at($code, $-[0] + 1), '_GNU_SOURCE is in config.h')
             if $code =~ /^[ \t]*#[ \t]*define[ \t]+_GNU_SOURCE/m;
         complain($file, undef, 'no comment at the head says what this file is for')
-            if $file !~ m{^tests/} && $text !~ m{\A/\*[^\n]*SPDX[^\n]*\n\s*/\*|\A/\*[^\n]*SPDX[^\n]*(?<!\*/)\n};
+            if $file !~ m{^tests/} && $text !~ m{\A/\*[^\n]*SPDX[^\n]*\n(?:#pragma once)?\s*/\*|\A/\*[^\n]*SPDX[^\n]*(?<!\*/)\n};
         if ($file =~ m{^include/memclient/.*\.h$}) {
             complain($file, undef, 'an installed header needs an #ifndef guard') if $code !~ /^#ifndef\s+(\w+)\s*\n#define\s+\1\b/m;
             complain($file, undef, 'an installed header needs extern "C"') if $code !~ /extern "C"/;

@@ -18,8 +18,8 @@ sub root { return $root }
 # there, less what a build leaves behind.
 sub files {
     my @all;
-    if (-e "$root/.git") {
-        @all = split /\0/, `git -C '$root' ls-files -z --cached --others --exclude-standard`;
+    if (-e "$root/.git" && grep { -x "$_/git" } split /:/, $ENV{PATH}) {
+        @all = split /\0/, `git -C '$root' ls-files -z --cached --others --exclude-standard 2>/dev/null`;
         @all = grep { -e "$root/$_" } @all;
     }
     if (!@all) {
@@ -33,7 +33,7 @@ sub files {
                 else { push @all, $path }
             }
         }
-        @all = grep { !/\.(o|lo|la|so|log|trs|pb-c\.[ch])$|^(configure|aclocal\.m4|config\.h.*|Makefile(\.in)?|libtool|stamp-h1|m4\/(lib|lt).*)$/ } @all;
+        @all = grep { !/\.(o|lo|la|so|log|trs|pb-c\.[ch])$|^(configure|aclocal\.m4|config\.(h.*|log|status)|Makefile(\.in)?|libtool|stamp-h1|m4\/(lib|lt).*)$/ } @all;
     }
     return sort @all;
 }

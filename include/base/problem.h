@@ -18,6 +18,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "base/utf8.h"
+
 #define PROBLEM_SENTENCE_MAX 256
 
 struct problem {
@@ -27,14 +29,21 @@ struct problem {
 
 #define PROBLEM_NULL {.sentence = "", .item = 0}
 
-/* Keeps errno, so that it may be called between a failure and its handling. */
+/* What is too long is cut between two characters: names in it may be a client's, and long.
+ * Keeps errno, so that it may be called between a failure and its handling. */
 __attribute__((format(printf, 2, 0))) static inline void
 problem_setv(struct problem *problem, const char *format, va_list arguments)
 {
     int saved = errno;
 
-    if (problem)
-        (void)vsnprintf(problem->sentence, sizeof(problem->sentence), format, arguments);
+    if (problem) {
+        int n = vsnprintf(problem->sentence, sizeof(problem->sentence), format, arguments);
+
+        if (n < 0)
+            problem->sentence[0] = '\0';
+        else if ((size_t)n >= sizeof(problem->sentence))
+            problem->sentence[utf8_cut(problem->sentence, sizeof(problem->sentence) - 1)] = '\0';
+    }
     errno = saved;
 }
 

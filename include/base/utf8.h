@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Is it text?
+ *
+ * Strings from a peer are checked once, where they come in, and strings that are
+ * cut to fit are cut between characters, so that everything that leaves the
+ * broker is text again. Strict: no overlong forms, no surrogates, nothing above
+ * U+10FFFF.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The length of the character that begins the n > 0 bytes at `text`; 0 if there is none. */
+static inline size_t utf8_character(const char *text, size_t n)
+{
+    const uint8_t *b = (const uint8_t *)text;
+    size_t length;
+    uint8_t low = 0x80, high = 0xbf; /* of the second byte */
+
+    if (b[0] < 0x80)
+        return 1;
+    if (b[0] >= 0xc2 && b[0] <= 0xdf) {
+        length = 2;
+    } else if (b[0] >= 0xe0 && b[0] <= 0xef) {
+        length = 3;
+        low = b[0] == 0xe0 ? 0xa0 : 0x80;
+        high = b[0] == 0xed ? 0x9f : 0xbf;
+    } else if (b[0] >= 0xf0 && b[0] <= 0xf4) {
+        length = 4;
+        low = b[0] == 0xf0 ? 0x90 : 0x80;
+        high = b[0] == 0xf4 ? 0x8f : 0xbf;
+    } else {
+        return 0;
+    }
+    if (n < length || b[1] < low || b[1] > high)
+        return 0;
+    for (size_t i = 2; i < length; i++)
+        if (b[i] < 0x80 || b[i] > 0xbf)
+            return 0;
+    return length;
+}
+
+/* UTF-8 without NUL: what a C string can hold without losing its end. */
+static inline bool utf8_is_text(const char *text, size_t n)
+{
+    for (size_t i = 0; i < n;) {
+        size_t length = text[i] ? utf8_character(text + i, n - i) : 0;
+
+        if (!length)
+            return false;
+        i += length;
+    }
+    return true;
+}
+
+/* UTF-8 without control characters (C0 with NUL, DEL, C1): what every string of the protocol is. */
+static inline bool utf8_is_printable(const char *text, size_t n)
+{
+    const uint8_t *b = (const uint8_t *)text;
+
+    for (size_t i = 0; i < n;) {
+        size_t length = utf8_character(text + i, n - i);
+
+        if (!length || b[i] < 0x20 || b[i] == 0x7f || (b[i] == 0xc2 && b[i + 1] < 0xa0))
+            return false;
+        i += length;
+    }
+    return true;
+}
+
+/* How many of the n bytes of a text are left when a character that its end cuts in two goes. */
+static inline size_t utf8_cut(const char *text, size_t n)
+{
+    const uint8_t *b = (const uint8_t *)text;
+    size_t start = n;
+
+    /* back to the first byte of the last character, at most three away */
+    while (start && n - start < 3 && (b[start - 1] & 0xc0) == 0x80)
+        start--;
+    if (!start || b[start - 1] < 0xc0)
+        return n;
+    start--;
+    return utf8_character(text + start, n - start) ? n : start;
+}

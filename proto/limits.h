@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The numbers of the protocol, and what a peer may cost before anything is known
+ * about it. Plain C without includes: every room may use it. PROTOCOL.md quotes
+ * these, and a test compares the two.
+ *
+ * The limits that an operator may change ([limits] in memoryd.conf) are not here.
+ */
+#pragma once
+
+/* Version 1.0. The major number is in every header, the minor one is agreed on by HELLO. */
+#define MEMORYD_VERSION   1
+#define MEMORYD_MINOR_MIN 0
+#define MEMORYD_MINOR_MAX 0
+
+/* ---- a packet ---------------------------------------------------------------------- */
+/* Header and message together. Fits into a socket buffer of the default size, in one piece. */
+#define MEMORYD_FRAME_MAX   65536
+#define MEMORYD_HEADER_SIZE 32
+/* A later version's longer header; what is behind the known part is skipped. */
+#define MEMORYD_HEADER_MAX  64
+#define MEMORYD_PAYLOAD_MAX (MEMORYD_FRAME_MAX - MEMORYD_HEADER_SIZE)
+/* Descriptors beside it; the kernel would take 253. */
+#define MEMORYD_FDS_MAX 64
+
+/* ---- a message ---------------------------------------------------------------------- */
+/* Items of a batch: one descriptor each, so as many as fit into one packet. */
+#define MEMORYD_BATCH_MAX 64
+/* Messages inside a message: a listing's rows, and what a row might hold. */
+#define MEMORYD_NESTING_MAX 2
+/* Fields of a later version that are skipped, per message and per row of it. */
+#define MEMORYD_UNKNOWN_FIELDS_MAX  16
+#define MEMORYD_NODES_MAX           64
+#define MEMORYD_NAME_MAX            255
+#define MEMORYD_SENTENCE_MAX        255
+#define MEMORYD_PROGRAM_MAX         63
+#define MEMORYD_POOL_NAME_MAX       63
+#define MEMORYD_HOLDERS_MAX         16
+#define MEMORYD_CHECK_SENTENCES_MAX 16
+#define MEMORYD_SECRET_SIZE         16
+#define MEMORYD_TOKEN_SIZE          32
+#define MEMORYD_TOKEN_TEXT          (2 * MEMORYD_TOKEN_SIZE)
+
+/* ---- a session ---------------------------------------------------------------------- */
+/* Requests whose replies are kept for a repeat until the client acknowledges them. */
+#define MEMORYD_UNACKNOWLEDGED_MAX 64
+
+/* ---- decoding ---------------------------------------------------------------------- */
+/*
+ * The memory that one decoded message may take, in bytes and in pieces. Four times the largest
+ * packet is more than any message of the schema needs (test-envelope measures the densest ones),
+ * and a packet that wants more is built to hurt: without a bound 64 KiB of input take 3 MB in 32
+ * 000 pieces.
+ */
+#define MEMORYD_ARENA_BYTES  (4 * MEMORYD_FRAME_MAX)
+#define MEMORYD_ARENA_PIECES 8192

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One packet in, one packet out; sockio.h says what each outcome leaves behind.
+ */
+#include "proto/sockio.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <linux/sockios.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+/* SCM_MAX_FD: the most the kernel lets anybody send in one message. With room for all of them
+ * MSG_CTRUNC can only mean that descriptors were lost, never that there were too many. */
+#define KERNEL_FDS_MAX 253
+
+union control_in {
+    struct cmsghdr header;
+    char bytes[CMSG_SPACE(KERNEL_FDS_MAX * sizeof(int))];
+};
+
+union control_out {
+    struct cmsghdr header;
+    char bytes[CMSG_SPACE(MEMORYD_FDS_MAX * sizeof(int))];
+};
+
+/* Keeps what fits and is wanted, closes the rest; true if there was a rest. */
+static bool take_fds(struct msghdr *message, bool keep, struct fdset *fds)
+{
+    bool closed = false;
+
+    for (struct cmsghdr *h = CMSG_FIRSTHDR(message); h; h = CMSG_NXTHDR(message, h)) {
+        size_t n;
+
+        if (h->cmsg_level != SOL_SOCKET || h->cmsg_type != SCM_RIGHTS)
+            continue;
+        n = (h->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        for (size_t i = 0; i < n; i++) {
+            int fd;
+
+            memcpy(&fd, CMSG_DATA(h) + i * sizeof(int), sizeof(int));
+            if (!keep || fdset_push(fds, fd)) {
+                (void)fd_close(fd);
+                closed = true;
+            }
+        }
+    }
+    return closed;
+}
+
+int sockio_recv(int socket, void *buffer, size_t size, size_t *length, struct fdset *fds)
+{
+    union control_in control;
+    struct iovec iov = {.iov_base = buffer, .iov_len = size};
+    struct msghdr message = {
+        .msg_iov = &iov,
+        .msg_iovlen = 1,
+        .msg_control = control.bytes,
+        .msg_controllen = sizeof(control.bytes),
+    };
+    ssize_t n;
+    bool keep;
+
+    assert(!fdset_count(fds));
+    do {
+        n = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    } while (n < 0 && errno == EINTR);
+    if (n < 0) {
+        switch (errno) {
+        case EAGAIN:
+        /* for the moment the kernel has no memory for the delivery; the packet stays where it is */
+        case ENOMEM:
+        case ENOBUFS:
+            return SOCKIO_E_AGAIN;
+        case ECONNRESET:
+            return SOCKIO_E_RESET;
+        /* kernels before 6.3: a send to the peer met its close() half-way */
+        case ENOTCONN:
+            return SOCKIO_E_EOF;
+        }
+        return -errno;
+    }
+
+    keep = n > 0 && !(message.msg_flags & (MSG_TRUNC | MSG_CTRUNC));
+    if (take_fds(&message, keep, fds) && keep) {
+        fdset_deinit(fds);
+        return SOCKIO_E_TOO_MANY_FDS;
+    }
+    if (n == 0)
+        return SOCKIO_E_EOF;
+    if (message.msg_flags & MSG_TRUNC)
+        return SOCKIO_E_TRUNCATED;
+    if (message.msg_flags & MSG_CTRUNC)
+        return SOCKIO_E_FDS_LOST;
+    *length = (size_t)n;
+    return 0;
+}
+
+int sockio_send(int socket, const struct iovec *iov, unsigned n_iov, const int *fds, unsigned n_fds)
+{
+    union control_out control;
+    struct msghdr message = {
+        .msg_iov = (struct iovec *)(uintptr_t)iov, /* the kernel only reads it */
+        .msg_iovlen = n_iov,
+    };
+    ssize_t n;
+
+    assert(n_fds <= MEMORYD_FDS_MAX);
+    if (n_fds) {
+        memset(&control, 0, sizeof(control));
+        control.header.cmsg_level = SOL_SOCKET;
+        control.header.cmsg_type = SCM_RIGHTS;
+        control.header.cmsg_len = CMSG_LEN(n_fds * sizeof(int));
+        memcpy(CMSG_DATA(&control.header), fds, n_fds * sizeof(int));
+        message.msg_control = control.bytes;
+        message.msg_controllen = CMSG_SPACE(n_fds * sizeof(int));
+    }
+    do {
+        n = sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    } while (n < 0 && errno == EINTR);
+    if (n < 0) {
+        switch (errno) {
+        case EAGAIN:
+        case ENOMEM:
+        case ENOBUFS:
+            return SOCKIO_E_AGAIN;
+        case EPIPE:
+        case ECONNRESET:
+        /* kernels before 6.3, when the peer is closing at this moment, and afterwards */
+        case ECONNREFUSED:
+        case ENOTCONN:
+            return SOCKIO_E_GONE;
+        case EMSGSIZE:
+            return SOCKIO_E_TOO_BIG;
+        case ETOOMANYREFS:
+            return SOCKIO_E_TOO_MANY_IN_FLIGHT;
+        }
+        return -errno;
+    }
+    assert(n > 0);
+    return 0;
+}
+
+int sockio_is_drained(int socket, bool *drained)
+{
+    int bytes;
+
+    if (ioctl(socket, SIOCOUTQ, &bytes) < 0)
+        return -errno;
+    *drained = !bytes;
+    return 0;
+}

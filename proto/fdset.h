@@ -8,6 +8,9 @@
  * or closes one twice. The storage is inline: a set costs no allocation, can be
  * embedded, and 64 descriptors are as cheap as none.
  *
+ * Plain C without sockets, and all of it in this header, so that the broker's verbs
+ * may hand descriptors out without knowing how they travel.
+ *
  * A position keeps its number when its neighbour is stolen: items of a batch and
  * descriptors are matched by position.
  *
@@ -19,9 +22,11 @@
  */
 #pragma once
 
-#include <stdbool.h>
+#include <assert.h>
+#include <string.h>
 
 #include "base/cleanup.h"
+#include "base/steal.h"
 #include "proto/limits.h"
 
 enum {
@@ -46,23 +51,37 @@ static inline void fdset_init(struct fdset *set)
 }
 
 /* Closes all that is in it and leaves it empty; once more does nothing. errno stays. */
-void fdset_deinit(struct fdset *set);
+static inline void fdset_deinit(struct fdset *set)
+{
+    for (unsigned i = 0; i < set->n; i++)
+        fd_closep(&set->fds[i]);
+    set->n = 0;
+}
 
 /* 0 and takes fd, or FDSET_E_FULL and fd stays the caller's. fd is a descriptor, not -1. */
-int fdset_push(struct fdset *set, int fd);
+static inline int fdset_push(struct fdset *set, int fd)
+{
+    assert(fd >= 0);
+    if (set->n == MEMORYD_FDS_MAX)
+        return FDSET_E_FULL;
+    set->fds[set->n++] = fd;
+    return 0;
+}
 
 /* The descriptor at i, now the caller's; -1 if there is none or it was stolen before. */
-int fdset_steal(struct fdset *set, unsigned i);
+static inline int fdset_steal(struct fdset *set, unsigned i)
+{
+    return i < set->n ? steal_fd(&set->fds[i]) : -1;
+}
 
 /* Moves everything from one set into an empty other one. */
-void fdset_move(struct fdset *to, struct fdset *from);
-
-/*
- * Is one of them a socket? A socket sent over a socket can make a cycle that only the kernel's
- * garbage collector gets rid of, and no method wants one. Asks the socket layer, not the file: a
- * stat() of a file in a peer's own file system would wait for the peer.
- */
-bool fdset_has_socket(const struct fdset *set);
+static inline void fdset_move(struct fdset *to, struct fdset *from)
+{
+    assert(!to->n);
+    memcpy(to->fds, from->fds, from->n * sizeof(from->fds[0]));
+    to->n = from->n;
+    from->n = 0;
+}
 
 /* How many places there are, the stolen ones too. */
 static inline unsigned fdset_count(const struct fdset *set)

@@ -152,3 +152,22 @@ int sockio_is_drained(int socket, bool *drained)
     *drained = !bytes;
     return 0;
 }
+
+bool sockio_has_socket(const struct fdset *fds)
+{
+    int saved = errno;
+    bool found = false;
+
+    for (unsigned i = 0; i < fds->n && !found; i++) {
+        int type;
+        socklen_t size = sizeof(type);
+
+        if (fds->fds[i] < 0)
+            continue;
+        /* EBADF: an O_PATH one. Other failures are about a socket (a security module's no). */
+        found = !getsockopt(fds->fds[i], SOL_SOCKET, SO_TYPE, &type, &size) ||
+                (errno != ENOTSOCK && errno != EBADF);
+    }
+    errno = saved;
+    return found;
+}

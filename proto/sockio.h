@@ -64,3 +64,10 @@ int sockio_send(int socket, const struct iovec *iov, unsigned n_iov, const int *
  * against our user. Costs one system call. 0, or a negative errno.
  */
 int sockio_is_drained(int socket, bool *drained);
+
+/*
+ * Is one of them a socket? A socket sent over a socket can make a cycle that only the kernel's
+ * garbage collector gets rid of, and no method wants one. Asks the socket layer, not the file: a
+ * stat() of a file in a peer's own file system would wait for the peer.
+ */
+bool sockio_has_socket(const struct fdset *fds);

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Making a buffer: a memfd whose every byte has its page before anybody else sees it (I1).
+ *
+ * The descriptor that comes out is T, the buffer's one description: re-opened through /proc, the
+ * one that memfd_create gave is closed. Only so does the lease test of handle.h tell whether
+ * others have the memory (I4). It is mode 0600, CLOEXEC, sealed SHRINK|GROW and, unless the
+ * buffer may be published later, SEAL.
+ *
+ * Each kind of page has its own right way, found by measuring:
+ *   base      mbind on a mapping (the policy stays with the file), then fallocate
+ *   THP       the same, then MADV_HUGEPAGE and populate: fallocate gives base pages
+ *   hugetlb   the thread's own policy, then fallocate: the file keeps none for them
+ *   lazy      only the size
+ * A bound plan is verified page by page. Out of memory is an outcome, never a signal: each slice
+ * is taken only if the node has it, because under a strict policy the kernel would rather kill a
+ * process than let fallocate fail.
+ */
+#pragma once
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/problem.h"
+#include "mem/placement.h"
+#include "sys/numa.h"
+
+/* What the loop may commit itself: as cheap as handing it to a worker. */
+#define COMMIT_INLINE_MAX (UINT64_C(128) << 10)
+/* The cancel flag is looked at this often. */
+#define COMMIT_SLICE (UINT64_C(64) << 20)
+
+struct commit {
+    /* in */
+    const struct topology *topology;
+    char label[32]; /* what /proc/PID/maps shows, after "memfd:" */
+    struct plan plan; /* brief.bytes is the size, a multiple of the granule */
+    enum pages pages; /* not ANY */
+    uint64_t page_size;
+    bool lazy;
+    bool publishable;
+    atomic_bool cancel; /* set by the loop, read by the worker */
+
+    /* out; descriptor, identity and figures only if status is 0 */
+    int status;  /* 0, NO_MEMORY, MISPLACED, NO_DESCRIPTORS, NOT_SUPPORTED, TIMED_OUT (cancelled) */
+    struct problem problem;
+    int fd; /* T; else -1 */
+    dev_t dev;
+    ino_t ino;
+    uint64_t huge_bytes; /* of THP: what got huge pages */
+    bool verified;       /* every page was seen on its node */
+};
+
+/* All of it 0 but fd and the flag, which get their "nothing" values. */
+void commit_init(struct commit *commit);
+/* Closes the descriptor if nobody has taken it. For large buffers that is slow: on a worker,
+ * then. */
+void commit_deinit(struct commit *commit);
+
+/* May the loop run it itself? */
+bool commit_is_small(const struct commit *commit);
+
+/* Does it, on whatever thread; nothing is left behind on failure. Status is in the struct and
+ * returned. */
+int commit_run(struct commit *commit);

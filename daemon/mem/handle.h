@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is done with T, the one description of a buffer (commit.h).
+ *
+ * What leaves the broker is re-opened from T with just the access that is granted, so that the
+ * kernel enforces it (I2) and so that the broker can ask whether anybody has the memory open or
+ * mapped: a write lease on T is granted only if there is no other description (I4). Functions
+ * that take as long as the buffer is large say so; the rest is for the loop. The process must
+ * ignore SIGIO: somebody who opens the file in the instant of the test breaks the lease, which
+ * sends one.
+ */
+#pragma once
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/problem.h"
+
+struct handle_identity {
+    dev_t dev;
+    ino_t ino;
+    uid_t uid;
+    mode_t mode;
+    uint64_t size;
+    uint64_t allocated; /* bytes that have pages */
+};
+
+/* A fresh description, CLOEXEC. 0, NO_DESCRIPTORS, PUBLISHED (writable, of a published one),
+ * NO_MEMORY. */
+int handle_reopen(int t, bool writable, int *ret_fd, struct problem *problem);
+
+/* Does nobody else have it open or mapped, fds in flight included? 0, or NOT_SUPPORTED. */
+int handle_sole(int t, bool *ret_sole, struct problem *problem);
+
+/* Slow: the kernel may wait for pinned pages. 0, BUSY, PUBLISHED (it is already), NOT_SUPPORTED
+ * (made without). */
+int handle_publish(int t, bool future_only, struct problem *problem);
+
+/* Slow: gives the pages of a range back, in slices; length 0 = to the end. The rest stays if
+ * *cancel becomes true (may be NULL). 0, PUBLISHED, NOT_SUPPORTED, TIMED_OUT (cancelled). */
+int handle_discard(int t, uint64_t offset, uint64_t length, const atomic_bool *cancel,
+                   struct problem *problem);
+
+/* 0 or a negative errno. */
+int handle_identity(int t, struct handle_identity *ret);
+
+/* Could this descriptor of a stranger be one of our buffers (a memfd of this user)? It must still
+ * be looked up by its inode and proven by watch_is(). Safe for any kind of descriptor; *ret and
+ * *ret_writable only if true. */
+bool handle_is_candidate(int fd, uid_t uid, struct handle_identity *ret, bool *ret_writable);

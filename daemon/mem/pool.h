@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Pools: the budgets of physical memory that buffers are charged to.
+ *
+ * What is really scarce is a node's memory, so budgets belong to nodes: one for base pages and
+ * transparent huge pages together (half of the node by default, since memory is committed when it
+ * is given out), and one for each size of hugetlb pages (what is set aside for them; what is free
+ * of that right now is other processes' doing and no budget). A pool is a view on the budgets of
+ * its nodes: a kind of page, a placement, and perhaps a cap of its own. So pools may overlap, and
+ * the sum is exact at every node however buffers were asked for (I5).
+ *
+ * The pools of the machine are made by themselves: node0-4k, node0-thp, node0-2m, ... and, where
+ * there are several nodes, all-4k and so on over all of them. The configuration declares more.
+ * The set never changes while the broker runs, so records refer to a pool by its index.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+#include "base/problem.h"
+#include "mem/placement.h"
+#include "sys/numa.h"
+
+#define POOL_NAME_MAX 63
+#define POOLS_MAX 1024
+
+/* Bytes, or if `percent` is not 0, that much of the memory it is about; both 0 = not set. */
+struct pool_capacity {
+    uint64_t bytes;
+    uint32_t percent;
+};
+
+/* A pool that the configuration declares. */
+struct pool_config {
+    char name[POOL_NAME_MAX + 1];
+    struct pool_capacity capacity; /* a cap, or percent of its nodes' budgets */
+    uint32_t n_nodes;              /* 0 = all that have memory of this kind */
+    uint32_t nodes[TOPOLOGY_NODES_MAX];
+    enum pages pages;              /* ANY = BASE */
+    uint64_t page_size;            /* of HUGETLB; 0 = the default huge page */
+    enum placement placement;      /* POOL = BIND with one node, LOCAL with several */
+    uint64_t part_size;
+    uint32_t n_weights;            /* 0 or n_nodes */
+    uint32_t weights[TOPOLOGY_NODES_MAX];
+    bool lazy;
+};
+
+struct pools_config {
+    struct pool_capacity capacity; /* of every node, for base pages and THP; not set = 50 % */
+    const struct pool_config *pools;
+    size_t n_pools;
+};
+
+struct budget {
+    uint64_t capacity;
+    uint64_t used;
+};
+
+struct pools;
+
+struct pool {
+    struct pools *pools;
+    uint32_t index;
+    char name[POOL_NAME_MAX + 1];
+    enum pages pages;
+    uint64_t page_size; /* base page, size of a THP, huge page */
+    uint64_t granule;   /* sizes are rounded up to it; mappings are multiples of it */
+    enum placement placement;
+    uint64_t part_size;
+    uint32_t n_weights;
+    uint32_t weights[TOPOLOGY_NODES_MAX];
+    uint32_t n_nodes;
+    uint32_t nodes[TOPOLOGY_NODES_MAX];
+    bool lazy;
+    uint64_t cap;     /* UINT64_MAX: none of its own */
+    uint64_t used;    /* the sum of its buffers' bytes */
+    uint64_t buffers; /* how many */
+};
+
+/* What an allocation asks for; strings and arrays are borrowed. */
+struct pool_request {
+    const char *pool; /* NULL or "" = chosen by the rest */
+    uint32_t n_nodes; /* 0 = any; several in order of preference */
+    const uint32_t *nodes;
+    enum pages pages;
+    uint64_t page_size;
+    enum placement placement;
+    uint64_t part_size;
+    uint32_t n_weights;
+    const uint32_t *weights;
+};
+
+/* `topology` is borrowed. 0; a status if the configuration cannot be met, with the reason;
+ * negative errno. */
+int pools_new(struct pools **ret, const struct topology *topology,
+              const struct pools_config *config, struct problem *problem);
+struct pools *pools_free(struct pools *pools);
+DEFINE_CLEANUP(struct pools *, pools_free);
+
+const struct topology *pools_topology(const struct pools *pools);
+uint32_t pools_count(const struct pools *pools);
+/* NULL if there is none of this index. */
+struct pool *pools_get(struct pools *pools, uint32_t index);
+struct pool *pools_by_name(struct pools *pools, const char *name);
+
+/*
+ * The pool that a request means. By name; or, without one: of base pages unless it says
+ * otherwise, of the one node that it names, or over all nodes if it names none, several or only a
+ * preference. NO_SUCH_POOL, NO_SUCH_NODE, INVALID_ARGUMENT (a request that contradicts the pool
+ * it names).
+ */
+int pools_find(struct pools *pools, const struct pool_request *request, struct pool **ret,
+               struct problem *problem);
+
+/*
+ * Where a buffer of `size` bytes (not rounded) would go if it were charged now. Nothing is
+ * charged. SIZE_ZERO, SIZE_OVERFLOW, NO_SUCH_NODE, INVALID_ARGUMENT; TOO_BIG if it could not be
+ * had if everything were free; POOL_FULL if it cannot be had now.
+ */
+int pool_plan(struct pool *pool, const struct pool_request *request, uint64_t size,
+              struct plan *ret, struct problem *problem);
+
+/* All or nothing, for the pool and every node of the plan. POOL_FULL if others were faster. */
+int pool_charge(struct pool *pool, const struct plan *plan, struct problem *problem);
+void pool_uncharge(struct pool *pool, const struct plan *plan);
+
+/* What the pool and its nodes could give out now and could give out at most, over all its nodes. */
+uint64_t pool_available(const struct pool *pool);
+uint64_t pool_capacity(const struct pool *pool);
+
+/* The budget of base pages and THP of a node, and the one that this pool's pages on a node are
+ * charged to; NULL if there is none. */
+const struct budget *pools_node_budget(const struct pools *pools, uint32_t node);
+const struct budget *pool_node_budget(const struct pool *pool, uint32_t node);
+
+/* Asks again how many huge pages are set aside. Buffers stay charged even if that is less than
+ * they have. */
+void pools_refresh(struct pools *pools);

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The kernel tells when somebody lets go of a buffer: one inotify instance for all of them.
+ *
+ * An event WATCH_CLOSED means that the last descriptor and mapping of some description of the
+ * file is gone, whoever had it and however he ended; the broker then asks handle_sole() again.
+ * WATCH_GONE: the inode itself is gone, and with it the last page. A watch is also a name for an
+ * inode that cannot be forged: watching the same inode again gives the same number, and
+ * watch_is() proves with that that a stranger's descriptor is of the very buffer.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "base/problem.h"
+
+enum watch_event {
+    WATCH_CLOSED,
+    WATCH_GONE,     /* also after watch_remove() */
+    WATCH_OVERFLOW, /* wd is -1; events were lost: ask about every buffer that matters */
+};
+
+struct watch {
+    int fd;
+};
+
+#define WATCH_NULL {.fd = -1}
+
+typedef void watch_fn(void *userdata, int wd, enum watch_event event);
+
+/* 0 or a negative errno. */
+int watch_init(struct watch *watch);
+void watch_deinit(struct watch *watch);
+
+/* Poll it for reading. */
+int watch_fd(const struct watch *watch);
+
+/* Watch numbers are not used again soon. The same file gives the same number. 0, LIMIT,
+ * NO_MEMORY. */
+int watch_add(struct watch *watch, int fd, int *ret_wd, struct problem *problem);
+/* Nothing happens if the watch has ended by itself. */
+void watch_remove(struct watch *watch, int wd);
+
+/* Is fd a descriptor of the very inode that wd watches? Safe for any kind of descriptor. */
+bool watch_is(struct watch *watch, int fd, int wd);
+
+/* Hands a bounded number of events to fn, numbers that nobody knows (any more) included. The
+ * descriptor stays readable if there are more. 0 or a negative errno. */
+int watch_read(struct watch *watch, watch_fn *fn, void *userdata);

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Who is at the other end of a socket: the kernel's word, never the peer's (I3).
+ *
+ * Credentials are those of the connect(). The pidfd refers to that very process however often its
+ * number is used again, and becomes readable when it is dead. Kernels without SO_PEERPIDFD
+ * (before 6.5) give the process that has the number now; it started before the connection was
+ * accepted, which is checked, and the start time tells it from later ones.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/cleanup.h"
+
+enum {
+    _PEER_OK,
+    PEER_GONE,    /* it has died meanwhile */
+    PEER_UNKNOWN, /* no local socket, or its process is not visible from this PID namespace */
+    PEER_NO_ROOM, /* no descriptor or memory for it just now */
+};
+
+struct peer {
+    uid_t uid;
+    gid_t gid;
+    pid_t pid;
+    int pidfd;           /* owned; -1 once stolen */
+    uint64_t start_time; /* of the process, in clock ticks since boot */
+    gid_t *groups;       /* supplementary ones */
+    size_t n_groups;
+};
+
+#define PEER_NULL {.uid = (uid_t)-1, .gid = (gid_t)-1, .pid = -1, .pidfd = -1}
+
+/* Of a connected local socket. 0, PEER_*, or a negative errno. */
+int peer_init_socket(struct peer *peer, int socket);
+/* Of a process by its number, for "only this pid" tokens; uid and gid are its effective ones,
+ * groups none. */
+int peer_init_pid(struct peer *peer, pid_t pid);
+void peer_deinit(struct peer *peer);
+
+/* The same process, not only the same number. */
+bool peer_same_process(const struct peer *a, const struct peer *b);
+bool peer_in_group(const struct peer *peer, gid_t gid);
+/* Has the process of this pidfd ended? */
+bool peer_is_dead(int pidfd);

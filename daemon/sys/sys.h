@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The kernel, as the daemon sees it: the calls that make, place, seal, prove and watch memory.
+ *
+ * They go through one table, for two reasons. A test replaces `sys` by a copy of sys_kernel in
+ * which the third fallocate fails, and sees what becomes of the descriptors; and nothing else in
+ * the daemon may call them (tests/lint), so the reader finds every use of the kernel's memory
+ * here.
+ *
+ * Members behave like the C library's functions of the same name: -1 (MAP_FAILED for mmap) and
+ * errno. Below the table are the few calls that need a fallback on older kernels; 5.10 is the
+ * floor, and what a kernel lacks is found out by trying, never by its version. All of it is safe
+ * on any thread.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+
+struct sys_calls {
+    int (*memfd_create)(const char *name, unsigned flags);
+    int (*ftruncate)(int fd, off_t size);
+    int (*fallocate)(int fd, int mode, off_t offset, off_t length);
+    int (*fchmod)(int fd, mode_t mode);
+    int (*fstat)(int fd, struct stat *st);
+    int (*reopen)(int fd, int flags); /* a new description of the same file; O_CLOEXEC is added */
+    int (*add_seals)(int fd, int seals);
+    int (*get_seals)(int fd);
+    int (*set_lease)(int fd, int type);
+
+    void *(*mmap)(void *address, size_t length, int protection, int flags, int fd, off_t offset);
+    int (*munmap)(void *address, size_t length);
+    int (*madvise)(void *address, size_t length, int advice);
+
+    /* node masks have SYS_NODE_MASK_BITS bits */
+    long (*mbind)(void *address, size_t length, int mode, const unsigned long *nodes);
+    long (*set_mempolicy)(int mode, const unsigned long *nodes);
+    long (*get_mempolicy)(int *mode, unsigned long *nodes);
+    /* move_pages() as a question */
+    long (*page_nodes)(unsigned long count, void **pages, int *status);
+
+    int (*inotify_init)(void); /* non-blocking, CLOEXEC */
+    int (*inotify_add)(int inotify, int fd, uint32_t mask); /* by /proc/self/fd */
+    int (*inotify_remove)(int inotify, int wd);
+    ssize_t (*read)(int fd, void *buffer, size_t size);
+
+    int (*getsockopt)(int fd, int level, int name, void *value, socklen_t *size);
+    int (*pidfd_open)(pid_t pid, unsigned flags);
+
+    /* What a node (< 0: the whole machine) could give without swapping; UINT64_MAX if unknown. */
+    uint64_t (*available)(int physical_node);
+};
+
+#define SYS_NODE_MASK_BITS 1024
+#define SYS_NODE_MASK_WORDS (SYS_NODE_MASK_BITS / (8 * sizeof(unsigned long)))
+
+extern const struct sys_calls sys_kernel;
+extern const struct sys_calls *sys;
+
+/* A sealable, CLOEXEC memfd that can never be executed where the kernel knows how to promise that.
+ * `huge` is the page size of hugetlb, 0 for shared memory. -1 and errno. */
+int sys_memfd_new(const char *name, uint64_t huge);
+
+/* Allocates every page under a writable shared mapping as its policy and advice say. -1 and errno;
+ * never a signal. */
+int sys_populate(void *address, size_t length);
+
+/* Bytes of the mapping at `address` (all of it, no more) that are mapped by huge pages; 0 if
+ * unknown. */
+uint64_t sys_huge_mapped(const void *address);
+
+/* A mapping whose address is a multiple of `alignment` (a power of two). MAP_FAILED and errno. */
+void *sys_map_aligned(int fd, uint64_t offset, size_t length, size_t alignment, int protection);

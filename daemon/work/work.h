@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Threads for slow memory work, so that the loop never waits for the kernel to clear or free
+ * pages.
+ *
+ * Allocating a GiB of base pages takes half a second, giving one back nearly as long. Such work
+ * is a job: run() is called on a worker, done() later on the loop's thread. A job carries
+ * descriptors and plain values and never a pointer to a broker object, because those may end
+ * while it runs. It is embedded in whatever its owner needs on both sides; the owner frees it, in
+ * done() at the earliest.
+ *
+ * Each class of jobs has threads and a queue of its own: a short commit waits neither for a long
+ * one nor for memory being given back. Within a class jobs start in the order of submission.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+#include "base/list.h"
+
+struct work;
+
+enum work_class {
+    WORK_SHORT,   /* milliseconds: commits of at most WORK_SHORT_MAX bytes */
+    WORK_LONG,    /* larger commits, sealing (the kernel may wait for pinned pages) */
+    WORK_RELEASE, /* discarding and closing */
+};
+
+#define WORK_CLASSES 3
+#define WORK_SHORT_MAX (UINT64_C(16) << 20)
+
+struct work_job {
+    struct list link;
+    void (*run)(struct work_job *job);  /* on a worker; must not touch what the loop uses */
+    void (*done)(struct work_job *job); /* on the loop's thread; may free the job, submit others */
+};
+
+#define WORK_JOB_INIT(job, run_fn, done_fn) \
+    {.link = LIST_INIT((job).link), .run = (run_fn), .done = (done_fn)}
+
+/* `threads` for each class, at least 1. 0 or a negative errno. */
+int work_new(struct work **ret, unsigned threads);
+/* Runs what was submitted, joins the threads and calls the done() that are left. What takes too
+ * long is hurried along by its own means (struct commit has a flag). Returns NULL. */
+struct work *work_free(struct work *work);
+DEFINE_CLEANUP(struct work *, work_free);
+
+/* From the loop's thread, done() included. The job must be in no queue. Cannot fail. */
+void work_submit(struct work *work, enum work_class kind, struct work_job *job);
+
+/* Readable when work_dispatch() has something to do. Never changes. */
+int work_fd(const struct work *work);
+
+/* Calls done() of the jobs that have ended; those that end meanwhile come next time. 0 or a
+ * negative errno. */
+int work_dispatch(struct work *work);
+
+/* Jobs submitted whose done() has not been called. */
+unsigned work_pending(const struct work *work);

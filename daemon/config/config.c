@@ -1,0 +1,677 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The table of keys, and the way from lines to the struct.
+ *
+ * libinih cuts lines into section, key and value. It does not tell line numbers to its handler, cuts long lines
+ * and long section names without a word, and passes over a section without keys; so the lines come to it through
+ * our reader, which counts and looks at each before inih does.
+ */
+
+#include "config/config.h"
+
+#include <errno.h>
+#include <ini.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/align.h"
+#include "base/checked.h"
+#include "config/value.h"
+
+/* What inih holds of a line and of a section's name. */
+#define LINE_BYTES    198
+#define SECTION_BYTES 49
+
+/* A configuration is written by hand; what is larger is some other file. */
+#define FILE_BYTES_MAX (1u << 20)
+#define POOLS_MAX      256
+
+#define GIB (UINT64_C(1) << 30)
+#define TIB (UINT64_C(1) << 40)
+
+#define MAX_BYTES   (UINT64_C(1) << 56)
+#define MAX_COUNT   (UINT64_C(1) << 32)
+#define MAX_TIME_MS (UINT64_C(7) * 24 * 3600 * 1000)
+/* What a process of the smallest supported address space can map. */
+#define ADDRESS_TOP (UINT64_C(1) << 47)
+
+enum kind {
+    KIND_NUMBER,
+    KIND_SIZE,
+    KIND_SIZE_OR_PERCENT,
+    KIND_TIME,
+    KIND_LIMIT,      /* a number or "none" */
+    KIND_SIZE_LIMIT, /* a size or "none" */
+    KIND_UID_BYTES,  /* a size, a percentage or "none" */
+    KIND_HALF,
+    KIND_NODES,
+    KIND_WEIGHTS,
+    KIND_PLACEMENT,
+    KIND_PAGES,
+    KIND_COMMIT
+};
+
+struct key {
+    const char *section; /* "pool" for [pool NAME] */
+    const char *name;
+    enum kind kind;
+    size_t offset; /* in struct config, or in struct config_pool */
+    uint64_t min;
+    uint64_t max;
+};
+
+#define LIMIT_KEY(scope, which, name, kind, min, max)                                                        \
+    {"limits", #scope "_" name, kind, offsetof(struct config, scope##_limits[CONFIG_LIMIT_##which]), min, max}
+
+static const struct key keys[] = {
+    {"topology", "simulate_nodes", KIND_NUMBER, offsetof(struct config, simulate_nodes), 0,
+     MEMORYD_NODES_MAX},
+    {"pools", "capacity", KIND_SIZE_OR_PERCENT, offsetof(struct config, capacity), 1 << 20, MAX_BYTES},
+
+    {"pool", "nodes", KIND_NODES, 0, 0, 0},
+    {"pool", "placement", KIND_PLACEMENT, 0, 0, 0},
+    {"pool", "part_size", KIND_SIZE, offsetof(struct config_pool, part_size), 4096, 1 * TIB},
+    {"pool", "weights", KIND_WEIGHTS, 0, 0, 0},
+    {"pool", "page_size", KIND_SIZE, offsetof(struct config_pool, page_size), 4096, 16 * GIB},
+    {"pool", "pages", KIND_PAGES, 0, 0, 0},
+    {"pool", "commit", KIND_COMMIT, 0, 0, 0},
+    {"pool", "capacity", KIND_SIZE_OR_PERCENT, offsetof(struct config_pool, capacity), 4096, MAX_BYTES},
+
+    {"arena", "base", KIND_NUMBER, offsetof(struct config, arena_base), 1 << 16, ADDRESS_TOP - 1},
+    {"arena", "size", KIND_SIZE, offsetof(struct config, arena_size), 1 * GIB, ADDRESS_TOP / 2},
+    {"arena", "half", KIND_HALF, 0, 0, 0},
+
+    {"limits", "connections", KIND_NUMBER, offsetof(struct config, connections), 1, 1 << 20},
+    {"limits", "uid_bytes", KIND_UID_BYTES, 0, 4096, MAX_BYTES},
+    LIMIT_KEY(uid, BUFFERS, "buffers", KIND_LIMIT, 1, MAX_COUNT),
+    LIMIT_KEY(uid, TOKENS, "tokens", KIND_LIMIT, 0, MAX_COUNT),
+    LIMIT_KEY(uid, RESERVATIONS, "reservations", KIND_LIMIT, 0, MAX_COUNT),
+    LIMIT_KEY(uid, SESSIONS, "sessions", KIND_LIMIT, 1, MAX_COUNT),
+    LIMIT_KEY(uid, NAMES, "names", KIND_LIMIT, 0, MAX_COUNT),
+    LIMIT_KEY(uid, QUEUED_BYTES, "queued_bytes", KIND_SIZE_LIMIT, 1 << 17, MAX_BYTES),
+    LIMIT_KEY(uid, FDS_IN_FLIGHT, "fds_in_flight", KIND_LIMIT, MEMORYD_FDS_MAX, MAX_COUNT),
+    LIMIT_KEY(session, BYTES, "bytes", KIND_SIZE_LIMIT, 4096, MAX_BYTES),
+    LIMIT_KEY(session, BUFFERS, "buffers", KIND_LIMIT, 1, MAX_COUNT),
+    LIMIT_KEY(session, TOKENS, "tokens", KIND_LIMIT, 0, MAX_COUNT),
+    LIMIT_KEY(session, RESERVATIONS, "reservations", KIND_LIMIT, 0, MAX_COUNT),
+    LIMIT_KEY(session, NAMES, "names", KIND_LIMIT, 0, MAX_COUNT),
+    LIMIT_KEY(session, QUEUED_BYTES, "queued_bytes", KIND_SIZE_LIMIT, 1 << 17, MAX_BYTES),
+    LIMIT_KEY(session, FDS_IN_FLIGHT, "fds_in_flight", KIND_LIMIT, MEMORYD_FDS_MAX, MAX_COUNT),
+
+    {"session", "grace", KIND_TIME, offsetof(struct config, grace_ms), 0, MAX_TIME_MS},
+    {"session", "handshake_timeout", KIND_TIME, offsetof(struct config, handshake_ms), 100, MAX_TIME_MS},
+    {"session", "stall_timeout", KIND_TIME, offsetof(struct config, stall_ms), 100, MAX_TIME_MS},
+
+    {"broker", "worker_threads", KIND_NUMBER, offsetof(struct config, worker_threads), 0, 64},
+    {"broker", "idle_exit", KIND_TIME, offsetof(struct config, idle_exit_ms), 0, MAX_TIME_MS},
+};
+#define N_KEYS (sizeof(keys) / sizeof(*keys))
+
+struct reader {
+    struct config *config;
+    FILE *file;
+    config_complain *complain;
+    void *userdata;
+    unsigned line;
+    unsigned mistakes;
+    int error;                /* -ENOMEM */
+    struct config_pool *pool; /* of the section we are in */
+    bool section_known;
+    unsigned given[N_KEYS];   /* line at which it was given; of the pool we are in, for its keys */
+};
+
+__attribute__((format(printf, 3, 4))) static void
+mistake(struct reader *reader, unsigned line, const char *format, ...)
+{
+    char what[512];
+    char sentence[1024];
+    va_list arguments;
+
+    va_start(arguments, format);
+    (void)vsnprintf(what, sizeof(what), format, arguments);
+    va_end(arguments);
+    if (line)
+        (void)snprintf(sentence, sizeof(sentence), "%.400s:%u: %s", reader->config->path, line, what);
+    else
+        (void)snprintf(sentence, sizeof(sentence), "%.400s: %s", reader->config->path, what);
+    reader->mistakes++;
+    reader->complain(reader->userdata, sentence);
+}
+
+/* ---------------------------------------------------------------------------------------------------- values */
+
+static void describe_size(uint64_t v, char *text, size_t size)
+{
+    static const char units[] = " KMGTPE";
+    unsigned unit = 0;
+
+    while (v && !(v & 1023) && unit < 6) {
+        v >>= 10;
+        unit++;
+    }
+    (void)snprintf(text, size, unit ? "%llu%c" : "%llu", (unsigned long long)v, units[unit]);
+}
+
+/* What the key takes, for the end of a sentence. */
+static const char *allowed(const struct key *key, char *text, size_t size)
+{
+    char min[32];
+    char max[32];
+
+    describe_size(key->min, min, sizeof(min));
+    describe_size(key->max, max, sizeof(max));
+    switch (key->kind) {
+    case KIND_NUMBER:
+        (void)snprintf(text, size, "a number from %llu to %llu", (unsigned long long)key->min,
+                       (unsigned long long)key->max);
+        break;
+    case KIND_LIMIT:
+        (void)snprintf(text, size, "a number from %llu to %llu, or none", (unsigned long long)key->min,
+                       (unsigned long long)key->max);
+        break;
+    case KIND_SIZE:
+        (void)snprintf(text, size, "a size from %s to %s, like 64K, 8M, 2G or 1T", min, max);
+        break;
+    case KIND_SIZE_LIMIT:
+        (void)snprintf(text, size, "a size from %s to %s, like 64K, 8M, 2G or 1T, or none", min, max);
+        break;
+    case KIND_SIZE_OR_PERCENT:
+        (void)snprintf(text, size, "a size from %s to %s, like 8M or 2G, or 1%% to 100%%", min, max);
+        break;
+    case KIND_UID_BYTES:
+        (void)snprintf(text, size, "a size from %s to %s, like 8M or 2G, or 1%% to 100%%, or none", min, max);
+        break;
+    case KIND_TIME:
+        (void)snprintf(text, size, "a time from %llums to 168h with its unit: ms, s, min or h",
+                       (unsigned long long)key->min);
+        break;
+    case KIND_HALF:
+        (void)snprintf(text, size, "lower, upper or auto");
+        break;
+    case KIND_NODES:
+        (void)snprintf(text, size, "up to %d different node numbers below %d, like 0,2 or 0-3",
+                       MEMORYD_NODES_MAX, MEMORYD_NODES_MAX);
+        break;
+    case KIND_WEIGHTS:
+        (void)snprintf(text, size, "one number from 1 to 1000000 for each node, like 3,1");
+        break;
+    case KIND_PLACEMENT:
+        (void)snprintf(text, size, "bind, preferred, interleave, split or local");
+        break;
+    case KIND_PAGES:
+        (void)snprintf(text, size, "base, thp or hugetlb");
+        break;
+    case KIND_COMMIT:
+        (void)snprintf(text, size, "eager or lazy");
+        break;
+    }
+    return text;
+}
+
+static bool one_of(const char *value, const char *const *words, unsigned n, unsigned *index)
+{
+    for (unsigned i = 0; i < n; i++) {
+        if (!strcmp(value, words[i])) {
+            *index = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool in_range(const struct key *key, uint64_t v)
+{
+    return v >= key->min && v <= key->max;
+}
+
+static bool store_number(const struct key *key, void *base, uint64_t v)
+{
+    if (!in_range(key, v))
+        return false;
+    memcpy((char *)base + key->offset, &v, sizeof(v));
+    return true;
+}
+
+static bool store_none(const struct key *key, void *base)
+{
+    uint64_t none = CONFIG_NONE;
+
+    memcpy((char *)base + key->offset, &none, sizeof(none));
+    return true;
+}
+
+static bool store_nodes(struct config_pool *pool, const char *value)
+{
+    uint32_t nodes[MEMORYD_NODES_MAX];
+    uint32_t n;
+
+    if (!value_list(value, nodes, &n, MEMORYD_NODES_MAX, MEMORYD_NODES_MAX - 1))
+        return false;
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t j = 0; j < i; j++)
+            if (nodes[i] == nodes[j])
+                return false;
+    memcpy(pool->nodes, nodes, n * sizeof(*nodes));
+    pool->n_nodes = n;
+    return true;
+}
+
+static bool store_weights(struct config_pool *pool, const char *value)
+{
+    uint32_t weights[MEMORYD_NODES_MAX];
+    uint32_t n;
+
+    if (!value_list(value, weights, &n, MEMORYD_NODES_MAX, 1000000))
+        return false;
+    for (uint32_t i = 0; i < n; i++)
+        if (!weights[i])
+            return false;
+    memcpy(pool->weights, weights, n * sizeof(*weights));
+    pool->n_weights = n;
+    return true;
+}
+
+static bool store(const struct key *key, struct config *config, struct config_pool *pool, const char *value)
+{
+    static const char *const halves[] = {"auto", "lower", "upper"};
+    static const char *const placements[] = {"bind", "preferred", "interleave", "split", "local"};
+    static const char *const pages[] = {"base", "thp", "hugetlb"};
+    static const char *const commits[] = {"eager", "lazy"};
+    void *base = pool ? (void *)pool : (void *)config;
+    struct config_size size = {0};
+    unsigned percent;
+    unsigned index;
+    uint64_t v;
+
+    switch (key->kind) {
+    case KIND_NUMBER:
+        return value_number(value, &v) && store_number(key, base, v);
+    case KIND_SIZE:
+        return value_size(value, &v) && store_number(key, base, v);
+    case KIND_TIME:
+        return value_time(value, &v) && store_number(key, base, v);
+    case KIND_LIMIT:
+        return !strcmp(value, "none") ? store_none(key, base)
+                                      : value_number(value, &v) && store_number(key, base, v);
+    case KIND_SIZE_LIMIT:
+        return !strcmp(value, "none") ? store_none(key, base)
+                                      : value_size(value, &v) && store_number(key, base, v);
+    case KIND_UID_BYTES:
+        percent = 0;
+        v = CONFIG_NONE;
+        if (strcmp(value, "none") != 0 && !value_percent(value, &percent) &&
+            !(value_size(value, &v) && in_range(key, v)))
+            return false;
+        config->uid_limits[CONFIG_LIMIT_BYTES] = v;
+        config->uid_bytes_percent = percent;
+        return true;
+    case KIND_SIZE_OR_PERCENT:
+        if (!value_percent(value, &size.percent) && !(value_size(value, &size.bytes) && in_range(key, size.bytes)))
+            return false;
+        memcpy((char *)base + key->offset, &size, sizeof(size));
+        return true;
+    case KIND_HALF:
+        if (!one_of(value, halves, 3, &index))
+            return false;
+        config->arena_half = (enum config_half)index;
+        return true;
+    case KIND_NODES:
+        return store_nodes(pool, value);
+    case KIND_WEIGHTS:
+        return store_weights(pool, value);
+    case KIND_PLACEMENT:
+        if (!one_of(value, placements, 5, &index))
+            return false;
+        pool->placement = (enum config_placement)(index + 1);
+        return true;
+    case KIND_PAGES:
+        if (!one_of(value, pages, 3, &index))
+            return false;
+        pool->pages = (enum config_pages)(index + 1);
+        return true;
+    case KIND_COMMIT:
+        if (!one_of(value, commits, 2, &index))
+            return false;
+        pool->lazy = index == 1;
+        return true;
+    }
+    return false;
+}
+
+/* -------------------------------------------------------------------------------------------------- sections */
+
+static const char *nearest_section(const char *name)
+{
+    const char *best = NULL;
+    unsigned least = UINT32_MAX;
+
+    for (size_t i = 0; i < N_KEYS; i++) {
+        unsigned distance = value_distance(name, keys[i].section);
+
+        if (distance < least) {
+            least = distance;
+            best = keys[i].section;
+        }
+    }
+    return best;
+}
+
+static bool is_section(const char *name)
+{
+    for (size_t i = 0; i < N_KEYS; i++)
+        if (!strcmp(keys[i].section, name))
+            return true;
+    return false;
+}
+
+static bool is_pool_name(const char *name)
+{
+    size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-");
+
+    return n && !name[n] && n <= MEMORYD_POOL_NAME_MAX;
+}
+
+static void begin_pool(struct reader *reader, const char *name)
+{
+    struct config *config = reader->config;
+    struct config_pool *pools;
+
+    if (!is_pool_name(name)) {
+        mistake(reader, reader->line,
+                "[pool %s]: not a name for a pool; letters, digits and the characters . _ - are allowed", name);
+        return;
+    }
+    for (size_t i = 0; i < config->n_pools; i++) {
+        if (!strcmp(config->pools[i].name, name)) {
+            mistake(reader, reader->line, "[pool %s]: this pool is in line %u already; names are different", name,
+                    config->pools[i].line);
+            return;
+        }
+    }
+    if (config->n_pools == POOLS_MAX) {
+        mistake(reader, reader->line, "[pool %s]: more than %d pools", name, POOLS_MAX);
+        return;
+    }
+    pools = reallocarray(config->pools, config->n_pools + 1, sizeof(*pools));
+    if (!pools) {
+        reader->error = -ENOMEM;
+        return;
+    }
+    config->pools = pools;
+    reader->pool = &pools[config->n_pools++];
+    *reader->pool = (struct config_pool){
+        .line = reader->line, .pages = CONFIG_PAGES_BASE};
+    (void)snprintf(reader->pool->name, sizeof(reader->pool->name), "%s", name);
+    for (size_t i = 0; i < N_KEYS; i++)
+        if (!strcmp(keys[i].section, "pool"))
+            reader->given[i] = 0;
+    reader->section_known = true;
+}
+
+/* `name` is what is between the brackets. */
+static void begin_section(struct reader *reader, const char *name)
+{
+    reader->pool = NULL;
+    reader->section_known = false;
+    if (!strncmp(name, "pool ", 5))
+        begin_pool(reader, name + 5 + strspn(name + 5, " "));
+    else if (!strcmp(name, "pool"))
+        mistake(reader, reader->line, "[pool]: a pool needs a name: [pool NAME]");
+    else if (is_section(name))
+        reader->section_known = true;
+    else
+        mistake(reader, reader->line,
+                "[%s]: no such section; did you mean [%s]? There are topology, pools, pool NAME, arena, limits, "
+                "session and broker",
+                name, nearest_section(name));
+}
+
+static void unknown_key(struct reader *reader, const char *section, const char *name)
+{
+    const char *best = NULL;
+    const char *elsewhere = NULL;
+    unsigned least = UINT32_MAX;
+
+    for (size_t i = 0; i < N_KEYS; i++) {
+        unsigned distance = value_distance(name, keys[i].name);
+
+        if (!strcmp(keys[i].section, section)) {
+            if (distance < least) {
+                least = distance;
+                best = keys[i].name;
+            }
+        } else if (!distance) {
+            elsewhere = keys[i].section;
+        }
+    }
+    if (elsewhere)
+        mistake(reader, reader->line, "[%s] %s: no such key here; it belongs into [%s]", section, name, elsewhere);
+    else
+        mistake(reader, reader->line, "[%s] %s: no such key; did you mean %s?", section, name, best);
+}
+
+static int on_value(void *userdata, const char *section, const char *name, const char *value)
+{
+    struct reader *reader = userdata;
+    const char *kind = reader->pool ? "pool" : section;
+    char text[256];
+
+    if (!*section) {
+        mistake(reader, reader->line, "%s: a key before any [section]", name);
+        return 1;
+    }
+    if (!reader->section_known)
+        return 1; /* said at its beginning */
+    for (size_t i = 0; i < N_KEYS; i++) {
+        const struct key *key = &keys[i];
+
+        if (strcmp(key->section, kind) != 0 || strcmp(key->name, name) != 0)
+            continue;
+        if (reader->given[i])
+            mistake(reader, reader->line, "[%s] %s: given in line %u already", section, name, reader->given[i]);
+        else if (!store(key, reader->config, reader->pool, value))
+            mistake(reader, reader->line, "[%s] %s: \"%s\" is not %s", section, name, value,
+                    allowed(key, text, sizeof(text)));
+        reader->given[i] = reader->line;
+        return 1;
+    }
+    unknown_key(reader, kind, name);
+    return 1;
+}
+
+/* ----------------------------------------------------------------------------------------------------- lines */
+
+/* Takes blanks from both ends. */
+static char *trim(char *line)
+{
+    char *end;
+
+    line += strspn(line, " \t");
+    end = line + strlen(line);
+    while (end > line && strchr(" \t\r\n", end[-1]))
+        *--end = '\0';
+    return line;
+}
+
+static void look_at_section(struct reader *reader, char *line)
+{
+    char *end = strchr(line, ']');
+    char *rest;
+
+    if (!end) {
+        mistake(reader, reader->line, "%s: the bracket is not closed", line);
+        return;
+    }
+    rest = end + 1 + strspn(end + 1, " \t");
+    if (*rest && *rest != ';' && *rest != '#')
+        mistake(reader, reader->line, "%s: something behind the bracket; keys go into lines of their own", line);
+    *end = '\0';
+    if (strlen(line + 1) > SECTION_BYTES) {
+        mistake(reader, reader->line, "[%s]: longer than %d characters", line + 1, SECTION_BYTES);
+        reader->pool = NULL;
+        reader->section_known = false;
+    } else {
+        begin_section(reader, line + 1);
+    }
+    *end = ']';
+}
+
+/* What inih reads lines with: as fgets(), one line that inih can hold at a time. */
+static char *next_line(char *buffer, int size, void *userdata)
+{
+    struct reader *reader = userdata;
+
+    while (!reader->error) {
+        char whole[4096];
+        char *line;
+
+        if (!fgets(whole, sizeof(whole), reader->file))
+            return NULL;
+        reader->line++;
+        if (strlen(whole) == sizeof(whole) - 1 && whole[sizeof(whole) - 2] != '\n') {
+            mistake(reader, reader->line, "a line longer than %zu bytes; this is no configuration", sizeof(whole));
+            return NULL;
+        }
+        line = trim(whole);
+        if (!*line || *line == ';' || *line == '#')
+            continue;
+        if (strlen(line) > LINE_BYTES || (int)strlen(line) + 2 > size) {
+            mistake(reader, reader->line, "a line longer than %d bytes", LINE_BYTES);
+            continue;
+        }
+        if (*line == '[')
+            look_at_section(reader, line);
+        else if (!strpbrk(line, "=:")) {
+            mistake(reader, reader->line, "%s: neither a [section] nor a key = value", line);
+            continue;
+        }
+        memcpy(buffer, line, strlen(line) + 1);
+        return buffer;
+    }
+    return NULL;
+}
+
+/* ---------------------------------------------------------------------------------------------------- wholes */
+
+static void check_pool(struct reader *reader, const struct config_pool *pool)
+{
+    if (pool->n_weights && pool->placement != CONFIG_PLACEMENT_SPLIT)
+        mistake(reader, pool->line, "[pool %s] weights: only for placement = split", pool->name);
+    if (pool->placement == CONFIG_PLACEMENT_SPLIT && pool->n_weights && pool->n_weights != pool->n_nodes)
+        mistake(reader, pool->line, "[pool %s] weights: %u of them for %u nodes; as many as there are nodes are needed",
+                pool->name, pool->n_weights, pool->n_nodes);
+    if (pool->part_size && pool->placement != CONFIG_PLACEMENT_INTERLEAVE)
+        mistake(reader, pool->line, "[pool %s] part_size: only for placement = interleave", pool->name);
+    if (pool->part_size & 4095)
+        mistake(reader, pool->line, "[pool %s] part_size: not a multiple of 4K", pool->name);
+    if (pool->page_size && pool->pages != CONFIG_PAGES_HUGETLB)
+        mistake(reader, pool->line, "[pool %s] page_size: only for pages = hugetlb", pool->name);
+    if (pool->page_size && !is_power_of_two(pool->page_size))
+        mistake(reader, pool->line, "[pool %s] page_size: not a power of two", pool->name);
+    if (pool->lazy && pool->pages == CONFIG_PAGES_HUGETLB)
+        mistake(reader, pool->line, "[pool %s] commit: lazy is only for base and thp pages; huge pages that "
+                "are missing at first touch would kill the process", pool->name);
+}
+
+static void check_whole(struct reader *reader)
+{
+    struct config *config = reader->config;
+    uint64_t end;
+
+    for (size_t i = 0; i < config->n_pools; i++)
+        check_pool(reader, &config->pools[i]);
+    if (config->arena_base & (GIB - 1) || config->arena_size & (GIB - 1))
+        mistake(reader, 0, "[arena] base and size: multiples of 1G (0x40000000) are needed");
+    if (!checked_add_u64(config->arena_base, config->arena_size, &end) || end > ADDRESS_TOP)
+        mistake(reader, 0, "[arena] base and size: the arena ends above 0x%llx, where no process can map it",
+                (unsigned long long)ADDRESS_TOP);
+    for (unsigned i = 0; i < CONFIG_LIMIT_N; i++)
+        if (config->session_limits[i] != CONFIG_NONE && config->session_limits[i] > config->uid_limits[i])
+            mistake(reader, 0, "[limits]: a session may have more than its user (%llu, %llu)",
+                    (unsigned long long)config->session_limits[i], (unsigned long long)config->uid_limits[i]);
+}
+
+static struct config *config_defaults(void)
+{
+    struct config *config = calloc(1, sizeof(*config));
+
+    if (!config)
+        return NULL;
+    config->capacity.percent = 50;
+    config->arena_base = UINT64_C(0x400000000000);
+    config->arena_size = 16 * TIB;
+    config->connections = 4096;
+    for (unsigned i = 0; i < CONFIG_LIMIT_N; i++)
+        config->uid_limits[i] = config->session_limits[i] = CONFIG_NONE;
+    config->uid_limits[CONFIG_LIMIT_TOKENS] = 1 << 20;
+    config->uid_limits[CONFIG_LIMIT_RESERVATIONS] = 1 << 20;
+    config->uid_limits[CONFIG_LIMIT_SESSIONS] = 2048;
+    config->uid_limits[CONFIG_LIMIT_NAMES] = 1 << 17;
+    config->uid_limits[CONFIG_LIMIT_QUEUED_BYTES] = 64 << 20;
+    config->session_limits[CONFIG_LIMIT_QUEUED_BYTES] = 1 << 18;
+    config->session_limits[CONFIG_LIMIT_FDS_IN_FLIGHT] = 256;
+    config->grace_ms = 60000;
+    config->handshake_ms = 10000;
+    config->stall_ms = 30000;
+    config->idle_exit_ms = 60000;
+    return config;
+}
+
+static int read_file(struct reader *reader, const char *path)
+{
+    struct stat st;
+    int r;
+
+    reader->file = fopen(path, "re");
+    if (!reader->file || fstat(fileno(reader->file), &st) < 0) {
+        mistake(reader, 0, "cannot be read: %s", strerror(errno));
+        return CONFIG_E_UNREADABLE;
+    }
+    if (!S_ISREG(st.st_mode) || st.st_size > FILE_BYTES_MAX) {
+        mistake(reader, 0, "not a file of at most 1M");
+        return CONFIG_E_UNREADABLE;
+    }
+    r = ini_parse_stream(next_line, reader, on_value, reader);
+    if (reader->error)
+        return reader->error;
+    if (r > 0 && !reader->mistakes)
+        mistake(reader, reader->line, "neither a [section] nor a key = value");
+    check_whole(reader);
+    return reader->mistakes ? CONFIG_E_MISTAKES : 0;
+}
+
+int config_load(struct config **ret, const char *path, config_complain *complain, void *userdata)
+{
+    _cleanup_(config_freep) struct config *config = config_defaults();
+    struct reader reader = {.config = config, .complain = complain, .userdata = userdata};
+    int r = 0;
+
+    if (!config)
+        return -ENOMEM;
+    if (path) {
+        config->path = strdup(path);
+        if (!config->path)
+            return -ENOMEM;
+        r = read_file(&reader, path);
+        if (reader.file)
+            fclose(reader.file);
+    }
+    if (r)
+        return r;
+    *ret = config;
+    config = NULL;
+    return 0;
+}
+
+struct config *config_free(struct config *config)
+{
+    if (config) {
+        free(config->path);
+        free(config->pools);
+        free(config);
+    }
+    return NULL;
+}

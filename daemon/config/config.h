@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * memoryd.conf as a plain struct.
+ *
+ * Reading a configuration changes nothing and asks the machine nothing: whether a node exists or a page size is
+ * there is found out by whoever builds the pools. So `memoryd --check-config` gives the same answer everywhere,
+ * and a reload can be refused as a whole while the old settings stay in force.
+ *
+ * Every mistake is reported, not only the first, each with file, line, key, what is wrong and what is allowed.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+#include "proto/limits.h"
+
+/* "no limit", and "not given" where a default is computed from the machine */
+#define CONFIG_NONE UINT64_MAX
+
+/* Bytes, or a part of something that only the machine knows; neither if not given. */
+struct config_size {
+    uint64_t bytes;
+    unsigned percent; /* used when it is not 0 */
+};
+
+/* Numbers as in memoryd.proto. */
+enum config_pages { CONFIG_PAGES_BASE = 1, CONFIG_PAGES_THP, CONFIG_PAGES_HUGETLB };
+enum config_placement {
+    CONFIG_PLACEMENT_DEFAULT, /* bind with one node, local with several */
+    CONFIG_PLACEMENT_BIND,
+    CONFIG_PLACEMENT_PREFERRED,
+    CONFIG_PLACEMENT_INTERLEAVE,
+    CONFIG_PLACEMENT_SPLIT,
+    CONFIG_PLACEMENT_LOCAL
+};
+
+struct config_pool {
+    char name[MEMORYD_POOL_NAME_MAX + 1];
+    unsigned line; /* of its section, for mistakes that only the machine shows */
+    uint32_t n_nodes;
+    uint32_t nodes[MEMORYD_NODES_MAX];
+    enum config_pages pages;
+    uint64_t page_size; /* of huge pages; 0 = the system's default */
+    enum config_placement placement;
+    uint64_t part_size; /* 0 = the granule */
+    uint32_t n_weights;
+    uint32_t weights[MEMORYD_NODES_MAX];
+    bool lazy;
+    struct config_size capacity;
+};
+
+/* What a user or a session may have. X(NAME, key) */
+#define CONFIG_LIMITS(X)                                                                                     \
+    X(BYTES, bytes)                                                                                          \
+    X(BUFFERS, buffers)                                                                                      \
+    X(TOKENS, tokens)                                                                                        \
+    X(RESERVATIONS, reservations)                                                                            \
+    X(SESSIONS, sessions)                                                                                    \
+    X(NAMES, names)                                                                                          \
+    X(QUEUED_BYTES, queued_bytes)                                                                            \
+    X(FDS_IN_FLIGHT, fds_in_flight)
+
+enum config_limit {
+#define X(NAME, key) CONFIG_LIMIT_##NAME,
+    CONFIG_LIMITS(X)
+#undef X
+    CONFIG_LIMIT_N
+};
+
+enum config_half { CONFIG_HALF_AUTO, CONFIG_HALF_LOWER, CONFIG_HALF_UPPER };
+
+struct config {
+    char *path; /* NULL = defaults only */
+
+    uint64_t simulate_nodes; /* 0 = the real ones */
+    struct config_size capacity;
+    struct config_pool *pools;
+    size_t n_pools;
+
+    uint64_t arena_base;
+    uint64_t arena_size;
+    enum config_half arena_half;
+
+    uint64_t connections;                    /* of everybody */
+    uint64_t uid_limits[CONFIG_LIMIT_N];     /* CONFIG_NONE = no limit, or computed where it says so */
+    unsigned uid_bytes_percent;              /* of all capacity; used when uid_limits[BYTES] is none */
+    uint64_t session_limits[CONFIG_LIMIT_N]; /* [SESSIONS] is not used */
+
+    uint64_t grace_ms;
+    uint64_t handshake_ms;
+    uint64_t stall_ms;
+
+    uint64_t worker_threads; /* 0 = by the number of processors */
+    uint64_t idle_exit_ms;   /* of a private broker */
+};
+
+typedef void config_complain(void *userdata, const char *sentence);
+
+enum {
+    _CONFIG_E_SUCCESS,
+    CONFIG_E_UNREADABLE, /* there is no such file, or it cannot be read */
+    CONFIG_E_MISTAKES
+};
+
+/*
+ * Reads `path` (NULL = all defaults). Each mistake goes to complain() as one line that begins with "PATH:LINE: ".
+ * 0 and a configuration; or a positive outcome, after at least one complaint; or -ENOMEM.
+ */
+int config_load(struct config **ret, const char *path, config_complain *complain, void *userdata);
+struct config *config_free(struct config *config);
+
+DEFINE_CLEANUP(struct config *, config_free);

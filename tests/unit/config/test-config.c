@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * memoryd.conf: what is accepted, and that every mistake is named with its file and line, its key, what was
+ * wrong and what is allowed.
+ */
+#include "tests/support/test.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "config/config.h"
+#include "config/value.h"
+
+static char path[256];
+static char said[65536];
+static unsigned complaints;
+
+static void complain(void *userdata, const char *sentence)
+{
+    size_t n = strlen(said);
+
+    snprintf(said + n, sizeof(said) - n, "%s\n", sentence);
+    complaints++;
+}
+
+static int load_bytes(struct config **ret, const char *text, size_t n)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, n), n);
+    close(fd);
+    said[0] = '\0';
+    complaints = 0;
+    return config_load(ret, path, complain, NULL);
+}
+
+static int load(struct config **ret, const char *text)
+{
+    return load_bytes(ret, text, strlen(text));
+}
+
+static struct config *load_good(const char *text)
+{
+    struct config *config = NULL;
+    int r = load(&config, text);
+
+    if (r)
+        fail_msg("refused: %s", said);
+    assert_int_equal(complaints, 0);
+    return config;
+}
+
+/* refused with just one complaint, which names file and line and holds `what` */
+static void refuse_at(const char *text, unsigned line, const char *what)
+{
+    struct config *config = (void *)1;
+    char start[300];
+
+    assert_int_equal(load(&config, text), CONFIG_E_MISTAKES);
+    assert_ptr_equal(config, (void *)1);
+    if (line)
+        snprintf(start, sizeof(start), "%s:%u: ", path, line);
+    else
+        snprintf(start, sizeof(start), "%s: ", path);
+    if (complaints != 1 || strncmp(said, start, strlen(start)) != 0 || !strstr(said, what))
+        fail_msg("wanted one complaint \"%s … %s\", got %u: %s", start, what, complaints, said);
+}
+
+static void defaults_need_no_file(void **state)
+{
+    struct config *config = NULL;
+
+    assert_int_equal(config_load(&config, NULL, complain, NULL), 0);
+    assert_int_equal(config->capacity.percent, 50);
+    assert_true(config->arena_base == 0x400000000000);
+    assert_true(config->arena_size == UINT64_C(16) << 40);
+    assert_int_equal(config->idle_exit_ms, 60000);
+    config_free(config);
+}
+
+static void everything_can_be_said(void **state)
+{
+    struct config *config = load_good("# a comment\n"
+                                      "[topology]\n"
+                                      "simulate_nodes = 4\n"
+                                      "[pools]\n"
+                                      "  capacity = 25%   ; of each node\n"
+                                      "[pool fast]\n"
+                                      "nodes = 0,2-3\n"
+                                      "placement = split\n"
+                                      "weights = 3,1 1\n"
+                                      "pages = thp\n"
+                                      "commit = lazy\n"
+                                      "capacity = 2G\n"
+                                      "[pool round]\n"
+                                      "nodes=0-1\n"
+                                      "placement=interleave\n"
+                                      "part_size=2M\n"
+                                      "[pool huge]\n"
+                                      "pages=hugetlb\n"
+                                      "page_size=1G\n"
+                                      "[arena]\n"
+                                      "base = 0x566000000000\n"
+                                      "size = 128G\n"
+                                      "half = upper\n"
+                                      "[limits]\n"
+                                      "uid_bytes = 50%\n"
+                                      "uid_buffers = 100\n"
+                                      "session_buffers = 10\n"
+                                      "uid_names = none\n"
+                                      "connections = 12\n"
+                                      "[session]\n"
+                                      "grace = 2min\n"
+                                      "handshake_timeout = 500ms\n"
+                                      "[broker]\n"
+                                      "worker_threads = 3\n"
+                                      "idle_exit = 0\n");
+
+    assert_int_equal(config->simulate_nodes, 4);
+    assert_int_equal(config->capacity.percent, 25);
+    assert_int_equal(config->n_pools, 3);
+    assert_string_equal(config->pools[0].name, "fast");
+    assert_int_equal(config->pools[0].line, 6);
+    assert_int_equal(config->pools[0].n_nodes, 3);
+    assert_int_equal(config->pools[0].nodes[2], 3);
+    assert_int_equal(config->pools[0].n_weights, 3);
+    assert_int_equal(config->pools[0].weights[0], 3);
+    assert_int_equal(config->pools[0].placement, CONFIG_PLACEMENT_SPLIT);
+    assert_int_equal(config->pools[0].pages, CONFIG_PAGES_THP);
+    assert_true(config->pools[0].lazy);
+    assert_true(config->pools[0].capacity.bytes == UINT64_C(2) << 30);
+    assert_int_equal(config->pools[1].part_size, 2 << 20);
+    assert_int_equal(config->pools[2].page_size, 1 << 30);
+    assert_true(config->arena_base == 0x566000000000);
+    assert_true(config->arena_size == UINT64_C(128) << 30);
+    assert_int_equal(config->arena_half, CONFIG_HALF_UPPER);
+    assert_int_equal(config->uid_bytes_percent, 50);
+    assert_int_equal(config->uid_limits[CONFIG_LIMIT_BUFFERS], 100);
+    assert_int_equal(config->session_limits[CONFIG_LIMIT_BUFFERS], 10);
+    assert_true(config->uid_limits[CONFIG_LIMIT_NAMES] == CONFIG_NONE);
+    assert_int_equal(config->connections, 12);
+    assert_int_equal(config->grace_ms, 120000);
+    assert_int_equal(config->handshake_ms, 500);
+    assert_int_equal(config->worker_threads, 3);
+    assert_int_equal(config->idle_exit_ms, 0);
+    config_free(config);
+}
+
+static void unknown_keys_and_sections_name_the_nearest(void **state)
+{
+    refuse_at("[arena]\n\nbaes = 1\n", 3, "[arena] baes: no such key; did you mean base?");
+    refuse_at("[limit]\nuid_names=1\n", 1, "did you mean [limits]?");
+    refuse_at("[limit]\n", 1, "did you mean [limits]?");
+    refuse_at("[pool x]\nnode = 1\n", 2, "did you mean nodes?");
+    refuse_at("[broker]\ngrace = 1s\n", 2, "it belongs into [session]");
+    refuse_at("capacity = 50%\n", 1, "a key before any [section]");
+}
+
+static void absurd_values_are_refused_with_what_is_allowed(void **state)
+{
+    refuse_at("[pools]\ncapacity = 0\n", 2, "1% to 100%");
+    refuse_at("[pools]\ncapacity = 101%\n", 2, "\"101%\" is not a size");
+    refuse_at("[pools]\ncapacity = 99999999999T\n", 2, "is not a size");
+    refuse_at("[pools]\ncapacity = -1\n", 2, "is not a size");
+    refuse_at("[pools]\ncapacity = 8MB\n", 2, "is not a size");
+    refuse_at("[arena]\nsize = 999999T\n", 2, "from 1G to 64T");
+    refuse_at("[arena]\nbase = 0x7fff00000000\nsize=16T\n", 0, "no process can map it");
+    refuse_at("[arena]\nbase = 0x400000001000\n", 0, "multiples of 1G");
+    refuse_at("[session]\ngrace = 5\n", 2, "with its unit");
+    refuse_at("[session]\nhandshake_timeout = 1000000h\n", 2, "168h");
+    refuse_at("[topology]\nsimulate_nodes = 65\n", 2, "from 0 to 64");
+    refuse_at("[broker]\nworker_threads = 1000\n", 2, "from 0 to 64");
+    refuse_at("[limits]\nsession_names = 10\nuid_names = 5\n", 0, "more than its user");
+}
+
+static void pools_that_make_no_sense_are_refused(void **state)
+{
+    refuse_at("[pool]\n", 1, "a pool needs a name");
+    refuse_at("[pool a b]\n", 1, "not a name");
+    refuse_at("[pool a]\nnodes=0\n[pool a]\n", 3, "in line 1 already");
+    refuse_at("[pool a]\nnodes=0\nnodes=1\n", 3, "given in line 2 already");
+    refuse_at("[pool a]\nnodes=0,0\n", 2, "different node numbers");
+    refuse_at("[pool a]\nnodes=0-64\n", 2, "different node numbers");
+    refuse_at("[pool a]\nnodes=3-1\n", 2, "different node numbers");
+    refuse_at("[pool a]\nnodes=0-1\nplacement=split\nweights=1\n", 1, "1 of them for 2 nodes");
+    refuse_at("[pool a]\nweights=1\n", 1, "only for placement = split");
+    refuse_at("[pool a]\npart_size=4K\n", 1, "only for placement = interleave");
+    refuse_at("[pool a]\npage_size=2M\n", 1, "only for pages = hugetlb");
+    refuse_at("[pool a]\npages=hugetlb\npage_size=3M\n", 1, "power of two");
+    refuse_at("[pool a]\npages=hugetlb\ncommit=lazy\n", 1, "would kill the process");
+    refuse_at("[pool a]\nplacement=near\n", 2, "bind, preferred, interleave, split or local");
+}
+
+static void every_mistake_is_reported_in_one_go(void **state)
+{
+    struct config *config = NULL;
+
+    assert_int_equal(load(&config, "[arena]\nbaes=1\nsize=0\n[nosuch]\nx=1\ny=2\n[session]\ngrace=x\nnonsense\n"),
+                     CONFIG_E_MISTAKES);
+    assert_int_equal(complaints, 5);
+}
+
+static void what_is_no_configuration_is_refused(void **state)
+{
+    static char big[200000];
+    struct config *config = NULL;
+
+    refuse_at("[arena\n", 1, "not closed");
+    refuse_at("[arena] base=1\n", 1, "behind the bracket");
+    memset(big, 'a', sizeof(big));
+    assert_int_equal(load_bytes(&config, big, sizeof(big)), CONFIG_E_MISTAKES);
+    memset(big, 0, sizeof(big));
+    (void)load_bytes(&config, big, sizeof(big));
+    config = config_free(config);
+    said[0] = '\0';
+    assert_int_equal(config_load(&config, "/nonexistent/memoryd.conf", complain, NULL), CONFIG_E_UNREADABLE);
+    assert_string_equal(said, "/nonexistent/memoryd.conf: cannot be read: No such file or directory\n");
+    assert_int_equal(config_load(&config, "/dev/zero", complain, NULL), CONFIG_E_UNREADABLE);
+    assert_int_equal(config_load(&config, "/", complain, NULL), CONFIG_E_UNREADABLE);
+}
+
+static void values_are_read_strictly(void **state)
+{
+    uint64_t v;
+    uint32_t list[4];
+    uint32_t n;
+
+    assert_true(value_size("1k", &v) && v == 1024);
+    assert_true(value_size("16777215T", &v));
+    assert_false(value_size("16777216T", &v));
+    assert_false(value_size(" 1", &v) || value_size("1 K", &v) || value_size("+1", &v) || value_size("", &v));
+    assert_false(value_number("18446744073709551616", &v));
+    assert_true(value_number("0xFF", &v) && v == 255);
+    assert_false(value_number("0x", &v));
+    assert_true(value_time("0", &v) && v == 0);
+    assert_false(value_time("1", &v));
+    assert_false(value_time("9999999999999999999min", &v));
+    assert_true(value_list("1, 3-4", list, &n, 4, 9) && n == 3 && list[2] == 4);
+    assert_false(value_list("0-4", list, &n, 4, 9));
+    assert_false(value_list("", list, &n, 4, 9) || value_list("1,,2", list, &n, 4, 9));
+    assert_false(value_list("0-18446744073709551615", list, &n, 4, UINT32_MAX));
+}
+
+static int make_path(void **state)
+{
+    snprintf(path, sizeof(path), "%s/memoryd.conf", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
+    return 0;
+}
+
+static int remove_path(void **state)
+{
+    unlink(path);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(defaults_need_no_file),
+        cmocka_unit_test(everything_can_be_said),
+        cmocka_unit_test(unknown_keys_and_sections_name_the_nearest),
+        cmocka_unit_test(absurd_values_are_refused_with_what_is_allowed),
+        cmocka_unit_test(pools_that_make_no_sense_are_refused),
+        cmocka_unit_test(every_mistake_is_reported_in_one_go),
+        cmocka_unit_test(what_is_no_configuration_is_refused),
+        cmocka_unit_test(values_are_read_strictly),
+    };
+
+    return test_run(tests, make_path, remove_path);
+}

@@ -675,3 +675,12 @@ struct config *config_free(struct config *config)
     }
     return NULL;
 }
+
+bool config_key(size_t index, const char **section, const char **key)
+{
+    if (index >= N_KEYS)
+        return false;
+    *section = keys[index].section;
+    *key = keys[index].name;
+    return true;
+}

@@ -113,4 +113,7 @@ enum {
 int config_load(struct config **ret, const char *path, config_complain *complain, void *userdata);
 struct config *config_free(struct config *config);
 
+/* The index-th key that there is, and its section; false behind the last. Whoever lists them cannot forget one. */
+bool config_key(size_t index, const char **section, const char **key);
+
 DEFINE_CLEANUP(struct config *, config_free);

@@ -26,6 +26,8 @@
 /* ---- a message ---------------------------------------------------------------------- */
 /* Items of a batch: one descriptor each, so as many as fit into one packet. */
 #define MEMORYD_BATCH_MAX 64
+/* Rows of a listing in one packet, also where more would fit: decoded they are a multiple of their size. */
+#define MEMORYD_ROWS_MAX 128
 /* Messages inside a message: a listing's rows, and what a row might hold. */
 #define MEMORYD_NESTING_MAX 2
 /* Fields of a later version that are skipped, per message and per row of it. */
@@ -45,7 +47,7 @@
 /* Requests whose replies are kept for a repeat until the client acknowledges them. */
 #define MEMORYD_UNACKNOWLEDGED_MAX 64
 
-/* ---- decoding ---------------------------------------------------------------------- */
+/* ---- decoding ------------------------------------------------------------------------- */
 /*
  * The memory that one decoded message may take, in bytes and in pieces. Four times the largest
  * packet is more than any message of the schema needs (test-envelope measures the densest ones),

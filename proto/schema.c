@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The method table made into data; schema.h says for whom.
+ *
+ * protoc-c names a message HelloRequest and its descriptor hello_request, and the
+ * preprocessor cannot make the one from the other, so here is how they match. A
+ * message that is missing does not compile.
+ */
+#include "proto/schema.h"
+
+#include "proto/memoryd.pb-c.h"
+
+#define DESCRIPTOR(Message) (&DESCRIPTOR_##Message)
+
+#define DESCRIPTOR_AllocRequest      memoryd__v1__alloc_request__descriptor
+#define DESCRIPTOR_BufferInfo        memoryd__v1__buffer_info__descriptor
+#define DESCRIPTOR_Buffers           memoryd__v1__buffers__descriptor
+#define DESCRIPTOR_BuffersReply      memoryd__v1__buffers_reply__descriptor
+#define DESCRIPTOR_CheckReply        memoryd__v1__check_reply__descriptor
+#define DESCRIPTOR_CheckRequest      memoryd__v1__check_request__descriptor
+#define DESCRIPTOR_DestroyRequest    memoryd__v1__destroy_request__descriptor
+#define DESCRIPTOR_DiscardRequest    memoryd__v1__discard_request__descriptor
+#define DESCRIPTOR_DiscardedEvent    memoryd__v1__discarded_event__descriptor
+#define DESCRIPTOR_Done              memoryd__v1__done__descriptor
+#define DESCRIPTOR_ExportRequest     memoryd__v1__export_request__descriptor
+#define DESCRIPTOR_GoodbyeRequest    memoryd__v1__goodbye_request__descriptor
+#define DESCRIPTOR_HelloReply        memoryd__v1__hello_reply__descriptor
+#define DESCRIPTOR_HelloRequest      memoryd__v1__hello_request__descriptor
+#define DESCRIPTOR_ImportRequest     memoryd__v1__import_request__descriptor
+#define DESCRIPTOR_InfoRequest       memoryd__v1__info_request__descriptor
+#define DESCRIPTOR_ListRequest       memoryd__v1__list_request__descriptor
+#define DESCRIPTOR_LookupRequest     memoryd__v1__lookup_request__descriptor
+#define DESCRIPTOR_LostEvent         memoryd__v1__lost_event__descriptor
+#define DESCRIPTOR_NameBindRequest   memoryd__v1__name_bind_request__descriptor
+#define DESCRIPTOR_NameEvent         memoryd__v1__name_event__descriptor
+#define DESCRIPTOR_NameUnbindRequest memoryd__v1__name_unbind_request__descriptor
+#define DESCRIPTOR_NamesReply        memoryd__v1__names_reply__descriptor
+#define DESCRIPTOR_NodesReply        memoryd__v1__nodes_reply__descriptor
+#define DESCRIPTOR_OpenRequest       memoryd__v1__open_request__descriptor
+#define DESCRIPTOR_PingRequest       memoryd__v1__ping_request__descriptor
+#define DESCRIPTOR_PlaceRequest      memoryd__v1__place_request__descriptor
+#define DESCRIPTOR_PoolsReply        memoryd__v1__pools_reply__descriptor
+#define DESCRIPTOR_PressureEvent     memoryd__v1__pressure_event__descriptor
+#define DESCRIPTOR_PublishRequest    memoryd__v1__publish_request__descriptor
+#define DESCRIPTOR_ReleaseRequest    memoryd__v1__release_request__descriptor
+#define DESCRIPTOR_ReservationsReply memoryd__v1__reservations_reply__descriptor
+#define DESCRIPTOR_ReserveReply      memoryd__v1__reserve_reply__descriptor
+#define DESCRIPTOR_ReserveRequest    memoryd__v1__reserve_request__descriptor
+#define DESCRIPTOR_RevokeReply       memoryd__v1__revoke_reply__descriptor
+#define DESCRIPTOR_RevokeRequest     memoryd__v1__revoke_request__descriptor
+#define DESCRIPTOR_SessionsReply     memoryd__v1__sessions_reply__descriptor
+#define DESCRIPTOR_ShareReply        memoryd__v1__share_reply__descriptor
+#define DESCRIPTOR_ShareRequest      memoryd__v1__share_request__descriptor
+#define DESCRIPTOR_ShutdownEvent     memoryd__v1__shutdown_event__descriptor
+#define DESCRIPTOR_StatusReply       memoryd__v1__status_reply__descriptor
+#define DESCRIPTOR_StatusRequest     memoryd__v1__status_request__descriptor
+#define DESCRIPTOR_Statuses          memoryd__v1__statuses__descriptor
+#define DESCRIPTOR_SubscribeRequest  memoryd__v1__subscribe_request__descriptor
+#define DESCRIPTOR_TokensReply       memoryd__v1__tokens_reply__descriptor
+#define DESCRIPTOR_UnreserveRequest  memoryd__v1__unreserve_request__descriptor
+
+static const struct schema_method methods[] = {
+#define X(id, NAME, name, Request, Reply, session, in, out, cost, repeat) \
+    { id, #name, DESCRIPTOR(Request), DESCRIPTOR(Reply), session, in, out, cost, repeat },
+    MEMORYD_METHODS(X)
+#undef X
+};
+
+static const struct schema_event events[] = {
+#define X(id, NAME, name, Message) { id, #name, DESCRIPTOR(Message) },
+    MEMORYD_EVENTS(X)
+#undef X
+};
+
+/* Where in the arrays above; the enum's values are the positions of the rows. */
+enum {
+#define X(id, NAME, ...) METHOD_AT_##NAME,
+    MEMORYD_METHODS(X)
+#undef X
+};
+
+enum {
+#define X(id, NAME, ...) EVENT_AT_##NAME,
+    MEMORYD_EVENTS(X)
+#undef X
+};
+
+const struct schema_method *schema_method(uint16_t id)
+{
+    switch (id) {
+#define X(id, NAME, ...) \
+    case id:             \
+        return &methods[METHOD_AT_##NAME];
+        MEMORYD_METHODS(X)
+#undef X
+    default:
+        return NULL;
+    }
+}
+
+const struct schema_event *schema_event(uint16_t id)
+{
+    switch (id) {
+#define X(id, NAME, ...) \
+    case id:             \
+        return &events[EVENT_AT_##NAME];
+        MEMORYD_EVENTS(X)
+#undef X
+    default:
+        return NULL;
+    }
+}
+
+const struct schema_method *schema_methods(size_t *n)
+{
+    *n = sizeof(methods) / sizeof(methods[0]);
+    return methods;
+}
+
+const struct schema_event *schema_events(size_t *n)
+{
+    *n = sizeof(events) / sizeof(events[0]);
+    return events;
+}

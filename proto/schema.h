@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The rows of proto/methods.h with their messages, to be looked up while running.
+ *
+ * methods.h is the table as text, for code that expands it. Whoever has a number
+ * from a packet in its hand, the broker's dispatcher, the client's receiver, a fuzzer,
+ * asks here what it stands for.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <protobuf-c/protobuf-c.h>
+
+#include "proto/methods.h"
+
+struct schema_method {
+    uint16_t id;
+    const char *name; /* "alloc" */
+    const ProtobufCMessageDescriptor *request;
+    const ProtobufCMessageDescriptor *reply;
+    enum method_session session;
+    unsigned fds_in;  /* the most that may come with a request */
+    unsigned fds_out; /* and with a reply */
+    enum method_cost cost;
+    enum method_repeat repeat;
+};
+
+struct schema_event {
+    uint16_t id;
+    const char *name;
+    const ProtobufCMessageDescriptor *message;
+};
+
+/* NULL if there is no such method, or no such event. Constant time. */
+const struct schema_method *schema_method(uint16_t id);
+const struct schema_event *schema_event(uint16_t id);
+
+/* All of them, in the order of the table. */
+const struct schema_method *schema_methods(size_t *n);
+const struct schema_event *schema_events(size_t *n);

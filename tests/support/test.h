@@ -17,6 +17,22 @@
 #include <stdio.h>
 #include <cmocka.h>
 
+/* Some facts cannot be tried under some sanitizers: they keep shadows of the address space. */
+#ifndef __has_feature
+#define __has_feature(feature) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
+#define TEST_ASAN 1
+#else
+#define TEST_ASAN 0
+#endif
+#if defined(__SANITIZE_THREAD__) || __has_feature(thread_sanitizer)
+#define TEST_TSAN 1
+#else
+#define TEST_TSAN 0
+#endif
+#define TEST_MSAN __has_feature(memory_sanitizer)
+
 /* The exit status that means "not tried" to automake's harness and to our own children. */
 #define TEST_SKIPPED 77
 

@@ -1,0 +1,799 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef MEMCLIENT_MEMCLIENT_H
+#define MEMCLIENT_MEMCLIENT_H
+
+/*
+ * libmemclient: shareable memory that a broker, memoryd, owns.
+ *
+ *     struct memclient_buffer *buf;
+ *     struct memclient_token token;
+ *     void *p;
+ *
+ *     if (memclient_alloc(NULL, 8 << 20, NULL, &buf) < 0 ||
+ *         memclient_map(buf, NULL, &p) < 0 ||
+ *         memclient_share(buf, NULL, &token) < 0)
+ *         errx(1, "%s", memclient_error());
+ *     // send the token's 32 bytes to another process; there:
+ *     if (memclient_open_token(NULL, &token, 0, &buf) < 0 || memclient_map(buf, NULL, &p) < 0)
+ *         errx(1, "%s", memclient_error());
+ *     // p is the same address in both, and so pointers inside the buffer hold
+ *
+ * Build with `pkg-config --cflags --libs memclient`. The model behind it is told in memclient(3) and memoryd(8).
+ *
+ * Words. A *buffer* is memory with an id, kept by the broker as a sealed memory file: it cannot shrink, and all of
+ * its pages were allocated before anybody could map it, so touching it never raises SIGBUS (pools declared lazy are
+ * the exception and say so in MEMCLIENT_BUFFER_LAZY). A *handle* (struct memclient_buffer) is this process's claim
+ * on a buffer, with *rights*. A buffer lives as long as some session has a claim on it, or a name or a keeping
+ * token does; memory that is still mapped or open anywhere is never taken away. A *home* is the address at
+ * which every process may map the buffer. A *reservation* is a range of addresses that no other process's
+ * reservation or home overlaps.
+ *
+ * Errors. Functions return 0, or a negative errno; memclient_error() then has a sentence in the same thread that
+ * says what is wrong and what to do. Output parameters are untouched on failure, ownership moves on success only.
+ * Besides the errors named below, every function that takes a context or a handle may return
+ *     -EINVAL        an argument is outside of what is documented, or an option struct has no valid size
+ *     -ENOMEM        this process has no memory for the library's own records
+ *     -ENOENT, -ECONNREFUSED, -EACCES, -EPROTONOSUPPORT, -EPROTO
+ *                    no broker can be reached or spoken to (with memclient_open()'s meanings)
+ *     -ECONNRESET    the connection was lost during the call; whether the broker has done it is unknown
+ *     -ENOTCONN      the connection is lost and could not be made anew
+ *     -ETIMEDOUT     the call's deadline passed. What a late answer grants is given back
+ *     -ESTALE        the handle's session ended with its connection, or with fork(), and it could not be claimed anew
+ *     -EDQUOT        a limit of this user or session is reached
+ *     -ESHUTDOWN     the context was closed, or the broker is stopping
+ * except where it says that no call to the broker is made.
+ *
+ * Sizes, offsets, lengths and addresses are in bytes; times in milliseconds.
+ *
+ * Option structs start with their size and are initialised with their _INIT macro; all other fields then are zero,
+ * which is the default of each. NULL stands for a struct of defaults. Structs that the library fills in are
+ * initialised likewise. New versions add fields at the end, so programs need not be compiled again.
+ *
+ * Contexts. Wherever a function takes a context, NULL means the process-wide one of memclient_default().
+ *
+ * Threads. Every function may be called from any thread at any time, with the same objects; only the last
+ * memclient_buffer_unref(), memclient_reservation_release() and memclient_close() of an object must come after all
+ * other uses of it. Nothing here is async-signal-safe. The library starts no thread, installs no signal handler,
+ * prints nothing and ends no process.
+ *
+ * fork(). Mappings and reservations stay valid in the child. The child's first call opens a session of its own, and never
+ * touches the parent's connection. A handle that came from the parent works in the child as long as the child can claim
+ * the buffer anew (the library tries, with the descriptors it has at hand), else its calls return -ESTALE.
+ * exec() leaks nothing: every descriptor is close-on-exec. After vfork() or _Fork(), call nothing but exec.
+ *
+ * Environment: MEMORYD_SOCKET and MEMORYD_AUTOSTART, see memclient_open(); ignored in set-uid programs.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define MEMCLIENT_VERSION_MAJOR 0
+#define MEMCLIENT_VERSION_MINOR 1
+#define MEMCLIENT_VERSION_PATCH 0
+
+#define MEMCLIENT_API __attribute__((__visibility__("default")))
+
+/* How the _INIT macros are made: a struct of zeros that knows its size. */
+#ifdef __cplusplus
+template <typename T> inline T memclient_sized()
+{
+    T value = T();
+    value.size = sizeof(T);
+    return value;
+}
+#define MEMCLIENT_SIZED(type) memclient_sized<type>()
+extern "C" {
+#else
+#define MEMCLIENT_SIZED(type) {.size = sizeof(type)}
+#endif
+
+/* The context: one session with the broker, its connection, and what was opened through it. */
+struct memclient;
+/* A counted handle of one buffer. One context has at most one handle of a buffer: opening again counts it up. */
+struct memclient_buffer;
+/* A range of the host-wide address arena. */
+struct memclient_reservation;
+
+/* For deadlines and waits: no bound. */
+#define MEMCLIENT_FOREVER UINT64_MAX
+/* The most buffers that one memclient_alloc_many() makes. */
+#define MEMCLIENT_BATCH_MAX 64
+/* The longest name, without its NUL, and with the "uid:N/" before it that names another user's. */
+#define MEMCLIENT_NAME_MAX 255
+#define MEMCLIENT_NAME_SIZE 272
+/* A pool's name with its NUL. */
+#define MEMCLIENT_POOL_NAME_SIZE 64
+/* Characters of a token's text, without the NUL. */
+#define MEMCLIENT_TOKEN_TEXT 64
+
+/* What a holder may do; a bit mask. READ and WRITE are enforced by the kernel. */
+enum memclient_right {
+    MEMCLIENT_READ = 1,   /* read and map it */
+    MEMCLIENT_WRITE = 2,  /* write it; implies READ */
+    MEMCLIENT_SHARE = 4,  /* make tokens with a subset of one's own rights */
+    MEMCLIENT_MANAGE = 8  /* publish, bind and unbind names, revoke others' tokens, discard, place, destroy */
+};
+
+/* Which pages a buffer consists of. */
+enum memclient_pages {
+    MEMCLIENT_PAGES_ANY = 0,     /* the pool's; without a pool, base pages */
+    MEMCLIENT_PAGES_BASE = 1,    /* the system's base page */
+    MEMCLIENT_PAGES_THP = 2,     /* base pages that the kernel backs with transparent huge pages where it can */
+    MEMCLIENT_PAGES_HUGETLB = 3  /* huge pages set aside by the system, of `page_size` */
+};
+
+/* Where pages go when there are several nodes, and how strictly. */
+enum memclient_placement {
+    MEMCLIENT_PLACEMENT_POOL = 0,       /* as the pool has it */
+    MEMCLIENT_PLACEMENT_BIND = 1,       /* on these nodes or not at all; verified page by page */
+    MEMCLIENT_PLACEMENT_PREFERRED = 2,  /* on the first of the nodes that has room, else on another */
+    MEMCLIENT_PLACEMENT_INTERLEAVE = 3, /* parts of `part_size` round the nodes */
+    MEMCLIENT_PLACEMENT_SPLIT = 4,      /* one contiguous part per node, sized by `weights` */
+    MEMCLIENT_PLACEMENT_LOCAL = 5       /* preferred on the calling thread's node; `nodes` may stay empty */
+};
+
+/* Properties of a buffer; a bit mask in memclient_buffer_info.flags. The first two are asked for at allocation. */
+enum memclient_buffer_flag {
+    MEMCLIENT_PUBLISHABLE = 1,            /* it may be published later */
+    MEMCLIENT_NO_ADDRESS = 2,             /* it was made without a home */
+    MEMCLIENT_BUFFER_PUBLISHED = 256,     /* immutable for good */
+    MEMCLIENT_BUFFER_FUTURE_ONLY = 512,   /* published, but writable mappings made before may still write */
+    MEMCLIENT_BUFFER_LAZY = 1024,         /* of a lazy pool: touching it may raise SIGBUS */
+    MEMCLIENT_BUFFER_EXPORTED = 2048,     /* a descriptor has left the broker */
+    MEMCLIENT_BUFFER_VERIFIED = 4096      /* every page was seen on the node where it should be */
+};
+
+enum memclient_buffer_state {
+    MEMCLIENT_STATE_COMMITTING = 0, /* its pages are being allocated */
+    MEMCLIENT_STATE_LIVE = 1,       /* it has a claim, a name or a keeping token */
+    MEMCLIENT_STATE_DETACHED = 2,   /* it has none, but somebody still has it open or mapped */
+    MEMCLIENT_STATE_ENDING = 3      /* its pages are being given back */
+};
+
+/* ------------------------------------------------------------------------------------------------- the library */
+
+/* The library's version, "0.1.0". A static string. */
+MEMCLIENT_API const char *memclient_version(void);
+
+/*
+ * The sentence of this thread's last failed call, without a full stop or newline at the end; "" before any failure.
+ * It stays until this thread's next failing call.
+ */
+MEMCLIENT_API const char *memclient_error(void);
+
+/*
+ * The broker's status number of this thread's last failed call: finer than the errno (POOL_FULL and NO_MEMORY are
+ * both -ENOMEM). 0 if the library or the kernel, not the broker, refused.
+ */
+MEMCLIENT_API unsigned memclient_error_status(void);
+
+/* "POOL_FULL" and the like for such a number; "REFUSED" for a number that this version does not know. */
+MEMCLIENT_API const char *memclient_status_name(unsigned status);
+
+/* -------------------------------------------------------------------------------------------------- the context */
+
+enum memclient_autostart {
+    MEMCLIENT_AUTOSTART_ENV = 0,   /* start a private broker if none answers, unless MEMORYD_AUTOSTART is 0 */
+    MEMCLIENT_AUTOSTART_NEVER = 1,
+    MEMCLIENT_AUTOSTART_ALWAYS = 2 /* whatever the environment says */
+};
+
+struct memclient_options {
+    size_t size;
+    const char *socket;   /* path of the broker's socket; NULL = found as memclient_open() tells */
+    const char *program;  /* what listings call this client, at most 63 bytes; NULL = the program's name */
+    uint64_t deadline_ms; /* for each call; 0 = 30 000; MEMCLIENT_FOREVER */
+    unsigned autostart;   /* enum memclient_autostart */
+};
+#define MEMCLIENT_OPTIONS_INIT MEMCLIENT_SIZED(struct memclient_options)
+
+/*
+ * Opens a session with the broker. Without options->socket the broker is looked for at $MEMORYD_SOCKET; without that
+ * at $XDG_RUNTIME_DIR/memoryd/memoryd.sock, then at /run/memoryd/memoryd.sock. If nothing is there or nobody listens
+ * (ENOENT, ECONNREFUSED) at any of them, a private broker of this user is started with `memoryd --autostart`, which
+ * exits some time after its last client. None is started when the path was chosen by options->socket or MEMORYD_SOCKET,
+ * or in a set-uid program. A socket below $XDG_RUNTIME_DIR must be served by this user itself.
+ *
+ *     -ENOENT           no broker's socket exists, and none was to be started or found to start
+ *     -ECONNREFUSED     a socket is there but nobody listens on it
+ *     -EACCES           the socket's permissions refuse, or it is served by a user who should not
+ *     -EPROTONOSUPPORT  the broker speaks no version of the protocol that this library does
+ *     -EPROTO           what answers is no memoryd broker
+ *     -EDQUOT           the user has as many sessions as the broker's limits allow
+ *     -ENAMETOOLONG     the path does not fit into a socket address
+ * A context is closed with memclient_close().
+ */
+MEMCLIENT_API int memclient_open(const struct memclient_options *options, struct memclient **ctx);
+
+/*
+ * Ends the session: what only it kept alive is freed. All that was mapped through the context is unmapped and its
+ * reservations are released, so nothing may use that memory any more. Handles that are left may only be asked for
+ * their properties and unref'ed. NULL and the default context are ignored. Never fails.
+ */
+MEMCLIENT_API void memclient_close(struct memclient *ctx);
+
+/*
+ * The process-wide context, opened with default options at its first use; it is what NULL stands for.
+ * It lives as long as the process. Errors are those of memclient_open(); the next call tries again.
+ */
+MEMCLIENT_API int memclient_default(struct memclient **ctx);
+
+struct memclient_connection_info {
+    size_t size;
+    char socket[108];     /* path of the broker's socket */
+    uint64_t session;     /* id of this session */
+    uint32_t broker_id;   /* random; also in each of its tokens */
+    uint32_t broker_uid;  /* who runs it and owns its buffers' inodes */
+    uint64_t arena_base;  /* where homes and reservations come from */
+    uint64_t arena_size;
+    uint64_t base_page;   /* the system's base page size */
+    bool simulated;       /* NUMA nodes are simulated ones */
+    bool autostarted;     /* this context started the broker */
+};
+#define MEMCLIENT_CONNECTION_INFO_INIT MEMCLIENT_SIZED(struct memclient_connection_info)
+
+/* What this context is connected to. Reconnects if the connection was lost. */
+MEMCLIENT_API int memclient_connection(struct memclient *ctx, struct memclient_connection_info *info);
+
+/* One round trip to the broker that does nothing. */
+MEMCLIENT_API int memclient_ping(struct memclient *ctx);
+
+/* ------------------------------------------------------------------------------------------------------- buffers */
+
+/* What becomes of a name when the session that bound it ends. */
+enum memclient_name_policy {
+    MEMCLIENT_NAME_KEEP = 0,    /* it stays until somebody unbinds it */
+    MEMCLIENT_NAME_FREE = 1,    /* it is unbound */
+    MEMCLIENT_NAME_KEEP_FOR = 2 /* it is unbound `keep_ms` later */
+};
+
+struct memclient_name_options {
+    size_t size;
+    unsigned policy;       /* enum memclient_name_policy */
+    uint64_t keep_ms;      /* of MEMCLIENT_NAME_KEEP_FOR */
+    unsigned group_rights; /* for members of group `gid`: READ, READ|WRITE, and SHARE; 0 = none */
+    gid_t gid;
+    unsigned other_rights; /* for everybody; 0 = none. The name's own user has all rights */
+};
+#define MEMCLIENT_NAME_OPTIONS_INIT MEMCLIENT_SIZED(struct memclient_name_options)
+
+struct memclient_alloc_options {
+    size_t size;
+    const char *pool;        /* a pool's name; NULL = chosen by nodes, pages and page_size */
+    const uint32_t *nodes;   /* node numbers in order */
+    size_t n_nodes;          /* at most 64; 0 = any node */
+    unsigned pages;          /* enum memclient_pages */
+    uint64_t page_size;      /* of MEMCLIENT_PAGES_HUGETLB; 0 = the system's default huge page */
+    unsigned placement;      /* enum memclient_placement */
+    uint64_t part_size;      /* of MEMCLIENT_PLACEMENT_INTERLEAVE; a multiple of the granule; 0 = the granule */
+    const uint32_t *weights; /* of MEMCLIENT_PLACEMENT_SPLIT, n_nodes of them; NULL = equal parts */
+    uint64_t alignment;      /* of the home, a power of two; 0 = the granule */
+    uint64_t address;        /* the wanted home, a multiple of the alignment; 0 = any. Not with alloc_many */
+    unsigned flags;          /* MEMCLIENT_PUBLISHABLE, MEMCLIENT_NO_ADDRESS */
+    uint64_t wait_ms;        /* how long to wait for room when the pool is full; 0 = do not; MEMCLIENT_FOREVER */
+    const char *name;        /* bind this name with it; NULL = none. Not with alloc_many */
+    const struct memclient_name_options *name_options; /* NULL = defaults */
+};
+#define MEMCLIENT_ALLOC_OPTIONS_INIT MEMCLIENT_SIZED(struct memclient_alloc_options)
+
+/*
+ * Makes a buffer of `size` bytes, zeroed, committed and sealed, and gives a handle with all rights; nothing is
+ * mapped yet. The context's deadline begins after wait_ms.
+ *
+ *     -EINVAL      size 0, or an option out of range, or a bad name
+ *     -EOVERFLOW   size cannot be rounded up to the granule
+ *     -EFBIG       the pool could never hold that much
+ *     -ENODEV      no pool has this name, node and page size
+ *     -ENXIO       no such node, or it has no memory
+ *     -ENOMEM      no room now (POOL_FULL), the kernel had none (NO_MEMORY), or could not place it (MISPLACED)
+ *     -ETIMEDOUT   no room came free within wait_ms
+ *     -EEXIST      the name is bound already
+ *     -EADDRNOTAVAIL, -EADDRINUSE   no free range in the arena, or the wanted one is taken
+ *     -ENFILE      the broker has no descriptor left
+ *     -EOPNOTSUPP  the pool cannot do what a flag or the placement asks
+ */
+MEMCLIENT_API int memclient_alloc(struct memclient *ctx, uint64_t size, const struct memclient_alloc_options *options,
+                                  struct memclient_buffer **buf);
+
+/* Makes n buffers of one kind, 1 to MEMCLIENT_BATCH_MAX, all or none. sizes[i] is that of bufs[i]. */
+MEMCLIENT_API int memclient_alloc_many(struct memclient *ctx, size_t n, const uint64_t *sizes,
+                                       const struct memclient_alloc_options *options, struct memclient_buffer **bufs);
+
+/* Counts the handle up and returns it. NULL gives NULL. Makes no call. */
+MEMCLIENT_API struct memclient_buffer *memclient_buffer_ref(struct memclient_buffer *buf);
+
+/*
+ * Counts the handle down. Each mapping of the buffer counts too; when the last is gone, this process's claim on the
+ * buffer is given up, and the handle is freed. Accepts NULL, returns NULL. Never fails; errno is unchanged.
+ */
+MEMCLIENT_API struct memclient_buffer *memclient_buffer_unref(struct memclient_buffer *buf);
+
+/* Properties that the handle knows. `buf` is not NULL. They make no call. */
+MEMCLIENT_API uint64_t memclient_buffer_id(const struct memclient_buffer *buf);
+MEMCLIENT_API uint64_t memclient_buffer_size(const struct memclient_buffer *buf);    /* as asked for */
+MEMCLIENT_API uint64_t memclient_buffer_bytes(const struct memclient_buffer *buf);   /* rounded up to the granule */
+MEMCLIENT_API uint64_t memclient_buffer_granule(const struct memclient_buffer *buf); /* unit of offsets and lengths */
+MEMCLIENT_API unsigned memclient_buffer_rights(const struct memclient_buffer *buf);  /* enum memclient_right */
+MEMCLIENT_API unsigned memclient_buffer_flags(const struct memclient_buffer *buf);   /* as last seen */
+/* The home, or NULL: where memclient_map() puts it, and where other processes find it. Not: whether it is mapped. */
+MEMCLIENT_API void *memclient_buffer_address(const struct memclient_buffer *buf);
+/* The context the handle belongs to. */
+MEMCLIENT_API struct memclient *memclient_buffer_context(const struct memclient_buffer *buf);
+
+struct memclient_buffer_info {
+    size_t size;
+    uint64_t id;
+    unsigned state;             /* enum memclient_buffer_state */
+    unsigned flags;             /* enum memclient_buffer_flag */
+    uint64_t length;            /* as asked for */
+    uint64_t bytes;             /* committed and charged */
+    char pool[MEMCLIENT_POOL_NAME_SIZE];
+    unsigned pages;             /* enum memclient_pages */
+    unsigned placement;         /* enum memclient_placement */
+    uint64_t page_size;
+    uint64_t huge_bytes;        /* of MEMCLIENT_PAGES_THP: what was really backed with huge pages at commit */
+    uint32_t uid;               /* who made it */
+    uint32_t charged_uid;       /* who pays for it */
+    int32_t pid;                /* of the maker */
+    uint32_t holds;             /* sessions with a claim */
+    uint32_t names;
+    uint32_t tokens;
+    uint64_t inode;
+    uint64_t address;           /* home, 0 = none */
+    uint64_t created_ms;        /* wall clock, since 1970 */
+    uint64_t detached_ms;       /* likewise; 0 unless detached */
+    char name[MEMCLIENT_NAME_SIZE]; /* one of its names, or "" */
+    uint32_t n_nodes;           /* where its pages are charged, and how much of it */
+    uint32_t nodes[64];
+    uint64_t node_bytes[64];
+    uint32_t n_holders;         /* the first sessions that hold it, and with which rights */
+    uint32_t holder_rights[16];
+    uint64_t holders[16];
+};
+#define MEMCLIENT_BUFFER_INFO_INIT MEMCLIENT_SIZED(struct memclient_buffer_info)
+
+/* All that the broker knows of a buffer, now. */
+MEMCLIENT_API int memclient_buffer_info(struct memclient_buffer *buf, struct memclient_buffer_info *info);
+
+/* ------------------------------------------------------------------------------------------------------- sharing */
+
+/*
+ * A descriptor of the buffer, the *shareable handle*: whoever gets it, by whatever way, may map it, or import it.
+ * It keeps the contents alive. rights is MEMCLIENT_READ (O_RDONLY) or MEMCLIENT_READ|MEMCLIENT_WRITE (O_RDWR); 0
+ * = as much as the handle has. It is close-on-exec and the caller's to close.
+ *     -EACCES   the handle lacks that right
+ *     -EROFS    published: nobody gets a writable one any more
+ */
+MEMCLIENT_API int memclient_export_fd(struct memclient_buffer *buf, unsigned rights, int *fd);
+
+/*
+ * Opens the buffer behind a shareable handle. The descriptor stays the caller's, on success as well. Gives READ, WRITE
+ * if the descriptor is open for writing, and SHARE.
+ *     -EREMOTE   it is no descriptor of a buffer of this broker
+ *     -EBADF     it is no open descriptor
+ */
+MEMCLIENT_API int memclient_import_fd(struct memclient *ctx, int fd, struct memclient_buffer **buf);
+
+/* What lets its bearer open a buffer. Opaque: compare, copy and send the bytes. */
+struct memclient_token {
+    uint8_t bytes[32];
+};
+
+enum memclient_share_flag {
+    MEMCLIENT_TOKEN_KEEPING = 1,  /* keeps the buffer alive until used up, expired or revoked; needs uses or expiry */
+    MEMCLIENT_TOKEN_ONLY_UID = 2, /* only this user may use it */
+    MEMCLIENT_TOKEN_ONLY_GID = 4, /* only members of this group */
+    MEMCLIENT_TOKEN_ONLY_PID = 8  /* only this very process, and no later one with its number */
+};
+
+struct memclient_share_options {
+    size_t size;
+    unsigned rights;    /* what it grants; 0 = READ, and WRITE if the handle has it */
+    unsigned flags;     /* enum memclient_share_flag */
+    uint32_t uses;      /* how often it may be opened; 0 = any number of times */
+    uint64_t expiry_ms; /* from now; 0 = never */
+    uid_t uid;
+    gid_t gid;
+    pid_t pid;
+};
+#define MEMCLIENT_SHARE_OPTIONS_INIT MEMCLIENT_SIZED(struct memclient_share_options)
+
+/*
+ * Makes a token. It keeps nothing alive, unless MEMCLIENT_TOKEN_KEEPING.
+ *     -EACCES   the handle lacks SHARE, or a right that is to be granted
+ */
+MEMCLIENT_API int memclient_share(struct memclient_buffer *buf, const struct memclient_share_options *options,
+                                  struct memclient_token *token);
+
+/*
+ * Makes one token for each of n buffers (of the same context), with the same terms; any n. results[i] is 0 or a negative
+ * errno and tokens[i] is written where it is 0. Returns 0 when all that was asked could be tried.
+ */
+MEMCLIENT_API int memclient_share_many(size_t n, struct memclient_buffer *const *bufs,
+                                       const struct memclient_share_options *options, struct memclient_token *tokens,
+                                       int *results);
+
+/*
+ * Opens the buffer of a token. rights asks for a subset of what it grants; 0 = all of it.
+ *     -EBADMSG      these bytes are no token
+ *     -EREMOTE      a token of another broker
+ *     -ESTALE       its buffer has ended
+ *     -EKEYEXPIRED  it was used as often as it may be, or its time is over
+ *     -EKEYREVOKED  it was revoked
+ *     -EKEYREJECTED its secret is wrong
+ *     -EACCES       it is for another user, group or process, or does not grant these rights
+ *     -EROFS        WRITE was asked for and the buffer is published
+ */
+MEMCLIENT_API int memclient_open_token(struct memclient *ctx, const struct memclient_token *token, unsigned rights,
+                                       struct memclient_buffer **buf);
+
+/*
+ * Opens many; any n. results[i] is 0 or a negative errno; bufs[i] is a handle where it is 0, else NULL. Returns 0 when
+ * all could be tried, else a negative errno, and then nothing was opened.
+ */
+MEMCLIENT_API int memclient_open_tokens(struct memclient *ctx, size_t n, const struct memclient_token *tokens,
+                                        unsigned rights, struct memclient_buffer **bufs, int *results);
+
+/* Revokes a token. What was opened with it stays open. Errors: those of a token, above. */
+MEMCLIENT_API int memclient_revoke(struct memclient *ctx, const struct memclient_token *token);
+
+/* Revokes a token by its serial number, as listings show it: for its maker, holders of MANAGE, administrators. */
+MEMCLIENT_API int memclient_revoke_serial(struct memclient *ctx, uint64_t serial);
+
+/* Revokes all tokens of a buffer; needs MANAGE (-EACCES). */
+MEMCLIENT_API int memclient_revoke_all(struct memclient_buffer *buf);
+
+/* A token's text: 64 lower-case hexadecimal digits and a NUL. */
+MEMCLIENT_API void memclient_token_format(const struct memclient_token *token, char text[MEMCLIENT_TOKEN_TEXT + 1]);
+
+/* Reads such a text, in either case; anything else: -EBADMSG. Makes no call. */
+MEMCLIENT_API int memclient_token_parse(const char *text, struct memclient_token *token);
+
+/* ----------------------------------------------------------------------------------------- publish and discard */
+
+enum memclient_publish_flag {
+    /* Forbid only new writable mappings and writes; those that exist go on. memclient_buffer_info() says so. */
+    MEMCLIENT_PUBLISH_FUTURE_ONLY = 1
+};
+
+/*
+ * Makes a buffer immutable for good, for everybody. Needs MANAGE, and MEMCLIENT_PUBLISHABLE at allocation.
+ * This process's own writable mappings of it are made read-only first (a thread that writes meanwhile gets SIGSEGV), and
+ * are put back if the broker refuses.
+ *     -EACCES      no MANAGE
+ *     -EBUSY       somebody else has it mapped for writing; the sentence names sessions that may have
+ *     -EROFS       it is published already
+ *     -EOPNOTSUPP  it was not made publishable
+ */
+MEMCLIENT_API int memclient_publish(struct memclient_buffer *buf, unsigned flags);
+
+/*
+ * Gives the pages of a range back to the system; they read as zeros afterwards, in every process, and stay charged.
+ * Needs WRITE and MANAGE. offset and length are multiples of the granule; length 0 = to the end.
+ *     -EACCES      a right is missing
+ *     -EROFS       it is published
+ *     -EOPNOTSUPP  it is of huge pages of the system
+ *     -EOVERFLOW   beyond the buffer's end
+ */
+MEMCLIENT_API int memclient_discard(struct memclient_buffer *buf, uint64_t offset, uint64_t length);
+
+/* --------------------------------------------------------------------------------------------------------- names */
+
+/*
+ * Names are per user: "a/b" is one's own, "uid:1000/a/b" another user's. 1-255 bytes of UTF-8 without control
+ * characters, parts between slashes neither empty nor "." nor "..".
+ *
+ * Binds a name; it keeps the buffer alive. Needs MANAGE.
+ *     -EEXIST   it is bound already
+ *     -EACCES   no MANAGE
+ */
+MEMCLIENT_API int memclient_name_bind(struct memclient_buffer *buf, const char *name,
+                                      const struct memclient_name_options *options);
+
+/* Opens by name; rights 0 = all that the caller may have. -ENOENT: not bound. -EACCES: not for the caller. */
+MEMCLIENT_API int memclient_open_name(struct memclient *ctx, const char *name, unsigned rights,
+                                      struct memclient_buffer **buf);
+
+/* Opens by id, for the buffer's owner and administrators. -ENOENT: never given out. -ESTALE: ended. */
+MEMCLIENT_API int memclient_open_id(struct memclient *ctx, uint64_t id, unsigned rights, struct memclient_buffer **buf);
+
+/* Unbinds. -ENOENT: not bound. -EACCES: another user's. */
+MEMCLIENT_API int memclient_name_unbind(struct memclient *ctx, const char *name);
+
+/*
+ * Ends a buffer's life at once, whoever holds it: its names, tokens and claims go. For its owner and administrators. Who
+ * has it mapped keeps the contents, unless an administrator says `force`: then they read zeros.
+ *     -ENOENT, -ESTALE, -EACCES, -EPERM
+ */
+MEMCLIENT_API int memclient_destroy(struct memclient *ctx, uint64_t id, bool force);
+
+/* ------------------------------------------------------------------------------------ addresses and mappings */
+
+/*
+ * Reserves `size` bytes of addresses (a multiple of the base page) for this session, on the whole host, and in this
+ * process, where the range is inaccessible until something is mapped in it. alignment is a power of two, 0 = the base
+ * page; address is a wish, 0 = anywhere in the arena.
+ *     -EADDRNOTAVAIL  the arena has no such free range
+ *     -EADDRINUSE     the wanted range is taken, on the host or in this process
+ */
+MEMCLIENT_API int memclient_reserve(struct memclient *ctx, uint64_t size, uint64_t alignment, uint64_t address,
+                                    struct memclient_reservation **res);
+
+/* They make no call. */
+MEMCLIENT_API void *memclient_reservation_address(const struct memclient_reservation *res);
+MEMCLIENT_API uint64_t memclient_reservation_size(const struct memclient_reservation *res);
+
+/*
+ * Gives it back and frees `res`. NULL is ignored. -EBUSY: something is mapped in it (nothing is done then). Homes of
+ * buffers that were placed in it stay taken until those end.
+ */
+MEMCLIENT_API int memclient_reservation_release(struct memclient_reservation *res);
+
+/* Access of a mapping: 0 = what rights and kind of the buffer allow, MEMCLIENT_READ, MEMCLIENT_READ|MEMCLIENT_WRITE, or */
+#define MEMCLIENT_NO_ACCESS 256
+
+enum memclient_map_flag {
+    MEMCLIENT_MAP_ANYWHERE = 1, /* where home is not possible, another address is as good */
+    MEMCLIENT_MAP_NOT_HOME = 2  /* another address, without trying home */
+};
+
+struct memclient_map_options {
+    size_t size;
+    uint64_t offset; /* where in the buffer; a multiple of the granule */
+    uint64_t length; /* a multiple of the granule; 0 = to the end */
+    void *address;   /* inside a reservation of this process, for the first byte; NULL = home + offset */
+    unsigned access; /* see above */
+    unsigned flags;  /* enum memclient_map_flag; not with `address` */
+};
+#define MEMCLIENT_MAP_OPTIONS_INIT MEMCLIENT_SIZED(struct memclient_map_options)
+
+/*
+ * Maps a buffer, or a part of it; *address gets where. A mapping counts as a reference of the handle.
+ *
+ * At home (the default), every process that maps it so sees it at the same address. In a reservation the range
+ * must have nothing mapped yet; a buffer may be mapped any number of times, and in parts. The first
+ * such mapping of a buffer that has no home makes its home there, if the handle has MANAGE.
+ * While the library has a descriptor of the buffer at hand it makes no call.
+ *
+ *     -EADDRINUSE     something of this process is there already
+ *     -EADDRNOTAVAIL  the buffer has no home, or `address` and length are not inside one reservation
+ *     -EOVERFLOW      offset and length go beyond the buffer's end
+ *     -EACCES         writing was asked for and the handle may only read
+ *     -EROFS          writing was asked for and the buffer is published
+ *     -ENOMEM         the kernel refuses: too many mappings, or RLIMIT_AS
+ */
+MEMCLIENT_API int memclient_map(struct memclient_buffer *buf, const struct memclient_map_options *options,
+                                void **address);
+
+/*
+ * Changes the access of [address, address + length): parts of mappings, or runs of several without a gap. length 0 = the
+ * mapping that starts at `address`. Makes no call.
+ *     -EFAULT   a part of it is no mapping of this context; nothing is changed
+ *     -EINVAL   not in multiples of the granule
+ *     -EACCES   it was mapped for reading only
+ */
+MEMCLIENT_API int memclient_protect(struct memclient *ctx, void *address, uint64_t length, unsigned access);
+
+/*
+ * Unmaps [address, address + length), likewise. What lies in a reservation is reserved as before. Makes a call
+ * only where that was the last reference of a buffer. Errors: -EFAULT, -EINVAL as above.
+ */
+MEMCLIENT_API int memclient_unmap(struct memclient *ctx, void *address, uint64_t length);
+
+/*
+ * Children made by fork() do not get [address, address + length), likewise. Makes no call.
+ */
+MEMCLIENT_API int memclient_fork_dont_copy(struct memclient *ctx, void *address, uint64_t length);
+
+struct memclient_address_info {
+    size_t size;
+    struct memclient *context;        /* whose it is */
+    void *address;                    /* start of the mapping, or of the reservation where nothing is mapped */
+    uint64_t length;                  /* likewise */
+    struct memclient_buffer *buffer;  /* what is mapped there, or NULL; see below */
+    uint64_t buffer_id;               /* or 0 */
+    uint64_t offset;                  /* in the buffer, of the address asked for */
+    unsigned access;                  /* MEMCLIENT_READ, MEMCLIENT_READ|MEMCLIENT_WRITE, MEMCLIENT_NO_ACCESS */
+    struct memclient_reservation *reservation; /* which it is in, or NULL */
+};
+#define MEMCLIENT_ADDRESS_INFO_INIT MEMCLIENT_SIZED(struct memclient_address_info)
+
+/*
+ * What is at an address: any address within a mapping or reservation of any context of this process. The objects in
+ * the answer are not counted up: take a reference of the buffer before anything may unmap it. Makes no call.
+ *     -EFAULT   nothing of this library is there
+ */
+MEMCLIENT_API int memclient_query_address(const void *address, struct memclient_address_info *info);
+
+/* -------------------------------------------------------------------------------------------------------- events */
+
+/* A bit mask for memclient_subscribe(). */
+enum memclient_event_kind {
+    MEMCLIENT_EVENT_PRESSURE = 1,  /* a pool filled up or emptied */
+    MEMCLIENT_EVENT_DISCARDED = 2, /* another holder discarded part of a buffer that this session holds */
+    MEMCLIENT_EVENT_NAME = 4,      /* a name was bound or unbound */
+    MEMCLIENT_EVENT_SHUTDOWN = 8,  /* the broker stops; nothing is freed */
+    MEMCLIENT_EVENT_LOST = 16      /* more happened than was kept: look again. Comes to every subscriber */
+};
+
+struct memclient_event {
+    size_t size;
+    unsigned kind;                  /* one of enum memclient_event_kind */
+    unsigned level;                 /* PRESSURE: 0 = below 85 % used, 1 = above it, 2 = above 95 % */
+    uint64_t buffer;                /* DISCARDED, NAME: the buffer's id */
+    bool bound;                     /* NAME: bound, else unbound */
+    char pool[MEMCLIENT_POOL_NAME_SIZE]; /* PRESSURE */
+    char name[MEMCLIENT_NAME_SIZE];      /* NAME; with "uid:N/" before it where it is another user's */
+};
+#define MEMCLIENT_EVENT_INIT MEMCLIENT_SIZED(struct memclient_event)
+
+/* Chooses the events this session gets; replaces the former choice. 0 = none. */
+MEMCLIENT_API int memclient_subscribe(struct memclient *ctx, unsigned mask);
+
+/*
+ * A descriptor that polls readable when memclient_next_event() should be called; it may also do so for nothing. The
+ * library's: do not read or close it. In a child made by fork(), ask again.
+ */
+MEMCLIENT_API int memclient_event_fd(struct memclient *ctx, int *fd);
+
+/* Takes the next event; never blocks. -EAGAIN: there is none now. Events are hints, and few are kept: EVENT_LOST. */
+MEMCLIENT_API int memclient_next_event(struct memclient *ctx, struct memclient_event *event);
+
+/* ------------------------------------------------------------------------------------------ status and listings */
+
+struct memclient_broker_status {
+    size_t size;
+    char version[64];    /* of the broker program */
+    uint32_t broker_id;
+    int32_t broker_pid;
+    uint32_t broker_uid;
+    bool simulated;      /* NUMA nodes are simulated ones */
+    uint64_t uptime_ms;
+    uint64_t sessions;
+    uint64_t buffers;          /* live */
+    uint64_t buffers_detached;
+    uint64_t bytes;            /* committed, all of them */
+    uint64_t names;
+    uint64_t tokens;
+    uint64_t reservations;
+    uint64_t fds;              /* open in the broker */
+    uint64_t fds_limit;
+    uint64_t requests;         /* served since its start */
+    uint64_t refused;          /* of those */
+    uint64_t arena_base;
+    uint64_t arena_size;
+    char config[256];          /* the configuration file, "" if none */
+};
+#define MEMCLIENT_BROKER_STATUS_INIT MEMCLIENT_SIZED(struct memclient_broker_status)
+
+MEMCLIENT_API int memclient_status(struct memclient *ctx, struct memclient_broker_status *status);
+
+/*
+ * Listings call `fn` once an item. The item, and all it points to, is valid during that call. A non-zero return ends the
+ * listing and is returned. `fn` may use the library. What is made or ended meanwhile may or may not be seen; nothing is
+ * seen twice. One sees the items of one's own user, and of everybody as an administrator (the broker's user, or root).
+ */
+struct memclient_node {
+    size_t size;
+    uint32_t node;
+    uint32_t physical;   /* the kernel's number; another one only where nodes are simulated */
+    uint64_t total;      /* the node's memory */
+    uint64_t capacity;   /* how much of it buffers of base pages may have together */
+    uint64_t used;       /* of that */
+    bool has_cpus;
+    bool simulated;
+    size_t n_distances;  /* to nodes 0, 1, ...; 10 = local */
+    const uint32_t *distances;
+};
+MEMCLIENT_API int memclient_list_nodes(struct memclient *ctx, int (*fn)(const struct memclient_node *node, void *data),
+                                       void *data);
+
+struct memclient_pool {
+    size_t size;
+    const char *name;
+    size_t n_nodes;
+    const uint32_t *nodes;
+    unsigned pages;      /* enum memclient_pages */
+    unsigned placement;  /* enum memclient_placement */
+    uint64_t page_size;
+    uint64_t granule;
+    uint64_t part_size;
+    size_t n_weights;
+    const uint32_t *weights;
+    bool lazy;           /* pages are allocated on first touch: SIGBUS is possible */
+    bool simulated;
+    uint64_t capacity;
+    uint64_t used;
+    uint64_t available;  /* what it and its nodes could still give out now */
+    uint64_t buffers;
+};
+MEMCLIENT_API int memclient_list_pools(struct memclient *ctx, int (*fn)(const struct memclient_pool *pool, void *data),
+                                       void *data);
+
+MEMCLIENT_API int memclient_list_buffers(struct memclient *ctx,
+                                         int (*fn)(const struct memclient_buffer_info *info, void *data), void *data);
+
+struct memclient_session {
+    size_t size;
+    uint64_t id;
+    uint32_t uid;
+    uint32_t gid;
+    int32_t pid;
+    const char *program; /* what the client calls itself */
+    bool connected;
+    uint64_t created_ms; /* wall clock, since 1970 */
+    uint64_t bytes;      /* committed bytes of the buffers it holds and pays for */
+    uint32_t holds;
+    uint32_t tokens;
+    uint32_t reservations;
+    uint32_t fds_in_flight;
+    uint32_t queued_bytes;
+};
+MEMCLIENT_API int memclient_list_sessions(struct memclient *ctx,
+                                          int (*fn)(const struct memclient_session *session, void *data), void *data);
+
+struct memclient_reservation_info {
+    size_t size;
+    uint64_t id;
+    uint64_t session; /* 0 = it is kept by the buffers placed in it */
+    uint64_t address;
+    uint64_t length;
+    uint32_t buffers; /* placed in it */
+    uint32_t uid;
+};
+MEMCLIENT_API int memclient_list_reservations(struct memclient *ctx,
+                                              int (*fn)(const struct memclient_reservation_info *info, void *data),
+                                              void *data);
+
+struct memclient_name {
+    size_t size;
+    const char *name;
+    uint32_t uid;
+    uint64_t buffer;
+    unsigned policy;       /* enum memclient_name_policy */
+    uint64_t keep_ms;
+    unsigned group_rights;
+    uint32_t gid;
+    unsigned other_rights;
+    uint64_t session;      /* that bound it, 0 once that has ended */
+};
+MEMCLIENT_API int memclient_list_names(struct memclient *ctx, int (*fn)(const struct memclient_name *name, void *data),
+                                       void *data);
+
+struct memclient_token_info {
+    size_t size;
+    uint64_t serial;
+    uint64_t buffer;
+    unsigned rights;
+    unsigned flags;       /* enum memclient_share_flag */
+    uint32_t uid;
+    uint32_t gid;
+    int32_t pid;
+    uint32_t uses_left;   /* 0 = any number */
+    uint64_t expires_ms;  /* from now; 0 = never */
+    uint32_t maker_uid;
+    uint64_t session;     /* that made it, 0 once that has ended */
+};
+MEMCLIENT_API int memclient_list_tokens(struct memclient *ctx,
+                                        int (*fn)(const struct memclient_token_info *token, void *data), void *data);
+
+struct memclient_check_result {
+    size_t size;
+    uint64_t buffers;        /* examined */
+    uint64_t records;        /* of all kinds */
+    uint32_t faults;         /* sums that do not agree: 0 on a healthy broker */
+    uint32_t n_sentences;    /* about the first of them */
+    char sentences[16][256];
+};
+#define MEMCLIENT_CHECK_RESULT_INIT MEMCLIENT_SIZED(struct memclient_check_result)
+
+/* Has the broker prove its accounts against its records. For administrators (-EPERM). */
+MEMCLIENT_API int memclient_check(struct memclient *ctx, struct memclient_check_result *result);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -110,7 +110,8 @@ void *arena_alloc(struct arena *arena, size_t size)
         !checked_add_size(length, PREFIX, &whole))
         goto exhausted;
 
-    if (arena->spare && length_of(arena->spare) >= length) {
+    /* only an exact fit: a small piece would take the place from the next row's note */
+    if (arena->spare && length_of(arena->spare) == length) {
         piece = arena->spare;
         arena->spare = NULL;
     } else {

@@ -9,8 +9,8 @@
  * is refused like any malformed one.
  *
  * One refinement: to read a message with many fields protobuf-c takes a note of
- * them and gives it back afterwards, once per row of a listing. The last and
- * largest piece that was given back is therefore used again.
+ * them and gives it back afterwards, once per row of a listing. The largest piece
+ * that was given back is therefore kept for the next one of its size.
  */
 #pragma once
 

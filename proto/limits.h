@@ -49,10 +49,9 @@
 
 /* ---- decoding ------------------------------------------------------------------------- */
 /*
- * The memory that one decoded message may take, in bytes and in pieces. Four times the largest
- * packet is more than any message of the schema needs (test-envelope measures the densest ones),
- * and a packet that wants more is built to hurt: without a bound 64 KiB of input take 3 MB in 32
- * 000 pieces.
+ * The memory that one decoded message may take, in bytes and in pieces. No message of the schema takes more, not
+ * even the densest listing that fits into a packet (test-envelope tries). A packet that wants more is built to
+ * hurt: without a bound 64 KiB of input take 3 MB in 32 000 pieces.
  */
-#define MEMORYD_ARENA_BYTES  (4 * MEMORYD_FRAME_MAX)
-#define MEMORYD_ARENA_PIECES 8192
+#define MEMORYD_ARENA_BYTES (4 * MEMORYD_FRAME_MAX)
+#define MEMORYD_ARENA_PIECES 4096

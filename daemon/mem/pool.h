@@ -75,6 +75,8 @@ struct pool {
     uint32_t n_nodes;
     uint32_t nodes[TOPOLOGY_NODES_MAX];
     bool lazy;
+    bool declared;    /* by the configuration, not made by itself */
+    uint32_t purse;   /* which of a node's budgets: 0 for base pages and THP, else 1 + index of the size */
     uint64_t cap;     /* UINT64_MAX: none of its own */
     uint64_t used;    /* the sum of its buffers' bytes */
     uint64_t buffers; /* how many */
@@ -125,6 +127,8 @@ int pool_plan(struct pool *pool, const struct pool_request *request, uint64_t si
 
 /* All or nothing, for the pool and every node of the plan. POOL_FULL if others were faster. */
 int pool_charge(struct pool *pool, const struct plan *plan, struct problem *problem);
+/* The same for a buffer that exists already, from a record of it: never refused, even over the capacity. */
+void pool_recharge(struct pool *pool, const struct plan *plan);
 void pool_uncharge(struct pool *pool, const struct plan *plan);
 
 /* What the pool and its nodes could give out now and could give out at most, over all its nodes. */

@@ -3,9 +3,8 @@
  * Who is at the other end of a socket: the kernel's word, never the peer's (I3).
  *
  * Credentials are those of the connect(). The pidfd refers to that very process however often its
- * number is used again, and becomes readable when it is dead. Kernels without SO_PEERPIDFD
- * (before 6.5) give the process that has the number now; it started before the connection was
- * accepted, which is checked, and the start time tells it from later ones.
+ * number is used again, and becomes readable when it is dead. Kernels without SO_PEERPIDFD (before 6.5)
+ * can only be asked who has the number now; the connection must then still have another end.
  */
 #pragma once
 

@@ -73,5 +73,6 @@ int sys_populate(void *address, size_t length);
  * unknown. */
 uint64_t sys_huge_mapped(const void *address);
 
-/* A mapping whose address is a multiple of `alignment` (a power of two). MAP_FAILED and errno. */
+/* A shared mapping whose address and offset differ by a multiple of `alignment` (a power of two), as huge
+ * pages need it. MAP_FAILED and errno. */
 void *sys_map_aligned(int fd, uint64_t offset, size_t length, size_t alignment, int protection);

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See handle.h. */
+
+#include "mem/handle.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/cleanup.h"
+#include "proto/status.h"
+#include "sys/sys.h"
+
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x0010
+#endif
+
+#define WRITE_SEALS   (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE)
+#define DISCARD_SLICE (UINT64_C(64) << 20)
+
+int handle_reopen(int t, bool writable, int *ret_fd, struct problem *problem)
+{
+    int fd = sys->reopen(t, writable ? O_RDWR : O_RDONLY);
+
+    if (fd >= 0) {
+        *ret_fd = fd;
+        return 0;
+    }
+    switch (errno) {
+    case EMFILE:
+    case ENFILE:
+        return refuse(problem, STATUS_NO_DESCRIPTORS,
+                      "memoryd may have no more descriptors; release something, or raise its LimitNOFILE");
+    case ENOMEM:
+        return refuse(problem, STATUS_NO_MEMORY, "the kernel had no memory for another descriptor");
+    case ENOENT:
+        return refuse(problem, STATUS_NOT_SUPPORTED, "memoryd needs /proc to be mounted");
+    default:
+        return refuse(problem, STATUS_NOT_SUPPORTED, "a buffer could not be opened again: %s",
+                      strerror(errno));
+    }
+}
+
+int handle_sole(int t, bool *ret_sole, struct problem *problem)
+{
+    if (sys->set_lease(t, F_WRLCK) == 0) {
+        /* dropped at once: as long as it is held, whoever opens the file would wait */
+        (void)sys->set_lease(t, F_UNLCK);
+        *ret_sole = true;
+        return 0;
+    }
+    if (errno == EAGAIN || errno == EBUSY) {
+        *ret_sole = false;
+        return 0;
+    }
+    return refuse(problem, STATUS_NOT_SUPPORTED, "the kernel gives no lease on this buffer: %s",
+                  strerror(errno));
+}
+
+int handle_publish(int t, bool future_only, struct problem *problem)
+{
+    int seals = sys->get_seals(t);
+
+    if (seals < 0)
+        return refuse(problem, STATUS_NOT_SUPPORTED, "the kernel seals no such buffer: %s", strerror(errno));
+    if (seals & WRITE_SEALS)
+        return refuse(problem, STATUS_PUBLISHED, "the buffer is published already");
+    if (seals & F_SEAL_SEAL)
+        return refuse(problem, STATUS_NOT_SUPPORTED,
+                      "the buffer was not made publishable; ask for that when allocating it");
+    if (sys->add_seals(t, F_SEAL_SEAL | (future_only ? F_SEAL_FUTURE_WRITE : F_SEAL_WRITE)) == 0)
+        return 0;
+    if (errno == EBUSY)
+        return refuse(problem, STATUS_BUSY,
+                      "somebody has the buffer mapped for writing or its pages pinned; unmap it there and try "
+                      "again, or publish for future writers only");
+    return refuse(problem, STATUS_NOT_SUPPORTED, "the kernel does not seal this buffer: %s", strerror(errno));
+}
+
+int handle_discard(int t, uint64_t offset, uint64_t length, const atomic_bool *cancel,
+                   struct problem *problem)
+{
+    struct stat st;
+    uint64_t end;
+
+    if (sys->fstat(t, &st) < 0)
+        return refuse(problem, STATUS_NOT_SUPPORTED, "the buffer cannot be asked for its size: %s",
+                      strerror(errno));
+    if (!length || !checked_add_u64(offset, length, &end) || end > (uint64_t)st.st_size)
+        end = (uint64_t)st.st_size;
+    while (offset < end) {
+        uint64_t slice = end - offset < DISCARD_SLICE ? end - offset : DISCARD_SLICE;
+
+        if (cancel && atomic_load(cancel))
+            return refuse(problem, STATUS_TIMED_OUT, "discarding was cancelled before it was complete");
+        if (sys->fallocate(t, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)slice) == 0)
+            offset += slice;
+        else if (errno == EPERM)
+            return refuse(problem, STATUS_PUBLISHED, "a published buffer keeps its contents");
+        else if (errno != EINTR)
+            return refuse(problem, STATUS_NOT_SUPPORTED, "the kernel does not take these pages back: %s",
+                          strerror(errno));
+    }
+    return 0;
+}
+
+int handle_identity(int t, struct handle_identity *ret)
+{
+    struct stat st;
+
+    if (sys->fstat(t, &st) < 0)
+        return -errno;
+    *ret = (struct handle_identity){
+        .dev = st.st_dev,
+        .ino = st.st_ino,
+        .uid = st.st_uid,
+        .mode = st.st_mode,
+        .size = (uint64_t)st.st_size,
+        .allocated = (uint64_t)st.st_blocks * 512,
+    };
+    return 0;
+}
+
+bool handle_is_candidate(int fd, uid_t uid, struct handle_identity *ret, bool *ret_writable)
+{
+    struct handle_identity identity;
+    int flags;
+
+    /* First the question that only a memfd answers: others, on a network say, could keep us waiting. */
+    if (sys->get_seals(fd) < 0)
+        return false;
+    flags = fcntl(fd, F_GETFL);
+    if (flags < 0 || (flags & O_PATH))
+        return false;
+    if (handle_identity(fd, &identity) < 0 || !S_ISREG(identity.mode) || identity.uid != uid)
+        return false;
+    *ret = identity;
+    *ret_writable = (flags & O_ACCMODE) == O_RDWR;
+    return true;
+}

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One pool: where a buffer would go, and who is charged for it. See pool.h. */
+
+#include "mem/pool.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "mem/pools.h"
+#include "proto/status.h"
+
+static uint64_t left_of(uint64_t capacity, uint64_t used)
+{
+    return capacity > used ? capacity - used : 0;
+}
+
+static const struct budget *budget_of(const struct pool *pool, uint32_t node)
+{
+    return &pool->pools->budgets[pool->purse][node];
+}
+
+static bool has_node(const struct pool *pool, uint32_t node)
+{
+    for (uint32_t i = 0; i < pool->n_nodes; i++)
+        if (pool->nodes[i] == node)
+            return true;
+    return false;
+}
+
+static bool listed(const struct plan_request *plan, uint32_t node)
+{
+    for (uint32_t i = 0; i < plan->n_nodes; i++)
+        if (plan->nodes[i] == node)
+            return true;
+    return false;
+}
+
+/* The nodes of the pool that are not listed yet: nearest to `from` first, or if that is NULL, with most room. */
+static void append_others(struct plan_request *plan, const struct pool *pool,
+                          const struct topology_node *from)
+{
+    for (;;) {
+        uint32_t best = TOPOLOGY_NODES_MAX;
+        uint64_t best_value = 0;
+
+        for (uint32_t i = 0; i < pool->n_nodes; i++) {
+            uint32_t node = pool->nodes[i];
+            const struct budget *budget = budget_of(pool, node);
+            uint64_t value = from ? UINT32_MAX - from->distances[node]
+                                  : left_of(budget->capacity, budget->used);
+
+            if (!listed(plan, node) && (best == TOPOLOGY_NODES_MAX || value > best_value)) {
+                best = node;
+                best_value = value;
+            }
+        }
+        if (best == TOPOLOGY_NODES_MAX)
+            break;
+        plan->nodes[plan->n_nodes++] = best;
+    }
+}
+
+static int choose_nodes(struct plan_request *plan, const struct pool *pool,
+                        const struct pool_request *request, struct problem *problem)
+{
+    bool preference = plan->placement == PLACEMENT_PREFERRED || plan->placement == PLACEMENT_LOCAL;
+
+    if (request->n_nodes > TOPOLOGY_NODES_MAX)
+        return refuse(problem, STATUS_INVALID_ARGUMENT, "%u nodes; at most %d can be named",
+                      request->n_nodes, TOPOLOGY_NODES_MAX);
+    for (uint32_t i = 0; i < request->n_nodes; i++) {
+        uint32_t node = request->nodes[i];
+
+        if (has_node(pool, node)) {
+            if (listed(plan, node))
+                return refuse(problem, STATUS_INVALID_ARGUMENT, "node %u is named twice", node);
+            plan->nodes[plan->n_nodes++] = node;
+        } else if (plan->placement != PLACEMENT_LOCAL) {
+            return refuse(problem, STATUS_NO_SUCH_NODE,
+                          "pool %s has no memory of node %u; name another pool or another node",
+                          pool->name, node);
+        }
+    }
+    if (request->n_nodes && preference) {
+        append_others(plan, pool, topology_node(pool->pools->topology, request->nodes[0]));
+    } else if (!request->n_nodes && plan->placement == PLACEMENT_LOCAL) {
+        append_others(plan, pool, NULL);
+    } else if (!request->n_nodes) {
+        plan->n_nodes = pool->n_nodes;
+        memcpy(plan->nodes, pool->nodes, pool->n_nodes * sizeof(plan->nodes[0]));
+    }
+    return 0;
+}
+
+static int choose_weights(struct plan_request *plan, const struct pool *pool,
+                          const struct pool_request *request, struct problem *problem)
+{
+    uint64_t sum = 0;
+
+    if (plan->placement != PLACEMENT_SPLIT)
+        return 0;
+    if (!request->n_weights) {
+        if (!request->n_nodes && pool->n_weights)
+            memcpy(plan->weights, pool->weights, pool->n_weights * sizeof(plan->weights[0]));
+        return 0;
+    }
+    if (request->n_weights != plan->n_nodes)
+        return refuse(problem, STATUS_INVALID_ARGUMENT, "%u weights for %u nodes; give one a node",
+                      request->n_weights, plan->n_nodes);
+    for (uint32_t i = 0; i < plan->n_nodes; i++) {
+        plan->weights[i] = request->weights[i];
+        sum += request->weights[i];
+    }
+    if (!sum)
+        return refuse(problem, STATUS_INVALID_ARGUMENT, "all weights are 0; give one of them a share");
+    return 0;
+}
+
+static void rooms_of(const struct pool *pool, bool empty, uint64_t room[static TOPOLOGY_NODES_MAX])
+{
+    memset(room, 0, TOPOLOGY_NODES_MAX * sizeof(room[0]));
+    for (uint32_t i = 0; i < pool->n_nodes; i++) {
+        const struct budget *budget = budget_of(pool, pool->nodes[i]);
+
+        room[pool->nodes[i]] = left_of(budget->capacity, empty ? 0 : budget->used);
+    }
+}
+
+static int full(const struct pool *pool, uint64_t bytes, struct problem *problem)
+{
+    return refuse(problem, STATUS_POOL_FULL,
+                  "%llu bytes do not fit into pool %s now (%llu bytes available); release something, "
+                  "wait, or use another pool",
+                  (unsigned long long)bytes, pool->name, (unsigned long long)pool_available(pool));
+}
+
+int pool_plan(struct pool *pool, const struct pool_request *request, uint64_t size, struct plan *ret,
+              struct problem *problem)
+{
+    struct plan_request plan = {.granule = pool->granule};
+    uint64_t room[TOPOLOGY_NODES_MAX];
+    int r;
+
+    if (!size)
+        return refuse(problem, STATUS_SIZE_ZERO, "a buffer of 0 bytes; ask for at least 1");
+    if (!checked_align_up_u64(size, pool->granule, &plan.bytes) || plan.bytes > INT64_MAX)
+        return refuse(problem, STATUS_SIZE_OVERFLOW, "%llu bytes are more than any file can have",
+                      (unsigned long long)size);
+    plan.placement = request->placement == PLACEMENT_POOL ? pool->placement : request->placement;
+    plan.part_size = request->part_size;
+    if (!plan.part_size && pool->placement == plan.placement)
+        plan.part_size = pool->part_size;
+    r = choose_nodes(&plan, pool, request, problem);
+    if (!r)
+        r = choose_weights(&plan, pool, request, problem);
+    if (r)
+        return r;
+
+    rooms_of(pool, false, room);
+    if (plan.bytes <= left_of(pool->cap, pool->used)) {
+        r = plan_make(ret, &plan, room, problem);
+        if (r != STATUS_POOL_FULL)
+            return r;
+    }
+    /* not now; but ever? */
+    rooms_of(pool, true, room);
+    if (plan.bytes <= pool->cap) {
+        struct plan unused;
+
+        r = plan_make(&unused, &plan, room, problem);
+        if (r != STATUS_POOL_FULL)
+            return r ? r : full(pool, plan.bytes, problem);
+    }
+    return refuse(problem, STATUS_TOO_BIG,
+                  "%llu bytes placed like this are more than pool %s could ever hold (its capacity is "
+                  "%llu bytes); ask for less, or for more nodes",
+                  (unsigned long long)plan.bytes, pool->name,
+                  (unsigned long long)pool_capacity(pool));
+}
+
+int pool_charge(struct pool *pool, const struct plan *plan, struct problem *problem)
+{
+    if (plan->brief.bytes > left_of(pool->cap, pool->used))
+        return full(pool, plan->brief.bytes, problem);
+    for (uint32_t i = 0; i < plan->brief.n_nodes; i++) {
+        const struct budget *budget = budget_of(pool, plan->nodes.node[i]);
+
+        if (plan->nodes.bytes[i] > left_of(budget->capacity, budget->used))
+            return full(pool, plan->brief.bytes, problem);
+    }
+    pool_recharge(pool, plan);
+    return 0;
+}
+
+void pool_recharge(struct pool *pool, const struct plan *plan)
+{
+    for (uint32_t i = 0; i < plan->brief.n_nodes; i++)
+        pool->pools->budgets[pool->purse][plan->nodes.node[i]].used += plan->nodes.bytes[i];
+    pool->used += plan->brief.bytes;
+    pool->buffers++;
+}
+
+void pool_uncharge(struct pool *pool, const struct plan *plan)
+{
+    for (uint32_t i = 0; i < plan->brief.n_nodes; i++) {
+        struct budget *budget = &pool->pools->budgets[pool->purse][plan->nodes.node[i]];
+
+        assert(budget->used >= plan->nodes.bytes[i]);
+        budget->used -= plan->nodes.bytes[i];
+    }
+    assert(pool->used >= plan->brief.bytes && pool->buffers);
+    pool->used -= plan->brief.bytes;
+    pool->buffers--;
+}
+
+uint64_t pool_available(const struct pool *pool)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < pool->n_nodes; i++) {
+        const struct budget *budget = budget_of(pool, pool->nodes[i]);
+
+        sum += left_of(budget->capacity, budget->used);
+    }
+    return sum < left_of(pool->cap, pool->used) ? sum : left_of(pool->cap, pool->used);
+}
+
+uint64_t pool_capacity(const struct pool *pool)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < pool->n_nodes; i++)
+        sum += budget_of(pool, pool->nodes[i])->capacity;
+    return sum < pool->cap ? sum : pool->cap;
+}
+
+const struct budget *pool_node_budget(const struct pool *pool, uint32_t node)
+{
+    return has_node(pool, node) ? budget_of(pool, node) : NULL;
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What needs more than one call, or another one on older kernels.
+ *
+ * Whether the kernel has something is tried each time: a refused call costs less than a microsecond, and
+ * nothing has to be remembered between threads or put back by tests.
+ */
+
+#include "sys/sys.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/align.h"
+#include "base/checked.h"
+#include "base/cleanup.h"
+#include "sys/text.h"
+
+/* Younger than some C libraries that we build with; the kernel's numbers. */
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008U /* 6.3 */
+#endif
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23 /* 5.14 */
+#endif
+#define HUGE_SHIFT 26
+
+int sys_memfd_new(const char *name, uint64_t huge)
+{
+    unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+    int fd;
+
+    if (huge)
+        flags |= MFD_HUGETLB | (unsigned)__builtin_ctzll(huge) << HUGE_SHIFT;
+    fd = sys->memfd_create(name, flags | MFD_NOEXEC_SEAL);
+    if (fd < 0 && errno == EINVAL)
+        fd = sys->memfd_create(name, flags);
+    return fd;
+}
+
+/*
+ * The kernel itself writes zeros through the mapping, so that a page that cannot be had is an error of
+ * read() where a store of ours would be a SIGBUS. The pages are new: zeros are what they hold.
+ */
+static int populate_by_reading(char *address, size_t length)
+{
+    _cleanup_close_ int zero = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+
+    if (zero < 0)
+        return -1;
+    while (length) {
+        ssize_t n = sys->read(zero, address, length);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0) {
+            errno = n < 0 && errno != EFAULT ? errno : ENOMEM;
+            return -1;
+        }
+        address += n;
+        length -= (size_t)n;
+    }
+    return 0;
+}
+
+int sys_populate(void *address, size_t length)
+{
+    int r;
+
+    do
+        r = sys->madvise(address, length, MADV_POPULATE_WRITE);
+    while (r < 0 && (errno == EINTR || errno == EAGAIN));
+    if (r < 0 && errno == EINVAL)
+        return populate_by_reading(address, length);
+    if (r < 0 && errno == EFAULT)
+        errno = ENOMEM; /* a store would have been a SIGBUS */
+    return r;
+}
+
+uint64_t sys_huge_mapped(const void *address)
+{
+    _cleanup_fclose_ FILE *file = fopen("/proc/self/smaps", "re");
+    _cleanup_free_ char *line = NULL;
+    size_t size = 0;
+    char start[40];
+    uint64_t kib;
+    bool found = false;
+
+    if (!file)
+        return 0;
+    (void)snprintf(start, sizeof(start), "%08lx-", (unsigned long)(uintptr_t)address);
+    while (getline(&line, &size, file) > 0) {
+        if (!found)
+            found = !strncmp(line, start, strlen(start));
+        else if (text_number_after(line, "ShmemPmdMapped:", &kib))
+            return kib * 1024;
+    }
+    return 0;
+}
+
+void *sys_map_aligned(int fd, uint64_t offset, size_t length, size_t alignment, int protection)
+{
+    size_t reserved;
+    size_t odd = (size_t)(offset & (alignment - 1));
+    char *whole;
+    char *start;
+    void *map;
+    off_t off;
+
+    if (!checked_off(offset, &off) || !checked_add_size(length, 2 * alignment, &reserved)) {
+        errno = EOVERFLOW;
+        return MAP_FAILED;
+    }
+    whole = sys->mmap(NULL, reserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (whole == MAP_FAILED)
+        return MAP_FAILED;
+    start = whole + (align_up((uintptr_t)whole, alignment) - (uintptr_t)whole) + odd;
+    map = sys->mmap(start, length, protection, MAP_SHARED | MAP_FIXED, fd, off);
+    if (map == MAP_FAILED) {
+        int saved = errno;
+
+        (void)sys->munmap(whole, reserved);
+        errno = saved;
+        return MAP_FAILED;
+    }
+    if (start > whole)
+        (void)sys->munmap(whole, (size_t)(start - whole));
+    if (start + length < whole + reserved)
+        (void)sys->munmap(start + length, (size_t)(whole + reserved - (start + length)));
+    return map;
+}

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See peer.h. */
+
+#include "sys/peer.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/steal.h"
+#include "sys/sys.h"
+#include "sys/text.h"
+
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77 /* 6.5 */
+#endif
+
+#define GROUPS_MAX 65536 /* the kernel's own bound */
+
+static int outcome_of(int error)
+{
+    switch (error) {
+    case EMFILE:
+    case ENFILE:
+    case ENOMEM:
+        return PEER_NO_ROOM;
+    case ESRCH:
+    case ENODATA:
+        return PEER_GONE;
+    case ENOTSOCK:
+    case ENOTCONN:
+    case ENOPROTOOPT:
+    case EOPNOTSUPP:
+    case EINVAL:
+        return PEER_UNKNOWN;
+    default:
+        return -error;
+    }
+}
+
+bool peer_is_dead(int pidfd)
+{
+    struct pollfd polled = {.fd = pidfd, .events = POLLIN};
+
+    return poll(&polled, 1, 0) > 0 && (polled.revents & POLLIN);
+}
+
+/*
+ * The number after the 19th blank behind the program's name, which is in brackets and may hold brackets.
+ * 0 if /proc does not show this process.
+ */
+static uint64_t start_time_of(pid_t pid)
+{
+    char path[40];
+    char text[1024];
+    const char *at;
+    uint64_t ticks = 0;
+
+    (void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    if (!text_read(text, sizeof(text), path))
+        return 0;
+    at = strrchr(text, ')');
+    for (unsigned n = 0; at && n < 20; n++)
+        at = strchr(at + 1, ' ');
+    if (at)
+        (void)text_number_after(at, " ", &ticks);
+    return ticks;
+}
+
+/* The process that has the number now. If the one that connected has ended, then so has its connection,
+ * unless it forked: that is the window which newer kernels close. */
+static int open_by_number(int socket, pid_t pid, int *ret)
+{
+    struct pollfd polled = {.fd = socket};
+    int pidfd = sys->pidfd_open(pid, 0);
+
+    if (pidfd < 0)
+        return outcome_of(errno);
+    if (poll(&polled, 1, 0) > 0 && (polled.revents & POLLHUP)) {
+        fd_close(pidfd);
+        return PEER_GONE;
+    }
+    *ret = pidfd;
+    return 0;
+}
+
+static int read_groups(int socket, gid_t **ret, size_t *ret_n)
+{
+    gid_t some[32];
+    socklen_t size = sizeof(some);
+    gid_t *groups;
+
+    if (sys->getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, some, &size) == 0) {
+        if (!size)
+            return 0;
+        groups = malloc(size);
+        if (!groups)
+            return PEER_NO_ROOM;
+        memcpy(groups, some, size);
+    } else {
+        if (errno != ERANGE || size > GROUPS_MAX * sizeof(gid_t))
+            return outcome_of(errno);
+        groups = malloc(size);
+        if (!groups)
+            return PEER_NO_ROOM;
+        if (sys->getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, groups, &size) < 0) {
+            int r = outcome_of(errno);
+
+            free(groups);
+            return r;
+        }
+    }
+    *ret = groups;
+    *ret_n = size / sizeof(gid_t);
+    return 0;
+}
+
+int peer_init_socket(struct peer *peer, int socket)
+{
+    struct ucred credentials;
+    socklen_t size = sizeof(credentials);
+    _cleanup_free_ gid_t *groups = NULL;
+    _cleanup_close_ int pidfd = -1;
+    size_t n_groups = 0;
+    uint64_t start_time;
+    int r;
+
+    if (sys->getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &size) < 0)
+        return outcome_of(errno);
+    if (credentials.pid <= 0 || credentials.uid == (uid_t)-1)
+        return PEER_UNKNOWN;
+    size = sizeof(pidfd);
+    if (sys->getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &size) < 0) {
+        pidfd = -1;
+        if (errno == EINVAL)
+            return PEER_GONE;
+        r = errno == ENOPROTOOPT ? open_by_number(socket, credentials.pid, &pidfd) : outcome_of(errno);
+        if (r)
+            return r;
+    }
+    start_time = start_time_of(credentials.pid);
+    r = read_groups(socket, &groups, &n_groups);
+    if (r)
+        return r;
+    /* asked last: until now the number was not free for another process */
+    if (peer_is_dead(pidfd))
+        return PEER_GONE;
+    *peer = (struct peer){
+        .uid = credentials.uid,
+        .gid = credentials.gid,
+        .pid = credentials.pid,
+        .pidfd = steal_fd(&pidfd),
+        .start_time = start_time,
+        .groups = steal_ptr(&groups),
+        .n_groups = n_groups,
+    };
+    return 0;
+}
+
+/* The second of the four numbers after the key: the effective one. */
+static bool effective(const char *text, const char *key, uint64_t *ret)
+{
+    const char *line = strstr(text, key);
+    const char *second = line ? strchr(line + strlen(key) + 1, '\t') : NULL;
+
+    return second && text_number_after(second, "\t", ret);
+}
+
+int peer_init_pid(struct peer *peer, pid_t pid)
+{
+    _cleanup_close_ int pidfd = -1;
+    char path[40];
+    char text[4096];
+    uint64_t uid;
+    uint64_t gid;
+    uint64_t start_time;
+
+    if (pid <= 0)
+        return PEER_GONE;
+    pidfd = sys->pidfd_open(pid, 0);
+    if (pidfd < 0)
+        return outcome_of(errno);
+    (void)snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+    if (!text_read(text, sizeof(text), path) || !effective(text, "\nUid:", &uid) ||
+        !effective(text, "\nGid:", &gid))
+        return peer_is_dead(pidfd) ? PEER_GONE : PEER_UNKNOWN;
+    start_time = start_time_of(pid);
+    if (peer_is_dead(pidfd))
+        return PEER_GONE;
+    *peer = (struct peer){
+        .uid = (uid_t)uid,
+        .gid = (gid_t)gid,
+        .pid = pid,
+        .pidfd = steal_fd(&pidfd),
+        .start_time = start_time,
+    };
+    return 0;
+}
+
+void peer_deinit(struct peer *peer)
+{
+    fd_close(peer->pidfd);
+    free(peer->groups);
+    *peer = (struct peer)PEER_NULL;
+}
+
+bool peer_same_process(const struct peer *a, const struct peer *b)
+{
+    return a->pid > 0 && a->pid == b->pid && a->start_time == b->start_time;
+}
+
+bool peer_in_group(const struct peer *peer, gid_t gid)
+{
+    if (peer->gid == gid)
+        return true;
+    for (size_t i = 0; i < peer->n_groups; i++)
+        if (peer->groups[i] == gid)
+            return true;
+    return false;
+}

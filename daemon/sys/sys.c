@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The table of the kernel's calls as they are. Those that the C library does not offer, or only
+ * together with libnuma, are made here by number. Fallbacks are in memory.c.
+ */
+
+#include "sys/sys.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/inotify.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "sys/text.h"
+
+struct fd_path {
+    char text[32];
+};
+
+static struct fd_path path_of(int fd)
+{
+    struct fd_path path;
+
+    (void)snprintf(path.text, sizeof(path.text), "/proc/self/fd/%d", fd);
+    return path;
+}
+
+static int call_reopen(int fd, int flags)
+{
+    return open(path_of(fd).text, flags | O_CLOEXEC);
+}
+
+static int call_add_seals(int fd, int seals)
+{
+    return fcntl(fd, F_ADD_SEALS, seals);
+}
+
+static int call_get_seals(int fd)
+{
+    return fcntl(fd, F_GET_SEALS);
+}
+
+static int call_set_lease(int fd, int type)
+{
+    return fcntl(fd, F_SETLEASE, type);
+}
+
+static long call_mbind(void *address, size_t length, int mode, const unsigned long *nodes)
+{
+    return syscall(SYS_mbind, address, length, mode, nodes, (unsigned long)SYS_NODE_MASK_BITS, 0);
+}
+
+static long call_set_mempolicy(int mode, const unsigned long *nodes)
+{
+    return syscall(SYS_set_mempolicy, mode, nodes, nodes ? (unsigned long)SYS_NODE_MASK_BITS : 0);
+}
+
+static long call_get_mempolicy(int *mode, unsigned long *nodes)
+{
+    return syscall(SYS_get_mempolicy, mode, nodes, (unsigned long)SYS_NODE_MASK_BITS, NULL, 0);
+}
+
+static long call_page_nodes(unsigned long count, void **pages, int *status)
+{
+    return syscall(SYS_move_pages, 0, count, pages, NULL, status, 0);
+}
+
+static int call_inotify_init(void)
+{
+    return inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+}
+
+static int call_inotify_add(int inotify, int fd, uint32_t mask)
+{
+    return inotify_add_watch(inotify, path_of(fd).text, mask);
+}
+
+static int call_pidfd_open(pid_t pid, unsigned flags)
+{
+    return (int)syscall(SYS_pidfd_open, pid, flags);
+}
+
+/* Free pages, and cached files of which half may be in use; the machine's own figure is better. */
+static uint64_t call_available(int physical_node)
+{
+    char path[80];
+    char text[8192];
+    uint64_t free_kib;
+    uint64_t active = 0;
+    uint64_t inactive = 0;
+
+    if (physical_node < 0) {
+        if (!text_read(text, sizeof(text), "/proc/meminfo") ||
+            !text_number_after(text, "MemAvailable:", &free_kib))
+            return UINT64_MAX;
+        return free_kib * 1024;
+    }
+    (void)snprintf(path, sizeof(path), "/sys/devices/system/node/node%d/meminfo", physical_node);
+    if (!text_read(text, sizeof(text), path) || !text_number_after(text, "MemFree:", &free_kib))
+        return UINT64_MAX;
+    (void)text_number_after(text, "Active(file):", &active);
+    (void)text_number_after(text, "Inactive(file):", &inactive);
+    return (free_kib + (active + inactive) / 2) * 1024;
+}
+
+const struct sys_calls sys_kernel = {
+    .memfd_create = memfd_create,
+    .ftruncate = ftruncate,
+    .fallocate = fallocate,
+    .fchmod = fchmod,
+    .fstat = fstat,
+    .reopen = call_reopen,
+    .add_seals = call_add_seals,
+    .get_seals = call_get_seals,
+    .set_lease = call_set_lease,
+    .mmap = mmap,
+    .munmap = munmap,
+    .madvise = madvise,
+    .mbind = call_mbind,
+    .set_mempolicy = call_set_mempolicy,
+    .get_mempolicy = call_get_mempolicy,
+    .page_nodes = call_page_nodes,
+    .inotify_init = call_inotify_init,
+    .inotify_add = call_inotify_add,
+    .inotify_remove = inotify_rm_watch,
+    .read = read,
+    .getsockopt = getsockopt,
+    .pidfd_open = call_pidfd_open,
+    .available = call_available,
+};
+
+const struct sys_calls *sys = &sys_kernel;

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reading the small text files by which the kernel tells about itself. They are read whole and then
+ * searched, since their lines come and go with kernel versions.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The file's beginning, at most size - 1 bytes, with a 0 after it. False and errno. */
+bool text_read(char *text, size_t size, const char *path);
+
+/* The decimal number after the first occurrence of `key` (and blanks). False, *ret untouched, if there is none. */
+bool text_number_after(const char *text, const char *key, uint64_t *ret);
+
+/* The file holds one number. */
+bool text_read_number(const char *path, uint64_t *ret);

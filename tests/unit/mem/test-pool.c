@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pools over a machine that is made up: two nodes with CPUs, one without, one without memory. */
+#include "tests/support/test.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "mem/pool.h"
+#include "proto/status.h"
+
+#define PAGE UINT64_C(4096)
+#define MB   (UINT64_C(1) << 20)
+
+static struct topology machine;
+
+static int setup(void **state)
+{
+    static const uint64_t totals[] = {1024 * MB, 2048 * MB, 512 * MB, 0};
+
+    (void)state;
+    machine = (struct topology){.base_page = PAGE, .thp_size = 2 * MB, .n_nodes = 4};
+    for (uint32_t i = 0; i < 4; i++) {
+        machine.nodes[i] = (struct topology_node){
+            .number = i, .physical = i, .total = totals[i], .has_cpus = i != 2};
+        for (uint32_t k = 0; k < 4; k++)
+            machine.nodes[i].distances[k] = i == k ? 10 : 20 + 5 * (i > k ? i - k : k - i);
+    }
+    return 0;
+}
+
+static struct pools *make(const struct pools_config *config)
+{
+    struct problem problem = PROBLEM_NULL;
+    struct pools *pools = NULL;
+
+    if (pools_new(&pools, &machine, config, &problem))
+        fail_msg("%s", problem.sentence);
+    return pools;
+}
+
+static struct pool *find(struct pools *pools, struct pool_request request)
+{
+    struct problem problem = PROBLEM_NULL;
+    struct pool *pool = NULL;
+
+    if (pools_find(pools, &request, &pool, &problem))
+        fail_msg("%s", problem.sentence);
+    return pool;
+}
+
+static int find_fails(struct pools *pools, struct pool_request request, const char *word)
+{
+    struct problem problem = PROBLEM_NULL;
+    struct pool *pool = NULL;
+    int r = pools_find(pools, &request, &pool, &problem);
+
+    assert_null(pool);
+    if (!strstr(problem.sentence, word))
+        fail_msg("\"%s\" does not say \"%s\"", problem.sentence, word);
+    return r;
+}
+
+static void every_node_has_its_pools(void **state)
+{
+    struct pools *pools = make(&(struct pools_config){0});
+
+    (void)state;
+    assert_non_null(pools_by_name(pools, "node0-4k"));
+    assert_non_null(pools_by_name(pools, "node2-4k"));
+    assert_non_null(pools_by_name(pools, "node1-thp"));
+    assert_non_null(pools_by_name(pools, "all-4k"));
+    assert_non_null(pools_by_name(pools, "all-thp"));
+    assert_null(pools_by_name(pools, "node3-4k"));
+    assert_null(pools_by_name(pools, "node0-2m"));
+    assert_int_equal(pools_count(pools), 8);
+    for (uint32_t i = 0; i < pools_count(pools); i++) {
+        assert_int_equal(pools_get(pools, i)->index, i);
+        assert_ptr_equal(pools_by_name(pools, pools_get(pools, i)->name), pools_get(pools, i));
+    }
+    assert_null(pools_get(pools, 8));
+    /* half of each node, base pages and THP together */
+    assert_int_equal(pool_capacity(pools_by_name(pools, "node0-4k")), 512 * MB);
+    assert_int_equal(pool_capacity(pools_by_name(pools, "all-thp")), 1792 * MB);
+    pools_free(pools);
+}
+
+static void capacity_is_configured(void **state)
+{
+    struct pools *pools = make(&(struct pools_config){.capacity = {.percent = 80}});
+    struct pools *none = NULL;
+    struct pools_config much = {.capacity = {.percent = 101}};
+
+    (void)state;
+    assert_int_equal(pools_node_budget(pools, 0)->capacity, 1024 * MB / 100 * 80 / PAGE * PAGE);
+    pools_free(pools);
+    pools = make(&(struct pools_config){.capacity = {.bytes = 1000 * MB}});
+    assert_int_equal(pools_node_budget(pools, 0)->capacity, 1000 * MB);
+    assert_int_equal(pools_node_budget(pools, 2)->capacity, 512 * MB);
+    pools_free(pools);
+    assert_int_equal(pools_new(&none, &machine, &much, NULL), STATUS_INVALID_ARGUMENT);
+    assert_null(none);
+}
+
+static void a_request_finds_its_pool(void **state)
+{
+    struct pools *pools = make(&(struct pools_config){0});
+    const uint32_t one[] = {1};
+    const uint32_t two[] = {1, 0};
+    const uint32_t none[] = {3};
+    const uint32_t far[] = {9};
+
+    (void)state;
+    assert_string_equal(find(pools, (struct pool_request){0})->name, "all-4k");
+    assert_string_equal(find(pools, (struct pool_request){.n_nodes = 1, .nodes = one})->name, "node1-4k");
+    assert_string_equal(find(pools, (struct pool_request){.n_nodes = 2, .nodes = two})->name, "all-4k");
+    assert_string_equal(
+        find(pools, (struct pool_request){.n_nodes = 1, .nodes = one, .placement = PLACEMENT_PREFERRED})->name,
+        "all-4k");
+    assert_string_equal(
+        find(pools, (struct pool_request){.n_nodes = 1, .nodes = none, .placement = PLACEMENT_LOCAL})->name,
+        "all-4k");
+    assert_string_equal(find(pools, (struct pool_request){.pages = PAGES_THP})->name, "all-thp");
+    assert_string_equal(find(pools, (struct pool_request){.pool = "node0-thp"})->name, "node0-thp");
+    assert_string_equal(find(pools, (struct pool_request){.page_size = PAGE})->name, "all-4k");
+
+    assert_int_equal(find_fails(pools, (struct pool_request){.pool = "node7-4k"}, "node7-4k"),
+                     STATUS_NO_SUCH_POOL);
+    assert_int_equal(find_fails(pools, (struct pool_request){.n_nodes = 1, .nodes = none}, "no memory"),
+                     STATUS_NO_SUCH_NODE);
+    assert_int_equal(find_fails(pools, (struct pool_request){.n_nodes = 1, .nodes = far}, "node 9"),
+                     STATUS_NO_SUCH_NODE);
+    assert_int_equal(find_fails(pools, (struct pool_request){.pages = PAGES_HUGETLB}, "no pages"),
+                     STATUS_NO_SUCH_POOL);
+    assert_int_equal(find_fails(pools, (struct pool_request){.page_size = 12345}, "12345"),
+                     STATUS_NO_SUCH_POOL);
+    assert_int_equal(find_fails(pools, (struct pool_request){.pool = "node0-4k", .pages = PAGES_THP}, "kind"),
+                     STATUS_INVALID_ARGUMENT);
+    pools_free(pools);
+
+    machine.thp_size = 0;
+    pools = make(&(struct pools_config){0});
+    assert_int_equal(find_fails(pools, (struct pool_request){.pages = PAGES_THP}, "shmem_enabled"),
+                     STATUS_NO_SUCH_POOL);
+    pools_free(pools);
+}
+
+static int plan_fails(struct pool *pool, struct pool_request request, uint64_t size)
+{
+    struct problem problem = PROBLEM_NULL;
+    struct plan plan;
+    int r = pool_plan(pool, &request, size, &plan, &problem);
+
+    assert_true(r > 0);
+    assert_true(strlen(problem.sentence) > 10);
+    return r;
+}
+
+static void sizes_have_their_own_errors(void **state)
+{
+    struct pools *pools = make(&(struct pools_config){0});
+    struct pool *pool = pools_by_name(pools, "node0-4k");
+    struct pool *all = pools_by_name(pools, "all-4k");
+    const uint32_t node0[] = {0};
+    struct plan plan;
+
+    (void)state;
+    assert_int_equal(plan_fails(pool, (struct pool_request){0}, 0), STATUS_SIZE_ZERO);
+    assert_int_equal(plan_fails(pool, (struct pool_request){0}, UINT64_MAX), STATUS_SIZE_OVERFLOW);
+    assert_int_equal(plan_fails(pool, (struct pool_request){0}, UINT64_C(1) << 63), STATUS_SIZE_OVERFLOW);
+    assert_int_equal(plan_fails(pool, (struct pool_request){0}, 512 * MB + 1), STATUS_TOO_BIG);
+    assert_int_equal(pool_plan(pool, &(struct pool_request){0}, 1, &plan, NULL), 0);
+    assert_int_equal(plan.brief.bytes, PAGE);
+
+    assert_int_equal(pool_plan(pool, &(struct pool_request){0}, 400 * MB, &plan, NULL), 0);
+    assert_int_equal(pool_charge(pool, &plan, NULL), 0);
+    assert_int_equal(plan_fails(pool, (struct pool_request){0}, 200 * MB), STATUS_POOL_FULL);
+    /* charged to the node, so the other pools of that node feel it */
+    assert_int_equal(plan_fails(pools_by_name(pools, "node0-thp"), (struct pool_request){0}, 200 * MB),
+                     STATUS_POOL_FULL);
+    assert_int_equal(pool_available(pools_by_name(pools, "node0-thp")), 112 * MB);
+    assert_int_equal(plan_fails(all, (struct pool_request){.n_nodes = 1, .nodes = node0,
+                                                           .placement = PLACEMENT_BIND}, 200 * MB),
+                     STATUS_POOL_FULL);
+    assert_int_equal(plan_fails(all, (struct pool_request){.n_nodes = 1, .nodes = node0,
+                                                           .placement = PLACEMENT_BIND}, 600 * MB),
+                     STATUS_TOO_BIG);
+    /* a preference goes on to the next nearest */
+    assert_int_equal(pool_plan(all, &(struct pool_request){.n_nodes = 1, .nodes = node0,
+                                                           .placement = PLACEMENT_LOCAL},
+                               200 * MB, &plan, NULL), 0);
+    assert_int_equal(plan.brief.node, 1);
+    pools_free(pools);
+}
+
+static void plans_mind_the_pool(void **state)
+{
+    const uint32_t other[] = {1};
+    const uint32_t twice[] = {0, 0};
+    const uint32_t weights[] = {0, 0, 0};
+    struct pools *pools = make(&(struct pools_config){0});
+    struct pool *pool = pools_by_name(pools, "node0-4k");
+    struct pool *all = pools_by_name(pools, "all-4k");
+    struct plan plan;
+
+    (void)state;
+    assert_int_equal(plan_fails(pool, (struct pool_request){.n_nodes = 1, .nodes = other}, PAGE),
+                     STATUS_NO_SUCH_NODE);
+    assert_int_equal(pool_plan(pool, &(struct pool_request){.n_nodes = 1, .nodes = other,
+                                                            .placement = PLACEMENT_LOCAL},
+                               PAGE, &plan, NULL), 0);
+    assert_int_equal(plan.brief.node, 0);
+    assert_int_equal(plan_fails(all, (struct pool_request){.n_nodes = 2, .nodes = twice}, PAGE),
+                     STATUS_INVALID_ARGUMENT);
+    assert_int_equal(plan_fails(all, (struct pool_request){.placement = PLACEMENT_SPLIT, .n_weights = 3,
+                                                           .weights = weights}, PAGE),
+                     STATUS_INVALID_ARGUMENT);
+    assert_int_equal(plan_fails(all, (struct pool_request){.placement = PLACEMENT_SPLIT, .n_weights = 2,
+                                                           .weights = weights}, PAGE),
+                     STATUS_INVALID_ARGUMENT);
+    /* nobody says where: the node with most room */
+    assert_int_equal(pool_plan(all, &(struct pool_request){0}, PAGE, &plan, NULL), 0);
+    assert_int_equal(plan.brief.node, 1);
+    pools_free(pools);
+}
+
+static void declared_pools_have_caps(void **state)
+{
+    struct pool_config declared[] = {
+        {.name = "small", .capacity = {.bytes = 10 * MB}, .n_nodes = 2, .nodes = {0, 1}},
+        {.name = "half", .capacity = {.percent = 50}, .n_nodes = 1, .nodes = {0}, .lazy = true},
+        {.name = "round", .placement = PLACEMENT_INTERLEAVE, .part_size = 2 * MB},
+    };
+    struct pools *pools = make(&(struct pools_config){.pools = declared, .n_pools = 3});
+    struct pool *small = pools_by_name(pools, "small");
+    struct pool *round = pools_by_name(pools, "round");
+    struct plan plan;
+    struct plan second;
+
+    (void)state;
+    assert_int_equal(small->placement, PLACEMENT_LOCAL);
+    assert_int_equal(pool_capacity(small), 10 * MB);
+    assert_int_equal(pool_capacity(pools_by_name(pools, "half")), 256 * MB);
+    assert_true(pools_by_name(pools, "half")->lazy);
+    assert_int_equal(round->n_nodes, 3);
+    assert_int_equal(plan_fails(small, (struct pool_request){0}, 11 * MB), STATUS_TOO_BIG);
+    assert_int_equal(pool_plan(small, &(struct pool_request){0}, 6 * MB, &plan, NULL), 0);
+    assert_int_equal(pool_plan(small, &(struct pool_request){0}, 6 * MB, &second, NULL), 0);
+    assert_int_equal(pool_charge(small, &plan, NULL), 0);
+    assert_int_equal(pool_charge(small, &second, NULL), STATUS_POOL_FULL);
+    assert_int_equal(plan_fails(small, (struct pool_request){0}, 6 * MB), STATUS_POOL_FULL);
+    pool_uncharge(small, &plan);
+    assert_int_equal(pool_available(small), 10 * MB);
+    assert_int_equal(pool_plan(round, &(struct pool_request){0}, 8 * MB, &plan, NULL), 0);
+    assert_int_equal(plan.brief.part_size, 2 * MB);
+    assert_int_equal(plan.brief.n_nodes, 3);
+    pools_free(pools);
+}
+
+static int declare(struct pool_config config)
+{
+    struct problem problem = PROBLEM_NULL;
+    struct pools *pools = NULL;
+    int r = pools_new(&pools, &machine, &(struct pools_config){.pools = &config, .n_pools = 1}, &problem);
+
+    if (!r) {
+        pools_free(pools);
+        return 0;
+    }
+    assert_null(pools);
+    assert_true(strlen(problem.sentence) > 10);
+    return r;
+}
+
+static void bad_declarations_are_refused(void **state)
+{
+    (void)state;
+    assert_int_equal(declare((struct pool_config){.name = "fine"}), 0);
+    assert_int_equal(declare((struct pool_config){.name = ""}), STATUS_INVALID_ARGUMENT);
+    assert_int_equal(declare((struct pool_config){.name = "a b"}), STATUS_INVALID_ARGUMENT);
+    assert_int_equal(declare((struct pool_config){.name = "node0-4k"}), STATUS_INVALID_ARGUMENT);
+    assert_int_equal(declare((struct pool_config){.name = "x", .n_nodes = 1, .nodes = {3}}),
+                     STATUS_NO_SUCH_NODE);
+    assert_int_equal(declare((struct pool_config){.name = "x", .n_nodes = 1, .nodes = {70}}),
+                     STATUS_NO_SUCH_NODE);
+    assert_int_equal(declare((struct pool_config){.name = "x", .n_nodes = 2, .nodes = {1, 1}}),
+                     STATUS_INVALID_ARGUMENT);
+    assert_int_equal(declare((struct pool_config){.name = "x", .pages = PAGES_HUGETLB}),
+                     STATUS_NOT_SUPPORTED);
+    assert_int_equal(declare((struct pool_config){.name = "x", .part_size = PAGE}), STATUS_INVALID_ARGUMENT);
+    assert_int_equal(declare((struct pool_config){.name = "x", .placement = PLACEMENT_INTERLEAVE,
+                                                  .part_size = PAGE + 1}), STATUS_INVALID_ARGUMENT);
+    assert_int_equal(declare((struct pool_config){.name = "x", .n_weights = 1, .weights = {1}}),
+                     STATUS_INVALID_ARGUMENT);
+    assert_int_equal(declare((struct pool_config){.name = "x", .placement = PLACEMENT_SPLIT, .n_weights = 3}),
+                     STATUS_INVALID_ARGUMENT);
+    assert_int_equal(declare((struct pool_config){.name = "x", .capacity = {.percent = 200}}),
+                     STATUS_INVALID_ARGUMENT);
+    machine.thp_size = 0;
+    assert_int_equal(declare((struct pool_config){.name = "x", .pages = PAGES_THP}), STATUS_NOT_SUPPORTED);
+}
+
+/* I5: after any sequence of charges and uncharges every sum is the sum of what is charged. */
+static void I5_budgets_stay_exact(void **state)
+{
+    struct pool_config declared[] = {
+        {.name = "capped", .capacity = {.bytes = 100 * MB}},
+        {.name = "split", .placement = PLACEMENT_SPLIT},
+        {.name = "round", .placement = PLACEMENT_INTERLEAVE},
+    };
+    struct pools *pools = make(&(struct pools_config){.pools = declared, .n_pools = 3});
+    enum { LIVE = 300 };
+    static struct { struct pool *pool; struct plan plan; } live[LIVE];
+    unsigned refused = 0;
+
+    (void)state;
+    srandom(7);
+    for (unsigned round = 0; round < 20000; round++) {
+        unsigned i = (unsigned)random() % LIVE;
+        uint64_t nodes[TOPOLOGY_NODES_MAX] = {0};
+        uint64_t used[16] = {0};
+
+        if (live[i].pool) {
+            pool_uncharge(live[i].pool, &live[i].plan);
+            live[i].pool = NULL;
+        } else {
+            struct pool *pool = pools_get(pools, (uint32_t)random() % pools_count(pools));
+            struct pool_request request = {.placement = (enum placement)(random() % 6)};
+            uint64_t size = 1 + (uint64_t)random() % (20 * MB);
+            int r = pool_plan(pool, &request, size, &live[i].plan, NULL);
+
+            if (!r)
+                r = pool_charge(pool, &live[i].plan, NULL);
+            if (!r)
+                live[i].pool = pool;
+            else
+                refused++;
+        }
+        if (round % 16)
+            continue;
+        for (unsigned k = 0; k < LIVE; k++) {
+            if (!live[k].pool)
+                continue;
+            used[live[k].pool->index] += live[k].plan.brief.bytes;
+            for (uint32_t n = 0; n < live[k].plan.brief.n_nodes; n++)
+                nodes[live[k].plan.nodes.node[n]] += live[k].plan.nodes.bytes[n];
+        }
+        for (uint32_t n = 0; n < 4; n++) {
+            assert_int_equal(pools_node_budget(pools, n)->used, nodes[n]);
+            assert_true(nodes[n] <= pools_node_budget(pools, n)->capacity);
+        }
+        for (uint32_t p = 0; p < pools_count(pools); p++)
+            assert_int_equal(pools_get(pools, p)->used, used[p]);
+    }
+    assert_true(refused > 100);
+    for (unsigned k = 0; k < LIVE; k++)
+        if (live[k].pool)
+            pool_uncharge(live[k].pool, &live[k].plan);
+    for (uint32_t p = 0; p < pools_count(pools); p++) {
+        assert_int_equal(pools_get(pools, p)->used, 0);
+        assert_int_equal(pools_get(pools, p)->buffers, 0);
+    }
+    pools_free(pools);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(every_node_has_its_pools, setup),
+        cmocka_unit_test_setup(capacity_is_configured, setup),
+        cmocka_unit_test_setup(a_request_finds_its_pool, setup),
+        cmocka_unit_test_setup(sizes_have_their_own_errors, setup),
+        cmocka_unit_test_setup(plans_mind_the_pool, setup),
+        cmocka_unit_test_setup(declared_pools_have_caps, setup),
+        cmocka_unit_test_setup(bad_declarations_are_refused, setup),
+        cmocka_unit_test_setup(I5_budgets_stay_exact, setup),
+    };
+
+    return test_run(tests, NULL, NULL);
+}

@@ -56,9 +56,9 @@
  * other uses of it. Nothing here is async-signal-safe. The library starts no thread, installs no signal handler,
  * prints nothing and ends no process.
  *
- * fork(). Mappings and reservations stay valid in the child. The child's first call opens a session of its own, and never
- * touches the parent's connection. A handle that came from the parent works in the child as long as the child can claim
- * the buffer anew (the library tries, with the descriptors it has at hand), else its calls return -ESTALE.
+ * fork(). Mappings and reservations stay valid in the child. The child's first call opens a session of its own, and
+ * never touches the parent's connection. A handle that came from the parent works in the child as long as the child can
+ * claim the buffer anew (the library tries, with the descriptors it has at hand), else its calls return -ESTALE.
  * exec() leaks nothing: every descriptor is close-on-exec. After vfork() or _Fork(), call nothing but exec.
  *
  * Environment: MEMORYD_SOCKET and MEMORYD_AUTOSTART, see memclient_open(); ignored in set-uid programs.
@@ -408,8 +408,8 @@ MEMCLIENT_API int memclient_share(struct memclient_buffer *buf, const struct mem
                                   struct memclient_token *token);
 
 /*
- * Makes one token for each of n buffers (of the same context), with the same terms; any n. results[i] is 0 or a negative
- * errno and tokens[i] is written where it is 0. Returns 0 when all that was asked could be tried.
+ * Makes one token for each of n buffers (of the same context), with the same terms; any n. results[i] is 0 or a
+ * negative errno and tokens[i] is written where it is 0. Returns 0 when all that was asked could be tried.
  */
 MEMCLIENT_API int memclient_share_many(size_t n, struct memclient_buffer *const *bufs,
                                        const struct memclient_share_options *options, struct memclient_token *tokens,
@@ -460,8 +460,8 @@ enum memclient_publish_flag {
 
 /*
  * Makes a buffer immutable for good, for everybody. Needs MANAGE, and MEMCLIENT_PUBLISHABLE at allocation.
- * This process's own writable mappings of it are made read-only first (a thread that writes meanwhile gets SIGSEGV), and
- * are put back if the broker refuses.
+ * This process's own writable mappings of it are made read-only first (a thread that writes meanwhile gets SIGSEGV),
+ * and are put back if the broker refuses.
  *     -EACCES      no MANAGE
  *     -EBUSY       somebody else has it mapped for writing; the sentence names sessions that may have
  *     -EROFS       it is published already
@@ -503,8 +503,8 @@ MEMCLIENT_API int memclient_open_id(struct memclient *ctx, uint64_t id, unsigned
 MEMCLIENT_API int memclient_name_unbind(struct memclient *ctx, const char *name);
 
 /*
- * Ends a buffer's life at once, whoever holds it: its names, tokens and claims go. For its owner and administrators. Who
- * has it mapped keeps the contents, unless an administrator says `force`: then they read zeros.
+ * Ends a buffer's life at once, whoever holds it: its names, tokens and claims go. For its owner and administrators.
+ * Who has it mapped keeps the contents, unless an administrator says `force`: then they read zeros.
  *     -ENOENT, -ESTALE, -EACCES, -EPERM
  */
 MEMCLIENT_API int memclient_destroy(struct memclient *ctx, uint64_t id, bool force);
@@ -531,7 +531,7 @@ MEMCLIENT_API uint64_t memclient_reservation_size(const struct memclient_reserva
  */
 MEMCLIENT_API int memclient_reservation_release(struct memclient_reservation *res);
 
-/* Access of a mapping: 0 = what rights and kind of the buffer allow, MEMCLIENT_READ, MEMCLIENT_READ|MEMCLIENT_WRITE, or */
+/* Access of a mapping: 0 = what the rights and the buffer allow, MEMCLIENT_READ, MEMCLIENT_READ|MEMCLIENT_WRITE, or */
 #define MEMCLIENT_NO_ACCESS 256
 
 enum memclient_map_flag {
@@ -568,8 +568,8 @@ MEMCLIENT_API int memclient_map(struct memclient_buffer *buf, const struct memcl
                                 void **address);
 
 /*
- * Changes the access of [address, address + length): parts of mappings, or runs of several without a gap. length 0 = the
- * mapping that starts at `address`. Makes no call.
+ * Changes the access of [address, address + length): parts of mappings, or runs of several without a gap. length 0 =
+ * the mapping that starts at `address`. Makes no call.
  *     -EFAULT   a part of it is no mapping of this context; nothing is changed
  *     -EINVAL   not in multiples of the granule
  *     -EACCES   it was mapped for reading only
@@ -671,9 +671,10 @@ struct memclient_broker_status {
 MEMCLIENT_API int memclient_status(struct memclient *ctx, struct memclient_broker_status *status);
 
 /*
- * Listings call `fn` once an item. The item, and all it points to, is valid during that call. A non-zero return ends the
- * listing and is returned. `fn` may use the library. What is made or ended meanwhile may or may not be seen; nothing is
- * seen twice. One sees the items of one's own user, and of everybody as an administrator (the broker's user, or root).
+ * Listings call `fn` once an item. The item, and all it points to, is valid during that call. A non-zero return ends
+ * the listing and is returned. `fn` may use the library. What is made or ended meanwhile may or may not be seen; nothing
+ * is seen twice. One sees the items of one's own user, and of everybody as an administrator (the broker's user, or
+ * root).
  */
 struct memclient_node {
     size_t size;

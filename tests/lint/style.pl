@@ -58,7 +58,7 @@ for my $file (files()) {
         complain($file, line_at($code, $-[0] + 1), '_GNU_SOURCE is in config.h')
             if $code =~ /^[ \t]*#[ \t]*define[ \t]+_GNU_SOURCE/m;
         complain($file, undef, 'no comment at the head says what this file is for')
-            if $file !~ m{^tests/} && $text !~ m{\A/\*[^\n]*SPDX[^\n]*\n(?:#pragma once)?\s*/\*|\A/\*[^\n]*SPDX[^\n]*(?<!\*/)\n};
+            if $file !~ m{^tests/} && $text !~ m{\A/\*[^\n]*SPDX[^\n]*\n(?:#pragma once|#ifndef \w+\n#define \w+)?\s*/\*|\A/\*[^\n]*SPDX[^\n]*(?<!\*/)\n};
         if ($file =~ m{^include/memclient/.*\.h$}) {
             complain($file, undef, 'an installed header needs an #ifndef guard') if $code !~ /^#ifndef\s+(\w+)\s*\n#define\s+\1\b/m;
             complain($file, undef, 'an installed header needs extern "C"') if $code !~ /extern "C"/;

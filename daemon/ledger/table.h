@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A table: all records of one kind, and beside each record what the broker remembers of it in its own memory.
+ *
+ * That volatile part, the *object*, has the same slot as its record. It comes and goes with it, so it needs no
+ * allocation of its own, and a walk over the records meets the objects. Neither ever moves. An object begins with
+ * the pointer to its record; that of an indexed table goes on with a tree link, by which table_find() finds it
+ * by the record's id:
+ *
+ *     struct buffer { OBJECT(struct buffer_record); ... };      buffer->record->size
+ *     struct hold { OBJECT_UNINDEXED(struct hold_record); ... };
+ *
+ * A tree and not a hash table: it takes less memory for each, cannot fail, and its worst case is good.
+ */
+#pragma once
+
+#include <bsd/sys/tree.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/problem.h"
+#include "ledger/ledger.h"
+
+struct object {
+    struct record *head;
+    RB_ENTRY(object) by_id;
+};
+
+#define OBJECT(type)          \
+    union {                   \
+        struct object object; \
+        type *record;         \
+    }
+#define OBJECT_UNINDEXED(type) type *record
+
+RB_HEAD(object_tree, object);
+
+struct table {
+    struct ledger *ledger; /* borrowed */
+    enum record_kind kind;
+    bool indexed;
+    uint32_t record_size;
+    uint32_t object_size;
+    uint32_t per_extent;
+    uint32_t n_extents;
+    uint32_t *extents; /* of the ledger */
+    char **objects;    /* one array for each extent */
+    uint64_t n_slots;  /* ever used */
+    uint64_t free;     /* 1 + the first free slot of them; 0 = none */
+    uint64_t count;    /* records that are not free */
+    struct object_tree tree;
+};
+
+#define TABLE_NULL {.ledger = NULL}
+
+/* The ledger is borrowed. */
+void table_init(struct table *table, struct ledger *ledger, enum record_kind kind, size_t object_size, bool indexed);
+/* Nothing may be in it any more. */
+void table_deinit(struct table *table);
+
+/* An INTENT record with a fresh id, zeroed, and its object, zeroed but for the pointer. 0 or NO_MEMORY. */
+int table_alloc(struct table *table, void **ret_object, struct problem *problem);
+/* The record is FREE, and slot and object are used again. */
+void table_free(struct table *table, void *object);
+
+/* The object of this id, INTENT or LIVE; NULL if there is none. Only of an indexed table. O(log n). */
+void *table_find(const struct table *table, uint64_t id);
+
+/*
+ * The next object from slot *cursor on, INTENT or LIVE; *cursor is then behind it. Each slot looked at takes one
+ * from *budget. NULL with *cursor 0: that was all. NULL with another *cursor: the budget is used up, go on there.
+ * Records may come and go between calls; one that was there all the time is met exactly once. The first cursor
+ * is 0.
+ */
+void *table_next(const struct table *table, uint64_t *cursor, unsigned *budget);
+
+static inline uint64_t table_count(const struct table *table)
+{
+    return table->count;
+}
+
+static inline bool record_is_live(const struct record *record)
+{
+    return atomic_load_explicit(&record->state, memory_order_acquire) == RECORD_LIVE;
+}
+
+/* Everything before is there for whoever finds the record LIVE. */
+static inline void record_commit(struct record *record)
+{
+    atomic_store_explicit(&record->state, RECORD_LIVE, memory_order_release);
+}

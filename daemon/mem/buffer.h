@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Buffers: what the broker knows of each memfd, and what it keeps charged for it.
+ *
+ * A buffer owns what it costs: the bytes of its pool, its user's charges, its home address, its descriptor T.
+ * Making it takes all of them or none, and buffer_free() gives all back, so that the sums are exact by
+ * construction (I5); when that may happen (I4) is broker/'s business. What hangs on a buffer, holds, tokens and
+ * names, links itself here and unlinks itself when it ends.
+ *
+ * A buffer, one session's hold on it and its home address take 512 bytes altogether (test-buffer proves it).
+ * Hence the trees: a hash table's handle takes nearly twice a tree's link.
+ */
+#pragma once
+
+#include <bsd/sys/tree.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "account/account.h"
+#include "base/list.h"
+#include "base/problem.h"
+#include "ledger/table.h"
+#include "mem/placement.h"
+#include "mem/pool.h"
+#include "va/arena.h"
+#include "va/reservation.h"
+
+/* BufferState on the wire. */
+enum buffer_state {
+    BUFFER_COMMITTING = 0,
+    BUFFER_LIVE = 1,
+    BUFFER_DETACHED = 2,
+    BUFFER_ENDING = 3,
+};
+
+/* AllocRequest.Flag and BufferInfo.Flag on the wire, except STRICT. */
+enum buffer_flag {
+    BUFFER_PUBLISHABLE = 1,
+    BUFFER_NO_ADDRESS = 2,
+    BUFFER_WANT_FDS = 4, /* of a request only */
+    BUFFER_PUBLISHED = 256,
+    BUFFER_PUBLISHED_FUTURE_ONLY = 512,
+    BUFFER_LAZY = 1024,
+    BUFFER_EXPORTED = 2048,
+    BUFFER_VERIFIED = 4096,
+    BUFFER_STRICT = 1 << 30, /* its plan is; kept to ourselves */
+};
+
+#define BUFFER_FLAGS_ON_WIRE ((uint32_t)0x3fffffff)
+
+struct buffer;
+RB_HEAD(buffer_inode_tree, buffer);
+RB_HEAD(buffer_watch_tree, buffer);
+
+struct buffers {
+    struct table table;
+    struct table plans;
+    struct pools *pools; /* borrowed, as the rest here */
+    struct arena *arena;
+    struct reservations *reservations;
+    struct buffer_inode_tree by_inode;
+    struct buffer_watch_tree by_watch;
+    uint64_t bytes;      /* of all of them */
+    uint64_t n_detached; /* DETACHED or ENDING */
+};
+
+struct buffer {
+    OBJECT(struct buffer_record);
+    RB_ENTRY(buffer) by_inode; /* once it has memory */
+    RB_ENTRY(buffer) by_watch; /* once it is watched */
+    struct arena_extent home;  /* unless the home is in a reservation */
+    struct list holds;         /* struct hold's in_buffer, the oldest first */
+    struct list tokens;        /* struct token's in_buffer */
+    struct list names;         /* struct name's in_buffer */
+    struct charge bytes;
+    struct charge count;
+    void *userdata; /* the broker's own: what is going on with it; NULL at first */
+    int fd;         /* T, owned; -1 without */
+    uint32_t pins;  /* operations in progress that need it */
+    uint32_t n_holds;
+    uint32_t n_tokens;
+    uint32_t n_names;
+    uint32_t n_keeping; /* of the tokens: those that keep it alive */
+};
+
+struct buffer_args {
+    struct pool *pool;
+    const struct plan *plan; /* brief.bytes is the size, rounded up to the granule */
+    uint64_t size;
+    uint32_t flags;     /* PUBLISHABLE, NO_ADDRESS; LAZY comes from the pool */
+    uint64_t alignment; /* of the home, 0 = the granule */
+    uint64_t address;   /* a wish for it, 0 = none */
+    struct account *account; /* who pays */
+    uid_t uid;
+    pid_t pid;
+    uint64_t session;
+};
+
+void buffers_init(struct buffers *buffers, struct ledger *ledger, struct pools *pools, struct arena *arena,
+                  struct reservations *reservations);
+void buffers_deinit(struct buffers *buffers);
+
+/*
+ * An INTENT record in state COMMITTING without memory, everything charged: user, pool, home address. LIMIT,
+ * POOL_FULL, NO_MEMORY, outcomes of arena_take().
+ */
+int buffer_new(struct buffers *buffers, const struct buffer_args *args, struct buffer **ret, struct problem *problem);
+/* Gives all of it back and closes T if it still has it. Holds, tokens, names and pins must be gone. The home's
+ * reservation ends if nothing else keeps it. */
+struct buffer *buffer_free(struct buffers *buffers, struct buffer *buffer);
+
+/* The memory has come: T (taken over on success), and what commit.h says of it. 0, or BUSY if a buffer has this
+ * inode number already: then it must be made again. */
+int buffer_set_memory(struct buffers *buffers, struct buffer *buffer, int fd, dev_t device, ino_t inode,
+                      uint64_t huge_bytes, bool verified);
+/* The record is LIVE, and so is the buffer. */
+void buffer_commit(struct buffers *buffers, struct buffer *buffer);
+/* LIVE, DETACHED, ENDING; keeps the time and the counts. */
+void buffer_set_state(struct buffers *buffers, struct buffer *buffer, enum buffer_state state);
+/* Of watch.h; -1 = no longer watched. */
+void buffer_set_watch(struct buffers *buffers, struct buffer *buffer, int wd);
+/* Its home is `offset` bytes into the reservation from now on. It must have none. */
+void buffer_place(struct buffers *buffers, struct buffer *buffer, struct reservation *reservation, uint64_t offset);
+/* Who pays from now on (I5: over the limit if need be). */
+void buffer_charge_to(struct buffer *buffer, struct account *account);
+
+/* Is there a reason for it to live: a hold, a name or a keeping token? */
+static inline bool buffer_is_kept(const struct buffer *buffer)
+{
+    return buffer->n_holds || buffer->n_names || buffer->n_keeping;
+}
+
+static inline uint64_t buffer_granule(const struct buffer *buffer)
+{
+    return UINT64_C(1) << buffer->record->granule_shift;
+}
+
+static inline uint32_t buffer_flags(const struct buffer *buffer)
+{
+    return buffer->record->flags & BUFFER_FLAGS_ON_WIRE;
+}
+
+struct pool *buffer_pool(const struct buffers *buffers, const struct buffer *buffer);
+void buffer_plan(const struct buffers *buffers, const struct buffer *buffer, struct plan *ret);
+
+/* Committed ones, in whatever state; NULL if there is none. */
+struct buffer *buffers_find(const struct buffers *buffers, uint64_t id);
+struct buffer *buffers_by_inode(const struct buffers *buffers, dev_t device, ino_t inode);
+struct buffer *buffers_by_watch(const struct buffers *buffers, int wd);
+/* As table_next(); also those that are not committed. */
+struct buffer *buffers_next(const struct buffers *buffers, uint64_t *cursor, unsigned *budget);

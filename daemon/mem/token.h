@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Tokens: 32 bytes that let their bearer open a buffer.
+ *
+ *      0   4   id of the broker
+ *      4   1   format, 1
+ *      5   1   flags: bit 0 = keeping
+ *      6   2   zero
+ *      8   8   serial: the id of its record
+ *     16  16   secret, random
+ *
+ * Numbers are little-endian. The serial only finds the record; it is the secret that opens, and it is compared in
+ * constant time before anything else about the token is looked at. So whoever has only guessed a serial learns
+ * whether it is of a token that lives or lived recently (REJECTED), or of something else (STALE if that id was
+ * given out, REJECTED if not), and nothing of the buffer, the terms, or how a token ended. That is what counting
+ * serials says anyway.
+ *
+ * What ended is remembered for a while, with its secret, so that its bearer is told why: the last
+ * TOKENS_REMEMBERED of them. Those of a buffer that ended, and older ones, are STALE.
+ */
+#pragma once
+
+#include <bsd/sys/tree.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "account/account.h"
+#include "base/list.h"
+#include "base/problem.h"
+#include "ledger/table.h"
+#include "mem/buffer.h"
+#include "proto/limits.h"
+#include "sys/peer.h"
+
+/* ShareRequest.Flag on the wire. */
+enum token_flag {
+    TOKEN_KEEPING = 1,
+    TOKEN_ONLY_UID = 2,
+    TOKEN_ONLY_GID = 4,
+    TOKEN_ONLY_PID = 8,
+};
+
+#define TOKENS_REMEMBERED 4096
+
+struct token_ended {
+    RB_ENTRY(token_ended) link;
+    uint64_t serial; /* 0: not used yet */
+    uint8_t secret[MEMORYD_SECRET_SIZE];
+    int status;
+};
+
+RB_HEAD(token_ended_tree, token_ended);
+
+struct tokens {
+    struct table table;
+    uint32_t broker_id;
+    struct token_ended *ended; /* a ring */
+    uint32_t ended_next;
+    struct token_ended_tree ended_by_serial;
+};
+
+struct token {
+    OBJECT(struct token_record);
+    struct tokens *tokens;
+    struct buffer *buffer;
+    struct list in_buffer;
+    struct list in_session; /* of the maker, until it ends */
+    struct charge charge;
+};
+
+struct token_args {
+    struct buffer *buffer;
+    struct account *account; /* who pays */
+    uint64_t session;        /* of the maker */
+    struct list *in_session; /* its list */
+    uid_t maker_uid;
+    uint32_t rights;
+    uint32_t flags;
+    uint32_t uses;       /* 0 = any number of times */
+    uint64_t expires_at; /* DEADLINE_NEVER */
+    uid_t uid;
+    gid_t gid;
+    pid_t pid;
+    uint64_t start_time; /* of that process */
+};
+
+/* 0 or -ENOMEM. */
+int tokens_init(struct tokens *tokens, struct ledger *ledger);
+void tokens_deinit(struct tokens *tokens);
+
+/* INTENT; commit its record when the rest is done. 0, LIMIT, NO_MEMORY, or a negative errno. */
+int token_new(struct tokens *tokens, const struct token_args *args, struct token **ret, struct problem *problem);
+/* Leaves nothing behind: for half-built ones, and when the buffer ends. NULL is fine. */
+struct token *token_free(struct token *token);
+DEFINE_CLEANUP(struct token *, token_free);
+/* Ends it for a reason that its bearer is told: TOKEN_EXHAUSTED, TOKEN_REVOKED. */
+void token_end(struct token *token, int status);
+
+/* The 32 bytes. */
+void token_write(const struct token *token, uint8_t wire[static MEMORYD_TOKEN_SIZE]);
+
+/*
+ * May this process open with these bytes now? 0 and the token; TOKEN_MALFORMED, TOKEN_FOREIGN, TOKEN_STALE,
+ * TOKEN_REJECTED, TOKEN_REVOKED, TOKEN_EXHAUSTED (its time is over, too), TOKEN_NOT_YOURS. Nothing is used up.
+ */
+int tokens_check(const struct tokens *tokens, const uint8_t wire[static MEMORYD_TOKEN_SIZE],
+                 const struct peer *bearer, uint64_t now, struct token **ret, struct problem *problem);
+/* The same without asking whether the process may: for who revokes it. */
+int tokens_identify(const struct tokens *tokens, const uint8_t wire[static MEMORYD_TOKEN_SIZE], struct token **ret,
+                    struct problem *problem);
+/* Takes one use from it. False: that was the last one, and the caller ends it (TOKEN_EXHAUSTED) when the open is
+ * done. */
+bool token_use(struct token *token);
+
+/* LIVE; NULL if there is none. */
+struct token *tokens_find(const struct tokens *tokens, uint64_t serial);
+/* As table_next(). */
+struct token *tokens_next(const struct tokens *tokens, uint64_t *cursor, unsigned *budget);

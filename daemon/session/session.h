@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Sessions: who a client is, by the kernel's word (I3), and everything that is there because of it.
+ *
+ * A session may outlive its connection and be resumed, by the same process and with its secret; a forked child
+ * that knows the secret is not the same process. The session owns its pidfd. When it ends is broker/'s business
+ * (I6), and so is what becomes of what it holds: session_free() wants its lists empty.
+ */
+#pragma once
+
+#include <bsd/sys/tree.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "account/account.h"
+#include "base/list.h"
+#include "base/problem.h"
+#include "ledger/table.h"
+#include "proto/limits.h"
+#include "sys/peer.h"
+
+struct hold;
+RB_HEAD(hold_tree, hold);
+
+struct sessions {
+    struct table table;
+    struct table holds;
+    struct accounts *accounts; /* borrowed */
+};
+
+struct session {
+    OBJECT(struct session_record);
+    struct sessions *sessions;
+    struct peer peer;        /* owned: pidfd, groups */
+    struct account *account; /* a reference: what this session costs, within its user's */
+    struct charge charge;    /* of the session itself */
+    void *connection;        /* NULL: it has none now */
+    void *userdata;          /* the broker's own */
+    struct hold_tree holds;  /* by buffer; hold.h */
+    uint32_t n_holds;
+    struct list tokens;       /* struct token's in_session */
+    struct list names;        /* struct name's in_session */
+    struct list reservations; /* struct reservation's in_session */
+};
+
+void sessions_init(struct sessions *sessions, struct ledger *ledger, struct accounts *accounts);
+void sessions_deinit(struct sessions *sessions);
+
+/* INTENT; commit its record when the rest is done. Takes over what `peer` owns on success. `program` has at most
+ * MEMORYD_PROGRAM_MAX bytes. LIMIT, NO_MEMORY, or a negative errno. */
+int session_new(struct sessions *sessions, struct peer *peer, const char *program, void *connection,
+                struct session **ret, struct problem *problem);
+/* Its lists must be empty. */
+struct session *session_free(struct session *session);
+DEFINE_CLEANUP(struct session *, session_free);
+
+/* May this process go on with it? 0 or SESSION_REJECTED. */
+int session_may_resume(const struct session *session, const uint8_t secret[static MEMORYD_SECRET_SIZE],
+                       const struct peer *peer, struct problem *problem);
+/* The connection is (again) this one; its groups are those of `peer` from now on. Takes over the groups only. */
+void session_attach(struct session *session, void *connection, struct peer *peer);
+/* It has none now. */
+void session_detach(struct session *session);
+
+/* LIVE; NULL if there is none. */
+struct session *sessions_find(const struct sessions *sessions, uint64_t id);
+/* As table_next(). */
+struct session *sessions_next(const struct sessions *sessions, uint64_t *cursor, unsigned *budget);

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The arena: the range of addresses that means the same in every process (I9).
+ *
+ * No memory is behind it. It is one interval of numbers in which extents are taken and given back, exactly; the
+ * lowest place that fits is taken, so that it stays compact. Extents are embedded in what they belong to (a
+ * reservation, a buffer) and are the nodes of one balanced tree by address. The free ranges are the gaps before
+ * them, and each node knows the largest gap below it, so that finding a gap, too, is one way down the tree, and
+ * giving back needs no memory and cannot fail.
+ */
+#pragma once
+
+#include <bsd/sys/tree.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/problem.h"
+
+struct arena_extent {
+    RB_ENTRY(arena_extent) link;
+    uint64_t start; /* 0: nothing is taken */
+    uint64_t gap;   /* free bytes before it */
+    uint64_t widest; /* the largest gap of it and what is below it in the tree */
+};
+
+#define ARENA_EXTENT_NULL {.start = 0}
+
+RB_HEAD(arena_tree, arena_extent);
+
+struct arena {
+    uint64_t base;
+    uint64_t size;
+    uint64_t page; /* everything is a multiple of it */
+    uint64_t used;
+    uint64_t count;
+    struct arena_tree tree;
+    struct arena_extent end; /* stands where the arena ends */
+};
+
+/* base > 0 and size > 0, multiples of the page (a power of two), and their sum is no overflow: the configuration
+ * has been checked. */
+void arena_init(struct arena *arena, uint64_t base, uint64_t size, uint64_t page);
+/* Nothing may be taken any more. */
+void arena_deinit(struct arena *arena);
+
+/*
+ * Takes `size` bytes (a multiple of the page) at a multiple of `alignment` (a power of two, or 0 = the page): at
+ * `wish` and nowhere else, or anywhere if that is 0. The extent must be ARENA_EXTENT_NULL and stay where it is.
+ * SIZE_ZERO, SIZE_OVERFLOW, INVALID_ARGUMENT, ADDRESS_TAKEN (of a wish), NO_ADDRESS_SPACE (also for a wish outside).
+ */
+int arena_take(struct arena *arena, struct arena_extent *extent, uint64_t size, uint64_t alignment, uint64_t wish,
+               struct problem *problem);
+/* ARENA_EXTENT_NULL afterwards. Harmless on that. */
+void arena_give(struct arena *arena, struct arena_extent *extent);
+
+static inline bool arena_extent_is_taken(const struct arena_extent *extent)
+{
+    return extent->start;
+}
+
+/* Of one that is taken. O(log n). */
+uint64_t arena_extent_size(struct arena_extent *extent);
+
+/* The one that has this address, or NULL. O(log n). */
+struct arena_extent *arena_find(struct arena *arena, uint64_t address);
+
+/* The largest range that is free now. */
+uint64_t arena_widest(const struct arena *arena);

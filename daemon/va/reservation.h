@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reservations: ranges of the arena that belong to a session, and then to the buffers placed in them.
+ *
+ * A reservation lives while its session keeps it or a buffer is placed in it; so an address stays the buffer's
+ * when its maker is gone. It is charged to whoever made it until it ends.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "account/account.h"
+#include "base/list.h"
+#include "base/problem.h"
+#include "ledger/table.h"
+#include "va/arena.h"
+
+struct reservations {
+    struct table table;
+    struct arena *arena; /* borrowed */
+};
+
+struct reservation {
+    OBJECT(struct reservation_record);
+    struct reservations *reservations;
+    struct arena_extent extent;
+    struct list in_session; /* linked while the session keeps it */
+    struct charge charge;
+};
+
+void reservations_init(struct reservations *reservations, struct ledger *ledger, struct arena *arena);
+void reservations_deinit(struct reservations *reservations);
+
+/* INTENT; commit its record when the rest is done. Enters `in_session`, the session's list. Outcomes of
+ * arena_take(), LIMIT, NO_MEMORY. */
+int reservation_new(struct reservations *reservations, uint64_t session, struct account *account,
+                    struct list *in_session, uint64_t size, uint64_t alignment, uint64_t wish,
+                    struct reservation **ret, struct problem *problem);
+/* However many buffers are in it: for half-built ones and for the broker's end. NULL is fine. */
+struct reservation *reservation_free(struct reservation *reservation);
+DEFINE_CLEANUP(struct reservation *, reservation_free);
+
+/* LIVE; NULL if there is none. */
+struct reservation *reservations_find(const struct reservations *reservations, uint64_t id);
+/* As table_next(). */
+struct reservation *reservations_next(const struct reservations *reservations, uint64_t *cursor, unsigned *budget);
+
+/* A buffer is placed in it, and is no longer. */
+void reservation_place(struct reservation *reservation);
+/* Ends it if the session does not keep it either; returns NULL then, else the reservation. */
+struct reservation *reservation_unplace(struct reservation *reservation);
+/* The session keeps it no longer. Ends it if no buffer is in it; returns NULL then, else the reservation. */
+struct reservation *reservation_release(struct reservation *reservation);

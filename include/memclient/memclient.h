@@ -673,8 +673,8 @@ MEMCLIENT_API int memclient_status(struct memclient *ctx, struct memclient_broke
 /*
  * Listings call `fn` once an item. The item, and all it points to, is valid during that call. A non-zero return ends
  * the listing and is returned. `fn` may use the library. What is made or ended meanwhile may or may not be seen;
- * nothing is seen twice. One sees the items of one's own user, and of everybody as an administrator (the broker's user, or
- * root).
+ * nothing is seen twice. One sees the items of one's own user, and of everybody as an administrator (the broker's user,
+ * or root).
  */
 struct memclient_node {
     size_t size;

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who is at the other end, asked of this kernel and of an older one that has no SO_PEERPIDFD. */
+#include "tests/support/test.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "sys/peer.h"
+#include "sys/sys.h"
+#include "tests/support/child.h"
+#include "tests/support/fd.h"
+#include "tests/support/wait.h"
+
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77
+#endif
+
+static struct sys_calls faulty;
+static int fail_name;
+static int fail_errno;
+
+static int faulty_getsockopt(int fd, int level, int name, void *value, socklen_t *size)
+{
+    if (name == fail_name) {
+        errno = fail_errno;
+        return -1;
+    }
+    return sys_kernel.getsockopt(fd, level, name, value, size);
+}
+
+static void fault(int name, int error)
+{
+    faulty = sys_kernel;
+    faulty.getsockopt = faulty_getsockopt;
+    fail_name = name;
+    fail_errno = error;
+    sys = &faulty;
+}
+
+static int restore(void **state)
+{
+    (void)state;
+    sys = &sys_kernel;
+    return 0;
+}
+
+/* An autobound name, so that nothing is left in a folder. */
+static int listen_somewhere(struct sockaddr_un *address, socklen_t *size)
+{
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+    assert_ok(fd);
+    *address = (struct sockaddr_un){.sun_family = AF_UNIX};
+    assert_ok(bind(fd, (struct sockaddr *)address, sizeof(sa_family_t)));
+    *size = sizeof(*address);
+    assert_ok(getsockname(fd, (struct sockaddr *)address, size));
+    assert_ok(listen(fd, 4));
+    return fd;
+}
+
+struct client {
+    struct sockaddr_un address;
+    socklen_t size;
+    bool other_user;
+};
+
+static void connect_and_wait(int channel, void *context)
+{
+    const struct client *client = context;
+    const gid_t groups[] = {71001, 71002, 71003};
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+    if (client->other_user) {
+        CHECK(setgroups(3, groups) == 0);
+        CHECK(setresgid(61777, 61777, 61777) == 0);
+        CHECK(setresuid(UID_STRANGER, UID_STRANGER, UID_STRANGER) == 0);
+    }
+    CHECK(connect(fd, (const struct sockaddr *)&client->address, client->size) == 0);
+    tell(channel);
+    hear(channel);
+}
+
+static void check_peer(bool other_user)
+{
+    struct client client = {.other_user = other_user};
+    FD_AUTO int listener = listen_somewhere(&client.address, &client.size);
+    unsigned fds;
+    struct peer peer = PEER_NULL;
+    struct peer by_number = PEER_NULL;
+    struct child child;
+    FD_AUTO int fd = -1;
+
+    child_start(&child, connect_and_wait, &client);
+    fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+    assert_ok(fd);
+    child_hear(&child);
+
+    assert_int_equal(peer_init_socket(&peer, fd), 0);
+    assert_int_equal(peer.pid, child.pid);
+    assert_int_equal(peer.uid, other_user ? UID_STRANGER : getuid());
+    assert_int_equal(peer.gid, other_user ? 61777 : getgid());
+    if (other_user) {
+        assert_int_equal(peer.n_groups, 3);
+        assert_true(peer_in_group(&peer, 71002));
+        assert_true(peer_in_group(&peer, 61777));
+        assert_false(peer_in_group(&peer, 71004));
+    }
+    assert_true(peer.start_time > 0);
+    assert_false(peer_is_dead(peer.pidfd));
+    assert_int_equal(peer_init_pid(&by_number, child.pid), 0);
+    assert_true(peer_same_process(&peer, &by_number));
+    assert_int_equal(by_number.uid, peer.uid);
+    assert_int_equal(by_number.gid, peer.gid);
+    peer_deinit(&by_number);
+    assert_int_equal(peer_init_pid(&by_number, getpid()), 0);
+    assert_false(peer_same_process(&peer, &by_number));
+    peer_deinit(&by_number);
+
+    child_tell(&child);
+    child_finish(&child);
+    assert_true(WAIT_UNTIL(peer_is_dead(peer.pidfd)));
+    fds = fd_count();
+    peer_deinit(&peer);
+    peer_deinit(&peer);
+    assert_int_equal(fd_count(), fds - 1);
+}
+
+static void I3_identity_is_the_kernels(void **state)
+{
+    (void)state;
+    check_peer(false);
+}
+
+static void I3_identity_of_another_user(void **state)
+{
+    (void)state;
+    test_needs_root();
+    check_peer(true);
+}
+
+static void I3_identity_on_an_older_kernel(void **state)
+{
+    (void)state;
+    fault(SO_PEERPIDFD, ENOPROTOOPT);
+    check_peer(false);
+}
+
+static void the_dead_are_gone(void **state)
+{
+    struct client client = {.other_user = false};
+    FD_AUTO int listener = listen_somewhere(&client.address, &client.size);
+    unsigned fds;
+    struct peer peer = PEER_NULL;
+    struct child child;
+    FD_AUTO int fd = -1;
+
+    (void)state;
+    child_start(&child, connect_and_wait, &client);
+    fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+    assert_ok(fd);
+    child_hear(&child);
+    child_kill_unreaped(&child);
+    fds = fd_count();
+    assert_int_equal(peer_init_socket(&peer, fd), PEER_GONE);
+    fault(SO_PEERPIDFD, ENOPROTOOPT);
+    assert_int_equal(peer_init_socket(&peer, fd), PEER_GONE);
+    restore(NULL);
+    child_kill(&child);
+    assert_int_equal(peer_init_socket(&peer, fd), PEER_GONE);
+    fault(SO_PEERPIDFD, ENOPROTOOPT);
+    assert_int_equal(peer_init_socket(&peer, fd), PEER_GONE);
+    assert_int_equal(peer.pidfd, -1);
+    assert_int_equal(peer_init_pid(&peer, child.pid), PEER_GONE);
+    assert_int_equal(peer_init_pid(&peer, 0), PEER_GONE);
+    assert_int_equal(peer_init_pid(&peer, -1), PEER_GONE);
+    assert_true(fd_count() <= fds);
+}
+
+static void strange_sockets_have_no_peer(void **state)
+{
+    struct peer peer = PEER_NULL;
+    struct sockaddr_un address;
+    socklen_t size;
+    FD_AUTO int unconnected = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    FD_AUTO int internet = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    FD_AUTO int listener = listen_somewhere(&address, &size);
+    int pair[2];
+
+    (void)state;
+    assert_int_equal(peer_init_socket(&peer, unconnected), PEER_UNKNOWN);
+    assert_int_equal(peer_init_socket(&peer, internet), PEER_UNKNOWN);
+    assert_ok(pipe2(pair, O_CLOEXEC));
+    assert_int_equal(peer_init_socket(&peer, pair[0]), PEER_UNKNOWN);
+    close(pair[0]);
+    close(pair[1]);
+    assert_int_equal(peer.pid, -1);
+}
+
+static void failures_leave_nothing_open(void **state)
+{
+    static const int names[] = {SO_PEERCRED, SO_PEERPIDFD, SO_PEERGROUPS};
+    static const struct { int error; int outcome; } faults[] = {
+        {EMFILE, PEER_NO_ROOM}, {ENOMEM, PEER_NO_ROOM}, {ESRCH, PEER_GONE}, {EOPNOTSUPP, PEER_UNKNOWN},
+        {EIO, -EIO},
+    };
+    struct peer peer = PEER_NULL;
+    unsigned fds;
+    int pair[2];
+
+    (void)state;
+    assert_ok(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair));
+    fds = fd_count();
+    for (size_t n = 0; n < 3; n++)
+        for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
+            fault(names[n], faults[i].error);
+            assert_int_equal(peer_init_socket(&peer, pair[0]), faults[i].outcome);
+            assert_int_equal(peer.pidfd, -1);
+            assert_int_equal(fd_count(), fds);
+        }
+    restore(NULL);
+    assert_int_equal(peer_init_socket(&peer, pair[0]), 0);
+    assert_int_equal(peer.pid, getpid());
+    peer_deinit(&peer);
+    assert_int_equal(fd_count(), fds);
+    close(pair[0]);
+    close(pair[1]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(I3_identity_is_the_kernels),
+        cmocka_unit_test(I3_identity_of_another_user),
+        cmocka_unit_test_teardown(I3_identity_on_an_older_kernel, restore),
+        cmocka_unit_test_teardown(the_dead_are_gone, restore),
+        cmocka_unit_test(strange_sockets_have_no_peer),
+        cmocka_unit_test_teardown(failures_leave_nothing_open, restore),
+    };
+
+    return test_run(tests, NULL, NULL);
+}

@@ -291,6 +291,25 @@ static void I1_populating_gives_transparent_huge_pages(void **state)
     close(fd);
 }
 
+/* So does touching each of them, with MADV_HUGEPAGE before: what is left on kernels without
+ * MADV_POPULATE_WRITE. */
+static void I1_touching_gives_transparent_huge_pages(void **state)
+{
+    size_t thp = thp_size(), size = 2 * thp;
+    char *map;
+    int fd;
+
+    settings_shmem_thp();
+    fd = memfd_new(size, 0);
+    map = map_aligned(fd, size, thp);
+    assert_ok(madvise(map, size, MADV_HUGEPAGE));
+    map[0] = map[thp] = 0;
+    assert_int_equal(memfd_allocated(fd), size);
+    assert_int_equal(mapped_huge_kib(map), size / KIB);
+    munmap(map, size);
+    close(fd);
+}
+
 /* fallocate commits small pages, even when a mapping has asked for huge ones; and small pages stay small
  * when they are populated afterwards. So the order matters. */
 static void I1_fallocate_gives_no_transparent_huge_pages(void **state)
@@ -345,6 +364,7 @@ int main(void)
         test_with_settings(a_writers_hole_in_huge_pages_can_be_a_sigbus),
         test_with_settings(I1_gigantic_pages_commit_alike),
         test_with_settings(I1_populating_gives_transparent_huge_pages),
+        test_with_settings(I1_touching_gives_transparent_huge_pages),
         test_with_settings(I1_fallocate_gives_no_transparent_huge_pages),
         test_with_settings(I1_populating_commits_an_odd_size),
     };

@@ -162,7 +162,8 @@ void hear(int channel)
     char byte;
 
     CHECK(wait_readable(channel));
-    CHECK(recv(channel, &byte, 1, 0) == 1);
+    if (recv(channel, &byte, 1, 0) != 1)
+        _exit(EXIT_FAILURE); /* the parent gave up on the test, and has said why */
 }
 
 _Noreturn void child_give_up(const char *what, const char *file, int line)

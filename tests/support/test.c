@@ -6,7 +6,12 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Different reasons that are remembered, to be told in the last line. */
+#define REASONS_MAX 4
+
 static unsigned skipped;
+static unsigned n_reasons;
+static char reasons[REASONS_MAX][160];
 
 __attribute__((constructor)) static void start_the_alarm_clock(void)
 {
@@ -14,16 +19,26 @@ __attribute__((constructor)) static void start_the_alarm_clock(void)
     alarm(TEST_PROGRAM_SECONDS);
 }
 
+static void remember(const char *reason)
+{
+    for (unsigned i = 0; i < n_reasons; i++)
+        if (strcmp(reasons[i], reason) == 0)
+            return;
+    if (n_reasons < REASONS_MAX)
+        memcpy(reasons[n_reasons++], reason, sizeof(reasons[0]));
+}
+
 _Noreturn void test_skip(const char *format, ...)
 {
+    char reason[sizeof(reasons[0])] = "";
     va_list ap;
 
-    skipped++;
-    fputs("SKIP: ", stderr);
     va_start(ap, format);
-    vfprintf(stderr, format, ap);
+    vsnprintf(reason, sizeof(reason), format, ap);
     va_end(ap);
-    fputc('\n', stderr);
+    fprintf(stderr, "SKIP: %s\n", reason);
+    skipped++;
+    remember(reason);
     skip();
     abort(); /* skip() does not return, but its prototype does not say so */
 }
@@ -32,11 +47,13 @@ int test_finish(int failures)
 {
     if (failures != 0)
         return EXIT_FAILURE;
-    if (skipped != 0) {
-        fprintf(stderr, "%u not tried; the reasons are above\n", skipped);
-        return TEST_SKIPPED;
-    }
-    return EXIT_SUCCESS;
+    if (skipped == 0)
+        return EXIT_SUCCESS;
+    fprintf(stderr, "%u not tried: ", skipped);
+    for (unsigned i = 0; i < n_reasons; i++)
+        fprintf(stderr, "%s%s", i > 0 ? "; " : "", reasons[i]);
+    fputc('\n', stderr);
+    return TEST_SKIPPED;
 }
 
 void test_needs_root(void)

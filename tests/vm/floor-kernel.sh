@@ -1,0 +1,18 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Linux 5.10, the oldest that memoryd claims to run on: what it lacks, and that everything else holds.
+. "${srcdir:?}/tests/vm/lib.sh"
+vm_machine big
+vm_kernel floor
+vm_runs_without 'has no SO_PEERPIDFD' tests/kernel/test-peers
+vm_runs_without 'has no MFD_NOEXEC_SEAL' tests/kernel/test-seals
+vm_runs_without 'has no MADV_POPULATE_WRITE' tests/kernel/test-placement
+vm_runs tests/kernel/test-addresses
+vm_runs_without 'has no MADV_POPULATE_WRITE' tests/kernel/test-commit
+vm_runs tests/kernel/test-ending
+vm_runs tests/kernel/test-identity
+vm_runs tests/kernel/test-ledger
+vm_runs tests/kernel/test-rights
+vm_runs tests/kernel/test-signals
+vm_runs tests/kernel/test-sockets
+vm_go

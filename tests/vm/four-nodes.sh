@@ -1,0 +1,7 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Four NUMA nodes at three distances.
+. "${srcdir:?}/tests/vm/lib.sh"
+vm_machine four-nodes
+vm_runs tests/kernel/test-placement
+vm_go

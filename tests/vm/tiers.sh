@@ -1,0 +1,7 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Nodes without CPUs: a small fast one and a slow one, as high-bandwidth memory and CXL memory are.
+. "${srcdir:?}/tests/vm/lib.sh"
+vm_machine tiers
+vm_runs tests/kernel/test-placement
+vm_go

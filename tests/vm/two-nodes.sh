@@ -1,0 +1,16 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Two NUMA nodes with a CPU each.
+. "${srcdir:?}/tests/vm/lib.sh"
+vm_machine two-nodes
+vm_runs tests/kernel/test-placement
+vm_runs tests/kernel/test-addresses
+vm_runs tests/kernel/test-ending
+vm_runs tests/kernel/test-identity
+vm_runs tests/kernel/test-ledger
+vm_runs tests/kernel/test-peers
+vm_runs tests/kernel/test-rights
+vm_runs tests/kernel/test-seals
+vm_runs tests/kernel/test-signals
+vm_runs tests/kernel/test-sockets
+vm_go

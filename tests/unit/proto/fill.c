@@ -93,12 +93,13 @@ static void fill_value(void *at, const ProtobufCFieldDescriptor *field,
 
 ProtobufCMessage *fill(const ProtobufCMessageDescriptor *descriptor, const struct filling *filling)
 {
-    uint8_t *message = allocate(1, descriptor->sizeof_message);
+    ProtobufCMessage *message = allocate(1, descriptor->sizeof_message);
+    uint8_t *base = (uint8_t *)message;
 
-    descriptor->message_init((ProtobufCMessage *)message);
+    descriptor->message_init(message);
     for (unsigned i = 0; i < descriptor->n_fields; i++) {
         const ProtobufCFieldDescriptor *field = &descriptor->fields[i];
-        uint8_t *at = message + field->offset;
+        uint8_t *at = base + field->offset;
 
         if (field->label == PROTOBUF_C_LABEL_REPEATED) {
             size_t n = field->type == PROTOBUF_C_TYPE_MESSAGE ? filling->rows : filling->repeated;
@@ -107,11 +108,11 @@ ProtobufCMessage *fill(const ProtobufCMessageDescriptor *descriptor, const struc
 
             for (size_t j = 0; j < n; j++)
                 fill_value(values + j * size, field, filling);
-            memcpy(message + field->quantifier_offset, &n, sizeof(n));
+            memcpy(base + field->quantifier_offset, &n, sizeof(n));
             memcpy(at, &values, sizeof(values));
         } else {
             fill_value(at, field, filling);
         }
     }
-    return (ProtobufCMessage *)message;
+    return message;
 }

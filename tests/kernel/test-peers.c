@@ -2,8 +2,9 @@
 /*
  * Who is at the other end, and does it still live: credentials that the kernel took at connect(), pidfds
  * of peers, and the end of a connection, which proves nothing about the end of a process. Sessions (I3,
- * I6) lean on all of it. And what becomes of connections when the one who listens dies.
+ * I6) lean on all of it.
  */
+#include "tests/kernel/meeting.h"
 #include "tests/support/child.h"
 #include "tests/support/fd.h"
 #include "tests/support/test.h"
@@ -20,64 +21,15 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#ifndef SO_PEERGROUPS
+#define SO_PEERGROUPS 59
+#endif
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77
 #endif
-
-/* An abstract address of our own: no file to leave behind. */
-static int listen_somewhere(struct sockaddr_un *address, socklen_t *size, int backlog)
-{
-    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-
-    assert_ok(fd);
-    memset(address, 0, sizeof(*address));
-    address->sun_family = AF_UNIX;
-    assert_ok(bind(fd, (const struct sockaddr *)address, sizeof(address->sun_family))); /* autobind */
-    *size = sizeof(*address);
-    assert_ok(getsockname(fd, (struct sockaddr *)address, size));
-    assert_ok(listen(fd, backlog));
-    return fd;
-}
-
-struct meeting {
-    struct sockaddr_un address;
-    socklen_t size;
-    int listener;
-};
-
-static int connect_to(const struct meeting *meeting, int flags)
-{
-    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | flags, 0);
-    int error;
-
-    if (fd < 0)
-        return -1;
-    if (connect(fd, (const struct sockaddr *)&meeting->address, meeting->size) == 0)
-        return fd;
-    error = errno;
-    close(fd);
-    errno = error;
-    return -1;
-}
-
-static void meet(struct meeting *meeting, int backlog)
-{
-    meeting->listener = listen_somewhere(&meeting->address, &meeting->size, backlog);
-}
-
-static int accept_one(const struct meeting *meeting)
-{
-    int fd;
-
-    assert_true(wait_readable(meeting->listener));
-    fd = accept4(meeting->listener, NULL, NULL, SOCK_CLOEXEC);
-    assert_ok(fd);
-    return fd;
-}
 
 static struct ucred peer_credentials(int fd)
 {
@@ -211,6 +163,28 @@ static void I3_peer_credentials_are_those_at_connect(void **state)
     child_hear(&child);
     fd = accept_one(&meeting);
     assert_int_equal(peer_credentials(fd).uid, UID_BROKER);
+    child_kill(&child);
+    close(fd);
+    close(meeting.listener);
+}
+
+/* SO_PEERGROUPS gives the supplementary groups, also those at connect(): a token for a gid can be opened by
+ * the group's members. */
+static void I3_peer_groups_are_the_kernels(void **state)
+{
+    struct meeting meeting;
+    struct child child;
+    gid_t theirs[64], ours[64];
+    socklen_t size = sizeof(theirs);
+    int fd, n = getgroups(64, ours);
+
+    assert_ok(n);
+    meet(&meeting, 4);
+    child_start(&child, connect_and_wait, &meeting);
+    fd = accept_one(&meeting);
+    assert_ok(getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, theirs, &size));
+    assert_int_equal(size, (size_t)n * sizeof(gid_t));
+    assert_memory_equal(theirs, ours, size);
     child_kill(&child);
     close(fd);
     close(meeting.listener);
@@ -476,125 +450,12 @@ static void I6_closing_everything_fakes_eof_but_not_to_the_pidfd(void **state)
     close(ends[1]);
 }
 
-/* ---- the queue of the one who listens --------------------------------------------------------------- */
-
-/* When the listen queue is full a non-blocking connect() says EAGAIN, and no poll tells when there is
- * room again: the client library backs off with jitter. A queued connection can already be written to. */
-static void a_full_listen_queue_cannot_be_polled_for(void **state)
-{
-    struct meeting meeting;
-    int fds[64], waiting;
-    unsigned n = 0;
-
-    meet(&meeting, 4);
-    while (n < 64 && (fds[n] = connect_to(&meeting, SOCK_NONBLOCK)) >= 0) {
-        assert_int_equal(send(fds[n], "hello", 5, MSG_NOSIGNAL), 5);
-        n++;
-    }
-    assert_in_range(n, 4, 6);
-    assert_int_equal(errno, EAGAIN);
-
-    waiting = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    assert_ok(waiting);
-    assert_errno(connect(waiting, (const struct sockaddr *)&meeting.address, meeting.size), EAGAIN);
-    /* poll answers at once, with nothing that depends on the queue: before and after there is room */
-    assert_true(wait_for_events(waiting, POLLIN, 0) & POLLHUP);
-    close(accept_one(&meeting));
-    assert_true(wait_for_events(waiting, POLLIN, 0) & POLLHUP);
-    assert_ok(connect(waiting, (const struct sockaddr *)&meeting.address, meeting.size));
-
-    close(waiting);
-    while (n > 0)
-        close(fds[--n]);
-    close(meeting.listener);
-}
-
-/* A blocking connect() waits for room, SO_SNDTIMEO bounds it. */
-static void a_blocking_connect_is_bounded_by_the_send_timeout(void **state)
-{
-    struct timeval timeout = { .tv_usec = 20000 };
-    struct meeting meeting;
-    int fds[64], waiting;
-    unsigned n = 0;
-
-    meet(&meeting, 1);
-    while (n < 64 && (fds[n] = connect_to(&meeting, SOCK_NONBLOCK)) >= 0)
-        n++;
-    waiting = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    assert_ok(waiting);
-    assert_ok(setsockopt(waiting, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout)));
-    assert_errno(connect(waiting, (const struct sockaddr *)&meeting.address, meeting.size), EAGAIN);
-    close(waiting);
-    while (n > 0)
-        close(fds[--n]);
-    close(meeting.listener);
-}
-
-static void accept_one_and_die(int channel, void *context)
-{
-    const struct meeting *meeting = context;
-
-    CHECK(wait_readable(meeting->listener));
-    CHECK(accept4(meeting->listener, NULL, NULL, SOCK_CLOEXEC) >= 0);
-    tell(channel);
-    hear(channel);
-}
-
-/* A listening socket that somebody else keeps survives the death of the process that accepts: who was
- * accepted sees the end, who is still queued notices nothing. A restarted broker takes over the queue. */
-static void a_queued_connection_survives_the_death_of_the_acceptor(void **state)
-{
-    struct meeting meeting;
-    struct child child;
-    int accepted, queued, again;
-    char byte;
-
-    meet(&meeting, 4);
-    accepted = connect_to(&meeting, 0);
-    assert_ok(accepted);
-    assert_int_equal(send(accepted, "1", 1, MSG_NOSIGNAL), 1);
-    child_start(&child, accept_one_and_die, &meeting);
-    child_hear(&child);
-    queued = connect_to(&meeting, 0);
-    assert_ok(queued);
-    assert_int_equal(send(queued, "2", 1, MSG_NOSIGNAL), 1);
-    child_kill(&child);
-
-    assert_errno(recv(accepted, &byte, 1, MSG_DONTWAIT), ECONNRESET); /* its "1" was never read */
-    assert_int_equal(recv(accepted, &byte, 1, MSG_DONTWAIT), 0);
-    assert_errno(recv(queued, &byte, 1, MSG_DONTWAIT), EAGAIN);
-    again = accept_one(&meeting);
-    assert_int_equal(recv(again, &byte, 1, MSG_DONTWAIT), 1);
-    assert_int_equal(byte, '2');
-    close(again);
-    close(accepted);
-    close(queued);
-    close(meeting.listener);
-}
-
-/* A reply that the broker sent before it died is still there behind the ECONNRESET that a later, unread
- * request causes. The client library must not reconnect before it has read on until 0. */
-static void a_reply_lies_behind_econnreset(void **state)
-{
-    int ends[2];
-    char bytes[8];
-
-    assert_ok(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends));
-    assert_int_equal(send(ends[1], "reply", 5, MSG_NOSIGNAL), 5);
-    assert_int_equal(send(ends[0], "request", 7, MSG_NOSIGNAL), 7);
-    close(ends[1]);
-    assert_errno(recv(ends[0], bytes, sizeof(bytes), MSG_DONTWAIT), ECONNRESET);
-    assert_int_equal(recv(ends[0], bytes, sizeof(bytes), MSG_DONTWAIT), 5);
-    assert_memory_equal(bytes, "reply", 5);
-    assert_int_equal(recv(ends[0], bytes, sizeof(bytes), MSG_DONTWAIT), 0);
-    close(ends[0]);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(I3_peer_credentials_are_the_kernels),
         cmocka_unit_test(I3_peer_credentials_are_those_at_connect),
+        cmocka_unit_test(I3_peer_groups_are_the_kernels),
         cmocka_unit_test(I3_peer_pidfd_is_the_connected_process),
         cmocka_unit_test(I3_a_peer_dead_before_accept_is_dead_or_refused),
         cmocka_unit_test(I6_a_zombie_is_dead_to_its_pidfd),
@@ -602,10 +463,6 @@ int main(void)
         cmocka_unit_test(I6_exec_is_not_the_end),
         cmocka_unit_test(I6_a_forked_child_hides_eof_but_not_from_the_pidfd),
         cmocka_unit_test(I6_closing_everything_fakes_eof_but_not_to_the_pidfd),
-        cmocka_unit_test(a_full_listen_queue_cannot_be_polled_for),
-        cmocka_unit_test(a_blocking_connect_is_bounded_by_the_send_timeout),
-        cmocka_unit_test(a_queued_connection_survives_the_death_of_the_acceptor),
-        cmocka_unit_test(a_reply_lies_behind_econnreset),
     };
 
     return test_run(tests, NULL, NULL);

@@ -10,8 +10,10 @@ vm_runs_without 'has no MADV_POPULATE_WRITE' tests/kernel/test-placement
 vm_runs tests/kernel/test-addresses
 vm_runs_without 'has no MADV_POPULATE_WRITE' tests/kernel/test-commit
 vm_runs tests/kernel/test-ending
+vm_runs tests/kernel/test-handover
 vm_runs tests/kernel/test-identity
 vm_runs tests/kernel/test-ledger
+vm_runs tests/kernel/test-listening
 vm_runs tests/kernel/test-rights
 vm_runs tests/kernel/test-signals
 vm_runs tests/kernel/test-sockets

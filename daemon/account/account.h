@@ -12,13 +12,13 @@
  */
 #pragma once
 
-#include <bsd/sys/tree.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 #include "base/cleanup.h"
 #include "base/problem.h"
+#include "base/tree.h"
 
 /* X(NAME, key, what): the keys in [limits] are uid_<key> and session_<key>; same order as in the configuration */
 #define ACCOUNT_SLOTS_TABLE(X)                                                                               \

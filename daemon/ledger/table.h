@@ -14,12 +14,12 @@
  */
 #pragma once
 
-#include <bsd/sys/tree.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/problem.h"
+#include "base/tree.h"
 #include "ledger/ledger.h"
 
 struct object {

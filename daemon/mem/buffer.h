@@ -12,7 +12,6 @@
  */
 #pragma once
 
-#include <bsd/sys/tree.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -20,6 +19,7 @@
 #include "account/account.h"
 #include "base/list.h"
 #include "base/problem.h"
+#include "base/tree.h"
 #include "ledger/table.h"
 #include "mem/placement.h"
 #include "mem/pool.h"

@@ -8,7 +8,6 @@
  */
 #pragma once
 
-#include <bsd/sys/tree.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -17,6 +16,7 @@
 #include "account/account.h"
 #include "base/list.h"
 #include "base/problem.h"
+#include "base/tree.h"
 #include "ledger/table.h"
 #include "mem/buffer.h"
 #include "mem/rights.h"
@@ -85,6 +85,8 @@ void names_deinit(struct names *names);
 int name_new(struct names *names, const struct name_new_args *args, struct name **ret, struct problem *problem);
 struct name *name_free(struct name *name);
 DEFINE_CLEANUP(struct name *, name_free);
+/* Its binder's session has ended. */
+void name_leave_session(struct name *name);
 
 /* LIVE; NULL if there is none. */
 struct name *names_find(const struct names *names, const struct name_key *key);

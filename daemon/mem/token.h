@@ -20,7 +20,6 @@
  */
 #pragma once
 
-#include <bsd/sys/tree.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -28,6 +27,7 @@
 #include "account/account.h"
 #include "base/list.h"
 #include "base/problem.h"
+#include "base/tree.h"
 #include "ledger/table.h"
 #include "mem/buffer.h"
 #include "proto/limits.h"
@@ -96,6 +96,9 @@ struct token *token_free(struct token *token);
 DEFINE_CLEANUP(struct token *, token_free);
 /* Ends it for a reason that its bearer is told: TOKEN_EXHAUSTED, TOKEN_REVOKED. */
 void token_end(struct token *token, int status);
+
+/* Its maker's session has ended. */
+void token_leave_session(struct token *token);
 
 /* The 32 bytes. */
 void token_write(const struct token *token, uint8_t wire[static MEMORYD_TOKEN_SIZE]);

@@ -8,12 +8,12 @@
  */
 #pragma once
 
-#include <bsd/sys/tree.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/list.h"
 #include "base/problem.h"
+#include "base/tree.h"
 #include "ledger/table.h"
 #include "mem/buffer.h"
 #include "session/session.h"

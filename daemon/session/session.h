@@ -8,7 +8,6 @@
  */
 #pragma once
 
-#include <bsd/sys/tree.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -16,6 +15,7 @@
 #include "account/account.h"
 #include "base/list.h"
 #include "base/problem.h"
+#include "base/tree.h"
 #include "ledger/table.h"
 #include "proto/limits.h"
 #include "sys/peer.h"
@@ -58,7 +58,7 @@ DEFINE_CLEANUP(struct session *, session_free);
 /* May this process go on with it? 0 or SESSION_REJECTED. */
 int session_may_resume(const struct session *session, const uint8_t secret[static MEMORYD_SECRET_SIZE],
                        const struct peer *peer, struct problem *problem);
-/* The connection is (again) this one; its groups are those of `peer` from now on. Takes over the groups only. */
+/* The connection is (again) this one, and the groups are those of `peer`, which gets the former ones. */
 void session_attach(struct session *session, void *connection, struct peer *peer);
 /* It has none now. */
 void session_detach(struct session *session);

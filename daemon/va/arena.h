@@ -10,11 +10,11 @@
  */
 #pragma once
 
-#include <bsd/sys/tree.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/problem.h"
+#include "base/tree.h"
 
 struct arena_extent {
     RB_ENTRY(arena_extent) link;

@@ -34,6 +34,17 @@ static inline uint64_t clock_now_ns(void)
     return (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
 }
 
+/* For people: since 1970, and it may jump. Nothing is decided by it. */
+static inline uint64_t clock_wall_ms(void)
+{
+    struct timespec ts;
+    int r = clock_gettime(CLOCK_REALTIME, &ts);
+
+    assert(r == 0);
+    (void)r;
+    return (uint64_t)ts.tv_sec * MSEC_PER_SEC + (uint64_t)ts.tv_nsec / NSEC_PER_MSEC;
+}
+
 static inline uint64_t clock_now_us(void)
 {
     return clock_now_ns() / NSEC_PER_USEC;

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Accounts: sums, limits and the sentence when one is met. See the header for the rules.
+ */
+#include <assert.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "account/account.h"
+#include "base/checked.h"
+#include "proto/status.h"
+
+static const struct {
+    const char *key;
+    const char *what;
+} slots[ACCOUNT_SLOTS] = {
+#define X(NAME, key, what) {#key, what},
+    ACCOUNT_SLOTS_TABLE(X)
+#undef X
+};
+
+static int compare_uids(const struct account *a, const struct account *b)
+{
+    return a->uid < b->uid ? -1 : a->uid > b->uid;
+}
+
+TREE_GENERATE(account_tree, account, by_uid, compare_uids)
+
+void accounts_init(struct accounts *accounts, const struct account_limits *limits)
+{
+    *accounts = (struct accounts){.count = 0};
+    RB_INIT(&accounts->users);
+    accounts_set_limits(accounts, limits);
+}
+
+void accounts_deinit(struct accounts *accounts)
+{
+    assert(!accounts->count);
+    assert(RB_EMPTY(&accounts->users));
+    (void)accounts;
+}
+
+void accounts_set_limits(struct accounts *accounts, const struct account_limits *limits)
+{
+    if (limits) {
+        accounts->limits = *limits;
+        return;
+    }
+    for (unsigned i = 0; i < ACCOUNT_SLOTS; i++) {
+        accounts->limits.user[i] = ACCOUNT_NO_LIMIT;
+        accounts->limits.session[i] = ACCOUNT_NO_LIMIT;
+    }
+}
+
+static int account_new(struct accounts *accounts, uid_t uid, struct account **ret, struct problem *problem)
+{
+    struct account *account = calloc(1, sizeof(*account));
+
+    if (!account)
+        return refuse(problem, STATUS_NO_MEMORY, "the broker has no memory for another account; try again later");
+    account->accounts = accounts;
+    account->uid = uid;
+    account->refs = 1;
+    accounts->count++;
+    *ret = account;
+    return 0;
+}
+
+struct account *account_find(const struct accounts *accounts, uid_t uid)
+{
+    struct account key = {.uid = uid};
+
+    return RB_FIND(account_tree, (struct account_tree *)&accounts->users, &key);
+}
+
+struct account *account_next(const struct accounts *accounts, uid_t from)
+{
+    struct account key = {.uid = from};
+
+    return RB_NFIND(account_tree, (struct account_tree *)&accounts->users, &key);
+}
+
+int account_of_user(struct accounts *accounts, uid_t uid, struct account **ret, struct problem *problem)
+{
+    struct account *account = account_find(accounts, uid);
+    int r;
+
+    if (account) {
+        *ret = account_ref(account);
+        return 0;
+    }
+    r = account_new(accounts, uid, &account, problem);
+    if (r)
+        return r;
+    RB_INSERT(account_tree, &accounts->users, account);
+    *ret = account;
+    return 0;
+}
+
+int account_new_session(struct accounts *accounts, uid_t uid, struct account **ret, struct problem *problem)
+{
+    _cleanup_(account_unrefp) struct account *user = NULL;
+    struct account *account = NULL;
+    int r;
+
+    r = account_of_user(accounts, uid, &user, problem);
+    if (r)
+        return r;
+    r = account_new(accounts, uid, &account, problem);
+    if (r)
+        return r;
+    account->parent = account_ref(user);
+    *ret = account;
+    return 0;
+}
+
+struct account *account_ref(struct account *account)
+{
+    assert(account->refs);
+    account->refs++;
+    return account;
+}
+
+struct account *account_unref(struct account *account)
+{
+    struct account *parent;
+
+    if (!account)
+        return NULL;
+    assert(account->refs);
+    if (--account->refs)
+        return NULL;
+    for (unsigned i = 0; i < ACCOUNT_SLOTS; i++)
+        assert(!account->used[i]);
+    parent = account->parent;
+    if (!parent)
+        RB_REMOVE(account_tree, &account->accounts->users, account);
+    account->accounts->count--;
+    free(account);
+    return account_unref(parent);
+}
+
+static uint64_t limit_of(const struct account *account, enum account_slot slot)
+{
+    const struct account_limits *limits = &account->accounts->limits;
+
+    if (!account->parent)
+        return limits->user[slot];
+    return slot == ACCOUNT_SESSIONS ? ACCOUNT_NO_LIMIT : limits->session[slot];
+}
+
+static uint64_t left_of(const struct account *account, enum account_slot slot)
+{
+    uint64_t limit = limit_of(account, slot);
+
+    if (limit == ACCOUNT_NO_LIMIT)
+        return ACCOUNT_NO_LIMIT;
+    return account->used[slot] < limit ? limit - account->used[slot] : 0;
+}
+
+uint64_t account_left(const struct account *account, enum account_slot slot)
+{
+    uint64_t left = left_of(account, slot), parents;
+
+    if (!account->parent)
+        return left;
+    parents = left_of(account->parent, slot);
+    return left < parents ? left : parents;
+}
+
+static int check_limit(const struct account *account, enum account_slot slot, uint64_t amount,
+                       struct problem *problem)
+{
+    const char *scope = account->parent ? "session" : "uid";
+    uint64_t limit = limit_of(account, slot), sum;
+
+    if (amount <= CHARGE_MAX && checked_add_u64(account->used[slot], amount, &sum) && sum <= limit)
+        return 0;
+    if (limit == ACCOUNT_NO_LIMIT)
+        return refuse(problem, STATUS_LIMIT, "%" PRIu64 " %s more are beyond what can be counted", amount,
+                      slots[slot].what);
+    if (account->parent)
+        return refuse(problem, STATUS_LIMIT,
+                      "this session has %" PRIu64 " %s and asks for %" PRIu64 " more, but may have %" PRIu64
+                      "; give some back, or raise %s_%s in [limits]",
+                      account->used[slot], slots[slot].what, amount, limit, scope, slots[slot].key);
+    return refuse(problem, STATUS_LIMIT,
+                  "user %u has %" PRIu64 " %s and asks for %" PRIu64 " more, but may have %" PRIu64
+                  "; give some back, or raise %s_%s in [limits]",
+                  (unsigned)account->uid, account->used[slot], slots[slot].what, amount, limit, scope,
+                  slots[slot].key);
+}
+
+/* Limits do not bound what is moved here, but then it was charged elsewhere before, and all charges of a slot
+ * together are far from what 64 bits can count: they are of memory that exists. */
+static void add(struct charge *charge, struct account *account)
+{
+    for (struct account *a = account; a; a = a->parent) {
+        assert(a->used[charge->slot] <= UINT64_MAX - charge->amount);
+        a->used[charge->slot] += charge->amount;
+    }
+    charge->account = account_ref(account);
+}
+
+int charge_init(struct charge *charge, struct account *account, enum account_slot slot, uint64_t amount,
+                struct problem *problem)
+{
+    int r;
+
+    assert(!charge->account);
+    for (const struct account *a = account; a; a = a->parent) {
+        r = check_limit(a, slot, amount, problem);
+        if (r)
+            return r;
+    }
+    charge->slot = (uint8_t)slot;
+    charge->amount = amount & CHARGE_MAX;
+    add(charge, account);
+    return 0;
+}
+
+void charge_deinit(struct charge *charge)
+{
+    struct account *account = charge->account;
+
+    if (!account)
+        return;
+    for (struct account *a = account; a; a = a->parent) {
+        assert(a->used[charge->slot] >= charge->amount);
+        a->used[charge->slot] -= charge->amount;
+    }
+    *charge = (struct charge)CHARGE_NULL;
+    account_unref(account);
+}
+
+void charge_move(struct charge *charge, struct account *to)
+{
+    struct charge moved = {.amount = charge->amount, .slot = charge->slot};
+
+    assert(charge->account);
+    /* the reference first: `to` may live by this charge alone */
+    add(&moved, to);
+    charge_deinit(charge);
+    *charge = moved;
+}

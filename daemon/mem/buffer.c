@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Buffers: what is taken for one is taken here, and given back here, in whatever state it is.
+ */
+#include "mem/buffer.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/align.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/steal.h"
+#include "proto/status.h"
+
+struct plan_object {
+    OBJECT(struct plan_record);
+};
+
+static_assert(sizeof(((struct plan_record *)0)->bytes) == sizeof(((struct plan_nodes *)0)->bytes), "one layout");
+static_assert(sizeof(((struct plan_record *)0)->node) == sizeof(((struct plan_nodes *)0)->node), "one layout");
+
+/* The promise of the header, with what session/ adds: a hold's record and object. */
+static_assert(sizeof(struct buffer_record) + sizeof(struct buffer) + sizeof(struct hold_record) + 72 <= 512,
+              "a buffer with a hold takes at most 512 bytes");
+
+static int compare_inodes(const struct buffer *a, const struct buffer *b)
+{
+    if (a->record->inode != b->record->inode)
+        return a->record->inode < b->record->inode ? -1 : 1;
+    return a->record->device < b->record->device ? -1 : a->record->device > b->record->device;
+}
+
+static int compare_watches(const struct buffer *a, const struct buffer *b)
+{
+    return a->record->watch < b->record->watch ? -1 : a->record->watch > b->record->watch;
+}
+
+TREE_GENERATE(buffer_inode_tree, buffer, by_inode, compare_inodes)
+TREE_GENERATE(buffer_watch_tree, buffer, by_watch, compare_watches)
+
+void buffers_init(struct buffers *buffers, struct ledger *ledger, struct pools *pools, struct arena *arena,
+                  struct reservations *reservations)
+{
+    *buffers = (struct buffers){.pools = pools, .arena = arena, .reservations = reservations};
+    RB_INIT(&buffers->by_inode);
+    RB_INIT(&buffers->by_watch);
+    table_init(&buffers->table, ledger, RECORD_BUFFER, sizeof(struct buffer), true);
+    table_init(&buffers->plans, ledger, RECORD_PLAN, sizeof(struct plan_object), true);
+}
+
+void buffers_deinit(struct buffers *buffers)
+{
+    assert(!buffers->bytes && !buffers->n_detached);
+    table_deinit(&buffers->table);
+    table_deinit(&buffers->plans);
+}
+
+static int new_plan(struct buffers *buffers, struct buffer_record *record, const struct plan *plan,
+                    struct problem *problem)
+{
+    struct plan_object *object;
+    void *p;
+    int r;
+
+    record->node = (uint8_t)plan->brief.node;
+    record->n_nodes = (uint8_t)plan->brief.n_nodes;
+    record->placement = plan->brief.placement;
+    if (plan->brief.strict)
+        record->flags |= BUFFER_STRICT;
+    if (plan->brief.n_nodes <= 1)
+        return 0;
+    r = table_alloc(&buffers->plans, &p, problem);
+    if (r)
+        return r;
+    object = p;
+    object->record->part_size = plan->brief.part_size;
+    memcpy(object->record->bytes, plan->nodes.bytes, sizeof(object->record->bytes));
+    memcpy(object->record->node, plan->nodes.node, sizeof(object->record->node));
+    record->plan = object->record->head.id;
+    return 0;
+}
+
+/* All that costs something, in the order in which buffer_free() can tell what there is. */
+static int acquire(struct buffers *buffers, struct buffer *buffer, const struct buffer_args *args,
+                   struct problem *problem)
+{
+    struct buffer_record *record = buffer->record;
+    uint64_t bytes = args->plan->brief.bytes;
+    uint64_t alignment = args->alignment > args->pool->granule ? args->alignment : args->pool->granule;
+    int r;
+
+    r = charge_init(&buffer->count, args->account, ACCOUNT_BUFFERS, 1, problem);
+    if (r)
+        return r;
+    r = charge_init(&buffer->bytes, args->account, ACCOUNT_BYTES, bytes, problem);
+    if (r)
+        return r;
+    r = new_plan(buffers, record, args->plan, problem);
+    if (r)
+        return r;
+    r = pool_charge(args->pool, args->plan, problem);
+    if (r)
+        return r;
+    record->bytes = bytes;
+    buffers->bytes += bytes;
+    if (args->flags & BUFFER_NO_ADDRESS)
+        return 0;
+    r = arena_take(buffers->arena, &buffer->home, bytes, alignment, args->address, problem);
+    if (r)
+        return r;
+    record->address = buffer->home.start;
+    return 0;
+}
+
+int buffer_new(struct buffers *buffers, const struct buffer_args *args, struct buffer **ret, struct problem *problem)
+{
+    struct buffer *buffer;
+    struct buffer_record *record;
+    void *object;
+    int r;
+
+    assert(is_power_of_two(args->pool->granule));
+    r = table_alloc(&buffers->table, &object, problem);
+    if (r)
+        return r;
+    buffer = object;
+    record = buffer->record;
+    list_init(&buffer->holds);
+    list_init(&buffer->tokens);
+    list_init(&buffer->names);
+    buffer->fd = -1;
+    record->size = args->size;
+    record->session = args->session;
+    record->created_ms = clock_wall_ms();
+    record->flags = args->flags & (BUFFER_PUBLISHABLE | BUFFER_NO_ADDRESS);
+    if (args->pool->lazy)
+        record->flags |= BUFFER_LAZY;
+    record->uid = args->uid;
+    record->charged_uid = args->account->uid;
+    record->pid = (uint32_t)args->pid;
+    record->watch = -1;
+    record->pool = (uint16_t)args->pool->index;
+    record->state = BUFFER_COMMITTING;
+    record->pages = (uint8_t)args->pool->pages;
+    record->granule_shift = (uint8_t)__builtin_ctzll(args->pool->granule);
+    r = acquire(buffers, buffer, args, problem);
+    if (r) {
+        buffer_free(buffers, buffer);
+        return r;
+    }
+    *ret = buffer;
+    return 0;
+}
+
+struct buffer *buffer_free(struct buffers *buffers, struct buffer *buffer)
+{
+    struct buffer_record *record;
+
+    if (!buffer)
+        return NULL;
+    record = buffer->record;
+    assert(!buffer->pins && !buffer->n_holds && !buffer->n_tokens && !buffer->n_names);
+    assert(list_is_empty(&buffer->holds) && list_is_empty(&buffer->tokens) && list_is_empty(&buffer->names));
+
+    buffer_set_watch(buffers, buffer, -1);
+    if (record->inode)
+        RB_REMOVE(buffer_inode_tree, &buffers->by_inode, buffer);
+    if (record->state == BUFFER_DETACHED || record->state == BUFFER_ENDING)
+        buffers->n_detached--;
+    if (record->reservation)
+        reservation_unplace(table_find(&buffers->reservations->table, record->reservation));
+    arena_give(buffers->arena, &buffer->home);
+    if (record->bytes) {
+        struct plan plan;
+
+        buffer_plan(buffers, buffer, &plan);
+        pool_uncharge(buffer_pool(buffers, buffer), &plan);
+        buffers->bytes -= record->bytes;
+    }
+    if (record->plan)
+        table_free(&buffers->plans, table_find(&buffers->plans, record->plan));
+    charge_deinit(&buffer->bytes);
+    charge_deinit(&buffer->count);
+    buffer->fd = fd_close(buffer->fd);
+    table_free(&buffers->table, buffer);
+    return NULL;
+}
+
+int buffer_set_memory(struct buffers *buffers, struct buffer *buffer, int fd, dev_t device, ino_t inode,
+                      uint64_t huge_bytes, bool verified)
+{
+    struct buffer_record *record = buffer->record;
+
+    assert(!record->inode && buffer->fd < 0);
+    record->inode = inode;
+    record->device = (uint32_t)device;
+    if (RB_INSERT(buffer_inode_tree, &buffers->by_inode, buffer)) {
+        record->inode = 0;
+        record->device = 0;
+        return STATUS_BUSY;
+    }
+    record->huge_bytes = huge_bytes;
+    if (verified)
+        record->flags |= BUFFER_VERIFIED;
+    buffer->fd = fd;
+    return 0;
+}
+
+void buffer_commit(struct buffers *buffers, struct buffer *buffer)
+{
+    struct buffer_record *record = buffer->record;
+    struct plan_object *plan;
+
+    assert(record->state == BUFFER_COMMITTING);
+    record->state = BUFFER_LIVE;
+    if (record->plan) {
+        plan = table_find(&buffers->plans, record->plan);
+        record_commit(&plan->record->head);
+    }
+    record_commit(&record->head);
+}
+
+void buffer_set_state(struct buffers *buffers, struct buffer *buffer, enum buffer_state state)
+{
+    struct buffer_record *record = buffer->record;
+    bool was = record->state == BUFFER_DETACHED || record->state == BUFFER_ENDING;
+    bool is = state == BUFFER_DETACHED || state == BUFFER_ENDING;
+
+    if (state == BUFFER_DETACHED && record->state != BUFFER_DETACHED)
+        record->detached_ms = clock_wall_ms();
+    else if (state != BUFFER_DETACHED)
+        record->detached_ms = 0;
+    if (is && !was)
+        buffers->n_detached++;
+    else if (was && !is)
+        buffers->n_detached--;
+    record->state = (uint8_t)state;
+}
+
+void buffer_set_watch(struct buffers *buffers, struct buffer *buffer, int wd)
+{
+    struct buffer *other;
+
+    if (buffer->record->watch >= 0)
+        RB_REMOVE(buffer_watch_tree, &buffers->by_watch, buffer);
+    buffer->record->watch = wd;
+    if (wd < 0)
+        return;
+    /* the kernel gives a number again only when its watch has ended, so whoever has it is out of date */
+    while ((other = RB_INSERT(buffer_watch_tree, &buffers->by_watch, buffer)))
+        buffer_set_watch(buffers, other, -1);
+}
+
+void buffer_place(struct buffers *buffers, struct buffer *buffer, struct reservation *reservation, uint64_t offset)
+{
+    (void)buffers;
+    assert(!buffer->record->address);
+    reservation_place(reservation);
+    buffer->record->reservation = reservation->record->head.id;
+    buffer->record->address = reservation->record->address + offset;
+}
+
+void buffer_charge_to(struct buffer *buffer, struct account *account)
+{
+    charge_move(&buffer->bytes, account);
+    charge_move(&buffer->count, account);
+    buffer->record->charged_uid = account->uid;
+}
+
+struct pool *buffer_pool(const struct buffers *buffers, const struct buffer *buffer)
+{
+    return pools_get(buffers->pools, buffer->record->pool);
+}
+
+void buffer_plan(const struct buffers *buffers, const struct buffer *buffer, struct plan *ret)
+{
+    const struct buffer_record *record = buffer->record;
+    struct plan_brief brief = {
+        .bytes = record->bytes,
+        .n_nodes = record->n_nodes,
+        .node = record->node,
+        .placement = record->placement,
+        .strict = !!(record->flags & BUFFER_STRICT),
+    };
+    struct plan_nodes nodes = {.node = {0}};
+
+    if (record->plan) {
+        const struct plan_object *plan = table_find(&buffers->plans, record->plan);
+
+        brief.part_size = plan->record->part_size;
+        memcpy(nodes.bytes, plan->record->bytes, sizeof(nodes.bytes));
+        memcpy(nodes.node, plan->record->node, sizeof(nodes.node));
+    }
+    plan_unpack(ret, &brief, &nodes);
+}
+
+struct buffer *buffers_find(const struct buffers *buffers, uint64_t id)
+{
+    struct buffer *buffer = table_find(&buffers->table, id);
+
+    return buffer && record_is_live(&buffer->record->head) ? buffer : NULL;
+}
+
+struct buffer *buffers_by_inode(const struct buffers *buffers, dev_t device, ino_t inode)
+{
+    for (struct buffer *buffer = RB_ROOT(&buffers->by_inode); buffer;) {
+        const struct buffer_record *record = buffer->record;
+
+        if (inode == record->inode && device == record->device)
+            return record_is_live(&record->head) ? buffer : NULL;
+        if (inode < record->inode || (inode == record->inode && device < record->device))
+            buffer = RB_LEFT(buffer, by_inode);
+        else
+            buffer = RB_RIGHT(buffer, by_inode);
+    }
+    return NULL;
+}
+
+struct buffer *buffers_by_watch(const struct buffers *buffers, int wd)
+{
+    for (struct buffer *buffer = RB_ROOT(&buffers->by_watch); buffer;) {
+        if (wd == buffer->record->watch)
+            return record_is_live(&buffer->record->head) ? buffer : NULL;
+        buffer = wd < buffer->record->watch ? RB_LEFT(buffer, by_watch) : RB_RIGHT(buffer, by_watch);
+    }
+    return NULL;
+}
+
+struct buffer *buffers_next(const struct buffers *buffers, uint64_t *cursor, unsigned *budget)
+{
+    return table_next(&buffers->table, cursor, budget);
+}

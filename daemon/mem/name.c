@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Names: what may be one, who may use it, and where it is in the tree.
+ */
+#include "mem/name.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/steal.h"
+#include "base/utf8.h"
+#include "proto/status.h"
+
+static int compare_keys(const struct name_key *a, const struct name_key *b)
+{
+    int c;
+
+    if (a->uid != b->uid)
+        return a->uid < b->uid ? -1 : 1;
+    c = memcmp(a->path, b->path, a->length < b->length ? a->length : b->length);
+    if (c)
+        return c;
+    return a->length < b->length ? -1 : a->length > b->length;
+}
+
+static struct name_key key_of(const struct name *name)
+{
+    return (struct name_key){
+        .uid = name->record->uid, .path = name->record->path, .length = name->record->length};
+}
+
+static int compare_names(const struct name *a, const struct name *b)
+{
+    struct name_key key_a = key_of(a), key_b = key_of(b);
+
+    return compare_keys(&key_a, &key_b);
+}
+
+TREE_GENERATE(name_tree, name, by_path, compare_names)
+
+static struct name *find_any(const struct names *names, const struct name_key *key)
+{
+    for (struct name *name = RB_ROOT(&names->tree); name;) {
+        struct name_key other = key_of(name);
+        int c = compare_keys(key, &other);
+
+        if (!c)
+            return name;
+        name = c < 0 ? RB_LEFT(name, by_path) : RB_RIGHT(name, by_path);
+    }
+    return NULL;
+}
+
+/* "uid:1000/": its number, and the rest of the text; NULL if it is none. */
+static const char *parse_uid(const char *text, uid_t *ret)
+{
+    unsigned long long v = 0;
+    const char *p = text;
+
+    for (; *p >= '0' && *p <= '9'; p++) {
+        v = 10 * v + (unsigned long long)(*p - '0');
+        /* the highest one means "none" to the kernel */
+        if (v >= UINT32_MAX)
+            return NULL;
+    }
+    /* one way to write each */
+    if (p == text || *p != '/' || (*text == '0' && p != text + 1))
+        return NULL;
+    *ret = (uid_t)v;
+    return p + 1;
+}
+
+int name_parse(const char *text, uid_t uid, struct name_key *ret, struct problem *problem)
+{
+    static const char prefix[] = "uid:";
+    const char *path = text;
+    size_t length;
+
+    if (!strncmp(text, prefix, sizeof(prefix) - 1)) {
+        path = parse_uid(text + sizeof(prefix) - 1, &uid);
+        if (!path)
+            return refuse(problem, STATUS_BAD_NAME,
+                          "a name that begins with \"uid:\" goes on with a user's number and a slash: \"uid:1000/a\"");
+    }
+    length = strlen(path);
+    if (!length)
+        return refuse(problem, STATUS_BAD_NAME, "an empty name; a name has 1 to %d bytes", MEMORYD_NAME_MAX);
+    if (length > MEMORYD_NAME_MAX)
+        return refuse(problem, STATUS_BAD_NAME, "a name of %zu bytes; a name has 1 to %d", length, MEMORYD_NAME_MAX);
+    if (!utf8_is_printable(path, length))
+        return refuse(problem, STATUS_BAD_NAME, "a name is UTF-8 text without control characters");
+    for (const char *part = path; part;) {
+        const char *slash = strchr(part, '/');
+        size_t n = slash ? (size_t)(slash - part) : strlen(part);
+
+        if (!n)
+            return refuse(problem, STATUS_BAD_NAME, "\"%s\": a name has no slash at its ends and no two in a row",
+                          path);
+        if ((n == 1 && part[0] == '.') || (n == 2 && part[0] == '.' && part[1] == '.'))
+            return refuse(problem, STATUS_BAD_NAME, "\"%s\": no part of a name is \".\" or \"..\"", path);
+        part = slash ? slash + 1 : NULL;
+    }
+    *ret = (struct name_key){.uid = uid, .path = path, .length = length};
+    return 0;
+}
+
+void name_text(const struct name *name, uid_t uid, char text[static NAME_TEXT_SIZE])
+{
+    if (name->record->uid == uid && strncmp(name->record->path, "uid:", 4))
+        (void)snprintf(text, NAME_TEXT_SIZE, "%s", name->record->path);
+    else
+        (void)snprintf(text, NAME_TEXT_SIZE, "uid:%" PRIu32 "/%s", name->record->uid, name->record->path);
+}
+
+void names_init(struct names *names, struct ledger *ledger)
+{
+    *names = (struct names){.tree = RB_INITIALIZER(&names->tree)};
+    table_init(&names->table, ledger, RECORD_NAME, sizeof(struct name), true);
+}
+
+void names_deinit(struct names *names)
+{
+    table_deinit(&names->table);
+}
+
+int name_new(struct names *names, const struct name_new_args *args, struct name **ret, struct problem *problem)
+{
+    _cleanup_(name_freep) struct name *name = NULL;
+    struct name_record *record;
+    void *object;
+    int r;
+
+    assert(args->key.length && args->key.length <= MEMORYD_NAME_MAX);
+    if (find_any(names, &args->key))
+        return refuse(problem, STATUS_NAME_EXISTS, "\"%.*s\" is bound already; unbind it first or take another name",
+                      (int)args->key.length, args->key.path);
+    r = table_alloc(&names->table, &object, problem);
+    if (r)
+        return r;
+    name = object;
+    record = name->record;
+    name->names = names;
+    list_init(&name->in_buffer);
+    list_init(&name->in_session);
+    r = charge_init(&name->charge, args->account, ACCOUNT_NAMES, 1, problem);
+    if (r)
+        return r;
+    record->buffer = args->buffer->record->head.id;
+    record->session = args->session;
+    record->keep_ms = args->keep_ms;
+    record->uid = args->key.uid;
+    record->gid = args->gid;
+    record->group_rights = args->group_rights;
+    record->other_rights = args->other_rights;
+    record->policy = args->policy;
+    record->length = (uint32_t)args->key.length;
+    memcpy(record->path, args->key.path, args->key.length);
+
+    name->buffer = args->buffer;
+    list_append(&args->buffer->names, &name->in_buffer);
+    args->buffer->n_names++;
+    if (args->in_session)
+        list_append(args->in_session, &name->in_session);
+    RB_INSERT(name_tree, &names->tree, name);
+    *ret = steal_ptr(&name);
+    return 0;
+}
+
+struct name *name_free(struct name *name)
+{
+    if (!name)
+        return NULL;
+    if (name->buffer) {
+        RB_REMOVE(name_tree, &name->names->tree, name);
+        list_remove(&name->in_buffer);
+        name->buffer->n_names--;
+    }
+    list_remove(&name->in_session);
+    charge_deinit(&name->charge);
+    table_free(&name->names->table, name);
+    return NULL;
+}
+
+void name_leave_session(struct name *name)
+{
+    list_remove(&name->in_session);
+    name->record->session = 0;
+}
+
+struct name *names_find(const struct names *names, const struct name_key *key)
+{
+    struct name *name = find_any(names, key);
+
+    return name && record_is_live(&name->record->head) ? name : NULL;
+}
+
+struct name *names_find_id(const struct names *names, uint64_t id)
+{
+    struct name *name = table_find(&names->table, id);
+
+    return name && record_is_live(&name->record->head) ? name : NULL;
+}
+
+struct name *names_next(const struct names *names, uint64_t *cursor, unsigned *budget)
+{
+    return table_next(&names->table, cursor, budget);
+}
+
+uint32_t name_rights(const struct name *name, const struct peer *peer, bool administrator)
+{
+    const struct name_record *record = name->record;
+    uint32_t rights = record->other_rights;
+
+    if (administrator || peer->uid == record->uid)
+        return RIGHTS_ALL;
+    if (record->group_rights && peer_in_group(peer, record->gid))
+        rights |= record->group_rights;
+    return rights_complete(rights);
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Sessions: made from what the kernel said of a peer, resumed by the same peer only.
+ */
+#include "session/session.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/bytes.h"
+#include "base/clock.h"
+#include "base/steal.h"
+#include "log/log.h"
+#include "proto/status.h"
+#include "session/hold.h"
+
+void sessions_init(struct sessions *sessions, struct ledger *ledger, struct accounts *accounts)
+{
+    *sessions = (struct sessions){.accounts = accounts};
+    table_init(&sessions->table, ledger, RECORD_SESSION, sizeof(struct session), true);
+    table_init(&sessions->holds, ledger, RECORD_HOLD, sizeof(struct hold), false);
+}
+
+void sessions_deinit(struct sessions *sessions)
+{
+    table_deinit(&sessions->holds);
+    table_deinit(&sessions->table);
+}
+
+int session_new(struct sessions *sessions, struct peer *peer, const char *program, void *connection,
+                struct session **ret, struct problem *problem)
+{
+    _cleanup_(session_freep) struct session *session = NULL;
+    struct session_record *record;
+    void *object;
+    int r;
+
+    r = table_alloc(&sessions->table, &object, problem);
+    if (r)
+        return r;
+    session = object;
+    record = session->record;
+    session->sessions = sessions;
+    session->peer = (struct peer)PEER_NULL;
+    RB_INIT(&session->holds);
+    list_init(&session->tokens);
+    list_init(&session->names);
+    list_init(&session->reservations);
+
+    r = account_new_session(sessions->accounts, peer->uid, &session->account, problem);
+    if (r)
+        return r;
+    r = charge_init(&session->charge, session->account, ACCOUNT_SESSIONS, 1, problem);
+    if (r)
+        return r;
+    if (getrandom(record->secret, sizeof(record->secret), 0) != (ssize_t)sizeof(record->secret))
+        return fatal(-errno);
+    record->uid = peer->uid;
+    record->gid = peer->gid;
+    record->pid = (uint32_t)peer->pid;
+    record->start_time = peer->start_time;
+    record->created_ms = clock_wall_ms();
+    memcpy(record->program, program, strnlen(program, sizeof(record->program) - 1));
+
+    session->connection = connection;
+    session->peer = *peer;
+    *peer = (struct peer)PEER_NULL;
+    *ret = steal_ptr(&session);
+    return 0;
+}
+
+struct session *session_free(struct session *session)
+{
+    if (!session)
+        return NULL;
+    assert(!session->n_holds && RB_EMPTY(&session->holds));
+    assert(list_is_empty(&session->tokens));
+    assert(list_is_empty(&session->names));
+    assert(list_is_empty(&session->reservations));
+    charge_deinit(&session->charge);
+    session->account = account_unref(session->account);
+    peer_deinit(&session->peer);
+    bytes_wipe(session->record->secret, sizeof(session->record->secret));
+    table_free(&session->sessions->table, session);
+    return NULL;
+}
+
+int session_may_resume(const struct session *session, const uint8_t secret[static MEMORYD_SECRET_SIZE],
+                       const struct peer *peer, struct problem *problem)
+{
+    if (!bytes_equal(session->record->secret, secret, MEMORYD_SECRET_SIZE) || session->peer.uid != peer->uid ||
+        !peer_same_process(&session->peer, peer))
+        return refuse(problem, STATUS_SESSION_REJECTED,
+                      "only the process that opened a session can go on with it, and with its secret; "
+                      "open a new one");
+    return 0;
+}
+
+void session_attach(struct session *session, void *connection, struct peer *peer)
+{
+    gid_t *groups = session->peer.groups;
+    size_t n_groups = session->peer.n_groups;
+
+    session->peer.groups = peer->groups;
+    session->peer.n_groups = peer->n_groups;
+    peer->groups = groups;
+    peer->n_groups = n_groups;
+    session->connection = connection;
+    session->record->lost_at = 0;
+}
+
+void session_detach(struct session *session)
+{
+    session->connection = NULL;
+    session->record->lost_at = clock_now_ns();
+}
+
+struct session *sessions_find(const struct sessions *sessions, uint64_t id)
+{
+    struct session *session = table_find(&sessions->table, id);
+
+    return session && record_is_live(&session->record->head) ? session : NULL;
+}
+
+struct session *sessions_next(const struct sessions *sessions, uint64_t *cursor, unsigned *budget)
+{
+    return table_next(&sessions->table, cursor, budget);
+}

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The arena's tree. A node is a taken extent with the free gap before it, and an extent without bytes stands at
+ * the end, so that every free byte is in somebody's gap. Taking splits a gap, giving joins two.
+ *
+ * A gap that is `alignment - page` larger than wanted fits wherever it begins, and finding the lowest such one
+ * is a walk down. Where there is none, smaller gaps may still happen to be aligned. Those are looked through in
+ * order, but only so many of them: an arena that full is no reason to keep everybody waiting.
+ */
+#include "va/arena.h"
+
+#include <assert.h>
+#include <inttypes.h>
+
+#include "base/align.h"
+#include "base/checked.h"
+#include "proto/status.h"
+
+#define TRIED_GAPS 4096
+
+static int compare_starts(const struct arena_extent *a, const struct arena_extent *b)
+{
+    return a->start < b->start ? -1 : a->start > b->start;
+}
+
+static uint64_t widest_of(const struct arena_extent *extent)
+{
+    return extent ? extent->widest : 0;
+}
+
+static void augment(struct arena_extent *extent)
+{
+    uint64_t left = widest_of(RB_LEFT(extent, link)), right = widest_of(RB_RIGHT(extent, link));
+
+    extent->widest = extent->gap;
+    if (extent->widest < left)
+        extent->widest = left;
+    if (extent->widest < right)
+        extent->widest = right;
+}
+
+/* Rotations keep the sums right if those below are; what is above a change is done by refresh(). */
+#undef RB_AUGMENT
+#define RB_AUGMENT(extent) augment(extent)
+TREE_GENERATE(arena_tree, arena_extent, link, compare_starts)
+
+static void refresh(struct arena_extent *extent)
+{
+    for (; extent; extent = RB_PARENT(extent, link))
+        augment(extent);
+}
+
+void arena_init(struct arena *arena, uint64_t base, uint64_t size, uint64_t page)
+{
+    assert(base && size && is_power_of_two(page));
+    assert(is_aligned(base, page) && is_aligned(size, page) && size <= UINT64_MAX - base);
+    *arena = (struct arena){.base = base, .size = size, .page = page};
+    RB_INIT(&arena->tree);
+    arena->end = (struct arena_extent){.start = base + size, .gap = size, .widest = size};
+    RB_INSERT(arena_tree, &arena->tree, &arena->end);
+}
+
+void arena_deinit(struct arena *arena)
+{
+    assert(!arena->count && !arena->used);
+    *arena = (struct arena){.base = 0};
+}
+
+uint64_t arena_widest(const struct arena *arena)
+{
+    return RB_ROOT(&arena->tree)->widest;
+}
+
+/* Where `size` bytes would lie in the gap before this one; false if they do not fit. */
+static bool fits(const struct arena_extent *extent, uint64_t size, uint64_t alignment, uint64_t *ret)
+{
+    uint64_t start = extent->start - extent->gap, aligned;
+
+    if (!checked_align_up_u64(start, alignment, &aligned) || aligned - start > extent->gap ||
+        size > extent->gap - (aligned - start))
+        return false;
+    *ret = aligned;
+    return true;
+}
+
+/* The lowest extent with a gap of at least `size` before it. */
+static struct arena_extent *lowest_gap(const struct arena *arena, uint64_t size)
+{
+    struct arena_extent *extent = RB_ROOT(&arena->tree);
+
+    if (extent->widest < size)
+        return NULL;
+    for (;;) {
+        if (widest_of(RB_LEFT(extent, link)) >= size)
+            extent = RB_LEFT(extent, link);
+        else if (extent->gap >= size)
+            return extent;
+        else
+            extent = RB_RIGHT(extent, link);
+    }
+}
+
+/* The next one behind `extent` with such a gap. */
+static struct arena_extent *next_gap(struct arena_extent *extent, uint64_t size)
+{
+    struct arena_extent *below = RB_RIGHT(extent, link);
+
+    if (widest_of(below) < size) {
+        /* up, until we come from the left to one that has it, or that has it on its right */
+        for (;;) {
+            struct arena_extent *child = extent;
+
+            extent = RB_PARENT(extent, link);
+            if (!extent)
+                return NULL;
+            if (RB_LEFT(extent, link) != child)
+                continue;
+            if (extent->gap >= size)
+                return extent;
+            below = RB_RIGHT(extent, link);
+            if (widest_of(below) >= size)
+                break;
+        }
+    }
+    for (extent = below;;) {
+        if (widest_of(RB_LEFT(extent, link)) >= size)
+            extent = RB_LEFT(extent, link);
+        else if (extent->gap >= size)
+            return extent;
+        else
+            extent = RB_RIGHT(extent, link);
+    }
+}
+
+static int find_anywhere(const struct arena *arena, uint64_t size, uint64_t alignment, uint64_t *ret_start,
+                         struct arena_extent **ret_next, struct problem *problem)
+{
+    struct arena_extent *extent = NULL;
+    uint64_t enough;
+    unsigned tried = 0;
+
+    if (checked_add_u64(size, alignment - arena->page, &enough))
+        extent = lowest_gap(arena, enough);
+    if (!extent) {
+        extent = lowest_gap(arena, size);
+        while (extent && !fits(extent, size, alignment, ret_start) && tried++ < TRIED_GAPS)
+            extent = next_gap(extent, size);
+    }
+    if (!extent || !fits(extent, size, alignment, ret_start))
+        return refuse(problem, STATUS_NO_ADDRESS_SPACE,
+                      "no free range of %" PRIu64 " bytes aligned to %" PRIu64 " is left in the arena of %" PRIu64
+                      " bytes; the largest free one has %" PRIu64,
+                      size, alignment, arena->size, arena_widest(arena));
+    *ret_next = extent;
+    return 0;
+}
+
+/* The first extent that starts behind `address`: it is in its gap, or in the extent before it. */
+static struct arena_extent *first_behind(const struct arena *arena, uint64_t address)
+{
+    struct arena_extent *found = NULL;
+
+    for (struct arena_extent *extent = RB_ROOT(&arena->tree); extent;) {
+        if (extent->start > address) {
+            found = extent;
+            extent = RB_LEFT(extent, link);
+        } else {
+            extent = RB_RIGHT(extent, link);
+        }
+    }
+    return found;
+}
+
+static int find_wish(const struct arena *arena, uint64_t size, uint64_t alignment, uint64_t wish,
+                     struct arena_extent **ret_next, struct problem *problem)
+{
+    struct arena_extent *next;
+
+    if (!is_aligned(wish, alignment))
+        return refuse(problem, STATUS_INVALID_ARGUMENT,
+                      "the wanted address 0x%" PRIx64 " is no multiple of the alignment %" PRIu64, wish, alignment);
+    if (wish < arena->base || wish - arena->base > arena->size || size > arena->size - (wish - arena->base))
+        return refuse(problem, STATUS_NO_ADDRESS_SPACE,
+                      "%" PRIu64 " bytes at 0x%" PRIx64 " are not within the arena, 0x%" PRIx64 " to 0x%" PRIx64,
+                      size, wish, arena->base, arena->base + arena->size);
+    /* size > 0, so the wish is below the end and there is one behind it */
+    next = first_behind(arena, wish);
+    if (wish < next->start - next->gap || size > next->start - wish)
+        return refuse(problem, STATUS_ADDRESS_TAKEN,
+                      "part of the %" PRIu64 " bytes at 0x%" PRIx64 " is taken; wish for another address, or none",
+                      size, wish);
+    *ret_next = next;
+    return 0;
+}
+
+int arena_take(struct arena *arena, struct arena_extent *extent, uint64_t size, uint64_t alignment, uint64_t wish,
+               struct problem *problem)
+{
+    struct arena_extent *next = NULL;
+    uint64_t start = wish;
+    int r;
+
+    assert(!arena_extent_is_taken(extent));
+    if (!size)
+        return refuse(problem, STATUS_SIZE_ZERO, "a range of 0 bytes; ask for at least %" PRIu64, arena->page);
+    if (size & (arena->page - 1))
+        return refuse(problem, STATUS_INVALID_ARGUMENT,
+                      "a range of %" PRIu64 " bytes is no multiple of the page, %" PRIu64, size, arena->page);
+    if (alignment && !is_power_of_two(alignment))
+        return refuse(problem, STATUS_INVALID_ARGUMENT, "the alignment %" PRIu64 " is no power of two", alignment);
+    if (alignment < arena->page)
+        alignment = arena->page;
+    if (wish && size > UINT64_MAX - wish)
+        return refuse(problem, STATUS_SIZE_OVERFLOW, "%" PRIu64 " bytes at 0x%" PRIx64 " end beyond all addresses",
+                      size, wish);
+
+    if (wish)
+        r = find_wish(arena, size, alignment, wish, &next, problem);
+    else
+        r = find_anywhere(arena, size, alignment, &start, &next, problem);
+    if (r)
+        return r;
+
+    extent->start = start;
+    extent->gap = start - (next->start - next->gap);
+    extent->widest = extent->gap;
+    next->gap = next->start - start - size;
+    RB_INSERT(arena_tree, &arena->tree, extent);
+    refresh(extent);
+    refresh(next);
+    arena->used += size;
+    arena->count++;
+    return 0;
+}
+
+void arena_give(struct arena *arena, struct arena_extent *extent)
+{
+    struct arena_extent *next, *changed;
+    uint64_t size;
+
+    if (!arena_extent_is_taken(extent))
+        return;
+    assert(extent != &arena->end);
+    size = arena_extent_size(extent);
+    next = RB_NEXT(arena_tree, &arena->tree, extent);
+
+    /* the lowest node whose children change: where the one that is really unhooked hangs */
+    if (RB_LEFT(extent, link) && RB_RIGHT(extent, link))
+        changed = RB_PARENT(next, link) == extent ? next : RB_PARENT(next, link);
+    else
+        changed = RB_PARENT(extent, link);
+    next->gap += extent->gap + size;
+    RB_REMOVE(arena_tree, &arena->tree, extent);
+    refresh(changed);
+    refresh(next);
+    arena->used -= size;
+    arena->count--;
+    *extent = (struct arena_extent)ARENA_EXTENT_NULL;
+}
+
+uint64_t arena_extent_size(struct arena_extent *extent)
+{
+    struct arena_extent *next;
+
+    assert(arena_extent_is_taken(extent));
+    next = RB_NEXT(arena_tree, NULL, extent);
+    /* not of the end */
+    assert(next);
+    return next->start - next->gap - extent->start;
+}
+
+struct arena_extent *arena_find(struct arena *arena, uint64_t address)
+{
+    struct arena_extent *next, *extent;
+
+    if (address < arena->base || address - arena->base >= arena->size)
+        return NULL;
+    next = first_behind(arena, address);
+    extent = RB_PREV(arena_tree, &arena->tree, next);
+    return address < next->start - next->gap ? extent : NULL;
+}

@@ -4,11 +4,12 @@
 . "${srcdir:?}/tests/vm/lib.sh"
 vm_machine big
 vm_kernel floor
+# first, while memory still has room for a page of 1 GiB in one piece
+vm_runs_without 'has no MADV_POPULATE_WRITE' tests/kernel/test-commit
 vm_runs_without 'has no SO_PEERPIDFD' tests/kernel/test-peers
 vm_runs_without 'has no MFD_NOEXEC_SEAL' tests/kernel/test-seals
 vm_runs_without 'has no MADV_POPULATE_WRITE' tests/kernel/test-placement
 vm_runs tests/kernel/test-addresses
-vm_runs_without 'has no MADV_POPULATE_WRITE' tests/kernel/test-commit
 vm_runs tests/kernel/test-ending
 vm_runs tests/kernel/test-handover
 vm_runs tests/kernel/test-identity

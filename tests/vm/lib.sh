@@ -77,8 +77,8 @@ vm_shape() {
             vm_speed 0 0 80 100G; vm_speed 0 1 140 50G; vm_speed 0 2 110 400G; vm_speed 0 3 300 20G
             vm_speed 1 0 140 50G; vm_speed 1 1 80 100G; vm_speed 1 2 170 200G; vm_speed 1 3 250 25G ;;
         big) # room for 1 GiB pages on both nodes, and for very many buffers
-            vm_memory=6G
-            vm_node 3G cpus=0; vm_node 3G cpus=1
+            vm_memory=8G
+            vm_node 4G cpus=0; vm_node 4G cpus=1
             vm_distance 0 1 21 ;;
         *) echo "vm_machine: no machine is called $vm_name" >&2; exit 1 ;;
     esac

@@ -95,6 +95,11 @@ void log_init(void)
         log_warning("MEMORYD_LOG=%.32s is no level; error, warning, notice, info and debug are", word);
 }
 
+void log_to_journal(void)
+{
+    to_journal = true;
+}
+
 static void say_text(enum log_level level, const char *message)
 {
     char line[LINE_MAX_BYTES + 32];

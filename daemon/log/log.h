@@ -32,6 +32,8 @@ void log_init(void);
 /* False if the word is no level; "error", "warning", "notice", "info" and "debug" are. */
 bool log_set_level(const char *word);
 bool log_enabled(enum log_level level);
+/* For a broker that has no standard error any more. */
+void log_to_journal(void);
 
 void log_line(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

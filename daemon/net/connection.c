@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * A connection's life: opened by the listener, read here, written in outbox.c, marked by connection_close(), freed by
+ * net.c.
+ */
+
+#include "net/connection.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "net/outbox.h"
+#include "net/user.h"
+#include "proto/sockio.h"
+
+static struct timeval milliseconds(uint64_t ms)
+{
+    return (struct timeval){.tv_sec = (time_t)(ms / 1000), .tv_usec = (suseconds_t)(ms % 1000) * 1000};
+}
+
+void connection_arm_deadline(struct connection *connection, uint64_t ms)
+{
+    struct timeval tv = milliseconds(ms);
+
+    (void)event_add(&connection->deadline_event, &tv);
+}
+
+void connection_disarm_deadline(struct connection *connection)
+{
+    (void)event_del(&connection->deadline_event);
+}
+
+void connection_update_reading(struct connection *connection)
+{
+    bool want = !connection->closing && !connection->finishing &&
+                connection->unanswered < MEMORYD_UNACKNOWLEDGED_MAX &&
+                connection->queued <= connection->net->limits.queued_bytes;
+
+    if (want == connection->reading)
+        return;
+    if (want ? event_add(&connection->read_event, NULL) : event_del(&connection->read_event)) {
+        connection_close(connection, LOG_LEVEL_WARNING, "disconnected: the loop cannot watch it");
+        return;
+    }
+    connection->reading = want;
+}
+
+static void dispose(struct net *net, struct fdset *fds)
+{
+    if (fdset_count(fds) && net->handler->dispose)
+        net->handler->dispose(net->userdata, fds);
+    fdset_deinit(fds);
+}
+
+static void handle_packet(struct connection *connection, size_t size, struct fdset *fds)
+{
+    struct net *net = connection->net;
+    struct frame_header header;
+    const uint8_t *payload;
+    int r;
+
+    if (sockio_has_socket(fds)) {
+        connection_close(connection, LOG_LEVEL_WARNING,
+                         "disconnected: it sent a socket as a descriptor, and no method wants one");
+        return;
+    }
+    r = frame_decode(net->buffer, size, fdset_count(fds), FRAME_FROM_CLIENT, &header, &payload);
+    if (r) {
+        net->handler->refused(net->userdata, connection, r, net->buffer, size);
+        if (!connection->closing) {
+            log_client(LOG_LEVEL_WARNING, connection_log_client(connection), "disconnected: %s",
+                       frame_error_text(r));
+            connection_finish(connection);
+        }
+        return;
+    }
+    connection->unanswered++;
+    r = net->handler->packet(net->userdata, connection, &header, payload, fds);
+    if (r < 0)
+        net_fail(net, r);
+}
+
+/* Receives one packet and hands it up. False when there is nothing more to receive now. */
+static bool read_one(struct connection *connection)
+{
+    struct net *net = connection->net;
+    struct fdset fds = FDSET_NULL;
+    size_t size;
+    int r = sockio_recv(connection->fd, net->buffer, MEMORYD_FRAME_MAX + 1, &size, &fds);
+
+    switch (r) {
+    case 0:
+        handle_packet(connection, size, &fds);
+        dispose(net, &fds);
+        return true;
+    case SOCKIO_E_RESET:
+        return true; /* its last packets are behind this */
+    case SOCKIO_E_AGAIN:
+        return false;
+    case SOCKIO_E_EOF:
+        connection_close(connection, LOG_LEVEL_INFO, "has closed its connection");
+        return false;
+    case SOCKIO_E_TRUNCATED:
+        connection_close(connection, LOG_LEVEL_WARNING, "disconnected: %s", frame_error_text(FRAME_E_LONG));
+        return false;
+    case SOCKIO_E_TOO_MANY_FDS:
+        connection_close(connection, LOG_LEVEL_WARNING, "disconnected: %s",
+                         frame_error_text(FRAME_E_TOO_MANY_FDS));
+        return false;
+    case SOCKIO_E_FDS_LOST:
+        connection_close(connection, LOG_LEVEL_WARNING,
+                         "disconnected: its descriptors could not be received; the broker is near its limit of open "
+                         "files");
+        return false;
+    default:
+        connection_close(connection, LOG_LEVEL_WARNING, "disconnected: receiving failed (%d)", r);
+        return false;
+    }
+}
+
+static void on_readable(evutil_socket_t fd, short events, void *userdata)
+{
+    struct connection *connection = userdata;
+
+    (void)fd;
+    (void)events;
+    if (connection->fds_in_flight)
+        (void)connection_settle(connection);
+    for (unsigned i = 0; i < CONNECTION_PACKETS_PER_TURN && connection->reading && !connection->closing; i++) {
+        if (!read_one(connection))
+            break;
+        connection_update_reading(connection);
+    }
+}
+
+static void on_writable(evutil_socket_t fd, short events, void *userdata)
+{
+    (void)fd;
+    (void)events;
+    connection_flush(userdata);
+}
+
+static void on_deadline(evutil_socket_t fd, short events, void *userdata)
+{
+    struct connection *connection = userdata;
+
+    (void)fd;
+    (void)events;
+    if (!connection->established && !connection->finishing)
+        connection_close(connection, LOG_LEVEL_WARNING, "disconnected: it connected and did not introduce itself");
+    else if (list_is_linked(&connection->waiting_link) && !connection->fds_in_flight)
+        connection_arm_deadline(connection, connection->net->limits.stall_ms); /* others keep it waiting */
+    else
+        connection_close(connection, LOG_LEVEL_WARNING, "disconnected: it does not read its replies");
+}
+
+struct connection *connection_new(struct net *net, int fd, struct peer *peer, struct net_user *user)
+{
+    struct connection *connection = calloc(1, sizeof(*connection));
+
+    if (!connection)
+        return NULL;
+    if (event_assign(&connection->read_event, net->base, fd, EV_READ | EV_PERSIST, on_readable, connection) < 0 ||
+        event_assign(&connection->write_event, net->base, fd, EV_WRITE | EV_PERSIST, on_writable, connection) < 0 ||
+        event_assign(&connection->deadline_event, net->base, -1, 0, on_deadline, connection) < 0) {
+        free(connection);
+        return NULL;
+    }
+    connection->net = net;
+    connection->user = user;
+    connection->fd = fd;
+    connection->peer = *peer;
+    *peer = (struct peer)PEER_NULL;
+    list_init(&connection->in_flight_link);
+    list_init(&connection->waiting_link);
+    list_init(&connection->closing_link);
+    list_init(&connection->outbox);
+    list_append(&net->connections, &connection->in_connections);
+    net->n_connections++;
+    user->connections++;
+    connection_arm_deadline(connection, net->limits.handshake_ms);
+    connection_update_reading(connection);
+    return connection;
+}
+
+struct connection *connection_free(struct connection *connection)
+{
+    struct net *net = connection->net;
+
+    outbox_clear(connection);
+    outbox_land(connection);
+    list_remove(&connection->in_connections);
+    list_remove(&connection->closing_link);
+    net->n_connections--;
+    connection->user->connections--;
+    net_user_drop(net, connection->user);
+    peer_deinit(&connection->peer);
+    fd_close(connection->fd);
+    free(connection);
+    return NULL;
+}
+
+void connection_set_userdata(struct connection *connection, void *userdata)
+{
+    connection->userdata = userdata;
+}
+
+void *connection_userdata(const struct connection *connection)
+{
+    return connection->userdata;
+}
+
+struct peer *connection_peer(struct connection *connection)
+{
+    return &connection->peer;
+}
+
+struct log_client connection_log_client(const struct connection *connection)
+{
+    return (struct log_client){.uid = connection->peer.uid, .pid = connection->peer.pid};
+}
+
+void connection_established(struct connection *connection)
+{
+    if (connection->established)
+        return;
+    connection->established = true;
+    if (!outbox_has_reply(connection))
+        connection_disarm_deadline(connection);
+}
+
+void connection_finish(struct connection *connection)
+{
+    if (connection->closing || connection->finishing)
+        return;
+    connection->finishing = true;
+    connection_update_reading(connection);
+    connection_arm_deadline(connection, connection->net->limits.stall_ms);
+    connection_flush(connection);
+}
+
+void connection_close(struct connection *connection, enum log_level level, const char *format, ...)
+{
+    char reason[256];
+    va_list arguments;
+
+    if (connection->closing)
+        return;
+    connection->closing = true;
+    va_start(arguments, format);
+    (void)vsnprintf(reason, sizeof(reason), format, arguments);
+    va_end(arguments);
+    log_client(level, connection_log_client(connection), "%s", reason);
+    (void)event_del(&connection->read_event);
+    (void)event_del(&connection->write_event);
+    (void)event_del(&connection->deadline_event);
+    list_remove(&connection->waiting_link);
+    list_append(&connection->net->closing, &connection->closing_link);
+    event_active(&connection->net->reap_event, 0, 0);
+}
+
+unsigned connection_fds_in_flight(struct connection *connection)
+{
+    if (connection->fds_in_flight)
+        (void)connection_settle(connection);
+    return connection->fds_in_flight;
+}
+
+size_t connection_queued(const struct connection *connection)
+{
+    return connection->queued;
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * One client's socket: packets in, packets out, and never more of either than it may have.
+ *
+ * In: a bounded number of packets per wake-up, and none while as many requests as a client may have are without
+ * reply, or while its replies pile up unread. What is not read stays in the kernel, at the client's cost.
+ *
+ * Out: a reply is sent at once if the socket takes it and waits in the outbox otherwise, with its descriptors.
+ * A client that lets a reply wait too long is disconnected; its session lives on and it may come back. Events are
+ * hints: a newer one of the same key takes the older one's place, and there is a small bound on them.
+ *
+ * Nothing but net.c frees a connection, at the end of a turn of the loop; everywhere else it is only marked.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <event2/event_struct.h>
+
+#include <uthash.h>
+
+#include "base/list.h"
+#include "log/log.h"
+#include "net/net.h"
+#include "proto/fdset.h"
+#include "proto/frame.h"
+#include "sys/peer.h"
+
+/* Packets handed up per wake-up, so that a flood from one client is a turn like everybody's. */
+#define CONNECTION_PACKETS_PER_TURN 16
+/* Events that wait for a client to read. */
+#define CONNECTION_EVENTS_MAX 8
+
+struct net_user {
+    uid_t uid;
+    unsigned connections;
+    unsigned fds_in_flight;
+    size_t queued;
+    UT_hash_handle hh;
+};
+
+struct connection {
+    struct net *net;
+    struct net_user *user;
+    int fd;
+    struct peer peer;
+    void *userdata;
+
+    struct list in_connections;
+    struct list in_flight_link;
+    struct list waiting_link;
+    struct list closing_link;
+
+    struct event read_event;
+    struct event write_event;
+    struct event deadline_event; /* handshake first, stall afterwards */
+
+    struct list outbox;
+    size_t queued;         /* bytes in the outbox */
+    unsigned n_events;     /* events among them */
+    unsigned unanswered;   /* requests handed up without a reply yet */
+    unsigned fds_in_flight;
+    uint64_t flight_since; /* when we last sent descriptors */
+
+    bool reading;
+    bool established;
+    bool finishing; /* close when the outbox is empty */
+    bool closing;
+};
+
+/* For net.c: takes the socket and the peer on success. NULL if there is no memory. */
+struct connection *connection_new(struct net *net, int fd, struct peer *peer, struct net_user *user);
+struct connection *connection_free(struct connection *connection);
+
+void connection_set_userdata(struct connection *connection, void *userdata);
+void *connection_userdata(const struct connection *connection);
+struct peer *connection_peer(struct connection *connection);
+struct log_client connection_log_client(const struct connection *connection);
+
+/* The client has introduced itself: the handshake's deadline is off. */
+void connection_established(struct connection *connection);
+
+/*
+ * Sends the reply to one request, or lets it wait. Payload length and number of descriptors are put into the header
+ * here. The descriptors are taken; what is left in `fds` (the connection is closing) stays the caller's.
+ */
+void connection_reply(struct connection *connection, const struct frame_header *header, const void *payload,
+                      size_t size, struct fdset *fds);
+
+/* Sends an event or lets it wait, in the place of an unread one with the same key. False: too many wait. */
+bool connection_event(struct connection *connection, const struct frame_header *header, const void *payload,
+                      size_t size, uint64_t key);
+/* Forgets the events that wait. */
+void connection_drop_events(struct connection *connection);
+
+/* Closes when everything is sent; nothing is read any more. */
+void connection_finish(struct connection *connection);
+
+/* Marks it for closing now, and says why; nothing is read or sent any more. */
+void connection_close(struct connection *connection, enum log_level level, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* For listings. */
+unsigned connection_fds_in_flight(struct connection *connection);
+size_t connection_queued(const struct connection *connection);
+
+/* For net.c: tries to send what waits. */
+void connection_flush(struct connection *connection);
+/* For net.c: has it taken all descriptors? Then they are no longer counted. */
+bool connection_settle(struct connection *connection);

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * One wake-up accepts a bounded number: a storm of connections is a turn like any other.
+ */
+
+#include "net/listener.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+#include "base/steal.h"
+#include "net/connection.h"
+#include "net/user.h"
+#include "sys/peer.h"
+
+#define ACCEPTS_PER_TURN 16
+
+struct listener {
+    struct net *net;
+    int fd;
+    int spare;
+    unsigned pauses; /* in a row */
+    struct event event;
+    struct event pause_event;
+};
+
+static int open_spare(void)
+{
+    return open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+/* The kernel has no descriptor or memory for one more. */
+static void pause_accepting(struct listener *listener, const char *what)
+{
+    if (!listener->pauses++)
+        log_warning("no client can be accepted just now: %s; raise the limit of open files (LimitNOFILE=)", what);
+    (void)event_del(&listener->event);
+    (void)event_add(&listener->pause_event, &(struct timeval){.tv_usec = LISTENER_PAUSE_MS * 1000});
+}
+
+/* Accepts with the spare descriptor and closes, until the queue is empty. */
+static void turn_away(struct listener *listener)
+{
+    unsigned n = 0;
+
+    if (listener->spare < 0)
+        return;
+    for (; n < ACCEPTS_PER_TURN; n++) {
+        int fd;
+
+        listener->spare = fd_close(listener->spare);
+        fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        fd_close(fd);
+        listener->spare = open_spare();
+        if (fd < 0 || listener->spare < 0)
+            break;
+    }
+    if (n)
+        log_warning("%u clients were turned away: there is no descriptor for them", n);
+}
+
+static void welcome(struct listener *listener, int *fd, struct peer *peer)
+{
+    struct net *net = listener->net;
+    struct log_client who = {.uid = peer->uid, .pid = peer->pid};
+    struct connection *connection;
+    struct net_user *user;
+
+    if (net->n_connections >= net->limits.connections) {
+        log_client(LOG_LEVEL_WARNING, who, "turned away: there are %u connections, the most that [limits] allows",
+                   net->n_connections);
+        return;
+    }
+    user = net_user_get(net, peer->uid);
+    if (!user) {
+        log_client(LOG_LEVEL_WARNING, who, "turned away: no memory");
+        return;
+    }
+    if (user->connections >= net->limits.connections_uid) {
+        log_client(LOG_LEVEL_WARNING, who, "turned away: its user has %u connections, the most that [limits] allows",
+                   user->connections);
+        net_user_drop(net, user);
+        return;
+    }
+    connection = connection_new(net, *fd, peer, user);
+    if (!connection) {
+        net_user_drop(net, user);
+        log_client(LOG_LEVEL_WARNING, who, "turned away: no memory");
+        return;
+    }
+    (void)steal_fd(fd);
+    if (!net->handler->opened(net->userdata, connection))
+        connection_close(connection, LOG_LEVEL_WARNING, "turned away: no memory");
+}
+
+/* False when there is nobody (any more), or no room. */
+static bool accept_one(struct listener *listener)
+{
+    _cleanup_close_ int fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    struct peer peer = PEER_NULL;
+    int r;
+
+    if (fd < 0) {
+        switch (errno) {
+        case EMFILE:
+        case ENFILE:
+            pause_accepting(listener, "no descriptor is left");
+            return false;
+        case ENOBUFS:
+        case ENOMEM:
+            pause_accepting(listener, "the kernel is out of memory");
+            return false;
+        case EINTR:
+        case ECONNABORTED:
+            return true;
+        case EAGAIN:
+            return false;
+        default:
+            net_fail(listener->net, fatal(-errno));
+            return false;
+        }
+    }
+    r = peer_init_socket(&peer, fd);
+    if (r == PEER_NO_ROOM) {
+        pause_accepting(listener, "no descriptor is left");
+        return false;
+    }
+    if (r == 0)
+        welcome(listener, &fd, &peer);
+    else
+        log_debug("a connection whose process cannot be told was closed (%d)", r);
+    peer_deinit(&peer);
+    listener->pauses = 0;
+    return true;
+}
+
+static void on_connection(evutil_socket_t fd, short events, void *userdata)
+{
+    struct listener *listener = userdata;
+
+    (void)fd;
+    (void)events;
+    if (listener->spare < 0)
+        listener->spare = open_spare();
+    for (unsigned i = 0; i < ACCEPTS_PER_TURN; i++)
+        if (!accept_one(listener))
+            break;
+}
+
+static void on_pause_over(evutil_socket_t fd, short events, void *userdata)
+{
+    struct listener *listener = userdata;
+
+    (void)fd;
+    (void)events;
+    if (listener->pauses >= LISTENER_PATIENCE)
+        turn_away(listener);
+    if (event_add(&listener->event, NULL) < 0)
+        net_fail(listener->net, fatal(-ENOMEM));
+}
+
+int listener_new(struct listener **ret, struct net *net, int fd)
+{
+    struct listener *listener = calloc(1, sizeof(*listener));
+
+    if (!listener)
+        return -ENOMEM;
+    listener->net = net;
+    listener->fd = fd;
+    listener->spare = open_spare();
+    if (listener->spare < 0 ||
+        event_assign(&listener->event, net->base, fd, EV_READ | EV_PERSIST, on_connection, listener) < 0 ||
+        event_assign(&listener->pause_event, net->base, -1, 0, on_pause_over, listener) < 0 ||
+        event_add(&listener->event, NULL) < 0) {
+        fd_close(listener->spare);
+        free(listener);
+        return -EMFILE;
+    }
+    *ret = listener;
+    return 0;
+}
+
+struct listener *listener_free(struct listener *listener)
+{
+    if (!listener)
+        return NULL;
+    (void)event_del(&listener->event);
+    (void)event_del(&listener->pause_event);
+    fd_close(listener->spare);
+    fd_close(listener->fd);
+    free(listener);
+    return NULL;
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * What all connections share: limits, budgets per user, and the one place where connections end.
+ *
+ * No client may notice another one (I7). So whatever a connection takes that is not its own alone is counted
+ * here, for the user that it belongs to and for everybody: connections, bytes of replies that wait, and
+ * descriptors that were sent and not yet received. The last is the odd one: the kernel counts them against the
+ * sending user, us, over all sockets, and refuses everybody once there are as many as we may have open. The whole
+ * budget towards clients is therefore a quarter of that, and a user has a part of it.
+ *
+ * Packets are handed up as bytes and descriptors. What they mean is not known here.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <event2/event.h>
+#include <event2/event_struct.h>
+
+#include "base/cleanup.h"
+#include "base/list.h"
+#include "proto/fdset.h"
+#include "proto/frame.h"
+
+struct connection;
+struct net_user;
+
+struct net_limits {
+    unsigned connections;       /* of everybody */
+    unsigned connections_uid;   /* of one user */
+    size_t queued_bytes;        /* of one connection: above it nothing more is read from it */
+    size_t queued_bytes_uid;    /* of one user: what goes above it is disconnected */
+    unsigned fds_in_flight;     /* of one connection; more wait in the queue */
+    unsigned fds_in_flight_uid; /* of one user */
+    unsigned fds_in_flight_all; /* of everybody */
+    uint64_t handshake_ms;      /* how long a connection may stay without connection_established() */
+    uint64_t stall_ms;          /* how long a reply may wait for a client that does not read */
+};
+
+/* Whom the packets are for. `userdata` is that of net_new(). */
+struct net_handler {
+    /* A client has connected; give it a connection_set_userdata(). False = no room for it. */
+    bool (*opened)(void *userdata, struct connection *connection);
+    /* A sound packet. What is stolen from `fds` is the handler's. 0, or a negative errno that ends the broker. */
+    int (*packet)(void *userdata, struct connection *connection, const struct frame_header *header,
+                  const uint8_t *payload, struct fdset *fds);
+    /* A packet that is not sound: an enum frame_error. The handler may answer it; the connection closes. */
+    void (*refused)(void *userdata, struct connection *connection, int error, const uint8_t *packet,
+                    size_t size);
+    /* It is over; the connection is valid during the call only. 0, or a negative errno that ends the broker. */
+    int (*closed)(void *userdata, struct connection *connection);
+    /* Close these on a thread that may wait: a client sent them, and closing may block. NULL = close at once. */
+    void (*dispose)(void *userdata, struct fdset *fds);
+};
+
+struct net {
+    struct event_base *base;
+    const struct net_handler *handler;
+    void *userdata;
+    struct net_limits limits;
+    int error; /* negative: the handler's word that it is over */
+
+    unsigned n_connections;
+    unsigned fds_in_flight;
+    struct net_user *users; /* hash by uid */
+
+    struct list connections;
+    struct list in_flight; /* connections that have not taken all descriptors sent to them */
+    struct list waiting;   /* connections whose next packet waits for the budget of descriptors */
+    struct list closing;   /* connections to free at the end of this turn */
+    struct event reap_event;
+    struct event budget_event;
+
+    uint8_t *buffer; /* a packet being received, one byte larger than the largest */
+};
+
+/* 0 or a negative errno. `handler` is borrowed. */
+int net_new(struct net **ret, struct event_base *base, const struct net_handler *handler, void *userdata,
+            const struct net_limits *limits);
+/* Ends all connections, telling the handler. */
+struct net *net_free(struct net *net);
+DEFINE_CLEANUP(struct net *, net_free);
+
+/* For those that come and those that are there. */
+void net_set_limits(struct net *net, const struct net_limits *limits);
+
+/* Ends the loop with this error: `net->error` is set and the loop breaks. */
+void net_fail(struct net *net, int error);

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * A socket in the file system, and the certainty that only one broker has it.
+ *
+ * A socket file outlives its process, so a new broker finds a file that may be stale, in use, or somebody else's.
+ * Beside it lies a lock file; who holds its lock is the broker, and only the holder looks at the socket file. It is
+ * replaced only if it is a socket, ours, and nobody answers behind it.
+ */
+
+#include <stdbool.h>
+
+#include "base/problem.h"
+
+struct socket_path {
+    char *path;
+    char *lock_path;
+    int lock_fd;
+    bool bound; /* the file at `path` is ours to remove */
+};
+
+#define SOCKET_PATH_NULL {.lock_fd = -1}
+
+enum {
+    _SOCKET_PATH_E_SUCCESS,
+    SOCKET_PATH_E_RUNNING, /* a broker serves there, or is about to */
+    SOCKET_PATH_E_REFUSED  /* the sentence says why not, and what to do */
+};
+
+/* Makes the folder if it is missing, and takes the lock. 0, a positive outcome with its sentence, or -ENOMEM. */
+int socket_path_lock(struct socket_path *ret, const char *path, struct problem *problem);
+/* Listens there; `private` = for this user only, else for all. The umask changes for a moment: no threads yet. */
+int socket_path_listen(struct socket_path *path, bool private, int *ret_fd, struct problem *problem);
+/* Does somebody accept connections there? */
+bool socket_path_answers(const char *path);
+/* Removes the files, in an order in which nobody can be robbed of his. */
+void socket_path_deinit(struct socket_path *path);

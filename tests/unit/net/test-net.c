@@ -1,0 +1,552 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Connections against a handler that answers what it is asked, on a real loop and real sockets. The clients are in
+ * this process: each test takes turns between them and the loop.
+ */
+#include "tests/support/test.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "net/connection.h"
+#include "net/listener.h"
+#include "net/net.h"
+#include "net/socket_path.h"
+#include "proto/methods.h"
+#include "tests/support/fd.h"
+#include "tests/support/wait.h"
+
+#define SILENT 7777 /* a method that the handler does not answer */
+
+static struct event_base *base;
+static struct net *net;
+static struct listener *listener;
+static struct socket_path where;
+static char path[200];
+
+static struct {
+    unsigned opened;
+    unsigned closed;
+    unsigned packets;
+    unsigned refused;
+    unsigned reply_fds;   /* that the answers carry */
+    size_t reply_size;
+    bool establish;
+    struct connection *last;
+} seen;
+
+static bool on_opened(void *userdata, struct connection *connection)
+{
+    seen.opened++;
+    seen.last = connection;
+    return true;
+}
+
+static int on_packet(void *userdata, struct connection *connection, const struct frame_header *header,
+                     const uint8_t *payload, struct fdset *fds)
+{
+    static uint8_t bytes[MEMORYD_PAYLOAD_MAX];
+    struct fdset out = FDSET_NULL;
+    struct frame_header answer = {.method = header->method, .sequence = header->sequence};
+
+    seen.packets++;
+    if (seen.establish)
+        connection_established(connection);
+    if (header->method == SILENT)
+        return 0;
+    for (unsigned i = 0; i < seen.reply_fds; i++)
+        (void)fdset_push(&out, open("/dev/null", O_RDONLY | O_CLOEXEC));
+    connection_reply(connection, &answer, bytes, seen.reply_size, &out);
+    fdset_deinit(&out);
+    return 0;
+}
+
+static void on_refused(void *userdata, struct connection *connection, int error, const uint8_t *packet, size_t size)
+{
+    seen.refused++;
+}
+
+static int on_closed(void *userdata, struct connection *connection)
+{
+    seen.closed++;
+    return 0;
+}
+
+static const struct net_handler handler = {
+    .opened = on_opened, .packet = on_packet, .refused = on_refused, .closed = on_closed};
+
+static struct net_limits limits(void)
+{
+    return (struct net_limits){
+        .connections = 100,
+        .connections_uid = 50,
+        .queued_bytes = 1 << 17,
+        .queued_bytes_uid = 1 << 24,
+        .fds_in_flight = 64,
+        .fds_in_flight_uid = 1000,
+        .fds_in_flight_all = 1000,
+        .handshake_ms = 60000,
+        .stall_ms = 60000,
+    };
+}
+
+static int setup(void **state)
+{
+    struct net_limits l = limits();
+    struct problem problem = PROBLEM_NULL;
+    int fd = -1;
+
+    memset(&seen, 0, sizeof(seen));
+    seen.establish = true;
+    snprintf(path, sizeof(path), "%s/net.sock", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
+    where = (struct socket_path)SOCKET_PATH_NULL;
+    assert_int_equal(socket_path_lock(&where, path, &problem), 0);
+    assert_int_equal(socket_path_listen(&where, true, &fd, &problem), 0);
+    base = event_base_new();
+    assert_non_null(base);
+    assert_int_equal(net_new(&net, base, &handler, NULL, &l), 0);
+    assert_int_equal(listener_new(&listener, net, fd), 0);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    listener = listener_free(listener);
+    net = net_free(net);
+    event_base_free(base);
+    socket_path_deinit(&where);
+    assert_int_equal(seen.opened, seen.closed);
+    return 0;
+}
+
+static void turn(void)
+{
+    (void)event_base_loop(base, EVLOOP_NONBLOCK);
+    assert_int_equal(net->error, 0);
+}
+
+#define TURN_UNTIL(condition) assert_true(WAIT_UNTIL((turn(), (condition))))
+
+static int client_new(void)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+    assert_ok(fd);
+    memcpy(address.sun_path, path, strlen(path) + 1);
+    assert_ok(connect(fd, (struct sockaddr *)&address, sizeof(address)));
+    return fd;
+}
+
+static void ask_fds(int fd, uint16_t method, const int *fds, unsigned n)
+{
+    static uint64_t sequence;
+    struct frame_header header = {
+        .method = method, .sequence = ++sequence, .fd_count = n > MEMORYD_FDS_MAX ? MEMORYD_FDS_MAX : (uint16_t)n};
+    uint8_t packet[MEMORYD_HEADER_SIZE];
+
+    frame_encode(packet, FRAME_FROM_CLIENT, &header);
+    assert_int_equal(fd_send(fd, packet, sizeof(packet), fds, n, MSG_DONTWAIT), sizeof(packet));
+}
+
+static void ask(int fd, uint16_t method)
+{
+    ask_fds(fd, method, NULL, 0);
+}
+
+/* bytes of the next packet, 0 at the end, -1 if nothing is there */
+static ssize_t hear_fds(int fd, unsigned *n_fds)
+{
+    static uint8_t buffer[MEMORYD_FRAME_MAX];
+    struct fd_received received = fd_receive(fd, buffer, sizeof(buffer), 64, MSG_DONTWAIT);
+
+    if (n_fds)
+        *n_fds = received.n;
+    fd_received_close(&received);
+    return received.size;
+}
+
+static bool is_served(int fd)
+{
+    ssize_t n = -1;
+
+    ask(fd, METHOD_PING);
+    return WAIT_UNTIL((turn(), (n = hear_fds(fd, NULL)) >= 0)) && n > 0;
+}
+
+static bool has_ended(int fd)
+{
+    ssize_t n = -1;
+
+    return WAIT_UNTIL((turn(), (n = hear_fds(fd, NULL)) == 0 || (n < 0 && errno == ECONNRESET)));
+}
+
+/* ---------------------------------------------------------------------------------------------------------------- */
+
+static void packets_are_answered_in_order(void **state)
+{
+    FD_AUTO int fd = client_new();
+
+    for (int i = 0; i < 50; i++)
+        ask(fd, METHOD_PING);
+    TURN_UNTIL(seen.packets == 50);
+    for (int i = 0; i < 50; i++)
+        assert_int_equal(hear_fds(fd, NULL), MEMORYD_HEADER_SIZE);
+    assert_int_equal(hear_fds(fd, NULL), -1);
+}
+
+static void I8_what_is_no_packet_ends_only_its_sender(void **state)
+{
+    FD_AUTO int good = client_new();
+    static uint8_t big[MEMORYD_FRAME_MAX + 100];
+    const struct {
+        const void *bytes;
+        size_t size;
+    } bad[] = {{"x", 1}, {"GET / HTTP/1.1", 14}, {big, sizeof(big)}, {big, MEMORYD_HEADER_SIZE}, {"", 0}};
+
+    assert_true(is_served(good));
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+        FD_AUTO int fd = client_new();
+
+        assert_int_equal(send(fd, bad[i].bytes, bad[i].size, MSG_NOSIGNAL), bad[i].size);
+        assert_true(has_ended(fd));
+        assert_true(is_served(good));
+    }
+}
+
+static void I8_descriptors_that_should_not_be_there_end_their_sender(void **state)
+{
+    FD_AUTO int good = client_new();
+    unsigned before;
+    int fds[65];
+    int pair[2];
+
+    assert_true(is_served(good));
+    before = fd_count();
+    {
+        FD_AUTO int fd = client_new();
+
+        assert_ok(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair));
+        ask_fds(fd, METHOD_IMPORT, pair, 1);
+        assert_true(has_ended(fd));
+        close(pair[0]);
+        close(pair[1]);
+    }
+    {
+        FD_AUTO int fd = client_new();
+
+        for (int i = 0; i < 65; i++)
+            fds[i] = STDOUT_FILENO;
+        ask_fds(fd, METHOD_IMPORT, fds, 65);
+        assert_true(has_ended(fd));
+    }
+    {
+        /* the header counts one, two come */
+        FD_AUTO int fd = client_new();
+        struct frame_header header = {.method = METHOD_IMPORT, .sequence = 1, .fd_count = 1};
+        uint8_t packet[MEMORYD_HEADER_SIZE];
+
+        frame_encode(packet, FRAME_FROM_CLIENT, &header);
+        assert_true(fd_send(fd, packet, sizeof(packet), fds, 2, 0) > 0);
+        assert_true(has_ended(fd));
+        assert_int_equal(seen.refused, 1);
+    }
+    assert_true(is_served(good));
+    TURN_UNTIL(fd_count() == before);
+}
+
+static void I7_requests_without_reply_stop_the_reading(void **state)
+{
+    FD_AUTO int fd = client_new();
+    FD_AUTO int other = client_new();
+
+    for (int i = 0; i < 100; i++)
+        ask(fd, SILENT);
+    assert_true(is_served(other));
+    for (int i = 0; i < 50; i++)
+        turn();
+    assert_int_equal(seen.packets, MEMORYD_UNACKNOWLEDGED_MAX + 1);
+}
+
+static void I7_a_client_that_does_not_read_is_stopped_then_disconnected(void **state)
+{
+    struct net_limits l = limits();
+    FD_AUTO int deaf = client_new();
+    FD_AUTO int good = client_new();
+    unsigned asked = 0;
+    size_t most = 0;
+
+    l.stall_ms = 200;
+    net_set_limits(net, &l);
+    seen.reply_size = 32000;
+    while (!seen.closed && asked < 100000) {
+        struct frame_header header = {.method = METHOD_PING, .sequence = ++asked};
+        uint8_t packet[MEMORYD_HEADER_SIZE];
+
+        frame_encode(packet, FRAME_FROM_CLIENT, &header);
+        (void)send(deaf, packet, sizeof(packet), MSG_DONTWAIT | MSG_NOSIGNAL);
+        turn();
+        if (net->n_connections == 2 && seen.last)
+            list_for_each_entry(c, &net->connections, struct connection, in_connections)
+                most = connection_queued(c) > most ? connection_queued(c) : most;
+        wait_a_moment();
+        if (asked % 16 == 0)
+            assert_true(is_served(good));
+    }
+    assert_int_equal(seen.closed, 1);
+    /* the high mark, and at most the replies of one turn above it */
+    assert_true(most <= l.queued_bytes + 40000 && most > 32000);
+    assert_true(has_ended(deaf));
+    assert_true(is_served(good));
+}
+
+static void I7_a_slow_reader_gets_everything(void **state)
+{
+    FD_AUTO int fd = client_new();
+    unsigned heard = 0;
+
+    seen.reply_size = 60000;
+    for (int i = 0; i < 60; i++)
+        ask(fd, METHOD_PING);
+    TURN_UNTIL(seen.packets && (turn(), true));
+    while (heard < 60) {
+        ssize_t n;
+
+        TURN_UNTIL((n = hear_fds(fd, NULL)) != -1);
+        assert_int_equal(n, 60000 + MEMORYD_HEADER_SIZE);
+        heard++;
+    }
+    assert_int_equal(seen.closed, 0);
+}
+
+static void I7_descriptors_in_flight_are_bounded(void **state)
+{
+    struct net_limits l = limits();
+    FD_AUTO int deaf = client_new();
+    FD_AUTO int good = client_new();
+    unsigned open_before;
+    unsigned n = 0;
+
+    l.fds_in_flight = 64;
+    l.fds_in_flight_uid = 100;
+    net_set_limits(net, &l);
+    assert_true(is_served(deaf));
+    assert_true(is_served(good));
+    open_before = fd_count();
+    seen.reply_fds = 30;
+    for (int i = 0; i < 10; i++)
+        ask(deaf, METHOD_PING);
+    TURN_UNTIL(seen.packets == 12);
+    for (int i = 0; i < 20; i++)
+        turn();
+    assert_int_equal(net->fds_in_flight, 60);
+    /* the other one has room within the user's budget, and no more */
+    assert_true(is_served(good));
+    assert_true(net->fds_in_flight <= 100);
+    /* when it reads, the rest comes, and nothing stays counted */
+    for (int i = 0; i < 10; i++) {
+        ssize_t size;
+
+        TURN_UNTIL((size = hear_fds(deaf, &n)) != -1);
+        assert_true(size > 0);
+        assert_int_equal(n, 30);
+    }
+    list_for_each_entry(c, &net->connections, struct connection, in_connections)
+        assert_int_equal(connection_fds_in_flight(c), 0);
+    assert_int_equal(net->fds_in_flight, 0);
+    assert_int_equal(fd_count(), open_before);
+}
+
+static void I7_who_keeps_the_budget_is_disconnected_when_others_wait(void **state)
+{
+    struct net_limits l = limits();
+    FD_AUTO int deaf = client_new();
+    FD_AUTO int good = client_new();
+
+    l.fds_in_flight_uid = 64;
+    l.stall_ms = 200;
+    net_set_limits(net, &l);
+    assert_true(is_served(good));
+    seen.reply_fds = 60;
+    ask(deaf, METHOD_PING);
+    TURN_UNTIL(net->fds_in_flight == 60);
+    assert_true(is_served(good));
+    assert_int_equal(seen.closed, 1);
+    assert_true(net->fds_in_flight <= 60);
+}
+
+static void a_client_that_says_nothing_is_disconnected(void **state)
+{
+    struct net_limits l = limits();
+    FD_AUTO int mute = -1;
+    FD_AUTO int good = -1;
+
+    l.handshake_ms = 100;
+    net_set_limits(net, &l);
+    mute = client_new();
+    good = client_new();
+    assert_true(is_served(good));
+    assert_true(has_ended(mute));
+    assert_true(is_served(good));
+}
+
+static void I7_one_user_cannot_take_all_connections(void **state)
+{
+    struct net_limits l = limits();
+    FD_AUTO int a = -1;
+    FD_AUTO int b = -1;
+    FD_AUTO int c = -1;
+
+    l.connections_uid = 2;
+    net_set_limits(net, &l);
+    a = client_new();
+    b = client_new();
+    assert_true(is_served(a));
+    assert_true(is_served(b));
+    c = client_new();
+    assert_true(has_ended(c));
+    assert_true(is_served(a));
+    assert_int_equal(seen.opened, 2);
+}
+
+static void a_shortage_of_descriptors_passes_or_turns_away(void **state)
+{
+    struct rlimit old;
+    struct rlimit low;
+    FD_AUTO int good = client_new();
+    FD_AUTO int late = -1;
+    FD_AUTO int later = -1;
+    unsigned before;
+
+    assert_true(is_served(good));
+    late = client_new();
+    later = client_new();
+    before = fd_count();
+    assert_ok(getrlimit(RLIMIT_NOFILE, &old));
+    low = (struct rlimit){.rlim_cur = before + 3, .rlim_max = old.rlim_max};
+    /* the lowest free descriptor is what counts: no room for one more */
+    FD_AUTO int probe = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    low.rlim_cur = (rlim_t)probe;
+    close(probe);
+    probe = -1;
+    assert_ok(setrlimit(RLIMIT_NOFILE, &low));
+    for (int i = 0; i < 20; i++)
+        turn();
+    assert_true(is_served(good));
+    assert_int_equal(seen.opened, 1);
+    /* it passes: the first comes in */
+    assert_ok(setrlimit(RLIMIT_NOFILE, &old));
+    assert_true(is_served(late));
+    assert_true(is_served(later));
+    FD_AUTO int third = client_new();
+    probe = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    low.rlim_cur = (rlim_t)probe;
+    close(probe);
+    probe = -1;
+    assert_ok(setrlimit(RLIMIT_NOFILE, &low));
+    /* it does not pass: the client sees an end instead of waiting */
+    assert_true(has_ended(third));
+    assert_true(is_served(good));
+    assert_ok(setrlimit(RLIMIT_NOFILE, &old));
+}
+
+static void I8_descriptors_that_do_not_fit_end_their_sender(void **state)
+{
+    struct rlimit old;
+    struct rlimit low;
+    FD_AUTO int good = client_new();
+    FD_AUTO int fd = client_new();
+    int fds[10] = {0, 1, 2, 0, 1, 2, 0, 1, 2, 0};
+    unsigned before;
+    int probe;
+
+    assert_true(is_served(good));
+    assert_true(is_served(fd));
+    ask_fds(fd, METHOD_IMPORT, fds, 10);
+    before = fd_count();
+    assert_ok(getrlimit(RLIMIT_NOFILE, &old));
+    low = old;
+    probe = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    low.rlim_cur = (rlim_t)probe + 4;
+    close(probe);
+    assert_ok(setrlimit(RLIMIT_NOFILE, &low));
+    assert_true(has_ended(fd));
+    assert_true(is_served(good));
+    assert_ok(setrlimit(RLIMIT_NOFILE, &old));
+    assert_int_equal(fd_count(), before - 2); /* the connection and its pidfd */
+}
+
+static void unread_events_give_way_to_newer_ones(void **state)
+{
+    FD_AUTO int fd = client_new();
+    static uint8_t bytes[30000];
+    struct frame_header header = {.method = METHOD_EVENT_NAME};
+    unsigned sent = 0;
+    unsigned heard = 0;
+
+    assert_true(is_served(fd));
+    while (connection_queued(seen.last) == 0 && sent++ < 1000)
+        assert_true(connection_event(seen.last, &header, bytes, sizeof(bytes), 1));
+    assert_true(sent < 1000);
+    for (int i = 0; i < 100; i++)
+        assert_true(connection_event(seen.last, &header, bytes, sizeof(bytes), 1));
+    assert_int_equal(connection_queued(seen.last), sizeof(bytes) + MEMORYD_HEADER_SIZE);
+    for (uint64_t key = 2; key <= CONNECTION_EVENTS_MAX; key++)
+        assert_true(connection_event(seen.last, &header, bytes, sizeof(bytes), key));
+    assert_false(connection_event(seen.last, &header, bytes, sizeof(bytes), 99));
+    connection_drop_events(seen.last);
+    assert_int_equal(connection_queued(seen.last), 0);
+    assert_true(connection_event(seen.last, &header, bytes, 10, 99));
+    TURN_UNTIL((heard += hear_fds(fd, NULL) > 0) == sent);
+}
+
+static void finishing_sends_what_is_left(void **state)
+{
+    FD_AUTO int fd = client_new();
+    unsigned heard = 0;
+    ssize_t n;
+
+    seen.reply_size = 60000;
+    for (int i = 0; i < 8; i++)
+        ask(fd, METHOD_PING);
+    for (int i = 0; i < 20; i++)
+        turn();
+    connection_finish(seen.last);
+    turn();
+    while (WAIT_UNTIL((turn(), (n = hear_fds(fd, NULL)) != -1)) && n > 0)
+        heard++;
+    assert_int_equal(n, 0);
+    assert_int_equal(heard, seen.packets);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(packets_are_answered_in_order),
+        TEST(I8_what_is_no_packet_ends_only_its_sender),
+        TEST(I8_descriptors_that_should_not_be_there_end_their_sender),
+        TEST(I7_requests_without_reply_stop_the_reading),
+        TEST(I7_a_client_that_does_not_read_is_stopped_then_disconnected),
+        TEST(I7_a_slow_reader_gets_everything),
+        TEST(I7_descriptors_in_flight_are_bounded),
+        TEST(I7_who_keeps_the_budget_is_disconnected_when_others_wait),
+        TEST(a_client_that_says_nothing_is_disconnected),
+        TEST(I7_one_user_cannot_take_all_connections),
+        TEST(a_shortage_of_descriptors_passes_or_turns_away),
+        TEST(I8_descriptors_that_do_not_fit_end_their_sender),
+        TEST(unread_events_give_way_to_newer_ones),
+        TEST(finishing_sends_what_is_left),
+    };
+
+    return test_run(tests, NULL, NULL);
+}

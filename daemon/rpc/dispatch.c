@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The way of a packet: method row, session, descriptors, bounded decoding, validation, serve function.
+ *
+ * What is checked here is what the table says; what a message may contain is in validate.c.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "broker/broker.h"
+#include "proto/envelope.h"
+#include "proto/schema.h"
+#include "rpc/reply.h"
+#include "rpc/request.h"
+#include "rpc/rpc.h"
+#include "rpc/validate.h"
+
+/* Rows of a listing: the widest, buffers, with their arrays, 128 times. */
+#define SCRATCH_BYTES  (1u << 20)
+#define SCRATCH_PIECES 2048
+
+int rpc_init(struct rpc *rpc, struct broker *broker, const struct rpc_transport *transport, const char *version,
+             const char *config)
+{
+    *rpc = (struct rpc){
+        .broker = broker,
+        .transport = transport,
+        .version = version,
+        .config = config,
+        .arena = ARENA_NULL,
+        .scratch = ARENA_NULL,
+    };
+    rpc->out = malloc(MEMORYD_PAYLOAD_MAX);
+    if (!rpc->out || arena_init(&rpc->arena, MEMORYD_ARENA_BYTES, MEMORYD_ARENA_PIECES) < 0 ||
+        arena_init(&rpc->scratch, SCRATCH_BYTES, SCRATCH_PIECES) < 0) {
+        rpc_deinit(rpc);
+        return -ENOMEM;
+    }
+    return 0;
+}
+
+void rpc_deinit(struct rpc *rpc)
+{
+    free(rpc->out);
+    rpc->out = NULL;
+    arena_deinit(&rpc->arena);
+    arena_deinit(&rpc->scratch);
+}
+
+void rpc_client_init(struct rpc_client *client, struct rpc *rpc, void *connection, struct peer *peer,
+                     struct log_client who)
+{
+    *client = (struct rpc_client){.rpc = rpc, .connection = connection, .peer = peer, .who = who};
+    list_init(&client->requests);
+}
+
+static void finish(struct rpc_client *client)
+{
+    client->finishing = true;
+    if (!client->serving)
+        client->rpc->transport->finish(client->connection);
+}
+
+void rpc_client_disconnect(struct rpc_client *client)
+{
+    client->session = 0;
+    finish(client);
+}
+
+/* A breach of the protocol: the last thing this connection hears is why. */
+static void breach(struct rpc_client *client, const struct call *call, const char *what)
+{
+    struct problem problem = PROBLEM_NULL;
+
+    log_client(LOG_LEVEL_WARNING, client->who, "disconnected: %s (method %u)", what, call->method);
+    problem_set(&problem, "the connection closes because of %s", what);
+    (void)call_refuse(call, STATUS_PROTOCOL, &problem);
+    finish(client);
+}
+
+static int serve(const struct call *call, const ProtobufCMessage *message)
+{
+    switch ((enum method)call->method) {
+#define X(id, NAME, name, request, reply, session, fds_in, fds_out, cost, repeat)                            \
+    case METHOD_##NAME:                                                                                      \
+        return serve_##name(call, (const Memoryd__V1__##request *)(const void *)message);
+        MEMORYD_METHODS(X)
+#undef X
+#define X(id, NAME, name, message) case METHOD_EVENT_##NAME:
+        MEMORYD_EVENTS(X)
+#undef X
+        break;
+    }
+    return 0;
+}
+
+static int dispatch(struct rpc_client *client, const struct call *call, const uint8_t *payload, size_t size)
+{
+    const struct schema_method *method = schema_method(call->method);
+    struct problem problem = PROBLEM_NULL;
+    ProtobufCMessage *message;
+    int r;
+
+    if (!method) {
+        problem_set(&problem, "this broker has no method %u; it may be older than the client", call->method);
+        return call_refuse(call, STATUS_NO_SUCH_METHOD, &problem);
+    }
+    if (fdset_count(call->fds) > method->fds_in) {
+        breach(client, call, "more descriptors than the method takes");
+        return 0;
+    }
+    if (method->session == SESSION_NEEDED && !client->session)
+        return call_refuse(call, STATUS_NO_SESSION, &problem);
+    if (call->method == METHOD_HELLO && client->session) {
+        breach(client, call, "a second HELLO on one connection");
+        return 0;
+    }
+    r = envelope_unpack(method->request, payload, size, &client->rpc->arena, &message);
+    if (r == ENVELOPE_E_NOT_TEXT) {
+        problem_set(&problem, "%s; names and texts are UTF-8", envelope_error_text(r));
+        return call_refuse(call, STATUS_INVALID_ARGUMENT, &problem);
+    }
+    if (r) {
+        breach(client, call, envelope_error_text(r));
+        return 0;
+    }
+    r = validate(call->method, message, &problem);
+    if (r)
+        return call_refuse(call, r, &problem);
+    return serve(call, message);
+}
+
+int rpc_client_packet(struct rpc_client *client, const struct frame_header *header, const uint8_t *payload,
+                      struct fdset *fds)
+{
+    struct call call = {.client = client, .method = header->method, .sequence = header->sequence, .fds = fds};
+    int r;
+
+    client->serving = true;
+    r = dispatch(client, &call, payload, header->payload_length);
+    client->serving = false;
+    if (client->finishing)
+        client->rpc->transport->finish(client->connection);
+    return r;
+}
+
+void rpc_client_refused(struct rpc_client *client, int error, const uint8_t *packet, size_t size)
+{
+    struct problem problem = PROBLEM_NULL;
+    uint64_t sequence;
+    uint16_t version;
+    uint16_t method;
+
+    /* sequence 0 would look like an event */
+    if (!frame_peek(packet, size, &version, &method, &sequence) || !sequence)
+        return;
+    if (error == FRAME_E_VERSION) {
+        problem_set(&problem,
+                    "the client speaks protocol version %u and this broker version %d; install the same release "
+                    "of both",
+                    version, MEMORYD_VERSION);
+        reply_problem(client, method, sequence, STATUS_VERSION, &problem);
+        return;
+    }
+    problem_set(&problem, "the connection closes because of %s", frame_error_text(error));
+    reply_problem(client, method, sequence, STATUS_PROTOCOL, &problem);
+}
+
+int rpc_client_lost(struct rpc_client *client)
+{
+    uint64_t session = client->session;
+    struct list *link;
+
+    client->session = 0;
+    while ((link = list_pop(&client->requests))) {
+        struct request *request = container_of(link, struct request, link);
+
+        request->client = NULL;
+        op_cancel(&request->op);
+    }
+    return session ? broker_connection_lost(client->rpc->broker, session, client->connection) : 0;
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The life of a request: made, gone to the broker, answered now or later, freed in one place.
+ */
+
+#include "rpc/request.h"
+
+#include <stdlib.h>
+
+#include "rpc/reply.h"
+
+static void request_free(struct request *request)
+{
+    list_remove(&request->link);
+    if (request->release)
+        request->release(request);
+    free(request);
+}
+
+/* The verb has ended with 0 or a status. */
+static void request_end(struct request *request, int status)
+{
+    if (request->client) {
+        if (status)
+            reply_problem(request->client, request->method, request->sequence, status, &request->op.problem);
+        else
+            request->answer(request);
+    }
+    request_free(request);
+}
+
+static void on_done(struct op *op, int status)
+{
+    struct request *request = container_of(op, struct request, op);
+    struct rpc_client *client = request->client;
+
+    if (status < 0) {
+        if (client)
+            client->rpc->transport->fail(client->connection, fatal(status));
+        status = STATUS_REFUSED;
+    }
+    request_end(request, status);
+}
+
+void *request_new(const struct call *call, size_t size, void (*answer)(struct request *request),
+                  void (*release)(struct request *request))
+{
+    struct rpc_client *client = call->client;
+    struct request *request = calloc(1, size);
+
+    if (!request)
+        return NULL;
+    request->op.broker = client->rpc->broker;
+    request->op.session = client->session;
+    request->op.done = on_done;
+    request->rpc = client->rpc;
+    request->client = client;
+    list_init(&request->link);
+    request->method = call->method;
+    request->sequence = call->sequence;
+    request->answer = answer;
+    request->release = release;
+    return request;
+}
+
+int request_go(struct request *request, int r)
+{
+    if (r == OP_PENDING) {
+        list_append(&request->client->requests, &request->link);
+        return 0;
+    }
+    if (r < 0) {
+        request_free(request);
+        return fatal(r);
+    }
+    request_end(request, r);
+    return 0;
+}
+
+int call_refuse(const struct call *call, int status, struct problem *problem)
+{
+    reply_problem(call->client, call->method, call->sequence, status, problem);
+    return 0;
+}
+
+int call_done(const struct call *call)
+{
+    Memoryd__V1__Done done = MEMORYD__V1__DONE__INIT;
+
+    reply_message(call->client, call->method, call->sequence, &done.base, NULL);
+    return 0;
+}
+
+void request_reply(struct request *request, const ProtobufCMessage *message, struct fdset *fds)
+{
+    reply_message(request->client, request->method, request->sequence, message, fds);
+}
+
+void request_done(struct request *request)
+{
+    Memoryd__V1__Done done = MEMORYD__V1__DONE__INIT;
+
+    request_reply(request, &done.base, NULL);
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * One request while it is served.
+ *
+ * It embeds the verb's `struct op` and is followed by the verb's arguments and result, which stay where they are until
+ * the verb has ended. A verb may go on for long (a worker commits memory) and its client may be gone by then: the
+ * request then ends without a reply, and what its result holds is released.
+ *
+ * A family serves a message by making its request, filling the arguments, and giving what the verb returned to
+ * request_go(), which knows the ways it can go on from there.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <protobuf-c/protobuf-c.h>
+
+#include "base/list.h"
+#include "broker/verbs.h"
+#include "proto/memoryd.pb-c.h"
+#include "proto/methods.h"
+#include "rpc/rpc.h"
+
+/* What a serve function is told. */
+struct call {
+    struct rpc_client *client;
+    uint16_t method;
+    uint64_t sequence;
+    struct fdset *fds; /* that came with it */
+};
+
+struct request {
+    struct op op;              /* first: what the broker gives back in done() */
+    struct rpc *rpc;
+    struct rpc_client *client; /* NULL: nobody waits for the answer any more */
+    struct list link;
+    uint16_t method;
+    uint64_t sequence;
+    void (*answer)(struct request *request); /* the verb succeeded: reply */
+    void (*release)(struct request *request); /* what the result holds; NULL = nothing */
+};
+
+/* `size` is that of a struct that begins with a struct request; all of it is zero behind that. NULL = no memory. */
+void *request_new(const struct call *call, size_t size, void (*answer)(struct request *request),
+                  void (*release)(struct request *request));
+
+/* Goes on with what a verb returned. 0, or a negative errno that is fatal. The request may be gone afterwards. */
+int request_go(struct request *request, int r);
+
+/* For serve functions that need no verb, or cannot make a request. */
+int call_refuse(const struct call *call, int status, struct problem *problem);
+int call_done(const struct call *call);
+
+/* Replies with a message and, if given, descriptors, which are taken. */
+void request_reply(struct request *request, const ProtobufCMessage *message, struct fdset *fds);
+/* Replies with Done. */
+void request_done(struct request *request);
+
+/* One for each row of the method table: serve_hello(), ... 0, or a negative errno that is fatal. */
+#define X(id, NAME, name, request, reply, session, fds_in, fds_out, cost, repeat)                            \
+    int serve_##name(const struct call *call, const Memoryd__V1__##request *message);
+MEMORYD_METHODS(X)
+#undef X

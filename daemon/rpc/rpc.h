@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * From packets to verbs and back, for a host that has the sockets.
+ *
+ * The host gives each sound packet of a client to rpc_client_packet() and offers a few functions by which replies and
+ * events leave. A message that breaks the protocol is answered with PROTOCOL, and its connection finishes; a
+ * request that is refused gets its status and a sentence, and the client goes on. Neither can do more than that (I8).
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "log/log.h"
+#include "proto/arena.h"
+#include "proto/fdset.h"
+#include "proto/frame.h"
+
+struct broker;
+struct broker_event;
+struct peer;
+
+/* What the host does; `connection` is that of rpc_client_init(). */
+struct rpc_transport {
+    /* Exactly one for each packet that was handed in. Takes the descriptors. */
+    void (*reply)(void *connection, const struct frame_header *header, const void *payload, size_t size,
+                  struct fdset *fds);
+    /* False: too many wait already. One with the same key takes the other's place. */
+    bool (*event)(void *connection, const struct frame_header *header, const void *payload, size_t size, uint64_t key);
+    void (*drop_events)(void *connection);
+    /* The client has a session now. */
+    void (*established)(void *connection);
+    /* Send what is left, then close. */
+    void (*finish)(void *connection);
+    /* A negative errno after which the broker cannot go on. */
+    void (*fail)(void *connection, int error);
+};
+
+struct rpc {
+    struct broker *broker;
+    const struct rpc_transport *transport;
+    const char *version; /* of the program */
+    const char *config;  /* path of the configuration, or "" */
+    uint64_t requests;
+    uint64_t refused;
+    struct arena arena;   /* the message being served */
+    struct arena scratch; /* the rows of the listing being answered */
+    uint8_t *out;         /* the payload being made */
+};
+
+struct rpc_client {
+    struct rpc *rpc;
+    void *connection;
+    struct peer *peer; /* borrowed */
+    struct log_client who;
+    uint64_t session;     /* 0 before HELLO and after its end */
+    struct list requests; /* that are not answered yet */
+    bool serving;         /* a packet is being served: a wish to finish waits for its reply */
+    bool finishing;
+};
+
+/* Arguments are borrowed. 0 or -ENOMEM. */
+int rpc_init(struct rpc *rpc, struct broker *broker, const struct rpc_transport *transport, const char *version,
+             const char *config);
+void rpc_deinit(struct rpc *rpc);
+
+void rpc_client_init(struct rpc_client *client, struct rpc *rpc, void *connection, struct peer *peer,
+                     struct log_client who);
+
+/* Serves one packet. Descriptors that are not stolen stay the caller's. 0, or a negative errno that is fatal. */
+int rpc_client_packet(struct rpc_client *client, const struct frame_header *header, const uint8_t *payload,
+                      struct fdset *fds);
+
+/* Answers a packet that is not sound (an enum frame_error), as far as it can be answered. */
+void rpc_client_refused(struct rpc_client *client, int error, const uint8_t *packet, size_t size);
+
+/* The broker's wish: the session has ended or was resumed on another connection. */
+void rpc_client_disconnect(struct rpc_client *client);
+
+/* The broker's news for a client that subscribed. */
+void rpc_client_event(struct rpc_client *client, const struct broker_event *event);
+
+/* The connection is gone: what is pending is hurried along and answered to nobody. 0, or a negative errno. */
+int rpc_client_lost(struct rpc_client *client);

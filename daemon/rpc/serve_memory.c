@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * What is done to a buffer (PUBLISH, DISCARD, DESTROY, INFO) and to addresses (RESERVE, UNRESERVE, PLACE).
+ */
+
+#include "rpc/request.h"
+#include "rpc/serve.h"
+
+int serve_publish(const struct call *call, const Memoryd__V1__PublishRequest *m)
+{
+    struct problem problem = PROBLEM_NULL;
+    struct request *request = request_new(call, sizeof(*request), request_done, NULL);
+
+    if (!request)
+        return call_refuse(call, STATUS_NO_MEMORY, &problem);
+    return request_go(request, op_publish(&request->op, m->buffer, m->future_only));
+}
+
+int serve_discard(const struct call *call, const Memoryd__V1__DiscardRequest *m)
+{
+    struct problem problem = PROBLEM_NULL;
+    struct request *request = request_new(call, sizeof(*request), request_done, NULL);
+
+    if (!request)
+        return call_refuse(call, STATUS_NO_MEMORY, &problem);
+    return request_go(request, op_discard(&request->op, m->buffer, m->offset, m->length));
+}
+
+int serve_destroy(const struct call *call, const Memoryd__V1__DestroyRequest *m)
+{
+    struct problem problem = PROBLEM_NULL;
+    struct request *request = request_new(call, sizeof(*request), request_done, NULL);
+
+    if (!request)
+        return call_refuse(call, STATUS_NO_MEMORY, &problem);
+    return request_go(request, op_destroy(&request->op, m->buffer, m->force));
+}
+
+void buffer_info_message(Memoryd__V1__BufferInfo *message, struct buffer_info *info)
+{
+    *message = (Memoryd__V1__BufferInfo)MEMORYD__V1__BUFFER_INFO__INIT;
+    message->id = info->id;
+    message->state = (Memoryd__V1__BufferState)info->state;
+    message->size = info->size;
+    message->bytes = info->bytes;
+    message->flags = info->flags;
+    message->pool = info->pool;
+    message->pages = (Memoryd__V1__Pages)info->pages;
+    message->page_size = info->page_size;
+    message->placement = (Memoryd__V1__Placement)info->placement;
+    message->n_nodes = message->n_node_bytes = info->n_nodes;
+    message->nodes = info->nodes;
+    message->node_bytes = info->node_bytes;
+    message->huge_bytes = info->huge_bytes;
+    message->uid = info->uid;
+    message->charged_uid = info->charged_uid;
+    message->pid = (uint32_t)info->pid;
+    message->inode = info->inode;
+    message->address = info->address;
+    message->created_ms = info->created_ms;
+    message->holds = info->holds;
+    message->names = info->names;
+    message->tokens = info->tokens;
+    message->detached_ms = info->detached_ms;
+    message->n_holders = message->n_holder_rights = info->n_holders;
+    message->holders = info->holders;
+    message->holder_rights = info->holder_rights;
+    message->name = info->name;
+}
+
+struct info_request {
+    struct request request;
+    struct buffer_info result;
+};
+
+static void answer_info(struct request *request)
+{
+    Memoryd__V1__BufferInfo reply;
+
+    buffer_info_message(&reply, &((struct info_request *)request)->result);
+    request_reply(request, &reply.base, NULL);
+}
+
+int serve_info(const struct call *call, const Memoryd__V1__InfoRequest *m)
+{
+    struct problem problem = PROBLEM_NULL;
+    struct info_request *info = request_new(call, sizeof(*info), answer_info, NULL);
+
+    if (!info)
+        return call_refuse(call, STATUS_NO_MEMORY, &problem);
+    return request_go(&info->request, op_info(&info->request.op, m->buffer, &info->result));
+}
+
+struct reserve_request {
+    struct request request;
+    uint64_t id;
+    uint64_t address;
+};
+
+static void answer_reserve(struct request *request)
+{
+    struct reserve_request *reserve = (struct reserve_request *)request;
+    Memoryd__V1__ReserveReply reply = MEMORYD__V1__RESERVE_REPLY__INIT;
+
+    reply.reservation = reserve->id;
+    reply.address = reserve->address;
+    request_reply(request, &reply.base, NULL);
+}
+
+int serve_reserve(const struct call *call, const Memoryd__V1__ReserveRequest *m)
+{
+    struct problem problem = PROBLEM_NULL;
+    struct reserve_request *reserve = request_new(call, sizeof(*reserve), answer_reserve, NULL);
+
+    if (!reserve)
+        return call_refuse(call, STATUS_NO_MEMORY, &problem);
+    return request_go(&reserve->request, op_reserve(&reserve->request.op, m->size, m->alignment, m->address,
+                                                    &reserve->id, &reserve->address));
+}
+
+int serve_unreserve(const struct call *call, const Memoryd__V1__UnreserveRequest *m)
+{
+    struct problem problem = PROBLEM_NULL;
+    struct request *request = request_new(call, sizeof(*request), request_done, NULL);
+
+    if (!request)
+        return call_refuse(call, STATUS_NO_MEMORY, &problem);
+    return request_go(request, op_unreserve(&request->op, m->reservation));
+}
+
+int serve_place(const struct call *call, const Memoryd__V1__PlaceRequest *m)
+{
+    struct problem problem = PROBLEM_NULL;
+    struct request *request = request_new(call, sizeof(*request), request_done, NULL);
+
+    if (!request)
+        return call_refuse(call, STATUS_NO_MEMORY, &problem);
+    return request_go(request, op_place(&request->op, m->buffer, m->reservation, m->offset));
+}

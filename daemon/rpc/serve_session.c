@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * HELLO, GOODBYE, PING, SUBSCRIBE; STATUS and CHECK.
+ */
+
+#include <string.h>
+#include <unistd.h>
+
+#include "rpc/request.h"
+
+struct hello_request {
+    struct request request;
+    struct hello_args args;
+    struct hello_result result;
+};
+
+static void answer_hello(struct request *request)
+{
+    struct hello_request *hello = (struct hello_request *)request;
+    const struct hello_result *result = &hello->result;
+    struct rpc_client *client = request->client;
+    Memoryd__V1__HelloReply reply = MEMORYD__V1__HELLO_REPLY__INIT;
+
+    client->session = result->session;
+    client->rpc->transport->established(client->connection);
+    reply.version = MEMORYD_MINOR_MAX;
+    reply.session = result->session;
+    reply.secret.data = hello->result.secret;
+    reply.secret.len = sizeof(hello->result.secret);
+    reply.broker = result->broker_id;
+    reply.arena_base = result->arena_base;
+    reply.arena_size = result->arena_size;
+    reply.base_page = result->base_page;
+    reply.broker_uid = result->broker_uid;
+    reply.simulated = result->simulated;
+    request_reply(request, &reply.base, NULL);
+}
+
+static void wipe_hello(struct request *request)
+{
+    struct hello_request *hello = (struct hello_request *)request;
+
+    explicit_bzero(hello->args.secret, sizeof(hello->args.secret));
+    explicit_bzero(hello->result.secret, sizeof(hello->result.secret));
+}
+
+static bool ranges_meet(uint32_t min_a, uint32_t max_a, uint32_t min_b, uint32_t max_b)
+{
+    return min_a <= max_b && min_b <= max_a;
+}
+
+int serve_hello(const struct call *call, const Memoryd__V1__HelloRequest *m)
+{
+    struct problem problem = PROBLEM_NULL;
+    struct hello_request *hello;
+
+    if (!ranges_meet(m->version_min, m->version_max, MEMORYD_MINOR_MIN, MEMORYD_MINOR_MAX)) {
+        problem_set(&problem, "the client speaks versions 1.%u to 1.%u and this broker 1.%d to 1.%d; install the same "
+                    "release of both", m->version_min, m->version_max, MEMORYD_MINOR_MIN, MEMORYD_MINOR_MAX);
+        return call_refuse(call, STATUS_VERSION, &problem);
+    }
+    hello = request_new(call, sizeof(*hello), answer_hello, wipe_hello);
+    if (!hello)
+        return call_refuse(call, STATUS_NO_MEMORY, &problem);
+    hello->args.peer = call->client->peer;
+    hello->args.connection = call->client->connection;
+    hello->args.resume = m->session;
+    if (m->secret.len)
+        memcpy(hello->args.secret, m->secret.data, sizeof(hello->args.secret));
+    memcpy(hello->args.program, m->program, strlen(m->program) + 1);
+    return request_go(&hello->request, op_hello(&hello->request.op, &hello->args, &hello->result));
+}
+
+static void answer_goodbye(struct request *request)
+{
+    request_done(request);
+    rpc_client_disconnect(request->client);
+}
+
+int serve_goodbye(const struct call *call, const Memoryd__V1__GoodbyeRequest *m)
+{
+    struct problem problem = PROBLEM_NULL;
+    struct request *request = request_new(call, sizeof(*request), answer_goodbye, NULL);
+
+    (void)m;
+    if (!request)
+        return call_refuse(call, STATUS_NO_MEMORY, &problem);
+    return request_go(request, op_goodbye(&request->op));
+}
+
+int serve_ping(const struct call *call, const Memoryd__V1__PingRequest *m)
+{
+    (void)m;
+    return call_done(call);
+}
+
+int serve_subscribe(const struct call *call, const Memoryd__V1__SubscribeRequest *m)
+{
+    struct problem problem = PROBLEM_NULL;
+    struct request *request = request_new(call, sizeof(*request), request_done, NULL);
+
+    if (!request)
+        return call_refuse(call, STATUS_NO_MEMORY, &problem);
+    return request_go(request, op_subscribe(&request->op, m->mask));
+}
+
+struct status_request {
+    struct request request;
+    struct status_info result;
+};
+
+static void answer_status(struct request *request)
+{
+    const struct status_info *s = &((struct status_request *)request)->result;
+    const struct rpc *rpc = request->rpc;
+    Memoryd__V1__StatusReply reply = MEMORYD__V1__STATUS_REPLY__INIT;
+
+    reply.version = (char *)(uintptr_t)rpc->version;
+    reply.broker = s->broker_id;
+    reply.broker_pid = (uint32_t)getpid();
+    reply.broker_uid = s->broker_uid;
+    reply.uptime_ms = s->uptime_ms;
+    reply.sessions = s->sessions;
+    reply.buffers = s->buffers;
+    reply.buffers_detached = s->buffers_detached;
+    reply.bytes = s->bytes;
+    reply.names = s->names;
+    reply.tokens = s->tokens;
+    reply.reservations = s->reservations;
+    reply.fds = s->fds;
+    reply.fds_limit = s->fds_limit;
+    reply.requests = rpc->requests;
+    reply.refused = rpc->refused;
+    reply.simulated = s->simulated;
+    reply.arena_base = s->arena_base;
+    reply.arena_size = s->arena_size;
+    reply.config = (char *)(uintptr_t)rpc->config;
+    request_reply(request, &reply.base, NULL);
+}
+
+int serve_status(const struct call *call, const Memoryd__V1__StatusRequest *m)
+{
+    struct problem problem = PROBLEM_NULL;
+    struct status_request *request = request_new(call, sizeof(*request), answer_status, NULL);
+
+    (void)m;
+    if (!request)
+        return call_refuse(call, STATUS_NO_MEMORY, &problem);
+    return request_go(&request->request, op_status(&request->request.op, &request->result));
+}
+
+struct check_request {
+    struct request request;
+    struct check_result result;
+};
+
+static void answer_check(struct request *request)
+{
+    struct check_result *result = &((struct check_request *)request)->result;
+    char *sentences[MEMORYD_CHECK_SENTENCES_MAX];
+    Memoryd__V1__CheckReply reply = MEMORYD__V1__CHECK_REPLY__INIT;
+
+    for (uint32_t i = 0; i < result->n_sentences; i++)
+        sentences[i] = result->sentences[i];
+    reply.buffers = result->buffers;
+    reply.records = result->records;
+    reply.faults = result->faults;
+    reply.n_sentences = result->n_sentences;
+    reply.sentences = sentences;
+    request_reply(request, &reply.base, NULL);
+}
+
+int serve_check(const struct call *call, const Memoryd__V1__CheckRequest *m)
+{
+    struct problem problem = PROBLEM_NULL;
+    struct check_request *request = request_new(call, sizeof(*request), answer_check, NULL);
+
+    (void)m;
+    if (!request)
+        return call_refuse(call, STATUS_NO_MEMORY, &problem);
+    return request_go(&request->request, op_check(&request->request.op, &request->result));
+}

@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * One function for each request, in the order of the method table. Fields without a line here take any value.
+ */
+
+#include "rpc/validate.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/align.h"
+#include "base/utf8.h"
+#include "proto/limits.h"
+#include "proto/memoryd.pb-c.h"
+#include "proto/methods.h"
+#include "proto/status.h"
+
+#define RIGHTS_ALL (MEMORYD__V1__RIGHT__RIGHT_READ | MEMORYD__V1__RIGHT__RIGHT_WRITE | \
+                    MEMORYD__V1__RIGHT__RIGHT_SHARE | MEMORYD__V1__RIGHT__RIGHT_MANAGE)
+#define EVENTS_ALL 31u
+
+/* ----------------------------------------------------------------------------------------------------- pieces */
+
+static int bad(struct problem *problem, const char *what)
+{
+    return refuse(problem, STATUS_INVALID_ARGUMENT, "%s", what);
+}
+
+static int check_rights(uint32_t rights, uint32_t allowed, struct problem *problem)
+{
+    if (rights & ~(uint32_t)RIGHTS_ALL)
+        return refuse(problem, STATUS_INVALID_ARGUMENT, "rights 0x%x have bits without a meaning", rights);
+    if (rights & ~allowed)
+        return refuse(problem, STATUS_INVALID_ARGUMENT, "rights 0x%x: only 0x%x may be asked for here", rights,
+                      allowed);
+    return 0;
+}
+
+static int check_batch(size_t n, struct problem *problem)
+{
+    if (!n || n > MEMORYD_BATCH_MAX)
+        return refuse(problem, STATUS_INVALID_ARGUMENT, "a batch of %zu items; from 1 to %d are allowed", n,
+                      MEMORYD_BATCH_MAX);
+    return 0;
+}
+
+/* `name` is not empty for those who come here with an optional one. */
+static int check_name(const char *name, struct problem *problem)
+{
+    size_t n = strlen(name);
+
+    if (!n || n > MEMORYD_NAME_MAX)
+        return refuse(problem, STATUS_BAD_NAME, "a name of %zu bytes; from 1 to %d are allowed", n, MEMORYD_NAME_MAX);
+    if (!utf8_is_printable(name, n))
+        return refuse(problem, STATUS_BAD_NAME, "a name is UTF-8 without control characters");
+    for (const char *part = name;; part++) {
+        size_t length = strcspn(part, "/");
+
+        if (!length || (length == 1 && part[0] == '.') || (length == 2 && part[0] == '.' && part[1] == '.'))
+            return refuse(problem, STATUS_BAD_NAME,
+                          "a name has no empty part, none that is \".\" or \"..\", and no / at an end");
+        part += length;
+        if (!*part)
+            return 0;
+    }
+}
+
+const char *name_without_user(const char *name)
+{
+    size_t digits;
+
+    if (strncmp(name, "uid:", 4) != 0)
+        return name;
+    digits = strspn(name + 4, "0123456789");
+    return digits && digits <= 10 && name[4 + digits] == '/' ? name + 4 + digits + 1 : name;
+}
+
+static int check_pool_name(const char *name, struct problem *problem)
+{
+    if (strlen(name) > MEMORYD_POOL_NAME_MAX || !utf8_is_printable(name, strlen(name)))
+        return refuse(problem, STATUS_NO_SUCH_POOL, "no pool has such a name: it has at most %d printable characters",
+                      MEMORYD_POOL_NAME_MAX);
+    return 0;
+}
+
+static int check_alignment(uint64_t alignment, struct problem *problem)
+{
+    if (alignment && !is_power_of_two(alignment))
+        return bad(problem, "an alignment is a power of two");
+    return 0;
+}
+
+/* --------------------------------------------------------------------------------------------------- requests */
+
+static int validate_hello(const Memoryd__V1__HelloRequest *m, struct problem *problem)
+{
+    if (m->version_min > m->version_max)
+        return bad(problem, "the lowest version the client speaks is above the highest");
+    if (m->session ? m->secret.len != MEMORYD_SECRET_SIZE : m->secret.len != 0)
+        return bad(problem, "a session to resume needs its secret of 16 bytes, and a new one has none");
+    if (strlen(m->program) > MEMORYD_PROGRAM_MAX || !utf8_is_printable(m->program, strlen(m->program)))
+        return bad(problem, "a program's name has at most 63 bytes of UTF-8 without control characters");
+    return 0;
+}
+
+static int validate_goodbye(const Memoryd__V1__GoodbyeRequest *m, struct problem *problem)
+{
+    (void)m;
+    (void)problem;
+    return 0;
+}
+
+static int validate_ping(const Memoryd__V1__PingRequest *m, struct problem *problem)
+{
+    (void)m;
+    (void)problem;
+    return 0;
+}
+
+static int validate_subscribe(const Memoryd__V1__SubscribeRequest *m, struct problem *problem)
+{
+    if (m->mask & ~EVENTS_ALL)
+        return refuse(problem, STATUS_INVALID_ARGUMENT, "event mask 0x%x has bits without a meaning", m->mask);
+    return 0;
+}
+
+/* What binding and allocating with a name have in common. */
+static int check_binding(const Memoryd__V1__NameBindRequest *m, struct problem *problem)
+{
+    const uint32_t allowed = MEMORYD__V1__RIGHT__RIGHT_READ | MEMORYD__V1__RIGHT__RIGHT_WRITE |
+                             MEMORYD__V1__RIGHT__RIGHT_SHARE;
+    int r;
+
+    if (!strncmp(m->name, "uid:", 4))
+        return refuse(problem, STATUS_BAD_NAME, "one binds names of one's own user only, without \"uid:\" before them");
+    r = check_name(m->name, problem);
+    if (r)
+        return r;
+    if ((unsigned)m->policy > MEMORYD__V1__NAME_POLICY__NAME_KEEP_FOR)
+        return refuse(problem, STATUS_INVALID_ARGUMENT, "no name policy has the number %d", (int)m->policy);
+    if ((m->policy == MEMORYD__V1__NAME_POLICY__NAME_KEEP_FOR) != (m->keep_ms != 0))
+        return bad(problem, "the policy NAME_KEEP_FOR needs keep_ms, and no other one takes it");
+    r = check_rights(m->group, allowed, problem);
+    return r ? r : check_rights(m->others, allowed, problem);
+}
+
+static int check_nodes(const Memoryd__V1__AllocRequest *m, struct problem *problem)
+{
+    uint64_t seen = 0;
+
+    if (m->n_nodes > MEMORYD_NODES_MAX)
+        return bad(problem, "more than 64 nodes");
+    for (size_t i = 0; i < m->n_nodes; i++) {
+        if (m->nodes[i] >= MEMORYD_NODES_MAX)
+            return refuse(problem, STATUS_NO_SUCH_NODE, "there is no node %u", m->nodes[i]);
+        if (seen & UINT64_C(1) << m->nodes[i])
+            return refuse(problem, STATUS_INVALID_ARGUMENT, "node %u is named twice", m->nodes[i]);
+        seen |= UINT64_C(1) << m->nodes[i];
+    }
+    if (m->n_weights && (m->placement != MEMORYD__V1__PLACEMENT__PLACEMENT_SPLIT || m->n_weights != m->n_nodes))
+        return bad(problem, "weights go with PLACEMENT_SPLIT, one for each node that is named");
+    if (m->part_size && m->placement != MEMORYD__V1__PLACEMENT__PLACEMENT_INTERLEAVE)
+        return bad(problem, "part_size goes with PLACEMENT_INTERLEAVE only");
+    return 0;
+}
+
+static int validate_alloc(const Memoryd__V1__AllocRequest *m, struct problem *problem)
+{
+    const uint32_t flags = MEMORYD__V1__ALLOC_REQUEST__FLAG__PUBLISHABLE |
+                           MEMORYD__V1__ALLOC_REQUEST__FLAG__NO_ADDRESS |
+                           MEMORYD__V1__ALLOC_REQUEST__FLAG__WANT_FDS;
+    int r = check_batch(m->n_sizes, problem);
+
+    if (!r)
+        r = check_pool_name(m->pool, problem);
+    if (!r)
+        r = check_nodes(m, problem);
+    if (!r)
+        r = check_alignment(m->alignment, problem);
+    if (r)
+        return r;
+    if ((unsigned)m->pages > MEMORYD__V1__PAGES__PAGES_HUGETLB)
+        return refuse(problem, STATUS_INVALID_ARGUMENT, "no kind of pages has the number %d", (int)m->pages);
+    if ((unsigned)m->placement > MEMORYD__V1__PLACEMENT__PLACEMENT_LOCAL)
+        return refuse(problem, STATUS_INVALID_ARGUMENT, "no placement has the number %d", (int)m->placement);
+    if (m->page_size && m->pages != MEMORYD__V1__PAGES__PAGES_HUGETLB)
+        return bad(problem, "page_size goes with PAGES_HUGETLB only");
+    if (m->page_size && !is_power_of_two(m->page_size))
+        return bad(problem, "a page size is a power of two");
+    if (m->flags & ~flags)
+        return refuse(problem, STATUS_INVALID_ARGUMENT, "flags 0x%x have bits without a meaning", m->flags);
+    if (m->address && m->n_sizes > 1)
+        return bad(problem, "an address can be wished for one buffer, not for several");
+    if (m->flags & MEMORYD__V1__ALLOC_REQUEST__FLAG__NO_ADDRESS && (m->address || m->alignment))
+        return bad(problem, "NO_ADDRESS contradicts an address or alignment");
+    if (m->name && m->n_sizes > 1)
+        return bad(problem, "a name can be bound to one buffer, not to several");
+    return m->name ? check_binding(m->name, problem) : 0;
+}
+
+static int validate_release(const Memoryd__V1__ReleaseRequest *m, struct problem *problem)
+{
+    return check_batch(m->n_buffers, problem);
+}
+
+static int validate_export(const Memoryd__V1__ExportRequest *m, struct problem *problem)
+{
+    const uint32_t allowed = MEMORYD__V1__RIGHT__RIGHT_READ | MEMORYD__V1__RIGHT__RIGHT_WRITE;
+    int r = check_batch(m->n_buffers, problem);
+
+    if (r)
+        return r;
+    if (m->n_rights != m->n_buffers)
+        return bad(problem, "as many rights as buffers are needed");
+    for (size_t i = 0; !r && i < m->n_rights; i++) {
+        r = check_rights(m->rights[i], allowed, problem);
+        if (!r && !m->rights[i])
+            r = bad(problem, "a descriptor has READ, or READ and WRITE");
+    }
+    return r;
+}
+
+static int validate_import(const Memoryd__V1__ImportRequest *m, struct problem *problem)
+{
+    (void)m; /* the descriptors are counted by who serves it */
+    (void)problem;
+    return 0;
+}
+
+static int validate_open(const Memoryd__V1__OpenRequest *m, struct problem *problem)
+{
+    if (m->tokens.len % MEMORYD_TOKEN_SIZE)
+        return refuse(problem, STATUS_TOKEN_MALFORMED, "%zu bytes of tokens; each has %d", m->tokens.len,
+                      MEMORYD_TOKEN_SIZE);
+    return check_batch(m->tokens.len / MEMORYD_TOKEN_SIZE, problem) ?: check_rights(m->rights, RIGHTS_ALL, problem);
+}
+
+static int validate_lookup(const Memoryd__V1__LookupRequest *m, struct problem *problem)
+{
+    if (!m->name[0] && !m->id)
+        return bad(problem, "neither a name nor an id");
+    if (m->name[0] && m->id)
+        return bad(problem, "a name and an id; give one of them");
+    return (m->name[0] ? check_name(name_without_user(m->name), problem) : 0)
+               ?: check_rights(m->rights, RIGHTS_ALL, problem);
+}
+
+static int validate_share(const Memoryd__V1__ShareRequest *m, struct problem *problem)
+{
+    const uint32_t flags = MEMORYD__V1__SHARE_REQUEST__FLAG__KEEPING | MEMORYD__V1__SHARE_REQUEST__FLAG__ONLY_UID |
+                           MEMORYD__V1__SHARE_REQUEST__FLAG__ONLY_GID | MEMORYD__V1__SHARE_REQUEST__FLAG__ONLY_PID;
+    int r = check_batch(m->n_buffers, problem);
+
+    if (!r)
+        r = check_rights(m->rights, RIGHTS_ALL, problem);
+    if (r)
+        return r;
+    if (!(m->rights & (MEMORYD__V1__RIGHT__RIGHT_READ | MEMORYD__V1__RIGHT__RIGHT_WRITE)))
+        return bad(problem, "a token grants READ at least");
+    if (m->flags & ~flags)
+        return refuse(problem, STATUS_INVALID_ARGUMENT, "flags 0x%x have bits without a meaning", m->flags);
+    if (m->flags & MEMORYD__V1__SHARE_REQUEST__FLAG__KEEPING && !m->uses && !m->expiry_ms)
+        return bad(problem,
+                   "a keeping token needs a number of uses or an expiry, or it would keep its buffer for ever");
+    if (m->flags & MEMORYD__V1__SHARE_REQUEST__FLAG__ONLY_PID && (!m->pid || m->pid > INT32_MAX))
+        return bad(problem, "ONLY_PID needs the number of a process");
+    if (!(m->flags & MEMORYD__V1__SHARE_REQUEST__FLAG__ONLY_UID) && m->uid)
+        return bad(problem, "uid is given without ONLY_UID");
+    if (!(m->flags & MEMORYD__V1__SHARE_REQUEST__FLAG__ONLY_GID) && m->gid)
+        return bad(problem, "gid is given without ONLY_GID");
+    if (!(m->flags & MEMORYD__V1__SHARE_REQUEST__FLAG__ONLY_PID) && m->pid)
+        return bad(problem, "pid is given without ONLY_PID");
+    return 0;
+}
+
+static int validate_revoke(const Memoryd__V1__RevokeRequest *m, struct problem *problem)
+{
+    if (m->token.len && m->token.len != MEMORYD_TOKEN_SIZE)
+        return refuse(problem, STATUS_TOKEN_MALFORMED, "a token has %d bytes, not %zu", MEMORYD_TOKEN_SIZE,
+                      m->token.len);
+    if (!!m->token.len + !!m->serial + !!m->buffer != 1)
+        return bad(problem, "exactly one of token, serial and buffer is needed");
+    return 0;
+}
+
+static int check_id(uint64_t id, const char *what, struct problem *problem)
+{
+    if (!id)
+        return refuse(problem, STATUS_NO_SUCH_ID, "0 is no id of a %s", what);
+    return 0;
+}
+
+static int validate_publish(const Memoryd__V1__PublishRequest *m, struct problem *problem)
+{
+    return check_id(m->buffer, "buffer", problem);
+}
+
+static int validate_discard(const Memoryd__V1__DiscardRequest *m, struct problem *problem)
+{
+    if (m->length && m->offset > UINT64_MAX - m->length)
+        return refuse(problem, STATUS_SIZE_OVERFLOW, "offset and length together are no 64-bit number");
+    return check_id(m->buffer, "buffer", problem);
+}
+
+static int validate_destroy(const Memoryd__V1__DestroyRequest *m, struct problem *problem)
+{
+    return check_id(m->buffer, "buffer", problem);
+}
+
+static int validate_info(const Memoryd__V1__InfoRequest *m, struct problem *problem)
+{
+    return check_id(m->buffer, "buffer", problem);
+}
+
+static int validate_name_bind(const Memoryd__V1__NameBindRequest *m, struct problem *problem)
+{
+    return check_binding(m, problem) ?: check_id(m->buffer, "buffer", problem);
+}
+
+static int validate_name_unbind(const Memoryd__V1__NameUnbindRequest *m, struct problem *problem)
+{
+    return check_name(name_without_user(m->name), problem);
+}
+
+static int validate_reserve(const Memoryd__V1__ReserveRequest *m, struct problem *problem)
+{
+    int r = check_alignment(m->alignment, problem);
+
+    if (!r && m->address && m->alignment && m->address & (m->alignment - 1))
+        r = bad(problem, "the wished address is not a multiple of the alignment");
+    return r;
+}
+
+static int validate_unreserve(const Memoryd__V1__UnreserveRequest *m, struct problem *problem)
+{
+    return check_id(m->reservation, "reservation", problem);
+}
+
+static int validate_place(const Memoryd__V1__PlaceRequest *m, struct problem *problem)
+{
+    return check_id(m->buffer, "buffer", problem) ?: check_id(m->reservation, "reservation", problem);
+}
+
+static int validate_status(const Memoryd__V1__StatusRequest *m, struct problem *problem)
+{
+    (void)m;
+    (void)problem;
+    return 0;
+}
+
+static int validate_check(const Memoryd__V1__CheckRequest *m, struct problem *problem)
+{
+    (void)m;
+    (void)problem;
+    return 0;
+}
+
+/* Any cursor and any number of rows will do: who serves it goes by what there is. */
+static int validate_list(const Memoryd__V1__ListRequest *m, struct problem *problem)
+{
+    (void)m;
+    (void)problem;
+    return 0;
+}
+
+#define validate_list_nodes        validate_list
+#define validate_list_pools        validate_list
+#define validate_list_buffers      validate_list
+#define validate_list_sessions     validate_list
+#define validate_list_reservations validate_list
+#define validate_list_names        validate_list
+#define validate_list_tokens       validate_list
+
+int validate(uint16_t method, const ProtobufCMessage *message, struct problem *problem)
+{
+    switch ((enum method)method) {
+#define X(id, NAME, name, request, reply, session, fds_in, fds_out, cost, repeat)                            \
+    case METHOD_##NAME:                                                                                      \
+        return validate_##name((const Memoryd__V1__##request *)(const void *)message, problem);
+        MEMORYD_METHODS(X)
+#undef X
+#define X(id, NAME, name, message) case METHOD_EVENT_##NAME:
+        MEMORYD_EVENTS(X)
+#undef X
+        break;
+    }
+    return STATUS_NO_SUCH_METHOD;
+}

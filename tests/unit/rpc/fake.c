@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See fake.h. */
+#include "tests/unit/rpc/fake.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+struct fake fake;
+
+void fake_reset(void)
+{
+    fake = (struct fake){.n_records = 3};
+}
+
+void fake_end(int status)
+{
+    struct op *op = fake.pending;
+
+    fake.pending = NULL;
+    op->done(op, status);
+}
+
+static int verb(struct op *op, const char *name)
+{
+    fake.verb = name;
+    fake.calls++;
+    if (fake.sentence)
+        problem_set(&op->problem, "%s", fake.sentence);
+    if (fake.pend) {
+        fake.pending = op;
+        return OP_PENDING;
+    }
+    return fake.status;
+}
+
+void op_cancel(struct op *op)
+{
+    fake.cancelled++;
+    (void)op;
+}
+
+int op_hello(struct op *op, const struct hello_args *args, struct hello_result *result)
+{
+    static uint64_t sessions;
+
+    fake.connection = args->connection;
+    *result = (struct hello_result){
+        .session = ++sessions, .broker_id = 77, .arena_base = 0x566000000000, .arena_size = 1 << 30, .base_page = 4096};
+    return verb(op, "hello");
+}
+
+int op_goodbye(struct op *op)
+{
+    return verb(op, "goodbye");
+}
+
+int op_subscribe(struct op *op, uint32_t mask)
+{
+    fake.mask = mask;
+    return verb(op, "subscribe");
+}
+
+static void add_fds(struct fdset *fds, unsigned n)
+{
+    for (unsigned i = 0; i < n && i < fake.n_fds; i++) {
+        int fd = memfd_create("fake", MFD_CLOEXEC);
+
+        if (fd >= 0)
+            (void)fdset_push(fds, fd);
+    }
+}
+
+static void fill(struct opened *result, uint32_t n)
+{
+    result->n = n;
+    for (uint32_t i = 0; i < n; i++)
+        result->items[i] =
+            (struct opened_item){.rights = 15, .id = 100 + i, .size = 10, .bytes = 4096, .granule = 4096};
+    add_fds(&result->fds, n);
+}
+
+int op_alloc(struct op *op, const struct alloc_args *args, struct opened *result)
+{
+    fake.alloc = *args;
+    fill(result, args->n);
+    return verb(op, "alloc");
+}
+
+int op_release(struct op *op, const struct ids *buffers, struct statuses *result)
+{
+    result->n = buffers->n;
+    return verb(op, "release");
+}
+
+int op_export(struct op *op, const struct export_args *args, struct statuses *result)
+{
+    fake.export = *args;
+    result->n = args->buffers.n;
+    add_fds(&result->fds, result->n);
+    return verb(op, "export");
+}
+
+int op_import(struct op *op, const struct fdset *fds, struct opened *result)
+{
+    fake.imported = fdset_count(fds);
+    result->n = fdset_count(fds);
+    for (uint32_t i = 0; i < result->n; i++)
+        result->items[i] = (struct opened_item){.status = STATUS_FD_FOREIGN, .id = 9};
+    return verb(op, "import");
+}
+
+int op_open(struct op *op, const struct open_args *args, struct opened *result)
+{
+    fake.open = *args;
+    fill(result, args->n);
+    return verb(op, "open");
+}
+
+int op_lookup(struct op *op, const struct lookup_args *args, struct opened *result)
+{
+    fake.lookup = *args;
+    fill(result, 1);
+    return verb(op, "lookup");
+}
+
+int op_share(struct op *op, const struct share_args *args, struct share_result *result)
+{
+    fake.share = *args;
+    result->n = args->buffers.n;
+    memset(result->tokens, 0xaa, sizeof(result->tokens));
+    result->status[0] = STATUS_NO_RIGHT;
+    return verb(op, "share");
+}
+
+int op_revoke(struct op *op, const struct revoke_args *args, uint32_t *revoked)
+{
+    fake.revoke = *args;
+    *revoked = 1;
+    return verb(op, "revoke");
+}
+
+int op_name_bind(struct op *op, const struct name_args *args)
+{
+    fake.name = *args;
+    return verb(op, "name_bind");
+}
+
+int op_name_unbind(struct op *op, const char *name)
+{
+    snprintf(fake.unbound, sizeof(fake.unbound), "%s", name);
+    return verb(op, "name_unbind");
+}
+
+int op_publish(struct op *op, uint64_t buffer, bool future_only)
+{
+    return verb(op, "publish");
+}
+
+int op_discard(struct op *op, uint64_t buffer, uint64_t offset, uint64_t length)
+{
+    return verb(op, "discard");
+}
+
+int op_destroy(struct op *op, uint64_t buffer, bool force)
+{
+    return verb(op, "destroy");
+}
+
+static void widest(struct buffer_info *info, uint64_t id)
+{
+    *info = (struct buffer_info){.id = id, .size = UINT64_MAX, .bytes = UINT64_MAX, .n_nodes = 64, .n_holders = 16};
+    memset(info->pool, 'p', sizeof(info->pool) - 1);
+    memset(info->name, 'n', sizeof(info->name) - 1);
+    for (unsigned i = 0; i < 64; i++) {
+        info->nodes[i] = i;
+        info->node_bytes[i] = UINT64_MAX;
+    }
+    for (unsigned i = 0; i < 16; i++) {
+        info->holders[i] = UINT64_MAX;
+        info->holder_rights[i] = UINT32_MAX;
+    }
+}
+
+int op_info(struct op *op, uint64_t buffer, struct buffer_info *result)
+{
+    widest(result, buffer);
+    return verb(op, "info");
+}
+
+int op_reserve(struct op *op, uint64_t size, uint64_t alignment, uint64_t address, uint64_t *ret_id,
+               uint64_t *ret_address)
+{
+    *ret_id = 5;
+    *ret_address = 0x566000000000;
+    return verb(op, "reserve");
+}
+
+int op_unreserve(struct op *op, uint64_t reservation)
+{
+    return verb(op, "unreserve");
+}
+
+int op_place(struct op *op, uint64_t buffer, uint64_t reservation, uint64_t offset)
+{
+    return verb(op, "place");
+}
+
+/* records 1 to n_records; the cursor is the next one's number */
+#define FAKE_LIST(name, type, setup)                                                                         \
+    int op_list_##name(struct op *op, const struct list_args *args, uint64_t *ret_next,                      \
+                       bool (*item)(void *userdata, const struct type *info))                                \
+    {                                                                                                        \
+        for (uint64_t i = args->cursor ? args->cursor : 1; i <= fake.n_records; i++) {                       \
+            struct type info = {0};                                                                          \
+                                                                                                             \
+            setup;                                                                                           \
+            if (!item(args->userdata, &info)) {                                                              \
+                *ret_next = i;                                                                               \
+                return verb(op, "list_" #name);                                                              \
+            }                                                                                                \
+        }                                                                                                    \
+        *ret_next = 0;                                                                                       \
+        return verb(op, "list_" #name);                                                                      \
+    }
+
+FAKE_LIST(nodes, node_info, info.node = (uint32_t)i)
+FAKE_LIST(pools, pool_info, info.used = i)
+FAKE_LIST(buffers, buffer_info, widest(&info, i))
+FAKE_LIST(sessions, session_info, info.id = i)
+FAKE_LIST(reservations, reservation_info, info.id = i)
+FAKE_LIST(names, name_info, memset(info.name, 'n', sizeof(info.name) - 1); info.buffer = i)
+FAKE_LIST(tokens, token_info, info.serial = i)
+
+int op_status(struct op *op, struct status_info *result)
+{
+    *result = (struct status_info){.broker_id = 77, .simulated = true};
+    return verb(op, "status");
+}
+
+int op_check(struct op *op, struct check_result *result)
+{
+    result->n_sentences = 1;
+    snprintf(result->sentences[0], sizeof(result->sentences[0]), "one is not two");
+    return verb(op, "check");
+}
+
+/* ---- the broker as app/ sees it: enough to start and stop ------------------------------------------------ */
+
+int broker_new(struct broker **ret, const struct broker_options *options)
+{
+    fake_reset();
+    fake.host = options->host;
+    *ret = (struct broker *)&fake;
+    return 0;
+}
+
+struct broker *broker_free(struct broker *broker)
+{
+    return NULL;
+}
+
+int broker_tick(struct broker *broker)
+{
+    return 0;
+}
+
+int broker_watch_fd(struct broker *broker)
+{
+    static int ends[2];
+
+    return ends[0] || pipe2(ends, O_CLOEXEC) == 0 ? ends[0] : -1;
+}
+
+int broker_watch_ready(struct broker *broker)
+{
+    return 0;
+}
+
+int broker_session_exited(struct broker *broker, uint64_t session)
+{
+    return 0;
+}
+
+int broker_connection_lost(struct broker *broker, uint64_t session, void *connection)
+{
+    fake.lost++;
+    return 0;
+}
+
+bool broker_is_idle(const struct broker *broker)
+{
+    return true;
+}
+
+void broker_announce_shutdown(struct broker *broker)
+{
+}
+
+struct account *broker_session_account(struct broker *broker, uint64_t session)
+{
+    return NULL;
+}
+
+void broker_set_limits(struct broker *broker, const struct account_limits *limits)
+{
+}

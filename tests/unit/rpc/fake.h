@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A broker without anything behind it: every verb of broker/verbs.h notes its arguments and returns what it was
+ * told to return, so that tests see what reaches the broker and what becomes of each outcome.
+ */
+#pragma once
+
+#include "broker/broker.h"
+#include "broker/verbs.h"
+
+struct fake {
+    int status;           /* what verbs return */
+    bool pend;            /* they return OP_PENDING instead */
+    const char *sentence; /* of a refusal, if not NULL */
+    unsigned n_fds;       /* descriptors that results carry */
+    uint64_t n_records;   /* of each kind, for listings */
+
+    const char *verb;     /* the last one */
+    unsigned calls;
+    unsigned cancelled;
+    unsigned lost;        /* broker_connection_lost() */
+    struct op *pending;
+    void *connection;     /* of the last hello */
+    const struct broker_host *host;
+
+    struct alloc_args alloc;
+    struct export_args export;
+    struct open_args open;
+    struct lookup_args lookup;
+    struct share_args share;
+    struct revoke_args revoke;
+    struct name_args name;
+    char unbound[MEMORYD_NAME_MAX + 16];
+    uint32_t mask;
+    unsigned imported;
+};
+
+extern struct fake fake;
+
+void fake_reset(void);
+/* The pending verb ends. */
+void fake_end(int status);

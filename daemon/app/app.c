@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Start and end. Each part is built by one function that says why it cannot be had; app_deinit() takes apart what
+ * there is, in the opposite order.
+ */
+
+#include "app/app.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <systemd/sd-daemon.h>
+
+#include "base/cleanup.h"
+#include "base/steal.h"
+#include "log/log.h"
+
+void app_fail(struct app *app, int error)
+{
+    if (!app->error)
+        app->error = error;
+    (void)event_base_loopbreak(app->base);
+}
+
+static void say_mistake(void *userdata, const char *sentence)
+{
+    (void)userdata;
+    /* the lines of a checker: no prefix, so that editors find file and line */
+    (void)fprintf(stderr, "%s\n", sentence);
+}
+
+static int load_config(struct app *app)
+{
+    _cleanup_free_ char *found = NULL;
+    const char *path = app->options->config;
+    int r;
+
+    if (!path)
+        path = found = settings_config_path(app->options, app->private);
+    r = config_load(&app->config, path, say_mistake, NULL);
+    if (r < 0) {
+        log_error("no memory for the configuration");
+        return EXIT_FAILED;
+    }
+    return r ? EXIT_CONFIG : EXIT_OK;
+}
+
+int app_check_config(const struct app_options *options)
+{
+    struct app app = {.options = options, .private = geteuid() != 0};
+    int status = load_config(&app);
+
+    config_free(app.config);
+    return status;
+}
+
+static int build_pools(struct app *app)
+{
+    struct pools_config config;
+    struct pool_config *pools;
+    struct problem problem = PROBLEM_NULL;
+    int r = topology_load(&app->topology, (uint32_t)app->config->simulate_nodes);
+
+    if (r < 0) {
+        log_error("cannot find out what memory this machine has: %s", strerror(-r));
+        return EXIT_FAILED;
+    }
+    r = settings_pools(app->config, &config, &pools);
+    if (r < 0) {
+        log_error("no memory");
+        return EXIT_FAILED;
+    }
+    r = pools_new(&app->pools, &app->topology, &config, &problem);
+    free(pools);
+    if (r < 0) {
+        log_error("cannot make the pools: %s", strerror(-r));
+        return EXIT_FAILED;
+    }
+    if (r) {
+        (void)fprintf(stderr, "%s: %s\n", app->config->path ? app->config->path : "memoryd", problem.sentence);
+        return EXIT_CONFIG;
+    }
+    return EXIT_OK;
+}
+
+static int build_broker(struct app *app)
+{
+    struct account_limits limits;
+    struct broker_options options = {
+        .topology = &app->topology,
+        .pools = app->pools,
+        .work = app->work,
+        .limits = &limits,
+        .host = &app->host,
+        .grace_ms = app->config->grace_ms,
+        .uid = geteuid(),
+    };
+    struct net_limits net;
+    int r;
+
+    settings_accounts(app, &limits);
+    settings_net(app, &net);
+    settings_arena(app, &options.arena_base, &options.arena_size);
+    host_init(app);
+    r = broker_new(&app->broker, &options);
+    if (!r)
+        r = loop_watch_broker(app);
+    if (!r)
+        r = rpc_init(&app->rpc, app->broker, &client_rpc_transport, app->options->version,
+                     app->config->path ? app->config->path : "");
+    if (!r)
+        app->rpc_ready = true;
+    if (!r)
+        r = net_new(&app->net, app->base, &client_net_handler, app, &net);
+    if (r)
+        log_error("cannot make the broker: %s", strerror(r < 0 ? -r : EINVAL));
+    return r ? EXIT_FAILED : EXIT_OK;
+}
+
+static int build_loop(struct app *app)
+{
+    unsigned threads = settings_threads(app->config);
+    int r = work_new(&app->work, threads);
+
+    if (!r)
+        r = work_new(&app->disposal, 1);
+    if (!r)
+        r = loop_init(app);
+    if (r)
+        log_error("cannot make threads and loop: %s", strerror(r < 0 ? -r : EINVAL));
+    return r ? EXIT_FAILED : EXIT_OK;
+}
+
+/* Takes the socket on success. */
+static int build_listener(struct app *app, int *fd)
+{
+    int r = listener_new(&app->listener, app->net, *fd);
+
+    if (r < 0) {
+        log_error("cannot accept clients: %s", strerror(-r));
+        return EXIT_FAILED;
+    }
+    (void)steal_fd(fd);
+    return EXIT_OK;
+}
+
+static void app_deinit(struct app *app)
+{
+    app->listener = listener_free(app->listener);
+    app->net = net_free(app->net);
+    app->broker = broker_free(app->broker);
+    app->work = work_free(app->work);
+    if (app->rpc_ready)
+        rpc_deinit(&app->rpc);
+    /* a descriptor that a client sent may take for ever to close; the process does not wait for it */
+    if (app->disposal && !work_pending(app->disposal))
+        app->disposal = work_free(app->disposal);
+    loop_deinit(app);
+    app->pools = pools_free(app->pools);
+    app->config = config_free(app->config);
+    socket_path_deinit(&app->socket_path);
+}
+
+static void announce(struct app *app, const char *path, int ready)
+{
+    log_notice("memoryd %s serves at %s", app->options->version, path ? path : "the socket it was given");
+    (void)sd_notify(0, "READY=1\nSTATUS=Serving");
+    if (ready >= 0)
+        place_tell_ready(ready);
+}
+
+/* From a listening socket, or a locked place for one, to the end of the loop. */
+static int serve(struct app *app, int *fd, const char *path, int ready)
+{
+    int status = load_config(app);
+
+    if (!status)
+        status = build_pools(app);
+    if (!status)
+        status = build_loop(app);
+    if (!status)
+        status = build_broker(app);
+    if (!status)
+        status = build_listener(app, fd);
+    if (status)
+        return status;
+    announce(app, path, ready);
+    loop_arm_idle(app);
+    if (event_base_loop(app->base, EVLOOP_NO_EXIT_ON_EMPTY) < 0 && !app->error)
+        app->error = -EIO;
+    if (!app->error)
+        app->error = app->net->error;
+    if (app->error)
+        log_error("the broker ends: %s", strerror(-app->error));
+    else
+        log_notice("the broker ends in order");
+    return app->error ? EXIT_FAILED : EXIT_OK;
+}
+
+static int listen_at(struct app *app, const char *path, int *fd)
+{
+    struct problem problem = PROBLEM_NULL;
+    int r = 0;
+
+    if (app->socket_path.lock_fd < 0)
+        r = socket_path_lock(&app->socket_path, path, &problem);
+    if (!r)
+        r = socket_path_listen(&app->socket_path, app->private, fd, &problem);
+    if (!r)
+        return EXIT_OK;
+    log_error("%s", r < 0 ? strerror(-r) : problem.sentence);
+    return r == SOCKET_PATH_E_RUNNING ? EXIT_RUNNING : EXIT_FAILED;
+}
+
+static int run(struct app *app)
+{
+    _cleanup_free_ char *path = NULL;
+    _cleanup_close_ int fd = -1;
+    int status = EXIT_OK;
+    int ready = -1;
+
+    if (!app->options->socket && !app->options->autostart) {
+        fd = place_activated(&path, &status);
+        if (status)
+            return status;
+    }
+    if (fd < 0) {
+        path = place_socket(app->options);
+        if (!path)
+            return EXIT_USAGE;
+    }
+    app->private = place_is_private(app->options, path);
+    app->nofile = settings_raise_nofile();
+    if (app->options->autostart && place_daemonise(&app->socket_path, path, &ready, &status))
+        return status;
+    if (fd < 0)
+        status = listen_at(app, path, &fd);
+    return status ? status : serve(app, &fd, path, ready);
+}
+
+int app_run(const struct app_options *options)
+{
+    struct app *app = calloc(1, sizeof(*app));
+    int status;
+
+    if (!app) {
+        log_error("no memory");
+        return EXIT_FAILED;
+    }
+    app->options = options;
+    app->socket_path = (struct socket_path)SOCKET_PATH_NULL;
+    status = run(app);
+    app_deinit(app);
+    free(app);
+    return status;
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The broker as a process: parts, loop, signals, readiness.
+ *
+ * Everything is built before the first client is accepted, in the order in which the parts need each other, and
+ * ends in the opposite order. The loop has nothing slow in it: each source does a bounded piece of work per turn.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <event2/event.h>
+#include <event2/event_struct.h>
+
+#include "account/account.h"
+#include "broker/broker.h"
+#include "config/config.h"
+#include "mem/pool.h"
+#include "net/listener.h"
+#include "net/net.h"
+#include "net/socket_path.h"
+#include "rpc/rpc.h"
+#include "sys/numa.h"
+#include "work/work.h"
+
+/* What the process ends with; documented in memoryd.8. */
+enum exit_status {
+    EXIT_OK = 0,
+    EXIT_FAILED = 1,  /* something it needs is not to be had, or it broke */
+    EXIT_USAGE = 2,
+    EXIT_CONFIG = 3,  /* mistakes in the configuration */
+    EXIT_RUNNING = 4, /* a broker serves there already */
+};
+
+struct app_options {
+    const char *socket;     /* NULL = the default */
+    const char *config;     /* NULL = the default, if it is there */
+    const char *sysconfdir; /* where the default is */
+    const char *version;
+    bool autostart;
+};
+
+struct process_watch;
+
+struct app {
+    const struct app_options *options;
+    bool private; /* for one user */
+    bool stopping;
+    int error; /* negative: why the loop ended */
+
+    struct config *config;
+    uint64_t nofile;
+
+    struct event_base *base;
+    struct topology topology;
+    struct pools *pools;
+    struct work *work;
+    struct work *disposal; /* closes what clients sent: that may hang, and then hangs nobody else */
+    struct broker *broker;
+    struct rpc rpc;
+    bool rpc_ready;
+    struct net *net;
+    struct listener *listener;
+    struct socket_path socket_path;
+    struct process_watch *processes; /* hash by session */
+
+    struct broker_host host;
+    struct event tick_event;
+    struct event watch_event;
+    struct event work_event;
+    struct event disposal_event;
+    struct event idle_event;
+    struct event stop_event;
+    struct event watchdog_event;
+    struct event signal_events[3];
+    struct timeval watchdog;
+};
+
+/* Runs a broker; returns the exit status. */
+int app_run(const struct app_options *options);
+/* Only reads the configuration and says what is wrong with it. */
+int app_check_config(const struct app_options *options);
+
+/* ---- between the files of this room ---------------------------------------------------------------------- */
+
+/* The loop ends with this error. */
+void app_fail(struct app *app, int error);
+void app_stop(struct app *app);
+
+/* host.c */
+void host_init(struct app *app);
+/* loop.c: sources and signals */
+int loop_init(struct app *app);
+int loop_watch_broker(struct app *app);
+void loop_deinit(struct app *app);
+void loop_arm_idle(struct app *app);
+
+/* client.c */
+extern const struct net_handler client_net_handler;
+extern const struct rpc_transport client_rpc_transport;
+void client_host_event(void *userdata, void *connection, const struct broker_event *event);
+void client_host_disconnect(void *userdata, void *connection);
+void client_host_info(void *userdata, void *connection, uint32_t *fds_in_flight, uint32_t *queued_bytes);
+
+/* settings.c: what the parts are given, from the configuration and this machine */
+uint64_t settings_raise_nofile(void);
+void settings_accounts(const struct app *app, struct account_limits *ret);
+void settings_net(const struct app *app, struct net_limits *ret);
+/* *ret_pools is to be freed by the caller; `ret` borrows it. 0 or -ENOMEM. */
+int settings_pools(const struct config *config, struct pools_config *ret, struct pool_config **ret_pools);
+void settings_arena(const struct app *app, uint64_t *base, uint64_t *size);
+unsigned settings_threads(const struct config *config);
+/* The default configuration: a path to be freed if such a file is there, else NULL. */
+char *settings_config_path(const struct app_options *options, bool private);
+
+/* place.c: where to listen */
+/* The path of the default socket, to be freed; NULL, after saying why, if there is none. */
+char *place_socket(const struct app_options *options);
+bool place_is_private(const struct app_options *options, const char *path);
+/* A listening socket from the service manager, or -1; its path, if it has one, in *ret_path. */
+int place_activated(char **ret_path, int *ret_status);
+/* --autostart: forks. 0 in the process that is to serve, with *ret_ready to be told; else *ret_status is the exit
+ * status of this process. */
+int place_daemonise(struct socket_path *lock, const char *path, int *ret_ready, int *ret_status);
+void place_tell_ready(int ready);

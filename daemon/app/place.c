@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Where the broker listens, and how a private one gets into the background.
+ *
+ * --autostart may be called by many clients at once. The lock beside the socket makes one of them the broker's starter;
+ * the others wait until the winner's broker answers. The starter waits as well: when it returns, a connect works.
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <systemd/sd-daemon.h>
+
+#include "app/app.h"
+#include "base/clock.h"
+#include "base/steal.h"
+#include "log/log.h"
+
+#define SYSTEM_FOLDER "/run/memoryd"
+/* How long the loser of a race waits for the winner to serve. */
+#define WINNER_PATIENCE_MS 10000
+
+bool place_is_private(const struct app_options *options, const char *path)
+{
+    if (options->autostart)
+        return true;
+    return geteuid() != 0 && strncmp(path ? path : "", SYSTEM_FOLDER "/", strlen(SYSTEM_FOLDER "/")) != 0;
+}
+
+char *place_socket(const struct app_options *options)
+{
+    const char *runtime = secure_getenv("XDG_RUNTIME_DIR");
+    char *path = NULL;
+    int r;
+
+    if (options->socket) {
+        r = 0;
+        path = strdup(options->socket);
+    } else if (geteuid() == 0 && !options->autostart) {
+        r = asprintf(&path, "%s/memoryd.sock", SYSTEM_FOLDER);
+    } else if (runtime && *runtime == '/') {
+        r = asprintf(&path, "%s/memoryd/memoryd.sock", runtime);
+    } else {
+        log_error("where to listen? XDG_RUNTIME_DIR is not set; give --socket PATH");
+        return NULL;
+    }
+    if (r < 0 || !path) {
+        log_error("no memory");
+        return NULL;
+    }
+    return path;
+}
+
+int place_activated(char **ret_path, int *ret_status)
+{
+    struct sockaddr_un address = {0};
+    socklen_t size = sizeof(address);
+    int n = sd_listen_fds(1);
+
+    if (n <= 0)
+        return -1;
+    *ret_status = EXIT_FAILED;
+    if (n > 1) {
+        log_error("the service manager passed %d sockets; one is wanted", n);
+        return -1;
+    }
+    if (sd_is_socket(SD_LISTEN_FDS_START, AF_UNIX, SOCK_SEQPACKET, 1) <= 0) {
+        log_error("the socket that the service manager passed is not one of ListenSequentialPacket=");
+        return -1;
+    }
+    if (fcntl(SD_LISTEN_FDS_START, F_SETFL, O_RDWR | O_NONBLOCK) < 0) {
+        log_error("cannot use the socket that the service manager passed: %s", strerror(errno));
+        return -1;
+    }
+    if (getsockname(SD_LISTEN_FDS_START, (struct sockaddr *)&address, &size) == 0 && address.sun_path[0])
+        *ret_path = strndup(address.sun_path, sizeof(address.sun_path));
+    *ret_status = EXIT_OK;
+    return SD_LISTEN_FDS_START;
+}
+
+static int wait_for_winner(const char *path)
+{
+    uint64_t deadline = deadline_after_ms(WINNER_PATIENCE_MS);
+
+    while (!deadline_passed(deadline, clock_now_ns())) {
+        if (socket_path_answers(path))
+            return EXIT_OK;
+        (void)poll(NULL, 0, 10);
+    }
+    log_error("another broker is starting at %s and does not get ready", path);
+    return EXIT_FAILED;
+}
+
+/* The parent of the broker: its exit status is the answer to "does it serve?" */
+static int wait_for_child(pid_t pid, int ready)
+{
+    char byte;
+    ssize_t n;
+    int status;
+
+    do
+        n = read(ready, &byte, 1);
+    while (n < 0 && errno == EINTR);
+    if (n == 1)
+        return EXIT_OK;
+    /* it ended without having served */
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    return WIFEXITED(status) && WEXITSTATUS(status) ? WEXITSTATUS(status) : EXIT_FAILED;
+}
+
+int place_daemonise(struct socket_path *lock, const char *path, int *ret_ready, int *ret_status)
+{
+    struct problem problem = PROBLEM_NULL;
+    int r = socket_path_lock(lock, path, &problem);
+    int ends[2];
+    pid_t pid;
+
+    if (r == SOCKET_PATH_E_RUNNING) {
+        *ret_status = wait_for_winner(path);
+        return 1;
+    }
+    if (r) {
+        log_error("%s", r < 0 ? strerror(-r) : problem.sentence);
+        *ret_status = EXIT_FAILED;
+        return 1;
+    }
+    if (pipe2(ends, O_CLOEXEC) < 0 || (pid = fork()) < 0) {
+        log_error("cannot go into the background: %s", strerror(errno));
+        *ret_status = EXIT_FAILED;
+        return 1;
+    }
+    if (pid) {
+        fd_close(ends[1]);
+        *ret_status = wait_for_child(pid, ends[0]);
+        /* the lock is the child's: it must not be undone here */
+        *lock = (struct socket_path)SOCKET_PATH_NULL;
+        return 1;
+    }
+    fd_close(ends[0]);
+    (void)setsid();
+    if (chdir("/") < 0)
+        log_debug("cannot change to /: %s", strerror(errno));
+    *ret_ready = ends[1];
+    return 0;
+}
+
+void place_tell_ready(int ready)
+{
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+    /* whoever waits for the end of the starter's output must not wait for the broker's */
+    if (null >= 0) {
+        for (int fd = 0; fd <= STDERR_FILENO; fd++)
+            (void)dup2(null, fd);
+        fd_close(null);
+    }
+    log_to_journal();
+    ssize_t ignored = write(ready, "", 1);
+    (void)ignored;
+    fd_close(ready);
+}

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * From the configuration and this machine to what each part is given. Numbers that the configuration leaves open
+ * are computed here, so that they are in one place.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "app/app.h"
+
+/* Descriptors of the broker itself: loop, log, workers' work in progress, what is being sent. */
+#define NOFILE_RESERVE 256
+/* Below it the broker is of little use to anybody. */
+#define NOFILE_LOW 4096
+
+uint64_t settings_raise_nofile(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+        return 1024;
+    limit.rlim_cur = limit.rlim_max;
+    if (setrlimit(RLIMIT_NOFILE, &limit) < 0 && getrlimit(RLIMIT_NOFILE, &limit) < 0)
+        return 1024;
+    return limit.rlim_cur;
+}
+
+/* What one user's buffers may take of the descriptors, so that others can still connect. */
+static uint64_t buffers_by_nofile(uint64_t nofile)
+{
+    uint64_t kept = nofile / 8 + NOFILE_RESERVE;
+
+    return nofile > 2 * kept ? nofile - kept : nofile / 2;
+}
+
+void settings_accounts(const struct app *app, struct account_limits *ret)
+{
+    const struct config *config = app->config;
+    uint64_t buffers = buffers_by_nofile(app->nofile);
+    uint64_t wanted = config->uid_limits[CONFIG_LIMIT_BUFFERS];
+
+    _Static_assert((unsigned)CONFIG_LIMIT_N == (unsigned)ACCOUNT_SLOTS, "[limits] and accounts have the same slots");
+#define X(NAME, key)                                                                                         \
+    ret->user[ACCOUNT_##NAME] = config->uid_limits[CONFIG_LIMIT_##NAME];                                     \
+    ret->session[ACCOUNT_##NAME] = config->session_limits[CONFIG_LIMIT_##NAME];
+    CONFIG_LIMITS(X)
+#undef X
+    if (config->uid_bytes_percent && app->pools) {
+        uint64_t sum = 0;
+
+        for (uint32_t i = 0; i < app->topology.n_nodes; i++) {
+            const struct budget *budget = pools_node_budget(app->pools, app->topology.nodes[i].number);
+
+            sum += budget ? budget->capacity : 0;
+        }
+        ret->user[ACCOUNT_BYTES] = sum / 100 * config->uid_bytes_percent;
+    }
+    if (wanted == CONFIG_NONE)
+        ret->user[ACCOUNT_BUFFERS] = buffers;
+    if (wanted != CONFIG_NONE && wanted > buffers)
+        log_warning(
+            "[limits] uid_buffers is %llu, but a buffer takes a descriptor and the limit of open files, %llu, has "
+            "room for about %llu; raise it (LimitNOFILE= of the service, ulimit -Hn)",
+            (unsigned long long)wanted, (unsigned long long)app->nofile, (unsigned long long)buffers);
+    else if (app->nofile < NOFILE_LOW)
+        log_warning(
+            "the limit of open files is %llu, which has room for about %llu buffers; raise it (LimitNOFILE= of the "
+            "service, ulimit -Hn)",
+            (unsigned long long)app->nofile, (unsigned long long)buffers);
+}
+
+static unsigned at_most(uint64_t v, uint64_t most)
+{
+    v = v < most ? v : most;
+    return v > UINT32_MAX ? UINT32_MAX : (unsigned)v;
+}
+
+void settings_net(const struct app *app, struct net_limits *ret)
+{
+    const struct config *config = app->config;
+    const uint64_t *uid = config->uid_limits;
+    const uint64_t *session = config->session_limits;
+    /* I7: at most a quarter of what we may have open is on its way to clients, half of that for one user */
+    uint64_t in_flight = app->nofile / 4 > MEMORYD_FDS_MAX ? app->nofile / 4 : MEMORYD_FDS_MAX;
+
+    *ret = (struct net_limits){
+        .connections = at_most(config->connections, app->nofile / 2),
+        /* a few more than sessions, so that one too many is told so by HELLO */
+        .connections_uid = at_most(uid[CONFIG_LIMIT_SESSIONS] > UINT32_MAX ? UINT32_MAX
+                                                                           : uid[CONFIG_LIMIT_SESSIONS] + 16,
+                                   app->nofile / 2),
+        .queued_bytes = (size_t)session[CONFIG_LIMIT_QUEUED_BYTES],
+        .queued_bytes_uid = (size_t)uid[CONFIG_LIMIT_QUEUED_BYTES],
+        .fds_in_flight = at_most(session[CONFIG_LIMIT_FDS_IN_FLIGHT], in_flight),
+        .fds_in_flight_uid = at_most(uid[CONFIG_LIMIT_FDS_IN_FLIGHT], in_flight / 2),
+        .fds_in_flight_all = at_most(in_flight, UINT32_MAX),
+        .handshake_ms = config->handshake_ms,
+        .stall_ms = config->stall_ms,
+    };
+}
+
+int settings_pools(const struct config *config, struct pools_config *ret, struct pool_config **ret_pools)
+{
+    struct pool_config *pools = calloc(config->n_pools ? config->n_pools : 1, sizeof(*pools));
+
+    if (!pools)
+        return -ENOMEM;
+    for (size_t i = 0; i < config->n_pools; i++) {
+        const struct config_pool *from = &config->pools[i];
+        struct pool_config *to = &pools[i];
+
+        _Static_assert(sizeof(to->name) == sizeof(from->name), "names are equally long");
+        memcpy(to->name, from->name, sizeof(to->name));
+        to->capacity = (struct pool_capacity){.bytes = from->capacity.bytes, .percent = from->capacity.percent};
+        to->n_nodes = from->n_nodes;
+        memcpy(to->nodes, from->nodes, sizeof(to->nodes));
+        to->pages = (enum pages)from->pages;
+        to->page_size = from->page_size;
+        to->placement = (enum placement)from->placement;
+        to->part_size = from->part_size;
+        to->n_weights = from->n_weights;
+        memcpy(to->weights, from->weights, sizeof(to->weights));
+        to->lazy = from->lazy;
+    }
+    *ret = (struct pools_config){
+        .capacity = {.bytes = config->capacity.bytes, .percent = config->capacity.percent},
+        .pools = pools,
+        .n_pools = config->n_pools,
+    };
+    *ret_pools = pools;
+    return 0;
+}
+
+/* Brokers side by side must not give out the same addresses: one half each. */
+void settings_arena(const struct app *app, uint64_t *base, uint64_t *size)
+{
+    const struct config *config = app->config;
+    bool upper = config->arena_half == CONFIG_HALF_UPPER || (config->arena_half == CONFIG_HALF_AUTO && app->private);
+
+    *size = config->arena_size / 2;
+    *base = config->arena_base + (upper ? *size : 0);
+}
+
+unsigned settings_threads(const struct config *config)
+{
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+
+    if (config->worker_threads)
+        return (unsigned)config->worker_threads;
+    return processors < 2 ? 1 : processors > 8 ? 4 : (unsigned)processors / 2;
+}
+
+char *settings_config_path(const struct app_options *options, bool private)
+{
+    const char *home = secure_getenv("XDG_CONFIG_HOME");
+    char *path = NULL;
+    int r;
+
+    if (!private)
+        r = asprintf(&path, "%s/memoryd/memoryd.conf", options->sysconfdir);
+    else if (home && *home == '/')
+        r = asprintf(&path, "%s/memoryd/memoryd.conf", home);
+    else if ((home = secure_getenv("HOME")) && *home == '/')
+        r = asprintf(&path, "%s/.config/memoryd/memoryd.conf", home);
+    else
+        return NULL;
+    if (r < 0)
+        return NULL;
+    if (access(path, F_OK) < 0 && errno == ENOENT) {
+        free(path);
+        return NULL;
+    }
+    return path;
+}

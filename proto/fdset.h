@@ -15,10 +15,10 @@
  * descriptors are matched by position.
  *
  * A warning about descriptors that a peer sent: to close the last descriptor of a
- * file can block the thread that does it (a socket that lingers, a file of a
- * file system in user space, a gigabyte of memory that nobody else has open).
- * A server that must go on hands such a set to a thread that may wait, with
- * fdset_move(), instead of closing it on its loop.
+ * file can block the thread that does it, for as long as the peer likes. A TCP
+ * socket may be set to linger, a file of a file system in user space asks its owner
+ * first, a gigabyte of memory takes its time. A server that must go on gives such a
+ * set a `dispose` function that hands them to a thread which may wait.
  */
 #pragma once
 
@@ -36,25 +36,33 @@ enum {
 
 struct fdset {
     unsigned n;
+    void (*dispose)(int fd); /* takes what is to be closed; NULL: it is just closed */
     int fds[MEMORYD_FDS_MAX];
 };
 
-#define FDSET_NULL \
-    {              \
-        .n = 0     \
-    }
+#define FDSET_NULL {.n = 0}
 
 /* Only the first n places are ever read, so initialising does not touch the rest. */
 static inline void fdset_init(struct fdset *set)
 {
     set->n = 0;
+    set->dispose = NULL;
+}
+
+/* Gets rid of a descriptor in the way of this set. */
+static inline void fdset_dispose(const struct fdset *set, int fd)
+{
+    if (set->dispose && fd >= 0)
+        set->dispose(fd);
+    else
+        (void)fd_close(fd);
 }
 
 /* Closes all that is in it and leaves it empty; once more does nothing. errno stays. */
 static inline void fdset_deinit(struct fdset *set)
 {
     for (unsigned i = 0; i < set->n; i++)
-        fd_closep(&set->fds[i]);
+        fdset_dispose(set, steal_fd(&set->fds[i]));
     set->n = 0;
 }
 
@@ -74,12 +82,13 @@ static inline int fdset_steal(struct fdset *set, unsigned i)
     return i < set->n ? steal_fd(&set->fds[i]) : -1;
 }
 
-/* Moves everything from one set into an empty other one. */
+/* Moves everything from one set into an empty other one, and the way to get rid of it. */
 static inline void fdset_move(struct fdset *to, struct fdset *from)
 {
     assert(!to->n);
     memcpy(to->fds, from->fds, from->n * sizeof(from->fds[0]));
     to->n = from->n;
+    to->dispose = from->dispose;
     from->n = 0;
 }
 

@@ -42,7 +42,7 @@ static bool take_fds(struct msghdr *message, bool keep, struct fdset *fds)
 
             memcpy(&fd, CMSG_DATA(h) + i * sizeof(int), sizeof(int));
             if (!keep || fdset_push(fds, fd)) {
-                (void)fd_close(fd);
+                fdset_dispose(fds, fd);
                 closed = true;
             }
         }

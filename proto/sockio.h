@@ -45,9 +45,9 @@ enum {
 
 /*
  * Receives one packet into `buffer`, its length (at least 1) into *length and its descriptors into
- * `fds`, which must be empty. Anything but 0 leaves `fds` empty, *length untouched and nothing
- * open; the buffer's contents are then undefined. A negative errno is ours (EBADF, ENOTSOCK), never
- * the peer's doing.
+ * `fds`, which must be empty. What is refused goes the way of `fds`, see `dispose` there. Anything
+ * but 0 leaves `fds` empty, *length untouched and nothing open; the buffer's contents are then
+ * undefined. A negative errno is ours (EBADF, ENOTSOCK), never the peer's doing.
  */
 int sockio_recv(int socket, void *buffer, size_t size, size_t *length, struct fdset *fds);
 

@@ -173,6 +173,40 @@ static void test_too_many_fds(void **state)
     assert_int_equal(receive_nothing(pair), SOCKIO_E_AGAIN);
 }
 
+static unsigned n_disposed;
+
+static void dispose(int fd)
+{
+    assert_int_equal(fd_close(fd), -1);
+    n_disposed++;
+}
+
+/* A server does not close on its loop what a peer sent it; none may slip through. */
+static void test_refused_fds_go_the_way_of_the_set(void **state)
+{
+    struct pair *pair = *state;
+    struct fdset fds = {.dispose = dispose};
+    FD_AUTO int fd = new_fd();
+    char byte;
+    size_t length;
+
+    n_disposed = 0;
+    peer_sends_fds(pair, 253);
+    assert_int_equal(sockio_recv(pair->us, &byte, 1, &length, &fds), SOCKIO_E_TOO_MANY_FDS);
+    assert_int_equal(n_disposed, 253);
+    assert_int_equal(fd_send(pair->peer, "xx", 2, &fd, 1, 0), 2);
+    assert_int_equal(sockio_recv(pair->us, &byte, 1, &length, &fds), SOCKIO_E_TRUNCATED);
+    assert_int_equal(n_disposed, 254);
+    assert_int_equal(fd_send(pair->peer, "", 0, &fd, 1, 0), 0);
+    assert_int_equal(sockio_recv(pair->us, &byte, 1, &length, &fds), SOCKIO_E_EOF);
+    assert_int_equal(n_disposed, 255);
+    peer_sends_fds(pair, 2);
+    assert_int_equal(sockio_recv(pair->us, &byte, 1, &length, &fds), 0);
+    assert_int_equal(n_disposed, 255);
+    fdset_deinit(&fds);
+    assert_int_equal(n_disposed, 257);
+}
+
 static void test_truncated(void **state)
 {
     struct pair *pair = *state;
@@ -372,7 +406,7 @@ static void test_nobody_reads_any_more(void **state)
     FD_AUTO int fd = new_fd();
     struct sigaction action = {.sa_handler = SIG_DFL}, before;
 
-    /* SIGPIPE would end the program */
+    /* whatever this kernel does for this kind of socket, no signal comes */
     assert_ok(sigaction(SIGPIPE, &action, &before));
     pair->peer = fd_close(pair->peer);
     assert_int_equal(send_text(pair->us, "x", &fd, 1), SOCKIO_E_GONE);
@@ -511,6 +545,7 @@ int main(void)
         with_pair(test_the_most_fds),
         with_pair(test_nothing_there),
         with_pair(test_too_many_fds),
+        with_pair(test_refused_fds_go_the_way_of_the_set),
         with_pair(test_truncated),
         with_pair(test_end),
         with_pair(test_empty_packets_look_like_the_end),

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/align.h"
 #include "base/checked.h"
 #include "base/cleanup.h"
 #include "base/steal.h"
@@ -209,10 +210,28 @@ static int populate_huge(struct commit *commit, int t, const struct slice *slice
     (void)sys->madvise(map, slice->length, MADV_HUGEPAGE);
     if (sys_populate(map, slice->length) < 0)
         r = refuse_errno(commit, "a buffer");
-    else if (slice->length >= thp)
+    else
         *huge += sys_huge_mapped(map);
     (void)sys->munmap(map, slice->length);
     return r;
+}
+
+/*
+ * Cuts the slice to whole huge pages; false if it has none here, and then it is cut to end where the next one
+ * begins. A huge page must neither lie across the border of two nodes nor, as older kernels would have
+ * it, reach beyond the end of the file, where nobody pays for it.
+ */
+static bool cut_to_huge(struct slice *slice, uint64_t thp)
+{
+    uint64_t to_next = align_up(slice->offset, thp) - slice->offset;
+
+    if (!to_next && slice->length >= thp) {
+        slice->length = (size_t)align_down(slice->length, thp);
+        return true;
+    }
+    if (to_next && slice->length > to_next)
+        slice->length = (size_t)to_next;
+    return false;
 }
 
 static int commit_thp(struct commit *commit, int t, uint64_t *huge)
@@ -221,13 +240,15 @@ static int commit_thp(struct commit *commit, int t, uint64_t *huge)
     int r = 0;
 
     for (uint64_t offset = 0; offset < commit->plan.brief.bytes && !r; offset += slice.length) {
-        /* one node at a time, so that no huge page lies across the border of two */
+        bool whole;
+
         slice = slice_at(commit, offset, true);
+        whole = cut_to_huge(&slice, commit->page_size);
         r = check_cancel(commit);
         if (!r)
             r = check_room(commit, &slice);
         if (!r)
-            r = populate_huge(commit, t, &slice, huge);
+            r = whole ? populate_huge(commit, t, &slice, huge) : allocate(commit, t, &slice);
     }
     return r;
 }
@@ -388,6 +409,24 @@ static int fill_file(struct commit *commit, int t, uint64_t *huge)
     return r;
 }
 
+/* Where shmem_enabled is "always", older kernels give the end of any file a huge page: back with what is too much. */
+static int trim(struct commit *commit, int t)
+{
+    uint64_t bytes = commit->plan.brief.bytes;
+    uint64_t thp = commit->topology->thp_size;
+    struct stat st;
+
+    if (commit->pages == PAGES_HUGETLB || !thp)
+        return 0;
+    if (sys->fstat(t, &st) < 0)
+        return refuse_errno(commit, "to measure a buffer");
+    if ((uint64_t)st.st_blocks * 512 > bytes &&
+        sys->fallocate(t, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)bytes,
+                       (off_t)(align_up(bytes, thp) - bytes)) < 0)
+        return refuse_errno(commit, "to trim a buffer");
+    return 0;
+}
+
 static int run(struct commit *commit)
 {
     int seals = F_SEAL_SHRINK | F_SEAL_GROW | (commit->publishable ? 0 : F_SEAL_SEAL);
@@ -399,6 +438,9 @@ static int run(struct commit *commit)
     r = make_file(commit, &t);
     if (!r)
         r = fill_file(commit, t, &huge);
+    if (r)
+        return r;
+    r = trim(commit, t);
     if (r)
         return r;
     if (sys->add_seals(t, seals) < 0)

@@ -18,4 +18,8 @@ vm_runs tests/kernel/test-listening
 vm_runs tests/kernel/test-rights
 vm_runs tests/kernel/test-signals
 vm_runs tests/kernel/test-sockets
+vm_runs tests/unit/sys/test-peer
+vm_runs tests/unit/mem/test-commit
+vm_runs tests/unit/mem/test-handle
+vm_runs tests/unit/mem/test-nodes
 vm_go

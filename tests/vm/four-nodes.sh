@@ -4,4 +4,6 @@
 . "${srcdir:?}/tests/vm/lib.sh"
 vm_machine four-nodes
 vm_runs tests/kernel/test-placement
+vm_runs tests/unit/sys/test-topology
+vm_runs tests/unit/mem/test-nodes
 vm_go

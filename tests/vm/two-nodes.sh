@@ -15,4 +15,6 @@ vm_runs tests/kernel/test-rights
 vm_runs tests/kernel/test-seals
 vm_runs tests/kernel/test-signals
 vm_runs tests/kernel/test-sockets
+vm_runs tests/unit/sys/test-topology
+vm_runs tests/unit/mem/test-nodes
 vm_go

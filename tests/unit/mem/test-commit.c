@@ -34,6 +34,12 @@ static uint32_t a_node(void)
     return 0;
 }
 
+/* All on the node that the buffers are to be on. */
+static void have_huge_pages(unsigned n)
+{
+    settings_huge_pages_on_node(huge_page_size(), n, machine.n_nodes > 1 ? (int)a_node() : -1);
+}
+
 static void prepare(struct commit *c, enum pages pages, uint64_t bytes, bool strict)
 {
     commit_init(c);
@@ -196,6 +202,23 @@ static void thp_buffers_get_huge_pages(void **state)
     }
 }
 
+static void no_huge_page_is_given_unasked(void **state)
+{
+    struct commit c;
+
+    (void)state;
+    settings_shmem_thp();
+    settings_write("/sys/kernel/mm/transparent_hugepage/shmem_enabled", "always");
+    assert_int_equal(topology_load(&machine, 0), 0);
+    for (uint64_t pages = 1; pages < 600; pages += 149) {
+        prepare(&c, PAGES_BASE, pages * page_size(), false);
+        must(&c);
+        check_buffer(&c);
+        assert_int_equal(memfd_allocated(c.fd), pages * page_size());
+        commit_deinit(&c);
+    }
+}
+
 static int no_populate(void *address, size_t length, int advice)
 {
     if (advice == MADV_POPULATE_WRITE) {
@@ -245,7 +268,7 @@ static void hugetlb_buffers_are_committed(void **state)
     int mode;
 
     (void)state;
-    settings_huge_pages(huge, 8);
+    have_huge_pages(8);
     fds = fd_count();
     machine.one_node = false;
     prepare(&c, PAGES_HUGETLB, 5 * huge, true);
@@ -296,7 +319,7 @@ static void I1_touching_is_no_SIGBUS_when_nothing_is_left(void **state)
     struct commit rest;
 
     (void)state;
-    settings_huge_pages(huge, 4);
+    have_huge_pages(4);
     prepare(&c, PAGES_HUGETLB, t.size, false);
     must(&c);
     prepare(&rest, PAGES_HUGETLB, huge, false);
@@ -444,7 +467,7 @@ static void faults_leave_nothing_behind_hugetlb(void **state)
 {
     (void)state;
     machine.one_node = false;
-    settings_huge_pages(huge_page_size(), 3);
+    have_huge_pages(3);
     fail_everywhere(PAGES_HUGETLB, 3 * huge_page_size(), ENOSPC);
     assert_int_equal(meminfo_kib("HugePages_Free"), 3);
 }
@@ -516,6 +539,7 @@ int main(void)
         TEST(a_misplaced_page_is_found),
         TEST(a_node_that_is_not_ours_is_misplaced),
         TEST(thp_buffers_get_huge_pages),
+        TEST(no_huge_page_is_given_unasked),
         TEST(old_kernels_do_as_well),
         TEST(hugetlb_buffers_are_committed),
         TEST(exhaustion_is_a_refusal),

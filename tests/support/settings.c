@@ -135,9 +135,14 @@ void settings_hold(void)
         wait_a_moment();
     }
 
-    assert_ok(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends));
     self = (int)syscall(SYS_pidfd_open, getpid(), 0);
+    if (self < 0 && errno == ENOSYS) {
+        close(lock_fd);
+        lock_fd = -1;
+        test_skip("no pidfd for the guardian of the settings: is this valgrind?");
+    }
     assert_ok(self);
+    assert_ok(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends));
     fflush(NULL);
     guardian_pid = fork();
     assert_true(guardian_pid >= 0);

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Accounts and charges: limits at their boundaries, sums after everything, lives of accounts. */
+#include <string.h>
+
+#include "account/account.h"
+#include "proto/status.h"
+#include "tests/support/test.h"
+
+static struct accounts accounts;
+
+static void limits(uint64_t user, uint64_t session)
+{
+    struct account_limits limits;
+
+    for (unsigned i = 0; i < ACCOUNT_SLOTS; i++) {
+        limits.user[i] = user;
+        limits.session[i] = session;
+    }
+    accounts_set_limits(&accounts, &limits);
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    accounts_init(&accounts, NULL);
+    return 0;
+}
+
+/* Every test gives everything back: the assertions at the end of life are part of each. */
+static int teardown(void **state)
+{
+    (void)state;
+    assert_int_equal(accounts.count, 0);
+    accounts_deinit(&accounts);
+    return 0;
+}
+
+static void test_limit_is_reached_and_not_passed(void **state)
+{
+    struct charge a = CHARGE_NULL, b = CHARGE_NULL;
+    struct problem problem = PROBLEM_NULL;
+    struct account *user;
+
+    (void)state;
+    limits(10, ACCOUNT_NO_LIMIT);
+    assert_int_equal(account_of_user(&accounts, 1000, &user, NULL), 0);
+    assert_int_equal(account_left(user, ACCOUNT_BUFFERS), 10);
+    assert_int_equal(charge_init(&a, user, ACCOUNT_BUFFERS, 11, &problem), STATUS_LIMIT);
+    assert_null(a.account);
+    assert_int_equal(charge_init(&a, user, ACCOUNT_BUFFERS, 10, NULL), 0);
+    assert_int_equal(account_left(user, ACCOUNT_BUFFERS), 0);
+    assert_int_equal(charge_init(&b, user, ACCOUNT_BUFFERS, 1, &problem), STATUS_LIMIT);
+    /* who, how much, and which key */
+    assert_non_null(strstr(problem.sentence, "user 1000 has 10 buffers and asks for 1 more, but may have 10"));
+    assert_non_null(strstr(problem.sentence, "uid_buffers in [limits]"));
+    /* the other slots are other matters */
+    assert_int_equal(charge_init(&b, user, ACCOUNT_NAMES, 1, NULL), 0);
+    charge_deinit(&a);
+    charge_deinit(&a);
+    charge_deinit(&b);
+    assert_int_equal(user->used[ACCOUNT_BUFFERS], 0);
+    account_unref(user);
+}
+
+static void test_overflow_is_over_the_limit(void **state)
+{
+    struct charge charge = CHARGE_NULL;
+    struct account *user;
+
+    (void)state;
+    assert_int_equal(account_of_user(&accounts, 1, &user, NULL), 0);
+    assert_int_equal(charge_init(&charge, user, ACCOUNT_BYTES, UINT64_MAX, NULL), STATUS_LIMIT);
+    assert_int_equal(charge_init(&charge, user, ACCOUNT_BYTES, CHARGE_MAX + 1, NULL), STATUS_LIMIT);
+    assert_int_equal(user->used[ACCOUNT_BYTES], 0);
+    assert_int_equal(charge_init(&charge, user, ACCOUNT_BYTES, CHARGE_MAX, NULL), 0);
+    assert_int_equal(user->used[ACCOUNT_BYTES], CHARGE_MAX);
+    charge_deinit(&charge);
+    assert_int_equal(charge_init(&charge, user, ACCOUNT_BYTES, 0, NULL), 0);
+    charge_deinit(&charge);
+    account_unref(user);
+}
+
+static void test_session_is_part_of_its_user(void **state)
+{
+    struct charge charges[4] = {CHARGE_NULL, CHARGE_NULL, CHARGE_NULL, CHARGE_NULL};
+    struct problem problem = PROBLEM_NULL;
+    struct account *one, *two;
+
+    (void)state;
+    limits(10, 6);
+    assert_int_equal(account_new_session(&accounts, 7, &one, NULL), 0);
+    assert_int_equal(account_new_session(&accounts, 7, &two, NULL), 0);
+    assert_ptr_equal(account_user(one), account_user(two));
+    assert_int_equal(account_left(one, ACCOUNT_TOKENS), 6);
+
+    assert_int_equal(charge_init(&charges[0], one, ACCOUNT_TOKENS, 7, &problem), STATUS_LIMIT);
+    assert_non_null(strstr(problem.sentence, "session_tokens"));
+    assert_int_equal(charge_init(&charges[0], one, ACCOUNT_TOKENS, 6, NULL), 0);
+    /* the session may, the user may not: nothing is charged to either */
+    assert_int_equal(account_left(two, ACCOUNT_TOKENS), 4);
+    assert_int_equal(charge_init(&charges[1], two, ACCOUNT_TOKENS, 5, &problem), STATUS_LIMIT);
+    assert_non_null(strstr(problem.sentence, "uid_tokens"));
+    assert_int_equal(two->used[ACCOUNT_TOKENS], 0);
+    assert_int_equal(charge_init(&charges[1], two, ACCOUNT_TOKENS, 4, NULL), 0);
+    assert_int_equal(account_find(&accounts, 7)->used[ACCOUNT_TOKENS], 10);
+    /* the number of sessions is the user's only */
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(charge_init(&charges[2 + i], two, ACCOUNT_SESSIONS, 5, NULL), 0);
+    for (int i = 0; i < 4; i++)
+        charge_deinit(&charges[i]);
+    account_unref(one);
+    account_unref(two);
+    assert_null(account_find(&accounts, 7));
+}
+
+static void test_account_lives_as_long_as_its_charges(void **state)
+{
+    struct charge charge = CHARGE_NULL;
+    struct account *session;
+
+    (void)state;
+    assert_int_equal(account_new_session(&accounts, 7, &session, NULL), 0);
+    assert_int_equal(charge_init(&charge, session, ACCOUNT_BYTES, 4096, NULL), 0);
+    /* the session ends; what it made goes on, and is still its user's */
+    account_unref(session);
+    assert_int_equal(account_find(&accounts, 7)->used[ACCOUNT_BYTES], 4096);
+    charge_deinit(&charge);
+    assert_null(account_find(&accounts, 7));
+}
+
+/* I5: when the owner's last claim ends, the charge moves, over the new owner's limit if need be. */
+static void test_I5_charge_moves_over_the_limit(void **state)
+{
+    struct charge charge = CHARGE_NULL, more = CHARGE_NULL;
+    struct account *from, *to;
+
+    (void)state;
+    limits(100, ACCOUNT_NO_LIMIT);
+    assert_int_equal(account_of_user(&accounts, 1, &from, NULL), 0);
+    assert_int_equal(account_new_session(&accounts, 2, &to, NULL), 0);
+    assert_int_equal(charge_init(&charge, from, ACCOUNT_BYTES, 100, NULL), 0);
+    assert_int_equal(charge_init(&more, to, ACCOUNT_BYTES, 60, NULL), 0);
+    charge_move(&charge, to);
+    assert_int_equal(from->used[ACCOUNT_BYTES], 0);
+    assert_int_equal(to->used[ACCOUNT_BYTES], 160);
+    assert_int_equal(account_user(to)->used[ACCOUNT_BYTES], 160);
+    assert_int_equal(account_left(to, ACCOUNT_BYTES), 0);
+    charge_deinit(&more);
+    assert_int_equal(charge_init(&more, to, ACCOUNT_BYTES, 1, NULL), STATUS_LIMIT);
+    /* to where it is, with nothing else that keeps the account */
+    account_unref(to);
+    charge_move(&charge, charge.account);
+    assert_int_equal(account_find(&accounts, 2)->used[ACCOUNT_BYTES], 100);
+    charge_deinit(&charge);
+    account_unref(from);
+}
+
+/* I7: a lower limit takes nothing away and lets nothing in. */
+static void test_I7_lower_limit_takes_nothing_away(void **state)
+{
+    struct charge charge = CHARGE_NULL, more = CHARGE_NULL;
+    struct account *user;
+
+    (void)state;
+    assert_int_equal(account_of_user(&accounts, 1, &user, NULL), 0);
+    assert_int_equal(charge_init(&charge, user, ACCOUNT_BYTES, 100, NULL), 0);
+    limits(50, 50);
+    assert_int_equal(user->used[ACCOUNT_BYTES], 100);
+    assert_int_equal(account_left(user, ACCOUNT_BYTES), 0);
+    assert_int_equal(charge_init(&more, user, ACCOUNT_BYTES, 1, NULL), STATUS_LIMIT);
+    charge_deinit(&charge);
+    assert_int_equal(charge_init(&more, user, ACCOUNT_BYTES, 50, NULL), 0);
+    charge_deinit(&more);
+    account_unref(user);
+}
+
+static void test_walk(void **state)
+{
+    static const uid_t uids[] = {5, 0, UINT32_MAX - 1, 1000};
+    static const uid_t order[] = {0, 5, 1000, UINT32_MAX - 1};
+    struct account *users[4];
+    uid_t from = 0;
+
+    (void)state;
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(account_of_user(&accounts, uids[i], &users[i], NULL), 0);
+    for (int i = 0; i < 4; i++) {
+        struct account *account = account_next(&accounts, from);
+
+        assert_non_null(account);
+        assert_int_equal(account->uid, order[i]);
+        from = account->uid + 1;
+    }
+    assert_null(account_next(&accounts, from));
+    for (int i = 0; i < 4; i++)
+        account_unref(users[i]);
+}
+
+/* I5: the sum is exact after every operation, whatever the order. */
+#define N_CHARGES 512
+#define N_USERS   5
+#define N_OWNERS  (3 * N_USERS)
+
+static void test_I5_sums_are_exact(void **state)
+{
+    static struct charge charges[N_CHARGES];
+    struct account *owners[N_OWNERS];
+    uint64_t random = 88172645463325252u;
+
+    (void)state;
+    memset(charges, 0, sizeof(charges));
+    limits(20000, 9000);
+    for (unsigned i = 0; i < N_OWNERS; i++) {
+        if (i < N_USERS)
+            assert_int_equal(account_of_user(&accounts, i, &owners[i], NULL), 0);
+        else
+            assert_int_equal(account_new_session(&accounts, i % N_USERS, &owners[i], NULL), 0);
+    }
+    for (int round = 0; round < 100000; round++) {
+        struct charge *charge;
+        struct account *owner;
+        uint64_t before = 0, after = 0;
+
+        random ^= random << 13, random ^= random >> 7, random ^= random << 17;
+        charge = &charges[random % N_CHARGES];
+        owner = owners[(random >> 10) % N_OWNERS];
+        for (uid_t uid = 0; uid < N_USERS; uid++)
+            before += account_find(&accounts, uid)->used[ACCOUNT_BYTES];
+        if (!charge->account) {
+            uint64_t amount = random >> 20 & 1023;
+            int r = charge_init(charge, owner, ACCOUNT_BYTES, amount, NULL);
+
+            assert_true(r == 0 || r == STATUS_LIMIT);
+            before += r ? 0 : amount;
+        } else if (random >> 40 & 1) {
+            charge_move(charge, owner);
+        } else {
+            before -= charge->amount;
+            charge_deinit(charge);
+        }
+        for (uid_t uid = 0; uid < N_USERS; uid++)
+            after += account_find(&accounts, uid)->used[ACCOUNT_BYTES];
+        assert_int_equal(before, after);
+        if (round % 1000 == 0) {
+            uint64_t sums[N_USERS] = {0};
+
+            for (unsigned i = 0; i < N_CHARGES; i++)
+                if (charges[i].account)
+                    sums[charges[i].account->uid] += charges[i].amount;
+            for (uid_t uid = 0; uid < N_USERS; uid++)
+                assert_int_equal(sums[uid], account_find(&accounts, uid)->used[ACCOUNT_BYTES]);
+        }
+    }
+    for (unsigned i = 0; i < N_CHARGES; i++)
+        charge_deinit(&charges[i]);
+    for (unsigned i = 0; i < N_OWNERS; i++)
+        account_unref(owners[i]);
+}
+
+int main(void)
+{
+#define T(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        T(test_limit_is_reached_and_not_passed),
+        T(test_overflow_is_over_the_limit),
+        T(test_session_is_part_of_its_user),
+        T(test_account_lives_as_long_as_its_charges),
+        T(test_I5_charge_moves_over_the_limit),
+        T(test_I7_lower_limit_takes_nothing_away),
+        T(test_walk),
+        T(test_I5_sums_are_exact),
+    };
+
+    return test_run(tests, NULL, NULL);
+}

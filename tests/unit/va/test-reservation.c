@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reservations: what they cost, and who keeps them. */
+#include <string.h>
+
+#include "base/align.h"
+#include "proto/status.h"
+#include "tests/support/test.h"
+#include "va/reservation.h"
+
+#define BASE UINT64_C(0x400000000000)
+
+static struct ledger *ledger;
+static struct accounts accounts;
+static struct account *account;
+static struct arena arena;
+static struct reservations reservations;
+static struct list in_session = LIST_INIT(in_session);
+
+static int setup(void **state)
+{
+    (void)state;
+    assert_int_equal(ledger_new(&ledger), 0);
+    accounts_init(&accounts, NULL);
+    accounts.limits.session[ACCOUNT_RESERVATIONS] = 2;
+    assert_int_equal(account_new_session(&accounts, 1000, &account, NULL), 0);
+    arena_init(&arena, BASE, 16 * page_size(), page_size());
+    reservations_init(&reservations, ledger, &arena);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    assert_true(list_is_empty(&in_session));
+    reservations_deinit(&reservations);
+    arena_deinit(&arena);
+    account = account_unref(account);
+    accounts_deinit(&accounts);
+    ledger = ledger_free(ledger);
+    return 0;
+}
+
+static int make(uint64_t pages, struct reservation **ret)
+{
+    return reservation_new(&reservations, 77, account, &in_session, pages * page_size(), 0, 0, ret, NULL);
+}
+
+static void test_made_whole_or_not_at_all(void **state)
+{
+    struct reservation *a, *b, *none = NULL;
+
+    (void)state;
+    assert_int_equal(make(17, &none), STATUS_NO_ADDRESS_SPACE);
+    assert_int_equal(account->used[ACCOUNT_RESERVATIONS], 0);
+    assert_int_equal(make(8, &a), 0);
+    assert_int_equal(a->record->address, BASE);
+    assert_int_equal(a->record->size, 8 * page_size());
+    assert_int_equal(a->record->session, 77);
+    assert_int_equal(a->record->uid, 1000);
+    /* being made, nobody finds it by its id */
+    assert_null(reservations_find(&reservations, a->record->head.id));
+    record_commit(&a->record->head);
+    assert_ptr_equal(reservations_find(&reservations, a->record->head.id), a);
+    assert_int_equal(make(8, &b), 0);
+    assert_int_equal(make(1, &none), STATUS_LIMIT);
+    assert_null(none);
+    assert_int_equal(table_count(&reservations.table), 2);
+    assert_null(reservation_release(a));
+    assert_null(reservation_free(b));
+    assert_int_equal(arena.used, 0);
+}
+
+/* I9: an address stays the buffer's as long as a buffer is placed there, session or not. */
+static void test_I9_kept_by_buffers_after_the_session(void **state)
+{
+    struct reservation *reservation;
+    uint64_t id, cursor = 0;
+    unsigned budget = 10;
+
+    (void)state;
+    assert_int_equal(make(4, &reservation), 0);
+    record_commit(&reservation->record->head);
+    id = reservation->record->head.id;
+    reservation_place(reservation);
+    reservation_place(reservation);
+    assert_ptr_equal(reservation_unplace(reservation), reservation);
+    assert_ptr_equal(reservation_release(reservation), reservation);
+    assert_true(list_is_empty(&in_session));
+    assert_int_equal(reservation->record->session, 0);
+    assert_int_equal(arena.used, 4 * page_size());
+    assert_int_equal(account->used[ACCOUNT_RESERVATIONS], 1);
+    assert_ptr_equal(reservations_next(&reservations, &cursor, &budget), reservation);
+    assert_null(reservation_unplace(reservation));
+    assert_null(reservations_find(&reservations, id));
+    assert_int_equal(arena.used, 0);
+    assert_int_equal(account->used[ACCOUNT_RESERVATIONS], 0);
+}
+
+static void test_kept_by_the_session_after_buffers(void **state)
+{
+    struct reservation *reservation;
+
+    (void)state;
+    assert_int_equal(make(4, &reservation), 0);
+    reservation_place(reservation);
+    assert_ptr_equal(reservation_unplace(reservation), reservation);
+    assert_null(reservation_release(reservation));
+}
+
+int main(void)
+{
+#define T(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        T(test_made_whole_or_not_at_all),
+        T(test_I9_kept_by_buffers_after_the_session),
+        T(test_kept_by_the_session_after_buffers),
+    };
+
+    return test_run(tests, NULL, NULL);
+}

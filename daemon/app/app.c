@@ -135,11 +135,27 @@ static int build_loop(struct app *app)
     return r ? EXIT_FAILED : EXIT_OK;
 }
 
-/* Takes the socket on success. */
+/* What socket_path says, as an exit status. */
+static int said_of_path(int r, const struct problem *problem)
+{
+    if (!r)
+        return EXIT_OK;
+    log_error("%s", r < 0 ? strerror(-r) : problem->sentence);
+    return r == SOCKET_PATH_E_RUNNING ? EXIT_RUNNING : EXIT_FAILED;
+}
+
+/* Last, so that nobody is let in who would find it closed again. Takes the socket on success. */
 static int build_listener(struct app *app, int *fd)
 {
-    int r = listener_new(&app->listener, app->net, *fd);
+    struct problem problem = PROBLEM_NULL;
+    int r;
 
+    if (*fd < 0) {
+        r = socket_path_listen(&app->socket_path, app->private, fd, &problem);
+        if (r)
+            return said_of_path(r, &problem);
+    }
+    r = listener_new(&app->listener, app->net, *fd);
     if (r < 0) {
         log_error("cannot accept clients: %s", strerror(-r));
         return EXIT_FAILED;
@@ -201,25 +217,11 @@ static int serve(struct app *app, int *fd, const char *path, int ready)
     return app->error ? EXIT_FAILED : EXIT_OK;
 }
 
-static int listen_at(struct app *app, const char *path, int *fd)
-{
-    struct problem problem = PROBLEM_NULL;
-    int r = 0;
-
-    if (app->socket_path.lock_fd < 0)
-        r = socket_path_lock(&app->socket_path, path, &problem);
-    if (!r)
-        r = socket_path_listen(&app->socket_path, app->private, fd, &problem);
-    if (!r)
-        return EXIT_OK;
-    log_error("%s", r < 0 ? strerror(-r) : problem.sentence);
-    return r == SOCKET_PATH_E_RUNNING ? EXIT_RUNNING : EXIT_FAILED;
-}
-
 static int run(struct app *app)
 {
     _cleanup_free_ char *path = NULL;
     _cleanup_close_ int fd = -1;
+    struct problem problem = PROBLEM_NULL;
     int status = EXIT_OK;
     int ready = -1;
 
@@ -237,8 +239,8 @@ static int run(struct app *app)
     app->nofile = settings_raise_nofile();
     if (app->options->autostart && place_daemonise(&app->socket_path, path, &ready, &status))
         return status;
-    if (fd < 0)
-        status = listen_at(app, path, &fd);
+    if (fd < 0 && app->socket_path.lock_fd < 0)
+        status = said_of_path(socket_path_lock(&app->socket_path, path, &problem), &problem);
     return status ? status : serve(app, &fd, path, ready);
 }
 

@@ -7,9 +7,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include <uthash.h>
-
 #include "app/app.h"
+#include "base/hash.h"
 
 struct process_watch {
     struct app *app;
@@ -48,6 +47,11 @@ static int host_watch_process(void *userdata, uint64_t session, int pidfd)
         return -ENOMEM;
     }
     HASH_ADD(hh, app->processes, session, sizeof(watch->session), watch);
+    if (!watch->hh.tbl) {
+        (void)event_del(&watch->event);
+        free(watch);
+        return -ENOMEM;
+    }
     return 0;
 }
 

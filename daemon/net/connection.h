@@ -20,8 +20,7 @@
 
 #include <event2/event_struct.h>
 
-#include <uthash.h>
-
+#include "base/hash.h"
 #include "base/list.h"
 #include "log/log.h"
 #include "net/net.h"

@@ -11,9 +11,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* an allocation that fails is an outcome, not an exit */
-#define HASH_NONFATAL_OOM 1
-
 #include "base/clock.h"
 #include "net/connection.h"
 #include "net/user.h"

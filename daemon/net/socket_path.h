@@ -30,7 +30,8 @@ enum {
 
 /* Makes the folder if it is missing, and takes the lock. 0, a positive outcome with its sentence, or -ENOMEM. */
 int socket_path_lock(struct socket_path *ret, const char *path, struct problem *problem);
-/* Listens there; `private` = for this user only, else for all. The umask changes for a moment: no threads yet. */
+/* Listens there; `private` = for this user only, else for all. The umask changes for a moment: no other thread
+ * makes files. */
 int socket_path_listen(struct socket_path *path, bool private, int *ret_fd, struct problem *problem);
 /* Does somebody accept connections there? */
 bool socket_path_answers(const char *path);

@@ -367,14 +367,18 @@ static void every_listing_fits_and_goes_on_where_it_stopped(void **state)
         do {
             const ProtobufCMessageDescriptor *descriptor = schema_method(methods[i])->reply;
             ProtobufCMessage *reply;
+            size_t n;
 
             call(methods[i], &m.base);
             assert_true(heard.size <= MEMORYD_PAYLOAD_MAX);
             reply = reply_as(descriptor);
             /* the rows are the first field of each reply, and `next` is found by its name */
-            rows += *(size_t *)((char *)reply + descriptor->fields[0].quantifier_offset);
-            m.cursor = *(uint64_t *)((char *)reply +
-                                     protobuf_c_message_descriptor_get_field_by_name(descriptor, "next")->offset);
+            n = 0;
+            memcpy(&n, (char *)reply + descriptor->fields[0].quantifier_offset, sizeof(n));
+            rows += n;
+            memcpy(&m.cursor,
+                   (char *)reply + protobuf_c_message_descriptor_get_field_by_name(descriptor, "next")->offset,
+                   sizeof(m.cursor));
             assert_true(rows <= 500);
         } while (m.cursor);
         assert_int_equal(rows, 500);

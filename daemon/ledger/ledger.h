@@ -20,7 +20,7 @@
 #include "base/problem.h"
 #include "ledger/records.h"
 
-#define LEDGER_MAGIC       UINT64_C(0x726567646564656d)
+#define LEDGER_MAGIC       UINT64_C(0x726764656c6d656d) /* "memledgr" */
 #define LEDGER_MAJOR       1
 #define LEDGER_FEATURES    UINT64_C(0) /* a bit that a broker does not know means: do not touch */
 #define LEDGER_EXTENT_SIZE (UINT64_C(64) << 10)

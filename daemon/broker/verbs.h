@@ -226,7 +226,7 @@ struct buffer_info {
     uint32_t n_holders;
     uint64_t holders[16];
     uint32_t holder_rights[16];
-    char name[MEMORYD_NAME_MAX + 1];
+    char name[MEMORYD_NAME_MAX + 16]; /* with "uid:N/" where it is another user's */
 };
 
 int op_info(struct op *op, uint64_t buffer, struct buffer_info *result);

@@ -186,6 +186,11 @@ void *table_find(const struct table *table, uint64_t id)
     return NULL;
 }
 
+uint64_t table_slot(const struct table *table, const void *object)
+{
+    return slot_of(table, record_of(object));
+}
+
 void *table_next(const struct table *table, uint64_t *cursor, unsigned *budget)
 {
     for (uint64_t slot = *cursor; slot < table->n_slots; slot++) {

@@ -75,6 +75,9 @@ void *table_find(const struct table *table, uint64_t id);
  */
 void *table_next(const struct table *table, uint64_t *cursor, unsigned *budget);
 
+/* Where a walk meets this object: it has been met when the cursor is greater. */
+uint64_t table_slot(const struct table *table, const void *object);
+
 static inline uint64_t table_count(const struct table *table)
 {
     return table->count;

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The broker as a whole: made, driven by its host, and taken down.
+ */
+#include "broker/broker.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "broker/claims.h"
+#include "broker/events.h"
+#include "broker/internal.h"
+#include "broker/life.h"
+#include "log/log.h"
+
+static void announce(void *userdata, uint64_t at)
+{
+    struct broker *broker = userdata;
+    uint64_t left = deadline_left(at, clock_now_ns());
+
+    broker->host.schedule(broker->host.userdata, left / NSEC_PER_MSEC + (left % NSEC_PER_MSEC != 0));
+}
+
+int broker_new(struct broker **ret, const struct broker_options *options)
+{
+    struct broker *broker = calloc(1, sizeof(*broker));
+    uint32_t n_pools = pools_count(options->pools);
+    int r;
+
+    if (!broker)
+        return fatal(-ENOMEM);
+    broker->options = *options;
+    broker->host = *options->host;
+    broker->limits = *options->limits;
+    broker->started = clock_now_ns();
+    broker->timers = (struct timers)TIMERS_INIT(announce, broker);
+    broker->jobs.work = options->work;
+    broker->watch = (struct watch)WATCH_NULL;
+    broker->ending_turn = (struct timer)TIMER_INIT(sessions_take_apart);
+    broker->pressure_turn = (struct timer)TIMER_INIT(pressure_turn);
+    broker->overflow_turn = (struct timer)TIMER_INIT(life_overflow_turn);
+    pending_init(&broker->pending);
+    list_init(&broker->ending);
+    list_init(&broker->subscribers);
+    list_init(&broker->lingering);
+
+    /* What may fail, then what may not. */
+    broker->pressure = calloc(n_pools ? n_pools : 1, 1);
+    r = broker->pressure ? 0 : -ENOMEM;
+    if (!r)
+        r = waiters_init(&broker->waiters, &broker->timers, n_pools);
+    if (!r)
+        r = watch_init(&broker->watch);
+    if (!r)
+        r = ledger_new(&broker->ledger);
+    if (!r)
+        r = tokens_init(&broker->tokens, broker->ledger);
+    if (r) {
+        if (broker->ledger)
+            broker->ledger = ledger_free(broker->ledger);
+        watch_deinit(&broker->watch);
+        waiters_deinit(&broker->waiters);
+        free(broker->pressure);
+        free(broker);
+        return fatal(r);
+    }
+    accounts_init(&broker->accounts, &broker->limits);
+    arena_init(&broker->arena, options->arena_base, options->arena_size, options->topology->base_page);
+    reservations_init(&broker->reservations, broker->ledger, &broker->arena);
+    buffers_init(&broker->buffers, broker->ledger, options->pools, &broker->arena, &broker->reservations);
+    names_init(&broker->names, broker->ledger);
+    sessions_init(&broker->sessions, broker->ledger, &broker->accounts);
+    *ret = broker;
+    return 0;
+}
+
+/* Jobs call back into the broker, so it waits for the last of them. */
+static void wait_for_jobs(struct broker *broker)
+{
+    while (broker->jobs.running) {
+        struct pollfd p = {.fd = work_fd(broker->options.work), .events = POLLIN};
+
+        (void)poll(&p, 1, -1);
+        if (work_dispatch(broker->options.work) < 0)
+            break;
+    }
+}
+
+/* All of the broker's memory ends with it, whoever has it open: contents stay with them, the charge is moot. */
+static void end_everything(struct broker *broker)
+{
+    uint64_t cursor = 0;
+    unsigned budget = UINT32_MAX;
+    struct session *session;
+    struct buffer *buffer;
+    struct reservation *reservation;
+
+    while ((buffer = buffers_next(&broker->buffers, &cursor, &budget)))
+        if (buffer->record->state == BUFFER_LIVE)
+            life_destroy(broker, buffer);
+    wait_for_jobs(broker);
+    cursor = 0;
+    while ((buffer = buffers_next(&broker->buffers, &cursor, &budget))) {
+        if (buffer->record->watch >= 0)
+            buffer_set_watch(&broker->buffers, buffer, -1);
+        buffer_free(&broker->buffers, buffer);
+    }
+    cursor = 0;
+    while ((reservation = reservations_next(&broker->reservations, &cursor, &budget)))
+        reservation_free(reservation);
+    cursor = 0;
+    while ((session = sessions_next(&broker->sessions, &cursor, &budget)))
+        if (!client_of(session)->ended)
+            session_end(broker, session, STATUS_SHUTTING_DOWN);
+    while (!list_is_empty(&broker->ending))
+        timers_run(&broker->timers, clock_now_ns());
+}
+
+struct broker *broker_free(struct broker *broker)
+{
+    if (!broker)
+        return NULL;
+    broker->stopping = true;
+    pending_hurry(&broker->pending, 0, STATUS_SHUTTING_DOWN);
+    while (!pending_is_empty(&broker->pending)) {
+        timers_run(&broker->timers, clock_now_ns());
+        wait_for_jobs(broker);
+    }
+    end_everything(broker);
+    wait_for_jobs(broker);
+    if (broker->survivors) {
+        free(broker->survivors->wds);
+        free(broker->survivors);
+    }
+    timer_disarm(&broker->timers, &broker->ending_turn);
+    timer_disarm(&broker->timers, &broker->pressure_turn);
+    timer_disarm(&broker->timers, &broker->overflow_turn);
+    waiters_deinit(&broker->waiters);
+    timers_deinit(&broker->timers);
+    sessions_deinit(&broker->sessions);
+    names_deinit(&broker->names);
+    tokens_deinit(&broker->tokens);
+    buffers_deinit(&broker->buffers);
+    reservations_deinit(&broker->reservations);
+    arena_deinit(&broker->arena);
+    accounts_deinit(&broker->accounts);
+    watch_deinit(&broker->watch);
+    ledger_free(broker->ledger);
+    free(broker->pressure);
+    free(broker);
+    return NULL;
+}
+
+int broker_tick(struct broker *broker)
+{
+    timers_run(&broker->timers, clock_now_ns());
+    return 0;
+}
+
+int broker_watch_fd(struct broker *broker)
+{
+    return watch_fd(&broker->watch);
+}
+
+int broker_watch_ready(struct broker *broker)
+{
+    int r = watch_read(&broker->watch, life_watch_event, broker);
+
+    return r < 0 ? fatal(r) : 0;
+}
+
+bool broker_is_idle(const struct broker *broker)
+{
+    return !table_count(&broker->sessions.table) && !table_count(&broker->buffers.table);
+}
+
+void broker_announce_shutdown(struct broker *broker)
+{
+    event_shutdown(broker);
+}
+
+struct account *broker_session_account(struct broker *broker, uint64_t session)
+{
+    struct session *found = sessions_find(&broker->sessions, session);
+
+    return found && !client_of(found)->ended ? found->account : NULL;
+}
+
+void broker_set_limits(struct broker *broker, const struct account_limits *limits)
+{
+    broker->limits = *limits;
+    accounts_set_limits(&broker->accounts, limits);
+}
+
+/* ---- what verbs begin with ------------------------------------------------------------------------------ */
+
+int op_session(struct op *op, struct session **ret)
+{
+    struct broker *broker = op->broker;
+    struct session *session;
+
+    if (broker->stopping)
+        return refuse(&op->problem, STATUS_SHUTTING_DOWN, "the broker is stopping; try again in a moment");
+    if (!op->session)
+        return refuse(&op->problem, STATUS_NO_SESSION, "the first message must be HELLO");
+    session = sessions_find(&broker->sessions, op->session);
+    if (!session || client_of(session)->ended)
+        return refuse(&op->problem, STATUS_STALE, "session %llu has ended; begin a new one",
+                      (unsigned long long)op->session);
+    *ret = session;
+    return 0;
+}
+
+bool is_admin(const struct broker *broker, const struct session *session)
+{
+    return session->record->uid == 0 || session->record->uid == broker->options.uid;
+}
+
+int no_such(struct broker *broker, struct problem *problem, uint64_t id, const char *what)
+{
+    if (ledger_id_was_given(broker->ledger, id))
+        return refuse(problem, STATUS_STALE, "%s %llu has ended; ids are not used again", what,
+                      (unsigned long long)id);
+    return refuse(problem, STATUS_NO_SUCH_ID, "there never was a %s %llu", what, (unsigned long long)id);
+}
+
+int find_hold(struct broker *broker, struct session *session, uint64_t buffer, uint32_t rights, struct hold **ret,
+              struct problem *problem)
+{
+    struct hold *hold = session_hold(session, buffer);
+    uint32_t missing;
+
+    if (!hold) {
+        if (!buffers_find(&broker->buffers, buffer))
+            return no_such(broker, problem, buffer, "buffer");
+        return refuse(problem, STATUS_NO_RIGHT,
+                      "session %llu does not hold buffer %llu; open it by a token, a name or a descriptor first",
+                      (unsigned long long)session->record->head.id, (unsigned long long)buffer);
+    }
+    missing = rights & ~hold->record->rights;
+    if (missing)
+        return refuse(problem, STATUS_NO_RIGHT,
+                      "the hold on buffer %llu lacks%s%s%s%s; open it with a token or name that grants that",
+                      (unsigned long long)buffer, missing & RIGHT_READ ? " READ" : "",
+                      missing & RIGHT_WRITE ? " WRITE" : "", missing & RIGHT_SHARE ? " SHARE" : "",
+                      missing & RIGHT_MANAGE ? " MANAGE" : "");
+    *ret = hold;
+    return 0;
+}
+
+void item_failed(struct problem *all, const struct problem *one, uint32_t item)
+{
+    if (all->sentence[0])
+        return;
+    *all = *one;
+    all->item = item;
+}

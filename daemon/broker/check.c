@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The proof of I5: sums made from the records alone, beside those that are kept.
+ */
+#include "broker/check.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "mem/pool.h"
+
+struct account_sum {
+    RB_ENTRY(account_sum) link;
+    struct account *account; /* a reference, so that the address is not used again meanwhile */
+    uint64_t used[ACCOUNT_SLOTS];
+};
+
+RB_HEAD(account_sums, account_sum);
+
+struct budget_sum {
+    const struct budget *budget;
+    uint64_t used;
+};
+
+struct check {
+    struct check *next;
+    struct op_state state;
+    struct timer timer;
+    struct broker *broker;
+    struct check_result *result; /* the caller's */
+    struct check_result found;
+    int hurried;
+    bool no_memory;
+    enum check_kind kind; /* being walked; those before it are done */
+    uint64_t cursor;
+    struct account_sums accounts;
+    struct budget_sum *budgets;
+    uint32_t n_budgets;
+    uint64_t *pool_used; /* of each pool */
+    uint64_t *pool_buffers;
+    uint64_t bytes;
+};
+
+static int compare_accounts(struct account_sum *a, struct account_sum *b)
+{
+    return (uintptr_t)a->account < (uintptr_t)b->account ? -1 : (uintptr_t)a->account > (uintptr_t)b->account;
+}
+
+TREE_GENERATE(account_sums, account_sum, link, compare_accounts)
+
+/* What was kept by a user or session that is not network traffic: that comes and goes without records. */
+static const enum account_slot recorded[] = {
+    ACCOUNT_BYTES, ACCOUNT_BUFFERS, ACCOUNT_TOKENS, ACCOUNT_RESERVATIONS, ACCOUNT_SESSIONS, ACCOUNT_NAMES,
+};
+
+__attribute__((format(printf, 2, 3))) static void fault(struct check *check, const char *format, ...)
+{
+    struct check_result *found = &check->found;
+    va_list arguments;
+
+    found->faults++;
+    if (found->n_sentences == MEMORYD_CHECK_SENTENCES_MAX)
+        return;
+    va_start(arguments, format);
+    (void)vsnprintf(found->sentences[found->n_sentences++], sizeof(found->sentences[0]), format, arguments);
+    va_end(arguments);
+}
+
+/* ---- adding up ------------------------------------------------------------------------------------------ */
+
+static struct account_sum *sum_of(struct check *check, struct account *account)
+{
+    struct account_sum key = {.account = account};
+    struct account_sum *sum = RB_FIND(account_sums, &check->accounts, &key);
+
+    if (sum)
+        return sum;
+    sum = calloc(1, sizeof(*sum));
+    if (!sum) {
+        check->no_memory = true;
+        return NULL;
+    }
+    sum->account = account_ref(account);
+    RB_INSERT(account_sums, &check->accounts, sum);
+    return sum;
+}
+
+/* Wraps where something is taken off before it was added on by a later visit; the end result is exact. */
+static void add(uint64_t *sum, uint64_t amount, int sign)
+{
+    *sum = sign > 0 ? *sum + amount : *sum - amount;
+}
+
+static void add_charge(struct check *check, const struct charge *charge, enum account_slot slot, uint64_t amount,
+                       int sign)
+{
+    for (struct account *account = charge->account; account; account = account->parent) {
+        struct account_sum *sum = sum_of(check, account);
+
+        if (sum)
+            add(&sum->used[slot], amount, sign);
+    }
+}
+
+static uint64_t *budget_of(struct check *check, const struct budget *budget)
+{
+    struct budget_sum *more;
+
+    for (uint32_t i = 0; i < check->n_budgets; i++)
+        if (check->budgets[i].budget == budget)
+            return &check->budgets[i].used;
+    more = reallocarray(check->budgets, check->n_budgets + 1, sizeof(*more));
+    if (!more) {
+        check->no_memory = true;
+        return NULL;
+    }
+    check->budgets = more;
+    more[check->n_budgets] = (struct budget_sum){.budget = budget};
+    return &more[check->n_budgets++].used;
+}
+
+static void add_buffer(struct check *check, const struct buffer *buffer, int sign)
+{
+    const struct buffer_record *record = buffer->record;
+    const struct pool *pool = buffer_pool(&check->broker->buffers, buffer);
+    struct plan plan;
+
+    add_charge(check, &buffer->bytes, ACCOUNT_BYTES, record->bytes, sign);
+    add_charge(check, &buffer->count, ACCOUNT_BUFFERS, 1, sign);
+    add(&check->bytes, record->bytes, sign);
+    add(&check->pool_used[record->pool], record->bytes, sign);
+    add(&check->pool_buffers[record->pool], 1, sign);
+    buffer_plan(&check->broker->buffers, buffer, &plan);
+    for (uint32_t i = 0; i < plan.brief.n_nodes; i++) {
+        const struct budget *budget = pool_node_budget(pool, plan.nodes.node[i]);
+        uint64_t *sum = budget ? budget_of(check, budget) : NULL;
+
+        if (sum)
+            add(sum, plan.nodes.bytes[i], sign);
+    }
+}
+
+static void add_object(struct check *check, enum check_kind kind, const void *object, int sign)
+{
+    switch (kind) {
+    case CHECK_BUFFER:
+        add_buffer(check, object, sign);
+        return;
+    case CHECK_TOKEN:
+        add_charge(check, &((const struct token *)object)->charge, ACCOUNT_TOKENS, 1, sign);
+        return;
+    case CHECK_NAME:
+        add_charge(check, &((const struct name *)object)->charge, ACCOUNT_NAMES, 1, sign);
+        return;
+    case CHECK_RESERVATION:
+        add_charge(check, &((const struct reservation *)object)->charge, ACCOUNT_RESERVATIONS, 1, sign);
+        return;
+    case CHECK_SESSION:
+        add_charge(check, &((const struct session *)object)->charge, ACCOUNT_SESSIONS, 1, sign);
+        return;
+    case CHECK_KINDS:
+        return;
+    }
+}
+
+static const struct table *table_of(const struct broker *broker, enum check_kind kind)
+{
+    switch (kind) {
+    case CHECK_BUFFER:
+        return &broker->buffers.table;
+    case CHECK_TOKEN:
+        return &broker->tokens.table;
+    case CHECK_NAME:
+        return &broker->names.table;
+    case CHECK_RESERVATION:
+        return &broker->reservations.table;
+    case CHECK_SESSION:
+        return &broker->sessions.table;
+    case CHECK_KINDS:
+        break;
+    }
+    return NULL;
+}
+
+void check_follow(struct broker *broker, enum check_kind kind, const void *object, int sign)
+{
+    for (struct check *check = broker->checks; check; check = check->next) {
+        bool met = kind < check->kind ||
+                   (kind == check->kind && table_slot(table_of(broker, kind), object) < check->cursor);
+
+        if (met)
+            add_object(check, kind, object, sign);
+    }
+}
+
+/* ---- each for itself ------------------------------------------------------------------------------------ */
+
+static uint32_t length(const struct list *list)
+{
+    uint32_t n = 0;
+
+    list_for_each(link, list)
+        n++;
+    return n;
+}
+
+static void look_at_buffer(struct check *check, const struct buffer *buffer)
+{
+    const struct buffer_record *record = buffer->record;
+    unsigned long long id = record->head.id;
+    uint32_t keeping = 0;
+
+    check->found.buffers++;
+    list_for_each_entry(token, &buffer->tokens, struct token, in_buffer)
+    {
+        if (token->record->flags & TOKEN_KEEPING)
+            keeping++;
+    }
+    if (length(&buffer->holds) != buffer->n_holds || length(&buffer->names) != buffer->n_names ||
+        length(&buffer->tokens) != buffer->n_tokens || keeping != buffer->n_keeping)
+        fault(check, "buffer %llu counts its holds, names or tokens wrongly", id);
+    list_for_each_entry(hold, &buffer->holds, struct hold, in_buffer)
+    {
+        if (session_hold(hold->session, id) != hold)
+            fault(check, "session %llu does not know its hold on buffer %llu",
+                  (unsigned long long)hold->record->session, id);
+    }
+    if ((record->state == BUFFER_LIVE) != buffer_is_kept(buffer))
+        fault(check, "buffer %llu is in state %u with %u holds, %u names and %u keeping tokens", id, record->state,
+              buffer->n_holds, buffer->n_names, buffer->n_keeping);
+    if (buffer->bytes.amount != record->bytes || buffer->bytes.account == NULL ||
+        buffer->bytes.account->uid != record->charged_uid)
+        fault(check, "buffer %llu: %llu bytes are charged to nobody or to the wrong user", id,
+              (unsigned long long)record->bytes);
+}
+
+static void look_at(struct check *check, enum check_kind kind, const void *object)
+{
+    check->found.records++;
+    switch (kind) {
+    case CHECK_BUFFER:
+        look_at_buffer(check, object);
+        break;
+    case CHECK_SESSION:
+        /* an account of somebody who has nothing is to be compared as well */
+        (void)sum_of(check, ((const struct session *)object)->account);
+        break;
+    case CHECK_TOKEN:
+    case CHECK_NAME:
+    case CHECK_RESERVATION:
+    case CHECK_KINDS:
+        break;
+    }
+}
+
+/* ---- comparing ------------------------------------------------------------------------------------------ */
+
+static void compare_account(struct check *check, const struct account *account, const uint64_t *used)
+{
+    static const char *const keys[] = {
+#define X(NAME, key, what) #key,
+        ACCOUNT_SLOTS_TABLE(X)
+#undef X
+    };
+
+    for (unsigned i = 0; i < sizeof(recorded) / sizeof(recorded[0]); i++) {
+        enum account_slot slot = recorded[i];
+        uint64_t sum = used ? used[slot] : 0;
+
+        if (account->used[slot] != sum)
+            fault(check, "uid %u%s is charged with %llu %s, and its records say %llu", (unsigned)account->uid,
+                  account->parent ? " (one session of)" : "", (unsigned long long)account->used[slot], keys[slot],
+                  (unsigned long long)sum);
+    }
+}
+
+static void compare_accounts_all(struct check *check)
+{
+    struct accounts *accounts = &check->broker->accounts;
+    struct account_sum *sum;
+    struct account *account;
+
+    RB_FOREACH(sum, account_sums, &check->accounts)
+        compare_account(check, sum->account, sum->used);
+    for (account = account_next(accounts, 0); account;
+         account = account->uid == (uid_t)-1 ? NULL : account_next(accounts, account->uid + 1)) {
+        struct account_sum key = {.account = account};
+
+        if (!RB_FIND(account_sums, &check->accounts, &key))
+            compare_account(check, account, NULL);
+    }
+}
+
+static void compare_pools(struct check *check)
+{
+    struct pools *pools = check->broker->options.pools;
+
+    for (uint32_t i = 0; i < pools_count(pools); i++) {
+        const struct pool *pool = pools_get(pools, i);
+
+        if (pool->used != check->pool_used[i] || pool->buffers != check->pool_buffers[i])
+            fault(check, "pool %s has %llu bytes in %llu buffers, and their records say %llu in %llu", pool->name,
+                  (unsigned long long)pool->used, (unsigned long long)pool->buffers,
+                  (unsigned long long)check->pool_used[i], (unsigned long long)check->pool_buffers[i]);
+        for (uint32_t n = 0; n < pool->n_nodes; n++) {
+            const struct budget *budget = pool_node_budget(pool, pool->nodes[n]);
+            const uint64_t *sum = budget ? budget_of(check, budget) : NULL;
+
+            if (sum && budget->used != *sum)
+                fault(check, "node %u has given out %llu bytes for pages like those of pool %s, and records say %llu",
+                      pool->nodes[n], (unsigned long long)budget->used, pool->name, (unsigned long long)*sum);
+        }
+    }
+    if (check->bytes != check->broker->buffers.bytes)
+        fault(check, "the broker counts %llu bytes in all buffers, and records say %llu",
+              (unsigned long long)check->broker->buffers.bytes, (unsigned long long)check->bytes);
+}
+
+/* ---- running -------------------------------------------------------------------------------------------- */
+
+static void check_free(struct check *check)
+{
+    struct account_sum *sum;
+
+    while ((sum = RB_MIN(account_sums, &check->accounts))) {
+        RB_REMOVE(account_sums, &check->accounts, sum);
+        account_unref(sum->account);
+        free(sum);
+    }
+    free(check->budgets);
+    free(check->pool_used);
+    free(check->pool_buffers);
+    free(check);
+}
+
+static void finish(struct check *check)
+{
+    struct broker *broker = check->broker;
+    struct problem *problem = &check->state.op->problem;
+    int r = 0;
+
+    if (check->hurried) {
+        r = refuse(problem, check->hurried, "the check was given up before its end");
+    } else {
+        compare_accounts_all(check);
+        compare_pools(check);
+    }
+    if (!r && check->no_memory)
+        r = refuse(problem, STATUS_NO_MEMORY, "the broker has no memory to add all this up");
+    if (!r)
+        *check->result = check->found;
+    for (struct check **link = &broker->checks; *link; link = &(*link)->next) {
+        if (*link == check) {
+            *link = check->next;
+            break;
+        }
+    }
+    pending_end(&check->state, r);
+    check_free(check);
+}
+
+static void turn(struct timer *timer)
+{
+    struct check *check = container_of(timer, struct check, timer);
+    unsigned budget = SLICE;
+
+    while (check->kind < CHECK_KINDS && !check->hurried) {
+        const void *object;
+
+        /* A walk must not begin with nothing left: it would seem to have ended. */
+        if (!budget) {
+            timer_arm(&check->broker->timers, timer, 0);
+            return;
+        }
+        object = table_next(table_of(check->broker, check->kind), &check->cursor, &budget);
+
+        if (object) {
+            look_at(check, check->kind, object);
+            add_object(check, check->kind, object, 1);
+        } else if (!check->cursor) {
+            check->kind++;
+        }
+    }
+    finish(check);
+}
+
+static void hurry(struct op_state *state, int status)
+{
+    container_of(state, struct check, state)->hurried = status;
+}
+
+int op_check(struct op *op, struct check_result *result)
+{
+    struct broker *broker = op->broker;
+    uint32_t n_pools = pools_count(broker->options.pools);
+    struct session *session;
+    struct check *check;
+    int r = op_session(op, &session);
+
+    if (r)
+        return r;
+    if (!is_admin(broker, session))
+        return refuse(&op->problem, STATUS_NOT_ADMIN, "only root and uid %u may have the sums checked",
+                      (unsigned)broker->options.uid);
+    check = calloc(1, sizeof(*check));
+    if (check) {
+        check->pool_used = calloc(n_pools + 1, sizeof(*check->pool_used));
+        check->pool_buffers = calloc(n_pools + 1, sizeof(*check->pool_buffers));
+    }
+    if (!check || !check->pool_used || !check->pool_buffers) {
+        if (check)
+            check_free(check);
+        return refuse(&op->problem, STATUS_NO_MEMORY, "the broker has no memory to add all this up");
+    }
+    check->broker = broker;
+    check->result = result;
+    check->timer = (struct timer)TIMER_INIT(turn);
+    check->next = broker->checks;
+    broker->checks = check;
+    pending_begin(&broker->pending, &check->state, op, hurry);
+    timer_arm(&broker->timers, &check->timer, 0);
+    return OP_PENDING;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * I5, proven on the live broker.
+ *
+ * A check walks all records and adds up what they cost, as if nobody had ever charged anything, then compares that
+ * with what is charged. It takes as many turns of the loop as it needs, and clients go on meanwhile. So it must
+ * learn of what changes behind its back: whoever makes, ends or moves something that costs calls check_charged()
+ * after, and check_crediting() before, and a check that has been there already takes note.
+ */
+#pragma once
+
+#include "broker/internal.h"
+
+enum check_kind { CHECK_BUFFER, CHECK_TOKEN, CHECK_NAME, CHECK_RESERVATION, CHECK_SESSION, CHECK_KINDS };
+
+void check_follow(struct broker *broker, enum check_kind kind, const void *object, int sign);
+
+/* `object` costs something from now on. */
+static inline void check_charged(struct broker *broker, enum check_kind kind, const void *object)
+{
+    if (broker->checks)
+        check_follow(broker, kind, object, 1);
+}
+
+/* `object` is about to end or to be paid by somebody else. */
+static inline void check_crediting(struct broker *broker, enum check_kind kind, const void *object)
+{
+    if (broker->checks)
+        check_follow(broker, kind, object, -1);
+}

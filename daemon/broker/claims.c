@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Claims come and go: the objects' own functions, and what has to happen beside them.
+ */
+#include "broker/claims.h"
+
+#include "base/clock.h"
+#include "broker/check.h"
+#include "broker/events.h"
+#include "broker/life.h"
+#include "proto/status.h"
+
+int claim_hold(struct broker *broker, struct session *session, struct buffer *buffer, uint32_t rights,
+               struct hold **ret, struct problem *problem)
+{
+    int r = hold_claim(session, buffer, rights, ret, problem);
+
+    (void)broker;
+    if (r)
+        return r;
+    record_commit(&(*ret)->record->head);
+    return 0;
+}
+
+/* ---- names ---------------------------------------------------------------------------------------------- */
+
+int claim_name(struct broker *broker, const struct name_new_args *args, struct name **ret, struct problem *problem)
+{
+    int r = name_new(&broker->names, args, ret, problem);
+
+    if (r)
+        return r;
+    record_commit(&(*ret)->record->head);
+    check_charged(broker, CHECK_NAME, *ret);
+    event_name(broker, *ret, true);
+    return 0;
+}
+
+void drop_name(struct broker *broker, struct name *name, bool told)
+{
+    timers_clear_record(&broker->timers, TIME_NAME, name->record->head.id);
+    if (told)
+        event_name(broker, name, false);
+    check_crediting(broker, CHECK_NAME, name);
+    name_free(name);
+}
+
+static void name_time_is_over(void *userdata, uint64_t id)
+{
+    struct broker *broker = userdata;
+    struct name *name = names_find_id(&broker->names, id);
+    struct buffer *buffer;
+
+    if (!name)
+        return;
+    buffer = name->buffer;
+    drop_name(broker, name, true);
+    life_claim_gone(broker, buffer);
+}
+
+void name_outlives(struct broker *broker, struct name *name)
+{
+    uint64_t id = name->record->head.id;
+
+    list_remove(&name->in_session);
+    name->record->session = 0;
+    switch ((enum name_policy)name->record->policy) {
+    case NAME_KEEP:
+        return;
+    case NAME_FREE:
+        name_time_is_over(broker, id);
+        return;
+    case NAME_KEEP_FOR:
+        /* Without memory for a timer it is kept no longer. */
+        if (timers_set_record(&broker->timers, TIME_NAME, id, deadline_after_ms(name->record->keep_ms),
+                              name_time_is_over, broker))
+            name_time_is_over(broker, id);
+        return;
+    }
+}
+
+/* ---- tokens --------------------------------------------------------------------------------------------- */
+
+static void token_time_is_over(void *userdata, uint64_t serial)
+{
+    struct broker *broker = userdata;
+    struct token *token = tokens_find(&broker->tokens, serial);
+    struct buffer *buffer;
+
+    if (!token)
+        return;
+    buffer = token->buffer;
+    drop_token(broker, token, STATUS_TOKEN_EXHAUSTED);
+    life_claim_gone(broker, buffer);
+}
+
+int claim_token(struct broker *broker, const struct token_args *args, struct token **ret, struct problem *problem)
+{
+    int r = token_new(&broker->tokens, args, ret, problem);
+
+    if (r)
+        return r;
+    if (timers_set_record(&broker->timers, TIME_TOKEN, (*ret)->record->head.id, args->expires_at,
+                          token_time_is_over, broker)) {
+        *ret = token_free(*ret);
+        return refuse(problem, STATUS_NO_MEMORY, "the broker has no memory to remember more; try again later");
+    }
+    record_commit(&(*ret)->record->head);
+    check_charged(broker, CHECK_TOKEN, *ret);
+    return 0;
+}
+
+void drop_token(struct broker *broker, struct token *token, int status)
+{
+    timers_clear_record(&broker->timers, TIME_TOKEN, token->record->head.id);
+    check_crediting(broker, CHECK_TOKEN, token);
+    if (status)
+        token_end(token, status);
+    else
+        token_free(token);
+}

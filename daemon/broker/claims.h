@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Names, tokens and holds as they come and go.
+ *
+ * Each of them costs somebody something, may keep a buffer alive, may have a time, and others may want to know.
+ * The objects' own rooms know nothing of times and events, so verbs make and end them only by these functions.
+ * None of them asks what becomes of the buffer: that is life_claim_gone(), for the caller, once all is done.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "broker/internal.h"
+
+int claim_hold(struct broker *broker, struct session *session, struct buffer *buffer, uint32_t rights,
+               struct hold **ret, struct problem *problem);
+
+int claim_name(struct broker *broker, const struct name_new_args *args, struct name **ret, struct problem *problem);
+/* `told` = say so to those who want to know. */
+void drop_name(struct broker *broker, struct name *name, bool told);
+/* The session that bound it has ended: what its policy says. The buffer may be over. */
+void name_outlives(struct broker *broker, struct name *name);
+
+int claim_token(struct broker *broker, const struct token_args *args, struct token **ret, struct problem *problem);
+/* With the status that its bearer is told; 0 = because its buffer ended. */
+void drop_token(struct broker *broker, struct token *token, int status);

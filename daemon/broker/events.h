@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Events: who is told what. They are hints, so nothing is kept here: they go to the connections of those who
+ * subscribed and may know of it, or nowhere.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "broker/internal.h"
+
+/* The numbers of EventKind. */
+enum {
+    EVENT_PRESSURE = 1,
+    EVENT_DISCARDED = 2,
+    EVENT_NAME = 4,
+    EVENT_SHUTDOWN = 8,
+};
+
+void event_name(struct broker *broker, const struct name *name, bool bound);
+/* To all who hold it but the one who did it. */
+void event_discarded(struct broker *broker, const struct buffer *buffer, uint64_t by_session);
+void event_shutdown(struct broker *broker);
+
+/* Pools have more or less room than before: look, in a turn of its own. */
+void pressure_changed(struct broker *broker);
+void pressure_turn(struct timer *timer);
+/* 0, 1 (above 85 %) or 2 (above 95 %); it falls only 5 % below. */
+unsigned pressure_level(unsigned before, uint64_t used, uint64_t capacity);

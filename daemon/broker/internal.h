@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The broker from the inside: what the files of this room share.
+ *
+ *     op_*.c     one family of verbs each
+ *     life.c     when a buffer ends, and how (I4); who pays for it (I5)
+ *     claims.c   names, tokens and holds as they come and go, with their times and events
+ *     check.c    I5, proven
+ *     events.c   who is told what
+ *     pending.c, jobs.c, timers.c   what is going on
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "account/account.h"
+#include "base/list.h"
+#include "base/problem.h"
+#include "broker/broker.h"
+#include "broker/jobs.h"
+#include "broker/pending.h"
+#include "broker/timers.h"
+#include "broker/verbs.h"
+#include "ledger/ledger.h"
+#include "mem/buffer.h"
+#include "mem/name.h"
+#include "mem/rights.h"
+#include "mem/token.h"
+#include "mem/watch.h"
+#include "session/hold.h"
+#include "session/session.h"
+#include "va/arena.h"
+#include "va/reservation.h"
+
+/* records looked at in one turn of the loop */
+#define SLICE 256
+
+/* kinds of times that records have */
+enum {
+    TIME_TOKEN, /* it expires */
+    TIME_NAME,  /* it was to be kept only so long */
+    TIME_GRACE, /* the session's connection is away too long */
+};
+
+/* What the broker remembers of a session beside its record; session->userdata. */
+struct client {
+    struct session *session;
+    bool ended;             /* being taken apart; no verb finds it any more */
+    struct list in_ending;  /* then */
+    struct list subscribed; /* if it wants any events */
+    struct list lingering;  /* its grace is over, but `in_use` is open or mapped somewhere (I6) */
+    uint64_t in_use;
+    uint64_t scanned; /* of its holds, in order of the buffers' ids */
+};
+
+struct check;
+
+struct broker {
+    struct broker_options options;
+    struct broker_host host;
+    struct account_limits limits;
+    uint64_t started;
+    bool stopping;
+
+    struct timers timers;
+    struct jobs jobs;
+    struct pending pending;
+    struct waiters waiters;
+    struct watch watch;
+
+    struct ledger *ledger;
+    struct accounts accounts;
+    struct arena arena;
+    struct reservations reservations;
+    struct buffers buffers;
+    struct tokens tokens;
+    struct names names;
+    struct sessions sessions;
+
+    struct list ending; /* struct client, being taken apart */
+    struct list subscribers;
+    struct list lingering;
+    struct timer ending_turn;
+    struct timer pressure_turn;
+    uint32_t pressure_at; /* the pool to look at next */
+    bool pressure_again;  /* something changed during a walk */
+    uint8_t *pressure;    /* level of each pool, as last told */
+
+    struct timer overflow_turn;
+    uint64_t overflow_cursor;
+    bool overflow_again; /* it happened during a scan */
+    int overflow_newest;
+    int newest_watch;
+    bool no_leases;      /* the kernel does not answer who has a file open */
+    struct survivors_job *survivors;
+
+    struct check *checks; /* running, the latest first */
+    int failed;           /* a negative errno met where none can be returned */
+};
+
+/* ---- what verbs begin with ------------------------------------------------------------------------------ */
+
+/* The session that asks: 0; NO_SESSION, STALE or SHUTTING_DOWN. */
+int op_session(struct op *op, struct session **ret);
+bool is_admin(const struct broker *broker, const struct session *session);
+static inline struct client *client_of(const struct session *session)
+{
+    return session->userdata;
+}
+
+/* Why there is no such thing: STALE or NO_SUCH_ID. `what` is a noun. */
+int no_such(struct broker *broker, struct problem *problem, uint64_t id, const char *what);
+
+/*
+ * The session's hold on a buffer that lives, with at least these rights. STALE, NO_SUCH_ID, NO_RIGHT (also if it
+ * holds it not at all).
+ */
+int find_hold(struct broker *broker, struct session *session, uint64_t buffer, uint32_t rights, struct hold **ret,
+              struct problem *problem);
+
+/* The problem of the first item of a batch that failed is what the batch says. */
+void item_failed(struct problem *all, const struct problem *one, uint32_t item);
+
+/* ---- sessions ------------------------------------------------------------------------------------------- */
+
+void session_end(struct broker *broker, struct session *session, int status);
+void sessions_take_apart(struct timer *timer);
+/* Something let go of a buffer, or lost it: ask again about those that linger because of it; 0 = any. */
+void sessions_stop_lingering(struct broker *broker, uint64_t buffer);
+
+/* ---- allocation ----------------------------------------------------------------------------------------- */
+
+/* One row of Buffers. */
+void opened_fill(struct opened_item *item, const struct hold *hold);
+/* A descriptor that leaves: watched before it does (I4). */
+int buffer_export(struct broker *broker, struct buffer *buffer, bool writable, int *ret_fd,
+                  struct problem *problem);
+
+void fill_info(struct broker *broker, const struct session *session, const struct buffer *buffer,
+               struct buffer_info *info);
+bool may_see_buffer(const struct broker *broker, const struct session *session, const struct buffer *buffer);

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The jobs' two sides: what runs on a worker, and the step back to the loop.
+ */
+#include "broker/jobs.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/list.h"
+#include "base/steal.h"
+#include "mem/handle.h"
+#include "proto/status.h"
+
+/* ---- commits -------------------------------------------------------------------------------------------- */
+
+int commit_job_run(struct commit_job *job)
+{
+    job->status = 0;
+    for (uint32_t i = 0; i < job->n; i++) {
+        job->status = commit_run(&job->commits[i]);
+        if (job->status) {
+            job->failed = i;
+            while (i--)
+                commit_deinit(&job->commits[i]);
+            break;
+        }
+    }
+    return job->status;
+}
+
+static void commit_work(struct work_job *work)
+{
+    (void)commit_job_run(container_of(work, struct commit_job, job));
+}
+
+static void commit_done(struct work_job *work)
+{
+    struct commit_job *job = container_of(work, struct commit_job, job);
+
+    job->jobs->running--;
+    job->done(job);
+}
+
+void commit_job_submit(struct jobs *jobs, struct commit_job *job)
+{
+    uint64_t bytes = 0;
+
+    /* The sum was charged, so it does not overflow. */
+    for (uint32_t i = 0; i < job->n; i++)
+        bytes += job->commits[i].plan.brief.bytes;
+    job->jobs = jobs;
+    job->job = (struct work_job)WORK_JOB_INIT(job->job, commit_work, commit_done);
+    jobs->running++;
+    work_submit(jobs->work, bytes <= WORK_SHORT_MAX ? WORK_SHORT : WORK_LONG, &job->job);
+}
+
+/* ---- one buffer ----------------------------------------------------------------------------------------- */
+
+static void memory_done(struct work_job *work)
+{
+    struct memory_job *job = container_of(work, struct memory_job, job);
+
+    job->jobs->running--;
+    job->done(job);
+}
+
+static void submit(struct jobs *jobs, struct memory_job *job, enum work_class class,
+                   void (*run)(struct work_job *job))
+{
+    job->jobs = jobs;
+    job->job = (struct work_job)WORK_JOB_INIT(job->job, run, memory_done);
+    jobs->running++;
+    work_submit(jobs->work, class, &job->job);
+}
+
+static void publish_work(struct work_job *work)
+{
+    struct memory_job *job = container_of(work, struct memory_job, job);
+
+    job->status = handle_publish(job->fd, job->future_only, &job->problem);
+}
+
+static void discard_work(struct work_job *work)
+{
+    struct memory_job *job = container_of(work, struct memory_job, job);
+
+    job->status = handle_discard(job->fd, job->offset, job->length, &job->cancel, &job->problem);
+}
+
+static void end_work(struct work_job *work)
+{
+    struct memory_job *job = container_of(work, struct memory_job, job);
+
+    /* Somebody may still have the inode by an O_PATH descriptor, which nobody can see; the pages go all the
+     * same. A published or huge-page one cannot be emptied: it goes with its inode. */
+    if (job->discard)
+        (void)handle_discard(job->fd, 0, 0, NULL, NULL);
+    job->fd = fd_close(steal_fd(&job->fd));
+}
+
+void memory_job_publish(struct jobs *jobs, struct memory_job *job)
+{
+    submit(jobs, job, WORK_LONG, publish_work);
+}
+
+void memory_job_discard(struct jobs *jobs, struct memory_job *job)
+{
+    submit(jobs, job, WORK_RELEASE, discard_work);
+}
+
+void memory_job_end(struct jobs *jobs, struct memory_job *job)
+{
+    submit(jobs, job, WORK_RELEASE, end_work);
+}
+
+/* ---- watches after an overflow -------------------------------------------------------------------------- */
+
+static int compare(const void *a, const void *b)
+{
+    int x = *(const int *)a, y = *(const int *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+/* "inotify wd:1f ino:... " a line, numbers in hexadecimal */
+static int read_survivors(struct survivors_job *job)
+{
+    static const char prefix[] = "inotify wd:";
+    char path[64];
+    _cleanup_fclose_ FILE *f = NULL;
+    _cleanup_free_ char *line = NULL;
+    size_t size = 0, room = 0;
+
+    (void)snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", job->watch);
+    f = fopen(path, "re");
+    if (!f)
+        return -errno;
+    while (getline(&line, &size, f) > 0) {
+        if (strncmp(line, prefix, sizeof(prefix) - 1) != 0)
+            continue;
+        if (job->n == room) {
+            size_t more = room ? 2 * room : 64;
+            int *wds = reallocarray(job->wds, more, sizeof(*wds));
+
+            if (!wds)
+                return -ENOMEM;
+            job->wds = wds;
+            room = more;
+        }
+        job->wds[job->n++] = (int)strtol(line + sizeof(prefix) - 1, NULL, 16);
+    }
+    if (ferror(f))
+        return -EIO;
+    if (job->n)
+        qsort(job->wds, job->n, sizeof(*job->wds), compare);
+    return 0;
+}
+
+static void survivors_work(struct work_job *work)
+{
+    struct survivors_job *job = container_of(work, struct survivors_job, job);
+
+    job->status = read_survivors(job);
+}
+
+static void survivors_done(struct work_job *work)
+{
+    struct survivors_job *job = container_of(work, struct survivors_job, job);
+
+    job->jobs->running--;
+    job->done(job);
+}
+
+void survivors_job_submit(struct jobs *jobs, struct survivors_job *job)
+{
+    job->jobs = jobs;
+    job->job = (struct work_job)WORK_JOB_INIT(job->job, survivors_work, survivors_done);
+    jobs->running++;
+    work_submit(jobs->work, WORK_RELEASE, &job->job);
+}
+
+bool survivors_has(const struct survivors_job *job, int wd)
+{
+    return job->n && bsearch(&wd, job->wds, job->n, sizeof(*job->wds), compare);
+}

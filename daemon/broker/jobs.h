@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the broker has done by workers: committing, sealing, discarding and closing memory.
+ *
+ * A job has descriptors and values, and no object of the broker; `done` runs on the loop and finds by id what has
+ * become of the buffer meanwhile. Jobs are counted, so that the broker can wait for its last one when it ends.
+ */
+#pragma once
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/problem.h"
+#include "mem/commit.h"
+#include "work/work.h"
+
+struct jobs {
+    struct work *work;
+    unsigned running;
+};
+
+/* Several commits, all or none: at the first that fails those before it are undone, by the same worker. */
+struct commit_job {
+    struct work_job job;
+    struct jobs *jobs;
+    uint32_t n;
+    struct commit *commits;
+    uint32_t failed; /* which one, if status is not 0 */
+    int status;
+    void (*done)(struct commit_job *job);
+    void *userdata;
+};
+
+/* Runs it here and now. Returns the status; done() is not called. */
+int commit_job_run(struct commit_job *job);
+void commit_job_submit(struct jobs *jobs, struct commit_job *job);
+
+/* Something slow with the description of one buffer, which stays open as long as the job runs. */
+struct memory_job {
+    struct work_job job;
+    struct jobs *jobs;
+    int fd;
+    atomic_bool cancel;
+    uint64_t buffer; /* id, for done() */
+    uint64_t offset;
+    uint64_t length;
+    bool future_only; /* of publishing */
+    bool discard;     /* of ending: others may still have the inode */
+    int status;
+    struct problem problem;
+    void (*done)(struct memory_job *job);
+    void *userdata;
+};
+
+void memory_job_publish(struct jobs *jobs, struct memory_job *job);
+void memory_job_discard(struct jobs *jobs, struct memory_job *job);
+/* Gives the pages back where that is possible and closes the descriptor, which the job owns. */
+void memory_job_end(struct jobs *jobs, struct memory_job *job);
+
+/* Which watches of the instance still exist, as the kernel lists them: after events were lost. */
+struct survivors_job {
+    struct work_job job;
+    struct jobs *jobs;
+    int watch; /* borrowed */
+    int *wds;  /* ascending; the job's owner frees them */
+    size_t n;
+    int status; /* 0 or a negative errno */
+    void (*done)(struct survivors_job *job);
+    void *userdata;
+};
+
+void survivors_job_submit(struct jobs *jobs, struct survivors_job *job);
+bool survivors_has(const struct survivors_job *job, int wd);

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How a buffer ends. Everything here is about one buffer at a time but the scan after an overflow, which walks the
+ * records in slices.
+ */
+#include "broker/life.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/steal.h"
+#include "broker/check.h"
+#include "broker/claims.h"
+#include "broker/events.h"
+#include "broker/internal.h"
+#include "mem/commit.h"
+#include "mem/handle.h"
+#include "proto/status.h"
+
+/* ---- ending --------------------------------------------------------------------------------------------- */
+
+struct closing {
+    struct memory_job job;
+    struct broker *broker;
+    struct buffer *buffer; /* it stays as long as its userdata is this */
+};
+
+/* Nothing of it is left anywhere: credit. */
+static void ended(struct broker *broker, struct buffer *buffer)
+{
+    struct reservation *reservation = NULL;
+
+    if (buffer->record->reservation)
+        reservation = reservations_find(&broker->reservations, buffer->record->reservation);
+    check_crediting(broker, CHECK_BUFFER, buffer);
+    /* One that its session has given up goes with the last buffer in it. */
+    if (reservation && !reservation->record->session && reservation->record->buffers == 1)
+        check_crediting(broker, CHECK_RESERVATION, reservation);
+    buffer_free(&broker->buffers, buffer);
+    waiters_wake(&broker->waiters);
+    pressure_changed(broker);
+}
+
+/* T is closed. If a descriptor ever left, the inode may be there still, by means that nobody sees. */
+static void closed(struct broker *broker, struct buffer *buffer)
+{
+    buffer->userdata = NULL;
+    if (buffer->record->watch < 0)
+        ended(broker, buffer);
+}
+
+static void closing_done(struct memory_job *job)
+{
+    struct closing *closing = container_of(job, struct closing, job);
+
+    closed(closing->broker, closing->buffer);
+    free(closing);
+}
+
+static void start_closing(struct broker *broker, struct buffer *buffer)
+{
+    bool discard = buffer->record->watch >= 0 && !broker->no_leases;
+    struct closing *closing = NULL;
+
+    if (buffer->record->bytes > COMMIT_INLINE_MAX)
+        closing = calloc(1, sizeof(*closing));
+    if (!closing) {
+        /* so little that it takes no longer than asking a worker, or no memory to ask with */
+        if (discard)
+            (void)handle_discard(buffer->fd, 0, 0, NULL, NULL);
+        buffer->fd = fd_close(buffer->fd);
+        closed(broker, buffer);
+        return;
+    }
+    closing->broker = broker;
+    closing->buffer = buffer;
+    closing->job.fd = steal_fd(&buffer->fd);
+    closing->job.discard = discard;
+    closing->job.done = closing_done;
+    buffer->userdata = closing;
+    memory_job_end(&broker->jobs, &closing->job);
+}
+
+static void end(struct broker *broker, struct buffer *buffer)
+{
+    buffer_set_state(&broker->buffers, buffer, BUFFER_ENDING);
+    if (!buffer->pins)
+        start_closing(broker, buffer);
+}
+
+void life_pin(struct buffer *buffer)
+{
+    buffer->pins++;
+}
+
+void life_unpin(struct broker *broker, struct buffer *buffer)
+{
+    assert(buffer->pins > 0);
+    if (!--buffer->pins && buffer->record->state == BUFFER_ENDING && buffer->fd >= 0)
+        start_closing(broker, buffer);
+}
+
+/* Its life is over, and a descriptor has left: does anybody still have it? */
+static void ask(struct broker *broker, struct buffer *buffer)
+{
+    bool sole = false;
+    int r = handle_sole(buffer->fd, &sole, NULL);
+
+    if (r) {
+        /* A kernel that does not answer: give up T and touch no page; the watch will tell when the last has let
+         * go, and until then it stays charged. */
+        broker->no_leases = true;
+        sole = true;
+    }
+    if (sole)
+        end(broker, buffer);
+    else if (buffer->record->state != BUFFER_DETACHED)
+        buffer_set_state(&broker->buffers, buffer, BUFFER_DETACHED);
+}
+
+static void over(struct broker *broker, struct buffer *buffer)
+{
+    while (!list_is_empty(&buffer->tokens))
+        drop_token(broker, container_of(list_first(&buffer->tokens), struct token, in_buffer), 0);
+    if (buffer->record->watch < 0)
+        end(broker, buffer);
+    else
+        ask(broker, buffer);
+}
+
+/* ---- who pays ------------------------------------------------------------------------------------------- */
+
+static bool has_claim(const struct buffer *buffer, uid_t uid)
+{
+    list_for_each_entry(hold, &buffer->holds, struct hold, in_buffer)
+    {
+        if (hold->session->record->uid == uid)
+            return true;
+    }
+    list_for_each_entry(name, &buffer->names, struct name, in_buffer)
+    {
+        if (name->record->uid == uid)
+            return true;
+    }
+    if (!buffer->n_keeping)
+        return false;
+    list_for_each_entry(token, &buffer->tokens, struct token, in_buffer)
+    {
+        if (token->record->flags & TOKEN_KEEPING && token->record->maker_uid == uid)
+            return true;
+    }
+    return false;
+}
+
+/* Whose name or keeping token it is that keeps a buffer that nobody holds. */
+static uid_t keeper_of(const struct buffer *buffer)
+{
+    if (!list_is_empty(&buffer->names))
+        return container_of(list_first(&buffer->names), struct name, in_buffer)->record->uid;
+    list_for_each_entry(token, &buffer->tokens, struct token, in_buffer)
+    {
+        if (token->record->flags & TOKEN_KEEPING)
+            return token->record->maker_uid;
+    }
+    return buffer->record->charged_uid;
+}
+
+static void settle_charge(struct broker *broker, struct buffer *buffer)
+{
+    struct hold *hold = buffer_oldest_hold(buffer);
+    struct account *account = NULL;
+
+    if (hold && hold->session->record->uid == buffer->record->charged_uid)
+        return;
+    if (has_claim(buffer, buffer->record->charged_uid))
+        return;
+    if (hold)
+        account = account_ref(hold->session->account);
+    else if (account_of_user(&broker->accounts, keeper_of(buffer), &account, NULL))
+        return; /* no memory for the account: it stays with who paid so far, and the sum stays exact */
+    check_crediting(broker, CHECK_BUFFER, buffer);
+    buffer_charge_to(buffer, account);
+    check_charged(broker, CHECK_BUFFER, buffer);
+    account_unref(account);
+}
+
+/* ---- the events of a life ------------------------------------------------------------------------------- */
+
+void life_claim_gone(struct broker *broker, struct buffer *buffer)
+{
+    if (buffer->record->state != BUFFER_LIVE)
+        return;
+    if (buffer_is_kept(buffer))
+        settle_charge(broker, buffer);
+    else
+        over(broker, buffer);
+}
+
+void life_destroy(struct broker *broker, struct buffer *buffer)
+{
+    uint64_t id = buffer->record->head.id;
+
+    while (!list_is_empty(&buffer->names))
+        drop_name(broker, container_of(list_first(&buffer->names), struct name, in_buffer), true);
+    while (!list_is_empty(&buffer->tokens))
+        drop_token(broker, container_of(list_first(&buffer->tokens), struct token, in_buffer), 0);
+    while (!list_is_empty(&buffer->holds))
+        hold_free(buffer_oldest_hold(buffer));
+    life_claim_gone(broker, buffer);
+    sessions_stop_lingering(broker, id);
+}
+
+void life_revived(struct broker *broker, struct buffer *buffer)
+{
+    if (buffer->record->state == BUFFER_DETACHED)
+        buffer_set_state(&broker->buffers, buffer, BUFFER_LIVE);
+    settle_charge(broker, buffer);
+}
+
+void life_abort(struct broker *broker, struct buffer *buffer)
+{
+    if (buffer->fd >= 0)
+        end(broker, buffer);
+    else
+        ended(broker, buffer);
+}
+
+/* ---- what the watch says -------------------------------------------------------------------------------- */
+
+static void gone(struct broker *broker, struct buffer *buffer)
+{
+    buffer_set_watch(&broker->buffers, buffer, -1);
+    /* While T is being closed by a worker, its done() will find that nothing is left. */
+    if (buffer->record->state == BUFFER_ENDING && buffer->fd < 0 && !buffer->userdata)
+        ended(broker, buffer);
+}
+
+static void overflow(struct broker *broker);
+
+void life_watch_event(void *userdata, int wd, enum watch_event event)
+{
+    struct broker *broker = userdata;
+    struct buffer *buffer;
+
+    if (event == WATCH_OVERFLOW) {
+        overflow(broker);
+        return;
+    }
+    buffer = buffers_by_watch(&broker->buffers, wd);
+    if (!buffer)
+        return;
+    if (event == WATCH_GONE)
+        gone(broker, buffer);
+    else if (buffer->record->state == BUFFER_DETACHED)
+        ask(broker, buffer);
+    else if (buffer->record->state == BUFFER_LIVE)
+        sessions_stop_lingering(broker, buffer->record->head.id);
+}
+
+/* ---- events were lost ----------------------------------------------------------------------------------- */
+
+static void survivors_done(struct survivors_job *job)
+{
+    struct broker *broker = job->userdata;
+
+    broker->overflow_cursor = 0;
+    timer_arm(&broker->timers, &broker->overflow_turn, 0);
+}
+
+/*
+ * First the kernel's list of watches is read, by a worker, then everything that is over is looked at: who is
+ * detached is asked about; who is ending, and has a watch that was set before the list was read and is not in it,
+ * is gone.
+ */
+static void overflow(struct broker *broker)
+{
+    struct survivors_job *job;
+
+    sessions_stop_lingering(broker, 0);
+    if (broker->survivors) {
+        broker->overflow_again = true;
+        return;
+    }
+    job = calloc(1, sizeof(*job));
+    if (!job) {
+        /* as if it had happened a little later */
+        broker->overflow_again = true;
+        timer_arm(&broker->timers, &broker->overflow_turn, deadline_after_ms(100));
+        return;
+    }
+    job->watch = watch_fd(&broker->watch);
+    job->done = survivors_done;
+    job->userdata = broker;
+    broker->survivors = job;
+    broker->overflow_again = false;
+    broker->overflow_newest = broker->newest_watch;
+    survivors_job_submit(&broker->jobs, job);
+}
+
+static void look_again(struct broker *broker, struct buffer *buffer)
+{
+    const struct survivors_job *list = broker->survivors;
+    int wd = buffer->record->watch;
+
+    if (buffer->record->state == BUFFER_DETACHED)
+        ask(broker, buffer);
+    else if (buffer->record->state == BUFFER_ENDING && wd >= 0 && buffer->fd < 0 && !buffer->userdata &&
+             !list->status && wd <= broker->overflow_newest && !survivors_has(list, wd))
+        gone(broker, buffer);
+}
+
+void life_overflow_turn(struct timer *timer)
+{
+    struct broker *broker = container_of(timer, struct broker, overflow_turn);
+    unsigned budget = SLICE;
+    struct buffer *buffer;
+
+    if (broker->survivors) {
+        while ((buffer = buffers_next(&broker->buffers, &broker->overflow_cursor, &budget)))
+            look_again(broker, buffer);
+        if (broker->overflow_cursor) {
+            timer_arm(&broker->timers, timer, 0);
+            return;
+        }
+        broker->overflow_again = broker->overflow_again || broker->survivors->status;
+        free(broker->survivors->wds);
+        free(broker->survivors);
+        broker->survivors = NULL;
+    }
+    if (broker->overflow_again)
+        overflow(broker);
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The life and the end of buffers (I4), and who pays (I5).
+ *
+ *     LIVE ──last hold, name and keeping token gone──► over
+ *     over, never exported ─────────────────────────────────────────► ENDING
+ *     over, exported: lease on T ── nobody has it ──────────────────► ENDING
+ *                                └─ somebody has ──► DETACHED ──close, nobody now──► ENDING
+ *                                                    DETACHED ──import──► LIVE
+ *     ENDING: pages discarded and T closed by a worker; credited when that is done, and, if a descriptor ever
+ *             left, when the watch says that the inode is gone
+ *
+ * Nobody polls: a description's last close is an event of the watch. If events were lost, those that are over are
+ * asked about in slices, and the kernel's list of watches says which inodes still exist.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "mem/buffer.h"
+#include "mem/watch.h"
+
+struct broker;
+struct timer;
+
+/* A claim has gone: is its life over, and if not, who pays from now on? The buffer may be gone afterwards. */
+void life_claim_gone(struct broker *broker, struct buffer *buffer);
+/* Whatever keeps it goes: names, tokens and holds; then as above. */
+void life_destroy(struct broker *broker, struct buffer *buffer);
+/* Somebody who still had a descriptor brought it back and holds it now. */
+void life_revived(struct broker *broker, struct buffer *buffer);
+/* Takes away one that never lived, T included; a worker closes it if that is slow. */
+void life_abort(struct broker *broker, struct buffer *buffer);
+
+/* Its T is needed until unpin; it may end meanwhile, but T stays open. */
+void life_pin(struct buffer *buffer);
+void life_unpin(struct broker *broker, struct buffer *buffer);
+
+/* What the watch says; a watch_fn. */
+void life_watch_event(void *broker, int wd, enum watch_event event);
+void life_overflow_turn(struct timer *timer);

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The broker about itself.
+ */
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "broker/internal.h"
+
+/* Kernels since 6.2 say how many descriptors a process has by the size of that folder. */
+static uint64_t count_fds(const struct broker *broker)
+{
+    struct stat st;
+
+    if (!stat("/proc/self/fd", &st) && st.st_size > 0)
+        return (uint64_t)st.st_size;
+    /* one for each buffer, two for each client */
+    return table_count(&broker->buffers.table) + 2 * table_count(&broker->sessions.table);
+}
+
+int op_status(struct op *op, struct status_info *result)
+{
+    struct broker *broker = op->broker;
+    struct session *session;
+    struct rlimit limit = {.rlim_cur = 0};
+    int r = op_session(op, &session);
+
+    if (r)
+        return r;
+    (void)getrlimit(RLIMIT_NOFILE, &limit);
+    *result = (struct status_info){
+        .broker_id = ledger_broker_id(broker->ledger),
+        .broker_uid = broker->options.uid,
+        .uptime_ms = (clock_now_ns() - broker->started) / NSEC_PER_MSEC,
+        .sessions = table_count(&broker->sessions.table),
+        .buffers = table_count(&broker->buffers.table) - broker->buffers.n_detached,
+        .buffers_detached = broker->buffers.n_detached,
+        .bytes = broker->buffers.bytes,
+        .names = table_count(&broker->names.table),
+        .tokens = table_count(&broker->tokens.table),
+        .reservations = table_count(&broker->reservations.table),
+        .fds = count_fds(broker),
+        .fds_limit = limit.rlim_cur,
+        .simulated = broker->options.topology->simulated,
+        .arena_base = broker->options.arena_base,
+        .arena_size = broker->options.arena_size,
+    };
+    return 0;
+}

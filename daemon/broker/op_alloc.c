@@ -1,0 +1,478 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Allocation: charged, placed, committed, recorded and held, or nothing at all.
+ *
+ * Small ones are committed here and now, larger ones by a worker; what finds no room may wait for it. Between any
+ * two of these steps the client may go, and the broker stop, so each step ends in one of two places: go on, or
+ * abort(), which gives back whatever there is.
+ */
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/steal.h"
+#include "broker/check.h"
+#include "broker/claims.h"
+#include "broker/events.h"
+#include "broker/internal.h"
+#include "broker/life.h"
+#include "mem/commit.h"
+#include "mem/pool.h"
+
+/* A memfd whose inode number another buffer has is made again; twice in a row does not happen. */
+#define ATTEMPTS_MAX 3
+
+struct alloc {
+    struct op_state state;
+    struct waiter waiter;
+    struct timer ending; /* for what was hurried while it waited */
+    struct commit_job job;
+    struct broker *broker;
+    struct op *op;
+    const struct alloc_args *args;
+    struct opened *result;
+    struct pool *pool;
+    uint64_t session;
+    bool pending; /* the verb has returned */
+    int hurried;  /* the status to end with */
+    int outcome;  /* of the last step */
+    unsigned attempts;
+    uint32_t n; /* buffers that are there */
+    struct buffer *buffers[MEMORYD_BATCH_MAX];
+    struct commit commits[];
+};
+
+static struct problem *problem_of(struct alloc *alloc)
+{
+    return &alloc->op->problem;
+}
+
+/* ---- charging ------------------------------------------------------------------------------------------- */
+
+static struct pool_request request_of(const struct alloc_args *args)
+{
+    return (struct pool_request){
+        .pool = args->pool,
+        .n_nodes = args->n_nodes,
+        .nodes = args->nodes,
+        .pages = args->pages,
+        .page_size = args->page_size,
+        .placement = args->placement,
+        .part_size = args->part_size,
+        .n_weights = args->n_weights,
+        .weights = args->weights,
+    };
+}
+
+/* Whatever there is goes. Nothing of it was seen by anybody, except for descriptors in an unsent reply. */
+static void abort_all(struct alloc *alloc)
+{
+    struct broker *broker = alloc->broker;
+
+    for (uint32_t i = 0; i < alloc->n; i++) {
+        struct buffer *buffer = alloc->buffers[i];
+        struct commit *commit = &alloc->commits[i];
+
+        /* so that a worker closes it, if it is large */
+        if (commit->fd >= 0 && !buffer_set_memory(&broker->buffers, buffer, commit->fd, commit->dev, commit->ino,
+                                                  commit->huge_bytes, commit->verified))
+            (void)steal_fd(&commit->fd);
+        commit_deinit(commit);
+        if (record_is_live(&buffer->record->head))
+            life_claim_gone(broker, buffer);
+        else
+            life_abort(broker, buffer);
+    }
+    alloc->n = 0;
+}
+
+static int check_name(struct alloc *alloc, const struct session *session, struct name_key *ret)
+{
+    int r;
+
+    if (alloc->args->n != 1)
+        return refuse(problem_of(alloc), STATUS_INVALID_ARGUMENT,
+                      "a name is for one buffer; allocate that one alone");
+    r = name_parse(alloc->args->name.name, session->record->uid, ret, problem_of(alloc));
+    if (r)
+        return r;
+    if (ret->uid != session->record->uid)
+        return refuse(problem_of(alloc), STATUS_NO_RIGHT,
+                      "names of uid %u are theirs to bind; leave out \"uid:%u/\"", (unsigned)ret->uid,
+                      (unsigned)ret->uid);
+    if (names_find(&alloc->broker->names, ret))
+        return refuse(problem_of(alloc), STATUS_NAME_EXISTS, "the name %s is bound already; unbind it first",
+                      alloc->args->name.name);
+    return 0;
+}
+
+/* All of the buffers, without memory, or none. */
+static int acquire(struct alloc *alloc, struct session *session)
+{
+    const struct alloc_args *args = alloc->args;
+    struct pool_request request = request_of(args);
+    struct broker *broker = alloc->broker;
+    struct name_key key;
+    int r = 0;
+
+    if (args->name.name[0])
+        r = check_name(alloc, session, &key);
+    if (r)
+        return r;
+    for (uint32_t i = 0; i < args->n; i++) {
+        struct commit *commit = &alloc->commits[i];
+        struct buffer_args new = {
+            .pool = alloc->pool,
+            .plan = &commit->plan,
+            .size = args->sizes[i],
+            .flags = args->flags & (BUFFER_PUBLISHABLE | BUFFER_NO_ADDRESS),
+            .alignment = args->alignment,
+            .address = args->address,
+            .account = session->account,
+            .uid = session->record->uid,
+            .pid = (pid_t)session->record->pid,
+            .session = session->record->head.id,
+        };
+
+        commit_init(commit);
+        r = pool_plan(alloc->pool, &request, args->sizes[i], &commit->plan, problem_of(alloc));
+        if (!r)
+            r = buffer_new(&broker->buffers, &new, &alloc->buffers[i], problem_of(alloc));
+        if (r) {
+            problem_of(alloc)->item = i;
+            abort_all(alloc);
+            return r;
+        }
+        alloc->n = i + 1;
+        check_charged(broker, CHECK_BUFFER, alloc->buffers[i]);
+    }
+    pressure_changed(broker);
+    return 0;
+}
+
+/* ---- finishing ------------------------------------------------------------------------------------------ */
+
+static struct session *find_session(struct alloc *alloc)
+{
+    struct session *session = sessions_find(&alloc->broker->sessions, alloc->session);
+
+    return session && !client_of(session)->ended ? session : NULL;
+}
+
+static int refuse_hurried(struct alloc *alloc)
+{
+    switch (alloc->hurried) {
+    case STATUS_TIMED_OUT:
+        if (alloc->n)
+            return refuse(problem_of(alloc), STATUS_TIMED_OUT,
+                          "the request was given up while its memory was being committed");
+        return refuse(problem_of(alloc), STATUS_TIMED_OUT,
+                      "pool %s had no room within %llu ms; wait longer, or free something", alloc->pool->name,
+                      (unsigned long long)alloc->args->wait_ms);
+    case STATUS_SHUTTING_DOWN:
+        return refuse(problem_of(alloc), STATUS_SHUTTING_DOWN, "the broker is stopping; try again in a moment");
+    default:
+        return refuse(problem_of(alloc), STATUS_STALE, "session %llu has ended meanwhile",
+                      (unsigned long long)alloc->session);
+    }
+}
+
+/* False: that one has to be made again. */
+static bool take_memory(struct alloc *alloc, uint32_t *ret_again)
+{
+    for (uint32_t i = 0; i < alloc->n; i++) {
+        struct commit *commit = &alloc->commits[i];
+
+        if (alloc->buffers[i]->fd >= 0)
+            continue; /* from the attempt before */
+        if (buffer_set_memory(&alloc->broker->buffers, alloc->buffers[i], commit->fd, commit->dev, commit->ino,
+                              commit->huge_bytes, commit->verified)) {
+            *ret_again = i;
+            return false;
+        }
+        (void)steal_fd(&commit->fd);
+    }
+    return true;
+}
+
+static int bind_name(struct alloc *alloc, struct session *session)
+{
+    const struct name_args *args = &alloc->args->name;
+    struct name_new_args new = {
+        .buffer = alloc->buffers[0],
+        .account = session->account,
+        .session = session->record->head.id,
+        .in_session = &session->names,
+        .policy = args->policy,
+        .keep_ms = args->keep_ms,
+        .group_rights = args->group_rights,
+        .gid = args->gid,
+        .other_rights = args->other_rights,
+    };
+    struct name *name;
+    int r = name_parse(args->name, session->record->uid, &new.key, problem_of(alloc));
+
+    return r ? r : claim_name(alloc->broker, &new, &name, problem_of(alloc));
+}
+
+/* The memory is there: from here on they are buffers like others, and end like others if something fails. */
+static int become_live(struct alloc *alloc, struct session *session)
+{
+    struct broker *broker = alloc->broker;
+    _cleanup_fdset_ struct fdset fds = FDSET_NULL;
+    struct hold *holds[MEMORYD_BATCH_MAX];
+    int r = 0;
+
+    for (uint32_t i = 0; i < alloc->n && !r; i++) {
+        buffer_commit(&broker->buffers, alloc->buffers[i]);
+        r = claim_hold(broker, session, alloc->buffers[i], RIGHTS_ALL, &holds[i], problem_of(alloc));
+        if (!r && alloc->args->flags & BUFFER_WANT_FDS) {
+            int fd;
+
+            r = buffer_export(broker, alloc->buffers[i], true, &fd, problem_of(alloc));
+            if (!r)
+                (void)fdset_push(&fds, fd);
+        }
+        if (r)
+            problem_of(alloc)->item = i;
+    }
+    if (!r && alloc->args->name.name[0])
+        r = bind_name(alloc, session);
+    if (r) {
+        fdset_deinit(&fds);
+        for (uint32_t i = 0; i < alloc->n; i++)
+            hold_free(session_hold(session, alloc->buffers[i]->record->head.id));
+        return r;
+    }
+    alloc->result->n = alloc->n;
+    for (uint32_t i = 0; i < alloc->n; i++)
+        opened_fill(&alloc->result->items[i], holds[i]);
+    fdset_init(&alloc->result->fds);
+    fdset_move(&alloc->result->fds, &fds);
+    return 0;
+}
+
+static int start_commit(struct alloc *alloc, uint32_t first, uint32_t n);
+
+/* After the commit, on the loop. 0 or a status; OP_PENDING if it has to be done again. */
+static int finish(struct alloc *alloc)
+{
+    struct session *session = find_session(alloc);
+    uint32_t first = (uint32_t)(alloc->job.commits - alloc->commits), again;
+    int r = alloc->job.status;
+
+    if (alloc->hurried || !session) {
+        r = refuse_hurried(alloc);
+    } else if (r) {
+        *problem_of(alloc) = alloc->job.commits[alloc->job.failed].problem;
+        problem_of(alloc)->item = first + alloc->job.failed;
+    } else if (!take_memory(alloc, &again)) {
+        if (++alloc->attempts < ATTEMPTS_MAX)
+            return start_commit(alloc, again, 1);
+        r = refuse(problem_of(alloc), STATUS_NO_MEMORY, "the kernel gave one inode number twice; try again");
+    } else {
+        r = become_live(alloc, session);
+        if (!r)
+            return 0;
+    }
+    abort_all(alloc);
+    return r;
+}
+
+static void end(struct alloc *alloc, int status)
+{
+    timer_disarm(&alloc->broker->timers, &alloc->ending);
+    pending_end(&alloc->state, status);
+    free(alloc);
+}
+
+static void committed(struct commit_job *job)
+{
+    struct alloc *alloc = job->userdata;
+    int r = finish(alloc);
+
+    if (r != OP_PENDING)
+        end(alloc, r);
+}
+
+static void hurry(struct op_state *state, int status);
+
+static void begin_pending(struct alloc *alloc)
+{
+    if (alloc->pending)
+        return;
+    alloc->pending = true;
+    pending_begin(&alloc->broker->pending, &alloc->state, alloc->op, hurry);
+}
+
+/* 0 or a status if it was done at once, else OP_PENDING. */
+static int start_commit(struct alloc *alloc, uint32_t first, uint32_t n)
+{
+    const struct pool *pool = alloc->pool;
+    uint64_t bytes = 0;
+    bool small = true;
+
+    for (uint32_t i = first; i < first + n; i++) {
+        struct commit *commit = &alloc->commits[i];
+
+        commit_deinit(commit);
+        commit->topology = alloc->broker->options.topology;
+        commit->pages = pool->pages;
+        commit->page_size = pool->page_size;
+        commit->lazy = pool->lazy;
+        commit->publishable = alloc->args->flags & BUFFER_PUBLISHABLE;
+        (void)snprintf(commit->label, sizeof(commit->label), "memoryd-%llu",
+                       (unsigned long long)alloc->buffers[i]->record->head.id);
+        bytes += commit->plan.brief.bytes;
+        small = small && commit_is_small(commit);
+    }
+    alloc->job = (struct commit_job){
+        .n = n, .commits = &alloc->commits[first], .done = committed, .userdata = alloc};
+    if (small && bytes <= COMMIT_INLINE_MAX) {
+        (void)commit_job_run(&alloc->job);
+        return finish(alloc);
+    }
+    begin_pending(alloc);
+    commit_job_submit(&alloc->broker->jobs, &alloc->job);
+    return OP_PENDING;
+}
+
+/* ---- waiting for room ----------------------------------------------------------------------------------- */
+
+static bool room_is_there(struct waiter *waiter)
+{
+    struct alloc *alloc = container_of(waiter, struct alloc, waiter);
+    struct session *session = find_session(alloc);
+
+    if (!session) {
+        alloc->outcome = refuse_hurried(alloc);
+        return true;
+    }
+    *problem_of(alloc) = (struct problem)PROBLEM_NULL;
+    alloc->outcome = acquire(alloc, session);
+    return alloc->outcome != STATUS_POOL_FULL;
+}
+
+static void go_on(struct waiter *waiter)
+{
+    struct alloc *alloc = container_of(waiter, struct alloc, waiter);
+    int r = alloc->outcome;
+
+    if (!r)
+        r = start_commit(alloc, 0, alloc->n);
+    if (r != OP_PENDING)
+        end(alloc, r);
+}
+
+static void waited_too_long(struct waiter *waiter)
+{
+    struct alloc *alloc = container_of(waiter, struct alloc, waiter);
+
+    alloc->hurried = STATUS_TIMED_OUT;
+    end(alloc, refuse_hurried(alloc));
+}
+
+static void ending_turn(struct timer *timer)
+{
+    struct alloc *alloc = container_of(timer, struct alloc, ending);
+
+    end(alloc, refuse_hurried(alloc));
+}
+
+static void hurry(struct op_state *state, int status)
+{
+    struct alloc *alloc = container_of(state, struct alloc, state);
+
+    if (alloc->hurried)
+        return;
+    alloc->hurried = status;
+    if (alloc->n) {
+        for (uint32_t i = 0; i < alloc->n; i++)
+            atomic_store(&alloc->commits[i].cancel, true);
+    } else {
+        waiters_remove(&alloc->broker->waiters, &alloc->waiter);
+        timer_arm(&alloc->broker->timers, &alloc->ending, 0);
+    }
+}
+
+static int wait_for_room(struct alloc *alloc)
+{
+    *problem_of(alloc) = (struct problem)PROBLEM_NULL;
+    alloc->waiter.pool = alloc->pool->index;
+    alloc->waiter.ready = room_is_there;
+    alloc->waiter.go = go_on;
+    alloc->waiter.expired = waited_too_long;
+    begin_pending(alloc);
+    waiters_add(&alloc->broker->waiters, &alloc->waiter, deadline_after_ms(alloc->args->wait_ms));
+    return OP_PENDING;
+}
+
+/* ---- the verb ------------------------------------------------------------------------------------------- */
+
+/* Would it be refused for another reason than room? Then it need not wait to learn it. */
+static int check_sizes(struct alloc *alloc)
+{
+    struct pool_request request = request_of(alloc->args);
+
+    for (uint32_t i = 0; i < alloc->args->n; i++) {
+        struct plan plan;
+        int r = pool_plan(alloc->pool, &request, alloc->args->sizes[i], &plan, problem_of(alloc));
+
+        if (r && r != STATUS_POOL_FULL) {
+            problem_of(alloc)->item = i;
+            return r;
+        }
+    }
+    return 0;
+}
+
+int op_alloc(struct op *op, const struct alloc_args *args, struct opened *result)
+{
+    struct broker *broker = op->broker;
+    struct pool_request request = request_of(args);
+    struct session *session;
+    struct alloc *alloc;
+    struct pool *pool;
+    int r = op_session(op, &session);
+
+    if (r)
+        return r;
+    if (!args->n || args->n > MEMORYD_BATCH_MAX)
+        return refuse(&op->problem, STATUS_INVALID_ARGUMENT, "%u sizes; 1 to %d go into one request", args->n,
+                      MEMORYD_BATCH_MAX);
+    if (args->n > 1 && args->address)
+        return refuse(&op->problem, STATUS_INVALID_ARGUMENT,
+                      "an address is for one buffer; allocate that one alone");
+    r = pools_find(broker->options.pools, &request, &pool, &op->problem);
+    if (r)
+        return r;
+    alloc = calloc(1, sizeof(*alloc) + args->n * sizeof(struct commit));
+    if (!alloc)
+        return refuse(&op->problem, STATUS_NO_MEMORY, "the broker has no memory for one more request");
+    alloc->broker = broker;
+    alloc->op = op;
+    alloc->args = args;
+    alloc->result = result;
+    alloc->pool = pool;
+    alloc->session = op->session;
+    alloc->ending = (struct timer)TIMER_INIT(ending_turn);
+    list_init(&alloc->waiter.link);
+    alloc->waiter.timer = (struct timer)TIMER_INIT(NULL);
+
+    if (args->wait_ms && waiters_has(&broker->waiters, pool->index)) {
+        r = check_sizes(alloc);
+        if (!r)
+            r = STATUS_POOL_FULL;
+    } else {
+        r = acquire(alloc, session);
+    }
+    if (r == STATUS_POOL_FULL && args->wait_ms)
+        r = wait_for_room(alloc);
+    else if (!r)
+        r = start_commit(alloc, 0, alloc->n);
+    if (r != OP_PENDING)
+        free(alloc);
+    return r;
+}

@@ -1,0 +1,477 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is done to buffers that exist: given up, exported, imported, published, discarded, destroyed, shown.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/cleanup.h"
+#include "broker/claims.h"
+#include "broker/events.h"
+#include "broker/internal.h"
+#include "broker/life.h"
+#include "mem/handle.h"
+#include "sys/sys.h"
+
+/* ---- shared with other verbs ---------------------------------------------------------------------------- */
+
+void opened_fill(struct opened_item *item, const struct hold *hold)
+{
+    const struct buffer_record *record = hold->buffer->record;
+
+    *item = (struct opened_item){
+        .rights = hold->record->rights,
+        .flags = buffer_flags(hold->buffer),
+        .id = record->head.id,
+        .size = record->size,
+        .bytes = record->bytes,
+        .granule = buffer_granule(hold->buffer),
+        .address = record->address,
+    };
+}
+
+int buffer_export(struct broker *broker, struct buffer *buffer, bool writable, int *ret_fd,
+                  struct problem *problem)
+{
+    int r;
+
+    if (writable && buffer->record->flags & (BUFFER_PUBLISHED | BUFFER_PUBLISHED_FUTURE_ONLY))
+        return refuse(problem, STATUS_PUBLISHED, "buffer %llu is published: nobody may write it; ask for READ",
+                      (unsigned long long)buffer->record->head.id);
+    if (buffer->record->watch < 0) {
+        int wd;
+
+        r = watch_add(&broker->watch, buffer->fd, &wd, problem);
+        if (r)
+            return r;
+        buffer_set_watch(&broker->buffers, buffer, wd);
+        if (wd > broker->newest_watch)
+            broker->newest_watch = wd;
+    }
+    r = handle_reopen(buffer->fd, writable, ret_fd, problem);
+    if (r)
+        return r;
+    buffer->record->flags |= BUFFER_EXPORTED;
+    return 0;
+}
+
+/* ---- release -------------------------------------------------------------------------------------------- */
+
+int op_release(struct op *op, const struct ids *buffers, struct statuses *result)
+{
+    struct session *session;
+    int r = op_session(op, &session);
+
+    if (r)
+        return r;
+    result->n = buffers->n;
+    fdset_init(&result->fds);
+    for (uint32_t i = 0; i < buffers->n; i++) {
+        struct problem problem = PROBLEM_NULL;
+        struct hold *hold;
+
+        r = find_hold(op->broker, session, buffers->id[i], 0, &hold, &problem);
+        /* it held it once, or never: either way there is no claim of it any more */
+        if (r == STATUS_NO_RIGHT)
+            r = STATUS_STALE;
+        result->status[i] = r;
+        if (r) {
+            item_failed(&op->problem, &problem, i);
+        } else {
+            struct buffer *buffer = hold->buffer;
+
+            if (!hold_release(hold))
+                life_claim_gone(op->broker, buffer);
+        }
+    }
+    return 0;
+}
+
+/* ---- shareable handles ---------------------------------------------------------------------------------- */
+
+int op_export(struct op *op, const struct export_args *args, struct statuses *result)
+{
+    struct session *session;
+    int r = op_session(op, &session);
+
+    if (r)
+        return r;
+    result->n = args->buffers.n;
+    fdset_init(&result->fds);
+    for (uint32_t i = 0; i < args->buffers.n; i++) {
+        struct problem problem = PROBLEM_NULL;
+        uint32_t rights = rights_complete(args->rights[i]) | RIGHT_READ;
+        struct hold *hold;
+        int fd;
+
+        r = find_hold(op->broker, session, args->buffers.id[i], rights, &hold, &problem);
+        if (!r)
+            r = buffer_export(op->broker, hold->buffer, rights & RIGHT_WRITE, &fd, &problem);
+        if (!r)
+            (void)fdset_push(&result->fds, fd);
+        else
+            item_failed(&op->problem, &problem, i);
+        result->status[i] = r;
+    }
+    return 0;
+}
+
+/* Whose descriptor is it? Only the kernel's word counts: the inode, proven by the watch. */
+static int identify(struct broker *broker, const struct fdset *fds, uint32_t i, struct buffer **ret,
+                    bool *ret_writable, struct problem *problem)
+{
+    struct handle_identity identity;
+    struct buffer *buffer;
+    int fd = fdset_get(fds, i), type;
+    socklen_t size = sizeof(type);
+
+    /* asks the socket layer alone, so it waits for nobody, whatever was sent */
+    if (!sys->getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size))
+        return refuse(problem, STATUS_FD_FOREIGN, "a socket is no buffer; send the descriptor of one");
+    if (!handle_is_candidate(fd, broker->options.uid, &identity, ret_writable))
+        return refuse(problem, STATUS_FD_FOREIGN,
+                      "the descriptor is of no memory file of this broker's user (%u); send what EXPORT gave",
+                      (unsigned)broker->options.uid);
+    buffer = buffers_by_inode(&broker->buffers, identity.dev, identity.ino);
+    if (!buffer || buffer->record->watch < 0 || !watch_is(&broker->watch, fd, buffer->record->watch))
+        return refuse(problem, STATUS_FD_FOREIGN,
+                      "the descriptor is of a memory file that is no buffer of this broker; of another broker's?");
+    if (buffer->record->state == BUFFER_ENDING)
+        return refuse(problem, STATUS_FD_FOREIGN, "buffer %llu has ended and its contents are gone",
+                      (unsigned long long)buffer->record->head.id);
+    *ret = buffer;
+    return 0;
+}
+
+int op_import(struct op *op, const struct fdset *fds, struct opened *result)
+{
+    struct session *session;
+    int r = op_session(op, &session);
+
+    if (r)
+        return r;
+    result->n = fdset_count(fds);
+    fdset_init(&result->fds);
+    for (uint32_t i = 0; i < result->n; i++) {
+        struct problem problem = PROBLEM_NULL;
+        struct buffer *buffer = NULL;
+        struct hold *hold;
+        bool writable = false;
+
+        r = identify(op->broker, fds, i, &buffer, &writable, &problem);
+        if (!r)
+            r = claim_hold(op->broker, session, buffer,
+                           RIGHT_READ | RIGHT_SHARE | (writable ? (uint32_t)RIGHT_WRITE : 0), &hold, &problem);
+        if (r) {
+            item_failed(&op->problem, &problem, i);
+            result->items[i] = (struct opened_item){.status = r};
+        } else {
+            life_revived(op->broker, buffer);
+            opened_fill(&result->items[i], hold);
+        }
+    }
+    return 0;
+}
+
+/* ---- slow work on one buffer ---------------------------------------------------------------------------- */
+
+/* A worker has T; the pin keeps it open, and the buffer there, until it is done. */
+struct buffer_work {
+    struct op_state state;
+    struct memory_job job;
+    struct broker *broker;
+    struct buffer *buffer;
+    /* on the loop, before the buffer is unpinned: the status to end with */
+    int (*ended)(struct buffer_work *work);
+};
+
+static void hurry(struct op_state *state, int status)
+{
+    struct buffer_work *work = container_of(state, struct buffer_work, state);
+
+    (void)status;
+    atomic_store(&work->job.cancel, true);
+}
+
+static void work_done(struct memory_job *job)
+{
+    struct buffer_work *work = container_of(job, struct buffer_work, job);
+    int r = work->ended(work);
+
+    if (r && !work->state.op->problem.sentence[0])
+        work->state.op->problem = work->job.problem;
+    life_unpin(work->broker, work->buffer);
+    pending_end(&work->state, r);
+    free(work);
+}
+
+static int begin_work(struct op *op, struct buffer *buffer, int (*ended)(struct buffer_work *work),
+                      struct buffer_work **ret)
+{
+    struct buffer_work *work = calloc(1, sizeof(*work));
+
+    if (!work)
+        return refuse(&op->problem, STATUS_NO_MEMORY, "the broker has no memory for one more request");
+    work->broker = op->broker;
+    work->buffer = buffer;
+    work->ended = ended;
+    work->job.fd = buffer->fd;
+    work->job.buffer = buffer->record->head.id;
+    work->job.done = work_done;
+    life_pin(buffer);
+    pending_begin(&op->broker->pending, &work->state, op, hurry);
+    *ret = work;
+    return OP_PENDING;
+}
+
+/* ---- publish -------------------------------------------------------------------------------------------- */
+
+/* "session 12 (pid 345, cam), ..." as far as they fit */
+static void name_writers(const struct buffer *buffer, struct problem *problem)
+{
+    char who[PROBLEM_SENTENCE_MAX] = "";
+    size_t length = 0;
+
+    list_for_each_entry(hold, &buffer->holds, struct hold, in_buffer)
+    {
+        const struct session_record *session = hold->session->record;
+        int n;
+
+        if (!(hold->record->rights & RIGHT_WRITE))
+            continue;
+        n = snprintf(who + length, sizeof(who) - length, "%ssession %llu (pid %u, %s)", length ? ", " : "",
+                     (unsigned long long)session->head.id, session->pid, session->program);
+        if (n < 0 || (size_t)n >= sizeof(who) - length - 64) {
+            who[length] = '\0';
+            break;
+        }
+        length += (size_t)n;
+    }
+    problem_set(problem, "it is mapped for writing; unmap it first; who may write it: %s",
+                length ? who : "nobody the broker knows of");
+}
+
+static int published(struct buffer_work *work)
+{
+    struct op *op = work->state.op;
+
+    if (work->job.status == STATUS_BUSY) {
+        name_writers(work->buffer, &op->problem);
+        return STATUS_BUSY;
+    }
+    if (!work->job.status)
+        work->buffer->record->flags |=
+            work->job.future_only ? BUFFER_PUBLISHED | BUFFER_PUBLISHED_FUTURE_ONLY : BUFFER_PUBLISHED;
+    return work->job.status;
+}
+
+int op_publish(struct op *op, uint64_t id, bool future_only)
+{
+    struct buffer_work *work;
+    struct session *session;
+    struct hold *hold;
+    int r = op_session(op, &session);
+
+    if (!r)
+        r = find_hold(op->broker, session, id, RIGHT_MANAGE, &hold, &op->problem);
+    if (r)
+        return r;
+    if (hold->buffer->record->flags & BUFFER_PUBLISHED)
+        return refuse(&op->problem, STATUS_PUBLISHED, "buffer %llu is published already", (unsigned long long)id);
+    if (!(hold->buffer->record->flags & BUFFER_PUBLISHABLE))
+        return refuse(&op->problem, STATUS_NOT_SUPPORTED,
+                      "buffer %llu was not made to be published; allocate it with PUBLISHABLE",
+                      (unsigned long long)id);
+    r = begin_work(op, hold->buffer, published, &work);
+    if (r == OP_PENDING) {
+        work->job.future_only = future_only;
+        memory_job_publish(&op->broker->jobs, &work->job);
+    }
+    return r;
+}
+
+/* ---- discard -------------------------------------------------------------------------------------------- */
+
+static int discarded(struct buffer_work *work)
+{
+    if (!work->job.status)
+        event_discarded(work->broker, work->buffer, work->state.session);
+    return work->job.status;
+}
+
+int op_discard(struct op *op, uint64_t id, uint64_t offset, uint64_t length)
+{
+    const struct buffer_record *record;
+    struct buffer_work *work;
+    struct session *session;
+    struct hold *hold;
+    uint64_t end;
+    int r = op_session(op, &session);
+
+    if (!r)
+        r = find_hold(op->broker, session, id, RIGHT_WRITE | RIGHT_MANAGE, &hold, &op->problem);
+    if (r)
+        return r;
+    record = hold->buffer->record;
+    if (record->flags & BUFFER_PUBLISHED)
+        return refuse(&op->problem, STATUS_PUBLISHED, "buffer %llu is published: its contents stay",
+                      (unsigned long long)id);
+    if (record->pages == PAGES_HUGETLB)
+        return refuse(&op->problem, STATUS_NOT_SUPPORTED,
+                      "huge pages of the system cannot be discarded and had again for sure; write zeros instead");
+    if ((offset | length) & (buffer_granule(hold->buffer) - 1))
+        return refuse(&op->problem, STATUS_INVALID_ARGUMENT, "offset and length must be multiples of %llu",
+                      (unsigned long long)buffer_granule(hold->buffer));
+    if (offset >= record->bytes || !checked_add_u64(offset, length, &end) || end > record->bytes)
+        return refuse(&op->problem, STATUS_SIZE_OVERFLOW, "the range goes beyond the buffer's %llu bytes",
+                      (unsigned long long)record->bytes);
+    r = begin_work(op, hold->buffer, discarded, &work);
+    if (r == OP_PENDING) {
+        work->job.offset = offset;
+        work->job.length = length;
+        memory_job_discard(&op->broker->jobs, &work->job);
+    }
+    return r;
+}
+
+/* ---- destroy -------------------------------------------------------------------------------------------- */
+
+static int may_destroy(struct op *op, const struct session *session, const struct buffer *buffer, bool force)
+{
+    struct hold *hold = session_hold(session, buffer->record->head.id);
+
+    if (is_admin(op->broker, session))
+        return 0;
+    if (force)
+        return refuse(&op->problem, STATUS_NOT_ADMIN,
+                      "only root and uid %u may take memory from those who have it mapped",
+                      (unsigned)op->broker->options.uid);
+    if (buffer->record->uid != session->record->uid)
+        return refuse(&op->problem, STATUS_NO_RIGHT, "buffer %llu is uid %u's; only they, root and uid %u may end it",
+                      (unsigned long long)buffer->record->head.id, buffer->record->uid,
+                      (unsigned)op->broker->options.uid);
+    if (hold && !(hold->record->rights & RIGHT_MANAGE))
+        return refuse(&op->problem, STATUS_NO_RIGHT, "the hold on buffer %llu lacks MANAGE",
+                      (unsigned long long)buffer->record->head.id);
+    return 0;
+}
+
+static int emptied(struct buffer_work *work)
+{
+    return work->job.status;
+}
+
+int op_destroy(struct op *op, uint64_t id, bool force)
+{
+    struct broker *broker = op->broker;
+    struct buffer_work *work;
+    struct session *session;
+    struct buffer *buffer;
+    int r = op_session(op, &session);
+
+    if (r)
+        return r;
+    buffer = buffers_find(&broker->buffers, id);
+    if (!buffer || buffer->record->state == BUFFER_ENDING)
+        return no_such(broker, &op->problem, id, "buffer");
+    r = may_destroy(op, session, buffer, force);
+    if (r)
+        return r;
+    if (buffer->record->state == BUFFER_DETACHED && !force)
+        return refuse(&op->problem, STATUS_STALE,
+                      "buffer %llu has ended, but somebody has it open or mapped; an administrator may use force",
+                      (unsigned long long)id);
+    life_destroy(broker, buffer);
+    buffer = force ? buffers_find(&broker->buffers, id) : NULL;
+    if (!buffer || buffer->record->state != BUFFER_DETACHED)
+        return 0;
+    if (buffer->record->flags & BUFFER_PUBLISHED)
+        return refuse(&op->problem, STATUS_PUBLISHED,
+                      "buffer %llu has ended, but it is published and the kernel lets nobody empty it; it goes with "
+                      "the last who has it mapped",
+                      (unsigned long long)id);
+    r = begin_work(op, buffer, emptied, &work);
+    if (r == OP_PENDING)
+        memory_job_discard(&broker->jobs, &work->job);
+    return r;
+}
+
+/* ---- info ----------------------------------------------------------------------------------------------- */
+
+bool may_see_buffer(const struct broker *broker, const struct session *session, const struct buffer *buffer)
+{
+    return is_admin(broker, session) || buffer->record->uid == session->record->uid ||
+           buffer->record->charged_uid == session->record->uid ||
+           session_hold(session, buffer->record->head.id);
+}
+
+void fill_info(struct broker *broker, const struct session *session, const struct buffer *buffer,
+               struct buffer_info *info)
+{
+    const struct buffer_record *record = buffer->record;
+    const struct pool *pool = buffer_pool(&broker->buffers, buffer);
+    struct plan plan;
+
+    buffer_plan(&broker->buffers, buffer, &plan);
+    *info = (struct buffer_info){
+        .id = record->head.id,
+        .state = record->state,
+        .flags = buffer_flags(buffer),
+        .size = record->size,
+        .bytes = record->bytes,
+        .pages = record->pages,
+        .page_size = pool->page_size,
+        .placement = record->placement,
+        .n_nodes = plan.brief.n_nodes,
+        .huge_bytes = record->huge_bytes,
+        .uid = record->uid,
+        .charged_uid = record->charged_uid,
+        .pid = (pid_t)record->pid,
+        .inode = record->inode,
+        .address = record->address,
+        .created_ms = record->created_ms,
+        .detached_ms = record->detached_ms,
+        .holds = buffer->n_holds,
+        .names = buffer->n_names,
+        .tokens = buffer->n_tokens,
+    };
+    memcpy(info->pool, pool->name, sizeof(pool->name));
+    for (uint32_t i = 0; i < plan.brief.n_nodes; i++) {
+        info->nodes[i] = plan.nodes.node[i];
+        info->node_bytes[i] = plan.nodes.bytes[i];
+    }
+    list_for_each_entry(hold, &buffer->holds, struct hold, in_buffer)
+    {
+        if (info->n_holders == MEMORYD_HOLDERS_MAX)
+            break;
+        info->holders[info->n_holders] = hold->record->session;
+        info->holder_rights[info->n_holders++] = hold->record->rights;
+    }
+    if (!list_is_empty(&buffer->names)) {
+        char text[NAME_TEXT_SIZE];
+
+        name_text(container_of(list_first(&buffer->names), struct name, in_buffer), session->record->uid, text);
+        (void)snprintf(info->name, sizeof(info->name), "%s", text);
+    }
+}
+
+int op_info(struct op *op, uint64_t id, struct buffer_info *result)
+{
+    struct session *session;
+    struct buffer *buffer;
+    int r = op_session(op, &session);
+
+    if (r)
+        return r;
+    buffer = buffers_find(&op->broker->buffers, id);
+    if (!buffer)
+        return no_such(op->broker, &op->problem, id, "buffer");
+    if (!may_see_buffer(op->broker, session, buffer))
+        return refuse(&op->problem, STATUS_NO_RIGHT,
+                      "buffer %llu is uid %u's, and session %llu does not hold it", (unsigned long long)id,
+                      buffer->record->uid, (unsigned long long)op->session);
+    fill_info(op->broker, session, buffer, result);
+    return 0;
+}

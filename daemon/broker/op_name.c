@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Names: bound, looked up and unbound; and opening by id, for those who own the buffer.
+ */
+#include "broker/claims.h"
+#include "broker/internal.h"
+#include "broker/life.h"
+
+int op_name_bind(struct op *op, const struct name_args *args)
+{
+    struct name_new_args new;
+    struct session *session;
+    struct name *name;
+    struct hold *hold;
+    int r = op_session(op, &session);
+
+    if (r)
+        return r;
+    new = (struct name_new_args){
+        .account = session->account,
+        .session = op->session,
+        .in_session = &session->names,
+        .policy = args->policy,
+        .keep_ms = args->keep_ms,
+        .group_rights = rights_complete(args->group_rights),
+        .gid = args->gid,
+        .other_rights = rights_complete(args->other_rights),
+    };
+    r = name_parse(args->name, session->record->uid, &new.key, &op->problem);
+    if (!r)
+        r = find_hold(op->broker, session, args->buffer, RIGHT_MANAGE, &hold, &op->problem);
+    if (r)
+        return r;
+    if (new.key.uid != session->record->uid)
+        return refuse(&op->problem, STATUS_NO_RIGHT, "names of uid %u are theirs to bind; leave out \"uid:%u/\"",
+                      (unsigned)new.key.uid, (unsigned)new.key.uid);
+    new.buffer = hold->buffer;
+    return claim_name(op->broker, &new, &name, &op->problem);
+}
+
+int op_name_unbind(struct op *op, const char *text)
+{
+    struct session *session;
+    struct name_key key;
+    struct buffer *buffer;
+    struct name *name;
+    int r = op_session(op, &session);
+
+    if (!r)
+        r = name_parse(text, session->record->uid, &key, &op->problem);
+    if (r)
+        return r;
+    name = names_find(&op->broker->names, &key);
+    if (!name)
+        return refuse(&op->problem, STATUS_NO_SUCH_NAME, "no buffer has the name %s", text);
+    if (key.uid != session->record->uid && !is_admin(op->broker, session))
+        return refuse(&op->problem, STATUS_NO_RIGHT, "the name %s is uid %u's; only they and administrators unbind it",
+                      text, (unsigned)key.uid);
+    buffer = name->buffer;
+    drop_name(op->broker, name, true);
+    life_claim_gone(op->broker, buffer);
+    return 0;
+}
+
+/* ---- look up -------------------------------------------------------------------------------------------- */
+
+static int find_by_name(struct op *op, const struct session *session, const char *text, struct buffer **ret,
+                        uint32_t *ret_rights)
+{
+    struct name_key key;
+    struct name *name;
+    int r = name_parse(text, session->record->uid, &key, &op->problem);
+
+    if (r)
+        return r;
+    name = names_find(&op->broker->names, &key);
+    if (!name)
+        return refuse(&op->problem, STATUS_NO_SUCH_NAME,
+                      "no buffer has the name %s; another user's is written uid:N/...", text);
+    *ret_rights = name_rights(name, &session->peer, is_admin(op->broker, session));
+    *ret = name->buffer;
+    if (!*ret_rights)
+        return refuse(&op->problem, STATUS_NO_RIGHT, "the name %s grants uid %u nothing; ask uid %u for a token", text,
+                      session->record->uid, (unsigned)key.uid);
+    return 0;
+}
+
+static int find_by_id(struct op *op, const struct session *session, uint64_t id, struct buffer **ret,
+                      uint32_t *ret_rights)
+{
+    struct buffer *buffer = buffers_find(&op->broker->buffers, id);
+
+    if (!buffer || buffer->record->state != BUFFER_LIVE)
+        return no_such(op->broker, &op->problem, id, "buffer");
+    if (buffer->record->uid != session->record->uid && !is_admin(op->broker, session))
+        return refuse(&op->problem, STATUS_NO_RIGHT,
+                      "buffer %llu is uid %u's; only they and administrators open it by its number",
+                      (unsigned long long)id, buffer->record->uid);
+    *ret = buffer;
+    *ret_rights = RIGHTS_ALL;
+    return 0;
+}
+
+int op_lookup(struct op *op, const struct lookup_args *args, struct opened *result)
+{
+    uint32_t rights = rights_complete(args->rights), may = 0;
+    struct session *session;
+    struct buffer *buffer = NULL;
+    struct hold *hold;
+    bool is_published;
+    int fd = -1;
+    int r = op_session(op, &session);
+
+    if (!r)
+        r = args->name[0] ? find_by_name(op, session, args->name, &buffer, &may)
+                          : find_by_id(op, session, args->id, &buffer, &may);
+    if (r)
+        return r;
+    if (!rights_cover(may, rights))
+        return refuse(&op->problem, STATUS_NO_RIGHT, "not all of these rights are granted; ask for fewer");
+    is_published = buffer->record->flags & BUFFER_PUBLISHED;
+    if (is_published && rights & RIGHT_WRITE)
+        return refuse(&op->problem, STATUS_PUBLISHED, "buffer %llu is published: nobody may write it; ask for READ",
+                      (unsigned long long)buffer->record->head.id);
+    if (!rights)
+        rights = may & ~(is_published ? (uint32_t)RIGHT_WRITE : 0);
+    r = claim_hold(op->broker, session, buffer, rights, &hold, &op->problem);
+    if (r)
+        return r;
+    if (args->want_fd) {
+        r = buffer_export(op->broker, buffer, hold->record->rights & RIGHT_WRITE && !is_published, &fd,
+                          &op->problem);
+        if (r) {
+            hold_release(hold);
+            return r;
+        }
+    }
+    result->n = 1;
+    opened_fill(&result->items[0], hold);
+    fdset_init(&result->fds);
+    if (fd >= 0)
+        (void)fdset_push(&result->fds, fd);
+    return 0;
+}

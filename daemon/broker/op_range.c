@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Addresses: ranges of the arena for a session, and buffers placed in them (I9).
+ */
+#include "base/range.h"
+#include "broker/check.h"
+#include "broker/internal.h"
+
+int op_reserve(struct op *op, uint64_t size, uint64_t alignment, uint64_t address, uint64_t *ret_id,
+               uint64_t *ret_address)
+{
+    struct reservation *reservation;
+    struct session *session;
+    int r = op_session(op, &session);
+
+    if (r)
+        return r;
+    r = reservation_new(&op->broker->reservations, op->session, session->account, &session->reservations, size,
+                        alignment, address, &reservation, &op->problem);
+    if (r)
+        return r;
+    record_commit(&reservation->record->head);
+    check_charged(op->broker, CHECK_RESERVATION, reservation);
+    *ret_id = reservation->record->head.id;
+    *ret_address = reservation->record->address;
+    return 0;
+}
+
+static int find_own(struct op *op, uint64_t id, struct reservation **ret)
+{
+    struct reservation *reservation = reservations_find(&op->broker->reservations, id);
+
+    if (!reservation || !reservation->record->session)
+        return no_such(op->broker, &op->problem, id, "reservation");
+    if (reservation->record->session != op->session)
+        return refuse(&op->problem, STATUS_NO_RIGHT, "reservation %llu is session %llu's", (unsigned long long)id,
+                      (unsigned long long)reservation->record->session);
+    *ret = reservation;
+    return 0;
+}
+
+int op_unreserve(struct op *op, uint64_t id)
+{
+    struct reservation *reservation;
+    struct session *session;
+    int r = op_session(op, &session);
+
+    if (!r)
+        r = find_own(op, id, &reservation);
+    if (r)
+        return r;
+    if (!reservation->record->buffers)
+        check_crediting(op->broker, CHECK_RESERVATION, reservation);
+    reservation_release(reservation);
+    return 0;
+}
+
+int op_place(struct op *op, uint64_t id, uint64_t where, uint64_t offset)
+{
+    struct reservation *reservation;
+    struct session *session;
+    struct buffer *buffer;
+    struct hold *hold;
+    int r = op_session(op, &session);
+
+    if (!r)
+        r = find_hold(op->broker, session, id, RIGHT_MANAGE, &hold, &op->problem);
+    if (!r)
+        r = find_own(op, where, &reservation);
+    if (r)
+        return r;
+    buffer = hold->buffer;
+    if (buffer->record->address)
+        return refuse(&op->problem, STATUS_BUSY, "buffer %llu has its home at %#llx already", (unsigned long long)id,
+                      (unsigned long long)buffer->record->address);
+    if (!range_in_bounds(offset, buffer->record->bytes, reservation->record->size))
+        return refuse(&op->problem, STATUS_SIZE_OVERFLOW,
+                      "the buffer's %llu bytes at offset %llu go beyond the reservation's %llu",
+                      (unsigned long long)buffer->record->bytes, (unsigned long long)offset,
+                      (unsigned long long)reservation->record->size);
+    if ((reservation->record->address + offset) & (buffer_granule(buffer) - 1))
+        return refuse(&op->problem, STATUS_INVALID_ARGUMENT, "the place must be a multiple of the granule, %llu",
+                      (unsigned long long)buffer_granule(buffer));
+    buffer_place(&op->broker->buffers, buffer, reservation, offset);
+    return 0;
+}

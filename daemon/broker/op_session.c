@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Sessions begin, lose their connection, come back and end (I3, I6).
+ *
+ * A session ends when it says so, when its process is dead, or when it has been without a connection for the grace
+ * time and nothing that it holds is open or mapped anywhere. Ending takes as many turns of the loop as it holds
+ * things for; from its first moment no verb finds the session any more.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/clock.h"
+#include "broker/check.h"
+#include "broker/claims.h"
+#include "broker/events.h"
+#include "broker/internal.h"
+#include "broker/life.h"
+#include "log/log.h"
+#include "mem/handle.h"
+
+/* holds, names and the like given up in one turn */
+#define ENDING_SLICE 64
+
+/* ---- the beginning -------------------------------------------------------------------------------------- */
+
+static void fill_hello(struct broker *broker, const struct session *session, struct hello_result *result)
+{
+    *result = (struct hello_result){
+        .session = session->record->head.id,
+        .broker_id = ledger_broker_id(broker->ledger),
+        .arena_base = broker->options.arena_base,
+        .arena_size = broker->options.arena_size,
+        .base_page = broker->options.topology->base_page,
+        .broker_uid = broker->options.uid,
+        .simulated = broker->options.topology->simulated,
+    };
+    memcpy(result->secret, session->record->secret, sizeof(result->secret));
+}
+
+static int resume(struct op *op, const struct hello_args *args, struct hello_result *result)
+{
+    struct broker *broker = op->broker;
+    struct session *session = sessions_find(&broker->sessions, args->resume);
+    struct client *client;
+    int r;
+
+    if (!session || client_of(session)->ended) {
+        if (ledger_id_was_given(broker->ledger, args->resume))
+            return refuse(&op->problem, STATUS_STALE, "session %llu has ended; begin a new one",
+                          (unsigned long long)args->resume);
+        return refuse(&op->problem, STATUS_SESSION_REJECTED, "there never was a session %llu; begin a new one",
+                      (unsigned long long)args->resume);
+    }
+    r = session_may_resume(session, args->secret, args->peer, &op->problem);
+    if (r)
+        return r;
+    client = client_of(session);
+    if (session->connection && session->connection != args->connection)
+        broker->host.disconnect(broker->host.userdata, session->connection);
+    session_attach(session, args->connection, args->peer);
+    timers_clear_record(&broker->timers, TIME_GRACE, args->resume);
+    list_remove(&client->lingering);
+    op->session = args->resume;
+    fill_hello(broker, session, result);
+    return 0;
+}
+
+int op_hello(struct op *op, const struct hello_args *args, struct hello_result *result)
+{
+    struct broker *broker = op->broker;
+    struct session *session;
+    struct client *client;
+    int r;
+
+    if (broker->stopping)
+        return refuse(&op->problem, STATUS_SHUTTING_DOWN, "the broker is stopping; try again in a moment");
+    if (op->session)
+        return refuse(&op->problem, STATUS_PROTOCOL, "this connection has a session already; HELLO comes once");
+    if (args->resume)
+        return resume(op, args, result);
+    client = calloc(1, sizeof(*client));
+    if (!client)
+        return refuse(&op->problem, STATUS_NO_MEMORY, "the broker has no memory for one more session");
+    r = session_new(&broker->sessions, args->peer, args->program, args->connection, &session, &op->problem);
+    if (r) {
+        free(client);
+        return r;
+    }
+    client->session = session;
+    list_init(&client->in_ending);
+    list_init(&client->subscribed);
+    list_init(&client->lingering);
+    session->userdata = client;
+    r = broker->host.watch_process(broker->host.userdata, session->record->head.id, session->peer.pidfd);
+    if (r) {
+        session_free(session);
+        free(client);
+        return refuse(&op->problem, STATUS_NO_DESCRIPTORS,
+                      "the broker cannot watch one more process: %s; raise fs.epoll.max_user_watches",
+                      strerrordesc_np(-r));
+    }
+    record_commit(&session->record->head);
+    check_charged(broker, CHECK_SESSION, session);
+    op->session = session->record->head.id;
+    fill_hello(broker, session, result);
+    return 0;
+}
+
+int op_goodbye(struct op *op)
+{
+    struct session *session;
+    int r = op_session(op, &session);
+
+    if (r)
+        return r;
+    session_end(op->broker, session, STATUS_STALE);
+    return 0;
+}
+
+int op_subscribe(struct op *op, uint32_t mask)
+{
+    struct session *session;
+    int r = op_session(op, &session);
+
+    if (r)
+        return r;
+    session->record->subscribed = mask;
+    list_remove(&client_of(session)->subscribed);
+    if (mask)
+        list_append(&op->broker->subscribers, &client_of(session)->subscribed);
+    return 0;
+}
+
+/* ---- the end -------------------------------------------------------------------------------------------- */
+
+void session_end(struct broker *broker, struct session *session, int status)
+{
+    struct client *client = client_of(session);
+    uint64_t id = session->record->head.id;
+
+    if (client->ended)
+        return;
+    client->ended = true;
+    list_remove(&client->subscribed);
+    list_remove(&client->lingering);
+    list_append(&broker->ending, &client->in_ending);
+    timers_clear_record(&broker->timers, TIME_GRACE, id);
+    broker->host.unwatch_process(broker->host.userdata, id);
+    pending_hurry(&broker->pending, id, status);
+    timer_arm(&broker->timers, &broker->ending_turn, 0);
+}
+
+/* Gives up one thing of it; false if there is none left. */
+static bool give_up_one(struct broker *broker, struct session *session)
+{
+    struct hold *hold = session_next_hold(session, 0);
+    struct list *link;
+
+    if (hold) {
+        struct buffer *buffer = hold->buffer;
+
+        hold_free(hold);
+        life_claim_gone(broker, buffer);
+        return true;
+    }
+    link = list_first(&session->names);
+    if (link) {
+        name_outlives(broker, container_of(link, struct name, in_session));
+        return true;
+    }
+    link = list_pop(&session->tokens);
+    if (link) {
+        container_of(link, struct token, in_session)->record->session = 0;
+        return true;
+    }
+    link = list_first(&session->reservations);
+    if (link) {
+        struct reservation *reservation = container_of(link, struct reservation, in_session);
+
+        if (!reservation->record->buffers)
+            check_crediting(broker, CHECK_RESERVATION, reservation);
+        reservation_release(reservation);
+        return true;
+    }
+    return false;
+}
+
+void sessions_take_apart(struct timer *timer)
+{
+    struct broker *broker = container_of(timer, struct broker, ending_turn);
+
+    for (unsigned i = 0; i < ENDING_SLICE; i++) {
+        struct list *link = list_first(&broker->ending);
+        struct client *client;
+        struct session *session;
+
+        if (!link)
+            return;
+        client = container_of(link, struct client, in_ending);
+        session = client->session;
+        /* Not sooner: the reply to GOODBYE is in its queue by now. */
+        if (session->connection) {
+            broker->host.disconnect(broker->host.userdata, session->connection);
+            session_detach(session);
+        }
+        if (give_up_one(broker, session))
+            continue;
+        list_remove(&client->in_ending);
+        check_crediting(broker, CHECK_SESSION, session);
+        session_free(session);
+        free(client);
+    }
+    timer_arm(&broker->timers, timer, 0);
+}
+
+int broker_session_exited(struct broker *broker, uint64_t id)
+{
+    struct session *session = sessions_find(&broker->sessions, id);
+
+    if (session)
+        session_end(broker, session, STATUS_STALE);
+    return 0;
+}
+
+/* ---- without a connection (I6) -------------------------------------------------------------------------- */
+
+/* Its grace is over: while anything that it holds is open or mapped somewhere, it may well be by its process. */
+static void grace_is_over(void *userdata, uint64_t id)
+{
+    struct broker *broker = userdata;
+    struct session *session = sessions_find(&broker->sessions, id);
+    struct client *client;
+    struct hold *hold;
+
+    if (!session || client_of(session)->ended || session->connection)
+        return;
+    client = client_of(session);
+    for (unsigned i = 0; i < SLICE; i++) {
+        bool sole = true;
+
+        hold = session_next_hold(session, client->scanned);
+        if (!hold) {
+            log_client(LOG_LEVEL_INFO, (struct log_client){session->record->uid, (pid_t)session->record->pid},
+                       "session %llu of pid %u ends: no connection, and nothing of it is in use",
+                       (unsigned long long)id, session->record->pid);
+            session_end(broker, session, STATUS_STALE);
+            return;
+        }
+        /* What never left the broker is in nobody's use. Where the kernel does not answer, it is. */
+        if (hold->buffer->record->watch >= 0 && handle_sole(hold->buffer->fd, &sole, NULL))
+            sole = false;
+        if (!sole) {
+            client->in_use = hold->record->buffer;
+            list_remove(&client->lingering);
+            list_append(&broker->lingering, &client->lingering);
+            return;
+        }
+        client->scanned = hold->record->buffer + 1;
+    }
+    if (timers_set_record(&broker->timers, TIME_GRACE, id, 0, grace_is_over, broker))
+        session_end(broker, session, STATUS_STALE);
+}
+
+void sessions_stop_lingering(struct broker *broker, uint64_t buffer)
+{
+    list_for_each_entry_safe(client, &broker->lingering, struct client, lingering)
+    {
+        if (buffer && client->in_use != buffer)
+            continue;
+        client->scanned = 0;
+        /* Without memory for a timer it goes on lingering until the next event. */
+        if (!timers_set_record(&broker->timers, TIME_GRACE, client->session->record->head.id, 0, grace_is_over,
+                               broker))
+            list_remove(&client->lingering);
+    }
+}
+
+int broker_connection_lost(struct broker *broker, uint64_t id, void *connection)
+{
+    struct session *session = sessions_find(&broker->sessions, id);
+
+    /* News of a connection that another one has replaced come late, and say nothing. */
+    if (!session || session->connection != connection)
+        return 0;
+    session_detach(session);
+    if (client_of(session)->ended)
+        return 0;
+    client_of(session)->scanned = 0;
+    if (timers_set_record(&broker->timers, TIME_GRACE, id, deadline_after_ms(broker->options.grace_ms),
+                          grace_is_over, broker))
+        return fatal(-ENOMEM);
+    return 0;
+}

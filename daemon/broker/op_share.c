@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Tokens: made, opened and revoked.
+ */
+#include <string.h>
+
+#include "base/clock.h"
+#include "broker/claims.h"
+#include "broker/internal.h"
+#include "broker/life.h"
+
+/* ---- share ---------------------------------------------------------------------------------------------- */
+
+static int check_terms(struct op *op, const struct share_args *args)
+{
+    if (!(args->rights & RIGHT_READ))
+        return refuse(&op->problem, STATUS_INVALID_ARGUMENT, "a token must grant READ at least");
+    if (args->flags & TOKEN_KEEPING && !args->uses && !args->expiry_ms)
+        return refuse(&op->problem, STATUS_INVALID_ARGUMENT,
+                      "a token that keeps its buffer needs a number of uses or an expiry");
+    return 0;
+}
+
+/* "Only this process" means the one that has the number now. */
+static int start_time_of(struct op *op, pid_t pid, uint64_t *ret)
+{
+    _cleanup_(peer_deinit) struct peer peer = PEER_NULL;
+    int r = peer_init_pid(&peer, pid);
+
+    if (r == PEER_NO_ROOM)
+        return refuse(&op->problem, STATUS_NO_DESCRIPTORS, "the broker has no descriptor left to look at pid %d",
+                      (int)pid);
+    if (r)
+        return refuse(&op->problem, STATUS_INVALID_ARGUMENT, "there is no process %d that the broker can see",
+                      (int)pid);
+    *ret = peer.start_time;
+    return 0;
+}
+
+static int share_one(struct op *op, struct session *session, const struct share_args *args, uint32_t i,
+                     struct token_args *new, uint8_t wire[MEMORYD_TOKEN_SIZE], struct problem *problem)
+{
+    struct token *token;
+    struct hold *hold;
+    int r = find_hold(op->broker, session, args->buffers.id[i], new->rights | RIGHT_SHARE, &hold, problem);
+
+    if (r)
+        return r;
+    new->buffer = hold->buffer;
+    r = claim_token(op->broker, new, &token, problem);
+    if (!r)
+        token_write(token, wire);
+    return r;
+}
+
+int op_share(struct op *op, const struct share_args *args, struct share_result *result)
+{
+    struct session *session;
+    struct token_args new;
+    int r = op_session(op, &session);
+
+    if (!r)
+        r = check_terms(op, args);
+    if (r)
+        return r;
+    new = (struct token_args){
+        .account = session->account,
+        .session = op->session,
+        .in_session = &session->tokens,
+        .maker_uid = session->record->uid,
+        .rights = rights_complete(args->rights),
+        .flags = args->flags,
+        .uses = args->uses,
+        .expires_at = args->expiry_ms ? deadline_after_ms(args->expiry_ms) : DEADLINE_NEVER,
+        .uid = args->uid,
+        .gid = args->gid,
+        .pid = args->pid,
+    };
+    if (args->flags & TOKEN_ONLY_PID) {
+        r = start_time_of(op, args->pid, &new.start_time);
+        if (r)
+            return r;
+    }
+    result->n = args->buffers.n;
+    for (uint32_t i = 0; i < args->buffers.n; i++) {
+        struct problem problem = PROBLEM_NULL;
+
+        memset(result->tokens[i], 0, sizeof(result->tokens[i]));
+        r = share_one(op, session, args, i, &new, result->tokens[i], &problem);
+        if (r < 0)
+            return r;
+        if (r)
+            item_failed(&op->problem, &problem, i);
+        result->status[i] = r;
+    }
+    return 0;
+}
+
+/* ---- open ----------------------------------------------------------------------------------------------- */
+
+/* The use is taken last, when nothing can fail any more: an open that fails costs none. */
+static int open_one(struct op *op, struct session *session, const struct open_args *args, uint32_t i,
+                    struct opened *result, struct problem *problem)
+{
+    struct broker *broker = op->broker;
+    uint32_t rights = rights_complete(args->rights);
+    struct buffer *buffer;
+    struct token *token;
+    struct hold *hold;
+    bool is_published;
+    int r = tokens_check(&broker->tokens, args->tokens[i], &session->peer, clock_now_ns(), &token, problem);
+
+    if (r)
+        return r;
+    buffer = token->buffer;
+    is_published = buffer->record->flags & BUFFER_PUBLISHED;
+    if (!rights_cover(token->record->rights, rights))
+        return refuse(problem, STATUS_NO_RIGHT,
+                      "the token does not grant all of these rights; ask for fewer, or its maker for another token");
+    if (is_published && rights & RIGHT_WRITE)
+        return refuse(problem, STATUS_PUBLISHED, "buffer %llu is published: nobody may write it; ask for READ",
+                      (unsigned long long)buffer->record->head.id);
+    if (!rights)
+        rights = token->record->rights & ~(is_published ? (uint32_t)RIGHT_WRITE : 0);
+    r = claim_hold(broker, session, buffer, rights, &hold, problem);
+    if (r)
+        return r;
+    if (args->want_fds) {
+        bool writable = hold->record->rights & RIGHT_WRITE && !is_published;
+        int fd;
+
+        r = buffer_export(broker, buffer, writable, &fd, problem);
+        if (r) {
+            hold_release(hold);
+            return r;
+        }
+        (void)fdset_push(&result->fds, fd);
+    }
+    opened_fill(&result->items[i], hold);
+    if (!token_use(token)) {
+        drop_token(broker, token, STATUS_TOKEN_EXHAUSTED);
+        life_claim_gone(broker, buffer);
+    }
+    return 0;
+}
+
+int op_open(struct op *op, const struct open_args *args, struct opened *result)
+{
+    struct session *session;
+    int r = op_session(op, &session);
+
+    if (r)
+        return r;
+    result->n = args->n;
+    fdset_init(&result->fds);
+    for (uint32_t i = 0; i < args->n; i++) {
+        struct problem problem = PROBLEM_NULL;
+
+        r = open_one(op, session, args, i, result, &problem);
+        if (r) {
+            item_failed(&op->problem, &problem, i);
+            result->items[i] = (struct opened_item){.status = r};
+        }
+    }
+    return 0;
+}
+
+/* ---- revoke --------------------------------------------------------------------------------------------- */
+
+static void end_token(struct broker *broker, struct token *token)
+{
+    struct buffer *buffer = token->buffer;
+
+    drop_token(broker, token, STATUS_TOKEN_REVOKED);
+    life_claim_gone(broker, buffer);
+}
+
+static int revoke_serial(struct op *op, const struct session *session, uint64_t serial)
+{
+    struct token *token = tokens_find(&op->broker->tokens, serial);
+    const struct hold *hold;
+
+    if (!token)
+        return no_such(op->broker, &op->problem, serial, "token");
+    hold = session_hold(session, token->record->buffer);
+    if (token->record->session != op->session && !is_admin(op->broker, session) &&
+        !(hold && hold->record->rights & RIGHT_MANAGE))
+        return refuse(&op->problem, STATUS_NO_RIGHT,
+                      "only its maker, a holder with MANAGE and administrators may revoke token %llu",
+                      (unsigned long long)serial);
+    end_token(op->broker, token);
+    return 0;
+}
+
+int op_revoke(struct op *op, const struct revoke_args *args, uint32_t *revoked)
+{
+    struct broker *broker = op->broker;
+    struct session *session;
+    struct buffer *buffer;
+    struct token *token;
+    struct hold *hold;
+    uint32_t n = 0;
+    int r = op_session(op, &session);
+
+    if (r)
+        return r;
+    if (args->by_token) {
+        /* who has its secret may end it */
+        r = tokens_identify(&broker->tokens, args->token, &token, &op->problem);
+        if (r)
+            return r;
+        end_token(broker, token);
+        *revoked = 1;
+        return 0;
+    }
+    if (args->serial) {
+        r = revoke_serial(op, session, args->serial);
+        if (!r)
+            *revoked = 1;
+        return r;
+    }
+    buffer = buffers_find(&broker->buffers, args->buffer);
+    if (!buffer)
+        return no_such(broker, &op->problem, args->buffer, "buffer");
+    if (!is_admin(broker, session) || session_hold(session, args->buffer)) {
+        r = find_hold(broker, session, args->buffer, RIGHT_MANAGE, &hold, &op->problem);
+        if (r)
+            return r;
+    }
+    while (!list_is_empty(&buffer->tokens)) {
+        drop_token(broker, container_of(list_first(&buffer->tokens), struct token, in_buffer), STATUS_TOKEN_REVOKED);
+        n++;
+    }
+    life_claim_gone(broker, buffer);
+    *revoked = n;
+    return 0;
+}

@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef MEMCLIENT_MEMCLIENT_H
-#define MEMCLIENT_MEMCLIENT_H
-
 /*
  * libmemclient: shareable memory that a broker, memoryd, owns.
  *
@@ -63,6 +60,9 @@
  *
  * Environment: MEMORYD_SOCKET and MEMORYD_AUTOSTART, see memclient_open(); ignored in set-uid programs.
  */
+#ifndef MEMCLIENT_MEMCLIENT_H
+#define MEMCLIENT_MEMCLIENT_H
+
 
 #include <stdbool.h>
 #include <stddef.h>

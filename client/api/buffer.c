@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Allocating buffers, handles, what is done to a buffer as a whole. */
+#include <sched.h>
+#include <string.h>
+
+#include "api/check.h"
+#include "core/buffer.h"
+#include "core/context.h"
+#include "core/map.h"
+#include "base/align.h"
+
+static int check_alloc(const struct memclient_alloc_options *o, size_t n)
+{
+    if (n > 1 && (o->name || o->address))
+        return fail(EINVAL, "a name or an address is for one buffer, not for %zu", n);
+    if (o->pool && strnlen(o->pool, MEMCLIENT_POOL_NAME_SIZE) == MEMCLIENT_POOL_NAME_SIZE)
+        return fail(EINVAL, "a pool's name has at most %d bytes", MEMCLIENT_POOL_NAME_SIZE - 1);
+    if (o->n_nodes > MEMORYD_NODES_MAX || (o->n_nodes && !o->nodes))
+        return fail(EINVAL, "nodes: at most %d of them, and not NULL", MEMORYD_NODES_MAX);
+    if (o->pages > MEMCLIENT_PAGES_HUGETLB)
+        return fail(EINVAL, "%u is no kind of pages", o->pages);
+    if (o->placement > MEMCLIENT_PLACEMENT_LOCAL)
+        return fail(EINVAL, "%u is no placement", o->placement);
+    if (o->alignment && !is_power_of_two(o->alignment))
+        return fail(EINVAL, "the alignment is no power of two");
+    if (o->flags & ~(unsigned)(MEMCLIENT_PUBLISHABLE | MEMCLIENT_NO_ADDRESS))
+        return fail(EINVAL, "flags: 0x%x has bits that no allocation has", o->flags);
+    if (o->address && o->flags & MEMCLIENT_NO_ADDRESS)
+        return fail(EINVAL, "an address is wanted and MEMCLIENT_NO_ADDRESS is set");
+    return o->name ? check_name(o->name) : 0;
+}
+
+/* The call may take what waiting for room takes, and its own time. */
+static uint64_t alloc_deadline(const struct memclient *ctx, uint64_t wait_ms)
+{
+    uint64_t ms;
+
+    return __builtin_add_overflow(ctx->deadline_ms, wait_ms, &ms) ? DEADLINE_NEVER
+                                                                  : deadline_after_ms(ms);
+}
+
+static int alloc(struct memclient *ctx, struct channel *channel, size_t n, const uint64_t *sizes,
+                 const struct memclient_alloc_options *options,
+                 const struct memclient_name_options *name, uint64_t deadline,
+                 struct memclient_buffer **bufs)
+{
+    struct memclient_buffer *made[MEMORYD_BATCH_MAX];
+    struct rpc_opened opened = RPC_OPENED_NULL;
+    int r;
+
+    r = rpc_alloc(channel, (unsigned)n, sizes, options, name, deadline, &opened);
+    if (!r)
+        r = buffer_adopt(ctx, channel, &opened, true, made);
+    if (r)
+        return r;
+    for (size_t i = 0; i < n; i++)
+        bufs[i] = made[i];
+    return 0;
+}
+
+int memclient_alloc_many(struct memclient *ctx, size_t n, const uint64_t *sizes,
+                         const struct memclient_alloc_options *from, struct memclient_buffer **bufs)
+{
+    struct memclient_alloc_options options;
+    struct memclient_name_options name;
+    unsigned cpu, node;
+    uint32_t here;
+    uint64_t deadline;
+    int r;
+
+    r = check_pointer(sizes, "sizes");
+    if (!r)
+        r = check_pointer(bufs, "bufs");
+    if (!r)
+        r = check_options(&options, sizeof(options), from, "allocation options");
+    if (!r && (!n || n > MEMCLIENT_BATCH_MAX))
+        r = fail(EINVAL, "%zu buffers: 1 to %d can be made at once", n, MEMCLIENT_BATCH_MAX);
+    if (!r)
+        r = check_alloc(&options, n);
+    if (!r)
+        r = check_name_options(options.name_options, &name);
+    if (!r)
+        r = check_context(&ctx);
+    if (r)
+        return r;
+    if (options.placement == MEMCLIENT_PLACEMENT_LOCAL && !options.n_nodes &&
+        !getcpu(&cpu, &node)) {
+        here = node;
+        options.nodes = &here;
+        options.n_nodes = 1;
+    }
+    deadline = alloc_deadline(ctx, options.wait_ms);
+    return CONTEXT_CALL(ctx, deadline, channel,
+                        alloc(ctx, channel, n, sizes, &options, &name, deadline, bufs));
+}
+
+int memclient_alloc(struct memclient *ctx, uint64_t size,
+                    const struct memclient_alloc_options *options, struct memclient_buffer **buf)
+{
+    return memclient_alloc_many(ctx, 1, &size, options, buf);
+}
+
+/* ---- handles -------------------------------------------------------------------------------- */
+
+struct memclient_buffer *memclient_buffer_ref(struct memclient_buffer *buf)
+{
+    return buf ? buffer_ref(buf) : NULL;
+}
+
+struct memclient_buffer *memclient_buffer_unref(struct memclient_buffer *buf)
+{
+    return buffer_unref(buf);
+}
+
+uint64_t memclient_buffer_id(const struct memclient_buffer *buf)
+{
+    return buf->id;
+}
+
+uint64_t memclient_buffer_size(const struct memclient_buffer *buf)
+{
+    return buf->size;
+}
+
+uint64_t memclient_buffer_bytes(const struct memclient_buffer *buf)
+{
+    return buf->bytes;
+}
+
+uint64_t memclient_buffer_granule(const struct memclient_buffer *buf)
+{
+    return buf->granule;
+}
+
+unsigned memclient_buffer_rights(const struct memclient_buffer *buf)
+{
+    return buffer_rights(buf);
+}
+
+unsigned memclient_buffer_flags(const struct memclient_buffer *buf)
+{
+    return buffer_flags(buf);
+}
+
+void *memclient_buffer_address(const struct memclient_buffer *buf)
+{
+    return (void *)(uintptr_t)buffer_address(buf);
+}
+
+struct memclient *memclient_buffer_context(const struct memclient_buffer *buf)
+{
+    return buf->ctx;
+}
+
+int memclient_buffer_info(struct memclient_buffer *buf, struct memclient_buffer_info *info)
+{
+    struct memclient_buffer_info filled;
+    uint64_t deadline;
+    int r;
+
+    r = check_pointer(buf, "buf");
+    if (!r)
+        r = check_output(info, "info");
+    if (r)
+        return r;
+    deadline = context_deadline(buf->ctx);
+    r = BUFFER_CALL(buf, deadline, channel, rpc_info(channel, buf->id, deadline, &filled));
+    if (r)
+        return r;
+    write_output(info, &filled, sizeof(filled));
+    return 0;
+}
+
+/* ---- what is done to one -------------------------------------------------------------------- */
+
+int memclient_publish(struct memclient_buffer *buf, unsigned flags)
+{
+    int r = check_pointer(buf, "buf");
+
+    if (r)
+        return r;
+    if (flags & ~(unsigned)MEMCLIENT_PUBLISH_FUTURE_ONLY)
+        return fail(EINVAL, "flags: 0x%x is not known", flags);
+    return map_publish(buf, flags & MEMCLIENT_PUBLISH_FUTURE_ONLY);
+}
+
+int memclient_discard(struct memclient_buffer *buf, uint64_t offset, uint64_t length)
+{
+    uint64_t deadline;
+    int r = check_pointer(buf, "buf");
+
+    if (r)
+        return r;
+    deadline = context_deadline(buf->ctx);
+    return BUFFER_CALL(buf, deadline, channel,
+                       rpc_discard(channel, buf->id, offset, length, deadline));
+}
+
+int memclient_destroy(struct memclient *ctx, uint64_t id, bool force)
+{
+    uint64_t deadline;
+    int r = check_context(&ctx);
+
+    if (r)
+        return r;
+    if (!id)
+        return fail(EINVAL, "0 is no buffer's id");
+    deadline = context_deadline(ctx);
+    return CONTEXT_CALL(ctx, deadline, channel, rpc_destroy(channel, id, force, deadline));
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See check.h. Nothing here depends on a broker. */
+#include "api/check.h"
+
+#include <string.h>
+
+#include "base/utf8.h"
+#include "proto/limits.h"
+
+int check_options(void *to, size_t size, const void *from, const char *what)
+{
+    const uint8_t *bytes = from;
+    size_t given = 0;
+
+    memset(to, 0, size);
+    if (from) {
+        memcpy(&given, from, sizeof(given));
+        if (given < sizeof(given) || given > 65536)
+            return fail(EINVAL, "%s: size is not set; initialise it with its _INIT macro", what);
+        for (size_t i = size; i < given; i++)
+            if (bytes[i])
+                return fail(EINVAL, "%s: an option of a later version of this library is set", what);
+        memcpy(to, from, given < size ? given : size);
+    }
+    memcpy(to, &size, sizeof(size));
+    return 0;
+}
+
+int check_output(const void *to, const char *what)
+{
+    size_t given;
+
+    if (!to)
+        return fail(EINVAL, "%s is NULL", what);
+    memcpy(&given, to, sizeof(given));
+    if (given < sizeof(given) || given > 65536)
+        return fail(EINVAL, "%s: size is not set; initialise it with its _INIT macro", what);
+    return 0;
+}
+
+void write_output(void *to, const void *from, size_t size)
+{
+    size_t given;
+
+    memcpy(&given, to, sizeof(given));
+    memcpy((uint8_t *)to + sizeof(given), (const uint8_t *)from + sizeof(given),
+           (given < size ? given : size) - sizeof(given));
+}
+
+int check_context(struct memclient **ctx)
+{
+    return *ctx ? 0 : memclient_default(ctx);
+}
+
+int check_pointer(const void *pointer, const char *what)
+{
+    return pointer ? 0 : fail(EINVAL, "%s is NULL", what);
+}
+
+int check_rights(unsigned rights, unsigned allowed, const char *what)
+{
+    if (rights & ~allowed)
+        return fail(EINVAL, "%s: 0x%x has bits that are no right, or not one that fits here", what,
+                    rights);
+    return 0;
+}
+
+int check_access(unsigned access)
+{
+    switch (access) {
+    case 0:
+    case MEMCLIENT_READ:
+    case MEMCLIENT_WRITE:
+    case MEMCLIENT_READ | MEMCLIENT_WRITE:
+    case MEMCLIENT_NO_ACCESS:
+        return 0;
+    }
+    return fail(EINVAL, "access 0x%x is none of READ, READ|WRITE and NO_ACCESS", access);
+}
+
+int check_name(const char *name)
+{
+    size_t n;
+
+    if (!name)
+        return fail(EINVAL, "the name is NULL");
+    n = strnlen(name, MEMCLIENT_NAME_SIZE);
+    if (!n || n >= MEMCLIENT_NAME_SIZE)
+        return fail(EINVAL, "a name has 1 to %d bytes", MEMCLIENT_NAME_MAX);
+    if (!utf8_is_text(name, n))
+        return fail(EINVAL, "the name is not UTF-8");
+    for (size_t i = 0; i < n; i++)
+        if ((unsigned char)name[i] < 0x20 || name[i] == 0x7f)
+            return fail(EINVAL, "the name has a control character");
+    return 0;
+}
+
+int check_name_options(const struct memclient_name_options *from,
+                       struct memclient_name_options *options)
+{
+    const unsigned rights = MEMCLIENT_READ | MEMCLIENT_WRITE | MEMCLIENT_SHARE;
+    int r;
+
+    r = check_options(options, sizeof(*options), from, "name options");
+    if (r)
+        return r;
+    if (options->policy > MEMCLIENT_NAME_KEEP_FOR)
+        return fail(EINVAL, "%u is no name policy", options->policy);
+    r = check_rights(options->group_rights, rights, "group_rights");
+    return r ? r : check_rights(options->other_rights, rights, "other_rights");
+}

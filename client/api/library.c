@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The library, contexts and the connection. */
+#include <pthread.h>
+#include <string.h>
+
+#include "api/check.h"
+#include "core/context.h"
+#include "proto/status.h"
+
+const char *memclient_version(void)
+{
+    return PACKAGE_VERSION;
+}
+
+const char *memclient_error(void)
+{
+    return fail_sentence();
+}
+
+unsigned memclient_error_status(void)
+{
+    return fail_status();
+}
+
+const char *memclient_status_name(unsigned status)
+{
+    return status_name(status);
+}
+
+/* Opens and says hello at once, so that what is wrong is known here. */
+static int open_context(const struct memclient_options *from, struct memclient **ctxp)
+{
+    struct memclient_options options;
+    struct memclient *ctx;
+    struct channel *channel;
+    int r;
+
+    r = check_options(&options, sizeof(options), from, "options");
+    if (r)
+        return r;
+    if (options.autostart > MEMCLIENT_AUTOSTART_ALWAYS)
+        return fail(EINVAL, "%u is no way of autostart", options.autostart);
+    r = context_new(&options, &ctx);
+    if (r)
+        return r;
+    r = context_channel(ctx, context_deadline(ctx), &channel);
+    if (r) {
+        context_unref(ctx);
+        return r;
+    }
+    channel_unref(channel);
+    *ctxp = ctx;
+    return 0;
+}
+
+int memclient_open(const struct memclient_options *options, struct memclient **ctx)
+{
+    int r = check_pointer(ctx, "ctx");
+
+    return r ? r : open_context(options, ctx);
+}
+
+void memclient_close(struct memclient *ctx)
+{
+    if (ctx && !ctx->is_default)
+        context_close(ctx);
+}
+
+/* Two threads may open it at the same time; one wins, and the other's is closed again. */
+int memclient_default(struct memclient **ctxp)
+{
+    static struct memclient *the_default;
+    struct memclient *ctx = __atomic_load_n(&the_default, __ATOMIC_ACQUIRE);
+    struct memclient *none = NULL;
+    int r;
+
+    r = check_pointer(ctxp, "ctx");
+    if (r)
+        return r;
+    if (!ctx) {
+        r = open_context(NULL, &ctx);
+        if (r)
+            return r;
+        ctx->is_default = true;
+        if (!__atomic_compare_exchange_n(&the_default, &none, ctx, false, __ATOMIC_ACQ_REL,
+                                         __ATOMIC_ACQUIRE)) {
+            context_close(ctx);
+            ctx = none;
+        }
+    }
+    *ctxp = ctx;
+    return 0;
+}
+
+int memclient_connection(struct memclient *ctx, struct memclient_connection_info *info)
+{
+    struct memclient_connection_info filled = MEMCLIENT_CONNECTION_INFO_INIT;
+    struct channel *channel;
+    int r;
+
+    r = check_output(info, "info");
+    if (!r)
+        r = check_context(&ctx);
+    if (!r)
+        r = context_channel(ctx, context_deadline(ctx), &channel);
+    if (r)
+        return r;
+    channel_unref(channel);
+    pthread_mutex_lock(&ctx->lock);
+    memcpy(filled.socket, ctx->path, sizeof(filled.socket));
+    filled.session = ctx->session.session;
+    filled.broker_id = ctx->session.broker;
+    filled.broker_uid = ctx->session.broker_uid;
+    filled.arena_base = ctx->session.arena_base;
+    filled.arena_size = ctx->session.arena_size;
+    filled.base_page = ctx->session.base_page;
+    filled.simulated = ctx->session.simulated;
+    filled.autostarted = ctx->autostarted;
+    pthread_mutex_unlock(&ctx->lock);
+    write_output(info, &filled, sizeof(filled));
+    return 0;
+}
+
+int memclient_ping(struct memclient *ctx)
+{
+    uint64_t deadline;
+    int r;
+
+    r = check_context(&ctx);
+    if (r)
+        return r;
+    deadline = context_deadline(ctx);
+    return CONTEXT_CALL(ctx, deadline, channel, rpc_ping(channel, deadline));
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Listings, the broker's status, and events. */
+#include "api/check.h"
+#include "core/context.h"
+
+/* ---- listings ------------------------------------------------------------------------------- */
+
+/*
+ * Every listing pages in the same way; what differs is the type of the caller's function, which
+ * takes a pointer to its own item. A small struct carries it through the untyped one of rpc.
+ */
+static int list(struct memclient *ctx, enum rpc_list what, rpc_item *fn, void *data)
+{
+    struct rpc_listing *listing;
+    uint64_t cursor = 0;
+    int stopped = 0;
+    int r;
+
+    r = check_context(&ctx);
+    if (r)
+        return r;
+    listing = rpc_listing_new();
+    if (!listing)
+        return fail(ENOMEM, "no memory for a listing");
+    do {
+        uint64_t deadline = context_deadline(ctx);
+
+        r = CONTEXT_CALL(ctx, deadline, channel,
+                         rpc_list(channel, what, listing, &cursor, deadline, fn, data, &stopped));
+    } while (!r && !stopped && cursor);
+    rpc_listing_free(listing);
+    return r ? r : stopped;
+}
+
+#define LISTING(name, what, type)                                                            \
+    struct name##_caller {                                                                   \
+        int (*fn)(const struct type *, void *);                                              \
+        void *data;                                                                          \
+    };                                                                                       \
+    static int name##_item(const void *item, void *data)                                     \
+    {                                                                                        \
+        const struct name##_caller *caller = data;                                           \
+                                                                                             \
+        return caller->fn(item, caller->data);                                               \
+    }                                                                                        \
+    int memclient_list_##name(struct memclient *ctx, int (*fn)(const struct type *, void *), \
+                              void *data)                                                    \
+    {                                                                                        \
+        struct name##_caller caller = {fn, data};                                            \
+                                                                                             \
+        if (!fn)                                                                             \
+            return fail(EINVAL, "fn is NULL");                                               \
+        return list(ctx, what, name##_item, &caller);                                        \
+    }
+
+LISTING(nodes, RPC_NODES, memclient_node)
+LISTING(pools, RPC_POOLS, memclient_pool)
+LISTING(buffers, RPC_BUFFERS, memclient_buffer_info)
+LISTING(sessions, RPC_SESSIONS, memclient_session)
+LISTING(reservations, RPC_RESERVATIONS, memclient_reservation_info)
+LISTING(names, RPC_NAMES, memclient_name)
+LISTING(tokens, RPC_TOKENS, memclient_token_info)
+
+/* ---- status --------------------------------------------------------------------------------- */
+
+int memclient_status(struct memclient *ctx, struct memclient_broker_status *status)
+{
+    struct memclient_broker_status filled;
+    uint64_t deadline;
+    int r;
+
+    r = check_output(status, "status");
+    if (!r)
+        r = check_context(&ctx);
+    if (r)
+        return r;
+    deadline = context_deadline(ctx);
+    r = CONTEXT_CALL(ctx, deadline, channel, rpc_status(channel, deadline, &filled));
+    if (r)
+        return r;
+    write_output(status, &filled, sizeof(filled));
+    return 0;
+}
+
+int memclient_check(struct memclient *ctx, struct memclient_check_result *result)
+{
+    struct memclient_check_result filled;
+    uint64_t deadline;
+    int r;
+
+    r = check_output(result, "result");
+    if (!r)
+        r = check_context(&ctx);
+    if (r)
+        return r;
+    deadline = context_deadline(ctx);
+    r = CONTEXT_CALL(ctx, deadline, channel, rpc_check(channel, deadline, &filled));
+    if (r)
+        return r;
+    write_output(result, &filled, sizeof(filled));
+    return 0;
+}
+
+/* ---- events --------------------------------------------------------------------------------- */
+
+int memclient_subscribe(struct memclient *ctx, unsigned mask)
+{
+    const unsigned all = MEMCLIENT_EVENT_PRESSURE | MEMCLIENT_EVENT_DISCARDED |
+                         MEMCLIENT_EVENT_NAME | MEMCLIENT_EVENT_SHUTDOWN | MEMCLIENT_EVENT_LOST;
+    int r = check_context(&ctx);
+
+    if (r)
+        return r;
+    if (mask & ~all)
+        return fail(EINVAL, "mask: 0x%x has bits that are no event", mask);
+    return event_subscribe(ctx, mask);
+}
+
+int memclient_event_fd(struct memclient *ctx, int *fd)
+{
+    int r = check_pointer(fd, "fd");
+
+    if (!r)
+        r = check_context(&ctx);
+    return r ? r : event_descriptor(ctx, fd);
+}
+
+int memclient_next_event(struct memclient *ctx, struct memclient_event *event)
+{
+    struct memclient_event next;
+    int r;
+
+    r = check_output(event, "event");
+    if (!r)
+        r = check_context(&ctx);
+    if (!r)
+        r = event_next(ctx, &next);
+    if (r)
+        return r;
+    write_output(event, &next, sizeof(next));
+    return 0;
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Addresses: reservations, mappings, and what is where. */
+#include "api/check.h"
+#include "base/align.h"
+#include "core/map.h"
+
+int memclient_reserve(struct memclient *ctx, uint64_t size, uint64_t alignment, uint64_t address,
+                      struct memclient_reservation **res)
+{
+    int r;
+
+    r = check_pointer(res, "res");
+    if (!r && (!size || !is_page_aligned(size) || size > PTRDIFF_MAX))
+        r = fail(EINVAL, "a reservation's size is a multiple of the page size, and not 0");
+    if (!r && alignment && !is_power_of_two(alignment))
+        r = fail(EINVAL, "the alignment is no power of two");
+    if (!r && !is_page_aligned(address))
+        r = fail(EINVAL, "the wanted address is no multiple of the page size");
+    if (!r)
+        r = check_context(&ctx);
+    return r ? r : map_reserve(ctx, size, alignment, address, res);
+}
+
+void *memclient_reservation_address(const struct memclient_reservation *res)
+{
+    return (void *)(uintptr_t)res->range.start;
+}
+
+uint64_t memclient_reservation_size(const struct memclient_reservation *res)
+{
+    return res->range.size;
+}
+
+int memclient_reservation_release(struct memclient_reservation *res)
+{
+    return res ? map_release(res) : 0;
+}
+
+int memclient_map(struct memclient_buffer *buf, const struct memclient_map_options *from,
+                  void **address)
+{
+    struct memclient_map_options options;
+    int r;
+
+    r = check_pointer(buf, "buf");
+    if (!r)
+        r = check_pointer(address, "address");
+    if (!r)
+        r = check_options(&options, sizeof(options), from, "map options");
+    if (!r)
+        r = check_access(options.access);
+    if (!r && options.flags & ~(unsigned)(MEMCLIENT_MAP_ANYWHERE | MEMCLIENT_MAP_NOT_HOME))
+        r = fail(EINVAL, "flags: 0x%x has bits that no mapping has", options.flags);
+    if (!r && options.address && options.flags)
+        r = fail(EINVAL, "an address was given, and a flag for choosing another");
+    return r ? r : map_buffer(buf, &options, address);
+}
+
+int memclient_protect(struct memclient *ctx, void *address, uint64_t length, unsigned access)
+{
+    int r = check_access(access);
+
+    if (!r)
+        r = check_context(&ctx);
+    return r ? r : map_protect(ctx, (uintptr_t)address, length, access);
+}
+
+int memclient_unmap(struct memclient *ctx, void *address, uint64_t length)
+{
+    int r = check_context(&ctx);
+
+    return r ? r : map_unmap(ctx, (uintptr_t)address, length);
+}
+
+int memclient_fork_dont_copy(struct memclient *ctx, void *address, uint64_t length)
+{
+    int r = check_context(&ctx);
+
+    return r ? r : map_dont_copy(ctx, (uintptr_t)address, length);
+}
+
+int memclient_query_address(const void *address, struct memclient_address_info *info)
+{
+    struct memclient_address_info filled = MEMCLIENT_ADDRESS_INFO_INIT;
+    int r;
+
+    r = check_output(info, "info");
+    if (!r)
+        r = map_query((uintptr_t)address, &filled);
+    if (r)
+        return r;
+    write_output(info, &filled, sizeof(filled));
+    return 0;
+}

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Handles: made of replies, counted, claimed anew, given up; buffer.h tells the rules. */
+#include "core/buffer.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "base/steal.h"
+#include "proto/status.h"
+
+/* ---- properties ----------------------------------------------------------------------------- */
+
+unsigned buffer_rights(const struct memclient_buffer *buf)
+{
+    return __atomic_load_n(&buf->rights, __ATOMIC_RELAXED);
+}
+
+unsigned buffer_flags(const struct memclient_buffer *buf)
+{
+    return __atomic_load_n(&buf->flags, __ATOMIC_RELAXED);
+}
+
+uint64_t buffer_address(const struct memclient_buffer *buf)
+{
+    return __atomic_load_n(&buf->address, __ATOMIC_RELAXED);
+}
+
+bool buffer_may_write(const struct memclient_buffer *buf)
+{
+    return (buffer_rights(buf) & MEMCLIENT_WRITE) &&
+           !(buffer_flags(buf) & MEMCLIENT_BUFFER_PUBLISHED);
+}
+
+void buffer_set_address(struct memclient_buffer *buf, uint64_t address)
+{
+    __atomic_store_n(&buf->address, address, __ATOMIC_RELAXED);
+}
+
+void buffer_set_published(struct memclient_buffer *buf, unsigned flags)
+{
+    __atomic_or_fetch(&buf->flags, MEMCLIENT_BUFFER_PUBLISHED | flags, __ATOMIC_RELAXED);
+}
+
+static void learn(struct memclient_buffer *buf, const struct rpc_opened_item *item)
+{
+    __atomic_store_n(&buf->rights, item->rights, __ATOMIC_RELAXED);
+    __atomic_store_n(&buf->flags, item->flags, __ATOMIC_RELAXED);
+    if (item->address)
+        buffer_set_address(buf, item->address);
+}
+
+/* ---- the cache of descriptors --------------------------------------------------------------- */
+
+void buffer_drop_fd(struct memclient_buffer *buf)
+{
+    if (buf->fd < 0)
+        return;
+    buf->fd = fd_close(buf->fd);
+    list_remove(&buf->in_fds);
+    buf->ctx->n_fds--;
+}
+
+void buffer_drop_fds(struct memclient *ctx)
+{
+    struct list *link;
+
+    while ((link = list_first(&ctx->fds)))
+        buffer_drop_fd(container_of(link, struct memclient_buffer, in_fds));
+}
+
+/* Takes fd. */
+static void cache_fd(struct memclient_buffer *buf, int fd, bool writable)
+{
+    struct memclient *ctx = buf->ctx;
+
+    if (ctx->closed || (buf->fd >= 0 && buf->fd_writable && !writable)) {
+        fd_close(fd);
+        return;
+    }
+    buffer_drop_fd(buf);
+    if (ctx->n_fds == CONTEXT_FDS_MAX)
+        buffer_drop_fd(container_of(list_first(&ctx->fds), struct memclient_buffer, in_fds));
+    buf->fd = fd;
+    buf->fd_writable = writable;
+    list_append(&ctx->fds, &buf->in_fds);
+    ctx->n_fds++;
+}
+
+int buffer_cached_fd(struct memclient_buffer *buf, bool writable)
+{
+    if (buf->fd < 0 || (writable && !buf->fd_writable))
+        return -1;
+    list_remove(&buf->in_fds);
+    list_append(&buf->ctx->fds, &buf->in_fds);
+    return buf->fd;
+}
+
+/* ---- adopting ------------------------------------------------------------------------------- */
+
+static struct memclient_buffer *find(struct memclient *ctx, uint64_t id)
+{
+    struct memclient_buffer *buf;
+
+    HASH_FIND(hh, ctx->buffers, &id, sizeof(id), buf);
+    return buf;
+}
+
+static void leave_table(struct memclient_buffer *buf)
+{
+    if (!buf->in_table)
+        return;
+    HASH_DELETE(hh, buf->ctx->buffers, buf);
+    buf->in_table = false;
+}
+
+static struct memclient_buffer *buffer_new(struct memclient *ctx,
+                                           const struct rpc_opened_item *item, uint32_t broker)
+{
+    struct memclient_buffer *buf = calloc(1, sizeof(*buf));
+
+    if (!buf)
+        return NULL;
+    buf->refs = 1;
+    buf->ctx = context_ref(ctx);
+    buf->id = item->id;
+    buf->size = item->size;
+    buf->bytes = item->bytes;
+    buf->granule = item->granule;
+    buf->broker = broker;
+    buf->fd = -1;
+    list_init(&buf->in_fds);
+    return buf;
+}
+
+/* With the lock. `spare` is used if the context has no handle of it in this generation. */
+static struct memclient_buffer *adopt_one(struct memclient *ctx, unsigned generation,
+                                          struct rpc_opened_item *item, bool writable_fd,
+                                          struct memclient_buffer **spare)
+{
+    struct memclient_buffer *buf = find(ctx, item->id);
+
+    if (buf && buf->generation == generation) {
+        __atomic_add_fetch(&buf->refs, 1, __ATOMIC_RELAXED);
+    } else {
+        /* of a session that ended: its number may mean another buffer by now */
+        if (buf)
+            leave_table(buf);
+        buf = steal_ptr(spare);
+        buf->generation = generation;
+        HASH_ADD(hh, ctx->buffers, id, sizeof(buf->id), buf);
+        buf->in_table = true;
+    }
+    buf->claims++;
+    learn(buf, item);
+    if (item->fd >= 0)
+        cache_fd(buf, steal_fd(&item->fd), writable_fd);
+    return buf;
+}
+
+static void give_back(struct channel *channel, const struct rpc_opened *opened, uint64_t deadline)
+{
+    for (unsigned i = 0; i < opened->n; i++)
+        if (!opened->items[i].status)
+            (void)rpc_release(channel, opened->items[i].id, 1, deadline);
+}
+
+int buffer_adopt(struct memclient *ctx, struct channel *channel, struct rpc_opened *opened,
+                 bool writable_fds, struct memclient_buffer **bufs)
+{
+    struct memclient_buffer *spares[MEMORYD_BATCH_MAX] = {NULL};
+    bool enough = true;
+    uint32_t broker;
+
+    pthread_mutex_lock(&ctx->lock);
+    broker = ctx->session.broker;
+    pthread_mutex_unlock(&ctx->lock);
+    for (unsigned i = 0; i < opened->n && enough; i++)
+        if (!opened->items[i].status) {
+            spares[i] = buffer_new(ctx, &opened->items[i], broker);
+            enough = spares[i];
+        }
+    if (!enough)
+        give_back(channel, opened, context_deadline(ctx));
+
+    if (enough) {
+        pthread_mutex_lock(&ctx->lock);
+        for (unsigned i = 0; i < opened->n; i++) {
+            struct rpc_opened_item *item = &opened->items[i];
+            bool writable = (item->rights & MEMCLIENT_WRITE) &&
+                            !(item->flags & MEMCLIENT_BUFFER_PUBLISHED) && writable_fds;
+
+            bufs[i] = item->status ? NULL
+                                   : adopt_one(ctx, channel->generation, item, writable,
+                                               &spares[i]);
+        }
+        pthread_mutex_unlock(&ctx->lock);
+    }
+    for (unsigned i = 0; i < opened->n; i++)
+        if (spares[i]) {
+            free(spares[i]);
+            context_unref(ctx);
+        }
+    rpc_opened_deinit(opened);
+    return enough ? 0 : fail(ENOMEM, "no memory for a handle");
+}
+
+/* ---- counting ------------------------------------------------------------------------------- */
+
+struct memclient_buffer *buffer_ref(struct memclient_buffer *buf)
+{
+    __atomic_add_fetch(&buf->refs, 1, __ATOMIC_RELAXED);
+    return buf;
+}
+
+/* Gives the claims up, in the session that has them, if it still has. */
+static void release(struct memclient_buffer *buf, struct channel *channel, uint64_t claims)
+{
+    uint64_t deadline = context_deadline(buf->ctx);
+
+    while (claims) {
+        unsigned n = claims > MEMORYD_BATCH_MAX ? MEMORYD_BATCH_MAX : (unsigned)claims;
+
+        if (rpc_release(channel, buf->id, n, deadline))
+            break;
+        claims -= n;
+    }
+}
+
+struct memclient_buffer *buffer_unref(struct memclient_buffer *buf)
+{
+    struct memclient *ctx;
+    struct channel *channel = NULL;
+    struct fail_saved saved;
+    unsigned refs;
+    int err = errno;
+
+    if (!buf)
+        return NULL;
+    /* the last reference goes under the lock, where the table could hand out another */
+    refs = __atomic_load_n(&buf->refs, __ATOMIC_RELAXED);
+    while (refs > 1)
+        if (__atomic_compare_exchange_n(&buf->refs, &refs, refs - 1, true, __ATOMIC_RELEASE,
+                                        __ATOMIC_RELAXED))
+            return NULL;
+
+    ctx = buf->ctx;
+    pthread_mutex_lock(&ctx->lock);
+    if (__atomic_sub_fetch(&buf->refs, 1, __ATOMIC_ACQ_REL)) {
+        pthread_mutex_unlock(&ctx->lock);
+        return NULL;
+    }
+    leave_table(buf);
+    buffer_drop_fd(buf);
+    if (!ctx->closed && ctx->channel && buf->generation == ctx->generation)
+        channel = channel_ref(ctx->channel);
+    pthread_mutex_unlock(&ctx->lock);
+
+    if (channel) {
+        fail_save(&saved, 0);
+        release(buf, channel, buf->claims);
+        (void)fail_restore(&saved);
+        channel_unref(channel);
+    }
+    free(buf);
+    context_unref(ctx);
+    errno = err;
+    return NULL;
+}
+
+/* ---- the claim ------------------------------------------------------------------------------ */
+
+/* The buffer is not claimed in the channel's session: tries to import its cached descriptor. */
+static int claim_anew(struct memclient_buffer *buf, struct channel *channel, uint64_t deadline)
+{
+    struct memclient *ctx = buf->ctx;
+    struct rpc_opened opened = RPC_OPENED_NULL;
+    _cleanup_close_ int fd = -1;
+    int r;
+
+    pthread_mutex_lock(&ctx->lock);
+    if (buf->fd >= 0)
+        fd = fcntl(buf->fd, F_DUPFD_CLOEXEC, 3);
+    pthread_mutex_unlock(&ctx->lock);
+    if (fd < 0)
+        return fail(ESTALE, "buffer #%llu was opened in a session that has ended (with its connection, or "
+                            "before a fork); open it again",
+                    (unsigned long long)buf->id);
+    r = rpc_import(channel, fd, deadline, &opened);
+    if (r == -EREMOTE)
+        return fail(ESTALE, "buffer #%llu is of a broker that has ended", (unsigned long long)buf->id);
+    if (r)
+        return r;
+    if (opened.items[0].status || opened.items[0].id != buf->id) {
+        give_back(channel, &opened, deadline);
+        rpc_opened_deinit(&opened);
+        return fail(ESTALE, "buffer #%llu is of a session that has ended", (unsigned long long)buf->id);
+    }
+    pthread_mutex_lock(&ctx->lock);
+    if (buf->generation == channel->generation) {
+        buf->claims++;
+    } else {
+        buf->generation = channel->generation;
+        buf->claims = 1;
+        learn(buf, &opened.items[0]);
+    }
+    pthread_mutex_unlock(&ctx->lock);
+    rpc_opened_deinit(&opened);
+    return 0;
+}
+
+int buffer_channel(struct memclient_buffer *buf, uint64_t deadline, struct channel **channelp)
+{
+    _cleanup_(channel_unrefp) struct channel *channel = NULL;
+    bool claimed;
+    int r;
+
+    r = context_channel(buf->ctx, deadline, &channel);
+    if (r)
+        return r;
+    pthread_mutex_lock(&buf->ctx->lock);
+    claimed = buf->generation == channel->generation;
+    pthread_mutex_unlock(&buf->ctx->lock);
+    if (!claimed) {
+        r = claim_anew(buf, channel, deadline);
+        if (r)
+            return r;
+    }
+    *channelp = steal_ptr(&channel);
+    return 0;
+}
+
+int buffer_export(struct memclient_buffer *buf, unsigned rights, uint64_t deadline, int *fd)
+{
+    return BUFFER_CALL(buf, deadline, channel,
+                       rpc_export(channel, buf->id, rights, deadline, fd));
+}
+
+int buffer_cache_fd(struct memclient_buffer *buf, bool writable, uint64_t deadline)
+{
+    struct memclient *ctx = buf->ctx;
+    int fd;
+    int r;
+
+    pthread_mutex_lock(&ctx->lock);
+    fd = buffer_cached_fd(buf, writable);
+    pthread_mutex_unlock(&ctx->lock);
+    if (fd >= 0)
+        return 0;
+    r = buffer_export(buf, writable ? MEMCLIENT_READ | MEMCLIENT_WRITE : MEMCLIENT_READ, deadline,
+                      &fd);
+    if (r && writable && fail_status() == STATUS_PUBLISHED) {
+        buffer_set_published(buf, 0);
+        writable = false;
+        r = buffer_export(buf, MEMCLIENT_READ, deadline, &fd);
+    }
+    if (r)
+        return r;
+    pthread_mutex_lock(&ctx->lock);
+    cache_fd(buf, fd, writable);
+    pthread_mutex_unlock(&ctx->lock);
+    return 0;
+}

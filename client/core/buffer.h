@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Handles of buffers, and the descriptors kept for mapping them.
+ *
+ * A context has one handle of a buffer however often it was opened; the handle counts the claims
+ * that the broker counted, and gives them up together. A descriptor came with the buffer or is
+ * asked for when a mapping needs it; it stays in a cache of the context, so that mapping again
+ * makes no call, until 64 younger ones push it out.
+ *
+ * A handle of a former session (see core/context.h) claims its buffer anew by importing its cached
+ * descriptor; without one, nothing can prove that it ever had the right, and the handle is stale.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <uthash.h>
+
+#include <memclient/memclient.h>
+
+#include "base/list.h"
+#include "core/context.h"
+
+struct memclient_buffer {
+    unsigned refs; /* atomic: handles given out, and mappings */
+    struct memclient *ctx;
+    uint64_t id;
+    uint64_t size;
+    uint64_t bytes;
+    uint64_t granule;
+    uint32_t broker; /* whose id it is */
+
+    /* under the context's lock; the first three are read without it, atomically */
+    uint64_t address;
+    unsigned rights;
+    unsigned flags;
+    unsigned generation;
+    uint64_t claims; /* that the session of that generation has */
+    bool in_table;
+    int fd; /* or -1 */
+    bool fd_writable;
+    struct list in_fds;
+    UT_hash_handle hh;
+
+    bool publishing; /* under the space's lock: no new writable mapping meanwhile */
+};
+
+/*
+ * Makes handles of what a reply granted, over the channel it came by; all or none. The items' status
+ * is OK or they are skipped (bufs[i] is NULL then). Descriptors are stolen from the items. On
+ * failure the claims are given back.
+ */
+int buffer_adopt(struct memclient *ctx, struct channel *channel, struct rpc_opened *opened,
+                 bool writable_fds, struct memclient_buffer **bufs);
+
+struct memclient_buffer *buffer_ref(struct memclient_buffer *buf);
+/* May make a call, so no lock is held. */
+struct memclient_buffer *buffer_unref(struct memclient_buffer *buf);
+
+unsigned buffer_rights(const struct memclient_buffer *buf);
+unsigned buffer_flags(const struct memclient_buffer *buf);
+uint64_t buffer_address(const struct memclient_buffer *buf);
+bool buffer_may_write(const struct memclient_buffer *buf);
+void buffer_set_address(struct memclient_buffer *buf, uint64_t address);
+void buffer_set_published(struct memclient_buffer *buf, unsigned flags);
+
+/* A connection in whose session the buffer is claimed. */
+int buffer_channel(struct memclient_buffer *buf, uint64_t deadline, struct channel **channel);
+
+/* CONTEXT_CALL() for what needs the claim. */
+#define BUFFER_CALL(buf, deadline, channel, call)                                    \
+    ({                                                                               \
+        int result_ = 0;                                                             \
+                                                                                     \
+        for (unsigned attempt_ = 0; attempt_ < 2; attempt_++) {                      \
+            _cleanup_(channel_unrefp) struct channel *channel = NULL;                \
+                                                                                     \
+            result_ = buffer_channel((buf), (deadline), &channel);                   \
+            if (!result_)                                                            \
+                result_ = (call);                                                    \
+            if (result_ != -ENOTCONN)                                                \
+                break;                                                               \
+        }                                                                            \
+        result_;                                                                     \
+    })
+
+/* A descriptor of its own for the caller: READ, or READ|WRITE. */
+int buffer_export(struct memclient_buffer *buf, unsigned rights, uint64_t deadline, int *fd);
+
+/*
+ * Sees to it that a descriptor is cached, writable if wanted; it may be gone again as soon as the
+ * context's lock is not held. If the buffer turns out to be published, a readable one is got
+ * instead and the handle knows.
+ */
+int buffer_cache_fd(struct memclient_buffer *buf, bool writable, uint64_t deadline);
+
+/* With the context's lock: the cached descriptor or -1. It becomes the youngest. */
+int buffer_cached_fd(struct memclient_buffer *buf, bool writable);
+
+/* With the context's lock: forgets all cached descriptors, or one buffer's. */
+void buffer_drop_fds(struct memclient *ctx);
+void buffer_drop_fd(struct memclient_buffer *buf);

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Opening, connecting and closing. One thread connects, without a lock; those that come meanwhile
+ * wait for it, each until its own deadline.
+ */
+#include "core/context.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/steal.h"
+#include "base/utf8.h"
+#include "core/buffer.h"
+#include "core/fork.h"
+#include "core/map.h"
+#include "proto/status.h"
+#include "rpc/connect.h"
+
+#define DEADLINE_DEFAULT_MS 30000
+/* A session that nobody waits for must not keep anybody waiting. */
+#define GOODBYE_MS 1000
+
+struct list contexts = LIST_INIT(contexts);
+static pthread_mutex_t contexts_mutex = PTHREAD_MUTEX_INITIALIZER;
+
+void contexts_lock(void)
+{
+    pthread_mutex_lock(&contexts_mutex);
+}
+
+void contexts_unlock(void)
+{
+    pthread_mutex_unlock(&contexts_mutex);
+}
+
+void contexts_fork_child(void)
+{
+    pthread_mutex_init(&contexts_mutex, NULL);
+}
+
+int context_new(const struct memclient_options *options, struct memclient **ctxp)
+{
+    const char *program = options->program ? options->program : program_invocation_short_name;
+    size_t n = strlen(program);
+    struct memclient *ctx;
+
+    fork_register();
+    ctx = calloc(1, sizeof(*ctx));
+    if (!ctx)
+        goto no_memory;
+    if (options->socket) {
+        ctx->wanted_path = strdup(options->socket);
+        if (!ctx->wanted_path)
+            goto no_memory;
+    }
+    if (n > MEMORYD_PROGRAM_MAX)
+        n = utf8_cut(program, MEMORYD_PROGRAM_MAX);
+    if (utf8_is_text(program, n))
+        memcpy(ctx->program, program, n);
+    ctx->refs = 1;
+    ctx->deadline_ms = options->deadline_ms ? options->deadline_ms : DEADLINE_DEFAULT_MS;
+    ctx->autostart = options->autostart;
+    pthread_mutex_init(&ctx->lock, NULL);
+    context_init_condition(ctx);
+    list_init(&ctx->fds);
+    list_init(&ctx->reservations);
+    events_init(&ctx->events);
+    contexts_lock();
+    list_append(&contexts, &ctx->in_contexts);
+    contexts_unlock();
+    *ctxp = ctx;
+    return 0;
+
+no_memory:
+    free(ctx);
+    return fail(ENOMEM, "no memory for a context");
+}
+
+void context_init_condition(struct memclient *ctx)
+{
+    pthread_condattr_t attr;
+
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&ctx->connected, &attr);
+    pthread_condattr_destroy(&attr);
+}
+
+struct memclient *context_ref(struct memclient *ctx)
+{
+    __atomic_add_fetch(&ctx->refs, 1, __ATOMIC_RELAXED);
+    return ctx;
+}
+
+struct memclient *context_unref(struct memclient *ctx)
+{
+    if (!ctx || __atomic_sub_fetch(&ctx->refs, 1, __ATOMIC_ACQ_REL))
+        return NULL;
+    contexts_lock();
+    list_remove(&ctx->in_contexts);
+    contexts_unlock();
+    channel_unref(ctx->channel);
+    channel_unref(ctx->inherited);
+    events_deinit(&ctx->events);
+    pthread_cond_destroy(&ctx->connected);
+    pthread_mutex_destroy(&ctx->lock);
+    free(ctx->wanted_path);
+    explicit_bzero(&ctx->session, sizeof(ctx->session));
+    free(ctx);
+    return NULL;
+}
+
+uint64_t context_deadline(const struct memclient *ctx)
+{
+    return deadline_after_ms(ctx->deadline_ms);
+}
+
+/* ---- connecting ----------------------------------------------------------------------------- */
+
+/* The session anew if the broker still has it, else a fresh one. */
+static int say_hello(struct channel *channel, const char *program,
+                     const struct rpc_session *former, uint64_t deadline,
+                     struct rpc_session *session)
+{
+    if (former->session) {
+        int r = rpc_hello(channel, program, former, deadline, session);
+
+        if (!r)
+            return 0;
+        if (fail_status() != STATUS_STALE && fail_status() != STATUS_SESSION_REJECTED &&
+            fail_status() != STATUS_NO_SUCH_ID)
+            return r;
+    }
+    return rpc_hello(channel, program, NULL, deadline, session);
+}
+
+/* Without the lock, by the one thread that set `connecting`. */
+static int connect_now(struct memclient *ctx, const struct rpc_session *former, uint64_t deadline,
+                       struct connected *connected, struct rpc_session *session)
+{
+    struct connect_wish wish = {
+        .path = ctx->wanted_path,
+        .autostart = ctx->autostart,
+        .deadline = deadline,
+    };
+    struct channel *channel;
+    int r;
+
+    r = connect_broker(&wish, connected);
+    if (r)
+        return r;
+    r = channel_new(connected->socket, event_arrived, ctx, &channel);
+    if (r) {
+        fd_close(connected->socket);
+        return r;
+    }
+    pthread_mutex_lock(&ctx->lock);
+    ctx->opening = channel;
+    pthread_mutex_unlock(&ctx->lock);
+    return say_hello(channel, ctx->program, former, deadline, session);
+}
+
+/* With the lock; gives it up meanwhile. */
+static int connect_locked(struct memclient *ctx, uint64_t deadline)
+{
+    struct rpc_session former = ctx->session;
+    struct rpc_session session;
+    struct connected connected = {.socket = -1};
+    struct channel *channel;
+    unsigned mask = ctx->events.mask;
+    bool is_new;
+    int r;
+
+    ctx->connecting = true;
+    pthread_mutex_unlock(&ctx->lock);
+    r = connect_now(ctx, &former, deadline, &connected, &session);
+    is_new = !r && (session.session != former.session || session.broker != former.broker);
+    if (!r && is_new && mask)
+        r = rpc_subscribe(ctx->opening, mask, deadline);
+    pthread_mutex_lock(&ctx->lock);
+    channel = steal_ptr(&ctx->opening);
+    ctx->connecting = false;
+    if (!r) {
+        if (is_new)
+            ctx->generation++;
+        channel->generation = ctx->generation;
+        ctx->session = session;
+        memcpy(ctx->path, connected.path, sizeof(ctx->path));
+        ctx->autostarted |= connected.autostarted;
+        ctx->channel = channel;
+        event_connected(ctx, channel, is_new && former.session);
+    }
+    pthread_cond_broadcast(&ctx->connected);
+    if (r) {
+        struct fail_saved saved;
+
+        fail_save(&saved, r);
+        channel_unref(channel);
+        r = fail_restore(&saved);
+        /* it was sent and not answered, or not even sent: to the caller it is one thing */
+        if (r == -ECONNRESET || r == -ENOTCONN)
+            r = fail(ECONNRESET, "the broker at %s closed the connection before saying hello",
+                     connected.path);
+    }
+    explicit_bzero(&former, sizeof(former));
+    explicit_bzero(&session, sizeof(session));
+    return r;
+}
+
+int context_channel(struct memclient *ctx, uint64_t deadline, struct channel **channel)
+{
+    int r = 0;
+
+    pthread_mutex_lock(&ctx->lock);
+    for (;;) {
+        if (ctx->closed) {
+            r = fail(ESHUTDOWN, "the context was closed");
+            break;
+        }
+        if (ctx->channel && !channel_is_broken(ctx->channel)) {
+            *channel = channel_ref(ctx->channel);
+            break;
+        }
+        ctx->channel = channel_unref(ctx->channel);
+        if (!ctx->connecting) {
+            r = connect_locked(ctx, deadline);
+            if (r)
+                break;
+        } else if (deadline == DEADLINE_NEVER) {
+            pthread_cond_wait(&ctx->connected, &ctx->lock);
+        } else {
+            struct timespec ts = {.tv_sec = (time_t)(deadline / NSEC_PER_SEC),
+                                  .tv_nsec = (long)(deadline % NSEC_PER_SEC)};
+
+            if (pthread_cond_timedwait(&ctx->connected, &ctx->lock, &ts) == ETIMEDOUT) {
+                r = fail(ETIMEDOUT, "no connection to the broker in time");
+                break;
+            }
+        }
+    }
+    pthread_mutex_unlock(&ctx->lock);
+    return r;
+}
+
+void context_close(struct memclient *ctx)
+{
+    struct channel *channel;
+
+    pthread_mutex_lock(&ctx->lock);
+    ctx->closed = true; /* so that nothing below gives up claims one by one */
+    channel = steal_ptr(&ctx->channel);
+    buffer_drop_fds(ctx);
+    pthread_mutex_unlock(&ctx->lock);
+    map_drop_context(ctx);
+    if (channel && !channel_is_broken(channel)) {
+        (void)rpc_goodbye(channel, deadline_after_ms(GOODBYE_MS));
+        channel_break(channel, ESHUTDOWN, "the context was closed");
+    }
+    channel_unref(channel);
+    context_unref(ctx);
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A context: one session with a broker and everything that was opened through it.
+ *
+ * Locks, in the order in which they are taken: the list of contexts, the address space
+ * (core/space.h), a context's own, its channel's. None of them is held while anything waits for the
+ * broker.
+ *
+ * Generations. A session ends with its connection when it cannot be resumed, and in the child of a
+ * fork. The context then gets a new one at its next call, one generation later. A handle knows the
+ * generation in which its buffer was claimed; in a later one it is claimed anew if that can be done
+ * (core/buffer.h).
+ */
+#pragma once
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <memclient/memclient.h>
+
+#include "base/clock.h"
+#include "base/list.h"
+#include "core/event.h"
+#include "rpc/channel.h"
+#include "rpc/fail.h"
+#include "rpc/stubs.h"
+
+/* Descriptors kept open for the next mapping. */
+#define CONTEXT_FDS_MAX 64
+
+struct memclient {
+    struct list in_contexts;
+    unsigned refs; /* atomic: its owner, and every handle */
+    bool is_default;
+
+    /* never changed after it was opened */
+    char *wanted_path; /* or NULL */
+    char program[MEMORYD_PROGRAM_MAX + 1];
+    uint64_t deadline_ms;
+    unsigned autostart;
+
+    pthread_mutex_t lock;
+    bool closed;
+    bool connecting;           /* one thread is; the others wait for `connected` */
+    pthread_cond_t connected;
+    struct channel *channel;   /* or NULL */
+    struct channel *opening;   /* while it says hello */
+    struct channel *inherited; /* from the parent process */
+    unsigned generation;
+    struct rpc_session session; /* .session is 0 before the first */
+    char path[108];
+    bool autostarted;
+
+    struct memclient_buffer *buffers; /* hash by id */
+    struct list fds;                  /* buffers with a cached descriptor, the oldest first */
+    unsigned n_fds;
+    struct list reservations;
+    struct events events;
+};
+
+/* All of the process's, for fork. */
+void contexts_lock(void);
+void contexts_unlock(void);
+void contexts_fork_child(void);
+extern struct list contexts;
+
+int context_new(const struct memclient_options *options, struct memclient **ctx);
+struct memclient *context_ref(struct memclient *ctx);
+struct memclient *context_unref(struct memclient *ctx);
+/* Says goodbye, unmaps and releases everything; handles may be left. */
+void context_close(struct memclient *ctx);
+
+/* Anew, in the child of a fork. */
+void context_init_condition(struct memclient *ctx);
+
+/* When a call that begins now has to have ended. */
+uint64_t context_deadline(const struct memclient *ctx);
+
+/* The connection, made or made anew if need be; counted. Its generation is the session's. */
+int context_channel(struct memclient *ctx, uint64_t deadline, struct channel **channel);
+
+/*
+ * Evaluates `call`, which uses the variable `channel`, with a connection; once more on a new one if
+ * the former turned out to be lost before anything was sent.
+ */
+#define CONTEXT_CALL(ctx, deadline, channel, call)                                   \
+    ({                                                                               \
+        int result_ = 0;                                                             \
+                                                                                     \
+        for (unsigned attempt_ = 0; attempt_ < 2; attempt_++) {                      \
+            _cleanup_(channel_unrefp) struct channel *channel = NULL;                \
+                                                                                     \
+            result_ = context_channel((ctx), (deadline), &channel);                  \
+            if (!result_)                                                            \
+                result_ = (call);                                                    \
+            if (result_ != -ENOTCONN)                                                \
+                break;                                                               \
+        }                                                                            \
+        result_;                                                                     \
+    })

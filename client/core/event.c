@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The ring of events; event.h tells how it is filled. */
+#include "core/event.h"
+
+#include <errno.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+
+#include "base/cleanup.h"
+#include "core/context.h"
+
+void events_init(struct events *events)
+{
+    events->first = 0;
+    events->n = 0;
+    events->lost = false;
+    events->mask = 0;
+    events->epoll = -1;
+    events->signal = -1;
+}
+
+void events_deinit(struct events *events)
+{
+    events->epoll = fd_close(events->epoll);
+    events->signal = fd_close(events->signal);
+}
+
+static void tell(struct events *events)
+{
+    if (events->signal >= 0)
+        (void)eventfd_write(events->signal, 1);
+}
+
+void event_arrived(void *data, unsigned id, const struct ProtobufCMessage *message)
+{
+    struct memclient *ctx = data;
+    struct events *events = &ctx->events;
+    struct memclient_event event;
+
+    if (!rpc_event(id, message, &event))
+        return;
+    pthread_mutex_lock(&ctx->lock);
+    if (event.kind == MEMCLIENT_EVENT_LOST) {
+        events->lost = true;
+    } else if (events->n == EVENTS_KEPT) {
+        events->first = (events->first + 1) % EVENTS_KEPT;
+        events->ring[(events->first + events->n - 1) % EVENTS_KEPT] = event;
+        events->lost = true;
+    } else {
+        events->ring[(events->first + events->n++) % EVENTS_KEPT] = event;
+    }
+    tell(events);
+    pthread_mutex_unlock(&ctx->lock);
+}
+
+/* The one that is lost comes first: what follows happened after the gap. */
+static bool take(struct events *events, struct memclient_event *event)
+{
+    if (events->lost) {
+        *event = (struct memclient_event)MEMCLIENT_EVENT_INIT;
+        event->kind = MEMCLIENT_EVENT_LOST;
+        events->lost = false;
+    } else if (events->n) {
+        *event = events->ring[events->first];
+        events->first = (events->first + 1) % EVENTS_KEPT;
+        events->n--;
+    } else {
+        return false;
+    }
+    if (!events->n && !events->lost && events->signal >= 0) {
+        eventfd_t value;
+
+        (void)eventfd_read(events->signal, &value);
+    }
+    return true;
+}
+
+int event_next(struct memclient *ctx, struct memclient_event *event)
+{
+    struct channel *channel = NULL;
+    bool found;
+
+    pthread_mutex_lock(&ctx->lock);
+    found = take(&ctx->events, event);
+    if (!found && ctx->channel)
+        channel = channel_ref(ctx->channel);
+    pthread_mutex_unlock(&ctx->lock);
+    if (found)
+        return 0;
+    if (channel) {
+        channel_poll(channel);
+        channel_unref(channel);
+        pthread_mutex_lock(&ctx->lock);
+        found = take(&ctx->events, event);
+        pthread_mutex_unlock(&ctx->lock);
+    }
+    return found ? 0 : fail(EAGAIN, "no event has happened");
+}
+
+int event_subscribe(struct memclient *ctx, unsigned mask)
+{
+    uint64_t deadline = context_deadline(ctx);
+    int r;
+
+    r = CONTEXT_CALL(ctx, deadline, channel, rpc_subscribe(channel, mask, deadline));
+    if (r)
+        return r;
+    pthread_mutex_lock(&ctx->lock);
+    ctx->events.mask = mask;
+    pthread_mutex_unlock(&ctx->lock);
+    return 0;
+}
+
+static void watch(struct events *events, int fd)
+{
+    struct epoll_event event = {.events = EPOLLIN};
+
+    (void)epoll_ctl(events->epoll, EPOLL_CTL_ADD, fd, &event);
+}
+
+int event_descriptor(struct memclient *ctx, int *fd)
+{
+    _cleanup_(channel_unrefp) struct channel *channel = NULL;
+    struct events *events = &ctx->events;
+    int r;
+
+    r = context_channel(ctx, context_deadline(ctx), &channel);
+    if (r)
+        return r;
+    pthread_mutex_lock(&ctx->lock);
+    if (events->epoll < 0) {
+        events->epoll = epoll_create1(EPOLL_CLOEXEC);
+        events->signal = eventfd(events->n || events->lost, EFD_CLOEXEC | EFD_NONBLOCK);
+        if (events->epoll < 0 || events->signal < 0) {
+            r = fail_errno("a descriptor for events");
+            events_deinit(events);
+        } else {
+            watch(events, events->signal);
+            watch(events, channel->socket);
+        }
+    }
+    if (!r)
+        *fd = events->epoll;
+    pthread_mutex_unlock(&ctx->lock);
+    return r;
+}
+
+void event_connected(struct memclient *ctx, struct channel *channel, bool is_new_session)
+{
+    struct events *events = &ctx->events;
+
+    /* the former socket leaves the epoll by itself when it is closed */
+    if (events->epoll >= 0)
+        watch(events, channel->socket);
+    if (is_new_session && events->mask) {
+        events->lost = true;
+        tell(events);
+    }
+}

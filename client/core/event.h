@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Events that wait to be asked for, and the descriptor that tells that there are some.
+ *
+ * They arrive behind each other with replies, in whichever thread receives; so they are kept in a
+ * short ring, and when that is full the oldest make way for one "more happened". The descriptor is
+ * an epoll of two: the socket, for what nobody has received yet, and an eventfd, for what somebody
+ * has. It is made when first asked for.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include <memclient/memclient.h>
+
+#define EVENTS_KEPT 32
+
+struct events {
+    struct memclient_event ring[EVENTS_KEPT];
+    unsigned first;
+    unsigned n;
+    bool lost;
+    unsigned mask; /* what is subscribed to */
+    int epoll;     /* or -1 */
+    int signal;    /* the eventfd, or -1 */
+};
+
+void events_init(struct events *events);
+void events_deinit(struct events *events);
+
+struct channel;
+struct ProtobufCMessage;
+
+/* The rest is by context; see api for what they mean. */
+void event_arrived(void *ctx, unsigned id, const struct ProtobufCMessage *message);
+int event_subscribe(struct memclient *ctx, unsigned mask);
+int event_descriptor(struct memclient *ctx, int *fd);
+int event_next(struct memclient *ctx, struct memclient_event *event);
+/* With the context's lock: a new connection is to be watched; what happened before may be missed. */
+void event_connected(struct memclient *ctx, struct channel *channel, bool is_new_session);

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The three handlers; fork.h says what they are for, context.h in which order locks are taken. */
+#include "core/fork.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "base/cleanup.h"
+#include "core/buffer.h"
+#include "core/context.h"
+#include "core/map.h"
+
+static void prepare(void)
+{
+    contexts_lock();
+    space_lock();
+    list_for_each_entry(ctx, &contexts, struct memclient, in_contexts)
+    {
+        pthread_mutex_lock(&ctx->lock);
+        if (ctx->channel)
+            channel_fork_prepare(ctx->channel);
+        if (ctx->opening)
+            channel_fork_prepare(ctx->opening);
+    }
+}
+
+static void in_parent(void)
+{
+    list_for_each_entry(ctx, &contexts, struct memclient, in_contexts)
+    {
+        if (ctx->opening)
+            channel_fork_parent(ctx->opening);
+        if (ctx->channel)
+            channel_fork_parent(ctx->channel);
+        pthread_mutex_unlock(&ctx->lock);
+    }
+    space_unlock();
+    contexts_unlock();
+}
+
+/* The parent's: closed, and kept only because threads that are gone had references to it. */
+static void inherit(struct memclient *ctx, struct channel *channel)
+{
+    if (!channel)
+        return;
+    channel_fork_child(channel);
+    channel->inherited = ctx->inherited;
+    ctx->inherited = channel;
+}
+
+/* With the locks still held. Mappings that the child did not get leave its index. */
+static struct mapping *forget_uncopied(void)
+{
+    struct mapping *taken = NULL;
+
+    for (struct mapping *m = space_first(&process_space, 0), *next; m; m = next) {
+        next = space_next(m);
+        if (!m->dont_copy)
+            continue;
+        space_remove(&process_space, m);
+        /* a hole in a reservation is nobody's: it is reserved again */
+        if (space_reserved_find(&process_space, m->start))
+            (void)mmap((void *)(uintptr_t)m->start, (size_t)m->size, PROT_NONE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+        m->taken = taken;
+        taken = m;
+    }
+    return taken;
+}
+
+static void in_child(void)
+{
+    struct mapping *taken = forget_uncopied();
+
+    list_for_each_entry(ctx, &contexts, struct memclient, in_contexts)
+    {
+        inherit(ctx, ctx->channel);
+        inherit(ctx, ctx->opening);
+        ctx->channel = NULL;
+        ctx->opening = NULL;
+        ctx->connecting = false;
+        ctx->generation++;
+        ctx->session.session = 0;
+        ctx->events.n = 0;
+        ctx->events.lost = false;
+        events_deinit(&ctx->events);
+        context_init_condition(ctx);
+        pthread_mutex_init(&ctx->lock, NULL);
+    }
+    space_fork_child();
+    contexts_fork_child();
+    while (taken) {
+        struct mapping *next = taken->taken;
+
+        buffer_unref(taken->buffer);
+        free(taken);
+        taken = next;
+    }
+}
+
+static void do_register(void)
+{
+    pthread_atfork(prepare, in_parent, in_child);
+}
+
+void fork_register(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once(&once, do_register);
+}

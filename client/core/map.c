@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Mapping a buffer: where, by which descriptor, and what may be there already. */
+#include "core/map.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/align.h"
+#include "base/checked.h"
+#include "base/range.h"
+#include "proto/status.h"
+
+#define HEX(number) ((unsigned long long)(number))
+
+int map_prot(unsigned access)
+{
+    if (access & MEMCLIENT_WRITE)
+        return PROT_READ | PROT_WRITE;
+    return access & MEMCLIENT_READ ? PROT_READ : PROT_NONE;
+}
+
+/* A request with its defaults filled in. */
+struct wish {
+    uint64_t offset;
+    uint64_t length;
+    uint64_t address; /* 0 = home or anywhere */
+    unsigned access;
+    unsigned flags;
+};
+
+static int check_range(const struct memclient_buffer *buf,
+                       const struct memclient_map_options *options, struct wish *wish)
+{
+    wish->offset = options->offset;
+    wish->length = options->length;
+    wish->address = (uintptr_t)options->address;
+    wish->flags = options->flags;
+    if (wish->offset >= buf->bytes)
+        return fail(EOVERFLOW, "offset %llu is not inside the buffer's %llu bytes",
+                    HEX(wish->offset), HEX(buf->bytes));
+    if (!wish->length)
+        wish->length = buf->bytes - wish->offset;
+    if (!is_aligned(wish->offset, buf->granule) || !is_aligned(wish->length, buf->granule) ||
+        !is_aligned(wish->address, buf->granule))
+        return fail(EINVAL, "offset, length and address must be multiples of the granule, %llu bytes",
+                    HEX(buf->granule));
+    if (!range_in_bounds(wish->offset, wish->length, buf->bytes))
+        return fail(EOVERFLOW, "%llu bytes from offset %llu go beyond the buffer's %llu bytes",
+                    HEX(wish->length), HEX(wish->offset), HEX(buf->bytes));
+    if (wish->address > UINTPTR_MAX - wish->length)
+        return fail(EOVERFLOW, "the range goes beyond the end of all addresses");
+    return 0;
+}
+
+static int check_access(const struct memclient_buffer *buf, unsigned wanted, unsigned *access)
+{
+    unsigned rights = buffer_rights(buf);
+
+    if (wanted & MEMCLIENT_WRITE) {
+        if (buffer_flags(buf) & MEMCLIENT_BUFFER_PUBLISHED)
+            return fail(EROFS, "buffer #%llu is published: it can be mapped for reading only",
+                        HEX(buf->id));
+        if (!(rights & MEMCLIENT_WRITE))
+            return fail(EACCES, "this handle of buffer #%llu has no right to write", HEX(buf->id));
+    }
+    if (!wanted)
+        wanted = buffer_may_write(buf) ? MEMCLIENT_READ | MEMCLIENT_WRITE : MEMCLIENT_READ;
+    *access = wanted & MEMCLIENT_WRITE ? MEMCLIENT_READ | MEMCLIENT_WRITE : wanted;
+    return 0;
+}
+
+/* Where to map and how mmap() is to treat what is there. */
+struct place {
+    uint64_t address;
+    int flags;
+};
+
+/* With the space's lock. */
+static int find_place(const struct memclient_buffer *buf, const struct wish *wish,
+                      struct place *place)
+{
+    uint64_t home = buffer_address(buf);
+    uint64_t address = wish->address;
+    struct reserved_range *reserved;
+
+    if (!address) {
+        if (wish->flags & MEMCLIENT_MAP_NOT_HOME || (!home && wish->flags & MEMCLIENT_MAP_ANYWHERE)) {
+            *place = (struct place){0};
+            return 0;
+        }
+        if (!home)
+            return fail(EADDRNOTAVAIL,
+                        "buffer #%llu has no home address: map it into a reservation, or anywhere",
+                        HEX(buf->id));
+        address = home + wish->offset;
+    }
+    if (!space_is_free(&process_space, address, wish->length))
+        return fail(EADDRINUSE, "0x%llx-0x%llx: something is mapped there already", HEX(address),
+                    HEX(address + wish->length));
+    reserved = space_reserved_find(&process_space, address);
+    if (reserved && range_encloses((struct range){reserved->start, reserved->size},
+                                   (struct range){address, wish->length})) {
+        *place = (struct place){.address = address, .flags = MAP_FIXED};
+        return 0;
+    }
+    if (wish->address)
+        return fail(EADDRNOTAVAIL,
+                    "0x%llx-0x%llx is not inside one reservation of this process", HEX(address),
+                    HEX(address + wish->length));
+    *place = (struct place){.address = address, .flags = MAP_FIXED_NOREPLACE};
+    return 0;
+}
+
+static int map_errno(const struct memclient_buffer *buf, const struct place *place)
+{
+    char text[128];
+
+    if (errno == EEXIST)
+        return fail(EADDRINUSE,
+                    "0x%llx, the home of buffer #%llu: something of this process is there already",
+                    HEX(place->address), HEX(buf->id));
+    return fail(errno, "mapping buffer #%llu: %s", HEX(buf->id),
+                strerror_r(errno, text, sizeof(text)));
+}
+
+/* With the space's lock and the context's: maps by the cached descriptor. */
+static int map_at(struct memclient_buffer *buf, int fd, const struct wish *wish,
+                  const struct place *place, struct mapping *mapping)
+{
+    void *at = mmap((void *)(uintptr_t)place->address, (size_t)wish->length,
+                    map_prot(wish->access), MAP_SHARED | place->flags, fd, (off_t)wish->offset);
+
+    if (at == MAP_FAILED)
+        return map_errno(buf, place);
+    *mapping = (struct mapping){
+        .start = (uintptr_t)at,
+        .size = wish->length,
+        .buffer = buffer_ref(buf),
+        .offset = wish->offset,
+        .access = wish->access,
+        .writable = buf->fd_writable,
+    };
+    space_insert(&process_space, mapping);
+    return 0;
+}
+
+/* With the space's lock. 1 = no descriptor is at hand any more. */
+static int try_map(struct memclient_buffer *buf, const struct wish *wish, bool writable,
+                   struct mapping *mapping)
+{
+    struct place place;
+    int fd;
+    int r;
+
+    if (buf->publishing && writable)
+        return fail(EBUSY, "buffer #%llu is being published", HEX(buf->id));
+    r = find_place(buf, wish, &place);
+    if (r && !(r == -EADDRINUSE && wish->flags & MEMCLIENT_MAP_ANYWHERE))
+        return r;
+    if (r)
+        place = (struct place){0};
+    pthread_mutex_lock(&buf->ctx->lock);
+    fd = buffer_cached_fd(buf, writable);
+    if (buf->ctx->closed) {
+        r = fail(ESHUTDOWN, "the context was closed");
+    } else if (fd < 0) {
+        r = 1;
+    } else {
+        r = map_at(buf, fd, wish, &place, mapping);
+        if (r == -EADDRINUSE && wish->flags & MEMCLIENT_MAP_ANYWHERE)
+            r = map_at(buf, fd, wish, &(struct place){0}, mapping);
+    }
+    pthread_mutex_unlock(&buf->ctx->lock);
+    return r;
+}
+
+/* The first mapping of a buffer without a home, in a reservation that it fits into, makes its home. */
+static int make_home(struct memclient_buffer *buf, const struct wish *wish, uint64_t deadline)
+{
+    struct memclient_reservation *res = NULL;
+    struct reserved_range *range;
+    uint64_t home = wish->address - wish->offset;
+    uint64_t id = 0;
+    uint64_t offset = 0;
+    unsigned generation = 0;
+    int r;
+
+    if (!wish->address || buffer_address(buf) || !(buffer_rights(buf) & MEMCLIENT_MANAGE) ||
+        wish->offset > wish->address)
+        return 0;
+    space_lock_read();
+    range = space_reserved_find(&process_space, home);
+    if (range && range_encloses((struct range){range->start, range->size},
+                                (struct range){home, buf->bytes}) &&
+        space_is_free(&process_space, wish->address, wish->length)) {
+        res = container_of(range, struct memclient_reservation, range);
+        id = res->ctx == buf->ctx ? res->id : 0;
+        offset = home - range->start;
+        generation = res->generation;
+    }
+    space_unlock();
+    if (!id)
+        return 0;
+    r = BUFFER_CALL(buf, deadline, channel,
+                    channel->generation == generation
+                        ? rpc_place(channel, buf->id, id, offset, deadline)
+                        : 0);
+    if (!r)
+        buffer_set_address(buf, home);
+    /* somebody was first, or the reservation's range is not suited: then it is an ordinary alias */
+    switch (r ? fail_status() : STATUS_OK) {
+    case STATUS_BUSY:
+    case STATUS_NO_RIGHT:
+    case STATUS_INVALID_ARGUMENT:
+    case STATUS_PUBLISHED:
+        return 0;
+    }
+    return r;
+}
+
+int map_buffer(struct memclient_buffer *buf, const struct memclient_map_options *options,
+               void **address)
+{
+    uint64_t deadline = context_deadline(buf->ctx);
+    struct mapping *mapping;
+    struct wish wish;
+    int r;
+
+    r = check_range(buf, options, &wish);
+    if (r)
+        return r;
+    mapping = malloc(sizeof(*mapping));
+    if (!mapping)
+        return fail(ENOMEM, "no memory for a mapping's record");
+    r = make_home(buf, &wish, deadline);
+    while (!r) {
+        bool writable;
+
+        r = check_access(buf, options->access, &wish.access);
+        if (r)
+            break;
+        writable = buffer_may_write(buf);
+        space_lock();
+        r = try_map(buf, &wish, writable, mapping);
+        if (!r)
+            *address = (void *)(uintptr_t)mapping->start;
+        space_unlock();
+        if (!r)
+            return 0;
+        if (r == 1)
+            r = buffer_cache_fd(buf, writable, deadline);
+    }
+    free(mapping);
+    return r;
+}
+
+int map_query(uint64_t address, struct memclient_address_info *info)
+{
+    struct reserved_range *range;
+    struct mapping *mapping;
+
+    space_lock_read();
+    mapping = space_find(&process_space, address);
+    range = space_reserved_find(&process_space, address);
+    if (range) {
+        struct memclient_reservation *res =
+            container_of(range, struct memclient_reservation, range);
+
+        info->reservation = res;
+        info->context = res->ctx;
+        info->address = (void *)(uintptr_t)range->start;
+        info->length = range->size;
+        info->access = MEMCLIENT_NO_ACCESS;
+    }
+    if (mapping) {
+        info->context = mapping->buffer->ctx;
+        info->address = (void *)(uintptr_t)mapping->start;
+        info->length = mapping->size;
+        info->buffer = mapping->buffer;
+        info->buffer_id = mapping->buffer->id;
+        info->offset = mapping->offset + (address - mapping->start);
+        info->access = mapping->access;
+    }
+    space_unlock();
+    if (!range && !mapping)
+        return fail(EFAULT, "0x%llx: nothing of this library is there", HEX(address));
+    return 0;
+}

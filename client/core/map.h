@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Placing buffers in this process's address space. Arguments were checked by api for their form;
+ * what depends on the buffer or the addresses is checked here.
+ *
+ * Every change is made under the space's lock together with its entry in the index. Mappings of a
+ * buffer that the handle may write are made by a descriptor open for writing whatever their access,
+ * so that they can be made writable later; this is what publishing has to undo.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <memclient/memclient.h>
+
+#include "core/buffer.h"
+#include "core/context.h"
+#include "core/space.h"
+
+struct memclient_reservation {
+    struct reserved_range range;
+    struct list in_context;
+    struct memclient *ctx;
+    uint64_t id;
+    unsigned generation;
+};
+
+/* The mapping's access as mmap() has it. */
+int map_prot(unsigned access);
+
+int map_buffer(struct memclient_buffer *buf, const struct memclient_map_options *options,
+               void **address);
+int map_protect(struct memclient *ctx, uint64_t start, uint64_t size, unsigned access);
+int map_unmap(struct memclient *ctx, uint64_t start, uint64_t size);
+int map_dont_copy(struct memclient *ctx, uint64_t start, uint64_t size);
+int map_query(uint64_t address, struct memclient_address_info *info);
+
+/* Unmaps and releases all that is the context's. */
+void map_drop_context(struct memclient *ctx);
+
+int map_reserve(struct memclient *ctx, uint64_t size, uint64_t alignment, uint64_t address,
+                struct memclient_reservation **res);
+int map_release(struct memclient_reservation *res);
+
+/* core/publish.c */
+int map_publish(struct memclient_buffer *buf, bool future_only);

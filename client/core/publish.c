@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Publishing: the process's own part of it.
+ *
+ * The kernel seals a buffer against writing only when no mapping could be made writable any more,
+ * by whatever descriptor. So each of ours is replaced, at the same place, by one of a read-only
+ * descriptor; what it shows stays the same. Both descriptors are got before anything is touched,
+ * so that a refusal can be answered by putting everything back without another call.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/cleanup.h"
+#include "core/map.h"
+#include "proto/status.h"
+
+/* With the space's lock: maps it anew in its place. */
+static int replace(struct mapping *m, int fd, bool writable, unsigned access)
+{
+    void *at = mmap((void *)(uintptr_t)m->start, (size_t)m->size, map_prot(access),
+                    MAP_SHARED | MAP_FIXED, fd, (off_t)m->offset);
+
+    if (at == MAP_FAILED)
+        return fail_errno("mapping the buffer anew");
+    if (m->dont_copy)
+        (void)madvise(at, (size_t)m->size, MADV_DONTFORK);
+    m->writable = writable;
+    return 0;
+}
+
+static bool is_of(const struct mapping *m, const struct memclient_buffer *buf)
+{
+    return m->buffer->id == buf->id && m->buffer->broker == buf->broker;
+}
+
+/* With the space's lock. The access that each had stays in the index, for the way back. */
+static int drop_writable(const struct memclient_buffer *buf, int fd)
+{
+    int r = 0;
+
+    for (struct mapping *m = space_first(&process_space, 0); m && !r; m = space_next(m))
+        if (is_of(m, buf) && m->writable)
+            r = replace(m, fd, false, m->access & ~(unsigned)MEMCLIENT_WRITE);
+    return r;
+}
+
+static int put_back(const struct memclient_buffer *buf, int fd)
+{
+    int r = 0;
+
+    for (struct mapping *m = space_first(&process_space, 0); m; m = space_next(m))
+        if (is_of(m, buf) && m->access & MEMCLIENT_WRITE && !m->writable)
+            r |= replace(m, fd, true, m->access);
+    return r;
+}
+
+static void mark_published(struct memclient_buffer *buf, bool future_only)
+{
+    buffer_set_published(buf, future_only ? MEMCLIENT_BUFFER_FUTURE_ONLY : 0);
+    if (!future_only)
+        for (struct mapping *m = space_first(&process_space, 0); m; m = space_next(m))
+            if (is_of(m, buf) && m->access & MEMCLIENT_WRITE) {
+                m->access = MEMCLIENT_READ;
+                buffer_set_published(m->buffer, 0);
+            }
+    pthread_mutex_lock(&buf->ctx->lock);
+    buffer_drop_fd(buf);
+    pthread_mutex_unlock(&buf->ctx->lock);
+}
+
+static bool has_writable(const struct memclient_buffer *buf)
+{
+    bool found = false;
+
+    space_lock_read();
+    for (struct mapping *m = space_first(&process_space, 0); m && !found; m = space_next(m))
+        found = is_of(m, buf) && m->writable;
+    space_unlock();
+    return found;
+}
+
+int map_publish(struct memclient_buffer *buf, bool future_only)
+{
+    uint64_t deadline = context_deadline(buf->ctx);
+    _cleanup_close_ int reading = -1;
+    _cleanup_close_ int writing = -1;
+    bool replaced = false;
+    int r = 0;
+
+    if (!future_only && has_writable(buf)) {
+        r = buffer_export(buf, MEMCLIENT_READ, deadline, &reading);
+        if (!r)
+            r = buffer_export(buf, MEMCLIENT_READ | MEMCLIENT_WRITE, deadline, &writing);
+        if (r)
+            return r;
+    }
+
+    space_lock();
+    if (buf->publishing) {
+        space_unlock();
+        return fail(EBUSY, "buffer #%llu is being published by another thread",
+                    (unsigned long long)buf->id);
+    }
+    buf->publishing = !future_only;
+    if (reading >= 0) {
+        replaced = true;
+        r = drop_writable(buf, reading);
+    }
+    space_unlock();
+
+    if (!r)
+        r = BUFFER_CALL(buf, deadline, channel,
+                        rpc_publish(channel, buf->id, future_only, deadline));
+
+    space_lock();
+    if (!r) {
+        mark_published(buf, future_only);
+    } else if (replaced) {
+        struct fail_saved saved;
+
+        fail_save(&saved, r);
+        if (put_back(buf, writing))
+            saved.err = fail(-saved.err, "%s; and mappings could not be made writable again",
+                             saved.sentence);
+        else
+            (void)fail_restore(&saved);
+        r = saved.err;
+    }
+    if (!future_only)
+        buf->publishing = false;
+    space_unlock();
+    return r;
+}

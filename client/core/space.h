@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What this library has put where in the process's address space.
+ *
+ * Two ordered sets of ranges that do not overlap among themselves: mappings, and reservations,
+ * which mappings may lie in. The sets are plain data; whoever changes the address space changes
+ * them in the same breath, under the one lock of the process's own space (space_lock()), so that
+ * neither is ever seen without the other.
+ *
+ * A mapping is split where a part of it is unmapped or gets other access. Parts are never joined
+ * again: they would have to be compared at every change for no more than a few bytes.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <bsd/sys/tree.h>
+
+struct memclient_buffer;
+struct memclient_reservation;
+
+struct mapping {
+    RB_ENTRY(mapping) entry;
+    uint64_t start;
+    uint64_t size;
+    struct memclient_buffer *buffer; /* counted by whoever inserts */
+    uint64_t offset;                 /* in the buffer, of `start` */
+    unsigned access;                 /* MEMCLIENT_READ, with WRITE, or MEMCLIENT_NO_ACCESS */
+    bool writable;                   /* made by a descriptor open for writing */
+    bool dont_copy;                  /* not for children */
+    struct mapping *taken;           /* out of the index: the next one to be dropped */
+};
+
+/* The part of a reservation that the index needs; embedded in it. */
+struct reserved_range {
+    RB_ENTRY(reserved_range) entry;
+    uint64_t start;
+    uint64_t size;
+};
+
+RB_HEAD(mapping_tree, mapping);
+RB_HEAD(reserved_tree, reserved_range);
+
+struct space {
+    struct mapping_tree mappings;
+    struct reserved_tree reserved;
+};
+
+#define SPACE_NULL {.mappings = RB_INITIALIZER(0), .reserved = RB_INITIALIZER(0)}
+
+/* The mapping that holds an address, or NULL. */
+struct mapping *space_find(struct space *space, uint64_t address);
+/* The first mapping that ends behind an address, or NULL. */
+struct mapping *space_first(struct space *space, uint64_t address);
+/* The one behind it, or NULL. */
+struct mapping *space_next(struct mapping *mapping);
+/* Is nothing mapped in the range? */
+bool space_is_free(struct space *space, uint64_t start, uint64_t size);
+/* Is every byte of the range mapped? An empty range is not. */
+bool space_is_covered(struct space *space, uint64_t start, uint64_t size);
+/* The range must be free. */
+void space_insert(struct space *space, struct mapping *mapping);
+void space_remove(struct space *space, struct mapping *mapping);
+/* Cuts inside a mapping: `rest` becomes the part from `at` on, and is inserted. */
+void space_split(struct space *space, struct mapping *mapping, uint64_t at, struct mapping *rest);
+
+struct reserved_range *space_reserved_find(struct space *space, uint64_t address);
+/* Does any reservation overlap the range? */
+bool space_reserved_overlaps(struct space *space, uint64_t start, uint64_t size);
+void space_reserved_insert(struct space *space, struct reserved_range *range);
+void space_reserved_remove(struct space *space, struct reserved_range *range);
+
+/* The process's own, and its lock. */
+extern struct space process_space;
+void space_lock(void);      /* to change it */
+void space_lock_read(void); /* to look */
+void space_unlock(void);
+void space_fork_child(void); /* the lock anew */

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Starting a private broker.
+ *
+ * `memoryd --autostart` does the difficult part: of many starters at once one wins, the broker goes
+ * into the background, and the program ends with 0 as soon as a broker, its own or another's,
+ * serves. Here it is run like any program: with nothing of ours open, with the default signals,
+ * in no folder of ours, and quiet, since a library has no business on anybody's terminal.
+ */
+#include "rpc/connect.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "rpc/fail.h"
+
+#define LOOK_AGAIN_MS 5
+
+static int spawn(const char *program, pid_t *pid)
+{
+    char *argv[] = {(char *)program, (char *)"--autostart", NULL};
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attr;
+    sigset_t none, all;
+    int r;
+
+    sigemptyset(&none);
+    sigfillset(&all);
+    posix_spawn_file_actions_init(&actions);
+    posix_spawnattr_init(&attr);
+    r = posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY | O_CLOEXEC, 0);
+    for (int fd = 1; !r && fd <= 2; fd++)
+        r = posix_spawn_file_actions_addopen(&actions, fd, "/dev/null", O_WRONLY | O_CLOEXEC, 0);
+    if (!r)
+        r = posix_spawn_file_actions_addclosefrom_np(&actions, 3);
+    if (!r)
+        r = posix_spawn_file_actions_addchdir_np(&actions, "/");
+    if (!r)
+        r = posix_spawnattr_setsigmask(&attr, &none);
+    if (!r)
+        r = posix_spawnattr_setsigdefault(&attr, &all);
+    if (!r)
+        r = posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    if (!r)
+        r = posix_spawnp(pid, program, &actions, &attr, argv, environ);
+    posix_spawnattr_destroy(&attr);
+    posix_spawn_file_actions_destroy(&actions);
+    return r;
+}
+
+int autostart_broker(uint64_t deadline)
+{
+    const char *installed = MEMORYD_PROGRAM;
+    const char *program = access(installed, X_OK) ? "memoryd" : installed;
+    pid_t pid;
+    int status;
+    int r;
+
+    r = spawn(program, &pid);
+    if (r)
+        return fail(r == ENOENT ? ENOENT : ECONNREFUSED,
+                    "no broker answers, and %s cannot be run: start one, or set MEMORYD_SOCKET",
+                    program);
+    for (;;) {
+        pid_t ended = waitpid(pid, &status, WNOHANG);
+
+        if (ended == pid)
+            break;
+        /* the program around us ignores its children or reaps them itself: the socket will tell */
+        if (ended < 0 && errno == ECHILD)
+            return 0;
+        if (deadline_passed(deadline, clock_now_ns())) {
+            kill(pid, SIGKILL);
+            while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+                ;
+            return fail(ETIMEDOUT, "%s --autostart did not get a broker to serve in time", program);
+        }
+        poll(NULL, 0, LOOK_AGAIN_MS);
+    }
+    if (WIFEXITED(status) && !WEXITSTATUS(status))
+        return 0;
+    return fail(ECONNREFUSED,
+                "no broker answers, and %s --autostart could not start one: run it by hand to see why",
+                program);
+}

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where a broker may be, in this order, and which failure means "go on": that nothing is there, or
+ * that nobody listens. Anything else (no permission, a wrong owner) is an answer: a user who was
+ * refused by the system's broker must hear of it rather than get a private one unawares.
+ */
+#include "rpc/connect.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <memclient/memclient.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/steal.h"
+#include "rpc/fail.h"
+
+#define SYSTEM_SOCKET "/run/memoryd/memoryd.sock"
+
+/* Who serves it: only its own user, or root, may serve the socket in a user's folder. */
+static int check_owner(int socket, const char *path)
+{
+    struct ucred peer;
+    socklen_t size = sizeof(peer);
+
+    if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
+        return fail_errno("SO_PEERCRED");
+    if (peer.uid != geteuid() && peer.uid)
+        return fail(EACCES, "%s is served by user %u, not by user %u: not used", path,
+                    (unsigned)peer.uid, (unsigned)geteuid());
+    return 0;
+}
+
+/* A full queue cannot be polled for: wait a little, differently long for everybody, and try again. */
+static void back_off(unsigned attempt, uint64_t deadline)
+{
+    unsigned shift = attempt < 6 ? attempt : 6;
+    uint64_t now = clock_now_ns();
+    uint64_t ms = 1 + (now / 1000 + (uint64_t)getpid()) % (UINT64_C(2) << shift);
+    uint64_t until = deadline_at(now, ms * NSEC_PER_MSEC);
+
+    poll(NULL, 0, deadline_poll_ms(until < deadline ? until : deadline, now));
+}
+
+static int connect_path(const char *path, bool private, uint64_t deadline, int *socketp)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    _cleanup_close_ int fd = -1;
+    size_t n = strlen(path);
+    int r;
+
+    if (!n || n >= sizeof(address.sun_path))
+        return fail(ENAMETOOLONG, "%s: a socket's path has 1 to %zu bytes", path,
+                    sizeof(address.sun_path) - 1);
+    memcpy(address.sun_path, path, n + 1);
+    fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return fail_errno("socket");
+    for (unsigned attempt = 0;
+         connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0; attempt++) {
+        char text[128];
+
+        if (errno == EINTR)
+            continue;
+        if (errno != EAGAIN)
+            return fail(errno, "%s: %s", path, strerror_r(errno, text, sizeof(text)));
+        if (deadline_passed(deadline, clock_now_ns()))
+            return fail(ETIMEDOUT, "%s: the broker does not accept connections", path);
+        back_off(attempt, deadline);
+    }
+    if (private) {
+        r = check_owner(fd, path);
+        if (r)
+            return r;
+    }
+    *socketp = steal_fd(&fd);
+    return 0;
+}
+
+static bool is_absent(int r)
+{
+    return r == -ENOENT || r == -ECONNREFUSED || r == -ENOTDIR;
+}
+
+static int try_path(const char *path, bool private, uint64_t deadline, struct connected *connected)
+{
+    int fd;
+    int r;
+
+    r = connect_path(path, private, deadline, &fd);
+    if (r)
+        return r;
+    connected->socket = fd;
+    snprintf(connected->path, sizeof(connected->path), "%s", path);
+    return 0;
+}
+
+/* The path in the user's folder; false if there is no such folder. */
+static bool private_path(char *path, size_t size)
+{
+    const char *folder = secure_getenv("XDG_RUNTIME_DIR");
+    int n;
+
+    if (!folder || folder[0] != '/')
+        return false;
+    n = snprintf(path, size, "%s/memoryd/memoryd.sock", folder);
+    return n > 0 && (size_t)n < size;
+}
+
+static bool may_autostart(unsigned wish)
+{
+    const char *text;
+
+    if (getauxval(AT_SECURE) || wish == MEMCLIENT_AUTOSTART_NEVER)
+        return false;
+    if (wish == MEMCLIENT_AUTOSTART_ALWAYS)
+        return true;
+    text = secure_getenv("MEMORYD_AUTOSTART");
+    return !text || strcmp(text, "0") != 0;
+}
+
+int connect_broker(const struct connect_wish *wish, struct connected *connected)
+{
+    struct connected found = {.socket = -1};
+    const char *chosen = wish->path ? wish->path : secure_getenv("MEMORYD_SOCKET");
+    char path[sizeof(found.path)];
+    bool has_private;
+    bool refused = false;
+    int r;
+
+    if (chosen && *chosen) {
+        r = try_path(chosen, false, wish->deadline, &found);
+        if (!r)
+            *connected = found;
+        return r == -ENOTDIR ? -ENOENT : r;
+    }
+
+    has_private = private_path(path, sizeof(path));
+    if (has_private) {
+        r = try_path(path, true, wish->deadline, &found);
+        if (!is_absent(r))
+            goto out;
+        refused = r == -ECONNREFUSED;
+    }
+    r = try_path(SYSTEM_SOCKET, false, wish->deadline, &found);
+    if (!is_absent(r))
+        goto out;
+    refused |= r == -ECONNREFUSED;
+
+    if (!may_autostart(wish->autostart))
+        return fail(refused ? ECONNREFUSED : ENOENT,
+                    "no broker answers at %s%s" SYSTEM_SOCKET ": start memoryd, or set MEMORYD_SOCKET",
+                    has_private ? path : "", has_private ? " or " : "");
+    if (!has_private)
+        return fail(refused ? ECONNREFUSED : ENOENT,
+                    "no broker answers at " SYSTEM_SOCKET
+                    ", and without XDG_RUNTIME_DIR none can be started: set it, or MEMORYD_SOCKET");
+    r = autostart_broker(wish->deadline);
+    if (r)
+        return r;
+    found.autostarted = true;
+    for (unsigned attempt = 0;; attempt++) {
+        r = try_path(path, true, wish->deadline, &found);
+        /* where the starter's end could not be seen it may take a while */
+        if (!is_absent(r) || deadline_passed(wish->deadline, clock_now_ns()) || attempt > 200)
+            break;
+        back_off(attempt, wish->deadline);
+    }
+out:
+    if (!r)
+        *connected = found;
+    return r;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Finding the broker's socket and connecting to it; starting a private broker where that is wanted.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct connect_wish {
+    const char *path;     /* the socket, or NULL: look for it */
+    unsigned autostart;   /* enum memclient_autostart */
+    uint64_t deadline;
+};
+
+struct connected {
+    int socket;
+    char path[108];
+    bool autostarted;
+};
+
+/*
+ * Connects; the socket in the result is the caller's. 0, or -ENOENT, -ECONNREFUSED, -EACCES,
+ * -ENAMETOOLONG, -ETIMEDOUT with a sentence that names the paths tried, or another negative errno
+ * of the kernel.
+ */
+int connect_broker(const struct connect_wish *wish, struct connected *connected);
+
+/*
+ * Runs `memoryd --autostart` and waits until it says that a broker serves. 0, -ENOENT if there is
+ * no such program, -ECONNREFUSED if it could not start one, -ETIMEDOUT.
+ */
+int autostart_broker(uint64_t deadline);

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Small steps between messages and plain structs that several stubs take. */
+#pragma once
+
+#include <stddef.h>
+#include <string.h>
+
+#include "base/utf8.h"
+#include "proto/memoryd.pb-c.h"
+
+struct memclient_buffer_info;
+
+/* A string into an array of its own; one that is too long is cut between characters. */
+static inline void copy_text(char *to, size_t size, const char *from)
+{
+    size_t n = strlen(from);
+
+    if (n >= size)
+        n = utf8_cut(from, size - 1);
+    memcpy(to, from, n);
+    to[n] = '\0';
+}
+
+#define COPY_TEXT(array, from) copy_text((array), sizeof(array), (from))
+
+void convert_buffer_info(const Memoryd__V1__BufferInfo *message, struct memclient_buffer_info *info);

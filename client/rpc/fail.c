@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The thread's last sentence. Static thread-local storage: no allocation that could fail while a
+ * failure is told, nothing to free when a thread ends.
+ */
+#include "rpc/fail.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/problem.h"
+#include "proto/status.h"
+
+static __thread struct problem last;
+static __thread unsigned last_status;
+
+int fail(int err, const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    problem_setv(&last, format, arguments);
+    va_end(arguments);
+    last_status = 0;
+    return -err;
+}
+
+int fail_refused(unsigned status, const char *sentence)
+{
+    if (sentence && *sentence)
+        problem_set(&last, "%s", sentence);
+    else
+        problem_set(&last, "%s", status_text(status));
+    last_status = status;
+    return -status_errno(status);
+}
+
+int fail_errno(const char *what)
+{
+    int err = errno ? errno : EIO;
+    char text[128];
+
+    return fail(err, "%s: %s", what, strerror_r(err, text, sizeof(text)));
+}
+
+const char *fail_sentence(void)
+{
+    return last.sentence;
+}
+
+unsigned fail_status(void)
+{
+    return last_status;
+}
+
+void fail_save(struct fail_saved *saved, int err)
+{
+    saved->err = err;
+    saved->status = last_status;
+    memcpy(saved->sentence, last.sentence, sizeof(saved->sentence));
+}
+
+int fail_restore(const struct fail_saved *saved)
+{
+    memcpy(last.sentence, saved->sentence, sizeof(last.sentence));
+    last_status = saved->status;
+    return saved->err;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Why the last call of this thread failed.
+ *
+ * The library returns a negative errno; what a person needs besides is one sentence, kept here
+ * per thread. Whoever finds out says it once, at the place where it is known, and everybody above
+ * passes the number on:
+ *
+ *     if (length > left)
+ *         return fail(EOVERFLOW, "...");
+ */
+#pragma once
+
+#include <stdarg.h>
+
+/* Keeps the sentence and returns -err. */
+int fail(int err, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* The broker's refusal: its status and sentence. Returns the status's negative errno. */
+int fail_refused(unsigned status, const char *sentence);
+
+/* The kernel refused a system call: "what: reason". Returns -errno. */
+int fail_errno(const char *what);
+
+/* Of this thread's last failure: "" and 0 before any. */
+const char *fail_sentence(void);
+unsigned fail_status(void);
+
+/* What failed on behalf of another sentence, to be put back with fail_restore(). */
+struct fail_saved {
+    int err;
+    unsigned status;
+    char sentence[256];
+};
+void fail_save(struct fail_saved *saved, int err);
+int fail_restore(const struct fail_saved *saved);

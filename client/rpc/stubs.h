@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The broker's methods as functions on plain structs: what core sees of the wire.
+ *
+ * Each sends one request and waits until the deadline (base/clock.h). They return as channel_call()
+ * does; results are written on success only. Replies are validated here: counts match what was
+ * asked for, numbers that memory will be mapped by are sane. Descriptors in a result are the
+ * caller's.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <memclient/memclient.h>
+
+#include "proto/limits.h"
+
+struct channel;
+
+/* ---- the session ---- */
+struct rpc_session {
+    uint64_t session;
+    uint8_t secret[MEMORYD_SECRET_SIZE];
+    uint32_t broker;
+    uint64_t arena_base;
+    uint64_t arena_size;
+    uint64_t base_page;
+    uint32_t broker_uid;
+    bool simulated;
+};
+
+/* resume: session and secret of the one to resume, or NULL for a new one. */
+int rpc_hello(struct channel *channel, const char *program, const struct rpc_session *resume,
+              uint64_t deadline, struct rpc_session *session);
+int rpc_goodbye(struct channel *channel, uint64_t deadline);
+int rpc_ping(struct channel *channel, uint64_t deadline);
+int rpc_subscribe(struct channel *channel, uint32_t mask, uint64_t deadline);
+
+/* ---- several buffers ---- */
+struct rpc_opened_item {
+    unsigned status; /* STATUS_OK, or why not; the rest is meaningless then */
+    uint32_t rights;
+    uint32_t flags;
+    int fd; /* or -1 */
+    uint64_t id;
+    uint64_t size;
+    uint64_t bytes;
+    uint64_t granule;
+    uint64_t address;
+};
+
+struct rpc_opened {
+    unsigned n;
+    struct rpc_opened_item items[MEMORYD_BATCH_MAX];
+};
+
+/* Closes the descriptors that nobody stole. */
+void rpc_opened_deinit(struct rpc_opened *opened);
+#define RPC_OPENED_NULL {.n = 0}
+
+/* n sizes; the options are checked except for what only the broker knows; name options not NULL
+ * if there is a name. Asks for descriptors unless the placement is for nobody to map. */
+int rpc_alloc(struct channel *channel, unsigned n, const uint64_t *sizes,
+              const struct memclient_alloc_options *options,
+              const struct memclient_name_options *name_options, uint64_t deadline,
+              struct rpc_opened *opened);
+int rpc_import(struct channel *channel, int fd, uint64_t deadline, struct rpc_opened *opened);
+int rpc_open(struct channel *channel, unsigned n, const struct memclient_token *tokens,
+             uint32_t rights, uint64_t deadline, struct rpc_opened *opened);
+/* name, or NULL and the id */
+int rpc_lookup(struct channel *channel, const char *name, uint64_t id, uint32_t rights,
+               uint64_t deadline, struct rpc_opened *opened);
+/* n times the same id: as many claims */
+int rpc_release(struct channel *channel, uint64_t id, unsigned n, uint64_t deadline);
+/* rights: READ, or READ and WRITE */
+int rpc_export(struct channel *channel, uint64_t id, uint32_t rights, uint64_t deadline, int *fd);
+
+/* ---- one buffer ---- */
+int rpc_info(struct channel *channel, uint64_t id, uint64_t deadline,
+             struct memclient_buffer_info *info);
+int rpc_publish(struct channel *channel, uint64_t id, bool future_only, uint64_t deadline);
+int rpc_discard(struct channel *channel, uint64_t id, uint64_t offset, uint64_t length,
+                uint64_t deadline);
+int rpc_destroy(struct channel *channel, uint64_t id, bool force, uint64_t deadline);
+
+/* ---- tokens ---- */
+struct rpc_shared {
+    unsigned n;
+    unsigned statuses[MEMORYD_BATCH_MAX];
+    struct memclient_token tokens[MEMORYD_BATCH_MAX];
+};
+
+int rpc_share(struct channel *channel, unsigned n, const uint64_t *ids,
+              const struct memclient_share_options *options, uint64_t deadline,
+              struct rpc_shared *shared);
+/* exactly one of the three */
+int rpc_revoke(struct channel *channel, const struct memclient_token *token, uint64_t serial,
+               uint64_t buffer, uint64_t deadline);
+
+/* ---- names ---- */
+int rpc_name_bind(struct channel *channel, uint64_t id, const char *name,
+                  const struct memclient_name_options *options, uint64_t deadline);
+int rpc_name_unbind(struct channel *channel, const char *name, uint64_t deadline);
+
+/* ---- the arena ---- */
+struct rpc_reserved {
+    uint64_t reservation;
+    uint64_t address;
+};
+
+int rpc_reserve(struct channel *channel, uint64_t size, uint64_t alignment, uint64_t address,
+                uint64_t deadline, struct rpc_reserved *reserved);
+int rpc_unreserve(struct channel *channel, uint64_t reservation, uint64_t deadline);
+int rpc_place(struct channel *channel, uint64_t id, uint64_t reservation, uint64_t offset,
+              uint64_t deadline);
+
+/* ---- status and listings ---- */
+int rpc_status(struct channel *channel, uint64_t deadline, struct memclient_broker_status *status);
+int rpc_check(struct channel *channel, uint64_t deadline, struct memclient_check_result *result);
+
+/*
+ * One page of a listing, from *cursor, which then is that of the next one, 0 at the end. `fn` is
+ * called with each item as the public type of it; what it returns other than 0 ends the page and
+ * is returned in *stopped. It is called without a lock.
+ */
+typedef int rpc_item(const void *item, void *data);
+
+struct rpc_listing; /* the memory that a page needs */
+struct rpc_listing *rpc_listing_new(void);
+struct rpc_listing *rpc_listing_free(struct rpc_listing *listing);
+
+enum rpc_list {
+    RPC_NODES,
+    RPC_POOLS,
+    RPC_BUFFERS,
+    RPC_SESSIONS,
+    RPC_RESERVATIONS,
+    RPC_NAMES,
+    RPC_TOKENS,
+};
+
+int rpc_list(struct channel *channel, enum rpc_list what, struct rpc_listing *listing,
+             uint64_t *cursor, uint64_t deadline, rpc_item *fn, void *data, int *stopped);
+
+/* ---- events ---- */
+/* The message of a channel_event() as the public type; false if there is nothing to tell. */
+struct ProtobufCMessage;
+bool rpc_event(unsigned id, const struct ProtobufCMessage *message, struct memclient_event *event);

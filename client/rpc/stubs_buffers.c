@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Stubs that open, give up and hand out buffers: those with descriptors.
+ *
+ * A descriptor belongs to an item by its position among the items that succeeded, so their number
+ * must fit exactly; and what a mapping will be made by (size, granule, address) must be possible
+ * numbers, for from here on they are trusted.
+ */
+#include "rpc/stubs.h"
+
+#include <errno.h>
+
+#include "base/checked.h"
+#include "proto/status.h"
+#include "rpc/channel.h"
+#include "rpc/convert.h"
+#include "rpc/fail.h"
+
+struct take_opened {
+    struct rpc_opened *opened;
+    unsigned n; /* items that the request had */
+};
+
+void rpc_opened_deinit(struct rpc_opened *opened)
+{
+    for (unsigned i = 0; i < opened->n; i++)
+        opened->items[i].fd = fd_close(opened->items[i].fd);
+    opened->n = 0;
+}
+
+static bool is_sane(const struct rpc_opened_item *item)
+{
+    size_t size;
+
+    return item->id && item->size && is_power_of_two(item->granule) &&
+           item->bytes >= item->size && is_aligned(item->bytes, item->granule) &&
+           checked_size(item->bytes, &size) && is_page_aligned(item->granule) &&
+           is_page_aligned(item->address) && item->address <= UINTPTR_MAX - item->bytes;
+}
+
+static int take_opened(void *result, const ProtobufCMessage *reply, struct fdset *fds)
+{
+    const Memoryd__V1__Buffers *b = (const Memoryd__V1__Buffers *)reply;
+    struct take_opened *take = result;
+    struct rpc_opened *opened = take->opened;
+    unsigned good = 0;
+
+    if (b->n_statuses != take->n || b->n_ids != take->n || b->n_rights != take->n ||
+        b->n_sizes != take->n || b->n_bytes != take->n || b->n_granules != take->n ||
+        b->n_addresses != take->n || b->n_flags != take->n)
+        return -EPROTO;
+    for (unsigned i = 0; i < take->n; i++) {
+        struct rpc_opened_item *item = &opened->items[i];
+
+        *item = (struct rpc_opened_item){
+            .status = b->statuses[i],
+            .rights = b->rights[i],
+            .flags = b->flags[i],
+            .fd = -1,
+            .id = b->ids[i],
+            .size = b->sizes[i],
+            .bytes = b->bytes[i],
+            .granule = b->granules[i],
+            .address = b->addresses[i],
+        };
+        if (item->status)
+            continue;
+        if (!is_sane(item))
+            return -EPROTO;
+        good++;
+    }
+    /* all of them or, where none were wanted, none */
+    if (fdset_count(fds) && fdset_count(fds) != good)
+        return -EPROTO;
+    good = 0;
+    for (unsigned i = 0; i < take->n; i++)
+        if (!opened->items[i].status)
+            opened->items[i].fd = fdset_steal(fds, good++);
+    opened->n = take->n;
+    return 0;
+}
+
+static int call_opened(struct channel *channel, enum method method,
+                       const ProtobufCMessage *request, const int *fds, unsigned n_fds, unsigned n,
+                       uint64_t deadline, struct rpc_opened *opened)
+{
+    struct take_opened take = {.opened = opened, .n = n};
+
+    opened->n = 0;
+    return channel_call(channel, method, request, fds, n_fds, deadline, take_opened, &take, NULL);
+}
+
+static void fill_name(Memoryd__V1__NameBindRequest *message, const char *name,
+                      const struct memclient_name_options *options)
+{
+    message->name = (char *)name;
+    message->policy = (Memoryd__V1__NamePolicy)options->policy;
+    message->keep_ms = options->keep_ms;
+    message->group = options->group_rights;
+    message->gid = options->gid;
+    message->others = options->other_rights;
+}
+
+int rpc_alloc(struct channel *channel, unsigned n, const uint64_t *sizes,
+              const struct memclient_alloc_options *options,
+              const struct memclient_name_options *name_options, uint64_t deadline,
+              struct rpc_opened *opened)
+{
+    Memoryd__V1__AllocRequest request = MEMORYD__V1__ALLOC_REQUEST__INIT;
+    Memoryd__V1__NameBindRequest name = MEMORYD__V1__NAME_BIND_REQUEST__INIT;
+
+    if (options->pool)
+        request.pool = (char *)options->pool;
+    request.n_nodes = options->n_nodes;
+    request.nodes = (uint32_t *)options->nodes;
+    request.pages = (Memoryd__V1__Pages)options->pages;
+    request.page_size = options->page_size;
+    request.placement = (Memoryd__V1__Placement)options->placement;
+    request.part_size = options->part_size;
+    request.n_weights = options->weights ? options->n_nodes : 0;
+    request.weights = (uint32_t *)options->weights;
+    request.n_sizes = n;
+    request.sizes = (uint64_t *)sizes;
+    request.alignment = options->alignment;
+    request.address = options->address;
+    request.flags = options->flags | MEMORYD__V1__ALLOC_REQUEST__FLAG__WANT_FDS;
+    request.wait_ms = options->wait_ms;
+    if (options->name) {
+        fill_name(&name, options->name, name_options);
+        request.name = &name;
+    }
+    return call_opened(channel, METHOD_ALLOC, &request.base, NULL, 0, n, deadline, opened);
+}
+
+int rpc_import(struct channel *channel, int fd, uint64_t deadline, struct rpc_opened *opened)
+{
+    Memoryd__V1__ImportRequest request = MEMORYD__V1__IMPORT_REQUEST__INIT;
+
+    return call_opened(channel, METHOD_IMPORT, &request.base, &fd, 1, 1, deadline, opened);
+}
+
+int rpc_open(struct channel *channel, unsigned n, const struct memclient_token *tokens,
+             uint32_t rights, uint64_t deadline, struct rpc_opened *opened)
+{
+    Memoryd__V1__OpenRequest request = MEMORYD__V1__OPEN_REQUEST__INIT;
+
+    request.tokens.data = (uint8_t *)tokens;
+    request.tokens.len = n * sizeof(*tokens);
+    request.rights = rights;
+    request.want_fds = true;
+    return call_opened(channel, METHOD_OPEN, &request.base, NULL, 0, n, deadline, opened);
+}
+
+int rpc_lookup(struct channel *channel, const char *name, uint64_t id, uint32_t rights,
+               uint64_t deadline, struct rpc_opened *opened)
+{
+    Memoryd__V1__LookupRequest request = MEMORYD__V1__LOOKUP_REQUEST__INIT;
+
+    if (name)
+        request.name = (char *)name;
+    request.id = id;
+    request.rights = rights;
+    request.want_fd = true;
+    return call_opened(channel, METHOD_LOOKUP, &request.base, NULL, 0, 1, deadline, opened);
+}
+
+/* ---- lists of statuses ---------------------------------------------------------------------- */
+
+struct take_statuses {
+    unsigned n;
+    unsigned statuses[MEMORYD_BATCH_MAX];
+    int fd; /* of an export of one */
+};
+
+static int take_statuses(void *result, const ProtobufCMessage *reply, struct fdset *fds)
+{
+    const Memoryd__V1__Statuses *s = (const Memoryd__V1__Statuses *)reply;
+    struct take_statuses *take = result;
+
+    if (s->n_statuses != take->n)
+        return -EPROTO;
+    for (unsigned i = 0; i < take->n; i++)
+        take->statuses[i] = s->statuses[i];
+    take->fd = fdset_steal(fds, 0);
+    return 0;
+}
+
+int rpc_release(struct channel *channel, uint64_t id, unsigned n, uint64_t deadline)
+{
+    Memoryd__V1__ReleaseRequest request = MEMORYD__V1__RELEASE_REQUEST__INIT;
+    struct take_statuses take = {.n = n};
+    uint64_t ids[MEMORYD_BATCH_MAX];
+    int r;
+
+    for (unsigned i = 0; i < n; i++)
+        ids[i] = id;
+    request.n_buffers = n;
+    request.buffers = ids;
+    r = channel_call(channel, METHOD_RELEASE, &request.base, NULL, 0, deadline, take_statuses,
+                     &take, NULL);
+    if (r)
+        return r;
+    fd_close(take.fd);
+    return take.statuses[0] ? fail_refused(take.statuses[0], NULL) : 0;
+}
+
+int rpc_export(struct channel *channel, uint64_t id, uint32_t rights, uint64_t deadline, int *fd)
+{
+    Memoryd__V1__ExportRequest request = MEMORYD__V1__EXPORT_REQUEST__INIT;
+    struct take_statuses take = {.n = 1, .fd = -1};
+    int r;
+
+    request.n_buffers = 1;
+    request.buffers = &id;
+    request.n_rights = 1;
+    request.rights = &rights;
+    r = channel_call(channel, METHOD_EXPORT, &request.base, NULL, 0, deadline, take_statuses,
+                     &take, NULL);
+    if (r)
+        return r;
+    if (take.statuses[0]) {
+        fd_close(take.fd);
+        return fail_refused(take.statuses[0], NULL);
+    }
+    if (take.fd < 0)
+        return fail(EPROTO, "the broker sent no descriptor");
+    *fd = take.fd;
+    return 0;
+}
+
+/* ---- names ---------------------------------------------------------------------------------- */
+
+int rpc_name_bind(struct channel *channel, uint64_t id, const char *name,
+                  const struct memclient_name_options *options, uint64_t deadline)
+{
+    Memoryd__V1__NameBindRequest request = MEMORYD__V1__NAME_BIND_REQUEST__INIT;
+
+    fill_name(&request, name, options);
+    request.buffer = id;
+    return channel_call(channel, METHOD_NAME_BIND, &request.base, NULL, 0, deadline, NULL, NULL,
+                        NULL);
+}
+
+int rpc_name_unbind(struct channel *channel, const char *name, uint64_t deadline)
+{
+    Memoryd__V1__NameUnbindRequest request = MEMORYD__V1__NAME_UNBIND_REQUEST__INIT;
+
+    request.name = (char *)name;
+    return channel_call(channel, METHOD_NAME_UNBIND, &request.base, NULL, 0, deadline, NULL, NULL,
+                        NULL);
+}

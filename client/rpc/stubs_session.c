@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Stubs: the session itself, and events. */
+#include "rpc/stubs.h"
+
+#include <errno.h>
+
+#include "base/align.h"
+#include "proto/status.h"
+#include "rpc/channel.h"
+#include "rpc/convert.h"
+#include "rpc/fail.h"
+
+static int take_hello(void *result, const ProtobufCMessage *reply, struct fdset *fds)
+{
+    const Memoryd__V1__HelloReply *hello = (const Memoryd__V1__HelloReply *)reply;
+    struct rpc_session *session = result;
+
+    (void)fds;
+    if (!hello->session || hello->secret.len != sizeof(session->secret) ||
+        !is_power_of_two(hello->base_page))
+        return -EPROTO;
+    *session = (struct rpc_session){
+        .session = hello->session,
+        .broker = hello->broker,
+        .arena_base = hello->arena_base,
+        .arena_size = hello->arena_size,
+        .base_page = hello->base_page,
+        .broker_uid = hello->broker_uid,
+        .simulated = hello->simulated,
+    };
+    memcpy(session->secret, hello->secret.data, sizeof(session->secret));
+    return 0;
+}
+
+int rpc_hello(struct channel *channel, const char *program, const struct rpc_session *resume,
+              uint64_t deadline, struct rpc_session *session)
+{
+    Memoryd__V1__HelloRequest request = MEMORYD__V1__HELLO_REQUEST__INIT;
+
+    request.version_min = MEMORYD_MINOR_MIN;
+    request.version_max = MEMORYD_MINOR_MAX;
+    request.program = (char *)program;
+    if (resume) {
+        request.session = resume->session;
+        request.secret.data = (uint8_t *)resume->secret;
+        request.secret.len = sizeof(resume->secret);
+    }
+    return channel_call(channel, METHOD_HELLO, &request.base, NULL, 0, deadline, take_hello,
+                        session, NULL);
+}
+
+int rpc_goodbye(struct channel *channel, uint64_t deadline)
+{
+    Memoryd__V1__GoodbyeRequest request = MEMORYD__V1__GOODBYE_REQUEST__INIT;
+
+    return channel_call(channel, METHOD_GOODBYE, &request.base, NULL, 0, deadline, NULL, NULL,
+                        NULL);
+}
+
+int rpc_ping(struct channel *channel, uint64_t deadline)
+{
+    Memoryd__V1__PingRequest request = MEMORYD__V1__PING_REQUEST__INIT;
+
+    return channel_call(channel, METHOD_PING, &request.base, NULL, 0, deadline, NULL, NULL, NULL);
+}
+
+int rpc_subscribe(struct channel *channel, uint32_t mask, uint64_t deadline)
+{
+    Memoryd__V1__SubscribeRequest request = MEMORYD__V1__SUBSCRIBE_REQUEST__INIT;
+
+    request.mask = mask;
+    return channel_call(channel, METHOD_SUBSCRIBE, &request.base, NULL, 0, deadline, NULL, NULL,
+                        NULL);
+}
+
+bool rpc_event(unsigned id, const struct ProtobufCMessage *message, struct memclient_event *event)
+{
+    *event = (struct memclient_event)MEMCLIENT_EVENT_INIT;
+    switch (id) {
+    case METHOD_EVENT_PRESSURE: {
+        const Memoryd__V1__PressureEvent *e = (const Memoryd__V1__PressureEvent *)message;
+
+        event->kind = MEMCLIENT_EVENT_PRESSURE;
+        event->level = e->level;
+        COPY_TEXT(event->pool, e->pool);
+        return true;
+    }
+    case METHOD_EVENT_DISCARDED:
+        event->kind = MEMCLIENT_EVENT_DISCARDED;
+        event->buffer = ((const Memoryd__V1__DiscardedEvent *)message)->buffer;
+        return true;
+    case METHOD_EVENT_NAME: {
+        const Memoryd__V1__NameEvent *e = (const Memoryd__V1__NameEvent *)message;
+
+        event->kind = MEMCLIENT_EVENT_NAME;
+        event->buffer = e->buffer;
+        event->bound = e->bound;
+        COPY_TEXT(event->name, e->name);
+        return true;
+    }
+    case METHOD_EVENT_SHUTDOWN:
+        event->kind = MEMCLIENT_EVENT_SHUTDOWN;
+        return true;
+    case METHOD_EVENT_LOST:
+        event->kind = MEMCLIENT_EVENT_LOST;
+        return true;
+    }
+    return false;
+}

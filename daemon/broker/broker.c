@@ -68,7 +68,7 @@ int broker_new(struct broker **ret, const struct broker_options *options)
         return fatal(r);
     }
     accounts_init(&broker->accounts, &broker->limits);
-    arena_init(&broker->arena, options->arena_base, options->arena_size, options->topology->base_page);
+    va_arena_init(&broker->arena, options->arena_base, options->arena_size, options->topology->base_page);
     reservations_init(&broker->reservations, broker->ledger, &broker->arena);
     buffers_init(&broker->buffers, broker->ledger, options->pools, &broker->arena, &broker->reservations);
     names_init(&broker->names, broker->ledger);
@@ -145,7 +145,7 @@ struct broker *broker_free(struct broker *broker)
     tokens_deinit(&broker->tokens);
     buffers_deinit(&broker->buffers);
     reservations_deinit(&broker->reservations);
-    arena_deinit(&broker->arena);
+    va_arena_deinit(&broker->arena);
     accounts_deinit(&broker->accounts);
     watch_deinit(&broker->watch);
     ledger_free(broker->ledger);

@@ -50,7 +50,7 @@ static void refresh(struct arena_extent *extent)
         augment(extent);
 }
 
-void arena_init(struct arena *arena, uint64_t base, uint64_t size, uint64_t page)
+void va_arena_init(struct arena *arena, uint64_t base, uint64_t size, uint64_t page)
 {
     assert(base && size && is_power_of_two(page));
     assert(is_aligned(base, page) && is_aligned(size, page) && size <= UINT64_MAX - base);
@@ -60,7 +60,7 @@ void arena_init(struct arena *arena, uint64_t base, uint64_t size, uint64_t page
     RB_INSERT(arena_tree, &arena->tree, &arena->end);
 }
 
-void arena_deinit(struct arena *arena)
+void va_arena_deinit(struct arena *arena)
 {
     assert(!arena->count && !arena->used);
     *arena = (struct arena){.base = 0};

@@ -39,9 +39,9 @@ struct arena {
 
 /* base > 0 and size > 0, multiples of the page (a power of two), and their sum is no overflow: the configuration
  * has been checked. */
-void arena_init(struct arena *arena, uint64_t base, uint64_t size, uint64_t page);
+void va_arena_init(struct arena *arena, uint64_t base, uint64_t size, uint64_t page);
 /* Nothing may be taken any more. */
-void arena_deinit(struct arena *arena);
+void va_arena_deinit(struct arena *arena);
 
 /*
  * Takes `size` bytes (a multiple of the page) at a multiple of `alignment` (a power of two, or 0 = the page): at

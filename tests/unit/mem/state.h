@@ -49,7 +49,7 @@ static inline int state_setup(void **unused)
     assert_int_equal(pools_new(&s.pools, &s.machine, &config, NULL), 0);
     s.pool = pools_by_name(s.pools, "all-4k");
     assert_non_null(s.pool);
-    arena_init(&s.arena, STATE_BASE, STATE_ARENA, STATE_PAGE);
+    va_arena_init(&s.arena, STATE_BASE, STATE_ARENA, STATE_PAGE);
     reservations_init(&s.reservations, s.ledger, &s.arena);
     buffers_init(&s.buffers, s.ledger, s.pools, &s.arena, &s.reservations);
     list_init(&s.in_session);
@@ -66,7 +66,7 @@ static inline int state_teardown(void **unused)
     assert_true(list_is_empty(&s.in_session));
     buffers_deinit(&s.buffers);
     reservations_deinit(&s.reservations);
-    arena_deinit(&s.arena);
+    va_arena_deinit(&s.arena);
     s.pools = pools_free(s.pools);
     s.account = account_unref(s.account);
     accounts_deinit(&s.accounts);

@@ -26,7 +26,7 @@ static void test_arguments(void **state)
     struct arena_extent extent = ARENA_EXTENT_NULL;
 
     (void)state;
-    arena_init(&arena, BASE, 16 * PAGE, PAGE);
+    va_arena_init(&arena, BASE, 16 * PAGE, PAGE);
     assert_int_equal(take(&extent, 0, 0, 0), STATUS_SIZE_ZERO);
     assert_int_equal(take(&extent, 1, 0, 0), STATUS_INVALID_ARGUMENT);
     assert_int_equal(take(&extent, PAGE + 1, 0, 0), STATUS_INVALID_ARGUMENT);
@@ -51,7 +51,7 @@ static void test_arguments(void **state)
     assert_int_equal(arena_widest(&arena), 0);
     arena_give(&arena, &extent);
     arena_give(&arena, &extent);
-    arena_deinit(&arena);
+    va_arena_deinit(&arena);
 }
 
 static void test_I9_wish_is_exact_or_refused(void **state)
@@ -59,7 +59,7 @@ static void test_I9_wish_is_exact_or_refused(void **state)
     struct arena_extent a = ARENA_EXTENT_NULL, b = ARENA_EXTENT_NULL;
 
     (void)state;
-    arena_init(&arena, BASE, 16 * PAGE, PAGE);
+    va_arena_init(&arena, BASE, 16 * PAGE, PAGE);
     assert_int_equal(take(&a, 4 * PAGE, 0, BASE + 4 * PAGE), 0);
     assert_int_equal(a.start, BASE + 4 * PAGE);
     assert_int_equal(arena_extent_size(&a), 4 * PAGE);
@@ -83,7 +83,7 @@ static void test_I9_wish_is_exact_or_refused(void **state)
     assert_null(arena_find(&arena, 0));
     arena_give(&arena, &a);
     arena_give(&arena, &b);
-    arena_deinit(&arena);
+    va_arena_deinit(&arena);
 }
 
 /* A gap that has just the size is used although a larger one would be the easy choice. */
@@ -92,7 +92,7 @@ static void test_tight_aligned_gap(void **state)
     struct arena_extent low = ARENA_EXTENT_NULL, high = ARENA_EXTENT_NULL, tight = ARENA_EXTENT_NULL;
 
     (void)state;
-    arena_init(&arena, BASE, 16 * PAGE, PAGE);
+    va_arena_init(&arena, BASE, 16 * PAGE, PAGE);
     assert_int_equal(take(&low, 8 * PAGE, 0, BASE), 0);
     assert_int_equal(take(&high, 4 * PAGE, 0, BASE + 12 * PAGE), 0);
     assert_int_equal(take(&tight, 4 * PAGE, 4 * PAGE, 0), 0);
@@ -103,7 +103,7 @@ static void test_tight_aligned_gap(void **state)
     assert_int_equal(take(&tight, PAGE, 16 * PAGE, 0), STATUS_NO_ADDRESS_SPACE);
     arena_give(&arena, &low);
     arena_give(&arena, &high);
-    arena_deinit(&arena);
+    va_arena_deinit(&arena);
 }
 
 /* At the top of the address space sums must not wrap. */
@@ -113,7 +113,7 @@ static void test_arena_at_the_top(void **state)
     uint64_t top = -PAGE;
 
     (void)state;
-    arena_init(&arena, top - 8 * PAGE, 8 * PAGE, PAGE);
+    va_arena_init(&arena, top - 8 * PAGE, 8 * PAGE, PAGE);
     assert_int_equal(take(&extent, 9 * PAGE, 0, 0), STATUS_NO_ADDRESS_SPACE);
     assert_int_equal(take(&extent, PAGE, UINT64_C(1) << 63, 0), STATUS_NO_ADDRESS_SPACE);
     assert_int_equal(take(&extent, PAGE, 0, top), STATUS_SIZE_OVERFLOW);
@@ -122,7 +122,7 @@ static void test_arena_at_the_top(void **state)
     arena_give(&arena, &extent);
     assert_int_equal(take(&extent, 8 * PAGE, 0, 0), 0);
     arena_give(&arena, &extent);
-    arena_deinit(&arena);
+    va_arena_deinit(&arena);
 }
 
 #define N_PAGES   2048
@@ -184,7 +184,7 @@ static void test_I9_never_overlaps(void **state)
     uint64_t random = UINT64_C(0x9e3779b97f4a7c15);
 
     (void)state;
-    arena_init(&arena, BASE, N_PAGES * PAGE, PAGE);
+    va_arena_init(&arena, BASE, N_PAGES * PAGE, PAGE);
     for (int round = 0; round < 100000; round++) {
         unsigned which, n, alignment, start;
         struct arena_extent *extent;
@@ -227,7 +227,7 @@ static void test_I9_never_overlaps(void **state)
     for (unsigned i = 0; i < N_EXTENTS; i++)
         arena_give(&arena, &extents[i]);
     assert_int_equal(arena_widest(&arena), N_PAGES * PAGE);
-    arena_deinit(&arena);
+    va_arena_deinit(&arena);
 }
 
 int main(void)

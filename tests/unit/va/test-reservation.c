@@ -23,7 +23,7 @@ static int setup(void **state)
     accounts_init(&accounts, NULL);
     accounts.limits.session[ACCOUNT_RESERVATIONS] = 2;
     assert_int_equal(account_new_session(&accounts, 1000, &account, NULL), 0);
-    arena_init(&arena, BASE, 16 * page_size(), page_size());
+    va_arena_init(&arena, BASE, 16 * page_size(), page_size());
     reservations_init(&reservations, ledger, &arena);
     return 0;
 }
@@ -33,7 +33,7 @@ static int teardown(void **state)
     (void)state;
     assert_true(list_is_empty(&in_session));
     reservations_deinit(&reservations);
-    arena_deinit(&arena);
+    va_arena_deinit(&arena);
     account = account_unref(account);
     accounts_deinit(&accounts);
     ledger = ledger_free(ledger);

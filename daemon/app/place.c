@@ -142,8 +142,7 @@ int place_daemonise(struct socket_path *lock, const char *path, int *ret_ready, 
     if (pid) {
         fd_close(ends[1]);
         *ret_status = wait_for_child(pid, ends[0]);
-        /* the lock is the child's: it must not be undone here */
-        *lock = (struct socket_path)SOCKET_PATH_NULL;
+        socket_path_forget(lock); /* it is the child's */
         return 1;
     }
     fd_close(ends[0]);

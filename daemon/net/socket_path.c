@@ -198,6 +198,15 @@ int socket_path_listen(struct socket_path *path, bool private, int *ret_fd, stru
     return 0;
 }
 
+void socket_path_forget(struct socket_path *path)
+{
+    /* the lock is the open file description's, which the other process shares */
+    path->lock_fd = fd_close(path->lock_fd);
+    free(path->path);
+    free(path->lock_path);
+    *path = (struct socket_path)SOCKET_PATH_NULL;
+}
+
 void socket_path_deinit(struct socket_path *path)
 {
     /* what we hold the lock of is ours; the lock file goes last, while it is still locked */
@@ -205,8 +214,5 @@ void socket_path_deinit(struct socket_path *path)
         (void)unlink(path->path);
     if (path->lock_fd >= 0)
         (void)unlink(path->lock_path);
-    path->lock_fd = fd_close(path->lock_fd);
-    free(path->path);
-    free(path->lock_path);
-    *path = (struct socket_path)SOCKET_PATH_NULL;
+    socket_path_forget(path);
 }

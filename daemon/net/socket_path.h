@@ -35,5 +35,7 @@ int socket_path_lock(struct socket_path *ret, const char *path, struct problem *
 int socket_path_listen(struct socket_path *path, bool private, int *ret_fd, struct problem *problem);
 /* Does somebody accept connections there? */
 bool socket_path_answers(const char *path);
+/* Another process has it now: frees what is here and leaves lock and files alone. */
+void socket_path_forget(struct socket_path *path);
 /* Removes the files, in an order in which nobody can be robbed of his. */
 void socket_path_deinit(struct socket_path *path);

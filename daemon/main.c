@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * memoryd: the options, and nothing else. What they do is in app/.
+ */
+
+#include <getopt.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "app/app.h"
+#include "log/log.h"
+
+static const char help[] =
+    "Usage: memoryd [--socket PATH] [--config FILE] [--autostart]\n"
+    "       memoryd --check-config [--config FILE]\n"
+    "\n"
+    "The memory broker: owns a machine's shareable memory and gives it out to processes.\n"
+    "It runs in the foreground.\n"
+    "\n"
+    "  --socket PATH    listen there; by default the socket that systemd passes, else\n"
+    "                   /run/memoryd/memoryd.sock for root, and for others\n"
+    "                   $XDG_RUNTIME_DIR/memoryd/memoryd.sock\n"
+    "  --config FILE    read FILE; by default memoryd/memoryd.conf in " SYSCONFDIR " for\n"
+    "                   the system's broker and in ~/.config for a private one, if it is there\n"
+    "  --check-config   only say what is wrong with the configuration\n"
+    "  --autostart      a private broker in the background; returns when it serves, and it\n"
+    "                   ends some time after its last client\n"
+    "  --version        print the version\n"
+    "  --help           print this\n"
+    "\n"
+    "Exit status: 0 done, 1 failed, 2 wrong use, 3 mistakes in the configuration,\n"
+    "4 a broker is already running there. See memoryd(8) and memoryd.conf(5).\n";
+
+static int usage(void)
+{
+    (void)fputs("Try \"memoryd --help\".\n", stderr);
+    return EXIT_USAGE;
+}
+
+int main(int argc, char **argv)
+{
+    enum { OPTION_SOCKET = 256, OPTION_CONFIG, OPTION_CHECK, OPTION_AUTOSTART, OPTION_VERSION, OPTION_HELP };
+    static const struct option options[] = {
+        {"socket", required_argument, NULL, OPTION_SOCKET},
+        {"config", required_argument, NULL, OPTION_CONFIG},
+        {"check-config", no_argument, NULL, OPTION_CHECK},
+        {"autostart", no_argument, NULL, OPTION_AUTOSTART},
+        {"version", no_argument, NULL, OPTION_VERSION},
+        {"help", no_argument, NULL, OPTION_HELP},
+        {NULL, 0, NULL, 0},
+    };
+    struct app_options app = {.sysconfdir = SYSCONFDIR, .version = PACKAGE_VERSION};
+    bool check = false;
+    int option;
+
+    while ((option = getopt_long(argc, argv, "", options, NULL)) >= 0) {
+        switch (option) {
+        case OPTION_SOCKET:
+            app.socket = optarg;
+            break;
+        case OPTION_CONFIG:
+            app.config = optarg;
+            break;
+        case OPTION_CHECK:
+            check = true;
+            break;
+        case OPTION_AUTOSTART:
+            app.autostart = true;
+            break;
+        case OPTION_VERSION:
+            (void)puts("memoryd " PACKAGE_VERSION);
+            return EXIT_OK;
+        case OPTION_HELP:
+            (void)fputs(help, stdout);
+            return EXIT_OK;
+        default:
+            return usage();
+        }
+    }
+    if (optind < argc) {
+        (void)fprintf(stderr, "memoryd: \"%s\" is not an option\n", argv[optind]);
+        return usage();
+    }
+    log_init();
+    return check ? app_check_config(&app) : app_run(&app);
+}

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See broker.h. */
+#include "tests/integration/broker.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "proto/frame.h"
+#include "proto/methods.h"
+#include "tests/support/fd.h"
+#include "tests/support/test.h"
+#include "tests/support/wait.h"
+
+static const char *program(void)
+{
+    static char path[4096];
+    const char *given = getenv("MEMORYD");
+    const char *builddir = getenv("builddir");
+
+    if (given)
+        return given;
+    snprintf(path, sizeof(path), "%s/daemon/memoryd", builddir ? builddir : ".");
+    return path;
+}
+
+static void write_config(struct broker_process *broker, const char *extra)
+{
+    FILE *f = fopen(broker->config, "we");
+
+    assert_non_null(f);
+    fprintf(f, "[arena]\nbase = 0x566000000000\nsize = 128G\n%s", extra ? extra : "");
+    assert_int_equal(fclose(f), 0);
+}
+
+static void launch(struct broker_process *broker, const char *extra, unsigned nofile)
+{
+    static unsigned n;
+    const char *folder = getenv("TMPDIR");
+
+    n++;
+    snprintf(broker->socket, sizeof(broker->socket), "%s/%d.%u.sock", folder ? folder : "/tmp", getpid(), n);
+    snprintf(broker->config, sizeof(broker->config), "%s.conf", broker->socket);
+    snprintf(broker->log, sizeof(broker->log), "%s.log", broker->socket);
+    write_config(broker, extra);
+    assert_ok(access(program(), X_OK));
+    broker->pid = fork();
+    assert_ok(broker->pid);
+    if (!broker->pid) {
+        int log = open(broker->log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (nofile) {
+            struct rlimit limit = {.rlim_cur = nofile, .rlim_max = nofile};
+
+            setrlimit(RLIMIT_NOFILE, &limit);
+        }
+        dup2(log, STDERR_FILENO);
+        setenv("MEMORYD_LOG", "info", 1);
+        execl(program(), "memoryd", "--socket", broker->socket, "--config", broker->config, (char *)NULL);
+        fprintf(stderr, "cannot run %s: %s\n", program(), strerror(errno));
+        _exit(126);
+    }
+}
+
+static bool answers(const struct broker_process *broker)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    bool yes;
+
+    memcpy(address.sun_path, broker->socket, strlen(broker->socket) + 1);
+    yes = connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0;
+    close(fd);
+    return yes;
+}
+
+static void print_log(const struct broker_process *broker)
+{
+    char buffer[4096];
+    int fd = open(broker->log, O_RDONLY | O_CLOEXEC);
+    ssize_t n;
+
+    while ((n = read(fd, buffer, sizeof(buffer))) > 0)
+        print_message("%.*s", (int)n, buffer);
+    close(fd);
+}
+
+void broker_start(struct broker_process *broker, const char *extra, unsigned nofile)
+{
+    launch(broker, extra, nofile);
+    if (!WAIT_UNTIL(answers(broker) || !broker_lives(broker)) || !broker_lives(broker)) {
+        print_log(broker);
+        fail_msg("memoryd does not serve");
+    }
+}
+
+static void forget_files(const struct broker_process *broker)
+{
+    unlink(broker->config);
+    unlink(broker->log);
+}
+
+static int wait_for(struct broker_process *broker)
+{
+    int status = 0;
+
+    if (!WAIT_UNTIL(waitpid(broker->pid, &status, WNOHANG) == broker->pid)) {
+        kill(broker->pid, SIGKILL);
+        waitpid(broker->pid, &status, 0);
+        print_log(broker);
+        fail_msg("memoryd does not end");
+    }
+    broker->pid = 0;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+int broker_run(struct broker_process *broker, const char *extra)
+{
+    launch(broker, extra, 0);
+    return wait_for(broker);
+}
+
+void broker_stop(struct broker_process *broker)
+{
+    int status;
+
+    kill(broker->pid, SIGTERM);
+    status = wait_for(broker);
+    if (status)
+        print_log(broker);
+    assert_int_equal(status, 0);
+    assert_int_equal(access(broker->socket, F_OK), -1);
+    forget_files(broker);
+}
+
+bool broker_said(const struct broker_process *broker, const char *what)
+{
+    static char text[1 << 18];
+    int fd = open(broker->log, O_RDONLY | O_CLOEXEC);
+    ssize_t n = read(fd, text, sizeof(text) - 1);
+
+    close(fd);
+    text[n > 0 ? n : 0] = '\0';
+    return strstr(text, what) != NULL;
+}
+
+bool broker_lives(const struct broker_process *broker)
+{
+    siginfo_t info = {0};
+
+    return waitid(P_PID, (id_t)broker->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == 0;
+}
+
+/* ---- raw clients ----------------------------------------------------------------------------------------- */
+
+int raw_connect(const struct broker_process *broker)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+    assert_ok(fd);
+    memcpy(address.sun_path, broker->socket, strlen(broker->socket) + 1);
+    assert_ok(connect(fd, (struct sockaddr *)&address, sizeof(address)));
+    return fd;
+}
+
+uint64_t raw_send(int fd, uint16_t method, const void *payload, size_t size, const int *fds, unsigned n_fds)
+{
+    static uint64_t sequence;
+    static uint8_t packet[MEMORYD_FRAME_MAX];
+    struct frame_header header = {.method = method,
+                                  .fd_count = (uint16_t)n_fds,
+                                  .payload_length = (uint32_t)size,
+                                  .sequence = ++sequence};
+
+    frame_encode(packet, FRAME_FROM_CLIENT, &header);
+    if (size)
+        memcpy(packet + MEMORYD_HEADER_SIZE, payload, size);
+    assert_int_equal(fd_send(fd, packet, MEMORYD_HEADER_SIZE + size, fds, n_fds, 0), MEMORYD_HEADER_SIZE + size);
+    return sequence;
+}
+
+void raw_receive(int fd, struct raw_reply *reply)
+{
+    static uint8_t packet[MEMORYD_FRAME_MAX];
+    struct frame_header header;
+    const uint8_t *payload;
+    struct fd_received received;
+
+    reply->size = -1;
+    if (!wait_readable(fd))
+        return;
+    received = fd_receive(fd, packet, sizeof(packet), 64, MSG_DONTWAIT);
+    reply->size = received.size;
+    reply->n_fds = received.n;
+    if (received.size < 0 && errno == ECONNRESET)
+        reply->size = 0;
+    if (received.size > 0) {
+        assert_int_equal(
+            frame_decode(packet, (size_t)received.size, received.n, FRAME_FROM_BROKER, &header, &payload), 0);
+        reply->method = header.method;
+        reply->sequence = header.sequence;
+        reply->status = header.status;
+        memcpy(reply->payload, payload, header.payload_length);
+    }
+    fd_received_close(&received);
+}
+
+uint32_t raw_call(int fd, uint16_t method, const void *payload, size_t size)
+{
+    static struct raw_reply reply;
+    uint64_t sequence = raw_send(fd, method, payload, size, NULL, 0);
+
+    raw_receive(fd, &reply);
+    assert_true(reply.size > 0);
+    assert_int_equal(reply.sequence, sequence);
+    assert_int_equal(reply.method, method);
+    return reply.status;
+}
+
+int raw_client(const struct broker_process *broker)
+{
+    int fd = raw_connect(broker);
+
+    /* the empty message: version 0 to 0, a new session */
+    assert_int_equal(raw_call(fd, METHOD_HELLO, NULL, 0), 0);
+    return fd;
+}
+
+bool raw_is_served(int fd)
+{
+    return raw_call(fd, METHOD_PING, NULL, 0) == 0;
+}
+
+bool raw_has_ended(int fd)
+{
+    static struct raw_reply reply;
+
+    do
+        raw_receive(fd, &reply);
+    while (reply.size > 0);
+    return reply.size == 0;
+}

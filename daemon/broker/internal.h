@@ -96,7 +96,6 @@ struct broker {
     struct survivors_job *survivors;
 
     struct check *checks; /* running, the latest first */
-    int failed;           /* a negative errno met where none can be returned */
 };
 
 /* ---- what verbs begin with ------------------------------------------------------------------------------ */

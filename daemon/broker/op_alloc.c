@@ -207,9 +207,9 @@ static int bind_name(struct alloc *alloc, struct session *session)
         .in_session = &session->names,
         .policy = args->policy,
         .keep_ms = args->keep_ms,
-        .group_rights = args->group_rights,
+        .group_rights = rights_complete(args->group_rights),
         .gid = args->gid,
-        .other_rights = args->other_rights,
+        .other_rights = rights_complete(args->other_rights),
     };
     struct name *name;
     int r = name_parse(args->name, session->record->uid, &new.key, problem_of(alloc));

@@ -21,8 +21,8 @@
 #include "log/log.h"
 #include "mem/handle.h"
 
-/* holds, names and the like given up in one turn */
-#define ENDING_SLICE 64
+/* holds, names and the like given up in one turn: each may close a small buffer */
+#define ENDING_SLICE 16
 
 /* ---- the beginning -------------------------------------------------------------------------------------- */
 

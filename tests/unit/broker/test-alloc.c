@@ -387,6 +387,54 @@ static void faults_leave_nothing_behind(void **state)
     assert_int_equal(fd_count(), fds);
 }
 
+/* ---- an inode number that another buffer has ------------------------------------------------------------ */
+
+static ino_t same_inode;
+static unsigned same_times;
+
+static int repeating_fstat(int fd, struct stat *st)
+{
+    int r = sys_kernel.fstat(fd, st);
+
+    if (!r && same_times) {
+        same_times--;
+        st->st_ino = same_inode;
+    }
+    return r;
+}
+
+static void an_inode_number_that_is_taken_is_not_used(void **state)
+{
+    uint64_t session = host_session(1), first, second;
+    struct buffer_info a, b;
+    unsigned fds;
+
+    (void)state;
+    assert_int_equal(host_alloc(session, SIZE, 0, &first), 0);
+    assert_int_equal(host_info(session, first, &a), 0);
+    faulty = sys_kernel;
+    faulty.fstat = repeating_fstat;
+    sys = &faulty;
+    same_inode = a.inode;
+    same_times = 1;
+    assert_int_equal(host_alloc(session, SIZE, 0, &second), 0);
+    assert_int_equal(same_times, 0);
+    assert_int_equal(host_info(session, second, &b), 0);
+    assert_int_not_equal(a.inode, b.inode);
+    same_times = 1;
+    assert_int_equal(host_alloc(session, 2 * MIB_, 0, &second), 0);
+    fds = fd_count();
+    /* a kernel that does so for ever is refused */
+    same_times = 100;
+    assert_int_equal(host_alloc(session, SIZE, 0, &second), STATUS_NO_MEMORY);
+    same_times = 0;
+    sys = &sys_kernel;
+    host_settle();
+    assert_int_equal(fd_count(), fds);
+    assert_int_equal(host_used(), 2 * SIZE + 2 * MIB_);
+    assert_int_equal(host_check(session), 0);
+}
+
 static void pressure_is_told_once(void **state)
 {
     uint64_t session = host_session(1), a, b, c;
@@ -428,6 +476,7 @@ int main(void)
         TEST(waiting_ends_when_the_caller_goes),
         TEST(what_was_for_a_client_that_is_gone_is_given_back),
         TEST(faults_leave_nothing_behind),
+        TEST(an_inode_number_that_is_taken_is_not_used),
         TEST(pressure_is_told_once),
 #undef TEST
         cmocka_unit_test(a_broker_that_stops_ends_what_is_pending),

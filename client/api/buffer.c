@@ -12,21 +12,21 @@
 static int check_alloc(const struct memclient_alloc_options *o, size_t n)
 {
     if (n > 1 && (o->name || o->address))
-        return fail(EINVAL, "a name or an address is for one buffer, not for %zu", n);
+        return fail_with(EINVAL, "a name or an address is for one buffer, not for %zu", n);
     if (o->pool && strnlen(o->pool, MEMCLIENT_POOL_NAME_SIZE) == MEMCLIENT_POOL_NAME_SIZE)
-        return fail(EINVAL, "a pool's name has at most %d bytes", MEMCLIENT_POOL_NAME_SIZE - 1);
+        return fail_with(EINVAL, "a pool's name has at most %d bytes", MEMCLIENT_POOL_NAME_SIZE - 1);
     if (o->n_nodes > MEMORYD_NODES_MAX || (o->n_nodes && !o->nodes))
-        return fail(EINVAL, "nodes: at most %d of them, and not NULL", MEMORYD_NODES_MAX);
+        return fail_with(EINVAL, "nodes: at most %d of them, and not NULL", MEMORYD_NODES_MAX);
     if (o->pages > MEMCLIENT_PAGES_HUGETLB)
-        return fail(EINVAL, "%u is no kind of pages", o->pages);
+        return fail_with(EINVAL, "%u is no kind of pages", o->pages);
     if (o->placement > MEMCLIENT_PLACEMENT_LOCAL)
-        return fail(EINVAL, "%u is no placement", o->placement);
+        return fail_with(EINVAL, "%u is no placement", o->placement);
     if (o->alignment && !is_power_of_two(o->alignment))
-        return fail(EINVAL, "the alignment is no power of two");
+        return fail_with(EINVAL, "the alignment is no power of two");
     if (o->flags & ~(unsigned)(MEMCLIENT_PUBLISHABLE | MEMCLIENT_NO_ADDRESS))
-        return fail(EINVAL, "flags: 0x%x has bits that no allocation has", o->flags);
+        return fail_with(EINVAL, "flags: 0x%x has bits that no allocation has", o->flags);
     if (o->address && o->flags & MEMCLIENT_NO_ADDRESS)
-        return fail(EINVAL, "an address is wanted and MEMCLIENT_NO_ADDRESS is set");
+        return fail_with(EINVAL, "an address is wanted and MEMCLIENT_NO_ADDRESS is set");
     return o->name ? check_name(o->name) : 0;
 }
 
@@ -74,7 +74,7 @@ int memclient_alloc_many(struct memclient *ctx, size_t n, const uint64_t *sizes,
     if (!r)
         r = check_options(&options, sizeof(options), from, "allocation options");
     if (!r && (!n || n > MEMCLIENT_BATCH_MAX))
-        r = fail(EINVAL, "%zu buffers: 1 to %d can be made at once", n, MEMCLIENT_BATCH_MAX);
+        r = fail_with(EINVAL, "%zu buffers: 1 to %d can be made at once", n, MEMCLIENT_BATCH_MAX);
     if (!r)
         r = check_alloc(&options, n);
     if (!r)
@@ -180,7 +180,7 @@ int memclient_publish(struct memclient_buffer *buf, unsigned flags)
     if (r)
         return r;
     if (flags & ~(unsigned)MEMCLIENT_PUBLISH_FUTURE_ONLY)
-        return fail(EINVAL, "flags: 0x%x is not known", flags);
+        return fail_with(EINVAL, "flags: 0x%x is not known", flags);
     return map_publish(buf, flags & MEMCLIENT_PUBLISH_FUTURE_ONLY);
 }
 
@@ -204,7 +204,7 @@ int memclient_destroy(struct memclient *ctx, uint64_t id, bool force)
     if (r)
         return r;
     if (!id)
-        return fail(EINVAL, "0 is no buffer's id");
+        return fail_with(EINVAL, "0 is no buffer's id");
     deadline = context_deadline(ctx);
     return CONTEXT_CALL(ctx, deadline, channel, rpc_destroy(channel, id, force, deadline));
 }

@@ -16,10 +16,10 @@ int check_options(void *to, size_t size, const void *from, const char *what)
     if (from) {
         memcpy(&given, from, sizeof(given));
         if (given < sizeof(given) || given > 65536)
-            return fail(EINVAL, "%s: size is not set; initialise it with its _INIT macro", what);
+            return fail_with(EINVAL, "%s: size is not set; initialise it with its _INIT macro", what);
         for (size_t i = size; i < given; i++)
             if (bytes[i])
-                return fail(EINVAL, "%s: an option of a later version of this library is set", what);
+                return fail_with(EINVAL, "%s: an option of a later version of this library is set", what);
         memcpy(to, from, given < size ? given : size);
     }
     memcpy(to, &size, sizeof(size));
@@ -31,10 +31,10 @@ int check_output(const void *to, const char *what)
     size_t given;
 
     if (!to)
-        return fail(EINVAL, "%s is NULL", what);
+        return fail_with(EINVAL, "%s is NULL", what);
     memcpy(&given, to, sizeof(given));
     if (given < sizeof(given) || given > 65536)
-        return fail(EINVAL, "%s: size is not set; initialise it with its _INIT macro", what);
+        return fail_with(EINVAL, "%s: size is not set; initialise it with its _INIT macro", what);
     return 0;
 }
 
@@ -54,13 +54,13 @@ int check_context(struct memclient **ctx)
 
 int check_pointer(const void *pointer, const char *what)
 {
-    return pointer ? 0 : fail(EINVAL, "%s is NULL", what);
+    return pointer ? 0 : fail_with(EINVAL, "%s is NULL", what);
 }
 
 int check_rights(unsigned rights, unsigned allowed, const char *what)
 {
     if (rights & ~allowed)
-        return fail(EINVAL, "%s: 0x%x has bits that are no right, or not one that fits here", what,
+        return fail_with(EINVAL, "%s: 0x%x has bits that are no right, or not one that fits here", what,
                     rights);
     return 0;
 }
@@ -75,7 +75,7 @@ int check_access(unsigned access)
     case MEMCLIENT_NO_ACCESS:
         return 0;
     }
-    return fail(EINVAL, "access 0x%x is none of READ, READ|WRITE and NO_ACCESS", access);
+    return fail_with(EINVAL, "access 0x%x is none of READ, READ|WRITE and NO_ACCESS", access);
 }
 
 int check_name(const char *name)
@@ -83,15 +83,15 @@ int check_name(const char *name)
     size_t n;
 
     if (!name)
-        return fail(EINVAL, "the name is NULL");
+        return fail_with(EINVAL, "the name is NULL");
     n = strnlen(name, MEMCLIENT_NAME_SIZE);
     if (!n || n >= MEMCLIENT_NAME_SIZE)
-        return fail(EINVAL, "a name has 1 to %d bytes", MEMCLIENT_NAME_MAX);
+        return fail_with(EINVAL, "a name has 1 to %d bytes", MEMCLIENT_NAME_MAX);
     if (!utf8_is_text(name, n))
-        return fail(EINVAL, "the name is not UTF-8");
+        return fail_with(EINVAL, "the name is not UTF-8");
     for (size_t i = 0; i < n; i++)
         if ((unsigned char)name[i] < 0x20 || name[i] == 0x7f)
-            return fail(EINVAL, "the name has a control character");
+            return fail_with(EINVAL, "the name has a control character");
     return 0;
 }
 
@@ -105,7 +105,7 @@ int check_name_options(const struct memclient_name_options *from,
     if (r)
         return r;
     if (options->policy > MEMCLIENT_NAME_KEEP_FOR)
-        return fail(EINVAL, "%u is no name policy", options->policy);
+        return fail_with(EINVAL, "%u is no name policy", options->policy);
     r = check_rights(options->group_rights, rights, "group_rights");
     return r ? r : check_rights(options->other_rights, rights, "other_rights");
 }

@@ -39,7 +39,7 @@ static int open_context(const struct memclient_options *from, struct memclient *
     if (r)
         return r;
     if (options.autostart > MEMCLIENT_AUTOSTART_ALWAYS)
-        return fail(EINVAL, "%u is no way of autostart", options.autostart);
+        return fail_with(EINVAL, "%u is no way of autostart", options.autostart);
     r = context_new(&options, &ctx);
     if (r)
         return r;

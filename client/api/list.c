@@ -21,7 +21,7 @@ static int list(struct memclient *ctx, enum rpc_list what, rpc_item *fn, void *d
         return r;
     listing = rpc_listing_new();
     if (!listing)
-        return fail(ENOMEM, "no memory for a listing");
+        return fail_with(ENOMEM, "no memory for a listing");
     do {
         uint64_t deadline = context_deadline(ctx);
 
@@ -49,7 +49,7 @@ static int list(struct memclient *ctx, enum rpc_list what, rpc_item *fn, void *d
         struct name##_caller caller = {fn, data};                                            \
                                                                                              \
         if (!fn)                                                                             \
-            return fail(EINVAL, "fn is NULL");                                               \
+            return fail_with(EINVAL, "fn is NULL");                                               \
         return list(ctx, what, name##_item, &caller);                                        \
     }
 
@@ -112,7 +112,7 @@ int memclient_subscribe(struct memclient *ctx, unsigned mask)
     if (r)
         return r;
     if (mask & ~all)
-        return fail(EINVAL, "mask: 0x%x has bits that are no event", mask);
+        return fail_with(EINVAL, "mask: 0x%x has bits that are no event", mask);
     return event_subscribe(ctx, mask);
 }
 

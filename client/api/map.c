@@ -11,11 +11,11 @@ int memclient_reserve(struct memclient *ctx, uint64_t size, uint64_t alignment, 
 
     r = check_pointer(res, "res");
     if (!r && (!size || !is_page_aligned(size) || size > PTRDIFF_MAX))
-        r = fail(EINVAL, "a reservation's size is a multiple of the page size, and not 0");
+        r = fail_with(EINVAL, "a reservation's size is a multiple of the page size, and not 0");
     if (!r && alignment && !is_power_of_two(alignment))
-        r = fail(EINVAL, "the alignment is no power of two");
+        r = fail_with(EINVAL, "the alignment is no power of two");
     if (!r && !is_page_aligned(address))
-        r = fail(EINVAL, "the wanted address is no multiple of the page size");
+        r = fail_with(EINVAL, "the wanted address is no multiple of the page size");
     if (!r)
         r = check_context(&ctx);
     return r ? r : map_reserve(ctx, size, alignment, address, res);
@@ -50,9 +50,9 @@ int memclient_map(struct memclient_buffer *buf, const struct memclient_map_optio
     if (!r)
         r = check_access(options.access);
     if (!r && options.flags & ~(unsigned)(MEMCLIENT_MAP_ANYWHERE | MEMCLIENT_MAP_NOT_HOME))
-        r = fail(EINVAL, "flags: 0x%x has bits that no mapping has", options.flags);
+        r = fail_with(EINVAL, "flags: 0x%x has bits that no mapping has", options.flags);
     if (!r && options.address && options.flags)
-        r = fail(EINVAL, "an address was given, and a flag for choosing another");
+        r = fail_with(EINVAL, "an address was given, and a flag for choosing another");
     return r ? r : map_buffer(buf, &options, address);
 }
 

@@ -63,7 +63,7 @@ int memclient_import_fd(struct memclient *ctx, int fd, struct memclient_buffer *
 
     r = check_pointer(buf, "buf");
     if (!r && fcntl(fd, F_GETFD) < 0)
-        r = fail(EBADF, "%d is no open descriptor", fd);
+        r = fail_with(EBADF, "%d is no open descriptor", fd);
     if (!r)
         r = check_context(&ctx);
     if (r)
@@ -87,9 +87,9 @@ static int check_share(const struct memclient_share_options *from,
     if (r)
         return r;
     if (options->flags & ~flags)
-        return fail(EINVAL, "flags: 0x%x has bits that no token has", options->flags);
+        return fail_with(EINVAL, "flags: 0x%x has bits that no token has", options->flags);
     if (options->flags & MEMCLIENT_TOKEN_KEEPING && !options->uses && !options->expiry_ms)
-        return fail(EINVAL, "a keeping token needs a number of uses or an expiry");
+        return fail_with(EINVAL, "a keeping token needs a number of uses or an expiry");
     return 0;
 }
 
@@ -153,7 +153,7 @@ int memclient_share_many(size_t n, struct memclient_buffer *const *bufs,
     for (size_t i = 0; !r && i < n; i++) {
         r = check_pointer(bufs[i], "a buffer");
         if (!r && bufs[i]->ctx != bufs[0]->ctx)
-            r = fail(EINVAL, "the buffers are of different contexts");
+            r = fail_with(EINVAL, "the buffers are of different contexts");
     }
     for (size_t i = 0; !r && i < n; i += MEMORYD_BATCH_MAX) {
         size_t part = n - i < MEMORYD_BATCH_MAX ? n - i : MEMORYD_BATCH_MAX;
@@ -278,7 +278,7 @@ int memclient_revoke(struct memclient *ctx, const struct memclient_token *token)
 
 int memclient_revoke_serial(struct memclient *ctx, uint64_t serial)
 {
-    return serial ? revoke_one(ctx, NULL, serial) : fail(EINVAL, "0 is no token's serial number");
+    return serial ? revoke_one(ctx, NULL, serial) : fail_with(EINVAL, "0 is no token's serial number");
 }
 
 int memclient_revoke_all(struct memclient_buffer *buf)
@@ -305,7 +305,7 @@ int memclient_token_parse(const char *text, struct memclient_token *token)
     if (!r)
         r = check_pointer(token, "token");
     if (!r && !bytes_from_hex(text, token->bytes, sizeof(token->bytes)))
-        r = fail(EBADMSG, "not a token: its text is %d hexadecimal digits", MEMCLIENT_TOKEN_TEXT);
+        r = fail_with(EBADMSG, "not a token: its text is %d hexadecimal digits", MEMCLIENT_TOKEN_TEXT);
     return r;
 }
 
@@ -382,5 +382,5 @@ int memclient_open_name(struct memclient *ctx, const char *name, unsigned rights
 int memclient_open_id(struct memclient *ctx, uint64_t id, unsigned rights,
                       struct memclient_buffer **buf)
 {
-    return id ? open_by(ctx, NULL, id, rights, buf) : fail(EINVAL, "0 is no buffer's id");
+    return id ? open_by(ctx, NULL, id, rights, buf) : fail_with(EINVAL, "0 is no buffer's id");
 }

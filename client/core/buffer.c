@@ -204,7 +204,7 @@ int buffer_adopt(struct memclient *ctx, struct channel *channel, struct rpc_open
             context_unref(ctx);
         }
     rpc_opened_deinit(opened);
-    return enough ? 0 : fail(ENOMEM, "no memory for a handle");
+    return enough ? 0 : fail_with(ENOMEM, "no memory for a handle");
 }
 
 /* ---- counting ------------------------------------------------------------------------------- */
@@ -285,18 +285,18 @@ static int claim_anew(struct memclient_buffer *buf, struct channel *channel, uin
         fd = fcntl(buf->fd, F_DUPFD_CLOEXEC, 3);
     pthread_mutex_unlock(&ctx->lock);
     if (fd < 0)
-        return fail(ESTALE, "buffer #%llu was opened in a session that has ended (with its connection, or "
+        return fail_with(ESTALE, "buffer #%llu was opened in a session that has ended (with its connection, or "
                             "before a fork); open it again",
                     (unsigned long long)buf->id);
     r = rpc_import(channel, fd, deadline, &opened);
     if (r == -EREMOTE)
-        return fail(ESTALE, "buffer #%llu is of a broker that has ended", (unsigned long long)buf->id);
+        return fail_with(ESTALE, "buffer #%llu is of a broker that has ended", (unsigned long long)buf->id);
     if (r)
         return r;
     if (opened.items[0].status || opened.items[0].id != buf->id) {
         give_back(channel, &opened, deadline);
         rpc_opened_deinit(&opened);
-        return fail(ESTALE, "buffer #%llu is of a session that has ended", (unsigned long long)buf->id);
+        return fail_with(ESTALE, "buffer #%llu is of a session that has ended", (unsigned long long)buf->id);
     }
     pthread_mutex_lock(&ctx->lock);
     if (buf->generation == channel->generation) {

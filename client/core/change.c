@@ -36,21 +36,21 @@ static int cut_check(struct memclient *ctx, struct cut *cut)
 
     if (m && !cut->size) {
         if (m->start != cut->start)
-            return fail(EINVAL, "0x%llx is not where a mapping starts: say how much of it",
+            return fail_with(EINVAL, "0x%llx is not where a mapping starts: say how much of it",
                         HEX(cut->start));
         cut->size = m->size;
     }
     if (!space_is_covered(&process_space, cut->start, cut->size))
-        return fail(EFAULT, "0x%llx-0x%llx is not all mapped by this library", HEX(cut->start),
+        return fail_with(EFAULT, "0x%llx-0x%llx is not all mapped by this library", HEX(cut->start),
                     HEX(cut->start + cut->size));
     for (; m && m->start < cut->start + cut->size; m = space_next(m)) {
         uint64_t end = cut->start + cut->size;
 
         if (m->buffer->ctx != ctx)
-            return fail(EFAULT, "0x%llx is mapped by another context", HEX(m->start));
+            return fail_with(EFAULT, "0x%llx is mapped by another context", HEX(m->start));
         if ((m->start < cut->start && !is_aligned(cut->start - m->start, m->buffer->granule)) ||
             (end - m->start < m->size && !is_aligned(end - m->start, m->buffer->granule)))
-            return fail(EINVAL, "a buffer of granule %llu can only be cut at multiples of it",
+            return fail_with(EINVAL, "a buffer of granule %llu can only be cut at multiples of it",
                         HEX(m->buffer->granule));
     }
     return 0;
@@ -74,11 +74,11 @@ static int cut_begin(struct memclient *ctx, struct cut *cut,
     int r;
 
     if (cut->size > UINT64_MAX - cut->start)
-        return fail(EFAULT, "the range goes beyond the end of all addresses");
+        return fail_with(EFAULT, "the range goes beyond the end of all addresses");
     for (unsigned i = 0; i < 2; i++) {
         cut->spare[i] = malloc(sizeof(*cut->spare[i]));
         if (!cut->spare[i])
-            return fail(ENOMEM, "no memory for a mapping's record");
+            return fail_with(ENOMEM, "no memory for a mapping's record");
     }
     space_lock();
     r = cut_check(ctx, cut);
@@ -105,7 +105,7 @@ static int allows_access(const struct mapping *m, unsigned access)
 {
     if (!(access & MEMCLIENT_WRITE) || m->writable)
         return 0;
-    return fail(EACCES, "0x%llx was mapped for reading only: unmap it and map it again",
+    return fail_with(EACCES, "0x%llx was mapped for reading only: unmap it and map it again",
                 HEX(m->start));
 }
 
@@ -237,7 +237,7 @@ static int enter(struct memclient_reservation *res)
     if (space_reserved_overlaps(&process_space, start, size) ||
         !space_is_free(&process_space, start, size) ||
         reserve_pages(start, size, MAP_FIXED_NOREPLACE) < 0)
-        r = fail(EADDRINUSE, "0x%llx-0x%llx: something of this process is there already",
+        r = fail_with(EADDRINUSE, "0x%llx-0x%llx: something of this process is there already",
                  HEX(start), HEX(start + size));
     else
         space_reserved_insert(&process_space, &res->range);
@@ -256,7 +256,7 @@ int map_reserve(struct memclient *ctx, uint64_t size, uint64_t alignment, uint64
 
     res = calloc(1, sizeof(*res));
     if (!res)
-        return fail(ENOMEM, "no memory for a reservation's record");
+        return fail_with(ENOMEM, "no memory for a reservation's record");
     r = CONTEXT_CALL(ctx, deadline, channel,
                      (generation = channel->generation,
                       rpc_reserve(channel, size, alignment, address, deadline, &reserved)));
@@ -295,7 +295,7 @@ int map_release(struct memclient_reservation *res)
     space_lock();
     if (!space_is_free(&process_space, res->range.start, res->range.size)) {
         space_unlock();
-        return fail(EBUSY, "something is mapped in the reservation at 0x%llx: unmap it first",
+        return fail_with(EBUSY, "something is mapped in the reservation at 0x%llx: unmap it first",
                     HEX(res->range.start));
     }
     pthread_mutex_lock(&ctx->lock);

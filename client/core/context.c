@@ -74,7 +74,7 @@ int context_new(const struct memclient_options *options, struct memclient **ctxp
 
 no_memory:
     free(ctx);
-    return fail(ENOMEM, "no memory for a context");
+    return fail_with(ENOMEM, "no memory for a context");
 }
 
 void context_init_condition(struct memclient *ctx)
@@ -200,7 +200,7 @@ static int connect_locked(struct memclient *ctx, uint64_t deadline)
         r = fail_restore(&saved);
         /* it was sent and not answered, or not even sent: to the caller it is one thing */
         if (r == -ECONNRESET || r == -ENOTCONN)
-            r = fail(ECONNRESET, "the broker at %s closed the connection before saying hello",
+            r = fail_with(ECONNRESET, "the broker at %s closed the connection before saying hello",
                      connected.path);
     }
     explicit_bzero(&former, sizeof(former));
@@ -215,7 +215,7 @@ int context_channel(struct memclient *ctx, uint64_t deadline, struct channel **c
     pthread_mutex_lock(&ctx->lock);
     for (;;) {
         if (ctx->closed) {
-            r = fail(ESHUTDOWN, "the context was closed");
+            r = fail_with(ESHUTDOWN, "the context was closed");
             break;
         }
         if (ctx->channel && !channel_is_broken(ctx->channel)) {
@@ -234,7 +234,7 @@ int context_channel(struct memclient *ctx, uint64_t deadline, struct channel **c
                                   .tv_nsec = (long)(deadline % NSEC_PER_SEC)};
 
             if (pthread_cond_timedwait(&ctx->connected, &ctx->lock, &ts) == ETIMEDOUT) {
-                r = fail(ETIMEDOUT, "no connection to the broker in time");
+                r = fail_with(ETIMEDOUT, "no connection to the broker in time");
                 break;
             }
         }

@@ -94,7 +94,7 @@ int event_next(struct memclient *ctx, struct memclient_event *event)
         found = take(&ctx->events, event);
         pthread_mutex_unlock(&ctx->lock);
     }
-    return found ? 0 : fail(EAGAIN, "no event has happened");
+    return found ? 0 : fail_with(EAGAIN, "no event has happened");
 }
 
 int event_subscribe(struct memclient *ctx, unsigned mask)

@@ -38,19 +38,19 @@ static int check_range(const struct memclient_buffer *buf,
     wish->address = (uintptr_t)options->address;
     wish->flags = options->flags;
     if (wish->offset >= buf->bytes)
-        return fail(EOVERFLOW, "offset %llu is not inside the buffer's %llu bytes",
+        return fail_with(EOVERFLOW, "offset %llu is not inside the buffer's %llu bytes",
                     HEX(wish->offset), HEX(buf->bytes));
     if (!wish->length)
         wish->length = buf->bytes - wish->offset;
     if (!is_aligned(wish->offset, buf->granule) || !is_aligned(wish->length, buf->granule) ||
         !is_aligned(wish->address, buf->granule))
-        return fail(EINVAL, "offset, length and address must be multiples of the granule, %llu bytes",
+        return fail_with(EINVAL, "offset, length and address must be multiples of the granule, %llu bytes",
                     HEX(buf->granule));
     if (!range_in_bounds(wish->offset, wish->length, buf->bytes))
-        return fail(EOVERFLOW, "%llu bytes from offset %llu go beyond the buffer's %llu bytes",
+        return fail_with(EOVERFLOW, "%llu bytes from offset %llu go beyond the buffer's %llu bytes",
                     HEX(wish->length), HEX(wish->offset), HEX(buf->bytes));
     if (wish->address > UINTPTR_MAX - wish->length)
-        return fail(EOVERFLOW, "the range goes beyond the end of all addresses");
+        return fail_with(EOVERFLOW, "the range goes beyond the end of all addresses");
     return 0;
 }
 
@@ -60,10 +60,10 @@ static int check_access(const struct memclient_buffer *buf, unsigned wanted, uns
 
     if (wanted & MEMCLIENT_WRITE) {
         if (buffer_flags(buf) & MEMCLIENT_BUFFER_PUBLISHED)
-            return fail(EROFS, "buffer #%llu is published: it can be mapped for reading only",
+            return fail_with(EROFS, "buffer #%llu is published: it can be mapped for reading only",
                         HEX(buf->id));
         if (!(rights & MEMCLIENT_WRITE))
-            return fail(EACCES, "this handle of buffer #%llu has no right to write", HEX(buf->id));
+            return fail_with(EACCES, "this handle of buffer #%llu has no right to write", HEX(buf->id));
     }
     if (!wanted)
         wanted = buffer_may_write(buf) ? MEMCLIENT_READ | MEMCLIENT_WRITE : MEMCLIENT_READ;
@@ -91,13 +91,13 @@ static int find_place(const struct memclient_buffer *buf, const struct wish *wis
             return 0;
         }
         if (!home)
-            return fail(EADDRNOTAVAIL,
+            return fail_with(EADDRNOTAVAIL,
                         "buffer #%llu has no home address: map it into a reservation, or anywhere",
                         HEX(buf->id));
         address = home + wish->offset;
     }
     if (!space_is_free(&process_space, address, wish->length))
-        return fail(EADDRINUSE, "0x%llx-0x%llx: something is mapped there already", HEX(address),
+        return fail_with(EADDRINUSE, "0x%llx-0x%llx: something is mapped there already", HEX(address),
                     HEX(address + wish->length));
     reserved = space_reserved_find(&process_space, address);
     if (reserved && range_encloses((struct range){reserved->start, reserved->size},
@@ -106,7 +106,7 @@ static int find_place(const struct memclient_buffer *buf, const struct wish *wis
         return 0;
     }
     if (wish->address)
-        return fail(EADDRNOTAVAIL,
+        return fail_with(EADDRNOTAVAIL,
                     "0x%llx-0x%llx is not inside one reservation of this process", HEX(address),
                     HEX(address + wish->length));
     *place = (struct place){.address = address, .flags = MAP_FIXED_NOREPLACE};
@@ -118,10 +118,10 @@ static int map_errno(const struct memclient_buffer *buf, const struct place *pla
     char text[128];
 
     if (errno == EEXIST)
-        return fail(EADDRINUSE,
+        return fail_with(EADDRINUSE,
                     "0x%llx, the home of buffer #%llu: something of this process is there already",
                     HEX(place->address), HEX(buf->id));
-    return fail(errno, "mapping buffer #%llu: %s", HEX(buf->id),
+    return fail_with(errno, "mapping buffer #%llu: %s", HEX(buf->id),
                 strerror_r(errno, text, sizeof(text)));
 }
 
@@ -155,7 +155,7 @@ static int try_map(struct memclient_buffer *buf, const struct wish *wish, bool w
     int r;
 
     if (buf->publishing && writable)
-        return fail(EBUSY, "buffer #%llu is being published", HEX(buf->id));
+        return fail_with(EBUSY, "buffer #%llu is being published", HEX(buf->id));
     r = find_place(buf, wish, &place);
     if (r && !(r == -EADDRINUSE && wish->flags & MEMCLIENT_MAP_ANYWHERE))
         return r;
@@ -164,7 +164,7 @@ static int try_map(struct memclient_buffer *buf, const struct wish *wish, bool w
     pthread_mutex_lock(&buf->ctx->lock);
     fd = buffer_cached_fd(buf, writable);
     if (buf->ctx->closed) {
-        r = fail(ESHUTDOWN, "the context was closed");
+        r = fail_with(ESHUTDOWN, "the context was closed");
     } else if (fd < 0) {
         r = 1;
     } else {
@@ -233,7 +233,7 @@ int map_buffer(struct memclient_buffer *buf, const struct memclient_map_options 
         return r;
     mapping = malloc(sizeof(*mapping));
     if (!mapping)
-        return fail(ENOMEM, "no memory for a mapping's record");
+        return fail_with(ENOMEM, "no memory for a mapping's record");
     r = make_home(buf, &wish, deadline);
     while (!r) {
         bool writable;
@@ -285,6 +285,6 @@ int map_query(uint64_t address, struct memclient_address_info *info)
     }
     space_unlock();
     if (!range && !mapping)
-        return fail(EFAULT, "0x%llx: nothing of this library is there", HEX(address));
+        return fail_with(EFAULT, "0x%llx: nothing of this library is there", HEX(address));
     return 0;
 }

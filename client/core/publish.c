@@ -99,7 +99,7 @@ int map_publish(struct memclient_buffer *buf, bool future_only)
     space_lock();
     if (buf->publishing) {
         space_unlock();
-        return fail(EBUSY, "buffer #%llu is being published by another thread",
+        return fail_with(EBUSY, "buffer #%llu is being published by another thread",
                     (unsigned long long)buf->id);
     }
     buf->publishing = !future_only;
@@ -121,7 +121,7 @@ int map_publish(struct memclient_buffer *buf, bool future_only)
 
         fail_save(&saved, r);
         if (put_back(buf, writing))
-            saved.err = fail(-saved.err, "%s; and mappings could not be made writable again",
+            saved.err = fail_with(-saved.err, "%s; and mappings could not be made writable again",
                              saved.sentence);
         else
             (void)fail_restore(&saved);

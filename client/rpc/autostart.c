@@ -65,7 +65,7 @@ int autostart_broker(uint64_t deadline)
 
     r = spawn(program, &pid);
     if (r)
-        return fail(r == ENOENT ? ENOENT : ECONNREFUSED,
+        return fail_with(r == ENOENT ? ENOENT : ECONNREFUSED,
                     "no broker answers, and %s cannot be run: start one, or set MEMORYD_SOCKET",
                     program);
     for (;;) {
@@ -80,13 +80,13 @@ int autostart_broker(uint64_t deadline)
             kill(pid, SIGKILL);
             while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
                 ;
-            return fail(ETIMEDOUT, "%s --autostart did not get a broker to serve in time", program);
+            return fail_with(ETIMEDOUT, "%s --autostart did not get a broker to serve in time", program);
         }
         poll(NULL, 0, LOOK_AGAIN_MS);
     }
     if (WIFEXITED(status) && !WEXITSTATUS(status))
         return 0;
-    return fail(ECONNREFUSED,
+    return fail_with(ECONNREFUSED,
                 "no broker answers, and %s --autostart could not start one: run it by hand to see why",
                 program);
 }

@@ -80,7 +80,7 @@ no_memory:
     if (channel)
         free(channel->packet);
     free(channel);
-    return fail(ENOMEM, "no memory for a connection to the broker");
+    return fail_with(ENOMEM, "no memory for a connection to the broker");
 }
 
 struct channel *channel_ref(struct channel *channel)
@@ -406,7 +406,7 @@ static int send_request(struct channel *channel, enum method method, const void 
         int r;
 
         if (channel->broken)
-            return fail(ENOTCONN, "the connection to the broker is lost");
+            return fail_with(ENOTCONN, "the connection to the broker is lost");
         r = send_locked(channel, method, payload, n, fds, n_fds, call);
         if (!r)
             return 0;
@@ -415,7 +415,7 @@ static int send_request(struct channel *channel, enum method method, const void 
         case SOCKIO_E_AGAIN:
         case SOCKIO_E_TOO_MANY_IN_FLIGHT:
             if (deadline_passed(deadline, now))
-                return fail(ETIMEDOUT, "the broker did not take the request in time");
+                return fail_with(ETIMEDOUT, "the broker did not take the request in time");
             if (r == SOCKIO_E_AGAIN && !channel->led) {
                 lead(channel, POLLOUT, deadline);
                 wake_a_leader(channel);
@@ -442,11 +442,11 @@ static int send_request(struct channel *channel, enum method method, const void 
             }
             break;
         case -ENOMEM:
-            return fail(ENOMEM, "no memory for a request");
+            return fail_with(ENOMEM, "no memory for a request");
         case -EBADF:
-            return fail(EBADF, "not an open descriptor");
+            return fail_with(EBADF, "not an open descriptor");
         default:
-            return fail(r < 0 ? -r : EMSGSIZE, "the request could not be sent");
+            return fail_with(r < 0 ? -r : EMSGSIZE, "the request could not be sent");
         }
     }
 }
@@ -499,7 +499,7 @@ static int await(struct channel *channel, struct call *call, uint64_t deadline)
                 if (pending->call == call)
                     pending->call = NULL;
             wake_a_leader(channel);
-            return fail(ETIMEDOUT, "the broker did not answer in time");
+            return fail_with(ETIMEDOUT, "the broker did not answer in time");
         }
         if (!channel->led && call->state == CALL_WAITING) {
             lead(channel, 0, deadline);
@@ -528,14 +528,14 @@ int channel_call(struct channel *channel, enum method method, const ProtobufCMes
 
     r = envelope_pack(request, payload, sizeof(payload), &n);
     if (r)
-        return fail(EMSGSIZE, "the request is longer than any packet may be");
+        return fail_with(EMSGSIZE, "the request is longer than any packet may be");
     init_wake(&call.wake);
     pthread_mutex_lock(&channel->lock);
     r = send_request(channel, method, payload, n, fds, n_fds, deadline, &call);
     if (!r)
         r = await(channel, &call, deadline);
     if (!r && call.state == CALL_LOST)
-        r = fail(channel->broken_err, "%s", channel->broken_why);
+        r = fail_with(channel->broken_err, "%s", channel->broken_why);
     pthread_mutex_unlock(&channel->lock);
     pthread_cond_destroy(&call.wake);
     if (r)
@@ -543,7 +543,7 @@ int channel_call(struct channel *channel, enum method method, const ProtobufCMes
     if (call.status)
         return fail_refused(call.status, call.sentence);
     if (call.err)
-        return fail(-call.err, call.err == -EPROTO ? "the broker's reply makes no sense"
+        return fail_with(-call.err, call.err == -EPROTO ? "the broker's reply makes no sense"
                                                    : "the broker's reply could not be used");
     return 0;
 }

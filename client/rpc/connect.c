@@ -34,7 +34,7 @@ static int check_owner(int socket, const char *path)
     if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
         return fail_errno("SO_PEERCRED");
     if (peer.uid != geteuid() && peer.uid)
-        return fail(EACCES, "%s is served by user %u, not by user %u: not used", path,
+        return fail_with(EACCES, "%s is served by user %u, not by user %u: not used", path,
                     (unsigned)peer.uid, (unsigned)geteuid());
     return 0;
 }
@@ -58,7 +58,7 @@ static int connect_path(const char *path, bool private, uint64_t deadline, int *
     int r;
 
     if (!n || n >= sizeof(address.sun_path))
-        return fail(ENAMETOOLONG, "%s: a socket's path has 1 to %zu bytes", path,
+        return fail_with(ENAMETOOLONG, "%s: a socket's path has 1 to %zu bytes", path,
                     sizeof(address.sun_path) - 1);
     memcpy(address.sun_path, path, n + 1);
     fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -71,9 +71,9 @@ static int connect_path(const char *path, bool private, uint64_t deadline, int *
         if (errno == EINTR)
             continue;
         if (errno != EAGAIN)
-            return fail(errno, "%s: %s", path, strerror_r(errno, text, sizeof(text)));
+            return fail_with(errno, "%s: %s", path, strerror_r(errno, text, sizeof(text)));
         if (deadline_passed(deadline, clock_now_ns()))
-            return fail(ETIMEDOUT, "%s: the broker does not accept connections", path);
+            return fail_with(ETIMEDOUT, "%s: the broker does not accept connections", path);
         back_off(attempt, deadline);
     }
     if (private) {
@@ -156,11 +156,11 @@ int connect_broker(const struct connect_wish *wish, struct connected *connected)
     refused |= r == -ECONNREFUSED;
 
     if (!may_autostart(wish->autostart))
-        return fail(refused ? ECONNREFUSED : ENOENT,
+        return fail_with(refused ? ECONNREFUSED : ENOENT,
                     "no broker answers at %s%s" SYSTEM_SOCKET ": start memoryd, or set MEMORYD_SOCKET",
                     has_private ? path : "", has_private ? " or " : "");
     if (!has_private)
-        return fail(refused ? ECONNREFUSED : ENOENT,
+        return fail_with(refused ? ECONNREFUSED : ENOENT,
                     "no broker answers at " SYSTEM_SOCKET
                     ", and without XDG_RUNTIME_DIR none can be started: set it, or MEMORYD_SOCKET");
     r = autostart_broker(wish->deadline);

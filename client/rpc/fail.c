@@ -15,7 +15,7 @@
 static __thread struct problem last;
 static __thread unsigned last_status;
 
-int fail(int err, const char *format, ...)
+int fail_with(int err, const char *format, ...)
 {
     va_list arguments;
 
@@ -41,7 +41,7 @@ int fail_errno(const char *what)
     int err = errno ? errno : EIO;
     char text[128];
 
-    return fail(err, "%s: %s", what, strerror_r(err, text, sizeof(text)));
+    return fail_with(err, "%s: %s", what, strerror_r(err, text, sizeof(text)));
 }
 
 const char *fail_sentence(void)

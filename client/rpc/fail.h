@@ -7,14 +7,14 @@
  * passes the number on:
  *
  *     if (length > left)
- *         return fail(EOVERFLOW, "...");
+ *         return fail_with(EOVERFLOW, "...");
  */
 #pragma once
 
 #include <stdarg.h>
 
 /* Keeps the sentence and returns -err. */
-int fail(int err, const char *format, ...) __attribute__((format(printf, 2, 3)));
+int fail_with(int err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* The broker's refusal: its status and sentence. Returns the status's negative errno. */
 int fail_refused(unsigned status, const char *sentence);

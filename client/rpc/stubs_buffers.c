@@ -223,7 +223,7 @@ int rpc_export(struct channel *channel, uint64_t id, uint32_t rights, uint64_t d
         return fail_refused(take.statuses[0], NULL);
     }
     if (take.fd < 0)
-        return fail(EPROTO, "the broker sent no descriptor");
+        return fail_with(EPROTO, "the broker sent no descriptor");
     *fd = take.fd;
     return 0;
 }

@@ -240,7 +240,7 @@ int rpc_list(struct channel *channel, enum rpc_list what, struct rpc_listing *li
         return r;
     if (envelope_unpack(schema_method((uint16_t)method_of(what))->reply, raw.bytes, raw.n,
                         &listing->arena, &message))
-        return fail(EPROTO, "the broker's listing makes no sense");
+        return fail_with(EPROTO, "the broker's listing makes no sense");
     *stopped = emit_page(what, message, fn, data, &next);
     *cursor = next;
     return 0;

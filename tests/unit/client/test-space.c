@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The index of addresses: looking up, splitting, covering; and against a model that is an array of pages. */
+#include "tests/support/test.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/space.h"
+
+#define PAGES 200
+
+static struct mapping *add(struct space *space, uint64_t start, uint64_t size, uint64_t offset)
+{
+    struct mapping *m = calloc(1, sizeof(*m));
+
+    m->start = start;
+    m->size = size;
+    m->offset = offset;
+    space_insert(space, m);
+    return m;
+}
+
+static void clear(struct space *space)
+{
+    struct mapping *m;
+
+    while ((m = space_first(space, 0))) {
+        space_remove(space, m);
+        free(m);
+    }
+}
+
+static void an_address_inside_is_found(void **state)
+{
+    struct space space = SPACE_NULL;
+    struct mapping *a = add(&space, 100, 50, 0);
+    struct mapping *b = add(&space, 150, 50, 7);
+
+    (void)state;
+    assert_null(space_find(&space, 99));
+    assert_ptr_equal(space_find(&space, 100), a);
+    assert_ptr_equal(space_find(&space, 149), a);
+    assert_ptr_equal(space_find(&space, 150), b);
+    assert_ptr_equal(space_find(&space, 199), b);
+    assert_null(space_find(&space, 200));
+    assert_ptr_equal(space_first(&space, 0), a);
+    assert_null(space_first(&space, 200));
+    assert_ptr_equal(space_next(a), b);
+    assert_true(space_is_free(&space, 0, 100));
+    assert_false(space_is_free(&space, 0, 101));
+    assert_false(space_is_free(&space, 120, 1));
+    assert_true(space_is_free(&space, 200, 1000));
+    clear(&space);
+}
+
+static void a_range_is_covered_only_without_a_gap(void **state)
+{
+    struct space space = SPACE_NULL;
+
+    (void)state;
+    add(&space, 100, 50, 0);
+    add(&space, 150, 50, 0);
+    add(&space, 201, 50, 0);
+    assert_true(space_is_covered(&space, 100, 100));
+    assert_true(space_is_covered(&space, 120, 60));
+    assert_false(space_is_covered(&space, 120, 0));
+    assert_false(space_is_covered(&space, 99, 2));
+    assert_false(space_is_covered(&space, 150, 51));
+    assert_false(space_is_covered(&space, 150, 60));
+    assert_false(space_is_covered(&space, 150, UINT64_MAX));
+    clear(&space);
+}
+
+static void both_parts_of_a_split_show_what_the_whole_did(void **state)
+{
+    struct space space = SPACE_NULL;
+    struct mapping *a = add(&space, 100, 50, 1000);
+    struct mapping *rest = calloc(1, sizeof(*rest));
+
+    (void)state;
+    a->access = 1;
+    space_split(&space, a, 120, rest);
+    assert_int_equal(a->size, 20);
+    assert_ptr_equal(space_find(&space, 120), rest);
+    assert_int_equal(rest->size, 30);
+    assert_int_equal(rest->offset, 1020);
+    assert_int_equal(rest->access, 1);
+    assert_true(space_is_covered(&space, 100, 50));
+    clear(&space);
+}
+
+static void reservations_are_apart_from_what_is_mapped_in_them(void **state)
+{
+    struct space space = SPACE_NULL;
+    struct reserved_range r = {.start = 100, .size = 100};
+
+    (void)state;
+    space_reserved_insert(&space, &r);
+    assert_true(space_is_free(&space, 100, 100));
+    assert_ptr_equal(space_reserved_find(&space, 199), &r);
+    assert_null(space_reserved_find(&space, 200));
+    assert_null(space_reserved_find(&space, 99));
+    assert_true(space_reserved_overlaps(&space, 0, 101));
+    assert_false(space_reserved_overlaps(&space, 0, 100));
+    assert_true(space_reserved_overlaps(&space, 150, 1));
+    assert_false(space_reserved_overlaps(&space, 200, 10));
+    space_reserved_remove(&space, &r);
+    assert_null(space_reserved_find(&space, 150));
+}
+
+/* Each page of the model has the offset that it shows, or 0 for nothing. */
+static void check(struct space *space, const uint64_t *model)
+{
+    for (uint64_t page = 0; page < PAGES; page++) {
+        struct mapping *m = space_find(space, page);
+
+        assert_int_equal(m != NULL, model[page] != 0);
+        if (m)
+            assert_int_equal(m->offset + (page - m->start), model[page]);
+    }
+}
+
+static void it_agrees_with_a_model_whatever_is_done(void **state)
+{
+    struct space space = SPACE_NULL;
+    uint64_t model[PAGES] = {0};
+    unsigned seed = 12345;
+
+    (void)state;
+    for (unsigned step = 0; step < 3000; step++) {
+        uint64_t start = (uint64_t)rand_r(&seed) % PAGES;
+        uint64_t size = 1 + (uint64_t)rand_r(&seed) % 20;
+        bool covered = true, free_range = true;
+
+        if (start + size > PAGES)
+            size = PAGES - start;
+        for (uint64_t i = start; i < start + size; i++) {
+            covered &= model[i] != 0;
+            free_range &= model[i] == 0;
+        }
+        assert_int_equal(space_is_covered(&space, start, size), covered);
+        assert_int_equal(space_is_free(&space, start, size), free_range);
+        if (free_range) {
+            uint64_t offset = 1 + (uint64_t)rand_r(&seed) % 100000;
+
+            add(&space, start, size, offset);
+            for (uint64_t i = 0; i < size; i++)
+                model[start + i] = offset + i;
+        } else if (covered || rand_r(&seed) % 2) {
+            /* take the range out, cutting what reaches beyond it */
+            for (unsigned end = 0; end < 2; end++) {
+                uint64_t at = end ? start + size : start;
+                struct mapping *m = space_find(&space, at);
+
+                if (m && m->start < at)
+                    space_split(&space, m, at, calloc(1, sizeof(*m)));
+            }
+            for (struct mapping *m = space_first(&space, start), *next; m && m->start < start + size; m = next) {
+                next = space_next(m);
+                space_remove(&space, m);
+                free(m);
+            }
+            memset(model + start, 0, size * sizeof(model[0]));
+        }
+        check(&space, model);
+    }
+    clear(&space);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_address_inside_is_found),
+        cmocka_unit_test(a_range_is_covered_only_without_a_gap),
+        cmocka_unit_test(both_parts_of_a_split_show_what_the_whole_did),
+        cmocka_unit_test(reservations_are_apart_from_what_is_mapped_in_them),
+        cmocka_unit_test(it_agrees_with_a_model_whatever_is_done),
+    };
+
+    return test_run(tests, NULL, NULL);
+}

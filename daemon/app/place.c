@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -118,13 +119,31 @@ static int wait_for_child(pid_t pid, int ready)
     return WIFEXITED(status) && WEXITSTATUS(status) ? WEXITSTATUS(status) : EXIT_FAILED;
 }
 
+/* What a starter leaves to its children by mistake must not stay with a process that outlives it. */
+static void shed_inheritance(void)
+{
+    sigset_t none;
+
+#if HAVE_CLOSE_RANGE
+    (void)close_range(STDERR_FILENO + 1, UINT32_MAX, 0);
+#endif
+    (void)sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+    /* we would tell its service manager that it is ready */
+    (void)unsetenv("NOTIFY_SOCKET");
+    (void)unsetenv("WATCHDOG_USEC");
+    (void)unsetenv("WATCHDOG_PID");
+}
+
 int place_daemonise(struct socket_path *lock, const char *path, int *ret_ready, int *ret_status)
 {
     struct problem problem = PROBLEM_NULL;
-    int r = socket_path_lock(lock, path, &problem);
     int ends[2];
     pid_t pid;
+    int r;
 
+    shed_inheritance();
+    r = socket_path_lock(lock, path, &problem);
     if (r == SOCKET_PATH_E_RUNNING) {
         *ret_status = wait_for_winner(path);
         return 1;

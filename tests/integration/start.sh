@@ -126,8 +126,9 @@ mkdir -p "$XDG_RUNTIME_DIR"
 printf '[arena]\nbase = 0x566000000000\nsize = 128G\n[broker]\nidle_exit = 1s\n' >private.conf
 statuses=()
 starters=()
+echo x >precious
 for _ in 1 2 3 4 5 6 7 8; do
-    "$memoryd" --autostart --config "$dir/private.conf" 2>>auto.log &
+    "$memoryd" --autostart --config "$dir/private.conf" 2>>auto.log 7<precious &
     starters+=($!)
 done
 for p in "${starters[@]}"; do
@@ -137,6 +138,8 @@ done
 [ "${statuses[*]}" = '0 0 0 0 0 0 0 0' ] || fail "starters ended with ${statuses[*]}: $(cat auto.log)"
 socket=$XDG_RUNTIME_DIR/memoryd/memoryd.sock
 [ -S "$socket" ] || fail 'no private broker was started'
+private=$(grep -lazs -- "$dir/private.conf" /proc/[0-9]*/cmdline | head -n 1 | cut -d/ -f3)
+ls -l "/proc/$private/fd" | grep -q precious && fail "a descriptor of the starter was inherited"
 n=$(grep -lazs -- '--autostart' /proc/[0-9]*/cmdline 2>/dev/null |
     while read -r f; do grep -qazs -- "$dir/private.conf" "$f" && echo "$f"; done | wc -l)
 [ "$n" = 1 ] || fail "$n private brokers instead of one"

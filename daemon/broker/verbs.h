@@ -18,6 +18,9 @@
  * The client may vanish meanwhile: a pending op still ends by its done(); what it had acquired for a session
  * that has ended is given back first. op_cancel() hurries a pending op along: it ends with TIMED_OUT soon.
  *
+ * Where the items of a batch succeed or fail one by one, the verb returns 0 and op->problem tells about the first item
+ * that failed, with its number; its sentence is empty if none did.
+ *
  * Descriptors in a result belong to the result's fdset; rpc/ steals them for the reply. Descriptors in arguments
  * stay the caller's.
  */

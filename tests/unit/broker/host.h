@@ -47,6 +47,7 @@ struct host {
 };
 
 extern struct host host;
+extern bool host_no_pidfds;
 
 /* cmocka's set-up and tear-down; a broker with `HOST_POOL_BYTES` a node and no other limits */
 int host_setup(void **state);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The table of keys, and the way from lines to the struct.
+ * The way from lines to the struct; what the lines may say is in keys.c.
  *
  * libinih cuts lines into section, key and value. It does not tell line numbers to its handler, cuts long lines
  * and long section names without a word, and passes over a section without keys; so the lines come to it through
@@ -19,6 +19,7 @@
 
 #include "base/align.h"
 #include "base/checked.h"
+#include "config/keys.h"
 #include "config/value.h"
 
 /* What inih holds of a line and of a section's name. */
@@ -28,87 +29,6 @@
 /* A configuration is written by hand; what is larger is some other file. */
 #define FILE_BYTES_MAX (1u << 20)
 #define POOLS_MAX      256
-
-#define GIB (UINT64_C(1) << 30)
-#define TIB (UINT64_C(1) << 40)
-
-#define MAX_BYTES   (UINT64_C(1) << 56)
-#define MAX_COUNT   (UINT64_C(1) << 32)
-#define MAX_TIME_MS (UINT64_C(7) * 24 * 3600 * 1000)
-/* What a process of the smallest supported address space can map. */
-#define ADDRESS_TOP (UINT64_C(1) << 47)
-
-enum kind {
-    KIND_NUMBER,
-    KIND_SIZE,
-    KIND_SIZE_OR_PERCENT,
-    KIND_TIME,
-    KIND_LIMIT,      /* a number or "none" */
-    KIND_SIZE_LIMIT, /* a size or "none" */
-    KIND_UID_BYTES,  /* a size, a percentage or "none" */
-    KIND_HALF,
-    KIND_NODES,
-    KIND_WEIGHTS,
-    KIND_PLACEMENT,
-    KIND_PAGES,
-    KIND_COMMIT
-};
-
-struct key {
-    const char *section; /* "pool" for [pool NAME] */
-    const char *name;
-    enum kind kind;
-    size_t offset; /* in struct config, or in struct config_pool */
-    uint64_t min;
-    uint64_t max;
-};
-
-#define LIMIT_KEY(scope, which, name, kind, min, max)                                                        \
-    {"limits", #scope "_" name, kind, offsetof(struct config, scope##_limits[CONFIG_LIMIT_##which]), min, max}
-
-static const struct key keys[] = {
-    {"topology", "simulate_nodes", KIND_NUMBER, offsetof(struct config, simulate_nodes), 0,
-     MEMORYD_NODES_MAX},
-    {"pools", "capacity", KIND_SIZE_OR_PERCENT, offsetof(struct config, capacity), 1 << 20, MAX_BYTES},
-
-    {"pool", "nodes", KIND_NODES, 0, 0, 0},
-    {"pool", "placement", KIND_PLACEMENT, 0, 0, 0},
-    {"pool", "part_size", KIND_SIZE, offsetof(struct config_pool, part_size), 4096, 1 * TIB},
-    {"pool", "weights", KIND_WEIGHTS, 0, 0, 0},
-    {"pool", "page_size", KIND_SIZE, offsetof(struct config_pool, page_size), 4096, 16 * GIB},
-    {"pool", "pages", KIND_PAGES, 0, 0, 0},
-    {"pool", "commit", KIND_COMMIT, 0, 0, 0},
-    {"pool", "capacity", KIND_SIZE_OR_PERCENT, offsetof(struct config_pool, capacity), 4096, MAX_BYTES},
-
-    {"arena", "base", KIND_NUMBER, offsetof(struct config, arena_base), 1 << 16, ADDRESS_TOP - 1},
-    {"arena", "size", KIND_SIZE, offsetof(struct config, arena_size), 1 * GIB, ADDRESS_TOP / 2},
-    {"arena", "half", KIND_HALF, 0, 0, 0},
-
-    {"limits", "connections", KIND_NUMBER, offsetof(struct config, connections), 1, 1 << 20},
-    {"limits", "uid_bytes", KIND_UID_BYTES, 0, 4096, MAX_BYTES},
-    LIMIT_KEY(uid, BUFFERS, "buffers", KIND_LIMIT, 1, MAX_COUNT),
-    LIMIT_KEY(uid, TOKENS, "tokens", KIND_LIMIT, 0, MAX_COUNT),
-    LIMIT_KEY(uid, RESERVATIONS, "reservations", KIND_LIMIT, 0, MAX_COUNT),
-    LIMIT_KEY(uid, SESSIONS, "sessions", KIND_LIMIT, 1, MAX_COUNT),
-    LIMIT_KEY(uid, NAMES, "names", KIND_LIMIT, 0, MAX_COUNT),
-    LIMIT_KEY(uid, QUEUED_BYTES, "queued_bytes", KIND_SIZE_LIMIT, 1 << 17, MAX_BYTES),
-    LIMIT_KEY(uid, FDS_IN_FLIGHT, "fds_in_flight", KIND_LIMIT, MEMORYD_FDS_MAX, MAX_COUNT),
-    LIMIT_KEY(session, BYTES, "bytes", KIND_SIZE_LIMIT, 4096, MAX_BYTES),
-    LIMIT_KEY(session, BUFFERS, "buffers", KIND_LIMIT, 1, MAX_COUNT),
-    LIMIT_KEY(session, TOKENS, "tokens", KIND_LIMIT, 0, MAX_COUNT),
-    LIMIT_KEY(session, RESERVATIONS, "reservations", KIND_LIMIT, 0, MAX_COUNT),
-    LIMIT_KEY(session, NAMES, "names", KIND_LIMIT, 0, MAX_COUNT),
-    LIMIT_KEY(session, QUEUED_BYTES, "queued_bytes", KIND_SIZE_LIMIT, 1 << 17, MAX_BYTES),
-    LIMIT_KEY(session, FDS_IN_FLIGHT, "fds_in_flight", KIND_LIMIT, MEMORYD_FDS_MAX, MAX_COUNT),
-
-    {"session", "grace", KIND_TIME, offsetof(struct config, grace_ms), 0, MAX_TIME_MS},
-    {"session", "handshake_timeout", KIND_TIME, offsetof(struct config, handshake_ms), 100, MAX_TIME_MS},
-    {"session", "stall_timeout", KIND_TIME, offsetof(struct config, stall_ms), 100, MAX_TIME_MS},
-
-    {"broker", "worker_threads", KIND_NUMBER, offsetof(struct config, worker_threads), 0, 64},
-    {"broker", "idle_exit", KIND_TIME, offsetof(struct config, idle_exit_ms), 0, MAX_TIME_MS},
-};
-#define N_KEYS (sizeof(keys) / sizeof(*keys))
 
 struct reader {
     struct config *config;
@@ -120,7 +40,7 @@ struct reader {
     int error;                /* -ENOMEM */
     struct config_pool *pool; /* of the section we are in */
     bool section_known;
-    unsigned given[N_KEYS];   /* line at which it was given; of the pool we are in, for its keys */
+    unsigned given[CONFIG_KEYS_MAX]; /* line at which it was given; of the pool we are in, for its keys */
 };
 
 __attribute__((format(printf, 3, 4))) static void
@@ -141,206 +61,6 @@ mistake(struct reader *reader, unsigned line, const char *format, ...)
     reader->complain(reader->userdata, sentence);
 }
 
-/* ---------------------------------------------------------------------------------------------------- values */
-
-static void describe_size(uint64_t v, char *text, size_t size)
-{
-    static const char units[] = " KMGTPE";
-    unsigned unit = 0;
-
-    while (v && !(v & 1023) && unit < 6) {
-        v >>= 10;
-        unit++;
-    }
-    (void)snprintf(text, size, unit ? "%llu%c" : "%llu", (unsigned long long)v, units[unit]);
-}
-
-/* What the key takes, for the end of a sentence. */
-static const char *allowed(const struct key *key, char *text, size_t size)
-{
-    char min[32];
-    char max[32];
-
-    describe_size(key->min, min, sizeof(min));
-    describe_size(key->max, max, sizeof(max));
-    switch (key->kind) {
-    case KIND_NUMBER:
-        (void)snprintf(text, size, "a number from %llu to %llu", (unsigned long long)key->min,
-                       (unsigned long long)key->max);
-        break;
-    case KIND_LIMIT:
-        (void)snprintf(text, size, "a number from %llu to %llu, or none", (unsigned long long)key->min,
-                       (unsigned long long)key->max);
-        break;
-    case KIND_SIZE:
-        (void)snprintf(text, size, "a size from %s to %s, like 64K, 8M, 2G or 1T", min, max);
-        break;
-    case KIND_SIZE_LIMIT:
-        (void)snprintf(text, size, "a size from %s to %s, like 64K, 8M, 2G or 1T, or none", min, max);
-        break;
-    case KIND_SIZE_OR_PERCENT:
-        (void)snprintf(text, size, "a size from %s to %s, like 8M or 2G, or 1%% to 100%%", min, max);
-        break;
-    case KIND_UID_BYTES:
-        (void)snprintf(text, size, "a size from %s to %s, like 8M or 2G, or 1%% to 100%%, or none", min, max);
-        break;
-    case KIND_TIME:
-        (void)snprintf(text, size, "a time from %llums to 168h with its unit: ms, s, min or h",
-                       (unsigned long long)key->min);
-        break;
-    case KIND_HALF:
-        (void)snprintf(text, size, "lower, upper or auto");
-        break;
-    case KIND_NODES:
-        (void)snprintf(text, size, "up to %d different node numbers below %d, like 0,2 or 0-3",
-                       MEMORYD_NODES_MAX, MEMORYD_NODES_MAX);
-        break;
-    case KIND_WEIGHTS:
-        (void)snprintf(text, size, "one number from 1 to 1000000 for each node, like 3,1");
-        break;
-    case KIND_PLACEMENT:
-        (void)snprintf(text, size, "bind, preferred, interleave, split or local");
-        break;
-    case KIND_PAGES:
-        (void)snprintf(text, size, "base, thp or hugetlb");
-        break;
-    case KIND_COMMIT:
-        (void)snprintf(text, size, "eager or lazy");
-        break;
-    }
-    return text;
-}
-
-static bool one_of(const char *value, const char *const *words, unsigned n, unsigned *index)
-{
-    for (unsigned i = 0; i < n; i++) {
-        if (!strcmp(value, words[i])) {
-            *index = i;
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool in_range(const struct key *key, uint64_t v)
-{
-    return v >= key->min && v <= key->max;
-}
-
-static bool store_number(const struct key *key, void *base, uint64_t v)
-{
-    if (!in_range(key, v))
-        return false;
-    memcpy((char *)base + key->offset, &v, sizeof(v));
-    return true;
-}
-
-static bool store_none(const struct key *key, void *base)
-{
-    uint64_t none = CONFIG_NONE;
-
-    memcpy((char *)base + key->offset, &none, sizeof(none));
-    return true;
-}
-
-static bool store_nodes(struct config_pool *pool, const char *value)
-{
-    uint32_t nodes[MEMORYD_NODES_MAX];
-    uint32_t n;
-
-    if (!value_list(value, nodes, &n, MEMORYD_NODES_MAX, MEMORYD_NODES_MAX - 1))
-        return false;
-    for (uint32_t i = 0; i < n; i++)
-        for (uint32_t j = 0; j < i; j++)
-            if (nodes[i] == nodes[j])
-                return false;
-    memcpy(pool->nodes, nodes, n * sizeof(*nodes));
-    pool->n_nodes = n;
-    return true;
-}
-
-static bool store_weights(struct config_pool *pool, const char *value)
-{
-    uint32_t weights[MEMORYD_NODES_MAX];
-    uint32_t n;
-
-    if (!value_list(value, weights, &n, MEMORYD_NODES_MAX, 1000000))
-        return false;
-    for (uint32_t i = 0; i < n; i++)
-        if (!weights[i])
-            return false;
-    memcpy(pool->weights, weights, n * sizeof(*weights));
-    pool->n_weights = n;
-    return true;
-}
-
-static bool store(const struct key *key, struct config *config, struct config_pool *pool, const char *value)
-{
-    static const char *const halves[] = {"auto", "lower", "upper"};
-    static const char *const placements[] = {"bind", "preferred", "interleave", "split", "local"};
-    static const char *const pages[] = {"base", "thp", "hugetlb"};
-    static const char *const commits[] = {"eager", "lazy"};
-    void *base = pool ? (void *)pool : (void *)config;
-    struct config_size size = {0};
-    unsigned percent;
-    unsigned index;
-    uint64_t v;
-
-    switch (key->kind) {
-    case KIND_NUMBER:
-        return value_number(value, &v) && store_number(key, base, v);
-    case KIND_SIZE:
-        return value_size(value, &v) && store_number(key, base, v);
-    case KIND_TIME:
-        return value_time(value, &v) && store_number(key, base, v);
-    case KIND_LIMIT:
-        return !strcmp(value, "none") ? store_none(key, base)
-                                      : value_number(value, &v) && store_number(key, base, v);
-    case KIND_SIZE_LIMIT:
-        return !strcmp(value, "none") ? store_none(key, base)
-                                      : value_size(value, &v) && store_number(key, base, v);
-    case KIND_UID_BYTES:
-        percent = 0;
-        v = CONFIG_NONE;
-        if (strcmp(value, "none") != 0 && !value_percent(value, &percent) &&
-            !(value_size(value, &v) && in_range(key, v)))
-            return false;
-        config->uid_limits[CONFIG_LIMIT_BYTES] = v;
-        config->uid_bytes_percent = percent;
-        return true;
-    case KIND_SIZE_OR_PERCENT:
-        if (!value_percent(value, &size.percent) && !(value_size(value, &size.bytes) && in_range(key, size.bytes)))
-            return false;
-        memcpy((char *)base + key->offset, &size, sizeof(size));
-        return true;
-    case KIND_HALF:
-        if (!one_of(value, halves, 3, &index))
-            return false;
-        config->arena_half = (enum config_half)index;
-        return true;
-    case KIND_NODES:
-        return store_nodes(pool, value);
-    case KIND_WEIGHTS:
-        return store_weights(pool, value);
-    case KIND_PLACEMENT:
-        if (!one_of(value, placements, 5, &index))
-            return false;
-        pool->placement = (enum config_placement)(index + 1);
-        return true;
-    case KIND_PAGES:
-        if (!one_of(value, pages, 3, &index))
-            return false;
-        pool->pages = (enum config_pages)(index + 1);
-        return true;
-    case KIND_COMMIT:
-        if (!one_of(value, commits, 2, &index))
-            return false;
-        pool->lazy = index == 1;
-        return true;
-    }
-    return false;
-}
-
 /* -------------------------------------------------------------------------------------------------- sections */
 
 static const char *nearest_section(const char *name)
@@ -348,12 +68,12 @@ static const char *nearest_section(const char *name)
     const char *best = NULL;
     unsigned least = UINT32_MAX;
 
-    for (size_t i = 0; i < N_KEYS; i++) {
-        unsigned distance = value_distance(name, keys[i].section);
+    for (size_t i = 0; i < config_n_keys; i++) {
+        unsigned distance = value_distance(name, config_keys[i].section);
 
         if (distance < least) {
             least = distance;
-            best = keys[i].section;
+            best = config_keys[i].section;
         }
     }
     return best;
@@ -361,8 +81,8 @@ static const char *nearest_section(const char *name)
 
 static bool is_section(const char *name)
 {
-    for (size_t i = 0; i < N_KEYS; i++)
-        if (!strcmp(keys[i].section, name))
+    for (size_t i = 0; i < config_n_keys; i++)
+        if (!strcmp(config_keys[i].section, name))
             return true;
     return false;
 }
@@ -405,8 +125,8 @@ static void begin_pool(struct reader *reader, const char *name)
     *reader->pool = (struct config_pool){
         .line = reader->line, .pages = CONFIG_PAGES_BASE};
     (void)snprintf(reader->pool->name, sizeof(reader->pool->name), "%s", name);
-    for (size_t i = 0; i < N_KEYS; i++)
-        if (!strcmp(keys[i].section, "pool"))
+    for (size_t i = 0; i < config_n_keys; i++)
+        if (!strcmp(config_keys[i].section, "pool"))
             reader->given[i] = 0;
     reader->section_known = true;
 }
@@ -435,16 +155,16 @@ static void unknown_key(struct reader *reader, const char *section, const char *
     const char *elsewhere = NULL;
     unsigned least = UINT32_MAX;
 
-    for (size_t i = 0; i < N_KEYS; i++) {
-        unsigned distance = value_distance(name, keys[i].name);
+    for (size_t i = 0; i < config_n_keys; i++) {
+        unsigned distance = value_distance(name, config_keys[i].name);
 
-        if (!strcmp(keys[i].section, section)) {
+        if (!strcmp(config_keys[i].section, section)) {
             if (distance < least) {
                 least = distance;
-                best = keys[i].name;
+                best = config_keys[i].name;
             }
         } else if (!distance) {
-            elsewhere = keys[i].section;
+            elsewhere = config_keys[i].section;
         }
     }
     if (elsewhere)
@@ -465,16 +185,16 @@ static int on_value(void *userdata, const char *section, const char *name, const
     }
     if (!reader->section_known)
         return 1; /* said at its beginning */
-    for (size_t i = 0; i < N_KEYS; i++) {
-        const struct key *key = &keys[i];
+    for (size_t i = 0; i < config_n_keys; i++) {
+        const struct key *key = &config_keys[i];
 
         if (strcmp(key->section, kind) != 0 || strcmp(key->name, name) != 0)
             continue;
         if (reader->given[i])
             mistake(reader, reader->line, "[%s] %s: given in line %u already", section, name, reader->given[i]);
-        else if (!store(key, reader->config, reader->pool, value))
+        else if (!key_store(key, reader->config, reader->pool, value))
             mistake(reader, reader->line, "[%s] %s: \"%s\" is not %s", section, name, value,
-                    allowed(key, text, sizeof(text)));
+                    key_takes(key, text, sizeof(text)));
         reader->given[i] = reader->line;
         return 1;
     }
@@ -585,9 +305,9 @@ static void check_whole(struct reader *reader)
         check_pool(reader, &config->pools[i]);
     if (config->arena_base & (GIB - 1) || config->arena_size & (GIB - 1))
         mistake(reader, 0, "[arena] base and size: multiples of 1G (0x40000000) are needed");
-    if (!checked_add_u64(config->arena_base, config->arena_size, &end) || end > ADDRESS_TOP)
+    if (!checked_add_u64(config->arena_base, config->arena_size, &end) || end > CONFIG_ADDRESS_TOP)
         mistake(reader, 0, "[arena] base and size: the arena ends above 0x%llx, where no process can map it",
-                (unsigned long long)ADDRESS_TOP);
+                (unsigned long long)CONFIG_ADDRESS_TOP);
     for (unsigned i = 0; i < CONFIG_LIMIT_N; i++)
         if (config->session_limits[i] != CONFIG_NONE && config->session_limits[i] > config->uid_limits[i])
             mistake(reader, 0, "[limits]: a session may have more than its user (%llu, %llu)",
@@ -678,9 +398,9 @@ struct config *config_free(struct config *config)
 
 bool config_key(size_t index, const char **section, const char **key)
 {
-    if (index >= N_KEYS)
+    if (index >= config_n_keys)
         return false;
-    *section = keys[index].section;
-    *key = keys[index].name;
+    *section = config_keys[index].section;
+    *key = config_keys[index].name;
     return true;
 }

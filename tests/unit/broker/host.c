@@ -154,7 +154,7 @@ void host_start(void)
 
     host.topology = calloc(1, sizeof(*host.topology));
     assert_non_null(host.topology);
-    assert_int_equal(topology_load(host.topology, 0), 0);
+    assert_int_equal(topology_load(host.topology, host.nodes), 0);
     if (pools_new(&host.pools, host.topology, &pools, &problem))
         fail_msg("pools: %s", problem.sentence);
     assert_int_equal(work_new(&host.work, 1), 0);
@@ -216,16 +216,28 @@ static void find_out_about_pidfds(void)
     (void)fd_close(fd);
 }
 
-int host_setup(void **state)
+static int setup(uint32_t nodes)
 {
-    (void)state;
     memset(&host, 0, sizeof(host));
+    host.nodes = nodes;
     find_out_about_pidfds();
     host.grace_ms = 20;
     host_no_limits(&host.limits);
     assert_int_equal(sigaction(SIGIO, &(struct sigaction){.sa_handler = SIG_IGN}, NULL), 0);
     host_start();
     return 0;
+}
+
+int host_setup(void **state)
+{
+    (void)state;
+    return setup(0);
+}
+
+int host_setup_nodes(void **state)
+{
+    (void)state;
+    return setup(3);
 }
 
 int host_teardown(void **state)

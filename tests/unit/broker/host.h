@@ -32,6 +32,7 @@ struct host {
     struct account_limits limits;
     struct broker_options options;
     uint64_t grace_ms;
+    uint32_t nodes; /* simulated ones; 0 = as the machine is */
     uint8_t secret[16]; /* of the latest session */
     bool due_set;
     uint64_t due; /* of broker_tick */
@@ -51,6 +52,7 @@ extern bool host_no_pidfds;
 
 /* cmocka's set-up and tear-down; a broker with `HOST_POOL_BYTES` a node and no other limits */
 int host_setup(void **state);
+int host_setup_nodes(void **state); /* with three simulated nodes */
 int host_teardown(void **state);
 void host_no_limits(struct account_limits *limits);
 void host_start(void);

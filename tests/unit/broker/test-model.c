@@ -27,6 +27,8 @@ static uint64_t sessions[SESSIONS], buffers[BUFFERS], reservations[SESSIONS];
 static uint8_t tokens[TOKENS][32];
 static int fds[FDS];
 static uint64_t seed;
+static unsigned spread; /* allocations that named several nodes */
+static uint32_t first_node; /* the node that the next one names first */
 
 static uint32_t pick(uint32_t n)
 {
@@ -46,6 +48,18 @@ static void one_alloc(uint64_t session)
 
     args = (struct alloc_args){.n = 1 + pick(3), .flags = pick(8)};
     memset(&result, 0, sizeof(result));
+    if (host.nodes && pick(2)) {
+        args.placement = 1 + pick(5);
+        for (; args.n_nodes < host.nodes; args.n_nodes++)
+            args.nodes[args.n_nodes] = (args.n_nodes + first_node) % host.nodes;
+        first_node = (first_node + 1) % host.nodes;
+        args.part_size = pick(2) ? 0 : UINT64_C(64) << 10;
+        if (args.placement != 3)
+            args.part_size = 0;
+        if (args.placement == 4)
+            for (; args.n_weights < args.n_nodes; args.n_weights++)
+                args.weights[args.n_weights] = 1 + pick(3);
+    }
     for (uint32_t i = 0; i < args.n; i++)
         args.sizes[i] = pick(20) ? 1 + pick(64 << 10) : 1 + pick(4 << 20);
     if (args.n == 1 && !pick(3)) {
@@ -53,9 +67,11 @@ static void one_alloc(uint64_t session)
         args.name.policy = pick(3);
         args.name.keep_ms = pick(20);
     }
-    if (!CALL(session, op_alloc, &args, &result))
+    if (!CALL(session, op_alloc, &args, &result)) {
+        spread += args.n_nodes > 1;
         for (uint32_t i = 0; i < result.n; i++)
             buffers[pick(BUFFERS)] = result.items[i].id;
+    }
     fdset_deinit(&result.fds);
 }
 
@@ -166,6 +182,7 @@ static void I5_the_sums_are_exact_after_every_operation(void **state)
     seed = given ? strtoull(given, NULL, 0) : (uint64_t)time(NULL);
     print_message("MEMORYD_TEST_SEED=%llu\n", (unsigned long long)seed);
     memset(fds, -1, sizeof(fds));
+    spread = 0;
     for (uint32_t i = 0; i < SESSIONS; i++)
         a_session(i);
     for (unsigned i = 1; i <= OPERATIONS; i++) {
@@ -187,6 +204,7 @@ static void I5_the_sums_are_exact_after_every_operation(void **state)
     }
     if (running)
         assert_true(HOST_UNTIL(check.ended));
+    assert_true(!host.nodes || spread > 10);
     for (unsigned i = 0; i < FDS; i++)
         if (fds[i] >= 0)
             close(fds[i]);
@@ -249,6 +267,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(I5_a_sum_that_is_wrong_is_found, host_setup, host_teardown),
         cmocka_unit_test_setup_teardown(I5_the_sums_are_exact_after_every_operation, host_setup, host_teardown),
+        {"I5_the_sums_are_exact_over_several_nodes", I5_the_sums_are_exact_after_every_operation, host_setup_nodes,
+         host_teardown, NULL},
     };
 
     return test_run(tests, NULL, NULL);

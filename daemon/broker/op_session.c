@@ -117,6 +117,8 @@ int op_goodbye(struct op *op)
     if (r)
         return r;
     session_end(op->broker, session, STATUS_STALE);
+    /* rpc/ ends the connection, once the reply is on its way. It may be gone before this session is taken apart. */
+    session_detach(session);
     return 0;
 }
 
@@ -201,7 +203,6 @@ void sessions_take_apart(struct timer *timer)
             return;
         client = container_of(link, struct client, in_ending);
         session = client->session;
-        /* Not sooner: the reply to GOODBYE is in its queue by now. */
         if (session->connection) {
             broker->host.disconnect(broker->host.userdata, session->connection);
             session_detach(session);

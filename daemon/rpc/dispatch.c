@@ -63,9 +63,9 @@ static void finish(struct rpc_client *client)
         client->rpc->transport->finish(client->connection);
 }
 
+/* The session's number stays: when the connection is gone, before or after the session, the broker hears of it. */
 void rpc_client_disconnect(struct rpc_client *client)
 {
-    client->session = 0;
     finish(client);
 }
 

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fork(): what a child has of its parent's mappings, handles and connection, also while threads are busy. */
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/integration/client.h"
+#include "tests/support/fd.h"
+#include "tests/support/wait.h"
+
+#define SIZE 65536
+
+static struct broker_process broker;
+static struct memclient *ctx;
+
+static int setup(void **state)
+{
+    (void)state;
+    broker_start(&broker, NULL, 0);
+    ctx = open_client(&broker);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    memclient_close(ctx);
+    broker_stop(&broker);
+    return 0;
+}
+
+static struct memclient_buffer *make(uint64_t size)
+{
+    struct memclient_buffer *buf = NULL;
+
+    works(memclient_alloc(ctx, size, NULL, &buf));
+    return buf;
+}
+
+static uint64_t session_of(struct memclient *c)
+{
+    struct memclient_connection_info info = MEMCLIENT_CONNECTION_INFO_INIT;
+
+    return memclient_connection(c, &info) ? 0 : info.session;
+}
+
+struct shared {
+    struct memclient_buffer *buf;
+    char *p;
+    uint64_t session;
+};
+
+static void use_in_child(int channel, void *data)
+{
+    struct shared *s = data;
+    struct memclient_buffer_info info = MEMCLIENT_BUFFER_INFO_INIT;
+    struct memclient_buffer *own = NULL;
+    struct memclient_token token;
+    void *q = NULL;
+
+    (void)channel;
+    /* the mapping is there before any call */
+    CHECK(s->p[0] == 'p');
+    s->p[1] = 'c';
+    /* a session of its own */
+    CHECK_WORKS(memclient_ping(ctx));
+    CHECK(session_of(ctx) && session_of(ctx) != s->session);
+    /* the parent's handle, claimed anew by its descriptor */
+    CHECK_WORKS(memclient_buffer_info(s->buf, &info));
+    CHECK(info.holds == 2);
+    CHECK_WORKS(memclient_share(s->buf, NULL, &token));
+    CHECK_WORKS(memclient_alloc(ctx, SIZE, NULL, &own));
+    CHECK_WORKS(memclient_map(own, NULL, &q));
+    CHECK_WORKS(memclient_unmap(ctx, s->p, 0));
+    memclient_buffer_unref(s->buf);
+    memclient_close(ctx);
+}
+
+static void a_child_goes_on_with_a_session_of_its_own(void **state)
+{
+    struct shared s = {.buf = make(SIZE)};
+    struct memclient_buffer_info info = MEMCLIENT_BUFFER_INFO_INIT;
+    void *p = NULL;
+
+    (void)state;
+    works(memclient_map(s.buf, NULL, &p));
+    s.p = p;
+    s.p[0] = 'p';
+    s.session = session_of(ctx);
+    child_run(use_in_child, &s);
+    /* what the child closed was not ours */
+    assert_int_equal(s.p[1], 'c');
+    assert_int_equal(session_of(ctx), s.session);
+    works(memclient_buffer_info(s.buf, &info));
+    works(memclient_unmap(ctx, s.p, 0));
+    memclient_buffer_unref(s.buf);
+}
+
+static void close_in_child(int channel, void *data)
+{
+    (void)channel;
+    (void)data;
+    memclient_close(ctx);
+}
+
+static void a_child_that_closes_at_once_harms_nobody(void **state)
+{
+    struct memclient_buffer *buf = make(SIZE);
+    uint64_t session = session_of(ctx);
+    void *p = NULL;
+
+    (void)state;
+    works(memclient_map(buf, NULL, &p));
+    child_run(close_in_child, NULL);
+    *(char *)p = 1;
+    assert_int_equal(session_of(ctx), session);
+    works(memclient_unmap(ctx, p, 0));
+    memclient_buffer_unref(buf);
+}
+
+static void use_stale(int channel, void *data)
+{
+    struct shared *s = data;
+    struct memclient_buffer_info info = MEMCLIENT_BUFFER_INFO_INIT;
+
+    (void)channel;
+    CHECK(memclient_buffer_info(s->buf, &info) == -ESTALE);
+    CHECK(*memclient_error());
+    memclient_buffer_unref(s->buf);
+}
+
+static void a_handle_without_a_descriptor_is_stale_in_a_child(void **state)
+{
+    struct shared s = {.buf = make(SIZE)};
+    struct memclient_buffer *more[64];
+    uint64_t sizes[64];
+
+    (void)state;
+    /* pushes the descriptor of the first out */
+    for (unsigned i = 0; i < 64; i++)
+        sizes[i] = 1;
+    works(memclient_alloc_many(ctx, 64, sizes, NULL, more));
+    child_run(use_stale, &s);
+    for (unsigned i = 0; i < 64; i++)
+        memclient_buffer_unref(more[i]);
+    memclient_buffer_unref(s.buf);
+}
+
+static void touch(int channel, void *p)
+{
+    (void)channel;
+    *(volatile char *)p = 1;
+}
+
+static void look_up_uncopied(int channel, void *data)
+{
+    struct shared *s = data;
+    struct memclient_address_info info = MEMCLIENT_ADDRESS_INFO_INIT;
+
+    (void)channel;
+    CHECK(memclient_query_address(s->p, &info) == 0);
+    CHECK(memclient_query_address(s->p + 4096, &info) == -EFAULT);
+    CHECK(memclient_query_address(s->p + 8192, &info) == 0);
+    CHECK_WORKS(memclient_unmap(ctx, s->p, 4096));
+}
+
+static void what_is_not_to_be_copied_is_not_in_the_child(void **state)
+{
+    struct shared s = {.buf = make(SIZE)};
+    void *p = NULL;
+
+    (void)state;
+    works(memclient_map(s.buf, NULL, &p));
+    s.p = p;
+    refuses(memclient_fork_dont_copy(ctx, s.p, SIZE * 2), EFAULT);
+    works(memclient_fork_dont_copy(ctx, s.p + 4096, 4096));
+    s.p[4096] = 1;
+    assert_int_equal(child_signal(touch, s.p), 0);
+    assert_int_equal(child_signal(touch, s.p + 4096), SIGSEGV);
+    child_run(look_up_uncopied, &s);
+    works(memclient_unmap(ctx, s.p, SIZE));
+    memclient_buffer_unref(s.buf);
+}
+
+/* ---- while threads are inside --------------------------------------------------------------------------- */
+
+static bool enough;
+
+static void *be_busy(void *data)
+{
+    (void)data;
+    while (!__atomic_load_n(&enough, __ATOMIC_RELAXED)) {
+        struct memclient_map_options options = MEMCLIENT_MAP_OPTIONS_INIT;
+        struct memclient_buffer *buf = NULL;
+        void *p = NULL;
+
+        options.flags = MEMCLIENT_MAP_ANYWHERE;
+        if (memclient_alloc(ctx, SIZE, NULL, &buf) || memclient_map(buf, &options, &p) ||
+            memclient_unmap(ctx, p, 0))
+            return (void *)"failed";
+        memclient_buffer_unref(buf);
+    }
+    return NULL;
+}
+
+static void work_in_child(int channel, void *data)
+{
+    struct memclient_buffer *buf = NULL;
+
+    (void)channel;
+    (void)data;
+    for (unsigned i = 0; i < 3; i++) {
+        CHECK_WORKS(memclient_alloc(ctx, SIZE, NULL, &buf));
+        memclient_buffer_unref(buf);
+    }
+}
+
+static void threads_may_be_busy_meanwhile(void **state)
+{
+    pthread_t threads[4];
+
+    (void)state;
+    if (TEST_TSAN)
+        test_skip("ThreadSanitizer cannot follow a fork of several threads");
+    for (unsigned i = 0; i < 4; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, be_busy, NULL), 0);
+    for (unsigned i = 0; i < 30; i++)
+        child_run(work_in_child, NULL);
+    __atomic_store_n(&enough, true, __ATOMIC_RELAXED);
+    for (unsigned i = 0; i < 4; i++) {
+        void *result;
+
+        assert_int_equal(pthread_join(threads[i], &result), 0);
+        assert_null(result);
+    }
+    is_healthy(ctx);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_child_goes_on_with_a_session_of_its_own),
+        cmocka_unit_test(a_child_that_closes_at_once_harms_nobody),
+        cmocka_unit_test(a_handle_without_a_descriptor_is_stale_in_a_child),
+        cmocka_unit_test(what_is_not_to_be_copied_is_not_in_the_child),
+        cmocka_unit_test(threads_may_be_busy_meanwhile),
+    };
+
+    return test_run(tests, setup, teardown);
+}

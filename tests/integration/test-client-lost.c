@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Finding a broker, losing it, starting one. */
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/integration/client.h"
+#include "tests/support/fd.h"
+#include "tests/support/wait.h"
+
+#define SIZE 65536
+
+static int open_at(const char *path, struct memclient **ctx)
+{
+    struct memclient_options options = MEMCLIENT_OPTIONS_INIT;
+
+    options.socket = path;
+    return memclient_open(&options, ctx);
+}
+
+static void each_reason_for_no_broker_has_its_errno(void **state)
+{
+    struct memclient_options options = MEMCLIENT_OPTIONS_INIT;
+    struct memclient *ctx = NULL;
+    char path[300];
+
+    (void)state;
+    refuses(open_at("/nonexistent/socket", &ctx), ENOENT);
+    snprintf(path, sizeof(path), "%0200d", 0);
+    refuses(open_at(path, &ctx), ENAMETOOLONG);
+    options.autostart = 77;
+    refuses(memclient_open(&options, &ctx), EINVAL);
+    options.autostart = MEMCLIENT_AUTOSTART_NEVER;
+    assert_ok(unsetenv("MEMORYD_SOCKET"));
+    if (access("/run/memoryd/memoryd.sock", F_OK))
+        refuses(memclient_open(&options, &ctx), ENOENT);
+    assert_ok(setenv("MEMORYD_SOCKET", "/nonexistent/socket", 1));
+    refuses(memclient_open(NULL, &ctx), ENOENT);
+    assert_ok(unsetenv("MEMORYD_SOCKET"));
+    assert_null(ctx);
+}
+
+static void a_broker_that_went_and_came_gets_a_new_session(void **state)
+{
+    struct broker_process broker, next;
+    struct memclient_buffer_info info = MEMCLIENT_BUFFER_INFO_INIT;
+    struct memclient_buffer *buf = NULL, *other = NULL;
+    struct memclient *ctx;
+    unsigned fds = fd_count();
+    void *p = NULL, *q = NULL;
+
+    (void)state;
+    broker_start(&broker, NULL, 0);
+    ctx = open_client(&broker);
+    works(memclient_alloc(ctx, SIZE, NULL, &buf));
+    works(memclient_map(buf, NULL, &p));
+    memset(p, 'x', SIZE);
+    next = broker;
+    assert_ok(kill(broker.pid, SIGKILL));
+    assert_int_equal(waitpid(broker.pid, NULL, 0), broker.pid);
+    refuses(memclient_ping(ctx), ECONNREFUSED);
+    /* memory that is mapped is there whatever becomes of the broker */
+    assert_int_equal(((char *)p)[SIZE - 1], 'x');
+
+    broker_start(&broker, NULL, 0);
+    memclient_close(ctx);
+    /* the same again with a client that lives through it */
+    ctx = open_client(&broker);
+    buf = memclient_buffer_unref(buf);
+    works(memclient_alloc(ctx, SIZE, NULL, &buf));
+    works(memclient_map(buf, NULL, &p));
+    assert_ok(kill(broker.pid, SIGKILL));
+    assert_int_equal(waitpid(broker.pid, NULL, 0), broker.pid);
+    unlink(broker.config);
+    unlink(broker.log);
+    unlink(next.config);
+    unlink(next.log);
+    unlink(next.socket);
+    {
+        char path[sizeof(broker.socket)];
+
+        memcpy(path, broker.socket, sizeof(path));
+        broker_start(&next, NULL, 0);
+        assert_ok(unlink(path));
+        assert_ok(symlink(next.socket, path));
+        works(memclient_ping(ctx));
+        refuses(memclient_buffer_info(buf, &info), ESTALE);
+        works(memclient_alloc(ctx, SIZE, NULL, &other));
+        assert_ptr_not_equal(other, buf);
+        works(memclient_unmap(ctx, p, 0));
+        works(memclient_map(other, NULL, &q));
+        memclient_buffer_unref(buf);
+        memclient_buffer_unref(other);
+        memclient_close(ctx);
+        assert_ok(unlink(path));
+    }
+    broker_stop(&next);
+    assert_int_equal(fd_count(), fds);
+}
+
+/* The library's own socket, which no function hands out. */
+static void cut_connections(void)
+{
+    for (int fd = 3; fd < 1024; fd++) {
+        int type = 0;
+        socklen_t size = sizeof(type);
+
+        if (!getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) && type == SOCK_SEQPACKET)
+            shutdown(fd, SHUT_RDWR);
+    }
+}
+
+static void a_session_is_resumed_on_a_new_connection_I6(void **state)
+{
+    struct memclient_connection_info before = MEMCLIENT_CONNECTION_INFO_INIT, after = before;
+    struct memclient_buffer_info info = MEMCLIENT_BUFFER_INFO_INIT;
+    struct memclient_reservation *res = NULL;
+    struct memclient_buffer *buf = NULL;
+    struct broker_process broker;
+    struct memclient *ctx;
+    void *p = NULL;
+
+    (void)state;
+    broker_start(&broker, NULL, 0);
+    ctx = open_client(&broker);
+    works(memclient_alloc(ctx, SIZE, NULL, &buf));
+    works(memclient_map(buf, NULL, &p));
+    works(memclient_reserve(ctx, SIZE, 0, 0, &res));
+    works(memclient_connection(ctx, &before));
+    for (unsigned i = 0; i < 3; i++) {
+        cut_connections();
+        works(memclient_buffer_info(buf, &info));
+        assert_int_equal(info.holds, 1);
+    }
+    works(memclient_connection(ctx, &after));
+    assert_int_equal(after.session, before.session);
+    *(char *)p = 1;
+    works(memclient_unmap(ctx, p, 0));
+    works(memclient_reservation_release(res));
+    memclient_buffer_unref(buf);
+    assert_true(WAIT_UNTIL(buffers_of(ctx) == 0));
+    is_healthy(ctx);
+    memclient_close(ctx);
+    broker_stop(&broker);
+}
+
+/* ---- autostart ------------------------------------------------------------------------------------------ */
+
+static void start_and_tell(int channel, void *data)
+{
+    struct memclient_broker_status status = MEMCLIENT_BROKER_STATUS_INIT;
+    struct memclient *ctx = NULL;
+
+    (void)data;
+    hear(channel);
+    CHECK_WORKS(memclient_open(NULL, &ctx));
+    CHECK_WORKS(memclient_status(ctx, &status));
+    CHECK(write(channel, &status.broker_pid, sizeof(status.broker_pid)) == sizeof(status.broker_pid));
+    hear(channel);
+    memclient_close(ctx);
+}
+
+static void many_starters_get_one_private_broker(void **state)
+{
+    enum { N = 4 };
+    const char *builddir = getenv("builddir");
+    const char *folder = getenv("TMPDIR");
+    struct memclient_options options = MEMCLIENT_OPTIONS_INIT;
+    struct memclient *ctx = NULL;
+    struct child starters[N];
+    char runtime[300], path[4200];
+    int32_t pid = 0;
+
+    (void)state;
+    if (!access("/run/memoryd/memoryd.sock", F_OK))
+        test_skip("the system's broker is running here, so no private one would be started");
+    snprintf(runtime, sizeof(runtime), "%s/start.%d", folder ? folder : "/tmp", getpid());
+    assert_ok(mkdir(runtime, 0700));
+    snprintf(path, sizeof(path), "%s/daemon:%s", builddir ? builddir : ".", getenv("PATH"));
+    assert_ok(setenv("PATH", path, 1));
+    assert_ok(setenv("XDG_RUNTIME_DIR", runtime, 1));
+    assert_ok(setenv("XDG_CONFIG_HOME", runtime, 1));
+    assert_ok(setenv("MEMORYD_AUTOSTART", "0", 1));
+    refuses(memclient_open(NULL, &ctx), ENOENT);
+    assert_ok(setenv("MEMORYD_AUTOSTART", "1", 1));
+    options.autostart = MEMCLIENT_AUTOSTART_NEVER;
+    refuses(memclient_open(&options, &ctx), ENOENT);
+
+    for (unsigned i = 0; i < N; i++)
+        child_start(&starters[i], start_and_tell, NULL);
+    for (unsigned i = 0; i < N; i++)
+        child_tell(&starters[i]);
+    for (unsigned i = 0; i < N; i++) {
+        int32_t its = 0;
+
+        assert_true(wait_readable(starters[i].channel));
+        assert_int_equal(read(starters[i].channel, &its, sizeof(its)), sizeof(its));
+        if (pid)
+            assert_int_equal(its, pid);
+        pid = its;
+    }
+    for (unsigned i = 0; i < N; i++) {
+        child_tell(&starters[i]);
+        child_finish(&starters[i]);
+    }
+    assert_ok(kill(pid, SIGTERM));
+    assert_true(WAIT_UNTIL(kill(pid, 0) < 0));
+    snprintf(path, sizeof(path), "rm -rf '%s'", runtime);
+    assert_int_equal(system(path), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_reason_for_no_broker_has_its_errno),
+        cmocka_unit_test(a_broker_that_went_and_came_gets_a_new_session),
+        cmocka_unit_test(a_session_is_resumed_on_a_new_connection_I6),
+        cmocka_unit_test(many_starters_get_one_private_broker),
+    };
+
+    return test_run(tests, NULL, NULL);
+}

@@ -668,6 +668,7 @@ struct memclient_broker_status {
 };
 #define MEMCLIENT_BROKER_STATUS_INIT MEMCLIENT_SIZED(struct memclient_broker_status)
 
+/* What the broker is, holds and has done. */
 MEMCLIENT_API int memclient_status(struct memclient *ctx, struct memclient_broker_status *status);
 
 /*
@@ -688,6 +689,7 @@ struct memclient_node {
     size_t n_distances;  /* to nodes 0, 1, ...; 10 = local */
     const uint32_t *distances;
 };
+/* The nodes of memory. */
 MEMCLIENT_API int memclient_list_nodes(struct memclient *ctx, int (*fn)(const struct memclient_node *node, void *data),
                                        void *data);
 
@@ -710,9 +712,11 @@ struct memclient_pool {
     uint64_t available;  /* what it and its nodes could still give out now */
     uint64_t buffers;
 };
+/* The pools that this user may allocate from. */
 MEMCLIENT_API int memclient_list_pools(struct memclient *ctx, int (*fn)(const struct memclient_pool *pool, void *data),
                                        void *data);
 
+/* The buffers, those that are committing or detached included. */
 MEMCLIENT_API int memclient_list_buffers(struct memclient *ctx,
                                          int (*fn)(const struct memclient_buffer_info *info, void *data), void *data);
 
@@ -732,6 +736,7 @@ struct memclient_session {
     uint32_t fds_in_flight;
     uint32_t queued_bytes;
 };
+/* The sessions, connected or in their grace. */
 MEMCLIENT_API int memclient_list_sessions(struct memclient *ctx,
                                           int (*fn)(const struct memclient_session *session, void *data), void *data);
 
@@ -744,6 +749,7 @@ struct memclient_reservation_info {
     uint32_t buffers; /* placed in it */
     uint32_t uid;
 };
+/* The ranges of the arena that are taken. */
 MEMCLIENT_API int memclient_list_reservations(struct memclient *ctx,
                                               int (*fn)(const struct memclient_reservation_info *info, void *data),
                                               void *data);
@@ -760,6 +766,7 @@ struct memclient_name {
     unsigned other_rights;
     uint64_t session;      /* that bound it, 0 once that has ended */
 };
+/* The names, and what happens to their buffers at the end. */
 MEMCLIENT_API int memclient_list_names(struct memclient *ctx, int (*fn)(const struct memclient_name *name, void *data),
                                        void *data);
 
@@ -777,6 +784,7 @@ struct memclient_token_info {
     uint32_t maker_uid;
     uint64_t session;     /* that made it, 0 once that has ended */
 };
+/* The tokens that may still be used. Their secrets are not told. */
 MEMCLIENT_API int memclient_list_tokens(struct memclient *ctx,
                                         int (*fn)(const struct memclient_token_info *token, void *data), void *data);
 

@@ -123,7 +123,14 @@ AC_DEFUN([MEMORYD_COMPILER_FLAGS], [
         -Wduplicated-cond -Wduplicated-branches -Wdate-time -Werror=implicit-function-declaration
         -Werror=incompatible-pointer-types -Werror=int-conversion -Werror=return-type
         -Wno-missing-field-initializers -Wno-unused-parameter], [WARNING_CFLAGS])
-    AS_IF([test "$enable_werror" != no], [WARNING_CFLAGS="$WARNING_CFLAGS -Werror"])
+    AS_IF([test "$enable_werror" != no], [
+        WARNING_CFLAGS="$WARNING_CFLAGS -Werror"
+        # gcc's manual: with sanitizers some warnings that depend on optimisation are wrong
+        AS_IF([test "$enable_sanitizers" != no], [
+            MEMORYD_TRY_FLAGS([-Wno-error=array-bounds -Wno-error=maybe-uninitialized
+                -Wno-error=stringop-overflow -Wno-error=stringop-overread -Wno-error=null-dereference],
+                [WARNING_CFLAGS])])
+    ])
 
     # Hardening. _FORTIFY_SOURCE needs optimisation and hides from the sanitizers what they look for.
     HARDENING_CFLAGS=

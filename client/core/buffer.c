@@ -151,7 +151,8 @@ static struct memclient_buffer *adopt_one(struct memclient *ctx, unsigned genera
         buf = steal_ptr(spare);
         buf->generation = generation;
         HASH_ADD(hh, ctx->buffers, id, sizeof(buf->id), buf);
-        buf->in_table = true;
+        /* without memory for the table it is a handle beside it: right by itself, only not found again */
+        buf->in_table = buf->hh.tbl;
     }
     buf->claims++;
     learn(buf, item);

@@ -15,10 +15,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <uthash.h>
-
 #include <memclient/memclient.h>
 
+#include "base/hash.h"
 #include "base/list.h"
 #include "core/context.h"
 

@@ -129,6 +129,8 @@ static void break_locked(struct channel *channel, int err, const char *why)
         if (call && call->state == CALL_WAITING) {
             call->state = CALL_LOST;
             pthread_cond_signal(&call->wake);
+            /* the caller goes, and the call with it; what waits here is nobody's */
+            pending->call = NULL;
         }
     }
 }

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -289,16 +290,19 @@ static void a_broker_that_stops_ends_what_is_pending(void **state)
 /* ---- faults --------------------------------------------------------------------------------------------- */
 
 static struct sys_calls faulty;
-static int fail_in; /* the how manieth call fails */
-static int fail_errno;
+static atomic_int fail_in; /* the how manieth call fails; workers make some of them */
+static atomic_int fail_errno;
 
 static bool fails(void)
 {
-    if (fail_in > 0 && !--fail_in) {
-        errno = fail_errno;
-        return true;
-    }
-    return false;
+    int n = fail_in;
+
+    while (n > 0 && !atomic_compare_exchange_weak(&fail_in, &n, n - 1))
+        ;
+    if (n != 1)
+        return false;
+    errno = fail_errno;
+    return true;
 }
 
 static int faulty_memfd_create(const char *name, unsigned flags)

@@ -35,8 +35,8 @@ struct broker_host {
     void *userdata;
     /* Deliver an event on the session's connection (never called for a session without one). */
     void (*event)(void *userdata, void *connection, const struct broker_event *event);
-    /* The session has ended or was resumed elsewhere: forget it, flush what is queued and close. An end is told in a
-     * turn of the loop after it, so the reply to GOODBYE is queued by then. */
+    /* The session has ended or was resumed elsewhere: forget it, flush what is queued and close. The broker does not
+     * mention the connection again. It may be called from within a verb, whose reply is then still to be sent. */
     void (*disconnect)(void *userdata, void *connection);
     /* Call broker_session_exited(session) when this pidfd becomes readable. The broker owns the descriptor and
      * says unwatch before it closes it. Returns 0 or a negative errno. */

@@ -117,8 +117,6 @@ int op_goodbye(struct op *op)
     if (r)
         return r;
     session_end(op->broker, session, STATUS_STALE);
-    /* rpc/ ends the connection, once the reply is on its way. It may be gone before this session is taken apart. */
-    session_detach(session);
     return 0;
 }
 
@@ -142,10 +140,16 @@ void session_end(struct broker *broker, struct session *session, int status)
 {
     struct client *client = client_of(session);
     uint64_t id = session->record->head.id;
+    void *connection = session->connection;
 
     if (client->ended)
         return;
     client->ended = true;
+    /* Both sides forget each other at once, so that neither is left with what the other has freed. */
+    if (connection) {
+        session_detach(session);
+        broker->host.disconnect(broker->host.userdata, connection);
+    }
     list_remove(&client->subscribed);
     list_remove(&client->lingering);
     list_append(&broker->ending, &client->in_ending);
@@ -203,10 +207,6 @@ void sessions_take_apart(struct timer *timer)
             return;
         client = container_of(link, struct client, in_ending);
         session = client->session;
-        if (session->connection) {
-            broker->host.disconnect(broker->host.userdata, session->connection);
-            session_detach(session);
-        }
         if (give_up_one(broker, session))
             continue;
         list_remove(&client->in_ending);

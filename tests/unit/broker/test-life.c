@@ -370,6 +370,31 @@ static ssize_t lossy_read(int fd, void *buffer, size_t size)
     return n;
 }
 
+/* Whoever ends it, the two sides forget each other at once: afterwards the connection may be freed. */
+static void an_ended_session_forgets_its_connection(void **state)
+{
+    uint64_t admin = host_session(1), leaves, dies, buffer;
+
+    (void)state;
+    leaves = host_session(2);
+    dies = host_session(3);
+    assert_int_equal(CALL(leaves, op_subscribe, 4), 0);
+    assert_int_equal(host_alloc(leaves, SIZE, 0, &buffer), 0);
+    assert_int_equal(host_bind(leaves, buffer, "gone", 1, 0), 0);
+    host.n_events = 0;
+    assert_int_equal(CALL(leaves, op_goodbye), 0);
+    assert_int_equal(host.n_disconnected, 1);
+    assert_ptr_equal(host.disconnected[0], (void *)2);
+    assert_int_equal(broker_session_exited(host.broker, dies), 0);
+    assert_int_equal(host.n_disconnected, 2);
+    assert_ptr_equal(host.disconnected[1], (void *)3);
+    assert_int_equal(CALL(dies, op_subscribe, 0), STATUS_STALE);
+    host_settle();
+    assert_int_equal(host.n_disconnected, 2);
+    assert_int_equal(host.n_events, 0);
+    assert_int_equal(host_check(admin), 0);
+}
+
 static void I4_an_overflow_loses_nothing(void **state)
 {
     static struct sys_calls lossy;
@@ -416,6 +441,7 @@ int main(void)
         TEST(I4_a_published_one_ends_as_well),
         TEST(I4_an_inode_that_nobody_sees_stays_charged),
         TEST(I4_an_overflow_loses_nothing),
+        TEST(an_ended_session_forgets_its_connection),
         TEST(destroying_ends_all_claims),
         TEST(the_charge_follows_the_oldest_hold),
         TEST(I6_death_is_the_processs_and_nothing_else),

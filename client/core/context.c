@@ -36,6 +36,7 @@ void contexts_unlock(void)
 
 void contexts_fork_child(void)
 {
+    pthread_mutex_unlock(&contexts_mutex);
     pthread_mutex_init(&contexts_mutex, NULL);
 }
 

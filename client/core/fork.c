@@ -86,6 +86,7 @@ static void in_child(void)
         ctx->events.lost = false;
         events_deinit(&ctx->events);
         context_init_condition(ctx);
+        pthread_mutex_unlock(&ctx->lock);
         pthread_mutex_init(&ctx->lock, NULL);
     }
     space_fork_child();

@@ -157,5 +157,7 @@ void space_unlock(void)
 
 void space_fork_child(void)
 {
+    /* given up, and made anew: it may count waiters that the child does not have */
+    pthread_rwlock_unlock(&lock);
     pthread_rwlock_init(&lock, NULL);
 }

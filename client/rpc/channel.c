@@ -127,6 +127,7 @@ static void break_locked(struct channel *channel, int err, const char *why)
         struct call *call = pending->call;
 
         if (call && call->state == CALL_WAITING) {
+            pending->call = NULL;
             call->state = CALL_LOST;
             pthread_cond_signal(&call->wake);
             /* the caller goes, and the call with it; what waits here is nobody's */
@@ -565,7 +566,6 @@ void channel_fork_parent(struct channel *channel)
 void channel_fork_child(struct channel *channel)
 {
     /* The calls that wait are of threads that the child does not have. */
-    pthread_mutex_init(&channel->lock, NULL);
     list_for_each_entry(pending, &channel->waiting, struct pending, link)
         pending->call = NULL;
     channel->led = false;
@@ -573,4 +573,6 @@ void channel_fork_child(struct channel *channel)
     channel->broken_err = ECONNRESET;
     channel->broken_why = "the connection is that of the parent process";
     channel->socket = fd_close(channel->socket);
+    pthread_mutex_unlock(&channel->lock);
+    pthread_mutex_init(&channel->lock, NULL);
 }

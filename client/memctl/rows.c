@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From the library's structs to JSON objects: the one place that knows memctl's keys.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "memctl/rows.h"
+
+#define INT(value) ((json_int_t)(value))
+
+const char *
+rights_text(unsigned rights, char text[5])
+{
+    static const struct {
+        unsigned right;
+        char letter;
+    } letters[] = {{MEMCLIENT_READ, 'r'}, {MEMCLIENT_WRITE, 'w'}, {MEMCLIENT_SHARE, 's'}, {MEMCLIENT_MANAGE, 'm'}};
+    size_t n = 0;
+
+    for (size_t i = 0; i < sizeof(letters) / sizeof(letters[0]); i++)
+        if (rights & letters[i].right)
+            text[n++] = letters[i].letter;
+    if (!n)
+        text[n++] = '-';
+    text[n] = '\0';
+    return text;
+}
+
+static json_t *
+rights_json(unsigned rights)
+{
+    char text[5];
+
+    return json_string(rights_text(rights, text));
+}
+
+static json_t *
+address_json(uint64_t address)
+{
+    char text[24];
+
+    if (!address)
+        return json_null();
+    snprintf(text, sizeof(text), "0x%" PRIx64, address);
+    return json_string(text);
+}
+
+static json_t *
+numbers_json(const uint32_t *numbers, size_t n)
+{
+    json_t *array = json_array();
+
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new(array, json_integer(numbers[i]));
+    return array;
+}
+
+static const char *
+pages_text(unsigned pages)
+{
+    switch (pages) {
+    case MEMCLIENT_PAGES_BASE:
+        return "base";
+    case MEMCLIENT_PAGES_THP:
+        return "thp";
+    case MEMCLIENT_PAGES_HUGETLB:
+        return "hugetlb";
+    }
+    return "any";
+}
+
+static const char *
+placement_text(unsigned placement)
+{
+    static const char *const texts[] = {"pool", "bind", "preferred", "interleave", "split", "local"};
+
+    return placement < sizeof(texts) / sizeof(texts[0]) ? texts[placement] : "unknown";
+}
+
+static const char *
+state_text(unsigned state)
+{
+    static const char *const texts[] = {"committing", "live", "detached", "ending"};
+
+    return state < sizeof(texts) / sizeof(texts[0]) ? texts[state] : "unknown";
+}
+
+static const char *
+policy_text(unsigned policy)
+{
+    static const char *const texts[] = {"keep", "free", "keep-for"};
+
+    return policy < sizeof(texts) / sizeof(texts[0]) ? texts[policy] : "unknown";
+}
+
+static json_t *
+flags_json(unsigned flags)
+{
+    static const struct {
+        unsigned flag;
+        const char *name;
+    } names[] = {{MEMCLIENT_PUBLISHABLE, "publishable"},
+                 {MEMCLIENT_NO_ADDRESS, "no-address"},
+                 {MEMCLIENT_BUFFER_PUBLISHED, "published"},
+                 {MEMCLIENT_BUFFER_FUTURE_ONLY, "future-only"},
+                 {MEMCLIENT_BUFFER_LAZY, "lazy"},
+                 {MEMCLIENT_BUFFER_EXPORTED, "exported"},
+                 {MEMCLIENT_BUFFER_VERIFIED, "verified"}};
+    json_t *array = json_array();
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (flags & names[i].flag)
+            json_array_append_new(array, json_string(names[i].name));
+    return array;
+}
+
+static int64_t
+now_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+json_t *
+row_status(const struct memclient_broker_status *status, const struct memclient_connection_info *connection)
+{
+    char broker[16];
+
+    snprintf(broker, sizeof(broker), "%08x", status->broker_id);
+    return json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I,"
+                     " s:b, s:o, s:I, s:s}",
+                     "version", status->version, "socket", connection->socket, "broker_id", broker, "broker_pid",
+                     INT(status->broker_pid), "broker_uid", INT(status->broker_uid), "started_ms",
+                     INT(now_ms() - (int64_t)status->uptime_ms), "uptime_ms", INT(status->uptime_ms), "sessions",
+                     INT(status->sessions), "buffers", INT(status->buffers), "buffers_detached",
+                     INT(status->buffers_detached), "bytes", INT(status->bytes), "names", INT(status->names), "tokens",
+                     INT(status->tokens), "reservations", INT(status->reservations), "fds", INT(status->fds),
+                     "fds_limit", INT(status->fds_limit), "requests", INT(status->requests), "refused",
+                     INT(status->refused), "simulated", (int)status->simulated, "arena_base",
+                     address_json(status->arena_base), "arena_size", INT(status->arena_size), "config",
+                     status->config);
+}
+
+json_t *
+row_node(const struct memclient_node *node)
+{
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:b, s:b, s:o}", "node", INT(node->node), "physical",
+                     INT(node->physical), "total", INT(node->total), "capacity", INT(node->capacity), "used",
+                     INT(node->used), "has_cpus", (int)node->has_cpus, "simulated", (int)node->simulated, "distances",
+                     numbers_json(node->distances, node->n_distances));
+}
+
+json_t *
+row_pool(const struct memclient_pool *pool)
+{
+    return json_pack("{s:s, s:o, s:s, s:I, s:I, s:s, s:I, s:o, s:b, s:b, s:I, s:I, s:I, s:I}", "name", pool->name,
+                     "nodes", numbers_json(pool->nodes, pool->n_nodes), "pages", pages_text(pool->pages), "page_size",
+                     INT(pool->page_size), "granule", INT(pool->granule), "placement",
+                     placement_text(pool->placement), "part_size", INT(pool->part_size), "weights",
+                     numbers_json(pool->weights, pool->n_weights), "lazy", (int)pool->lazy, "simulated",
+                     (int)pool->simulated, "capacity", INT(pool->capacity), "used", INT(pool->used), "available",
+                     INT(pool->available), "buffers", INT(pool->buffers));
+}
+
+static json_t *
+holders_json(const struct memclient_buffer_info *info)
+{
+    json_t *array = json_array();
+
+    for (uint32_t i = 0; i < info->n_holders; i++)
+        json_array_append_new(array, json_pack("{s:I, s:o}", "session", INT(info->holders[i]), "rights",
+                                               rights_json(info->holder_rights[i])));
+    return array;
+}
+
+static json_t *
+places_json(const struct memclient_buffer_info *info)
+{
+    json_t *array = json_array();
+
+    for (uint32_t i = 0; i < info->n_nodes; i++)
+        json_array_append_new(array, json_pack("{s:I, s:I}", "node", INT(info->nodes[i]), "bytes",
+                                               INT(info->node_bytes[i])));
+    return array;
+}
+
+json_t *
+row_buffer(const struct memclient_buffer_info *info)
+{
+    char ref[24];
+
+    snprintf(ref, sizeof(ref), "#%" PRIu64, info->id);
+    return json_pack("{s:I, s:s, s:s, s:I, s:I, s:s, s:s, s:I, s:s, s:o, s:I, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I,"
+                     " s:o, s:I, s:I, s:s, s:o}",
+                     "id", INT(info->id), "ref", ref, "state", state_text(info->state), "size", INT(info->length),
+                     "bytes", INT(info->bytes), "pool", info->pool, "pages", pages_text(info->pages), "page_size",
+                     INT(info->page_size), "placement", placement_text(info->placement), "places", places_json(info),
+                     "huge_bytes", INT(info->huge_bytes), "flags", flags_json(info->flags), "uid", INT(info->uid),
+                     "charged_uid", INT(info->charged_uid), "pid", INT(info->pid), "holds", INT(info->holds), "names",
+                     INT(info->names), "tokens", INT(info->tokens), "inode", INT(info->inode), "address",
+                     address_json(info->address), "created_ms", INT(info->created_ms), "detached_ms",
+                     INT(info->detached_ms), "name", info->name, "holders", holders_json(info));
+}
+
+json_t *
+row_session(const struct memclient_session *session)
+{
+    return json_pack("{s:I, s:I, s:I, s:I, s:s, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "id", INT(session->id),
+                     "uid", INT(session->uid), "gid", INT(session->gid), "pid", INT(session->pid), "program",
+                     session->program, "connected", (int)session->connected, "created_ms", INT(session->created_ms),
+                     "bytes", INT(session->bytes), "holds", INT(session->holds), "tokens", INT(session->tokens),
+                     "reservations", INT(session->reservations), "fds_in_flight", INT(session->fds_in_flight),
+                     "queued_bytes", INT(session->queued_bytes));
+}
+
+json_t *
+row_reservation(const struct memclient_reservation_info *reservation)
+{
+    return json_pack("{s:I, s:I, s:o, s:I, s:I, s:I}", "id", INT(reservation->id), "session",
+                     INT(reservation->session), "address", address_json(reservation->address), "size",
+                     INT(reservation->length), "buffers", INT(reservation->buffers), "uid", INT(reservation->uid));
+}
+
+json_t *
+row_name(const struct memclient_name *name)
+{
+    return json_pack("{s:s, s:I, s:I, s:s, s:I, s:o, s:I, s:o, s:I}", "name", name->name, "uid", INT(name->uid),
+                     "buffer", INT(name->buffer), "policy", policy_text(name->policy), "keep_ms", INT(name->keep_ms),
+                     "group_rights", rights_json(name->group_rights), "gid", INT(name->gid), "other_rights",
+                     rights_json(name->other_rights), "session", INT(name->session));
+}
+
+/* whom a token is for: a number where it is restricted, else null */
+static json_t *
+only_json(const struct memclient_token_info *token, unsigned flag, int64_t number)
+{
+    return token->flags & flag ? json_integer(number) : json_null();
+}
+
+json_t *
+row_token(const struct memclient_token_info *token)
+{
+    return json_pack("{s:I, s:I, s:o, s:b, s:o, s:o, s:o, s:I, s:I, s:I, s:I}", "serial", INT(token->serial),
+                     "buffer", INT(token->buffer), "rights", rights_json(token->rights), "keeping",
+                     (int)!!(token->flags & MEMCLIENT_TOKEN_KEEPING), "for_uid",
+                     only_json(token, MEMCLIENT_TOKEN_ONLY_UID, token->uid), "for_gid",
+                     only_json(token, MEMCLIENT_TOKEN_ONLY_GID, token->gid), "for_pid",
+                     only_json(token, MEMCLIENT_TOKEN_ONLY_PID, token->pid), "uses_left", INT(token->uses_left),
+                     "expires_ms", INT(token->expires_ms), "maker_uid", INT(token->maker_uid), "session",
+                     INT(token->session));
+}
+
+json_t *
+row_check(const struct memclient_check_result *result)
+{
+    json_t *sentences = json_array();
+
+    for (uint32_t i = 0; i < result->n_sentences; i++)
+        json_array_append_new(sentences, json_string(result->sentences[i]));
+    return json_pack("{s:I, s:I, s:I, s:o}", "buffers", INT(result->buffers), "records", INT(result->records),
+                     "faults", INT(result->faults), "sentences", sentences);
+}

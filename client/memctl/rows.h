@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The JSON object of each kind of thing. NULL only for want of memory.
+ */
+#pragma once
+
+#include <jansson.h>
+#include <memclient/memclient.h>
+
+#include "memctl/output.h"
+
+extern const struct column buffer_columns[];
+
+json_t *row_status(const struct memclient_broker_status *status,
+                   const struct memclient_connection_info *connection);
+json_t *row_node(const struct memclient_node *node);
+json_t *row_pool(const struct memclient_pool *pool);
+json_t *row_buffer(const struct memclient_buffer_info *info);
+json_t *row_session(const struct memclient_session *session);
+json_t *row_reservation(const struct memclient_reservation_info *reservation);
+json_t *row_name(const struct memclient_name *name);
+json_t *row_token(const struct memclient_token_info *token);
+json_t *row_check(const struct memclient_check_result *result);
+
+/* "rwsm", "r", "-" */
+const char *rights_text(unsigned rights, char text[5]);

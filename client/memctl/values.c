@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From what people type to numbers. Nothing is guessed: what is not wholly understood is refused.
+ */
+#include <ctype.h>
+#include <errno.h>
+#include <grp.h>
+#include <inttypes.h>
+#include <math.h>
+#include <memclient/memclient.h>
+#include <pwd.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "memctl/values.h"
+
+/* A decimal number and the unit behind it. */
+static int
+parse_number(const char *text, double *ret, const char **ret_unit)
+{
+    char *end;
+
+    if (!isdigit((unsigned char)*text))
+        return -EINVAL;
+    errno = 0;
+    *ret = strtod(text, &end);
+    if (errno || !isfinite(*ret))
+        return -ERANGE;
+    *ret_unit = end;
+    return 0;
+}
+
+int
+parse_bytes(const char *text, uint64_t *ret)
+{
+    static const char units[] = "KMGTPE";
+    const char *unit, *at;
+    uint64_t factor = 1;
+    double value;
+    int r;
+
+    r = parse_number(text, &value, &unit);
+    if (r)
+        return r;
+    if (*unit) {
+        at = strchr(units, toupper((unsigned char)*unit));
+        if (at) {
+            factor = UINT64_C(1) << (10 * (at - units + 1));
+            unit++;
+            if (*unit == 'i')
+                unit++;
+        }
+        if (*unit == 'B')
+            unit++;
+        if (*unit)
+            return -EINVAL;
+    }
+    if (factor == 1) {
+        /* without a unit a double is not exact enough */
+        char *end;
+
+        errno = 0;
+        *ret = strtoull(text, &end, 0);
+        if (errno)
+            return -ERANGE;
+        return *end && *end != 'B' ? -EINVAL : 0;
+    }
+    value *= (double)factor;
+    if (value >= 0x1p64)
+        return -ERANGE;
+    *ret = (uint64_t)value;
+    return 0;
+}
+
+int
+parse_duration(const char *text, uint64_t *ret_ms)
+{
+    static const struct {
+        const char *name;
+        double ms;
+    } units[] = {{"ms", 1}, {"s", 1e3}, {"", 1e3}, {"min", 60e3}, {"m", 60e3}, {"h", 3600e3}, {"d", 86400e3}};
+    const char *unit;
+    double value;
+    int r;
+
+    r = parse_number(text, &value, &unit);
+    if (r)
+        return r;
+    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
+        if (!strcmp(unit, units[i].name)) {
+            value *= units[i].ms;
+            if (value >= 0x1p63)
+                return -ERANGE;
+            *ret_ms = (uint64_t)value;
+            return 0;
+        }
+    return -EINVAL;
+}
+
+int
+parse_rights(const char *text, unsigned *ret)
+{
+    unsigned rights = 0;
+
+    for (; *text; text++)
+        switch (*text) {
+        case 'r':
+            rights |= MEMCLIENT_READ;
+            break;
+        case 'w':
+            rights |= MEMCLIENT_READ | MEMCLIENT_WRITE;
+            break;
+        case 's':
+            rights |= MEMCLIENT_SHARE;
+            break;
+        case 'm':
+            rights |= MEMCLIENT_MANAGE;
+            break;
+        default:
+            return -EINVAL;
+        }
+    *ret = rights;
+    return rights ? 0 : -EINVAL;
+}
+
+int
+parse_u32(const char *text, uint32_t *ret)
+{
+    char *end;
+    unsigned long long value;
+
+    errno = 0;
+    value = strtoull(text, &end, 10);
+    if (*text < '0' || *text > '9' || *end || errno || value > UINT32_MAX)
+        return -EINVAL;
+    *ret = (uint32_t)value;
+    return 0;
+}
+
+int
+parse_list(const char *text, uint32_t *list, size_t *ret_n)
+{
+    char copy[512], *rest = copy, *one;
+    size_t n = 0;
+
+    if (strlen(text) >= sizeof(copy))
+        return -EINVAL;
+    memcpy(copy, text, strlen(text) + 1);
+    while ((one = strsep(&rest, ","))) {
+        if (n == VALUES_LIST_MAX || parse_u32(one, &list[n]))
+            return -EINVAL;
+        n++;
+    }
+    *ret_n = n;
+    return 0;
+}
+
+int
+parse_choice(const char *text, const char *const *choices, unsigned *ret)
+{
+    for (unsigned i = 0; choices[i]; i++)
+        if (!strcmp(text, choices[i])) {
+            *ret = i;
+            return 0;
+        }
+    return -EINVAL;
+}
+
+int
+parse_user(const char *text, uid_t *ret)
+{
+    const struct passwd *entry = getpwnam(text);
+
+    if (entry) {
+        *ret = entry->pw_uid;
+        return 0;
+    }
+    return parse_u32(text, ret);
+}
+
+int
+parse_group(const char *text, gid_t *ret)
+{
+    const struct group *entry = getgrnam(text);
+
+    if (entry) {
+        *ret = entry->gr_gid;
+        return 0;
+    }
+    return parse_u32(text, ret);
+}
+
+/* "GROUP:RIGHTS" */
+int
+parse_group_rights(const char *text, gid_t *ret_gid, unsigned *ret_rights)
+{
+    const char *colon = strrchr(text, ':');
+    char group[256];
+
+    if (!colon || (size_t)(colon - text) >= sizeof(group))
+        return -EINVAL;
+    memcpy(group, text, (size_t)(colon - text));
+    group[colon - text] = '\0';
+    return parse_rights(colon + 1, ret_rights) || parse_group(group, ret_gid) ? -EINVAL : 0;
+}

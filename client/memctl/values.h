@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Values on the command line. Each function returns 0, or -EINVAL for what it does not understand; outputs are
+ * untouched then.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum { VALUES_LIST_MAX = 64 };
+
+/* "512", "64K", "1.5G", "2GiB": 0, or -EINVAL, or -ERANGE for more than 64 bits. */
+int parse_bytes(const char *text, uint64_t *ret);
+/* "250ms", "30s", "5min", "2h", "30" (seconds), in milliseconds; errors as above. */
+int parse_duration(const char *text, uint64_t *ret_ms);
+
+/* A number of 32 bits, decimal. */
+int parse_u32(const char *text, uint32_t *ret);
+/* "0,2,3", at most VALUES_LIST_MAX. */
+int parse_list(const char *text, uint32_t *list, size_t *ret_n);
+/* One of `choices`, which ends with NULL: its index. */
+int parse_choice(const char *text, const char *const *choices, unsigned *ret);
+/* "rw": letters of enum memclient_right; writing implies reading. */
+int parse_rights(const char *text, unsigned *ret);
+/* A name or number. */
+int parse_user(const char *text, uid_t *ret);
+int parse_group(const char *text, gid_t *ret);
+/* "GROUP:RIGHTS" */
+int parse_group_rights(const char *text, gid_t *ret_gid, unsigned *ret_rights);

@@ -1,0 +1,147 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# memctl as people type it: what the README promises, exit statuses, JSON, wrong usage, and completion.
+set -u
+
+dir=$(mktemp -d "${TMPDIR:-/tmp}/memoryd-test.XXXXXX")
+export MEMORYD_SOCKET=$dir/memoryd.sock MEMORYD_AUTOSTART=0
+export PATH=$builddir/client/memctl:$PATH
+broker=
+trap '[ -z "$broker" ] || { kill "$broker" && wait "$broker"; } 2>/dev/null; rm -rf "$dir"' EXIT
+
+fail() {
+    echo "memctl.sh: line ${BASH_LINENO[$((${#FUNCNAME[@]} - 2))]}: $*" >&2
+    echo "--- stdout"; head -c 2000 "$dir/out" | tr -c "[:print:]\n" .; echo "--- stderr"; cat "$dir/err"; echo "--- broker"; cat "$dir/log"
+    exit 1
+}
+
+# expect STATUS COMMAND...: runs it, output in $dir/out and $dir/err
+expect() {
+    local want=$1 got
+    shift
+    "$@" >"$dir/out" 2>"$dir/err"
+    got=$?
+    [ "$got" = "$want" ] || fail "$*: exit status $got instead of $want"
+}
+said() { grep -q -- "$1" "$dir/err" || fail "stderr lacks: $1"; }
+shows() { grep -q -- "$1" "$dir/out" || fail "stdout lacks: $1"; }
+json() { jq -e "$1" "$dir/out" >"$dir/jq" || fail "not so: $1"; }
+
+# ---- no broker, wrong usage ----
+: >"$dir/log"
+expect 3 memctl status; said "memoryd.sock"
+expect 2 memctl; said "usage: memctl"
+expect 2 memctl frobnicate; said "no command"
+expect 2 memctl status too-many; said "too many"
+expect 2 memctl --bogus status; said "bogus"
+expect 2 memctl status --bogus; said "no option --bogus"
+expect 2 memctl status -x; said "no option -x"
+expect 2 memctl alloc; said "--size"
+expect 2 memctl alloc --size; said "needs a value"
+expect 2 memctl alloc --size many; said "--size does not take"
+expect 2 memctl alloc --size 99999999999999999999; said "64 bits"
+expect 2 memctl alloc --size 1M --pages wide; said "--pages"
+expect 2 memctl alloc --size 1M --node 0,x; said "--node"
+expect 2 memctl alloc --size 1M --weights 1; said "--weights"
+expect 2 memctl alloc --size 1M --keep-for 5s; said "--name"
+expect 2 memctl cat; said "which buffer"
+expect 2 memctl cat '#x'; said "no #id"
+expect 2 memctl share --keeping x; said "needs an end"
+expect 2 memctl share --rights q x; said "--rights"
+expect 2 memctl rm --force a/b; said "#id"
+for command in status nodes pools buffers sessions reservations names tokens check \
+    alloc share open cat fill publish rm; do
+    expect 0 memctl $command --help; shows "usage: memctl $command"
+    memctl --help | grep -q "^  $command " || fail "--help lacks $command"
+done
+expect 0 memctl --version; shows "^memctl [0-9]"
+
+# ---- a broker ----
+"$builddir/daemon/memoryd" --socket "$MEMORYD_SOCKET" >"$dir/log" 2>&1 &
+broker=$!
+for _ in $(seq 200); do memctl status >/dev/null 2>&1 && break; sleep 0.05; done
+expect 0 memctl status; shows "BROKER"
+expect 0 memctl --json status; json '.[0].broker_pid == '"$broker"' and (.[0].socket | endswith("memoryd.sock"))'
+expect 0 memctl --json nodes; json 'length >= 1 and .[0].total > .[0].capacity and .[0].used == 0'
+expect 0 memctl --json pools; json 'map(.name) | index("node0-4k") != null'
+expect 0 memctl pools; shows "node0-4k"
+expect 0 memctl --json buffers; json '. == []'
+
+# ---- as the README types it ----
+head -c 5000000 /dev/urandom >"$dir/file"
+expect 0 memctl alloc --size 8M --name a/b; shows '^#[0-9]*$'
+id=$(cat "$dir/out")
+expect 0 memctl fill a/b <"$dir/file"
+expect 0 memctl cat a/b
+[ "$(stat -c %s "$dir/out")" = 8388608 ] || fail "cat wrote another number of bytes than the buffer has"
+cmp -n 5000000 "$dir/file" "$dir/out" || fail "cat wrote other bytes"
+[ "$(tail -c +5000001 "$dir/out" | tr -d '\0' | wc -c)" = 0 ] || fail "the rest is not zero"
+expect 0 memctl cat "$id"; cmp -n 5000000 "$dir/file" "$dir/out" || fail "cat by id wrote other bytes"
+expect 0 memctl buffers; shows "$id .*a/b"
+expect 0 memctl --json buffers
+json '.[0] | .name == "a/b" and .size == 8388608 and .state == "live" and .names == 1 and .holds == 0
+      and (.address | startswith("0x")) and .pool == "node0-4k" and (.flags | index("exported") != null)'
+expect 0 memctl --json names; json '.[0] | .name == "a/b" and .policy == "keep" and .other_rights == "-"'
+expect 0 memctl --json fill a/b </dev/null; json '.[0].bytes == 0'
+head -c 9000000 /dev/zero >"$dir/long"
+expect 1 memctl fill a/b <"$dir/long"; said "more bytes than the buffer"
+expect 1 memctl alloc --size 1M --name a/b; said "a/b"
+expect 1 memctl alloc --size 1M --name 'a//b'
+expect 1 memctl alloc --size 0; said "0"
+expect 1 memctl alloc --size 1M --pool nowhere; said "nowhere"
+expect 1 memctl alloc --size 15E
+expect 1 memctl alloc --size 1M --node 63
+
+# ---- tokens ----
+expect 0 memctl share --rights r a/b; shows '^[0-9a-f]\{64\}$'
+reader=$(cat "$dir/out")
+expect 0 memctl --json tokens; json '.[0] | .rights == "r" and .keeping == false and .for_uid == null'
+expect 0 memctl cat "$reader"
+expect 1 memctl fill "$reader" </dev/null; said "right"
+expect 0 memctl open "$reader" sh -c '[ "$MEMORYD_SIZE" = 8388608 ] && head -c 3 <&"$MEMORYD_FD" | wc -c'; shows '^3$'
+expect 1 memctl open "$reader" /no/such/program; said "/no/such/program"
+expect 0 memctl --json open a/b; json '.[0].holders[0].rights == "rwsm"'
+expect 0 memctl rm "$reader"
+expect 1 memctl cat "$reader"; said "revoked"
+expect 1 memctl cat "$(printf '%064d' 7)"
+expect 0 memctl alloc --size 4K
+token=$(cat "$dir/out")
+expect 0 memctl cat "$token"
+expect 1 memctl cat "$token"
+expect 0 memctl --json share --keeping --uses 2 --expires 1h --uid "$(id -u)" a/b; json '.[0].token | length == 64'
+expect 0 memctl --json tokens; json '.[0] | .keeping and .uses_left == 2 and .for_uid == '"$(id -u)"' and .expires_ms > 3000000'
+
+# ---- publish ----
+expect 0 memctl alloc --size 64K --name p --publishable
+expect 1 memctl publish a/b; said "PUBLISHABLE"
+head -c 65536 "$dir/file" >"$dir/head"
+expect 0 memctl fill p <"$dir/head"
+expect 0 memctl --json publish p; json '.[0].flags | index("published") != null'
+expect 1 memctl fill p </dev/null; said "publish"
+expect 0 memctl cat p; cmp "$dir/out" "$dir/head" || fail "publishing changed bytes"
+
+# ---- the end ----
+expect 0 memctl check; shows "FAULTS"
+expect 0 memctl --json check; json '.[0].faults == 0 and .[0].buffers >= 2'
+expect 0 memctl rm p
+expect 0 memctl rm "$id"
+expect 1 memctl rm a/b; said "a/b"
+expect 1 memctl cat "$id"
+expect 1 memctl rm '#999999'
+for _ in $(seq 200); do memctl --json pools | jq -e 'all(.used == 0)' >/dev/null && break; sleep 0.05; done
+expect 0 memctl --json pools; json 'all(.used == 0 and .buffers == 0)'
+expect 0 memctl sessions; shows "memctl"
+expect 0 memctl reservations
+
+# ---- completion ----
+expect 0 memctl alloc --size 4K --name complete/me
+complete_with() {
+    bash -c '. "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _memctl; printf "%s\n" "${COMPREPLY[@]}"' \
+        - "$srcdir/client/memctl/memctl.bash" "$@"
+}
+expect 0 complete_with memctl pu; shows '^publish$'
+expect 0 complete_with memctl cat com; shows '^complete/me$'
+expect 0 complete_with memctl alloc --pa; shows '^--pages$'
+expect 0 complete_with memctl alloc --pool node; shows '^node0-4k$'
+echo "memctl.sh: everything as promised"

@@ -58,7 +58,7 @@ void buffer_drop_fd(struct memclient_buffer *buf)
 {
     if (buf->fd < 0)
         return;
-    buf->fd = fd_close(buf->fd);
+    buf->fd = file_id_close(buf->fd_id, buf->fd);
     list_remove(&buf->in_fds);
     buf->ctx->n_fds--;
 }
@@ -84,6 +84,7 @@ static void cache_fd(struct memclient_buffer *buf, int fd, bool writable)
     if (ctx->n_fds == CONTEXT_FDS_MAX)
         buffer_drop_fd(container_of(list_first(&ctx->fds), struct memclient_buffer, in_fds));
     buf->fd = fd;
+    buf->fd_id = file_id_of(fd);
     buf->fd_writable = writable;
     list_append(&ctx->fds, &buf->in_fds);
     ctx->n_fds++;
@@ -93,6 +94,10 @@ int buffer_cached_fd(struct memclient_buffer *buf, bool writable)
 {
     if (buf->fd < 0 || (writable && !buf->fd_writable))
         return -1;
+    if (!file_id_is(buf->fd_id, buf->fd)) {
+        buffer_drop_fd(buf);
+        return -1;
+    }
     list_remove(&buf->in_fds);
     list_append(&buf->ctx->fds, &buf->in_fds);
     return buf->fd;
@@ -282,7 +287,7 @@ static int claim_anew(struct memclient_buffer *buf, struct channel *channel, uin
     int r;
 
     pthread_mutex_lock(&ctx->lock);
-    if (buf->fd >= 0)
+    if (file_id_is(buf->fd_id, buf->fd))
         fd = fcntl(buf->fd, F_DUPFD_CLOEXEC, 3);
     pthread_mutex_unlock(&ctx->lock);
     if (fd < 0)

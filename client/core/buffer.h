@@ -17,6 +17,7 @@
 
 #include <memclient/memclient.h>
 
+#include "base/fileid.h"
 #include "base/hash.h"
 #include "base/list.h"
 #include "core/context.h"
@@ -38,6 +39,7 @@ struct memclient_buffer {
     uint64_t claims; /* that the session of that generation has */
     bool in_table;
     int fd; /* or -1 */
+    struct file_id fd_id; /* of it: the program may have closed it under our feet */
     bool fd_writable;
     struct list in_fds;
     UT_hash_handle hh;

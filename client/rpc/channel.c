@@ -68,6 +68,7 @@ int channel_new(int socket, channel_event *event, void *data, struct channel **c
         goto no_memory;
     channel->refs = 1;
     channel->socket = socket;
+    channel->socket_id = file_id_of(socket);
     channel->event = event;
     channel->event_data = data;
     list_init(&channel->waiting);
@@ -104,7 +105,7 @@ struct channel *channel_unref(struct channel *channel)
         return NULL;
     free_pending(&channel->waiting);
     free_pending(&channel->unused);
-    fd_close(channel->socket);
+    file_id_close(channel->socket_id, channel->socket);
     pthread_mutex_destroy(&channel->lock);
     arena_deinit(&channel->arena);
     free(channel->packet);
@@ -121,7 +122,8 @@ static void break_locked(struct channel *channel, int err, const char *why)
     channel->broken_err = err;
     channel->broken_why = why;
     /* whoever polls wakes up; the descriptor itself stays until nobody can be polling it */
-    shutdown(channel->socket, SHUT_RDWR);
+    if (file_id_is(channel->socket_id, channel->socket))
+        shutdown(channel->socket, SHUT_RDWR);
     list_for_each_entry(pending, &channel->waiting, struct pending, link)
     {
         struct call *call = pending->call;
@@ -408,6 +410,8 @@ static int send_request(struct channel *channel, enum method method, const void 
         uint64_t now;
         int r;
 
+        if (!channel->broken && !file_id_is(channel->socket_id, channel->socket))
+            break_locked(channel, ECONNRESET, "this program has closed the descriptor of its connection to the broker");
         if (channel->broken)
             return fail_with(ENOTCONN, "the connection to the broker is lost");
         r = send_locked(channel, method, payload, n, fds, n_fds, call);
@@ -466,7 +470,7 @@ void channel_post(struct channel *channel, enum method method, const ProtobufCMe
         int r = SOCKIO_E_GONE;
 
         pthread_mutex_lock(&channel->lock);
-        if (!channel->broken)
+        if (!channel->broken && file_id_is(channel->socket_id, channel->socket))
             r = send_locked(channel, method, payload, n, NULL, 0, NULL);
         pthread_mutex_unlock(&channel->lock);
         if (r != SOCKIO_E_AGAIN)
@@ -572,7 +576,7 @@ void channel_fork_child(struct channel *channel)
     channel->broken = true;
     channel->broken_err = ECONNRESET;
     channel->broken_why = "the connection is that of the parent process";
-    channel->socket = fd_close(channel->socket);
+    channel->socket = file_id_close(channel->socket_id, channel->socket);
     pthread_mutex_unlock(&channel->lock);
     pthread_mutex_init(&channel->lock, NULL);
 }

@@ -22,6 +22,7 @@
 
 #include <protobuf-c/protobuf-c.h>
 
+#include "base/fileid.h"
 #include "base/list.h"
 #include "proto/arena.h"
 #include "proto/fdset.h"
@@ -46,6 +47,7 @@ struct channel_raw {
 struct channel {
     unsigned refs; /* atomic */
     int socket;
+    struct file_id socket_id; /* of it: the program may have closed it under our feet */
     unsigned generation; /* the owner's: of the session that it serves */
     channel_event *event;
     void *event_data;

@@ -18,6 +18,7 @@
 
 #include "proto/frame.h"
 #include "proto/methods.h"
+#include "tests/support/child.h"
 #include "tests/support/fd.h"
 #include "tests/support/test.h"
 #include "tests/support/wait.h"
@@ -43,10 +44,38 @@ static void write_config(struct broker_process *broker, const char *extra)
     assert_int_equal(fclose(f), 0);
 }
 
-static void launch(struct broker_process *broker, const char *extra, unsigned nofile)
+/* As a service manager does: the socket is there before the broker, which need not have the right to make one. */
+static int listen_for(const struct broker_process *broker)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+    assert_ok(fd);
+    memcpy(address.sun_path, broker->socket, strlen(broker->socket) + 1);
+    assert_ok(bind(fd, (const struct sockaddr *)&address, sizeof(address)));
+    assert_ok(chmod(broker->socket, 0666));
+    assert_ok(listen(fd, SOMAXCONN));
+    return fd;
+}
+
+/* In the child, for good. */
+static void take_socket_and_user(int listener, uid_t uid)
+{
+    char pid[16];
+
+    snprintf(pid, sizeof(pid), "%d", getpid());
+    setenv("LISTEN_PID", pid, 1);
+    setenv("LISTEN_FDS", "1", 1);
+    CHECK(listener == 3 ? fcntl(3, F_SETFD, 0) == 0 : dup2(listener, 3) == 3);
+    become(uid);
+}
+
+/* uid == 0: as the test runs, on a socket of its own */
+static void launch(struct broker_process *broker, const char *extra, unsigned nofile, uid_t uid)
 {
     static unsigned n;
     const char *folder = getenv("TMPDIR");
+    int listener = -1;
 
     n++;
     snprintf(broker->socket, sizeof(broker->socket), "%s/%d.%u.sock", folder ? folder : "/tmp", getpid(), n);
@@ -54,6 +83,12 @@ static void launch(struct broker_process *broker, const char *extra, unsigned no
     snprintf(broker->log, sizeof(broker->log), "%s.log", broker->socket);
     write_config(broker, extra);
     assert_ok(access(program(), X_OK));
+    broker->socket_is_ours = uid != 0;
+    if (uid) {
+        assert_ok(chmod(broker->config, 0644));
+        listener = listen_for(broker);
+    }
+    fflush(NULL);
     broker->pid = fork();
     assert_ok(broker->pid);
     if (!broker->pid) {
@@ -67,10 +102,16 @@ static void launch(struct broker_process *broker, const char *extra, unsigned no
         }
         dup2(log, STDERR_FILENO);
         setenv("MEMORYD_LOG", "info", 1);
-        execl(program(), "memoryd", "--socket", broker->socket, "--config", broker->config, (char *)NULL);
+        if (uid) {
+            take_socket_and_user(listener, uid);
+            execl(program(), "memoryd", "--config", broker->config, (char *)NULL);
+        } else {
+            execl(program(), "memoryd", "--socket", broker->socket, "--config", broker->config, (char *)NULL);
+        }
         fprintf(stderr, "cannot run %s: %s\n", program(), strerror(errno));
         _exit(126);
     }
+    fd_close(listener);
 }
 
 static bool answers(const struct broker_process *broker)
@@ -96,13 +137,23 @@ static void print_log(const struct broker_process *broker)
     close(fd);
 }
 
-void broker_start(struct broker_process *broker, const char *extra, unsigned nofile)
+static void start(struct broker_process *broker, const char *extra, unsigned nofile, uid_t uid)
 {
-    launch(broker, extra, nofile);
+    launch(broker, extra, nofile, uid);
     if (!WAIT_UNTIL(answers(broker) || !broker_lives(broker)) || !broker_lives(broker)) {
         print_log(broker);
         fail_msg("memoryd does not serve");
     }
+}
+
+void broker_start(struct broker_process *broker, const char *extra, unsigned nofile)
+{
+    start(broker, extra, nofile, 0);
+}
+
+void broker_start_as(struct broker_process *broker, const char *extra, uid_t uid)
+{
+    start(broker, extra, 0, uid);
 }
 
 static void forget_files(const struct broker_process *broker)
@@ -127,7 +178,7 @@ static int wait_for(struct broker_process *broker)
 
 int broker_run(struct broker_process *broker, const char *extra)
 {
-    launch(broker, extra, 0);
+    launch(broker, extra, 0, 0);
     return wait_for(broker);
 }
 
@@ -140,7 +191,18 @@ void broker_stop(struct broker_process *broker)
     if (status)
         print_log(broker);
     assert_int_equal(status, 0);
+    if (broker->socket_is_ours)
+        unlink(broker->socket);
     assert_int_equal(access(broker->socket, F_OK), -1);
+    forget_files(broker);
+}
+
+void broker_kill(struct broker_process *broker)
+{
+    kill(broker->pid, SIGKILL);
+    wait_for(broker);
+    print_log(broker);
+    unlink(broker->socket);
     forget_files(broker);
 }
 

@@ -15,6 +15,7 @@
 
 struct broker_process {
     pid_t pid;
+    bool socket_is_ours;
     char socket[200];
     char config[220];
     char log[220];
@@ -22,10 +23,14 @@ struct broker_process {
 
 /* `extra` = more configuration, or NULL; `nofile` = its hard limit of descriptors, or 0. Waits until it serves. */
 void broker_start(struct broker_process *broker, const char *extra, unsigned nofile);
+/* As it is installed: with a user of its own, on a socket that a service manager made. For root only. */
+void broker_start_as(struct broker_process *broker, const char *extra, uid_t uid);
 /* Like broker_start(), but for one that is expected to end by itself: its exit status. */
 int broker_run(struct broker_process *broker, const char *extra);
 /* SIGTERM; it must end with status 0, and its socket must be gone. Prints its log if the test fails. */
 void broker_stop(struct broker_process *broker);
+/* SIGKILL; prints its log. For one that is left of a test that failed. */
+void broker_kill(struct broker_process *broker);
 /* Did it ever say this? */
 bool broker_said(const struct broker_process *broker, const char *what);
 bool broker_lives(const struct broker_process *broker);

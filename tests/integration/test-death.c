@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * I6, no timeout takes data: what ends a session is the death of its process, at once and whatever hides it, and
+ * nothing that a living process may suffer.
+ */
+#include "tests/integration/clients.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+
+#define SIZE (2 * MIB)
+
+/* so short that a timeout that takes data would take it */
+static const char short_grace[] = "[session]\ngrace = 50ms\nstall_timeout = 100ms\nhandshake_timeout = 1s\n";
+
+static void wait_for_twice_the_grace(void)
+{
+    struct timespec a_while = {.tv_nsec = 200 * 1000000L};
+
+    nanosleep(&a_while, NULL);
+}
+
+struct client {
+    struct memclient *ctx;
+    struct memclient_buffer *buf;
+    void *p;
+    uint64_t session;
+};
+
+static struct client client_with_a_buffer(const char *socket)
+{
+    struct memclient_connection_info connection = MEMCLIENT_CONNECTION_INFO_INIT;
+    struct client client = {.ctx = broker_connect_in_child(socket)};
+
+    CHECK_DONE(memclient_alloc(client.ctx, SIZE, NULL, &client.buf));
+    CHECK_DONE(memclient_map(client.buf, NULL, &client.p));
+    pattern_write(client.p, SIZE, 5);
+    CHECK_DONE(memclient_connection(client.ctx, &connection));
+    client.session = connection.session;
+    return client;
+}
+
+static void check_has_all(const struct client *client)
+{
+    struct memclient_connection_info connection = MEMCLIENT_CONNECTION_INFO_INIT;
+    struct memclient_buffer_info info = MEMCLIENT_BUFFER_INFO_INIT;
+
+    CHECK(pattern_holds(client->p, SIZE, 5));
+    CHECK_DONE(memclient_connection(client->ctx, &connection));
+    CHECK(connection.session == client->session);
+    CHECK_DONE(memclient_buffer_info(client->buf, &info));
+    CHECK(info.state == MEMCLIENT_STATE_LIVE);
+    CHECK(info.holds == 1);
+}
+
+/* ---- alive ------------------------------------------------------------------------------------------- */
+
+static void work_and_be_stopped(int channel, void *context)
+{
+    struct client client = client_with_a_buffer(context);
+
+    tell(channel);
+    hear(channel);
+    CHECK_DONE(memclient_ping(client.ctx));
+    check_has_all(&client);
+    memclient_buffer_unref(client.buf);
+    memclient_close(client.ctx);
+}
+
+static void I6_a_stopped_client_keeps_all(void **state)
+{
+    struct broker_process *broker = broker_for_test(short_grace);
+    struct memclient *ctx = broker_connect(broker);
+    struct child child;
+
+    child_start(&child, work_and_be_stopped, broker->socket);
+    child_hear(&child);
+    assert_ok(kill(child.pid, SIGSTOP));
+    wait_for_twice_the_grace();
+    assert_int_equal(broker_status(ctx).buffers, 1);
+    assert_int_equal(broker_status(ctx).sessions, 2);
+    assert_ok(kill(child.pid, SIGCONT));
+    child_tell(&child);
+    child_finish(&child);
+    memclient_close(ctx);
+    broker_finish(broker);
+}
+
+/* As daemons do that tidy up: every descriptor closed, the library's connection too. */
+static void close_everything_else(int channel)
+{
+    for (int fd = 3; fd < 200; fd++)
+        if (fd != channel)
+            close(fd);
+}
+
+static void work_and_lose_the_connection(int channel, void *context)
+{
+    struct memclient_map_options not_home = MEMCLIENT_MAP_OPTIONS_INIT;
+    struct client client = client_with_a_buffer(context);
+    unsigned before;
+    void *again;
+
+    not_home.flags = MEMCLIENT_MAP_NOT_HOME;
+    close_everything_else(channel);
+    before = fd_count();
+    /* others get the numbers now: they are neither to be written to, nor to be mapped, nor to be closed */
+    for (size_t i = 0; i < 100; i++)
+        CHECK(open("/dev/zero", O_RDWR | O_CLOEXEC) >= 0);
+    tell(channel);
+    hear(channel);
+    CHECK(pattern_holds(client.p, SIZE, 5));
+    /* the first call may say that the connection was lost; then it is made anew */
+    if (memclient_ping(client.ctx) < 0)
+        CHECK_DONE(memclient_ping(client.ctx));
+    check_has_all(&client);
+    CHECK_DONE(memclient_map(client.buf, &not_home, &again));
+    CHECK(pattern_holds(again, SIZE, 5));
+    memclient_buffer_unref(client.buf);
+    memclient_close(client.ctx);
+    CHECK(fd_count() == before + 100);
+}
+
+static void I6_losing_the_connection_ends_nothing(void **state)
+{
+    struct broker_process *broker = broker_for_test(short_grace);
+    struct memclient *ctx = broker_connect(broker);
+    struct child child;
+
+    child_start(&child, work_and_lose_the_connection, broker->socket);
+    child_hear(&child);
+    wait_for_twice_the_grace();
+    assert_int_equal(broker_status(ctx).buffers, 1);
+    assert_int_equal(broker_status(ctx).sessions, 2);
+    child_tell(&child);
+    child_finish(&child);
+    memclient_close(ctx);
+    broker_finish(broker);
+}
+
+static void work_and_become_another_program(int channel, void *context)
+{
+    struct client client = client_with_a_buffer(context);
+
+    (void)client;
+    tell(channel);
+    hear(channel);
+    execl("/bin/sleep", "sleep", "300", NULL);
+    _exit(EXIT_FAILURE);
+}
+
+/* The process lives, but nothing of the buffer is open or mapped anywhere: after the grace the session ends. */
+static void after_exec_nothing_is_kept_longer_than_the_grace(void **state)
+{
+    struct broker_process *broker = broker_for_test(short_grace);
+    struct child child;
+
+    child_start(&child, work_and_become_another_program, broker->socket);
+    child_hear(&child);
+    child_tell(&child);
+    broker_wait_until_empty(broker);
+    assert_int_equal(waitpid(child.pid, NULL, WNOHANG), 0);
+    child_kill(&child);
+    broker_finish(broker);
+}
+
+/* ---- dead -------------------------------------------------------------------------------------------- */
+
+static void hold_much(int channel, void *context)
+{
+    struct memclient *ctx = broker_connect_in_child(context);
+    struct memclient_name_options options = MEMCLIENT_NAME_OPTIONS_INIT;
+    struct memclient_reservation *reservation;
+    struct memclient_token token;
+    struct memclient_buffer *buf;
+    void *p;
+
+    for (size_t i = 0; i < 32; i++) {
+        char name[16];
+
+        CHECK_DONE(memclient_alloc(ctx, 2 * MIB, NULL, &buf));
+        CHECK_DONE(memclient_map(buf, NULL, &p));
+        CHECK_DONE(memclient_share(buf, NULL, &token));
+        snprintf(name, sizeof(name), "free/%zu", i);
+        options.policy = MEMCLIENT_NAME_FREE;
+        CHECK_DONE(memclient_name_bind(buf, name, &options));
+        CHECK_DONE(memclient_reserve(ctx, 16 * MIB, 0, 0, &reservation));
+    }
+    tell(channel);
+    hear(channel);
+}
+
+static void I6_a_killed_client_leaves_nothing(void **state)
+{
+    struct broker_process *broker = broker_for_test(NULL); /* a grace of a minute: it must not matter */
+    struct memclient *ctx = broker_connect(broker);
+    struct memclient_buffer *buf;
+    struct child child;
+    void *p;
+
+    assert_done(memclient_alloc(ctx, SIZE, NULL, &buf));
+    assert_done(memclient_map(buf, NULL, &p));
+    pattern_write(p, SIZE, 6);
+    child_start(&child, hold_much, broker->socket);
+    child_hear(&child);
+    assert_int_equal(broker_status(ctx).buffers, 33);
+    child_kill_unreaped(&child); /* a zombie is dead enough */
+    assert_true(WAIT_UNTIL(broker_status(ctx).bytes == SIZE));
+    assert_int_equal(broker_status(ctx).sessions, 1);
+    assert_true(pattern_holds(p, SIZE, 6));
+    child_kill(&child);
+    memclient_buffer_unref(buf);
+    memclient_close(ctx);
+    broker_finish(broker);
+}
+
+static void fork_and_wait(int channel, void *context)
+{
+    struct client client = client_with_a_buffer(context);
+    pid_t grandchild = fork();
+
+    (void)client;
+    CHECK(grandchild >= 0);
+    if (grandchild == 0) {
+        /* it holds all that was inherited, the connection too, and closes nothing */
+        for (;;)
+            pause();
+    }
+    CHECK(pass_bytes(channel, &grandchild, sizeof(grandchild)));
+    hear(channel);
+}
+
+static void I6_a_child_that_holds_the_connection_hides_no_death(void **state)
+{
+    struct broker_process *broker = broker_for_test(NULL);
+    struct memclient *ctx = broker_connect(broker);
+    struct child child;
+    pid_t grandchild;
+
+    child_start(&child, fork_and_wait, broker->socket);
+    assert_true(take_bytes(child.channel, &grandchild, sizeof(grandchild)));
+    child_kill(&child);
+    assert_true(WAIT_UNTIL(broker_status(ctx).sessions == 1));
+    /* what the grandchild has mapped stays (I4), until it goes as well */
+    assert_true(WAIT_UNTIL(broker_status(ctx).buffers_detached == 1));
+    assert_ok(kill(grandchild, SIGKILL));
+    memclient_close(ctx);
+    broker_finish(broker);
+}
+
+/* ---- what outlives its maker ------------------------------------------------------------------------- */
+
+static void leave_something(int channel, void *context)
+{
+    struct memclient_share_options terms = MEMCLIENT_SHARE_OPTIONS_INIT;
+    struct memclient_name_options names = MEMCLIENT_NAME_OPTIONS_INIT;
+    struct memclient *ctx = broker_connect_in_child(context);
+    struct memclient_token tokens[2];
+    struct memclient_buffer *buf;
+    void *p;
+
+    for (size_t i = 0; i < 4; i++) {
+        CHECK_DONE(memclient_alloc(ctx, SIZE, NULL, &buf));
+        CHECK_DONE(memclient_map(buf, NULL, &p));
+        pattern_write(p, SIZE, 10 + i);
+        switch (i) {
+        case 0:
+            CHECK_DONE(memclient_name_bind(buf, "left/kept", NULL));
+            break;
+        case 1:
+            names.policy = MEMCLIENT_NAME_KEEP_FOR;
+            names.keep_ms = 100;
+            CHECK_DONE(memclient_name_bind(buf, "left/for-a-while", &names));
+            break;
+        case 2:
+            terms.flags = MEMCLIENT_TOKEN_KEEPING;
+            terms.uses = 1;
+            CHECK_DONE(memclient_share(buf, &terms, &tokens[0]));
+            break;
+        default:
+            CHECK_DONE(memclient_share(buf, NULL, &tokens[1])); /* a weak one */
+            break;
+        }
+    }
+    CHECK(pass_bytes(channel, tokens, sizeof(tokens)));
+    hear(channel);
+    /* no good-bye: as a crash */
+    _exit(0);
+}
+
+static void names_and_keeping_tokens_outlive_their_maker(void **state)
+{
+    struct broker_process *broker = broker_for_test(NULL);
+    struct memclient *ctx = broker_connect(broker);
+    struct memclient_token tokens[2];
+    struct memclient_buffer *buf, *none;
+    struct child child;
+    void *p;
+
+    child_start(&child, leave_something, broker->socket);
+    assert_true(take_bytes(child.channel, tokens, sizeof(tokens)));
+    child_tell(&child);
+    child_finish(&child);
+    assert_true(WAIT_UNTIL(broker_status(ctx).sessions == 1));
+
+    assert_true(WAIT_UNTIL(memclient_open_token(ctx, &tokens[1], 0, &none) == -ESTALE));
+    assert_true(WAIT_UNTIL(memclient_open_name(ctx, "left/for-a-while", 0, &none) == -ENOENT));
+
+    assert_done(memclient_open_name(ctx, "left/kept", 0, &buf));
+    assert_done(memclient_map(buf, NULL, &p));
+    assert_true(pattern_holds(p, SIZE, 10));
+    memclient_buffer_unref(buf);
+    assert_done(memclient_unmap(ctx, p, 0));
+    assert_done(memclient_name_unbind(ctx, "left/kept"));
+    assert_refused(memclient_open_name(ctx, "left/kept", 0, &none), ENOENT);
+
+    assert_done(memclient_open_token(ctx, &tokens[0], 0, &buf));
+    assert_done(memclient_map(buf, NULL, &p));
+    assert_true(pattern_holds(p, SIZE, 12));
+    assert_refused(memclient_open_token(ctx, &tokens[0], 0, &none), EKEYEXPIRED);
+    memclient_buffer_unref(buf);
+    memclient_close(ctx);
+    broker_finish(broker);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        at_broker(I6_a_stopped_client_keeps_all),
+        at_broker(I6_losing_the_connection_ends_nothing),
+        at_broker(after_exec_nothing_is_kept_longer_than_the_grace),
+        at_broker(I6_a_killed_client_leaves_nothing),
+        at_broker(I6_a_child_that_holds_the_connection_hides_no_death),
+        at_broker(names_and_keeping_tokens_outlive_their_maker),
+    };
+
+    return test_run(tests, NULL, NULL);
+}

@@ -199,12 +199,10 @@ int memclient_discard(struct memclient_buffer *buf, uint64_t offset, uint64_t le
 int memclient_destroy(struct memclient *ctx, uint64_t id, bool force)
 {
     uint64_t deadline;
-    int r = check_context(&ctx);
+    int r = id ? check_context(&ctx) : fail_with(EINVAL, "0 is no buffer's id");
 
     if (r)
         return r;
-    if (!id)
-        return fail_with(EINVAL, "0 is no buffer's id");
     deadline = context_deadline(ctx);
     return CONTEXT_CALL(ctx, deadline, channel, rpc_destroy(channel, id, force, deadline));
 }

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Every function once, through the shared library as programs get it, where no broker is: each says so, or
+ * what is wrong with its arguments, and writes nothing. And the sizes of the structs, which programs compiled
+ * in: they may grow at the end in a later version, with a new line here, and never change otherwise.
+ */
+#include "tests/support/test.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <memclient/memclient.h>
+
+/* No broker: the function got as far as that. */
+#define reaches(call)                                       \
+    do {                                                    \
+        assert_int_equal((call), -ENOENT);                  \
+        assert_string_not_equal(memclient_error(), "");     \
+        assert_int_equal(memclient_error_status(), 0);      \
+    } while (0)
+#define refuses(call, wanted)                               \
+    do {                                                    \
+        assert_int_equal((call), -(wanted));                \
+        assert_string_not_equal(memclient_error(), "");     \
+    } while (0)
+
+static int setup(void **state)
+{
+    (void)state;
+    setenv("MEMORYD_SOCKET", "/nonexistent/memoryd.sock", 1);
+    return 0;
+}
+
+static void no_failure_has_no_sentence(void **state)
+{
+    (void)state;
+    assert_string_equal(memclient_error(), "");
+    assert_int_equal(memclient_error_status(), 0);
+    assert_string_equal(memclient_status_name(8), "POOL_FULL");
+    assert_string_equal(memclient_status_name(12345), "REFUSED");
+    assert_string_equal(memclient_version(), PACKAGE_VERSION);
+}
+
+static void contexts(void **state)
+{
+    struct memclient_options options = MEMCLIENT_OPTIONS_INIT;
+    struct memclient_connection_info info = MEMCLIENT_CONNECTION_INFO_INIT;
+    struct memclient *ctx = NULL;
+
+    (void)state;
+    reaches(memclient_open(NULL, &ctx));
+    reaches(memclient_open(&options, &ctx));
+    refuses(memclient_open(&options, NULL), EINVAL);
+    reaches(memclient_default(&ctx));
+    refuses(memclient_default(NULL), EINVAL);
+    reaches(memclient_connection(NULL, &info));
+    refuses(memclient_connection(NULL, NULL), EINVAL);
+    reaches(memclient_ping(NULL));
+    memclient_close(NULL);
+    assert_null(ctx);
+}
+
+/* A program of a later version: fine, as long as it uses nothing that this one does not know. */
+static void options_of_other_versions(void **state)
+{
+    struct {
+        struct memclient_options options;
+        uint64_t later;
+    } larger = {.options = MEMCLIENT_OPTIONS_INIT};
+    struct memclient_options smaller = {.size = offsetof(struct memclient_options, deadline_ms)};
+    struct memclient *ctx = NULL;
+
+    (void)state;
+    larger.options.size = sizeof(larger);
+    reaches(memclient_open(&larger.options, &ctx));
+    larger.later = 1;
+    refuses(memclient_open(&larger.options, &ctx), EINVAL);
+    smaller.autostart = 99; /* beyond its size */
+    reaches(memclient_open(&smaller, &ctx));
+    smaller.size = 0;
+    refuses(memclient_open(&smaller, &ctx), EINVAL);
+}
+
+static void buffers(void **state)
+{
+    struct memclient_alloc_options options = MEMCLIENT_ALLOC_OPTIONS_INIT;
+    struct memclient_buffer_info info = MEMCLIENT_BUFFER_INFO_INIT;
+    struct memclient_buffer *buf = NULL;
+    uint64_t sizes[2] = {1, 1};
+
+    (void)state;
+    reaches(memclient_alloc(NULL, 1, &options, &buf));
+    refuses(memclient_alloc(NULL, 1, &options, NULL), EINVAL);
+    reaches(memclient_alloc_many(NULL, 2, sizes, NULL, &buf));
+    refuses(memclient_alloc_many(NULL, 0, sizes, NULL, &buf), EINVAL);
+    options.name = "a/b";
+    refuses(memclient_alloc_many(NULL, 2, sizes, &options, &buf), EINVAL);
+    options.name = "\xff";
+    refuses(memclient_alloc(NULL, 1, &options, &buf), EINVAL);
+    options.name = NULL;
+    options.alignment = 3;
+    refuses(memclient_alloc(NULL, 1, &options, &buf), EINVAL);
+    assert_null(memclient_buffer_ref(NULL));
+    assert_null(memclient_buffer_unref(NULL));
+    refuses(memclient_buffer_info(NULL, &info), EINVAL);
+    refuses(memclient_publish(NULL, 0), EINVAL);
+    refuses(memclient_discard(NULL, 0, 0), EINVAL);
+    reaches(memclient_destroy(NULL, 1, false));
+    refuses(memclient_destroy(NULL, 0, false), EINVAL);
+    assert_null(buf);
+}
+
+static void sharing(void **state)
+{
+    static const char text[] = "00112233445566778899aabbccddeeff00112233445566778899AABBCCDDEEFF";
+    struct memclient_token token = {{0}};
+    struct memclient_buffer *buf = NULL;
+    char back[MEMCLIENT_TOKEN_TEXT + 1];
+    int result = 0, fd = -1;
+
+    (void)state;
+    refuses(memclient_export_fd(NULL, 0, &fd), EINVAL);
+    reaches(memclient_import_fd(NULL, 0, &buf));
+    refuses(memclient_import_fd(NULL, -1, &buf), EBADF);
+    refuses(memclient_share(NULL, NULL, &token), EINVAL);
+    refuses(memclient_share_many(1, &buf, NULL, &token, &result), EINVAL);
+    reaches(memclient_open_token(NULL, &token, 0, &buf));
+    refuses(memclient_open_token(NULL, &token, 0x10, &buf), EINVAL);
+    refuses(memclient_open_token(NULL, NULL, 0, &buf), EINVAL);
+    reaches(memclient_open_tokens(NULL, 1, &token, 0, &buf, &result));
+    reaches(memclient_revoke(NULL, &token));
+    refuses(memclient_revoke(NULL, NULL), EINVAL);
+    reaches(memclient_revoke_serial(NULL, 1));
+    refuses(memclient_revoke_serial(NULL, 0), EINVAL);
+    refuses(memclient_revoke_all(NULL), EINVAL);
+
+    assert_int_equal(memclient_token_parse(text, &token), 0);
+    memclient_token_format(&token, back);
+    assert_string_equal(back, "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff");
+    refuses(memclient_token_parse("0011", &token), EBADMSG);
+    refuses(memclient_token_parse("", &token), EBADMSG);
+    refuses(memclient_token_parse("00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff0", &token), EBADMSG);
+    refuses(memclient_token_parse(" 0112233445566778899aabbccddeeff00112233445566778899aabbccddeeff", &token), EBADMSG);
+    refuses(memclient_token_parse(NULL, &token), EINVAL);
+}
+
+static void names(void **state)
+{
+    struct memclient_buffer *buf = NULL;
+    char longest[400];
+
+    (void)state;
+    refuses(memclient_name_bind(NULL, "a", NULL), EINVAL);
+    reaches(memclient_open_name(NULL, "a/b", 0, &buf));
+    refuses(memclient_open_name(NULL, NULL, 0, &buf), EINVAL);
+    refuses(memclient_open_name(NULL, "a\nb", 0, &buf), EINVAL);
+    memset(longest, 'a', sizeof(longest) - 1);
+    longest[sizeof(longest) - 1] = '\0';
+    refuses(memclient_open_name(NULL, longest, 0, &buf), EINVAL);
+    reaches(memclient_open_id(NULL, 1, 0, &buf));
+    refuses(memclient_open_id(NULL, 0, 0, &buf), EINVAL);
+    reaches(memclient_name_unbind(NULL, "a/b"));
+}
+
+static void addresses(void **state)
+{
+    struct memclient_address_info info = MEMCLIENT_ADDRESS_INFO_INIT;
+    struct memclient_reservation *res = NULL;
+    void *p = NULL;
+
+    (void)state;
+    reaches(memclient_reserve(NULL, 65536, 0, 0, &res));
+    refuses(memclient_reserve(NULL, 0, 0, 0, &res), EINVAL);
+    refuses(memclient_reserve(NULL, 1, 0, 0, &res), EINVAL);
+    refuses(memclient_reserve(NULL, 65536, 3, 0, &res), EINVAL);
+    refuses(memclient_reserve(NULL, 65536, 0, 1, &res), EINVAL);
+    assert_int_equal(memclient_reservation_release(NULL), 0);
+    refuses(memclient_map(NULL, NULL, &p), EINVAL);
+    reaches(memclient_protect(NULL, &info, 4096, MEMCLIENT_READ));
+    refuses(memclient_protect(NULL, &info, 4096, 64), EINVAL);
+    reaches(memclient_unmap(NULL, &info, 4096));
+    reaches(memclient_fork_dont_copy(NULL, &info, 4096));
+    refuses(memclient_query_address(&info, &info), EFAULT);
+    refuses(memclient_query_address(&info, NULL), EINVAL);
+    assert_null(p);
+}
+
+static void events(void **state)
+{
+    struct memclient_event event = MEMCLIENT_EVENT_INIT;
+    int fd = -1;
+
+    (void)state;
+    reaches(memclient_subscribe(NULL, MEMCLIENT_EVENT_NAME));
+    reaches(memclient_event_fd(NULL, &fd));
+    reaches(memclient_next_event(NULL, &event));
+    assert_int_equal(fd, -1);
+}
+
+static int never(const void *item, void *data)
+{
+    (void)item;
+    (void)data;
+    abort();
+}
+
+#define LIST(name, type)                                                                 \
+    static int never_##name(const struct type *item, void *data)                         \
+    {                                                                                    \
+        return never(item, data);                                                        \
+    }
+LIST(nodes, memclient_node)
+LIST(pools, memclient_pool)
+LIST(buffers, memclient_buffer_info)
+LIST(sessions, memclient_session)
+LIST(reservations, memclient_reservation_info)
+LIST(names, memclient_name)
+LIST(tokens, memclient_token_info)
+
+static void listings(void **state)
+{
+    struct memclient_broker_status status = MEMCLIENT_BROKER_STATUS_INIT;
+    struct memclient_check_result result = MEMCLIENT_CHECK_RESULT_INIT;
+
+    (void)state;
+    reaches(memclient_status(NULL, &status));
+    reaches(memclient_check(NULL, &result));
+    reaches(memclient_list_nodes(NULL, never_nodes, NULL));
+    reaches(memclient_list_pools(NULL, never_pools, NULL));
+    reaches(memclient_list_buffers(NULL, never_buffers, NULL));
+    reaches(memclient_list_sessions(NULL, never_sessions, NULL));
+    reaches(memclient_list_reservations(NULL, never_reservations, NULL));
+    reaches(memclient_list_names(NULL, never_names, NULL));
+    reaches(memclient_list_tokens(NULL, never_tokens, NULL));
+    refuses(memclient_list_tokens(NULL, NULL, NULL), EINVAL);
+}
+
+static void structs_are_as_large_as_they_were_in_0_1(void **state)
+{
+    (void)state;
+    if (sizeof(void *) != 8)
+        test_skip("the sizes are those of 64-bit systems");
+    assert_int_equal(sizeof(struct memclient_token), 32);
+    assert_int_equal(sizeof(struct memclient_options), 40);
+    assert_int_equal(sizeof(struct memclient_connection_info), 168);
+    assert_int_equal(sizeof(struct memclient_name_options), 40);
+    assert_int_equal(sizeof(struct memclient_alloc_options), 120);
+    assert_int_equal(sizeof(struct memclient_buffer_info), 1432);
+    assert_int_equal(sizeof(struct memclient_share_options), 48);
+    assert_int_equal(sizeof(struct memclient_map_options), 40);
+    assert_int_equal(sizeof(struct memclient_address_info), 72);
+    assert_int_equal(sizeof(struct memclient_event), 368);
+    assert_int_equal(sizeof(struct memclient_broker_status), 456);
+    assert_int_equal(sizeof(struct memclient_node), 64);
+    assert_int_equal(sizeof(struct memclient_pool), 120);
+    assert_int_equal(sizeof(struct memclient_session), 88);
+    assert_int_equal(sizeof(struct memclient_reservation_info), 48);
+    assert_int_equal(sizeof(struct memclient_name), 72);
+    assert_int_equal(sizeof(struct memclient_token_info), 72);
+    assert_int_equal(sizeof(struct memclient_check_result), 4128);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_failure_has_no_sentence),
+        cmocka_unit_test(contexts),
+        cmocka_unit_test(options_of_other_versions),
+        cmocka_unit_test(buffers),
+        cmocka_unit_test(sharing),
+        cmocka_unit_test(names),
+        cmocka_unit_test(addresses),
+        cmocka_unit_test(events),
+        cmocka_unit_test(listings),
+        cmocka_unit_test(structs_are_as_large_as_they_were_in_0_1),
+    };
+
+    return test_run(tests, setup, NULL);
+}

@@ -63,9 +63,10 @@ static void finish(struct rpc_client *client)
         client->rpc->transport->finish(client->connection);
 }
 
-/* The session's number stays: when the connection is gone, before or after the session, the broker hears of it. */
 void rpc_client_disconnect(struct rpc_client *client)
 {
+    /* each has forgotten the other: the broker is not told when the connection is gone */
+    client->session = 0;
     finish(client);
 }
 

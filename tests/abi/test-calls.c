@@ -140,8 +140,10 @@ static void sharing(void **state)
     assert_string_equal(back, "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff");
     refuses(memclient_token_parse("0011", &token), EBADMSG);
     refuses(memclient_token_parse("", &token), EBADMSG);
-    refuses(memclient_token_parse("00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff0", &token), EBADMSG);
-    refuses(memclient_token_parse(" 0112233445566778899aabbccddeeff00112233445566778899aabbccddeeff", &token), EBADMSG);
+    refuses(memclient_token_parse("00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff0", &token),
+            EBADMSG);
+    refuses(memclient_token_parse(" 0112233445566778899aabbccddeeff00112233445566778899aabbccddeeff", &token),
+            EBADMSG);
     refuses(memclient_token_parse(NULL, &token), EINVAL);
 }
 

@@ -56,6 +56,35 @@ static bool write_line(const char *path, const char *value)
     return n == (ssize_t)strlen(value);
 }
 
+static long read_number(const char *folder, const char *name)
+{
+    char path[192], line[32];
+
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    return read_line(path, line, sizeof(line)) ? strtol(line, NULL, 10) : 0;
+}
+
+/*
+ * The number of huge pages that somebody has set. What is read from nr_hugepages has those in it as well that are
+ * only there until they are free ("surplus"): pages of a process that is ending, say, for whom the last test set
+ * them aside.
+ */
+static void leave_surplus_out(const char *path, char *line, size_t size)
+{
+    const char *slash = strrchr(path, '/');
+    char folder[160];
+    long pages, surplus;
+
+    if (slash == NULL || strcmp(slash, "/nr_hugepages") != 0)
+        return;
+    snprintf(folder, sizeof(folder), "%.*s", (int)(slash - path), path);
+    do {
+        pages = read_number(folder, "nr_hugepages");
+        surplus = read_number(folder, "surplus_hugepages");
+    } while (read_number(folder, "nr_hugepages") != pages);
+    snprintf(line, size, "%ld", pages - surplus);
+}
+
 /* Of a choice like "always [madvise] never", the one in brackets. */
 static void choose(char *line)
 {
@@ -74,6 +103,7 @@ _Noreturn static void be_the_guardian(int channel, int test_program)
     struct saved message;
     bool asked = false;
 
+    setsid(); /* who kills the test program's process group does not mean us */
     signal(SIGINT, SIG_IGN);
     signal(SIGTERM, SIG_IGN);
     signal(SIGHUP, SIG_IGN);
@@ -144,6 +174,7 @@ void settings_hold(void)
     assert_ok(self);
     assert_ok(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends));
     fflush(NULL);
+    n_saved = 0; /* the guardian inherits the list, and former ones are not its business */
     guardian_pid = fork();
     assert_true(guardian_pid >= 0);
     if (guardian_pid == 0) {
@@ -153,7 +184,6 @@ void settings_hold(void)
     close(ends[1]);
     close(self);
     guardian_fd = ends[0];
-    n_saved = 0;
 }
 
 int settings_release(void **state)
@@ -180,6 +210,7 @@ void settings_write(const char *path, const char *value)
     if (!read_line(path, old.value, sizeof(old.value)))
         test_skip("this kernel has no %s", path);
     choose(old.value);
+    leave_surplus_out(path, old.value, sizeof(old.value));
     if (strcmp(old.value, value) == 0)
         return;
     for (unsigned i = 0; i < n_saved; i++)
@@ -191,14 +222,6 @@ void settings_write(const char *path, const char *value)
     }
     if (!write_line(path, value))
         test_skip("cannot set %s to %s: %s", path, value, strerror(errno));
-}
-
-static long read_number(const char *folder, const char *name)
-{
-    char path[192], line[32];
-
-    snprintf(path, sizeof(path), "%s/%s", folder, name);
-    return read_line(path, line, sizeof(line)) ? strtol(line, NULL, 10) : 0;
 }
 
 void settings_huge_pages_on_node(size_t size, unsigned n, int node)

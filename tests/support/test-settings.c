@@ -54,6 +54,75 @@ static void settings_are_put_back_after_a_kill(void **state)
     assert_int_equal(total(), before);
 }
 
+/* What the administrator has set; the total counts pages that are only there until somebody lets go of them. */
+static long set_aside(void)
+{
+    FILE *file = fopen("/proc/sys/vm/nr_hugepages", "re");
+    long pages = -1;
+
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%ld", &pages), 1);
+    fclose(file);
+    return pages;
+}
+
+static void keep_pages(int channel, void *context)
+{
+    size_t size = PAGES * huge_page_size();
+    int fd = memfd_create("kept", MFD_CLOEXEC | MFD_HUGETLB);
+
+    CHECK(fd >= 0 && ftruncate(fd, (off_t)size) == 0 && fallocate(fd, 0, 0, (off_t)size) == 0);
+    tell(channel);
+    hear(channel);
+}
+
+static void pages_that_outlive_their_setting_do_not_become_one(void **state)
+{
+    struct child child;
+    long before;
+
+    settings_hold();
+    before = set_aside();
+    settings_huge_pages(huge_page_size(), PAGES);
+    child_start(&child, keep_pages, NULL);
+    child_hear(&child);
+    settings_release(NULL);
+
+    settings_huge_pages(huge_page_size(), PAGES + 1);
+    child_kill(&child);
+    settings_release(NULL);
+    settings_hold();
+    assert_int_equal(set_aside(), before);
+    assert_int_equal(total(), before);
+}
+
+static void set_aside_for_good(long pages)
+{
+    FILE *file = fopen("/proc/sys/vm/nr_hugepages", "we");
+
+    assert_non_null(file);
+    fprintf(file, "%ld", pages);
+    fclose(file);
+}
+
+static void what_was_put_back_once_is_left_alone_later(void **state)
+{
+    long before, after;
+
+    settings_hold();
+    before = set_aside();
+    settings_huge_pages(huge_page_size(), PAGES);
+    settings_release(NULL);
+
+    settings_hold();
+    set_aside_for_good(before + 1);
+    settings_release(NULL);
+    settings_hold();
+    after = set_aside();
+    set_aside_for_good(before);
+    assert_int_equal(after, before + 1);
+}
+
 static void take_the_lock(int channel, void *context)
 {
     hear(channel);
@@ -80,6 +149,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         test_with_settings(settings_are_put_back_by_release),
         test_with_settings(settings_are_put_back_after_a_kill),
+        test_with_settings(pages_that_outlive_their_setting_do_not_become_one),
+        test_with_settings(what_was_put_back_once_is_left_alone_later),
         test_with_settings(only_one_program_holds_them),
     };
 

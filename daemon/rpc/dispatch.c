@@ -154,8 +154,8 @@ void rpc_client_refused(struct rpc_client *client, int error, const uint8_t *pac
     uint16_t version;
     uint16_t method;
 
-    /* sequence 0 would look like an event */
-    if (!frame_peek(packet, size, &version, &method, &sequence) || !sequence)
+    /* sequence 0 would look like an event, and no packet has method 0 */
+    if (!frame_peek(packet, size, &version, &method, &sequence) || !sequence || !method)
         return;
     if (error == FRAME_E_VERSION) {
         problem_set(&problem,

@@ -149,13 +149,31 @@ static void I8_wrong_header_fields(void **state)
         send_packet(packet, sizeof(packet));
         heard_and_ended(STATUS_PROTOCOL);
     }
-    /* sequence 0 cannot be answered */
-    close(bad);
-    bad = raw_client(&broker);
-    ping(packet);
-    memset(packet + 16, 0, 8);
-    send_packet(packet, sizeof(packet));
-    assert_true(raw_has_ended(bad));
+    /* neither sequence 0 nor method 0 can be answered */
+    for (unsigned offset = 14; offset <= 16; offset += 2) {
+        close(bad);
+        bad = raw_client(&broker);
+        ping(packet);
+        memset(packet + offset, 0, offset == 14 ? 2 : 8);
+        send_packet(packet, sizeof(packet));
+        assert_true(raw_has_ended(bad));
+    }
+}
+
+static void I8_no_byte_of_a_header_is_trusted(void **state)
+{
+    static const uint8_t values[] = {0, 1, 0x7f, 0x80, 0xff};
+    uint8_t packet[MEMORYD_HEADER_SIZE];
+
+    for (unsigned i = 0; i < sizeof(packet) * sizeof(values); i++) {
+        int fd = raw_connect(&broker);
+
+        ping(packet);
+        packet[i / sizeof(values)] = values[i % sizeof(values)];
+        assert_int_equal(send(fd, packet, sizeof(packet), MSG_NOSIGNAL), sizeof(packet));
+        close(fd);
+    }
+    assert_true(raw_is_served(bad));
 }
 
 static void I8_too_few_and_too_many_descriptors(void **state)
@@ -335,6 +353,7 @@ int main(void)
         TEST(I8_another_protocol),
         TEST(I8_another_version_is_told_so),
         TEST(I8_wrong_header_fields),
+        TEST(I8_no_byte_of_a_header_is_trusted),
         TEST(I8_too_few_and_too_many_descriptors),
         TEST(I8_sockets_as_descriptors),
         TEST(I8_descriptors_of_all_kinds_are_refused_one_by_one),

@@ -467,6 +467,9 @@ static void unsound_packets_hear_why(void **state)
     rpc_client_refused(&client, FRAME_E_PAYLOAD_LENGTH, packet, sizeof(packet));
     assert_int_equal(heard.header.status, STATUS_PROTOCOL);
     heard.replies = 0;
+    /* no reply can have method 0 */
+    memset(packet + 14, 0, 2);
+    rpc_client_refused(&client, FRAME_E_METHOD, packet, sizeof(packet));
     rpc_client_refused(&client, FRAME_E_MAGIC,
                        (const uint8_t *)"GET / HTTP/1.1\r\n\r\n and more so that it is long", 46);
     assert_int_equal(heard.replies, 0);

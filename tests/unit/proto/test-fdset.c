@@ -81,13 +81,14 @@ static void test_steal_leaves_a_gap(void **state)
 static void test_beyond_the_end(void **state)
 {
     _cleanup_fdset_ struct fdset set = FDSET_NULL;
+    volatile unsigned full = MEMORYD_FDS_MAX; /* gcc with a sanitizer sees the number, but not the check */
 
     (void)state;
     assert_int_equal(fdset_get(&set, 0), -1);
     assert_int_equal(fdset_steal(&set, 0), -1);
     assert_int_equal(fdset_push(&set, new_fd()), 0);
     assert_int_equal(fdset_get(&set, 1), -1);
-    assert_int_equal(fdset_steal(&set, MEMORYD_FDS_MAX), -1);
+    assert_int_equal(fdset_steal(&set, full), -1);
     assert_int_equal(fdset_steal(&set, UINT32_MAX), -1);
 }
 

@@ -83,8 +83,32 @@ static void start_closing(struct broker *broker, struct buffer *buffer)
     memory_job_end(&broker->jobs, &closing->job);
 }
 
+/* ---- asking again --------------------------------------------------------------------------------------- */
+
+/* The last wait before it is believed that somebody has it: 1, 2, 4 ... ms. */
+#define ASK_LAST_MS 1024
+
+struct asking {
+    struct timer timer;
+    struct broker *broker;
+    struct buffer *buffer; /* DETACHED, and its userdata is this */
+    uint64_t wait_ms;
+};
+
+void life_stop_asking(struct broker *broker, struct buffer *buffer)
+{
+    struct asking *asking = buffer->userdata;
+
+    if (buffer->record->state != BUFFER_DETACHED || !asking)
+        return;
+    timer_disarm(&broker->timers, &asking->timer);
+    buffer->userdata = NULL;
+    free(asking);
+}
+
 static void end(struct broker *broker, struct buffer *buffer)
 {
+    life_stop_asking(broker, buffer);
     buffer_set_state(&broker->buffers, buffer, BUFFER_ENDING);
     if (!buffer->pins)
         start_closing(broker, buffer);
@@ -102,6 +126,41 @@ void life_unpin(struct broker *broker, struct buffer *buffer)
         start_closing(broker, buffer);
 }
 
+static void ask(struct broker *broker, struct buffer *buffer);
+
+static void ask_again(struct timer *timer)
+{
+    struct asking *asking = container_of(timer, struct asking, timer);
+    struct broker *broker = asking->broker;
+    struct buffer *buffer = asking->buffer;
+
+    asking->wait_ms *= 2;
+    if (asking->wait_ms > ASK_LAST_MS)
+        life_stop_asking(broker, buffer);
+    else
+        timer_arm(&broker->timers, timer, deadline_after_ms(asking->wait_ms));
+    ask(broker, buffer);
+}
+
+/*
+ * The kernel tells of a close before it has done it: one that was interrupted in between still counts when it is asked
+ * at once, and there is no second event. So it is asked again for a while.
+ */
+static void ask_for_a_while(struct broker *broker, struct buffer *buffer)
+{
+    struct asking *asking = buffer->userdata;
+
+    if (!asking) {
+        asking = malloc(sizeof(*asking));
+        if (!asking)
+            return; /* as if that somebody still had it: the memory stays charged, until the next event */
+        *asking = (struct asking){.timer = TIMER_INIT(ask_again), .broker = broker, .buffer = buffer};
+        buffer->userdata = asking;
+    }
+    asking->wait_ms = 1;
+    timer_arm(&broker->timers, &asking->timer, deadline_after_ms(asking->wait_ms));
+}
+
 /* Its life is over, and a descriptor has left: does anybody still have it? */
 static void ask(struct broker *broker, struct buffer *buffer)
 {
@@ -116,8 +175,11 @@ static void ask(struct broker *broker, struct buffer *buffer)
     }
     if (sole)
         end(broker, buffer);
-    else if (buffer->record->state != BUFFER_DETACHED)
+    else if (buffer->record->state != BUFFER_DETACHED) {
         buffer_set_state(&broker->buffers, buffer, BUFFER_DETACHED);
+        /* its event may have come while it still lived */
+        ask_for_a_while(broker, buffer);
+    }
 }
 
 static void over(struct broker *broker, struct buffer *buffer)
@@ -214,8 +276,10 @@ void life_destroy(struct broker *broker, struct buffer *buffer)
 
 void life_revived(struct broker *broker, struct buffer *buffer)
 {
-    if (buffer->record->state == BUFFER_DETACHED)
+    if (buffer->record->state == BUFFER_DETACHED) {
+        life_stop_asking(broker, buffer);
         buffer_set_state(&broker->buffers, buffer, BUFFER_LIVE);
+    }
     settle_charge(broker, buffer);
 }
 
@@ -253,9 +317,10 @@ void life_watch_event(void *userdata, int wd, enum watch_event event)
         return;
     if (event == WATCH_GONE)
         gone(broker, buffer);
-    else if (buffer->record->state == BUFFER_DETACHED)
+    else if (buffer->record->state == BUFFER_DETACHED) {
+        ask_for_a_while(broker, buffer);
         ask(broker, buffer);
-    else if (buffer->record->state == BUFFER_LIVE)
+    } else if (buffer->record->state == BUFFER_LIVE)
         sessions_stop_lingering(broker, buffer->record->head.id);
 }
 

@@ -10,7 +10,8 @@
  *     ENDING: pages discarded and T closed by a worker; credited when that is done, and, if a descriptor ever
  *             left, when the watch says that the inode is gone
  *
- * Nobody polls: a description's last close is an event of the watch. If events were lost, those that are over are
+ * Nobody polls: a description's last close is an event of the watch. But the kernel tells of it a moment before it is
+ * true, so after each the kernel is asked for two seconds, less and less often. If events were lost, those that are over are
  * asked about in slices, and the kernel's list of watches says which inodes still exist.
  */
 #pragma once
@@ -32,6 +33,9 @@ void life_destroy(struct broker *broker, struct buffer *buffer);
 void life_revived(struct broker *broker, struct buffer *buffer);
 /* Takes away one that never lived, T included; a worker closes it if that is slow. */
 void life_abort(struct broker *broker, struct buffer *buffer);
+
+/* For one that is taken away as it is, with the broker. */
+void life_stop_asking(struct broker *broker, struct buffer *buffer);
 
 /* Its T is needed until unpin; it may end meanwhile, but T stays open. */
 void life_pin(struct buffer *buffer);

@@ -24,6 +24,9 @@
 /* holds, names and the like given up in one turn: each may close a small buffer */
 #define ENDING_SLICE 16
 
+/* how long after its event a close is surely complete */
+#define CLOSE_MS 50
+
 /* ---- the beginning -------------------------------------------------------------------------------------- */
 
 static void fill_hello(struct broker *broker, const struct session *session, struct hello_result *result)
@@ -272,9 +275,10 @@ void sessions_stop_lingering(struct broker *broker, uint64_t buffer)
         if (buffer && client->in_use != buffer)
             continue;
         client->scanned = 0;
-        /* Without memory for a timer it goes on lingering until the next event. */
-        if (!timers_set_record(&broker->timers, TIME_GRACE, client->session->record->head.id, 0, grace_is_over,
-                               broker))
+        /* Not at once: the kernel tells of a close a moment before it is true. Without memory for a timer it goes
+         * on lingering until the next event. */
+        if (!timers_set_record(&broker->timers, TIME_GRACE, client->session->record->head.id,
+                               deadline_after_ms(CLOSE_MS), grace_is_over, broker))
             list_remove(&client->lingering);
     }
 }

@@ -2,7 +2,9 @@
 /* I4: a buffer ends when, and only when, nobody has it: the kernel is asked. I6: no timeout takes data. */
 #include "tests/unit/broker/host.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/inotify.h>
@@ -370,6 +372,15 @@ static ssize_t lossy_read(int fd, void *buffer, size_t size)
     return n;
 }
 
+/* Nothing is to be found out by asking, either. */
+static int lossy_lease(int fd, int type)
+{
+    if (type != F_WRLCK || !lose_events)
+        return sys_kernel.set_lease(fd, type);
+    errno = EAGAIN;
+    return -1;
+}
+
 /* Whoever ends it, the two sides forget each other at once: afterwards the connection may be freed. */
 static void an_ended_session_forgets_its_connection(void **state)
 {
@@ -405,6 +416,7 @@ static void I4_an_overflow_loses_nothing(void **state)
     (void)state;
     lossy = sys_kernel;
     lossy.read = lossy_read;
+    lossy.set_lease = lossy_lease;
     sys = &lossy;
     for (unsigned i = 0; i < N; i++) {
         assert_int_equal(host_alloc(admin, 4096, 0, &buffers[i]), 0);
@@ -431,6 +443,64 @@ static void I4_an_overflow_loses_nothing(void **state)
     assert_int_equal(host_check(admin), 0);
 }
 
+/* As a kernel does that was interrupted between the event of a close and its end. */
+static unsigned still_busy, asked;
+
+static int slow_lease(int fd, int type)
+{
+    if (type == F_WRLCK && still_busy > 0) {
+        still_busy--;
+        asked++;
+        errno = EAGAIN;
+        return -1;
+    }
+    return sys_kernel.set_lease(fd, type);
+}
+
+static void I4_a_close_that_was_told_too_early_is_asked_about_again(void **state)
+{
+    static struct sys_calls slow;
+    uint64_t admin = host_session(1), buffer;
+    int fd;
+
+    (void)state;
+    slow = sys_kernel;
+    slow.set_lease = slow_lease;
+    sys = &slow;
+    /* the last event comes when the claim has gone already */
+    assert_int_equal(host_alloc(admin, 4096, 0, &buffer), 0);
+    fd = host_export(admin, buffer, RIGHT_READ);
+    assert_int_equal(host_release(admin, buffer), 0);
+    host_settle();
+    assert_int_equal(state_of(admin, buffer), 2);
+    still_busy = 5;
+    close(fd);
+    assert_true(HOST_UNTIL(host_used() == 0));
+    assert_int_equal(still_busy, 0);
+    /* or before that, and then none comes at all */
+    assert_int_equal(host_alloc(admin, 4096, 0, &buffer), 0);
+    fd = host_export(admin, buffer, RIGHT_READ);
+    close(fd);
+    host_settle();
+    still_busy = 5;
+    assert_int_equal(host_release(admin, buffer), 0);
+    assert_true(HOST_UNTIL(host_used() == 0));
+    assert_int_equal(still_busy, 0);
+    /* but not for ever */
+    assert_int_equal(host_alloc(admin, 4096, 0, &buffer), 0);
+    fd = host_export(admin, buffer, RIGHT_READ);
+    close(fd);
+    host_settle();
+    still_busy = UINT_MAX;
+    asked = 0;
+    assert_int_equal(host_release(admin, buffer), 0);
+    assert_true(HOST_UNTIL(asked >= 11));
+    assert_true(asked < 20);
+    still_busy = 0;
+    sys = &sys_kernel;
+    assert_int_equal(host_check(admin), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -441,6 +511,7 @@ int main(void)
         TEST(I4_a_published_one_ends_as_well),
         TEST(I4_an_inode_that_nobody_sees_stays_charged),
         TEST(I4_an_overflow_loses_nothing),
+        TEST(I4_a_close_that_was_told_too_early_is_asked_about_again),
         TEST(an_ended_session_forgets_its_connection),
         TEST(destroying_ends_all_claims),
         TEST(the_charge_follows_the_oldest_hold),

@@ -1,0 +1,123 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# The system units under a real systemd as process 1: a container over a throw-away overlay of this machine's own /,
+# with memoryd installed into it. The account is made by sysusers, the broker runs confined, and somebody else's
+# account gets memory from it.
+set -eu
+
+skip() { echo "$*"; exit 77; }
+
+if [ "${1-}" != inside ]; then
+    [ "$(id -u)" = 0 ] || skip "needs root, for a container"
+    [ -x /lib/systemd/systemd ] || skip "systemd is missing"
+    command -v systemd-nspawn >/dev/null || skip "systemd-nspawn is missing (Debian: systemd-container)"
+    case $SANITIZERS in no) ;; *) skip "the sanitizers need more than the units allow" ;; esac
+    unshare --mount --propagation private true 2>/dev/null || skip "no permission to make namespaces"
+    tmp=$(mktemp -d)
+    trap 'rm -rf "$tmp"' EXIT
+    export tmp
+    unshare --mount --propagation private bash "$0" inside
+    exit
+fi
+
+# ---- outside the container, in a mount namespace ----------------------------------------------------
+mount -t tmpfs -o mode=755 tmpfs "$tmp"
+mkdir -p "$tmp"/{upper,work,root,io}
+mount -t overlay -o "lowerdir=/,upperdir=$tmp/upper,workdir=$tmp/work" overlay "$tmp/root" 2>"$tmp/err" ||
+    skip "no overlay over / here: $(tail -n 1 "$tmp/err")"
+root=$tmp/root
+units=$root/etc/systemd/system
+# nothing of the machine's own is started in there
+rm -f "$root/.dockerenv" "$root/etc/fstab" "$root/usr/sbin/policy-rc.d"
+: >"$root/etc/machine-id"
+mkdir -p "$units"
+rm -rf "$units"/*.wants
+for unit in systemd-timesyncd systemd-logind systemd-networkd systemd-resolved systemd-udevd systemd-udev-trigger \
+    console-getty getty@ container-getty@ systemd-update-utmp systemd-sysctl systemd-modules-load; do
+    ln -sf /dev/null "$units/$unit.service"
+done
+env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make -s -C "$builddir" install DESTDIR="$root" >"$tmp/install.log" 2>&1 ||
+    { tail -n 20 "$tmp/install.log"; echo "make install failed"; exit 1; }
+sed -n "s/^libdir='\(.*\)'/\1/p" "$builddir/client/libmemclient.la" >"$root/etc/ld.so.conf.d/memoryd-test.conf"
+chroot "$root" ldconfig
+
+cat >"$tmp/io/command" <<'INSIDE'
+set -u
+failures=0
+fail() { echo "FAIL: $*"; failures=$((failures + 1)); }
+value() { systemctl show -P "$2" "$1"; }
+as_nobody() { setpriv --reuid=65534 --regid=65534 --clear-groups "$@"; }
+
+systemd-sysusers || fail sysusers
+id memoryd >/dev/null || fail "no account"
+systemctl start memoryd.socket || fail "the socket does not start"
+[ "$(stat -c '%a %U' /run/memoryd/memoryd.sock)" = '666 root' ] || fail "socket: $(stat -c '%a %U' /run/memoryd/memoryd.sock)"
+[ "$(stat -c '%a %U' /run/memoryd)" = '755 root' ] || fail "folder: $(stat -c '%a %U' /run/memoryd)"
+
+as_nobody memctl status || fail "memctl status as nobody"
+[ "$(value memoryd.service ActiveState)/$(value memoryd.service SubState)" = active/running ] || fail "not ready"
+pid=$(value memoryd.service MainPID)
+[ "$(stat -c %U "/proc/$pid")" = memoryd ] || fail "runs as $(stat -c %U "/proc/$pid")"
+grep -E '^(CapEff|NoNewPrivs|Seccomp):' "/proc/$pid/status" | tr '\n\t' '  '; echo
+grep -q '^CapEff:.*0000000000000000' "/proc/$pid/status" || fail "it has capabilities"
+grep -q '^Seccomp:.*2' "/proc/$pid/status" || fail "no system call filter"
+grep 'Max open files' "/proc/$pid/limits"
+
+as_nobody memctl nodes || fail "memctl nodes"
+as_nobody memctl pools || fail "memctl pools"
+as_nobody memctl alloc --publishable --size 16M --name a/b || fail "memctl alloc"
+head -c 16777216 /dev/urandom >/tmp/bytes
+as_nobody memctl fill a/b </tmp/bytes || fail "memctl fill"
+as_nobody memctl cat a/b | cmp - /tmp/bytes || fail "memctl cat gives other bytes"
+as_nobody memctl publish a/b || fail "memctl publish"
+as_nobody memctl rm a/b || fail "memctl rm"
+if memctl pools | grep -q thp; then
+    as_nobody memctl alloc --pages thp --size 8M --name a/b && as_nobody memctl rm a/b || fail "memctl alloc, huge pages"
+fi
+memctl check || fail "memctl check"
+
+kill -KILL "$pid"
+for _ in $(seq 200); do new=$(value memoryd.service MainPID); [ "$new" != "$pid" ] && [ "$new" != 0 ] && break; sleep 0.05; done
+as_nobody memctl status >/dev/null || fail "no service after a kill"
+systemctl stop memoryd.service memoryd.socket || fail stop
+[ "$(value memoryd.service Result)" = success ] || fail "stop: $(value memoryd.service Result)"
+[ ! -e /run/memoryd/memoryd.sock ] || fail "the socket is left behind"
+[ $failures = 0 ] || journalctl -u memoryd.service --no-pager -o cat | tail -n 40
+exit $failures
+INSIDE
+cat >"$units/memoryd-test.service" <<'UNIT'
+[Unit]
+After=basic.target
+DefaultDependencies=no
+SuccessAction=exit-force
+FailureAction=exit-force
+[Service]
+Type=oneshot
+Environment=PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+ExecStart=sh -c "bash /io/command </dev/null >/io/out 2>&1; echo $$? >/io/status"
+UNIT
+printf '[Unit]\nRequires=basic.target memoryd-test.service\nAfter=basic.target memoryd-test.service\nAllowIsolate=yes\n' \
+    >"$units/memoryd-test.target"
+
+mount -t tmpfs tmpfs /run
+mount -t cgroup2 cgroup2 /sys/fs/cgroup || skip "no cgroup v2 here"
+group=/sys/fs/cgroup/memoryd-test.$$.$RANDOM
+mkdir "$group"
+echo $$ >"$group/cgroup.procs"
+inaccessible=/run/systemd/inaccessible
+mkdir -p $inaccessible
+mkdir -m 000 $inaccessible/dir
+install -m 000 /dev/null $inaccessible/reg
+mkfifo -m 000 $inaccessible/fifo
+timeout -k 5 120 systemd-nspawn --register=no --keep-unit --quiet -D "$root" --machine="memorydtest$$" \
+    --bind="$tmp/io:/io" --private-network --console=pipe \
+    /lib/systemd/systemd --unit=memoryd-test.target --log-target=journal --show-status=no \
+    </dev/null >"$tmp/io/console" 2>&1 || :
+echo $$ >/sys/fs/cgroup/cgroup.procs
+find "$group" -depth -type d -exec rmdir {} + 2>/dev/null || :
+
+[ -s "$tmp/io/status" ] || { tail -n 30 "$tmp/io/console"; skip "the container did not boot"; }
+cat "$tmp/io/out"
+[ "$(cat "$tmp/io/status")" = 0 ] || exit 1
+echo "the system units activate, serve other accounts, restart, and stop"

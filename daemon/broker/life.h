@@ -11,8 +11,8 @@
  *             left, when the watch says that the inode is gone
  *
  * Nobody polls: a description's last close is an event of the watch. But the kernel tells of it a moment before it is
- * true, so after each the kernel is asked for two seconds, less and less often. If events were lost, those that are over are
- * asked about in slices, and the kernel's list of watches says which inodes still exist.
+ * true, so after each the kernel is asked for two seconds, less and less often. If events were lost, those that are
+ * over are asked about in slices, and the kernel's list of watches says which inodes still exist.
  */
 #pragma once
 

@@ -175,6 +175,10 @@ static int reserve_pages(uint64_t start, uint64_t size, int flags)
     void *at = mmap((void *)(uintptr_t)start, (size_t)size, PROT_NONE,
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | flags, -1, 0);
 
+    if (at != MAP_FAILED && (uintptr_t)at != start) {
+        munmap(at, (size_t)size);
+        at = MAP_FAILED;
+    }
     return at == MAP_FAILED ? -1 : 0;
 }
 

@@ -132,6 +132,12 @@ static int map_at(struct memclient_buffer *buf, int fd, const struct wish *wish,
     void *at = mmap((void *)(uintptr_t)place->address, (size_t)wish->length,
                     map_prot(wish->access), MAP_SHARED | place->flags, fd, (off_t)wish->offset);
 
+    /* where MAP_FIXED_NOREPLACE is not known (valgrind) the address is a mere hint */
+    if (at != MAP_FAILED && place->address && (uintptr_t)at != place->address) {
+        munmap(at, (size_t)wish->length);
+        at = MAP_FAILED;
+        errno = EEXIST;
+    }
     if (at == MAP_FAILED)
         return map_errno(buf, place);
     *mapping = (struct mapping){

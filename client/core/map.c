@@ -3,6 +3,7 @@
 #include "core/map.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -11,6 +12,10 @@
 #include "base/checked.h"
 #include "base/range.h"
 #include "proto/status.h"
+
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x0010
+#endif
 
 #define HEX(number) ((unsigned long long)(number))
 
@@ -125,7 +130,22 @@ static int map_errno(const struct memclient_buffer *buf, const struct place *pla
                 strerror_r(errno, text, sizeof(text)));
 }
 
-/* With the space's lock and the context's: maps by the cached descriptor. */
+/*
+ * With the context's lock. Another process may have published the buffer after this handle last heard of it: the
+ * kernel then refuses what the cached descriptor was good for. The handle learns it, and the next is for reading.
+ */
+static bool was_published(struct memclient_buffer *buf, int fd)
+{
+    int seals = fcntl(fd, F_GET_SEALS);
+
+    if (!buf->fd_writable || seals < 0 || !(seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE)))
+        return false;
+    buffer_set_published(buf, seals & F_SEAL_WRITE ? 0 : MEMCLIENT_BUFFER_FUTURE_ONLY);
+    buffer_drop_fd(buf);
+    return true;
+}
+
+/* With the space's lock and the context's: maps by the cached descriptor. 1 = it is none to map by any more. */
 static int map_at(struct memclient_buffer *buf, int fd, const struct wish *wish,
                   const struct place *place, struct mapping *mapping)
 {
@@ -138,8 +158,15 @@ static int map_at(struct memclient_buffer *buf, int fd, const struct wish *wish,
         at = MAP_FAILED;
         errno = EEXIST;
     }
-    if (at == MAP_FAILED)
-        return map_errno(buf, place);
+    if (at == MAP_FAILED) {
+        int r = map_errno(buf, place);
+
+        /* some kernels take away what is there before they refuse */
+        if (place->flags & MAP_FIXED)
+            (void)mmap((void *)(uintptr_t)place->address, (size_t)wish->length, PROT_NONE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+        return r == -EPERM && was_published(buf, fd) ? 1 : r;
+    }
     *mapping = (struct mapping){
         .start = (uintptr_t)at,
         .size = wish->length,

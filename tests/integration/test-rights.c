@@ -335,6 +335,36 @@ static void publishing_for_the_future_leaves_mappings_that_exist(void **state)
     broker_finish(broker);
 }
 
+/* Whoever held it for writing before finds out when he maps it. */
+static void a_handle_learns_that_somebody_published_the_buffer(void **state)
+{
+    struct broker_process *broker = broker_for_test(NULL);
+    struct memclient_map_options writing = MEMCLIENT_MAP_OPTIONS_INIT, reserved = MEMCLIENT_MAP_OPTIONS_INIT;
+    struct memclient *ctx = broker_connect(broker), *other = broker_connect(broker);
+    struct memclient_buffer *buf = publishable(ctx, MIB), *theirs;
+    struct memclient_token token = share(buf, 0);
+    struct memclient_reservation *res;
+    void *p;
+
+    assert_done(memclient_open_token(other, &token, 0, &theirs));
+    assert_done(memclient_map(theirs, NULL, &p));
+    assert_done(memclient_unmap(other, p, 0));
+    assert_done(memclient_publish(buf, 0));
+    writing.access = MEMCLIENT_READ | MEMCLIENT_WRITE;
+    assert_refused(memclient_map(theirs, &writing, &p), EROFS);
+    assert_done(memclient_map(theirs, NULL, &p));
+    assert_int_equal(mprotect(p, MIB, PROT_READ | PROT_WRITE), -1);
+    assert_true(memclient_buffer_flags(theirs) & MEMCLIENT_BUFFER_PUBLISHED);
+    assert_done(memclient_reserve(other, MIB, 0, 0, &res));
+    reserved.address = memclient_reservation_address(res);
+    assert_done(memclient_map(theirs, &reserved, &p));
+    memclient_buffer_unref(theirs);
+    memclient_buffer_unref(buf);
+    memclient_close(other);
+    memclient_close(ctx);
+    broker_finish(broker);
+}
+
 /* ---- discard ----------------------------------------------------------------------------------------- */
 
 static void what_is_discarded_reads_as_zeros_and_stays_charged(void **state)
@@ -383,6 +413,7 @@ int main(void)
         at_broker(I2_a_broker_with_its_own_user_owns_every_inode),
         at_broker(I2_a_published_buffer_is_written_by_nobody),
         at_broker(somebody_elses_writable_mapping_forbids_publishing),
+        at_broker(a_handle_learns_that_somebody_published_the_buffer),
         at_broker(publishing_for_the_future_leaves_mappings_that_exist),
         at_broker(what_is_discarded_reads_as_zeros_and_stays_charged),
     };

@@ -11,11 +11,16 @@ static struct broker_process the_broker;
 
 /* ---- start ------------------------------------------------------------------------------------------- */
 
-struct broker_process *broker_for_test(const char *config)
+struct broker_process *broker_for_test_with_nofile(unsigned nofile, const char *config)
 {
     assert_int_equal(the_broker.pid, 0);
-    broker_start(&the_broker, config, 0);
+    broker_start(&the_broker, config, nofile);
     return &the_broker;
+}
+
+struct broker_process *broker_for_test(const char *config)
+{
+    return broker_for_test_with_nofile(0, config);
 }
 
 struct broker_process *broker_for_test_as(uid_t uid, const char *config)

@@ -37,6 +37,9 @@ struct broker_process *broker_for_test(const char *config);
 /* As it is installed: with a user of its own, on a socket that a service manager made. Skips if not root. */
 struct broker_process *broker_for_test_as(uid_t uid, const char *config);
 
+/* With so many descriptors at most. */
+struct broker_process *broker_for_test_with_nofile(unsigned nofile, const char *config);
+
 /* A new session, with patience as its deadline. Fails the test. */
 struct memclient *broker_connect(struct broker_process *broker);
 

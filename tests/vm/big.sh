@@ -5,4 +5,7 @@
 vm_machine big
 vm_runs tests/kernel/test-commit
 vm_runs tests/kernel/test-many
+vm_needs daemon/memoryd
+vm_runs tests/integration/test-commit
+vm_runs tests/integration/test-large
 vm_go

@@ -89,7 +89,7 @@ vm_shape() {
 # install FILE AS: with the shared libraries that it needs, each where it looks for them
 vm_install() {
     install -D "$1" "$vm_root$2"
-    LD_LIBRARY_PATH=$builddir/.libs ldd "$1" 2>/dev/null | grep -o '/[^ ]*' | while read -r library; do
+    LD_LIBRARY_PATH=$builddir/client/.libs ldd "$1" 2>/dev/null | grep -o '/[^ ]*' | while read -r library; do
         case $library in
             "$builddir"/*) install -D "$library" "$vm_root/build${library#"$builddir"}" ;;
             *) [ -e "$vm_root$library" ] || install -D "$library" "$vm_root$library" ;;
@@ -118,7 +118,7 @@ vm_make_root() {
     printf 'root:x:0:\nnogroup:x:65534:\n' >"$vm_root/etc/group"
     install "$srcdir/tests/vm/init" "$vm_root/init"
 
-    printf '%s\n' 'export srcdir=/source builddir=/build LD_LIBRARY_PATH=/build/.libs MEMORYD_AUTOSTART=0' \
+    printf '%s\n' 'export srcdir=/source builddir=/build LD_LIBRARY_PATH=/build/client/.libs MEMORYD_AUTOSTART=0' \
         "export LC_ALL=C.UTF-8 CMOCKA_MESSAGE_OUTPUT=stdout MEMORYD_VM=$vm_name" "${vm_settings[@]}" >"$vm_root/settings"
     for i in "${!vm_programs[@]}"; do
         echo "600 ${vm_programs[$i]}"

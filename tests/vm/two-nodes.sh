@@ -17,4 +17,10 @@ vm_runs tests/kernel/test-signals
 vm_runs tests/kernel/test-sockets
 vm_runs tests/unit/sys/test-topology
 vm_runs tests/unit/mem/test-nodes
+vm_needs daemon/memoryd
+vm_runs tests/integration/test-placement
+vm_runs tests/integration/test-commit
+vm_runs tests/integration/test-rights
+vm_runs tests/integration/test-ending
+vm_runs tests/integration/test-death
 vm_go

@@ -18,7 +18,7 @@
  * file can block the thread that does it, for as long as the peer likes. A TCP
  * socket may be set to linger, a file of a file system in user space asks its owner
  * first, a gigabyte of memory takes its time. A server that must go on gives such a
- * set a `dispose` function that hands them to a thread which may wait.
+ * set a disposer that hands them to a thread which may wait.
  */
 #pragma once
 
@@ -34,9 +34,14 @@ enum {
     FDSET_E_FULL,
 };
 
+/* Takes what is to be closed; it is embedded in what it belongs to. */
+struct fd_disposer {
+    void (*dispose)(struct fd_disposer *disposer, int fd);
+};
+
 struct fdset {
     unsigned n;
-    void (*dispose)(int fd); /* takes what is to be closed; NULL: it is just closed */
+    struct fd_disposer *disposer; /* NULL: descriptors are just closed */
     int fds[MEMORYD_FDS_MAX];
 };
 
@@ -46,14 +51,14 @@ struct fdset {
 static inline void fdset_init(struct fdset *set)
 {
     set->n = 0;
-    set->dispose = NULL;
+    set->disposer = NULL;
 }
 
 /* Gets rid of a descriptor in the way of this set. */
 static inline void fdset_dispose(const struct fdset *set, int fd)
 {
-    if (set->dispose && fd >= 0)
-        set->dispose(fd);
+    if (set->disposer && fd >= 0)
+        set->disposer->dispose(set->disposer, fd);
     else
         (void)fd_close(fd);
 }
@@ -88,7 +93,7 @@ static inline void fdset_move(struct fdset *to, struct fdset *from)
     assert(!to->n);
     memcpy(to->fds, from->fds, from->n * sizeof(from->fds[0]));
     to->n = from->n;
-    to->dispose = from->dispose;
+    to->disposer = from->disposer;
     from->n = 0;
 }
 

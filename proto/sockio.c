@@ -153,6 +153,32 @@ int sockio_is_drained(int socket, bool *drained)
     return 0;
 }
 
+bool sockio_is_spent(int socket)
+{
+    union {
+        struct cmsghdr header;
+        char bytes[CMSG_SPACE(sizeof(struct ucred))];
+    } control;
+    char byte;
+    struct iovec iov = {.iov_base = &byte, .iov_len = 1};
+    struct msghdr message = {
+        .msg_iov = &iov,
+        .msg_iovlen = 1,
+        .msg_control = control.bytes,
+        .msg_controllen = sizeof(control.bytes),
+    };
+    const int on = 1;
+    ssize_t n;
+
+    /* an empty packet, which looks like the end, comes with credentials then, and the end does not */
+    if (shutdown(socket, SHUT_RD) < 0 || setsockopt(socket, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) < 0)
+        return false;
+    do {
+        n = recvmsg(socket, &message, MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    } while (n < 0 && (errno == EINTR || errno == ECONNRESET));
+    return n == 0 && !message.msg_controllen && !(message.msg_flags & MSG_CTRUNC);
+}
+
 bool sockio_has_socket(const struct fdset *fds)
 {
     int saved = errno;

@@ -6,7 +6,7 @@
  * although the packet is refused, they arrive in part when a table is full, and a
  * plain read() destroys them. So there is one function each way, and each either
  * succeeds as a whole or leaves nothing open. Neither ever waits; who wants to
- * wait polls first.
+ * wait polls first. (sockio_is_spent() only looks.)
  *
  * The sockets are SOCK_SEQPACKET: one call, one packet, its descriptors with it.
  */
@@ -45,7 +45,7 @@ enum {
 
 /*
  * Receives one packet into `buffer`, its length (at least 1) into *length and its descriptors into
- * `fds`, which must be empty. What is refused goes the way of `fds`, see `dispose` there. Anything
+ * `fds`, which must be empty. What is refused goes to the disposer of `fds`. Anything
  * but 0 leaves `fds` empty, *length untouched and nothing open; the buffer's contents are then
  * undefined. A negative errno is ours (EBADF, ENOTSOCK), never the peer's doing.
  */
@@ -64,6 +64,13 @@ int sockio_send(int socket, const struct iovec *iov, unsigned n_iov, const int *
  * against our user. Costs one system call. 0, or a negative errno.
  */
 int sockio_is_drained(int socket, bool *drained);
+
+/*
+ * Will nothing come any more, and is nothing left to receive? Packets that nobody has received keep their
+ * descriptors open, which go when the socket is closed, and that may take as long as their sender wants (see
+ * fdset.h). No more can be received afterwards.
+ */
+bool sockio_is_spent(int socket);
 
 /*
  * Is one of them a socket? A socket sent over a socket can make a cycle that only the kernel's

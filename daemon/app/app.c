@@ -172,8 +172,7 @@ static void app_deinit(struct app *app)
     app->work = work_free(app->work);
     if (app->rpc_ready)
         rpc_deinit(&app->rpc);
-    /* a descriptor that a client sent may take for ever to close; the process does not wait for it */
-    if (app->disposal && !work_pending(app->disposal))
+    if (app->disposal && loop_wait_for_disposal(app))
         app->disposal = work_free(app->disposal);
     loop_deinit(app);
     app->pools = pools_free(app->pools);

@@ -96,6 +96,8 @@ int loop_init(struct app *app);
 int loop_watch_broker(struct app *app);
 void loop_deinit(struct app *app);
 void loop_arm_idle(struct app *app);
+/* Waits a moment for what clients sent to be closed; false if it is not, and then it may take for ever. */
+bool loop_wait_for_disposal(struct app *app);
 
 /* client.c */
 extern const struct net_handler client_net_handler;

@@ -6,12 +6,13 @@
  */
 
 #include <stdlib.h>
+#include <sys/socket.h>
 
 #include "app/app.h"
 #include "net/connection.h"
 
-/* What clients sent and is still being closed. The operator hears of it. */
-#define DISPOSALS_MAX 64
+/* So many descriptors that clients sent wait to be closed that the operator should know. */
+#define DISPOSALS_MANY 1024
 
 struct client {
     struct app *app;
@@ -71,12 +72,16 @@ static int on_closed(void *userdata, struct connection *connection)
 
 struct disposal {
     struct work_job job;
-    struct fdset fds;
+    int fd;
 };
 
 static void disposal_run(struct work_job *job)
 {
-    fdset_deinit(&container_of(job, struct disposal, job)->fds);
+    struct disposal *disposal = container_of(job, struct disposal, job);
+    const struct linger at_once = {.l_onoff = 0};
+
+    (void)setsockopt(disposal->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+    disposal->fd = fd_close(disposal->fd);
 }
 
 static void disposal_done(struct work_job *job)
@@ -84,19 +89,20 @@ static void disposal_done(struct work_job *job)
     free(container_of(job, struct disposal, job));
 }
 
-static void on_dispose(void *userdata, struct fdset *fds)
+static void on_dispose(void *userdata, int fd)
 {
     struct app *app = userdata;
     struct disposal *disposal = malloc(sizeof(*disposal));
 
-    if (!disposal)
-        return; /* the caller closes them */
+    if (!disposal) {
+        fd_close(fd);
+        return;
+    }
     disposal->job = (struct work_job)WORK_JOB_INIT(disposal->job, disposal_run, disposal_done);
-    fdset_init(&disposal->fds);
-    fdset_move(&disposal->fds, fds);
+    disposal->fd = fd;
     work_submit(app->disposal, WORK_RELEASE, &disposal->job);
-    if (work_pending(app->disposal) == DISPOSALS_MAX)
-        log_warning("descriptors that clients sent take long to close: %d packets of them wait", DISPOSALS_MAX);
+    if (work_pending(app->disposal) == DISPOSALS_MANY)
+        log_warning("descriptors that clients sent take long to close: %d of them wait", DISPOSALS_MANY);
 }
 
 const struct net_handler client_net_handler = {

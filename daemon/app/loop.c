@@ -6,6 +6,7 @@
  */
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <time.h>
@@ -19,6 +20,8 @@
 
 /* Replies and the last events get this long to leave. */
 #define STOP_MS 2000
+/* What clients sent gets this long to be closed at the end; the process does not wait for ever. */
+#define DISPOSAL_MS 1000
 
 static struct timeval milliseconds(uint64_t ms)
 {
@@ -190,6 +193,20 @@ static void ignore_signals(void)
 
     for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++)
         (void)sigaction(signals[i], &ignore, NULL);
+}
+
+bool loop_wait_for_disposal(struct app *app)
+{
+    uint64_t deadline = deadline_after_ms(DISPOSAL_MS);
+    uint64_t now;
+
+    while (work_pending(app->disposal) && !deadline_passed(deadline, now = clock_now_ns())) {
+        struct pollfd polled = {.fd = work_fd(app->disposal), .events = POLLIN};
+
+        if (poll(&polled, 1, deadline_poll_ms(deadline, now)) > 0 && work_dispatch(app->disposal) < 0)
+            break;
+    }
+    return !work_pending(app->disposal);
 }
 
 /* ------------------------------------------------------------------------------------------------------ set-up */

@@ -48,13 +48,6 @@ void connection_update_reading(struct connection *connection)
     connection->reading = want;
 }
 
-static void dispose(struct net *net, struct fdset *fds)
-{
-    if (fdset_count(fds) && net->handler->dispose)
-        net->handler->dispose(net->userdata, fds);
-    fdset_deinit(fds);
-}
-
 static void handle_packet(struct connection *connection, size_t size, struct fdset *fds)
 {
     struct net *net = connection->net;
@@ -87,14 +80,13 @@ static void handle_packet(struct connection *connection, size_t size, struct fds
 static bool read_one(struct connection *connection)
 {
     struct net *net = connection->net;
-    struct fdset fds = FDSET_NULL;
+    _cleanup_fdset_ struct fdset fds = {.disposer = &net->disposer};
     size_t size;
     int r = sockio_recv(connection->fd, net->buffer, MEMORYD_FRAME_MAX + 1, &size, &fds);
 
     switch (r) {
     case 0:
         handle_packet(connection, size, &fds);
-        dispose(net, &fds);
         return true;
     case SOCKIO_E_RESET:
         return true; /* its last packets are behind this */
@@ -198,7 +190,7 @@ struct connection *connection_free(struct connection *connection)
     connection->user->connections--;
     net_user_drop(net, connection->user);
     peer_deinit(&connection->peer);
-    fd_close(connection->fd);
+    net_close_socket(net, connection->fd);
     free(connection);
     return NULL;
 }

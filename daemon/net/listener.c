@@ -53,7 +53,8 @@ static void turn_away(struct listener *listener)
 
         listener->spare = fd_close(listener->spare);
         fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-        fd_close(fd);
+        if (fd >= 0)
+            net_close_socket(listener->net, fd);
         listener->spare = open_spare();
         if (fd < 0 || listener->spare < 0)
             break;
@@ -99,7 +100,7 @@ static void welcome(struct listener *listener, int *fd, struct peer *peer)
 /* False when there is nobody (any more), or no room. */
 static bool accept_one(struct listener *listener)
 {
-    _cleanup_close_ int fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    int fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     struct peer peer = PEER_NULL;
     int r;
 
@@ -124,15 +125,17 @@ static bool accept_one(struct listener *listener)
         }
     }
     r = peer_init_socket(&peer, fd);
+    if (r == 0)
+        welcome(listener, &fd, &peer);
+    peer_deinit(&peer);
+    if (fd >= 0)
+        net_close_socket(listener->net, fd);
     if (r == PEER_NO_ROOM) {
         pause_accepting(listener, "no descriptor is left");
         return false;
     }
-    if (r == 0)
-        welcome(listener, &fd, &peer);
-    else
+    if (r)
         log_debug("a connection whose process cannot be told was closed (%d)", r);
-    peer_deinit(&peer);
     listener->pauses = 0;
     return true;
 }

@@ -15,6 +15,7 @@
 #include "net/connection.h"
 #include "net/user.h"
 #include "proto/limits.h"
+#include "proto/sockio.h"
 
 /* How often is asked while somebody waits. */
 #define BUDGET_INTERVAL_US 2000
@@ -70,6 +71,24 @@ static void on_budget(evutil_socket_t fd, short events, void *userdata)
     ask_again(net);
 }
 
+static void dispose(struct fd_disposer *disposer, int fd)
+{
+    struct net *net = container_of(disposer, struct net, disposer);
+
+    if (net->handler->dispose)
+        net->handler->dispose(net->userdata, fd);
+    else
+        fd_close(fd);
+}
+
+void net_close_socket(struct net *net, int fd)
+{
+    if (sockio_is_spent(fd))
+        fd_close(fd);
+    else
+        dispose(&net->disposer, fd);
+}
+
 int net_new(struct net **ret, struct event_base *base, const struct net_handler *handler, void *userdata,
             const struct net_limits *limits)
 {
@@ -86,6 +105,7 @@ int net_new(struct net **ret, struct event_base *base, const struct net_handler 
     net->handler = handler;
     net->userdata = userdata;
     net->limits = *limits;
+    net->disposer.dispose = dispose;
     list_init(&net->connections);
     list_init(&net->in_flight);
     list_init(&net->waiting);

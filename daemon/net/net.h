@@ -53,8 +53,8 @@ struct net_handler {
                     size_t size);
     /* It is over; the connection is valid during the call only. 0, or a negative errno that ends the broker. */
     int (*closed)(void *userdata, struct connection *connection);
-    /* Close these on a thread that may wait: a client sent them, and closing may block. NULL = close at once. */
-    void (*dispose)(void *userdata, struct fdset *fds);
+    /* Close this on a thread that may wait: closing what a client sent may block. NULL = it is closed at once. */
+    void (*dispose)(void *userdata, int fd);
 };
 
 struct net {
@@ -75,6 +75,7 @@ struct net {
     struct event reap_event;
     struct event budget_event;
 
+    struct fd_disposer disposer; /* of what clients send */
     uint8_t *buffer; /* a packet being received, one byte larger than the largest */
 };
 

@@ -16,5 +16,8 @@ struct net_user *net_user_get(struct net *net, uid_t uid);
 /* Frees it if it has no connection. */
 void net_user_drop(struct net *net, struct net_user *user);
 
+/* Closes a client's socket without waiting for what is in packets that were not received. */
+void net_close_socket(struct net *net, int fd);
+
 /* Its next packet is tried again when descriptors on their way to others have arrived. */
 void net_wait_for_budget(struct net *net, struct connection *connection);

@@ -208,6 +208,10 @@ int serve_import(const struct call *call, const Memoryd__V1__ImportRequest *m)
         return call_refuse(call, STATUS_NO_MEMORY, &problem);
     fdset_move(&import->args, call->fds);
     r = op_import(&import->request.op, &import->args, &import->result);
+    /* those of a buffer are never its last ones, so they need no disposer */
+    for (uint32_t i = 0; !r && i < import->result.n; i++)
+        if (!import->result.items[i].status)
+            fd_close(fdset_steal(&import->args, i));
     if (r != OP_PENDING)
         fdset_move(call->fds, &import->args);
     return request_go(&import->request, r);

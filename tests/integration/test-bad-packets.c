@@ -6,6 +6,8 @@
 #include "tests/support/test.h"
 
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -250,6 +252,67 @@ static void I8_descriptors_of_all_kinds_are_refused_one_by_one(void **state)
     assert_true(raw_is_served(bad));
 }
 
+/* A TCP socket whose close waits for minutes: it lingers, and its peer does not read. */
+static int socket_that_lingers(int *ret_peer)
+{
+    const struct linger long_time = {.l_onoff = 1, .l_linger = 300};
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof(address);
+    static char bytes[1 << 16];
+    int listening = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    if (listening < 0 || fd < 0 || bind(listening, (struct sockaddr *)&address, size) < 0)
+        test_skip("no loopback to make a socket that lingers");
+    assert_ok(listen(listening, 1));
+    assert_ok(getsockname(listening, (struct sockaddr *)&address, &size));
+    assert_ok(connect(fd, (struct sockaddr *)&address, size));
+    *ret_peer = accept4(listening, NULL, NULL, SOCK_CLOEXEC);
+    assert_ok(*ret_peer);
+    close(listening);
+    assert_ok(setsockopt(fd, SOL_SOCKET, SO_LINGER, &long_time, sizeof(long_time)));
+    while (send(fd, bytes, sizeof(bytes), MSG_DONTWAIT | MSG_NOSIGNAL) > 0)
+        ;
+    return fd;
+}
+
+/* Closing what a client sent may take for ever. Whatever way it comes and is refused, the loop goes on. */
+static void I7_what_takes_long_to_close_keeps_nobody_waiting(void **state)
+{
+    enum { RECEIVED, TOO_MANY, TOO_LONG, BEHIND_A_BREACH, NEVER_RECEIVED, BEHIND_AN_EMPTY_PACKET, WAYS };
+    static uint8_t large[MEMORYD_FRAME_MAX + 100];
+    uint8_t import[MEMORYD_HEADER_SIZE];
+    int fds[65];
+
+    frame_encode(import, FRAME_FROM_CLIENT,
+                 &(struct frame_header){.method = METHOD_IMPORT, .sequence = 77, .fd_count = 1});
+    for (unsigned way = 0; way < WAYS; way++) {
+        bool too_many = way == TOO_MANY;
+        FD_AUTO int peer = -1;
+        FD_AUTO int fd = way == NEVER_RECEIVED ? raw_connect(&broker) : raw_client(&broker);
+        FD_AUTO int lingers = socket_that_lingers(&peer);
+
+        for (unsigned i = 0; i < 65; i++)
+            fds[i] = lingers;
+        /* so that all of it is sent before any is looked at, and the last to close is the broker */
+        assert_ok(kill(broker.pid, SIGSTOP));
+        if (way == BEHIND_A_BREACH || way == NEVER_RECEIVED)
+            assert_int_equal(send(fd, "x", 1, MSG_NOSIGNAL), 1);
+        if (way == BEHIND_AN_EMPTY_PACKET)
+            assert_int_equal(send(fd, "", 0, MSG_NOSIGNAL), 0);
+        assert_true(fd_send(fd, way == TOO_LONG ? large : import, way == TOO_LONG ? sizeof(large) : sizeof(import),
+                            fds, too_many ? 65 : 1, 0) > 0);
+        lingers = fd_close(lingers);
+        if (way == NEVER_RECEIVED)
+            fd = fd_close(fd);
+        assert_ok(kill(broker.pid, SIGCONT));
+        if (way != NEVER_RECEIVED)
+            assert_true(raw_has_ended(fd));
+        assert_true(raw_is_served(good));
+        assert_true(raw_is_served(bad));
+    }
+}
+
 static void I8_payloads_that_are_no_message(void **state)
 {
     static uint8_t nested[60000];
@@ -357,6 +420,7 @@ int main(void)
         TEST(I8_too_few_and_too_many_descriptors),
         TEST(I8_sockets_as_descriptors),
         TEST(I8_descriptors_of_all_kinds_are_refused_one_by_one),
+        TEST(I7_what_takes_long_to_close_keeps_nobody_waiting),
         TEST(I8_payloads_that_are_no_message),
         TEST(I8_values_out_of_range_are_refused_with_a_sentence),
         TEST(I8_nothing_works_before_hello),

@@ -112,8 +112,12 @@ static void test_move(void **state)
 static int disposed[MEMORYD_FDS_MAX];
 static unsigned n_disposed;
 
-static void dispose(int fd)
+static void dispose(struct fd_disposer *way, int fd);
+static struct fd_disposer disposer = {.dispose = dispose};
+
+static void dispose(struct fd_disposer *way, int fd)
 {
+    assert_ptr_equal(way, &disposer);
     disposed[n_disposed++] = fd;
 }
 
@@ -124,7 +128,7 @@ static void test_another_way_to_get_rid_of_them(void **state)
 
     (void)state;
     n_disposed = 0;
-    set.dispose = dispose;
+    set.disposer = &disposer;
     for (int i = 0; i < 3; i++) {
         fds[i] = new_fd();
         assert_int_equal(fdset_push(&set, fds[i]), 0);

@@ -176,8 +176,9 @@ static void test_too_many_fds(void **state)
 
 static unsigned n_disposed;
 
-static void dispose(int fd)
+static void dispose(struct fd_disposer *way, int fd)
 {
+    (void)way;
     assert_int_equal(fd_close(fd), -1);
     n_disposed++;
 }
@@ -186,7 +187,8 @@ static void dispose(int fd)
 static void test_refused_fds_go_the_way_of_the_set(void **state)
 {
     struct pair *pair = *state;
-    struct fdset fds = {.dispose = dispose};
+    struct fd_disposer disposer = {.dispose = dispose};
+    struct fdset fds = {.disposer = &disposer};
     FD_AUTO int fd = new_fd();
     char byte;
     size_t length;
@@ -531,6 +533,44 @@ static void test_drained(void **state)
     assert_true(drained);
 }
 
+/* A packet that is left keeps its descriptors open until the socket goes. */
+static void test_spent(void **state)
+{
+    enum { NOTHING, PACKET, EMPTY, EMPTY_WITH_FD, CASES };
+
+    (void)state;
+    for (unsigned i = 0; i < 2 * CASES; i++) {
+        bool gone = i >= CASES;
+        FD_AUTO int fd = new_fd();
+        FD_AUTO int peer = -1;
+        FD_AUTO int us = -1;
+        int ends[2];
+
+        assert_ok(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends));
+        us = ends[0];
+        peer = ends[1];
+        if (i % CASES == PACKET)
+            assert_int_equal(fd_send(peer, "x", 1, &fd, 1, 0), 1);
+        else if (i % CASES)
+            assert_int_equal(fd_send(peer, "", 0, &fd, i % CASES == EMPTY_WITH_FD, 0), 0);
+        if (gone)
+            peer = fd_close(peer);
+        assert_int_equal(sockio_is_spent(us), i % CASES == NOTHING);
+        if (!gone)
+            assert_int_equal(fd_send(peer, "x", 1, NULL, 0, 0), -1);
+    }
+    /* what we did not say in vain */
+    {
+        int ends[2];
+
+        assert_ok(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends));
+        assert_int_equal(send_text(ends[0], "unread", NULL, 0), 0);
+        assert_int_equal(fd_close(ends[1]), -1);
+        assert_true(sockio_is_spent(ends[0]));
+        assert_int_equal(fd_close(ends[0]), -1);
+    }
+}
+
 static void test_sockets_among_fds(void **state)
 {
     struct pair *pair = *state;
@@ -582,6 +622,7 @@ int main(void)
         with_pair(test_sending_on_what_is_no_socket),
         with_pair(test_sending_what_is_no_fd),
         with_pair(test_drained),
+        cmocka_unit_test(test_spent),
         with_pair(test_sockets_among_fds),
     };
 

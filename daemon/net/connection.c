@@ -164,6 +164,7 @@ struct connection *connection_new(struct net *net, int fd, struct peer *peer, st
     connection->net = net;
     connection->user = user;
     connection->fd = fd;
+    connection->who = (struct log_client){.uid = peer->uid, .pid = peer->pid};
     connection->peer = *peer;
     *peer = (struct peer)PEER_NULL;
     list_init(&connection->in_flight_link);
@@ -212,7 +213,7 @@ struct peer *connection_peer(struct connection *connection)
 
 struct log_client connection_log_client(const struct connection *connection)
 {
-    return (struct log_client){.uid = connection->peer.uid, .pid = connection->peer.pid};
+    return connection->who;
 }
 
 void connection_established(struct connection *connection)

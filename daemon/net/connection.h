@@ -45,7 +45,8 @@ struct connection {
     struct net *net;
     struct net_user *user;
     int fd;
-    struct peer peer;
+    struct peer peer; /* empty once a session has taken it over */
+    struct log_client who;
     void *userdata;
 
     struct list in_connections;

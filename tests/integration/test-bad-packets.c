@@ -121,8 +121,13 @@ static void I8_an_empty_packet(void **state)
 
 static void I8_another_protocol(void **state)
 {
+    char who[64];
+
     send_packet("GET / HTTP/1.1\r\nHost: example\r\n\r\n", 34);
     assert_true(raw_has_ended(bad));
+    /* and the operator is told who it was */
+    (void)snprintf(who, sizeof(who), "client %d of uid %u: disconnected", (int)getpid(), geteuid());
+    assert_true(broker_said(&broker, who));
 }
 
 static void I8_another_version_is_told_so(void **state)

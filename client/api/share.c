@@ -21,7 +21,7 @@ static int adopt_one(struct memclient *ctx, struct channel *channel, struct rpc_
 
     if (status) {
         rpc_opened_deinit(opened);
-        return fail_refused(status, NULL);
+        return fail_refused(status, opened->sentence);
     }
     r = buffer_adopt(ctx, channel, opened, writable_fds, &buf);
     if (!r)
@@ -132,7 +132,7 @@ static int share(struct memclient *ctx, unsigned n, struct memclient_buffer *con
             first = shared.statuses[i];
     }
     if (first)
-        (void)fail_refused(first, NULL);
+        (void)fail_refused(first, shared.sentence);
     return 0;
 }
 
@@ -203,7 +203,7 @@ static int open_tokens(struct memclient *ctx, struct channel *channel, unsigned 
     memcpy(bufs, made, n * sizeof(made[0]));
     memcpy(results, failed, n * sizeof(failed[0]));
     if (first)
-        (void)fail_refused(first, NULL);
+        (void)fail_refused(first, opened.sentence);
     return 0;
 }
 

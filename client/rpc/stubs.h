@@ -54,7 +54,11 @@ struct rpc_opened_item {
 struct rpc_opened {
     unsigned n;
     struct rpc_opened_item items[MEMORYD_BATCH_MAX];
+    char sentence[MEMORYD_SENTENCE_MAX + 1]; /* of the first that was refused, or "" */
 };
+
+/* The broker's sentence about an item, cut to what a sentence may have. */
+void rpc_copy_sentence(char to[MEMORYD_SENTENCE_MAX + 1], const char *from);
 
 /* Closes the descriptors that nobody stole. */
 void rpc_opened_deinit(struct rpc_opened *opened);
@@ -90,6 +94,7 @@ struct rpc_shared {
     unsigned n;
     unsigned statuses[MEMORYD_BATCH_MAX];
     struct memclient_token tokens[MEMORYD_BATCH_MAX];
+    char sentence[MEMORYD_SENTENCE_MAX + 1]; /* of the first that was refused, or "" */
 };
 
 int rpc_share(struct channel *channel, unsigned n, const uint64_t *ids,

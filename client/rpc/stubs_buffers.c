@@ -38,6 +38,14 @@ static bool is_sane(const struct rpc_opened_item *item)
            is_page_aligned(item->address) && item->address <= UINTPTR_MAX - item->bytes;
 }
 
+void rpc_copy_sentence(char to[MEMORYD_SENTENCE_MAX + 1], const char *from)
+{
+    size_t n = strnlen(from, MEMORYD_SENTENCE_MAX);
+
+    memcpy(to, from, n);
+    to[n] = '\0';
+}
+
 static int take_opened(void *result, const ProtobufCMessage *reply, struct fdset *fds)
 {
     const Memoryd__V1__Buffers *b = (const Memoryd__V1__Buffers *)reply;
@@ -49,6 +57,7 @@ static int take_opened(void *result, const ProtobufCMessage *reply, struct fdset
         b->n_sizes != take->n || b->n_bytes != take->n || b->n_granules != take->n ||
         b->n_addresses != take->n || b->n_flags != take->n)
         return -EPROTO;
+    rpc_copy_sentence(opened->sentence, b->sentence);
     for (unsigned i = 0; i < take->n; i++) {
         struct rpc_opened_item *item = &opened->items[i];
 
@@ -170,6 +179,7 @@ struct take_statuses {
     unsigned n;
     unsigned statuses[MEMORYD_BATCH_MAX];
     int fd; /* of an export of one */
+    char sentence[MEMORYD_SENTENCE_MAX + 1];
 };
 
 static int take_statuses(void *result, const ProtobufCMessage *reply, struct fdset *fds)
@@ -182,6 +192,7 @@ static int take_statuses(void *result, const ProtobufCMessage *reply, struct fds
     for (unsigned i = 0; i < take->n; i++)
         take->statuses[i] = s->statuses[i];
     take->fd = fdset_steal(fds, 0);
+    rpc_copy_sentence(take->sentence, s->sentence);
     return 0;
 }
 
@@ -201,7 +212,7 @@ int rpc_release(struct channel *channel, uint64_t id, unsigned n, uint64_t deadl
     if (r)
         return r;
     fd_close(take.fd);
-    return take.statuses[0] ? fail_refused(take.statuses[0], NULL) : 0;
+    return take.statuses[0] ? fail_refused(take.statuses[0], take.sentence) : 0;
 }
 
 int rpc_export(struct channel *channel, uint64_t id, uint32_t rights, uint64_t deadline, int *fd)
@@ -220,7 +231,7 @@ int rpc_export(struct channel *channel, uint64_t id, uint32_t rights, uint64_t d
         return r;
     if (take.statuses[0]) {
         fd_close(take.fd);
-        return fail_refused(take.statuses[0], NULL);
+        return fail_refused(take.statuses[0], take.sentence);
     }
     if (take.fd < 0)
         return fail_with(EPROTO, "the broker sent no descriptor");

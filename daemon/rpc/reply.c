@@ -43,6 +43,12 @@ static void make_text(char *sentence)
             sentence[i] = '?';
 }
 
+char *reply_sentence(struct problem *problem)
+{
+    make_text(problem->sentence);
+    return problem->sentence;
+}
+
 void reply_problem(struct rpc_client *client, uint16_t method, uint64_t sequence, int status,
                    struct problem *problem)
 {
@@ -54,8 +60,7 @@ void reply_problem(struct rpc_client *client, uint16_t method, uint64_t sequence
 
     if (!problem->sentence[0])
         problem_set(problem, "%s", status_text((unsigned)status));
-    make_text(problem->sentence);
-    message.sentence = problem->sentence;
+    message.sentence = reply_sentence(problem);
     message.item = problem->item;
     r = envelope_pack(&message.base, rpc->out, MEMORYD_PAYLOAD_MAX, &size);
     assert(r == 0);

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "rpc/reply.h"
 #include "rpc/request.h"
 #include "rpc/serve.h"
 
@@ -47,6 +48,7 @@ static void reply_opened(struct request *request, struct opened *opened)
     reply.granules = granules;
     reply.addresses = addresses;
     reply.flags = flags;
+    reply.sentence = reply_sentence(&request->op.problem);
     request_reply(request, &reply.base, &opened->fds);
 }
 
@@ -111,6 +113,7 @@ static void reply_statuses(struct request *request, struct statuses *result)
         statuses[i] = (uint32_t)result->status[i];
     reply.n_statuses = result->n;
     reply.statuses = statuses;
+    reply.sentence = reply_sentence(&request->op.problem);
     request_reply(request, &reply.base, &result->fds);
 }
 

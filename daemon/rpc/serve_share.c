@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "rpc/reply.h"
 #include "rpc/request.h"
 #include "rpc/serve.h"
 
@@ -30,6 +31,7 @@ static void answer_share(struct request *request)
     reply.statuses = statuses;
     reply.tokens.data = result->tokens[0];
     reply.tokens.len = result->n * sizeof(result->tokens[0]);
+    reply.sentence = reply_sentence(&request->op.problem);
     request_reply(request, &reply.base, NULL);
 }
 

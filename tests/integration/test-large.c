@@ -30,6 +30,7 @@ static void one_hundred_thousand_live_buffers(void **state)
     if (limit.rlim_max < VERY_MANY + VERY_MANY / 4)
         test_skip("the hard limit of open files is %lu; make check-vm has a machine with more",
                   (unsigned long)limit.rlim_max);
+    settings_write("/proc/sys/fs/inotify/max_user_watches", "200000"); /* one a buffer */
     broker = broker_for_test(NULL);
     ctx = broker_connect(broker);
     for (size_t i = 0; i < MEMCLIENT_BATCH_MAX; i++)
@@ -92,7 +93,7 @@ static void too_low_a_limit_of_watches_is_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        at_broker(one_hundred_thousand_live_buffers),
+        at_broker_with_settings(one_hundred_thousand_live_buffers),
         at_broker_with_settings(too_low_a_limit_of_watches_is_told),
     };
 

@@ -17,14 +17,13 @@ static int count_buffers(const struct memclient_buffer_info *info, void *data)
 
 static void one_hundred_thousand_live_buffers(void **state)
 {
-    struct memclient_buffer **bufs = calloc(VERY_MANY, sizeof(struct memclient_buffer *));
+    static struct memclient_buffer *bufs[VERY_MANY];
     uint64_t sizes[MEMCLIENT_BATCH_MAX];
     struct broker_process *broker;
     struct memclient *ctx;
     struct rlimit limit;
     size_t listed = 0, n;
 
-    assert_non_null(bufs);
     assert_ok(getrlimit(RLIMIT_NOFILE, &limit));
     /* the broker keeps an eighth for others than one user's buffers */
     if (limit.rlim_max < VERY_MANY + VERY_MANY / 4)
@@ -46,7 +45,6 @@ static void one_hundred_thousand_live_buffers(void **state)
     for (size_t i = 0; i < VERY_MANY; i++)
         memclient_buffer_unref(bufs[i]);
     memclient_close(ctx);
-    free(bufs);
     broker_finish(broker);
 }
 

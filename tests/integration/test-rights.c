@@ -358,6 +358,8 @@ static void a_handle_learns_that_somebody_published_the_buffer(void **state)
     assert_done(memclient_reserve(other, MIB, 0, 0, &res));
     reserved.address = memclient_reservation_address(res);
     assert_done(memclient_map(theirs, &reserved, &p));
+    assert_done(memclient_unmap(other, p, 0));
+    assert_done(memclient_reservation_release(res));
     memclient_buffer_unref(theirs);
     memclient_buffer_unref(buf);
     memclient_close(other);

@@ -186,43 +186,47 @@ parse_plain(struct invocation *invocation)
 
 /* ---- what is printed --------------------------------------------------------------------------- */
 
+/* Takes the reference to the only row. */
 static int
-print_buffer(const struct invocation *invocation, struct memclient_buffer *buf)
+print_row(const struct invocation *invocation, bool json, const struct column *columns, json_t *row)
 {
-    struct memclient_buffer_info info = MEMCLIENT_BUFFER_INFO_INIT;
     struct output output;
     int r;
 
-    r = memclient_buffer_info(buf, &info);
-    if (r < 0)
-        return r;
-    output_init(&output, invocation->json, buffer_columns);
-    r = output_row(&output, row_buffer(&info));
+    output_init(&output, json, columns);
+    r = output_row(&output, row);
     if (!r && output_print(&output) < 0)
         r = refused(invocation, "cannot write to standard output");
     output_deinit(&output);
     return r;
 }
 
+static int
+print_buffer(const struct invocation *invocation, struct memclient_buffer *buf)
+{
+    struct memclient_buffer_info info = MEMCLIENT_BUFFER_INFO_INIT;
+    int r = memclient_buffer_info(buf, &info);
+
+    return r < 0 ? r : print_row(invocation, invocation->json, buffer_columns, row_buffer(&info));
+}
+
+/* What is an object in JSON, and in text a line of its own or nothing. */
+static int
+print_object(const struct invocation *invocation, json_t *object)
+{
+    return print_row(invocation, true, NULL, object);
+}
+
 /* The token's text, or an object that has it. */
 static int
 print_token(const struct invocation *invocation, const struct memclient_token *token, uint64_t buffer)
 {
-    static const struct column no_columns[] = {{NULL, NULL, COLUMN_TEXT}};
     char text[MEMCLIENT_TOKEN_TEXT + 1];
-    struct output output;
-    int r;
 
     memclient_token_format(token, text);
     if (!invocation->json)
         return puts(text) < 0 || fflush(stdout) ? refused(invocation, "cannot write to standard output") : 0;
-
-    output_init(&output, true, no_columns);
-    r = output_row(&output, json_pack("{s:s, s:I}", "token", text, "buffer", (json_int_t)buffer));
-    if (!r && output_print(&output) < 0)
-        r = refused(invocation, "cannot write to standard output");
-    output_deinit(&output);
-    return r;
+    return print_object(invocation, json_pack("{s:s, s:I}", "token", text, "buffer", (json_int_t)buffer));
 }
 
 /* ---- alloc ------------------------------------------------------------------------------------- */
@@ -391,22 +395,6 @@ open_mapped(struct memclient *ctx, unsigned rights, struct memclient_buffer **re
     return 0;
 }
 
-/* What a command that was about bytes shows as JSON: how many there were. */
-static int
-print_count(const struct invocation *invocation, uint64_t id, uint64_t bytes)
-{
-    static const struct column no_columns[] = {{NULL, NULL, COLUMN_TEXT}};
-    struct output output;
-    int r;
-
-    output_init(&output, true, no_columns);
-    r = output_row(&output, json_pack("{s:I, s:I}", "buffer", (json_int_t)id, "bytes", (json_int_t)bytes));
-    if (!r && output_print(&output) < 0)
-        r = refused(invocation, "cannot write to standard output");
-    output_deinit(&output);
-    return r;
-}
-
 static int
 parse_cat(struct invocation *invocation)
 {
@@ -466,7 +454,8 @@ run_fill(struct invocation *invocation, struct memclient *ctx)
             done += (uint64_t)n;
     }
     if (!r && invocation->json)
-        r = print_count(invocation, memclient_buffer_id(buf), done);
+        r = print_object(invocation, json_pack("{s:I, s:I}", "buffer", (json_int_t)memclient_buffer_id(buf), "bytes",
+                                               (json_int_t)done));
     memclient_buffer_unref(buf);
     return r;
 }

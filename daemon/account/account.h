@@ -26,6 +26,7 @@
     X(BUFFERS, buffers, "buffers")                                                                           \
     X(TOKENS, tokens, "tokens")                                                                              \
     X(RESERVATIONS, reservations, "reservations")                                                            \
+    X(ADDRESSES, addresses, "bytes of reserved addresses")                                                   \
     X(SESSIONS, sessions, "sessions")                                                                        \
     X(NAMES, names, "names")                                                                                 \
     X(QUEUED_BYTES, queued_bytes, "bytes of replies not yet read")                                           \

@@ -31,6 +31,9 @@ uint64_t settings_raise_nofile(void)
     return limit.rlim_cur;
 }
 
+/* What one user's reservations may take of a broker that is for several users. */
+#define ADDRESS_SHARE 4
+
 /* What one user's buffers may take of the descriptors, so that others can still connect. */
 static uint64_t buffers_by_nofile(uint64_t nofile)
 {
@@ -60,6 +63,12 @@ void settings_accounts(const struct app *app, struct account_limits *ret)
             sum += budget ? budget->capacity : 0;
         }
         ret->user[ACCOUNT_BYTES] = sum / 100 * config->uid_bytes_percent;
+    }
+    if (ret->user[ACCOUNT_ADDRESSES] == CONFIG_NONE && !app->private) {
+        uint64_t base, size;
+
+        settings_arena(app, &base, &size);
+        ret->user[ACCOUNT_ADDRESSES] = size / ADDRESS_SHARE;
     }
     if (wanted == CONFIG_NONE)
         ret->user[ACCOUNT_BUFFERS] = buffers;

@@ -52,7 +52,8 @@ TREE_GENERATE(account_sums, account_sum, link, compare_accounts)
 
 /* What was kept by a user or session that is not network traffic: that comes and goes without records. */
 static const enum account_slot recorded[] = {
-    ACCOUNT_BYTES, ACCOUNT_BUFFERS, ACCOUNT_TOKENS, ACCOUNT_RESERVATIONS, ACCOUNT_SESSIONS, ACCOUNT_NAMES,
+    ACCOUNT_BYTES, ACCOUNT_BUFFERS, ACCOUNT_TOKENS, ACCOUNT_RESERVATIONS, ACCOUNT_ADDRESSES,
+    ACCOUNT_SESSIONS, ACCOUNT_NAMES,
 };
 
 __attribute__((format(printf, 2, 3))) static void fault(struct check *check, const char *format, ...)
@@ -142,6 +143,12 @@ static void add_buffer(struct check *check, const struct buffer *buffer, int sig
     }
 }
 
+static void add_reservation(struct check *check, const struct reservation *reservation, int sign)
+{
+    add_charge(check, &reservation->charge, ACCOUNT_RESERVATIONS, 1, sign);
+    add_charge(check, &reservation->addresses, ACCOUNT_ADDRESSES, reservation->record->size, sign);
+}
+
 static void add_object(struct check *check, enum check_kind kind, const void *object, int sign)
 {
     switch (kind) {
@@ -155,7 +162,7 @@ static void add_object(struct check *check, enum check_kind kind, const void *ob
         add_charge(check, &((const struct name *)object)->charge, ACCOUNT_NAMES, 1, sign);
         return;
     case CHECK_RESERVATION:
-        add_charge(check, &((const struct reservation *)object)->charge, ACCOUNT_RESERVATIONS, 1, sign);
+        add_reservation(check, object, sign);
         return;
     case CHECK_SESSION:
         add_charge(check, &((const struct session *)object)->charge, ACCOUNT_SESSIONS, 1, sign);

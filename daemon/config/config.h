@@ -59,6 +59,7 @@ struct config_pool {
     X(BUFFERS, buffers)                                                                                      \
     X(TOKENS, tokens)                                                                                        \
     X(RESERVATIONS, reservations)                                                                            \
+    X(ADDRESSES, addresses)                                                                                  \
     X(SESSIONS, sessions)                                                                                    \
     X(NAMES, names)                                                                                          \
     X(QUEUED_BYTES, queued_bytes)                                                                            \

@@ -39,6 +39,9 @@ int reservation_new(struct reservations *reservations, uint64_t session, struct 
     r = arena_take(reservations->arena, &reservation->extent, size, alignment, wish, problem);
     if (r)
         return r;
+    r = charge_init(&reservation->addresses, account, ACCOUNT_ADDRESSES, size, problem);
+    if (r)
+        return r;
     reservation->record->session = session;
     reservation->record->address = reservation->extent.start;
     reservation->record->size = size;
@@ -57,6 +60,7 @@ struct reservation *reservation_free(struct reservation *reservation)
     reservations = reservation->reservations;
     list_remove(&reservation->in_session);
     arena_give(reservations->arena, &reservation->extent);
+    charge_deinit(&reservation->addresses);
     charge_deinit(&reservation->charge);
     table_free(&reservations->table, reservation);
     return NULL;

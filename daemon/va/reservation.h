@@ -3,7 +3,8 @@
  * Reservations: ranges of the arena that belong to a session, and then to the buffers placed in them.
  *
  * A reservation lives while its session keeps it or a buffer is placed in it; so an address stays the buffer's
- * when its maker is gone. It is charged to whoever made it until it ends.
+ * when its maker is gone. It is charged to whoever made it until it ends, and so are its addresses: they cost
+ * nothing, so that nothing else would keep one user from taking all of them.
  */
 #pragma once
 
@@ -26,6 +27,7 @@ struct reservation {
     struct arena_extent extent;
     struct list in_session; /* linked while the session keeps it */
     struct charge charge;
+    struct charge addresses;
 };
 
 void reservations_init(struct reservations *reservations, struct ledger *ledger, struct arena *arena);

@@ -73,7 +73,7 @@ struct limit {
 
 static const struct limit limits[] = {
     {"buffers", one_buffer, 1}, {"bytes", one_page, 4096},   {"tokens", one_token, 1},
-    {"names", one_name, 1},     {"reservations", one_reservation, 1},
+    {"names", one_name, 1},     {"reservations", one_reservation, 1}, {"addresses", one_reservation, 4096},
 };
 
 static size_t fill(struct hoard *hoard, const struct limit *limit, const char *scope)

@@ -22,6 +22,7 @@ static int setup(void **state)
     assert_int_equal(ledger_new(&ledger), 0);
     accounts_init(&accounts, NULL);
     accounts.limits.session[ACCOUNT_RESERVATIONS] = 2;
+    accounts.limits.user[ACCOUNT_ADDRESSES] = 12 * page_size();
     assert_int_equal(account_new_session(&accounts, 1000, &account, NULL), 0);
     va_arena_init(&arena, BASE, 16 * page_size(), page_size());
     reservations_init(&reservations, ledger, &arena);
@@ -61,13 +62,17 @@ static void test_made_whole_or_not_at_all(void **state)
     assert_null(reservations_find(&reservations, a->record->head.id));
     record_commit(&a->record->head);
     assert_ptr_equal(reservations_find(&reservations, a->record->head.id), a);
-    assert_int_equal(make(8, &b), 0);
+    /* there is room in the arena, but not for him alone */
+    assert_int_equal(make(8, &none), STATUS_LIMIT);
+    assert_int_equal(arena.used, 8 * page_size());
+    assert_int_equal(make(4, &b), 0);
     assert_int_equal(make(1, &none), STATUS_LIMIT);
     assert_null(none);
     assert_int_equal(table_count(&reservations.table), 2);
     assert_null(reservation_release(a));
     assert_null(reservation_free(b));
     assert_int_equal(arena.used, 0);
+    assert_int_equal(account->used[ACCOUNT_ADDRESSES], 0);
 }
 
 /* I9: an address stays the buffer's as long as a buffer is placed there, session or not. */

@@ -86,13 +86,12 @@ static void I5_a_thousand_clients_with_fifteen_thousand_buffers(void **state)
     bool dear = TEST_ASAN || TEST_TSAN || TEST_MSAN;
     unsigned n = dear ? CLIENTS_OF_SANITIZERS : CLIENTS;
     struct crowd_setup setup = {.buffers_each = BUFFERS_EACH, .contexts_each = CLIENTS / n};
-    pid_t *pids = calloc(n, sizeof(*pids));
+    static pid_t pids[CLIENTS];
     struct memclient_broker_status status;
     struct broker_process *broker;
     struct memclient *ctx;
     struct rlimit limit;
 
-    assert_non_null(pids);
     assert_ok(getrlimit(RLIMIT_NOFILE, &limit));
     if (limit.rlim_max < 20000)
         test_skip("the hard limit of open files is %lu: fewer than 15 000 buffers", (unsigned long)limit.rlim_max);
@@ -135,7 +134,6 @@ static void I5_a_thousand_clients_with_fifteen_thousand_buffers(void **state)
         assert_int_equal(waitpid(pids[i], NULL, 0), pids[i]);
     memclient_close(ctx);
     assert_ok(munmap(setup.crowd, sizeof(*setup.crowd)));
-    free(pids);
     broker_finish(broker);
 }
 

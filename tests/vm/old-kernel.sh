@@ -22,4 +22,12 @@ vm_runs tests/unit/sys/test-peer
 vm_runs tests/unit/mem/test-commit
 vm_runs tests/unit/mem/test-handle
 vm_runs tests/unit/mem/test-nodes
+vm_needs daemon/memoryd
+vm_runs tests/integration/test-commit
+vm_runs tests/integration/test-rights
+vm_runs tests/integration/test-ending
+vm_runs tests/integration/test-death
+vm_runs tests/integration/test-identity
+vm_runs tests/integration/test-sums
+vm_runs tests/integration/test-placement
 vm_go

@@ -250,6 +250,42 @@ static void I6_a_child_that_holds_the_connection_hides_no_death(void **state)
     broker_finish(broker);
 }
 
+/* ---- a broker that does not answer -------------------------------------------------------------------- */
+
+/* A deadline is the caller's; what the broker grants afterwards is nobody's, and is given back. */
+static void I5_what_comes_after_the_deadline_is_given_back(void **state)
+{
+    struct broker_process *broker = broker_for_test(NULL);
+    struct memclient_options options = MEMCLIENT_OPTIONS_INIT;
+    struct memclient *ctx, *other = broker_connect(broker);
+    struct memclient_reservation *res;
+    struct memclient_buffer *buf, *kept;
+    struct memclient_token token;
+    uint64_t sizes[8] = {1, 1, 1, 1, MIB, 1, 1, 1};
+    struct memclient_buffer *bufs[8];
+
+    assert_done(memclient_alloc(other, SIZE, NULL, &kept));
+    assert_done(memclient_share(kept, NULL, &token));
+    options.socket = broker->socket;
+    options.deadline_ms = 100;
+    assert_done(memclient_open(&options, &ctx));
+    assert_ok(kill(broker->pid, SIGSTOP));
+    assert_refused(memclient_alloc(ctx, SIZE, NULL, &buf), ETIMEDOUT);
+    assert_refused(memclient_alloc_many(ctx, 8, sizes, NULL, bufs), ETIMEDOUT);
+    assert_refused(memclient_open_token(ctx, &token, 0, &buf), ETIMEDOUT);
+    assert_refused(memclient_reserve(ctx, SIZE, 0, 0, &res), ETIMEDOUT);
+    assert_ok(kill(broker->pid, SIGCONT));
+    /* without a thread of its own the library finds a late answer when it looks for the next one */
+    assert_true(WAIT_UNTIL(memclient_ping(ctx) == 0 && broker_status(other).buffers == 1));
+    assert_true(WAIT_UNTIL(memclient_ping(ctx) == 0 && broker_status(other).reservations == 0));
+    assert_true(WAIT_UNTIL(memclient_ping(ctx) == 0 && broker_info(kept).holds == 1));
+    broker_check(broker);
+    memclient_buffer_unref(kept);
+    memclient_close(ctx);
+    memclient_close(other);
+    broker_finish(broker);
+}
+
 /* ---- what outlives its maker ------------------------------------------------------------------------- */
 
 static void leave_something(int channel, void *context)
@@ -333,6 +369,7 @@ int main(void)
         at_broker(after_exec_nothing_is_kept_longer_than_the_grace),
         at_broker(I6_a_killed_client_leaves_nothing),
         at_broker(I6_a_child_that_holds_the_connection_hides_no_death),
+        at_broker(I5_what_comes_after_the_deadline_is_given_back),
         at_broker(names_and_keeping_tokens_outlive_their_maker),
     };
 

@@ -563,9 +563,9 @@ const struct command buffer_commands[] = {
              "  --future-only    let those who write it now go on\n",
      .parse = parse_publish, .run = run_publish},
     {.name = "rm", .synopsis = "[--force] NAME|#ID|TOKEN", .summary = "Unbind a name, end a buffer, or revoke a token",
-     .help = "A NAME is unbound: its buffer ends when nobody holds it any more. A TOKEN is revoked. An #ID ends\n"
-             "the buffer itself, with all its names, tokens and holds; those who have it mapped keep the contents until\n"
-             "they let go.\n"
+     .help = "A NAME is unbound: its buffer ends when nobody holds it any more. A TOKEN is revoked. An #ID\n"
+             "ends the buffer itself, with all its names, tokens and holds; those who have it mapped keep\n"
+             "the contents until they let go.\n"
              "\n"
              "  --force          take the contents away too, also from those who have it mapped (administrators)\n",
      .parse = parse_rm, .run = run_rm},

@@ -127,8 +127,6 @@ static int build_loop(struct app *app)
     int r = work_new(&app->work, threads);
 
     if (!r)
-        r = work_new(&app->disposal, 1);
-    if (!r)
         r = loop_init(app);
     if (r)
         log_error("cannot make threads and loop: %s", strerror(r < 0 ? -r : EINVAL));
@@ -172,8 +170,6 @@ static void app_deinit(struct app *app)
     app->work = work_free(app->work);
     if (app->rpc_ready)
         rpc_deinit(&app->rpc);
-    if (app->disposal && loop_wait_for_disposal(app))
-        app->disposal = work_free(app->disposal);
     loop_deinit(app);
     app->pools = pools_free(app->pools);
     app->config = config_free(app->config);

@@ -57,7 +57,6 @@ struct app {
     struct topology topology;
     struct pools *pools;
     struct work *work;
-    struct work *disposal; /* closes what clients sent: that may hang, and then hangs nobody else */
     struct broker *broker;
     struct rpc rpc;
     bool rpc_ready;
@@ -70,7 +69,6 @@ struct app {
     struct event tick_event;
     struct event watch_event;
     struct event work_event;
-    struct event disposal_event;
     struct event idle_event;
     struct event stop_event;
     struct event watchdog_event;
@@ -96,8 +94,6 @@ int loop_init(struct app *app);
 int loop_watch_broker(struct app *app);
 void loop_deinit(struct app *app);
 void loop_arm_idle(struct app *app);
-/* Waits a moment for what clients sent to be closed; false if it is not, and then it may take for ever. */
-bool loop_wait_for_disposal(struct app *app);
 
 /* client.c */
 extern const struct net_handler client_net_handler;

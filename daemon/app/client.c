@@ -6,13 +6,9 @@
  */
 
 #include <stdlib.h>
-#include <sys/socket.h>
 
 #include "app/app.h"
 #include "net/connection.h"
-
-/* So many descriptors that clients sent wait to be closed that the operator should know. */
-#define DISPOSALS_MANY 1024
 
 struct client {
     struct app *app;
@@ -68,49 +64,11 @@ static int on_closed(void *userdata, struct connection *connection)
     return r;
 }
 
-/* ----------------------------------------------------------------------------------------------------- disposal */
-
-struct disposal {
-    struct work_job job;
-    int fd;
-};
-
-static void disposal_run(struct work_job *job)
-{
-    struct disposal *disposal = container_of(job, struct disposal, job);
-    const struct linger at_once = {.l_onoff = 0};
-
-    (void)setsockopt(disposal->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
-    disposal->fd = fd_close(disposal->fd);
-}
-
-static void disposal_done(struct work_job *job)
-{
-    free(container_of(job, struct disposal, job));
-}
-
-static void on_dispose(void *userdata, int fd)
-{
-    struct app *app = userdata;
-    struct disposal *disposal = malloc(sizeof(*disposal));
-
-    if (!disposal) {
-        fd_close(fd);
-        return;
-    }
-    disposal->job = (struct work_job)WORK_JOB_INIT(disposal->job, disposal_run, disposal_done);
-    disposal->fd = fd;
-    work_submit(app->disposal, WORK_RELEASE, &disposal->job);
-    if (work_pending(app->disposal) == DISPOSALS_MANY)
-        log_warning("descriptors that clients sent take long to close: %d of them wait", DISPOSALS_MANY);
-}
-
 const struct net_handler client_net_handler = {
     .opened = on_opened,
     .packet = on_packet,
     .refused = on_refused,
     .closed = on_closed,
-    .dispose = on_dispose,
 };
 
 /* ---------------------------------------------------------------------------------------------------- rpc → net */

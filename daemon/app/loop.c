@@ -6,7 +6,6 @@
  */
 
 #include <errno.h>
-#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <time.h>
@@ -20,8 +19,6 @@
 
 /* Replies and the last events get this long to leave. */
 #define STOP_MS 2000
-/* What clients sent gets this long to be closed at the end; the process does not wait for ever. */
-#define DISPOSAL_MS 1000
 
 static struct timeval milliseconds(uint64_t ms)
 {
@@ -59,15 +56,6 @@ static void on_work(evutil_socket_t fd, short events, void *userdata)
     (void)fd;
     (void)events;
     check(app, work_dispatch(app->work));
-}
-
-static void on_disposal(evutil_socket_t fd, short events, void *userdata)
-{
-    struct app *app = userdata;
-
-    (void)fd;
-    (void)events;
-    check(app, work_dispatch(app->disposal));
 }
 
 static void on_watchdog(evutil_socket_t fd, short events, void *userdata)
@@ -195,20 +183,6 @@ static void ignore_signals(void)
         (void)sigaction(signals[i], &ignore, NULL);
 }
 
-bool loop_wait_for_disposal(struct app *app)
-{
-    uint64_t deadline = deadline_after_ms(DISPOSAL_MS);
-    uint64_t now;
-
-    while (work_pending(app->disposal) && !deadline_passed(deadline, now = clock_now_ns())) {
-        struct pollfd polled = {.fd = work_fd(app->disposal), .events = POLLIN};
-
-        if (poll(&polled, 1, deadline_poll_ms(deadline, now)) > 0 && work_dispatch(app->disposal) < 0)
-            break;
-    }
-    return !work_pending(app->disposal);
-}
-
 /* ------------------------------------------------------------------------------------------------------ set-up */
 
 static int watch(struct app *app, struct event *event, int fd, short what, event_callback_fn callback)
@@ -238,8 +212,6 @@ int loop_init(struct app *app)
             return r;
     }
     r = watch(app, &app->work_event, work_fd(app->work), EV_READ | EV_PERSIST, on_work);
-    if (!r)
-        r = watch(app, &app->disposal_event, work_fd(app->disposal), EV_READ | EV_PERSIST, on_disposal);
     if (r)
         return r;
     if (sd_watchdog_enabled(0, &usec) > 0 && usec) {
@@ -258,10 +230,9 @@ void loop_deinit(struct app *app)
 {
     if (!app->base)
         return;
-    struct event *const events[] = {&app->tick_event,    &app->watch_event,      &app->work_event,
-                                    &app->idle_event,    &app->disposal_event,   &app->stop_event,
-                                    &app->watchdog_event, &app->signal_events[0], &app->signal_events[1],
-                                    &app->signal_events[2]};
+    struct event *const events[] = {&app->tick_event,       &app->watch_event,      &app->work_event,
+                                    &app->idle_event,       &app->stop_event,       &app->watchdog_event,
+                                    &app->signal_events[0], &app->signal_events[1], &app->signal_events[2]};
 
     for (size_t i = 0; i < sizeof(events) / sizeof(*events); i++)
         if (event_initialized(events[i]))

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "net/disposal.h"
 #include "net/outbox.h"
 #include "net/user.h"
 #include "proto/sockio.h"
@@ -80,9 +81,17 @@ static void handle_packet(struct connection *connection, size_t size, struct fds
 static bool read_one(struct connection *connection)
 {
     struct net *net = connection->net;
-    _cleanup_fdset_ struct fdset fds = {.disposer = &net->disposer};
+    _cleanup_fdset_ struct fdset fds = {.disposer = &connection->user->disposer->fds};
     size_t size;
-    int r = sockio_recv(connection->fd, net->buffer, MEMORYD_FRAME_MAX + 1, &size, &fds);
+    int r;
+
+    if (net_user_is_clogged(net, connection->user)) {
+        connection_close(connection, LOG_LEVEL_WARNING,
+                         "disconnected: %u descriptors that its user sent are not closed yet",
+                         disposer_pending(connection->user->disposer));
+        return false;
+    }
+    r = sockio_recv(connection->fd, net->buffer, MEMORYD_FRAME_MAX + 1, &size, &fds);
 
     switch (r) {
     case 0:
@@ -189,9 +198,9 @@ struct connection *connection_free(struct connection *connection)
     list_remove(&connection->closing_link);
     net->n_connections--;
     connection->user->connections--;
+    net_close_socket(connection->user->disposer, connection->fd);
     net_user_drop(net, connection->user);
     peer_deinit(&connection->peer);
-    net_close_socket(net, connection->fd);
     free(connection);
     return NULL;
 }

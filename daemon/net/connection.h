@@ -35,6 +35,7 @@
 
 struct net_user {
     uid_t uid;
+    struct disposer *disposer; /* closes what it sent */
     unsigned connections;
     unsigned fds_in_flight;
     size_t queued;

@@ -13,6 +13,7 @@
 
 #include "base/steal.h"
 #include "net/connection.h"
+#include "net/disposal.h"
 #include "net/user.h"
 #include "sys/peer.h"
 
@@ -54,7 +55,7 @@ static void turn_away(struct listener *listener)
         listener->spare = fd_close(listener->spare);
         fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd >= 0)
-            net_close_socket(listener->net, fd);
+            net_close_socket(disposal_nobody(listener->net->disposal), fd);
         listener->spare = open_spare();
         if (fd < 0 || listener->spare < 0)
             break;
@@ -86,6 +87,12 @@ static void welcome(struct listener *listener, int *fd, struct peer *peer)
         net_user_drop(net, user);
         return;
     }
+    if (net_user_is_clogged(net, user)) {
+        log_client(LOG_LEVEL_WARNING, who, "turned away: %u descriptors that its user sent are not closed yet",
+                   disposer_pending(user->disposer));
+        net_user_drop(net, user);
+        return;
+    }
     connection = connection_new(net, *fd, peer, user);
     if (!connection) {
         net_user_drop(net, user);
@@ -97,13 +104,24 @@ static void welcome(struct listener *listener, int *fd, struct peer *peer)
         connection_close(connection, LOG_LEVEL_WARNING, "turned away: no memory");
 }
 
+/* Each that is turned away with packets of its own is one more descriptor to close. */
+static bool is_clogged(const struct net *net)
+{
+    return disposal_pending(net->disposal) > net->limits.disposals_all;
+}
+
 /* False when there is nobody (any more), or no room. */
 static bool accept_one(struct listener *listener)
 {
-    int fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     struct peer peer = PEER_NULL;
+    int fd;
     int r;
 
+    if (is_clogged(listener->net)) {
+        pause_accepting(listener, "too many that clients sent are not closed yet");
+        return false;
+    }
+    fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd < 0) {
         switch (errno) {
         case EMFILE:
@@ -127,9 +145,16 @@ static bool accept_one(struct listener *listener)
     r = peer_init_socket(&peer, fd);
     if (r == 0)
         welcome(listener, &fd, &peer);
+    if (fd >= 0) {
+        /* at the cost of its user, if one is known */
+        struct disposer *disposer = r ? disposal_nobody(listener->net->disposal)
+                                      : disposal_get(listener->net->disposal, peer.uid);
+
+        net_close_socket(disposer, fd);
+        if (!r)
+            disposer_unref(disposer);
+    }
     peer_deinit(&peer);
-    if (fd >= 0)
-        net_close_socket(listener->net, fd);
     if (r == PEER_NO_ROOM) {
         pause_accepting(listener, "no descriptor is left");
         return false;
@@ -159,7 +184,7 @@ static void on_pause_over(evutil_socket_t fd, short events, void *userdata)
 
     (void)fd;
     (void)events;
-    if (listener->pauses >= LISTENER_PATIENCE)
+    if (listener->pauses >= LISTENER_PATIENCE && !is_clogged(listener->net))
         turn_away(listener);
     if (event_add(&listener->event, NULL) < 0)
         net_fail(listener->net, fatal(-ENOMEM));

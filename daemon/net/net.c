@@ -10,9 +10,11 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 
 #include "base/clock.h"
 #include "net/connection.h"
+#include "net/disposal.h"
 #include "net/user.h"
 #include "proto/limits.h"
 #include "proto/sockio.h"
@@ -71,22 +73,20 @@ static void on_budget(evutil_socket_t fd, short events, void *userdata)
     ask_again(net);
 }
 
-static void dispose(struct fd_disposer *disposer, int fd)
+void net_close_socket(struct disposer *disposer, int fd)
 {
-    struct net *net = container_of(disposer, struct net, disposer);
-
-    if (net->handler->dispose)
-        net->handler->dispose(net->userdata, fd);
-    else
+    if (sockio_is_spent(fd)) {
         fd_close(fd);
+        return;
+    }
+    /* the close may take its time, but its client need not wait for it */
+    (void)shutdown(fd, SHUT_RDWR);
+    disposer_close(disposer, fd);
 }
 
-void net_close_socket(struct net *net, int fd)
+bool net_user_is_clogged(const struct net *net, const struct net_user *user)
 {
-    if (sockio_is_spent(fd))
-        fd_close(fd);
-    else
-        dispose(&net->disposer, fd);
+    return disposer_pending(user->disposer) > net->limits.disposals_uid;
 }
 
 int net_new(struct net **ret, struct event_base *base, const struct net_handler *handler, void *userdata,
@@ -97,7 +97,8 @@ int net_new(struct net **ret, struct event_base *base, const struct net_handler 
     if (!net)
         return -ENOMEM;
     net->buffer = malloc(MEMORYD_FRAME_MAX + 1);
-    if (!net->buffer) {
+    if (!net->buffer || disposal_new(&net->disposal, limits->descriptors) < 0) {
+        free(net->buffer);
         free(net);
         return -ENOMEM;
     }
@@ -105,13 +106,13 @@ int net_new(struct net **ret, struct event_base *base, const struct net_handler 
     net->handler = handler;
     net->userdata = userdata;
     net->limits = *limits;
-    net->disposer.dispose = dispose;
     list_init(&net->connections);
     list_init(&net->in_flight);
     list_init(&net->waiting);
     list_init(&net->closing);
     if (event_assign(&net->reap_event, base, -1, 0, on_reap, net) < 0 ||
         event_assign(&net->budget_event, base, -1, 0, on_budget, net) < 0) {
+        disposal_free(net->disposal);
         free(net->buffer);
         free(net);
         return -EINVAL;
@@ -129,6 +130,7 @@ struct net *net_free(struct net *net)
     reap(net);
     (void)event_del(&net->reap_event);
     (void)event_del(&net->budget_event);
+    disposal_free(net->disposal);
     free(net->buffer);
     free(net);
     return NULL;
@@ -165,8 +167,10 @@ struct net_user *net_user_get(struct net *net, uid_t uid)
     if (!user)
         return NULL;
     user->uid = uid;
+    user->disposer = disposal_get(net->disposal, uid);
     HASH_ADD(hh, net->users, uid, sizeof(user->uid), user);
     if (!user->hh.tbl) {
+        disposer_unref(user->disposer);
         free(user);
         return NULL;
     }
@@ -178,5 +182,6 @@ void net_user_drop(struct net *net, struct net_user *user)
     if (user->connections)
         return;
     HASH_DEL(net->users, user);
+    disposer_unref(user->disposer);
     free(user);
 }

@@ -27,6 +27,7 @@
 #include "proto/frame.h"
 
 struct connection;
+struct disposal;
 struct net_user;
 
 struct net_limits {
@@ -37,6 +38,9 @@ struct net_limits {
     unsigned fds_in_flight;     /* of one connection; more wait in the queue */
     unsigned fds_in_flight_uid; /* of one user */
     unsigned fds_in_flight_all; /* of everybody */
+    unsigned disposals_uid;     /* of one user: descriptors that wait to be closed; with more it is disconnected */
+    unsigned disposals_all;     /* of everybody: with more nobody is accepted */
+    unsigned descriptors;       /* that this process may have */
     uint64_t handshake_ms;      /* how long a connection may stay without connection_established() */
     uint64_t stall_ms;          /* how long a reply may wait for a client that does not read */
 };
@@ -53,8 +57,6 @@ struct net_handler {
                     size_t size);
     /* It is over; the connection is valid during the call only. 0, or a negative errno that ends the broker. */
     int (*closed)(void *userdata, struct connection *connection);
-    /* Close this on a thread that may wait: closing what a client sent may block. NULL = it is closed at once. */
-    void (*dispose)(void *userdata, int fd);
 };
 
 struct net {
@@ -75,11 +77,11 @@ struct net {
     struct event reap_event;
     struct event budget_event;
 
-    struct fd_disposer disposer; /* of what clients send */
+    struct disposal *disposal; /* of what clients send */
     uint8_t *buffer; /* a packet being received, one byte larger than the largest */
 };
 
-/* 0 or a negative errno. `handler` is borrowed. */
+/* 0 or a negative errno. `handler` is borrowed. Starts a thread for a user at need: disposal.h. */
 int net_new(struct net **ret, struct event_base *base, const struct net_handler *handler, void *userdata,
             const struct net_limits *limits);
 /* Ends all connections, telling the handler. */

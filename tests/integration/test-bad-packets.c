@@ -6,7 +6,6 @@
 #include "tests/support/test.h"
 
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -257,30 +256,6 @@ static void I8_descriptors_of_all_kinds_are_refused_one_by_one(void **state)
     assert_true(raw_is_served(bad));
 }
 
-/* A TCP socket whose close waits for minutes: it lingers, and its peer does not read. */
-static int socket_that_lingers(int *ret_peer)
-{
-    const struct linger long_time = {.l_onoff = 1, .l_linger = 300};
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t size = sizeof(address);
-    static char bytes[1 << 16];
-    int listening = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-    if (listening < 0 || fd < 0 || bind(listening, (struct sockaddr *)&address, size) < 0)
-        test_skip("no loopback to make a socket that lingers");
-    assert_ok(listen(listening, 1));
-    assert_ok(getsockname(listening, (struct sockaddr *)&address, &size));
-    assert_ok(connect(fd, (struct sockaddr *)&address, size));
-    *ret_peer = accept4(listening, NULL, NULL, SOCK_CLOEXEC);
-    assert_ok(*ret_peer);
-    close(listening);
-    assert_ok(setsockopt(fd, SOL_SOCKET, SO_LINGER, &long_time, sizeof(long_time)));
-    while (send(fd, bytes, sizeof(bytes), MSG_DONTWAIT | MSG_NOSIGNAL) > 0)
-        ;
-    return fd;
-}
-
 /* Closing what a client sent may take for ever. Whatever way it comes and is refused, the loop goes on. */
 static void I7_what_takes_long_to_close_keeps_nobody_waiting(void **state)
 {
@@ -295,7 +270,7 @@ static void I7_what_takes_long_to_close_keeps_nobody_waiting(void **state)
         bool too_many = way == TOO_MANY;
         FD_AUTO int peer = -1;
         FD_AUTO int fd = way == NEVER_RECEIVED ? raw_connect(&broker) : raw_client(&broker);
-        FD_AUTO int lingers = socket_that_lingers(&peer);
+        FD_AUTO int lingers = fd_that_lingers(&peer);
 
         for (unsigned i = 0; i < 65; i++)
             fds[i] = lingers;

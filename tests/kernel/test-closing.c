@@ -7,50 +7,14 @@
  */
 #include "tests/support/test.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <netinet/in.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "tests/support/child.h"
 #include "tests/support/fd.h"
 #include "tests/support/wait.h"
-
-/* Longer than any test runs. */
-#define LINGER_SECONDS 3600
-
-/* A connected socket with bytes that its other end, *reader, never takes, and that are to be waited for. */
-static int lingering_socket(int *reader)
-{
-    struct sockaddr_in address = {.sin_family = AF_INET};
-    struct linger linger = {.l_onoff = 1, .l_linger = LINGER_SECONDS};
-    socklen_t size = sizeof(address);
-    FD_AUTO int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    static char bytes[65536];
-    int fd;
-
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    if (listener < 0 || bind(listener, (struct sockaddr *)&address, sizeof(address)) < 0)
-        test_skip("no TCP over the loopback device: %s", strerror(errno));
-    assert_ok(listen(listener, 1));
-    assert_ok(getsockname(listener, (struct sockaddr *)&address, &size));
-    fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_ok(fd);
-    if (connect(fd, (struct sockaddr *)&address, size) < 0)
-        test_skip("no TCP over the loopback device: %s", strerror(errno));
-    *reader = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
-    assert_ok(*reader);
-    /* until neither end takes any more for a moment: what is on its way would make room again */
-    do {
-        while (send(fd, bytes, sizeof(bytes), MSG_DONTWAIT | MSG_NOSIGNAL) > 0) {
-        }
-    } while (wait_for_events(fd, POLLOUT, QUIET_MS) & POLLOUT);
-    assert_ok(setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)));
-    return fd;
-}
 
 static void wake_up(int signal)
 {
@@ -99,7 +63,7 @@ static void I8_closing_a_received_descriptor_may_wait_for_its_sender(void **stat
 
     (void)state;
     child_start(&child, close_what_comes, NULL);
-    fd = lingering_socket(&reader);
+    fd = fd_that_lingers(&reader);
     assert_int_equal(fd_send_one(child.channel, fd), 1);
     close(fd);
     child_tell(&child);
@@ -129,7 +93,7 @@ static void I8_closing_a_connection_with_unread_descriptors_may_wait_too(void **
     assert_ok(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends));
     child_start(&child, close_the_connection, ends);
     close(ends[0]);
-    fd = lingering_socket(&reader);
+    fd = fd_that_lingers(&reader);
     assert_int_equal(fd_send_one(ends[1], fd), 1);
     close(fd);
     child_tell(&child);

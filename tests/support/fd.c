@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/support/fd.h"
 
+#include "tests/support/test.h"
 #include "tests/support/wait.h"
 
+#include <arpa/inet.h>
 #include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -112,4 +115,36 @@ int fd_receive_one(int socket)
         return received.fds[0];
     fd_received_close(&received);
     return -1;
+}
+
+/* Longer than any test runs. */
+#define LINGER_SECONDS 3600
+
+int fd_that_lingers(int *reader)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    struct linger linger = {.l_onoff = 1, .l_linger = LINGER_SECONDS};
+    socklen_t size = sizeof(address);
+    FD_AUTO int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    static char bytes[65536];
+    int fd;
+
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    if (listener < 0 || bind(listener, (struct sockaddr *)&address, sizeof(address)) < 0)
+        test_skip("no TCP over the loopback device: %s", strerror(errno));
+    assert_ok(listen(listener, 1));
+    assert_ok(getsockname(listener, (struct sockaddr *)&address, &size));
+    fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_ok(fd);
+    if (connect(fd, (struct sockaddr *)&address, size) < 0)
+        test_skip("no TCP over the loopback device: %s", strerror(errno));
+    *reader = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+    assert_ok(*reader);
+    /* until neither end takes any more for a moment: what is on its way would make room again */
+    do {
+        while (send(fd, bytes, sizeof(bytes), MSG_DONTWAIT | MSG_NOSIGNAL) > 0) {
+        }
+    } while (wait_for_events(fd, POLLOUT, QUIET_MS) & POLLOUT);
+    assert_ok(setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)));
+    return fd;
 }

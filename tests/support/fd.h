@@ -20,6 +20,12 @@ unsigned fd_count(void);
 /* A new open file description of the file behind fd; -1 and errno. CLOEXEC. */
 int fd_reopen(int fd, int flags);
 
+/*
+ * A TCP socket whose last close waits for an hour: it lingers, and *reader, its other end, does not read. Ends with the
+ * reader. Skips the test where there is no TCP.
+ */
+int fd_that_lingers(int *reader);
+
 /* For teardown by the cleanup attribute; by hand it is fd_closep(). */
 #define FD_AUTO _cleanup_close_
 

@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "net/connection.h"
+#include "net/disposal.h"
 #include "net/listener.h"
 #include "net/net.h"
 #include "net/socket_path.h"
@@ -93,6 +94,9 @@ static struct net_limits limits(void)
         .fds_in_flight = 64,
         .fds_in_flight_uid = 1000,
         .fds_in_flight_all = 1000,
+        .disposals_uid = 100,
+        .disposals_all = 1000,
+        .descriptors = 4096,
         .handshake_ms = 60000,
         .stall_ms = 60000,
     };
@@ -481,7 +485,49 @@ static void I8_descriptors_that_do_not_fit_end_their_sender(void **state)
     assert_true(has_ended(fd));
     assert_true(is_served(good));
     assert_ok(setrlimit(RLIMIT_NOFILE, &old));
-    assert_int_equal(fd_count(), before - 2); /* the connection and its pidfd */
+    assert_true(WAIT_UNTIL(fd_count() == before - 2)); /* the connection and its pidfd */
+}
+
+/* Whoever has others close what hangs is not let in until it is closed. */
+static void I7_a_user_whose_descriptors_hang_is_disconnected(void **state)
+{
+    struct net_limits l = limits();
+    int readers[3];
+
+    l.disposals_uid = 2;
+    net_set_limits(net, &l);
+    {
+        FD_AUTO int good = client_new();
+
+        assert_true(is_served(good));
+        for (int i = 0; i < 3; i++) {
+            FD_AUTO int fd = client_new();
+            int lingers = fd_that_lingers(&readers[i]);
+
+            assert_int_equal(send(fd, "x", 1, MSG_NOSIGNAL), 1);
+            ask_fds(fd, METHOD_IMPORT, &lingers, 1);
+            close(lingers);
+            assert_true(has_ended(fd));
+        }
+        assert_int_equal(disposal_pending(net->disposal), 3);
+        ask(good, METHOD_PING);
+        assert_true(has_ended(good)); /* with a packet unread, so it waits too */
+    }
+    {
+        FD_AUTO int fd = client_new();
+
+        assert_true(has_ended(fd));
+    }
+    /* all this while nothing was closed but what does not wait */
+    assert_int_equal(disposal_pending(net->disposal), 4);
+    for (int i = 0; i < 3; i++)
+        close(readers[i]);
+    assert_true(WAIT_UNTIL(!disposal_pending(net->disposal)));
+    {
+        FD_AUTO int fd = client_new();
+
+        assert_true(is_served(fd));
+    }
 }
 
 static void unread_events_give_way_to_newer_ones(void **state)
@@ -544,6 +590,7 @@ int main(void)
         TEST(I7_one_user_cannot_take_all_connections),
         TEST(a_shortage_of_descriptors_passes_or_turns_away),
         TEST(I8_descriptors_that_do_not_fit_end_their_sender),
+        TEST(I7_a_user_whose_descriptors_hang_is_disconnected),
         TEST(unread_events_give_way_to_newer_ones),
         TEST(finishing_sends_what_is_left),
     };

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * See disposal.h. One lock guards all queues; nobody holds it while closing.
+ *
+ * A thread is started when its queue has something and stays for a moment after the last one, so that a burst takes
+ * one. If no thread can be had, the queue waits for the next descriptor of anybody, when it is tried again.
+ */
+#include "net/disposal.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/list.h"
+#include "log/log.h"
+
+/* How long a thread stays without work. */
+#define IDLE_NS NSEC_PER_SEC
+/* How long the end of the broker waits for a close that hangs. */
+#define PATIENCE_NS NSEC_PER_SEC
+/* All that a thread does is to call close(). */
+#define STACK_SIZE (256u << 10)
+
+enum thread_state {
+    THREAD_NONE,
+    THREAD_RUNS,
+    THREAD_ENDED, /* to be joined, which does not wait */
+};
+
+struct queue {
+    struct disposer disposer;
+    struct disposal *disposal;
+    uid_t uid;
+    unsigned refs;    /* the loop's */
+    unsigned pending; /* atomic: the one that is being closed is among them */
+    /* under the lock */
+    int first, last; /* -1: empty */
+    enum thread_state state;
+    pthread_t thread;
+    pthread_cond_t wake;
+    struct list link; /* in `queues` */
+    UT_hash_handle hh;
+};
+
+struct disposal {
+    pthread_mutex_t lock;
+    pthread_attr_t attributes;
+    pthread_condattr_t monotonic;
+    struct queue nobody;
+    struct queue *by_uid; /* hash, the loop's */
+    struct list queues;   /* the loop's: all, nobody's too */
+    unsigned pending;     /* atomic */
+    unsigned starved;     /* the loop's: queues whose thread could not be started, at the last try */
+    bool stopping;        /* under the lock */
+    unsigned n_next;
+    int next[]; /* under the lock: behind each descriptor that waits, -1 = none */
+};
+
+static struct queue *queue_of(struct disposer *disposer)
+{
+    return container_of(disposer, struct queue, disposer);
+}
+
+/* With the lock. */
+static void push(struct queue *queue, int fd)
+{
+    int *next = queue->disposal->next;
+
+    next[fd] = -1;
+    if (queue->first < 0)
+        queue->first = fd;
+    else
+        next[queue->last] = fd;
+    queue->last = fd;
+}
+
+static int pop(struct queue *queue)
+{
+    int fd = queue->first;
+
+    if (fd >= 0)
+        queue->first = queue->disposal->next[fd];
+    return fd;
+}
+
+static struct timespec after(uint64_t ns)
+{
+    uint64_t at = clock_now_ns() + ns;
+
+    return (struct timespec){.tv_sec = (time_t)(at / NSEC_PER_SEC), .tv_nsec = (long)(at % NSEC_PER_SEC)};
+}
+
+/* With the lock. False: nothing came, or the broker ends. */
+static bool wait_for_more(struct queue *queue)
+{
+    struct timespec until = after(IDLE_NS);
+
+    while (queue->first < 0 && !queue->disposal->stopping)
+        if (pthread_cond_timedwait(&queue->wake, &queue->disposal->lock, &until) == ETIMEDOUT)
+            break;
+    return queue->first >= 0;
+}
+
+/* A socket that came by itself can be told not to wait; one that lies in another one's packets cannot. */
+static void close_one(int fd)
+{
+    const struct linger at_once = {.l_onoff = 0};
+
+    (void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+    fd_close(fd);
+}
+
+static void *closer(void *argument)
+{
+    struct queue *queue = argument;
+    struct disposal *disposal = queue->disposal;
+
+    pthread_mutex_lock(&disposal->lock);
+    while (wait_for_more(queue)) {
+        int fd = pop(queue);
+
+        pthread_mutex_unlock(&disposal->lock);
+        close_one(fd);
+        __atomic_sub_fetch(&queue->pending, 1, __ATOMIC_RELAXED);
+        __atomic_sub_fetch(&disposal->pending, 1, __ATOMIC_RELAXED);
+        pthread_mutex_lock(&disposal->lock);
+    }
+    queue->state = THREAD_ENDED;
+    pthread_mutex_unlock(&disposal->lock);
+    return NULL;
+}
+
+/* With the lock. Signals are the loop's business: the thread starts with all of them blocked. */
+static bool start(struct queue *queue)
+{
+    sigset_t all, before;
+    int r;
+
+    if (queue->state == THREAD_RUNS)
+        return true;
+    if (queue->state == THREAD_ENDED)
+        pthread_join(queue->thread, NULL);
+    queue->state = THREAD_NONE;
+    sigfillset(&all);
+    if (pthread_sigmask(SIG_SETMASK, &all, &before))
+        return false;
+    r = pthread_create(&queue->thread, &queue->disposal->attributes, closer, queue);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (!r)
+        queue->state = THREAD_RUNS;
+    return !r;
+}
+
+/* With the lock. Once more for those that wait without a thread. */
+static void start_starved(struct disposal *disposal)
+{
+    disposal->starved = 0;
+    list_for_each_entry(queue, &disposal->queues, struct queue, link)
+        if (queue->first >= 0 && !start(queue))
+            disposal->starved++;
+}
+
+void disposer_close(struct disposer *disposer, int fd)
+{
+    struct queue *queue = queue_of(disposer);
+    struct disposal *disposal = queue->disposal;
+
+    if (fd < 0)
+        return;
+    if ((unsigned)fd >= disposal->n_next) {
+        /* somebody has raised our limit from outside */
+        fd_close(fd);
+        return;
+    }
+    __atomic_add_fetch(&queue->pending, 1, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&disposal->pending, 1, __ATOMIC_RELAXED);
+    pthread_mutex_lock(&disposal->lock);
+    push(queue, fd);
+    if (disposal->starved)
+        start_starved(disposal);
+    else if (!start(queue))
+        disposal->starved = 1;
+    pthread_cond_signal(&queue->wake);
+    pthread_mutex_unlock(&disposal->lock);
+}
+
+static void on_fdset(struct fd_disposer *fds, int fd)
+{
+    disposer_close(container_of(fds, struct disposer, fds), fd);
+}
+
+unsigned disposer_pending(const struct disposer *disposer)
+{
+    const struct queue *queue = container_of(disposer, const struct queue, disposer);
+
+    return __atomic_load_n(&queue->pending, __ATOMIC_RELAXED);
+}
+
+unsigned disposal_pending(const struct disposal *disposal)
+{
+    return __atomic_load_n(&disposal->pending, __ATOMIC_RELAXED);
+}
+
+/* ------------------------------------------------------------------------------------------------------ queues */
+
+static void queue_init(struct queue *queue, struct disposal *disposal, uid_t uid)
+{
+    *queue = (struct queue){.disposal = disposal, .uid = uid, .first = -1, .last = -1, .state = THREAD_NONE};
+    queue->disposer.fds.dispose = on_fdset;
+    pthread_cond_init(&queue->wake, &disposal->monotonic);
+    list_init(&queue->link);
+    list_append(&disposal->queues, &queue->link);
+}
+
+/* Its thread has ended. */
+static void queue_deinit(struct queue *queue)
+{
+    if (queue->state == THREAD_ENDED)
+        pthread_join(queue->thread, NULL);
+    list_remove(&queue->link);
+    pthread_cond_destroy(&queue->wake);
+}
+
+/* Users who have gone and whose thread has. */
+static void sweep(struct disposal *disposal)
+{
+    list_for_each_entry_safe(queue, &disposal->queues, struct queue, link)
+    {
+        bool over;
+
+        if (queue == &disposal->nobody || queue->refs)
+            continue;
+        pthread_mutex_lock(&disposal->lock);
+        over = queue->first < 0 && queue->state != THREAD_RUNS;
+        pthread_mutex_unlock(&disposal->lock);
+        if (!over)
+            continue;
+        HASH_DEL(disposal->by_uid, queue);
+        queue_deinit(queue);
+        free(queue);
+    }
+}
+
+struct disposer *disposal_get(struct disposal *disposal, uid_t uid)
+{
+    struct queue *queue;
+
+    HASH_FIND(hh, disposal->by_uid, &uid, sizeof(uid), queue);
+    if (!queue) {
+        sweep(disposal);
+        queue = malloc(sizeof(*queue));
+        if (!queue)
+            return disposal_nobody(disposal);
+        queue_init(queue, disposal, uid);
+        HASH_ADD(hh, disposal->by_uid, uid, sizeof(queue->uid), queue);
+        if (!queue->hh.tbl) {
+            queue_deinit(queue);
+            free(queue);
+            return disposal_nobody(disposal);
+        }
+    }
+    queue->refs++;
+    return &queue->disposer;
+}
+
+struct disposer *disposal_nobody(struct disposal *disposal)
+{
+    return &disposal->nobody.disposer;
+}
+
+void disposer_unref(struct disposer *disposer)
+{
+    struct queue *queue = queue_of(disposer);
+
+    if (queue != &queue->disposal->nobody)
+        queue->refs--;
+}
+
+/* -------------------------------------------------------------------------------------------------- start, end */
+
+int disposal_new(struct disposal **ret, unsigned descriptors)
+{
+    /* a row is touched when its descriptor comes here, so a high limit costs addresses only */
+    struct disposal *disposal = calloc(1, sizeof(*disposal) + (size_t)descriptors * sizeof(disposal->next[0]));
+
+    if (!disposal)
+        return -ENOMEM;
+    disposal->n_next = descriptors;
+    list_init(&disposal->queues);
+    pthread_mutex_init(&disposal->lock, NULL);
+    pthread_attr_init(&disposal->attributes);
+    (void)pthread_attr_setstacksize(&disposal->attributes, STACK_SIZE);
+    pthread_condattr_init(&disposal->monotonic);
+    (void)pthread_condattr_setclock(&disposal->monotonic, CLOCK_MONOTONIC);
+    queue_init(&disposal->nobody, disposal, (uid_t)-1);
+    *ret = disposal;
+    return 0;
+}
+
+struct disposal *disposal_free(struct disposal *disposal)
+{
+    unsigned hanging = 0;
+    struct timespec until = after(PATIENCE_NS);
+
+    if (!disposal)
+        return NULL;
+    pthread_mutex_lock(&disposal->lock);
+    disposal->stopping = true;
+    list_for_each_entry(queue, &disposal->queues, struct queue, link)
+        pthread_cond_signal(&queue->wake);
+    pthread_mutex_unlock(&disposal->lock);
+    list_for_each_entry(queue, &disposal->queues, struct queue, link)
+    {
+        bool started;
+
+        pthread_mutex_lock(&disposal->lock);
+        started = queue->state != THREAD_NONE;
+        pthread_mutex_unlock(&disposal->lock);
+        if (started && pthread_clockjoin_np(queue->thread, NULL, CLOCK_MONOTONIC, &until))
+            hanging++;
+        else
+            queue->state = THREAD_NONE;
+    }
+    if (hanging) {
+        /* a thread that comes out of close() after all must find everything in its place */
+        log_warning("%u users' descriptors still take long to close", hanging);
+        return NULL;
+    }
+    list_for_each_entry_safe(queue, &disposal->queues, struct queue, link)
+    {
+        while (queue->first >= 0)
+            fd_close(pop(queue)); /* no thread could be had for it */
+        if (queue != &disposal->nobody)
+            HASH_DEL(disposal->by_uid, queue);
+        queue_deinit(queue);
+        if (queue != &disposal->nobody)
+            free(queue);
+    }
+    pthread_condattr_destroy(&disposal->monotonic);
+    pthread_attr_destroy(&disposal->attributes);
+    pthread_mutex_destroy(&disposal->lock);
+    free(disposal);
+    return NULL;
+}

@@ -57,7 +57,9 @@ struct disposal {
     struct list queues;   /* the loop's: all, nobody's too */
     unsigned pending;     /* atomic */
     unsigned starved;     /* the loop's: queues whose thread could not be started, at the last try */
-    bool stopping;        /* under the lock */
+    bool stopping;        /* under the lock, like the two below */
+    unsigned running;     /* threads */
+    pthread_cond_t ended; /* one has */
     unsigned n_next;
     int next[]; /* under the lock: behind each descriptor that waits, -1 = none */
 };
@@ -132,6 +134,8 @@ static void *closer(void *argument)
         pthread_mutex_lock(&disposal->lock);
     }
     queue->state = THREAD_ENDED;
+    disposal->running--;
+    pthread_cond_signal(&disposal->ended);
     pthread_mutex_unlock(&disposal->lock);
     return NULL;
 }
@@ -152,9 +156,11 @@ static bool start(struct queue *queue)
         return false;
     r = pthread_create(&queue->thread, &queue->disposal->attributes, closer, queue);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (!r)
-        queue->state = THREAD_RUNS;
-    return !r;
+    if (r)
+        return false;
+    queue->state = THREAD_RUNS;
+    queue->disposal->running++;
+    return true;
 }
 
 /* With the lock. Once more for those that wait without a thread. */
@@ -298,6 +304,7 @@ int disposal_new(struct disposal **ret, unsigned descriptors)
     (void)pthread_attr_setstacksize(&disposal->attributes, STACK_SIZE);
     pthread_condattr_init(&disposal->monotonic);
     (void)pthread_condattr_setclock(&disposal->monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&disposal->ended, &disposal->monotonic);
     queue_init(&disposal->nobody, disposal, (uid_t)-1);
     *ret = disposal;
     return 0;
@@ -305,8 +312,8 @@ int disposal_new(struct disposal **ret, unsigned descriptors)
 
 struct disposal *disposal_free(struct disposal *disposal)
 {
-    unsigned hanging = 0;
     struct timespec until = after(PATIENCE_NS);
+    unsigned hanging;
 
     if (!disposal)
         return NULL;
@@ -314,22 +321,14 @@ struct disposal *disposal_free(struct disposal *disposal)
     disposal->stopping = true;
     list_for_each_entry(queue, &disposal->queues, struct queue, link)
         pthread_cond_signal(&queue->wake);
+    while (disposal->running)
+        if (pthread_cond_timedwait(&disposal->ended, &disposal->lock, &until) == ETIMEDOUT)
+            break;
+    hanging = disposal->running;
     pthread_mutex_unlock(&disposal->lock);
-    list_for_each_entry(queue, &disposal->queues, struct queue, link)
-    {
-        bool started;
-
-        pthread_mutex_lock(&disposal->lock);
-        started = queue->state != THREAD_NONE;
-        pthread_mutex_unlock(&disposal->lock);
-        if (started && pthread_clockjoin_np(queue->thread, NULL, CLOCK_MONOTONIC, &until))
-            hanging++;
-        else
-            queue->state = THREAD_NONE;
-    }
     if (hanging) {
         /* a thread that comes out of close() after all must find everything in its place */
-        log_warning("%u users' descriptors still take long to close", hanging);
+        log_warning("what %u users sent takes long to close; the broker does not wait for it", hanging);
         return NULL;
     }
     list_for_each_entry_safe(queue, &disposal->queues, struct queue, link)
@@ -342,6 +341,7 @@ struct disposal *disposal_free(struct disposal *disposal)
         if (queue != &disposal->nobody)
             free(queue);
     }
+    pthread_cond_destroy(&disposal->ended);
     pthread_condattr_destroy(&disposal->monotonic);
     pthread_attr_destroy(&disposal->attributes);
     pthread_mutex_destroy(&disposal->lock);

@@ -6,11 +6,13 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/sockios.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 
 /* SCM_MAX_FD: the most the kernel lets anybody send in one message. With room for all of them
  * MSG_CTRUNC can only mean that descriptors were lost, never that there were too many. */
@@ -50,7 +52,7 @@ static bool take_fds(struct msghdr *message, bool keep, struct fdset *fds)
     return closed;
 }
 
-int sockio_recv(int socket, void *buffer, size_t size, size_t *length, struct fdset *fds)
+static int receive(int socket, void *buffer, size_t size, size_t *length, struct fdset *fds, int flags)
 {
     union control_in control;
     struct iovec iov = {.iov_base = buffer, .iov_len = size};
@@ -65,11 +67,12 @@ int sockio_recv(int socket, void *buffer, size_t size, size_t *length, struct fd
 
     assert(!fdset_count(fds));
     do {
-        n = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    } while (n < 0 && errno == EINTR);
+        n = recvmsg(socket, &message, flags | MSG_CMSG_CLOEXEC);
+    } while (n < 0 && errno == EINTR && flags & MSG_DONTWAIT);
     if (n < 0) {
         switch (errno) {
         case EAGAIN:
+        case EINTR:
         /* for the moment the kernel has no memory for the delivery; the packet stays where it is */
         case ENOMEM:
         case ENOBUFS:
@@ -95,6 +98,27 @@ int sockio_recv(int socket, void *buffer, size_t size, size_t *length, struct fd
     if (message.msg_flags & MSG_CTRUNC)
         return SOCKIO_E_FDS_LOST;
     *length = (size_t)n;
+    return 0;
+}
+
+int sockio_recv(int socket, void *buffer, size_t size, size_t *length, struct fdset *fds)
+{
+    return receive(socket, buffer, size, length, fds, MSG_DONTWAIT);
+}
+
+int sockio_recv_wait(int socket, void *buffer, size_t size, size_t *length, struct fdset *fds)
+{
+    return receive(socket, buffer, size, length, fds, 0);
+}
+
+int sockio_set_wait(int socket, unsigned milliseconds)
+{
+    const struct timeval most = {.tv_sec = milliseconds / 1000, .tv_usec = (suseconds_t)(milliseconds % 1000) * 1000};
+    int flags = fcntl(socket, F_GETFL);
+
+    if (flags < 0 || fcntl(socket, F_SETFL, flags & ~O_NONBLOCK) < 0 ||
+        setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof(most)) < 0)
+        return -errno;
     return 0;
 }
 

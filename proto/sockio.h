@@ -5,8 +5,8 @@
  * Descriptors that cross a socket are the easiest thing to lose: they arrive
  * although the packet is refused, they arrive in part when a table is full, and a
  * plain read() destroys them. So there is one function each way, and each either
- * succeeds as a whole or leaves nothing open. Neither ever waits; who wants to
- * wait polls first. (sockio_is_spent() only looks.)
+ * succeeds as a whole or leaves nothing open. Neither ever waits unless it is told
+ * to; who wants to wait for more than this polls first. (sockio_is_spent() only looks.)
  *
  * The sockets are SOCK_SEQPACKET: one call, one packet, its descriptors with it.
  */
@@ -50,6 +50,15 @@ enum {
  * undefined. A negative errno is ours (EBADF, ENOTSOCK), never the peer's doing.
  */
 int sockio_recv(int socket, void *buffer, size_t size, size_t *length, struct fdset *fds);
+
+/*
+ * The same, but if nothing is there it waits, at most as long as sockio_set_wait() has set: one system call where
+ * poll() and another would be two. SOCKIO_E_AGAIN also after a signal.
+ */
+int sockio_recv_wait(int socket, void *buffer, size_t size, size_t *length, struct fdset *fds);
+
+/* How long sockio_recv_wait() waits on this socket, for all that share it. 0 or a negative errno. */
+int sockio_set_wait(int socket, unsigned milliseconds);
 
 /*
  * Sends one packet of n_iov pieces, not empty, with n_fds descriptors (at most MEMORYD_FDS_MAX).

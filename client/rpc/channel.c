@@ -28,6 +28,9 @@
 /* The largest request, an OPEN of 64 tokens or an ALLOC with 64 of everything, has half of it. */
 #define REQUEST_MAX 8192
 
+/* How long a reply is waited for inside recvmsg(), which most are, before poll() is asked. */
+#define WAIT_MS 1000
+
 /* How soon to look again where poll() cannot tell. */
 #define RETRY_NS (1 * NSEC_PER_MSEC)
 
@@ -69,6 +72,7 @@ int channel_new(int socket, channel_event *event, void *data, struct channel **c
     channel->refs = 1;
     channel->socket = socket;
     channel->socket_id = file_id_of(socket);
+    channel->may_wait = !sockio_set_wait(socket, WAIT_MS);
     channel->event = event;
     channel->event_data = data;
     list_init(&channel->waiting);
@@ -266,13 +270,16 @@ static int deliver(struct channel *channel, size_t size, struct fdset *fds)
 }
 
 /* By the leader, without the lock. True if there may be more. */
-static bool receive_one(struct channel *channel)
+static bool receive_one(struct channel *channel, bool wait)
 {
     _cleanup_fdset_ struct fdset fds = FDSET_NULL;
     size_t size;
     int r;
 
-    r = sockio_recv(channel->socket, channel->packet, MEMORYD_FRAME_MAX, &size, &fds);
+    if (wait)
+        r = sockio_recv_wait(channel->socket, channel->packet, MEMORYD_FRAME_MAX, &size, &fds);
+    else
+        r = sockio_recv(channel->socket, channel->packet, MEMORYD_FRAME_MAX, &size, &fds);
     switch (r) {
     case 0:
         if (deliver(channel, size, &fds)) {
@@ -314,18 +321,20 @@ static void wake_a_leader(struct channel *channel)
 
 /*
  * Leads for one turn: waits for `events` or a packet until the deadline, and receives what is one.
- * With the lock, which is given up meanwhile.
+ * With the lock, which is given up meanwhile. `just_sent`: the socket has been seen to be ours a moment ago, so that
+ * a deadline that is far off allows to wait in the one call that also receives.
  */
-static void lead(struct channel *channel, short events, uint64_t deadline)
+static void lead(struct channel *channel, short events, uint64_t deadline, bool just_sent)
 {
     struct pollfd p = {.fd = channel->socket, .events = (short)(events | POLLIN)};
+    bool wait = just_sent && channel->may_wait && !deadline_passed(deadline, clock_now_ns() + WAIT_MS * NSEC_PER_MSEC);
 
     assert(!channel->led);
     channel->led = true;
     pthread_mutex_unlock(&channel->lock);
-    if (poll(&p, 1, deadline_poll_ms(deadline, clock_now_ns())) > 0 &&
+    if (!(wait && receive_one(channel, true)) && poll(&p, 1, deadline_poll_ms(deadline, clock_now_ns())) > 0 &&
         (p.revents & (POLLIN | POLLHUP | POLLERR | POLLNVAL)))
-        receive_one(channel);
+        receive_one(channel, false);
     pthread_mutex_lock(&channel->lock);
     channel->led = false;
 }
@@ -336,7 +345,7 @@ void channel_poll(struct channel *channel)
     if (!channel->led && !channel->broken) {
         channel->led = true;
         pthread_mutex_unlock(&channel->lock);
-        while (receive_one(channel))
+        while (receive_one(channel, false))
             ;
         pthread_mutex_lock(&channel->lock);
         channel->led = false;
@@ -424,7 +433,7 @@ static int send_request(struct channel *channel, enum method method, const void 
             if (deadline_passed(deadline, now))
                 return fail_with(ETIMEDOUT, "the broker did not take the request in time");
             if (r == SOCKIO_E_AGAIN && !channel->led) {
-                lead(channel, POLLOUT, deadline);
+                lead(channel, POLLOUT, deadline, false);
                 wake_a_leader(channel);
             } else {
                 struct pollfd p = {.fd = channel->socket,
@@ -440,7 +449,7 @@ static int send_request(struct channel *channel, enum method method, const void 
         case SOCKIO_E_GONE:
             /* replies to earlier requests may still lie there: they are read to the end first */
             if (!channel->led) {
-                lead(channel, 0, deadline);
+                lead(channel, 0, deadline, false);
                 wake_a_leader(channel);
             } else {
                 pthread_mutex_unlock(&channel->lock);
@@ -500,7 +509,7 @@ static void init_wake(pthread_cond_t *wake)
 /* With the lock. Afterwards the call is answered or lost, or nobody's any more: -ETIMEDOUT. */
 static int await(struct channel *channel, struct call *call, uint64_t deadline)
 {
-    while (call->state == CALL_WAITING || call->state == CALL_TAKING) {
+    for (bool first = true; call->state == CALL_WAITING || call->state == CALL_TAKING; first = false) {
         if (call->state == CALL_WAITING && deadline_passed(deadline, clock_now_ns())) {
             list_for_each_entry(pending, &channel->waiting, struct pending, link)
                 if (pending->call == call)
@@ -509,7 +518,7 @@ static int await(struct channel *channel, struct call *call, uint64_t deadline)
             return fail_with(ETIMEDOUT, "the broker did not answer in time");
         }
         if (!channel->led && call->state == CALL_WAITING) {
-            lead(channel, 0, deadline);
+            lead(channel, 0, deadline, first);
         } else if (call->state == CALL_TAKING || deadline == DEADLINE_NEVER) {
             pthread_cond_wait(&call->wake, &channel->lock);
         } else {

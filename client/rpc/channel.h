@@ -56,6 +56,7 @@ struct channel {
     bool broken;
     int broken_err; /* positive errno */
     const char *broken_why;
+    bool may_wait; /* inside recvmsg() */
     bool led;
     uint64_t sequence;    /* the last one used */
     struct list waiting;  /* struct pending without an answer, by sequence */

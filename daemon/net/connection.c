@@ -49,7 +49,8 @@ void connection_update_reading(struct connection *connection)
     connection->reading = want;
 }
 
-static void handle_packet(struct connection *connection, size_t size, struct fdset *fds)
+/* Is there likely more behind it? A client that had all its replies when it sent this one waits for the next. */
+static bool handle_packet(struct connection *connection, size_t size, struct fdset *fds)
 {
     struct net *net = connection->net;
     struct frame_header header;
@@ -59,7 +60,7 @@ static void handle_packet(struct connection *connection, size_t size, struct fds
     if (sockio_has_socket(fds)) {
         connection_close(connection, LOG_LEVEL_WARNING,
                          "disconnected: it sent a socket as a descriptor, and no method wants one");
-        return;
+        return false;
     }
     r = frame_decode(net->buffer, size, fdset_count(fds), FRAME_FROM_CLIENT, &header, &payload);
     if (r) {
@@ -69,15 +70,17 @@ static void handle_packet(struct connection *connection, size_t size, struct fds
                        frame_error_text(r));
             connection_finish(connection);
         }
-        return;
+        return false;
     }
     connection->unanswered++;
     r = net->handler->packet(net->userdata, connection, &header, payload, fds);
     if (r < 0)
         net_fail(net, r);
+    return header.sequence - header.acknowledged > 1;
 }
 
-/* Receives one packet and hands it up. False when there is nothing more to receive now. */
+/* Receives one packet and hands it up. False when there is nothing more to receive now, or that is likely: what is
+ * there all the same wakes the loop again. */
 static bool read_one(struct connection *connection)
 {
     struct net *net = connection->net;
@@ -95,8 +98,7 @@ static bool read_one(struct connection *connection)
 
     switch (r) {
     case 0:
-        handle_packet(connection, size, &fds);
-        return true;
+        return handle_packet(connection, size, &fds);
     case SOCKIO_E_RESET:
         return true; /* its last packets are behind this */
     case SOCKIO_E_AGAIN:

@@ -597,6 +597,29 @@ static void test_sockets_among_fds(void **state)
 
 #define with_pair(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
+static void waiting_ends_with_a_packet_an_end_or_its_time(void **state)
+{
+    FD_AUTO int ours = -1;
+    struct fdset fds = FDSET_NULL;
+    char buffer[8];
+    size_t size;
+    int ends[2];
+
+    (void)state;
+    assert_ok(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends));
+    ours = ends[0];
+    assert_int_equal(sockio_set_wait(ours, 1), 0);
+    assert_int_equal(sockio_recv_wait(ours, buffer, sizeof(buffer), &size, &fds), SOCKIO_E_AGAIN);
+    assert_int_equal(send(ends[1], "abc", 3, MSG_NOSIGNAL), 3);
+    assert_int_equal(sockio_recv_wait(ours, buffer, sizeof(buffer), &size, &fds), 0);
+    assert_int_equal(size, 3);
+    /* the other one still does not wait */
+    assert_int_equal(sockio_recv(ours, buffer, sizeof(buffer), &size, &fds), SOCKIO_E_AGAIN);
+    close(ends[1]);
+    assert_int_equal(sockio_recv_wait(ours, buffer, sizeof(buffer), &size, &fds), SOCKIO_E_EOF);
+    assert_int_equal(sockio_set_wait(-1, 1), -EBADF);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -624,6 +647,7 @@ int main(void)
         with_pair(test_drained),
         cmocka_unit_test(test_spent),
         with_pair(test_sockets_among_fds),
+        cmocka_unit_test(waiting_ends_with_a_packet_an_end_or_its_time),
     };
 
     return test_run(tests, NULL, NULL);

@@ -400,7 +400,6 @@ static void hurry(struct op_state *state, int status)
 static int wait_for_room(struct alloc *alloc)
 {
     *problem_of(alloc) = (struct problem)PROBLEM_NULL;
-    alloc->waiter.pool = alloc->pool->index;
     alloc->waiter.ready = room_is_there;
     alloc->waiter.go = go_on;
     alloc->waiter.expired = waited_too_long;
@@ -458,10 +457,9 @@ int op_alloc(struct op *op, const struct alloc_args *args, struct opened *result
     alloc->pool = pool;
     alloc->session = op->session;
     alloc->ending = (struct timer)TIMER_INIT(ending_turn);
-    list_init(&alloc->waiter.link);
-    alloc->waiter.timer = (struct timer)TIMER_INIT(NULL);
+    waiter_init(&alloc->waiter, pool->index, session->record->uid);
 
-    if (args->wait_ms && waiters_has(&broker->waiters, pool->index)) {
+    if (args->wait_ms && waiters_has(&broker->waiters, pool->index, session->record->uid)) {
         r = check_sizes(alloc);
         if (!r)
             r = STATUS_POOL_FULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The list of verbs in progress, and the queues for room. Serving stops at the first of a pool that does not
- * fit, and after so many in one turn; the rest comes in the next.
+ * The list of verbs in progress, and the queues for room. Serving stops after so many in one turn; the rest comes in
+ * the next. A user's queue is a chain of its waiters, whose oldest stands for it in its pool.
  */
 #include "broker/pending.h"
 
@@ -59,28 +59,54 @@ void op_cancel(struct op *op)
 
 /* ---- room ----------------------------------------------------------------------------------------------- */
 
+static struct waiter *oldest_of(const struct waiters *waiters, uint32_t pool, uid_t uid)
+{
+    list_for_each_entry(waiter, &waiters->pools[pool], struct waiter, in_turn)
+    {
+        if (waiter->uid == uid)
+            return waiter;
+    }
+    return NULL;
+}
+
+/* One round of the pool's users; false if there is no time for all of it. */
+static bool serve_pool(struct waiters *waiters, uint32_t pool, unsigned *served)
+{
+    struct list round = LIST_INIT(round);
+    struct list *link;
+
+    list_splice(&round, &waiters->pools[pool]);
+    while (*served < SERVE_MAX && (link = list_pop(&round))) {
+        struct waiter *waiter = container_of(link, struct waiter, in_turn);
+        bool ready;
+
+        list_append(&waiters->pools[pool], link);
+        waiters->trying = true;
+        ready = waiter->ready(waiter);
+        waiters->trying = false;
+        if (!ready)
+            continue;
+        waiters_remove(waiters, waiter);
+        waiter->go(waiter);
+        ++*served;
+    }
+    /* who had no turn comes first in the next */
+    list_splice(&round, &waiters->pools[pool]);
+    list_splice(&waiters->pools[pool], &round);
+    return *served < SERVE_MAX;
+}
+
+/* As long as any is served there may be room for more. */
 static void turn(struct timer *timer)
 {
     struct waiters *waiters = container_of(timer, struct waiters, turn);
     unsigned served = 0;
 
-    for (uint32_t pool = 0; pool < waiters->n_pools && waiters->waiting; pool++) {
-        struct list *link;
-
-        while ((link = list_first(&waiters->pools[pool]))) {
-            struct waiter *waiter = container_of(link, struct waiter, link);
-
-            if (served == SERVE_MAX) {
-                waiters_wake(waiters);
-                return;
-            }
-            if (!waiter->ready(waiter))
-                break;
-            waiters_remove(waiters, waiter);
-            waiter->go(waiter);
-            served++;
-        }
-    }
+    for (uint32_t pool = 0; pool < waiters->n_pools && waiters->waiting; pool++)
+        if (!serve_pool(waiters, pool, &served))
+            break;
+    if (served)
+        waiters_wake(waiters);
 }
 
 int waiters_init(struct waiters *waiters, struct timers *timers, uint32_t n_pools)
@@ -105,9 +131,9 @@ void waiters_deinit(struct waiters *waiters)
     waiters->pools = NULL;
 }
 
-bool waiters_has(const struct waiters *waiters, uint32_t pool)
+bool waiters_has(const struct waiters *waiters, uint32_t pool, uid_t uid)
 {
-    return !list_is_empty(&waiters->pools[pool]);
+    return oldest_of(waiters, pool, uid) != NULL;
 }
 
 static void waiter_expires(struct timer *timer)
@@ -118,27 +144,43 @@ static void waiter_expires(struct timer *timer)
     waiter->expired(waiter);
 }
 
+void waiter_init(struct waiter *waiter, uint32_t pool, uid_t uid)
+{
+    *waiter = (struct waiter){.pool = pool, .uid = uid, .timer = TIMER_INIT(waiter_expires)};
+    list_init(&waiter->in_turn);
+    list_init(&waiter->younger);
+}
+
 void waiters_add(struct waiters *waiters, struct waiter *waiter, uint64_t deadline)
 {
-    waiter->timer = (struct timer)TIMER_INIT(waiter_expires);
+    struct waiter *oldest = oldest_of(waiters, waiter->pool, waiter->uid);
+
     waiter->waiters = waiters;
-    list_init(&waiter->link);
-    list_append(&waiters->pools[waiter->pool], &waiter->link);
+    if (oldest)
+        list_append(&oldest->younger, &waiter->younger);
+    else
+        list_append(&waiters->pools[waiter->pool], &waiter->in_turn);
     waiters->waiting++;
     timer_arm(waiters->timers, &waiter->timer, deadline);
 }
 
 void waiters_remove(struct waiters *waiters, struct waiter *waiter)
 {
+    struct list *next = waiter->younger.next;
+
     timer_disarm(waiters->timers, &waiter->timer);
-    if (!list_is_linked(&waiter->link))
+    if (!list_is_linked(&waiter->in_turn) && !list_is_linked(&waiter->younger))
         return;
-    list_remove(&waiter->link);
+    /* the chain goes on without it; of the oldest, the next one takes the place */
+    if (list_is_linked(&waiter->in_turn) && list_is_linked(&waiter->younger))
+        list_append(&waiter->in_turn, &container_of(next, struct waiter, younger)->in_turn);
+    list_remove(&waiter->in_turn);
+    list_remove(&waiter->younger);
     waiters->waiting--;
 }
 
 void waiters_wake(struct waiters *waiters)
 {
-    if (waiters->waiting && !timer_is_armed(&waiters->turn))
+    if (waiters->waiting && !waiters->trying && !timer_is_armed(&waiters->turn))
         timer_arm(waiters->timers, &waiters->turn, 0);
 }

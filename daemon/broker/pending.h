@@ -7,14 +7,16 @@
  * end, and the broker may stop: all three call `hurry`, which makes the verb end soon, from the loop and never
  * from inside the call.
  *
- * Room is waited for in the order of asking, pool by pool: who came first is served first, and nobody of the same
- * pool is served before him, so that many small requests do not keep a large one waiting beyond its own bound,
- * nor the other way round. The bound is the caller's.
+ * Room is waited for pool by pool, and within a pool user by user. A user's requests are served in the order of
+ * asking, none before an older one, so that his many small ones do not keep a large one waiting. Users take turns, and
+ * one whose oldest does not fit keeps nobody else waiting: else a request for all of a pool would close it to all who
+ * wait (I7). The bound of the wait is the caller's.
  */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/list.h"
 #include "broker/timers.h"
@@ -53,9 +55,11 @@ struct waiters;
 
 struct waiter {
     struct waiters *waiters;
-    struct list link;
-    struct timer timer; /* the caller's bound */
+    struct list in_turn; /* of its pool: the oldest of its user */
+    struct list younger; /* of that one: those behind it; of the others: in there */
+    struct timer timer;  /* the caller's bound */
     uint32_t pool;
+    uid_t uid;
     bool (*ready)(struct waiter *waiter);   /* there may be room: try; true = it need not wait any more */
     void (*go)(struct waiter *waiter);      /* it was ready, and is in no queue now */
     void (*expired)(struct waiter *waiter); /* its time is over, and it is in no queue now */
@@ -63,9 +67,10 @@ struct waiter {
 
 struct waiters {
     struct timers *timers;
-    struct list *pools; /* a queue for each */
+    struct list *pools; /* for each the oldest waiter of each user, in the order of their turns */
     uint32_t n_pools;
     uint32_t waiting;
+    bool trying; /* whether there is room: what is given back then was taken only for that */
     struct timer turn;
 };
 
@@ -73,8 +78,9 @@ struct waiters {
 int waiters_init(struct waiters *waiters, struct timers *timers, uint32_t n_pools);
 void waiters_deinit(struct waiters *waiters);
 
-/* Does anybody wait for this pool? Then who would wait must queue behind him. */
-bool waiters_has(const struct waiters *waiters, uint32_t pool);
+void waiter_init(struct waiter *waiter, uint32_t pool, uid_t uid);
+/* Does this user wait for this pool already? Then what would wait must queue behind that. */
+bool waiters_has(const struct waiters *waiters, uint32_t pool, uid_t uid);
 /* Until `deadline`. */
 void waiters_add(struct waiters *waiters, struct waiter *waiter, uint64_t deadline);
 /* Harmless if it waits no more. */

@@ -229,6 +229,59 @@ static void room_is_had_in_the_order_of_asking(void **state)
     assert_int_equal(host_check(session), 0);
 }
 
+static void I7_a_user_who_waits_keeps_no_other_one_waiting(void **state)
+{
+    static struct waiting all, other, more, none;
+    uint64_t mine = host_session_of(1, getpid(), 1001), his = host_session_of(2, getpid(), 1002), first, second;
+    uint64_t admin = host_session(3);
+
+    (void)state;
+    memset(&all, 0, sizeof(all));
+    memset(&other, 0, sizeof(other));
+    memset(&more, 0, sizeof(more));
+    memset(&none, 0, sizeof(none));
+    assert_int_equal(host_alloc(his, SIZE, 0, &first), 0);
+    assert_int_equal(begin(&all, mine, HOST_POOL_BYTES, UINT64_MAX), OP_PENDING);
+    /* there is room for the other user, and then there is none for anybody */
+    assert_int_equal(begin(&other, his, SIZE, 60000), 0);
+    assert_int_equal(host_alloc(his, HOST_POOL_BYTES - 2 * SIZE, 0, &second), 0);
+    assert_int_equal(begin(&more, his, SIZE, 60000), OP_PENDING);
+    assert_int_equal(begin(&none, mine, SIZE, 60000), OP_PENDING);
+    assert_int_equal(host_release(his, first), 0);
+    assert_true(HOST_UNTIL(more.call.ended));
+    assert_int_equal(more.call.status, 0);
+    assert_false(all.call.ended || none.call.ended);
+    /* when the oldest goes, the next of its user has its turn */
+    op_cancel(&all.call.op);
+    assert_true(HOST_UNTIL(all.call.ended));
+    assert_false(none.call.ended);
+    assert_int_equal(host_release(his, second), 0);
+    assert_true(HOST_UNTIL(none.call.ended));
+    assert_int_equal(none.call.status, 0);
+    assert_int_equal(host_check(admin), 0);
+}
+
+/* What is tried for a batch and given back again is no news for those who wait. */
+static void a_batch_that_waits_keeps_the_loop_quiet(void **state)
+{
+    static struct waiting batch;
+    uint64_t session = host_session(1), first, second;
+
+    (void)state;
+    memset(&batch, 0, sizeof(batch));
+    assert_int_equal(host_alloc(session, HOST_POOL_BYTES / 2, 0, &first), 0);
+    assert_int_equal(host_alloc(session, SIZE, 0, &second), 0);
+    call_init(&batch.call, session);
+    batch.args = (struct alloc_args){.n = 2, .sizes = {SIZE, HOST_POOL_BYTES / 2}, .wait_ms = UINT64_MAX};
+    assert_int_equal(op_alloc(&batch.call.op, &batch.args, &batch.result), OP_PENDING);
+    assert_int_equal(host_release(session, second), 0);
+    host_settle();
+    assert_false(batch.call.ended);
+    assert_int_equal(host_release(session, first), 0);
+    assert_true(HOST_UNTIL(batch.call.ended));
+    assert_int_equal(batch.call.status, 0);
+}
+
 static void waiting_ends_when_the_caller_goes(void **state)
 {
     static struct waiting a, b;
@@ -477,6 +530,8 @@ int main(void)
         TEST(an_address_is_had_or_refused),
         TEST(I9_placed_buffers_keep_their_range),
         TEST(room_is_had_in_the_order_of_asking),
+        TEST(I7_a_user_who_waits_keeps_no_other_one_waiting),
+        TEST(a_batch_that_waits_keeps_the_loop_quiet),
         TEST(waiting_ends_when_the_caller_goes),
         TEST(what_was_for_a_client_that_is_gone_is_given_back),
         TEST(faults_leave_nothing_behind),

@@ -242,9 +242,10 @@ static int make_home(struct memclient_buffer *buf, const struct wish *wish, uint
                         : 0);
     if (!r)
         buffer_set_address(buf, home);
-    /* somebody was first, or the reservation's range is not suited: then it is an ordinary alias */
+    /* it has a home, or another has this one, or the range is not suited: then it is an ordinary alias */
     switch (r ? fail_status() : STATUS_OK) {
     case STATUS_BUSY:
+    case STATUS_ADDRESS_TAKEN:
     case STATUS_NO_RIGHT:
     case STATUS_INVALID_ARGUMENT:
     case STATUS_PUBLISHED:

@@ -81,6 +81,5 @@ int op_place(struct op *op, uint64_t id, uint64_t where, uint64_t offset)
     if ((reservation->record->address + offset) & (buffer_granule(buffer) - 1))
         return refuse(&op->problem, STATUS_INVALID_ARGUMENT, "the place must be a multiple of the granule, %llu",
                       (unsigned long long)buffer_granule(buffer));
-    buffer_place(&op->broker->buffers, buffer, reservation, offset);
-    return 0;
+    return buffer_place(buffer, reservation, offset, &op->problem);
 }

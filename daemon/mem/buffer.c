@@ -169,8 +169,9 @@ struct buffer *buffer_free(struct buffers *buffers, struct buffer *buffer)
     if (record->state == BUFFER_DETACHED || record->state == BUFFER_ENDING)
         buffers->n_detached--;
     if (record->reservation)
-        reservation_unplace(table_find(&buffers->reservations->table, record->reservation));
-    arena_give(buffers->arena, &buffer->home);
+        reservation_unplace(table_find(&buffers->reservations->table, record->reservation), &buffer->home);
+    else
+        arena_give(buffers->arena, &buffer->home);
     if (record->bytes) {
         struct plan plan;
 
@@ -252,13 +253,18 @@ void buffer_set_watch(struct buffers *buffers, struct buffer *buffer, int wd)
         buffer_set_watch(buffers, other, -1);
 }
 
-void buffer_place(struct buffers *buffers, struct buffer *buffer, struct reservation *reservation, uint64_t offset)
+int buffer_place(struct buffer *buffer, struct reservation *reservation, uint64_t offset, struct problem *problem)
 {
-    (void)buffers;
-    assert(!buffer->record->address);
-    reservation_place(reservation);
-    buffer->record->reservation = reservation->record->head.id;
-    buffer->record->address = reservation->record->address + offset;
+    struct buffer_record *record = buffer->record;
+    int r;
+
+    assert(!record->address);
+    r = reservation_place(reservation, &buffer->home, offset, record->bytes, buffer_granule(buffer), problem);
+    if (r)
+        return r;
+    record->reservation = reservation->record->head.id;
+    record->address = buffer->home.start;
+    return 0;
 }
 
 void buffer_charge_to(struct buffer *buffer, struct account *account)

@@ -69,7 +69,7 @@ struct buffer {
     OBJECT(struct buffer_record);
     RB_ENTRY(buffer) by_inode; /* once it has memory */
     RB_ENTRY(buffer) by_watch; /* once it is watched */
-    struct arena_extent home;  /* unless the home is in a reservation */
+    struct arena_extent home;  /* of the arena or, if it is placed in one, of the reservation */
     struct list holds;         /* struct hold's in_buffer, the oldest first */
     struct list tokens;        /* struct token's in_buffer */
     struct list names;         /* struct name's in_buffer */
@@ -120,8 +120,8 @@ void buffer_commit(struct buffers *buffers, struct buffer *buffer);
 void buffer_set_state(struct buffers *buffers, struct buffer *buffer, enum buffer_state state);
 /* Of watch.h; -1 = no longer watched. */
 void buffer_set_watch(struct buffers *buffers, struct buffer *buffer, int wd);
-/* Its home is `offset` bytes into the reservation from now on. It must have none. */
-void buffer_place(struct buffers *buffers, struct buffer *buffer, struct reservation *reservation, uint64_t offset);
+/* Its home is `offset` bytes into the reservation from now on. It must have none. Outcomes of reservation_place(). */
+int buffer_place(struct buffer *buffer, struct reservation *reservation, uint64_t offset, struct problem *problem);
 /* Who pays from now on (I5: over the limit if need be). */
 void buffer_charge_to(struct buffer *buffer, struct account *account);
 

@@ -6,7 +6,9 @@
 
 #include <assert.h>
 
+#include "base/checked.h"
 #include "base/steal.h"
+#include "proto/status.h"
 
 void reservations_init(struct reservations *reservations, struct ledger *ledger, struct arena *arena)
 {
@@ -42,6 +44,7 @@ int reservation_new(struct reservations *reservations, uint64_t session, struct 
     r = charge_init(&reservation->addresses, account, ACCOUNT_ADDRESSES, size, problem);
     if (r)
         return r;
+    va_arena_init(&reservation->places, reservation->extent.start, size, reservations->arena->page);
     reservation->record->session = session;
     reservation->record->address = reservation->extent.start;
     reservation->record->size = size;
@@ -78,14 +81,24 @@ struct reservation *reservations_next(const struct reservations *reservations, u
     return table_next(&reservations->table, cursor, budget);
 }
 
-void reservation_place(struct reservation *reservation)
+int reservation_place(struct reservation *reservation, struct arena_extent *place, uint64_t offset, uint64_t size,
+                      uint64_t alignment, struct problem *problem)
 {
-    reservation->record->buffers++;
+    uint64_t address;
+    int r;
+
+    if (!checked_add_u64(reservation->record->address, offset, &address))
+        return refuse(problem, STATUS_SIZE_OVERFLOW, "the offset is beyond all addresses");
+    r = arena_take(&reservation->places, place, size, alignment, address, problem);
+    if (!r)
+        reservation->record->buffers++;
+    return r;
 }
 
-struct reservation *reservation_unplace(struct reservation *reservation)
+struct reservation *reservation_unplace(struct reservation *reservation, struct arena_extent *place)
 {
     assert(reservation->record->buffers);
+    arena_give(&reservation->places, place);
     reservation->record->buffers--;
     if (reservation->record->buffers || list_is_linked(&reservation->in_session))
         return reservation;

@@ -4,7 +4,8 @@
  *
  * A reservation lives while its session keeps it or a buffer is placed in it; so an address stays the buffer's
  * when its maker is gone. It is charged to whoever made it until it ends, and so are its addresses: they cost
- * nothing, so that nothing else would keep one user from taking all of them.
+ * nothing, so that nothing else would keep one user from taking all of them. Inside, it is a small arena of its own,
+ * so that two buffers never have the same home.
  */
 #pragma once
 
@@ -28,6 +29,7 @@ struct reservation {
     struct list in_session; /* linked while the session keeps it */
     struct charge charge;
     struct charge addresses;
+    struct arena places; /* its range: what is taken of it by buffers */
 };
 
 void reservations_init(struct reservations *reservations, struct ledger *ledger, struct arena *arena);
@@ -47,9 +49,10 @@ struct reservation *reservations_find(const struct reservations *reservations, u
 /* As table_next(). */
 struct reservation *reservations_next(const struct reservations *reservations, uint64_t *cursor, unsigned *budget);
 
-/* A buffer is placed in it, and is no longer. */
-void reservation_place(struct reservation *reservation);
-/* Ends it if the session does not keep it either; returns NULL then, else the reservation. */
-struct reservation *reservation_unplace(struct reservation *reservation);
+/* A buffer is placed in it, `offset` bytes behind its start, and there is no other: outcomes of arena_take(). */
+int reservation_place(struct reservation *reservation, struct arena_extent *place, uint64_t offset, uint64_t size,
+                      uint64_t alignment, struct problem *problem);
+/* And is no longer. Ends it if the session does not keep it either; returns NULL then, else the reservation. */
+struct reservation *reservation_unplace(struct reservation *reservation, struct arena_extent *place);
 /* The session keeps it no longer. Ends it if no buffer is in it; returns NULL then, else the reservation. */
 struct reservation *reservation_release(struct reservation *reservation);

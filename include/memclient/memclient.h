@@ -554,7 +554,7 @@ struct memclient_map_options {
  *
  * At home (the default), every process that maps it so sees it at the same address. In a reservation the range
  * must have nothing mapped yet; a buffer may be mapped any number of times, and in parts. The first
- * such mapping of a buffer that has no home makes its home there, if the handle has MANAGE.
+ * such mapping of a buffer that has no home makes its home there, if the handle has MANAGE and no other buffer has its.
  * While the library has a descriptor of the buffer at hand it makes no call.
  *
  *     -EADDRINUSE     something of this process is there already

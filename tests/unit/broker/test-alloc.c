@@ -158,7 +158,7 @@ static void an_address_is_had_or_refused(void **state)
 
 static void I9_placed_buffers_keep_their_range(void **state)
 {
-    uint64_t session = host_session(1), other = host_session(2), reservation, address, again, buffer, id;
+    uint64_t session = host_session(1), other = host_session(2), reservation, address, again, buffer, second, id;
     struct buffer_info info;
 
     (void)state;
@@ -170,6 +170,12 @@ static void I9_placed_buffers_keep_their_range(void **state)
     assert_int_equal(CALL(other, op_place, buffer, reservation, 0), STATUS_NO_RIGHT);
     assert_int_equal(CALL(session, op_place, buffer, reservation, SIZE), 0);
     assert_int_equal(CALL(session, op_place, buffer, reservation, SIZE), STATUS_BUSY);
+    /* no other buffer has its home there, not even in part */
+    assert_int_equal(host_alloc(session, 2 * SIZE, BUFFER_NO_ADDRESS, &second), 0);
+    assert_int_equal(CALL(session, op_place, second, reservation, 0), STATUS_ADDRESS_TAKEN);
+    assert_int_equal(CALL(session, op_place, second, reservation, SIZE), STATUS_ADDRESS_TAKEN);
+    assert_int_equal(CALL(session, op_place, second, reservation, 2 * SIZE), 0);
+    assert_int_equal(host_release(session, second), 0);
     assert_int_equal(host_info(session, buffer, &info), 0);
     assert_int_equal(info.address, address + SIZE);
     assert_int_equal(CALL(other, op_unreserve, reservation), STATUS_NO_RIGHT);

@@ -124,7 +124,7 @@ static void test_no_address_when_not_wanted(void **state)
                                      &reservation, NULL), 0);
     record_commit(&reservation->record->head);
     id = reservation->record->head.id;
-    buffer_place(&s.buffers, buffer, reservation, 3 * STATE_PAGE);
+    assert_int_equal(buffer_place(buffer, reservation, 3 * STATE_PAGE, NULL), 0);
     assert_int_equal(buffer->record->address, reservation->record->address + 3 * STATE_PAGE);
     assert_ptr_equal(reservation_release(reservation), reservation);
     buffer_free(&s.buffers, buffer);

@@ -75,9 +75,16 @@ static void test_made_whole_or_not_at_all(void **state)
     assert_int_equal(account->used[ACCOUNT_ADDRESSES], 0);
 }
 
+/* `offset` and `size` in pages */
+static int place(struct reservation *reservation, struct arena_extent *extent, uint64_t offset, uint64_t size)
+{
+    return reservation_place(reservation, extent, offset * page_size(), size * page_size(), page_size(), NULL);
+}
+
 /* I9: an address stays the buffer's as long as a buffer is placed there, session or not. */
 static void test_I9_kept_by_buffers_after_the_session(void **state)
 {
+    struct arena_extent one = ARENA_EXTENT_NULL, two = ARENA_EXTENT_NULL;
     struct reservation *reservation;
     uint64_t id, cursor = 0;
     unsigned budget = 10;
@@ -86,29 +93,53 @@ static void test_I9_kept_by_buffers_after_the_session(void **state)
     assert_int_equal(make(4, &reservation), 0);
     record_commit(&reservation->record->head);
     id = reservation->record->head.id;
-    reservation_place(reservation);
-    reservation_place(reservation);
-    assert_ptr_equal(reservation_unplace(reservation), reservation);
+    assert_int_equal(place(reservation, &one, 0, 1), 0);
+    assert_int_equal(place(reservation, &two, 3, 1), 0);
+    assert_ptr_equal(reservation_unplace(reservation, &one), reservation);
     assert_ptr_equal(reservation_release(reservation), reservation);
     assert_true(list_is_empty(&in_session));
     assert_int_equal(reservation->record->session, 0);
     assert_int_equal(arena.used, 4 * page_size());
     assert_int_equal(account->used[ACCOUNT_RESERVATIONS], 1);
     assert_ptr_equal(reservations_next(&reservations, &cursor, &budget), reservation);
-    assert_null(reservation_unplace(reservation));
+    assert_null(reservation_unplace(reservation, &two));
     assert_null(reservations_find(&reservations, id));
     assert_int_equal(arena.used, 0);
     assert_int_equal(account->used[ACCOUNT_RESERVATIONS], 0);
 }
 
-static void test_kept_by_the_session_after_buffers(void **state)
+static void test_I9_no_two_buffers_in_one_place(void **state)
 {
+    struct arena_extent one = ARENA_EXTENT_NULL, two = ARENA_EXTENT_NULL;
     struct reservation *reservation;
 
     (void)state;
     assert_int_equal(make(4, &reservation), 0);
-    reservation_place(reservation);
-    assert_ptr_equal(reservation_unplace(reservation), reservation);
+    assert_int_equal(place(reservation, &one, 1, 2), 0);
+    assert_int_equal(one.start, reservation->record->address + page_size());
+    assert_int_equal(place(reservation, &two, 1, 2), STATUS_ADDRESS_TAKEN);
+    assert_int_equal(place(reservation, &two, 0, 2), STATUS_ADDRESS_TAKEN);
+    assert_int_equal(place(reservation, &two, 2, 1), STATUS_ADDRESS_TAKEN);
+    assert_int_equal(place(reservation, &two, 3, 2), STATUS_NO_ADDRESS_SPACE);
+    assert_int_equal(place(reservation, &two, UINT64_MAX / page_size(), 1), STATUS_SIZE_OVERFLOW);
+    assert_int_equal(reservation->record->buffers, 1);
+    assert_int_equal(place(reservation, &two, 3, 1), 0);
+    assert_ptr_equal(reservation_unplace(reservation, &one), reservation);
+    assert_int_equal(place(reservation, &one, 0, 3), 0);
+    assert_ptr_equal(reservation_unplace(reservation, &one), reservation);
+    assert_ptr_equal(reservation_unplace(reservation, &two), reservation);
+    assert_null(reservation_release(reservation));
+}
+
+static void test_kept_by_the_session_after_buffers(void **state)
+{
+    struct arena_extent one = ARENA_EXTENT_NULL;
+    struct reservation *reservation;
+
+    (void)state;
+    assert_int_equal(make(4, &reservation), 0);
+    assert_int_equal(place(reservation, &one, 0, 1), 0);
+    assert_ptr_equal(reservation_unplace(reservation, &one), reservation);
     assert_null(reservation_release(reservation));
 }
 
@@ -118,6 +149,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(test_made_whole_or_not_at_all),
         T(test_I9_kept_by_buffers_after_the_session),
+        T(test_I9_no_two_buffers_in_one_place),
         T(test_kept_by_the_session_after_buffers),
     };
 

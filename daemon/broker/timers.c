@@ -10,6 +10,9 @@
 #include "base/clock.h"
 #include "base/list.h"
 
+/* In one turn of the loop: what a client lets expire all at once must not keep the others waiting. */
+#define RUN_MAX 256
+
 struct record_timer {
     struct timer timer;
     RB_ENTRY(record_timer) link;
@@ -75,6 +78,7 @@ uint64_t timers_next(const struct timers *timers)
 void timers_run(struct timers *timers, uint64_t now)
 {
     uint64_t end = timers->order;
+    unsigned run = 0;
     struct timer *timer;
 
     /* Announcements wait until it is known what is left. */
@@ -82,13 +86,14 @@ void timers_run(struct timers *timers, uint64_t now)
 
     /* What is armed by those that run is ordered behind `end`, and might come before others that are due:
      * it is passed over, in order, until none is left from before. */
-    for (timer = RB_MIN(timer_tree, &timers->tree); timer && timer->at <= now;) {
+    for (timer = RB_MIN(timer_tree, &timers->tree); timer && timer->at <= now && run < RUN_MAX;) {
         if (timer->order >= end) {
             timer = RB_NEXT(timer_tree, &timers->tree, timer);
             continue;
         }
         timer_disarm(timers, timer);
         timer->fn(timer);
+        run++;
         timer = RB_MIN(timer_tree, &timers->tree);
     }
     timers->announced = DEADLINE_NEVER;

@@ -60,7 +60,8 @@ static inline bool timer_is_armed(const struct timer *timer)
 /* DEADLINE_NEVER if there is nothing to wait for. */
 uint64_t timers_next(const struct timers *timers);
 
-/* Calls, once each, those that were due when it began; what is armed meanwhile comes next time. */
+/* Calls, once each, those that were due when it began, the earliest first and only so many: the rest, and what is armed
+ * meanwhile, comes next time. */
 void timers_run(struct timers *timers, uint64_t now);
 
 /* ---- by kind and id of a record ------------------------------------------------------------------------- */

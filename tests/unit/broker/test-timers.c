@@ -89,6 +89,31 @@ static void slices_take_turns(void **state)
     assert_string_equal(fired, "abcaba");
 }
 
+static void count(void *userdata, uint64_t id)
+{
+    (void)id;
+    ++*(unsigned *)userdata;
+}
+
+static void many_that_are_due_at_once_take_several_turns(void **state)
+{
+    enum { N = 5000 };
+    unsigned fires = 0, runs = 0;
+
+    (void)state;
+    for (uint64_t id = 0; id < N; id++)
+        assert_int_equal(timers_set_record(&timers, 1, id, 10, count, &fires), 0);
+    while (timers_next(&timers) <= 10) {
+        unsigned before = fires;
+
+        timers_run(&timers, 10);
+        assert_in_range(fires - before, 1, 1000);
+        runs++;
+    }
+    assert_int_equal(fires, N);
+    assert_true(runs > 1);
+}
+
 static void record_fire(void *userdata, uint64_t id)
 {
     (void)userdata;
@@ -120,6 +145,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(in_order_of_time, setup, teardown),
         cmocka_unit_test_setup_teardown(slices_take_turns, setup, teardown),
+        cmocka_unit_test_setup_teardown(many_that_are_due_at_once_take_several_turns, setup, teardown),
         cmocka_unit_test_setup_teardown(one_time_for_each_record, setup, teardown),
     };
 

@@ -151,7 +151,7 @@ static int connect_now(struct memclient *ctx, const struct rpc_session *former, 
     r = connect_broker(&wish, connected);
     if (r)
         return r;
-    r = channel_new(connected->socket, event_arrived, ctx, &channel);
+    r = channel_new(connected->socket, ctx->sequence, event_arrived, ctx, &channel);
     if (r) {
         fd_close(connected->socket);
         return r;
@@ -190,7 +190,10 @@ static int connect_locked(struct memclient *ctx, uint64_t deadline)
         memcpy(ctx->path, connected.path, sizeof(ctx->path));
         ctx->autostarted |= connected.autostarted;
         ctx->channel = channel;
-        event_connected(ctx, channel, is_new && former.session);
+        event_connected(ctx, channel, former.session);
+    } else if (channel) {
+        channel_break(channel, ECONNRESET, "the session could not be opened");
+        ctx->sequence = channel_sequence(channel);
     }
     pthread_cond_broadcast(&ctx->connected);
     if (r) {
@@ -223,7 +226,11 @@ int context_channel(struct memclient *ctx, uint64_t deadline, struct channel **c
             *channel = channel_ref(ctx->channel);
             break;
         }
-        ctx->channel = channel_unref(ctx->channel);
+        if (ctx->channel) {
+            event_disconnected(ctx, ctx->channel);
+            ctx->sequence = channel_sequence(ctx->channel);
+            ctx->channel = channel_unref(ctx->channel);
+        }
         if (!ctx->connecting) {
             r = connect_locked(ctx, deadline);
             if (r)

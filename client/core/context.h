@@ -49,6 +49,7 @@ struct memclient {
     struct channel *inherited; /* from the parent process */
     unsigned generation;
     struct rpc_session session; /* .session is 0 before the first */
+    uint64_t sequence;          /* the last one used on a connection that is lost */
     char path[108];
     bool autostarted;
 

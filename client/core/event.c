@@ -14,6 +14,7 @@ void events_init(struct events *events)
     events->first = 0;
     events->n = 0;
     events->lost = false;
+    events->connected = false;
     events->mask = 0;
     events->epoll = -1;
     events->signal = -1;
@@ -89,10 +90,12 @@ int event_next(struct memclient *ctx, struct memclient_event *event)
         return 0;
     if (channel) {
         channel_poll(channel);
-        channel_unref(channel);
         pthread_mutex_lock(&ctx->lock);
+        if (ctx->channel == channel && channel_is_broken(channel))
+            event_disconnected(ctx, channel);
         found = take(&ctx->events, event);
         pthread_mutex_unlock(&ctx->lock);
+        channel_unref(channel);
     }
     return found ? 0 : fail_with(EAGAIN, "no event has happened");
 }
@@ -136,7 +139,8 @@ int event_descriptor(struct memclient *ctx, int *fd)
             events_deinit(events);
         } else {
             watch(events, events->signal);
-            watch(events, channel->socket);
+            if (events->connected)
+                watch(events, ctx->channel->socket);
         }
     }
     if (!r)
@@ -145,15 +149,34 @@ int event_descriptor(struct memclient *ctx, int *fd)
     return r;
 }
 
-void event_connected(struct memclient *ctx, struct channel *channel, bool is_new_session)
+/* What happened meanwhile is not known. */
+static void miss(struct events *events)
+{
+    if (!events->mask)
+        return;
+    events->lost = true;
+    tell(events);
+}
+
+void event_connected(struct memclient *ctx, struct channel *channel, bool is_another)
 {
     struct events *events = &ctx->events;
 
-    /* the former socket leaves the epoll by itself when it is closed */
+    events->connected = true;
     if (events->epoll >= 0)
         watch(events, channel->socket);
-    if (is_new_session && events->mask) {
-        events->lost = true;
-        tell(events);
-    }
+    if (is_another)
+        miss(events);
+}
+
+void event_disconnected(struct memclient *ctx, struct channel *channel)
+{
+    struct events *events = &ctx->events;
+
+    if (!events->connected)
+        return;
+    events->connected = false;
+    if (events->epoll >= 0)
+        (void)epoll_ctl(events->epoll, EPOLL_CTL_DEL, channel->socket, NULL);
+    miss(events);
 }

@@ -5,7 +5,8 @@
  * They arrive behind each other with replies, in whichever thread receives; so they are kept in a
  * short ring, and when that is full the oldest make way for one "more happened". The descriptor is
  * an epoll of two: the socket, for what nobody has received yet, and an eventfd, for what somebody
- * has. It is made when first asked for.
+ * has. It is made when first asked for. The socket of a lost connection would poll readable for ever, so it is taken
+ * out, and LOST is told: what happens until there is another connection is missed.
  */
 #pragma once
 
@@ -20,6 +21,7 @@ struct events {
     unsigned first;
     unsigned n;
     bool lost;
+    bool connected; /* there is a connection that they come by */
     unsigned mask; /* what is subscribed to */
     int epoll;     /* or -1 */
     int signal;    /* the eventfd, or -1 */
@@ -36,5 +38,6 @@ void event_arrived(void *ctx, unsigned id, const struct ProtobufCMessage *messag
 int event_subscribe(struct memclient *ctx, unsigned mask);
 int event_descriptor(struct memclient *ctx, int *fd);
 int event_next(struct memclient *ctx, struct memclient_event *event);
-/* With the context's lock: a new connection is to be watched; what happened before may be missed. */
-void event_connected(struct memclient *ctx, struct channel *channel, bool is_new_session);
+/* With the context's lock: a connection is there, the first or another, or it is lost; the latter may be said twice. */
+void event_connected(struct memclient *ctx, struct channel *channel, bool is_another);
+void event_disconnected(struct memclient *ctx, struct channel *channel);

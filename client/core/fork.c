@@ -82,8 +82,10 @@ static void in_child(void)
         ctx->connecting = false;
         ctx->generation++;
         ctx->session.session = 0;
+        ctx->sequence = 0;
         ctx->events.n = 0;
         ctx->events.lost = false;
+        ctx->events.connected = false;
         events_deinit(&ctx->events);
         context_init_condition(ctx);
         pthread_mutex_unlock(&ctx->lock);

@@ -59,7 +59,7 @@ struct pending {
     struct call *call; /* NULL: nobody waits any more */
 };
 
-int channel_new(int socket, channel_event *event, void *data, struct channel **channelp)
+int channel_new(int socket, uint64_t sequence, channel_event *event, void *data, struct channel **channelp)
 {
     struct channel *channel;
 
@@ -73,6 +73,7 @@ int channel_new(int socket, channel_event *event, void *data, struct channel **c
     channel->socket = socket;
     channel->socket_id = file_id_of(socket);
     channel->may_wait = !sockio_set_wait(socket, WAIT_MS);
+    channel->sequence = sequence;
     channel->event = event;
     channel->event_data = data;
     list_init(&channel->waiting);
@@ -133,11 +134,10 @@ static void break_locked(struct channel *channel, int err, const char *why)
         struct call *call = pending->call;
 
         if (call && call->state == CALL_WAITING) {
+            /* the caller goes, and the call with it; what waits here is nobody's */
             pending->call = NULL;
             call->state = CALL_LOST;
             pthread_cond_signal(&call->wake);
-            /* the caller goes, and the call with it; what waits here is nobody's */
-            pending->call = NULL;
         }
     }
 }
@@ -157,6 +157,16 @@ bool channel_is_broken(struct channel *channel)
     broken = channel->broken;
     pthread_mutex_unlock(&channel->lock);
     return broken;
+}
+
+uint64_t channel_sequence(struct channel *channel)
+{
+    uint64_t sequence;
+
+    pthread_mutex_lock(&channel->lock);
+    sequence = channel->sequence;
+    pthread_mutex_unlock(&channel->lock);
+    return sequence;
 }
 
 /* ---- receiving ------------------------------------------------------------------------------ */

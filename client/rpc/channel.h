@@ -69,8 +69,8 @@ struct channel {
     struct channel *inherited; /* after fork(): the former one, kept from being a leak */
 };
 
-/* Takes the socket on success. */
-int channel_new(int socket, channel_event *event, void *data, struct channel **channel);
+/* Takes the socket on success. The first request has the sequence after the given one. */
+int channel_new(int socket, uint64_t sequence, channel_event *event, void *data, struct channel **channel);
 struct channel *channel_ref(struct channel *channel);
 struct channel *channel_unref(struct channel *channel);
 DEFINE_CLEANUP(struct channel *, channel_unref);
@@ -96,6 +96,9 @@ void channel_poll(struct channel *channel);
 
 /* Is the connection lost? */
 bool channel_is_broken(struct channel *channel);
+
+/* The last sequence that it used. Of a lost connection: a session that goes on counts on from there. */
+uint64_t channel_sequence(struct channel *channel);
 
 /* Every call fails from now on; sentence and errno as given, for good the first. */
 void channel_break(struct channel *channel, int err, const char *why);

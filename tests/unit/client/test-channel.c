@@ -50,7 +50,7 @@ static int setup(void **state)
     w->fds = fd_count();
     assert_ok(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends));
     w->broker = ends[1];
-    assert_int_equal(channel_new(ends[0], on_event, w, &w->channel), 0);
+    assert_int_equal(channel_new(ends[0], 0, on_event, w, &w->channel), 0);
     *state = w;
     return 0;
 }

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One session over several connections, against a broker that the test plays: how requests are counted, and what
+ * becomes of events.
+ */
+#include "tests/support/test.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <memclient/memclient.h>
+
+#include "proto/status.h"
+#include "tests/support/fd.h"
+#include "tests/support/wait.h"
+#include "tests/unit/client/fake.h"
+
+static struct world {
+    char path[108];
+    int listening;
+    int broker; /* our end of the present connection */
+    struct memclient *ctx;
+    unsigned fds;
+} w;
+
+/* What the client does while the test answers. */
+struct doing {
+    pthread_t thread;
+    int (*what)(void);
+    int result;
+};
+
+static void *run(void *data)
+{
+    struct doing *doing = data;
+
+    doing->result = doing->what();
+    return NULL;
+}
+
+static void begin(struct doing *doing, int (*what)(void))
+{
+    doing->what = what;
+    assert_int_equal(pthread_create(&doing->thread, NULL, run, doing), 0);
+}
+
+static int end(struct doing *doing)
+{
+    assert_int_equal(pthread_join(doing->thread, NULL), 0);
+    return doing->result;
+}
+
+static int open_it(void)
+{
+    struct memclient_options options = MEMCLIENT_OPTIONS_INIT;
+
+    options.socket = w.path;
+    return memclient_open(&options, &w.ctx);
+}
+
+static int ping(void)
+{
+    return memclient_ping(w.ctx);
+}
+
+static int subscribe(void)
+{
+    return memclient_subscribe(w.ctx, MEMCLIENT_EVENT_NAME);
+}
+
+static int close_it(void)
+{
+    memclient_close(w.ctx);
+    return 0;
+}
+
+static void answer_connect(void)
+{
+    assert_true(wait_readable(w.listening));
+    w.broker = accept4(w.listening, NULL, NULL, SOCK_CLOEXEC);
+    assert_true(w.broker >= 0);
+}
+
+/* The next request, which must be of this method; gives its sequence. */
+static uint64_t receive(enum method method, uint64_t *session)
+{
+    struct fake_request request;
+    uint64_t sequence;
+
+    assert_true(fake_receive(w.broker, &request));
+    assert_int_equal(request.header.method, method);
+    assert_true(request.header.acknowledged < request.header.sequence);
+    if (method == METHOD_HELLO)
+        *session = ((const Memoryd__V1__HelloRequest *)request.message)->session;
+    sequence = request.header.sequence;
+    fake_request_deinit(&request);
+    return sequence;
+}
+
+static void welcome(uint64_t sequence, uint64_t session)
+{
+    fake_welcome(w.broker, &(struct fake_request){.header = {.sequence = sequence}}, session);
+}
+
+static uint64_t answer(enum method method)
+{
+    uint64_t sequence = receive(method, NULL);
+
+    fake_reply(w.broker, method, sequence, NULL, NULL, 0);
+    return sequence;
+}
+
+static void hang_up(void)
+{
+    assert_ok(close(w.broker));
+    w.broker = -1;
+}
+
+static int setup(void **state)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    const char *folder = getenv("TMPDIR");
+    struct doing opening;
+    uint64_t session;
+
+    (void)state;
+    w = (struct world){.fds = fd_count()};
+    snprintf(w.path, sizeof(w.path), "%.80s/session.%d", folder ? folder : "/tmp", getpid());
+    (void)unlink(w.path);
+    snprintf(address.sun_path, sizeof(address.sun_path), "%s", w.path);
+    w.listening = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    assert_true(w.listening >= 0);
+    assert_ok(bind(w.listening, (const struct sockaddr *)&address, sizeof(address)));
+    assert_ok(listen(w.listening, 1));
+    begin(&opening, open_it);
+    answer_connect();
+    assert_int_equal(receive(METHOD_HELLO, &session), 1);
+    assert_int_equal(session, 0);
+    welcome(1, 5);
+    assert_int_equal(end(&opening), 0);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct doing closing;
+
+    (void)state;
+    begin(&closing, close_it);
+    if (w.broker >= 0) {
+        answer(METHOD_GOODBYE);
+        hang_up();
+    }
+    end(&closing);
+    assert_ok(close(w.listening));
+    assert_ok(unlink(w.path));
+    assert_int_equal(fd_count(), w.fds);
+    return 0;
+}
+
+static void a_session_that_goes_on_goes_on_counting(void **state)
+{
+    struct doing pinging;
+    uint64_t session = 0;
+
+    (void)state;
+    begin(&pinging, ping);
+    assert_int_equal(answer(METHOD_PING), 2);
+    assert_int_equal(end(&pinging), 0);
+    hang_up();
+
+    /* the HELLO that gets no answer has had its number, too */
+    begin(&pinging, ping);
+    answer_connect();
+    assert_int_equal(receive(METHOD_HELLO, &session), 3);
+    assert_int_equal(session, 5);
+    hang_up();
+    assert_int_equal(end(&pinging), -ECONNRESET);
+
+    begin(&pinging, ping);
+    answer_connect();
+    assert_int_equal(receive(METHOD_HELLO, &session), 4);
+    assert_int_equal(session, 5);
+    welcome(4, 5);
+    assert_int_equal(receive(METHOD_PING, NULL), 5);
+    hang_up();
+    assert_int_equal(end(&pinging), -ECONNRESET);
+
+    begin(&pinging, ping);
+    answer_connect();
+    assert_int_equal(receive(METHOD_HELLO, &session), 6);
+    fake_refuse(w.broker, METHOD_HELLO, 6, STATUS_STALE, "that was long ago");
+    assert_int_equal(receive(METHOD_HELLO, &session), 7);
+    assert_int_equal(session, 0);
+    welcome(7, 9);
+    assert_int_equal(answer(METHOD_PING), 8);
+    assert_int_equal(end(&pinging), 0);
+}
+
+static bool is_readable(int fd)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+
+    return poll(&p, 1, 0) > 0;
+}
+
+/* Else whoever waits for events would run in circles until there is a broker again. */
+static void a_lost_connection_is_told_once_and_then_is_quiet(void **state)
+{
+    struct memclient_event event = MEMCLIENT_EVENT_INIT;
+    struct doing doing;
+    uint64_t session;
+    int fd = -1;
+
+    (void)state;
+    begin(&doing, subscribe);
+    answer(METHOD_SUBSCRIBE);
+    assert_int_equal(end(&doing), 0);
+    assert_int_equal(memclient_event_fd(w.ctx, &fd), 0);
+    assert_false(is_readable(fd));
+
+    hang_up();
+    assert_true(wait_readable(fd));
+    assert_int_equal(memclient_next_event(w.ctx, &event), 0);
+    assert_int_equal(event.kind, MEMCLIENT_EVENT_LOST);
+    assert_int_equal(memclient_next_event(w.ctx, &event), -EAGAIN);
+    assert_int_equal(memclient_next_event(w.ctx, &event), -EAGAIN);
+    assert_false(is_readable(fd));
+
+    /* on the next connection they come again; what happened in between is missed, resumed or not */
+    begin(&doing, ping);
+    answer_connect();
+    welcome(receive(METHOD_HELLO, &session), 5);
+    answer(METHOD_PING);
+    assert_int_equal(end(&doing), 0);
+    assert_true(is_readable(fd));
+    assert_int_equal(memclient_next_event(w.ctx, &event), 0);
+    assert_int_equal(event.kind, MEMCLIENT_EVENT_LOST);
+    assert_int_equal(memclient_next_event(w.ctx, &event), -EAGAIN);
+    assert_false(is_readable(fd));
+    {
+        Memoryd__V1__NameEvent bound = MEMORYD__V1__NAME_EVENT__INIT;
+
+        bound.name = (char *)"a";
+        bound.bound = true;
+        fake_reply(w.broker, METHOD_EVENT_NAME, 0, &bound.base, NULL, 0);
+    }
+    assert_true(wait_readable(fd));
+    assert_int_equal(memclient_next_event(w.ctx, &event), 0);
+    assert_int_equal(event.kind, MEMCLIENT_EVENT_NAME);
+}
+
+/* The same if it is a call that finds out. */
+static void a_call_that_meets_a_lost_connection_leaves_no_noise(void **state)
+{
+    struct memclient_event event = MEMCLIENT_EVENT_INIT;
+    struct doing doing;
+    uint64_t session;
+    int fd = -1;
+
+    (void)state;
+    assert_int_equal(memclient_event_fd(w.ctx, &fd), 0);
+    begin(&doing, ping);
+    assert_int_equal(receive(METHOD_PING, NULL), 2);
+    hang_up();
+    assert_int_equal(end(&doing), -ECONNRESET);
+    begin(&doing, ping);
+    answer_connect();
+    welcome(receive(METHOD_HELLO, &session), 5);
+    answer(METHOD_PING);
+    assert_int_equal(end(&doing), 0);
+    assert_false(is_readable(fd));
+    /* who subscribed to nothing has missed nothing */
+    assert_int_equal(memclient_next_event(w.ctx, &event), -EAGAIN);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_session_that_goes_on_goes_on_counting, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_lost_connection_is_told_once_and_then_is_quiet, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_call_that_meets_a_lost_connection_leaves_no_noise, setup, teardown),
+    };
+
+    return test_run(tests, NULL, NULL);
+}

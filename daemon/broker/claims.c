@@ -22,6 +22,36 @@ int claim_hold(struct broker *broker, struct session *session, struct buffer *bu
     return 0;
 }
 
+int claim_open(struct broker *broker, struct session *session, struct buffer *buffer, uint32_t may, uint32_t rights,
+               struct opened_item *ret, int *ret_fd, struct problem *problem)
+{
+    bool is_published = buffer->record->flags & BUFFER_PUBLISHED;
+    struct hold *hold;
+    int r;
+
+    rights = rights_complete(rights);
+    if (!rights_cover(may, rights))
+        return refuse(problem, STATUS_NO_RIGHT,
+                      "not all of these rights are granted; ask for fewer, or for a token that grants them");
+    if (is_published && rights & RIGHT_WRITE)
+        return refuse(problem, STATUS_PUBLISHED, "buffer %llu is published: nobody may write it; ask for READ",
+                      (unsigned long long)buffer->record->head.id);
+    if (!rights)
+        rights = may & ~(is_published ? (uint32_t)RIGHT_WRITE : 0);
+    r = claim_hold(broker, session, buffer, rights, &hold, problem);
+    if (r)
+        return r;
+    if (ret_fd) {
+        r = buffer_export(broker, buffer, hold->record->rights & RIGHT_WRITE && !is_published, ret_fd, problem);
+        if (r) {
+            hold_release(hold);
+            return r;
+        }
+    }
+    opened_fill(ret, hold);
+    return 0;
+}
+
 /* ---- names ---------------------------------------------------------------------------------------------- */
 
 int claim_name(struct broker *broker, const struct name_new_args *args, struct name **ret, struct problem *problem)

@@ -15,6 +15,11 @@
 int claim_hold(struct broker *broker, struct session *session, struct buffer *buffer, uint32_t rights,
                struct hold **ret, struct problem *problem);
 
+/* What a token or a name lets its bearer do: a hold with `rights` (0 = with all that they may) and, unless `ret_fd` is
+ * NULL, a descriptor that grants as much. NO_RIGHT, PUBLISHED, LIMIT, NO_MEMORY, and what buffer_export() says. */
+int claim_open(struct broker *broker, struct session *session, struct buffer *buffer, uint32_t may, uint32_t rights,
+               struct opened_item *ret, int *ret_fd, struct problem *problem);
+
 int claim_name(struct broker *broker, const struct name_new_args *args, struct name **ret, struct problem *problem);
 /* `told` = say so to those who want to know. */
 void drop_name(struct broker *broker, struct name *name, bool told);

@@ -103,11 +103,10 @@ static int find_by_id(struct op *op, const struct session *session, uint64_t id,
 
 int op_lookup(struct op *op, const struct lookup_args *args, struct opened *result)
 {
-    uint32_t rights = rights_complete(args->rights), may = 0;
     struct session *session;
     struct buffer *buffer = NULL;
-    struct hold *hold;
-    bool is_published;
+    struct opened_item item;
+    uint32_t may = 0;
     int fd = -1;
     int r = op_session(op, &session);
 
@@ -116,27 +115,11 @@ int op_lookup(struct op *op, const struct lookup_args *args, struct opened *resu
                           : find_by_id(op, session, args->id, &buffer, &may);
     if (r)
         return r;
-    if (!rights_cover(may, rights))
-        return refuse(&op->problem, STATUS_NO_RIGHT, "not all of these rights are granted; ask for fewer");
-    is_published = buffer->record->flags & BUFFER_PUBLISHED;
-    if (is_published && rights & RIGHT_WRITE)
-        return refuse(&op->problem, STATUS_PUBLISHED, "buffer %llu is published: nobody may write it; ask for READ",
-                      (unsigned long long)buffer->record->head.id);
-    if (!rights)
-        rights = may & ~(is_published ? (uint32_t)RIGHT_WRITE : 0);
-    r = claim_hold(op->broker, session, buffer, rights, &hold, &op->problem);
+    r = claim_open(op->broker, session, buffer, may, args->rights, &item, args->want_fd ? &fd : NULL, &op->problem);
     if (r)
         return r;
-    if (args->want_fd) {
-        r = buffer_export(op->broker, buffer, hold->record->rights & RIGHT_WRITE && !is_published, &fd,
-                          &op->problem);
-        if (r) {
-            hold_release(hold);
-            return r;
-        }
-    }
     result->n = 1;
-    opened_fill(&result->items[0], hold);
+    result->items[0] = item;
     fdset_init(&result->fds);
     if (fd >= 0)
         (void)fdset_push(&result->fds, fd);

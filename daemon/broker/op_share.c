@@ -103,40 +103,20 @@ static int open_one(struct op *op, struct session *session, const struct open_ar
                     struct opened *result, struct problem *problem)
 {
     struct broker *broker = op->broker;
-    uint32_t rights = rights_complete(args->rights);
     struct buffer *buffer;
     struct token *token;
-    struct hold *hold;
-    bool is_published;
+    int fd = -1;
     int r = tokens_check(&broker->tokens, args->tokens[i], &session->peer, clock_now_ns(), &token, problem);
 
     if (r)
         return r;
     buffer = token->buffer;
-    is_published = buffer->record->flags & BUFFER_PUBLISHED;
-    if (!rights_cover(token->record->rights, rights))
-        return refuse(problem, STATUS_NO_RIGHT,
-                      "the token does not grant all of these rights; ask for fewer, or its maker for another token");
-    if (is_published && rights & RIGHT_WRITE)
-        return refuse(problem, STATUS_PUBLISHED, "buffer %llu is published: nobody may write it; ask for READ",
-                      (unsigned long long)buffer->record->head.id);
-    if (!rights)
-        rights = token->record->rights & ~(is_published ? (uint32_t)RIGHT_WRITE : 0);
-    r = claim_hold(broker, session, buffer, rights, &hold, problem);
+    r = claim_open(broker, session, buffer, token->record->rights, args->rights, &result->items[i],
+                   args->want_fds ? &fd : NULL, problem);
     if (r)
         return r;
-    if (args->want_fds) {
-        bool writable = hold->record->rights & RIGHT_WRITE && !is_published;
-        int fd;
-
-        r = buffer_export(broker, buffer, writable, &fd, problem);
-        if (r) {
-            hold_release(hold);
-            return r;
-        }
+    if (fd >= 0)
         (void)fdset_push(&result->fds, fd);
-    }
-    opened_fill(&result->items[i], hold);
     if (!token_use(token)) {
         drop_token(broker, token, STATUS_TOKEN_EXHAUSTED);
         life_claim_gone(broker, buffer);

@@ -70,21 +70,7 @@ void buffer_set_published(struct memclient_buffer *buf, unsigned flags);
 int buffer_channel(struct memclient_buffer *buf, uint64_t deadline, struct channel **channel);
 
 /* CONTEXT_CALL() for what needs the claim. */
-#define BUFFER_CALL(buf, deadline, channel, call)                                    \
-    ({                                                                               \
-        int result_ = 0;                                                             \
-                                                                                     \
-        for (unsigned attempt_ = 0; attempt_ < 2; attempt_++) {                      \
-            _cleanup_(channel_unrefp) struct channel *channel = NULL;                \
-                                                                                     \
-            result_ = buffer_channel((buf), (deadline), &channel);                   \
-            if (!result_)                                                            \
-                result_ = (call);                                                    \
-            if (result_ != -ENOTCONN)                                                \
-                break;                                                               \
-        }                                                                            \
-        result_;                                                                     \
-    })
+#define BUFFER_CALL(buf, deadline, channel, call) CALL_BY(buffer_channel, buf, deadline, channel, call)
 
 /* A descriptor of its own for the caller: READ, or READ|WRITE. */
 int buffer_export(struct memclient_buffer *buf, unsigned rights, uint64_t deadline, int *fd);

@@ -82,17 +82,17 @@ uint64_t context_deadline(const struct memclient *ctx);
 int context_channel(struct memclient *ctx, uint64_t deadline, struct channel **channel);
 
 /*
- * Evaluates `call`, which uses the variable `channel`, with a connection; once more on a new one if
- * the former turned out to be lost before anything was sent.
+ * Evaluates `call`, which uses the variable `channel`, with a connection that get(of, deadline, &channel) gives; once
+ * more on a new one if the former turned out to be lost before anything was sent.
  */
-#define CONTEXT_CALL(ctx, deadline, channel, call)                                   \
+#define CALL_BY(get, of, deadline, channel, call)                                    \
     ({                                                                               \
         int result_ = 0;                                                             \
                                                                                      \
         for (unsigned attempt_ = 0; attempt_ < 2; attempt_++) {                      \
             _cleanup_(channel_unrefp) struct channel *channel = NULL;                \
                                                                                      \
-            result_ = context_channel((ctx), (deadline), &channel);                  \
+            result_ = get((of), (deadline), &channel);                               \
             if (!result_)                                                            \
                 result_ = (call);                                                    \
             if (result_ != -ENOTCONN)                                                \
@@ -100,3 +100,5 @@ int context_channel(struct memclient *ctx, uint64_t deadline, struct channel **c
         }                                                                            \
         result_;                                                                     \
     })
+
+#define CONTEXT_CALL(ctx, deadline, channel, call) CALL_BY(context_channel, ctx, deadline, channel, call)

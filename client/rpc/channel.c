@@ -22,6 +22,7 @@
 #include "proto/memoryd.pb-c.h"
 #include "proto/schema.h"
 #include "proto/sockio.h"
+#include "rpc/convert.h"
 #include "rpc/fail.h"
 #include "rpc/undo.h"
 
@@ -189,10 +190,8 @@ static void take_problem(struct channel *channel, struct call *call, const uint8
     if (!envelope_unpack(&memoryd__v1__problem__descriptor, payload, n, &channel->arena,
                          &message)) {
         const Memoryd__V1__Problem *problem = (const Memoryd__V1__Problem *)message;
-        size_t length = strnlen(problem->sentence, MEMORYD_SENTENCE_MAX);
 
-        memcpy(call->sentence, problem->sentence, length);
-        call->sentence[length] = '\0';
+        COPY_TEXT(call->sentence, problem->sentence);
     }
 }
 

@@ -57,9 +57,6 @@ struct rpc_opened {
     char sentence[MEMORYD_SENTENCE_MAX + 1]; /* of the first that was refused, or "" */
 };
 
-/* The broker's sentence about an item, cut to what a sentence may have. */
-void rpc_copy_sentence(char to[MEMORYD_SENTENCE_MAX + 1], const char *from);
-
 /* Closes the descriptors that nobody stole. */
 void rpc_opened_deinit(struct rpc_opened *opened);
 #define RPC_OPENED_NULL {.n = 0}

@@ -38,14 +38,6 @@ static bool is_sane(const struct rpc_opened_item *item)
            is_page_aligned(item->address) && item->address <= UINTPTR_MAX - item->bytes;
 }
 
-void rpc_copy_sentence(char to[MEMORYD_SENTENCE_MAX + 1], const char *from)
-{
-    size_t n = strnlen(from, MEMORYD_SENTENCE_MAX);
-
-    memcpy(to, from, n);
-    to[n] = '\0';
-}
-
 static int take_opened(void *result, const ProtobufCMessage *reply, struct fdset *fds)
 {
     const Memoryd__V1__Buffers *b = (const Memoryd__V1__Buffers *)reply;
@@ -57,7 +49,7 @@ static int take_opened(void *result, const ProtobufCMessage *reply, struct fdset
         b->n_sizes != take->n || b->n_bytes != take->n || b->n_granules != take->n ||
         b->n_addresses != take->n || b->n_flags != take->n)
         return -EPROTO;
-    rpc_copy_sentence(opened->sentence, b->sentence);
+    COPY_TEXT(opened->sentence, b->sentence);
     for (unsigned i = 0; i < take->n; i++) {
         struct rpc_opened_item *item = &opened->items[i];
 
@@ -192,7 +184,7 @@ static int take_statuses(void *result, const ProtobufCMessage *reply, struct fds
     for (unsigned i = 0; i < take->n; i++)
         take->statuses[i] = s->statuses[i];
     take->fd = fdset_steal(fds, 0);
-    rpc_copy_sentence(take->sentence, s->sentence);
+    COPY_TEXT(take->sentence, s->sentence);
     return 0;
 }
 

@@ -109,7 +109,7 @@ static int take_shared(void *result, const ProtobufCMessage *reply, struct fdset
     for (unsigned i = 0; i < shared->n; i++)
         shared->statuses[i] = r->statuses[i];
     memcpy(shared->tokens, r->tokens.data, r->tokens.len);
-    rpc_copy_sentence(shared->sentence, r->sentence);
+    COPY_TEXT(shared->sentence, r->sentence);
     return 0;
 }
 

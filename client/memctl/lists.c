@@ -126,7 +126,7 @@ LISTING(sessions, session, memclient_session)
 
 static const struct column reservation_columns[] = {
     {"RESERVATION", "id", COLUMN_TEXT}, {"ADDRESS", "address", COLUMN_HEX},
-    {"SIZE", "size", COLUMN_BYTES},     {"SESSION", "session", COLUMN_TEXT},
+    {"SIZE", "size", COLUMN_BYTES},     {"SESSION", "session", COLUMN_SOME},
     {"UID", "uid", COLUMN_TEXT},        {"BUFFERS", "buffers", COLUMN_TEXT},
     {NULL, NULL, COLUMN_TEXT},
 };
@@ -137,7 +137,7 @@ static const struct column name_columns[] = {
     {"NAME", "name", COLUMN_TEXT},   {"UID", "uid", COLUMN_TEXT},
     {"BUFFER", "buffer", COLUMN_TEXT}, {"POLICY", "policy", COLUMN_TEXT},
     {"GROUP", "group_rights", COLUMN_TEXT}, {"GID", "gid", COLUMN_TEXT},
-    {"OTHERS", "other_rights", COLUMN_TEXT}, {"SESSION", "session", COLUMN_TEXT},
+    {"OTHERS", "other_rights", COLUMN_TEXT}, {"SESSION", "session", COLUMN_SOME},
     {NULL, NULL, COLUMN_TEXT},
 };
 
@@ -146,10 +146,10 @@ LISTING(names, name, memclient_name)
 static const struct column token_columns[] = {
     {"SERIAL", "serial", COLUMN_TEXT},   {"BUFFER", "buffer", COLUMN_TEXT},
     {"RIGHTS", "rights", COLUMN_TEXT},   {"KEEPING", "keeping", COLUMN_YES},
-    {"USES", "uses_left", COLUMN_TEXT},  {"EXPIRES-MS", "expires_ms", COLUMN_TEXT},
+    {"USES", "uses_left", COLUMN_SOME},  {"EXPIRES-MS", "expires_ms", COLUMN_SOME},
     {"FOR-UID", "for_uid", COLUMN_TEXT}, {"FOR-GID", "for_gid", COLUMN_TEXT},
     {"FOR-PID", "for_pid", COLUMN_TEXT}, {"MAKER", "maker_uid", COLUMN_TEXT},
-    {"SESSION", "session", COLUMN_TEXT}, {NULL, NULL, COLUMN_TEXT},
+    {"SESSION", "session", COLUMN_SOME}, {NULL, NULL, COLUMN_TEXT},
 };
 
 LISTING(tokens, token, memclient_token_info)

@@ -124,6 +124,12 @@ format_cell(const struct column *column, const json_t *row, char *text, size_t s
         if (!*text)
             snprintf(text, size, "-");
         return;
+    case COLUMN_SOME:
+        if (number)
+            format_plain(value, text, size);
+        else
+            snprintf(text, size, "-");
+        return;
     case COLUMN_BYTES:
         format_bytes(number, text, size);
         return;
@@ -148,7 +154,7 @@ format_cell(const struct column *column, const json_t *row, char *text, size_t s
 static bool
 column_is_right(const struct column *column, const json_t *row)
 {
-    return column->form == COLUMN_BYTES || column->form == COLUMN_SINCE
+    return column->form == COLUMN_BYTES || column->form == COLUMN_SINCE || column->form == COLUMN_SOME
            || (column->form == COLUMN_TEXT && json_is_integer(json_object_get(row, column->key)));
 }
 

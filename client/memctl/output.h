@@ -17,6 +17,7 @@ enum column_form {
     COLUMN_TEXT,   /* a string or number as it is */
     COLUMN_BYTES,  /* 8M, 1.5G */
     COLUMN_HEX,    /* 0x400000000000; "-" for 0 */
+    COLUMN_SOME,   /* a number where there is one; "-" for 0 */
     COLUMN_LIST,   /* an array, joined with commas */
     COLUMN_YES,    /* a boolean: yes or nothing */
     COLUMN_SINCE,  /* milliseconds since 1970: "3m" ago; "-" for 0 */

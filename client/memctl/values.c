@@ -26,6 +26,9 @@ parse_number(const char *text, double *ret, const char **ret_unit)
     *ret = strtod(text, &end);
     if (errno || !isfinite(*ret))
         return -ERANGE;
+    /* hexadecimal ones and powers of ten are understood by strtod() alone */
+    if (strspn(text, "0123456789.") != (size_t)(end - text))
+        return -EINVAL;
     *ret_unit = end;
     return 0;
 }
@@ -57,13 +60,17 @@ parse_bytes(const char *text, uint64_t *ret)
     }
     if (factor == 1) {
         /* without a unit a double is not exact enough */
+        unsigned long long exact;
         char *end;
 
         errno = 0;
-        *ret = strtoull(text, &end, 0);
+        exact = strtoull(text, &end, 10);
         if (errno)
             return -ERANGE;
-        return *end && *end != 'B' ? -EINVAL : 0;
+        if (*end && *end != 'B')
+            return -EINVAL;
+        *ret = exact;
+        return 0;
     }
     value *= (double)factor;
     if (value >= 0x1p64)

@@ -41,6 +41,10 @@ expect 2 memctl alloc; said "--size"
 expect 2 memctl alloc --size; said "needs a value"
 expect 2 memctl alloc --size many; said "--size does not take"
 expect 2 memctl alloc --size 99999999999999999999; said "64 bits"
+expect 2 memctl alloc --size 1.5
+expect 2 memctl alloc --size 0x10
+expect 2 memctl alloc --size 0x10K
+expect 2 memctl alloc --size 1e3K
 expect 2 memctl alloc --size 1M --pages wide; said "--pages"
 expect 2 memctl alloc --size 1M --node 0,x; said "--node"
 expect 2 memctl alloc --size 1M --weights 1; said "--weights"
@@ -105,6 +109,9 @@ expect 0 memctl --json open a/b; json '.[0].holders[0].rights == "rwsm"'
 expect 0 memctl rm "$reader"
 expect 1 memctl cat "$reader"; said "revoked"
 expect 1 memctl cat "$(printf '%064d' 7)"
+expect 0 memctl alloc --size 010 --name ten
+expect 0 memctl --json open ten; json '.[0].size == 10'
+expect 0 memctl rm ten
 expect 0 memctl alloc --size 4K
 token=$(cat "$dir/out")
 expect 0 memctl cat "$token"

@@ -14,6 +14,8 @@
 #include <unistd.h>
 
 #include "proto/methods.h"
+#include "proto/frame.h"
+#include "proto/limits.h"
 #include "proto/status.h"
 #include "tests/integration/broker.h"
 #include "tests/support/fd.h"

@@ -323,6 +323,67 @@ static void I3_only_its_own_process_resumes_a_session(void **state)
     broker_finish(broker);
 }
 
+/* Asks for buffers, some of which a worker makes, and for more than there is, without a bound; reads no answer. */
+static void ask_for_much(int fd)
+{
+    static const uint64_t sizes[] = {UINT64_C(96) << 20, 65536, UINT64_C(32) << 20};
+    Memoryd__V1__AllocRequest request = MEMORYD__V1__ALLOC_REQUEST__INIT;
+    uint8_t payload[128];
+
+    request.flags = MEMORYD__V1__ALLOC_REQUEST__FLAG__WANT_FDS;
+    request.n_sizes = 1;
+    for (size_t i = 0; i < 3; i++) {
+        uint64_t size = sizes[i];
+
+        request.sizes = &size;
+        raw_send(fd, METHOD_ALLOC, payload, memoryd__v1__alloc_request__pack(&request, payload), NULL, 0);
+    }
+    for (size_t i = 0; i < 8; i++) {
+        uint64_t size = UINT64_C(200) << 20;
+
+        request.wait_ms = UINT64_MAX;
+        request.sizes = &size;
+        raw_send(fd, METHOD_ALLOC, payload, memoryd__v1__alloc_request__pack(&request, payload), NULL, 0);
+    }
+}
+
+static void what_is_under_way_ends_with_its_session(void **state)
+{
+    struct broker_process *broker = broker_for_test("[pools]\ncapacity = 256M\n");
+    int fd = raw_client(broker);
+
+    (void)state;
+    ask_for_much(fd);
+    raw_send(fd, METHOD_GOODBYE, NULL, 0, NULL, 0);
+    raw_send(fd, METHOD_PING, NULL, 0, NULL, 0);
+    assert_true(raw_has_ended(fd));
+    close(fd);
+    broker_finish(broker);
+}
+
+static void I6_a_session_goes_on_beside_what_its_old_connection_asked(void **state)
+{
+    struct broker_process *broker = broker_for_test("[pools]\ncapacity = 256M\n");
+    struct secret secret = {.broker = broker};
+    int old = raw_connect(broker), fd;
+
+    (void)state;
+    assert_int_equal(say_hello(old, &secret), 0);
+    for (unsigned i = 0; i < 5; i++) {
+        ask_for_much(old);
+        fd = raw_connect(broker);
+        assert_int_equal(say_hello(fd, &secret), 0);
+        assert_true(raw_has_ended(old));
+        assert_true(raw_is_served(fd));
+        close(old);
+        old = fd;
+    }
+    broker_check(broker);
+    assert_int_equal(raw_call(old, METHOD_GOODBYE, NULL, 0), 0);
+    close(old);
+    broker_finish(broker);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -331,6 +392,8 @@ int main(void)
         at_broker(I3_what_is_anothers_is_out_of_reach),
         at_broker(I3_a_claimed_name_is_shown_beside_the_kernels_word),
         at_broker(I3_only_its_own_process_resumes_a_session),
+        at_broker(what_is_under_way_ends_with_its_session),
+        at_broker(I6_a_session_goes_on_beside_what_its_old_connection_asked),
     };
 
     return test_run(tests, NULL, NULL);

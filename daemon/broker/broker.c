@@ -44,12 +44,13 @@ int broker_new(struct broker **ret, const struct broker_options *options)
     broker->overflow_turn = (struct timer)TIMER_INIT(life_overflow_turn);
     pending_init(&broker->pending);
     list_init(&broker->ending);
-    list_init(&broker->subscribers);
     list_init(&broker->lingering);
 
     /* What may fail, then what may not. */
     broker->pressure = calloc(n_pools ? n_pools : 1, 1);
-    r = broker->pressure ? 0 : -ENOMEM;
+    r = events_init(broker);
+    if (!r && !broker->pressure)
+        r = -ENOMEM;
     if (!r)
         r = waiters_init(&broker->waiters, &broker->timers, n_pools);
     if (!r)
@@ -63,6 +64,7 @@ int broker_new(struct broker **ret, const struct broker_options *options)
             broker->ledger = ledger_free(broker->ledger);
         watch_deinit(&broker->watch);
         waiters_deinit(&broker->waiters);
+        events_deinit(broker);
         free(broker->pressure);
         free(broker);
         return fatal(r);
@@ -139,6 +141,7 @@ struct broker *broker_free(struct broker *broker)
     timer_disarm(&broker->timers, &broker->ending_turn);
     timer_disarm(&broker->timers, &broker->pressure_turn);
     timer_disarm(&broker->timers, &broker->overflow_turn);
+    events_deinit(broker);
     waiters_deinit(&broker->waiters);
     timers_deinit(&broker->timers);
     sessions_deinit(&broker->sessions);

@@ -1,18 +1,71 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who subscribed is in one list, so those who did not cost nothing.
+ * Who subscribed is in one list, so those who did not cost nothing. Telling all who did may take long, so news wait in
+ * a ring and are told in turns of the loop, so many at a time; what finds no room in it is replaced by one LOST.
  */
 #include "broker/events.h"
+
+#include <errno.h>
+#include <stdlib.h>
 
 #include "base/list.h"
 #include "mem/pool.h"
 
 /* pools looked at in one turn */
 #define POOLS_A_TURN 32
+/* subscribers asked in one turn */
+#define ASKED_A_TURN 64
+/* news that wait, the LOST among them */
+#define NEWS_MAX 64
 
-static bool wants(const struct session *session, uint32_t kind)
+struct news {
+    uint32_t kind; /* of LOST: all that were */
+    bool lost;
+    bool bound;
+    uint32_t level;
+    uint64_t buffer;
+    uint64_t by_session;
+    const struct pool *pool;
+    struct name_record name; /* a copy: who may know of it is asked later */
+};
+
+int events_init(struct broker *broker)
 {
-    return session->connection && !client_of(session)->ended && session->record->subscribed & kind;
+    list_init(&broker->subscribers);
+    list_init(&broker->news_at);
+    broker->news_turn = (struct timer)TIMER_INIT(news_turn);
+    broker->news = calloc(NEWS_MAX, sizeof(*broker->news));
+    return broker->news ? 0 : -ENOMEM;
+}
+
+void events_deinit(struct broker *broker)
+{
+    timer_disarm(&broker->timers, &broker->news_turn);
+    list_remove(&broker->news_at);
+    free(broker->news);
+    broker->news = NULL;
+}
+
+/* To be filled in; NULL if nobody would hear it, or if it is one too many. */
+static struct news *add_news(struct broker *broker, uint32_t kind)
+{
+    struct news *news;
+
+    if (broker->stopping || list_is_empty(&broker->subscribers))
+        return NULL;
+    if (broker->n_news == NEWS_MAX) {
+        broker->news[(broker->first_news + NEWS_MAX - 1) % NEWS_MAX].kind |= kind;
+        return NULL;
+    }
+    news = &broker->news[(broker->first_news + broker->n_news++) % NEWS_MAX];
+    *news = (struct news){.kind = kind, .lost = broker->n_news == NEWS_MAX};
+    timer_arm(&broker->timers, &broker->news_turn, 0);
+    return news->lost ? NULL : news;
+}
+
+static bool wants(const struct session *session, uint32_t kinds)
+{
+    return session->connection && !client_of(session)->ended && session->record->subscribed & kinds;
 }
 
 static void tell(struct broker *broker, struct session *session, const struct broker_event *event)
@@ -20,38 +73,83 @@ static void tell(struct broker *broker, struct session *session, const struct br
     broker->host.event(broker->host.userdata, session->connection, event);
 }
 
+static void tell_of_name(struct broker *broker, struct session *session, struct news *news)
+{
+    const struct name name = {.record = &news->name};
+    char text[NAME_TEXT_SIZE];
+
+    if (!name_rights(&name, &session->peer, is_admin(broker, session)))
+        return;
+    name_text(&name, session->record->uid, text);
+    tell(broker, session,
+         &(struct broker_event){.kind = EVENT_NAME, .name = text, .bound = news->bound, .buffer = news->name.buffer});
+}
+
+static void tell_news(struct broker *broker, struct session *session, struct news *news)
+{
+    if (!wants(session, news->kind))
+        return;
+    if (news->lost)
+        tell(broker, session, &(struct broker_event){.kind = EVENT_LOST});
+    else if (news->kind == EVENT_NAME)
+        tell_of_name(broker, session, news);
+    else if (news->kind == EVENT_PRESSURE)
+        tell(broker, session,
+             &(struct broker_event){.kind = EVENT_PRESSURE, .pool = news->pool->name, .level = news->level});
+    else if (session->record->head.id != news->by_session && session_hold(session, news->buffer))
+        tell(broker, session, &(struct broker_event){.kind = EVENT_DISCARDED, .buffer = news->buffer});
+}
+
+/* A mark in the list of subscribers is behind those who have heard the first of the news; it may come and go as
+ * they do. */
+void news_turn(struct timer *timer)
+{
+    struct broker *broker = container_of(timer, struct broker, news_turn);
+
+    for (unsigned i = 0; i < ASKED_A_TURN && broker->n_news; i++) {
+        struct list *next;
+
+        if (!list_is_linked(&broker->news_at))
+            list_prepend(&broker->subscribers, &broker->news_at);
+        next = broker->news_at.next;
+        list_remove(&broker->news_at);
+        if (next == &broker->subscribers) {
+            broker->first_news = (broker->first_news + 1) % NEWS_MAX;
+            broker->n_news--;
+            continue;
+        }
+        list_prepend(next, &broker->news_at);
+        tell_news(broker, container_of(next, struct client, subscribed)->session, &broker->news[broker->first_news]);
+    }
+    if (broker->n_news)
+        timer_arm(&broker->timers, timer, 0);
+}
+
 void event_name(struct broker *broker, const struct name *name, bool bound)
 {
-    if (broker->stopping)
-        return;
-    list_for_each_entry(client, &broker->subscribers, struct client, subscribed)
-    {
-        struct session *session = client->session;
-        char text[NAME_TEXT_SIZE];
+    struct news *news = add_news(broker, EVENT_NAME);
 
-        if (!wants(session, EVENT_NAME) ||
-            !name_rights(name, &session->peer, is_admin(broker, session)))
-            continue;
-        name_text(name, session->record->uid, text);
-        tell(broker, session,
-             &(struct broker_event){
-                 .kind = EVENT_NAME, .name = text, .bound = bound, .buffer = name->record->buffer});
-    }
+    if (!news)
+        return;
+    news->name = *name->record;
+    news->bound = bound;
 }
 
 void event_discarded(struct broker *broker, const struct buffer *buffer, uint64_t by_session)
 {
-    list_for_each_entry(hold, &buffer->holds, struct hold, in_buffer)
-    {
-        if (hold->record->session == by_session || !wants(hold->session, EVENT_DISCARDED))
-            continue;
-        tell(broker, hold->session,
-             &(struct broker_event){.kind = EVENT_DISCARDED, .buffer = buffer->record->head.id});
-    }
+    struct news *news = add_news(broker, EVENT_DISCARDED);
+
+    if (!news)
+        return;
+    news->buffer = buffer->record->head.id;
+    news->by_session = by_session;
 }
 
+/* At once: there are no more turns. What was not told by now never is. */
 void event_shutdown(struct broker *broker)
 {
+    list_remove(&broker->news_at);
+    broker->n_news = 0;
     list_for_each_entry(client, &broker->subscribers, struct client, subscribed)
     {
         if (wants(client->session, EVENT_SHUTDOWN))
@@ -93,16 +191,16 @@ void pressure_turn(struct timer *timer)
         const struct pool *pool = pools_get(broker->options.pools, broker->pressure_at);
         uint64_t capacity = pool_capacity(pool), available = pool_available(pool);
         uint8_t *level = &broker->pressure[broker->pressure_at];
+        struct news *news;
         unsigned now = pressure_level(*level, capacity > available ? capacity - available : 0, capacity);
 
         if (now == *level)
             continue;
         *level = (uint8_t)now;
-        list_for_each_entry(client, &broker->subscribers, struct client, subscribed)
-        {
-            if (wants(client->session, EVENT_PRESSURE))
-                tell(broker, client->session,
-                     &(struct broker_event){.kind = EVENT_PRESSURE, .pool = pool->name, .level = now});
+        news = add_news(broker, EVENT_PRESSURE);
+        if (news) {
+            news->pool = pool;
+            news->level = now;
         }
     }
     if (broker->pressure_at < n)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Events: who is told what. They are hints, so nothing is kept here: they go to the connections of those who
- * subscribed and may know of it, or nowhere.
+ * Events: who is told what. They are hints, so few are kept here and not for long: soon they go to the connections of
+ * those who subscribed and may know of it, or nowhere.
  */
 #pragma once
 
@@ -16,7 +16,14 @@ enum {
     EVENT_DISCARDED = 2,
     EVENT_NAME = 4,
     EVENT_SHUTDOWN = 8,
+    EVENT_LOST = 16,
 };
+
+/* 0 or -ENOMEM. */
+int events_init(struct broker *broker);
+void events_deinit(struct broker *broker);
+/* Tells what waits. */
+void news_turn(struct timer *timer);
 
 void event_name(struct broker *broker, const struct name *name, bool bound);
 /* To all who hold it but the one who did it. */

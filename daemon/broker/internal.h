@@ -55,6 +55,7 @@ struct client {
 };
 
 struct check;
+struct news;
 
 struct broker {
     struct broker_options options;
@@ -80,6 +81,11 @@ struct broker {
 
     struct list ending; /* struct client, being taken apart */
     struct list subscribers;
+    struct news *news; /* a ring, and how far the first of it has been told: events.c */
+    unsigned first_news;
+    unsigned n_news;
+    struct list news_at;
+    struct timer news_turn;
     struct list lingering;
     struct timer ending_turn;
     struct timer pressure_turn;

@@ -215,6 +215,7 @@ static void names_are_told_to_those_who_may_know(void **state)
     assert_int_equal(CALL(admin, op_subscribe, 4 | 8), 0);
     assert_int_equal(host_alloc(maker, SIZE, 0, &buffer), 0);
     assert_int_equal(host_bind(maker, buffer, "told", 1, 0), 0);
+    host_settle();
     assert_int_equal(host.n_events, 2);
     for (unsigned i = 0; i < 2; i++) {
         bool mine = host.events[i].connection == (void *)2;

@@ -338,9 +338,75 @@ static void discarding_reads_as_zeros_and_stays_charged(void **state)
     assert_int_equal(CALL(maker, op_discard, buffer, 0, 0), 0);
     assert_int_equal(read_word(mine), 0);
     assert_int_equal(host_used(), SIZE);
+    host_settle();
     assert_int_equal(host.n_events, 1);
     assert_int_equal(host.events[0].event.buffer, buffer);
     assert_ptr_equal(host.events[0].connection, (void *)2);
+}
+
+static void more_news_than_are_kept_become_one_lost(void **state)
+{
+    uint64_t maker = host_session(1), other = host_session(2), buffer;
+    char name[16];
+
+    (void)state;
+    assert_int_equal(host_alloc(maker, SIZE, 0, &buffer), 0);
+    assert_int_equal(CALL(other, op_subscribe, 4), 0);
+    for (unsigned i = 0; i < 100; i++) {
+        (void)snprintf(name, sizeof(name), "n%u", i);
+        assert_int_equal(host_bind(maker, buffer, name, 0, 0), 0);
+    }
+    host_settle();
+    assert_true(host.n_events > 1 && host.n_events <= 64);
+    for (unsigned i = 0; i + 1 < host.n_events; i++) {
+        (void)snprintf(name, sizeof(name), "n%u", i);
+        assert_int_equal(host.events[i].event.kind, 4);
+        assert_string_equal(host.events[i].name, name);
+    }
+    assert_int_equal(host.events[host.n_events - 1].event.kind, 16);
+    /* and then it goes on */
+    host.n_events = 0;
+    assert_int_equal(host_bind(maker, buffer, "after", 0, 0), 0);
+    host_settle();
+    assert_int_equal(host.n_events, 1);
+    assert_string_equal(host.events[0].name, "after");
+}
+
+/* One bind is told to a thousand: not in one turn of the loop, but to each once, whoever comes and goes meanwhile. */
+static void I7_news_for_many_are_told_in_slices(void **state)
+{
+    enum { MANY = 200 };
+    uint64_t maker = host_session(1), sessions[MANY], buffer;
+
+    (void)state;
+    assert_int_equal(host_alloc(maker, SIZE, 0, &buffer), 0);
+    for (unsigned i = 0; i < MANY; i++) {
+        sessions[i] = host_session(100 + i);
+        assert_int_equal(CALL(sessions[i], op_subscribe, 4), 0);
+    }
+    assert_int_equal(host_bind(maker, buffer, "a", 0, 0), 0);
+    assert_int_equal(host.n_events, 0);
+    for (unsigned told = 0, turns = 0; told < MANY - 40; turns++) {
+        unsigned now;
+
+        assert_true(turns < MANY);
+        host.n_events = 0;
+        assert_int_equal(broker_tick(host.broker), 0);
+        now = host.n_events;
+        assert_true(now && now <= 64);
+        for (unsigned i = 0; i < now; i++)
+            assert_ptr_equal(host.events[i].connection, (void *)(uintptr_t)(100 + told + i));
+        told += now;
+        /* the last who heard it, and those who will not any more */
+        if (!turns) {
+            assert_int_equal(CALL(sessions[told - 1], op_subscribe, 0), 0);
+            for (unsigned i = MANY - 40; i < MANY; i++)
+                assert_int_equal(CALL(sessions[i], op_subscribe, 0), 0);
+        }
+    }
+    host.n_events = 0;
+    host_settle();
+    assert_int_equal(host.n_events, 0);
 }
 
 int main(void)
@@ -359,6 +425,8 @@ int main(void)
         TEST(a_keeping_token_keeps),
         TEST(publishing_ends_all_writing),
         TEST(discarding_reads_as_zeros_and_stays_charged),
+        TEST(more_news_than_are_kept_become_one_lost),
+        TEST(I7_news_for_many_are_told_in_slices),
 #undef TEST
     };
 

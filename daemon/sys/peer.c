@@ -49,7 +49,7 @@ bool peer_is_dead(int pidfd)
 }
 
 /*
- * The number after the 19th blank behind the program's name, which is in brackets and may hold brackets.
+ * The number after the 20th blank behind the program's name, which is in brackets and may hold brackets.
  * 0 if /proc does not show this process.
  */
 static uint64_t start_time_of(pid_t pid)

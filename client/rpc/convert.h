@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Small steps between messages and plain structs that several stubs take. */
+/* Small steps that several stubs take: calls without a result, and from messages to plain structs. */
 #pragma once
 
 #include <stddef.h>
@@ -7,8 +7,16 @@
 
 #include "base/utf8.h"
 #include "proto/memoryd.pb-c.h"
+#include "rpc/channel.h"
 
 struct memclient_buffer_info;
+
+/* For a method whose reply says no more than that it was done. */
+static inline int call_done(struct channel *channel, enum method method, const ProtobufCMessage *request,
+                            uint64_t deadline)
+{
+    return channel_call(channel, method, request, NULL, 0, deadline, NULL, NULL, NULL);
+}
 
 /* A string into an array of its own; one that is too long is cut between characters. */
 static inline void copy_text(char *to, size_t size, const char *from)

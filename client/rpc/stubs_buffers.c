@@ -240,8 +240,7 @@ int rpc_name_bind(struct channel *channel, uint64_t id, const char *name,
 
     fill_name(&request, name, options);
     request.buffer = id;
-    return channel_call(channel, METHOD_NAME_BIND, &request.base, NULL, 0, deadline, NULL, NULL,
-                        NULL);
+    return call_done(channel, METHOD_NAME_BIND, &request.base, deadline);
 }
 
 int rpc_name_unbind(struct channel *channel, const char *name, uint64_t deadline)
@@ -249,6 +248,5 @@ int rpc_name_unbind(struct channel *channel, const char *name, uint64_t deadline
     Memoryd__V1__NameUnbindRequest request = MEMORYD__V1__NAME_UNBIND_REQUEST__INIT;
 
     request.name = (char *)name;
-    return channel_call(channel, METHOD_NAME_UNBIND, &request.base, NULL, 0, deadline, NULL, NULL,
-                        NULL);
+    return call_done(channel, METHOD_NAME_UNBIND, &request.base, deadline);
 }

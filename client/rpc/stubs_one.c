@@ -70,8 +70,7 @@ int rpc_publish(struct channel *channel, uint64_t id, bool future_only, uint64_t
 
     request.buffer = id;
     request.future_only = future_only;
-    return channel_call(channel, METHOD_PUBLISH, &request.base, NULL, 0, deadline, NULL, NULL,
-                        NULL);
+    return call_done(channel, METHOD_PUBLISH, &request.base, deadline);
 }
 
 int rpc_discard(struct channel *channel, uint64_t id, uint64_t offset, uint64_t length,
@@ -82,8 +81,7 @@ int rpc_discard(struct channel *channel, uint64_t id, uint64_t offset, uint64_t 
     request.buffer = id;
     request.offset = offset;
     request.length = length;
-    return channel_call(channel, METHOD_DISCARD, &request.base, NULL, 0, deadline, NULL, NULL,
-                        NULL);
+    return call_done(channel, METHOD_DISCARD, &request.base, deadline);
 }
 
 int rpc_destroy(struct channel *channel, uint64_t id, bool force, uint64_t deadline)
@@ -92,8 +90,7 @@ int rpc_destroy(struct channel *channel, uint64_t id, bool force, uint64_t deadl
 
     request.buffer = id;
     request.force = force;
-    return channel_call(channel, METHOD_DESTROY, &request.base, NULL, 0, deadline, NULL, NULL,
-                        NULL);
+    return call_done(channel, METHOD_DESTROY, &request.base, deadline);
 }
 
 /* ---- tokens --------------------------------------------------------------------------------- */
@@ -144,8 +141,7 @@ int rpc_revoke(struct channel *channel, const struct memclient_token *token, uin
     }
     request.serial = serial;
     request.buffer = buffer;
-    return channel_call(channel, METHOD_REVOKE, &request.base, NULL, 0, deadline, NULL, NULL,
-                        NULL);
+    return call_done(channel, METHOD_REVOKE, &request.base, deadline);
 }
 
 /* ---- the arena ------------------------------------------------------------------------------ */
@@ -179,8 +175,7 @@ int rpc_unreserve(struct channel *channel, uint64_t reservation, uint64_t deadli
     Memoryd__V1__UnreserveRequest request = MEMORYD__V1__UNRESERVE_REQUEST__INIT;
 
     request.reservation = reservation;
-    return channel_call(channel, METHOD_UNRESERVE, &request.base, NULL, 0, deadline, NULL, NULL,
-                        NULL);
+    return call_done(channel, METHOD_UNRESERVE, &request.base, deadline);
 }
 
 int rpc_place(struct channel *channel, uint64_t id, uint64_t reservation, uint64_t offset,
@@ -191,5 +186,5 @@ int rpc_place(struct channel *channel, uint64_t id, uint64_t reservation, uint64
     request.buffer = id;
     request.reservation = reservation;
     request.offset = offset;
-    return channel_call(channel, METHOD_PLACE, &request.base, NULL, 0, deadline, NULL, NULL, NULL);
+    return call_done(channel, METHOD_PLACE, &request.base, deadline);
 }

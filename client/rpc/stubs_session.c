@@ -53,15 +53,14 @@ int rpc_goodbye(struct channel *channel, uint64_t deadline)
 {
     Memoryd__V1__GoodbyeRequest request = MEMORYD__V1__GOODBYE_REQUEST__INIT;
 
-    return channel_call(channel, METHOD_GOODBYE, &request.base, NULL, 0, deadline, NULL, NULL,
-                        NULL);
+    return call_done(channel, METHOD_GOODBYE, &request.base, deadline);
 }
 
 int rpc_ping(struct channel *channel, uint64_t deadline)
 {
     Memoryd__V1__PingRequest request = MEMORYD__V1__PING_REQUEST__INIT;
 
-    return channel_call(channel, METHOD_PING, &request.base, NULL, 0, deadline, NULL, NULL, NULL);
+    return call_done(channel, METHOD_PING, &request.base, deadline);
 }
 
 int rpc_subscribe(struct channel *channel, uint32_t mask, uint64_t deadline)
@@ -69,8 +68,7 @@ int rpc_subscribe(struct channel *channel, uint32_t mask, uint64_t deadline)
     Memoryd__V1__SubscribeRequest request = MEMORYD__V1__SUBSCRIBE_REQUEST__INIT;
 
     request.mask = mask;
-    return channel_call(channel, METHOD_SUBSCRIBE, &request.base, NULL, 0, deadline, NULL, NULL,
-                        NULL);
+    return call_done(channel, METHOD_SUBSCRIBE, &request.base, deadline);
 }
 
 bool rpc_event(unsigned id, const struct ProtobufCMessage *message, struct memclient_event *event)

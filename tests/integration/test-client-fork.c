@@ -7,38 +7,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tests/integration/client.h"
+#include "tests/integration/context.h"
 #include "tests/support/fd.h"
 #include "tests/support/wait.h"
 
 #define SIZE 65536
-
-static struct broker_process broker;
-static struct memclient *ctx;
-
-static int setup(void **state)
-{
-    (void)state;
-    broker_start(&broker, NULL, 0);
-    ctx = open_client(&broker);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    memclient_close(ctx);
-    broker_stop(&broker);
-    return 0;
-}
-
-static struct memclient_buffer *make(uint64_t size)
-{
-    struct memclient_buffer *buf = NULL;
-
-    works(memclient_alloc(ctx, size, NULL, &buf));
-    return buf;
-}
 
 static uint64_t session_of(struct memclient *c)
 {
@@ -81,7 +54,7 @@ static void use_in_child(int channel, void *data)
 
 static void a_child_goes_on_with_a_session_of_its_own(void **state)
 {
-    struct shared s = {.buf = make(SIZE)};
+    struct shared s = {.buf = make(SIZE, 0)};
     struct memclient_buffer_info info = MEMCLIENT_BUFFER_INFO_INIT;
     void *p = NULL;
 
@@ -108,7 +81,7 @@ static void close_in_child(int channel, void *data)
 
 static void a_child_that_closes_at_once_harms_nobody(void **state)
 {
-    struct memclient_buffer *buf = make(SIZE);
+    struct memclient_buffer *buf = make(SIZE, 0);
     uint64_t session = session_of(ctx);
     void *p = NULL;
 
@@ -134,7 +107,7 @@ static void use_stale(int channel, void *data)
 
 static void a_handle_without_a_descriptor_is_stale_in_a_child(void **state)
 {
-    struct shared s = {.buf = make(SIZE)};
+    struct shared s = {.buf = make(SIZE, 0)};
     struct memclient_buffer *more[64];
     uint64_t sizes[64];
 
@@ -169,7 +142,7 @@ static void look_up_uncopied(int channel, void *data)
 
 static void what_is_not_to_be_copied_is_not_in_the_child(void **state)
 {
-    struct shared s = {.buf = make(SIZE)};
+    struct shared s = {.buf = make(SIZE, 0)};
     void *p = NULL;
 
     (void)state;
@@ -251,5 +224,5 @@ int main(void)
         cmocka_unit_test(threads_may_be_busy_meanwhile),
     };
 
-    return test_run(tests, setup, teardown);
+    return test_run(tests, context_setup, context_teardown);
 }

@@ -4,32 +4,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tests/integration/client.h"
+#include "tests/integration/context.h"
 #include "tests/support/fd.h"
 #include "tests/support/wait.h"
 
 #define THREADS 6
 #define ROUNDS 60
 #define SIZE 16384
-
-static struct broker_process broker;
-static struct memclient *ctx;
-
-static int setup(void **state)
-{
-    (void)state;
-    broker_start(&broker, NULL, 0);
-    ctx = open_client(&broker);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    memclient_close(ctx);
-    broker_stop(&broker);
-    return 0;
-}
 
 /* Everything that one buffer can go through; NULL, or what failed. */
 static const char *one_round(unsigned number)
@@ -188,5 +169,5 @@ int main(void)
         cmocka_unit_test(the_default_context_is_one),
     };
 
-    return test_run(tests, setup, teardown);
+    return test_run(tests, context_setup, context_teardown);
 }

@@ -7,30 +7,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "tests/integration/client.h"
+#include "tests/integration/context.h"
 #include "tests/support/fd.h"
 #include "tests/support/wait.h"
 
 #define SIZE (4 << 20)
-
-static struct broker_process broker;
-static struct memclient *ctx;
-
-static int setup(void **state)
-{
-    (void)state;
-    broker_start(&broker, NULL, 0);
-    ctx = open_client(&broker);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    memclient_close(ctx);
-    broker_stop(&broker);
-    return 0;
-}
 
 /* After every test nothing is left, and the sums are right. */
 static int clean(void **state)
@@ -40,16 +21,6 @@ static int clean(void **state)
         fail_msg("a buffer is left");
     is_healthy(ctx);
     return 0;
-}
-
-static struct memclient_buffer *make(uint64_t size, unsigned flags)
-{
-    struct memclient_alloc_options options = MEMCLIENT_ALLOC_OPTIONS_INIT;
-    struct memclient_buffer *buf = NULL;
-
-    options.flags = flags;
-    works(memclient_alloc(ctx, size, &options, &buf));
-    return buf;
 }
 
 static void *map(struct memclient_buffer *buf)
@@ -614,5 +585,5 @@ int main(void)
         TEST(events_can_be_polled_for),
     };
 
-    return test_run(tests, setup, teardown);
+    return test_run(tests, context_setup, context_teardown);
 }

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/integration/context.h"
+
+struct broker_process broker;
+struct memclient *ctx;
+
+int context_setup(void **state)
+{
+    (void)state;
+    broker_start(&broker, NULL, 0);
+    ctx = open_client(&broker);
+    return 0;
+}
+
+int context_teardown(void **state)
+{
+    (void)state;
+    memclient_close(ctx);
+    broker_stop(&broker);
+    return 0;
+}
+
+struct memclient_buffer *make(uint64_t size, unsigned flags)
+{
+    struct memclient_alloc_options options = MEMCLIENT_ALLOC_OPTIONS_INIT;
+    struct memclient_buffer *buf = NULL;
+
+    options.flags = flags;
+    works(memclient_alloc(ctx, size, &options, &buf));
+    return buf;
+}

@@ -19,7 +19,7 @@ my @confined = (
     [qr{^ini\.h$}, qw(daemon/config)],
     # uthash ends the process where there is no memory; base/hash.h does not
     [qr{^uthash\.h$}, qw(include/base/hash.h)],
-    [qr{^sys/(socket|un)\.h$}, qw(proto daemon/sys daemon/net daemon/app client/rpc)],
+    [qr{^sys/(socket|un)\.h$}, qw(proto daemon/sys daemon/net daemon/app daemon/keeper client/rpc)],
 );
 
 my %uses;

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * What the keeper holds: descriptors, each under a key of its own. It does not know what they are.
+ */
+
+#include <stdint.h>
+
+/* They travel between programs of different versions: a number is never used again. */
+enum keeper_kind {
+    KEEPER_LISTENER = 1, /* the listening socket */
+    KEEPER_LOCK = 2,     /* the lock beside it; none if a service manager made the socket */
+    KEEPER_LEDGER = 3,
+    KEEPER_WATCH = 4,    /* the inotify instance */
+    KEEPER_SESSION = 5,  /* pidfd, by the session's id */
+    KEEPER_BUFFER = 6,   /* the one description, by the buffer's id */
+    KEEPER_PROGRAM = 7,  /* the program that was run before this one */
+    KEEPER_CARRIER = 8,  /* 0 and 1: the ends of the socket pair in the service manager's store; see carrier.h */
+    KEEPER_CRATE = 9,    /* only inside a carrier */
+};
+
+struct keeper_key {
+    uint32_t kind; /* enum keeper_kind, or one of a later version */
+    uint32_t zero;
+    uint64_t id; /* 0 where there is one only */
+};
+
+#define KEEPER_KEY(KIND, ID) ((struct keeper_key){.kind = (KIND), .id = (ID)})
+
+/* Takes the descriptor. 0, or a negative errno, which ends what calls it. */
+typedef int keeper_take_fn(void *userdata, enum keeper_kind kind, uint64_t id, int fd);

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See link.h. */
+
+#include "keeper/link.h"
+
+#include <assert.h>
+#include <poll.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/steal.h"
+#include "keeper/carrier.h"
+#include "keeper/packet.h"
+#include "log/log.h"
+#include "proto/sockio.h"
+
+/* Drops that the keeper has not answered: so many answers have room in the socket while nobody reads it. */
+#define ASKED_MAX 64
+/* Packets a turn. */
+#define PACKETS_AT_ONCE 64
+
+struct keeper_link {
+    int socket;
+    bool gone; /* its end was seen */
+    pid_t pid;
+    struct list asked;   /* of struct keeper_drop */
+    unsigned n_asked;
+    struct list waiting; /* … that are not asked for yet */
+};
+
+int keeper_link_new(struct keeper_link **ret, int socket)
+{
+    struct keeper_link *link = malloc(sizeof(*link));
+
+    if (!link)
+        return -ENOMEM;
+    *link = (struct keeper_link){.socket = socket};
+    list_init(&link->asked);
+    list_init(&link->waiting);
+    *ret = link;
+    return 0;
+}
+
+struct keeper_link *keeper_link_free(struct keeper_link *link)
+{
+    if (!link)
+        return NULL;
+    link->socket = fd_close(link->socket);
+    free(link);
+    return NULL;
+}
+
+int keeper_link_fd(const struct keeper_link *link)
+{
+    return link ? link->socket : -1;
+}
+
+pid_t keeper_pid(const struct keeper_link *link)
+{
+    return link ? link->pid : 0;
+}
+
+/* ---------------------------------------------------------------------------------------------------- sending */
+
+/* The keeper never waits for us, so there will be room. */
+static int send_packet(struct keeper_link *link, const struct packet *packet, const int *fds)
+{
+    int r = packet_send_wait(link->socket, packet, fds, DEADLINE_NEVER);
+
+    if (!r)
+        return 0;
+    return r < 0 ? fatal(r) : -EPIPE;
+}
+
+/* About what is lost with the keeper: that it is gone is said by the dispatch. */
+static void tell(struct keeper_link *link, enum packet_type type)
+{
+    const struct packet packet = {.type = type};
+
+    if (link)
+        (void)send_packet(link, &packet, NULL);
+}
+
+int keeper_hold_many(struct keeper_link *link, enum keeper_kind kind, unsigned n, const uint64_t *ids, const int *fds)
+{
+    struct packet packet = {.type = PACKET_HOLD, .n = (uint16_t)n};
+
+    assert(n <= KEEPER_BATCH_MAX);
+    if (!link || !n)
+        return 0;
+    for (unsigned i = 0; i < n; i++)
+        packet.keys[i] = KEEPER_KEY(kind, ids[i]);
+    return send_packet(link, &packet, fds);
+}
+
+int keeper_hold(struct keeper_link *link, enum keeper_kind kind, uint64_t id, int fd)
+{
+    return keeper_hold_many(link, kind, 1, &id, &fd);
+}
+
+void keeper_drop(struct keeper_link *link, enum keeper_kind kind, uint64_t id)
+{
+    const struct packet packet = {.type = PACKET_DROP, .n = 1, .keys = {KEEPER_KEY(kind, id)}};
+
+    if (link)
+        (void)send_packet(link, &packet, NULL);
+}
+
+static void ask(struct keeper_link *link, struct keeper_drop *drop)
+{
+    const struct packet packet = {.type = PACKET_DROP_ASK, .n = 1, .keys = {drop->key}};
+
+    list_append(&link->asked, &drop->in_link);
+    link->n_asked++;
+    (void)send_packet(link, &packet, NULL);
+}
+
+void keeper_drop_then(struct keeper_link *link, enum keeper_kind kind, uint64_t id, struct keeper_drop *drop)
+{
+    if (!link) {
+        drop->done(drop);
+        return;
+    }
+    drop->key = KEEPER_KEY(kind, id);
+    if (link->n_asked < ASKED_MAX)
+        ask(link, drop);
+    else
+        list_append(&link->waiting, &drop->in_link);
+}
+
+void keeper_tell_ready(struct keeper_link *link)
+{
+    tell(link, PACKET_READY);
+}
+
+void keeper_tell_reloaded(struct keeper_link *link)
+{
+    tell(link, PACKET_RELOADED);
+}
+
+void keeper_tell_upgrade(struct keeper_link *link)
+{
+    tell(link, PACKET_UPGRADE);
+}
+
+void keeper_beat(struct keeper_link *link)
+{
+    const struct packet packet = {.type = PACKET_BEAT};
+
+    /* where there is no room the keeper has enough to read */
+    if (link)
+        (void)packet_send(link->socket, &packet, NULL);
+}
+
+/* -------------------------------------------------------------------------------------------------- receiving */
+
+static int receive(struct keeper_link *link, struct packet *packet, struct fdset *fds)
+{
+    int r;
+
+    do
+        r = packet_receive(link->socket, packet, fds);
+    while (r == SOCKIO_E_RESET); /* what the keeper sent before lies behind it */
+    if (r == SOCKIO_E_EOF)
+        link->gone = true;
+    if (r && r != SOCKIO_E_EOF && r != SOCKIO_E_AGAIN)
+        log_error("what came from the keeper cannot be used (%d)", r);
+    return r;
+}
+
+static int take_all(const struct packet *packet, struct fdset *fds, keeper_take_fn *fn, void *userdata)
+{
+    for (unsigned i = 0; i < packet->n; i++) {
+        int r = fn(userdata, (enum keeper_kind)packet->keys[i].kind, packet->keys[i].id, fdset_steal(fds, i));
+
+        if (r)
+            return r;
+    }
+    return 0;
+}
+
+int keeper_link_receive(struct keeper_link *link, keeper_take_fn *fn, void *userdata)
+{
+    if (!link)
+        return 0;
+    for (;;) {
+        _cleanup_fdset_ struct fdset fds = FDSET_NULL;
+        struct packet packet;
+        int r = receive(link, &packet, &fds);
+
+        if (r == SOCKIO_E_AGAIN) {
+            (void)poll(&(struct pollfd){.fd = link->socket, .events = POLLIN}, 1, -1);
+            continue;
+        }
+        if (r)
+            return r < 0 ? r : link->gone ? -EPIPE : -EPROTO;
+        if (packet.type == PACKET_HOLD)
+            r = take_all(&packet, &fds, fn, userdata);
+        if (r)
+            return r;
+        if (packet.type == PACKET_END) {
+            link->pid = (pid_t)packet.value;
+            return 0;
+        }
+    }
+}
+
+static void dropped(struct keeper_link *link, const struct keeper_key *key)
+{
+    list_for_each_entry_safe(drop, &link->asked, struct keeper_drop, in_link) {
+        struct list *next;
+
+        if (drop->key.kind != key->kind || drop->key.id != key->id)
+            continue;
+        list_remove(&drop->in_link);
+        link->n_asked--;
+        next = list_pop(&link->waiting);
+        if (next)
+            ask(link, container_of(next, struct keeper_drop, in_link));
+        drop->done(drop);
+        return;
+    }
+}
+
+int keeper_link_dispatch(struct keeper_link *link, const struct keeper_link_events *events, void *userdata)
+{
+    if (!link || link->gone)
+        return 0;
+    for (unsigned n = 0; n < PACKETS_AT_ONCE; n++) {
+        _cleanup_fdset_ struct fdset fds = FDSET_NULL;
+        struct packet packet;
+        int r = receive(link, &packet, &fds);
+
+        if (link->gone)
+            events->orphaned(userdata);
+        if (r)
+            return r < 0 ? r : r == SOCKIO_E_AGAIN || link->gone ? 0 : -EPROTO;
+        if (packet.type == PACKET_STOP)
+            events->stop(userdata);
+        else if (packet.type == PACKET_RELOAD)
+            events->reload(userdata);
+        else if (packet.type == PACKET_DROPPED)
+            for (unsigned i = 0; i < packet.n; i++)
+                dropped(link, &packet.keys[i]);
+    }
+    return 0;
+}
+
+/* ---------------------------------------------------------------------------------------------------- orphaned */
+
+static int give(void *userdata, enum keeper_kind kind, uint64_t id, int fd)
+{
+    return carrier_put(userdata, KEEPER_KEY(kind, id), fd);
+}
+
+int keeper_orphan(const int carrier[2], keeper_enumerate_fn *enumerate, void *userdata)
+{
+    struct carrier carrier_in;
+    int r;
+
+    carrier_begin(&carrier_in, carrier[0]);
+    r = enumerate(userdata, give, &carrier_in);
+    if (!r)
+        r = carrier_finish(&carrier_in);
+    carrier_abandon(&carrier_in);
+    return r;
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The broker's side of the keeper.
+ *
+ * What the broker has to find again after its death, it gives to the keeper under a key: as soon as keeper_hold()
+ * has returned, the next broker will be handed that descriptor, whatever happens to this one.
+ *
+ * Every function takes NULL for the link, does nothing then and says that it worked: tests of the rooms above have no
+ * keeper. All of it is for the loop's thread.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/cleanup.h"
+#include "base/list.h"
+#include "keeper/key.h"
+
+/* What a broker exits with that cannot read the ledger: the keeper then starts the program that was there before. */
+#define KEEPER_EXIT_LEDGER 5
+/* A batch: as many as fit into one packet. */
+#define KEEPER_BATCH_MAX 64
+
+struct keeper_link;
+
+/* Takes the socket on success. 0 or a negative errno. */
+int keeper_link_new(struct keeper_link **ret, int socket);
+struct keeper_link *keeper_link_free(struct keeper_link *link);
+DEFINE_CLEANUP(struct keeper_link *, keeper_link_free);
+
+/* ---- at the start ----------------------------------------------------------------------------------------- */
+
+/* Hands everything that was kept to `fn`, in no order, and returns when that was all. To be called first and once;
+ * `fn` may not use the link. 0 or a negative errno (-EPIPE: the keeper is gone; what came came). */
+int keeper_link_receive(struct keeper_link *link, keeper_take_fn *fn, void *userdata);
+/* Who it is; 0 without a link, or before it has said so. */
+pid_t keeper_pid(const struct keeper_link *link);
+
+/* ---- what is kept ----------------------------------------------------------------------------------------- */
+
+/* The keeper holds a copy of `fd` from now on, in place of what had this key. Waits if there is no room for the
+ * moment. 0 or a negative errno: -EPIPE if the keeper is gone, which keeper_link_dispatch() will say too. */
+int keeper_hold(struct keeper_link *link, enum keeper_kind kind, uint64_t id, int fd);
+/* The same for up to KEEPER_BATCH_MAX of them, all or nothing. */
+int keeper_hold_many(struct keeper_link *link, enum keeper_kind kind, unsigned n, const uint64_t *ids,
+                     const int *fds);
+/* The keeper closes what has this key, if there is such a thing. */
+void keeper_drop(struct keeper_link *link, enum keeper_kind kind, uint64_t id);
+
+/* The same for what takes time to close: when `done` is called the keeper has closed its copy, and whoever closes
+ * another closes the last. It is embedded in what it is about, and may be used again once it was called. */
+struct keeper_drop {
+    void (*done)(struct keeper_drop *drop); /* set by the caller; from keeper_link_dispatch(), or, without a link,
+                                             * before keeper_drop_then() returns. Not at all if the keeper is gone. */
+    struct list in_link;                    /* the rest belongs to the link */
+    struct keeper_key key;
+};
+/* Any number at once: the link asks for so many that the answers find room, and the rest waits in it. */
+void keeper_drop_then(struct keeper_link *link, enum keeper_kind kind, uint64_t id, struct keeper_drop *drop);
+
+/* ---- in the loop ------------------------------------------------------------------------------------------ */
+
+struct keeper_link_events {
+    void (*stop)(void *userdata);     /* end in order, and free nothing: the next broker goes on */
+    void (*reload)(void *userdata);   /* read the configuration again, then keeper_tell_reloaded() */
+    void (*orphaned)(void *userdata); /* the keeper is gone: said once; see keeper_orphan() */
+};
+
+/* Poll it for reading; -1 without a link. */
+int keeper_link_fd(const struct keeper_link *link);
+/* A bounded number of packets. 0 or a negative errno. */
+int keeper_link_dispatch(struct keeper_link *link, const struct keeper_link_events *events, void *userdata);
+
+void keeper_tell_ready(struct keeper_link *link);
+void keeper_tell_reloaded(struct keeper_link *link);
+/* Start the program that is installed now in place of the one that runs. The broker will be told to stop. */
+void keeper_tell_upgrade(struct keeper_link *link);
+/* To be called once a second; a broker that is silent for long is killed. */
+void keeper_beat(struct keeper_link *link);
+
+/* ---- without a keeper ------------------------------------------------------------------------------------- */
+
+/* Calls give(to, kind, id, fd) for each descriptor that a next broker needs; they stay whose they are. Ends with the
+ * first result that is not 0. */
+typedef int keeper_enumerate_fn(void *userdata, keeper_take_fn *give, void *to);
+
+/* Puts all of it into the carrier, so that another keeper can take it out. 0 or a negative errno. */
+int keeper_orphan(const int carrier[2], keeper_enumerate_fn *enumerate, void *userdata);

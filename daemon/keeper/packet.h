@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The one form of everything between keeper and broker, and in a carrier: a type, and up to 64 keys, each with its
+ * descriptor where the type says so.
+ *
+ * Both ends are the same program, or an older and a newer one during an upgrade: the form stays, types are only added,
+ * and who does not know a type skips it.
+ */
+
+#include <stdint.h>
+
+#include "keeper/key.h"
+#include "proto/fdset.h"
+
+#define PACKET_KEYS_MAX MEMORYD_FDS_MAX
+
+enum packet_type {
+    PACKET_HOLD = 1, /* with descriptors: keep them, or here is what was kept */
+    PACKET_DROP,     /* close these */
+    PACKET_DROP_ASK, /* the same, and say DROPPED */
+    PACKET_DROPPED,
+    PACKET_END,      /* to the broker: that was all; `value` is the keeper's pid */
+    PACKET_READY,    /* to the keeper: the broker serves */
+    PACKET_BEAT,     /* … and lives */
+    PACKET_STOP,     /* to the broker: end in order */
+    PACKET_RELOAD,   /* to the broker: read the configuration again … */
+    PACKET_RELOADED, /* … it was */
+    PACKET_UPGRADE,  /* to the keeper: start the program that is installed now */
+};
+
+struct packet {
+    uint16_t type;
+    uint16_t n;
+    uint32_t value;
+    struct keeper_key keys[PACKET_KEYS_MAX];
+};
+
+/* Beyond sockio's outcomes. */
+enum {
+    PACKET_E_MALFORMED = 64, /* not ours; it is gone, its descriptors are closed */
+};
+
+/* As sockio_send(): with n descriptors if it is HOLD (`fds` stay the caller's), else with none. */
+int packet_send(int socket, const struct packet *packet, const int *fds);
+/* The same, but waits for room and for a turn, at most so long; after that SOCKIO_E_AGAIN. */
+int packet_send_wait(int socket, const struct packet *packet, const int *fds, uint64_t deadline);
+/* As sockio_recv(). `fds` has one descriptor for each key of a HOLD, else none. */
+int packet_receive(int socket, struct packet *ret, struct fdset *fds);

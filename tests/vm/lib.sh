@@ -11,8 +11,9 @@
 #
 # A program that skips fails here: the machine was made for it. Where a kernel lacks something for good,
 # vm_runs_without 'REGEX' PROGRAM allows to skip for reasons that all match. vm_needs FILE... adds files of the build
-# tree, such as the broker. Emulation is about five times slower than the machine it runs on: nothing here may measure
-# time. The whole test is skipped (77) when no machine can be made, with the reason.
+# tree, such as the broker; vm_runs_everywhere adds what several machines run. Emulation is about five times slower
+# than the machine it runs on: nothing here may measure time. The whole test is skipped (77) when no machine can be
+# made, with the reason.
 set -eu
 
 : "${srcdir:?}" "${builddir:?}"
@@ -39,6 +40,17 @@ vm_runs() { vm_programs+=("$*") vm_excuses+=(''); }
 vm_runs_without() { vm_excuses+=("$1"); shift; vm_programs+=("$*"); }
 # before anything runs: vm_sets FILE VALUE
 vm_sets() { vm_settings+=("echo $2 >$1"); }
+
+# What holds on every kernel that we claim to run on, and wants two nodes at most.
+vm_runs_everywhere() {
+    local test
+    for test in kernel/test-{addresses,ending,handover,identity,ledger,listening,rights,signals,sockets} \
+        unit/sys/test-peer unit/mem/test-{commit,handle,nodes} \
+        integration/test-{commit,rights,ending,death,identity,sums,placement}; do
+        vm_runs "tests/$test"
+    done
+    vm_needs daemon/memoryd
+}
 
 # ---- the machine ------------------------------------------------------------------------------------------------
 
@@ -128,13 +140,7 @@ vm_make_root() {
             *) vm_install_built "$program" ;;
         esac
     done >"$vm_root/run-list"
-    for program in "${vm_files[@]}"; do
-        if [ -e "$srcdir/$program" ]; then
-            install -D "$srcdir/$program" "$vm_root/source/$program"
-        else
-            vm_install_built "$program"
-        fi
-    done
+    for program in "${vm_files[@]}"; do vm_install_built "$program"; done
     (cd "$vm_root" && find . | cpio --quiet -o -H newc -R 0:0) >"$vm_dir/initrd"
 }
 

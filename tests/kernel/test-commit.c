@@ -122,9 +122,7 @@ static void I1_free_huge_pages_may_be_promised(void **state)
     int other, fd;
 
     settings_huge_pages(page, 4);
-    other = memfd_new(3 * page, MFD_HUGETLB);
-    promised = map_shared(other, 3 * page, PROT_READ | PROT_WRITE);
-    assert_mapped(promised);
+    promised = memfd_mapped(3 * page, MFD_HUGETLB, &other);
     assert_int_equal(meminfo_kib("HugePages_Free"), 4);
     assert_int_equal(meminfo_kib("HugePages_Rsvd"), 3);
     fd = memfd_new(2 * page, MFD_HUGETLB);
@@ -251,21 +249,6 @@ static long mapped_huge_kib(const void *address)
     return kib;
 }
 
-/* A shared mapping at an address that huge pages need. */
-static char *map_aligned(int fd, size_t size, size_t alignment)
-{
-    char *room = mmap(NULL, size + alignment, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    char *start;
-
-    assert_mapped(room);
-    start = (char *)(((uintptr_t)room + alignment - 1) & ~(uintptr_t)(alignment - 1));
-    munmap(room, size + alignment);
-    start = mmap(start, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    assert_mapped(start);
-    assert_int_equal((uintptr_t)start % alignment, 0);
-    return start;
-}
-
 /* MADV_HUGEPAGE and MADV_POPULATE_WRITE give transparent huge pages, and commit them. Any later mapping at
  * a suitable address, in any process, has them without asking. */
 static void I1_populating_gives_transparent_huge_pages(void **state)
@@ -274,12 +257,8 @@ static void I1_populating_gives_transparent_huge_pages(void **state)
     char *map, *other;
     int fd;
 
-    settings_shmem_thp();
-    fd = memfd_new(size, 0);
-    map = map_aligned(fd, size, thp);
-    assert_ok(madvise(map, size, MADV_HUGEPAGE));
-    if (madvise(map, size, MADV_POPULATE_WRITE) < 0 && errno == EINVAL)
-        test_skip("this kernel has no MADV_POPULATE_WRITE (it came with Linux 5.14)");
+    map = memfd_mapped_thp(size, &fd);
+    map_populate(map, size);
     assert_int_equal(memfd_allocated(fd), size);
     assert_int_equal(mapped_huge_kib(map), size / KIB);
 
@@ -299,10 +278,7 @@ static void I1_touching_gives_transparent_huge_pages(void **state)
     char *map;
     int fd;
 
-    settings_shmem_thp();
-    fd = memfd_new(size, 0);
-    map = map_aligned(fd, size, thp);
-    assert_ok(madvise(map, size, MADV_HUGEPAGE));
+    map = memfd_mapped_thp(size, &fd);
     map[0] = map[thp] = 0;
     assert_int_equal(memfd_allocated(fd), size);
     assert_int_equal(mapped_huge_kib(map), size / KIB);
@@ -318,10 +294,7 @@ static void I1_fallocate_gives_no_transparent_huge_pages(void **state)
     char *map;
     int fd;
 
-    settings_shmem_thp();
-    fd = memfd_new(size, 0);
-    map = map_aligned(fd, size, thp);
-    assert_ok(madvise(map, size, MADV_HUGEPAGE));
+    map = memfd_mapped_thp(size, &fd);
     assert_ok(fallocate(fd, 0, 0, (off_t)size));
     assert_int_equal(memfd_allocated(fd), size);
     if (madvise(map, size, MADV_POPULATE_WRITE) < 0)
@@ -339,12 +312,8 @@ static void I1_populating_commits_an_odd_size(void **state)
     char *map;
     int fd;
 
-    settings_shmem_thp();
-    fd = memfd_new(size, 0);
-    map = map_aligned(fd, size, thp);
-    assert_ok(madvise(map, size, MADV_HUGEPAGE));
-    if (madvise(map, size, MADV_POPULATE_WRITE) < 0 && errno == EINVAL)
-        test_skip("this kernel has no MADV_POPULATE_WRITE (it came with Linux 5.14)");
+    map = memfd_mapped_thp(size, &fd);
+    map_populate(map, size);
     assert_true(memfd_allocated(fd) >= size);
     print_message("%zu KiB are allocated for %zu\n", memfd_allocated(fd) / KIB, size / KIB);
     munmap(map, size);

@@ -64,9 +64,7 @@ static void I1_shmem_bound_then_allocated_lies_on_its_node(void **state)
 
         if (!(nodes_with_memory() >> node & 1))
             continue;
-        fd = memfd_new(size, 0);
-        map = map_shared(fd, size, PROT_READ | PROT_WRITE);
-        assert_mapped(map);
+        map = memfd_mapped(size, 0, &fd);
         assert_ok(bind_mapping(map, size, MPOL_BIND, 1UL << node));
         assert_ok(fallocate(fd, 0, 0, (off_t)size));
         assert_int_equal(pages_on(map, size, page, node), 64);
@@ -104,9 +102,7 @@ static void shmem_policy_belongs_to_the_memfd(void **state)
 
     two_nodes(nodes);
     elsewhere.node = nodes[0];
-    fd = memfd_new(size, 0);
-    map = map_shared(fd, size, PROT_READ | PROT_WRITE);
-    assert_mapped(map);
+    map = memfd_mapped(size, 0, &fd);
     assert_ok(bind_mapping(map, size, MPOL_BIND, 1UL << nodes[1]));
     munmap(map, size);
     child_start(&child, touch_from_elsewhere, &elsewhere);
@@ -127,9 +123,7 @@ static void shmem_interleaves_evenly(void **state)
     char *map;
 
     two_nodes(nodes);
-    fd = memfd_new(size, 0);
-    map = map_shared(fd, size, PROT_READ | PROT_WRITE);
-    assert_mapped(map);
+    map = memfd_mapped(size, 0, &fd);
     assert_ok(bind_mapping(map, size, MPOL_INTERLEAVE, 1UL << nodes[0] | 1UL << nodes[1]));
     assert_ok(fallocate(fd, 0, 0, (off_t)size));
     assert_int_equal(pages_on(map, size, page, nodes[0]), 32);
@@ -147,9 +141,7 @@ static void shmem_ranges_are_bound_one_by_one(void **state)
     char *map;
 
     two_nodes(nodes);
-    fd = memfd_new(size, 0);
-    map = map_shared(fd, size, PROT_READ | PROT_WRITE);
-    assert_mapped(map);
+    map = memfd_mapped(size, 0, &fd);
     assert_ok(bind_mapping(map, 48 * page, MPOL_BIND, 1UL << nodes[1]));
     assert_ok(bind_mapping(map + 48 * page, 16 * page, MPOL_BIND, 1UL << nodes[0]));
     assert_ok(fallocate(fd, 0, 0, (off_t)size));
@@ -168,9 +160,7 @@ static void shmem_pages_can_be_moved(void **state)
     char *map;
 
     two_nodes(nodes);
-    fd = memfd_new(size, 0);
-    map = map_shared(fd, size, PROT_READ | PROT_WRITE);
-    assert_mapped(map);
+    map = memfd_mapped(size, 0, &fd);
     assert_ok(bind_mapping(map, size, MPOL_BIND, 1UL << nodes[1]));
     assert_ok(fallocate(fd, 0, 0, (off_t)size));
     memset(map, 1, size);
@@ -186,10 +176,9 @@ static void shmem_pages_can_be_moved(void **state)
 static void binding_to_a_missing_node_is_refused(void **state)
 {
     size_t size = page_size();
-    int fd = memfd_new(size, 0);
-    char *map = map_shared(fd, size, PROT_READ | PROT_WRITE);
+    int fd;
+    char *map = memfd_mapped(size, 0, &fd);
 
-    assert_mapped(map);
     assert_false(nodes_with_memory() >> 63 & 1);
     errno = 0;
     if (bind_mapping(map, size, MPOL_BIND, 1UL << 0) < 0 && errno == ENOSYS)
@@ -206,23 +195,15 @@ static void I1_thp_bound_then_populated_lies_on_its_node(void **state)
 {
     size_t thp = thp_size(), size = 2 * thp;
     int nodes[2], fd;
-    char *room, *map;
+    char *map;
 
     two_nodes(nodes);
-    settings_shmem_thp();
-    fd = memfd_new(size, 0);
-    room = mmap(NULL, size + thp, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    assert_mapped(room);
-    map = (char *)(((uintptr_t)room + thp - 1) & ~(uintptr_t)(thp - 1));
-    map = mmap(map, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
-    assert_mapped(map);
+    map = memfd_mapped_thp(size, &fd);
     assert_ok(bind_mapping(map, size, MPOL_BIND, 1UL << nodes[1]));
-    assert_ok(madvise(map, size, MADV_HUGEPAGE));
-    if (madvise(map, size, MADV_POPULATE_WRITE) < 0 && errno == EINVAL)
-        test_skip("this kernel has no MADV_POPULATE_WRITE (it came with Linux 5.14)");
+    map_populate(map, size);
     assert_int_equal(memfd_allocated(fd), size);
     assert_int_equal(pages_on(map, size, page_size(), nodes[1]), size / page_size());
-    munmap(room, size + thp);
+    munmap(map, size);
     close(fd);
 }
 
@@ -270,9 +251,7 @@ static void I1_hugetlb_bound_then_allocated_lies_elsewhere(void **state)
 
     two_nodes(nodes);
     huge_pages_on_both(nodes, 8);
-    fd = memfd_new(size, MFD_HUGETLB);
-    map = map_shared(fd, size, PROT_READ | PROT_WRITE);
-    assert_mapped(map);
+    map = memfd_mapped(size, MFD_HUGETLB, &fd);
     assert_ok(bind_mapping(map, size, MPOL_BIND, 1UL << nodes[1]));
     assert_ok(fallocate(fd, 0, 0, (off_t)size));
     assert_int_equal(pages_on(map, size, page, nodes[0]), 4);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/support/memory.h"
 
+#include "tests/support/settings.h"
 #include "tests/support/test.h"
 
 #include <errno.h>
@@ -55,6 +56,50 @@ int memfd_punch(int fd, size_t offset, size_t size)
 void *map_shared(int fd, size_t size, int protection)
 {
     return mmap(NULL, size, protection, MAP_SHARED, fd, 0);
+}
+
+char *memfd_mapped(size_t size, unsigned flags, int *fd)
+{
+    char *map;
+
+    *fd = memfd_new(size, flags);
+    map = map_shared(*fd, size, PROT_READ | PROT_WRITE);
+    assert_mapped(map);
+    return map;
+}
+
+char *memfd_mapped_thp(size_t size, int *fd)
+{
+    char *map;
+
+    settings_shmem_thp();
+    *fd = memfd_new(size, 0);
+    map = map_aligned(*fd, size, thp_size());
+    assert_ok(madvise(map, size, MADV_HUGEPAGE));
+    return map;
+}
+
+char *map_aligned(int fd, size_t size, size_t alignment)
+{
+    char *room = mmap(NULL, size + alignment, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    char *start;
+
+    assert_mapped(room);
+    start = (char *)(((uintptr_t)room + alignment - 1) & ~(uintptr_t)(alignment - 1));
+    munmap(room, size + alignment);
+    start = mmap(start, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    assert_mapped(start);
+    assert_int_equal((uintptr_t)start % alignment, 0);
+    return start;
+}
+
+void map_populate(char *map, size_t size)
+{
+    int r = madvise(map, size, MADV_POPULATE_WRITE);
+
+    if (r < 0 && errno == EINVAL)
+        test_skip("this kernel has no MADV_POPULATE_WRITE (it came with Linux 5.14)");
+    assert_ok(r);
 }
 
 long meminfo_kib(const char *key)

@@ -55,6 +55,18 @@ int memfd_punch(int fd, size_t offset, size_t size);
 /* A shared mapping wherever the kernel likes, MAP_FAILED on failure. */
 void *map_shared(int fd, size_t size, int protection);
 
+/* A new memfd, as memfd_new() makes it, and a mapping of it to read and write. Fails the test. */
+char *memfd_mapped(size_t size, unsigned flags, int *fd);
+
+/* The same where transparent huge pages can be, and asked for; with their settings, see settings.h. */
+char *memfd_mapped_thp(size_t size, int *fd);
+
+/* A shared mapping at a multiple of the alignment. Fails the test. */
+char *map_aligned(int fd, size_t size, size_t alignment);
+
+/* MADV_POPULATE_WRITE. Skips where the kernel has none, fails the test if it cannot. */
+void map_populate(char *map, size_t size);
+
 /* A value of /proc/meminfo in KiB; -1 if there is no such line. */
 long meminfo_kib(const char *key);
 

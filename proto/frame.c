@@ -23,6 +23,7 @@ enum {
     OFFSET_ACKNOWLEDGED = 24,
     OFFSET_STATUS = 24,
     OFFSET_RESERVED = 28,
+    OFFSET_ANSWERED = 32,
 };
 
 static void put16(uint8_t *p, uint16_t v)
@@ -58,15 +59,17 @@ static uint64_t get64(const uint8_t *p)
     return get32(p) | (uint64_t)get32(p + 4) << 32;
 }
 
-void frame_encode(uint8_t *bytes, enum frame_side side, const struct frame_header *header)
+size_t frame_encode(uint8_t *bytes, enum frame_side side, const struct frame_header *header)
 {
-    assert(header->payload_length <= MEMORYD_PAYLOAD_MAX);
+    size_t length = header->answered ? MEMORYD_HEADER_LONG : MEMORYD_HEADER_SIZE;
+
+    assert(header->payload_length <= MEMORYD_FRAME_MAX - length);
     assert(header->fd_count <= MEMORYD_FDS_MAX);
     assert(header->method);
 
     memcpy(bytes + OFFSET_MAGIC, magic, sizeof(magic));
     put16(bytes + OFFSET_VERSION, MEMORYD_VERSION);
-    put16(bytes + OFFSET_HEADER_LENGTH, MEMORYD_HEADER_SIZE);
+    put16(bytes + OFFSET_HEADER_LENGTH, (uint16_t)length);
     put32(bytes + OFFSET_PAYLOAD_LENGTH, header->payload_length);
     put16(bytes + OFFSET_FD_COUNT, header->fd_count);
     put16(bytes + OFFSET_METHOD, header->method);
@@ -75,13 +78,18 @@ void frame_encode(uint8_t *bytes, enum frame_side side, const struct frame_heade
     case FRAME_FROM_CLIENT:
         assert(header->sequence && header->acknowledged < header->sequence);
         put64(bytes + OFFSET_ACKNOWLEDGED, header->acknowledged);
+        if (header->answered) {
+            assert(header->answered > header->acknowledged && header->answered < header->sequence);
+            put64(bytes + OFFSET_ANSWERED, header->answered);
+        }
         break;
     case FRAME_FROM_BROKER:
-        assert(header->sequence || !header->status);
+        assert((header->sequence || !header->status) && !header->answered);
         put32(bytes + OFFSET_STATUS, header->status);
         put32(bytes + OFFSET_RESERVED, 0);
         break;
     }
+    return length;
 }
 
 int frame_decode(const void *packet, size_t size, unsigned n_fds, enum frame_side side,
@@ -123,6 +131,10 @@ int frame_decode(const void *packet, size_t size, unsigned n_fds, enum frame_sid
             return FRAME_E_SEQUENCE;
         if (h.acknowledged >= h.sequence)
             return FRAME_E_ACKNOWLEDGED;
+        if (header_length >= MEMORYD_HEADER_LONG)
+            h.answered = get64(p + OFFSET_ANSWERED);
+        if (h.answered && (h.answered <= h.acknowledged || h.answered >= h.sequence))
+            return FRAME_E_ANSWERED;
         break;
     case FRAME_FROM_BROKER:
         h.status = get32(p + OFFSET_STATUS);

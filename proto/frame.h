@@ -11,7 +11,7 @@
  *     offset  size
  *          0     4  magic: "MEMD"
  *          4     2  version: 1
- *          6     2  header length: 32 (a later one may be longer, up to 64; the rest is skipped)
+ *          6     2  header length: 32, or 40 with `answered` (a later one may be longer, up to 64; the rest is skipped)
  *          8     4  payload length
  *         12     2  number of descriptors
  *         14     2  method
@@ -19,6 +19,7 @@
  *         24     8  in a request: the sequence up to which the client needs no reply again
  *         24     4  from the broker: the status, 0 in an event
  *         28     4  from the broker: zero
+ *         32     8  in a request, if the header is so long: one more sequence, beyond that, whose reply has arrived
  *
  * All little-endian. The first 24 bytes mean the same in every version, so that a
  * packet of a version we do not speak can be answered (frame_peek()).
@@ -31,7 +32,7 @@
 
 #include "proto/limits.h"
 
-/* Who sent it: the last eight bytes differ. */
+/* Who sent it: what is behind the first 24 bytes differs. */
 enum frame_side {
     FRAME_FROM_CLIENT,
     FRAME_FROM_BROKER,
@@ -53,6 +54,7 @@ enum frame_side {
     X(METHOD, "method 0")                                                             \
     X(SEQUENCE, "a request with sequence 0")                                          \
     X(ACKNOWLEDGED, "a request that acknowledges a reply that cannot have been sent") \
+    X(ANSWERED, "a request that acknowledges a reply twice, or before it was sent")   \
     X(STATUS, "an event with a status")                                               \
     X(RESERVED, "reserved bytes that are not zero")
 
@@ -69,11 +71,15 @@ struct frame_header {
     uint32_t payload_length;
     uint64_t sequence;
     uint64_t acknowledged; /* from a client */
+    uint64_t answered;     /* from a client, or 0 */
     uint32_t status;       /* from the broker */
 };
 
-/* Writes MEMORYD_HEADER_SIZE bytes. The numbers are within the limits: they are our own. */
-void frame_encode(uint8_t *bytes, enum frame_side side, const struct frame_header *header);
+/*
+ * Writes the header and returns its length: MEMORYD_HEADER_SIZE bytes, or MEMORYD_HEADER_LONG if something is
+ * `answered`. The numbers are within the limits: they are our own.
+ */
+size_t frame_encode(uint8_t *bytes, enum frame_side side, const struct frame_header *header);
 
 /*
  * Checks a packet of `size` bytes that came with `n_fds` descriptors from `side`, and gives its

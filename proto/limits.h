@@ -8,15 +8,17 @@
  */
 #pragma once
 
-/* Version 1.0. The major number is in every header, the minor one is agreed on by HELLO. */
+/* Version 1.1. The major number is in every header, the minor one is agreed on by HELLO. */
 #define MEMORYD_VERSION   1
 #define MEMORYD_MINOR_MIN 0
-#define MEMORYD_MINOR_MAX 0
+#define MEMORYD_MINOR_MAX 1
 
 /* ---- a packet ---------------------------------------------------------------------- */
 /* Header and message together. Fits into a socket buffer of the default size, in one piece. */
 #define MEMORYD_FRAME_MAX   65536
 #define MEMORYD_HEADER_SIZE 32
+/* Of a request that says `answered`. */
+#define MEMORYD_HEADER_LONG 40
 /* A later version's longer header; what is behind the known part is skipped. */
 #define MEMORYD_HEADER_MAX  64
 #define MEMORYD_PAYLOAD_MAX (MEMORYD_FRAME_MAX - MEMORYD_HEADER_SIZE)
@@ -44,7 +46,7 @@
 #define MEMORYD_TOKEN_TEXT          (2 * MEMORYD_TOKEN_SIZE)
 
 /* ---- a session ---------------------------------------------------------------------- */
-/* Requests whose replies are kept for a repeat until the client acknowledges them. */
+/* Recorded requests that the client has not acknowledged: under way, or done and their replies kept for a repeat. */
 #define MEMORYD_UNACKNOWLEDGED_MAX 64
 
 /* ---- decoding ------------------------------------------------------------------------- */

@@ -13,6 +13,7 @@ struct hello_request {
     struct request request;
     struct hello_args args;
     struct hello_result result;
+    uint32_t version; /* the minor one that both speak */
 };
 
 static void answer_hello(struct request *request)
@@ -24,7 +25,7 @@ static void answer_hello(struct request *request)
 
     client->session = result->session;
     client->rpc->transport->established(client->connection);
-    reply.version = MEMORYD_MINOR_MAX;
+    reply.version = hello->version;
     reply.session = result->session;
     reply.secret.data = hello->result.secret;
     reply.secret.len = sizeof(hello->result.secret);
@@ -63,6 +64,7 @@ int serve_hello(const struct call *call, const Memoryd__V1__HelloRequest *m)
     hello = request_new(call, sizeof(*hello), answer_hello, wipe_hello);
     if (!hello)
         return call_refuse(call, STATUS_NO_MEMORY, &problem);
+    hello->version = m->version_max < MEMORYD_MINOR_MAX ? m->version_max : MEMORYD_MINOR_MAX;
     hello->args.peer = call->client->peer;
     hello->args.connection = call->client->connection;
     hello->args.resume = m->session;

@@ -7,6 +7,7 @@
  * that what lies behind it is reached. What is accepted must be stable: said again and read again
  * it is the same.
  */
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,11 +30,11 @@ static void check_header(const uint8_t *packet, enum frame_side side,
                          const struct frame_header *header)
 {
     static const size_t header_length_at = 6;
-    uint8_t again[MEMORYD_HEADER_SIZE];
+    uint8_t again[MEMORYD_HEADER_LONG];
+    size_t n = frame_encode(again, side, header);
 
-    frame_encode(again, side, header);
     memcpy(again + header_length_at, packet + header_length_at, 2);
-    require(!memcmp(again, packet, sizeof(again)));
+    require(!memcmp(again, packet, n));
 }
 
 static void check_message(const ProtobufCMessageDescriptor *descriptor, const uint8_t *payload,
@@ -61,8 +62,10 @@ static void check_message(const ProtobufCMessageDescriptor *descriptor, const ui
 
 static void correct_header(uint8_t *packet, size_t size, unsigned n_fds)
 {
-    static const uint8_t start[8] = {'M', 'E', 'M', 'D', MEMORYD_VERSION, 0, MEMORYD_HEADER_SIZE};
-    size_t payload_length = size - MEMORYD_HEADER_SIZE;
+    bool is_long = packet[6] == MEMORYD_HEADER_LONG && size >= MEMORYD_HEADER_LONG;
+    uint8_t length = is_long ? MEMORYD_HEADER_LONG : MEMORYD_HEADER_SIZE;
+    const uint8_t start[8] = {'M', 'E', 'M', 'D', MEMORYD_VERSION, 0, length};
+    size_t payload_length = size - length;
 
     memcpy(packet, start, sizeof(start));
     for (unsigned i = 0; i < 4; i++)

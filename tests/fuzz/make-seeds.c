@@ -25,17 +25,17 @@ static void write_seed(const char *name, enum frame_side side, struct frame_head
         .number = 300, .repeated = 2, .rows = 2, .text = 3, .bytes = 32};
     static uint8_t seed[2 + MEMORYD_FRAME_MAX];
     ProtobufCMessage *message = fill(descriptor, &filling);
+    size_t head = header.answered ? MEMORYD_HEADER_LONG : MEMORYD_HEADER_SIZE;
     size_t n;
     int fd;
 
-    if (envelope_pack(message, seed + 2 + MEMORYD_HEADER_SIZE, MEMORYD_PAYLOAD_MAX, &n))
+    if (envelope_pack(message, seed + 2 + head, MEMORYD_FRAME_MAX - head, &n))
         abort();
     protobuf_c_message_free_unpacked(message, NULL);
     header.payload_length = (uint32_t)n;
     seed[0] = side == FRAME_FROM_BROKER ? 3 : 2;
     seed[1] = (uint8_t)header.fd_count;
-    frame_encode(seed + 2, side, &header);
-    n += 2 + MEMORYD_HEADER_SIZE;
+    n += 2 + frame_encode(seed + 2, side, &header);
 
     fd = openat(folder, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     if (fd < 0 || write(fd, seed, n) != (ssize_t)n || close(fd)) {
@@ -75,6 +75,9 @@ int main(int argc, char **argv)
         write_seed(name, FRAME_FROM_BROKER, (struct frame_header){.method = events[i].id},
                    events[i].message);
     }
+    write_seed("answered-request", FRAME_FROM_CLIENT,
+               (struct frame_header){.method = METHOD_PING, .sequence = 1000, .acknowledged = 7, .answered = 9},
+               &memoryd__v1__ping_request__descriptor);
     write_seed("problem", FRAME_FROM_BROKER,
                (struct frame_header){.method = METHOD_ALLOC, .sequence = 1, .status = 8},
                &memoryd__v1__problem__descriptor);

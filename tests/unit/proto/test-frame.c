@@ -18,6 +18,18 @@ static const uint8_t request[35] = {
     'a',  'b',  'c',
 };
 
+/* One that acknowledges another reply besides. */
+static const uint8_t long_request[43] = {
+    'M',  'E',  'M',  'D',                          /* magic */
+    1,    0,    40,   0,                            /* version, header length */
+    3,    0,    0,    0,                            /* payload length */
+    2,    0,    0x0d, 0,                            /* descriptors, method */
+    0x08, 0x07, 0x06, 0x05, 0x04, 0x03, 0x02, 0x01, /* sequence */
+    0x05, 0x07, 0x06, 0x05, 0x04, 0x03, 0x02, 0x01, /* acknowledged */
+    0x07, 0x07, 0x06, 0x05, 0x04, 0x03, 0x02, 0x01, /* answered */
+    'a',  'b',  'c',
+};
+
 static const uint8_t reply[35] = {
     'M',  'E',  'M',  'D',                          /* magic */
     1,    0,    32,   0,                            /* version, header length */
@@ -67,8 +79,50 @@ static void test_request_both_ways(void **state)
     assert_true(header.sequence == 0x0102030405060708);
     assert_true(header.acknowledged == 0x0102030405060707);
     assert_int_equal(header.status, 0);
-    frame_encode(bytes, FRAME_FROM_CLIENT, &header);
+    assert_int_equal(header.answered, 0);
+    assert_int_equal(frame_encode(bytes, FRAME_FROM_CLIENT, &header), sizeof(bytes));
     assert_memory_equal(bytes, request, sizeof(bytes));
+}
+
+static void test_long_request_both_ways(void **state)
+{
+    struct frame_header header;
+    uint8_t bytes[MEMORYD_HEADER_LONG];
+
+    (void)state;
+    assert_int_equal(decode(long_request, sizeof(long_request), 2, FRAME_FROM_CLIENT, &header), 0);
+    assert_true(header.acknowledged == 0x0102030405060705);
+    assert_true(header.answered == 0x0102030405060707);
+    assert_int_equal(header.payload_length, 3);
+    assert_int_equal(frame_encode(bytes, FRAME_FROM_CLIENT, &header), sizeof(bytes));
+    assert_memory_equal(bytes, long_request, sizeof(bytes));
+}
+
+static void test_answered_lies_between_acknowledged_and_sequence(void **state)
+{
+    static const struct {
+        uint8_t low;
+        int error;
+    } tries[] = {{0, FRAME_E_ANSWERED}, {4, FRAME_E_ANSWERED}, {5, FRAME_E_ANSWERED}, {6, 0},
+                 {7, 0},                {8, FRAME_E_ANSWERED}, {9, FRAME_E_ANSWERED}};
+    struct frame_header header;
+    uint8_t packet[sizeof(long_request)];
+
+    (void)state;
+    memcpy(packet, long_request, sizeof(packet));
+    for (size_t i = 0; i < sizeof(tries) / sizeof(tries[0]); i++) {
+        packet[32] = tries[i].low;
+        assert_int_equal(decode(packet, sizeof(packet), 2, FRAME_FROM_CLIENT, &header), tries[i].error);
+    }
+    memset(packet + 32, 0, 8);
+    assert_int_equal(decode(packet, sizeof(packet), 2, FRAME_FROM_CLIENT, &header), 0);
+    assert_int_equal(header.answered, 0);
+    /* from the broker these bytes are not known */
+    memcpy(packet, reply, 32);
+    packet[6] = 40;
+    memset(packet + 32, 0xee, 8);
+    assert_int_equal(decode(packet, sizeof(packet), 2, FRAME_FROM_BROKER, &header), 0);
+    assert_int_equal(header.answered, 0);
 }
 
 static void test_reply_both_ways(void **state)
@@ -219,6 +273,7 @@ static void test_longer_header_is_skipped(void **state)
     for (unsigned length = 32; length <= 64; length++) {
         memset(packet, 0xee, sizeof(packet));
         memcpy(packet, request, 32);
+        memset(packet + 32, 0, 8); /* answered */
         packet[6] = (uint8_t)length;
         memcpy(packet + length, "abc", 3);
         assert_int_equal(decode(packet, length + 3, 2, FRAME_FROM_CLIENT, &header), 0);
@@ -276,6 +331,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_request_both_ways),
+        cmocka_unit_test(test_long_request_both_ways),
+        cmocka_unit_test(test_answered_lies_between_acknowledged_and_sequence),
         cmocka_unit_test(test_reply_both_ways),
         cmocka_unit_test(test_event),
         cmocka_unit_test(test_every_field_can_be_wrong),

@@ -169,7 +169,7 @@ static void test_limits(void **state)
     need_row("| sentence | %d | bytes of `Problem.sentence` |", MEMORYD_SENTENCE_MAX);
     need_row("| secret | %d | bytes, of a session |", MEMORYD_SECRET_SIZE);
     need_row("| token | %d | bytes, %d digits as text |", MEMORYD_TOKEN_SIZE, MEMORYD_TOKEN_TEXT);
-    need_row("| unacknowledged | %d | requests without reply, and replies that are kept |",
+    need_row("| unacknowledged | %d | recorded requests of a session, under way or with their replies kept |",
              MEMORYD_UNACKNOWLEDGED_MAX);
     assert_int_equal(missing, 0);
     assert_int_equal(rows_below("| limit | value |"), 16);
@@ -280,12 +280,14 @@ static void test_the_example_is_true(void **state)
     (void)state;
     assert_non_null(text);
 
+    hello.version_max = MEMORYD_MINOR_MAX;
     hello.program = (char[]){"demo"};
     need_packet(&text, FRAME_FROM_CLIENT,
                 (struct frame_header){.method = METHOD_HELLO, .sequence = 1}, &hello.base);
 
     for (unsigned i = 0; i < sizeof(secret); i++)
         secret[i] = (uint8_t)(0xa0 + i);
+    hello_reply.version = MEMORYD_MINOR_MAX;
     hello_reply.session = 3;
     hello_reply.secret = (ProtobufCBinaryData){.data = secret, .len = sizeof(secret)};
     hello_reply.broker = 0x12345678;

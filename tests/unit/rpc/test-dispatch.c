@@ -194,13 +194,32 @@ static void versions_must_meet(void **state)
 {
     Memoryd__V1__HelloRequest m = MEMORYD__V1__HELLO_REQUEST__INIT;
 
-    m.version_min = 1;
-    m.version_max = 2;
+    m.version_min = 2;
+    m.version_max = 3;
     call(METHOD_HELLO, &m.base);
     assert_int_equal(heard.header.status, STATUS_VERSION);
-    assert_non_null(strstr(sentence(), "1.1 to 1.2"));
+    assert_non_null(strstr(sentence(), "1.2 to 1.3"));
     assert_int_equal(fake.calls, 0);
     hello(); /* it may try again */
+}
+
+static void the_version_is_the_highest_that_both_speak(void **state)
+{
+    static const uint32_t theirs[] = {0, MEMORYD_MINOR_MAX, 99};
+
+    for (size_t i = 0; i < sizeof(theirs) / sizeof(*theirs); i++) {
+        Memoryd__V1__HelloRequest m = MEMORYD__V1__HELLO_REQUEST__INIT;
+        Memoryd__V1__HelloReply *reply;
+
+        if (i) {
+            teardown(state);
+            setup(state);
+        }
+        m.version_max = theirs[i];
+        call(METHOD_HELLO, &m.base);
+        reply = reply_as(&memoryd__v1__hello_reply__descriptor);
+        assert_int_equal(reply->version, theirs[i] < MEMORYD_MINOR_MAX ? theirs[i] : MEMORYD_MINOR_MAX);
+    }
 }
 
 static void an_unknown_method_is_refused_and_the_client_goes_on(void **state)
@@ -516,6 +535,7 @@ int main(void)
         TEST(hello_opens_a_session),
         TEST(nothing_works_before_hello),
         TEST(versions_must_meet),
+        TEST(the_version_is_the_highest_that_both_speak),
         TEST(an_unknown_method_is_refused_and_the_client_goes_on),
         TEST(I8_malformed_ends_the_connection_and_nothing_else),
         TEST(a_second_hello_is_a_breach),

@@ -76,6 +76,21 @@ static const struct limit limits[] = {
     {"names", one_name, 1},     {"reservations", one_reservation, 1}, {"addresses", one_reservation, 4096},
 };
 
+/* A broker that has this limit at LIMIT, and two sessions that hold nothing. */
+static struct broker_process *two_under(const struct limit *limit, const char *scope, struct hoard *one,
+                                        struct hoard *other)
+{
+    unsigned long unit = limit->unit == 1 ? 1 : page_size();
+    struct broker_process *broker;
+    char config[100];
+
+    snprintf(config, sizeof(config), "[limits]\n%s_%s = %lu\n", scope, limit->what, LIMIT * unit);
+    broker = broker_for_test(config);
+    *one = (struct hoard){.ctx = broker_connect(broker)};
+    *other = (struct hoard){.ctx = broker_connect(broker)};
+    return broker;
+}
+
 static size_t fill(struct hoard *hoard, const struct limit *limit, const char *scope)
 {
     char key[40];
@@ -93,16 +108,8 @@ static void I7_a_sessions_limits_are_its_own(void **state)
 {
     for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
         static struct hoard greedy, modest;
-        struct broker_process *broker;
-        unsigned long unit = limits[i].unit == 1 ? 1 : page_size();
-        char config[100];
+        struct broker_process *broker = two_under(&limits[i], "session", &greedy, &modest);
 
-        memset(&greedy, 0, sizeof(greedy));
-        memset(&modest, 0, sizeof(modest));
-        snprintf(config, sizeof(config), "[limits]\nsession_%s = %lu\n", limits[i].what, LIMIT * unit);
-        broker = broker_for_test(config);
-        greedy.ctx = broker_connect(broker);
-        modest.ctx = broker_connect(broker);
         assert_int_equal(fill(&greedy, &limits[i], "session"), LIMIT);
         modest.n = MOST - 1; /* another name than his */
         assert_done(limits[i].one_more(&modest));
@@ -117,16 +124,8 @@ static void I7_a_users_limits_count_all_his_sessions(void **state)
 {
     for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
         static struct hoard first, second;
-        struct broker_process *broker;
-        unsigned long unit = limits[i].unit == 1 ? 1 : page_size();
-        char config[100];
+        struct broker_process *broker = two_under(&limits[i], "uid", &first, &second);
 
-        memset(&first, 0, sizeof(first));
-        memset(&second, 0, sizeof(second));
-        snprintf(config, sizeof(config), "[limits]\nuid_%s = %lu\n", limits[i].what, LIMIT * unit);
-        broker = broker_for_test(config);
-        first.ctx = broker_connect(broker);
-        second.ctx = broker_connect(broker);
         for (first.n = 0; first.n < LIMIT - 1; first.n++)
             assert_done(limits[i].one_more(&first));
         second.n = MOST - 2;

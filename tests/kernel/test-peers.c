@@ -115,6 +115,14 @@ static void connect_and_wait(int channel, void *context)
     hear(channel);
 }
 
+/* The connection of a child that stays until it is killed. */
+static int meet_child(struct meeting *meeting, struct child *child)
+{
+    meet(meeting, 4);
+    child_start(child, connect_and_wait, meeting);
+    return accept_one(meeting);
+}
+
 /* SO_PEERCRED names the process that connected, by the kernel's knowledge: I3. */
 static void I3_peer_credentials_are_the_kernels(void **state)
 {
@@ -123,9 +131,7 @@ static void I3_peer_credentials_are_the_kernels(void **state)
     struct child child;
     int fd;
 
-    meet(&meeting, 4);
-    child_start(&child, connect_and_wait, &meeting);
-    fd = accept_one(&meeting);
+    fd = meet_child(&meeting, &child);
     who = peer_credentials(fd);
     assert_int_equal(who.pid, child.pid);
     assert_int_equal(who.uid, geteuid());
@@ -179,9 +185,7 @@ static void I3_peer_groups_are_the_kernels(void **state)
     int fd, n = getgroups(64, ours);
 
     assert_ok(n);
-    meet(&meeting, 4);
-    child_start(&child, connect_and_wait, &meeting);
-    fd = accept_one(&meeting);
+    fd = meet_child(&meeting, &child);
     assert_ok(getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, theirs, &size));
     assert_int_equal(size, (size_t)n * sizeof(gid_t));
     assert_memory_equal(theirs, ours, size);
@@ -199,9 +203,7 @@ static void I3_peer_pidfd_is_the_connected_process(void **state)
     struct child child;
     int fd, pidfd;
 
-    meet(&meeting, 4);
-    child_start(&child, connect_and_wait, &meeting);
-    fd = accept_one(&meeting);
+    fd = meet_child(&meeting, &child);
     pidfd = peer_pidfd(fd);
     assert_true(fcntl(pidfd, F_GETFD) & FD_CLOEXEC); /* born so: nobody asked */
     assert_int_equal(pidfd_pid(pidfd), child.pid);
@@ -248,9 +250,7 @@ static void I3_a_peer_dead_before_accept_is_dead_or_refused(void **state)
     pid_t number, impostor;
     int fd, pidfd;
 
-    meet(&meeting, 4);
-    child_start(&child, connect_and_wait, &meeting);
-    fd = accept_one(&meeting);
+    fd = meet_child(&meeting, &child);
     close(peer_pidfd(fd)); /* or skip */
     child_kill(&child);
     close(fd);
@@ -288,9 +288,7 @@ static void I6_a_zombie_is_dead_to_its_pidfd(void **state)
     struct child child;
     int fd, pidfd;
 
-    meet(&meeting, 4);
-    child_start(&child, connect_and_wait, &meeting);
-    fd = accept_one(&meeting);
+    fd = meet_child(&meeting, &child);
     pidfd = open_pidfd(child.pid);
     assert_false(says_dead(pidfd));
     child_kill_unreaped(&child);

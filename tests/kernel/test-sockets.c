@@ -53,13 +53,22 @@ static bool destroyed(int watch)
 
 /* ---- streams, the reasons against them -------------------------------------------------------------- */
 
+/* A read of so many bytes at most gets `size` of them, and so many descriptors. */
+static void receive_expecting(int end, size_t most, ssize_t size, size_t fds)
+{
+    char bytes[16];
+    struct fd_received received = fd_receive(end, bytes, most, 4, 0);
+
+    assert_int_equal(received.size, size);
+    assert_int_equal(received.n, fds);
+    fd_received_close(&received);
+}
+
 /* A reader that takes all it can gets message A together with message B's descriptor, and cannot tell
  * whose it is. Reading stops after a message that carries descriptors, never before it. */
 static void stream_merges_a_message_with_the_next_ones_fds(void **state)
 {
-    struct fd_received received;
     int ends[2], watch, fd;
-    char bytes[16];
 
     make_pair(SOCK_STREAM, ends);
     fd = marker(&watch);
@@ -67,13 +76,8 @@ static void stream_merges_a_message_with_the_next_ones_fds(void **state)
     assert_int_equal(fd_send(ends[0], "B", 1, &fd, 1, 0), 1);
     assert_int_equal(fd_send(ends[0], "C", 1, NULL, 0, 0), 1);
 
-    received = fd_receive(ends[1], bytes, sizeof(bytes), 4, 0);
-    assert_int_equal(received.size, 2);
-    assert_int_equal(received.n, 1);
-    fd_received_close(&received);
-    received = fd_receive(ends[1], bytes, sizeof(bytes), 4, 0);
-    assert_int_equal(received.size, 1);
-    assert_int_equal(received.n, 0);
+    receive_expecting(ends[1], 16, 2, 1);
+    receive_expecting(ends[1], 16, 1, 0);
 
     close_pair(ends);
     fd_closep(&fd);
@@ -83,20 +87,13 @@ static void stream_merges_a_message_with_the_next_ones_fds(void **state)
 /* On a stream the descriptors come with the first piece of a message, however small it is read. */
 static void stream_gives_the_fds_with_the_first_byte(void **state)
 {
-    struct fd_received received;
     int ends[2], watch, fd;
-    char bytes[16];
 
     make_pair(SOCK_STREAM, ends);
     fd = marker(&watch);
     assert_int_equal(fd_send(ends[0], "0123", 4, &fd, 1, 0), 4);
-    received = fd_receive(ends[1], bytes, 1, 4, 0);
-    assert_int_equal(received.size, 1);
-    assert_int_equal(received.n, 1);
-    fd_received_close(&received);
-    received = fd_receive(ends[1], bytes, sizeof(bytes), 4, 0);
-    assert_int_equal(received.size, 3);
-    assert_int_equal(received.n, 0);
+    receive_expecting(ends[1], 1, 1, 1);
+    receive_expecting(ends[1], 16, 3, 0);
 
     close_pair(ends);
     fd_closep(&fd);

@@ -4,17 +4,8 @@
 # make bench: every program of tests/bench against a private broker. With BENCH_JSON=FILE also one JSON array.
 set -eu
 
-dir=$(mktemp -d "${TMPDIR:-/tmp}/memoryd-bench.XXXXXX")
-export MEMORYD_SOCKET=$dir/memoryd.sock MEMORYD_AUTOSTART=0
-broker=
-trap '[ -z "$broker" ] || { kill "$broker" && wait "$broker"; } 2>/dev/null || :; rm -rf "$dir"' EXIT
-
-"$builddir/daemon/memoryd" --socket "$MEMORYD_SOCKET" 2>"$dir/log" &
-broker=$!
-for _ in $(seq 200); do
-    "$builddir/client/memctl/memctl" status >/dev/null 2>&1 && break
-    sleep 0.05
-done
+. "${srcdir:?}/tests/support/broker.sh"
+begin_broker
 
 printf '%-34s %21s   %21s   %6s\n' '' 'ours (us)' 'floor (us)' 'ratio'
 printf '%-34s %10s %10s   %10s %10s   %6s  %s\n' 'what' 'median' 'p99' 'median' 'p99' 'median' 'the floor is'

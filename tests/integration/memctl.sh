@@ -4,11 +4,8 @@
 # memctl as people type it: what the README promises, exit statuses, JSON, wrong usage, and completion.
 set -u
 
-dir=$(mktemp -d "${TMPDIR:-/tmp}/memoryd-test.XXXXXX")
-export MEMORYD_SOCKET=$dir/memoryd.sock MEMORYD_AUTOSTART=0
+. "${srcdir:?}/tests/support/broker.sh"
 export PATH=$builddir/client/memctl:$PATH
-broker=
-trap '[ -z "$broker" ] || { kill "$broker" && wait "$broker"; } 2>/dev/null; rm -rf "$dir"' EXIT
 
 fail() {
     echo "memctl.sh: line ${BASH_LINENO[$((${#FUNCNAME[@]} - 2))]}: $*" >&2
@@ -62,9 +59,7 @@ done
 expect 0 memctl --version; shows "^memctl [0-9]"
 
 # ---- a broker ----
-"$builddir/daemon/memoryd" --socket "$MEMORYD_SOCKET" >"$dir/log" 2>&1 &
-broker=$!
-for _ in $(seq 200); do memctl status >/dev/null 2>&1 && break; sleep 0.05; done
+begin_broker
 expect 0 memctl status; shows "BROKER"
 expect 0 memctl --json status; json '.[0].broker_pid == '"$broker"' and (.[0].socket | endswith("memoryd.sock"))'
 expect 0 memctl --json nodes; json 'length >= 1 and .[0].total > .[0].capacity and .[0].used == 0'

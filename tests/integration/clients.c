@@ -68,6 +68,13 @@ struct memclient_buffer_info broker_info(struct memclient_buffer *buf)
     return info;
 }
 
+uint64_t broker_buffers(struct memclient *ctx)
+{
+    struct memclient_broker_status status = broker_status(ctx);
+
+    return status.buffers + status.buffers_detached;
+}
+
 struct pool_figures {
     const char *name; /* NULL: all pools together */
     uint64_t used;

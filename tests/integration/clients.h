@@ -65,6 +65,9 @@ int broker_memory_files(struct broker_process *broker);
 struct memclient_broker_status broker_status(struct memclient *ctx);
 struct memclient_buffer_info broker_info(struct memclient_buffer *buf);
 
+/* How many it has, with those that no session holds any more. */
+uint64_t broker_buffers(struct memclient *ctx);
+
 /* What a pool has, 0 if there is none of that name. */
 uint64_t broker_pool_used(struct memclient *ctx, const char *pool);
 uint64_t broker_pool_available(struct memclient *ctx, const char *pool);

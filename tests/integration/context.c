@@ -8,7 +8,7 @@ int context_setup(void **state)
 {
     (void)state;
     broker_start(&broker, NULL, 0);
-    ctx = open_client(&broker);
+    ctx = broker_connect(&broker);
     return 0;
 }
 
@@ -26,6 +26,6 @@ struct memclient_buffer *make(uint64_t size, unsigned flags)
     struct memclient_buffer *buf = NULL;
 
     options.flags = flags;
-    works(memclient_alloc(ctx, size, &options, &buf));
+    assert_done(memclient_alloc(ctx, size, &options, &buf));
     return buf;
 }

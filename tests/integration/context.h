@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "tests/integration/client.h"
+#include "tests/integration/clients.h"
 
 extern struct broker_process broker;
 extern struct memclient *ctx;

@@ -8,8 +8,6 @@
 #include <unistd.h>
 
 #include "tests/integration/context.h"
-#include "tests/support/fd.h"
-#include "tests/support/wait.h"
 
 #define SIZE 65536
 
@@ -39,15 +37,15 @@ static void use_in_child(int channel, void *data)
     CHECK(s->p[0] == 'p');
     s->p[1] = 'c';
     /* a session of its own */
-    CHECK_WORKS(memclient_ping(ctx));
+    CHECK_DONE(memclient_ping(ctx));
     CHECK(session_of(ctx) && session_of(ctx) != s->session);
     /* the parent's handle, claimed anew by its descriptor */
-    CHECK_WORKS(memclient_buffer_info(s->buf, &info));
+    CHECK_DONE(memclient_buffer_info(s->buf, &info));
     CHECK(info.holds == 2);
-    CHECK_WORKS(memclient_share(s->buf, NULL, &token));
-    CHECK_WORKS(memclient_alloc(ctx, SIZE, NULL, &own));
-    CHECK_WORKS(memclient_map(own, NULL, &q));
-    CHECK_WORKS(memclient_unmap(ctx, s->p, 0));
+    CHECK_DONE(memclient_share(s->buf, NULL, &token));
+    CHECK_DONE(memclient_alloc(ctx, SIZE, NULL, &own));
+    CHECK_DONE(memclient_map(own, NULL, &q));
+    CHECK_DONE(memclient_unmap(ctx, s->p, 0));
     memclient_buffer_unref(s->buf);
     memclient_close(ctx);
 }
@@ -59,7 +57,7 @@ static void a_child_goes_on_with_a_session_of_its_own(void **state)
     void *p = NULL;
 
     (void)state;
-    works(memclient_map(s.buf, NULL, &p));
+    assert_done(memclient_map(s.buf, NULL, &p));
     s.p = p;
     s.p[0] = 'p';
     s.session = session_of(ctx);
@@ -67,8 +65,8 @@ static void a_child_goes_on_with_a_session_of_its_own(void **state)
     /* what the child closed was not ours */
     assert_int_equal(s.p[1], 'c');
     assert_int_equal(session_of(ctx), s.session);
-    works(memclient_buffer_info(s.buf, &info));
-    works(memclient_unmap(ctx, s.p, 0));
+    assert_done(memclient_buffer_info(s.buf, &info));
+    assert_done(memclient_unmap(ctx, s.p, 0));
     memclient_buffer_unref(s.buf);
 }
 
@@ -86,11 +84,11 @@ static void a_child_that_closes_at_once_harms_nobody(void **state)
     void *p = NULL;
 
     (void)state;
-    works(memclient_map(buf, NULL, &p));
+    assert_done(memclient_map(buf, NULL, &p));
     child_run(close_in_child, NULL);
     *(char *)p = 1;
     assert_int_equal(session_of(ctx), session);
-    works(memclient_unmap(ctx, p, 0));
+    assert_done(memclient_unmap(ctx, p, 0));
     memclient_buffer_unref(buf);
 }
 
@@ -115,7 +113,7 @@ static void a_handle_without_a_descriptor_is_stale_in_a_child(void **state)
     /* pushes the descriptor of the first out */
     for (unsigned i = 0; i < 64; i++)
         sizes[i] = 1;
-    works(memclient_alloc_many(ctx, 64, sizes, NULL, more));
+    assert_done(memclient_alloc_many(ctx, 64, sizes, NULL, more));
     child_run(use_stale, &s);
     for (unsigned i = 0; i < 64; i++)
         memclient_buffer_unref(more[i]);
@@ -137,7 +135,7 @@ static void look_up_uncopied(int channel, void *data)
     CHECK(memclient_query_address(s->p, &info) == 0);
     CHECK(memclient_query_address(s->p + 4096, &info) == -EFAULT);
     CHECK(memclient_query_address(s->p + 8192, &info) == 0);
-    CHECK_WORKS(memclient_unmap(ctx, s->p, 4096));
+    CHECK_DONE(memclient_unmap(ctx, s->p, 4096));
 }
 
 static void what_is_not_to_be_copied_is_not_in_the_child(void **state)
@@ -146,15 +144,15 @@ static void what_is_not_to_be_copied_is_not_in_the_child(void **state)
     void *p = NULL;
 
     (void)state;
-    works(memclient_map(s.buf, NULL, &p));
+    assert_done(memclient_map(s.buf, NULL, &p));
     s.p = p;
-    refuses(memclient_fork_dont_copy(ctx, s.p, SIZE * 2), EFAULT);
-    works(memclient_fork_dont_copy(ctx, s.p + 4096, 4096));
+    assert_refused(memclient_fork_dont_copy(ctx, s.p, SIZE * 2), EFAULT);
+    assert_done(memclient_fork_dont_copy(ctx, s.p + 4096, 4096));
     s.p[4096] = 1;
     assert_int_equal(child_signal(touch, s.p), 0);
     assert_int_equal(child_signal(touch, s.p + 4096), SIGSEGV);
     child_run(look_up_uncopied, &s);
-    works(memclient_unmap(ctx, s.p, SIZE));
+    assert_done(memclient_unmap(ctx, s.p, SIZE));
     memclient_buffer_unref(s.buf);
 }
 
@@ -186,7 +184,7 @@ static void work_in_child(int channel, void *data)
     (void)channel;
     (void)data;
     for (unsigned i = 0; i < 3; i++) {
-        CHECK_WORKS(memclient_alloc(ctx, SIZE, NULL, &buf));
+        CHECK_DONE(memclient_alloc(ctx, SIZE, NULL, &buf));
         memclient_buffer_unref(buf);
     }
     /* what threads that the child does not have had allocated is no leak of anybody's */
@@ -211,7 +209,7 @@ static void threads_may_be_busy_meanwhile(void **state)
         assert_int_equal(pthread_join(threads[i], &result), 0);
         assert_null(result);
     }
-    is_healthy(ctx);
+    broker_check(&broker);
 }
 
 int main(void)

@@ -9,9 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tests/integration/client.h"
-#include "tests/support/fd.h"
-#include "tests/support/wait.h"
+#include "tests/integration/clients.h"
 
 #define SIZE 65536
 
@@ -30,17 +28,17 @@ static void each_reason_for_no_broker_has_its_errno(void **state)
     char path[300];
 
     (void)state;
-    refuses(open_at("/nonexistent/socket", &ctx), ENOENT);
+    assert_refused(open_at("/nonexistent/socket", &ctx), ENOENT);
     snprintf(path, sizeof(path), "%0200d", 0);
-    refuses(open_at(path, &ctx), ENAMETOOLONG);
+    assert_refused(open_at(path, &ctx), ENAMETOOLONG);
     options.autostart = 77;
-    refuses(memclient_open(&options, &ctx), EINVAL);
+    assert_refused(memclient_open(&options, &ctx), EINVAL);
     options.autostart = MEMCLIENT_AUTOSTART_NEVER;
     assert_ok(unsetenv("MEMORYD_SOCKET"));
     if (access("/run/memoryd/memoryd.sock", F_OK))
-        refuses(memclient_open(&options, &ctx), ENOENT);
+        assert_refused(memclient_open(&options, &ctx), ENOENT);
     assert_ok(setenv("MEMORYD_SOCKET", "/nonexistent/socket", 1));
-    refuses(memclient_open(NULL, &ctx), ENOENT);
+    assert_refused(memclient_open(NULL, &ctx), ENOENT);
     assert_ok(unsetenv("MEMORYD_SOCKET"));
     assert_null(ctx);
 }
@@ -56,24 +54,24 @@ static void a_broker_that_went_and_came_gets_a_new_session(void **state)
 
     (void)state;
     broker_start(&broker, NULL, 0);
-    ctx = open_client(&broker);
-    works(memclient_alloc(ctx, SIZE, NULL, &buf));
-    works(memclient_map(buf, NULL, &p));
+    ctx = broker_connect(&broker);
+    assert_done(memclient_alloc(ctx, SIZE, NULL, &buf));
+    assert_done(memclient_map(buf, NULL, &p));
     memset(p, 'x', SIZE);
     next = broker;
     assert_ok(kill(broker.pid, SIGKILL));
     assert_int_equal(waitpid(broker.pid, NULL, 0), broker.pid);
-    refuses(memclient_ping(ctx), ECONNREFUSED);
+    assert_refused(memclient_ping(ctx), ECONNREFUSED);
     /* memory that is mapped is there whatever becomes of the broker */
     assert_int_equal(((char *)p)[SIZE - 1], 'x');
 
     broker_start(&broker, NULL, 0);
     memclient_close(ctx);
     /* the same again with a client that lives through it */
-    ctx = open_client(&broker);
+    ctx = broker_connect(&broker);
     buf = memclient_buffer_unref(buf);
-    works(memclient_alloc(ctx, SIZE, NULL, &buf));
-    works(memclient_map(buf, NULL, &p));
+    assert_done(memclient_alloc(ctx, SIZE, NULL, &buf));
+    assert_done(memclient_map(buf, NULL, &p));
     assert_ok(kill(broker.pid, SIGKILL));
     assert_int_equal(waitpid(broker.pid, NULL, 0), broker.pid);
     unlink(broker.config);
@@ -88,12 +86,12 @@ static void a_broker_that_went_and_came_gets_a_new_session(void **state)
         broker_start(&next, NULL, 0);
         assert_ok(unlink(path));
         assert_ok(symlink(next.socket, path));
-        works(memclient_ping(ctx));
-        refuses(memclient_buffer_info(buf, &info), ESTALE);
-        works(memclient_alloc(ctx, SIZE, NULL, &other));
+        assert_done(memclient_ping(ctx));
+        assert_refused(memclient_buffer_info(buf, &info), ESTALE);
+        assert_done(memclient_alloc(ctx, SIZE, NULL, &other));
         assert_ptr_not_equal(other, buf);
-        works(memclient_unmap(ctx, p, 0));
-        works(memclient_map(other, NULL, &q));
+        assert_done(memclient_unmap(ctx, p, 0));
+        assert_done(memclient_map(other, NULL, &q));
         memclient_buffer_unref(buf);
         memclient_buffer_unref(other);
         memclient_close(ctx);
@@ -127,24 +125,24 @@ static void a_session_is_resumed_on_a_new_connection_I6(void **state)
 
     (void)state;
     broker_start(&broker, NULL, 0);
-    ctx = open_client(&broker);
-    works(memclient_alloc(ctx, SIZE, NULL, &buf));
-    works(memclient_map(buf, NULL, &p));
-    works(memclient_reserve(ctx, SIZE, 0, 0, &res));
-    works(memclient_connection(ctx, &before));
+    ctx = broker_connect(&broker);
+    assert_done(memclient_alloc(ctx, SIZE, NULL, &buf));
+    assert_done(memclient_map(buf, NULL, &p));
+    assert_done(memclient_reserve(ctx, SIZE, 0, 0, &res));
+    assert_done(memclient_connection(ctx, &before));
     for (unsigned i = 0; i < 3; i++) {
         cut_connections();
-        works(memclient_buffer_info(buf, &info));
+        assert_done(memclient_buffer_info(buf, &info));
         assert_int_equal(info.holds, 1);
     }
-    works(memclient_connection(ctx, &after));
+    assert_done(memclient_connection(ctx, &after));
     assert_int_equal(after.session, before.session);
     *(char *)p = 1;
-    works(memclient_unmap(ctx, p, 0));
-    works(memclient_reservation_release(res));
+    assert_done(memclient_unmap(ctx, p, 0));
+    assert_done(memclient_reservation_release(res));
     memclient_buffer_unref(buf);
-    assert_true(WAIT_UNTIL(buffers_of(ctx) == 0));
-    is_healthy(ctx);
+    assert_true(WAIT_UNTIL(broker_buffers(ctx) == 0));
+    broker_check(&broker);
     memclient_close(ctx);
     broker_stop(&broker);
 }
@@ -158,8 +156,8 @@ static void start_and_tell(int channel, void *data)
 
     (void)data;
     hear(channel);
-    CHECK_WORKS(memclient_open(NULL, &ctx));
-    CHECK_WORKS(memclient_status(ctx, &status));
+    CHECK_DONE(memclient_open(NULL, &ctx));
+    CHECK_DONE(memclient_status(ctx, &status));
     CHECK(write(channel, &status.broker_pid, sizeof(status.broker_pid)) == sizeof(status.broker_pid));
     hear(channel);
     memclient_close(ctx);
@@ -186,10 +184,10 @@ static void many_starters_get_one_private_broker(void **state)
     assert_ok(setenv("XDG_RUNTIME_DIR", runtime, 1));
     assert_ok(setenv("XDG_CONFIG_HOME", runtime, 1));
     assert_ok(setenv("MEMORYD_AUTOSTART", "0", 1));
-    refuses(memclient_open(NULL, &ctx), ENOENT);
+    assert_refused(memclient_open(NULL, &ctx), ENOENT);
     assert_ok(setenv("MEMORYD_AUTOSTART", "1", 1));
     options.autostart = MEMCLIENT_AUTOSTART_NEVER;
-    refuses(memclient_open(&options, &ctx), ENOENT);
+    assert_refused(memclient_open(&options, &ctx), ENOENT);
 
     for (unsigned i = 0; i < N; i++)
         child_start(&starters[i], start_and_tell, NULL);

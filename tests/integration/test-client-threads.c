@@ -5,8 +5,6 @@
 #include <unistd.h>
 
 #include "tests/integration/context.h"
-#include "tests/support/fd.h"
-#include "tests/support/wait.h"
 
 #define THREADS 6
 #define ROUNDS 60
@@ -82,8 +80,8 @@ static void many_threads_share_one_context(void **state)
         assert_null(result);
     }
     assert_int_equal(fd_count(), fds);
-    assert_true(WAIT_UNTIL(buffers_of(ctx) == 0));
-    is_healthy(ctx);
+    assert_true(WAIT_UNTIL(broker_buffers(ctx) == 0));
+    broker_check(&broker);
 }
 
 /* Threads that open and drop one buffer: the handle is made and given up at the same time. */
@@ -106,14 +104,14 @@ static void *open_and_drop(void *data)
 
 static void one_handle_is_opened_and_dropped_by_all(void **state)
 {
-    struct memclient *owner = open_client(&broker);
+    struct memclient *owner = broker_connect(&broker);
     struct memclient_buffer_info info = MEMCLIENT_BUFFER_INFO_INIT;
     struct memclient_buffer *buf = NULL;
     pthread_t threads[THREADS];
 
     (void)state;
-    works(memclient_alloc(owner, SIZE, NULL, &buf));
-    works(memclient_share(buf, NULL, &common));
+    assert_done(memclient_alloc(owner, SIZE, NULL, &buf));
+    assert_done(memclient_share(buf, NULL, &common));
     for (unsigned i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, open_and_drop, NULL), 0);
     for (unsigned i = 0; i < THREADS; i++) {
@@ -123,7 +121,7 @@ static void one_handle_is_opened_and_dropped_by_all(void **state)
         assert_null(result);
     }
     /* every claim was given up */
-    works(memclient_buffer_info(buf, &info));
+    assert_done(memclient_buffer_info(buf, &info));
     assert_int_equal(info.holds, 1);
     memclient_buffer_unref(buf);
     memclient_close(owner);
@@ -156,9 +154,9 @@ static void the_default_context_is_one(void **state)
             assert_ptr_equal(result, first);
         first = result;
     }
-    works(memclient_ping(NULL));
+    assert_done(memclient_ping(NULL));
     memclient_close(first); /* is ignored */
-    works(memclient_ping(NULL));
+    assert_done(memclient_ping(NULL));
 }
 
 int main(void)

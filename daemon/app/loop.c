@@ -56,6 +56,7 @@ static void on_work(evutil_socket_t fd, short events, void *userdata)
     (void)fd;
     (void)events;
     check(app, work_dispatch(app->work));
+    broker_commit(app->broker);
 }
 
 static void on_watchdog(evutil_socket_t fd, short events, void *userdata)

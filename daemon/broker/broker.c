@@ -56,7 +56,7 @@ int broker_new(struct broker **ret, const struct broker_options *options)
     if (!r)
         r = watch_init(&broker->watch);
     if (!r)
-        r = ledger_new(&broker->ledger);
+        r = ledger_new(&broker->ledger, options->arena_base, options->arena_size);
     if (!r)
         r = tokens_init(&broker->tokens, broker->ledger);
     if (r) {
@@ -88,6 +88,7 @@ static void wait_for_jobs(struct broker *broker)
         (void)poll(&p, 1, -1);
         if (work_dispatch(broker->options.work) < 0)
             break;
+        broker_commit(broker);
     }
 }
 
@@ -103,6 +104,7 @@ static void end_everything(struct broker *broker)
     while ((buffer = buffers_next(&broker->buffers, &cursor, &budget)))
         if (buffer->record->state == BUFFER_LIVE)
             life_destroy(broker, buffer);
+    broker_commit(broker);
     wait_for_jobs(broker);
     cursor = 0;
     while ((buffer = buffers_next(&broker->buffers, &cursor, &budget))) {
@@ -158,9 +160,18 @@ struct broker *broker_free(struct broker *broker)
     return NULL;
 }
 
+void broker_commit(struct broker *broker)
+{
+    while (ledger_is_changed(broker->ledger) || broker->closing) {
+        ledger_commit(broker->ledger);
+        life_close(broker);
+    }
+}
+
 int broker_tick(struct broker *broker)
 {
     timers_run(&broker->timers, clock_now_ns());
+    broker_commit(broker);
     return 0;
 }
 
@@ -173,6 +184,7 @@ int broker_watch_ready(struct broker *broker)
 {
     int r = watch_read(&broker->watch, life_watch_event, broker);
 
+    broker_commit(broker);
     return r < 0 ? fatal(r) : 0;
 }
 

@@ -72,6 +72,13 @@ int broker_watch_ready(struct broker *broker);                       /* … and 
 int broker_session_exited(struct broker *broker, uint64_t session);  /* its process is dead (I6) */
 int broker_connection_lost(struct broker *broker, uint64_t session, void *connection);
 
+/*
+ * What was changed so far is done and will be remembered by a later broker; what cannot be taken back, closing memory
+ * for good, happens now. The functions above do this at their end. The host does it when it has called done() of jobs,
+ * and before the reply to a verb leaves.
+ */
+void broker_commit(struct broker *broker);
+
 /* For a private broker's idle exit: sessions, and buffers that outlive them. */
 bool broker_is_idle(const struct broker *broker);
 /* Tell every subscriber that the broker stops. */

@@ -15,10 +15,9 @@ int claim_hold(struct broker *broker, struct session *session, struct buffer *bu
 {
     int r = hold_claim(session, buffer, rights, ret, problem);
 
-    (void)broker;
     if (r)
         return r;
-    record_commit(&(*ret)->record->head);
+    record_commit(&broker->sessions.holds, *ret);
     return 0;
 }
 
@@ -60,7 +59,7 @@ int claim_name(struct broker *broker, const struct name_new_args *args, struct n
 
     if (r)
         return r;
-    record_commit(&(*ret)->record->head);
+    record_commit(&broker->names.table, *ret);
     check_charged(broker, CHECK_NAME, *ret);
     event_name(broker, *ret, true);
     return 0;
@@ -92,8 +91,7 @@ void name_outlives(struct broker *broker, struct name *name)
 {
     uint64_t id = name->record->head.id;
 
-    list_remove(&name->in_session);
-    name->record->session = 0;
+    name_leave_session(name);
     switch ((enum name_policy)name->record->policy) {
     case NAME_KEEP:
         return;
@@ -135,7 +133,7 @@ int claim_token(struct broker *broker, const struct token_args *args, struct tok
         *ret = token_free(*ret);
         return refuse(problem, STATUS_NO_MEMORY, "the broker has no memory to remember more; try again later");
     }
-    record_commit(&(*ret)->record->head);
+    record_commit(&broker->tokens.table, *ret);
     check_charged(broker, CHECK_TOKEN, *ret);
     return 0;
 }

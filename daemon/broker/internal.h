@@ -80,6 +80,7 @@ struct broker {
     struct sessions sessions;
 
     struct list ending; /* struct client, being taken apart */
+    struct buffer *closing; /* whose T is closed when that is committed; the userdata of each is the next */
     struct list subscribers;
     struct news *news; /* a ring, and how far the first of it has been told: events.c */
     unsigned first_news;

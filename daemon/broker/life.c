@@ -83,6 +83,25 @@ static void start_closing(struct broker *broker, struct buffer *buffer)
     memory_job_end(&broker->jobs, &closing->job);
 }
 
+/* Not before its end is committed: else there would be a record of contents that are gone. */
+static void close_later(struct broker *broker, struct buffer *buffer)
+{
+    assert(!buffer->userdata);
+    buffer->userdata = broker->closing;
+    broker->closing = buffer;
+}
+
+void life_close(struct broker *broker)
+{
+    while (broker->closing) {
+        struct buffer *buffer = broker->closing;
+
+        broker->closing = buffer->userdata;
+        buffer->userdata = NULL;
+        start_closing(broker, buffer);
+    }
+}
+
 /* ---- asking again --------------------------------------------------------------------------------------- */
 
 /* The last wait before it is believed that somebody has it: 1, 2, 4 ... ms. */
@@ -111,7 +130,7 @@ static void end(struct broker *broker, struct buffer *buffer)
     life_stop_asking(broker, buffer);
     buffer_set_state(&broker->buffers, buffer, BUFFER_ENDING);
     if (!buffer->pins)
-        start_closing(broker, buffer);
+        close_later(broker, buffer);
 }
 
 void life_pin(struct buffer *buffer)
@@ -123,7 +142,7 @@ void life_unpin(struct broker *broker, struct buffer *buffer)
 {
     assert(buffer->pins > 0);
     if (!--buffer->pins && buffer->record->state == BUFFER_ENDING && buffer->fd >= 0)
-        start_closing(broker, buffer);
+        close_later(broker, buffer);
 }
 
 static void ask(struct broker *broker, struct buffer *buffer);
@@ -233,17 +252,20 @@ static void settle_charge(struct broker *broker, struct buffer *buffer)
 {
     struct hold *hold = buffer_oldest_hold(buffer);
     struct account *account = NULL;
+    uint64_t session = 0;
 
     if (hold && hold->session->record->uid == buffer->record->charged_uid)
         return;
     if (has_claim(buffer, buffer->record->charged_uid))
         return;
-    if (hold)
+    if (hold) {
         account = account_ref(hold->session->account);
-    else if (account_of_user(&broker->accounts, keeper_of(buffer), &account, NULL))
+        session = hold->record->session;
+    } else if (account_of_user(&broker->accounts, keeper_of(buffer), &account, NULL)) {
         return; /* no memory for the account: it stays with who paid so far, and the sum stays exact */
+    }
     check_crediting(broker, CHECK_BUFFER, buffer);
-    buffer_charge_to(buffer, account);
+    buffer_charge_to(&broker->buffers, buffer, account, session);
     check_charged(broker, CHECK_BUFFER, buffer);
     account_unref(account);
 }

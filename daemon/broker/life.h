@@ -7,7 +7,7 @@
  *     over, exported: lease on T ── nobody has it ──────────────────► ENDING
  *                                └─ somebody has ──► DETACHED ──close, nobody now──► ENDING
  *                                                    DETACHED ──import──► LIVE
- *     ENDING: pages discarded and T closed by a worker; credited when that is done, and, if a descriptor ever
+ *     ENDING: once that is committed, pages discarded and T closed by a worker; credited when that is done, and, if a descriptor ever
  *             left, when the watch says that the inode is gone
  *
  * Nobody polls: a description's last close is an event of the watch. But the kernel tells of it a moment before it is
@@ -40,6 +40,9 @@ void life_stop_asking(struct broker *broker, struct buffer *buffer);
 /* Its T is needed until unpin; it may end meanwhile, but T stays open. */
 void life_pin(struct buffer *buffer);
 void life_unpin(struct broker *broker, struct buffer *buffer);
+
+/* The ends that were decided are committed: closes what they are about. */
+void life_close(struct broker *broker);
 
 /* What the watch says; a watch_fn. */
 void life_watch_event(void *broker, int wd, enum watch_event event);

@@ -53,7 +53,7 @@ int buffer_export(struct broker *broker, struct buffer *buffer, bool writable, i
     r = handle_reopen(buffer->fd, writable, ret_fd, problem);
     if (r)
         return r;
-    buffer->record->flags |= BUFFER_EXPORTED;
+    buffer_add_flags(&broker->buffers, buffer, BUFFER_EXPORTED);
     return 0;
 }
 
@@ -262,8 +262,8 @@ static int published(struct buffer_work *work)
         return STATUS_BUSY;
     }
     if (!work->job.status)
-        work->buffer->record->flags |=
-            work->job.future_only ? BUFFER_PUBLISHED | BUFFER_PUBLISHED_FUTURE_ONLY : BUFFER_PUBLISHED;
+        buffer_add_flags(&work->broker->buffers, work->buffer,
+                         work->job.future_only ? BUFFER_PUBLISHED | BUFFER_PUBLISHED_FUTURE_ONLY : BUFFER_PUBLISHED);
     return work->job.status;
 }
 

@@ -19,7 +19,7 @@ int op_reserve(struct op *op, uint64_t size, uint64_t alignment, uint64_t addres
                         alignment, address, &reservation, &op->problem);
     if (r)
         return r;
-    record_commit(&reservation->record->head);
+    record_commit(&op->broker->reservations.table, reservation);
     check_charged(op->broker, CHECK_RESERVATION, reservation);
     *ret_id = reservation->record->head.id;
     *ret_address = reservation->record->address;
@@ -81,5 +81,5 @@ int op_place(struct op *op, uint64_t id, uint64_t where, uint64_t offset)
     if ((reservation->record->address + offset) & (buffer_granule(buffer) - 1))
         return refuse(&op->problem, STATUS_INVALID_ARGUMENT, "the place must be a multiple of the granule, %llu",
                       (unsigned long long)buffer_granule(buffer));
-    return buffer_place(buffer, reservation, offset, &op->problem);
+    return buffer_place(&op->broker->buffers, buffer, reservation, offset, &op->problem);
 }

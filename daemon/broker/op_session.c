@@ -105,7 +105,7 @@ int op_hello(struct op *op, const struct hello_args *args, struct hello_result *
                       "the broker cannot watch one more process: %s; raise fs.epoll.max_user_watches",
                       strerrordesc_np(-r));
     }
-    record_commit(&session->record->head);
+    record_commit(&broker->sessions.table, session);
     check_charged(broker, CHECK_SESSION, session);
     op->session = session->record->head.id;
     fill_hello(broker, session, result);
@@ -130,7 +130,7 @@ int op_subscribe(struct op *op, uint32_t mask)
 
     if (r)
         return r;
-    session->record->subscribed = mask;
+    record_change(&op->broker->sessions.table, session)->subscribed = mask;
     list_remove(&client_of(session)->subscribed);
     if (mask)
         list_append(&op->broker->subscribers, &client_of(session)->subscribed);
@@ -182,7 +182,7 @@ static bool give_up_one(struct broker *broker, struct session *session)
     }
     link = list_pop(&session->tokens);
     if (link) {
-        container_of(link, struct token, in_session)->record->session = 0;
+        token_leave_session(container_of(link, struct token, in_session));
         return true;
     }
     link = list_first(&session->reservations);
@@ -226,6 +226,7 @@ int broker_session_exited(struct broker *broker, uint64_t id)
 
     if (session)
         session_end(broker, session, STATUS_STALE);
+    broker_commit(broker);
     return 0;
 }
 
@@ -291,6 +292,7 @@ int broker_connection_lost(struct broker *broker, uint64_t id, void *connection)
     if (!session || session->connection != connection)
         return 0;
     session_detach(session);
+    broker_commit(broker);
     if (client_of(session)->ended)
         return 0;
     client_of(session)->scanned = 0;

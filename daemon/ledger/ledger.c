@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The ledger's memory: made, mapped, grown. What is in the records is no concern of this file.
+ * The ledger's memory: made, found again, grown. What is in the records is no concern of this file.
  *
  * It grows by a few extents at a time. Addresses for all that it may ever have are reserved at once, without
- * memory and without access, and what has been allocated is mapped over the front of them.
+ * memory and without access, and what has been allocated is mapped over the front of them. The file is as large as that
+ * from the beginning, and sealed against shrinking: where nothing was allocated it has holes.
  */
 #include <assert.h>
 #include <errno.h>
@@ -12,14 +13,17 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 
 #include "base/steal.h"
+#include "ledger/journal.h"
 #include "ledger/ledger.h"
 #include "log/log.h"
 #include "proto/status.h"
 #include "sys/sys.h"
 
-#define RESERVED ((size_t)LEDGER_EXTENTS_MAX * LEDGER_EXTENT_SIZE)
+#define EXTENTS_SIZE ((uint64_t)LEDGER_EXTENTS_MAX * LEDGER_EXTENT_SIZE)
+#define RESERVED     ((size_t)(EXTENTS_SIZE + LEDGER_JOURNAL_MAX))
 /* So large a piece is mapped and allocated at once; a power of two, at least any page size. */
 #define GROWTH 16
 
@@ -30,6 +34,7 @@ struct ledger {
     int fd;
     char *base;                    /* RESERVED bytes of addresses */
     struct ledger_header *header;  /* at base, once there is memory */
+    struct journal journal;
     uint32_t n_used;               /* extents that tables have taken, and the header's */
 };
 
@@ -41,6 +46,10 @@ static const uint32_t record_sizes[RECORD_KINDS] = {
     [RECORD_TOKEN] = sizeof(struct token_record),
     [RECORD_NAME] = sizeof(struct name_record),
     [RECORD_RESERVATION] = sizeof(struct reservation_record),
+    [RECORD_POOL] = sizeof(struct pool_record),
+    [RECORD_KEPT] = sizeof(struct kept_record),
+    [RECORD_KEPT_MORE] = sizeof(struct kept_more_record),
+    [RECORD_ENDED_TOKEN] = sizeof(struct ended_token_record),
 };
 
 uint32_t ledger_record_size(enum record_kind kind)
@@ -49,11 +58,22 @@ uint32_t ledger_record_size(enum record_kind kind)
     return record_sizes[kind];
 }
 
-/* GROWTH extents more. 0 or a negative errno. */
-static int grow(struct ledger *ledger, uint32_t n_extents)
+/* FNV-1a: against damage, not against somebody. */
+static uint64_t checksum_of(const struct ledger_header *header)
 {
-    off_t offset = (off_t)n_extents * (off_t)LEDGER_EXTENT_SIZE;
-    size_t length = GROWTH * LEDGER_EXTENT_SIZE;
+    const unsigned char *bytes = (const unsigned char *)header;
+    uint64_t sum = UINT64_C(0xcbf29ce484222325);
+
+    for (size_t i = 0; i < offsetof(struct ledger_header, checksum); i++)
+        sum = (sum ^ bytes[i]) * UINT64_C(0x100000001b3);
+    return sum;
+}
+
+/* n extents from the given one on. 0 or a negative errno. */
+static int map_extents(struct ledger *ledger, uint32_t first, uint32_t n)
+{
+    off_t offset = (off_t)first * (off_t)LEDGER_EXTENT_SIZE;
+    size_t length = n * LEDGER_EXTENT_SIZE;
 
     if (sys->fallocate(ledger->fd, 0, offset, (off_t)length) < 0)
         return -errno;
@@ -63,7 +83,8 @@ static int grow(struct ledger *ledger, uint32_t n_extents)
     return 0;
 }
 
-int ledger_new(struct ledger **ret)
+/* Addresses for the descriptor, which is taken, and the header mapped. */
+static int open_ledger(struct ledger **ret, int *fd)
 {
     _cleanup_(ledger_freep) struct ledger *ledger = malloc(sizeof(*ledger));
     void *base;
@@ -76,28 +97,106 @@ int ledger_new(struct ledger **ret)
     if (base == MAP_FAILED)
         return fatal(-errno);
     ledger->base = base;
-    ledger->fd = sys_memfd_new("memoryd:ledger", 0);
-    if (ledger->fd < 0)
+    ledger->fd = steal_fd(fd);
+    r = map_extents(ledger, 0, GROWTH);
+    if (r < 0) {
+        *fd = steal_fd(&ledger->fd);
+        return fatal(r);
+    }
+    ledger->header = (struct ledger_header *)base;
+    ledger->journal = (struct journal){
+        .fd = ledger->fd,
+        .ledger = base,
+        .ledger_size = EXTENTS_SIZE,
+        .offset = EXTENTS_SIZE,
+        .used = &ledger->header->journal,
+    };
+    *ret = steal_ptr(&ledger);
+    return 0;
+}
+
+int ledger_new(struct ledger **ret, uint64_t arena_base, uint64_t arena_size)
+{
+    _cleanup_(ledger_freep) struct ledger *ledger = NULL;
+    _cleanup_close_ int fd = sys_memfd_new("memoryd:ledger", 0);
+    struct ledger_header *header;
+    int r;
+
+    if (fd < 0 || sys->ftruncate(fd, (off_t)RESERVED) < 0 || sys->add_seals(fd, F_SEAL_SHRINK | F_SEAL_GROW) < 0)
         return fatal(-errno);
-    r = grow(ledger, 0);
+    r = open_ledger(&ledger, &fd);
+    if (r < 0)
+        return r;
+    r = journal_init(&ledger->journal);
     if (r < 0)
         return fatal(r);
 
-    ledger->header = (struct ledger_header *)base;
     ledger->n_used = 1;
-    ledger->header->header_size = sizeof(struct ledger_header);
-    ledger->header->features = LEDGER_FEATURES;
-    ledger->header->extent_size = LEDGER_EXTENT_SIZE;
-    ledger->header->next_id = 1;
-    ledger->header->n_extents = GROWTH;
-    memcpy(ledger->header->record_sizes, record_sizes, sizeof(record_sizes));
-    while (!ledger->header->broker_id)
-        if (getrandom(&ledger->header->broker_id, sizeof(ledger->header->broker_id), 0) < 0 && errno != EINTR)
+    header = ledger->header;
+    header->major = LEDGER_MAJOR;
+    header->header_size = sizeof(struct ledger_header);
+    header->features = LEDGER_FEATURES;
+    header->extent_size = LEDGER_EXTENT_SIZE;
+    header->arena_base = arena_base;
+    header->arena_size = arena_size;
+    header->next_id = 1;
+    header->n_extents = GROWTH;
+    header->starts = 1;
+    memcpy(header->record_sizes, record_sizes, sizeof(record_sizes));
+    while (!header->broker_id)
+        if (getrandom(&header->broker_id, sizeof(header->broker_id), 0) < 0 && errno != EINTR)
             return fatal(-errno);
-    ledger->header->major = LEDGER_MAJOR;
-    /* who finds the magic finds the rest */
-    atomic_thread_fence(memory_order_release);
-    ledger->header->magic = LEDGER_MAGIC;
+    header->magic = LEDGER_MAGIC;
+    header->checksum = checksum_of(header);
+    *ret = steal_ptr(&ledger);
+    return 0;
+}
+
+static int check_header(const struct ledger_header *header)
+{
+    if (header->magic != LEDGER_MAGIC || header->checksum != checksum_of(header))
+        return LEDGER_E_DAMAGED;
+    if (header->major != LEDGER_MAJOR || header->features != LEDGER_FEATURES ||
+        header->header_size != sizeof(*header) || header->extent_size != LEDGER_EXTENT_SIZE ||
+        memcmp(header->record_sizes, record_sizes, sizeof(record_sizes)) != 0)
+        return LEDGER_E_FORMAT;
+    if (!header->next_id || header->n_extents < GROWTH || header->n_extents > LEDGER_EXTENTS_MAX ||
+        header->n_extents % GROWTH)
+        return LEDGER_E_DAMAGED;
+    return 0;
+}
+
+int ledger_adopt(struct ledger **ret, int fd)
+{
+    _cleanup_(ledger_freep) struct ledger *ledger = NULL;
+    struct ledger_header *header;
+    struct stat st;
+    int r;
+
+    /* what could shrink would be a SIGBUS one day */
+    if (sys->fstat(fd, &st) < 0 || st.st_size != (off_t)RESERVED || !(sys->get_seals(fd) & F_SEAL_SHRINK))
+        return LEDGER_E_DAMAGED;
+    r = open_ledger(&ledger, &fd);
+    if (r < 0)
+        return r;
+    header = ledger->header;
+    r = check_header(header);
+    if (!r && header->n_extents > GROWTH)
+        r = map_extents(ledger, GROWTH, header->n_extents - GROWTH);
+    if (!r)
+        r = journal_init(&ledger->journal);
+    if (r) {
+        ledger->fd = -1; /* it stays the caller's */
+        return r;
+    }
+    if (!journal_take_back(&ledger->journal))
+        log_error("the ledger's journal is damaged: the last change may be there in part");
+    atomic_store(&header->journal, 0);
+    ledger->n_used = 1;
+    for (uint32_t i = 1; i < header->n_extents; i++)
+        if (header->kinds[i] != RECORD_NONE)
+            ledger->n_used = i + 1;
+    header->starts++;
     *ret = steal_ptr(&ledger);
     return 0;
 }
@@ -138,6 +237,36 @@ uint64_t ledger_take_id(struct ledger *ledger)
     return ledger->header->next_id++;
 }
 
+/* ---- changes -------------------------------------------------------------------------------------------- */
+
+void ledger_log(struct ledger *ledger, const void *at, size_t size)
+{
+    int r = journal_log(&ledger->journal, at, size);
+
+    if (r < 0) {
+        log_error("the ledger's journal cannot grow (%s): the broker ends, and the next one takes back what it was at",
+                  strerrordesc_np(-r));
+        abort();
+    }
+}
+
+void ledger_commit(struct ledger *ledger)
+{
+    atomic_store_explicit(&ledger->header->journal, 0, memory_order_release);
+}
+
+bool ledger_is_changed(const struct ledger *ledger)
+{
+    return atomic_load_explicit(&ledger->header->journal, memory_order_relaxed);
+}
+
+struct ledger_executing *ledger_executing(struct ledger *ledger)
+{
+    return &ledger->header->executing;
+}
+
+/* ---- extents -------------------------------------------------------------------------------------------- */
+
 int ledger_take_extent(struct ledger *ledger, enum record_kind kind, uint32_t *ret_extent, struct problem *problem)
 {
     uint32_t n = ledger->header->n_extents;
@@ -146,7 +275,7 @@ int ledger_take_extent(struct ledger *ledger, enum record_kind kind, uint32_t *r
     if (ledger->n_used == n) {
         if (n == LEDGER_EXTENTS_MAX)
             return refuse(problem, STATUS_NO_MEMORY, "the broker's ledger is as large as it can be; end something");
-        r = grow(ledger, n);
+        r = map_extents(ledger, n, GROWTH);
         if (r < 0)
             return refuse(problem, STATUS_NO_MEMORY, "the broker's ledger cannot grow (%s); try again later",
                           strerrordesc_np(-r));
@@ -154,6 +283,14 @@ int ledger_take_extent(struct ledger *ledger, enum record_kind kind, uint32_t *r
     }
     ledger->header->kinds[ledger->n_used] = (uint8_t)kind;
     *ret_extent = ledger->n_used++;
+    return 0;
+}
+
+uint32_t ledger_next_extent(const struct ledger *ledger, enum record_kind kind, uint32_t from)
+{
+    for (uint32_t i = from ? from : 1; i < ledger->n_used; i++)
+        if (ledger->header->kinds[i] == kind)
+            return i;
     return 0;
 }
 

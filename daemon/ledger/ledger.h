@@ -1,19 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The ledger: one memfd that holds every record of the broker.
+ * The ledger: one memfd that holds every record of the broker, and outlives it.
  *
  * It is mapped into one large reservation of addresses, so a record stays where it is however the ledger grows,
  * and it is divided into extents of 64 KiB, each of records of one kind. It grows by fallocate first: memory that
  * is not there is found out by an error there and never by a signal later. Growing is the only thing that costs
  * system calls, and it happens once in a thousand records.
  *
- * The header says all that a later broker must know to read it: magic, major version, features, the size of each
- * kind of record, the next id, the kind of each extent. Of everything else see records.h; tables of one kind are
- * in table.h.
+ * Records are changed in *changes*: everything that is written from one ledger_commit() to the next. A broker that
+ * dies in the middle of one leaves the ledger to another, which takes it back; so a change happened wholly or not at
+ * all, however many records it is about. Before anything is written over, ledger_log() puts what is there into the
+ * journal, a part of the same memfd; committing forgets the journal with one store. The stores of a process that is
+ * killed are not lost, so their order is all that this needs, and no system call.
+ *
+ * The header says all that a later broker must know to read it. Its first part never changes and has a checksum.
+ * Of what is in the records see records.h; tables of one kind are in table.h.
  */
 #pragma once
 
+#include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/cleanup.h"
@@ -25,26 +32,57 @@
 #define LEDGER_FEATURES    UINT64_C(0) /* a bit that a broker does not know means: do not touch */
 #define LEDGER_EXTENT_SIZE (UINT64_C(64) << 10)
 #define LEDGER_EXTENTS_MAX 32768
+/* The journal is behind all extents; one change can be as large as this. */
+#define LEDGER_JOURNAL_MAX (UINT64_C(256) << 20)
+
+/* A request, while the loop is at it: outside of changes, so that a death does not take it back. */
+struct ledger_executing {
+    uint64_t session; /* 0: none */
+    uint64_t sequence;
+    uint32_t method;
+    uint32_t unused;
+};
 
 /* The first extent. */
 struct ledger_header {
+    /* never changed */
     uint64_t magic;
     uint32_t major;
     uint32_t header_size;
     uint64_t features;
     uint64_t extent_size;
-    uint64_t next_id; /* the next id to be given out; below it are those that were */
+    uint64_t arena_base; /* homes and reservations are in it */
+    uint64_t arena_size;
     uint32_t broker_id; /* random; in every token */
-    uint32_t n_extents; /* that have pages, the first one included */
     uint32_t record_sizes[RECORD_KINDS];
+    uint64_t checksum; /* of all above */
+
+    /* only growing */
+    uint64_t next_id; /* the next id to be given out; below it are those that were */
+    uint32_t n_extents; /* that have pages, the first one included */
+    uint32_t starts; /* brokers that it has seen */
+
+    _Atomic uint64_t journal; /* bytes of the change in progress; 0 = none is */
+    struct ledger_executing executing;
     uint8_t kinds[LEDGER_EXTENTS_MAX]; /* enum record_kind of each extent */
 };
 
 struct ledger;
 
 /* 0 or a negative errno. */
-int ledger_new(struct ledger **ret);
-/* The tables must be gone. */
+int ledger_new(struct ledger **ret, uint64_t arena_base, uint64_t arena_size);
+
+enum {
+    _LEDGER_E_SUCCESS,
+    LEDGER_E_FORMAT,  /* of another version, or with features that this program does not know */
+    LEDGER_E_DAMAGED, /* no ledger, or its header is not sound */
+};
+
+/* What another broker left: its last change is taken back if it was not committed. Takes the descriptor on success. 0,
+ * LEDGER_E_*, or a negative errno. */
+int ledger_adopt(struct ledger **ret, int fd);
+
+/* The tables must be gone. The memory goes with the last descriptor. */
 struct ledger *ledger_free(struct ledger *ledger);
 DEFINE_CLEANUP(struct ledger *, ledger_free);
 
@@ -55,11 +93,42 @@ uint32_t ledger_broker_id(const struct ledger *ledger);
 
 /* Was this id ever given out? What was and is not found has ended (STALE rather than NO_SUCH_ID). */
 bool ledger_id_was_given(const struct ledger *ledger, uint64_t id);
-/* A fresh one. */
+/* A fresh one. Not taken back. */
 uint64_t ledger_take_id(struct ledger *ledger);
 
-/* For table.c: an extent for records of this kind. 0 or NO_MEMORY. */
+/* ---- changes -------------------------------------------------------------------------------------------- */
+
+/* What is there now is what it will be again if the change is not committed. If there is no memory to remember it
+ * by, the broker ends here and the next one takes the change back. */
+void ledger_log(struct ledger *ledger, const void *at, size_t size);
+/* What was changed so far stays. */
+void ledger_commit(struct ledger *ledger);
+/* Is there anything to commit? */
+bool ledger_is_changed(const struct ledger *ledger);
+
+/* The loop begins, and has ended, the execution of a request. */
+static inline void ledger_executing_begin(struct ledger_executing *slot, uint64_t session, uint64_t sequence,
+                                          uint32_t method)
+{
+    slot->sequence = sequence;
+    slot->method = method;
+    atomic_signal_fence(memory_order_release);
+    *(volatile uint64_t *)&slot->session = session;
+}
+
+static inline void ledger_executing_end(struct ledger_executing *slot)
+{
+    *(volatile uint64_t *)&slot->session = 0;
+}
+
+struct ledger_executing *ledger_executing(struct ledger *ledger);
+
+/* ---- for table.c ---------------------------------------------------------------------------------------- */
+
+/* An extent for records of this kind. 0 or NO_MEMORY. */
 int ledger_take_extent(struct ledger *ledger, enum record_kind kind, uint32_t *ret_extent, struct problem *problem);
+/* The first extent of this kind from `from` on; 0 = there is none. */
+uint32_t ledger_next_extent(const struct ledger *ledger, enum record_kind kind, uint32_t from);
 void *ledger_extent(const struct ledger *ledger, uint32_t extent);
 uint32_t ledger_extent_of(const struct ledger *ledger, const void *record);
 uint32_t ledger_record_size(enum record_kind kind);

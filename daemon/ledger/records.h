@@ -2,8 +2,8 @@
 /*
  * The broker's whole state, as it lies in the ledger.
  *
- * What is not in these structs the broker forgets when it dies: descriptors, connections, lists and indexes are
- * made anew from them. So they have fixed sizes and fixed layouts, refer to each other by id, and hold neither
+ * What is not in these structs the broker forgets when it dies: connections, lists and indexes are made anew from
+ * them, and descriptors come back from the keeper by the records' ids. So they have fixed sizes and fixed layouts, refer to each other by id, and hold neither
  * pointers nor descriptors. A change of layout here is a new version of the ledger (ledger.h).
  *
  * Times are milliseconds of the wall clock where a name ends in _ms, deadlines of base/clock.h where it ends in
@@ -24,6 +24,10 @@ enum record_kind {
     RECORD_TOKEN,
     RECORD_NAME,
     RECORD_RESERVATION,
+    RECORD_POOL,
+    RECORD_KEPT,
+    RECORD_KEPT_MORE,
+    RECORD_ENDED_TOKEN,
     RECORD_KINDS
 };
 
@@ -32,6 +36,7 @@ enum record_state {
     RECORD_FREE,
     RECORD_INTENT, /* being made; dropped if the broker dies */
     RECORD_LIVE,
+    RECORD_QUARANTINED, /* found damaged by a later broker: left as it is, and used by nobody */
 };
 
 struct record {
@@ -48,17 +53,20 @@ struct session_record {
     uint32_t subscribed; /* EventKind bits */
     uint64_t start_time; /* of the process */
     uint64_t created_ms;
-    uint64_t lost_at; /* when its connection was lost; 0 = it has one */
+    uint64_t lost_at; /* when its connection was lost; 0 = it has one, or lost it with a broker */
+    uint64_t acknowledged; /* no reply up to this sequence is needed again */
+    uint32_t ended;        /* being taken apart */
+    uint32_t unused;
     uint8_t secret[16];
     char program[64];
 };
 
 struct buffer_record {
     struct record head;
+    uint64_t charged_session; /* whose account pays, as a part of its user's; 0 or ended = the user's alone */
     uint64_t size;  /* as asked for */
     uint64_t bytes; /* as committed and charged */
     uint64_t plan;  /* a plan record, or 0: all on `node` */
-    uint64_t session; /* of the maker; it may have ended */
     uint64_t inode;   /* 0 until there is memory */
     uint64_t reservation; /* that the home address is in, or 0: it is the buffer's own */
     uint64_t address;     /* home, or 0 */
@@ -71,7 +79,7 @@ struct buffer_record {
     uint32_t charged_uid;
     uint32_t pid;
     int32_t watch; /* -1: not watched */
-    uint16_t pool;
+    uint16_t pool; /* number of a pool record */
     uint8_t node; /* the first one */
     uint8_t n_nodes;
     uint8_t placement;
@@ -92,7 +100,8 @@ struct hold_record {
     struct record head;
     uint64_t session;
     uint64_t buffer;
-    uint32_t rights;
+    uint16_t rights;
+    uint16_t kind; /* 0, or that of an exclusive or a shared claim */
     uint32_t claims;
 };
 
@@ -118,6 +127,7 @@ struct name_record {
     uint64_t buffer;
     uint64_t session; /* of the binder; 0 once it has ended */
     uint64_t keep_ms;
+    uint64_t ends_at; /* with NAME_KEEP_FOR, once its binder has ended */
     uint32_t uid;
     uint32_t gid;
     uint32_t group_rights;
@@ -136,11 +146,62 @@ struct reservation_record {
     uint32_t buffers;
 };
 
+/* Buffers refer to their pool by number, and configurations change. */
+struct pool_record {
+    struct record head;
+    uint64_t page_size;
+    uint64_t granule;
+    uint64_t part_size;
+    uint32_t number;
+    uint32_t n_nodes;
+    uint8_t pages;
+    uint8_t placement;
+    uint8_t lazy;
+    uint8_t unused[5];
+    char name[64];
+    uint8_t node[64];
+};
+
+/* A request of a session, by its sequence: the reply, for when it is asked for again. INTENT: at work. */
+struct kept_record {
+    struct record head;
+    uint64_t session;
+    uint64_t sequence;
+    uint64_t more; /* a kept_more record with the rest of the reply, or 0 */
+    uint32_t status;
+    uint32_t size; /* of the reply's message */
+    uint16_t method;
+    uint8_t n_fds;  /* that went with it */
+    uint8_t deaths; /* of brokers that were at work on it */
+    uint8_t working; /* on its memory, and not only waiting for room */
+    uint8_t unused[3];
+    uint8_t bytes[64];
+};
+
+struct kept_more_record {
+    struct record head;
+    uint64_t next; /* as kept_record.more */
+    uint8_t bytes[488];
+};
+
+/* A token that ended for a reason that its bearer is told. */
+struct ended_token_record {
+    struct record head;
+    uint64_t serial;
+    uint32_t status;
+    uint32_t unused;
+    uint8_t secret[16];
+};
+
 static_assert(sizeof(struct record) == 16, "layout");
-static_assert(sizeof(struct session_record) == 136, "layout");
+static_assert(sizeof(struct session_record) == 152, "layout");
 static_assert(sizeof(struct buffer_record) == 128, "layout");
 static_assert(sizeof(struct plan_record) == 600, "layout");
 static_assert(sizeof(struct hold_record) == 40, "layout");
 static_assert(sizeof(struct token_record) == 96, "layout");
-static_assert(sizeof(struct name_record) == 320, "layout");
+static_assert(sizeof(struct name_record) == 328, "layout");
 static_assert(sizeof(struct reservation_record) == 48, "layout");
+static_assert(sizeof(struct pool_record) == 184, "layout");
+static_assert(sizeof(struct kept_record) == 120, "layout");
+static_assert(sizeof(struct kept_more_record) == 512, "layout");
+static_assert(sizeof(struct ended_token_record) == 48, "layout");

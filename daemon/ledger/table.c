@@ -7,10 +7,12 @@
  * so what is in use stays together.
  */
 #include <assert.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "ledger/table.h"
+#include "log/log.h"
 #include "proto/status.h"
 
 static int compare_ids(const struct object *a, const struct object *b)
@@ -91,12 +93,11 @@ static int no_memory(struct problem *problem)
     return refuse(problem, STATUS_NO_MEMORY, "the broker has no memory to remember more; try again later");
 }
 
-/* Room for one extent more. What is got before a failure stays for the next attempt or is given back at once. */
-static int grow(struct table *table, struct problem *problem)
+/* Room for one extent more, and its objects. What is got before a failure stays for the next attempt. */
+static int make_room(struct table *table, char **ret_objects, struct problem *problem)
 {
     uint32_t n = table->n_extents, *extents;
     char **arrays, *objects;
-    int r;
 
     /* powers of two */
     if (!(n & (n - 1))) {
@@ -114,14 +115,47 @@ static int grow(struct table *table, struct problem *problem)
     objects = calloc(table->per_extent, table->object_size);
     if (!objects)
         return no_memory(problem);
-    r = ledger_take_extent(table->ledger, table->kind, &table->extents[n], problem);
+    *ret_objects = objects;
+    return 0;
+}
+
+static void add_extent(struct table *table, uint32_t extent, char *objects)
+{
+    table->extents[table->n_extents] = extent;
+    table->objects[table->n_extents++] = objects;
+}
+
+static int grow(struct table *table, struct problem *problem)
+{
+    uint32_t extent;
+    char *objects;
+    int r = make_room(table, &objects, problem);
+
+    if (r)
+        return r;
+    r = ledger_take_extent(table->ledger, table->kind, &extent, problem);
     if (r) {
         free(objects);
         return r;
     }
-    table->objects[n] = objects;
-    table->n_extents = n + 1;
+    add_extent(table, extent, objects);
     return 0;
+}
+
+static void *bind_object(const struct table *table, uint64_t slot, struct record *record)
+{
+    void *object = object_at(table, slot);
+
+    memset(object, 0, table->object_size);
+    memcpy(object, &record, sizeof(record));
+    return object;
+}
+
+static void free_slot(struct table *table, uint64_t slot, struct record *record)
+{
+    atomic_store_explicit(&record->state, RECORD_FREE, memory_order_release);
+    record->id = table->free;
+    table->free = slot + 1;
 }
 
 int table_alloc(struct table *table, void **ret_object, struct problem *problem)
@@ -145,14 +179,14 @@ int table_alloc(struct table *table, void **ret_object, struct problem *problem)
         slot = table->n_slots++;
         record = record_at(table, slot);
     }
+    /* what a free record says means nothing, except that it is free */
+    ledger_log(table->ledger, record, sizeof(*record));
     memset((char *)record + sizeof(*record), 0, table->record_size - sizeof(*record));
     record->kind = table->kind;
     record->id = ledger_take_id(table->ledger);
     atomic_store_explicit(&record->state, RECORD_INTENT, memory_order_release);
 
-    object = object_at(table, slot);
-    memset(object, 0, table->object_size);
-    memcpy(object, &record, sizeof(record));
+    object = bind_object(table, slot, record);
     if (table->indexed)
         RB_INSERT(object_tree, &table->tree, (struct object *)object);
     table->count++;
@@ -168,9 +202,102 @@ void table_free(struct table *table, void *object)
     if (table->indexed)
         RB_REMOVE(object_tree, &table->tree, (struct object *)object);
     table->count--;
-    atomic_store_explicit(&record->state, RECORD_FREE, memory_order_release);
-    record->id = table->free;
-    table->free = slot_of(table, record) + 1;
+    ledger_log(table->ledger, record, table->record_size);
+    free_slot(table, slot_of(table, record), record);
+}
+
+void table_log(const struct table *table, const void *object)
+{
+    ledger_log(table->ledger, record_of(object), table->record_size);
+}
+
+void record_commit(const struct table *table, void *object)
+{
+    struct record *record = record_of(object);
+
+    ledger_log(table->ledger, record, sizeof(*record));
+    atomic_store_explicit(&record->state, RECORD_LIVE, memory_order_release);
+}
+
+/* ---- after another broker ------------------------------------------------------------------------------- */
+
+static void quarantine(struct table *table, struct record *record, const char *why)
+{
+    static const char *const kinds[RECORD_KINDS] = {
+        [RECORD_SESSION] = "session",         [RECORD_BUFFER] = "buffer",       [RECORD_PLAN] = "plan",
+        [RECORD_HOLD] = "hold",               [RECORD_TOKEN] = "token",         [RECORD_NAME] = "name",
+        [RECORD_RESERVATION] = "reservation", [RECORD_POOL] = "pool",           [RECORD_KEPT] = "reply",
+        [RECORD_KEPT_MORE] = "reply's rest",  [RECORD_ENDED_TOKEN] = "ended token",
+    };
+
+    if (record->state != RECORD_QUARANTINED)
+        log_error("the ledger's record of %s %llu is damaged and is left alone: %s", kinds[table->kind],
+                  (unsigned long long)record->id, why);
+    atomic_store_explicit(&record->state, RECORD_QUARANTINED, memory_order_release);
+    table->n_quarantined++;
+}
+
+static const char *what_is_wrong(const struct table *table, const struct record *record)
+{
+    if (record->state != RECORD_INTENT && record->state != RECORD_LIVE)
+        return record->state == RECORD_QUARANTINED ? "as found before" : "it is in no state that there is";
+    if (record->kind != table->kind)
+        return "it is of another kind";
+    if (!ledger_id_was_given(table->ledger, record->id))
+        return "its id was never given out";
+    return NULL;
+}
+
+static void recover_slot(struct table *table, uint64_t slot, table_recover_fn *fn, void *userdata)
+{
+    struct record *record = record_at(table, slot);
+    const char *why = what_is_wrong(table, record);
+    void *object;
+
+    if (record->state == RECORD_FREE) {
+        free_slot(table, slot, record);
+        return;
+    }
+    object = bind_object(table, slot, record);
+    if (!why && table->indexed && RB_INSERT(object_tree, &table->tree, (struct object *)object))
+        why = "another one has its id";
+    if (why) {
+        quarantine(table, record, why);
+        return;
+    }
+    table->count++;
+    why = "it contradicts what else there is";
+    switch (fn(userdata, object, &why)) {
+    case TABLE_KEEP:
+        return;
+    case TABLE_DROP:
+        table_free(table, object);
+        return;
+    case TABLE_QUARANTINE:
+        if (table->indexed)
+            RB_REMOVE(object_tree, &table->tree, (struct object *)object);
+        table->count--;
+        quarantine(table, record, why);
+        return;
+    }
+}
+
+int table_recover(struct table *table, table_recover_fn *fn, void *userdata)
+{
+    uint32_t extent = 0;
+    char *objects;
+
+    while ((extent = ledger_next_extent(table->ledger, table->kind, extent))) {
+        if (make_room(table, &objects, NULL))
+            return -ENOMEM;
+        add_extent(table, extent++, objects);
+    }
+    table->n_slots = (uint64_t)table->n_extents * table->per_extent;
+    /* from the last to the first, so that the first free one is used first */
+    for (uint64_t slot = table->n_slots; slot-- > 0;)
+        recover_slot(table, slot, fn, userdata);
+    ledger_commit(table->ledger);
+    return 0;
 }
 
 void *table_find(const struct table *table, uint64_t id)
@@ -199,7 +326,9 @@ void *table_next(const struct table *table, uint64_t *cursor, unsigned *budget)
             return NULL;
         }
         --*budget;
-        if (record_at(table, slot)->state != RECORD_FREE) {
+        struct record *record = record_at(table, slot);
+
+        if (record->state == RECORD_INTENT || record->state == RECORD_LIVE) {
             *cursor = slot + 1;
             return object_at(table, slot);
         }

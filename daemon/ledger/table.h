@@ -10,6 +10,9 @@
  *     struct buffer { OBJECT(struct buffer_record); ... };      buffer->record->size
  *     struct hold { OBJECT_UNINDEXED(struct hold_record); ... };
  *
+ * `record` is for reading. Whoever writes gets a pointer for that from record_change(), which remembers what is there
+ * for the case that the change does not come to its end (ledger.h).
+ *
  * A tree and not a hash table: it takes less memory for each, cannot fail, and its worst case is good.
  */
 #pragma once
@@ -30,9 +33,14 @@ struct object {
 #define OBJECT(type)          \
     union {                   \
         struct object object; \
-        type *record;         \
+        const type *record;   \
+        type *writable;       \
     }
-#define OBJECT_UNINDEXED(type) type *record
+#define OBJECT_UNINDEXED(type) \
+    union {                    \
+        const type *record;    \
+        type *writable;        \
+    }
 
 RB_HEAD(object_tree, object);
 
@@ -49,6 +57,7 @@ struct table {
     uint64_t n_slots;  /* ever used */
     uint64_t free;     /* 1 + the first free slot of them; 0 = none */
     uint64_t count;    /* records that are not free */
+    uint64_t n_quarantined; /* besides */
     struct object_tree tree;
 };
 
@@ -58,6 +67,23 @@ struct table {
 void table_init(struct table *table, struct ledger *ledger, enum record_kind kind, size_t object_size, bool indexed);
 /* Nothing may be in it any more. */
 void table_deinit(struct table *table);
+
+/* What a later broker makes of a record. */
+enum table_verdict {
+    TABLE_KEEP,
+    TABLE_DROP,       /* it is over, or never began */
+    TABLE_QUARANTINE, /* it is not sound */
+};
+
+/* Looks at a record, INTENT or LIVE, that is sound as far as a table can tell; its object is zeroed but for the pointer.
+ * Of one that is in quarantine it says why, in a few words. */
+typedef enum table_verdict table_recover_fn(void *userdata, void *object, const char **why);
+
+/*
+ * After table_init() on an adopted ledger: takes over the records that are there. Each is shown to `fn`, once. Those
+ * that it keeps are in the index before it is called. 0 or a negative errno.
+ */
+int table_recover(struct table *table, table_recover_fn *fn, void *userdata);
 
 /* An INTENT record with a fresh id, zeroed, and its object, zeroed but for the pointer. 0 or NO_MEMORY. */
 int table_alloc(struct table *table, void **ret_object, struct problem *problem);
@@ -88,8 +114,13 @@ static inline bool record_is_live(const struct record *record)
     return atomic_load_explicit(&record->state, memory_order_acquire) == RECORD_LIVE;
 }
 
-/* Everything before is there for whoever finds the record LIVE. */
-static inline void record_commit(struct record *record)
-{
-    atomic_store_explicit(&record->state, RECORD_LIVE, memory_order_release);
-}
+/* Remembers the old image; for the macros below. */
+void table_log(const struct table *table, const void *object);
+
+/* A pointer to write by, until the change ends; what is there now is remembered. */
+#define record_change(table, object_) (table_log((table), (object_)), (object_)->writable)
+/* The same for what was allocated in this very change. */
+#define record_fresh(object_) ((object_)->writable)
+
+/* INTENT becomes LIVE. */
+void record_commit(const struct table *table, void *object);

@@ -60,6 +60,7 @@ static int new_plan(struct buffers *buffers, struct buffer_record *record, const
                     struct problem *problem)
 {
     struct plan_object *object;
+    struct plan_record *table;
     void *p;
     int r;
 
@@ -74,10 +75,11 @@ static int new_plan(struct buffers *buffers, struct buffer_record *record, const
     if (r)
         return r;
     object = p;
-    object->record->part_size = plan->brief.part_size;
-    memcpy(object->record->bytes, plan->nodes.bytes, sizeof(object->record->bytes));
-    memcpy(object->record->node, plan->nodes.node, sizeof(object->record->node));
-    record->plan = object->record->head.id;
+    table = record_fresh(object);
+    table->part_size = plan->brief.part_size;
+    memcpy(table->bytes, plan->nodes.bytes, sizeof(table->bytes));
+    memcpy(table->node, plan->nodes.node, sizeof(table->node));
+    record->plan = table->head.id;
     return 0;
 }
 
@@ -85,7 +87,7 @@ static int new_plan(struct buffers *buffers, struct buffer_record *record, const
 static int acquire(struct buffers *buffers, struct buffer *buffer, const struct buffer_args *args,
                    struct problem *problem)
 {
-    struct buffer_record *record = buffer->record;
+    struct buffer_record *record = record_fresh(buffer);
     uint64_t bytes = args->plan->brief.bytes;
     uint64_t alignment = args->alignment > args->pool->granule ? args->alignment : args->pool->granule;
     int r;
@@ -125,19 +127,19 @@ int buffer_new(struct buffers *buffers, const struct buffer_args *args, struct b
     if (r)
         return r;
     buffer = object;
-    record = buffer->record;
+    record = record_fresh(buffer);
     list_init(&buffer->holds);
     list_init(&buffer->tokens);
     list_init(&buffer->names);
     buffer->fd = -1;
     record->size = args->size;
-    record->session = args->session;
     record->created_ms = clock_wall_ms();
     record->flags = args->flags & (BUFFER_PUBLISHABLE | BUFFER_NO_ADDRESS);
     if (args->pool->lazy)
         record->flags |= BUFFER_LAZY;
     record->uid = args->uid;
     record->charged_uid = args->account->uid;
+    record->charged_session = args->session;
     record->pid = (uint32_t)args->pid;
     record->watch = -1;
     record->pool = (uint16_t)args->pool->index;
@@ -155,7 +157,7 @@ int buffer_new(struct buffers *buffers, const struct buffer_args *args, struct b
 
 struct buffer *buffer_free(struct buffers *buffers, struct buffer *buffer)
 {
-    struct buffer_record *record;
+    const struct buffer_record *record;
 
     if (!buffer)
         return NULL;
@@ -191,7 +193,7 @@ struct buffer *buffer_free(struct buffers *buffers, struct buffer *buffer)
 int buffer_set_memory(struct buffers *buffers, struct buffer *buffer, int fd, dev_t device, ino_t inode,
                       uint64_t huge_bytes, bool verified)
 {
-    struct buffer_record *record = buffer->record;
+    struct buffer_record *record = record_change(&buffers->table, buffer);
 
     assert(!record->inode && buffer->fd < 0);
     record->inode = inode;
@@ -210,21 +212,16 @@ int buffer_set_memory(struct buffers *buffers, struct buffer *buffer, int fd, de
 
 void buffer_commit(struct buffers *buffers, struct buffer *buffer)
 {
-    struct buffer_record *record = buffer->record;
-    struct plan_object *plan;
-
-    assert(record->state == BUFFER_COMMITTING);
-    record->state = BUFFER_LIVE;
-    if (record->plan) {
-        plan = table_find(&buffers->plans, record->plan);
-        record_commit(&plan->record->head);
-    }
-    record_commit(&record->head);
+    assert(buffer->record->state == BUFFER_COMMITTING);
+    record_change(&buffers->table, buffer)->state = BUFFER_LIVE;
+    if (buffer->record->plan)
+        record_commit(&buffers->plans, table_find(&buffers->plans, buffer->record->plan));
+    record_commit(&buffers->table, buffer);
 }
 
 void buffer_set_state(struct buffers *buffers, struct buffer *buffer, enum buffer_state state)
 {
-    struct buffer_record *record = buffer->record;
+    struct buffer_record *record = record_change(&buffers->table, buffer);
     bool was = record->state == BUFFER_DETACHED || record->state == BUFFER_ENDING;
     bool is = state == BUFFER_DETACHED || state == BUFFER_ENDING;
 
@@ -245,7 +242,8 @@ void buffer_set_watch(struct buffers *buffers, struct buffer *buffer, int wd)
 
     if (buffer->record->watch >= 0)
         RB_REMOVE(buffer_watch_tree, &buffers->by_watch, buffer);
-    buffer->record->watch = wd;
+    if (buffer->record->watch != wd)
+        record_change(&buffers->table, buffer)->watch = wd;
     if (wd < 0)
         return;
     /* the kernel gives a number again only when its watch has ended, so whoever has it is out of date */
@@ -253,9 +251,10 @@ void buffer_set_watch(struct buffers *buffers, struct buffer *buffer, int wd)
         buffer_set_watch(buffers, other, -1);
 }
 
-int buffer_place(struct buffer *buffer, struct reservation *reservation, uint64_t offset, struct problem *problem)
+int buffer_place(struct buffers *buffers, struct buffer *buffer, struct reservation *reservation, uint64_t offset,
+                 struct problem *problem)
 {
-    struct buffer_record *record = buffer->record;
+    struct buffer_record *record = record_change(&buffers->table, buffer);
     int r;
 
     assert(!record->address);
@@ -267,11 +266,20 @@ int buffer_place(struct buffer *buffer, struct reservation *reservation, uint64_
     return 0;
 }
 
-void buffer_charge_to(struct buffer *buffer, struct account *account)
+void buffer_charge_to(struct buffers *buffers, struct buffer *buffer, struct account *account, uint64_t session)
 {
+    struct buffer_record *record = record_change(&buffers->table, buffer);
+
     charge_move(&buffer->bytes, account);
     charge_move(&buffer->count, account);
-    buffer->record->charged_uid = account->uid;
+    record->charged_uid = account->uid;
+    record->charged_session = session;
+}
+
+void buffer_add_flags(struct buffers *buffers, struct buffer *buffer, uint32_t flags)
+{
+    if (~buffer->record->flags & flags)
+        record_change(&buffers->table, buffer)->flags |= flags;
 }
 
 struct pool *buffer_pool(const struct buffers *buffers, const struct buffer *buffer)

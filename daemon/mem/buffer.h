@@ -121,9 +121,12 @@ void buffer_set_state(struct buffers *buffers, struct buffer *buffer, enum buffe
 /* Of watch.h; -1 = no longer watched. */
 void buffer_set_watch(struct buffers *buffers, struct buffer *buffer, int wd);
 /* Its home is `offset` bytes into the reservation from now on. It must have none. Outcomes of reservation_place(). */
-int buffer_place(struct buffer *buffer, struct reservation *reservation, uint64_t offset, struct problem *problem);
-/* Who pays from now on (I5: over the limit if need be). */
-void buffer_charge_to(struct buffer *buffer, struct account *account);
+int buffer_place(struct buffers *buffers, struct buffer *buffer, struct reservation *reservation, uint64_t offset,
+                 struct problem *problem);
+/* Who pays from now on (I5: over the limit if need be): the account of this session, or with session 0 of a user. */
+void buffer_charge_to(struct buffers *buffers, struct buffer *buffer, struct account *account, uint64_t session);
+/* It is this besides. */
+void buffer_add_flags(struct buffers *buffers, struct buffer *buffer, uint32_t flags);
 
 /* Is there a reason for it to live: a hold, a name or a keeping token? */
 static inline bool buffer_is_kept(const struct buffer *buffer)

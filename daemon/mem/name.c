@@ -141,7 +141,7 @@ int name_new(struct names *names, const struct name_new_args *args, struct name 
     if (r)
         return r;
     name = object;
-    record = name->record;
+    record = record_fresh(name);
     name->names = names;
     list_init(&name->in_buffer);
     list_init(&name->in_session);
@@ -187,7 +187,7 @@ struct name *name_free(struct name *name)
 void name_leave_session(struct name *name)
 {
     list_remove(&name->in_session);
-    name->record->session = 0;
+    record_change(&name->names->table, name)->session = 0;
 }
 
 struct name *names_find(const struct names *names, const struct name_key *key)

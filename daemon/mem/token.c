@@ -71,7 +71,7 @@ int token_new(struct tokens *tokens, const struct token_args *args, struct token
     if (r)
         return r;
     token = object;
-    record = token->record;
+    record = record_fresh(token);
     token->tokens = tokens;
     list_init(&token->in_buffer);
     list_init(&token->in_session);
@@ -116,7 +116,7 @@ struct token *token_free(struct token *token)
     }
     list_remove(&token->in_session);
     charge_deinit(&token->charge);
-    bytes_wipe(token->record->secret, sizeof(token->record->secret));
+    bytes_wipe(record_change(&token->tokens->table, token)->secret, sizeof(token->record->secret));
     table_free(&token->tokens->table, token);
     return NULL;
 }
@@ -139,7 +139,7 @@ void token_end(struct token *token, int status)
 void token_leave_session(struct token *token)
 {
     list_remove(&token->in_session);
-    token->record->session = 0;
+    record_change(&token->tokens->table, token)->session = 0;
 }
 
 void token_write(const struct token *token, uint8_t wire[static MEMORYD_TOKEN_SIZE])
@@ -223,12 +223,10 @@ int tokens_check(const struct tokens *tokens, const uint8_t wire[static MEMORYD_
 
 bool token_use(struct token *token)
 {
-    struct token_record *record = token->record;
-
-    if (!record->uses)
+    if (!token->record->uses)
         return true;
-    assert(record->uses_left);
-    return --record->uses_left;
+    assert(token->record->uses_left);
+    return --record_change(&token->tokens->table, token)->uses_left;
 }
 
 struct token *tokens_find(const struct tokens *tokens, uint64_t serial)

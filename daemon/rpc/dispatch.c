@@ -142,6 +142,7 @@ int rpc_client_packet(struct rpc_client *client, const struct frame_header *head
     client->serving = true;
     r = dispatch(client, &call, payload, header->payload_length);
     client->serving = false;
+    broker_commit(client->rpc->broker);
     if (client->finishing)
         client->rpc->transport->finish(client->connection);
     return r;

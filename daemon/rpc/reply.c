@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/utf8.h"
+#include "broker/broker.h"
 #include "proto/envelope.h"
 #include "proto/limits.h"
 #include "proto/memoryd.pb-c.h"
@@ -28,6 +29,8 @@ void reply_message(struct rpc_client *client, uint16_t method, uint64_t sequence
     assert(r == 0);
     (void)r;
     rpc->requests++;
+    /* what it says must not be taken back any more */
+    broker_commit(rpc->broker);
     rpc->transport->reply(client->connection, &header, rpc->out, size, fds);
 }
 
@@ -67,5 +70,6 @@ void reply_problem(struct rpc_client *client, uint16_t method, uint64_t sequence
     (void)r;
     rpc->requests++;
     rpc->refused++;
+    broker_commit(rpc->broker);
     rpc->transport->reply(client->connection, &header, rpc->out, size, NULL);
 }

@@ -19,6 +19,7 @@ int hold_claim(struct session *session, struct buffer *buffer, uint32_t rights, 
                struct problem *problem)
 {
     struct hold *hold = session_hold(session, buffer->record->head.id);
+    struct hold_record *record;
     void *object;
     int r;
 
@@ -26,8 +27,9 @@ int hold_claim(struct session *session, struct buffer *buffer, uint32_t rights, 
         if (hold->record->claims == UINT32_MAX)
             return refuse(problem, STATUS_LIMIT, "this session has opened the buffer %u times; release some first",
                           hold->record->claims);
-        hold->record->claims++;
-        hold->record->rights |= rights;
+        record = record_change(&session->sessions->holds, hold);
+        record->claims++;
+        record->rights |= (uint16_t)rights;
         *ret = hold;
         return 0;
     }
@@ -37,10 +39,11 @@ int hold_claim(struct session *session, struct buffer *buffer, uint32_t rights, 
     hold = object;
     hold->session = session;
     hold->buffer = buffer;
-    hold->record->session = session->record->head.id;
-    hold->record->buffer = buffer->record->head.id;
-    hold->record->rights = rights;
-    hold->record->claims = 1;
+    record = record_fresh(hold);
+    record->session = session->record->head.id;
+    record->buffer = buffer->record->head.id;
+    record->rights = (uint16_t)rights;
+    record->claims = 1;
     RB_INSERT(hold_tree, &session->holds, hold);
     session->n_holds++;
     list_append(&buffer->holds, &hold->in_buffer);
@@ -52,7 +55,7 @@ int hold_claim(struct session *session, struct buffer *buffer, uint32_t rights, 
 struct hold *hold_release(struct hold *hold)
 {
     assert(hold->record->claims);
-    return --hold->record->claims ? hold : hold_free(hold);
+    return --record_change(&hold->session->sessions->holds, hold)->claims ? hold : hold_free(hold);
 }
 
 struct hold *hold_free(struct hold *hold)

@@ -41,7 +41,7 @@ int session_new(struct sessions *sessions, struct peer *peer, const char *progra
     if (r)
         return r;
     session = object;
-    record = session->record;
+    record = record_fresh(session);
     session->sessions = sessions;
     session->peer = (struct peer)PEER_NULL;
     RB_INIT(&session->holds);
@@ -82,7 +82,7 @@ struct session *session_free(struct session *session)
     charge_deinit(&session->charge);
     session->account = account_unref(session->account);
     peer_deinit(&session->peer);
-    bytes_wipe(session->record->secret, sizeof(session->record->secret));
+    bytes_wipe(record_change(&session->sessions->table, session)->secret, sizeof(session->record->secret));
     table_free(&session->sessions->table, session);
     return NULL;
 }
@@ -108,13 +108,13 @@ void session_attach(struct session *session, void *connection, struct peer *peer
     peer->groups = groups;
     peer->n_groups = n_groups;
     session->connection = connection;
-    session->record->lost_at = 0;
+    record_change(&session->sessions->table, session)->lost_at = 0;
 }
 
 void session_detach(struct session *session)
 {
     session->connection = NULL;
-    session->record->lost_at = clock_now_ns();
+    record_change(&session->sessions->table, session)->lost_at = clock_now_ns();
 }
 
 struct session *sessions_find(const struct sessions *sessions, uint64_t id)

@@ -26,6 +26,7 @@ int reservation_new(struct reservations *reservations, uint64_t session, struct 
                     struct reservation **ret, struct problem *problem)
 {
     _cleanup_(reservation_freep) struct reservation *reservation = NULL;
+    struct reservation_record *record;
     void *object;
     int r;
 
@@ -45,10 +46,11 @@ int reservation_new(struct reservations *reservations, uint64_t session, struct 
     if (r)
         return r;
     va_arena_init(&reservation->places, reservation->extent.start, size, reservations->arena->page);
-    reservation->record->session = session;
-    reservation->record->address = reservation->extent.start;
-    reservation->record->size = size;
-    reservation->record->uid = account->uid;
+    record = record_fresh(reservation);
+    record->session = session;
+    record->address = reservation->extent.start;
+    record->size = size;
+    record->uid = account->uid;
     list_append(in_session, &reservation->in_session);
     *ret = steal_ptr(&reservation);
     return 0;
@@ -91,7 +93,7 @@ int reservation_place(struct reservation *reservation, struct arena_extent *plac
         return refuse(problem, STATUS_SIZE_OVERFLOW, "the offset is beyond all addresses");
     r = arena_take(&reservation->places, place, size, alignment, address, problem);
     if (!r)
-        reservation->record->buffers++;
+        record_change(&reservation->reservations->table, reservation)->buffers++;
     return r;
 }
 
@@ -99,7 +101,7 @@ struct reservation *reservation_unplace(struct reservation *reservation, struct 
 {
     assert(reservation->record->buffers);
     arena_give(&reservation->places, place);
-    reservation->record->buffers--;
+    record_change(&reservation->reservations->table, reservation)->buffers--;
     if (reservation->record->buffers || list_is_linked(&reservation->in_session))
         return reservation;
     return reservation_free(reservation);
@@ -108,6 +110,6 @@ struct reservation *reservation_unplace(struct reservation *reservation, struct 
 struct reservation *reservation_release(struct reservation *reservation)
 {
     list_remove(&reservation->in_session);
-    reservation->record->session = 0;
+    record_change(&reservation->reservations->table, reservation)->session = 0;
     return reservation->record->buffers ? reservation : reservation_free(reservation);
 }

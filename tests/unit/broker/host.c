@@ -114,8 +114,10 @@ void host_turn(int timeout_ms)
     }
     if (poll(fds, n, timeout_ms) < 0)
         assert_int_equal(errno, EINTR);
-    if (fds[0].revents)
+    if (fds[0].revents) {
         assert_int_equal(work_dispatch(host.work), 0);
+        broker_commit(host.broker);
+    }
     if (fds[1].revents)
         assert_int_equal(broker_watch_ready(host.broker), 0);
     for (unsigned i = 0; i < n_sessions; i++)
@@ -267,6 +269,7 @@ void call_init(struct call *call, uint64_t session)
 int call_finish(struct call *call, int r)
 {
     assert_true(r >= 0);
+    broker_commit(host.broker);
     if (r != OP_PENDING)
         call->status = r;
     else

@@ -11,6 +11,10 @@
 #include "sys/sys.h"
 #include "tests/support/test.h"
 
+/* any will do */
+#define ARENA_BASE (UINT64_C(1) << 46)
+#define ARENA_SIZE (UINT64_C(1) << 40)
+
 struct thing {
     OBJECT(struct hold_record);
     uint64_t mark;
@@ -27,7 +31,7 @@ static struct table things;
 static int setup(void **state)
 {
     (void)state;
-    assert_int_equal(ledger_new(&ledger), 0);
+    assert_int_equal(ledger_new(&ledger, ARENA_BASE, ARENA_SIZE), 0);
     table_init(&things, ledger, RECORD_HOLD, sizeof(struct thing), true);
     return 0;
 }
@@ -65,9 +69,9 @@ static void test_header_says_how_to_read_the_rest(void **state)
     assert_int_equal(pread(ledger_fd(ledger), &copy, sizeof(copy), 0), sizeof(copy));
     assert_memory_equal(&copy, header, sizeof(copy));
     assert_ok(fstat(ledger_fd(ledger), &st));
-    assert_int_equal(st.st_size, header->n_extents * LEDGER_EXTENT_SIZE);
+    assert_true((uint64_t)st.st_size >= header->n_extents * LEDGER_EXTENT_SIZE);
     /* committed, not only reserved */
-    assert_true((uint64_t)st.st_blocks * 512 >= (uint64_t)st.st_size);
+    assert_true((uint64_t)st.st_blocks * 512 >= header->n_extents * LEDGER_EXTENT_SIZE);
     assert_true(fcntl(ledger_fd(ledger), F_GETFD) & FD_CLOEXEC);
 }
 
@@ -80,11 +84,11 @@ static void test_record_comes_zeroed_as_an_intent(void **state)
     assert_int_equal(thing->record->head.kind, RECORD_HOLD);
     assert_int_equal(thing->record->head.state, RECORD_INTENT);
     assert_false(record_is_live(&thing->record->head));
-    record_commit(&thing->record->head);
+    record_commit(&things, thing);
     assert_true(record_is_live(&thing->record->head));
     assert_ptr_equal(table_find(&things, id), thing);
-    thing->record->session = thing->record->buffer = UINT64_MAX;
-    thing->record->rights = thing->record->claims = UINT32_MAX;
+    memset((char *)record_change(&things, thing) + sizeof(struct record), 0xff,
+           sizeof(struct hold_record) - sizeof(struct record));
     thing->mark = 1;
     table_free(&things, thing);
     assert_null(table_find(&things, id));
@@ -133,14 +137,14 @@ static void test_growth_moves_nothing(void **state)
 {
     enum { N = 40000 };
     static struct thing *all[N];
-    static struct hold_record *records[N];
+    static const struct hold_record *records[N];
 
     (void)state;
     for (int i = 0; i < N; i++) {
         all[i] = thing_new();
         records[i] = all[i]->record;
         all[i]->mark = (uint64_t)i;
-        all[i]->record->buffer = (uint64_t)i;
+        record_change(&things, all[i])->buffer = (uint64_t)i;
     }
     assert_int_equal(table_count(&things), N);
     assert_true(ledger_header(ledger)->n_extents * LEDGER_EXTENT_SIZE > N * sizeof(struct hold_record));
@@ -186,8 +190,11 @@ static void test_growth_that_fails(void **state)
     faulty.fallocate = failing_fallocate;
     fallocates_left = 1;
     sys = &faulty;
-    while (!(r = table_alloc(&things, &object, &problem)))
+    while (!(r = table_alloc(&things, &object, &problem))) {
         first = first ? first : object;
+        /* so that the journal needs no more room than there is */
+        ledger_commit(ledger);
+    }
     assert_int_equal(r, STATUS_NO_MEMORY);
     assert_true(strlen(problem.sentence) > 0);
     count = table_count(&things);
@@ -217,10 +224,10 @@ static void test_ledger_that_cannot_be_made(void **state)
     faulty.fallocate = failing_fallocate;
     fallocates_left = 0;
     sys = &faulty;
-    assert_int_equal(ledger_new(&none), -ENOSPC);
+    assert_int_equal(ledger_new(&none, ARENA_BASE, ARENA_SIZE), -ENOSPC);
     faulty = sys_kernel;
     faulty.mmap = failing_mmap;
-    assert_int_equal(ledger_new(&none), -ENOMEM);
+    assert_int_equal(ledger_new(&none, ARENA_BASE, ARENA_SIZE), -ENOMEM);
     sys = &sys_kernel;
     assert_null(none);
 }

@@ -43,7 +43,7 @@ static inline int state_setup(void **unused)
     for (uint32_t i = 0; i < 2; i++)
         s.machine.nodes[i] = (struct topology_node){
             .number = i, .physical = i, .total = UINT64_C(1) << 30, .has_cpus = true, .distances = {10, 10}};
-    assert_int_equal(ledger_new(&s.ledger), 0);
+    assert_int_equal(ledger_new(&s.ledger, STATE_BASE, STATE_ARENA), 0);
     accounts_init(&s.accounts, NULL);
     assert_int_equal(account_new_session(&s.accounts, 1000, &s.account, NULL), 0);
     assert_int_equal(pools_new(&s.pools, &s.machine, &config, NULL), 0);

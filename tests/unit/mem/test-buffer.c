@@ -31,7 +31,7 @@ static void test_takes_and_gives_back(void **state)
     assert_int_equal(buffer->record->uid, 1000);
     assert_int_equal(buffer->record->charged_uid, 1000);
     assert_int_equal(buffer->record->pid, 4711);
-    assert_int_equal(buffer->record->session, 99);
+    assert_int_equal(buffer->record->charged_session, 99);
     assert_int_equal(buffer_granule(buffer), STATE_PAGE);
     assert_ptr_equal(buffer_pool(&s.buffers, buffer), s.pool);
     assert_int_equal(s.account->used[ACCOUNT_BYTES], 8192);
@@ -122,9 +122,9 @@ static void test_no_address_when_not_wanted(void **state)
     /* it is placed; its home outlives the session's reservation, and goes with the buffer */
     assert_int_equal(reservation_new(&s.reservations, 99, s.account, &s.in_session, 8 * STATE_PAGE, 0, 0,
                                      &reservation, NULL), 0);
-    record_commit(&reservation->record->head);
+    record_commit(&s.reservations.table, reservation);
     id = reservation->record->head.id;
-    assert_int_equal(buffer_place(buffer, reservation, 3 * STATE_PAGE, NULL), 0);
+    assert_int_equal(buffer_place(&s.buffers, buffer, reservation, 3 * STATE_PAGE, NULL), 0);
     assert_int_equal(buffer->record->address, reservation->record->address + 3 * STATE_PAGE);
     assert_ptr_equal(reservation_release(reservation), reservation);
     buffer_free(&s.buffers, buffer);
@@ -217,7 +217,7 @@ static void test_I5_charge_goes_to_another_user(void **state)
     (void)state;
     assert_int_equal(account_of_user(&s.accounts, 2000, &other, NULL), 0);
     s.accounts.limits.user[ACCOUNT_BYTES] = 1;
-    buffer_charge_to(buffer, other);
+    buffer_charge_to(&s.buffers, buffer, other, 0);
     assert_int_equal(buffer->record->charged_uid, 2000);
     assert_int_equal(buffer->record->uid, 1000);
     assert_int_equal(s.account->used[ACCOUNT_BYTES] + s.account->used[ACCOUNT_BUFFERS], 0);

@@ -36,7 +36,7 @@ static int bind_as(const char *text, struct name_new_args args, struct name **re
     args.in_session = &s.in_session;
     r = name_new(&names, &args, ret, NULL);
     if (!r)
-        record_commit(&(*ret)->record->head);
+        record_commit(&names.table, *ret);
     return r;
 }
 
@@ -141,10 +141,10 @@ static void test_length(void **state)
     memset(text + 15, 'x', MEMORYD_NAME_MAX);
     text[15 + MEMORYD_NAME_MAX] = '\0';
     assert_int_equal(name_parse(text, 7, &key, NULL), 0);
-    name->record->uid = 4294967294u;
+    record_change(&names.table, name)->uid = 4294967294u;
     name_text(name, 7, shown);
     assert_string_equal(shown, text);
-    name->record->uid = 1000;
+    record_change(&names.table, name)->uid = 1000;
     name_free(name);
 }
 

@@ -45,7 +45,7 @@ static struct token *token_with(struct token_args args)
     if (!args.expires_at)
         args.expires_at = DEADLINE_NEVER;
     assert_int_equal(token_new(&tokens, &args, &token, NULL), 0);
-    record_commit(&token->record->head);
+    record_commit(&tokens.table, token);
     return token;
 }
 

@@ -54,7 +54,7 @@ static struct session *session_of(uid_t uid, pid_t pid)
     /* taken over */
     assert_int_equal(peer.pidfd, -1);
     assert_null(peer.groups);
-    record_commit(&session->record->head);
+    record_commit(&sessions.table, session);
     return session;
 }
 
@@ -73,7 +73,7 @@ static void test_made_and_ended(void **state)
     assert_int_equal(session_new(&sessions, &peer, program, &sessions, &session, NULL), 0);
     id = session->record->head.id;
     assert_null(sessions_find(&sessions, id));
-    record_commit(&session->record->head);
+    record_commit(&sessions.table, session);
     assert_ptr_equal(sessions_find(&sessions, id), session);
     assert_int_equal(strlen(session->record->program), MEMORYD_PROGRAM_MAX);
     assert_int_equal(session->record->uid, 7);
@@ -143,7 +143,7 @@ static void test_claims_are_counted(void **state)
     assert_null(session_hold(session, buffer->record->head.id));
     assert_int_equal(hold_claim(session, buffer, 1, &hold, NULL), 0);
     assert_int_equal(hold->record->head.state, RECORD_INTENT);
-    record_commit(&hold->record->head);
+    record_commit(&sessions.holds, hold);
     assert_int_equal(hold_claim(session, buffer, 4, &again, NULL), 0);
     assert_ptr_equal(again, hold);
     assert_int_equal(hold->record->rights, 5);
@@ -157,7 +157,7 @@ static void test_claims_are_counted(void **state)
     assert_false(buffer_is_kept(buffer));
     /* a count that would wrap */
     assert_int_equal(hold_claim(session, buffer, 1, &hold, NULL), 0);
-    hold->record->claims = UINT32_MAX;
+    record_change(&sessions.holds, hold)->claims = UINT32_MAX;
     assert_int_equal(hold_claim(session, buffer, 8, &again, NULL), STATUS_LIMIT);
     assert_int_equal(hold->record->rights, 1);
     hold_free(hold);
@@ -241,6 +241,7 @@ static void test_memory_for_many_buffers(void **state)
         buffer = state_live_buffer();
         assert_int_equal(hold_claim(session, buffer, 15, &hold, NULL), 0);
         assert_int_not_equal(buffer->record->address, 0);
+        ledger_commit(s.ledger);
     }
     used = memory_used() - before;
     print_message("%d buffers: %.1f bytes each\n", N, (double)used / N);

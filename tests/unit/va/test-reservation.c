@@ -19,7 +19,7 @@ static struct list in_session = LIST_INIT(in_session);
 static int setup(void **state)
 {
     (void)state;
-    assert_int_equal(ledger_new(&ledger), 0);
+    assert_int_equal(ledger_new(&ledger, BASE, 16 * page_size()), 0);
     accounts_init(&accounts, NULL);
     accounts.limits.session[ACCOUNT_RESERVATIONS] = 2;
     accounts.limits.user[ACCOUNT_ADDRESSES] = 12 * page_size();
@@ -60,7 +60,7 @@ static void test_made_whole_or_not_at_all(void **state)
     assert_int_equal(a->record->uid, 1000);
     /* being made, nobody finds it by its id */
     assert_null(reservations_find(&reservations, a->record->head.id));
-    record_commit(&a->record->head);
+    record_commit(&reservations.table, a);
     assert_ptr_equal(reservations_find(&reservations, a->record->head.id), a);
     /* there is room in the arena, but not for him alone */
     assert_int_equal(make(8, &none), STATUS_LIMIT);
@@ -91,7 +91,7 @@ static void test_I9_kept_by_buffers_after_the_session(void **state)
 
     (void)state;
     assert_int_equal(make(4, &reservation), 0);
-    record_commit(&reservation->record->head);
+    record_commit(&reservations.table, reservation);
     id = reservation->record->head.id;
     assert_int_equal(place(reservation, &one, 0, 1), 0);
     assert_int_equal(place(reservation, &two, 3, 1), 0);

@@ -7,8 +7,8 @@
  *     over, exported: lease on T ── nobody has it ──────────────────► ENDING
  *                                └─ somebody has ──► DETACHED ──close, nobody now──► ENDING
  *                                                    DETACHED ──import──► LIVE
- *     ENDING: once that is committed, pages discarded and T closed by a worker; credited when that is done, and, if a descriptor ever
- *             left, when the watch says that the inode is gone
+ *     ENDING: once that is committed, pages discarded and T closed by a worker; credited when that is done, and, if a
+ *             descriptor ever left, when the watch says that the inode is gone
  *
  * Nobody polls: a description's last close is an event of the watch. But the kernel tells of it a moment before it is
  * true, so after each the kernel is asked for two seconds, less and less often. If events were lost, those that are

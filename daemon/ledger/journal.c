@@ -93,7 +93,9 @@ bool journal_take_back(struct journal *journal)
         if (size > journal->ledger_size || entry_size(size) > used)
             return false;
         memcpy(&entry, end - entry_size(size), sizeof(entry));
-        if (entry.size != size || entry.offset < LEDGER_EXTENT_SIZE || entry.offset > journal->ledger_size || size > journal->ledger_size - entry.offset)
+        /* records only: the header is never logged */
+        if (entry.size != size || entry.offset < LEDGER_EXTENT_SIZE || entry.offset > journal->ledger_size ||
+            size > journal->ledger_size - entry.offset)
             return false;
         memcpy(journal->ledger + entry.offset, end - entry_size(size) + sizeof(entry), size);
         used -= entry_size(size);

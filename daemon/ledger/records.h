@@ -3,8 +3,9 @@
  * The broker's whole state, as it lies in the ledger.
  *
  * What is not in these structs the broker forgets when it dies: connections, lists and indexes are made anew from
- * them, and descriptors come back from the keeper by the records' ids. So they have fixed sizes and fixed layouts, refer to each other by id, and hold neither
- * pointers nor descriptors. A change of layout here is a new version of the ledger (ledger.h).
+ * them, and descriptors come back from the keeper by the records' ids. So they have fixed sizes and fixed layouts,
+ * refer to each other by id, and hold neither pointers nor descriptors. A change of layout here is a new version of
+ * the ledger (ledger.h).
  *
  * Times are milliseconds of the wall clock where a name ends in _ms, deadlines of base/clock.h where it ends in
  * _at. Numbers that also travel on the wire are those of memoryd.proto.

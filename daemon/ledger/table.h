@@ -75,8 +75,8 @@ enum table_verdict {
     TABLE_QUARANTINE, /* it is not sound */
 };
 
-/* Looks at a record, INTENT or LIVE, that is sound as far as a table can tell; its object is zeroed but for the pointer.
- * Of one that is in quarantine it says why, in a few words. */
+/* Looks at a record, INTENT or LIVE, that is sound as far as a table can tell; its object is zeroed but for the
+ * pointer. Of one that is for the quarantine it says why, in a few words. */
 typedef enum table_verdict table_recover_fn(void *userdata, void *object, const char **why);
 
 /*

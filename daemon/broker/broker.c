@@ -57,8 +57,6 @@ int broker_new(struct broker **ret, const struct broker_options *options)
         r = watch_init(&broker->watch);
     if (!r)
         r = ledger_new(&broker->ledger, options->arena_base, options->arena_size);
-    if (!r)
-        r = tokens_init(&broker->tokens, broker->ledger);
     if (r) {
         if (broker->ledger)
             broker->ledger = ledger_free(broker->ledger);
@@ -73,6 +71,7 @@ int broker_new(struct broker **ret, const struct broker_options *options)
     va_arena_init(&broker->arena, options->arena_base, options->arena_size, options->topology->base_page);
     reservations_init(&broker->reservations, broker->ledger, &broker->arena);
     buffers_init(&broker->buffers, broker->ledger, options->pools, &broker->arena, &broker->reservations);
+    tokens_init(&broker->tokens, broker->ledger);
     names_init(&broker->names, broker->ledger);
     sessions_init(&broker->sessions, broker->ledger, &broker->accounts);
     *ret = broker;
@@ -122,6 +121,7 @@ static void end_everything(struct broker *broker)
             session_end(broker, session, STATUS_SHUTTING_DOWN);
     while (!list_is_empty(&broker->ending))
         timers_run(&broker->timers, clock_now_ns());
+    tokens_forget_ended(&broker->tokens);
 }
 
 struct broker *broker_free(struct broker *broker)

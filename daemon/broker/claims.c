@@ -89,7 +89,7 @@ static void name_time_is_over(void *userdata, uint64_t id)
 
 void name_outlives(struct broker *broker, struct name *name)
 {
-    uint64_t id = name->record->head.id;
+    uint64_t id = name->record->head.id, ends_at;
 
     name_leave_session(name);
     switch ((enum name_policy)name->record->policy) {
@@ -99,9 +99,10 @@ void name_outlives(struct broker *broker, struct name *name)
         name_time_is_over(broker, id);
         return;
     case NAME_KEEP_FOR:
+        ends_at = deadline_after_ms(name->record->keep_ms);
+        record_change(&broker->names.table, name)->ends_at = ends_at;
         /* Without memory for a timer it is kept no longer. */
-        if (timers_set_record(&broker->timers, TIME_NAME, id, deadline_after_ms(name->record->keep_ms),
-                              name_time_is_over, broker))
+        if (timers_set_record(&broker->timers, TIME_NAME, id, ends_at, name_time_is_over, broker))
             name_time_is_over(broker, id);
         return;
     }

@@ -313,6 +313,16 @@ void *table_find(const struct table *table, uint64_t id)
     return NULL;
 }
 
+void *table_oldest(const struct table *table)
+{
+    struct object *object = RB_ROOT(&table->tree);
+
+    assert(table->indexed);
+    while (object && RB_LEFT(object, by_id))
+        object = RB_LEFT(object, by_id);
+    return object;
+}
+
 uint64_t table_slot(const struct table *table, const void *object)
 {
     return slot_of(table, record_of(object));

@@ -93,6 +93,9 @@ void table_free(struct table *table, void *object);
 /* The object of this id, INTENT or LIVE; NULL if there is none. Only of an indexed table. O(log n). */
 void *table_find(const struct table *table, uint64_t id);
 
+/* The object of the lowest id, which is the oldest, INTENT or LIVE; NULL if there is none. Only of an indexed table. */
+void *table_oldest(const struct table *table);
+
 /*
  * The next object from slot *cursor on, INTENT or LIVE; *cursor is then behind it. Each slot looked at takes one
  * from *budget. NULL with *cursor 0: that was all. NULL with another *cursor: the budget is used up, go on there.

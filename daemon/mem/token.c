@@ -8,7 +8,6 @@
 #include <endian.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -31,33 +30,25 @@ struct token_wire {
 
 static_assert(sizeof(struct token_wire) == MEMORYD_TOKEN_SIZE, "layout");
 
-static int compare_serials(const struct token_ended *a, const struct token_ended *b)
+static int compare_serials(const struct ended_token *a, const struct ended_token *b)
 {
-    return a->serial < b->serial ? -1 : a->serial > b->serial;
+    return a->record->serial < b->record->serial ? -1 : a->record->serial > b->record->serial;
 }
 
-TREE_GENERATE(token_ended_tree, token_ended, link, compare_serials)
+TREE_GENERATE(ended_token_tree, ended_token, by_serial, compare_serials)
 
-int tokens_init(struct tokens *tokens, struct ledger *ledger)
+void tokens_init(struct tokens *tokens, struct ledger *ledger)
 {
-    struct token_ended *ended = calloc(TOKENS_REMEMBERED, sizeof(*ended));
-
-    if (!ended)
-        return fatal(-ENOMEM);
-    *tokens = (struct tokens){.broker_id = ledger_broker_id(ledger), .ended = ended};
+    *tokens = (struct tokens){.broker_id = ledger_broker_id(ledger)};
     RB_INIT(&tokens->ended_by_serial);
     table_init(&tokens->table, ledger, RECORD_TOKEN, sizeof(struct token), true);
-    return 0;
+    table_init(&tokens->ended, ledger, RECORD_ENDED_TOKEN, sizeof(struct ended_token), true);
 }
 
 void tokens_deinit(struct tokens *tokens)
 {
-    if (!tokens->ended)
-        return;
     table_deinit(&tokens->table);
-    bytes_wipe(tokens->ended, TOKENS_REMEMBERED * sizeof(*tokens->ended));
-    free(tokens->ended);
-    tokens->ended = NULL;
+    table_deinit(&tokens->ended);
 }
 
 int token_new(struct tokens *tokens, const struct token_args *args, struct token **ret, struct problem *problem)
@@ -121,20 +112,71 @@ struct token *token_free(struct token *token)
     return NULL;
 }
 
+/* ---- what ended ----------------------------------------------------------------------------------------- */
+
+static void forget(struct tokens *tokens, struct ended_token *ended)
+{
+    RB_REMOVE(ended_token_tree, &tokens->ended_by_serial, ended);
+    bytes_wipe(record_change(&tokens->ended, ended)->secret, sizeof(ended->record->secret));
+    table_free(&tokens->ended, ended);
+}
+
+static void remember(struct tokens *tokens, const struct token_record *token, int status)
+{
+    struct ended_token_record *record;
+    struct ended_token *ended;
+    void *object;
+
+    while (table_count(&tokens->ended) >= TOKENS_REMEMBERED)
+        forget(tokens, table_oldest(&tokens->ended));
+    /* without memory for it, its bearer is told no more than that it ended */
+    if (table_alloc(&tokens->ended, &object, NULL))
+        return;
+    ended = object;
+    record = record_fresh(ended);
+    record->serial = token->head.id;
+    record->status = (uint32_t)status;
+    memcpy(record->secret, token->secret, sizeof(record->secret));
+    record_commit(&tokens->ended, ended);
+    RB_INSERT(ended_token_tree, &tokens->ended_by_serial, ended);
+}
+
 void token_end(struct token *token, int status)
 {
-    struct tokens *tokens = token->tokens;
-    struct token_ended *ended = &tokens->ended[tokens->ended_next];
-
-    tokens->ended_next = (tokens->ended_next + 1) % TOKENS_REMEMBERED;
-    if (ended->serial)
-        RB_REMOVE(token_ended_tree, &tokens->ended_by_serial, ended);
-    ended->serial = token->record->head.id;
-    ended->status = status;
-    memcpy(ended->secret, token->record->secret, sizeof(ended->secret));
-    RB_INSERT(token_ended_tree, &tokens->ended_by_serial, ended);
+    remember(token->tokens, token->record, status);
     token_free(token);
 }
+
+static enum table_verdict recover_ended(void *userdata, void *object, const char **why)
+{
+    struct tokens *tokens = userdata;
+    struct ended_token *ended = object;
+    const struct ended_token_record *record = ended->record;
+
+    if (!record_is_live(&record->head))
+        return TABLE_DROP;
+    *why = "it says of no token how that ended";
+    if (!ledger_id_was_given(tokens->ended.ledger, record->serial) ||
+        (record->status != STATUS_TOKEN_REVOKED && record->status != STATUS_TOKEN_EXHAUSTED))
+        return TABLE_QUARANTINE;
+    *why = "another one is of the same token";
+    return RB_INSERT(ended_token_tree, &tokens->ended_by_serial, ended) ? TABLE_QUARANTINE : TABLE_KEEP;
+}
+
+int tokens_recover_ended(struct tokens *tokens)
+{
+    return table_recover(&tokens->ended, recover_ended, tokens);
+}
+
+void tokens_forget_ended(struct tokens *tokens)
+{
+    struct ended_token *ended;
+
+    while ((ended = table_oldest(&tokens->ended)))
+        forget(tokens, ended);
+}
+
+/* ---- alive ---------------------------------------------------------------------------------------------- */
 
 void token_leave_session(struct token *token)
 {
@@ -168,7 +210,8 @@ int tokens_identify(const struct tokens *tokens, const uint8_t wire[static MEMOR
                     struct problem *problem)
 {
     struct token_wire w;
-    struct token_ended key, *ended;
+    struct ended_token_record wanted = {.serial = 0};
+    struct ended_token key = {.record = &wanted}, *ended;
     struct token *token;
 
     memcpy(&w, wire, sizeof(w));
@@ -177,8 +220,8 @@ int tokens_identify(const struct tokens *tokens, const uint8_t wire[static MEMOR
     if (le32toh(w.broker_id) != tokens->broker_id)
         return refuse(problem, STATUS_TOKEN_FOREIGN,
                       "this token is of another broker, or of one that was here before; is the socket the right one?");
-    key.serial = le64toh(w.serial);
-    token = tokens_find(tokens, key.serial);
+    wanted.serial = le64toh(w.serial);
+    token = tokens_find(tokens, wanted.serial);
     if (token) {
         if (bytes_equal(w.secret, token->record->secret, sizeof(w.secret)) &&
             w.flags == (token->record->flags & TOKEN_KEEPING)) {
@@ -186,10 +229,10 @@ int tokens_identify(const struct tokens *tokens, const uint8_t wire[static MEMOR
             return 0;
         }
     } else {
-        ended = RB_FIND(token_ended_tree, (struct token_ended_tree *)&tokens->ended_by_serial, &key);
-        if (ended && bytes_equal(w.secret, ended->secret, sizeof(w.secret)))
-            return refuse_ended(problem, ended->status);
-        if (!ended && ledger_id_was_given(tokens->table.ledger, key.serial))
+        ended = RB_FIND(ended_token_tree, (struct ended_token_tree *)&tokens->ended_by_serial, &key);
+        if (ended && bytes_equal(w.secret, ended->record->secret, sizeof(w.secret)))
+            return refuse_ended(problem, (int)ended->record->status);
+        if (!ended && ledger_id_was_given(tokens->table.ledger, wanted.serial))
             return refuse(problem, STATUS_TOKEN_STALE, "this token's buffer has ended, or it ended itself long ago");
     }
     return refuse(problem, STATUS_TOKEN_REJECTED, "this is no token that was ever made here");

@@ -15,8 +15,8 @@
  * given out, REJECTED if not), and nothing of the buffer, the terms, or how a token ended. That is what counting
  * serials says anyway.
  *
- * What ended is remembered for a while, with its secret, so that its bearer is told why: the last
- * TOKENS_REMEMBERED of them. Those of a buffer that ended, and older ones, are STALE.
+ * What ended is remembered for a while, with its secret, so that its bearer is told why, by a later broker too: the
+ * last TOKENS_REMEMBERED of them. Those of a buffer that ended, and older ones, are STALE.
  */
 #pragma once
 
@@ -43,21 +43,18 @@ enum token_flag {
 
 #define TOKENS_REMEMBERED 4096
 
-struct token_ended {
-    RB_ENTRY(token_ended) link;
-    uint64_t serial; /* 0: not used yet */
-    uint8_t secret[MEMORYD_SECRET_SIZE];
-    int status;
+struct ended_token {
+    OBJECT(struct ended_token_record);
+    RB_ENTRY(ended_token) by_serial;
 };
 
-RB_HEAD(token_ended_tree, token_ended);
+RB_HEAD(ended_token_tree, ended_token);
 
 struct tokens {
     struct table table;
     uint32_t broker_id;
-    struct token_ended *ended; /* a ring */
-    uint32_t ended_next;
-    struct token_ended_tree ended_by_serial;
+    struct table ended; /* at most TOKENS_REMEMBERED: the oldest makes room for the next */
+    struct ended_token_tree ended_by_serial;
 };
 
 struct token {
@@ -85,9 +82,13 @@ struct token_args {
     uint64_t start_time; /* of that process */
 };
 
-/* 0 or -ENOMEM. */
-int tokens_init(struct tokens *tokens, struct ledger *ledger);
+void tokens_init(struct tokens *tokens, struct ledger *ledger);
 void tokens_deinit(struct tokens *tokens);
+
+/* Takes over those that ended under another broker. 0 or a negative errno. */
+int tokens_recover_ended(struct tokens *tokens);
+/* No later broker is to know of any. */
+void tokens_forget_ended(struct tokens *tokens);
 
 /* INTENT; commit its record when the rest is done. 0, LIMIT, NO_MEMORY, or a negative errno. */
 int token_new(struct tokens *tokens, const struct token_args *args, struct token **ret, struct problem *problem);

@@ -2,9 +2,13 @@
 /* Tokens: the layout of the 32 bytes, every outcome, and what a wrong secret does not tell. */
 #include "tests/support/test.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include "base/clock.h"
 #include "mem/rights.h"
 #include "mem/token.h"
+#include "tests/support/child.h"
 #include "tests/unit/mem/state.h"
 
 static struct tokens tokens;
@@ -15,7 +19,7 @@ static struct peer bearer;
 static int setup(void **state)
 {
     state_setup(state);
-    assert_int_equal(tokens_init(&tokens, s.ledger), 0);
+    tokens_init(&tokens, s.ledger);
     buffer = state_live_buffer();
     bearer = (struct peer){.uid = 1000, .gid = 10, .pid = 500, .pidfd = -1, .start_time = 12345, .groups = groups,
                            .n_groups = 2};
@@ -28,6 +32,7 @@ static int teardown(void **state)
     assert_int_equal(buffer->n_keeping, 0);
     assert_int_equal(s.account->used[ACCOUNT_TOKENS], 0);
     buffer_free(&s.buffers, buffer);
+    tokens_forget_ended(&tokens);
     tokens_deinit(&tokens);
     return state_teardown(state);
 }
@@ -250,6 +255,66 @@ static void test_remembered_for_a_while(void **state)
     assert_int_equal(check(second), STATUS_TOKEN_REVOKED);
 }
 
+struct wires {
+    uint8_t oldest[MEMORYD_TOKEN_SIZE];
+    uint8_t youngest[MEMORYD_TOKEN_SIZE];
+};
+
+/* A broker that dies: all that is left of it is the ledger. */
+static void end_many_tokens(int channel, void *context)
+{
+    struct wires wires;
+    struct token *token = token_with((struct token_args){0});
+
+    (void)context;
+    token_write(token, wires.oldest);
+    token_end(token, STATUS_TOKEN_REVOKED);
+    for (int i = 0; i < TOKENS_REMEMBERED - 2; i++)
+        token_end(token_with((struct token_args){0}), STATUS_TOKEN_REVOKED);
+    token = token_with((struct token_args){0});
+    token_write(token, wires.youngest);
+    token_end(token, STATUS_TOKEN_EXHAUSTED);
+    ledger_commit(s.ledger);
+    CHECK(write(channel, &wires, sizeof(wires)) == sizeof(wires));
+}
+
+static void test_remembered_by_the_next_broker(void **state)
+{
+    struct tokens none = tokens;
+    uint8_t wire[MEMORYD_TOKEN_SIZE];
+    struct ledger *ledger;
+    struct token *token;
+    struct child child;
+    struct wires wires;
+
+    (void)state;
+    child_start(&child, end_many_tokens, NULL);
+    assert_int_equal(read(child.channel, &wires, sizeof(wires)), sizeof(wires));
+    child_finish(&child);
+    assert_int_equal(check(wires.youngest), STATUS_TOKEN_STALE);
+
+    assert_int_equal(ledger_adopt(&ledger, fcntl(ledger_fd(s.ledger), F_DUPFD_CLOEXEC, 3)), 0);
+    tokens_init(&tokens, ledger);
+    assert_int_equal(tokens_recover_ended(&tokens), 0);
+    assert_int_equal(check(wires.oldest), STATUS_TOKEN_REVOKED);
+    assert_int_equal(check(wires.youngest), STATUS_TOKEN_EXHAUSTED);
+    memcpy(wire, wires.youngest, sizeof(wire));
+    wire[MEMORYD_TOKEN_SIZE - 1] ^= 1;
+    assert_int_equal(check(wire), STATUS_TOKEN_REJECTED);
+    /* as many as before, and the oldest of them goes first */
+    token = token_with((struct token_args){0});
+    token_write(token, wire);
+    token_end(token, STATUS_TOKEN_REVOKED);
+    assert_int_equal(check(wires.oldest), STATUS_TOKEN_STALE);
+    assert_int_equal(check(wires.youngest), STATUS_TOKEN_EXHAUSTED);
+    assert_int_equal(check(wire), STATUS_TOKEN_REVOKED);
+    tokens_forget_ended(&tokens);
+    assert_int_equal(check(wire), STATUS_TOKEN_STALE);
+    tokens_deinit(&tokens);
+    ledger_free(ledger);
+    tokens = none;
+}
+
 static void test_links_counts_and_limit(void **state)
 {
     struct token_args args = {.buffer = buffer, .account = s.account, .rights = RIGHT_READ,
@@ -291,6 +356,7 @@ int main(void)
         T(test_expiry),
         T(test_for_whom_it_is),
         T(test_remembered_for_a_while),
+        T(test_remembered_by_the_next_broker),
         T(test_links_counts_and_limit),
     };
 

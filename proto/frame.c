@@ -117,7 +117,7 @@ int frame_decode(const void *packet, size_t size, unsigned n_fds, enum frame_sid
     h.fd_count = get16(p + OFFSET_FD_COUNT);
     if (h.fd_count > MEMORYD_FDS_MAX)
         return FRAME_E_TOO_MANY_FDS;
-    if (h.fd_count != n_fds)
+    if (h.fd_count != n_fds && n_fds != FRAME_FDS_UNKNOWN)
         return FRAME_E_FD_COUNT;
     h.method = get16(p + OFFSET_METHOD);
     if (!h.method)

@@ -81,6 +81,9 @@ struct frame_header {
  */
 size_t frame_encode(uint8_t *bytes, enum frame_side side, const struct frame_header *header);
 
+/* Of a packet whose descriptors could not be received: how many there were is not compared. */
+#define FRAME_FDS_UNKNOWN (~0u)
+
 /*
  * Checks a packet of `size` bytes that came with `n_fds` descriptors from `side`, and gives its
  * header and payload, which lies in the packet and is header->payload_length long. 0, or an enum

@@ -95,10 +95,8 @@ static int receive(int socket, void *buffer, size_t size, size_t *length, struct
         return SOCKIO_E_EOF;
     if (message.msg_flags & MSG_TRUNC)
         return SOCKIO_E_TRUNCATED;
-    if (message.msg_flags & MSG_CTRUNC)
-        return SOCKIO_E_FDS_LOST;
     *length = (size_t)n;
-    return 0;
+    return message.msg_flags & MSG_CTRUNC ? SOCKIO_E_FDS_LOST : 0;
 }
 
 int sockio_recv(int socket, void *buffer, size_t size, size_t *length, struct fdset *fds)

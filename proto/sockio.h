@@ -32,7 +32,7 @@ enum {
     /* Receiving: a packet with more than MEMORYD_FDS_MAX descriptors. They are closed. */
     SOCKIO_E_TOO_MANY_FDS,
     /* Receiving: not all descriptors could be given to us (our table is full, or a security module
-     * said no). What came is closed, and the packet is worth nothing. */
+     * said no). What came is closed. The bytes are all there: to see what has been lost. */
     SOCKIO_E_FDS_LOST,
     /* Sending: nobody will ever read it. */
     SOCKIO_E_GONE,
@@ -46,7 +46,7 @@ enum {
 /*
  * Receives one packet into `buffer`, its length (at least 1) into *length and its descriptors into
  * `fds`, which must be empty. What is refused goes to the disposer of `fds`. Anything
- * but 0 leaves `fds` empty, *length untouched and nothing open; the buffer's contents are then
+ * but 0 and SOCKIO_E_FDS_LOST leaves `fds` empty, *length untouched and nothing open; the buffer's contents are then
  * undefined. A negative errno is ours (EBADF, ENOTSOCK), never the peer's doing.
  */
 int sockio_recv(int socket, void *buffer, size_t size, size_t *length, struct fdset *fds);

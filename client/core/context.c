@@ -14,7 +14,6 @@
 #include "core/buffer.h"
 #include "core/fork.h"
 #include "core/map.h"
-#include "proto/status.h"
 #include "rpc/connect.h"
 
 #define DEADLINE_DEFAULT_MS 30000
@@ -119,27 +118,16 @@ uint64_t context_deadline(const struct memclient *ctx)
 
 /* ---- connecting ----------------------------------------------------------------------------- */
 
-/* The session anew if the broker still has it, else a fresh one. */
-static int say_hello(struct channel *channel, const char *program,
-                     const struct rpc_session *former, uint64_t deadline,
-                     struct rpc_session *session)
-{
-    if (former->session) {
-        int r = rpc_hello(channel, program, former, deadline, session);
-
-        if (!r)
-            return 0;
-        if (fail_status() != STATUS_STALE && fail_status() != STATUS_SESSION_REJECTED &&
-            fail_status() != STATUS_NO_SUCH_ID)
-            return r;
-    }
-    return rpc_hello(channel, program, NULL, deadline, session);
-}
-
 /* Without the lock, by the one thread that set `connecting`. */
-static int connect_now(struct memclient *ctx, const struct rpc_session *former, uint64_t deadline,
-                       struct connected *connected, struct rpc_session *session)
+static int connect_now(struct memclient *ctx, uint64_t deadline, struct connected *connected,
+                       struct rpc_session *session)
 {
+    const struct channel_owner owner = {
+        .event = event_arrived,
+        .lost = event_link_lost,
+        .resumed = event_link_resumed,
+        .data = ctx,
+    };
     struct connect_wish wish = {
         .path = ctx->wanted_path,
         .autostart = ctx->autostart,
@@ -151,7 +139,7 @@ static int connect_now(struct memclient *ctx, const struct rpc_session *former, 
     r = connect_broker(&wish, connected);
     if (r)
         return r;
-    r = channel_new(connected->socket, ctx->sequence, event_arrived, ctx, &channel);
+    r = channel_new(connected->socket, &owner, &channel);
     if (r) {
         fd_close(connected->socket);
         return r;
@@ -159,41 +147,37 @@ static int connect_now(struct memclient *ctx, const struct rpc_session *former, 
     pthread_mutex_lock(&ctx->lock);
     ctx->opening = channel;
     pthread_mutex_unlock(&ctx->lock);
-    return say_hello(channel, ctx->program, former, deadline, session);
+    r = rpc_hello(channel, ctx->program, deadline, session);
+    return r ? r : channel_may_resume(channel, connected, ctx->program, session);
 }
 
 /* With the lock; gives it up meanwhile. */
 static int connect_locked(struct memclient *ctx, uint64_t deadline)
 {
-    struct rpc_session former = ctx->session;
     struct rpc_session session;
     struct connected connected = {.socket = -1};
     struct channel *channel;
     unsigned mask = ctx->events.mask;
-    bool is_new;
+    bool is_another = ctx->session.session;
     int r;
 
     ctx->connecting = true;
     pthread_mutex_unlock(&ctx->lock);
-    r = connect_now(ctx, &former, deadline, &connected, &session);
-    is_new = !r && (session.session != former.session || session.broker != former.broker);
-    if (!r && is_new && mask)
+    r = connect_now(ctx, deadline, &connected, &session);
+    if (!r && mask)
         r = rpc_subscribe(ctx->opening, mask, deadline);
     pthread_mutex_lock(&ctx->lock);
     channel = steal_ptr(&ctx->opening);
     ctx->connecting = false;
     if (!r) {
-        if (is_new)
-            ctx->generation++;
-        channel->generation = ctx->generation;
+        channel->generation = ++ctx->generation;
         ctx->session = session;
         memcpy(ctx->path, connected.path, sizeof(ctx->path));
         ctx->autostarted |= connected.autostarted;
         ctx->channel = channel;
-        event_connected(ctx, channel, former.session);
+        event_connected(ctx, channel, is_another);
     } else if (channel) {
         channel_break(channel, ECONNRESET, "the session could not be opened");
-        ctx->sequence = channel_sequence(channel);
     }
     pthread_cond_broadcast(&ctx->connected);
     if (r) {
@@ -207,7 +191,6 @@ static int connect_locked(struct memclient *ctx, uint64_t deadline)
             r = fail_with(ECONNRESET, "the broker at %s closed the connection before saying hello",
                      connected.path);
     }
-    explicit_bzero(&former, sizeof(former));
     explicit_bzero(&session, sizeof(session));
     return r;
 }
@@ -228,7 +211,6 @@ int context_channel(struct memclient *ctx, uint64_t deadline, struct channel **c
         }
         if (ctx->channel) {
             event_disconnected(ctx, ctx->channel);
-            ctx->sequence = channel_sequence(ctx->channel);
             ctx->channel = channel_unref(ctx->channel);
         }
         if (!ctx->connecting) {

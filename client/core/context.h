@@ -6,10 +6,10 @@
  * (core/space.h), a context's own, its channel's. None of them is held while anything waits for the
  * broker.
  *
- * Generations. A session ends with its connection when it cannot be resumed, and in the child of a
- * fork. The context then gets a new one at its next call, one generation later. A handle knows the
- * generation in which its buffer was claimed; in a later one it is claimed anew if that can be done
- * (core/buffer.h).
+ * Generations. A session goes on over a lost connection and a broker that is restarted (rpc/channel.h); it ends when
+ * the broker does not know it any more, and in the child of a fork. The context then gets a new one at its next call,
+ * one generation later. A handle knows the generation in which its buffer was claimed; in a later one it is claimed
+ * anew if that can be done (core/buffer.h).
  */
 #pragma once
 
@@ -49,7 +49,6 @@ struct memclient {
     struct channel *inherited; /* from the parent process */
     unsigned generation;
     struct rpc_session session; /* .session is 0 before the first */
-    uint64_t sequence;          /* the last one used on a connection that is lost */
     char path[108];
     bool autostarted;
 

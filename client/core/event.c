@@ -180,3 +180,23 @@ void event_disconnected(struct memclient *ctx, struct channel *channel)
         (void)epoll_ctl(events->epoll, EPOLL_CTL_DEL, channel->socket, NULL);
     miss(events);
 }
+
+void event_link_lost(void *data, struct channel *channel)
+{
+    struct memclient *ctx = data;
+
+    pthread_mutex_lock(&ctx->lock);
+    if (ctx->channel == channel)
+        event_disconnected(ctx, channel);
+    pthread_mutex_unlock(&ctx->lock);
+}
+
+void event_link_resumed(void *data, struct channel *channel)
+{
+    struct memclient *ctx = data;
+
+    pthread_mutex_lock(&ctx->lock);
+    if (ctx->channel == channel)
+        event_connected(ctx, channel, true);
+    pthread_mutex_unlock(&ctx->lock);
+}

@@ -41,3 +41,6 @@ int event_next(struct memclient *ctx, struct memclient_event *event);
 /* With the context's lock: a connection is there, the first or another, or it is lost; the latter may be said twice. */
 void event_connected(struct memclient *ctx, struct channel *channel, bool is_another);
 void event_disconnected(struct memclient *ctx, struct channel *channel);
+/* The same as a struct channel_owner has it, without the lock. */
+void event_link_lost(void *ctx, struct channel *channel);
+void event_link_resumed(void *ctx, struct channel *channel);

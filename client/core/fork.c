@@ -82,7 +82,6 @@ static void in_child(void)
         ctx->connecting = false;
         ctx->generation++;
         ctx->session.session = 0;
-        ctx->sequence = 0;
         ctx->events.n = 0;
         ctx->events.lost = false;
         ctx->events.connected = false;

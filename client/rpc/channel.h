@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One connection to the broker, used by any number of threads at once.
+ * A session as the client has it: calls from any number of threads, over one connection after another.
  *
- * There is no thread of our own that could receive, so the threads that wait for replies do it:
+ * There is no thread that could receive, so the threads that wait for replies do it:
  * one of them, the leader, polls the socket and hands each reply to the call that it answers; the
  * others sleep until that happens or until they are needed as the next leader. No lock is held
  * while anybody sleeps or polls. Replies are matched by sequence, so they may come in any order.
  *
+ * A connection that is lost is made anew, by whoever leads: calls that wait stay waiting, each until its own deadline,
+ * and when the session is resumed their requests are sent again under the same sequences (PROTOCOL.md, section 6). So
+ * a broker that is restarted is no more than a call that takes longer. Only when the broker does not know the session
+ * any more every call fails; the channel stays broken then, and whoever owns it makes another one.
+ *
  * A call whose deadline passes is left behind as an orphan: its reply, if it ever comes, is read by
  * whoever leads then, its descriptors are closed, and what it granted is given back (undo.h).
  *
- * A channel lives for one connection. When that is lost every call fails and the channel stays
- * broken; the session makes a new one. The descriptor is closed with the last reference, never
- * while somebody may poll it.
+ * What is where: channel.c has the calls, requests.c what is under way and the sending, link.c the receiving, resume.c
+ * the next connection.
  */
 #pragma once
 
@@ -26,6 +30,7 @@
 #include "base/list.h"
 #include "proto/arena.h"
 #include "proto/fdset.h"
+#include "proto/limits.h"
 #include "proto/methods.h"
 
 /*
@@ -35,32 +40,60 @@
  */
 typedef int channel_take(void *result, const ProtobufCMessage *reply, struct fdset *fds);
 
-/* An event arrived; in whichever thread received it, without a lock. */
-typedef void channel_event(void *data, unsigned id, const ProtobufCMessage *event);
-
 /* Where a listing's reply is copied to, to be decoded by the caller at leisure. */
 struct channel_raw {
     uint8_t *bytes; /* MEMORYD_PAYLOAD_MAX of them */
     size_t n;
 };
 
+struct channel;
+
+/* What its owner is told, in whichever thread leads, without a lock. Each may be NULL. */
+struct channel_owner {
+    void (*event)(void *data, unsigned id, const ProtobufCMessage *event);
+    void (*lost)(void *data, struct channel *channel);    /* the socket will be closed in a moment */
+    void (*resumed)(void *data, struct channel *channel); /* there is another one */
+    void *data;
+};
+
+enum link_state {
+    LINK_DOWN,
+    LINK_GREETING, /* connected, HELLO is sent */
+    LINK_UP
+};
+
 struct channel {
-    unsigned refs; /* atomic */
-    int socket;
-    struct file_id socket_id; /* of it: the program may have closed it under our feet */
+    unsigned refs;       /* atomic */
     unsigned generation; /* the owner's: of the session that it serves */
-    channel_event *event;
-    void *event_data;
+    struct channel_owner owner;
 
     pthread_mutex_t lock;
     bool broken;
     int broken_err; /* positive errno */
     const char *broken_why;
-    bool may_wait; /* inside recvmsg() */
     bool led;
-    uint64_t sequence;    /* the last one used */
-    struct list waiting;  /* struct pending without an answer, by sequence */
-    struct list unused;   /* struct pending for reuse */
+
+    /* the connection; only the leader changes it */
+    enum link_state link;
+    int socket;
+    struct file_id socket_id; /* of it: the program may have closed it under our feet */
+    bool stolen;              /* it has */
+    bool may_wait;            /* inside recvmsg() */
+
+    /* how the next one is made, or NULL; resume.c */
+    struct resumption *resumption;
+    bool broker_keeps; /* replies, for a repeat */
+
+    /* requests under way, struct pending; requests.c */
+    uint64_t sequence;     /* the last one used */
+    struct list waiting;   /* sent, by sequence */
+    struct list unsent[2]; /* not yet, by enum method_repeat */
+    struct list unused;    /* for reuse */
+    unsigned n_recorded;   /* of the waiting ones */
+    unsigned n_answered;
+    uint64_t answered[MEMORYD_UNACKNOWLEDGED_MAX]; /* and to be acknowledged one by one */
+    bool behind; /* some of the waiting ones are to be sent again */
+    int stopped; /* why sending stopped: see sockio_send() */
 
     /* the leader's alone */
     struct arena arena;
@@ -69,36 +102,44 @@ struct channel {
     struct channel *inherited; /* after fork(): the former one, kept from being a leak */
 };
 
-/* Takes the socket on success. The first request has the sequence after the given one. */
-int channel_new(int socket, uint64_t sequence, channel_event *event, void *data, struct channel **channel);
+/* On a connected socket, which it takes on success. When that is lost the channel is broken, unless it may resume. */
+int channel_new(int socket, const struct channel_owner *owner, struct channel **channel);
 struct channel *channel_ref(struct channel *channel);
 struct channel *channel_unref(struct channel *channel);
 DEFINE_CLEANUP(struct channel *, channel_unref);
+
+struct connected;
+struct rpc_session;
+
+/* From now on the session is resumed where the connection was made. 0 or -ENOMEM. */
+int channel_may_resume(struct channel *channel, const struct connected *connected, const char *program,
+                       const struct rpc_session *session);
 
 /*
  * Sends a request with descriptors, which stay the caller's, and waits for its reply until the
  * deadline. `take` may be NULL; the reply then says no more than that it was done, or it goes to
  * `raw`. 0; a refusal as fail_refused() has it; or
- *     -ENOTCONN    the request was not sent, the connection is lost: try on another one
- *     -ECONNRESET  it was sent, and the connection was lost before the reply
+ *     -ENOTCONN    the request was not sent, the session is lost: try in another one
+ *     -ECONNRESET  it was sent, and the session was lost before the reply
  *     -ETIMEDOUT
+ *     -EMFILE      it was done, and is undone: the descriptors of the reply could not be received
  *     -EPROTO      what came makes no sense, and the connection was given up
+ *     or why no connection can be made, other than that nobody listens.
+ * What gives something back (RELEASE, UNRESERVE) does not wait for a broker that is away: it succeeds at once and is
+ * sent when there is one again.
  */
 int channel_call(struct channel *channel, enum method method, const ProtobufCMessage *request,
                  const int *fds, unsigned n_fds, uint64_t deadline, channel_take *take,
                  void *result, struct channel_raw *raw);
 
-/* Sends without waiting; the reply will be ignored. For giving back what nobody wants any more. */
+/* Sends, now or later, without waiting; the reply will be ignored. For giving back what nobody wants any more. */
 void channel_post(struct channel *channel, enum method method, const ProtobufCMessage *request);
 
 /* Receives what is there, without waiting, unless another thread is at it. */
 void channel_poll(struct channel *channel);
 
-/* Is the connection lost? */
+/* Is the session lost? */
 bool channel_is_broken(struct channel *channel);
-
-/* The last sequence that it used. Of a lost connection: a session that goes on counts on from there. */
-uint64_t channel_sequence(struct channel *channel);
 
 /* Every call fails from now on; sentence and errno as given, for good the first. */
 void channel_break(struct channel *channel, int err, const char *why);

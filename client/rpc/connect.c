@@ -39,48 +39,54 @@ static int check_owner(int socket, const char *path)
     return 0;
 }
 
-/* A full queue cannot be polled for: wait a little, differently long for everybody, and try again. */
+uint64_t connect_pause_ns(unsigned attempt)
+{
+    unsigned shift = attempt < 7 ? attempt : 7;
+
+    return (1 + (clock_now_us() + (uint64_t)getpid()) % (UINT64_C(2) << shift)) * NSEC_PER_MSEC;
+}
+
 static void back_off(unsigned attempt, uint64_t deadline)
 {
-    unsigned shift = attempt < 6 ? attempt : 6;
     uint64_t now = clock_now_ns();
-    uint64_t ms = 1 + (now / 1000 + (uint64_t)getpid()) % (UINT64_C(2) << shift);
-    uint64_t until = deadline_at(now, ms * NSEC_PER_MSEC);
+    uint64_t until = deadline_at(now, connect_pause_ns(attempt));
 
     poll(NULL, 0, deadline_poll_ms(until < deadline ? until : deadline, now));
 }
 
-static int connect_path(const char *path, bool private, uint64_t deadline, int *socketp)
+int connect_once(int socket, const char *path, bool private)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    _cleanup_close_ int fd = -1;
     size_t n = strlen(path);
+    char text[128];
     int r;
 
     if (!n || n >= sizeof(address.sun_path))
         return fail_with(ENAMETOOLONG, "%s: a socket's path has 1 to %zu bytes", path,
                     sizeof(address.sun_path) - 1);
     memcpy(address.sun_path, path, n + 1);
-    fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    do
+        r = connect(socket, (const struct sockaddr *)&address, sizeof(address));
+    while (r < 0 && errno == EINTR);
+    if (r < 0)
+        return fail_with(errno, "%s: %s", path, strerror_r(errno, text, sizeof(text)));
+    return private ? check_owner(socket, path) : 0;
+}
+
+static int connect_path(const char *path, bool private, uint64_t deadline, int *socketp)
+{
+    _cleanup_close_ int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int r;
+
     if (fd < 0)
         return fail_errno("socket");
-    for (unsigned attempt = 0;
-         connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0; attempt++) {
-        char text[128];
-
-        if (errno == EINTR)
-            continue;
-        if (errno != EAGAIN)
-            return fail_with(errno, "%s: %s", path, strerror_r(errno, text, sizeof(text)));
+    for (unsigned attempt = 0; (r = connect_once(fd, path, private)) == -EAGAIN; attempt++) {
         if (deadline_passed(deadline, clock_now_ns()))
             return fail_with(ETIMEDOUT, "%s: the broker does not accept connections", path);
         back_off(attempt, deadline);
     }
-    if (private) {
-        r = check_owner(fd, path);
-        if (r)
-            return r;
-    }
+    if (r)
+        return r;
     *socketp = steal_fd(&fd);
     return 0;
 }
@@ -92,13 +98,14 @@ static bool is_absent(int r)
 
 static int try_path(const char *path, bool private, uint64_t deadline, struct connected *connected)
 {
-    int fd;
+    int fd = -1;
     int r;
 
     r = connect_path(path, private, deadline, &fd);
     if (r)
         return r;
     connected->socket = fd;
+    connected->private = private;
     snprintf(connected->path, sizeof(connected->path), "%s", path);
     return 0;
 }
@@ -175,6 +182,7 @@ int connect_broker(const struct connect_wish *wish, struct connected *connected)
         back_off(attempt, wish->deadline);
     }
 out:
+    found.may_autostart = found.private && may_autostart(wish->autostart);
     if (!r)
         *connected = found;
     return r;

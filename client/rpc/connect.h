@@ -17,6 +17,8 @@ struct connect_wish {
 struct connected {
     int socket;
     char path[108];
+    bool private;       /* in the user's own folder: its owner is checked */
+    bool may_autostart; /* a broker there, if none answers */
     bool autostarted;
 };
 
@@ -26,6 +28,15 @@ struct connected {
  * of the kernel.
  */
 int connect_broker(const struct connect_wish *wish, struct connected *connected);
+
+/*
+ * Connects a socket, one try. 0, or a negative errno with a sentence; -EAGAIN: the queue of the broker is full, which
+ * cannot be polled for.
+ */
+int connect_once(int socket, const char *path, bool private);
+
+/* How long to wait after that many tries in vain: 1 ms to about 200, and differently long for everybody. */
+uint64_t connect_pause_ns(unsigned attempt);
 
 /*
  * Runs `memoryd --autostart` and waits until it says that a broker serves. 0, -ENOENT if there is

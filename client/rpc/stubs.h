@@ -21,6 +21,7 @@ struct channel;
 
 /* ---- the session ---- */
 struct rpc_session {
+    uint32_t version; /* the minor one that both speak */
     uint64_t session;
     uint8_t secret[MEMORYD_SECRET_SIZE];
     uint32_t broker;
@@ -31,9 +32,8 @@ struct rpc_session {
     bool simulated;
 };
 
-/* resume: session and secret of the one to resume, or NULL for a new one. */
-int rpc_hello(struct channel *channel, const char *program, const struct rpc_session *resume,
-              uint64_t deadline, struct rpc_session *session);
+/* Opens a new one. */
+int rpc_hello(struct channel *channel, const char *program, uint64_t deadline, struct rpc_session *session);
 int rpc_goodbye(struct channel *channel, uint64_t deadline);
 int rpc_ping(struct channel *channel, uint64_t deadline);
 int rpc_subscribe(struct channel *channel, uint32_t mask, uint64_t deadline);

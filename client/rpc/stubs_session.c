@@ -2,51 +2,16 @@
 /* Stubs: the session itself, and events. */
 #include "rpc/stubs.h"
 
-#include <errno.h>
-
-#include "base/align.h"
-#include "proto/status.h"
 #include "rpc/channel.h"
 #include "rpc/convert.h"
-#include "rpc/fail.h"
+#include "rpc/hello.h"
 
-static int take_hello(void *result, const ProtobufCMessage *reply, struct fdset *fds)
+int rpc_hello(struct channel *channel, const char *program, uint64_t deadline, struct rpc_session *session)
 {
-    const Memoryd__V1__HelloReply *hello = (const Memoryd__V1__HelloReply *)reply;
-    struct rpc_session *session = result;
+    Memoryd__V1__HelloRequest request;
 
-    (void)fds;
-    if (!hello->session || hello->secret.len != sizeof(session->secret) ||
-        !is_power_of_two(hello->base_page))
-        return -EPROTO;
-    *session = (struct rpc_session){
-        .session = hello->session,
-        .broker = hello->broker,
-        .arena_base = hello->arena_base,
-        .arena_size = hello->arena_size,
-        .base_page = hello->base_page,
-        .broker_uid = hello->broker_uid,
-        .simulated = hello->simulated,
-    };
-    memcpy(session->secret, hello->secret.data, sizeof(session->secret));
-    return 0;
-}
-
-int rpc_hello(struct channel *channel, const char *program, const struct rpc_session *resume,
-              uint64_t deadline, struct rpc_session *session)
-{
-    Memoryd__V1__HelloRequest request = MEMORYD__V1__HELLO_REQUEST__INIT;
-
-    request.version_min = MEMORYD_MINOR_MIN;
-    request.version_max = MEMORYD_MINOR_MAX;
-    request.program = (char *)program;
-    if (resume) {
-        request.session = resume->session;
-        request.secret.data = (uint8_t *)resume->secret;
-        request.secret.len = sizeof(resume->secret);
-    }
-    return channel_call(channel, METHOD_HELLO, &request.base, NULL, 0, deadline, take_hello,
-                        session, NULL);
+    hello_request(&request, program, NULL);
+    return channel_call(channel, METHOD_HELLO, &request.base, NULL, 0, deadline, hello_take, session, NULL);
 }
 
 int rpc_goodbye(struct channel *channel, uint64_t deadline)

@@ -50,7 +50,7 @@ static int setup(void **state)
     w->fds = fd_count();
     assert_ok(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends));
     w->broker = ends[1];
-    assert_int_equal(channel_new(ends[0], 0, on_event, w, &w->channel), 0);
+    assert_int_equal(channel_new(ends[0], &(struct channel_owner){.event = on_event, .data = w}, &w->channel), 0);
     *state = w;
     return 0;
 }
@@ -397,9 +397,10 @@ static bool limit_descriptors(rlim_t most)
     return lowered;
 }
 
-static void a_full_descriptor_table_costs_the_connection(void **state)
+static void a_full_descriptor_table_costs_the_call_which_is_undone(void **state)
 {
     struct world *w = *state;
+    struct fake_request request;
     struct rlimit limit;
     struct caller c;
     int full[64];
@@ -415,12 +416,15 @@ static void a_full_descriptor_table_costs_the_connection(void **state)
     sequence = receive_plain(w, METHOD_ALLOC);
     while (n < 64 && (full[n] = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0)
         n++;
-    fake_buffers(w->broker, METHOD_ALLOC, sequence, 1, 1, &full[0]);
+    fake_buffers(w->broker, METHOD_ALLOC, sequence, 44, 1, &full[0]);
     assert_int_equal(finish(&c), -EMFILE);
     while (n)
         fd_close(full[--n]);
     assert_ok(setrlimit(RLIMIT_NOFILE, &limit));
-    assert_true(channel_is_broken(w->channel));
+    assert_false(channel_is_broken(w->channel));
+    receive(w, METHOD_RELEASE, &request);
+    assert_int_equal(((Memoryd__V1__ReleaseRequest *)request.message)->buffers[0], 44);
+    fake_request_deinit(&request);
 }
 
 static void a_lost_connection_ends_every_call(void **state)
@@ -576,7 +580,7 @@ int main(void)
         TEST(a_reply_of_another_method_costs_the_connection),
         TEST(a_descriptor_that_nobody_asked_for_costs_the_connection),
         TEST(a_reply_with_impossible_numbers_costs_the_connection),
-        TEST(a_full_descriptor_table_costs_the_connection),
+        TEST(a_full_descriptor_table_costs_the_call_which_is_undone),
         TEST(a_lost_connection_ends_every_call),
         TEST(a_reply_sent_before_the_end_still_counts),
         TEST(a_request_that_cannot_be_sent_ends_at_its_deadline),

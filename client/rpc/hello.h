@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* HELLO as message and as plain struct, for the first connection of a session and for the next ones. */
+#pragma once
+
+#include <protobuf-c/protobuf-c.h>
+
+#include "proto/fdset.h"
+#include "proto/memoryd.pb-c.h"
+
+struct rpc_session;
+
+/* Fills in a request that points into its arguments. `resume`: the session to go on with, or NULL for a new one. */
+void hello_request(Memoryd__V1__HelloRequest *request, const char *program, const struct rpc_session *resume);
+
+/* A channel_take() of a struct rpc_session. */
+int hello_take(void *session, const ProtobufCMessage *reply, struct fdset *fds);

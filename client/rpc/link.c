@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Receiving: each packet goes to the call that it answers, or to nobody. */
+#include "rpc/link.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "proto/envelope.h"
+#include "proto/frame.h"
+#include "proto/memoryd.pb-c.h"
+#include "proto/sockio.h"
+#include "rpc/convert.h"
+#include "rpc/requests.h"
+#include "rpc/undo.h"
+
+/* ---- a packet; without the lock -------------------------------------------------------------- */
+
+/* The Problem of a refusal; a broker that sends none, or nonsense, is believed the number only. */
+static void take_problem(struct channel *channel, struct call *call, const uint8_t *payload, size_t n)
+{
+    ProtobufCMessage *message;
+
+    call->sentence[0] = '\0';
+    if (!envelope_unpack(&memoryd__v1__problem__descriptor, payload, n, &channel->arena, &message)) {
+        const Memoryd__V1__Problem *problem = (const Memoryd__V1__Problem *)message;
+
+        COPY_TEXT(call->sentence, problem->sentence);
+    }
+}
+
+static int take_reply(struct channel *channel, const struct schema_method *row, struct call *call,
+                      const uint8_t *payload, size_t n, struct fdset *fds)
+{
+    ProtobufCMessage *message;
+
+    if (fdset_count(fds) > row->fds_out)
+        return -EPROTO;
+    if (call->raw) {
+        memcpy(call->raw->bytes, payload, n);
+        call->raw->n = n;
+        return 0;
+    }
+    if (envelope_unpack(row->reply, payload, n, &channel->arena, &message))
+        return -EPROTO;
+    return call->take ? call->take(call->result, message, fds) : 0;
+}
+
+static void undo(struct channel *channel, const struct schema_method *row, const uint8_t *payload, size_t n)
+{
+    ProtobufCMessage *message;
+
+    if (!envelope_unpack(row->reply, payload, n, &channel->arena, &message))
+        undo_reply(channel, row->id, message);
+}
+
+static int deliver_event(struct channel *channel, uint16_t id, const uint8_t *payload, size_t n)
+{
+    const struct schema_event *event = schema_event(id);
+    ProtobufCMessage *message;
+
+    /* one that a later version invented is none of our business */
+    if (!event)
+        return 0;
+    if (envelope_unpack(event->message, payload, n, &channel->arena, &message))
+        return -EPROTO;
+    if (channel->owner.event)
+        channel->owner.event(channel->owner.data, id, message);
+    return 0;
+}
+
+/* The pending one that a reply answers, which is nobody else's from now on; NULL if there is none. */
+static struct pending *claim(struct channel *channel, const struct frame_header *header)
+{
+    struct pending *pending;
+
+    pthread_mutex_lock(&channel->lock);
+    pending = request_find(channel, header->sequence);
+    if (pending && pending->row->id != header->method)
+        pending = NULL;
+    if (pending && pending->call)
+        pending->call->state = CALL_TAKING;
+    pthread_mutex_unlock(&channel->lock);
+    return pending;
+}
+
+static void settle(struct channel *channel, struct pending *pending)
+{
+    struct call *call = pending->call;
+
+    pthread_mutex_lock(&channel->lock);
+    request_answered(channel, pending);
+    if (call && call->state == CALL_TAKING)
+        call->state = CALL_ANSWERED;
+    if (call)
+        pthread_cond_signal(&call->wake);
+    /* it may have made room */
+    requests_flush(channel);
+    pthread_mutex_unlock(&channel->lock);
+}
+
+/* A packet of the broker. 0, or a frame that cannot be. `complete`: its descriptors came with it. */
+static int deliver(struct channel *channel, size_t size, struct fdset *fds, bool complete)
+{
+    struct frame_header header;
+    const uint8_t *payload;
+    struct pending *pending;
+    struct call *call;
+    size_t n;
+    int err = 0;
+
+    if (frame_decode(channel->packet, size, complete ? fdset_count(fds) : FRAME_FDS_UNKNOWN, FRAME_FROM_BROKER, &header,
+                     &payload))
+        return -EPROTO;
+    n = header.payload_length;
+    if (!header.sequence)
+        return deliver_event(channel, header.method, payload, n);
+    pending = claim(channel, &header);
+    if (!pending)
+        return -EPROTO;
+
+    call = pending->call;
+    if (call && header.status) {
+        call->status = header.status;
+        take_problem(channel, call, payload, n);
+    } else if (call && complete) {
+        call->err = err = take_reply(channel, pending->row, call, payload, n, fds);
+    } else if (!header.status) {
+        /* nobody wants it any more, or it is of no use */
+        undo(channel, pending->row, payload, n);
+        if (call)
+            call->err = -EMFILE;
+    }
+    settle(channel, pending);
+    return err == -EPROTO ? err : 0;
+}
+
+/* ---- the socket ----------------------------------------------------------------------------- */
+
+void link_lose(struct channel *channel)
+{
+    bool was_up = channel->link == LINK_UP;
+
+    if (channel->broken)
+        return;
+    if (!channel->resumption) {
+        channel_break_locked(channel, ECONNRESET, "the broker closed the connection");
+        return;
+    }
+    if (channel->link == LINK_GREETING)
+        resume_unheard(channel);
+    channel->link = LINK_DOWN;
+    requests_lost(channel);
+    if (was_up && channel->owner.lost) {
+        pthread_mutex_unlock(&channel->lock);
+        channel->owner.lost(channel->owner.data, channel);
+        pthread_mutex_lock(&channel->lock);
+    }
+    channel->socket = file_id_close(channel->socket_id, channel->socket);
+    channel->stolen = false;
+}
+
+/* What it said cannot be: whoever waits must know, and another connection may go better. */
+static void lose_to_nonsense(struct channel *channel)
+{
+    static const char why[] = "the broker sent a packet that breaks the protocol; the connection was given up";
+
+    pthread_mutex_lock(&channel->lock);
+    if (channel->resumption)
+        requests_fail(channel, EPROTO, 0, why, true);
+    else
+        channel_break_locked(channel, EPROTO, why);
+    link_lose(channel);
+    pthread_mutex_unlock(&channel->lock);
+}
+
+/* Without the lock. True if there may be more. */
+static bool receive_one(struct channel *channel, bool wait)
+{
+    _cleanup_fdset_ struct fdset fds = FDSET_NULL;
+    size_t size;
+    int r;
+
+    if (wait)
+        r = sockio_recv_wait(channel->socket, channel->packet, MEMORYD_FRAME_MAX, &size, &fds);
+    else
+        r = sockio_recv(channel->socket, channel->packet, MEMORYD_FRAME_MAX, &size, &fds);
+    switch (r) {
+    case 0:
+    case SOCKIO_E_FDS_LOST:
+        if (!deliver(channel, size, &fds, !r))
+            return true;
+        lose_to_nonsense(channel);
+        return false;
+    case SOCKIO_E_RESET: /* replies may lie behind it */
+        return true;
+    case SOCKIO_E_AGAIN:
+        return false;
+    case SOCKIO_E_EOF:
+        pthread_mutex_lock(&channel->lock);
+        link_lose(channel);
+        pthread_mutex_unlock(&channel->lock);
+        return false;
+    default: /* too large, too many descriptors, or a socket that is none */
+        lose_to_nonsense(channel);
+        return false;
+    }
+}
+
+/* ---- a turn --------------------------------------------------------------------------------- */
+
+static void listen_once(struct channel *channel, uint64_t deadline, bool just_sent)
+{
+    uint64_t now = clock_now_ns();
+    uint64_t until = deadline_at(now, channel->stopped == SOCKIO_E_TOO_MANY_IN_FLIGHT ? LINK_RETRY_NS
+                                                                                      : LINK_WAIT_MS * NSEC_PER_MSEC);
+    struct pollfd p = {.fd = channel->socket,
+                       .events = channel->stopped == SOCKIO_E_AGAIN ? POLLIN | POLLOUT : POLLIN};
+    bool wait = just_sent && channel->may_wait && !channel->stopped && until < deadline;
+
+    pthread_mutex_unlock(&channel->lock);
+    if (wait)
+        receive_one(channel, true);
+    else if (poll(&p, 1, deadline_poll_ms(until < deadline ? until : deadline, now)) > 0 &&
+             (p.revents & (POLLIN | POLLHUP | POLLERR | POLLNVAL)))
+        receive_one(channel, false);
+    pthread_mutex_lock(&channel->lock);
+}
+
+void link_lead(struct channel *channel, uint64_t deadline, bool just_sent)
+{
+    assert(!channel->led);
+    channel->led = true;
+    if (!just_sent && channel->link != LINK_DOWN && !file_id_is(channel->socket_id, channel->socket))
+        channel->stolen = true;
+    if (channel->stolen)
+        link_lose(channel);
+    if (!just_sent)
+        requests_flush(channel);
+    if (channel->broken)
+        ;
+    else if (channel->link == LINK_DOWN)
+        resume_step(channel, deadline);
+    else
+        listen_once(channel, deadline, just_sent);
+    if (channel->link == LINK_GREETING)
+        resume_heard(channel);
+    channel->led = false;
+}
+
+void link_drain(struct channel *channel)
+{
+    channel->led = true;
+    pthread_mutex_unlock(&channel->lock);
+    while (receive_one(channel, false))
+        ;
+    pthread_mutex_lock(&channel->lock);
+    if (channel->link == LINK_GREETING)
+        resume_heard(channel);
+    channel->led = false;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The connection below a channel, as its leader has it: receiving, losing it, making the next one.
+ *
+ * All of it is for the leader, with the channel's lock, which is given up whenever it waits. The next connection is
+ * made in steps, one to a turn, and what was reached is kept in the channel: when the deadline of one leader passes
+ * the next one goes on from there.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "rpc/channel.h"
+#include "rpc/stubs.h"
+
+/* How long a reply is waited for inside recvmsg(), which most are, before poll() is asked; and a turn at most. */
+#define LINK_WAIT_MS 1000
+
+/* How soon to look again where poll() cannot tell. */
+#define LINK_RETRY_NS (1 * NSEC_PER_MSEC)
+
+/*
+ * Leads for one turn: waits for a packet until the deadline and receives what is one, or does the next step towards a
+ * connection. `just_sent`: the socket has been seen to be ours a moment ago, so that a deadline that is far off
+ * allows to wait in the one call that also receives.
+ */
+void link_lead(struct channel *channel, uint64_t deadline, bool just_sent);
+
+/* Receives all that is there. */
+void link_drain(struct channel *channel);
+
+/* The connection is lost. */
+void link_lose(struct channel *channel);
+
+/* Nobody can go on: all that waits fails, and what is not sent can be told to try elsewhere. */
+void channel_break_locked(struct channel *channel, int err, const char *why);
+
+/* ---- resume.c ------------------------------------------------------------------------------- */
+
+/* One step, from LINK_DOWN. */
+void resume_step(struct channel *channel, uint64_t deadline);
+/* A packet has been delivered in LINK_GREETING: it may have been the answer. */
+void resume_heard(struct channel *channel);
+/* The connection was lost in LINK_GREETING. */
+void resume_unheard(struct channel *channel);
+/* The sentence for a deadline that passed. Returns -ETIMEDOUT. */
+int resume_late(struct channel *channel);
+void resume_deinit(struct channel *channel);

@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Requests under way; requests.h tells the rules. */
+#include "rpc/requests.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/frame.h"
+#include "proto/sockio.h"
+
+static bool is_recorded(const struct pending *pending)
+{
+    return pending->row->repeat == REPEAT_RECORDED;
+}
+
+bool request_gives_back(const struct pending *pending)
+{
+    return pending->row->id == METHOD_RELEASE || pending->row->id == METHOD_UNRESERVE;
+}
+
+struct pending *request_enter(struct channel *channel, const struct schema_method *row, const void *payload, size_t n,
+                              struct call *call)
+{
+    struct list *link = list_pop(&channel->unused);
+    struct pending *pending = link ? container_of(link, struct pending, link) : malloc(sizeof(*pending));
+
+    if (!pending)
+        return NULL;
+    *pending = (struct pending){.row = row, .call = call, .payload = payload, .n = n};
+    list_init(&pending->link);
+    list_append(&channel->unsent[row->repeat], &pending->link);
+    if (call)
+        call->pending = pending;
+    return pending;
+}
+
+void request_keep(struct pending *pending)
+{
+    pending->copy = pending->n ? malloc(pending->n) : NULL;
+    if (pending->copy)
+        memcpy(pending->copy, pending->payload, pending->n);
+    else
+        pending->n = 0;
+    pending->payload = pending->copy;
+}
+
+void request_drop(struct channel *channel, struct pending *pending)
+{
+    if (pending->sequence && is_recorded(pending))
+        channel->n_recorded--;
+    free(pending->copy);
+    pending->copy = NULL;
+    list_remove(&pending->link);
+    list_append(&channel->unused, &pending->link);
+}
+
+/*
+ * What was never sent need not be, unless it gives something back. What was sent and is recorded is sent again after
+ * a lost connection, to learn what it granted: a broker that has done it asks for no more than its sequence, so that
+ * it may be empty and has no descriptors then, and one that has not refuses it.
+ */
+void request_abandon(struct channel *channel, struct pending *pending)
+{
+    pending->call = NULL;
+    pending->fds = NULL;
+    pending->n_fds = 0;
+    if (is_recorded(pending) ? pending->sequence || request_gives_back(pending)
+                             : pending->sequence && !pending->lost)
+        request_keep(pending);
+    else
+        request_drop(channel, pending);
+}
+
+static void end_call(struct call *call, int err, unsigned status, const char *sentence)
+{
+    call->state = status ? CALL_ANSWERED : CALL_FAILED;
+    call->err = status ? 0 : err;
+    call->status = status;
+    snprintf(call->sentence, sizeof(call->sentence), "%s", sentence);
+    pthread_cond_signal(&call->wake);
+}
+
+void request_fail(struct channel *channel, struct pending *pending, int err, unsigned status, const char *sentence)
+{
+    struct call *call = pending->call;
+
+    /* one whose result is being made has had its reply */
+    if (!call || call->state != CALL_WAITING)
+        return;
+    end_call(call, err, status, sentence);
+    request_abandon(channel, pending);
+}
+
+struct pending *request_find(struct channel *channel, uint64_t sequence)
+{
+    list_for_each_entry(pending, &channel->waiting, struct pending, link)
+        if (pending->sequence == sequence)
+            return pending;
+    return NULL;
+}
+
+/* ---- acknowledging -------------------------------------------------------------------------- */
+
+static uint64_t acknowledged(const struct channel *channel)
+{
+    struct list *first = list_first(&channel->waiting);
+
+    return first ? container_of(first, struct pending, link)->sequence - 1 : channel->sequence;
+}
+
+void request_answered(struct channel *channel, struct pending *pending)
+{
+    bool recorded = is_recorded(pending);
+    uint64_t sequence = pending->sequence;
+
+    request_drop(channel, pending);
+    if (recorded && sequence > acknowledged(channel))
+        channel->answered[channel->n_answered++] = sequence;
+}
+
+/* Those that the next request acknowledges anyway need not be told one by one. */
+static void forget_acknowledged(struct channel *channel)
+{
+    uint64_t done = acknowledged(channel);
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < channel->n_answered; i++)
+        if (channel->answered[i] > done)
+            channel->answered[n++] = channel->answered[i];
+    channel->n_answered = n;
+}
+
+/* Is there room for one more? It may itself tell of one, which then counts no more. */
+static bool has_room(struct channel *channel)
+{
+    forget_acknowledged(channel);
+    return channel->n_recorded + channel->n_answered - !!channel->n_answered < MEMORYD_UNACKNOWLEDGED_MAX;
+}
+
+static void has_told(struct channel *channel, struct pending *pending)
+{
+    pending->answered = channel->answered[0];
+    channel->n_answered--;
+    memmove(channel->answered, channel->answered + 1, channel->n_answered * sizeof(channel->answered[0]));
+}
+
+/* ---- sending -------------------------------------------------------------------------------- */
+
+int request_send(struct channel *channel, struct pending *pending)
+{
+    bool is_new = !pending->sequence;
+    uint64_t done = acknowledged(channel);
+    bool tells = is_new && is_recorded(pending) && channel->n_answered;
+    uint64_t answered = tells ? channel->answered[0] : pending->answered;
+    uint8_t header[MEMORYD_HEADER_LONG];
+    struct iovec iov[2] = {
+        {.iov_base = header},
+        {.iov_base = (void *)(uintptr_t)pending->payload, .iov_len = pending->n},
+    };
+    int r;
+
+    iov[0].iov_len = frame_encode(header, FRAME_FROM_CLIENT,
+                                  &(struct frame_header){
+                                      .method = pending->row->id,
+                                      .fd_count = (uint16_t)pending->n_fds,
+                                      .payload_length = (uint32_t)pending->n,
+                                      .sequence = is_new ? channel->sequence + 1 : pending->sequence,
+                                      .acknowledged = done,
+                                      .answered = answered > done ? answered : 0,
+                                  });
+    r = sockio_send(channel->socket, iov, pending->n ? 2 : 1, pending->fds, pending->n_fds);
+    if (r)
+        return r;
+    pending->lost = false;
+    if (!is_new)
+        return 0;
+    pending->sequence = ++channel->sequence;
+    if (is_recorded(pending))
+        channel->n_recorded++;
+    if (tells)
+        has_told(channel, pending);
+    list_remove(&pending->link);
+    list_append(&channel->waiting, &pending->link);
+    return 0;
+}
+
+/* The kernel does not want it, and never will. */
+static int give_up_sending(struct channel *channel, struct pending *pending, int r)
+{
+    /* the broker has it, or wants no descriptors to say that it has not; see request_abandon() */
+    if (pending->lost && pending->n_fds) {
+        pending->n_fds = 0;
+        return request_send(channel, pending);
+    }
+    if (!pending->call)
+        request_drop(channel, pending);
+    else if (r == -EBADF)
+        request_fail(channel, pending, EBADF, 0, "not an open descriptor");
+    else
+        request_fail(channel, pending, r < 0 ? -r : EMSGSIZE, 0, "the request could not be sent");
+    return 0;
+}
+
+static int try_to_send(struct channel *channel, struct pending *pending)
+{
+    int r = request_send(channel, pending);
+
+    if (!r || r == SOCKIO_E_AGAIN || r == SOCKIO_E_TOO_MANY_IN_FLIGHT || r == SOCKIO_E_GONE)
+        return r;
+    return give_up_sending(channel, pending, r);
+}
+
+static int flush(struct channel *channel)
+{
+    int r;
+
+    if (channel->behind)
+        list_for_each_entry_safe(pending, &channel->waiting, struct pending, link)
+        {
+            r = pending->lost ? try_to_send(channel, pending) : 0;
+            if (r)
+                return r;
+        }
+    channel->behind = false;
+    for (unsigned repeat = 0; repeat < 2; repeat++)
+        list_for_each_entry_safe(pending, &channel->unsent[repeat], struct pending, link)
+        {
+            if (repeat == REPEAT_RECORDED && !has_room(channel))
+                return 0;
+            r = try_to_send(channel, pending);
+            if (r)
+                return r;
+        }
+    return 0;
+}
+
+int requests_flush(struct channel *channel)
+{
+    if (channel->link != LINK_UP ||
+        (!channel->behind && list_is_empty(&channel->unsent[0]) && list_is_empty(&channel->unsent[1])))
+        return channel->stopped = 0;
+    if (!file_id_is(channel->socket_id, channel->socket)) {
+        /* this program has closed it; whoever leads sees to that */
+        channel->stolen = true;
+        return channel->stopped = SOCKIO_E_GONE;
+    }
+    return channel->stopped = flush(channel);
+}
+
+/* ---- all of them ---------------------------------------------------------------------------- */
+
+void requests_lost(struct channel *channel)
+{
+    list_for_each_entry_safe(pending, &channel->waiting, struct pending, link)
+    {
+        if (is_recorded(pending) && !channel->broker_keeps) {
+            request_fail(channel, pending, ECONNRESET, 0,
+                         "the connection was lost, and this old broker cannot say whether it has done the request");
+            request_drop(channel, pending);
+        } else if (!is_recorded(pending) && !pending->call) {
+            request_drop(channel, pending);
+        } else {
+            pending->lost = true;
+            channel->behind = true;
+            if (pending->call && request_gives_back(pending))
+                pthread_cond_signal(&pending->call->wake);
+        }
+    }
+    list_for_each_entry(pending, &channel->unsent[REPEAT_RECORDED], struct pending, link)
+        if (pending->call && request_gives_back(pending))
+            pthread_cond_signal(&pending->call->wake);
+}
+
+static void fail_list(struct channel *channel, struct list *list, int err, unsigned status, const char *sentence,
+                      bool forget)
+{
+    list_for_each_entry_safe(pending, list, struct pending, link)
+    {
+        if (!forget) {
+            request_fail(channel, pending, err, status, sentence);
+        } else if (!pending->call || pending->call->state == CALL_WAITING) {
+            if (pending->call)
+                end_call(pending->call, err, status, sentence);
+            request_answered(channel, pending);
+        }
+    }
+}
+
+void requests_fail(struct channel *channel, int err, unsigned status, const char *sentence, bool forget)
+{
+    fail_list(channel, &channel->waiting, err, status, sentence, forget);
+    if (forget)
+        return;
+    for (unsigned repeat = 0; repeat < 2; repeat++)
+        fail_list(channel, &channel->unsent[repeat], err, status, sentence, false);
+}
+
+/* The lists stay as they are: a leader may be at one of the requests. */
+static void break_list(struct list *list, int err, const char *why)
+{
+    list_for_each_entry(pending, list, struct pending, link)
+    {
+        struct call *call = pending->call;
+
+        if (call && call->state == CALL_WAITING) {
+            pending->call = NULL;
+            end_call(call, err, 0, why);
+        }
+    }
+}
+
+void requests_break(struct channel *channel, int err, const char *why)
+{
+    break_list(&channel->waiting, err, why);
+    for (unsigned repeat = 0; repeat < 2; repeat++)
+        break_list(&channel->unsent[repeat], ENOTCONN, "the connection to the broker is lost");
+}
+
+static void orphan_list(struct list *list)
+{
+    list_for_each_entry(pending, list, struct pending, link)
+        pending->call = NULL;
+}
+
+void requests_orphan(struct channel *channel)
+{
+    orphan_list(&channel->waiting);
+    orphan_list(&channel->unsent[0]);
+    orphan_list(&channel->unsent[1]);
+}
+
+static bool wake_first(struct list *list)
+{
+    list_for_each_entry(pending, list, struct pending, link)
+    {
+        if (pending->call && pending->call->state == CALL_WAITING) {
+            pthread_cond_signal(&pending->call->wake);
+            return true;
+        }
+    }
+    return false;
+}
+
+void requests_wake_one(struct channel *channel)
+{
+    (void)(wake_first(&channel->waiting) || wake_first(&channel->unsent[0]) || wake_first(&channel->unsent[1]));
+}
+
+static void free_list(struct list *list)
+{
+    struct list *link;
+
+    while ((link = list_pop(list))) {
+        struct pending *pending = container_of(link, struct pending, link);
+
+        free(pending->copy);
+        free(pending);
+    }
+}
+
+void requests_deinit(struct channel *channel)
+{
+    free_list(&channel->waiting);
+    free_list(&channel->unsent[0]);
+    free_list(&channel->unsent[1]);
+    free_list(&channel->unused);
+}

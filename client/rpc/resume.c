@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The next connection: connect to where the last one was, say HELLO with the session and its secret, send again what
+ * has no reply. That nobody listens is no failure: the broker is being replaced. But where a private broker may be
+ * started one is, after a while; then the session is probably unknown, which ends the channel.
+ */
+#include "rpc/link.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/clock.h"
+#include "proto/envelope.h"
+#include "proto/sockio.h"
+#include "proto/status.h"
+#include "rpc/connect.h"
+#include "rpc/fail.h"
+#include "rpc/hello.h"
+#include "rpc/requests.h"
+
+/* So often nobody answered, in about half a second, before a private broker is started. */
+#define AUTOSTART_ATTEMPTS 9
+
+struct resumption {
+    char path[108];
+    bool private;
+    bool may_autostart;
+    char program[MEMORYD_PROGRAM_MAX + 1];
+    struct rpc_session session;
+
+    unsigned attempt;      /* since there was a connection */
+    uint64_t next_attempt; /* when */
+    struct call hello;
+    struct rpc_session greeted;
+    uint8_t request[MEMORYD_PROGRAM_MAX + 128]; /* the HELLO, packed */
+};
+
+int channel_may_resume(struct channel *channel, const struct connected *connected, const char *program,
+                       const struct rpc_session *session)
+{
+    struct resumption *next = calloc(1, sizeof(*next));
+
+    if (!next)
+        return fail_with(ENOMEM, "no memory for a session");
+    memcpy(next->path, connected->path, sizeof(next->path));
+    next->private = connected->private;
+    next->may_autostart = connected->may_autostart;
+    snprintf(next->program, sizeof(next->program), "%s", program);
+    next->session = *session;
+    pthread_cond_init(&next->hello.wake, NULL);
+    pthread_mutex_lock(&channel->lock);
+    channel->broker_keeps = session->version >= 1;
+    channel->resumption = next;
+    pthread_mutex_unlock(&channel->lock);
+    return 0;
+}
+
+void resume_deinit(struct channel *channel)
+{
+    struct resumption *next = channel->resumption;
+
+    if (!next)
+        return;
+    pthread_cond_destroy(&next->hello.wake);
+    explicit_bzero(next, sizeof(*next));
+    free(next);
+    channel->resumption = NULL;
+}
+
+int resume_late(struct channel *channel)
+{
+    const char *path = channel->resumption->path;
+
+    return channel->link == LINK_DOWN
+               ? fail_with(ETIMEDOUT, "the broker at %s has gone, and did not come back in time", path)
+               : fail_with(ETIMEDOUT, "the broker at %s did not take the session up again in time", path);
+}
+
+static void try_later(struct channel *channel)
+{
+    struct resumption *next = channel->resumption;
+
+    channel->link = LINK_DOWN;
+    channel->socket = file_id_close(channel->socket_id, channel->socket);
+    next->next_attempt = deadline_after_ns(connect_pause_ns(next->attempt++));
+}
+
+/* Waiting is of no use to those who are here; those who come later may try again. */
+static void fail_all(struct channel *channel, int err, unsigned status, const char *sentence)
+{
+    requests_fail(channel, err, status, sentence, false);
+    try_later(channel);
+}
+
+static bool is_restarting(int r)
+{
+    return r == -ENOENT || r == -ECONNREFUSED || r == -EAGAIN || r == -ENOTDIR;
+}
+
+/* ---- connecting ----------------------------------------------------------------------------- */
+
+/* False if the deadline came first, or there is nothing to be done any more. */
+static bool pause_until_next(struct channel *channel, uint64_t deadline)
+{
+    uint64_t now = clock_now_ns();
+    uint64_t until = channel->resumption->next_attempt;
+
+    if (now >= until)
+        return true;
+    pthread_mutex_unlock(&channel->lock);
+    poll(NULL, 0, deadline_poll_ms(until < deadline ? until : deadline, now));
+    pthread_mutex_lock(&channel->lock);
+    return until <= deadline && !channel->broken;
+}
+
+static void say_hello(struct channel *channel)
+{
+    struct resumption *next = channel->resumption;
+    Memoryd__V1__HelloRequest hello;
+    struct pending *pending;
+    size_t n;
+
+    hello_request(&hello, next->program, &next->session);
+    next->hello.state = CALL_OF_LEADER;
+    next->hello.take = hello_take;
+    next->hello.result = &next->greeted;
+    next->hello.status = 0;
+    next->hello.err = 0;
+    pending = envelope_pack(&hello.base, next->request, sizeof(next->request), &n)
+                  ? NULL
+                  : request_enter(channel, schema_method(METHOD_HELLO), next->request, n, &next->hello);
+    if (pending && !request_send(channel, pending)) {
+        channel->link = LINK_GREETING;
+        return;
+    }
+    if (pending)
+        request_drop(channel, pending);
+    try_later(channel);
+}
+
+/* A socket is the channel's as soon as it exists, so that the child of a fork closes it. */
+static int connect_again(struct channel *channel)
+{
+    struct resumption *next = channel->resumption;
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int r;
+
+    if (fd < 0)
+        return fail_errno("socket");
+    channel->socket = fd;
+    channel->socket_id = file_id_of(fd);
+    pthread_mutex_unlock(&channel->lock);
+    r = connect_once(fd, next->path, next->private);
+    if (!r)
+        channel->may_wait = !sockio_set_wait(fd, LINK_WAIT_MS);
+    pthread_mutex_lock(&channel->lock);
+    return r;
+}
+
+static int start_broker(struct channel *channel, uint64_t deadline)
+{
+    int r;
+
+    pthread_mutex_unlock(&channel->lock);
+    r = autostart_broker(deadline);
+    pthread_mutex_lock(&channel->lock);
+    return r == -ETIMEDOUT ? 0 : r;
+}
+
+void resume_step(struct channel *channel, uint64_t deadline)
+{
+    struct resumption *next = channel->resumption;
+    struct fail_saved saved;
+    int r;
+
+    if (!pause_until_next(channel, deadline))
+        return;
+    fail_save(&saved, 0);
+    r = connect_again(channel);
+    if (!r && !channel->broken) {
+        say_hello(channel);
+    } else if (is_restarting(r)) {
+        try_later(channel);
+        if (r != -EAGAIN && next->may_autostart && next->attempt > AUTOSTART_ATTEMPTS) {
+            next->attempt = 0;
+            r = start_broker(channel, deadline);
+            if (r)
+                requests_fail(channel, -r, 0, fail_sentence(), false);
+        }
+    } else if (r) {
+        fail_all(channel, -r, 0, fail_sentence());
+    }
+    (void)fail_restore(&saved);
+}
+
+/* ---- the answer ----------------------------------------------------------------------------- */
+
+static void go_on(struct channel *channel)
+{
+    struct resumption *next = channel->resumption;
+
+    if (next->greeted.session != next->session.session || next->greeted.broker != next->session.broker) {
+        channel_break_locked(channel, ECONNRESET, "another broker serves here now, which does not know the session");
+        return;
+    }
+    channel->broker_keeps = next->greeted.version >= 1;
+    channel->link = LINK_UP;
+    next->attempt = 0;
+    next->next_attempt = 0;
+    requests_flush(channel);
+    if (channel->owner.resumed) {
+        pthread_mutex_unlock(&channel->lock);
+        channel->owner.resumed(channel->owner.data, channel);
+        pthread_mutex_lock(&channel->lock);
+    }
+}
+
+void resume_heard(struct channel *channel)
+{
+    struct resumption *next = channel->resumption;
+
+    if (channel->broken || next->hello.state != CALL_ANSWERED)
+        return;
+    next->hello.state = CALL_OF_LEADER;
+    switch (next->hello.status) {
+    case STATUS_OK:
+        go_on(channel);
+        break;
+    case STATUS_STALE:
+    case STATUS_NO_SUCH_ID:
+    case STATUS_SESSION_REJECTED:
+        channel_break_locked(channel, ECONNRESET,
+                             "the connection was lost, and the broker does not know the session any more");
+        break;
+    case STATUS_SHUTTING_DOWN:
+    case STATUS_NO_MEMORY:
+    case STATUS_NO_DESCRIPTORS:
+    case STATUS_LIMIT:
+        try_later(channel);
+        break;
+    default:
+        fail_all(channel, 0, next->hello.status, next->hello.sentence);
+    }
+}
+
+void resume_unheard(struct channel *channel)
+{
+    struct resumption *next = channel->resumption;
+
+    if (next->hello.state == CALL_OF_LEADER)
+        request_drop(channel, next->hello.pending);
+    next->next_attempt = deadline_after_ns(connect_pause_ns(next->attempt++));
+}

@@ -4,11 +4,16 @@
  * memoryd: the options, and nothing else. What they do is in app/.
  */
 
+#include <fcntl.h>
 #include <getopt.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <sys/prctl.h>
+#include <unistd.h>
 
 #include "app/app.h"
+#include "base/cleanup.h"
+#include "keeper/start.h"
 #include "log/log.h"
 
 static const char help[] =
@@ -30,7 +35,7 @@ static const char help[] =
     "  --help           print this\n"
     "\n"
     "Exit status: 0 done, 1 failed, 2 wrong use, 3 mistakes in the configuration,\n"
-    "4 a broker is already running there. See memoryd(8) and memoryd.conf(5).\n";
+    "4 a broker is already running there, 5 the ledger is of another version. See memoryd(8) and memoryd.conf(5).\n";
 
 static int usage(void)
 {
@@ -38,9 +43,24 @@ static int usage(void)
     return EXIT_USAGE;
 }
 
+/* Whoever starts us may have closed them, and a descriptor of ours in their place would be taken for them. */
+static void ensure_standard_descriptors(void)
+{
+    int fd;
+
+    do
+        fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    (void)fd_close(fd);
+    /* for the broker, too */
+    for (fd = 0; fd <= STDERR_FILENO; fd++)
+        (void)fcntl(fd, F_SETFD, 0);
+}
+
 int main(int argc, char **argv)
 {
-    enum { OPTION_SOCKET = 256, OPTION_CONFIG, OPTION_CHECK, OPTION_AUTOSTART, OPTION_VERSION, OPTION_HELP };
+    enum { OPTION_SOCKET = 256, OPTION_CONFIG, OPTION_CHECK, OPTION_AUTOSTART, OPTION_VERSION, OPTION_HELP,
+           OPTION_BROKER, OPTION_CARRIER };
     static const struct option options[] = {
         {"socket", required_argument, NULL, OPTION_SOCKET},
         {"config", required_argument, NULL, OPTION_CONFIG},
@@ -48,9 +68,18 @@ int main(int argc, char **argv)
         {"autostart", no_argument, NULL, OPTION_AUTOSTART},
         {"version", no_argument, NULL, OPTION_VERSION},
         {"help", no_argument, NULL, OPTION_HELP},
+        /* for this program's own use, see keeper/start.h */
+        {START_OPTION_BROKER, required_argument, NULL, OPTION_BROKER},
+        {START_OPTION_CARRIER, required_argument, NULL, OPTION_CARRIER},
         {NULL, 0, NULL, 0},
     };
-    struct app_options app = {.sysconfdir = SYSCONFDIR, .version = PACKAGE_VERSION};
+    struct app_options app = {
+        .sysconfdir = SYSCONFDIR,
+        .version = PACKAGE_VERSION,
+        .argv = argv,
+        .broker = -1,
+        .carrier = {-1, -1},
+    };
     bool check = false;
     int option;
 
@@ -74,6 +103,14 @@ int main(int argc, char **argv)
         case OPTION_HELP:
             (void)fputs(help, stdout);
             return EXIT_OK;
+        case OPTION_BROKER:
+            if (!start_read_option(optarg, &app.broker, 1))
+                return usage();
+            break;
+        case OPTION_CARRIER:
+            if (!start_read_option(optarg, app.carrier, 2))
+                return usage();
+            break;
         default:
             return usage();
         }
@@ -82,6 +119,11 @@ int main(int argc, char **argv)
         (void)fprintf(stderr, "memoryd: \"%s\" is not an option\n", argv[optind]);
         return usage();
     }
+    ensure_standard_descriptors();
     log_init();
-    return check ? app_check_config(&app) : app_run(&app);
+    if (check)
+        return app_check_config(&app);
+    /* executed through /proc, it would be called "exe" */
+    (void)prctl(PR_SET_NAME, "memoryd");
+    return app.broker >= 0 ? app_serve(&app) : app_keep(&app);
 }

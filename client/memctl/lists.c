@@ -52,6 +52,7 @@ print_rows(struct output *output, int r)
 /* ---- status ------------------------------------------------------------------------------------ */
 
 static const struct column status_columns[] = {
+    {"KEEPER", "keeper_pid", COLUMN_TEXT},
     {"BROKER", "broker_pid", COLUMN_TEXT},    {"UID", "broker_uid", COLUMN_TEXT},
     {"UP", "started_ms", COLUMN_SINCE},       {"SESSIONS", "sessions", COLUMN_TEXT},
     {"BUFFERS", "buffers", COLUMN_TEXT},      {"DETACHED", "buffers_detached", COLUMN_TEXT},

@@ -274,6 +274,7 @@ static int take_status(void *result, const ProtobufCMessage *reply, struct fdset
         .refused = m->refused,
         .arena_base = m->arena_base,
         .arena_size = m->arena_size,
+        .keeper_pid = (int32_t)m->keeper_pid,
     };
     COPY_TEXT(status->version, m->version);
     COPY_TEXT(status->config, m->config);

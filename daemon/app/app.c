@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Start and end. Each part is built by one function that says why it cannot be had; app_deinit() takes apart what
- * there is, in the opposite order.
+ * The broker's start and end. Each part is built by one function that says why it cannot be had; app_deinit() takes
+ * apart what there is, in the opposite order.
  */
 
 #include "app/app.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <systemd/sd-daemon.h>
 
 #include "base/cleanup.h"
 #include "base/steal.h"
@@ -112,8 +111,10 @@ static int build_broker(struct app *app)
     if (!r)
         r = rpc_init(&app->rpc, app->broker, &client_rpc_transport, app->options->version,
                      app->config->path ? app->config->path : "");
-    if (!r)
+    if (!r) {
         app->rpc_ready = true;
+        app->rpc.keeper_pid = keeper_pid(app->keeper);
+    }
     if (!r)
         r = net_new(&app->net, app->base, &client_net_handler, app, &net);
     if (r)
@@ -133,35 +134,21 @@ static int build_loop(struct app *app)
     return r ? EXIT_FAILED : EXIT_OK;
 }
 
-/* What socket_path says, as an exit status. */
-static int said_of_path(int r, const struct problem *problem)
+/* Last, so that nobody is let in who would find it closed again. The socket itself stays: new clients wait in it while
+ * a broker ends and the next one starts. */
+static int build_listener(struct app *app)
 {
+    int fd = fcntl(app->inherited.listener, F_DUPFD_CLOEXEC, 0);
+    int r = fd < 0 ? -errno : listener_new(&app->listener, app->net, fd);
+
     if (!r)
         return EXIT_OK;
-    log_error("%s", r < 0 ? strerror(-r) : problem->sentence);
-    return r == SOCKET_PATH_E_RUNNING ? EXIT_RUNNING : EXIT_FAILED;
+    log_error("cannot accept clients: %s", strerror(-r));
+    (void)fd_close(fd);
+    return EXIT_FAILED;
 }
 
-/* Last, so that nobody is let in who would find it closed again. Takes the socket on success. */
-static int build_listener(struct app *app, int *fd)
-{
-    struct problem problem = PROBLEM_NULL;
-    int r;
-
-    if (*fd < 0) {
-        r = socket_path_listen(&app->socket_path, app->private, fd, &problem);
-        if (r)
-            return said_of_path(r, &problem);
-    }
-    r = listener_new(&app->listener, app->net, *fd);
-    if (r < 0) {
-        log_error("cannot accept clients: %s", strerror(-r));
-        return EXIT_FAILED;
-    }
-    (void)steal_fd(fd);
-    return EXIT_OK;
-}
-
+/* Of a broker that never served, so that it held nothing. */
 static void app_deinit(struct app *app)
 {
     app->listener = listener_free(app->listener);
@@ -173,19 +160,18 @@ static void app_deinit(struct app *app)
     loop_deinit(app);
     app->pools = pools_free(app->pools);
     app->config = config_free(app->config);
-    socket_path_deinit(&app->socket_path);
+    app->keeper = keeper_link_free(app->keeper);
 }
 
-static void announce(struct app *app, const char *path, int ready)
+static void announce(const struct app *app, const char *path)
 {
     log_notice("memoryd %s serves at %s", app->options->version, path ? path : "the socket it was given");
-    (void)sd_notify(0, "READY=1\nSTATUS=Serving");
-    if (ready >= 0)
-        place_tell_ready(ready);
+    if (app->options->autostart)
+        place_leave_terminal();
+    keeper_tell_ready(app->keeper);
 }
 
-/* From a listening socket, or a locked place for one, to the end of the loop. */
-static int serve(struct app *app, int *fd, const char *path, int ready)
+static int build(struct app *app)
 {
     int status = load_config(app);
 
@@ -196,15 +182,22 @@ static int serve(struct app *app, int *fd, const char *path, int ready)
     if (!status)
         status = build_broker(app);
     if (!status)
-        status = build_listener(app, fd);
-    if (status)
-        return status;
-    announce(app, path, ready);
+        status = build_listener(app);
+    return status;
+}
+
+static int run(struct app *app)
+{
     loop_arm_idle(app);
     if (event_base_loop(app->base, EVLOOP_NO_EXIT_ON_EMPTY) < 0 && !app->error)
         app->error = -EIO;
     if (!app->error)
         app->error = app->net->error;
+    /* an error may be no more than the first sign of it */
+    if (app->error)
+        (void)loop_ask_keeper(app);
+    if (app->orphaned)
+        return inherited_leave(app);
     if (app->error)
         log_error("the broker ends: %s", strerror(-app->error));
     else
@@ -212,46 +205,40 @@ static int serve(struct app *app, int *fd, const char *path, int ready)
     return app->error ? EXIT_FAILED : EXIT_OK;
 }
 
-static int run(struct app *app)
+/* What the keeper hands over; the status if it is gone already. */
+static int join_keeper(struct app *app)
 {
-    _cleanup_free_ char *path = NULL;
-    _cleanup_close_ int fd = -1;
-    struct problem problem = PROBLEM_NULL;
-    int status = EXIT_OK;
-    int ready = -1;
+    int r = keeper_link_new(&app->keeper, app->options->broker);
 
-    if (!app->options->socket && !app->options->autostart) {
-        fd = place_activated(&path, &status);
-        if (status)
-            return status;
-    }
-    if (fd < 0) {
-        path = place_socket(app->options);
-        if (!path)
-            return EXIT_USAGE;
-    }
-    app->private = place_is_private(app->options, path);
-    app->nofile = settings_raise_nofile();
-    if (app->options->autostart && place_daemonise(&app->socket_path, path, &ready, &status))
-        return status;
-    if (fd < 0 && app->socket_path.lock_fd < 0)
-        status = said_of_path(socket_path_lock(&app->socket_path, path, &problem), &problem);
-    return status ? status : serve(app, &fd, path, ready);
+    if (!r)
+        r = inherited_receive(app);
+    if (r == -EPIPE)
+        return inherited_leave(app);
+    if (r)
+        log_error("cannot take over what the keeper holds: %s", strerror(-r));
+    return r ? EXIT_FAILED : EXIT_OK;
 }
 
-int app_run(const struct app_options *options)
+int app_serve(const struct app_options *options)
 {
-    struct app *app = calloc(1, sizeof(*app));
+    /* never freed once it has served, so the process's end must find it */
+    static struct app app;
+    _cleanup_free_ char *path = NULL;
     int status;
 
-    if (!app) {
-        log_error("no memory");
-        return EXIT_FAILED;
+    app.options = options;
+    app.nofile = settings_raise_nofile();
+    status = join_keeper(&app);
+    if (status)
+        return status;
+    path = place_of(app.inherited.listener);
+    app.private = place_is_private(options, path);
+    inherited_drop_things(&app);
+    status = build(&app);
+    if (status) {
+        app_deinit(&app);
+        return status;
     }
-    app->options = options;
-    app->socket_path = (struct socket_path)SOCKET_PATH_NULL;
-    status = run(app);
-    app_deinit(app);
-    free(app);
-    return status;
+    announce(&app, path);
+    return run(&app);
 }

@@ -2,10 +2,12 @@
 #pragma once
 
 /*
- * The broker as a process: parts, loop, signals, readiness.
+ * The two processes. app_keep() finds the place where clients are listened to and becomes the keeper, which starts
+ * this program again as the broker; that is app_serve(): parts, loop, readiness.
  *
- * Everything is built before the first client is accepted, in the order in which the parts need each other, and
- * ends in the opposite order. The loop has nothing slow in it: each source does a bounded piece of work per turn.
+ * Everything is built before the first client is accepted, in the order in which the parts need each other. The loop
+ * has nothing slow in it: each source does a bounded piece of work per turn. A broker that serves is never taken
+ * apart: what its clients have is in the ledger and with the keeper, and the next broker goes on with it. It just ends.
  */
 
 #include <stdbool.h>
@@ -17,6 +19,8 @@
 #include "account/account.h"
 #include "broker/broker.h"
 #include "config/config.h"
+#include "keeper/link.h"
+#include "keeper/store.h"
 #include "mem/pool.h"
 #include "net/listener.h"
 #include "net/net.h"
@@ -32,6 +36,7 @@ enum exit_status {
     EXIT_USAGE = 2,
     EXIT_CONFIG = 3,  /* mistakes in the configuration */
     EXIT_RUNNING = 4, /* a broker serves there already */
+    EXIT_LEDGER = KEEPER_EXIT_LEDGER, /* the ledger is in a form that this program does not know */
 };
 
 struct app_options {
@@ -40,6 +45,22 @@ struct app_options {
     const char *sysconfdir; /* where the default is */
     const char *version;
     bool autostart;
+    char *const *argv;
+    int broker;     /* the socket to the keeper; -1: this is to be the keeper */
+    int carrier[2]; /* what a keeper left that this process was, or whose broker it was; else -1 */
+};
+
+/* What a broker was handed by the keeper. Owned. */
+struct inherited {
+    int listener;
+    int lock;       /* or -1 */
+    int program;    /* or -1 */
+    int carrier[2]; /* the service manager's, or -1 */
+    struct inherited_thing {
+        struct keeper_key key;
+        int fd;
+    } *things; /* the rest: what the broker before this one held */
+    size_t n_things;
 };
 
 struct process_watch;
@@ -48,7 +69,11 @@ struct app {
     const struct app_options *options;
     bool private; /* for one user */
     bool stopping;
-    int error; /* negative: why the loop ended */
+    bool orphaned; /* there is no keeper any more */
+    int error;     /* negative: why the loop ended */
+
+    struct keeper_link *keeper;
+    struct inherited inherited;
 
     struct config *config;
     uint64_t nofile;
@@ -62,7 +87,6 @@ struct app {
     bool rpc_ready;
     struct net *net;
     struct listener *listener;
-    struct socket_path socket_path;
     struct process_watch *processes; /* hash by session */
 
     struct broker_host host;
@@ -71,13 +95,13 @@ struct app {
     struct event work_event;
     struct event idle_event;
     struct event stop_event;
-    struct event watchdog_event;
-    struct event signal_events[3];
-    struct timeval watchdog;
+    struct event keeper_event;
+    struct event beat_event;
 };
 
-/* Runs a broker; returns the exit status. */
-int app_run(const struct app_options *options);
+/* The keeper, and the broker that it starts; they return the exit status. */
+int app_keep(const struct app_options *options);
+int app_serve(const struct app_options *options);
 /* Only reads the configuration and says what is wrong with it. */
 int app_check_config(const struct app_options *options);
 
@@ -87,11 +111,22 @@ int app_check_config(const struct app_options *options);
 void app_fail(struct app *app, int error);
 void app_stop(struct app *app);
 
+/* inherited.c: what outlives a broker */
+/* Takes what the keeper holds. 0 or a negative errno. */
+int inherited_receive(struct app *app);
+/* Nobody has a use for the rest. */
+void inherited_drop_things(struct app *app);
+/* Without a keeper: leaves everything for the next one, and becomes it where no service manager would start one.
+ * Returns only if that is not to be: the exit status. */
+int inherited_leave(struct app *app);
+
 /* host.c */
 void host_init(struct app *app);
 /* loop.c: sources and signals */
 int loop_init(struct app *app);
 int loop_watch_broker(struct app *app);
+/* Reads what the keeper says. 0 or a negative errno. */
+int loop_ask_keeper(struct app *app);
 void loop_deinit(struct app *app);
 void loop_arm_idle(struct app *app);
 
@@ -117,9 +152,14 @@ char *settings_config_path(const struct app_options *options, bool private);
 /* The path of the default socket, to be freed; NULL, after saying why, if there is none. */
 char *place_socket(const struct app_options *options);
 bool place_is_private(const struct app_options *options, const char *path);
-/* A listening socket from the service manager, or -1; its path, if it has one, in *ret_path. */
-int place_activated(char **ret_path, int *ret_status);
+/* Where a listening socket listens: a path to be freed, or NULL if it has none. */
+char *place_of(int listener);
+/* What the service manager passed: what it had in its store, and, if that is wanted, a listening socket of its own.
+ * With everything that was left in its carrier. An exit status. */
+int place_activated(struct store *store, bool want_socket, bool *ret_activated);
 /* --autostart: forks. 0 in the process that is to serve, with *ret_ready to be told; else *ret_status is the exit
  * status of this process. */
 int place_daemonise(struct socket_path *lock, const char *path, int *ret_ready, int *ret_status);
+/* Leaves the starter's terminal; what is said from now on goes to the journal. */
+void place_leave_terminal(void);
 void place_tell_ready(int ready);

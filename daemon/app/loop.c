@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The sources of the loop besides clients: the broker's clock and watch, finished jobs, signals, the service manager's
- * watchdog, and the end of a private broker that nobody uses.
+ * The sources of the loop besides clients: the broker's clock and watch, finished jobs, the keeper, and the end of a
+ * private broker that nobody uses. Signals are the keeper's business; it says what they mean.
  */
 
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
-#include <time.h>
-
-#include <systemd/sd-daemon.h>
 
 #include "app/app.h"
-#include "base/clock.h"
+#include "base/steal.h"
 #include "log/log.h"
 #include "net/connection.h"
 
@@ -59,14 +56,13 @@ static void on_work(evutil_socket_t fd, short events, void *userdata)
     broker_commit(app->broker);
 }
 
-static void on_watchdog(evutil_socket_t fd, short events, void *userdata)
+static void on_beat(evutil_socket_t fd, short events, void *userdata)
 {
     struct app *app = userdata;
 
     (void)fd;
     (void)events;
-    (void)sd_notify(0, "WATCHDOG=1");
-    (void)event_add(&app->watchdog_event, &app->watchdog);
+    keeper_beat(app->keeper);
 }
 
 /* ------------------------------------------------------------------------------------------------- idle, stop */
@@ -117,7 +113,6 @@ void app_stop(struct app *app)
         return;
     }
     app->stopping = true;
-    (void)sd_notify(0, "STOPPING=1");
     app->listener = listener_free(app->listener);
     broker_announce_shutdown(app->broker);
     list_for_each_entry_safe(connection, &app->net->connections, struct connection, in_connections)
@@ -125,7 +120,7 @@ void app_stop(struct app *app)
     (void)event_add(&app->stop_event, &tv);
 }
 
-/* ---------------------------------------------------------------------------------------------------- signals */
+/* ------------------------------------------------------------------------------------------------- the keeper */
 
 static void say_mistake(void *userdata, const char *sentence)
 {
@@ -138,11 +133,7 @@ static void reload(struct app *app)
     struct config *config = NULL;
     struct account_limits accounts;
     struct net_limits net;
-    struct timespec now;
 
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    (void)sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%llu",
-                     (unsigned long long)now.tv_sec * 1000000 + (unsigned long long)now.tv_nsec / 1000);
     if (config_load(&config, app->config->path, say_mistake, NULL)) {
         log_error("the configuration stays as it was");
     } else {
@@ -160,18 +151,45 @@ static void reload(struct app *app)
         net_set_limits(app->net, &net);
         log_notice("limits and times were read again");
     }
-    (void)sd_notify(0, "READY=1");
+    keeper_tell_reloaded(app->keeper);
 }
 
-static void on_signal(evutil_socket_t signal, short events, void *userdata)
+static void on_stop(void *userdata)
+{
+    app_stop(userdata);
+}
+
+static void on_reload(void *userdata)
+{
+    reload(userdata);
+}
+
+static void on_orphaned(void *userdata)
 {
     struct app *app = userdata;
 
+    app->orphaned = true;
+    (void)event_base_loopbreak(app->base);
+}
+
+int loop_ask_keeper(struct app *app)
+{
+    static const struct keeper_link_events events = {
+        .stop = on_stop,
+        .reload = on_reload,
+        .orphaned = on_orphaned,
+    };
+
+    return keeper_link_dispatch(app->keeper, &events, app);
+}
+
+static void on_keeper(evutil_socket_t fd, short events, void *userdata)
+{
+    struct app *app = userdata;
+
+    (void)fd;
     (void)events;
-    if (signal == SIGHUP)
-        reload(app);
-    else
-        app_stop(app);
+    check(app, loop_ask_keeper(app));
 }
 
 /* What would kill the broker otherwise: a client that is gone, a lease that somebody breaks, a file size limit. */
@@ -195,8 +213,7 @@ static int watch(struct app *app, struct event *event, int fd, short what, event
 
 int loop_init(struct app *app)
 {
-    static const int signals[] = {SIGTERM, SIGINT, SIGHUP};
-    uint64_t usec;
+    static const struct timeval beat = {.tv_sec = 1};
     int r;
 
     ignore_signals();
@@ -206,20 +223,13 @@ int loop_init(struct app *app)
     (void)watch(app, &app->tick_event, -1, 0, on_tick);
     (void)watch(app, &app->idle_event, -1, 0, on_idle);
     (void)watch(app, &app->stop_event, -1, 0, on_stopped);
-    (void)watch(app, &app->watchdog_event, -1, 0, on_watchdog);
-    for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++) {
-        r = watch(app, &app->signal_events[i], signals[i], EV_SIGNAL | EV_PERSIST, on_signal);
-        if (r)
-            return r;
-    }
-    r = watch(app, &app->work_event, work_fd(app->work), EV_READ | EV_PERSIST, on_work);
+    if (event_assign(&app->beat_event, app->base, -1, EV_PERSIST, on_beat, app) < 0 ||
+        event_add(&app->beat_event, &beat) < 0)
+        return -ENOMEM;
+    r = watch(app, &app->keeper_event, keeper_link_fd(app->keeper), EV_READ | EV_PERSIST, on_keeper);
     if (r)
         return r;
-    if (sd_watchdog_enabled(0, &usec) > 0 && usec) {
-        app->watchdog = milliseconds(usec / 2000);
-        (void)event_add(&app->watchdog_event, &app->watchdog);
-    }
-    return 0;
+    return watch(app, &app->work_event, work_fd(app->work), EV_READ | EV_PERSIST, on_work);
 }
 
 int loop_watch_broker(struct app *app)
@@ -231,9 +241,8 @@ void loop_deinit(struct app *app)
 {
     if (!app->base)
         return;
-    struct event *const events[] = {&app->tick_event,       &app->watch_event,      &app->work_event,
-                                    &app->idle_event,       &app->stop_event,       &app->watchdog_event,
-                                    &app->signal_events[0], &app->signal_events[1], &app->signal_events[2]};
+    struct event *const events[] = {&app->tick_event, &app->watch_event, &app->work_event, &app->idle_event,
+                                    &app->stop_event, &app->beat_event,  &app->keeper_event};
 
     for (size_t i = 0; i < sizeof(events) / sizeof(*events); i++)
         if (event_initialized(events[i]))

@@ -24,6 +24,8 @@
 #include "app/app.h"
 #include "base/clock.h"
 #include "base/steal.h"
+#include "keeper/carrier.h"
+#include "keeper/service.h"
 #include "log/log.h"
 
 #define SYSTEM_FOLDER "/run/memoryd"
@@ -61,31 +63,90 @@ char *place_socket(const struct app_options *options)
     return path;
 }
 
-int place_activated(char **ret_path, int *ret_status)
+char *place_of(int listener)
 {
     struct sockaddr_un address = {0};
     socklen_t size = sizeof(address);
-    int n = sd_listen_fds(1);
+
+    if (getsockname(listener, (struct sockaddr *)&address, &size) < 0 || !address.sun_path[0])
+        return NULL;
+    return strndup(address.sun_path, sizeof(address.sun_path));
+}
+
+static int take_socket(struct store *store, int fd)
+{
+    if (sd_is_socket(fd, AF_UNIX, SOCK_SEQPACKET, 1) <= 0) {
+        log_error("the socket that the service manager passed is not one of ListenSequentialPacket=");
+        return EXIT_FAILED;
+    }
+    if (fcntl(fd, F_SETFL, O_RDWR | O_NONBLOCK) < 0) {
+        log_error("cannot use the socket that the service manager passed: %s", strerror(errno));
+        return EXIT_FAILED;
+    }
+    /* the lock is of a socket of our own */
+    (void)fd_close(store_remove(store, KEEPER_KEY(KEEPER_LOCK, 0)));
+    (void)store_take_in(store, KEEPER_LISTENER, 0, fd);
+    return EXIT_OK;
+}
+
+/* Those of our own names; the others are sockets, counted, the last in *ret_socket. */
+static unsigned sort_passed(struct store *store, char *const *names, int n, int *ret_socket)
+{
+    unsigned n_carriers = 0;
+    unsigned n_sockets = 0;
+
+    for (int i = 0; i < n; i++) {
+        int fd = SD_LISTEN_FDS_START + i;
+
+        if (!strcmp(names[i], SERVICE_NAME_CARRIER)) {
+            (void)store_take_in(store, KEEPER_CARRIER, n_carriers++, fd);
+        } else if (!strcmp(names[i], SERVICE_NAME_LEDGER)) {
+            (void)store_take_in(store, KEEPER_LEDGER, 0, fd);
+        } else if (!strcmp(names[i], SERVICE_NAME_LISTENER)) {
+            (void)store_take_in(store, KEEPER_LISTENER, 0, fd);
+        } else {
+            *ret_socket = fd;
+            n_sockets++;
+        }
+    }
+    return n_sockets;
+}
+
+int place_activated(struct store *store, bool want_socket, bool *ret_activated)
+{
+    char **names = NULL;
+    int n = sd_listen_fds_with_names(1, &names);
+    unsigned n_sockets;
+    int socket = -1;
+    int r = 0;
 
     if (n <= 0)
-        return -1;
-    *ret_status = EXIT_FAILED;
-    if (n > 1) {
-        log_error("the service manager passed %d sockets; one is wanted", n);
-        return -1;
+        return EXIT_OK;
+    n_sockets = sort_passed(store, names, n, &socket);
+    for (int i = 0; i < n; i++)
+        free(names[i]);
+    free(names);
+    /* what is in the carrier is newer than what lies beside it */
+    for (uint64_t i = 0; i < 2 && !r; i++) {
+        int outer = store_get(store, KEEPER_KEY(KEEPER_CARRIER, i));
+
+        if (outer >= 0)
+            r = carrier_take(outer, store_take_in, store);
     }
-    if (sd_is_socket(SD_LISTEN_FDS_START, AF_UNIX, SOCK_SEQPACKET, 1) <= 0) {
-        log_error("the socket that the service manager passed is not one of ListenSequentialPacket=");
-        return -1;
+    if (r) {
+        log_error("cannot take what the service manager kept: %s", strerror(-r));
+        return EXIT_FAILED;
     }
-    if (fcntl(SD_LISTEN_FDS_START, F_SETFL, O_RDWR | O_NONBLOCK) < 0) {
-        log_error("cannot use the socket that the service manager passed: %s", strerror(errno));
-        return -1;
+    if (!want_socket || !n_sockets) {
+        (void)fd_close(socket);
+        return EXIT_OK;
     }
-    if (getsockname(SD_LISTEN_FDS_START, (struct sockaddr *)&address, &size) == 0 && address.sun_path[0])
-        *ret_path = strndup(address.sun_path, sizeof(address.sun_path));
-    *ret_status = EXIT_OK;
-    return SD_LISTEN_FDS_START;
+    if (n_sockets > 1) {
+        log_error("the service manager passed %u sockets; one is wanted", n_sockets);
+        return EXIT_FAILED;
+    }
+    *ret_activated = true;
+    return take_socket(store, socket);
 }
 
 static int wait_for_winner(const char *path)
@@ -172,7 +233,7 @@ int place_daemonise(struct socket_path *lock, const char *path, int *ret_ready, 
     return 0;
 }
 
-void place_tell_ready(int ready)
+void place_leave_terminal(void)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
@@ -183,6 +244,11 @@ void place_tell_ready(int ready)
         fd_close(null);
     }
     log_to_journal();
+}
+
+void place_tell_ready(int ready)
+{
+    place_leave_terminal();
     ssize_t ignored = write(ready, "", 1);
     (void)ignored;
     fd_close(ready);

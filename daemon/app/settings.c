@@ -39,10 +39,14 @@ uint64_t settings_raise_nofile(void)
 /* What one user's reservations may take of a broker that is for several users. */
 #define ADDRESS_SHARE 4
 
-/* What one user's buffers may take of the descriptors, so that others can still connect. */
+/*
+ * What one user's buffers may take of the descriptors, so that others can still connect, and so that all of them can be
+ * on their way at once, from a keeper to the next one, beside those that clients have not taken yet: the kernel counts
+ * both against the same limit. See settings_net() for the quarter.
+ */
 static uint64_t buffers_by_nofile(uint64_t nofile)
 {
-    uint64_t kept = nofile / 8 + NOFILE_RESERVE;
+    uint64_t kept = nofile / 4 + NOFILE_RESERVE;
 
     return nofile > 2 * kept ? nofile - kept : nofile / 2;
 }

@@ -142,6 +142,26 @@ int socket_path_lock(struct socket_path *ret, const char *path, struct problem *
     return 0;
 }
 
+int socket_path_adopt(struct socket_path *ret, const char *path, int lock_fd)
+{
+    _cleanup_free_ char *copy = strdup(path);
+    _cleanup_free_ char *lock_path = NULL;
+    /* of the same description, so it is the same lock */
+    _cleanup_close_ int fd = fcntl(lock_fd, F_DUPFD_CLOEXEC, 0);
+
+    if (fd < 0)
+        return -errno;
+    if (!copy || asprintf(&lock_path, "%s.lock", path) < 0)
+        return -ENOMEM;
+    *ret = (struct socket_path){
+        .path = steal_ptr(&copy),
+        .lock_path = steal_ptr(&lock_path),
+        .lock_fd = steal_fd(&fd),
+        .bound = true,
+    };
+    return 0;
+}
+
 static int remove_stale(const struct sockaddr_un *address, struct problem *problem)
 {
     const char *path = address->sun_path;

@@ -30,6 +30,9 @@ enum {
 
 /* Makes the folder if it is missing, and takes the lock. 0, a positive outcome with its sentence, or -ENOMEM. */
 int socket_path_lock(struct socket_path *ret, const char *path, struct problem *problem);
+/* Goes on with what another process made: it listens at `path` and holds the lock `lock_fd`, which stays the caller's.
+ * 0 or a negative errno. */
+int socket_path_adopt(struct socket_path *ret, const char *path, int lock_fd);
 /* Listens there; `private` = for this user only, else for all. The umask changes for a moment: no other thread
  * makes files. */
 int socket_path_listen(struct socket_path *path, bool private, int *ret_fd, struct problem *problem);

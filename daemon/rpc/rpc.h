@@ -44,6 +44,7 @@ struct rpc {
     const struct rpc_transport *transport;
     const char *version; /* of the program */
     const char *config;  /* path of the configuration, or "" */
+    pid_t keeper_pid;    /* set by who has a keeper */
     uint64_t requests;
     uint64_t refused;
     struct arena arena;   /* the message being served */

@@ -121,6 +121,7 @@ static void answer_status(struct request *request)
     reply.version = (char *)(uintptr_t)rpc->version;
     reply.broker = s->broker_id;
     reply.broker_pid = (uint32_t)getpid();
+    reply.keeper_pid = (uint32_t)rpc->keeper_pid;
     reply.broker_uid = s->broker_uid;
     reply.uptime_ms = s->uptime_ms;
     reply.sessions = s->sessions;

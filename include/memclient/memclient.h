@@ -666,6 +666,7 @@ struct memclient_broker_status {
     uint64_t arena_base;
     uint64_t arena_size;
     char config[256];          /* the configuration file, "" if none */
+    int32_t keeper_pid;        /* the broker's parent, which starts the next one */
 };
 #define MEMCLIENT_BROKER_STATUS_INIT MEMCLIENT_SIZED(struct memclient_broker_status)
 

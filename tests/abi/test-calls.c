@@ -238,6 +238,7 @@ static void listings(void **state)
     refuses(memclient_list_tokens(NULL, NULL, NULL), EINVAL);
 }
 
+/* They may grow at their ends before 1.0, since each begins with its size; never by accident. */
 static void structs_are_as_large_as_they_were_in_0_1(void **state)
 {
     (void)state;
@@ -253,7 +254,7 @@ static void structs_are_as_large_as_they_were_in_0_1(void **state)
     assert_int_equal(sizeof(struct memclient_map_options), 40);
     assert_int_equal(sizeof(struct memclient_address_info), 72);
     assert_int_equal(sizeof(struct memclient_event), 368);
-    assert_int_equal(sizeof(struct memclient_broker_status), 456);
+    assert_int_equal(sizeof(struct memclient_broker_status), 464);
     assert_int_equal(sizeof(struct memclient_node), 64);
     assert_int_equal(sizeof(struct memclient_pool), 120);
     assert_int_equal(sizeof(struct memclient_session), 88);

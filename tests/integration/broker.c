@@ -95,6 +95,8 @@ static void launch(struct broker_process *broker, const char *extra, unsigned no
         int log = open(broker->log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 
         prctl(PR_SET_PDEATHSIG, SIGKILL);
+        /* all of it can be killed at once */
+        setpgid(0, 0);
         if (nofile) {
             struct rlimit limit = {.rlim_cur = nofile, .rlim_max = nofile};
 
@@ -114,18 +116,6 @@ static void launch(struct broker_process *broker, const char *extra, unsigned no
     fd_close(listener);
 }
 
-static bool answers(const struct broker_process *broker)
-{
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    bool yes;
-
-    memcpy(address.sun_path, broker->socket, strlen(broker->socket) + 1);
-    yes = connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0;
-    close(fd);
-    return yes;
-}
-
 static void print_log(const struct broker_process *broker)
 {
     char buffer[4096];
@@ -140,7 +130,8 @@ static void print_log(const struct broker_process *broker)
 static void start(struct broker_process *broker, const char *extra, unsigned nofile, uid_t uid)
 {
     launch(broker, extra, nofile, uid);
-    if (!WAIT_UNTIL(answers(broker) || !broker_lives(broker)) || !broker_lives(broker)) {
+    /* one may connect before: the socket is there, and the broker comes */
+    if (!WAIT_UNTIL(broker_said(broker, "serves at") || !broker_lives(broker)) || !broker_lives(broker)) {
         print_log(broker);
         fail_msg("memoryd does not serve");
     }
@@ -162,14 +153,35 @@ static void forget_files(const struct broker_process *broker)
     unlink(broker->log);
 }
 
+static bool find_child(pid_t parent, pid_t *child)
+{
+    char text[64] = "";
+    int fd;
+
+    snprintf(text, sizeof(text), "/proc/%d/task/%d/children", parent, parent);
+    fd = open(text, O_RDONLY | O_CLOEXEC);
+    memset(text, 0, sizeof(text));
+    if (fd < 0 || read(fd, text, sizeof(text) - 1) < 0)
+        text[0] = '\0';
+    close(fd);
+    *child = (pid_t)strtol(text, NULL, 10);
+    return *child > 0;
+}
+
+pid_t broker_child(const struct broker_process *broker)
+{
+    pid_t child = -1;
+
+    assert_true(WAIT_UNTIL(find_child(broker->pid, &child)));
+    return child;
+}
+
 static int wait_for(struct broker_process *broker)
 {
     int status = 0;
 
     if (!WAIT_UNTIL(waitpid(broker->pid, &status, WNOHANG) == broker->pid)) {
-        kill(broker->pid, SIGKILL);
-        waitpid(broker->pid, &status, 0);
-        print_log(broker);
+        broker_kill(broker);
         fail_msg("memoryd does not end");
     }
     broker->pid = 0;
@@ -197,10 +209,20 @@ void broker_stop(struct broker_process *broker)
     forget_files(broker);
 }
 
+void broker_crash(struct broker_process *broker)
+{
+    /* the keeper's child becomes ours, so that we see the end of both */
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    kill(-broker->pid, SIGKILL);
+    while (waitpid(-broker->pid, NULL, 0) > 0)
+        ;
+    prctl(PR_SET_CHILD_SUBREAPER, 0);
+    broker->pid = 0;
+}
+
 void broker_kill(struct broker_process *broker)
 {
-    kill(broker->pid, SIGKILL);
-    wait_for(broker);
+    broker_crash(broker);
     print_log(broker);
     unlink(broker->socket);
     forget_files(broker);

@@ -14,7 +14,7 @@
 #include <sys/types.h>
 
 struct broker_process {
-    pid_t pid;
+    pid_t pid; /* of what was started: the keeper */
     bool socket_is_ours;
     char socket[200];
     char config[220];
@@ -29,8 +29,12 @@ void broker_start_as(struct broker_process *broker, const char *extra, uid_t uid
 int broker_run(struct broker_process *broker, const char *extra);
 /* SIGTERM; it must end with status 0, and its socket must be gone. Prints its log if the test fails. */
 void broker_stop(struct broker_process *broker);
-/* SIGKILL; prints its log. For one that is left of a test that failed. */
+/* SIGKILL for keeper and broker at once, so that nothing goes on. Its files stay. */
+void broker_crash(struct broker_process *broker);
+/* The same, and prints its log. For one that is left of a test that failed. */
 void broker_kill(struct broker_process *broker);
+/* The keeper's child; waits until there is one. */
+pid_t broker_child(const struct broker_process *broker);
 /* Did it ever say this? */
 bool broker_said(const struct broker_process *broker, const char *what);
 bool broker_lives(const struct broker_process *broker);

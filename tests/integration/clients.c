@@ -133,7 +133,7 @@ int broker_memory_files(struct broker_process *broker)
     int n = 0;
     DIR *dir;
 
-    snprintf(path, sizeof(path), "/proc/%d/fd", (int)broker->pid);
+    snprintf(path, sizeof(path), "/proc/%d/fd", (int)broker_child(broker));
     dir = opendir(path);
     if (dir == NULL)
         return -1;

@@ -61,7 +61,7 @@ expect 0 memctl --version; shows "^memctl [0-9]"
 # ---- a broker ----
 begin_broker
 expect 0 memctl status; shows "BROKER"
-expect 0 memctl --json status; json '.[0].broker_pid == '"$broker"' and (.[0].socket | endswith("memoryd.sock"))'
+expect 0 memctl --json status; json '.[0].keeper_pid == '"$broker"' and .[0].broker_pid != .[0].keeper_pid and (.[0].socket | endswith("memoryd.sock"))'
 expect 0 memctl --json nodes; json 'length >= 1 and .[0].total > .[0].capacity and .[0].used == 0'
 expect 0 memctl --json pools; json 'map(.name) | index("node0-4k") != null'
 expect 0 memctl pools; shows "node0-4k"

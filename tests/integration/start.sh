@@ -49,10 +49,17 @@ stop() {
     wait "$pid" || fail "memoryd ended with status $?: $(cat log)"
 }
 
-cleanup() {
-    for p in "${pids[@]}"; do
+# crash PID...: keepers and their brokers at once, so that nothing goes on
+crash() {
+    local p
+    for p; do
+        kill -STOP "$p" 2>/dev/null && pkill -KILL -P "$p"
         kill -KILL "$p" 2>/dev/null
     done
+}
+
+cleanup() {
+    crash "${pids[@]}"
 }
 trap cleanup EXIT
 
@@ -94,7 +101,7 @@ if start "${run[@]}"; then
     expect 4 'already running' "${run[@]}"
     kill -0 "$pid" || fail 'the first broker did not survive the second'
     # stale: its file outlives it
-    kill -KILL "$pid"
+    crash "$pid"
     wait "$pid" 2>/dev/null
     [ -S s ] || fail 'no socket file was left'
     start "${run[@]}" && stop
@@ -115,7 +122,7 @@ if [ "$(id -u)" = 0 ]; then
     for _ in $(seq 100); do grep -q 'serves at' other.log && break; sleep 0.1; done
     grep -q 'serves at' other.log || fail "as another user: $(cat other.log)"
     expect 1 'not a file of ours\|belongs to\|Permission denied' --config good.conf --socket "$dir/shared/s"
-    kill -KILL $other
+    crash $other
     wait $other 2>/dev/null
     rm -f shared/s.lock
     expect 1 'not ours to replace' --config good.conf --socket "$dir/shared/s"
@@ -138,11 +145,14 @@ done
 [ "${statuses[*]}" = '0 0 0 0 0 0 0 0' ] || fail "starters ended with ${statuses[*]}: $(cat auto.log)"
 socket=$XDG_RUNTIME_DIR/memoryd/memoryd.sock
 [ -S "$socket" ] || fail 'no private broker was started'
-private=$(grep -lazs -- "$dir/private.conf" /proc/[0-9]*/cmdline | head -n 1 | cut -d/ -f3)
-ls -l "/proc/$private/fd" | grep -q precious && fail "a descriptor of the starter was inherited"
+for private in $(grep -lazs -- "$dir/private.conf" /proc/[0-9]*/cmdline | cut -d/ -f3); do
+    ls -l "/proc/$private/fd" | grep -q precious && fail "a descriptor of the starter was inherited"
+done
 n=$(grep -lazs -- '--autostart' /proc/[0-9]*/cmdline 2>/dev/null |
-    while read -r f; do grep -qazs -- "$dir/private.conf" "$f" && echo "$f"; done | wc -l)
-[ "$n" = 1 ] || fail "$n private brokers instead of one"
+    while read -r f; do
+        grep -qazs -- "$dir/private.conf" "$f" && ! grep -qazs -- '--broker=' "$f" && echo "$f"
+    done | wc -l)
+[ "$n" = 1 ] || fail "$n private keepers instead of one"
 # it ends some time after its last client
 for _ in $(seq 300); do
     [ -e "$socket" ] || break

@@ -245,6 +245,7 @@ static void signals_do_not_kill_it(void **state)
     good = raw_client(&broker);
     for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++) {
         assert_ok(kill(broker.pid, signals[i]));
+        assert_ok(kill(broker_child(&broker), signals[i]));
         assert_true(raw_is_served(good));
     }
     assert_true(broker_lives(&broker));

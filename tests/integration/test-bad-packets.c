@@ -275,7 +275,7 @@ static void I7_what_takes_long_to_close_keeps_nobody_waiting(void **state)
         for (unsigned i = 0; i < 65; i++)
             fds[i] = lingers;
         /* so that all of it is sent before any is looked at, and the last to close is the broker */
-        assert_ok(kill(broker.pid, SIGSTOP));
+        assert_ok(kill(broker_child(&broker), SIGSTOP));
         if (way == BEHIND_A_BREACH || way == NEVER_RECEIVED)
             assert_int_equal(send(fd, "x", 1, MSG_NOSIGNAL), 1);
         if (way == BEHIND_AN_EMPTY_PACKET)
@@ -285,7 +285,7 @@ static void I7_what_takes_long_to_close_keeps_nobody_waiting(void **state)
         lingers = fd_close(lingers);
         if (way == NEVER_RECEIVED)
             fd = fd_close(fd);
-        assert_ok(kill(broker.pid, SIGCONT));
+        assert_ok(kill(broker_child(&broker), SIGCONT));
         if (way != NEVER_RECEIVED)
             assert_true(raw_has_ended(fd));
         assert_true(raw_is_served(good));

@@ -269,12 +269,12 @@ static void I5_what_comes_after_the_deadline_is_given_back(void **state)
     options.socket = broker->socket;
     options.deadline_ms = 100;
     assert_done(memclient_open(&options, &ctx));
-    assert_ok(kill(broker->pid, SIGSTOP));
+    assert_ok(kill(broker_child(broker), SIGSTOP));
     assert_refused(memclient_alloc(ctx, SIZE, NULL, &buf), ETIMEDOUT);
     assert_refused(memclient_alloc_many(ctx, 8, sizes, NULL, bufs), ETIMEDOUT);
     assert_refused(memclient_open_token(ctx, &token, 0, &buf), ETIMEDOUT);
     assert_refused(memclient_reserve(ctx, SIZE, 0, 0, &res), ETIMEDOUT);
-    assert_ok(kill(broker->pid, SIGCONT));
+    assert_ok(kill(broker_child(broker), SIGCONT));
     /* without a thread of its own the library finds a late answer when it looks for the next one */
     assert_true(WAIT_UNTIL(memclient_ping(ctx) == 0 && broker_status(other).buffers == 1));
     assert_true(WAIT_UNTIL(memclient_ping(ctx) == 0 && broker_status(other).reservations == 0));

@@ -25,8 +25,8 @@ static void one_hundred_thousand_live_buffers(void **state)
     size_t listed = 0, n;
 
     assert_ok(getrlimit(RLIMIT_NOFILE, &limit));
-    /* the broker keeps an eighth for others than one user's buffers */
-    if (limit.rlim_max < VERY_MANY + VERY_MANY / 4)
+    /* the broker keeps a quarter for others than one user's buffers */
+    if (limit.rlim_max < VERY_MANY + VERY_MANY / 2)
         test_skip("the hard limit of open files is %lu; make check-vm has a machine with more",
                   (unsigned long)limit.rlim_max);
     settings_write("/proc/sys/fs/inotify/max_user_watches", "200000"); /* one a buffer */

@@ -14,7 +14,7 @@ my @confined = (
     [qr{^event2?/|^event\.h$|^evhttp}, qw(daemon/net daemon/app daemon/work)],
     [qr{^protobuf-c/|\.pb-c\.h$}, qw(proto daemon/rpc client/rpc)],
     [qr{^numa(if)?\.h$}, qw(daemon/sys/numa.c)],
-    [qr{^systemd/}, qw(daemon/log daemon/app)],
+    [qr{^systemd/}, qw(daemon/log daemon/app daemon/keeper)],
     [qr{^syslog\.h$}, qw(daemon/log)],
     [qr{^ini\.h$}, qw(daemon/config)],
     # uthash ends the process where there is no memory; base/hash.h does not

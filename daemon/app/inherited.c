@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * What outlives a broker: taken from the keeper at the start, and left for another keeper when that one is gone.
+ *
+ * An orphan cannot go on: nobody would find what it holds after its own death. Where a service manager gave the keeper
+ * a store, everything goes into the carrier that is in it, and the manager starts the next keeper, which takes it out.
+ * Where there is none, this process itself becomes the keeper.
+ */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/app.h"
+#include "base/steal.h"
+#include "keeper/carrier.h"
+#include "keeper/start.h"
+#include "log/log.h"
+
+static int *place_for(struct inherited *inherited, enum keeper_kind kind, uint64_t id)
+{
+    switch ((unsigned)kind) {
+    case KEEPER_LISTENER:
+        return &inherited->listener;
+    case KEEPER_LOCK:
+        return &inherited->lock;
+    case KEEPER_PROGRAM:
+        return &inherited->program;
+    case KEEPER_CARRIER:
+        return id < 2 ? &inherited->carrier[id] : NULL;
+    default:
+        return NULL;
+    }
+}
+
+static int take(void *userdata, enum keeper_kind kind, uint64_t id, int fd)
+{
+    struct inherited *inherited = userdata;
+    int *place = place_for(inherited, kind, id);
+    size_t n = inherited->n_things;
+
+    if (place) {
+        *place = fd;
+        return 0;
+    }
+    /* the room doubles whenever the number has come to a power of two */
+    if (!(n & (n - 1))) {
+        struct inherited_thing *things = reallocarray(inherited->things, n ? 2 * n : 1, sizeof(*things));
+
+        if (!things) {
+            (void)fd_close(fd);
+            return fatal(-ENOMEM);
+        }
+        inherited->things = things;
+    }
+    inherited->things[inherited->n_things++] = (struct inherited_thing){.key = KEEPER_KEY(kind, id), .fd = fd};
+    return 0;
+}
+
+int inherited_receive(struct app *app)
+{
+    struct inherited *inherited = &app->inherited;
+    int r;
+
+    *inherited = (struct inherited){.listener = -1, .lock = -1, .program = -1, .carrier = {-1, -1}};
+    r = keeper_link_receive(app->keeper, take, inherited);
+    if (!r && inherited->listener < 0) {
+        log_error("the keeper has no listening socket");
+        r = -ENOENT;
+    }
+    return r;
+}
+
+void inherited_drop_things(struct app *app)
+{
+    struct inherited *inherited = &app->inherited;
+
+    for (size_t i = 0; i < inherited->n_things; i++) {
+        struct inherited_thing *thing = &inherited->things[i];
+
+        keeper_drop(app->keeper, (enum keeper_kind)thing->key.kind, thing->key.id);
+        thing->fd = fd_close(thing->fd);
+    }
+    free(steal_ptr(&inherited->things));
+    inherited->n_things = 0;
+}
+
+/* ------------------------------------------------------------------------------------------------- without a keeper */
+
+static int enumerate(void *userdata, keeper_take_fn *give, void *to)
+{
+    const struct app *app = userdata;
+    const struct inherited *inherited = &app->inherited;
+    int r = give(to, KEEPER_LISTENER, 0, inherited->listener);
+
+    if (!r && inherited->lock >= 0)
+        r = give(to, KEEPER_LOCK, 0, inherited->lock);
+    if (!r && inherited->program >= 0)
+        r = give(to, KEEPER_PROGRAM, 0, inherited->program);
+    /* before it was made use of */
+    for (size_t i = 0; !r && i < inherited->n_things; i++)
+        r = give(to, (enum keeper_kind)inherited->things[i].key.kind, inherited->things[i].key.id,
+                 inherited->things[i].fd);
+    return r;
+}
+
+/* Returns only if that failed. */
+static int become_keeper(const struct app *app, const int carrier[2])
+{
+    struct start start;
+    int r = start_init(&start, app->options->argv);
+
+    if (r)
+        return r;
+    r = start_keeper(&start, NULL, carrier);
+    start_deinit(&start);
+    return r;
+}
+
+int inherited_leave(struct app *app)
+{
+    bool stored = app->inherited.carrier[0] >= 0;
+    int carrier[2] = {app->inherited.carrier[0], app->inherited.carrier[1]};
+    int r = stored ? 0 : carrier_new(carrier);
+
+    if (!r)
+        r = keeper_orphan(carrier, enumerate, app);
+    if (!r && stored) {
+        log_notice("the keeper is gone; all is left for the next one, and this broker ends");
+        return EXIT_OK;
+    }
+    if (!r) {
+        log_notice("the keeper is gone; this broker takes its place");
+        r = become_keeper(app, carrier);
+    }
+    log_error("the keeper is gone, and so is what the broker held: %s", strerror(-r));
+    return EXIT_FAILED;
+}

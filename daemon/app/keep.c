@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The process that is started: it finds the place where clients are listened to, and becomes the keeper there.
+ *
+ * There are three ways to that place. A fresh one is made, with a lock beside it. A service manager passes its own, or
+ * what an earlier start left in its store. Or a carrier is inherited from the process that was here before. In the two
+ * latter everything that was held comes with it.
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/app.h"
+#include "base/cleanup.h"
+#include "base/steal.h"
+#include "keeper/carrier.h"
+#include "keeper/keeper.h"
+#include "keeper/service.h"
+#include "log/log.h"
+
+struct keep {
+    const struct app_options *options;
+    struct keeper keeper;
+    struct socket_path socket_path;
+    int ready; /* --autostart: the starter waits at its other end */
+};
+
+static int failed(const char *what, int r)
+{
+    log_error("%s: %s", what, strerror(-r));
+    return EXIT_FAILED;
+}
+
+/* What socket_path says, as an exit status. */
+static int said_of_path(int r, const struct problem *problem)
+{
+    if (!r)
+        return EXIT_OK;
+    log_error("%s", r < 0 ? strerror(-r) : problem->sentence);
+    return r == SOCKET_PATH_E_RUNNING ? EXIT_RUNNING : EXIT_FAILED;
+}
+
+static int copy_into(struct store *store, enum keeper_kind kind, int fd)
+{
+    int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+
+    return copy < 0 ? -errno : store_take_in(store, kind, 0, copy);
+}
+
+/* A place of our own: in the background or not, lock, then listen. */
+static int make_place(struct keep *keep)
+{
+    const struct app_options *options = keep->options;
+    _cleanup_free_ char *path = place_socket(options);
+    struct problem problem = PROBLEM_NULL;
+    int status = EXIT_OK;
+    int fd;
+    int r;
+
+    if (!path)
+        return EXIT_USAGE;
+    if (options->autostart && place_daemonise(&keep->socket_path, path, &keep->ready, &status)) {
+        keep->keeper.over = true;
+        return status;
+    }
+    if (keep->socket_path.lock_fd < 0)
+        status = said_of_path(socket_path_lock(&keep->socket_path, path, &problem), &problem);
+    if (status)
+        return status;
+    r = socket_path_listen(&keep->socket_path, place_is_private(options, path), &fd, &problem);
+    if (r)
+        return said_of_path(r, &problem);
+    (void)store_take_in(&keep->keeper.store, KEEPER_LISTENER, 0, fd);
+    r = copy_into(&keep->keeper.store, KEEPER_LOCK, keep->socket_path.lock_fd);
+    return r ? failed("cannot keep the lock", r) : EXIT_OK;
+}
+
+/* One that was made by an earlier process. Its lock came with it, unless all processes were killed at once. */
+static int adopt_place(struct keep *keep)
+{
+    struct store *store = &keep->keeper.store;
+    _cleanup_free_ char *path = place_of(store_get(store, KEEPER_KEY(KEEPER_LISTENER, 0)));
+    int lock = store_get(store, KEEPER_KEY(KEEPER_LOCK, 0));
+    struct problem problem = PROBLEM_NULL;
+    int r;
+
+    if (!path)
+        return failed("cannot find out where to listen", -ENOENT);
+    if (lock >= 0) {
+        r = socket_path_adopt(&keep->socket_path, path, lock);
+        return r ? failed("cannot go on where another process listened", r) : EXIT_OK;
+    }
+    r = socket_path_lock(&keep->socket_path, path, &problem);
+    if (r)
+        return said_of_path(r, &problem);
+    keep->socket_path.bound = true;
+    r = copy_into(store, KEEPER_LOCK, keep->socket_path.lock_fd);
+    return r ? failed("cannot keep the lock", r) : EXIT_OK;
+}
+
+/* From the process that was here before this program was executed in its place. */
+static int take_carrier(struct keep *keep)
+{
+    struct store *store = &keep->keeper.store;
+
+    for (int i = 0; i < 2; i++) {
+        int r = carrier_take(keep->options->carrier[i], store_take_in, store);
+
+        if (r)
+            return failed("cannot take over what was held", r);
+    }
+    for (int i = 0; i < 2; i++) {
+        if (service_has_store())
+            (void)store_take_in(store, KEEPER_CARRIER, (uint64_t)i, keep->options->carrier[i]);
+        else
+            (void)fd_close(keep->options->carrier[i]);
+    }
+    if (store_get(store, KEEPER_KEY(KEEPER_LISTENER, 0)) < 0)
+        return failed("cannot take over what was held: no socket to listen at is among it", -ENOENT);
+    return EXIT_OK;
+}
+
+/* The service manager stores it when the first broker serves. */
+static int ensure_carrier(struct store *store)
+{
+    int ends[2];
+    int r;
+
+    if (!service_has_store() || store_get(store, KEEPER_KEY(KEEPER_CARRIER, 1)) >= 0)
+        return EXIT_OK;
+    r = carrier_new(ends);
+    if (r)
+        return failed("cannot make a socket pair", r);
+    (void)store_take_in(store, KEEPER_CARRIER, 0, ends[0]);
+    (void)store_take_in(store, KEEPER_CARRIER, 1, ends[1]);
+    return EXIT_OK;
+}
+
+static int find_place(struct keep *keep)
+{
+    const struct app_options *options = keep->options;
+    struct store *store = &keep->keeper.store;
+    bool activated = false;
+    int status = EXIT_OK;
+
+    if (options->carrier[0] >= 0)
+        status = take_carrier(keep);
+    else if (!options->autostart)
+        status = place_activated(store, !options->socket, &activated);
+    if (status)
+        return status;
+    keep->keeper.inherited = options->carrier[0] >= 0 || store_get(store, KEEPER_KEY(KEEPER_LEDGER, 0)) >= 0;
+    if (store_get(store, KEEPER_KEY(KEEPER_LISTENER, 0)) < 0)
+        status = make_place(keep);
+    else if (!activated && (options->carrier[0] < 0 || store_get(store, KEEPER_KEY(KEEPER_LOCK, 0)) >= 0))
+        status = adopt_place(keep);
+    keep->keeper.own_listener = keep->socket_path.lock_fd >= 0;
+    return status || keep->keeper.over ? status : ensure_carrier(store);
+}
+
+static void on_served(void *userdata)
+{
+    struct keep *keep = userdata;
+
+    if (keep->ready >= 0)
+        place_tell_ready(steal_fd(&keep->ready));
+}
+
+int app_keep(const struct app_options *options)
+{
+    struct keep keep = {.options = options, .socket_path = SOCKET_PATH_NULL, .ready = -1};
+    int r = keeper_init(&keep.keeper, settings_raise_nofile(), options->argv);
+    int status;
+
+    keep.keeper.served = on_served;
+    keep.keeper.userdata = &keep;
+    status = r ? failed("cannot set up the keeper", r) : find_place(&keep);
+    if (!status && !keep.keeper.over)
+        status = keeper_run(&keep.keeper);
+    /* what goes on elsewhere needs its socket and its lock */
+    if (keep.keeper.kept)
+        socket_path_forget(&keep.socket_path);
+    keep.ready = fd_close(keep.ready);
+    keeper_deinit(&keep.keeper);
+    socket_path_deinit(&keep.socket_path);
+    return status;
+}

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The keeper's child: how it is started, what is said to it and heard from it, and whether it lives.
+ *
+ * The keeper never waits for it. Handing over goes on as the socket has room, and nothing is read meanwhile: the broker
+ * says nothing before it has everything, and the table must not change under the hand-over.
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include "base/steal.h"
+#include "keeper/keeper.h"
+#include "keeper/service.h"
+#include "log/log.h"
+#include "proto/sockio.h"
+
+#define PACKETS_AT_ONCE 64
+/* The line of /proc/PID/stat up to the state: a pid, and a name of at most 64 bytes between brackets. */
+#define STAT_BYTES 128
+
+void keeper_kill_broker(struct keeper *keeper, const char *why)
+{
+    log_error("broker %d %s, it is killed", keeper->pid, why);
+    (void)kill(keeper->pid, SIGKILL);
+}
+
+void keeper_start_broker(struct keeper *keeper)
+{
+    int previous = keeper->use_previous ? store_get(&keeper->store, KEEPER_KEY(KEEPER_PROGRAM, 0)) : -1;
+    _cleanup_close_ int theirs = -1;
+    int ends[2];
+    pid_t pid;
+
+    keeper->use_previous = false;
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0) {
+        log_error("cannot make a socket for the broker: %s", strerror(errno));
+        return;
+    }
+    keeper->socket = ends[0];
+    theirs = ends[1];
+    pid = start_broker(&keeper->start, previous, theirs);
+    if (pid < 0) {
+        log_error("cannot start the broker: %s", strerror(-pid));
+        keeper->socket = fd_close(keeper->socket);
+        return;
+    }
+    keeper->pid = pid;
+    keeper->state = KEEPER_HANDING;
+    keeper->position = 0;
+    keeper->silence_ms = 0;
+}
+
+/* Outcomes of a send to the broker. Its end is noticed where it is read. */
+static void said(struct keeper *keeper, int r)
+{
+    /* what is asked of us is bounded by the room there is for answers */
+    if (r && r != SOCKIO_E_GONE)
+        keeper_kill_broker(keeper, "does not read what it is told");
+}
+
+void keeper_tell(struct keeper *keeper, enum packet_type type, const struct keeper_key *key)
+{
+    struct packet packet = {.type = type, .n = key ? 1 : 0};
+
+    if (key)
+        packet.keys[0] = *key;
+    said(keeper, packet_send(keeper->socket, &packet, NULL));
+}
+
+void keeper_hand_over(struct keeper *keeper)
+{
+    const struct packet end = {.type = PACKET_END, .value = (uint32_t)getpid()};
+    int r;
+
+    for (;;) {
+        struct packet packet = {.type = PACKET_HOLD};
+        size_t position = keeper->position;
+        const struct store_slot *slot;
+        int fds[PACKET_KEYS_MAX];
+
+        while (packet.n < PACKET_KEYS_MAX && (slot = store_next(&keeper->store, &position))) {
+            packet.keys[packet.n] = slot->key;
+            fds[packet.n++] = slot->fd;
+        }
+        r = packet.n ? packet_send(keeper->socket, &packet, fds) : packet_send(keeper->socket, &end, NULL);
+        if (r)
+            break;
+        keeper->position = position;
+        if (!packet.n) {
+            keeper->state = KEEPER_STARTING;
+            return;
+        }
+    }
+    /* too many in flight: this broker's own packets, which it reads, so there will be room */
+    if (r != SOCKIO_E_AGAIN && r != SOCKIO_E_TOO_MANY_IN_FLIGHT)
+        said(keeper, r);
+}
+
+/* ---------------------------------------------------------------------------------------------------- hearing */
+
+static void hold(struct keeper *keeper, const struct packet *packet, struct fdset *fds)
+{
+    for (unsigned i = 0; i < packet->n; i++) {
+        struct keeper_key key = packet->keys[i];
+
+        /* these are the keeper's own */
+        if (key.kind == KEEPER_CARRIER || key.kind == KEEPER_PROGRAM)
+            continue;
+        (void)store_take_in(&keeper->store, (enum keeper_kind)key.kind, key.id, fdset_steal(fds, i));
+        if (key.kind == KEEPER_LEDGER && keeper->has_served && service_has_store())
+            service_store_ledger(store_get(&keeper->store, key));
+    }
+}
+
+static void drop(struct keeper *keeper, const struct packet *packet)
+{
+    for (unsigned i = 0; i < packet->n; i++) {
+        (void)fd_close(store_remove(&keeper->store, packet->keys[i]));
+        if (packet->type == PACKET_DROP_ASK)
+            keeper_tell(keeper, PACKET_DROPPED, &packet->keys[i]);
+    }
+}
+
+static void heard(struct keeper *keeper, const struct packet *packet, struct fdset *fds)
+{
+    if (keeper->wish == KEEPER_GO_ON)
+        keeper->silence_ms = 0;
+    switch (packet->type) {
+    case PACKET_HOLD:
+        hold(keeper, packet, fds);
+        break;
+    case PACKET_DROP:
+    case PACKET_DROP_ASK:
+        drop(keeper, packet);
+        break;
+    case PACKET_READY:
+        keeper_broker_is_ready(keeper);
+        break;
+    case PACKET_RELOADED:
+        service_ready(&keeper->store, false, false);
+        break;
+    case PACKET_UPGRADE:
+        keeper_wish_upgrade(keeper);
+        break;
+    default: /* a beat, or of a later version */
+        break;
+    }
+}
+
+bool keeper_hear(struct keeper *keeper)
+{
+    for (unsigned n = 0; n < PACKETS_AT_ONCE; n++) {
+        _cleanup_fdset_ struct fdset fds = FDSET_NULL;
+        struct packet packet;
+        int r = packet_receive(keeper->socket, &packet, &fds);
+
+        switch (r) {
+        case 0:
+            heard(keeper, &packet, &fds);
+            break;
+        case SOCKIO_E_AGAIN:
+            return true;
+        case SOCKIO_E_EOF:
+            return false;
+        case SOCKIO_E_RESET: /* what it sent lies behind this */
+            break;
+        default:
+            if (r < 0)
+                return false;
+            /* what it relies on is not kept */
+            keeper_kill_broker(keeper, "sent something that cannot be kept");
+            break;
+        }
+    }
+    return true;
+}
+
+void keeper_reap(struct keeper *keeper, siginfo_t *info)
+{
+    keeper->socket = fd_close(keeper->socket);
+    /* a broker without its keeper's socket is none: if it has not ended it does now, and how it ended stays true */
+    (void)kill(keeper->pid, SIGKILL);
+    *info = (siginfo_t){0};
+    while (waitid(P_PID, (id_t)keeper->pid, info, WEXITED) < 0 && errno == EINTR)
+        ;
+}
+
+bool keeper_broker_pauses(const struct keeper *keeper)
+{
+    char path[32];
+    char text[STAT_BYTES + 1];
+    _cleanup_close_ int fd = -1;
+    const char *end;
+    ssize_t n;
+
+    (void)snprintf(path, sizeof(path), "/proc/%d/stat", keeper->pid);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    n = fd < 0 ? -1 : read(fd, text, STAT_BYTES);
+    if (n <= 0)
+        return false;
+    text[n] = '\0';
+    /* "pid (name) state": the name may have brackets of its own */
+    end = strrchr(text, ')');
+    return end && end[1] == ' ' && (end[2] == 'T' || end[2] == 't');
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * How what is held outlives the keeper: everything goes into a carrier, which the service manager has in its store, or
+ * which the program that takes our place inherits.
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/steal.h"
+#include "keeper/carrier.h"
+#include "keeper/keeper.h"
+#include "keeper/service.h"
+#include "log/log.h"
+
+#define THIS_PROGRAM "/proc/self/exe"
+
+static int push_all(const struct store *store, int outer)
+{
+    struct carrier carrier;
+    const struct store_slot *slot;
+    size_t position = 0;
+    int r = 0;
+
+    carrier_begin(&carrier, outer);
+    while (!r && (slot = store_next(store, &position)))
+        if (slot->key.kind != KEEPER_CARRIER)
+            r = carrier_put(&carrier, slot->key, slot->fd);
+    if (!r)
+        r = carrier_finish(&carrier);
+    carrier_abandon(&carrier);
+    return r;
+}
+
+/* For a next program that cannot read what we leave. */
+static void keep_this_program(struct store *store)
+{
+    int fd = open(THIS_PROGRAM, O_PATH | O_CLOEXEC);
+
+    if (fd >= 0)
+        (void)store_take_in(store, KEEPER_PROGRAM, 0, fd);
+}
+
+void keeper_end(struct keeper *keeper, int status)
+{
+    int outer = store_get(&keeper->store, KEEPER_KEY(KEEPER_CARRIER, 0));
+    int r;
+
+    keeper->over = true;
+    keeper->status = status;
+    if (outer < 0 || !service_has_store())
+        return;
+    keep_this_program(&keeper->store);
+    r = push_all(&keeper->store, outer);
+    if (r)
+        log_error("not everything can be left for the next start: %s", strerror(-r));
+    else
+        log_notice("%zu descriptors are left with the service manager", keeper->store.n);
+    keeper->kept = true;
+}
+
+bool keeper_can_upgrade(const struct keeper *keeper)
+{
+    if (!keeper->start.path) {
+        log_error("no upgrade: nobody knows where this program lies");
+        return false;
+    }
+    if (access(keeper->start.path, X_OK) < 0) {
+        log_error("no upgrade: cannot execute %s: %s", keeper->start.path, strerror(errno));
+        return false;
+    }
+    return true;
+}
+
+void keeper_upgrade(struct keeper *keeper)
+{
+    const int stored[2] = {store_get(&keeper->store, KEEPER_KEY(KEEPER_CARRIER, 0)),
+                           store_get(&keeper->store, KEEPER_KEY(KEEPER_CARRIER, 1))};
+    int fresh[2] = {-1, -1};
+    /* the pair in the manager's store, so that it is there for the next program, too; else one for this once */
+    const int *carrier = stored[0] >= 0 && stored[1] >= 0 ? stored : fresh;
+    int r = carrier == fresh ? carrier_new(fresh) : 0;
+
+    if (!r) {
+        keep_this_program(&keeper->store);
+        r = push_all(&keeper->store, carrier[0]);
+        if (!r)
+            r = start_keeper(&keeper->start, keeper->start.path, carrier);
+        /* all of it is here as well */
+        (void)carrier_take(carrier[1], store_take_in, &keeper->store);
+        (void)fd_close(store_remove(&keeper->store, KEEPER_KEY(KEEPER_PROGRAM, 0)));
+    }
+    log_error("no upgrade to %s: %s; the program that runs goes on", keeper->start.path, strerror(-r));
+    (void)fd_close(fresh[0]);
+    (void)fd_close(fresh[1]);
+}

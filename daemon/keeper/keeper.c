@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See keeper.h. Here: the loop, and what happens when the broker has ended. */
+
+#include "keeper/keeper.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/signalfd.h>
+
+#include "base/clock.h"
+#include "base/cleanup.h"
+#include "keeper/link.h"
+#include "keeper/service.h"
+#include "log/log.h"
+
+#define TICK_MS 1000
+/* A broker that serves says something once a second. */
+#define SILENCE_MS 10000
+/* What it may take to begin to serve, on a machine that has other things to do. */
+#define START_MS 60000
+/* Replies and last events get two seconds (app/); then it is helped. */
+#define STOP_MS 5000
+#define BACK_OFF_MIN_MS 10
+#define BACK_OFF_MAX_MS 5000
+
+int keeper_init(struct keeper *keeper, uint64_t most, char *const *argv)
+{
+    int r;
+
+    *keeper = (struct keeper){.store = STORE_NULL, .signal_fd = -1, .socket = -1};
+    r = start_init(&keeper->start, argv);
+    return r ? r : store_init(&keeper->store, most);
+}
+
+void keeper_deinit(struct keeper *keeper)
+{
+    keeper->signal_fd = fd_close(keeper->signal_fd);
+    keeper->socket = fd_close(keeper->socket);
+    store_deinit(&keeper->store);
+    start_deinit(&keeper->start);
+}
+
+/* ------------------------------------------------------------------------------------------- what the broker says */
+
+void keeper_broker_is_ready(struct keeper *keeper)
+{
+    if (keeper->state != KEEPER_STARTING)
+        return;
+    keeper->state = KEEPER_SERVING;
+    keeper->back_off_ms = 0;
+    service_ready(&keeper->store, !keeper->has_served, keeper->own_listener);
+    if (!keeper->has_served && keeper->served)
+        keeper->served(keeper->userdata);
+    keeper->has_served = true;
+}
+
+static void ask_to_stop(struct keeper *keeper, enum keeper_wish wish)
+{
+    keeper->wish = wish;
+    keeper->silence_ms = 0;
+    if (keeper->state == KEEPER_SERVING || keeper->state == KEEPER_STARTING)
+        keeper_tell(keeper, PACKET_STOP, NULL);
+    else if (keeper->state == KEEPER_HANDING)
+        (void)kill(keeper->pid, SIGKILL); /* it has done nothing yet */
+}
+
+void keeper_wish_upgrade(struct keeper *keeper)
+{
+    if (keeper->wish == KEEPER_GO_ON && keeper_can_upgrade(keeper))
+        ask_to_stop(keeper, KEEPER_UPGRADE);
+}
+
+/* ----------------------------------------------------------------------------------------------- the broker's end */
+
+static void start_next(struct keeper *keeper)
+{
+    keeper->due = deadline_after_ms(keeper->back_off_ms);
+    keeper->back_off_ms = keeper->back_off_ms ? keeper->back_off_ms * 2 : BACK_OFF_MIN_MS;
+    if (keeper->back_off_ms > BACK_OFF_MAX_MS)
+        keeper->back_off_ms = BACK_OFF_MAX_MS;
+}
+
+static void say_how(const struct keeper *keeper, const siginfo_t *info, bool served)
+{
+    const char *when = served ? "" : " before it served";
+
+    if (info->si_code == CLD_EXITED)
+        log_error("broker %d ended%s with status %d", keeper->pid, when, info->si_status);
+    else
+        log_error("broker %d ended%s by signal %d (%s)", keeper->pid, when, info->si_status,
+                  strsignal(info->si_status));
+}
+
+/* By itself, that is. True if that is the end of the keeper, too. */
+static bool is_the_end(struct keeper *keeper, const siginfo_t *info, bool served)
+{
+    if (info->si_code != CLD_EXITED)
+        return false;
+    if (served && info->si_status == 0)
+        return true; /* nobody needs it any more */
+    if (info->si_status == KEEPER_EXIT_LEDGER) {
+        /* once for each such end: the previous one may fail the same way */
+        keeper->use_previous = store_get(&keeper->store, KEEPER_KEY(KEEPER_PROGRAM, 0)) >= 0;
+        if (keeper->use_previous)
+            log_error("this program cannot read the ledger; the one before it is started instead");
+        return !keeper->use_previous;
+    }
+    return !keeper->has_served && !keeper->inherited;
+}
+
+static void broker_ended(struct keeper *keeper)
+{
+    bool served = keeper->state == KEEPER_SERVING;
+    siginfo_t info;
+
+    keeper_reap(keeper, &info);
+    keeper->state = KEEPER_DOWN;
+    keeper->due = 0;
+    if (keeper->wish == KEEPER_STOP) {
+        keeper_end(keeper, 0);
+    } else if (keeper->wish == KEEPER_UPGRADE) {
+        keeper->wish = KEEPER_GO_ON;
+        keeper_upgrade(keeper);
+    } else if (is_the_end(keeper, &info, served)) {
+        keeper_end(keeper, info.si_status);
+    } else {
+        say_how(keeper, &info, served);
+        service_starting_again();
+        start_next(keeper);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------------- the loop */
+
+static void reload(struct keeper *keeper)
+{
+    /* one that is starting reads what is there now */
+    if (keeper->state != KEEPER_SERVING || keeper->wish != KEEPER_GO_ON)
+        return;
+    service_reloading();
+    keeper_tell(keeper, PACKET_RELOAD, NULL);
+}
+
+static void stop(struct keeper *keeper)
+{
+    if (keeper->state == KEEPER_DOWN) {
+        keeper_end(keeper, 0);
+        return;
+    }
+    if (keeper->wish == KEEPER_STOP) {
+        (void)kill(keeper->pid, SIGKILL); /* asked twice: at once */
+        return;
+    }
+    service_stopping();
+    ask_to_stop(keeper, KEEPER_STOP);
+}
+
+static void on_signals(struct keeper *keeper)
+{
+    struct signalfd_siginfo info;
+
+    while (read(keeper->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+        if (info.ssi_signo == SIGHUP)
+            reload(keeper);
+        else
+            stop(keeper);
+    }
+}
+
+/* Time that this process itself did not run does not count against the broker. */
+static void tick(struct keeper *keeper)
+{
+    uint64_t patience = keeper->wish != KEEPER_GO_ON         ? STOP_MS
+                        : keeper->state == KEEPER_SERVING ? SILENCE_MS
+                                                          : START_MS;
+
+    if (keeper->watchdog)
+        service_alive();
+    if (keeper->state == KEEPER_DOWN)
+        return;
+    keeper->silence_ms += keeper->tick_ms;
+    if (keeper->silence_ms <= patience)
+        return;
+    keeper->silence_ms = 0;
+    if (keeper->wish != KEEPER_GO_ON)
+        keeper_kill_broker(keeper, "does not stop");
+    else if (!keeper_broker_pauses(keeper))
+        keeper_kill_broker(keeper, "does not answer any more");
+}
+
+static int prepare(struct keeper *keeper)
+{
+    static const int ours[] = {SIGTERM, SIGINT, SIGHUP};
+    static const int ignored[] = {SIGPIPE, SIGIO, SIGXFSZ};
+    const struct sigaction ignore = {.sa_handler = SIG_IGN};
+    const struct sigaction dfl = {.sa_handler = SIG_DFL};
+    uint64_t watchdog_ms = service_watchdog_ms();
+    sigset_t set;
+
+    (void)sigemptyset(&set);
+    for (size_t i = 0; i < sizeof(ours) / sizeof(*ours); i++)
+        (void)sigaddset(&set, ours[i]);
+    if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+        return -errno;
+    /* a broker that took its keeper's place ignores what a keeper listens to */
+    for (size_t i = 0; i < sizeof(ours) / sizeof(*ours); i++)
+        (void)sigaction(ours[i], &dfl, NULL);
+    (void)sigaction(SIGABRT, &dfl, NULL);
+    for (size_t i = 0; i < sizeof(ignored) / sizeof(*ignored); i++)
+        (void)sigaction(ignored[i], &ignore, NULL);
+    keeper->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (keeper->signal_fd < 0)
+        return -errno;
+    keeper->watchdog = watchdog_ms > 0;
+    keeper->tick_ms = watchdog_ms && watchdog_ms / 2 < TICK_MS ? watchdog_ms / 2 : TICK_MS;
+    return 0;
+}
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static void turn(struct keeper *keeper)
+{
+    struct pollfd fds[] = {
+        {.fd = keeper->signal_fd, .events = POLLIN},
+        {.fd = keeper->socket, .events = keeper->state == KEEPER_HANDING ? POLLOUT : POLLIN},
+    };
+    uint64_t now = clock_now_ns();
+    uint64_t next = keeper->state == KEEPER_DOWN ? earlier(keeper->due, keeper->tick_due) : keeper->tick_due;
+
+    if (poll(fds, 2, deadline_poll_ms(next, now)) > 0) {
+        if (fds[1].revents && keeper->state == KEEPER_HANDING && !(fds[1].revents & (POLLHUP | POLLERR)))
+            keeper_hand_over(keeper);
+        else if (fds[1].revents && !keeper_hear(keeper))
+            broker_ended(keeper);
+        if (fds[0].revents && !keeper->over)
+            on_signals(keeper);
+    }
+    now = clock_now_ns();
+    if (!keeper->over && keeper->tick_due <= now) {
+        keeper->tick_due = deadline_after_ms(keeper->tick_ms);
+        tick(keeper);
+    }
+    if (!keeper->over && keeper->state == KEEPER_DOWN && keeper->due <= now) {
+        keeper_start_broker(keeper);
+        if (keeper->state == KEEPER_DOWN)
+            start_next(keeper);
+    }
+}
+
+int keeper_run(struct keeper *keeper)
+{
+    int r = prepare(keeper);
+
+    if (r) {
+        log_error("cannot listen to signals: %s", strerror(-r));
+        return 1;
+    }
+    keeper->due = 0;
+    keeper->tick_due = deadline_after_ms(keeper->tick_ms);
+    while (!keeper->over)
+        turn(keeper);
+    return keeper->status;
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The keeper: the process that is started. It holds what the broker must not lose, and sees to it that one runs.
+ *
+ * It parses nothing that a client sent, and allocates nothing once it runs: what it holds is in a table that was made
+ * at the start, and everything it hears comes from its own child in packets of one form. The broker gives it every
+ * descriptor that matters before it relies on it; when the broker has ended, in whatever way, the keeper reads to the
+ * end what was sent, starts the next one and hands everything over.
+ *
+ * What is held also outlives the keeper: in a carrier (carrier.h), which the service manager stores, or which is
+ * inherited by the program that takes its place.
+ */
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "keeper/packet.h"
+#include "keeper/start.h"
+#include "keeper/store.h"
+
+enum keeper_state {
+    KEEPER_DOWN,     /* no broker; one is started when the time has come */
+    KEEPER_HANDING,  /* it is given what is held */
+    KEEPER_STARTING, /* it has got everything and does not serve yet */
+    KEEPER_SERVING,
+};
+
+enum keeper_wish {
+    KEEPER_GO_ON,
+    KEEPER_STOP,
+    KEEPER_UPGRADE,
+};
+
+struct keeper {
+    struct store store;
+    struct start start;
+
+    /* set by who makes it */
+    bool own_listener;              /* not the service manager's */
+    bool inherited;                 /* there may be more than listener and lock: never give up */
+    void (*served)(void *userdata); /* the first broker serves; NULL: nobody asks */
+    void *userdata;
+
+    enum keeper_state state;
+    enum keeper_wish wish;
+    bool has_served;         /* any broker of this keeper */
+    bool use_previous;       /* start the program that was there before this one */
+    int signal_fd;
+    int socket;              /* to the broker; -1 if there is none */
+    pid_t pid;
+    size_t position;         /* in the store, while handing over */
+    uint64_t silence_ms;     /* of the broker; while it stops, since it was told to */
+    uint64_t back_off_ms;    /* 0 after one that has served */
+    uint64_t due;            /* when the next broker is to be started */
+    uint64_t tick_ms;
+    uint64_t tick_due;
+    bool watchdog;
+    bool over;
+    int status;              /* of the process, when it is over */
+    bool kept;               /* what was held lives on elsewhere: the socket's files must stay */
+};
+
+/* `most` = the limit of open files, argv = the process's. 0 or a negative errno. */
+int keeper_init(struct keeper *keeper, uint64_t most, char *const *argv);
+void keeper_deinit(struct keeper *keeper);
+
+/* With listener and lock in the store: until a signal or the broker ends it. Returns the exit status. */
+int keeper_run(struct keeper *keeper);
+
+/* ---- between the files of this room ------------------------------------------------------------------------ */
+
+/* child.c: the broker. */
+void keeper_start_broker(struct keeper *keeper);
+/* As far as the socket has room. */
+void keeper_hand_over(struct keeper *keeper);
+/* A bounded number of packets; false when the broker has ended and all was read that it sent. */
+bool keeper_hear(struct keeper *keeper);
+/* Reaps it: how it ended, as waitid() says. */
+void keeper_reap(struct keeper *keeper, siginfo_t *info);
+void keeper_tell(struct keeper *keeper, enum packet_type type, const struct keeper_key *key);
+void keeper_kill_broker(struct keeper *keeper, const char *why);
+/* Is it stopped, or does a debugger hold it? */
+bool keeper_broker_pauses(const struct keeper *keeper);
+
+/* keeper.c: what the broker said. */
+void keeper_broker_is_ready(struct keeper *keeper);
+void keeper_wish_upgrade(struct keeper *keeper);
+
+/* handover.c: the end. */
+/* No broker runs, and none shall. */
+void keeper_end(struct keeper *keeper, int status);
+/* The program is exchanged; returns only if that failed. */
+void keeper_upgrade(struct keeper *keeper);
+/* Can it be? */
+bool keeper_can_upgrade(const struct keeper *keeper);

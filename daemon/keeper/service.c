@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See service.h. */
+
+#include "keeper/service.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <systemd/sd-daemon.h>
+
+#include "base/clock.h"
+
+/* What was sent is in the manager's hands after that. */
+#define BARRIER_USEC (5 * USEC_PER_SEC)
+
+bool service_has_store(void)
+{
+    const char *most = secure_getenv("FDSTORE");
+
+    return secure_getenv("NOTIFY_SOCKET") && (!most || strcmp(most, "0") != 0);
+}
+
+uint64_t service_watchdog_ms(void)
+{
+    uint64_t usec;
+
+    return sd_watchdog_enabled(0, &usec) > 0 ? usec / 1000 : 0;
+}
+
+static void keep(const char *state, int fd)
+{
+    if (fd >= 0)
+        (void)sd_pid_notify_with_fds(0, 0, state, &fd, 1);
+}
+
+void service_store_ledger(int fd)
+{
+    (void)sd_notify(0, "FDSTOREREMOVE=1\nFDNAME=" SERVICE_NAME_LEDGER);
+    keep("FDSTORE=1\nFDNAME=" SERVICE_NAME_LEDGER, fd);
+}
+
+void service_ready(const struct store *store, bool first, bool store_listener)
+{
+    if (first && service_has_store()) {
+        service_store_ledger(store_get(store, KEEPER_KEY(KEEPER_LEDGER, 0)));
+        if (store_listener)
+            keep("FDSTORE=1\nFDNAME=" SERVICE_NAME_LISTENER, store_get(store, KEEPER_KEY(KEEPER_LISTENER, 0)));
+        /* ends that are there already are not taken twice */
+        keep("FDSTORE=1\nFDNAME=" SERVICE_NAME_CARRIER, store_get(store, KEEPER_KEY(KEEPER_CARRIER, 0)));
+        keep("FDSTORE=1\nFDNAME=" SERVICE_NAME_CARRIER, store_get(store, KEEPER_KEY(KEEPER_CARRIER, 1)));
+        (void)sd_notify_barrier(0, BARRIER_USEC);
+    }
+    (void)sd_notify(0, "READY=1\nSTATUS=Serving");
+}
+
+void service_starting_again(void)
+{
+    (void)sd_notify(0, "STATUS=The broker has ended, the next one starts");
+}
+
+void service_stopping(void)
+{
+    (void)sd_notify(0, "STOPPING=1");
+}
+
+void service_reloading(void)
+{
+    (void)sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%llu", (unsigned long long)clock_now_us());
+}
+
+void service_alive(void)
+{
+    (void)sd_notify(0, "WATCHDOG=1");
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See start.h. */
+
+#include "keeper/start.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/steal.h"
+
+/* What it says if there is no program to be executed, as a shell does. */
+#define EXIT_NO_PROGRAM 127
+
+#define THIS_PROGRAM "/proc/self/exe"
+#define OPTION_BYTES 64
+
+/* Variables that a service manager sets for its one process. */
+static const char *const keepers_own[] = {"NOTIFY_SOCKET=", "WATCHDOG_", "LISTEN_", "FDSTORE="};
+
+static bool is_keepers_own(const char *variable)
+{
+    for (size_t i = 0; i < sizeof(keepers_own) / sizeof(*keepers_own); i++)
+        if (!strncmp(variable, keepers_own[i], strlen(keepers_own[i])))
+            return true;
+    return false;
+}
+
+static bool is_hidden(const char *argument)
+{
+    return !strncmp(argument, "--" START_OPTION_BROKER "=", sizeof("--" START_OPTION_BROKER)) ||
+           !strncmp(argument, "--" START_OPTION_CARRIER "=", sizeof("--" START_OPTION_CARRIER));
+}
+
+/* A program that was replaced on disk: its successor lies there. */
+static char *path_of(const char *target, size_t length)
+{
+    static const char deleted[] = " (deleted)";
+    size_t n = sizeof(deleted) - 1;
+
+    return strndup(target, length > n && !memcmp(target + length - n, deleted, n) ? length - n : length);
+}
+
+int start_init(struct start *start, char *const *argv)
+{
+    char target[PATH_MAX];
+    ssize_t length = readlink(THIS_PROGRAM, target, sizeof(target));
+    size_t n = 0;
+    _cleanup_free_ char **arguments = NULL;
+    _cleanup_free_ char **variables = NULL;
+
+    while (argv[n])
+        n++;
+    arguments = calloc(n + 2, sizeof(*arguments));
+    if (!arguments)
+        return -ENOMEM;
+    arguments[0] = argv[0];
+    for (size_t i = 1, to = 2; i < n; i++)
+        if (!is_hidden(argv[i]))
+            arguments[to++] = argv[i];
+    for (n = 0; environ[n]; n++)
+        ;
+    variables = calloc(n + 1, sizeof(*variables));
+    if (!variables)
+        return -ENOMEM;
+    for (size_t i = 0, to = 0; environ[i]; i++)
+        if (!is_keepers_own(environ[i]))
+            variables[to++] = environ[i];
+    *start = (struct start){.argv = steal_ptr(&arguments), .environ = steal_ptr(&variables)};
+    if (length > 0)
+        start->path = path_of(target, (size_t)length);
+    return 0;
+}
+
+void start_deinit(struct start *start)
+{
+    free(start->argv);
+    free(start->environ);
+    free(start->path);
+    *start = (struct start){0};
+}
+
+/* In the child, for good: a signal to the whole process group, as a terminal sends it, is not for the broker, and an
+ * abort that is meant for the keeper is not either. */
+static void leave_signals_to_the_keeper(void)
+{
+    static const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGABRT};
+    const struct sigaction ignore = {.sa_handler = SIG_IGN};
+    sigset_t none;
+
+    for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++)
+        (void)sigaction(signals[i], &ignore, NULL);
+    (void)sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+pid_t start_broker(const struct start *start, int fd, int socket)
+{
+    char option[OPTION_BYTES];
+    pid_t pid;
+
+    (void)snprintf(option, sizeof(option), "--" START_OPTION_BROKER "=%d", socket);
+    start->argv[1] = option;
+    pid = fork();
+    if (pid)
+        return pid < 0 ? -errno : pid;
+    leave_signals_to_the_keeper();
+    (void)fcntl(socket, F_SETFD, 0);
+    if (fd >= 0)
+        (void)fexecve(fd, start->argv, start->environ);
+    else
+        (void)execve(THIS_PROGRAM, start->argv, start->environ);
+    _exit(EXIT_NO_PROGRAM);
+}
+
+int start_keeper(const struct start *start, const char *path, const int carrier[2])
+{
+    char option[OPTION_BYTES];
+    int r;
+
+    (void)snprintf(option, sizeof(option), "--" START_OPTION_CARRIER "=%d,%d", carrier[0], carrier[1]);
+    start->argv[1] = option;
+    (void)fcntl(carrier[0], F_SETFD, 0);
+    (void)fcntl(carrier[1], F_SETFD, 0);
+    (void)execve(path ? path : THIS_PROGRAM, start->argv, environ);
+    r = -errno;
+    (void)fcntl(carrier[0], F_SETFD, FD_CLOEXEC);
+    (void)fcntl(carrier[1], F_SETFD, FD_CLOEXEC);
+    return r;
+}
+
+bool start_read_option(const char *text, int *fds, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        char *end;
+        unsigned long fd = strtoul(text, &end, 10);
+
+        if (end == text || fd > INT_MAX || *end != (i + 1 < n ? ',' : '\0'))
+            return false;
+        if (fcntl((int)fd, F_SETFD, FD_CLOEXEC) < 0)
+            return false;
+        fds[i] = (int)fd;
+        text = end + 1;
+    }
+    return true;
+}

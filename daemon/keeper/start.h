@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * One program, three ways to run it: as the keeper, as its broker, and as a keeper that goes on in the same process
+ * with a carrier in hand. The two latter get a hidden option in front of the user's, which names descriptors.
+ */
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#define START_OPTION_BROKER  "broker"  /* =FD: the socket to the keeper */
+#define START_OPTION_CARRIER "carrier" /* =FD,FD */
+
+struct start {
+    char **argv;    /* argv[1] is a place for the hidden option */
+    char **environ; /* for the broker: the service manager is the keeper's business */
+    char *path;     /* of the program; NULL if it cannot be found out */
+};
+
+/* Copies what it needs, argv without hidden options. 0 or -ENOMEM. */
+int start_init(struct start *start, char *const *argv);
+void start_deinit(struct start *start);
+
+/* Forks the program `fd`, or this one if it is -1, as the broker behind `socket`. The broker ignores the signals that
+ * are for the keeper, from before its first instruction. Its pid or a negative errno. */
+pid_t start_broker(const struct start *start, int fd, int socket);
+/* Executes `path`, or this program if it is NULL, in place of this one as the keeper. Returns only if it failed: a
+ * negative errno. */
+int start_keeper(const struct start *start, const char *path, const int carrier[2]);
+/* What a hidden option names: n descriptors, close-on-exec from now on. False if it does not. */
+bool start_read_option(const char *text, int *fds, unsigned n);

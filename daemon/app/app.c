@@ -97,6 +97,7 @@ static int build_broker(struct app *app)
         .host = &app->host,
         .grace_ms = app->config->grace_ms,
         .uid = geteuid(),
+        .keeper = app->keeper,
     };
     struct net_limits net;
     int r;

@@ -97,7 +97,9 @@ static int enumerate(void *userdata, keeper_take_fn *give, void *to)
         r = give(to, KEEPER_LOCK, 0, inherited->lock);
     if (!r && inherited->program >= 0)
         r = give(to, KEEPER_PROGRAM, 0, inherited->program);
-    /* before it was made use of */
+    if (!r && app->broker)
+        r = broker_enumerate(app->broker, give, to);
+    /* what it was not made of yet */
     for (size_t i = 0; !r && i < inherited->n_things; i++)
         r = give(to, (enum keeper_kind)inherited->things[i].key.kind, inherited->things[i].key.id,
                  inherited->things[i].fd);

@@ -57,6 +57,10 @@ int broker_new(struct broker **ret, const struct broker_options *options)
         r = watch_init(&broker->watch);
     if (!r)
         r = ledger_new(&broker->ledger, options->arena_base, options->arena_size);
+    if (!r)
+        r = keeper_hold(options->keeper, KEEPER_LEDGER, 0, ledger_fd(broker->ledger));
+    if (!r)
+        r = keeper_hold(options->keeper, KEEPER_WATCH, 0, watch_fd(&broker->watch));
     if (r) {
         if (broker->ledger)
             broker->ledger = ledger_free(broker->ledger);
@@ -76,6 +80,13 @@ int broker_new(struct broker **ret, const struct broker_options *options)
     sessions_init(&broker->sessions, broker->ledger, &broker->accounts);
     *ret = broker;
     return 0;
+}
+
+int broker_enumerate(const struct broker *broker, keeper_take_fn *give, void *to)
+{
+    int r = give(to, KEEPER_LEDGER, 0, ledger_fd(broker->ledger));
+
+    return r ? r : give(to, KEEPER_WATCH, 0, watch_fd(&broker->watch));
 }
 
 /* Jobs call back into the broker, so it waits for the last of them. */

@@ -14,6 +14,7 @@
 #include <sys/types.h>
 
 #include "account/account.h"
+#include "keeper/link.h"
 #include "mem/pool.h"
 
 struct broker;
@@ -58,12 +59,16 @@ struct broker_options {
     uint64_t arena_size;
     uint64_t grace_ms;                /* how long a living process may stay away before I6's check */
     uid_t uid;                        /* the broker's own */
+    struct keeper_link *keeper;       /* NULL: nothing outlives the broker */
 };
 
 /* 0 or a negative errno (no memory, no inotify, no ledger). */
 int broker_new(struct broker **ret, const struct broker_options *options);
 /* Ends everything. Pending ops end with SHUTTING_DOWN first. */
 struct broker *broker_free(struct broker *broker);
+
+/* Without a keeper: what the next broker needs, for keeper_orphan(). */
+int broker_enumerate(const struct broker *broker, keeper_take_fn *give, void *to);
 
 /* What the loop tells the broker. Negative = fatal. */
 int broker_tick(struct broker *broker);                              /* a deadline came */

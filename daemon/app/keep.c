@@ -161,6 +161,12 @@ static int find_place(struct keep *keep)
     return status || keep->keeper.over ? status : ensure_carrier(store);
 }
 
+static void say_taken_over(const struct keep *keep)
+{
+    if (keep->keeper.inherited)
+        log_notice("%zu descriptors of an earlier run were taken over", keep->keeper.store.n);
+}
+
 static void on_served(void *userdata)
 {
     struct keep *keep = userdata;
@@ -178,6 +184,7 @@ int app_keep(const struct app_options *options)
     keep.keeper.served = on_served;
     keep.keeper.userdata = &keep;
     status = r ? failed("cannot set up the keeper", r) : find_place(&keep);
+    say_taken_over(&keep);
     if (!status && !keep.keeper.over)
         status = keeper_run(&keep.keeper);
     /* what goes on elsewhere needs its socket and its lock */

@@ -18,8 +18,13 @@ units() { # FOLDER FILES...
     local to=$1
     shift
     mkdir -p "$to"
-    for file; do sed -e 's|^ExecStart=[^ ]*|ExecStart=/bin/true|' -e '/^Documentation=/d' "$file" >"$to/${file##*/}"; done
+    for file; do
+        sed -e 's|^ExecStart=[^ ]*|ExecStart=/bin/true|' -e '/^Documentation=/d' "${newer[@]}" "$file" >"$to/${file##*/}"
+    done
 }
+# What this systemd does not know yet, and skips with a warning.
+newer=()
+[ "$(systemctl --version | sed -n 's/^systemd \([0-9]*\).*/\1/p')" -ge 254 ] || newer=(-e '/^FileDescriptorStorePreserve=/d')
 units "$tmp/system" "$builddir/systemd/memoryd.service" "$srcdir/systemd/memoryd.socket"
 units "$tmp/user" "$builddir/systemd/user/memoryd.service" "$srcdir/systemd/user/memoryd.socket"
 grep -q '^ExecStart=/.*/memoryd$' "$builddir/systemd/memoryd.service" || fail "no path in ExecStart="

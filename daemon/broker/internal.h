@@ -5,6 +5,7 @@
  *     op_*.c     one family of verbs each
  *     life.c     when a buffer ends, and how (I4); who pays for it (I5)
  *     claims.c   names, tokens and holds as they come and go, with their times and events
+ *     once.c     each request once, however often it comes
  *     check.c    I5, proven
  *     events.c   who is told what
  *     pending.c, jobs.c, timers.c   what is going on
@@ -29,6 +30,7 @@
 #include "mem/token.h"
 #include "mem/watch.h"
 #include "session/hold.h"
+#include "session/kept.h"
 #include "session/session.h"
 #include "va/arena.h"
 #include "va/reservation.h"
@@ -127,6 +129,13 @@ int find_hold(struct broker *broker, struct session *session, uint64_t buffer, u
 
 /* The problem of the first item of a batch that failed is what the batch says. */
 void item_failed(struct problem *all, const struct problem *one, uint32_t item);
+
+/* ---- exactly once --------------------------------------------------------------------------------------- */
+
+/* It is pending: who sends it again waits for this one. */
+void once_pending(struct op *op);
+/* A worker begins with it: should the broker die meanwhile, this is one of those that it may have died of. */
+void once_working(struct op *op);
 
 /* ---- sessions ------------------------------------------------------------------------------------------- */
 

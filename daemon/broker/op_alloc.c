@@ -20,6 +20,7 @@
 #include "broker/life.h"
 #include "mem/commit.h"
 #include "mem/pool.h"
+#include "proto/methods.h"
 
 /* A memfd whose inode number another buffer has is made again; twice in a row does not happen. */
 #define ATTEMPTS_MAX 3
@@ -335,6 +336,7 @@ static int start_commit(struct alloc *alloc, uint32_t first, uint32_t n)
         return finish(alloc);
     }
     begin_pending(alloc);
+    once_working(alloc->op);
     commit_job_submit(&alloc->broker->jobs, &alloc->job);
     return OP_PENDING;
 }
@@ -360,8 +362,11 @@ static void go_on(struct waiter *waiter)
     struct alloc *alloc = container_of(waiter, struct alloc, waiter);
     int r = alloc->outcome;
 
-    if (!r)
+    if (!r) {
+        op_executing(alloc->broker, alloc->session, alloc->op->sequence, METHOD_ALLOC);
         r = start_commit(alloc, 0, alloc->n);
+        op_executing(alloc->broker, 0, 0, 0);
+    }
     if (r != OP_PENDING)
         end(alloc, r);
 }

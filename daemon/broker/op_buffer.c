@@ -222,6 +222,7 @@ static int begin_work(struct op *op, struct buffer *buffer, int (*ended)(struct 
     work->job.done = work_done;
     life_pin(buffer);
     pending_begin(&op->broker->pending, &work->state, op, hurry);
+    once_working(op);
     *ret = work;
     return OP_PENDING;
 }
@@ -278,6 +279,8 @@ int op_publish(struct op *op, uint64_t id, bool future_only)
         r = find_hold(op->broker, session, id, RIGHT_MANAGE, &hold, &op->problem);
     if (r)
         return r;
+    if (hold->buffer->record->flags & BUFFER_PUBLISHED && op->rerun)
+        return 0; /* the seal was all that there was time for */
     if (hold->buffer->record->flags & BUFFER_PUBLISHED)
         return refuse(&op->problem, STATUS_PUBLISHED, "buffer %llu is published already", (unsigned long long)id);
     if (!(hold->buffer->record->flags & BUFFER_PUBLISHABLE))
@@ -374,8 +377,11 @@ int op_destroy(struct op *op, uint64_t id, bool force)
     if (r)
         return r;
     buffer = buffers_find(&broker->buffers, id);
-    if (!buffer || buffer->record->state == BUFFER_ENDING)
+    if (!buffer || buffer->record->state == BUFFER_ENDING) {
+        if (op->rerun && ledger_id_was_given(broker->ledger, id))
+            return 0; /* the first time it got further than it knew */
         return no_such(broker, &op->problem, id, "buffer");
+    }
     r = may_destroy(op, session, buffer, force);
     if (r)
         return r;

@@ -194,6 +194,11 @@ static bool give_up_one(struct broker *broker, struct session *session)
         reservation_release(reservation);
         return true;
     }
+    link = list_first(&session->kept);
+    if (link) {
+        kept_free(container_of(link, struct kept, in_session));
+        return true;
+    }
     return false;
 }
 

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "broker/internal.h"
 
 /* in one turn of the loop */
 #define SERVE_MAX 16
@@ -29,6 +30,7 @@ void pending_begin(struct pending *pending, struct op_state *state, struct op *o
     list_init(&state->link);
     list_append(&pending->all, &state->link);
     op->state = state;
+    once_pending(op);
 }
 
 void pending_end(struct op_state *state, int status)

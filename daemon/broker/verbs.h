@@ -18,6 +18,9 @@
  * The client may vanish meanwhile: a pending op still ends by its done(); what it had acquired for a session
  * that has ended is given back first. op_cancel() hurries a pending op along: it ends with TIMED_OUT soon.
  *
+ * Around each request of a session rpc/ says which one it is, so that one that comes again is recognised: op_begin()
+ * before it, op_keep() with its reply, in the same change as its effects.
+ *
  * Where the items of a batch succeed or fail one by one, the verb returns 0 and op->problem tells about the first item
  * that failed, with its number; its sentence is empty if none did.
  *
@@ -41,7 +44,9 @@ enum { OP_PENDING = 0x10000 };
 
 struct op {
     struct broker *broker;
-    uint64_t session; /* 0 before HELLO; set by op_hello */
+    uint64_t session;  /* 0 before HELLO; set by op_hello */
+    uint64_t sequence; /* if its reply is to be kept, else 0 */
+    bool rerun;        /* a broker died over it, and may have done some of it or all */
     struct problem problem;
     void (*done)(struct op *op, int status);
     struct op_state *state; /* the broker's own, while pending */
@@ -49,6 +54,51 @@ struct op {
 
 /* The request's client does not want the answer any more. */
 void op_cancel(struct op *op);
+
+/* -------------------------------------------------------------------------------------------- exactly once */
+
+/* A request of a session, as its header tells it. */
+struct op_request {
+    uint64_t session;
+    uint64_t sequence;
+    uint16_t method;
+    bool recorded; /* its reply is kept */
+};
+
+/* What is to be made of it, besides 0, do it, and a status. */
+enum {
+    OP_AGAIN = OP_PENDING + 1, /* do it, with op->rerun */
+    OP_RUNNING,                /* it is being done: that op is still pending */
+    OP_KEPT,                   /* it was done: answer what op_kept() says */
+    OP_FORGOTTEN,              /* the client has said that it has the reply: a breach of the protocol */
+};
+
+struct op_reply {
+    uint32_t status;
+    uint32_t size;  /* of the message */
+    unsigned n_fds; /* that went with it */
+};
+
+/*
+ * No reply up to `acknowledged` is needed again, nor that to `answered` (0: no other). False: nothing is kept for this session any more, so
+ * there is nothing to acknowledge until it has another recorded request.
+ */
+bool op_acknowledge(struct broker *broker, uint64_t session, uint64_t acknowledged, uint64_t answered);
+
+/* Before a request is done, and after what its header acknowledges: 0, one of the above, or a status with its sentence.
+ * *ret_running is set with OP_RUNNING. Also one that is not recorded may have to be refused; else it is always done. */
+int op_begin(struct broker *broker, const struct op_request *request, struct op **ret_running,
+             struct problem *problem);
+
+/* This is the reply, `size` bytes of its message. Does nothing for a request without a record. */
+void op_keep(struct broker *broker, uint64_t session, uint64_t sequence, uint32_t status, const void *message,
+             size_t size, unsigned n_fds);
+
+/* After OP_KEPT. `message` has room for MEMORYD_PAYLOAD_MAX bytes. */
+void op_kept(struct broker *broker, uint64_t session, uint64_t sequence, struct op_reply *ret, void *message);
+
+/* The loop is at this request from now on, or (session 0) at none: what a later broker blames if this one dies. */
+void op_executing(struct broker *broker, uint64_t session, uint64_t sequence, uint16_t method);
 
 /* ------------------------------------------------------------------------------------------------- session */
 

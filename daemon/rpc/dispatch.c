@@ -97,9 +97,54 @@ static int serve(const struct call *call, const ProtobufCMessage *message)
     return 0;
 }
 
-static int dispatch(struct rpc_client *client, const struct call *call, const uint8_t *payload, size_t size)
+/*
+ * Has it come before? True: it is answered, or will be. Then nothing else of it is looked at: who repeats it need not
+ * have it any more.
+ */
+static bool is_repeat(struct rpc_client *client, struct call *call, const struct frame_header *header, bool recorded,
+                      int *ret)
+{
+    struct op_request request = {
+        .session = client->session,
+        .sequence = header->sequence,
+        .method = header->method,
+        .recorded = recorded,
+    };
+    struct problem problem = PROBLEM_NULL;
+    struct op *op = NULL;
+    int r = op_begin(client->rpc->broker, &request, &op, &problem);
+
+    *ret = 0;
+    switch (r) {
+    case 0:
+    case OP_AGAIN:
+        call->kept = recorded;
+        call->rerun = r == OP_AGAIN;
+        return false;
+    case OP_KEPT:
+        *ret = reply_again(call);
+        return true;
+    case OP_RUNNING:
+        if (container_of(op, struct request, op)->call.client == client)
+            breach(client, call, "a second request with the sequence of one that is under way");
+        else
+            request_attach(container_of(op, struct request, op), client);
+        return true;
+    case OP_FORGOTTEN:
+        breach(client, call, "a repeat of a request whose reply it has acknowledged");
+        return true;
+    default:
+        call->kept = true;
+        *ret = call_refuse(call, r, &problem);
+        return true;
+    }
+}
+
+static int dispatch(struct rpc_client *client, struct call *call, const struct frame_header *header,
+                    const uint8_t *payload)
 {
     const struct schema_method *method = schema_method(call->method);
+    bool recorded = method && method->repeat == REPEAT_RECORDED;
     struct problem problem = PROBLEM_NULL;
     ProtobufCMessage *message;
     int r;
@@ -118,7 +163,13 @@ static int dispatch(struct rpc_client *client, const struct call *call, const ui
         breach(client, call, "a second HELLO on one connection");
         return 0;
     }
-    r = envelope_unpack(method->request, payload, size, &client->rpc->arena, &message);
+    if (client->session && (recorded || client->keeps)) {
+        client->keeps = op_acknowledge(client->rpc->broker, client->session, header->acknowledged, header->answered);
+        if ((recorded || client->keeps) && is_repeat(client, call, header, recorded, &r))
+            return r;
+        client->keeps = client->keeps || recorded;
+    }
+    r = envelope_unpack(method->request, payload, header->payload_length, &client->rpc->arena, &message);
     if (r == ENVELOPE_E_NOT_TEXT) {
         problem_set(&problem, "%s; names and texts are UTF-8", envelope_error_text(r));
         return call_refuse(call, STATUS_INVALID_ARGUMENT, &problem);
@@ -136,13 +187,24 @@ static int dispatch(struct rpc_client *client, const struct call *call, const ui
 int rpc_client_packet(struct rpc_client *client, const struct frame_header *header, const uint8_t *payload,
                       struct fdset *fds)
 {
-    struct call call = {.client = client, .method = header->method, .sequence = header->sequence, .fds = fds};
+    struct call call = {
+        .rpc = client->rpc,
+        .client = client,
+        .session = client->session,
+        .sequence = header->sequence,
+        .acknowledged = header->acknowledged,
+        .method = header->method,
+        .fds = fds,
+    };
+    struct broker *broker = client->rpc->broker;
     int r;
 
+    op_executing(broker, call.session, call.sequence, call.method);
     client->serving = true;
-    r = dispatch(client, &call, payload, header->payload_length);
+    r = dispatch(client, &call, header, payload);
     client->serving = false;
-    broker_commit(client->rpc->broker);
+    broker_commit(broker);
+    op_executing(broker, 0, 0, 0);
     if (client->finishing)
         client->rpc->transport->finish(client->connection);
     return r;
@@ -150,24 +212,23 @@ int rpc_client_packet(struct rpc_client *client, const struct frame_header *head
 
 void rpc_client_refused(struct rpc_client *client, int error, const uint8_t *packet, size_t size)
 {
+    struct call call = {.rpc = client->rpc, .client = client};
     struct problem problem = PROBLEM_NULL;
-    uint64_t sequence;
     uint16_t version;
-    uint16_t method;
 
     /* sequence 0 would look like an event, and no packet has method 0 */
-    if (!frame_peek(packet, size, &version, &method, &sequence) || !sequence || !method)
+    if (!frame_peek(packet, size, &version, &call.method, &call.sequence) || !call.sequence || !call.method)
         return;
     if (error == FRAME_E_VERSION) {
         problem_set(&problem,
                     "the client speaks protocol version %u and this broker version %d; install the same release "
                     "of both",
                     version, MEMORYD_VERSION);
-        reply_problem(client, method, sequence, STATUS_VERSION, &problem);
+        reply_problem(&call, STATUS_VERSION, &problem);
         return;
     }
     problem_set(&problem, "the connection closes because of %s", frame_error_text(error));
-    reply_problem(client, method, sequence, STATUS_PROTOCOL, &problem);
+    reply_problem(&call, STATUS_PROTOCOL, &problem);
 }
 
 int rpc_client_lost(struct rpc_client *client)
@@ -179,8 +240,9 @@ int rpc_client_lost(struct rpc_client *client)
     while ((link = list_pop(&client->requests))) {
         struct request *request = container_of(link, struct request, link);
 
-        request->client = NULL;
-        op_cancel(&request->op);
+        request->call.client = NULL;
+        if (!request->call.kept)
+            op_cancel(&request->op);
     }
     return session ? broker_connection_lost(client->rpc->broker, session, client->connection) : 0;
 }

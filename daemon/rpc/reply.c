@@ -15,23 +15,46 @@
 #include "proto/limits.h"
 #include "proto/memoryd.pb-c.h"
 #include "proto/status.h"
+#include "rpc/request.h"
 #include "rpc/rpc.h"
 
-void reply_message(struct rpc_client *client, uint16_t method, uint64_t sequence, const ProtobufCMessage *message,
-                   struct fdset *fds)
+/* `size` bytes of the message are in rpc->out. */
+static void send_reply(const struct call *call, uint32_t status, size_t size, struct fdset *fds)
 {
-    struct rpc *rpc = client->rpc;
-    struct frame_header header = {.method = method, .sequence = sequence};
+    struct frame_header header = {.method = call->method, .sequence = call->sequence, .status = status};
+    struct rpc *rpc = call->rpc;
+
+    /* what it says must not be taken back any more */
+    broker_commit(rpc->broker);
+    if (call->client)
+        rpc->transport->reply(call->client->connection, &header, rpc->out, size, fds);
+}
+
+static size_t pack(struct rpc *rpc, const ProtobufCMessage *message)
+{
     size_t size;
     int r = envelope_pack(message, rpc->out, MEMORYD_PAYLOAD_MAX, &size);
 
     /* replies are bounded by what they are made of: batches of 64, listings that count their bytes */
     assert(r == 0);
     (void)r;
+    return size;
+}
+
+static void reply(const struct call *call, uint32_t status, const ProtobufCMessage *message, struct fdset *fds)
+{
+    struct rpc *rpc = call->rpc;
+    size_t size = pack(rpc, message);
+
     rpc->requests++;
-    /* what it says must not be taken back any more */
-    broker_commit(rpc->broker);
-    rpc->transport->reply(client->connection, &header, rpc->out, size, fds);
+    if (call->kept)
+        op_keep(rpc->broker, call->session, call->sequence, status, rpc->out, size, fds ? fdset_count(fds) : 0);
+    send_reply(call, status, size, fds);
+}
+
+void reply_message(const struct call *call, const ProtobufCMessage *message, struct fdset *fds)
+{
+    reply(call, STATUS_OK, message, fds);
 }
 
 static void make_text(char *sentence)
@@ -52,24 +75,112 @@ char *reply_sentence(struct problem *problem)
     return problem->sentence;
 }
 
-void reply_problem(struct rpc_client *client, uint16_t method, uint64_t sequence, int status,
-                   struct problem *problem)
+void reply_problem(const struct call *call, int status, struct problem *problem)
 {
-    struct rpc *rpc = client->rpc;
-    struct frame_header header = {.method = method, .sequence = sequence, .status = (uint32_t)status};
     Memoryd__V1__Problem message = MEMORYD__V1__PROBLEM__INIT;
-    size_t size;
-    int r;
 
     if (!problem->sentence[0])
         problem_set(problem, "%s", status_text((unsigned)status));
     message.sentence = reply_sentence(problem);
     message.item = problem->item;
-    r = envelope_pack(&message.base, rpc->out, MEMORYD_PAYLOAD_MAX, &size);
-    assert(r == 0);
-    (void)r;
+    call->rpc->refused++;
+    reply(call, (uint32_t)status, &message.base, NULL);
+}
+
+/* ---- once more ------------------------------------------------------------------------------------------ */
+
+/* Published meanwhile, it can be had for reading only. */
+static int export_item(const struct call *call, uint64_t buffer, uint32_t rights, struct fdset *fds,
+                       struct problem *problem)
+{
+    struct op op = {.broker = call->rpc->broker, .session = call->session, .problem = PROBLEM_NULL};
+    struct export_args args = {.buffers = {.n = 1, .id = {buffer}}, .rights = {rights}};
+    struct statuses result = {.n = 0};
+    int r = op_export(&op, &args, &result);
+
+    if (!r)
+        r = result.status[0];
+    if (!r)
+        (void)fdset_push(fds, fdset_steal(&result.fds, 0));
+    fdset_deinit(&result.fds);
+    if (r > 0)
+        *problem = op.problem;
+    return r;
+}
+
+/* What cannot be had any more has this status, and nothing in its other columns. */
+static void item_failed(Memoryd__V1__Buffers *buffers, size_t i, int status)
+{
+    buffers->statuses[i] = (uint32_t)status;
+    buffers->ids[i] = buffers->sizes[i] = buffers->bytes[i] = buffers->granules[i] = buffers->addresses[i] = 0;
+    buffers->rights[i] = buffers->flags[i] = 0;
+}
+
+static int export_again(const struct call *call, Memoryd__V1__Buffers *buffers, struct fdset *fds,
+                        struct problem *problem)
+{
+    const uint32_t readable = MEMORYD__V1__RIGHT__RIGHT_READ, writable = readable | MEMORYD__V1__RIGHT__RIGHT_WRITE;
+
+    for (size_t i = 0; i < buffers->n_statuses; i++) {
+        struct problem one = PROBLEM_NULL;
+        int r;
+
+        if (buffers->statuses[i])
+            continue;
+        r = export_item(call, buffers->ids[i], buffers->rights[i] & writable, fds, &one);
+        if (r == STATUS_PUBLISHED)
+            r = export_item(call, buffers->ids[i], readable, fds, &one);
+        if (r < 0)
+            return r;
+        if (!r)
+            continue;
+        if (!problem->sentence[0])
+            *problem = one;
+        item_failed(buffers, i, r);
+    }
+    return 0;
+}
+
+static int reply_buffers_again(const struct call *call, size_t size)
+{
+    _cleanup_fdset_ struct fdset fds = FDSET_NULL;
+    struct rpc *rpc = call->rpc;
+    struct problem problem = PROBLEM_NULL;
+    Memoryd__V1__Buffers *buffers;
+    ProtobufCMessage *message;
+    int r = envelope_unpack(&memoryd__v1__buffers__descriptor, rpc->out, size, &rpc->arena, &message);
+
+    /* it was packed by a broker, and the ledger is the broker's own */
+    if (r) {
+        problem_set(&problem, "the reply that was kept is damaged; see what there is");
+        reply_problem(call, STATUS_REFUSED, &problem);
+        return 0;
+    }
+    buffers = (Memoryd__V1__Buffers *)message;
+    r = export_again(call, buffers, &fds, &problem);
+    if (r < 0)
+        return r;
+    if (problem.sentence[0])
+        buffers->sentence = reply_sentence(&problem);
+    send_reply(call, STATUS_OK, pack(rpc, message), &fds);
+    return 0;
+}
+
+int reply_again(const struct call *call)
+{
+    struct problem problem = PROBLEM_NULL;
+    struct rpc *rpc = call->rpc;
+    struct op_reply kept;
+
+    op_kept(rpc->broker, call->session, call->sequence, &kept, rpc->out);
     rpc->requests++;
-    rpc->refused++;
-    broker_commit(rpc->broker);
-    rpc->transport->reply(client->connection, &header, rpc->out, size, NULL);
+    if (kept.status && !kept.size) {
+        problem_set(&problem, "it was done, but there was no memory to keep the reply in; see what there is");
+        reply_problem(call, (int)kept.status, &problem);
+        return 0;
+    }
+    if (kept.n_fds)
+        return reply_buffers_again(call, kept.size);
+    send_reply(call, kept.status, kept.size, NULL);
+    return 0;
 }

@@ -2,7 +2,8 @@
 #pragma once
 
 /*
- * Replies: a message, or a status with its sentence.
+ * Replies: a message, or a status with its sentence. Those of recorded requests are kept before they leave, also if
+ * nobody waits for them any more.
  */
 
 #include <stdint.h>
@@ -12,15 +13,17 @@
 #include "base/problem.h"
 #include "proto/fdset.h"
 
-struct rpc_client;
+struct call;
 
-/* Takes the descriptors, if there are any. */
-void reply_message(struct rpc_client *client, uint16_t method, uint64_t sequence, const ProtobufCMessage *message,
-                   struct fdset *fds);
+/* Takes the descriptors, if there are any and somebody waits for them. */
+void reply_message(const struct call *call, const ProtobufCMessage *message, struct fdset *fds);
+
+/* Once more the reply to a request that was done before: that of the first time, with descriptors anew. 0, or a negative
+ * errno that is fatal. */
+int reply_again(const struct call *call);
 
 /* Why the first item of a batch failed, for the batch's reply: the sentence, cleaned of what is no text. */
 char *reply_sentence(struct problem *problem);
 
 /* An empty sentence becomes the status's own text. `problem` is cleaned of what is no text. */
-void reply_problem(struct rpc_client *client, uint16_t method, uint64_t sequence, int status,
-                   struct problem *problem);
+void reply_problem(const struct call *call, int status, struct problem *problem);

@@ -21,9 +21,9 @@ static void request_free(struct request *request)
 /* The verb has ended with 0 or a status. */
 static void request_end(struct request *request, int status)
 {
-    if (request->client) {
+    if (request->call.client || request->call.kept) {
         if (status)
-            reply_problem(request->client, request->method, request->sequence, status, &request->op.problem);
+            reply_problem(&request->call, status, &request->op.problem);
         else
             request->answer(request);
     }
@@ -33,7 +33,7 @@ static void request_end(struct request *request, int status)
 static void on_done(struct op *op, int status)
 {
     struct request *request = container_of(op, struct request, op);
-    struct rpc_client *client = request->client;
+    struct rpc_client *client = request->call.client;
 
     if (status < 0) {
         if (client)
@@ -46,19 +46,18 @@ static void on_done(struct op *op, int status)
 void *request_new(const struct call *call, size_t size, void (*answer)(struct request *request),
                   void (*release)(struct request *request))
 {
-    struct rpc_client *client = call->client;
     struct request *request = calloc(1, size);
 
     if (!request)
         return NULL;
-    request->op.broker = client->rpc->broker;
-    request->op.session = client->session;
+    request->op.broker = call->rpc->broker;
+    request->op.session = call->session;
+    request->op.sequence = call->kept ? call->sequence : 0;
+    request->op.rerun = call->rerun;
     request->op.done = on_done;
-    request->rpc = client->rpc;
-    request->client = client;
+    request->call = *call;
+    request->call.fds = NULL;
     list_init(&request->link);
-    request->method = call->method;
-    request->sequence = call->sequence;
     request->answer = answer;
     request->release = release;
     return request;
@@ -67,7 +66,7 @@ void *request_new(const struct call *call, size_t size, void (*answer)(struct re
 int request_go(struct request *request, int r)
 {
     if (r == OP_PENDING) {
-        list_append(&request->client->requests, &request->link);
+        list_append(&request->call.client->requests, &request->link);
         return 0;
     }
     if (r < 0) {
@@ -78,9 +77,16 @@ int request_go(struct request *request, int r)
     return 0;
 }
 
+void request_attach(struct request *request, struct rpc_client *client)
+{
+    request->call.client = client;
+    list_remove(&request->link);
+    list_append(&client->requests, &request->link);
+}
+
 int call_refuse(const struct call *call, int status, struct problem *problem)
 {
-    reply_problem(call->client, call->method, call->sequence, status, problem);
+    reply_problem(call, status, problem);
     return 0;
 }
 
@@ -88,13 +94,13 @@ int call_done(const struct call *call)
 {
     Memoryd__V1__Done done = MEMORYD__V1__DONE__INIT;
 
-    reply_message(call->client, call->method, call->sequence, &done.base, NULL);
+    reply_message(call, &done.base, NULL);
     return 0;
 }
 
 void request_reply(struct request *request, const ProtobufCMessage *message, struct fdset *fds)
 {
-    reply_message(request->client, request->method, request->sequence, message, fds);
+    reply_message(&request->call, message, fds);
 }
 
 void request_done(struct request *request)

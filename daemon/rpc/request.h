@@ -6,7 +6,8 @@
  *
  * It embeds the verb's `struct op` and is followed by the verb's arguments and result, which stay where they are until
  * the verb has ended. A verb may go on for long (a worker commits memory) and its client may be gone by then: the
- * request then ends without a reply, and what its result holds is released.
+ * request then ends without a reply, or with one that is kept for when it is asked for again, and what its result holds
+ * is released.
  *
  * A family serves a message by making its request, filling the arguments, and giving what the verb returned to
  * request_go(), which knows the ways it can go on from there.
@@ -23,21 +24,23 @@
 #include "proto/methods.h"
 #include "rpc/rpc.h"
 
-/* What a serve function is told. */
+/* What a serve function is told, and who waits for the answer. */
 struct call {
-    struct rpc_client *client;
-    uint16_t method;
+    struct rpc *rpc;
+    struct rpc_client *client; /* NULL: nobody any more */
+    uint64_t session;
     uint64_t sequence;
-    struct fdset *fds; /* that came with it */
+    uint64_t acknowledged;
+    uint16_t method;
+    bool kept;         /* the reply is to be kept */
+    bool rerun;        /* as op->rerun */
+    struct fdset *fds; /* that came with it; while it is being served */
 };
 
 struct request {
     struct op op;              /* first: what the broker gives back in done() */
-    struct rpc *rpc;
-    struct rpc_client *client; /* NULL: nobody waits for the answer any more */
-    struct list link;
-    uint16_t method;
-    uint64_t sequence;
+    struct call call;
+    struct list link; /* in its client's, while it is pending */
     void (*answer)(struct request *request); /* the verb succeeded: reply */
     void (*release)(struct request *request); /* what the result holds; NULL = nothing */
 };
@@ -48,6 +51,9 @@ void *request_new(const struct call *call, size_t size, void (*answer)(struct re
 
 /* Goes on with what a verb returned. 0, or a negative errno that is fatal. The request may be gone afterwards. */
 int request_go(struct request *request, int r);
+
+/* The client waits for this one, too, on another connection than the one that it came on. */
+void request_attach(struct request *request, struct rpc_client *client);
 
 /* For serve functions that need no verb, or cannot make a request. */
 int call_refuse(const struct call *call, int status, struct problem *problem);

@@ -7,6 +7,9 @@
  * The host gives each sound packet of a client to rpc_client_packet() and offers a few functions by which replies and
  * events leave. A message that breaks the protocol is answered with PROTOCOL, and its connection finishes; a
  * request that is refused gets its status and a sentence, and the client goes on. Neither can do more than that (I8).
+ *
+ * A request that the table calls recorded is done once, however often it comes: its reply is kept before it leaves, and
+ * a lost connection does not end it.
  */
 
 #include <stdbool.h>
@@ -58,6 +61,7 @@ struct rpc_client {
     struct peer *peer; /* borrowed */
     struct log_client who;
     uint64_t session;     /* 0 before HELLO and after its end */
+    bool keeps;           /* the broker may have replies of the session to forget */
     struct list requests; /* that are not answered yet */
     bool serving;         /* a packet is being served: a wish to finish waits for its reply */
     bool finishing;
@@ -84,5 +88,6 @@ void rpc_client_disconnect(struct rpc_client *client);
 /* The broker's news for a client that subscribed. */
 void rpc_client_event(struct rpc_client *client, const struct broker_event *event);
 
-/* The connection is gone: what is pending is hurried along and answered to nobody. 0, or a negative errno. */
+/* The connection is gone: what is pending is hurried along and answered to nobody, or if it is recorded, goes on and its
+ * reply is kept. 0, or a negative errno. */
 int rpc_client_lost(struct rpc_client *client);

@@ -229,8 +229,8 @@ static struct list_request *list_request_new(const struct call *call, const Memo
 
     if (!list)
         return NULL;
-    arena_reset(&call->client->rpc->scratch);
-    list->listing.rpc = call->client->rpc;
+    arena_reset(&call->rpc->scratch);
+    list->listing.rpc = call->rpc;
     list->listing.most = m->most && m->most < MEMORYD_ROWS_MAX ? m->most : MEMORYD_ROWS_MAX;
     list->args.cursor = m->cursor;
     list->args.buffer = m->buffer;

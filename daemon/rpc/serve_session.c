@@ -20,10 +20,11 @@ static void answer_hello(struct request *request)
 {
     struct hello_request *hello = (struct hello_request *)request;
     const struct hello_result *result = &hello->result;
-    struct rpc_client *client = request->client;
+    struct rpc_client *client = request->call.client;
     Memoryd__V1__HelloReply reply = MEMORYD__V1__HELLO_REPLY__INIT;
 
     client->session = result->session;
+    client->keeps = op_acknowledge(client->rpc->broker, client->session, request->call.acknowledged, 0);
     client->rpc->transport->established(client->connection);
     reply.version = hello->version;
     reply.session = result->session;
@@ -77,7 +78,7 @@ int serve_hello(const struct call *call, const Memoryd__V1__HelloRequest *m)
 static void answer_goodbye(struct request *request)
 {
     request_done(request);
-    rpc_client_disconnect(request->client);
+    rpc_client_disconnect(request->call.client);
 }
 
 int serve_goodbye(const struct call *call, const Memoryd__V1__GoodbyeRequest *m)
@@ -115,7 +116,7 @@ struct status_request {
 static void answer_status(struct request *request)
 {
     const struct status_info *s = &((struct status_request *)request)->result;
-    const struct rpc *rpc = request->rpc;
+    const struct rpc *rpc = request->call.rpc;
     Memoryd__V1__StatusReply reply = MEMORYD__V1__STATUS_REPLY__INIT;
 
     reply.version = (char *)(uintptr_t)rpc->version;

@@ -15,16 +15,19 @@
 #include "log/log.h"
 #include "proto/status.h"
 #include "session/hold.h"
+#include "session/kept.h"
 
 void sessions_init(struct sessions *sessions, struct ledger *ledger, struct accounts *accounts)
 {
     *sessions = (struct sessions){.accounts = accounts};
     table_init(&sessions->table, ledger, RECORD_SESSION, sizeof(struct session), true);
     table_init(&sessions->holds, ledger, RECORD_HOLD, sizeof(struct hold), false);
+    kept_init(sessions);
 }
 
 void sessions_deinit(struct sessions *sessions)
 {
+    kept_deinit(sessions);
     table_deinit(&sessions->holds);
     table_deinit(&sessions->table);
 }
@@ -48,6 +51,7 @@ int session_new(struct sessions *sessions, struct peer *peer, const char *progra
     list_init(&session->tokens);
     list_init(&session->names);
     list_init(&session->reservations);
+    list_init(&session->kept);
 
     r = account_new_session(sessions->accounts, peer->uid, &session->account, problem);
     if (r)
@@ -79,6 +83,7 @@ struct session *session_free(struct session *session)
     assert(list_is_empty(&session->tokens));
     assert(list_is_empty(&session->names));
     assert(list_is_empty(&session->reservations));
+    assert(list_is_empty(&session->kept));
     charge_deinit(&session->charge);
     session->account = account_unref(session->account);
     peer_deinit(&session->peer);

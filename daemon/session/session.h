@@ -26,6 +26,8 @@ RB_HEAD(hold_tree, hold);
 struct sessions {
     struct table table;
     struct table holds;
+    struct table kept; /* kept.h */
+    struct table kept_more;
     struct accounts *accounts; /* borrowed */
 };
 
@@ -42,6 +44,8 @@ struct session {
     struct list tokens;       /* struct token's in_session */
     struct list names;        /* struct name's in_session */
     struct list reservations; /* struct reservation's in_session */
+    struct list kept;         /* struct kept's in_session, by sequence */
+    uint32_t n_kept;          /* that count against MEMORYD_UNACKNOWLEDGED_MAX */
 };
 
 void sessions_init(struct sessions *sessions, struct ledger *ledger, struct accounts *accounts);

@@ -23,14 +23,90 @@ void fake_end(int status)
     op->done(op, status);
 }
 
+static struct fake_kept *find_kept(uint64_t sequence)
+{
+    for (unsigned i = 0; sequence && i < sizeof(fake.kept) / sizeof(fake.kept[0]); i++)
+        if (fake.kept[i].sequence == sequence)
+            return &fake.kept[i];
+    return NULL;
+}
+
+bool op_acknowledge(struct broker *broker, uint64_t session, uint64_t acknowledged, uint64_t answered)
+{
+    bool any = false;
+
+    for (unsigned i = 0; i < sizeof(fake.kept) / sizeof(fake.kept[0]); i++) {
+        struct fake_kept *kept = &fake.kept[i];
+
+        if (kept->sequence && (kept->sequence <= acknowledged || kept->sequence == answered))
+            kept->sequence = 0;
+        any = any || kept->sequence;
+    }
+    return any;
+}
+
+int op_begin(struct broker *broker, const struct op_request *request, struct op **ret_running,
+             struct problem *problem)
+{
+    struct fake_kept *kept = find_kept(request->sequence);
+
+    if (kept && kept->done)
+        return OP_KEPT;
+    if (kept) {
+        *ret_running = kept->running;
+        return OP_RUNNING;
+    }
+    if (!request->recorded || (fake.begin && fake.begin != OP_AGAIN))
+        return fake.begin;
+    for (unsigned i = 0; i < sizeof(fake.kept) / sizeof(fake.kept[0]); i++) {
+        kept = &fake.kept[i];
+        if (kept->sequence)
+            continue;
+        *kept = (struct fake_kept){.sequence = request->sequence};
+        return fake.begin;
+    }
+    return refuse(problem, STATUS_LIMIT, "no more than four");
+}
+
+void op_keep(struct broker *broker, uint64_t session, uint64_t sequence, uint32_t status, const void *message,
+             size_t size, unsigned n_fds)
+{
+    struct fake_kept *kept = find_kept(sequence);
+
+    if (!kept)
+        return;
+    kept->done = true;
+    kept->reply = (struct op_reply){.status = status, .size = (uint32_t)size, .n_fds = n_fds};
+    memcpy(kept->message, message, size);
+}
+
+void op_kept(struct broker *broker, uint64_t session, uint64_t sequence, struct op_reply *ret, void *message)
+{
+    struct fake_kept *kept = find_kept(sequence);
+
+    *ret = kept->reply;
+    memcpy(message, kept->message, kept->reply.size);
+}
+
+void op_executing(struct broker *broker, uint64_t session, uint64_t sequence, uint16_t method)
+{
+    fake.executing = session ? sequence : 0;
+}
+
 static int verb(struct op *op, const char *name)
 {
     fake.verb = name;
     fake.calls++;
+    fake.was_executing = fake.executing;
+    fake.rerun = op->rerun;
     if (fake.sentence)
         problem_set(&op->problem, "%s", fake.sentence);
     if (fake.pend) {
+        struct fake_kept *kept = find_kept(op->sequence);
+
         fake.pending = op;
+        if (kept)
+            kept->running = op;
         return OP_PENDING;
     }
     return fake.status;

@@ -8,8 +8,18 @@
 #include "broker/broker.h"
 #include "broker/verbs.h"
 
+/* the reply to a recorded request */
+struct fake_kept {
+    uint64_t sequence; /* 0 = free */
+    bool done;
+    struct op *running;
+    struct op_reply reply;
+    uint8_t message[MEMORYD_PAYLOAD_MAX];
+};
+
 struct fake {
     int status;           /* what verbs return */
+    int begin;            /* what op_begin() returns for what is new */
     bool pend;            /* they return OP_PENDING instead */
     const char *sentence; /* of a refusal, if not NULL */
     unsigned n_fds;       /* descriptors that results carry */
@@ -19,6 +29,10 @@ struct fake {
     unsigned calls;
     unsigned cancelled;
     unsigned lost;        /* broker_connection_lost() */
+    uint64_t executing;   /* sequence of the request that the loop is at */
+    uint64_t was_executing; /* when the last verb was called */
+    bool rerun;           /* the last verb was told so */
+    struct fake_kept kept[4]; /* of any session */
     struct op *pending;
     void *connection;     /* of the last hello */
     const struct broker_host *host;

@@ -452,12 +452,26 @@ static void I7_a_pending_verb_of_a_vanished_client_leaks_nothing(void **state)
     before = heard.replies;
     call(METHOD_ALLOC, &m.base);
     assert_int_equal(rpc_client_lost(&client), 0);
-    assert_int_equal(fake.cancelled, 1);
+    assert_int_equal(fake.cancelled, 0); /* it goes on, for the case that it is asked for again */
     assert_int_equal(fake.lost, 1);
     assert_int_equal(fd_count(), open_before + 1);
     fake_end(0);
     assert_int_equal(heard.replies, before);
     assert_int_equal(fd_count(), open_before);
+}
+
+static void what_is_not_recorded_is_cancelled_with_its_connection(void **state)
+{
+    unsigned before;
+
+    hello();
+    fake.pend = true;
+    before = heard.replies;
+    assert_int_equal(send_bytes(METHOD_CHECK, NULL, 0, NULL), 0);
+    assert_int_equal(rpc_client_lost(&client), 0);
+    assert_int_equal(fake.cancelled, 1);
+    fake_end(STATUS_TIMED_OUT);
+    assert_int_equal(heard.replies, before);
 }
 
 static void goodbye_is_answered_before_the_end(void **state)
@@ -549,6 +563,7 @@ int main(void)
         TEST(a_listing_gives_no_more_than_wanted),
         TEST(pending_verbs_are_answered_later),
         TEST(I7_a_pending_verb_of_a_vanished_client_leaks_nothing),
+        TEST(what_is_not_recorded_is_cancelled_with_its_connection),
         TEST(goodbye_is_answered_before_the_end),
         TEST(unsound_packets_hear_why),
         TEST(events_arrive_or_are_replaced_by_lost),

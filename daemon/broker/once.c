@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Each request once, however often it comes.
+ *
+ * A request that changes something has a record from its beginning (session/kept.h): while it is pending the record
+ * leads to its op, afterwards it has the reply. Both are found by session and sequence each time they are needed, and
+ * no pointer to them is kept by anybody: a session may end, and take them along, at any time.
+ *
+ * Poison: a request at which two brokers have died is not tried a third time. Which requests a broker died over the
+ * next one finds in the ledger: what the loop was at, and what workers were at.
+ */
+#include "broker/internal.h"
+#include "log/log.h"
+#include "proto/status.h"
+
+#define DEATHS_MAX 2
+
+static struct session *find_session(struct broker *broker, uint64_t id)
+{
+    struct session *session = sessions_find(&broker->sessions, id);
+
+    return session && !client_of(session)->ended ? session : NULL;
+}
+
+static struct kept *find_kept(struct broker *broker, uint64_t id, uint64_t sequence)
+{
+    struct session *session = sequence ? find_session(broker, id) : NULL;
+
+    return session ? session_kept(session, sequence) : NULL;
+}
+
+bool op_acknowledge(struct broker *broker, uint64_t id, uint64_t acknowledged, uint64_t answered)
+{
+    struct session *session = find_session(broker, id);
+
+    if (!session)
+        return false;
+    kept_acknowledge(session, acknowledged, answered);
+    return !list_is_empty(&session->kept);
+}
+
+static int refuse_poison(const struct session *session, const struct kept *kept, struct problem *problem)
+{
+    struct log_client who = {session->record->uid, (pid_t)session->record->pid};
+
+    log_client(LOG_LEVEL_ERROR, who, "request %llu (method %u) is refused: %u brokers died over it",
+               (unsigned long long)kept->record->sequence, kept->record->method, kept->record->deaths);
+    return refuse(problem, STATUS_REFUSED,
+                  "the broker died twice while it did this; it was not tried a third time, and what became of it is "
+                  "unknown: see what there is, and try something else");
+}
+
+static int begin_known(const struct session *session, const struct kept *kept, struct op **ret_running,
+                       struct problem *problem)
+{
+    if (record_is_live(&kept->record->head))
+        return OP_KEPT;
+    if (kept->running) {
+        *ret_running = kept->running;
+        return OP_RUNNING;
+    }
+    return kept->record->deaths < DEATHS_MAX ? OP_AGAIN : refuse_poison(session, kept, problem);
+}
+
+int op_begin(struct broker *broker, const struct op_request *request, struct op **ret_running,
+             struct problem *problem)
+{
+    struct session *session = find_session(broker, request->session);
+    struct kept *kept;
+
+    /* the verb will say so */
+    if (!session)
+        return 0;
+    kept = session_kept(session, request->sequence);
+    if (kept)
+        return begin_known(session, kept, ret_running, problem);
+    if (!request->recorded)
+        return 0;
+    if (request->sequence <= session->record->acknowledged)
+        return OP_FORGOTTEN;
+    return kept_new(session, request->sequence, request->method, &kept, problem);
+}
+
+void once_pending(struct op *op)
+{
+    struct kept *kept = find_kept(op->broker, op->session, op->sequence);
+
+    if (kept)
+        kept->running = op;
+}
+
+void once_working(struct op *op)
+{
+    struct kept *kept = find_kept(op->broker, op->session, op->sequence);
+
+    if (kept)
+        kept_working(kept);
+}
+
+void op_keep(struct broker *broker, uint64_t session, uint64_t sequence, uint32_t status, const void *message,
+             size_t size, unsigned n_fds)
+{
+    struct kept *kept = find_kept(broker, session, sequence);
+
+    if (kept)
+        kept_finish(kept, status, message, size, n_fds);
+}
+
+void op_kept(struct broker *broker, uint64_t session, uint64_t sequence, struct op_reply *ret, void *message)
+{
+    struct kept *kept = find_kept(broker, session, sequence);
+
+    *ret = (struct op_reply){
+        .status = kept->record->status, .size = kept->record->size, .n_fds = kept->record->n_fds};
+    kept_read(kept, message);
+}
+
+void op_executing(struct broker *broker, uint64_t session, uint64_t sequence, uint16_t method)
+{
+    struct ledger_executing *slot = ledger_executing(broker->ledger);
+
+    if (session)
+        ledger_executing_begin(slot, session, sequence, method);
+    else
+        ledger_executing_end(slot);
+}

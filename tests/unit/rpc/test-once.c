@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A request that comes a second time: what is done, and what the client hears. The broker is a fake (fake.h); the
+ * connections are two places in which the transport notes what it is given.
+ */
+#include "tests/support/test.h"
+
+#include <string.h>
+
+#include "proto/envelope.h"
+#include "proto/memoryd.pb-c.h"
+#include "proto/schema.h"
+#include "rpc/rpc.h"
+#include "tests/support/fd.h"
+#include "tests/unit/rpc/fake.h"
+
+static struct rpc rpc;
+static struct arena arena;
+
+static struct heard {
+    struct rpc_client client;
+    unsigned replies;
+    struct frame_header header;
+    uint8_t payload[MEMORYD_PAYLOAD_MAX];
+    size_t size;
+    unsigned n_fds;
+    unsigned finished;
+} first, second;
+
+static void t_reply(void *connection, const struct frame_header *header, const void *payload, size_t size,
+                    struct fdset *fds)
+{
+    struct heard *heard = connection;
+
+    heard->replies++;
+    heard->header = *header;
+    memcpy(heard->payload, payload, size);
+    heard->size = size;
+    heard->n_fds = fds ? fdset_count(fds) : 0;
+    if (fds)
+        fdset_deinit(fds);
+}
+
+static void t_established(void *connection)
+{
+    (void)connection;
+}
+
+static void t_finish(void *connection)
+{
+    ((struct heard *)connection)->finished++;
+}
+
+static const struct rpc_transport transport = {.reply = t_reply, .established = t_established, .finish = t_finish};
+
+static void packet(struct heard *on, struct frame_header header, const ProtobufCMessage *message)
+{
+    static uint8_t payload[MEMORYD_PAYLOAD_MAX];
+    static struct fdset none;
+    size_t size = 0;
+
+    if (message)
+        assert_int_equal(envelope_pack(message, payload, sizeof(payload), &size), 0);
+    header.payload_length = (uint32_t)size;
+    assert_int_equal(rpc_client_packet(&on->client, &header, payload, &none), 0);
+}
+
+static void introduce(struct heard *to)
+{
+    Memoryd__V1__HelloRequest m = MEMORYD__V1__HELLO_REQUEST__INIT;
+
+    memset(to, 0, sizeof(*to));
+    rpc_client_init(&to->client, &rpc, to, NULL, (struct log_client){.uid = 1, .pid = 1});
+    packet(to, (struct frame_header){.method = METHOD_HELLO, .sequence = 1}, &m.base);
+    assert_int_equal(to->header.status, 0);
+    to->replies = 0;
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    fake_reset();
+    assert_int_equal(arena_init(&arena, MEMORYD_ARENA_BYTES, MEMORYD_ARENA_PIECES), 0);
+    assert_int_equal(rpc_init(&rpc, (struct broker *)&fake, &transport, "1.2.3", ""), 0);
+    introduce(&first);
+    introduce(&second);
+    fake.calls = 0;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    rpc_deinit(&rpc);
+    arena_deinit(&arena);
+    return 0;
+}
+
+#define HEADER(m, s) ((struct frame_header){.method = METHOD_##m, .sequence = (s)})
+
+static void same_reply(void)
+{
+    assert_int_equal(second.header.method, first.header.method);
+    assert_int_equal(second.header.sequence, first.header.sequence);
+    assert_int_equal(second.header.status, first.header.status);
+    assert_int_equal(second.size, first.size);
+    assert_memory_equal(second.payload, first.payload, first.size);
+    assert_int_equal(second.n_fds, first.n_fds);
+}
+
+static void alloc(struct heard *on, uint64_t sequence)
+{
+    Memoryd__V1__AllocRequest m = MEMORYD__V1__ALLOC_REQUEST__INIT;
+    uint64_t sizes[] = {1, 2};
+
+    m.sizes = sizes;
+    m.n_sizes = 2;
+    packet(on, HEADER(ALLOC, sequence), &m.base);
+}
+
+/* ---------------------------------------------------------------------------------------------------------------- */
+
+static void what_was_done_is_answered_and_not_done_again(void **state)
+{
+    Memoryd__V1__ReserveRequest m = MEMORYD__V1__RESERVE_REQUEST__INIT;
+
+    (void)state;
+    m.size = 4096;
+    packet(&first, HEADER(RESERVE, 2), &m.base);
+    assert_int_equal(rpc_client_lost(&first.client), 0);
+    /* without its message, and other rubbish */
+    packet(&second, HEADER(RESERVE, 2), NULL);
+    assert_int_equal(fake.calls, 1);
+    assert_int_equal(second.replies, 1);
+    same_reply();
+}
+
+static void a_refusal_is_kept_too(void **state)
+{
+    Memoryd__V1__DestroyRequest m = MEMORYD__V1__DESTROY_REQUEST__INIT;
+
+    (void)state;
+    m.buffer = 7;
+    fake.status = STATUS_STALE;
+    fake.sentence = "buffer 7 has ended";
+    packet(&first, HEADER(DESTROY, 2), &m.base);
+    fake.status = 0;
+    packet(&second, HEADER(DESTROY, 2), NULL);
+    assert_int_equal(fake.calls, 1);
+    assert_int_equal(second.header.status, STATUS_STALE);
+    same_reply();
+}
+
+static void descriptors_come_anew(void **state)
+{
+    unsigned open_before = fd_count();
+
+    (void)state;
+    fake.n_fds = 2;
+    alloc(&first, 2);
+    assert_int_equal(first.n_fds, 2);
+    memset(&fake.export, 0, sizeof(fake.export));
+    alloc(&second, 2);
+    assert_int_equal(second.n_fds, 2);
+    assert_string_equal(fake.verb, "export");
+    assert_int_equal(fake.export.buffers.id[0], 101); /* the last one of both */
+    assert_int_equal(fake.export.rights[0], MEMORYD__V1__RIGHT__RIGHT_READ | MEMORYD__V1__RIGHT__RIGHT_WRITE);
+    same_reply();
+    assert_int_equal(fd_count(), open_before);
+}
+
+static void what_cannot_be_exported_any_more_has_its_status(void **state)
+{
+    ProtobufCMessage *message;
+    Memoryd__V1__Buffers *buffers;
+
+    (void)state;
+    fake.n_fds = 2;
+    alloc(&first, 2);
+    fake.status = STATUS_NO_DESCRIPTORS;
+    fake.sentence = "none left";
+    alloc(&second, 2);
+    assert_int_equal(second.header.status, 0);
+    assert_int_equal(second.n_fds, 0);
+    assert_int_equal(
+        envelope_unpack(&memoryd__v1__buffers__descriptor, second.payload, second.size, &arena, &message), 0);
+    buffers = (Memoryd__V1__Buffers *)message;
+    assert_int_equal(buffers->n_statuses, 2);
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(buffers->statuses[i], STATUS_NO_DESCRIPTORS);
+        assert_int_equal(buffers->ids[i], 0);
+        assert_int_equal(buffers->rights[i], 0);
+    }
+    assert_string_equal(buffers->sentence, "none left");
+}
+
+static void one_that_is_running_is_answered_where_it_was_asked_again(void **state)
+{
+    (void)state;
+    fake.pend = true;
+    alloc(&first, 2);
+    assert_int_equal(rpc_client_lost(&first.client), 0);
+    assert_int_equal(fake.cancelled, 0);
+    alloc(&second, 2);
+    assert_int_equal(fake.calls, 1);
+    assert_int_equal(second.replies, 0);
+    fake_end(0);
+    assert_int_equal(first.replies, 0);
+    assert_int_equal(second.replies, 1);
+    assert_int_equal(second.header.sequence, 2);
+}
+
+/* The broker learns of a lost connection when it likes. */
+static void one_that_is_running_moves_from_a_connection_that_is_not_yet_lost(void **state)
+{
+    (void)state;
+    fake.pend = true;
+    alloc(&first, 2);
+    alloc(&second, 2);
+    assert_int_equal(rpc_client_lost(&first.client), 0);
+    fake_end(0);
+    assert_int_equal(first.replies, 0);
+    assert_int_equal(second.replies, 1);
+}
+
+static void one_that_ends_without_a_client_is_answered_later(void **state)
+{
+    unsigned open_before = fd_count();
+
+    (void)state;
+    fake.pend = true;
+    fake.n_fds = 2;
+    alloc(&first, 2);
+    assert_int_equal(rpc_client_lost(&first.client), 0);
+    fake_end(0);
+    assert_int_equal(fd_count(), open_before);
+    fake.pend = false;
+    alloc(&second, 2);
+    assert_int_equal(second.replies, 1);
+    assert_int_equal(second.header.status, 0);
+    assert_int_equal(second.n_fds, 2);
+}
+
+static void one_sequence_twice_on_one_connection_is_a_breach(void **state)
+{
+    (void)state;
+    fake.pend = true;
+    alloc(&first, 2);
+    alloc(&first, 2);
+    assert_int_equal(first.replies, 1);
+    assert_int_equal(first.header.status, STATUS_PROTOCOL);
+    assert_int_equal(first.finished, 1);
+    /* and the first of them is not harmed */
+    assert_int_equal(rpc_client_lost(&first.client), 0);
+    fake_end(0);
+    fake.pend = false;
+    alloc(&second, 2);
+    assert_int_equal(second.header.status, 0);
+    assert_int_equal(fake.calls, 1);
+}
+
+static void what_was_acknowledged_is_forgotten(void **state)
+{
+    (void)state;
+    alloc(&first, 2);
+    alloc(&first, 3);
+    packet(&first, (struct frame_header){.method = METHOD_PING, .sequence = 4, .acknowledged = 2}, NULL);
+    assert_int_equal(fake.kept[0].sequence, 0);
+    assert_int_equal(fake.kept[1].sequence, 3);
+    /* a resume says it, too */
+    memset(&second, 0, sizeof(second));
+    introduce(&second);
+    fake.begin = OP_FORGOTTEN;
+    alloc(&second, 2);
+    assert_int_equal(second.header.status, STATUS_PROTOCOL);
+    assert_int_equal(second.finished, 1);
+}
+
+static void one_beyond_is_acknowledged_by_recorded_requests(void **state)
+{
+    Memoryd__V1__ReserveRequest m = MEMORYD__V1__RESERVE_REQUEST__INIT;
+
+    (void)state;
+    m.size = 4096;
+    alloc(&first, 2);
+    alloc(&first, 3);
+    packet(&first, (struct frame_header){.method = METHOD_RESERVE, .sequence = 4, .answered = 3}, &m.base);
+    assert_int_equal(fake.kept[0].sequence, 2);
+    assert_int_equal(fake.kept[1].sequence, 4);
+}
+
+static void a_resume_acknowledges(void **state)
+{
+    Memoryd__V1__HelloRequest m = MEMORYD__V1__HELLO_REQUEST__INIT;
+
+    (void)state;
+    alloc(&first, 2);
+    memset(&second, 0, sizeof(second));
+    rpc_client_init(&second.client, &rpc, &second, NULL, (struct log_client){.uid = 1, .pid = 1});
+    packet(&second, (struct frame_header){.method = METHOD_HELLO, .sequence = 3, .acknowledged = 2}, &m.base);
+    assert_int_equal(second.header.status, 0);
+    assert_int_equal(fake.kept[0].sequence, 0);
+}
+
+static void one_too_many_is_refused_and_not_kept(void **state)
+{
+    (void)state;
+    for (uint64_t sequence = 2; sequence < 6; sequence++)
+        alloc(&first, sequence);
+    assert_int_equal(first.header.status, 0);
+    alloc(&first, 6);
+    assert_int_equal(first.header.status, STATUS_LIMIT);
+    assert_int_equal(first.finished, 0);
+    assert_int_equal(fake.calls, 4);
+    packet(&first, (struct frame_header){.method = METHOD_PING, .sequence = 7, .acknowledged = 5}, NULL);
+    assert_int_equal(first.header.status, 0);
+    alloc(&first, 8);
+    assert_int_equal(first.header.status, 0);
+}
+
+static void a_broker_that_died_over_it_is_told_of(void **state)
+{
+    (void)state;
+    fake.begin = OP_AGAIN;
+    alloc(&first, 2);
+    assert_true(fake.rerun);
+    assert_int_equal(first.header.status, 0);
+    assert_int_equal(fake.kept[0].sequence, 2);
+    assert_true(fake.kept[0].done);
+}
+
+static void what_is_executing_is_noted(void **state)
+{
+    (void)state;
+    alloc(&first, 2);
+    assert_int_equal(fake.was_executing, 2);
+    assert_int_equal(fake.executing, 0);
+    packet(&first, HEADER(STATUS, 9), NULL);
+    assert_int_equal(fake.was_executing, 9);
+    assert_int_equal(fake.executing, 0);
+}
+
+static void harmless_requests_are_not_kept(void **state)
+{
+    (void)state;
+    packet(&first, HEADER(STATUS, 2), NULL);
+    packet(&second, HEADER(STATUS, 2), NULL);
+    assert_int_equal(fake.calls, 2);
+    assert_int_equal(fake.kept[0].sequence, 0);
+}
+
+/* Every row of the table: a recorded one is begun and kept, whatever becomes of it, and the others are not. */
+static void the_table_says_what_is_kept(void **state)
+{
+    size_t n;
+    const struct schema_method *methods = schema_methods(&n);
+
+    (void)state;
+    for (size_t i = 0; i < n; i++) {
+        uint64_t sequence = 100 + i;
+
+        if (methods[i].id == METHOD_HELLO || methods[i].id == METHOD_GOODBYE)
+            continue;
+        memset(fake.kept, 0, sizeof(fake.kept));
+        packet(&first, (struct frame_header){.method = methods[i].id, .sequence = sequence}, NULL);
+        assert_int_equal(fake.kept[0].sequence == sequence, methods[i].repeat == REPEAT_RECORDED);
+        if (methods[i].repeat == REPEAT_RECORDED) {
+            assert_true(fake.kept[0].done);
+            assert_int_equal(fake.kept[0].reply.status, first.header.status);
+        }
+    }
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(what_was_done_is_answered_and_not_done_again),
+        TEST(a_refusal_is_kept_too),
+        TEST(descriptors_come_anew),
+        TEST(what_cannot_be_exported_any_more_has_its_status),
+        TEST(one_that_is_running_is_answered_where_it_was_asked_again),
+        TEST(one_that_is_running_moves_from_a_connection_that_is_not_yet_lost),
+        TEST(one_that_ends_without_a_client_is_answered_later),
+        TEST(one_sequence_twice_on_one_connection_is_a_breach),
+        TEST(what_was_acknowledged_is_forgotten),
+        TEST(one_beyond_is_acknowledged_by_recorded_requests),
+        TEST(a_resume_acknowledges),
+        TEST(one_too_many_is_refused_and_not_kept),
+        TEST(a_broker_that_died_over_it_is_told_of),
+        TEST(what_is_executing_is_noted),
+        TEST(harmless_requests_are_not_kept),
+        TEST(the_table_says_what_is_kept),
+    };
+
+    return test_run(tests, NULL, NULL);
+}

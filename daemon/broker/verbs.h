@@ -80,8 +80,8 @@ struct op_reply {
 };
 
 /*
- * No reply up to `acknowledged` is needed again, nor that to `answered` (0: no other). False: nothing is kept for this session any more, so
- * there is nothing to acknowledge until it has another recorded request.
+ * No reply up to `acknowledged` is needed again, nor that to `answered` (0: no other). False: nothing is kept for this
+ * session any more, so there is nothing to acknowledge until it has another recorded request.
  */
 bool op_acknowledge(struct broker *broker, uint64_t session, uint64_t acknowledged, uint64_t answered);
 

@@ -18,8 +18,8 @@ struct call;
 /* Takes the descriptors, if there are any and somebody waits for them. */
 void reply_message(const struct call *call, const ProtobufCMessage *message, struct fdset *fds);
 
-/* Once more the reply to a request that was done before: that of the first time, with descriptors anew. 0, or a negative
- * errno that is fatal. */
+/* Once more the reply to a request that was done before: that of the first time, with descriptors anew. 0, or a
+ * negative errno that is fatal. */
 int reply_again(const struct call *call);
 
 /* Why the first item of a batch failed, for the batch's reply: the sentence, cleaned of what is no text. */

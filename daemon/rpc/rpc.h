@@ -88,6 +88,6 @@ void rpc_client_disconnect(struct rpc_client *client);
 /* The broker's news for a client that subscribed. */
 void rpc_client_event(struct rpc_client *client, const struct broker_event *event);
 
-/* The connection is gone: what is pending is hurried along and answered to nobody, or if it is recorded, goes on and its
- * reply is kept. 0, or a negative errno. */
+/* The connection is gone: what is pending is hurried along and answered to nobody, or if it is recorded, goes on and
+ * its reply is kept. 0, or a negative errno. */
 int rpc_client_lost(struct rpc_client *client);

@@ -345,16 +345,17 @@ int memclient_name_unbind(struct memclient *ctx, const char *name)
 }
 
 static int lookup(struct memclient *ctx, struct channel *channel, const char *name, uint64_t id,
-                  unsigned rights, uint64_t deadline, struct memclient_buffer **buf)
+                  unsigned rights, unsigned claim, uint64_t deadline,
+                  struct memclient_buffer **buf)
 {
     struct rpc_opened opened = RPC_OPENED_NULL;
-    int r = rpc_lookup(channel, name, id, rights, deadline, &opened);
+    int r = rpc_lookup(channel, name, id, rights, claim, deadline, &opened);
 
     return r ? r : adopt_one(ctx, channel, &opened, true, buf);
 }
 
 static int open_by(struct memclient *ctx, const char *name, uint64_t id, unsigned rights,
-                   struct memclient_buffer **buf)
+                   unsigned claim, struct memclient_buffer **buf)
 {
     uint64_t deadline;
     int r;
@@ -368,7 +369,7 @@ static int open_by(struct memclient *ctx, const char *name, uint64_t id, unsigne
         return r;
     deadline = context_deadline(ctx);
     return CONTEXT_CALL(ctx, deadline, channel,
-                        lookup(ctx, channel, name, id, rights, deadline, buf));
+                        lookup(ctx, channel, name, id, rights, claim, deadline, buf));
 }
 
 int memclient_open_name(struct memclient *ctx, const char *name, unsigned rights,
@@ -376,11 +377,21 @@ int memclient_open_name(struct memclient *ctx, const char *name, unsigned rights
 {
     int r = check_name(name);
 
-    return r ? r : open_by(ctx, name, 0, rights, buf);
+    return r ? r : open_by(ctx, name, 0, rights, MEMCLIENT_CLAIM_NONE, buf);
+}
+
+int memclient_claim_name(struct memclient *ctx, const char *name, unsigned rights, unsigned claim,
+                         struct memclient_buffer **buf)
+{
+    int r = check_name(name);
+
+    if (!r && claim != MEMCLIENT_CLAIM_SHARED && claim != MEMCLIENT_CLAIM_EXCLUSIVE)
+        r = fail_with(EINVAL, "claim: %u is neither shared nor exclusive", claim);
+    return r ? r : open_by(ctx, name, 0, rights, claim, buf);
 }
 
 int memclient_open_id(struct memclient *ctx, uint64_t id, unsigned rights,
                       struct memclient_buffer **buf)
 {
-    return id ? open_by(ctx, NULL, id, rights, buf) : fail_with(EINVAL, "0 is no buffer's id");
+    return id ? open_by(ctx, NULL, id, rights, MEMCLIENT_CLAIM_NONE, buf) : fail_with(EINVAL, "0 is no buffer's id");
 }

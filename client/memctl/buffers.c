@@ -31,7 +31,7 @@ static struct {
     struct memclient_share_options share;
     uint32_t nodes[VALUES_LIST_MAX], weights[VALUES_LIST_MAX];
     size_t n_weights;
-    unsigned rights;
+    unsigned rights, claim;
     bool force, future_only;
     char **argv; /* of a program to run */
 } line;
@@ -39,6 +39,7 @@ static struct {
 /* ---- options ----------------------------------------------------------------------------------- */
 
 static const char *const pages_choices[] = {"any", "base", "thp", "hugetlb", NULL};
+static const char *const claim_choices[] = {"none", "shared", "exclusive", NULL};
 static const char *const placement_choices[] = {"pool", "bind", "preferred", "interleave", "split", "local", NULL};
 
 /* All options of all commands here; each command takes those of its own list. 0 or a negative errno. */
@@ -85,6 +86,8 @@ set_option(int option, const char *value)
         return parse_rights(value, &line.name.other_rights);
     case 'r':
         return parse_rights(value, &line.rights);
+    case 'C':
+        return parse_choice(value, claim_choices, &line.claim);
     case 'K':
         line.share.flags |= MEMCLIENT_TOKEN_KEEPING;
         return 0;
@@ -327,9 +330,12 @@ run_share(struct invocation *invocation, struct memclient *ctx)
 static int
 parse_open(struct invocation *invocation)
 {
-    static const struct option options[] = {{"rights", required_argument, NULL, 'r'}, {NULL, 0, NULL, 0}};
+    static const struct option options[] = {
+        {"rights", required_argument, NULL, 'r'}, {"claim", required_argument, NULL, 'C'}, {NULL, 0, NULL, 0}};
     int r = parse_reference(invocation, options);
 
+    if (!r && line.claim && line.reference.kind != REFERENCE_NAME)
+        r = usage_error(invocation, "--claim is about a name");
     line.argv = optind < invocation->argc ? invocation->argv + optind : NULL;
     return r;
 }
@@ -362,7 +368,8 @@ run_open(struct invocation *invocation, struct memclient *ctx)
     struct memclient_buffer *buf;
     int r;
 
-    r = reference_open(ctx, &line.reference, line.rights, &buf);
+    r = line.claim ? memclient_claim_name(ctx, line.reference.name, line.rights, line.claim, &buf)
+                   : reference_open(ctx, &line.reference, line.rights, &buf);
     if (r < 0)
         return r;
     r = line.argv ? exec_with(invocation, buf) : print_buffer(invocation, buf);
@@ -545,12 +552,13 @@ const struct command buffer_commands[] = {
              "  --gid GROUP      only by members of this group\n"
              "  --pid PID        only by this process\n",
      .parse = parse_share, .run = run_share},
-    {.name = "open", .synopsis = "[--rights RIGHTS] BUFFER [PROGRAM [ARGUMENTS]]",
+    {.name = "open", .synopsis = "[--rights RIGHTS] [--claim KIND] BUFFER [PROGRAM [ARGUMENTS]]",
      .summary = "Open a buffer and show it, or run a program with it",
      .help = "PROGRAM gets a descriptor of the buffer, whose number is in $MEMORYD_FD, and its size in $MEMORYD_SIZE.\n"
              "It holds the buffer until it exits.\n"
              "\n"
-             "  --rights RIGHTS  r to read, rw to write; else as much as you may\n",
+             "  --rights RIGHTS  r to read, rw to write; else as much as you may\n"
+             "  --claim KIND     shared or exclusive, of a NAME: refused while another session's claim forbids it\n",
      .runs_program = true, .parse = parse_open, .run = run_open},
     {.name = "cat", .synopsis = "BUFFER", .summary = "Write a buffer's bytes to standard output", .help = "",
      .parse = parse_cat, .run = run_cat},

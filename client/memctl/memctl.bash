@@ -34,6 +34,10 @@ _memctl() {
         mapfile -t COMPREPLY < <(compgen -W 'base thp hugetlb' -- "$cur")
         return
         ;;
+    --claim)
+        mapfile -t COMPREPLY < <(compgen -W 'shared exclusive' -- "$cur")
+        return
+        ;;
     --placement)
         mapfile -t COMPREPLY < <(compgen -W 'bind preferred interleave split local' -- "$cur")
         return
@@ -65,7 +69,7 @@ _memctl() {
                 --part-size --weights --align --publishable --wait'
             ;;
         share) options+=' --rights --keeping --uses --expires --uid --gid --pid' ;;
-        open) options+=' --rights' ;;
+        open) options+=' --rights --claim' ;;
         publish) options+=' --future-only' ;;
         rm) options+=' --force' ;;
         esac

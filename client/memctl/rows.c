@@ -95,6 +95,14 @@ policy_text(unsigned policy)
     return policy < sizeof(texts) / sizeof(texts[0]) ? texts[policy] : "unknown";
 }
 
+static const char *
+claim_text(unsigned claim)
+{
+    static const char *const texts[] = {"none", "shared", "exclusive"};
+
+    return claim < sizeof(texts) / sizeof(texts[0]) ? texts[claim] : "unknown";
+}
+
 static json_t *
 flags_json(unsigned flags)
 {
@@ -172,8 +180,9 @@ holders_json(const struct memclient_buffer_info *info)
     json_t *array = json_array();
 
     for (uint32_t i = 0; i < info->n_holders; i++)
-        json_array_append_new(array, json_pack("{s:I, s:o}", "session", INT(info->holders[i]), "rights",
-                                               rights_json(info->holder_rights[i])));
+        json_array_append_new(array, json_pack("{s:I, s:o, s:s}", "session", INT(info->holders[i]), "rights",
+                                               rights_json(info->holder_rights[i]), "claim",
+                                               claim_text(info->holder_claims[i])));
     return array;
 }
 

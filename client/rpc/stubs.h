@@ -70,9 +70,9 @@ int rpc_alloc(struct channel *channel, unsigned n, const uint64_t *sizes,
 int rpc_import(struct channel *channel, int fd, uint64_t deadline, struct rpc_opened *opened);
 int rpc_open(struct channel *channel, unsigned n, const struct memclient_token *tokens,
              uint32_t rights, uint64_t deadline, struct rpc_opened *opened);
-/* name, or NULL and the id */
+/* name, or NULL and the id; claim: enum memclient_claim */
 int rpc_lookup(struct channel *channel, const char *name, uint64_t id, uint32_t rights,
-               uint64_t deadline, struct rpc_opened *opened);
+               unsigned claim, uint64_t deadline, struct rpc_opened *opened);
 /* n times the same id: as many claims */
 int rpc_release(struct channel *channel, uint64_t id, unsigned n, uint64_t deadline);
 /* rights: READ, or READ and WRITE */

@@ -153,7 +153,7 @@ int rpc_open(struct channel *channel, unsigned n, const struct memclient_token *
 }
 
 int rpc_lookup(struct channel *channel, const char *name, uint64_t id, uint32_t rights,
-               uint64_t deadline, struct rpc_opened *opened)
+               unsigned claim, uint64_t deadline, struct rpc_opened *opened)
 {
     Memoryd__V1__LookupRequest request = MEMORYD__V1__LOOKUP_REQUEST__INIT;
 
@@ -161,6 +161,7 @@ int rpc_lookup(struct channel *channel, const char *name, uint64_t id, uint32_t 
         request.name = (char *)name;
     request.id = id;
     request.rights = rights;
+    request.claim = (Memoryd__V1__Claim)claim;
     request.want_fd = true;
     return call_opened(channel, METHOD_LOOKUP, &request.base, NULL, 0, 1, deadline, opened);
 }

@@ -43,6 +43,8 @@ void convert_buffer_info(const Memoryd__V1__BufferInfo *m, struct memclient_buff
     for (size_t i = 0; i < m->n_holders && i < m->n_holder_rights && i < MEMORYD_HOLDERS_MAX; i++) {
         info->holders[i] = m->holders[i];
         info->holder_rights[i] = m->holder_rights[i];
+        /* a broker that is older than claims tells of none */
+        info->holder_claims[i] = i < m->n_holder_claims ? m->holder_claims[i] : MEMCLIENT_CLAIM_NONE;
         info->n_holders++;
     }
 }

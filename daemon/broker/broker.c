@@ -258,10 +258,12 @@ int find_hold(struct broker *broker, struct session *session, uint64_t buffer, u
               struct problem *problem)
 {
     struct hold *hold = session_hold(session, buffer);
+    const struct buffer *found;
     uint32_t missing;
 
     if (!hold) {
-        if (!buffers_find(&broker->buffers, buffer))
+        found = buffers_find(&broker->buffers, buffer);
+        if (!found || found->record->state != BUFFER_LIVE)
             return no_such(broker, problem, buffer, "buffer");
         return refuse(problem, STATUS_NO_RIGHT,
                       "session %llu does not hold buffer %llu; open it by a token, a name or a descriptor first",

@@ -453,7 +453,8 @@ void fill_info(struct broker *broker, const struct session *session, const struc
         if (info->n_holders == MEMORYD_HOLDERS_MAX)
             break;
         info->holders[info->n_holders] = hold->record->session;
-        info->holder_rights[info->n_holders++] = hold->record->rights;
+        info->holder_rights[info->n_holders] = hold->record->rights;
+        info->holder_claims[info->n_holders++] = hold->record->kind;
     }
     if (!list_is_empty(&buffer->names)) {
         char text[NAME_TEXT_SIZE];

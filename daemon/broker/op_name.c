@@ -101,6 +101,40 @@ static int find_by_id(struct op *op, const struct session *session, uint64_t id,
     return 0;
 }
 
+/* One that is being taken apart keeps nobody out any more. */
+static const struct hold *in_the_way(const struct session *session, const struct buffer *buffer, enum hold_kind kind)
+{
+    list_for_each_entry(hold, &buffer->holds, struct hold, in_buffer)
+    {
+        if (hold->record->kind == HOLD_PLAIN || hold->session == session || client_of(hold->session)->ended)
+            continue;
+        if (kind == HOLD_EXCLUSIVE || hold->record->kind == HOLD_EXCLUSIVE)
+            return hold;
+    }
+    return NULL;
+}
+
+/* Whoever may only read must not be able to keep writers out for good by being the only one. */
+static int may_claim(struct op *op, const struct session *session, const struct buffer *buffer, enum hold_kind kind,
+                     uint32_t may)
+{
+    const struct hold *other;
+
+    if (kind == HOLD_PLAIN)
+        return 0;
+    if (kind == HOLD_EXCLUSIVE && !(may & RIGHT_WRITE))
+        return refuse(&op->problem, STATUS_NO_RIGHT,
+                      "an exclusive claim needs WRITE, which the name does not grant; claim it shared");
+    other = in_the_way(session, buffer, kind);
+    if (!other)
+        return 0;
+    return refuse(&op->problem, STATUS_BUSY,
+                  "session %llu of pid %u (%s) has %s claim on buffer %llu; try again when it has let go of it",
+                  (unsigned long long)other->record->session, other->session->record->pid,
+                  other->session->record->program, other->record->kind == HOLD_EXCLUSIVE ? "an exclusive" : "a shared",
+                  (unsigned long long)buffer->record->head.id);
+}
+
 int op_lookup(struct op *op, const struct lookup_args *args, struct opened *result)
 {
     struct session *session;
@@ -113,11 +147,14 @@ int op_lookup(struct op *op, const struct lookup_args *args, struct opened *resu
     if (!r)
         r = args->name[0] ? find_by_name(op, session, args->name, &buffer, &may)
                           : find_by_id(op, session, args->id, &buffer, &may);
+    if (!r)
+        r = may_claim(op, session, buffer, (enum hold_kind)args->claim, may);
+    if (!r)
+        r = claim_open(op->broker, session, buffer, may, args->rights, &item, args->want_fd ? &fd : NULL,
+                       &op->problem);
     if (r)
         return r;
-    r = claim_open(op->broker, session, buffer, may, args->rights, &item, args->want_fd ? &fd : NULL, &op->problem);
-    if (r)
-        return r;
+    hold_claim_kind(session_hold(session, item.id), (enum hold_kind)args->claim);
     result->n = 1;
     result->items[0] = item;
     fdset_init(&result->fds);

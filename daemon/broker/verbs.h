@@ -209,6 +209,7 @@ struct lookup_args {
     char name[MEMORYD_NAME_MAX + 16]; /* with "uid:N/"; empty = by id */
     uint64_t id;
     uint32_t rights;
+    uint32_t claim; /* Claim */
     bool want_fd;
 };
 
@@ -279,6 +280,7 @@ struct buffer_info {
     uint32_t n_holders;
     uint64_t holders[16];
     uint32_t holder_rights[16];
+    uint32_t holder_claims[16];
     char name[MEMORYD_NAME_MAX + 16]; /* with "uid:N/" where it is another user's */
 };
 

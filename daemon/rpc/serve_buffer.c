@@ -279,6 +279,7 @@ int serve_lookup(const struct call *call, const Memoryd__V1__LookupRequest *m)
     memcpy(lookup->args.name, m->name, strlen(m->name) + 1);
     lookup->args.id = m->id;
     lookup->args.rights = complete_rights(m->rights);
+    lookup->args.claim = m->claim;
     lookup->args.want_fd = m->want_fd;
     return request_go(&lookup->request, op_lookup(&lookup->request.op, &lookup->args, &lookup->result));
 }

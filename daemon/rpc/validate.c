@@ -242,6 +242,8 @@ static int validate_lookup(const Memoryd__V1__LookupRequest *m, struct problem *
         return bad(problem, "neither a name nor an id");
     if (m->name[0] && m->id)
         return bad(problem, "a name and an id; give one of them");
+    if ((unsigned)m->claim > MEMORYD__V1__CLAIM__CLAIM_EXCLUSIVE)
+        return refuse(problem, STATUS_INVALID_ARGUMENT, "no claim has the number %d", (int)m->claim);
     return (m->name[0] ? check_name(name_without_user(m->name), problem) : 0)
                ?: check_rights(m->rights, RIGHTS_ALL, problem);
 }

@@ -52,6 +52,12 @@ int hold_claim(struct session *session, struct buffer *buffer, uint32_t rights, 
     return 0;
 }
 
+void hold_claim_kind(struct hold *hold, enum hold_kind kind)
+{
+    if (kind > hold->record->kind)
+        record_change(&hold->session->sessions->holds, hold)->kind = (uint16_t)kind;
+}
+
 struct hold *hold_release(struct hold *hold)
 {
     assert(hold->record->claims);

@@ -5,6 +5,9 @@
  * There is at most one for a session and a buffer; opening it again adds a claim and rights to it. It is found
  * by the session and the buffer's id at once, which is how nearly every verb finds its buffer, and from the
  * buffer in the order of age.
+ *
+ * A hold may be of a kind, shared or exclusive, by which sessions keep each other out. It is a property of the hold
+ * with all its claims, and ends with it.
  */
 #pragma once
 
@@ -17,6 +20,13 @@
 #include "ledger/table.h"
 #include "mem/buffer.h"
 #include "session/session.h"
+
+/* Claim on the wire. */
+enum hold_kind {
+    HOLD_PLAIN = 0,
+    HOLD_SHARED = 1,
+    HOLD_EXCLUSIVE = 2,
+};
 
 struct hold {
     OBJECT_UNINDEXED(struct hold_record);
@@ -32,6 +42,8 @@ struct hold {
  */
 int hold_claim(struct session *session, struct buffer *buffer, uint32_t rights, struct hold **ret,
                struct problem *problem);
+/* Of this kind from now on, or of a stronger one if it was. Whether others let it is the caller's question. */
+void hold_claim_kind(struct hold *hold, enum hold_kind kind);
 /* One claim less. Ends the hold with the last; returns NULL then, else the hold. Rights stay as they are. */
 struct hold *hold_release(struct hold *hold);
 /* With all its claims. NULL is fine. */

@@ -242,6 +242,20 @@ MEMCLIENT_API int memclient_ping(struct memclient *ctx);
 
 /* ------------------------------------------------------------------------------------------------------- buffers */
 
+/*
+ * What becomes of a buffer when the session that made it ends, with its process or by memclient_close():
+ *
+ *     free             it ends                   no name and no keeping token, or a name of MEMCLIENT_NAME_FREE
+ *     keep             until it was opened so    MEMCLIENT_TOKEN_KEEPING with a number of uses
+ *                      often, or is revoked
+ *     keep for a time  until the time is over    MEMCLIENT_NAME_KEEP_FOR: keep_ms after the binder's session ended;
+ *                                                MEMCLIENT_TOKEN_KEEPING with expiry_ms: after it was made
+ *     persist          until it is unbound       a name of MEMCLIENT_NAME_KEEP
+ *
+ * Several of them keep it until the last is over. Claims of other sessions, and whoever has it mapped or open, keep it
+ * as long as they like in any case. A restart of the broker counts as nothing, and times go on during it.
+ */
+
 /* What becomes of a name when the session that bound it ends. */
 enum memclient_name_policy {
     MEMCLIENT_NAME_KEEP = 0,    /* it stays until somebody unbinds it */
@@ -351,6 +365,7 @@ struct memclient_buffer_info {
     uint32_t n_holders;         /* the first sessions that hold it, and with which rights */
     uint32_t holder_rights[16];
     uint64_t holders[16];
+    uint32_t holder_claims[16]; /* enum memclient_claim of each of them */
 };
 #define MEMCLIENT_BUFFER_INFO_INIT MEMCLIENT_SIZED(struct memclient_buffer_info)
 
@@ -495,6 +510,28 @@ MEMCLIENT_API int memclient_name_bind(struct memclient_buffer *buf, const char *
 /* Opens by name; rights 0 = all that the caller may have. -ENOENT: not bound. -EACCES: not for the caller. */
 MEMCLIENT_API int memclient_open_name(struct memclient *ctx, const char *name, unsigned rights,
                                       struct memclient_buffer **buf);
+
+/* How sessions keep each other out of a named buffer. */
+enum memclient_claim {
+    MEMCLIENT_CLAIM_NONE = 0,
+    MEMCLIENT_CLAIM_SHARED = 1,   /* with others, while nobody has an exclusive one */
+    MEMCLIENT_CLAIM_EXCLUSIVE = 2 /* alone */
+};
+
+/*
+ * Opens by name as memclient_open_name() does, and claims the buffer for this session, as one locks a file. A claim
+ * keeps out claims of other sessions and nothing else: who opens the buffer without one is not asked. So it is for
+ * programs that agree on it: one that writes and others that read, or one that runs while another waits to take over.
+ *
+ * The claim lasts until the handle is freed (see memclient_buffer_unref()), or the session ends with its process, and
+ * never destroys anything; a lost connection or a restart of the broker do not end it. Claiming again is allowed, and
+ * makes a shared claim exclusive if nobody else has one; an exclusive one is not made shared. A child made by fork()
+ * has no claim.
+ *     -EBUSY    another session's claim forbids it; the sentence names that session and its process
+ *     -EACCES   an exclusive claim needs that the name grants WRITE, whatever rights are asked for
+ */
+MEMCLIENT_API int memclient_claim_name(struct memclient *ctx, const char *name, unsigned rights, unsigned claim,
+                                       struct memclient_buffer **buf);
 
 /* Opens by id, for the buffer's owner and administrators. -ENOENT: never given out. -ESTALE: ended. */
 MEMCLIENT_API int memclient_open_id(struct memclient *ctx, uint64_t id, unsigned rights, struct memclient_buffer **buf);

@@ -156,6 +156,10 @@ static void names(void **state)
     refuses(memclient_name_bind(NULL, "a", NULL), EINVAL);
     reaches(memclient_open_name(NULL, "a/b", 0, &buf));
     refuses(memclient_open_name(NULL, NULL, 0, &buf), EINVAL);
+    reaches(memclient_claim_name(NULL, "a/b", 0, MEMCLIENT_CLAIM_SHARED, &buf));
+    refuses(memclient_claim_name(NULL, NULL, 0, MEMCLIENT_CLAIM_SHARED, &buf), EINVAL);
+    refuses(memclient_claim_name(NULL, "a/b", 0, MEMCLIENT_CLAIM_NONE, &buf), EINVAL);
+    refuses(memclient_claim_name(NULL, "a/b", 0, 3, &buf), EINVAL);
     refuses(memclient_open_name(NULL, "a\nb", 0, &buf), EINVAL);
     memset(longest, 'a', sizeof(longest) - 1);
     longest[sizeof(longest) - 1] = '\0';
@@ -249,7 +253,7 @@ static void structs_are_as_large_as_they_were_in_0_1(void **state)
     assert_int_equal(sizeof(struct memclient_connection_info), 168);
     assert_int_equal(sizeof(struct memclient_name_options), 40);
     assert_int_equal(sizeof(struct memclient_alloc_options), 120);
-    assert_int_equal(sizeof(struct memclient_buffer_info), 1432);
+    assert_int_equal(offsetof(struct memclient_buffer_info, holder_claims), 1432); /* the first that 0.2 added */
     assert_int_equal(sizeof(struct memclient_share_options), 48);
     assert_int_equal(sizeof(struct memclient_map_options), 40);
     assert_int_equal(sizeof(struct memclient_address_info), 72);

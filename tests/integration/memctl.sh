@@ -51,6 +51,8 @@ expect 2 memctl cat '#x'; said "no #id"
 expect 2 memctl share --keeping x; said "needs an end"
 expect 2 memctl share --rights q x; said "--rights"
 expect 2 memctl rm --force a/b; said "#id"
+expect 2 memctl open --claim some a/b; said "--claim"
+expect 2 memctl open --claim shared '#1'; said "a name"
 for command in status nodes pools buffers sessions reservations names tokens check \
     alloc share open cat fill publish rm; do
     expect 0 memctl $command --help; shows "usage: memctl $command"
@@ -100,7 +102,11 @@ expect 0 memctl cat "$reader"
 expect 1 memctl fill "$reader" </dev/null; said "right"
 expect 0 memctl open "$reader" sh -c '[ "$MEMORYD_SIZE" = 8388608 ] && head -c 3 <&"$MEMORYD_FD" | wc -c'; shows '^3$'
 expect 1 memctl open "$reader" /no/such/program; said "/no/such/program"
-expect 0 memctl --json open a/b; json '.[0].holders[0].rights == "rwsm"'
+expect 0 memctl --json open a/b; json '.[0].holders[0] | .rights == "rwsm" and .claim == "none"'
+expect 0 memctl --json open --claim exclusive a/b; json '.[0].holders[0].claim == "exclusive"'
+expect 1 memctl open --claim shared a/b memctl open --claim exclusive a/b; said "has a shared claim"
+expect 0 memctl open --claim shared a/b memctl open --claim shared a/b
+expect 0 memctl open --claim exclusive a/b memctl open a/b
 expect 0 memctl rm "$reader"
 expect 1 memctl cat "$reader"; said "revoked"
 expect 1 memctl cat "$(printf '%064d' 7)"

@@ -28,7 +28,8 @@ int keeper_init(struct keeper *keeper, uint64_t most, char *const *argv)
 {
     int r;
 
-    *keeper = (struct keeper){.store = STORE_NULL, .signal_fd = -1, .socket = -1};
+    *keeper = (struct keeper){.store = STORE_NULL, .signal_fd = -1, .socket = -1, .tick_ms = TICK_MS,
+                              .silence_max_ms = SILENCE_MS};
     r = start_init(&keeper->start, argv);
     return r ? r : store_init(&keeper->store, most);
 }
@@ -171,8 +172,8 @@ static void on_signals(struct keeper *keeper)
 /* Time that this process itself did not run does not count against the broker. */
 static void tick(struct keeper *keeper)
 {
-    uint64_t patience = keeper->wish != KEEPER_GO_ON         ? STOP_MS
-                        : keeper->state == KEEPER_SERVING ? SILENCE_MS
+    uint64_t patience = keeper->wish != KEEPER_GO_ON      ? STOP_MS
+                        : keeper->state == KEEPER_SERVING ? keeper->silence_max_ms
                                                           : START_MS;
 
     if (keeper->watchdog)
@@ -187,6 +188,11 @@ static void tick(struct keeper *keeper)
         keeper_kill_broker(keeper, "does not stop");
     else if (!keeper_broker_pauses(keeper))
         keeper_kill_broker(keeper, "does not answer any more");
+}
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
 }
 
 static int prepare(struct keeper *keeper)
@@ -213,13 +219,9 @@ static int prepare(struct keeper *keeper)
     if (keeper->signal_fd < 0)
         return -errno;
     keeper->watchdog = watchdog_ms > 0;
-    keeper->tick_ms = watchdog_ms && watchdog_ms / 2 < TICK_MS ? watchdog_ms / 2 : TICK_MS;
+    if (keeper->watchdog)
+        keeper->tick_ms = earlier(keeper->tick_ms, watchdog_ms / 2);
     return 0;
-}
-
-static uint64_t earlier(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
 }
 
 static void turn(struct keeper *keeper)

@@ -44,6 +44,8 @@ struct keeper {
     bool inherited;                 /* there may be more than listener and lock: never give up */
     void (*served)(void *userdata); /* the first broker serves; NULL: nobody asks */
     void *userdata;
+    uint64_t tick_ms;               /* it looks after the broker so often */
+    uint64_t silence_max_ms;        /* of a broker that serves */
 
     enum keeper_state state;
     enum keeper_wish wish;
@@ -56,7 +58,6 @@ struct keeper {
     uint64_t silence_ms;     /* of the broker; while it stops, since it was told to */
     uint64_t back_off_ms;    /* 0 after one that has served */
     uint64_t due;            /* when the next broker is to be started */
-    uint64_t tick_ms;
     uint64_t tick_due;
     bool watchdog;
     bool over;

@@ -1,0 +1,598 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The keeper, with real processes. It starts its own program again as the broker, and that is this test: with
+ * --broker=FD it plays a broker that does what it is told, with --carrier=FD,FD a keeper that goes on.
+ *
+ * The orders come over a socket that the keeper holds as its listener, so each broker finds it; reports go back on it.
+ */
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/steal.h"
+#include "keeper/carrier.h"
+#include "keeper/keeper.h"
+#include "keeper/link.h"
+#include "tests/support/child.h"
+#include "tests/support/fd.h"
+#include "tests/support/test.h"
+#include "tests/support/wait.h"
+
+#define BUFFERS 500
+#define BEAT_MS 10
+#define IMPATIENCE_MS 1000
+
+enum order {
+    ORDER_READY,
+    ORDER_HOLD,     /* ids 1 to `value` */
+    ORDER_DROP,     /* the id `value` */
+    ORDER_DROP_ASK, /* … REPORT_DROPPED */
+    ORDER_EXIT,     /* with status `value` */
+    ORDER_KILL,     /* itself */
+    ORDER_HANG,
+    ORDER_UPGRADE,
+    ORDER_PING,
+};
+
+enum report_kind {
+    REPORT_STARTED,
+    REPORT_STOP,
+    REPORT_RELOAD,
+    REPORT_DROPPED,
+    REPORT_ORPHANED,
+    REPORT_PONG,
+};
+
+struct message {
+    int what;
+    uint64_t value;
+    /* of REPORT_STARTED */
+    pid_t pid, keeper;
+    uint64_t n_buffers, sum; /* of their ids */
+    bool program;            /* it was handed one */
+    bool previous;           /* it is one */
+};
+
+/* ----------------------------------------------------------------------------------------------------- the broker */
+
+struct fake {
+    struct keeper_link *keeper;
+    char **argv;
+    int control;
+    int program;
+    int fds[BUFFERS + 1];
+    bool deaf; /* to STOP */
+};
+
+static void report(const struct fake *fake, int what)
+{
+    const struct message message = {.what = what, .pid = getpid()};
+
+    CHECK(send(fake->control, &message, sizeof(message), MSG_NOSIGNAL) == sizeof(message));
+}
+
+static int take(void *userdata, enum keeper_kind kind, uint64_t id, int fd)
+{
+    struct fake *fake = userdata;
+    char name[8] = "";
+
+    if (kind == KEEPER_LISTENER) {
+        fake->control = fd;
+    } else if (kind == KEEPER_PROGRAM) {
+        fake->program = fd;
+    } else {
+        CHECK(kind == KEEPER_BUFFER && id <= BUFFERS && fake->fds[id] < 0);
+        /* it is the right one */
+        CHECK(pread(fd, name, sizeof(name), 0) == sizeof(name) && (uint64_t)strtol(name, NULL, 10) == id);
+        fake->fds[id] = fd;
+    }
+    return 0;
+}
+
+static void started(const struct fake *fake)
+{
+    const char *path = (const char *)getauxval(AT_EXECFN); // NOLINT(performance-no-int-to-ptr)
+    struct message message = {
+        .what = REPORT_STARTED,
+        .pid = getpid(),
+        .keeper = keeper_pid(fake->keeper),
+        .program = fake->program >= 0,
+        .previous = !strncmp(path, "/dev/fd/", 8),
+    };
+
+    for (uint64_t id = 1; id <= BUFFERS; id++)
+        if (fake->fds[id] >= 0) {
+            message.n_buffers++;
+            message.sum += id;
+        }
+    CHECK(send(fake->control, &message, sizeof(message), MSG_NOSIGNAL) == sizeof(message));
+}
+
+static void on_stop(void *userdata)
+{
+    const struct fake *fake = userdata;
+
+    report(fake, REPORT_STOP);
+    if (!fake->deaf)
+        _exit(0);
+}
+
+static void on_reload(void *userdata)
+{
+    const struct fake *fake = userdata;
+
+    report(fake, REPORT_RELOAD);
+    keeper_tell_reloaded(fake->keeper);
+}
+
+static int enumerate(void *userdata, keeper_take_fn *give, void *to)
+{
+    const struct fake *fake = userdata;
+    int r = give(to, KEEPER_LISTENER, 0, fake->control);
+
+    for (uint64_t id = 1; id <= BUFFERS && !r; id++)
+        if (fake->fds[id] >= 0)
+            r = give(to, KEEPER_BUFFER, id, fake->fds[id]);
+    return r;
+}
+
+static void on_orphaned(void *userdata)
+{
+    struct fake *fake = userdata;
+    struct start start;
+    int carrier[2];
+
+    report(fake, REPORT_ORPHANED);
+    CHECK(carrier_new(carrier) == 0);
+    CHECK(keeper_orphan(carrier, enumerate, fake) == 0);
+    CHECK(start_init(&start, fake->argv) == 0);
+    CHECK(start_keeper(&start, NULL, carrier) == 0);
+}
+
+static struct fake fake_broker;
+
+static void dropped(struct keeper_drop *drop)
+{
+    (void)drop;
+    report(&fake_broker, REPORT_DROPPED);
+}
+
+static void hold(struct fake *fake, uint64_t n)
+{
+    for (uint64_t id = 1; id <= n; id++) {
+        char name[8];
+
+        snprintf(name, sizeof(name), "%u", (unsigned)id);
+        fake->fds[id] = memfd_create("buffer", MFD_CLOEXEC);
+        CHECK(fake->fds[id] >= 0 && pwrite(fake->fds[id], name, sizeof(name), 0) == sizeof(name));
+        CHECK(keeper_hold(fake->keeper, KEEPER_BUFFER, id, fake->fds[id]) == 0);
+    }
+}
+
+static void obey(struct fake *fake, const struct message *message)
+{
+    static struct keeper_drop drop = {.done = dropped};
+
+    switch ((enum order)message->what) {
+    case ORDER_READY:
+        fake->deaf = message->value;
+        keeper_tell_ready(fake->keeper);
+        break;
+    case ORDER_HOLD:
+        hold(fake, message->value);
+        report(fake, REPORT_PONG);
+        break;
+    case ORDER_DROP:
+        keeper_drop(fake->keeper, KEEPER_BUFFER, message->value);
+        report(fake, REPORT_PONG);
+        break;
+    case ORDER_DROP_ASK:
+        keeper_drop_then(fake->keeper, KEEPER_BUFFER, message->value, &drop);
+        break;
+    case ORDER_EXIT:
+        _exit((int)message->value);
+    case ORDER_KILL:
+        kill(getpid(), SIGKILL);
+        break;
+    case ORDER_HANG:
+        for (;;)
+            pause();
+    case ORDER_UPGRADE:
+        keeper_tell_upgrade(fake->keeper);
+        break;
+    case ORDER_PING:
+        report(fake, REPORT_PONG);
+        break;
+    }
+}
+
+static int play_broker(char **argv)
+{
+    static const struct keeper_link_events events = {
+        .stop = on_stop,
+        .reload = on_reload,
+        .orphaned = on_orphaned,
+    };
+    struct fake *fake = &fake_broker;
+    struct message message;
+    int socket;
+
+    *fake = (struct fake){.argv = argv, .control = -1, .program = -1};
+    memset(fake->fds, -1, sizeof(fake->fds));
+    CHECK(start_read_option(strchr(argv[1], '=') + 1, &socket, 1));
+    CHECK(keeper_link_new(&fake->keeper, socket) == 0);
+    CHECK(keeper_link_receive(fake->keeper, take, fake) == 0);
+    started(fake);
+    for (;;) {
+        struct pollfd fds[] = {{.fd = fake->control, .events = POLLIN},
+                               {.fd = keeper_link_fd(fake->keeper), .events = POLLIN}};
+
+        poll(fds, 2, BEAT_MS);
+        keeper_beat(fake->keeper);
+        if (fds[1].revents)
+            CHECK(keeper_link_dispatch(fake->keeper, &events, fake) == 0);
+        if (fds[0].revents) {
+            /* the test is gone */
+            if (recv(fake->control, &message, sizeof(message), 0) != sizeof(message))
+                _exit(0);
+            obey(fake, &message);
+        }
+    }
+}
+
+/* ----------------------------------------------------------------------------------------------------- the keeper */
+
+struct settings {
+    bool inherited;
+    bool program;  /* there is a previous one */
+    bool impatient;
+};
+
+static int run_keeper(char **argv, const struct settings *settings, const int *carrier, int control)
+{
+    struct keeper keeper;
+
+    CHECK(keeper_init(&keeper, 2 * BUFFERS, argv) == 0);
+    keeper.inherited = settings->inherited;
+    if (settings->impatient) {
+        keeper.tick_ms = 10;
+        keeper.silence_max_ms = IMPATIENCE_MS;
+    }
+    if (carrier) {
+        CHECK(carrier_take(carrier[1], store_take_in, &keeper.store) == 0);
+        fd_close(carrier[0]);
+        fd_close(carrier[1]);
+    } else {
+        store_take_in(&keeper.store, KEEPER_LISTENER, 0, control);
+    }
+    if (settings->program)
+        store_take_in(&keeper.store, KEEPER_PROGRAM, 0, open("/proc/self/exe", O_PATH | O_CLOEXEC));
+    return keeper_run(&keeper);
+}
+
+static int go_on_as_keeper(char **argv)
+{
+    const struct settings settings = {.inherited = true};
+    int carrier[2];
+
+    CHECK(start_read_option(strchr(argv[1], '=') + 1, carrier, 2));
+    return run_keeper(argv, &settings, carrier, -1);
+}
+
+/* ------------------------------------------------------------------------------------------------------- the tests */
+
+static char *program[] = {(char *)"test-keeper", NULL};
+static pid_t keeper_pid_;
+static int control;
+
+static void begin(const struct settings *settings)
+{
+    int ends[2];
+
+    assert_ok(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends));
+    control = ends[0];
+    keeper_pid_ = fork();
+    assert_ok(keeper_pid_);
+    if (!keeper_pid_) {
+        fd_close(ends[0]);
+        _exit(run_keeper(program, settings, NULL, ends[1]));
+    }
+    fd_close(ends[1]);
+}
+
+static void order(enum order what, uint64_t value)
+{
+    const struct message message = {.what = what, .value = value};
+
+    assert_int_equal(send(control, &message, sizeof(message), MSG_NOSIGNAL), sizeof(message));
+}
+
+static struct message expect(enum report_kind what)
+{
+    struct message message;
+
+    assert_true(wait_readable(control));
+    assert_int_equal(recv(control, &message, sizeof(message), 0), sizeof(message));
+    assert_int_equal(message.what, what);
+    return message;
+}
+
+static void ends_with(int wanted)
+{
+    int status;
+
+    assert_int_equal(waitpid(keeper_pid_, &status, 0), keeper_pid_);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), wanted);
+    control = fd_close(control);
+}
+
+static void stop_it(void)
+{
+    assert_ok(kill(keeper_pid_, SIGTERM));
+    (void)expect(REPORT_STOP);
+    ends_with(0);
+}
+
+/* A broker that serves and holds so many. */
+static struct message serve(const struct settings *settings, uint64_t n)
+{
+    struct message first;
+
+    begin(settings);
+    first = expect(REPORT_STARTED);
+    assert_int_equal(first.keeper, keeper_pid_);
+    order(ORDER_READY, 0);
+    if (n) {
+        order(ORDER_HOLD, n);
+        (void)expect(REPORT_PONG);
+    }
+    return first;
+}
+
+static const struct settings plain;
+static const struct settings impatient = {.impatient = true};
+
+static void what_is_held_goes_to_the_next_broker(void **state)
+{
+    struct message first = serve(&plain, BUFFERS);
+    struct message next;
+
+    (void)state;
+    order(ORDER_DROP, 7);
+    (void)expect(REPORT_PONG);
+    order(ORDER_DROP_ASK, 9);
+    (void)expect(REPORT_DROPPED);
+    for (int round = 0; round < 3; round++) {
+        order(round ? ORDER_KILL : ORDER_EXIT, 1);
+        next = expect(REPORT_STARTED);
+        assert_int_not_equal(next.pid, first.pid);
+        assert_int_equal(next.keeper, first.keeper);
+        assert_int_equal(next.n_buffers, BUFFERS - 2);
+        assert_int_equal(next.sum, BUFFERS * (BUFFERS + 1) / 2 - 7 - 9);
+        order(ORDER_READY, 0);
+    }
+    stop_it();
+}
+
+/* What was sent is there, though nobody had read it when the broker died. */
+static void nothing_is_lost_on_the_way(void **state)
+{
+    struct message next;
+
+    (void)state;
+    (void)serve(&plain, 0);
+    order(ORDER_PING, 0);
+    (void)expect(REPORT_PONG);
+    assert_ok(kill(keeper_pid_, SIGSTOP));
+    order(ORDER_HOLD, 60);
+    (void)expect(REPORT_PONG);
+    order(ORDER_KILL, 0);
+    assert_ok(kill(keeper_pid_, SIGCONT));
+    next = expect(REPORT_STARTED);
+    assert_int_equal(next.n_buffers, 60);
+    order(ORDER_READY, 0);
+    stop_it();
+}
+
+static void a_first_broker_that_cannot_start_ends_it(void **state)
+{
+    (void)state;
+    begin(&plain);
+    (void)expect(REPORT_STARTED);
+    order(ORDER_EXIT, 3);
+    ends_with(3);
+}
+
+static void one_that_is_killed_before_it_serves_is_started_again(void **state)
+{
+    (void)state;
+    begin(&plain);
+    for (int round = 0; round < 4; round++) {
+        (void)expect(REPORT_STARTED);
+        order(ORDER_KILL, 0);
+    }
+    (void)expect(REPORT_STARTED);
+    order(ORDER_READY, 0);
+    order(ORDER_EXIT, 0);
+    /* nobody needs it any more */
+    ends_with(0);
+}
+
+static void what_was_taken_over_is_never_given_up(void **state)
+{
+    const struct settings settings = {.inherited = true};
+
+    (void)state;
+    begin(&settings);
+    for (int round = 0; round < 4; round++) {
+        (void)expect(REPORT_STARTED);
+        order(ORDER_EXIT, 3);
+    }
+    (void)expect(REPORT_STARTED);
+    order(ORDER_READY, 0);
+    stop_it();
+}
+
+static void signals(void **state)
+{
+    struct message first = serve(&plain, 0);
+
+    (void)state;
+    order(ORDER_PING, 0);
+    (void)expect(REPORT_PONG);
+    assert_ok(kill(keeper_pid_, SIGHUP));
+    (void)expect(REPORT_RELOAD);
+    /* these are the keeper's */
+    assert_ok(kill(first.pid, SIGTERM));
+    assert_ok(kill(first.pid, SIGINT));
+    assert_ok(kill(first.pid, SIGHUP));
+    assert_ok(kill(first.pid, SIGABRT));
+    order(ORDER_PING, 0);
+    assert_int_equal(expect(REPORT_PONG).pid, first.pid);
+    stop_it();
+}
+
+static void asked_twice_it_ends_at_once(void **state)
+{
+    (void)state;
+    begin(&plain);
+    (void)expect(REPORT_STARTED);
+    order(ORDER_READY, true);
+    order(ORDER_PING, 0);
+    (void)expect(REPORT_PONG);
+    assert_ok(kill(keeper_pid_, SIGTERM));
+    (void)expect(REPORT_STOP);
+    assert_ok(kill(keeper_pid_, SIGTERM));
+    ends_with(0);
+}
+
+static void a_broker_that_hangs_is_replaced(void **state)
+{
+    struct message first = serve(&impatient, 3);
+    struct message next;
+
+    (void)state;
+    order(ORDER_HANG, 0);
+    next = expect(REPORT_STARTED);
+    assert_int_not_equal(next.pid, first.pid);
+    assert_int_equal(next.n_buffers, 3);
+    order(ORDER_READY, 0);
+    stop_it();
+}
+
+static void one_that_is_stopped_is_not(void **state)
+{
+    struct message first = serve(&impatient, 0);
+
+    (void)state;
+    order(ORDER_PING, 0);
+    (void)expect(REPORT_PONG);
+    assert_ok(kill(first.pid, SIGSTOP));
+    /* more than a silent one gets */
+    poll(NULL, 0, 2 * IMPATIENCE_MS);
+    assert_ok(kill(first.pid, SIGCONT));
+    order(ORDER_PING, 0);
+    assert_int_equal(expect(REPORT_PONG).pid, first.pid);
+    stop_it();
+}
+
+static void a_ledger_that_it_cannot_read(void **state)
+{
+    const struct settings settings = {.program = true};
+    struct message next = serve(&settings, 5);
+
+    (void)state;
+    assert_true(next.program);
+    for (int round = 0; round < 2; round++) {
+        /* each such end starts the previous program once */
+        order(ORDER_EXIT, KEEPER_EXIT_LEDGER);
+        next = expect(REPORT_STARTED);
+        assert_true(next.previous);
+        assert_int_equal(next.n_buffers, 5);
+        order(ORDER_READY, 0);
+        order(ORDER_KILL, 0);
+        next = expect(REPORT_STARTED);
+        assert_false(next.previous);
+    }
+    order(ORDER_READY, 0);
+    stop_it();
+
+    begin(&plain);
+    (void)expect(REPORT_STARTED);
+    order(ORDER_EXIT, KEEPER_EXIT_LEDGER);
+    ends_with(KEEPER_EXIT_LEDGER);
+}
+
+static void an_upgrade_in_place(void **state)
+{
+    struct message first = serve(&plain, BUFFERS);
+    struct message next;
+
+    (void)state;
+    assert_false(first.program);
+    order(ORDER_UPGRADE, 0);
+    (void)expect(REPORT_STOP);
+    next = expect(REPORT_STARTED);
+    assert_int_equal(next.keeper, keeper_pid_);
+    assert_int_not_equal(next.pid, first.pid);
+    assert_int_equal(next.n_buffers, BUFFERS);
+    assert_true(next.program);
+    order(ORDER_READY, 0);
+    stop_it();
+}
+
+/* The broker goes on as the keeper, with a broker of its own; again and again. */
+static void a_keeper_that_is_killed(void **state)
+{
+    struct message now = serve(&plain, BUFFERS);
+
+    (void)state;
+    for (int round = 0; round < 3; round++) {
+        struct message next;
+
+        assert_ok(kill(now.keeper, SIGKILL));
+        (void)expect(REPORT_ORPHANED);
+        next = expect(REPORT_STARTED);
+        assert_int_equal(next.keeper, now.pid);
+        assert_int_equal(next.n_buffers, BUFFERS);
+        order(ORDER_READY, 0);
+        now = next;
+    }
+    assert_int_equal(waitpid(keeper_pid_, NULL, 0), keeper_pid_);
+    assert_ok(kill(now.keeper, SIGTERM));
+    (void)expect(REPORT_STOP);
+    assert_true(WAIT_UNTIL(recv(control, &now, sizeof(now), MSG_DONTWAIT) == 0));
+    control = fd_close(control);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_held_goes_to_the_next_broker),
+        cmocka_unit_test(nothing_is_lost_on_the_way),
+        cmocka_unit_test(a_first_broker_that_cannot_start_ends_it),
+        cmocka_unit_test(one_that_is_killed_before_it_serves_is_started_again),
+        cmocka_unit_test(what_was_taken_over_is_never_given_up),
+        cmocka_unit_test(signals),
+        cmocka_unit_test(asked_twice_it_ends_at_once),
+        cmocka_unit_test(a_broker_that_hangs_is_replaced),
+        cmocka_unit_test(one_that_is_stopped_is_not),
+        cmocka_unit_test(a_ledger_that_it_cannot_read),
+        cmocka_unit_test(an_upgrade_in_place),
+        cmocka_unit_test(a_keeper_that_is_killed),
+    };
+
+    if (argc > 1 && !strncmp(argv[1], "--broker=", 9))
+        return play_broker(argv);
+    if (argc > 1 && !strncmp(argv[1], "--carrier=", 10))
+        return go_on_as_keeper(argv);
+    return test_run(tests, NULL, NULL);
+}

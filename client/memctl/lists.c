@@ -5,6 +5,7 @@
  * Keys are documented in memctl(1) and do not change. Numbers are numbers; addresses are hexadecimal strings, since
  * many JSON readers lose the low bits of a large number, and people read them in hexadecimal.
  */
+#include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -114,6 +115,74 @@ const struct column buffer_columns[] = {
 
 LISTING(buffers, buffer, memclient_buffer_info)
 
+/* ---- leaks ------------------------------------------------------------------------------------- */
+
+static const struct column leak_columns[] = {
+    {"ID", "ref", COLUMN_TEXT},        {"BYTES", "bytes", COLUMN_BYTES}, {"POOL", "pool", COLUMN_TEXT},
+    {"SINCE", "detached_ms", COLUMN_SINCE}, {"UID", "charged_uid", COLUMN_TEXT}, {"USER", "user", COLUMN_TEXT},
+    {"PID", "pid", COLUMN_TEXT},       {"PROGRAM", "program", COLUMN_TEXT}, {"INODE", "inode", COLUMN_TEXT},
+    {NULL, NULL, COLUMN_TEXT},
+};
+
+struct leaks {
+    struct output output;
+    uint64_t n, bytes;
+};
+
+static int
+leak_item(const struct memclient_buffer_info *info, void *data)
+{
+    struct leaks *leaks = data;
+
+    if (info->state != MEMCLIENT_STATE_DETACHED)
+        return 0;
+    leaks->n++;
+    leaks->bytes += info->bytes;
+    return output_row(&leaks->output, row_leak(info));
+}
+
+/* The maker's program, if a session of the process that made a buffer is older than the buffer: then it is the same
+ * process. Nobody knows the others' any more. */
+static int
+name_makers(const struct memclient_session *session, void *data)
+{
+    struct leaks *leaks = data;
+    size_t index;
+    json_t *row;
+
+    json_array_foreach (leaks->output.rows, index, row)
+        if (json_integer_value(json_object_get(row, "pid")) == session->pid
+            && json_integer_value(json_object_get(row, "uid")) == session->uid
+            && json_integer_value(json_object_get(row, "created_ms")) >= (json_int_t)session->created_ms
+            && json_object_set_new(row, "program", json_string(session->program)))
+            return -ENOMEM;
+    return 0;
+}
+
+static int
+run_leaks(struct invocation *invocation, struct memclient *ctx)
+{
+    struct leaks leaks = {.n = 0};
+    char bytes[24];
+    int r;
+
+    output_init(&leaks.output, invocation->json, leak_columns);
+    r = memclient_list_buffers(ctx, leak_item, &leaks);
+    if (!r && leaks.n)
+        r = memclient_list_sessions(ctx, name_makers, &leaks);
+    if (!r && !leaks.n && !invocation->json) {
+        output_deinit(&leaks.output);
+        puts("no leaks: every buffer is held by a session, a name or a keeping token");
+        return EXIT_DONE;
+    }
+    r = print_rows(&leaks.output, r);
+    format_bytes(leaks.bytes, bytes, sizeof(bytes));
+    if (!r && !invocation->json)
+        printf("%" PRIu64 " buffer%s, %s, only held by descriptors and mappings outside of any session\n", leaks.n,
+               leaks.n == 1 ? "" : "s", bytes);
+    return r;
+}
+
 static const struct column session_columns[] = {
     {"SESSION", "id", COLUMN_TEXT},     {"UID", "uid", COLUMN_TEXT},
     {"PID", "pid", COLUMN_TEXT},        {"PROGRAM", "program", COLUMN_TEXT},
@@ -189,6 +258,12 @@ const struct command list_commands[] = {
     {.name = "buffers", .synopsis = "", .summary = "List buffers",
      .help = "Your own, or everybody's if you are root or the broker's user.\n",
      .parse = parse_nothing, .run = run_buffers},
+    {.name = "leaks", .synopsis = "",
+     .summary = "List buffers that only descriptors outside of any session still hold",
+     .help = "Their life is over, but some process has them open or mapped and does not say so: a descriptor that was\n"
+             "passed on and forgotten, a child that lives on. They stay charged until it lets go. To find it, look for\n"
+             "the INODE: `lsof | grep INODE`.\n",
+     .parse = parse_nothing, .run = run_leaks},
     {.name = "sessions", .synopsis = "", .summary = "List sessions: which processes hold what", .help = "",
      .parse = parse_nothing, .run = run_sessions},
     {.name = "reservations", .synopsis = "", .summary = "List the ranges of the address arena in use", .help = "",

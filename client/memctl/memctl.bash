@@ -8,7 +8,7 @@ _memctl_ask() {
 
 _memctl() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
-    local commands='status nodes pools buffers sessions reservations names tokens check
+    local commands='status nodes pools buffers leaks sessions reservations names tokens check
         alloc share open cat fill publish rm'
     local command='' word i socket=()
 

@@ -3,6 +3,7 @@
  * From the library's structs to JSON objects: the one place that knows memctl's keys.
  */
 #include <inttypes.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <time.h>
 
@@ -213,6 +214,20 @@ row_buffer(const struct memclient_buffer_info *info)
                      INT(info->names), "tokens", INT(info->tokens), "inode", INT(info->inode), "address",
                      address_json(info->address), "created_ms", INT(info->created_ms), "detached_ms",
                      INT(info->detached_ms), "name", info->name, "holders", holders_json(info));
+}
+
+json_t *
+row_leak(const struct memclient_buffer_info *info)
+{
+    const struct passwd *user = getpwuid(info->charged_uid);
+    char ref[24];
+
+    snprintf(ref, sizeof(ref), "#%" PRIu64, info->id);
+    return json_pack("{s:I, s:s, s:I, s:I, s:s, s:I, s:o, s:I, s:I, s:n, s:I, s:I, s:I}", "id", INT(info->id), "ref",
+                     ref, "size", INT(info->length), "bytes", INT(info->bytes), "pool", info->pool, "charged_uid",
+                     INT(info->charged_uid), "user", user ? json_string(user->pw_name) : json_null(), "uid",
+                     INT(info->uid), "pid", INT(info->pid), "program", "inode", INT(info->inode), "created_ms",
+                     INT(info->created_ms), "detached_ms", INT(info->detached_ms));
 }
 
 json_t *

@@ -16,6 +16,8 @@ json_t *row_status(const struct memclient_broker_status *status,
 json_t *row_node(const struct memclient_node *node);
 json_t *row_pool(const struct memclient_pool *pool);
 json_t *row_buffer(const struct memclient_buffer_info *info);
+/* of a buffer whose maker's program is not known yet */
+json_t *row_leak(const struct memclient_buffer_info *info);
 json_t *row_session(const struct memclient_session *session);
 json_t *row_reservation(const struct memclient_reservation_info *reservation);
 json_t *row_name(const struct memclient_name *name);

@@ -53,7 +53,7 @@ expect 2 memctl share --rights q x; said "--rights"
 expect 2 memctl rm --force a/b; said "#id"
 expect 2 memctl open --claim some a/b; said "--claim"
 expect 2 memctl open --claim shared '#1'; said "a name"
-for command in status nodes pools buffers sessions reservations names tokens check \
+for command in status nodes pools buffers leaks sessions reservations names tokens check \
     alloc share open cat fill publish rm; do
     expect 0 memctl $command --help; shows "usage: memctl $command"
     memctl --help | grep -q "^  $command " || fail "--help lacks $command"
@@ -128,6 +128,24 @@ expect 0 memctl fill p <"$dir/head"
 expect 0 memctl --json publish p; json '.[0].flags | index("published") != null'
 expect 1 memctl fill p </dev/null; said "publish"
 expect 0 memctl cat p; cmp "$dir/out" "$dir/head" || fail "publishing changed bytes"
+
+# ---- leaks: a program that outlives the session of the one that made the buffer, with a descriptor ----
+expect 0 memctl leaks; shows "no leaks"
+expect 0 memctl --json leaks; json '. == []'
+expect 0 memctl alloc --size 3M --name leaky
+leaky=$(cat "$dir/out")
+expect 0 memctl open leaky sh -c 'sleep 100 <&"$MEMORYD_FD" & echo $!'
+holder=$(cat "$dir/out")
+expect 0 memctl leaks; shows "no leaks"
+expect 0 memctl rm leaky
+for _ in $(seq 200); do memctl leaks | grep -q "$leaky" && break; sleep 0.05; done
+expect 0 memctl leaks; shows "^$leaky .*3M .*node0-4k .* $(id -un) "; shows "^1 buffer, 3M, "
+expect 0 memctl --json leaks
+json 'length == 1 and (.[0] | .bytes == 3145728 and .charged_uid == '"$(id -u)"' and .user == "'"$(id -un)"'"
+      and .program == null and .pid > 0 and .inode > 0 and .detached_ms >= .created_ms)'
+kill "$holder"
+for _ in $(seq 200); do memctl leaks | grep -q "no leaks" && break; sleep 0.05; done
+expect 0 memctl leaks; shows "no leaks"
 
 # ---- the end ----
 expect 0 memctl check; shows "FAULTS"

@@ -192,7 +192,7 @@ static int take_statuses(void *result, const ProtobufCMessage *reply, struct fds
 int rpc_release(struct channel *channel, uint64_t id, unsigned n, uint64_t deadline)
 {
     Memoryd__V1__ReleaseRequest request = MEMORYD__V1__RELEASE_REQUEST__INIT;
-    struct take_statuses take = {.n = n};
+    struct take_statuses take = {.n = n, .fd = -1};
     uint64_t ids[MEMORYD_BATCH_MAX];
     int r;
 

@@ -93,12 +93,13 @@ void fake_refuse(int socket, enum method method, uint64_t sequence, unsigned sta
     send_message(socket, method, sequence, status, &problem.base, NULL, 0);
 }
 
-void fake_welcome(int socket, const struct fake_request *request, uint64_t session)
+void fake_greet(int socket, uint64_t sequence, uint64_t session, unsigned version)
 {
     Memoryd__V1__HelloReply hello = MEMORYD__V1__HELLO_REPLY__INIT;
     uint8_t secret[MEMORYD_SECRET_SIZE];
 
     memset(secret, (int)session, sizeof(secret));
+    hello.version = version;
     hello.session = session;
     hello.secret.data = secret;
     hello.secret.len = sizeof(secret);
@@ -107,7 +108,12 @@ void fake_welcome(int socket, const struct fake_request *request, uint64_t sessi
     hello.arena_size = UINT64_C(1) << 37;
     hello.base_page = (uint64_t)sysconf(_SC_PAGESIZE);
     hello.broker_uid = geteuid();
-    fake_reply(socket, METHOD_HELLO, request->header.sequence, &hello.base, NULL, 0);
+    fake_reply(socket, METHOD_HELLO, sequence, &hello.base, NULL, 0);
+}
+
+void fake_welcome(int socket, const struct fake_request *request, uint64_t session)
+{
+    fake_greet(socket, request->header.sequence, session, MEMORYD_MINOR_MAX);
 }
 
 void fake_buffers(int socket, enum method method, uint64_t sequence, uint64_t id, unsigned n, const int *fds)

@@ -30,6 +30,9 @@ void fake_refuse(int socket, enum method method, uint64_t sequence, unsigned sta
 /* Answers HELLO with a session of this number. */
 void fake_welcome(int socket, const struct fake_request *request, uint64_t session);
 
+/* The same by a broker that speaks this minor version. */
+void fake_greet(int socket, uint64_t sequence, uint64_t session, unsigned version);
+
 /* A reply of one or more buffers of a page each, with ids from `id` on; a memfd for each if `fds` says so. */
 void fake_buffers(int socket, enum method method, uint64_t sequence, uint64_t id, unsigned n, const int *fds);
 

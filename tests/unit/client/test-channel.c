@@ -24,6 +24,7 @@
 #include "rpc/stubs.h"
 #include "tests/support/fd.h"
 #include "tests/support/wait.h"
+#include "tests/unit/client/caller.h"
 #include "tests/unit/client/fake.h"
 
 struct world {
@@ -66,87 +67,19 @@ static int teardown(void **state)
     return 0;
 }
 
-/* ---- calls in a thread of their own ---- */
-
-struct caller {
-    pthread_t thread;
-    struct channel *channel;
-    uint64_t ms;
-    enum { PING, ALLOC, RESERVE, SHARE } what;
-    int result;
-    unsigned status;
-    char sentence[256];
-    uint64_t id; /* of what was granted */
-};
-
-static void *run_caller(void *data)
+static void start(struct world *w, struct caller *c, enum caller_wish what, uint64_t ms)
 {
-    struct caller *c = data;
-    uint64_t deadline = deadline_after_ms(c->ms);
-
-    switch (c->what) {
-    case PING:
-        c->result = rpc_ping(c->channel, deadline);
-        break;
-    case ALLOC: {
-        struct memclient_alloc_options options = MEMCLIENT_ALLOC_OPTIONS_INIT;
-        struct rpc_opened opened = RPC_OPENED_NULL;
-        uint64_t size = 1;
-
-        c->result = rpc_alloc(c->channel, 1, &size, &options, NULL, deadline, &opened);
-        if (!c->result)
-            c->id = opened.items[0].id;
-        rpc_opened_deinit(&opened);
-        break;
-    }
-    case RESERVE: {
-        struct rpc_reserved reserved;
-
-        c->result = rpc_reserve(c->channel, page_size(), 0, 0, deadline, &reserved);
-        if (!c->result)
-            c->id = reserved.reservation;
-        break;
-    }
-    case SHARE: {
-        struct memclient_share_options options = MEMCLIENT_SHARE_OPTIONS_INIT;
-        struct rpc_shared shared;
-        uint64_t id = 1;
-
-        c->result = rpc_share(c->channel, 1, &id, &options, deadline, &shared);
-        break;
-    }
-    }
-    c->status = fail_status();
-    snprintf(c->sentence, sizeof(c->sentence), "%s", fail_sentence());
-    return NULL;
-}
-
-static void start(struct world *w, struct caller *c, int what, uint64_t ms)
-{
-    *c = (struct caller){.channel = w->channel, .what = what, .ms = ms};
-    assert_int_equal(pthread_create(&c->thread, NULL, run_caller, c), 0);
-}
-
-static int finish(struct caller *c)
-{
-    assert_int_equal(pthread_join(c->thread, NULL), 0);
-    return c->result;
+    caller_start(c, w->channel, what, ms);
 }
 
 static uint64_t receive(struct world *w, enum method method, struct fake_request *request)
 {
-    assert_true(fake_receive(w->broker, request));
-    assert_int_equal(request->header.method, method);
-    return request->header.sequence;
+    return expect(w->broker, method, request);
 }
 
 static uint64_t receive_plain(struct world *w, enum method method)
 {
-    struct fake_request request;
-    uint64_t sequence = receive(w, method, &request);
-
-    fake_request_deinit(&request);
-    return sequence;
+    return expect_plain(w->broker, method);
 }
 
 /* ---- tests ---- */
@@ -165,7 +98,7 @@ static void replies_may_come_in_any_order(void **state)
     for (unsigned i = 4; i-- > 0;)
         fake_buffers(w->broker, METHOD_ALLOC, sequences[i], 100 + sequences[i], 1, NULL);
     for (unsigned i = 0; i < 4; i++) {
-        assert_int_equal(finish(&callers[i]), 0);
+        assert_int_equal(caller_finish(&callers[i]), 0);
         assert_int_equal(callers[i].id, 100 + sequences[i]);
     }
 }
@@ -177,14 +110,14 @@ static void a_refusal_has_the_brokers_number_and_sentence(void **state)
 
     start(w, &c, PING, PATIENCE_MS);
     fake_refuse(w->broker, METHOD_PING, receive_plain(w, METHOD_PING), STATUS_POOL_FULL, "the pool is full");
-    assert_int_equal(finish(&c), -ENOMEM);
+    assert_int_equal(caller_finish(&c), -ENOMEM);
     assert_int_equal(c.status, STATUS_POOL_FULL);
     assert_string_equal(c.sentence, "the pool is full");
 
     /* a number of a later version, and no sentence */
     start(w, &c, PING, PATIENCE_MS);
     fake_refuse(w->broker, METHOD_PING, receive_plain(w, METHOD_PING), 9999, "");
-    assert_int_equal(finish(&c), -EIO);
+    assert_int_equal(caller_finish(&c), -EIO);
     assert_string_not_equal(c.sentence, "");
 }
 
@@ -200,7 +133,7 @@ static void requests_acknowledge_what_is_answered_without_a_gap(void **state)
     start(w, &b, PING, PATIENCE_MS);
     second = receive_plain(w, METHOD_PING);
     fake_reply(w->broker, METHOD_PING, second, NULL, NULL, 0);
-    assert_int_equal(finish(&b), 0);
+    assert_int_equal(caller_finish(&b), 0);
 
     start(w, &c, PING, PATIENCE_MS);
     receive(w, METHOD_PING, &request);
@@ -208,15 +141,15 @@ static void requests_acknowledge_what_is_answered_without_a_gap(void **state)
     fake_request_deinit(&request);
     fake_reply(w->broker, METHOD_PING, first, NULL, NULL, 0);
     fake_reply(w->broker, METHOD_PING, second + 1, NULL, NULL, 0);
-    assert_int_equal(finish(&a), 0);
-    assert_int_equal(finish(&c), 0);
+    assert_int_equal(caller_finish(&a), 0);
+    assert_int_equal(caller_finish(&c), 0);
 
     start(w, &c, PING, PATIENCE_MS);
     receive(w, METHOD_PING, &request);
     assert_int_equal(request.header.acknowledged, second + 1);
     fake_request_deinit(&request);
     fake_reply(w->broker, METHOD_PING, second + 2, NULL, NULL, 0);
-    assert_int_equal(finish(&c), 0);
+    assert_int_equal(caller_finish(&c), 0);
 }
 
 static void a_call_ends_at_its_deadline_and_others_go_on(void **state)
@@ -229,29 +162,29 @@ static void a_call_ends_at_its_deadline_and_others_go_on(void **state)
     sequence = receive_plain(w, METHOD_PING);
     start(w, &quick, PING, QUIET_MS);
     receive_plain(w, METHOD_PING);
-    assert_int_equal(finish(&quick), -ETIMEDOUT);
+    assert_int_equal(caller_finish(&quick), -ETIMEDOUT);
     fake_reply(w->broker, METHOD_PING, sequence, NULL, NULL, 0);
-    assert_int_equal(finish(&slow), 0);
+    assert_int_equal(caller_finish(&slow), 0);
 
     /* the leader itself gives up: the one that waits for it leads on */
     start(w, &quick, PING, QUIET_MS);
     receive_plain(w, METHOD_PING);
     start(w, &slow, PING, PATIENCE_MS);
     sequence = receive_plain(w, METHOD_PING);
-    assert_int_equal(finish(&quick), -ETIMEDOUT);
+    assert_int_equal(caller_finish(&quick), -ETIMEDOUT);
     fake_reply(w->broker, METHOD_PING, sequence, NULL, NULL, 0);
-    assert_int_equal(finish(&slow), 0);
+    assert_int_equal(caller_finish(&slow), 0);
 }
 
 /* Lets a call time out, then answers it while another call is there to receive that. */
-static uint64_t time_out(struct world *w, int what, enum method method)
+static uint64_t time_out(struct world *w, enum caller_wish what, enum method method)
 {
     struct caller c;
     uint64_t sequence;
 
     start(w, &c, what, QUIET_MS);
     sequence = receive_plain(w, method);
-    assert_int_equal(finish(&c), -ETIMEDOUT);
+    assert_int_equal(caller_finish(&c), -ETIMEDOUT);
     return sequence;
 }
 
@@ -282,7 +215,7 @@ static void a_late_buffer_is_released_and_its_descriptor_closed(void **state)
     /* the answer to that is nobody's, and harmless */
     fake_refuse(w->broker, METHOD_RELEASE, ping + 1, STATUS_STALE, "gone");
     fake_reply(w->broker, METHOD_PING, ping, NULL, NULL, 0);
-    assert_int_equal(finish(&c), 0);
+    assert_int_equal(caller_finish(&c), 0);
 }
 
 static void a_late_reservation_and_a_late_token_are_given_back(void **state)
@@ -317,7 +250,7 @@ static void a_late_reservation_and_a_late_token_are_given_back(void **state)
     assert_memory_equal(((Memoryd__V1__RevokeRequest *)request.message)->token.data, token, sizeof(token));
     fake_request_deinit(&request);
     fake_reply(w->broker, METHOD_PING, ping, NULL, NULL, 0);
-    assert_int_equal(finish(&c), 0);
+    assert_int_equal(caller_finish(&c), 0);
 }
 
 /* Whatever this packet is, the waiting call ends with `error` and the connection is of no more use. */
@@ -327,7 +260,7 @@ static void breaks(struct world *w, int error)
 
     assert_int_equal(rpc_ping(w->channel, deadline_after_ms(PATIENCE_MS)), error);
     start(w, &c, PING, PATIENCE_MS);
-    assert_int_equal(finish(&c), -ENOTCONN);
+    assert_int_equal(caller_finish(&c), -ENOTCONN);
 }
 
 static void garbage_costs_the_connection(void **state)
@@ -373,7 +306,7 @@ static void a_reply_with_impossible_numbers_costs_the_connection(void **state)
     start(w, &c, ALLOC, PATIENCE_MS);
     sequence = receive_plain(w, METHOD_ALLOC);
     fake_buffers(w->broker, METHOD_ALLOC, sequence, 1, 2, NULL); /* two for one */
-    assert_int_equal(finish(&c), -EPROTO);
+    assert_int_equal(caller_finish(&c), -EPROTO);
     assert_true(channel_is_broken(w->channel));
 }
 
@@ -417,7 +350,7 @@ static void a_full_descriptor_table_costs_the_call_which_is_undone(void **state)
     while (n < 64 && (full[n] = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0)
         n++;
     fake_buffers(w->broker, METHOD_ALLOC, sequence, 44, 1, &full[0]);
-    assert_int_equal(finish(&c), -EMFILE);
+    assert_int_equal(caller_finish(&c), -EMFILE);
     while (n)
         fd_close(full[--n]);
     assert_ok(setrlimit(RLIMIT_NOFILE, &limit));
@@ -438,7 +371,7 @@ static void a_lost_connection_ends_every_call(void **state)
     }
     w->broker = fd_close(w->broker);
     for (unsigned i = 0; i < 3; i++)
-        assert_int_equal(finish(&callers[i]), -ECONNRESET);
+        assert_int_equal(caller_finish(&callers[i]), -ECONNRESET);
     assert_int_equal(rpc_ping(w->channel, DEADLINE_NEVER), -ENOTCONN);
 }
 
@@ -455,7 +388,7 @@ static void a_reply_sent_before_the_end_still_counts(void **state)
     channel_post(w->channel, METHOD_GOODBYE, &goodbye.base);
     fake_reply(w->broker, METHOD_PING, sequence, NULL, NULL, 0);
     w->broker = fd_close(w->broker);
-    assert_int_equal(finish(&c), 0);
+    assert_int_equal(caller_finish(&c), 0);
 }
 
 static void a_request_that_cannot_be_sent_ends_at_its_deadline(void **state)
@@ -467,7 +400,7 @@ static void a_request_that_cannot_be_sent_ends_at_its_deadline(void **state)
     while (r != -ETIMEDOUT || !strstr(fail_sentence(), "did not take"))
         r = rpc_ping(w->channel, deadline_after_ms(0));
     start(w, &c, PING, QUIET_MS);
-    assert_int_equal(finish(&c), -ETIMEDOUT);
+    assert_int_equal(caller_finish(&c), -ETIMEDOUT);
 
     /* when the broker reads again, all goes on; the orphans' replies are skipped */
     start(w, &c, PING, PATIENCE_MS);
@@ -481,7 +414,7 @@ static void a_request_that_cannot_be_sent_ends_at_its_deadline(void **state)
         if (wait_for_events(w->broker, POLLIN, QUIET_MS) <= 0)
             break;
     }
-    assert_int_equal(finish(&c), 0);
+    assert_int_equal(caller_finish(&c), 0);
 }
 
 static void events_arrive_beside_replies_and_alone(void **state)
@@ -561,7 +494,7 @@ static void many_threads_get_each_their_own_replies(void **state)
     while (n)
         answer(w, &held[--n]);
     for (unsigned i = 0; i < THREADS; i++)
-        assert_int_equal(finish(&callers[i]), 0);
+        assert_int_equal(caller_finish(&callers[i]), 0);
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)

@@ -92,20 +92,19 @@ int memclient_default(struct memclient **ctxp)
     return 0;
 }
 
+/* What is kept may be of a session that is gone, so the broker is asked first. */
 int memclient_connection(struct memclient *ctx, struct memclient_connection_info *info)
 {
     struct memclient_connection_info filled = MEMCLIENT_CONNECTION_INFO_INIT;
-    struct channel *channel;
     int r;
 
     r = check_output(info, "info");
     if (!r)
         r = check_context(&ctx);
     if (!r)
-        r = context_channel(ctx, context_deadline(ctx), &channel);
+        r = memclient_ping(ctx);
     if (r)
         return r;
-    channel_unref(channel);
     pthread_mutex_lock(&ctx->lock);
     memcpy(filled.socket, ctx->path, sizeof(filled.socket));
     filled.session = ctx->session.session;

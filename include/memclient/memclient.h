@@ -32,13 +32,23 @@
  *     -ENOMEM        this process has no memory for the library's own records
  *     -ENOENT, -ECONNREFUSED, -EACCES, -EPROTONOSUPPORT, -EPROTO
  *                    no broker can be reached or spoken to (with memclient_open()'s meanings)
- *     -ECONNRESET    the connection was lost during the call; whether the broker has done it is unknown
- *     -ENOTCONN      the connection is lost and could not be made anew
+ *     -ECONNRESET    the session was lost during the call; whether the broker has done it is unknown
+ *     -ENOTCONN      the session is lost and another one could not be opened
  *     -ETIMEDOUT     the call's deadline passed. What a late answer grants is given back
- *     -ESTALE        the handle's session ended with its connection, or with fork(), and it could not be claimed anew
+ *     -EMFILE        this process has no room for a descriptor that the call needs. What was done is undone
+ *     -ESTALE        the handle's session has ended, or was that of the parent process, and it could not be claimed anew
  *     -EDQUOT        a limit of this user or session is reached
  *     -ESHUTDOWN     the context was closed, or the broker is stopping
  * except where it says that no call to the broker is made.
+ *
+ * When the broker goes away. It may be restarted, replaced by a newer one, or killed, and connections may be cut. Memory
+ * that is mapped stays as it is; a call that needs the broker takes longer, at most until the context's deadline.
+ * The library connects again, goes on with the session, and asks again for what it had no answer to; the broker
+ * recognises what it has done already. So nothing is lost, nothing is done twice, and no call fails. What is given back
+ * (the last memclient_buffer_unref() of a handle, memclient_reservation_release()) does not even wait: the broker is told
+ * when it is there again, with the context's next call. Only if the new broker does not know the session, because the
+ * former one ended for good and left nothing behind, calls under way fail with -ECONNRESET; the next call opens a
+ * new session, in which older handles are -ESTALE unless they can be claimed anew.
  *
  * Sizes, offsets, lengths and addresses are in bytes; times in milliseconds.
  *
@@ -89,7 +99,7 @@ extern "C" {
 #define MEMCLIENT_SIZED(type) {.size = sizeof(type)}
 #endif
 
-/* The context: one session with the broker, its connection, and what was opened through it. */
+/* The context: one session with the broker, and what was opened through it. */
 struct memclient;
 /* A counted handle of one buffer. One context has at most one handle of a buffer: opening again counts it up. */
 struct memclient_buffer;
@@ -234,7 +244,7 @@ struct memclient_connection_info {
 };
 #define MEMCLIENT_CONNECTION_INFO_INIT MEMCLIENT_SIZED(struct memclient_connection_info)
 
-/* What this context is connected to. Reconnects if the connection was lost. */
+/* What this context is connected to. Asks the broker, so that it is true now. */
 MEMCLIENT_API int memclient_connection(struct memclient *ctx, struct memclient_connection_info *info);
 
 /* One round trip to the broker that does nothing. */

@@ -82,7 +82,7 @@ int context_channel(struct memclient *ctx, uint64_t deadline, struct channel **c
 
 /*
  * Evaluates `call`, which uses the variable `channel`, with a connection that get(of, deadline, &channel) gives; once
- * more on a new one if the former turned out to be lost before anything was sent.
+ * more on a new one if the session of the former turned out to be lost, and nothing can have been done in it.
  */
 #define CALL_BY(get, of, deadline, channel, call)                                    \
     ({                                                                               \

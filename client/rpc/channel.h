@@ -119,7 +119,7 @@ int channel_may_resume(struct channel *channel, const struct connected *connecte
  * Sends a request with descriptors, which stay the caller's, and waits for its reply until the
  * deadline. `take` may be NULL; the reply then says no more than that it was done, or it goes to
  * `raw`. 0; a refusal as fail_refused() has it; or
- *     -ENOTCONN    the request was not sent, the session is lost: try in another one
+ *     -ENOTCONN    the session is lost, and the request was not sent or is harmless: try in another one
  *     -ECONNRESET  it was sent, and the session was lost before the reply
  *     -ETIMEDOUT
  *     -EMFILE      it was done, and is undone: the descriptors of the reply could not be received

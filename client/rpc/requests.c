@@ -302,11 +302,12 @@ static void break_list(struct list *list, int err, const char *why)
 {
     list_for_each_entry(pending, list, struct pending, link)
     {
+        bool elsewhere = !pending->sequence || (!is_recorded(pending) && err == ECONNRESET);
         struct call *call = pending->call;
 
         if (call && call->state == CALL_WAITING) {
             pending->call = NULL;
-            end_call(call, err, 0, why);
+            end_call(call, elsewhere ? ENOTCONN : err, 0, why);
         }
     }
 }
@@ -314,8 +315,8 @@ static void break_list(struct list *list, int err, const char *why)
 void requests_break(struct channel *channel, int err, const char *why)
 {
     break_list(&channel->waiting, err, why);
-    for (unsigned repeat = 0; repeat < 2; repeat++)
-        break_list(&channel->unsent[repeat], ENOTCONN, "the connection to the broker is lost");
+    break_list(&channel->unsent[0], err, why);
+    break_list(&channel->unsent[1], err, why);
 }
 
 static void orphan_list(struct list *list)

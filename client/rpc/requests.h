@@ -84,7 +84,7 @@ int requests_flush(struct channel *channel);
 void requests_lost(struct channel *channel);
 /* Each caller goes with this error. If `forget`, what was sent does not stay either, as if it was answered. */
 void requests_fail(struct channel *channel, int err, unsigned status, const char *sentence, bool forget);
-/* The same for good: nothing is sent any more, and what was not sent fails with ENOTCONN. */
+/* The same for good: nothing is sent any more. What was not sent, or does no harm twice, fails with ENOTCONN. */
 void requests_break(struct channel *channel, int err, const char *why);
 /* No caller is there any more: they are in another process. */
 void requests_orphan(struct channel *channel);

@@ -36,19 +36,20 @@
  *     -ENOTCONN      the session is lost and another one could not be opened
  *     -ETIMEDOUT     the call's deadline passed. What a late answer grants is given back
  *     -EMFILE        this process has no room for a descriptor that the call needs. What was done is undone
- *     -ESTALE        the handle's session has ended, or was that of the parent process, and it could not be claimed anew
+ *     -ESTALE        the handle's session has ended, or is the parent process's, and it could not be claimed anew
  *     -EDQUOT        a limit of this user or session is reached
  *     -ESHUTDOWN     the context was closed, or the broker is stopping
  * except where it says that no call to the broker is made.
  *
- * When the broker goes away. It may be restarted, replaced by a newer one, or killed, and connections may be cut. Memory
- * that is mapped stays as it is; a call that needs the broker takes longer, at most until the context's deadline.
- * The library connects again, goes on with the session, and asks again for what it had no answer to; the broker
- * recognises what it has done already. So nothing is lost, nothing is done twice, and no call fails. What is given back
- * (the last memclient_buffer_unref() of a handle, memclient_reservation_release()) does not even wait: the broker is told
- * when it is there again, with the context's next call. Only if the new broker does not know the session, because the
- * former one ended for good and left nothing behind, calls under way fail with -ECONNRESET; the next call opens a
- * new session, in which older handles are -ESTALE unless they can be claimed anew.
+ * When the broker goes away. It may be restarted, replaced by a newer one, or killed, and connections may be cut.
+ * Memory that is mapped stays as it is; a call that needs the broker takes longer, at most until the context's
+ * deadline. The library connects again, goes on with the session, and asks again for what it had no answer to; the
+ * broker recognises what it has done already. So nothing is lost, nothing is done twice, and no call fails. (At the
+ * second broker that dies of a request, that one is refused with -EIO.) What is given back, by the last
+ * memclient_buffer_unref() of a handle or by memclient_reservation_release(), does not even wait: the broker is told
+ * when it is there again, with the context's next call. Only if the broker does not know the session any more,
+ * because the former one ended for good and left nothing behind, calls under way fail with -ECONNRESET; the next call
+ * opens a new session, in which older handles are -ESTALE unless they can be claimed anew.
  *
  * Sizes, offsets, lengths and addresses are in bytes; times in milliseconds.
  *

@@ -147,6 +147,31 @@ static void a_session_is_resumed_on_a_new_connection_I6(void **state)
     broker_stop(&broker);
 }
 
+/* The socket is the keeper's, so there is always somebody to wait for. */
+static void a_broker_that_dies_costs_a_call_nothing_but_time(void **state)
+{
+    struct broker_process broker;
+    struct memclient_buffer *buf = NULL;
+    struct memclient *ctx;
+    void *p = NULL;
+
+    (void)state;
+    broker_start(&broker, NULL, 0);
+    ctx = broker_connect(&broker);
+    assert_done(memclient_alloc(ctx, SIZE, NULL, &buf));
+    assert_done(memclient_map(buf, NULL, &p));
+    memset(p, 'x', SIZE);
+    for (unsigned i = 0; i < 5; i++) {
+        assert_ok(kill(broker_child(&broker), SIGKILL));
+        assert_done(memclient_ping(ctx));
+    }
+    assert_int_equal(((char *)p)[SIZE - 1], 'x');
+    assert_done(memclient_unmap(ctx, p, 0));
+    memclient_buffer_unref(buf);
+    memclient_close(ctx);
+    broker_stop(&broker);
+}
+
 /* ---- autostart ------------------------------------------------------------------------------------------ */
 
 static void start_and_tell(int channel, void *data)
@@ -161,6 +186,23 @@ static void start_and_tell(int channel, void *data)
     CHECK(write(channel, &status.keeper_pid, sizeof(status.keeper_pid)) == sizeof(status.keeper_pid));
     hear(channel);
     memclient_close(ctx);
+}
+
+/* If nothing is left of it, a client that would have started one does so again. The other's keeper. */
+static int32_t goes_on_with_another_private_broker(int32_t keeper)
+{
+    struct memclient_broker_status status = MEMCLIENT_BROKER_STATUS_INIT;
+    struct memclient *ctx = NULL;
+
+    assert_done(memclient_open(NULL, &ctx));
+    assert_done(memclient_status(ctx, &status));
+    assert_int_equal(status.keeper_pid, keeper);
+    assert_ok(kill(status.keeper_pid, SIGKILL));
+    assert_ok(kill(status.broker_pid, SIGKILL));
+    assert_done(memclient_status(ctx, &status));
+    assert_int_not_equal(status.keeper_pid, keeper);
+    memclient_close(ctx);
+    return status.keeper_pid;
 }
 
 static void many_starters_get_one_private_broker(void **state)
@@ -206,6 +248,7 @@ static void many_starters_get_one_private_broker(void **state)
         child_tell(&starters[i]);
         child_finish(&starters[i]);
     }
+    pid = goes_on_with_another_private_broker(pid);
     assert_ok(kill(pid, SIGTERM));
     assert_true(WAIT_UNTIL(kill(pid, 0) < 0));
     snprintf(path, sizeof(path), "rm -rf '%s'", runtime);
@@ -218,6 +261,7 @@ int main(void)
         cmocka_unit_test(each_reason_for_no_broker_has_its_errno),
         cmocka_unit_test(a_broker_that_went_and_came_gets_a_new_session),
         cmocka_unit_test(a_session_is_resumed_on_a_new_connection_I6),
+        cmocka_unit_test(a_broker_that_dies_costs_a_call_nothing_but_time),
         cmocka_unit_test(many_starters_get_one_private_broker),
     };
 

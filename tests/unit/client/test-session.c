@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <memclient/memclient.h>
@@ -69,6 +70,13 @@ static int ping(void)
     return memclient_ping(w.ctx);
 }
 
+static int reserve(void)
+{
+    struct memclient_reservation *res;
+
+    return memclient_reserve(w.ctx, 1 << 20, 0, 0, &res);
+}
+
 static int subscribe(void)
 {
     return memclient_subscribe(w.ctx, MEMCLIENT_EVENT_NAME);
@@ -122,9 +130,20 @@ static void hang_up(void)
     w.broker = -1;
 }
 
-static int setup(void **state)
+static void listen_there(void)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
+
+    (void)unlink(w.path);
+    snprintf(address.sun_path, sizeof(address.sun_path), "%s", w.path);
+    w.listening = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    assert_true(w.listening >= 0);
+    assert_ok(bind(w.listening, (const struct sockaddr *)&address, sizeof(address)));
+    assert_ok(listen(w.listening, 1));
+}
+
+static int setup(void **state)
+{
     const char *folder = getenv("TMPDIR");
     struct doing opening;
     uint64_t session;
@@ -132,12 +151,7 @@ static int setup(void **state)
     (void)state;
     w = (struct world){.fds = fd_count()};
     snprintf(w.path, sizeof(w.path), "%.80s/session.%d", folder ? folder : "/tmp", getpid());
-    (void)unlink(w.path);
-    snprintf(address.sun_path, sizeof(address.sun_path), "%s", w.path);
-    w.listening = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    assert_true(w.listening >= 0);
-    assert_ok(bind(w.listening, (const struct sockaddr *)&address, sizeof(address)));
-    assert_ok(listen(w.listening, 1));
+    listen_there();
     begin(&opening, open_it);
     answer_connect();
     assert_int_equal(receive(METHOD_HELLO, &session), 1);
@@ -209,7 +223,7 @@ static void a_session_that_the_broker_does_not_know_is_followed_by_another(void 
     assert_int_equal(session, 5);
     fake_refuse(w.broker, METHOD_HELLO, 2, STATUS_STALE, "that was long ago");
 
-    /* what was not sent yet can be done there; this one counts from the start */
+    /* what was not sent can be done there; this one counts from the start */
     {
         int former = w.broker;
 
@@ -219,15 +233,38 @@ static void a_session_that_the_broker_does_not_know_is_followed_by_another(void 
     assert_int_equal(receive(METHOD_HELLO, &session), 1);
     assert_int_equal(session, 0);
     welcome(1, 9);
-    assert_int_equal(receive(METHOD_PING, NULL), 2);
-    hang_up();
+    assert_int_equal(answer(METHOD_PING), 2);
+    assert_int_equal(end(&pinging), 0);
+}
 
-    /* of what was sent nobody can tell any more */
-    answer_connect();
-    assert_int_equal(receive(METHOD_HELLO, &session), 3);
-    assert_int_equal(session, 9);
-    fake_refuse(w.broker, METHOD_HELLO, 3, STATUS_STALE, "that, too");
-    assert_int_equal(end(&pinging), -ECONNRESET);
+/* What is harmless can be done there even if it was sent; of anything else nobody can tell any more. */
+static void a_request_of_a_session_that_is_gone_is_tried_again_if_it_is_harmless(void **state)
+{
+    struct doing doing;
+    uint64_t session = 0;
+
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        uint64_t hello;
+        int former;
+
+        begin(&doing, i ? reserve : ping);
+        receive(i ? METHOD_RESERVE : METHOD_PING, NULL);
+        hang_up();
+        answer_connect();
+        hello = receive(METHOD_HELLO, &session);
+        assert_int_equal(session, 5 + i);
+        fake_refuse(w.broker, METHOD_HELLO, hello, STATUS_STALE, "that was long ago");
+        if (i)
+            break;
+        former = w.broker;
+        answer_connect();
+        assert_ok(close(former));
+        welcome(receive(METHOD_HELLO, &session), 6);
+        answer(METHOD_PING);
+        assert_int_equal(end(&doing), 0);
+    }
+    assert_int_equal(end(&doing), -ECONNRESET);
     hang_up();
 }
 
@@ -306,12 +343,75 @@ static void a_call_that_meets_a_lost_connection_leaves_no_noise(void **state)
     assert_int_equal(memclient_next_event(w.ctx, &event), -EAGAIN);
 }
 
+static unsigned count_sockets(void)
+{
+    unsigned n = 0;
+
+    for (int fd = 3; fd < 1024; fd++) {
+        int type;
+        socklen_t size = sizeof(type);
+
+        n += !getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size);
+    }
+    return n;
+}
+
+/* The child has nothing of the connection that its parent is making, and nothing of its locks. */
+static void a_fork_while_the_connection_is_made_anew_harms_nobody(void **state)
+{
+    struct doing pinging;
+    uint64_t session;
+
+    (void)state;
+    if (TEST_TSAN)
+        test_skip("ThreadSanitizer cannot follow a fork of several threads");
+    hang_up();
+    assert_ok(close(w.listening));
+    begin(&pinging, ping);
+    for (unsigned i = 0; i < 100; i++) {
+        pid_t pid = fork();
+        int status;
+
+        if (!pid) {
+            bool clean = !count_sockets();
+
+            memclient_close(w.ctx);
+            _exit(!clean);
+        }
+        assert_true(pid > 0);
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_int_equal(status, 0);
+    }
+    listen_there();
+    answer_connect();
+    welcome(receive(METHOD_HELLO, &session), 5);
+    assert_int_equal(session, 5);
+    answer(METHOD_PING);
+    assert_int_equal(end(&pinging), 0);
+}
+
+/* Its own time is short, whatever the context's deadline is. */
+static void closing_does_not_wait_for_a_broker_that_is_away(void **state)
+{
+    (void)state;
+    hang_up();
+    assert_ok(close(w.listening));
+    memclient_close(w.ctx);
+    listen_there();
+    /* in time for teardown, which closes one */
+    w.ctx = NULL;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_session_that_goes_on_goes_on_counting, setup, teardown),
         cmocka_unit_test_setup_teardown(a_session_that_the_broker_does_not_know_is_followed_by_another, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(a_request_of_a_session_that_is_gone_is_tried_again_if_it_is_harmless, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(a_fork_while_the_connection_is_made_anew_harms_nobody, setup, teardown),
+        cmocka_unit_test_setup_teardown(closing_does_not_wait_for_a_broker_that_is_away, setup, teardown),
         cmocka_unit_test_setup_teardown(a_lost_connection_is_told_once_and_then_is_quiet, setup, teardown),
         cmocka_unit_test_setup_teardown(a_call_that_meets_a_lost_connection_leaves_no_noise, setup, teardown),
     };

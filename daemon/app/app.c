@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The broker's start and end. Each part is built by one function that says why it cannot be had; app_deinit() takes
- * apart what there is, in the opposite order.
+ * The broker's start and end. Each part is built by one function that says why it cannot be had.
  */
 
 #include "app/app.h"
@@ -149,21 +148,6 @@ static int build_listener(struct app *app)
     return EXIT_FAILED;
 }
 
-/* Of a broker that never served, so that it held nothing. */
-static void app_deinit(struct app *app)
-{
-    app->listener = listener_free(app->listener);
-    app->net = net_free(app->net);
-    app->broker = broker_free(app->broker);
-    app->work = work_free(app->work);
-    if (app->rpc_ready)
-        rpc_deinit(&app->rpc);
-    loop_deinit(app);
-    app->pools = pools_free(app->pools);
-    app->config = config_free(app->config);
-    app->keeper = keeper_link_free(app->keeper);
-}
-
 static void announce(const struct app *app, const char *path)
 {
     log_notice("memoryd %s serves at %s", app->options->version, path ? path : "the socket it was given");
@@ -222,12 +206,15 @@ static int join_keeper(struct app *app)
 
 int app_serve(const struct app_options *options)
 {
-    /* never freed once it has served, so the process's end must find it */
+    /* never taken apart, not even when the start fails: what it holds is not its own */
     static struct app app;
     _cleanup_free_ char *path = NULL;
     int status;
 
     app.options = options;
+    /* one that is started when the starter has gone */
+    if (options->autostart && place_has_no_terminal())
+        log_to_journal();
     app.nofile = settings_raise_nofile();
     status = join_keeper(&app);
     if (status)
@@ -236,10 +223,8 @@ int app_serve(const struct app_options *options)
     app.private = place_is_private(options, path);
     inherited_drop_things(&app);
     status = build(&app);
-    if (status) {
-        app_deinit(&app);
+    if (status)
         return status;
-    }
     announce(&app, path);
     return run(&app);
 }

@@ -127,7 +127,6 @@ int loop_init(struct app *app);
 int loop_watch_broker(struct app *app);
 /* Reads what the keeper says. 0 or a negative errno. */
 int loop_ask_keeper(struct app *app);
-void loop_deinit(struct app *app);
 void loop_arm_idle(struct app *app);
 
 /* client.c */
@@ -162,4 +161,5 @@ int place_activated(struct store *store, bool want_socket, bool *ret_activated);
 int place_daemonise(struct socket_path *lock, const char *path, int *ret_ready, int *ret_status);
 /* Leaves the starter's terminal; what is said from now on goes to the journal. */
 void place_leave_terminal(void);
+bool place_has_no_terminal(void);
 void place_tell_ready(int ready);

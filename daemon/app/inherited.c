@@ -123,8 +123,11 @@ int inherited_leave(struct app *app)
 {
     bool stored = app->inherited.carrier[0] >= 0;
     int carrier[2] = {app->inherited.carrier[0], app->inherited.carrier[1]};
-    int r = stored ? 0 : carrier_new(carrier);
+    int r;
 
+    if (app->stopping && !stored)
+        return EXIT_OK; /* that was asked for */
+    r = stored ? 0 : carrier_new(carrier);
     if (!r)
         r = keeper_orphan(carrier, enumerate, app);
     if (!r && stored) {

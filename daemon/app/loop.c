@@ -236,17 +236,3 @@ int loop_watch_broker(struct app *app)
 {
     return watch(app, &app->watch_event, broker_watch_fd(app->broker), EV_READ | EV_PERSIST, on_watch);
 }
-
-void loop_deinit(struct app *app)
-{
-    if (!app->base)
-        return;
-    struct event *const events[] = {&app->tick_event, &app->watch_event, &app->work_event, &app->idle_event,
-                                    &app->stop_event, &app->beat_event,  &app->keeper_event};
-
-    for (size_t i = 0; i < sizeof(events) / sizeof(*events); i++)
-        if (event_initialized(events[i]))
-            (void)event_del(events[i]);
-    event_base_free(app->base);
-    app->base = NULL;
-}

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -231,6 +232,15 @@ int place_daemonise(struct socket_path *lock, const char *path, int *ret_ready, 
         log_debug("cannot change to /: %s", strerror(errno));
     *ret_ready = ends[1];
     return 0;
+}
+
+bool place_has_no_terminal(void)
+{
+    struct stat ours;
+    struct stat null;
+
+    return fstat(STDERR_FILENO, &ours) == 0 && stat("/dev/null", &null) == 0 && S_ISCHR(ours.st_mode) &&
+           ours.st_rdev == null.st_rdev;
 }
 
 void place_leave_terminal(void)

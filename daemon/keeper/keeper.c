@@ -50,7 +50,8 @@ void keeper_broker_is_ready(struct keeper *keeper)
         return;
     keeper->state = KEEPER_SERVING;
     keeper->back_off_ms = 0;
-    service_ready(&keeper->store, !keeper->has_served, keeper->own_listener);
+    if (keeper->wish == KEEPER_GO_ON)
+        service_ready(&keeper->store, !keeper->has_served, keeper->own_listener);
     if (!keeper->has_served && keeper->served)
         keeper->served(keeper->userdata);
     keeper->has_served = true;

@@ -15,9 +15,7 @@
 
 #include "base/cleanup.h"
 #include "base/steal.h"
-
-/* What it says if there is no program to be executed, as a shell does. */
-#define EXIT_NO_PROGRAM 127
+#include "log/log.h"
 
 #define THIS_PROGRAM "/proc/self/exe"
 #define OPTION_BYTES 64
@@ -117,7 +115,8 @@ pid_t start_broker(const struct start *start, int fd, int socket)
         (void)fexecve(fd, start->argv, start->environ);
     else
         (void)execve(THIS_PROGRAM, start->argv, start->environ);
-    _exit(EXIT_NO_PROGRAM);
+    log_error("cannot execute the broker's program: %s", strerror(errno));
+    _exit(EXIT_FAILURE);
 }
 
 int start_keeper(const struct start *start, const char *path, const int carrier[2])

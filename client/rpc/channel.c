@@ -193,6 +193,11 @@ static int await(struct channel *channel, struct call *call, uint64_t deadline)
             request_abandon(channel, call->pending);
             call->state = CALL_ANSWERED;
         } else if (waits && deadline_passed(deadline, clock_now_ns())) {
+            /* if all of the process was stopped, the reply may have been there for long */
+            if (!channel->led && channel->link != LINK_DOWN && !channel->stopped)
+                link_drain(channel);
+            if (call->state != CALL_WAITING)
+                continue;
             r = give_up(channel, call);
             break;
         } else if (waits && !channel->led) {

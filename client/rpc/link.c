@@ -92,6 +92,7 @@ static void settle(struct channel *channel, struct pending *pending)
 
     pthread_mutex_lock(&channel->lock);
     request_answered(channel, pending);
+    resume_worked(channel);
     if (call && call->state == CALL_TAKING)
         call->state = CALL_ANSWERED;
     if (call)

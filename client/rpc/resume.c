@@ -209,8 +209,8 @@ static void go_on(struct channel *channel)
     }
     channel->broker_keeps = next->greeted.version >= 1;
     channel->link = LINK_UP;
-    next->attempt = 0;
-    next->next_attempt = 0;
+    /* if it is lost before anything is answered on it, the next one is not made at once */
+    next->next_attempt = deadline_after_ns(connect_pause_ns(next->attempt++));
     requests_flush(channel);
     if (channel->owner.resumed) {
         pthread_mutex_unlock(&channel->lock);
@@ -244,6 +244,16 @@ void resume_heard(struct channel *channel)
         break;
     default:
         fail_all(channel, 0, next->hello.status, next->hello.sentence);
+    }
+}
+
+void resume_worked(struct channel *channel)
+{
+    struct resumption *next = channel->resumption;
+
+    if (next && channel->link == LINK_UP) {
+        next->attempt = 0;
+        next->next_attempt = 0;
     }
 }
 

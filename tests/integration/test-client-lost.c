@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finding a broker, losing it, starting one. */
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -147,6 +148,88 @@ static void a_session_is_resumed_on_a_new_connection_I6(void **state)
     broker_stop(&broker);
 }
 
+struct busy {
+    pthread_t thread;
+    struct memclient *ctx;
+    unsigned rounds; /* atomic */
+    int result;
+};
+
+static int one_round(struct memclient *ctx)
+{
+    struct memclient_buffer_info info = MEMCLIENT_BUFFER_INFO_INIT;
+    struct memclient_token token;
+    struct memclient_reservation *res = NULL;
+    struct memclient_buffer *buf = NULL;
+    void *p = NULL;
+    int r;
+
+    r = memclient_alloc(ctx, SIZE, NULL, &buf);
+    if (!r)
+        r = memclient_share(buf, NULL, &token);
+    if (!r)
+        r = memclient_map(buf, NULL, &p);
+    if (!r)
+        r = memclient_buffer_info(buf, &info);
+    if (!r && info.holds != 1)
+        r = -EBADE;
+    if (!r)
+        r = memclient_unmap(ctx, p, 0);
+    memclient_buffer_unref(buf);
+    if (!r)
+        r = memclient_reserve(ctx, SIZE, 0, 0, &res);
+    if (!r)
+        r = memclient_reservation_release(res);
+    return r;
+}
+
+static void *be_busy(void *data)
+{
+    struct busy *busy = data;
+
+    while (!busy->result && __atomic_add_fetch(&busy->rounds, 1, __ATOMIC_RELAXED) < 200)
+        busy->result = one_round(busy->ctx);
+    if (busy->result)
+        fprintf(stderr, "%s\n", memclient_error());
+    return NULL;
+}
+
+/* Whatever was under way was done once: nobody notices, and nothing is left. */
+static void calls_of_many_threads_outlive_their_connections_I6(void **state)
+{
+    struct memclient_reservation *res = NULL;
+    struct broker_process broker;
+    struct busy busy[4];
+    struct memclient *ctx;
+    bool done = false;
+
+    (void)state;
+    broker_start(&broker, NULL, 0);
+    ctx = broker_connect(&broker);
+    for (unsigned i = 0; i < 4; i++) {
+        busy[i] = (struct busy){.ctx = ctx};
+        assert_int_equal(pthread_create(&busy[i].thread, NULL, be_busy, &busy[i]), 0);
+    }
+    while (!done) {
+        cut_connections();
+        wait_a_moment();
+        done = true;
+        for (unsigned i = 0; i < 4; i++)
+            done &= __atomic_load_n(&busy[i].rounds, __ATOMIC_RELAXED) >= 100;
+    }
+    for (unsigned i = 0; i < 4; i++) {
+        assert_int_equal(pthread_join(busy[i].thread, NULL), 0);
+        assert_int_equal(busy[i].result, 0);
+    }
+    assert_true(WAIT_UNTIL(broker_buffers(ctx) == 0));
+    /* no reservation is left in the way */
+    assert_done(memclient_reserve(ctx, SIZE, 0, 0, &res));
+    assert_done(memclient_reservation_release(res));
+    broker_check(&broker);
+    memclient_close(ctx);
+    broker_stop(&broker);
+}
+
 /* The socket is the keeper's, so there is always somebody to wait for. */
 static void a_broker_that_dies_costs_a_call_nothing_but_time(void **state)
 {
@@ -261,6 +344,7 @@ int main(void)
         cmocka_unit_test(each_reason_for_no_broker_has_its_errno),
         cmocka_unit_test(a_broker_that_went_and_came_gets_a_new_session),
         cmocka_unit_test(a_session_is_resumed_on_a_new_connection_I6),
+        cmocka_unit_test(calls_of_many_threads_outlive_their_connections_I6),
         cmocka_unit_test(a_broker_that_dies_costs_a_call_nothing_but_time),
         cmocka_unit_test(many_starters_get_one_private_broker),
     };

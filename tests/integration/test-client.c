@@ -171,6 +171,11 @@ static void a_descriptor_is_a_shareable_handle(void **state)
     assert_true(fcntl(fd, F_GETFD) >= 0);
     assert_refused(memclient_import_fd(other, foreign, &imported), EREMOTE);
     assert_refused(memclient_import_fd(other, -1, &imported), EBADF);
+    {
+        FD_AUTO int socket_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+        assert_refused(memclient_import_fd(other, socket_fd, &imported), EREMOTE);
+    }
     fd_close(foreign);
     fd_close(fd);
     memclient_buffer_unref(imported);

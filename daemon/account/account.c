@@ -213,10 +213,16 @@ int charge_init(struct charge *charge, struct account *account, enum account_slo
         if (r)
             return r;
     }
+    charge_restore(charge, account, slot, amount);
+    return 0;
+}
+
+void charge_restore(struct charge *charge, struct account *account, enum account_slot slot, uint64_t amount)
+{
+    assert(!charge->account);
     charge->slot = (uint8_t)slot;
     charge->amount = amount & CHARGE_MAX;
     add(charge, account);
-    return 0;
 }
 
 void charge_deinit(struct charge *charge)

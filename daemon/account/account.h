@@ -108,6 +108,8 @@ struct charge {
 /* All of it, or LIMIT with a sentence that names the limit, its value and its key. The charge must be CHARGE_NULL. */
 int charge_init(struct charge *charge, struct account *account, enum account_slot slot, uint64_t amount,
                 struct problem *problem);
+/* For what exists already, from a record of it: over the limit if need be. */
+void charge_restore(struct charge *charge, struct account *account, enum account_slot slot, uint64_t amount);
 /* CHARGE_NULL afterwards. Harmless on CHARGE_NULL. */
 void charge_deinit(struct charge *charge);
 /* To somebody else, over his limit if need be (I5). */

@@ -97,6 +97,8 @@ static int build_broker(struct app *app)
         .grace_ms = app->config->grace_ms,
         .uid = geteuid(),
         .keeper = app->keeper,
+        .things = app->inherited.things,
+        .n_things = app->inherited.n_things,
     };
     struct net_limits net;
     int r;
@@ -106,6 +108,8 @@ static int build_broker(struct app *app)
     settings_arena(app, &options.arena_base, &options.arena_size);
     host_init(app);
     r = broker_new(&app->broker, &options);
+    if (r == BROKER_E_LEDGER)
+        return EXIT_LEDGER;
     if (!r)
         r = loop_watch_broker(app);
     if (!r)
@@ -221,7 +225,6 @@ int app_serve(const struct app_options *options)
         return status;
     path = place_of(app.inherited.listener);
     app.private = place_is_private(options, path);
-    inherited_drop_things(&app);
     status = build(&app);
     if (status)
         return status;

@@ -56,10 +56,7 @@ struct inherited {
     int lock;       /* or -1 */
     int program;    /* or -1 */
     int carrier[2]; /* the service manager's, or -1 */
-    struct inherited_thing {
-        struct keeper_key key;
-        int fd;
-    } *things; /* the rest: what the broker before this one held */
+    struct keeper_thing *things; /* the rest: what the broker before this one held; see broker_new() */
     size_t n_things;
 };
 
@@ -114,8 +111,6 @@ void app_stop(struct app *app);
 /* inherited.c: what outlives a broker */
 /* Takes what the keeper holds. 0 or a negative errno. */
 int inherited_receive(struct app *app);
-/* Nobody has a use for the rest. */
-void inherited_drop_things(struct app *app);
 /* Without a keeper: leaves everything for the next one, and becomes it where no service manager would start one.
  * Returns only if that is not to be: the exit status. */
 int inherited_leave(struct app *app);

@@ -45,7 +45,7 @@ static int take(void *userdata, enum keeper_kind kind, uint64_t id, int fd)
     }
     /* the room doubles whenever the number has come to a power of two */
     if (!(n & (n - 1))) {
-        struct inherited_thing *things = reallocarray(inherited->things, n ? 2 * n : 1, sizeof(*things));
+        struct keeper_thing *things = reallocarray(inherited->things, n ? 2 * n : 1, sizeof(*things));
 
         if (!things) {
             (void)fd_close(fd);
@@ -53,7 +53,7 @@ static int take(void *userdata, enum keeper_kind kind, uint64_t id, int fd)
         }
         inherited->things = things;
     }
-    inherited->things[inherited->n_things++] = (struct inherited_thing){.key = KEEPER_KEY(kind, id), .fd = fd};
+    inherited->things[inherited->n_things++] = (struct keeper_thing){.key = KEEPER_KEY(kind, id), .fd = fd};
     return 0;
 }
 
@@ -71,20 +71,6 @@ int inherited_receive(struct app *app)
     return r;
 }
 
-void inherited_drop_things(struct app *app)
-{
-    struct inherited *inherited = &app->inherited;
-
-    for (size_t i = 0; i < inherited->n_things; i++) {
-        struct inherited_thing *thing = &inherited->things[i];
-
-        keeper_drop(app->keeper, (enum keeper_kind)thing->key.kind, thing->key.id);
-        thing->fd = fd_close(thing->fd);
-    }
-    free(steal_ptr(&inherited->things));
-    inherited->n_things = 0;
-}
-
 /* ------------------------------------------------------------------------------------------------- without a keeper */
 
 static int enumerate(void *userdata, keeper_take_fn *give, void *to)
@@ -99,10 +85,11 @@ static int enumerate(void *userdata, keeper_take_fn *give, void *to)
         r = give(to, KEEPER_PROGRAM, 0, inherited->program);
     if (!r && app->broker)
         r = broker_enumerate(app->broker, give, to);
-    /* what it was not made of yet */
+    /* what it was not made of */
     for (size_t i = 0; !r && i < inherited->n_things; i++)
-        r = give(to, (enum keeper_kind)inherited->things[i].key.kind, inherited->things[i].key.id,
-                 inherited->things[i].fd);
+        if (inherited->things[i].fd >= 0)
+            r = give(to, (enum keeper_kind)inherited->things[i].key.kind, inherited->things[i].key.id,
+                     inherited->things[i].fd);
     return r;
 }
 

@@ -24,14 +24,9 @@ static void announce(void *userdata, uint64_t at)
     broker->host.schedule(broker->host.userdata, left / NSEC_PER_MSEC + (left % NSEC_PER_MSEC != 0));
 }
 
-int broker_new(struct broker **ret, const struct broker_options *options)
+/* What may not fail. */
+static void init(struct broker *broker, const struct broker_options *options)
 {
-    struct broker *broker = calloc(1, sizeof(*broker));
-    uint32_t n_pools = pools_count(options->pools);
-    int r;
-
-    if (!broker)
-        return fatal(-ENOMEM);
     broker->options = *options;
     broker->host = *options->host;
     broker->limits = *options->limits;
@@ -44,40 +39,67 @@ int broker_new(struct broker **ret, const struct broker_options *options)
     broker->overflow_turn = (struct timer)TIMER_INIT(life_overflow_turn);
     pending_init(&broker->pending);
     list_init(&broker->ending);
+    list_init(&broker->gone);
     list_init(&broker->lingering);
+}
 
-    /* What may fail, then what may not. */
+/* The instance of the broker before, with its watches, or a new one. */
+static int find_watch(struct broker *broker)
+{
+    int *fd = handed_fd(broker, KEEPER_WATCH, 0);
+    int r;
+
+    if (fd && watch_adopt(&broker->watch, *fd)) {
+        *fd = -1;
+        return 0;
+    }
+    broker->watch_is_new = true;
+    r = watch_init(&broker->watch);
+    return r ? r : keeper_hold(broker->options.keeper, KEEPER_WATCH, 0, watch_fd(&broker->watch));
+}
+
+/* For what lists and waits for pools: retired ones are among them. */
+static int init_pools(struct broker *broker)
+{
+    uint32_t n_pools = pools_count(broker->options.pools);
+
     broker->pressure = calloc(n_pools ? n_pools : 1, 1);
+    return broker->pressure ? waiters_init(&broker->waiters, &broker->timers, n_pools) : -ENOMEM;
+}
+
+int broker_new(struct broker **ret, const struct broker_options *options)
+{
+    struct broker *broker = calloc(1, sizeof(*broker));
+    int r;
+
+    if (!broker)
+        return fatal(-ENOMEM);
+    init(broker, options);
     r = events_init(broker);
-    if (!r && !broker->pressure)
-        r = -ENOMEM;
     if (!r)
-        r = waiters_init(&broker->waiters, &broker->timers, n_pools);
+        r = recover_ledger(broker);
     if (!r)
-        r = watch_init(&broker->watch);
-    if (!r)
-        r = ledger_new(&broker->ledger, options->arena_base, options->arena_size);
-    if (!r)
-        r = keeper_hold(options->keeper, KEEPER_LEDGER, 0, ledger_fd(broker->ledger));
-    if (!r)
-        r = keeper_hold(options->keeper, KEEPER_WATCH, 0, watch_fd(&broker->watch));
+        r = find_watch(broker);
     if (r) {
-        if (broker->ledger)
-            broker->ledger = ledger_free(broker->ledger);
         watch_deinit(&broker->watch);
-        waiters_deinit(&broker->waiters);
+        ledger_free(broker->ledger);
         events_deinit(broker);
-        free(broker->pressure);
         free(broker);
-        return fatal(r);
+        return r < 0 ? fatal(r) : r;
     }
     accounts_init(&broker->accounts, &broker->limits);
-    va_arena_init(&broker->arena, options->arena_base, options->arena_size, options->topology->base_page);
     reservations_init(&broker->reservations, broker->ledger, &broker->arena);
     buffers_init(&broker->buffers, broker->ledger, options->pools, &broker->arena, &broker->reservations);
     tokens_init(&broker->tokens, broker->ledger);
     names_init(&broker->names, broker->ledger);
     sessions_init(&broker->sessions, broker->ledger, &broker->accounts);
+    r = recover_records(broker);
+    if (!r)
+        r = init_pools(broker);
+    if (!r)
+        r = recover_lives(broker);
+    if (r)
+        return fatal(r);
     *ret = broker;
     return 0;
 }
@@ -85,8 +107,22 @@ int broker_new(struct broker **ret, const struct broker_options *options)
 int broker_enumerate(const struct broker *broker, keeper_take_fn *give, void *to)
 {
     int r = give(to, KEEPER_LEDGER, 0, ledger_fd(broker->ledger));
+    unsigned budget = UINT32_MAX;
+    struct session *session;
+    struct buffer *buffer;
+    uint64_t cursor = 0;
 
-    return r ? r : give(to, KEEPER_WATCH, 0, watch_fd(&broker->watch));
+    if (!r)
+        r = give(to, KEEPER_WATCH, 0, watch_fd(&broker->watch));
+    while (!r && (buffer = buffers_next(&broker->buffers, &cursor, &budget)))
+        if (buffer->fd >= 0)
+            r = give(to, KEEPER_BUFFER, buffer->record->head.id, buffer->fd);
+    cursor = 0;
+    budget = UINT32_MAX;
+    while (!r && (session = sessions_next(&broker->sessions, &cursor, &budget)))
+        if (session->peer.pidfd >= 0)
+            r = give(to, KEEPER_SESSION, session->record->head.id, session->peer.pidfd);
+    return r;
 }
 
 /* Jobs call back into the broker, so it waits for the last of them. */
@@ -133,6 +169,7 @@ static void end_everything(struct broker *broker)
     while (!list_is_empty(&broker->ending))
         timers_run(&broker->timers, clock_now_ns());
     tokens_forget_ended(&broker->tokens);
+    sessions_forget(broker);
 }
 
 struct broker *broker_free(struct broker *broker)
@@ -162,6 +199,7 @@ struct broker *broker_free(struct broker *broker)
     tokens_deinit(&broker->tokens);
     buffers_deinit(&broker->buffers);
     reservations_deinit(&broker->reservations);
+    pools_forget(broker->options.pools);
     va_arena_deinit(&broker->arena);
     accounts_deinit(&broker->accounts);
     watch_deinit(&broker->watch);
@@ -175,6 +213,7 @@ void broker_commit(struct broker *broker)
 {
     while (ledger_is_changed(broker->ledger) || broker->closing) {
         ledger_commit(broker->ledger);
+        sessions_forget(broker);
         life_close(broker);
     }
 }

@@ -18,6 +18,7 @@
 #include "mem/pool.h"
 
 struct broker;
+struct keeper_link;
 struct peer;
 struct topology;
 struct work;
@@ -59,15 +60,27 @@ struct broker_options {
     uint64_t arena_size;
     uint64_t grace_ms;                /* how long a living process may stay away before I6's check */
     uid_t uid;                        /* the broker's own */
-    struct keeper_link *keeper;       /* NULL: nothing outlives the broker */
+    struct keeper_link *keeper;       /* holds what is to outlive this broker; NULL: nothing does */
+    struct keeper_thing *things;      /* what it handed over, see broker_new() */
+    size_t n_things;
 };
 
-/* 0 or a negative errno (no memory, no inotify, no ledger). */
+enum {
+    _BROKER_E_SUCCESS,
+    BROKER_E_LEDGER, /* the ledger is in a form that this program does not know */
+};
+
+/*
+ * Goes on with what another broker left: the ledger and the descriptors among `things`. Their array is sorted, and of
+ * each descriptor that is taken, or that belongs to nothing and is closed, there is a -1 in it; the others are of
+ * what makes no sense, and should be kept. 0, BROKER_E_LEDGER, or a negative errno (no memory, no inotify, no ledger):
+ * then the process should end, since what was half taken over is not taken apart.
+ */
 int broker_new(struct broker **ret, const struct broker_options *options);
-/* Ends everything. Pending ops end with SHUTTING_DOWN first. */
+/* Without a keeper. Ends everything. Pending ops end with SHUTTING_DOWN first. */
 struct broker *broker_free(struct broker *broker);
 
-/* Without a keeper: what the next broker needs, for keeper_orphan(). */
+/* Without a keeper: what the next broker needs, for keeper_orphan(). What is left of `things` is not among it. */
 int broker_enumerate(const struct broker *broker, keeper_take_fn *give, void *to);
 
 /* What the loop tells the broker. Negative = fatal. */

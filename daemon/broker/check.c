@@ -131,8 +131,8 @@ static void add_buffer(struct check *check, const struct buffer *buffer, int sig
     add_charge(check, &buffer->bytes, ACCOUNT_BYTES, record->bytes, sign);
     add_charge(check, &buffer->count, ACCOUNT_BUFFERS, 1, sign);
     add(&check->bytes, record->bytes, sign);
-    add(&check->pool_used[record->pool], record->bytes, sign);
-    add(&check->pool_buffers[record->pool], 1, sign);
+    add(&check->pool_used[pool->index], record->bytes, sign);
+    add(&check->pool_buffers[pool->index], 1, sign);
     buffer_plan(&check->broker->buffers, buffer, &plan);
     for (uint32_t i = 0; i < plan.brief.n_nodes; i++) {
         const struct budget *budget = pool_node_budget(pool, plan.nodes.node[i]);

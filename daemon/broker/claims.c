@@ -87,9 +87,18 @@ static void name_time_is_over(void *userdata, uint64_t id)
     life_claim_gone(broker, buffer);
 }
 
+int name_goes_on(struct broker *broker, struct name *name)
+{
+    const struct name_record *record = name->record;
+
+    if (record->session || record->policy != NAME_KEEP_FOR)
+        return 0;
+    return timers_set_record(&broker->timers, TIME_NAME, record->head.id, record->ends_at, name_time_is_over, broker);
+}
+
 void name_outlives(struct broker *broker, struct name *name)
 {
-    uint64_t id = name->record->head.id, ends_at;
+    uint64_t id = name->record->head.id;
 
     name_leave_session(name);
     switch ((enum name_policy)name->record->policy) {
@@ -99,10 +108,9 @@ void name_outlives(struct broker *broker, struct name *name)
         name_time_is_over(broker, id);
         return;
     case NAME_KEEP_FOR:
-        ends_at = deadline_after_ms(name->record->keep_ms);
-        record_change(&broker->names.table, name)->ends_at = ends_at;
+        record_change(&broker->names.table, name)->ends_at = deadline_after_ms(name->record->keep_ms);
         /* Without memory for a timer it is kept no longer. */
-        if (timers_set_record(&broker->timers, TIME_NAME, id, ends_at, name_time_is_over, broker))
+        if (name_goes_on(broker, name))
             name_time_is_over(broker, id);
         return;
     }
@@ -123,14 +131,19 @@ static void token_time_is_over(void *userdata, uint64_t serial)
     life_claim_gone(broker, buffer);
 }
 
+int token_goes_on(struct broker *broker, struct token *token)
+{
+    return timers_set_record(&broker->timers, TIME_TOKEN, token->record->head.id, token->record->expires_at,
+                             token_time_is_over, broker);
+}
+
 int claim_token(struct broker *broker, const struct token_args *args, struct token **ret, struct problem *problem)
 {
     int r = token_new(&broker->tokens, args, ret, problem);
 
     if (r)
         return r;
-    if (timers_set_record(&broker->timers, TIME_TOKEN, (*ret)->record->head.id, args->expires_at,
-                          token_time_is_over, broker)) {
+    if (token_goes_on(broker, *ret)) {
         *ret = token_free(*ret);
         return refuse(problem, STATUS_NO_MEMORY, "the broker has no memory to remember more; try again later");
     }

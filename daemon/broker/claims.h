@@ -26,6 +26,10 @@ void drop_name(struct broker *broker, struct name *name, bool told);
 /* The session that bound it has ended: what its policy says. The buffer may be over. */
 void name_outlives(struct broker *broker, struct name *name);
 
+/* One that another broker left: its time runs on. 0 or -ENOMEM. */
+int name_goes_on(struct broker *broker, struct name *name);
+int token_goes_on(struct broker *broker, struct token *token);
+
 int claim_token(struct broker *broker, const struct token_args *args, struct token **ret, struct problem *problem);
 /* With the status that its bearer is told; 0 = because its buffer ended. */
 void drop_token(struct broker *broker, struct token *token, int status);

@@ -4,6 +4,7 @@
  *
  *     op_*.c     one family of verbs each
  *     life.c     when a buffer ends, and how (I4); who pays for it (I5)
+ *     recover.c  what another broker left
  *     claims.c   names, tokens and holds as they come and go, with their times and events
  *     once.c     each request once, however often it comes
  *     check.c    I5, proven
@@ -23,6 +24,7 @@
 #include "broker/pending.h"
 #include "broker/timers.h"
 #include "broker/verbs.h"
+#include "keeper/link.h"
 #include "ledger/ledger.h"
 #include "mem/buffer.h"
 #include "mem/name.h"
@@ -48,8 +50,9 @@ enum {
 /* What the broker remembers of a session beside its record; session->userdata. */
 struct client {
     struct session *session;
+    uint64_t id;
     bool ended;             /* being taken apart; no verb finds it any more */
-    struct list in_ending;  /* then */
+    struct list in_ending;  /* then; once that is complete, until it is committed */
     struct list subscribed; /* if it wants any events */
     struct list lingering;  /* its grace is over, but `in_use` is open or mapped somewhere (I6) */
     uint64_t in_use;
@@ -82,6 +85,7 @@ struct broker {
     struct sessions sessions;
 
     struct list ending; /* struct client, being taken apart */
+    struct list gone;   /* … and taken apart, but that is not committed */
     struct buffer *closing; /* whose T is closed when that is committed; the userdata of each is the next */
     struct list subscribers;
     struct news *news; /* a ring, and how far the first of it has been told: events.c */
@@ -101,6 +105,7 @@ struct broker {
     bool overflow_again; /* it happened during a scan */
     int overflow_newest;
     int newest_watch;
+    bool watch_is_new;   /* no watch of the broker before is in it */
     bool no_leases;      /* the kernel does not answer who has a file open */
     struct survivors_job *survivors;
 
@@ -140,9 +145,26 @@ void once_working(struct op *op);
 /* ---- sessions ------------------------------------------------------------------------------------------- */
 
 void session_end(struct broker *broker, struct session *session, int status);
+/* One that another broker left, with its claims. 0 or a negative errno. */
+int session_goes_on(struct broker *broker, struct session *session);
+/* The ends of those that are gone are committed. */
+void sessions_forget(struct broker *broker);
 void sessions_take_apart(struct timer *timer);
 /* Something let go of a buffer, or lost it: ask again about those that linger because of it; 0 = any. */
 void sessions_stop_lingering(struct broker *broker, uint64_t buffer);
+
+/* ---- what another broker left --------------------------------------------------------------------------- */
+
+/* The descriptor that the keeper handed over; the array is sorted. NULL if there is none. */
+int *handed_fd(struct broker *broker, enum keeper_kind kind, uint64_t id);
+/* The ledger: another broker's, or a new one. 0, BROKER_E_LEDGER, or a negative errno. */
+int recover_ledger(struct broker *broker);
+/* Objects, indexes and charges of all that is in it. 0 or a negative errno. */
+int recover_records(struct broker *broker);
+/* Then: times, ends, and what happened meanwhile. 0 or a negative errno. */
+int recover_lives(struct broker *broker);
+/* Records that make no sense. */
+uint64_t quarantined_records(const struct broker *broker);
 
 /* ---- allocation ----------------------------------------------------------------------------------------- */
 

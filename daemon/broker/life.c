@@ -22,6 +22,7 @@
 /* ---- ending --------------------------------------------------------------------------------------------- */
 
 struct closing {
+    struct keeper_drop drop;
     struct memory_job job;
     struct broker *broker;
     struct buffer *buffer; /* it stays as long as its userdata is this */
@@ -59,28 +60,49 @@ static void closing_done(struct memory_job *job)
     free(closing);
 }
 
+/* The keeper has closed its copy. */
+static void closing_dropped(struct keeper_drop *drop)
+{
+    struct closing *closing = container_of(drop, struct closing, drop);
+
+    closing->job.fd = steal_fd(&closing->buffer->fd);
+    memory_job_end(&closing->broker->jobs, &closing->job);
+}
+
+/* Here and now. If its pages are gone already, it does not matter that the keeper closes a moment later. */
+static void close_now(struct broker *broker, struct buffer *buffer)
+{
+    keeper_drop(broker->options.keeper, KEEPER_BUFFER, buffer->record->head.id);
+    buffer->fd = fd_close(buffer->fd);
+    closed(broker, buffer);
+}
+
 static void start_closing(struct broker *broker, struct buffer *buffer)
 {
-    bool discard = buffer->record->watch >= 0 && !broker->no_leases;
+    bool exported = buffer->record->watch >= 0;
+    bool small = buffer->record->bytes <= COMMIT_INLINE_MAX;
     struct closing *closing = NULL;
 
-    if (buffer->record->bytes > COMMIT_INLINE_MAX)
+    if (!small)
+        closing = calloc(1, sizeof(*closing));
+    if (!closing && (!exported || !broker->no_leases) && !handle_discard(buffer->fd, 0, 0, NULL, NULL)) {
+        /* so little that it takes no longer than asking a worker, or no memory to ask with */
+        close_now(broker, buffer);
+        return;
+    }
+    if (!closing && broker->options.keeper)
         closing = calloc(1, sizeof(*closing));
     if (!closing) {
-        /* so little that it takes no longer than asking a worker, or no memory to ask with */
-        if (discard)
-            (void)handle_discard(buffer->fd, 0, 0, NULL, NULL);
-        buffer->fd = fd_close(buffer->fd);
-        closed(broker, buffer);
+        close_now(broker, buffer);
         return;
     }
     closing->broker = broker;
     closing->buffer = buffer;
-    closing->job.fd = steal_fd(&buffer->fd);
-    closing->job.discard = discard;
+    closing->job.discard = exported && !broker->no_leases;
     closing->job.done = closing_done;
+    closing->drop.done = closing_dropped;
     buffer->userdata = closing;
-    memory_job_end(&broker->jobs, &closing->job);
+    keeper_drop_then(broker->options.keeper, KEEPER_BUFFER, buffer->record->head.id, &closing->drop);
 }
 
 /* Not before its end is committed: else there would be a record of contents that are gone. */
@@ -313,6 +335,16 @@ void life_abort(struct broker *broker, struct buffer *buffer)
         ended(broker, buffer);
 }
 
+void life_goes_on(struct broker *broker, struct buffer *buffer)
+{
+    if (buffer->record->state == BUFFER_LIVE)
+        life_claim_gone(broker, buffer);
+    else if (buffer->record->state == BUFFER_ENDING && buffer->fd >= 0)
+        close_later(broker, buffer);
+    else if (buffer->record->state == BUFFER_ENDING && buffer->record->watch < 0)
+        ended(broker, buffer);
+}
+
 /* ---- what the watch says -------------------------------------------------------------------------------- */
 
 static void gone(struct broker *broker, struct buffer *buffer)
@@ -384,6 +416,11 @@ static void overflow(struct broker *broker)
     broker->overflow_again = false;
     broker->overflow_newest = broker->newest_watch;
     survivors_job_submit(&broker->jobs, job);
+}
+
+void life_look_again(struct broker *broker)
+{
+    overflow(broker);
 }
 
 static void look_again(struct broker *broker, struct buffer *buffer)

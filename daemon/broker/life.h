@@ -7,8 +7,8 @@
  *     over, exported: lease on T ── nobody has it ──────────────────► ENDING
  *                                └─ somebody has ──► DETACHED ──close, nobody now──► ENDING
  *                                                    DETACHED ──import──► LIVE
- *     ENDING: once that is committed, pages discarded and T closed by a worker; credited when that is done, and, if a
- *             descriptor ever left, when the watch says that the inode is gone
+ *     ENDING: once that is committed, pages discarded and T closed, by the keeper and then by a worker; credited when
+ *             that is done, and, if a descriptor ever left, when the watch says that the inode is gone
  *
  * Nobody polls: a description's last close is an event of the watch. But the kernel tells of it a moment before it is
  * true, so after each the kernel is asked for two seconds, less and less often. If events were lost, those that are
@@ -43,6 +43,11 @@ void life_unpin(struct broker *broker, struct buffer *buffer);
 
 /* The ends that were decided are committed: closes what they are about. */
 void life_close(struct broker *broker);
+
+/* One that another broker left: goes on with its end, or begins it. The buffer may be gone afterwards. */
+void life_goes_on(struct broker *broker, struct buffer *buffer);
+/* Events were lost: asks about all that matter, in slices. */
+void life_look_again(struct broker *broker);
 
 /* What the watch says; a watch_fn. */
 void life_watch_event(void *broker, int wd, enum watch_event event);

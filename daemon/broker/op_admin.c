@@ -43,8 +43,8 @@ int op_status(struct op *op, struct status_info *result)
         .fds = count_fds(broker),
         .fds_limit = limit.rlim_cur,
         .simulated = broker->options.topology->simulated,
-        .arena_base = broker->options.arena_base,
-        .arena_size = broker->options.arena_size,
+        .arena_base = broker->arena.base,
+        .arena_size = broker->arena.size,
     };
     return 0;
 }

@@ -9,6 +9,7 @@
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -218,6 +219,26 @@ static int bind_name(struct alloc *alloc, struct session *session)
     return r ? r : claim_name(alloc->broker, &new, &name, problem_of(alloc));
 }
 
+static_assert(MEMORYD_BATCH_MAX <= KEEPER_BATCH_MAX, "a batch is one packet");
+
+/* Another broker must find the memory of what is LIVE. */
+static int hold_memory(struct alloc *alloc)
+{
+    uint64_t ids[MEMORYD_BATCH_MAX];
+    int fds[MEMORYD_BATCH_MAX], r;
+
+    for (uint32_t i = 0; i < alloc->n; i++) {
+        ids[i] = alloc->buffers[i]->record->head.id;
+        fds[i] = alloc->buffers[i]->fd;
+    }
+    r = keeper_hold_many(alloc->broker->options.keeper, KEEPER_BUFFER, alloc->n, ids, fds);
+    if (r < 0)
+        return refuse(problem_of(alloc), STATUS_NO_DESCRIPTORS,
+                      "the keeper cannot hold the memory, so that a crash would lose it (%s); try again in a moment",
+                      strerrordesc_np(-r));
+    return 0;
+}
+
 /* The memory is there: from here on they are buffers like others, and end like others if something fails. */
 static int become_live(struct alloc *alloc, struct session *session)
 {
@@ -274,7 +295,9 @@ static int finish(struct alloc *alloc)
             return start_commit(alloc, again, 1);
         r = refuse(problem_of(alloc), STATUS_NO_MEMORY, "the kernel gave one inode number twice; try again");
     } else {
-        r = become_live(alloc, session);
+        r = hold_memory(alloc);
+        if (!r)
+            r = become_live(alloc, session);
         if (!r)
             return 0;
     }

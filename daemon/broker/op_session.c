@@ -34,8 +34,8 @@ static void fill_hello(struct broker *broker, const struct session *session, str
     *result = (struct hello_result){
         .session = session->record->head.id,
         .broker_id = ledger_broker_id(broker->ledger),
-        .arena_base = broker->options.arena_base,
-        .arena_size = broker->options.arena_size,
+        .arena_base = broker->arena.base,
+        .arena_size = broker->arena.size,
         .base_page = broker->options.topology->base_page,
         .broker_uid = broker->options.uid,
         .simulated = broker->options.topology->simulated,
@@ -71,6 +71,45 @@ static int resume(struct op *op, const struct hello_args *args, struct hello_res
     return 0;
 }
 
+static struct client *client_new(void)
+{
+    struct client *client = calloc(1, sizeof(*client));
+
+    if (!client)
+        return NULL;
+    list_init(&client->in_ending);
+    list_init(&client->subscribed);
+    list_init(&client->lingering);
+    return client;
+}
+
+static void client_join(struct client *client, struct session *session)
+{
+    client->session = session;
+    client->id = session->record->head.id;
+    session->userdata = client;
+}
+
+/* Its death must be noticed, by this broker and by the next one. */
+static int watch_process(struct op *op, struct session *session)
+{
+    struct broker *broker = op->broker;
+    uint64_t id = session->record->head.id;
+    int r = broker->host.watch_process(broker->host.userdata, id, session->peer.pidfd);
+
+    if (r)
+        return refuse(&op->problem, STATUS_NO_DESCRIPTORS,
+                      "the broker cannot watch one more process: %s; raise fs.epoll.max_user_watches",
+                      strerrordesc_np(-r));
+    r = keeper_hold(broker->options.keeper, KEEPER_SESSION, id, session->peer.pidfd);
+    if (r) {
+        broker->host.unwatch_process(broker->host.userdata, id);
+        return refuse(&op->problem, STATUS_NO_DESCRIPTORS,
+                      "the keeper cannot hold one more descriptor: %s; try again in a moment", strerrordesc_np(-r));
+    }
+    return 0;
+}
+
 int op_hello(struct op *op, const struct hello_args *args, struct hello_result *result)
 {
     struct broker *broker = op->broker;
@@ -84,7 +123,7 @@ int op_hello(struct op *op, const struct hello_args *args, struct hello_result *
         return refuse(&op->problem, STATUS_PROTOCOL, "this connection has a session already; HELLO comes once");
     if (args->resume)
         return resume(op, args, result);
-    client = calloc(1, sizeof(*client));
+    client = client_new();
     if (!client)
         return refuse(&op->problem, STATUS_NO_MEMORY, "the broker has no memory for one more session");
     r = session_new(&broker->sessions, args->peer, args->program, args->connection, &session, &op->problem);
@@ -92,18 +131,12 @@ int op_hello(struct op *op, const struct hello_args *args, struct hello_result *
         free(client);
         return r;
     }
-    client->session = session;
-    list_init(&client->in_ending);
-    list_init(&client->subscribed);
-    list_init(&client->lingering);
-    session->userdata = client;
-    r = broker->host.watch_process(broker->host.userdata, session->record->head.id, session->peer.pidfd);
+    client_join(client, session);
+    r = watch_process(op, session);
     if (r) {
         session_free(session);
         free(client);
-        return refuse(&op->problem, STATUS_NO_DESCRIPTORS,
-                      "the broker cannot watch one more process: %s; raise fs.epoll.max_user_watches",
-                      strerrordesc_np(-r));
+        return r;
     }
     record_commit(&broker->sessions.table, session);
     check_charged(broker, CHECK_SESSION, session);
@@ -148,6 +181,7 @@ void session_end(struct broker *broker, struct session *session, int status)
     if (client->ended)
         return;
     client->ended = true;
+    record_change(&broker->sessions.table, session)->ended = 1;
     /* Both sides forget each other at once, so that neither is left with what the other has freed. */
     if (connection) {
         session_detach(session);
@@ -157,7 +191,8 @@ void session_end(struct broker *broker, struct session *session, int status)
     list_remove(&client->lingering);
     list_append(&broker->ending, &client->in_ending);
     timers_clear_record(&broker->timers, TIME_GRACE, id);
-    broker->host.unwatch_process(broker->host.userdata, id);
+    if (session->peer.pidfd >= 0)
+        broker->host.unwatch_process(broker->host.userdata, id);
     pending_hurry(&broker->pending, id, status);
     timer_arm(&broker->timers, &broker->ending_turn, 0);
 }
@@ -218,11 +253,23 @@ void sessions_take_apart(struct timer *timer)
         if (give_up_one(broker, session))
             continue;
         list_remove(&client->in_ending);
+        list_append(&broker->gone, &client->in_ending);
         check_crediting(broker, CHECK_SESSION, session);
         session_free(session);
-        free(client);
     }
     timer_arm(&broker->timers, timer, 0);
+}
+
+void sessions_forget(struct broker *broker)
+{
+    struct list *link;
+
+    while ((link = list_pop(&broker->gone))) {
+        struct client *client = container_of(link, struct client, in_ending);
+
+        keeper_drop(broker->options.keeper, KEEPER_SESSION, client->id);
+        free(client);
+    }
 }
 
 int broker_session_exited(struct broker *broker, uint64_t id)
@@ -303,6 +350,41 @@ int broker_connection_lost(struct broker *broker, uint64_t id, void *connection)
     client_of(session)->scanned = 0;
     if (timers_set_record(&broker->timers, TIME_GRACE, id, deadline_after_ms(broker->options.grace_ms),
                           grace_is_over, broker))
+        return fatal(-ENOMEM);
+    return 0;
+}
+
+/* ---- after another broker ------------------------------------------------------------------------------- */
+
+/* Whose connection went with that broker has no grace running: it was not lost. */
+int session_goes_on(struct broker *broker, struct session *session)
+{
+    const struct session_record *record = session->record;
+    struct client *client = client_new();
+    int r;
+
+    if (!client)
+        return fatal(-ENOMEM);
+    client_join(client, session);
+    if (record->ended) {
+        client->ended = true;
+        list_append(&broker->ending, &client->in_ending);
+        timer_arm(&broker->timers, &broker->ending_turn, 0);
+        return 0;
+    }
+    if (session->peer.pidfd < 0) {
+        session_end(broker, session, STATUS_STALE);
+        return 0;
+    }
+    r = broker->host.watch_process(broker->host.userdata, client->id, session->peer.pidfd);
+    if (r)
+        return fatal(r);
+    if (record->subscribed)
+        list_append(&broker->subscribers, &client->subscribed);
+    if (record->lost_at &&
+        timers_set_record(&broker->timers, TIME_GRACE, client->id,
+                          deadline_at(record->lost_at, broker->options.grace_ms * NSEC_PER_MSEC), grace_is_over,
+                          broker))
         return fatal(-ENOMEM);
     return 0;
 }

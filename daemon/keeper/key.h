@@ -28,5 +28,11 @@ struct keeper_key {
 
 #define KEEPER_KEY(KIND, ID) ((struct keeper_key){.kind = (KIND), .id = (ID)})
 
+/* One of them. */
+struct keeper_thing {
+    struct keeper_key key;
+    int fd;
+};
+
 /* Takes the descriptor. 0, or a negative errno, which ends what calls it. */
 typedef int keeper_take_fn(void *userdata, enum keeper_kind kind, uint64_t id, int fd);

@@ -227,6 +227,12 @@ uint32_t ledger_broker_id(const struct ledger *ledger)
     return ledger->header->broker_id;
 }
 
+void ledger_set_arena(struct ledger *ledger, uint64_t base, uint64_t size)
+{
+    ledger->header->arena_base = base;
+    ledger->header->arena_size = size;
+}
+
 bool ledger_id_was_given(const struct ledger *ledger, uint64_t id)
 {
     return id && id < ledger->header->next_id;

@@ -51,11 +51,13 @@ struct ledger_header {
     uint32_t header_size;
     uint64_t features;
     uint64_t extent_size;
-    uint64_t arena_base; /* homes and reservations are in it */
-    uint64_t arena_size;
     uint32_t broker_id; /* random; in every token */
     uint32_t record_sizes[RECORD_KINDS];
     uint64_t checksum; /* of all above */
+
+    /* homes and reservations are in it; changed only while there are none */
+    uint64_t arena_base;
+    uint64_t arena_size;
 
     /* only growing */
     uint64_t next_id; /* the next id to be given out; below it are those that were */
@@ -90,6 +92,8 @@ DEFINE_CLEANUP(struct ledger *, ledger_free);
 int ledger_fd(const struct ledger *ledger);
 const struct ledger_header *ledger_header(const struct ledger *ledger);
 uint32_t ledger_broker_id(const struct ledger *ledger);
+/* No record may have an address. */
+void ledger_set_arena(struct ledger *ledger, uint64_t base, uint64_t size);
 
 /* Was this id ever given out? What was and is not found has ended (STALE rather than NO_SUCH_ID). */
 bool ledger_id_was_given(const struct ledger *ledger, uint64_t id);

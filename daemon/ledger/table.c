@@ -300,6 +300,17 @@ int table_recover(struct table *table, table_recover_fn *fn, void *userdata)
     return 0;
 }
 
+const struct record *table_next_quarantined(const struct table *table, uint64_t *cursor)
+{
+    while (table->n_quarantined && *cursor < table->n_slots) {
+        const struct record *record = record_at(table, (*cursor)++);
+
+        if (record->state == RECORD_QUARANTINED)
+            return record;
+    }
+    return NULL;
+}
+
 void *table_find(const struct table *table, uint64_t id)
 {
     struct object *object = RB_ROOT(&table->tree);

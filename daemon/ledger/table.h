@@ -84,6 +84,8 @@ typedef enum table_verdict table_recover_fn(void *userdata, void *object, const 
  * that it keeps are in the index before it is called. 0 or a negative errno.
  */
 int table_recover(struct table *table, table_recover_fn *fn, void *userdata);
+/* The next record in quarantine, from slot *cursor on, which is then behind it; NULL: that was the last. */
+const struct record *table_next_quarantined(const struct table *table, uint64_t *cursor);
 
 /* An INTENT record with a fresh id, zeroed, and its object, zeroed but for the pointer. 0 or NO_MEMORY. */
 int table_alloc(struct table *table, void **ret_object, struct problem *problem);

@@ -11,10 +11,12 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/steal.h"
+#include "mem/handle.h"
 #include "proto/status.h"
 
 struct plan_object {
     OBJECT(struct plan_record);
+    bool found; /* by its buffer, after another broker */
 };
 
 static_assert(sizeof(((struct plan_record *)0)->bytes) == sizeof(((struct plan_nodes *)0)->bytes), "one layout");
@@ -115,6 +117,14 @@ static int acquire(struct buffers *buffers, struct buffer *buffer, const struct 
     return 0;
 }
 
+static void init_object(struct buffer *buffer)
+{
+    list_init(&buffer->holds);
+    list_init(&buffer->tokens);
+    list_init(&buffer->names);
+    buffer->fd = -1;
+}
+
 int buffer_new(struct buffers *buffers, const struct buffer_args *args, struct buffer **ret, struct problem *problem)
 {
     struct buffer *buffer;
@@ -128,10 +138,7 @@ int buffer_new(struct buffers *buffers, const struct buffer_args *args, struct b
         return r;
     buffer = object;
     record = record_fresh(buffer);
-    list_init(&buffer->holds);
-    list_init(&buffer->tokens);
-    list_init(&buffer->names);
-    buffer->fd = -1;
+    init_object(buffer);
     record->size = args->size;
     record->created_ms = clock_wall_ms();
     record->flags = args->flags & (BUFFER_PUBLISHABLE | BUFFER_NO_ADDRESS);
@@ -142,7 +149,7 @@ int buffer_new(struct buffers *buffers, const struct buffer_args *args, struct b
     record->charged_session = args->session;
     record->pid = (uint32_t)args->pid;
     record->watch = -1;
-    record->pool = (uint16_t)args->pool->index;
+    record->pool = args->pool->number;
     record->state = BUFFER_COMMITTING;
     record->pages = (uint8_t)args->pool->pages;
     record->granule_shift = (uint8_t)__builtin_ctzll(args->pool->granule);
@@ -189,6 +196,153 @@ struct buffer *buffer_free(struct buffers *buffers, struct buffer *buffer)
     table_free(&buffers->table, buffer);
     return NULL;
 }
+
+/* ---- after another broker ------------------------------------------------------------------------------- */
+
+static enum table_verdict recover_plan(void *userdata, void *object, const char **why)
+{
+    const struct plan_record *record = ((const struct plan_object *)object)->record;
+
+    (void)userdata;
+    (void)why;
+    return record_is_live(&record->head) ? TABLE_KEEP : TABLE_DROP;
+}
+
+int buffers_recover_plans(struct buffers *buffers)
+{
+    return table_recover(&buffers->plans, recover_plan, NULL);
+}
+
+void buffers_recovered(struct buffers *buffers)
+{
+    struct plan_object *plan;
+    unsigned budget = UINT32_MAX;
+    uint64_t cursor = 0;
+
+    while ((plan = table_next(&buffers->plans, &cursor, &budget)))
+        if (!plan->found)
+            table_free(&buffers->plans, plan);
+}
+
+static bool is_sound(const struct buffer_record *record, const struct pool *pool)
+{
+    return record->state >= BUFFER_LIVE && record->state <= BUFFER_ENDING && record->size && record->inode &&
+           record->bytes >= record->size && record->bytes <= CHARGE_MAX && record->bytes % pool->granule == 0 &&
+           UINT64_C(1) << (record->granule_shift & 63) == pool->granule && record->pages == pool->pages &&
+           !(record->flags & ~(uint32_t)BUFFER_FLAGS_ALL) && record->watch >= -1 &&
+           record->charged_uid != (uid_t)-1 && record->placement > PLACEMENT_POOL &&
+           record->placement <= PLACEMENT_LOCAL && record->n_nodes && record->n_nodes <= TOPOLOGY_NODES_MAX &&
+           record->node < TOPOLOGY_NODES_MAX;
+}
+
+static bool is_plan_sound(const struct buffers *buffers, const struct buffer_record *record,
+                          struct plan_object **ret)
+{
+    struct plan_object *plan = record->plan ? table_find(&buffers->plans, record->plan) : NULL;
+    uint64_t bytes = 0;
+
+    *ret = plan;
+    if (!record->plan)
+        return record->n_nodes == 1;
+    if (!plan || plan->found || (record->placement == PLACEMENT_INTERLEAVE && !plan->record->part_size))
+        return false;
+    for (unsigned i = 0; i < record->n_nodes; i++) {
+        if (plan->record->node[i] >= TOPOLOGY_NODES_MAX || plan->record->bytes[i] > record->bytes - bytes)
+            return false;
+        bytes += plan->record->bytes[i];
+    }
+    return bytes == record->bytes;
+}
+
+/* Takes T. */
+static bool find_memory(struct buffers *buffers, struct buffer *buffer, const struct buffer_found *found)
+{
+    const struct buffer_record *record = buffer->record;
+    const struct handle_identity identity = {
+        .dev = record->device, .ino = record->inode, .uid = found->owner, .mode = 0600, .size = record->bytes};
+    bool publishable = record->flags & BUFFER_PUBLISHABLE, published = false, future_only = false;
+
+    if (!found->fd || *found->fd < 0)
+        return record->state == BUFFER_ENDING;
+    if (!handle_is_ours(*found->fd, &identity, publishable, &published, &future_only) ||
+        (record->flags & BUFFER_PUBLISHED && !published))
+        return false;
+    if (published)
+        buffer_add_flags(buffers, buffer,
+                         future_only ? BUFFER_PUBLISHED | BUFFER_PUBLISHED_FUTURE_ONLY : BUFFER_PUBLISHED);
+    buffer->fd = steal_fd(found->fd);
+    return true;
+}
+
+/* At the address that it had. One whose reservation is gone has it for itself. */
+static bool find_home(struct buffers *buffers, struct buffer *buffer)
+{
+    const struct buffer_record *record = buffer->record;
+    struct reservation *reservation = NULL;
+
+    if (!record->address)
+        return true;
+    if (record->reservation)
+        reservation = reservations_find(buffers->reservations, record->reservation);
+    if (reservation)
+        return !reservation_place(reservation, &buffer->home, record->address - reservation->record->address,
+                                  record->bytes, buffer_granule(buffer), NULL);
+    if (arena_take(buffers->arena, &buffer->home, record->bytes, buffer_granule(buffer), record->address, NULL))
+        return false;
+    if (record->reservation)
+        record_change(&buffers->table, buffer)->reservation = 0;
+    return true;
+}
+
+enum table_verdict buffer_recover(struct buffers *buffers, struct buffer *buffer, const struct buffer_found *found,
+                                  const char **why)
+{
+    const struct buffer_record *record = buffer->record;
+    struct pool *pool = buffer_pool(buffers, buffer);
+    struct plan_object *plan_object;
+    struct plan plan;
+
+    if (!record_is_live(&record->head))
+        return TABLE_DROP;
+    init_object(buffer);
+    *why = "its figures make no sense";
+    if (!pool || !is_sound(record, pool) || !is_plan_sound(buffers, record, &plan_object))
+        return TABLE_QUARANTINE;
+    *why = "another one has its memory";
+    if (RB_INSERT(buffer_inode_tree, &buffers->by_inode, buffer))
+        return TABLE_QUARANTINE;
+    *why = "its address is another one's, or none";
+    if (find_home(buffers, buffer)) {
+        *why = "its memory is missing, or is not as it was made";
+        if (find_memory(buffers, buffer, found))
+            *why = NULL;
+        else if (buffer->record->reservation)
+            reservation_unplace(reservations_find(buffers->reservations, buffer->record->reservation), &buffer->home);
+        else
+            arena_give(buffers->arena, &buffer->home);
+    }
+    if (*why) {
+        RB_REMOVE(buffer_inode_tree, &buffers->by_inode, buffer);
+        return TABLE_QUARANTINE;
+    }
+    if (plan_object)
+        plan_object->found = true;
+    buffer_plan(buffers, buffer, &plan);
+    pool_recharge(pool, &plan);
+    buffers->bytes += record->bytes;
+    charge_restore(&buffer->bytes, found->account, ACCOUNT_BYTES, record->bytes);
+    charge_restore(&buffer->count, found->account, ACCOUNT_BUFFERS, 1);
+    if (record->charged_session != found->session)
+        record_change(&buffers->table, buffer)->charged_session = found->session;
+    if (record->state != BUFFER_LIVE)
+        buffers->n_detached++;
+    /* of two with one watch neither can be believed; the caller asks for it again */
+    if (record->watch >= 0 && RB_INSERT(buffer_watch_tree, &buffers->by_watch, buffer))
+        record_change(&buffers->table, buffer)->watch = -1;
+    return TABLE_KEEP;
+}
+
+/* ---- as it lives ---------------------------------------------------------------------------------------- */
 
 int buffer_set_memory(struct buffers *buffers, struct buffer *buffer, int fd, dev_t device, ino_t inode,
                       uint64_t huge_bytes, bool verified)
@@ -284,7 +438,7 @@ void buffer_add_flags(struct buffers *buffers, struct buffer *buffer, uint32_t f
 
 struct pool *buffer_pool(const struct buffers *buffers, const struct buffer *buffer)
 {
-    return pools_get(buffers->pools, buffer->record->pool);
+    return pools_numbered(buffers->pools, buffer->record->pool);
 }
 
 void buffer_plan(const struct buffers *buffers, const struct buffer *buffer, struct plan *ret)

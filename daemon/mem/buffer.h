@@ -47,6 +47,9 @@ enum buffer_flag {
     BUFFER_STRICT = 1 << 30, /* its plan is; kept to ourselves */
 };
 
+#define BUFFER_FLAGS_ALL                                                                                     \
+    (BUFFER_PUBLISHABLE | BUFFER_NO_ADDRESS | BUFFER_PUBLISHED | BUFFER_PUBLISHED_FUTURE_ONLY | BUFFER_LAZY |   \
+     BUFFER_EXPORTED | BUFFER_VERIFIED | BUFFER_STRICT)
 #define BUFFER_FLAGS_ON_WIRE ((uint32_t)0x3fffffff)
 
 struct buffer;
@@ -109,6 +112,21 @@ int buffer_new(struct buffers *buffers, const struct buffer_args *args, struct b
 /* Gives all of it back and closes T if it still has it. Holds, tokens, names and pins must be gone. The home's
  * reservation ends if nothing else keeps it. */
 struct buffer *buffer_free(struct buffers *buffers, struct buffer *buffer);
+
+/* What a later broker finds out about one. */
+struct buffer_found {
+    struct account *account; /* who pays … */
+    uint64_t session;        /* … if it is a session that lives */
+    int *fd;                 /* what the keeper has for it, to be taken; NULL = nothing */
+    uid_t owner;             /* of all memory: the broker's own */
+};
+
+/* Makes one of its record again (table.h): everything charged, placed and found. The plans first, and when all buffers
+ * are there, the plans that are nobody's go. */
+int buffers_recover_plans(struct buffers *buffers);
+enum table_verdict buffer_recover(struct buffers *buffers, struct buffer *buffer, const struct buffer_found *found,
+                                  const char **why);
+void buffers_recovered(struct buffers *buffers);
 
 /* The memory has come: T (taken over on success), and what commit.h says of it. 0, or BUSY if a buffer has this
  * inode number already: then it must be made again. */

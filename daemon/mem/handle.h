@@ -46,6 +46,11 @@ int handle_discard(int t, uint64_t offset, uint64_t length, const atomic_bool *c
 /* 0 or a negative errno. */
 int handle_identity(int t, struct handle_identity *ret);
 
+/* Is this the T that commit.h made, with this identity (of its mode, only the rights)? And has it been published
+ * since? */
+bool handle_is_ours(int t, const struct handle_identity *identity, bool publishable, bool *ret_published,
+                    bool *ret_future_only);
+
 /* Could this descriptor of a stranger be one of our buffers (a memfd of this user)? It must still
  * be looked up by its inode and proven by watch_is(). Safe for any kind of descriptor; *ret and
  * *ret_writable only if true. */

@@ -12,6 +12,7 @@
 
 #include "base/steal.h"
 #include "base/utf8.h"
+#include "log/log.h"
 #include "proto/status.h"
 
 static int compare_keys(const struct name_key *a, const struct name_key *b)
@@ -126,6 +127,15 @@ void names_deinit(struct names *names)
     table_deinit(&names->table);
 }
 
+static void enter_lists(struct name *name, struct buffer *buffer, struct list *in_session)
+{
+    name->buffer = buffer;
+    list_append(&buffer->names, &name->in_buffer);
+    buffer->n_names++;
+    if (in_session)
+        list_append(in_session, &name->in_session);
+}
+
 int name_new(struct names *names, const struct name_new_args *args, struct name **ret, struct problem *problem)
 {
     _cleanup_(name_freep) struct name *name = NULL;
@@ -159,14 +169,49 @@ int name_new(struct names *names, const struct name_new_args *args, struct name 
     record->length = (uint32_t)args->key.length;
     memcpy(record->path, args->key.path, args->key.length);
 
-    name->buffer = args->buffer;
-    list_append(&args->buffer->names, &name->in_buffer);
-    args->buffer->n_names++;
-    if (args->in_session)
-        list_append(args->in_session, &name->in_session);
+    enter_lists(name, args->buffer, args->in_session);
     RB_INSERT(name_tree, &names->tree, name);
     *ret = steal_ptr(&name);
     return 0;
+}
+
+static bool is_sound(const struct name_record *record)
+{
+    char text[NAME_TEXT_SIZE];
+    struct name_key key;
+
+    if (!record->length || record->length > MEMORYD_NAME_MAX || record->path[record->length] ||
+        strlen(record->path) != record->length)
+        return false;
+    (void)snprintf(text, sizeof(text), "uid:%" PRIu32 "/%s", record->uid, record->path);
+    return !name_parse(text, 0, &key, NULL) && record->policy <= NAME_KEEP_FOR &&
+           !((record->group_rights | record->other_rights) & ~(uint32_t)RIGHTS_ALL);
+}
+
+enum table_verdict name_recover(struct names *names, struct name *name, struct buffer *buffer,
+                                struct account *account, struct list *in_session, const char **why)
+{
+    const struct name_record *record = name->record;
+
+    if (!record_is_live(&record->head))
+        return TABLE_DROP;
+    *why = "no name is like this";
+    if (!is_sound(record))
+        return TABLE_QUARANTINE;
+    if (!buffer || buffer->record->state != BUFFER_LIVE) {
+        log_warning("the name %s of uid %" PRIu32 " is unbound: its buffer, %" PRIu64 ", is gone", record->path,
+                    record->uid, record->buffer);
+        return TABLE_DROP;
+    }
+    *why = "another one is the same";
+    if (RB_INSERT(name_tree, &names->tree, name))
+        return TABLE_QUARANTINE;
+    name->names = names;
+    list_init(&name->in_buffer);
+    list_init(&name->in_session);
+    charge_restore(&name->charge, account, ACCOUNT_NAMES, 1);
+    enter_lists(name, buffer, in_session);
+    return TABLE_KEEP;
 }
 
 struct name *name_free(struct name *name)

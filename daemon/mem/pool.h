@@ -11,7 +11,10 @@
  *
  * The pools of the machine are made by themselves: node0-4k, node0-thp, node0-2m, ... and, where
  * there are several nodes, all-4k and so on over all of them. The configuration declares more.
- * The set never changes while the broker runs, so records refer to a pool by its index.
+ * The set never changes while the broker runs. The next one may find another configuration, so
+ * records of buffers refer to a pool by a number that the ledger remembers with its name. A pool
+ * that has gone, or is another one now, goes on as a *retired* one as long as it has buffers: it is
+ * shown and charged, and nobody can allocate from it.
  */
 #pragma once
 
@@ -59,11 +62,14 @@ struct budget {
     uint64_t used;
 };
 
+struct ledger;
 struct pools;
 
 struct pool {
     struct pools *pools;
     uint32_t index;
+    uint16_t number; /* in records */
+    bool retired;
     char name[POOL_NAME_MAX + 1];
     enum pages pages;
     uint64_t page_size; /* base page, size of a THP, huge page */
@@ -103,10 +109,25 @@ struct pools *pools_free(struct pools *pools);
 DEFINE_CLEANUP(struct pools *, pools_free);
 
 const struct topology *pools_topology(const struct pools *pools);
+/* Retired ones are the last. */
 uint32_t pools_count(const struct pools *pools);
 /* NULL if there is none of this index. */
 struct pool *pools_get(struct pools *pools, uint32_t index);
 struct pool *pools_by_name(struct pools *pools, const char *name);
+
+/* ---- in the ledger: pool_record.c ------------------------------------------------------------------------ */
+
+/* Gives each pool its number, that of its record or a fresh one, and adds those that are only in records, as retired
+ * ones. To be called before any pool is charged. Until then numbers are indexes. 0 or a negative errno. */
+int pools_recover(struct pools *pools, struct ledger *ledger);
+/* All that exists is charged: retired pools without buffers go. */
+void pools_recovered(struct pools *pools);
+/* The records go; afterwards the set is as without a ledger. */
+void pools_forget(struct pools *pools);
+/* Records that make no sense. */
+uint64_t pools_quarantined(const struct pools *pools);
+/* NULL if there is none. */
+struct pool *pools_numbered(const struct pools *pools, uint32_t number);
 
 /*
  * The pool that a request means. By name; or, without one: of base pages unless it says

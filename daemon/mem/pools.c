@@ -3,6 +3,7 @@
 
 #include "mem/pools.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,8 +34,7 @@ static uint64_t percent_of(uint64_t bytes, uint32_t percent)
     return bytes / 100 * percent + bytes % 100 * percent / 100;
 }
 
-/* 0 is a size that hugetlb does not have; else the purse of its budgets. */
-static uint32_t purse_of_huge(const struct topology *topology, uint64_t size)
+uint32_t purse_of_huge(const struct topology *topology, uint64_t size)
 {
     for (uint32_t i = 0; i < topology->n_huge; i++)
         if (topology->huge_sizes[i] == size)
@@ -106,6 +106,7 @@ static struct pool *fresh(struct pools *pools)
     memset(pool, 0, sizeof(*pool));
     pool->pools = pools;
     pool->index = pools->n_pools;
+    pool->number = (uint16_t)pool->index;
     pool->cap = UINT64_MAX;
     return pool;
 }
@@ -134,6 +135,7 @@ static void add_kind(struct pools *pools, enum pages pages, uint64_t page_size, 
     }
     if (all.n_nodes > 1) {
         all.index = pools->n_pools;
+        all.number = (uint16_t)all.index;
         (void)snprintf(all.name, sizeof(all.name), "all-%s", suffix);
         all.placement = PLACEMENT_LOCAL;
         pools->pools[pools->n_pools++] = all;
@@ -280,6 +282,7 @@ int pools_new(struct pools **ret, const struct topology *topology, const struct 
 
 struct pools *pools_free(struct pools *pools)
 {
+    assert(!pools || !pools->by_number);
     free(pools);
     return NULL;
 }
@@ -291,12 +294,14 @@ const struct topology *pools_topology(const struct pools *pools)
 
 uint32_t pools_count(const struct pools *pools)
 {
-    return pools->n_pools;
+    return pools->n_pools + pools->n_retired;
 }
 
 struct pool *pools_get(struct pools *pools, uint32_t index)
 {
-    return index < pools->n_pools ? &pools->pools[index] : NULL;
+    if (index < pools->n_pools)
+        return &pools->pools[index];
+    return index < pools_count(pools) ? pools->retired[index - pools->n_pools] : NULL;
 }
 
 struct pool *pools_by_name(struct pools *pools, const char *name)

@@ -5,13 +5,22 @@
  */
 #pragma once
 
+#include "ledger/table.h"
 #include "mem/pool.h"
+
+/* Of retired pools whose pages this machine has no more. */
+#define PURSE_NONE (1 + TOPOLOGY_HUGE_MAX)
 
 struct pools {
     const struct topology *topology;
     /* purse 0: base pages and THP; 1 + i: hugetlb pages of topology->huge_sizes[i]. By node number. */
-    struct budget budgets[1 + TOPOLOGY_HUGE_MAX][TOPOLOGY_NODES_MAX];
-    uint32_t n_pools;
+    struct budget budgets[PURSE_NONE + 1][TOPOLOGY_NODES_MAX];
+    struct table records;
+    struct pool **by_number; /* of n_numbers; NULL without a ledger */
+    uint32_t n_numbers;
+    struct pool **retired;
+    uint32_t n_retired;
+    uint32_t n_pools; /* the others */
     struct pool pools[];
 };
 
@@ -21,3 +30,6 @@ struct size_text {
 };
 
 struct size_text size_text(uint64_t bytes);
+
+/* 0 is a size that hugetlb does not have; else the purse of its budgets. */
+uint32_t purse_of_huge(const struct topology *topology, uint64_t size);

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/steal.h"
 #include "log/log.h"
+#include "mem/rights.h"
 #include "proto/status.h"
 
 #define TOKEN_FORMAT 1
@@ -51,6 +52,17 @@ void tokens_deinit(struct tokens *tokens)
     table_deinit(&tokens->ended);
 }
 
+static void enter_lists(struct token *token, struct buffer *buffer, struct list *in_session)
+{
+    token->buffer = buffer;
+    list_append(&buffer->tokens, &token->in_buffer);
+    buffer->n_tokens++;
+    if (token->record->flags & TOKEN_KEEPING)
+        buffer->n_keeping++;
+    if (in_session)
+        list_append(in_session, &token->in_session);
+}
+
 int token_new(struct tokens *tokens, const struct token_args *args, struct token **ret, struct problem *problem)
 {
     _cleanup_(token_freep) struct token *token = NULL;
@@ -84,15 +96,35 @@ int token_new(struct tokens *tokens, const struct token_args *args, struct token
     record->pid = (uint32_t)args->pid;
     record->maker_uid = args->maker_uid;
 
-    token->buffer = args->buffer;
-    list_append(&args->buffer->tokens, &token->in_buffer);
-    args->buffer->n_tokens++;
-    if (record->flags & TOKEN_KEEPING)
-        args->buffer->n_keeping++;
-    if (args->in_session)
-        list_append(args->in_session, &token->in_session);
+    enter_lists(token, args->buffer, args->in_session);
     *ret = steal_ptr(&token);
     return 0;
+}
+
+enum table_verdict token_recover(struct tokens *tokens, struct token *token, struct buffer *buffer,
+                                 struct account *account, struct list *in_session, const char **why)
+{
+    const struct token_record *record = token->record;
+
+    if (!record_is_live(&record->head))
+        return TABLE_DROP;
+    if (record->rights & ~(uint32_t)RIGHTS_ALL || record->flags & ~(uint32_t)TOKEN_FLAGS_ALL ||
+        record->uses_left > record->uses || record->maker_uid == (uid_t)-1) {
+        *why = "its terms make no sense";
+        return TABLE_QUARANTINE;
+    }
+    if (!buffer || buffer->record->state != BUFFER_LIVE) {
+        log_warning("token %" PRIu64 " has ended: its buffer, %" PRIu64 ", is gone", record->head.id, record->buffer);
+        return TABLE_DROP;
+    }
+    token->tokens = tokens;
+    list_init(&token->in_buffer);
+    list_init(&token->in_session);
+    charge_restore(&token->charge, account, ACCOUNT_TOKENS, 1);
+    enter_lists(token, buffer, in_session);
+    if (!in_session && record->session)
+        record_change(&tokens->table, token)->session = 0;
+    return TABLE_KEEP;
 }
 
 struct token *token_free(struct token *token)

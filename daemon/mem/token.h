@@ -41,6 +41,7 @@ enum token_flag {
     TOKEN_ONLY_PID = 8,
 };
 
+#define TOKEN_FLAGS_ALL (TOKEN_KEEPING | TOKEN_ONLY_UID | TOKEN_ONLY_GID | TOKEN_ONLY_PID)
 #define TOKENS_REMEMBERED 4096
 
 struct ended_token {
@@ -92,6 +93,9 @@ void tokens_forget_ended(struct tokens *tokens);
 
 /* INTENT; commit its record when the rest is done. 0, LIMIT, NO_MEMORY, or a negative errno. */
 int token_new(struct tokens *tokens, const struct token_args *args, struct token **ret, struct problem *problem);
+/* Makes one of its record again (table.h). `buffer` is NULL if it is gone, `in_session` if the maker's session is. */
+enum table_verdict token_recover(struct tokens *tokens, struct token *token, struct buffer *buffer,
+                                 struct account *account, struct list *in_session, const char **why);
 /* Leaves nothing behind: for half-built ones, and when the buffer ends. NULL is fine. */
 struct token *token_free(struct token *token);
 DEFINE_CLEANUP(struct token *, token_free);

@@ -4,8 +4,10 @@
 #include "mem/watch.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/inotify.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "proto/status.h"
@@ -25,6 +27,20 @@ int watch_init(struct watch *watch)
         return -errno;
     watch->fd = fd;
     return 0;
+}
+
+bool watch_adopt(struct watch *watch, int fd)
+{
+    static const char inotify[] = "anon_inode:inotify";
+    char path[40], target[sizeof(inotify)];
+    ssize_t length;
+
+    (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    length = readlink(path, target, sizeof(target));
+    if (length != (ssize_t)sizeof(inotify) - 1 || memcmp(target, inotify, (size_t)length) != 0)
+        return false;
+    watch->fd = fd;
+    return true;
 }
 
 void watch_deinit(struct watch *watch)

@@ -30,6 +30,9 @@ typedef void watch_fn(void *userdata, int wd, enum watch_event event);
 
 /* 0 or a negative errno. */
 int watch_init(struct watch *watch);
+/* With the instance that another broker had, and all its watches. Takes the descriptor, unless it is of something else:
+ * false then. */
+bool watch_adopt(struct watch *watch, int fd);
 void watch_deinit(struct watch *watch);
 
 /* Poll it for reading. */

@@ -5,7 +5,12 @@
 #include "session/hold.h"
 
 #include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
 
+#include "base/cleanup.h"
+#include "log/log.h"
+#include "mem/rights.h"
 #include "proto/status.h"
 
 static int compare_buffers(const struct hold *a, const struct hold *b)
@@ -14,6 +19,13 @@ static int compare_buffers(const struct hold *a, const struct hold *b)
 }
 
 TREE_GENERATE(hold_tree, hold, in_session, compare_buffers)
+
+static void enter_buffer(struct hold *hold, struct buffer *buffer)
+{
+    hold->buffer = buffer;
+    list_append(&buffer->holds, &hold->in_buffer);
+    buffer->n_holds++;
+}
 
 int hold_claim(struct session *session, struct buffer *buffer, uint32_t rights, struct hold **ret,
                struct problem *problem)
@@ -38,7 +50,6 @@ int hold_claim(struct session *session, struct buffer *buffer, uint32_t rights, 
         return r;
     hold = object;
     hold->session = session;
-    hold->buffer = buffer;
     record = record_fresh(hold);
     record->session = session->record->head.id;
     record->buffer = buffer->record->head.id;
@@ -46,8 +57,7 @@ int hold_claim(struct session *session, struct buffer *buffer, uint32_t rights, 
     record->claims = 1;
     RB_INSERT(hold_tree, &session->holds, hold);
     session->n_holds++;
-    list_append(&buffer->holds, &hold->in_buffer);
-    buffer->n_holds++;
+    enter_buffer(hold, buffer);
     *ret = hold;
     return 0;
 }
@@ -56,6 +66,58 @@ void hold_claim_kind(struct hold *hold, enum hold_kind kind)
 {
     if (kind > hold->record->kind)
         record_change(&hold->session->sessions->holds, hold)->kind = (uint16_t)kind;
+}
+
+enum table_verdict hold_recover(struct sessions *sessions, struct hold *hold, struct session *session,
+                                struct buffer *buffer, const char **why)
+{
+    const struct hold_record *record = hold->record;
+
+    (void)sessions;
+    if (!record_is_live(&record->head))
+        return TABLE_DROP;
+    if (!record->claims || record->rights & ~RIGHTS_ALL || record->kind > HOLD_EXCLUSIVE) {
+        *why = "it grants what there is not";
+        return TABLE_QUARANTINE;
+    }
+    if (!session || !buffer || buffer->record->state != BUFFER_LIVE) {
+        log_warning("session %llu holds buffer %llu no more: one of them is gone", (unsigned long long)record->session,
+                    (unsigned long long)record->buffer);
+        return TABLE_DROP;
+    }
+    if (RB_INSERT(hold_tree, &session->holds, hold)) {
+        *why = "the session has another hold on that buffer";
+        return TABLE_QUARANTINE;
+    }
+    hold->session = session;
+    session->n_holds++;
+    enter_buffer(hold, buffer);
+    return TABLE_KEEP;
+}
+
+static int compare_ages(const void *a, const void *b)
+{
+    uint64_t x = (*(struct hold *const *)a)->record->head.id, y = (*(struct hold *const *)b)->record->head.id;
+
+    return x < y ? -1 : x > y;
+}
+
+int holds_recovered(struct sessions *sessions)
+{
+    uint64_t n = table_count(&sessions->holds), cursor = 0;
+    _cleanup_free_ struct hold **holds = calloc(n + 1, sizeof(struct hold *));
+    unsigned budget = UINT32_MAX;
+
+    if (!holds)
+        return fatal(-ENOMEM);
+    for (uint64_t i = 0; i < n; i++)
+        holds[i] = table_next(&sessions->holds, &cursor, &budget);
+    qsort(holds, n, sizeof(struct hold *), compare_ages);
+    for (uint64_t i = 0; i < n; i++) {
+        list_remove(&holds[i]->in_buffer);
+        list_append(&holds[i]->buffer->holds, &holds[i]->in_buffer);
+    }
+    return 0;
 }
 
 struct hold *hold_release(struct hold *hold)

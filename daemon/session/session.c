@@ -32,6 +32,17 @@ void sessions_deinit(struct sessions *sessions)
     table_deinit(&sessions->table);
 }
 
+static void init_object(struct sessions *sessions, struct session *session)
+{
+    session->sessions = sessions;
+    session->peer = (struct peer)PEER_NULL;
+    RB_INIT(&session->holds);
+    list_init(&session->tokens);
+    list_init(&session->names);
+    list_init(&session->reservations);
+    list_init(&session->kept);
+}
+
 int session_new(struct sessions *sessions, struct peer *peer, const char *program, void *connection,
                 struct session **ret, struct problem *problem)
 {
@@ -45,13 +56,7 @@ int session_new(struct sessions *sessions, struct peer *peer, const char *progra
         return r;
     session = object;
     record = record_fresh(session);
-    session->sessions = sessions;
-    session->peer = (struct peer)PEER_NULL;
-    RB_INIT(&session->holds);
-    list_init(&session->tokens);
-    list_init(&session->names);
-    list_init(&session->reservations);
-    list_init(&session->kept);
+    init_object(sessions, session);
 
     r = account_new_session(sessions->accounts, peer->uid, &session->account, problem);
     if (r)
@@ -73,6 +78,33 @@ int session_new(struct sessions *sessions, struct peer *peer, const char *progra
     *peer = (struct peer)PEER_NULL;
     *ret = steal_ptr(&session);
     return 0;
+}
+
+int session_recover(struct sessions *sessions, struct session *session, int *pidfd, enum table_verdict *ret,
+                    const char **why)
+{
+    const struct session_record *record = session->record;
+    int none = -1;
+    int r;
+
+    *ret = TABLE_DROP;
+    if (!record_is_live(&record->head))
+        return 0;
+    *ret = TABLE_QUARANTINE;
+    *why = "there can be no such process";
+    if (record->uid == (uid_t)-1 || (pid_t)record->pid <= 0 || !memchr(record->program, 0, sizeof(record->program)))
+        return 0;
+    init_object(sessions, session);
+    r = account_new_session(sessions->accounts, record->uid, &session->account, NULL);
+    if (r)
+        return fatal(-ENOMEM);
+    charge_restore(&session->charge, session->account, ACCOUNT_SESSIONS, 1);
+    *ret = TABLE_KEEP;
+    r = peer_init_again(&session->peer, record->uid, record->gid, (pid_t)record->pid, record->start_time,
+                        pidfd ? pidfd : &none);
+    if (r == PEER_NO_ROOM)
+        return fatal(-EMFILE);
+    return r < 0 ? r : 0;
 }
 
 struct session *session_free(struct session *session)
@@ -112,6 +144,8 @@ void session_attach(struct session *session, void *connection, struct peer *peer
     session->peer.n_groups = peer->n_groups;
     peer->groups = groups;
     peer->n_groups = n_groups;
+    /* of the same process */
+    peer->pidfd = fd_close(peer->pidfd);
     session->connection = connection;
     record_change(&session->sessions->table, session)->lost_at = 0;
 }

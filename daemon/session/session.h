@@ -55,6 +55,10 @@ void sessions_deinit(struct sessions *sessions);
  * MEMORYD_PROGRAM_MAX bytes. LIMIT, NO_MEMORY, or a negative errno. */
 int session_new(struct sessions *sessions, struct peer *peer, const char *program, void *connection,
                 struct session **ret, struct problem *problem);
+/* Makes one of its record again (table.h). `pidfd` is what is left of its process, or NULL; it is taken if it is that.
+ * A session whose process has ended has no pidfd afterwards. 0 and a verdict, or a negative errno. */
+int session_recover(struct sessions *sessions, struct session *session, int *pidfd, enum table_verdict *ret,
+                    const char **why);
 /* Its lists must be empty. */
 struct session *session_free(struct session *session);
 DEFINE_CLEANUP(struct session *, session_free);
@@ -62,7 +66,8 @@ DEFINE_CLEANUP(struct session *, session_free);
 /* May this process go on with it? 0 or SESSION_REJECTED. */
 int session_may_resume(const struct session *session, const uint8_t secret[static MEMORYD_SECRET_SIZE],
                        const struct peer *peer, struct problem *problem);
-/* The connection is (again) this one, and the groups are those of `peer`, which gets the former ones. */
+/* The connection is (again) this one, and the groups are those of `peer`, which gets the former ones and loses its
+ * pidfd: the session has one. */
 void session_attach(struct session *session, void *connection, struct peer *peer);
 /* It has none now. */
 void session_detach(struct session *session);

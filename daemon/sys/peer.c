@@ -200,6 +200,49 @@ int peer_init_pid(struct peer *peer, pid_t pid)
     return 0;
 }
 
+/* "Pid:" of its /proc/self/fdinfo: -1 when that process has ended, so that it is 0 for what is no pidfd. */
+static pid_t pid_of(int pidfd)
+{
+    char path[48];
+    char text[1024];
+    const char *at;
+
+    (void)snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", pidfd);
+    if (!text_read(text, sizeof(text), path))
+        return 0;
+    at = strstr(text, "\nPid:\t");
+    return at ? (pid_t)strtol(at + strlen("\nPid:\t"), NULL, 10) : 0;
+}
+
+int peer_init_again(struct peer *peer, uid_t uid, gid_t gid, pid_t pid, uint64_t start_time, int *pidfd)
+{
+    struct peer found = PEER_NULL;
+    pid_t number = *pidfd >= 0 ? pid_of(*pidfd) : 0;
+    int r = 0;
+
+    if (number == -1)
+        return PEER_GONE;
+    if (pid > 0 && number == pid) {
+        if (peer_is_dead(*pidfd))
+            return PEER_GONE;
+        found.pidfd = steal_fd(pidfd);
+    } else {
+        r = peer_init_pid(&found, pid);
+        if (!r && found.start_time != start_time) {
+            peer_deinit(&found);
+            r = PEER_GONE;
+        }
+    }
+    if (r)
+        return r;
+    found.uid = uid;
+    found.gid = gid;
+    found.pid = pid;
+    found.start_time = start_time;
+    *peer = found;
+    return 0;
+}
+
 void peer_deinit(struct peer *peer)
 {
     fd_close(peer->pidfd);

@@ -39,6 +39,12 @@ int peer_init_socket(struct peer *peer, int socket);
 /* Of a process by its number, for "only this pid" tokens; uid and gid are its effective ones,
  * groups none. */
 int peer_init_pid(struct peer *peer, pid_t pid);
+/*
+ * Of a process that was known before, from what is remembered of it, with its pidfd (-1 if that is lost), which is
+ * taken if it is one of this process. 0; PEER_GONE; PEER_NO_ROOM, PEER_UNKNOWN or a negative errno if it cannot be
+ * said. Groups are not remembered.
+ */
+int peer_init_again(struct peer *peer, uid_t uid, gid_t gid, pid_t pid, uint64_t start_time, int *pidfd);
 void peer_deinit(struct peer *peer);
 
 /* The same process, not only the same number. */

@@ -56,6 +56,38 @@ int reservation_new(struct reservations *reservations, uint64_t session, struct 
     return 0;
 }
 
+enum table_verdict reservation_recover(struct reservations *reservations, struct reservation *reservation,
+                                       struct account *account, struct list *in_session, const char **why)
+{
+    const struct reservation_record *record = reservation->record;
+    struct reservation_record *writable;
+
+    if (!record_is_live(&record->head))
+        return TABLE_DROP;
+    *why = "its addresses are another one's, or outside the arena";
+    if (!record->address ||
+        arena_take(reservations->arena, &reservation->extent, record->size, 0, record->address, NULL))
+        return TABLE_QUARANTINE;
+    reservation->reservations = reservations;
+    list_init(&reservation->in_session);
+    charge_restore(&reservation->charge, account, ACCOUNT_RESERVATIONS, 1);
+    charge_restore(&reservation->addresses, account, ACCOUNT_ADDRESSES, record->size);
+    va_arena_init(&reservation->places, record->address, record->size, reservations->arena->page);
+    writable = record_change(&reservations->table, reservation);
+    writable->buffers = 0;
+    if (in_session)
+        list_append(in_session, &reservation->in_session);
+    else
+        writable->session = 0;
+    return TABLE_KEEP;
+}
+
+void reservation_recovered(struct reservation *reservation)
+{
+    if (!reservation->record->buffers && !list_is_linked(&reservation->in_session))
+        reservation_free(reservation);
+}
+
 struct reservation *reservation_free(struct reservation *reservation)
 {
     struct reservations *reservations;

@@ -40,6 +40,11 @@ void reservations_deinit(struct reservations *reservations);
 int reservation_new(struct reservations *reservations, uint64_t session, struct account *account,
                     struct list *in_session, uint64_t size, uint64_t alignment, uint64_t wish,
                     struct reservation **ret, struct problem *problem);
+/* Makes one of its record again (table.h), without the buffers in it: they are placed in it again afterwards, and then
+ * reservation_recovered() ends it if nobody keeps it. `in_session` is NULL if its session is gone. */
+enum table_verdict reservation_recover(struct reservations *reservations, struct reservation *reservation,
+                                       struct account *account, struct list *in_session, const char **why);
+void reservation_recovered(struct reservation *reservation);
 /* However many buffers are in it: for half-built ones and for the broker's end. NULL is fine. */
 struct reservation *reservation_free(struct reservation *reservation);
 DEFINE_CLEANUP(struct reservation *, reservation_free);

@@ -1,0 +1,471 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What another broker left: its ledger, and the descriptors that the keeper hands over.
+ *
+ * The ledger's last change is taken back if it did not come to its end. Then, table by table, each record is made into
+ * an object again by its own room; here is only what belongs to what. A record that is not sound is left as it is, in
+ * quarantine: its descriptor stays with the keeper, and nobody finds it. What refers to something that is gone is
+ * dropped. So nothing here is fatal but lack of memory, which another attempt may have.
+ *
+ * Until the broker serves, a buffer costs two system calls and some trees' inserts. Whatever takes longer is what
+ * happens after an overflow of the watch anyway: everything that is over is asked about, in slices of the loop, and so
+ * it is noticed what ended while no broker ran.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/align.h"
+#include "base/checked.h"
+#include "base/cleanup.h"
+#include "base/steal.h"
+#include "broker/claims.h"
+#include "broker/internal.h"
+#include "broker/life.h"
+#include "log/log.h"
+
+/* ---- what was handed over ------------------------------------------------------------------------------- */
+
+static int compare_things(const void *a, const void *b)
+{
+    const struct keeper_key *x = &((const struct keeper_thing *)a)->key, *y = &((const struct keeper_thing *)b)->key;
+
+    if (x->kind != y->kind)
+        return x->kind < y->kind ? -1 : 1;
+    return x->id < y->id ? -1 : x->id > y->id;
+}
+
+static struct keeper_thing *find_thing(struct broker *broker, enum keeper_kind kind, uint64_t id)
+{
+    const struct keeper_thing key = {.key = KEEPER_KEY(kind, id)};
+    struct broker_options *options = &broker->options;
+
+    return options->n_things
+               ? bsearch(&key, options->things, options->n_things, sizeof(key), compare_things)
+               : NULL;
+}
+
+int *handed_fd(struct broker *broker, enum keeper_kind kind, uint64_t id)
+{
+    struct keeper_thing *thing = find_thing(broker, kind, id);
+
+    return thing ? &thing->fd : NULL;
+}
+
+/* ---- the ledger ----------------------------------------------------------------------------------------- */
+
+/* Under a key of its own, for whoever wants to look at it one day. */
+static int set_aside(struct broker *broker, struct keeper_thing *thing)
+{
+    uint64_t id = 1;
+    int r;
+
+    while (find_thing(broker, KEEPER_LEDGER, id))
+        id++;
+    log_error("the ledger is damaged: a new one begins, and all that the damaged one knew of is lost");
+    r = keeper_hold(broker->options.keeper, KEEPER_LEDGER, id, thing->fd);
+    if (r)
+        return r;
+    thing->key.id = id;
+    qsort(broker->options.things, broker->options.n_things, sizeof(*thing), compare_things);
+    return 0;
+}
+
+static bool has_addresses(struct ledger *ledger, enum record_kind kind)
+{
+    const uint32_t size = ledger_record_size(kind);
+    uint32_t extent = 0;
+
+    while ((extent = ledger_next_extent(ledger, kind, extent))) {
+        const char *at = ledger_extent(ledger, extent++);
+
+        for (const char *end = at + LEDGER_EXTENT_SIZE; (size_t)(end - at) >= size; at += size) {
+            const struct record *record = (const struct record *)(const void *)at;
+
+            if (record->state != RECORD_FREE &&
+                (kind == RECORD_RESERVATION || ((const struct buffer_record *)(const void *)record)->address))
+                return true;
+        }
+    }
+    return false;
+}
+
+/* That of the configuration, unless there are addresses already that are in another one. */
+static void choose_arena(struct broker *broker)
+{
+    const struct ledger_header *header = ledger_header(broker->ledger);
+    const struct broker_options *options = &broker->options;
+    uint64_t page = options->topology->base_page, base = header->arena_base, size = header->arena_size, end;
+    bool sound = base && size && is_aligned(base | size, page) && checked_add_u64(base, size, &end);
+    bool same = base == options->arena_base && size == options->arena_size;
+
+    if (!same && sound &&
+        (has_addresses(broker->ledger, RECORD_RESERVATION) || has_addresses(broker->ledger, RECORD_BUFFER))) {
+        log_warning("the arena stays at 0x%llx, with 0x%llx bytes, while there are addresses in it; the configured one "
+                    "is used once there are none at a start",
+                    (unsigned long long)base, (unsigned long long)size);
+    } else if (!same) {
+        base = options->arena_base;
+        size = options->arena_size;
+        ledger_set_arena(broker->ledger, base, size);
+    }
+    va_arena_init(&broker->arena, base, size, page);
+}
+
+int recover_ledger(struct broker *broker)
+{
+    struct broker_options *options = &broker->options;
+    struct keeper_thing *thing;
+    int r = LEDGER_E_DAMAGED;
+
+    if (options->n_things)
+        qsort(options->things, options->n_things, sizeof(*options->things), compare_things);
+    thing = find_thing(broker, KEEPER_LEDGER, 0);
+    if (thing) {
+        r = ledger_adopt(&broker->ledger, thing->fd);
+        if (!r)
+            thing->fd = -1;
+        else if (r == LEDGER_E_FORMAT)
+            return BROKER_E_LEDGER;
+        else if (r < 0 || (r = set_aside(broker, thing)))
+            return r;
+    }
+    if (!broker->ledger) {
+        r = ledger_new(&broker->ledger, options->arena_base, options->arena_size);
+        if (!r)
+            r = keeper_hold(options->keeper, KEEPER_LEDGER, 0, ledger_fd(broker->ledger));
+        if (r)
+            return r;
+    }
+    choose_arena(broker);
+    return 0;
+}
+
+/* ---- records -------------------------------------------------------------------------------------------- */
+
+struct recovery {
+    struct broker *broker;
+    int error; /* of what may not fail */
+};
+
+/* Whose account pays: the session's, if it is there, or else the user's. With a reference; NULL without memory. */
+static struct account *payer_of(struct recovery *recovery, const struct session *session, uid_t uid)
+{
+    struct account *account;
+
+    if (session)
+        return account_ref(session->account);
+    if (!account_of_user(&recovery->broker->accounts, uid, &account, NULL))
+        return account;
+    recovery->error = fatal(-ENOMEM);
+    return NULL;
+}
+
+static struct session *session_of(const struct recovery *recovery, uint64_t id)
+{
+    return id ? sessions_find(&recovery->broker->sessions, id) : NULL;
+}
+
+/* The same, if it is a session of that user. */
+static struct session *session_of_user(const struct recovery *recovery, uint64_t id, uid_t uid)
+{
+    struct session *session = session_of(recovery, id);
+
+    return session && session->record->uid == uid ? session : NULL;
+}
+
+static enum table_verdict recover_session(void *userdata, void *object, const char **why)
+{
+    struct recovery *recovery = userdata;
+    struct broker *broker = recovery->broker;
+    struct session *session = object;
+    enum table_verdict verdict = TABLE_DROP;
+    int r = session_recover(&broker->sessions, session, handed_fd(broker, KEEPER_SESSION, session->record->head.id),
+                            &verdict, why);
+
+    if (r)
+        recovery->error = r;
+    return verdict;
+}
+
+static enum table_verdict recover_reservation(void *userdata, void *object, const char **why)
+{
+    struct recovery *recovery = userdata;
+    struct reservation *reservation = object;
+    struct session *session = session_of_user(recovery, reservation->record->session, reservation->record->uid);
+    _cleanup_(account_unrefp) struct account *account = payer_of(recovery, session, reservation->record->uid);
+
+    if (!account)
+        return TABLE_KEEP;
+    return reservation_recover(&recovery->broker->reservations, reservation, account,
+                               session ? &session->reservations : NULL, why);
+}
+
+static enum table_verdict recover_buffer(void *userdata, void *object, const char **why)
+{
+    struct recovery *recovery = userdata;
+    struct broker *broker = recovery->broker;
+    struct buffer *buffer = object;
+    const struct buffer_record *record = buffer->record;
+    struct session *session = session_of_user(recovery, record->charged_session, record->charged_uid);
+    _cleanup_(account_unrefp) struct account *account = payer_of(recovery, session, record->charged_uid);
+    struct buffer_found found = {
+        .account = account,
+        .session = session ? record->charged_session : 0,
+        .fd = handed_fd(broker, KEEPER_BUFFER, record->head.id),
+        .owner = broker->options.uid,
+    };
+
+    return account ? buffer_recover(&broker->buffers, buffer, &found, why) : TABLE_KEEP;
+}
+
+static enum table_verdict recover_hold(void *userdata, void *object, const char **why)
+{
+    struct recovery *recovery = userdata;
+    struct hold *hold = object;
+
+    return hold_recover(&recovery->broker->sessions, hold, session_of(recovery, hold->record->session),
+                        buffers_find(&recovery->broker->buffers, hold->record->buffer), why);
+}
+
+static enum table_verdict recover_token(void *userdata, void *object, const char **why)
+{
+    struct recovery *recovery = userdata;
+    struct token *token = object;
+    struct session *session = session_of_user(recovery, token->record->session, token->record->maker_uid);
+    _cleanup_(account_unrefp) struct account *account = payer_of(recovery, session, token->record->maker_uid);
+
+    if (!account)
+        return TABLE_KEEP;
+    return token_recover(&recovery->broker->tokens, token,
+                         buffers_find(&recovery->broker->buffers, token->record->buffer), account,
+                         session ? &session->tokens : NULL, why);
+}
+
+static enum table_verdict recover_name(void *userdata, void *object, const char **why)
+{
+    struct recovery *recovery = userdata;
+    struct name *name = object;
+    struct session *session = session_of_user(recovery, name->record->session, name->record->uid);
+    _cleanup_(account_unrefp) struct account *account = payer_of(recovery, session, name->record->uid);
+
+    if (!account)
+        return TABLE_KEEP;
+    return name_recover(&recovery->broker->names, name,
+                        buffers_find(&recovery->broker->buffers, name->record->buffer), account,
+                        session ? &session->names : NULL, why);
+}
+
+int recover_records(struct broker *broker)
+{
+    /* in the order in which they refer to each other */
+    const struct {
+        struct table *table;
+        table_recover_fn *fn;
+    } steps[] = {
+        {&broker->sessions.table, recover_session},
+        {&broker->reservations.table, recover_reservation},
+        {&broker->buffers.table, recover_buffer},
+        {&broker->sessions.holds, recover_hold},
+        {&broker->tokens.table, recover_token},
+        {&broker->names.table, recover_name},
+    };
+    struct recovery recovery = {.broker = broker};
+    int r = pools_recover(broker->options.pools, broker->ledger);
+
+    if (!r)
+        r = buffers_recover_plans(&broker->buffers);
+    for (size_t i = 0; !r && i < sizeof(steps) / sizeof(*steps); i++) {
+        r = table_recover(steps[i].table, steps[i].fn, &recovery);
+        if (!r)
+            r = recovery.error;
+    }
+    if (!r)
+        r = holds_recovered(&broker->sessions);
+    if (!r)
+        r = tokens_recover_ended(&broker->tokens);
+    if (!r)
+        r = kept_recover(&broker->sessions, broker->ledger);
+    if (r)
+        return r;
+    buffers_recovered(&broker->buffers);
+    pools_recovered(broker->options.pools);
+    return 0;
+}
+
+/* ---- quarantine ----------------------------------------------------------------------------------------- */
+
+uint64_t quarantined_records(const struct broker *broker)
+{
+    const struct table *const tables[] = {
+        &broker->sessions.table, &broker->sessions.holds, &broker->sessions.kept,      &broker->sessions.kept_more,
+        &broker->buffers.table,  &broker->buffers.plans,  &broker->reservations.table, &broker->tokens.table,
+        &broker->tokens.ended,   &broker->names.table,
+    };
+    uint64_t n = pools_quarantined(broker->options.pools);
+
+    for (size_t i = 0; i < sizeof(tables) / sizeof(*tables); i++)
+        n += tables[i]->n_quarantined;
+    return n;
+}
+
+/* Memory that belongs to nothing, which may be a lot: the keeper closes its copy, and then a worker ours. */
+struct leftover {
+    struct keeper_drop drop;
+    struct memory_job job;
+    struct broker *broker;
+};
+
+static void leftover_closed(struct memory_job *job)
+{
+    free(container_of(job, struct leftover, job));
+}
+
+static void leftover_dropped(struct keeper_drop *drop)
+{
+    struct leftover *leftover = container_of(drop, struct leftover, drop);
+
+    memory_job_end(&leftover->broker->jobs, &leftover->job);
+}
+
+static void drop_thing(struct broker *broker, struct keeper_thing *thing)
+{
+    struct leftover *leftover = thing->key.kind == KEEPER_BUFFER ? calloc(1, sizeof(*leftover)) : NULL;
+
+    if (!leftover) {
+        keeper_drop(broker->options.keeper, (enum keeper_kind)thing->key.kind, thing->key.id);
+        thing->fd = fd_close(thing->fd);
+        return;
+    }
+    leftover->broker = broker;
+    leftover->job.fd = steal_fd(&thing->fd);
+    leftover->job.discard = true;
+    leftover->job.done = leftover_closed;
+    leftover->drop.done = leftover_dropped;
+    keeper_drop_then(broker->options.keeper, KEEPER_BUFFER, thing->key.id, &leftover->drop);
+}
+
+/* Those of quarantined records are put aside first, so that the rest is what belongs to nothing. */
+static void sort_out(struct broker *broker, const struct table *table, enum keeper_kind kind, int *aside)
+{
+    const struct record *record;
+    uint64_t cursor = 0;
+
+    while ((record = table_next_quarantined(table, &cursor))) {
+        struct keeper_thing *thing = find_thing(broker, kind, record->id);
+
+        if (thing && thing->fd >= 0)
+            aside[thing - broker->options.things] = steal_fd(&thing->fd);
+    }
+}
+
+static int drop_leftovers(struct broker *broker)
+{
+    struct broker_options *options = &broker->options;
+    _cleanup_free_ int *aside = calloc(options->n_things + 1, sizeof(*aside));
+
+    if (!aside)
+        return fatal(-ENOMEM);
+    for (size_t i = 0; i < options->n_things; i++)
+        aside[i] = -1;
+    sort_out(broker, &broker->buffers.table, KEEPER_BUFFER, aside);
+    sort_out(broker, &broker->sessions.table, KEEPER_SESSION, aside);
+    for (size_t i = 0; i < options->n_things; i++) {
+        struct keeper_thing *thing = &options->things[i];
+        bool ours = thing->key.kind == KEEPER_BUFFER || thing->key.kind == KEEPER_SESSION;
+
+        if (thing->fd >= 0 && ours)
+            drop_thing(broker, thing);
+        if (aside[i] >= 0)
+            thing->fd = aside[i];
+    }
+    return 0;
+}
+
+/* ---- lives ---------------------------------------------------------------------------------------------- */
+
+/* What was exported must be watched: with another instance than before, or where two had one number, it is not. */
+static void watch_again(struct broker *broker)
+{
+    unsigned budget = UINT32_MAX;
+    struct buffer *buffer;
+    uint64_t cursor = 0;
+
+    if (broker->watch_is_new)
+        while ((buffer = buffers_next(&broker->buffers, &cursor, &budget)))
+            buffer_set_watch(&broker->buffers, buffer, -1);
+    budget = UINT32_MAX;
+    while ((buffer = buffers_next(&broker->buffers, &cursor, &budget))) {
+        struct problem problem = PROBLEM_NULL;
+        int wd = buffer->record->watch;
+
+        if (wd < 0 && buffer->record->flags & BUFFER_EXPORTED && buffer->fd >= 0) {
+            if (watch_add(&broker->watch, buffer->fd, &wd, &problem))
+                log_error("buffer %llu is not watched any more: %s", (unsigned long long)buffer->record->head.id,
+                          problem.sentence);
+            else
+                buffer_set_watch(&broker->buffers, buffer, wd);
+        }
+        if (wd > broker->newest_watch)
+            broker->newest_watch = wd;
+    }
+}
+
+static int sessions_go_on(struct broker *broker)
+{
+    unsigned budget = UINT32_MAX;
+    struct session *session;
+    uint64_t cursor = 0;
+    int r = 0;
+
+    while (!r && (session = sessions_next(&broker->sessions, &cursor, &budget)))
+        r = session_goes_on(broker, session);
+    return r;
+}
+
+static int times_go_on(struct broker *broker)
+{
+    unsigned budget = UINT32_MAX;
+    uint64_t cursor = 0;
+    struct token *token;
+    struct name *name;
+    int r = 0;
+
+    while (!r && (token = tokens_next(&broker->tokens, &cursor, &budget)))
+        r = token_goes_on(broker, token);
+    budget = UINT32_MAX;
+    while (!r && (name = names_next(&broker->names, &cursor, &budget))) {
+        if (name->record->session && !list_is_linked(&name->in_session))
+            name_outlives(broker, name);
+        else
+            r = name_goes_on(broker, name);
+    }
+    return r ? fatal(r) : 0;
+}
+
+int recover_lives(struct broker *broker)
+{
+    struct reservation *reservation;
+    unsigned budget = UINT32_MAX;
+    struct buffer *buffer;
+    uint64_t cursor = 0;
+    int r = sessions_go_on(broker);
+
+    if (!r)
+        r = times_go_on(broker);
+    if (!r)
+        r = drop_leftovers(broker);
+    if (r)
+        return r;
+    watch_again(broker);
+    while ((reservation = reservations_next(&broker->reservations, &cursor, &budget)))
+        reservation_recovered(reservation);
+    budget = UINT32_MAX;
+    while ((buffer = buffers_next(&broker->buffers, &cursor, &budget)))
+        life_goes_on(broker, buffer);
+    if (ledger_header(broker->ledger)->starts > 1)
+        life_look_again(broker);
+    broker_commit(broker);
+    return 0;
+}

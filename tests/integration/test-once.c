@@ -9,6 +9,7 @@
 #include "tests/support/test.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -458,6 +459,30 @@ static void old_connection_is_still_there(void)
     assert_ok(close(old));
 }
 
+/* SIGKILL; another one goes on. */
+static void broker_dies(void)
+{
+    pid_t pid = broker_child(&broker);
+
+    assert_ok(kill(pid, SIGKILL));
+    assert_true(WAIT_UNTIL(broker_child(&broker) != pid));
+    wire_lose(&wire);
+    wire_resume(&wire);
+}
+
+static void broker_dies_after_the_reply(void)
+{
+    first = *wire_call(&wire, &request);
+    broker_dies();
+}
+
+static void broker_dies_right_after_sending(void)
+{
+    wire_send(&wire, &request);
+    broker_dies();
+    first = *wire_call(&wire, &request);
+}
+
 static void once(uint16_t method, void (*way)(void))
 {
     const struct once_case *this = case_of(method);
@@ -483,7 +508,8 @@ static void once(uint16_t method, void (*way)(void))
 static void once_in_all_ways(uint16_t method, void **state)
 {
     void (*const ways[])(void) = {reply_is_read_and_thrown_away, connection_is_lost_right_after_sending,
-                                  old_connection_is_still_there};
+                                  old_connection_is_still_there, broker_dies_after_the_reply,
+                                  broker_dies_right_after_sending};
 
     for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
         if (i) {
@@ -613,6 +639,46 @@ static void one_that_waits_is_answered_on_the_new_connection(void **state)
     assert_true(WAIT_UNTIL(buffers() == 1));
 }
 
+/*
+ * Two brokers die at work on one request: the third one refuses it. Whether they were at work on it when they were
+ * killed is a matter of luck, so it is tried until they were.
+ */
+static bool two_brokers_died_over_it(void)
+{
+    Memoryd__V1__AllocRequest m = MEMORYD__V1__ALLOC_REQUEST__INIT;
+    static struct wire_packet ping;
+    uint64_t size = UINT64_C(512) << 20;
+
+    m.sizes = &size;
+    m.n_sizes = 1;
+    wire_request(&wire, &request, METHOD_ALLOC, &m.base);
+    wire.acknowledged = request.sequence - 1;
+    for (unsigned i = 0; i < 2; i++) {
+        wire_send(&wire, &request);
+        wire_request(&wire, &ping, METHOD_PING, NULL);
+        wire_send(&wire, &ping);
+        /* now it is at work, if it is not done */
+        assert_true(wire_receive(&wire, &first));
+        broker_dies();
+    }
+    first = *wire_call(&wire, &request);
+    return first.status == STATUS_REFUSED;
+}
+
+static void what_two_brokers_died_over_is_not_tried_again(void **state)
+{
+    const Memoryd__V1__Problem *said;
+
+    assert_int_equal(stop(state), 0);
+    broker_start(&broker, "[pools]\ncapacity = 8G\n", 0);
+    wire_open(&wire, &broker);
+    assert_true(WAIT_UNTIL(two_brokers_died_over_it()));
+    said = wire_message(&first);
+    assert_non_null(strstr(said->sentence, "died twice"));
+    again();
+    assert_true(broker_said(&broker, "is refused: 2 brokers died over it"));
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, start, stop)
 
 int main(void)
@@ -623,6 +689,7 @@ int main(void)
         TEST(a_refusal_is_the_same_again),
         TEST(what_was_acknowledged_is_forgotten),
         TEST(so_many_may_be_without_acknowledgement),
+        TEST(what_two_brokers_died_over_is_not_tried_again),
         TEST(one_that_waits_is_answered_on_the_new_connection),
     };
 

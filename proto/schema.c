@@ -58,6 +58,7 @@
 #define DESCRIPTOR_SubscribeRequest  memoryd__v1__subscribe_request__descriptor
 #define DESCRIPTOR_TokensReply       memoryd__v1__tokens_reply__descriptor
 #define DESCRIPTOR_UnreserveRequest  memoryd__v1__unreserve_request__descriptor
+#define DESCRIPTOR_UpgradeRequest    memoryd__v1__upgrade_request__descriptor
 
 static const struct schema_method methods[] = {
 #define X(id, NAME, name, Request, Reply, session, in, out, cost, repeat) \

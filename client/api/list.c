@@ -101,6 +101,17 @@ int memclient_check(struct memclient *ctx, struct memclient_check_result *result
     return 0;
 }
 
+int memclient_upgrade(struct memclient *ctx)
+{
+    uint64_t deadline;
+    int r = check_context(&ctx);
+
+    if (r)
+        return r;
+    deadline = context_deadline(ctx);
+    return CONTEXT_CALL(ctx, deadline, channel, rpc_upgrade(channel, deadline));
+}
+
 /* ---- events --------------------------------------------------------------------------------- */
 
 int memclient_subscribe(struct memclient *ctx, unsigned mask)

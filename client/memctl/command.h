@@ -36,6 +36,7 @@ struct command {
     int (*parse)(struct invocation *invocation);
 };
 
+extern const struct command admin_commands[];
 extern const struct command buffer_commands[];
 extern const struct command list_commands[];
 
@@ -49,6 +50,9 @@ int usage_error(const struct invocation *invocation, const char *format, ...)
  */
 struct option;
 int next_option(struct invocation *invocation, const struct option *options);
+
+/* For commands without any. */
+int parse_nothing(struct invocation *invocation);
 
 /* A buffer as people give it: a name, "#id", or a token's 64 digits. */
 enum reference_kind { REFERENCE_NAME, REFERENCE_ID, REFERENCE_TOKEN };

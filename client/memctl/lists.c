@@ -6,7 +6,6 @@
  * many JSON readers lose the low bits of a large number, and people read them in hexadecimal.
  */
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,16 +13,6 @@
 #include "memctl/command.h"
 #include "memctl/output.h"
 #include "memctl/rows.h"
-
-static int
-parse_nothing(struct invocation *invocation)
-{
-    if (next_option(invocation, NULL) != -1)
-        return EXIT_USAGE;
-    if (optind < invocation->argc)
-        return usage_error(invocation, "`%s' is one argument too many", invocation->argv[optind]);
-    return EXIT_DONE;
-}
 
 static int
 print_rows(struct output *output, int r)
@@ -261,8 +250,8 @@ const struct command list_commands[] = {
     {.name = "leaks", .synopsis = "",
      .summary = "List buffers that only descriptors outside of any session still hold",
      .help = "Their life is over, but some process has them open or mapped and does not say so: a descriptor that was\n"
-             "passed on and forgotten, a child that lives on. They stay charged until it lets go. To find it, look for\n"
-             "the INODE: `lsof | grep INODE`.\n",
+             "passed on and forgotten, a child that lives on. They stay charged until it lets go. To find it, look\n"
+             "for the INODE: `lsof | grep INODE`.\n",
      .parse = parse_nothing, .run = run_leaks},
     {.name = "sessions", .synopsis = "", .summary = "List sessions: which processes hold what", .help = "",
      .parse = parse_nothing, .run = run_sessions},

@@ -15,7 +15,7 @@
 
 #include "memctl/command.h"
 
-static const struct command *const families[] = {list_commands, buffer_commands};
+static const struct command *const families[] = {list_commands, buffer_commands, admin_commands};
 
 enum { OPTION_SOCKET = 0x100, OPTION_JSON, OPTION_HELP };
 
@@ -128,6 +128,16 @@ next_option(struct invocation *invocation, const struct option *options)
             return option;
         }
     }
+}
+
+int
+parse_nothing(struct invocation *invocation)
+{
+    if (next_option(invocation, NULL) != -1)
+        return EXIT_USAGE;
+    if (optind < invocation->argc)
+        return usage_error(invocation, "`%s' is one argument too many", invocation->argv[optind]);
+    return EXIT_DONE;
 }
 
 int

@@ -288,3 +288,11 @@ row_check(const struct memclient_check_result *result)
     return json_pack("{s:I, s:I, s:I, s:o}", "buffers", INT(result->buffers), "records", INT(result->records),
                      "faults", INT(result->faults), "sentences", sentences);
 }
+
+json_t *
+row_upgrade(const struct memclient_broker_status *before, const struct memclient_broker_status *now, uint64_t ms)
+{
+    return json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:I}", "version", now->version, "was_version", before->version,
+                     "broker_pid", INT(now->broker_pid), "was_broker_pid", INT(before->broker_pid), "buffers",
+                     INT(now->buffers + now->buffers_detached), "sessions", INT(now->sessions - 1), "ms", INT(ms));
+}

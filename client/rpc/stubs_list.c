@@ -313,3 +313,10 @@ int rpc_check(struct channel *channel, uint64_t deadline, struct memclient_check
     return channel_call(channel, METHOD_CHECK, &request.base, NULL, 0, deadline, take_check,
                         result, NULL);
 }
+
+int rpc_upgrade(struct channel *channel, uint64_t deadline)
+{
+    Memoryd__V1__UpgradeRequest request = MEMORYD__V1__UPGRADE_REQUEST__INIT;
+
+    return call_done(channel, METHOD_UPGRADE, &request.base, deadline);
+}

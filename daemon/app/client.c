@@ -61,6 +61,9 @@ static int on_closed(void *userdata, struct connection *connection)
         free(client);
     }
     loop_arm_idle(app);
+    /* the last one to leave is all that the end waits for */
+    if (app->stopping && app->net->n_connections == 1)
+        app_stop(app);
     return r;
 }
 

@@ -7,6 +7,8 @@
 
 #include "base/clock.h"
 #include "broker/internal.h"
+#include "keeper/link.h"
+#include "log/log.h"
 
 /* Kernels since 6.2 say how many descriptors a process has by the size of that folder. */
 static uint64_t count_fds(const struct broker *broker)
@@ -46,5 +48,24 @@ int op_status(struct op *op, struct status_info *result)
         .arena_base = broker->arena.base,
         .arena_size = broker->arena.size,
     };
+    return 0;
+}
+
+int op_upgrade(struct op *op)
+{
+    struct broker *broker = op->broker;
+    struct session *session;
+    int r = op_session(op, &session);
+
+    if (r)
+        return r;
+    if (!is_admin(broker, session))
+        return refuse(&op->problem, STATUS_NOT_ADMIN, "only root and uid %u may have the broker upgraded",
+                      (unsigned)broker->options.uid);
+    if (!broker->options.keeper)
+        return refuse(&op->problem, STATUS_NOT_SUPPORTED, "this broker has no keeper that could start another one");
+    log_client(LOG_LEVEL_NOTICE, (struct log_client){session->record->uid, (pid_t)session->record->pid},
+               "asks for an upgrade");
+    keeper_tell_upgrade(broker->options.keeper);
     return 0;
 }

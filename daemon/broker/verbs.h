@@ -431,3 +431,6 @@ struct check_result {
 };
 
 int op_check(struct op *op, struct check_result *result);
+
+/* Asks for it: the broker is told to stop a little later. */
+int op_upgrade(struct op *op);

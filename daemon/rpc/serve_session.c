@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * HELLO, GOODBYE, PING, SUBSCRIBE; STATUS and CHECK.
+ * HELLO, GOODBYE, PING, SUBSCRIBE; STATUS, CHECK and UPGRADE.
  */
 
 #include <string.h>
@@ -184,4 +184,15 @@ int serve_check(const struct call *call, const Memoryd__V1__CheckRequest *m)
     if (!request)
         return call_refuse(call, STATUS_NO_MEMORY, &problem);
     return request_go(&request->request, op_check(&request->request.op, &request->result));
+}
+
+int serve_upgrade(const struct call *call, const Memoryd__V1__UpgradeRequest *m)
+{
+    struct problem problem = PROBLEM_NULL;
+    struct request *request = request_new(call, sizeof(*request), request_done, NULL);
+
+    (void)m;
+    if (!request)
+        return call_refuse(call, STATUS_NO_MEMORY, &problem);
+    return request_go(request, op_upgrade(&request->op));
 }

@@ -358,6 +358,13 @@ static int validate_check(const Memoryd__V1__CheckRequest *m, struct problem *pr
     return 0;
 }
 
+static int validate_upgrade(const Memoryd__V1__UpgradeRequest *m, struct problem *problem)
+{
+    (void)m;
+    (void)problem;
+    return 0;
+}
+
 /* Any cursor and any number of rows will do: who serves it goes by what there is. */
 static int validate_list(const Memoryd__V1__ListRequest *m, struct problem *problem)
 {

@@ -851,6 +851,15 @@ struct memclient_check_result {
 /* Has the broker prove its accounts against its records. For administrators (-EPERM). */
 MEMCLIENT_API int memclient_check(struct memclient *ctx, struct memclient_check_result *result);
 
+/*
+ * Has the broker's program that is installed now started in place of the one that runs, with everything that it holds.
+ * Sessions, handles and mappings go on, and calls meanwhile just take longer. Returns when it was asked for;
+ * memclient_status() tells of another broker_pid when it is done. For administrators.
+ *     -EPERM       the caller is none
+ *     -EOPNOTSUPP  nothing outlives this broker
+ */
+MEMCLIENT_API int memclient_upgrade(struct memclient *ctx);
+
 #ifdef __cplusplus
 }
 #endif

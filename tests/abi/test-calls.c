@@ -232,6 +232,7 @@ static void listings(void **state)
     (void)state;
     reaches(memclient_status(NULL, &status));
     reaches(memclient_check(NULL, &result));
+    reaches(memclient_upgrade(NULL));
     reaches(memclient_list_nodes(NULL, never_nodes, NULL));
     reaches(memclient_list_pools(NULL, never_pools, NULL));
     reaches(memclient_list_buffers(NULL, never_buffers, NULL));

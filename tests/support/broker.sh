@@ -8,9 +8,9 @@ export MEMORYD_SOCKET=$dir/memoryd.sock MEMORYD_AUTOSTART=0
 broker= # its pid, while it is to be ended with the script
 trap '[ -z "$broker" ] || { kill "$broker" && wait "$broker"; } 2>/dev/null || :; rm -rf "$dir"' EXIT
 
-# Returns when it serves. What it says is in $dir/log.
+# begin_broker [PROGRAM]: returns when it serves. What it says is in $dir/log.
 begin_broker() {
-    "${builddir:?}/daemon/memoryd" --socket "$MEMORYD_SOCKET" >"$dir/log" 2>&1 &
+    "${1:-${builddir:?}/daemon/memoryd}" --socket "$MEMORYD_SOCKET" >"$dir/log" 2>&1 &
     broker=$!
     for _ in $(seq 200); do
         "$builddir/client/memctl/memctl" status >/dev/null 2>&1 && return

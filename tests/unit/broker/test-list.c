@@ -282,6 +282,16 @@ static void a_large_client_is_taken_apart_in_slices(void **state)
     assert_int_equal(host_check(admin), 0);
 }
 
+static void only_administrators_have_it_upgraded(void **state)
+{
+    uint64_t admin = host_session(1), stranger = host_session_of(2, getpid(), 7001);
+
+    (void)state;
+    assert_int_equal(CALL(stranger, op_upgrade), STATUS_NOT_ADMIN);
+    /* and here is no keeper */
+    assert_int_equal(CALL(admin, op_upgrade), STATUS_NOT_SUPPORTED);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -290,6 +300,7 @@ int main(void)
         TEST(the_rest_is_listed_too),
         TEST(names_are_told_to_those_who_may_know),
         TEST(a_large_client_is_taken_apart_in_slices),
+        TEST(only_administrators_have_it_upgraded),
 #undef TEST
     };
 

@@ -323,6 +323,11 @@ int op_check(struct op *op, struct check_result *result)
     return verb(op, "check");
 }
 
+int op_upgrade(struct op *op)
+{
+    return verb(op, "upgrade");
+}
+
 /* ---- the broker as app/ sees it: enough to start and stop ------------------------------------------------ */
 
 int broker_new(struct broker **ret, const struct broker_options *options)

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The commands that do something with the broker itself.
+ */
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "memctl/command.h"
+#include "memctl/output.h"
+#include "memctl/rows.h"
+
+/* How long another broker may take to answer, and how often it is looked for. */
+enum { UPGRADE_MS = 30000, LOOK_MS = 5 };
+
+/* ---- upgrade ----------------------------------------------------------------------------------- */
+
+/* 0, or a negative errno: that of the last call, 0 with the same pid if the broker that was asked goes on. */
+static int
+wait_for_another(struct memclient *ctx, int32_t pid, struct memclient_broker_status *ret)
+{
+    uint64_t deadline = deadline_after_ms(UPGRADE_MS);
+    int r;
+
+    do {
+        struct memclient_broker_status status = MEMCLIENT_BROKER_STATUS_INIT;
+
+        (void)poll(NULL, 0, LOOK_MS);
+        /* while there is none it waits, too; and it fails where a broker lets nobody in while it stops */
+        r = memclient_status(ctx, &status);
+        if (!r)
+            *ret = status;
+    } while ((r || ret->broker_pid == pid) && !deadline_passed(deadline, clock_now_ns()));
+    return r;
+}
+
+static void
+print_upgrade(const struct memclient_broker_status *before, const struct memclient_broker_status *now, uint64_t ms)
+{
+    uint64_t buffers = now->buffers + now->buffers_detached;
+    uint64_t sessions = now->sessions - 1; /* ours */
+
+    printf("memoryd %s (was %s): %" PRIu64 " buffer%s, %" PRIu64 " session%s kept, %" PRIu64 " ms\n", now->version,
+           before->version, buffers, buffers == 1 ? "" : "s", sessions, sessions == 1 ? "" : "s", ms);
+}
+
+static int
+run_upgrade(struct invocation *invocation, struct memclient *ctx)
+{
+    struct memclient_broker_status before = MEMCLIENT_BROKER_STATUS_INIT, now;
+    struct output output;
+    uint64_t begun, ms;
+    int r;
+
+    r = memclient_status(ctx, &before);
+    if (r < 0)
+        return r;
+    now = before;
+    begun = clock_now_ns();
+    r = memclient_upgrade(ctx);
+    if (!r)
+        r = wait_for_another(ctx, before.broker_pid, &now);
+    if (r < 0)
+        return r;
+    ms = (clock_now_ns() - begun) / NSEC_PER_MSEC;
+    if (now.broker_pid == before.broker_pid) {
+        fputs("memctl: upgrade: the broker goes on as it was; its log says why it is not replaced\n", stderr);
+        return EXIT_REFUSED;
+    }
+    if (!invocation->json) {
+        print_upgrade(&before, &now, ms);
+        return EXIT_DONE;
+    }
+    output_init(&output, true, NULL);
+    r = output_row(&output, row_upgrade(&before, &now, ms));
+    if (!r && output_print(&output) < 0)
+        r = EXIT_REFUSED;
+    output_deinit(&output);
+    return r;
+}
+
+const struct command admin_commands[] = {
+    {.name = "upgrade", .synopsis = "",
+     .summary = "Have the broker go on as the program that is installed now",
+     .help = "For root and the broker's user. Buffers, sessions and mappings stay; calls of clients just take longer\n"
+             "meanwhile. Exit status 1 if no other broker answers within 30 s.\n",
+     .parse = parse_nothing, .run = run_upgrade},
+    {.name = NULL},
+};

@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# memctl upgrade: the program that is installed now takes the place of the one that runs, at the same socket and under
+# the same keeper, again and again; and where there is none, the one that runs goes on.
+set -u
+
+. "${srcdir:?}/tests/support/broker.sh"
+export PATH=$builddir/client/memctl:$PATH
+
+fail() {
+    echo "upgrade.sh: line ${BASH_LINENO[0]}: $*" >&2
+    cat "$dir/log" >&2
+    exit 1
+}
+
+# what the broker says of itself under this key
+status() { memctl --json status | jq -r ".[0].$1"; }
+
+# upgrade [OPTIONS]: by memctl; what it said is in $dir/out
+upgrade() { memctl "$@" upgrade >"$dir/out" || fail "memctl upgrade: exit status $?"; }
+
+install() { cp "$builddir/daemon/memoryd" "$dir/new" && mv "$dir/new" "$dir/memoryd"; }
+
+install
+begin_broker "$dir/memoryd"
+version=$(status version)
+keeper=$(status keeper_pid)
+
+# ---- to the same program ----
+before=$(status broker_pid)
+upgrade
+grep -qx "memoryd $version (was $version): [0-9]* buffers\?, [0-9]* sessions\? kept, [0-9]* ms" "$dir/out" ||
+    fail "it said: $(cat "$dir/out")"
+[ "$(status broker_pid)" != "$before" ] || fail "the same broker serves"
+[ "$(status keeper_pid)" = "$keeper" ] || fail "another keeper is there"
+
+# ---- to another one in its place, many times ----
+for _ in 1 2 3; do
+    before=$(status broker_pid)
+    install
+    upgrade --json
+    after=$(status broker_pid)
+    jq -e '.[0] | .version == "'"$version"'" and .was_version == .version and .broker_pid == '"$after"'
+           and .was_broker_pid == '"$before"' and .ms >= 0' "$dir/out" >/dev/null || fail "it said: $(cat "$dir/out")"
+    [ "$(readlink -f "/proc/$keeper/exe")" = "$(readlink -f "$dir/memoryd")" ] || fail "the keeper is not the new program"
+    [ "$(readlink -f "/proc/$after/exe")" = "$(readlink -f "$dir/memoryd")" ] || fail "the broker is not the new program"
+    [ "$(status keeper_pid)" = "$keeper" ] || fail "another keeper is there"
+done
+
+# ---- there is none: the one that runs goes on ----
+before=$(status broker_pid)
+rm "$dir/memoryd"
+timeout 2 memctl upgrade && fail "an upgrade to nothing worked"
+grep -q "no upgrade" "$dir/log" || fail "nobody said why"
+[ "$(status broker_pid)" = "$before" ] || fail "another broker serves"
+
+echo "upgrade.sh: everything as promised"

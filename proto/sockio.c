@@ -201,21 +201,23 @@ bool sockio_is_spent(int socket)
     return n == 0 && !message.msg_controllen && !(message.msg_flags & MSG_CTRUNC);
 }
 
-bool sockio_has_socket(const struct fdset *fds)
+bool sockio_is_socket(int fd)
 {
     int saved = errno;
+    int type;
+    socklen_t size = sizeof(type);
+    /* EBADF: an O_PATH one. Other failures are about a socket (a security module's no). */
+    bool found = !getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) || (errno != ENOTSOCK && errno != EBADF);
+
+    errno = saved;
+    return found;
+}
+
+bool sockio_has_socket(const struct fdset *fds)
+{
     bool found = false;
 
-    for (unsigned i = 0; i < fds->n && !found; i++) {
-        int type;
-        socklen_t size = sizeof(type);
-
-        if (fds->fds[i] < 0)
-            continue;
-        /* EBADF: an O_PATH one. Other failures are about a socket (a security module's no). */
-        found = !getsockopt(fds->fds[i], SOL_SOCKET, SO_TYPE, &type, &size) ||
-                (errno != ENOTSOCK && errno != EBADF);
-    }
-    errno = saved;
+    for (unsigned i = 0; i < fds->n && !found; i++)
+        found = fds->fds[i] >= 0 && sockio_is_socket(fds->fds[i]);
     return found;
 }

@@ -87,3 +87,4 @@ bool sockio_is_spent(int socket);
  * stat() of a file in a peer's own file system would wait for the peer.
  */
 bool sockio_has_socket(const struct fdset *fds);
+bool sockio_is_socket(int fd);

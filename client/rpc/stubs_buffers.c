@@ -11,6 +11,7 @@
 #include <errno.h>
 
 #include "base/checked.h"
+#include "proto/sockio.h"
 #include "proto/status.h"
 #include "rpc/channel.h"
 #include "rpc/convert.h"
@@ -137,6 +138,9 @@ int rpc_import(struct channel *channel, int fd, uint64_t deadline, struct rpc_op
 {
     Memoryd__V1__ImportRequest request = MEMORYD__V1__IMPORT_REQUEST__INIT;
 
+    /* to send one would be a breach of the protocol, whose end is the connection's */
+    if (sockio_is_socket(fd))
+        return fail_with(EREMOTE, "%d is a socket, not a buffer", fd);
     return call_opened(channel, METHOD_IMPORT, &request.base, &fd, 1, 1, deadline, opened);
 }
 

@@ -144,7 +144,7 @@ static int dispatch(struct rpc_client *client, struct call *call, const struct f
                     const uint8_t *payload)
 {
     const struct schema_method *method = schema_method(call->method);
-    bool recorded = method && method->repeat == REPEAT_RECORDED;
+    bool recorded = method && method->repeat == REPEAT_RECORDED && client->minor >= 1;
     struct problem problem = PROBLEM_NULL;
     ProtobufCMessage *message;
     int r;

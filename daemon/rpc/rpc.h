@@ -61,6 +61,7 @@ struct rpc_client {
     struct peer *peer; /* borrowed */
     struct log_client who;
     uint64_t session;     /* 0 before HELLO and after its end */
+    uint32_t minor;       /* the version that both speak; in 0 no reply is kept */
     bool keeps;           /* the broker may have replies of the session to forget */
     struct list requests; /* that are not answered yet */
     bool serving;         /* a packet is being served: a wish to finish waits for its reply */

@@ -24,6 +24,7 @@ static void answer_hello(struct request *request)
     Memoryd__V1__HelloReply reply = MEMORYD__V1__HELLO_REPLY__INIT;
 
     client->session = result->session;
+    client->minor = hello->version;
     client->keeps = op_acknowledge(client->rpc->broker, client->session, request->call.acknowledged, 0);
     client->rpc->transport->established(client->connection);
     reply.version = hello->version;

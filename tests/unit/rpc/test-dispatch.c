@@ -155,6 +155,7 @@ static void hello(void)
 {
     Memoryd__V1__HelloRequest m = MEMORYD__V1__HELLO_REQUEST__INIT;
 
+    m.version_max = MEMORYD_MINOR_MAX;
     m.program = (char *)"test";
     call(METHOD_HELLO, &m.base);
     assert_int_equal(heard.header.status, 0);

@@ -65,15 +65,21 @@ static void packet(struct heard *on, struct frame_header header, const ProtobufC
     assert_int_equal(rpc_client_packet(&on->client, &header, payload, &none), 0);
 }
 
-static void introduce(struct heard *to)
+static void introduce_as(struct heard *to, uint32_t minor)
 {
     Memoryd__V1__HelloRequest m = MEMORYD__V1__HELLO_REQUEST__INIT;
 
+    m.version_max = minor;
     memset(to, 0, sizeof(*to));
     rpc_client_init(&to->client, &rpc, to, NULL, (struct log_client){.uid = 1, .pid = 1});
     packet(to, (struct frame_header){.method = METHOD_HELLO, .sequence = 1}, &m.base);
     assert_int_equal(to->header.status, 0);
     to->replies = 0;
+}
+
+static void introduce(struct heard *to)
+{
+    introduce_as(to, MEMORYD_MINOR_MAX);
 }
 
 static int setup(void **state)
@@ -318,6 +324,19 @@ static void one_too_many_is_refused_and_not_kept(void **state)
     assert_int_equal(first.header.status, 0);
 }
 
+static void an_old_client_is_served_as_before(void **state)
+{
+    (void)state;
+    introduce_as(&first, 0);
+    fake.pend = true;
+    alloc(&first, 2);
+    assert_int_equal(fake.kept[0].sequence, 0);
+    assert_int_equal(rpc_client_lost(&first.client), 0);
+    assert_int_equal(fake.cancelled, 1);
+    fake_end(STATUS_TIMED_OUT);
+    assert_int_equal(first.replies, 0);
+}
+
 static void a_broker_that_died_over_it_is_told_of(void **state)
 {
     (void)state;
@@ -388,6 +407,7 @@ int main(void)
         TEST(one_beyond_is_acknowledged_by_recorded_requests),
         TEST(a_resume_acknowledges),
         TEST(one_too_many_is_refused_and_not_kept),
+        TEST(an_old_client_is_served_as_before),
         TEST(a_broker_that_died_over_it_is_told_of),
         TEST(what_is_executing_is_noted),
         TEST(harmless_requests_are_not_kept),

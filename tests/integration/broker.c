@@ -176,6 +176,14 @@ pid_t broker_child(const struct broker_process *broker)
     return child;
 }
 
+void broker_kill_child(const struct broker_process *broker)
+{
+    pid_t pid = broker_child(broker);
+
+    assert_ok(kill(pid, SIGKILL));
+    assert_true(WAIT_UNTIL(broker_child(broker) != pid));
+}
+
 static int wait_for(struct broker_process *broker)
 {
     int status = 0;

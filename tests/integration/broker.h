@@ -35,6 +35,8 @@ void broker_crash(struct broker_process *broker);
 void broker_kill(struct broker_process *broker);
 /* The keeper's child; waits until there is one. */
 pid_t broker_child(const struct broker_process *broker);
+/* SIGKILL, and there is another. */
+void broker_kill_child(const struct broker_process *broker);
 /* Did it ever say this? */
 bool broker_said(const struct broker_process *broker, const char *what);
 bool broker_lives(const struct broker_process *broker);

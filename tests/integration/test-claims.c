@@ -115,9 +115,35 @@ static void many_share_it_and_one_may_have_it_alone(void **state)
     broker_finish(broker);
 }
 
+/* Neither the broker's death nor the loss of the connection that goes with it. */
+static void a_claim_outlives_the_broker(void **state)
+{
+    struct broker_process *broker = broker_for_test(NULL);
+    struct memclient *ctx = broker_connect(broker), *other = broker_connect(broker);
+    struct memclient_buffer *buf = named_buffer(ctx), *mine, *theirs;
+
+    assert_done(claim(ctx, MEMCLIENT_CLAIM_EXCLUSIVE, &mine));
+    broker_kill_child(broker);
+    assert_refused(claim(other, MEMCLIENT_CLAIM_SHARED, &theirs), EBUSY);
+    assert_int_equal(claim_of(mine, ctx), MEMCLIENT_CLAIM_EXCLUSIVE);
+    memclient_buffer_unref(mine);
+    memclient_buffer_unref(buf);
+    assert_done(claim(other, MEMCLIENT_CLAIM_SHARED, &theirs));
+    broker_kill_child(broker);
+    assert_refused(claim(ctx, MEMCLIENT_CLAIM_EXCLUSIVE, &mine), EBUSY);
+    assert_done(claim(ctx, MEMCLIENT_CLAIM_SHARED, &mine));
+    memclient_buffer_unref(theirs);
+    memclient_buffer_unref(mine);
+    assert_done(memclient_name_unbind(ctx, "db"));
+    memclient_close(other);
+    memclient_close(ctx);
+    broker_finish(broker);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        at_broker(a_claim_outlives_the_broker),
         at_broker(an_exclusive_claim_ends_with_its_process),
         at_broker(many_share_it_and_one_may_have_it_alone),
     };

@@ -3,7 +3,7 @@
  * A stale token, handle, name or session id fails at once with its own error and never opens another's memory.
  *
  * Each becomes stale in every way that there is, then what it stood for is made anew many times over, so that the
- * broker has used again whatever it uses again.
+ * broker has used again whatever it uses again. It is the same if brokers die meanwhile.
  */
 #include "tests/integration/clients.h"
 
@@ -18,6 +18,14 @@
 
 enum { AGAIN = 200 };
 
+static bool brokers_die;
+
+static void another_broker(struct broker_process *broker)
+{
+    if (brokers_die)
+        broker_kill_child(broker);
+}
+
 /* Who came later: as many buffers, each with a token, a name and a handle of another user of the same broker. */
 struct later {
     struct memclient *ctx;
@@ -29,6 +37,7 @@ static void others_come(struct later *later, struct broker_process *broker)
 {
     char name[32];
 
+    another_broker(broker);
     later->ctx = broker_connect(broker);
     for (unsigned i = 0; i < AGAIN; i++) {
         assert_done(memclient_alloc(later->ctx, SIZE, NULL, &later->bufs[i]));
@@ -36,6 +45,7 @@ static void others_come(struct later *later, struct broker_process *broker)
         (void)snprintf(name, sizeof(name), "later/%u", i);
         assert_done(memclient_name_bind(later->bufs[i], name, NULL));
     }
+    another_broker(broker);
 }
 
 /* Nobody has got at anything of theirs: each still has one holder. */
@@ -220,12 +230,26 @@ static void a_stale_session_id_fails_with_its_own_error(void **state)
     fd = raw_connect(broker);
     assert_int_equal(say_hello(fd, &(uint64_t){living + (UINT64_C(1) << 40)}, secret), STATUS_SESSION_REJECTED);
     assert_int_equal(close(fd), 0);
+    assert_int_equal(close(other), 0);
+    other = raw_connect(broker);
+    assert_int_equal(say_hello(other, &living, theirs), 0);
     assert_true(raw_is_served(other));
     assert_int_equal(raw_call(other, METHOD_GOODBYE, NULL, 0), 0);
     assert_int_equal(close(other), 0);
     others_go(&later);
     broker_finish(broker);
 }
+
+#define ALSO_WHEN_BROKERS_DIE(test)                       \
+    static void test##_also_when_brokers_die(void **state) \
+    {                                                      \
+        brokers_die = true;                                \
+        test(state);                                       \
+    }
+ALSO_WHEN_BROKERS_DIE(a_stale_token_fails_with_its_own_error)
+ALSO_WHEN_BROKERS_DIE(a_stale_handle_fails_with_its_own_error)
+ALSO_WHEN_BROKERS_DIE(a_stale_name_fails_with_its_own_error)
+ALSO_WHEN_BROKERS_DIE(a_stale_session_id_fails_with_its_own_error)
 
 int main(void)
 {
@@ -234,6 +258,10 @@ int main(void)
         at_broker(a_stale_handle_fails_with_its_own_error),
         at_broker(a_stale_name_fails_with_its_own_error),
         at_broker(a_stale_session_id_fails_with_its_own_error),
+        at_broker(a_stale_token_fails_with_its_own_error_also_when_brokers_die),
+        at_broker(a_stale_handle_fails_with_its_own_error_also_when_brokers_die),
+        at_broker(a_stale_name_fails_with_its_own_error_also_when_brokers_die),
+        at_broker(a_stale_session_id_fails_with_its_own_error_also_when_brokers_die),
     };
 
     return test_run(tests, NULL, NULL);

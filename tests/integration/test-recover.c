@@ -15,15 +15,6 @@
 static const uint64_t sizes[] = {1, 4096, 65536, 300 << 10, 3 << 20};
 #define N (sizeof(sizes) / sizeof(*sizes))
 
-/* SIGKILL, and there is another. */
-static void kill_broker(struct broker_process *broker)
-{
-    pid_t pid = broker_child(broker);
-
-    assert_ok(kill(pid, SIGKILL));
-    assert_true(WAIT_UNTIL(broker_child(broker) != pid));
-}
-
 static int count_fds(pid_t pid)
 {
     char path[64];
@@ -88,7 +79,7 @@ static void everything_outlives_the_broker_I5(void **state)
     broker_fds = count_fds(broker_child(broker));
 
     for (unsigned round = 0; round < 5; round++) {
-        kill_broker(broker);
+        broker_kill_child(broker);
         assert_done(memclient_connection(ctx, &after));
         assert_int_equal(after.session, before.session);
         assert_int_equal(broker_buffers(ctx), N);
@@ -192,7 +183,7 @@ static void a_last_close_without_a_broker_is_noticed_I4(void **state)
     pattern_write(p, 1 << 20, 7);
     memclient_buffer_unref(buf);
     assert_true(WAIT_UNTIL(broker_status(ctx).buffers_detached == 1));
-    kill_broker(broker);
+    broker_kill_child(broker);
     assert_int_equal(broker_status(ctx).buffers_detached, 1);
     broker_check(broker);
     assert_true(pattern_holds(p, 1 << 20, 7));
@@ -221,7 +212,7 @@ static void what_was_under_way_comes_to_its_end(void **state)
         memclient_buffer_unref(buf);
         if (i % 2)
             usleep(i * 300);
-        kill_broker(broker);
+        broker_kill_child(broker);
         assert_done(memclient_alloc(ctx, 16 << 20, NULL, &other));
         memclient_buffer_unref(other);
         broker_check(broker);

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # memctl upgrade: the program that is installed now takes the place of the one that runs, at the same socket and under
-# the same keeper, again and again; and where there is none, the one that runs goes on.
+# the same keeper, again and again, and what clients have stays theirs; where there is none, the one that runs goes on.
 set -u
 
 . "${srcdir:?}/tests/support/broker.sh"
@@ -27,10 +27,18 @@ begin_broker "$dir/memoryd"
 version=$(status version)
 keeper=$(status keeper_pid)
 
+# ---- what a client has: a named buffer, a claim on it, and a descriptor that is read at the very end ----
+memctl alloc --size 1M --name kept >/dev/null && echo hello | memctl fill kept || fail "no buffer"
+token=$(memctl share kept) && memctl rm "$token" || fail "no token"
+mkfifo "$dir/end"
+memctl open --claim exclusive kept sh -c "echo begun >$dir/begun; read -r _ <$dir/end; head -c 5 <&\$MEMORYD_FD >$dir/read" &
+client=$!
+until [ -e "$dir/begun" ]; do kill -0 $client || fail "no client"; sleep 0.02; done
+
 # ---- to the same program ----
 before=$(status broker_pid)
 upgrade
-grep -qx "memoryd $version (was $version): [0-9]* buffers\?, [0-9]* sessions\? kept, [0-9]* ms" "$dir/out" ||
+grep -qx "memoryd $version (was $version): 1 buffer, 1 session kept, [0-9]* ms" "$dir/out" ||
     fail "it said: $(cat "$dir/out")"
 [ "$(status broker_pid)" != "$before" ] || fail "the same broker serves"
 [ "$(status keeper_pid)" = "$keeper" ] || fail "another keeper is there"
@@ -42,11 +50,23 @@ for _ in 1 2 3; do
     upgrade --json
     after=$(status broker_pid)
     jq -e '.[0] | .version == "'"$version"'" and .was_version == .version and .broker_pid == '"$after"'
-           and .was_broker_pid == '"$before"' and .ms >= 0' "$dir/out" >/dev/null || fail "it said: $(cat "$dir/out")"
+           and .was_broker_pid == '"$before"' and .buffers == 1 and .sessions == 1 and .ms >= 0' "$dir/out" >/dev/null || fail "it said: $(cat "$dir/out")"
     [ "$(readlink -f "/proc/$keeper/exe")" = "$(readlink -f "$dir/memoryd")" ] || fail "the keeper is not the new program"
     [ "$(readlink -f "/proc/$after/exe")" = "$(readlink -f "$dir/memoryd")" ] || fail "the broker is not the new program"
     [ "$(status keeper_pid)" = "$keeper" ] || fail "another keeper is there"
 done
+
+# ---- all of it is there ----
+memctl open --claim shared kept 2>"$dir/out" && fail "the claim is gone"
+grep -q "has an exclusive claim" "$dir/out" || fail "it said: $(cat "$dir/out")"
+memctl cat "$token" 2>"$dir/out" && fail "a revoked token opened the buffer"
+grep -q revoked "$dir/out" || fail "it said: $(cat "$dir/out")"
+[ "$(memctl cat kept | head -c 5)" = hello ] || fail "the buffer has other contents"
+echo >"$dir/end"
+wait $client || fail "the client failed"
+[ "$(cat "$dir/read")" = hello ] || fail "the client read $(cat "$dir/read")"
+memctl open --claim exclusive kept >/dev/null || fail "the claim did not end with its process"
+[ "$(memctl --json check | jq '.[0].faults')" = 0 ] || fail "the sums do not agree"
 
 # ---- there is none: the one that runs goes on ----
 before=$(status broker_pid)

@@ -185,6 +185,8 @@ static int run(struct app *app)
     /* an error may be no more than the first sign of it */
     if (app->error)
         (void)loop_ask_keeper(app);
+    if (app->orphaned || !app->error)
+        broker_leave(app->broker);
     if (app->orphaned)
         return inherited_leave(app);
     if (app->error)

@@ -97,6 +97,12 @@ int broker_connection_lost(struct broker *broker, uint64_t session, void *connec
  */
 void broker_commit(struct broker *broker);
 
+/*
+ * This process ends in order, and with it whatever its workers are at. The next broker begins that anew and does not
+ * count it as a death.
+ */
+void broker_leave(struct broker *broker);
+
 /* For a private broker's idle exit: sessions, and buffers that outlive them. */
 bool broker_is_idle(const struct broker *broker);
 /* Tell every subscriber that the broker stops. */

@@ -97,6 +97,18 @@ void once_working(struct op *op)
         kept_working(kept);
 }
 
+void broker_leave(struct broker *broker)
+{
+    list_for_each_entry(state, &broker->pending.all, struct op_state, link)
+    {
+        struct kept *kept = find_kept(broker, state->session, state->op->sequence);
+
+        if (kept)
+            kept_rests(kept);
+    }
+    broker_commit(broker);
+}
+
 void op_keep(struct broker *broker, uint64_t session, uint64_t sequence, uint32_t status, const void *message,
              size_t size, unsigned n_fds)
 {

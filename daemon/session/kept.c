@@ -209,10 +209,20 @@ void kept_read(const struct kept *kept, void *buffer)
     }
 }
 
+static void set_working(struct kept *kept, bool working)
+{
+    if (kept->record->working != working)
+        record_change(&kept->session->sessions->kept, kept)->working = working;
+}
+
 void kept_working(struct kept *kept)
 {
-    if (!kept->record->working)
-        record_change(&kept->session->sessions->kept, kept)->working = 1;
+    set_working(kept, true);
+}
+
+void kept_rests(struct kept *kept)
+{
+    set_working(kept, false);
 }
 
 void kept_acknowledge(struct session *session, uint64_t cumulative, uint64_t one)

@@ -159,6 +159,9 @@ static void one_that_a_worker_does_is_working(void **state)
     assert_int_equal(op_publish(&call.op, buffer, false), OP_PENDING);
     broker_commit(host.broker);
     assert_int_equal(kept(session, 5)->record->working, 1);
+    /* a broker that leaves in order did not die of it */
+    broker_leave(host.broker);
+    assert_int_equal(kept(session, 5)->record->working, 0);
     assert_int_equal(call_finish(&call, OP_PENDING), 0);
     keep(session, 5, 0);
     assert_int_equal(kept(session, 5)->record->working, 0);

@@ -1,169 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One session over several connections: what has no reply is sent again as it was, what is answered is acknowledged,
- * nobody waits beyond his deadline, and nothing that was granted is lost. The test plays the broker, which hangs up at
- * every moment at which it can hurt.
+ * One session over several connections: what has no reply is sent again as it was, nobody waits beyond his deadline,
+ * and nothing that was granted is lost. The broker hangs up at every moment at which it can hurt.
  */
 #include "tests/support/test.h"
 
 #include <errno.h>
-#include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
-#include <unistd.h>
 
-#include "base/align.h"
 #include "base/clock.h"
 #include "proto/status.h"
-#include "rpc/channel.h"
-#include "rpc/connect.h"
-#include "rpc/fail.h"
 #include "rpc/stubs.h"
 #include "tests/support/fd.h"
 #include "tests/support/wait.h"
+#include "tests/unit/client/absent.h"
 #include "tests/unit/client/caller.h"
 #include "tests/unit/client/fake.h"
-
-#define SESSION 5
-
-static struct world {
-    struct connected at;
-    int listening;
-    int broker; /* our end of the present connection */
-    struct channel *channel;
-    unsigned lost, resumed; /* how often the owner was told; atomic */
-    unsigned fds;           /* when the world began */
-} w;
-
-static void on_lost(void *data, struct channel *channel)
-{
-    (void)data;
-    (void)channel;
-    __atomic_add_fetch(&w.lost, 1, __ATOMIC_RELAXED);
-}
-
-static void on_resumed(void *data, struct channel *channel)
-{
-    (void)data;
-    (void)channel;
-    __atomic_add_fetch(&w.resumed, 1, __ATOMIC_RELAXED);
-}
-
-static void listen_there(int type)
-{
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-
-    (void)unlink(w.at.path);
-    snprintf(address.sun_path, sizeof(address.sun_path), "%s", w.at.path);
-    w.listening = socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
-    assert_true(w.listening >= 0);
-    assert_ok(bind(w.listening, (const struct sockaddr *)&address, sizeof(address)));
-    assert_ok(listen(w.listening, 4));
-}
-
-static void answer_connect(void)
-{
-    assert_true(wait_readable(w.listening));
-    w.broker = accept4(w.listening, NULL, NULL, SOCK_CLOEXEC);
-    assert_true(w.broker >= 0);
-}
-
-static int setup_version(unsigned version)
-{
-    struct rpc_session session = {.version = version, .session = SESSION, .broker = 7};
-    const struct channel_owner owner = {.lost = on_lost, .resumed = on_resumed};
-    const char *folder = getenv("TMPDIR");
-
-    w = (struct world){.fds = fd_count(), .at = {.socket = -1}};
-    snprintf(w.at.path, sizeof(w.at.path), "%.80s/resume.%d", folder ? folder : "/tmp", getpid());
-    memset(session.secret, SESSION, sizeof(session.secret));
-    listen_there(SOCK_SEQPACKET);
-    w.at.socket = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    assert_int_equal(connect_once(w.at.socket, w.at.path, false), 0);
-    answer_connect();
-    assert_int_equal(channel_new(w.at.socket, &owner, &w.channel), 0);
-    assert_int_equal(channel_may_resume(w.channel, &w.at, "test", &session), 0);
-    return 0;
-}
-
-static int setup(void **state)
-{
-    (void)state;
-    return setup_version(MEMORYD_MINOR_MAX);
-}
-
-static int setup_old_broker(void **state)
-{
-    (void)state;
-    return setup_version(0);
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    channel_unref(w.channel);
-    w.broker = fd_close(w.broker);
-    w.listening = fd_close(w.listening);
-    (void)unlink(w.at.path);
-    assert_int_equal(fd_count(), w.fds);
-    return 0;
-}
-
-static void hang_up(void)
-{
-    w.broker = fd_close(w.broker);
-}
-
-static void stop_listening(void)
-{
-    w.listening = fd_close(w.listening);
-    assert_ok(unlink(w.at.path));
-}
-
-/* A new connection, and HELLO of the session on it; its sequence. */
-static uint64_t expect_hello(uint64_t acknowledged)
-{
-    const Memoryd__V1__HelloRequest *hello;
-    struct fake_request request;
-    uint64_t sequence;
-
-    answer_connect();
-    sequence = expect(w.broker, METHOD_HELLO, &request);
-    hello = (const Memoryd__V1__HelloRequest *)request.message;
-    assert_int_equal(hello->session, SESSION);
-    assert_int_equal(hello->secret.len, MEMORYD_SECRET_SIZE);
-    assert_int_equal(hello->secret.data[0], SESSION);
-    assert_string_equal(hello->program, "test");
-    assert_int_equal(request.header.acknowledged, acknowledged);
-    assert_int_equal(request.header.answered, 0);
-    fake_request_deinit(&request);
-    return sequence;
-}
-
-static void welcome_back(uint64_t acknowledged)
-{
-    fake_greet(w.broker, expect_hello(acknowledged), SESSION, MEMORYD_MINOR_MAX);
-}
-
-static void start(struct caller *c, enum caller_wish what)
-{
-    caller_start(c, w.channel, what, PATIENCE_MS);
-}
-
-/* A call that gets its turn and its reply. */
-static void call_works(void)
-{
-    struct caller c;
-
-    start(&c, PING);
-    fake_reply(w.broker, METHOD_PING, expect_plain(w.broker, METHOD_PING), NULL, NULL, 0);
-    assert_int_equal(caller_finish(&c), 0);
-}
 
 /* ---- what has no reply ------------------------------------------------------------------------------------------ */
 
@@ -454,146 +310,6 @@ static void giving_back_does_not_wait_for_a_broker_that_is_away(void **state)
     assert_int_equal(caller_finish(&unsent), 0);
 }
 
-/* ---- acknowledging ---------------------------------------------------------------------------------------------- */
-
-/* What a broker keeps: the recorded requests that are not acknowledged. */
-struct kept {
-    uint64_t sequences[MEMORYD_UNACKNOWLEDGED_MAX];
-    unsigned n;
-};
-
-/* As a broker does it with each request's header. False for a repeat. */
-static bool keep(struct kept *kept, const struct frame_header *header)
-{
-    unsigned n = 0;
-
-    for (unsigned i = 0; i < kept->n; i++)
-        if (kept->sequences[i] > header->acknowledged && kept->sequences[i] != header->answered)
-            kept->sequences[n++] = kept->sequences[i];
-    kept->n = n;
-    for (unsigned i = 0; i < n; i++)
-        if (kept->sequences[i] == header->sequence)
-            return false;
-    assert_true(n < MEMORYD_UNACKNOWLEDGED_MAX);
-    kept->sequences[kept->n++] = header->sequence;
-    return true;
-}
-
-#define MANY 1000
-
-static void *reserve_many(void *data)
-{
-    struct caller *c = data;
-
-    for (unsigned i = 0; i < MANY && !c->result; i++) {
-        struct rpc_reserved reserved;
-
-        c->result = rpc_reserve(c->channel, page_size(), 0, 0, deadline_after_ms(PATIENCE_MS), &reserved);
-    }
-    return NULL;
-}
-
-static void reserved(uint64_t sequence)
-{
-    Memoryd__V1__ReserveReply reply = MEMORYD__V1__RESERVE_REPLY__INIT;
-
-    reply.reservation = sequence;
-    reply.address = 0x566000000000;
-    fake_reply(w.broker, METHOD_RESERVE, sequence, &reply.base, NULL, 0);
-}
-
-/* The broker goes with requests that it has not seen, or has done and not answered. */
-static void a_slow_request_holds_nobody_up_and_acknowledgements_do_not_get_lost(void **state)
-{
-    struct caller slow, many = {.channel = w.channel};
-    struct kept kept = {.n = 0};
-    struct fake_request request;
-    unsigned done = 0, seen = 0;
-
-    (void)state;
-    start(&slow, ALLOC);
-    expect(w.broker, METHOD_ALLOC, &request);
-    keep(&kept, &request.header);
-    fake_request_deinit(&request);
-    assert_int_equal(pthread_create(&many.thread, NULL, reserve_many, &many), 0);
-    while (done < MANY) {
-        bool repeated;
-
-        assert_true(fake_receive(w.broker, &request));
-        seen++;
-        if (seen % 7 == 0 && seen < 300) {
-            fake_request_deinit(&request);
-            hang_up();
-            fake_greet(w.broker, expect_hello(0), SESSION, MEMORYD_MINOR_MAX);
-            continue;
-        }
-        repeated = !keep(&kept, &request.header);
-        if (request.header.method == METHOD_ALLOC) {
-            assert_true(repeated && request.header.sequence == 1);
-        } else if (seen % 11 == 0 && seen < 300) {
-            hang_up();
-            fake_greet(w.broker, expect_hello(0), SESSION, MEMORYD_MINOR_MAX);
-        } else {
-            reserved(request.header.sequence);
-            done++;
-        }
-        fake_request_deinit(&request);
-    }
-    assert_int_equal(caller_finish(&many), 0);
-    fake_buffers(w.broker, METHOD_ALLOC, 1, 77, 1, NULL);
-    assert_int_equal(caller_finish(&slow), 0);
-    /* the next one acknowledges them all */
-    start(&slow, ALLOC);
-    expect(w.broker, METHOD_ALLOC, &request);
-    assert_int_equal(request.header.acknowledged, request.header.sequence - 1);
-    assert_int_equal(request.header.answered, 0);
-    fake_buffers(w.broker, METHOD_ALLOC, request.header.sequence, 78, 1, NULL);
-    fake_request_deinit(&request);
-    assert_int_equal(caller_finish(&slow), 0);
-}
-
-static void who_comes_to_a_full_window_waits_for_room(void **state)
-{
-    enum { FULL = MEMORYD_UNACKNOWLEDGED_MAX };
-    struct caller callers[FULL], late, in_vain;
-    struct fake_request request;
-
-    (void)state;
-    for (unsigned i = 0; i < FULL; i++) {
-        start(&callers[i], RESERVE);
-        assert_int_equal(expect_plain(w.broker, METHOD_RESERVE), i + 1);
-    }
-    caller_start(&in_vain, w.channel, RESERVE, QUIET_MS);
-    assert_int_equal(caller_finish(&in_vain), -ETIMEDOUT);
-    start(&late, RESERVE);
-    assert_true(stays_quiet(w.broker));
-    call_works(); /* harmless ones need no room */
-
-    /* one that is answered, and acknowledged by the one that takes its place */
-    reserved(33);
-    expect(w.broker, METHOD_RESERVE, &request);
-    assert_int_equal(request.header.sequence, FULL + 2);
-    assert_int_equal(request.header.acknowledged, 0);
-    assert_int_equal(request.header.answered, 33);
-    fake_request_deinit(&request);
-
-    /* it says so again on the next connection, where everybody still waits */
-    hang_up();
-    welcome_back(0);
-    for (uint64_t sequence = 1; sequence <= FULL + 2; sequence++) {
-        if (sequence == 33 || sequence == FULL + 1)
-            continue;
-        expect(w.broker, METHOD_RESERVE, &request);
-        assert_int_equal(request.header.sequence, sequence);
-        assert_int_equal(request.header.answered, sequence == FULL + 2 ? 33 : 0);
-        fake_request_deinit(&request);
-        reserved(sequence);
-    }
-    for (unsigned i = 0; i < FULL; i++)
-        assert_int_equal(caller_finish(&callers[i]), 0);
-    assert_int_equal(caller_finish(&late), 0);
-}
-
 /* ---- what cannot go on ------------------------------------------------------------------------------------------ */
 
 static void a_session_that_is_not_known_any_more_ends_every_call(void **state)
@@ -753,8 +469,6 @@ int main(void)
         TEST(a_broker_that_does_not_come_back_is_waited_for_until_the_deadline),
         TEST(the_next_leader_goes_on_where_the_former_gave_up),
         TEST(giving_back_does_not_wait_for_a_broker_that_is_away),
-        TEST(a_slow_request_holds_nobody_up_and_acknowledgements_do_not_get_lost),
-        TEST(who_comes_to_a_full_window_waits_for_room),
         TEST(a_session_that_is_not_known_any_more_ends_every_call),
         TEST(another_broker_with_another_session_ends_every_call),
         TEST(a_connection_that_cannot_be_made_fails_at_once),

@@ -49,6 +49,7 @@ static const struct column status_columns[] = {
     {"BYTES", "bytes", COLUMN_BYTES},         {"NAMES", "names", COLUMN_TEXT},
     {"TOKENS", "tokens", COLUMN_TEXT},        {"RESERVATIONS", "reservations", COLUMN_TEXT},
     {"FDS", "fds", COLUMN_TEXT},              {"FD-LIMIT", "fds_limit", COLUMN_TEXT},
+    {"RESTARTS", "restarts", COLUMN_TEXT},    {"QUARANTINED", "quarantined", COLUMN_TEXT},
     {"SIMULATED", "simulated", COLUMN_YES},   {NULL, NULL, COLUMN_TEXT},
 };
 

@@ -275,6 +275,8 @@ static int take_status(void *result, const ProtobufCMessage *reply, struct fdset
         .arena_base = m->arena_base,
         .arena_size = m->arena_size,
         .keeper_pid = (int32_t)m->keeper_pid,
+        .restarts = m->restarts,
+        .quarantined = m->quarantined,
     };
     COPY_TEXT(status->version, m->version);
     COPY_TEXT(status->config, m->config);

@@ -56,17 +56,34 @@ static const enum account_slot recorded[] = {
     ACCOUNT_SESSIONS, ACCOUNT_NAMES,
 };
 
+static char *next_sentence(struct check_result *found)
+{
+    return found->n_sentences < MEMORYD_CHECK_SENTENCES_MAX ? found->sentences[found->n_sentences++] : NULL;
+}
+
 __attribute__((format(printf, 2, 3))) static void fault(struct check *check, const char *format, ...)
 {
-    struct check_result *found = &check->found;
+    char *sentence = next_sentence(&check->found);
     va_list arguments;
 
-    found->faults++;
-    if (found->n_sentences == MEMORYD_CHECK_SENTENCES_MAX)
+    check->found.faults++;
+    if (!sentence)
         return;
     va_start(arguments, format);
-    (void)vsnprintf(found->sentences[found->n_sentences++], sizeof(found->sentences[0]), format, arguments);
+    (void)vsnprintf(sentence, sizeof(check->found.sentences[0]), format, arguments);
     va_end(arguments);
+}
+
+/* No fault of the sums: what is damaged is in none. */
+static void tell_of_quarantine(struct check *check)
+{
+    uint64_t n = quarantined_records(check->broker);
+    char *sentence = n ? next_sentence(&check->found) : NULL;
+
+    if (sentence)
+        (void)snprintf(sentence, sizeof(check->found.sentences[0]),
+                       "%llu records were found damaged and are left alone; the log says which ones and why",
+                       (unsigned long long)n);
 }
 
 /* ---- adding up ------------------------------------------------------------------------------------------ */
@@ -353,6 +370,7 @@ static void finish(struct check *check)
     } else {
         compare_accounts_all(check);
         compare_pools(check);
+        tell_of_quarantine(check);
     }
     if (!r && check->no_memory)
         r = refuse(problem, STATUS_NO_MEMORY, "the broker has no memory to add all this up");

@@ -45,6 +45,8 @@ int op_status(struct op *op, struct status_info *result)
         .fds = count_fds(broker),
         .fds_limit = limit.rlim_cur,
         .simulated = broker->options.topology->simulated,
+        .restarts = ledger_header(broker->ledger)->starts - 1,
+        .quarantined = quarantined_records(broker),
         .arena_base = broker->arena.base,
         .arena_size = broker->arena.size,
     };

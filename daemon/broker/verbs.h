@@ -416,6 +416,8 @@ struct status_info {
     uint64_t fds;
     uint64_t fds_limit;
     bool simulated;
+    uint32_t restarts;
+    uint64_t quarantined;
     uint64_t arena_base;
     uint64_t arena_size;
 };

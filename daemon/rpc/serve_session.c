@@ -124,6 +124,8 @@ static void answer_status(struct request *request)
     reply.broker = s->broker_id;
     reply.broker_pid = (uint32_t)getpid();
     reply.keeper_pid = (uint32_t)rpc->keeper_pid;
+    reply.restarts = s->restarts;
+    reply.quarantined = s->quarantined;
     reply.broker_uid = s->broker_uid;
     reply.uptime_ms = s->uptime_ms;
     reply.sessions = s->sessions;

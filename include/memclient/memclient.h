@@ -715,6 +715,8 @@ struct memclient_broker_status {
     uint64_t arena_size;
     char config[256];          /* the configuration file, "" if none */
     int32_t keeper_pid;        /* the broker's parent, which starts the next one */
+    uint32_t restarts;         /* brokers before this one, of which it knows what they left */
+    uint64_t quarantined;      /* records of theirs that made no sense, and that nobody uses */
 };
 #define MEMCLIENT_BROKER_STATUS_INIT MEMCLIENT_SIZED(struct memclient_broker_status)
 
@@ -843,7 +845,7 @@ struct memclient_check_result {
     uint64_t buffers;        /* examined */
     uint64_t records;        /* of all kinds */
     uint32_t faults;         /* sums that do not agree: 0 on a healthy broker */
-    uint32_t n_sentences;    /* about the first of them */
+    uint32_t n_sentences;    /* about the first of them, and about records in quarantine, which are no fault */
     char sentences[16][256];
 };
 #define MEMCLIENT_CHECK_RESULT_INIT MEMCLIENT_SIZED(struct memclient_check_result)

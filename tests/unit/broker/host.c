@@ -118,6 +118,8 @@ void host_turn(int timeout_ms)
         assert_int_equal(work_dispatch(host.work), 0);
         broker_commit(host.broker);
     }
+    assert_int_equal(keeper_link_dispatch(host.keeper, NULL, NULL), 0);
+    broker_commit(host.broker);
     if (fds[1].revents)
         assert_int_equal(broker_watch_ready(host.broker), 0);
     for (unsigned i = 0; i < n_sessions; i++)
@@ -149,7 +151,7 @@ void host_settle(void)
     fail_msg("the broker does not come to rest");
 }
 
-void host_start(void)
+void host_try_start(void)
 {
     const struct pools_config pools = {.capacity = {.bytes = HOST_POOL_BYTES}};
     struct problem problem = PROBLEM_NULL;
@@ -170,8 +172,19 @@ void host_start(void)
         .arena_size = UINT64_C(128) << 30,
         .grace_ms = host.grace_ms,
         .uid = getuid(),
+        .keeper = host.keeper,
+        .things = host.things,
+        .n_things = host.n_things,
     };
-    assert_int_equal(broker_new(&host.broker, &host.options), 0);
+    if (host.arena_base)
+        host.options.arena_base = host.arena_base;
+    host_status = broker_new(&host.broker, &host.options);
+}
+
+void host_start(void)
+{
+    host_try_start();
+    assert_int_equal(host_status, 0);
 }
 
 void host_stop(void)
@@ -218,7 +231,7 @@ static void find_out_about_pidfds(void)
     (void)fd_close(fd);
 }
 
-static int setup(uint32_t nodes)
+void host_reset(uint32_t nodes)
 {
     memset(&host, 0, sizeof(host));
     host.nodes = nodes;
@@ -226,6 +239,11 @@ static int setup(uint32_t nodes)
     host.grace_ms = 20;
     host_no_limits(&host.limits);
     assert_int_equal(sigaction(SIGIO, &(struct sigaction){.sa_handler = SIG_IGN}, NULL), 0);
+}
+
+static int setup(uint32_t nodes)
+{
+    host_reset(nodes);
     host_start();
     return 0;
 }
@@ -269,7 +287,8 @@ void call_init(struct call *call, uint64_t session)
 int call_finish(struct call *call, int r)
 {
     assert_true(r >= 0);
-    broker_commit(host.broker);
+    if (!host.no_commit)
+        broker_commit(host.broker);
     if (r != OP_PENDING)
         call->status = r;
     else

@@ -33,6 +33,11 @@ struct host {
     struct broker_options options;
     uint64_t grace_ms;
     uint32_t nodes; /* simulated ones; 0 = as the machine is */
+    bool no_commit;      /* what verbs do is left without a commit */
+    uint64_t arena_base; /* 0 = the usual one */
+    struct keeper_link *keeper; /* what the next start is given */
+    struct keeper_thing *things;
+    size_t n_things;
     uint8_t secret[16]; /* of the latest session */
     bool due_set;
     uint64_t due; /* of broker_tick */
@@ -56,6 +61,9 @@ int host_setup_nodes(void **state); /* with three simulated nodes */
 int host_teardown(void **state);
 void host_no_limits(struct account_limits *limits);
 void host_start(void);
+/* A host without a broker, to be started; and what broker_new() says is in host_status. */
+void host_reset(uint32_t nodes);
+void host_try_start(void);
 void host_stop(void);
 
 /* One turn of the loop, waiting at most so long for something to do. */

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Brokers that die, and a keeper between them: the test itself.
+ *
+ * A broker runs in a child, which is killed where its body ends; so nothing of it remains but what the ledger has and
+ * the keeper holds. The next one is another child's, or the test's own, without a keeper, so that host_stop() can take
+ * it apart and see that nothing is left.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "keeper/key.h"
+#include "ledger/records.h"
+
+#define KEPT_MAX 512
+
+struct kept_things {
+    struct keeper_thing things[KEPT_MAX];
+    size_t n;
+};
+
+extern struct kept_things kept_things;
+
+/* A broker of what is kept runs `body`, as cmocka's tests do, and dies by SIGKILL. */
+void keeper_run(void (*body)(void));
+/* The process that plays the keeper, which lives through all of it. */
+extern pid_t keeper_test;
+
+/* The next broker, here, is given what is kept. host_status is what it said. */
+void keeper_adopt(void);
+/* It is taken apart, and nothing is kept any more. */
+void keeper_finish(void);
+/* Nothing is kept. */
+void keeper_forget(void);
+
+struct keeper_thing *kept_find(enum keeper_kind kind, uint64_t id);
+void kept_hold(enum keeper_kind kind, uint64_t id, int fd);
+void kept_drop(enum keeper_kind kind, uint64_t id);
+
+/* The ledger's header, and the nth LIVE record of a kind; mapped until keeper_unmap(). NULL if there are fewer. */
+struct ledger_header *kept_header(void);
+void *kept_record(enum record_kind kind, unsigned n);
+void kept_unmap(void);

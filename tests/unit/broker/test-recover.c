@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a broker finds of the one before: everything that was done, nothing else, and the sums exact.
+ */
+#include <string.h>
+#include <unistd.h>
+
+#include "mem/buffer.h"
+#include "mem/rights.h"
+#include "proto/status.h"
+#include "sys/peer.h"
+#include "tests/support/test.h"
+#include "tests/support/wait.h"
+#include "tests/unit/broker/host.h"
+#include "tests/unit/broker/keeper.h"
+#include "tests/unit/broker/steps.h"
+
+static void do_nothing(void)
+{
+    host_settle();
+}
+
+/* ---- whole ------------------------------------------------------------------------------------------------ */
+
+static void all_of_it_is_there_after_each_step_I5(void **state)
+{
+    (void)state;
+    for (unsigned n = 0; n <= n_steps; n++) {
+        (void)steps_set_up(NULL);
+        shared->n_steps = n;
+        keeper_run(steps_do);
+        /* twice: what was recovered is as good as what was made */
+        keeper_run(do_nothing);
+        keeper_adopt();
+        assert_int_equal(host_status, 0);
+        steps_assert_same();
+        keeper_finish();
+    }
+}
+
+static void what_was_not_committed_is_not_there(void **state)
+{
+    (void)state;
+    for (unsigned n = 0; n < n_steps; n++) {
+        if (steps[n].by_worker)
+            continue;
+        (void)steps_set_up(NULL);
+        shared->n_steps = n;
+        keeper_run(steps_do_and_die_in_the_next);
+        keeper_adopt();
+        assert_int_equal(host_status, 0);
+        steps_assert_same();
+        keeper_finish();
+    }
+}
+
+static void each_thing_is_what_it_was(void **state)
+{
+    struct peer peer = PEER_NULL;
+    struct hello_args hello = {.connection = &peer, .program = "test", .resume = 0, .peer = &peer};
+    struct hello_result result;
+    struct buffer_info info;
+    struct call call;
+
+    (void)state;
+    steps_run_full();
+    keeper_adopt();
+    assert_int_equal(host_status, 0);
+    hello.resume = shared->sessions[0];
+    memcpy(hello.secret, shared->secret, sizeof(hello.secret));
+    assert_int_equal(peer_init_pid(&peer, getpid()), 0);
+    peer.uid = getuid();
+    call_init(&call, 0);
+    assert_int_equal(call_finish(&call, op_hello(&call.op, &hello, &result)), 0);
+    peer_deinit(&peer);
+    assert_int_equal(result.session, shared->sessions[0]);
+    for (unsigned i = 0; i < 4; i++) {
+        assert_int_equal(host_info(shared->sessions[0], shared->buffers[i], &info), 0);
+        assert_memory_equal(&info, &shared->infos[i], sizeof(info));
+    }
+    assert_int_equal(host_lookup(shared->sessions[0], "a/keep", 0, 0, NULL), 0);
+    assert_int_equal(host_opened.id, shared->buffers[0]);
+    assert_int_equal(host_lookup(shared->sessions[0], "a/for", 0, 0, NULL), 0);
+    assert_int_equal(host_opened.id, shared->buffers[1]);
+    /* one of three uses was used up before */
+    assert_int_equal(host_open(shared->sessions[1], shared->token, RIGHT_READ, NULL), 0);
+    assert_int_equal(host_open(shared->sessions[1], shared->token, RIGHT_READ, NULL), 0);
+    assert_int_equal(host_open(shared->sessions[1], shared->token, RIGHT_READ, NULL), STATUS_TOKEN_EXHAUSTED);
+    assert_int_equal(host_alloc(shared->sessions[0], 4096, BUFFER_NO_ADDRESS, &info.id), 0);
+    assert_int_equal(CALL(shared->sessions[0], op_place, info.id, shared->reservation, HOME_OFFSET),
+                     STATUS_ADDRESS_TAKEN);
+    assert_int_equal(CALL(shared->sessions[0], op_publish, shared->buffers[2], false), STATUS_PUBLISHED);
+    /* it subscribed to that */
+    host.n_events = 0;
+    assert_int_equal(CALL(shared->sessions[0], op_name_unbind, "a/keep"), 0);
+    assert_true(HOST_UNTIL(host.n_events == 1));
+    assert_int_equal(host_check(shared->observer), 0);
+    keeper_finish();
+}
+
+/* ---- another configuration --------------------------------------------------------------------------------- */
+
+static void buffers_outlive_their_pool_in_the_configuration(void **state)
+{
+    uint32_t retired = 0, usable = 0;
+
+    (void)state;
+    steps_run_full();
+    host.nodes = 2;
+    keeper_adopt();
+    assert_int_equal(host_status, 0);
+    steps_assert_same();
+    for (uint32_t i = 0; i < pools_count(host.pools); i++) {
+        struct pool *pool = pools_get(host.pools, i);
+
+        retired += pool->retired;
+        usable += !pool->retired;
+        if (pool->retired) {
+            assert_true(pool->buffers > 0);
+            assert_ptr_not_equal(pools_by_name(host.pools, pool->name), pool);
+        }
+    }
+    assert_true(retired > 0 && usable > 0);
+    keeper_finish();
+}
+
+static void an_arena_with_addresses_in_it_stays(void **state)
+{
+    struct status_info status;
+    uint64_t used;
+
+    (void)state;
+    steps_run_full();
+    host.arena_base = UINT64_C(0x466000000000);
+    keeper_adopt();
+    assert_int_equal(host_status, 0);
+    steps_look(&status, &used);
+    assert_int_equal(status.arena_base, shared->status.arena_base);
+    steps_assert_same();
+    keeper_finish();
+
+    /* a session alone has none */
+    (void)steps_set_up(NULL);
+    shared->n_steps = 1;
+    keeper_run(steps_do);
+    host.arena_base = UINT64_C(0x466000000000);
+    keeper_adopt();
+    assert_int_equal(host_status, 0);
+    steps_look(&status, &used);
+    assert_int_equal(status.arena_base, UINT64_C(0x466000000000));
+    keeper_finish();
+}
+
+#define recovers(function) cmocka_unit_test_setup_teardown(function, steps_set_up, steps_tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        recovers(all_of_it_is_there_after_each_step_I5),
+        recovers(what_was_not_committed_is_not_there),
+        recovers(each_thing_is_what_it_was),
+        recovers(buffers_outlive_their_pool_in_the_configuration),
+        recovers(an_arena_with_addresses_in_it_stays),
+    };
+
+    return cmocka_run_group_tests_name("recover", tests, NULL, NULL);
+}

@@ -71,11 +71,21 @@ struct fake {
     bool deaf; /* to STOP */
 };
 
+static void send_report(const struct fake *fake, const struct message *message)
+{
+    if (send(fake->control, message, sizeof(*message), MSG_NOSIGNAL) == sizeof(*message))
+        return;
+    /* the test is gone, and so are we all, the keeper first, which would start another */
+    if (getppid() == keeper_pid(fake->keeper))
+        kill(getppid(), SIGKILL);
+    _exit(1);
+}
+
 static void report(const struct fake *fake, int what)
 {
     const struct message message = {.what = what, .pid = getpid()};
 
-    CHECK(send(fake->control, &message, sizeof(message), MSG_NOSIGNAL) == sizeof(message));
+    send_report(fake, &message);
 }
 
 static int take(void *userdata, enum keeper_kind kind, uint64_t id, int fd)
@@ -112,7 +122,7 @@ static void started(const struct fake *fake)
             message.n_buffers++;
             message.sum += id;
         }
-    CHECK(send(fake->control, &message, sizeof(message), MSG_NOSIGNAL) == sizeof(message));
+    send_report(fake, &message);
 }
 
 static void on_stop(void *userdata)
@@ -258,6 +268,7 @@ struct settings {
 static int run_keeper(char **argv, const struct settings *settings, const int *carrier, int control)
 {
     struct keeper keeper;
+    int status;
 
     CHECK(keeper_init(&keeper, 2 * BUFFERS, argv) == 0);
     keeper.inherited = settings->inherited;
@@ -274,7 +285,9 @@ static int run_keeper(char **argv, const struct settings *settings, const int *c
     }
     if (settings->program)
         store_take_in(&keeper.store, KEEPER_PROGRAM, 0, open("/proc/self/exe", O_PATH | O_CLOEXEC));
-    return keeper_run(&keeper);
+    status = keeper_run(&keeper);
+    keeper_deinit(&keeper);
+    return status;
 }
 
 static int go_on_as_keeper(char **argv)

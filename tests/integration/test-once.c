@@ -470,6 +470,25 @@ static void broker_dies(void)
     wire_resume(&wire);
 }
 
+/* What was sent before has been read, and begun. */
+static void all_has_arrived(void)
+{
+    static struct wire_packet ping;
+
+    wire_request(&wire, &ping, METHOD_PING, NULL);
+    assert_int_equal(wire_call(&wire, &ping)->status, STATUS_OK);
+}
+
+static void three_brokers_die(void)
+{
+    for (unsigned i = 0; i < 3; i++) {
+        broker_dies();
+        wire_send(&wire, &request);
+        all_has_arrived();
+    }
+    broker_dies();
+}
+
 static void broker_dies_after_the_reply(void)
 {
     first = *wire_call(&wire, &request);
@@ -591,15 +610,20 @@ static void so_many_may_be_without_acknowledgement(void **state)
     assert_int_equal(reservations(), MEMORYD_UNACKNOWLEDGED_MAX + 1);
 }
 
+static void connection_is_lost(void)
+{
+    wire_lose(&wire);
+    wire_resume(&wire);
+}
+
 /* The pool is full, the request waits; its connection is lost; then there is room. */
-static void one_that_waits_is_answered_on_the_new_connection(void **state)
+static void one_that_waits_is_answered_after(void (*loss)(void))
 {
     Memoryd__V1__AllocRequest m = MEMORYD__V1__ALLOC_REQUEST__INIT;
     Memoryd__V1__ReleaseRequest release = MEMORYD__V1__RELEASE_REQUEST__INIT;
-    static struct wire_packet reply, ping;
+    static struct wire_packet reply, releasing;
     uint64_t size = UINT64_C(48) << 20;
 
-    (void)state;
     m.sizes = &size;
     m.n_sizes = 1;
     m.flags = MEMORYD__V1__ALLOC_REQUEST__FLAG__WANT_FDS;
@@ -612,31 +636,47 @@ static void one_that_waits_is_answered_on_the_new_connection(void **state)
     wire.acknowledged = request.sequence;
     wire_request(&wire, &request, METHOD_ALLOC, &m.base);
     wire_send(&wire, &request);
-    /* it has arrived */
-    wire_request(&wire, &ping, METHOD_PING, NULL);
-    assert_int_equal(wire_call(&wire, &ping)->status, STATUS_OK);
-    wire_lose(&wire);
-    wire_resume(&wire);
+    all_has_arrived();
+    loss();
     wire_send(&wire, &request);
     assert_true(stays_quiet(wire.fd));
 
     release.buffers = &buffer;
     release.n_buffers = 1;
-    wire_request(&wire, &ping, METHOD_RELEASE, &release.base);
-    wire_send(&wire, &ping);
+    wire_request(&wire, &releasing, METHOD_RELEASE, &release.base);
+    wire_send(&wire, &releasing);
     for (unsigned i = 0; i < 2; i++) {
         assert_true(wire_receive(&wire, &reply));
         assert_int_equal(reply.status, STATUS_OK);
         if (reply.sequence == request.sequence)
             first = reply;
         else
-            assert_int_equal(reply.sequence, ping.sequence);
+            assert_int_equal(reply.sequence, releasing.sequence);
     }
     assert_int_equal(first.sequence, request.sequence);
     assert_int_equal(first.n_fds, 1);
     again();
     wire_close_fds(&first);
     assert_true(WAIT_UNTIL(buffers() == 1));
+}
+
+static void one_that_waits_is_answered_on_the_new_connection(void **state)
+{
+    (void)state;
+    one_that_waits_is_answered_after(connection_is_lost);
+}
+
+static void one_that_waits_is_answered_by_the_next_broker(void **state)
+{
+    (void)state;
+    one_that_waits_is_answered_after(broker_dies);
+}
+
+/* Waiting is no work: however many brokers end meanwhile, it is not for this request. */
+static void one_that_waits_outlives_many_brokers(void **state)
+{
+    (void)state;
+    one_that_waits_is_answered_after(three_brokers_die);
 }
 
 /*
@@ -691,6 +731,8 @@ int main(void)
         TEST(so_many_may_be_without_acknowledgement),
         TEST(what_two_brokers_died_over_is_not_tried_again),
         TEST(one_that_waits_is_answered_on_the_new_connection),
+        TEST(one_that_waits_is_answered_by_the_next_broker),
+        TEST(one_that_waits_outlives_many_brokers),
     };
 
     return test_run(tests, NULL, NULL);

@@ -6,6 +6,7 @@
 
 #include "proto/methods.h"
 #include "session/kept.h"
+#include "tests/unit/mem/faults.h"
 #include "tests/unit/mem/state.h"
 
 static struct sessions sessions;
@@ -190,6 +191,24 @@ static void what_is_acknowledged_is_forgotten(void **state)
     assert_int_equal(table_count(&sessions.kept_more), 0);
 }
 
+/* What was done stays done, and a repeat learns that much. */
+static void without_memory_the_status_says_so(void **state)
+{
+    uint64_t sequence = 0;
+
+    fault_set(FAULT_fallocate, 1, ENOSPC);
+    while (!fault_hit) {
+        assert_true(++sequence <= MEMORYD_UNACKNOWLEDGED_MAX);
+        keep(sequence, sizeof(message));
+        ledger_commit(s.ledger);
+    }
+    fault_clear(state);
+    assert_int_equal(session_kept(session, sequence)->record->status, STATUS_NO_MEMORY);
+    assert_int_equal(session_kept(session, sequence)->record->n_fds, 0);
+    reads_as(session_kept(session, sequence), 0);
+    reads_as(session_kept(session, sequence - 1), sizeof(message));
+}
+
 /* Nobody should say so, but who does must not end what goes on. */
 static void what_is_at_work_is_not_forgotten_before_its_end(void **state)
 {
@@ -322,6 +341,7 @@ int main(void)
         TEST(it_is_found_by_its_sequence),
         TEST(there_is_a_bound),
         TEST(what_is_acknowledged_is_forgotten),
+        TEST(without_memory_the_status_says_so),
         TEST(what_is_at_work_is_not_forgotten_before_its_end),
         TEST(another_broker_has_the_replies),
         TEST(what_was_not_committed_never_was),

@@ -392,6 +392,16 @@ static void a_reply_sent_before_the_end_still_counts(void **state)
     assert_int_equal(caller_finish(&c), 0);
 }
 
+/* As after a process was stopped for longer than it wanted to wait. */
+static void a_reply_that_is_there_counts_although_the_deadline_has_passed(void **state)
+{
+    struct world *w = *state;
+
+    fake_reply(w->broker, METHOD_PING, 1, NULL, NULL, 0);
+    assert_int_equal(rpc_ping(w->channel, deadline_after_ms(0)), 0);
+    assert_int_equal(rpc_ping(w->channel, deadline_after_ms(0)), -ETIMEDOUT);
+}
+
 static void a_request_that_cannot_be_sent_ends_at_its_deadline(void **state)
 {
     struct world *w = *state;
@@ -517,6 +527,7 @@ int main(void)
         TEST(a_full_descriptor_table_costs_the_call_which_is_undone),
         TEST(a_lost_connection_ends_every_call),
         TEST(a_reply_sent_before_the_end_still_counts),
+        TEST(a_reply_that_is_there_counts_although_the_deadline_has_passed),
         TEST(a_request_that_cannot_be_sent_ends_at_its_deadline),
         TEST(events_arrive_beside_replies_and_alone),
         TEST(many_threads_get_each_their_own_replies),

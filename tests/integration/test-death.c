@@ -361,6 +361,66 @@ static void names_and_keeping_tokens_outlive_their_maker(void **state)
     broker_finish(broker);
 }
 
+/* free, keep for a time that is long and one that is short, persist */
+static void leave_names(int channel, void *context)
+{
+    static const struct {
+        const char *name;
+        unsigned policy;
+        uint64_t keep_ms;
+    } names[] = {
+        {"free", MEMCLIENT_NAME_FREE, 0},
+        {"long", MEMCLIENT_NAME_KEEP_FOR, 3600 * 1000},
+        {"short", MEMCLIENT_NAME_KEEP_FOR, 100},
+        {"persists", MEMCLIENT_NAME_KEEP, 0},
+    };
+    struct memclient *ctx = broker_connect_in_child(context);
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+        struct memclient_name_options options = MEMCLIENT_NAME_OPTIONS_INIT;
+        struct memclient_buffer *buf;
+
+        options.policy = names[i].policy;
+        options.keep_ms = names[i].keep_ms;
+        CHECK_DONE(memclient_alloc(ctx, SIZE, NULL, &buf));
+        CHECK_DONE(memclient_name_bind(buf, names[i].name, &options));
+    }
+    tell(channel);
+    hear(channel);
+}
+
+static void policies_go_on_when_brokers_die(void **state)
+{
+    struct broker_process *broker = broker_for_test(NULL);
+    struct memclient *ctx = broker_connect(broker);
+    struct memclient_buffer *buf, *none;
+    struct child child;
+
+    child_start(&child, leave_names, broker->socket);
+    child_hear(&child);
+    broker_kill_child(broker);
+    /* while its binder lives no time begins */
+    assert_int_equal(broker_status(ctx).names, 4);
+    child_kill(&child);
+    broker_kill_child(broker);
+    assert_true(WAIT_UNTIL(broker_status(ctx).names <= 3));
+    broker_kill_child(broker);
+    assert_true(WAIT_UNTIL(broker_status(ctx).names == 2));
+    assert_refused(memclient_open_name(ctx, "free", 0, &none), ENOENT);
+    assert_refused(memclient_open_name(ctx, "short", 0, &none), ENOENT);
+    assert_true(WAIT_UNTIL(broker_buffers(ctx) == 2));
+    broker_kill_child(broker);
+    assert_int_equal(broker_status(ctx).names, 2);
+    assert_done(memclient_open_name(ctx, "long", 0, &buf));
+    memclient_buffer_unref(buf);
+    assert_done(memclient_open_name(ctx, "persists", 0, &buf));
+    memclient_buffer_unref(buf);
+    assert_done(memclient_name_unbind(ctx, "long"));
+    assert_done(memclient_name_unbind(ctx, "persists"));
+    memclient_close(ctx);
+    broker_finish(broker);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -371,6 +431,7 @@ int main(void)
         at_broker(I6_a_child_that_holds_the_connection_hides_no_death),
         at_broker(I5_what_comes_after_the_deadline_is_given_back),
         at_broker(names_and_keeping_tokens_outlive_their_maker),
+        at_broker(policies_go_on_when_brokers_die),
     };
 
     return test_run(tests, NULL, NULL);

@@ -67,6 +67,8 @@ systemctl start memoryd.socket || fail "the socket does not start"
 [ "$(stat -c '%a %U' /run/memoryd)" = '755 root' ] || fail "folder: $(stat -c '%a %U' /run/memoryd)"
 
 as_nobody memctl status || fail "memctl status as nobody"
+# the keeper tells systemd while the broker serves already
+for _ in $(seq 200); do [ "$(value memoryd.service ActiveState)" = activating ] || break; sleep 0.05; done
 [ "$(value memoryd.service ActiveState)/$(value memoryd.service SubState)" = active/running ] || fail "not ready"
 pid=$(value memoryd.service MainPID)
 [ "${pid:-0}" != 0 ] || { journalctl -u memoryd.service --no-pager -o cat | tail -n 40; exit 1; }

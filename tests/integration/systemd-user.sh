@@ -81,6 +81,8 @@ socket=$XDG_RUNTIME_DIR/memoryd/memoryd.sock
 [ "$(stat -c %a "$socket")" = 600 ] || fail "the socket's mode is $(stat -c %a "$socket")"
 [ "$(value memoryd.service ActiveState)" = inactive ] || fail "the service runs before anybody asked"
 memctl status >"$tmp/out" || { fail "memctl status"; cat "$tmp/out"; journalctl --user-unit memoryd.service --no-pager -o cat | tail -20; }
+# the keeper tells systemd while the broker serves already
+for _ in $(seq 200); do [ "$(value memoryd.service ActiveState)" = activating ] || break; sleep 0.05; done
 [ "$(value memoryd.service ActiveState)/$(value memoryd.service SubState)" = active/running ] || fail "not ready"
 pid=$(value memoryd.service MainPID)
 [ "$(ulimit -Hn)" = "$(awk '/Max open files/ { print $4 }' "/proc/$pid/limits")" ] ||

@@ -225,6 +225,14 @@ void charge_restore(struct charge *charge, struct account *account, enum account
     add(charge, account);
 }
 
+void charge_lower(struct charge *charge, uint64_t by)
+{
+    assert(charge->account && charge->amount >= by);
+    for (struct account *a = charge->account; a; a = a->parent)
+        a->used[charge->slot] -= by;
+    charge->amount -= by & CHARGE_MAX;
+}
+
 void charge_deinit(struct charge *charge)
 {
     struct account *account = charge->account;

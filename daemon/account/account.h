@@ -112,5 +112,7 @@ int charge_init(struct charge *charge, struct account *account, enum account_slo
 void charge_restore(struct charge *charge, struct account *account, enum account_slot slot, uint64_t amount);
 /* CHARGE_NULL afterwards. Harmless on CHARGE_NULL. */
 void charge_deinit(struct charge *charge);
+/* So much less of it. */
+void charge_lower(struct charge *charge, uint64_t by);
 /* To somebody else, over his limit if need be (I5). */
 void charge_move(struct charge *charge, struct account *to);

@@ -21,6 +21,9 @@
 
 /* ---- ending --------------------------------------------------------------------------------------------- */
 
+/* What waits for memory does not wait for all of a large one to be given back. */
+#define GIVE_BACK_SLICE (UINT64_C(64) << 20)
+
 struct closing {
     struct keeper_drop drop;
     struct memory_job job;
@@ -60,13 +63,50 @@ static void closing_done(struct memory_job *job)
     free(closing);
 }
 
+static void slice_done(struct memory_job *job);
+
+/* One slice of it, behind what else waits to be given back, or the rest. */
+static void give_back(struct closing *closing)
+{
+    const struct buffer_record *record = closing->buffer->record;
+    struct memory_job *job = &closing->job;
+
+    if (!job->discard || record->plan || record->bytes <= GIVE_BACK_SLICE) {
+        job->done = closing_done;
+        memory_job_end(&closing->broker->jobs, job);
+        return;
+    }
+    job->offset = record->bytes - GIVE_BACK_SLICE;
+    job->length = GIVE_BACK_SLICE;
+    job->done = slice_done;
+    memory_job_discard(&closing->broker->jobs, job);
+}
+
+static void slice_done(struct memory_job *job)
+{
+    struct closing *closing = container_of(job, struct closing, job);
+    struct broker *broker = closing->broker;
+
+    if (job->status) {
+        /* a published one, or of huge pages: it goes with its inode */
+        job->discard = false;
+    } else {
+        check_crediting(broker, CHECK_BUFFER, closing->buffer);
+        buffer_lower(&broker->buffers, closing->buffer, GIVE_BACK_SLICE);
+        check_charged(broker, CHECK_BUFFER, closing->buffer);
+        waiters_wake(&broker->waiters);
+        pressure_changed(broker);
+    }
+    give_back(closing);
+}
+
 /* The keeper has closed its copy. */
 static void closing_dropped(struct keeper_drop *drop)
 {
     struct closing *closing = container_of(drop, struct closing, drop);
 
     closing->job.fd = steal_fd(&closing->buffer->fd);
-    memory_job_end(&closing->broker->jobs, &closing->job);
+    give_back(closing);
 }
 
 /* Here and now. If its pages are gone already, it does not matter that the keeper closes a moment later. */
@@ -99,7 +139,6 @@ static void start_closing(struct broker *broker, struct buffer *buffer)
     closing->broker = broker;
     closing->buffer = buffer;
     closing->job.discard = exported && !broker->no_leases;
-    closing->job.done = closing_done;
     closing->drop.done = closing_dropped;
     buffer->userdata = closing;
     keeper_drop_then(broker->options.keeper, KEEPER_BUFFER, buffer->record->head.id, &closing->drop);

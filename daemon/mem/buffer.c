@@ -390,6 +390,19 @@ void buffer_set_state(struct buffers *buffers, struct buffer *buffer, enum buffe
     record->state = (uint8_t)state;
 }
 
+void buffer_lower(struct buffers *buffers, struct buffer *buffer, uint64_t by)
+{
+    struct buffer_record *record = record_change(&buffers->table, buffer);
+
+    assert(record->state == BUFFER_ENDING && !record->plan && record->bytes > by);
+    record->bytes -= by;
+    if (record->size > record->bytes)
+        record->size = record->bytes;
+    buffers->bytes -= by;
+    charge_lower(&buffer->bytes, by);
+    pool_lower(buffer_pool(buffers, buffer), record->node, by);
+}
+
 void buffer_set_watch(struct buffers *buffers, struct buffer *buffer, int wd)
 {
     struct buffer *other;

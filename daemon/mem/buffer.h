@@ -136,6 +136,8 @@ int buffer_set_memory(struct buffers *buffers, struct buffer *buffer, int fd, de
 void buffer_commit(struct buffers *buffers, struct buffer *buffer);
 /* LIVE, DETACHED, ENDING; keeps the time and the counts. */
 void buffer_set_state(struct buffers *buffers, struct buffer *buffer, enum buffer_state state);
+/* So many bytes at its end have been given back, fewer than it has. For one that is ENDING, and on one node. */
+void buffer_lower(struct buffers *buffers, struct buffer *buffer, uint64_t by);
 /* Of watch.h; -1 = no longer watched. */
 void buffer_set_watch(struct buffers *buffers, struct buffer *buffer, int wd);
 /* Its home is `offset` bytes into the reservation from now on. It must have none. Outcomes of reservation_place(). */

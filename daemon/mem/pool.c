@@ -214,6 +214,15 @@ void pool_uncharge(struct pool *pool, const struct plan *plan)
     pool->buffers--;
 }
 
+void pool_lower(struct pool *pool, uint32_t node, uint64_t by)
+{
+    struct budget *budget = &pool->pools->budgets[pool->purse][node];
+
+    assert(budget->used >= by && pool->used >= by);
+    budget->used -= by;
+    pool->used -= by;
+}
+
 uint64_t pool_available(const struct pool *pool)
 {
     uint64_t sum = 0;

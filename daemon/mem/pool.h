@@ -151,6 +151,8 @@ int pool_charge(struct pool *pool, const struct plan *plan, struct problem *prob
 /* The same for a buffer that exists already, from a record of it: never refused, even over the capacity. */
 void pool_recharge(struct pool *pool, const struct plan *plan);
 void pool_uncharge(struct pool *pool, const struct plan *plan);
+/* A buffer has so much less on this node. */
+void pool_lower(struct pool *pool, uint32_t node, uint64_t by);
 
 /* What the pool and its nodes could give out now and could give out at most, over all its nodes. */
 uint64_t pool_available(const struct pool *pool);

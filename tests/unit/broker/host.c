@@ -153,7 +153,7 @@ void host_settle(void)
 
 void host_try_start(void)
 {
-    const struct pools_config pools = {.capacity = {.bytes = HOST_POOL_BYTES}};
+    const struct pools_config pools = {.capacity = {.bytes = host.pool_bytes}};
     struct problem problem = PROBLEM_NULL;
 
     host.topology = calloc(1, sizeof(*host.topology));
@@ -235,15 +235,17 @@ void host_reset(uint32_t nodes)
 {
     memset(&host, 0, sizeof(host));
     host.nodes = nodes;
+    host.pool_bytes = HOST_POOL_BYTES;
     find_out_about_pidfds();
     host.grace_ms = 20;
     host_no_limits(&host.limits);
     assert_int_equal(sigaction(SIGIO, &(struct sigaction){.sa_handler = SIG_IGN}, NULL), 0);
 }
 
-static int setup(uint32_t nodes)
+static int setup(uint32_t nodes, uint64_t pool_bytes)
 {
     host_reset(nodes);
+    host.pool_bytes = pool_bytes;
     host_start();
     return 0;
 }
@@ -251,13 +253,19 @@ static int setup(uint32_t nodes)
 int host_setup(void **state)
 {
     (void)state;
-    return setup(0);
+    return setup(0, HOST_POOL_BYTES);
+}
+
+int host_setup_large(void **state)
+{
+    (void)state;
+    return setup(0, HOST_LARGE_BYTES);
 }
 
 int host_setup_nodes(void **state)
 {
     (void)state;
-    return setup(3);
+    return setup(3, HOST_POOL_BYTES);
 }
 
 int host_teardown(void **state)

@@ -15,6 +15,7 @@
 
 #define HOST_WATCHED_MAX 1100
 #define HOST_POOL_BYTES (UINT64_C(64) << 20)
+#define HOST_LARGE_BYTES (UINT64_C(512) << 20)
 
 struct host_event {
     struct broker_event event;
@@ -38,6 +39,7 @@ struct host {
     struct keeper_link *keeper; /* what the next start is given */
     struct keeper_thing *things;
     size_t n_things;
+    uint64_t pool_bytes; /* of each node */
     uint8_t secret[16]; /* of the latest session */
     bool due_set;
     uint64_t due; /* of broker_tick */
@@ -58,6 +60,7 @@ extern bool host_no_pidfds;
 /* cmocka's set-up and tear-down; a broker with `HOST_POOL_BYTES` a node and no other limits */
 int host_setup(void **state);
 int host_setup_nodes(void **state); /* with three simulated nodes */
+int host_setup_large(void **state); /* with HOST_LARGE_BYTES */
 int host_teardown(void **state);
 void host_no_limits(struct account_limits *limits);
 void host_start(void);

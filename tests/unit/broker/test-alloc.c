@@ -288,6 +288,29 @@ static void a_batch_that_waits_keeps_the_loop_quiet(void **state)
     assert_int_equal(batch.call.status, 0);
 }
 
+/* Memory comes back in slices, and who needs no more than one does not wait for the rest. */
+static void who_waits_is_served_while_a_large_one_is_given_back(void **state)
+{
+    static struct waiting waiting;
+    uint64_t session = host_session(1), large;
+    int fd;
+
+    (void)state;
+    memset(&waiting, 0, sizeof(waiting));
+    assert_int_equal(host_alloc(session, HOST_LARGE_BYTES, 0, &large), 0);
+    fd = host_export(session, large, RIGHT_READ);
+    assert_true(fd >= 0);
+    close(fd);
+    assert_int_equal(begin(&waiting, session, SIZE, UINT64_MAX), OP_PENDING);
+    assert_int_equal(host_release(session, large), 0);
+    assert_true(HOST_UNTIL(waiting.call.ended));
+    assert_int_equal(waiting.call.status, 0);
+    assert_true(host_used() > HOST_LARGE_BYTES / 4);
+    assert_int_equal(host_check(session), 0);
+    assert_true(HOST_UNTIL(host_used() == SIZE));
+    assert_int_equal(host_check(session), 0);
+}
+
 static void waiting_ends_when_the_caller_goes(void **state)
 {
     static struct waiting a, b;
@@ -539,6 +562,8 @@ int main(void)
         TEST(I7_a_user_who_waits_keeps_no_other_one_waiting),
         TEST(a_batch_that_waits_keeps_the_loop_quiet),
         TEST(waiting_ends_when_the_caller_goes),
+        cmocka_unit_test_setup_teardown(who_waits_is_served_while_a_large_one_is_given_back, host_setup_large,
+                                        host_teardown),
         TEST(what_was_for_a_client_that_is_gone_is_given_back),
         TEST(faults_leave_nothing_behind),
         TEST(an_inode_number_that_is_taken_is_not_used),

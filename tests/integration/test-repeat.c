@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Requests that are sent again: refusals, acknowledgements, descriptors of what has changed meanwhile, waiting for room
+ * over the end of connections and brokers, and requests that brokers die of.
+ */
+#include "tests/integration/once.h"
+#include "tests/support/test.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "proto/memoryd.pb-c.h"
+#include "proto/methods.h"
+#include "proto/status.h"
+#include "tests/support/wait.h"
+
+static void a_refusal_is_the_same_again(void **state)
+{
+    Memoryd__V1__NameUnbindRequest m = MEMORYD__V1__NAME_UNBIND_REQUEST__INIT;
+
+    (void)state;
+    allocate();
+    m.name = NAME;
+    wire_request(&wire, &request, METHOD_NAME_UNBIND, &m.base);
+    first = *wire_call(&wire, &request);
+    assert_int_equal(first.status, STATUS_NO_SUCH_NAME);
+    wire_lose(&wire);
+    wire_resume(&wire);
+    /* though it would not be refused any more */
+    wire.acknowledged = 1;
+    bind_name();
+    wire.acknowledged = request.sequence - 1;
+    again();
+    assert_int_equal(names(), 1);
+}
+
+static void what_was_acknowledged_is_forgotten(void **state)
+{
+    (void)state;
+    make_reserve(&request);
+    first = *wire_call(&wire, &request);
+    assert_int_equal(first.status, 0);
+    wire.acknowledged = request.sequence;
+    (void)wire_do(&wire, METHOD_PING, NULL, STATUS_OK);
+    /* to ask for it again is a breach */
+    assert_int_equal(wire_call(&wire, &request)->status, STATUS_PROTOCOL);
+    assert_false(wire_receive(&wire, &first));
+    wire_lose(&wire);
+    wire_resume(&wire);
+    assert_int_equal(reservations(), 1);
+}
+
+static void so_many_may_be_without_acknowledgement(void **state)
+{
+    static struct wire_packet more;
+
+    (void)state;
+    wire.acknowledged = 1;
+    for (unsigned i = 0; i < MEMORYD_UNACKNOWLEDGED_MAX; i++) {
+        make_reserve(&request);
+        assert_int_equal(wire_call(&wire, &request)->status, STATUS_OK);
+    }
+    make_reserve(&more);
+    assert_int_equal(wire_call(&wire, &more)->status, STATUS_LIMIT);
+    /* harmless ones do not count */
+    wire_request(&wire, &request, METHOD_STATUS, NULL);
+    assert_int_equal(wire_call(&wire, &request)->status, STATUS_OK);
+    /* and one in whose header another one is answered takes its place */
+    wire.answered = 10;
+    make_reserve(&more);
+    assert_int_equal(wire_call(&wire, &more)->status, STATUS_OK);
+    wire.answered = 0;
+    assert_int_equal(reservations(), MEMORYD_UNACKNOWLEDGED_MAX + 1);
+}
+
+/* As wire_do(), and nothing is acknowledged. */
+static const void *do_besides(uint16_t method, const ProtobufCMessage *message)
+{
+    static struct wire_packet packet, reply;
+
+    wire_request(&wire, &packet, method, message);
+    reply = *wire_call(&wire, &packet);
+    wire_close_fds(&reply);
+    assert_int_equal(reply.status, STATUS_OK);
+    return wire_message(&reply);
+}
+
+/* Allocated with a descriptor for writing, and published before the reply is asked for again. */
+static void what_is_published_meanwhile_comes_for_reading(void **state)
+{
+    Memoryd__V1__AllocRequest m = MEMORYD__V1__ALLOC_REQUEST__INIT;
+    Memoryd__V1__PublishRequest publish = MEMORYD__V1__PUBLISH_REQUEST__INIT;
+    struct wire_packet *reply;
+    uint64_t size = SIZE;
+
+    (void)state;
+    m.sizes = &size;
+    m.n_sizes = 1;
+    m.flags = MEMORYD__V1__ALLOC_REQUEST__FLAG__PUBLISHABLE | MEMORYD__V1__ALLOC_REQUEST__FLAG__WANT_FDS;
+    wire_request(&wire, &request, METHOD_ALLOC, &m.base);
+    first = *wire_call(&wire, &request);
+    assert_int_equal(fcntl(first.fds[0], F_GETFL) & O_ACCMODE, O_RDWR);
+    publish.buffer = ((const Memoryd__V1__Buffers *)wire_message(&first))->ids[0];
+    (void)do_besides(METHOD_PUBLISH, &publish.base);
+    reply = wire_call(&wire, &request);
+    same_as_first(reply);
+    assert_int_equal(fcntl(reply->fds[0], F_GETFL) & O_ACCMODE, O_RDONLY);
+    wire_close_fds(reply);
+    wire_close_fds(&first);
+}
+
+static void what_is_gone_meanwhile_has_a_status(void **state)
+{
+    Memoryd__V1__AllocRequest m = MEMORYD__V1__ALLOC_REQUEST__INIT;
+    Memoryd__V1__ReleaseRequest release = MEMORYD__V1__RELEASE_REQUEST__INIT;
+    const Memoryd__V1__Buffers *said;
+    uint64_t size[] = {SIZE, SIZE};
+    struct wire_packet *reply;
+    struct stat a, b;
+
+    (void)state;
+    m.sizes = size;
+    m.n_sizes = 2;
+    m.flags = MEMORYD__V1__ALLOC_REQUEST__FLAG__WANT_FDS;
+    wire_request(&wire, &request, METHOD_ALLOC, &m.base);
+    first = *wire_call(&wire, &request);
+    assert_int_equal(first.n_fds, 2);
+    buffer = ((const Memoryd__V1__Buffers *)wire_message(&first))->ids[0];
+    release.buffers = &buffer;
+    release.n_buffers = 1;
+    (void)do_besides(METHOD_RELEASE, &release.base);
+    reply = wire_call(&wire, &request);
+    assert_int_equal(reply->status, STATUS_OK);
+    said = wire_message(reply);
+    assert_true(said->statuses[0] && !said->ids[0] && !said->rights[0] && !said->bytes[0] && !said->addresses[0]);
+    assert_true(!said->statuses[1] && said->ids[1]);
+    assert_true(said->sentence[0]);
+    assert_int_equal(reply->n_fds, 1);
+    assert_ok(fstat(reply->fds[0], &a));
+    assert_ok(fstat(first.fds[1], &b));
+    assert_int_equal(a.st_ino, b.st_ino);
+    wire_close_fds(reply);
+    wire_close_fds(&first);
+}
+
+/* What was sent before has been read, and begun. */
+static void all_has_arrived(void)
+{
+    static struct wire_packet ping;
+
+    wire_request(&wire, &ping, METHOD_PING, NULL);
+    assert_int_equal(wire_call(&wire, &ping)->status, STATUS_OK);
+}
+
+static void three_brokers_die(void)
+{
+    for (unsigned i = 0; i < 3; i++) {
+        broker_dies();
+        wire_send(&wire, &request);
+        all_has_arrived();
+    }
+    broker_dies();
+}
+
+/* The pool is full, the request waits; its connection is lost; then there is room. */
+static void one_that_waits_is_answered_after(void (*loss)(void))
+{
+    Memoryd__V1__AllocRequest m = MEMORYD__V1__ALLOC_REQUEST__INIT;
+    Memoryd__V1__ReleaseRequest release = MEMORYD__V1__RELEASE_REQUEST__INIT;
+    static struct wire_packet reply, releasing;
+    uint64_t size = UINT64_C(48) << 20;
+
+    m.sizes = &size;
+    m.n_sizes = 1;
+    m.flags = MEMORYD__V1__ALLOC_REQUEST__FLAG__WANT_FDS;
+    m.wait_ms = PATIENCE_MS;
+    wire_request(&wire, &request, METHOD_ALLOC, &m.base);
+    reply = *wire_call(&wire, &request);
+    assert_int_equal(reply.status, STATUS_OK);
+    buffer = ((const Memoryd__V1__Buffers *)wire_message(&reply))->ids[0];
+    wire_close_fds(&reply);
+    wire.acknowledged = request.sequence;
+    wire_request(&wire, &request, METHOD_ALLOC, &m.base);
+    wire_send(&wire, &request);
+    all_has_arrived();
+    loss();
+    wire_send(&wire, &request);
+    assert_true(stays_quiet(wire.fd));
+
+    release.buffers = &buffer;
+    release.n_buffers = 1;
+    wire_request(&wire, &releasing, METHOD_RELEASE, &release.base);
+    wire_send(&wire, &releasing);
+    for (unsigned i = 0; i < 2; i++) {
+        assert_true(wire_receive(&wire, &reply));
+        assert_int_equal(reply.status, STATUS_OK);
+        if (reply.sequence == request.sequence)
+            first = reply;
+        else
+            assert_int_equal(reply.sequence, releasing.sequence);
+    }
+    assert_int_equal(first.sequence, request.sequence);
+    assert_int_equal(first.n_fds, 1);
+    again();
+    wire_close_fds(&first);
+    assert_true(WAIT_UNTIL(buffers() == 1));
+}
+
+static void one_that_waits_is_answered_on_the_new_connection(void **state)
+{
+    (void)state;
+    one_that_waits_is_answered_after(connection_is_lost);
+}
+
+static void one_that_waits_is_answered_by_the_next_broker(void **state)
+{
+    (void)state;
+    one_that_waits_is_answered_after(broker_dies);
+}
+
+/* Waiting is no work: however many brokers end meanwhile, it is not for this request. */
+static void one_that_waits_outlives_many_brokers(void **state)
+{
+    (void)state;
+    one_that_waits_is_answered_after(three_brokers_die);
+}
+
+/* ---- poison ------------------------------------------------------------------------------------------------- */
+
+/*
+ * Two brokers die at work on one request: the third one refuses it. Whether they were at work on it when they were
+ * killed is a matter of luck, so it is tried until they were.
+ */
+static bool two_brokers_died_over_it(void)
+{
+    Memoryd__V1__AllocRequest m = MEMORYD__V1__ALLOC_REQUEST__INIT;
+    static struct wire_packet ping;
+    uint64_t size = UINT64_C(512) << 20;
+
+    m.sizes = &size;
+    m.n_sizes = 1;
+    wire_request(&wire, &request, METHOD_ALLOC, &m.base);
+    wire.acknowledged = request.sequence - 1;
+    for (unsigned i = 0; i < 2; i++) {
+        wire_send(&wire, &request);
+        wire_request(&wire, &ping, METHOD_PING, NULL);
+        wire_send(&wire, &ping);
+        /* now it is at work, if it is not done */
+        assert_true(wire_receive(&wire, &first));
+        broker_dies();
+    }
+    first = *wire_call(&wire, &request);
+    return first.status == STATUS_REFUSED;
+}
+
+/* Sends the request to a broker that is killed where it would open a descriptor for it, in the middle of its turn. */
+static void broker_dies_in_the_middle(void)
+{
+    struct __ptrace_syscall_info call = {.op = PTRACE_SYSCALL_INFO_NONE};
+    pid_t pid = broker_child(&broker);
+    int status;
+
+    if (ptrace(PTRACE_SEIZE, pid, NULL, PTRACE_O_TRACESYSGOOD) < 0)
+        test_skip("a process may not trace another one here");
+    assert_ok(ptrace(PTRACE_INTERRUPT, pid, NULL, NULL));
+    wire_send(&wire, &request);
+    do {
+        assert_int_equal(waitpid(pid, &status, __WALL), pid);
+        assert_true(WIFSTOPPED(status));
+        if (WSTOPSIG(status) == (SIGTRAP | 0x80))
+            assert_true(ptrace(PTRACE_GET_SYSCALL_INFO, pid, sizeof(call), &call) > 0);
+        if (call.op == PTRACE_SYSCALL_INFO_ENTRY && call.entry.nr == SYS_openat)
+            break;
+        assert_ok(ptrace(PTRACE_SYSCALL, pid, NULL, NULL));
+    } while (true);
+    assert_ok(kill(pid, SIGKILL));
+    assert_int_equal(waitpid(pid, &status, __WALL), pid);
+    assert_true(WIFSIGNALED(status));
+    wire_lose(&wire);
+    wire_resume(&wire);
+}
+
+static void refused_after_two_deaths(void)
+{
+    const Memoryd__V1__Problem *said;
+
+    broker_dies_in_the_middle();
+    broker_dies_in_the_middle();
+    first = *wire_call(&wire, &request);
+    assert_int_equal(first.status, STATUS_REFUSED);
+    said = wire_message(&first);
+    assert_non_null(strstr(said->sentence, "died twice"));
+    again();
+}
+
+static void what_kills_brokers_is_not_tried_a_third_time(void **state)
+{
+    Memoryd__V1__LookupRequest lookup = MEMORYD__V1__LOOKUP_REQUEST__INIT;
+    Memoryd__V1__ExportRequest export = MEMORYD__V1__EXPORT_REQUEST__INIT;
+    uint32_t rights = MEMORYD__V1__RIGHT__RIGHT_READ;
+
+    (void)state;
+    allocate();
+    lookup.id = buffer;
+    lookup.want_fd = true;
+    wire_request(&wire, &request, METHOD_LOOKUP, &lookup.base);
+    refused_after_two_deaths();
+    /* neither is a harmless one */
+    export.buffers = &buffer;
+    export.rights = &rights;
+    export.n_buffers = export.n_rights = 1;
+    wire_request(&wire, &request, METHOD_EXPORT, &export.base);
+    refused_after_two_deaths();
+    /* others are served, and it left nothing */
+    (void)wire_do(&wire, METHOD_EXPORT, &export.base, STATUS_OK);
+    assert_int_equal(claims(), 1);
+}
+
+static void what_two_brokers_died_over_is_not_tried_again(void **state)
+{
+    const Memoryd__V1__Problem *said;
+
+    assert_int_equal(once_stop(state), 0);
+    broker_start(&broker, "[pools]\ncapacity = 8G\n", 0);
+    wire_open(&wire, &broker);
+    assert_true(WAIT_UNTIL(two_brokers_died_over_it()));
+    said = wire_message(&first);
+    assert_non_null(strstr(said->sentence, "died twice"));
+    again();
+    assert_true(broker_said(&broker, "is refused: 2 brokers died over it"));
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, once_start, once_stop)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_refusal_is_the_same_again),
+        TEST(what_was_acknowledged_is_forgotten),
+        TEST(so_many_may_be_without_acknowledgement),
+        TEST(what_is_published_meanwhile_comes_for_reading),
+        TEST(what_is_gone_meanwhile_has_a_status),
+        TEST(one_that_waits_is_answered_on_the_new_connection),
+        TEST(one_that_waits_is_answered_by_the_next_broker),
+        TEST(one_that_waits_outlives_many_brokers),
+        TEST(what_kills_brokers_is_not_tried_a_third_time),
+        TEST(what_two_brokers_died_over_is_not_tried_again),
+    };
+
+    return test_run(tests, NULL, once_cleanup);
+}

@@ -106,6 +106,7 @@ struct broker {
     int overflow_newest;
     int newest_watch;
     bool watch_is_new;   /* no watch of the broker before is in it */
+    bool watches_proven; /* or made by this broker */
     bool no_leases;      /* the kernel does not answer who has a file open */
     struct survivors_job *survivors;
 

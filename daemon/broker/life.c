@@ -419,6 +419,15 @@ void life_watch_event(void *userdata, int wd, enum watch_event event)
 
 /* ---- events were lost ----------------------------------------------------------------------------------- */
 
+/* Clients come first. */
+#define LOOK_LATER_MS 100
+
+void life_look_again(struct broker *broker)
+{
+    broker->overflow_again = true;
+    timer_arm(&broker->timers, &broker->overflow_turn, deadline_after_ms(LOOK_LATER_MS));
+}
+
 static void survivors_done(struct survivors_job *job)
 {
     struct broker *broker = job->userdata;
@@ -444,8 +453,7 @@ static void overflow(struct broker *broker)
     job = calloc(1, sizeof(*job));
     if (!job) {
         /* as if it had happened a little later */
-        broker->overflow_again = true;
-        timer_arm(&broker->timers, &broker->overflow_turn, deadline_after_ms(100));
+        life_look_again(broker);
         return;
     }
     job->watch = watch_fd(&broker->watch);
@@ -457,16 +465,27 @@ static void overflow(struct broker *broker)
     survivors_job_submit(&broker->jobs, job);
 }
 
-void life_look_again(struct broker *broker)
+/* What a record says of its watch is asked once after another broker: the same inode gives the same number. */
+static void prove_watch(struct broker *broker, struct buffer *buffer)
 {
-    overflow(broker);
+    int wd;
+
+    if (broker->watches_proven || buffer->fd < 0 || !(buffer->record->flags & BUFFER_EXPORTED))
+        return;
+    if (watch_add(&broker->watch, buffer->fd, &wd, NULL) || wd == buffer->record->watch)
+        return;
+    buffer_set_watch(&broker->buffers, buffer, wd);
+    if (wd > broker->newest_watch)
+        broker->newest_watch = wd;
 }
 
 static void look_again(struct broker *broker, struct buffer *buffer)
 {
     const struct survivors_job *list = broker->survivors;
-    int wd = buffer->record->watch;
+    int wd;
 
+    prove_watch(broker, buffer);
+    wd = buffer->record->watch;
     if (buffer->record->state == BUFFER_DETACHED)
         ask(broker, buffer);
     else if (buffer->record->state == BUFFER_ENDING && wd >= 0 && buffer->fd < 0 && !buffer->userdata &&
@@ -487,6 +506,7 @@ void life_overflow_turn(struct timer *timer)
             timer_arm(&broker->timers, timer, 0);
             return;
         }
+        broker->watches_proven = true;
         broker->overflow_again = broker->overflow_again || broker->survivors->status;
         free(broker->survivors->wds);
         free(broker->survivors);

@@ -46,7 +46,7 @@ void life_close(struct broker *broker);
 
 /* One that another broker left: goes on with its end, or begins it. The buffer may be gone afterwards. */
 void life_goes_on(struct broker *broker, struct buffer *buffer);
-/* Events were lost: asks about all that matter, in slices. */
+/* Events may have been lost: soon, asks about all that matter, in slices. */
 void life_look_again(struct broker *broker);
 
 /* What the watch says; a watch_fn. */

@@ -310,7 +310,8 @@ uint64_t quarantined_records(const struct broker *broker)
     return n;
 }
 
-/* Memory that belongs to nothing, which may be a lot: the keeper closes its copy, and then a worker ours. */
+/* Memory that belongs to nothing, which may be a lot: the keeper closes its copy, and then a worker ours. It is not
+ * emptied: whose it is nobody knows. */
 struct leftover {
     struct keeper_drop drop;
     struct memory_job job;
@@ -340,7 +341,6 @@ static void drop_thing(struct broker *broker, struct keeper_thing *thing)
     }
     leftover->broker = broker;
     leftover->job.fd = steal_fd(&thing->fd);
-    leftover->job.discard = true;
     leftover->job.done = leftover_closed;
     leftover->drop.done = leftover_dropped;
     keeper_drop_then(broker->options.keeper, KEEPER_BUFFER, thing->key.id, &leftover->drop);
@@ -464,7 +464,8 @@ int recover_lives(struct broker *broker)
     budget = UINT32_MAX;
     while ((buffer = buffers_next(&broker->buffers, &cursor, &budget)))
         life_goes_on(broker, buffer);
-    if (ledger_header(broker->ledger)->starts > 1)
+    broker->watches_proven = ledger_header(broker->ledger)->starts == 1;
+    if (!broker->watches_proven)
         life_look_again(broker);
     broker_commit(broker);
     return 0;

@@ -87,6 +87,8 @@ static void everything_outlives_the_broker_I5(void **state)
         assert_int_equal(id_by_name(ctx, "recover/two"), memclient_buffer_id(bufs[2]));
         assert_int_equal(id_by_token(ctx, &token), memclient_buffer_id(bufs[3]));
         assert_int_equal(broker_status(ctx).reservations, 1);
+        assert_int_equal(broker_status(ctx).restarts, round + 1);
+        assert_int_equal(broker_status(ctx).quarantined, 0);
         for (unsigned i = 0; i < N; i++) {
             struct memclient_buffer_info info = broker_info(bufs[i]);
 

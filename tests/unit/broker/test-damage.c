@@ -13,6 +13,7 @@
 #include "mem/rights.h"
 #include "sys/sys.h"
 #include "tests/support/test.h"
+#include "tests/support/wait.h"
 #include "tests/unit/broker/host.h"
 #include "tests/unit/broker/keeper.h"
 #include "tests/unit/broker/steps.h"
@@ -105,6 +106,28 @@ static void damaged_records_are_left_alone(void **state)
         assert_int_equal(host_check(shared->observer), 0);
         keeper_finish();
     }
+}
+
+/* Else its end would never be seen. */
+static void a_wrong_number_of_a_watch_is_found_out_I4(void **state)
+{
+    struct buffer_record *record;
+    uint64_t used;
+
+    (void)state;
+    steps_run_full();
+    record = kept_record(RECORD_BUFFER, 1);
+    assert_int_equal(record->head.id, shared->buffers[1]);
+    record->watch = 4711;
+    keeper_adopt();
+    assert_int_equal(host_status, 0);
+    assert_true(HOST_UNTIL(record->watch != 4711));
+    used = host_used() - record->bytes;
+    assert_int_equal(host_release(shared->sessions[0], shared->buffers[1]), 0);
+    assert_int_equal(CALL(shared->sessions[0], op_name_unbind, "a/for"), 0);
+    assert_true(HOST_UNTIL(host_used() == used));
+    assert_int_equal(host_check(shared->observer), 0);
+    keeper_finish();
 }
 
 /* ---- wrong descriptors ------------------------------------------------------------------------------------- */
@@ -293,6 +316,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         recovers(damaged_records_are_left_alone),
+        recovers(a_wrong_number_of_a_watch_is_found_out_I4),
         recovers(wrong_descriptors_are_no_harm),
         recovers(a_ledger_of_another_form_is_not_touched),
         recovers(a_damaged_ledger_is_put_aside_for_a_new_one),

@@ -3,8 +3,11 @@
  * What a broker finds of the one before: everything that was done, nothing else, and the sums exact.
  */
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
+#include "keeper/link.h"
 #include "mem/buffer.h"
 #include "mem/rights.h"
 #include "proto/status.h"
@@ -151,6 +154,26 @@ static void an_arena_with_addresses_in_it_stays(void **state)
     keeper_finish();
 }
 
+/* ---- no keeper any more ------------------------------------------------------------------------------------ */
+
+static void nothing_begins_that_a_crash_would_lose(void **state)
+{
+    uint64_t session, buffer = 0;
+    int ends[2];
+
+    (void)state;
+    assert_ok(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends));
+    assert_int_equal(keeper_link_new(&host.keeper, ends[1]), 0);
+    host_start();
+    session = host_session(1);
+    (void)fd_close(ends[0]);
+    assert_int_equal(host_alloc(session, 4096, 0, &buffer), STATUS_NO_DESCRIPTORS);
+    assert_int_equal(host_used(), 0);
+    assert_int_equal(CALL(session, op_goodbye), 0);
+    host_stop();
+    host.keeper = keeper_link_free(host.keeper);
+}
+
 #define recovers(function) cmocka_unit_test_setup_teardown(function, steps_set_up, steps_tear_down)
 
 int main(void)
@@ -161,6 +184,7 @@ int main(void)
         recovers(each_thing_is_what_it_was),
         recovers(buffers_outlive_their_pool_in_the_configuration),
         recovers(an_arena_with_addresses_in_it_stays),
+        recovers(nothing_begins_that_a_crash_would_lose),
     };
 
     return cmocka_run_group_tests_name("recover", tests, NULL, NULL);

@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 
 #include "proto/memoryd.pb-c.h"
-#include "proto/methods.h"
+#include "proto/schema.h"
 #include "proto/status.h"
 #include "tests/support/wait.h"
 
@@ -53,6 +53,32 @@ static void what_was_acknowledged_is_forgotten(void **state)
     wire_lose(&wire);
     wire_resume(&wire);
     assert_int_equal(reservations(), 1);
+}
+
+/* A client that has forgotten what it asked may repeat with nothing; of what was never done that does nothing. */
+static void an_empty_message_does_nothing(void **state)
+{
+    size_t n;
+    const struct schema_method *methods = schema_methods(&n);
+
+    (void)state;
+    allocate();
+    bind_name();
+    for (size_t i = 0; i < n; i++) {
+        if (methods[i].repeat != REPEAT_RECORDED)
+            continue;
+        wire_request(&wire, &request, methods[i].id, NULL);
+        first = *wire_call(&wire, &request);
+        if (!first.status)
+            fail_msg("%s succeeds without a message", methods[i].name);
+        again();
+        wire.acknowledged = request.sequence;
+    }
+    assert_int_equal(buffers(), 1);
+    assert_int_equal(names(), 1);
+    assert_int_equal(tokens(), 0);
+    assert_int_equal(reservations(), 0);
+    assert_int_equal(claims(), 1);
 }
 
 static void so_many_may_be_without_acknowledgement(void **state)
@@ -342,6 +368,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_refusal_is_the_same_again),
         TEST(what_was_acknowledged_is_forgotten),
+        TEST(an_empty_message_does_nothing),
         TEST(so_many_may_be_without_acknowledgement),
         TEST(what_is_published_meanwhile_comes_for_reading),
         TEST(what_is_gone_meanwhile_has_a_status),

@@ -55,5 +55,5 @@
  * even the densest listing that fits into a packet (test-envelope tries). A packet that wants more is built to
  * hurt: without a bound 64 KiB of input take 3 MB in 32 000 pieces.
  */
-#define MEMORYD_ARENA_BYTES (4 * MEMORYD_FRAME_MAX)
+#define MEMORYD_ARENA_BYTES (5 * MEMORYD_FRAME_MAX)
 #define MEMORYD_ARENA_PIECES 4096

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Very many at once: 1 000 client processes with 15 000 live buffers, on a machine whose hard limit of open files
+ * Very many at once: 1 000 client processes with 14 000 live buffers, on a machine whose hard limit of open files
  * is 20 000. Nothing is refused and all comes back. A limit that is too low is met with a sentence that says which.
  */
 #include "tests/integration/clients.h"
@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 
 #define CLIENTS 1000
-#define BUFFERS_EACH 15
+#define BUFFERS_EACH 14
 /* where a process is dear */
 #define CLIENTS_OF_SANITIZERS 100
 
@@ -81,7 +81,7 @@ static _Noreturn void be_a_client(const struct crowd_setup *setup)
     _exit(EXIT_SUCCESS); /* as a crash: the broker finds out by itself */
 }
 
-static void I5_a_thousand_clients_with_fifteen_thousand_buffers(void **state)
+static void I5_a_thousand_clients_with_fourteen_thousand_buffers(void **state)
 {
     bool dear = TEST_ASAN || TEST_TSAN || TEST_MSAN;
     unsigned n = dear ? CLIENTS_OF_SANITIZERS : CLIENTS;
@@ -94,7 +94,7 @@ static void I5_a_thousand_clients_with_fifteen_thousand_buffers(void **state)
 
     assert_ok(getrlimit(RLIMIT_NOFILE, &limit));
     if (limit.rlim_max < 20000)
-        test_skip("the hard limit of open files is %lu: fewer than 15 000 buffers", (unsigned long)limit.rlim_max);
+        test_skip("the hard limit of open files is %lu: fewer than 14 000 buffers", (unsigned long)limit.rlim_max);
     assert_ok(getrlimit(RLIMIT_NPROC, &limit));
     if (geteuid() != 0 && limit.rlim_cur < n + 200)
         test_skip("the limit of processes is %lu", (unsigned long)limit.rlim_cur);
@@ -185,7 +185,7 @@ static void too_low_a_limit_of_open_files_is_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        at_broker(I5_a_thousand_clients_with_fifteen_thousand_buffers),
+        at_broker(I5_a_thousand_clients_with_fourteen_thousand_buffers),
         at_broker(too_low_a_limit_of_open_files_is_told),
     };
 

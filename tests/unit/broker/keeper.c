@@ -53,7 +53,7 @@ void kept_hold(enum keeper_kind kind, uint64_t id, int fd)
     kept_things.things[kept_things.n++] = (struct keeper_thing){.key = KEEPER_KEY(kind, id), .fd = fd};
 }
 
-void keeper_forget(void)
+void generation_forget(void)
 {
     while (kept_things.n)
         kept_drop((enum keeper_kind)kept_things.things[0].key.kind, kept_things.things[0].key.id);
@@ -112,7 +112,7 @@ static bool serve(int socket)
     return true;
 }
 
-void keeper_run(void (*body)(void))
+void generation_run(void (*body)(void))
 {
     int ends[2], status;
     pid_t pid;
@@ -139,7 +139,7 @@ void keeper_run(void (*body)(void))
 
 /* ---- the next one ---------------------------------------------------------------------------------------- */
 
-void keeper_adopt(void)
+void generation_adopt(void)
 {
     host.keeper = NULL;
     host.things = kept_things.things;
@@ -147,7 +147,7 @@ void keeper_adopt(void)
     host_try_start();
 }
 
-void keeper_finish(void)
+void generation_finish(void)
 {
     host_stop();
     for (size_t i = 0; i < kept_things.n; i++)

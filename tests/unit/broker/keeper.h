@@ -25,22 +25,22 @@ struct kept_things {
 extern struct kept_things kept_things;
 
 /* A broker of what is kept runs `body`, as cmocka's tests do, and dies by SIGKILL. */
-void keeper_run(void (*body)(void));
+void generation_run(void (*body)(void));
 /* The process that plays the keeper, which lives through all of it. */
 extern pid_t keeper_test;
 
 /* The next broker, here, is given what is kept. host_status is what it said. */
-void keeper_adopt(void);
+void generation_adopt(void);
 /* It is taken apart, and nothing is kept any more. */
-void keeper_finish(void);
+void generation_finish(void);
 /* Nothing is kept. */
-void keeper_forget(void);
+void generation_forget(void);
 
 struct keeper_thing *kept_find(enum keeper_kind kind, uint64_t id);
 void kept_hold(enum keeper_kind kind, uint64_t id, int fd);
 void kept_drop(enum keeper_kind kind, uint64_t id);
 
-/* The ledger's header, and the nth LIVE record of a kind; mapped until keeper_unmap(). NULL if there are fewer. */
+/* The ledger's header, and the nth LIVE record of a kind; mapped until kept_unmap(). NULL if there are fewer. */
 struct ledger_header *kept_header(void);
 void *kept_record(enum record_kind kind, unsigned n);
 void kept_unmap(void);

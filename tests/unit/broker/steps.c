@@ -186,7 +186,7 @@ void steps_assert_same(void)
 void steps_run_full(void)
 {
     shared->n_steps = N_FULL;
-    keeper_run(steps_do);
+    generation_run(steps_do);
 }
 
 int steps_set_up(void **state)
@@ -209,6 +209,6 @@ int steps_tear_down(void **state)
 {
     (void)state;
     kept_unmap();
-    keeper_forget();
+    generation_forget();
     return 0;
 }

@@ -38,7 +38,7 @@ extern const unsigned n_steps;
 /* The offset of buffers[3] in the reservation, once it is placed. */
 #define HOME_OFFSET 65536
 
-/* For keeper_run(): shared->n_steps of them; and those, and then one more without a commit. */
+/* For generation_run(): shared->n_steps of them; and those, and then one more without a commit. */
 void steps_do(void);
 void steps_do_and_die_in_the_next(void);
 /* A dead broker that had done so many of them that there is most of everything. */

@@ -97,14 +97,14 @@ static void damaged_records_are_left_alone(void **state)
         assert_non_null(record);
         memcpy(record + damages[i].offset, &damages[i].value, damages[i].size);
         kept_unmap();
-        keeper_adopt();
+        generation_adopt();
         assert_int_equal(host_status, 0);
         host_settle();
         steps_look(&status, &used);
         if (status.quarantined != damages[i].quarantined)
             fail_msg("%s: %llu records in quarantine", damages[i].what, (unsigned long long)status.quarantined);
         assert_int_equal(host_check(shared->observer), 0);
-        keeper_finish();
+        generation_finish();
     }
 }
 
@@ -119,7 +119,7 @@ static void a_wrong_number_of_a_watch_is_found_out_I4(void **state)
     record = kept_record(RECORD_BUFFER, 1);
     assert_int_equal(record->head.id, shared->buffers[1]);
     record->watch = 4711;
-    keeper_adopt();
+    generation_adopt();
     assert_int_equal(host_status, 0);
     assert_true(HOST_UNTIL(record->watch != 4711));
     used = host_used() - record->bytes;
@@ -127,7 +127,7 @@ static void a_wrong_number_of_a_watch_is_found_out_I4(void **state)
     assert_int_equal(CALL(shared->sessions[0], op_name_unbind, "a/for"), 0);
     assert_true(HOST_UNTIL(host_used() == used));
     assert_int_equal(host_check(shared->observer), 0);
-    keeper_finish();
+    generation_finish();
 }
 
 /* ---- wrong descriptors ------------------------------------------------------------------------------------- */
@@ -240,7 +240,7 @@ static void wrong_descriptors_are_no_harm(void **state)
         (void)steps_set_up(NULL);
         steps_run_full();
         cases[i].damage();
-        keeper_adopt();
+        generation_adopt();
         assert_int_equal(host_status, 0);
         host_settle();
         steps_look(&status, &used);
@@ -257,7 +257,7 @@ static void wrong_descriptors_are_no_harm(void **state)
             assert_int_equal(id, shared->buffers[1]);
             (void)fd_close(fd);
         }
-        keeper_finish();
+        generation_finish();
     }
 }
 
@@ -280,17 +280,17 @@ static void a_ledger_of_another_form_is_not_touched(void **state)
     steps_run_full();
     kept_header()->features ^= 1;
     write_checksum(kept_header());
-    keeper_adopt();
+    generation_adopt();
     assert_int_equal(host_status, BROKER_E_LEDGER);
     host_stop();
     kept_header()->features ^= 1;
     write_checksum(kept_header());
     kept_unmap();
     host_reset(3);
-    keeper_adopt();
+    generation_adopt();
     assert_int_equal(host_status, 0);
     steps_assert_same();
-    keeper_finish();
+    generation_finish();
 }
 
 static void a_damaged_ledger_is_put_aside_for_a_new_one(void **state)
@@ -299,7 +299,7 @@ static void a_damaged_ledger_is_put_aside_for_a_new_one(void **state)
     steps_run_full();
     kept_header()->broker_id ^= 1;
     kept_unmap();
-    keeper_adopt();
+    generation_adopt();
     assert_int_equal(host_status, 0);
     assert_non_null(kept_find(KEEPER_LEDGER, 1));
     shared->observer = host_session_of(9, getpid(), getuid());
@@ -307,7 +307,7 @@ static void a_damaged_ledger_is_put_aside_for_a_new_one(void **state)
     assert_int_equal(shared->status.buffers, 0);
     assert_int_equal(shared->status.restarts, 0);
     assert_int_equal(host_check(shared->observer), 0);
-    keeper_finish();
+    generation_finish();
 }
 
 #define recovers(function) cmocka_unit_test_setup_teardown(function, steps_set_up, steps_tear_down)

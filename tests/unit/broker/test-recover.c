@@ -31,13 +31,13 @@ static void all_of_it_is_there_after_each_step_I5(void **state)
     for (unsigned n = 0; n <= n_steps; n++) {
         (void)steps_set_up(NULL);
         shared->n_steps = n;
-        keeper_run(steps_do);
+        generation_run(steps_do);
         /* twice: what was recovered is as good as what was made */
-        keeper_run(do_nothing);
-        keeper_adopt();
+        generation_run(do_nothing);
+        generation_adopt();
         assert_int_equal(host_status, 0);
         steps_assert_same();
-        keeper_finish();
+        generation_finish();
     }
 }
 
@@ -49,11 +49,11 @@ static void what_was_not_committed_is_not_there(void **state)
             continue;
         (void)steps_set_up(NULL);
         shared->n_steps = n;
-        keeper_run(steps_do_and_die_in_the_next);
-        keeper_adopt();
+        generation_run(steps_do_and_die_in_the_next);
+        generation_adopt();
         assert_int_equal(host_status, 0);
         steps_assert_same();
-        keeper_finish();
+        generation_finish();
     }
 }
 
@@ -67,7 +67,7 @@ static void each_thing_is_what_it_was(void **state)
 
     (void)state;
     steps_run_full();
-    keeper_adopt();
+    generation_adopt();
     assert_int_equal(host_status, 0);
     hello.resume = shared->sessions[0];
     memcpy(hello.secret, shared->secret, sizeof(hello.secret));
@@ -98,7 +98,7 @@ static void each_thing_is_what_it_was(void **state)
     assert_int_equal(CALL(shared->sessions[0], op_name_unbind, "a/keep"), 0);
     assert_true(HOST_UNTIL(host.n_events == 1));
     assert_int_equal(host_check(shared->observer), 0);
-    keeper_finish();
+    generation_finish();
 }
 
 /* ---- another configuration --------------------------------------------------------------------------------- */
@@ -110,7 +110,7 @@ static void buffers_outlive_their_pool_in_the_configuration(void **state)
     (void)state;
     steps_run_full();
     host.nodes = 2;
-    keeper_adopt();
+    generation_adopt();
     assert_int_equal(host_status, 0);
     steps_assert_same();
     for (uint32_t i = 0; i < pools_count(host.pools); i++) {
@@ -124,7 +124,7 @@ static void buffers_outlive_their_pool_in_the_configuration(void **state)
         }
     }
     assert_true(retired > 0 && usable > 0);
-    keeper_finish();
+    generation_finish();
 }
 
 static void an_arena_with_addresses_in_it_stays(void **state)
@@ -135,23 +135,23 @@ static void an_arena_with_addresses_in_it_stays(void **state)
     (void)state;
     steps_run_full();
     host.arena_base = UINT64_C(0x466000000000);
-    keeper_adopt();
+    generation_adopt();
     assert_int_equal(host_status, 0);
     steps_look(&status, &used);
     assert_int_equal(status.arena_base, shared->status.arena_base);
     steps_assert_same();
-    keeper_finish();
+    generation_finish();
 
     /* a session alone has none */
     (void)steps_set_up(NULL);
     shared->n_steps = 1;
-    keeper_run(steps_do);
+    generation_run(steps_do);
     host.arena_base = UINT64_C(0x466000000000);
-    keeper_adopt();
+    generation_adopt();
     assert_int_equal(host_status, 0);
     steps_look(&status, &used);
     assert_int_equal(status.arena_base, UINT64_C(0x466000000000));
-    keeper_finish();
+    generation_finish();
 }
 
 /* ---- no keeper any more ------------------------------------------------------------------------------------ */

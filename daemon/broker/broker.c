@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "broker/claims.h"
+#include "broker/closing.h"
 #include "broker/events.h"
 #include "broker/internal.h"
 #include "broker/life.h"
@@ -214,7 +215,7 @@ void broker_commit(struct broker *broker)
     while (ledger_is_changed(broker->ledger) || broker->closing) {
         ledger_commit(broker->ledger);
         sessions_forget(broker);
-        life_close(broker);
+        closing_run(broker);
     }
 }
 

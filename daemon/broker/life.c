@@ -13,6 +13,7 @@
 #include "base/steal.h"
 #include "broker/check.h"
 #include "broker/claims.h"
+#include "broker/closing.h"
 #include "broker/events.h"
 #include "broker/internal.h"
 #include "mem/commit.h"
@@ -21,18 +22,7 @@
 
 /* ---- ending --------------------------------------------------------------------------------------------- */
 
-/* What waits for memory does not wait for all of a large one to be given back. */
-#define GIVE_BACK_SLICE (UINT64_C(64) << 20)
-
-struct closing {
-    struct keeper_drop drop;
-    struct memory_job job;
-    struct broker *broker;
-    struct buffer *buffer; /* it stays as long as its userdata is this */
-};
-
-/* Nothing of it is left anywhere: credit. */
-static void ended(struct broker *broker, struct buffer *buffer)
+void life_ended(struct broker *broker, struct buffer *buffer)
 {
     struct reservation *reservation = NULL;
 
@@ -45,122 +35,6 @@ static void ended(struct broker *broker, struct buffer *buffer)
     buffer_free(&broker->buffers, buffer);
     waiters_wake(&broker->waiters);
     pressure_changed(broker);
-}
-
-/* T is closed. If a descriptor ever left, the inode may be there still, by means that nobody sees. */
-static void closed(struct broker *broker, struct buffer *buffer)
-{
-    buffer->userdata = NULL;
-    if (buffer->record->watch < 0)
-        ended(broker, buffer);
-}
-
-static void closing_done(struct memory_job *job)
-{
-    struct closing *closing = container_of(job, struct closing, job);
-
-    closed(closing->broker, closing->buffer);
-    free(closing);
-}
-
-static void slice_done(struct memory_job *job);
-
-/* One slice of it, behind what else waits to be given back, or the rest. */
-static void give_back(struct closing *closing)
-{
-    const struct buffer_record *record = closing->buffer->record;
-    struct memory_job *job = &closing->job;
-
-    if (!job->discard || record->plan || record->bytes <= GIVE_BACK_SLICE) {
-        job->done = closing_done;
-        memory_job_end(&closing->broker->jobs, job);
-        return;
-    }
-    job->offset = record->bytes - GIVE_BACK_SLICE;
-    job->length = GIVE_BACK_SLICE;
-    job->done = slice_done;
-    memory_job_discard(&closing->broker->jobs, job);
-}
-
-static void slice_done(struct memory_job *job)
-{
-    struct closing *closing = container_of(job, struct closing, job);
-    struct broker *broker = closing->broker;
-
-    if (job->status) {
-        /* a published one, or of huge pages: it goes with its inode */
-        job->discard = false;
-    } else {
-        check_crediting(broker, CHECK_BUFFER, closing->buffer);
-        buffer_lower(&broker->buffers, closing->buffer, GIVE_BACK_SLICE);
-        check_charged(broker, CHECK_BUFFER, closing->buffer);
-        waiters_wake(&broker->waiters);
-        pressure_changed(broker);
-    }
-    give_back(closing);
-}
-
-/* The keeper has closed its copy. */
-static void closing_dropped(struct keeper_drop *drop)
-{
-    struct closing *closing = container_of(drop, struct closing, drop);
-
-    closing->job.fd = steal_fd(&closing->buffer->fd);
-    give_back(closing);
-}
-
-/* Here and now. If its pages are gone already, it does not matter that the keeper closes a moment later. */
-static void close_now(struct broker *broker, struct buffer *buffer)
-{
-    keeper_drop(broker->options.keeper, KEEPER_BUFFER, buffer->record->head.id);
-    buffer->fd = fd_close(buffer->fd);
-    closed(broker, buffer);
-}
-
-static void start_closing(struct broker *broker, struct buffer *buffer)
-{
-    bool exported = buffer->record->watch >= 0;
-    bool small = buffer->record->bytes <= COMMIT_INLINE_MAX;
-    struct closing *closing = NULL;
-
-    if (!small)
-        closing = calloc(1, sizeof(*closing));
-    if (!closing && (!exported || !broker->no_leases) && !handle_discard(buffer->fd, 0, 0, NULL, NULL)) {
-        /* so little that it takes no longer than asking a worker, or no memory to ask with */
-        close_now(broker, buffer);
-        return;
-    }
-    if (!closing && broker->options.keeper)
-        closing = calloc(1, sizeof(*closing));
-    if (!closing) {
-        close_now(broker, buffer);
-        return;
-    }
-    closing->broker = broker;
-    closing->buffer = buffer;
-    closing->job.discard = exported && !broker->no_leases;
-    closing->drop.done = closing_dropped;
-    buffer->userdata = closing;
-    keeper_drop_then(broker->options.keeper, KEEPER_BUFFER, buffer->record->head.id, &closing->drop);
-}
-
-/* Not before its end is committed: else there would be a record of contents that are gone. */
-static void close_later(struct broker *broker, struct buffer *buffer)
-{
-    assert(!buffer->userdata);
-    buffer->userdata = broker->closing;
-    broker->closing = buffer;
-}
-
-void life_close(struct broker *broker)
-{
-    while (broker->closing) {
-        struct buffer *buffer = broker->closing;
-
-        broker->closing = buffer->userdata;
-        buffer->userdata = NULL;
-        start_closing(broker, buffer);
-    }
 }
 
 /* ---- asking again --------------------------------------------------------------------------------------- */
@@ -191,7 +65,7 @@ static void end(struct broker *broker, struct buffer *buffer)
     life_stop_asking(broker, buffer);
     buffer_set_state(&broker->buffers, buffer, BUFFER_ENDING);
     if (!buffer->pins)
-        close_later(broker, buffer);
+        closing_add(broker, buffer);
 }
 
 void life_pin(struct buffer *buffer)
@@ -203,7 +77,7 @@ void life_unpin(struct broker *broker, struct buffer *buffer)
 {
     assert(buffer->pins > 0);
     if (!--buffer->pins && buffer->record->state == BUFFER_ENDING && buffer->fd >= 0)
-        close_later(broker, buffer);
+        closing_add(broker, buffer);
 }
 
 static void ask(struct broker *broker, struct buffer *buffer);
@@ -371,7 +245,7 @@ void life_abort(struct broker *broker, struct buffer *buffer)
     if (buffer->fd >= 0)
         end(broker, buffer);
     else
-        ended(broker, buffer);
+        life_ended(broker, buffer);
 }
 
 void life_goes_on(struct broker *broker, struct buffer *buffer)
@@ -379,9 +253,9 @@ void life_goes_on(struct broker *broker, struct buffer *buffer)
     if (buffer->record->state == BUFFER_LIVE)
         life_claim_gone(broker, buffer);
     else if (buffer->record->state == BUFFER_ENDING && buffer->fd >= 0)
-        close_later(broker, buffer);
+        closing_add(broker, buffer);
     else if (buffer->record->state == BUFFER_ENDING && buffer->record->watch < 0)
-        ended(broker, buffer);
+        life_ended(broker, buffer);
 }
 
 /* ---- what the watch says -------------------------------------------------------------------------------- */
@@ -391,7 +265,7 @@ static void gone(struct broker *broker, struct buffer *buffer)
     buffer_set_watch(&broker->buffers, buffer, -1);
     /* While T is being closed by a worker, its done() will find that nothing is left. */
     if (buffer->record->state == BUFFER_ENDING && buffer->fd < 0 && !buffer->userdata)
-        ended(broker, buffer);
+        life_ended(broker, buffer);
 }
 
 static void overflow(struct broker *broker);

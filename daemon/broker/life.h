@@ -41,8 +41,8 @@ void life_stop_asking(struct broker *broker, struct buffer *buffer);
 void life_pin(struct buffer *buffer);
 void life_unpin(struct broker *broker, struct buffer *buffer);
 
-/* The ends that were decided are committed: closes what they are about. */
-void life_close(struct broker *broker);
+/* Nothing of it is left anywhere: it is credited, and gone. */
+void life_ended(struct broker *broker, struct buffer *buffer);
 
 /* One that another broker left: goes on with its end, or begins it. The buffer may be gone afterwards. */
 void life_goes_on(struct broker *broker, struct buffer *buffer);

@@ -8,15 +8,12 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/steal.h"
 #include "broker/check.h"
 #include "broker/claims.h"
 #include "broker/closing.h"
 #include "broker/events.h"
 #include "broker/internal.h"
-#include "mem/commit.h"
 #include "mem/handle.h"
 #include "proto/status.h"
 

@@ -118,9 +118,11 @@ uint64_t context_deadline(const struct memclient *ctx)
 
 /* ---- connecting ----------------------------------------------------------------------------- */
 
-/* Without the lock, by the one thread that set `connecting`. */
-static int connect_now(struct memclient *ctx, uint64_t deadline, struct connected *connected,
-                       struct rpc_session *session)
+/* Brokers that may die of, or before, our HELLO, one after the other. What is no broker closes as well. */
+#define HELLOS_MAX 8
+
+/* One connection. */
+static int say_hello(struct memclient *ctx, uint64_t deadline, struct connected *connected, struct rpc_session *session)
 {
     const struct channel_owner owner = {
         .event = event_arrived,
@@ -149,6 +151,38 @@ static int connect_now(struct memclient *ctx, uint64_t deadline, struct connecte
     pthread_mutex_unlock(&ctx->lock);
     r = rpc_hello(channel, ctx->program, deadline, session);
     return r ? r : channel_may_resume(channel, connected, ctx->program, session);
+}
+
+/* It was sent and not answered, or not even sent. */
+static bool is_lost(int r)
+{
+    return r == -ECONNRESET || r == -ENOTCONN;
+}
+
+static void give_up_opening(struct memclient *ctx)
+{
+    struct channel *channel;
+
+    pthread_mutex_lock(&ctx->lock);
+    channel = steal_ptr(&ctx->opening);
+    if (channel)
+        channel_break(channel, ECONNRESET, "the session could not be opened");
+    pthread_mutex_unlock(&ctx->lock);
+    channel_unref(channel);
+}
+
+/* Without the lock, by the one thread that set `connecting`. */
+static int connect_now(struct memclient *ctx, uint64_t deadline, struct connected *connected,
+                       struct rpc_session *session)
+{
+    int r;
+
+    for (unsigned n = 1;; n++) {
+        r = say_hello(ctx, deadline, connected, session);
+        if (!is_lost(r) || n == HELLOS_MAX || deadline_passed(deadline, clock_now_ns()))
+            return r;
+        give_up_opening(ctx);
+    }
 }
 
 /* With the lock; gives it up meanwhile. */
@@ -186,8 +220,7 @@ static int connect_locked(struct memclient *ctx, uint64_t deadline)
         fail_save(&saved, r);
         channel_unref(channel);
         r = fail_restore(&saved);
-        /* it was sent and not answered, or not even sent: to the caller it is one thing */
-        if (r == -ECONNRESET || r == -ENOTCONN)
+        if (is_lost(r))
             r = fail_with(ECONNRESET, "the broker at %s closed the connection before saying hello",
                      connected.path);
     }

@@ -1,0 +1,602 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See scenarios.h. */
+#include "tests/torture/scenarios.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#define SIZE (64 * KIB)
+#define SEED 77
+
+/* ---- what they have in common ------------------------------------------------------------------------ */
+
+static struct memclient *join(const struct actor *a)
+{
+    struct memclient_options options = MEMCLIENT_OPTIONS_INIT;
+    struct memclient *ctx;
+
+    options.socket = a->socket;
+    options.autostart = MEMCLIENT_AUTOSTART_NEVER;
+    options.deadline_ms = PATIENCE_MS;
+    CHECK_DONE(memclient_open(&options, &ctx));
+    return ctx;
+}
+
+static struct memclient_broker_status status(struct actor *a)
+{
+    struct memclient_broker_status status = MEMCLIENT_BROKER_STATUS_INIT;
+
+    CHECK_DONE(memclient_status(a->ctx, &status));
+    return status;
+}
+
+static struct memclient_buffer_info info(struct memclient_buffer *buf)
+{
+    struct memclient_buffer_info info = MEMCLIENT_BUFFER_INFO_INIT;
+
+    CHECK_DONE(memclient_buffer_info(buf, &info));
+    return info;
+}
+
+static void make(struct actor *a, unsigned flags, const char *name)
+{
+    struct memclient_alloc_options options = MEMCLIENT_ALLOC_OPTIONS_INIT;
+
+    options.flags = flags;
+    options.name = name;
+    CHECK_DONE(memclient_alloc(a->ctx, SIZE, &options, &a->buf));
+    a->id = memclient_buffer_id(a->buf);
+}
+
+static void make_and_fill(struct actor *a, unsigned flags, const char *name)
+{
+    make(a, flags, name);
+    CHECK_DONE(memclient_map(a->buf, NULL, &a->address));
+    pattern_write(a->address, SIZE, SEED);
+}
+
+static void just_a_buffer(struct actor *a)
+{
+    make(a, 0, NULL);
+}
+
+static void a_full_buffer(struct actor *a)
+{
+    make_and_fill(a, 0, NULL);
+}
+
+static void nothing(struct actor *a)
+{
+    (void)a;
+}
+
+static void unmap_and_drop(struct actor *a)
+{
+    CHECK_DONE(memclient_unmap(a->ctx, a->address, 0));
+    a->buf = memclient_buffer_unref(a->buf);
+}
+
+static void drop(struct actor *a)
+{
+    a->buf = memclient_buffer_unref(a->buf);
+}
+
+/* The other session has got a buffer of this one, with one claim: it ends with one release. */
+static void verify_that_the_other_has_it(struct actor *a)
+{
+    struct memclient_map_options options = MEMCLIENT_MAP_OPTIONS_INIT;
+    void *p;
+
+    options.flags = MEMCLIENT_MAP_NOT_HOME;
+    CHECK(memclient_buffer_id(a->bufs[0]) == a->id);
+    CHECK(info(a->buf).holds == 2);
+    CHECK_DONE(memclient_map(a->bufs[0], &options, &p));
+    CHECK(pattern_holds(p, SIZE, SEED));
+    CHECK_DONE(memclient_unmap(a->other, p, 0));
+    a->bufs[0] = memclient_buffer_unref(a->bufs[0]);
+    CHECK_DONE(memclient_ping(a->other));
+    CHECK(info(a->buf).holds == 1);
+    CHECK(pattern_holds(a->address, SIZE, SEED));
+}
+
+/* ---- the session ------------------------------------------------------------------------------------- */
+
+/* In a process of its own: a session whose HELLO was done and never answered ends with its process. */
+static void act_hello(struct actor *a)
+{
+    struct memclient *ctx;
+    int status;
+    pid_t pid;
+
+    fflush(NULL);
+    pid = fork();
+    CHECK(pid >= 0);
+    if (pid == 0) {
+        ctx = join(a);
+        CHECK_DONE(memclient_ping(ctx));
+        memclient_close(ctx);
+        _exit(EXIT_SUCCESS);
+    }
+    CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+}
+
+static void prepare_goodbye(struct actor *a)
+{
+    a->third = join(a);
+    CHECK_DONE(memclient_alloc(a->third, SIZE, NULL, &a->buf));
+}
+
+static void act_goodbye(struct actor *a)
+{
+    memclient_close(a->third);
+}
+
+static void act_ping(struct actor *a)
+{
+    CHECK_DONE(memclient_ping(a->ctx));
+}
+
+static void act_subscribe(struct actor *a)
+{
+    CHECK_DONE(memclient_subscribe(a->ctx, MEMCLIENT_EVENT_NAME));
+}
+
+static bool comes(struct memclient *ctx, unsigned kind)
+{
+    struct memclient_event event = MEMCLIENT_EVENT_INIT;
+    int r;
+
+    CHECK_DONE(memclient_ping(ctx));
+    do
+        r = memclient_next_event(ctx, &event);
+    while (r == 0 && event.kind != kind);
+    return r == 0;
+}
+
+static void verify_subscribe(struct actor *a)
+{
+    make(a, 0, "matrix/subscribed");
+    CHECK(WAIT_UNTIL(comes(a->ctx, MEMCLIENT_EVENT_NAME)));
+    CHECK_DONE(memclient_name_unbind(a->ctx, "matrix/subscribed"));
+    CHECK_DONE(memclient_subscribe(a->ctx, 0));
+    while (comes(a->ctx, MEMCLIENT_EVENT_NAME))
+        ;
+    drop(a);
+}
+
+/* ---- buffers ----------------------------------------------------------------------------------------- */
+
+static void act_alloc(struct actor *a)
+{
+    const uint64_t sizes[3] = {SIZE, 4 * SIZE, SIZE};
+
+    CHECK_DONE(memclient_alloc_many(a->ctx, 3, sizes, NULL, a->bufs));
+}
+
+static void verify_alloc(struct actor *a)
+{
+    struct memclient_broker_status now = status(a);
+
+    CHECK(now.buffers == a->before.buffers + 3);
+    CHECK(now.bytes == a->before.bytes + 6 * SIZE);
+    for (size_t i = 0; i < 3; i++) {
+        void *p;
+
+        CHECK(info(a->bufs[i]).holds == 1);
+        CHECK_DONE(memclient_map(a->bufs[i], NULL, &p));
+        CHECK(all_zero(p, memclient_buffer_size(a->bufs[i])));
+        pattern_write(p, SIZE, SEED);
+        CHECK_DONE(memclient_unmap(a->ctx, p, 0));
+        a->bufs[i] = memclient_buffer_unref(a->bufs[i]);
+    }
+}
+
+static void act_alloc_named(struct actor *a)
+{
+    make(a, 0, "matrix/alloc");
+}
+
+static void verify_alloc_named(struct actor *a)
+{
+    CHECK(info(a->buf).names == 1);
+    CHECK(status(a).buffers == a->before.buffers + 1);
+    CHECK_DONE(memclient_name_unbind(a->ctx, "matrix/alloc"));
+    drop(a);
+}
+
+/* The last call sees that it has arrived. */
+static void act_release(struct actor *a)
+{
+    drop(a);
+    CHECK_DONE(memclient_ping(a->ctx));
+}
+
+static void act_export(struct actor *a)
+{
+    CHECK_DONE(memclient_export_fd(a->buf, MEMCLIENT_READ, &a->fd));
+}
+
+static void verify_export(struct actor *a)
+{
+    void *p = map_shared(a->fd, SIZE, PROT_READ);
+
+    CHECK(p != MAP_FAILED);
+    CHECK((fcntl(a->fd, F_GETFL) & O_ACCMODE) == O_RDONLY);
+    CHECK(pattern_holds(p, SIZE, SEED));
+    CHECK(munmap(p, SIZE) == 0);
+    close(a->fd);
+    unmap_and_drop(a);
+}
+
+static void prepare_import(struct actor *a)
+{
+    make_and_fill(a, 0, NULL);
+    CHECK_DONE(memclient_export_fd(a->buf, 0, &a->fd));
+}
+
+static void act_import(struct actor *a)
+{
+    CHECK_DONE(memclient_import_fd(a->other, a->fd, &a->bufs[0]));
+}
+
+static void verify_import(struct actor *a)
+{
+    close(a->fd);
+    verify_that_the_other_has_it(a);
+    unmap_and_drop(a);
+}
+
+static void prepare_open(struct actor *a)
+{
+    struct memclient_share_options options = MEMCLIENT_SHARE_OPTIONS_INIT;
+
+    make_and_fill(a, 0, NULL);
+    options.uses = 2;
+    CHECK_DONE(memclient_share(a->buf, &options, &a->token));
+}
+
+static void act_open(struct actor *a)
+{
+    CHECK_DONE(memclient_open_token(a->other, &a->token, 0, &a->bufs[0]));
+}
+
+/* One of two uses is left. */
+static void verify_open(struct actor *a)
+{
+    struct memclient_buffer *again;
+
+    verify_that_the_other_has_it(a);
+    CHECK_DONE(memclient_open_token(a->other, &a->token, 0, &again));
+    memclient_buffer_unref(again);
+    CHECK_REFUSED(memclient_open_token(a->other, &a->token, 0, &again), EKEYEXPIRED);
+    unmap_and_drop(a);
+}
+
+static void prepare_lookup(struct actor *a)
+{
+    make_and_fill(a, 0, "matrix/lookup");
+}
+
+static void act_lookup(struct actor *a)
+{
+    CHECK_DONE(memclient_open_name(a->other, "matrix/lookup", 0, &a->bufs[0]));
+}
+
+static void verify_lookup(struct actor *a)
+{
+    verify_that_the_other_has_it(a);
+    CHECK_DONE(memclient_name_unbind(a->ctx, "matrix/lookup"));
+    unmap_and_drop(a);
+}
+
+/* ---- tokens ------------------------------------------------------------------------------------------ */
+
+static void act_share(struct actor *a)
+{
+    CHECK_DONE(memclient_share(a->buf, NULL, &a->token));
+}
+
+static void verify_share(struct actor *a)
+{
+    CHECK(info(a->buf).tokens == 1);
+    CHECK_DONE(memclient_open_token(a->other, &a->token, 0, &a->bufs[0]));
+    verify_that_the_other_has_it(a);
+    CHECK_DONE(memclient_revoke(a->ctx, &a->token));
+    CHECK(info(a->buf).tokens == 0);
+    unmap_and_drop(a);
+}
+
+static void prepare_revoke(struct actor *a)
+{
+    make(a, 0, NULL);
+    CHECK_DONE(memclient_share(a->buf, NULL, &a->token));
+}
+
+static void act_revoke(struct actor *a)
+{
+    CHECK_DONE(memclient_revoke(a->ctx, &a->token));
+}
+
+static void verify_revoke(struct actor *a)
+{
+    CHECK(info(a->buf).tokens == 0);
+    CHECK_REFUSED(memclient_open_token(a->other, &a->token, 0, &a->bufs[0]), EKEYREVOKED);
+    drop(a);
+}
+
+/* ---- what is done to buffers ------------------------------------------------------------------------- */
+
+static void prepare_publish(struct actor *a)
+{
+    make_and_fill(a, MEMCLIENT_PUBLISHABLE, NULL);
+}
+
+static void act_publish(struct actor *a)
+{
+    CHECK_DONE(memclient_publish(a->buf, 0));
+}
+
+static void verify_publish(struct actor *a)
+{
+    CHECK(info(a->buf).flags & MEMCLIENT_BUFFER_PUBLISHED);
+    CHECK_REFUSED(memclient_export_fd(a->buf, MEMCLIENT_READ | MEMCLIENT_WRITE, &a->fd), EROFS);
+    CHECK_DONE(memclient_export_fd(a->buf, MEMCLIENT_READ, &a->fd));
+    CHECK(fcntl(a->fd, F_GET_SEALS) & F_SEAL_WRITE);
+    close(a->fd);
+    CHECK(pattern_holds(a->address, SIZE, SEED));
+    unmap_and_drop(a);
+}
+
+static void act_discard(struct actor *a)
+{
+    CHECK_DONE(memclient_discard(a->buf, SIZE / 2, 0));
+}
+
+static void verify_discard(struct actor *a)
+{
+    CHECK(pattern_holds(a->address, SIZE / 2, SEED));
+    CHECK(all_zero((char *)a->address + SIZE / 2, SIZE / 2));
+    CHECK(info(a->buf).bytes == SIZE);
+    CHECK(status(a).bytes == a->before.bytes + SIZE);
+    unmap_and_drop(a);
+}
+
+static void prepare_destroy(struct actor *a)
+{
+    make_and_fill(a, 0, "matrix/destroy");
+}
+
+static void act_destroy(struct actor *a)
+{
+    CHECK_DONE(memclient_destroy(a->ctx, a->id, false));
+}
+
+static void act_destroy_by_force(struct actor *a)
+{
+    CHECK_DONE(memclient_destroy(a->ctx, a->id, true));
+}
+
+static void verify_destroy(struct actor *a)
+{
+    CHECK_REFUSED(memclient_open_name(a->other, "matrix/destroy", 0, &a->bufs[0]), ENOENT);
+    CHECK_REFUSED(memclient_open_id(a->other, a->id, 0, &a->bufs[0]), ESTALE);
+    CHECK(pattern_holds(a->address, SIZE, SEED));
+    unmap_and_drop(a);
+}
+
+static void verify_destroy_by_force(struct actor *a)
+{
+    CHECK_REFUSED(memclient_open_name(a->other, "matrix/destroy", 0, &a->bufs[0]), ENOENT);
+    CHECK(all_zero(a->address, SIZE));
+    unmap_and_drop(a);
+}
+
+static void act_info(struct actor *a)
+{
+    CHECK(info(a->buf).id == a->id);
+}
+
+/* ---- names ------------------------------------------------------------------------------------------- */
+
+static void act_bind(struct actor *a)
+{
+    CHECK_DONE(memclient_name_bind(a->buf, "matrix/bind", NULL));
+}
+
+static void verify_bind(struct actor *a)
+{
+    CHECK(info(a->buf).names == 1);
+    CHECK(status(a).names == a->before.names + 1);
+    CHECK_REFUSED(memclient_name_bind(a->buf, "matrix/bind", NULL), EEXIST);
+    CHECK_DONE(memclient_name_unbind(a->ctx, "matrix/bind"));
+    CHECK(info(a->buf).names == 0);
+    drop(a);
+}
+
+static void prepare_unbind(struct actor *a)
+{
+    make(a, 0, "matrix/unbind");
+}
+
+static void act_unbind(struct actor *a)
+{
+    CHECK_DONE(memclient_name_unbind(a->ctx, "matrix/unbind"));
+}
+
+static void verify_unbind(struct actor *a)
+{
+    CHECK(info(a->buf).names == 0);
+    CHECK_REFUSED(memclient_name_unbind(a->ctx, "matrix/unbind"), ENOENT);
+    drop(a);
+}
+
+/* ---- addresses --------------------------------------------------------------------------------------- */
+
+static void act_reserve(struct actor *a)
+{
+    CHECK_DONE(memclient_reserve(a->ctx, SIZE, 0, 0, &a->reservation));
+}
+
+static void release_reservation(struct actor *a)
+{
+    CHECK_DONE(memclient_reservation_release(a->reservation));
+}
+
+static void verify_reserve(struct actor *a)
+{
+    CHECK(status(a).reservations == a->before.reservations + 1);
+    release_reservation(a);
+}
+
+static void verify_unreserve(struct actor *a)
+{
+    CHECK(status(a).reservations == a->before.reservations);
+}
+
+static void prepare_place(struct actor *a)
+{
+    make(a, MEMCLIENT_NO_ADDRESS, NULL);
+    act_reserve(a);
+}
+
+static void act_place(struct actor *a)
+{
+    struct memclient_map_options options = MEMCLIENT_MAP_OPTIONS_INIT;
+
+    options.address = memclient_reservation_address(a->reservation);
+    CHECK_DONE(memclient_map(a->buf, &options, &a->address));
+}
+
+static void verify_place(struct actor *a)
+{
+    CHECK(a->address == memclient_reservation_address(a->reservation));
+    CHECK(info(a->buf).address == (uintptr_t)a->address);
+    pattern_write(a->address, SIZE, SEED);
+    unmap_and_drop(a);
+    release_reservation(a);
+}
+
+/* ---- questions --------------------------------------------------------------------------------------- */
+
+static void act_status(struct actor *a)
+{
+    CHECK(status(a).sessions == a->before.sessions);
+}
+
+static void act_check(struct actor *a)
+{
+    struct memclient_check_result result = MEMCLIENT_CHECK_RESULT_INIT;
+
+    CHECK_DONE(memclient_check(a->ctx, &result));
+    CHECK(result.faults == 0);
+}
+
+static void act_upgrade(struct actor *a)
+{
+    CHECK_DONE(memclient_upgrade(a->ctx));
+}
+
+static void verify_upgrade(struct actor *a)
+{
+    CHECK(WAIT_UNTIL(status(a).broker_pid != a->before.broker_pid));
+    CHECK(status(a).keeper_pid == a->before.keeper_pid);
+    CHECK(pattern_holds(a->address, SIZE, SEED));
+    unmap_and_drop(a);
+}
+
+static void prepare_lists(struct actor *a)
+{
+    make(a, 0, "matrix/lists");
+    act_share(a);
+    act_reserve(a);
+    a->counted = 0;
+}
+
+/* Each sees what there is, once. */
+#define LISTING(name, type) \
+    static int see_##name(const struct type *item, void *data) \
+    { \
+        (void)item; \
+        ++*(uint64_t *)data; \
+        return 0; \
+    } \
+    static void act_list_##name(struct actor *a) \
+    { \
+        a->counted = 0; \
+        CHECK_DONE(memclient_list_##name(a->ctx, see_##name, &a->counted)); \
+    }
+LISTING(nodes, memclient_node)
+LISTING(pools, memclient_pool)
+LISTING(buffers, memclient_buffer_info)
+LISTING(sessions, memclient_session)
+LISTING(reservations, memclient_reservation_info)
+LISTING(names, memclient_name)
+LISTING(tokens, memclient_token_info)
+
+static void take_apart(struct actor *a)
+{
+    CHECK_DONE(memclient_revoke(a->ctx, &a->token));
+    CHECK_DONE(memclient_name_unbind(a->ctx, "matrix/lists"));
+    release_reservation(a);
+    drop(a);
+}
+
+static void verify_some(struct actor *a)
+{
+    CHECK(a->counted >= 1);
+    take_apart(a);
+}
+
+static void verify_one(struct actor *a)
+{
+    CHECK(a->counted == 1);
+    take_apart(a);
+}
+
+static void verify_sessions(struct actor *a)
+{
+    CHECK(a->counted == a->before.sessions);
+    take_apart(a);
+}
+
+/* ---- all of them ------------------------------------------------------------------------------------- */
+
+const struct scenario scenarios[] = {
+    {METHOD_HELLO, NULL, nothing, act_hello, nothing},
+    {METHOD_GOODBYE, NULL, prepare_goodbye, act_goodbye, nothing},
+    {METHOD_PING, NULL, nothing, act_ping, nothing},
+    {METHOD_SUBSCRIBE, NULL, nothing, act_subscribe, verify_subscribe},
+    {METHOD_ALLOC, NULL, nothing, act_alloc, verify_alloc},
+    {METHOD_ALLOC, "with a name", nothing, act_alloc_named, verify_alloc_named},
+    {METHOD_RELEASE, NULL, just_a_buffer, act_release, nothing},
+    {METHOD_EXPORT, NULL, a_full_buffer, act_export, verify_export},
+    {METHOD_IMPORT, NULL, prepare_import, act_import, verify_import},
+    {METHOD_OPEN, NULL, prepare_open, act_open, verify_open},
+    {METHOD_LOOKUP, NULL, prepare_lookup, act_lookup, verify_lookup},
+    {METHOD_SHARE, NULL, a_full_buffer, act_share, verify_share},
+    {METHOD_REVOKE, NULL, prepare_revoke, act_revoke, verify_revoke},
+    {METHOD_PUBLISH, NULL, prepare_publish, act_publish, verify_publish},
+    {METHOD_DISCARD, NULL, a_full_buffer, act_discard, verify_discard},
+    {METHOD_DESTROY, NULL, prepare_destroy, act_destroy, verify_destroy},
+    {METHOD_DESTROY, "by force", prepare_destroy, act_destroy_by_force, verify_destroy_by_force},
+    {METHOD_INFO, NULL, just_a_buffer, act_info, drop},
+    {METHOD_NAME_BIND, NULL, just_a_buffer, act_bind, verify_bind},
+    {METHOD_NAME_UNBIND, NULL, prepare_unbind, act_unbind, verify_unbind},
+    {METHOD_RESERVE, NULL, nothing, act_reserve, verify_reserve},
+    {METHOD_UNRESERVE, NULL, act_reserve, release_reservation, verify_unreserve},
+    {METHOD_PLACE, NULL, prepare_place, act_place, verify_place},
+    {METHOD_STATUS, NULL, nothing, act_status, nothing},
+    {METHOD_CHECK, NULL, nothing, act_check, nothing},
+    {METHOD_UPGRADE, NULL, a_full_buffer, act_upgrade, verify_upgrade},
+    {METHOD_LIST_NODES, NULL, prepare_lists, act_list_nodes, verify_some},
+    {METHOD_LIST_POOLS, NULL, prepare_lists, act_list_pools, verify_some},
+    {METHOD_LIST_BUFFERS, NULL, prepare_lists, act_list_buffers, verify_one},
+    {METHOD_LIST_SESSIONS, NULL, prepare_lists, act_list_sessions, verify_sessions},
+    {METHOD_LIST_RESERVATIONS, NULL, prepare_lists, act_list_reservations, verify_one},
+    {METHOD_LIST_NAMES, NULL, prepare_lists, act_list_names, verify_one},
+    {METHOD_LIST_TOKENS, NULL, prepare_lists, act_list_tokens, verify_one},
+};
+const size_t n_scenarios = sizeof(scenarios) / sizeof(scenarios[0]);

@@ -221,7 +221,8 @@ static int bind_name(struct alloc *alloc, struct session *session)
 
 static_assert(MEMORYD_BATCH_MAX <= KEEPER_BATCH_MAX, "a batch is one packet");
 
-/* Another broker must find the memory of what is LIVE. */
+/* Another broker must find the memory of what is LIVE. OP_PENDING if the keeper is gone: then this one ends at once, it
+ * answers nobody any more, and the next one does it from the beginning. */
 static int hold_memory(struct alloc *alloc)
 {
     uint64_t ids[MEMORYD_BATCH_MAX];
@@ -232,6 +233,8 @@ static int hold_memory(struct alloc *alloc)
         fds[i] = alloc->buffers[i]->fd;
     }
     r = keeper_hold_many(alloc->broker->options.keeper, KEEPER_BUFFER, alloc->n, ids, fds);
+    if (r == -EPIPE)
+        return OP_PENDING;
     if (r < 0)
         return refuse(problem_of(alloc), STATUS_NO_DESCRIPTORS,
                       "the keeper cannot hold the memory, so that a crash would lose it (%s); try again in a moment",
@@ -276,6 +279,16 @@ static int become_live(struct alloc *alloc, struct session *session)
     return 0;
 }
 
+static void hurry(struct op_state *state, int status);
+
+static void begin_pending(struct alloc *alloc)
+{
+    if (alloc->pending)
+        return;
+    alloc->pending = true;
+    pending_begin(&alloc->broker->pending, &alloc->state, alloc->op, hurry);
+}
+
 static int start_commit(struct alloc *alloc, uint32_t first, uint32_t n);
 
 /* After the commit, on the loop. 0 or a status; OP_PENDING if it has to be done again. */
@@ -302,6 +315,8 @@ static int finish(struct alloc *alloc)
             return 0;
     }
     abort_all(alloc);
+    if (r == OP_PENDING)
+        begin_pending(alloc);
     return r;
 }
 
@@ -319,16 +334,6 @@ static void committed(struct commit_job *job)
 
     if (r != OP_PENDING)
         end(alloc, r);
-}
-
-static void hurry(struct op_state *state, int status);
-
-static void begin_pending(struct alloc *alloc)
-{
-    if (alloc->pending)
-        return;
-    alloc->pending = true;
-    pending_begin(&alloc->broker->pending, &alloc->state, alloc->op, hurry);
 }
 
 /* 0 or a status if it was done at once, else OP_PENDING. */

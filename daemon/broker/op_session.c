@@ -104,6 +104,9 @@ static int watch_process(struct op *op, struct session *session)
     r = keeper_hold(broker->options.keeper, KEEPER_SESSION, id, session->peer.pidfd);
     if (r) {
         broker->host.unwatch_process(broker->host.userdata, id);
+        /* it is gone: this broker ends, and nobody gets an answer that the next one would not give */
+        if (r == -EPIPE)
+            return r;
         return refuse(&op->problem, STATUS_NO_DESCRIPTORS,
                       "the keeper cannot hold one more descriptor: %s; try again in a moment", strerrordesc_np(-r));
     }

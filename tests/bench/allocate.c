@@ -108,11 +108,11 @@ main(int argc, char **argv)
 {
     struct work small = {.size = 64 << 10}, large = {.size = 16 << 20};
     const struct bench benches[] = {
-        {.name = "64 KiB made, mapped, freed", .ours = {"memclient_alloc", allocate},
-         .floor = {"memfd, fallocate, seals, mmap", allocate_raw}, .context = &small, .rounds = 20, .a_round = 100,
-         .hold = 0},
-        {.name = "16 MiB handed over by token", .ours = {"share, open, revoke", hand_over},
-         .floor = {"the bytes through a socket", send_bytes}, .context = &large, .rounds = 10, .a_round = 5,
+        {.name = "64 KiB made, mapped, freed", .ours = {"memclient_alloc", allocate, NULL},
+         .floor = {"memfd, fallocate, seals, mmap", allocate_raw, NULL}, .context = &small, .rounds = 20,
+         .a_round = 100, .hold = 0},
+        {.name = "16 MiB handed over by token", .ours = {"share, open, revoke", hand_over, NULL},
+         .floor = {"the bytes through a socket", send_bytes, NULL}, .context = &large, .rounds = 10, .a_round = 5,
          .hold = 0},
     };
     int pair[2];

@@ -48,22 +48,31 @@ quantile(const struct samples *samples, double q)
     return samples->us[(size_t)((double)(samples->n - 1) * q)];
 }
 
+static double
+time_once(const struct bench_side *side, void *context)
+{
+    double begin = now_us(), took;
+
+    side->once(context);
+    took = now_us() - begin;
+    if (side->after)
+        side->after(context);
+    return took;
+}
+
 static void
 measure(const struct bench_side *side, const struct bench *bench, struct samples *samples)
 {
     /* the first after the other side's turn finds cold caches: it is not what either is like */
-    side->once(bench->context);
-    for (size_t i = 0; i < bench->a_round; i++) {
-        double begin = now_us();
-
-        side->once(bench->context);
-        samples->us[samples->n++] = now_us() - begin;
-    }
+    (void)time_once(side, bench->context);
+    for (size_t i = 0; i < bench->a_round; i++)
+        samples->us[samples->n++] = time_once(side, bench->context);
 }
 
-static void
-run(const struct bench *bench, bool json)
+struct bench_result
+bench_run(const struct bench *bench, bool json)
 {
+    struct bench_result result;
     struct samples ours = {0}, floor_ = {0};
     double ratio;
 
@@ -86,20 +95,30 @@ run(const struct bench *bench, bool json)
     else
         printf("%-34s %10.2f %10.2f   %10.2f %10.2f   %6.2f  %s\n", bench->name, quantile(&ours, 0.5),
                quantile(&ours, 0.99), quantile(&floor_, 0.5), quantile(&floor_, 0.99), ratio, bench->floor.name);
+    result = (struct bench_result){.ours_us = quantile(&ours, 0.5), .floor_us = quantile(&floor_, 0.5)};
     free(ours.us);
     free(floor_.us);
+    return result;
+}
+
+bool
+bench_options(int argc, char **argv, bool *json)
+{
+    *json = argc > 1 && !strcmp(argv[1], "--json");
+    if (argc <= 1 || (argc == 2 && *json))
+        return true;
+    fprintf(stderr, "usage: %s [--json]\n", argv[0]);
+    return false;
 }
 
 int
 bench_main(int argc, char **argv, const struct bench *benches, size_t n)
 {
-    bool json = argc > 1 && !strcmp(argv[1], "--json");
+    bool json;
 
-    if (argc > 2 || (argc == 2 && !json)) {
-        fprintf(stderr, "usage: %s [--json]\n", argv[0]);
+    if (!bench_options(argc, argv, &json))
         return 2;
-    }
     for (size_t i = 0; i < n; i++)
-        run(&benches[i], json);
+        (void)bench_run(&benches[i], json);
     return fflush(stdout) ? 1 : 0;
 }

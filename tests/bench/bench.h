@@ -8,12 +8,14 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 struct bench_side {
     const char *name;
-    void (*once)(void *context); /* ends the process when it fails */
+    void (*once)(void *context);  /* ends the process when it fails */
+    void (*after)(void *context); /* after each, not measured; NULL: nothing is to be done */
 };
 
 struct bench {
@@ -24,6 +26,16 @@ struct bench {
     size_t a_round;  /* measurements in a row on each side */
     double hold;     /* the ratio that design and users expect at most; 0 = none */
 };
+
+struct bench_result {
+    double ours_us, floor_us; /* medians */
+};
+
+/* Measures one and prints it, as bench_main() does. */
+struct bench_result bench_run(const struct bench *bench, bool json);
+
+/* The arguments of such a program; false and a message if they are wrong. */
+bool bench_options(int argc, char **argv, bool *json);
 
 /* Measures, and prints a row for people, or an object with --json. Status for main(). */
 int bench_main(int argc, char **argv, const struct bench *benches, size_t n);

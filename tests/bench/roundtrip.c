@@ -34,7 +34,7 @@ main(int argc, char **argv)
 {
     int pair[2];
     const struct bench benches[] = {
-        {.name = "null call", .ours = {"memclient_ping", ping}, .floor = {"raw SEQPACKET echo", echo},
+        {.name = "null call", .ours = {"memclient_ping", ping, NULL}, .floor = {"raw SEQPACKET echo", echo, NULL},
          .context = &pair[0], .rounds = 40, .a_round = 500, .hold = 1.5},
     };
 

@@ -11,9 +11,9 @@
 #
 # A program that skips fails here: the machine was made for it. Where a kernel lacks something for good,
 # vm_runs_without 'REGEX' PROGRAM allows to skip for reasons that all match. vm_needs FILE... adds files of the build
-# tree, such as the broker; vm_runs_everywhere adds what several machines run. Emulation is about five times slower
-# than the machine it runs on: nothing here may measure time. The whole test is skipped (77) when no machine can be
-# made, with the reason.
+# tree, such as the broker, and scripts of the source tree; vm_exports NAME=VALUE is in everybody's environment;
+# vm_runs_everywhere adds what several machines run. Emulation is about five times slower than the machine it runs on:
+# nothing here may judge by time. The whole test is skipped (77) when no machine can be made, with the reason.
 set -eu
 
 : "${srcdir:?}" "${builddir:?}"
@@ -40,6 +40,7 @@ vm_runs() { vm_programs+=("$*") vm_excuses+=(''); }
 vm_runs_without() { vm_excuses+=("$1"); shift; vm_programs+=("$*"); }
 # before anything runs: vm_sets FILE VALUE
 vm_sets() { vm_settings+=("echo $2 >$1"); }
+vm_exports() { vm_settings+=("export '$1'"); }
 
 # What holds on every kernel that we claim to run on, and wants two nodes at most.
 vm_runs_everywhere() {
@@ -140,7 +141,12 @@ vm_make_root() {
             *) vm_install_built "$program" ;;
         esac
     done >"$vm_root/run-list"
-    for program in "${vm_files[@]}"; do vm_install_built "$program"; done
+    for program in "${vm_files[@]}"; do
+        case $program in
+            *.sh) install -D "$srcdir/$program" "$vm_root/source/$program" ;;
+            *) vm_install_built "$program" ;;
+        esac
+    done
     (cd "$vm_root" && find . | cpio --quiet -o -H newc -R 0:0) >"$vm_dir/initrd"
 }
 

@@ -1,0 +1,11 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# How long clients wait for the next broker with up to 100 000 buffers: to read, no time is asserted.
+. "${srcdir:?}/tests/vm/lib.sh"
+vm_machine big
+vm_exports RECOVERY_BUFFERS=100000
+vm_exports BENCH_PROGRAMS=tests/bench/recovery
+vm_sets /proc/sys/fs/inotify/max_user_watches 300000
+vm_needs daemon/memoryd client/memctl/memctl tests/bench/recovery tests/support/broker.sh
+vm_runs tests/bench/bench.sh
+vm_go

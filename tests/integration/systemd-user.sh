@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # The user units under a real `systemd --user`, in a mount and process namespace of its own, so that the machine's
-# systemd, its /run and its cgroups stay as they are: activation by the socket, readiness, the watchdog, restart after
-# a kill, and what is left after stop.
+# systemd, its /run and its cgroups stay as they are: activation by the socket, readiness, what clients must not notice
+# (kills, hangs, restart, upgrade: survive.sh), and what is left after stop.
 set -eu
 
 skip() { echo "$*"; exit 77; }
@@ -38,25 +38,21 @@ mkdir "$group"
 mount --bind /dev/null /dev/console
 mount --bind /dev/null /dev/kmsg
 
+# a copy, which is exchanged for another
+memoryd=$tmp/memoryd
+cp "$builddir/daemon/memoryd" "$memoryd"
 for unit in "$builddir/systemd/user/memoryd.service" "$srcdir/systemd/user/memoryd.socket"; do
-    sed "s|^ExecStart=[^ ]*|ExecStart=$builddir/daemon/memoryd|" "$unit" >"$XDG_CONFIG_HOME/systemd/user/${unit##*/}"
+    sed "s|^ExecStart=[^ ]*|ExecStart=$memoryd|" "$unit" >"$XDG_CONFIG_HOME/systemd/user/${unit##*/}"
 done
-
-# within WHAT SECONDS COMMAND...: the command succeeds before the time is over
-within() {
-    local what=$1 end=$((SECONDS + $2))
-    shift 2
-    until "$@" >/dev/null 2>&1; do
-        [ $SECONDS -lt $end ] || { fail "$what: not in time"; return 1; }
-        sleep 0.02
-    done
-}
 
 failures=0
 fail() { echo "FAIL: $*"; failures=$((failures + 1)); }
 ctl() { systemctl --user "$@"; }
 value() { ctl show -P "$2" "$1"; }
-memctl() { MEMORYD_SOCKET=$XDG_RUNTIME_DIR/memoryd/memoryd.sock "$builddir/client/memctl/memctl" "$@"; }
+memctl() { "$builddir/client/memctl/memctl" "$@"; }
+export MEMORYD_SOCKET=$XDG_RUNTIME_DIR/memoryd/memoryd.sock
+programs=$builddir/tests/integration work=$tmp
+. "$srcdir/tests/integration/survive.sh"
 
 finish() {
     ctl exit >/dev/null 2>&1 || :
@@ -77,7 +73,7 @@ within "the user manager" 20 ctl is-system-running || { cat "$tmp/manager.log"; 
 
 # ---- activation -------------------------------------------------------------------------------------
 ctl start memoryd.socket || fail "the socket does not start"
-socket=$XDG_RUNTIME_DIR/memoryd/memoryd.sock
+socket=$MEMORYD_SOCKET
 [ "$(stat -c %a "$socket")" = 600 ] || fail "the socket's mode is $(stat -c %a "$socket")"
 [ "$(value memoryd.service ActiveState)" = inactive ] || fail "the service runs before anybody asked"
 memctl status >"$tmp/out" || { fail "memctl status"; cat "$tmp/out"; journalctl --user-unit memoryd.service --no-pager -o cat | tail -20; }
@@ -97,22 +93,26 @@ memctl fill a/b <"$tmp/bytes" || fail "memctl fill"
 memctl cat a/b | cmp - "$tmp/bytes" || fail "memctl cat gives other bytes"
 memctl check >"$tmp/out" || { fail "memctl check"; cat "$tmp/out"; }
 
-# ---- death and restart ------------------------------------------------------------------------------
-kill -KILL "$pid"
-within "restart after a kill" 10 sh -c "[ \$(systemctl --user show -P MainPID memoryd.service) != $pid ]" || :
-memctl status >"$tmp/out" || fail "no service after a kill"
+# ---- death, restart, upgrade ------------------------------------------------------------------------
+begin_clients
+all_events
 
-# a hang: systemd's watchdog, here set to one second
+# A hung keeper: systemd's watchdog, here set to one second.
 mkdir -p "$XDG_CONFIG_HOME/systemd/user/memoryd.service.d"
 printf '[Service]\nWatchdogSec=1s\n' >"$XDG_CONFIG_HOME/systemd/user/memoryd.service.d/watchdog.conf"
 ctl daemon-reload
-ctl restart memoryd.service || fail restart
-pid=$(value memoryd.service MainPID)
-sleep 2
-[ "$(value memoryd.service MainPID)" = "$pid" ] || fail "the watchdog killed a healthy broker"
-kill -STOP "$pid"
-within "restart by the watchdog" 20 sh -c "[ \$(systemctl --user show -P MainPID memoryd.service) != $pid ]" || :
-memctl status >"$tmp/out" || fail "no service after a hang"
+event "restart with a short watchdog" both ctl restart memoryd.service
+event "a healthy keeper and the watchdog" none sleep 2
+stop_keeper() { kill -STOP "$(value memoryd.service MainPID)"; }
+event "SIGSTOP of the keeper" both stop_keeper
+
+# A hung broker: frozen, which looks like sleep to everybody. Its keeper helps it after ten seconds.
+freeze_broker() {
+    local cell=$group/frozen
+    mkdir "$cell" && echo 1 >"$cell/cgroup.freeze" && pid_of broker >"$cell/cgroup.procs"
+}
+event "a broker that hangs" broker freeze_broker
+end_clients
 
 # ---- stop -------------------------------------------------------------------------------------------
 ctl stop memoryd.service memoryd.socket
@@ -121,4 +121,4 @@ ctl stop memoryd.service memoryd.socket
 journalctl --user-unit memoryd.service --no-pager -o cat -p warning >"$tmp/out" 2>&1 || :
 
 [ $failures = 0 ] || { journalctl --user-unit memoryd.service --no-pager -o cat | tail -40; exit 1; }
-echo "the user units activate, serve, restart, and stop"
+echo "the user units activate, serve, lose nothing, and stop"

@@ -74,6 +74,7 @@ head -c 5000000 /dev/urandom >"$dir/file"
 expect 0 memctl alloc --size 8M --name a/b; shows '^#[0-9]*$'
 id=$(cat "$dir/out")
 expect 0 memctl fill a/b <"$dir/file"
+kill -9 "$(memctl status --json | jq '.[0].broker_pid')"
 expect 0 memctl cat a/b
 [ "$(stat -c %s "$dir/out")" = 8388608 ] || fail "cat wrote another number of bytes than the buffer has"
 cmp -n 5000000 "$dir/file" "$dir/out" || fail "cat wrote other bytes"

@@ -298,6 +298,11 @@ static void grace_is_over(void *userdata, uint64_t id)
     if (!session || client_of(session)->ended || session->connection)
         return;
     client = client_of(session);
+    /* one that cannot come back now, stopped or in a debugger, has as long again */
+    if (process_pauses((pid_t)session->record->pid) &&
+        !timers_set_record(&broker->timers, TIME_GRACE, id, deadline_after_ms(broker->options.grace_ms),
+                           grace_is_over, broker))
+        return;
     for (unsigned i = 0; i < SLICE; i++) {
         bool sole = true;
 

@@ -18,6 +18,7 @@
 #define SO_PEERPIDFD 77 /* 6.5 */
 #endif
 
+#define STAT_SIZE 1024
 #define GROUPS_MAX 65536 /* the kernel's own bound */
 
 static int outcome_of(int error)
@@ -48,21 +49,31 @@ bool peer_is_dead(int pidfd)
     return poll(&polled, 1, 0) > 0 && (polled.revents & POLLIN);
 }
 
-/*
- * The number after the 20th blank behind the program's name, which is in brackets and may hold brackets.
- * 0 if /proc does not show this process.
- */
-static uint64_t start_time_of(pid_t pid)
+/* What /proc/PID/stat says from the end of the program's name on, which is in brackets and may hold brackets. NULL if
+ * /proc does not show this process. */
+static const char *read_stat(pid_t pid, char text[static STAT_SIZE])
 {
     char path[40];
-    char text[1024];
-    const char *at;
-    uint64_t ticks = 0;
 
     (void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-    if (!text_read(text, sizeof(text), path))
-        return 0;
-    at = strrchr(text, ')');
+    return text_read(text, STAT_SIZE, path) ? strrchr(text, ')') : NULL;
+}
+
+bool process_pauses(pid_t pid)
+{
+    char text[STAT_SIZE];
+    const char *at = read_stat(pid, text);
+
+    return at && at[1] == ' ' && (at[2] == 'T' || at[2] == 't');
+}
+
+/* The number after the 20th blank; 0 if it cannot be seen. */
+static uint64_t start_time_of(pid_t pid)
+{
+    char text[STAT_SIZE];
+    const char *at = read_stat(pid, text);
+    uint64_t ticks = 0;
+
     for (unsigned n = 0; at && n < 20; n++)
         at = strchr(at + 1, ' ');
     if (at)

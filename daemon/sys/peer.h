@@ -50,5 +50,7 @@ void peer_deinit(struct peer *peer);
 /* The same process, not only the same number. */
 bool peer_same_process(const struct peer *a, const struct peer *b);
 bool peer_in_group(const struct peer *peer, gid_t gid);
+/* Is it stopped, or does a debugger hold it? */
+bool process_pauses(pid_t pid);
 /* Has the process of this pidfd ended? */
 bool peer_is_dead(int pidfd);

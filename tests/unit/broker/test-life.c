@@ -301,6 +301,30 @@ static void I6_a_lost_connection_ends_it_when_nothing_is_in_use(void **state)
     assert_int_equal(host_check(admin), 0);
 }
 
+/* It cannot come back while it is stopped, and as long nothing is taken. */
+static void I6_a_stopped_process_keeps_what_it_does_not_use(void **state)
+{
+    uint64_t admin = host_session(1), session, buffer;
+    struct child child;
+    int status;
+
+    (void)state;
+    child_start(&child, sleeper, NULL);
+    child_hear(&child);
+    session = host_session_of(2, child.pid, geteuid());
+    assert_int_equal(host_alloc(session, SIZE, 0, &buffer), 0);
+    assert_ok(kill(child.pid, SIGSTOP));
+    assert_int_equal(waitpid(child.pid, &status, WUNTRACED), child.pid);
+    assert_int_equal(broker_connection_lost(host.broker, session, (void *)2), 0);
+    for (int i = 0; i < 20; i++)
+        host_turn(10);
+    assert_int_equal(host_used(), SIZE);
+    assert_ok(kill(child.pid, SIGCONT));
+    assert_true(HOST_UNTIL(host_used() == 0));
+    assert_int_equal(host_check(admin), 0);
+    child_kill(&child);
+}
+
 static void I3_only_the_same_process_resumes(void **state)
 {
     uint64_t admin = host_session(1), session = host_session(2), buffer;
@@ -517,6 +541,7 @@ int main(void)
         TEST(the_charge_follows_the_oldest_hold),
         TEST(I6_death_is_the_processs_and_nothing_else),
         TEST(I6_a_lost_connection_ends_it_when_nothing_is_in_use),
+        TEST(I6_a_stopped_process_keeps_what_it_does_not_use),
         TEST(I3_only_the_same_process_resumes),
 #undef TEST
     };

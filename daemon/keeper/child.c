@@ -94,6 +94,7 @@ void keeper_hand_over(struct keeper *keeper)
         keeper->position = position;
         if (!packet.n) {
             keeper->state = KEEPER_STARTING;
+            keeper_bury(keeper);
             return;
         }
     }
@@ -181,14 +182,32 @@ bool keeper_hear(struct keeper *keeper)
     return true;
 }
 
+static void wait_for_end(pid_t pid, siginfo_t *info, int options)
+{
+    *info = (siginfo_t){0};
+    while (waitid(P_PID, (id_t)pid, info, WEXITED | options) < 0 && errno == EINTR)
+        ;
+}
+
+/* It stays a zombie meanwhile: when it goes the kernel forgets all that was ever looked up in its folder of /proc, a name
+ * for each descriptor, and the next broker need not wait for that. */
 void keeper_reap(struct keeper *keeper, siginfo_t *info)
 {
     keeper->socket = fd_close(keeper->socket);
     /* a broker without its keeper's socket is none: if it has not ended it does now, and how it ended stays true */
     (void)kill(keeper->pid, SIGKILL);
-    *info = (siginfo_t){0};
-    while (waitid(P_PID, (id_t)keeper->pid, info, WEXITED) < 0 && errno == EINTR)
-        ;
+    wait_for_end(keeper->pid, info, WNOWAIT);
+    keeper_bury(keeper);
+    keeper->dead = keeper->pid;
+}
+
+void keeper_bury(struct keeper *keeper)
+{
+    siginfo_t info;
+
+    if (keeper->dead)
+        wait_for_end(keeper->dead, &info, 0);
+    keeper->dead = 0;
 }
 
 bool keeper_broker_pauses(const struct keeper *keeper)

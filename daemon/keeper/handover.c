@@ -49,6 +49,7 @@ void keeper_end(struct keeper *keeper, int status)
     int outer = store_get(&keeper->store, KEEPER_KEY(KEEPER_CARRIER, 0));
     int r;
 
+    keeper_bury(keeper);
     keeper->over = true;
     keeper->status = status;
     if (outer < 0 || !service_has_store())
@@ -84,6 +85,7 @@ void keeper_upgrade(struct keeper *keeper)
     const int *carrier = stored[0] >= 0 && stored[1] >= 0 ? stored : fresh;
     int r = carrier == fresh ? carrier_new(fresh) : 0;
 
+    keeper_bury(keeper);
     if (!r) {
         keep_this_program(&keeper->store);
         r = push_all(&keeper->store, carrier[0]);

@@ -54,6 +54,7 @@ struct keeper {
     int signal_fd;
     int socket;              /* to the broker; -1 if there is none */
     pid_t pid;
+    pid_t dead;              /* one that has ended and is not buried yet; 0: none */
     size_t position;         /* in the store, while handing over */
     uint64_t silence_ms;     /* of the broker; while it stops, since it was told to */
     uint64_t back_off_ms;    /* 0 after one that has served */
@@ -80,8 +81,10 @@ void keeper_start_broker(struct keeper *keeper);
 void keeper_hand_over(struct keeper *keeper);
 /* A bounded number of packets; false when the broker has ended and all was read that it sent. */
 bool keeper_hear(struct keeper *keeper);
-/* Reaps it: how it ended, as waitid() says. */
+/* Waits for its end: how it ended, as waitid() says. */
 void keeper_reap(struct keeper *keeper, siginfo_t *info);
+/* What remains of it, which may take a while. */
+void keeper_bury(struct keeper *keeper);
 void keeper_tell(struct keeper *keeper, enum packet_type type, const struct keeper_key *key);
 void keeper_kill_broker(struct keeper *keeper, const char *why);
 /* Is it stopped, or does a debugger hold it? */

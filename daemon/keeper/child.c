@@ -189,8 +189,8 @@ static void wait_for_end(pid_t pid, siginfo_t *info, int options)
         ;
 }
 
-/* It stays a zombie meanwhile: when it goes the kernel forgets all that was ever looked up in its folder of /proc, a name
- * for each descriptor, and the next broker need not wait for that. */
+/* It stays a zombie meanwhile: when it goes the kernel forgets all that was ever looked up in its folder of /proc, a
+ * name for each descriptor, and the next broker need not wait for that. */
 void keeper_reap(struct keeper *keeper, siginfo_t *info)
 {
     keeper->socket = fd_close(keeper->socket);

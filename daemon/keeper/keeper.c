@@ -23,6 +23,8 @@
 #define STOP_MS 5000
 #define BACK_OFF_MIN_MS 10
 #define BACK_OFF_MAX_MS 5000
+/* Somebody kills it: that says nothing of the next one. */
+#define BACK_OFF_KILLED_MS 100
 
 int keeper_init(struct keeper *keeper, uint64_t most, char *const *argv)
 {
@@ -75,12 +77,17 @@ void keeper_wish_upgrade(struct keeper *keeper)
 
 /* ----------------------------------------------------------------------------------------------- the broker's end */
 
-static void start_next(struct keeper *keeper)
+static void start_next(struct keeper *keeper, uint64_t most_ms)
 {
+    if (keeper->back_off_ms > most_ms)
+        keeper->back_off_ms = most_ms;
     keeper->due = deadline_after_ms(keeper->back_off_ms);
     keeper->back_off_ms = keeper->back_off_ms ? keeper->back_off_ms * 2 : BACK_OFF_MIN_MS;
-    if (keeper->back_off_ms > BACK_OFF_MAX_MS)
-        keeper->back_off_ms = BACK_OFF_MAX_MS;
+}
+
+static bool was_killed(const siginfo_t *info)
+{
+    return info->si_code == CLD_KILLED && info->si_status == SIGKILL;
 }
 
 static void say_how(const struct keeper *keeper, const siginfo_t *info, bool served)
@@ -129,7 +136,7 @@ static void broker_ended(struct keeper *keeper)
     } else {
         say_how(keeper, &info, served);
         service_starting_again();
-        start_next(keeper);
+        start_next(keeper, was_killed(&info) ? BACK_OFF_KILLED_MS : BACK_OFF_MAX_MS);
     }
 }
 
@@ -250,7 +257,7 @@ static void turn(struct keeper *keeper)
     if (!keeper->over && keeper->state == KEEPER_DOWN && keeper->due <= now) {
         keeper_start_broker(keeper);
         if (keeper->state == KEEPER_DOWN)
-            start_next(keeper);
+            start_next(keeper, BACK_OFF_MAX_MS);
     }
 }
 

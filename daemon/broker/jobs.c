@@ -37,6 +37,13 @@ static void commit_work(struct work_job *work)
     (void)commit_job_run(container_of(work, struct commit_job, job));
 }
 
+static void commit_begins(struct work_job *work)
+{
+    struct commit_job *job = container_of(work, struct commit_job, job);
+
+    job->begins(job);
+}
+
 static void commit_done(struct work_job *work)
 {
     struct commit_job *job = container_of(work, struct commit_job, job);
@@ -54,11 +61,20 @@ void commit_job_submit(struct jobs *jobs, struct commit_job *job)
         bytes += job->commits[i].plan.brief.bytes;
     job->jobs = jobs;
     job->job = (struct work_job)WORK_JOB_INIT(job->job, commit_work, commit_done);
+    job->job.begins = commit_begins;
     jobs->running++;
     work_submit(jobs->work, bytes <= WORK_SHORT_MAX ? WORK_SHORT : WORK_LONG, &job->job);
 }
 
 /* ---- one buffer ----------------------------------------------------------------------------------------- */
+
+static void memory_begins(struct work_job *work)
+{
+    struct memory_job *job = container_of(work, struct memory_job, job);
+
+    if (job->begins)
+        job->begins(job);
+}
 
 static void memory_done(struct work_job *work)
 {
@@ -73,6 +89,7 @@ static void submit(struct jobs *jobs, struct memory_job *job, enum work_class cl
 {
     job->jobs = jobs;
     job->job = (struct work_job)WORK_JOB_INIT(job->job, run, memory_done);
+    job->job.begins = memory_begins;
     jobs->running++;
     work_submit(jobs->work, class, &job->job);
 }

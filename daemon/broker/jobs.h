@@ -28,6 +28,7 @@ struct commit_job {
     struct commit *commits;
     uint32_t failed; /* which one, if status is not 0 */
     int status;
+    void (*begins)(struct commit_job *job); /* a worker is free for it */
     void (*done)(struct commit_job *job);
     void *userdata;
 };
@@ -49,6 +50,7 @@ struct memory_job {
     bool discard;     /* of ending: others may still have the inode */
     int status;
     struct problem problem;
+    void (*begins)(struct memory_job *job); /* a worker is free for it; or NULL */
     void (*done)(struct memory_job *job);
     void *userdata;
 };

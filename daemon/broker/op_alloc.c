@@ -336,6 +336,13 @@ static void committed(struct commit_job *job)
         end(alloc, r);
 }
 
+static void commit_begins(struct commit_job *job)
+{
+    struct alloc *alloc = job->userdata;
+
+    once_working(alloc->op);
+}
+
 /* 0 or a status if it was done at once, else OP_PENDING. */
 static int start_commit(struct alloc *alloc, uint32_t first, uint32_t n)
 {
@@ -358,13 +365,17 @@ static int start_commit(struct alloc *alloc, uint32_t first, uint32_t n)
         small = small && commit_is_small(commit);
     }
     alloc->job = (struct commit_job){
-        .n = n, .commits = &alloc->commits[first], .done = committed, .userdata = alloc};
+        .n = n,
+        .commits = &alloc->commits[first],
+        .begins = commit_begins,
+        .done = committed,
+        .userdata = alloc,
+    };
     if (small && bytes <= COMMIT_INLINE_MAX) {
         (void)commit_job_run(&alloc->job);
         return finish(alloc);
     }
     begin_pending(alloc);
-    once_working(alloc->op);
     commit_job_submit(&alloc->broker->jobs, &alloc->job);
     return OP_PENDING;
 }

@@ -195,6 +195,11 @@ static void hurry(struct op_state *state, int status)
     atomic_store(&work->job.cancel, true);
 }
 
+static void work_begins(struct memory_job *job)
+{
+    once_working(container_of(job, struct buffer_work, job)->state.op);
+}
+
 static void work_done(struct memory_job *job)
 {
     struct buffer_work *work = container_of(job, struct buffer_work, job);
@@ -219,10 +224,10 @@ static int begin_work(struct op *op, struct buffer *buffer, int (*ended)(struct 
     work->ended = ended;
     work->job.fd = buffer->fd;
     work->job.buffer = buffer->record->head.id;
+    work->job.begins = work_begins;
     work->job.done = work_done;
     life_pin(buffer);
     pending_begin(&op->broker->pending, &work->state, op, hurry);
-    once_working(op);
     *ret = work;
     return OP_PENDING;
 }

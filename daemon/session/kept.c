@@ -209,10 +209,10 @@ void kept_read(const struct kept *kept, void *buffer)
     }
 }
 
+/* Outside of changes: a worker does not wait for the one under way to be committed. */
 static void set_working(struct kept *kept, bool working)
 {
-    if (kept->record->working != working)
-        record_change(&kept->session->sessions->kept, kept)->working = working;
+    kept->writable->working = working;
 }
 
 void kept_working(struct kept *kept)

@@ -3,6 +3,9 @@
  * See work.h. One lock guards all queues: jobs take milliseconds, holding it takes nanoseconds. The
  * eventfd is written only when the list of finished jobs stops being empty, and read before that list is
  * taken, so that no job can be missed and none is signalled for nothing.
+ *
+ * A lane is handed no more jobs than it has threads; the others wait on the loop's side, so that the loop can say of
+ * each that it begins before it does.
  */
 
 #include "work/work.h"
@@ -20,8 +23,10 @@
 
 struct lane {
     struct work *work;
-    struct list queue;
+    struct list queue; /* handed to the threads; under the lock */
     pthread_cond_t wake;
+    struct list waiting; /* not yet; this and the next are the loop's */
+    unsigned at_work;
 };
 
 struct work {
@@ -31,6 +36,7 @@ struct work {
     bool stopping;                   /* under the lock */
     int event;
     unsigned pending; /* the loop's */
+    unsigned per_lane; /* threads */
     unsigned n_threads;
     pthread_t threads[];
 };
@@ -149,11 +155,13 @@ int work_new(struct work **ret, unsigned threads)
         free(work);
         return fatal(r);
     }
+    work->per_lane = threads;
     pthread_mutex_init(&work->lock, NULL);
     list_init(&work->finished);
     for (unsigned i = 0; i < WORK_CLASSES; i++) {
         work->lanes[i].work = work;
         list_init(&work->lanes[i].queue);
+        list_init(&work->lanes[i].waiting);
         pthread_cond_init(&work->lanes[i].wake, NULL);
     }
     r = start_threads(work, threads);
@@ -164,6 +172,24 @@ int work_new(struct work **ret, unsigned threads)
     }
     *ret = work;
     return 0;
+}
+
+/* Those that have a thread to go to. */
+static void hand_out(struct work *work, struct lane *lane)
+{
+    struct list *link;
+
+    while (lane->at_work < work->per_lane && (link = list_pop(&lane->waiting))) {
+        struct work_job *job = container_of(link, struct work_job, link);
+
+        lane->at_work++;
+        if (job->begins)
+            job->begins(job);
+        take(work);
+        list_append(&lane->queue, link);
+        pthread_cond_signal(&lane->wake);
+        give(work);
+    }
 }
 
 static void finish(struct work *work)
@@ -178,8 +204,11 @@ static void finish(struct work *work)
         struct work_job *job = container_of(link, struct work_job, link);
 
         work->pending--;
+        work->lanes[job->class].at_work--;
         job->done(job);
     }
+    for (unsigned i = 0; i < WORK_CLASSES; i++)
+        hand_out(work, &work->lanes[i]);
 }
 
 struct work *work_free(struct work *work)
@@ -210,10 +239,9 @@ void work_submit(struct work *work, enum work_class kind, struct work_job *job)
 
     assert(!list_is_linked(&job->link));
     work->pending++;
-    take(work);
-    list_append(&lane->queue, &job->link);
-    pthread_cond_signal(&lane->wake);
-    give(work);
+    job->class = kind;
+    list_append(&lane->waiting, &job->link);
+    hand_out(work, lane);
 }
 
 int work_fd(const struct work *work)

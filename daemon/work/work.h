@@ -35,6 +35,8 @@ struct work_job {
     struct list link;
     void (*run)(struct work_job *job);  /* on a worker; must not touch what the loop uses */
     void (*done)(struct work_job *job); /* on the loop's thread; may free the job, submit others */
+    void (*begins)(struct work_job *job); /* likewise, before a worker is given it, and no sooner; or NULL */
+    enum work_class class;
 };
 
 #define WORK_JOB_INIT(job, run_fn, done_fn) \

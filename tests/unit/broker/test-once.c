@@ -167,6 +167,32 @@ static void one_that_a_worker_does_is_working(void **state)
     assert_int_equal(kept(session, 5)->record->working, 0);
 }
 
+/* It is not to blame for what happens while another one is done. */
+static void one_that_waits_for_a_worker_is_not(void **state)
+{
+    static struct call calls[2];
+    uint64_t session = host_session(1), buffer;
+
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        assert_int_equal(host_alloc(session, PAGE, BUFFER_PUBLISHABLE, &buffer), 0);
+        assert_int_equal(begin(session, 5 + i, METHOD_PUBLISH, true), 0);
+        call_init(&calls[i], session);
+        calls[i].op.sequence = 5 + i;
+        assert_int_equal(op_publish(&calls[i].op, buffer, false), OP_PENDING);
+    }
+    broker_commit(host.broker);
+    assert_int_equal(kept(session, 5)->record->working, 1);
+    assert_int_equal(kept(session, 6)->record->working, 0);
+    assert_int_equal(call_finish(&calls[0], OP_PENDING), 0);
+    keep(session, 5, 0);
+    /* its turn has come */
+    assert_int_equal(kept(session, 6)->record->working, 1);
+    assert_int_equal(call_finish(&calls[1], OP_PENDING), 0);
+    keep(session, 6, 0);
+    assert_int_equal(kept(session, 6)->record->working, 0);
+}
+
 static void what_one_broker_died_over_is_tried_again(void **state)
 {
     uint64_t session = host_session(1);
@@ -236,6 +262,7 @@ int main(void)
         TEST(they_end_with_their_session),
         TEST(one_that_waits_for_room_is_running_and_not_working),
         TEST(one_that_a_worker_does_is_working),
+        TEST(one_that_waits_for_a_worker_is_not),
         TEST(what_one_broker_died_over_is_tried_again),
         TEST(what_two_brokers_died_over_is_not),
         TEST(done_again_is_done),

@@ -128,6 +128,48 @@ static void a_short_job_passes_the_long_ones(void **state)
     }
 }
 
+/* On the loop, and only of as many at once as have a worker. */
+static unsigned n_begun;
+
+static void counted_begins(struct work_job *job)
+{
+    struct counted *c = container_of(job, struct counted, job);
+
+    assert_true(pthread_equal(c->loop, pthread_self()));
+    assert_int_equal(c->n_run, 0);
+    n_begun++;
+}
+
+static void a_job_begins_when_a_worker_is_free(void **state)
+{
+    enum { N = 6, THREADS = 2 };
+    struct waiting slow[N];
+    _cleanup_(work_freep) struct work *work = NULL;
+
+    (void)state;
+    n_begun = 0;
+    assert_int_equal(work_new(&work, THREADS), 0);
+    for (unsigned i = 0; i < N; i++) {
+        counted_init(&slow[i].counted, work);
+        slow[i].counted.job.run = waiting_run;
+        slow[i].counted.job.begins = counted_begins;
+        sem_init(&slow[i].gate, 0, 0);
+        work_submit(work, WORK_LONG, &slow[i].counted.job);
+    }
+    for (unsigned i = 0; i < N; i++) {
+        unsigned begun = i + THREADS < N ? i + THREADS : N;
+
+        assert_int_equal(n_begun, begun);
+        sem_post(&slow[i].gate);
+        assert_true(wait_readable(work_fd(work)));
+        assert_int_equal(work_dispatch(work), 0);
+        assert_int_equal(slow[i].counted.n_done, 1);
+    }
+    assert_int_equal(n_begun, N);
+    for (unsigned i = 0; i < N; i++)
+        sem_destroy(&slow[i].gate);
+}
+
 static void stopping_finishes_everything(void **state)
 {
     enum { N = 300 };
@@ -166,6 +208,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_job_runs_once),
         cmocka_unit_test(a_short_job_passes_the_long_ones),
+        cmocka_unit_test(a_job_begins_when_a_worker_is_free),
         cmocka_unit_test(stopping_finishes_everything),
         cmocka_unit_test(senseless_sizes_are_refused),
     };

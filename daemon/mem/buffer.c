@@ -228,7 +228,8 @@ static bool is_sound(const struct buffer_record *record, const struct pool *pool
 {
     return record->state >= BUFFER_LIVE && record->state <= BUFFER_ENDING && record->size && record->inode &&
            record->bytes >= record->size && record->bytes <= CHARGE_MAX && record->bytes % pool->granule == 0 &&
-           UINT64_C(1) << (record->granule_shift & 63) == pool->granule && record->pages == pool->pages &&
+           record->granule_shift < 64 && UINT64_C(1) << record->granule_shift == pool->granule &&
+           record->pages == pool->pages &&
            !(record->flags & ~(uint32_t)BUFFER_FLAGS_ALL) && record->watch >= -1 &&
            record->charged_uid != (uid_t)-1 && record->placement > PLACEMENT_POOL &&
            record->placement <= PLACEMENT_LOCAL && record->n_nodes && record->n_nodes <= TOPOLOGY_NODES_MAX &&

@@ -53,6 +53,7 @@ static const struct {
     {"buffer's state", RECORD_BUFFER, 0, FIELD(buffer_record, state), BUFFER_COMMITTING, 1},
     {"buffer's pages", RECORD_BUFFER, 0, FIELD(buffer_record, pages), PAGES_HUGETLB, 1},
     {"buffer's granule", RECORD_BUFFER, 0, FIELD(buffer_record, granule_shift), 70, 1},
+    {"buffer's granule, and a multiple of 64", RECORD_BUFFER, 0, FIELD(buffer_record, granule_shift), 128 + 12, 1},
     {"buffer's watch", RECORD_BUFFER, 0, FIELD(buffer_record, watch), UINT32_MAX - 1, 1},
     {"buffer's session", RECORD_BUFFER, 0, FIELD(buffer_record, charged_session), 12345, 0},
     {"hold's claims", RECORD_HOLD, 0, FIELD(hold_record, claims), 0, 1},

@@ -152,8 +152,7 @@ static void add_buffer(struct check *check, const struct buffer *buffer, int sig
     add(&check->pool_buffers[pool->index], 1, sign);
     buffer_plan(&check->broker->buffers, buffer, &plan);
     for (uint32_t i = 0; i < plan.brief.n_nodes; i++) {
-        const struct budget *budget = pool_node_budget(pool, plan.nodes.node[i]);
-        uint64_t *sum = budget ? budget_of(check, budget) : NULL;
+        uint64_t *sum = budget_of(check, pool_node_budget(pool, plan.nodes.node[i]));
 
         if (sum)
             add(sum, plan.nodes.bytes[i], sign);
@@ -330,7 +329,7 @@ static void compare_pools(struct check *check)
                   (unsigned long long)check->pool_used[i], (unsigned long long)check->pool_buffers[i]);
         for (uint32_t n = 0; n < pool->n_nodes; n++) {
             const struct budget *budget = pool_node_budget(pool, pool->nodes[n]);
-            const uint64_t *sum = budget ? budget_of(check, budget) : NULL;
+            const uint64_t *sum = budget_of(check, budget);
 
             if (sum && budget->used != *sum)
                 fault(check, "node %u has given out %llu bytes for pages like those of pool %s, and records say %llu",

@@ -15,12 +15,7 @@ static uint64_t left_of(uint64_t capacity, uint64_t used)
     return capacity > used ? capacity - used : 0;
 }
 
-static const struct budget *budget_of(const struct pool *pool, uint32_t node)
-{
-    return &pool->pools->budgets[pool->purse][node];
-}
-
-static bool has_node(const struct pool *pool, uint32_t node)
+bool pool_has_node(const struct pool *pool, uint32_t node)
 {
     for (uint32_t i = 0; i < pool->n_nodes; i++)
         if (pool->nodes[i] == node)
@@ -46,7 +41,7 @@ static void append_others(struct plan_request *plan, const struct pool *pool,
 
         for (uint32_t i = 0; i < pool->n_nodes; i++) {
             uint32_t node = pool->nodes[i];
-            const struct budget *budget = budget_of(pool, node);
+            const struct budget *budget = pool_node_budget(pool, node);
             uint64_t value = from ? UINT32_MAX - from->distances[node]
                                   : left_of(budget->capacity, budget->used);
 
@@ -72,7 +67,7 @@ static int choose_nodes(struct plan_request *plan, const struct pool *pool,
     for (uint32_t i = 0; i < request->n_nodes; i++) {
         uint32_t node = request->nodes[i];
 
-        if (has_node(pool, node)) {
+        if (pool_has_node(pool, node)) {
             if (listed(plan, node))
                 return refuse(problem, STATUS_INVALID_ARGUMENT, "node %u is named twice", node);
             plan->nodes[plan->n_nodes++] = node;
@@ -121,7 +116,7 @@ static void rooms_of(const struct pool *pool, bool empty, uint64_t room[static T
 {
     memset(room, 0, TOPOLOGY_NODES_MAX * sizeof(room[0]));
     for (uint32_t i = 0; i < pool->n_nodes; i++) {
-        const struct budget *budget = budget_of(pool, pool->nodes[i]);
+        const struct budget *budget = pool_node_budget(pool, pool->nodes[i]);
 
         room[pool->nodes[i]] = left_of(budget->capacity, empty ? 0 : budget->used);
     }
@@ -184,7 +179,7 @@ int pool_charge(struct pool *pool, const struct plan *plan, struct problem *prob
     if (plan->brief.bytes > left_of(pool->cap, pool->used))
         return full(pool, plan->brief.bytes, problem);
     for (uint32_t i = 0; i < plan->brief.n_nodes; i++) {
-        const struct budget *budget = budget_of(pool, plan->nodes.node[i]);
+        const struct budget *budget = pool_node_budget(pool, plan->nodes.node[i]);
 
         if (plan->nodes.bytes[i] > left_of(budget->capacity, budget->used))
             return full(pool, plan->brief.bytes, problem);
@@ -228,7 +223,7 @@ uint64_t pool_available(const struct pool *pool)
     uint64_t sum = 0;
 
     for (uint32_t i = 0; i < pool->n_nodes; i++) {
-        const struct budget *budget = budget_of(pool, pool->nodes[i]);
+        const struct budget *budget = pool_node_budget(pool, pool->nodes[i]);
 
         sum += left_of(budget->capacity, budget->used);
     }
@@ -240,11 +235,11 @@ uint64_t pool_capacity(const struct pool *pool)
     uint64_t sum = 0;
 
     for (uint32_t i = 0; i < pool->n_nodes; i++)
-        sum += budget_of(pool, pool->nodes[i])->capacity;
+        sum += pool_node_budget(pool, pool->nodes[i])->capacity;
     return sum < pool->cap ? sum : pool->cap;
 }
 
 const struct budget *pool_node_budget(const struct pool *pool, uint32_t node)
 {
-    return has_node(pool, node) ? budget_of(pool, node) : NULL;
+    return &pool->pools->budgets[pool->purse][node];
 }

@@ -158,10 +158,11 @@ void pool_lower(struct pool *pool, uint32_t node, uint64_t by);
 uint64_t pool_available(const struct pool *pool);
 uint64_t pool_capacity(const struct pool *pool);
 
-/* The budget of base pages and THP of a node, and the one that this pool's pages on a node are
- * charged to; NULL if there is none. */
+/* The budget of base pages and THP of a node; NULL if there is none. */
 const struct budget *pools_node_budget(const struct pools *pools, uint32_t node);
+/* The one that this pool's pages on a node are charged to, whether it is a node of the pool or not. */
 const struct budget *pool_node_budget(const struct pool *pool, uint32_t node);
+bool pool_has_node(const struct pool *pool, uint32_t node);
 
 /* Asks again how many huge pages are set aside. Buffers stay charged even if that is less than
  * they have. */

@@ -34,7 +34,7 @@ static bool is_same(const struct pool *pool, const struct pool_record *record)
     if (pool->pages != record->pages || pool->page_size != record->page_size || pool->granule != record->granule)
         return false;
     for (uint32_t i = 0; i < record->n_nodes; i++)
-        if (!pool_node_budget(pool, record->node[i]))
+        if (!pool_has_node(pool, record->node[i]))
             return false;
     return true;
 }

@@ -8,6 +8,7 @@
  * it does what is asked of it and ends in order, and no descriptor is left.
  */
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -54,11 +55,13 @@ void __wrap_log_line(enum log_level level, const char *format, ...)
     (void)format;
 }
 
-static void require(int condition)
-{
-    if (!condition)
-        abort();
-}
+#define require(expression) \
+    do { \
+        if (!(expression)) { \
+            fprintf(stderr, "false: %s\n", #expression); \
+            abort(); \
+        } \
+    } while (0)
 
 /* ---- a copy ------------------------------------------------------------------------------------------------ */
 
@@ -250,6 +253,8 @@ static uint32_t faults(uint64_t session)
     struct check_result result;
 
     require(CALL(session, op_check, &result) == 0);
+    for (uint32_t i = 0; result.faults && i < result.n_sentences; i++)
+        fprintf(stderr, "check: %s\n", result.sentences[i]);
     return result.faults;
 }
 

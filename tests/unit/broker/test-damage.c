@@ -81,6 +81,7 @@ static const struct {
     {"pool's number", RECORD_POOL, 0, FIELD(pool_record, number), UINT32_MAX, 1},
     {"pool's name", RECORD_POOL, 0, offsetof(struct pool_record, name), 1, 0, 1},
     {"pool's nodes", RECORD_POOL, 0, FIELD(pool_record, n_nodes), 0, 1},
+    {"pool's node", RECORD_POOL, 0, offsetof(struct pool_record, node), 1, 7, 0},
     {"pool's page size", RECORD_POOL, 0, FIELD(pool_record, page_size), 3, 1},
 };
 

@@ -32,7 +32,7 @@ struct bed {
     struct memclient *ctx; /* with the session that holds buffers */
     char *program;
     pid_t broker;
-    size_t n;
+    size_t n, names;
     int holder; /* a process that holds n memory files and sends them on demand */
     pid_t holder_pid;
     int *received; /* from it */
@@ -92,20 +92,27 @@ come_anew(void *context)
     } while (!next);
 }
 
-/* Names and holds take turns. */
+/* Half of the new ones are held, half have a name: "bench/" and a number, from 0. */
 static void
 make_buffers(struct bed *bed, size_t n)
 {
     struct memclient_alloc_options named = MEMCLIENT_ALLOC_OPTIONS_INIT;
-    struct memclient_buffer *buf;
+    struct memclient_buffer *bufs[MEMCLIENT_BATCH_MAX];
+    uint64_t sizes[MEMCLIENT_BATCH_MAX];
+    size_t held = (n - bed->n) / 2;
     char name[32];
 
+    for (size_t i = 0; i < MEMCLIENT_BATCH_MAX; i++)
+        sizes[i] = 1;
+    for (size_t part; held; held -= part, bed->n += part) {
+        part = held < MEMCLIENT_BATCH_MAX ? held : MEMCLIENT_BATCH_MAX;
+        did(memclient_alloc_many(bed->ctx, part, sizes, NULL, bufs));
+    }
     named.name = name;
     for (; bed->n < n; bed->n++) {
-        snprintf(name, sizeof(name), "bench/%zu", bed->n);
-        did(memclient_alloc(bed->ctx, 1, bed->n % 2 ? &named : NULL, &buf));
-        if (bed->n % 2)
-            memclient_buffer_unref(buf);
+        snprintf(name, sizeof(name), "bench/%zu", bed->names++);
+        did(memclient_alloc(bed->ctx, 1, &named, &bufs[0]));
+        memclient_buffer_unref(bufs[0]);
     }
 }
 
@@ -114,8 +121,8 @@ remove_names(struct bed *bed)
 {
     char name[32];
 
-    for (size_t i = 1; i < bed->n; i += 2) {
-        snprintf(name, sizeof(name), "bench/%zu", i);
+    while (bed->names) {
+        snprintf(name, sizeof(name), "bench/%zu", --bed->names);
         did(memclient_name_unbind(bed->ctx, name));
     }
 }

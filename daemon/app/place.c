@@ -184,6 +184,7 @@ static int wait_for_child(pid_t pid, int ready)
 /* What a starter leaves to its children by mistake must not stay with a process that outlives it. */
 static void shed_inheritance(void)
 {
+    const struct sigaction dfl = {.sa_handler = SIG_DFL};
     sigset_t none;
 
 #if HAVE_CLOSE_RANGE
@@ -191,6 +192,8 @@ static void shed_inheritance(void)
 #endif
     (void)sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
+    /* whose child is ignored does not learn how it ended */
+    (void)sigaction(SIGCHLD, &dfl, NULL);
     /* we would tell its service manager that it is ready */
     (void)unsetenv("NOTIFY_SOCKET");
     (void)unsetenv("WATCHDOG_USEC");

@@ -26,7 +26,10 @@
 
 void keeper_kill_broker(struct keeper *keeper, const char *why)
 {
-    log_error("broker %d %s, it is killed", keeper->pid, why);
+    if (keeper->pid <= 0)
+        return;
+    if (why)
+        log_error("broker %d %s, it is killed", keeper->pid, why);
     (void)kill(keeper->pid, SIGKILL);
 }
 
@@ -68,6 +71,8 @@ void keeper_tell(struct keeper *keeper, enum packet_type type, const struct keep
 {
     struct packet packet = {.type = type, .n = key ? 1 : 0};
 
+    if (keeper->socket < 0)
+        return;
     if (key)
         packet.keys[0] = *key;
     said(keeper, packet_send(keeper->socket, &packet, NULL));
@@ -166,7 +171,8 @@ bool keeper_hear(struct keeper *keeper)
             heard(keeper, &packet, &fds);
             break;
         case SOCKIO_E_AGAIN:
-            return true;
+            /* of one that was reaped all is here, even if somebody else has its end of the socket */
+            return keeper->pid > 0;
         case SOCKIO_E_EOF:
             return false;
         case SOCKIO_E_RESET: /* what it sent lies behind this */
@@ -182,32 +188,36 @@ bool keeper_hear(struct keeper *keeper)
     return true;
 }
 
-static void wait_for_end(pid_t pid, siginfo_t *info, int options)
+static void note_end(struct keeper *keeper, const siginfo_t *info)
 {
-    *info = (siginfo_t){0};
-    while (waitid(P_PID, (id_t)pid, info, WEXITED | options) < 0 && errno == EINTR)
-        ;
+    if (info->si_pid != keeper->pid)
+        return;
+    keeper->ended = *info;
+    keeper->pid = 0;
 }
 
-/* It stays a zombie meanwhile: when it goes the kernel forgets all that was ever looked up in its folder of /proc, a
- * name for each descriptor, and the next broker need not wait for that. */
-void keeper_reap(struct keeper *keeper, siginfo_t *info)
+/* It stays a zombie for now: when it goes the kernel forgets all that was ever looked up in its folder of /proc, a name
+ * for each descriptor, and the next broker need not wait for that. */
+void keeper_reap(struct keeper *keeper)
 {
-    keeper->socket = fd_close(keeper->socket);
-    /* a broker without its keeper's socket is none: if it has not ended it does now, and how it ended stays true */
-    (void)kill(keeper->pid, SIGKILL);
-    wait_for_end(keeper->pid, info, WNOWAIT);
-    keeper_bury(keeper);
-    keeper->dead = keeper->pid;
+    siginfo_t info = {0};
+
+    if (!keeper->unburied && keeper->pid > 0 &&
+        !waitid(P_PID, (id_t)keeper->pid, &info, WEXITED | WNOHANG | WNOWAIT) && info.si_pid) {
+        note_end(keeper, &info);
+        keeper->unburied = true;
+    } else {
+        keeper_bury(keeper);
+    }
 }
 
 void keeper_bury(struct keeper *keeper)
 {
     siginfo_t info;
 
-    if (keeper->dead)
-        wait_for_end(keeper->dead, &info, 0);
-    keeper->dead = 0;
+    keeper->unburied = false;
+    while (info = (siginfo_t){0}, !waitid(P_ALL, 0, &info, WEXITED | WNOHANG) && info.si_pid)
+        note_end(keeper, &info);
 }
 
 bool keeper_broker_pauses(const struct keeper *keeper)

@@ -66,7 +66,7 @@ static void ask_to_stop(struct keeper *keeper, enum keeper_wish wish)
     if (keeper->state == KEEPER_SERVING || keeper->state == KEEPER_STARTING)
         keeper_tell(keeper, PACKET_STOP, NULL);
     else if (keeper->state == KEEPER_HANDING)
-        (void)kill(keeper->pid, SIGKILL); /* it has done nothing yet */
+        keeper_kill_broker(keeper, NULL); /* it has done nothing yet */
 }
 
 void keeper_wish_upgrade(struct keeper *keeper)
@@ -90,14 +90,14 @@ static bool was_killed(const siginfo_t *info)
     return info->si_code == CLD_KILLED && info->si_status == SIGKILL;
 }
 
-static void say_how(const struct keeper *keeper, const siginfo_t *info, bool served)
+static void say_how(const siginfo_t *info, bool served)
 {
     const char *when = served ? "" : " before it served";
 
     if (info->si_code == CLD_EXITED)
-        log_error("broker %d ended%s with status %d", keeper->pid, when, info->si_status);
+        log_error("broker %d ended%s with status %d", info->si_pid, when, info->si_status);
     else
-        log_error("broker %d ended%s by signal %d (%s)", keeper->pid, when, info->si_status,
+        log_error("broker %d ended%s by signal %d (%s)", info->si_pid, when, info->si_status,
                   strsignal(info->si_status));
 }
 
@@ -121,9 +121,7 @@ static bool is_the_end(struct keeper *keeper, const siginfo_t *info, bool served
 static void broker_ended(struct keeper *keeper)
 {
     bool served = keeper->state == KEEPER_SERVING;
-    siginfo_t info;
 
-    keeper_reap(keeper, &info);
     keeper->state = KEEPER_DOWN;
     keeper->due = 0;
     if (keeper->wish == KEEPER_STOP) {
@@ -131,13 +129,33 @@ static void broker_ended(struct keeper *keeper)
     } else if (keeper->wish == KEEPER_UPGRADE) {
         keeper->wish = KEEPER_GO_ON;
         keeper_upgrade(keeper);
-    } else if (is_the_end(keeper, &info, served)) {
-        keeper_end(keeper, info.si_status);
+    } else if (is_the_end(keeper, &keeper->ended, served)) {
+        keeper_end(keeper, keeper->ended.si_status);
     } else {
-        say_how(keeper, &info, served);
+        say_how(&keeper->ended, served);
         service_starting_again();
-        start_next(keeper, was_killed(&info) ? BACK_OFF_KILLED_MS : BACK_OFF_MAX_MS);
+        start_next(keeper, was_killed(&keeper->ended) ? BACK_OFF_KILLED_MS : BACK_OFF_MAX_MS);
     }
+}
+
+static void hear(struct keeper *keeper)
+{
+    if (keeper_hear(keeper))
+        return;
+    keeper->socket = fd_close(keeper->socket);
+    /* a broker without its keeper's socket is none: if it has not ended it does now, and how it ended stays true */
+    keeper_kill_broker(keeper, NULL);
+}
+
+/* It is over when it was reaped and all was read that it sent, in whatever order that comes. */
+static void look_whether_it_ended(struct keeper *keeper)
+{
+    if (keeper->state == KEEPER_DOWN || keeper->pid)
+        return;
+    if (keeper->socket >= 0)
+        hear(keeper);
+    if (keeper->socket < 0)
+        broker_ended(keeper);
 }
 
 /* ------------------------------------------------------------------------------------------------------- the loop */
@@ -158,7 +176,7 @@ static void stop(struct keeper *keeper)
         return;
     }
     if (keeper->wish == KEEPER_STOP) {
-        (void)kill(keeper->pid, SIGKILL); /* asked twice: at once */
+        keeper_kill_broker(keeper, NULL); /* asked twice: at once */
         return;
     }
     service_stopping();
@@ -172,6 +190,8 @@ static void on_signals(struct keeper *keeper)
     while (read(keeper->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
         if (info.ssi_signo == SIGHUP)
             reload(keeper);
+        else if (info.ssi_signo == SIGCHLD)
+            keeper_reap(keeper);
         else
             stop(keeper);
     }
@@ -205,7 +225,7 @@ static uint64_t earlier(uint64_t a, uint64_t b)
 
 static int prepare(struct keeper *keeper)
 {
-    static const int ours[] = {SIGTERM, SIGINT, SIGHUP};
+    static const int ours[] = {SIGTERM, SIGINT, SIGHUP, SIGCHLD};
     static const int ignored[] = {SIGPIPE, SIGIO, SIGXFSZ};
     const struct sigaction ignore = {.sa_handler = SIG_IGN};
     const struct sigaction dfl = {.sa_handler = SIG_DFL};
@@ -217,7 +237,8 @@ static int prepare(struct keeper *keeper)
         (void)sigaddset(&set, ours[i]);
     if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
         return -errno;
-    /* a broker that took its keeper's place ignores what a keeper listens to */
+    /* a broker that took its keeper's place ignores what a keeper listens to; and who starts us may have left us
+     * anything, ignored children among it, of whom nobody learns how they ended */
     for (size_t i = 0; i < sizeof(ours) / sizeof(*ours); i++)
         (void)sigaction(ours[i], &dfl, NULL);
     (void)sigaction(SIGABRT, &dfl, NULL);
@@ -244,11 +265,13 @@ static void turn(struct keeper *keeper)
     if (poll(fds, 2, deadline_poll_ms(next, now)) > 0) {
         if (fds[1].revents && keeper->state == KEEPER_HANDING && !(fds[1].revents & (POLLHUP | POLLERR)))
             keeper_hand_over(keeper);
-        else if (fds[1].revents && !keeper_hear(keeper))
-            broker_ended(keeper);
-        if (fds[0].revents && !keeper->over)
+        else if (fds[1].revents)
+            hear(keeper);
+        if (fds[0].revents)
             on_signals(keeper);
     }
+    if (!keeper->over)
+        look_whether_it_ended(keeper);
     now = clock_now_ns();
     if (!keeper->over && keeper->tick_due <= now) {
         keeper->tick_due = deadline_after_ms(keeper->tick_ms);

@@ -52,9 +52,10 @@ struct keeper {
     bool has_served;         /* any broker of this keeper */
     bool use_previous;       /* start the program that was there before this one */
     int signal_fd;
-    int socket;              /* to the broker; -1 if there is none */
-    pid_t pid;
-    pid_t dead;              /* one that has ended and is not buried yet; 0: none */
+    int socket;              /* to the broker; -1 if there is none, or all was read that it sent */
+    pid_t pid;               /* of the broker; 0 when it has ended: the number may be anybody's soon */
+    siginfo_t ended;         /* how it did */
+    bool unburied;           /* it is still a zombie */
     size_t position;         /* in the store, while handing over */
     uint64_t silence_ms;     /* of the broker; while it stops, since it was told to */
     uint64_t back_off_ms;    /* 0 after one that has served */
@@ -79,13 +80,15 @@ int keeper_run(struct keeper *keeper);
 void keeper_start_broker(struct keeper *keeper);
 /* As far as the socket has room. */
 void keeper_hand_over(struct keeper *keeper);
-/* A bounded number of packets; false when the broker has ended and all was read that it sent. */
+/* A bounded number of packets; false when all was read that this broker will ever send. */
 bool keeper_hear(struct keeper *keeper);
-/* Waits for its end: how it ended, as waitid() says. */
-void keeper_reap(struct keeper *keeper, siginfo_t *info);
-/* What remains of it, which may take a while. */
+/* After a SIGCHLD: has the broker ended? */
+void keeper_reap(struct keeper *keeper);
+/* What remains of it, which may take a while; and whatever else has ended: the first process of a container gets all
+ * that nobody else is the parent of. */
 void keeper_bury(struct keeper *keeper);
 void keeper_tell(struct keeper *keeper, enum packet_type type, const struct keeper_key *key);
+/* If it was not reaped. `why` is said; NULL: nothing is. */
 void keeper_kill_broker(struct keeper *keeper, const char *why);
 /* Is it stopped, or does a debugger hold it? */
 bool keeper_broker_pauses(const struct keeper *keeper);

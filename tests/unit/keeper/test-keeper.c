@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -39,6 +40,7 @@ enum order {
     ORDER_HANG,
     ORDER_UPGRADE,
     ORDER_PING,
+    ORDER_LEAK, /* forks a child that keeps everything open; that one reports PONG */
 };
 
 enum report_kind {
@@ -220,6 +222,12 @@ static void obey(struct fake *fake, const struct message *message)
     case ORDER_PING:
         report(fake, REPORT_PONG);
         break;
+    case ORDER_LEAK:
+        if (fork())
+            break;
+        report(fake, REPORT_PONG);
+        for (;;)
+            pause();
     }
 }
 
@@ -263,6 +271,7 @@ struct settings {
     bool inherited;
     bool program;  /* there is a previous one */
     bool impatient;
+    bool careless; /* who starts it ignores children */
 };
 
 static int run_keeper(char **argv, const struct settings *settings, const int *carrier, int control)
@@ -315,6 +324,10 @@ static void begin(const struct settings *settings)
     assert_ok(keeper_pid_);
     if (!keeper_pid_) {
         fd_close(ends[0]);
+        /* it gets orphans, as the first process of a container does */
+        CHECK(prctl(PR_SET_CHILD_SUBREAPER, 1) == 0);
+        if (settings->careless)
+            CHECK(signal(SIGCHLD, SIG_IGN) != SIG_ERR);
         _exit(run_keeper(program, settings, NULL, ends[1]));
     }
     fd_close(ends[1]);
@@ -422,6 +435,36 @@ static void a_first_broker_that_cannot_start_ends_it(void **state)
     (void)expect(REPORT_STARTED);
     order(ORDER_EXIT, 3);
     ends_with(3);
+}
+
+static void how_it_ended_is_known_to_who_ignored_children(void **state)
+{
+    const struct settings careless = {.careless = true};
+
+    (void)state;
+    begin(&careless);
+    (void)expect(REPORT_STARTED);
+    order(ORDER_EXIT, 3);
+    ends_with(3);
+}
+
+/* Its end does not wait for others that have its end of the socket; and those are reaped, too. */
+static void one_whose_socket_others_have(void **state)
+{
+    struct message next;
+    pid_t other;
+
+    (void)state;
+    (void)serve(&plain, 3);
+    order(ORDER_LEAK, 0);
+    other = expect(REPORT_PONG).pid;
+    order(ORDER_KILL, 0);
+    next = expect(REPORT_STARTED);
+    assert_int_equal(next.n_buffers, 3);
+    order(ORDER_READY, 0);
+    assert_ok(kill(other, SIGKILL));
+    assert_true(WAIT_UNTIL(kill(other, 0) < 0));
+    stop_it();
 }
 
 static void one_that_is_killed_before_it_serves_is_started_again(void **state)
@@ -593,6 +636,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(what_is_held_goes_to_the_next_broker),
         cmocka_unit_test(nothing_is_lost_on_the_way),
         cmocka_unit_test(a_first_broker_that_cannot_start_ends_it),
+        cmocka_unit_test(how_it_ended_is_known_to_who_ignored_children),
+        cmocka_unit_test(one_whose_socket_others_have),
         cmocka_unit_test(one_that_is_killed_before_it_serves_is_started_again),
         cmocka_unit_test(what_was_taken_over_is_never_given_up),
         cmocka_unit_test(signals),

@@ -21,8 +21,12 @@
 #include "proto/sockio.h"
 
 #define PACKETS_AT_ONCE 64
+/* Asked for; the kernel gives what it allows. */
+#define SOCKET_BYTES (8 << 20)
 /* The line of /proc/PID/stat up to the state: a pid, and a name of at most 64 bytes between brackets. */
 #define STAT_BYTES 128
+/* Descriptors besides what is held: the standard ones, signals, the lock, the socket pair of a broker, /proc. */
+#define FDS_IN_RESERVE 10
 
 void keeper_kill_broker(struct keeper *keeper, const char *why)
 {
@@ -47,16 +51,20 @@ void keeper_start_broker(struct keeper *keeper)
     }
     keeper->socket = ends[0];
     theirs = ends[1];
+    keeper->state = KEEPER_HANDING;
+    keeper->position = 0;
+    keeper->silence_ms = 0;
+    /* as much as the socket takes, so that it has that from its birth: all, unless it is some thousand descriptors */
+    (void)setsockopt(keeper->socket, SOL_SOCKET, SO_SNDBUF, &(int){SOCKET_BYTES}, sizeof(int));
+    keeper_hand_over(keeper);
     pid = start_broker(&keeper->start, previous, theirs);
     if (pid < 0) {
         log_error("cannot start the broker: %s", strerror(-pid));
         keeper->socket = fd_close(keeper->socket);
+        keeper->state = KEEPER_DOWN;
         return;
     }
     keeper->pid = pid;
-    keeper->state = KEEPER_HANDING;
-    keeper->position = 0;
-    keeper->silence_ms = 0;
 }
 
 /* Outcomes of a send to the broker. Its end is noticed where it is read. */
@@ -83,6 +91,7 @@ void keeper_hand_over(struct keeper *keeper)
     const struct packet end = {.type = PACKET_END, .value = (uint32_t)getpid()};
     int r;
 
+    keeper->wait_for_turn = false;
     for (;;) {
         struct packet packet = {.type = PACKET_HOLD};
         size_t position = keeper->position;
@@ -103,20 +112,32 @@ void keeper_hand_over(struct keeper *keeper)
             return;
         }
     }
-    /* too many in flight: this broker's own packets, which it reads, so there will be room */
+    /* room will be when the broker has read; a turn when it or clients have, and nothing tells when */
+    keeper->wait_for_turn = r == SOCKIO_E_TOO_MANY_IN_FLIGHT;
     if (r != SOCKIO_E_AGAIN && r != SOCKIO_E_TOO_MANY_IN_FLIGHT)
         said(keeper, r);
 }
 
 /* ---------------------------------------------------------------------------------------------------- hearing */
 
+/* Nothing that a broker says changes these. */
+static bool is_ours(const struct keeper_key *key)
+{
+    return key->kind == KEEPER_LISTENER || key->kind == KEEPER_LOCK || key->kind == KEEPER_PROGRAM ||
+           key->kind == KEEPER_CARRIER;
+}
+
 static void hold(struct keeper *keeper, const struct packet *packet, struct fdset *fds)
 {
+    /* the next broker needs a few of them, too: as if they had not arrived */
+    if (keeper->store.n + packet->n + FDS_IN_RESERVE > keeper->most) {
+        keeper_kill_broker(keeper, "has so much kept that no other could be started");
+        return;
+    }
     for (unsigned i = 0; i < packet->n; i++) {
         struct keeper_key key = packet->keys[i];
 
-        /* these are the keeper's own */
-        if (key.kind == KEEPER_CARRIER || key.kind == KEEPER_PROGRAM)
+        if (is_ours(&key))
             continue;
         (void)store_take_in(&keeper->store, (enum keeper_kind)key.kind, key.id, fdset_steal(fds, i));
         if (key.kind == KEEPER_LEDGER && keeper->has_served && service_has_store())
@@ -127,7 +148,8 @@ static void hold(struct keeper *keeper, const struct packet *packet, struct fdse
 static void drop(struct keeper *keeper, const struct packet *packet)
 {
     for (unsigned i = 0; i < packet->n; i++) {
-        (void)fd_close(store_remove(&keeper->store, packet->keys[i]));
+        if (!is_ours(&packet->keys[i]))
+            (void)fd_close(store_remove(&keeper->store, packet->keys[i]));
         if (packet->type == PACKET_DROP_ASK)
             keeper_tell(keeper, PACKET_DROPPED, &packet->keys[i]);
     }
@@ -149,7 +171,8 @@ static void heard(struct keeper *keeper, const struct packet *packet, struct fds
         keeper_broker_is_ready(keeper);
         break;
     case PACKET_RELOADED:
-        service_ready(&keeper->store, false, false);
+        if (keeper->state == KEEPER_SERVING)
+            service_ready(&keeper->store, false, false);
         break;
     case PACKET_UPGRADE:
         keeper_wish_upgrade(keeper);

@@ -15,6 +15,8 @@
 #include "log/log.h"
 
 #define TICK_MS 1000
+/* To look again whether something may be sent. */
+#define TURN_MS 1
 /* A broker that serves says something once a second. */
 #define SILENCE_MS 10000
 /* What it may take to begin to serve, on a machine that has other things to do. */
@@ -30,7 +32,7 @@ int keeper_init(struct keeper *keeper, uint64_t most, char *const *argv)
 {
     int r;
 
-    *keeper = (struct keeper){.store = STORE_NULL, .signal_fd = -1, .socket = -1, .tick_ms = TICK_MS,
+    *keeper = (struct keeper){.store = STORE_NULL, .signal_fd = -1, .socket = -1, .most = most, .tick_ms = TICK_MS,
                               .silence_max_ms = SILENCE_MS};
     r = start_init(&keeper->start, argv);
     return r ? r : store_init(&keeper->store, most);
@@ -162,10 +164,11 @@ static void look_whether_it_ended(struct keeper *keeper)
 
 static void reload(struct keeper *keeper)
 {
-    /* one that is starting reads what is there now */
-    if (keeper->state != KEEPER_SERVING || keeper->wish != KEEPER_GO_ON)
+    /* there is none, or it has not looked yet */
+    if (keeper->state == KEEPER_DOWN || keeper->state == KEEPER_HANDING || keeper->wish != KEEPER_GO_ON)
         return;
-    service_reloading();
+    if (keeper->state == KEEPER_SERVING)
+        service_reloading();
     keeper_tell(keeper, PACKET_RELOAD, NULL);
 }
 
@@ -259,11 +262,17 @@ static void turn(struct keeper *keeper)
         {.fd = keeper->signal_fd, .events = POLLIN},
         {.fd = keeper->socket, .events = keeper->state == KEEPER_HANDING ? POLLOUT : POLLIN},
     };
+    bool wait_for_turn = keeper->state == KEEPER_HANDING && keeper->wait_for_turn;
     uint64_t now = clock_now_ns();
     uint64_t next = keeper->state == KEEPER_DOWN ? earlier(keeper->due, keeper->tick_due) : keeper->tick_due;
 
-    if (poll(fds, 2, deadline_poll_ms(next, now)) > 0) {
-        if (fds[1].revents && keeper->state == KEEPER_HANDING && !(fds[1].revents & (POLLHUP | POLLERR)))
+    if (wait_for_turn) {
+        fds[1].events = 0;
+        next = earlier(next, now + TURN_MS * NSEC_PER_MSEC);
+    }
+    if (poll(fds, 2, deadline_poll_ms(next, now)) >= 0) {
+        if (keeper->state == KEEPER_HANDING && (wait_for_turn || fds[1].revents & POLLOUT) &&
+            !(fds[1].revents & (POLLHUP | POLLERR)))
             keeper_hand_over(keeper);
         else if (fds[1].revents)
             hear(keeper);

@@ -47,6 +47,7 @@ struct keeper {
     uint64_t tick_ms;               /* it looks after the broker so often */
     uint64_t silence_max_ms;        /* of a broker that serves */
 
+    uint64_t most;           /* so many descriptors may be open */
     enum keeper_state state;
     enum keeper_wish wish;
     bool has_served;         /* any broker of this keeper */
@@ -57,6 +58,7 @@ struct keeper {
     siginfo_t ended;         /* how it did */
     bool unburied;           /* it is still a zombie */
     size_t position;         /* in the store, while handing over */
+    bool wait_for_turn;      /* … too many descriptors of this user are on their way anywhere */
     uint64_t silence_ms;     /* of the broker; while it stops, since it was told to */
     uint64_t back_off_ms;    /* 0 after one that has served */
     uint64_t due;            /* when the next broker is to be started */

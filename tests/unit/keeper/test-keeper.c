@@ -13,6 +13,7 @@
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -40,6 +41,7 @@ enum order {
     ORDER_HANG,
     ORDER_UPGRADE,
     ORDER_PING,
+    ORDER_USURP, /* the keeper's own descriptors */
     ORDER_LEAK, /* forks a child that keeps everything open; that one reports PONG */
 };
 
@@ -61,6 +63,16 @@ struct message {
     bool program;            /* it was handed one */
     bool previous;           /* it is one */
 };
+
+/* The soft limit; 0: to the hard one. */
+static void limit_descriptors(rlim_t most)
+{
+    struct rlimit limit;
+
+    CHECK(getrlimit(RLIMIT_NOFILE, &limit) == 0);
+    limit.rlim_cur = most ? most : limit.rlim_max;
+    CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+}
 
 /* ----------------------------------------------------------------------------------------------------- the broker */
 
@@ -222,6 +234,11 @@ static void obey(struct fake *fake, const struct message *message)
     case ORDER_PING:
         report(fake, REPORT_PONG);
         break;
+    case ORDER_USURP:
+        CHECK(keeper_hold(fake->keeper, KEEPER_LISTENER, 0, STDIN_FILENO) == 0);
+        keeper_drop(fake->keeper, KEEPER_LISTENER, 0);
+        report(fake, REPORT_PONG);
+        break;
     case ORDER_LEAK:
         if (fork())
             break;
@@ -244,6 +261,7 @@ static int play_broker(char **argv)
 
     *fake = (struct fake){.argv = argv, .control = -1, .program = -1};
     memset(fake->fds, -1, sizeof(fake->fds));
+    limit_descriptors(0);
     CHECK(start_read_option(strchr(argv[1], '=') + 1, &socket, 1));
     CHECK(keeper_link_new(&fake->keeper, socket) == 0);
     CHECK(keeper_link_receive(fake->keeper, take, fake) == 0);
@@ -272,6 +290,7 @@ struct settings {
     bool program;  /* there is a previous one */
     bool impatient;
     bool careless; /* who starts it ignores children */
+    rlim_t nofile; /* 0: as it is */
 };
 
 static int run_keeper(char **argv, const struct settings *settings, const int *carrier, int control)
@@ -279,7 +298,7 @@ static int run_keeper(char **argv, const struct settings *settings, const int *c
     struct keeper keeper;
     int status;
 
-    CHECK(keeper_init(&keeper, 2 * BUFFERS, argv) == 0);
+    CHECK(keeper_init(&keeper, settings->nofile ? settings->nofile : 2 * BUFFERS, argv) == 0);
     keeper.inherited = settings->inherited;
     if (settings->impatient) {
         keeper.tick_ms = 10;
@@ -328,6 +347,8 @@ static void begin(const struct settings *settings)
         CHECK(prctl(PR_SET_CHILD_SUBREAPER, 1) == 0);
         if (settings->careless)
             CHECK(signal(SIGCHLD, SIG_IGN) != SIG_ERR);
+        if (settings->nofile)
+            limit_descriptors(settings->nofile);
         _exit(run_keeper(program, settings, NULL, ends[1]));
     }
     fd_close(ends[1]);
@@ -428,6 +449,39 @@ static void nothing_is_lost_on_the_way(void **state)
     stop_it();
 }
 
+/* However many descriptors it has, another one can be started, and given what it did not refuse. */
+static void one_that_hoards_is_replaced(void **state)
+{
+    const struct settings poor = {.nofile = 100};
+    struct message next;
+
+    (void)state;
+    (void)serve(&poor, 0);
+    order(ORDER_PING, 0);
+    (void)expect(REPORT_PONG);
+    assert_ok(kill(keeper_pid_, SIGSTOP));
+    order(ORDER_HOLD, 150);
+    (void)expect(REPORT_PONG);
+    assert_ok(kill(keeper_pid_, SIGCONT));
+    next = expect(REPORT_STARTED);
+    assert_true(next.n_buffers >= 50 && next.n_buffers < 100);
+    order(ORDER_READY, 0);
+    stop_it();
+}
+
+/* The keeper's own: who can neither exchange nor drop them cannot keep the next broker from starting. */
+static void what_is_the_keepers_stays(void **state)
+{
+    (void)state;
+    (void)serve(&plain, 0);
+    order(ORDER_USURP, 0);
+    (void)expect(REPORT_PONG);
+    order(ORDER_KILL, 0);
+    (void)expect(REPORT_STARTED);
+    order(ORDER_READY, 0);
+    stop_it();
+}
+
 static void a_first_broker_that_cannot_start_ends_it(void **state)
 {
     (void)state;
@@ -514,6 +568,18 @@ static void signals(void **state)
     assert_ok(kill(first.pid, SIGABRT));
     order(ORDER_PING, 0);
     assert_int_equal(expect(REPORT_PONG).pid, first.pid);
+    stop_it();
+}
+
+/* It may have looked already, so it is asked to look again. */
+static void a_broker_that_starts_is_told_to_reload(void **state)
+{
+    (void)state;
+    begin(&plain);
+    (void)expect(REPORT_STARTED);
+    assert_ok(kill(keeper_pid_, SIGHUP));
+    (void)expect(REPORT_RELOAD);
+    order(ORDER_READY, 0);
     stop_it();
 }
 
@@ -636,11 +702,14 @@ int main(int argc, char **argv)
         cmocka_unit_test(what_is_held_goes_to_the_next_broker),
         cmocka_unit_test(nothing_is_lost_on_the_way),
         cmocka_unit_test(a_first_broker_that_cannot_start_ends_it),
+        cmocka_unit_test(one_that_hoards_is_replaced),
+        cmocka_unit_test(what_is_the_keepers_stays),
         cmocka_unit_test(how_it_ended_is_known_to_who_ignored_children),
         cmocka_unit_test(one_whose_socket_others_have),
         cmocka_unit_test(one_that_is_killed_before_it_serves_is_started_again),
         cmocka_unit_test(what_was_taken_over_is_never_given_up),
         cmocka_unit_test(signals),
+        cmocka_unit_test(a_broker_that_starts_is_told_to_reload),
         cmocka_unit_test(asked_twice_it_ends_at_once),
         cmocka_unit_test(a_broker_that_hangs_is_replaced),
         cmocka_unit_test(one_that_is_stopped_is_not),

@@ -66,6 +66,7 @@ struct app {
     const struct app_options *options;
     bool private; /* for one user */
     bool stopping;
+    bool for_good; /* and no other broker is to go on */
     bool orphaned; /* there is no keeper any more */
     int error;     /* negative: why the loop ended */
 

@@ -112,7 +112,7 @@ int inherited_leave(struct app *app)
     int carrier[2] = {app->inherited.carrier[0], app->inherited.carrier[1]};
     int r;
 
-    if (app->stopping && !stored)
+    if (app->for_good && !stored)
         return EXIT_OK; /* that was asked for */
     r = stored ? 0 : carrier_new(carrier);
     if (!r)

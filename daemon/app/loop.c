@@ -91,6 +91,7 @@ static void on_idle(evutil_socket_t fd, short events, void *userdata)
     }
     log_notice("nobody has used this private broker for %llu s, it ends",
                (unsigned long long)(app->config->idle_exit_ms / 1000));
+    app->for_good = true;
     app_stop(app);
 }
 
@@ -107,11 +108,8 @@ void app_stop(struct app *app)
 {
     struct timeval tv = milliseconds(app->net->n_connections ? STOP_MS : 0);
 
-    if (app->stopping) {
-        /* asked twice: at once */
-        (void)event_base_loopbreak(app->base);
+    if (app->stopping)
         return;
-    }
     app->stopping = true;
     app->listener = listener_free(app->listener);
     broker_announce_shutdown(app->broker);
@@ -154,9 +152,20 @@ static void reload(struct app *app)
     keeper_tell_reloaded(app->keeper);
 }
 
-static void on_stop(void *userdata)
+static void on_stop(void *userdata, bool for_good)
 {
-    app_stop(userdata);
+    struct app *app = userdata;
+
+    app->for_good = app->for_good || for_good;
+    broker_upgrade_decided(app->broker, for_good ? ESHUTDOWN : 0);
+    app_stop(app);
+}
+
+static void on_upgrade_refused(void *userdata, int error)
+{
+    struct app *app = userdata;
+
+    broker_upgrade_decided(app->broker, error);
 }
 
 static void on_reload(void *userdata)
@@ -176,6 +185,7 @@ int loop_ask_keeper(struct app *app)
 {
     static const struct keeper_link_events events = {
         .stop = on_stop,
+        .upgrade_refused = on_upgrade_refused,
         .reload = on_reload,
         .orphaned = on_orphaned,
     };

@@ -103,6 +103,9 @@ void broker_commit(struct broker *broker);
  */
 void broker_leave(struct broker *broker);
 
+/* What the keeper made of op_upgrade(): 0, another broker goes on, or a positive errno. */
+void broker_upgrade_decided(struct broker *broker, int error);
+
 /* For a private broker's idle exit: sessions, and buffers that outlive them. */
 bool broker_is_idle(const struct broker *broker);
 /* Tell every subscriber that the broker stops. */

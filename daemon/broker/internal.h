@@ -111,6 +111,7 @@ struct broker {
     struct survivors_job *survivors;
 
     struct check *checks; /* running, the latest first */
+    struct list upgrades; /* asked for: op_admin.c */
 };
 
 /* ---- what verbs begin with ------------------------------------------------------------------------------ */

@@ -2,6 +2,9 @@
 /*
  * The broker about itself.
  */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
@@ -53,10 +56,58 @@ int op_status(struct op *op, struct status_info *result)
     return 0;
 }
 
+struct upgrade {
+    struct op_state state;
+    struct broker *broker;
+    struct list link;   /* in broker->upgrades */
+    struct timer timer; /* to end early */
+    int hurried;        /* … with this */
+};
+
+static void upgrade_end(struct upgrade *upgrade, int status)
+{
+    timer_disarm(&upgrade->broker->timers, &upgrade->timer);
+    list_remove(&upgrade->link);
+    pending_end(&upgrade->state, status);
+    free(upgrade);
+}
+
+static void upgrade_is_hurried(struct timer *timer)
+{
+    struct upgrade *upgrade = container_of(timer, struct upgrade, timer);
+
+    upgrade_end(upgrade, upgrade->hurried);
+}
+
+static void hurry(struct op_state *state, int status)
+{
+    struct upgrade *upgrade = container_of(state, struct upgrade, state);
+
+    upgrade->hurried = status;
+    timer_arm(&upgrade->broker->timers, &upgrade->timer, 0);
+}
+
+void broker_upgrade_decided(struct broker *broker, int error)
+{
+    list_for_each_entry_safe(upgrade, &broker->upgrades, struct upgrade, link)
+    {
+        int status = !error ? 0
+                     : error == ESHUTDOWN
+                         ? refuse(&upgrade->state.op->problem, STATUS_SHUTTING_DOWN, "the broker is stopping")
+                         : refuse(&upgrade->state.op->problem, STATUS_NOT_SUPPORTED,
+                                  "the program that is installed cannot be started: %s; the one that runs goes on, and "
+                                  "its log says more", strerror(error));
+
+        upgrade_end(upgrade, status);
+    }
+    broker_commit(broker);
+}
+
 int op_upgrade(struct op *op)
 {
     struct broker *broker = op->broker;
     struct session *session;
+    struct upgrade *upgrade;
     int r = op_session(op, &session);
 
     if (r)
@@ -68,6 +119,12 @@ int op_upgrade(struct op *op)
         return refuse(&op->problem, STATUS_NOT_SUPPORTED, "this broker has no keeper that could start another one");
     log_client(LOG_LEVEL_NOTICE, (struct log_client){session->record->uid, (pid_t)session->record->pid},
                "asks for an upgrade");
+    upgrade = malloc(sizeof(*upgrade));
+    if (!upgrade)
+        return refuse(&op->problem, STATUS_NO_MEMORY, "the broker has no memory to wait for the answer");
+    *upgrade = (struct upgrade){.broker = broker, .timer = TIMER_INIT(upgrade_is_hurried)};
+    list_append(&broker->upgrades, &upgrade->link);
+    pending_begin(&broker->pending, &upgrade->state, op, hurry);
     keeper_tell_upgrade(broker->options.keeper);
-    return 0;
+    return OP_PENDING;
 }

@@ -434,5 +434,5 @@ struct check_result {
 
 int op_check(struct op *op, struct check_result *result);
 
-/* Asks for it: the broker is told to stop a little later. */
+/* Asks for it, and ends when the keeper has found out whether it can be: then this broker is told to stop. */
 int op_upgrade(struct op *op);

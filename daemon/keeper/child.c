@@ -45,6 +45,7 @@ void keeper_start_broker(struct keeper *keeper)
     pid_t pid;
 
     keeper->use_previous = false;
+    keeper->runs_previous = previous >= 0;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0) {
         log_error("cannot make a socket for the broker: %s", strerror(errno));
         return;
@@ -75,9 +76,9 @@ static void said(struct keeper *keeper, int r)
         keeper_kill_broker(keeper, "does not read what it is told");
 }
 
-void keeper_tell(struct keeper *keeper, enum packet_type type, const struct keeper_key *key)
+void keeper_tell(struct keeper *keeper, enum packet_type type, uint32_t value, const struct keeper_key *key)
 {
-    struct packet packet = {.type = type, .n = key ? 1 : 0};
+    struct packet packet = {.type = type, .value = value, .n = key ? 1 : 0};
 
     if (keeper->socket < 0)
         return;
@@ -108,7 +109,6 @@ void keeper_hand_over(struct keeper *keeper)
         keeper->position = position;
         if (!packet.n) {
             keeper->state = KEEPER_STARTING;
-            keeper_bury(keeper);
             return;
         }
     }
@@ -151,7 +151,7 @@ static void drop(struct keeper *keeper, const struct packet *packet)
         if (!is_ours(&packet->keys[i]))
             (void)fd_close(store_remove(&keeper->store, packet->keys[i]));
         if (packet->type == PACKET_DROP_ASK)
-            keeper_tell(keeper, PACKET_DROPPED, &packet->keys[i]);
+            keeper_tell(keeper, PACKET_DROPPED, 0, &packet->keys[i]);
     }
 }
 
@@ -175,7 +175,7 @@ static void heard(struct keeper *keeper, const struct packet *packet, struct fds
             service_ready(&keeper->store, false, false);
         break;
     case PACKET_UPGRADE:
-        keeper_wish_upgrade(keeper);
+        keeper_try_upgrade(keeper);
         break;
     default: /* a beat, or of a later version */
         break;
@@ -213,14 +213,16 @@ bool keeper_hear(struct keeper *keeper)
 
 static void note_end(struct keeper *keeper, const siginfo_t *info)
 {
-    if (info->si_pid != keeper->pid)
-        return;
-    keeper->ended = *info;
-    keeper->pid = 0;
+    if (info->si_pid == keeper->pid) {
+        keeper->ended = *info;
+        keeper->pid = 0;
+    } else if (info->si_pid == keeper->trial.pid) {
+        keeper_trial_ended(keeper, info);
+    }
 }
 
-/* It stays a zombie for now: when it goes the kernel forgets all that was ever looked up in its folder of /proc, a name
- * for each descriptor, and the next broker need not wait for that. */
+/* It stays a zombie meanwhile: when it goes the kernel forgets all that was ever looked up in its folder of /proc, a
+ * name for each descriptor, and the next broker need not wait for that. */
 void keeper_reap(struct keeper *keeper)
 {
     siginfo_t info = {0};

@@ -35,13 +35,13 @@ static int push_all(const struct store *store, int outer)
     return r;
 }
 
-/* For a next program that cannot read what we leave. */
-static void keep_this_program(struct store *store)
+/* For a next program that cannot read what we leave; the one before stays that if we could not read it either. What was
+ * kept so far is the caller's, or -1. */
+static int keep_this_program(struct keeper *keeper)
 {
-    int fd = open(THIS_PROGRAM, O_PATH | O_CLOEXEC);
+    int fd = keeper->runs_previous ? -1 : open(THIS_PROGRAM, O_PATH | O_CLOEXEC);
 
-    if (fd >= 0)
-        (void)store_take_in(store, KEEPER_PROGRAM, 0, fd);
+    return fd < 0 ? -1 : store_put(&keeper->store, KEEPER_KEY(KEEPER_PROGRAM, 0), fd);
 }
 
 void keeper_end(struct keeper *keeper, int status)
@@ -49,31 +49,18 @@ void keeper_end(struct keeper *keeper, int status)
     int outer = store_get(&keeper->store, KEEPER_KEY(KEEPER_CARRIER, 0));
     int r;
 
-    keeper_bury(keeper);
     keeper->over = true;
     keeper->status = status;
+    keeper_bury(keeper);
     if (outer < 0 || !service_has_store())
         return;
-    keep_this_program(&keeper->store);
+    (void)fd_close(keep_this_program(keeper));
     r = push_all(&keeper->store, outer);
     if (r)
         log_error("not everything can be left for the next start: %s", strerror(-r));
     else
         log_notice("%zu descriptors are left with the service manager", keeper->store.n);
     keeper->kept = true;
-}
-
-bool keeper_can_upgrade(const struct keeper *keeper)
-{
-    if (!keeper->start.path) {
-        log_error("no upgrade: nobody knows where this program lies");
-        return false;
-    }
-    if (access(keeper->start.path, X_OK) < 0) {
-        log_error("no upgrade: cannot execute %s: %s", keeper->start.path, strerror(errno));
-        return false;
-    }
-    return true;
 }
 
 void keeper_upgrade(struct keeper *keeper)
@@ -87,13 +74,17 @@ void keeper_upgrade(struct keeper *keeper)
 
     keeper_bury(keeper);
     if (!r) {
-        keep_this_program(&keeper->store);
+        int before = keep_this_program(keeper);
+
         r = push_all(&keeper->store, carrier[0]);
         if (!r)
             r = start_keeper(&keeper->start, keeper->start.path, carrier);
         /* all of it is here as well */
         (void)carrier_take(carrier[1], store_take_in, &keeper->store);
-        (void)fd_close(store_remove(&keeper->store, KEEPER_KEY(KEEPER_PROGRAM, 0)));
+        if (before >= 0)
+            (void)store_take_in(&keeper->store, KEEPER_PROGRAM, 0, before);
+        else if (!keeper->runs_previous)
+            (void)fd_close(store_remove(&keeper->store, KEEPER_KEY(KEEPER_PROGRAM, 0)));
     }
     log_error("no upgrade to %s: %s; the program that runs goes on", keeper->start.path, strerror(-r));
     (void)fd_close(fresh[0]);

@@ -33,7 +33,7 @@ int keeper_init(struct keeper *keeper, uint64_t most, char *const *argv)
     int r;
 
     *keeper = (struct keeper){.store = STORE_NULL, .signal_fd = -1, .socket = -1, .most = most, .tick_ms = TICK_MS,
-                              .silence_max_ms = SILENCE_MS};
+                              .silence_max_ms = SILENCE_MS, .trial = {.output = -1}};
     r = start_init(&keeper->start, argv);
     return r ? r : store_init(&keeper->store, most);
 }
@@ -42,6 +42,7 @@ void keeper_deinit(struct keeper *keeper)
 {
     keeper->signal_fd = fd_close(keeper->signal_fd);
     keeper->socket = fd_close(keeper->socket);
+    keeper->trial.output = fd_close(keeper->trial.output);
     store_deinit(&keeper->store);
     start_deinit(&keeper->start);
 }
@@ -66,14 +67,18 @@ static void ask_to_stop(struct keeper *keeper, enum keeper_wish wish)
     keeper->wish = wish;
     keeper->silence_ms = 0;
     if (keeper->state == KEEPER_SERVING || keeper->state == KEEPER_STARTING)
-        keeper_tell(keeper, PACKET_STOP, NULL);
+        keeper_tell(keeper, PACKET_STOP, wish == KEEPER_STOP, NULL);
     else if (keeper->state == KEEPER_HANDING)
         keeper_kill_broker(keeper, NULL); /* it has done nothing yet */
 }
 
-void keeper_wish_upgrade(struct keeper *keeper)
+void keeper_begin_upgrade(struct keeper *keeper)
 {
-    if (keeper->wish == KEEPER_GO_ON && keeper_can_upgrade(keeper))
+    if (keeper->over || keeper->wish != KEEPER_GO_ON)
+        return;
+    if (keeper->state == KEEPER_DOWN)
+        keeper_upgrade(keeper);
+    else
         ask_to_stop(keeper, KEEPER_UPGRADE);
 }
 
@@ -169,7 +174,7 @@ static void reload(struct keeper *keeper)
         return;
     if (keeper->state == KEEPER_SERVING)
         service_reloading();
-    keeper_tell(keeper, PACKET_RELOAD, NULL);
+    keeper_tell(keeper, PACKET_RELOAD, 0, NULL);
 }
 
 static void stop(struct keeper *keeper)
@@ -209,6 +214,7 @@ static void tick(struct keeper *keeper)
 
     if (keeper->watchdog)
         service_alive();
+    keeper_look_after_trial(keeper);
     if (keeper->state == KEEPER_DOWN)
         return;
     keeper->silence_ms += keeper->tick_ms;
@@ -291,6 +297,9 @@ static void turn(struct keeper *keeper)
         if (keeper->state == KEEPER_DOWN)
             start_next(keeper, BACK_OFF_MAX_MS);
     }
+    /* the next one has everything */
+    if (!keeper->over && keeper->unburied && keeper->state == KEEPER_STARTING)
+        keeper_bury(keeper);
 }
 
 int keeper_run(struct keeper *keeper)

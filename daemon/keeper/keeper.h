@@ -35,6 +35,13 @@ enum keeper_wish {
     KEEPER_UPGRADE,
 };
 
+/* Of the program that is to take our place. */
+struct trial {
+    pid_t pid;  /* 0: there is none */
+    int output; /* what it says */
+    uint64_t ms;
+};
+
 struct keeper {
     struct store store;
     struct start start;
@@ -52,6 +59,8 @@ struct keeper {
     enum keeper_wish wish;
     bool has_served;         /* any broker of this keeper */
     bool use_previous;       /* start the program that was there before this one */
+    bool runs_previous;      /* that was done */
+    struct trial trial;
     int signal_fd;
     int socket;              /* to the broker; -1 if there is none, or all was read that it sent */
     pid_t pid;               /* of the broker; 0 when it has ended: the number may be anybody's soon */
@@ -89,7 +98,7 @@ void keeper_reap(struct keeper *keeper);
 /* What remains of it, which may take a while; and whatever else has ended: the first process of a container gets all
  * that nobody else is the parent of. */
 void keeper_bury(struct keeper *keeper);
-void keeper_tell(struct keeper *keeper, enum packet_type type, const struct keeper_key *key);
+void keeper_tell(struct keeper *keeper, enum packet_type type, uint32_t value, const struct keeper_key *key);
 /* If it was not reaped. `why` is said; NULL: nothing is. */
 void keeper_kill_broker(struct keeper *keeper, const char *why);
 /* Is it stopped, or does a debugger hold it? */
@@ -97,12 +106,19 @@ bool keeper_broker_pauses(const struct keeper *keeper);
 
 /* keeper.c: what the broker said. */
 void keeper_broker_is_ready(struct keeper *keeper);
-void keeper_wish_upgrade(struct keeper *keeper);
+/* A program can take our place: let the broker stop. */
+void keeper_begin_upgrade(struct keeper *keeper);
 
 /* handover.c: the end. */
 /* No broker runs, and none shall. */
 void keeper_end(struct keeper *keeper, int status);
 /* The program is exchanged; returns only if that failed. */
 void keeper_upgrade(struct keeper *keeper);
-/* Can it be? */
-bool keeper_can_upgrade(const struct keeper *keeper);
+
+/* trial.c: whether there is a program to exchange it for. */
+/* The broker wants it: begins to find out. */
+void keeper_try_upgrade(struct keeper *keeper);
+/* The trial was reaped. */
+void keeper_trial_ended(struct keeper *keeper, const siginfo_t *info);
+/* Once a tick. */
+void keeper_look_after_trial(struct keeper *keeper);

@@ -64,7 +64,9 @@ void keeper_drop_then(struct keeper_link *link, enum keeper_kind kind, uint64_t 
 /* ---- in the loop ------------------------------------------------------------------------------------------ */
 
 struct keeper_link_events {
-    void (*stop)(void *userdata);     /* end in order, and free nothing: the next broker goes on */
+    /* End in order, and free nothing: the next broker goes on, soon or, if this is for good, with the next start. */
+    void (*stop)(void *userdata, bool for_good);
+    void (*upgrade_refused)(void *userdata, int error); /* a positive errno */
     void (*reload)(void *userdata);   /* read the configuration again, then keeper_tell_reloaded() */
     void (*orphaned)(void *userdata); /* the keeper is gone: said once; see keeper_orphan() */
 };
@@ -76,7 +78,8 @@ int keeper_link_dispatch(struct keeper_link *link, const struct keeper_link_even
 
 void keeper_tell_ready(struct keeper_link *link);
 void keeper_tell_reloaded(struct keeper_link *link);
-/* Start the program that is installed now in place of the one that runs. The broker will be told to stop. */
+/* Start the program that is installed now in place of the one that runs. If it can be, the broker will be told to
+ * stop; else that it cannot. */
 void keeper_tell_upgrade(struct keeper_link *link);
 /* To be called once a second; a broker that is silent for long is killed. */
 void keeper_beat(struct keeper_link *link);

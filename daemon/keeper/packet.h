@@ -24,10 +24,11 @@ enum packet_type {
     PACKET_END,      /* to the broker: that was all; `value` is the keeper's pid */
     PACKET_READY,    /* to the keeper: the broker serves */
     PACKET_BEAT,     /* … and lives */
-    PACKET_STOP,     /* to the broker: end in order */
+    PACKET_STOP,     /* to the broker: end in order; `value` is 0 if another one goes on, 1 if none does */
     PACKET_RELOAD,   /* to the broker: read the configuration again … */
     PACKET_RELOADED, /* … it was */
-    PACKET_UPGRADE,  /* to the keeper: start the program that is installed now */
+    PACKET_UPGRADE,  /* to the keeper: start the program that is installed now … */
+    PACKET_UPGRADE_REFUSED, /* … it cannot be, `value` is the errno; else STOP is the answer */
 };
 
 struct packet {

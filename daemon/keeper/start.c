@@ -85,18 +85,24 @@ void start_deinit(struct start *start)
     *start = (struct start){0};
 }
 
+static void unblock_signals(void)
+{
+    sigset_t none;
+
+    (void)sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
 /* In the child, for good: a signal to the whole process group, as a terminal sends it, is not for the broker, and an
  * abort that is meant for the keeper is not either. */
 static void leave_signals_to_the_keeper(void)
 {
     static const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGABRT};
     const struct sigaction ignore = {.sa_handler = SIG_IGN};
-    sigset_t none;
 
     for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++)
         (void)sigaction(signals[i], &ignore, NULL);
-    (void)sigemptyset(&none);
-    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+    unblock_signals();
 }
 
 pid_t start_broker(const struct start *start, int fd, int socket)
@@ -116,6 +122,20 @@ pid_t start_broker(const struct start *start, int fd, int socket)
     else
         (void)execve(THIS_PROGRAM, start->argv, start->environ);
     log_error("cannot execute the broker's program: %s", strerror(errno));
+    _exit(EXIT_FAILURE);
+}
+
+pid_t start_trial(const struct start *start, int output)
+{
+    char *argv[] = {start->argv[0], (char *)"--version", NULL};
+    pid_t pid = fork();
+
+    if (pid)
+        return pid < 0 ? -errno : pid;
+    unblock_signals();
+    if (dup2(output, STDOUT_FILENO) >= 0)
+        (void)execve(start->path, argv, start->environ);
+    log_error("cannot execute %s: %s", start->path, strerror(errno));
     _exit(EXIT_FAILURE);
 }
 

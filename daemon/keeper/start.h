@@ -25,6 +25,9 @@ void start_deinit(struct start *start);
 /* Forks the program `fd`, or this one if it is -1, as the broker behind `socket`. The broker ignores the signals that
  * are for the keeper, from before its first instruction. Its pid or a negative errno. */
 pid_t start_broker(const struct start *start, int fd, int socket);
+/* Forks the program that is installed now, which says its version into `output` and ends. Its pid or a negative
+ * errno. */
+pid_t start_trial(const struct start *start, int output);
 /* Executes `path`, or this program if it is NULL, in place of this one as the keeper. Returns only if it failed: a
  * negative errno. */
 int start_keeper(const struct start *start, const char *path, const int carrier[2]);

@@ -855,10 +855,11 @@ MEMCLIENT_API int memclient_check(struct memclient *ctx, struct memclient_check_
 
 /*
  * Has the broker's program that is installed now started in place of the one that runs, with everything that it holds.
- * Sessions, handles and mappings go on, and calls meanwhile just take longer. Returns when it was asked for;
- * memclient_status() tells of another broker_pid when it is done. For administrators.
+ * Sessions, handles and mappings go on, and calls meanwhile just take longer. Returns when it is known that the program
+ * runs, and the broker begins to stop; memclient_status() tells of another broker_pid when it is done. For
+ * administrators.
  *     -EPERM       the caller is none
- *     -EOPNOTSUPP  nothing outlives this broker
+ *     -EOPNOTSUPP  the program cannot be started, and the one that runs goes on; or nothing outlives this broker
  */
 MEMCLIENT_API int memclient_upgrade(struct memclient *ctx);
 

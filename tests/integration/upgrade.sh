@@ -68,11 +68,27 @@ wait $client || fail "the client failed"
 memctl open --claim exclusive kept >/dev/null || fail "the claim did not end with its process"
 [ "$(memctl --json check | jq '.[0].faults')" = 0 ] || fail "the sums do not agree"
 
-# ---- there is none: the one that runs goes on ----
+# ---- what is there is no program that could go on: the one that runs does, without a break ----
+# refused WHAT SENTENCE: at once, with the reason
+refused() {
+    memctl upgrade 2>"$dir/out"
+    [ $? = 1 ] || fail "an upgrade to $1 worked"
+    grep -q "$2" "$dir/out" || fail "$1: it said: $(cat "$dir/out")"
+    grep -q "no upgrade" "$dir/log" || fail "$1: the log does not say why"
+    : >"$dir/log"
+    [ "$(status broker_pid)" = "$before" ] || fail "$1: another broker serves"
+}
 before=$(status broker_pid)
 rm "$dir/memoryd"
-timeout 2 memctl upgrade && fail "an upgrade to nothing worked"
-grep -q "no upgrade" "$dir/log" || fail "nobody said why"
-[ "$(status broker_pid)" = "$before" ] || fail "another broker serves"
+refused nothing "No such file"
+head -c 100 /dev/zero >"$dir/memoryd"
+refused "what cannot be executed" "Permission denied"
+chmod +x "$dir/memoryd"
+refused "no program" "Exec format error"
+printf '#!/bin/sh\necho "memoryd: libevent.so: cannot open shared object file" >&2; exit 127\n' >"$dir/memoryd"
+refused "a program without its libraries" "the one that runs goes on"
+install
+upgrade
+[ "$(memctl cat kept | head -c 5)" = hello ] || fail "the buffer has other contents"
 
 echo "upgrade.sh: everything as promised"

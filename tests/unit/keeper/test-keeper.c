@@ -14,7 +14,9 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/sendfile.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -49,6 +51,7 @@ enum report_kind {
     REPORT_STARTED,
     REPORT_STOP,
     REPORT_RELOAD,
+    REPORT_REFUSED,
     REPORT_DROPPED,
     REPORT_ORPHANED,
     REPORT_PONG,
@@ -62,6 +65,7 @@ struct message {
     uint64_t n_buffers, sum; /* of their ids */
     bool program;            /* it was handed one */
     bool previous;           /* it is one */
+    ino_t which;             /* it was handed */
 };
 
 /* The soft limit; 0: to the hard one. */
@@ -130,6 +134,10 @@ static void started(const struct fake *fake)
         .program = fake->program >= 0,
         .previous = !strncmp(path, "/dev/fd/", 8),
     };
+    struct stat st;
+
+    if (message.program && fstat(fake->program, &st) == 0)
+        message.which = st.st_ino;
 
     for (uint64_t id = 1; id <= BUFFERS; id++)
         if (fake->fds[id] >= 0) {
@@ -139,13 +147,21 @@ static void started(const struct fake *fake)
     send_report(fake, &message);
 }
 
-static void on_stop(void *userdata)
+static void on_stop(void *userdata, bool for_good)
 {
     const struct fake *fake = userdata;
+    const struct message message = {.what = REPORT_STOP, .value = for_good};
 
-    report(fake, REPORT_STOP);
+    send_report(fake, &message);
     if (!fake->deaf)
         _exit(0);
+}
+
+static void on_upgrade_refused(void *userdata, int error)
+{
+    const struct message message = {.what = REPORT_REFUSED, .value = (uint64_t)error};
+
+    send_report(userdata, &message);
 }
 
 static void on_reload(void *userdata)
@@ -252,6 +268,7 @@ static int play_broker(char **argv)
 {
     static const struct keeper_link_events events = {
         .stop = on_stop,
+        .upgrade_refused = on_upgrade_refused,
         .reload = on_reload,
         .orphaned = on_orphaned,
     };
@@ -291,7 +308,21 @@ struct settings {
     bool impatient;
     bool careless; /* who starts it ignores children */
     rlim_t nofile; /* 0: as it is */
+    const char *installed; /* NULL: this program */
 };
+
+/* Another file than the one that runs. */
+static int copy_of_this_program(void)
+{
+    _cleanup_close_ int from = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    int to = memfd_create("previous", MFD_CLOEXEC);
+    struct stat st;
+
+    CHECK(from >= 0 && to >= 0 && fstat(from, &st) == 0);
+    for (off_t at = 0; at < st.st_size;)
+        CHECK(sendfile(to, from, &at, (size_t)(st.st_size - at)) > 0);
+    return to;
+}
 
 static int run_keeper(char **argv, const struct settings *settings, const int *carrier, int control)
 {
@@ -300,6 +331,10 @@ static int run_keeper(char **argv, const struct settings *settings, const int *c
 
     CHECK(keeper_init(&keeper, settings->nofile ? settings->nofile : 2 * BUFFERS, argv) == 0);
     keeper.inherited = settings->inherited;
+    if (settings->installed) {
+        free(keeper.start.path);
+        keeper.start.path = strdup(settings->installed);
+    }
     if (settings->impatient) {
         keeper.tick_ms = 10;
         keeper.silence_max_ms = IMPATIENCE_MS;
@@ -312,7 +347,7 @@ static int run_keeper(char **argv, const struct settings *settings, const int *c
         store_take_in(&keeper.store, KEEPER_LISTENER, 0, control);
     }
     if (settings->program)
-        store_take_in(&keeper.store, KEEPER_PROGRAM, 0, open("/proc/self/exe", O_PATH | O_CLOEXEC));
+        store_take_in(&keeper.store, KEEPER_PROGRAM, 0, copy_of_this_program());
     status = keeper_run(&keeper);
     keeper_deinit(&keeper);
     return status;
@@ -384,7 +419,7 @@ static void ends_with(int wanted)
 static void stop_it(void)
 {
     assert_ok(kill(keeper_pid_, SIGTERM));
-    (void)expect(REPORT_STOP);
+    assert_true(expect(REPORT_STOP).value);
     ends_with(0);
 }
 
@@ -662,12 +697,67 @@ static void an_upgrade_in_place(void **state)
     (void)state;
     assert_false(first.program);
     order(ORDER_UPGRADE, 0);
-    (void)expect(REPORT_STOP);
+    /* so that it knows, should the keeper be killed meanwhile, that all of it is to go on */
+    assert_false(expect(REPORT_STOP).value);
     next = expect(REPORT_STARTED);
     assert_int_equal(next.keeper, keeper_pid_);
     assert_int_not_equal(next.pid, first.pid);
     assert_int_equal(next.n_buffers, BUFFERS);
     assert_true(next.program);
+    order(ORDER_READY, 0);
+    stop_it();
+}
+
+/* What cannot take our place is told to the broker, which goes on; all that was held is with nobody else meanwhile. */
+static void an_upgrade_to_no_program(void **state)
+{
+    static const struct {
+        const char *path;
+        int error;
+    } installed[] = {
+        {"/nonexistent/memoryd", ENOENT},
+        {"/etc/passwd", EACCES},
+        {"/", ENOEXEC},
+        {"/bin/false", ENOEXEC}, /* as one that lacks a library */
+        {"/bin/true", ENOEXEC},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(installed) / sizeof(*installed); i++) {
+        const struct settings settings = {.installed = installed[i].path};
+        struct message first = serve(&settings, 3);
+
+        for (int round = 0; round < 2; round++) {
+            order(ORDER_UPGRADE, 0);
+            assert_int_equal(expect(REPORT_REFUSED).value, installed[i].error);
+        }
+        order(ORDER_PING, 0);
+        assert_int_equal(expect(REPORT_PONG).pid, first.pid);
+        stop_it();
+    }
+}
+
+/* The only one that can read the ledger must not be forgotten for one that cannot. */
+static void an_upgrade_of_what_could_not_read_the_ledger(void **state)
+{
+    const struct settings settings = {.program = true};
+    struct message first = serve(&settings, 0);
+    struct message next;
+
+    (void)state;
+    order(ORDER_EXIT, KEEPER_EXIT_LEDGER);
+    assert_true(expect(REPORT_STARTED).previous);
+    order(ORDER_READY, 0);
+    order(ORDER_UPGRADE, 0);
+    (void)expect(REPORT_STOP);
+    next = expect(REPORT_STARTED);
+    assert_false(next.previous);
+    assert_int_equal(next.which, first.which);
+    /* while one that was read by the program that runs gives way to it */
+    order(ORDER_READY, 0);
+    order(ORDER_UPGRADE, 0);
+    (void)expect(REPORT_STOP);
+    assert_int_not_equal(expect(REPORT_STARTED).which, first.which);
     order(ORDER_READY, 0);
     stop_it();
 }
@@ -715,9 +805,13 @@ int main(int argc, char **argv)
         cmocka_unit_test(one_that_is_stopped_is_not),
         cmocka_unit_test(a_ledger_that_it_cannot_read),
         cmocka_unit_test(an_upgrade_in_place),
+        cmocka_unit_test(an_upgrade_to_no_program),
+        cmocka_unit_test(an_upgrade_of_what_could_not_read_the_ledger),
         cmocka_unit_test(a_keeper_that_is_killed),
     };
 
+    if (argc > 1 && !strcmp(argv[1], "--version"))
+        return puts("memoryd of this test") < 0;
     if (argc > 1 && !strncmp(argv[1], "--broker=", 9))
         return play_broker(argv);
     if (argc > 1 && !strncmp(argv[1], "--carrier=", 10))

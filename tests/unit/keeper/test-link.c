@@ -19,14 +19,16 @@ struct dropping {
 
 static struct keeper_link *broker;
 static int keeper; /* the other end */
-static unsigned stops, reloads, orphans, taken;
+static unsigned stops, stops_for_good, reloads, orphans, taken;
+static int refusal;
 
 static int set_up(void **state)
 {
     int ends[2];
 
     (void)state;
-    stops = reloads = orphans = taken = 0;
+    stops = stops_for_good = reloads = orphans = taken = 0;
+    refusal = 0;
     assert_ok(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends));
     keeper = ends[0];
     assert_int_equal(keeper_link_new(&broker, ends[1]), 0);
@@ -41,10 +43,17 @@ static int tear_down(void **state)
     return 0;
 }
 
-static void on_stop(void *userdata)
+static void on_stop(void *userdata, bool for_good)
 {
     (void)userdata;
     stops++;
+    stops_for_good += for_good;
+}
+
+static void on_upgrade_refused(void *userdata, int error)
+{
+    (void)userdata;
+    refusal = error;
 }
 
 static void on_reload(void *userdata)
@@ -59,7 +68,8 @@ static void on_orphaned(void *userdata)
     orphans++;
 }
 
-static const struct keeper_link_events events = {.stop = on_stop, .reload = on_reload, .orphaned = on_orphaned};
+static const struct keeper_link_events events = {
+    .stop = on_stop, .upgrade_refused = on_upgrade_refused, .reload = on_reload, .orphaned = on_orphaned};
 
 static void done(struct keeper_drop *drop)
 {
@@ -213,10 +223,13 @@ static void test_events(void **state)
     (void)state;
     say(PACKET_RELOAD, 0, 0, NULL);
     say((enum packet_type)999, 0, 0, NULL); /* of a later version */
+    say(PACKET_UPGRADE_REFUSED, ENOEXEC, 0, NULL);
     say(PACKET_STOP, 0, 0, NULL);
     assert_int_equal(keeper_link_dispatch(broker, &events, NULL), 0);
     assert_int_equal(reloads, 1);
+    assert_int_equal(refusal, ENOEXEC);
     assert_int_equal(stops, 1);
+    assert_int_equal(stops_for_good, 0);
     keeper_tell_ready(broker);
     assert_int_equal(hear(PACKET_READY, NULL), 1);
     keeper_tell_reloaded(broker);
@@ -225,11 +238,12 @@ static void test_events(void **state)
     assert_int_equal(hear(PACKET_UPGRADE, NULL), 1);
     keeper_beat(broker);
     /* dies without having read it */
-    say(PACKET_STOP, 0, 0, NULL);
+    say(PACKET_STOP, 1, 0, NULL);
     keeper = fd_close(keeper);
     for (int i = 0; i < 3; i++)
         assert_int_equal(keeper_link_dispatch(broker, &events, NULL), 0);
     assert_int_equal(stops, 2);
+    assert_int_equal(stops_for_good, 1);
     assert_int_equal(orphans, 1);
 }
 

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * A program takes the keeper's place with everything in hand that is held, and no way back: if it does not even begin,
+ * for want of a library, all is lost. So it has to show beforehand that it runs, and is memoryd, by saying its version;
+ * the broker goes on meanwhile, and hears if it cannot be replaced.
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "keeper/keeper.h"
+#include "log/log.h"
+
+#define PATIENCE_MS 10000
+#define NAME        "memoryd "
+
+static void refuse_upgrade(struct keeper *keeper, int error)
+{
+    if (keeper->state == KEEPER_SERVING)
+        keeper_tell(keeper, PACKET_UPGRADE_REFUSED, (uint32_t)error, NULL);
+}
+
+static int begin_trial(struct keeper *keeper)
+{
+    _cleanup_close_ int theirs = -1;
+    int ends[2];
+    pid_t pid;
+
+    if (!keeper->start.path)
+        return -ENOENT;
+    if (access(keeper->start.path, X_OK) < 0 || pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
+        return -errno;
+    keeper->trial.output = ends[0];
+    theirs = ends[1];
+    pid = start_trial(&keeper->start, theirs);
+    if (pid < 0) {
+        keeper->trial.output = fd_close(keeper->trial.output);
+        return pid;
+    }
+    keeper->trial.pid = pid;
+    keeper->trial.ms = 0;
+    return 0;
+}
+
+void keeper_try_upgrade(struct keeper *keeper)
+{
+    int r;
+
+    /* the answer to one is the answer to all that ask meanwhile */
+    if (keeper->wish != KEEPER_GO_ON || keeper->trial.pid)
+        return;
+    r = begin_trial(keeper);
+    if (!r)
+        return;
+    log_error("no upgrade: cannot execute %s: %s", keeper->start.path ? keeper->start.path : "what nobody knows",
+              strerror(-r));
+    refuse_upgrade(keeper, -r);
+}
+
+void keeper_trial_ended(struct keeper *keeper, const siginfo_t *info)
+{
+    char text[sizeof(NAME)] = "";
+    bool good = info->si_code == CLD_EXITED && !info->si_status &&
+                read(keeper->trial.output, text, sizeof(NAME) - 1) > 0 && !strcmp(text, NAME);
+
+    keeper->trial = (struct trial){.output = fd_close(keeper->trial.output)};
+    if (good) {
+        keeper_begin_upgrade(keeper);
+        return;
+    }
+    log_error("no upgrade: %s does not run, or is no memoryd", keeper->start.path);
+    refuse_upgrade(keeper, ENOEXEC);
+}
+
+void keeper_look_after_trial(struct keeper *keeper)
+{
+    keeper->trial.ms += keeper->tick_ms;
+    if (keeper->trial.pid && keeper->trial.ms > PATIENCE_MS)
+        (void)kill(keeper->trial.pid, SIGKILL);
+}

@@ -23,6 +23,7 @@ vm_kernel=current
 vm_label=${0##*/}
 vm_label=${vm_label%.sh}
 vm_seconds=${VM_SECONDS:-1500} # for the whole machine
+vm_program_seconds=600         # for each of its programs
 vm_programs=() # what it runs, and for each: the reasons for which it may skip, if any
 vm_excuses=()
 vm_files=()
@@ -134,7 +135,7 @@ vm_make_root() {
     printf '%s\n' 'export srcdir=/source builddir=/build LD_LIBRARY_PATH=/build/client/.libs MEMORYD_AUTOSTART=0' \
         "export LC_ALL=C.UTF-8 CMOCKA_MESSAGE_OUTPUT=stdout MEMORYD_VM=$vm_name" "${vm_settings[@]}" >"$vm_root/settings"
     for i in "${!vm_programs[@]}"; do
-        echo "600 ${vm_programs[$i]}"
+        echo "$vm_program_seconds ${vm_programs[$i]}"
         program=${vm_programs[$i]%% *}
         case $program in
             *.sh) install -D "$srcdir/$program" "$vm_root/source/$program"; vm_install "$(command -v bash)" /bin/bash ;;

@@ -3,6 +3,7 @@
 # How long clients wait for the next broker with up to 100 000 buffers: to read, no time is asserted.
 . "${srcdir:?}/tests/vm/lib.sh"
 vm_machine big
+vm_program_seconds=$vm_seconds
 vm_exports RECOVERY_BUFFERS=100000
 vm_exports BENCH_PROGRAMS=tests/bench/recovery
 vm_sets /proc/sys/fs/inotify/max_user_watches 300000

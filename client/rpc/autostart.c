@@ -35,9 +35,10 @@ static int spawn(const char *program, pid_t *pid)
     sigfillset(&all);
     posix_spawn_file_actions_init(&actions);
     posix_spawnattr_init(&attr);
-    r = posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY | O_CLOEXEC, 0);
+    /* these are for the program, so they are not close-on-exec */
+    r = posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
     for (int fd = 1; !r && fd <= 2; fd++)
-        r = posix_spawn_file_actions_addopen(&actions, fd, "/dev/null", O_WRONLY | O_CLOEXEC, 0);
+        r = posix_spawn_file_actions_addopen(&actions, fd, "/dev/null", O_WRONLY, 0);
     if (!r)
         r = posix_spawn_file_actions_addclosefrom_np(&actions, 3);
     if (!r)

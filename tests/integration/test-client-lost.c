@@ -356,6 +356,48 @@ static void many_starters_get_one_private_broker(void **state)
     assert_int_equal(system(path), 0);
 }
 
+/* Instead of memoryd a script is started here, which writes down what it has open, and fails. */
+static void what_is_started_has_nothing_of_ours_open(void **state)
+{
+    static const char script[] = "#!/bin/sh\n"
+                                 "open=$(for fd in 0 1 2; do readlink /proc/$$/fd/$fd; done)\n"
+                                 "echo \"$open\" >\"$XDG_RUNTIME_DIR/seen\"\n"
+                                 "[ ! -e /proc/$$/fd/%d ] || echo more >>\"$XDG_RUNTIME_DIR/seen\"\n"
+                                 "exit 1\n";
+    static const char wanted[] = "/dev/null\n/dev/null\n/dev/null\n";
+    const char *tmp = getenv("TMPDIR");
+    struct memclient *ctx = NULL;
+    char folder[300], path[4200], seen[100] = "";
+    int ours = fcntl(STDIN_FILENO, F_DUPFD, 50); // NOLINT(android-cloexec-dup)
+    FILE *file;
+
+    (void)state;
+    if (!access("/run/memoryd/memoryd.sock", F_OK))
+        test_skip("the system's broker is running here, so no private one would be started");
+    snprintf(folder, sizeof(folder), "%s/spawn.%d", tmp ? tmp : "/tmp", getpid());
+    assert_ok(mkdir(folder, 0700));
+    snprintf(path, sizeof(path), "%s/memoryd", folder);
+    file = fopen(path, "we");
+    assert_non_null(file);
+    assert_true(fprintf(file, script, ours) > 0);
+    assert_ok(fchmod(fileno(file), 0755));
+    assert_ok(fclose(file));
+    snprintf(path, sizeof(path), "%s:%s", folder, getenv("PATH"));
+    assert_ok(setenv("PATH", path, 1));
+    assert_ok(setenv("XDG_RUNTIME_DIR", folder, 1));
+    assert_ok(setenv("MEMORYD_AUTOSTART", "1", 1));
+    assert_refused(memclient_open(NULL, &ctx), ECONNREFUSED);
+    snprintf(path, sizeof(path), "%s/seen", folder);
+    file = fopen(path, "re");
+    assert_non_null(file);
+    assert_true(fread(seen, 1, sizeof(seen) - 1, file) > 0);
+    assert_ok(fclose(file));
+    assert_string_equal(seen, wanted);
+    close(ours);
+    snprintf(path, sizeof(path), "rm -rf '%s'", folder);
+    assert_int_equal(system(path), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -365,6 +407,7 @@ int main(void)
         cmocka_unit_test(calls_of_many_threads_outlive_connections_and_brokers_I6),
         cmocka_unit_test(a_broker_that_dies_costs_a_call_nothing_but_time),
         cmocka_unit_test(many_starters_get_one_private_broker),
+        cmocka_unit_test(what_is_started_has_nothing_of_ours_open),
     };
 
     return test_run(tests, NULL, NULL);

@@ -10,9 +10,6 @@
 
 #include "base/clock.h"
 
-/* What was sent is in the manager's hands after that. */
-#define BARRIER_USEC (5 * USEC_PER_SEC)
-
 bool service_has_store(void)
 {
     const char *most = secure_getenv("FDSTORE");
@@ -48,8 +45,8 @@ void service_ready(const struct store *store, bool first, bool store_listener)
         /* ends that are there already are not taken twice */
         keep("FDSTORE=1\nFDNAME=" SERVICE_NAME_CARRIER, store_get(store, KEEPER_KEY(KEEPER_CARRIER, 0)));
         keep("FDSTORE=1\nFDNAME=" SERVICE_NAME_CARRIER, store_get(store, KEEPER_KEY(KEEPER_CARRIER, 1)));
-        (void)sd_notify_barrier(0, BARRIER_USEC);
     }
+    /* the manager reads in order what is sent: who hears this finds all of it stored */
     (void)sd_notify(0, "READY=1\nSTATUS=Serving");
 }
 

@@ -108,8 +108,11 @@ void app_stop(struct app *app)
 {
     struct timeval tv = milliseconds(app->net->n_connections ? STOP_MS : 0);
 
-    if (app->stopping)
+    if (app->stopping) {
+        /* once more: the last client has left, and nothing has to be waited for */
+        (void)event_base_loopbreak(app->base);
         return;
+    }
     app->stopping = true;
     app->listener = listener_free(app->listener);
     broker_announce_shutdown(app->broker);
@@ -158,7 +161,9 @@ static void on_stop(void *userdata, bool for_good)
 
     app->for_good = app->for_good || for_good;
     broker_upgrade_decided(app->broker, for_good ? ESHUTDOWN : 0);
-    app_stop(app);
+    /* told again, it is only for good now */
+    if (!app->stopping)
+        app_stop(app);
 }
 
 static void on_upgrade_refused(void *userdata, int error)

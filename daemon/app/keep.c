@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "app/app.h"
 #include "base/cleanup.h"
@@ -66,6 +67,9 @@ static int make_place(struct keep *keep)
         keep->keeper.over = true;
         return status;
     }
+    /* the starter's folder is none of ours, unless brokers find their configuration from there */
+    if (options->autostart && (!options->config || *options->config == '/') && chdir("/") < 0)
+        log_debug("cannot change to /: %s", strerror(errno));
     if (keep->socket_path.lock_fd < 0)
         status = said_of_path(socket_path_lock(&keep->socket_path, path, &problem), &problem);
     if (status)

@@ -231,8 +231,6 @@ int place_daemonise(struct socket_path *lock, const char *path, int *ret_ready, 
     }
     fd_close(ends[0]);
     (void)setsid();
-    if (chdir("/") < 0)
-        log_debug("cannot change to /: %s", strerror(errno));
     *ret_ready = ends[1];
     return 0;
 }

@@ -154,11 +154,17 @@ n=$(grep -lazs -- '--autostart' /proc/[0-9]*/cmdline 2>/dev/null |
     done | wc -l)
 [ "$n" = 1 ] || fail "$n private keepers instead of one"
 # it ends some time after its last client
-for _ in $(seq 300); do
-    [ -e "$socket" ] || break
-    sleep 0.1
-done
-[ ! -e "$socket" ] || fail 'the private broker does not end'
+idle_end() {
+    for _ in $(seq 300); do
+        [ -e "$socket" ] || return
+        sleep 0.1
+    done
+    fail 'the private broker does not end'
+}
+idle_end
+# each of its brokers finds the configuration where the starter meant it to be
+"$memoryd" --autostart --config private.conf || fail "a relative path of the configuration: exit status $?"
+idle_end
 
 (unset XDG_RUNTIME_DIR; expect 2 'XDG_RUNTIME_DIR is not set' --autostart --config good.conf; exit $faults) || faults=$?
 

@@ -143,6 +143,8 @@ void item_failed(struct problem *all, const struct problem *one, uint32_t item);
 void once_pending(struct op *op);
 /* A worker begins with it: should the broker die meanwhile, this is one of those that it may have died of. */
 void once_working(struct op *op);
+/* Has it submit its job: at once or, if a broker died over it, when this one has lived for a moment. */
+void once_work(struct op_state *state, void (*submit)(struct op_state *state));
 
 /* ---- sessions ------------------------------------------------------------------------------------------- */
 

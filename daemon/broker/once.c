@@ -8,12 +8,17 @@
  *
  * Poison: a request at which two brokers have died is not tried a third time. Which requests a broker died over the
  * next one finds in the ledger: what the loop was at, and what workers were at.
+ *
+ * Who kills one broker may well kill the next a moment later, and the slow request that met the first would meet the
+ * second as well, and be blamed for both. So such a request rests until its broker has lived for a while.
  */
+#include "base/clock.h"
 #include "broker/internal.h"
 #include "log/log.h"
 #include "proto/status.h"
 
 #define DEATHS_MAX 2
+#define REST_MS    100
 
 static struct session *find_session(struct broker *broker, uint64_t id)
 {
@@ -95,6 +100,28 @@ void once_working(struct op *op)
 
     if (kept)
         kept_working(kept);
+}
+
+static void rested(struct timer *timer)
+{
+    struct op_state *state = container_of(timer, struct op_state, rest);
+
+    state->submit(state);
+}
+
+void once_work(struct op_state *state, void (*submit)(struct op_state *state))
+{
+    struct broker *broker = state->op->broker;
+    const struct kept *kept = find_kept(broker, state->op->session, state->op->sequence);
+    uint64_t at = deadline_at(broker->started, REST_MS * NSEC_PER_MSEC);
+
+    if (!kept || !kept->record->deaths || deadline_passed(at, clock_now_ns())) {
+        submit(state);
+        return;
+    }
+    state->submit = submit;
+    state->rest = (struct timer)TIMER_INIT(rested);
+    timer_arm(&broker->timers, &state->rest, at);
 }
 
 void broker_leave(struct broker *broker)

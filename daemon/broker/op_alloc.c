@@ -343,6 +343,13 @@ static void commit_begins(struct commit_job *job)
     once_working(alloc->op);
 }
 
+static void submit(struct op_state *state)
+{
+    struct alloc *alloc = container_of(state, struct alloc, state);
+
+    commit_job_submit(&alloc->broker->jobs, &alloc->job);
+}
+
 /* 0 or a status if it was done at once, else OP_PENDING. */
 static int start_commit(struct alloc *alloc, uint32_t first, uint32_t n)
 {
@@ -376,7 +383,7 @@ static int start_commit(struct alloc *alloc, uint32_t first, uint32_t n)
         return finish(alloc);
     }
     begin_pending(alloc);
-    commit_job_submit(&alloc->broker->jobs, &alloc->job);
+    once_work(&alloc->state, submit);
     return OP_PENDING;
 }
 

@@ -212,6 +212,21 @@ static void work_done(struct memory_job *job)
     free(work);
 }
 
+static void submit_publish(struct op_state *state)
+{
+    struct buffer_work *work = container_of(state, struct buffer_work, state);
+
+    memory_job_publish(&work->broker->jobs, &work->job);
+}
+
+static void submit_discard(struct op_state *state)
+{
+    struct buffer_work *work = container_of(state, struct buffer_work, state);
+
+    memory_job_discard(&work->broker->jobs, &work->job);
+}
+
+/* OP_PENDING: the caller fills in the job, and says once_work(). */
 static int begin_work(struct op *op, struct buffer *buffer, int (*ended)(struct buffer_work *work),
                       struct buffer_work **ret)
 {
@@ -295,7 +310,7 @@ int op_publish(struct op *op, uint64_t id, bool future_only)
     r = begin_work(op, hold->buffer, published, &work);
     if (r == OP_PENDING) {
         work->job.future_only = future_only;
-        memory_job_publish(&op->broker->jobs, &work->job);
+        once_work(&work->state, submit_publish);
     }
     return r;
 }
@@ -339,7 +354,7 @@ int op_discard(struct op *op, uint64_t id, uint64_t offset, uint64_t length)
     if (r == OP_PENDING) {
         work->job.offset = offset;
         work->job.length = length;
-        memory_job_discard(&op->broker->jobs, &work->job);
+        once_work(&work->state, submit_discard);
     }
     return r;
 }
@@ -405,7 +420,7 @@ int op_destroy(struct op *op, uint64_t id, bool force)
                       (unsigned long long)id);
     r = begin_work(op, buffer, emptied, &work);
     if (r == OP_PENDING)
-        memory_job_discard(&broker->jobs, &work->job);
+        once_work(&work->state, submit_discard);
     return r;
 }
 

@@ -27,6 +27,8 @@ struct op_state {
     struct op *op;
     uint64_t session; /* when it began */
     void (*hurry)(struct op_state *state, int status);
+    struct timer rest; /* this and the next are for once.c */
+    void (*submit)(struct op_state *state);
 };
 
 struct pending {

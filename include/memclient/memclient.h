@@ -663,7 +663,8 @@ enum memclient_event_kind {
     MEMCLIENT_EVENT_DISCARDED = 2, /* another holder discarded part of a buffer that this session holds */
     MEMCLIENT_EVENT_NAME = 4,      /* a name was bound or unbound */
     MEMCLIENT_EVENT_SHUTDOWN = 8,  /* the broker stops; nothing is freed */
-    /* More happened than was kept, or the connection was lost: look again. Comes to every subscriber. */
+    /* More happened than was kept, or the connection was lost: look again, which also connects again; until a call
+     * has done so no other event comes. Comes to every subscriber. */
     MEMCLIENT_EVENT_LOST = 16
 };
 

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "proto/memoryd.pb-c.h"
 #include "proto/schema.h"
@@ -258,6 +259,9 @@ static void one_that_waits_outlives_many_brokers(void **state)
 
 /* ---- poison ------------------------------------------------------------------------------------------------- */
 
+/* What a broker died over the next one begins after 100 ms. */
+#define RESTED_US 150000
+
 /*
  * Two brokers die at work on one request: the third one refuses it. Whether they were at work on it when they were
  * killed is a matter of luck, so it is tried until they were.
@@ -276,8 +280,10 @@ static bool two_brokers_died_over_it(void)
         wire_send(&wire, &request);
         wire_request(&wire, &ping, METHOD_PING, NULL);
         wire_send(&wire, &ping);
-        /* now it is at work, if it is not done */
+        /* now it is at work, if it is not done; the second time it rests first */
         assert_true(wire_receive(&wire, &first));
+        if (i)
+            usleep(RESTED_US);
         broker_dies();
     }
     first = *wire_call(&wire, &request);

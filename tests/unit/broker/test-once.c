@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "broker/internal.h"
 #include "proto/methods.h"
 #include "tests/support/wait.h"
@@ -207,6 +208,28 @@ static void what_one_broker_died_over_is_tried_again(void **state)
     assert_int_equal(begin(session, 6, METHOD_ALLOC, true), OP_AGAIN);
 }
 
+/* A second kill in the same burst must not find it at work again. */
+static void what_a_broker_died_over_rests_first(void **state)
+{
+    static struct call call;
+    uint64_t session = host_session(1), buffer;
+
+    (void)state;
+    assert_int_equal(host_alloc(session, PAGE, BUFFER_PUBLISHABLE, &buffer), 0);
+    died_over(session, 5, METHOD_PUBLISH, 1);
+    assert_int_equal(begin(session, 5, METHOD_PUBLISH, true), OP_AGAIN);
+    host.broker->started = clock_now_ns();
+    call_init(&call, session);
+    call.op.sequence = 5;
+    assert_int_equal(op_publish(&call.op, buffer, false), OP_PENDING);
+    broker_commit(host.broker);
+    assert_int_equal(kept(session, 5)->record->working, 0);
+    assert_int_equal(begin(session, 5, METHOD_PUBLISH, true), OP_RUNNING);
+    assert_true(HOST_UNTIL(kept(session, 5)->record->working));
+    assert_int_equal(call_finish(&call, OP_PENDING), 0);
+    keep(session, 5, 0);
+}
+
 static void what_two_brokers_died_over_is_not(void **state)
 {
     uint64_t session = host_session(1);
@@ -264,6 +287,7 @@ int main(void)
         TEST(one_that_a_worker_does_is_working),
         TEST(one_that_waits_for_a_worker_is_not),
         TEST(what_one_broker_died_over_is_tried_again),
+        TEST(what_a_broker_died_over_rests_first),
         TEST(what_two_brokers_died_over_is_not),
         TEST(done_again_is_done),
     };

@@ -153,26 +153,11 @@ static void forget_files(const struct broker_process *broker)
     unlink(broker->log);
 }
 
-static bool find_child(pid_t parent, pid_t *child)
-{
-    char text[64] = "";
-    int fd;
-
-    snprintf(text, sizeof(text), "/proc/%d/task/%d/children", parent, parent);
-    fd = open(text, O_RDONLY | O_CLOEXEC);
-    memset(text, 0, sizeof(text));
-    if (fd < 0 || read(fd, text, sizeof(text) - 1) < 0)
-        text[0] = '\0';
-    close(fd);
-    *child = (pid_t)strtol(text, NULL, 10);
-    return *child > 0;
-}
-
 pid_t broker_child(const struct broker_process *broker)
 {
     pid_t child = -1;
 
-    assert_true(WAIT_UNTIL(find_child(broker->pid, &child)));
+    assert_true(WAIT_UNTIL((child = youngest_child_of(broker->pid)) > 0));
     return child;
 }
 

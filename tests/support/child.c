@@ -5,6 +5,7 @@
 #include "tests/support/wait.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -190,4 +191,23 @@ _Noreturn void child_skip(const char *reason)
 {
     fprintf(stderr, "%s\n", reason);
     _exit(TEST_SKIPPED);
+}
+
+pid_t youngest_child_of(pid_t parent)
+{
+    char text[256];
+    pid_t child = 0;
+    long number;
+    ssize_t n;
+    int fd;
+
+    (void)snprintf(text, sizeof(text), "/proc/%d/task/%d/children", (int)parent, (int)parent);
+    fd = open(text, O_RDONLY | O_CLOEXEC);
+    n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+    if (fd >= 0)
+        close(fd);
+    text[n > 0 ? n : 0] = '\0';
+    for (char *at = text, *end; (number = strtol(at, &end, 10)) > 0; at = end)
+        child = (pid_t)number;
+    return child;
 }

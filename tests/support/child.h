@@ -46,6 +46,9 @@ void child_run(child_body *body, void *context);
 /* Runs body in a child and returns the signal that ended it, 0 if none did. Handlers are the defaults. */
 int child_signal(child_body *body, void *context);
 
+/* Of any process; the latest, since one that is dying may still be there beside the next. 0 if it has none. */
+pid_t youngest_child_of(pid_t parent);
+
 /* Taking turns: one byte. The parent's failure fails the test, the child's ends it. */
 void child_tell(struct child *child);
 void child_hear(struct child *child);

@@ -83,7 +83,7 @@ static void take_inventory(pid_t keeper, struct inventory *inventory)
     inventory->memory_files = lines.memory_files;
     inventory->memory_bytes = lines.memory_bytes;
     lines.who = "broker";
-    for_each_descriptor(child_of(keeper) ? child_of(keeper) : keeper, add_line, &lines);
+    for_each_descriptor(youngest_child_of(keeper) ? youngest_child_of(keeper) : keeper, add_line, &lines);
     qsort(lines.line, lines.n, sizeof(lines.line[0]), compare_lines);
     inventory->text[0] = '\0';
     for (size_t i = 0; i < lines.n && at < sizeof(inventory->text); i++)

@@ -105,7 +105,7 @@ static bool kill_at_start(struct killer *killer, pid_t former)
 {
     pid_t pid = 0;
 
-    if (!WAIT_UNTIL((pid = child_of(killer->start->keeper)) > 0 && pid != former))
+    if (!WAIT_UNTIL((pid = youngest_child_of(killer->start->keeper)) > 0 && pid != former))
         return false;
     sleep_us(random_below(&killer->random, 6000));
     if (kill(pid, SIGSTOP) < 0)
@@ -123,7 +123,7 @@ static bool kill_at_start(struct killer *killer, pid_t former)
 
 static void kill_broker(struct killer *killer)
 {
-    pid_t pid = child_of(killer->start->keeper);
+    pid_t pid = youngest_child_of(killer->start->keeper);
     unsigned again = one_in(&killer->random, 4) ? 1 + (unsigned)random_below(&killer->random, 3) : 0;
 
     if (pid <= 0 || !all_have_moved_on(killer))
@@ -136,7 +136,7 @@ static void kill_broker(struct killer *killer)
     kill(pid, SIGKILL);
     atomic_fetch_add(&shared->figures.broker_kills, 1);
     while (again-- > 0 && kill_at_start(killer, pid))
-        pid = child_of(killer->start->keeper);
+        pid = youngest_child_of(killer->start->keeper);
 }
 
 /* ---- the others -------------------------------------------------------------------------------------- */

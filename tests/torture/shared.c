@@ -91,18 +91,3 @@ bool is_doomed(uint32_t member, uint32_t incarnation)
 
     return atomic_load(&m->incarnation) != incarnation || atomic_load(&m->doomed);
 }
-
-pid_t child_of(pid_t parent)
-{
-    char text[64];
-    ssize_t n;
-    int fd;
-
-    snprintf(text, sizeof(text), "/proc/%d/task/%d/children", (int)parent, (int)parent);
-    fd = open(text, O_RDONLY | O_CLOEXEC);
-    n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-    if (fd >= 0)
-        close(fd);
-    text[n > 0 ? n : 0] = '\0';
-    return (pid_t)strtol(text, NULL, 10);
-}

@@ -304,11 +304,11 @@ static void nothing_is_lost(void **state)
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     broker_start(&run.broker, configuration, 0);
     /* a second broker, so that what is compared at the end has been through the same */
-    first = child_of(run.broker.pid);
+    first = youngest_child_of(run.broker.pid);
     if (run.kills) {
         judge_inventory(run.broker.socket, run.broker.pid, &before);
         assert_ok(kill(first, SIGKILL));
-        assert_true(WAIT_UNTIL(child_of(run.broker.pid) > 0 && child_of(run.broker.pid) != first));
+        assert_true(WAIT_UNTIL(youngest_child_of(run.broker.pid) > 0 && youngest_child_of(run.broker.pid) != first));
     }
     judge_inventory(run.broker.socket, run.broker.pid, &before);
     if (run.end)

@@ -149,7 +149,6 @@ void place_name(uint32_t place, uint32_t generation, bool second, char name[64])
 bool is_doomed(uint32_t member, uint32_t incarnation);
 
 /* The keeper's child; 0 if there is none at the moment. */
-pid_t child_of(pid_t parent);
 
 /* ---- judge.c ----------------------------------------------------------------------------------------- */
 

@@ -239,7 +239,9 @@ run_check(struct invocation *invocation, struct memclient *ctx)
 }
 
 const struct command list_commands[] = {
-    {.name = "status", .synopsis = "", .summary = "Show the broker: who it is, what it keeps, its limits", .help = "",
+    {.name = "status", .synopsis = "", .summary = "Show the broker: who it is, what it keeps, its limits",
+     .help = "RESTARTS: brokers before it, of which it knows what they left. QUARANTINED: records of theirs that made\n"
+             "no sense to it, which it leaves alone; its log names them.\n",
      .parse = parse_nothing, .run = run_status},
     {.name = "nodes", .synopsis = "", .summary = "List the NUMA nodes", .help = "",
      .parse = parse_nothing, .run = run_nodes},

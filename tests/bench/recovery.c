@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The broker is killed: how long until the next one has answered a call? By a client that has a session and goes on
- * calling, and by one that comes anew, with 100, 1000 and 10 000 buffers (RECOVERY_BUFFERS=N: N is the most).
+ * calling, and by one that comes anew, with 100, 1000 and 10 000 buffers (RECOVERY_BUFFERS=N: N is the most;
+ * RECOVERY_ROUNDS=N: so many kills).
  *
  * The floor is what cannot be spared: a process is started, of the same program and libraries, that does nothing and
  * ends; and as many memory files are received over a socket, and looked at. Half the buffers have a name, half are held
@@ -37,6 +38,7 @@ struct bed {
     pid_t holder_pid;
     int *received; /* from it */
     size_t n_received;
+    size_t rounds;
 };
 
 static void
@@ -260,7 +262,7 @@ measure(struct bed *bed, bool json)
         .ours = {"kill -9 to first answer", go_on, NULL},
         .floor = {"an empty process, raw descriptors", start_and_adopt, close_received},
         .context = bed,
-        .rounds = ROUNDS,
+        .rounds = bed->rounds,
         .a_round = 1,
     };
     struct bench_result result;
@@ -296,7 +298,8 @@ tell_growth(const size_t *sizes, const struct bench_result *results)
 int
 main(int argc, char **argv)
 {
-    const char *most = getenv("RECOVERY_BUFFERS"), *builddir = getenv("builddir");
+    const char *most = getenv("RECOVERY_BUFFERS"), *rounds = getenv("RECOVERY_ROUNDS");
+    const char *builddir = getenv("builddir");
     struct memclient_check_result check = MEMCLIENT_CHECK_RESULT_INIT;
     struct memclient_broker_status status = MEMCLIENT_BROKER_STATUS_INIT;
     struct bench_result results[SIZES];
@@ -306,6 +309,7 @@ main(int argc, char **argv)
 
     if (!bench_options(argc, argv, &json))
         return 2;
+    bed.rounds = rounds ? strtoul(rounds, NULL, 10) : ROUNDS;
     sizes[SIZES - 1] = most ? strtoul(most, NULL, 10) : MOST;
     for (size_t i = SIZES - 1; i > 0; i--)
         sizes[i - 1] = sizes[i] / 10;

@@ -30,26 +30,29 @@ static int count_fds(pid_t pid)
     return n;
 }
 
+/* Lets go of it. */
+static uint64_t id_of(struct memclient_buffer *buf)
+{
+    uint64_t id = memclient_buffer_id(buf);
+
+    memclient_buffer_unref(buf);
+    return id;
+}
+
 static uint64_t id_by_name(struct memclient *ctx, const char *name)
 {
     struct memclient_buffer *buf = NULL;
-    uint64_t id;
 
     assert_done(memclient_open_name(ctx, name, 0, &buf));
-    id = memclient_buffer_id(buf);
-    memclient_buffer_unref(buf);
-    return id;
+    return id_of(buf);
 }
 
 static uint64_t id_by_token(struct memclient *ctx, const struct memclient_token *token)
 {
     struct memclient_buffer *buf = NULL;
-    uint64_t id;
 
     assert_done(memclient_open_token(ctx, token, 0, &buf));
-    id = memclient_buffer_id(buf);
-    memclient_buffer_unref(buf);
-    return id;
+    return id_of(buf);
 }
 
 static void everything_outlives_the_broker_I5(void **state)

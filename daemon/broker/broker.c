@@ -247,6 +247,7 @@ bool broker_is_idle(const struct broker *broker)
 
 void broker_announce_shutdown(struct broker *broker)
 {
+    broker->leaving = true;
     event_shutdown(broker);
 }
 

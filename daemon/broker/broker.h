@@ -108,7 +108,7 @@ void broker_upgrade_decided(struct broker *broker, int error);
 
 /* For a private broker's idle exit: sessions, and buffers that outlive them. */
 bool broker_is_idle(const struct broker *broker);
-/* Tell every subscriber that the broker stops. */
+/* Tell every subscriber that the broker stops. Connections that are lost from now on went with it. */
 void broker_announce_shutdown(struct broker *broker);
 
 /* The account that queued replies and descriptors in flight of a session are charged to; NULL if it has ended. */

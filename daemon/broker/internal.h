@@ -67,7 +67,8 @@ struct broker {
     struct broker_host host;
     struct account_limits limits;
     uint64_t started;
-    bool stopping;
+    bool leaving;  /* in order: connections end because of that */
+    bool stopping; /* it is taken apart */
 
     struct timers timers;
     struct jobs jobs;

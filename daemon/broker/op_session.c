@@ -351,6 +351,11 @@ int broker_connection_lost(struct broker *broker, uint64_t id, void *connection)
     /* News of a connection that another one has replaced come late, and say nothing. */
     if (!session || session->connection != connection)
         return 0;
+    /* went with this broker: for the next one it was not lost */
+    if (broker->leaving) {
+        session->connection = NULL;
+        return 0;
+    }
     session_detach(session);
     broker_commit(broker);
     if (client_of(session)->ended)

@@ -325,6 +325,21 @@ static void I6_a_stopped_process_keeps_what_it_does_not_use(void **state)
     child_kill(&child);
 }
 
+/* The next broker has the session, whenever its client makes a call again. */
+static void I6_a_connection_that_goes_with_the_broker_ends_nothing(void **state)
+{
+    uint64_t admin = host_session(1), session = host_session(2), buffer;
+
+    (void)state;
+    assert_int_equal(host_alloc(session, SIZE, 0, &buffer), 0);
+    broker_announce_shutdown(host.broker);
+    assert_int_equal(broker_connection_lost(host.broker, session, (void *)2), 0);
+    for (int i = 0; i < 10; i++)
+        host_turn(10);
+    assert_int_equal(host_used(), SIZE);
+    assert_int_equal(host_check(admin), 0);
+}
+
 static void I3_only_the_same_process_resumes(void **state)
 {
     uint64_t admin = host_session(1), session = host_session(2), buffer;
@@ -542,6 +557,7 @@ int main(void)
         TEST(I6_death_is_the_processs_and_nothing_else),
         TEST(I6_a_lost_connection_ends_it_when_nothing_is_in_use),
         TEST(I6_a_stopped_process_keeps_what_it_does_not_use),
+        TEST(I6_a_connection_that_goes_with_the_broker_ends_nothing),
         TEST(I3_only_the_same_process_resumes),
 #undef TEST
     };

@@ -399,9 +399,14 @@ static void order(enum order what, uint64_t value)
 static struct message expect(enum report_kind what)
 {
     struct message message;
+    ssize_t n;
 
     assert_true(wait_readable(control));
-    assert_int_equal(recv(control, &message, sizeof(message), 0), sizeof(message));
+    n = recv(control, &message, sizeof(message), 0);
+    /* all have ended with an order unread; what they said before lies behind this */
+    if (n < 0 && errno == ECONNRESET)
+        n = recv(control, &message, sizeof(message), 0);
+    assert_int_equal(n, sizeof(message));
     assert_int_equal(message.what, what);
     return message;
 }

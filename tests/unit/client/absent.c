@@ -122,7 +122,9 @@ uint64_t expect_hello(uint64_t acknowledged)
 
 void welcome_back(uint64_t acknowledged)
 {
-    fake_greet(w.broker, expect_hello(acknowledged), SESSION, MEMORYD_MINOR_MAX);
+    uint64_t hello = expect_hello(acknowledged);
+
+    fake_greet(w.broker, hello, SESSION, MEMORYD_MINOR_MAX);
 }
 
 void start(struct caller *c, enum caller_wish what)

@@ -31,7 +31,10 @@ void stop_listening(void);
 void answer_connect(void);
 void hang_up(void);
 
-/* A new connection, and HELLO of the session on it; its sequence. */
+/*
+ * A new connection, and HELLO of the session on it; its sequence. As it sets w.broker, it is never called among the
+ * arguments of a function that takes w.broker too: the compiler may read that first.
+ */
 uint64_t expect_hello(uint64_t acknowledged);
 /* The same, answered. */
 void welcome_back(uint64_t acknowledged);

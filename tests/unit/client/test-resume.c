@@ -149,12 +149,14 @@ static void a_broker_that_hangs_up_at_hello_is_asked_again(void **state)
 static void a_broker_that_is_not_ready_is_asked_again(void **state)
 {
     struct caller c;
+    uint64_t hello;
 
     (void)state;
     start(&c, ALLOC);
     expect_plain(w.broker, METHOD_ALLOC);
     hang_up();
-    fake_refuse(w.broker, METHOD_HELLO, expect_hello(0), STATUS_SHUTTING_DOWN, "in a moment");
+    hello = expect_hello(0);
+    fake_refuse(w.broker, METHOD_HELLO, hello, STATUS_SHUTTING_DOWN, "in a moment");
     assert_false(fake_receive(w.broker, &(struct fake_request){.message = NULL}));
     hang_up();
     welcome_back(0);
@@ -340,12 +342,14 @@ static void a_session_that_is_not_known_any_more_ends_every_call(void **state)
 static void another_broker_with_another_session_ends_every_call(void **state)
 {
     struct caller c;
+    uint64_t hello;
 
     (void)state;
     start(&c, ALLOC);
     expect_plain(w.broker, METHOD_ALLOC);
     hang_up();
-    fake_greet(w.broker, expect_hello(0), SESSION + 1, MEMORYD_MINOR_MAX);
+    hello = expect_hello(0);
+    fake_greet(w.broker, hello, SESSION + 1, MEMORYD_MINOR_MAX);
     assert_int_equal(caller_finish(&c), -ECONNRESET);
     assert_true(channel_is_broken(w.channel));
 }
@@ -376,12 +380,14 @@ static void a_connection_that_cannot_be_made_fails_at_once(void **state)
 static void another_version_fails_with_the_brokers_sentence(void **state)
 {
     struct caller c;
+    uint64_t hello;
 
     (void)state;
     start(&c, ALLOC);
     expect_plain(w.broker, METHOD_ALLOC);
     hang_up();
-    fake_refuse(w.broker, METHOD_HELLO, expect_hello(0), STATUS_VERSION, "upgrade");
+    hello = expect_hello(0);
+    fake_refuse(w.broker, METHOD_HELLO, hello, STATUS_VERSION, "upgrade");
     assert_int_equal(caller_finish(&c), -EPROTONOSUPPORT);
     assert_int_equal(c.status, STATUS_VERSION);
     assert_string_equal(c.sentence, "upgrade");
@@ -424,6 +430,7 @@ static void nonsense_at_hello_costs_the_calls_but_not_the_session(void **state)
 static void an_old_broker_is_asked_again_only_what_is_harmless(void **state)
 {
     struct caller alloc, ping;
+    uint64_t hello;
 
     (void)state;
     start(&alloc, ALLOC);
@@ -432,7 +439,8 @@ static void an_old_broker_is_asked_again_only_what_is_harmless(void **state)
     expect_plain(w.broker, METHOD_PING);
     hang_up();
     assert_int_equal(caller_finish(&alloc), -ECONNRESET);
-    fake_greet(w.broker, expect_hello(1), SESSION, 0);
+    hello = expect_hello(1);
+    fake_greet(w.broker, hello, SESSION, 0);
     assert_int_equal(expect_plain(w.broker, METHOD_PING), 2);
     fake_reply(w.broker, METHOD_PING, 2, NULL, NULL, 0);
     assert_int_equal(caller_finish(&ping), 0);

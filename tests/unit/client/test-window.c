@@ -84,7 +84,7 @@ static void a_slow_request_holds_nobody_up_and_acknowledgements_do_not_get_lost(
         if (seen % 7 == 0 && seen < 300) {
             fake_request_deinit(&request);
             hang_up();
-            fake_greet(w.broker, expect_hello(0), SESSION, MEMORYD_MINOR_MAX);
+            welcome_back(0);
             continue;
         }
         repeated = !keep(&kept, &request.header);
@@ -92,7 +92,7 @@ static void a_slow_request_holds_nobody_up_and_acknowledgements_do_not_get_lost(
             assert_true(repeated && request.header.sequence == 1);
         } else if (seen % 11 == 0 && seen < 300) {
             hang_up();
-            fake_greet(w.broker, expect_hello(0), SESSION, MEMORYD_MINOR_MAX);
+            welcome_back(0);
         } else {
             reserved(request.header.sequence);
             done++;

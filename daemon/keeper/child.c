@@ -8,8 +8,6 @@
  */
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -23,8 +21,6 @@
 #define PACKETS_AT_ONCE 64
 /* Asked for; the kernel gives what it allows. */
 #define SOCKET_BYTES (8 << 20)
-/* The line of /proc/PID/stat up to the state: a pid, and a name of at most 64 bytes between brackets. */
-#define STAT_BYTES 128
 /* Descriptors besides what is held: the standard ones, signals, the lock, the socket pair of a broker, /proc. */
 #define FDS_IN_RESERVE 10
 
@@ -243,23 +239,4 @@ void keeper_bury(struct keeper *keeper)
     keeper->unburied = false;
     while (info = (siginfo_t){0}, !waitid(P_ALL, 0, &info, WEXITED | WNOHANG) && info.si_pid)
         note_end(keeper, &info);
-}
-
-bool keeper_broker_pauses(const struct keeper *keeper)
-{
-    char path[32];
-    char text[STAT_BYTES + 1];
-    _cleanup_close_ int fd = -1;
-    const char *end;
-    ssize_t n;
-
-    (void)snprintf(path, sizeof(path), "/proc/%d/stat", keeper->pid);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    n = fd < 0 ? -1 : read(fd, text, STAT_BYTES);
-    if (n <= 0)
-        return false;
-    text[n] = '\0';
-    /* "pid (name) state": the name may have brackets of its own */
-    end = strrchr(text, ')');
-    return end && end[1] == ' ' && (end[2] == 'T' || end[2] == 't');
 }

@@ -13,6 +13,7 @@
 #include "keeper/link.h"
 #include "keeper/service.h"
 #include "log/log.h"
+#include "sys/peer.h"
 
 #define TICK_MS 1000
 /* To look again whether something may be sent. */
@@ -223,7 +224,7 @@ static void tick(struct keeper *keeper)
     keeper->silence_ms = 0;
     if (keeper->wish != KEEPER_GO_ON)
         keeper_kill_broker(keeper, "does not stop");
-    else if (!keeper_broker_pauses(keeper))
+    else if (!process_pauses(keeper->pid))
         keeper_kill_broker(keeper, "does not answer any more");
 }
 

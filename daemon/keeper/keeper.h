@@ -101,8 +101,6 @@ void keeper_bury(struct keeper *keeper);
 void keeper_tell(struct keeper *keeper, enum packet_type type, uint32_t value, const struct keeper_key *key);
 /* If it was not reaped. `why` is said; NULL: nothing is. */
 void keeper_kill_broker(struct keeper *keeper, const char *why);
-/* Is it stopped, or does a debugger hold it? */
-bool keeper_broker_pauses(const struct keeper *keeper);
 
 /* keeper.c: what the broker said. */
 void keeper_broker_is_ready(struct keeper *keeper);

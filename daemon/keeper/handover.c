@@ -16,8 +16,6 @@
 #include "keeper/service.h"
 #include "log/log.h"
 
-#define THIS_PROGRAM "/proc/self/exe"
-
 static int push_all(const struct store *store, int outer)
 {
     struct carrier carrier;
@@ -39,7 +37,7 @@ static int push_all(const struct store *store, int outer)
  * kept so far is the caller's, or -1. */
 static int keep_this_program(struct keeper *keeper)
 {
-    int fd = keeper->runs_previous ? -1 : open(THIS_PROGRAM, O_PATH | O_CLOEXEC);
+    int fd = keeper->runs_previous ? -1 : open(START_THIS_PROGRAM, O_PATH | O_CLOEXEC);
 
     return fd < 0 ? -1 : store_put(&keeper->store, KEEPER_KEY(KEEPER_PROGRAM, 0), fd);
 }

@@ -17,7 +17,6 @@
 #include "base/steal.h"
 #include "log/log.h"
 
-#define THIS_PROGRAM "/proc/self/exe"
 #define OPTION_BYTES 64
 
 /* Variables that a service manager sets for its one process. */
@@ -49,7 +48,7 @@ static char *path_of(const char *target, size_t length)
 int start_init(struct start *start, char *const *argv)
 {
     char target[PATH_MAX];
-    ssize_t length = readlink(THIS_PROGRAM, target, sizeof(target));
+    ssize_t length = readlink(START_THIS_PROGRAM, target, sizeof(target));
     size_t n = 0;
     _cleanup_free_ char **arguments = NULL;
     _cleanup_free_ char **variables = NULL;
@@ -120,7 +119,7 @@ pid_t start_broker(const struct start *start, int fd, int socket)
     if (fd >= 0)
         (void)fexecve(fd, start->argv, start->environ);
     else
-        (void)execve(THIS_PROGRAM, start->argv, start->environ);
+        (void)execve(START_THIS_PROGRAM, start->argv, start->environ);
     log_error("cannot execute the broker's program: %s", strerror(errno));
     _exit(EXIT_FAILURE);
 }
@@ -148,7 +147,7 @@ int start_keeper(const struct start *start, const char *path, const int carrier[
     start->argv[1] = option;
     (void)fcntl(carrier[0], F_SETFD, 0);
     (void)fcntl(carrier[1], F_SETFD, 0);
-    (void)execve(path ? path : THIS_PROGRAM, start->argv, environ);
+    (void)execve(path ? path : START_THIS_PROGRAM, start->argv, environ);
     r = -errno;
     (void)fcntl(carrier[0], F_SETFD, FD_CLOEXEC);
     (void)fcntl(carrier[1], F_SETFD, FD_CLOEXEC);

@@ -9,6 +9,9 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+/* The program that runs, wherever its file is by now. */
+#define START_THIS_PROGRAM "/proc/self/exe"
+
 #define START_OPTION_BROKER  "broker"  /* =FD: the socket to the keeper */
 #define START_OPTION_CARRIER "carrier" /* =FD,FD */
 

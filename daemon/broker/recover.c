@@ -225,7 +225,7 @@ static enum table_verdict recover_hold(void *userdata, void *object, const char 
     struct recovery *recovery = userdata;
     struct hold *hold = object;
 
-    return hold_recover(&recovery->broker->sessions, hold, session_of(recovery, hold->record->session),
+    return hold_recover(hold, session_of(recovery, hold->record->session),
                         buffers_find(&recovery->broker->buffers, hold->record->buffer), why);
 }
 

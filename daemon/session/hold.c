@@ -68,12 +68,10 @@ void hold_claim_kind(struct hold *hold, enum hold_kind kind)
         record_change(&hold->session->sessions->holds, hold)->kind = (uint16_t)kind;
 }
 
-enum table_verdict hold_recover(struct sessions *sessions, struct hold *hold, struct session *session,
-                                struct buffer *buffer, const char **why)
+enum table_verdict hold_recover(struct hold *hold, struct session *session, struct buffer *buffer, const char **why)
 {
     const struct hold_record *record = hold->record;
 
-    (void)sessions;
     if (!record_is_live(&record->head))
         return TABLE_DROP;
     if (!record->claims || record->rights & ~RIGHTS_ALL || record->kind > HOLD_EXCLUSIVE) {

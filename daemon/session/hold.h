@@ -46,8 +46,7 @@ int hold_claim(struct session *session, struct buffer *buffer, uint32_t rights, 
 void hold_claim_kind(struct hold *hold, enum hold_kind kind);
 /* Makes one of its record again (table.h); either may be NULL if it is gone. When all are there, put those of each
  * buffer into their order: 0 or -ENOMEM. */
-enum table_verdict hold_recover(struct sessions *sessions, struct hold *hold, struct session *session,
-                                struct buffer *buffer, const char **why);
+enum table_verdict hold_recover(struct hold *hold, struct session *session, struct buffer *buffer, const char **why);
 int holds_recovered(struct sessions *sessions);
 /* One claim less. Ends the hold with the last; returns NULL then, else the hold. Rights stay as they are. */
 struct hold *hold_release(struct hold *hold);

@@ -253,9 +253,9 @@ void broker_announce_shutdown(struct broker *broker)
 
 struct account *broker_session_account(struct broker *broker, uint64_t session)
 {
-    struct session *found = sessions_find(&broker->sessions, session);
+    const struct session *found = find_session(broker, session);
 
-    return found && !client_of(found)->ended ? found->account : NULL;
+    return found ? found->account : NULL;
 }
 
 void broker_set_limits(struct broker *broker, const struct account_limits *limits)
@@ -266,6 +266,13 @@ void broker_set_limits(struct broker *broker, const struct account_limits *limit
 
 /* ---- what verbs begin with ------------------------------------------------------------------------------ */
 
+struct session *find_session(const struct broker *broker, uint64_t id)
+{
+    struct session *session = sessions_find(&broker->sessions, id);
+
+    return session && !client_of(session)->ended ? session : NULL;
+}
+
 int op_session(struct op *op, struct session **ret)
 {
     struct broker *broker = op->broker;
@@ -275,8 +282,8 @@ int op_session(struct op *op, struct session **ret)
         return refuse(&op->problem, STATUS_SHUTTING_DOWN, "the broker is stopping; try again in a moment");
     if (!op->session)
         return refuse(&op->problem, STATUS_NO_SESSION, "the first message must be HELLO");
-    session = sessions_find(&broker->sessions, op->session);
-    if (!session || client_of(session)->ended)
+    session = find_session(broker, op->session);
+    if (!session)
         return refuse(&op->problem, STATUS_STALE, "session %llu has ended; begin a new one",
                       (unsigned long long)op->session);
     *ret = session;

@@ -124,6 +124,8 @@ static inline struct client *client_of(const struct session *session)
 {
     return session->userdata;
 }
+/* NULL if there is none, or if it is being taken apart. */
+struct session *find_session(const struct broker *broker, uint64_t id);
 
 /* Why there is no such thing: STALE or NO_SUCH_ID. `what` is a noun. */
 int no_such(struct broker *broker, struct problem *problem, uint64_t id, const char *what);

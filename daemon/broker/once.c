@@ -20,13 +20,6 @@
 #define DEATHS_MAX 2
 #define REST_MS    100
 
-static struct session *find_session(struct broker *broker, uint64_t id)
-{
-    struct session *session = sessions_find(&broker->sessions, id);
-
-    return session && !client_of(session)->ended ? session : NULL;
-}
-
 static struct kept *find_kept(struct broker *broker, uint64_t id, uint64_t sequence)
 {
     struct session *session = sequence ? find_session(broker, id) : NULL;

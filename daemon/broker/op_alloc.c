@@ -156,13 +156,6 @@ static int acquire(struct alloc *alloc, struct session *session)
 
 /* ---- finishing ------------------------------------------------------------------------------------------ */
 
-static struct session *find_session(struct alloc *alloc)
-{
-    struct session *session = sessions_find(&alloc->broker->sessions, alloc->session);
-
-    return session && !client_of(session)->ended ? session : NULL;
-}
-
 static int refuse_hurried(struct alloc *alloc)
 {
     switch (alloc->hurried) {
@@ -294,7 +287,7 @@ static int start_commit(struct alloc *alloc, uint32_t first, uint32_t n);
 /* After the commit, on the loop. 0 or a status; OP_PENDING if it has to be done again. */
 static int finish(struct alloc *alloc)
 {
-    struct session *session = find_session(alloc);
+    struct session *session = find_session(alloc->broker, alloc->session);
     uint32_t first = (uint32_t)(alloc->job.commits - alloc->commits), again;
     int r = alloc->job.status;
 
@@ -392,7 +385,7 @@ static int start_commit(struct alloc *alloc, uint32_t first, uint32_t n)
 static bool room_is_there(struct waiter *waiter)
 {
     struct alloc *alloc = container_of(waiter, struct alloc, waiter);
-    struct session *session = find_session(alloc);
+    struct session *session = find_session(alloc->broker, alloc->session);
 
     if (!session) {
         alloc->outcome = refuse_hurried(alloc);

@@ -46,11 +46,11 @@ static void fill_hello(struct broker *broker, const struct session *session, str
 static int resume(struct op *op, const struct hello_args *args, struct hello_result *result)
 {
     struct broker *broker = op->broker;
-    struct session *session = sessions_find(&broker->sessions, args->resume);
+    struct session *session = find_session(broker, args->resume);
     struct client *client;
     int r;
 
-    if (!session || client_of(session)->ended) {
+    if (!session) {
         if (ledger_id_was_given(broker->ledger, args->resume))
             return refuse(&op->problem, STATUS_STALE, "session %llu has ended; begin a new one",
                           (unsigned long long)args->resume);
@@ -291,11 +291,11 @@ int broker_session_exited(struct broker *broker, uint64_t id)
 static void grace_is_over(void *userdata, uint64_t id)
 {
     struct broker *broker = userdata;
-    struct session *session = sessions_find(&broker->sessions, id);
+    struct session *session = find_session(broker, id);
     struct client *client;
     struct hold *hold;
 
-    if (!session || client_of(session)->ended || session->connection)
+    if (!session || session->connection)
         return;
     client = client_of(session);
     /* one that cannot come back now, stopped or in a debugger, has as long again */

@@ -266,6 +266,12 @@ static void recover_slot(struct table *table, uint64_t slot, table_recover_fn *f
         return;
     }
     table->count++;
+    if (record->state == RECORD_INTENT && !table->keeps_intents) {
+        table_free(table, object);
+        return;
+    }
+    if (!fn)
+        return;
     why = "it contradicts what else there is";
     switch (fn(userdata, object, &why)) {
     case TABLE_KEEP:

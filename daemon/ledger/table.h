@@ -48,6 +48,7 @@ struct table {
     struct ledger *ledger; /* borrowed */
     enum record_kind kind;
     bool indexed;
+    bool keeps_intents; /* of another broker: set before table_recover() */
     uint32_t record_size;
     uint32_t object_size;
     uint32_t per_extent;
@@ -71,17 +72,18 @@ void table_deinit(struct table *table);
 /* What a later broker makes of a record. */
 enum table_verdict {
     TABLE_KEEP,
-    TABLE_DROP,       /* it is over, or never began */
+    TABLE_DROP,       /* it is over */
     TABLE_QUARANTINE, /* it is not sound */
 };
 
-/* Looks at a record, INTENT or LIVE, that is sound as far as a table can tell; its object is zeroed but for the
- * pointer. Of one that is for the quarantine it says why, in a few words. */
+/* Looks at a record that is sound as far as a table can tell; its object is zeroed but for the pointer. Of one that is
+ * for the quarantine it says why, in a few words. */
 typedef enum table_verdict table_recover_fn(void *userdata, void *object, const char **why);
 
 /*
- * After table_init() on an adopted ledger: takes over the records that are there. Each is shown to `fn`, once. Those
- * that it keeps are in the index before it is called. 0 or a negative errno.
+ * After table_init() on an adopted ledger: takes over the records that are there. INTENT ones are dropped, unless the
+ * table keeps them. Each of the others is shown to `fn`, once, and is in the index by then; NULL = all are kept. 0 or a
+ * negative errno.
  */
 int table_recover(struct table *table, table_recover_fn *fn, void *userdata);
 /* The next record in quarantine, from slot *cursor on, which is then behind it; NULL: that was the last. */

@@ -199,18 +199,9 @@ struct buffer *buffer_free(struct buffers *buffers, struct buffer *buffer)
 
 /* ---- after another broker ------------------------------------------------------------------------------- */
 
-static enum table_verdict recover_plan(void *userdata, void *object, const char **why)
-{
-    const struct plan_record *record = ((const struct plan_object *)object)->record;
-
-    (void)userdata;
-    (void)why;
-    return record_is_live(&record->head) ? TABLE_KEEP : TABLE_DROP;
-}
-
 int buffers_recover_plans(struct buffers *buffers)
 {
-    return table_recover(&buffers->plans, recover_plan, NULL);
+    return table_recover(&buffers->plans, NULL, NULL);
 }
 
 void buffers_recovered(struct buffers *buffers)
@@ -303,8 +294,6 @@ enum table_verdict buffer_recover(struct buffers *buffers, struct buffer *buffer
     struct plan_object *plan_object;
     struct plan plan;
 
-    if (!record_is_live(&record->head))
-        return TABLE_DROP;
     init_object(buffer);
     *why = "its figures make no sense";
     if (!pool || !is_sound(record, pool) || !is_plan_sound(buffers, record, &plan_object))

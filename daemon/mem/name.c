@@ -193,8 +193,6 @@ enum table_verdict name_recover(struct names *names, struct name *name, struct b
 {
     const struct name_record *record = name->record;
 
-    if (!record_is_live(&record->head))
-        return TABLE_DROP;
     *why = "no name is like this";
     if (!is_sound(record))
         return TABLE_QUARANTINE;

@@ -103,8 +103,6 @@ static enum table_verdict recover(void *userdata, void *object, const char **why
     const struct pool_record *record = entry->record;
     struct pool *pool;
 
-    if (!record_is_live(&record->head))
-        return TABLE_DROP;
     if (!is_sound(record)) {
         *why = "there can be no such pool";
         return TABLE_QUARANTINE;

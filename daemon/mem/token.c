@@ -106,8 +106,6 @@ enum table_verdict token_recover(struct tokens *tokens, struct token *token, str
 {
     const struct token_record *record = token->record;
 
-    if (!record_is_live(&record->head))
-        return TABLE_DROP;
     if (record->rights & ~(uint32_t)RIGHTS_ALL || record->flags & ~(uint32_t)TOKEN_FLAGS_ALL ||
         record->uses_left > record->uses || record->maker_uid == (uid_t)-1) {
         *why = "its terms make no sense";
@@ -185,8 +183,6 @@ static enum table_verdict recover_ended(void *userdata, void *object, const char
     struct ended_token *ended = object;
     const struct ended_token_record *record = ended->record;
 
-    if (!record_is_live(&record->head))
-        return TABLE_DROP;
     *why = "it says of no token how that ended";
     if (!ledger_id_was_given(tokens->ended.ledger, record->serial) ||
         (record->status != STATUS_TOKEN_REVOKED && record->status != STATUS_TOKEN_EXHAUSTED))

@@ -72,8 +72,6 @@ enum table_verdict hold_recover(struct hold *hold, struct session *session, stru
 {
     const struct hold_record *record = hold->record;
 
-    if (!record_is_live(&record->head))
-        return TABLE_DROP;
     if (!record->claims || record->rights & ~RIGHTS_ALL || record->kind > HOLD_EXCLUSIVE) {
         *why = "it grants what there is not";
         return TABLE_QUARANTINE;

@@ -48,6 +48,8 @@ void kept_init(struct sessions *sessions)
 
     table_init(&sessions->kept, ledger, RECORD_KEPT, sizeof(struct kept), false);
     table_init(&sessions->kept_more, ledger, RECORD_KEPT_MORE, sizeof(struct piece), true);
+    /* what brokers died over is told by requests that were at work; their pieces go with them */
+    sessions->kept.keeps_intents = sessions->kept_more.keeps_intents = true;
 }
 
 void kept_deinit(struct sessions *sessions)
@@ -248,14 +250,6 @@ struct recovery {
     struct ledger_executing executing;
 };
 
-static enum table_verdict recover_piece(void *userdata, void *object, const char **why)
-{
-    (void)userdata;
-    (void)object;
-    (void)why;
-    return TABLE_KEEP;
-}
-
 /* Are the pieces of it there, each once? Then they are wanted. */
 static bool claim_pieces(const struct sessions *sessions, const struct kept_record *record)
 {
@@ -346,7 +340,7 @@ static void recover_executing(const struct recovery *recovery)
 int kept_recover(struct sessions *sessions, struct ledger *ledger)
 {
     struct recovery recovery = {.sessions = sessions, .executing = *ledger_executing(ledger)};
-    int r = table_recover(&sessions->kept_more, recover_piece, NULL);
+    int r = table_recover(&sessions->kept_more, NULL, NULL);
 
     /* Whoever dies here does not count it twice. */
     ledger_executing_end(ledger_executing(ledger));

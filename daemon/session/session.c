@@ -87,9 +87,6 @@ int session_recover(struct sessions *sessions, struct session *session, int *pid
     int none = -1;
     int r;
 
-    *ret = TABLE_DROP;
-    if (!record_is_live(&record->head))
-        return 0;
     *ret = TABLE_QUARANTINE;
     *why = "there can be no such process";
     if (record->uid == (uid_t)-1 || (pid_t)record->pid <= 0 || !memchr(record->program, 0, sizeof(record->program)))

@@ -62,8 +62,6 @@ enum table_verdict reservation_recover(struct reservations *reservations, struct
     const struct reservation_record *record = reservation->record;
     struct reservation_record *writable;
 
-    if (!record_is_live(&record->head))
-        return TABLE_DROP;
     *why = "its addresses are another one's, or outside the arena";
     if (!record->address ||
         arena_take(reservations->arena, &reservation->extent, record->size, 0, record->address, NULL))

@@ -39,8 +39,6 @@ static enum table_verdict keep_live(void *userdata, void *object, const char **w
     struct broker *broker = userdata;
     const struct thing *thing = object;
 
-    if (!record_is_live(&thing->record->head))
-        return TABLE_DROP;
     if (thing->record->claims == UINT32_MAX) {
         *why = "so many claims are none";
         return TABLE_QUARANTINE;

@@ -57,7 +57,7 @@ static bool read_memory(pid_t pid, uint64_t address, void *to, size_t size)
     return process_vm_readv(pid, &here, 1, &there, 1, 0) == (ssize_t)size;
 }
 
-static bool is_request(const struct tracer *tracer, const struct ptrace_syscall_info *entry, int64_t size)
+static bool is_request(const struct tracer *tracer, int64_t size)
 {
     uint8_t header[MEMORYD_HEADER_SIZE];
     struct msghdr msg;
@@ -65,28 +65,24 @@ static bool is_request(const struct tracer *tracer, const struct ptrace_syscall_
     uint16_t version, method;
     uint64_t sequence;
 
-    return size >= MEMORYD_HEADER_SIZE && read_memory(tracer->pid, entry->entry.args[1], &msg, sizeof(msg)) &&
+    return size >= MEMORYD_HEADER_SIZE && read_memory(tracer->pid, tracer->message, &msg, sizeof(msg)) &&
            msg.msg_iovlen == 1 && read_memory(tracer->pid, (uintptr_t)msg.msg_iov, &iov, sizeof(iov)) &&
            read_memory(tracer->pid, (uintptr_t)iov.iov_base, header, sizeof(header)) &&
            frame_peek(header, sizeof(header), &version, &method, &sequence) && method == tracer->method;
 }
 
-/* Only the loop's thread receives, so one call is remembered and not one of each thread. */
+/* Only the loop's thread receives; what others call meanwhile is none of this. */
 static void look(struct tracer *tracer, pid_t tid)
 {
-    static struct ptrace_syscall_info receiving;
     struct ptrace_syscall_info info;
 
-    if (ptrace(PTRACE_GET_SYSCALL_INFO, tid, (void *)sizeof(info), &info) < 0)
+    if (tracer->received || tid != tracer->pid ||
+        ptrace(PTRACE_GET_SYSCALL_INFO, tid, (void *)sizeof(info), &info) < 0)
         return;
     if (info.op == PTRACE_SYSCALL_INFO_ENTRY)
-        tracer->at = (long)info.entry.nr;
-    if (tracer->received || tid != tracer->pid)
-        return;
-    if (info.op == PTRACE_SYSCALL_INFO_ENTRY && info.entry.nr == SYS_recvmsg)
-        receiving = info;
-    else if (info.op == PTRACE_SYSCALL_INFO_EXIT && tracer->at == SYS_recvmsg)
-        tracer->received = is_request(tracer, &receiving, info.exit.rval);
+        tracer->message = info.entry.nr == SYS_recvmsg ? info.entry.args[1] : 0;
+    else if (info.op == PTRACE_SYSCALL_INFO_EXIT && tracer->message)
+        tracer->received = is_request(tracer, info.exit.rval);
 }
 
 /* ---- its stops --------------------------------------------------------------------------------------- */

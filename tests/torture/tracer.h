@@ -21,7 +21,7 @@ struct tracer {
     uint16_t method; /* wanted; 0: count from the start */
     bool received;   /* a request of that method */
     unsigned calls;  /* stops since then */
-    long at;         /* the number of the last system call */
+    uint64_t message; /* where the loop's thread receives to; 0: it is in another system call */
 };
 
 /* 0 or a negative errno: -EPERM where tracing is not allowed. */

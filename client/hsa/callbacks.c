@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Deallocation callbacks: functions of the application that are told when memory goes.
+ *
+ * They hang on the place that holds the address they were registered for. Whoever takes the place out of the index
+ * takes them along, and calls them when it has let go of everything: so they may allocate, free and register, and find
+ * the memory gone, as HSA promises.
+ */
+#include <stdlib.h>
+
+#include <memclient/hsa/hsa_ext_amd.h>
+
+#include "hsa/memory.h"
+#include "hsa/runtime.h"
+
+struct callback {
+    struct list link;
+    void *address; /* as it was registered: it may be inside the allocation */
+    hsa_amd_deallocation_callback_t function;
+    void *data;
+};
+
+void callbacks_take(struct place *place, struct list *taken)
+{
+    list_splice(taken, &place->callbacks);
+}
+
+void callbacks_run(struct list *taken)
+{
+    struct list *link;
+
+    while ((link = list_pop(taken))) {
+        struct callback *callback = container_of(link, struct callback, link);
+
+        callback->function(callback->address, callback->data);
+        free(callback);
+    }
+}
+
+void callbacks_drop(struct place *place)
+{
+    struct list *link;
+
+    while ((link = list_pop(&place->callbacks)))
+        free(container_of(link, struct callback, link));
+}
+
+/* What can be freed; ordinary memory that was registered is not ours to free. */
+static struct place *find_memory(const void *address)
+{
+    struct place *place = place_find(address);
+
+    return place && place->kind != PLACE_LOCKED ? place : NULL;
+}
+
+hsa_status_t hsa_amd_register_deallocation_callback(void *ptr, hsa_amd_deallocation_callback_t callback,
+                                                    void *user_data)
+{
+    struct callback *new;
+    struct place *place;
+
+    RUNTIME_NEEDED();
+    if (!ptr || !callback)
+        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    new = malloc(sizeof(*new));
+    if (!new)
+        return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
+    *new = (struct callback){.address = ptr, .function = callback, .data = user_data};
+    places_lock();
+    place = find_memory(ptr);
+    if (place)
+        list_append(&place->callbacks, &new->link);
+    places_unlock();
+    if (place)
+        return HSA_STATUS_SUCCESS;
+    free(new);
+    return HSA_STATUS_ERROR_INVALID_ALLOCATION;
+}
+
+static struct callback *find_callback(struct place *place, const void *address,
+                                      hsa_amd_deallocation_callback_t function)
+{
+    list_for_each_entry(callback, &place->callbacks, struct callback, link)
+        if (callback->address == address && callback->function == function)
+            return callback;
+    return NULL;
+}
+
+hsa_status_t hsa_amd_deregister_deallocation_callback(void *ptr, hsa_amd_deallocation_callback_t callback)
+{
+    struct callback *found = NULL;
+    struct place *place;
+
+    RUNTIME_NEEDED();
+    if (!ptr || !callback)
+        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    places_lock();
+    place = find_memory(ptr);
+    if (place) {
+        found = find_callback(place, ptr, callback);
+        if (found)
+            list_remove(&found->link);
+    }
+    places_unlock();
+    if (!found)
+        return place ? HSA_STATUS_ERROR_INVALID_ARGUMENT : HSA_STATUS_ERROR_INVALID_ALLOCATION;
+    free(found);
+    return HSA_STATUS_SUCCESS;
+}

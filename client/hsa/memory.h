@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Memory that was allocated from a pool or region, and ordinary memory that was registered.
+ *
+ * An allocation is one buffer of the broker's, mapped whole, at its home wherever that is free. Both APIs make the
+ * same thing: what hsa_memory_allocate() gave, hsa_amd_memory_pool_free() takes back.
+ */
+#pragma once
+
+#include "hsa/place.h"
+#include "hsa/topology.h"
+
+struct allocation {
+    struct place place;
+    struct memclient_buffer *buffer; /* counted */
+    const struct pool *pool;
+    /* of coarse-grained memory: who may use it, and how */
+    const struct agent *owner;
+    hsa_access_permission_t access;
+    uint64_t allowed; /* agents by index, as hsa_amd_agents_allow_access() left them */
+    bool has_token;
+    struct memclient_token token; /* its IPC handle, once it has been asked for */
+};
+
+struct locked {
+    struct place place;
+};
+
+static inline struct allocation *place_allocation(struct place *place)
+{
+    return container_of(place, struct allocation, place);
+}
+
+/* All agents, as a set. */
+static inline uint64_t agents_all(void)
+{
+    unsigned n = topology()->n_agents;
+
+    return n == 64 ? UINT64_MAX : (UINT64_C(1) << n) - 1;
+}
+
+/* memory.c: what both APIs come down to. */
+hsa_status_t memory_allocate(const struct pool *pool, size_t size, void **ptr);
+/* Enters and leaves the runtime itself, since it calls deallocation callbacks. NULL is no error. */
+hsa_status_t memory_free(void *ptr);
+
+/* callbacks.c: takes the place's callbacks, to be called when no lock is held. */
+void callbacks_take(struct place *place, struct list *taken);
+/* Calls each, outside of the runtime, and frees them. */
+void callbacks_run(struct list *taken);
+/* Frees them uncalled. */
+void callbacks_drop(struct place *place);
+
+/* pointer.c: may the owner, or any agent, read or write all of [address, address + size)? True for memory that is
+ * not HSA's. With the lock. */
+bool pointer_allows(const void *address, size_t size, hsa_access_permission_t access);
+
+/* copier.c: between ranges that do not overlap; streams, and uses several threads, where that is faster. */
+void copier_copy(void *to, const void *from, size_t size);
+/* size in bytes, a multiple of 4. */
+void copier_fill(void *to, uint32_t pattern, size_t size);

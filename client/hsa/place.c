@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The two trees. Both are ordered by their start; since what is in one does not overlap, the one that could hold an
+ * address is the last that starts at or before it.
+ */
+#include "hsa/place.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include <memclient/memclient.h>
+
+#include "hsa/ipc.h"
+#include "hsa/memory.h"
+#include "hsa/vmem.h"
+
+RB_HEAD(place_tree, place);
+
+static int compare(const struct place *a, const struct place *b)
+{
+    return a->start < b->start ? -1 : a->start > b->start;
+}
+
+TREE_GENERATE(place_tree, place, entry, compare)
+
+static struct place_tree places = RB_INITIALIZER(0);
+static struct place_tree reservations = RB_INITIALIZER(0);
+static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
+
+void places_lock(void)
+{
+    pthread_rwlock_wrlock(&lock);
+}
+
+void places_lock_read(void)
+{
+    pthread_rwlock_rdlock(&lock);
+}
+
+void places_unlock(void)
+{
+    pthread_rwlock_unlock(&lock);
+}
+
+void places_fork_child(void)
+{
+    /* given up, and made anew: it may count waiters that the child does not have */
+    pthread_rwlock_unlock(&lock);
+    pthread_rwlock_init(&lock, NULL);
+}
+
+void place_init(struct place *place, enum place_kind kind, const void *start, uint64_t size, uint64_t bytes)
+{
+    *place = (struct place){.kind = kind, .busy = true, .start = (uintptr_t)start, .size = size, .bytes = bytes};
+    list_init(&place->callbacks);
+}
+
+/* The last that starts at or before the address. */
+static struct place *last_before(struct place_tree *tree, uint64_t address)
+{
+    struct place key = {.start = address};
+    struct place *found = RB_NFIND(place_tree, tree, &key);
+
+    if (found && found->start == address)
+        return found;
+    return found ? RB_PREV(place_tree, NULL, found) : RB_MAX(place_tree, tree);
+}
+
+struct place *place_find(const void *address)
+{
+    struct place *place = last_before(&places, (uintptr_t)address);
+
+    return place && !place->busy && (uintptr_t)address - place->start < place->size ? place : NULL;
+}
+
+struct place *place_find_base(const void *address)
+{
+    struct place *place = place_find(address);
+
+    return place && place->start == (uintptr_t)address ? place : NULL;
+}
+
+struct place *place_first(uint64_t address)
+{
+    struct place *place = last_before(&places, address);
+
+    if (!place)
+        return RB_MIN(place_tree, &places);
+    return address - place->start < place->bytes ? place : place_next(place);
+}
+
+struct place *place_next(struct place *place)
+{
+    return RB_NEXT(place_tree, NULL, place);
+}
+
+bool place_is_free(uint64_t start, uint64_t bytes)
+{
+    const struct place *place = place_first(start);
+
+    return !place || (place->start > start && place->start - start >= bytes);
+}
+
+void place_insert(struct place *place)
+{
+    struct place *there =
+        RB_INSERT(place_tree, place->kind == PLACE_RESERVATION ? &reservations : &places, place);
+
+    assert(!there);
+    (void)there;
+}
+
+void place_remove(struct place *place)
+{
+    RB_REMOVE(place_tree, place->kind == PLACE_RESERVATION ? &reservations : &places, place);
+}
+
+struct place *reservation_find(const void *address)
+{
+    struct place *place = last_before(&reservations, (uintptr_t)address);
+
+    return place && !place->busy && (uintptr_t)address - place->start < place->bytes ? place : NULL;
+}
+
+struct place *reservation_around(uint64_t start, uint64_t bytes)
+{
+    struct place *place = reservation_find((const void *)(uintptr_t)start);
+
+    return place && bytes <= place->bytes - (start - place->start) ? place : NULL;
+}
+
+/*
+ * The context was closed, or is the parent's: nothing is unmapped by this. What is busy belongs to a thread that a fork
+ * has left behind in the middle of something, and only its record can safely be freed.
+ */
+static void forget(struct place *place)
+{
+    bool whole = !place->busy;
+
+    callbacks_drop(place);
+    switch (place->kind) {
+    case PLACE_ALLOCATION:
+        if (whole)
+            memclient_buffer_unref(place_allocation(place)->buffer);
+        free(place_allocation(place));
+        break;
+    case PLACE_ATTACHMENT:
+        if (whole)
+            memclient_buffer_unref(place_attachment(place)->buffer);
+        free(place_attachment(place));
+        break;
+    case PLACE_LOCKED:
+        free(container_of(place, struct locked, place));
+        break;
+    case PLACE_MAPPING:
+        free(place_mapping(place));
+        break;
+    case PLACE_RESERVATION:
+        if (whole)
+            (void)memclient_reservation_release(place_reservation(place)->res);
+        free(place_reservation(place));
+        break;
+    }
+}
+
+static void forget_all(struct place_tree *tree)
+{
+    struct place *place;
+
+    while ((place = RB_MIN(place_tree, tree))) {
+        RB_REMOVE(place_tree, tree, place);
+        forget(place);
+    }
+}
+
+void places_forget(void)
+{
+    forget_all(&places);
+    forget_all(&reservations);
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See room.h: one answer of the broker for all pools, how old it is, and what was told of it. */
+#include "hsa/room.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "hsa/runtime.h"
+
+#define POOLS_MAX (TOPOLOGY_AGENTS_MAX * TOPOLOGY_POOLS_MAX)
+#define KEPT_NS   (10 * UINT64_C(1000000))
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static uint64_t asked_at;                    /* 0 = never */
+static uint64_t asked_in;                    /* which `changes` it was asked at */
+static uint64_t available[POOLS_MAX];        /* by a pool's index */
+static _Atomic uint64_t told[POOLS_MAX];
+static _Atomic uint64_t changes = 1;
+
+void room_changed(void)
+{
+    atomic_fetch_add_explicit(&changes, 1, memory_order_release);
+}
+
+static int note(const struct memclient_pool *pool, void *data)
+{
+    const struct topology *t = topology();
+
+    (void)data;
+    for (unsigned a = 0; a < t->n_agents; a++)
+        for (unsigned p = 0; p < t->agents[a].n_pools; p++)
+            if (!strcmp(t->agents[a].pools[p].name, pool->name))
+                available[t->agents[a].pools[p].index] = pool->available;
+    return 0;
+}
+
+/* With the lock. */
+static hsa_status_t ask(void)
+{
+    uint64_t now = clock_now_ns();
+    uint64_t in = atomic_load_explicit(&changes, memory_order_acquire);
+
+    if (asked_at && in == asked_in && now - asked_at < KEPT_NS)
+        return HSA_STATUS_SUCCESS;
+    if (memclient_list_pools(runtime_context(), note, NULL) < 0)
+        return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
+    asked_at = now;
+    asked_in = in;
+    return HSA_STATUS_SUCCESS;
+}
+
+static hsa_status_t look(const struct pool *pool, uint64_t *bytes)
+{
+    hsa_status_t status;
+
+    pthread_mutex_lock(&lock);
+    status = ask();
+    if (!status)
+        *bytes = available[pool->index];
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+hsa_status_t room_tell(const struct pool *pool, uint64_t *bytes)
+{
+    hsa_status_t status = look(pool, bytes);
+
+    if (status)
+        return status;
+    if (*bytes > pool->capacity)
+        *bytes = pool->capacity;
+    atomic_store_explicit(&told[pool->index], *bytes, memory_order_relaxed);
+    return HSA_STATUS_SUCCESS;
+}
+
+hsa_status_t room_of_agent(const struct agent *agent, uint64_t *bytes)
+{
+    *bytes = 0;
+    return agent->n_pools ? look(&agent->pools[POOL_FINE], bytes) : HSA_STATUS_SUCCESS;
+}
+
+hsa_status_t room_refusal(const struct pool *pool, uint64_t size, int r)
+{
+    switch (-r) {
+    case EFBIG:
+    case EOVERFLOW:
+        return HSA_STATUS_ERROR_INVALID_ALLOCATION;
+    case ENOMEM:
+    case EDQUOT:
+        return size > atomic_load_explicit(&told[pool->index], memory_order_relaxed)
+                   ? HSA_STATUS_ERROR_INVALID_ALLOCATION
+                   : HSA_STATUS_ERROR_OUT_OF_RESOURCES;
+    default:
+        return runtime_status(r);
+    }
+}
+
+void room_start(void)
+{
+    const struct topology *t = topology();
+    uint64_t bytes;
+
+    room_changed();
+    for (unsigned a = 0; a < t->n_agents; a++)
+        for (unsigned p = 0; p < t->agents[a].n_pools; p++)
+            (void)room_tell(&t->agents[a].pools[p], &bytes);
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How much a pool could still give, which only the broker knows.
+ *
+ * An answer is kept for some milliseconds, so that asking often costs no call, and dropped whenever this process takes
+ * memory or gives some back, so that it always sees what it has done itself.
+ *
+ * What the application was told last is remembered: an allocation beyond it is the caller's mistake
+ * (INVALID_ALLOCATION), one within it that fails is the pool's shortage (OUT_OF_RESOURCES).
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "hsa/topology.h"
+
+/* Between enter and leave; may call the broker. ALLOC_MAX_SIZE: remembered as told. */
+hsa_status_t room_tell(const struct pool *pool, uint64_t *bytes);
+/* What the node's pools could give, for MEMORY_AVAIL. */
+hsa_status_t room_of_agent(const struct agent *agent, uint64_t *bytes);
+/* This process has taken or given back. Makes no call. */
+void room_changed(void);
+/* Which of the two statuses, or another one for another failure: r is what the native API returned. */
+hsa_status_t room_refusal(const struct pool *pool, uint64_t size, int r);
+/* At the first hsa_init(): what all pools could give at that moment counts as told. */
+void room_start(void);

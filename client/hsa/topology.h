@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The machine as HSA sees it: a CPU agent for each NUMA node that the broker has, with its pools and regions.
+ *
+ * It is found out at hsa_init() and does not change afterwards; how much memory is left is room.h's business. A
+ * snapshot is never freed, so that pointers into it, and handles, need no lock; when HSA is initialised again and the
+ * broker has become another one, there is a new one.
+ *
+ * A region and a pool of the same memory are one struct and have one handle. Handles are small numbers that are
+ * looked up in tables: nothing that a caller passes is ever followed as a pointer.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <memclient/hsa/hsa.h>
+#include <memclient/hsa/hsa_ext_amd.h>
+#include <memclient/memclient.h>
+
+#define TOPOLOGY_AGENTS_MAX 64 /* so that a set of agents is one uint64_t, by index */
+#define TOPOLOGY_POOLS_MAX 16  /* of an agent: pools first, then what are only regions */
+#define TOPOLOGY_CACHES_MAX 8
+
+enum pool_kind {
+    POOL_FINE,     /* the first: what programs take when they look for any */
+    POOL_KERNARG,
+    POOL_COARSE,
+    POOL_DECLARED, /* of huge pages, as the broker's configuration declares them */
+    /* from here on regions only: nothing can be allocated from them */
+    REGION_READONLY,
+    REGION_GROUP,
+    REGION_PRIVATE
+};
+
+struct agent;
+
+struct pool {
+    uint64_t handle; /* of hsa_region_t and hsa_amd_memory_pool_t */
+    const struct agent *agent;
+    enum pool_kind kind;
+    unsigned index;       /* of all pools that can be allocated from; 0 on regions that cannot */
+    unsigned segment;     /* hsa_region_segment_t */
+    unsigned flags;       /* hsa_region_global_flag_t */
+    bool allocatable;
+    char name[MEMCLIENT_POOL_NAME_SIZE]; /* the broker's pool */
+    unsigned pages;       /* enum memclient_pages */
+    uint64_t page_size;
+    uint64_t granule;     /* and alignment */
+    uint64_t recommended; /* granule */
+    uint64_t capacity;    /* REGION_INFO_SIZE */
+};
+
+struct cache {
+    hsa_cache_t handle;
+    const struct agent *agent;
+    unsigned level;
+    uint64_t size;
+    char name[32];
+};
+
+struct agent {
+    hsa_agent_t handle;
+    unsigned index;
+    uint32_t node;     /* the broker's number */
+    uint32_t physical; /* the kernel's */
+    uint32_t cores;
+    uint32_t max_mhz;
+    uint32_t cache_bytes[4];
+    uint32_t cacheline;
+    char name[64];
+    char uuid[21];
+    uint32_t distances[TOPOLOGY_AGENTS_MAX]; /* SLIT, by agent index; 10 = itself */
+    unsigned n_pools;   /* that are pools */
+    unsigned n_regions; /* pools included */
+    struct pool pools[TOPOLOGY_POOLS_MAX];
+    unsigned n_caches;
+    struct cache caches[TOPOLOGY_CACHES_MAX];
+};
+
+struct topology {
+    unsigned n_agents;
+    struct agent *agents; /* in the order of their nodes */
+    unsigned n_pools;     /* that can be allocated from, of all agents */
+    uint64_t page_size;
+    bool simulated;
+};
+
+/* The present one; NULL before the first hsa_init(). */
+const struct topology *topology(void);
+
+/* NULL if there is none. */
+const struct agent *topology_agent(hsa_agent_t agent);
+const struct pool *topology_pool(uint64_t handle);
+const struct agent *topology_agent_of_node(uint32_t node);
+const struct cache *topology_cache(hsa_cache_t cache);
+
+/* At the first hsa_init(). OUT_OF_RESOURCES if the broker cannot be asked or has no memory. */
+hsa_status_t topology_load(struct memclient *ctx);

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Virtual memory: reservations of addresses, handles of physical memory, mappings of the one in the other, and who may
+ * use a mapping how.
+ *
+ * A handle is a buffer of the broker's, and its number is the buffer's id: whoever imports a shareable handle that the
+ * process has already finds the same one. It is counted twice, as a claim of the application (refs: create, import,
+ * retain) and by mappings (uses); memory goes exactly when both are 0. A handle with uses only is dead for everything
+ * but retain, which finds it by an address.
+ *
+ * Agents are the CPUs of one process, so a page's protection is the union of what the agents of its mapping may do.
+ */
+#pragma once
+
+#include "base/hash.h"
+#include "hsa/place.h"
+#include "hsa/topology.h"
+
+struct reservation {
+    struct place place;
+    struct memclient_reservation *res;
+    unsigned mappings; /* in it, busy ones included */
+};
+
+struct handle {
+    uint64_t id; /* of the buffer */
+    UT_hash_handle hh;
+    struct memclient_buffer *buffer; /* one reference, however many refs and uses */
+    uint64_t size;
+    const struct pool *pool;
+    hsa_amd_memory_type_t type;
+    bool imported;
+    uint64_t refs;
+    uint64_t uses;
+};
+
+/* What agents may do, as sets of agents by index. */
+struct permissions {
+    uint64_t set; /* for whom anything was ever said */
+    uint64_t read;
+    uint64_t write;
+};
+
+struct mapping {
+    struct place place;
+    struct handle *handle;
+    struct reservation *reservation;
+    uint64_t offset; /* in the handle's memory */
+    struct permissions permissions;
+};
+
+static inline struct reservation *place_reservation(struct place *place)
+{
+    return container_of(place, struct reservation, place);
+}
+
+static inline struct mapping *place_mapping(struct place *place)
+{
+    return container_of(place, struct mapping, place);
+}
+
+/* ---- handle.c; with the lock ----------------------------------------------------------------------------- */
+
+/* One that the application has a claim on (refs > 0); NULL if there is none. */
+struct handle *handle_find(hsa_amd_vmem_alloc_handle_t handle);
+/* Counts down; where that was the last, the handle leaves the table and what it held is returned, to be unref'ed
+ * without the lock; else NULL. */
+struct memclient_buffer *handle_unref(struct handle *handle);
+struct memclient_buffer *handle_unuse(struct handle *handle);
+/* Frees all records, not what they describe. */
+void handles_forget(void);
+
+/* ---- permission.c ---------------------------------------------------------------------------------------- */
+
+/* The union, as access of memclient_protect(). */
+unsigned permissions_access(const struct permissions *permissions);
+hsa_access_permission_t permissions_of(const struct permissions *permissions, const struct agent *agent);
+/* With the lock: gives these agents reading and writing in the mapping and in those that follow without a gap; for
+ * hsa_amd_agents_allow_access(). */
+hsa_status_t permissions_allow(struct mapping *mapping, uint64_t agents);

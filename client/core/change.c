@@ -170,23 +170,11 @@ int map_dont_copy(struct memclient *ctx, uint64_t start, uint64_t size)
 
 /* ---- unmapping ------------------------------------------------------------------------------ */
 
-static int reserve_pages(uint64_t start, uint64_t size, int flags)
-{
-    void *at = mmap((void *)(uintptr_t)start, (size_t)size, PROT_NONE,
-                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | flags, -1, 0);
-
-    if (at != MAP_FAILED && (uintptr_t)at != start) {
-        munmap(at, (size_t)size);
-        at = MAP_FAILED;
-    }
-    return at == MAP_FAILED ? -1 : 0;
-}
-
 /* With the space's lock. Takes one whole mapping away; the record is the caller's then. */
 static int take_away(struct mapping *m)
 {
     int r = space_reserved_find(&process_space, m->start)
-                ? reserve_pages(m->start, m->size, MAP_FIXED)
+                ? map_reserve_pages(m->start, m->size, MAP_FIXED)
                 : munmap((void *)(uintptr_t)m->start, (size_t)m->size);
 
     if (r < 0)
@@ -229,100 +217,7 @@ int map_unmap(struct memclient *ctx, uint64_t start, uint64_t size)
     return r;
 }
 
-/* ---- reservations --------------------------------------------------------------------------- */
-
-static int enter(struct memclient_reservation *res)
-{
-    uint64_t start = res->range.start;
-    uint64_t size = res->range.size;
-    int r = 0;
-
-    space_lock();
-    if (space_reserved_overlaps(&process_space, start, size) ||
-        !space_is_free(&process_space, start, size) ||
-        reserve_pages(start, size, MAP_FIXED_NOREPLACE) < 0)
-        r = fail_with(EADDRINUSE, "0x%llx-0x%llx: something of this process is there already",
-                 HEX(start), HEX(start + size));
-    else
-        space_reserved_insert(&process_space, &res->range);
-    space_unlock();
-    return r;
-}
-
-int map_reserve(struct memclient *ctx, uint64_t size, uint64_t alignment, uint64_t address,
-                struct memclient_reservation **resp)
-{
-    uint64_t deadline = context_deadline(ctx);
-    struct memclient_reservation *res;
-    struct rpc_reserved reserved;
-    unsigned generation = 0;
-    int r;
-
-    res = calloc(1, sizeof(*res));
-    if (!res)
-        return fail_with(ENOMEM, "no memory for a reservation's record");
-    r = CONTEXT_CALL(ctx, deadline, channel,
-                     (generation = channel->generation,
-                      rpc_reserve(channel, size, alignment, address, deadline, &reserved)));
-    if (r) {
-        free(res);
-        return r;
-    }
-    res->range.start = reserved.address;
-    res->range.size = size;
-    res->id = reserved.reservation;
-    res->generation = generation;
-    r = enter(res);
-    if (r) {
-        struct fail_saved saved;
-
-        fail_save(&saved, r);
-        (void)CONTEXT_CALL(ctx, deadline, channel,
-                           rpc_unreserve(channel, reserved.reservation, deadline));
-        free(res);
-        return fail_restore(&saved);
-    }
-    res->ctx = context_ref(ctx);
-    pthread_mutex_lock(&ctx->lock);
-    list_append(&ctx->reservations, &res->in_context);
-    pthread_mutex_unlock(&ctx->lock);
-    *resp = res;
-    return 0;
-}
-
-int map_release(struct memclient_reservation *res)
-{
-    struct memclient *ctx = res->ctx;
-    struct channel *channel = NULL;
-    struct fail_saved saved;
-
-    space_lock();
-    if (!space_is_free(&process_space, res->range.start, res->range.size)) {
-        space_unlock();
-        return fail_with(EBUSY, "something is mapped in the reservation at 0x%llx: unmap it first",
-                    HEX(res->range.start));
-    }
-    pthread_mutex_lock(&ctx->lock);
-    /* one that its context's end has released already is in no list */
-    if (list_is_linked(&res->in_context)) {
-        munmap((void *)(uintptr_t)res->range.start, (size_t)res->range.size);
-        space_reserved_remove(&process_space, &res->range);
-        list_remove(&res->in_context);
-        if (ctx->channel && res->generation == ctx->generation)
-            channel = channel_ref(ctx->channel);
-    }
-    pthread_mutex_unlock(&ctx->lock);
-    space_unlock();
-    if (channel) {
-        fail_save(&saved, 0);
-        (void)rpc_unreserve(channel, res->id, context_deadline(ctx));
-        (void)fail_restore(&saved);
-        channel_unref(channel);
-    }
-    free(res);
-    context_unref(ctx);
-    return 0;
-}
+/* ---- the end of a context -------------------------------------------------------------------- */
 
 void map_drop_context(struct memclient *ctx)
 {

@@ -61,8 +61,7 @@ static struct mapping *forget_uncopied(void)
         space_remove(&process_space, m);
         /* a hole in a reservation is nobody's: it is reserved again */
         if (space_reserved_find(&process_space, m->start))
-            (void)mmap((void *)(uintptr_t)m->start, (size_t)m->size, PROT_NONE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+            (void)map_reserve_pages(m->start, m->size, MAP_FIXED_NOREPLACE);
         m->taken = taken;
         taken = m;
     }

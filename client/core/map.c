@@ -163,8 +163,7 @@ static int map_at(struct memclient_buffer *buf, int fd, const struct wish *wish,
 
         /* some kernels take away what is there before they refuse */
         if (place->flags & MAP_FIXED)
-            (void)mmap((void *)(uintptr_t)place->address, (size_t)wish->length, PROT_NONE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+            (void)map_reserve_pages(place->address, wish->length, MAP_FIXED_NOREPLACE);
         return r == -EPERM && was_published(buf, fd) ? 1 : r;
     }
     *mapping = (struct mapping){
@@ -307,6 +306,7 @@ int map_query(uint64_t address, struct memclient_address_info *info)
         info->address = (void *)(uintptr_t)range->start;
         info->length = range->size;
         info->access = MEMCLIENT_NO_ACCESS;
+        info->process_private = !res->id;
     }
     if (mapping) {
         info->context = mapping->buffer->ctx;

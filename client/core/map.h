@@ -22,7 +22,7 @@ struct memclient_reservation {
     struct reserved_range range;
     struct list in_context;
     struct memclient *ctx;
-    uint64_t id;
+    uint64_t id; /* 0 = of this process only */
     unsigned generation;
 };
 
@@ -39,9 +39,14 @@ int map_query(uint64_t address, struct memclient_address_info *info);
 /* Unmaps and releases all that is the context's. */
 void map_drop_context(struct memclient *ctx);
 
+/* core/reserve.c */
 int map_reserve(struct memclient *ctx, uint64_t size, uint64_t alignment, uint64_t address,
                 struct memclient_reservation **res);
+int map_reserve_private(struct memclient *ctx, uint64_t size, uint64_t alignment, uint64_t address,
+                        struct memclient_reservation **res);
 int map_release(struct memclient_reservation *res);
+/* Makes the pages inaccessible, with MAP_FIXED or MAP_FIXED_NOREPLACE. -1 and errno, or 0. */
+int map_reserve_pages(uint64_t start, uint64_t size, int flags);
 
 /* core/publish.c */
 int map_publish(struct memclient_buffer *buf, bool future_only);

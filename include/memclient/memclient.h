@@ -569,6 +569,16 @@ MEMCLIENT_API int memclient_destroy(struct memclient *ctx, uint64_t id, bool for
 MEMCLIENT_API int memclient_reserve(struct memclient *ctx, uint64_t size, uint64_t alignment, uint64_t address,
                                     struct memclient_reservation **res);
 
+/*
+ * Reserves addresses of this process only, likewise: for aliases and growing arrays that no other process need find at
+ * the same place, of any size that the kernel has addresses for. Never in the arena, so that homes stay reachable; a
+ * buffer that is mapped there gets no home by it. Nothing is committed. Makes no call.
+ *     -ENOMEM      the kernel has no such range
+ *     -EADDRINUSE  the wanted range is taken, or of the arena, or none that the kernel gives out
+ */
+MEMCLIENT_API int memclient_reserve_private(struct memclient *ctx, uint64_t size, uint64_t alignment, uint64_t address,
+                                            struct memclient_reservation **res);
+
 /* They make no call. */
 MEMCLIENT_API void *memclient_reservation_address(const struct memclient_reservation *res);
 MEMCLIENT_API uint64_t memclient_reservation_size(const struct memclient_reservation *res);
@@ -602,7 +612,8 @@ struct memclient_map_options {
  *
  * At home (the default), every process that maps it so sees it at the same address. In a reservation the range
  * must have nothing mapped yet; a buffer may be mapped any number of times, and in parts. The first
- * such mapping of a buffer that has no home makes its home there, if the handle has MANAGE and no other buffer has its.
+ * such mapping of a buffer that has no home makes its home there, if the handle has MANAGE, no other buffer has its,
+ * and the reservation is not of this process only.
  * While the library has a descriptor of the buffer at hand it makes no call.
  *
  *     -EADDRINUSE     something of this process is there already
@@ -645,6 +656,7 @@ struct memclient_address_info {
     uint64_t offset;                  /* in the buffer, of the address asked for */
     unsigned access;                  /* MEMCLIENT_READ, MEMCLIENT_READ|MEMCLIENT_WRITE, MEMCLIENT_NO_ACCESS */
     struct memclient_reservation *reservation; /* which it is in, or NULL */
+    bool process_private;             /* that is one of memclient_reserve_private() */
 };
 #define MEMCLIENT_ADDRESS_INFO_INIT MEMCLIENT_SIZED(struct memclient_address_info)
 

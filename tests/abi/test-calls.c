@@ -181,6 +181,10 @@ static void addresses(void **state)
     refuses(memclient_reserve(NULL, 1, 0, 0, &res), EINVAL);
     refuses(memclient_reserve(NULL, 65536, 3, 0, &res), EINVAL);
     refuses(memclient_reserve(NULL, 65536, 0, 1, &res), EINVAL);
+    reaches(memclient_reserve_private(NULL, 65536, 0, 0, &res));
+    refuses(memclient_reserve_private(NULL, 0, 0, 0, &res), EINVAL);
+    refuses(memclient_reserve_private(NULL, 65536, 3, 0, &res), EINVAL);
+    refuses(memclient_reserve_private(NULL, 65536, 0, 1, &res), EINVAL);
     assert_int_equal(memclient_reservation_release(NULL), 0);
     refuses(memclient_map(NULL, NULL, &p), EINVAL);
     reaches(memclient_protect(NULL, &info, 4096, MEMCLIENT_READ));
@@ -257,7 +261,7 @@ static void structs_are_as_large_as_they_were_in_0_1(void **state)
     assert_int_equal(offsetof(struct memclient_buffer_info, holder_claims), 1432); /* the first that 0.2 added */
     assert_int_equal(sizeof(struct memclient_share_options), 48);
     assert_int_equal(sizeof(struct memclient_map_options), 40);
-    assert_int_equal(sizeof(struct memclient_address_info), 72);
+    assert_int_equal(offsetof(struct memclient_address_info, process_private), 72); /* added by 0.2 */
     assert_int_equal(sizeof(struct memclient_event), 368);
     assert_int_equal(offsetof(struct memclient_broker_status, keeper_pid), 456); /* the first that 0.2 added */
     assert_int_equal(sizeof(struct memclient_node), 64);

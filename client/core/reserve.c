@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reservations: ranges of the arena, which the broker gives to one session on the whole host, and ranges of this
+ * process only, of which the broker knows nothing. What is mapped in either is the same to the rest of the library.
+ *
+ * A process's own range never lies in the arena, even where the arena is free: a home that the broker has not given
+ * to anybody yet would be unreachable in this process.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "base/align.h"
+#include "base/range.h"
+#include "core/map.h"
+
+#define HEX(number) ((unsigned long long)(number))
+
+/* What no access is possible to is not committed, whatever the system's overcommit policy is. */
+static void *inaccessible(uint64_t start, uint64_t size, int flags)
+{
+    return mmap((void *)(uintptr_t)start, (size_t)size, PROT_NONE,
+                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | flags, -1, 0);
+}
+
+int map_reserve_pages(uint64_t start, uint64_t size, int flags)
+{
+    void *at = inaccessible(start, size, flags);
+
+    if (at != MAP_FAILED && (uintptr_t)at != start) {
+        munmap(at, (size_t)size);
+        at = MAP_FAILED;
+    }
+    return at == MAP_FAILED ? -1 : 0;
+}
+
+/* MAP_FIXED_NOREPLACE, or MAP_FIXED over what was reserved just for this. */
+static int enter(struct memclient_reservation *res, int flags)
+{
+    uint64_t start = res->range.start;
+    uint64_t size = res->range.size;
+    int r = 0;
+
+    space_lock();
+    if (space_reserved_overlaps(&process_space, start, size) ||
+        !space_is_free(&process_space, start, size) || map_reserve_pages(start, size, flags) < 0)
+        r = fail_with(EADDRINUSE, "0x%llx-0x%llx: something of this process is there already",
+                 HEX(start), HEX(start + size));
+    else
+        space_reserved_insert(&process_space, &res->range);
+    space_unlock();
+    return r;
+}
+
+static void keep(struct memclient *ctx, struct memclient_reservation *res)
+{
+    res->ctx = context_ref(ctx);
+    pthread_mutex_lock(&ctx->lock);
+    list_append(&ctx->reservations, &res->in_context);
+    pthread_mutex_unlock(&ctx->lock);
+}
+
+static struct memclient_reservation *reservation_new(void)
+{
+    struct memclient_reservation *res = calloc(1, sizeof(*res));
+
+    if (!res)
+        (void)fail_with(ENOMEM, "no memory for a reservation's record");
+    return res;
+}
+
+int map_reserve(struct memclient *ctx, uint64_t size, uint64_t alignment, uint64_t address,
+                struct memclient_reservation **resp)
+{
+    uint64_t deadline = context_deadline(ctx);
+    struct memclient_reservation *res = reservation_new();
+    struct rpc_reserved reserved;
+    unsigned generation = 0;
+    int r;
+
+    if (!res)
+        return -ENOMEM;
+    r = CONTEXT_CALL(ctx, deadline, channel,
+                     (generation = channel->generation,
+                      rpc_reserve(channel, size, alignment, address, deadline, &reserved)));
+    if (r) {
+        free(res);
+        return r;
+    }
+    res->range.start = reserved.address;
+    res->range.size = size;
+    res->id = reserved.reservation;
+    res->generation = generation;
+    r = enter(res, MAP_FIXED_NOREPLACE);
+    if (r) {
+        struct fail_saved saved;
+
+        fail_save(&saved, r);
+        (void)CONTEXT_CALL(ctx, deadline, channel,
+                           rpc_unreserve(channel, reserved.reservation, deadline));
+        free(res);
+        return fail_restore(&saved);
+    }
+    keep(ctx, res);
+    *resp = res;
+    return 0;
+}
+
+/* ---- of this process only ------------------------------------------------------------------- */
+
+static struct range arena_of(struct memclient *ctx)
+{
+    struct range arena;
+
+    pthread_mutex_lock(&ctx->lock);
+    arena = (struct range){ctx->session.arena_base, ctx->session.arena_size};
+    pthread_mutex_unlock(&ctx->lock);
+    return arena;
+}
+
+/* Gives back what surrounds the aligned part. */
+static uint64_t trim(uint64_t at, uint64_t room, uint64_t size, uint64_t alignment)
+{
+    uint64_t start = align_up(at, alignment);
+
+    if (start > at)
+        munmap((void *)(uintptr_t)at, (size_t)(start - at));
+    if (at + room > start + size)
+        munmap((void *)(uintptr_t)(start + size), (size_t)(at + room - start - size));
+    return start;
+}
+
+/* Takes a range where the kernel likes; if it likes the arena, right below that, or behind it. 0 = there is none. */
+static uint64_t take_anywhere(uint64_t size, uint64_t alignment, struct range arena)
+{
+    uint64_t room = size + (alignment - page_size());
+    uint64_t below = arena.start > room ? page_align_down(arena.start - room) : 0;
+    const uint64_t hints[] = {0, below, range_end(arena)};
+
+    for (unsigned i = 0; i < sizeof(hints) / sizeof(hints[0]); i++) {
+        void *at = inaccessible(hints[i], room, 0);
+
+        if (at == MAP_FAILED)
+            return 0;
+        if (!range_overlaps((struct range){(uintptr_t)at, room}, arena))
+            return trim((uintptr_t)at, room, size, alignment);
+        munmap(at, (size_t)room);
+    }
+    return 0;
+}
+
+static int take_private(struct memclient_reservation *res, uint64_t alignment, uint64_t wish, struct range arena)
+{
+    uint64_t size = res->range.size;
+    int r;
+
+    if (wish) {
+        if (!is_aligned(wish, alignment))
+            return fail_with(EINVAL, "the wanted address 0x%llx is no multiple of the alignment %llu", HEX(wish),
+                             HEX(alignment));
+        if (wish > UINT64_MAX - size)
+            return fail_with(EINVAL, "the wanted range goes beyond the end of all addresses");
+        if (range_overlaps((struct range){wish, size}, arena))
+            return fail_with(EADDRINUSE, "0x%llx-0x%llx is in the arena, of which only the broker gives",
+                             HEX(wish), HEX(wish + size));
+        res->range.start = wish;
+        return enter(res, MAP_FIXED_NOREPLACE);
+    }
+    res->range.start = take_anywhere(size, alignment, arena);
+    if (!res->range.start)
+        return fail_with(ENOMEM, "the kernel gives no %llu bytes of addresses", HEX(size));
+    r = enter(res, MAP_FIXED);
+    if (r)
+        munmap((void *)(uintptr_t)res->range.start, (size_t)size);
+    return r;
+}
+
+int map_reserve_private(struct memclient *ctx, uint64_t size, uint64_t alignment, uint64_t address,
+                        struct memclient_reservation **resp)
+{
+    struct memclient_reservation *res = reservation_new();
+    int r;
+
+    if (!res)
+        return -ENOMEM;
+    res->range.size = size;
+    r = take_private(res, alignment > page_size() ? alignment : page_size(), address, arena_of(ctx));
+    if (r) {
+        free(res);
+        return r;
+    }
+    keep(ctx, res);
+    *resp = res;
+    return 0;
+}
+
+/* ---- giving back ---------------------------------------------------------------------------- */
+
+int map_release(struct memclient_reservation *res)
+{
+    struct memclient *ctx = res->ctx;
+    struct channel *channel = NULL;
+    struct fail_saved saved;
+
+    space_lock();
+    if (!space_is_free(&process_space, res->range.start, res->range.size)) {
+        space_unlock();
+        return fail_with(EBUSY, "something is mapped in the reservation at 0x%llx: unmap it first",
+                    HEX(res->range.start));
+    }
+    pthread_mutex_lock(&ctx->lock);
+    /* one that its context's end has released already is in no list */
+    if (list_is_linked(&res->in_context)) {
+        munmap((void *)(uintptr_t)res->range.start, (size_t)res->range.size);
+        space_reserved_remove(&process_space, &res->range);
+        list_remove(&res->in_context);
+        if (res->id && ctx->channel && res->generation == ctx->generation)
+            channel = channel_ref(ctx->channel);
+    }
+    pthread_mutex_unlock(&ctx->lock);
+    space_unlock();
+    if (channel) {
+        fail_save(&saved, 0);
+        (void)rpc_unreserve(channel, res->id, context_deadline(ctx));
+        (void)fail_restore(&saved);
+        channel_unref(channel);
+    }
+    free(res);
+    context_unref(ctx);
+    return 0;
+}

@@ -5,7 +5,8 @@
  * A context has one handle of a buffer however often it was opened; the handle counts the claims
  * that the broker counted, and gives them up together. A descriptor came with the buffer or is
  * asked for when a mapping needs it; it stays in a cache of the context, so that mapping again
- * makes no call, until 64 younger ones push it out.
+ * makes no call, until 64 younger ones push it out. What is mapped then can still be mapped again, by
+ * its mapping.
  *
  * A handle of a former session (see core/context.h) claims its buffer anew by importing its cached
  * descriptor; without one, nothing can prove that it ever had the right, and the handle is stale.
@@ -44,7 +45,9 @@ struct memclient_buffer {
     struct list in_fds;
     UT_hash_handle hh;
 
-    bool publishing; /* under the space's lock: no new writable mapping meanwhile */
+    /* under the space's lock */
+    bool publishing; /* no new writable mapping meanwhile */
+    struct list mappings;
 };
 
 /*

@@ -63,6 +63,7 @@ static void cut_at(struct cut *cut, unsigned i, uint64_t at)
     if (!m || m->start == at)
         return;
     space_split(&process_space, m, at, cut->spare[i]);
+    list_append(&m->buffer->mappings, &cut->spare[i]->in_buffer);
     buffer_ref(m->buffer);
     cut->spare[i] = NULL;
 }
@@ -180,6 +181,7 @@ static int take_away(struct mapping *m)
     if (r < 0)
         return fail_errno("unmapping");
     space_remove(&process_space, m);
+    list_remove(&m->in_buffer);
     return 0;
 }
 

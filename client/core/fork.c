@@ -59,6 +59,7 @@ static struct mapping *forget_uncopied(void)
         if (!m->dont_copy)
             continue;
         space_remove(&process_space, m);
+        list_remove(&m->in_buffer);
         /* a hole in a reservation is nobody's: it is reserved again */
         if (space_reserved_find(&process_space, m->start))
             (void)map_reserve_pages(m->start, m->size, MAP_FIXED_NOREPLACE);

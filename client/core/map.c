@@ -145,9 +145,33 @@ static bool was_published(struct memclient_buffer *buf, int fd)
     return true;
 }
 
-/* With the space's lock and the context's: maps by the cached descriptor. 1 = it is none to map by any more. */
-static int map_at(struct memclient_buffer *buf, int fd, const struct wish *wish,
-                  const struct place *place, struct mapping *mapping)
+/* What to map it by: the descriptor or, without one, what is mapped already. */
+struct origin {
+    int fd;
+    const struct mapping *mapping;
+    bool writable;
+};
+
+/* With the space's lock and the context's. False: there is none at hand. */
+static bool find_origin(struct memclient_buffer *buf, const struct wish *wish, bool writable, struct origin *from)
+{
+    int fd = buffer_cached_fd(buf, writable);
+
+    if (fd >= 0) {
+        *from = (struct origin){.fd = fd, .writable = buf->fd_writable};
+        return true;
+    }
+    list_for_each_entry(m, &buf->mappings, struct mapping, in_buffer)
+    {
+        if (m->writable == writable && range_contains((struct range){m->offset, m->size}, wish->offset)) {
+            *from = (struct origin){.fd = -1, .mapping = m, .writable = writable};
+            return true;
+        }
+    }
+    return false;
+}
+
+static void *map_descriptor(int fd, const struct wish *wish, const struct place *place)
 {
     void *at = mmap((void *)(uintptr_t)place->address, (size_t)wish->length,
                     map_prot(wish->access), MAP_SHARED | place->flags, fd, (off_t)wish->offset);
@@ -158,13 +182,72 @@ static int map_at(struct memclient_buffer *buf, int fd, const struct wish *wish,
         at = MAP_FAILED;
         errno = EEXIST;
     }
+    return at;
+}
+
+/*
+ * A shared mapping of no size, "moved", stays and is there once more, as long as one likes from that page of the file
+ * on. First to wherever the kernel likes, so that nothing is lost by a refusal: of huge pages, and in valgrind.
+ */
+static void *duplicate(const struct mapping *m, const struct wish *wish)
+{
+    size_t length = (size_t)wish->length;
+    uint64_t from = m->start + (wish->offset - m->offset);
+    void *at = mremap((void *)(uintptr_t)from, 0, length, MREMAP_MAYMOVE);
+
+    if (at == MAP_FAILED)
+        return at;
+    if (mprotect(at, length, map_prot(wish->access)) < 0 || (m->dont_copy && madvise(at, length, MADV_DOFORK) < 0)) {
+        munmap(at, length);
+        return MAP_FAILED;
+    }
+    return at;
+}
+
+static void *move_to(void *from, uint64_t length, const struct place *place)
+{
+    void *to = (void *)(uintptr_t)place->address;
+
+    if (!to)
+        return from;
+    if (place->flags & MAP_FIXED_NOREPLACE && map_reserve_pages(place->address, length, MAP_FIXED_NOREPLACE) < 0) {
+        errno = EEXIST;
+        to = MAP_FAILED;
+    } else {
+        to = mremap(from, (size_t)length, (size_t)length, MREMAP_MAYMOVE | MREMAP_FIXED, to);
+        if (to == MAP_FAILED && place->flags & MAP_FIXED_NOREPLACE)
+            munmap((void *)(uintptr_t)place->address, (size_t)length);
+    }
+    if (to == MAP_FAILED) {
+        int err = errno;
+
+        munmap(from, (size_t)length);
+        errno = err;
+    }
+    return to;
+}
+
+/* With the space's lock and the context's. 1 = it cannot be mapped by that, or not any more. */
+static int map_at(struct memclient_buffer *buf, const struct origin *from, const struct wish *wish,
+                  const struct place *place, struct mapping *mapping)
+{
+    void *at;
+
+    if (from->fd >= 0) {
+        at = map_descriptor(from->fd, wish, place);
+    } else {
+        at = duplicate(from->mapping, wish);
+        if (at == MAP_FAILED)
+            return 1;
+        at = move_to(at, wish->length, place);
+    }
     if (at == MAP_FAILED) {
         int r = map_errno(buf, place);
 
         /* some kernels take away what is there before they refuse */
         if (place->flags & MAP_FIXED)
             (void)map_reserve_pages(place->address, wish->length, MAP_FIXED_NOREPLACE);
-        return r == -EPERM && was_published(buf, fd) ? 1 : r;
+        return r == -EPERM && from->fd >= 0 && was_published(buf, from->fd) ? 1 : r;
     }
     *mapping = (struct mapping){
         .start = (uintptr_t)at,
@@ -172,18 +255,19 @@ static int map_at(struct memclient_buffer *buf, int fd, const struct wish *wish,
         .buffer = buffer_ref(buf),
         .offset = wish->offset,
         .access = wish->access,
-        .writable = buf->fd_writable,
+        .writable = from->writable,
     };
     space_insert(&process_space, mapping);
+    list_prepend(&buf->mappings, &mapping->in_buffer);
     return 0;
 }
 
-/* With the space's lock. 1 = no descriptor is at hand any more. */
+/* With the space's lock. 1 = there is nothing at hand to map it by. */
 static int try_map(struct memclient_buffer *buf, const struct wish *wish, bool writable,
                    struct mapping *mapping)
 {
+    struct origin from;
     struct place place;
-    int fd;
     int r;
 
     if (buf->publishing && writable)
@@ -194,15 +278,14 @@ static int try_map(struct memclient_buffer *buf, const struct wish *wish, bool w
     if (r)
         place = (struct place){0};
     pthread_mutex_lock(&buf->ctx->lock);
-    fd = buffer_cached_fd(buf, writable);
     if (buf->ctx->closed) {
         r = fail_with(ESHUTDOWN, "the context was closed");
-    } else if (fd < 0) {
+    } else if (!find_origin(buf, wish, writable, &from)) {
         r = 1;
     } else {
-        r = map_at(buf, fd, wish, &place, mapping);
+        r = map_at(buf, &from, wish, &place, mapping);
         if (r == -EADDRINUSE && wish->flags & MEMCLIENT_MAP_ANYWHERE)
-            r = map_at(buf, fd, wish, &(struct place){0}, mapping);
+            r = map_at(buf, &from, wish, &(struct place){0}, mapping);
     }
     pthread_mutex_unlock(&buf->ctx->lock);
     return r;

@@ -17,6 +17,8 @@
 
 #include <bsd/sys/tree.h>
 
+#include "base/list.h"
+
 struct memclient_buffer;
 struct memclient_reservation;
 
@@ -29,6 +31,7 @@ struct mapping {
     unsigned access;                 /* MEMCLIENT_READ, with WRITE, or MEMCLIENT_NO_ACCESS */
     bool writable;                   /* made by a descriptor open for writing */
     bool dont_copy;                  /* not for children */
+    struct list in_buffer;           /* the buffer's mappings; linked by whoever inserts */
     struct mapping *taken;           /* out of the index: the next one to be dropped */
 };
 

@@ -614,7 +614,9 @@ struct memclient_map_options {
  * must have nothing mapped yet; a buffer may be mapped any number of times, and in parts. The first
  * such mapping of a buffer that has no home makes its home there, if the handle has MANAGE, no other buffer has its,
  * and the reservation is not of this process only.
- * While the library has a descriptor of the buffer at hand it makes no call.
+ * No call is made while the library has a descriptor of the buffer at hand (it keeps those used last), nor while a
+ * mapping of this handle shows the first byte that is to be mapped, with as much access; huge pages of hugetlb pools
+ * need the descriptor.
  *
  *     -EADDRINUSE     something of this process is there already
  *     -EADDRNOTAVAIL  the buffer has no home, or `address` and length are not inside one reservation

@@ -179,6 +179,193 @@ static void private_ranges_commit_nothing_and_are_as_large_as_one_likes(void **s
     broker_finish(broker);
 }
 
+/* ---- mapping without a call ------------------------------------------------------------------------------ */
+
+/* More than the library keeps descriptors. */
+#define MANY 200
+
+/* Mapping by what is mapped already is the kernel's doing, and not all that simulates one has it. */
+static void needs_duplicates(void)
+{
+    void *shared = mmap(NULL, page_size(), PROT_READ, MAP_SHARED | MAP_ANONYMOUS, -1, 0), *again;
+
+    assert_mapped(shared);
+    again = mremap(shared, 0, page_size(), MREMAP_MAYMOVE);
+    if (again == MAP_FAILED)
+        test_skip("a shared mapping cannot be duplicated here");
+    assert_ok(munmap(again, page_size()));
+    assert_ok(munmap(shared, page_size()));
+}
+
+/* Of MANY that are mapped, too many for their descriptors to be kept; each begins with its number. */
+static void make_many(struct memclient *ctx, struct memclient_buffer *bufs[static MANY], uint32_t *homes[static MANY])
+{
+    for (uint32_t i = 0; i < MANY; i++) {
+        assert_done(memclient_alloc(ctx, 4 * page_size(), NULL, &bufs[i]));
+        assert_done(memclient_map(bufs[i], NULL, (void **)&homes[i]));
+        *homes[i] = i;
+    }
+}
+
+static void what_is_mapped_is_mapped_again_without_a_call(void **state)
+{
+    struct broker_process *broker = broker_for_test(NULL);
+    struct memclient *ctx = broker_connect(broker);
+    struct memclient_map_options options = MEMCLIENT_MAP_OPTIONS_INIT;
+    struct memclient_buffer *bufs[MANY];
+    struct memclient_reservation *res;
+    uint32_t *homes[MANY], *again[MANY];
+    uint64_t before;
+
+    needs_duplicates();
+    make_many(ctx, bufs, homes);
+    assert_done(memclient_reserve_private(ctx, MANY * 4 * page_size(), 0, 0, &res));
+    before = requests(ctx);
+    /* in a reservation, without access at first, as for the facades */
+    for (uint32_t i = 0; i < MANY; i++) {
+        options.address = (char *)memclient_reservation_address(res) + i * 4 * page_size();
+        options.access = MEMCLIENT_NO_ACCESS;
+        assert_done(memclient_map(bufs[i], &options, (void **)&again[i]));
+        assert_ptr_equal(again[i], options.address);
+        assert_int_equal(at(again[i]).access, MEMCLIENT_NO_ACCESS);
+        assert_done(memclient_protect(ctx, again[i], 0, MEMCLIENT_READ | MEMCLIENT_WRITE));
+        assert_int_equal(*again[i], i);
+        *again[i] = i + 1;
+        assert_int_equal(*homes[i], i + 1);
+    }
+    /* back at home, by what is in the reservation */
+    for (uint32_t i = 0; i < MANY; i++) {
+        uint32_t *home = homes[i];
+
+        assert_done(memclient_unmap(ctx, home, 0));
+        assert_done(memclient_map(bufs[i], NULL, (void **)&homes[i]));
+        assert_ptr_equal(homes[i], home);
+        assert_refused(memclient_map(bufs[i], NULL, (void **)&home), EADDRINUSE);
+    }
+    /* a part, anywhere */
+    options = (struct memclient_map_options)MEMCLIENT_MAP_OPTIONS_INIT;
+    options.flags = MEMCLIENT_MAP_NOT_HOME;
+    options.offset = page_size();
+    options.length = 2 * page_size();
+    for (uint32_t i = 0; i < MANY; i++) {
+        char *part;
+
+        assert_done(memclient_map(bufs[i], &options, (void **)&part));
+        part[2 * page_size() - 1] = (char)i;
+        assert_int_equal(((char *)homes[i])[3 * page_size() - 1], (char)i);
+    }
+    assert_no_calls(ctx, before);
+    for (uint32_t i = 0; i < MANY; i++)
+        memclient_buffer_unref(bufs[i]);
+    memclient_close(ctx);
+    broker_finish(broker);
+}
+
+static void a_part_leads_to_what_is_behind_it(void **state)
+{
+    struct broker_process *broker = broker_for_test(NULL);
+    struct memclient *ctx = broker_connect(broker);
+    struct memclient_map_options options = MEMCLIENT_MAP_OPTIONS_INIT;
+    struct memclient_buffer *bufs[MANY];
+    uint32_t *homes[MANY];
+    char *whole, *part;
+    uint64_t before;
+
+    needs_duplicates();
+    make_many(ctx, bufs, homes);
+    /* only the second page stays, write-protected and not for children */
+    assert_done(memclient_unmap(ctx, homes[0], page_size()));
+    assert_done(memclient_unmap(ctx, (char *)homes[0] + 2 * page_size(), 2 * page_size()));
+    part = (char *)homes[0] + page_size();
+    *part = 17;
+    assert_done(memclient_protect(ctx, part, 0, MEMCLIENT_READ));
+    assert_done(memclient_fork_dont_copy(ctx, part, 0));
+    options.flags = MEMCLIENT_MAP_NOT_HOME;
+    options.offset = page_size();
+    before = requests(ctx);
+    assert_done(memclient_map(bufs[0], &options, (void **)&whole));
+    assert_no_calls(ctx, before);
+    assert_int_equal(at(whole).length, 3 * page_size());
+    assert_int_equal(*whole, 17);
+    memset(whole, 18, 3 * page_size());
+    assert_int_equal(*part, 18);
+
+    /* what is before needs the descriptor, and has it from then on */
+    options.offset = 0;
+    assert_done(memclient_map(bufs[0], &options, (void **)&whole));
+    assert_int_equal(requests(ctx), before + 3);
+    assert_int_equal(*(uint32_t *)whole, 0);
+    assert_int_equal(whole[3 * page_size()], 18);
+    for (uint32_t i = 0; i < MANY; i++)
+        memclient_buffer_unref(bufs[i]);
+    memclient_close(ctx);
+    broker_finish(broker);
+}
+
+/* As much access and no more: neither does a reader get to write, nor does publishing miss a mapping. */
+static void duplicates_have_the_access_of_their_handle(void **state)
+{
+    struct broker_process *broker = broker_for_test(NULL);
+    struct memclient *ctx = broker_connect(broker), *reader = broker_connect(broker);
+    struct memclient_map_options options = MEMCLIENT_MAP_OPTIONS_INIT;
+    struct memclient_alloc_options publishable = MEMCLIENT_ALLOC_OPTIONS_INIT;
+    struct memclient_buffer *bufs[MANY], *buf, *view;
+    uint32_t *homes[MANY];
+    char *p, *again, *third;
+
+    needs_duplicates();
+    publishable.flags = MEMCLIENT_PUBLISHABLE;
+    assert_done(memclient_alloc(ctx, SIZE, &publishable, &buf));
+    assert_done(memclient_map(buf, NULL, (void **)&p));
+    assert_done(memclient_open_id(reader, memclient_buffer_id(buf), MEMCLIENT_READ, &view));
+    options.flags = MEMCLIENT_MAP_NOT_HOME;
+    assert_done(memclient_map(view, &options, (void **)&third));
+    make_many(ctx, bufs, homes);
+    assert_done(memclient_map(buf, &options, (void **)&again));
+    *again = 5;
+    assert_int_equal(*third, 5);
+    assert_done(memclient_publish(buf, 0));
+    assert_refused(memclient_protect(ctx, again, 0, MEMCLIENT_READ | MEMCLIENT_WRITE), EACCES);
+    assert_refused(memclient_protect(reader, third, 0, MEMCLIENT_READ | MEMCLIENT_WRITE), EACCES);
+    assert_int_equal(*again, 5);
+    for (uint32_t i = 0; i < MANY; i++)
+        memclient_buffer_unref(bufs[i]);
+    memclient_buffer_unref(buf);
+    memclient_buffer_unref(view);
+    memclient_close(reader);
+    memclient_close(ctx);
+    broker_finish(broker);
+}
+
+/* Huge pages cannot be duplicated: they are mapped by their descriptor. */
+static void huge_pages_are_mapped_by_their_descriptor(void **state)
+{
+    struct memclient_alloc_options huge = MEMCLIENT_ALLOC_OPTIONS_INIT;
+    struct memclient_map_options options = MEMCLIENT_MAP_OPTIONS_INIT;
+    struct memclient_buffer *bufs[MANY], *buf;
+    struct broker_process *broker;
+    struct memclient *ctx;
+    uint32_t *homes[MANY];
+    char *p, *again;
+
+    settings_huge_pages(huge_page_size(), 1);
+    broker = broker_for_test(NULL);
+    ctx = broker_connect(broker);
+    huge.pages = MEMCLIENT_PAGES_HUGETLB;
+    assert_done(memclient_alloc(ctx, huge_page_size(), &huge, &buf));
+    assert_done(memclient_map(buf, NULL, (void **)&p));
+    make_many(ctx, bufs, homes);
+    options.flags = MEMCLIENT_MAP_NOT_HOME;
+    assert_done(memclient_map(buf, &options, (void **)&again));
+    *again = 5;
+    assert_int_equal(*p, 5);
+    for (uint32_t i = 0; i < MANY; i++)
+        memclient_buffer_unref(bufs[i]);
+    memclient_buffer_unref(buf);
+    memclient_close(ctx);
+    broker_finish(broker);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -186,6 +373,10 @@ int main(void)
         at_broker(private_ranges_keep_off_what_is_taken),
         at_broker(programs_of_0_1_are_not_told_more_than_they_know),
         at_broker(private_ranges_commit_nothing_and_are_as_large_as_one_likes),
+        at_broker(what_is_mapped_is_mapped_again_without_a_call),
+        at_broker(a_part_leads_to_what_is_behind_it),
+        at_broker(duplicates_have_the_access_of_their_handle),
+        at_broker_with_settings(huge_pages_are_mapped_by_their_descriptor),
     };
 
     return test_run(tests, NULL, NULL);

@@ -195,6 +195,45 @@ static void I9_reservations_count_in_the_lock_limit(void **state)
     child_run(reserve_under_mlockall, NULL);
 }
 
+/* A shared mapping is its own descriptor: moved with no size it stays, and another shows the file from there on, also
+ * behind where it ends itself, and may be written if it may. The library maps again by that without a call. */
+static void a_shared_mapping_is_duplicated(void **state)
+{
+    size_t page = page_size(), size = KIND_PAGES * page;
+    int fd = kind_buffer(kind_shmem());
+    char *part = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)page), *rest, *place;
+
+    assert_mapped(part);
+    close(fd);
+    assert_ok(mprotect(part, page, PROT_NONE));
+    rest = mremap(part, 0, size - page, MREMAP_MAYMOVE);
+    assert_mapped(rest);
+    assert_ok(mprotect(rest, size - page, PROT_READ | PROT_WRITE));
+    rest[0] = 1;
+    rest[size - page - 1] = 2;
+    assert_ok(mprotect(part, page, PROT_READ));
+    assert_int_equal(part[0], 1);
+    /* and on to where it is wanted, over what keeps the place */
+    place = reserve(NULL, size);
+    assert_mapped(place);
+    assert_ptr_equal(mremap(rest, size - page, size - page, MREMAP_MAYMOVE | MREMAP_FIXED, place + page), place + page);
+    assert_int_equal(place[size - 1], 2);
+    munmap(place, size);
+    munmap(part, page);
+}
+
+/* Pages of hugetlb cannot: the library needs a descriptor for those. */
+static void huge_pages_are_not_duplicated(void **state)
+{
+    int fd = kind_buffer(kind_hugetlb());
+    char *there = mmap(NULL, huge_page_size(), PROT_READ, MAP_SHARED, fd, 0);
+
+    assert_mapped(there);
+    assert_map_errno(mremap(there, 0, huge_page_size(), MREMAP_MAYMOVE), EINVAL);
+    munmap(there, huge_page_size());
+    close(fd);
+}
+
 /* A mapping costs one of vm.max_map_count (65 530 unless set), so one process cannot have each of 100 000
  * buffers mapped: the library's slabs are the answer for many small objects. */
 static void a_process_has_a_limited_number_of_mappings(void **state)
@@ -234,6 +273,8 @@ int main(void)
         cmocka_unit_test(I9_pointers_hold_in_another_process),
         cmocka_unit_test(I9_reservations_count_in_the_address_limit),
         cmocka_unit_test(I9_reservations_count_in_the_lock_limit),
+        cmocka_unit_test(a_shared_mapping_is_duplicated),
+        test_with_settings(huge_pages_are_not_duplicated),
         cmocka_unit_test(a_process_has_a_limited_number_of_mappings),
     };
 

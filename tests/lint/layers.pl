@@ -36,7 +36,9 @@ sub uses {
 # The file of the tree that #include "$name" means in $from, by the order of the include roots.
 sub resolve {
     my ($name, $from) = @_;
-    my @roots = $from =~ m{^(tests/unit/)?client} ? ('include/', '', 'client/', 'daemon/')
+    # installed headers are found wherever they are installed: by their neighbours
+    return dirname($from) . "/$name" if $from =~ m{^include/memclient/} && -e root() . '/' . dirname($from) . "/$name";
+    my @roots = $from =~ m{^(tests/unit/)?(client|hsa)} ? ('include/', '', 'client/', 'daemon/')
                                                   : ('include/', '', 'daemon/', 'client/');
     for my $dir (@roots) {
         return "$dir$name" if -e root() . "/$dir$name";
@@ -50,7 +52,7 @@ for my $file (grep { /\.(c|h|hpp|cpp)$/ } files()) {
     next if $file =~ m{^tests/} && !defined $tested;
     my $room = defined $tested
         ? ($tested eq 'base' ? 'include/base' : $tested eq 'proto' ? 'proto'
-           : $tested eq 'client' ? 'client' : "daemon/$tested")
+           : $tested eq 'client' ? 'client' : $tested eq 'hsa' ? 'client/hsa' : "daemon/$tested")
         : room_of($file);
     next if $room eq 'client' && defined $tested;
 

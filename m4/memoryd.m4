@@ -83,6 +83,15 @@ AC_DEFUN([MEMORYD_OPTION_COVERAGE], [
     AM_CONDITIONAL([COVERAGE], [test "$enable_coverage" != no])
 ])
 
+# Off by default: it would stand beside, or before, the runtime that drives a machine's GPUs.
+AC_DEFUN([MEMORYD_OPTION_HSA_RUNTIME_ALIAS], [
+    AC_ARG_ENABLE([hsa-runtime-alias],
+        [AS_HELP_STRING([--enable-hsa-runtime-alias],
+            [also install libmemclient-hsa as libhsa-runtime64.so.1, the name that HSA programs are linked with])],
+        [], [enable_hsa_runtime_alias=no])
+    AM_CONDITIONAL([HSA_RUNTIME_ALIAS], [test "$enable_hsa_runtime_alias" != no])
+])
+
 AC_DEFUN([MEMORYD_OPTION_WERROR], [
     AC_ARG_ENABLE([werror],
         [AS_HELP_STRING([--enable-werror], [treat compiler warnings as errors, as CI does])],

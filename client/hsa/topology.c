@@ -47,6 +47,21 @@ const struct agent *topology_agent(hsa_agent_t agent)
     return t && agent.handle - AGENT_BASE < t->n_agents ? &t->agents[agent.handle - AGENT_BASE] : NULL;
 }
 
+bool topology_agents(uint32_t n, const hsa_agent_t *agents, uint64_t *set)
+{
+    uint64_t found = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        const struct agent *agent = topology_agent(agents[i]);
+
+        if (!agent)
+            return false;
+        found |= UINT64_C(1) << agent->index;
+    }
+    *set = found;
+    return true;
+}
+
 const struct pool *topology_pool(uint64_t handle)
 {
     const struct topology *t = topology();

@@ -91,6 +91,8 @@ const struct topology *topology(void);
 
 /* NULL if there is none. */
 const struct agent *topology_agent(hsa_agent_t agent);
+/* A list of agents as a set, by index; false if one of them is none. */
+bool topology_agents(uint32_t n, const hsa_agent_t *agents, uint64_t *set);
 const struct pool *topology_pool(uint64_t handle);
 const struct agent *topology_agent_of_node(uint32_t node);
 const struct cache *topology_cache(hsa_cache_t cache);

@@ -17,7 +17,6 @@ struct allocation {
     /* of coarse-grained memory: who may use it, and how */
     const struct agent *owner;
     hsa_access_permission_t access;
-    uint64_t allowed; /* agents by index, as hsa_amd_agents_allow_access() left them */
     bool has_token;
     struct memclient_token token; /* its IPC handle, once it has been asked for */
 };

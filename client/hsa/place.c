@@ -102,11 +102,27 @@ bool place_is_free(uint64_t start, uint64_t bytes)
     return !place || (place->start > start && place->start - start >= bytes);
 }
 
+/* Memory that was registered and is still known there was unmapped without a word. */
+static void drop_registered(uint64_t start, uint64_t bytes)
+{
+    struct place *place, *next;
+
+    for (place = place_first(start); place && place->start < start + bytes; place = next) {
+        next = place_next(place);
+        if (place->kind != PLACE_LOCKED)
+            continue;
+        RB_REMOVE(place_tree, &places, place);
+        free(container_of(place, struct locked, place));
+    }
+}
+
 void place_insert(struct place *place)
 {
-    struct place *there =
-        RB_INSERT(place_tree, place->kind == PLACE_RESERVATION ? &reservations : &places, place);
+    struct place *there;
 
+    if (place->kind != PLACE_LOCKED)
+        drop_registered(place->start, place->bytes);
+    there = RB_INSERT(place_tree, place->kind == PLACE_RESERVATION ? &reservations : &places, place);
     assert(!there);
     (void)there;
 }

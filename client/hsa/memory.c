@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Allocating and freeing, of both APIs.
+ *
+ * An allocation is one call to the broker and one mmap(). Nobody knows its address before it is returned, so its record
+ * enters the index whole. Freeing takes the record out first: from then on the allocation is unknown to everybody,
+ * which makes a second free an error, while its addresses stay taken until the mapping is gone.
+ */
+#include "hsa/memory.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include <memclient/hsa/hsa_ext_amd.h>
+
+#include "base/cleanup.h"
+#include "base/steal.h"
+#include "hsa/room.h"
+#include "hsa/runtime.h"
+
+#define HUGE_PAGE (UINT64_C(2) << 20)
+
+DEFINE_CLEANUP(struct memclient_buffer *, memclient_buffer_unref);
+
+/* With a home, so that other processes find it at the same address; where the arena has no room for one, without. */
+static int allocate_buffer(const struct pool *pool, uint64_t size, struct memclient_buffer **buffer)
+{
+    struct memclient_alloc_options options = MEMCLIENT_ALLOC_OPTIONS_INIT;
+    int r;
+
+    options.pool = pool->name;
+    options.alignment = size >= HUGE_PAGE && pool->granule < HUGE_PAGE ? HUGE_PAGE : 0;
+    r = memclient_alloc(runtime_context(), size, &options, buffer);
+    if (r == -EADDRNOTAVAIL) {
+        options.alignment = 0;
+        options.flags = MEMCLIENT_NO_ADDRESS;
+        r = memclient_alloc(runtime_context(), size, &options, buffer);
+    }
+    return r;
+}
+
+hsa_status_t memory_allocate(const struct pool *pool, size_t size, void **ptr)
+{
+    struct memclient_map_options options = MEMCLIENT_MAP_OPTIONS_INIT;
+    _cleanup_(memclient_buffer_unrefp) struct memclient_buffer *buffer = NULL;
+    struct allocation *allocation;
+    void *address;
+    int r;
+
+    r = allocate_buffer(pool, size, &buffer);
+    room_changed();
+    if (r < 0)
+        return room_refusal(pool, size, r);
+    options.flags = MEMCLIENT_MAP_ANYWHERE;
+    r = memclient_map(buffer, &options, &address);
+    if (r < 0)
+        return runtime_status(r);
+    allocation = calloc(1, sizeof(*allocation));
+    if (!allocation) {
+        (void)memclient_unmap(runtime_context(), address, 0);
+        return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
+    }
+    place_init(&allocation->place, PLACE_ALLOCATION, address, size, memclient_buffer_bytes(buffer));
+    allocation->place.busy = false;
+    allocation->buffer = steal_ptr(&buffer);
+    allocation->pool = pool;
+    allocation->owner = pool->agent;
+    allocation->access = HSA_ACCESS_PERMISSION_RW;
+    places_lock();
+    place_insert(&allocation->place);
+    places_unlock();
+    *ptr = address;
+    return HSA_STATUS_SUCCESS;
+}
+
+/* Takes an allocation and its callbacks out of the index. */
+static hsa_status_t take(void *ptr, struct allocation **allocation, struct list *callbacks)
+{
+    hsa_status_t status = HSA_STATUS_SUCCESS;
+    struct place *place;
+
+    places_lock();
+    place = place_find_base(ptr);
+    if (place && place->kind == PLACE_ALLOCATION) {
+        place_remove(place);
+        callbacks_take(place, callbacks);
+        *allocation = place_allocation(place);
+    } else if (place && place->kind == PLACE_ATTACHMENT) {
+        status = HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    } else {
+        status = HSA_STATUS_ERROR_INVALID_ALLOCATION;
+    }
+    places_unlock();
+    return status;
+}
+
+/* Between enter and leave, unless HSA was shut down meanwhile; which has unmapped it then, even if it is up again. */
+static void give_back(struct allocation *allocation, bool entered)
+{
+    struct memclient *ctx = memclient_buffer_context(allocation->buffer);
+
+    if (entered && ctx == runtime_context())
+        (void)memclient_unmap(ctx, (void *)(uintptr_t)allocation->place.start, allocation->place.bytes);
+    memclient_buffer_unref(allocation->buffer);
+    free(allocation);
+    room_changed();
+}
+
+hsa_status_t memory_free(void *ptr)
+{
+    struct list callbacks = LIST_INIT(callbacks);
+    struct allocation *allocation = NULL;
+    hsa_status_t status;
+
+    RUNTIME_NEEDED_UNTIL(entered);
+    if (!ptr)
+        return HSA_STATUS_SUCCESS;
+    status = take(ptr, &allocation, &callbacks);
+    if (status)
+        return status;
+    if (!list_is_empty(&callbacks)) {
+        RUNTIME_DONE(entered);
+        callbacks_run(&callbacks);
+        entered = !runtime_enter();
+    }
+    give_back(allocation, entered);
+    return HSA_STATUS_SUCCESS;
+}
+
+/* ---- hsa.h ----------------------------------------------------------------------------------------------- */
+
+hsa_status_t hsa_memory_allocate(hsa_region_t region, size_t size, void **ptr)
+{
+    const struct pool *pool;
+
+    RUNTIME_NEEDED();
+    if (!ptr || !size)
+        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    pool = topology_pool(region.handle);
+    if (!pool)
+        return HSA_STATUS_ERROR_INVALID_REGION;
+    if (!pool->allocatable)
+        return HSA_STATUS_ERROR_INVALID_ALLOCATION;
+    return memory_allocate(pool, size, ptr);
+}
+
+hsa_status_t hsa_memory_free(void *ptr)
+{
+    return memory_free(ptr);
+}
+
+/* ---- hsa_ext_amd.h --------------------------------------------------------------------------------------- */
+
+hsa_status_t hsa_amd_memory_pool_allocate(hsa_amd_memory_pool_t memory_pool, size_t size, uint32_t flags, void **ptr)
+{
+    const struct pool *pool;
+
+    (void)flags; /* wishes that only other agents than CPUs can fulfil */
+    RUNTIME_NEEDED();
+    if (!ptr || !size)
+        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    pool = topology_pool(memory_pool.handle);
+    if (!pool || !pool->allocatable)
+        return (hsa_status_t)HSA_STATUS_ERROR_INVALID_MEMORY_POOL;
+    return memory_allocate(pool, size, ptr);
+}
+
+hsa_status_t hsa_amd_memory_pool_free(void *ptr)
+{
+    return memory_free(ptr);
+}

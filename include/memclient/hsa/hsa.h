@@ -151,6 +151,7 @@ typedef enum { HSA_FENCE_SCOPE_NONE = 0, HSA_FENCE_SCOPE_AGENT = 1, HSA_FENCE_SC
  * MEMORYD_AUTOSTART), and the machine's nodes; both stay as they were found until the last hsa_shut_down(). Exact
  * however many threads call it.
  *     OUT_OF_RESOURCES    no broker can be reached, or it has no node with memory; nothing is initialised
+ *     INVALID_ARGUMENT    MEMORYD_HSA_PROFILE is set to no profile, see hsa_ext_memoryd.h; nothing is initialised
  *     REFCOUNT_OVERFLOW   it was called INT32_MAX times
  */
 HSA_API hsa_status_t hsa_init(void);

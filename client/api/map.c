@@ -68,7 +68,7 @@ int memclient_map(struct memclient_buffer *buf, const struct memclient_map_optio
         r = check_access(options.access);
     if (!r && options.flags & ~(unsigned)(MEMCLIENT_MAP_ANYWHERE | MEMCLIENT_MAP_NOT_HOME))
         r = fail_with(EINVAL, "flags: 0x%x has bits that no mapping has", options.flags);
-    if (!r && options.address && options.flags)
+    if (!r && options.address && options.flags & MEMCLIENT_MAP_ANYWHERE)
         r = fail_with(EINVAL, "an address was given, and a flag for choosing another");
     return r ? r : map_buffer(buf, &options, address);
 }

@@ -302,8 +302,9 @@ static int make_home(struct memclient_buffer *buf, const struct wish *wish, uint
     unsigned generation = 0;
     int r;
 
-    if (!wish->address || buffer_address(buf) || !(buffer_rights(buf) & MEMCLIENT_MANAGE) ||
-        wish->offset > wish->address)
+    if (!wish->address || wish->flags & MEMCLIENT_MAP_NOT_HOME || wish->offset > wish->address)
+        return 0;
+    if (buffer_address(buf) || !(buffer_rights(buf) & MEMCLIENT_MANAGE))
         return 0;
     space_lock_read();
     range = space_reserved_find(&process_space, home);

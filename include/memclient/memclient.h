@@ -594,7 +594,7 @@ MEMCLIENT_API int memclient_reservation_release(struct memclient_reservation *re
 
 enum memclient_map_flag {
     MEMCLIENT_MAP_ANYWHERE = 1, /* where home is not possible, another address is as good */
-    MEMCLIENT_MAP_NOT_HOME = 2  /* another address, without trying home */
+    MEMCLIENT_MAP_NOT_HOME = 2  /* another address, without trying home; with `address`, without making a home there */
 };
 
 struct memclient_map_options {
@@ -603,7 +603,7 @@ struct memclient_map_options {
     uint64_t length; /* a multiple of the granule; 0 = to the end */
     void *address;   /* inside a reservation of this process, for the first byte; NULL = home + offset */
     unsigned access; /* see above */
-    unsigned flags;  /* enum memclient_map_flag; not with `address` */
+    unsigned flags;  /* enum memclient_map_flag; with `address` only NOT_HOME */
 };
 #define MEMCLIENT_MAP_OPTIONS_INIT MEMCLIENT_SIZED(struct memclient_map_options)
 
@@ -612,8 +612,8 @@ struct memclient_map_options {
  *
  * At home (the default), every process that maps it so sees it at the same address. In a reservation the range
  * must have nothing mapped yet; a buffer may be mapped any number of times, and in parts. The first
- * such mapping of a buffer that has no home makes its home there, if the handle has MANAGE, no other buffer has its,
- * and the reservation is not of this process only.
+ * such mapping of a buffer that has no home makes its home there, by a call, if the handle has MANAGE, no other buffer
+ * has its, the reservation is not of this process only, and MEMCLIENT_MAP_NOT_HOME is not asked for.
  * No call is made while the library has a descriptor of the buffer at hand (it keeps those used last), nor while a
  * mapping of this handle shows the first byte that is to be mapped, with as much access; huge pages of hugetlb pools
  * need the descriptor.

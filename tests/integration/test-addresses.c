@@ -210,7 +210,7 @@ static void I9_what_is_there_already_is_told(void **state)
     broker_finish(broker);
 }
 
-/* A home made by the first mapping in a reservation is everybody's, and outlives the reservation. */
+/* A home made by the first mapping in a reservation that may make one is everybody's, and outlives the reservation. */
 static void I9_a_home_in_a_reservation_is_everybodys(void **state)
 {
     struct broker_process *broker = broker_for_test(NULL);
@@ -233,6 +233,13 @@ static void I9_a_home_in_a_reservation_is_everybodys(void **state)
     assert_refused(memclient_map(buf, NULL, &p), EADDRNOTAVAIL);
     assert_done(memclient_reserve(ctx, 4 * SIZE, 0, 0, &res));
     options.address = (char *)memclient_reservation_address(res) + SIZE;
+    options.flags = MEMCLIENT_MAP_NOT_HOME;
+    assert_done(memclient_map(buf, &options, &p));
+    assert_null(memclient_buffer_address(buf));
+    assert_done(memclient_unmap(ctx, p, 0));
+    options.flags = MEMCLIENT_MAP_ANYWHERE;
+    assert_refused(memclient_map(buf, &options, &p), EINVAL);
+    options.flags = 0;
     assert_done(memclient_map(buf, &options, &p));
     assert_ptr_equal(p, options.address);
     assert_ptr_equal(memclient_buffer_address(buf), p);

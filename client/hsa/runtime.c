@@ -19,6 +19,7 @@
 #include "hsa/place.h"
 #include "hsa/room.h"
 #include "hsa/topology.h"
+#include "hsa/vmem.h"
 
 static pthread_mutex_t starting = PTHREAD_MUTEX_INITIALIZER;
 static pthread_rwlock_t in_use = PTHREAD_RWLOCK_INITIALIZER;
@@ -75,6 +76,7 @@ static void fork_child(void)
     context = NULL;
     __atomic_store_n(&count, 0, __ATOMIC_RELAXED);
     places_forget();
+    handles_forget();
 }
 
 static void fork_register(void)
@@ -114,6 +116,7 @@ static void stop(void)
     memclient_close(context);
     context = NULL;
     places_forget();
+    handles_forget();
     pthread_rwlock_unlock(&in_use);
 }
 

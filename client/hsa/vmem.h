@@ -6,7 +6,7 @@
  * A handle is a buffer of the broker's, and its number is the buffer's id: whoever imports a shareable handle that the
  * process has already finds the same one. It is counted twice, as a claim of the application (refs: create, import,
  * retain) and by mappings (uses); memory goes exactly when both are 0. A handle with uses only is dead for everything
- * but retain, which finds it by an address.
+ * but retain, which finds it by an address, and import, which finds it by the memory.
  *
  * Agents are the CPUs of one process, so a page's protection is the union of what the agents of its mapping may do.
  */
@@ -27,16 +27,16 @@ struct handle {
     UT_hash_handle hh;
     struct memclient_buffer *buffer; /* one reference, however many refs and uses */
     uint64_t size;
-    const struct pool *pool;
+    const struct pool *pool; /* of imported memory: the standard one of its first node; NULL if none is */
     hsa_amd_memory_type_t type;
-    bool imported;
     uint64_t refs;
     uint64_t uses;
+    struct list ended; /* once both are 0 */
 };
 
 /* What agents may do, as sets of agents by index. */
 struct permissions {
-    uint64_t set; /* for whom anything was ever said */
+    uint64_t set; /* for whom anything was said, be it that they may do nothing */
     uint64_t read;
     uint64_t write;
 };
@@ -63,12 +63,21 @@ static inline struct mapping *place_mapping(struct place *place)
 
 /* One that the application has a claim on (refs > 0); NULL if there is none. */
 struct handle *handle_find(hsa_amd_vmem_alloc_handle_t handle);
-/* Counts down; where that was the last, the handle leaves the table and what it held is returned, to be unref'ed
- * without the lock; else NULL. */
-struct memclient_buffer *handle_unref(struct handle *handle);
-struct memclient_buffer *handle_unuse(struct handle *handle);
+/* Count down. Where that was the last, the handle leaves the table for the list. */
+void handle_unref(struct handle *handle, struct list *ended);
+void handle_unuse(struct handle *handle, struct list *ended);
+/* Without the lock: gives back what the handles of the list have, and frees them. */
+void handles_end(struct list *ended);
 /* Frees all records, not what they describe. */
 void handles_forget(void);
+
+/* ---- map.c ----------------------------------------------------------------------------------------------- */
+
+/* With the lock: the first of the mappings that the range consists of; NULL if it begins or ends inside of one, or
+ * there is a gap. The others follow by mapping_next(). */
+struct mapping *mapping_run(const void *address, uint64_t size);
+/* The one behind it, if the run goes on to there; NULL at its end. */
+struct mapping *mapping_next(struct mapping *mapping, uint64_t end);
 
 /* ---- permission.c ---------------------------------------------------------------------------------------- */
 

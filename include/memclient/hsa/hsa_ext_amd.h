@@ -496,7 +496,7 @@ typedef enum hsa_amd_vmem_address_reserve_flag_s {
 
 /*
  * Reserves addresses; they take no memory, whatever their size, and are inaccessible. `address` is a wish, 0 = none; if
- * it cannot be had, the range is elsewhere. Ranges from 2 MiB on are aligned to that. Ranges are kept free in all
+ * it cannot be had, the range is elsewhere, aligned to 2 MiB if it is as large as that. Ranges are kept free in all
  * processes of the machine, except that one outside of memoryd's arena, or made when the arena is full, is this
  * process's alone. flags: unknown ones are ignored. The range is given back with hsa_amd_vmem_address_free().
  *     INVALID_ARGUMENT   va is NULL, or size is 0 or no multiple of the page size
@@ -563,7 +563,8 @@ HSA_API hsa_status_t hsa_amd_vmem_unmap(void *va, size_t size);
  * In the document profile, the list replaces the former one of each mapping: agents that are not in it have no access
  * any more. In the rocr profile, agents that are not in it keep what they have.
  *     INVALID_ARGUMENT     va or desc is NULL, size is 0 or no multiple of the page size, desc_cnt is 0, a permission
- *                          is none, or the range is not inside of one reserved range
+ *                          is none, the range is not inside of one reserved range, or an agent is to write to memory
+ *                          that was imported by a descriptor for reading only, or is published
  *     INVALID_AGENT        one in desc; nothing is changed
  *     INVALID_ALLOCATION   no mapping begins at va, or the range has a gap or ends inside of a mapping
  */
@@ -607,7 +608,7 @@ HSA_API hsa_status_t hsa_amd_vmem_import_shareable_handle(int dmabuf_fd, hsa_amd
 HSA_API hsa_status_t hsa_amd_vmem_retain_alloc_handle(hsa_amd_vmem_alloc_handle_t *memory_handle, void *addr);
 
 /*
- * How a handle was created; also in a process that imported it.
+ * How a handle was created; also in a process that imported it, where the pool is the standard one of its node.
  *     INVALID_ARGUMENT     pool or type is NULL
  *     INVALID_ALLOCATION   the handle is not valid
  */

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Handles of memory: made, imported and counted; see vmem.h.
+ *
+ * What type a handle was created with is told by its placement, NONE being a mere preference of a node, so that whoever
+ * imports it learns it from the broker. Its buffer has no home: virtual memory is where the application maps it.
+ *
+ * The native library has one buffer object for a buffer in a session, however often it is opened; so one whose number
+ * is in the table, but which is another object, is of another session: of a broker that has begun anew.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include <memclient/hsa/hsa_ext_amd.h>
+
+#include "base/align.h"
+#include "base/cleanup.h"
+#include "base/steal.h"
+#include "hsa/room.h"
+#include "hsa/runtime.h"
+#include "hsa/vmem.h"
+
+static struct handle *handles; /* by id; with the lock */
+
+DEFINE_CLEANUP(struct memclient_buffer *, memclient_buffer_unref);
+
+/* ---- the table ------------------------------------------------------------------------------------------- */
+
+static struct handle *find(uint64_t id)
+{
+    struct handle *handle;
+
+    HASH_FIND(hh, handles, &id, sizeof(id), handle);
+    return handle;
+}
+
+struct handle *handle_find(hsa_amd_vmem_alloc_handle_t wanted)
+{
+    struct handle *handle = find(wanted.handle);
+
+    return handle && handle->refs ? handle : NULL;
+}
+
+static void end_if_unused(struct handle *handle, struct list *ended)
+{
+    if (handle->refs || handle->uses)
+        return;
+    HASH_DELETE(hh, handles, handle);
+    list_append(ended, &handle->ended);
+}
+
+void handle_unref(struct handle *handle, struct list *ended)
+{
+    handle->refs--;
+    end_if_unused(handle, ended);
+}
+
+void handle_unuse(struct handle *handle, struct list *ended)
+{
+    handle->uses--;
+    end_if_unused(handle, ended);
+}
+
+static void handle_free(struct handle *handle)
+{
+    memclient_buffer_unref(handle->buffer);
+    free(handle);
+}
+
+void handles_end(struct list *ended)
+{
+    struct list *link;
+
+    if (list_is_empty(ended))
+        return;
+    while ((link = list_pop(ended)))
+        handle_free(container_of(link, struct handle, ended));
+    room_changed();
+}
+
+void handles_forget(void)
+{
+    struct handle *handle, *next;
+
+    HASH_ITER(hh, handles, handle, next)
+    {
+        HASH_DELETE(hh, handles, handle);
+        handle_free(handle);
+    }
+}
+
+/* A reference to the handle of this memory. False: there is none. */
+static bool find_again(struct memclient_buffer *buffer, hsa_amd_vmem_alloc_handle_t *ret)
+{
+    struct handle *handle;
+
+    places_lock();
+    handle = find(memclient_buffer_id(buffer));
+    if (handle && handle->buffer == buffer) {
+        handle->refs++;
+        ret->handle = handle->id;
+    } else {
+        handle = NULL;
+    }
+    places_unlock();
+    return handle;
+}
+
+/* Takes the buffer, on success, into a handle with one reference. */
+static hsa_status_t enter(struct memclient_buffer **buffer, const struct pool *pool, hsa_amd_memory_type_t type,
+                          hsa_amd_vmem_alloc_handle_t *ret)
+{
+    _cleanup_free_ struct handle *handle = calloc(1, sizeof(*handle));
+    bool entered;
+
+    if (!handle)
+        return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
+    *handle = (struct handle){
+        .id = memclient_buffer_id(*buffer),
+        .buffer = *buffer,
+        .size = memclient_buffer_bytes(*buffer),
+        .pool = pool,
+        .type = type,
+        .refs = 1,
+    };
+    list_init(&handle->ended);
+    places_lock();
+    entered = !find(handle->id);
+    if (entered) {
+        HASH_ADD(hh, handles, id, sizeof(handle->id), handle);
+        entered = handle->hh.tbl;
+    }
+    places_unlock();
+    if (!entered)
+        return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
+    ret->handle = steal_ptr(&handle)->id;
+    *buffer = NULL;
+    return HSA_STATUS_SUCCESS;
+}
+
+/* ---- creating and counting ------------------------------------------------------------------------------- */
+
+/*
+ * A pool is told to give no more than it said it could, also where memory of another node would be as welcome. What it
+ * said last may be too little by now, so it is asked again first.
+ */
+static bool is_too_much(const struct pool *pool, uint64_t size)
+{
+    uint64_t available;
+
+    if (room_refusal(pool, size, -ENOMEM) != HSA_STATUS_ERROR_INVALID_ALLOCATION)
+        return false;
+    return size > pool->capacity || pool->kind == POOL_DECLARED || room_of_agent(pool->agent, &available) ||
+           size > available;
+}
+
+static int allocate(const struct pool *pool, uint64_t size, hsa_amd_memory_type_t type,
+                    struct memclient_buffer **buffer)
+{
+    struct memclient_alloc_options options = MEMCLIENT_ALLOC_OPTIONS_INIT;
+
+    options.flags = MEMCLIENT_NO_ADDRESS;
+    if (type == MEMORY_TYPE_PINNED) {
+        options.pool = pool->name;
+    } else {
+        options.nodes = &pool->agent->node;
+        options.n_nodes = 1;
+        options.placement = MEMCLIENT_PLACEMENT_PREFERRED;
+        options.pages = pool->pages;
+        options.page_size = pool->pages == MEMCLIENT_PAGES_HUGETLB ? pool->page_size : 0;
+    }
+    return memclient_alloc(runtime_context(), size, &options, buffer);
+}
+
+hsa_status_t hsa_amd_vmem_handle_create(hsa_amd_memory_pool_t wanted, size_t size, hsa_amd_memory_type_t type,
+                                        uint64_t flags, hsa_amd_vmem_alloc_handle_t *memory_handle)
+{
+    _cleanup_(memclient_buffer_unrefp) struct memclient_buffer *buffer = NULL;
+    const struct pool *pool;
+    int r;
+
+    RUNTIME_NEEDED();
+    (void)flags;
+    if (!memory_handle || !size || (type != MEMORY_TYPE_NONE && type != MEMORY_TYPE_PINNED))
+        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    pool = topology_pool(wanted.handle);
+    if (!pool || !is_aligned(size, pool->allocatable ? pool->granule : page_size()))
+        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    if (!pool->allocatable || (type == MEMORY_TYPE_NONE && is_too_much(pool, size)))
+        return HSA_STATUS_ERROR_INVALID_ALLOCATION;
+    r = allocate(pool, size, type, &buffer);
+    room_changed();
+    return r < 0 ? room_refusal(pool, size, r) : enter(&buffer, pool, type, memory_handle);
+}
+
+hsa_status_t hsa_amd_vmem_handle_release(hsa_amd_vmem_alloc_handle_t memory_handle)
+{
+    struct list ended = LIST_INIT(ended);
+    struct handle *handle;
+
+    RUNTIME_NEEDED();
+    places_lock();
+    handle = handle_find(memory_handle);
+    if (handle)
+        handle_unref(handle, &ended);
+    places_unlock();
+    handles_end(&ended);
+    return handle ? HSA_STATUS_SUCCESS : HSA_STATUS_ERROR_INVALID_ALLOCATION;
+}
+
+hsa_status_t hsa_amd_vmem_retain_alloc_handle(hsa_amd_vmem_alloc_handle_t *memory_handle, void *addr)
+{
+    struct place *place;
+    bool mapped;
+
+    RUNTIME_NEEDED();
+    if (!memory_handle || !addr)
+        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    places_lock();
+    place = place_find(addr);
+    mapped = place && place->kind == PLACE_MAPPING;
+    if (mapped) {
+        place_mapping(place)->handle->refs++;
+        memory_handle->handle = place_mapping(place)->handle->id;
+    }
+    places_unlock();
+    return mapped ? HSA_STATUS_SUCCESS : HSA_STATUS_ERROR_INVALID_ALLOCATION;
+}
+
+hsa_status_t hsa_amd_vmem_get_alloc_properties_from_handle(hsa_amd_vmem_alloc_handle_t memory_handle,
+                                                           hsa_amd_memory_pool_t *pool, hsa_amd_memory_type_t *type)
+{
+    struct handle *handle;
+
+    RUNTIME_NEEDED();
+    if (!pool || !type)
+        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    places_lock_read();
+    handle = handle_find(memory_handle);
+    if (handle) {
+        pool->handle = handle->pool ? handle->pool->handle : 0;
+        *type = handle->type;
+    }
+    places_unlock();
+    return handle ? HSA_STATUS_SUCCESS : HSA_STATUS_ERROR_INVALID_ALLOCATION;
+}
+
+/* ---- sharing --------------------------------------------------------------------------------------------- */
+
+hsa_status_t hsa_amd_vmem_export_shareable_handle(int *dmabuf_fd, hsa_amd_vmem_alloc_handle_t wanted, uint64_t flags)
+{
+    _cleanup_(memclient_buffer_unrefp) struct memclient_buffer *buffer = NULL;
+    struct handle *handle;
+
+    RUNTIME_NEEDED();
+    (void)flags;
+    if (!dmabuf_fd)
+        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    *dmabuf_fd = -1;
+    places_lock_read();
+    handle = handle_find(wanted);
+    buffer = handle ? memclient_buffer_ref(handle->buffer) : NULL;
+    places_unlock();
+    return buffer ? runtime_status(memclient_export_fd(buffer, 0, dmabuf_fd)) : HSA_STATUS_ERROR_INVALID_ALLOCATION;
+}
+
+static const struct pool *standard_pool(const struct memclient_buffer_info *info)
+{
+    const struct agent *agent = info->n_nodes ? topology_agent_of_node(info->nodes[0]) : NULL;
+
+    return agent && agent->n_pools ? &agent->pools[POOL_FINE] : NULL;
+}
+
+hsa_status_t hsa_amd_vmem_import_shareable_handle(int dmabuf_fd, hsa_amd_vmem_alloc_handle_t *handle)
+{
+    _cleanup_(memclient_buffer_unrefp) struct memclient_buffer *buffer = NULL;
+    struct memclient_buffer_info info = MEMCLIENT_BUFFER_INFO_INIT;
+    hsa_amd_memory_type_t type;
+    hsa_status_t status;
+    int r;
+
+    RUNTIME_NEEDED();
+    if (!handle || dmabuf_fd < 0)
+        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    r = memclient_import_fd(runtime_context(), dmabuf_fd, &buffer);
+    if (r < 0)
+        return r == -EBADF ? HSA_STATUS_ERROR_INVALID_ALLOCATION : runtime_status(r);
+    if (find_again(buffer, handle))
+        return HSA_STATUS_SUCCESS;
+    r = memclient_buffer_info(buffer, &info);
+    if (r < 0)
+        return runtime_status(r);
+    type = info.placement == MEMCLIENT_PLACEMENT_PREFERRED ? MEMORY_TYPE_NONE : MEMORY_TYPE_PINNED;
+    status = enter(&buffer, standard_pool(&info), type, handle);
+    /* another thread may have imported it meanwhile */
+    return status && find_again(buffer, handle) ? HSA_STATUS_SUCCESS : status;
+}

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Mapping handles into reservations.
+ *
+ * A mapping's record takes the addresses before the kernel is asked, and gives them up after the kernel has: meanwhile
+ * it is busy, so neither a second mapping, nor the release of the reservation or the handle, can come in between.
+ *
+ * In a reservation, the native library puts inaccessible pages where something is unmapped, so addresses stay reserved
+ * and the memory is really let go of.
+ */
+#include <stdlib.h>
+
+#include <memclient/hsa/hsa_ext_amd.h>
+
+#include "base/align.h"
+#include "base/cleanup.h"
+#include "base/range.h"
+#include "base/steal.h"
+#include "hsa/memory.h"
+#include "hsa/runtime.h"
+#include "hsa/vmem.h"
+
+/* ---- runs ------------------------------------------------------------------------------------------------ */
+
+struct mapping *mapping_next(struct mapping *mapping, uint64_t end)
+{
+    struct place *next = place_next(&mapping->place);
+
+    return next && next->start < end ? place_mapping(next) : NULL;
+}
+
+struct mapping *mapping_run(const void *address, uint64_t size)
+{
+    struct place *first = place_find_base(address);
+    uint64_t at = (uintptr_t)address;
+
+    for (struct place *place = first; place; place = place_next(place)) {
+        if (place->kind != PLACE_MAPPING || place->busy || place->start != at ||
+            place->bytes > size - (at - (uintptr_t)address))
+            return NULL;
+        at += place->bytes;
+        if (at - (uintptr_t)address == size)
+            return place_mapping(first);
+    }
+    return NULL;
+}
+
+/* ---- mapping --------------------------------------------------------------------------------------------- */
+
+/* With the lock: the record, busy, holds the addresses, the reservation and the handle. False: something is wrong. */
+static bool begin(struct mapping *mapping, void *va, uint64_t size, uint64_t offset,
+                  hsa_amd_vmem_alloc_handle_t memory_handle)
+{
+    struct place *around = reservation_around((uintptr_t)va, size);
+    struct handle *handle = handle_find(memory_handle);
+    uint64_t granule;
+
+    if (!around || !handle || !range_in_bounds(offset, size, handle->size) || !place_is_free((uintptr_t)va, size))
+        return false;
+    granule = memclient_buffer_granule(handle->buffer);
+    if (!is_aligned((uintptr_t)va, granule) || !is_aligned(size, granule) || !is_aligned(offset, granule))
+        return false;
+    *mapping = (struct mapping){
+        .handle = handle,
+        .reservation = place_reservation(around),
+        .offset = offset,
+    };
+    place_init(&mapping->place, PLACE_MAPPING, va, size, size);
+    place_insert(&mapping->place);
+    mapping->reservation->mappings++;
+    handle->uses++;
+    return true;
+}
+
+/* With the lock: the contrary. */
+static void end(struct mapping *mapping, struct list *ended)
+{
+    place_remove(&mapping->place);
+    mapping->reservation->mappings--;
+    handle_unuse(mapping->handle, ended);
+}
+
+/* Without access, until it is given; and not as the buffer's home. */
+static int map(const struct mapping *mapping)
+{
+    struct memclient_map_options options = MEMCLIENT_MAP_OPTIONS_INIT;
+    void *address;
+
+    options.offset = mapping->offset;
+    options.length = mapping->place.bytes;
+    options.address = (void *)(uintptr_t)mapping->place.start;
+    options.access = MEMCLIENT_NO_ACCESS;
+    options.flags = MEMCLIENT_MAP_NOT_HOME;
+    return memclient_map(mapping->handle->buffer, &options, &address);
+}
+
+hsa_status_t hsa_amd_vmem_map(void *va, size_t size, size_t in_offset, hsa_amd_vmem_alloc_handle_t memory_handle,
+                              uint64_t flags)
+{
+    _cleanup_free_ struct mapping *mapping = NULL;
+    struct list ended = LIST_INIT(ended);
+    bool begun;
+    int r;
+
+    RUNTIME_NEEDED();
+    (void)flags;
+    if (!va || !size)
+        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    mapping = malloc(sizeof(*mapping));
+    if (!mapping)
+        return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
+    places_lock();
+    begun = begin(mapping, va, size, in_offset, memory_handle);
+    places_unlock();
+    if (!begun)
+        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    r = map(mapping);
+    places_lock();
+    if (r < 0)
+        end(mapping, &ended);
+    else
+        steal_ptr(&mapping)->place.busy = false;
+    places_unlock();
+    handles_end(&ended);
+    return runtime_status(r);
+}
+
+/* ---- unmapping ------------------------------------------------------------------------------------------- */
+
+static bool is_mapped(const struct mapping *mapping)
+{
+    struct memclient_address_info info = MEMCLIENT_ADDRESS_INFO_INIT;
+
+    return !memclient_query_address((void *)(uintptr_t)mapping->place.start, &info) && info.buffer;
+}
+
+/* With the lock: what was unmapped of a busy run ends, and if the kernel did not unmap all the rest is as before. */
+static void finish(struct mapping *first, uint64_t run_end, struct list *callbacks, struct list *ended)
+{
+    for (struct mapping *m = first, *next; m; m = next) {
+        next = mapping_next(m, run_end);
+        m->place.busy = false;
+        if (is_mapped(m))
+            continue;
+        callbacks_take(&m->place, callbacks);
+        end(m, ended);
+        free(m);
+    }
+}
+
+hsa_status_t hsa_amd_vmem_unmap(void *va, size_t size)
+{
+    uint64_t run_end = (uintptr_t)va + size;
+    struct list callbacks = LIST_INIT(callbacks);
+    struct list ended = LIST_INIT(ended);
+    struct mapping *first;
+    int r;
+
+    RUNTIME_NEEDED_UNTIL(entered);
+    if (!va || !size || !is_page_aligned(size))
+        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    places_lock();
+    first = mapping_run(va, size);
+    for (struct mapping *m = first; m; m = mapping_next(m, run_end))
+        m->place.busy = true;
+    places_unlock();
+    if (!first)
+        return HSA_STATUS_ERROR_INVALID_ALLOCATION;
+    r = memclient_unmap(runtime_context(), va, size);
+    places_lock();
+    finish(first, run_end, &callbacks, &ended);
+    places_unlock();
+    handles_end(&ended);
+    RUNTIME_DONE(entered);
+    callbacks_run(&callbacks);
+    return r < 0 ? HSA_STATUS_ERROR : HSA_STATUS_SUCCESS;
+}

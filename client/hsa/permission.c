@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Who may use a mapping.
+ *
+ * A change is the same for all mappings of a run: sets of agents that it speaks of, that may read, and that may write
+ * from then on. What mappings had before makes them differ, and so does which of them need the kernel at all. All of
+ * it happens under the lock, so that nobody sees a half of it, and a thread that unmaps comes before or after.
+ */
+#include <errno.h>
+
+#include <memclient/hsa/hsa_ext_amd.h>
+
+#include "base/align.h"
+#include "hsa/runtime.h"
+#include "hsa/vmem.h"
+
+struct change {
+    struct permissions list;
+    bool replaces; /* whatever was said of other agents */
+};
+
+unsigned permissions_access(const struct permissions *permissions)
+{
+    if (permissions->write)
+        return MEMCLIENT_READ | MEMCLIENT_WRITE;
+    return permissions->read ? MEMCLIENT_READ : MEMCLIENT_NO_ACCESS;
+}
+
+static uint64_t bit(const struct agent *agent)
+{
+    return UINT64_C(1) << agent->index;
+}
+
+hsa_access_permission_t permissions_of(const struct permissions *permissions, const struct agent *agent)
+{
+    unsigned access = HSA_ACCESS_PERMISSION_NONE;
+
+    if (permissions->read & bit(agent))
+        access |= HSA_ACCESS_PERMISSION_RO;
+    if (permissions->write & bit(agent))
+        access |= HSA_ACCESS_PERMISSION_WO;
+    return (hsa_access_permission_t)access;
+}
+
+/* ---- changing -------------------------------------------------------------------------------------------- */
+
+static struct permissions changed(const struct permissions *old, const struct change *change)
+{
+    uint64_t kept = change->replaces ? 0 : ~change->list.set;
+
+    return (struct permissions){
+        .set = (old->set & kept) | change->list.set,
+        .read = (old->read & kept) | change->list.read,
+        .write = (old->write & kept) | change->list.write,
+    };
+}
+
+/* One mapping's pages, if that makes a difference to them. */
+static int protect(const struct mapping *mapping, const struct permissions *from, const struct permissions *to)
+{
+    unsigned access = permissions_access(to);
+
+    if (access == permissions_access(from))
+        return 0;
+    return memclient_protect(runtime_context(), (void *)(uintptr_t)mapping->place.start, mapping->place.bytes, access);
+}
+
+/* With the lock, on a run: all of it, or none. */
+static hsa_status_t apply(struct mapping *first, uint64_t end, const struct change *change)
+{
+    struct mapping *failed = NULL;
+    int r = 0;
+
+    for (struct mapping *m = first; m && !failed; m = mapping_next(m, end)) {
+        struct permissions new = changed(&m->permissions, change);
+
+        r = protect(m, &m->permissions, &new);
+        if (r < 0)
+            failed = m;
+    }
+    for (struct mapping *m = first; m && m != failed; m = mapping_next(m, end)) {
+        struct permissions new = changed(&m->permissions, change);
+
+        if (failed)
+            (void)protect(m, &new, &m->permissions);
+        else
+            m->permissions = new;
+    }
+    switch (-r) {
+    case 0:
+        return HSA_STATUS_SUCCESS;
+    case EACCES:
+    case EROFS:
+        /* nobody may write to memory that was shared for reading only */
+        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    case ENOMEM:
+        return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
+    default:
+        return HSA_STATUS_ERROR;
+    }
+}
+
+/* Reads the caller's array once, before anything changes: it may lie in the mapping. The last of two entries counts. */
+static hsa_status_t read_list(const hsa_amd_memory_access_desc_t *desc, size_t n, struct permissions *list)
+{
+    *list = (struct permissions){0};
+    for (size_t i = 0; i < n; i++)
+        if ((unsigned)desc[i].permissions > HSA_ACCESS_PERMISSION_RW)
+            return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    for (size_t i = 0; i < n; i++) {
+        const struct agent *agent = topology_agent(desc[i].agent_handle);
+        unsigned access = desc[i].permissions;
+
+        if (!agent)
+            return HSA_STATUS_ERROR_INVALID_AGENT;
+        list->set |= bit(agent);
+        list->read &= ~bit(agent);
+        list->write &= ~bit(agent);
+        if (access & HSA_ACCESS_PERMISSION_RO)
+            list->read |= bit(agent);
+        if (access & HSA_ACCESS_PERMISSION_WO)
+            list->write |= bit(agent);
+    }
+    return HSA_STATUS_SUCCESS;
+}
+
+hsa_status_t hsa_amd_vmem_set_access(void *va, size_t size, const hsa_amd_memory_access_desc_t *desc, size_t desc_cnt)
+{
+    struct change change = {.replaces = !runtime_is_like_rocr()};
+    struct mapping *first;
+    hsa_status_t status;
+
+    RUNTIME_NEEDED();
+    if (!va || !desc || !size || !desc_cnt || !is_page_aligned(size))
+        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    status = read_list(desc, desc_cnt, &change.list);
+    if (status)
+        return status;
+    places_lock();
+    first = mapping_run(va, size);
+    if (!reservation_around((uintptr_t)va, size))
+        status = HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    else if (!first)
+        status = HSA_STATUS_ERROR_INVALID_ALLOCATION;
+    else
+        status = apply(first, (uintptr_t)va + size, &change);
+    places_unlock();
+    return status;
+}
+
+hsa_status_t permissions_allow(struct mapping *mapping, uint64_t agents)
+{
+    const struct change change = {.list = {.set = agents, .read = agents, .write = agents}};
+    uint64_t end = mapping->place.start + mapping->place.bytes;
+    struct place *next = place_next(&mapping->place);
+
+    for (; next && next->start == end && next->kind == PLACE_MAPPING && !next->busy; next = place_next(next))
+        end += next->bytes;
+    return apply(mapping, end, &change);
+}
+
+/* ---- asking ---------------------------------------------------------------------------------------------- */
+
+hsa_status_t hsa_amd_vmem_get_access(void *va, hsa_access_permission_t *perms, hsa_agent_t agent_handle)
+{
+    const struct agent *agent = topology_agent(agent_handle);
+    hsa_status_t status = HSA_STATUS_SUCCESS;
+    const struct permissions *found;
+    struct place *place;
+
+    RUNTIME_NEEDED();
+    if (!va || !perms)
+        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    *perms = HSA_ACCESS_PERMISSION_NONE;
+    places_lock_read();
+    place = place_find(va);
+    found = place && place->kind == PLACE_MAPPING ? &place_mapping(place)->permissions : NULL;
+    if (!found)
+        status = HSA_STATUS_ERROR_INVALID_ALLOCATION;
+    else if (!agent)
+        status = HSA_STATUS_ERROR_INVALID_AGENT;
+    else if (!(found->set & bit(agent)) && !runtime_is_like_rocr())
+        status = HSA_STATUS_ERROR_INVALID_ALLOCATION;
+    else
+        *perms = permissions_of(found, agent);
+    places_unlock();
+    return status;
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reserving addresses.
+ *
+ * A range comes out of the broker's arena, where no other process has anything at the same addresses. Where that cannot
+ * be (the wish is outside of the arena, the arena is full, a limit is reached, there is no broker just now) it is a
+ * range of this process only, which is as good for everything but finding the same address free elsewhere.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include <memclient/hsa/hsa_ext_amd.h>
+
+#include "base/align.h"
+#include "base/cleanup.h"
+#include "base/steal.h"
+#include "hsa/runtime.h"
+#include "hsa/vmem.h"
+
+#define HUGE_PAGE (UINT64_C(2) << 20)
+
+static int reserve_somehow(uint64_t size, uint64_t alignment, uint64_t address, struct memclient_reservation **res)
+{
+    int r = memclient_reserve(runtime_context(), size, alignment, address, res);
+
+    return r < 0 ? memclient_reserve_private(runtime_context(), size, alignment, address, res) : r;
+}
+
+/* At the wanted address, aligned as the caller says; else anywhere, aligned so that huge pages fit. */
+static int reserve(uint64_t size, uint64_t alignment, uint64_t address, struct memclient_reservation **res)
+{
+    uint64_t least = alignment ? alignment : page_size();
+
+    if (address && is_aligned(address, least) && !reserve_somehow(size, least, address, res))
+        return 0;
+    if (!alignment && size >= HUGE_PAGE)
+        least = HUGE_PAGE;
+    return reserve_somehow(size, least, 0, res);
+}
+
+hsa_status_t hsa_amd_vmem_address_reserve_align(void **va, size_t size, uint64_t address, uint64_t alignment,
+                                                uint64_t flags)
+{
+    _cleanup_free_ struct reservation *reservation = NULL;
+    struct memclient_reservation *res;
+
+    RUNTIME_NEEDED();
+    (void)flags;
+    if (!va || !size || !is_page_aligned(size))
+        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    if (alignment && (!is_power_of_two(alignment) || alignment < page_size()))
+        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    reservation = calloc(1, sizeof(*reservation));
+    if (!reservation || reserve(size, alignment, address, &res) < 0)
+        return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
+    *va = memclient_reservation_address(res);
+    place_init(&reservation->place, PLACE_RESERVATION, *va, size, size);
+    reservation->place.busy = false;
+    reservation->res = res;
+    places_lock();
+    place_insert(&steal_ptr(&reservation)->place);
+    places_unlock();
+    return HSA_STATUS_SUCCESS;
+}
+
+hsa_status_t hsa_amd_vmem_address_reserve(void **va, size_t size, uint64_t address, uint64_t flags)
+{
+    return hsa_amd_vmem_address_reserve_align(va, size, address, 0, flags);
+}
+
+/* Takes it out of the index, so that it has left when somebody else gets the addresses. */
+static hsa_status_t take(void *va, uint64_t size, struct reservation **taken)
+{
+    struct place *place = reservation_find(va);
+
+    if (!place || place->start != (uintptr_t)va)
+        return HSA_STATUS_ERROR_INVALID_ALLOCATION;
+    if (place->size != size)
+        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    if (place_reservation(place)->mappings)
+        return HSA_STATUS_ERROR_RESOURCE_FREE;
+    place_remove(place);
+    *taken = place_reservation(place);
+    return HSA_STATUS_SUCCESS;
+}
+
+hsa_status_t hsa_amd_vmem_address_free(void *va, size_t size)
+{
+    struct reservation *reservation;
+    hsa_status_t status;
+    int r;
+
+    RUNTIME_NEEDED();
+    if (!va || !size)
+        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    places_lock();
+    status = take(va, size, &reservation);
+    places_unlock();
+    if (status)
+        return status;
+    r = memclient_reservation_release(reservation->res);
+    if (!r) {
+        free(reservation);
+        return HSA_STATUS_SUCCESS;
+    }
+    /* the program has mapped something there by the native API */
+    places_lock();
+    place_insert(&reservation->place);
+    places_unlock();
+    return r == -EBUSY ? HSA_STATUS_ERROR_RESOURCE_FREE : HSA_STATUS_ERROR;
+}

@@ -22,8 +22,10 @@
  *     NOT_INITIALIZED    hsa_init() was not called, or as many hsa_shut_down() as hsa_init()
  *     OUT_OF_RESOURCES   the broker cannot be reached, refuses by one of its limits, or this process has no memory
  *                        for records or no descriptor left; memclient_error() of the same thread has a sentence
- * (written without their HSA_STATUS_ERROR_ here and below). Arguments are looked at in this order: whether the runtime
- * is initialised, NULL pointers, zero sizes and values out of range, then handles in the order of the parameters.
+ *     ERROR              the kernel or the broker failed in a way that no other status names
+ * (ERROR is HSA_STATUS_ERROR; of the others, HSA_STATUS_ERROR_ is left out here and below). Arguments are looked at in
+ * this order: whether the runtime is initialised, NULL pointers, zero sizes and values out of range, then handles in
+ * the order of the parameters.
  * A function that fails has changed nothing, and leaves its output parameters as they were except where it says so.
  * A handle that was never given out, or is of another kind, is recognised as invalid, whatever its value.
  *
@@ -476,7 +478,8 @@ HSA_API hsa_status_t hsa_region_get_info(hsa_region_t region, hsa_region_info_t 
 /*
  * Calls callback for each region that the agent can use, until it returns something else than SUCCESS; that is
  * returned then. First the agent's own: global fine-grained, global fine-grained for kernels' arguments, global
- * coarse-grained, read-only, group, private; then the global ones of the other agents, in their order.
+ * coarse-grained (none of them if the node has no memory of the broker's), read-only, group, private; then the global
+ * ones of the other agents, in their order.
  *     INVALID_ARGUMENT   callback is NULL
  *     INVALID_AGENT
  */

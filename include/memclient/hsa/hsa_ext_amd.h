@@ -198,7 +198,8 @@ HSA_API hsa_status_t hsa_amd_memory_pool_get_info(hsa_amd_memory_pool_t memory_p
 
 /*
  * Calls callback for each of the agent's own pools, until it returns something else than SUCCESS; that is returned
- * then. There are three: fine-grained, fine-grained for kernels' arguments, coarse-grained.
+ * then. There are three, or none on a node without memory: fine-grained, fine-grained for kernels' arguments,
+ * coarse-grained.
  *     INVALID_ARGUMENT   callback is NULL
  *     INVALID_AGENT
  */
@@ -329,22 +330,24 @@ HSA_API hsa_status_t hsa_amd_pointer_info(const void *ptr, hsa_amd_pointer_info_
 HSA_API hsa_status_t hsa_amd_pointer_info_set_userdata(const void *ptr, void *userdata);
 
 /*
- * Called with the pointer that was registered, in the thread that frees, when the allocation is already unknown to the
- * runtime and its memory still there. It may call everything here.
+ * Called with the pointer that was registered, in the thread that frees, before its call returns, when what was there
+ * is unknown to the runtime already; an allocation's memory can still be used then. It may call everything here.
  */
 typedef void (*hsa_amd_deallocation_callback_t)(void *ptr, void *user_data);
 
 /*
- * Has a callback called when the allocation around ptr is freed; any number of them, in the order of registration.
+ * Has a callback called when the allocation around ptr is freed, attached memory detached for the last time, or a
+ * mapping unmapped; any number of them, in the order of registration.
  *     INVALID_ARGUMENT     ptr or callback is NULL
- *     INVALID_ALLOCATION   ptr is in no allocation
+ *     INVALID_ALLOCATION   ptr is in nothing of the kind
  */
 HSA_API hsa_status_t hsa_amd_register_deallocation_callback(void *ptr, hsa_amd_deallocation_callback_t callback,
                                                             void *user_data);
 
 /*
- * Undoes that.
- *     INVALID_ARGUMENT   ptr or callback is NULL, or they were not registered together
+ * Undoes that, once.
+ *     INVALID_ARGUMENT     ptr or callback is NULL, or they were not registered together
+ *     INVALID_ALLOCATION   ptr is in nothing of the kind
  */
 HSA_API hsa_status_t hsa_amd_deregister_deallocation_callback(void *ptr, hsa_amd_deallocation_callback_t callback);
 

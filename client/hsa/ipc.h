@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory of another process, attached by its IPC handle: a token of the broker's.
+ * Memory of another process: attached by its IPC handle, which is a token of the broker's, or mapped by a shareable
+ * handle as an "interop buffer".
  *
- * Attached again it lies at the same address, which is counted; each detach counts down.
+ * Attached again by the same handle it lies at the same address, which is counted; each detach counts down. An interop
+ * buffer is mapped anew each time.
  */
 #pragma once
 
+#include "base/hash.h"
 #include "hsa/place.h"
 #include "hsa/topology.h"
 
@@ -13,12 +16,31 @@ struct attachment {
     struct place place;
     struct memclient_buffer *buffer; /* counted */
     const struct pool *pool;         /* the standard one of the node that has its first page */
-    uint64_t refs;                   /* attached so often */
     uint64_t allowed;                /* agents by index */
+    bool interop;                    /* mapped by a shareable handle; it has none of what follows */
+    uint64_t refs;                   /* attached so often */
     struct memclient_token token;    /* by which it was opened: its IPC handle */
+    UT_hash_handle hh;               /* by token */
 };
 
 static inline struct attachment *place_attachment(struct place *place)
 {
     return container_of(place, struct attachment, place);
 }
+
+/* Maps a buffer, at home where that is possible, and takes it over; it has no place in the index yet. */
+hsa_status_t attachment_map(struct memclient_buffer **buffer, uint64_t allowed, struct attachment **attachment);
+/* Unmaps and frees what is in no index; entered = between enter and leave, else HSA has been shut down meanwhile. */
+void attachment_free(struct attachment *attachment, bool entered);
+
+/* With the lock: attached by this handle, or NULL. */
+struct attachment *attachment_find(const struct memclient_token *token);
+/* With the lock, into the index: there is none of its handle yet. False without memory. */
+bool attachment_insert(struct attachment *attachment);
+/* Enters the runtime itself: counts down what lies at ptr, and calls deallocation callbacks if that was the last. */
+hsa_status_t attachment_detach(void *ptr, bool interop);
+/* Before places_forget(). */
+void attachments_forget(void);
+
+/* What a failure to open a token is called. */
+hsa_status_t ipc_status(int r);

@@ -5,42 +5,22 @@
 #include <memclient/hsa/hsa_ext_memoryd.h>
 #include <memclient/memclient.h>
 
-#include "hsa/ipc.h"
-#include "hsa/memory.h"
 #include "hsa/place.h"
 #include "hsa/runtime.h"
-#include "hsa/vmem.h"
-
-/* Not counted up; NULL for memory that is the application's own. */
-static struct memclient_buffer *buffer_at(const void *ptr)
-{
-    struct place *place = place_find(ptr);
-
-    if (!place)
-        return NULL;
-    switch (place->kind) {
-    case PLACE_ALLOCATION:
-        return place_allocation(place)->buffer;
-    case PLACE_ATTACHMENT:
-        return place_attachment(place)->buffer;
-    case PLACE_MAPPING:
-        return place_mapping(place)->handle->buffer;
-    case PLACE_LOCKED:
-    case PLACE_RESERVATION:
-        break;
-    }
-    return NULL;
-}
 
 hsa_status_t memclient_hsa_buffer(const void *ptr, struct memclient_buffer **buf)
 {
-    struct memclient_buffer *found;
+    struct memclient_buffer *found = NULL;
+    struct place *place;
+    uint64_t offset;
 
     RUNTIME_NEEDED();
     if (!ptr || !buf)
         return HSA_STATUS_ERROR_INVALID_ARGUMENT;
     places_lock_read();
-    found = memclient_buffer_ref(buffer_at(ptr));
+    place = place_find(ptr);
+    if (place)
+        found = memclient_buffer_ref(place_buffer(place, &offset));
     places_unlock();
     if (!found)
         return HSA_STATUS_ERROR_INVALID_ALLOCATION;

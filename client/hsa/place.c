@@ -132,6 +132,24 @@ void place_remove(struct place *place)
     RB_REMOVE(place_tree, place->kind == PLACE_RESERVATION ? &reservations : &places, place);
 }
 
+struct memclient_buffer *place_buffer(struct place *place, uint64_t *offset)
+{
+    *offset = 0;
+    switch (place->kind) {
+    case PLACE_ALLOCATION:
+        return place_allocation(place)->buffer;
+    case PLACE_ATTACHMENT:
+        return place_attachment(place)->buffer;
+    case PLACE_MAPPING:
+        *offset = place_mapping(place)->offset;
+        return place_mapping(place)->handle->buffer;
+    case PLACE_LOCKED:
+    case PLACE_RESERVATION:
+        break;
+    }
+    return NULL;
+}
+
 struct place *reservation_find(const void *address)
 {
     struct place *place = last_before(&reservations, (uintptr_t)address);
@@ -192,6 +210,7 @@ static void forget_all(struct place_tree *tree)
 
 void places_forget(void)
 {
+    attachments_forget();
     forget_all(&places);
     forget_all(&reservations);
 }

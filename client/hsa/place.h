@@ -26,6 +26,8 @@
 #include "base/list.h"
 #include "base/tree.h"
 
+struct memclient_buffer;
+
 enum place_kind {
     PLACE_ALLOCATION, /* struct allocation, memory.h */
     PLACE_ATTACHMENT, /* struct attachment, ipc.h */
@@ -63,6 +65,9 @@ bool place_is_free(uint64_t start, uint64_t bytes);
 /* It must be free, but for memory that was registered: that record goes. Reservations go to their own tree. */
 void place_insert(struct place *place);
 void place_remove(struct place *place);
+
+/* What it is a mapping of, not counted up, and where in that it begins; NULL for memory that is the application's. */
+struct memclient_buffer *place_buffer(struct place *place, uint64_t *offset);
 
 /* The reservation that holds the address, busy ones excepted; the one that holds all of the range. */
 struct place *reservation_find(const void *address);

@@ -18,6 +18,7 @@
 
 #include "hsa/place.h"
 #include "hsa/room.h"
+#include "hsa/signal.h"
 #include "hsa/topology.h"
 #include "hsa/vmem.h"
 
@@ -60,16 +61,19 @@ bool runtime_is_like_rocr(void)
 static void fork_prepare(void)
 {
     places_lock();
+    signals_fork_prepare();
 }
 
 static void fork_parent(void)
 {
+    signals_fork_parent();
     places_unlock();
 }
 
 /* Nothing is up here. The parent's context stays where the native library has it, and so do its mappings. */
 static void fork_child(void)
 {
+    signals_fork_child();
     places_fork_child();
     (void)pthread_rwlock_init(&in_use, NULL);
     (void)pthread_mutex_init(&starting, NULL);
@@ -113,6 +117,7 @@ static hsa_status_t start(void)
 static void stop(void)
 {
     pthread_rwlock_wrlock(&in_use);
+    signals_stop();
     memclient_close(context);
     context = NULL;
     places_forget();

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What IPC memory and interop buffers have in common: mapping another's buffer, and giving it back. See ipc.h. */
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "base/steal.h"
+#include "hsa/ipc.h"
+#include "hsa/memory.h"
+#include "hsa/room.h"
+#include "hsa/runtime.h"
+
+static struct attachment *by_token; /* hash of IPC memory */
+
+/* As if the agent that has its first page had allocated it. */
+static int find_pool(struct memclient_buffer *buffer, const struct pool **pool)
+{
+    struct memclient_buffer_info info = MEMCLIENT_BUFFER_INFO_INIT;
+    const struct agent *agent = NULL;
+    int r = memclient_buffer_info(buffer, &info);
+
+    if (r)
+        return r;
+    if (info.n_nodes)
+        agent = topology_agent_of_node(info.nodes[0]);
+    *pool = &(agent ? agent : topology()->agents)->pools[POOL_FINE];
+    return 0;
+}
+
+hsa_status_t attachment_map(struct memclient_buffer **buffer, uint64_t allowed, struct attachment **attachment)
+{
+    _cleanup_free_ struct attachment *new = calloc(1, sizeof(*new));
+    struct memclient_map_options options = MEMCLIENT_MAP_OPTIONS_INIT;
+    void *address;
+    int r;
+
+    if (!new)
+        return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
+    r = find_pool(*buffer, &new->pool);
+    options.flags = MEMCLIENT_MAP_ANYWHERE;
+    if (!r)
+        r = memclient_map(*buffer, &options, &address);
+    if (r)
+        return runtime_status(r);
+    place_init(&new->place, PLACE_ATTACHMENT, address, memclient_buffer_size(*buffer), memclient_buffer_bytes(*buffer));
+    new->place.busy = false;
+    new->allowed = allowed;
+    new->refs = 1;
+    new->buffer = steal_ptr(buffer);
+    *attachment = steal_ptr(&new);
+    return HSA_STATUS_SUCCESS;
+}
+
+void attachment_free(struct attachment *attachment, bool entered)
+{
+    struct memclient *ctx = memclient_buffer_context(attachment->buffer);
+
+    /* if it is another context, shutting down has unmapped it */
+    if (entered && ctx == runtime_context())
+        (void)memclient_unmap(ctx, (void *)(uintptr_t)attachment->place.start, attachment->place.bytes);
+    memclient_buffer_unref(attachment->buffer);
+    free(attachment);
+    room_changed();
+}
+
+struct attachment *attachment_find(const struct memclient_token *token)
+{
+    struct attachment *found;
+
+    HASH_FIND(hh, by_token, token, sizeof(*token), found);
+    return found;
+}
+
+bool attachment_insert(struct attachment *attachment)
+{
+    if (!attachment->interop) {
+        HASH_ADD(hh, by_token, token, sizeof(attachment->token), attachment);
+        if (!attachment->hh.tbl)
+            return false;
+    }
+    place_insert(&attachment->place);
+    return true;
+}
+
+/* With the lock. True if that was the last: it is in no index any more. */
+static bool count_down(struct attachment *attachment, struct list *callbacks)
+{
+    if (--attachment->refs)
+        return false;
+    place_remove(&attachment->place);
+    if (!attachment->interop)
+        HASH_DELETE(hh, by_token, attachment);
+    callbacks_take(&attachment->place, callbacks);
+    return true;
+}
+
+hsa_status_t attachment_detach(void *ptr, bool interop)
+{
+    struct list callbacks = LIST_INIT(callbacks);
+    struct attachment *attachment;
+    struct place *place;
+    bool last;
+
+    RUNTIME_NEEDED_UNTIL(entered);
+    places_lock();
+    place = place_find_base(ptr);
+    attachment = place && place->kind == PLACE_ATTACHMENT ? place_attachment(place) : NULL;
+    if (attachment && attachment->interop != interop)
+        attachment = NULL;
+    last = attachment && count_down(attachment, &callbacks);
+    places_unlock();
+    if (!attachment)
+        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    if (!last)
+        return HSA_STATUS_SUCCESS;
+    if (!list_is_empty(&callbacks)) {
+        RUNTIME_DONE(entered);
+        callbacks_run(&callbacks);
+        entered = runtime_enter() == HSA_STATUS_SUCCESS;
+    }
+    attachment_free(attachment, entered);
+    return HSA_STATUS_SUCCESS;
+}
+
+void attachments_forget(void)
+{
+    HASH_CLEAR(hh, by_token);
+}

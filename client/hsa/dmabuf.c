@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Descriptors of memory by its address. A descriptor is of a whole buffer, so the caller is told where in it the
+ * address lies; whoever gets it maps, imports or attaches as he likes.
+ */
+#include <memclient/hsa/hsa_ext_amd.h>
+
+#include "base/cleanup.h"
+#include "base/range.h"
+#include "hsa/place.h"
+#include "hsa/runtime.h"
+
+DEFINE_CLEANUP(struct memclient_buffer *, memclient_buffer_unref);
+
+/* With the lock: the buffer that holds all of the range, counted up, and where in it the range begins; or NULL. */
+static struct memclient_buffer *find_buffer(const void *ptr, uint64_t size, uint64_t *offset)
+{
+    struct place *place = place_find(ptr);
+    struct memclient_buffer *buffer;
+    uint64_t inside;
+
+    if (!place)
+        return NULL;
+    inside = (uintptr_t)ptr - place->start;
+    if (!range_in_bounds(inside, size, place->bytes))
+        return NULL;
+    buffer = place_buffer(place, offset);
+    *offset += inside;
+    return memclient_buffer_ref(buffer);
+}
+
+hsa_status_t hsa_amd_portable_export_dmabuf(const void *ptr, size_t size, int *dmabuf, uint64_t *offset)
+{
+    _cleanup_(memclient_buffer_unrefp) struct memclient_buffer *buffer = NULL;
+    uint64_t start;
+    int fd;
+    int r;
+
+    RUNTIME_NEEDED();
+    if (!ptr || !dmabuf || !offset || !size)
+        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    places_lock_read();
+    buffer = find_buffer(ptr, size, &start);
+    places_unlock();
+    if (!buffer)
+        return HSA_STATUS_ERROR_INVALID_ALLOCATION;
+    r = memclient_export_fd(buffer, 0, &fd);
+    if (r)
+        return runtime_status(r);
+    *dmabuf = fd;
+    *offset = start;
+    return HSA_STATUS_SUCCESS;
+}
+
+hsa_status_t hsa_amd_portable_export_dmabuf_v2(const void *ptr, size_t size, int *dmabuf, uint64_t *offset,
+                                               uint64_t flags)
+{
+    (void)flags; /* by which way other devices would reach it */
+    return hsa_amd_portable_export_dmabuf(ptr, size, dmabuf, offset);
+}
+
+hsa_status_t hsa_amd_portable_close_dmabuf(int dmabuf)
+{
+    RUNTIME_NEEDED();
+    return close(dmabuf) ? HSA_STATUS_ERROR_RESOURCE_FREE : HSA_STATUS_SUCCESS;
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Interop buffers: memory mapped by a shareable handle. And moving an allocation to another pool, which is refused: the
+ * node of memory is changed by hsa_memory_assign_agent().
+ */
+#include <errno.h>
+
+#include <memclient/hsa/hsa_ext_amd.h>
+
+#include "base/cleanup.h"
+#include "hsa/ipc.h"
+#include "hsa/memory.h"
+#include "hsa/runtime.h"
+
+DEFINE_CLEANUP(struct memclient_buffer *, memclient_buffer_unref);
+
+static hsa_status_t import_status(int r)
+{
+    switch (-r) {
+    case EBADF:
+        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    case EREMOTE:
+    case ESTALE:
+        return HSA_STATUS_ERROR_INVALID_ALLOCATION;
+    default:
+        return runtime_status(r);
+    }
+}
+
+hsa_status_t hsa_amd_interop_map_buffer(uint32_t num_agents, hsa_agent_t *agents, int interop_handle, uint32_t flags,
+                                        size_t *size, void **ptr, size_t *metadata_size, const void **metadata)
+{
+    _cleanup_(memclient_buffer_unrefp) struct memclient_buffer *buffer = NULL;
+    struct attachment *attachment = NULL;
+    hsa_status_t status;
+    uint64_t allowed;
+    int r;
+
+    RUNTIME_NEEDED();
+    if (!agents || !size || !ptr || !num_agents || flags)
+        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    if (!topology_agents(num_agents, agents, &allowed))
+        return HSA_STATUS_ERROR_INVALID_AGENT;
+    r = memclient_import_fd(runtime_context(), interop_handle, &buffer);
+    if (r)
+        return import_status(r);
+    status = attachment_map(&buffer, allowed, &attachment);
+    if (status)
+        return status;
+    attachment->interop = true;
+    *size = attachment->place.size;
+    *ptr = (void *)(uintptr_t)attachment->place.start;
+    if (metadata_size)
+        *metadata_size = 0;
+    if (metadata)
+        *metadata = NULL;
+    places_lock();
+    (void)attachment_insert(attachment);
+    places_unlock();
+    return HSA_STATUS_SUCCESS;
+}
+
+hsa_status_t hsa_amd_interop_unmap_buffer(void *ptr)
+{
+    hsa_status_t status = attachment_detach(ptr, true);
+
+    /* what is none is ignored */
+    return status == HSA_STATUS_ERROR_INVALID_ARGUMENT ? HSA_STATUS_SUCCESS : status;
+}
+
+static bool is_pool(hsa_amd_memory_pool_t handle)
+{
+    const struct pool *pool = topology_pool(handle.handle);
+
+    return pool && pool->allocatable;
+}
+
+hsa_status_t hsa_amd_memory_pool_can_migrate(hsa_amd_memory_pool_t src_memory_pool,
+                                             hsa_amd_memory_pool_t dst_memory_pool, bool *result)
+{
+    RUNTIME_NEEDED();
+    if (!result)
+        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    if (!is_pool(src_memory_pool) || !is_pool(dst_memory_pool))
+        return (hsa_status_t)HSA_STATUS_ERROR_INVALID_MEMORY_POOL;
+    *result = false;
+    return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
+}
+
+hsa_status_t hsa_amd_memory_migrate(const void *ptr, hsa_amd_memory_pool_t memory_pool, uint32_t flags)
+{
+    RUNTIME_NEEDED();
+    if (!ptr || flags)
+        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    return is_pool(memory_pool) ? HSA_STATUS_ERROR_OUT_OF_RESOURCES
+                                : (hsa_status_t)HSA_STATUS_ERROR_INVALID_MEMORY_POOL;
+}

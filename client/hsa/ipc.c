@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * IPC memory: the handle of an allocation, attaching and detaching.
+ *
+ * A handle is a token of the broker's. It is made when it is first asked for and then kept with the allocation, since
+ * programs compare handles to know what they have attached already. As with every token, a stale, revoked or forged one
+ * is refused at once, and its bytes never stand for anything else.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include <memclient/hsa/hsa_ext_amd.h>
+
+#include "base/align.h"
+#include "base/cleanup.h"
+#include "hsa/ipc.h"
+#include "hsa/memory.h"
+#include "hsa/runtime.h"
+
+DEFINE_CLEANUP(struct memclient_buffer *, memclient_buffer_unref);
+
+_Static_assert(sizeof(hsa_amd_ipc_memory_t) == sizeof(struct memclient_token), "a handle is a token");
+
+hsa_status_t ipc_status(int r)
+{
+    switch (-r) {
+    case EBADMSG:
+    case EREMOTE:
+    case ESTALE:
+    case EKEYEXPIRED:
+    case EKEYREVOKED:
+    case EKEYREJECTED:
+    case EACCES:
+    case EROFS:
+        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    default:
+        return runtime_status(r);
+    }
+}
+
+/* Is it the size as asked for, or that rounded up to pages? */
+static bool is_size(uint64_t length, uint64_t size, uint64_t bytes)
+{
+    return length == size || length == bytes || length == page_align_up(size);
+}
+
+/* ---- making a handle ------------------------------------------------------------------------------------- */
+
+/*
+ * With the lock: what is known of the allocation or attached memory at ptr. True if it has a token; if it has none, a
+ * reference of its buffer is taken; and no buffer if nothing of this length is there.
+ */
+static bool look_up(const void *ptr, size_t length, struct memclient_token *token, struct memclient_buffer **buffer)
+{
+    struct place *place = place_find_base(ptr);
+    struct allocation *allocation;
+
+    if (!place || !is_size(length, place->size, place->bytes))
+        return false;
+    if (place->kind == PLACE_ATTACHMENT && !place_attachment(place)->interop) {
+        *token = place_attachment(place)->token;
+        return true;
+    }
+    if (place->kind != PLACE_ALLOCATION)
+        return false;
+    allocation = place_allocation(place);
+    if (allocation->has_token)
+        *token = allocation->token;
+    else
+        *buffer = memclient_buffer_ref(allocation->buffer);
+    return allocation->has_token;
+}
+
+/* With the lock: the token is kept, if the allocation is still there and no other thread was quicker. */
+static bool keep(const void *ptr, const struct memclient_buffer *buffer, const struct memclient_token *token)
+{
+    struct place *place = place_find_base(ptr);
+    struct allocation *allocation;
+
+    if (!place || place->kind != PLACE_ALLOCATION)
+        return false;
+    allocation = place_allocation(place);
+    if (allocation->buffer != buffer || allocation->has_token)
+        return false;
+    allocation->token = *token;
+    allocation->has_token = true;
+    return true;
+}
+
+static hsa_status_t make_token(void *ptr, size_t length, struct memclient_buffer *buffer,
+                               struct memclient_token *token)
+{
+    _cleanup_(memclient_buffer_unrefp) struct memclient_buffer *again = NULL;
+    struct memclient_token made;
+    bool kept, found;
+    int r = memclient_share(buffer, NULL, &made);
+
+    if (r)
+        return runtime_status(r);
+    places_lock();
+    kept = keep(ptr, buffer, &made);
+    found = look_up(ptr, length, token, &again);
+    places_unlock();
+    if (!kept)
+        (void)memclient_revoke(runtime_context(), &made);
+    return found ? HSA_STATUS_SUCCESS : HSA_STATUS_ERROR_INVALID_ARGUMENT;
+}
+
+hsa_status_t hsa_amd_ipc_memory_create(void *ptr, size_t len, hsa_amd_ipc_memory_t *handle)
+{
+    _cleanup_(memclient_buffer_unrefp) struct memclient_buffer *buffer = NULL;
+    hsa_status_t status = HSA_STATUS_SUCCESS;
+    struct memclient_token token;
+    bool found;
+
+    RUNTIME_NEEDED();
+    if (!ptr || !handle || !len)
+        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    places_lock_read();
+    found = look_up(ptr, len, &token, &buffer);
+    places_unlock();
+    if (!found)
+        status = buffer ? make_token(ptr, len, buffer, &token) : HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    if (!status)
+        memcpy(handle->handle, token.bytes, sizeof(handle->handle));
+    return status;
+}
+
+/* ---- attaching ------------------------------------------------------------------------------------------- */
+
+/* With the lock: counts up what the handle has attached already. */
+static bool attach_again(const struct memclient_token *token, uint64_t allowed, void **ptr)
+{
+    struct attachment *attachment = attachment_find(token);
+
+    if (!attachment)
+        return false;
+    attachment->refs++;
+    attachment->allowed |= allowed;
+    *ptr = (void *)(uintptr_t)attachment->place.start;
+    return true;
+}
+
+static hsa_status_t attach_first(struct memclient_buffer **buffer, const struct memclient_token *token,
+                                 uint64_t allowed, void **ptr)
+{
+    struct attachment *attachment = NULL;
+    hsa_status_t status = attachment_map(buffer, allowed, &attachment);
+    bool inserted = false;
+
+    if (status)
+        return status;
+    attachment->token = *token;
+    places_lock();
+    /* another thread may have been quicker */
+    if (!attach_again(token, allowed, ptr)) {
+        inserted = attachment_insert(attachment);
+        if (inserted)
+            *ptr = (void *)(uintptr_t)attachment->place.start;
+        else
+            status = HSA_STATUS_ERROR_OUT_OF_RESOURCES;
+    }
+    places_unlock();
+    if (!inserted)
+        attachment_free(attachment, true);
+    return status;
+}
+
+hsa_status_t hsa_amd_ipc_memory_attach(const hsa_amd_ipc_memory_t *handle, size_t len, uint32_t num_agents,
+                                       const hsa_agent_t *mapping_agents, void **mapped_ptr)
+{
+    _cleanup_(memclient_buffer_unrefp) struct memclient_buffer *buffer = NULL;
+    struct memclient_token token;
+    uint64_t allowed;
+    bool again;
+    int r;
+
+    RUNTIME_NEEDED();
+    if (!handle || !mapped_ptr || !len || (num_agents && !mapping_agents))
+        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    if (!topology_agents(num_agents, mapping_agents, &allowed))
+        return HSA_STATUS_ERROR_INVALID_AGENT;
+    memcpy(token.bytes, handle->handle, sizeof(token.bytes));
+    /* also of what is attached already: it may have been revoked */
+    r = memclient_open_token(runtime_context(), &token, 0, &buffer);
+    if (r)
+        return ipc_status(r);
+    if (!is_size(len, memclient_buffer_size(buffer), memclient_buffer_bytes(buffer)))
+        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    if (!num_agents)
+        allowed = agents_all();
+    places_lock();
+    again = attach_again(&token, allowed, mapped_ptr);
+    places_unlock();
+    return again ? HSA_STATUS_SUCCESS : attach_first(&buffer, &token, allowed, mapped_ptr);
+}
+
+hsa_status_t hsa_amd_ipc_memory_detach(void *mapped_ptr)
+{
+    return attachment_detach(mapped_ptr, false);
+}

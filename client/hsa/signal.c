@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See signal.h: the table, making and sharing. What a value is and how one waits for it is in cell.c. */
+#include "hsa/signal.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <memclient/hsa/hsa_ext_amd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/steal.h"
+#include "hsa/cell.h"
+#include "hsa/ipc.h"
+#include "hsa/runtime.h"
+#include "hsa/topology.h"
+
+#define SIGNAL_BASE (UINT64_C(1) << 40) /* beyond the handles of agents and pools */
+
+struct signal {
+    uint64_t id;
+    UT_hash_handle hh;
+    _Atomic unsigned refs;
+    _Atomic bool dead;
+    struct cell *cell; /* its own, or mapped */
+    struct cell own;
+    struct memclient_buffer *buffer; /* counted; NULL = of this process only */
+    struct memclient_token token;    /* of it */
+};
+
+static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
+static struct signal *signals; /* hash by id */
+static uint64_t next_id = SIGNAL_BASE;
+
+/* Objects, those without a handle included. */
+static pthread_mutex_t alive_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t none_alive = PTHREAD_COND_INITIALIZER;
+static uint64_t alive;
+
+/* ---- the table ------------------------------------------------------------------------------------------- */
+
+struct signal *signal_find(hsa_signal_t handle)
+{
+    struct signal *signal;
+
+    pthread_rwlock_rdlock(&lock);
+    HASH_FIND(hh, signals, &handle.handle, sizeof(handle.handle), signal);
+    if (signal)
+        atomic_fetch_add(&signal->refs, 1);
+    pthread_rwlock_unlock(&lock);
+    return signal;
+}
+
+void signal_unref(struct signal *signal)
+{
+    if (!signal || atomic_fetch_sub(&signal->refs, 1) > 1)
+        return;
+    if (signal->buffer && signal->cell)
+        (void)memclient_unmap(memclient_buffer_context(signal->buffer), signal->cell, 0);
+    memclient_buffer_unref(signal->buffer);
+    free(signal);
+    pthread_mutex_lock(&alive_lock);
+    if (!--alive)
+        pthread_cond_broadcast(&none_alive);
+    pthread_mutex_unlock(&alive_lock);
+}
+
+DEFINE_CLEANUP(struct signal *, signal_unref);
+
+/* Without a handle yet; NULL without memory. */
+static struct signal *signal_new(void)
+{
+    struct signal *signal = calloc(1, sizeof(*signal));
+
+    if (!signal)
+        return NULL;
+    atomic_init(&signal->refs, 1);
+    pthread_mutex_lock(&alive_lock);
+    alive++;
+    pthread_mutex_unlock(&alive_lock);
+    return signal;
+}
+
+/* Gives it its handle, which takes over the reference. */
+static hsa_status_t publish(struct signal **signal, hsa_signal_t *handle)
+{
+    struct signal *new = *signal;
+
+    pthread_rwlock_wrlock(&lock);
+    new->id = next_id++;
+    HASH_ADD(hh, signals, id, sizeof(new->id), new);
+    if (new->hh.tbl)
+        (void)steal_ptr(signal);
+    pthread_rwlock_unlock(&lock);
+    if (!new->hh.tbl)
+        return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
+    handle->handle = new->id;
+    return HSA_STATUS_SUCCESS;
+}
+
+/* It has left the table. */
+static void end(struct signal *signal)
+{
+    atomic_store(&signal->dead, true);
+    cell_wake(signal->cell, !signal->buffer);
+    signal_unref(signal);
+}
+
+hsa_status_t hsa_signal_destroy(hsa_signal_t handle)
+{
+    struct signal *signal;
+
+    RUNTIME_NEEDED();
+    if (!handle.handle)
+        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    pthread_rwlock_wrlock(&lock);
+    HASH_FIND(hh, signals, &handle.handle, sizeof(handle.handle), signal);
+    if (signal)
+        HASH_DELETE(hh, signals, signal);
+    pthread_rwlock_unlock(&lock);
+    if (!signal)
+        return HSA_STATUS_ERROR_INVALID_SIGNAL;
+    end(signal);
+    return HSA_STATUS_SUCCESS;
+}
+
+void signals_stop(void)
+{
+    struct signal *taken, *signal, *next;
+
+    pthread_rwlock_wrlock(&lock);
+    taken = signals;
+    signals = NULL;
+    pthread_rwlock_unlock(&lock);
+    HASH_ITER(hh, taken, signal, next)
+    {
+        HASH_DELETE(hh, taken, signal);
+        end(signal);
+    }
+    pthread_mutex_lock(&alive_lock);
+    while (alive)
+        pthread_cond_wait(&none_alive, &alive_lock);
+    pthread_mutex_unlock(&alive_lock);
+}
+
+void signals_fork_prepare(void)
+{
+    pthread_rwlock_wrlock(&lock);
+    pthread_mutex_lock(&alive_lock);
+}
+
+void signals_fork_parent(void)
+{
+    pthread_mutex_unlock(&alive_lock);
+    pthread_rwlock_unlock(&lock);
+}
+
+/* Only the forking thread is here, and it waits for nothing: what has a handle is freed, whoever counted it up. */
+void signals_fork_child(void)
+{
+    struct signal *signal, *next;
+
+    pthread_rwlock_init(&lock, NULL);
+    pthread_mutex_init(&alive_lock, NULL);
+    pthread_cond_init(&none_alive, NULL);
+    alive = 0;
+    HASH_ITER(hh, signals, signal, next)
+    {
+        HASH_DELETE(hh, signals, signal);
+        memclient_buffer_unref(signal->buffer);
+        free(signal);
+    }
+}
+
+/* ---- values ---------------------------------------------------------------------------------------------- */
+
+bool signal_is_dead(const struct signal *signal)
+{
+    return atomic_load(&signal->dead);
+}
+
+hsa_signal_value_t signal_load(const struct signal *signal)
+{
+    return cell_load(signal->cell);
+}
+
+void signal_store(struct signal *signal, hsa_signal_value_t value)
+{
+    cell_store(signal->cell, !signal->buffer, value);
+}
+
+void signal_add(struct signal *signal, hsa_signal_value_t value)
+{
+    cell_add(signal->cell, !signal->buffer, value);
+}
+
+hsa_signal_value_t signal_wait(struct signal *signal, hsa_signal_condition_t condition, hsa_signal_value_t compare,
+                               uint64_t deadline, hsa_wait_state_t state)
+{
+    return cell_wait(signal->cell, !signal->buffer, &(struct cell_wish){condition, compare, deadline, state},
+                     &signal->dead);
+}
+
+/* ---- making and sharing ---------------------------------------------------------------------------------- */
+
+static hsa_status_t check_consumers(uint32_t n, const hsa_agent_t *consumers)
+{
+    uint64_t seen = 0;
+    bool all_valid = true;
+
+    if (n && !consumers)
+        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    /* a list of different agents has an end, whatever n says */
+    for (uint32_t i = 0; i < n; i++) {
+        const struct agent *agent = topology_agent(consumers[i]);
+
+        if (!agent) {
+            all_valid = false;
+            break;
+        }
+        if (seen & UINT64_C(1) << agent->index)
+            return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+        seen |= UINT64_C(1) << agent->index;
+    }
+    return all_valid ? HSA_STATUS_SUCCESS : HSA_STATUS_ERROR_INVALID_AGENT;
+}
+
+/* A page for the value, for the mapping of which the signal's buffer is there. */
+static int map_cell(struct signal *signal)
+{
+    struct memclient_map_options options = MEMCLIENT_MAP_OPTIONS_INIT;
+    void *address;
+    int r;
+
+    options.flags = MEMCLIENT_MAP_ANYWHERE;
+    options.access = MEMCLIENT_READ | MEMCLIENT_WRITE;
+    r = memclient_map(signal->buffer, &options, &address);
+    if (!r)
+        signal->cell = address;
+    return r;
+}
+
+static int make_shared(struct signal *signal)
+{
+    struct memclient_alloc_options options = MEMCLIENT_ALLOC_OPTIONS_INIT;
+    int r;
+
+    options.flags = MEMCLIENT_NO_ADDRESS;
+    r = memclient_alloc(runtime_context(), sizeof(struct cell), &options, &signal->buffer);
+    if (!r)
+        r = memclient_share(signal->buffer, NULL, &signal->token);
+    return r ? r : map_cell(signal);
+}
+
+hsa_status_t hsa_amd_signal_create(hsa_signal_value_t initial_value, uint32_t num_consumers,
+                                   const hsa_agent_t *consumers, uint64_t attributes, hsa_signal_t *handle)
+{
+    _cleanup_(signal_unrefp) struct signal *signal = NULL;
+    hsa_status_t status;
+    int r;
+
+    RUNTIME_NEEDED();
+    if (!handle || attributes & ~(uint64_t)(HSA_AMD_SIGNAL_AMD_GPU_ONLY | HSA_AMD_SIGNAL_IPC))
+        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    status = check_consumers(num_consumers, consumers);
+    if (status)
+        return status;
+    signal = signal_new();
+    if (!signal)
+        return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
+    if (attributes & HSA_AMD_SIGNAL_IPC) {
+        r = make_shared(signal);
+        if (r < 0)
+            return runtime_status(r);
+    } else {
+        signal->cell = &signal->own;
+    }
+    cell_init(signal->cell, initial_value);
+    return publish(&signal, handle);
+}
+
+hsa_status_t hsa_signal_create(hsa_signal_value_t initial_value, uint32_t num_consumers, const hsa_agent_t *consumers,
+                               hsa_signal_t *handle)
+{
+    return hsa_amd_signal_create(initial_value, num_consumers, consumers, 0, handle);
+}
+
+hsa_status_t hsa_amd_ipc_signal_create(hsa_signal_t handle, hsa_amd_ipc_signal_t *ipc)
+{
+    _cleanup_(signal_unrefp) struct signal *signal = NULL;
+
+    RUNTIME_NEEDED();
+    if (!ipc)
+        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    signal = signal_find(handle);
+    if (!signal)
+        return HSA_STATUS_ERROR_INVALID_SIGNAL;
+    if (!signal->buffer)
+        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    memcpy(ipc->handle, signal->token.bytes, sizeof(ipc->handle));
+    return HSA_STATUS_SUCCESS;
+}
+
+hsa_status_t hsa_amd_ipc_signal_attach(const hsa_amd_ipc_signal_t *ipc, hsa_signal_t *handle)
+{
+    _cleanup_(signal_unrefp) struct signal *signal = NULL;
+    int r;
+
+    RUNTIME_NEEDED();
+    if (!ipc || !handle)
+        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    signal = signal_new();
+    if (!signal)
+        return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
+    memcpy(signal->token.bytes, ipc->handle, sizeof(ipc->handle));
+    r = memclient_open_token(runtime_context(), &signal->token, MEMCLIENT_READ | MEMCLIENT_WRITE, &signal->buffer);
+    if (r < 0)
+        return ipc_status(r);
+    /* a handle of other memory is none of a signal */
+    if (memclient_buffer_size(signal->buffer) != sizeof(struct cell))
+        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    r = map_cell(signal);
+    if (r < 0)
+        return runtime_status(r);
+    if (!cell_is_one(signal->cell))
+        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    return publish(&signal, handle);
+}
+
+/* ---- hsa.h: loading, storing, waiting -------------------------------------------------------------------- */
+
+/* Orders other than the strongest would not be quicker: finding the signal costs more. */
+hsa_signal_value_t hsa_signal_load_scacquire(hsa_signal_t handle)
+{
+    _cleanup_(signal_unrefp) struct signal *signal = signal_find(handle);
+
+    return signal ? signal_load(signal) : 0;
+}
+
+hsa_signal_value_t hsa_signal_load_relaxed(hsa_signal_t handle)
+{
+    return hsa_signal_load_scacquire(handle);
+}
+
+hsa_signal_value_t hsa_signal_load_acquire(hsa_signal_t handle)
+{
+    return hsa_signal_load_scacquire(handle);
+}
+
+void hsa_signal_store_screlease(hsa_signal_t handle, hsa_signal_value_t value)
+{
+    _cleanup_(signal_unrefp) struct signal *signal = signal_find(handle);
+
+    if (signal)
+        signal_store(signal, value);
+}
+
+void hsa_signal_store_relaxed(hsa_signal_t handle, hsa_signal_value_t value)
+{
+    hsa_signal_store_screlease(handle, value);
+}
+
+void hsa_signal_store_release(hsa_signal_t handle, hsa_signal_value_t value)
+{
+    hsa_signal_store_screlease(handle, value);
+}
+
+hsa_signal_value_t hsa_signal_wait_scacquire(hsa_signal_t handle, hsa_signal_condition_t condition,
+                                             hsa_signal_value_t compare_value, uint64_t timeout_hint,
+                                             hsa_wait_state_t wait_state_hint)
+{
+    _cleanup_(signal_unrefp) struct signal *signal = signal_find(handle);
+
+    /* a tick is a nanosecond */
+    return signal ? signal_wait(signal, condition, compare_value, deadline_after_ns(timeout_hint), wait_state_hint)
+                  : 0;
+}
+
+hsa_signal_value_t hsa_signal_wait_relaxed(hsa_signal_t handle, hsa_signal_condition_t condition,
+                                           hsa_signal_value_t compare_value, uint64_t timeout_hint,
+                                           hsa_wait_state_t wait_state_hint)
+{
+    return hsa_signal_wait_scacquire(handle, condition, compare_value, timeout_hint, wait_state_hint);
+}
+
+hsa_signal_value_t hsa_signal_wait_acquire(hsa_signal_t handle, hsa_signal_condition_t condition,
+                                           hsa_signal_value_t compare_value, uint64_t timeout_hint,
+                                           hsa_wait_state_t wait_state_hint)
+{
+    return hsa_signal_wait_scacquire(handle, condition, compare_value, timeout_hint, wait_state_hint);
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Signals: numbers that threads wait for.
+ *
+ * A handle is a number that is looked up, and never used again. The object behind it is counted: by its handle, and
+ * by whoever waits for it or has a copy pending on it; so a signal may be destroyed under them, which ends their wait.
+ *
+ * A signal for other processes has its value in a page of a buffer of the broker's, and each process an object of its
+ * own for it. What is in that page is everybody's to write: nothing there is followed or trusted, waits excepted.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <memclient/hsa/hsa.h>
+#include <memclient/memclient.h>
+
+struct signal;
+
+/* Counted up, or NULL. */
+struct signal *signal_find(hsa_signal_t handle);
+/* NULL is ignored. May call the broker, at the end of one for other processes. */
+void signal_unref(struct signal *signal);
+
+/* Was it destroyed, or is HSA shutting down? */
+bool signal_is_dead(const struct signal *signal);
+hsa_signal_value_t signal_load(const struct signal *signal);
+/* They wake who waits. */
+void signal_store(struct signal *signal, hsa_signal_value_t value);
+void signal_add(struct signal *signal, hsa_signal_value_t value);
+/* Until it meets the condition, the deadline passes or it is dead; the value last seen. */
+hsa_signal_value_t signal_wait(struct signal *signal, hsa_signal_condition_t condition, hsa_signal_value_t compare,
+                               uint64_t deadline, hsa_wait_state_t state);
+
+/* At the last hsa_shut_down(), while the session is still open: ends all signals and waits, and returns when nobody
+ * has any of them; so what was copying has copied. */
+void signals_stop(void);
+/* Around a fork. The child has no signal. */
+void signals_fork_prepare(void);
+void signals_fork_parent(void);
+void signals_fork_child(void);

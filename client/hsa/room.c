@@ -14,8 +14,8 @@
 #define KEPT_NS   (10 * UINT64_C(1000000))
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static uint64_t asked_at;                    /* 0 = never */
-static uint64_t asked_in;                    /* which `changes` it was asked at */
+static uint64_t asked_at;                    /* 0 = never, or not to the end */
+static uint64_t asked_in;                    /* how many changes there had been by then */
 static uint64_t available[POOLS_MAX];        /* by a pool's index */
 static _Atomic uint64_t told[POOLS_MAX];
 static _Atomic uint64_t changes = 1;
@@ -37,14 +37,18 @@ static int note(const struct memclient_pool *pool, void *data)
     return 0;
 }
 
-/* With the lock. */
-static hsa_status_t ask(void)
+/*
+ * With the lock; the answer is to have been asked for after change `since`. Threads that wait for the lock take what
+ * the one before them has asked for, if that was late enough, so that nobody waits for more than two calls.
+ */
+static hsa_status_t ask(uint64_t since)
 {
     uint64_t now = clock_now_ns();
     uint64_t in = atomic_load_explicit(&changes, memory_order_acquire);
 
-    if (asked_at && in == asked_in && now - asked_at < KEPT_NS)
+    if (asked_at && asked_in >= since && now - asked_at < KEPT_NS)
         return HSA_STATUS_SUCCESS;
+    asked_at = 0;
     if (memclient_list_pools(runtime_context(), note, NULL) < 0)
         return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
     asked_at = now;
@@ -54,10 +58,11 @@ static hsa_status_t ask(void)
 
 static hsa_status_t look(const struct pool *pool, uint64_t *bytes)
 {
+    uint64_t since = atomic_load_explicit(&changes, memory_order_acquire);
     hsa_status_t status;
 
     pthread_mutex_lock(&lock);
-    status = ask();
+    status = ask(since);
     if (!status)
         *bytes = available[pool->index];
     pthread_mutex_unlock(&lock);
@@ -96,6 +101,12 @@ hsa_status_t room_refusal(const struct pool *pool, uint64_t size, int r)
     default:
         return runtime_status(r);
     }
+}
+
+void room_fork_child(void)
+{
+    (void)pthread_mutex_init(&lock, NULL);
+    asked_at = 0;
 }
 
 void room_start(void)

@@ -16,7 +16,7 @@
 
 /* Between enter and leave; may call the broker. ALLOC_MAX_SIZE: remembered as told. */
 hsa_status_t room_tell(const struct pool *pool, uint64_t *bytes);
-/* What the node's pools could give, for MEMORY_AVAIL. */
+/* What the node could give of ordinary pages, for MEMORY_AVAIL; 0 if it has no memory. */
 hsa_status_t room_of_agent(const struct agent *agent, uint64_t *bytes);
 /* This process has taken or given back. Makes no call. */
 void room_changed(void);
@@ -24,3 +24,4 @@ void room_changed(void);
 hsa_status_t room_refusal(const struct pool *pool, uint64_t size, int r);
 /* At the first hsa_init(): what all pools could give at that moment counts as told. */
 void room_start(void);
+void room_fork_child(void);

@@ -70,22 +70,34 @@ static void fork_parent(void)
     places_unlock();
 }
 
-/* Nothing is up here. The parent's context stays where the native library has it, and so do its mappings. */
-static void fork_child(void)
+static void forget_records(void)
 {
     signals_fork_child();
     places_fork_child();
-    (void)pthread_rwlock_init(&in_use, NULL);
-    (void)pthread_mutex_init(&starting, NULL);
-    context = NULL;
-    __atomic_store_n(&count, 0, __ATOMIC_RELAXED);
     places_forget();
     handles_forget();
 }
 
-static void fork_register(void)
+/* Nothing is up here. The parent's context stays where the native library has it, and so do its mappings. */
+static void begin_anew(void)
 {
-    (void)pthread_atfork(fork_prepare, fork_parent, fork_child);
+    (void)pthread_rwlock_init(&in_use, NULL);
+    (void)pthread_mutex_init(&starting, NULL);
+    room_fork_child();
+    context = NULL;
+    __atomic_store_n(&count, 0, __ATOMIC_RELAXED);
+}
+
+/* Before anybody starts: another thread may fork meanwhile. */
+static void watch_forks(void)
+{
+    (void)pthread_atfork(NULL, NULL, begin_anew);
+}
+
+/* After the native library's own handlers, so that before a fork ours is the first to take a lock. */
+static void keep_records_whole(void)
+{
+    (void)pthread_atfork(fork_prepare, fork_parent, forget_records);
 }
 
 /* ---- up and down ----------------------------------------------------------------------------------------- */
@@ -101,8 +113,7 @@ static hsa_status_t start(void)
         return status;
     if (memclient_open(NULL, &ctx) < 0)
         return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
-    /* after the native library's own handlers, so that ours are the first to take locks */
-    (void)pthread_once(&once, fork_register);
+    (void)pthread_once(&once, keep_records_whole);
     status = topology_load(ctx);
     if (status) {
         memclient_close(ctx);
@@ -127,6 +138,7 @@ static void stop(void)
 
 hsa_status_t hsa_init(void)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
     int32_t n = __atomic_load_n(&count, __ATOMIC_ACQUIRE);
     hsa_status_t status = HSA_STATUS_SUCCESS;
 
@@ -138,6 +150,7 @@ hsa_status_t hsa_init(void)
                 return HSA_STATUS_SUCCESS;
             continue;
         }
+        (void)pthread_once(&once, watch_forks);
         pthread_mutex_lock(&starting);
         n = __atomic_load_n(&count, __ATOMIC_ACQUIRE);
         if (!n) {
@@ -179,8 +192,11 @@ bool runtime_is_up(void)
     return __atomic_load_n(&count, __ATOMIC_ACQUIRE) > 0;
 }
 
+/* Asks before it takes the lock as well: else callers that come too late could keep stop() waiting for ever. */
 hsa_status_t runtime_enter(void)
 {
+    if (!runtime_is_up())
+        return HSA_STATUS_ERROR_NOT_INITIALIZED;
     pthread_rwlock_rdlock(&in_use);
     if (runtime_is_up())
         return HSA_STATUS_SUCCESS;

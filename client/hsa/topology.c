@@ -2,33 +2,39 @@
 /*
  * Finding out which agents there are, and looking them up.
  *
- * The broker says which nodes and pools it has; sysfs and /proc say what the processors of a node are called and
- * how many they are. Simulated nodes stand for one real one and get its processors.
+ * The broker says which nodes and pools it has, the kernel what the processors of a node are (machine.c). Simulated
+ * nodes stand for one real one and get its processors.
  *
- * Handles: an agent's is AGENT_BASE + its index. A pool's also says which of the agent's it is, so that looking
- * one up is arithmetic. They are the same in every process that asks the same broker, and never 0.
+ * Handles: an agent's is AGENT_BASE + its index. A pool's and a cache's also say which of the agent's it is, so that
+ * looking one up is arithmetic. They are the same in every process that asks the same broker, and never 0.
  */
 #include "hsa/topology.h"
 
-#include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/list.h"
-#include "hsa/runtime.h"
+#include "base/cleanup.h"
+#include "base/steal.h"
+#include "hsa/machine.h"
 
 #define AGENT_BASE UINT64_C(0x100)
 #define POOL_BASE  UINT64_C(0x10000)
+#define CACHE_BASE UINT64_C(0x20000)
 #define HUGE_PAGE  (UINT64_C(2) << 20)
+
+/* Of the regions that only kernels would use. HSA wants at least that for the private memory of a work-group. */
+#define KERNEL_SIZE 65536
 
 /* Snapshots are kept for good: a process sees few brokers in its life, and pointers into them stay good. */
 struct snapshot {
     struct topology topology;
-    struct snapshot *former;
+    struct snapshot *next;
     struct agent agents[TOPOLOGY_AGENTS_MAX];
 };
 
+static struct snapshot *known;   /* all, the newest first */
 static struct snapshot *current; /* atomic */
 
 const struct topology *topology(void)
@@ -83,6 +89,17 @@ const struct agent *topology_agent_of_node(uint32_t node)
     return NULL;
 }
 
+const struct cache *topology_cache(hsa_cache_t cache)
+{
+    const struct topology *t = topology();
+    uint64_t agent = (cache.handle - CACHE_BASE) / TOPOLOGY_CACHES_MAX;
+    uint64_t i = (cache.handle - CACHE_BASE) % TOPOLOGY_CACHES_MAX;
+
+    if (!t || cache.handle < CACHE_BASE || agent >= t->n_agents || i >= t->agents[agent].n_caches)
+        return NULL;
+    return &t->agents[agent].caches[i];
+}
+
 /* ---- asking the broker ----------------------------------------------------------------------------------- */
 
 static struct agent *agent_of_node(struct snapshot *snapshot, uint32_t node)
@@ -93,13 +110,14 @@ static struct agent *agent_of_node(struct snapshot *snapshot, uint32_t node)
     return NULL;
 }
 
+/* A node of memory, or of processors without any of their own. */
 static int add_agent(const struct memclient_node *node, void *data)
 {
     struct snapshot *snapshot = data;
     struct topology *t = &snapshot->topology;
     struct agent *agent;
 
-    if (t->n_agents == TOPOLOGY_AGENTS_MAX)
+    if ((!node->total && !node->has_cpus) || t->n_agents == TOPOLOGY_AGENTS_MAX)
         return 0;
     agent = &snapshot->agents[t->n_agents];
     agent->index = t->n_agents++;
@@ -107,25 +125,37 @@ static int add_agent(const struct memclient_node *node, void *data)
     agent->node = node->node;
     agent->physical = node->physical;
     t->simulated = t->simulated || node->simulated;
-    /* by node for now; set_distances() makes it by agent */
-    for (size_t i = 0; i < node->n_distances && i < TOPOLOGY_AGENTS_MAX; i++)
-        agent->distances[i] = node->distances[i];
+    machine_describe(agent, node->has_cpus, "");
+    for (unsigned i = 0; i < agent->n_caches; i++)
+        agent->caches[i].handle.handle = CACHE_BASE + agent->index * TOPOLOGY_CACHES_MAX + i;
     return 0;
 }
 
-static void set_distances(struct snapshot *snapshot)
+/* Once all agents are known. */
+static int add_distances(const struct memclient_node *node, void *data)
+{
+    struct snapshot *snapshot = data;
+    struct agent *agent = agent_of_node(snapshot, node->node);
+
+    for (unsigned i = 0; agent && i < snapshot->topology.n_agents; i++) {
+        uint32_t to = snapshot->agents[i].node;
+
+        agent->distances[i] = to < node->n_distances ? node->distances[to] : 0;
+    }
+    return 0;
+}
+
+static void set_nearest(struct snapshot *snapshot)
 {
     for (unsigned i = 0; i < snapshot->topology.n_agents; i++) {
         struct agent *agent = &snapshot->agents[i];
-        uint32_t by_node[TOPOLOGY_AGENTS_MAX];
+        const struct agent *nearest = agent;
 
-        memcpy(by_node, agent->distances, sizeof(by_node));
-        memset(agent->distances, 0, sizeof(agent->distances));
-        for (unsigned k = 0; k < snapshot->topology.n_agents; k++) {
-            uint32_t node = snapshot->agents[k].node;
-
-            agent->distances[k] = node < TOPOLOGY_AGENTS_MAX ? by_node[node] : 0;
-        }
+        for (unsigned k = 0; !agent->cores && k < snapshot->topology.n_agents; k++)
+            if (snapshot->agents[k].cores &&
+                (nearest == agent || agent->distances[k] < agent->distances[nearest->index]))
+                nearest = &snapshot->agents[k];
+        agent->nearest_cpu = nearest->handle;
     }
 }
 
@@ -143,7 +173,7 @@ static int note_pool(const struct memclient_pool *from, void *data)
     if (pool->allocatable && from->pages != MEMCLIENT_PAGES_THP)
         return 0;
     pool->allocatable = true;
-    memcpy(pool->name, from->name, strlen(from->name) + 1);
+    (void)snprintf(pool->name, sizeof(pool->name), "%s", from->name);
     pool->pages = from->pages;
     pool->page_size = from->page_size;
     pool->granule = from->granule;
@@ -152,6 +182,7 @@ static int note_pool(const struct memclient_pool *from, void *data)
     return 0;
 }
 
+/* The next one. The three kinds that can be allocated from are the same memory. */
 static void set_pool(struct agent *agent, enum pool_kind kind, unsigned segment, unsigned flags)
 {
     struct pool *pool = &agent->pools[agent->n_regions];
@@ -163,6 +194,15 @@ static void set_pool(struct agent *agent, enum pool_kind kind, unsigned segment,
     pool->kind = kind;
     pool->segment = segment;
     pool->flags = flags;
+}
+
+static void set_region(struct snapshot *snapshot, struct agent *agent, enum pool_kind kind, unsigned segment)
+{
+    struct pool *region = &agent->pools[agent->n_regions];
+
+    set_pool(agent, kind, segment, 0);
+    region->granule = snapshot->topology.page_size;
+    region->capacity = KERNEL_SIZE;
 }
 
 static void set_pools(struct snapshot *snapshot)
@@ -180,41 +220,78 @@ static void set_pools(struct snapshot *snapshot)
         agent->n_pools = agent->n_regions;
         for (unsigned k = 0; k < agent->n_pools; k++)
             agent->pools[k].index = snapshot->topology.n_pools++;
-        set_pool(agent, REGION_READONLY, HSA_REGION_SEGMENT_READONLY, 0);
-        set_pool(agent, REGION_GROUP, HSA_REGION_SEGMENT_GROUP, 0);
-        set_pool(agent, REGION_PRIVATE, HSA_REGION_SEGMENT_PRIVATE, 0);
+        set_region(snapshot, agent, REGION_READONLY, HSA_REGION_SEGMENT_READONLY);
+        set_region(snapshot, agent, REGION_GROUP, HSA_REGION_SEGMENT_GROUP);
+        set_region(snapshot, agent, REGION_PRIVATE, HSA_REGION_SEGMENT_PRIVATE);
     }
 }
 
 /* ---- publishing ------------------------------------------------------------------------------------------ */
 
-static bool is_same(const struct snapshot *a, const struct snapshot *b)
+static bool same_pool(const struct pool *a, const struct pool *b)
 {
-    return a && a->topology.n_agents == b->topology.n_agents && a->topology.simulated == b->topology.simulated;
+    return a->kind == b->kind && !strcmp(a->name, b->name) && a->pages == b->pages && a->page_size == b->page_size &&
+           a->granule == b->granule && a->capacity == b->capacity;
+}
+
+/* The frequency may be one measured just now, and is no reason for a new one. */
+static bool same_agent(const struct agent *a, const struct agent *b)
+{
+    bool same = a->node == b->node && a->physical == b->physical && a->cores == b->cores &&
+                a->cacheline == b->cacheline && a->nearest_cpu.handle == b->nearest_cpu.handle &&
+                !memcmp(a->cache_bytes, b->cache_bytes, sizeof(a->cache_bytes)) && !strcmp(a->name, b->name) &&
+                !strcmp(a->uuid, b->uuid) && !memcmp(a->distances, b->distances, sizeof(a->distances)) &&
+                a->n_pools == b->n_pools && a->n_regions == b->n_regions && a->n_caches == b->n_caches;
+
+    for (unsigned i = 0; same && i < a->n_regions; i++)
+        same = same_pool(&a->pools[i], &b->pools[i]);
+    for (unsigned i = 0; same && i < a->n_caches; i++)
+        same = a->caches[i].level == b->caches[i].level && a->caches[i].size == b->caches[i].size &&
+               !strcmp(a->caches[i].name, b->caches[i].name);
+    return same;
+}
+
+static bool same(const struct topology *a, const struct topology *b)
+{
+    bool same = a->n_agents == b->n_agents && a->simulated == b->simulated && a->page_size == b->page_size;
+
+    for (unsigned i = 0; same && i < a->n_agents; i++)
+        same = same_agent(&a->agents[i], &b->agents[i]);
+    return same;
+}
+
+/* It, or one that says the same. */
+static void publish(struct snapshot *snapshot)
+{
+    struct snapshot *former = known;
+
+    while (former && !same(&former->topology, &snapshot->topology))
+        former = former->next;
+    if (former) {
+        free(snapshot);
+        snapshot = former;
+    } else {
+        snapshot->next = known;
+        known = snapshot;
+    }
+    __atomic_store_n(&current, snapshot, __ATOMIC_RELEASE);
 }
 
 hsa_status_t topology_load(struct memclient *ctx)
 {
-    struct snapshot *snapshot = calloc(1, sizeof(*snapshot));
-    int r;
+    _cleanup_free_ struct snapshot *snapshot = calloc(1, sizeof(*snapshot));
 
     if (!snapshot)
         return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
     snapshot->topology.agents = snapshot->agents;
     snapshot->topology.page_size = (uint64_t)sysconf(_SC_PAGESIZE);
-    r = memclient_list_nodes(ctx, add_agent, snapshot);
-    if (!r)
-        r = memclient_list_pools(ctx, note_pool, snapshot);
-    if (r || !snapshot->topology.n_agents) {
-        free(snapshot);
+    if (memclient_list_nodes(ctx, add_agent, snapshot) || memclient_list_nodes(ctx, add_distances, snapshot) ||
+        memclient_list_pools(ctx, note_pool, snapshot))
         return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
-    }
-    set_distances(snapshot);
+    set_nearest(snapshot);
     set_pools(snapshot);
-    snapshot->former = current;
-    if (is_same(current, snapshot))
-        free(snapshot);
-    else
-        __atomic_store_n(&current, snapshot, __ATOMIC_RELEASE);
+    if (!snapshot->topology.n_pools)
+        return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
+    publish(steal_ptr(&snapshot));
     return HSA_STATUS_SUCCESS;
 }

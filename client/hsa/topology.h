@@ -18,7 +18,7 @@
 #include <memclient/hsa/hsa_ext_amd.h>
 #include <memclient/memclient.h>
 
-#define TOPOLOGY_AGENTS_MAX 64 /* so that a set of agents is one uint64_t, by index */
+#define TOPOLOGY_AGENTS_MAX 64 /* so that a set of agents is one uint64_t, by index; nodes beyond it are no agents */
 #define TOPOLOGY_POOLS_MAX 16  /* of an agent: pools first, then what are only regions */
 #define TOPOLOGY_CACHES_MAX 8
 
@@ -53,9 +53,8 @@ struct pool {
 
 struct cache {
     hsa_cache_t handle;
-    const struct agent *agent;
     unsigned level;
-    uint64_t size;
+    uint32_t size;
     char name[32];
 };
 
@@ -64,7 +63,8 @@ struct agent {
     unsigned index;
     uint32_t node;     /* the broker's number */
     uint32_t physical; /* the kernel's */
-    uint32_t cores;
+    hsa_agent_t nearest_cpu; /* itself, unless it has no processors */
+    uint32_t cores;          /* from here to the caches, all that has no comment: see machine.h */
     uint32_t max_mhz;
     uint32_t cache_bytes[4];
     uint32_t cacheline;

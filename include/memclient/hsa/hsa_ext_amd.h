@@ -97,11 +97,11 @@ typedef enum hsa_amd_agent_info_s {
     HSA_AMD_AGENT_INFO_HDP_FLUSH = 0xA00E,              /* [hsa_amd_hdp_flush_t] NULL, NULL */
     HSA_AMD_AGENT_INFO_DOMAIN = 0xA00F,                 /* [uint32_t] 0 */
     HSA_AMD_AGENT_INFO_COOPERATIVE_QUEUES = 0xA010,     /* [bool] false */
-    HSA_AMD_AGENT_INFO_UUID = 0xA011,                   /* [char[21]] "CPU-XX": this agent has none */
+    HSA_AMD_AGENT_INFO_UUID = 0xA011,                   /* [char[21]] "CPU-" and 16 hexadecimal digits */
     HSA_AMD_AGENT_INFO_ASIC_REVISION = 0xA012,          /* [uint32_t] 0 */
     HSA_AMD_AGENT_INFO_SVM_DIRECT_HOST_ACCESS = 0xA013, /* [bool] true */
     HSA_AMD_AGENT_INFO_COOPERATIVE_COMPUTE_UNIT_COUNT = 0xA014, /* [uint32_t] as COMPUTE_UNIT_COUNT */
-    /* [uint64_t] bytes that the agent's pools together could still give this process, now */
+    /* [uint64_t] bytes of ordinary pages that the agent's pools together could still give this process, now */
     HSA_AMD_AGENT_INFO_MEMORY_AVAIL = 0xA015,
     HSA_AMD_AGENT_INFO_TIMESTAMP_FREQUENCY = 0xA016,    /* [uint64_t] as HSA_SYSTEM_INFO_TIMESTAMP_FREQUENCY */
     HSA_AMD_AGENT_INFO_ASIC_FAMILY_ID = 0xA107,         /* [uint32_t] 0 */
@@ -251,7 +251,8 @@ typedef struct hsa_amd_memory_pool_link_info_s {
 typedef enum {
     HSA_AMD_AGENT_MEMORY_POOL_INFO_ACCESS = 0,        /* [hsa_amd_memory_pool_access_t] ALLOWED_BY_DEFAULT */
     HSA_AMD_AGENT_MEMORY_POOL_INFO_NUM_LINK_HOPS = 1, /* [uint32_t] 0 for the agent's own pools, else 1 */
-    HSA_AMD_AGENT_MEMORY_POOL_INFO_LINK_INFO = 2      /* [hsa_amd_memory_pool_link_info_t[NUM_LINK_HOPS]] */
+    /* [hsa_amd_memory_pool_link_info_t[NUM_LINK_HOPS]], but one, of zeros, for the agent's own pools */
+    HSA_AMD_AGENT_MEMORY_POOL_INFO_LINK_INFO = 2
 } hsa_amd_agent_memory_pool_info_t;
 
 /*

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * See machine.h. Of sysfs: a node's list of processors, a processor's caches and highest frequency. Of /proc/cpuinfo:
+ * its model, and on machines without frequency scaling its frequency; there each processor has a paragraph that begins
+ * with its number. ARM's kernel tells no model there, only numbers of who designed what. In containers either may be
+ * missing; then the C library is asked.
+ */
+#include "hsa/machine.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+#define LINE_USUAL 64
+
+/* ---- files ----------------------------------------------------------------------------------------------- */
+
+/* The first line of a file, without its end. */
+static bool read_line(char *text, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+static bool read_line(char *text, size_t size, const char *format, ...)
+{
+    _cleanup_fclose_ FILE *file = NULL;
+    char path[PATH_MAX];
+    va_list args;
+    int n;
+
+    va_start(args, format);
+    n = vsnprintf(path, sizeof(path), format, args);
+    va_end(args);
+    if (n < 0 || (size_t)n >= sizeof(path))
+        return false;
+    file = fopen(path, "re");
+    if (!file || !fgets(text, (int)size, file))
+        return false;
+    text[strcspn(text, "\n")] = '\0';
+    return true;
+}
+
+/* "48K", "1M" or plain bytes; 0 if it is none, or more than a value of HSA can say. */
+static uint32_t parse_size(const char *text)
+{
+    char *end;
+    unsigned long long n = strtoull(text, &end, 10);
+    unsigned shift = *end == 'K' ? 10 : *end == 'M' ? 20 : *end == 'G' ? 30 : 0;
+
+    return n <= UINT32_MAX >> shift ? (uint32_t)(n << shift) : 0;
+}
+
+/* ---- which processors ------------------------------------------------------------------------------------ */
+
+/* How many are in a list like "0-3,8,10-11", and which is the first. */
+static uint32_t parse_list(const char *text, unsigned *first)
+{
+    uint32_t n = 0;
+
+    while (*text >= '0' && *text <= '9') {
+        char *end;
+        unsigned long from = strtoul(text, &end, 10), to = from;
+
+        if (*end == '-')
+            to = strtoul(end + 1, &end, 10);
+        if (to < from || to > UINT_MAX)
+            break;
+        if (!n)
+            *first = (unsigned)from;
+        n += (uint32_t)(to - from + 1);
+        text = *end == ',' ? end + 1 : end;
+    }
+    return n;
+}
+
+static uint32_t count_cores(uint32_t physical, bool has_cpus, const char *root, unsigned *first)
+{
+    char list[4096];
+    long n;
+
+    if (read_line(list, sizeof(list), "%s/sys/devices/system/node/node%u/cpulist", root, physical))
+        return parse_list(list, first);
+    n = has_cpus ? sysconf(_SC_NPROCESSORS_ONLN) : 0;
+    return n > 0 ? (uint32_t)n : 0;
+}
+
+/* ---- what they are --------------------------------------------------------------------------------------- */
+
+struct description {
+    char model[64];
+    char implementer[16];
+    char part[16];
+    char mhz[16];
+};
+
+/* Of "key : value" the value, if it is the first. */
+static void take(const char *line, const char *key, char *value, size_t size)
+{
+    const char *colon = strchr(line, ':');
+
+    if (!colon || *value || strncmp(line, key, strlen(key)) != 0)
+        return;
+    line += strlen(key);
+    if (line + strspn(line, " \t") != colon)
+        return;
+    (void)snprintf(value, size, "%s", colon + 1 + strspn(colon + 1, " \t"));
+    value[strcspn(value, "\n")] = '\0';
+}
+
+/* The paragraph of one processor. */
+static struct description read_cpuinfo(const char *root, unsigned processor)
+{
+    struct description d = {.model = ""};
+    _cleanup_fclose_ FILE *file = NULL;
+    _cleanup_free_ char *line = NULL;
+    char path[PATH_MAX];
+    size_t size = 0;
+    bool here = false;
+
+    (void)snprintf(path, sizeof(path), "%s/proc/cpuinfo", root);
+    file = fopen(path, "re");
+    while (file && getline(&line, &size, file) > 0) {
+        char number[16] = "";
+
+        take(line, "processor", number, sizeof(number));
+        if (*number && here)
+            break;
+        here = here || (*number && strtoul(number, NULL, 10) == processor);
+        if (!here)
+            continue;
+        take(line, "model name", d.model, sizeof(d.model));
+        take(line, "CPU implementer", d.implementer, sizeof(d.implementer));
+        take(line, "CPU part", d.part, sizeof(d.part));
+        take(line, "cpu MHz", d.mhz, sizeof(d.mhz));
+    }
+    return d;
+}
+
+static void set_name(struct agent *agent, const struct description *d)
+{
+    struct utsname machine;
+
+    if (*d->model)
+        (void)snprintf(agent->name, sizeof(agent->name), "%s", d->model);
+    else if (*d->implementer && *d->part)
+        (void)snprintf(agent->name, sizeof(agent->name), "ARM %s:%s", d->implementer, d->part);
+    else if (!uname(&machine))
+        (void)snprintf(agent->name, sizeof(agent->name), "%.60s", machine.machine);
+}
+
+static void set_frequency(struct agent *agent, unsigned processor, const struct description *d, const char *root)
+{
+    char khz[32];
+
+    if (read_line(khz, sizeof(khz), "%s/sys/devices/system/cpu/cpu%u/cpufreq/cpuinfo_max_freq", root, processor))
+        agent->max_mhz = (uint32_t)(strtoul(khz, NULL, 10) / 1000);
+    if (!agent->max_mhz)
+        agent->max_mhz = (uint32_t)strtoul(d->mhz, NULL, 10);
+}
+
+/* ---- caches ---------------------------------------------------------------------------------------------- */
+
+static void add_cache(struct agent *agent, unsigned level, uint32_t size, const char *kind)
+{
+    struct cache *cache = &agent->caches[agent->n_caches];
+
+    if (!level || level > 4 || agent->n_caches == TOPOLOGY_CACHES_MAX)
+        return;
+    cache->level = level;
+    cache->size = size;
+    (void)snprintf(cache->name, sizeof(cache->name), "L%u%s", level, kind);
+    agent->n_caches++;
+    if (!agent->cache_bytes[level - 1])
+        agent->cache_bytes[level - 1] = size;
+}
+
+/* Those that hold data. True if sysfs knows any. */
+static bool read_caches(struct agent *agent, unsigned processor, const char *root)
+{
+    for (unsigned i = 0;; i++) {
+        char dir[200], level[16], type[32], size[32] = "", line[16];
+
+        if (snprintf(dir, sizeof(dir), "%s/sys/devices/system/cpu/cpu%u/cache/index%u", root, processor, i) >=
+                (int)sizeof(dir) ||
+            !read_line(level, sizeof(level), "%s/level", dir) || !read_line(type, sizeof(type), "%s/type", dir))
+            return agent->n_caches;
+        if (!agent->cacheline && read_line(line, sizeof(line), "%s/coherency_line_size", dir))
+            agent->cacheline = parse_size(line);
+        (void)read_line(size, sizeof(size), "%s/size", dir);
+        if (!strcmp(type, "Data") || !strcmp(type, "Unified"))
+            add_cache(agent, (unsigned)strtoul(level, NULL, 10), parse_size(size),
+                      !strcmp(type, "Data") ? " data" : "");
+    }
+}
+
+static void ask_for_caches(struct agent *agent)
+{
+#ifdef _SC_LEVEL1_DCACHE_SIZE
+    static const int sizes[] = {_SC_LEVEL1_DCACHE_SIZE, _SC_LEVEL2_CACHE_SIZE, _SC_LEVEL3_CACHE_SIZE,
+                                _SC_LEVEL4_CACHE_SIZE};
+
+    for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        long size = sysconf(sizes[i]);
+
+        if (size > 0 && size <= UINT32_MAX)
+            add_cache(agent, i + 1, (uint32_t)size, i ? "" : " data");
+    }
+#else
+    (void)agent;
+#endif
+}
+
+static void set_cacheline(struct agent *agent)
+{
+#ifdef _SC_LEVEL1_DCACHE_LINESIZE
+    long line = sysconf(_SC_LEVEL1_DCACHE_LINESIZE);
+
+    if (!agent->cacheline && line > 0 && line <= UINT32_MAX)
+        agent->cacheline = (uint32_t)line;
+#endif
+    if (!agent->cacheline)
+        agent->cacheline = LINE_USUAL;
+}
+
+/* ---- who it is ------------------------------------------------------------------------------------------- */
+
+static uint64_t mix(uint64_t hash, const void *bytes, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        hash = (hash ^ ((const unsigned char *)bytes)[i]) * UINT64_C(0x100000001b3);
+    hash = (hash ^ hash >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    hash = (hash ^ hash >> 27) * UINT64_C(0x94d049bb133111eb);
+    return hash ^ hash >> 31;
+}
+
+/* Of the installation's number, which is not to be given away itself, and the node. */
+static void set_uuid(struct agent *agent, const char *root)
+{
+    char id[sizeof(((struct utsname *)NULL)->nodename)] = "";
+    struct utsname machine;
+    uint64_t hash;
+
+    if (!read_line(id, sizeof(id), "%s/etc/machine-id", root) &&
+        !read_line(id, sizeof(id), "%s/var/lib/dbus/machine-id", root) && !uname(&machine))
+        memcpy(id, machine.nodename, sizeof(id));
+    hash = mix(UINT64_C(0xcbf29ce484222325), id, strlen(id));
+    hash = mix(hash, &agent->node, sizeof(agent->node));
+    (void)snprintf(agent->uuid, sizeof(agent->uuid), "CPU-%016" PRIx64, hash);
+}
+
+void machine_describe(struct agent *agent, bool has_cpus, const char *root)
+{
+    struct description d;
+    unsigned processor = 0; /* for nodes of memory alone, the machine's first one */
+
+    agent->cores = count_cores(agent->physical, has_cpus, root, &processor);
+    d = read_cpuinfo(root, processor);
+    set_name(agent, &d);
+    if (agent->cores) {
+        set_frequency(agent, processor, &d, root);
+        if (!read_caches(agent, processor, root))
+            ask_for_caches(agent);
+    }
+    set_cacheline(agent);
+    set_uuid(agent, root);
+}

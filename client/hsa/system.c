@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What can be asked of the system as a whole, and what statuses mean.
+ *
+ * The timestamp is CLOCK_MONOTONIC in nanoseconds, which other processes of the machine see alike.
+ */
+#include <memclient/hsa/hsa.h>
+#include <memclient/hsa/hsa_ext_amd.h>
+
+#include "base/clock.h"
+#include "hsa/answer.h"
+#include "hsa/runtime.h"
+
+hsa_status_t hsa_system_get_info(hsa_system_info_t attribute, void *value)
+{
+    static const char *const build = PACKAGE_STRING;
+
+    if (!runtime_is_up())
+        return HSA_STATUS_ERROR_NOT_INITIALIZED;
+    if (!value)
+        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    switch ((uint32_t)attribute) {
+    case HSA_SYSTEM_INFO_VERSION_MAJOR:
+    case HSA_SYSTEM_INFO_VERSION_MINOR:
+        return answer_u16(value, 1);
+    case HSA_SYSTEM_INFO_TIMESTAMP:
+        return answer_u64(value, clock_now_ns());
+    case HSA_SYSTEM_INFO_TIMESTAMP_FREQUENCY:
+        return answer_u64(value, NSEC_PER_SEC);
+    case HSA_SYSTEM_INFO_SIGNAL_MAX_WAIT:
+        return answer_u64(value, UINT64_MAX);
+    case HSA_SYSTEM_INFO_ENDIANNESS:
+        return answer_u32(value, __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? HSA_ENDIANNESS_LITTLE
+                                                                           : HSA_ENDIANNESS_BIG);
+    case HSA_SYSTEM_INFO_MACHINE_MODEL:
+        return answer_u32(value, sizeof(void *) == 8 ? HSA_MACHINE_MODEL_LARGE : HSA_MACHINE_MODEL_SMALL);
+    case HSA_SYSTEM_INFO_EXTENSIONS:
+        return answer_zeros(value, sizeof(uint8_t[128]));
+    case HSA_AMD_SYSTEM_INFO_BUILD_VERSION:
+        return answer(value, &build, sizeof(build));
+    case HSA_AMD_SYSTEM_INFO_SVM_SUPPORTED: /* the functions for it, hsa_amd_svm_...(), do not exist here */
+    case HSA_AMD_SYSTEM_INFO_MWAITX_ENABLED:
+    case HSA_AMD_SYSTEM_INFO_XNACK_ENABLED:
+        return answer_bool(value, false);
+    case HSA_AMD_SYSTEM_INFO_SVM_ACCESSIBLE_BY_DEFAULT:
+    case HSA_AMD_SYSTEM_INFO_DMABUF_SUPPORTED:
+    case HSA_AMD_SYSTEM_INFO_VIRTUAL_MEM_API_SUPPORTED:
+        return answer_bool(value, true);
+    case HSA_AMD_SYSTEM_INFO_EXT_VERSION_MAJOR:
+        return answer_u16(value, HSA_AMD_INTERFACE_VERSION_MAJOR);
+    case HSA_AMD_SYSTEM_INFO_EXT_VERSION_MINOR:
+        return answer_u16(value, HSA_AMD_INTERFACE_VERSION_MINOR);
+    default:
+        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    }
+}
+
+#define MEANS(name, sentence) {HSA_STATUS_##name, "HSA_STATUS_" #name ": " sentence}
+
+static const struct {
+    uint32_t status;
+    const char *text;
+} meanings[] = {
+    MEANS(SUCCESS, "The function has been executed."),
+    MEANS(INFO_BREAK, "A callback ended the iteration before all elements were seen."),
+    MEANS(ERROR, "Something failed that no other status names."),
+    MEANS(ERROR_INVALID_ARGUMENT, "An argument has a value that the function does not take."),
+    MEANS(ERROR_INVALID_QUEUE_CREATION, "No queue like that can be created."),
+    MEANS(ERROR_INVALID_ALLOCATION, "There is no such allocation, or memory like that cannot be allocated there."),
+    MEANS(ERROR_INVALID_AGENT, "There is no such agent."),
+    MEANS(ERROR_INVALID_REGION, "There is no such region."),
+    MEANS(ERROR_INVALID_SIGNAL, "There is no such signal."),
+    MEANS(ERROR_INVALID_QUEUE, "There is no such queue."),
+    MEANS(ERROR_OUT_OF_RESOURCES, "Memory, descriptors or addresses are used up, or the broker cannot be reached."),
+    MEANS(ERROR_INVALID_PACKET_FORMAT, "The packet is malformed."),
+    MEANS(ERROR_RESOURCE_FREE, "It cannot be released, since it is in use or was never held."),
+    MEANS(ERROR_NOT_INITIALIZED, "hsa_init() has not been called."),
+    MEANS(ERROR_REFCOUNT_OVERFLOW, "hsa_init() has been called too often."),
+    MEANS(ERROR_INCOMPATIBLE_ARGUMENTS, "The arguments do not go together."),
+    MEANS(ERROR_INVALID_INDEX, "The index is out of range."),
+    MEANS(ERROR_INVALID_ISA, "There is no such instruction set."),
+    MEANS(ERROR_INVALID_CODE_OBJECT, "There is no such code object."),
+    MEANS(ERROR_INVALID_EXECUTABLE, "There is no such executable."),
+    MEANS(ERROR_FROZEN_EXECUTABLE, "The executable is frozen."),
+    MEANS(ERROR_INVALID_SYMBOL_NAME, "There is no symbol of this name."),
+    MEANS(ERROR_VARIABLE_ALREADY_DEFINED, "The variable is defined already."),
+    MEANS(ERROR_VARIABLE_UNDEFINED, "The variable is not defined."),
+    MEANS(ERROR_EXCEPTION, "A kernel raised an exception."),
+    MEANS(ERROR_INVALID_ISA_NAME, "There is no instruction set of this name."),
+    MEANS(ERROR_INVALID_CODE_SYMBOL, "There is no such code object symbol."),
+    MEANS(ERROR_INVALID_EXECUTABLE_SYMBOL, "There is no such executable symbol."),
+    MEANS(ERROR_INVALID_FILE, "The file descriptor is not valid."),
+    MEANS(ERROR_INVALID_CODE_OBJECT_READER, "There is no such code object reader."),
+    MEANS(ERROR_INVALID_CACHE, "There is no such cache."),
+    MEANS(ERROR_INVALID_WAVEFRONT, "There is no such wavefront."),
+    MEANS(ERROR_INVALID_SIGNAL_GROUP, "There is no such signal group."),
+    MEANS(ERROR_INVALID_RUNTIME_STATE, "The runtime is in a state that does not allow it."),
+    MEANS(ERROR_FATAL, "The runtime or a queue cannot go on."),
+    MEANS(ERROR_INVALID_MEMORY_POOL, "There is no such memory pool."),
+    MEANS(ERROR_MEMORY_APERTURE_VIOLATION, "An address is outside of the apertures of memory."),
+    MEANS(ERROR_ILLEGAL_INSTRUCTION, "A kernel has an instruction that does not exist."),
+    MEANS(ERROR_MEMORY_FAULT, "An agent accessed memory that it may not, or that is not there."),
+    MEANS(CU_MASK_REDUCED, "The mask of compute units was made smaller."),
+    MEANS(ERROR_OUT_OF_REGISTERS, "The kernel needs more registers than there are."),
+    MEANS(ERROR_RESOURCE_BUSY, "It is in use by others."),
+    MEANS(ERROR_NOT_SUPPORTED, "This is not offered here."),
+};
+
+hsa_status_t hsa_status_string(hsa_status_t status, const char **status_string)
+{
+    if (!status_string)
+        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    for (size_t i = 0; i < sizeof(meanings) / sizeof(meanings[0]); i++)
+        if (meanings[i].status == (uint32_t)status) {
+            *status_string = meanings[i].text;
+            return HSA_STATUS_SUCCESS;
+        }
+    return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+}

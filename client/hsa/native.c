@@ -10,7 +10,7 @@
 
 hsa_status_t memclient_hsa_buffer(const void *ptr, struct memclient_buffer **buf)
 {
-    struct memclient_buffer *found = NULL;
+    struct memclient_buffer *found;
     struct place *place;
     uint64_t offset;
 
@@ -19,8 +19,7 @@ hsa_status_t memclient_hsa_buffer(const void *ptr, struct memclient_buffer **buf
         return HSA_STATUS_ERROR_INVALID_ARGUMENT;
     places_lock_read();
     place = place_find(ptr);
-    if (place)
-        found = memclient_buffer_ref(place_buffer(place, &offset));
+    found = place ? memclient_buffer_ref(place_buffer(place, &offset)) : NULL;
     places_unlock();
     if (!found)
         return HSA_STATUS_ERROR_INVALID_ALLOCATION;

@@ -31,6 +31,7 @@
 #define DESCRIPTOR_ListRequest       memoryd__v1__list_request__descriptor
 #define DESCRIPTOR_LookupRequest     memoryd__v1__lookup_request__descriptor
 #define DESCRIPTOR_LostEvent         memoryd__v1__lost_event__descriptor
+#define DESCRIPTOR_MoveRequest       memoryd__v1__move_request__descriptor
 #define DESCRIPTOR_NameBindRequest   memoryd__v1__name_bind_request__descriptor
 #define DESCRIPTOR_NameEvent         memoryd__v1__name_event__descriptor
 #define DESCRIPTOR_NameUnbindRequest memoryd__v1__name_unbind_request__descriptor

@@ -196,6 +196,13 @@ int memclient_discard(struct memclient_buffer *buf, uint64_t offset, uint64_t le
                        rpc_discard(channel, buf->id, offset, length, deadline));
 }
 
+int memclient_move(struct memclient_buffer *buf, uint32_t node)
+{
+    int r = check_pointer(buf, "buf");
+
+    return r ? r : map_move(buf, node);
+}
+
 int memclient_destroy(struct memclient *ctx, uint64_t id, bool force)
 {
     uint64_t deadline;

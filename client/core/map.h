@@ -48,5 +48,12 @@ int map_release(struct memclient_reservation *res);
 /* Makes the pages inaccessible, with MAP_FIXED or MAP_FIXED_NOREPLACE. -1 and errno, or 0. */
 int map_reserve_pages(uint64_t start, uint64_t size, int flags);
 
+static inline bool mapping_is_of(const struct mapping *m, const struct memclient_buffer *buf)
+{
+    return m->buffer->id == buf->id && m->buffer->broker == buf->broker;
+}
+
 /* core/publish.c */
 int map_publish(struct memclient_buffer *buf, bool future_only);
+/* core/move.c */
+int map_move(struct memclient_buffer *buf, uint32_t node);

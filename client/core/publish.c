@@ -29,18 +29,13 @@ static int replace(struct mapping *m, int fd, bool writable, unsigned access)
     return 0;
 }
 
-static bool is_of(const struct mapping *m, const struct memclient_buffer *buf)
-{
-    return m->buffer->id == buf->id && m->buffer->broker == buf->broker;
-}
-
 /* With the space's lock. The access that each had stays in the index, for the way back. */
 static int drop_writable(const struct memclient_buffer *buf, int fd)
 {
     int r = 0;
 
     for (struct mapping *m = space_first(&process_space, 0); m && !r; m = space_next(m))
-        if (is_of(m, buf) && m->writable)
+        if (mapping_is_of(m, buf) && m->writable)
             r = replace(m, fd, false, m->access & ~(unsigned)MEMCLIENT_WRITE);
     return r;
 }
@@ -50,7 +45,7 @@ static int put_back(const struct memclient_buffer *buf, int fd)
     int r = 0;
 
     for (struct mapping *m = space_first(&process_space, 0); m; m = space_next(m))
-        if (is_of(m, buf) && m->access & MEMCLIENT_WRITE && !m->writable)
+        if (mapping_is_of(m, buf) && m->access & MEMCLIENT_WRITE && !m->writable)
             r |= replace(m, fd, true, m->access);
     return r;
 }
@@ -60,7 +55,7 @@ static void mark_published(struct memclient_buffer *buf, bool future_only)
     buffer_set_published(buf, future_only ? MEMCLIENT_BUFFER_FUTURE_ONLY : 0);
     if (!future_only)
         for (struct mapping *m = space_first(&process_space, 0); m; m = space_next(m))
-            if (is_of(m, buf) && m->access & MEMCLIENT_WRITE) {
+            if (mapping_is_of(m, buf) && m->access & MEMCLIENT_WRITE) {
                 m->access = MEMCLIENT_READ;
                 buffer_set_published(m->buffer, 0);
             }
@@ -75,7 +70,7 @@ static bool has_writable(const struct memclient_buffer *buf)
 
     space_lock_read();
     for (struct mapping *m = space_first(&process_space, 0); m && !found; m = space_next(m))
-        found = is_of(m, buf) && m->writable;
+        found = mapping_is_of(m, buf) && m->writable;
     space_unlock();
     return found;
 }

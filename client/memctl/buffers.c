@@ -467,7 +467,7 @@ run_fill(struct invocation *invocation, struct memclient *ctx)
     return r;
 }
 
-/* ---- publish and rm ---------------------------------------------------------------------------- */
+/* ---- publish, move and rm ---------------------------------------------------------------------- */
 
 static int
 parse_publish(struct invocation *invocation)
@@ -487,6 +487,33 @@ run_publish(struct invocation *invocation, struct memclient *ctx)
     if (r < 0)
         return r;
     r = memclient_publish(buf, line.future_only ? MEMCLIENT_PUBLISH_FUTURE_ONLY : 0);
+    if (!r && invocation->json)
+        r = print_buffer(invocation, buf);
+    memclient_buffer_unref(buf);
+    return r;
+}
+
+static int
+parse_move(struct invocation *invocation)
+{
+    static const struct option options[] = {{"node", required_argument, NULL, 'N'}, {NULL, 0, NULL, 0}};
+    int r = parse_only_reference(invocation, options);
+
+    if (!r && line.alloc.n_nodes != 1)
+        return usage_error(invocation, "to which node? give one --node");
+    return r;
+}
+
+static int
+run_move(struct invocation *invocation, struct memclient *ctx)
+{
+    struct memclient_buffer *buf;
+    int r;
+
+    r = reference_open(ctx, &line.reference, 0, &buf);
+    if (r < 0)
+        return r;
+    r = memclient_move(buf, line.nodes[0]);
     if (!r && invocation->json)
         r = print_buffer(invocation, buf);
     memclient_buffer_unref(buf);
@@ -570,6 +597,11 @@ const struct command buffer_commands[] = {
              "\n"
              "  --future-only    let those who write it now go on\n",
      .parse = parse_publish, .run = run_publish},
+    {.name = "move", .synopsis = "--node N BUFFER", .summary = "Move a buffer's pages to another NUMA node",
+     .help = "Contents and addresses stay. Nobody may have touched a mapping of it that still exists.\n"
+             "\n"
+             "  --node N         to this one; it is bound there afterwards\n",
+     .parse = parse_move, .run = run_move},
     {.name = "rm", .synopsis = "[--force] NAME|#ID|TOKEN", .summary = "Unbind a name, end a buffer, or revoke a token",
      .help = "A NAME is unbound: its buffer ends when nobody holds it any more. A TOKEN is revoked. An #ID\n"
              "ends the buffer itself, with all its names, tokens and holds; those who have it mapped keep\n"

@@ -9,7 +9,7 @@ _memctl_ask() {
 _memctl() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
     local commands='status nodes pools buffers leaks sessions reservations names tokens check
-        alloc share open cat fill publish rm upgrade'
+        alloc share open cat fill publish move rm upgrade'
     local command='' word i socket=()
 
     for ((i = 1; i < COMP_CWORD; i++)); do
@@ -71,13 +71,14 @@ _memctl() {
         share) options+=' --rights --keeping --uses --expires --uid --gid --pid' ;;
         open) options+=' --rights --claim' ;;
         publish) options+=' --future-only' ;;
+        move) options+=' --node' ;;
         rm) options+=' --force' ;;
         esac
         mapfile -t COMPREPLY < <(compgen -W "$options" -- "$cur")
         return
     fi
     case $command in
-    share | open | cat | fill | publish | rm)
+    share | open | cat | fill | publish | move | rm)
         if [[ $cur == '#'* || $cur == '\#'* ]]; then
             mapfile -t COMPREPLY < <(compgen -W "$(_memctl_ask buffers | awk '{ print "\\" $1 }')" -- "\\${cur#\\}")
         else

@@ -82,6 +82,7 @@ int rpc_export(struct channel *channel, uint64_t id, uint32_t rights, uint64_t d
 int rpc_info(struct channel *channel, uint64_t id, uint64_t deadline,
              struct memclient_buffer_info *info);
 int rpc_publish(struct channel *channel, uint64_t id, bool future_only, uint64_t deadline);
+int rpc_move(struct channel *channel, uint64_t id, uint32_t node, uint64_t deadline);
 int rpc_discard(struct channel *channel, uint64_t id, uint64_t offset, uint64_t length,
                 uint64_t deadline);
 int rpc_destroy(struct channel *channel, uint64_t id, bool force, uint64_t deadline);

@@ -86,6 +86,15 @@ int rpc_discard(struct channel *channel, uint64_t id, uint64_t offset, uint64_t 
     return call_done(channel, METHOD_DISCARD, &request.base, deadline);
 }
 
+int rpc_move(struct channel *channel, uint64_t id, uint32_t node, uint64_t deadline)
+{
+    Memoryd__V1__MoveRequest request = MEMORYD__V1__MOVE_REQUEST__INIT;
+
+    request.buffer = id;
+    request.node = node;
+    return call_done(channel, METHOD_MOVE, &request.base, deadline);
+}
+
 int rpc_destroy(struct channel *channel, uint64_t id, bool force, uint64_t deadline)
 {
     Memoryd__V1__DestroyRequest request = MEMORYD__V1__DESTROY_REQUEST__INIT;

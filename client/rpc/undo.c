@@ -75,6 +75,7 @@ void undo_reply(struct channel *channel, enum method method, const ProtobufCMess
     case METHOD_REVOKE:
     case METHOD_PUBLISH:
     case METHOD_DISCARD:
+    case METHOD_MOVE:
     case METHOD_DESTROY:
     case METHOD_INFO:
     case METHOD_NAME_BIND:

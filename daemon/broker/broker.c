@@ -40,6 +40,7 @@ static void init(struct broker *broker, const struct broker_options *options)
     broker->overflow_turn = (struct timer)TIMER_INIT(life_overflow_turn);
     pending_init(&broker->pending);
     list_init(&broker->upgrades);
+    list_init(&broker->moves);
     list_init(&broker->ending);
     list_init(&broker->gone);
     list_init(&broker->lingering);

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "broker/op_move.h"
 #include "mem/pool.h"
 
 struct account_sum {
@@ -316,10 +317,24 @@ static void compare_accounts_all(struct check *check)
     }
 }
 
+/* Those that are moved now are charged where they are, and have room where they go. */
+static void add_moves(struct check *check)
+{
+    list_for_each_entry(move, &check->broker->moves, struct move, link)
+    {
+        uint64_t *sum = budget_of(check, pool_node_budget(move->room.pool, move->room.node));
+
+        check->pool_used[move->room.pool->index] += move->room.in_pool;
+        if (sum)
+            *sum += move->room.on_node;
+    }
+}
+
 static void compare_pools(struct check *check)
 {
     struct pools *pools = check->broker->options.pools;
 
+    add_moves(check);
     for (uint32_t i = 0; i < pools_count(pools); i++) {
         const struct pool *pool = pools_get(pools, i);
 

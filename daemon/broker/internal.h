@@ -3,6 +3,7 @@
  * The broker from the inside: what the files of this room share.
  *
  *     op_*.c     one family of verbs each
+ *     buffer_work.c   those that a worker does with one buffer
  *     life.c     when a buffer ends, and how (I4); who pays for it (I5)
  *     recover.c  what another broker left
  *     claims.c   names, tokens and holds as they come and go, with their times and events
@@ -112,6 +113,7 @@ struct broker {
     struct survivors_job *survivors;
 
     struct check *checks; /* running, the latest first */
+    struct list moves;    /* struct move, on their way: op_move.c */
     struct list upgrades; /* asked for: op_admin.c */
 };
 

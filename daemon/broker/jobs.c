@@ -108,6 +108,14 @@ static void discard_work(struct work_job *work)
     job->status = handle_discard(job->fd, job->offset, job->length, &job->cancel, &job->problem);
 }
 
+static void move_work(struct work_job *work)
+{
+    struct memory_job *job = container_of(work, struct memory_job, job);
+
+    job->status = migrate_run(job->migration, job->fd);
+    job->problem = job->migration->to.problem;
+}
+
 static void end_work(struct work_job *work)
 {
     struct memory_job *job = container_of(work, struct memory_job, job);
@@ -122,6 +130,11 @@ static void end_work(struct work_job *work)
 void memory_job_publish(struct jobs *jobs, struct memory_job *job)
 {
     submit(jobs, job, WORK_LONG, publish_work);
+}
+
+void memory_job_move(struct jobs *jobs, struct memory_job *job)
+{
+    submit(jobs, job, WORK_LONG, move_work);
 }
 
 void memory_job_discard(struct jobs *jobs, struct memory_job *job)

@@ -13,6 +13,7 @@
 
 #include "base/problem.h"
 #include "mem/commit.h"
+#include "mem/migrate.h"
 #include "work/work.h"
 
 struct jobs {
@@ -48,6 +49,7 @@ struct memory_job {
     uint64_t length;
     bool future_only; /* of publishing */
     bool discard;     /* of ending: others may still have the inode */
+    struct migration *migration; /* of moving; its problem is the job's */
     int status;
     struct problem problem;
     void (*begins)(struct memory_job *job); /* a worker is free for it; or NULL */
@@ -56,6 +58,7 @@ struct memory_job {
 };
 
 void memory_job_publish(struct jobs *jobs, struct memory_job *job);
+void memory_job_move(struct jobs *jobs, struct memory_job *job);
 void memory_job_discard(struct jobs *jobs, struct memory_job *job);
 /* Gives the pages back where that is possible and closes the descriptor, which the job owns. */
 void memory_job_end(struct jobs *jobs, struct memory_job *job);

@@ -3,11 +3,11 @@
  * What is done to buffers that exist: given up, exported, imported, published, discarded, destroyed, shown.
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/checked.h"
 #include "base/cleanup.h"
+#include "broker/buffer_work.h"
 #include "broker/claims.h"
 #include "broker/events.h"
 #include "broker/internal.h"
@@ -177,41 +177,6 @@ int op_import(struct op *op, const struct fdset *fds, struct opened *result)
 
 /* ---- slow work on one buffer ---------------------------------------------------------------------------- */
 
-/* A worker has T; the pin keeps it open, and the buffer there, until it is done. */
-struct buffer_work {
-    struct op_state state;
-    struct memory_job job;
-    struct broker *broker;
-    struct buffer *buffer;
-    /* on the loop, before the buffer is unpinned: the status to end with */
-    int (*ended)(struct buffer_work *work);
-};
-
-static void hurry(struct op_state *state, int status)
-{
-    struct buffer_work *work = container_of(state, struct buffer_work, state);
-
-    (void)status;
-    atomic_store(&work->job.cancel, true);
-}
-
-static void work_begins(struct memory_job *job)
-{
-    once_working(container_of(job, struct buffer_work, job)->state.op);
-}
-
-static void work_done(struct memory_job *job)
-{
-    struct buffer_work *work = container_of(job, struct buffer_work, job);
-    int r = work->ended(work);
-
-    if (r && !work->state.op->problem.sentence[0])
-        work->state.op->problem = work->job.problem;
-    life_unpin(work->broker, work->buffer);
-    pending_end(&work->state, r);
-    free(work);
-}
-
 static void submit_publish(struct op_state *state)
 {
     struct buffer_work *work = container_of(state, struct buffer_work, state);
@@ -226,52 +191,14 @@ static void submit_discard(struct op_state *state)
     memory_job_discard(&work->broker->jobs, &work->job);
 }
 
-/* OP_PENDING: the caller fills in the job, and says once_work(). */
-static int begin_work(struct op *op, struct buffer *buffer, int (*ended)(struct buffer_work *work),
-                      struct buffer_work **ret)
-{
-    struct buffer_work *work = calloc(1, sizeof(*work));
-
-    if (!work)
-        return refuse(&op->problem, STATUS_NO_MEMORY, "the broker has no memory for one more request");
-    work->broker = op->broker;
-    work->buffer = buffer;
-    work->ended = ended;
-    work->job.fd = buffer->fd;
-    work->job.buffer = buffer->record->head.id;
-    work->job.begins = work_begins;
-    work->job.done = work_done;
-    life_pin(buffer);
-    pending_begin(&op->broker->pending, &work->state, op, hurry);
-    *ret = work;
-    return OP_PENDING;
-}
-
 /* ---- publish -------------------------------------------------------------------------------------------- */
 
-/* "session 12 (pid 345, cam), ..." as far as they fit */
 static void name_writers(const struct buffer *buffer, struct problem *problem)
 {
-    char who[PROBLEM_SENTENCE_MAX] = "";
-    size_t length = 0;
+    char who[PROBLEM_SENTENCE_MAX];
 
-    list_for_each_entry(hold, &buffer->holds, struct hold, in_buffer)
-    {
-        const struct session_record *session = hold->session->record;
-        int n;
-
-        if (!(hold->record->rights & RIGHT_WRITE))
-            continue;
-        n = snprintf(who + length, sizeof(who) - length, "%ssession %llu (pid %u, %s)", length ? ", " : "",
-                     (unsigned long long)session->head.id, session->pid, session->program);
-        if (n < 0 || (size_t)n >= sizeof(who) - length - 64) {
-            who[length] = '\0';
-            break;
-        }
-        length += (size_t)n;
-    }
-    problem_set(problem, "it is mapped for writing; unmap it first; who may write it: %s",
-                length ? who : "nobody the broker knows of");
+    name_holders(buffer, RIGHT_WRITE, 0, who);
+    problem_set(problem, "it is mapped for writing; unmap it first; who may write it: %s", who);
 }
 
 static int published(struct buffer_work *work)
@@ -307,7 +234,7 @@ int op_publish(struct op *op, uint64_t id, bool future_only)
         return refuse(&op->problem, STATUS_NOT_SUPPORTED,
                       "buffer %llu was not made to be published; allocate it with PUBLISHABLE",
                       (unsigned long long)id);
-    r = begin_work(op, hold->buffer, published, &work);
+    r = buffer_work_begin(op, hold->buffer, sizeof(*work), published, &work);
     if (r == OP_PENDING) {
         work->job.future_only = future_only;
         once_work(&work->state, submit_publish);
@@ -350,7 +277,7 @@ int op_discard(struct op *op, uint64_t id, uint64_t offset, uint64_t length)
     if (offset >= record->bytes || !checked_add_u64(offset, length, &end) || end > record->bytes)
         return refuse(&op->problem, STATUS_SIZE_OVERFLOW, "the range goes beyond the buffer's %llu bytes",
                       (unsigned long long)record->bytes);
-    r = begin_work(op, hold->buffer, discarded, &work);
+    r = buffer_work_begin(op, hold->buffer, sizeof(*work), discarded, &work);
     if (r == OP_PENDING) {
         work->job.offset = offset;
         work->job.length = length;
@@ -418,7 +345,7 @@ int op_destroy(struct op *op, uint64_t id, bool force)
                       "buffer %llu has ended, but it is published and the kernel lets nobody empty it; it goes with "
                       "the last who has it mapped",
                       (unsigned long long)id);
-    r = begin_work(op, buffer, emptied, &work);
+    r = buffer_work_begin(op, buffer, sizeof(*work), emptied, &work);
     if (r == OP_PENDING)
         once_work(&work->state, submit_discard);
     return r;

@@ -251,6 +251,7 @@ int op_name_unbind(struct op *op, const char *name);
 
 int op_publish(struct op *op, uint64_t buffer, bool future_only);
 int op_discard(struct op *op, uint64_t buffer, uint64_t offset, uint64_t length);
+int op_move(struct op *op, uint64_t buffer, uint32_t node);
 int op_destroy(struct op *op, uint64_t buffer, bool force);
 
 struct buffer_info {

@@ -393,6 +393,38 @@ void buffer_lower(struct buffers *buffers, struct buffer *buffer, uint64_t by)
     pool_lower(buffer_pool(buffers, buffer), record->node, by);
 }
 
+void buffer_set_node(struct buffers *buffers, struct buffer *buffer, struct pool *pool, uint32_t node,
+                     uint64_t huge_bytes)
+{
+    struct buffer_record *record = record_change(&buffers->table, buffer);
+    struct plan plan;
+
+    assert(pool->pages == (enum pages)record->pages && pool->granule == buffer_granule(buffer));
+    buffer_plan(buffers, buffer, &plan);
+    pool_uncharge(buffer_pool(buffers, buffer), &plan);
+    if (record->plan)
+        table_free(&buffers->plans, table_find(&buffers->plans, record->plan));
+    record->plan = 0;
+    record->pool = pool->number;
+    record->node = (uint8_t)node;
+    record->n_nodes = 1;
+    record->placement = PLACEMENT_BIND;
+    record->flags |= BUFFER_STRICT;
+    record->huge_bytes = huge_bytes;
+    buffer_plan(buffers, buffer, &plan);
+    pool_recharge(pool, &plan);
+}
+
+void buffer_set_verified(struct buffers *buffers, struct buffer *buffer, bool verified)
+{
+    struct buffer_record *record = record_change(&buffers->table, buffer);
+
+    if (verified)
+        record->flags |= BUFFER_VERIFIED;
+    else
+        record->flags &= ~(uint32_t)BUFFER_VERIFIED;
+}
+
 void buffer_set_watch(struct buffers *buffers, struct buffer *buffer, int wd)
 {
     struct buffer *other;

@@ -138,6 +138,12 @@ void buffer_commit(struct buffers *buffers, struct buffer *buffer);
 void buffer_set_state(struct buffers *buffers, struct buffer *buffer, enum buffer_state state);
 /* So many bytes at its end have been given back, fewer than it has. For one that is ENDING, and on one node. */
 void buffer_lower(struct buffers *buffers, struct buffer *buffer, uint64_t by);
+/* All of it is on this node now and bound to it, and charged to this pool and node instead: never refused, so the room
+ * must be there. */
+void buffer_set_node(struct buffers *buffers, struct buffer *buffer, struct pool *pool, uint32_t node,
+                     uint64_t huge_bytes);
+/* Were all pages seen where they should be? */
+void buffer_set_verified(struct buffers *buffers, struct buffer *buffer, bool verified);
 /* Of watch.h; -1 = no longer watched. */
 void buffer_set_watch(struct buffers *buffers, struct buffer *buffer, int wd);
 /* Its home is `offset` bytes into the reservation from now on. It must have none. Outcomes of reservation_place(). */

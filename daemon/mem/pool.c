@@ -218,6 +218,34 @@ void pool_lower(struct pool *pool, uint32_t node, uint64_t by)
     pool->used -= by;
 }
 
+int pool_keep_room(const struct pool_room *room, struct problem *problem)
+{
+    struct pool *pool = room->pool;
+    struct budget *budget = &pool->pools->budgets[pool->purse][room->node];
+
+    if (room->on_node > left_of(budget->capacity, budget->used))
+        return refuse(problem, STATUS_POOL_FULL,
+                      "node %u has no room for %llu bytes more now (%llu bytes available); release something there, or "
+                      "use another node",
+                      room->node, (unsigned long long)room->on_node,
+                      (unsigned long long)left_of(budget->capacity, budget->used));
+    if (room->in_pool > left_of(pool->cap, pool->used))
+        return full(pool, room->in_pool, problem);
+    budget->used += room->on_node;
+    pool->used += room->in_pool;
+    return 0;
+}
+
+void pool_give_room(const struct pool_room *room)
+{
+    struct pool *pool = room->pool;
+    struct budget *budget = &pool->pools->budgets[pool->purse][room->node];
+
+    assert(budget->used >= room->on_node && pool->used >= room->in_pool);
+    budget->used -= room->on_node;
+    pool->used -= room->in_pool;
+}
+
 uint64_t pool_available(const struct pool *pool)
 {
     uint64_t sum = 0;

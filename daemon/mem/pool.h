@@ -154,6 +154,18 @@ void pool_uncharge(struct pool *pool, const struct plan *plan);
 /* A buffer has so much less on this node. */
 void pool_lower(struct pool *pool, uint32_t node, uint64_t by);
 
+/* Kept for a buffer that is on its way to a node and charged where it still is: what it needs there besides. */
+struct pool_room {
+    struct pool *pool;
+    uint32_t node;
+    uint64_t on_node; /* of the node's budget */
+    uint64_t in_pool; /* of the pool's cap */
+};
+
+/* POOL_FULL. */
+int pool_keep_room(const struct pool_room *room, struct problem *problem);
+void pool_give_room(const struct pool_room *room);
+
 /* What the pool and its nodes could give out now and could give out at most, over all its nodes. */
 uint64_t pool_available(const struct pool *pool);
 uint64_t pool_capacity(const struct pool *pool);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What is done to a buffer (PUBLISH, DISCARD, DESTROY, INFO) and to addresses (RESERVE, UNRESERVE, PLACE).
+ * What is done to a buffer (PUBLISH, DISCARD, MOVE, DESTROY, INFO) and to addresses (RESERVE, UNRESERVE, PLACE).
  */
 
 #include "rpc/request.h"
@@ -25,6 +25,16 @@ int serve_discard(const struct call *call, const Memoryd__V1__DiscardRequest *m)
     if (!request)
         return call_refuse(call, STATUS_NO_MEMORY, &problem);
     return request_go(request, op_discard(&request->op, m->buffer, m->offset, m->length));
+}
+
+int serve_move(const struct call *call, const Memoryd__V1__MoveRequest *m)
+{
+    struct problem problem = PROBLEM_NULL;
+    struct request *request = request_new(call, sizeof(*request), request_done, NULL);
+
+    if (!request)
+        return call_refuse(call, STATUS_NO_MEMORY, &problem);
+    return request_go(request, op_move(&request->op, m->buffer, m->node));
 }
 
 int serve_destroy(const struct call *call, const Memoryd__V1__DestroyRequest *m)

@@ -305,6 +305,11 @@ static int validate_discard(const Memoryd__V1__DiscardRequest *m, struct problem
     return check_id(m->buffer, "buffer", problem);
 }
 
+static int validate_move(const Memoryd__V1__MoveRequest *m, struct problem *problem)
+{
+    return check_id(m->buffer, "buffer", problem);
+}
+
 static int validate_destroy(const Memoryd__V1__DestroyRequest *m, struct problem *problem)
 {
     return check_id(m->buffer, "buffer", problem);

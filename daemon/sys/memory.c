@@ -103,7 +103,7 @@ uint64_t sys_huge_mapped(const void *address)
     return 0;
 }
 
-void *sys_map_aligned(int fd, uint64_t offset, size_t length, size_t alignment, int protection)
+void *sys_map_aligned(int fd, uint64_t offset, size_t length, size_t alignment, int protection, int flags)
 {
     size_t reserved;
     size_t odd = (size_t)(offset & (alignment - 1));
@@ -120,7 +120,7 @@ void *sys_map_aligned(int fd, uint64_t offset, size_t length, size_t alignment, 
     if (whole == MAP_FAILED)
         return MAP_FAILED;
     start = whole + (align_up((uintptr_t)whole, alignment) - (uintptr_t)whole) + odd;
-    map = sys->mmap(start, length, protection, MAP_SHARED | MAP_FIXED, fd, off);
+    map = sys->mmap(start, length, protection, MAP_SHARED | MAP_FIXED | flags, fd, off);
     if (map == MAP_FAILED) {
         int saved = errno;
 

@@ -49,9 +49,9 @@ static int call_set_lease(int fd, int type)
     return fcntl(fd, F_SETLEASE, type);
 }
 
-static long call_mbind(void *address, size_t length, int mode, const unsigned long *nodes)
+static long call_mbind(void *address, size_t length, int mode, const unsigned long *nodes, unsigned flags)
 {
-    return syscall(SYS_mbind, address, length, mode, nodes, (unsigned long)SYS_NODE_MASK_BITS, 0);
+    return syscall(SYS_mbind, address, length, mode, nodes, (unsigned long)SYS_NODE_MASK_BITS, flags);
 }
 
 static long call_set_mempolicy(int mode, const unsigned long *nodes)

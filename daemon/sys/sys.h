@@ -36,8 +36,8 @@ struct sys_calls {
     int (*munmap)(void *address, size_t length);
     int (*madvise)(void *address, size_t length, int advice);
 
-    /* node masks have SYS_NODE_MASK_BITS bits */
-    long (*mbind)(void *address, size_t length, int mode, const unsigned long *nodes);
+    /* node masks have SYS_NODE_MASK_BITS bits; flags as of mbind() */
+    long (*mbind)(void *address, size_t length, int mode, const unsigned long *nodes, unsigned flags);
     long (*set_mempolicy)(int mode, const unsigned long *nodes);
     long (*get_mempolicy)(int *mode, unsigned long *nodes);
     /* move_pages() as a question */
@@ -74,5 +74,5 @@ int sys_populate(void *address, size_t length);
 uint64_t sys_huge_mapped(const void *address);
 
 /* A shared mapping whose address and offset differ by a multiple of `alignment` (a power of two), as huge
- * pages need it. MAP_FAILED and errno. */
-void *sys_map_aligned(int fd, uint64_t offset, size_t length, size_t alignment, int protection);
+ * pages need it; flags: MAP_POPULATE or 0. MAP_FAILED and errno. */
+void *sys_map_aligned(int fd, uint64_t offset, size_t length, size_t alignment, int protection, int flags);

@@ -124,7 +124,7 @@ enum memclient_right {
     MEMCLIENT_READ = 1,   /* read and map it */
     MEMCLIENT_WRITE = 2,  /* write it; implies READ */
     MEMCLIENT_SHARE = 4,  /* make tokens with a subset of one's own rights */
-    MEMCLIENT_MANAGE = 8  /* publish, bind and unbind names, revoke others' tokens, discard, place, destroy */
+    MEMCLIENT_MANAGE = 8  /* publish, bind and unbind names, revoke others' tokens, discard, move, place, destroy */
 };
 
 /* Which pages a buffer consists of. */
@@ -477,7 +477,7 @@ MEMCLIENT_API void memclient_token_format(const struct memclient_token *token, c
 /* Reads such a text, in either case; anything else: -EBADMSG. Makes no call. */
 MEMCLIENT_API int memclient_token_parse(const char *text, struct memclient_token *token);
 
-/* ----------------------------------------------------------------------------------------- publish and discard */
+/* ---------------------------------------------------------------------------------------- publish, discard, move */
 
 enum memclient_publish_flag {
     /* Forbid only new writable mappings and writes; those that exist go on. memclient_buffer_info() says so. */
@@ -504,6 +504,26 @@ MEMCLIENT_API int memclient_publish(struct memclient_buffer *buf, unsigned flags
  *     -EOVERFLOW   beyond the buffer's end
  */
 MEMCLIENT_API int memclient_discard(struct memclient_buffer *buf, uint64_t offset, uint64_t length);
+
+/*
+ * Moves all pages of a buffer to one NUMA node, and its charge with them; from then on it is bound to that node. The
+ * contents stay, and so do descriptors, addresses and mappings, in every process. Needs MANAGE. A published buffer may
+ * be moved. One that is there already is left alone.
+ *
+ * The kernel moves no page that another process has in its page tables. This process's own mappings are no obstacle as
+ * long as no thread touches them meanwhile and they are not locked in memory (mlock(2)); another process's are, once it
+ * has touched them, until it unmaps them or gives them MADV_DONTNEED, which drops nothing of a shared buffer.
+ *     -EACCES      no MANAGE
+ *     -ENXIO       there is no such node, or it has no memory
+ *     -ENODEV      that node has no pool of such pages
+ *     -ENOMEM      the node's budget has no room for it, or the node no memory
+ *     -EBUSY       somebody else has some of its pages mapped (the sentence names the sessions that hold it), or it is
+ *                  being moved already
+ *     -EOPNOTSUPP  it is of huge pages of the system, or of a lazy pool
+ * On failure it is charged where it was, and its pages are there again. Should the kernel have no memory left there
+ * for those that had gone already, they stay and MEMCLIENT_BUFFER_VERIFIED is taken from the buffer's info.
+ */
+MEMCLIENT_API int memclient_move(struct memclient_buffer *buf, uint32_t node);
 
 /* --------------------------------------------------------------------------------------------------------- names */
 

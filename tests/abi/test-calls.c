@@ -106,6 +106,7 @@ static void buffers(void **state)
     refuses(memclient_buffer_info(NULL, &info), EINVAL);
     refuses(memclient_publish(NULL, 0), EINVAL);
     refuses(memclient_discard(NULL, 0, 0), EINVAL);
+    refuses(memclient_move(NULL, 0), EINVAL);
     reaches(memclient_destroy(NULL, 1, false));
     refuses(memclient_destroy(NULL, 0, false), EINVAL);
     assert_null(buf);

@@ -46,6 +46,8 @@ expect 2 memctl alloc --size 1M --pages wide; said "--pages"
 expect 2 memctl alloc --size 1M --node 0,x; said "--node"
 expect 2 memctl alloc --size 1M --weights 1; said "--weights"
 expect 2 memctl alloc --size 1M --keep-for 5s; said "--name"
+expect 2 memctl move a/b; said "--node"
+expect 2 memctl move --node 0,1 a/b; said "--node"
 expect 2 memctl cat; said "which buffer"
 expect 2 memctl cat '#x'; said "no #id"
 expect 2 memctl share --keeping x; said "needs an end"
@@ -54,7 +56,7 @@ expect 2 memctl rm --force a/b; said "#id"
 expect 2 memctl open --claim some a/b; said "--claim"
 expect 2 memctl open --claim shared '#1'; said "a name"
 for command in status nodes pools buffers leaks sessions reservations names tokens check \
-    alloc share open cat fill publish rm upgrade; do
+    alloc share open cat fill publish move rm upgrade; do
     expect 0 memctl $command --help; shows "usage: memctl $command"
     memctl --help | grep -q "^  $command " || fail "--help lacks $command"
 done
@@ -129,6 +131,11 @@ expect 0 memctl fill p <"$dir/head"
 expect 0 memctl --json publish p; json '.[0].flags | index("published") != null'
 expect 1 memctl fill p </dev/null; said "publish"
 expect 0 memctl cat p; cmp "$dir/out" "$dir/head" || fail "publishing changed bytes"
+
+# ---- move: to the node where it is, and to one that is not; test-move has more ----
+expect 0 memctl --json move --node 0 p; json '.[0] | .placement == "bind" and .places[0].node == 0'
+expect 1 memctl move --node 63 p; said "node 63"
+expect 0 memctl cat p; cmp "$dir/out" "$dir/head" || fail "moving changed bytes"
 
 # ---- leaks: a program that outlives the session of the one that made the buffer, with a descriptor ----
 expect 0 memctl leaks; shows "no leaks"

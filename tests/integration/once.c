@@ -15,13 +15,18 @@ struct wire wire;
 uint64_t buffer;
 struct wire_packet request, first;
 
+int once_start_with(const char *configuration)
+{
+    buffer = 0;
+    broker_start(&broker, configuration, 0);
+    wire_open(&wire, &broker);
+    return 0;
+}
+
 int once_start(void **state)
 {
     (void)state;
-    buffer = 0;
-    broker_start(&broker, "[pools]\ncapacity = 64M\n", 0);
-    wire_open(&wire, &broker);
-    return 0;
+    return once_start_with("[pools]\ncapacity = 64M\n");
 }
 
 int once_stop(void **state)

@@ -16,6 +16,7 @@ extern struct wire_packet request, first; /* what is sent again, and how it was 
 
 /* A test's set-up and tear-down. */
 int once_start(void **state);
+int once_start_with(const char *configuration);
 int once_stop(void **state);
 /* And of all of them: nothing is left of one that failed. */
 int once_cleanup(void **state);

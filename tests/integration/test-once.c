@@ -20,13 +20,14 @@
 
 /* What the cases make for themselves. */
 static int fd = -1;
-static uint64_t reservation;
+static uint64_t reservation, moved_to;
 static uint8_t token[MEMORYD_TOKEN_SIZE];
 
 static int begin(void **state)
 {
+    (void)state;
     reservation = 0;
-    return once_start(state);
+    return once_start_with("[topology]\nsimulate_nodes = 2\n[pools]\ncapacity = 64M\n");
 }
 
 static int end(void **state)
@@ -113,6 +114,18 @@ static Memoryd__V1__BufferInfo info(void)
 static uint64_t is_published(void)
 {
     return (info().flags & MEMORYD__V1__BUFFER_INFO__FLAG__PUBLISHED) != 0;
+}
+
+static uint64_t on_node(void)
+{
+    Memoryd__V1__BufferInfo m = info();
+
+    return m.n_nodes == 1 ? m.nodes[0] : UINT64_MAX;
+}
+
+static uint64_t is_moved(void)
+{
+    return on_node() == moved_to;
 }
 
 static uint64_t has_address(void)
@@ -225,6 +238,17 @@ static void make_discard(struct wire_packet *packet)
     wire_request(&wire, packet, METHOD_DISCARD, &m.base);
 }
 
+static void make_move(struct wire_packet *packet)
+{
+    Memoryd__V1__MoveRequest m = MEMORYD__V1__MOVE_REQUEST__INIT;
+
+    allocate();
+    m.buffer = buffer;
+    m.node = !on_node();
+    moved_to = m.node;
+    wire_request(&wire, packet, METHOD_MOVE, &m.base);
+}
+
 static void make_destroy(struct wire_packet *packet)
 {
     Memoryd__V1__DestroyRequest m = MEMORYD__V1__DESTROY_REQUEST__INIT;
@@ -291,6 +315,7 @@ static const struct once_case {
     {METHOD_REVOKE, make_revoke, tokens, 0, 0},
     {METHOD_PUBLISH, make_publish, is_published, 1, 0},
     {METHOD_DISCARD, make_discard, is_as_written, 1, 0},
+    {METHOD_MOVE, make_move, is_moved, 1, 0},
     {METHOD_DESTROY, make_destroy, buffers, 0, 0},
     {METHOD_NAME_BIND, make_name_bind, names, 1, 0},
     {METHOD_NAME_UNBIND, make_name_unbind, names, 0, 0},

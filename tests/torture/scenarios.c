@@ -364,6 +364,26 @@ static void verify_discard(struct actor *a)
     unmap_and_drop(a);
 }
 
+static void prepare_move(struct actor *a)
+{
+    a_full_buffer(a);
+    CHECK_DONE(memclient_move(a->buf, 0));
+}
+
+static void act_move(struct actor *a)
+{
+    CHECK_DONE(memclient_move(a->buf, 1));
+}
+
+static void verify_move(struct actor *a)
+{
+    struct memclient_buffer_info moved = info(a->buf);
+
+    CHECK(moved.n_nodes == 1 && moved.nodes[0] == 1 && moved.node_bytes[0] == SIZE);
+    CHECK(pattern_holds(a->address, SIZE, SEED));
+    unmap_and_drop(a);
+}
+
 static void prepare_destroy(struct actor *a)
 {
     make_and_fill(a, 0, "matrix/destroy");
@@ -580,6 +600,7 @@ const struct scenario scenarios[] = {
     {METHOD_REVOKE, NULL, prepare_revoke, act_revoke, verify_revoke},
     {METHOD_PUBLISH, NULL, prepare_publish, act_publish, verify_publish},
     {METHOD_DISCARD, NULL, a_full_buffer, act_discard, verify_discard},
+    {METHOD_MOVE, NULL, prepare_move, act_move, verify_move},
     {METHOD_DESTROY, NULL, prepare_destroy, act_destroy, verify_destroy},
     {METHOD_DESTROY, "by force", prepare_destroy, act_destroy_by_force, verify_destroy_by_force},
     {METHOD_INFO, NULL, just_a_buffer, act_info, drop},

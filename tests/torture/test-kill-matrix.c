@@ -255,7 +255,7 @@ static void every_method_has_a_scenario(void **state)
 
 static void each_request_is_done_once_wherever_the_broker_dies(void **state)
 {
-    struct broker_process *broker = broker_for_test(NULL);
+    struct broker_process *broker = broker_for_test("[topology]\nsimulate_nodes = 2\n");
 
     (void)state;
     broker_check(broker); /* whoever is answered knows that it serves, with all that it needs */

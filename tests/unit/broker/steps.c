@@ -47,6 +47,11 @@ static void publish(void)
     assert_int_equal(CALL(shared->sessions[0], op_publish, shared->buffers[2], false), 0);
 }
 
+static void move(void)
+{
+    assert_int_equal(CALL(shared->sessions[0], op_move, shared->buffers[1], 2), 0);
+}
+
 static void bind_for_good(void)
 {
     assert_int_equal(host_bind(shared->sessions[0], shared->buffers[0], "a/keep", NAME_KEEP, 0), 0);
@@ -128,7 +133,8 @@ static void end_session(void)
 
 const struct step steps[] = {
     {begin_session, false},   {alloc_small, false},      {alloc_by_worker, true}, {alloc_publishable, false},
-    {publish, true},          {bind_for_good, false},    {bind_for_an_hour, false}, {share, false},
+    {publish, true},          {move, false},             {bind_for_good, false}, {bind_for_an_hour, false},
+    {share, false},
     {open_by_another, false}, {reserve, false},          {alloc_without_home, false}, {place, false},
     {export, false},          {subscribe, false},        {release_named, false}, {end_another, false},
     {unbind, false},          {destroy, false},          {release_placed, false}, {end_session, false},
@@ -137,7 +143,7 @@ const struct step steps[] = {
 const unsigned n_steps = sizeof(steps) / sizeof(*steps);
 
 /* So many make the most of everything. */
-#define N_FULL 14
+#define N_FULL 15
 
 void steps_look(struct status_info *status, uint64_t *used)
 {

@@ -144,6 +144,8 @@ static void random_operation(void)
     case 17:
         if (!pick(4)) {
             (void)CALL(session, op_destroy, buffer, false);
+        } else if (!pick(3)) {
+            (void)CALL(session, op_move, buffer, pick(host.nodes + 1));
         } else if (pick(2)) {
             (void)CALL(session, op_publish, buffer, pick(2));
         } else {

@@ -25,8 +25,8 @@
       (void *address, size_t length, int protection, int flags, int fd, off_t offset), \
       (address, length, protection, flags, fd, offset)) \
     X(madvise, int, -1, (void *address, size_t length, int advice), (address, length, advice)) \
-    X(mbind, long, -1, (void *address, size_t length, int mode, const unsigned long *nodes), \
-      (address, length, mode, nodes)) \
+    X(mbind, long, -1, (void *address, size_t length, int mode, const unsigned long *nodes, unsigned flags), \
+      (address, length, mode, nodes, flags)) \
     X(set_mempolicy, long, -1, (int mode, const unsigned long *nodes), (mode, nodes)) \
     X(get_mempolicy, long, -1, (int *mode, unsigned long *nodes), (mode, nodes)) \
     X(page_nodes, long, -1, (unsigned long count, void **pages, int *status), (count, pages, status)) \

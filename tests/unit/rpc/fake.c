@@ -240,6 +240,11 @@ int op_discard(struct op *op, uint64_t buffer, uint64_t offset, uint64_t length)
     return verb(op, "discard");
 }
 
+int op_move(struct op *op, uint64_t buffer, uint32_t node)
+{
+    return verb(op, "move");
+}
+
 int op_destroy(struct op *op, uint64_t buffer, bool force)
 {
     return verb(op, "destroy");

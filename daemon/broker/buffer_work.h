@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A verb whose slow part is done with one buffer by a worker.
+ *
+ * The worker has T; the pin keeps it open, and the buffer there, until the work is done.
+ */
+#pragma once
+
+#include "broker/internal.h"
+
+struct buffer_work {
+    struct op_state state;
+    struct memory_job job;
+    struct broker *broker;
+    struct buffer *buffer;
+    /* on the loop, before the buffer is unpinned: the status to end with */
+    int (*ended)(struct buffer_work *work);
+};
+
+/*
+ * OP_PENDING: *ret is the head of `size` zeroed bytes, which are freed when the verb has ended. The caller fills in the
+ * job and says once_work(). Else NO_MEMORY.
+ */
+int buffer_work_begin(struct op *op, struct buffer *buffer, size_t size, int (*ended)(struct buffer_work *work),
+                      struct buffer_work **ret);
+
+/* "session 12 (pid 345, cam), ..." as far as they fit: those but `except` that hold it with all these rights. */
+void name_holders(const struct buffer *buffer, uint32_t rights, uint64_t except, char who[PROBLEM_SENTENCE_MAX]);

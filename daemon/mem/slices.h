@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The pages of a file as a commit describes them, a slice at a time: what making a buffer (commit.c) and moving
+ * one (migrate.c) have in common.
+ *
+ * So much of the file is mapped, allocated and looked at at a time that neither page tables nor the time between
+ * two looks at a cancel flag grow with it. Whatever is refused, the reason is in commit->problem.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "mem/commit.h"
+#include "sys/sys.h"
+
+struct slice {
+    uint64_t offset;
+    size_t length;
+    uint32_t node; /* physical */
+};
+
+/*
+ * The slice at `offset`: at most COMMIT_SLICE (or one huge page, if that is more), and if `one_node`, not
+ * beyond what lies on the same node.
+ */
+struct slice slice_at(const struct commit *commit, uint64_t offset, bool one_node);
+
+/* Has the machine, or the slice's node, so much memory that nobody uses? 0 or NO_MEMORY. */
+int slice_ask_room(struct commit *commit, const struct slice *slice);
+/* The same; for small slices it asks only now and then. */
+int slice_check_room(struct commit *commit, const struct slice *slice);
+
+/* The pages of a slice, mapped at `map` and touched: are they on its node? 1: not all; -1: not all can be seen now. */
+int slice_look(const struct commit *commit, char *map, const struct slice *slice);
+/* The same of one that is mapped for that, more than once if need be. 0 or MISPLACED. */
+int slice_verify(struct commit *commit, int fd, const struct slice *slice);
+/* What it is refused with. */
+int slice_misplaced(struct commit *commit, const struct slice *slice, int seen);
+
+/* Gives each part of the file its node by a policy that stays with the file. 0, MISPLACED, NO_MEMORY, TIMED_OUT. */
+int slices_place(struct commit *commit, int fd);
+
+/* ---- for each of these -------------------------------------------------------------------------------------- */
+
+int commit_policy_mode(const struct commit *commit);
+void node_mask(unsigned long mask[SYS_NODE_MASK_WORDS], uint32_t node);
+
+/* Outcomes for errno. */
+int commit_refuse_errno(struct commit *commit, const char *what);
+int commit_refuse_node(struct commit *commit, uint32_t node);
+/* TIMED_OUT if it has been cancelled. */
+int commit_check_cancel(struct commit *commit);

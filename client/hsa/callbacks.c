@@ -103,7 +103,7 @@ hsa_status_t hsa_amd_deregister_deallocation_callback(void *ptr, hsa_amd_dealloc
     }
     places_unlock();
     if (!found)
-        return place ? HSA_STATUS_ERROR_INVALID_ARGUMENT : HSA_STATUS_ERROR_INVALID_ALLOCATION;
+        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
     free(found);
     return HSA_STATUS_SUCCESS;
 }

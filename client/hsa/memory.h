@@ -23,11 +23,18 @@ struct allocation {
 
 struct locked {
     struct place place;
+    bool registered; /* by hsa_memory_register() */
+    uint64_t locks;  /* by hsa_amd_memory_lock(), and not unlocked */
 };
 
 static inline struct allocation *place_allocation(struct place *place)
 {
     return container_of(place, struct allocation, place);
+}
+
+static inline struct locked *place_locked(struct place *place)
+{
+    return container_of(place, struct locked, place);
 }
 
 /* All agents, as a set. */
@@ -50,11 +57,9 @@ void callbacks_run(struct list *taken);
 /* Frees them uncalled. */
 void callbacks_drop(struct place *place);
 
-/* pointer.c: may the owner, or any agent, read or write all of [address, address + size)? True for memory that is
- * not HSA's. With the lock. */
+/* pointer.c: may the owner, or any agent, read (RO) or write (WO) all of [address, address + size)? True for memory
+ * that is not HSA's. With the lock. */
 bool pointer_allows(const void *address, size_t size, hsa_access_permission_t access);
 
-/* copier.c: between ranges that do not overlap; streams, and uses several threads, where that is faster. */
-void copier_copy(void *to, const void *from, size_t size);
-/* size in bytes, a multiple of 4. */
-void copier_fill(void *to, uint32_t pattern, size_t size);
+/* assign.c */
+void assign_fork_child(void);

@@ -81,13 +81,25 @@ struct place *place_find_base(const void *address)
     return place && place->start == (uintptr_t)address ? place : NULL;
 }
 
-struct place *place_first(uint64_t address)
+static struct place *first(struct place_tree *tree, uint64_t address)
 {
-    struct place *place = last_before(&places, address);
+    struct place *place = last_before(tree, address);
 
     if (!place)
-        return RB_MIN(place_tree, &places);
-    return address - place->start < place->bytes ? place : place_next(place);
+        return RB_MIN(place_tree, tree);
+    return address - place->start < place->bytes ? place : RB_NEXT(place_tree, NULL, place);
+}
+
+static bool is_free(struct place_tree *tree, uint64_t start, uint64_t bytes)
+{
+    const struct place *place = first(tree, start);
+
+    return !place || (place->start > start && place->start - start >= bytes);
+}
+
+struct place *place_first(uint64_t address)
+{
+    return first(&places, address);
 }
 
 struct place *place_next(struct place *place)
@@ -97,9 +109,7 @@ struct place *place_next(struct place *place)
 
 bool place_is_free(uint64_t start, uint64_t bytes)
 {
-    const struct place *place = place_first(start);
-
-    return !place || (place->start > start && place->start - start >= bytes);
+    return is_free(&places, start, bytes);
 }
 
 /* Memory that was registered and is still known there was unmapped without a word. */
@@ -112,7 +122,7 @@ static void drop_registered(uint64_t start, uint64_t bytes)
         if (place->kind != PLACE_LOCKED)
             continue;
         RB_REMOVE(place_tree, &places, place);
-        free(container_of(place, struct locked, place));
+        free(place_locked(place));
     }
 }
 
@@ -164,6 +174,11 @@ struct place *reservation_around(uint64_t start, uint64_t bytes)
     return place && bytes <= place->bytes - (start - place->start) ? place : NULL;
 }
 
+bool reservation_is_none(uint64_t start, uint64_t bytes)
+{
+    return is_free(&reservations, start, bytes);
+}
+
 /*
  * The context was closed, or is the parent's: nothing is unmapped by this. What is busy belongs to a thread that a fork
  * has left behind in the middle of something, and only its record can safely be freed.
@@ -185,7 +200,7 @@ static void forget(struct place *place)
         free(place_attachment(place));
         break;
     case PLACE_LOCKED:
-        free(container_of(place, struct locked, place));
+        free(place_locked(place));
         break;
     case PLACE_MAPPING:
         free(place_mapping(place));

@@ -72,6 +72,8 @@ struct memclient_buffer *place_buffer(struct place *place, uint64_t *offset);
 /* The reservation that holds the address, busy ones excepted; the one that holds all of the range. */
 struct place *reservation_find(const void *address);
 struct place *reservation_around(uint64_t start, uint64_t bytes);
+/* Does no reservation, busy or not, occupy any of it? */
+bool reservation_is_none(uint64_t start, uint64_t bytes);
 
 /* Frees all records without touching what they describe. */
 void places_forget(void);

@@ -16,6 +16,7 @@
 
 #include <memclient/hsa/hsa_ext_memoryd.h>
 
+#include "hsa/memory.h"
 #include "hsa/place.h"
 #include "hsa/room.h"
 #include "hsa/signal.h"
@@ -84,6 +85,7 @@ static void begin_anew(void)
     (void)pthread_rwlock_init(&in_use, NULL);
     (void)pthread_mutex_init(&starting, NULL);
     room_fork_child();
+    assign_fork_child();
     context = NULL;
     __atomic_store_n(&count, 0, __ATOMIC_RELAXED);
 }

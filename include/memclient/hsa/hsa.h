@@ -511,14 +511,16 @@ HSA_API hsa_status_t hsa_memory_free(void *ptr);
 /*
  * Copies `size` bytes; the ranges do not overlap. Each may be any memory of the process, coarse-grained memory if
  * its owner may read what is copied from, or write what is copied to. Large copies are made by several threads.
- *     INVALID_ARGUMENT   dst or src is NULL, even if size is 0
+ *     INVALID_ARGUMENT   dst or src is NULL, even if size is 0; or memory of this runtime may not be read or written
+ *                        so, by its owner or, where it is a mapping, by any agent. Nothing is copied then
  */
 HSA_API hsa_status_t hsa_memory_copy(void *dst, const void *src, size_t size);
 
 /*
- * Makes an agent the owner of coarse-grained memory. Here that is real: the pages move to the owner's node, and
- * `access` becomes what this process may do with them (a thread that does more gets SIGSEGV). The address, the contents
- * and the mappings of other processes stay. For fine-grained memory nothing is done.
+ * Makes an agent the owner of coarse-grained memory. Here that is real: the pages move to the owner's node, unless
+ * another process is using some of them, and `access` becomes what this process may do with them (a thread that does
+ * more gets SIGSEGV). The address, the contents and the mappings of other processes stay. For fine-grained memory
+ * nothing is done.
  *     INVALID_ARGUMENT     ptr is NULL, or access is not RO, WO or RW
  *     INVALID_AGENT
  *     INVALID_ALLOCATION   ptr is not what hsa_memory_allocate() or hsa_amd_memory_pool_allocate() gave

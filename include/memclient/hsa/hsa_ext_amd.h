@@ -305,20 +305,20 @@ typedef enum {
 
 typedef struct hsa_amd_pointer_info_s {
     uint32_t size;               /* set by the caller, to sizeof; then to how many bytes of the struct were written */
-    hsa_amd_pointer_type_t type; /* UNKNOWN: nothing below is written */
+    hsa_amd_pointer_type_t type; /* UNKNOWN: all below is 0 */
     void *agentBaseAddress;      /* where it begins, for agents: NULL for reserved addresses; of a mapping, ptr */
     void *hostBaseAddress;       /* where it begins, for the process; of a mapping, ptr */
     size_t sizeInBytes;          /* as asked for when it was allocated, attached, registered, mapped or reserved */
     void *userData;              /* of hsa_amd_pointer_info_set_userdata(), or NULL */
     hsa_agent_t agentOwner;      /* whose memory it is */
-    uint32_t global_flags;       /* hsa_amd_memory_pool_global_flag_t of its pool; 0 = not known */
+    uint32_t global_flags;       /* hsa_amd_memory_pool_global_flag_t of its pool; see also hsa_ext_memoryd.h */
 } hsa_amd_pointer_info_t;
 
 /*
- * What is at an address, any within it. If num_agents_accessible and accessible are not NULL, *accessible gets an
- * array, made by alloc (which the caller frees its way), of the agents that may use it; it is NULL when there are none.
- * Makes no call to the broker.
- *     INVALID_ARGUMENT   ptr or info is NULL, info->size is 0, or an array is asked for and alloc is NULL
+ * What is at an address, any within it. If alloc, num_agents_accessible and accessible are not NULL, *accessible
+ * gets an array, made by alloc (which the caller frees its way), of the agents that may use it; it is NULL when there
+ * are none. Makes no call to the broker.
+ *     INVALID_ARGUMENT   ptr or info is NULL, or info->size is 0
  *     OUT_OF_RESOURCES   alloc returned NULL
  */
 HSA_API hsa_status_t hsa_amd_pointer_info(const void *ptr, hsa_amd_pointer_info_t *info, void *(*alloc)(size_t),
@@ -356,8 +356,8 @@ HSA_API hsa_status_t hsa_amd_deregister_deallocation_callback(void *ptr, hsa_amd
 
 /*
  * Writes `value` count times, into memory of this runtime that holds so much from ptr on.
- *     INVALID_ARGUMENT     ptr is NULL or no multiple of 4
- *     INVALID_ALLOCATION   the range is not in one allocation, mapping or registered range
+ *     INVALID_ARGUMENT     ptr is NULL or no multiple of 4, or the memory may not be written, as for hsa_memory_copy()
+ *     INVALID_ALLOCATION   a part of the range is in no allocation, attached memory, mapping or registered range
  */
 HSA_API hsa_status_t hsa_amd_memory_fill(void *ptr, uint32_t value, size_t count);
 
@@ -374,8 +374,10 @@ HSA_API hsa_status_t hsa_amd_memory_async_copy(void *dst, hsa_agent_t dst_agent,
 
 /*
  * Lets agents use memory that the application allocated. CPU agents always can: it becomes known as by
- * hsa_memory_register(), and *agent_ptr is host_ptr. num_agent 0 = all.
- *     INVALID_ARGUMENT   host_ptr or agent_ptr is NULL, size is 0, or agents does not go with num_agent
+ * hsa_memory_register(), and *agent_ptr is host_ptr. num_agent 0 = all. Locked again, the very same
+ * range is unlocked as often.
+ *     INVALID_ARGUMENT   host_ptr or agent_ptr is NULL, size is 0, agents does not go with num_agent, or as
+ *                        hsa_memory_register()
  *     INVALID_AGENT      one of agents
  */
 HSA_API hsa_status_t hsa_amd_memory_lock(void *host_ptr, size_t size, hsa_agent_t *agents, int num_agent,

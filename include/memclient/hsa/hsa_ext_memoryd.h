@@ -31,6 +31,9 @@ enum memclient_hsa_profile {
  */
 HSA_API hsa_status_t memclient_hsa_set_profile(enum memclient_hsa_profile profile);
 
+/* In global_flags of hsa_amd_pointer_info(), of reserved addresses: they are kept free in this process only. */
+#define MEMCLIENT_HSA_POINTER_PROCESS_PRIVATE 0x10000u
+
 struct memclient_buffer;
 
 /*

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Letting agents use memory. CPU agents may use all allocations as it is; of virtual memory it is a permission.
+ */
+#include <memclient/hsa/hsa_ext_amd.h>
+
+#include "hsa/memory.h"
+#include "hsa/runtime.h"
+#include "hsa/vmem.h"
+
+/* With the lock. */
+static hsa_status_t allow(const void *ptr, uint64_t agents)
+{
+    struct place *place = place_find(ptr);
+
+    if (place && place->kind == PLACE_MAPPING)
+        return permissions_allow(place_mapping(place), agents);
+    if (!place || place->kind == PLACE_LOCKED || place->start != (uintptr_t)ptr)
+        return HSA_STATUS_ERROR_INVALID_ALLOCATION;
+    return HSA_STATUS_SUCCESS;
+}
+
+hsa_status_t hsa_amd_agents_allow_access(uint32_t num_agents, const hsa_agent_t *agents, const uint32_t *flags,
+                                         const void *ptr)
+{
+    hsa_status_t status;
+    uint64_t set;
+
+    RUNTIME_NEEDED();
+    if (!num_agents || !agents || flags || !ptr)
+        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    if (!topology_agents(num_agents, agents, &set))
+        return HSA_STATUS_ERROR_INVALID_AGENT;
+    places_lock();
+    status = allow(ptr, set);
+    places_unlock();
+    return status;
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Giving coarse-grained memory to another agent.
+ *
+ * The broker moves the pages to the owner's node and charges them there; what this process may do with them is the
+ * page protection. HSA does not ask for the first: where another process has pages in use, which the kernel then does
+ * not move, they stay, and only the ownership changes. For want of memory nothing changes.
+ */
+#include <errno.h>
+#include <pthread.h>
+
+#include "hsa/memory.h"
+#include "hsa/room.h"
+#include "hsa/runtime.h"
+
+/* So that the owner's node is where the pages were moved last. Taken before the lock of the records. */
+static pthread_mutex_t assigning = PTHREAD_MUTEX_INITIALIZER;
+
+void assign_fork_child(void)
+{
+    (void)pthread_mutex_init(&assigning, NULL);
+}
+
+DEFINE_CLEANUP(struct memclient_buffer *, memclient_buffer_unref);
+
+static bool is_coarse(const struct pool *pool)
+{
+    return pool->flags & HSA_REGION_GLOBAL_FLAG_COARSE_GRAINED;
+}
+
+/* The coarse-grained allocation that begins there; with SUCCESS and NULL it is other memory of HSA's, and nothing is to
+ * be done. With the lock. */
+static hsa_status_t find(const void *ptr, struct allocation **allocation)
+{
+    struct place *place = place_find(ptr);
+
+    *allocation = NULL;
+    if (!place)
+        return HSA_STATUS_ERROR_INVALID_ALLOCATION;
+    if (place->kind != PLACE_ALLOCATION || !is_coarse(place_allocation(place)->pool))
+        return HSA_STATUS_SUCCESS;
+    if (place->start != (uintptr_t)ptr)
+        return HSA_STATUS_ERROR_INVALID_ALLOCATION;
+    *allocation = place_allocation(place);
+    return HSA_STATUS_SUCCESS;
+}
+
+static hsa_status_t move(struct memclient_buffer *buffer, const struct agent *agent)
+{
+    int r = memclient_move(buffer, agent->node);
+
+    room_changed();
+    return r == -EBUSY ? HSA_STATUS_SUCCESS : runtime_status(r);
+}
+
+/* With the lock. */
+static hsa_status_t give(struct allocation *allocation, const struct agent *agent, hsa_access_permission_t access)
+{
+    unsigned bits = access == HSA_ACCESS_PERMISSION_RO ? MEMCLIENT_READ : MEMCLIENT_READ | MEMCLIENT_WRITE;
+    int r = memclient_protect(runtime_context(), (void *)(uintptr_t)allocation->place.start, 0, bits);
+
+    if (r < 0)
+        return runtime_status(r);
+    allocation->owner = agent;
+    allocation->access = access;
+    return HSA_STATUS_SUCCESS;
+}
+
+/* With `assigning`. */
+static hsa_status_t assign(void *ptr, const struct agent *agent, hsa_access_permission_t access)
+{
+    _cleanup_(memclient_buffer_unrefp) struct memclient_buffer *buffer = NULL;
+    const struct agent *owner = NULL;
+    struct allocation *allocation;
+    hsa_status_t status;
+
+    places_lock_read();
+    status = find(ptr, &allocation);
+    if (allocation) {
+        buffer = memclient_buffer_ref(allocation->buffer);
+        owner = allocation->owner;
+    }
+    places_unlock();
+    if (!buffer)
+        return status;
+    if (owner != agent)
+        status = move(buffer, agent);
+    if (status)
+        return status;
+    places_lock();
+    status = find(ptr, &allocation);
+    if (!allocation || allocation->buffer != buffer)
+        status = HSA_STATUS_ERROR_INVALID_ALLOCATION; /* it was freed meanwhile */
+    else
+        status = give(allocation, agent, access);
+    places_unlock();
+    return status;
+}
+
+hsa_status_t hsa_memory_assign_agent(void *ptr, hsa_agent_t agent, hsa_access_permission_t access)
+{
+    const struct agent *owner;
+    hsa_status_t status;
+
+    RUNTIME_NEEDED();
+    if (!ptr || access < HSA_ACCESS_PERMISSION_RO || access > HSA_ACCESS_PERMISSION_RW)
+        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    owner = topology_agent(agent);
+    if (!owner)
+        return HSA_STATUS_ERROR_INVALID_AGENT;
+    pthread_mutex_lock(&assigning);
+    status = assign(ptr, owner, access);
+    pthread_mutex_unlock(&assigning);
+    return status;
+}

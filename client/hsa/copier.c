@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Copying and filling as fast as the machine can.
+ *
+ * One processor cannot keep the memory busy, so a large range is shared out to several threads. They live as long as
+ * the call, since making one costs little beside its part. And they store past the caches: what is written would push
+ * everything else out of them, and be read from memory first only to be overwritten. Small ranges, and all where there
+ * is one processor only, are the C library's, which knows the machine better than this does.
+ *
+ * From which size on this is faster, tests/bench/copy.c measures. Copying: from 2 MiB on with 16 processors of a Xeon,
+ * 8 MiB with 2 of an EPYC. Filling, which the caches help more: from 2 MiB and from 64 MiB.
+ */
+#include "hsa/copier.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+#include <wchar.h>
+
+#define MIB         ((size_t)1 << 20)
+#define COPY_FROM   (8 * MIB)
+#define FILL_FROM   (64 * MIB)
+#define PART        (4 * MIB) /* at least */
+#define THREADS_MAX 16
+#define LINE        64 /* of a cache: what is streamed is a number of them */
+
+/* What one thread does: copies, or fills where `from` is NULL. */
+struct part {
+    uint8_t *to;
+    const uint8_t *from;
+    size_t size;
+    uint32_t pattern;
+};
+
+_Static_assert(sizeof(wchar_t) == sizeof(uint32_t), "wmemset() fills with 32 bits");
+
+/* ---- one thread ------------------------------------------------------------------------------------------ */
+
+static void do_plainly(const struct part *part)
+{
+    if (part->from)
+        memcpy(part->to, part->from, part->size);
+    else
+        wmemset((wchar_t *)(void *)part->to, (wchar_t)part->pattern, part->size / sizeof(uint32_t));
+}
+
+#ifdef __x86_64__
+#include <immintrin.h>
+
+/* `to` is a multiple of LINE here, and so is size. Every x86-64 has SSE2. */
+static void stream_sse2(const struct part *part)
+{
+    __m128i pattern = _mm_set1_epi32((int)part->pattern);
+
+    for (size_t at = 0; at < part->size; at += LINE)
+        for (size_t i = at; i < at + LINE; i += sizeof(__m128i))
+            _mm_stream_si128((__m128i *)(void *)(part->to + i),
+                             part->from ? _mm_loadu_si128((const __m128i *)(const void *)(part->from + i)) : pattern);
+    _mm_sfence();
+}
+
+__attribute__((target("avx2"))) static void stream_avx2(const struct part *part)
+{
+    __m256i pattern = _mm256_set1_epi32((int)part->pattern);
+
+    for (size_t at = 0; at < part->size; at += LINE)
+        for (size_t i = at; i < at + LINE; i += sizeof(__m256i))
+            _mm256_stream_si256((__m256i *)(void *)(part->to + i),
+                                part->from ? _mm256_loadu_si256((const __m256i *)(const void *)(part->from + i))
+                                           : pattern);
+    _mm_sfence();
+}
+
+static void stream(const struct part *part)
+{
+    if (__builtin_cpu_supports("avx2"))
+        stream_avx2(part);
+    else
+        stream_sse2(part);
+}
+#else
+static void stream(const struct part *part)
+{
+    do_plainly(part);
+}
+#endif
+
+/* From the first whole line of `to` on. */
+static void do_part(const struct part *part)
+{
+    struct part head = *part, body = *part, tail = *part;
+
+    head.size = -(uintptr_t)part->to % LINE;
+    body.size = (part->size - head.size) / LINE * LINE;
+    tail.size = part->size - head.size - body.size;
+    body.to += head.size;
+    tail.to = body.to + body.size;
+    if (part->from) {
+        body.from += head.size;
+        tail.from = body.from + body.size;
+    }
+    do_plainly(&head);
+    stream(&body);
+    do_plainly(&tail);
+}
+
+static void *run(void *part)
+{
+    do_part(part);
+    return NULL;
+}
+
+/* ---- several --------------------------------------------------------------------------------------------- */
+
+static size_t threads_for(size_t size)
+{
+    cpu_set_t allowed;
+    size_t n = size / PART;
+    size_t processors = sched_getaffinity(0, sizeof(allowed), &allowed) < 0 ? 1 : (size_t)CPU_COUNT(&allowed);
+
+    if (n > processors)
+        n = processors;
+    return n < THREADS_MAX ? n : THREADS_MAX;
+}
+
+/* The calling thread does the first part, and those that no thread could be made for. The application's signals are
+ * not for our threads. */
+static void do_parts(const struct part *parts, size_t n)
+{
+    pthread_t threads[THREADS_MAX];
+    bool made[THREADS_MAX] = {false};
+    sigset_t all, former;
+
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &former);
+    for (size_t i = 1; i < n; i++)
+        made[i] = !pthread_create(&threads[i], NULL, run, (void *)(uintptr_t)&parts[i]);
+    (void)pthread_sigmask(SIG_SETMASK, &former, NULL);
+    for (size_t i = 0; i < n; i++)
+        if (!made[i])
+            do_part(&parts[i]);
+    for (size_t i = 1; i < n; i++)
+        if (made[i])
+            (void)pthread_join(threads[i], NULL);
+}
+
+static void share_out(const struct part *whole, size_t n)
+{
+    struct part parts[THREADS_MAX];
+    size_t each = whole->size / n / LINE * LINE;
+
+    for (size_t i = 0; i < n; i++) {
+        parts[i] = *whole;
+        parts[i].to += i * each;
+        if (whole->from)
+            parts[i].from += i * each;
+        parts[i].size = i < n - 1 ? each : whole->size - i * each;
+    }
+    do_parts(parts, n);
+}
+
+static void do_whole(const struct part *whole, size_t large)
+{
+    size_t n = whole->size >= large ? threads_for(whole->size) : 1;
+
+    if (n > 1)
+        share_out(whole, n);
+    else
+        do_plainly(whole);
+}
+
+void copier_copy(void *to, const void *from, size_t size)
+{
+    do_whole(&(struct part){.to = to, .from = from, .size = size}, COPY_FROM);
+}
+
+void copier_fill(void *to, uint32_t pattern, size_t size)
+{
+    do_whole(&(struct part){.to = to, .pattern = pattern, .size = size}, FILL_FROM);
+}

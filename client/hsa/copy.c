@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Copying and filling on behalf of the application: what permissions forbid is an error and no fault of its thread.
+ */
+#include <memclient/hsa/hsa_ext_amd.h>
+
+#include "hsa/copier.h"
+#include "hsa/memory.h"
+#include "hsa/runtime.h"
+
+hsa_status_t hsa_memory_copy(void *dst, const void *src, size_t size)
+{
+    bool allowed;
+
+    RUNTIME_NEEDED();
+    if (!dst || !src)
+        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    if (!size)
+        return HSA_STATUS_SUCCESS;
+    places_lock_read();
+    allowed = pointer_allows(src, size, HSA_ACCESS_PERMISSION_RO) && pointer_allows(dst, size, HSA_ACCESS_PERMISSION_WO);
+    places_unlock();
+    if (!allowed)
+        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    copier_copy(dst, src, size);
+    return HSA_STATUS_SUCCESS;
+}
+
+/* Is all of [start, start + size) memory that HSA knows? With the lock. */
+static bool is_known(uint64_t start, uint64_t size)
+{
+    for (;;) {
+        const struct place *place = place_find((const void *)(uintptr_t)start);
+        uint64_t rest;
+
+        if (!place)
+            return false;
+        rest = place->size - (start - place->start);
+        if (size <= rest)
+            return true;
+        start += rest;
+        size -= rest;
+    }
+}
+
+hsa_status_t hsa_amd_memory_fill(void *ptr, uint32_t value, size_t count)
+{
+    hsa_status_t status = HSA_STATUS_SUCCESS;
+    size_t size;
+
+    RUNTIME_NEEDED();
+    if (!ptr || (uintptr_t)ptr % sizeof(value))
+        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    if (!count)
+        return HSA_STATUS_SUCCESS;
+    if (__builtin_mul_overflow(count, sizeof(value), &size))
+        return HSA_STATUS_ERROR_INVALID_ALLOCATION;
+    places_lock_read();
+    if (!is_known((uintptr_t)ptr, size))
+        status = HSA_STATUS_ERROR_INVALID_ALLOCATION;
+    else if (!pointer_allows(ptr, size, HSA_ACCESS_PERMISSION_WO))
+        status = HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    places_unlock();
+    if (!status)
+        copier_fill(ptr, value, size);
+    return status;
+}

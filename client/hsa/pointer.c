@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is at an address, and what may be done there.
+ */
+#include <string.h>
+
+#include <memclient/hsa/hsa_ext_memoryd.h>
+
+#include "hsa/ipc.h"
+#include "hsa/memory.h"
+#include "hsa/runtime.h"
+#include "hsa/vmem.h"
+
+/* ---- telling --------------------------------------------------------------------------------------------- */
+
+struct answer {
+    hsa_amd_pointer_info_t info;
+    uint64_t agents; /* that may use it */
+};
+
+static void describe_pool(const struct pool *pool, struct answer *answer)
+{
+    answer->info.agentOwner = pool->agent->handle;
+    answer->info.global_flags = pool->flags;
+}
+
+/* Agents may not use it, and only other processes' know of it, unless it is of this process only. */
+static void describe_reservation(const void *ptr, struct answer *answer)
+{
+    struct memclient_address_info info = MEMCLIENT_ADDRESS_INFO_INIT;
+
+    answer->info.type = HSA_EXT_POINTER_TYPE_RESERVED_ADDR;
+    answer->info.agentBaseAddress = NULL;
+    if (!memclient_query_address(ptr, &info) && info.process_private)
+        answer->info.global_flags = MEMCLIENT_HSA_POINTER_PROCESS_PRIVATE;
+}
+
+static void describe_mapping(const struct mapping *mapping, const void *ptr, struct answer *answer)
+{
+    answer->info.type = HSA_EXT_POINTER_TYPE_HSA_VMEM;
+    answer->info.hostBaseAddress = (void *)(uintptr_t)ptr;
+    answer->info.agentBaseAddress = (void *)(uintptr_t)ptr;
+    answer->agents = mapping->permissions.read | mapping->permissions.write;
+    describe_pool(mapping->handle->pool, answer);
+}
+
+/* Leaves the answer as it is, UNKNOWN, if nothing is there. With the lock. */
+static void describe(const void *ptr, struct answer *answer)
+{
+    struct place *place = place_find(ptr);
+
+    if (!place)
+        place = reservation_find(ptr);
+    if (!place)
+        return;
+    answer->info.hostBaseAddress = answer->info.agentBaseAddress = (void *)(uintptr_t)place->start;
+    answer->info.sizeInBytes = place->size;
+    answer->info.userData = place->userdata;
+    switch (place->kind) {
+    case PLACE_ALLOCATION:
+        answer->info.type = HSA_EXT_POINTER_TYPE_HSA;
+        answer->agents = agents_all();
+        describe_pool(place_allocation(place)->pool, answer);
+        answer->info.agentOwner = place_allocation(place)->owner->handle;
+        break;
+    case PLACE_ATTACHMENT:
+        answer->info.type = place_attachment(place)->interop ? HSA_EXT_POINTER_TYPE_GRAPHICS : HSA_EXT_POINTER_TYPE_IPC;
+        answer->agents = place_attachment(place)->allowed;
+        describe_pool(place_attachment(place)->pool, answer);
+        break;
+    case PLACE_LOCKED:
+        answer->info.type = HSA_EXT_POINTER_TYPE_LOCKED;
+        answer->agents = agents_all();
+        /* all share it equally, and then any may be told */
+        answer->info.agentOwner = topology()->agents[0].handle;
+        answer->info.global_flags = HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_FINE_GRAINED;
+        break;
+    case PLACE_MAPPING:
+        describe_mapping(place_mapping(place), ptr, answer);
+        break;
+    case PLACE_RESERVATION:
+        describe_reservation(ptr, answer);
+        break;
+    }
+}
+
+/* Calls the application. The topology stays, so this needs nothing of the runtime. */
+static hsa_status_t list_agents(uint64_t set, void *(*alloc)(size_t), uint32_t *n, hsa_agent_t **list)
+{
+    unsigned count = (unsigned)__builtin_popcountll(set);
+    hsa_agent_t *array = NULL;
+
+    if (count) {
+        array = alloc(count * sizeof(*array));
+        if (!array)
+            return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
+    }
+    for (unsigned i = 0; i < count; i++, set &= set - 1)
+        array[i] = topology()->agents[__builtin_ctzll(set)].handle;
+    *n = count;
+    *list = array;
+    return HSA_STATUS_SUCCESS;
+}
+
+hsa_status_t hsa_amd_pointer_info(const void *ptr, hsa_amd_pointer_info_t *info, void *(*alloc)(size_t),
+                                  uint32_t *num_agents_accessible, hsa_agent_t **accessible)
+{
+    struct answer answer = {.info.type = HSA_EXT_POINTER_TYPE_UNKNOWN};
+
+    RUNTIME_NEEDED_UNTIL(entered);
+    if (!ptr || !info || !info->size)
+        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    places_lock_read();
+    describe(ptr, &answer);
+    places_unlock();
+    RUNTIME_DONE(entered);
+    if (alloc && num_agents_accessible && accessible) {
+        hsa_status_t status = list_agents(answer.agents, alloc, num_agents_accessible, accessible);
+
+        if (status)
+            return status;
+    }
+    answer.info.size = info->size < sizeof(*info) ? info->size : (uint32_t)sizeof(*info);
+    memcpy(info, &answer.info, answer.info.size);
+    return HSA_STATUS_SUCCESS;
+}
+
+hsa_status_t hsa_amd_pointer_info_set_userdata(const void *ptr, void *userdata)
+{
+    struct place *place;
+
+    RUNTIME_NEEDED();
+    if (!ptr)
+        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    places_lock();
+    place = place_find(ptr);
+    if (!place)
+        place = reservation_find(ptr);
+    if (place)
+        place->userdata = userdata;
+    places_unlock();
+    return place ? HSA_STATUS_SUCCESS : HSA_STATUS_ERROR_INVALID_ARGUMENT;
+}
+
+/* ---- permissions ----------------------------------------------------------------------------------------- */
+
+static bool allows(struct place *place, hsa_access_permission_t access)
+{
+    const struct permissions *permissions;
+
+    if (place->busy)
+        return false;
+    switch (place->kind) {
+    case PLACE_ALLOCATION:
+        return (place_allocation(place)->access & access) == access;
+    case PLACE_ATTACHMENT:
+        return access == HSA_ACCESS_PERMISSION_RO ||
+               (memclient_buffer_rights(place_attachment(place)->buffer) & MEMCLIENT_WRITE);
+    case PLACE_MAPPING:
+        permissions = &place_mapping(place)->permissions;
+        return (access == HSA_ACCESS_PERMISSION_RO ? permissions->read : permissions->write) != 0;
+    default:
+        return true;
+    }
+}
+
+bool pointer_allows(const void *address, size_t size, hsa_access_permission_t access)
+{
+    uint64_t at = (uintptr_t)address;
+    uint64_t end;
+
+    if (__builtin_add_overflow(at, size, &end))
+        return false;
+    for (struct place *place = place_first(at); place && place->start < end; place = place_next(place)) {
+        /* in between it is not HSA's, or it is reserved and nothing is there */
+        if (place->start > at && !reservation_is_none(at, place->start - at))
+            return false;
+        if (!allows(place, access))
+            return false;
+        at = place->start + place->bytes;
+    }
+    return at >= end || reservation_is_none(at, end - at);
+}

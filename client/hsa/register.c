@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Ordinary memory that the application makes known.
+ *
+ * Registering and locking come to the same: CPU agents can use the memory without it, so all that happens is a record
+ * for hsa_amd_pointer_info(). A record is of just the range that it was made for, and goes when it is neither
+ * registered nor locked any more, or when something of ours is mapped there, since the memory is then known to be gone.
+ */
+#include <stdlib.h>
+
+#include <memclient/hsa/hsa_ext_amd.h>
+
+#include "hsa/memory.h"
+#include "hsa/runtime.h"
+
+/* Does the range lie in HSA's own memory, or in addresses reserved for it? With the lock. */
+static bool is_ours(uint64_t start, uint64_t size)
+{
+    const struct place *place = place_first(start);
+
+    if (reservation_around(start, size))
+        return true;
+    return place && place->kind != PLACE_LOCKED && place->start <= start &&
+           size <= place->bytes - (start - place->start);
+}
+
+/* The record of just this range; NULL if there is none. With the lock. */
+static struct locked *find(const void *ptr, size_t size)
+{
+    struct place *place = place_find_base(ptr);
+
+    return place && place->kind == PLACE_LOCKED && place->size == size ? place_locked(place) : NULL;
+}
+
+/* Finds or makes the record. *locked is NULL if the memory is HSA's, which needs none. With the lock. */
+static hsa_status_t make_known(void *ptr, size_t size, struct locked **locked)
+{
+    uint64_t start = (uintptr_t)ptr;
+
+    *locked = NULL;
+    if (size > UINT64_MAX - start)
+        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    if (is_ours(start, size))
+        return HSA_STATUS_SUCCESS;
+    *locked = find(ptr, size);
+    if (*locked)
+        return HSA_STATUS_SUCCESS;
+    if (!place_is_free(start, size) || !reservation_is_none(start, size))
+        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    *locked = calloc(1, sizeof(**locked));
+    if (!*locked)
+        return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
+    place_init(&(*locked)->place, PLACE_LOCKED, ptr, size, size);
+    (*locked)->place.busy = false;
+    place_insert(&(*locked)->place);
+    return HSA_STATUS_SUCCESS;
+}
+
+/* With the lock. */
+static void forget_unless_known(struct locked *locked)
+{
+    if (locked->registered || locked->locks)
+        return;
+    place_remove(&locked->place);
+    free(locked);
+}
+
+hsa_status_t hsa_memory_register(void *ptr, size_t size)
+{
+    struct locked *locked;
+    hsa_status_t status;
+
+    RUNTIME_NEEDED();
+    if (!ptr)
+        return HSA_STATUS_SUCCESS;
+    if (!size)
+        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    places_lock();
+    status = make_known(ptr, size, &locked);
+    if (locked)
+        locked->registered = true;
+    places_unlock();
+    return status;
+}
+
+hsa_status_t hsa_memory_deregister(void *ptr, size_t size)
+{
+    struct locked *locked;
+
+    RUNTIME_NEEDED();
+    places_lock();
+    locked = find(ptr, size);
+    if (locked) {
+        locked->registered = false;
+        forget_unless_known(locked);
+    }
+    places_unlock();
+    return HSA_STATUS_SUCCESS;
+}
+
+/* ---- hsa_ext_amd.h --------------------------------------------------------------------------------------- */
+
+/* Agents are a list that is not empty, or left out: all. */
+static hsa_status_t check_lock(const void *host_ptr, size_t size, const hsa_agent_t *agents, int n, void **agent_ptr)
+{
+    uint64_t set;
+
+    if (!host_ptr || !agent_ptr || !size || n < 0 || !agents != !n)
+        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    return topology_agents((uint32_t)n, agents, &set) ? HSA_STATUS_SUCCESS : HSA_STATUS_ERROR_INVALID_AGENT;
+}
+
+static hsa_status_t lock_memory(void *host_ptr, size_t size, void **agent_ptr)
+{
+    struct locked *locked;
+    hsa_status_t status;
+
+    places_lock();
+    status = make_known(host_ptr, size, &locked);
+    if (locked)
+        locked->locks++;
+    places_unlock();
+    if (!status)
+        *agent_ptr = host_ptr;
+    return status;
+}
+
+hsa_status_t hsa_amd_memory_lock(void *host_ptr, size_t size, hsa_agent_t *agents, int num_agent, void **agent_ptr)
+{
+    hsa_status_t status;
+
+    RUNTIME_NEEDED();
+    status = check_lock(host_ptr, size, agents, num_agent, agent_ptr);
+    return status ? status : lock_memory(host_ptr, size, agent_ptr);
+}
+
+hsa_status_t hsa_amd_memory_lock_to_pool(void *host_ptr, size_t size, hsa_agent_t *agents, int num_agent,
+                                         hsa_amd_memory_pool_t pool, uint32_t flags, void **agent_ptr)
+{
+    const struct pool *found;
+    hsa_status_t status;
+
+    RUNTIME_NEEDED();
+    if (flags)
+        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    status = check_lock(host_ptr, size, agents, num_agent, agent_ptr);
+    if (status)
+        return status;
+    found = topology_pool(pool.handle);
+    if (!found || !found->allocatable)
+        return (hsa_status_t)HSA_STATUS_ERROR_INVALID_MEMORY_POOL;
+    return lock_memory(host_ptr, size, agent_ptr);
+}
+
+hsa_status_t hsa_amd_memory_unlock(void *host_ptr)
+{
+    struct place *place;
+
+    RUNTIME_NEEDED();
+    places_lock();
+    place = place_find_base(host_ptr);
+    if (place && place->kind == PLACE_LOCKED && place_locked(place)->locks) {
+        place_locked(place)->locks--;
+        forget_unless_known(place_locked(place));
+    }
+    places_unlock();
+    return HSA_STATUS_SUCCESS;
+}

@@ -14,8 +14,8 @@ count=0
 try() {
     local compiler=$1 words=$2
     shift 2
+    # shellcheck disable=SC2086
     printf '#include <%s>\n' "$@" "$@" |
-        # shellcheck disable=SC2086
         $compiler $words $flags - || { echo "$* does not compile alone ($words)"; rc=1; }
 }
 

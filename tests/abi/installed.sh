@@ -27,10 +27,38 @@ int main(void)
 C
 export PKG_CONFIG_PATH=$dest$libdir/pkgconfig
 [ -z "$dest" ] || export PKG_CONFIG_SYSROOT_DIR=$dest
-# lists of words
-# shellcheck disable=SC2046,SC2086
-$CC $CFLAGS -Wall -Werror -o "$tmp/user" "$tmp/user.c" $(pkg-config --cflags --libs memclient)
-MEMORYD_AUTOSTART=0 LD_LIBRARY_PATH=$dest$libdir "$tmp/user"
+
+# try NAME FLAGS: makes $tmp/NAME of $tmp/NAME.c, and starts it. The flags are lists of words.
+try() {
+    # shellcheck disable=SC2086
+    $CC $CFLAGS -Wall -Werror -o "$tmp/$1" "$tmp/$1.c" $2
+    MEMORYD_AUTOSTART=0 MEMORYD_SOCKET=/nonexistent/memoryd.sock LD_LIBRARY_PATH=$dest$libdir "$tmp/$1"
+}
+try user "$(pkg-config --cflags --libs memclient)"
+
+cat >"$tmp/hsa.c" <<'C'
+#include <hsa/hsa.h>
+#include <hsa/hsa_ext_amd.h>
+#include <stdio.h>
+int main(void)
+{
+    hsa_amd_vmem_alloc_handle_t none = {0};
+    const char *text = "?";
+    hsa_status_t status = hsa_init();
+
+    hsa_status_string(status, &text);
+    printf("hsa_init: %s\n", text);
+    /* as above: no broker is there */
+    return status == HSA_STATUS_ERROR_OUT_OF_RESOURCES &&
+           hsa_amd_vmem_handle_release(none) == HSA_STATUS_ERROR_NOT_INITIALIZED ? 0 : 1;
+}
+C
+try hsa "$(pkg-config --cflags --libs memclient-hsa)"
+if [ -e "$dest$libdir/libhsa-runtime64.so.1" ]; then
+    cp "$tmp/hsa.c" "$tmp/alias.c"
+    try alias "$(pkg-config --cflags memclient-hsa) -L$dest$libdir -lhsa-runtime64 -Wl,-rpath-link,$dest$libdir"
+    readelf -d "$tmp/alias" | grep -q 'NEEDED.*libhsa-runtime64\.so\.1'
+fi
 
 for program in "$dest$bindir/memctl" "$dest$sbindir/memoryd"; do
     LD_LIBRARY_PATH=$dest$libdir "$program" --version

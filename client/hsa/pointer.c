@@ -18,8 +18,11 @@ struct answer {
     uint64_t agents; /* that may use it */
 };
 
+/* NULL: imported memory of a node that is no agent. */
 static void describe_pool(const struct pool *pool, struct answer *answer)
 {
+    if (!pool)
+        return;
     answer->info.agentOwner = pool->agent->handle;
     answer->info.global_flags = pool->flags;
 }

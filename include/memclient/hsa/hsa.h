@@ -171,15 +171,15 @@ HSA_API hsa_status_t hsa_shut_down(void);
 typedef enum {
     HSA_SYSTEM_INFO_VERSION_MAJOR = 0,       /* [uint16_t] of HSA: 1 */
     HSA_SYSTEM_INFO_VERSION_MINOR = 1,       /* [uint16_t] */
-    HSA_SYSTEM_INFO_TIMESTAMP = 2,           /* [uint64_t] now, of a clock that only goes forward */
-    HSA_SYSTEM_INFO_TIMESTAMP_FREQUENCY = 3, /* [uint64_t] its ticks in a second */
+    HSA_SYSTEM_INFO_TIMESTAMP = 2,           /* [uint64_t] now: CLOCK_MONOTONIC in nanoseconds */
+    HSA_SYSTEM_INFO_TIMESTAMP_FREQUENCY = 3, /* [uint64_t] its ticks in a second: 1 000 000 000 */
     HSA_SYSTEM_INFO_SIGNAL_MAX_WAIT = 4,     /* [uint64_t] the longest wait for a signal: UINT64_MAX, without end */
     HSA_SYSTEM_INFO_ENDIANNESS = 5,          /* [hsa_endianness_t] */
     HSA_SYSTEM_INFO_MACHINE_MODEL = 6,       /* [hsa_machine_model_t] */
     HSA_SYSTEM_INFO_EXTENSIONS = 7,          /* [uint8_t[128]] a bit for each hsa_extension_t: none is set */
     HSA_AMD_SYSTEM_INFO_BUILD_VERSION = 0x200,             /* [const char *] of this library; static */
-    HSA_AMD_SYSTEM_INFO_SVM_SUPPORTED = 0x201,             /* [bool] */
-    HSA_AMD_SYSTEM_INFO_SVM_ACCESSIBLE_BY_DEFAULT = 0x202, /* [bool] */
+    HSA_AMD_SYSTEM_INFO_SVM_SUPPORTED = 0x201,             /* [bool] hsa_amd_svm_...() exist: false */
+    HSA_AMD_SYSTEM_INFO_SVM_ACCESSIBLE_BY_DEFAULT = 0x202, /* [bool] agents can use all memory: true */
     HSA_AMD_SYSTEM_INFO_MWAITX_ENABLED = 0x203,            /* [bool] false */
     HSA_AMD_SYSTEM_INFO_DMABUF_SUPPORTED = 0x204,          /* [bool] hsa_amd_portable_export_dmabuf() works: true */
     HSA_AMD_SYSTEM_INFO_VIRTUAL_MEM_API_SUPPORTED = 0x205, /* [bool] hsa_amd_vmem_...() work: true */
@@ -523,7 +523,7 @@ HSA_API hsa_status_t hsa_memory_copy(void *dst, const void *src, size_t size);
  * nothing is done.
  *     INVALID_ARGUMENT     ptr is NULL, or access is not RO, WO or RW
  *     INVALID_AGENT
- *     INVALID_ALLOCATION   ptr is not what hsa_memory_allocate() or hsa_amd_memory_pool_allocate() gave
+ *     INVALID_ALLOCATION   ptr is in no memory of HSA, or inside of a coarse-grained allocation
  *     OUT_OF_RESOURCES     the other node has no room for it: it stays with its owner
  */
 HSA_API hsa_status_t hsa_memory_assign_agent(void *ptr, hsa_agent_t agent, hsa_access_permission_t access);
@@ -532,7 +532,8 @@ HSA_API hsa_status_t hsa_memory_assign_agent(void *ptr, hsa_agent_t agent, hsa_a
  * Tells the runtime of memory that it did not allocate: hsa_amd_pointer_info() knows it then as LOCKED. NULL, memory of
  * HSA, and the very same range again have no effect. It stays the application's, which keeps it until
  * hsa_memory_deregister().
- *     INVALID_ARGUMENT   size is 0 and ptr is not NULL, or the range overlaps another registration in part
+ *     INVALID_ARGUMENT   size is 0 and ptr is not NULL, or the range overlaps another registration, or memory of HSA,
+ *                        in part
  */
 HSA_API hsa_status_t hsa_memory_register(void *ptr, size_t size);
 

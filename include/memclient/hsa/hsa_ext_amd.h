@@ -112,7 +112,7 @@ typedef enum hsa_amd_agent_info_s {
     HSA_AMD_AGENT_INFO_IOMMU_SUPPORT = 0xA110,          /* [hsa_amd_iommu_version_t] NONE */
     HSA_AMD_AGENT_INFO_NUM_XCC = 0xA111,                /* [uint32_t] 0 */
     HSA_AMD_AGENT_INFO_DRIVER_UID = 0xA112,             /* [uint32_t] 0 */
-    HSA_AMD_AGENT_INFO_NEAREST_CPU = 0xA113,            /* [hsa_agent_t] the agent itself */
+    HSA_AMD_AGENT_INFO_NEAREST_CPU = 0xA113,            /* [hsa_agent_t] itself, or if it has no processors, another */
     HSA_AMD_AGENT_INFO_MEMORY_PROPERTIES = 0xA114,      /* [uint8_t[8]] for hsa_flag_isset64(): none is set */
     HSA_AMD_AGENT_INFO_AQL_EXTENSIONS = 0xA115,         /* [uint8_t[8]] none is set */
     HSA_AMD_AGENT_INFO_SCRATCH_LIMIT_MAX = 0xA116,      /* [uint64_t] 0 */
@@ -325,7 +325,7 @@ HSA_API hsa_status_t hsa_amd_pointer_info(const void *ptr, hsa_amd_pointer_info_
                                           uint32_t *num_agents_accessible, hsa_agent_t **accessible);
 
 /*
- * Sets what hsa_amd_pointer_info() tells as userData of the allocation around ptr.
+ * Sets what hsa_amd_pointer_info() tells as userData of what is around ptr.
  *     INVALID_ARGUMENT   ptr is NULL, or nothing of this runtime is there
  */
 HSA_API hsa_status_t hsa_amd_pointer_info_set_userdata(const void *ptr, void *userdata);

@@ -520,8 +520,9 @@ MEMCLIENT_API int memclient_discard(struct memclient_buffer *buf, uint64_t offse
  *     -EBUSY       somebody else has some of its pages mapped (the sentence names the sessions that hold it), or it is
  *                  being moved already
  *     -EOPNOTSUPP  it is of huge pages of the system, or of a lazy pool
- * On failure it is charged where it was, and its pages are there again. Should the kernel have no memory left there
- * for those that had gone already, they stay and MEMCLIENT_BUFFER_VERIFIED is taken from the buffer's info.
+ * On failure it is charged where it was, and its pages are there again. Those that had gone already and cannot come
+ * back, because somebody has begun to use them or that node's memory was given away, stay where they are; then
+ * MEMCLIENT_BUFFER_VERIFIED is taken from the buffer's info.
  */
 MEMCLIENT_API int memclient_move(struct memclient_buffer *buf, uint32_t node);
 

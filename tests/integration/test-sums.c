@@ -49,9 +49,9 @@ static uint64_t below(struct worker *w, uint64_t n)
 /* Refusals are part of the game, broken connections and broken protocols are not. */
 static bool went(struct worker *w, int r)
 {
-    static const int fine[] = {EINVAL,      ENOMEM,      EDQUOT,       ENOENT,     EEXIST,        EACCES, EROFS,
-                               EBUSY,       ESTALE,      EBADMSG,      EREMOTE,    EKEYEXPIRED,   EOVERFLOW,
-                               EKEYREVOKED, EKEYREJECTED, EADDRINUSE,  EFAULT,     EADDRNOTAVAIL, EOPNOTSUPP};
+    static const int fine[] = {EINVAL,      ENOMEM,       EDQUOT,     ENOENT,      EEXIST,        EACCES,    EROFS,
+                               EBUSY,       ENXIO,        ESTALE,     EBADMSG,     EREMOTE,       EOVERFLOW, EFAULT,
+                               EKEYEXPIRED, EKEYREVOKED,  EADDRINUSE, EOPNOTSUPP,  EADDRNOTAVAIL, EKEYREJECTED};
 
     if (r >= 0)
         return true;
@@ -169,7 +169,7 @@ static void something(struct worker *w)
     struct memclient_buffer *buf = w->bufs[below(w, HELD)], *found;
     size_t i = below(w, BOARD);
 
-    switch (below(w, 12)) {
+    switch (below(w, 13)) {
     case 0:
     case 1:
         make_some(w);
@@ -212,6 +212,9 @@ static void something(struct worker *w)
         break;
     case 10:
         went(w, memclient_publish(buf, 0));
+        break;
+    case 11:
+        went(w, memclient_move(buf, (uint32_t)below(w, 2)));
         break;
     default:
         went(w, below(w, 2) ? memclient_revoke_all(buf) : memclient_destroy(w->ctx, w->board->ids[i], false));

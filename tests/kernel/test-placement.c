@@ -172,6 +172,51 @@ static void shmem_pages_can_be_moved(void **state)
     close(fd);
 }
 
+/* Where a page is in another process's page tables it stays, and mbind does not tell: so the pages have to be
+ * looked at. A mapping that is there untouched, or was emptied since, is no obstacle. */
+static void look_and_let_go(int channel, void *context)
+{
+    int fd = *(int *)context;
+    size_t size = 64 * page_size();
+    char *map = map_shared(fd, size, PROT_READ);
+
+    CHECK(map != MAP_FAILED && map[size - 1] == 1);
+    tell(channel);
+    hear(channel);
+    CHECK(!madvise(map, size, MADV_DONTNEED));
+    tell(channel);
+    hear(channel);
+    CHECK(map[0] == 1 && map[size - 1] == 1);
+}
+
+static void shmem_pages_that_others_have_touched_stay(void **state)
+{
+    size_t page = page_size(), size = 64 * page;
+    struct child child;
+    unsigned long mask;
+    int nodes[2], fd;
+    char *map;
+
+    two_nodes(nodes);
+    map = memfd_mapped(size, 0, &fd);
+    assert_ok(bind_mapping(map, size, MPOL_BIND, 1UL << nodes[1]));
+    assert_ok(fallocate(fd, 0, 0, (off_t)size));
+    memset(map, 1, size);
+    child_start(&child, look_and_let_go, &fd);
+    child_hear(&child);
+    mask = 1UL << nodes[0];
+    assert_ok(mbind(map, size, MPOL_BIND, &mask, BITS, MPOL_MF_MOVE));
+    assert_in_range(pages_on(map, size, page, nodes[1]), 1, 64);
+    child_tell(&child);
+    child_hear(&child);
+    assert_ok(mbind(map, size, MPOL_BIND, &mask, BITS, MPOL_MF_MOVE));
+    assert_int_equal(pages_on(map, size, page, nodes[0]), 64);
+    child_tell(&child);
+    child_finish(&child);
+    munmap(map, size);
+    close(fd);
+}
+
 /* A node that is not there is refused when it is bound, not when memory is wanted. */
 static void binding_to_a_missing_node_is_refused(void **state)
 {
@@ -290,6 +335,7 @@ int main(void)
         cmocka_unit_test(shmem_interleaves_evenly),
         cmocka_unit_test(shmem_ranges_are_bound_one_by_one),
         cmocka_unit_test(shmem_pages_can_be_moved),
+        cmocka_unit_test(shmem_pages_that_others_have_touched_stay),
         cmocka_unit_test(binding_to_a_missing_node_is_refused),
         test_with_settings(I1_thp_bound_then_populated_lies_on_its_node),
         test_with_settings(I1_hugetlb_is_placed_by_the_threads_policy),

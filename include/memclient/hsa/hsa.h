@@ -390,7 +390,7 @@ HSA_API hsa_status_t hsa_signal_create(hsa_signal_value_t initial_value, uint32_
                                        const hsa_agent_t *consumers, hsa_signal_t *signal);
 
 /*
- * Destroys it; nobody may use it any more, nor wait for it.
+ * Destroys it. Who waits for it returns; a copy that waits for it fails, one that was to set it is made all the same.
  *     INVALID_ARGUMENT   signal is 0
  *     INVALID_SIGNAL     it is no signal of this process
  */

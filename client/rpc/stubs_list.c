@@ -76,6 +76,7 @@ static int emit_pool(const Memoryd__V1__PoolInfo *m, bool simulated, rpc_item *f
         .n_weights = m->n_weights,
         .weights = m->weights,
         .lazy = m->lazy,
+        .declared = m->declared,
         .simulated = simulated,
         .capacity = m->capacity,
         .used = m->used,

@@ -131,7 +131,7 @@ struct account *account_unref(struct account *account)
     if (--account->refs)
         return NULL;
     for (unsigned i = 0; i < ACCOUNT_SLOTS; i++)
-        assert(!account->used[i]);
+        assert(!account->used[i] && !account->returning[i]);
     parent = account->parent;
     if (!parent)
         RB_REMOVE(account_tree, &account->accounts->users, account);
@@ -151,11 +151,11 @@ static uint64_t limit_of(const struct account *account, enum account_slot slot)
 
 static uint64_t left_of(const struct account *account, enum account_slot slot)
 {
-    uint64_t limit = limit_of(account, slot);
+    uint64_t limit = limit_of(account, slot), stays = account->used[slot] - account->returning[slot];
 
     if (limit == ACCOUNT_NO_LIMIT)
         return ACCOUNT_NO_LIMIT;
-    return account->used[slot] < limit ? limit - account->used[slot] : 0;
+    return stays < limit ? limit - stays : 0;
 }
 
 uint64_t account_left(const struct account *account, enum account_slot slot)
@@ -220,16 +220,36 @@ int charge_init(struct charge *charge, struct account *account, enum account_slo
 void charge_restore(struct charge *charge, struct account *account, enum account_slot slot, uint64_t amount)
 {
     assert(!charge->account);
-    charge->slot = (uint8_t)slot;
+    charge->slot = (uint8_t)slot & 0x7f;
     charge->amount = amount & CHARGE_MAX;
     add(charge, account);
+}
+
+void charge_return(struct charge *charge)
+{
+    assert(charge->account);
+    if (charge->returning)
+        return;
+    charge->returning = true;
+    for (struct account *a = charge->account; a; a = a->parent)
+        a->returning[charge->slot] += charge->amount;
+}
+
+/* From its account and those above. */
+static void take_off(const struct charge *charge, uint64_t by)
+{
+    for (struct account *a = charge->account; a; a = a->parent) {
+        assert(a->used[charge->slot] >= by);
+        a->used[charge->slot] -= by;
+        if (charge->returning)
+            a->returning[charge->slot] -= by;
+    }
 }
 
 void charge_lower(struct charge *charge, uint64_t by)
 {
     assert(charge->account && charge->amount >= by);
-    for (struct account *a = charge->account; a; a = a->parent)
-        a->used[charge->slot] -= by;
+    take_off(charge, by);
     charge->amount -= by & CHARGE_MAX;
 }
 
@@ -239,10 +259,7 @@ void charge_deinit(struct charge *charge)
 
     if (!account)
         return;
-    for (struct account *a = account; a; a = a->parent) {
-        assert(a->used[charge->slot] >= charge->amount);
-        a->used[charge->slot] -= charge->amount;
-    }
+    take_off(charge, charge->amount);
     *charge = (struct charge)CHARGE_NULL;
     account_unref(account);
 }
@@ -254,6 +271,8 @@ void charge_move(struct charge *charge, struct account *to)
     assert(charge->account);
     /* the reference first: `to` may live by this charge alone */
     add(&moved, to);
+    if (charge->returning)
+        charge_return(&moved);
     charge_deinit(charge);
     *charge = moved;
 }

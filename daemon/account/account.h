@@ -6,6 +6,9 @@
  * cannot fail and may be done twice, so the sum is exact if every object undoes its own charges when it ends (I5);
  * nothing else changes the figures.
  *
+ * A charge whose object is certain to be gone soon is *returning*: still charged in full, but whoever waits for room
+ * may count on it.
+ *
  * An account is of a user, or of a session and then a part of its user's: what is charged to it counts for both.
  * It exists as long as something is charged to it or somebody holds a reference. So a session may end while what
  * it made lives on; the account that it leaves behind goes with the last charge.
@@ -56,6 +59,7 @@ struct account {
     uid_t uid;
     uint64_t refs; /* references and charges */
     uint64_t used[ACCOUNT_SLOTS];
+    uint64_t returning[ACCOUNT_SLOTS]; /* of those */
     RB_ENTRY(account) by_uid; /* of a user's */
 };
 
@@ -90,7 +94,7 @@ static inline struct account *account_user(struct account *account)
     return account->parent ? account->parent : account;
 }
 
-/* What could still be charged; ACCOUNT_NO_LIMIT if there is no limit. */
+/* What could be charged once all is back that is returning; ACCOUNT_NO_LIMIT if there is no limit. */
 uint64_t account_left(const struct account *account, enum account_slot slot);
 
 /* The users' accounts in ascending order, for checks and listings: from the first with at least this uid. */
@@ -100,7 +104,8 @@ struct account *account_next(const struct accounts *accounts, uid_t from);
 struct charge {
     struct account *account; /* NULL: nothing is charged */
     uint64_t amount : 56;
-    uint64_t slot : 8;
+    uint64_t slot : 7;
+    uint64_t returning : 1;
 };
 
 #define CHARGE_NULL {.account = NULL}
@@ -112,6 +117,8 @@ int charge_init(struct charge *charge, struct account *account, enum account_slo
 void charge_restore(struct charge *charge, struct account *account, enum account_slot slot, uint64_t amount);
 /* CHARGE_NULL afterwards. Harmless on CHARGE_NULL. */
 void charge_deinit(struct charge *charge);
+/* It will be undone as soon as that can be done. */
+void charge_return(struct charge *charge);
 /* So much less of it. */
 void charge_lower(struct charge *charge, uint64_t by);
 /* To somebody else, over his limit if need be (I5). */

@@ -16,6 +16,7 @@ struct account_sum {
     RB_ENTRY(account_sum) link;
     struct account *account; /* a reference, so that the address is not used again meanwhile */
     uint64_t used[ACCOUNT_SLOTS];
+    uint64_t returning[ACCOUNT_SLOTS];
 };
 
 RB_HEAD(account_sums, account_sum);
@@ -23,6 +24,13 @@ RB_HEAD(account_sums, account_sum);
 struct budget_sum {
     const struct budget *budget;
     uint64_t used;
+    uint64_t returning;
+};
+
+struct pool_sum {
+    uint64_t used;
+    uint64_t returning;
+    uint64_t buffers;
 };
 
 struct check {
@@ -39,8 +47,7 @@ struct check {
     struct account_sums accounts;
     struct budget_sum *budgets;
     uint32_t n_budgets;
-    uint64_t *pool_used; /* of each pool */
-    uint64_t *pool_buffers;
+    struct pool_sum *pools; /* of each */
     uint64_t bytes;
 };
 
@@ -120,16 +127,18 @@ static void add_charge(struct check *check, const struct charge *charge, enum ac
 
         if (sum)
             add(&sum->used[slot], amount, sign);
+        if (sum && charge->returning)
+            add(&sum->returning[slot], amount, sign);
     }
 }
 
-static uint64_t *budget_of(struct check *check, const struct budget *budget)
+static struct budget_sum *budget_of(struct check *check, const struct budget *budget)
 {
     struct budget_sum *more;
 
     for (uint32_t i = 0; i < check->n_budgets; i++)
         if (check->budgets[i].budget == budget)
-            return &check->budgets[i].used;
+            return &check->budgets[i];
     more = reallocarray(check->budgets, check->n_budgets + 1, sizeof(*more));
     if (!more) {
         check->no_memory = true;
@@ -137,26 +146,31 @@ static uint64_t *budget_of(struct check *check, const struct budget *budget)
     }
     check->budgets = more;
     more[check->n_budgets] = (struct budget_sum){.budget = budget};
-    return &more[check->n_budgets++].used;
+    return &more[check->n_budgets++];
 }
 
 static void add_buffer(struct check *check, const struct buffer *buffer, int sign)
 {
     const struct buffer_record *record = buffer->record;
     const struct pool *pool = buffer_pool(&check->broker->buffers, buffer);
+    struct pool_sum *pool_sum = &check->pools[pool->index];
+    bool returning = buffer->bytes.returning;
     struct plan plan;
 
     add_charge(check, &buffer->bytes, ACCOUNT_BYTES, record->bytes, sign);
     add_charge(check, &buffer->count, ACCOUNT_BUFFERS, 1, sign);
     add(&check->bytes, record->bytes, sign);
-    add(&check->pool_used[pool->index], record->bytes, sign);
-    add(&check->pool_buffers[pool->index], 1, sign);
+    add(&pool_sum->used, record->bytes, sign);
+    add(&pool_sum->returning, returning ? record->bytes : 0, sign);
+    add(&pool_sum->buffers, 1, sign);
     buffer_plan(&check->broker->buffers, buffer, &plan);
     for (uint32_t i = 0; i < plan.brief.n_nodes; i++) {
-        uint64_t *sum = budget_of(check, pool_node_budget(pool, plan.nodes.node[i]));
+        struct budget_sum *sum = budget_of(check, pool_node_budget(pool, plan.nodes.node[i]));
 
-        if (sum)
-            add(sum, plan.nodes.bytes[i], sign);
+        if (!sum)
+            continue;
+        add(&sum->used, plan.nodes.bytes[i], sign);
+        add(&sum->returning, returning ? plan.nodes.bytes[i] : 0, sign);
     }
 }
 
@@ -281,7 +295,15 @@ static void look_at(struct check *check, enum check_kind kind, const void *objec
 
 /* ---- comparing ------------------------------------------------------------------------------------------ */
 
-static void compare_account(struct check *check, const struct account *account, const uint64_t *used)
+/* Those who wait for room count on it: were it too much, one would wait for ever. */
+static void compare_returning(struct check *check, const char *whose, uint64_t number, uint64_t returning, uint64_t sum)
+{
+    if (returning != sum)
+        fault(check, "of %s%llu %llu are counted as on their way back, and records say %llu", whose,
+              (unsigned long long)number, (unsigned long long)returning, (unsigned long long)sum);
+}
+
+static void compare_account(struct check *check, const struct account *account, const struct account_sum *records)
 {
     static const char *const keys[] = {
 #define X(NAME, key, what) #key,
@@ -291,12 +313,14 @@ static void compare_account(struct check *check, const struct account *account, 
 
     for (unsigned i = 0; i < sizeof(recorded) / sizeof(recorded[0]); i++) {
         enum account_slot slot = recorded[i];
-        uint64_t sum = used ? used[slot] : 0;
+        uint64_t sum = records ? records->used[slot] : 0;
 
         if (account->used[slot] != sum)
             fault(check, "uid %u%s is charged with %llu %s, and its records say %llu", (unsigned)account->uid,
                   account->parent ? " (one session of)" : "", (unsigned long long)account->used[slot], keys[slot],
                   (unsigned long long)sum);
+        compare_returning(check, "the bytes or buffers of uid ", account->uid, account->returning[slot],
+                          records ? records->returning[slot] : 0);
     }
 }
 
@@ -307,7 +331,7 @@ static void compare_accounts_all(struct check *check)
     struct account *account;
 
     RB_FOREACH(sum, account_sums, &check->accounts)
-        compare_account(check, sum->account, sum->used);
+        compare_account(check, sum->account, sum);
     for (account = account_next(accounts, 0); account;
          account = account->uid == (uid_t)-1 ? NULL : account_next(accounts, account->uid + 1)) {
         struct account_sum key = {.account = account};
@@ -322,11 +346,11 @@ static void add_moves(struct check *check)
 {
     list_for_each_entry(move, &check->broker->moves, struct move, link)
     {
-        uint64_t *sum = budget_of(check, pool_node_budget(move->room.pool, move->room.node));
+        struct budget_sum *sum = budget_of(check, pool_node_budget(move->room.pool, move->room.node));
 
-        check->pool_used[move->room.pool->index] += move->room.in_pool;
+        check->pools[move->room.pool->index].used += move->room.in_pool;
         if (sum)
-            *sum += move->room.on_node;
+            sum->used += move->room.on_node;
     }
 }
 
@@ -337,18 +361,23 @@ static void compare_pools(struct check *check)
     add_moves(check);
     for (uint32_t i = 0; i < pools_count(pools); i++) {
         const struct pool *pool = pools_get(pools, i);
+        const struct pool_sum *records = &check->pools[i];
 
-        if (pool->used != check->pool_used[i] || pool->buffers != check->pool_buffers[i])
+        if (pool->used != records->used || pool->buffers != records->buffers)
             fault(check, "pool %s has %llu bytes in %llu buffers, and their records say %llu in %llu", pool->name,
                   (unsigned long long)pool->used, (unsigned long long)pool->buffers,
-                  (unsigned long long)check->pool_used[i], (unsigned long long)check->pool_buffers[i]);
+                  (unsigned long long)records->used, (unsigned long long)records->buffers);
+        compare_returning(check, "the bytes of pool ", i, pool->returning, records->returning);
         for (uint32_t n = 0; n < pool->n_nodes; n++) {
             const struct budget *budget = pool_node_budget(pool, pool->nodes[n]);
-            const uint64_t *sum = budget_of(check, budget);
+            const struct budget_sum *sum = budget_of(check, budget);
 
-            if (sum && budget->used != *sum)
+            if (!sum)
+                continue;
+            if (budget->used != sum->used)
                 fault(check, "node %u has given out %llu bytes for pages like those of pool %s, and records say %llu",
-                      pool->nodes[n], (unsigned long long)budget->used, pool->name, (unsigned long long)*sum);
+                      pool->nodes[n], (unsigned long long)budget->used, pool->name, (unsigned long long)sum->used);
+            compare_returning(check, "the bytes of node ", pool->nodes[n], budget->returning, sum->returning);
         }
     }
     if (check->bytes != check->broker->buffers.bytes)
@@ -368,8 +397,7 @@ static void check_free(struct check *check)
         free(sum);
     }
     free(check->budgets);
-    free(check->pool_used);
-    free(check->pool_buffers);
+    free(check->pools);
     free(check);
 }
 
@@ -444,11 +472,9 @@ int op_check(struct op *op, struct check_result *result)
         return refuse(&op->problem, STATUS_NOT_ADMIN, "only root and uid %u may have the sums checked",
                       (unsigned)broker->options.uid);
     check = calloc(1, sizeof(*check));
-    if (check) {
-        check->pool_used = calloc(n_pools + 1, sizeof(*check->pool_used));
-        check->pool_buffers = calloc(n_pools + 1, sizeof(*check->pool_buffers));
-    }
-    if (!check || !check->pool_used || !check->pool_buffers) {
+    if (check)
+        check->pools = calloc(n_pools + 1, sizeof(*check->pools));
+    if (!check || !check->pools) {
         if (check)
             check_free(check);
         return refuse(&op->problem, STATUS_NO_MEMORY, "the broker has no memory to add all this up");

@@ -57,10 +57,21 @@ void life_stop_asking(struct broker *broker, struct buffer *buffer)
     free(asking);
 }
 
-static void end(struct broker *broker, struct buffer *buffer)
+/* Its memory is certain to come back: whoever finds no room may wait for that (op_alloc.c). */
+static void comes_back(struct broker *broker, struct buffer *buffer)
+{
+    check_crediting(broker, CHECK_BUFFER, buffer);
+    buffer_return(&broker->buffers, buffer);
+    check_charged(broker, CHECK_BUFFER, buffer);
+}
+
+/* `sole`: nobody else has it. */
+static void end(struct broker *broker, struct buffer *buffer, bool sole)
 {
     life_stop_asking(broker, buffer);
     buffer_set_state(&broker->buffers, buffer, BUFFER_ENDING);
+    if (sole)
+        comes_back(broker, buffer);
     if (!buffer->pins)
         closing_add(broker, buffer);
 }
@@ -122,10 +133,9 @@ static void ask(struct broker *broker, struct buffer *buffer)
         /* A kernel that does not answer: give up T and touch no page; the watch will tell when the last has let
          * go, and until then it stays charged. */
         broker->no_leases = true;
-        sole = true;
-    }
-    if (sole)
-        end(broker, buffer);
+        end(broker, buffer, false);
+    } else if (sole)
+        end(broker, buffer, true);
     else if (buffer->record->state != BUFFER_DETACHED) {
         buffer_set_state(&broker->buffers, buffer, BUFFER_DETACHED);
         /* its event may have come while it still lived */
@@ -138,7 +148,7 @@ static void over(struct broker *broker, struct buffer *buffer)
     while (!list_is_empty(&buffer->tokens))
         drop_token(broker, container_of(list_first(&buffer->tokens), struct token, in_buffer), 0);
     if (buffer->record->watch < 0)
-        end(broker, buffer);
+        end(broker, buffer, true);
     else
         ask(broker, buffer);
 }
@@ -240,19 +250,26 @@ void life_revived(struct broker *broker, struct buffer *buffer)
 void life_abort(struct broker *broker, struct buffer *buffer)
 {
     if (buffer->fd >= 0)
-        end(broker, buffer);
+        end(broker, buffer, true);
     else
         life_ended(broker, buffer);
 }
 
 void life_goes_on(struct broker *broker, struct buffer *buffer)
 {
-    if (buffer->record->state == BUFFER_LIVE)
+    if (buffer->record->state == BUFFER_LIVE) {
         life_claim_gone(broker, buffer);
-    else if (buffer->record->state == BUFFER_ENDING && buffer->fd >= 0)
-        closing_add(broker, buffer);
-    else if (buffer->record->state == BUFFER_ENDING && buffer->record->watch < 0)
+        return;
+    }
+    if (buffer->record->state != BUFFER_ENDING)
+        return;
+    if (buffer->fd < 0 && buffer->record->watch < 0) {
         life_ended(broker, buffer);
+        return;
+    }
+    comes_back(broker, buffer);
+    if (buffer->fd >= 0)
+        closing_add(broker, buffer);
 }
 
 /* ---- what the watch says -------------------------------------------------------------------------------- */

@@ -2,15 +2,16 @@
 /*
  * Allocation: charged, placed, committed, recorded and held, or nothing at all.
  *
- * Small ones are committed here and now, larger ones by a worker; what finds no room may wait for it. Between any
- * two of these steps the client may go, and the broker stop, so each step ends in one of two places: go on, or
- * abort(), which gives back whatever there is.
+ * Small ones are committed here and now, larger ones by a worker. What finds no room may wait for it, and does wait,
+ * asked or not, where memory that is on its way back may do. Between any two of these steps the client may go, and the
+ * broker stop, so each step ends in one of two places: go on, or abort(), which gives back whatever there is.
  */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/steal.h"
@@ -382,6 +383,42 @@ static int start_commit(struct alloc *alloc, uint32_t first, uint32_t n)
 
 /* ---- waiting for room ----------------------------------------------------------------------------------- */
 
+static bool is_returning(const struct account *account)
+{
+    for (; account; account = account->parent)
+        if (account->returning[ACCOUNT_BYTES] || account->returning[ACCOUNT_BUFFERS])
+            return true;
+    return false;
+}
+
+/*
+ * It found no room, or a limit of bytes or buffers. But something is on its way back, and nothing says that it would
+ * not do with that: a user who gives memory back and asks for as much gets it.
+ */
+static bool may_hope(const struct alloc *alloc, const struct session *session)
+{
+    struct pool_request request = request_of(alloc->args);
+    uint64_t bytes = 0, rounded;
+
+    if (!pool_is_returning(alloc->pool) && !is_returning(session->account))
+        return false;
+    for (uint32_t i = 0; i < alloc->args->n; i++)
+        if (!pool_fits_soon(alloc->pool, &request, alloc->args->sizes[i]) ||
+            !checked_align_up_u64(alloc->args->sizes[i], alloc->pool->granule, &rounded) ||
+            !checked_add_u64(bytes, rounded, &bytes))
+            return false;
+    return bytes <= pool_available_soon(alloc->pool) && bytes <= account_left(session->account, ACCOUNT_BYTES) &&
+           alloc->args->n <= account_left(session->account, ACCOUNT_BUFFERS);
+}
+
+/* As long as the caller likes, or as there is hope. */
+static bool may_wait(const struct alloc *alloc, const struct session *session, int status)
+{
+    if (status == STATUS_POOL_FULL && !alloc->waiter.hoping)
+        return true;
+    return (status == STATUS_POOL_FULL || status == STATUS_LIMIT) && may_hope(alloc, session);
+}
+
 static bool room_is_there(struct waiter *waiter)
 {
     struct alloc *alloc = container_of(waiter, struct alloc, waiter);
@@ -393,7 +430,13 @@ static bool room_is_there(struct waiter *waiter)
     }
     *problem_of(alloc) = (struct problem)PROBLEM_NULL;
     alloc->outcome = acquire(alloc, session);
-    return alloc->outcome != STATUS_POOL_FULL;
+    if (may_wait(alloc, session, alloc->outcome))
+        return false;
+    if (alloc->outcome == STATUS_POOL_FULL && alloc->args->wait_ms) {
+        alloc->hurried = STATUS_TIMED_OUT;
+        alloc->outcome = refuse_hurried(alloc);
+    }
+    return true;
 }
 
 static void go_on(struct waiter *waiter)
@@ -413,7 +456,13 @@ static void go_on(struct waiter *waiter)
 static void waited_too_long(struct waiter *waiter)
 {
     struct alloc *alloc = container_of(waiter, struct alloc, waiter);
+    struct session *session = find_session(alloc->broker, alloc->session);
 
+    if (session && may_hope(alloc, session)) {
+        waiter->hoping = true;
+        waiters_add(&alloc->broker->waiters, waiter, DEADLINE_NEVER);
+        return;
+    }
     alloc->hurried = STATUS_TIMED_OUT;
     end(alloc, refuse_hurried(alloc));
 }
@@ -448,7 +497,8 @@ static int wait_for_room(struct alloc *alloc)
     alloc->waiter.go = go_on;
     alloc->waiter.expired = waited_too_long;
     begin_pending(alloc);
-    waiters_add(&alloc->broker->waiters, &alloc->waiter, deadline_after_ms(alloc->args->wait_ms));
+    waiters_add(&alloc->broker->waiters, &alloc->waiter,
+                alloc->waiter.hoping ? DEADLINE_NEVER : deadline_after_ms(alloc->args->wait_ms));
     return OP_PENDING;
 }
 
@@ -502,6 +552,7 @@ int op_alloc(struct op *op, const struct alloc_args *args, struct opened *result
     alloc->session = op->session;
     alloc->ending = (struct timer)TIMER_INIT(ending_turn);
     waiter_init(&alloc->waiter, pool->index, session->record->uid);
+    alloc->waiter.hoping = !args->wait_ms;
 
     if (args->wait_ms && waiters_has(&broker->waiters, pool->index, session->record->uid)) {
         r = check_sizes(alloc);
@@ -510,7 +561,7 @@ int op_alloc(struct op *op, const struct alloc_args *args, struct opened *result
     } else {
         r = acquire(alloc, session);
     }
-    if (r == STATUS_POOL_FULL && args->wait_ms)
+    if (may_wait(alloc, session, r))
         r = wait_for_room(alloc);
     else if (!r)
         r = start_commit(alloc, 0, alloc->n);

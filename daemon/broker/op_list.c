@@ -8,6 +8,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/align.h"
 #include "base/clock.h"
 #include "broker/internal.h"
 #include "mem/pool.h"
@@ -90,7 +91,17 @@ int op_list_nodes(struct op *op, const struct list_args *args, uint64_t *ret_nex
     return 0;
 }
 
-static void fill_pool(const struct pool *pool, struct pool_info *info)
+/* In one piece, if need be after waiting for what is on its way back (op_alloc.c). */
+static uint64_t pool_available_to(struct pool *pool, const struct session *session)
+{
+    uint64_t mine = account_left(session->account, ACCOUNT_BYTES), largest = pool_largest_soon(pool);
+
+    if (pool->retired)
+        return 0;
+    return mine < largest ? align_down(mine, pool->granule) : largest;
+}
+
+static void fill_pool(struct pool *pool, const struct session *session, struct pool_info *info)
 {
     *info = (struct pool_info){
         .n_nodes = pool->n_nodes,
@@ -101,9 +112,10 @@ static void fill_pool(const struct pool *pool, struct pool_info *info)
         .part_size = pool->part_size,
         .n_weights = pool->n_weights,
         .lazy = pool->lazy,
+        .declared = pool->declared,
         .capacity = pool_capacity(pool),
         .used = pool->used,
-        .available = pool_available(pool),
+        .available = pool_available_to(pool, session),
         .buffers = pool->buffers,
     };
     memcpy(info->name, pool->name, sizeof(pool->name));
@@ -124,7 +136,7 @@ int op_list_pools(struct op *op, const struct list_args *args, uint64_t *ret_nex
     for (uint64_t i = walk.cursor; i < pools_count(pools); i++) {
         struct pool_info info;
 
-        fill_pool(pools_get(pools, (uint32_t)i), &info);
+        fill_pool(pools_get(pools, (uint32_t)i), walk.session, &info);
         if (!item(args->userdata, &info)) {
             *ret_next = i + 1;
             return 0;

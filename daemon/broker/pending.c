@@ -61,11 +61,11 @@ void op_cancel(struct op *op)
 
 /* ---- room ----------------------------------------------------------------------------------------------- */
 
-static struct waiter *oldest_of(const struct waiters *waiters, uint32_t pool, uid_t uid)
+static struct waiter *oldest_of(const struct waiters *waiters, uint32_t pool, uid_t uid, bool hoping)
 {
     list_for_each_entry(waiter, &waiters->pools[pool], struct waiter, in_turn)
     {
-        if (waiter->uid == uid)
+        if (waiter->uid == uid && waiter->hoping == hoping)
             return waiter;
     }
     return NULL;
@@ -135,7 +135,7 @@ void waiters_deinit(struct waiters *waiters)
 
 bool waiters_has(const struct waiters *waiters, uint32_t pool, uid_t uid)
 {
-    return oldest_of(waiters, pool, uid) != NULL;
+    return oldest_of(waiters, pool, uid, false) || oldest_of(waiters, pool, uid, true);
 }
 
 static void waiter_expires(struct timer *timer)
@@ -155,7 +155,7 @@ void waiter_init(struct waiter *waiter, uint32_t pool, uid_t uid)
 
 void waiters_add(struct waiters *waiters, struct waiter *waiter, uint64_t deadline)
 {
-    struct waiter *oldest = oldest_of(waiters, waiter->pool, waiter->uid);
+    struct waiter *oldest = oldest_of(waiters, waiter->pool, waiter->uid, waiter->hoping);
 
     waiter->waiters = waiters;
     if (oldest)

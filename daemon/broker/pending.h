@@ -11,6 +11,10 @@
  * asking, none before an older one, so that his many small ones do not keep a large one waiting. Users take turns, and
  * one whose oldest does not fit keeps nobody else waiting: else a request for all of a pool would close it to all who
  * wait (I7). The bound of the wait is the caller's.
+ *
+ * Whoever need only wait for what is on its way back is *hoping*: he waits as long as that may still do, and no
+ * longer, so there is no bound of the caller's. A user's hoping requests are a queue of their own, else one would stay
+ * behind an older one that waits for something else.
  */
 #pragma once
 
@@ -62,6 +66,7 @@ struct waiter {
     struct timer timer;  /* the caller's bound */
     uint32_t pool;
     uid_t uid;
+    bool hoping;
     bool (*ready)(struct waiter *waiter);   /* there may be room: try; true = it need not wait any more */
     void (*go)(struct waiter *waiter);      /* it was ready, and is in no queue now */
     void (*expired)(struct waiter *waiter); /* its time is over, and it is in no queue now */

@@ -324,6 +324,7 @@ struct pool_info {
     uint32_t n_weights;
     uint32_t weights[MEMORYD_NODES_MAX];
     bool lazy;
+    bool declared;
     uint64_t capacity;
     uint64_t used;
     uint64_t available;

@@ -185,6 +185,8 @@ struct buffer *buffer_free(struct buffers *buffers, struct buffer *buffer)
         struct plan plan;
 
         buffer_plan(buffers, buffer, &plan);
+        if (buffer->bytes.returning)
+            pool_unreturn(buffer_pool(buffers, buffer), &plan);
         pool_uncharge(buffer_pool(buffers, buffer), &plan);
         buffers->bytes -= record->bytes;
     }
@@ -380,17 +382,32 @@ void buffer_set_state(struct buffers *buffers, struct buffer *buffer, enum buffe
     record->state = (uint8_t)state;
 }
 
+void buffer_return(struct buffers *buffers, struct buffer *buffer)
+{
+    struct plan plan;
+
+    assert(buffer->record->state == BUFFER_ENDING && !buffer->bytes.returning);
+    buffer_plan(buffers, buffer, &plan);
+    pool_return(buffer_pool(buffers, buffer), &plan);
+    charge_return(&buffer->bytes);
+    charge_return(&buffer->count);
+}
+
 void buffer_lower(struct buffers *buffers, struct buffer *buffer, uint64_t by)
 {
     struct buffer_record *record = record_change(&buffers->table, buffer);
+    struct pool *pool = buffer_pool(buffers, buffer);
 
     assert(record->state == BUFFER_ENDING && !record->plan && record->bytes > by);
     record->bytes -= by;
     if (record->size > record->bytes)
         record->size = record->bytes;
     buffers->bytes -= by;
+    if (buffer->bytes.returning)
+        pool_unreturn(pool, &(struct plan){.brief = {.bytes = by, .n_nodes = 1},
+                                           .nodes = {.node = {record->node}, .bytes = {by}}});
     charge_lower(&buffer->bytes, by);
-    pool_lower(buffer_pool(buffers, buffer), record->node, by);
+    pool_lower(pool, record->node, by);
 }
 
 void buffer_set_node(struct buffers *buffers, struct buffer *buffer, struct pool *pool, uint32_t node,
@@ -401,6 +418,8 @@ void buffer_set_node(struct buffers *buffers, struct buffer *buffer, struct pool
 
     assert(pool->pages == (enum pages)record->pages && pool->granule == buffer_granule(buffer));
     buffer_plan(buffers, buffer, &plan);
+    if (buffer->bytes.returning)
+        pool_unreturn(buffer_pool(buffers, buffer), &plan);
     pool_uncharge(buffer_pool(buffers, buffer), &plan);
     if (record->plan)
         table_free(&buffers->plans, table_find(&buffers->plans, record->plan));
@@ -413,6 +432,8 @@ void buffer_set_node(struct buffers *buffers, struct buffer *buffer, struct pool
     record->huge_bytes = huge_bytes;
     buffer_plan(buffers, buffer, &plan);
     pool_recharge(pool, &plan);
+    if (buffer->bytes.returning)
+        pool_return(pool, &plan);
 }
 
 void buffer_set_verified(struct buffers *buffers, struct buffer *buffer, bool verified)

@@ -136,6 +136,8 @@ int buffer_set_memory(struct buffers *buffers, struct buffer *buffer, int fd, de
 void buffer_commit(struct buffers *buffers, struct buffer *buffer);
 /* LIVE, DETACHED, ENDING; keeps the time and the counts. */
 void buffer_set_state(struct buffers *buffers, struct buffer *buffer, enum buffer_state state);
+/* It is ENDING, and nobody can keep its memory from coming back: those who wait for room may count on it. */
+void buffer_return(struct buffers *buffers, struct buffer *buffer);
 /* So many bytes at its end have been given back, fewer than it has. For one that is ENDING, and on one node. */
 void buffer_lower(struct buffers *buffers, struct buffer *buffer, uint64_t by);
 /* All of it is on this node now and bound to it, and charged to this pool and node instead: never refused, so the room

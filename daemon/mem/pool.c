@@ -112,14 +112,36 @@ static int choose_weights(struct plan_request *plan, const struct pool *pool,
     return 0;
 }
 
-static void rooms_of(const struct pool *pool, bool empty, uint64_t room[static TOPOLOGY_NODES_MAX])
-{
-    memset(room, 0, TOPOLOGY_NODES_MAX * sizeof(room[0]));
-    for (uint32_t i = 0; i < pool->n_nodes; i++) {
-        const struct budget *budget = pool_node_budget(pool, pool->nodes[i]);
+/* NOW; when all is back that is returning; if everything were free. */
+enum when { NOW, SOON, EVER };
 
-        room[pool->nodes[i]] = left_of(budget->capacity, empty ? 0 : budget->used);
-    }
+static uint64_t used_when(uint64_t used, uint64_t returning, enum when when)
+{
+    return when == NOW ? used : when == SOON ? used - returning : 0;
+}
+
+static uint64_t room_under_cap(const struct pool *pool, enum when when)
+{
+    return left_of(pool->cap, used_when(pool->used, pool->returning, when));
+}
+
+static uint64_t room_on_node(const struct pool *pool, uint32_t node, enum when when)
+{
+    const struct budget *budget = pool_node_budget(pool, node);
+
+    return left_of(budget->capacity, used_when(budget->used, budget->returning, when));
+}
+
+static int make_plan(struct plan *ret, const struct pool *pool, const struct plan_request *plan, enum when when,
+                     struct problem *problem)
+{
+    uint64_t room[TOPOLOGY_NODES_MAX] = {0};
+
+    if (plan->bytes > room_under_cap(pool, when))
+        return STATUS_POOL_FULL;
+    for (uint32_t i = 0; i < pool->n_nodes; i++)
+        room[pool->nodes[i]] = room_on_node(pool, pool->nodes[i], when);
+    return plan_make(ret, plan, room, problem);
 }
 
 static int full(const struct pool *pool, uint64_t bytes, struct problem *problem)
@@ -130,43 +152,40 @@ static int full(const struct pool *pool, uint64_t bytes, struct problem *problem
                   (unsigned long long)bytes, pool->name, (unsigned long long)pool_available(pool));
 }
 
+static int choose(struct plan_request *plan, const struct pool *pool, const struct pool_request *request,
+                  uint64_t size, struct problem *problem)
+{
+    int r;
+
+    *plan = (struct plan_request){.granule = pool->granule};
+    if (!size)
+        return refuse(problem, STATUS_SIZE_ZERO, "a buffer of 0 bytes; ask for at least 1");
+    if (!checked_align_up_u64(size, pool->granule, &plan->bytes) || plan->bytes > INT64_MAX)
+        return refuse(problem, STATUS_SIZE_OVERFLOW, "%llu bytes are more than any file can have",
+                      (unsigned long long)size);
+    plan->placement = request->placement == PLACEMENT_POOL ? pool->placement : request->placement;
+    plan->part_size = request->part_size;
+    if (!plan->part_size && pool->placement == plan->placement)
+        plan->part_size = pool->part_size;
+    r = choose_nodes(plan, pool, request, problem);
+    return r ? r : choose_weights(plan, pool, request, problem);
+}
+
 int pool_plan(struct pool *pool, const struct pool_request *request, uint64_t size, struct plan *ret,
               struct problem *problem)
 {
-    struct plan_request plan = {.granule = pool->granule};
-    uint64_t room[TOPOLOGY_NODES_MAX];
-    int r;
+    struct plan_request plan;
+    struct plan unused;
+    int r = choose(&plan, pool, request, size, problem);
 
-    if (!size)
-        return refuse(problem, STATUS_SIZE_ZERO, "a buffer of 0 bytes; ask for at least 1");
-    if (!checked_align_up_u64(size, pool->granule, &plan.bytes) || plan.bytes > INT64_MAX)
-        return refuse(problem, STATUS_SIZE_OVERFLOW, "%llu bytes are more than any file can have",
-                      (unsigned long long)size);
-    plan.placement = request->placement == PLACEMENT_POOL ? pool->placement : request->placement;
-    plan.part_size = request->part_size;
-    if (!plan.part_size && pool->placement == plan.placement)
-        plan.part_size = pool->part_size;
-    r = choose_nodes(&plan, pool, request, problem);
-    if (!r)
-        r = choose_weights(&plan, pool, request, problem);
     if (r)
         return r;
-
-    rooms_of(pool, false, room);
-    if (plan.bytes <= left_of(pool->cap, pool->used)) {
-        r = plan_make(ret, &plan, room, problem);
-        if (r != STATUS_POOL_FULL)
-            return r;
-    }
-    /* not now; but ever? */
-    rooms_of(pool, true, room);
-    if (plan.bytes <= pool->cap) {
-        struct plan unused;
-
-        r = plan_make(&unused, &plan, room, problem);
-        if (r != STATUS_POOL_FULL)
-            return r ? r : full(pool, plan.bytes, problem);
-    }
+    r = make_plan(ret, pool, &plan, NOW, problem);
+    if (r != STATUS_POOL_FULL)
+        return r;
+    r = make_plan(&unused, pool, &plan, EVER, problem);
+    if (r != STATUS_POOL_FULL)
+        return r ? r : full(pool, plan.bytes, problem);
     return refuse(problem, STATUS_TOO_BIG,
                   "%llu bytes placed like this are more than pool %s could ever hold (its capacity is "
                   "%llu bytes); ask for less, or for more nodes",
@@ -246,16 +265,79 @@ void pool_give_room(const struct pool_room *room)
     pool->used -= room->in_pool;
 }
 
+void pool_return(struct pool *pool, const struct plan *plan)
+{
+    for (uint32_t i = 0; i < plan->brief.n_nodes; i++)
+        pool->pools->budgets[pool->purse][plan->nodes.node[i]].returning += plan->nodes.bytes[i];
+    pool->returning += plan->brief.bytes;
+}
+
+void pool_unreturn(struct pool *pool, const struct plan *plan)
+{
+    for (uint32_t i = 0; i < plan->brief.n_nodes; i++) {
+        struct budget *budget = &pool->pools->budgets[pool->purse][plan->nodes.node[i]];
+
+        assert(budget->returning >= plan->nodes.bytes[i]);
+        budget->returning -= plan->nodes.bytes[i];
+    }
+    assert(pool->returning >= plan->brief.bytes);
+    pool->returning -= plan->brief.bytes;
+}
+
+bool pool_is_returning(const struct pool *pool)
+{
+    for (uint32_t i = 0; i < pool->n_nodes; i++)
+        if (pool_node_budget(pool, pool->nodes[i])->returning)
+            return true;
+    return false;
+}
+
+bool pool_fits_soon(struct pool *pool, const struct pool_request *request, uint64_t size)
+{
+    struct plan_request plan;
+    struct plan unused;
+
+    return !choose(&plan, pool, request, size, NULL) && !make_plan(&unused, pool, &plan, SOON, NULL);
+}
+
+/* In whole granules, of which alone there are buffers. */
+static uint64_t available(const struct pool *pool, enum when when)
+{
+    uint64_t sum = 0, cap = align_down(room_under_cap(pool, when), pool->granule);
+
+    for (uint32_t i = 0; i < pool->n_nodes; i++)
+        sum += align_down(room_on_node(pool, pool->nodes[i], when), pool->granule);
+    return sum < cap ? sum : cap;
+}
+
 uint64_t pool_available(const struct pool *pool)
 {
-    uint64_t sum = 0;
+    return available(pool, NOW);
+}
 
-    for (uint32_t i = 0; i < pool->n_nodes; i++) {
-        const struct budget *budget = pool_node_budget(pool, pool->nodes[i]);
+uint64_t pool_available_soon(const struct pool *pool)
+{
+    return available(pool, SOON);
+}
 
-        sum += left_of(budget->capacity, budget->used);
+uint64_t pool_largest_soon(struct pool *pool)
+{
+    const struct pool_request request = {.placement = PLACEMENT_POOL};
+    uint64_t all = pool_available_soon(pool);
+    uint64_t fits = 0, fails = all / pool->granule;
+
+    if (!all || pool_fits_soon(pool, &request, all))
+        return all;
+    /* the nodes have fixed shares of it, and the fullest decides */
+    while (fails - fits > 1) {
+        uint64_t middle = fits + (fails - fits) / 2;
+
+        if (pool_fits_soon(pool, &request, middle * pool->granule))
+            fits = middle;
+        else
+            fails = middle;
     }
-    return sum < left_of(pool->cap, pool->used) ? sum : left_of(pool->cap, pool->used);
+    return fits * pool->granule;
 }
 
 uint64_t pool_capacity(const struct pool *pool)

@@ -60,6 +60,7 @@ struct pools_config {
 struct budget {
     uint64_t capacity;
     uint64_t used;
+    uint64_t returning; /* of that: certain to be free soon */
 };
 
 struct ledger;
@@ -85,6 +86,7 @@ struct pool {
     uint32_t purse;   /* which of a node's budgets: 0 for base pages and THP, else 1 + index of the size */
     uint64_t cap;     /* UINT64_MAX: none of its own */
     uint64_t used;    /* the sum of its buffers' bytes */
+    uint64_t returning; /* of that */
     uint64_t buffers; /* how many */
 };
 
@@ -151,6 +153,9 @@ int pool_charge(struct pool *pool, const struct plan *plan, struct problem *prob
 /* The same for a buffer that exists already, from a record of it: never refused, even over the capacity. */
 void pool_recharge(struct pool *pool, const struct plan *plan);
 void pool_uncharge(struct pool *pool, const struct plan *plan);
+/* What is charged by this plan is on its way back; and: it is not, or no longer so much. */
+void pool_return(struct pool *pool, const struct plan *plan);
+void pool_unreturn(struct pool *pool, const struct plan *plan);
 /* A buffer has so much less on this node. */
 void pool_lower(struct pool *pool, uint32_t node, uint64_t by);
 
@@ -165,6 +170,14 @@ struct pool_room {
 /* POOL_FULL. */
 int pool_keep_room(const struct pool_room *room, struct problem *problem);
 void pool_give_room(const struct pool_room *room);
+
+/* Is anything on its way back that a buffer of this pool could have? */
+bool pool_is_returning(const struct pool *pool);
+/* Would a buffer have a place if all were back that is returning? */
+bool pool_fits_soon(struct pool *pool, const struct pool_request *request, uint64_t size);
+/* How large could one buffer be then, placed as the pool has it; and how much could several have together? */
+uint64_t pool_largest_soon(struct pool *pool);
+uint64_t pool_available_soon(const struct pool *pool);
 
 /* What the pool and its nodes could give out now and could give out at most, over all its nodes. */
 uint64_t pool_available(const struct pool *pool);

@@ -88,6 +88,7 @@ static bool add_pool(void *userdata, const struct pool_info *info)
     row->message.n_weights = info->n_weights;
     row->message.weights = row->info.weights;
     row->message.lazy = info->lazy;
+    row->message.declared = info->declared;
     row->message.capacity = info->capacity;
     row->message.used = info->used;
     row->message.available = info->available;

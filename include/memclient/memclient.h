@@ -297,7 +297,7 @@ struct memclient_alloc_options {
     uint64_t alignment;      /* of the home, a power of two; 0 = the granule */
     uint64_t address;        /* the wanted home, a multiple of the alignment; 0 = any. Not with alloc_many */
     unsigned flags;          /* MEMCLIENT_PUBLISHABLE, MEMCLIENT_NO_ADDRESS */
-    uint64_t wait_ms;        /* how long to wait for room when the pool is full; 0 = do not; MEMCLIENT_FOREVER */
+    uint64_t wait_ms;        /* how long to wait for room when the pool is full; 0 = see below; MEMCLIENT_FOREVER */
     const char *name;        /* bind this name with it; NULL = none. Not with alloc_many */
     const struct memclient_name_options *name_options; /* NULL = defaults */
 };
@@ -306,6 +306,9 @@ struct memclient_alloc_options {
 /*
  * Makes a buffer of `size` bytes, zeroed, committed and sealed, and gives a handle with all rights; nothing is
  * mapped yet. The context's deadline begins after wait_ms.
+ *
+ * Memory that was freed is there again when its pages have been given back. Whoever meets a full pool, or a limit of
+ * bytes or buffers, waits for what is on its way back, also with wait_ms 0, as long as that may do.
  *
  *     -EINVAL      size 0, or an option out of range, or a bad name
  *     -EOVERFLOW   size cannot be rounded up to the granule
@@ -797,10 +800,16 @@ struct memclient_pool {
     bool simulated;
     uint64_t capacity;
     uint64_t used;
-    uint64_t available;  /* what it and its nodes could still give out now */
+    uint64_t available;  /* what this caller could allocate now in one piece, see below */
     uint64_t buffers;
+    bool declared;       /* by the configuration, not made by itself */
 };
-/* The pools that this user may allocate from. */
+/*
+ * The pools that this user may allocate from. `available` is what the pool and its nodes have left, as far as the
+ * limits uid_bytes and session_bytes let this session have it. It is exact: memory that is on its way back counts,
+ * since an allocation waits for it, so it is there as soon as the call that freed it has returned; what somebody still
+ * has mapped or open does not.
+ */
 MEMCLIENT_API int memclient_list_pools(struct memclient *ctx, int (*fn)(const struct memclient_pool *pool, void *data),
                                        void *data);
 

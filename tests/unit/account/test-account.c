@@ -174,6 +174,43 @@ static void test_I7_lower_limit_takes_nothing_away(void **state)
     account_unref(user);
 }
 
+/* What returns is charged until it is back, and is counted as left before. */
+static void test_returning_is_left_and_not_free(void **state)
+{
+    struct charge charge = CHARGE_NULL, more = CHARGE_NULL;
+    struct account *session, *to;
+
+    (void)state;
+    limits(100, 80);
+    assert_int_equal(account_new_session(&accounts, 1, &session, NULL), 0);
+    assert_int_equal(account_new_session(&accounts, 1, &to, NULL), 0);
+    assert_int_equal(charge_init(&charge, session, ACCOUNT_BYTES, 80, NULL), 0);
+    assert_int_equal(account_left(session, ACCOUNT_BYTES), 0);
+    charge_return(&charge);
+    charge_return(&charge);
+    assert_int_equal(account_left(session, ACCOUNT_BYTES), 80);
+    assert_int_equal(account_left(account_user(session), ACCOUNT_BYTES), 100);
+    assert_int_equal(charge_init(&more, session, ACCOUNT_BYTES, 1, NULL), STATUS_LIMIT);
+    charge_lower(&charge, 30);
+    assert_int_equal(session->returning[ACCOUNT_BYTES], 50);
+    assert_int_equal(charge_init(&more, session, ACCOUNT_BYTES, 10, NULL), 0);
+    assert_int_equal(account_left(session, ACCOUNT_BYTES), 70);
+    charge_move(&charge, to);
+    assert_int_equal(session->returning[ACCOUNT_BYTES], 0);
+    assert_int_equal(to->returning[ACCOUNT_BYTES], 50);
+    assert_int_equal(account_user(to)->returning[ACCOUNT_BYTES], 50);
+    charge_deinit(&charge);
+    assert_int_equal(account_user(to)->returning[ACCOUNT_BYTES], 0);
+    assert_int_equal(account_left(to, ACCOUNT_BYTES), 80);
+    /* and a charge that is made anew does not return */
+    assert_int_equal(charge_init(&charge, session, ACCOUNT_BYTES, 10, NULL), 0);
+    assert_int_equal(session->returning[ACCOUNT_BYTES], 0);
+    charge_deinit(&charge);
+    charge_deinit(&more);
+    account_unref(to);
+    account_unref(session);
+}
+
 static void test_walk(void **state)
 {
     static const uid_t uids[] = {5, 0, UINT32_MAX - 1, 1000};
@@ -267,6 +304,7 @@ int main(void)
         T(test_account_lives_as_long_as_its_charges),
         T(test_I5_charge_moves_over_the_limit),
         T(test_I7_lower_limit_takes_nothing_away),
+        T(test_returning_is_left_and_not_free),
         T(test_walk),
         T(test_I5_sums_are_exact),
     };

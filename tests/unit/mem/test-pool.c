@@ -256,6 +256,53 @@ static void declared_pools_have_caps(void **state)
     pools_free(pools);
 }
 
+static void what_returns_counts_for_what_is_had_soon(void **state)
+{
+    struct pool_config declared[] = {
+        {.name = "small", .capacity = {.bytes = 10 * MB}, .n_nodes = 1, .nodes = {0}},
+        {.name = "round", .placement = PLACEMENT_INTERLEAVE, .part_size = 2 * MB},
+    };
+    struct pools *pools = make(&(struct pools_config){.pools = declared, .n_pools = 2});
+    struct pool *small = pools_by_name(pools, "small"), *node = pools_by_name(pools, "node0-4k");
+    struct pool *round = pools_by_name(pools, "round");
+    const struct pool_request request = {0};
+    struct plan plan;
+    struct plan part;
+
+    (void)state;
+    assert_int_equal(pool_largest_soon(small), 10 * MB);
+    assert_int_equal(pool_largest_soon(node), 512 * MB);
+    /* node 2 has least, and as much as the others each */
+    assert_in_range(pool_largest_soon(round), 3 * 256 * MB - 2 * MB, 3 * 256 * MB + 4 * MB);
+    assert_true(pool_fits_soon(round, &request, pool_largest_soon(round)));
+    assert_false(pool_fits_soon(round, &request, pool_largest_soon(round) + PAGE));
+
+    assert_int_equal(pool_plan(small, &request, 8 * MB, &plan, NULL), 0);
+    assert_int_equal(pool_charge(small, &plan, NULL), 0);
+    assert_int_equal(pool_largest_soon(small), 2 * MB);
+    assert_false(pool_fits_soon(small, &request, 3 * MB));
+    assert_false(pool_is_returning(node));
+    pool_return(small, &plan);
+    assert_true(pool_is_returning(node) && pool_is_returning(round));
+    assert_int_equal(pool_available(small), 2 * MB);
+    assert_int_equal(pool_available_soon(small), 10 * MB);
+    assert_int_equal(pool_available_soon(node), 512 * MB);
+    assert_true(pool_fits_soon(small, &request, 10 * MB));
+    assert_int_equal(plan_fails(small, request, 3 * MB), STATUS_POOL_FULL);
+    part = plan;
+    part.brief.bytes = part.nodes.bytes[0] = 5 * MB;
+    pool_unreturn(small, &part);
+    pool_lower(small, 0, 5 * MB);
+    assert_int_equal(pool_available(small), 7 * MB);
+    assert_int_equal(pool_available_soon(small), 10 * MB);
+    part.brief.bytes = part.nodes.bytes[0] = 3 * MB;
+    pool_unreturn(small, &part);
+    pool_uncharge(small, &part);
+    assert_false(pool_is_returning(node));
+    assert_int_equal(pool_available(small), 10 * MB);
+    pools_free(pools);
+}
+
 static int declare(struct pool_config config)
 {
     struct problem problem = PROBLEM_NULL;
@@ -371,6 +418,7 @@ int main(void)
         cmocka_unit_test_setup(sizes_have_their_own_errors, setup),
         cmocka_unit_test_setup(plans_mind_the_pool, setup),
         cmocka_unit_test_setup(declared_pools_have_caps, setup),
+        cmocka_unit_test_setup(what_returns_counts_for_what_is_had_soon, setup),
         cmocka_unit_test_setup(bad_declarations_are_refused, setup),
         cmocka_unit_test_setup(I5_budgets_stay_exact, setup),
     };

@@ -227,6 +227,11 @@ static void *move_to(void *from, uint64_t length, const struct place *place)
     return to;
 }
 
+static int refuse_publishing(const struct memclient_buffer *buf)
+{
+    return fail_with(EBUSY, "buffer #%llu is being published; try again in a moment", HEX(buf->id));
+}
+
 /* With the space's lock and the context's. 1 = it cannot be mapped by that, or not any more. */
 static int map_at(struct memclient_buffer *buf, const struct origin *from, const struct wish *wish,
                   const struct place *place, struct mapping *mapping)
@@ -247,7 +252,10 @@ static int map_at(struct memclient_buffer *buf, const struct origin *from, const
         /* some kernels take away what is there before they refuse */
         if (place->flags & MAP_FIXED)
             (void)map_reserve_pages(place->address, wish->length, MAP_FIXED_NOREPLACE);
-        return r == -EPERM && from->fd >= 0 && was_published(buf, from->fd) ? 1 : r;
+        if (r != -EPERM || from->fd < 0 || !from->writable)
+            return r;
+        /* the kernel refuses from when a seal is tried on, and shows it when it fits */
+        return was_published(buf, from->fd) ? 1 : refuse_publishing(buf);
     }
     *mapping = (struct mapping){
         .start = (uintptr_t)at,
@@ -271,7 +279,7 @@ static int try_map(struct memclient_buffer *buf, const struct wish *wish, bool w
     int r;
 
     if (buf->publishing && writable)
-        return fail_with(EBUSY, "buffer #%llu is being published", HEX(buf->id));
+        return refuse_publishing(buf);
     r = find_place(buf, wish, &place);
     if (r && !(r == -EADDRINUSE && wish->flags & MEMCLIENT_MAP_ANYWHERE))
         return r;

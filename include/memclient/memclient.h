@@ -647,6 +647,7 @@ struct memclient_map_options {
  *     -EOVERFLOW      offset and length go beyond the buffer's end
  *     -EACCES         writing was asked for and the handle may only read
  *     -EROFS          writing was asked for and the buffer is published
+ *     -EBUSY          it is just being published, here or elsewhere
  *     -ENOMEM         the kernel refuses: too many mappings, or RLIMIT_AS
  */
 MEMCLIENT_API int memclient_map(struct memclient_buffer *buf, const struct memclient_map_options *options,

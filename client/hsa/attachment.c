@@ -11,7 +11,7 @@
 
 static struct attachment *by_token; /* hash of IPC memory */
 
-/* As if the agent that has its first page had allocated it. */
+/* As if the agent that has its first page had allocated it; NULL if that is none. */
 static int find_pool(struct memclient_buffer *buffer, const struct pool **pool)
 {
     struct memclient_buffer_info info = MEMCLIENT_BUFFER_INFO_INIT;
@@ -22,7 +22,7 @@ static int find_pool(struct memclient_buffer *buffer, const struct pool **pool)
         return r;
     if (info.n_nodes)
         agent = topology_agent_of_node(info.nodes[0]);
-    *pool = &(agent ? agent : topology()->agents)->pools[POOL_FINE];
+    *pool = agent ? &agent->pools[POOL_FINE] : NULL;
     return 0;
 }
 

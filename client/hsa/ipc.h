@@ -15,7 +15,7 @@
 struct attachment {
     struct place place;
     struct memclient_buffer *buffer; /* counted */
-    const struct pool *pool;         /* the standard one of the node that has its first page */
+    const struct pool *pool;         /* the standard one of the agent that has its first page, or NULL */
     uint64_t allowed;                /* agents by index */
     bool interop;                    /* mapped by a shareable handle; it has none of what follows */
     uint64_t refs;                   /* attached so often */

@@ -134,7 +134,7 @@ void memory_job_publish(struct jobs *jobs, struct memory_job *job)
 
 void memory_job_move(struct jobs *jobs, struct memory_job *job)
 {
-    submit(jobs, job, WORK_LONG, move_work);
+    submit(jobs, job, job->migration->from.brief.bytes <= WORK_SHORT_MAX ? WORK_SHORT : WORK_LONG, move_work);
 }
 
 void memory_job_discard(struct jobs *jobs, struct memory_job *job)

@@ -23,8 +23,8 @@
 struct work;
 
 enum work_class {
-    WORK_SHORT,   /* milliseconds: commits of at most WORK_SHORT_MAX bytes */
-    WORK_LONG,    /* larger commits, sealing (the kernel may wait for pinned pages) */
+    WORK_SHORT,   /* milliseconds: commits and moves of at most WORK_SHORT_MAX bytes */
+    WORK_LONG,    /* larger ones, sealing (the kernel may wait for pinned pages) */
     WORK_RELEASE, /* discarding and closing */
 };
 

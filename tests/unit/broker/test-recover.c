@@ -17,6 +17,7 @@
 #include "tests/unit/broker/host.h"
 #include "tests/unit/broker/keeper.h"
 #include "tests/unit/broker/steps.h"
+#include "tests/unit/mem/nodes.h"
 
 static void do_nothing(void)
 {
@@ -98,6 +99,58 @@ static void each_thing_is_what_it_was(void **state)
     assert_int_equal(CALL(shared->sessions[0], op_name_unbind, "a/keep"), 0);
     assert_true(HOST_UNTIL(host.n_events == 1));
     assert_int_equal(host_check(shared->observer), 0);
+    generation_finish();
+}
+
+/* ---- on its way ---------------------------------------------------------------------------------------------- */
+
+static void for_ever(unsigned moves)
+{
+    (void)moves;
+    for (;;)
+        (void)pause();
+}
+
+/* To a node that is played to be a real one, and the broker dies before it is there. */
+static void begin_a_move(void)
+{
+    static const struct alloc_args args = {.n = 1, .sizes = {1 << 20}, .n_nodes = 1, .placement = PLACEMENT_BIND};
+    static struct opened result;
+    static struct call call;
+
+    nodes_begin(host.topology);
+    shared->sessions[0] = host_session_of(1, keeper_test, getuid());
+    assert_int_equal(CALL(shared->sessions[0], op_alloc, &args, &result), 0);
+    shared->buffers[0] = result.items[0].id;
+    nodes.moving = for_ever;
+    call_init(&call, shared->sessions[0]);
+    assert_int_equal(op_move(&call.op, shared->buffers[0], 1), OP_PENDING);
+    assert_int_equal(host_used(), 2 << 20);
+    broker_commit(host.broker);
+}
+
+static void what_was_on_its_way_is_charged_where_it_was_I5(void **state)
+{
+    struct buffer_info info;
+    uint64_t observer;
+
+    (void)state;
+    generation_run(begin_a_move);
+    generation_adopt();
+    assert_int_equal(host_status, 0);
+    observer = host_session_of(9, keeper_test, getuid());
+    assert_int_equal(host_info(shared->sessions[0], shared->buffers[0], &info), 0);
+    assert_int_equal(info.nodes[0], 0);
+    assert_int_equal(info.node_bytes[0], 1 << 20);
+    /* its pages may be anywhere */
+    assert_false(info.flags & BUFFER_VERIFIED);
+    assert_int_equal(host_used(), 1 << 20);
+    assert_int_equal(pools_node_budget(host.pools, 1)->used, 0);
+    assert_int_equal(host_check(observer), 0);
+    /* asked for again, it goes */
+    assert_int_equal(CALL(shared->sessions[0], op_move, shared->buffers[0], 1), 0);
+    assert_int_equal(pools_node_budget(host.pools, 1)->used, 1 << 20);
+    assert_int_equal(host_check(observer), 0);
     generation_finish();
 }
 
@@ -189,6 +242,7 @@ int main(void)
         recovers(all_of_it_is_there_after_each_step_I5),
         recovers(what_was_not_committed_is_not_there),
         recovers(each_thing_is_what_it_was),
+        recovers(what_was_on_its_way_is_charged_where_it_was_I5),
         recovers(buffers_outlive_their_pool_in_the_configuration),
         recovers(an_arena_with_addresses_in_it_stays),
         recovers(nothing_begins_that_a_crash_would_lose),

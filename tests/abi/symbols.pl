@@ -13,6 +13,8 @@ use Lint;
 # library => how its headers mark what it exports, which headers those are, its version script
 my %libraries = (
     'libmemclient' => ['MEMCLIENT_API', 'client/libmemclient.sym', 'include/memclient/memclient.h'],
+    'libmemclient-hsa' => ['HSA_API', 'client/libmemclient-hsa.sym',
+                           map { "include/memclient/hsa/$_.h" } qw(hsa hsa_ext_amd hsa_ext_memoryd)],
 );
 
 # The functions that a header declares with the mark.
@@ -61,6 +63,10 @@ sub exported {
     complain($library, undef, 'exports nothing, or is not built') if !@names;
     return @names;
 }
+
+# the same with another name, if this build has it
+my $alias = 'libhsa-runtime64';
+$libraries{$alias} = $libraries{'libmemclient-hsa'} if -e ($ENV{builddir} // '.') . "/client/$alias.la";
 
 for (sort keys %libraries) {
     my ($mark, $script, @headers) = @{ $libraries{$_} };

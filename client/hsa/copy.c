@@ -18,7 +18,8 @@ hsa_status_t hsa_memory_copy(void *dst, const void *src, size_t size)
     if (!size)
         return HSA_STATUS_SUCCESS;
     places_lock_read();
-    allowed = pointer_allows(src, size, HSA_ACCESS_PERMISSION_RO) && pointer_allows(dst, size, HSA_ACCESS_PERMISSION_WO);
+    allowed = pointer_allows(src, size, HSA_ACCESS_PERMISSION_RO) &&
+              pointer_allows(dst, size, HSA_ACCESS_PERMISSION_WO);
     places_unlock();
     if (!allowed)
         return HSA_STATUS_ERROR_INVALID_ARGUMENT;

@@ -362,8 +362,10 @@ HSA_API hsa_status_t hsa_amd_deregister_deallocation_callback(void *ptr, hsa_amd
 HSA_API hsa_status_t hsa_amd_memory_fill(void *ptr, uint32_t value, size_t count);
 
 /*
- * Copies as hsa_memory_copy() does, after all dep_signals are 0, and then counts completion_signal down by 1, or sets
- * it to a negative value if the copy failed. Returns before it is done. The agents say whose memory it is.
+ * Copies as hsa_memory_copy() does, in a thread that ends with it, after all dep_signals are 0, and then counts
+ * completion_signal down by 1. It is set to -1 instead if the copy failed: what hsa_memory_copy() refuses, or a signal
+ * to wait for became negative or was destroyed. Returns before it is done. The agents say whose memory it is. The last
+ * hsa_shut_down() waits for copies that have begun.
  *     INVALID_ARGUMENT   dst or src is NULL, or dep_signals does not go with num_dep_signals
  *     INVALID_AGENT
  *     INVALID_SIGNAL     completion_signal, or one of dep_signals

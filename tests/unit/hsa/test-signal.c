@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Signals of one process: hsa_signal_create, hsa_signal_destroy, hsa_amd_signal_create, loading, storing, waiting. Those
- * of several processes are in test-ipc-signal.c.
+ * Signals of one process: hsa_signal_create, hsa_signal_destroy, hsa_amd_signal_create, loading, storing, waiting.
+ * Those of several processes are in test-ipc-signal.c.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -22,7 +22,8 @@ static hsa_signal_t make(hsa_signal_value_t value)
     return signal;
 }
 
-/* hsa_signal_create, hsa_amd_signal_create: num_consumers, consumers, attributes, signal: INVALID_ARGUMENT, INVALID_AGENT */
+/* hsa_signal_create, hsa_amd_signal_create: num_consumers, consumers, attributes, signal: INVALID_ARGUMENT,
+ * INVALID_AGENT */
 static void create_checks_its_arguments(void **state)
 {
     hsa_agent_t twice[] = {agents[0], agents[1], agents[0]}, bad[] = {agents[0], {7}};

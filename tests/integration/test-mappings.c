@@ -84,6 +84,7 @@ static void private_ranges_hold_mappings_like_any_other(void **state)
     assert_int_equal(broker_status(ctx).reservations, 0);
     memclient_buffer_unref(buf);
     memclient_close(ctx);
+    assert_done(memclient_reservation_release(res)); /* what is left of it */
     assert_refused(memclient_query_address(first, &(struct memclient_address_info)MEMCLIENT_ADDRESS_INFO_INIT), EFAULT);
     broker_finish(broker);
 }
@@ -258,6 +259,7 @@ static void what_is_mapped_is_mapped_again_without_a_call(void **state)
     for (uint32_t i = 0; i < MANY; i++)
         memclient_buffer_unref(bufs[i]);
     memclient_close(ctx);
+    assert_done(memclient_reservation_release(res));
     broker_finish(broker);
 }
 

@@ -7,8 +7,8 @@
  * everything else out of them, and be read from memory first only to be overwritten. Small ranges, and all where there
  * is one processor only, are the C library's, which knows the machine better than this does.
  *
- * From which size on this is faster, tests/bench/copy.c measures. Copying: from 2 MiB on with 16 processors of a Xeon,
- * 8 MiB with 2 of an EPYC. Filling, which the caches help more: from 2 MiB and from 64 MiB.
+ * From which size on this is faster, tests/bench/copy.c measures: with 16 processors of a Xeon from 2 MiB on, with 2 of
+ * a busy EPYC, whose caches are quick at what fits into them, from 64 MiB. So small sizes take four threads to pay.
  */
 #include "hsa/copier.h"
 
@@ -20,12 +20,13 @@
 #include <string.h>
 #include <wchar.h>
 
-#define MIB         ((size_t)1 << 20)
-#define COPY_FROM   (8 * MIB)
-#define FILL_FROM   (64 * MIB)
-#define PART        (4 * MIB) /* at least */
-#define THREADS_MAX 16
-#define LINE        64 /* of a cache: what is streamed is a number of them */
+#define MIB          ((size_t)1 << 20)
+#define LARGE        (64 * MIB)
+#define COPY_LARGE   (16 * MIB) /* with THREADS_MANY, and not for filling, which the caches help more */
+#define PART         (4 * MIB)  /* at least */
+#define THREADS_MANY 4
+#define THREADS_MAX  16
+#define LINE         64 /* of a cache: what is streamed is a number of them */
 
 /* What one thread does: copies, or fills where `from` is NULL. */
 struct part {
@@ -162,11 +163,11 @@ static void share_out(const struct part *whole, size_t n)
     do_parts(parts, n);
 }
 
-static void do_whole(const struct part *whole, size_t large)
+static void do_whole(const struct part *whole)
 {
-    size_t n = whole->size >= large ? threads_for(whole->size) : 1;
+    size_t n = whole->size >= COPY_LARGE ? threads_for(whole->size) : 1;
 
-    if (n > 1)
+    if (n > 1 && (whole->size >= LARGE || (whole->from && n >= THREADS_MANY)))
         share_out(whole, n);
     else
         do_plainly(whole);
@@ -174,10 +175,10 @@ static void do_whole(const struct part *whole, size_t large)
 
 void copier_copy(void *to, const void *from, size_t size)
 {
-    do_whole(&(struct part){.to = to, .from = from, .size = size}, COPY_FROM);
+    do_whole(&(struct part){.to = to, .from = from, .size = size});
 }
 
 void copier_fill(void *to, uint32_t pattern, size_t size)
 {
-    do_whole(&(struct part){.to = to, .pattern = pattern, .size = size}, FILL_FROM);
+    do_whole(&(struct part){.to = to, .pattern = pattern, .size = size});
 }

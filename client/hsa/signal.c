@@ -163,8 +163,11 @@ void signals_fork_child(void)
 {
     struct signal *signal, *next;
 
-    pthread_rwlock_init(&lock, NULL);
+    /* given up, and made anew: they may count waiters that the child does not have */
+    pthread_mutex_unlock(&alive_lock);
     pthread_mutex_init(&alive_lock, NULL);
+    pthread_rwlock_unlock(&lock);
+    pthread_rwlock_init(&lock, NULL);
     pthread_cond_init(&none_alive, NULL);
     alive = 0;
     HASH_ITER(hh, signals, signal, next)

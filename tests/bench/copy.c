@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hsa_memory_copy() and hsa_amd_memory_fill() of HSA memory, against memcpy() and wmemset() of the same. Below the sizes
- * from which they use several threads the ratio is 1; where it is below 1 above them, they are chosen well.
+ * hsa_memory_copy() and hsa_amd_memory_fill() of HSA memory, against memcpy() and wmemset() of the same. Below the
+ * sizes from which they use several threads the ratio is 1; where it is below 1 above them, they are chosen well.
  */
 #include <memclient/hsa/hsa.h>
 #include <memclient/hsa/hsa_ext_amd.h>

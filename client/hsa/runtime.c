@@ -133,8 +133,10 @@ static void stop(void)
     signals_stop();
     memclient_close(context);
     context = NULL;
+    places_lock(); /* only for a fork meanwhile: nobody else is here */
     places_forget();
     handles_forget();
+    places_unlock();
     pthread_rwlock_unlock(&in_use);
 }
 

@@ -232,7 +232,8 @@ static void *ask_much(void *data)
         if (n % 8 == 0) {
             void *ptr;
 
-            good = good && !hsa_amd_memory_pool_allocate(pools[0][FINE], 4096, 0, &ptr) && !hsa_amd_memory_pool_free(ptr);
+            good = good && !hsa_amd_memory_pool_allocate(pools[0][FINE], 4096, 0, &ptr) &&
+                   !hsa_amd_memory_pool_free(ptr);
         }
     }
     return (void *)(uintptr_t)good;

@@ -27,6 +27,9 @@
 /* Of the regions that only kernels would use. HSA wants at least that for the private memory of a work-group. */
 #define KERNEL_SIZE 65536
 
+/* Of an agent's pools, those declared: as many as leave room for the three regions. */
+#define DECLARED_END (TOPOLOGY_POOLS_MAX - 3)
+
 /* Snapshots are kept for good: a process sees few brokers in its life, and pointers into them stay good. */
 struct snapshot {
     struct topology topology;
@@ -159,18 +162,30 @@ static void set_nearest(struct snapshot *snapshot)
     }
 }
 
-/* A pool of one node that HSA offers: of transparent huge pages where there are such, else of base pages. */
+static struct pool *declared_pool(struct agent *agent)
+{
+    struct pool *pool = &agent->pools[POOL_DECLARED];
+
+    while (pool->allocatable)
+        pool++;
+    return pool - agent->pools < DECLARED_END ? pool : NULL;
+}
+
+/*
+ * A pool of one node that HSA offers. Ordinary memory is of transparent huge pages where there are such, else of base
+ * pages. Huge pages that have to be set aside are offered where the broker's configuration declares a pool of them.
+ */
 static int note_pool(const struct memclient_pool *from, void *data)
 {
     struct snapshot *snapshot = data;
     struct agent *agent = from->n_nodes == 1 ? agent_of_node(snapshot, from->nodes[0]) : NULL;
+    bool huge = from->pages == MEMCLIENT_PAGES_HUGETLB;
     struct pool *pool;
 
-    if (!agent || from->placement != MEMCLIENT_PLACEMENT_BIND || from->lazy ||
-        from->pages == MEMCLIENT_PAGES_HUGETLB)
+    if (!agent || from->placement != MEMCLIENT_PLACEMENT_BIND || from->lazy || from->declared != huge)
         return 0;
-    pool = &agent->pools[POOL_FINE];
-    if (pool->allocatable && from->pages != MEMCLIENT_PAGES_THP)
+    pool = huge ? declared_pool(agent) : &agent->pools[POOL_FINE];
+    if (!pool || (!huge && pool->allocatable && from->pages != MEMCLIENT_PAGES_THP))
         return 0;
     pool->allocatable = true;
     (void)snprintf(pool->name, sizeof(pool->name), "%s", from->name);
@@ -182,13 +197,13 @@ static int note_pool(const struct memclient_pool *from, void *data)
     return 0;
 }
 
-/* The next one. The three kinds that can be allocated from are the same memory. */
+/* The next one. */
 static void set_pool(struct agent *agent, enum pool_kind kind, unsigned segment, unsigned flags)
 {
     struct pool *pool = &agent->pools[agent->n_regions];
 
-    if (kind != POOL_FINE && kind < REGION_READONLY)
-        *pool = agent->pools[POOL_FINE];
+    if (kind == POOL_KERNARG || kind == POOL_COARSE)
+        *pool = agent->pools[POOL_FINE]; /* the same memory */
     pool->handle = POOL_BASE + agent->index * TOPOLOGY_POOLS_MAX + agent->n_regions++;
     pool->agent = agent;
     pool->kind = kind;
@@ -207,7 +222,7 @@ static void set_region(struct snapshot *snapshot, struct agent *agent, enum pool
 
 static void set_pools(struct snapshot *snapshot)
 {
-    const unsigned fine = HSA_REGION_GLOBAL_FLAG_FINE_GRAINED;
+    const unsigned fine = HSA_REGION_GLOBAL_FLAG_FINE_GRAINED, coarse = HSA_REGION_GLOBAL_FLAG_COARSE_GRAINED;
 
     for (unsigned i = 0; i < snapshot->topology.n_agents; i++) {
         struct agent *agent = &snapshot->agents[i];
@@ -215,7 +230,9 @@ static void set_pools(struct snapshot *snapshot)
         if (agent->pools[POOL_FINE].allocatable) {
             set_pool(agent, POOL_FINE, HSA_REGION_SEGMENT_GLOBAL, fine);
             set_pool(agent, POOL_KERNARG, HSA_REGION_SEGMENT_GLOBAL, fine | HSA_REGION_GLOBAL_FLAG_KERNARG);
-            set_pool(agent, POOL_COARSE, HSA_REGION_SEGMENT_GLOBAL, HSA_REGION_GLOBAL_FLAG_COARSE_GRAINED);
+            set_pool(agent, POOL_COARSE, HSA_REGION_SEGMENT_GLOBAL, coarse);
+            while (agent->n_regions < DECLARED_END && agent->pools[agent->n_regions].allocatable)
+                set_pool(agent, POOL_DECLARED, HSA_REGION_SEGMENT_GLOBAL, coarse);
         }
         agent->n_pools = agent->n_regions;
         for (unsigned k = 0; k < agent->n_pools; k++)

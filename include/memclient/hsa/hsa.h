@@ -463,7 +463,7 @@ typedef enum {
      * and private: for a kernel. */
     HSA_REGION_INFO_ALLOC_MAX_SIZE = 4,
     HSA_REGION_INFO_RUNTIME_ALLOC_ALLOWED = 5,   /* [bool] hsa_memory_allocate() takes it: of the global segment */
-    HSA_REGION_INFO_RUNTIME_ALLOC_GRANULE = 6,   /* [size_t] sizes are rounded up to a multiple of it: the page size */
+    HSA_REGION_INFO_RUNTIME_ALLOC_GRANULE = 6,   /* [size_t] sizes are rounded up to multiples of it: its pages' */
     HSA_REGION_INFO_RUNTIME_ALLOC_ALIGNMENT = 7, /* [size_t] addresses are multiples of it, a power of 2 */
     HSA_REGION_INFO_ALLOC_MAX_PRIVATE_WORKGROUP_SIZE = 8 /* [uint32_t] private: for a kernel; others: 0 */
 } hsa_region_info_t;

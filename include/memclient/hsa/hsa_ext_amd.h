@@ -171,8 +171,8 @@ typedef enum {
     HSA_AMD_MEMORY_POOL_INFO_GLOBAL_FLAGS = 1, /* [uint32_t] mask of hsa_amd_memory_pool_global_flag_t */
     HSA_AMD_MEMORY_POOL_INFO_SIZE = 2,         /* [size_t] the broker's capacity for the node; its pools share it */
     HSA_AMD_MEMORY_POOL_INFO_RUNTIME_ALLOC_ALLOWED = 5,   /* [bool] true */
-    HSA_AMD_MEMORY_POOL_INFO_RUNTIME_ALLOC_GRANULE = 6,   /* [size_t] the page size */
-    HSA_AMD_MEMORY_POOL_INFO_RUNTIME_ALLOC_ALIGNMENT = 7, /* [size_t] the page size */
+    HSA_AMD_MEMORY_POOL_INFO_RUNTIME_ALLOC_GRANULE = 6,   /* [size_t] the size of its pages */
+    HSA_AMD_MEMORY_POOL_INFO_RUNTIME_ALLOC_ALIGNMENT = 7, /* [size_t] the size of its pages */
     HSA_AMD_MEMORY_POOL_INFO_ACCESSIBLE_BY_ALL = 15,      /* [bool] every agent can use it: true */
     HSA_AMD_MEMORY_POOL_INFO_ALLOC_MAX_SIZE = 16,         /* [size_t] the most it could give this process now */
     HSA_AMD_MEMORY_POOL_INFO_LOCATION = 17,               /* [hsa_amd_memory_pool_location_t] CPU */
@@ -199,7 +199,8 @@ HSA_API hsa_status_t hsa_amd_memory_pool_get_info(hsa_amd_memory_pool_t memory_p
 /*
  * Calls callback for each of the agent's own pools, until it returns something else than SUCCESS; that is returned
  * then. There are three, or none on a node without memory: fine-grained, fine-grained for kernels' arguments,
- * coarse-grained.
+ * coarse-grained. Behind them, coarse-grained too, come pools of huge pages on this node alone that the broker's
+ * configuration declares; their granule is the huge page.
  *     INVALID_ARGUMENT   callback is NULL
  *     INVALID_AGENT
  */

@@ -13,10 +13,10 @@
 #include <memclient/memclient.h>
 
 #include "tests/integration/broker.h"
+#include "tests/support/memory.h"
 #include "tests/support/test.h"
 
 #define AGENTS 2
-#define MIB (UINT64_C(1) << 20)
 
 enum { FINE, KERNARG, COARSE, POOLS };
 

@@ -179,6 +179,54 @@ static void test_allocate_requests(void **state)
     assert_int_equal(hsa_requests() - before, 2);
 }
 
+/* Takes all addresses that can be shared, until the last page is this process's alone. Returns how many ranges. */
+static size_t fill_arena(void *ranges[64], size_t sizes[64])
+{
+    size_t n = 0;
+
+    for (size_t size = MIB << 20; size >= 4096;) {
+        hsa_amd_pointer_info_t info = {.size = sizeof(info)};
+        void *va;
+
+        /* so much is more than some machines have for a process */
+        if (hsa_amd_vmem_address_reserve(&va, size, 0, 0)) {
+            size /= 2;
+            continue;
+        }
+        assert_success(hsa_amd_pointer_info(va, &info, NULL, NULL, NULL));
+        if (info.global_flags & MEMCLIENT_HSA_POINTER_PROCESS_PRIVATE) {
+            assert_success(hsa_amd_vmem_address_free(va, size));
+            size /= 2;
+            continue;
+        }
+        assert_in_range(n, 0, 63);
+        ranges[n] = va;
+        sizes[n++] = size;
+    }
+    return n;
+}
+
+/* hsa_memory_allocate works without an address that other processes could use as well. */
+static void test_allocate_arena_full(void **state)
+{
+    void *ranges[64], *attached;
+    size_t sizes[64];
+    size_t n = fill_arena(ranges, sizes);
+    hsa_amd_ipc_memory_t handle;
+    char *ptr;
+
+    (void)state;
+    assert_success(hsa_memory_allocate(regions[0][FINE], BYTES, (void **)&ptr));
+    memset(ptr, 0x5a, BYTES);
+    assert_success(hsa_amd_ipc_memory_create(ptr, BYTES, &handle));
+    assert_success(hsa_amd_ipc_memory_attach(&handle, BYTES, 0, NULL, &attached));
+    assert_memory_equal(attached, ptr, BYTES);
+    assert_success(hsa_amd_ipc_memory_detach(attached));
+    assert_success(hsa_memory_free(ptr));
+    while (n--)
+        assert_success(hsa_amd_vmem_address_free(ranges[n], sizes[n]));
+}
+
 /* ---- hsa_memory_free ------------------------------------------------------------------------------------- */
 
 /* hsa_memory_free: SUCCESS, and NULL is SUCCESS; the memory goes. */
@@ -367,6 +415,7 @@ int main(void)
         TEST(test_allocate_too_large),
         TEST(test_allocate_out_of_resources),
         TEST(test_allocate_requests),
+        TEST(test_allocate_arena_full),
         TEST(test_free_allocated),
         TEST(test_free_unknown),
         TEST(test_free_attached),

@@ -226,6 +226,22 @@ static void set_cacheline(struct agent *agent)
         agent->cacheline = LINE_USUAL;
 }
 
+void machine_describe(struct agent *agent, uint32_t physical, bool has_cpus, const char *root)
+{
+    struct description d;
+    unsigned processor = 0; /* for nodes of memory alone, the machine's first one */
+
+    agent->cores = count_cores(physical, has_cpus, root, &processor);
+    d = read_cpuinfo(root, processor);
+    set_name(agent, &d);
+    if (agent->cores) {
+        set_frequency(agent, processor, &d, root);
+        if (!read_caches(agent, processor, root))
+            ask_for_caches(agent);
+    }
+    set_cacheline(agent);
+}
+
 /* ---- who it is ------------------------------------------------------------------------------------------- */
 
 static uint64_t mix(uint64_t hash, const void *bytes, size_t size)
@@ -238,7 +254,7 @@ static uint64_t mix(uint64_t hash, const void *bytes, size_t size)
 }
 
 /* Of the installation's number, which is not to be given away itself, and the node. */
-static void set_uuid(struct agent *agent, const char *root)
+void machine_identify(struct agent *agent, const char *root)
 {
     char id[sizeof(((struct utsname *)NULL)->nodename)] = "";
     struct utsname machine;
@@ -250,21 +266,4 @@ static void set_uuid(struct agent *agent, const char *root)
     hash = mix(UINT64_C(0xcbf29ce484222325), id, strlen(id));
     hash = mix(hash, &agent->node, sizeof(agent->node));
     (void)snprintf(agent->uuid, sizeof(agent->uuid), "CPU-%016" PRIx64, hash);
-}
-
-void machine_describe(struct agent *agent, bool has_cpus, const char *root)
-{
-    struct description d;
-    unsigned processor = 0; /* for nodes of memory alone, the machine's first one */
-
-    agent->cores = count_cores(agent->physical, has_cpus, root, &processor);
-    d = read_cpuinfo(root, processor);
-    set_name(agent, &d);
-    if (agent->cores) {
-        set_frequency(agent, processor, &d, root);
-        if (!read_caches(agent, processor, root))
-            ask_for_caches(agent);
-    }
-    set_cacheline(agent);
-    set_uuid(agent, root);
 }

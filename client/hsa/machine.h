@@ -12,8 +12,9 @@
 #include "hsa/topology.h"
 
 /*
- * Fills in name, cores, max_mhz, cache_bytes, cacheline, uuid and the caches' level, size and name of an agent whose
- * node and physical are set. has_cpus: as the broker says, for kernels that do not. `root` is where /sys, /proc and
- * /etc are: "".
+ * Fills in name, cores, max_mhz, cache_bytes, cacheline, and the caches' level, size and name, for the node that the
+ * kernel calls so. has_cpus: as the broker says, for kernels that do not. `root` is where /sys, /proc and /etc are: "".
  */
-void machine_describe(struct agent *agent, bool has_cpus, const char *root);
+void machine_describe(struct agent *agent, uint32_t physical, bool has_cpus, const char *root);
+/* Its uuid, by its node: the same in every process of the machine and after every boot. */
+void machine_identify(struct agent *agent, const char *root);

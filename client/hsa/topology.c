@@ -113,22 +113,35 @@ static struct agent *agent_of_node(struct snapshot *snapshot, uint32_t node)
     return NULL;
 }
 
+static const struct agent *agent_of_physical(const struct snapshot *snapshot, uint32_t physical)
+{
+    for (unsigned i = 0; i < snapshot->topology.n_agents; i++)
+        if (snapshot->agents[i].physical == physical)
+            return &snapshot->agents[i];
+    return NULL;
+}
+
 /* A node of memory, or of processors without any of their own. */
 static int add_agent(const struct memclient_node *node, void *data)
 {
     struct snapshot *snapshot = data;
     struct topology *t = &snapshot->topology;
+    const struct agent *alike = agent_of_physical(snapshot, node->physical);
     struct agent *agent;
 
     if ((!node->total && !node->has_cpus) || t->n_agents == TOPOLOGY_AGENTS_MAX)
         return 0;
     agent = &snapshot->agents[t->n_agents];
+    if (alike)
+        *agent = *alike;
+    else
+        machine_describe(agent, node->physical, node->has_cpus, "");
     agent->index = t->n_agents++;
     agent->handle.handle = AGENT_BASE + agent->index;
     agent->node = node->node;
     agent->physical = node->physical;
+    machine_identify(agent, "");
     t->simulated = t->simulated || node->simulated;
-    machine_describe(agent, node->has_cpus, "");
     for (unsigned i = 0; i < agent->n_caches; i++)
         agent->caches[i].handle.handle = CACHE_BASE + agent->index * TOPOLOGY_CACHES_MAX + i;
     return 0;

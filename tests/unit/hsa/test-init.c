@@ -434,6 +434,32 @@ static void no_broker(void **state)
     child_run(child_finds_none, NULL);
 }
 
+/* Each hsa_init after the last hsa_shut_down looks at the broker that it finds then. */
+static void another_broker(void **state)
+{
+    static struct broker_process other;
+
+    (void)state;
+    assert_success(hsa_shut_down());
+    broker_start(&other, "[topology]\nsimulate_nodes = 5\n", 0);
+    for (unsigned i = 0; i < 3; i++) {
+        unsigned there = i % 2 ? AGENTS : 5;
+        struct visit v = {0};
+        uint32_t node;
+
+        setenv("MEMORYD_SOCKET", i % 2 ? hsa_broker.socket : other.socket, 1);
+        assert_success(hsa_init());
+        assert_success(hsa_iterate_agents(visit_agent, &v));
+        assert_int_equal(v.calls, there);
+        assert_status(ask_agent(agents[1].handle + 1, HSA_AGENT_INFO_NODE, &node),
+                      there > AGENTS ? HSA_STATUS_SUCCESS : HSA_STATUS_ERROR_INVALID_AGENT);
+        assert_success(hsa_shut_down());
+    }
+    broker_stop(&other);
+    setenv("MEMORYD_SOCKET", hsa_broker.socket, 1);
+    assert_success(hsa_init());
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -448,6 +474,7 @@ int main(void)
         cmocka_unit_test_teardown(forks_amid_threads, hsa_nothing_left),
         cmocka_unit_test_teardown(broker_is_killed, hsa_nothing_left),
         cmocka_unit_test(no_broker),
+        cmocka_unit_test(another_broker),
     };
 
     return test_run(tests, hsa_group_setup, hsa_group_teardown);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * machine_describe() on trees of files as kernels show them: two nodes of x86-64, one with memory alone, arm64, and
+ * machine_describe() and machine_identify() on trees of files as kernels show them: two nodes of x86-64, one with memory alone, arm64, and
  * nothing at all.
  */
 #include "hsa/machine.h"
@@ -77,9 +77,10 @@ static void put_cache(unsigned cpu, unsigned index, const char *level, const cha
 
 static struct agent describe(uint32_t node, bool has_cpus)
 {
-    struct agent agent = {.node = node, .physical = node};
+    struct agent agent = {.node = node};
 
-    machine_describe(&agent, has_cpus, root);
+    machine_describe(&agent, node, has_cpus, root);
+    machine_identify(&agent, root);
     return agent;
 }
 

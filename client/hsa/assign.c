@@ -3,8 +3,8 @@
  * Giving coarse-grained memory to another agent.
  *
  * The broker moves the pages to the owner's node and charges them there; what this process may do with them is the
- * page protection. HSA does not ask for the first: where another process has pages in use, which the kernel then does
- * not move, they stay, and only the ownership changes. For want of memory nothing changes.
+ * page protection. HSA does not ask for the first: pages that cannot be moved stay, and only the ownership changes. For
+ * want of memory nothing changes.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -45,12 +45,14 @@ static hsa_status_t find(const void *ptr, struct allocation **allocation)
     return HSA_STATUS_SUCCESS;
 }
 
+/* What cannot be moved is not: in use by another process, huge pages of the system, or of a kind that the node has no
+ * pool of. */
 static hsa_status_t move(struct memclient_buffer *buffer, const struct agent *agent)
 {
     int r = memclient_move(buffer, agent->node);
 
     room_changed();
-    return r == -EBUSY ? HSA_STATUS_SUCCESS : runtime_status(r);
+    return r == -EBUSY || r == -EOPNOTSUPP || r == -ENODEV ? HSA_STATUS_SUCCESS : runtime_status(r);
 }
 
 /* With the lock. */

@@ -518,9 +518,9 @@ HSA_API hsa_status_t hsa_memory_copy(void *dst, const void *src, size_t size);
 
 /*
  * Makes an agent the owner of coarse-grained memory. Here that is real: the pages move to the owner's node, unless
- * another process is using some of them, and `access` becomes what this process may do with them (a thread that does
- * more gets SIGSEGV). The address, the contents and the mappings of other processes stay. For fine-grained memory
- * nothing is done.
+ * another process is using some of them or they are huge pages of the system, and `access` becomes what this process
+ * may do with them (a thread that does more gets SIGSEGV). The address, the contents and the mappings of other
+ * processes stay. For fine-grained memory nothing is done.
  *     INVALID_ARGUMENT     ptr is NULL, or access is not RO, WO or RW
  *     INVALID_AGENT
  *     INVALID_ALLOCATION   ptr is in no memory of HSA, or inside of a coarse-grained allocation

@@ -40,6 +40,9 @@ static void use(uint64_t handle)
     assert_int_equal((uintptr_t)ptr % huge, 0);
     *(volatile char *)ptr = 1;
     assert_int_equal(size_of(handle, HSA_AMD_MEMORY_POOL_INFO_ALLOC_MAX_SIZE), before - huge);
+    /* an owner it may have; its pages stay */
+    assert_success(hsa_memory_assign_agent(ptr, agents[1], HSA_ACCESS_PERMISSION_RO));
+    assert_int_equal(*(volatile char *)ptr, 1);
     assert_success(hsa_amd_memory_pool_free(ptr));
     assert_int_equal(size_of(handle, HSA_AMD_MEMORY_POOL_INFO_ALLOC_MAX_SIZE), before);
     assert_status(hsa_amd_memory_pool_allocate(pool, before + 1, 0, &ptr), HSA_STATUS_ERROR_INVALID_ALLOCATION);

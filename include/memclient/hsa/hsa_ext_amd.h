@@ -348,8 +348,7 @@ HSA_API hsa_status_t hsa_amd_register_deallocation_callback(void *ptr, hsa_amd_d
 
 /*
  * Undoes that, once.
- *     INVALID_ARGUMENT     ptr or callback is NULL, or they were not registered together
- *     INVALID_ALLOCATION   ptr is in nothing of the kind
+ *     INVALID_ARGUMENT   ptr or callback is NULL, or they were not registered together
  */
 HSA_API hsa_status_t hsa_amd_deregister_deallocation_callback(void *ptr, hsa_amd_deallocation_callback_t callback);
 

@@ -4,7 +4,9 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
+#include "tests/support/child.h"
 #include "tests/support/wait.h"
 
 struct broker_process hsa_broker;
@@ -50,13 +52,21 @@ uint64_t hsa_buffers(void)
     return status().buffers;
 }
 
+/* Those too that only a descriptor or a mapping keeps. */
+static uint64_t all_buffers(void)
+{
+    struct memclient_broker_status answer = status();
+
+    return answer.buffers + answer.buffers_detached;
+}
+
 int hsa_nothing_left(void **state)
 {
     struct memclient_check_result result = MEMCLIENT_CHECK_RESULT_INIT;
 
     (void)state;
-    if (!WAIT_UNTIL(hsa_buffers() == 0))
-        fail_msg("%llu buffers are left", (unsigned long long)hsa_buffers());
+    if (!WAIT_UNTIL(all_buffers() == 0))
+        fail_msg("%llu buffers are left", (unsigned long long)all_buffers());
     assert_int_equal(memclient_check(observer, &result), 0);
     asked++;
     if (result.faults)
@@ -118,4 +128,28 @@ int hsa_group_teardown(void **state)
     memclient_close(observer);
     broker_stop(&hsa_broker);
     return 0;
+}
+
+void hsa_use_up_memory(void)
+{
+    const struct rlimit none = {0};
+
+    /* in sizes that go down, so that no hole is left */
+    CHECK(setrlimit(RLIMIT_AS, &none) == 0);
+    for (size_t size = MIB; size >= 16; size /= 2)
+        while (malloc(size))
+            ;
+}
+
+void hsa_skip_unless_few_mappings(unsigned most)
+{
+    FILE *f = fopen("/proc/sys/vm/max_map_count", "re");
+    unsigned count = UINT32_MAX;
+
+    if (!f || fscanf(f, "%u", &count) != 1 || count > most)
+        count = UINT32_MAX;
+    if (f)
+        fclose(f);
+    if (count == UINT32_MAX)
+        test_skip("the kernel takes more than %u mappings", most);
 }

@@ -26,7 +26,7 @@ extern hsa_agent_t agents[AGENTS];
 extern hsa_amd_memory_pool_t pools[AGENTS][POOLS];
 extern hsa_region_t regions[AGENTS][POOLS];
 
-#define assert_status(call, wanted) hsa_assert_status((call), (wanted), #call, __FILE__, __LINE__)
+#define assert_status(call, wanted) hsa_assert_status((call), (hsa_status_t)(wanted), #call, __FILE__, __LINE__)
 #define assert_success(call) assert_status(call, HSA_STATUS_SUCCESS)
 
 void hsa_assert_status(hsa_status_t got, hsa_status_t wanted, const char *call, const char *file, int line);
@@ -44,3 +44,8 @@ int hsa_nothing_left(void **state);
 uint64_t hsa_requests(void);
 /* Buffers that it has. */
 uint64_t hsa_buffers(void);
+
+/* In a child: malloc() has nothing left to give afterwards, for good. */
+void hsa_use_up_memory(void);
+/* Skips where the kernel takes more mappings of a process than that. */
+void hsa_skip_unless_few_mappings(unsigned most);

@@ -45,6 +45,8 @@ uint64_t hsa_requests(void);
 /* Buffers that it has. */
 uint64_t hsa_buffers(void);
 
+/* It has limits of its own, which are not the kernel's. */
+bool hsa_under_valgrind(void);
 /* In a child: malloc() has nothing left to give afterwards, for good. */
 void hsa_use_up_memory(void);
 /* Skips where the kernel takes more mappings of a process than that. */

@@ -362,12 +362,16 @@ static void export_flags(void **state)
  * left to this process. */
 static void export_out_of_resources(void **state)
 {
-    hsa_amd_vmem_alloc_handle_t handle = create(PAGE);
-    struct rlimit old = limit_descriptors();
+    hsa_amd_vmem_alloc_handle_t handle;
+    struct rlimit old;
     hsa_status_t status;
     int fd = 5;
 
     (void)state;
+    if (hsa_under_valgrind())
+        test_skip("valgrind lets a process receive more descriptors than its limit");
+    handle = create(PAGE);
+    old = limit_descriptors();
     status = hsa_amd_vmem_export_shareable_handle(&fd, handle, 0);
     assert_ok(setrlimit(RLIMIT_NOFILE, &old));
     assert_status(status, HSA_STATUS_ERROR_OUT_OF_RESOURCES);
@@ -501,20 +505,16 @@ static void import_without_memory(int channel, void *data)
 /* hsa_amd_vmem_import_shareable_handle(): HSA_STATUS_ERROR_OUT_OF_RESOURCES: "Out of resources". */
 static void import_out_of_resources(void **state)
 {
-    hsa_amd_vmem_alloc_handle_t handle;
+    hsa_amd_vmem_alloc_handle_t handle = create(PAGE);
     struct child child;
-    int fd;
+    int fd = export(handle);
 
     (void)state;
-    if (TEST_ASAN || TEST_TSAN || TEST_MSAN)
-        test_skip("a sanitizer ends a process that has no memory left");
-    handle = create(PAGE);
-    fd = export(handle);
     child_start(&child, import_without_memory, NULL);
     assert_int_equal(fd_send_one(child.channel, fd), 1);
     assert_int_equal(close(fd), 0);
-    child_finish(&child);
     assert_success(hsa_amd_vmem_handle_release(handle));
+    child_finish(&child);
 }
 
 /* HSA_STATUS_ERROR "Unexpected internal error" of hsa_amd_vmem_export_shareable_handle() and

@@ -5,13 +5,12 @@
  */
 #include "tests/unit/hsa/hsa.h"
 
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "tests/support/child.h"
+#include "tests/unit/hsa/vmem.h"
 
 #define PAGE ((size_t)sysconf(_SC_PAGESIZE))
 #define RW   HSA_ACCESS_PERMISSION_RW
@@ -21,30 +20,13 @@
 
 static const uint64_t no_agents[] = {0, 1, UINT64_MAX, INT64_MAX};
 
-static char *reserve(size_t size)
-{
-    void *va = NULL;
-
-    assert_success(hsa_amd_vmem_address_reserve(&va, size, 0, 0));
-    assert_non_null(va);
-    return va;
-}
-
-static hsa_amd_vmem_alloc_handle_t create(size_t size)
-{
-    hsa_amd_vmem_alloc_handle_t handle = {0};
-
-    assert_success(hsa_amd_vmem_handle_create(pools[0][FINE], size, MEMORY_TYPE_NONE, 0, &handle));
-    return handle;
-}
-
 /* n mappings of a page each, one after the other, of one handle, and no claim on it left. */
 static char *reserve_and_map(unsigned n)
 {
-    char *va = reserve((n + 2) * PAGE);
+    char *va = vmem_reserve((n + 2) * PAGE);
 
     for (unsigned i = 0; i < n; i++) {
-        hsa_amd_vmem_alloc_handle_t handle = create(PAGE);
+        handle_t handle = vmem_create(PAGE);
 
         assert_success(hsa_amd_vmem_map(va + i * PAGE, PAGE, 0, handle, 0));
         assert_success(hsa_amd_vmem_handle_release(handle));
@@ -65,36 +47,6 @@ static hsa_status_t allow(void *va, size_t size, hsa_agent_t agent, hsa_access_p
     return hsa_amd_vmem_set_access(va, size, &desc, 1);
 }
 
-static void read_from(int channel, void *address)
-{
-    (void)channel;
-    (void)*(volatile char *)address;
-}
-
-static void write_to(int channel, void *address)
-{
-    (void)channel;
-    *(volatile char *)address = 1;
-}
-
-static bool is_readable(char *address)
-{
-    return child_signal(read_from, address) == 0;
-}
-
-static bool is_writable(char *address)
-{
-    return child_signal(write_to, address) == 0;
-}
-
-/* Is anything there, used or only reserved? */
-static bool is_free(char *address)
-{
-    unsigned char vec;
-
-    return mincore(address, PAGE, &vec) < 0;
-}
-
 /* ---- hsa_amd_vmem_address_reserve(), _reserve_align(), hsa_amd_vmem_address_free() ----------------------- */
 
 /* hsa_amd_vmem_address_reserve(va, size, address, flags): va "virtual address allocated": HSA_STATUS_SUCCESS,
@@ -108,9 +60,9 @@ static void reserve_va(void **state)
     (void)state;
     assert_status(hsa_amd_vmem_address_reserve(&va, size, 0, 0), HSA_STATUS_SUCCESS);
     assert_int_equal((uintptr_t)va % PAGE, 0);
-    assert_false(is_free(va));
-    assert_false(is_free((char *)va + size - PAGE));
-    assert_false(is_readable(va));
+    assert_true(vmem_is_taken(va, PAGE));
+    assert_true(vmem_is_taken((char *)va + size - PAGE, PAGE));
+    assert_false(vmem_is_readable(va));
     assert_int_equal(hsa_buffers(), 0);
     assert_status(hsa_amd_vmem_address_reserve(NULL, PAGE, 0, 0), HSA_STATUS_ERROR_INVALID_ARGUMENT);
     assert_success(hsa_amd_vmem_address_free(va, size));
@@ -127,14 +79,14 @@ static void reserve_size(void **state)
         assert_status(hsa_amd_vmem_address_reserve(&va, wrong[i], 0, 0), HSA_STATUS_ERROR_INVALID_ARGUMENT);
     assert_ptr_equal(va, &va);
     for (size_t size = PAGE; size < 8 * MIB; size = size * 2 + PAGE)
-        assert_success(hsa_amd_vmem_address_free(reserve(size), size));
+        assert_success(hsa_amd_vmem_address_free(vmem_reserve(size), size));
 }
 
 /* hsa_amd_vmem_address_reserve(): address "requested": it is taken if it is free; "If it is not possible to
  * allocate the address specified by address, then va will be a different address range". */
 static void reserve_address(void **state)
 {
-    char *first = reserve(4 * MIB);
+    char *first = vmem_reserve(4 * MIB);
     void *va = NULL, *other = NULL;
 
     (void)state;
@@ -204,14 +156,14 @@ static void reserve_align(void **state)
  * HSA_STATUS_ERROR_INVALID_ALLOCATION: "Invalid va specified", HSA_STATUS_ERROR_INVALID_ARGUMENT if it is NULL. */
 static void address_free_va(void **state)
 {
-    char *va = reserve(4 * PAGE);
+    char *va = vmem_reserve(4 * PAGE);
 
     (void)state;
     assert_status(hsa_amd_vmem_address_free(NULL, PAGE), HSA_STATUS_ERROR_INVALID_ARGUMENT);
     assert_status(hsa_amd_vmem_address_free(va + PAGE, 3 * PAGE), HSA_STATUS_ERROR_INVALID_ALLOCATION);
     assert_status(hsa_amd_vmem_address_free(&va, PAGE), HSA_STATUS_ERROR_INVALID_ALLOCATION);
     assert_status(hsa_amd_vmem_address_free(va, 4 * PAGE), HSA_STATUS_SUCCESS);
-    assert_true(is_free(va));
+    assert_false(vmem_is_taken(va, PAGE));
     assert_status(hsa_amd_vmem_address_free(va, 4 * PAGE), HSA_STATUS_ERROR_INVALID_ALLOCATION);
 }
 
@@ -219,7 +171,7 @@ static void address_free_va(void **state)
  * HSA_STATUS_ERROR_INVALID_ARGUMENT: "Invalid size specified". */
 static void address_free_size(void **state)
 {
-    char *va = reserve(4 * PAGE);
+    char *va = vmem_reserve(4 * PAGE);
 
     (void)state;
     assert_status(hsa_amd_vmem_address_free(va, 0), HSA_STATUS_ERROR_INVALID_ARGUMENT);
@@ -250,8 +202,8 @@ static void address_free_in_use(void **state)
  * HSA_STATUS_ERROR_INVALID_ARGUMENT: va is invalid. */
 static void map_va(void **state)
 {
-    hsa_amd_vmem_alloc_handle_t handle = create(2 * PAGE);
-    char *va = reserve(8 * PAGE);
+    handle_t handle = vmem_create(2 * PAGE);
+    char *va = vmem_reserve(8 * PAGE);
     int local;
 
     (void)state;
@@ -275,8 +227,8 @@ static void map_va(void **state)
  * nothing: HSA_STATUS_ERROR_INVALID_ARGUMENT. */
 static void map_size(void **state)
 {
-    hsa_amd_vmem_alloc_handle_t handle = create(4 * PAGE);
-    char *va = reserve(8 * PAGE);
+    handle_t handle = vmem_create(4 * PAGE);
+    char *va = vmem_reserve(8 * PAGE);
 
     (void)state;
     assert_status(hsa_amd_vmem_map(va, 0, 0, handle, 0), HSA_STATUS_ERROR_INVALID_ARGUMENT);
@@ -295,8 +247,8 @@ static void map_size(void **state)
  * handle. */
 static void map_in_offset(void **state)
 {
-    hsa_amd_vmem_alloc_handle_t handle = create(4 * PAGE);
-    char *va = reserve(8 * PAGE);
+    handle_t handle = vmem_create(4 * PAGE);
+    char *va = vmem_reserve(8 * PAGE);
 
     (void)state;
     assert_success(hsa_amd_vmem_map(va, 4 * PAGE, 0, handle, 0));
@@ -317,8 +269,8 @@ static void map_in_offset(void **state)
  * is none, or none any more. */
 static void map_memory_handle(void **state)
 {
-    hsa_amd_vmem_alloc_handle_t handle = create(PAGE);
-    char *va = reserve(2 * PAGE);
+    handle_t handle = vmem_create(PAGE);
+    char *va = vmem_reserve(2 * PAGE);
 
     (void)state;
     assert_status(hsa_amd_vmem_map(va, PAGE, 0, (hsa_amd_vmem_alloc_handle_t){0}, 0),
@@ -336,8 +288,8 @@ static void map_memory_handle(void **state)
 /* hsa_amd_vmem_map(): flags "Currently unsupported": they make no difference. */
 static void map_flags(void **state)
 {
-    hsa_amd_vmem_alloc_handle_t handle = create(PAGE);
-    char *va = reserve(PAGE);
+    handle_t handle = vmem_create(PAGE);
+    char *va = vmem_reserve(PAGE);
 
     (void)state;
     assert_success(hsa_amd_vmem_map(va, PAGE, 0, handle, UINT64_MAX));
@@ -353,10 +305,10 @@ static void map_gives_no_access(void **state)
     char *va = reserve_and_map(1);
 
     (void)state;
-    assert_false(is_readable(va));
-    assert_false(is_writable(va));
+    assert_false(vmem_is_readable(va));
+    assert_false(vmem_is_writable(va));
     assert_success(allow(va, PAGE, agents[0], RW));
-    assert_true(is_writable(va));
+    assert_true(vmem_is_writable(va));
     unmap_and_free(va, 1);
 }
 
@@ -365,8 +317,8 @@ static void map_gives_no_access(void **state)
 static void map_out_of_resources(void **state)
 {
     const unsigned most = 70000;
-    hsa_amd_vmem_alloc_handle_t handle = create(2 * PAGE);
-    char *va = reserve((2 * most + 2) * PAGE);
+    handle_t handle = vmem_create(2 * PAGE);
+    char *va = vmem_reserve((2 * most + 2) * PAGE);
     hsa_status_t status = HSA_STATUS_SUCCESS;
     unsigned n = 0;
 
@@ -401,8 +353,8 @@ static void unmap_va(void **state)
     assert_int_equal(hsa_buffers(), 2);
     assert_status(hsa_amd_vmem_unmap(va, PAGE), HSA_STATUS_SUCCESS);
     assert_status(hsa_amd_vmem_unmap(va, PAGE), HSA_STATUS_ERROR_INVALID_ALLOCATION);
-    assert_false(is_free(va));
-    assert_false(is_readable(va));
+    assert_true(vmem_is_taken(va, PAGE));
+    assert_false(vmem_is_readable(va));
     assert_success(hsa_amd_vmem_unmap(va + PAGE, PAGE));
     hsa_nothing_left(state);
     assert_success(hsa_amd_vmem_address_free(va, 4 * PAGE));
@@ -413,8 +365,8 @@ static void unmap_va(void **state)
  * */
 static void unmap_size(void **state)
 {
-    hsa_amd_vmem_alloc_handle_t handle = create(4 * PAGE);
-    char *va = reserve(16 * PAGE);
+    handle_t handle = vmem_create(4 * PAGE);
+    char *va = vmem_reserve(16 * PAGE);
 
     (void)state;
     for (unsigned i = 0; i < 3; i++)
@@ -447,7 +399,7 @@ static void set_access_va(void **state)
                   HSA_STATUS_ERROR_INVALID_ARGUMENT);
     assert_status(allow(va + PAGE, PAGE, agents[0], RW), HSA_STATUS_ERROR_INVALID_ALLOCATION);
     assert_status(allow(va, PAGE, agents[0], RW), HSA_STATUS_SUCCESS);
-    assert_true(is_writable(va));
+    assert_true(vmem_is_writable(va));
     unmap_and_free(va, 1);
 }
 
@@ -455,8 +407,8 @@ static void set_access_va(void **state)
  * them: HSA_STATUS_ERROR_INVALID_ARGUMENT for none, HSA_STATUS_ERROR_INVALID_ALLOCATION for a gap or a part. */
 static void set_access_size(void **state)
 {
-    hsa_amd_vmem_alloc_handle_t handle = create(2 * PAGE);
-    char *va = reserve(8 * PAGE);
+    handle_t handle = vmem_create(2 * PAGE);
+    char *va = vmem_reserve(8 * PAGE);
 
     (void)state;
     assert_success(hsa_amd_vmem_map(va, 2 * PAGE, 0, handle, 0));
@@ -467,9 +419,9 @@ static void set_access_size(void **state)
     assert_status(allow(va, PAGE, agents[0], RW), HSA_STATUS_ERROR_INVALID_ALLOCATION);
     assert_status(allow(va, 3 * PAGE, agents[0], RW), HSA_STATUS_ERROR_INVALID_ALLOCATION);
     assert_status(allow(va, 6 * PAGE, agents[0], RW), HSA_STATUS_ERROR_INVALID_ALLOCATION);
-    assert_false(is_readable(va));
+    assert_false(vmem_is_readable(va));
     assert_success(allow(va, 4 * PAGE, agents[0], RW));
-    assert_true(is_writable(va + 3 * PAGE));
+    assert_true(vmem_is_writable(va + 3 * PAGE));
     assert_success(hsa_amd_vmem_unmap(va, 4 * PAGE));
     assert_success(hsa_amd_vmem_handle_release(handle));
     assert_success(hsa_amd_vmem_address_free(va, 8 * PAGE));
@@ -489,10 +441,10 @@ static void set_access_desc(void **state)
     assert_status(hsa_amd_vmem_set_access(va, PAGE, desc, 0), HSA_STATUS_ERROR_INVALID_ARGUMENT);
     assert_status(allow(va, PAGE, agents[0], (hsa_access_permission_t)4), HSA_STATUS_ERROR_INVALID_ARGUMENT);
     assert_success(hsa_amd_vmem_set_access(va, PAGE, desc, 1));
-    assert_true(is_readable(va));
-    assert_false(is_writable(va));
+    assert_true(vmem_is_readable(va));
+    assert_false(vmem_is_writable(va));
     assert_success(hsa_amd_vmem_set_access(va, PAGE, desc, 2));
-    assert_true(is_writable(va));
+    assert_true(vmem_is_writable(va));
     assert_success(hsa_amd_vmem_get_access(va, &perms, agents[0]));
     assert_int_equal(perms, RO);
     assert_success(hsa_amd_vmem_get_access(va, &perms, agents[1]));
@@ -504,7 +456,7 @@ static void set_access_desc(void **state)
     inside = (hsa_amd_memory_access_desc_t *)va;
     *inside = (hsa_amd_memory_access_desc_t){NONE, agents[0]};
     assert_success(hsa_amd_vmem_set_access(va, PAGE, inside, 1));
-    assert_false(is_readable(va));
+    assert_false(vmem_is_readable(va));
     unmap_and_free(va, 1);
 }
 
@@ -519,13 +471,13 @@ static void set_access_overwrites(void **state)
     (void)state;
     assert_success(hsa_amd_vmem_set_access(va, PAGE, both, 2));
     assert_success(allow(va, PAGE, agents[1], RO));
-    assert_true(is_readable(va));
-    assert_false(is_writable(va));
+    assert_true(vmem_is_readable(va));
+    assert_false(vmem_is_writable(va));
     assert_success(hsa_amd_vmem_get_access(va, &perms, agents[1]));
     assert_int_equal(perms, RO);
     assert_status(hsa_amd_vmem_get_access(va, &perms, agents[0]), HSA_STATUS_ERROR_INVALID_ALLOCATION);
     assert_success(allow(va, PAGE, agents[1], NONE));
-    assert_false(is_readable(va));
+    assert_false(vmem_is_readable(va));
     unmap_and_free(va, 1);
 }
 
@@ -541,7 +493,7 @@ static void set_access_invalid_agent(void **state)
         desc[1].agent_handle.handle = no_agents[i];
         assert_status(hsa_amd_vmem_set_access(va, PAGE, desc, 2), HSA_STATUS_ERROR_INVALID_AGENT);
     }
-    assert_false(is_readable(va));
+    assert_false(vmem_is_readable(va));
     unmap_and_free(va, 1);
 }
 
@@ -570,8 +522,8 @@ static void get_access_va(void **state)
  * after the memory was unmapped and mapped again. */
 static void get_access_never_set(void **state)
 {
-    hsa_amd_vmem_alloc_handle_t handle = create(PAGE);
-    char *va = reserve(PAGE);
+    handle_t handle = vmem_create(PAGE);
+    char *va = vmem_reserve(PAGE);
     hsa_access_permission_t perms = RW;
 
     (void)state;
@@ -606,8 +558,8 @@ static void get_access_agent_handle(void **state)
  * hsa_amd_vmem_set_access, hsa_amd_vmem_get_access) */
 static void nothing_is_unexpected(void **state)
 {
-    hsa_amd_vmem_alloc_handle_t handles[] = {create(4 * PAGE), {0}, {UINT64_MAX}};
-    char *va = reserve(8 * PAGE);
+    hsa_amd_vmem_alloc_handle_t handles[] = {vmem_create(4 * PAGE), {0}, {UINT64_MAX}};
+    char *va = vmem_reserve(8 * PAGE);
     void *addresses[] = {NULL, va, va + PAGE, va + 1, va + 8 * PAGE, &va, (void *)UINTPTR_MAX};
     const size_t sizes[] = {0, 1, PAGE, 4 * PAGE, 8 * PAGE, SIZE_MAX, SIZE_MAX & ~(PAGE - 1)};
     hsa_agent_t some[] = {agents[0], {0}};

@@ -99,6 +99,18 @@ const char *vmem_pages(const void *va)
     return found;
 }
 
+bool vmem_is_readable(const void *va)
+{
+    return vmem_pages(va)[0] == 'r';
+}
+
+bool vmem_is_writable(const void *va)
+{
+    const char *pages = vmem_pages(va);
+
+    return pages[0] && pages[1] == 'w';
+}
+
 bool vmem_is_taken(const void *va, size_t size)
 {
     unsigned char *pages = malloc(size / page_size());

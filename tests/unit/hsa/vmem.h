@@ -35,6 +35,8 @@ hsa_access_permission_t vmem_access(void *va, unsigned agent);
 
 /* What the kernel lets this process do with the page: "---", "r--" or "rw-"; "" if nothing is there. */
 const char *vmem_pages(const void *va);
+bool vmem_is_readable(const void *va);
+bool vmem_is_writable(const void *va);
 /* Are the addresses taken in this process? */
 bool vmem_is_taken(const void *va, size_t size);
 /* Bytes of memory that this process has at [va, va + size), whole mappings of the kernel. */

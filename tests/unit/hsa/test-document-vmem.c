@@ -54,7 +54,7 @@ static hsa_status_t allow(void *va, size_t size, hsa_agent_t agent, hsa_access_p
  * */
 static void reserve_va(void **state)
 {
-    const size_t size = 64 * MIB * 1024;
+    const size_t size = 4096 * MIB;
     void *va = NULL;
 
     (void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * machine_describe() and machine_identify() on trees of files as kernels show them: two nodes of x86-64, one with memory alone, arm64, and
- * nothing at all.
+ * machine_describe() and machine_identify() on trees of files as kernels show them: two nodes of x86-64, one with
+ * memory alone, arm64, and nothing at all.
  */
 #include "hsa/machine.h"
 

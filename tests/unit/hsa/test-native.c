@@ -51,7 +51,7 @@ static void an_allocation_is_a_buffer(void **state)
 
     (void)state;
     assert_success(hsa_memory_allocate(regions[0][FINE], 10000, (void **)&p));
-    strcpy(p, "allocated");
+    memcpy(p, "allocated", sizeof("allocated"));
     assert_success(memclient_hsa_buffer(p, &first));
     assert_success(memclient_hsa_buffer(p + 9999, &second));
     assert_ptr_equal(first, second);
@@ -78,7 +78,7 @@ static void a_mapping_is_the_buffer_of_its_handle(void **state)
     assert_success(hsa_amd_vmem_handle_create(pools[0][FINE], 2 * MIB, MEMORY_TYPE_NONE, 0, &memory));
     assert_success(hsa_amd_vmem_map(va, 2 * MIB, 0, memory, 0));
     assert_success(hsa_amd_vmem_set_access(va, 2 * MIB, &rw, 1));
-    strcpy(va, "mapped");
+    memcpy(va, "mapped", sizeof("mapped"));
     assert_success(memclient_hsa_buffer(va + MIB, &buffer));
     assert_int_equal(memclient_buffer_size(buffer), 2 * MIB);
     assert_other_sees(buffer, "mapped");
@@ -124,7 +124,7 @@ static void tokens_go_both_ways(void **state)
     assert_int_equal(memclient_alloc(native, MIB, NULL, &made), 0);
     options.flags = MEMCLIENT_MAP_NOT_HOME;
     assert_int_equal(memclient_map(made, &options, (void **)&there), 0);
-    strcpy(there, "attached");
+    memcpy(there, "attached", sizeof("attached"));
     assert_int_equal(memclient_share(made, NULL, &token), 0);
     memcpy(&handle, &token, sizeof(handle));
     assert_success(hsa_amd_ipc_memory_attach(&handle, MIB, 0, NULL, (void **)&here));

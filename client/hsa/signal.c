@@ -88,17 +88,18 @@ static struct signal *signal_new(void)
 static hsa_status_t publish(struct signal **signal, hsa_signal_t *handle)
 {
     struct signal *new = *signal;
+    hsa_status_t status = HSA_STATUS_ERROR_OUT_OF_RESOURCES;
 
     pthread_rwlock_wrlock(&lock);
     new->id = next_id++;
     HASH_ADD(hh, signals, id, sizeof(new->id), new);
-    if (new->hh.tbl)
-        (void)steal_ptr(signal);
+    if (new->hh.tbl) {
+        handle->handle = steal_ptr(signal)->id;
+        status = HSA_STATUS_SUCCESS;
+    }
     pthread_rwlock_unlock(&lock);
-    if (!new->hh.tbl)
-        return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
-    handle->handle = new->id;
-    return HSA_STATUS_SUCCESS;
+    /* now anybody may destroy it */
+    return status;
 }
 
 /* It has left the table. */

@@ -137,7 +137,7 @@ static void failures(void **state)
     hsa_signal_t first = make(1), second = make(1), third = make(1);
 
     (void)state;
-    strcpy(to, "kept");
+    memcpy(to, "kept", sizeof("kept"));
     assert_success(hsa_memory_assign_agent(to, agents[0], HSA_ACCESS_PERMISSION_RO));
     assert_success(copy(to, from, 0, NULL, first));
     assert_true(until_below(first, 1) < 0);

@@ -91,7 +91,7 @@ static void exports_allocations(void **state)
     assert_int_not_equal(fd, other);
     there = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     assert_mapped(there);
-    strcpy(there + 5000, "exported");
+    memcpy(there + 5000, "exported", sizeof("exported"));
     assert_string_equal(ptr + 5000, "exported");
     assert_success(hsa_memory_free(ptr));
     assert_string_equal(there + 5000, "exported");

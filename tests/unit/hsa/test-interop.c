@@ -80,7 +80,7 @@ static void maps_descriptors(void **state)
     int fd = make_descriptor(&memory);
 
     (void)state;
-    strcpy(memory, "interop");
+    memcpy(memory, "interop", sizeof("interop"));
     assert_success(hsa_amd_interop_map_buffer(AGENTS, agents, fd, 0, &size, (void **)&first, &metadata_size,
                                               &metadata));
     assert_int_equal(size, SIZE);

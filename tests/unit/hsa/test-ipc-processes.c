@@ -86,7 +86,7 @@ static void export(int channel, void *context)
     CHECK(hsa_init() == HSA_STATUS_SUCCESS);
     CHECK(hsa_iterate_agents(take_pool, &pool) == HSA_STATUS_INFO_BREAK);
     CHECK(hsa_amd_memory_pool_allocate(pool, SIZE, 0, (void **)&note.address) == HSA_STATUS_SUCCESS);
-    strcpy(note.address, "hello");
+    memcpy(note.address, "hello", sizeof("hello"));
     CHECK(hsa_amd_ipc_memory_create(note.address, SIZE, &note.handle) == HSA_STATUS_SUCCESS);
     send_note(channel, &note);
     hear(channel);
@@ -102,7 +102,7 @@ static void import(int channel, void *context)
     receive_note(channel, &note);
     CHECK(attach(&note, &seen.address) == HSA_STATUS_SUCCESS);
     CHECK(!strcmp(seen.address, "hello"));
-    strcpy(seen.address, "bye");
+    memcpy(seen.address, "bye", sizeof("bye"));
     CHECK(hsa_amd_ipc_memory_create(seen.address, SIZE, &seen.handle) == HSA_STATUS_SUCCESS);
     send_note(channel, &seen);
     hear(channel);
@@ -121,7 +121,7 @@ static void attach_at_home(void **state)
     /* before there is anything that it would inherit */
     child_start(&child, import, NULL);
     note = allocate();
-    strcpy(note.address, "hello");
+    memcpy(note.address, "hello", sizeof("hello"));
     send_note(child.channel, &note);
     receive_note(child.channel, &seen);
     assert_ptr_equal(seen.address, note.address);
@@ -152,7 +152,7 @@ static void attach_elsewhere(void **state)
     struct note note = allocate();
 
     (void)state;
-    strcpy(note.address, "hello");
+    memcpy(note.address, "hello", sizeof("hello"));
     child_run(attach_beside, &note);
     assert_success(hsa_memory_free(note.address));
 }
@@ -227,7 +227,7 @@ static void importer_is_killed(void **state)
     char *mapped;
 
     (void)state;
-    strcpy(note.address, "hello");
+    memcpy(note.address, "hello", sizeof("hello"));
     child_start(&importer, import, NULL);
     send_note(importer.channel, &note);
     receive_note(importer.channel, &seen);
@@ -258,7 +258,7 @@ static int executed(const char *text, const char *address)
         return 3;
     if (strcmp(mapped, "hello") != 0)
         return 4;
-    strcpy(mapped, "executed");
+    memcpy(mapped, "executed", sizeof("executed"));
     return hsa_amd_ipc_memory_detach(mapped) || hsa_shut_down() ? 5 : 0;
 }
 
@@ -282,7 +282,7 @@ static void attach_in_another_program(void **state)
     struct note note = allocate();
 
     (void)state;
-    strcpy(note.address, "hello");
+    memcpy(note.address, "hello", sizeof("hello"));
     child_run(execute, &note);
     assert_string_equal(note.address, "executed");
     assert_success(hsa_memory_free(note.address));
@@ -298,7 +298,7 @@ static void broker_is_killed(void **state)
     char *mapped, *twice;
 
     (void)state;
-    strcpy(note.address, "hello");
+    memcpy(note.address, "hello", sizeof("hello"));
     broker_kill_child(&hsa_broker);
     assert_success(attach(&note, &mapped));
     assert_string_equal(mapped, "hello");

@@ -331,7 +331,7 @@ static void a_handle_is_a_token(void **state)
     assert_ptr_equal(memclient_buffer_address(buf), ptr);
     assert_ok(memclient_map(buf, &(struct memclient_map_options){.size = sizeof(struct memclient_map_options),
                                                                  .flags = MEMCLIENT_MAP_NOT_HOME}, (void **)&there));
-    strcpy(there, "over there");
+    memcpy(there, "over there", sizeof("over there"));
     assert_string_equal(ptr, "over there");
     assert_success(hsa_amd_ipc_memory_attach(&handle, SIZE, 0, NULL, (void **)&mapped));
     assert_ok(memclient_revoke(native, &token));
@@ -373,7 +373,7 @@ static void a_token_is_a_handle(void **state)
     assert_ok(memclient_share(buf, NULL, &token));
     assert_ok(memclient_share(buf, &read_only, &reading));
     memcpy(handle.handle, token.bytes, sizeof(handle.handle));
-    strcpy(here, "rest");
+    memcpy(here, "rest", sizeof("rest"));
     assert_success(hsa_amd_ipc_memory_attach(&handle, SIZE, 0, NULL, (void **)&mapped));
     assert_string_equal(mapped, "rest");
     assert_int_equal(child_signal(write_attached, &reading), SIGSEGV);

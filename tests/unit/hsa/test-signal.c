@@ -331,6 +331,8 @@ static void in_a_child(int channel, void *context)
     CHECK(hsa_init() == HSA_STATUS_SUCCESS);
     CHECK(hsa_signal_load_relaxed(parents) == 0);
     CHECK(hsa_signal_destroy(parents) == HSA_STATUS_ERROR_INVALID_SIGNAL);
+    if (TEST_TSAN) /* which allows no threads in a child of a process that has some */
+        return;
     /* shutting down ends all signals, and waits for who waits */
     CHECK(hsa_signal_create(0, 0, NULL, &waiter.signal) == HSA_STATUS_SUCCESS);
     CHECK(pthread_create(&waiter.thread, NULL, wait_for_it, &waiter) == 0);

@@ -49,5 +49,5 @@ uint64_t hsa_buffers(void);
 bool hsa_under_valgrind(void);
 /* In a child: malloc() has nothing left to give afterwards, for good. */
 void hsa_use_up_memory(void);
-/* Skips where the kernel takes more mappings of a process than that. */
+/* Skips where the kernel takes more mappings of a process than that, or something takes fewer than the kernel. */
 void hsa_skip_unless_few_mappings(unsigned most);

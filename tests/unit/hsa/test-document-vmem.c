@@ -317,13 +317,15 @@ static void map_gives_no_access(void **state)
 static void map_out_of_resources(void **state)
 {
     const unsigned most = 70000;
-    handle_t handle = vmem_create(2 * PAGE);
-    char *va = vmem_reserve((2 * most + 2) * PAGE);
     hsa_status_t status = HSA_STATUS_SUCCESS;
+    handle_t handle;
     unsigned n = 0;
+    char *va;
 
     (void)state;
     hsa_skip_unless_few_mappings(most);
+    handle = vmem_create(2 * PAGE);
+    va = vmem_reserve((2 * most + 2) * PAGE);
     /* one piece for the kernel, two for us */
     assert_success(hsa_amd_vmem_map(va, PAGE, 0, handle, 0));
     assert_success(hsa_amd_vmem_map(va + PAGE, PAGE, PAGE, handle, 0));

@@ -2,8 +2,12 @@
 /* Moving a buffer to another node. See op_move.h. */
 #include "broker/op_move.h"
 
+#include <stdlib.h>
+
+#include "base/clock.h"
 #include "broker/check.h"
 #include "broker/events.h"
+#include "proto/methods.h"
 
 /* Where it stays, if it has that node: else the pool of such pages that the machine made there. */
 static int choose_pool(struct op *op, const struct buffer *buffer, uint32_t node, struct pool **ret)
@@ -149,34 +153,127 @@ static int may_move(struct op *op, const struct buffer *buffer)
     return 0;
 }
 
-int op_move(struct op *op, uint64_t id, uint32_t node)
+/* ---- waiting for room ----------------------------------------------------------------------------------- */
+
+/* For what is on its way back to the node, as allocation does; nothing is kept meanwhile, and then all begins anew. */
+struct move_wait {
+    struct op_state state;
+    struct waiter waiter;
+    struct timer ending; /* for what was hurried */
+    struct broker *broker;
+    uint64_t buffer;
+    uint32_t node;
+    int hurried; /* the status to end with */
+};
+
+/* What is to be moved, from where, and the room that it needs; NULL if it is there already. */
+static int prepare(struct op *op, uint64_t id, uint32_t node, struct buffer **ret, struct plan *from,
+                   struct pool_room *room)
 {
     struct broker *broker = op->broker;
     struct session *session;
-    struct buffer *buffer;
     struct hold *hold;
-    struct pool_room room = {.node = node};
-    struct plan from;
     int r = op_session(op, &session);
 
     if (!r)
         r = find_hold(broker, session, id, RIGHT_MANAGE, &hold, &op->problem);
-    if (r)
-        return r;
-    buffer = hold->buffer;
-    r = may_move(op, buffer);
     if (!r)
-        r = choose_pool(op, buffer, node, &room.pool);
+        r = may_move(op, hold->buffer);
+    *room = (struct pool_room){.node = node};
+    if (!r)
+        r = choose_pool(op, hold->buffer, node, &room->pool);
     if (r)
         return r;
-    if (is_there(buffer, node))
-        return 0;
-    buffer_plan(&broker->buffers, buffer, &from);
-    room.on_node = from.brief.bytes - bytes_on(&from, node);
-    room.in_pool = room.pool == buffer_pool(&broker->buffers, buffer) ? 0 : from.brief.bytes;
+    *ret = is_there(hold->buffer, node) ? NULL : hold->buffer;
+    buffer_plan(&broker->buffers, hold->buffer, from);
+    room->on_node = from->brief.bytes - bytes_on(from, node);
+    room->in_pool = room->pool == buffer_pool(&broker->buffers, hold->buffer) ? 0 : from->brief.bytes;
+    return 0;
+}
+
+static bool need_not_wait(struct waiter *waiter)
+{
+    struct move_wait *wait = container_of(waiter, struct move_wait, waiter);
+    struct pool_room room;
+    struct buffer *buffer;
+    struct plan from;
+
+    return prepare(wait->state.op, wait->buffer, wait->node, &buffer, &from, &room) || !buffer ||
+           !pool_room_returns(&room);
+}
+
+static void begin_anew(struct waiter *waiter)
+{
+    struct move_wait *wait = container_of(waiter, struct move_wait, waiter);
+    struct op *op = pending_leave(&wait->state);
+    uint64_t buffer = wait->buffer;
+    uint32_t node = wait->node;
+    int r;
+
+    free(wait);
+    op->problem = (struct problem)PROBLEM_NULL;
+    op_executing(op->broker, op->session, op->sequence, METHOD_MOVE);
+    r = op_move(op, buffer, node);
+    op_executing(op->broker, 0, 0, 0);
+    if (r != OP_PENDING)
+        op->done(op, r);
+}
+
+static void ending_turn(struct timer *timer)
+{
+    struct move_wait *wait = container_of(timer, struct move_wait, ending);
+    int r = refuse(&wait->state.op->problem, wait->hurried, "moving was cancelled before it began");
+
+    pending_end(&wait->state, r);
+    free(wait);
+}
+
+static void hurry(struct op_state *state, int status)
+{
+    struct move_wait *wait = container_of(state, struct move_wait, state);
+
+    if (wait->hurried)
+        return;
+    wait->hurried = status;
+    waiters_remove(&wait->broker->waiters, &wait->waiter);
+    timer_arm(&wait->broker->timers, &wait->ending, 0);
+}
+
+static int wait_for_room(struct op *op, uint64_t buffer, const struct pool_room *room)
+{
+    struct session *session = find_session(op->broker, op->session);
+    struct move_wait *wait = calloc(1, sizeof(*wait));
+
+    if (!wait)
+        return refuse(&op->problem, STATUS_NO_MEMORY, "the broker has no memory for one more request");
+    wait->broker = op->broker;
+    wait->buffer = buffer;
+    wait->node = room->node;
+    wait->ending = (struct timer)TIMER_INIT(ending_turn);
+    waiter_init(&wait->waiter, room->pool->index, session->record->uid);
+    wait->waiter.hoping = true;
+    wait->waiter.ready = need_not_wait;
+    wait->waiter.go = begin_anew;
+    pending_begin(&op->broker->pending, &wait->state, op, hurry);
+    waiters_add(&op->broker->waiters, &wait->waiter, DEADLINE_NEVER);
+    return OP_PENDING;
+}
+
+/* ---- the verb ------------------------------------------------------------------------------------------- */
+
+int op_move(struct op *op, uint64_t id, uint32_t node)
+{
+    struct broker *broker = op->broker;
+    struct pool_room room;
+    struct buffer *buffer;
+    struct plan from;
+    int r = prepare(op, id, node, &buffer, &from, &room);
+
+    if (r || !buffer)
+        return r;
     r = pool_keep_room(&room, &op->problem);
     if (r)
-        return r;
+        return pool_room_returns(&room) ? wait_for_room(op, id, &room) : r;
     if (!broker->options.topology->one_node)
         return depart(op, buffer, &room, &from);
     arrive(broker, buffer, &room, buffer->record->huge_bytes);

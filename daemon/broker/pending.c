@@ -33,7 +33,7 @@ void pending_begin(struct pending *pending, struct op_state *state, struct op *o
     once_pending(op);
 }
 
-void pending_end(struct op_state *state, int status)
+struct op *pending_leave(struct op_state *state)
 {
     struct op *op = state->op;
 
@@ -41,6 +41,13 @@ void pending_end(struct op_state *state, int status)
     list_remove(&state->link);
     op->state = NULL;
     state->op = NULL;
+    return op;
+}
+
+void pending_end(struct op_state *state, int status)
+{
+    struct op *op = pending_leave(state);
+
     op->done(op, status);
 }
 

@@ -51,6 +51,8 @@ void pending_begin(struct pending *pending, struct op_state *state, struct op *o
                    void (*hurry)(struct op_state *state, int status));
 /* Out of all lists, then op->done(). The state may be freed by then or afterwards, as its owner likes. */
 void pending_end(struct op_state *state, int status);
+/* Out of all lists, and the verb goes on: it begins again with another state, or its caller calls op->done(). */
+struct op *pending_leave(struct op_state *state);
 
 /* All of a session's, or of everybody with session 0. */
 void pending_hurry(struct pending *pending, uint64_t session, int status);

@@ -265,6 +265,17 @@ void pool_give_room(const struct pool_room *room)
     pool->used -= room->in_pool;
 }
 
+static bool has_room(const struct pool_room *room, enum when when)
+{
+    return room->on_node <= room_on_node(room->pool, room->node, when) &&
+           room->in_pool <= room_under_cap(room->pool, when);
+}
+
+bool pool_room_returns(const struct pool_room *room)
+{
+    return !has_room(room, NOW) && has_room(room, SOON);
+}
+
 void pool_return(struct pool *pool, const struct plan *plan)
 {
     for (uint32_t i = 0; i < plan->brief.n_nodes; i++)

@@ -170,6 +170,8 @@ struct pool_room {
 /* POOL_FULL. */
 int pool_keep_room(const struct pool_room *room, struct problem *problem);
 void pool_give_room(const struct pool_room *room);
+/* Is it not there now, but would be if all were back that is returning? */
+bool pool_room_returns(const struct pool_room *room);
 
 /* Is anything on its way back that a buffer of this pool could have? */
 bool pool_is_returning(const struct pool *pool);

@@ -519,7 +519,8 @@ MEMCLIENT_API int memclient_discard(struct memclient_buffer *buf, uint64_t offse
  *     -EACCES      no MANAGE
  *     -ENXIO       there is no such node, or it has no memory
  *     -ENODEV      that node has no pool of such pages
- *     -ENOMEM      the node's budget has no room for it, or the node no memory
+ *     -ENOMEM      the node's budget has no room for it, nor when all that is on its way back will be there (which is
+ *                  waited for), or the node no memory
  *     -EBUSY       somebody else has some of its pages mapped (the sentence names the sessions that hold it), or it is
  *                  being moved already
  *     -EOPNOTSUPP  it is of huge pages of the system, or of a lazy pool

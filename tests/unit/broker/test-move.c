@@ -160,6 +160,110 @@ static void a_node_without_room_gets_nothing(void **state)
     assert_on(session, buffer, 1, SIZE);
 }
 
+/* ---- waiting for room ----------------------------------------------------------------------------------------- */
+
+static struct call moving;
+
+static void begin_move(uint64_t session, uint64_t buffer, uint32_t node)
+{
+    call_init(&moving, session);
+    assert_int_equal(op_move(&moving.op, buffer, node), OP_PENDING);
+}
+
+/* One of SIZE on node 0; node 1 is full, and all of it on its way back until come_back(). */
+static uint64_t alloc_beside_what_returns(uint64_t session)
+{
+    uint64_t buffer = alloc_on(session, 0, SIZE);
+    uint64_t other = alloc_on(session, 1, HOST_POOL_BYTES);
+
+    host.no_commit = true;
+    assert_int_equal(host_release(session, other), 0);
+    return buffer;
+}
+
+static void come_back(uint64_t session)
+{
+    host.no_commit = false;
+    assert_int_equal(host_check(session), 0);
+}
+
+static void what_comes_back_to_the_node_is_waited_for(void **state)
+{
+    uint64_t session = host_session(1), buffer = alloc_beside_what_returns(session);
+
+    (void)state;
+    begin_move(session, buffer, 1);
+    host_turn(5);
+    assert_false(moving.ended);
+    assert_int_equal(node_used(1), HOST_POOL_BYTES);
+    come_back(session);
+    assert_int_equal(call_finish(&moving, OP_PENDING), 0);
+    assert_on(session, buffer, 1, SIZE);
+}
+
+static void what_cannot_suffice_is_not(void **state)
+{
+    uint64_t session = host_session(1), buffer = alloc_on(session, 0, SIZE), large = alloc_on(session, 0, 2 * SIZE);
+    uint64_t some = alloc_on(session, 1, SIZE), most = alloc_on(session, 1, HOST_POOL_BYTES - SIZE - SIZE / 2);
+
+    (void)state;
+    host.no_commit = true;
+    assert_int_equal(host_release(session, some), 0);
+    assert_int_equal(CALL(session, op_move, large, 1), STATUS_POOL_FULL);
+    begin_move(session, buffer, 1);
+    come_back(session);
+    assert_int_equal(call_finish(&moving, OP_PENDING), 0);
+    assert_int_equal(node_used(1), HOST_POOL_BYTES - SIZE / 2);
+    assert_int_equal(host_release(session, most), 0);
+    host_settle();
+}
+
+static void hope_ends_when_another_was_first(void **state)
+{
+    uint64_t session = host_session(1), buffer = alloc_beside_what_returns(session);
+    static struct alloc_args args = {
+        .n = 1, .sizes = {HOST_POOL_BYTES}, .n_nodes = 1, .nodes = {1}, .placement = PLACEMENT_BIND};
+    static struct opened result;
+    static struct call first;
+
+    (void)state;
+    call_init(&first, session);
+    assert_int_equal(op_alloc(&first.op, &args, &result), OP_PENDING);
+    begin_move(session, buffer, 1);
+    come_back(session);
+    assert_int_equal(call_finish(&first, OP_PENDING), 0);
+    assert_int_equal(call_finish(&moving, OP_PENDING), STATUS_POOL_FULL);
+    assert_int_equal(node_used(0), SIZE);
+    assert_int_equal(host_check(session), 0);
+}
+
+/* It goes, its session goes, or it is cancelled: nothing is kept for it. */
+static void who_hopes_may_go(void **state)
+{
+    uint64_t session = host_session(1), other = host_session(2), buffer = alloc_beside_what_returns(session);
+    static struct call cancelled;
+
+    (void)state;
+    call_init(&cancelled, session);
+    assert_int_equal(op_move(&cancelled.op, buffer, 1), OP_PENDING);
+    op_cancel(&cancelled.op);
+    assert_int_equal(call_finish(&cancelled, OP_PENDING), STATUS_TIMED_OUT);
+    begin_move(session, buffer, 1);
+    assert_int_equal(CALL(session, op_destroy, buffer, false), 0);
+    come_back(other);
+    assert_int_equal(call_finish(&moving, OP_PENDING), STATUS_STALE);
+    host_settle();
+
+    buffer = alloc_beside_what_returns(session);
+    begin_move(session, buffer, 1);
+    host.no_commit = false;
+    assert_int_equal(CALL(session, op_goodbye), 0);
+    assert_int_not_equal(call_finish(&moving, OP_PENDING), 0);
+    host_settle();
+    assert_int_equal(host_used(), 0);
+    assert_int_equal(host_check(other), 0);
+}
+
 /* ---- who may, and what ---------------------------------------------------------------------------------------- */
 
 static void not_everybody_may_and_not_everything_can(void **state)
@@ -266,14 +370,6 @@ static void what_cannot_come_back_is_not_verified(void **state)
 
 /* ---- meanwhile ------------------------------------------------------------------------------------------------- */
 
-static struct call moving;
-
-static void begin_move(uint64_t session, uint64_t buffer, uint32_t node)
-{
-    call_init(&moving, session);
-    assert_int_equal(op_move(&moving.op, buffer, node), OP_PENDING);
-}
-
 static void both_places_are_charged_meanwhile(void **state)
 {
     uint64_t session = host_session(1), buffer = alloc_on(session, 0, SIZE);
@@ -370,10 +466,18 @@ int main(void)
         SIMULATED(the_charge_goes_along),
         SIMULATED(several_nodes_become_one),
         SIMULATED(a_node_without_room_gets_nothing),
+        SIMULATED(what_comes_back_to_the_node_is_waited_for),
+        SIMULATED(what_cannot_suffice_is_not),
+        SIMULATED(hope_ends_when_another_was_first),
+        SIMULATED(who_hopes_may_go),
         SIMULATED(not_everybody_may_and_not_everything_can),
         PLAYED(the_charge_goes_along),
         PLAYED(several_nodes_become_one),
         PLAYED(a_node_without_room_gets_nothing),
+        PLAYED(what_comes_back_to_the_node_is_waited_for),
+        PLAYED(what_cannot_suffice_is_not),
+        PLAYED(hope_ends_when_another_was_first),
+        PLAYED(who_hopes_may_go),
         PLAYED(not_everybody_may_and_not_everything_can),
         PLAYED(pages_and_charge_go_together),
         PLAYED(what_is_in_use_stays_and_it_is_said_whose_it_is),

@@ -11,7 +11,6 @@
 #include <sys/resource.h>
 
 #include "tests/support/child.h"
-#include "tests/support/wait.h"
 #include "tests/unit/hsa/vmem.h"
 
 #define CAPACITY (64 * MIB) /* of a node, as configured below */
@@ -389,8 +388,7 @@ static void assign_agent_out_of_resources(void **state)
     assert_int_equal(ptr[5], 5);
     assert_int_equal(node_of(ptr), 0);
     assert_success(hsa_memory_free(most));
-    /* what was freed may still be on its way back */
-    assert_true(WAIT_UNTIL(hsa_memory_assign_agent(ptr, agents[1], HSA_ACCESS_PERMISSION_RO) == HSA_STATUS_SUCCESS));
+    assert_success(hsa_memory_assign_agent(ptr, agents[1], HSA_ACCESS_PERMISSION_RO));
     assert_int_equal(ptr[5], 5);
     assert_success(hsa_memory_free(ptr));
 }

@@ -5,8 +5,8 @@
  * What type a handle was created with is told by its placement, NONE being a mere preference of a node, so that whoever
  * imports it learns it from the broker. Its buffer has no home: virtual memory is where the application maps it.
  *
- * The native library has one buffer object for a buffer in a session, however often it is opened; so one whose number
- * is in the table, but which is another object, is of another session: of a broker that has begun anew.
+ * The native library has one buffer object for a buffer in a session, however often it is opened, so that is what it is
+ * found again by. A broker that has begun anew gives the same ids once more: then the handle gets another number.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -20,17 +20,21 @@
 #include "hsa/runtime.h"
 #include "hsa/vmem.h"
 
-static struct handle *handles; /* by id; with the lock */
+#define NO_ID (UINT64_C(1) << 63) /* no buffer gets as far */
+
+/* Both are of all handles; with the lock. */
+static struct handle *by_number, *by_buffer;
+static uint64_t next_number = NO_ID;
 
 DEFINE_CLEANUP(struct memclient_buffer *, memclient_buffer_unref);
 
 /* ---- the table ------------------------------------------------------------------------------------------- */
 
-static struct handle *find(uint64_t id)
+static struct handle *find(uint64_t number)
 {
     struct handle *handle;
 
-    HASH_FIND(hh, handles, &id, sizeof(id), handle);
+    HASH_FIND(by_number, by_number, &number, sizeof(number), handle);
     return handle;
 }
 
@@ -41,11 +45,42 @@ struct handle *handle_find(hsa_amd_vmem_alloc_handle_t wanted)
     return handle && handle->refs ? handle : NULL;
 }
 
+/* Also one that has only uses. */
+static struct handle *find_of(const struct memclient_buffer *buffer)
+{
+    struct handle *handle;
+
+    HASH_FIND(by_buffer, by_buffer, &buffer, sizeof(buffer), handle);
+    return handle;
+}
+
+/* Gives it its number. False without memory. */
+static bool add(struct handle *handle)
+{
+    handle->number = memclient_buffer_id(handle->buffer);
+    if (find(handle->number))
+        handle->number = next_number++;
+    HASH_ADD(by_number, by_number, number, sizeof(handle->number), handle);
+    if (!handle->by_number.tbl)
+        return false;
+    HASH_ADD(by_buffer, by_buffer, buffer, sizeof(handle->buffer), handle);
+    if (handle->by_buffer.tbl)
+        return true;
+    HASH_DELETE(by_number, by_number, handle);
+    return false;
+}
+
+static void drop(struct handle *handle)
+{
+    HASH_DELETE(by_number, by_number, handle);
+    HASH_DELETE(by_buffer, by_buffer, handle);
+}
+
 static void end_if_unused(struct handle *handle, struct list *ended)
 {
     if (handle->refs || handle->uses)
         return;
-    HASH_DELETE(hh, handles, handle);
+    drop(handle);
     list_append(ended, &handle->ended);
 }
 
@@ -82,9 +117,9 @@ void handles_forget(void)
 {
     struct handle *handle, *next;
 
-    HASH_ITER(hh, handles, handle, next)
+    HASH_ITER(by_number, by_number, handle, next)
     {
-        HASH_DELETE(hh, handles, handle);
+        drop(handle);
         handle_free(handle);
     }
 }
@@ -95,12 +130,10 @@ static bool find_again(struct memclient_buffer *buffer, hsa_amd_vmem_alloc_handl
     struct handle *handle;
 
     places_lock();
-    handle = find(memclient_buffer_id(buffer));
-    if (handle && handle->buffer == buffer) {
+    handle = find_of(buffer);
+    if (handle) {
         handle->refs++;
-        ret->handle = handle->id;
-    } else {
-        handle = NULL;
+        ret->handle = handle->number;
     }
     places_unlock();
     return handle;
@@ -116,7 +149,6 @@ static hsa_status_t enter(struct memclient_buffer **buffer, const struct pool *p
     if (!handle)
         return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
     *handle = (struct handle){
-        .id = memclient_buffer_id(*buffer),
         .buffer = *buffer,
         .size = memclient_buffer_bytes(*buffer),
         .pool = pool,
@@ -125,15 +157,11 @@ static hsa_status_t enter(struct memclient_buffer **buffer, const struct pool *p
     };
     list_init(&handle->ended);
     places_lock();
-    entered = !find(handle->id);
-    if (entered) {
-        HASH_ADD(hh, handles, id, sizeof(handle->id), handle);
-        entered = handle->hh.tbl;
-    }
+    entered = !find_of(*buffer) && add(handle);
     places_unlock();
     if (!entered)
         return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
-    ret->handle = steal_ptr(&handle)->id;
+    ret->handle = steal_ptr(&handle)->number;
     *buffer = NULL;
     return HSA_STATUS_SUCCESS;
 }
@@ -221,7 +249,7 @@ hsa_status_t hsa_amd_vmem_retain_alloc_handle(hsa_amd_vmem_alloc_handle_t *memor
     mapped = place && place->kind == PLACE_MAPPING;
     if (mapped) {
         place_mapping(place)->handle->refs++;
-        memory_handle->handle = place_mapping(place)->handle->id;
+        memory_handle->handle = place_mapping(place)->handle->number;
     }
     places_unlock();
     return mapped ? HSA_STATUS_SUCCESS : HSA_STATUS_ERROR_INVALID_ALLOCATION;

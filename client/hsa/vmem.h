@@ -3,8 +3,8 @@
  * Virtual memory: reservations of addresses, handles of physical memory, mappings of the one in the other, and who may
  * use a mapping how.
  *
- * A handle is a buffer of the broker's, and its number is the buffer's id: whoever imports a shareable handle that the
- * process has already finds the same one. It is counted twice, as a claim of the application (refs: create, import,
+ * A handle is a buffer of the broker's, and its number is the buffer's id, unless that is taken: whoever imports a
+ * shareable handle that the process has already finds the same one. It is counted twice, as a claim of the application (refs: create, import,
  * retain) and by mappings (uses); memory goes exactly when both are 0. A handle with uses only is dead for everything
  * but retain, which finds it by an address, and import, which finds it by the memory.
  *
@@ -23,8 +23,9 @@ struct reservation {
 };
 
 struct handle {
-    uint64_t id; /* of the buffer */
-    UT_hash_handle hh;
+    uint64_t number;
+    UT_hash_handle by_number;
+    UT_hash_handle by_buffer;
     struct memclient_buffer *buffer; /* one reference, however many refs and uses */
     uint64_t size;
     const struct pool *pool; /* of imported memory: the standard one of its first node; NULL if none is */

@@ -3,7 +3,10 @@
  * Handles of memory: hsa_amd_vmem_handle_create(), _handle_release(), _retain_alloc_handle() and
  * _get_alloc_properties_from_handle(). Sentences in quotation marks are the document's.
  */
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tests/support/wait.h"
 #include "tests/unit/hsa/vmem.h"
@@ -393,6 +396,47 @@ static void properties_pool_or_type_null_is_invalid_argument(void **state)
 
 #define test(function) cmocka_unit_test_teardown(function, hsa_nothing_left)
 
+/* A broker that has lost everything gives numbers of buffers once more, but no handle means another memory by that. */
+static void handles_of_a_broker_that_is_lost(void **state)
+{
+    static struct broker_process lost, anew;
+    const char *folder = getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp";
+    handle_t before[8], after[8];
+    char link[220];
+
+    (void)state;
+    assert_success(hsa_shut_down());
+    assert_true(snprintf(link, sizeof(link), "%s/%d.link", folder, getpid()) < (int)sizeof(link));
+    broker_start(&lost, "[topology]\nsimulate_nodes = 2\n", 0);
+    assert_ok(symlink(lost.socket, link));
+    setenv("MEMORYD_SOCKET", link, 1);
+    assert_success(hsa_init());
+    for (unsigned i = 0; i < 8; i++)
+        before[i] = vmem_create(SIZE);
+    broker_crash(&lost);
+    broker_start(&anew, "[topology]\nsimulate_nodes = 2\n", 0);
+    assert_ok(unlink(link));
+    assert_ok(symlink(anew.socket, link));
+    for (unsigned i = 0; i < 8; i++) {
+        after[i] = vmem_create(SIZE);
+        for (unsigned k = 0; k < 8; k++)
+            assert_int_not_equal(after[i].handle, before[k].handle);
+    }
+    for (unsigned i = 0; i < 8; i++) {
+        vmem_release(before[i]);
+        vmem_release(after[i]);
+        assert_is_dead(before[i]);
+    }
+    assert_success(hsa_shut_down());
+    assert_ok(unlink(link));
+    broker_stop(&anew);
+    unlink(lost.socket);
+    unlink(lost.config);
+    unlink(lost.log);
+    setenv("MEMORYD_SOCKET", hsa_broker.socket, 1);
+    assert_success(hsa_init());
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -416,6 +460,7 @@ int main(void)
         test(properties_pool_and_type_are_those_of_its_creation),
         test(properties_memory_handle_that_is_none_is_invalid_allocation),
         test(properties_pool_or_type_null_is_invalid_argument),
+        test(handles_of_a_broker_that_is_lost),
     };
 
     hsa_config = "[pools]\ncapacity = 64M\n";

@@ -13,12 +13,24 @@
 #include "hsa/room.h"
 #include "hsa/runtime.h"
 
-/* So that the owner's node is where the pages were moved last. Taken before the lock of the records. */
-static pthread_mutex_t assigning = PTHREAD_MUTEX_INITIALIZER;
+/*
+ * So that the owner's node is where the pages were moved last. An allocation has one of these by its address, which few
+ * others share, so that large ones are moved side by side. Taken before the lock of the records.
+ */
+static pthread_mutex_t assigning[] = {[0 ... 63] = PTHREAD_MUTEX_INITIALIZER};
+
+#define N_ASSIGNING (sizeof(assigning) / sizeof(assigning[0]))
 
 void assign_fork_child(void)
 {
-    (void)pthread_mutex_init(&assigning, NULL);
+    for (size_t i = 0; i < N_ASSIGNING; i++)
+        (void)pthread_mutex_init(&assigning[i], NULL);
+}
+
+/* Small allocations lie side by side, large ones at multiples of 2 MiB. */
+static pthread_mutex_t *lock_of(const void *ptr)
+{
+    return &assigning[(((uintptr_t)ptr >> 21) + ((uintptr_t)ptr >> 12)) % N_ASSIGNING];
 }
 
 DEFINE_CLEANUP(struct memclient_buffer *, memclient_buffer_unref);
@@ -68,7 +80,7 @@ static hsa_status_t give(struct allocation *allocation, const struct agent *agen
     return HSA_STATUS_SUCCESS;
 }
 
-/* With `assigning`. */
+/* With the allocation's lock of `assigning`. */
 static hsa_status_t assign(void *ptr, const struct agent *agent, hsa_access_permission_t access)
 {
     _cleanup_(memclient_buffer_unrefp) struct memclient_buffer *buffer = NULL;
@@ -101,6 +113,7 @@ static hsa_status_t assign(void *ptr, const struct agent *agent, hsa_access_perm
 
 hsa_status_t hsa_memory_assign_agent(void *ptr, hsa_agent_t agent, hsa_access_permission_t access)
 {
+    pthread_mutex_t *lock = lock_of(ptr);
     const struct agent *owner;
     hsa_status_t status;
 
@@ -110,8 +123,8 @@ hsa_status_t hsa_memory_assign_agent(void *ptr, hsa_agent_t agent, hsa_access_pe
     owner = topology_agent(agent);
     if (!owner)
         return HSA_STATUS_ERROR_INVALID_AGENT;
-    pthread_mutex_lock(&assigning);
+    pthread_mutex_lock(lock);
     status = assign(ptr, owner, access);
-    pthread_mutex_unlock(&assigning);
+    pthread_mutex_unlock(lock);
     return status;
 }

@@ -304,22 +304,25 @@ static void *assign_often(void *ptr)
     return NULL;
 }
 
-/* Threads that disagree: all succeed, and in the end it is on the node of whoever owns it. */
+/* Threads that disagree, over one buffer and beside others: all succeed, and in the end it is on the node of whoever owns
+ * it. */
 static void test_threads(void **state)
 {
-    char *ptr = allocate(0, COARSE, MIB);
+    char *ptrs[] = {allocate(0, COARSE, MIB), allocate(0, COARSE, 4 * MIB)};
     pthread_t threads[8];
     void *result;
 
     (void)state;
     for (int i = 0; i < 8; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, assign_often, ptr), 0);
+        assert_int_equal(pthread_create(&threads[i], NULL, assign_often, ptrs[i % 2]), 0);
     for (int i = 0; i < 8; i++) {
         assert_int_equal(pthread_join(threads[i], &result), 0);
         assert_success((hsa_status_t)(uintptr_t)result);
     }
-    assert_int_equal(owner(ptr), agents[charged(ptr)].handle);
-    assert_success(hsa_memory_free(ptr));
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(owner(ptrs[i]), agents[charged(ptrs[i])].handle);
+        assert_success(hsa_memory_free(ptrs[i]));
+    }
 }
 
 #define TEST(name) cmocka_unit_test_teardown(name, hsa_nothing_left)

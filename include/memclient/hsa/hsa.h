@@ -423,6 +423,54 @@ HSA_API hsa_signal_value_t hsa_signal_wait_acquire(hsa_signal_t signal, hsa_sign
                                                    hsa_signal_value_t compare_value, uint64_t timeout_hint,
                                                    hsa_wait_state_t wait_state_hint);
 
+/* -------------------------------------------------------------------------------------------------------- kernels */
+
+/*
+ * What kernels are made and run by, for programs that have places for such things also where they use none. CPU agents
+ * run no kernels: nothing here makes or takes one of these.
+ */
+typedef struct hsa_queue_s {
+    hsa_queue_type32_t type;
+    uint32_t features;
+#ifdef HSA_LARGE_MODEL
+    void *base_address;
+#elif defined HSA_LITTLE_ENDIAN
+    void *base_address;
+    uint32_t reserved0;
+#else
+    uint32_t reserved0;
+    void *base_address;
+#endif
+    hsa_signal_t doorbell_signal;
+    uint32_t size;
+    uint32_t reserved1;
+    uint64_t id;
+} hsa_queue_t;
+
+typedef struct hsa_code_object_reader_s {
+    uint64_t handle;
+} hsa_code_object_reader_t;
+
+typedef struct hsa_executable_s {
+    uint64_t handle;
+} hsa_executable_t;
+
+typedef struct hsa_loaded_code_object_s {
+    uint64_t handle;
+} hsa_loaded_code_object_t;
+
+typedef struct hsa_executable_symbol_s {
+    uint64_t handle;
+} hsa_executable_symbol_t;
+
+typedef struct hsa_wavefront_s {
+    uint64_t handle;
+} hsa_wavefront_t;
+
+typedef struct hsa_signal_group_s {
+    uint64_t handle;
+} hsa_signal_group_t;
+
 /* --------------------------------------------------------------------------------------------------------- memory */
 
 /* A kind of memory that an agent can use. 0 is none. A global region is a memory pool as well, with the same handle. */

@@ -31,6 +31,12 @@ handle(hsa_region_t);
 handle(hsa_signal_t);
 handle(hsa_cache_t);
 handle(hsa_isa_t);
+handle(hsa_code_object_reader_t);
+handle(hsa_executable_t);
+handle(hsa_loaded_code_object_t);
+handle(hsa_executable_symbol_t);
+handle(hsa_wavefront_t);
+handle(hsa_signal_group_t);
 handle(hsa_amd_memory_pool_t);
 handle(hsa_amd_vmem_alloc_handle_t);
 /* the tags are part of the interface too */
@@ -48,6 +54,14 @@ layout(hsa_dim3_t, 12, 4);
 field(struct hsa_dim3_s, x, 0);
 field(hsa_dim3_t, y, 4);
 field(hsa_dim3_t, z, 8);
+
+layout(hsa_queue_t, 40, 8);
+field(struct hsa_queue_s, type, 0);
+field(hsa_queue_t, features, 4);
+field(hsa_queue_t, base_address, 8);
+field(hsa_queue_t, doorbell_signal, 16);
+field(hsa_queue_t, size, 24);
+field(hsa_queue_t, id, 32);
 
 layout(hsa_amd_memory_access_desc_t, 16, 8);
 field(struct hsa_amd_memory_access_desc_s, permissions, 0);

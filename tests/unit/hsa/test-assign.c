@@ -304,8 +304,8 @@ static void *assign_often(void *ptr)
     return NULL;
 }
 
-/* Threads that disagree, over one buffer and beside others: all succeed, and in the end it is on the node of whoever owns
- * it. */
+/* Threads that disagree, over one buffer and beside others: all succeed, and in the end it is on the node of whoever
+ * owns it. */
 static void test_threads(void **state)
 {
     char *ptrs[] = {allocate(0, COARSE, MIB), allocate(0, COARSE, 4 * MIB)};

@@ -5,8 +5,8 @@
  *
  * A handle is a buffer of the broker's, and its number is the buffer's id, unless that is taken: whoever imports a
  * shareable handle that the process has already finds the same one. It is counted twice, as a claim of the application
- * (refs: create, import, retain) and by mappings (uses); memory goes exactly when both are 0. A handle with uses only is
- * dead for everything but retain, which finds it by an address, and import, which finds it by the memory.
+ * (refs: create, import, retain) and by mappings (uses); memory goes exactly when both are 0. A handle with uses only
+ * is dead for everything but retain, which finds it by an address, and import, which finds it by the memory.
  *
  * Agents are the CPUs of one process, so a page's protection is the union of what the agents of its mapping may do.
  */

@@ -40,16 +40,14 @@ static bool is_coarse(const struct pool *pool)
     return pool->flags & HSA_REGION_GLOBAL_FLAG_COARSE_GRAINED;
 }
 
-/* The coarse-grained allocation that begins there; with SUCCESS and NULL it is other memory of HSA's, and nothing is to
- * be done. With the lock. */
+/* The coarse-grained allocation that begins there; with SUCCESS and NULL it is other memory, fine-grained as all of the
+ * process's is, and nothing is to be done. With the lock. */
 static hsa_status_t find(const void *ptr, struct allocation **allocation)
 {
     struct place *place = place_find(ptr);
 
     *allocation = NULL;
-    if (!place)
-        return HSA_STATUS_ERROR_INVALID_ALLOCATION;
-    if (place->kind != PLACE_ALLOCATION || !is_coarse(place_allocation(place)->pool))
+    if (!place || place->kind != PLACE_ALLOCATION || !is_coarse(place_allocation(place)->pool))
         return HSA_STATUS_SUCCESS;
     if (place->start != (uintptr_t)ptr)
         return HSA_STATUS_ERROR_INVALID_ALLOCATION;

@@ -568,10 +568,10 @@ HSA_API hsa_status_t hsa_memory_copy(void *dst, const void *src, size_t size);
  * Makes an agent the owner of coarse-grained memory. Here that is real: the pages move to the owner's node, unless
  * another process is using some of them or they are huge pages of the system, and `access` becomes what this process
  * may do with them (a thread that does more gets SIGSEGV). The address, the contents and the mappings of other
- * processes stay. For fine-grained memory nothing is done.
+ * processes stay. For fine-grained memory nothing is done; memory that is not HSA's counts as such, as in ROCr.
  *     INVALID_ARGUMENT     ptr is NULL, or access is not RO, WO or RW
  *     INVALID_AGENT
- *     INVALID_ALLOCATION   ptr is in no memory of HSA, or inside of a coarse-grained allocation
+ *     INVALID_ALLOCATION   ptr is inside of a coarse-grained allocation, not where it begins
  *     OUT_OF_RESOURCES     the other node has no room for it: it stays with its owner
  */
 HSA_API hsa_status_t hsa_memory_assign_agent(void *ptr, hsa_agent_t agent, hsa_access_permission_t access);

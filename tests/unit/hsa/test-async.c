@@ -183,7 +183,7 @@ static hsa_status_t take_fine(hsa_amd_memory_pool_t pool, void *data)
 /* Copies that have begun are done; those that wait are given up. */
 static void shut_down_meanwhile(int channel, void *context)
 {
-    char *ordinary = calloc(1, SIZE), *memory;
+    char *ordinary = calloc(4, SIZE), *memory;
     hsa_signal_t never, done;
     hsa_amd_memory_pool_t pool;
 
@@ -199,11 +199,11 @@ static void shut_down_meanwhile(int channel, void *context)
         CHECK(hsa_signal_create(8, 0, NULL, &done) == HSA_STATUS_SUCCESS);
         memset(memory, 'm', SIZE);
         for (unsigned k = 0; k < 4; k++)
-            CHECK(copy(ordinary, memory, 0, NULL, done) == HSA_STATUS_SUCCESS);
+            CHECK(copy(ordinary + k * SIZE, memory, 0, NULL, done) == HSA_STATUS_SUCCESS);
         for (unsigned k = 0; k < 4; k++)
             CHECK(copy(memory, ordinary, 1, &never, done) == HSA_STATUS_SUCCESS);
         CHECK(hsa_shut_down() == HSA_STATUS_SUCCESS);
-        CHECK(ordinary[0] == 'm' && ordinary[SIZE - 1] == 'm');
+        CHECK(ordinary[0] == 'm' && ordinary[4 * SIZE - 1] == 'm');
     }
     free(ordinary);
 }

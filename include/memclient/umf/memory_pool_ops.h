@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The operations of a memory pool, for programs that bring one of their own.
+ *
+ * Each is called with what `initialize` gave, from any thread, several at once. A table is copied when a pool is
+ * created. What allocates and fails returns NULL, and keeps the reason for get_last_allocation_error().
+ */
+#ifndef UMF_MEMORY_POOL_OPS_H
+#define UMF_MEMORY_POOL_OPS_H 1
+
+#include "base.h"
+#include "memory_provider.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct umf_memory_pool_ops_t {
+    /* UMF_VERSION_CURRENT. Another minor version is accepted, a higher major one is not. */
+    uint32_t version;
+    /*
+     * Makes a pool. Coarse-grained memory comes from `provider`, and only from it if it is to be found by
+     * umfPoolByPtr(); it stands for the one given to umfPoolCreate() and lives as long as the pool.
+     */
+    umf_result_t (*initialize)(umf_memory_provider_handle_t provider, void *params, void **pool);
+    void (*finalize)(void *pool);
+    void *(*malloc)(void *pool, size_t size);
+    void *(*calloc)(void *pool, size_t num, size_t size);
+    void *(*realloc)(void *pool, void *ptr, size_t size);
+    void *(*aligned_malloc)(void *pool, size_t size, size_t alignment);
+    size_t (*malloc_usable_size)(void *pool, void *ptr);
+    umf_result_t (*free)(void *pool, void *ptr);
+    umf_result_t (*get_last_allocation_error)(void *pool);
+} umf_memory_pool_ops_t;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

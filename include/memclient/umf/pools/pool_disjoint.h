@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The disjoint pool: small allocations from slabs of the provider's memory, with all records elsewhere, so that it
+ * also serves memory that the processor cannot read. It has no calloc, realloc and usable size (NULL or 0, and
+ * NOT_SUPPORTED).
+ *
+ * Sizes go into buckets: the powers of 2 from MinBucketSize on, and the middles between them. A bucket cuts slabs of
+ * at least SlabMinSize into pieces; what is larger than half of that is a slab of its own. Freed slabs are kept for the
+ * next allocations, as many as Capacity and the limits allow.
+ */
+#ifndef UMF_DISJOINT_MEMORY_POOL_H
+#define UMF_DISJOINT_MEMORY_POOL_H 1
+
+#include "../memory_pool.h"
+#include "../memory_provider.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define UMF_DISJOINT_POOL_MIN_BUCKET_DEFAULT_SIZE ((size_t)8)
+
+/* A limit that pools have together: what they keep of freed slabs is not more. */
+typedef struct umf_disjoint_pool_shared_limits_t umf_disjoint_pool_shared_limits_t;
+
+/* Makes one. NULL without memory. */
+UMF_API umf_disjoint_pool_shared_limits_t *umfDisjointPoolSharedLimitsCreate(size_t MaxSize);
+
+/* Ends it, after all pools that use it. NULL is ignored. */
+UMF_API void umfDisjointPoolSharedLimitsDestroy(umf_disjoint_pool_shared_limits_t *limits);
+
+typedef struct umf_disjoint_pool_params_t {
+    size_t SlabMinSize;     /* bytes that are asked of the provider at least */
+    size_t MaxPoolableSize; /* larger allocations are the provider's, one by one */
+    size_t Capacity;        /* freed slabs that each bucket keeps at most */
+    size_t MinBucketSize;   /* the smallest bucket, a power of 2 */
+    size_t CurPoolSize;     /* of this pool so far, for a pool that goes on for another one; usually 0 */
+    int PoolTrace;          /* 1: statistics on stderr at the end; 2: of each bucket too; 3: each call, too */
+    umf_disjoint_pool_shared_limits_t *SharedLimits; /* NULL: a limit of its own, without end */
+    const char *Name;       /* for traces; lives as long as the pool */
+} umf_disjoint_pool_params_t;
+
+/* A static table. Its params must not be NULL: INVALID_ARGUMENT; also if MinBucketSize is no power of 2. */
+UMF_API umf_memory_pool_ops_t *umfDisjointPoolOps(void);
+
+/* Everything goes to the provider; no trace; named "disjoint_pool". */
+static inline umf_disjoint_pool_params_t umfDisjointPoolParamsDefault(void)
+{
+    umf_disjoint_pool_params_t params = {
+        0,               /* SlabMinSize */
+        0,               /* MaxPoolableSize */
+        0,               /* Capacity */
+        UMF_DISJOINT_POOL_MIN_BUCKET_DEFAULT_SIZE,
+        0,               /* CurPoolSize */
+        0,               /* PoolTrace */
+        NULL,            /* SharedLimits */
+        "disjoint_pool", /* Name */
+    };
+
+    return params;
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -14,7 +14,7 @@
 extern "C" {
 #endif
 
-/* Operations that may be NULL: NOT_SUPPORTED then. allocation_merge and allocation_split are given both or not at all. */
+/* Operations that may be NULL: NOT_SUPPORTED then. Merge and split are given both or not at all. */
 typedef struct umf_memory_provider_ext_ops_t {
     /* Pages of the range are not needed; they may go now, later or never. */
     umf_result_t (*purge_lazy)(void *provider, void *ptr, size_t size);

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The pool's functions, and those that find the pool by an address.
+ */
+#include "umf/pool.h"
+
+#include <stdlib.h>
+
+#include "umf/tracker.h"
+#include "umf/tracking.h"
+
+#define FLAGS_ALL ((umf_pool_create_flags_t)(UMF_POOL_CREATE_FLAG_OWN_PROVIDER | UMF_POOL_CREATE_FLAG_DISABLE_TRACKING))
+
+/* ---- making one ------------------------------------------------------------------------------------------ */
+
+static umf_result_t initialize(umf_memory_pool_handle_t pool, void *params)
+{
+    umf_result_t result = UMF_RESULT_SUCCESS;
+
+    if (!(pool->flags & UMF_POOL_CREATE_FLAG_DISABLE_TRACKING))
+        result = tracking_new(pool->provider, pool, &pool->tracking);
+    if (result != UMF_RESULT_SUCCESS)
+        return result;
+    result = pool->ops.initialize(pool->tracking ? pool->tracking : pool->provider, params, &pool->priv);
+    if (result != UMF_RESULT_SUCCESS && pool->tracking)
+        tracking_free(pool->tracking);
+    return result;
+}
+
+umf_result_t umfPoolCreate(const umf_memory_pool_ops_t *ops, umf_memory_provider_handle_t provider, void *params,
+                           umf_pool_create_flags_t flags, umf_memory_pool_handle_t *hPool)
+{
+    umf_memory_pool_handle_t pool;
+    umf_result_t result;
+
+    if (!ops || !provider || !hPool || flags & ~FLAGS_ALL)
+        return UMF_RESULT_ERROR_INVALID_ARGUMENT;
+    if (UMF_MAJOR_VERSION(ops->version) > UMF_MAJOR_VERSION(UMF_VERSION_CURRENT))
+        return UMF_RESULT_ERROR_NOT_SUPPORTED;
+    pool = calloc(1, sizeof(*pool));
+    if (!pool)
+        return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+    pool->ops = *ops;
+    pool->provider = provider;
+    pool->flags = flags;
+    result = initialize(pool, params);
+    if (result != UMF_RESULT_SUCCESS)
+        free(pool);
+    else
+        *hPool = pool;
+    return result;
+}
+
+void umfPoolDestroy(umf_memory_pool_handle_t hPool)
+{
+    if (!hPool)
+        return;
+    hPool->ops.finalize(hPool->priv);
+    if (hPool->tracking)
+        tracking_free(hPool->tracking);
+    if (hPool->flags & UMF_POOL_CREATE_FLAG_OWN_PROVIDER)
+        umfMemoryProviderDestroy(hPool->provider);
+    free(hPool);
+}
+
+umf_result_t umfPoolGetMemoryProvider(umf_memory_pool_handle_t hPool, umf_memory_provider_handle_t *hProvider)
+{
+    if (!hPool || !hProvider)
+        return UMF_RESULT_ERROR_INVALID_ARGUMENT;
+    *hProvider = hPool->provider;
+    return UMF_RESULT_SUCCESS;
+}
+
+/* ---- what it does ---------------------------------------------------------------------------------------- */
+
+void *umfPoolMalloc(umf_memory_pool_handle_t hPool, size_t size)
+{
+    return hPool ? hPool->ops.malloc(hPool->priv, size) : NULL;
+}
+
+void *umfPoolAlignedMalloc(umf_memory_pool_handle_t hPool, size_t size, size_t alignment)
+{
+    return hPool ? hPool->ops.aligned_malloc(hPool->priv, size, alignment) : NULL;
+}
+
+void *umfPoolCalloc(umf_memory_pool_handle_t hPool, size_t num, size_t size)
+{
+    return hPool ? hPool->ops.calloc(hPool->priv, num, size) : NULL;
+}
+
+void *umfPoolRealloc(umf_memory_pool_handle_t hPool, void *ptr, size_t size)
+{
+    return hPool ? hPool->ops.realloc(hPool->priv, ptr, size) : NULL;
+}
+
+size_t umfPoolMallocUsableSize(umf_memory_pool_handle_t hPool, void *ptr)
+{
+    return hPool ? hPool->ops.malloc_usable_size(hPool->priv, ptr) : 0;
+}
+
+umf_result_t umfPoolFree(umf_memory_pool_handle_t hPool, void *ptr)
+{
+    return hPool ? hPool->ops.free(hPool->priv, ptr) : UMF_RESULT_ERROR_INVALID_ARGUMENT;
+}
+
+umf_result_t umfPoolGetLastAllocationError(umf_memory_pool_handle_t hPool)
+{
+    return hPool ? hPool->ops.get_last_allocation_error(hPool->priv) : UMF_RESULT_ERROR_INVALID_ARGUMENT;
+}
+
+/* ---- by an address --------------------------------------------------------------------------------------- */
+
+static umf_memory_pool_handle_t find(enum tracked_kind kind, const void *ptr)
+{
+    const struct tracked *tracked = tracker_find(kind, ptr);
+
+    return tracked ? tracked->pool : NULL;
+}
+
+umf_memory_pool_handle_t umfPoolByPtr(const void *ptr)
+{
+    umf_memory_pool_handle_t pool;
+
+    tracker_lock_read();
+    pool = find(TRACKED_OWN, ptr);
+    if (!pool)
+        pool = find(TRACKED_OPENED, ptr);
+    tracker_unlock_read();
+    return pool;
+}
+
+/* What was opened is closed, not freed. */
+umf_result_t umfFree(void *ptr)
+{
+    umf_memory_pool_handle_t pool;
+
+    if (!ptr)
+        return UMF_RESULT_SUCCESS;
+    tracker_lock_read();
+    pool = find(TRACKED_OWN, ptr);
+    tracker_unlock_read();
+    return pool ? umfPoolFree(pool, ptr) : UMF_RESULT_SUCCESS;
+}

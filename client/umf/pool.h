@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A pool: a table of operations, what they work on, and the provider below. */
+#pragma once
+
+#include <memclient/umf/memory_pool_ops.h>
+#include <memclient/umf/memory_pool.h>
+
+struct umf_memory_pool_t {
+    umf_memory_pool_ops_t ops;
+    void *priv;
+    umf_memory_provider_handle_t provider; /* as it was given; it may be anything but NULL */
+    umf_memory_provider_handle_t tracking; /* what the pool got instead; NULL if it is not tracked */
+    umf_pool_create_flags_t flags;
+};

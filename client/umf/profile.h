@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which answer is given where UMF's document and what its 0.9 releases do differ, and no answer could be both:
+ *
+ *                                                   document            upstream
+ *     purge of a range that is no number of pages   INVALID_ALIGNMENT   as the kernel has it
+ *     a handle of private memory of the OS          NOT_SUPPORTED       INVALID_ARGUMENT
+ *     closing an unknown pointer at a provider      INVALID_ARGUMENT    SUCCESS
+ *     freeing an unknown aligned pointer there      INVALID_ARGUMENT    SUCCESS
+ */
+#pragma once
+
+#include <stdbool.h>
+
+/* As MEMORYD_UMF_PROFILE has it, or umfMemorydSetProfile(). */
+bool profile_is_upstream(void);

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The provider's functions: each looks whether there is such an operation, and passes everything else on as it is.
+ * Programs that bring operations of their own count on that: arguments that look wrong reach them.
+ */
+#include "umf/provider.h"
+
+#include <stdlib.h>
+
+static __thread umf_memory_provider_handle_t last_failed;
+
+static umf_result_t note(umf_memory_provider_handle_t provider, umf_result_t result)
+{
+    if (result != UMF_RESULT_SUCCESS && !provider->internal)
+        last_failed = provider;
+    return result;
+}
+
+umf_memory_provider_handle_t umfGetLastFailedMemoryProvider(void)
+{
+    return last_failed;
+}
+
+/* ---- making one ------------------------------------------------------------------------------------------ */
+
+static bool is_complete(const umf_memory_provider_ops_t *ops)
+{
+    const umf_memory_provider_ipc_ops_t *ipc = &ops->ipc;
+    int n_ipc = !!ipc->get_ipc_handle_size + !!ipc->get_ipc_handle + !!ipc->put_ipc_handle + !!ipc->open_ipc_handle +
+                !!ipc->close_ipc_handle;
+
+    if (!ops->initialize || !ops->finalize || !ops->alloc || !ops->free || !ops->get_last_native_error ||
+        !ops->get_recommended_page_size || !ops->get_min_page_size || !ops->get_name)
+        return false;
+    return !ops->ext.allocation_split == !ops->ext.allocation_merge && (n_ipc == 0 || n_ipc == 5);
+}
+
+umf_result_t provider_new(const umf_memory_provider_ops_t *ops, void *params, bool internal,
+                          umf_memory_provider_handle_t *ret)
+{
+    umf_memory_provider_handle_t provider = malloc(sizeof(*provider));
+    umf_result_t result;
+
+    if (!provider)
+        return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+    provider->ops = *ops;
+    provider->internal = internal;
+    result = ops->initialize(params, &provider->priv);
+    if (result != UMF_RESULT_SUCCESS) {
+        free(provider);
+        return result;
+    }
+    *ret = provider;
+    return UMF_RESULT_SUCCESS;
+}
+
+umf_result_t umfMemoryProviderCreate(const umf_memory_provider_ops_t *ops, void *params,
+                                     umf_memory_provider_handle_t *hProvider)
+{
+    if (!ops || !hProvider)
+        return UMF_RESULT_ERROR_INVALID_ARGUMENT;
+    if (UMF_MAJOR_VERSION(ops->version) > UMF_MAJOR_VERSION(UMF_VERSION_CURRENT))
+        return UMF_RESULT_ERROR_NOT_SUPPORTED;
+    if (!is_complete(ops))
+        return UMF_RESULT_ERROR_INVALID_ARGUMENT;
+    return provider_new(ops, params, false, hProvider);
+}
+
+void umfMemoryProviderDestroy(umf_memory_provider_handle_t hProvider)
+{
+    if (!hProvider)
+        return;
+    hProvider->ops.finalize(hProvider->priv);
+    free(hProvider);
+}
+
+/* ---- what every provider can ----------------------------------------------------------------------------- */
+
+umf_result_t umfMemoryProviderAlloc(umf_memory_provider_handle_t hProvider, size_t size, size_t alignment, void **ptr)
+{
+    if (!hProvider)
+        return UMF_RESULT_ERROR_INVALID_ARGUMENT;
+    return note(hProvider, hProvider->ops.alloc(hProvider->priv, size, alignment, ptr));
+}
+
+umf_result_t umfMemoryProviderFree(umf_memory_provider_handle_t hProvider, void *ptr, size_t size)
+{
+    if (!hProvider)
+        return UMF_RESULT_ERROR_INVALID_ARGUMENT;
+    return note(hProvider, hProvider->ops.free(hProvider->priv, ptr, size));
+}
+
+void umfMemoryProviderGetLastNativeError(umf_memory_provider_handle_t hProvider, const char **ppMessage,
+                                         int32_t *pError)
+{
+    if (hProvider)
+        hProvider->ops.get_last_native_error(hProvider->priv, ppMessage, pError);
+}
+
+umf_result_t umfMemoryProviderGetRecommendedPageSize(umf_memory_provider_handle_t hProvider, size_t size,
+                                                     size_t *pageSize)
+{
+    if (!hProvider)
+        return UMF_RESULT_ERROR_INVALID_ARGUMENT;
+    return note(hProvider, hProvider->ops.get_recommended_page_size(hProvider->priv, size, pageSize));
+}
+
+umf_result_t umfMemoryProviderGetMinPageSize(umf_memory_provider_handle_t hProvider, void *ptr, size_t *pageSize)
+{
+    if (!hProvider)
+        return UMF_RESULT_ERROR_INVALID_ARGUMENT;
+    return note(hProvider, hProvider->ops.get_min_page_size(hProvider->priv, ptr, pageSize));
+}
+
+const char *umfMemoryProviderGetName(umf_memory_provider_handle_t hProvider)
+{
+    return hProvider ? hProvider->ops.get_name(hProvider->priv) : NULL;
+}
+
+/* ---- what some can --------------------------------------------------------------------------------------- */
+
+/* The operation's result, or that there is none. */
+#define IF_SUPPORTED(provider, operation, ...)                                                       \
+    note((provider), (provider)->ops.operation ? (provider)->ops.operation((provider)->priv, __VA_ARGS__) \
+                                               : UMF_RESULT_ERROR_NOT_SUPPORTED)
+
+umf_result_t umfMemoryProviderPurgeLazy(umf_memory_provider_handle_t hProvider, void *ptr, size_t size)
+{
+    if (!hProvider)
+        return UMF_RESULT_ERROR_INVALID_ARGUMENT;
+    return IF_SUPPORTED(hProvider, ext.purge_lazy, ptr, size);
+}
+
+umf_result_t umfMemoryProviderPurgeForce(umf_memory_provider_handle_t hProvider, void *ptr, size_t size)
+{
+    if (!hProvider)
+        return UMF_RESULT_ERROR_INVALID_ARGUMENT;
+    return IF_SUPPORTED(hProvider, ext.purge_force, ptr, size);
+}
+
+umf_result_t umfMemoryProviderAllocationSplit(umf_memory_provider_handle_t hProvider, void *ptr, size_t totalSize,
+                                              size_t firstSize)
+{
+    if (!hProvider)
+        return UMF_RESULT_ERROR_INVALID_ARGUMENT;
+    if (!ptr || !firstSize || firstSize >= totalSize)
+        return note(hProvider, UMF_RESULT_ERROR_INVALID_ARGUMENT);
+    return IF_SUPPORTED(hProvider, ext.allocation_split, ptr, totalSize, firstSize);
+}
+
+umf_result_t umfMemoryProviderAllocationMerge(umf_memory_provider_handle_t hProvider, void *lowPtr, void *highPtr,
+                                              size_t totalSize)
+{
+    if (!hProvider)
+        return UMF_RESULT_ERROR_INVALID_ARGUMENT;
+    if (!lowPtr || !highPtr || !totalSize || lowPtr >= highPtr ||
+        (size_t)((char *)highPtr - (char *)lowPtr) >= totalSize)
+        return note(hProvider, UMF_RESULT_ERROR_INVALID_ARGUMENT);
+    return IF_SUPPORTED(hProvider, ext.allocation_merge, lowPtr, highPtr, totalSize);
+}
+
+umf_result_t umfMemoryProviderGetIPCHandleSize(umf_memory_provider_handle_t hProvider, size_t *size)
+{
+    if (!hProvider || !size)
+        return UMF_RESULT_ERROR_INVALID_ARGUMENT;
+    return IF_SUPPORTED(hProvider, ipc.get_ipc_handle_size, size);
+}
+
+umf_result_t umfMemoryProviderGetIPCHandle(umf_memory_provider_handle_t hProvider, const void *ptr, size_t size,
+                                           void *providerIpcData)
+{
+    if (!hProvider || !ptr || !providerIpcData)
+        return UMF_RESULT_ERROR_INVALID_ARGUMENT;
+    return IF_SUPPORTED(hProvider, ipc.get_ipc_handle, ptr, size, providerIpcData);
+}
+
+umf_result_t umfMemoryProviderPutIPCHandle(umf_memory_provider_handle_t hProvider, void *providerIpcData)
+{
+    if (!hProvider || !providerIpcData)
+        return UMF_RESULT_ERROR_INVALID_ARGUMENT;
+    return IF_SUPPORTED(hProvider, ipc.put_ipc_handle, providerIpcData);
+}
+
+umf_result_t umfMemoryProviderOpenIPCHandle(umf_memory_provider_handle_t hProvider, void *providerIpcData, void **ptr)
+{
+    if (!hProvider || !providerIpcData || !ptr)
+        return UMF_RESULT_ERROR_INVALID_ARGUMENT;
+    return IF_SUPPORTED(hProvider, ipc.open_ipc_handle, providerIpcData, ptr);
+}
+
+umf_result_t umfMemoryProviderCloseIPCHandle(umf_memory_provider_handle_t hProvider, void *ptr, size_t size)
+{
+    if (!hProvider || !ptr)
+        return UMF_RESULT_ERROR_INVALID_ARGUMENT;
+    return IF_SUPPORTED(hProvider, ipc.close_ipc_handle, ptr, size);
+}

@@ -9,7 +9,6 @@
 
 #include <inttypes.h>
 #include <limits.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,32 +16,9 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/textfile.h"
 
 #define LINE_USUAL 64
-
-/* ---- files ----------------------------------------------------------------------------------------------- */
-
-/* The first line of a file, without its end. */
-static bool read_line(char *text, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
-
-static bool read_line(char *text, size_t size, const char *format, ...)
-{
-    _cleanup_fclose_ FILE *file = NULL;
-    char path[PATH_MAX];
-    va_list args;
-    int n;
-
-    va_start(args, format);
-    n = vsnprintf(path, sizeof(path), format, args);
-    va_end(args);
-    if (n < 0 || (size_t)n >= sizeof(path))
-        return false;
-    file = fopen(path, "re");
-    if (!file || !fgets(text, (int)size, file))
-        return false;
-    text[strcspn(text, "\n")] = '\0';
-    return true;
-}
 
 /* "48K", "1M" or plain bytes; 0 if it is none, or more than a value of HSA can say. */
 static uint32_t parse_size(const char *text)
@@ -56,23 +32,16 @@ static uint32_t parse_size(const char *text)
 
 /* ---- which processors ------------------------------------------------------------------------------------ */
 
-/* How many are in a list like "0-3,8,10-11", and which is the first. */
+/* How many are in a list, and which is the first. */
 static uint32_t parse_list(const char *text, unsigned *first)
 {
+    unsigned from, to;
     uint32_t n = 0;
 
-    while (*text >= '0' && *text <= '9') {
-        char *end;
-        unsigned long from = strtoul(text, &end, 10), to = from;
-
-        if (*end == '-')
-            to = strtoul(end + 1, &end, 10);
-        if (to < from || to > UINT_MAX)
-            break;
+    while (textfile_range(&text, &from, &to)) {
         if (!n)
-            *first = (unsigned)from;
-        n += (uint32_t)(to - from + 1);
-        text = *end == ',' ? end + 1 : end;
+            *first = from;
+        n += to - from + 1;
     }
     return n;
 }
@@ -82,7 +51,7 @@ static uint32_t count_cores(uint32_t physical, bool has_cpus, const char *root, 
     char list[4096];
     long n;
 
-    if (read_line(list, sizeof(list), "%s/sys/devices/system/node/node%u/cpulist", root, physical))
+    if (textfile_line(list, sizeof(list), "%s/sys/devices/system/node/node%u/cpulist", root, physical))
         return parse_list(list, first);
     n = has_cpus ? sysconf(_SC_NPROCESSORS_ONLN) : 0;
     return n > 0 ? (uint32_t)n : 0;
@@ -156,7 +125,7 @@ static void set_frequency(struct agent *agent, unsigned processor, const struct 
 {
     char khz[32];
 
-    if (read_line(khz, sizeof(khz), "%s/sys/devices/system/cpu/cpu%u/cpufreq/cpuinfo_max_freq", root, processor))
+    if (textfile_line(khz, sizeof(khz), "%s/sys/devices/system/cpu/cpu%u/cpufreq/cpuinfo_max_freq", root, processor))
         agent->max_mhz = (uint32_t)(strtoul(khz, NULL, 10) / 1000);
     if (!agent->max_mhz)
         agent->max_mhz = (uint32_t)strtoul(d->mhz, NULL, 10);
@@ -186,11 +155,11 @@ static bool read_caches(struct agent *agent, unsigned processor, const char *roo
 
         if (snprintf(dir, sizeof(dir), "%s/sys/devices/system/cpu/cpu%u/cache/index%u", root, processor, i) >=
                 (int)sizeof(dir) ||
-            !read_line(level, sizeof(level), "%s/level", dir) || !read_line(type, sizeof(type), "%s/type", dir))
+            !textfile_line(level, sizeof(level), "%s/level", dir) || !textfile_line(type, sizeof(type), "%s/type", dir))
             return agent->n_caches;
-        if (!agent->cacheline && read_line(line, sizeof(line), "%s/coherency_line_size", dir))
+        if (!agent->cacheline && textfile_line(line, sizeof(line), "%s/coherency_line_size", dir))
             agent->cacheline = parse_size(line);
-        (void)read_line(size, sizeof(size), "%s/size", dir);
+        (void)textfile_line(size, sizeof(size), "%s/size", dir);
         if (!strcmp(type, "Data") || !strcmp(type, "Unified"))
             add_cache(agent, (unsigned)strtoul(level, NULL, 10), parse_size(size),
                       !strcmp(type, "Data") ? " data" : "");
@@ -260,8 +229,8 @@ void machine_identify(struct agent *agent, const char *root)
     struct utsname machine;
     uint64_t hash;
 
-    if (!read_line(id, sizeof(id), "%s/etc/machine-id", root) &&
-        !read_line(id, sizeof(id), "%s/var/lib/dbus/machine-id", root) && !uname(&machine))
+    if (!textfile_line(id, sizeof(id), "%s/etc/machine-id", root) &&
+        !textfile_line(id, sizeof(id), "%s/var/lib/dbus/machine-id", root) && !uname(&machine))
         memcpy(id, machine.nodename, sizeof(id));
     hash = mix(UINT64_C(0xcbf29ce484222325), id, strlen(id));
     hash = mix(hash, &agent->node, sizeof(agent->node));

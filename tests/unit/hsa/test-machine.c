@@ -5,93 +5,43 @@
  */
 #include "hsa/machine.h"
 
-#include <ftw.h>
-#include <limits.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "tests/support/files.h"
 #include "tests/support/test.h"
-
-static char root[PATH_MAX];
-
-static int set_up(void **state)
-{
-    const char *tmp = getenv("TMPDIR");
-
-    (void)state;
-    (void)snprintf(root, sizeof(root), "%s/machine.XXXXXX", tmp ? tmp : "/tmp");
-    return mkdtemp(root) ? 0 : -1;
-}
-
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-    (void)st;
-    (void)type;
-    (void)ftw;
-    return remove(path);
-}
-
-static int clean_up(void **state)
-{
-    (void)state;
-    return nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-}
-
-/* No text: it goes. */
-static void put(const char *path, const char *text)
-{
-    char full[2 * PATH_MAX];
-    FILE *file;
-
-    (void)snprintf(full, sizeof(full), "%s/%s", root, path);
-    if (!text) {
-        assert_ok(unlink(full));
-        return;
-    }
-    for (char *slash = strchr(full + strlen(root) + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        (void)mkdir(full, 0755);
-        *slash = '/';
-    }
-    file = fopen(full, "we");
-    assert_non_null(file);
-    assert_true(fputs(text, file) >= 0);
-    assert_int_equal(fclose(file), 0);
-}
 
 static void put_cache(unsigned cpu, unsigned index, const char *level, const char *type, const char *size)
 {
     char path[200];
 
     (void)snprintf(path, sizeof(path), "sys/devices/system/cpu/cpu%u/cache/index%u/level", cpu, index);
-    put(path, level);
+    files_put(path, level);
     (void)snprintf(path, sizeof(path), "sys/devices/system/cpu/cpu%u/cache/index%u/type", cpu, index);
-    put(path, type);
+    files_put(path, type);
     (void)snprintf(path, sizeof(path), "sys/devices/system/cpu/cpu%u/cache/index%u/size", cpu, index);
-    put(path, size);
+    files_put(path, size);
     (void)snprintf(path, sizeof(path), "sys/devices/system/cpu/cpu%u/cache/index%u/coherency_line_size", cpu, index);
-    put(path, "128\n");
+    files_put(path, "128\n");
 }
 
 static struct agent describe(uint32_t node, bool has_cpus)
 {
     struct agent agent = {.node = node};
 
-    machine_describe(&agent, node, has_cpus, root);
-    machine_identify(&agent, root);
+    machine_describe(&agent, node, has_cpus, files_root);
+    machine_identify(&agent, files_root);
     return agent;
 }
 
 static void put_two_nodes(void)
 {
-    put("etc/machine-id", "0123456789abcdef0123456789abcdef\n");
-    put("sys/devices/system/node/node0/cpulist", "0-3,8-11\n");
-    put("sys/devices/system/node/node1/cpulist", "4-7\n");
-    put("sys/devices/system/node/node2/cpulist", "\n");
-    put("sys/devices/system/cpu/cpu4/cpufreq/cpuinfo_max_freq", "3500000\n");
-    put("proc/cpuinfo",
+    files_put("etc/machine-id", "0123456789abcdef0123456789abcdef\n");
+    files_put("sys/devices/system/node/node0/cpulist", "0-3,8-11\n");
+    files_put("sys/devices/system/node/node1/cpulist", "4-7\n");
+    files_put("sys/devices/system/node/node2/cpulist", "\n");
+    files_put("sys/devices/system/cpu/cpu4/cpufreq/cpuinfo_max_freq", "3500000\n");
+    files_put("proc/cpuinfo",
         "processor\t: 0\nvendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 85\nmodel name\t: First Processor\n"
         "cpu MHz\t\t: 2100.123\n\n"
         "processor\t: 4\nmodel\t\t: 85\nmodel name\t: A name that is longer than the sixty-four bytes that HSA has "
@@ -161,8 +111,8 @@ static void arm64(void **state)
     struct agent agent;
 
     (void)state;
-    put("sys/devices/system/node/node0/cpulist", "0-63\n");
-    put("proc/cpuinfo",
+    files_put("sys/devices/system/node/node0/cpulist", "0-63\n");
+    files_put("proc/cpuinfo",
         "processor\t: 0\nBogoMIPS\t: 50.00\nFeatures\t: fp asimd\nCPU implementer\t: 0x41\nCPU architecture: 8\n"
         "CPU variant\t: 0x3\nCPU part\t: 0xd0c\nCPU revision\t: 1\n\nprocessor\t: 1\nCPU implementer\t: 0x42\n");
     agent = describe(0, true);
@@ -182,9 +132,9 @@ static void nothing(void **state)
     assert_in_range(strlen(agent.name), 1, 63);
     assert_in_range(agent.cacheline, 1, 4096);
     assert_int_equal(describe(0, false).cores, 0);
-    put("sys/devices/system/node/node0/cpulist", "7-3\n");
+    files_put("sys/devices/system/node/node0/cpulist", "7-3\n");
     assert_int_equal(describe(0, true).cores, 0);
-    put("sys/devices/system/node/node0/cpulist", "0\n");
+    files_put("sys/devices/system/node/node0/cpulist", "0\n");
     put_cache(0, 0, "1\n", "Data\n", "nonsense\n");
     put_cache(0, 1, "9\n", "Unified\n", "1M\n");
     put_cache(0, 2, "2\n", "Unified\n", "4G\n");
@@ -208,21 +158,21 @@ static void uuids(void **state)
     assert_string_equal(describe(0, true).uuid, agent.uuid);
     assert_string_not_equal(describe(1, true).uuid, agent.uuid);
     assert_null(strstr("0123456789abcdef0123456789abcdef", agent.uuid + 4));
-    put("etc/machine-id", "00000000000000000000000000000001\n");
+    files_put("etc/machine-id", "00000000000000000000000000000001\n");
     assert_string_not_equal(describe(0, true).uuid, agent.uuid);
-    put("etc/machine-id", NULL);
+    files_put("etc/machine-id", NULL);
     assert_int_equal(strlen(describe(0, true).uuid), 20);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(x86, set_up, clean_up),
-        cmocka_unit_test_setup_teardown(second_node, set_up, clean_up),
-        cmocka_unit_test_setup_teardown(memory_alone, set_up, clean_up),
-        cmocka_unit_test_setup_teardown(arm64, set_up, clean_up),
-        cmocka_unit_test_setup_teardown(nothing, set_up, clean_up),
-        cmocka_unit_test_setup_teardown(uuids, set_up, clean_up),
+        cmocka_unit_test_setup_teardown(x86, files_set_up, files_clean_up),
+        cmocka_unit_test_setup_teardown(second_node, files_set_up, files_clean_up),
+        cmocka_unit_test_setup_teardown(memory_alone, files_set_up, files_clean_up),
+        cmocka_unit_test_setup_teardown(arm64, files_set_up, files_clean_up),
+        cmocka_unit_test_setup_teardown(nothing, files_set_up, files_clean_up),
+        cmocka_unit_test_setup_teardown(uuids, files_set_up, files_clean_up),
     };
 
     return test_run(tests, NULL, NULL);

@@ -35,11 +35,15 @@ UMF_API umf_result_t umfMemspaceCreateFromNumaArray(unsigned *nodeIds, size_t nu
 /* Ends it. Predefined ones are left alone, NULL is ignored. */
 UMF_API void umfMemspaceDestroy(umf_memspace_handle_t hMemspace);
 
-/* The predefined ones. They live as long as the library; NULL if the machine does not tell what is asked. */
-UMF_API umf_const_memspace_handle_t umfMemspaceHostAllGet(void);          /* all nodes with memory */
-UMF_API umf_const_memspace_handle_t umfMemspaceHighestCapacityGet(void);  /* the largest one */
-UMF_API umf_const_memspace_handle_t umfMemspaceHighestBandwidthGet(void); /* as the firmware's HMAT has it */
-UMF_API umf_const_memspace_handle_t umfMemspaceLowestLatencyGet(void);    /* likewise */
+/*
+ * The predefined ones, of the nodes that the process may use when the first of them is asked for. They live as long as
+ * the library; NULL if the machine does not tell what is asked. The fastest nodes are those that the firmware's HMAT
+ * says are the fastest ones for some processors, of the nodes that these are nearest to.
+ */
+UMF_API umf_const_memspace_handle_t umfMemspaceHostAllGet(void);         /* all nodes with memory */
+UMF_API umf_const_memspace_handle_t umfMemspaceHighestCapacityGet(void); /* the largest one */
+UMF_API umf_const_memspace_handle_t umfMemspaceHighestBandwidthGet(void);
+UMF_API umf_const_memspace_handle_t umfMemspaceLowestLatencyGet(void);
 
 #ifdef __cplusplus
 }

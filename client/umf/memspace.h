@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A memspace: numbers of nodes, in order, without doubles only if whoever made it took care. */
+#pragma once
+
+#include <stdbool.h>
+
+#include <memclient/umf/memspace.h>
+
+#include "umf/nodes.h"
+
+struct umf_memspace_t {
+    bool predefined;
+    bool everywhere; /* all of the host: without a policy there is nothing to say about where */
+    unsigned n;
+    unsigned nodes[];
+};
+
+enum memspace_kind {
+    MEMSPACE_HOST_ALL,
+    MEMSPACE_HIGHEST_CAPACITY,
+    MEMSPACE_HIGHEST_BANDWIDTH,
+    MEMSPACE_LOWEST_LATENCY,
+    MEMSPACE_KINDS
+};
+
+/*
+ * A predefined one of these nodes; to be freed. NULL if the kernel does not tell what is asked, or there is no memory
+ * for it.
+ *
+ * The fastest nodes are those that are the fastest for some processors: what is bound to all of them comes, on each
+ * processor, from the one nearest to it.
+ */
+struct umf_memspace_t *memspace_new(enum memspace_kind kind, const struct nodes *nodes);

@@ -11,5 +11,5 @@ extern char files_root[PATH_MAX];
 int files_set_up(void **state);
 int files_clean_up(void **state);
 
-/* A file with that text, and the folders that it is in; without a text, the file goes. The path begins with no slash. */
+/* A file with that text, and the folders that it is in; without a text, it goes. The path begins without a slash. */
 void files_put(const char *path, const char *text);

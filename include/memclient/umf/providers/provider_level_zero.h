@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The Level Zero provider: memory of oneAPI devices, by the Level Zero loader (libze_loader.so.1), which is loaded when
- * the first such provider is created.
+ * a provider is created. It allocates and frees. It does not purge, split or merge, and it has no handles for other
+ * processes: NOT_SUPPORTED. No device was at hand to try it with; it is tested with a loader of our own.
  */
 #ifndef UMF_LEVEL_ZERO_PROVIDER_H
 #define UMF_LEVEL_ZERO_PROVIDER_H 1
@@ -30,6 +31,8 @@ typedef struct level_zero_memory_provider_params_t {
  *     INVALID_ARGUMENT   params or the context is NULL, the type is UNKNOWN, the device is NULL for another type than
  *                        HOST, or not NULL for HOST
  *     NOT_SUPPORTED      there is no loader or no driver
+ * What the driver refuses is OUT_OF_HOST_MEMORY, INVALID_ARGUMENT, INVALID_ALIGNMENT or NOT_SUPPORTED where it says so,
+ * else MEMORY_PROVIDER_SPECIFIC: umfMemoryProviderGetLastNativeError() has its ze_result_t, and the name of that.
  */
 UMF_API umf_memory_provider_ops_t *umfLevelZeroMemoryProviderOps(void);
 

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The Level Zero provider. Each has the loader's functions for itself: dlopen() counts, and the program has loaded it
+ * already, or it would have no handles to give us. It is never unloaded, since drivers have threads.
+ */
+#include <memclient/umf/providers/provider_level_zero.h>
+
+#include <dlfcn.h>
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/steal.h"
+#include "umf/level_zero_api.h"
+#include "umf/native_error.h"
+
+struct level_zero {
+    void *context;
+    void *device;
+    umf_usm_memory_type_t type;
+    struct l0_functions call;
+    void *library;
+    atomic_size_t min_page; /* 0 = not asked yet */
+};
+
+static __thread struct native_error last_error = {.text = "success"};
+
+/* ---- results --------------------------------------------------------------------------------------------- */
+
+static const char *name_of(uint32_t result)
+{
+    static const struct {
+        uint32_t result;
+        const char *name;
+    } names[] = {
+        {L0_DEVICE_LOST, "ZE_RESULT_ERROR_DEVICE_LOST"},
+        {L0_OUT_OF_DEVICE_MEMORY, "ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY"},
+        {L0_UNINITIALIZED, "ZE_RESULT_ERROR_UNINITIALIZED"},
+        {L0_HANDLE_OBJECT_IN_USE, "ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE"},
+        {L0_INVALID_SIZE, "ZE_RESULT_ERROR_INVALID_SIZE"},
+        {L0_UNSUPPORTED_SIZE, "ZE_RESULT_ERROR_UNSUPPORTED_SIZE"},
+        {L0_UNKNOWN, "ZE_RESULT_ERROR_UNKNOWN"},
+    };
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (names[i].result == result)
+            return names[i].name;
+    return NULL;
+}
+
+/* What UMF has a word for; the rest is the provider's own. */
+static umf_result_t answer(const char *function, uint32_t result)
+{
+    char number[32];
+    const char *name;
+
+    switch (result) {
+    case L0_SUCCESS:
+        return UMF_RESULT_SUCCESS;
+    case L0_OUT_OF_HOST_MEMORY:
+        return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+    case L0_INVALID_ARGUMENT:
+    case L0_INVALID_NULL_HANDLE:
+    case L0_INVALID_NULL_POINTER:
+        return UMF_RESULT_ERROR_INVALID_ARGUMENT;
+    case L0_UNSUPPORTED_ALIGNMENT:
+        return UMF_RESULT_ERROR_INVALID_ALIGNMENT;
+    case L0_UNSUPPORTED_FEATURE:
+        return UMF_RESULT_ERROR_NOT_SUPPORTED;
+    default:
+        name = name_of(result);
+        (void)snprintf(number, sizeof(number), "ze_result_t 0x%" PRIx32, result);
+        native_error_set(&last_error, (int32_t)result, function, name ? name : number);
+        return UMF_RESULT_ERROR_MEMORY_PROVIDER_SPECIFIC;
+    }
+}
+
+static void get_last_native_error(void *provider, const char **message, int32_t *code)
+{
+    (void)provider;
+    native_error_get(&last_error, message, code);
+}
+
+/* ---- making one ------------------------------------------------------------------------------------------ */
+
+static bool find(void *library, const char *name, void *function, size_t size)
+{
+    void *symbol = dlsym(library, name);
+
+    memcpy(function, &symbol, size); /* C has no cast from data to functions */
+    return symbol != NULL;
+}
+
+#define FIND(provider, name, member) \
+    find((provider)->library, (name), &(provider)->call.member, sizeof((provider)->call.member))
+
+static bool load(struct level_zero *provider)
+{
+    provider->library = dlopen(L0_LOADER, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    return provider->library && FIND(provider, "zeInit", init) && FIND(provider, "zeMemAllocHost", alloc_host) &&
+           FIND(provider, "zeMemAllocDevice", alloc_device) && FIND(provider, "zeMemAllocShared", alloc_shared) &&
+           FIND(provider, "zeMemFree", free) && FIND(provider, "zeMemGetAllocProperties", get_properties);
+}
+
+static void finalize(void *p)
+{
+    struct level_zero *provider = p;
+
+    if (provider->library)
+        (void)dlclose(provider->library);
+    free(provider);
+}
+
+DEFINE_CLEANUP(struct level_zero *, finalize);
+
+static bool are_params(const level_zero_memory_provider_params_t *params)
+{
+    if (!params || !params->level_zero_context_handle)
+        return false;
+    switch (params->memory_type) {
+    case UMF_MEMORY_TYPE_HOST:
+        return !params->level_zero_device_handle;
+    case UMF_MEMORY_TYPE_DEVICE:
+    case UMF_MEMORY_TYPE_SHARED:
+        return params->level_zero_device_handle;
+    case UMF_MEMORY_TYPE_UNKNOWN:
+    default:
+        return false;
+    }
+}
+
+static umf_result_t initialize(void *p, void **ret)
+{
+    const level_zero_memory_provider_params_t *params = p;
+    _cleanup_(finalizep) struct level_zero *provider = NULL;
+    uint32_t result;
+
+    if (!are_params(params))
+        return UMF_RESULT_ERROR_INVALID_ARGUMENT;
+    provider = calloc(1, sizeof(*provider));
+    if (!provider)
+        return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+    provider->context = params->level_zero_context_handle;
+    provider->device = params->level_zero_device_handle;
+    provider->type = params->memory_type;
+    if (!load(provider))
+        return UMF_RESULT_ERROR_NOT_SUPPORTED;
+    result = provider->call.init(0); /* harmless if the program did so */
+    if (result == L0_OUT_OF_HOST_MEMORY)
+        return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+    if (result != L0_SUCCESS)
+        return UMF_RESULT_ERROR_NOT_SUPPORTED;
+    *ret = steal_ptr(&provider);
+    return UMF_RESULT_SUCCESS;
+}
+
+static const char *get_name(void *provider)
+{
+    (void)provider;
+    return "LEVEL_ZERO";
+}
+
+/* ---- memory ---------------------------------------------------------------------------------------------- */
+
+static umf_result_t do_alloc(void *p, size_t size, size_t alignment, void **ret)
+{
+    static const struct l0_host_desc host = {.structure = L0_STRUCTURE_HOST_DESC};
+    static const struct l0_device_desc desc = {.structure = L0_STRUCTURE_DEVICE_DESC};
+    const struct level_zero *provider = p;
+    const struct l0_functions *call = &provider->call;
+    umf_result_t result;
+    void *ptr = NULL;
+
+    if (!ret)
+        return UMF_RESULT_ERROR_INVALID_ARGUMENT;
+    if (provider->type == UMF_MEMORY_TYPE_HOST)
+        result = answer("zeMemAllocHost", call->alloc_host(provider->context, &host, size, alignment, &ptr));
+    else if (provider->type == UMF_MEMORY_TYPE_DEVICE)
+        result = answer("zeMemAllocDevice",
+                        call->alloc_device(provider->context, &desc, size, alignment, provider->device, &ptr));
+    else
+        result = answer("zeMemAllocShared", call->alloc_shared(provider->context, &desc, &host, size, alignment,
+                                                               provider->device, &ptr));
+    if (result == UMF_RESULT_SUCCESS)
+        *ret = ptr;
+    return result;
+}
+
+static umf_result_t do_free(void *p, void *ptr, size_t size)
+{
+    const struct level_zero *provider = p;
+
+    (void)size;
+    return ptr ? answer("zeMemFree", provider->call.free(provider->context, ptr)) : UMF_RESULT_SUCCESS;
+}
+
+/* ---- pages ----------------------------------------------------------------------------------------------- */
+
+static umf_result_t page_of(const struct level_zero *provider, const void *ptr, size_t *page)
+{
+    struct l0_properties properties = {.structure = L0_STRUCTURE_PROPERTIES};
+    umf_result_t result = answer("zeMemGetAllocProperties",
+                                 provider->call.get_properties(provider->context, ptr, &properties, NULL));
+
+    if (result != UMF_RESULT_SUCCESS)
+        return result;
+    if (properties.type == L0_MEMORY_UNKNOWN)
+        return UMF_RESULT_ERROR_INVALID_ARGUMENT;
+    *page = properties.page_size ? (size_t)properties.page_size : (size_t)sysconf(_SC_PAGESIZE);
+    return UMF_RESULT_SUCCESS;
+}
+
+/* Level Zero tells pages of allocations only, so one is made for it, once. */
+static umf_result_t min_page(struct level_zero *provider, size_t *page)
+{
+    size_t known = atomic_load_explicit(&provider->min_page, memory_order_relaxed);
+    umf_result_t result;
+    void *ptr;
+
+    if (!known) {
+        result = do_alloc(provider, 1, 0, &ptr);
+        if (result != UMF_RESULT_SUCCESS)
+            return result;
+        result = page_of(provider, ptr, &known);
+        (void)provider->call.free(provider->context, ptr);
+        if (result != UMF_RESULT_SUCCESS)
+            return result;
+        atomic_store_explicit(&provider->min_page, known, memory_order_relaxed);
+    }
+    *page = known;
+    return UMF_RESULT_SUCCESS;
+}
+
+static umf_result_t get_min_page_size(void *provider, void *ptr, size_t *page)
+{
+    if (!page)
+        return UMF_RESULT_ERROR_INVALID_ARGUMENT;
+    return ptr ? page_of(provider, ptr, page) : min_page(provider, page);
+}
+
+/* The driver takes larger pages by itself where it pays. */
+static umf_result_t get_recommended_page_size(void *provider, size_t size, size_t *page)
+{
+    (void)size;
+    return page ? min_page(provider, page) : UMF_RESULT_ERROR_INVALID_ARGUMENT;
+}
+
+umf_memory_provider_ops_t *umfLevelZeroMemoryProviderOps(void)
+{
+    static umf_memory_provider_ops_t ops = {
+        .version = UMF_VERSION_CURRENT,
+        .initialize = initialize,
+        .finalize = finalize,
+        .alloc = do_alloc,
+        .free = do_free,
+        .get_last_native_error = get_last_native_error,
+        .get_recommended_page_size = get_recommended_page_size,
+        .get_min_page_size = get_min_page_size,
+        .get_name = get_name,
+    };
+
+    return &ops;
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The little of Level Zero's interface, version 1.x, that the provider uses. It is declared here so that building needs
+ * nothing of Level Zero's; where its header is installed, a test compares the two.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define L0_LOADER "libze_loader.so.1"
+
+/* ze_result_t: those that mean something to us, or that one meets. */
+enum l0_result {
+    L0_SUCCESS = 0,
+    L0_DEVICE_LOST = 0x70000001,
+    L0_OUT_OF_HOST_MEMORY = 0x70000002,
+    L0_OUT_OF_DEVICE_MEMORY = 0x70000003,
+    L0_UNINITIALIZED = 0x78000001,
+    L0_UNSUPPORTED_FEATURE = 0x78000003,
+    L0_INVALID_ARGUMENT = 0x78000004,
+    L0_INVALID_NULL_HANDLE = 0x78000005,
+    L0_HANDLE_OBJECT_IN_USE = 0x78000006,
+    L0_INVALID_NULL_POINTER = 0x78000007,
+    L0_INVALID_SIZE = 0x78000008,
+    L0_UNSUPPORTED_SIZE = 0x78000009,
+    L0_UNSUPPORTED_ALIGNMENT = 0x7800000a,
+    L0_UNKNOWN = 0x7ffffffe
+};
+
+/* ze_structure_type_t: what a struct begins with. */
+enum l0_structure {
+    L0_STRUCTURE_DEVICE_DESC = 0x15,
+    L0_STRUCTURE_HOST_DESC = 0x16,
+    L0_STRUCTURE_PROPERTIES = 0x17
+};
+
+/* ze_memory_type_t */
+enum l0_memory {
+    L0_MEMORY_UNKNOWN = 0, /* not of Level Zero */
+    L0_MEMORY_HOST = 1,
+    L0_MEMORY_DEVICE = 2,
+    L0_MEMORY_SHARED = 3
+};
+
+/* ze_host_mem_alloc_desc_t */
+struct l0_host_desc {
+    uint32_t structure;
+    const void *next;
+    uint32_t flags;
+};
+
+/* ze_device_mem_alloc_desc_t */
+struct l0_device_desc {
+    uint32_t structure;
+    const void *next;
+    uint32_t flags;
+    uint32_t ordinal;
+};
+
+/* ze_memory_allocation_properties_t */
+struct l0_properties {
+    uint32_t structure;
+    void *next;
+    uint32_t type;
+    uint64_t id;
+    uint64_t page_size;
+};
+
+/* The loader's functions; handles are pointers. */
+struct l0_functions {
+    uint32_t (*init)(uint32_t flags);
+    uint32_t (*alloc_host)(void *context, const struct l0_host_desc *host, size_t size, size_t alignment, void **ptr);
+    uint32_t (*alloc_device)(void *context, const struct l0_device_desc *desc, size_t size, size_t alignment,
+                             void *device, void **ptr);
+    uint32_t (*alloc_shared)(void *context, const struct l0_device_desc *desc, const struct l0_host_desc *host,
+                             size_t size, size_t alignment, void *device, void **ptr);
+    uint32_t (*free)(void *context, void *ptr);
+    uint32_t (*get_properties)(void *context, const void *ptr, struct l0_properties *properties, void **device);
+};

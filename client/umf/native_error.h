@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a provider says of the last call that gave MEMORY_PROVIDER_SPECIFIC: a number and a sentence. Each kind of
+ * provider has one of these for each thread, so that asking needs no lock.
+ */
+#pragma once
+
+#include <stdint.h>
+
+struct native_error {
+    int32_t code;
+    char text[512];
+};
+
+/* "beginning: detail", or only the beginning if there is no detail. */
+void native_error_set(struct native_error *error, int32_t code, const char *beginning, const char *detail);
+/* Either of the two may be NULL. */
+void native_error_get(const struct native_error *error, const char **message, int32_t *code);

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A Level Zero loader of our own, with one driver whose devices' memory is the host's: libze_loader.so.1, found by
+ * LD_LIBRARY_PATH. It notes what it is asked, and fails when it is told to. Its `fake_ze` is found with dlsym().
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "umf/level_zero_api.h"
+
+#define FAKE_ZE_PAGE      ((uint64_t)64 << 10) /* of its devices, in bytes */
+#define FAKE_ZE_SIZE_MAX  ((size_t)1 << 30)    /* more is UNSUPPORTED_SIZE */
+#define FAKE_ZE_ALIGN_MAX ((size_t)2 << 20)    /* more is UNSUPPORTED_ALIGNMENT, and so is what is no power of 2 */
+
+struct fake_ze {
+    /* what it is to answer; 0 = it does what it is asked */
+    uint32_t init_result;
+    uint32_t alloc_result;
+    uint32_t free_result;
+    uint32_t properties_result;
+    uint64_t page_size; /* what it says of all memory; 0 = that it does not know */
+
+    /* what it was asked */
+    unsigned inits;
+    unsigned allocs;
+    unsigned frees;
+    unsigned alive;
+    const char *function; /* the last one that allocated */
+    void *context;
+    void *device;
+    size_t size;
+    size_t alignment;
+    struct l0_host_desc host;
+    struct l0_device_desc desc;
+};

@@ -9,6 +9,7 @@
 
 #include <memclient/umf.h>
 
+#include "umf/area.h"
 #include "umf/tracker.h"
 #include "umf/tracking.h"
 
@@ -18,16 +19,19 @@ static void fork_prepare(void)
 {
     tracking_fork_prepare();
     tracker_fork_prepare();
+    area_fork_prepare();
 }
 
 static void fork_parent(void)
 {
+    area_fork_parent();
     tracker_fork_parent();
     tracking_fork_parent();
 }
 
 static void fork_child(void)
 {
+    area_fork_child();
     tracker_fork_child();
     tracking_fork_child();
 }

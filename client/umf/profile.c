@@ -24,6 +24,11 @@ bool profile_is_upstream(void)
     return atomic_load_explicit(&profile, memory_order_relaxed) == UMF_MEMORYD_PROFILE_UPSTREAM;
 }
 
+umf_result_t profile_for_unknown(void)
+{
+    return profile_is_upstream() ? UMF_RESULT_SUCCESS : UMF_RESULT_ERROR_INVALID_ARGUMENT;
+}
+
 umf_result_t umfMemorydSetProfile(enum umf_memoryd_profile_t wanted)
 {
     if (wanted != UMF_MEMORYD_PROFILE_DOCUMENT && wanted != UMF_MEMORYD_PROFILE_UPSTREAM)

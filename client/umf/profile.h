@@ -6,11 +6,17 @@
  *     purge of a range that is no number of pages   INVALID_ALIGNMENT   as the kernel has it
  *     a handle of private memory of the OS          NOT_SUPPORTED       INVALID_ARGUMENT
  *     closing an unknown pointer at a provider      INVALID_ARGUMENT    SUCCESS
- *     freeing an unknown aligned pointer there      INVALID_ARGUMENT    SUCCESS
+ *     freeing an unknown aligned pointer there,     INVALID_ARGUMENT    SUCCESS
+ *     splitting or merging what it does not have
  */
 #pragma once
 
 #include <stdbool.h>
 
+#include <memclient/umf/base.h>
+
 /* As MEMORYD_UMF_PROFILE has it, or umfMemorydSetProfile(). */
 bool profile_is_upstream(void);
+
+/* The answer to a pointer that a provider does not know. It never touches what lies there. */
+umf_result_t profile_for_unknown(void);

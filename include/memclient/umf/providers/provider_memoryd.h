@@ -37,12 +37,14 @@ typedef struct umf_memoryd_memory_provider_params_t {
     unsigned shared_rights;     /* what handles for other processes grant: 0 = reading and writing, MEMCLIENT_READ */
     uint64_t wait_ms;           /* how long to wait for room when the pool is full */
     const char *name;           /* bind names "NAME/1", "NAME/2", ... to the buffers, unbound when freed; NULL = none */
+    uint64_t keep_ms;           /* a handle keeps its memory for so long after it was made first, even if this process
+                                 * ends; freeing ends that. 0 = it opens as long as somebody has the memory */
 } umf_memoryd_memory_provider_params_t;
 
 static inline umf_memoryd_memory_provider_params_t umfMemorydMemoryProviderParamsDefault(void)
 {
     umf_memoryd_memory_provider_params_t params = {
-        sizeof(umf_memoryd_memory_provider_params_t), NULL, NULL, NULL, 0, 0, 0, NULL, 0, 0, 0, 0, 0, 0, NULL,
+        sizeof(umf_memoryd_memory_provider_params_t), NULL, NULL, NULL, 0, 0, 0, NULL, 0, 0, 0, 0, 0, 0, NULL, 0,
     };
 
     return params;

@@ -23,7 +23,7 @@ typedef enum umf_mem_protection_flags_t {
     UMF_PROTECTION_NONE = (1 << 0), /* nothing */
     UMF_PROTECTION_READ = (1 << 1),
     UMF_PROTECTION_WRITE = (1 << 2),
-    UMF_PROTECTION_EXEC = (1 << 3), /* private memory only */
+    UMF_PROTECTION_EXEC = (1 << 3),
     UMF_PROTECTION_MAX              /* no flag */
 } umf_mem_protection_flags_t;
 

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What our providers have at which address of the process: allocations or what is left of them, and memory that was
+ * opened. Whole pages; no two overlap. So a provider frees nothing that is not its own, whatever it is told to.
+ *
+ * An allocation that was split is one area still: only freeing a part of it makes two.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/tree.h"
+
+struct shared_buffer;
+
+enum area_kind { AREA_ALLOCATED, AREA_OPENED };
+
+struct area {
+    RB_ENTRY(area) entry;
+    struct area *next; /* in a chain of areas that were taken out */
+    const void *owner; /* the provider */
+    enum area_kind kind;
+    uint64_t start;
+    uint64_t length;
+    struct shared_buffer *buffer; /* what is mapped there, counted; NULL = private memory */
+    uint64_t offset;              /* of `start`, in the buffer */
+};
+
+/* Notes a copy of it, with its count of the buffer. What is noted there already was unmapped behind our back, and is
+ * forgotten. -ENOMEM. */
+int area_add(const struct area *area);
+
+/*
+ * Takes out what the owner has allocated within the range; `whole`: all of it, or nothing if there is a gap. The chain
+ * goes to *taken, its areas are free()'d by the caller, who has their counts of buffers. NULL: there was nothing.
+ * -ENOMEM: and nothing was done.
+ */
+int area_take(const void *owner, uint64_t start, uint64_t length, bool whole, struct area **taken);
+/* What the owner opened at just this address, or NULL. */
+struct area *area_take_opened(const void *owner, uint64_t start);
+/* All that the owner has. */
+struct area *area_take_all(const void *owner);
+/* A chain goes back where it was. */
+void area_put_back(struct area *taken);
+
+/* A copy of the owner's area (NULL: of anybody's) around the address; its buffer is counted up. */
+bool area_find(const void *owner, const void *address, struct area *copy);
+/* Does the owner have all of the range, allocated or opened? */
+bool area_covers(const void *owner, uint64_t start, uint64_t length);
+/* Has it allocated the range as one? */
+bool area_is_one(const void *owner, uint64_t start, uint64_t length);
+
+void area_fork_prepare(void);
+void area_fork_parent(void);
+void area_fork_child(void);

@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The memoryd provider: the broker's memory with all that it can do, as a provider; shared.c does most of it. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <memclient/memclient.h>
+#include <memclient/umf/providers/provider_memoryd.h>
+
+#include "base/align.h"
+#include "umf/area.h"
+#include "umf/native_error.h"
+#include "umf/pages.h"
+#include "umf/profile.h"
+#include "umf/shared.h"
+
+/* A struct of a program is no larger than this, whatever version it was compiled with. */
+#define PARAMS_MAX 65536
+
+static __thread struct native_error last = {UMF_MEMORYD_RESULTS_START_FROM, "success"};
+
+struct memoryd {
+    struct shared shared; /* the owner of all areas */
+    umf_memoryd_memory_provider_params_t params; /* with copies of all that it points to */
+};
+
+static umf_result_t fail(int r)
+{
+    native_error_set(&last, UMF_MEMORYD_RESULTS_START_FROM - r, memclient_error(), NULL);
+    return UMF_RESULT_ERROR_MEMORY_PROVIDER_SPECIFIC;
+}
+
+/* The native error is there whatever the result. */
+static umf_result_t result_of_alloc(int r)
+{
+    if (!r)
+        return UMF_RESULT_SUCCESS;
+    (void)fail(r);
+    switch (-r) {
+    case ENOMEM:
+    case EDQUOT:
+    case EFBIG:
+    case EMFILE:
+        return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+    case EOPNOTSUPP:
+        return UMF_RESULT_ERROR_NOT_SUPPORTED;
+    default:
+        return UMF_RESULT_ERROR_MEMORY_PROVIDER_SPECIFIC;
+    }
+}
+
+static umf_result_t result_of_handle(int r)
+{
+    if (r)
+        (void)fail(r);
+    return shared_handle_result(r);
+}
+
+/* ---- making one ------------------------------------------------------------------------------------------ */
+
+/* As memclient's structs of options: shorter ones are of older programs, longer ones may say no more than we know. */
+static bool read_params(umf_memoryd_memory_provider_params_t *params, const void *from)
+{
+    const uint8_t *bytes = from;
+    size_t given;
+
+    *params = umfMemorydMemoryProviderParamsDefault();
+    if (!from)
+        return true;
+    memcpy(&given, from, sizeof(given));
+    if (given < sizeof(given) || given > PARAMS_MAX)
+        return false;
+    for (size_t i = sizeof(*params); i < given; i++)
+        if (bytes[i])
+            return false;
+    memcpy(params, from, given < sizeof(*params) ? given : sizeof(*params));
+    return true;
+}
+
+static bool is_valid(const umf_memoryd_memory_provider_params_t *params)
+{
+    const unsigned both = MEMCLIENT_READ | MEMCLIENT_WRITE;
+
+    return params->placement <= MEMCLIENT_PLACEMENT_LOCAL && params->pages <= MEMCLIENT_PAGES_HUGETLB &&
+           !(params->flags & ~(unsigned)MEMCLIENT_PUBLISHABLE) && (!params->n_nodes || params->nodes) &&
+           (!params->access || params->access == MEMCLIENT_READ || params->access == both ||
+            params->access == MEMCLIENT_NO_ACCESS) &&
+           (!params->shared_rights || params->shared_rights == MEMCLIENT_READ || params->shared_rights == both) &&
+           (!params->page_size || is_power_of_two(params->page_size));
+}
+
+static void finalize(void *provider)
+{
+    struct memoryd *memoryd = provider;
+
+    shared_release(area_take_all(&memoryd->shared));
+    free((void *)(uintptr_t)memoryd->params.pool);
+    free((void *)(uintptr_t)memoryd->params.nodes);
+    free((void *)(uintptr_t)memoryd->params.weights);
+    free((void *)(uintptr_t)memoryd->params.name);
+    free(memoryd);
+}
+
+static const char *copy_text(const char *from, bool *failed)
+{
+    const char *to = from ? strdup(from) : NULL;
+
+    *failed |= from && !to;
+    return to;
+}
+
+static const uint32_t *copy_array(const uint32_t *from, size_t n, bool *failed)
+{
+    uint32_t *to = from && n ? calloc(n, sizeof(*to)) : NULL;
+
+    if (to)
+        memcpy(to, from, n * sizeof(*to));
+    *failed |= from && n && !to;
+    return to;
+}
+
+static void set_up(struct memoryd *memoryd)
+{
+    const umf_memoryd_memory_provider_params_t *params = &memoryd->params;
+    struct memclient_alloc_options *options = &memoryd->shared.options;
+
+    options->size = sizeof(*options);
+    options->pool = params->pool;
+    options->nodes = params->nodes;
+    options->n_nodes = params->n_nodes;
+    options->placement = params->placement;
+    options->part_size = params->part_size;
+    options->weights = params->weights;
+    options->pages = params->pages;
+    options->page_size = params->page_size;
+    options->flags = params->flags;
+    options->wait_ms = params->wait_ms;
+    memoryd->shared.ctx = params->context;
+    memoryd->shared.access = params->access;
+    memoryd->shared.rights = params->shared_rights;
+    memoryd->shared.keep_ms = params->keep_ms;
+    memoryd->shared.name = params->name;
+    shared_init(&memoryd->shared);
+}
+
+static umf_result_t initialize(void *arg, void **provider)
+{
+    umf_memoryd_memory_provider_params_t params;
+    struct memoryd *memoryd;
+    bool failed = false;
+
+    if (!read_params(&params, arg) || !is_valid(&params))
+        return UMF_RESULT_ERROR_INVALID_ARGUMENT;
+    memoryd = calloc(1, sizeof(*memoryd));
+    if (!memoryd)
+        return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+    params.pool = copy_text(params.pool, &failed);
+    params.name = copy_text(params.name, &failed);
+    params.nodes = copy_array(params.nodes, params.n_nodes, &failed);
+    params.weights = copy_array(params.weights, params.n_nodes, &failed);
+    memoryd->params = params;
+    if (failed) {
+        finalize(memoryd);
+        return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+    }
+    set_up(memoryd);
+    *provider = memoryd;
+    return UMF_RESULT_SUCCESS;
+}
+
+/* ---- questions ------------------------------------------------------------------------------------------- */
+
+struct named_pool {
+    const char *name;
+    uint64_t granule;
+};
+
+static int note_granule(const struct memclient_pool *pool, void *data)
+{
+    struct named_pool *wanted = data;
+
+    if (!strcmp(pool->name, wanted->name))
+        wanted->granule = pool->granule;
+    return 0;
+}
+
+/* The least page of what it allocates. Only of a pool by name the broker must be asked. */
+static uint64_t granule_of(const struct memoryd *memoryd)
+{
+    const umf_memoryd_memory_provider_params_t *params = &memoryd->params;
+    struct named_pool pool = {params->pool, 0};
+    uint64_t huge = params->page_size;
+
+    if (params->pages == MEMCLIENT_PAGES_HUGETLB) {
+        if (!huge)
+            huge = pages_huge();
+        return huge ? huge : page_size();
+    }
+    if (!params->pool || params->pages != MEMCLIENT_PAGES_ANY)
+        return page_size();
+    (void)memclient_list_pools(params->context, note_granule, &pool);
+    return pool.granule ? pool.granule : page_size();
+}
+
+static void get_last_native_error(void *provider, const char **message, int32_t *error)
+{
+    (void)provider;
+    native_error_get(&last, message, error);
+}
+
+static umf_result_t get_recommended_page_size(void *provider, size_t size, size_t *page_size_of)
+{
+    const struct memoryd *memoryd = provider;
+    uint64_t page = granule_of(memoryd), huge = memoryd->params.pages == MEMCLIENT_PAGES_THP ? pages_transparent() : 0;
+
+    if (!page_size_of)
+        return UMF_RESULT_ERROR_INVALID_ARGUMENT;
+    *page_size_of = (size_t)(huge > page && size >= huge ? huge : page);
+    return UMF_RESULT_SUCCESS;
+}
+
+static umf_result_t get_min_page_size(void *provider, void *ptr, size_t *page_size_of)
+{
+    const struct memoryd *memoryd = provider;
+    uint64_t page = ptr ? shared_page_size(&memoryd->shared, ptr) : granule_of(memoryd);
+
+    if (!page_size_of || !page)
+        return UMF_RESULT_ERROR_INVALID_ARGUMENT;
+    *page_size_of = (size_t)page;
+    return UMF_RESULT_SUCCESS;
+}
+
+static const char *get_name(void *provider)
+{
+    (void)provider;
+    return "memoryd";
+}
+
+/* ---- memory ---------------------------------------------------------------------------------------------- */
+
+static umf_result_t do_alloc(void *provider, size_t size, size_t alignment, void **ptr)
+{
+    struct memoryd *memoryd = provider;
+    uint64_t page = page_size();
+
+    if (!ptr)
+        return UMF_RESULT_ERROR_INVALID_ARGUMENT;
+    if (alignment > page)
+        page = granule_of(memoryd);
+    if (alignment && alignment % page && page % alignment)
+        return UMF_RESULT_ERROR_INVALID_ARGUMENT;
+    return result_of_alloc(shared_alloc(&memoryd->shared, size, alignment, NULL, ptr));
+}
+
+/* The range of whole pages that is meant, at ptr; 0 if there is none. */
+static uint64_t whole_pages(const struct memoryd *memoryd, const void *ptr, size_t size)
+{
+    uint64_t page = shared_page_size(&memoryd->shared, ptr);
+
+    return page && is_aligned((uintptr_t)ptr, page) && size && size <= UINT64_MAX - page ? align_up(size, page) : 0;
+}
+
+static umf_result_t do_free(void *provider, void *ptr, size_t size)
+{
+    struct memoryd *memoryd = provider;
+    struct area *taken;
+    uint64_t length;
+
+    if (!ptr)
+        return UMF_RESULT_SUCCESS;
+    if (!is_page_aligned((uintptr_t)ptr) || !size)
+        return UMF_RESULT_ERROR_INVALID_ARGUMENT;
+    length = whole_pages(memoryd, ptr, size);
+    if (!length)
+        return profile_for_unknown();
+    if (area_take(&memoryd->shared, (uintptr_t)ptr, length, !profile_is_upstream(), &taken))
+        return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+    if (!taken)
+        return profile_for_unknown();
+    shared_release(taken);
+    return UMF_RESULT_SUCCESS;
+}
+
+static umf_result_t purge_force(void *provider, void *ptr, size_t size)
+{
+    struct memoryd *memoryd = provider;
+    uint64_t page;
+    int r;
+
+    if (!ptr)
+        return UMF_RESULT_ERROR_INVALID_ARGUMENT;
+    page = shared_page_size(&memoryd->shared, ptr);
+    if (!page || !area_covers(&memoryd->shared, (uintptr_t)ptr, size ? size : 1))
+        return UMF_RESULT_ERROR_INVALID_ARGUMENT;
+    if ((uintptr_t)ptr % page || (size % page && !profile_is_upstream()))
+        return UMF_RESULT_ERROR_INVALID_ALIGNMENT;
+    if (!size)
+        return UMF_RESULT_SUCCESS;
+    r = shared_purge(&memoryd->shared, ptr, align_up(size, page));
+    if (r == -EOPNOTSUPP)
+        return UMF_RESULT_ERROR_NOT_SUPPORTED;
+    return r ? fail(r) : UMF_RESULT_SUCCESS;
+}
+
+/* The pages may stay, where the system does not give them back. */
+static umf_result_t purge_lazy(void *provider, void *ptr, size_t size)
+{
+    umf_result_t result = purge_force(provider, ptr, size);
+
+    return result == UMF_RESULT_ERROR_NOT_SUPPORTED ? UMF_RESULT_SUCCESS : result;
+}
+
+static umf_result_t split(void *provider, void *ptr, size_t total, size_t first)
+{
+    const struct memoryd *memoryd = provider;
+
+    if (!area_is_one(&memoryd->shared, (uintptr_t)ptr, total))
+        return profile_for_unknown();
+    return first % shared_page_size(&memoryd->shared, ptr) ? UMF_RESULT_ERROR_INVALID_ALIGNMENT : UMF_RESULT_SUCCESS;
+}
+
+/* Two buffers cannot be one: no handle could mean both. */
+static umf_result_t merge(void *provider, void *low, void *high, size_t total)
+{
+    const struct memoryd *memoryd = provider;
+
+    (void)high;
+    return area_is_one(&memoryd->shared, (uintptr_t)low, total) ? UMF_RESULT_SUCCESS
+                                                                : UMF_RESULT_ERROR_INVALID_ARGUMENT;
+}
+
+/* ---- sharing --------------------------------------------------------------------------------------------- */
+
+static umf_result_t get_ipc_handle_size(void *provider, size_t *size)
+{
+    (void)provider;
+    if (!size)
+        return UMF_RESULT_ERROR_INVALID_ARGUMENT;
+    *size = SHARED_HANDLE_SIZE;
+    return UMF_RESULT_SUCCESS;
+}
+
+static umf_result_t get_ipc_handle(void *provider, const void *ptr, size_t size, void *data)
+{
+    struct memoryd *memoryd = provider;
+
+    return result_of_handle(shared_get_handle(&memoryd->shared, ptr, size, data));
+}
+
+static umf_result_t put_ipc_handle(void *provider, void *data)
+{
+    const struct memoryd *memoryd = provider;
+
+    return result_of_handle(shared_put_handle(&memoryd->shared, data));
+}
+
+static umf_result_t open_ipc_handle(void *provider, void *data, void **ptr)
+{
+    struct memoryd *memoryd = provider;
+
+    return result_of_handle(shared_open_handle(&memoryd->shared, data, ptr));
+}
+
+static umf_result_t close_ipc_handle(void *provider, void *ptr, size_t size)
+{
+    const struct memoryd *memoryd = provider;
+
+    (void)size;
+    return shared_close_handle(&memoryd->shared, ptr) ? profile_for_unknown() : UMF_RESULT_SUCCESS;
+}
+
+/* ---------------------------------------------------------------------------------------------------------- */
+
+umf_memory_provider_ops_t *umfMemorydMemoryProviderOps(void)
+{
+    static umf_memory_provider_ops_t ops = {
+        .version = UMF_VERSION_CURRENT,
+        .initialize = initialize,
+        .finalize = finalize,
+        .alloc = do_alloc,
+        .free = do_free,
+        .get_last_native_error = get_last_native_error,
+        .get_recommended_page_size = get_recommended_page_size,
+        .get_min_page_size = get_min_page_size,
+        .get_name = get_name,
+        .ext = {purge_lazy, purge_force, merge, split},
+        .ipc = {get_ipc_handle_size, get_ipc_handle, put_ipc_handle, open_ipc_handle, close_ipc_handle},
+    };
+
+    return &ops;
+}

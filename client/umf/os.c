@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The OS provider's operations: what is asked for is looked at here, and done for private or for shared memory. */
+#include "umf/os.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/align.h"
+#include "umf/area.h"
+#include "umf/native_error.h"
+#include "umf/pages.h"
+#include "umf/profile.h"
+
+static __thread struct native_error last = {UMF_OS_RESULT_SUCCESS, "success"};
+
+static const char *text_of(umf_os_memory_provider_native_error_t error)
+{
+    switch (error) {
+    case UMF_OS_RESULT_SUCCESS:
+        return "success";
+    case UMF_OS_RESULT_ERROR_ALLOC_FAILED:
+        return "memory allocation failed";
+    case UMF_OS_RESULT_ERROR_ADDRESS_NOT_ALIGNED:
+        return "allocated address is not aligned";
+    case UMF_OS_RESULT_ERROR_BIND_FAILED:
+        return "binding memory to NUMA node failed";
+    case UMF_OS_RESULT_ERROR_FREE_FAILED:
+        return "memory deallocation failed";
+    case UMF_OS_RESULT_ERROR_PURGE_LAZY_FAILED:
+        return "lazy purging failed";
+    case UMF_OS_RESULT_ERROR_PURGE_FORCE_FAILED:
+        return "force purging failed";
+    case UMF_OS_RESULT_ERROR_TOPO_DISCOVERY_FAILED:
+        return "HWLOC topology discovery failed"; /* programs compare it; there is no hwloc here */
+    }
+    return "";
+}
+
+umf_result_t os_fail(umf_os_memory_provider_native_error_t error, int number)
+{
+    char text[128];
+
+    native_error_set(&last, error, text_of(error), number ? strerror_r(number, text, sizeof(text)) : NULL);
+    return UMF_RESULT_ERROR_MEMORY_PROVIDER_SPECIFIC;
+}
+
+umf_result_t os_fail_shared(umf_os_memory_provider_native_error_t error)
+{
+    native_error_set(&last, error, text_of(error), memclient_error());
+    return UMF_RESULT_ERROR_MEMORY_PROVIDER_SPECIFIC;
+}
+
+/* ---- making one ------------------------------------------------------------------------------------------ */
+
+static bool is_in(const unsigned *nodes, unsigned n, unsigned node)
+{
+    for (unsigned i = 0; i < n; i++)
+        if (nodes[i] == node)
+            return true;
+    return false;
+}
+
+static bool is_numa_valid(const umf_os_memory_provider_params_t *params)
+{
+    if (params->numa_list_len && !params->numa_list)
+        return false;
+    switch (params->numa_mode) {
+    case UMF_NUMA_MODE_DEFAULT:
+    case UMF_NUMA_MODE_LOCAL:
+        return !params->numa_list_len;
+    case UMF_NUMA_MODE_BIND:
+    case UMF_NUMA_MODE_INTERLEAVE:
+        return params->numa_list_len;
+    case UMF_NUMA_MODE_PREFERRED:
+        return true;
+    case UMF_NUMA_MODE_SPLIT:
+        break;
+    default:
+        return false;
+    }
+    if (!params->numa_list_len || (params->partitions_len && !params->partitions))
+        return false;
+    for (unsigned i = 0; i < params->partitions_len; i++)
+        if (!params->partitions[i].weight ||
+            !is_in(params->numa_list, params->numa_list_len, params->partitions[i].target))
+            return false;
+    return true;
+}
+
+static bool is_valid(const umf_os_memory_provider_params_t *params)
+{
+    const unsigned all = UMF_PROTECTION_NONE | UMF_PROTECTION_READ | UMF_PROTECTION_WRITE | UMF_PROTECTION_EXEC;
+
+    return params && !(params->protection & ~all) &&
+           (params->visibility == UMF_MEM_MAP_PRIVATE || params->visibility == UMF_MEM_MAP_SHARED) &&
+           is_numa_valid(params);
+}
+
+static void finalize(void *provider)
+{
+    struct os *os = provider;
+    struct area *left = area_take_all(&os->shared);
+
+    if (os->visibility == UMF_MEM_MAP_SHARED)
+        shared_release(left);
+    else
+        (void)os_private_release(left);
+    free(os->nodes);
+    free(os->partitions);
+    free(os->name);
+    free(os);
+}
+
+/* An equal part for each node, if there are no others. */
+static int copy_partitions(struct os *os, const umf_os_memory_provider_params_t *params)
+{
+    os->n_partitions = params->partitions_len ? params->partitions_len : os->n_nodes;
+    os->partitions = calloc(os->n_partitions, sizeof(*os->partitions));
+    if (!os->partitions)
+        return -ENOMEM;
+    for (unsigned i = 0; i < os->n_partitions; i++)
+        os->partitions[i] = params->partitions_len ? params->partitions[i]
+                                                   : (umf_numa_split_partition_t){1, os->nodes[i]};
+    return 0;
+}
+
+static int copy_numa(struct os *os, const umf_os_memory_provider_params_t *params)
+{
+    os->mode = params->numa_mode;
+    os->part_size = params->part_size;
+    os->n_nodes = params->numa_list_len;
+    if (os->n_nodes) {
+        os->nodes = calloc(os->n_nodes, sizeof(*os->nodes));
+        if (!os->nodes)
+            return -ENOMEM;
+        memcpy(os->nodes, params->numa_list, os->n_nodes * sizeof(*os->nodes));
+    }
+    return os->mode == UMF_NUMA_MODE_SPLIT ? copy_partitions(os, params) : 0;
+}
+
+/* Names of the broker begin with no slash, and those of shm_open() do. */
+static int copy_name(struct os *os, const char *name)
+{
+    name += strspn(name, "/");
+    os->name = strdup(name);
+    return os->name ? 0 : -ENOMEM;
+}
+
+static void set_protection(struct os *os, unsigned protection)
+{
+    os->protection = (protection & UMF_PROTECTION_READ ? PROT_READ : 0) |
+                     (protection & UMF_PROTECTION_WRITE ? PROT_WRITE : 0) |
+                     (protection & UMF_PROTECTION_EXEC ? PROT_EXEC : 0);
+    if (os->protection & PROT_WRITE)
+        os->shared.access = 0;
+    else
+        os->shared.access = os->protection ? MEMCLIENT_READ : MEMCLIENT_NO_ACCESS;
+    os->shared.rights = os->protection & PROT_WRITE ? 0 : MEMCLIENT_READ;
+    os->shared.protection = os->protection & PROT_EXEC ? os->protection : 0;
+}
+
+static umf_result_t initialize(void *arg, void **provider)
+{
+    const umf_os_memory_provider_params_t *params = arg;
+    struct os *os;
+    int r;
+
+    if (!is_valid(params))
+        return UMF_RESULT_ERROR_INVALID_ARGUMENT;
+    r = params->numa_mode == UMF_NUMA_MODE_DEFAULT ? 0 : os_numa_discover();
+    if (r)
+        return os_fail(UMF_OS_RESULT_ERROR_TOPO_DISCOVERY_FAILED, -r);
+    os = calloc(1, sizeof(*os));
+    if (!os)
+        return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+    os->visibility = params->visibility;
+    os->shared.options.size = sizeof(os->shared.options);
+    shared_init(&os->shared);
+    set_protection(os, params->protection);
+    r = copy_numa(os, params);
+    if (!r && params->shm_name && os->visibility == UMF_MEM_MAP_SHARED)
+        r = copy_name(os, params->shm_name);
+    if (r) {
+        finalize(os);
+        return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+    }
+    os->shared.name = os->name;
+    os->shared.name_is_a_wish = true;
+    *provider = os;
+    return UMF_RESULT_SUCCESS;
+}
+
+/* ---- memory ---------------------------------------------------------------------------------------------- */
+
+static umf_result_t alloc_shared(struct os *os, size_t size, size_t alignment, void **ptr)
+{
+    uint64_t before = __atomic_fetch_add(&os->allocated, size, __ATOMIC_RELAXED);
+    struct os_wish wish;
+    int r = os_numa_wish(os, before, &wish);
+
+    if (r)
+        return os_fail(UMF_OS_RESULT_ERROR_BIND_FAILED, -r);
+    r = shared_alloc(&os->shared, size, alignment, &wish.options, ptr);
+    if (!r)
+        return UMF_RESULT_SUCCESS;
+    return os_fail_shared(r == -ENXIO || r == -ENODEV ? UMF_OS_RESULT_ERROR_BIND_FAILED
+                                                      : UMF_OS_RESULT_ERROR_ALLOC_FAILED);
+}
+
+static umf_result_t do_alloc(void *provider, size_t size, size_t alignment, void **ptr)
+{
+    const size_t page = (size_t)page_size();
+    struct os *os = provider;
+
+    if (!ptr || (alignment && alignment % page && page % alignment))
+        return UMF_RESULT_ERROR_INVALID_ARGUMENT;
+    return os->visibility == UMF_MEM_MAP_SHARED ? alloc_shared(os, size, alignment, ptr)
+                                                : os_private_alloc(os, size, alignment, ptr);
+}
+
+static umf_result_t do_free(void *provider, void *ptr, size_t size)
+{
+    struct os *os = provider;
+    struct area *taken;
+
+    if (!ptr)
+        return UMF_RESULT_SUCCESS;
+    if (!is_page_aligned((uintptr_t)ptr) || !size || size > SIZE_MAX - page_size())
+        return os_fail(UMF_OS_RESULT_ERROR_FREE_FAILED, EINVAL);
+    if (area_take(&os->shared, (uintptr_t)ptr, page_align_up(size), !profile_is_upstream(), &taken))
+        return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+    if (!taken)
+        return profile_for_unknown();
+    if (os->visibility == UMF_MEM_MAP_PRIVATE)
+        return os_private_release(taken);
+    shared_release(taken);
+    return UMF_RESULT_SUCCESS;
+}
+
+static umf_result_t purge(struct os *os, void *ptr, size_t size, int advice,
+                          umf_os_memory_provider_native_error_t error)
+{
+    int r;
+
+    if (!ptr)
+        return UMF_RESULT_ERROR_INVALID_ARGUMENT;
+    if (!is_page_aligned((uintptr_t)ptr) || size % page_size()) {
+        if (!profile_is_upstream())
+            return UMF_RESULT_ERROR_INVALID_ALIGNMENT;
+        if (!is_page_aligned((uintptr_t)ptr) || size > SIZE_MAX - page_size())
+            return os_fail(error, EINVAL);
+        size = (size_t)page_align_up(size);
+    }
+    if (!size)
+        return UMF_RESULT_SUCCESS;
+    if (!area_covers(&os->shared, (uintptr_t)ptr, size))
+        return os_fail(error, EFAULT);
+    if (os->visibility == UMF_MEM_MAP_PRIVATE)
+        return os_private_purge(ptr, size, advice, error);
+    r = shared_purge(&os->shared, ptr, size);
+    return r ? os_fail_shared(error) : UMF_RESULT_SUCCESS;
+}
+
+static umf_result_t purge_lazy(void *provider, void *ptr, size_t size)
+{
+    return purge(provider, ptr, size, MADV_FREE, UMF_OS_RESULT_ERROR_PURGE_LAZY_FAILED);
+}
+
+static umf_result_t purge_force(void *provider, void *ptr, size_t size)
+{
+    return purge(provider, ptr, size, MADV_DONTNEED, UMF_OS_RESULT_ERROR_PURGE_FORCE_FAILED);
+}
+
+/* Nothing is to be done: parts are what is freed. */
+static umf_result_t split(void *provider, void *ptr, size_t total, size_t first)
+{
+    const struct os *os = provider;
+
+    (void)first;
+    return area_is_one(&os->shared, (uintptr_t)ptr, total) ? UMF_RESULT_SUCCESS : profile_for_unknown();
+}
+
+/* Two buffers cannot be one: no handle could mean both. */
+static umf_result_t merge(void *provider, void *low, void *high, size_t total)
+{
+    const struct os *os = provider;
+
+    (void)high;
+    if (area_is_one(&os->shared, (uintptr_t)low, total))
+        return UMF_RESULT_SUCCESS;
+    return os->visibility == UMF_MEM_MAP_SHARED ? UMF_RESULT_ERROR_INVALID_ARGUMENT : profile_for_unknown();
+}
+
+/* ---- questions ------------------------------------------------------------------------------------------- */
+
+static void get_last_native_error(void *provider, const char **message, int32_t *error)
+{
+    (void)provider;
+    native_error_get(&last, message, error);
+}
+
+static umf_result_t get_recommended_page_size(void *provider, size_t size, size_t *page_size_of)
+{
+    const struct os *os = provider;
+    uint64_t huge = os->visibility == UMF_MEM_MAP_PRIVATE ? pages_transparent() : 0;
+
+    if (!page_size_of)
+        return UMF_RESULT_ERROR_INVALID_ARGUMENT;
+    *page_size_of = (size_t)(huge && size >= huge ? huge : page_size());
+    return UMF_RESULT_SUCCESS;
+}
+
+static umf_result_t get_min_page_size(void *provider, void *ptr, size_t *page_size_of)
+{
+    (void)provider;
+    (void)ptr; /* all have the same */
+    if (!page_size_of)
+        return UMF_RESULT_ERROR_INVALID_ARGUMENT;
+    *page_size_of = (size_t)page_size();
+    return UMF_RESULT_SUCCESS;
+}
+
+static const char *get_name(void *provider)
+{
+    (void)provider;
+    return "OS";
+}
+
+/* ---- sharing --------------------------------------------------------------------------------------------- */
+
+/* Private memory has no handles; programs of upstream's count on hearing so in two ways. */
+static umf_result_t not_shared(void)
+{
+    return profile_is_upstream() ? UMF_RESULT_ERROR_INVALID_ARGUMENT : UMF_RESULT_ERROR_NOT_SUPPORTED;
+}
+
+static umf_result_t result_of(int r)
+{
+    umf_result_t result = shared_handle_result(r);
+
+    return result == UMF_RESULT_ERROR_MEMORY_PROVIDER_SPECIFIC ? os_fail_shared(UMF_OS_RESULT_ERROR_ALLOC_FAILED)
+                                                               : result;
+}
+
+static umf_result_t get_ipc_handle_size(void *provider, size_t *size)
+{
+    const struct os *os = provider;
+
+    if (!size)
+        return UMF_RESULT_ERROR_INVALID_ARGUMENT;
+    if (os->visibility == UMF_MEM_MAP_PRIVATE && !profile_is_upstream())
+        return UMF_RESULT_ERROR_NOT_SUPPORTED;
+    *size = SHARED_HANDLE_SIZE;
+    return UMF_RESULT_SUCCESS;
+}
+
+static umf_result_t get_ipc_handle(void *provider, const void *ptr, size_t size, void *data)
+{
+    struct os *os = provider;
+
+    return os->visibility == UMF_MEM_MAP_PRIVATE ? not_shared()
+                                                 : result_of(shared_get_handle(&os->shared, ptr, size, data));
+}
+
+static umf_result_t put_ipc_handle(void *provider, void *data)
+{
+    const struct os *os = provider;
+
+    return os->visibility == UMF_MEM_MAP_PRIVATE ? not_shared() : result_of(shared_put_handle(&os->shared, data));
+}
+
+static umf_result_t open_ipc_handle(void *provider, void *data, void **ptr)
+{
+    struct os *os = provider;
+
+    return os->visibility == UMF_MEM_MAP_PRIVATE ? not_shared()
+                                                 : result_of(shared_open_handle(&os->shared, data, ptr));
+}
+
+/* Who closes does not always know the size, so it is not looked at. */
+static umf_result_t close_ipc_handle(void *provider, void *ptr, size_t size)
+{
+    const struct os *os = provider;
+
+    (void)size;
+    if (os->visibility == UMF_MEM_MAP_PRIVATE)
+        return not_shared();
+    return shared_close_handle(&os->shared, ptr) ? profile_for_unknown() : UMF_RESULT_SUCCESS;
+}
+
+/* ---------------------------------------------------------------------------------------------------------- */
+
+umf_memory_provider_ops_t *umfOsMemoryProviderOps(void)
+{
+    static umf_memory_provider_ops_t ops = {
+        .version = UMF_VERSION_CURRENT,
+        .initialize = initialize,
+        .finalize = finalize,
+        .alloc = do_alloc,
+        .free = do_free,
+        .get_last_native_error = get_last_native_error,
+        .get_recommended_page_size = get_recommended_page_size,
+        .get_min_page_size = get_min_page_size,
+        .get_name = get_name,
+        .ext = {purge_lazy, purge_force, merge, split},
+        .ipc = {get_ipc_handle_size, get_ipc_handle, put_ipc_handle, open_ipc_handle, close_ipc_handle},
+    };
+
+    return &ops;
+}

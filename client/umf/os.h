@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The OS provider's parts: os.c has the operations, os_private.c anonymous memory, os_numa.c the nodes; memory that is
+ * shared is in shared.c.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <memclient/memclient.h>
+#include <memclient/umf/providers/provider_os_memory.h>
+
+#include "umf/shared.h"
+
+struct os {
+    struct shared shared; /* of SHARED; its address is the owner of all areas */
+    umf_memory_visibility_t visibility;
+    int protection; /* for mmap() */
+    umf_numa_mode_t mode;
+    unsigned *nodes;
+    unsigned n_nodes;
+    uint64_t part_size; /* as it was given */
+    umf_numa_split_partition_t *partitions; /* of SPLIT: one for each node if none were given */
+    unsigned n_partitions;
+    char *name;
+    uint64_t allocated; /* bytes so far, for what comes next in INTERLEAVE */
+};
+
+/* This thread's error, with the text of an errno, of memclient's, or without (0). Returns MEMORY_PROVIDER_SPECIFIC. */
+umf_result_t os_fail(umf_os_memory_provider_native_error_t error, int number);
+umf_result_t os_fail_shared(umf_os_memory_provider_native_error_t error);
+
+/* Anonymous memory. */
+umf_result_t os_private_alloc(struct os *os, size_t size, size_t alignment, void **ptr);
+umf_result_t os_private_release(struct area *taken);
+umf_result_t os_private_purge(void *ptr, size_t size, int advice, umf_os_memory_provider_native_error_t error);
+
+/* Finds out whether the machine tells of its nodes. A negative errno. */
+int os_numa_discover(void);
+/* Binds the pages of an allocation that begins `before` bytes behind the provider's first. A negative errno. */
+int os_numa_bind(const struct os *os, void *ptr, uint64_t length, uint64_t before);
+
+/* The same for the broker: which it is asked for. */
+#define OS_WISH_NODES 64
+struct os_wish {
+    struct memclient_alloc_options options;
+    uint32_t nodes[OS_WISH_NODES];
+    uint32_t weights[OS_WISH_NODES];
+};
+int os_numa_wish(const struct os *os, uint64_t before, struct os_wish *wish);

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The OS provider's nodes, by the kernel's calls; the numbers of modes are written here, since the kernel's header for
+ * them is younger than some kernels that we run on.
+ *
+ * SPLIT cuts an allocation as its weights say. Where a cut falls within a page, that page may come from the nodes of
+ * both sides.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/align.h"
+#include "umf/os.h"
+#include "umf/os_calls.h"
+
+#define NODES 1024 /* as many as any kernel has */
+#define WORD_BITS (8 * sizeof(unsigned long))
+
+/* The kernel wants to be told of one bit more than there are. */
+#define NODE_BITS (NODES + 1)
+
+enum {
+    POLICY_DEFAULT = 0,
+    POLICY_PREFERRED = 1,
+    POLICY_BIND = 2,
+    POLICY_INTERLEAVE = 3,
+    POLICY_LOCAL = 4,
+    POLICY_PREFERRED_MANY = 5,
+    POLICY_WEIGHTED_INTERLEAVE = 6,
+    POLICY_FLAGS = 0xe000, /* may be added to those */
+    MEMS_ALLOWED = 4
+};
+
+struct mask {
+    unsigned long words[NODES / WORD_BITS + 1];
+};
+
+/* Wide enough for a weight, or a sum of them, times a number of pages. */
+__extension__ typedef unsigned __int128 wide;
+
+static bool mask_add(struct mask *mask, unsigned node)
+{
+    if (node >= NODES)
+        return false;
+    mask->words[node / WORD_BITS] |= 1UL << node % WORD_BITS;
+    return true;
+}
+
+int os_numa_discover(void)
+{
+    struct mask allowed = {{0}};
+
+    return os_calls->get_mempolicy(NULL, allowed.words, NODE_BITS, NULL, MEMS_ALLOWED) < 0 ? -errno : 0;
+}
+
+/* ---- the process's memory -------------------------------------------------------------------------------- */
+
+static int bind_mask(void *ptr, uint64_t length, int policy, const struct mask *mask)
+{
+    return os_calls->mbind(ptr, (unsigned long)length, policy, mask ? mask->words : NULL, mask ? NODE_BITS : 0, 0) < 0
+               ? -errno
+               : 0;
+}
+
+static int bind_node(void *ptr, uint64_t length, unsigned node)
+{
+    struct mask mask = {{0}};
+
+    return mask_add(&mask, node) ? bind_mask(ptr, length, POLICY_BIND, &mask) : -EINVAL;
+}
+
+static int bind_all(const struct os *os, void *ptr, uint64_t length, int policy)
+{
+    struct mask mask = {{0}};
+
+    for (unsigned i = 0; i < os->n_nodes; i++)
+        if (!mask_add(&mask, os->nodes[i]))
+            return -EINVAL;
+    return bind_mask(ptr, length, policy, &mask);
+}
+
+static int prefer(const struct os *os, void *ptr, uint64_t length)
+{
+    struct mask first = {{0}};
+    int r;
+
+    if (!os->n_nodes)
+        return bind_mask(ptr, length, POLICY_LOCAL, NULL);
+    if (os->n_nodes > 1) {
+        r = bind_all(os, ptr, length, POLICY_PREFERRED_MANY);
+        if (r != -EINVAL)
+            return r;
+        /* older kernels prefer one node only */
+    }
+    return mask_add(&first, os->nodes[0]) ? bind_mask(ptr, length, POLICY_PREFERRED, &first) : -EINVAL;
+}
+
+/* Parts of part_size, each on the next node, going on where the former allocation ended. */
+static int interleave(const struct os *os, char *ptr, uint64_t length, uint64_t before)
+{
+    uint64_t part, next;
+    int r = 0;
+
+    if (!os->part_size)
+        return bind_all(os, ptr, length, POLICY_INTERLEAVE);
+    part = os->part_size > UINT64_MAX - page_size() ? align_down(UINT64_MAX, page_size()) : page_align_up(os->part_size);
+    next = before / os->part_size;
+    for (uint64_t at = 0; !r && at < length; at += part < length - at ? part : length - at)
+        r = bind_node(ptr + at, part < length - at ? part : length - at, os->nodes[next++ % os->n_nodes]);
+    return r;
+}
+
+static int split(const struct os *os, char *ptr, uint64_t length)
+{
+    const uint64_t page = page_size(), n_pages = length / page;
+    uint64_t sum = 0, end = 0; /* of weights: all, and up to the end of partition i */
+    unsigned i = 0;
+    int r = 0;
+
+    for (unsigned k = 0; k < os->n_partitions; k++)
+        sum += os->partitions[k].weight;
+    end = os->partitions[0].weight;
+    for (uint64_t at = 0, n; !r && at < n_pages; at += n) {
+        struct mask mask = {{0}};
+        uint64_t last;
+
+        /* page `at` is the weights from at * sum / n_pages to (at + 1) * sum / n_pages */
+        while ((wide)end * n_pages <= (wide)at * sum)
+            end += os->partitions[++i].weight;
+        n = (uint64_t)((wide)end * n_pages / sum) - at; /* pages that are all of partition i */
+        last = end;
+        if (!mask_add(&mask, os->partitions[i].target))
+            return -EINVAL;
+        for (unsigned k = i + 1; !n && k < os->n_partitions && (wide)last * n_pages < (wide)(at + 1) * sum; k++) {
+            if (!mask_add(&mask, os->partitions[k].target))
+                return -EINVAL;
+            last += os->partitions[k].weight;
+        }
+        n = n ? n : 1;
+        r = bind_mask(ptr + at * page, n * page, POLICY_BIND, &mask);
+    }
+    return r;
+}
+
+int os_numa_bind(const struct os *os, void *ptr, uint64_t length, uint64_t before)
+{
+    switch (os->mode) {
+    case UMF_NUMA_MODE_BIND:
+        return bind_all(os, ptr, length, POLICY_BIND);
+    case UMF_NUMA_MODE_INTERLEAVE:
+        return interleave(os, ptr, length, before);
+    case UMF_NUMA_MODE_PREFERRED:
+        return prefer(os, ptr, length);
+    case UMF_NUMA_MODE_SPLIT:
+        return split(os, ptr, length);
+    case UMF_NUMA_MODE_LOCAL:
+        return bind_mask(ptr, length, POLICY_LOCAL, NULL);
+    case UMF_NUMA_MODE_DEFAULT:
+        break;
+    }
+    /* the thread's policy, when pages are touched */
+    return 0;
+}
+
+/* ---- the broker's memory --------------------------------------------------------------------------------- */
+
+/* The broker takes each node once; a second mention adds its weight to the first. */
+static int add_node(struct os_wish *wish, unsigned node, uint64_t weight)
+{
+    size_t i = 0;
+
+    while (i < wish->options.n_nodes && wish->nodes[i] != node)
+        i++;
+    if (i == OS_WISH_NODES)
+        return -EINVAL;
+    if (i == wish->options.n_nodes) {
+        wish->nodes[i] = node;
+        wish->weights[i] = 0;
+        wish->options.n_nodes++;
+    }
+    if (weight > UINT32_MAX - wish->weights[i])
+        weight = UINT32_MAX - wish->weights[i];
+    wish->weights[i] += (uint32_t)weight;
+    return 0;
+}
+
+static int add_nodes(const struct os *os, uint64_t first, struct os_wish *wish)
+{
+    int r = 0;
+
+    for (unsigned i = 0; !r && i < os->n_nodes; i++)
+        r = add_node(wish, os->nodes[(first + i) % os->n_nodes], 0);
+    return r;
+}
+
+static unsigned placement_of(int policy)
+{
+    switch (policy & ~POLICY_FLAGS) {
+    case POLICY_BIND:
+        return MEMCLIENT_PLACEMENT_BIND;
+    case POLICY_INTERLEAVE:
+    case POLICY_WEIGHTED_INTERLEAVE:
+        return MEMCLIENT_PLACEMENT_INTERLEAVE;
+    case POLICY_PREFERRED:
+    case POLICY_PREFERRED_MANY:
+        return MEMCLIENT_PLACEMENT_PREFERRED;
+    default:
+        return MEMCLIENT_PLACEMENT_LOCAL;
+    }
+}
+
+/* As the kernel would place this thread's pages. */
+static int wish_of_thread(struct os_wish *wish)
+{
+    struct mask mask = {{0}};
+    int policy = POLICY_DEFAULT, r = 0;
+
+    if (os_calls->get_mempolicy(&policy, mask.words, NODE_BITS, NULL, 0) < 0)
+        policy = POLICY_DEFAULT;
+    wish->options.placement = placement_of(policy);
+    if (wish->options.placement == MEMCLIENT_PLACEMENT_LOCAL)
+        return 0;
+    for (unsigned node = 0; !r && node < NODES; node++)
+        if (mask.words[node / WORD_BITS] >> node % WORD_BITS & 1)
+            r = add_node(wish, node, 0);
+    if (!wish->options.n_nodes)
+        wish->options.placement = MEMCLIENT_PLACEMENT_LOCAL;
+    return r;
+}
+
+int os_numa_wish(const struct os *os, uint64_t before, struct os_wish *wish)
+{
+    const uint64_t part = os->part_size ? os->part_size : page_size();
+    int r = 0;
+
+    wish->options = os->shared.options;
+    wish->options.nodes = wish->nodes;
+    switch (os->mode) {
+    case UMF_NUMA_MODE_BIND:
+        wish->options.placement = MEMCLIENT_PLACEMENT_BIND;
+        return add_nodes(os, 0, wish);
+    case UMF_NUMA_MODE_INTERLEAVE:
+        wish->options.placement = MEMCLIENT_PLACEMENT_INTERLEAVE;
+        wish->options.part_size = part > UINT64_MAX - page_size() ? align_down(UINT64_MAX, page_size())
+                                                                  : page_align_up(part);
+        return add_nodes(os, before / part, wish);
+    case UMF_NUMA_MODE_PREFERRED:
+        wish->options.placement = os->n_nodes ? MEMCLIENT_PLACEMENT_PREFERRED : MEMCLIENT_PLACEMENT_LOCAL;
+        return add_nodes(os, 0, wish);
+    case UMF_NUMA_MODE_SPLIT:
+        wish->options.placement = MEMCLIENT_PLACEMENT_SPLIT;
+        wish->options.weights = wish->weights;
+        for (unsigned i = 0; !r && i < os->n_partitions; i++)
+            r = add_node(wish, os->partitions[i].target, os->partitions[i].weight);
+        return r;
+    case UMF_NUMA_MODE_LOCAL:
+        wish->options.placement = MEMCLIENT_PLACEMENT_LOCAL;
+        return 0;
+    case UMF_NUMA_MODE_DEFAULT:
+        break;
+    }
+    return wish_of_thread(wish);
+}

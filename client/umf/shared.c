@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See shared.h. */
+#include "umf/shared.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <memclient/umf/providers/provider_memoryd.h>
+
+#include "base/align.h"
+#include "base/cleanup.h"
+#include "base/steal.h"
+#include "umf/area.h"
+
+/* Names of the memory of one provider: its own, a slash, and a number. */
+#define NAME_MAX_SIZE (MEMCLIENT_NAME_MAX + 1)
+
+void shared_init(struct shared *shared)
+{
+    static uint64_t n;
+
+    shared->maker = (uint64_t)getpid() << 32 | (uint32_t)__atomic_add_fetch(&n, 1, __ATOMIC_RELAXED);
+}
+
+/* ---- buffers --------------------------------------------------------------------------------------------- */
+
+struct shared_buffer *shared_buffer_new(struct memclient_buffer *handle)
+{
+    struct shared_buffer *buffer = calloc(1, sizeof(*buffer));
+
+    if (!buffer)
+        return NULL;
+    buffer->refs = 1;
+    buffer->handle = handle;
+    buffer->pid = getpid();
+    return buffer;
+}
+
+void shared_buffer_ref(struct shared_buffer *buffer)
+{
+    __atomic_fetch_add(&buffer->refs, 1, __ATOMIC_RELAXED);
+}
+
+void shared_buffer_unref(struct shared_buffer *buffer)
+{
+    struct memclient *ctx = memclient_buffer_context(buffer->handle);
+
+    if (__atomic_sub_fetch(&buffer->refs, 1, __ATOMIC_ACQ_REL))
+        return;
+    if (buffer->pid == getpid()) {
+        /* what would keep it although it was freed */
+        if (buffer->token_keeps)
+            (void)memclient_revoke(ctx, buffer->token);
+        if (buffer->name)
+            (void)memclient_name_unbind(ctx, buffer->name);
+    }
+    (void)memclient_reservation_release(buffer->reservation);
+    (void)memclient_buffer_unref(buffer->handle);
+    free(buffer->token);
+    free(buffer->name);
+    free(buffer);
+}
+
+DEFINE_CLEANUP(struct shared_buffer *, shared_buffer_unref);
+
+umf_result_t umfMemorydGetBuffer(const void *ptr, struct memclient_buffer **ret)
+{
+    struct area area;
+
+    if (!ptr || !ret || !area_find(NULL, ptr, &area))
+        return UMF_RESULT_ERROR_INVALID_ARGUMENT;
+    if (!area.buffer)
+        return UMF_RESULT_ERROR_INVALID_ARGUMENT;
+    __atomic_store_n(&area.buffer->may_be_shared, true, __ATOMIC_RELAXED);
+    *ret = memclient_buffer_ref(area.buffer->handle);
+    shared_buffer_unref(area.buffer);
+    return UMF_RESULT_SUCCESS;
+}
+
+/* ---- allocating ------------------------------------------------------------------------------------------ */
+
+/* Makes a buffer with the provider's next name. One that is bound already is left out, if it was a wish only. */
+static int alloc_named(struct shared *shared, uint64_t size, struct memclient_alloc_options *options,
+                       struct memclient_buffer **handle, char **name)
+{
+    struct memclient_name_options binding = MEMCLIENT_NAME_OPTIONS_INIT;
+    _cleanup_free_ char *next = malloc(NAME_MAX_SIZE);
+    int r;
+
+    if (!next)
+        return -ENOMEM;
+    (void)snprintf(next, NAME_MAX_SIZE, "%s/%llu", shared->name,
+                   (unsigned long long)__atomic_add_fetch(&shared->names, 1, __ATOMIC_RELAXED));
+    binding.policy = MEMCLIENT_NAME_FREE;
+    options->name = next;
+    options->name_options = &binding;
+    r = memclient_alloc(shared->ctx, size, options, handle);
+    options->name = NULL;
+    options->name_options = NULL;
+    if (!r)
+        *name = steal_ptr(&next);
+    else if (shared->name_is_a_wish && (r == -EEXIST || r == -EINVAL))
+        r = memclient_alloc(shared->ctx, size, options, handle);
+    return r;
+}
+
+static int make(struct shared *shared, uint64_t size, struct memclient_alloc_options *options,
+                struct shared_buffer **ret)
+{
+    struct memclient_buffer *handle = NULL;
+    _cleanup_free_ char *name = NULL;
+    struct shared_buffer *buffer;
+    int r = shared->name ? alloc_named(shared, size, options, &handle, &name)
+                         : memclient_alloc(shared->ctx, size, options, &handle);
+
+    if (r)
+        return r;
+    buffer = shared_buffer_new(handle);
+    if (!buffer) {
+        (void)memclient_buffer_unref(handle);
+        return -ENOMEM;
+    }
+    buffer->name = steal_ptr(&name);
+    buffer->may_be_shared = buffer->name;
+    *ret = buffer;
+    return 0;
+}
+
+/*
+ * Maps it in a reservation, where any multiple of the granule can be found: on the whole host, so that the buffer's
+ * home is there, or where its home is not free, for this process only.
+ */
+static int map_in_reservation(struct shared_buffer *buffer, uint64_t alignment, unsigned access, bool only_here,
+                              void **ptr)
+{
+    struct memclient *ctx = memclient_buffer_context(buffer->handle);
+    struct memclient_map_options options = MEMCLIENT_MAP_OPTIONS_INIT;
+    struct memclient_reservation *res;
+    uint64_t granule = memclient_buffer_granule(buffer->handle), size, address;
+    int r;
+
+    if (alignment < granule)
+        alignment = granule;
+    if (__builtin_add_overflow(memclient_buffer_bytes(buffer->handle), alignment, &size))
+        return -EOVERFLOW;
+    r = only_here ? memclient_reserve_private(ctx, size, 0, 0, &res) : memclient_reserve(ctx, size, 0, 0, &res);
+    if (r)
+        return r;
+    address = (uintptr_t)memclient_reservation_address(res);
+    address += (alignment - address % alignment) % alignment;
+    options.address = (void *)(uintptr_t)address;
+    options.access = access;
+    r = memclient_map(buffer->handle, &options, ptr);
+    if (r)
+        (void)memclient_reservation_release(res);
+    else
+        buffer->reservation = res;
+    return r;
+}
+
+static int map(struct shared_buffer *buffer, uint64_t alignment, unsigned access, void **ptr)
+{
+    struct memclient_map_options options = MEMCLIENT_MAP_OPTIONS_INIT;
+    int r;
+
+    if (!memclient_buffer_address(buffer->handle))
+        return map_in_reservation(buffer, alignment, access, false, ptr);
+    options.access = access;
+    r = memclient_map(buffer->handle, &options, ptr);
+    if (r == -EADDRINUSE)
+        r = map_in_reservation(buffer, alignment, access, true, ptr);
+    return r;
+}
+
+int shared_note(struct shared *shared, enum area_kind kind, void *ptr, uint64_t length, uint64_t offset,
+                struct shared_buffer *buffer)
+{
+    const struct area area = {
+        .owner = shared,
+        .kind = kind,
+        .start = (uintptr_t)ptr,
+        .length = length,
+        .buffer = buffer,
+        .offset = offset,
+    };
+    int r = 0;
+
+    if (shared->protection && mprotect(ptr, (size_t)length, shared->protection) < 0)
+        r = -errno;
+    if (!r)
+        r = area_add(&area);
+    if (r)
+        (void)memclient_unmap(memclient_buffer_context(buffer->handle), ptr, length);
+    return r;
+}
+
+int shared_alloc(struct shared *shared, uint64_t size, uint64_t alignment, const struct memclient_alloc_options *from,
+                 void **ptr)
+{
+    struct memclient_alloc_options options = from ? *from : shared->options;
+    _cleanup_(shared_buffer_unrefp) struct shared_buffer *buffer = NULL;
+    void *at;
+    int r;
+
+    if (alignment <= page_size())
+        alignment = 0;
+    if (alignment && !is_power_of_two(alignment))
+        options.flags |= MEMCLIENT_NO_ADDRESS;
+    else
+        options.alignment = alignment;
+    r = make(shared, size, &options, &buffer);
+    if (!r)
+        r = map(buffer, alignment, shared->access, &at);
+    if (!r)
+        r = shared_note(shared, AREA_ALLOCATED, at, memclient_buffer_bytes(buffer->handle), 0, buffer);
+    if (r)
+        return r;
+    buffer = NULL;
+    *ptr = at;
+    return 0;
+}
+
+/* ---- giving back ----------------------------------------------------------------------------------------- */
+
+/* Only then its pages can go: what others have of it stays as it is. */
+static bool is_ours_alone(struct shared_buffer *buffer)
+{
+    struct memclient_buffer_info info = MEMCLIENT_BUFFER_INFO_INIT;
+
+    if (!__atomic_load_n(&buffer->may_be_shared, __ATOMIC_RELAXED) && buffer->pid == getpid())
+        return true;
+    return !memclient_buffer_info(buffer->handle, &info) && info.holds <= 1;
+}
+
+void shared_release(struct area *taken)
+{
+    while (taken) {
+        struct shared_buffer *buffer = taken->buffer;
+        struct area *next = taken->next;
+
+        (void)memclient_unmap(memclient_buffer_context(buffer->handle), (void *)(uintptr_t)taken->start,
+                              taken->length);
+        if (taken->kind == AREA_ALLOCATED && __atomic_load_n(&buffer->refs, __ATOMIC_RELAXED) > 1 &&
+            is_ours_alone(buffer))
+            (void)memclient_discard(buffer->handle, taken->offset, taken->length);
+        shared_buffer_unref(buffer);
+        free(taken);
+        taken = next;
+    }
+}
+
+int shared_purge(const struct shared *shared, void *ptr, uint64_t length)
+{
+    uint64_t at = (uintptr_t)ptr, end = at + length;
+    int r = 0;
+
+    while (!r && at < end) {
+        struct area area;
+        uint64_t last;
+
+        if (!area_find(shared, (void *)(uintptr_t)at, &area))
+            return -EFAULT;
+        last = area.start + area.length < end ? area.start + area.length : end;
+        r = memclient_discard(area.buffer->handle, area.offset + (at - area.start), last - at);
+        shared_buffer_unref(area.buffer);
+        at = last;
+    }
+    return r;
+}
+
+uint64_t shared_page_size(const struct shared *shared, const void *ptr)
+{
+    struct area area;
+    uint64_t granule;
+
+    if (!area_find(shared, ptr, &area))
+        return 0;
+    granule = memclient_buffer_granule(area.buffer->handle);
+    shared_buffer_unref(area.buffer);
+    return granule;
+}

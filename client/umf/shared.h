@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Memory of the broker in coarse allocations: what the OS provider's shared memory and the memoryd provider have in
+ * common. An allocation is a buffer, mapped at its home; parts of it that are freed are unmapped, and their pages go
+ * back as long as nobody else holds the buffer; with the last part the buffer goes.
+ *
+ * A handle for other processes is a token of the buffer, made once, and which part of it is meant.
+ *
+ * Functions that can fail return a negative errno, and memclient_error() has the sentence.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <memclient/memclient.h>
+#include <memclient/umf/base.h>
+
+#include "umf/area.h"
+
+/* What a provider wants its memory to be like. */
+struct shared {
+    struct memclient *ctx;
+    struct memclient_alloc_options options; /* what it points to is the provider's */
+    unsigned access;     /* of mappings: 0 = what the rights allow, MEMCLIENT_READ, MEMCLIENT_NO_ACCESS */
+    int protection;      /* of mappings, for mprotect(): what no access of memclient's is; 0 = nothing to add */
+    unsigned rights;     /* that handles grant, as memclient_share() has it */
+    uint64_t keep_ms;    /* for how long a handle keeps the memory; 0 = it does not */
+    const char *name;    /* buffers are NAME/1 and so on; NULL = they have no names */
+    bool name_is_a_wish; /* another's name is no reason to fail */
+    uint64_t names;      /* given so far */
+    uint64_t maker;      /* which provider made a handle */
+};
+
+/* Gives it its `maker`. */
+void shared_init(struct shared *shared);
+
+/* options: instead of the provider's own, or NULL. alignment: any multiple or divisor of the granule, 0 = none. */
+int shared_alloc(struct shared *shared, uint64_t size, uint64_t alignment, const struct memclient_alloc_options *options,
+                 void **ptr);
+/* Areas that were taken out: unmaps, and gives back. */
+void shared_release(struct area *taken);
+/* Gives the pages back. -EFAULT: a part of it is not this provider's. */
+int shared_purge(const struct shared *shared, void *ptr, uint64_t length);
+/* The pages of what is there. 0 if that is not this provider's. */
+uint64_t shared_page_size(const struct shared *shared, const void *ptr);
+
+/* ---- handles --------------------------------------------------------------------------------------------- */
+
+#define SHARED_HANDLE_SIZE 64
+
+int shared_get_handle(struct shared *shared, const void *ptr, size_t size, void *data);
+int shared_put_handle(const struct shared *shared, const void *data);
+int shared_open_handle(struct shared *shared, const void *data, void **ptr);
+/* -EFAULT: it is not open. */
+int shared_close_handle(const struct shared *shared, void *ptr);
+/* What such a failure is, for UMF. */
+umf_result_t shared_handle_result(int r);
+
+/* ---- buffers --------------------------------------------------------------------------------------------- */
+
+/* A buffer of which something is mapped. Counted; the last is released with calls to the broker. */
+struct shared_buffer {
+    unsigned refs;
+    struct memclient_buffer *handle;
+    struct memclient_reservation *reservation; /* where it lies, or NULL */
+    struct memclient_token *token;             /* once there is a handle; or NULL */
+    bool token_keeps;
+    bool may_be_shared; /* others may know of it */
+    char *name;         /* that it was given, or NULL */
+    int pid;            /* who made this */
+};
+
+void shared_buffer_ref(struct shared_buffer *buffer);
+void shared_buffer_unref(struct shared_buffer *buffer);
+/* Takes the handle, on success. NULL without memory. */
+struct shared_buffer *shared_buffer_new(struct memclient_buffer *handle);
+/* Makes known what was mapped, with the count of the buffer, on success; else unmaps it. */
+int shared_note(struct shared *shared, enum area_kind kind, void *ptr, uint64_t length, uint64_t offset,
+                struct shared_buffer *buffer);

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Handles of shared memory for other processes. They come from anywhere: nothing in them is believed, but that the
+ * token's secret is right, which the broker says, and that the part lies within the buffer, which we see then.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/steal.h"
+#include "umf/area.h"
+#include "umf/shared.h"
+
+#define MAGIC UINT32_C(0x3148534d) /* "MSH1" */
+
+struct handle {
+    uint32_t magic;
+    uint32_t check; /* of all that follows */
+    struct memclient_token token;
+    uint64_t offset; /* in the buffer */
+    uint64_t length;
+    uint64_t maker; /* the provider that made it, and takes it back */
+};
+
+_Static_assert(sizeof(struct handle) == SHARED_HANDLE_SIZE, "a handle has this size everywhere");
+
+DEFINE_CLEANUP(struct shared_buffer *, shared_buffer_unref);
+DEFINE_CLEANUP(struct memclient_buffer *, memclient_buffer_unref);
+
+/* FNV-1a: against bytes that were damaged on their way, not against those who forge. */
+static uint32_t check_of(const struct handle *handle)
+{
+    const uint8_t *bytes = (const uint8_t *)handle;
+    uint32_t check = UINT32_C(2166136261);
+
+    for (size_t i = offsetof(struct handle, token); i < sizeof(*handle); i++)
+        check = (check ^ bytes[i]) * UINT32_C(16777619);
+    return check;
+}
+
+static bool read_handle(struct handle *handle, const void *data)
+{
+    memcpy(handle, data, sizeof(*handle));
+    return handle->magic == MAGIC && handle->check == check_of(handle);
+}
+
+/* ---- giving one ------------------------------------------------------------------------------------------ */
+
+/* The buffer's token, made at the first call: of two threads that do so, one wins. */
+static int token_of(const struct shared *shared, struct shared_buffer *buffer, struct memclient_token *token)
+{
+    struct memclient_share_options options = MEMCLIENT_SHARE_OPTIONS_INIT;
+    struct memclient_token *now = __atomic_load_n(&buffer->token, __ATOMIC_ACQUIRE);
+    _cleanup_free_ struct memclient_token *new = NULL;
+    int r;
+
+    if (now) {
+        *token = *now;
+        return 0;
+    }
+    new = malloc(sizeof(*new));
+    if (!new)
+        return -ENOMEM;
+    options.rights = shared->rights;
+    options.expiry_ms = shared->keep_ms;
+    options.flags = shared->keep_ms ? MEMCLIENT_TOKEN_KEEPING : 0;
+    __atomic_store_n(&buffer->may_be_shared, true, __ATOMIC_RELAXED);
+    r = memclient_share(buffer->handle, &options, new);
+    if (r)
+        return r;
+    *token = *new;
+    if (__atomic_compare_exchange_n(&buffer->token, &now, new, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+        buffer->token_keeps = shared->keep_ms;
+        new = NULL;
+    } else {
+        (void)memclient_revoke(memclient_buffer_context(buffer->handle), new);
+        *token = *now;
+    }
+    return 0;
+}
+
+int shared_get_handle(struct shared *shared, const void *ptr, size_t size, void *data)
+{
+    _cleanup_(shared_buffer_unrefp) struct shared_buffer *buffer = NULL;
+    struct handle handle = {.magic = MAGIC, .length = size, .maker = shared->maker};
+    struct area area;
+    int r;
+
+    if (!size || !area_is_one(shared, (uintptr_t)ptr, size) || !area_find(shared, ptr, &area))
+        return -EFAULT;
+    buffer = area.buffer;
+    handle.offset = area.offset + ((uintptr_t)ptr - area.start);
+    if (handle.offset % memclient_buffer_granule(buffer->handle))
+        return -EFAULT;
+    r = token_of(shared, buffer, &handle.token);
+    if (r)
+        return r;
+    handle.check = check_of(&handle);
+    memcpy(data, &handle, sizeof(handle));
+    return 0;
+}
+
+/* The token stays with the buffer. */
+int shared_put_handle(const struct shared *shared, const void *data)
+{
+    struct handle handle;
+
+    return read_handle(&handle, data) && handle.maker == shared->maker ? 0 : -EBADMSG;
+}
+
+/* ---- using one ------------------------------------------------------------------------------------------- */
+
+/* Where the handle's part of the buffer ends, in granules; 0 if there is no such part. */
+static uint64_t length_of(const struct handle *handle, const struct memclient_buffer *buffer)
+{
+    uint64_t granule = memclient_buffer_granule(buffer), bytes = memclient_buffer_bytes(buffer);
+
+    if (handle->offset % granule || handle->offset >= bytes || !handle->length ||
+        handle->length > bytes - handle->offset)
+        return 0;
+    return (handle->length + granule - 1) / granule * granule;
+}
+
+/* At home, so that pointers in it hold, or where there is room. */
+static int map_part(const struct shared *shared, struct memclient_buffer *buffer, uint64_t offset, uint64_t length,
+                    void **ptr)
+{
+    struct memclient_map_options options = MEMCLIENT_MAP_OPTIONS_INIT;
+
+    options.offset = offset;
+    options.length = length;
+    options.flags = MEMCLIENT_MAP_ANYWHERE;
+    options.access = shared->access;
+    return memclient_map(buffer, &options, ptr);
+}
+
+int shared_open_handle(struct shared *shared, const void *data, void **ptr)
+{
+    _cleanup_(memclient_buffer_unrefp) struct memclient_buffer *opened = NULL;
+    _cleanup_(shared_buffer_unrefp) struct shared_buffer *buffer = NULL;
+    struct handle handle;
+    uint64_t length;
+    void *at;
+    int r;
+
+    if (!read_handle(&handle, data))
+        return -EBADMSG;
+    r = memclient_open_token(shared->ctx, &handle.token, 0, &opened);
+    if (r)
+        return r;
+    length = length_of(&handle, opened);
+    if (!length)
+        return -EBADMSG;
+    buffer = shared_buffer_new(opened);
+    if (!buffer)
+        return -ENOMEM;
+    opened = NULL;
+    r = map_part(shared, buffer->handle, handle.offset, length, &at);
+    if (!r)
+        r = shared_note(shared, AREA_OPENED, at, length, handle.offset, buffer);
+    if (r)
+        return r;
+    buffer = NULL;
+    *ptr = at;
+    return 0;
+}
+
+int shared_close_handle(const struct shared *shared, void *ptr)
+{
+    struct area *area = area_take_opened(shared, (uintptr_t)ptr);
+
+    if (!area)
+        return -EFAULT;
+    shared_release(area);
+    return 0;
+}
+
+umf_result_t shared_handle_result(int r)
+{
+    switch (-r) {
+    case 0:
+        return UMF_RESULT_SUCCESS;
+    case EBADMSG:      /* no handle */
+    case EFAULT:       /* not our memory */
+    case EREMOTE:      /* another broker's */
+    case ESTALE:       /* its memory is gone */
+    case EKEYEXPIRED:
+    case EKEYREVOKED:
+    case EKEYREJECTED:
+    case EACCES:       /* not for this user */
+    case EINVAL:
+        return UMF_RESULT_ERROR_INVALID_ARGUMENT;
+    case ENOMEM:
+    case EDQUOT:
+    case EMFILE:
+        return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+    default:
+        return UMF_RESULT_ERROR_MEMORY_PROVIDER_SPECIFIC;
+    }
+}

@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The OS provider before a kernel that is ours: one that fails where a real one hardly does, and one with more nodes
+ * than this machine, which writes down what is bound to which.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "tests/support/memory.h"
+#include "tests/unit/umf/umf.h"
+#include "umf/os_calls.h"
+
+enum { PREFERRED = 1, BIND = 2, INTERLEAVE = 3, LOCAL = 4, PREFERRED_MANY = 5 };
+
+static const struct os_calls *kernel;
+static struct os_calls calls;
+static umf_memory_provider_handle_t provider;
+static size_t page;
+
+/* ---- a kernel of ours ------------------------------------------------------------------------------------ */
+
+#define BOUND_MAX 4096
+
+static struct bound {
+    char *start;
+    size_t length;
+    int mode;
+    unsigned long nodes; /* the first 64 */
+} bound[BOUND_MAX];
+static size_t n_bound;
+static bool only_one_preferred;
+
+static long note_mbind(void *address, unsigned long length, int mode, const unsigned long *nodes, unsigned long max,
+                       unsigned flags)
+{
+    assert_int_equal(flags, 0);
+    assert_true((mode == LOCAL) == (max == 0));
+    if (mode == PREFERRED_MANY && only_one_preferred) {
+        errno = EINVAL;
+        return -1;
+    }
+    assert_true(n_bound < BOUND_MAX);
+    bound[n_bound++] = (struct bound){address, length, mode, nodes ? nodes[0] : 0};
+    return 0;
+}
+
+/* The nodes that a page of the allocation is bound to: all pages must be, once each. */
+static unsigned long nodes_of(const char *ptr, size_t n)
+{
+    for (size_t i = 0; i < n_bound; i++)
+        if (ptr + n * page >= bound[i].start && ptr + n * page < bound[i].start + bound[i].length)
+            return bound[i].nodes;
+    fail_msg("page %zu is not bound", n);
+    return 0;
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    page = (size_t)page_size();
+    kernel = os_calls;
+    calls = *os_calls;
+    os_calls = &calls;
+    n_bound = 0;
+    only_one_preferred = false;
+    provider = NULL;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    calls = *kernel;
+    umfMemoryProviderDestroy(provider);
+    os_calls = kernel;
+    return 0;
+}
+
+static void make(umf_os_memory_provider_params_t params)
+{
+    assert_success(umfMemoryProviderCreate(umfOsMemoryProviderOps(), &params, &provider));
+}
+
+static char *alloc(size_t size)
+{
+    void *ptr;
+
+    n_bound = 0;
+    assert_success(umfMemoryProviderAlloc(provider, size, 0, &ptr));
+    return ptr;
+}
+
+/* ---- faults ---------------------------------------------------------------------------------------------- */
+
+static void *mmap_askew(void *address, size_t length, int protection, int flags, int fd, off_t offset)
+{
+    (void)address;
+    (void)length;
+    (void)protection;
+    (void)flags;
+    (void)fd;
+    (void)offset;
+    return (void *)(page + 8);
+}
+
+static int munmap_fails(void *address, size_t length)
+{
+    (void)address;
+    (void)length;
+    errno = ENOMEM;
+    return -1;
+}
+
+static int munmap_nothing(void *address, size_t length)
+{
+    (void)address;
+    (void)length;
+    return 0;
+}
+
+static int madvise_fails(void *address, size_t length, int advice)
+{
+    (void)address;
+    (void)length;
+    (void)advice;
+    errno = EAGAIN;
+    return -1;
+}
+
+static long mbind_fails(void *address, unsigned long length, int mode, const unsigned long *nodes, unsigned long max,
+                        unsigned flags)
+{
+    (void)address;
+    (void)length;
+    (void)mode;
+    (void)nodes;
+    (void)max;
+    (void)flags;
+    errno = EIO;
+    return -1;
+}
+
+static long get_mempolicy_fails(int *mode, unsigned long *nodes, unsigned long max, void *address, unsigned long flags)
+{
+    (void)mode;
+    (void)nodes;
+    (void)max;
+    (void)address;
+    (void)flags;
+    errno = ENOSYS;
+    return -1;
+}
+
+static void test_address_not_aligned(void **state)
+{
+    void *ptr;
+
+    (void)state;
+    make(umfOsMemoryProviderParamsDefault());
+    calls.mmap = mmap_askew;
+    calls.munmap = munmap_nothing;
+    assert_native(provider, umfMemoryProviderAlloc(provider, page, 0, &ptr), UMF_OS_RESULT_ERROR_ADDRESS_NOT_ALIGNED,
+                  "allocated address is not aligned");
+}
+
+static void test_free_fails(void **state)
+{
+    void *ptr;
+
+    (void)state;
+    make(umfOsMemoryProviderParamsDefault());
+    ptr = alloc(page);
+    calls.munmap = munmap_fails;
+    assert_native(provider, umfMemoryProviderFree(provider, ptr, page), UMF_OS_RESULT_ERROR_FREE_FAILED,
+                  "memory deallocation failed: Cannot allocate memory");
+    /* it is still there, and can be freed */
+    *(char *)ptr = 1;
+    calls.munmap = kernel->munmap;
+    assert_success(umfMemoryProviderFree(provider, ptr, page));
+}
+
+static void test_purge_fails(void **state)
+{
+    void *ptr;
+
+    (void)state;
+    make(umfOsMemoryProviderParamsDefault());
+    ptr = alloc(page);
+    calls.madvise = madvise_fails;
+    assert_native(provider, umfMemoryProviderPurgeLazy(provider, ptr, page), UMF_OS_RESULT_ERROR_PURGE_LAZY_FAILED,
+                  "lazy purging failed: Resource temporarily unavailable");
+    assert_native(provider, umfMemoryProviderPurgeForce(provider, ptr, page), UMF_OS_RESULT_ERROR_PURGE_FORCE_FAILED,
+                  "force purging failed: Resource temporarily unavailable");
+}
+
+static void test_bind_fails(void **state)
+{
+    umf_os_memory_provider_params_t params = umfOsMemoryProviderParamsDefault();
+    void *ptr = &ptr;
+
+    (void)state;
+    params.numa_mode = UMF_NUMA_MODE_LOCAL;
+    make(params);
+    calls.mbind = mbind_fails;
+    assert_native(provider, umfMemoryProviderAlloc(provider, page, 0, &ptr), UMF_OS_RESULT_ERROR_BIND_FAILED,
+                  "binding memory to NUMA node failed: Input/output error");
+    assert_ptr_equal(ptr, &ptr);
+}
+
+static void test_discovery_fails(void **state)
+{
+    umf_os_memory_provider_params_t params = umfOsMemoryProviderParamsDefault();
+    const char *text;
+    int32_t number;
+
+    (void)state;
+    calls.get_mempolicy = get_mempolicy_fails;
+    make(params); /* it needs no nodes */
+    params.numa_mode = UMF_NUMA_MODE_LOCAL;
+    assert_result(umfMemoryProviderCreate(umfOsMemoryProviderOps(), &params, &(umf_memory_provider_handle_t){NULL}),
+                  UMF_RESULT_ERROR_MEMORY_PROVIDER_SPECIFIC);
+    umfMemoryProviderGetLastNativeError(provider, &text, &number);
+    assert_int_equal(number, UMF_OS_RESULT_ERROR_TOPO_DISCOVERY_FAILED);
+    assert_string_equal(text, "HWLOC topology discovery failed: Function not implemented");
+}
+
+/* ---- nodes ----------------------------------------------------------------------------------------------- */
+
+static umf_os_memory_provider_params_t on(umf_numa_mode_t mode, unsigned *nodes, unsigned n)
+{
+    umf_os_memory_provider_params_t params = umfOsMemoryProviderParamsDefault();
+
+    params.numa_mode = mode;
+    params.numa_list = nodes;
+    params.numa_list_len = n;
+    calls.mbind = note_mbind;
+    return params;
+}
+
+static void expect_one(const char *ptr, size_t length, int mode, unsigned long nodes)
+{
+    assert_int_equal(n_bound, 1);
+    assert_ptr_equal(bound[0].start, ptr);
+    assert_int_equal(bound[0].length, length);
+    assert_int_equal(bound[0].mode, mode);
+    assert_int_equal(bound[0].nodes, nodes);
+}
+
+static void test_whole(void **state)
+{
+    const struct {
+        umf_numa_mode_t mode;
+        unsigned n;
+        int policy;
+        unsigned long nodes;
+    } cases[] = {
+        {UMF_NUMA_MODE_BIND, 3, BIND, 0x26},
+        {UMF_NUMA_MODE_BIND, 1, BIND, 0x20},
+        {UMF_NUMA_MODE_INTERLEAVE, 3, INTERLEAVE, 0x26},
+        {UMF_NUMA_MODE_PREFERRED, 3, PREFERRED_MANY, 0x26},
+        {UMF_NUMA_MODE_PREFERRED, 1, PREFERRED, 0x20},
+        {UMF_NUMA_MODE_PREFERRED, 0, LOCAL, 0},
+        {UMF_NUMA_MODE_LOCAL, 0, LOCAL, 0},
+    };
+    unsigned nodes[] = {5, 1, 2};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        char *ptr;
+
+        make(on(cases[i].mode, nodes, cases[i].n));
+        ptr = alloc(3 * page + 1);
+        expect_one(ptr, 4 * page, cases[i].policy, cases[i].nodes);
+        umfMemoryProviderDestroy(provider);
+    }
+    /* the list was copied; kernels that prefer one node prefer the first */
+    make(on(UMF_NUMA_MODE_PREFERRED, nodes, 3));
+    nodes[0] = 9;
+    only_one_preferred = true;
+    expect_one(alloc(page), page, PREFERRED, 0x20);
+    umfMemoryProviderDestroy(provider);
+    make(on(UMF_NUMA_MODE_DEFAULT, NULL, 0));
+    (void)alloc(page);
+    assert_int_equal(n_bound, 0);
+}
+
+static void test_interleave(void **state)
+{
+    unsigned nodes[] = {3, 0, 7};
+    umf_os_memory_provider_params_t params = on(UMF_NUMA_MODE_INTERLEAVE, nodes, 3);
+    char *ptr;
+
+    (void)state;
+    params.part_size = 2 * page - 5; /* rounded up */
+    make(params);
+    ptr = alloc(7 * page);
+    for (size_t i = 0; i < 7; i++)
+        assert_int_equal(nodes_of(ptr, i), 1UL << nodes[i / 2 % 3]);
+    assert_int_equal(bound[0].mode, BIND);
+    assert_int_equal(n_bound, 4);
+    /* goes on at the node that comes after what was allocated before */
+    ptr = alloc(page);
+    assert_int_equal(nodes_of(ptr, 0), 1UL << nodes[(7 * page) / params.part_size % 3]);
+    ptr = alloc(3 * page);
+    assert_int_equal(nodes_of(ptr, 0), 1UL << nodes[(8 * page) / params.part_size % 3]);
+    umfMemoryProviderDestroy(provider);
+    params.part_size = SIZE_MAX;
+    make(params);
+    expect_one(alloc(5 * page), 5 * page, BIND, 1UL << 3);
+}
+
+static void expect_split(umf_numa_split_partition_t *partitions, unsigned n, size_t n_pages)
+{
+    unsigned nodes[] = {0, 1, 2, 3};
+    umf_os_memory_provider_params_t params = on(UMF_NUMA_MODE_SPLIT, nodes, 4);
+    uint64_t sum = 0;
+    char *ptr;
+
+    params.partitions = partitions;
+    params.partitions_len = n;
+    make(params);
+    ptr = alloc(n_pages * page);
+    for (unsigned i = 0; i < n; i++)
+        sum += partitions[i].weight;
+    for (size_t k = 0; k < n_pages; k++) {
+        unsigned long wanted = 0;
+        uint64_t before = 0;
+
+        /* partition i has the weights [before, before + weight), the page [k, k + 1) * sum / n_pages */
+        for (unsigned i = 0; i < n; before += partitions[i++].weight)
+            if (before * n_pages < (k + 1) * sum && (before + partitions[i].weight) * n_pages > k * sum)
+                wanted |= 1UL << partitions[i].target;
+        assert_int_equal(nodes_of(ptr, k), wanted);
+    }
+    umfMemoryProviderDestroy(provider);
+    provider = NULL;
+}
+
+static void test_split(void **state)
+{
+    umf_numa_split_partition_t even[] = {{1, 2}, {1, 0}}, uneven[] = {{3, 1}, {1, 0}, {5, 3}},
+                               again[] = {{1, 0}, {1, 1}, {1, 0}, {1, 2}},
+                               large[] = {{UINT32_MAX, 3}, {UINT32_MAX, 2}, {1, 1}};
+    const size_t sizes[] = {1, 2, 3, 4, 5, 7, 8, 9, 100, 1000};
+    unsigned nodes[] = {4, 1, 2};
+    umf_os_memory_provider_params_t params = on(UMF_NUMA_MODE_SPLIT, nodes, 3);
+    char *ptr;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+        expect_split(even, 2, sizes[i]);
+        expect_split(uneven, 3, sizes[i]);
+        expect_split(again, 4, sizes[i]);
+        expect_split(large, 3, sizes[i]);
+    }
+    /* without partitions: equal parts in the list's order */
+    make(params);
+    ptr = alloc(6 * page);
+    for (size_t k = 0; k < 6; k++)
+        assert_int_equal(nodes_of(ptr, k), 1UL << nodes[k / 2]);
+}
+
+#define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_address_not_aligned),
+        TEST(test_free_fails),
+        TEST(test_purge_fails),
+        TEST(test_bind_fails),
+        TEST(test_discovery_fails),
+        TEST(test_whole),
+        TEST(test_interleave),
+        TEST(test_split),
+    };
+
+    return test_run(tests, NULL, NULL);
+}

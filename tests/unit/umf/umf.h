@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What tests of the UMF facade begin with: readable failures, and for those that share memory a broker of their own
+ * with two simulated nodes, which the process-wide context finds.
+ *
+ * They link libmemclient-umf as programs do.
+ */
+#pragma once
+
+#include <memclient/memclient.h>
+#include <memclient/umf.h>
+#include <memclient/umf/ipc.h>
+#include <memclient/umf/providers/provider_memoryd.h>
+#include <memclient/umf/providers/provider_os_memory.h>
+
+#include "tests/integration/broker.h"
+#include "tests/support/test.h"
+
+#define assert_result(call, wanted) umf_assert_result((call), (wanted), #call, __FILE__, __LINE__)
+#define assert_success(call) assert_result(call, UMF_RESULT_SUCCESS)
+
+void umf_assert_result(enum umf_result_t got, enum umf_result_t wanted, const char *call, const char *file, int line);
+
+/* The call gives MEMORY_PROVIDER_SPECIFIC, and the provider this number and a text that begins so. */
+#define assert_native(provider, call, number, beginning) \
+    do { \
+        assert_result(call, UMF_RESULT_ERROR_MEMORY_PROVIDER_SPECIFIC); \
+        umf_assert_native((provider), (number), (beginning), #call, __FILE__, __LINE__); \
+    } while (0)
+
+void umf_assert_native(umf_memory_provider_handle_t provider, int32_t number, const char *beginning, const char *call,
+                       const char *file, int line);
+
+extern struct broker_process umf_broker;
+
+/* For cmocka's groups: a broker is started; `umf_config` is more of its configuration, or NULL. */
+extern const char *umf_config;
+int umf_group_setup(void **state);
+/* The broker must have nothing left. */
+int umf_group_teardown(void **state);
+
+/* After each test: the broker has no buffer left, and its sums are right. */
+int umf_nothing_left(void **state);
+
+/* Requests that the broker has served so far, the question itself not counted. */
+uint64_t umf_requests(void);
+/* Buffers that it has. */
+uint64_t umf_buffers(void);
+
+/* The rest of the process has the answers of upstream's releases, or of the document. */
+void umf_profile(enum umf_memoryd_profile_t profile);

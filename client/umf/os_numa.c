@@ -46,6 +46,12 @@ static bool mask_add(struct mask *mask, unsigned node)
     return true;
 }
 
+/* A part in whole pages. */
+static uint64_t whole_part(uint64_t part)
+{
+    return part > UINT64_MAX - page_size() ? page_align_down(UINT64_MAX) : page_align_up(part);
+}
+
 int os_numa_discover(void)
 {
     struct mask allowed = {{0}};
@@ -103,7 +109,7 @@ static int interleave(const struct os *os, char *ptr, uint64_t length, uint64_t 
 
     if (!os->part_size)
         return bind_all(os, ptr, length, POLICY_INTERLEAVE);
-    part = os->part_size > UINT64_MAX - page_size() ? align_down(UINT64_MAX, page_size()) : page_align_up(os->part_size);
+    part = whole_part(os->part_size);
     next = before / os->part_size;
     for (uint64_t at = 0; !r && at < length; at += part < length - at ? part : length - at)
         r = bind_node(ptr + at, part < length - at ? part : length - at, os->nodes[next++ % os->n_nodes]);
@@ -241,8 +247,7 @@ int os_numa_wish(const struct os *os, uint64_t before, struct os_wish *wish)
         return add_nodes(os, 0, wish);
     case UMF_NUMA_MODE_INTERLEAVE:
         wish->options.placement = MEMCLIENT_PLACEMENT_INTERLEAVE;
-        wish->options.part_size = part > UINT64_MAX - page_size() ? align_down(UINT64_MAX, page_size())
-                                                                  : page_align_up(part);
+        wish->options.part_size = whole_part(part);
         return add_nodes(os, before / part, wish);
     case UMF_NUMA_MODE_PREFERRED:
         wish->options.placement = os->n_nodes ? MEMCLIENT_PLACEMENT_PREFERRED : MEMCLIENT_PLACEMENT_LOCAL;

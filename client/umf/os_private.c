@@ -32,7 +32,7 @@ static const struct os_calls kernel = {
 
 const struct os_calls *os_calls = &kernel;
 
-/* Maps `length` bytes at a multiple of `alignment`, which is one of the page size: maps more, and cuts both ends off. */
+/* Maps `length` bytes at a multiple of `alignment`, which is one of the page size: maps more, and cuts the ends off. */
 static umf_result_t map_aligned(int protection, uint64_t length, uint64_t alignment, void **ptr)
 {
     const uint64_t page = page_size();

@@ -37,8 +37,8 @@ struct shared {
 void shared_init(struct shared *shared);
 
 /* options: instead of the provider's own, or NULL. alignment: any multiple or divisor of the granule, 0 = none. */
-int shared_alloc(struct shared *shared, uint64_t size, uint64_t alignment, const struct memclient_alloc_options *options,
-                 void **ptr);
+int shared_alloc(struct shared *shared, uint64_t size, uint64_t alignment,
+                 const struct memclient_alloc_options *options, void **ptr);
 /* Areas that were taken out: unmaps, and gives back. */
 void shared_release(struct area *taken);
 /* Gives the pages back. -EFAULT: a part of it is not this provider's. */

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The disjoint pool's operations: which bucket a size goes to, and what goes to no bucket.
+ */
+#include "umf/pool_disjoint.h"
+
+#include <stdlib.h>
+#include <sys/param.h>
+
+#include <memclient/umf/memory_pool_ops.h>
+
+#include "base/align.h"
+
+#define BUCKET_SIZE_MAX ((size_t)1 << 31)
+#define GRANULE_MIN     64
+
+__thread umf_result_t disjoint_last_error __attribute__((__tls_model__("initial-exec")));
+
+/* ---- making one ------------------------------------------------------------------------------------------ */
+
+static void make_buckets(struct disjoint *pool)
+{
+    size_t size = pool->params.MinBucketSize;
+
+    if (size < UMF_DISJOINT_POOL_MIN_BUCKET_DEFAULT_SIZE)
+        size = UMF_DISJOINT_POOL_MIN_BUCKET_DEFAULT_SIZE;
+    if (size > BUCKET_SIZE_MAX)
+        size = BUCKET_SIZE_MAX;
+    pool->min_shift = (unsigned)__builtin_ctzll(size);
+    for (; size < BUCKET_SIZE_MAX; size *= 2) {
+        bucket_init(&pool->buckets[pool->n_buckets++], pool, size);
+        bucket_init(&pool->buckets[pool->n_buckets++], pool, size + size / 2);
+    }
+    bucket_init(&pool->buckets[pool->n_buckets++], pool, size);
+}
+
+/* The largest size of a bucket whose slabs are cut; 0: there is none. */
+static size_t largest_cut(const struct disjoint *pool)
+{
+    size_t size = 0;
+
+    for (unsigned i = 0; i < pool->n_buckets && pool->buckets[i].is_cut; i++)
+        size = pool->buckets[i].size;
+    return size;
+}
+
+static umf_result_t initialize(umf_memory_provider_handle_t provider, void *arg, void **ret)
+{
+    static _Atomic uint64_t ids;
+    const umf_disjoint_pool_params_t *params = arg;
+    struct disjoint *pool;
+
+    if (!params || !is_power_of_two(params->MinBucketSize))
+        return UMF_RESULT_ERROR_INVALID_ARGUMENT;
+    pool = calloc(1, sizeof(*pool));
+    if (!pool)
+        return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+    if (!map_init(&pool->map, params->SlabMinSize > GRANULE_MIN ? params->SlabMinSize : GRANULE_MIN)) {
+        free(pool);
+        return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+    }
+    pool->id = ++ids;
+    pool->provider = provider;
+    pool->params = *params;
+    list_init(&pool->spare);
+    list_init(&pool->heaps);
+    (void)pthread_mutex_init(&pool->lock, NULL);
+    make_buckets(pool);
+    pool->careful = params->PoolTrace || params->SharedLimits;
+    if (!pool->careful)
+        pool->cut_max = MIN(params->MaxPoolableSize, largest_cut(pool));
+    /* it need not know, nor write it when it says that it does */
+    if (umfMemoryProviderGetMinPageSize(provider, NULL, &pool->min_page_size) != UMF_RESULT_SUCCESS)
+        pool->min_page_size = 0;
+    *ret = pool;
+    return UMF_RESULT_SUCCESS;
+}
+
+/* All goes back to the provider: what is kept, and what is still allocated. */
+static void finalize(void *arg)
+{
+    struct disjoint *pool = arg;
+    struct list left = LIST_INIT(left), *link;
+
+    heap_leave_all(pool);
+    list_for_each_entry(heap, &pool->heaps, struct heap, in_pool)
+        heap_detach(heap);
+    if (pool->params.PoolTrace)
+        trace_end(pool);
+    for (unsigned i = 0; i < pool->n_buckets; i++)
+        bucket_deinit(&pool->buckets[i]);
+    map_take_all(&pool->map, &left);
+    while ((link = list_pop(&left))) {
+        struct block *block = container_of(link, struct block, link);
+
+        (void)umfMemoryProviderFree(pool->provider, block->base, block->size);
+        free(block);
+    }
+    list_for_each_entry_safe(heap, &pool->heaps, struct heap, in_pool)
+        heap_free(heap);
+    block_list_free(&pool->spare);
+    map_deinit(&pool->map);
+    (void)pthread_mutex_destroy(&pool->lock);
+    free(pool);
+}
+
+/* ---- allocating ------------------------------------------------------------------------------------------- */
+
+/* The smallest that has room for it. */
+static inline unsigned bucket_for(const struct disjoint *pool, size_t size)
+{
+    unsigned log;
+
+    if (size <= (size_t)1 << pool->min_shift)
+        return 0;
+    log = 63 - (unsigned)__builtin_clzll(size - 1);
+    return 2 * (log - pool->min_shift) + (size > (size_t)3 << (log - 1) ? 2 : 1);
+}
+
+static inline bool is_pooled(const struct disjoint *pool, size_t size)
+{
+    return size <= pool->params.MaxPoolableSize && size <= BUCKET_SIZE_MAX;
+}
+
+static void *chunk_get(struct disjoint *pool, struct bucket *bucket, bool padded, bool *from_pool,
+                       umf_result_t *result)
+{
+    struct heap *heap = heap_mine(pool);
+
+    if (heap == &heap_none)
+        heap = heap_get(pool);
+    if (heap)
+        return heap_malloc(heap, bucket, padded, from_pool, result);
+    *result = UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+    return NULL;
+}
+
+/* Apart, so that what is done most is a leaf, without a frame. */
+__attribute__((__noinline__)) static void *get(struct disjoint *pool, size_t size, size_t room, size_t alignment)
+{
+    umf_result_t result = UMF_RESULT_SUCCESS;
+    struct bucket *bucket = NULL;
+    bool from_pool = false;
+    void *ptr;
+
+    if (!is_pooled(pool, room)) {
+        ptr = large_get(pool, size, alignment, &result);
+    } else {
+        bucket = &pool->buckets[bucket_for(pool, room)];
+        if (bucket->is_cut) {
+            ptr = chunk_get(pool, bucket, room > size, &from_pool, &result);
+            if (alignment)
+                ptr = (void *)(uintptr_t)align_up((uintptr_t)ptr, alignment);
+        } else {
+            ptr = whole_get(bucket, alignment ? alignment : 1, &from_pool, &result);
+        }
+    }
+    disjoint_last_error = result;
+    if (pool->params.PoolTrace && ptr)
+        trace_alloc(pool, bucket, ptr, size, alignment, from_pool);
+    return ptr;
+}
+
+static void *do_malloc(void *arg, size_t size)
+{
+    struct disjoint *pool = arg;
+
+    if (size - 1 < pool->cut_max) {
+        void *ptr = heap_pop(&heap_mine(pool)->bins[bucket_for(pool, size)]);
+
+        if (ptr) {
+            disjoint_last_error = UMF_RESULT_SUCCESS;
+            return ptr;
+        }
+    }
+    if (size)
+        return get(pool, size, size, 0);
+    disjoint_last_error = UMF_RESULT_SUCCESS;
+    return NULL;
+}
+
+static void *do_aligned_malloc(void *arg, size_t size, size_t alignment)
+{
+    struct disjoint *pool = arg;
+    size_t room;
+
+    if (!size || alignment <= 1)
+        return do_malloc(pool, size);
+    if (!is_power_of_two(alignment)) {
+        disjoint_last_error = UMF_RESULT_ERROR_INVALID_ALIGNMENT;
+        return NULL;
+    }
+    if (size > SIZE_MAX - (alignment - 1)) {
+        disjoint_last_error = UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+        return NULL;
+    }
+    /* slabs begin at pages, so chunks of a multiple of the alignment are aligned; beyond that there must be room */
+    room = size + alignment - 1;
+    if (alignment <= pool->min_page_size)
+        room = align_down(room, alignment);
+    return get(pool, size, room, alignment);
+}
+
+/* ---- freeing ---------------------------------------------------------------------------------------------- */
+
+__attribute__((__noinline__)) static umf_result_t put(struct disjoint *pool, void *ptr)
+{
+    struct block *block = map_find(&pool->map, ptr);
+    umf_result_t result = UMF_RESULT_SUCCESS;
+    struct bucket *bucket;
+    bool to_pool = false;
+
+    if (!block) /* the provider may know it */
+        return umfMemoryProviderFree(pool->provider, ptr, 0);
+    bucket = block->bucket;
+    if (!bucket)
+        result = large_put(pool, block);
+    else if (bucket->is_cut)
+        to_pool = heap_put(heap_mine(pool), container_of(block, struct slab, block), ptr);
+    else
+        to_pool = whole_put(block);
+    if (pool->params.PoolTrace)
+        trace_free(pool, bucket, ptr, to_pool);
+    return result;
+}
+
+static umf_result_t do_free(void *arg, void *ptr)
+{
+    struct disjoint *pool = arg;
+    struct slab *slab;
+
+    if (!ptr)
+        return UMF_RESULT_SUCCESS;
+    slab = heap_mine(pool)->recent;
+    if (block_holds(&slab->block, (uintptr_t)ptr)) {
+        (void)heap_push(slab, ptr);
+        return UMF_RESULT_SUCCESS;
+    }
+    return put(pool, ptr);
+}
+
+/* ---- what it has not -------------------------------------------------------------------------------------- */
+
+static void *do_calloc(void *pool, size_t num, size_t size)
+{
+    (void)pool;
+    (void)num;
+    (void)size;
+    disjoint_last_error = UMF_RESULT_ERROR_NOT_SUPPORTED;
+    return NULL;
+}
+
+static void *do_realloc(void *pool, void *ptr, size_t size)
+{
+    (void)pool;
+    (void)ptr;
+    (void)size;
+    disjoint_last_error = UMF_RESULT_ERROR_NOT_SUPPORTED;
+    return NULL;
+}
+
+static size_t malloc_usable_size(void *pool, void *ptr)
+{
+    (void)pool;
+    (void)ptr;
+    disjoint_last_error = UMF_RESULT_ERROR_NOT_SUPPORTED;
+    return 0;
+}
+
+static umf_result_t get_last_allocation_error(void *pool)
+{
+    (void)pool;
+    return disjoint_last_error;
+}
+
+umf_memory_pool_ops_t *umfDisjointPoolOps(void)
+{
+    static umf_memory_pool_ops_t ops = {
+        .version = UMF_VERSION_CURRENT,
+        .initialize = initialize,
+        .finalize = finalize,
+        .malloc = do_malloc,
+        .calloc = do_calloc,
+        .realloc = do_realloc,
+        .aligned_malloc = do_aligned_malloc,
+        .malloc_usable_size = malloc_usable_size,
+        .free = do_free,
+        .get_last_allocation_error = get_last_allocation_error,
+    };
+
+    return &ops;
+}

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Chunks. A heap takes them from its bin's current slab, from the stack of those that were freed, and else from what
+ * was never used. When that is used up it goes to the next one of the bin's list. The list has what may have chunks:
+ * a slab is taken out when it is found to have none, and comes back with the first that is freed. Of those that
+ * nothing is allocated of a bin keeps one, the last in the list.
+ *
+ * Who frees a chunk of another's slab puts it onto the slab's list `freed`. The first to do so since it was last
+ * collected also puts the slab onto the heap's list `pending`; until then nobody collects, so that a slab is not seen
+ * to be free, and goes nowhere, between the two. Then it looks whether the heap has a thread that will collect. A heap
+ * that is left says so first and is collected after that, so one of the two sees the other.
+ */
+#include "umf/pool_disjoint.h"
+
+#include <stdlib.h>
+
+struct slab heap_no_slab = {.block.from = UINTPTR_MAX};
+struct heap heap_none = {
+    .recent = &heap_no_slab,
+    .bins = {[0 ... BUCKETS_MAX - 1] = {.current = &heap_no_slab}},
+};
+
+struct heap *heap_new(struct disjoint *pool)
+{
+    struct heap *heap = calloc(1, sizeof(*heap));
+
+    if (!heap)
+        return NULL;
+    heap->pool = pool;
+    heap->recent = &heap_no_slab;
+    (void)pthread_mutex_init(&heap->lock, NULL);
+    list_init(&heap->in_pool);
+    list_init(&heap->in_thread);
+    for (unsigned i = 0; i < BUCKETS_MAX; i++) {
+        list_init(&heap->bins[i].available);
+        heap->bins[i].current = &heap_no_slab;
+    }
+    return heap;
+}
+
+void heap_free(struct heap *heap)
+{
+    (void)pthread_mutex_destroy(&heap->lock);
+    free(heap);
+}
+
+static struct bin *bin_of(struct slab *slab)
+{
+    return &slab->heap->bins[slab->block.bucket - slab->heap->pool->buckets];
+}
+
+/* ---- slabs of a heap -------------------------------------------------------------------------------------- */
+
+static bool is_empty(const struct slab *slab)
+{
+    return slab->n_free == slab->n_fresh;
+}
+
+static bool is_used_up(const struct slab *slab)
+{
+    return !slab->n_free && slab->n_fresh == slab->n;
+}
+
+static void set_listed(struct slab *slab, bool listed)
+{
+    slab->listed = listed;
+    slab->watched = !listed || slab->padded;
+}
+
+static void enter(struct heap *heap, struct bin *bin, struct slab *slab)
+{
+    slab->heap = heap;
+    list_prepend(&bin->available, &slab->block.link);
+    slab->padded = slab->kept = false;
+    set_listed(slab, true);
+}
+
+static void set_kept(struct bin *bin, struct slab *slab)
+{
+    if (bin->empty)
+        bin->empty->kept = false;
+    if (slab)
+        slab->kept = true;
+    bin->empty = slab;
+}
+
+static void leave(struct bin *bin, struct slab *slab)
+{
+    struct heap *heap = slab->heap;
+
+    if (bin->current == slab)
+        bin->current = &heap_no_slab;
+    if (slab->kept)
+        set_kept(bin, NULL);
+    if (heap->recent == slab)
+        heap->recent = &heap_no_slab;
+    list_remove(&slab->block.link);
+}
+
+/* May its bin keep it? One that is noted need not be empty now, since taking from it is not noted, unless something is
+ * to be counted. */
+static bool may_keep(const struct bin *bin, const struct slab *slab)
+{
+    const struct bucket *bucket = slab->block.bucket;
+
+    return !(bin->empty && is_empty(bin->empty)) && !atomic_load_explicit(&bucket->n_kept, memory_order_relaxed);
+}
+
+/* Nothing is allocated of it any more. */
+bool heap_emptied(struct slab *slab)
+{
+    struct bin *bin = bin_of(slab);
+    bool attached = atomic_load_explicit(&slab->heap->attached, memory_order_relaxed);
+
+    if (attached && may_keep(bin, slab) && slab_keep(slab->block.bucket)) {
+        set_kept(bin, slab);
+        list_remove(&slab->block.link);
+        list_append(&bin->available, &slab->block.link);
+        return true;
+    }
+    leave(bin, slab);
+    return slab_put(slab, !attached);
+}
+
+/* ---- free chunks ------------------------------------------------------------------------------------------ */
+
+static uint32_t number_of(const struct slab *slab, const void *ptr)
+{
+    return (uint32_t)((size_t)((const char *)ptr - (const char *)slab->block.base) / slab->block.bucket->stride);
+}
+
+/* One back onto the stack; heap_push() is this without the cases that are rare. */
+static void stack_push(struct slab *slab, uint32_t number)
+{
+    slab->stack[slab->n_free++] = (uint32_t)(number * slab->block.bucket->stride / 8);
+    if (!slab->listed) {
+        list_prepend(&bin_of(slab)->available, &slab->block.link);
+        set_listed(slab, true);
+    }
+}
+
+bool heap_watched_push(struct slab *slab, const void *ptr)
+{
+    stack_push(slab, number_of(slab, ptr));
+    return !is_empty(slab) || slab->kept || heap_emptied(slab);
+}
+
+/* Those that others have freed. */
+static void collect(struct heap *heap)
+{
+    struct slab *slab = atomic_exchange(&heap->pending, NULL), *next;
+
+    for (; slab; slab = next) {
+        next = slab->next_pending;
+        for (uint32_t number = atomic_exchange(&slab->freed, 0); number; number = slab->next[number - 1])
+            stack_push(slab, number - 1);
+        if (is_empty(slab) && !slab->kept)
+            (void)heap_emptied(slab);
+    }
+}
+
+static void collect_for_nobody(struct heap *heap)
+{
+    pthread_mutex_lock(&heap->lock);
+    if (!atomic_load(&heap->attached))
+        collect(heap);
+    pthread_mutex_unlock(&heap->lock);
+}
+
+static void put_others(struct slab *slab, uint32_t number)
+{
+    struct heap *heap = slab->heap;
+    uint32_t first = atomic_load_explicit(&slab->freed, memory_order_relaxed);
+
+    do
+        slab->next[number] = first;
+    while (!atomic_compare_exchange_weak(&slab->freed, &first, number + 1));
+    if (!first) {
+        slab->next_pending = atomic_load_explicit(&heap->pending, memory_order_relaxed);
+        while (!atomic_compare_exchange_weak(&heap->pending, &slab->next_pending, slab))
+            ;
+        if (!atomic_load(&heap->attached))
+            collect_for_nobody(heap);
+    }
+}
+
+bool heap_put(struct heap *mine, struct slab *slab, const void *ptr)
+{
+    if (mine == slab->heap) {
+        if (!mine->pool->careful)
+            mine->recent = slab;
+        return heap_push(slab, ptr);
+    }
+    put_others(slab, number_of(slab, ptr));
+    return true;
+}
+
+/* ---- allocating ------------------------------------------------------------------------------------------- */
+
+/* What else the heap has. */
+static struct slab *next_available(struct bin *bin)
+{
+    struct list *link;
+
+    while ((link = list_first(&bin->available))) {
+        struct slab *slab = container_of(link, struct slab, block.link);
+
+        if (!is_used_up(slab))
+            return slab;
+        list_remove(link);
+        set_listed(slab, false);
+    }
+    return NULL;
+}
+
+static struct slab *refill(struct heap *heap, struct bin *bin, struct bucket *bucket, bool *from_pool,
+                           umf_result_t *result)
+{
+    struct slab *slab = next_available(bin);
+
+    if (slab)
+        return slab;
+    collect(heap);
+    slab = next_available(bin);
+    if (slab)
+        return slab;
+    slab = slab_get(bucket, from_pool, result);
+    if (slab)
+        enter(heap, bin, slab);
+    return slab;
+}
+
+void *heap_malloc(struct heap *heap, struct bucket *bucket, bool padded, bool *from_pool, umf_result_t *result)
+{
+    struct bin *bin = &heap->bins[bucket - heap->pool->buckets];
+    struct slab *slab = bin->current;
+    void *ptr;
+
+    *from_pool = true;
+    if (is_used_up(slab)) {
+        slab = refill(heap, bin, bucket, from_pool, result);
+        if (!slab)
+            return NULL;
+        bin->current = slab;
+    }
+    if (heap->pool->careful && slab->kept) {
+        set_kept(bin, NULL);
+        slab_unkeep(bucket);
+    }
+    if (padded)
+        slab->padded = slab->watched = true;
+    ptr = heap_pop(bin);
+    return ptr ? ptr : (char *)slab->block.base + slab->n_fresh++ * bucket->stride;
+}
+
+/* ---- heaps and threads ------------------------------------------------------------------------------------ */
+
+void heap_attach(struct heap *heap)
+{
+    pthread_mutex_lock(&heap->lock);
+    atomic_store(&heap->attached, true);
+    pthread_mutex_unlock(&heap->lock);
+}
+
+static void give_up_empty(struct bin *bin)
+{
+    struct slab *slab = bin->empty;
+
+    if (!slab)
+        return;
+    set_kept(bin, NULL);
+    if (!is_empty(slab))
+        return;
+    slab_unkeep(slab->block.bucket);
+    leave(bin, slab);
+    (void)slab_put(slab, true);
+}
+
+void heap_detach(struct heap *heap)
+{
+    pthread_mutex_lock(&heap->lock);
+    atomic_store(&heap->attached, false);
+    collect(heap);
+    for (unsigned i = 0; i < heap->pool->n_buckets; i++)
+        give_up_empty(&heap->bins[i]);
+    pthread_mutex_unlock(&heap->lock);
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The map is a hash table with open addressing, never full by more than a quarter, unless memory is short; a block is
+ * entered once for each granule of addresses that it has a part in. Readers take no lock: a slot changes
+ * from nothing or a gap to a block and from that to a gap only, and a block is entered before anybody has an address
+ * in it. A record that is not in the map has no address, and its span never changes, so that a record that is used
+ * anew meanwhile is not mistaken for what it was. Tables that became too small are kept, since somebody may be looking
+ * at one: all together they are no larger than the last.
+ */
+#include "umf/pool_disjoint.h"
+
+#include <stdlib.h>
+
+#define SLOTS_MIN 64
+
+/* It holds no address. */
+struct block map_gap;
+
+static struct map_table *table_new(size_t n, struct map_table *older)
+{
+    struct map_table *table = calloc(1, sizeof(*table) + n * sizeof(table->slots[0]));
+
+    if (!table)
+        return NULL;
+    table->mask = n - 1;
+    table->older = older;
+    return table;
+}
+
+bool map_init(struct map *map, size_t granule)
+{
+    struct map_table *table = table_new(SLOTS_MIN, NULL);
+
+    if (!table)
+        return false;
+    atomic_init(&map->table, table);
+    (void)pthread_mutex_init(&map->lock, NULL);
+    map->shift = 63 - (unsigned)__builtin_clzll(granule);
+    return true;
+}
+
+void map_deinit(struct map *map)
+{
+    struct map_table *table = atomic_load(&map->table), *older;
+
+    for (; table; table = older) {
+        older = table->older;
+        free(table);
+    }
+    (void)pthread_mutex_destroy(&map->lock);
+}
+
+static struct block *look(struct map_table *table, size_t i)
+{
+    return atomic_load_explicit(&table->slots[i & table->mask], memory_order_relaxed);
+}
+
+static void store(struct map_table *table, size_t i, struct block *block)
+{
+    atomic_store_explicit(&table->slots[i & table->mask], block, memory_order_release);
+}
+
+static void enter(struct map_table *table, uintptr_t granule, struct block *block)
+{
+    size_t i = map_hash(granule);
+
+    while (look(table, i) && look(table, i) != &map_gap)
+        i++;
+    table->used += !look(table, i);
+    store(table, i, block);
+}
+
+/* Gaps that no search goes beyond become empty. */
+static void close_gaps(struct map_table *table, size_t i)
+{
+    if (look(table, i + 1))
+        return;
+    for (; look(table, i) == &map_gap; i--) {
+        store(table, i, NULL);
+        table->used--;
+    }
+}
+
+static void leave(struct map_table *table, uintptr_t granule, const struct block *block)
+{
+    size_t i = map_hash(granule);
+
+    while (look(table, i) != block)
+        i++;
+    store(table, i, &map_gap);
+    close_gaps(table, i);
+}
+
+/* ---- granules --------------------------------------------------------------------------------------------- */
+
+static uintptr_t first_of(const struct map *map, const struct block *block)
+{
+    return atomic_load_explicit(&block->from, memory_order_relaxed) >> map->shift;
+}
+
+static uintptr_t last_of(const struct map *map, const struct block *block)
+{
+    return (atomic_load_explicit(&block->from, memory_order_relaxed) +
+            atomic_load_explicit(&block->span, memory_order_relaxed) - 1) >> map->shift;
+}
+
+static void enter_all(const struct map *map, struct map_table *table, struct block *block)
+{
+    for (uintptr_t granule = first_of(map, block); granule <= last_of(map, block); granule++)
+        enter(table, granule, block);
+}
+
+static bool has(struct map_table *table, uintptr_t granule, const struct block *block)
+{
+    size_t i = map_hash(granule);
+
+    while (look(table, i) && look(table, i) != block)
+        i++;
+    return look(table, i);
+}
+
+/* A block comes up once for each of its granules. */
+static void copy(const struct map *map, struct map_table *from, struct map_table *to)
+{
+    for (size_t i = 0; i <= from->mask; i++) {
+        struct block *block = look(from, i);
+
+        if (block && block != &map_gap && !has(to, first_of(map, block), block))
+            enter_all(map, to, block);
+    }
+}
+
+static bool make_room(struct map *map, size_t n)
+{
+    struct map_table *table = atomic_load_explicit(&map->table, memory_order_relaxed), *larger;
+
+    if (table->used + n <= table->mask / 4)
+        return true;
+    larger = table_new((table->mask + 1) * 2, table);
+    if (!larger)
+        return table->used + n < table->mask; /* one stays empty, where searches end */
+    copy(map, table, larger);
+    atomic_store_explicit(&map->table, larger, memory_order_release);
+    return true;
+}
+
+bool map_insert(struct map *map, struct block *block, uintptr_t from, size_t span)
+{
+    size_t n = (span >> map->shift) + 2;
+    bool fits;
+
+    pthread_mutex_lock(&map->lock);
+    fits = make_room(map, n);
+    if (fits) {
+        atomic_store_explicit(&block->span, span, memory_order_relaxed);
+        atomic_store_explicit(&block->from, from, memory_order_release);
+        enter_all(map, atomic_load_explicit(&map->table, memory_order_relaxed), block);
+    }
+    pthread_mutex_unlock(&map->lock);
+    return fits;
+}
+
+void map_remove(struct map *map, struct block *block)
+{
+    struct map_table *table;
+
+    pthread_mutex_lock(&map->lock);
+    table = atomic_load_explicit(&map->table, memory_order_relaxed);
+    for (uintptr_t granule = first_of(map, block); granule <= last_of(map, block); granule++)
+        leave(table, granule, block);
+    atomic_store_explicit(&block->from, UINTPTR_MAX, memory_order_relaxed);
+    pthread_mutex_unlock(&map->lock);
+}
+
+void map_take_all(struct map *map, struct list *list)
+{
+    struct map_table *table = atomic_load_explicit(&map->table, memory_order_relaxed);
+
+    for (size_t i = 0; i <= table->mask; i++) {
+        struct block *block = look(table, i);
+
+        if (!block || block == &map_gap || atomic_load(&block->from) == UINTPTR_MAX)
+            continue;
+        atomic_store(&block->from, UINTPTR_MAX);
+        list_append(list, &block->link);
+    }
+}

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Slabs and large allocations: from the provider and back, and what is kept of free slabs. A bucket whose slabs are
+ * cut keeps one, any other as many as Capacity says, and none beyond the limits, which count what is kept.
+ */
+#include "umf/pool_disjoint.h"
+
+#include <stdlib.h>
+
+#include "base/align.h"
+
+/* ---- limits ---------------------------------------------------------------------------------------------- */
+
+umf_disjoint_pool_shared_limits_t *umfDisjointPoolSharedLimitsCreate(size_t MaxSize)
+{
+    umf_disjoint_pool_shared_limits_t *limits = calloc(1, sizeof(*limits));
+
+    if (limits)
+        limits->max = MaxSize;
+    return limits;
+}
+
+void umfDisjointPoolSharedLimitsDestroy(umf_disjoint_pool_shared_limits_t *limits)
+{
+    free(limits);
+}
+
+/* false: there is no room for a slab more. */
+static bool charge(umf_disjoint_pool_shared_limits_t *limits, size_t size)
+{
+    size_t total;
+
+    if (!limits)
+        return true;
+    total = atomic_load_explicit(&limits->total, memory_order_relaxed);
+    do
+        if (total > limits->max || size > limits->max - total)
+            return false;
+    while (!atomic_compare_exchange_weak(&limits->total, &total, total + size));
+    return true;
+}
+
+bool slab_keep(struct bucket *bucket)
+{
+    bool kept = charge(bucket->pool->params.SharedLimits, bucket->slab_size);
+
+    if (bucket->pool->params.PoolTrace)
+        trace_slabs(bucket, -1, kept);
+    return kept;
+}
+
+void slab_unkeep(struct bucket *bucket)
+{
+    if (bucket->pool->params.SharedLimits)
+        atomic_fetch_sub(&bucket->pool->params.SharedLimits->total, bucket->slab_size);
+    if (bucket->pool->params.PoolTrace)
+        trace_slabs(bucket, 1, -1);
+}
+
+/* ---- from the provider, and back -------------------------------------------------------------------------- */
+
+/* Into block->base; there may be a success without memory. */
+static umf_result_t block_alloc(struct disjoint *pool, struct block *block, size_t size, size_t alignment)
+{
+    block->base = NULL;
+    block->size = size;
+    return umfMemoryProviderAlloc(pool->provider, size, alignment, &block->base);
+}
+
+static void recycle(pthread_mutex_t *lock, struct list *spare, struct block *block)
+{
+    pthread_mutex_lock(lock);
+    list_prepend(spare, &block->link);
+    pthread_mutex_unlock(lock);
+}
+
+static struct block *take_first(pthread_mutex_t *lock, struct list *list, atomic_size_t *n)
+{
+    struct list *link;
+
+    pthread_mutex_lock(lock);
+    link = list_pop(list);
+    if (link && n)
+        atomic_fetch_sub(n, 1);
+    pthread_mutex_unlock(lock);
+    return link ? container_of(link, struct block, link) : NULL;
+}
+
+/* A record, used before or new. */
+static struct block *block_new(pthread_mutex_t *lock, struct list *spare, size_t size, umf_result_t *result)
+{
+    struct block *block = take_first(lock, spare, NULL);
+
+    if (block)
+        return block;
+    block = calloc(1, size);
+    if (!block)
+        *result = UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+    else
+        list_init(&block->link);
+    return block;
+}
+
+void block_list_free(struct list *list)
+{
+    struct list *link;
+
+    while ((link = list_pop(list)))
+        free(container_of(link, struct block, link));
+}
+
+/* What the provider says cannot be told to anybody: the allocation is free anyway. */
+static void give_back(struct bucket *bucket, struct block *block)
+{
+    (void)umfMemoryProviderFree(bucket->pool->provider, block->base, block->size);
+    recycle(&bucket->lock, &bucket->spare, block);
+}
+
+static struct block *slab_alloc(struct bucket *bucket, size_t record_size, umf_result_t *result)
+{
+    struct block *block = block_new(&bucket->lock, &bucket->spare, record_size, result);
+
+    if (!block)
+        return NULL;
+    block->bucket = bucket;
+    *result = block_alloc(bucket->pool, block, bucket->slab_size, 0);
+    if (*result != UMF_RESULT_SUCCESS || !block->base) {
+        recycle(&bucket->lock, &bucket->spare, block);
+        return NULL;
+    }
+    if (bucket->pool->params.PoolTrace)
+        trace_slabs(bucket, 1, 0);
+    return block;
+}
+
+/* ---- slabs that are cut ----------------------------------------------------------------------------------- */
+
+static struct slab *cut(struct bucket *bucket, umf_result_t *result)
+{
+    size_t n = bucket->slab_size / bucket->stride;
+    struct slab *slab;
+    struct block *block;
+
+    /* what of a very large slab cannot be numbered is not used */
+    n = n * (bucket->stride / 8) < UINT32_MAX ? n : UINT32_MAX / (bucket->stride / 8);
+    block = slab_alloc(bucket, sizeof(*slab) + 2 * n * sizeof(slab->stack[0]), result);
+    if (!block)
+        return NULL;
+    if (!map_insert(&bucket->pool->map, block, (uintptr_t)block->base, block->size)) {
+        give_back(bucket, block);
+        *result = UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+        return NULL;
+    }
+    slab = container_of(block, struct slab, block);
+    slab->n = (uint32_t)n;
+    slab->n_free = slab->n_fresh = 0;
+    slab->next = slab->stack + n;
+    atomic_store_explicit(&slab->freed, 0, memory_order_relaxed);
+    return slab;
+}
+
+struct slab *slab_get(struct bucket *bucket, bool *from_pool, umf_result_t *result)
+{
+    struct block *block = take_first(&bucket->lock, &bucket->kept, &bucket->n_kept);
+
+    *from_pool = block;
+    if (!block)
+        return cut(bucket, result);
+    slab_unkeep(bucket);
+    return container_of(block, struct slab, block);
+}
+
+/* Is it kept? */
+static bool keep(struct bucket *bucket, struct block *block, size_t capacity)
+{
+    bool kept;
+
+    pthread_mutex_lock(&bucket->lock);
+    kept = bucket->n_kept < capacity && slab_keep(bucket);
+    if (kept) {
+        list_prepend(&bucket->kept, &block->link);
+        atomic_fetch_add(&bucket->n_kept, 1);
+    }
+    pthread_mutex_unlock(&bucket->lock);
+    return kept;
+}
+
+bool slab_put(struct slab *slab, bool may_keep)
+{
+    struct bucket *bucket = slab->block.bucket;
+
+    if (keep(bucket, &slab->block, may_keep))
+        return true;
+    map_remove(&bucket->pool->map, &slab->block);
+    give_back(bucket, &slab->block);
+    return false;
+}
+
+/* ---- slabs that are one allocation ------------------------------------------------------------------------ */
+
+bool whole_put(struct block *block)
+{
+    struct bucket *bucket = block->bucket;
+
+    map_remove(&bucket->pool->map, block);
+    if (keep(bucket, block, bucket->pool->params.Capacity))
+        return true;
+    give_back(bucket, block);
+    return false;
+}
+
+void *whole_get(struct bucket *bucket, size_t alignment, bool *from_pool, umf_result_t *result)
+{
+    struct block *block = take_first(&bucket->lock, &bucket->kept, &bucket->n_kept);
+    uintptr_t ptr;
+
+    *from_pool = block;
+    if (block)
+        slab_unkeep(bucket);
+    else
+        block = slab_alloc(bucket, sizeof(*block), result);
+    if (!block)
+        return NULL;
+    ptr = align_up((uintptr_t)block->base, alignment);
+    if (map_insert(&bucket->pool->map, block, ptr, 1))
+        return (void *)ptr;
+    give_back(bucket, block);
+    *result = UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+    return NULL;
+}
+
+/* ---- large allocations ------------------------------------------------------------------------------------ */
+
+void *large_get(struct disjoint *pool, size_t size, size_t alignment, umf_result_t *result)
+{
+    struct block *block = block_new(&pool->lock, &pool->spare, sizeof(*block), result);
+
+    if (!block)
+        return NULL;
+    block->bucket = NULL;
+    *result = block_alloc(pool, block, size, alignment);
+    if (*result == UMF_RESULT_SUCCESS && block->base && !map_insert(&pool->map, block, (uintptr_t)block->base, 1)) {
+        (void)umfMemoryProviderFree(pool->provider, block->base, size);
+        *result = UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+    }
+    if (*result == UMF_RESULT_SUCCESS && block->base)
+        return block->base;
+    recycle(&pool->lock, &pool->spare, block);
+    return NULL;
+}
+
+/* Out of the map first: the provider may give the address to another thread at once. If it will not have it, it is
+ * allocated as before. */
+umf_result_t large_put(struct disjoint *pool, struct block *block)
+{
+    umf_result_t result;
+
+    map_remove(&pool->map, block);
+    result = umfMemoryProviderFree(pool->provider, block->base, block->size);
+    if (result == UMF_RESULT_SUCCESS || !map_insert(&pool->map, block, (uintptr_t)block->base, 1))
+        recycle(&pool->lock, &pool->spare, block);
+    return result;
+}
+
+/* ---- buckets ---------------------------------------------------------------------------------------------- */
+
+void bucket_init(struct bucket *bucket, struct disjoint *pool, size_t size)
+{
+    size_t slab_min = pool->params.SlabMinSize;
+
+    *bucket = (struct bucket){
+        .pool = pool,
+        .size = size,
+        .stride = align_up(size, 8),
+        .slab_size = size > slab_min ? size : slab_min,
+        .is_cut = size <= slab_min / 2,
+    };
+    list_init(&bucket->kept);
+    list_init(&bucket->spare);
+    (void)pthread_mutex_init(&bucket->lock, NULL);
+}
+
+void bucket_deinit(struct bucket *bucket)
+{
+    struct block *block;
+
+    while ((block = take_first(&bucket->lock, &bucket->kept, &bucket->n_kept))) {
+        slab_unkeep(bucket);
+        if (bucket->is_cut)
+            map_remove(&bucket->pool->map, block);
+        give_back(bucket, block);
+    }
+    block_list_free(&bucket->spare);
+    (void)pthread_mutex_destroy(&bucket->lock);
+}

@@ -7,6 +7,7 @@ vm_runs tests/kernel/test-placement
 vm_runs tests/unit/sys/test-topology
 vm_runs tests/unit/mem/test-nodes
 vm_runs tests/unit/umf/test-memspace
+vm_runs tests/unit/umf/test-memspace-pool
 vm_needs daemon/memoryd
 vm_runs tests/integration/test-placement
 vm_go

@@ -7,9 +7,7 @@
  */
 #include <dlfcn.h>
 #include <limits.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <memclient/umf.h>
@@ -18,6 +16,7 @@
 
 #include "tests/support/files.h"
 #include "tests/support/test.h"
+#include "tests/unit/umf/again.h"
 #include "tests/unit/umf/fake-ze.h"
 
 #if __has_include(<level_zero/ze_api.h>)
@@ -358,46 +357,6 @@ static void no_loader(void **state)
     for (unsigned type = UMF_MEMORY_TYPE_HOST; type <= UMF_MEMORY_TYPE_SHARED; type++)
         assert_int_equal(create(params_of((umf_usm_memory_type_t)type), &provider), UMF_RESULT_ERROR_NOT_SUPPORTED);
     assert_null(provider);
-}
-
-/* The path is read, since under valgrind the link leads to valgrind. */
-static void this_program(char path[PATH_MAX])
-{
-    ssize_t n = readlink("/proc/self/exe", path, PATH_MAX - 1);
-
-    assert_true(n > 0);
-    path[n] = '\0';
-}
-
-/* A file of the build tree, from the folder of this program. */
-static void beside_us(char *path, size_t size, const char *file)
-{
-    char here[PATH_MAX];
-
-    this_program(here);
-    *strrchr(here, '/') = '\0';
-    (void)snprintf(path, size, "%s/%s", here, file);
-    assert_ok(access(path, R_OK));
-}
-
-/* This program again, with libraries looked for there. */
-static int run_again(const char *library_path, const char *argument)
-{
-    char path[PATH_MAX];
-    int status = -1;
-    pid_t pid;
-
-    this_program(path);
-    pid = fork();
-    assert_ok(pid);
-    if (!pid) {
-        if (setenv("LD_LIBRARY_PATH", library_path, 1))
-            _exit(1);
-        (void)execl(path, path, argument, (char *)NULL);
-        _exit(1);
-    }
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
 static void nothing_of_that_name(void **state)

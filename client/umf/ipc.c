@@ -3,17 +3,16 @@
  * Handles of pools' memory: a header of ours, which says where in the coarse allocation, and the provider's handle.
  *
  * They come from anywhere, so nothing in them is believed before the check value agrees; the provider checks its part
- * by itself, and where the memory turns out to be the broker's, its real size is known.
+ * by itself.
  */
 #include <memclient/umf/ipc.h>
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <memclient/memclient.h>
-
+#include "umf/opened.h"
 #include "umf/pool.h"
-#include "umf/tracker.h"
 #include "umf/tracking.h"
 
 #define MAGIC UINT32_C(0x31464d55) /* "UMF1" */
@@ -27,15 +26,25 @@ struct umf_ipc_data_t {
     uint8_t data[];     /* the provider's */
 };
 
-/* FNV-1a: against bytes that were damaged on their way, not against those who forge. */
+/*
+ * Against bytes that were damaged on their way, not against those who forge: words are multiplied and folded, so that
+ * each bit of them has a part in all that follows.
+ */
 static uint32_t check_of(const struct umf_ipc_data_t *handle)
 {
     const uint8_t *bytes = (const uint8_t *)&handle->size;
-    uint32_t check = UINT32_C(2166136261);
+    size_t n = handle->size - offsetof(struct umf_ipc_data_t, size);
+    uint64_t check = n, word = 0;
 
-    for (size_t n = handle->size - offsetof(struct umf_ipc_data_t, size); n; n--)
-        check = (check ^ *bytes++) * UINT32_C(16777619);
-    return check;
+    for (; n >= sizeof(word); bytes += sizeof(word), n -= sizeof(word)) {
+        memcpy(&word, bytes, sizeof(word));
+        check = (check ^ word) * UINT64_C(0xd6e8feb86659fd93);
+        check ^= check >> 32;
+    }
+    word = 0;
+    memcpy(&word, bytes, n);
+    check = (check ^ word) * UINT64_C(0xd6e8feb86659fd93);
+    return (uint32_t)(check ^ check >> 32);
 }
 
 umf_result_t umfPoolGetIPCHandleSize(umf_memory_pool_handle_t hPool, size_t *size)
@@ -51,18 +60,6 @@ umf_result_t umfPoolGetIPCHandleSize(umf_memory_pool_handle_t hPool, size_t *siz
     return result;
 }
 
-static umf_memory_pool_handle_t pool_of(const void *ptr)
-{
-    const struct tracked *tracked;
-    umf_memory_pool_handle_t pool;
-
-    tracker_lock_read();
-    tracked = tracker_find(TRACKED_OWN, ptr);
-    pool = tracked ? tracked->pool : NULL;
-    tracker_unlock_read();
-    return pool;
-}
-
 umf_result_t umfGetIPCHandle(const void *ptr, umf_ipc_handle_t *ipcHandle, size_t *size)
 {
     umf_memory_pool_handle_t pool;
@@ -73,7 +70,7 @@ umf_result_t umfGetIPCHandle(const void *ptr, umf_ipc_handle_t *ipcHandle, size_
 
     if (!ptr || !ipcHandle || !size)
         return UMF_RESULT_ERROR_INVALID_ARGUMENT;
-    pool = pool_of(ptr);
+    pool = pool_of_own(ptr);
     if (!pool)
         return UMF_RESULT_ERROR_INVALID_ARGUMENT;
     result = umfPoolGetIPCHandleSize(pool, &total);
@@ -82,7 +79,7 @@ umf_result_t umfGetIPCHandle(const void *ptr, umf_ipc_handle_t *ipcHandle, size_
     handle = calloc(1, total);
     if (!handle)
         return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
-    result = tracking_get_ipc(pool->tracking, ptr, total - sizeof(*handle), handle->data, &base, &base_size);
+    result = tracking_get_ipc(pool, ptr, total - sizeof(*handle), handle->data, &base, &base_size);
     if (result != UMF_RESULT_SUCCESS) {
         free(handle);
         return result;
@@ -104,14 +101,11 @@ umf_result_t umfPutIPCHandle(umf_ipc_handle_t ipcHandle)
     return UMF_RESULT_SUCCESS;
 }
 
-/* Memory of the broker is known to be as large as it is; of other memory the handle must be believed. */
-static bool is_so_large(const void *base, uint64_t size)
+/* Of those that the pool's provider makes, and undamaged? Its size is compared before what is behind the header. */
+static bool is_good(const struct umf_ipc_data_t *handle, size_t size)
 {
-    struct memclient_address_info info = MEMCLIENT_ADDRESS_INFO_INIT;
-
-    if (memclient_query_address(base, &info) < 0 || !info.buffer)
-        return true;
-    return size <= info.length - ((uintptr_t)base - (uintptr_t)info.address);
+    return handle->magic == MAGIC && handle->size == size && handle->check == check_of(handle) &&
+           (handle->offset < handle->base_size || (!handle->offset && !handle->base_size));
 }
 
 umf_result_t umfOpenIPCHandle(umf_memory_pool_handle_t hPool, umf_ipc_handle_t ipcHandle, void **ptr)
@@ -122,27 +116,18 @@ umf_result_t umfOpenIPCHandle(umf_memory_pool_handle_t hPool, umf_ipc_handle_t i
 
     if (!hPool || !ipcHandle || !ptr)
         return UMF_RESULT_ERROR_INVALID_ARGUMENT;
-    if (!hPool->tracking)
-        return UMF_RESULT_ERROR_NOT_SUPPORTED;
     result = umfPoolGetIPCHandleSize(hPool, &total);
     if (result != UMF_RESULT_SUCCESS)
         return result;
-    /* its size is compared before anything behind the header is read */
-    if (ipcHandle->magic != MAGIC || ipcHandle->size != total || ipcHandle->check != check_of(ipcHandle) ||
-        ipcHandle->offset >= (ipcHandle->base_size ? ipcHandle->base_size : 1))
+    if (!is_good(ipcHandle, total))
         return UMF_RESULT_ERROR_INVALID_ARGUMENT;
-    result = tracking_open(hPool->tracking, ipcHandle->data, total - sizeof(*ipcHandle), ipcHandle->base_size, &base);
-    if (result != UMF_RESULT_SUCCESS)
-        return result;
-    if (!is_so_large(base, ipcHandle->base_size)) {
-        (void)tracking_close(base);
-        return UMF_RESULT_ERROR_INVALID_ARGUMENT;
-    }
-    *ptr = (char *)base + ipcHandle->offset;
-    return UMF_RESULT_SUCCESS;
+    result = opened_open(hPool, ipcHandle->data, total - sizeof(*ipcHandle), ipcHandle->base_size, &base);
+    if (result == UMF_RESULT_SUCCESS)
+        *ptr = (char *)base + ipcHandle->offset;
+    return result;
 }
 
 umf_result_t umfCloseIPCHandle(void *ptr)
 {
-    return ptr ? tracking_close(ptr) : UMF_RESULT_ERROR_INVALID_ARGUMENT;
+    return ptr ? opened_close(ptr) : UMF_RESULT_ERROR_INVALID_ARGUMENT;
 }

@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 
+#include "umf/opened.h"
 #include "umf/tracker.h"
 #include "umf/tracking.h"
 
@@ -18,7 +19,7 @@ static umf_result_t initialize(umf_memory_pool_handle_t pool, void *params)
     umf_result_t result = UMF_RESULT_SUCCESS;
 
     if (!(pool->flags & UMF_POOL_CREATE_FLAG_DISABLE_TRACKING))
-        result = tracking_new(pool->provider, pool, &pool->tracking);
+        result = tracking_new(pool, &pool->tracking);
     if (result != UMF_RESULT_SUCCESS)
         return result;
     result = pool->ops.initialize(pool->tracking ? pool->tracking : pool->provider, params, &pool->priv);
@@ -43,6 +44,7 @@ umf_result_t umfPoolCreate(const umf_memory_pool_ops_t *ops, umf_memory_provider
     pool->ops = *ops;
     pool->provider = provider;
     pool->flags = flags;
+    list_init(&pool->own);
     result = initialize(pool, params);
     if (result != UMF_RESULT_SUCCESS)
         free(pool);
@@ -56,6 +58,7 @@ void umfPoolDestroy(umf_memory_pool_handle_t hPool)
     if (!hPool)
         return;
     hPool->ops.finalize(hPool->priv);
+    opened_close_all(hPool);
     if (hPool->tracking)
         tracking_free(hPool->tracking);
     if (hPool->flags & UMF_POOL_CREATE_FLAG_OWN_PROVIDER)
@@ -110,11 +113,12 @@ umf_result_t umfPoolGetLastAllocationError(umf_memory_pool_handle_t hPool)
 
 /* ---- by an address --------------------------------------------------------------------------------------- */
 
+/* With the tracker's lock. A pool that is not to be tracked is not found, though what it opened is known. */
 static umf_memory_pool_handle_t find(enum tracked_kind kind, const void *ptr)
 {
     const struct tracked *tracked = tracker_find(kind, ptr);
 
-    return tracked ? tracked->pool : NULL;
+    return tracked && tracked->pool->tracking ? tracked->pool : NULL;
 }
 
 umf_memory_pool_handle_t umfPoolByPtr(const void *ptr)
@@ -129,15 +133,20 @@ umf_memory_pool_handle_t umfPoolByPtr(const void *ptr)
     return pool;
 }
 
-/* What was opened is closed, not freed. */
-umf_result_t umfFree(void *ptr)
+umf_memory_pool_handle_t pool_of_own(const void *ptr)
 {
     umf_memory_pool_handle_t pool;
 
-    if (!ptr)
-        return UMF_RESULT_SUCCESS;
     tracker_lock_read();
     pool = find(TRACKED_OWN, ptr);
     tracker_unlock_read();
+    return pool;
+}
+
+/* What was opened is closed, not freed. */
+umf_result_t umfFree(void *ptr)
+{
+    umf_memory_pool_handle_t pool = ptr ? pool_of_own(ptr) : NULL;
+
     return pool ? umfPoolFree(pool, ptr) : UMF_RESULT_SUCCESS;
 }

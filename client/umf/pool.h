@@ -5,10 +5,19 @@
 #include <memclient/umf/memory_pool_ops.h>
 #include <memclient/umf/memory_pool.h>
 
+#include "base/list.h"
+
+struct opened;
+
 struct umf_memory_pool_t {
     umf_memory_pool_ops_t ops;
     void *priv;
     umf_memory_provider_handle_t provider; /* as it was given; it may be anything but NULL */
     umf_memory_provider_handle_t tracking; /* what the pool got instead; NULL if it is not tracked */
     umf_pool_create_flags_t flags;
+    struct list own;       /* what it got of the provider: in the tracker, with the tracker's lock */
+    struct opened *opened; /* what is open in it, by handle: see opened.h */
 };
+
+/* The pool that got this memory of its provider; not one that opened it. NULL if there is none. */
+umf_memory_pool_handle_t pool_of_own(const void *ptr);

@@ -5,14 +5,15 @@
  */
 #include "umf/provider.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 
 static __thread umf_memory_provider_handle_t last_failed;
 
 static umf_result_t note(umf_memory_provider_handle_t provider, umf_result_t result)
 {
-    if (result != UMF_RESULT_SUCCESS && !provider->internal)
-        last_failed = provider;
+    if (result != UMF_RESULT_SUCCESS)
+        last_failed = provider->shown;
     return result;
 }
 
@@ -35,7 +36,7 @@ static bool is_complete(const umf_memory_provider_ops_t *ops)
     return !ops->ext.allocation_split == !ops->ext.allocation_merge && (n_ipc == 0 || n_ipc == 5);
 }
 
-umf_result_t provider_new(const umf_memory_provider_ops_t *ops, void *params, bool internal,
+umf_result_t provider_new(const umf_memory_provider_ops_t *ops, void *params, umf_memory_provider_handle_t shown,
                           umf_memory_provider_handle_t *ret)
 {
     umf_memory_provider_handle_t provider = malloc(sizeof(*provider));
@@ -44,7 +45,7 @@ umf_result_t provider_new(const umf_memory_provider_ops_t *ops, void *params, bo
     if (!provider)
         return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
     provider->ops = *ops;
-    provider->internal = internal;
+    provider->shown = shown ? shown : provider;
     result = ops->initialize(params, &provider->priv);
     if (result != UMF_RESULT_SUCCESS) {
         free(provider);
@@ -63,7 +64,7 @@ umf_result_t umfMemoryProviderCreate(const umf_memory_provider_ops_t *ops, void 
         return UMF_RESULT_ERROR_NOT_SUPPORTED;
     if (!is_complete(ops))
         return UMF_RESULT_ERROR_INVALID_ARGUMENT;
-    return provider_new(ops, params, false, hProvider);
+    return provider_new(ops, params, NULL, hProvider);
 }
 
 void umfMemoryProviderDestroy(umf_memory_provider_handle_t hProvider)
@@ -161,7 +162,7 @@ umf_result_t umfMemoryProviderAllocationMerge(umf_memory_provider_handle_t hProv
 
 umf_result_t umfMemoryProviderGetIPCHandleSize(umf_memory_provider_handle_t hProvider, size_t *size)
 {
-    if (!hProvider || !size)
+    if (!hProvider)
         return UMF_RESULT_ERROR_INVALID_ARGUMENT;
     return IF_SUPPORTED(hProvider, ipc.get_ipc_handle_size, size);
 }
@@ -169,28 +170,28 @@ umf_result_t umfMemoryProviderGetIPCHandleSize(umf_memory_provider_handle_t hPro
 umf_result_t umfMemoryProviderGetIPCHandle(umf_memory_provider_handle_t hProvider, const void *ptr, size_t size,
                                            void *providerIpcData)
 {
-    if (!hProvider || !ptr || !providerIpcData)
+    if (!hProvider)
         return UMF_RESULT_ERROR_INVALID_ARGUMENT;
     return IF_SUPPORTED(hProvider, ipc.get_ipc_handle, ptr, size, providerIpcData);
 }
 
 umf_result_t umfMemoryProviderPutIPCHandle(umf_memory_provider_handle_t hProvider, void *providerIpcData)
 {
-    if (!hProvider || !providerIpcData)
+    if (!hProvider)
         return UMF_RESULT_ERROR_INVALID_ARGUMENT;
     return IF_SUPPORTED(hProvider, ipc.put_ipc_handle, providerIpcData);
 }
 
 umf_result_t umfMemoryProviderOpenIPCHandle(umf_memory_provider_handle_t hProvider, void *providerIpcData, void **ptr)
 {
-    if (!hProvider || !providerIpcData || !ptr)
+    if (!hProvider)
         return UMF_RESULT_ERROR_INVALID_ARGUMENT;
     return IF_SUPPORTED(hProvider, ipc.open_ipc_handle, providerIpcData, ptr);
 }
 
 umf_result_t umfMemoryProviderCloseIPCHandle(umf_memory_provider_handle_t hProvider, void *ptr, size_t size)
 {
-    if (!hProvider || !ptr)
+    if (!hProvider)
         return UMF_RESULT_ERROR_INVALID_ARGUMENT;
     return IF_SUPPORTED(hProvider, ipc.close_ipc_handle, ptr, size);
 }

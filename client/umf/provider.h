@@ -5,16 +5,15 @@
  */
 #pragma once
 
-#include <stdbool.h>
-
 #include <memclient/umf/memory_provider.h>
 
 struct umf_memory_provider_t {
     umf_memory_provider_ops_t ops;
     void *priv;
-    bool internal; /* stands before one of the application's, and never is the one that failed */
+    /* The one that failed if this does: itself, or the application's that it stands before. Not looked at. */
+    umf_memory_provider_handle_t shown;
 };
 
-/* umfMemoryProviderCreate(); the table is ours if it is internal. */
-umf_result_t provider_new(const umf_memory_provider_ops_t *ops, void *params, bool internal,
+/* umfMemoryProviderCreate() of a table that is known to be good. shown NULL = itself. */
+umf_result_t provider_new(const umf_memory_provider_ops_t *ops, void *params, umf_memory_provider_handle_t shown,
                           umf_memory_provider_handle_t *ret);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The sets are trees, ordered by where ranges start; of those that start at one address the larger comes first, so that
- * an inner range always comes behind the outer one. The last that starts at or before an address, or one that it lies
- * in, is the innermost that holds it, since what nests is all that may overlap.
+ * an inner range always comes behind the outer one. The innermost that holds an address is then the last one that holds
+ * it. Each node knows how far its subtree reaches, so subtrees that end before the address are passed by.
  */
 #include "umf/tracker.h"
 
@@ -10,7 +10,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-RB_HEAD(tracked_tree, tracked);
+#include "umf/pool.h"
 
 static int compare(const struct tracked *a, const struct tracked *b)
 {
@@ -21,6 +21,30 @@ static int compare(const struct tracked *a, const struct tracked *b)
     return a->sequence < b->sequence ? -1 : a->sequence > b->sequence;
 }
 
+/* The last byte. */
+static uint64_t end_of(const struct tracked *tracked)
+{
+    return tracked->start + (tracked->size ? tracked->size - 1 : 0);
+}
+
+static void augment(struct tracked *tracked)
+{
+    const struct tracked *left, *right;
+
+    for (; tracked; tracked = RB_PARENT(tracked, entry)) {
+        left = RB_LEFT(tracked, entry);
+        right = RB_RIGHT(tracked, entry);
+        tracked->reach = end_of(tracked);
+        if (left && left->reach > tracked->reach)
+            tracked->reach = left->reach;
+        if (right && right->reach > tracked->reach)
+            tracked->reach = right->reach;
+    }
+}
+
+RB_HEAD(tracked_tree, tracked);
+#undef RB_AUGMENT
+#define RB_AUGMENT(tracked) augment(tracked)
 TREE_GENERATE(tracked_tree, tracked, entry, compare)
 
 static struct tracked_tree trees[] = {
@@ -31,12 +55,13 @@ static uint64_t sequence;
 
 /* ---- the lock -------------------------------------------------------------------------------------------- */
 
-#define LOCKS 8
+#define LOCKS 16
 
+/* Writers go first: there are few of them, and readers never stop coming. */
 static struct {
     pthread_rwlock_t lock;
 } __attribute__((__aligned__(128))) locks[LOCKS] = {
-    [0 ... LOCKS - 1] = {PTHREAD_RWLOCK_INITIALIZER},
+    [0 ... LOCKS - 1] = {PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP},
 };
 
 /* A thread's own one of them. */
@@ -82,43 +107,52 @@ void tracker_fork_parent(void)
     tracker_unlock();
 }
 
+/* Made anew, not unlocked: they count waiters, and have an owner, that the child does not have. */
 void tracker_fork_child(void)
 {
-    tracker_unlock();
-    /* made anew: they may count waiters that the child does not have */
+    static const pthread_rwlock_t fresh = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
+
     for (unsigned i = 0; i < LOCKS; i++)
-        (void)pthread_rwlock_init(&locks[i].lock, NULL);
+        locks[i].lock = fresh;
 }
 
 /* ---- finding --------------------------------------------------------------------------------------------- */
 
-static size_t span(const struct tracked *tracked)
-{
-    return tracked->size ? tracked->size : 1;
-}
-
 static bool holds(const struct tracked *tracked, uint64_t address)
 {
-    return address - tracked->start < span(tracked) && address >= tracked->start;
+    return address >= tracked->start && address <= end_of(tracked);
 }
 
-/* The last that starts at or before the address. */
-static struct tracked *last_before(enum tracked_kind kind, uint64_t address)
+/* The last in order that holds the address, of a subtree; recursion is as deep as the tree. */
+static struct tracked *last_that_holds(struct tracked *tracked, uint64_t address)
 {
-    struct tracked key = {.start = address, .sequence = UINT64_MAX};
-    struct tracked *found = RB_NFIND(tracked_tree, &trees[kind], &key);
+    struct tracked *found;
 
-    /* the key has the smallest size and the last sequence, so it comes behind all that start with it */
-    return found ? RB_PREV(tracked_tree, NULL, found) : RB_MAX(tracked_tree, &trees[kind]);
+    while (tracked && tracked->reach >= address) {
+        if (tracked->start <= address) {
+            found = last_that_holds(RB_RIGHT(tracked, entry), address);
+            if (found)
+                return found;
+            if (holds(tracked, address))
+                return tracked;
+        }
+        tracked = RB_LEFT(tracked, entry);
+    }
+    return NULL;
 }
 
 static struct tracked *find(enum tracked_kind kind, uint64_t address)
 {
-    struct tracked *tracked = last_before(kind, address);
+    return last_that_holds(RB_ROOT(&trees[kind]), address);
+}
 
-    while (tracked && !holds(tracked, address))
-        tracked = tracked->outer;
-    return tracked;
+/* The first that starts behind the address. */
+static struct tracked *first_behind(enum tracked_kind kind, uint64_t address)
+{
+    /* nothing is smaller, or later, than this is; so nothing that starts there comes behind it */
+    struct tracked key = {.start = address, .sequence = UINT64_MAX};
+
+    return RB_NFIND(tracked_tree, &trees[kind], &key);
 }
 
 struct tracked *tracker_find(enum tracked_kind kind, const void *ptr)
@@ -128,129 +162,100 @@ struct tracked *tracker_find(enum tracked_kind kind, const void *ptr)
 
 struct tracked *tracker_find_base(enum tracked_kind kind, const void *ptr, umf_memory_pool_handle_t pool)
 {
-    struct tracked *tracked = find(kind, (uintptr_t)ptr);
+    uint64_t address = (uintptr_t)ptr;
+    struct tracked *tracked = first_behind(kind, address);
 
-    while (tracked && !(tracked->start == (uintptr_t)ptr && tracked->pool == pool))
-        tracked = tracked->outer;
-    return tracked;
+    tracked = tracked ? RB_PREV(tracked_tree, NULL, tracked) : RB_MAX(tracked_tree, &trees[kind]);
+    while (tracked && tracked->start == address && tracked->pool != pool)
+        tracked = RB_PREV(tracked_tree, NULL, tracked);
+    return tracked && tracked->start == address ? tracked : NULL;
+}
+
+struct tracked *tracker_next_twin(struct tracked *tracked)
+{
+    struct tracked *other = RB_PREV(tracked_tree, NULL, tracked);
+
+    return other && other->start == tracked->start && other->size == tracked->size ? other : NULL;
 }
 
 /* ---- changing -------------------------------------------------------------------------------------------- */
 
-static void tracked_free(struct tracked *tracked)
+static void place(struct tracked *tracked)
 {
-    tracker_remove(tracked);
-    free(tracked->ipc_data);
-    free(tracked);
-}
+    struct tracked *there;
 
-/* Of what begins inside of a range, the first; NULL if nothing does. */
-static struct tracked *first_inside(enum tracked_kind kind, uint64_t start, size_t size)
-{
-    struct tracked *before = last_before(kind, start);
-    struct tracked *next = before ? RB_NEXT(tracked_tree, NULL, before) : RB_MIN(tracked_tree, &trees[kind]);
-
-    return next && next->start - start < size ? next : NULL;
-}
-
-static void insert_as_it_is(struct tracked *tracked)
-{
-    struct tracked *there = RB_INSERT(tracked_tree, &trees[tracked->kind], tracked);
-
+    RB_LEFT(tracked, entry) = RB_RIGHT(tracked, entry) = NULL;
+    tracked->reach = end_of(tracked);
+    there = RB_INSERT(tracked_tree, &trees[tracked->kind], tracked);
     assert(!there);
     (void)there;
 }
 
-static bool encloses(const struct tracked *outer, const struct tracked *inner)
-{
-    return holds(outer, inner->start) && span(inner) <= span(outer) - (inner->start - outer->start);
-}
-
-/* What is there and can be there no more if this one is; NULL if it can. */
-static struct tracked *collision(const struct tracked *tracked)
-{
-    struct tracked *there = first_inside(tracked->kind, tracked->start, span(tracked));
-
-    if (!there)
-        there = find(tracked->kind, tracked->start);
-    return there && !encloses(there, tracked) ? there : NULL;
-}
-
-bool tracker_collides(const struct tracked *tracked)
-{
-    return collision(tracked);
-}
-
 void tracker_insert(struct tracked *tracked)
 {
-    struct tracked *there;
-
-    while ((there = collision(tracked)))
-        tracked_free(there);
     tracked->sequence = ++sequence;
-    tracked->outer = find(tracked->kind, tracked->start);
-    insert_as_it_is(tracked);
-}
-
-/* What lies in `from`, at or behind an address, lies in `to` from now on. */
-static void move_inner(struct tracked *from, uint64_t start, struct tracked *to)
-{
-    struct tracked *inner = RB_NEXT(tracked_tree, NULL, from);
-
-    for (; inner && holds(from, inner->start); inner = RB_NEXT(tracked_tree, NULL, inner))
-        if (inner->outer == from && inner->start >= start)
-            inner->outer = to;
+    list_init(&tracked->in_pool);
+    if (tracked->kind == TRACKED_OWN)
+        list_append(&tracked->pool->own, &tracked->in_pool);
+    place(tracked);
 }
 
 void tracker_remove(struct tracked *tracked)
 {
-    move_inner(tracked, tracked->start, tracked->outer);
+    list_remove(&tracked->in_pool);
     RB_REMOVE(tracked_tree, &trees[tracked->kind], tracked);
+}
+
+/* Something that overlaps the range, which does not lie in that. */
+static struct tracked *stale(const struct tracked *tracked)
+{
+    struct tracked *there = first_behind(tracked->kind, tracked->start);
+
+    if (there && there->start <= end_of(tracked))
+        return there;
+    there = find(tracked->kind, tracked->start);
+    return there && end_of(there) < end_of(tracked) ? there : NULL;
+}
+
+void tracker_insert_new(struct tracked *tracked)
+{
+    struct tracked *there;
+
+    while ((there = stale(tracked))) {
+        tracker_remove(there);
+        free(there->ipc_data);
+        free(there);
+    }
+    tracker_insert(tracked);
 }
 
 /* A size has a part in the order, so it is changed outside of the tree. */
-static void resize(struct tracked *tracked, size_t size)
+static void resize(struct tracked *tracked, uint64_t size)
 {
     RB_REMOVE(tracked_tree, &trees[tracked->kind], tracked);
     tracked->size = size;
-    insert_as_it_is(tracked);
+    place(tracked);
 }
 
-void tracker_split(struct tracked *tracked, size_t size, struct tracked *rest)
+void tracker_split(struct tracked *tracked, uint64_t size, struct tracked *rest)
 {
     *rest = (struct tracked){
-        .outer = tracked->outer,
         .kind = tracked->kind,
         .start = tracked->start + size,
         .size = tracked->size - size,
         .sequence = tracked->sequence,
         .pool = tracked->pool,
     };
-    move_inner(tracked, rest->start, rest);
+    list_init(&rest->in_pool);
+    list_append(&tracked->in_pool, &rest->in_pool);
     resize(tracked, size);
-    insert_as_it_is(rest);
+    place(rest);
 }
 
 void tracker_merge(struct tracked *low, struct tracked *high)
 {
-    size_t size = low->size + high->size;
+    uint64_t size = low->size + high->size;
 
-    move_inner(high, high->start, low);
-    RB_REMOVE(tracked_tree, &trees[high->kind], high);
+    tracker_remove(high);
     resize(low, size);
-}
-
-struct tracked *tracker_take_pool(umf_memory_pool_handle_t pool)
-{
-    struct tracked *taken = NULL, *next;
-
-    for (struct tracked *tracked = RB_MIN(tracked_tree, &trees[TRACKED_OWN]); tracked; tracked = next) {
-        next = RB_NEXT(tracked_tree, NULL, tracked);
-        if (tracked->pool != pool)
-            continue;
-        tracker_remove(tracked);
-        tracked->outer = taken;
-        taken = tracked;
-    }
-    return taken;
 }

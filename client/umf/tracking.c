@@ -1,72 +1,55 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory of the pool's own: an entry of the tracker for each coarse allocation. The tracker's lock is never held while
- * a provider is called, since that may take long, and come back to us.
- *
- * Memory of others: one record for each handle that is open in a pool, found by the handle's bytes. Opening and closing
- * call the provider without a lock as well; meanwhile the record says so, and whoever wants the same handle waits.
+ * Each coarse allocation of a pool has an entry in the tracker, which lasts until it is freed, and follows it when it
+ * is cut and joined. The tracker's lock is never held while a provider is called, since that may take long, and come
+ * back to us. So what was found before such a call is looked for again behind it.
  */
 #include "umf/tracking.h"
 
-#include <pthread.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/hash.h"
-#include "base/list.h"
 #include "base/steal.h"
 #include "umf/pool.h"
 #include "umf/provider.h"
 #include "umf/tracker.h"
 
-struct tracking {
-    umf_memory_provider_handle_t upstream;
-    umf_memory_pool_handle_t pool;
-    struct opened *opened; /* hash by handle, with the lock below */
-};
-
-/* ---- memory of the pool's own ---------------------------------------------------------------------------- */
-
-struct new {
-    umf_memory_provider_handle_t upstream;
-    umf_memory_pool_handle_t pool;
-};
+/* ---- getting and freeing --------------------------------------------------------------------------------- */
 
 static umf_result_t initialize(void *params, void **provider)
 {
-    const struct new *new = params;
-    struct tracking *tracking = calloc(1, sizeof(*tracking));
-
-    if (!tracking)
-        return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
-    tracking->upstream = new->upstream;
-    tracking->pool = new->pool;
-    *provider = tracking;
+    *provider = params; /* the pool */
     return UMF_RESULT_SUCCESS;
+}
+
+static void finalize(void *provider)
+{
+    (void)provider;
 }
 
 static umf_result_t do_alloc(void *provider, size_t size, size_t alignment, void **ptr)
 {
-    struct tracking *tracking = provider;
+    umf_memory_pool_handle_t pool = provider;
     struct tracked *tracked;
     void *got = NULL;
-    umf_result_t result = umfMemoryProviderAlloc(tracking->upstream, size, alignment, &got);
+    umf_result_t result = umfMemoryProviderAlloc(pool->provider, size, alignment, &got);
 
     if (result != UMF_RESULT_SUCCESS)
         return result;
     if (got) {
         tracked = calloc(1, sizeof(*tracked));
         if (!tracked) {
-            (void)umfMemoryProviderFree(tracking->upstream, got, size);
+            (void)umfMemoryProviderFree(pool->provider, got, size);
             return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
         }
         tracked->kind = TRACKED_OWN;
         tracked->start = (uintptr_t)got;
         tracked->size = size;
-        tracked->pool = tracking->pool;
+        tracked->pool = pool;
         tracker_lock();
-        tracker_insert(tracked);
+        tracker_insert_new(tracked);
         tracker_unlock();
     }
     *ptr = got;
@@ -74,76 +57,116 @@ static umf_result_t do_alloc(void *provider, size_t size, size_t alignment, void
 }
 
 /* The handle that an entry has, if any, is given back: the entry is about to change or has gone. */
-static void put_handle(struct tracking *tracking, void *data)
+static void put_handle(umf_memory_pool_handle_t pool, void *data)
 {
     if (!data)
         return;
-    (void)umfMemoryProviderPutIPCHandle(tracking->upstream, data);
+    (void)umfMemoryProviderPutIPCHandle(pool->provider, data);
     free(data);
 }
 
-/* Out of the tracker first: the provider may give the addresses to another thread at once. */
+/* What is being freed: an allocation or a part of one. */
+struct freed {
+    struct tracked *tracked; /* out of the tracker, with just this range; NULL if it was not there */
+    bool has_before, has_behind; /* of the same allocation, there is more, which is still in the tracker */
+    void *ipc_data;          /* of the whole */
+};
+
+/* With the lock for changing. */
+static umf_result_t take(umf_memory_pool_handle_t pool, const void *ptr, size_t size, struct freed *freed)
+{
+    uint64_t address = (uintptr_t)ptr;
+    struct tracked *whole = tracker_find_base(TRACKED_OWN, ptr, pool);
+    _cleanup_free_ struct tracked *part = NULL, *behind = NULL;
+
+    if (!whole && size)
+        whole = tracker_find(TRACKED_OWN, ptr);
+    if (!whole || whole->pool != pool)
+        return UMF_RESULT_SUCCESS;
+    freed->has_before = address > whole->start;
+    freed->has_behind = size && size < whole->size - (address - whole->start);
+    part = freed->has_before ? malloc(sizeof(*part)) : NULL;
+    behind = freed->has_behind ? malloc(sizeof(*behind)) : NULL;
+    if ((freed->has_before && !part) || (freed->has_behind && !behind))
+        return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+    freed->ipc_data = steal_ptr(&whole->ipc_data);
+    freed->tracked = whole;
+    if (freed->has_before) {
+        tracker_split(whole, address - whole->start, part);
+        freed->tracked = steal_ptr(&part);
+    }
+    if (freed->has_behind)
+        tracker_split(freed->tracked, size, steal_ptr(&behind));
+    tracker_remove(freed->tracked);
+    return UMF_RESULT_SUCCESS;
+}
+
+/* With the lock for changing: undoes that, but for the handle. */
+static void put_back(umf_memory_pool_handle_t pool, const struct freed *freed)
+{
+    struct tracked *tracked = freed->tracked, *other;
+
+    tracker_insert(tracked);
+    if (freed->has_behind) {
+        other = tracker_find_base(TRACKED_OWN, (void *)(uintptr_t)(tracked->start + tracked->size), pool);
+        if (other) {
+            tracker_merge(tracked, other);
+            free(other);
+        }
+    }
+    if (freed->has_before) {
+        other = tracker_find(TRACKED_OWN, (void *)(uintptr_t)(tracked->start - 1));
+        if (other && other->pool == pool) {
+            tracker_merge(other, tracked);
+            free(tracked);
+        }
+    }
+}
+
+/*
+ * Out of the tracker first: the provider may give the addresses to another thread at once. Size 0 is the allocation's
+ * own: the proxy pool does not know it.
+ */
 static umf_result_t do_free(void *provider, void *ptr, size_t size)
 {
-    struct tracking *tracking = provider;
-    struct tracked *tracked = NULL;
-    umf_result_t result;
+    umf_memory_pool_handle_t pool = provider;
+    struct freed freed = {.tracked = NULL};
+    umf_result_t result = UMF_RESULT_SUCCESS;
 
     if (ptr) {
         tracker_lock();
-        tracked = tracker_find_base(TRACKED_OWN, ptr, tracking->pool);
-        if (tracked)
-            tracker_remove(tracked);
+        result = take(pool, ptr, size, &freed);
         tracker_unlock();
     }
-    if (tracked) {
-        put_handle(tracking, steal_ptr(&tracked->ipc_data));
-        size = size ? size : tracked->size;
-    }
-    result = umfMemoryProviderFree(tracking->upstream, ptr, size);
+    if (result != UMF_RESULT_SUCCESS)
+        return result;
+    put_handle(pool, freed.ipc_data);
+    if (freed.tracked && !size)
+        size = freed.tracked->size;
+    result = umfMemoryProviderFree(pool->provider, ptr, size);
     if (result == UMF_RESULT_SUCCESS) {
-        free(tracked);
-    } else if (tracked) {
+        free(freed.tracked);
+    } else if (freed.tracked) {
         tracker_lock();
-        tracker_insert(tracked);
+        put_back(pool, &freed);
         tracker_unlock();
     }
     return result;
 }
 
-/* Handles of what the pool has not freed, and then the entries. */
-static void forget_own(struct tracking *tracking)
-{
-    struct tracked *taken;
-
-    tracker_lock();
-    taken = tracker_take_pool(tracking->pool);
-    tracker_unlock();
-    while (taken) {
-        struct tracked *next = taken->outer;
-
-        put_handle(tracking, taken->ipc_data);
-        free(taken);
-        taken = next;
-    }
-}
-
 /* ---- parts ----------------------------------------------------------------------------------------------- */
 
-/* With the lock for changing: the allocation of just this range, without its handle, which goes to *data. */
-static struct tracked *find_whole(struct tracking *tracking, const void *ptr, size_t size, void **data)
+/* With a lock: the pool's allocation of just this range; any size if that is 0. */
+static struct tracked *find_whole(umf_memory_pool_handle_t pool, const void *ptr, size_t size)
 {
-    struct tracked *tracked = tracker_find_base(TRACKED_OWN, ptr, tracking->pool);
+    struct tracked *tracked = tracker_find_base(TRACKED_OWN, ptr, pool);
 
-    if (!tracked || (size && tracked->size != size))
-        return NULL;
-    *data = steal_ptr(&tracked->ipc_data);
-    return tracked;
+    return tracked && (!size || tracked->size == size) ? tracked : NULL;
 }
 
 static umf_result_t do_split(void *provider, void *ptr, size_t total, size_t first)
 {
-    struct tracking *tracking = provider;
+    umf_memory_pool_handle_t pool = provider;
     _cleanup_free_ struct tracked *rest = malloc(sizeof(*rest));
     struct tracked *tracked;
     void *data = NULL;
@@ -151,311 +174,123 @@ static umf_result_t do_split(void *provider, void *ptr, size_t total, size_t fir
 
     if (!rest)
         return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
-    tracker_lock();
-    tracked = find_whole(tracking, ptr, total, &data);
-    tracker_unlock();
-    put_handle(tracking, data);
+    tracker_lock_read();
+    tracked = find_whole(pool, ptr, total);
+    tracker_unlock_read();
     if (!tracked)
         return UMF_RESULT_ERROR_INVALID_ARGUMENT;
-    result = umfMemoryProviderAllocationSplit(tracking->upstream, ptr, total, first);
+    result = umfMemoryProviderAllocationSplit(pool->provider, ptr, total, first);
     if (result != UMF_RESULT_SUCCESS)
         return result;
-    /* the allocation is its caller's, so nobody has freed it meanwhile */
     tracker_lock();
-    tracker_split(tracked, first, steal_ptr(&rest));
+    tracked = find_whole(pool, ptr, total);
+    if (tracked) {
+        data = steal_ptr(&tracked->ipc_data);
+        tracker_split(tracked, first, steal_ptr(&rest));
+    }
     tracker_unlock();
+    put_handle(pool, data);
     return UMF_RESULT_SUCCESS;
+}
+
+/* With a lock: two allocations that follow each other, and are so large together. */
+static bool find_both(umf_memory_pool_handle_t pool, const void *low_ptr, const void *high_ptr, size_t total,
+                      struct tracked **low, struct tracked **high)
+{
+    *low = find_whole(pool, low_ptr, 0);
+    *high = find_whole(pool, high_ptr, 0);
+    return *low && *high && (*low)->start + (*low)->size == (*high)->start && (*low)->size + (*high)->size == total;
 }
 
 static umf_result_t do_merge(void *provider, void *low_ptr, void *high_ptr, size_t total)
 {
-    struct tracking *tracking = provider;
+    umf_memory_pool_handle_t pool = provider;
     struct tracked *low, *high;
     void *low_data = NULL, *high_data = NULL;
     umf_result_t result;
+    bool found;
 
-    tracker_lock();
-    low = find_whole(tracking, low_ptr, 0, &low_data);
-    high = find_whole(tracking, high_ptr, 0, &high_data);
-    if (!low || !high || low->start + low->size != high->start || low->size + high->size != total)
-        low = NULL;
-    tracker_unlock();
-    put_handle(tracking, low_data);
-    put_handle(tracking, high_data);
-    if (!low)
+    tracker_lock_read();
+    found = find_both(pool, low_ptr, high_ptr, total, &low, &high);
+    tracker_unlock_read();
+    if (!found)
         return UMF_RESULT_ERROR_INVALID_ARGUMENT;
-    result = umfMemoryProviderAllocationMerge(tracking->upstream, low_ptr, high_ptr, total);
+    result = umfMemoryProviderAllocationMerge(pool->provider, low_ptr, high_ptr, total);
     if (result != UMF_RESULT_SUCCESS)
         return result;
     tracker_lock();
-    tracker_merge(low, high);
+    if (find_both(pool, low_ptr, high_ptr, total, &low, &high)) {
+        low_data = steal_ptr(&low->ipc_data);
+        high_data = steal_ptr(&high->ipc_data);
+        tracker_merge(low, high);
+        free(high);
+    }
     tracker_unlock();
-    free(high);
+    put_handle(pool, low_data);
+    put_handle(pool, high_data);
     return UMF_RESULT_SUCCESS;
 }
 
-/* ---- handles of one's own -------------------------------------------------------------------------------- */
-
-/* With a lock: the pool's allocation around ptr. */
-static struct tracked *find_around(struct tracking *tracking, const void *ptr)
-{
-    struct tracked *tracked = tracker_find(TRACKED_OWN, ptr);
-
-    while (tracked && tracked->pool != tracking->pool)
-        tracked = tracked->outer;
-    return tracked;
-}
+/* ---- handles --------------------------------------------------------------------------------------------- */
 
 /* Keeps a new handle with the allocation; one that another thread has kept meanwhile is the right one instead. What is
  * not kept is left in *new. */
-static void keep_handle(struct tracking *tracking, const void *base, size_t size, void *data, void **new)
+static void keep_handle(umf_memory_pool_handle_t pool, const void *base, size_t base_size, size_t size, void *data,
+                        void **new)
 {
     struct tracked *tracked;
 
     tracker_lock();
-    tracked = tracker_find_base(TRACKED_OWN, base, tracking->pool);
-    if (tracked && !tracked->ipc_data)
-        tracked->ipc_data = steal_ptr(new);
-    if (tracked)
+    tracked = find_whole(pool, base, base_size);
+    if (tracked && tracked->ipc_data)
         memcpy(data, tracked->ipc_data, size);
+    else if (tracked)
+        tracked->ipc_data = steal_ptr(new);
     tracker_unlock();
 }
 
-umf_result_t tracking_get_ipc(umf_memory_provider_handle_t provider, const void *ptr, size_t size, void *data,
-                              void **base, size_t *base_size)
+umf_result_t tracking_get_ipc(umf_memory_pool_handle_t pool, const void *ptr, size_t size, void *data, void **base,
+                              size_t *base_size)
 {
-    struct tracking *tracking = provider->priv;
     const struct tracked *tracked;
-    bool kept = false;
-    void *new;
+    bool found, kept = false;
     umf_result_t result;
+    void *new;
 
     tracker_lock_read();
-    tracked = find_around(tracking, ptr);
-    if (tracked) {
+    tracked = tracker_find(TRACKED_OWN, ptr);
+    found = tracked && tracked->pool == pool;
+    if (found) {
         *base = (void *)(uintptr_t)tracked->start;
         *base_size = tracked->size;
         kept = tracked->ipc_data;
-        if (kept)
-            memcpy(data, tracked->ipc_data, size);
     }
+    if (kept)
+        memcpy(data, tracked->ipc_data, size);
     tracker_unlock_read();
-    if (!tracked)
+    if (!found)
         return UMF_RESULT_ERROR_INVALID_ARGUMENT;
     if (kept)
         return UMF_RESULT_SUCCESS;
-    new = calloc(1, size);
+    new = calloc(1, size ? size : 1);
     if (!new)
         return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
-    result = umfMemoryProviderGetIPCHandle(tracking->upstream, *base, *base_size, new);
+    result = umfMemoryProviderGetIPCHandle(pool->provider, *base, *base_size, new);
     if (result != UMF_RESULT_SUCCESS) {
         free(new);
         return result;
     }
     memcpy(data, new, size);
-    keep_handle(tracking, *base, size, data, &new);
-    put_handle(tracking, new);
+    keep_handle(pool, *base, *base_size, size, data, &new);
+    put_handle(pool, new);
     return UMF_RESULT_SUCCESS;
-}
-
-/* ---- others' memory -------------------------------------------------------------------------------------- */
-
-enum opened_state { OPENING, OPEN, CLOSING };
-
-struct opened {
-    struct tracked tracked; /* in the tracker while it is OPEN; the first member */
-    UT_hash_handle hh;
-    struct tracking *tracking;
-    enum opened_state state;
-    uint64_t refs;
-    uint8_t handle[];
-};
-
-static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER; /* of all records; before the tracker's lock */
-static pthread_cond_t settled = PTHREAD_COND_INITIALIZER;   /* some record is OPEN, or has gone */
-
-/* As many bytes at a time as a register has: handles are looked up often, and are nobody's to choose. */
-static unsigned hash_of(const void *data, size_t size)
-{
-    const uint8_t *bytes = data;
-    uint64_t hash = size, word;
-
-    for (; size >= sizeof(word); bytes += sizeof(word), size -= sizeof(word)) {
-        memcpy(&word, bytes, sizeof(word));
-        hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
-        hash ^= hash >> 32;
-    }
-    for (; size; bytes++, size--)
-        hash = (hash ^ *bytes) * UINT64_C(0x9e3779b97f4a7c15);
-    return (unsigned)(hash ^ hash >> 32);
-}
-
-/* With the lock, which is given up while somebody else is opening or closing it. */
-static struct opened *find_opened(struct tracking *tracking, const void *handle, size_t size, unsigned hash)
-{
-    struct opened *opened;
-
-    for (;;) {
-        HASH_FIND_BYHASHVALUE(hh, tracking->opened, handle, size, hash, opened);
-        if (!opened || opened->state == OPEN)
-            return opened;
-        pthread_cond_wait(&settled, &opening);
-    }
-}
-
-/* With the lock: its record, in state OPENING. NULL without memory. */
-static struct opened *begin(struct tracking *tracking, const void *handle, size_t size, unsigned hash)
-{
-    struct opened *opened = calloc(1, sizeof(*opened) + size);
-
-    if (!opened)
-        return NULL;
-    opened->tracking = tracking;
-    opened->tracked.kind = TRACKED_OPENED;
-    opened->tracked.pool = tracking->pool;
-    opened->refs = 1;
-    memcpy(opened->handle, handle, size);
-    HASH_ADD_KEYPTR_BYHASHVALUE(hh, tracking->opened, opened->handle, size, hash, opened);
-    if (opened->hh.tbl)
-        return opened;
-    free(opened);
-    return NULL;
-}
-
-/* With the lock: it is not open any more, and not known. */
-static void end(struct opened *opened)
-{
-    HASH_DELETE(hh, opened->tracking->opened, opened);
-    free(opened);
-    pthread_cond_broadcast(&settled);
-}
-
-/* Without the lock, but for the tracker's. */
-static umf_result_t open_it(struct opened *opened, size_t base_size)
-{
-    umf_memory_provider_handle_t upstream = opened->tracking->upstream;
-    void *ptr = NULL;
-    umf_result_t result = umfMemoryProviderOpenIPCHandle(upstream, opened->handle, &ptr);
-    bool collides;
-
-    if (result != UMF_RESULT_SUCCESS)
-        return result;
-    opened->tracked.start = (uintptr_t)ptr;
-    opened->tracked.size = base_size;
-    tracker_lock();
-    collides = tracker_collides(&opened->tracked);
-    if (!collides)
-        tracker_insert(&opened->tracked);
-    tracker_unlock();
-    if (!collides)
-        return UMF_RESULT_SUCCESS;
-    /* it cannot be as large as the handle says */
-    (void)umfMemoryProviderCloseIPCHandle(upstream, ptr, base_size);
-    return UMF_RESULT_ERROR_INVALID_ARGUMENT;
-}
-
-umf_result_t tracking_open(umf_memory_provider_handle_t provider, const void *data, size_t size, size_t base_size,
-                           void **base)
-{
-    struct tracking *tracking = provider->priv;
-    unsigned hash = hash_of(data, size);
-    umf_result_t result = UMF_RESULT_SUCCESS;
-    struct opened *opened;
-
-    pthread_mutex_lock(&opening);
-    opened = find_opened(tracking, data, size, hash);
-    if (opened) {
-        opened->refs++;
-    } else {
-        opened = begin(tracking, data, size, hash);
-        if (!opened) {
-            pthread_mutex_unlock(&opening);
-            return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
-        }
-        pthread_mutex_unlock(&opening);
-        result = open_it(opened, base_size);
-        pthread_mutex_lock(&opening);
-        if (result == UMF_RESULT_SUCCESS) {
-            opened->state = OPEN;
-            pthread_cond_broadcast(&settled);
-        } else {
-            end(opened);
-        }
-    }
-    if (result == UMF_RESULT_SUCCESS)
-        *base = (void *)(uintptr_t)opened->tracked.start;
-    pthread_mutex_unlock(&opening);
-    return result;
-}
-
-/* With the lock. What its first opener has not been told of yet is open for nobody. */
-static struct opened *find_open(const void *ptr)
-{
-    struct tracked *tracked;
-
-    tracker_lock_read();
-    tracked = tracker_find(TRACKED_OPENED, ptr);
-    tracker_unlock_read();
-    if (!tracked || container_of(tracked, struct opened, tracked)->state != OPEN)
-        return NULL;
-    return container_of(tracked, struct opened, tracked);
-}
-
-/* With the lock, which is given up meanwhile. */
-static umf_result_t close_it(struct opened *opened)
-{
-    void *base = (void *)(uintptr_t)opened->tracked.start;
-    umf_result_t result;
-
-    opened->state = CLOSING;
-    tracker_lock();
-    tracker_remove(&opened->tracked);
-    tracker_unlock();
-    pthread_mutex_unlock(&opening);
-    result = umfMemoryProviderCloseIPCHandle(opened->tracking->upstream, base, opened->tracked.size);
-    pthread_mutex_lock(&opening);
-    end(opened);
-    return result;
-}
-
-umf_result_t tracking_close(const void *ptr)
-{
-    umf_result_t result = UMF_RESULT_SUCCESS;
-    struct opened *opened;
-
-    pthread_mutex_lock(&opening);
-    opened = find_open(ptr);
-    if (!opened)
-        result = UMF_RESULT_ERROR_INVALID_ARGUMENT;
-    else if (!--opened->refs)
-        result = close_it(opened);
-    pthread_mutex_unlock(&opening);
-    return result;
-}
-
-/* ---- around a fork --------------------------------------------------------------------------------------- */
-
-void tracking_fork_prepare(void)
-{
-    pthread_mutex_lock(&opening);
-}
-
-void tracking_fork_parent(void)
-{
-    pthread_mutex_unlock(&opening);
-}
-
-void tracking_fork_child(void)
-{
-    (void)pthread_mutex_init(&opening, NULL);
-    (void)pthread_cond_init(&settled, NULL);
 }
 
 /* ---- the rest is passed on ------------------------------------------------------------------------------- */
 
 static umf_memory_provider_handle_t upstream_of(void *provider)
 {
-    return ((struct tracking *)provider)->upstream;
+    return ((umf_memory_pool_handle_t)provider)->provider;
 }
 
 static void get_last_native_error(void *provider, const char **message, int32_t *error)
@@ -513,11 +348,6 @@ static umf_result_t close_ipc_handle(void *provider, void *ptr, size_t size)
     return umfMemoryProviderCloseIPCHandle(upstream_of(provider), ptr, size);
 }
 
-static void finalize(void *provider)
-{
-    free(provider);
-}
-
 /* ---- making one ------------------------------------------------------------------------------------------ */
 
 static const umf_memory_provider_ops_t tracking_ops = {
@@ -547,23 +377,25 @@ static const umf_memory_provider_ops_t tracking_ops = {
         },
 };
 
-umf_result_t tracking_new(umf_memory_provider_handle_t upstream, umf_memory_pool_handle_t pool,
-                          umf_memory_provider_handle_t *ret)
+umf_result_t tracking_new(umf_memory_pool_handle_t pool, umf_memory_provider_handle_t *ret)
 {
-    struct new new = {.upstream = upstream, .pool = pool};
-
-    return provider_new(&tracking_ops, &new, true, ret);
+    return provider_new(&tracking_ops, pool, pool->provider, ret);
 }
 
-void tracking_free(umf_memory_provider_handle_t provider)
+void tracking_free(umf_memory_provider_handle_t tracking)
 {
-    struct tracking *tracking = provider->priv;
-    struct opened *opened, *next;
+    umf_memory_pool_handle_t pool = tracking->priv;
+    struct tracked *tracked;
 
-    pthread_mutex_lock(&opening);
-    HASH_ITER(hh, tracking->opened, opened, next)
-        (void)close_it(opened);
-    pthread_mutex_unlock(&opening);
-    forget_own(tracking);
-    umfMemoryProviderDestroy(provider);
+    tracker_lock();
+    while (!list_is_empty(&pool->own)) {
+        tracked = container_of(pool->own.next, struct tracked, in_pool);
+        tracker_remove(tracked);
+        tracker_unlock();
+        put_handle(pool, tracked->ipc_data);
+        free(tracked);
+        tracker_lock();
+    }
+    tracker_unlock();
+    umfMemoryProviderDestroy(tracking);
 }

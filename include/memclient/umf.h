@@ -41,15 +41,10 @@ extern "C" {
 #endif
 
 /*
- * Counts the library up. It is initialised when it is loaded, which counts as one, so that no program needs to call
- * this. Returns 0.
+ * Begin and end using the library. Neither is needed, and none too many does harm: whatever the library has is a
+ * provider's or a pool's and ends with that. umfInit() returns 0.
  */
 UMF_API int umfInit(void);
-
-/*
- * Counts it down. At 0 nothing may be used any more until umfInit(): the index of memory is forgotten, predefined
- * memspaces end. Beyond 0 nothing happens.
- */
 UMF_API void umfTearDown(void);
 
 /* UMF_VERSION_CURRENT as the library was built with. */

@@ -15,11 +15,7 @@
 
 #include "tests/integration/broker.h"
 #include "tests/support/test.h"
-
-#define assert_result(call, wanted) umf_assert_result((call), (wanted), #call, __FILE__, __LINE__)
-#define assert_success(call) assert_result(call, UMF_RESULT_SUCCESS)
-
-void umf_assert_result(enum umf_result_t got, enum umf_result_t wanted, const char *call, const char *file, int line);
+#include "tests/unit/umf/result.h"
 
 /* The call gives MEMORY_PROVIDER_SPECIFIC, and the provider this number and a text that begins so. */
 #define assert_native(provider, call, number, beginning) \

@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A record is found by its handle's bytes when it is opened again, and by addresses when it is closed; both without
+ * any lock but the tracker's for readers. Whatever changes which records there are, or their states, holds the lock
+ * below and the tracker's for writers.
+ *
+ * Opening and closing call the provider without a lock; meanwhile the record says so, and whoever wants it waits.
+ *
+ * Several pools may have opened one handle, and a provider may give them one address. Closing says just that address,
+ * so it is not known whose it is: such *twins* count together, and close together.
+ */
+#include "umf/opened.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <memclient/memclient.h>
+
+#include "base/hash.h"
+#include "base/list.h"
+#include "umf/pool.h"
+#include "umf/tracker.h"
+
+enum opened_state { OPENING, OPEN, CLOSING };
+
+struct opened {
+    struct tracked tracked; /* in the tracker while it is OPEN; the first member */
+    UT_hash_handle hh;      /* in its pool's */
+    struct opened *next;    /* of twins that are closing */
+    struct list in_transit; /* while it is not OPEN */
+    pthread_t thread;       /* whose doing that is */
+    enum opened_state state;
+    _Atomic int64_t opens;
+    _Atomic int64_t uses; /* opens less closes; of twins only the sum means something */
+    uint8_t handle[];
+};
+
+static pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER; /* before the tracker's lock */
+static pthread_cond_t settled = PTHREAD_COND_INITIALIZER;    /* some record is OPEN, or has gone */
+static struct list in_transit = LIST_INIT(in_transit);
+
+static void lock(void)
+{
+    pthread_mutex_lock(&changing);
+}
+
+static void unlock(void)
+{
+    pthread_mutex_unlock(&changing);
+}
+
+/* ---- finding --------------------------------------------------------------------------------------------- */
+
+/* As many bytes at a time as a register has: handles are looked up often, and what is here was opened. */
+static unsigned hash_of(const void *data, size_t size)
+{
+    const uint8_t *bytes = data;
+    uint64_t hash = size, word;
+
+    for (; size >= sizeof(word); bytes += sizeof(word), size -= sizeof(word)) {
+        memcpy(&word, bytes, sizeof(word));
+        hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+        hash ^= hash >> 32;
+    }
+    for (; size; bytes++, size--)
+        hash = (hash ^ *bytes) * UINT64_C(0x9e3779b97f4a7c15);
+    return (unsigned)(hash ^ hash >> 32);
+}
+
+/* With a lock. */
+static struct opened *find(umf_memory_pool_handle_t pool, const void *handle, size_t size, unsigned hash)
+{
+    struct opened *opened;
+
+    HASH_FIND_BYHASHVALUE(hh, pool->opened, handle, size, hash, opened);
+    return opened;
+}
+
+static struct opened *of_tracked(struct tracked *tracked)
+{
+    return tracked ? container_of(tracked, struct opened, tracked) : NULL;
+}
+
+/* With a lock: the innermost that is open around ptr. */
+static struct opened *find_around(const void *ptr)
+{
+    return of_tracked(tracker_find(TRACKED_OPENED, ptr));
+}
+
+/* With a lock: the next of its twins, outwards. */
+static struct opened *next_twin(struct opened *opened)
+{
+    return of_tracked(tracker_next_twin(&opened->tracked));
+}
+
+/* ---- changing -------------------------------------------------------------------------------------------- */
+
+/* With the lock: this thread goes to the provider for it. */
+static void leave(struct opened *opened, enum opened_state state)
+{
+    opened->state = state;
+    opened->thread = pthread_self();
+    list_append(&in_transit, &opened->in_transit);
+}
+
+/* With both locks: its record, in state OPENING. NULL without memory. */
+static struct opened *begin(umf_memory_pool_handle_t pool, const void *handle, size_t size, size_t base_size,
+                            unsigned hash)
+{
+    struct opened *opened = calloc(1, sizeof(*opened) + size);
+
+    if (!opened)
+        return NULL;
+    opened->tracked.kind = TRACKED_OPENED;
+    opened->tracked.size = base_size;
+    opened->tracked.pool = pool;
+    opened->opens = 1;
+    opened->uses = 1;
+    memcpy(opened->handle, handle, size);
+    HASH_ADD_KEYPTR_BYHASHVALUE(hh, pool->opened, opened->handle, size, hash, opened);
+    if (!opened->hh.tbl) {
+        free(opened);
+        return NULL;
+    }
+    leave(opened, OPENING);
+    return opened;
+}
+
+/* With both locks: it is at this address. */
+static void settle(struct opened *opened, const void *ptr)
+{
+    list_remove(&opened->in_transit);
+    opened->state = OPEN;
+    opened->tracked.start = (uintptr_t)ptr;
+    tracker_insert(&opened->tracked);
+    pthread_cond_broadcast(&settled);
+}
+
+/* With both locks: it is not open any more, and not known. */
+static void end(struct opened *opened)
+{
+    list_remove(&opened->in_transit);
+    HASH_DELETE(hh, opened->tracked.pool->opened, opened);
+    free(opened);
+    pthread_cond_broadcast(&settled);
+}
+
+/* With the lock, which is given up meanwhile. The record is in transit. */
+static umf_result_t call_close(struct opened *opened)
+{
+    umf_memory_provider_handle_t provider = opened->tracked.pool->provider;
+    umf_result_t result;
+
+    unlock();
+    result = umfMemoryProviderCloseIPCHandle(provider, (void *)(uintptr_t)opened->tracked.start, opened->tracked.size);
+    lock();
+    tracker_lock();
+    end(opened);
+    tracker_unlock();
+    return result;
+}
+
+/* ---- opening --------------------------------------------------------------------------------------------- */
+
+/* With a lock: one more of what is OPEN. Handles of the same memory know the same size. */
+static umf_result_t use(struct opened *opened, size_t base_size, void **base)
+{
+    if (opened->tracked.size != base_size)
+        return UMF_RESULT_ERROR_INVALID_ARGUMENT;
+    atomic_fetch_add_explicit(&opened->opens, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&opened->uses, 1, memory_order_relaxed);
+    *base = (void *)(uintptr_t)opened->tracked.start;
+    return UMF_RESULT_SUCCESS;
+}
+
+/* Memory of the broker is known to be as large as it is; of other memory the handle must be believed. */
+static bool is_so_large(const void *base, uint64_t size)
+{
+    struct memclient_address_info info = MEMCLIENT_ADDRESS_INFO_INIT;
+
+    if (memclient_query_address(base, &info) < 0 || !info.buffer)
+        return true;
+    return size <= info.length - ((uintptr_t)base - (uintptr_t)info.address);
+}
+
+/* Without a lock. */
+static umf_result_t call_open(struct opened *opened, void **ptr)
+{
+    umf_memory_provider_handle_t provider = opened->tracked.pool->provider;
+    umf_result_t result = umfMemoryProviderOpenIPCHandle(provider, opened->handle, ptr);
+
+    if (result != UMF_RESULT_SUCCESS || is_so_large(*ptr, opened->tracked.size))
+        return result;
+    (void)umfMemoryProviderCloseIPCHandle(provider, *ptr, opened->tracked.size);
+    return UMF_RESULT_ERROR_INVALID_ARGUMENT;
+}
+
+/* With the lock, which is given up meanwhile: nobody has it open. */
+static umf_result_t open_first(umf_memory_pool_handle_t pool, const void *handle, size_t size, size_t base_size,
+                               unsigned hash, void **base)
+{
+    struct opened *opened;
+    umf_result_t result;
+    void *ptr = NULL;
+
+    tracker_lock();
+    opened = begin(pool, handle, size, base_size, hash);
+    tracker_unlock();
+    if (!opened)
+        return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+    unlock();
+    result = call_open(opened, &ptr);
+    lock();
+    tracker_lock();
+    if (result == UMF_RESULT_SUCCESS) {
+        settle(opened, ptr);
+        *base = ptr;
+    } else {
+        end(opened);
+    }
+    tracker_unlock();
+    return result;
+}
+
+umf_result_t opened_open(umf_memory_pool_handle_t pool, const void *handle, size_t size, size_t base_size, void **base)
+{
+    unsigned hash = hash_of(handle, size);
+    struct opened *opened;
+    umf_result_t result;
+
+    tracker_lock_read();
+    opened = find(pool, handle, size, hash);
+    if (opened && opened->state != OPEN)
+        opened = NULL;
+    result = opened ? use(opened, base_size, base) : UMF_RESULT_SUCCESS;
+    tracker_unlock_read();
+    if (opened)
+        return result;
+
+    lock();
+    while ((opened = find(pool, handle, size, hash)) && opened->state != OPEN)
+        pthread_cond_wait(&settled, &changing);
+    result = opened ? use(opened, base_size, base) : open_first(pool, handle, size, base_size, hash, base);
+    unlock();
+    return result;
+}
+
+/* ---- closing --------------------------------------------------------------------------------------------- */
+
+/* Counts down what stays open in any case, which is no change. */
+static bool close_one_of_many(const void *ptr)
+{
+    struct opened *opened;
+    int64_t uses = 0;
+
+    tracker_lock_read();
+    opened = find_around(ptr);
+    if (opened && !next_twin(opened))
+        uses = atomic_load_explicit(&opened->uses, memory_order_relaxed);
+    while (uses > 1 && !atomic_compare_exchange_weak_explicit(&opened->uses, &uses, uses - 1, memory_order_relaxed,
+                                                              memory_order_relaxed))
+        ;
+    tracker_unlock_read();
+    return uses > 1;
+}
+
+/* With both locks: takes it and all its twins to the provider. */
+static struct opened *leave_all(struct opened *opened)
+{
+    struct opened *next;
+
+    for (struct opened *twin = opened; twin; twin = next) {
+        next = next_twin(twin);
+        tracker_remove(&twin->tracked);
+        leave(twin, CLOSING);
+        twin->next = next;
+    }
+    return opened;
+}
+
+/* With both locks: how many uses they have together. */
+static int64_t uses_of_all(struct opened *opened)
+{
+    int64_t uses = 0;
+
+    for (; opened; opened = next_twin(opened))
+        uses += opened->uses;
+    return uses;
+}
+
+umf_result_t opened_close(const void *ptr)
+{
+    umf_result_t result = UMF_RESULT_SUCCESS, one;
+    struct opened *opened, *next;
+
+    if (close_one_of_many(ptr))
+        return UMF_RESULT_SUCCESS;
+    lock();
+    tracker_lock();
+    opened = find_around(ptr);
+    if (!opened)
+        result = UMF_RESULT_ERROR_INVALID_ARGUMENT;
+    else
+        opened->uses--;
+    if (opened && !uses_of_all(opened))
+        opened = leave_all(opened);
+    else
+        opened = NULL;
+    tracker_unlock();
+    for (; opened; opened = next) {
+        next = opened->next;
+        one = call_close(opened);
+        result = result == UMF_RESULT_SUCCESS ? one : result;
+    }
+    unlock();
+    return result;
+}
+
+/*
+ * With both locks: it goes before its twins. What was closed was closed by its own users first, so far as there were
+ * any, since a pool is not destroyed with something open in it by those who mind.
+ */
+static void settle_up(struct opened *opened)
+{
+    struct opened *twin = find_around((void *)(uintptr_t)opened->tracked.start);
+
+    while (twin && (twin == opened || twin->tracked.size != opened->tracked.size))
+        twin = next_twin(twin);
+    if (!twin)
+        return;
+    twin->uses += opened->uses;
+    if (twin->uses > twin->opens)
+        twin->uses = (int64_t)twin->opens;
+}
+
+void opened_close_all(umf_memory_pool_handle_t pool)
+{
+    lock();
+    while (pool->opened) {
+        struct opened *opened = pool->opened;
+
+        /* a twin's closing takes it along */
+        if (opened->state != OPEN) {
+            pthread_cond_wait(&settled, &changing);
+            continue;
+        }
+        tracker_lock();
+        settle_up(opened);
+        tracker_remove(&opened->tracked);
+        leave(opened, CLOSING);
+        tracker_unlock();
+        (void)call_close(opened);
+    }
+    unlock();
+}
+
+/* ---- around a fork --------------------------------------------------------------------------------------- */
+
+void opened_fork_prepare(void)
+{
+    lock();
+}
+
+void opened_fork_parent(void)
+{
+    unlock();
+}
+
+/* Threads that were at the provider are not here: nobody is to wait for them. What they opened nobody knows. */
+void opened_fork_child(void)
+{
+    struct list *link, *next;
+
+    (void)pthread_mutex_init(&changing, NULL);
+    (void)pthread_cond_init(&settled, NULL);
+    for (link = in_transit.next; link != &in_transit; link = next) {
+        struct opened *opened = container_of(link, struct opened, in_transit);
+
+        next = link->next;
+        if (!pthread_equal(opened->thread, pthread_self()))
+            end(opened);
+    }
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Other processes' memory that is open in pools: a record for each handle of each pool, counted.
+ */
+#pragma once
+
+#include <memclient/umf/memory_pool.h>
+
+/*
+ * Opens what a provider's handle of `size` bytes means, base_size bytes at *base, or counts it up if that is open; it
+ * is no call then.
+ */
+umf_result_t opened_open(umf_memory_pool_handle_t pool, const void *handle, size_t size, size_t base_size,
+                         void **base);
+/* Counts down what is open around ptr. INVALID_ARGUMENT if nothing is. */
+umf_result_t opened_close(const void *ptr);
+/* Closes all that is open in a pool. */
+void opened_close_all(umf_memory_pool_handle_t pool);
+
+/* Around a fork, within the tracker's: prepare comes before, what is in the child or parent behind. */
+void opened_fork_prepare(void);
+void opened_fork_parent(void);
+void opened_fork_child(void);

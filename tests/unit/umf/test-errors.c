@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is told of failures: to the thread that had them, and of the provider that the program knows. */
+#include <pthread.h>
+
+#include <memclient/umf/memory_pool_ops.h>
+#include <memclient/umf/pools/pool_proxy.h>
+
+#include "tests/unit/umf/providers.h"
+
+#define P ((void *)0x10000)
+
+static struct mock mock;
+static umf_memory_provider_handle_t provider;
+
+static int setup(void **state)
+{
+    (void)state;
+    for (unsigned op = 0; op < MOCK_OPS; op++)
+        mock.fails[op] = UMF_RESULT_ERROR_UNKNOWN;
+    provider = mock_new(&mock);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    umfMemoryProviderDestroy(provider);
+    return 0;
+}
+
+/* Nothing has failed in a thread that is new. */
+static void *ask(void *argument)
+{
+    (void)argument;
+    return umfGetLastFailedMemoryProvider();
+}
+
+static void of_a_thread(void **state)
+{
+    umf_memory_provider_handle_t fine = provider_of(&null_ops);
+    pthread_t thread;
+    void *other, *ptr;
+
+    (void)state;
+    assert_null(umfGetLastFailedMemoryProvider());
+    assert_result(umfMemoryProviderAlloc(provider, 1, 0, &ptr), UMF_RESULT_ERROR_UNKNOWN);
+    assert_ptr_equal(umfGetLastFailedMemoryProvider(), provider);
+    assert_int_equal(pthread_create(&thread, NULL, ask, NULL), 0);
+    assert_int_equal(pthread_join(thread, &other), 0);
+    assert_null(other);
+    /* what succeeds does not count, nor what is no provider */
+    assert_success(umfMemoryProviderAlloc(fine, 1, 0, &ptr));
+    assert_result(umfMemoryProviderAlloc(NULL, 1, 0, &ptr), UMF_RESULT_ERROR_INVALID_ARGUMENT);
+    assert_ptr_equal(umfGetLastFailedMemoryProvider(), provider);
+    umfMemoryProviderDestroy(fine);
+}
+
+/* Runs a call, which must fail, and checks whose failure it is. */
+#define fails(call, wanted)                                               \
+    do {                                                                  \
+        assert_result(umfMemoryProviderPurgeLazy(other, P, 1), UMF_RESULT_ERROR_NOT_SUPPORTED); \
+        assert_ptr_equal(umfGetLastFailedMemoryProvider(), other);        \
+        assert_result(call, wanted);                                      \
+        assert_ptr_equal(umfGetLastFailedMemoryProvider(), provider);     \
+    } while (0)
+
+static void of_every_operation(void **state)
+{
+    umf_memory_provider_handle_t other = provider_of(&null_ops);
+    char data[MOCK_HANDLE_SIZE];
+    size_t size;
+    void *ptr;
+
+    (void)state;
+    fails(umfMemoryProviderAlloc(provider, 1, 0, &ptr), UMF_RESULT_ERROR_UNKNOWN);
+    fails(umfMemoryProviderFree(provider, P, 1), UMF_RESULT_ERROR_UNKNOWN);
+    fails(umfMemoryProviderGetRecommendedPageSize(provider, 1, &size), UMF_RESULT_ERROR_UNKNOWN);
+    fails(umfMemoryProviderGetMinPageSize(provider, P, &size), UMF_RESULT_ERROR_UNKNOWN);
+    fails(umfMemoryProviderPurgeLazy(provider, P, 1), UMF_RESULT_ERROR_UNKNOWN);
+    fails(umfMemoryProviderPurgeForce(provider, P, 1), UMF_RESULT_ERROR_UNKNOWN);
+    fails(umfMemoryProviderAllocationSplit(provider, P, 2, 1), UMF_RESULT_ERROR_UNKNOWN);
+    fails(umfMemoryProviderAllocationMerge(provider, P, (char *)P + 1, 2), UMF_RESULT_ERROR_UNKNOWN);
+    fails(umfMemoryProviderAllocationSplit(provider, P, 2, 2), UMF_RESULT_ERROR_INVALID_ARGUMENT);
+    fails(umfMemoryProviderGetIPCHandleSize(provider, &size), UMF_RESULT_ERROR_UNKNOWN);
+    fails(umfMemoryProviderGetIPCHandle(provider, P, 1, data), UMF_RESULT_ERROR_UNKNOWN);
+    fails(umfMemoryProviderPutIPCHandle(provider, data), UMF_RESULT_ERROR_UNKNOWN);
+    fails(umfMemoryProviderOpenIPCHandle(provider, data, &ptr), UMF_RESULT_ERROR_UNKNOWN);
+    fails(umfMemoryProviderCloseIPCHandle(provider, P, 1), UMF_RESULT_ERROR_UNKNOWN);
+    umfMemoryProviderDestroy(other);
+}
+
+static umf_memory_provider_handle_t given;
+
+static umf_result_t initialize(umf_memory_provider_handle_t inner, void *params, void **pool)
+{
+    given = inner;
+    return umfProxyPoolOps()->initialize(inner, params, pool);
+}
+
+/* Below a pool it is the program's own, not what stands before it; also where that one refuses by itself. */
+static void of_a_pool(void **state)
+{
+    umf_memory_provider_handle_t other = provider_of(&null_ops);
+    umf_memory_pool_ops_t ops = *umfProxyPoolOps();
+    umf_memory_pool_handle_t pool;
+
+    (void)state;
+    ops.initialize = initialize;
+    assert_success(umfPoolCreate(&ops, provider, NULL, 0, &pool));
+    assert_ptr_not_equal(given, provider);
+    assert_result(umfMemoryProviderPurgeLazy(other, P, 1), UMF_RESULT_ERROR_NOT_SUPPORTED);
+    assert_null(umfPoolMalloc(pool, 1));
+    assert_result(umfPoolGetLastAllocationError(pool), UMF_RESULT_ERROR_UNKNOWN);
+    assert_ptr_equal(umfGetLastFailedMemoryProvider(), provider);
+    fails(umfPoolFree(pool, P), UMF_RESULT_ERROR_UNKNOWN);
+    fails(umfMemoryProviderAllocationSplit(given, P, 2, 1), UMF_RESULT_ERROR_INVALID_ARGUMENT);
+    umfPoolDestroy(pool);
+    umfMemoryProviderDestroy(other);
+}
+
+/* A pool's last error is the thread's own, too. */
+static void *error_of_thread(void *argument)
+{
+    umf_memory_pool_handle_t pool = argument;
+    void *ptr = umfPoolMalloc(pool, 16);
+    uintptr_t error = umfPoolGetLastAllocationError(pool);
+
+    (void)umfFree(ptr);
+    return (void *)error;
+}
+
+static void of_allocations(void **state)
+{
+    umf_memory_provider_handle_t fine = provider_of(&malloc_ops);
+    umf_memory_pool_handle_t pool = proxy_of(fine), failing = proxy_of(provider);
+    pthread_t thread;
+    void *error;
+
+    (void)state;
+    assert_null(umfPoolMalloc(failing, 1));
+    assert_int_equal(pthread_create(&thread, NULL, error_of_thread, pool), 0);
+    assert_int_equal(pthread_join(thread, &error), 0);
+    assert_int_equal((uintptr_t)error, UMF_RESULT_SUCCESS);
+    assert_result(umfPoolGetLastAllocationError(failing), UMF_RESULT_ERROR_UNKNOWN);
+    umfPoolDestroy(pool);
+    umfPoolDestroy(failing);
+    umfMemoryProviderDestroy(fine);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(of_a_thread, setup, teardown),
+        cmocka_unit_test_setup_teardown(of_every_operation, setup, teardown),
+        cmocka_unit_test_setup_teardown(of_a_pool, setup, teardown),
+        cmocka_unit_test_setup_teardown(of_allocations, setup, teardown),
+    };
+
+    return test_run(tests, NULL, NULL);
+}

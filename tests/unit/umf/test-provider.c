@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Providers with operations of the program's own: what a table must have, what reaches the operations, and what comes
+ * back from them.
+ */
+#include <string.h>
+
+#include "tests/unit/umf/providers.h"
+
+#define P ((void *)0x10000)
+
+/* ---- making one ------------------------------------------------------------------------------------------ */
+
+static umf_result_t try_ops(const umf_memory_provider_ops_t *ops)
+{
+    struct mock mock = {.calls = {0}};
+    umf_memory_provider_handle_t provider = NULL;
+    umf_result_t result = umfMemoryProviderCreate(ops, &mock, &provider);
+
+    assert_true(!provider == (result != UMF_RESULT_SUCCESS));
+    umfMemoryProviderDestroy(provider);
+    return result;
+}
+
+static void create_checks_its_arguments(void **state)
+{
+    struct mock mock = {.calls = {0}};
+    umf_memory_provider_handle_t provider = NULL;
+
+    (void)state;
+    assert_result(umfMemoryProviderCreate(NULL, &mock, &provider), UMF_RESULT_ERROR_INVALID_ARGUMENT);
+    assert_null(provider);
+    assert_result(umfMemoryProviderCreate(&mock_ops, &mock, NULL), UMF_RESULT_ERROR_INVALID_ARGUMENT);
+    umfMemoryProviderDestroy(NULL);
+}
+
+/* Tries a table without one member. */
+#define without(member)                          \
+    ({                                           \
+        umf_memory_provider_ops_t _ops = mock_ops; \
+                                                 \
+        _ops.member = NULL;                      \
+        try_ops(&_ops);                          \
+    })
+
+static void create_wants_every_operation(void **state)
+{
+    (void)state;
+    assert_success(try_ops(&mock_ops));
+    assert_result(without(initialize), UMF_RESULT_ERROR_INVALID_ARGUMENT);
+    assert_result(without(finalize), UMF_RESULT_ERROR_INVALID_ARGUMENT);
+    assert_result(without(alloc), UMF_RESULT_ERROR_INVALID_ARGUMENT);
+    assert_result(without(free), UMF_RESULT_ERROR_INVALID_ARGUMENT);
+    assert_result(without(get_last_native_error), UMF_RESULT_ERROR_INVALID_ARGUMENT);
+    assert_result(without(get_recommended_page_size), UMF_RESULT_ERROR_INVALID_ARGUMENT);
+    assert_result(without(get_min_page_size), UMF_RESULT_ERROR_INVALID_ARGUMENT);
+    assert_result(without(get_name), UMF_RESULT_ERROR_INVALID_ARGUMENT);
+}
+
+static void create_wants_pairs_and_all_of_ipc(void **state)
+{
+    umf_memory_provider_ops_t ops = mock_ops;
+
+    (void)state;
+    assert_success(without(ext.purge_lazy));
+    assert_success(without(ext.purge_force));
+    assert_result(without(ext.allocation_split), UMF_RESULT_ERROR_INVALID_ARGUMENT);
+    assert_result(without(ext.allocation_merge), UMF_RESULT_ERROR_INVALID_ARGUMENT);
+    ops.ext.allocation_merge = NULL;
+    ops.ext.allocation_split = NULL;
+    assert_success(try_ops(&ops));
+    assert_result(without(ipc.get_ipc_handle_size), UMF_RESULT_ERROR_INVALID_ARGUMENT);
+    assert_result(without(ipc.get_ipc_handle), UMF_RESULT_ERROR_INVALID_ARGUMENT);
+    assert_result(without(ipc.put_ipc_handle), UMF_RESULT_ERROR_INVALID_ARGUMENT);
+    assert_result(without(ipc.open_ipc_handle), UMF_RESULT_ERROR_INVALID_ARGUMENT);
+    assert_result(without(ipc.close_ipc_handle), UMF_RESULT_ERROR_INVALID_ARGUMENT);
+    memset(&ops.ipc, 0, sizeof(ops.ipc));
+    assert_success(try_ops(&ops));
+}
+
+/* A later minor version, and an older one, is fine; another major one is not. */
+static void create_looks_at_the_version(void **state)
+{
+    umf_memory_provider_ops_t ops = mock_ops;
+
+    (void)state;
+    ops.version = UMF_MAKE_VERSION(0, 1);
+    assert_success(try_ops(&ops));
+    ops.version = UMF_MAKE_VERSION(0, 99);
+    assert_success(try_ops(&ops));
+    ops.version = UMF_MAKE_VERSION(1, 0);
+    assert_result(try_ops(&ops), UMF_RESULT_ERROR_NOT_SUPPORTED);
+}
+
+static umf_result_t fails_with(void *params, void **provider)
+{
+    (void)provider;
+    return *(umf_result_t *)params;
+}
+
+static void create_passes_failures_on(void **state)
+{
+    static const umf_result_t results[] = {
+        UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY, UMF_RESULT_ERROR_MEMORY_PROVIDER_SPECIFIC,
+        UMF_RESULT_ERROR_INVALID_ARGUMENT,   UMF_RESULT_ERROR_INVALID_ALIGNMENT,
+        UMF_RESULT_ERROR_NOT_SUPPORTED,      UMF_RESULT_ERROR_UNKNOWN,
+    };
+    umf_memory_provider_ops_t ops = mock_ops;
+    umf_memory_provider_handle_t provider = (void *)&ops;
+
+    (void)state;
+    ops.initialize = fails_with;
+    for (unsigned i = 0; i < sizeof(results) / sizeof(*results); i++)
+        assert_result(umfMemoryProviderCreate(&ops, (void *)&results[i], &provider), results[i]);
+    assert_ptr_equal(provider, &ops);
+}
+
+static void the_table_is_copied(void **state)
+{
+    umf_memory_provider_ops_t ops = mock_ops;
+    struct mock mock = {.calls = {0}};
+    umf_memory_provider_handle_t provider;
+
+    (void)state;
+    assert_success(umfMemoryProviderCreate(&ops, &mock, &provider));
+    memset(&ops, 0, sizeof(ops));
+    assert_success(umfMemoryProviderPurgeLazy(provider, P, 1));
+    umfMemoryProviderDestroy(provider);
+}
+
+/* ---- using it -------------------------------------------------------------------------------------------- */
+
+/* Each call makes one call, whatever its arguments are. */
+static void each_call_is_one(void **state)
+{
+    struct mock mock = {.calls = {0}};
+    umf_memory_provider_handle_t provider = mock_new(&mock);
+    size_t size;
+
+    (void)state;
+    assert_int_equal(mock_called(&mock), 0);
+    assert_result(umfMemoryProviderAlloc(provider, 0, 3, NULL), UMF_RESULT_ERROR_MEMORY_PROVIDER_SPECIFIC);
+    assert_int_equal(mock.alignment, 3);
+    assert_success(umfMemoryProviderFree(provider, NULL, 0));
+    umfMemoryProviderGetLastNativeError(provider, NULL, NULL);
+    assert_success(umfMemoryProviderGetRecommendedPageSize(provider, 0, NULL));
+    assert_success(umfMemoryProviderGetMinPageSize(provider, NULL, NULL));
+    assert_string_equal(umfMemoryProviderGetName(provider), "mock");
+    assert_success(umfMemoryProviderPurgeLazy(provider, NULL, 0));
+    assert_success(umfMemoryProviderPurgeForce(provider, NULL, 0));
+    assert_success(umfMemoryProviderAllocationMerge(provider, P, (char *)P + 1, 3));
+    assert_int_equal(mock.first_size, 1);
+    assert_int_equal(mock.size, 3);
+    assert_success(umfMemoryProviderAllocationSplit(provider, P, 5, 4));
+    assert_int_equal(mock.first_size, 4);
+    assert_int_equal(mock.size, 5);
+    assert_success(umfMemoryProviderGetIPCHandleSize(provider, &size));
+    assert_int_equal(size, MOCK_HANDLE_SIZE);
+    for (unsigned op = 0; op < MOCK_IPC_GET; op++)
+        assert_int_equal(mock.calls[op], 1);
+    umfMemoryProviderDestroy(provider);
+}
+
+static void native_errors(void **state)
+{
+    struct mock mock = {.calls = {0}};
+    umf_memory_provider_handle_t provider = mock_new(&mock);
+    const char *message = NULL;
+    int32_t error = 0;
+
+    (void)state;
+    umfMemoryProviderGetLastNativeError(provider, &message, &error);
+    assert_string_equal(message, "mock");
+    assert_int_equal(error, MOCK_NATIVE_ERROR);
+    umfMemoryProviderGetLastNativeError(NULL, &message, &error);
+    umfMemoryProviderDestroy(provider);
+}
+
+static void handles_of_memory(void **state)
+{
+    struct mock mock = {.calls = {0}};
+    umf_memory_provider_handle_t provider = mock_new(&mock);
+    uint8_t handle[MOCK_HANDLE_SIZE];
+    void *ptr, *opened;
+
+    (void)state;
+    assert_success(umfMemoryProviderAlloc(provider, 100, 0, &ptr));
+    strcpy(ptr, "shared");
+    assert_success(umfMemoryProviderGetIPCHandle(provider, ptr, 100, handle));
+    assert_ptr_equal(mock.ipc_ptr, ptr);
+    assert_int_equal(mock.ipc_size, 100);
+    assert_success(umfMemoryProviderOpenIPCHandle(provider, handle, &opened));
+    assert_string_equal(opened, "shared");
+    assert_success(umfMemoryProviderCloseIPCHandle(provider, opened, 100));
+    assert_success(umfMemoryProviderPutIPCHandle(provider, handle));
+    memset(handle, 0, sizeof(handle));
+    assert_result(umfMemoryProviderOpenIPCHandle(provider, handle, &opened), UMF_RESULT_ERROR_INVALID_ARGUMENT);
+    assert_result(umfMemoryProviderPutIPCHandle(provider, handle), UMF_RESULT_ERROR_INVALID_ARGUMENT);
+    assert_success(umfMemoryProviderFree(provider, ptr, 100));
+    umfMemoryProviderDestroy(provider);
+}
+
+/* What a provider does not have, it does not support. */
+static void missing_operations(void **state)
+{
+    umf_memory_provider_handle_t provider = provider_of(&null_ops);
+    char data[8] = "";
+    size_t size;
+    void *ptr;
+
+    (void)state;
+    assert_result(umfMemoryProviderPurgeLazy(provider, P, 1), UMF_RESULT_ERROR_NOT_SUPPORTED);
+    assert_result(umfMemoryProviderPurgeForce(provider, P, 1), UMF_RESULT_ERROR_NOT_SUPPORTED);
+    assert_result(umfMemoryProviderAllocationSplit(provider, P, 2, 1), UMF_RESULT_ERROR_NOT_SUPPORTED);
+    assert_result(umfMemoryProviderAllocationMerge(provider, P, (char *)P + 1, 2), UMF_RESULT_ERROR_NOT_SUPPORTED);
+    assert_result(umfMemoryProviderGetIPCHandleSize(provider, &size), UMF_RESULT_ERROR_NOT_SUPPORTED);
+    assert_result(umfMemoryProviderGetIPCHandle(provider, P, 1, data), UMF_RESULT_ERROR_NOT_SUPPORTED);
+    assert_result(umfMemoryProviderPutIPCHandle(provider, data), UMF_RESULT_ERROR_NOT_SUPPORTED);
+    assert_result(umfMemoryProviderOpenIPCHandle(provider, data, &ptr), UMF_RESULT_ERROR_NOT_SUPPORTED);
+    assert_result(umfMemoryProviderCloseIPCHandle(provider, P, 1), UMF_RESULT_ERROR_NOT_SUPPORTED);
+    umfMemoryProviderDestroy(provider);
+}
+
+static void no_provider(void **state)
+{
+    char data[8] = "";
+    size_t size;
+    void *ptr;
+
+    (void)state;
+    assert_result(umfMemoryProviderAlloc(NULL, 1, 0, &ptr), UMF_RESULT_ERROR_INVALID_ARGUMENT);
+    assert_result(umfMemoryProviderFree(NULL, P, 1), UMF_RESULT_ERROR_INVALID_ARGUMENT);
+    assert_result(umfMemoryProviderGetRecommendedPageSize(NULL, 1, &size), UMF_RESULT_ERROR_INVALID_ARGUMENT);
+    assert_result(umfMemoryProviderGetMinPageSize(NULL, P, &size), UMF_RESULT_ERROR_INVALID_ARGUMENT);
+    assert_null(umfMemoryProviderGetName(NULL));
+    assert_result(umfMemoryProviderPurgeLazy(NULL, P, 1), UMF_RESULT_ERROR_INVALID_ARGUMENT);
+    assert_result(umfMemoryProviderPurgeForce(NULL, P, 1), UMF_RESULT_ERROR_INVALID_ARGUMENT);
+    assert_result(umfMemoryProviderAllocationSplit(NULL, P, 2, 1), UMF_RESULT_ERROR_INVALID_ARGUMENT);
+    assert_result(umfMemoryProviderAllocationMerge(NULL, P, (char *)P + 1, 2), UMF_RESULT_ERROR_INVALID_ARGUMENT);
+    assert_result(umfMemoryProviderGetIPCHandleSize(NULL, &size), UMF_RESULT_ERROR_INVALID_ARGUMENT);
+    assert_result(umfMemoryProviderGetIPCHandle(NULL, P, 1, data), UMF_RESULT_ERROR_INVALID_ARGUMENT);
+    assert_result(umfMemoryProviderPutIPCHandle(NULL, data), UMF_RESULT_ERROR_INVALID_ARGUMENT);
+    assert_result(umfMemoryProviderOpenIPCHandle(NULL, data, &ptr), UMF_RESULT_ERROR_INVALID_ARGUMENT);
+    assert_result(umfMemoryProviderCloseIPCHandle(NULL, P, 1), UMF_RESULT_ERROR_INVALID_ARGUMENT);
+}
+
+/* ptr, totalSize, firstSize: INVALID_ARGUMENT before the provider is asked. */
+static void split_checks_its_arguments(void **state)
+{
+    struct mock mock = {.calls = {0}};
+    umf_memory_provider_handle_t provider = mock_new(&mock);
+
+    (void)state;
+    assert_result(umfMemoryProviderAllocationSplit(provider, NULL, 2, 1), UMF_RESULT_ERROR_INVALID_ARGUMENT);
+    assert_result(umfMemoryProviderAllocationSplit(provider, P, 0, 0), UMF_RESULT_ERROR_INVALID_ARGUMENT);
+    assert_result(umfMemoryProviderAllocationSplit(provider, P, 2, 0), UMF_RESULT_ERROR_INVALID_ARGUMENT);
+    assert_result(umfMemoryProviderAllocationSplit(provider, P, 2, 2), UMF_RESULT_ERROR_INVALID_ARGUMENT);
+    assert_result(umfMemoryProviderAllocationSplit(provider, P, 2, 3), UMF_RESULT_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(mock_called(&mock), 0);
+    umfMemoryProviderDestroy(provider);
+}
+
+static void merge_checks_its_arguments(void **state)
+{
+    struct mock mock = {.calls = {0}};
+    umf_memory_provider_handle_t provider = mock_new(&mock);
+    char *high = (char *)P + 4;
+
+    (void)state;
+    assert_result(umfMemoryProviderAllocationMerge(provider, NULL, high, 8), UMF_RESULT_ERROR_INVALID_ARGUMENT);
+    assert_result(umfMemoryProviderAllocationMerge(provider, P, NULL, 8), UMF_RESULT_ERROR_INVALID_ARGUMENT);
+    assert_result(umfMemoryProviderAllocationMerge(provider, P, high, 0), UMF_RESULT_ERROR_INVALID_ARGUMENT);
+    assert_result(umfMemoryProviderAllocationMerge(provider, P, P, 8), UMF_RESULT_ERROR_INVALID_ARGUMENT);
+    assert_result(umfMemoryProviderAllocationMerge(provider, high, P, 8), UMF_RESULT_ERROR_INVALID_ARGUMENT);
+    assert_result(umfMemoryProviderAllocationMerge(provider, P, high, 3), UMF_RESULT_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(mock_called(&mock), 0);
+    umfMemoryProviderDestroy(provider);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(create_checks_its_arguments),
+        cmocka_unit_test(create_wants_every_operation),
+        cmocka_unit_test(create_wants_pairs_and_all_of_ipc),
+        cmocka_unit_test(create_looks_at_the_version),
+        cmocka_unit_test(create_passes_failures_on),
+        cmocka_unit_test(the_table_is_copied),
+        cmocka_unit_test(each_call_is_one),
+        cmocka_unit_test(native_errors),
+        cmocka_unit_test(handles_of_memory),
+        cmocka_unit_test(missing_operations),
+        cmocka_unit_test(no_provider),
+        cmocka_unit_test(split_checks_its_arguments),
+        cmocka_unit_test(merge_checks_its_arguments),
+    };
+
+    return test_run(tests, NULL, NULL);
+}

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The scalable pool: TBB's allocator, loaded when the first such pool is made. Its interface for memory of one's own has
+ * no header in the distributions' packages, and is C++: these are its declarations as C sees them, and its names as
+ * compilers of 64-bit Linux write them.
+ */
+#include <memclient/umf/pools/pool_scalable.h>
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <memclient/umf/memory_pool_ops.h>
+
+#include "base/align.h"
+
+#define GRANULARITY    ((size_t)2 << 20)
+#define POLICY_VERSION 1
+
+struct policy {
+    void *(*alloc)(intptr_t id, size_t *size);
+    int (*free)(intptr_t id, void *ptr, size_t size);
+    size_t granularity;
+    int version;
+    unsigned fixed : 1, keep : 1, reserved : 30;
+};
+
+/* The functions of namespace rml. */
+static struct {
+    int (*create)(intptr_t id, const struct policy *policy, void **pool);
+    bool (*destroy)(void *pool);
+    void *(*malloc)(void *pool, size_t size);
+    void *(*realloc)(void *pool, void *ptr, size_t size);
+    void *(*aligned_malloc)(void *pool, size_t size, size_t alignment);
+    bool (*free)(void *pool, void *ptr);
+    size_t (*msize)(void *pool, void *ptr);
+} tbb;
+static bool is_loaded;
+
+struct scalable {
+    umf_memory_provider_handle_t provider;
+    void *tbb;
+};
+
+static __thread umf_result_t last_error;
+
+/* ---- TBB -------------------------------------------------------------------------------------------------- */
+
+static bool find(void *library, const char *name, void *ret)
+{
+    void *function = dlsym(library, name);
+
+    *(void **)ret = function;
+    return function;
+}
+
+/* It stays loaded: it has threads' caches. */
+static void load(void)
+{
+    void *library = dlopen("libtbbmalloc.so.2", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+
+    if (!library)
+        return;
+    is_loaded = find(library, "_ZN3rml14pool_create_v1ElPKNS_13MemPoolPolicyEPPNS_10MemoryPoolE", &tbb.create) &&
+                find(library, "_ZN3rml12pool_destroyEPNS_10MemoryPoolE", &tbb.destroy) &&
+                find(library, "_ZN3rml11pool_mallocEPNS_10MemoryPoolEm", &tbb.malloc) &&
+                find(library, "_ZN3rml12pool_reallocEPNS_10MemoryPoolEPvm", &tbb.realloc) &&
+                find(library, "_ZN3rml19pool_aligned_mallocEPNS_10MemoryPoolEmm", &tbb.aligned_malloc) &&
+                find(library, "_ZN3rml9pool_freeEPNS_10MemoryPoolEPv", &tbb.free) &&
+                find(library, "_ZN3rml10pool_msizeEPNS_10MemoryPoolEPv", &tbb.msize);
+    if (!is_loaded)
+        dlclose(library);
+}
+
+static void *raw_alloc(intptr_t id, size_t *size)
+{
+    const struct scalable *pool = (const struct scalable *)id;
+    void *ptr = NULL;
+
+    return umfMemoryProviderAlloc(pool->provider, *size, 0, &ptr) == UMF_RESULT_SUCCESS ? ptr : NULL;
+}
+
+static int raw_free(intptr_t id, void *ptr, size_t size)
+{
+    const struct scalable *pool = (const struct scalable *)id;
+
+    return umfMemoryProviderFree(pool->provider, ptr, size) == UMF_RESULT_SUCCESS ? 0 : -1;
+}
+
+static umf_result_t initialize(umf_memory_provider_handle_t provider, void *params, void **ret)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    static const struct policy policy = {
+        .alloc = raw_alloc,
+        .free = raw_free,
+        .granularity = GRANULARITY,
+        .version = POLICY_VERSION,
+    };
+    struct scalable *pool;
+
+    (void)params;
+    (void)pthread_once(&once, load);
+    if (!is_loaded)
+        return UMF_RESULT_ERROR_NOT_SUPPORTED;
+    pool = calloc(1, sizeof(*pool));
+    if (!pool)
+        return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+    pool->provider = provider;
+    if (tbb.create((intptr_t)pool, &policy, &pool->tbb)) {
+        free(pool);
+        return UMF_RESULT_ERROR_MEMORY_PROVIDER_SPECIFIC;
+    }
+    *ret = pool;
+    return UMF_RESULT_SUCCESS;
+}
+
+static void finalize(void *arg)
+{
+    struct scalable *pool = arg;
+
+    (void)tbb.destroy(pool->tbb);
+    free(pool);
+}
+
+/* ---- the pool's operations -------------------------------------------------------------------------------- */
+
+static void *note(void *ptr)
+{
+    last_error = ptr ? UMF_RESULT_SUCCESS : UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+    return ptr;
+}
+
+static void *do_malloc(void *arg, size_t size)
+{
+    const struct scalable *pool = arg;
+
+    return note(tbb.malloc(pool->tbb, size));
+}
+
+static void *do_calloc(void *arg, size_t num, size_t size)
+{
+    char *ptr;
+
+    if (__builtin_mul_overflow(num, size, &size))
+        return note(NULL);
+    ptr = do_malloc(arg, size);
+    if (ptr)
+        memset(ptr, 0, size);
+    return ptr;
+}
+
+/* To size 0 it frees, and has nothing to say. */
+static void *do_realloc(void *arg, void *ptr, size_t size)
+{
+    const struct scalable *pool = arg;
+
+    if (!ptr)
+        return do_malloc(arg, size);
+    ptr = note(tbb.realloc(pool->tbb, ptr, size));
+    if (!size)
+        last_error = UMF_RESULT_ERROR_UNKNOWN;
+    return ptr;
+}
+
+static void *do_aligned_malloc(void *arg, size_t size, size_t alignment)
+{
+    const struct scalable *pool = arg;
+
+    if (!alignment)
+        return do_malloc(arg, size);
+    if (!is_power_of_two(alignment)) {
+        last_error = UMF_RESULT_ERROR_INVALID_ALIGNMENT;
+        return NULL;
+    }
+    return note(tbb.aligned_malloc(pool->tbb, size ? size : 1, alignment));
+}
+
+static size_t malloc_usable_size(void *arg, void *ptr)
+{
+    const struct scalable *pool = arg;
+
+    return ptr ? tbb.msize(pool->tbb, ptr) : 0;
+}
+
+static umf_result_t do_free(void *arg, void *ptr)
+{
+    const struct scalable *pool = arg;
+
+    if (!ptr || tbb.free(pool->tbb, ptr))
+        return UMF_RESULT_SUCCESS;
+    return UMF_RESULT_ERROR_UNKNOWN;
+}
+
+static umf_result_t get_last_allocation_error(void *pool)
+{
+    (void)pool;
+    return last_error;
+}
+
+umf_memory_pool_ops_t *umfScalablePoolOps(void)
+{
+    static umf_memory_pool_ops_t ops = {
+        .version = UMF_VERSION_CURRENT,
+        .initialize = initialize,
+        .finalize = finalize,
+        .malloc = do_malloc,
+        .calloc = do_calloc,
+        .realloc = do_realloc,
+        .aligned_malloc = do_aligned_malloc,
+        .malloc_usable_size = malloc_usable_size,
+        .free = do_free,
+        .get_last_allocation_error = get_last_allocation_error,
+    };
+
+    return &ops;
+}

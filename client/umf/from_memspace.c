@@ -47,15 +47,14 @@ umf_result_t umfMemoryProviderCreateFromMemspace(umf_const_memspace_handle_t hMe
     return umfMemoryProviderCreate(umfOsMemoryProviderOps(), &params, hProvider);
 }
 
-/* A build may lack these. */
-#pragma weak umfScalablePoolOps
+/* A build may lack it. */
 #pragma weak umfJemallocPoolOps
 
 /* NOT_SUPPORTED: the allocator that it stands on is not on this machine. */
 static umf_result_t create_pool(umf_memory_provider_handle_t provider, umf_memory_pool_handle_t *pool)
 {
     const umf_memory_pool_ops_t *ops[] = {
-        umfScalablePoolOps ? umfScalablePoolOps() : NULL,
+        umfScalablePoolOps(),
         umfJemallocPoolOps ? umfJemallocPoolOps() : NULL,
     };
     umf_disjoint_pool_params_t params = umfDisjointPoolParamsDefault();

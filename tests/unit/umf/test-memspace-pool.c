@@ -3,7 +3,7 @@
  * Pools of memspaces: what they hand out lies where memspace and policy say, whichever allocator they stand on. The
  * program runs itself again without TBB's, for the next one.
  */
-#include <stdlib.h>
+#include <dlfcn.h>
 #include <string.h>
 
 #include <memclient/umf.h>
@@ -14,6 +14,7 @@
 #include "tests/unit/umf/again.h"
 
 #define OBJECTS 300
+#define TBB     "libtbbmalloc.so.2"
 
 static const size_t sizes[] = {1, 8, 100, 1000, 4096, 5000, 70000, 300000};
 
@@ -52,6 +53,21 @@ static void use(umf_memory_pool_handle_t pool, unsigned long nodes)
             assert_true(nodes >> page_node(objects[i] + at) & 1);
         assert_int_equal(i % 2 ? umfFree(objects[i]) : umfPoolFree(pool, objects[i]), UMF_RESULT_SUCCESS);
     }
+}
+
+/* TBB's allocator where there is one, which nothing else here has loaded. */
+static void the_scalable_pool_comes_first(void **state)
+{
+    umf_memory_pool_handle_t pool = pool_of(umfMemspaceHostAllGet(), NULL);
+    void *loaded = dlopen(TBB, RTLD_LAZY | RTLD_NOLOAD), *there = dlopen(TBB, RTLD_LAZY | RTLD_LOCAL);
+
+    (void)state;
+    assert_int_equal(loaded != NULL, there != NULL);
+    if (there) {
+        (void)dlclose(loaded);
+        (void)dlclose(there);
+    }
+    umfPoolDestroy(pool);
 }
 
 static void no_arguments(void **state)
@@ -141,13 +157,14 @@ static void bound_to_each_node(void **state)
 static void without_tbb(void **state)
 {
     (void)state;
-    files_put("libtbbmalloc.so.2", "this is no library\n");
+    files_put(TBB, "this is no library\n");
     assert_int_equal(run_again(files_root, "again"), 0);
 }
 
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_scalable_pool_comes_first),
         cmocka_unit_test(no_arguments),
         cmocka_unit_test(a_policy_for_other_nodes),
         cmocka_unit_test(predefined_memspaces),

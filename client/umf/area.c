@@ -278,17 +278,22 @@ bool area_is_one(const void *owner, uint64_t start, uint64_t length)
 
 /* ---- around a fork --------------------------------------------------------------------------------------- */
 
-void area_fork_prepare(void)
+static void fork_prepare(void)
 {
     pthread_mutex_lock(&lock);
 }
 
-void area_fork_parent(void)
+static void fork_parent(void)
 {
     pthread_mutex_unlock(&lock);
 }
 
-void area_fork_child(void)
+static void fork_child(void)
 {
     (void)pthread_mutex_init(&lock, NULL);
+}
+
+__attribute__((__constructor__)) static void loaded(void)
+{
+    (void)pthread_atfork(fork_prepare, fork_parent, fork_child);
 }

@@ -50,7 +50,3 @@ bool area_find(const void *owner, const void *address, struct area *copy);
 bool area_covers(const void *owner, uint64_t start, uint64_t length);
 /* Has it allocated the range as one? */
 bool area_is_one(const void *owner, uint64_t start, uint64_t length);
-
-void area_fork_prepare(void);
-void area_fork_parent(void);
-void area_fork_child(void);

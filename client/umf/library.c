@@ -8,7 +8,6 @@
 
 #include <memclient/umf.h>
 
-#include "umf/area.h"
 #include "umf/opened.h"
 #include "umf/tracker.h"
 
@@ -16,19 +15,16 @@ static void fork_prepare(void)
 {
     opened_fork_prepare();
     tracker_fork_prepare();
-    area_fork_prepare();
 }
 
 static void fork_parent(void)
 {
-    area_fork_parent();
     tracker_fork_parent();
     opened_fork_parent();
 }
 
 static void fork_child(void)
 {
-    area_fork_child();
     tracker_fork_child();
     opened_fork_child();
 }

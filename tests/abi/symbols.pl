@@ -15,6 +15,8 @@ my %libraries = (
     'libmemclient' => ['MEMCLIENT_API', 'client/libmemclient.sym', 'include/memclient/memclient.h'],
     'libmemclient-hsa' => ['HSA_API', 'client/libmemclient-hsa.sym',
                            map { "include/memclient/hsa/$_.h" } qw(hsa hsa_ext_amd hsa_ext_memoryd)],
+    'libmemclient-umf-provider' => ['MEMCLIENT_UMF_API', 'client/libmemclient-umf-provider.sym',
+                                    'include/memclient/umf_provider.h'],
 );
 
 # The functions that a header declares with the mark.

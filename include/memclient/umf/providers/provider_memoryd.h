@@ -8,44 +8,21 @@
 #ifndef UMF_MEMORYD_MEMORY_PROVIDER_H
 #define UMF_MEMORYD_MEMORY_PROVIDER_H 1
 
+#include "../../umf_provider.h"
 #include "../memory_provider.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-struct memclient;
 struct memclient_buffer;
 
-/*
- * Initialise it with umfMemorydMemoryProviderParamsDefault(). Strings and arrays are copied when the provider is
- * created. Numbers are those of <memclient/memclient.h>.
- */
-typedef struct umf_memoryd_memory_provider_params_t {
-    size_t size;                /* of this struct */
-    struct memclient *context;  /* whose session; NULL = the process-wide one. It outlives the provider */
-    const char *pool;           /* a pool of the broker by name; NULL = chosen by nodes and pages */
-    const uint32_t *nodes;      /* node numbers in order */
-    size_t n_nodes;             /* 0 = any */
-    unsigned placement;         /* enum memclient_placement */
-    uint64_t part_size;         /* of interleaving */
-    const uint32_t *weights;    /* of splitting, n_nodes of them; NULL = equal parts */
-    unsigned pages;             /* enum memclient_pages */
-    uint64_t page_size;         /* of MEMCLIENT_PAGES_HUGETLB; 0 = the default huge page */
-    unsigned flags;             /* MEMCLIENT_PUBLISHABLE */
-    unsigned access;            /* of mappings: 0 = reading and writing, MEMCLIENT_READ, MEMCLIENT_NO_ACCESS */
-    unsigned shared_rights;     /* what handles for other processes grant: 0 = reading and writing, MEMCLIENT_READ */
-    uint64_t wait_ms;           /* how long to wait for room when the pool is full */
-    const char *name;           /* bind names "NAME/1", "NAME/2", ... to the buffers, unbound when freed; NULL = none */
-    uint64_t keep_ms;           /* a handle keeps its memory for so long after it was made first, even if this process
-                                 * ends; freeing ends that. 0 = it opens as long as somebody has the memory */
-} umf_memoryd_memory_provider_params_t;
+/* As the provider for other releases of UMF has them, member by member. */
+typedef struct memclient_umf_params umf_memoryd_memory_provider_params_t;
 
 static inline umf_memoryd_memory_provider_params_t umfMemorydMemoryProviderParamsDefault(void)
 {
-    umf_memoryd_memory_provider_params_t params = {
-        sizeof(umf_memoryd_memory_provider_params_t), NULL, NULL, NULL, 0, 0, 0, NULL, 0, 0, 0, 0, 0, 0, NULL, 0,
-    };
+    umf_memoryd_memory_provider_params_t params = MEMCLIENT_UMF_PARAMS_INIT;
 
     return params;
 }

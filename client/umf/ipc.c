@@ -26,25 +26,32 @@ struct umf_ipc_data_t {
     uint8_t data[];     /* the provider's */
 };
 
-/*
- * Against bytes that were damaged on their way, not against those who forge: words are multiplied and folded, so that
- * each bit of them has a part in all that follows.
- */
-static uint32_t check_of(const struct umf_ipc_data_t *handle)
+static uint64_t mix(uint64_t hash, uint64_t word)
 {
-    const uint8_t *bytes = (const uint8_t *)&handle->size;
-    size_t n = handle->size - offsetof(struct umf_ipc_data_t, size);
-    uint64_t check = n, word = 0;
+    hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+    return hash ^ hash >> 32;
+}
 
-    for (; n >= sizeof(word); bytes += sizeof(word), n -= sizeof(word)) {
+/*
+ * Of the provider's bytes, as many at a time as a register has: handles that are open already are looked up often. It
+ * finds those, and is a part of the check value; that is against damage, not against those who forge.
+ */
+static uint64_t hash_of(const uint8_t *bytes, size_t size)
+{
+    uint64_t hash = size, word;
+
+    for (; size >= sizeof(word); bytes += sizeof(word), size -= sizeof(word)) {
         memcpy(&word, bytes, sizeof(word));
-        check = (check ^ word) * UINT64_C(0xd6e8feb86659fd93);
-        check ^= check >> 32;
+        hash = mix(hash, word);
     }
     word = 0;
-    memcpy(&word, bytes, n);
-    check = (check ^ word) * UINT64_C(0xd6e8feb86659fd93);
-    return (uint32_t)(check ^ check >> 32);
+    memcpy(&word, bytes, size);
+    return size ? mix(hash, word) : hash;
+}
+
+static uint32_t check_of(const struct umf_ipc_data_t *handle, uint64_t hash)
+{
+    return (uint32_t)mix(mix(mix(hash, handle->size), handle->base_size), handle->offset);
 }
 
 umf_result_t umfPoolGetIPCHandleSize(umf_memory_pool_handle_t hPool, size_t *size)
@@ -88,7 +95,7 @@ umf_result_t umfGetIPCHandle(const void *ptr, umf_ipc_handle_t *ipcHandle, size_
     handle->size = total;
     handle->base_size = base_size;
     handle->offset = (uintptr_t)ptr - (uintptr_t)base;
-    handle->check = check_of(handle);
+    handle->check = check_of(handle, hash_of(handle->data, total - sizeof(*handle)));
     *ipcHandle = handle;
     *size = total;
     return UMF_RESULT_SUCCESS;
@@ -101,17 +108,16 @@ umf_result_t umfPutIPCHandle(umf_ipc_handle_t ipcHandle)
     return UMF_RESULT_SUCCESS;
 }
 
-/* Of those that the pool's provider makes, and undamaged? Its size is compared before what is behind the header. */
-static bool is_good(const struct umf_ipc_data_t *handle, size_t size)
+static bool is_within(const struct umf_ipc_data_t *handle)
 {
-    return handle->magic == MAGIC && handle->size == size && handle->check == check_of(handle) &&
-           (handle->offset < handle->base_size || (!handle->offset && !handle->base_size));
+    return handle->offset < handle->base_size || (!handle->offset && !handle->base_size);
 }
 
 umf_result_t umfOpenIPCHandle(umf_memory_pool_handle_t hPool, umf_ipc_handle_t ipcHandle, void **ptr)
 {
     size_t total;
     umf_result_t result;
+    uint64_t hash;
     void *base;
 
     if (!hPool || !ipcHandle || !ptr)
@@ -119,9 +125,14 @@ umf_result_t umfOpenIPCHandle(umf_memory_pool_handle_t hPool, umf_ipc_handle_t i
     result = umfPoolGetIPCHandleSize(hPool, &total);
     if (result != UMF_RESULT_SUCCESS)
         return result;
-    if (!is_good(ipcHandle, total))
+    /* before anything behind the header is read */
+    if (ipcHandle->magic != MAGIC || ipcHandle->size != total)
         return UMF_RESULT_ERROR_INVALID_ARGUMENT;
-    result = opened_open(hPool, ipcHandle->data, total - sizeof(*ipcHandle), ipcHandle->base_size, &base);
+    hash = hash_of(ipcHandle->data, total - sizeof(*ipcHandle));
+    if (ipcHandle->check != check_of(ipcHandle, hash) || !is_within(ipcHandle))
+        return UMF_RESULT_ERROR_INVALID_ARGUMENT;
+    result = opened_open(hPool, ipcHandle->data, total - sizeof(*ipcHandle), (unsigned)hash, ipcHandle->base_size,
+                         &base);
     if (result == UMF_RESULT_SUCCESS)
         *ptr = (char *)base + ipcHandle->offset;
     return result;

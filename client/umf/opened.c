@@ -54,22 +54,6 @@ static void unlock(void)
 
 /* ---- finding --------------------------------------------------------------------------------------------- */
 
-/* As many bytes at a time as a register has: handles are looked up often, and what is here was opened. */
-static unsigned hash_of(const void *data, size_t size)
-{
-    const uint8_t *bytes = data;
-    uint64_t hash = size, word;
-
-    for (; size >= sizeof(word); bytes += sizeof(word), size -= sizeof(word)) {
-        memcpy(&word, bytes, sizeof(word));
-        hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
-        hash ^= hash >> 32;
-    }
-    for (; size; bytes++, size--)
-        hash = (hash ^ *bytes) * UINT64_C(0x9e3779b97f4a7c15);
-    return (unsigned)(hash ^ hash >> 32);
-}
-
 /* With a lock. */
 static struct opened *find(umf_memory_pool_handle_t pool, const void *handle, size_t size, unsigned hash)
 {
@@ -107,8 +91,8 @@ static void leave(struct opened *opened, enum opened_state state)
 }
 
 /* With both locks: its record, in state OPENING. NULL without memory. */
-static struct opened *begin(umf_memory_pool_handle_t pool, const void *handle, size_t size, size_t base_size,
-                            unsigned hash)
+static struct opened *begin(umf_memory_pool_handle_t pool, const void *handle, size_t size, unsigned hash,
+                            size_t base_size)
 {
     struct opened *opened = calloc(1, sizeof(*opened) + size);
 
@@ -199,15 +183,15 @@ static umf_result_t call_open(struct opened *opened, void **ptr)
 }
 
 /* With the lock, which is given up meanwhile: nobody has it open. */
-static umf_result_t open_first(umf_memory_pool_handle_t pool, const void *handle, size_t size, size_t base_size,
-                               unsigned hash, void **base)
+static umf_result_t open_first(umf_memory_pool_handle_t pool, const void *handle, size_t size, unsigned hash,
+                               size_t base_size, void **base)
 {
     struct opened *opened;
     umf_result_t result;
     void *ptr = NULL;
 
     tracker_lock();
-    opened = begin(pool, handle, size, base_size, hash);
+    opened = begin(pool, handle, size, hash, base_size);
     tracker_unlock();
     if (!opened)
         return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
@@ -225,9 +209,9 @@ static umf_result_t open_first(umf_memory_pool_handle_t pool, const void *handle
     return result;
 }
 
-umf_result_t opened_open(umf_memory_pool_handle_t pool, const void *handle, size_t size, size_t base_size, void **base)
+umf_result_t opened_open(umf_memory_pool_handle_t pool, const void *handle, size_t size, unsigned hash,
+                         size_t base_size, void **base)
 {
-    unsigned hash = hash_of(handle, size);
     struct opened *opened;
     umf_result_t result;
 
@@ -243,7 +227,7 @@ umf_result_t opened_open(umf_memory_pool_handle_t pool, const void *handle, size
     lock();
     while ((opened = find(pool, handle, size, hash)) && opened->state != OPEN)
         pthread_cond_wait(&settled, &changing);
-    result = opened ? use(opened, base_size, base) : open_first(pool, handle, size, base_size, hash, base);
+    result = opened ? use(opened, base_size, base) : open_first(pool, handle, size, hash, base_size, base);
     unlock();
     return result;
 }
@@ -374,6 +358,7 @@ void opened_fork_child(void)
 {
     struct list *link, *next;
 
+    unlock();
     (void)pthread_mutex_init(&changing, NULL);
     (void)pthread_cond_init(&settled, NULL);
     for (link = in_transit.next; link != &in_transit; link = next) {

@@ -8,10 +8,10 @@
 
 /*
  * Opens what a provider's handle of `size` bytes means, base_size bytes at *base, or counts it up if that is open; it
- * is no call then.
+ * is no call then. hash is the handle's.
  */
-umf_result_t opened_open(umf_memory_pool_handle_t pool, const void *handle, size_t size, size_t base_size,
-                         void **base);
+umf_result_t opened_open(umf_memory_pool_handle_t pool, const void *handle, size_t size, unsigned hash,
+                         size_t base_size, void **base);
 /* Counts down what is open around ptr. INVALID_ARGUMENT if nothing is. */
 umf_result_t opened_close(const void *ptr);
 /* Closes all that is open in a pool. */

@@ -107,11 +107,12 @@ void tracker_fork_parent(void)
     tracker_unlock();
 }
 
-/* Made anew, not unlocked: they count waiters, and have an owner, that the child does not have. */
+/* Given up, and then made anew: they count waiters, and have an owner, that the child does not have. */
 void tracker_fork_child(void)
 {
     static const pthread_rwlock_t fresh = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
 
+    tracker_unlock();
     for (unsigned i = 0; i < LOCKS; i++)
         locks[i].lock = fresh;
 }

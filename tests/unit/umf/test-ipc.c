@@ -187,7 +187,7 @@ static void opens_where_it_was_made(void **state)
     size_t size;
 
     (void)state;
-    strcpy(ptr + 100, "in the middle");
+    memcpy(ptr + 100, "in the middle", sizeof("in the middle"));
     handle = handle_of(ptr + 100, &size);
     assert_success(umfOpenIPCHandle(other, handle, (void **)&opened));
     assert_string_equal(opened, "in the middle");
@@ -518,7 +518,7 @@ static void threads_open_and_close(void **state)
     size_t size;
 
     (void)state;
-    strcpy(work.ptr, "all see it");
+    memcpy(work.ptr, "all see it", sizeof("all see it"));
     work.handle = handle_of(work.ptr, &size);
     run(open_and_close, &work);
     assert_in_range(mock.calls[MOCK_IPC_OPEN], 1, THREADS * ROUNDS);

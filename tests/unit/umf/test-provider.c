@@ -185,7 +185,7 @@ static void handles_of_memory(void **state)
 
     (void)state;
     assert_success(umfMemoryProviderAlloc(provider, 100, 0, &ptr));
-    strcpy(ptr, "shared");
+    memcpy(ptr, "shared", sizeof("shared"));
     assert_success(umfMemoryProviderGetIPCHandle(provider, ptr, 100, handle));
     assert_ptr_equal(mock.ipc_ptr, ptr);
     assert_int_equal(mock.ipc_size, 100);

@@ -476,7 +476,7 @@ static void given_back_unseen(void **state)
 
 /* ---- threads --------------------------------------------------------------------------------------------- */
 
-#define THREADS 6
+#define THREADS 4
 
 static atomic_bool stop;
 
@@ -497,7 +497,7 @@ static void *change(void *argument)
     struct open_pool *open = argument;
     size_t wrong = 0;
 
-    for (unsigned i = 0; i < 2000; i++) {
+    for (unsigned i = 0; i < 200; i++) {
         char *ptr = umfPoolMalloc(open->pool, 64 + i);
 
         wrong += umfPoolByPtr(ptr + 63) != open->pool;

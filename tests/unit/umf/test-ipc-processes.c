@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Processes that share memory by handles: forked before there was anything to inherit, executed, of another user,
+ * killed, with a broker that is killed in between.
+ *
+ * The same program is also the one that others execute: `test-ipc-processes HANDLE ADDRESS` opens.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "tests/support/child.h"
+#include "tests/support/wait.h"
+#include "tests/unit/umf/handles.h"
+
+/* ---- children -------------------------------------------------------------------------------------------- */
+
+static void send_note(int channel, const struct note *note)
+{
+    CHECK(send(channel, note, sizeof(*note), MSG_NOSIGNAL) == sizeof(*note));
+}
+
+static void receive_note(int channel, struct note *note)
+{
+    CHECK(wait_readable(channel));
+    CHECK(recv(channel, note, sizeof(*note), 0) == sizeof(*note));
+}
+
+/* What consumers do: opens what it is told of, follows the pointer in it, answers there, and stays until it hears. */
+static void consume(int channel, void *context)
+{
+    umf_memory_provider_handle_t own;
+    const uid_t *uid = context;
+    struct entry *first;
+    struct note note;
+
+    if (uid)
+        become(*uid);
+    CHECK(create(UMF_PROTECTION_READ | UMF_PROTECTION_WRITE, &own) == UMF_RESULT_SUCCESS);
+    receive_note(channel, &note);
+    CHECK(umfMemoryProviderOpenIPCHandle(own, note.handle, (void **)&first) == UMF_RESULT_SUCCESS);
+    CHECK((char *)first == note.address);
+    CHECK(!strcmp(first->text, "first"));
+    CHECK(!strcmp(first->next->text, "second"));
+    (void)snprintf(first->next->text, sizeof(first->next->text), "answer");
+    tell(channel);
+    hear(channel);
+    CHECK(!strcmp(first->next->text, "answer"));
+    CHECK(umfMemoryProviderCloseIPCHandle(own, first, 8) == UMF_RESULT_SUCCESS);
+    umfMemoryProviderDestroy(own);
+}
+
+static void produce_there(int channel, void *context)
+{
+    struct note note;
+    void *ptr;
+
+    (void)context;
+    CHECK(umfMemoryProviderAlloc(provider, size, 0, &ptr) == UMF_RESULT_SUCCESS);
+    fill(ptr);
+    CHECK(umfMemoryProviderGetIPCHandle(provider, ptr, size, note.handle) == UMF_RESULT_SUCCESS);
+    note.address = ptr;
+    send_note(channel, &note);
+    hear(channel);
+}
+
+static void share_with(uid_t *uid)
+{
+    struct child consumer;
+    struct note note;
+
+    child_start(&consumer, consume, uid);
+    note = produce();
+    send_note(consumer.channel, &note);
+    child_hear(&consumer);
+    assert_string_equal(((struct entry *)note.address)->next->text, "answer");
+    /* it keeps what it has */
+    assert_success(umfMemoryProviderFree(provider, note.address, size));
+    assert_int_equal(umf_buffers(), 1);
+    child_tell(&consumer);
+    child_finish(&consumer);
+}
+
+static void test_another_process(void **state)
+{
+    (void)state;
+    share_with(NULL);
+}
+
+static void test_another_user(void **state)
+{
+    uid_t stranger = UID_STRANGER;
+
+    (void)state;
+    test_needs_root();
+    share_with(&stranger);
+}
+
+/* The producer is killed: who has opened it has it, and as long as he does others can open it. */
+static void test_producer_killed(void **state)
+{
+    struct child producer, consumer;
+    struct note note;
+    char *here;
+    void *ptr;
+
+    (void)state;
+    child_start(&producer, produce_there, NULL);
+    child_start(&consumer, consume, NULL);
+    receive_note(producer.channel, &note);
+    here = open_it(&note);
+    child_kill(&producer);
+    assert_string_equal(((struct entry *)here)->text, "first");
+    send_note(consumer.channel, &note);
+    child_hear(&consumer);
+    assert_success(umfMemoryProviderCloseIPCHandle(provider, here, size));
+    child_tell(&consumer);
+    child_finish(&consumer);
+    assert_true(WAIT_UNTIL(umf_buffers() == 0));
+    assert_result(umfMemoryProviderOpenIPCHandle(provider, note.handle, &ptr), UMF_RESULT_ERROR_INVALID_ARGUMENT);
+}
+
+/* Handles, and what was opened, outlive brokers that are killed. */
+static void test_broker_killed(void **state)
+{
+    struct child consumer;
+    struct note note, again;
+    char *here;
+
+    (void)state;
+    child_start(&consumer, consume, NULL);
+    note = produce();
+    broker_kill_child(&umf_broker);
+    send_note(consumer.channel, &note);
+    child_hear(&consumer);
+    broker_kill_child(&umf_broker);
+    here = open_it(&note);
+    assert_string_equal(((struct entry *)(here + size - page))->text, "answer");
+    assert_success(umfMemoryProviderGetIPCHandle(provider, note.address, size, again.handle));
+    assert_memory_equal(again.handle, note.handle, HANDLE);
+    broker_kill_child(&umf_broker);
+    assert_success(umfMemoryProviderCloseIPCHandle(provider, here, size));
+    assert_success(umfMemoryProviderFree(provider, note.address, size));
+    child_tell(&consumer);
+    child_finish(&consumer);
+    /* what was given back without a broker is told with the next call */
+    assert_int_equal(memclient_ping(NULL), 0);
+}
+
+/* A handle of another broker is none here. */
+static void test_another_broker(void **state)
+{
+    struct memclient_options options = MEMCLIENT_OPTIONS_INIT;
+    umf_memoryd_memory_provider_params_t params = umfMemorydMemoryProviderParamsDefault();
+    umf_memory_provider_handle_t there;
+    struct broker_process other;
+    uint8_t handle[HANDLE];
+    void *ptr, *none;
+
+    (void)state;
+    broker_start(&other, NULL, 0);
+    options.socket = other.socket;
+    assert_int_equal(memclient_open(&options, &params.context), 0);
+    assert_success(umfMemoryProviderCreate(umfMemorydMemoryProviderOps(), &params, &there));
+    assert_success(umfMemoryProviderAlloc(there, page, 0, &ptr));
+    assert_success(umfMemoryProviderGetIPCHandle(there, ptr, page, handle));
+    assert_result(umfMemoryProviderOpenIPCHandle(provider, handle, &none), UMF_RESULT_ERROR_INVALID_ARGUMENT);
+    umfMemoryProviderDestroy(there);
+    memclient_close(params.context);
+    broker_stop(&other);
+}
+
+/* ---- exec ------------------------------------------------------------------------------------------------ */
+
+/* The program's other half: 0 if all is as it should be. */
+static int executed(const char *text, const char *address)
+{
+    umf_memory_provider_handle_t own;
+    struct memclient_token halves[2];
+    struct entry *first;
+
+    /* a handle is as long as two tokens, and a token's text is the bytes in hexadecimal */
+    if (memclient_token_parse(text, &halves[1]) == 0 || strlen(text) != 2 * MEMCLIENT_TOKEN_TEXT)
+        return 1;
+    for (int i = 0; i < 2; i++) {
+        char half[MEMCLIENT_TOKEN_TEXT + 1] = {0};
+
+        memcpy(half, text + i * MEMCLIENT_TOKEN_TEXT, MEMCLIENT_TOKEN_TEXT);
+        if (memclient_token_parse(half, &halves[i]))
+            return 2;
+    }
+    if (create(UMF_PROTECTION_READ | UMF_PROTECTION_WRITE, &own) ||
+        umfMemoryProviderOpenIPCHandle(own, halves, (void **)&first))
+        return 3;
+    /* a sanitizer's shadow may lie anywhere */
+    if ((uintptr_t)first != strtoull(address, NULL, 16))
+        return TEST_ASAN || TEST_TSAN ? 0 : 4;
+    if (strcmp(first->text, "first") != 0 || strcmp(first->next->text, "second") != 0)
+        return 5;
+    (void)snprintf(first->text, sizeof(first->text), "executed");
+    return umfMemoryProviderCloseIPCHandle(own, first, 8);
+}
+
+static void execute(int channel, void *context)
+{
+    const struct note *note = context;
+    char text[2 * MEMCLIENT_TOKEN_TEXT + 1], address[32];
+    struct memclient_token halves[2];
+
+    (void)channel;
+    memcpy(halves, note->handle, sizeof(halves));
+    memclient_token_format(&halves[0], text);
+    memclient_token_format(&halves[1], text + MEMCLIENT_TOKEN_TEXT);
+    snprintf(address, sizeof(address), "%llx", (unsigned long long)(uintptr_t)note->address);
+    execl("/proc/self/exe", "executed", text, address, (char *)NULL);
+    CHECK(!"executed");
+}
+
+static void test_another_program(void **state)
+{
+    struct note note = produce();
+
+    (void)state;
+    child_run(execute, &note);
+    if (!TEST_ASAN && !TEST_TSAN)
+        assert_string_equal(((struct entry *)note.address)->text, "executed");
+    assert_success(umfMemoryProviderFree(provider, note.address, size));
+}
+
+#define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_another_process),
+        TEST(test_another_user),
+        TEST(test_producer_killed),
+        TEST(test_broker_killed),
+        TEST(test_another_broker),
+        TEST(test_another_program),
+    };
+
+    if (argc == 3)
+        return executed(argv[1], argv[2]);
+    return test_run(tests, group_setup, umf_group_teardown);
+}

@@ -173,12 +173,24 @@ static void test_another_broker(void **state)
 
 /* ---- exec ------------------------------------------------------------------------------------------------ */
 
+static int look_at(struct entry *first, const char *address)
+{
+    /* a sanitizer's shadow may lie anywhere */
+    if ((uintptr_t)first != strtoull(address, NULL, 16))
+        return TEST_ASAN || TEST_TSAN ? 0 : 4;
+    if (strcmp(first->text, "first") != 0 || strcmp(first->next->text, "second") != 0)
+        return 5;
+    (void)snprintf(first->text, sizeof(first->text), "executed");
+    return 0;
+}
+
 /* The program's other half: 0 if all is as it should be. */
 static int executed(const char *text, const char *address)
 {
     umf_memory_provider_handle_t own;
     struct memclient_token halves[2];
     struct entry *first;
+    int rc;
 
     /* a handle is as long as two tokens, and a token's text is the bytes in hexadecimal */
     if (memclient_token_parse(text, &halves[1]) == 0 || strlen(text) != 2 * MEMCLIENT_TOKEN_TEXT)
@@ -193,13 +205,11 @@ static int executed(const char *text, const char *address)
     if (create(UMF_PROTECTION_READ | UMF_PROTECTION_WRITE, &own) ||
         umfMemoryProviderOpenIPCHandle(own, halves, (void **)&first))
         return 3;
-    /* a sanitizer's shadow may lie anywhere */
-    if ((uintptr_t)first != strtoull(address, NULL, 16))
-        return TEST_ASAN || TEST_TSAN ? 0 : 4;
-    if (strcmp(first->text, "first") != 0 || strcmp(first->next->text, "second") != 0)
-        return 5;
-    (void)snprintf(first->text, sizeof(first->text), "executed");
-    return umfMemoryProviderCloseIPCHandle(own, first, 8);
+    rc = look_at(first, address);
+    if (umfMemoryProviderCloseIPCHandle(own, first, 8))
+        rc = 6;
+    umfMemoryProviderDestroy(own);
+    return rc;
 }
 
 static void execute(int channel, void *context)

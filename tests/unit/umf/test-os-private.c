@@ -315,12 +315,14 @@ static void test_purge(void **state)
 {
     const size_t size = 256 * page;
     char *ptr = alloc(size, 0);
+    size_t before;
 
     (void)state;
     memset(ptr, 1, size);
-    assert_true(resident(ptr) >= size);
+    before = resident(ptr); /* with what the kernel has made one mapping of it with */
+    assert_true(before >= size);
     assert_success(umfMemoryProviderPurgeForce(provider, ptr, size));
-    assert_true(resident(ptr) < size);
+    assert_true(resident(ptr) <= before - size);
     for (size_t n = 0; n < size; n += page)
         assert_int_equal(ptr[n], 0);
     memset(ptr, 2, size);

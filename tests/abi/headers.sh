@@ -30,18 +30,44 @@ while read -r path; do
     count=$((count + 1))
 done < <(find "$srcdir/include/memclient" -name '*.h' -o -name '*.hpp')
 
+# foreign HEADER...: as such programs include them, each alone and all together
+foreign() {
+    local standard header
+    local root=-I$srcdir/include/memclient
+    for header in "$@" "$*"; do
+        for standard in c99 gnu99 c11 gnu11 c17; do
+            # shellcheck disable=SC2086
+            try "$CC" "-x c -std=$standard -Wstrict-prototypes $root" $header
+        done
+        [ -n "$TEST_CXX" ] || continue
+        for standard in c++98 c++11 c++17 c++20; do
+            # shellcheck disable=SC2086
+            try "$TEST_CXX" "-x c++ -std=$standard -Wold-style-cast $root" $header
+        done
+    done
+}
+
+# the names in a folder of include/memclient
+names() {
+    (cd "$srcdir/include/memclient" && find "$@" -name '*.h' | sort)
+}
+
+# the names have no blanks
+# shellcheck disable=SC2046
+foreign $(names hsa)
+# shellcheck disable=SC2046
+foreign umf.h $(names umf)
+
 for path in "$srcdir"/include/memclient/hsa/*.h; do
-    for standard in c99 gnu99 c11 gnu11 c17; do
-        try "$CC" "-x c -std=$standard -Wstrict-prototypes -I$srcdir/include/memclient" "hsa/${path##*/}"
+    for standard in c99 c17; do
         try "$CC" "-x c -std=$standard -Wstrict-prototypes -I${path%/*}" "${path##*/}"
     done
-    [ -n "$TEST_CXX" ] || continue
-    for standard in c++98 c++11 c++17 c++20; do
-        try "$TEST_CXX" "-x c++ -std=$standard -Wold-style-cast -I$srcdir/include/memclient" "hsa/${path##*/}"
-    done
 done
-try "$CC" "-x c -std=c11 -I$srcdir/include -I$srcdir/include/memclient" hsa/hsa_ext_amd.h hsa/hsa_ext_memoryd.h \
+roots="-I$srcdir/include -I$srcdir/include/memclient"
+try "$CC" "-x c -std=c11 $roots" hsa/hsa_ext_amd.h hsa/hsa_ext_memoryd.h \
     memclient/memclient.h hsa/hsa.h memclient/hsa/hsa.h
+try "$CC" "-x c -std=c11 $roots" umf/ipc.h umf.h memclient/memclient.h memclient/umf.h \
+    memclient/umf/providers/provider_memoryd.h hsa/hsa.h
 
 [ $rc = 0 ] || exit 1
 [ $count -gt 0 ] || { echo "no installed headers found"; exit 1; }

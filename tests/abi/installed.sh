@@ -60,6 +60,32 @@ if [ -e "$dest$libdir/libhsa-runtime64.so.1" ]; then
     readelf -d "$tmp/alias" | grep -q 'NEEDED.*libhsa-runtime64\.so\.1'
 fi
 
+cat >"$tmp/umf.c" <<'C'
+#include <stdio.h>
+#include <umf.h>
+#include <umf/pools/pool_proxy.h>
+#include <umf/providers/provider_os_memory.h>
+int main(void)
+{
+    umf_os_memory_provider_params_t params = umfOsMemoryProviderParamsDefault();
+    umf_memory_provider_handle_t provider;
+    umf_memory_pool_handle_t pool;
+    void *ptr;
+
+    /* private memory needs no broker */
+    if (umfMemoryProviderCreate(umfOsMemoryProviderOps(), &params, &provider) != UMF_RESULT_SUCCESS ||
+        umfPoolCreate(umfProxyPoolOps(), provider, NULL, UMF_POOL_CREATE_FLAG_OWN_PROVIDER, &pool) != UMF_RESULT_SUCCESS)
+        return 1;
+    ptr = umfPoolMalloc(pool, 100);
+    printf("%s gave %p\n", umfMemoryProviderGetName(provider), ptr);
+    if (!ptr || umfPoolByPtr(ptr) != pool || umfFree(ptr) != UMF_RESULT_SUCCESS)
+        return 1;
+    umfPoolDestroy(pool);
+    return 0;
+}
+C
+try umf "$(pkg-config --cflags --libs memclient-umf)"
+
 for program in "$dest$bindir/memctl" "$dest$sbindir/memoryd"; do
     LD_LIBRARY_PATH=$dest$libdir "$program" --version
 done

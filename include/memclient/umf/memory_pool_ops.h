@@ -9,13 +9,14 @@
 #define UMF_MEMORY_POOL_OPS_H 1
 
 #include "base.h"
+#include "memory_pool.h"
 #include "memory_provider.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-typedef struct umf_memory_pool_ops_t {
+struct umf_memory_pool_ops_t {
     /* UMF_VERSION_CURRENT. Another minor version is accepted, a higher major one is not. */
     uint32_t version;
     /*
@@ -31,7 +32,7 @@ typedef struct umf_memory_pool_ops_t {
     size_t (*malloc_usable_size)(void *pool, void *ptr);
     umf_result_t (*free)(void *pool, void *ptr);
     umf_result_t (*get_last_allocation_error)(void *pool);
-} umf_memory_pool_ops_t;
+};
 
 #ifdef __cplusplus
 }

@@ -202,8 +202,8 @@ static umf_result_t get_ipc_handle(void *provider, const void *ptr, size_t size,
     struct mock_handle handle = {.key = KEY, .ptr = (void *)(uintptr_t)ptr, .size = size};
     struct mock *mock = provider;
 
-    __atomic_store_n(&mock->ipc_ptr, ptr, __ATOMIC_RELAXED);
-    __atomic_store_n(&mock->ipc_size, size, __ATOMIC_RELAXED);
+    mock->ipc_ptr = ptr;
+    mock->ipc_size = size;
     called(mock, MOCK_IPC_GET);
     memcpy(data, &handle, sizeof(handle));
     return UMF_RESULT_SUCCESS;

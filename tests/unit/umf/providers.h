@@ -41,11 +41,11 @@ struct mock {
     bool opens_in_place;
     void (*on_open)(void); /* called within opening; may be NULL */
     void (*on_close)(void);
-    /* what was asked for last; of tests with one thread */
-    void *ptr;
-    size_t size, alignment, first_size;
-    const void *ipc_ptr;
-    size_t ipc_size;
+    /* what was asked for last */
+    _Atomic(void *) ptr;
+    atomic_size_t size, alignment, first_size;
+    _Atomic(const void *) ipc_ptr;
+    atomic_size_t ipc_size;
 };
 
 #define MOCK_HANDLE_SIZE 24

@@ -10,6 +10,9 @@
 #include "tests/support/wait.h"
 #include "tests/unit/umf/umf.h"
 
+/* Of a session's bytes; see main(). */
+#define LIMIT (16 * MIB)
+
 static umf_memory_provider_handle_t provider;
 static size_t page;
 
@@ -278,6 +281,27 @@ static void test_errors(void **state)
     assert_ptr_equal(ptr, &ptr);
 }
 
+/* More than this user's limit is no error of the provider's; the OS provider has one number for all of them. */
+static void test_limit(void **state)
+{
+    umf_os_memory_provider_params_t params = umfOsMemoryProviderParamsDefault();
+    umf_memory_provider_handle_t shared;
+    const char *text = NULL;
+    void *ptr = &ptr;
+    int32_t number = 0;
+
+    (void)state;
+    assert_result(umfMemoryProviderAlloc(provider, LIMIT + page, 0, &ptr), UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY);
+    umfMemoryProviderGetLastNativeError(provider, &text, &number);
+    assert_int_equal(number, 3000 + EDQUOT);
+    params.visibility = UMF_MEM_MAP_SHARED;
+    assert_success(umfMemoryProviderCreate(umfOsMemoryProviderOps(), &params, &shared));
+    assert_native(shared, umfMemoryProviderAlloc(shared, LIMIT + page, 0, &ptr), UMF_OS_RESULT_ERROR_ALLOC_FAILED,
+                  "memory allocation failed: ");
+    umfMemoryProviderDestroy(shared);
+    assert_ptr_equal(ptr, &ptr);
+}
+
 static void test_names(void **state)
 {
     umf_memoryd_memory_provider_params_t params = defaults();
@@ -391,11 +415,13 @@ int main(void)
         TEST(test_pages),
         TEST(test_memory),
         TEST(test_errors),
+        TEST(test_limit),
         TEST(test_names),
         TEST(test_rights),
         TEST(test_keeping),
     };
 
     page = (size_t)page_size();
+    umf_config = "[limits]\nsession_bytes = 16M\n";
     return test_run(tests, umf_group_setup, umf_group_teardown);
 }

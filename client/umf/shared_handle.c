@@ -87,7 +87,7 @@ int shared_get_handle(struct shared *shared, const void *ptr, size_t size, void 
     struct area area;
     int r;
 
-    if (!size || !area_is_one(shared, (uintptr_t)ptr, size) || !area_find(shared, ptr, &area))
+    if (!data || !size || !area_is_one(shared, (uintptr_t)ptr, size) || !area_find(shared, ptr, &area))
         return -EFAULT;
     buffer = area.buffer;
     handle.offset = area.offset + ((uintptr_t)ptr - area.start);
@@ -106,7 +106,7 @@ int shared_put_handle(const struct shared *shared, const void *data)
 {
     struct handle handle;
 
-    return read_handle(&handle, data) && handle.maker == shared->maker ? 0 : -EBADMSG;
+    return data && read_handle(&handle, data) && handle.maker == shared->maker ? 0 : -EBADMSG;
 }
 
 /* ---- using one ------------------------------------------------------------------------------------------- */
@@ -144,7 +144,7 @@ int shared_open_handle(struct shared *shared, const void *data, void **ptr)
     void *at;
     int r;
 
-    if (!read_handle(&handle, data))
+    if (!data || !ptr || !read_handle(&handle, data))
         return -EBADMSG;
     r = memclient_open_token(shared->ctx, &handle.token, 0, &opened);
     if (r)

@@ -5,6 +5,9 @@
  */
 #include <string.h>
 
+#include <memclient/umf/providers/provider_memoryd.h>
+#include <memclient/umf/providers/provider_os_memory.h>
+
 #include "tests/unit/umf/providers.h"
 
 #define P ((void *)0x10000)
@@ -277,6 +280,37 @@ static void merge_checks_its_arguments(void **state)
     umfMemoryProviderDestroy(provider);
 }
 
+/* Those that come with the library look at what reaches them; a broker is not even looked for. */
+static void nothing_to_share(umf_memory_provider_handle_t provider)
+{
+    char data[256] = "";
+    void *ptr = NULL;
+
+    assert_result(umfMemoryProviderGetIPCHandleSize(provider, NULL), UMF_RESULT_ERROR_INVALID_ARGUMENT);
+    assert_result(umfMemoryProviderGetIPCHandle(provider, NULL, 1, data), UMF_RESULT_ERROR_INVALID_ARGUMENT);
+    assert_result(umfMemoryProviderGetIPCHandle(provider, data, 1, NULL), UMF_RESULT_ERROR_INVALID_ARGUMENT);
+    assert_result(umfMemoryProviderPutIPCHandle(provider, NULL), UMF_RESULT_ERROR_INVALID_ARGUMENT);
+    assert_result(umfMemoryProviderPutIPCHandle(provider, data), UMF_RESULT_ERROR_INVALID_ARGUMENT);
+    assert_result(umfMemoryProviderOpenIPCHandle(provider, NULL, &ptr), UMF_RESULT_ERROR_INVALID_ARGUMENT);
+    assert_result(umfMemoryProviderOpenIPCHandle(provider, data, NULL), UMF_RESULT_ERROR_INVALID_ARGUMENT);
+    assert_result(umfMemoryProviderOpenIPCHandle(provider, data, &ptr), UMF_RESULT_ERROR_INVALID_ARGUMENT);
+    assert_result(umfMemoryProviderCloseIPCHandle(provider, NULL, 1), UMF_RESULT_ERROR_INVALID_ARGUMENT);
+    assert_null(ptr);
+    umfMemoryProviderDestroy(provider);
+}
+
+static void our_own_check_for_null(void **state)
+{
+    umf_os_memory_provider_params_t params = umfOsMemoryProviderParamsDefault();
+    umf_memory_provider_handle_t provider;
+
+    (void)state;
+    params.visibility = UMF_MEM_MAP_SHARED;
+    assert_success(umfMemoryProviderCreate(umfOsMemoryProviderOps(), &params, &provider));
+    nothing_to_share(provider);
+    nothing_to_share(provider_of(umfMemorydMemoryProviderOps()));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -293,6 +327,7 @@ int main(void)
         cmocka_unit_test(no_provider),
         cmocka_unit_test(split_checks_its_arguments),
         cmocka_unit_test(merge_checks_its_arguments),
+        cmocka_unit_test(our_own_check_for_null),
     };
 
     return test_run(tests, NULL, NULL);

@@ -9,10 +9,12 @@
 #include <memclient/umf.h>
 
 #include "umf/opened.h"
+#include "umf/pool_threads.h"
 #include "umf/tracker.h"
 
 static void fork_prepare(void)
 {
+    thread_parts_fork_prepare();
     opened_fork_prepare();
     tracker_fork_prepare();
 }

@@ -46,7 +46,6 @@ static size_t largest_cut(const struct disjoint *pool)
 
 static umf_result_t initialize(umf_memory_provider_handle_t provider, void *arg, void **ret)
 {
-    static _Atomic uint64_t ids;
     const umf_disjoint_pool_params_t *params = arg;
     struct disjoint *pool;
 
@@ -59,11 +58,10 @@ static umf_result_t initialize(umf_memory_provider_handle_t provider, void *arg,
         free(pool);
         return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
     }
-    pool->id = ++ids;
     pool->provider = provider;
     pool->params = *params;
     list_init(&pool->spare);
-    list_init(&pool->heaps);
+    thread_parts_init(&pool->heaps, &heap_ops, &heap_none.part);
     (void)pthread_mutex_init(&pool->lock, NULL);
     make_buckets(pool);
     pool->careful = params->PoolTrace || params->SharedLimits;
@@ -82,9 +80,9 @@ static void finalize(void *arg)
     struct disjoint *pool = arg;
     struct list left = LIST_INIT(left), *link;
 
-    heap_leave_all(pool);
-    list_for_each_entry(heap, &pool->heaps, struct heap, in_pool)
-        heap_detach(heap);
+    thread_parts_leave(&pool->heaps);
+    list_for_each_entry(part, &pool->heaps.all, struct thread_part, in_pool)
+        heap_detach(heap_of(part));
     if (pool->params.PoolTrace)
         trace_end(pool);
     for (unsigned i = 0; i < pool->n_buckets; i++)
@@ -96,8 +94,8 @@ static void finalize(void *arg)
         (void)umfMemoryProviderFree(pool->provider, block->base, block->size);
         free(block);
     }
-    list_for_each_entry_safe(heap, &pool->heaps, struct heap, in_pool)
-        heap_free(heap);
+    list_for_each_entry_safe(part, &pool->heaps.all, struct thread_part, in_pool)
+        heap_free(heap_of(part));
     block_list_free(&pool->spare);
     map_deinit(&pool->map);
     (void)pthread_mutex_destroy(&pool->lock);
@@ -125,12 +123,12 @@ static inline bool is_pooled(const struct disjoint *pool, size_t size)
 static void *chunk_get(struct disjoint *pool, struct bucket *bucket, bool padded, bool *from_pool,
                        umf_result_t *result)
 {
-    struct heap *heap = heap_mine(pool);
+    struct thread_part *part = thread_part_mine(&pool->heaps);
 
-    if (heap == &heap_none)
-        heap = heap_get(pool);
-    if (heap)
-        return heap_malloc(heap, bucket, padded, from_pool, result);
+    if (part == pool->heaps.none)
+        part = thread_part_get(&pool->heaps);
+    if (part)
+        return heap_malloc(heap_of(part), bucket, padded, from_pool, result);
     *result = UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
     return NULL;
 }

@@ -24,6 +24,7 @@
 #include <memclient/umf/pools/pool_disjoint.h>
 
 #include "base/list.h"
+#include "umf/pool_threads.h"
 
 #define BUCKETS_MAX 64
 
@@ -81,13 +82,11 @@ struct bin {
 };
 
 struct heap {
+    struct thread_part part;
     struct disjoint *pool;
     struct slab *recent;          /* one of its own, of which something was freed; or heap_no_slab */
     pthread_mutex_t lock;         /* while no thread has it */
     atomic_bool attached;         /* a thread has it */
-    bool leaving;                 /* its thread is giving it up just now */
-    struct list in_pool;
-    struct list in_thread;
     _Atomic(struct slab *) pending; /* slabs that others have freed chunks of */
     struct bin bins[BUCKETS_MAX];
 };
@@ -111,7 +110,7 @@ struct umf_disjoint_pool_shared_limits_t {
 };
 
 struct disjoint {
-    uint64_t id; /* never the same again */
+    struct thread_parts heaps;
     umf_memory_provider_handle_t provider;
     umf_disjoint_pool_params_t params;
     size_t cut_max;  /* the largest allocation that gets a chunk at once; 0 if something is to be counted */
@@ -122,7 +121,6 @@ struct disjoint {
     struct map map;
     pthread_mutex_t lock;
     struct list spare; /* records of large allocations that were */
-    struct list heaps; /* with the register's lock */
     struct bucket buckets[BUCKETS_MAX];
 };
 
@@ -190,42 +188,25 @@ void block_list_free(struct list *list);
 
 /* ---- pool_disjoint_heap.c: chunks ------------------------------------------------------------------------- */
 
-struct heap *heap_new(struct disjoint *pool);
+extern const struct thread_parts_ops heap_ops;
+
 void heap_free(struct heap *heap);
 void *heap_malloc(struct heap *heap, struct bucket *bucket, bool padded, bool *from_pool, umf_result_t *result);
 /* A chunk back; `mine` is the heap of the calling thread. False: its slab went to the provider. */
 bool heap_put(struct heap *mine, struct slab *slab, const void *ptr);
-/* Its thread has ended. */
+/* No thread has it any more, and it keeps no slab that is free. */
 void heap_detach(struct heap *heap);
-/* The calling thread has it. */
-void heap_attach(struct heap *heap);
 
-/* ---- pool_disjoint_thread.c: which thread has which heap --------------------------------------------------- */
-
-struct heap_cache {
-    uint64_t pool;
-    struct heap *heap;
-};
-
-#define HEAP_CACHE 8
-
-extern __thread struct heap_cache heap_cache[HEAP_CACHE] __attribute__((__tls_model__("initial-exec")));
-
-/* The calling thread's; heap_none if it has none. */
-struct heap *heap_look(const struct disjoint *pool);
-/* One for the calling thread, which has none: one that was left, or a new one. NULL without memory. */
-struct heap *heap_get(struct disjoint *pool);
-
-/* heap_look(), and mostly at once. */
-static inline struct heap *heap_mine(const struct disjoint *pool)
+static inline struct heap *heap_of(struct thread_part *part)
 {
-    const struct heap_cache *cache = &heap_cache[pool->id % HEAP_CACHE];
-
-    return cache->pool == pool->id ? cache->heap : heap_look(pool);
+    return container_of(part, struct heap, part);
 }
 
-/* No thread has one of the pool's any more. */
-void heap_leave_all(struct disjoint *pool);
+/* The calling thread's, or heap_none. */
+static inline struct heap *heap_mine(const struct disjoint *pool)
+{
+    return heap_of(thread_part_mine(&pool->heaps));
+}
 
 /* ---- what is done most: a chunk of this thread's heap ----------------------------------------------------- */
 

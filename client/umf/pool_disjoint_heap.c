@@ -20,22 +20,21 @@ struct heap heap_none = {
     .bins = {[0 ... BUCKETS_MAX - 1] = {.current = &heap_no_slab}},
 };
 
-struct heap *heap_new(struct disjoint *pool)
+static struct thread_part *make(struct thread_parts *parts)
 {
     struct heap *heap = calloc(1, sizeof(*heap));
 
     if (!heap)
         return NULL;
-    heap->pool = pool;
+    heap->pool = container_of(parts, struct disjoint, heaps);
     heap->recent = &heap_no_slab;
+    thread_part_init(&heap->part, parts);
     (void)pthread_mutex_init(&heap->lock, NULL);
-    list_init(&heap->in_pool);
-    list_init(&heap->in_thread);
     for (unsigned i = 0; i < BUCKETS_MAX; i++) {
         list_init(&heap->bins[i].available);
         heap->bins[i].current = &heap_no_slab;
     }
-    return heap;
+    return &heap->part;
 }
 
 void heap_free(struct heap *heap)
@@ -255,8 +254,10 @@ void *heap_malloc(struct heap *heap, struct bucket *bucket, bool padded, bool *f
 
 /* ---- heaps and threads ------------------------------------------------------------------------------------ */
 
-void heap_attach(struct heap *heap)
+static void attach(struct thread_part *part)
 {
+    struct heap *heap = heap_of(part);
+
     pthread_mutex_lock(&heap->lock);
     atomic_store(&heap->attached, true);
     pthread_mutex_unlock(&heap->lock);
@@ -285,3 +286,14 @@ void heap_detach(struct heap *heap)
         give_up_empty(&heap->bins[i]);
     pthread_mutex_unlock(&heap->lock);
 }
+
+static void detach(struct thread_part *part)
+{
+    heap_detach(heap_of(part));
+}
+
+const struct thread_parts_ops heap_ops = {
+    .make = make,
+    .attach = attach,
+    .detach = detach,
+};

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A register of all parts, with one lock, that is asked when a thread comes to a pool for the first time, when it ends,
+ * and when a pool does; and in each thread a cache of it, by the pool's id, so that what a cache says of a pool that is
+ * no more is never believed.
+ */
+#include "umf/pool_threads.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct thread {
+    struct list parts;
+};
+
+__thread struct thread_part_cache thread_part_cache[THREAD_PART_CACHE] __attribute__((__tls_model__("initial-exec")));
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t left = PTHREAD_COND_INITIALIZER;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_key_t key;
+static atomic_bool have_key;
+
+/* Giving up what it keeps calls providers, so it is done without the lock; a pool's end waits for it. */
+static void thread_end(void *arg)
+{
+    struct thread *thread = arg;
+    struct list *link;
+
+    memset(thread_part_cache, 0, sizeof(thread_part_cache));
+    pthread_mutex_lock(&lock);
+    while ((link = list_pop(&thread->parts))) {
+        struct thread_part *part = container_of(link, struct thread_part, in_thread);
+
+        part->leaving = true;
+        pthread_mutex_unlock(&lock);
+        part->parts->ops->detach(part);
+        pthread_mutex_lock(&lock);
+        part->leaving = false;
+        pthread_cond_broadcast(&left);
+    }
+    pthread_mutex_unlock(&lock);
+    free(thread);
+}
+
+static void make_key(void)
+{
+    have_key = !pthread_key_create(&key, thread_end);
+}
+
+static struct thread *this_thread(void)
+{
+    struct thread *thread;
+
+    (void)pthread_once(&once, make_key);
+    if (!have_key)
+        return NULL;
+    thread = pthread_getspecific(key);
+    if (thread)
+        return thread;
+    thread = malloc(sizeof(*thread));
+    if (!thread)
+        return NULL;
+    list_init(&thread->parts);
+    if (pthread_setspecific(key, thread)) {
+        free(thread);
+        return NULL;
+    }
+    return thread;
+}
+
+static struct thread_part *find_of(const struct thread *thread, const struct thread_parts *parts)
+{
+    list_for_each_entry(part, &thread->parts, struct thread_part, in_thread)
+        if (part->parts == parts)
+            return part;
+    return NULL;
+}
+
+/* One that its thread has left. */
+static struct thread_part *find_left(const struct thread_parts *parts)
+{
+    list_for_each_entry(part, &parts->all, struct thread_part, in_pool)
+        if (!list_is_linked(&part->in_thread) && !part->leaving)
+            return part;
+    return NULL;
+}
+
+static struct thread_part *take_over_or_make(struct thread_parts *parts)
+{
+    struct thread_part *part = find_left(parts);
+
+    if (part)
+        return part;
+    part = parts->ops->make(parts);
+    if (part)
+        list_append(&parts->all, &part->in_pool);
+    return part;
+}
+
+static void remember(const struct thread_parts *parts, struct thread_part *part)
+{
+    thread_part_cache[parts->id % THREAD_PART_CACHE] = (struct thread_part_cache){.id = parts->id, .part = part};
+}
+
+struct thread_part *thread_part_look(const struct thread_parts *parts)
+{
+    const struct thread *thread = have_key ? pthread_getspecific(key) : NULL;
+    struct thread_part *part = NULL;
+
+    if (thread) {
+        pthread_mutex_lock(&lock);
+        part = find_of(thread, parts);
+        pthread_mutex_unlock(&lock);
+    }
+    if (!part)
+        part = parts->none;
+    remember(parts, part);
+    return part;
+}
+
+struct thread_part *thread_part_get(struct thread_parts *parts)
+{
+    struct thread *thread = this_thread();
+    struct thread_part *part;
+
+    if (!thread)
+        return NULL;
+    pthread_mutex_lock(&lock);
+    part = take_over_or_make(parts);
+    if (part) {
+        list_append(&thread->parts, &part->in_thread);
+        parts->ops->attach(part);
+    }
+    pthread_mutex_unlock(&lock);
+    if (part)
+        remember(parts, part);
+    return part;
+}
+
+void thread_part_init(struct thread_part *part, struct thread_parts *parts)
+{
+    part->parts = parts;
+    part->leaving = false;
+    list_init(&part->in_pool);
+    list_init(&part->in_thread);
+}
+
+void thread_parts_init(struct thread_parts *parts, const struct thread_parts_ops *ops, struct thread_part *none)
+{
+    static _Atomic uint64_t ids;
+
+    parts->id = ++ids;
+    parts->ops = ops;
+    parts->none = none;
+    list_init(&parts->all);
+}
+
+void thread_parts_leave(struct thread_parts *parts)
+{
+    pthread_mutex_lock(&lock);
+    list_for_each_entry(part, &parts->all, struct thread_part, in_pool) {
+        while (part->leaving)
+            pthread_cond_wait(&left, &lock);
+        list_remove(&part->in_thread);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+/* ---- around a fork ---------------------------------------------------------------------------------------- */
+
+void thread_parts_fork_prepare(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+void thread_parts_fork_parent(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+/* Parts of threads that the child does not have stay as they are: nobody knows what those were doing. */
+void thread_parts_fork_child(void)
+{
+    (void)pthread_mutex_init(&lock, NULL);
+    (void)pthread_cond_init(&left, NULL);
+}

@@ -92,6 +92,36 @@ AC_DEFUN([MEMORYD_OPTION_HSA_RUNTIME_ALIAS], [
     AM_CONDITIONAL([HSA_RUNTIME_ALIAS], [test "$enable_hsa_runtime_alias" != no])
 ])
 
+# A jemalloc of our own, made of the distribution's archive of position independent objects.
+AC_DEFUN([MEMORYD_OPTION_JEMALLOC], [
+    AC_ARG_WITH([jemalloc],
+        [AS_HELP_STRING([--with-jemalloc=FILE],
+            [the archive that UMF's jemalloc pool is made of (libjemalloc_pic.a); no: without that pool])],
+        [], [with_jemalloc=auto])
+    AC_PATH_PROG([PERL], [perl])
+    AC_CHECK_TOOL([OBJCOPY], [objcopy])
+    JEMALLOC_ARCHIVE=
+    AS_CASE([$with_jemalloc],
+        [no], [],
+        [auto|yes], [
+            memoryd_file=`$CC -print-file-name=libjemalloc_pic.a`
+            AS_IF([test -f "$memoryd_file"], [JEMALLOC_ARCHIVE=$memoryd_file])],
+        [JEMALLOC_ARCHIVE=$with_jemalloc])
+    AC_CHECK_HEADER([jemalloc/jemalloc.h], [], [JEMALLOC_ARCHIVE=])
+    AS_CASE([$host_cpu], [x86_64|aarch64], [], [JEMALLOC_ARCHIVE=])
+    AS_IF([test -z "$PERL" || test -z "$OBJCOPY"], [JEMALLOC_ARCHIVE=])
+    AS_IF([test -z "$JEMALLOC_ARCHIVE"], [
+        AS_CASE([$with_jemalloc], [auto|no], [],
+            [AC_MSG_ERROR([--with-jemalloc needs libjemalloc_pic.a, jemalloc/jemalloc.h, objcopy, perl, and x86_64 or aarch64])])
+        with_jemalloc=no
+    ], [
+        with_jemalloc=$JEMALLOC_ARCHIVE
+        AC_DEFINE([HAVE_JEMALLOC], [1], [Define if there is a jemalloc of our own])
+    ])
+    AC_SUBST([JEMALLOC_ARCHIVE])
+    AM_CONDITIONAL([JEMALLOC], [test -n "$JEMALLOC_ARCHIVE"])
+])
+
 AC_DEFUN([MEMORYD_OPTION_WERROR], [
     AC_ARG_ENABLE([werror],
         [AS_HELP_STRING([--enable-werror], [treat compiler warnings as errors, as CI does])],

@@ -14,8 +14,6 @@
 #define BUCKET_SIZE_MAX ((size_t)1 << 31)
 #define GRANULE_MIN     64
 
-__thread umf_result_t disjoint_last_error __attribute__((__tls_model__("initial-exec")));
-
 /* ---- making one ------------------------------------------------------------------------------------------ */
 
 static void make_buckets(struct disjoint *pool)
@@ -123,7 +121,7 @@ static inline bool is_pooled(const struct disjoint *pool, size_t size)
 static void *chunk_get(struct disjoint *pool, struct bucket *bucket, bool padded, bool *from_pool,
                        umf_result_t *result)
 {
-    struct thread_part *part = thread_part_mine(&pool->heaps);
+    struct thread_part *part = thread_part_mine(thread_now(), &pool->heaps);
 
     if (part == pool->heaps.none)
         part = thread_part_get(&pool->heaps);
@@ -153,7 +151,7 @@ __attribute__((__noinline__)) static void *get(struct disjoint *pool, size_t siz
             ptr = whole_get(bucket, alignment ? alignment : 1, &from_pool, &result);
         }
     }
-    disjoint_last_error = result;
+    thread_now()->error = result;
     if (pool->params.PoolTrace && ptr)
         trace_alloc(pool, bucket, ptr, size, alignment, from_pool);
     return ptr;
@@ -164,16 +162,16 @@ static void *do_malloc(void *arg, size_t size)
     struct disjoint *pool = arg;
 
     if (size - 1 < pool->cut_max) {
-        void *ptr = heap_pop(&heap_mine(pool)->bins[bucket_for(pool, size)]);
+        struct thread_now *now = thread_now();
+        void *ptr = heap_pop(&heap_mine(now, pool)->bins[bucket_for(pool, size)]);
 
-        if (ptr) {
-            disjoint_last_error = UMF_RESULT_SUCCESS;
+        now->error = UMF_RESULT_SUCCESS;
+        if (ptr)
             return ptr;
-        }
     }
     if (size)
         return get(pool, size, size, 0);
-    disjoint_last_error = UMF_RESULT_SUCCESS;
+    thread_now()->error = UMF_RESULT_SUCCESS;
     return NULL;
 }
 
@@ -185,11 +183,11 @@ static void *do_aligned_malloc(void *arg, size_t size, size_t alignment)
     if (!size || alignment <= 1)
         return do_malloc(pool, size);
     if (!is_power_of_two(alignment)) {
-        disjoint_last_error = UMF_RESULT_ERROR_INVALID_ALIGNMENT;
+        thread_now()->error = UMF_RESULT_ERROR_INVALID_ALIGNMENT;
         return NULL;
     }
     if (size > SIZE_MAX - (alignment - 1)) {
-        disjoint_last_error = UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+        thread_now()->error = UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
         return NULL;
     }
     /* slabs begin at pages, so chunks of a multiple of the alignment are aligned; beyond that there must be room */
@@ -214,7 +212,7 @@ __attribute__((__noinline__)) static umf_result_t put(struct disjoint *pool, voi
     if (!bucket)
         result = large_put(pool, block);
     else if (bucket->is_cut)
-        to_pool = heap_put(heap_mine(pool), container_of(block, struct slab, block), ptr);
+        to_pool = heap_put(heap_mine(thread_now(), pool), container_of(block, struct slab, block), ptr);
     else
         to_pool = whole_put(block);
     if (pool->params.PoolTrace)
@@ -229,7 +227,7 @@ static umf_result_t do_free(void *arg, void *ptr)
 
     if (!ptr)
         return UMF_RESULT_SUCCESS;
-    slab = heap_mine(pool)->recent;
+    slab = heap_mine(thread_now(), pool)->recent;
     if (block_holds(&slab->block, (uintptr_t)ptr)) {
         (void)heap_push(slab, ptr);
         return UMF_RESULT_SUCCESS;
@@ -244,7 +242,7 @@ static void *do_calloc(void *pool, size_t num, size_t size)
     (void)pool;
     (void)num;
     (void)size;
-    disjoint_last_error = UMF_RESULT_ERROR_NOT_SUPPORTED;
+    thread_now()->error = UMF_RESULT_ERROR_NOT_SUPPORTED;
     return NULL;
 }
 
@@ -253,7 +251,7 @@ static void *do_realloc(void *pool, void *ptr, size_t size)
     (void)pool;
     (void)ptr;
     (void)size;
-    disjoint_last_error = UMF_RESULT_ERROR_NOT_SUPPORTED;
+    thread_now()->error = UMF_RESULT_ERROR_NOT_SUPPORTED;
     return NULL;
 }
 
@@ -261,14 +259,14 @@ static size_t malloc_usable_size(void *pool, void *ptr)
 {
     (void)pool;
     (void)ptr;
-    disjoint_last_error = UMF_RESULT_ERROR_NOT_SUPPORTED;
+    thread_now()->error = UMF_RESULT_ERROR_NOT_SUPPORTED;
     return 0;
 }
 
 static umf_result_t get_last_allocation_error(void *pool)
 {
     (void)pool;
-    return disjoint_last_error;
+    return thread_now()->error;
 }
 
 umf_memory_pool_ops_t *umfDisjointPoolOps(void)

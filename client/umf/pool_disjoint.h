@@ -124,8 +124,6 @@ struct disjoint {
     struct bucket buckets[BUCKETS_MAX];
 };
 
-extern __thread umf_result_t disjoint_last_error __attribute__((__tls_model__("initial-exec")));
-
 /* ---- pool_disjoint_map.c: which block is there ----------------------------------------------------------- */
 
 bool map_init(struct map *map, size_t granule);
@@ -203,9 +201,9 @@ static inline struct heap *heap_of(struct thread_part *part)
 }
 
 /* The calling thread's, or heap_none. */
-static inline struct heap *heap_mine(const struct disjoint *pool)
+static inline struct heap *heap_mine(const struct thread_now *now, const struct disjoint *pool)
 {
-    return heap_of(thread_part_mine(&pool->heaps));
+    return heap_of(thread_part_mine(now, &pool->heaps));
 }
 
 /* ---- what is done most: a chunk of this thread's heap ----------------------------------------------------- */

@@ -11,11 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "umf/static_tls.h"
+
 struct thread {
     struct list parts;
 };
 
-__thread struct thread_part_cache thread_part_cache[THREAD_PART_CACHE] __attribute__((__tls_model__("initial-exec")));
+__thread struct thread_now thread_now_here;
+intptr_t thread_now_offset;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t left = PTHREAD_COND_INITIALIZER;
@@ -29,7 +32,7 @@ static void thread_end(void *arg)
     struct thread *thread = arg;
     struct list *link;
 
-    memset(thread_part_cache, 0, sizeof(thread_part_cache));
+    memset(thread_now_here.cache, 0, sizeof(thread_now_here.cache));
     pthread_mutex_lock(&lock);
     while ((link = list_pop(&thread->parts))) {
         struct thread_part *part = container_of(link, struct thread_part, in_thread);
@@ -102,7 +105,10 @@ static struct thread_part *take_over_or_make(struct thread_parts *parts)
 
 static void remember(const struct thread_parts *parts, struct thread_part *part)
 {
-    thread_part_cache[parts->id % THREAD_PART_CACHE] = (struct thread_part_cache){.id = parts->id, .part = part};
+    unsigned i = parts->id % THREAD_PARTS_NOW;
+
+    thread_now_here.cache[i].id = parts->id;
+    thread_now_here.cache[i].part = part;
 }
 
 struct thread_part *thread_part_look(const struct thread_parts *parts)
@@ -152,6 +158,10 @@ void thread_parts_init(struct thread_parts *parts, const struct thread_parts_ops
 {
     static _Atomic uint64_t ids;
 
+    intptr_t offset;
+
+    if (static_tls(&thread_now_here, &offset))
+        __atomic_store_n(&thread_now_offset, offset, __ATOMIC_RELAXED);
     parts->id = ++ids;
     parts->ops = ops;
     parts->none = none;

@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <memclient/umf/base.h>
+
 #include "base/list.h"
 
 struct thread_part {
@@ -30,15 +32,29 @@ struct thread_parts {
     struct list all;          /* with the register's lock */
 };
 
-struct thread_part_cache {
-    uint64_t id;
-    struct thread_part *part;
+/* What a thread remembers. */
+#define THREAD_PARTS_NOW 8
+
+struct thread_now {
+    struct {
+        uint64_t id;
+        struct thread_part *part;
+    } cache[THREAD_PARTS_NOW];
+    umf_result_t error; /* of its last allocation from a disjoint pool */
 };
 
-#define THREAD_PART_CACHE 8
+extern __thread struct thread_now thread_now_here;
+extern intptr_t thread_now_offset; /* by the thread pointer; 0: nobody knows */
 
-extern __thread struct thread_part_cache thread_part_cache[THREAD_PART_CACHE]
-    __attribute__((__tls_model__("initial-exec")));
+/* The calling thread's. A shared library's variables of threads cost a function call, but where it is known better. */
+static inline struct thread_now *thread_now(void)
+{
+    intptr_t offset = __atomic_load_n(&thread_now_offset, __ATOMIC_RELAXED);
+
+    if (__builtin_expect(!offset, false))
+        return &thread_now_here;
+    return (struct thread_now *)((char *)__builtin_thread_pointer() + offset);
+}
 
 void thread_parts_init(struct thread_parts *parts, const struct thread_parts_ops *ops, struct thread_part *none);
 /* No thread has a part any more; all are left to be freed. */
@@ -51,11 +67,11 @@ struct thread_part *thread_part_look(const struct thread_parts *parts);
 struct thread_part *thread_part_get(struct thread_parts *parts);
 
 /* thread_part_look(), and mostly at once. */
-static inline struct thread_part *thread_part_mine(const struct thread_parts *parts)
+static inline struct thread_part *thread_part_mine(const struct thread_now *now, const struct thread_parts *parts)
 {
-    const struct thread_part_cache *cache = &thread_part_cache[parts->id % THREAD_PART_CACHE];
+    unsigned i = parts->id % THREAD_PARTS_NOW;
 
-    return cache->id == parts->id ? cache->part : thread_part_look(parts);
+    return now->cache[i].id == parts->id ? now->cache[i].part : thread_part_look(parts);
 }
 
 /* Around a fork. */

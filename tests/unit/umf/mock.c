@@ -49,7 +49,7 @@ static umf_result_t do_alloc(void *provider, size_t size, size_t alignment, void
         *ptr = alignment > 16 ? aligned_alloc(alignment, align_up(size, alignment)) : malloc(size);
         break;
     case MOCK_PAGES:
-        *ptr = map_pages(size, alignment, mock->protection ? mock->protection : PROT_READ | PROT_WRITE);
+        *ptr = map_pages(size, alignment, mock->is_guarded ? PROT_NONE : PROT_READ | PROT_WRITE);
         break;
     }
     mock->bytes += size;

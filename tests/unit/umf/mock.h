@@ -20,7 +20,7 @@ enum mock_kind {
 
 struct mock {
     enum mock_kind kind;
-    int protection; /* of MOCK_PAGES */
+    bool is_guarded; /* MOCK_PAGES cannot be read or written */
     atomic_size_t allocs, frees, purges, splits, merges, page_sizes;
     atomic_size_t bytes; /* that are not freed */
     atomic_size_t wrong; /* frees of what there is not */

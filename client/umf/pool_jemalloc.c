@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The jemalloc pool: an arena of a jemalloc of our own (private-jemalloc.pl makes it), whose memory comes from the
+ * provider by hooks, and whose records do not. Each thread has a cache of it, which is emptied when the thread ends.
+ *
+ * A provider that cannot split gets back what it gave as it gave it, at the latest when the pool ends: from the first
+ * time that it refuses, parts are jemalloc's own business.
+ */
+#include <memclient/umf/pools/pool_jemalloc.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#if HAVE_JEMALLOC
+
+#include <jemalloc/jemalloc.h>
+
+#include "base/align.h"
+#include "umf/pool_jemalloc.h"
+#include "umf/pool_threads.h"
+#include "umf/static_tls.h"
+
+extern __typeof__(mallocx) umf_je_mallocx;
+extern __typeof__(dallocx) umf_je_dallocx;
+extern __typeof__(rallocx) umf_je_rallocx;
+extern __typeof__(sallocx) umf_je_sallocx;
+extern __typeof__(mallctl) umf_je_mallctl;
+extern intptr_t umf_je_tls_offset;
+extern __thread char umf_je_tsd_tls[];
+
+struct jemalloc {
+    struct jemalloc_memory memory;
+    struct thread_parts caches;
+    unsigned arena;
+};
+
+/* A thread's cache. */
+struct cache {
+    struct thread_part part;
+    unsigned id;
+};
+
+static __thread umf_result_t last_error;
+
+/* ---- threads ---------------------------------------------------------------------------------------------- */
+
+static struct cache no_cache; /* its id is never used */
+
+static struct thread_part *cache_make(struct thread_parts *parts)
+{
+    struct cache *cache = calloc(1, sizeof(*cache));
+    size_t size = sizeof(cache->id);
+
+    if (!cache)
+        return NULL;
+    if (umf_je_mallctl("tcache.create", &cache->id, &size, NULL, 0)) {
+        free(cache);
+        return NULL;
+    }
+    thread_part_init(&cache->part, parts);
+    return &cache->part;
+}
+
+static void cache_attach(struct thread_part *part)
+{
+    (void)part;
+}
+
+static void cache_detach(struct thread_part *part)
+{
+    struct cache *cache = container_of(part, struct cache, part);
+
+    (void)umf_je_mallctl("tcache.flush", NULL, NULL, &cache->id, sizeof(cache->id));
+}
+
+static void cache_free(struct cache *cache)
+{
+    (void)umf_je_mallctl("tcache.destroy", NULL, NULL, &cache->id, sizeof(cache->id));
+    free(cache);
+}
+
+static const struct thread_parts_ops cache_ops = {
+    .make = cache_make,
+    .attach = cache_attach,
+    .detach = cache_detach,
+};
+
+static int flags_of(struct jemalloc *pool)
+{
+    struct thread_part *part = thread_part_mine(thread_now(), &pool->caches);
+
+    if (part == &no_cache.part)
+        part = thread_part_get(&pool->caches);
+    return MALLOCX_ARENA(pool->arena) |
+           (part ? MALLOCX_TCACHE(container_of(part, struct cache, part)->id) : MALLOCX_TCACHE_NONE);
+}
+
+/* ---- making one ------------------------------------------------------------------------------------------- */
+
+/* The arena's own records come from where they are taken while it has no hooks. */
+static umf_result_t make_arena(struct jemalloc *pool)
+{
+    extent_hooks_t *hooks = &pool->memory.hooks;
+    size_t size = sizeof(pool->arena);
+    char name[64];
+
+    if (umf_je_mallctl("arenas.create", &pool->arena, &size, NULL, 0))
+        return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+    (void)snprintf(name, sizeof(name), "arena.%u.extent_hooks", pool->arena);
+    return umf_je_mallctl(name, NULL, NULL, &hooks, sizeof(hooks)) ? UMF_RESULT_ERROR_UNKNOWN : UMF_RESULT_SUCCESS;
+}
+
+static umf_result_t initialize(umf_memory_provider_handle_t provider, void *arg, void **ret)
+{
+    const umf_jemalloc_pool_params_t *params = arg;
+    struct jemalloc *pool;
+    umf_result_t result;
+
+    /* jemalloc's own variable of threads is to be at one place */
+    if (!static_tls(umf_je_tsd_tls, &umf_je_tls_offset))
+        return UMF_RESULT_ERROR_NOT_SUPPORTED;
+    pool = calloc(1, sizeof(*pool));
+    if (!pool)
+        return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+    jemalloc_memory_init(&pool->memory, provider, params && params->disable_provider_free);
+    thread_parts_init(&pool->caches, &cache_ops, &no_cache.part);
+    result = make_arena(pool);
+    if (result != UMF_RESULT_SUCCESS) {
+        free(pool);
+        return result;
+    }
+    *ret = pool;
+    return UMF_RESULT_SUCCESS;
+}
+
+static void finalize(void *arg)
+{
+    struct jemalloc *pool = arg;
+    char name[64];
+
+    thread_parts_leave(&pool->caches);
+    list_for_each_entry_safe(part, &pool->caches.all, struct thread_part, in_pool)
+        cache_free(container_of(part, struct cache, part));
+    (void)snprintf(name, sizeof(name), "arena.%u.destroy", pool->arena);
+    (void)umf_je_mallctl(name, NULL, NULL, NULL, 0);
+    jemalloc_memory_deinit(&pool->memory);
+    free(pool);
+}
+
+/* ---- the pool's operations -------------------------------------------------------------------------------- */
+
+static void *note(void *ptr)
+{
+    last_error = ptr ? UMF_RESULT_SUCCESS : UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+    return ptr;
+}
+
+static void *do_malloc(void *pool, size_t size)
+{
+    return note(umf_je_mallocx(size ? size : 1, flags_of(pool)));
+}
+
+static void *do_calloc(void *pool, size_t num, size_t size)
+{
+    if (__builtin_mul_overflow(num, size, &size))
+        return note(NULL);
+    return note(umf_je_mallocx(size ? size : 1, flags_of(pool) | MALLOCX_ZERO));
+}
+
+static umf_result_t do_free(void *pool, void *ptr)
+{
+    if (ptr)
+        umf_je_dallocx(ptr, flags_of(pool));
+    return UMF_RESULT_SUCCESS;
+}
+
+/* To size 0 it frees. */
+static void *do_realloc(void *pool, void *ptr, size_t size)
+{
+    if (!ptr)
+        return do_malloc(pool, size);
+    if (size)
+        return note(umf_je_rallocx(ptr, size, flags_of(pool)));
+    last_error = do_free(pool, ptr);
+    return NULL;
+}
+
+static void *do_aligned_malloc(void *pool, size_t size, size_t alignment)
+{
+    if (!alignment)
+        return do_malloc(pool, size);
+    if (!is_power_of_two(alignment)) {
+        last_error = UMF_RESULT_ERROR_INVALID_ALIGNMENT;
+        return NULL;
+    }
+    return note(umf_je_mallocx(size ? size : 1, flags_of(pool) | MALLOCX_ALIGN(alignment)));
+}
+
+static size_t usable_size(void *pool, void *ptr)
+{
+    (void)pool;
+    return ptr ? umf_je_sallocx(ptr, 0) : 0;
+}
+
+static umf_result_t get_last_allocation_error(void *pool)
+{
+    (void)pool;
+    return last_error;
+}
+
+static umf_memory_pool_ops_t ops = {
+    .version = UMF_VERSION_CURRENT,
+    .initialize = initialize,
+    .finalize = finalize,
+    .malloc = do_malloc,
+    .calloc = do_calloc,
+    .realloc = do_realloc,
+    .aligned_malloc = do_aligned_malloc,
+    .malloc_usable_size = usable_size,
+    .free = do_free,
+    .get_last_allocation_error = get_last_allocation_error,
+};
+
+#else
+
+static umf_result_t initialize(umf_memory_provider_handle_t provider, void *params, void **pool)
+{
+    (void)provider;
+    (void)params;
+    (void)pool;
+    return UMF_RESULT_ERROR_NOT_SUPPORTED;
+}
+
+/* No such pool is ever made, so the rest is not called. */
+static umf_memory_pool_ops_t ops = {
+    .version = UMF_VERSION_CURRENT,
+    .initialize = initialize,
+};
+
+#endif
+
+umf_memory_pool_ops_t *umfJemallocPoolOps(void)
+{
+    return &ops;
+}

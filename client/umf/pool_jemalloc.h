@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the jemalloc pool has of its provider, and the hooks by which jemalloc asks for it. */
+#pragma once
+
+#include <jemalloc/jemalloc.h>
+#include <pthread.h>
+#include <stdbool.h>
+
+#include <memclient/umf/memory_provider.h>
+
+struct range;
+
+struct jemalloc_memory {
+    extent_hooks_t hooks;
+    umf_memory_provider_handle_t provider;
+    bool disable_free;  /* nothing goes back before the end */
+    pthread_mutex_t lock;
+    struct range *ranges; /* hash by address: allocations, as the provider knows them */
+    bool whole;         /* it cannot split */
+};
+
+void jemalloc_memory_init(struct jemalloc_memory *memory, umf_memory_provider_handle_t provider, bool disable_free);
+/* Everything goes back. */
+void jemalloc_memory_deinit(struct jemalloc_memory *memory);

@@ -7,14 +7,25 @@
 use strict;
 use warnings;
 use File::Basename;
+use File::Find;
 use lib dirname(__FILE__) . '/../lint';
 use Lint;
+
+# Of installed headers and folders of them, those that mark anything so.
+sub headers_with {
+    my ($mark, @paths) = @_;
+    my @found;
+    find({ no_chdir => 1, wanted => sub { push @found, $_ if /\.h\z/ && slurp($_) =~ /^$mark\b/m } },
+         map { "include/memclient/$_" } @paths);
+    return sort @found;
+}
 
 # library => how its headers mark what it exports, which headers those are, its version script
 my %libraries = (
     'libmemclient' => ['MEMCLIENT_API', 'client/libmemclient.sym', 'include/memclient/memclient.h'],
     'libmemclient-hsa' => ['HSA_API', 'client/libmemclient-hsa.sym',
                            map { "include/memclient/hsa/$_.h" } qw(hsa hsa_ext_amd hsa_ext_memoryd)],
+    'libmemclient-umf' => ['UMF_API', 'client/libmemclient-umf.sym', headers_with('UMF_API', 'umf.h', 'umf')],
     'libmemclient-umf-provider' => ['MEMCLIENT_UMF_API', 'client/libmemclient-umf-provider.sym',
                                     'include/memclient/umf_provider.h'],
 );
@@ -60,6 +71,9 @@ sub exported {
         complain($library, undef, "$name has no version") if $version eq '';
         # where programs that are linked with other HSA runtimes look for it
         complain($library, undef, "$name is in $version, not in ROCR_1") if $name =~ /^hsa_/ && $version ne 'ROCR_1';
+        # what is UMF's, and what is ours of that
+        complain($library, undef, "$name is in $version, not in UMF_0.9")
+            if $name =~ /^umf(?!Memoryd)/ && $version ne 'UMF_0.9';
         push @names, $name;
     }
     complain($library, undef, 'exports nothing, or is not built') if !@names;

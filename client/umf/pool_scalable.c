@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The scalable pool: TBB's allocator, loaded when the first such pool is made. Its interface for memory of one's own has
- * no header in the distributions' packages, and is C++: these are its declarations as C sees them, and its names as
+ * The scalable pool: TBB's allocator, loaded when the first such pool is made. Its interface for memory of one's own
+ * has no header in the distributions' packages, and is C++: these are its declarations as C sees them, and its names as
  * compilers of 64-bit Linux write them.
  */
 #include <memclient/umf/pools/pool_scalable.h>

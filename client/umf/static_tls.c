@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Whether threads have their variables at one place is found out by looking from two threads. */
 #include "umf/static_tls.h"
 
 #include <pthread.h>
@@ -17,7 +18,7 @@ static void *offset_in_thread(void *ret)
     return NULL;
 }
 
-/* Nothing says so; but one thread's place is by chance at most that of another. */
+/* If it is not so, one thread's place is another's by chance at most. */
 static void find_out(void)
 {
     intptr_t there;

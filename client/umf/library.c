@@ -23,12 +23,14 @@ static void fork_parent(void)
 {
     tracker_fork_parent();
     opened_fork_parent();
+    thread_parts_fork_parent();
 }
 
 static void fork_child(void)
 {
     tracker_fork_child();
     opened_fork_child();
+    thread_parts_fork_child();
 }
 
 __attribute__((__constructor__)) static void loaded(void)

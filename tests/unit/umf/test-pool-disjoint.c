@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define SLAB 1024
@@ -511,6 +512,35 @@ static void test_many_pools(void **state)
     }
 }
 
+/* A child goes on with what its thread had, and with new pools; so does the parent, and forks again. */
+static void test_fork(void **state)
+{
+    struct mock mock = {.kind = MOCK_MALLOC};
+    umf_memory_pool_handle_t pool = pool_of(params_of(SLAB, 4096, 4, 64), &mock), other;
+    void *ptr = umfPoolMalloc(pool, 64);
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        pid_t pid = fork();
+        int status;
+
+        assert_ok(pid);
+        if (!pid) {
+            bool right = umfPoolFree(pool, ptr) == UMF_RESULT_SUCCESS && umfPoolMalloc(pool, 64);
+
+            other = pool_of(params_of(SLAB, 4096, 4, 64), &mock);
+            _exit(!right || !umfPoolMalloc(other, 64));
+        }
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_int_equal(status, 0);
+        other = pool_of(params_of(SLAB, 4096, 4, 64), &mock);
+        assert_non_null(umfPoolMalloc(other, 64));
+        umfPoolDestroy(other);
+    }
+    assert_success(umfPoolFree(pool, ptr));
+    end(pool, &mock);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -531,6 +561,7 @@ int main(void)
         cmocka_unit_test(test_thread_end),
         cmocka_unit_test(test_left_behind),
         cmocka_unit_test(test_many_pools),
+        cmocka_unit_test(test_fork),
     };
 
     return test_run(tests, NULL, NULL);

@@ -151,7 +151,7 @@ __attribute__((__noinline__)) static void *get(struct disjoint *pool, size_t siz
             ptr = whole_get(bucket, alignment ? alignment : 1, &from_pool, &result);
         }
     }
-    thread_now()->error = result;
+    thread_now()->disjoint_error = result;
     if (pool->params.PoolTrace && ptr)
         trace_alloc(pool, bucket, ptr, size, alignment, from_pool);
     return ptr;
@@ -165,13 +165,13 @@ static void *do_malloc(void *arg, size_t size)
         struct thread_now *now = thread_now();
         void *ptr = heap_pop(&heap_mine(now, pool)->bins[bucket_for(pool, size)]);
 
-        now->error = UMF_RESULT_SUCCESS;
+        now->disjoint_error = UMF_RESULT_SUCCESS;
         if (ptr)
             return ptr;
     }
     if (size)
         return get(pool, size, size, 0);
-    thread_now()->error = UMF_RESULT_SUCCESS;
+    thread_now()->disjoint_error = UMF_RESULT_SUCCESS;
     return NULL;
 }
 
@@ -183,11 +183,11 @@ static void *do_aligned_malloc(void *arg, size_t size, size_t alignment)
     if (!size || alignment <= 1)
         return do_malloc(pool, size);
     if (!is_power_of_two(alignment)) {
-        thread_now()->error = UMF_RESULT_ERROR_INVALID_ALIGNMENT;
+        thread_now()->disjoint_error = UMF_RESULT_ERROR_INVALID_ALIGNMENT;
         return NULL;
     }
     if (size > SIZE_MAX - (alignment - 1)) {
-        thread_now()->error = UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+        thread_now()->disjoint_error = UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
         return NULL;
     }
     /* slabs begin at pages, so chunks of a multiple of the alignment are aligned; beyond that there must be room */
@@ -242,7 +242,7 @@ static void *do_calloc(void *pool, size_t num, size_t size)
     (void)pool;
     (void)num;
     (void)size;
-    thread_now()->error = UMF_RESULT_ERROR_NOT_SUPPORTED;
+    thread_now()->disjoint_error = UMF_RESULT_ERROR_NOT_SUPPORTED;
     return NULL;
 }
 
@@ -251,7 +251,7 @@ static void *do_realloc(void *pool, void *ptr, size_t size)
     (void)pool;
     (void)ptr;
     (void)size;
-    thread_now()->error = UMF_RESULT_ERROR_NOT_SUPPORTED;
+    thread_now()->disjoint_error = UMF_RESULT_ERROR_NOT_SUPPORTED;
     return NULL;
 }
 
@@ -259,14 +259,14 @@ static size_t malloc_usable_size(void *pool, void *ptr)
 {
     (void)pool;
     (void)ptr;
-    thread_now()->error = UMF_RESULT_ERROR_NOT_SUPPORTED;
+    thread_now()->disjoint_error = UMF_RESULT_ERROR_NOT_SUPPORTED;
     return 0;
 }
 
 static umf_result_t get_last_allocation_error(void *pool)
 {
     (void)pool;
-    return thread_now()->error;
+    return thread_now()->disjoint_error;
 }
 
 umf_memory_pool_ops_t *umfDisjointPoolOps(void)

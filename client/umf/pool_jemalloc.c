@@ -40,8 +40,6 @@ struct cache {
     unsigned id;
 };
 
-static __thread umf_result_t last_error;
-
 /* ---- threads ---------------------------------------------------------------------------------------------- */
 
 static struct cache no_cache; /* its id is never used */
@@ -151,7 +149,7 @@ static void finalize(void *arg)
 
 static void *note(void *ptr)
 {
-    last_error = ptr ? UMF_RESULT_SUCCESS : UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+    thread_now()->jemalloc_error = ptr ? UMF_RESULT_SUCCESS : UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
     return ptr;
 }
 
@@ -181,7 +179,7 @@ static void *do_realloc(void *pool, void *ptr, size_t size)
         return do_malloc(pool, size);
     if (size)
         return note(umf_je_rallocx(ptr, size, flags_of(pool)));
-    last_error = do_free(pool, ptr);
+    thread_now()->jemalloc_error = do_free(pool, ptr);
     return NULL;
 }
 
@@ -190,7 +188,7 @@ static void *do_aligned_malloc(void *pool, size_t size, size_t alignment)
     if (!alignment)
         return do_malloc(pool, size);
     if (!is_power_of_two(alignment)) {
-        last_error = UMF_RESULT_ERROR_INVALID_ALIGNMENT;
+        thread_now()->jemalloc_error = UMF_RESULT_ERROR_INVALID_ALIGNMENT;
         return NULL;
     }
     return note(umf_je_mallocx(size ? size : 1, flags_of(pool) | MALLOCX_ALIGN(alignment)));
@@ -205,7 +203,7 @@ static size_t usable_size(void *pool, void *ptr)
 static umf_result_t get_last_allocation_error(void *pool)
 {
     (void)pool;
-    return last_error;
+    return thread_now()->jemalloc_error;
 }
 
 static umf_memory_pool_ops_t ops = {

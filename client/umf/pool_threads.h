@@ -40,7 +40,7 @@ struct thread_now {
         uint64_t id;
         struct thread_part *part;
     } cache[THREAD_PARTS_NOW];
-    umf_result_t error; /* of its last allocation from a disjoint pool */
+    umf_result_t disjoint_error, jemalloc_error; /* of its last allocation from such a pool */
 };
 
 extern __thread struct thread_now thread_now_here;

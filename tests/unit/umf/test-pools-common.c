@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What all pools do alike, over providers of malloc's memory and of pages: umfPoolMalloc, umfPoolCalloc,
- * umfPoolRealloc, umfPoolAlignedMalloc, umfPoolMallocUsableSize, umfPoolFree, umfFree, umfPoolByPtr, umfPoolGetLastAllocationError, by
- * one thread and several. Some pools have no calloc, realloc and usable size, and say so.
+ * umfPoolRealloc, umfPoolAlignedMalloc, umfPoolMallocUsableSize, umfPoolFree, umfFree, umfPoolByPtr,
+ * umfPoolGetLastAllocationError, by one thread and several. Some pools have no calloc, realloc and usable size, and
+ * say so.
  */
 #include "tests/unit/umf/mock.h"
 

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#if HAVE_JEMALLOC
+#ifdef HAVE_JEMALLOC
 
 #include <jemalloc/jemalloc.h>
 

@@ -290,6 +290,8 @@ static void fork_parent(void)
 
 static void fork_child(void)
 {
+    pthread_mutex_unlock(&lock);
+    /* made anew: it may count waiters that the child does not have */
     (void)pthread_mutex_init(&lock, NULL);
 }
 

@@ -47,23 +47,15 @@ umf_result_t umfMemoryProviderCreateFromMemspace(umf_const_memspace_handle_t hMe
     return umfMemoryProviderCreate(umfOsMemoryProviderOps(), &params, hProvider);
 }
 
-/* A build may lack it. */
-#pragma weak umfJemallocPoolOps
-
 /* NOT_SUPPORTED: the allocator that it stands on is not on this machine. */
 static umf_result_t create_pool(umf_memory_provider_handle_t provider, umf_memory_pool_handle_t *pool)
 {
-    const umf_memory_pool_ops_t *ops[] = {
-        umfScalablePoolOps(),
-        umfJemallocPoolOps ? umfJemallocPoolOps() : NULL,
-    };
+    const umf_memory_pool_ops_t *ops[] = {umfScalablePoolOps(), umfJemallocPoolOps()};
     umf_disjoint_pool_params_t params = umfDisjointPoolParamsDefault();
 
     for (unsigned i = 0; i < sizeof(ops) / sizeof(ops[0]); i++) {
-        umf_result_t result = UMF_RESULT_ERROR_NOT_SUPPORTED;
+        umf_result_t result = umfPoolCreate(ops[i], provider, NULL, UMF_POOL_CREATE_FLAG_OWN_PROVIDER, pool);
 
-        if (ops[i])
-            result = umfPoolCreate(ops[i], provider, NULL, UMF_POOL_CREATE_FLAG_OWN_PROVIDER, pool);
         if (result != UMF_RESULT_ERROR_NOT_SUPPORTED)
             return result;
     }

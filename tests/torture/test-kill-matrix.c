@@ -228,7 +228,9 @@ static struct row play_all(struct broker_process *broker, const struct scenario 
     child_kill(&client);
     /* nothing of the client is with the keeper any more; after an upgrade it has the former program as well */
     before += scenario->method == METHOD_UPGRADE;
-    assert_true(WAIT_UNTIL(kept_by(broker->pid).of_clients == 0 && kept_by(broker->pid).all == before));
+    if (!WAIT_UNTIL(kept_by(broker->pid).of_clients == 0 && kept_by(broker->pid).all == before))
+        fail_msg("the keeper has %u descriptors, %u of clients; it had %u and none", kept_by(broker->pid).all,
+                 kept_by(broker->pid).of_clients, before);
     return row;
 }
 

@@ -367,7 +367,7 @@ static void open_and_close(void **state)
     assert_result(umfMemoryProviderOpenIPCHandle(unable, providerIpcData, &ptr), UMF_RESULT_ERROR_NOT_SUPPORTED);
     assert_null(ptr);
     assert_result(umfMemoryProviderOpenIPCHandle(other, providerIpcData, &ptr), UMF_RESULT_SUCCESS);
-    strcpy(from, "from here");
+    memcpy(from, "from here", sizeof("from here"));
     assert_string_equal(ptr, "from here");
     assert_result(umfMemoryProviderCloseIPCHandle(NULL, ptr, page), UMF_RESULT_ERROR_INVALID_ARGUMENT);
     assert_result(umfMemoryProviderCloseIPCHandle(other, NULL, page), UMF_RESULT_ERROR_INVALID_ARGUMENT);
@@ -432,7 +432,7 @@ static void consume(int channel, void *context)
     (void)channel;
     CHECK(umfOpenIPCHandle(sent->pool, (umf_ipc_handle_t)sent->bytes, &ptr) == UMF_RESULT_SUCCESS);
     CHECK(!strcmp(ptr, "from the parent"));
-    strcpy(ptr, "from the child");
+    memcpy(ptr, "from the child", sizeof("from the child"));
     CHECK(umfCloseIPCHandle(ptr) == UMF_RESULT_SUCCESS);
 }
 
@@ -449,7 +449,7 @@ static void pool_open_and_close(void **state)
     size_t size = 0;
 
     (void)state;
-    strcpy(from + page, "from the parent");
+    memcpy(from + page, "from the parent", sizeof("from the parent"));
     assert_success(umfGetIPCHandle(from + page, &ipcHandle, &size));
     assert_true(size <= sizeof(sent.bytes));
     memcpy(sent.bytes, ipcHandle, size);

@@ -7,17 +7,14 @@
 use strict;
 use warnings;
 use File::Basename;
-use File::Find;
 use lib dirname(__FILE__) . '/../lint';
 use Lint;
 
-# Of installed headers and folders of them, those that mark anything so.
+# Of installed headers and folders/ of them, those that mark anything so.
 sub headers_with {
     my ($mark, @paths) = @_;
-    my @found;
-    find({ no_chdir => 1, wanted => sub { push @found, $_ if /\.h\z/ && slurp($_) =~ /^$mark\b/m } },
-         map { "include/memclient/$_" } @paths);
-    return sort @found;
+    my $wanted = join '|', map { quotemeta "include/memclient/$_" } @paths;
+    return grep { /^(?:$wanted).*(?<=\.h)\z/ && slurp($_) =~ /^$mark\b/m } files();
 }
 
 # library => how its headers mark what it exports, which headers those are, its version script
@@ -25,7 +22,7 @@ my %libraries = (
     'libmemclient' => ['MEMCLIENT_API', 'client/libmemclient.sym', 'include/memclient/memclient.h'],
     'libmemclient-hsa' => ['HSA_API', 'client/libmemclient-hsa.sym',
                            map { "include/memclient/hsa/$_.h" } qw(hsa hsa_ext_amd hsa_ext_memoryd)],
-    'libmemclient-umf' => ['UMF_API', 'client/libmemclient-umf.sym', headers_with('UMF_API', 'umf.h', 'umf')],
+    'libmemclient-umf' => ['UMF_API', 'client/libmemclient-umf.sym', headers_with('UMF_API', 'umf.h', 'umf/')],
     'libmemclient-umf-provider' => ['MEMCLIENT_UMF_API', 'client/libmemclient-umf-provider.sym',
                                     'include/memclient/umf_provider.h'],
 );

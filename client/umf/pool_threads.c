@@ -194,6 +194,8 @@ void thread_parts_fork_parent(void)
 /* Parts of threads that the child does not have stay as they are: nobody knows what those were doing. */
 void thread_parts_fork_child(void)
 {
+    /* given up, and made anew: it may count waiters that the child does not have */
+    pthread_mutex_unlock(&lock);
     (void)pthread_mutex_init(&lock, NULL);
     (void)pthread_cond_init(&left, NULL);
 }

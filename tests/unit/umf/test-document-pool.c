@@ -81,8 +81,10 @@ static void *own_malloc(void *pool, size_t size)
 
 static void *own_calloc(void *pool, size_t num, size_t size)
 {
+    size_t bytes;
+
     (void)pool;
-    return told(calloc(num, size));
+    return told(__builtin_mul_overflow(num, size, &bytes) ? NULL : calloc(1, bytes));
 }
 
 static void *own_realloc(void *pool, void *ptr, size_t size)

@@ -43,13 +43,13 @@ static inline void runtime_leavep(const bool *entered)
 #define RUNTIME_NEEDED()                                                  \
     if (runtime_enter() != HSA_STATUS_SUCCESS)                            \
         return HSA_STATUS_ERROR_NOT_INITIALIZED;                          \
-    _cleanup_(runtime_leavep) const bool runtime_entered_ = true
+    _cleanup_(runtime_leavep) __attribute__((__unused__)) const bool runtime_entered_ = true
 
 /* For functions that call the application at their end: RUNTIME_NEEDED_UNTIL(entered); ... RUNTIME_DONE(entered); */
 #define RUNTIME_NEEDED_UNTIL(entered)                                     \
     if (runtime_enter() != HSA_STATUS_SUCCESS)                            \
         return HSA_STATUS_ERROR_NOT_INITIALIZED;                          \
-    _cleanup_(runtime_leavep) bool entered = true
+    _cleanup_(runtime_leavep) __attribute__((__unused__)) bool entered = true
 #define RUNTIME_DONE(entered) (runtime_leave(), (entered) = false)
 
 /* The session; between enter and leave. */

@@ -53,7 +53,7 @@ static inline struct thread_now *thread_now(void)
 
     if (__builtin_expect(!offset, false))
         return &thread_now_here;
-    return (struct thread_now *)((char *)__builtin_thread_pointer() + offset);
+    return (struct thread_now *)(void *)((char *)__builtin_thread_pointer() + offset);
 }
 
 void thread_parts_init(struct thread_parts *parts, const struct thread_parts_ops *ops, struct thread_part *none);

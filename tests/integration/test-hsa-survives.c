@@ -99,7 +99,7 @@ static bool use_virtual_memory(unsigned me, uint64_t seed)
     TRY(hsa_amd_vmem_handle_create(pools[me % AGENTS][FINE], SIZE, MEMORY_TYPE_PINNED, 0, &handle));
     TRY(hsa_amd_vmem_map(va, SIZE, 0, handle, 0));
     TRY(hsa_amd_vmem_set_access(va, SIZE, &desc, 1));
-    write_all((uint64_t *)va, seed);
+    write_all((uint64_t *)(void *)va, seed);
     TRY(hsa_amd_vmem_export_shareable_handle(&fd, handle, 0));
     TRY(hsa_amd_vmem_unmap(va, SIZE));
     TRY(hsa_amd_vmem_handle_release(handle));
@@ -108,7 +108,8 @@ static bool use_virtual_memory(unsigned me, uint64_t seed)
     TRY(hsa_amd_vmem_map(va, SIZE, 0, again, 0));
     TRY(hsa_amd_vmem_map(va + SIZE, SIZE, 0, again, 0));
     TRY(hsa_amd_vmem_set_access(va, 2 * SIZE, &desc, 1));
-    HOLDS(is_all((const uint64_t *)va, seed) && is_all((const uint64_t *)(va + SIZE), seed));
+    HOLDS(is_all((const uint64_t *)(const void *)va, seed));
+    HOLDS(is_all((const uint64_t *)(const void *)(va + SIZE), seed));
     TRY(hsa_amd_vmem_unmap(va, 2 * SIZE));
     TRY(hsa_amd_vmem_handle_release(again));
     TRY(hsa_amd_vmem_address_free(va, 2 * SIZE));

@@ -296,7 +296,7 @@ static void a_part_leads_to_what_is_behind_it(void **state)
     options.offset = 0;
     assert_done(memclient_map(bufs[0], &options, (void **)&whole));
     assert_int_equal(requests(ctx), before + 3);
-    assert_int_equal(*(uint32_t *)whole, 0);
+    assert_int_equal(*(uint32_t *)(void *)whole, 0);
     assert_int_equal(whole[3 * page_size()], 18);
     for (uint32_t i = 0; i < MANY; i++)
         memclient_buffer_unref(bufs[i]);

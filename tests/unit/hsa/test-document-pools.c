@@ -297,7 +297,7 @@ static void pointer_info_set_userdata(void **state)
  * HSA_STATUS_ERROR_INVALID_ARGUMENT, HSA_STATUS_ERROR_INVALID_ALLOCATION. */
 static void memory_fill(void **state)
 {
-    uint32_t *ptr = (uint32_t *)allocate(pools[0][FINE], 8 * MIB), local[4];
+    uint32_t *ptr = (uint32_t *)(void *)allocate(pools[0][FINE], 8 * MIB), local[4];
 
     (void)state;
     assert_status(hsa_amd_memory_fill(ptr + 1, 0x12345678, 2 * MIB - 2), HSA_STATUS_SUCCESS);

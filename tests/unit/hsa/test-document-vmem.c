@@ -455,7 +455,7 @@ static void set_access_desc(void **state)
     assert_success(hsa_amd_vmem_set_access(va, PAGE, desc, 3));
     assert_success(hsa_amd_vmem_get_access(va, &perms, agents[0]));
     assert_int_equal(perms, RW);
-    inside = (hsa_amd_memory_access_desc_t *)va;
+    inside = (hsa_amd_memory_access_desc_t *)(void *)va;
     *inside = (hsa_amd_memory_access_desc_t){NONE, agents[0]};
     assert_success(hsa_amd_vmem_set_access(va, PAGE, inside, 1));
     assert_false(vmem_is_readable(va));

@@ -29,7 +29,7 @@ int teardown(void **state)
 
 void fill(char *ptr)
 {
-    struct entry *first = (struct entry *)ptr, *second = (struct entry *)(ptr + size - page);
+    struct entry *first = (struct entry *)(void *)ptr, *second = (struct entry *)(void *)(ptr + size - page);
 
     *first = (struct entry){second, "first"};
     *second = (struct entry){NULL, "second"};

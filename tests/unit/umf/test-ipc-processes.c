@@ -75,7 +75,7 @@ static void share_with(uid_t *uid)
     note = produce();
     send_note(consumer.channel, &note);
     child_hear(&consumer);
-    assert_string_equal(((struct entry *)note.address)->next->text, "answer");
+    assert_string_equal(((struct entry *)(void *)note.address)->next->text, "answer");
     /* it keeps what it has */
     assert_success(umfMemoryProviderFree(provider, note.address, size));
     assert_int_equal(umf_buffers(), 1);
@@ -112,7 +112,7 @@ static void test_producer_killed(void **state)
     receive_note(producer.channel, &note);
     here = open_it(&note);
     child_kill(&producer);
-    assert_string_equal(((struct entry *)here)->text, "first");
+    assert_string_equal(((struct entry *)(void *)here)->text, "first");
     send_note(consumer.channel, &note);
     child_hear(&consumer);
     assert_success(umfMemoryProviderCloseIPCHandle(provider, here, size));
@@ -137,7 +137,7 @@ static void test_broker_killed(void **state)
     child_hear(&consumer);
     broker_kill_child(&umf_broker);
     here = open_it(&note);
-    assert_string_equal(((struct entry *)(here + size - page))->text, "answer");
+    assert_string_equal(((struct entry *)(void *)(here + size - page))->text, "answer");
     assert_success(umfMemoryProviderGetIPCHandle(provider, note.address, size, again.handle));
     assert_memory_equal(again.handle, note.handle, HANDLE);
     broker_kill_child(&umf_broker);
@@ -237,7 +237,7 @@ static void test_another_program(void **state)
     (void)state;
     child_run(execute, &note);
     if (!TEST_ASAN && !TEST_TSAN)
-        assert_string_equal(((struct entry *)note.address)->text, "executed");
+        assert_string_equal(((struct entry *)(void *)note.address)->text, "executed");
     assert_success(umfMemoryProviderFree(provider, note.address, size));
 }
 

@@ -135,7 +135,7 @@ static void test_here(void **state)
 
     (void)state;
     assert_true(one != note.address && two != note.address && one != two);
-    assert_string_equal(((struct entry *)one)->text, "first");
+    assert_string_equal(((struct entry *)(void *)one)->text, "first");
     one[page] = 3;
     assert_true(two[page] == 3 && note.address[page] == 3);
     /* in any order; the size need not be known */
@@ -148,7 +148,7 @@ static void test_here(void **state)
     /* as long as somebody has it, it can be opened */
     one = open_it(&note);
     assert_success(umfMemoryProviderCloseIPCHandle(provider, two, size));
-    assert_string_equal(((struct entry *)one)->text, "first");
+    assert_string_equal(((struct entry *)(void *)one)->text, "first");
     assert_success(umfMemoryProviderCloseIPCHandle(provider, one, size));
     assert_int_equal(umf_buffers(), 0);
     assert_result(umfMemoryProviderOpenIPCHandle(provider, note.handle, (void **)&one),

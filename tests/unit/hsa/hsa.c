@@ -140,14 +140,16 @@ bool hsa_under_valgrind(void)
 void hsa_use_up_memory(void)
 {
     const struct rlimit none = {0};
+    void *volatile got; /* or a compiler would leave out what nobody uses */
 
     if (TEST_ASAN || TEST_TSAN || TEST_MSAN || hsa_under_valgrind())
         child_skip("it runs under a tool that needs memory itself");
     /* in sizes that go down, so that no hole is left */
     CHECK(setrlimit(RLIMIT_AS, &none) == 0);
     for (size_t size = MIB; size >= 16; size /= 2)
-        while (malloc(size))
-            ;
+        do
+            got = malloc(size);
+        while (got);
 }
 
 void hsa_skip_unless_few_mappings(unsigned most)

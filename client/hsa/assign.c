@@ -33,8 +33,6 @@ static pthread_mutex_t *lock_of(const void *ptr)
     return &assigning[(((uintptr_t)ptr >> 21) + ((uintptr_t)ptr >> 12)) % N_ASSIGNING];
 }
 
-DEFINE_CLEANUP(struct memclient_buffer *, memclient_buffer_unref);
-
 static bool is_coarse(const struct pool *pool)
 {
     return pool->flags & HSA_REGION_GLOBAL_FLAG_COARSE_GRAINED;

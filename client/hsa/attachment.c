@@ -11,31 +11,17 @@
 
 static struct attachment *by_token; /* hash of IPC memory */
 
-/* As if the agent that has its first page had allocated it; NULL if that is none. */
-static int find_pool(struct memclient_buffer *buffer, const struct pool **pool)
-{
-    struct memclient_buffer_info info = MEMCLIENT_BUFFER_INFO_INIT;
-    const struct agent *agent = NULL;
-    int r = memclient_buffer_info(buffer, &info);
-
-    if (r)
-        return r;
-    if (info.n_nodes)
-        agent = topology_agent_of_node(info.nodes[0]);
-    *pool = agent ? &agent->pools[POOL_FINE] : NULL;
-    return 0;
-}
-
 hsa_status_t attachment_map(struct memclient_buffer **buffer, uint64_t allowed, struct attachment **attachment)
 {
     _cleanup_free_ struct attachment *new = calloc(1, sizeof(*new));
     struct memclient_map_options options = MEMCLIENT_MAP_OPTIONS_INIT;
+    struct memclient_buffer_info info = MEMCLIENT_BUFFER_INFO_INIT;
     void *address;
     int r;
 
     if (!new)
         return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
-    r = find_pool(*buffer, &new->pool);
+    r = memclient_buffer_info(*buffer, &info);
     options.flags = MEMCLIENT_MAP_ANYWHERE;
     if (!r)
         r = memclient_map(*buffer, &options, &address);
@@ -43,6 +29,7 @@ hsa_status_t attachment_map(struct memclient_buffer **buffer, uint64_t allowed, 
         return runtime_status(r);
     place_init(&new->place, PLACE_ATTACHMENT, address, memclient_buffer_size(*buffer), memclient_buffer_bytes(*buffer));
     new->place.busy = false;
+    new->pool = topology_pool_of(&info);
     new->allowed = allowed;
     new->refs = 1;
     new->buffer = steal_ptr(buffer);

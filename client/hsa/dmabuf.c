@@ -10,8 +10,6 @@
 #include "hsa/place.h"
 #include "hsa/runtime.h"
 
-DEFINE_CLEANUP(struct memclient_buffer *, memclient_buffer_unref);
-
 /* With the lock: the buffer that holds all of the range, counted up, and where in it the range begins; or NULL. */
 static struct memclient_buffer *find_buffer(const void *ptr, uint64_t size, uint64_t *offset)
 {

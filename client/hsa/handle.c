@@ -26,7 +26,6 @@
 static struct handle *by_number, *by_buffer;
 static uint64_t next_number = NO_ID;
 
-DEFINE_CLEANUP(struct memclient_buffer *, memclient_buffer_unref);
 
 /* ---- the table ------------------------------------------------------------------------------------------- */
 
@@ -292,12 +291,6 @@ hsa_status_t hsa_amd_vmem_export_shareable_handle(int *dmabuf_fd, hsa_amd_vmem_a
     return buffer ? runtime_status(memclient_export_fd(buffer, 0, dmabuf_fd)) : HSA_STATUS_ERROR_INVALID_ALLOCATION;
 }
 
-static const struct pool *standard_pool(const struct memclient_buffer_info *info)
-{
-    const struct agent *agent = info->n_nodes ? topology_agent_of_node(info->nodes[0]) : NULL;
-
-    return agent && agent->n_pools ? &agent->pools[POOL_FINE] : NULL;
-}
 
 hsa_status_t hsa_amd_vmem_import_shareable_handle(int dmabuf_fd, hsa_amd_vmem_alloc_handle_t *handle)
 {
@@ -319,7 +312,7 @@ hsa_status_t hsa_amd_vmem_import_shareable_handle(int dmabuf_fd, hsa_amd_vmem_al
     if (r < 0)
         return runtime_status(r);
     type = info.placement == MEMCLIENT_PLACEMENT_PREFERRED ? MEMORY_TYPE_NONE : MEMORY_TYPE_PINNED;
-    status = enter(&buffer, standard_pool(&info), type, handle);
+    status = enter(&buffer, topology_pool_of(&info), type, handle);
     /* another thread may have imported it meanwhile */
     return status && find_again(buffer, handle) ? HSA_STATUS_SUCCESS : status;
 }

@@ -12,21 +12,6 @@
 #include "hsa/memory.h"
 #include "hsa/runtime.h"
 
-DEFINE_CLEANUP(struct memclient_buffer *, memclient_buffer_unref);
-
-static hsa_status_t import_status(int r)
-{
-    switch (-r) {
-    case EBADF:
-        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
-    case EREMOTE:
-    case ESTALE:
-        return HSA_STATUS_ERROR_INVALID_ALLOCATION;
-    default:
-        return runtime_status(r);
-    }
-}
-
 hsa_status_t hsa_amd_interop_map_buffer(uint32_t num_agents, hsa_agent_t *agents, int interop_handle, uint32_t flags,
                                         size_t *size, void **ptr, size_t *metadata_size, const void **metadata)
 {
@@ -43,7 +28,7 @@ hsa_status_t hsa_amd_interop_map_buffer(uint32_t num_agents, hsa_agent_t *agents
         return HSA_STATUS_ERROR_INVALID_AGENT;
     r = memclient_import_fd(runtime_context(), interop_handle, &buffer);
     if (r)
-        return import_status(r);
+        return r == -EBADF ? HSA_STATUS_ERROR_INVALID_ARGUMENT : runtime_status(r);
     status = attachment_map(&buffer, allowed, &attachment);
     if (status)
         return status;
@@ -68,21 +53,14 @@ hsa_status_t hsa_amd_interop_unmap_buffer(void *ptr)
     return status == HSA_STATUS_ERROR_INVALID_ARGUMENT ? HSA_STATUS_SUCCESS : status;
 }
 
-static bool is_pool(hsa_amd_memory_pool_t handle)
-{
-    const struct pool *pool = topology_pool(handle.handle);
-
-    return pool && pool->allocatable;
-}
-
 hsa_status_t hsa_amd_memory_pool_can_migrate(hsa_amd_memory_pool_t src_memory_pool,
                                              hsa_amd_memory_pool_t dst_memory_pool, bool *result)
 {
     RUNTIME_NEEDED();
     if (!result)
         return HSA_STATUS_ERROR_INVALID_ARGUMENT;
-    if (!is_pool(src_memory_pool) || !is_pool(dst_memory_pool))
-        return (hsa_status_t)HSA_STATUS_ERROR_INVALID_MEMORY_POOL;
+    if (!topology_memory_pool(src_memory_pool) || !topology_memory_pool(dst_memory_pool))
+        return INVALID_MEMORY_POOL;
     *result = false;
     return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
 }
@@ -92,6 +70,5 @@ hsa_status_t hsa_amd_memory_migrate(const void *ptr, hsa_amd_memory_pool_t memor
     RUNTIME_NEEDED();
     if (!ptr || flags)
         return HSA_STATUS_ERROR_INVALID_ARGUMENT;
-    return is_pool(memory_pool) ? HSA_STATUS_ERROR_OUT_OF_RESOURCES
-                                : (hsa_status_t)HSA_STATUS_ERROR_INVALID_MEMORY_POOL;
+    return topology_memory_pool(memory_pool) ? HSA_STATUS_ERROR_OUT_OF_RESOURCES : INVALID_MEMORY_POOL;
 }

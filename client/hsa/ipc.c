@@ -17,8 +17,6 @@
 #include "hsa/memory.h"
 #include "hsa/runtime.h"
 
-DEFINE_CLEANUP(struct memclient_buffer *, memclient_buffer_unref);
-
 _Static_assert(sizeof(hsa_amd_ipc_memory_t) == sizeof(struct memclient_token), "a handle is a token");
 
 hsa_status_t ipc_status(int r)

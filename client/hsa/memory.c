@@ -18,10 +18,6 @@
 #include "hsa/room.h"
 #include "hsa/runtime.h"
 
-#define HUGE_PAGE (UINT64_C(2) << 20)
-
-DEFINE_CLEANUP(struct memclient_buffer *, memclient_buffer_unref);
-
 /* With a home, so that other processes find it at the same address; where the arena has no room for one, without. */
 static int allocate_buffer(const struct pool *pool, uint64_t size, struct memclient_buffer **buffer)
 {
@@ -159,9 +155,9 @@ hsa_status_t hsa_amd_memory_pool_allocate(hsa_amd_memory_pool_t memory_pool, siz
     RUNTIME_NEEDED();
     if (!ptr || !size)
         return HSA_STATUS_ERROR_INVALID_ARGUMENT;
-    pool = topology_pool(memory_pool.handle);
-    if (!pool || !pool->allocatable)
-        return (hsa_status_t)HSA_STATUS_ERROR_INVALID_MEMORY_POOL;
+    pool = topology_memory_pool(memory_pool);
+    if (!pool)
+        return INVALID_MEMORY_POOL;
     return memory_allocate(pool, size, ptr);
 }
 

@@ -13,16 +13,6 @@
 #include "hsa/runtime.h"
 #include "hsa/topology.h"
 
-#define INVALID_MEMORY_POOL ((hsa_status_t)HSA_STATUS_ERROR_INVALID_MEMORY_POOL)
-
-/* Regions that nothing can be allocated from are no pools. */
-static const struct pool *find(hsa_amd_memory_pool_t handle)
-{
-    const struct pool *pool = topology_pool(handle.handle);
-
-    return pool && pool->allocatable ? pool : NULL;
-}
-
 hsa_status_t hsa_amd_agent_iterate_memory_pools(
     hsa_agent_t handle, hsa_status_t (*callback)(hsa_amd_memory_pool_t memory_pool, void *data), void *data)
 {
@@ -60,7 +50,7 @@ hsa_status_t hsa_amd_memory_pool_get_info(hsa_amd_memory_pool_t handle, hsa_amd_
         return HSA_STATUS_ERROR_NOT_INITIALIZED;
     if (!value)
         return HSA_STATUS_ERROR_INVALID_ARGUMENT;
-    pool = find(handle);
+    pool = topology_memory_pool(handle);
     if (!pool)
         return INVALID_MEMORY_POOL;
     switch ((uint32_t)attribute) {
@@ -101,7 +91,7 @@ hsa_status_t hsa_amd_agent_memory_pool_get_info(hsa_agent_t agent_handle, hsa_am
     agent = topology_agent(agent_handle);
     if (!agent)
         return HSA_STATUS_ERROR_INVALID_AGENT;
-    pool = find(pool_handle);
+    pool = topology_memory_pool(pool_handle);
     if (!pool)
         return INVALID_MEMORY_POOL;
     switch ((uint32_t)attribute) {

@@ -17,8 +17,6 @@
 #include "hsa/runtime.h"
 #include "hsa/vmem.h"
 
-#define HUGE_PAGE (UINT64_C(2) << 20)
-
 static int reserve_somehow(uint64_t size, uint64_t alignment, uint64_t address, struct memclient_reservation **res)
 {
     int r = memclient_reserve(runtime_context(), size, alignment, address, res);

@@ -137,7 +137,6 @@ hsa_status_t hsa_amd_memory_lock(void *host_ptr, size_t size, hsa_agent_t *agent
 hsa_status_t hsa_amd_memory_lock_to_pool(void *host_ptr, size_t size, hsa_agent_t *agents, int num_agent,
                                          hsa_amd_memory_pool_t pool, uint32_t flags, void **agent_ptr)
 {
-    const struct pool *found;
     hsa_status_t status;
 
     RUNTIME_NEEDED();
@@ -146,9 +145,8 @@ hsa_status_t hsa_amd_memory_lock_to_pool(void *host_ptr, size_t size, hsa_agent_
     status = check_lock(host_ptr, size, agents, num_agent, agent_ptr);
     if (status)
         return status;
-    found = topology_pool(pool.handle);
-    if (!found || !found->allocatable)
-        return (hsa_status_t)HSA_STATUS_ERROR_INVALID_MEMORY_POOL;
+    if (!topology_memory_pool(pool))
+        return INVALID_MEMORY_POOL;
     return lock_memory(host_ptr, size, agent_ptr);
 }
 

@@ -58,5 +58,7 @@ struct memclient *runtime_context(void);
 /* What a failure of the native API is called here. */
 hsa_status_t runtime_status(int r);
 
+DEFINE_CLEANUP(struct memclient_buffer *, memclient_buffer_unref);
+
 /* Decisions where the documents and today's ROCr differ: see memclient_hsa_set_profile(). */
 bool runtime_is_like_rocr(void);

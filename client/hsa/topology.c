@@ -22,7 +22,6 @@
 #define AGENT_BASE UINT64_C(0x100)
 #define POOL_BASE  UINT64_C(0x10000)
 #define CACHE_BASE UINT64_C(0x20000)
-#define HUGE_PAGE  (UINT64_C(2) << 20)
 
 /* Of the regions that only kernels would use. HSA wants at least that for the private memory of a work-group. */
 #define KERNEL_SIZE 65536
@@ -82,13 +81,20 @@ const struct pool *topology_pool(uint64_t handle)
     return &t->agents[agent].pools[pool];
 }
 
-const struct agent *topology_agent_of_node(uint32_t node)
+const struct pool *topology_memory_pool(hsa_amd_memory_pool_t handle)
+{
+    const struct pool *pool = topology_pool(handle.handle);
+
+    return pool && pool->allocatable ? pool : NULL;
+}
+
+const struct pool *topology_pool_of(const struct memclient_buffer_info *info)
 {
     const struct topology *t = topology();
 
-    for (unsigned i = 0; t && i < t->n_agents; i++)
-        if (t->agents[i].node == node)
-            return &t->agents[i];
+    for (unsigned i = 0; info->n_nodes && i < t->n_agents; i++)
+        if (t->agents[i].node == info->nodes[0])
+            return t->agents[i].n_pools ? &t->agents[i].pools[POOL_FINE] : NULL;
     return NULL;
 }
 

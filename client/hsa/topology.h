@@ -22,6 +22,12 @@
 #define TOPOLOGY_POOLS_MAX 16  /* of an agent: pools first, then what are only regions */
 #define TOPOLOGY_CACHES_MAX 8
 
+/* What allocations and reservations from that size on are aligned to. */
+#define HUGE_PAGE (UINT64_C(2) << 20)
+
+/* Its header has it outside of the type. */
+#define INVALID_MEMORY_POOL ((hsa_status_t)HSA_STATUS_ERROR_INVALID_MEMORY_POOL)
+
 enum pool_kind {
     POOL_FINE,     /* the first: what programs take when they look for any */
     POOL_KERNARG,
@@ -94,7 +100,10 @@ const struct agent *topology_agent(hsa_agent_t agent);
 /* A list of agents as a set, by index; false if one of them is none. */
 bool topology_agents(uint32_t n, const hsa_agent_t *agents, uint64_t *set);
 const struct pool *topology_pool(uint64_t handle);
-const struct agent *topology_agent_of_node(uint32_t node);
+/* The same, but regions that nothing can be allocated from are no memory pools. */
+const struct pool *topology_memory_pool(hsa_amd_memory_pool_t handle);
+/* The standard pool of the agent that has a buffer's first page, as if that had allocated it; NULL if none has. */
+const struct pool *topology_pool_of(const struct memclient_buffer_info *info);
 const struct cache *topology_cache(hsa_cache_t cache);
 
 /* At the first hsa_init(). OUT_OF_RESOURCES if the broker cannot be asked or has no memory. */

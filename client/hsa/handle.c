@@ -26,7 +26,6 @@
 static struct handle *by_number, *by_buffer;
 static uint64_t next_number = NO_ID;
 
-
 /* ---- the table ------------------------------------------------------------------------------------------- */
 
 static struct handle *find(uint64_t number)
@@ -138,31 +137,37 @@ static bool find_again(struct memclient_buffer *buffer, hsa_amd_vmem_alloc_handl
     return handle;
 }
 
-/* Takes the buffer, on success, into a handle with one reference. */
+/*
+ * A reference to the memory's handle: takes the buffer into a new one, unless it has one by now. In one turn of the
+ * lock, as other threads may import the same and release it at any time.
+ */
 static hsa_status_t enter(struct memclient_buffer **buffer, const struct pool *pool, hsa_amd_memory_type_t type,
                           hsa_amd_vmem_alloc_handle_t *ret)
 {
-    _cleanup_free_ struct handle *handle = calloc(1, sizeof(*handle));
-    bool entered;
+    _cleanup_free_ struct handle *new = calloc(1, sizeof(*new));
+    struct handle *handle;
 
-    if (!handle)
+    if (!new)
         return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
-    *handle = (struct handle){
+    *new = (struct handle){
         .buffer = *buffer,
         .size = memclient_buffer_bytes(*buffer),
         .pool = pool,
         .type = type,
-        .refs = 1,
     };
-    list_init(&handle->ended);
+    list_init(&new->ended);
     places_lock();
-    entered = !find_of(*buffer) && add(handle);
+    handle = find_of(*buffer);
+    if (!handle && add(new)) {
+        handle = steal_ptr(&new);
+        *buffer = NULL;
+    }
+    if (handle) {
+        handle->refs++;
+        ret->handle = handle->number;
+    }
     places_unlock();
-    if (!entered)
-        return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
-    ret->handle = steal_ptr(&handle)->number;
-    *buffer = NULL;
-    return HSA_STATUS_SUCCESS;
+    return handle ? HSA_STATUS_SUCCESS : HSA_STATUS_ERROR_OUT_OF_RESOURCES;
 }
 
 /* ---- creating and counting ------------------------------------------------------------------------------- */
@@ -291,13 +296,11 @@ hsa_status_t hsa_amd_vmem_export_shareable_handle(int *dmabuf_fd, hsa_amd_vmem_a
     return buffer ? runtime_status(memclient_export_fd(buffer, 0, dmabuf_fd)) : HSA_STATUS_ERROR_INVALID_ALLOCATION;
 }
 
-
 hsa_status_t hsa_amd_vmem_import_shareable_handle(int dmabuf_fd, hsa_amd_vmem_alloc_handle_t *handle)
 {
     _cleanup_(memclient_buffer_unrefp) struct memclient_buffer *buffer = NULL;
     struct memclient_buffer_info info = MEMCLIENT_BUFFER_INFO_INIT;
     hsa_amd_memory_type_t type;
-    hsa_status_t status;
     int r;
 
     RUNTIME_NEEDED();
@@ -312,7 +315,5 @@ hsa_status_t hsa_amd_vmem_import_shareable_handle(int dmabuf_fd, hsa_amd_vmem_al
     if (r < 0)
         return runtime_status(r);
     type = info.placement == MEMCLIENT_PLACEMENT_PREFERRED ? MEMORY_TYPE_NONE : MEMORY_TYPE_PINNED;
-    status = enter(&buffer, topology_pool_of(&info), type, handle);
-    /* another thread may have imported it meanwhile */
-    return status && find_again(buffer, handle) ? HSA_STATUS_SUCCESS : status;
+    return enter(&buffer, topology_pool_of(&info), type, handle);
 }

@@ -237,6 +237,40 @@ static void import_against_release(void **state)
     vmem_free(stage.va, 2 * SIZE);
 }
 
+static void *import_and_release(void *data)
+{
+    struct stage *stage = data;
+
+    pthread_barrier_wait(&stage->start);
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        handle_t handle;
+
+        if (is_done(stage, &stage->done, hsa_amd_vmem_import_shareable_handle(stage->fd, &handle),
+                    HSA_STATUS_SUCCESS, HSA_STATUS_SUCCESS))
+            is_done(stage, &stage->undone, hsa_amd_vmem_handle_release(handle), HSA_STATUS_SUCCESS,
+                    HSA_STATUS_SUCCESS);
+    }
+    return NULL;
+}
+
+/*
+ * Who imports finds that another thread has just done so and just undoes it. No other answer than SUCCESS is right;
+ * once it was OUT_OF_RESOURCES, when the other's handle went between two looks at the table.
+ */
+static void import_against_another_import_that_goes(void **state)
+{
+    struct stage stage = begin();
+
+    (void)state;
+    assert_success(hsa_amd_vmem_export_shareable_handle(&stage.fd, stage.handle, 0));
+    vmem_release(stage.handle);
+    run_both(&stage, import_and_release, import_and_release);
+    assert_int_equal(stage.done, ROUNDS * THREADS);
+    assert_int_equal(stage.undone, ROUNDS * THREADS);
+    close(stage.fd);
+    vmem_free(stage.va, 2 * SIZE);
+}
+
 static void *map_release_and_unmap(void *data)
 {
     struct stage *stage = data;
@@ -353,6 +387,7 @@ int main(void)
         test(set_access_against_unmap),
         test(retain_against_release),
         test(import_against_release),
+        test(import_against_another_import_that_goes),
         test(create_map_release_and_unmap_side_by_side),
         test(reserve_against_free),
         test(address_free_against_map),

@@ -10,26 +10,14 @@
 #include <memclient/umf/providers/provider_os_memory.h>
 
 #include "tests/support/memory.h"
-#include "tests/unit/umf/providers.h"
+#include "tests/unit/umf/document.h"
 
-static umf_memory_provider_handle_t os;
 static size_t page;
 
 static int setup(void **state)
 {
-    umf_os_memory_provider_params_t params = umfOsMemoryProviderParamsDefault();
-
-    (void)state;
     page = (size_t)page_size();
-    assert_success(umfMemoryProviderCreate(umfOsMemoryProviderOps(), &params, &os));
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    umfMemoryProviderDestroy(os);
-    return 0;
+    return os_setup(state);
 }
 
 static char *alloc(size_t size)
@@ -428,7 +416,7 @@ static void last_failed(void **state)
     umfMemoryProviderDestroy(cannot);
 }
 
-#define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
+#define TEST(function) cmocka_unit_test_setup_teardown(function, setup, os_teardown)
 
 int main(void)
 {

@@ -189,7 +189,7 @@ static void brokers_die_and_nobody_notices(void **state)
     for (unsigned i = 0; i < BROKERS && !is_over(); i++) {
         unsigned before[THREADS + 1];
 
-        broker_kill_child(&hsa_broker);
+        broker_kill_child(&observed);
         for (unsigned k = 0; k <= THREADS; k++)
             before[k] = __atomic_load_n(&turns[k], __ATOMIC_RELAXED);
         assert_true(WAIT_UNTIL(have_got_on(before) || is_over()));

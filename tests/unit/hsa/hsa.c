@@ -7,16 +7,11 @@
 #include <sys/resource.h>
 
 #include "tests/support/child.h"
-#include "tests/support/wait.h"
 
-struct broker_process hsa_broker;
 hsa_agent_t agents[AGENTS];
 hsa_amd_memory_pool_t pools[AGENTS][POOLS];
 hsa_region_t regions[AGENTS][POOLS];
 const char *hsa_config;
-
-static struct memclient *observer; /* a session of our own beside HSA's */
-static uint64_t asked;             /* requests that were our questions */
 
 void hsa_assert_status(hsa_status_t got, hsa_status_t wanted, const char *call, const char *file, int line)
 {
@@ -31,46 +26,10 @@ void hsa_assert_status(hsa_status_t got, hsa_status_t wanted, const char *call, 
     _fail(file, line);
 }
 
-static struct memclient_broker_status status(void)
-{
-    struct memclient_broker_status answer = MEMCLIENT_BROKER_STATUS_INIT;
-
-    assert_int_equal(memclient_status(observer, &answer), 0);
-    asked++;
-    return answer;
-}
-
-uint64_t hsa_requests(void)
-{
-    struct memclient_broker_status answer = status();
-
-    return answer.requests - asked;
-}
-
-uint64_t hsa_buffers(void)
-{
-    return status().buffers;
-}
-
-/* Those too that only a descriptor or a mapping keeps. */
-static uint64_t all_buffers(void)
-{
-    struct memclient_broker_status answer = status();
-
-    return answer.buffers + answer.buffers_detached;
-}
-
 int hsa_nothing_left(void **state)
 {
-    struct memclient_check_result result = MEMCLIENT_CHECK_RESULT_INIT;
-
     (void)state;
-    if (!WAIT_UNTIL(all_buffers() == 0))
-        fail_msg("%llu buffers are left", (unsigned long long)all_buffers());
-    assert_int_equal(memclient_check(observer, &result), 0);
-    asked++;
-    if (result.faults)
-        fail_msg("%s", result.sentences[0]);
+    observer_expect_nothing();
     return 0;
 }
 
@@ -99,17 +58,10 @@ static hsa_status_t note_pool(hsa_amd_memory_pool_t pool, void *data)
 
 int hsa_group_setup(void **state)
 {
-    struct memclient_options options = MEMCLIENT_OPTIONS_INIT;
-    char config[4096];
     unsigned n = 0;
 
     (void)state;
-    snprintf(config, sizeof(config), "[topology]\nsimulate_nodes = %d\n%s", AGENTS, hsa_config ? hsa_config : "");
-    broker_start(&hsa_broker, config, 0);
-    setenv("MEMORYD_SOCKET", hsa_broker.socket, 1);
-    setenv("MEMORYD_AUTOSTART", "0", 1);
-    options.socket = hsa_broker.socket;
-    assert_int_equal(memclient_open(&options, &observer), 0);
+    observer_start(AGENTS, hsa_config);
     assert_success(hsa_init());
     assert_success(hsa_iterate_agents(note_agent, &n));
     assert_int_equal(n, AGENTS);
@@ -125,8 +77,7 @@ int hsa_group_teardown(void **state)
 {
     assert_success(hsa_shut_down());
     hsa_nothing_left(state);
-    memclient_close(observer);
-    broker_stop(&hsa_broker);
+    observer_stop();
     return 0;
 }
 

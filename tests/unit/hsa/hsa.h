@@ -12,7 +12,7 @@
 #include <memclient/hsa/hsa_ext_memoryd.h>
 #include <memclient/memclient.h>
 
-#include "tests/integration/broker.h"
+#include "tests/integration/observer.h"
 #include "tests/support/memory.h"
 #include "tests/support/test.h"
 
@@ -20,7 +20,6 @@
 
 enum { FINE, KERNARG, COARSE, POOLS };
 
-extern struct broker_process hsa_broker;
 extern hsa_agent_t agents[AGENTS];
 /* One value for both, of each kind and agent. */
 extern hsa_amd_memory_pool_t pools[AGENTS][POOLS];
@@ -39,11 +38,6 @@ int hsa_group_teardown(void **state);
 
 /* After each test: the broker has no buffer left, and its sums are right. */
 int hsa_nothing_left(void **state);
-
-/* Requests that the broker has served so far, the question itself not counted. */
-uint64_t hsa_requests(void);
-/* Buffers that it has. */
-uint64_t hsa_buffers(void);
 
 /* It has limits of its own, which are not the kernel's. */
 bool hsa_under_valgrind(void);

@@ -239,17 +239,17 @@ static void memory_goes_and_comes_back(void **state)
 /* HSA_AMD_AGENT_INFO_MEMORY_AVAIL makes a call to the broker, but not each time; all other attributes make none. */
 static void calls(void **state)
 {
-    uint64_t before = hsa_requests();
+    uint64_t before = observer_requests();
     uint8_t value[ANSWER_MAX];
 
     (void)state;
     for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         if (rows[i].attribute != HSA_AMD_AGENT_INFO_MEMORY_AVAIL)
             assert_success(ask_agent(agents[0].handle, rows[i].attribute, value));
-    assert_int_equal(hsa_requests(), before);
+    assert_int_equal(observer_requests(), before);
     for (unsigned i = 0; i < 1000; i++)
         (void)memory(0);
-    assert_in_range(hsa_requests(), before, before + 500);
+    assert_in_range(observer_requests(), before, before + 500);
 }
 
 /* hsa_agent_iterate_caches: each of the agent's, and of no other's. callback NULL: INVALID_ARGUMENT. */

@@ -127,10 +127,10 @@ static void test_fine_grained(void **state)
     (void)state;
     for (int k = FINE; k <= KERNARG; k++) {
         char *ptr = allocate(0, k, MIB);
-        uint64_t before = hsa_requests();
+        uint64_t before = observer_requests();
 
         assert_success(hsa_memory_assign_agent(ptr, agents[1], RO));
-        assert_int_equal(hsa_requests(), before);
+        assert_int_equal(observer_requests(), before);
         ptr[0] = 1;
         assert_int_equal(charged(ptr), 0);
         assert_int_equal(owner(ptr), agents[0].handle);
@@ -196,13 +196,13 @@ static void test_access(void **state)
 static void test_same_owner(void **state)
 {
     char *ptr = allocate(1, COARSE, MIB);
-    uint64_t before = hsa_requests();
+    uint64_t before = observer_requests();
 
     (void)state;
     assert_success(hsa_memory_assign_agent(ptr, agents[1], RW));
     assert_success(hsa_memory_assign_agent(ptr, agents[1], RO));
     assert_success(hsa_memory_assign_agent(ptr, agents[1], RO));
-    assert_int_equal(hsa_requests(), before);
+    assert_int_equal(observer_requests(), before);
     assert_int_equal(owner(ptr), agents[1].handle);
     assert_success(hsa_memory_free(ptr));
 }

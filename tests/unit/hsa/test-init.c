@@ -406,15 +406,15 @@ static void broker_is_killed(void **state)
     for (unsigned i = 0; i < 3; i++) {
         uint64_t bytes;
 
-        broker_kill_child(&hsa_broker);
+        broker_kill_child(&observed);
         assert_success(ask_agent(agents[0].handle, HSA_AMD_AGENT_INFO_MEMORY_AVAIL, &bytes));
         assert_success(hsa_init());
         assert_success(hsa_shut_down());
     }
     assert_success(hsa_memory_free(ptr));
-    broker_kill_child(&hsa_broker);
+    broker_kill_child(&observed);
     assert_success(hsa_shut_down());
-    broker_kill_child(&hsa_broker);
+    broker_kill_child(&observed);
     assert_success(hsa_init());
 }
 
@@ -455,7 +455,7 @@ static void another_broker(void **state)
         struct visit v = {0};
         uint32_t node;
 
-        setenv("MEMORYD_SOCKET", i % 2 ? hsa_broker.socket : other.socket, 1);
+        setenv("MEMORYD_SOCKET", i % 2 ? observed.socket : other.socket, 1);
         assert_success(hsa_init());
         assert_success(hsa_iterate_agents(visit_agent, &v));
         assert_int_equal(v.calls, there);
@@ -464,7 +464,7 @@ static void another_broker(void **state)
         assert_success(hsa_shut_down());
     }
     broker_stop(&other);
-    setenv("MEMORYD_SOCKET", hsa_broker.socket, 1);
+    setenv("MEMORYD_SOCKET", observed.socket, 1);
     assert_success(hsa_init());
 }
 

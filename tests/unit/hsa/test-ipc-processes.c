@@ -203,7 +203,7 @@ static void exporter_ends(bool killed)
     assert_success(hsa_amd_ipc_memory_detach(mapped));
     child_tell(&importer);
     child_finish(&importer);
-    assert_true(WAIT_UNTIL(hsa_buffers() == 0));
+    assert_true(WAIT_UNTIL(observer_buffers() == 0));
     assert_status(attach(&note, &mapped), HSA_STATUS_ERROR_INVALID_ARGUMENT);
 }
 
@@ -299,15 +299,15 @@ static void broker_is_killed(void **state)
 
     (void)state;
     memcpy(note.address, "hello", sizeof("hello"));
-    broker_kill_child(&hsa_broker);
+    broker_kill_child(&observed);
     assert_success(attach(&note, &mapped));
     assert_string_equal(mapped, "hello");
-    broker_kill_child(&hsa_broker);
+    broker_kill_child(&observed);
     assert_success(attach(&note, &twice));
     assert_ptr_equal(mapped, twice);
     assert_success(hsa_amd_ipc_memory_create(note.address, SIZE, &again));
     assert_memory_equal(&again, &note.handle, sizeof(again));
-    broker_kill_child(&hsa_broker);
+    broker_kill_child(&observed);
     assert_success(hsa_amd_ipc_memory_detach(mapped));
     assert_success(hsa_amd_ipc_memory_detach(mapped));
     assert_success(hsa_memory_free(note.address));
@@ -348,13 +348,13 @@ static void no_leaks(void **state)
     (void)state;
     for (unsigned i = 0; i < 10; i++)
         cycle();
-    assert_true(WAIT_UNTIL(hsa_buffers() == 0));
+    assert_true(WAIT_UNTIL(observer_buffers() == 0));
     fds = fd_count();
     maps = count_maps();
     assert_ok(memclient_status(native, &before));
     for (unsigned i = 0; i < 1000; i++)
         cycle();
-    assert_true(WAIT_UNTIL(hsa_buffers() == 0));
+    assert_true(WAIT_UNTIL(observer_buffers() == 0));
     assert_ok(memclient_status(native, &after));
     assert_int_equal(after.tokens, before.tokens);
     assert_int_equal(after.sessions, before.sessions);

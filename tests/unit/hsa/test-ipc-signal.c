@@ -179,7 +179,7 @@ static void three_processes(void **state)
     assert_success(hsa_signal_destroy(signal));
     child_tell(&waiting);
     child_finish(&waiting);
-    assert_true(WAIT_UNTIL(hsa_buffers() == 0));
+    assert_true(WAIT_UNTIL(observer_buffers() == 0));
     refuses_attach(&handle);
 }
 

@@ -15,7 +15,7 @@ static int setup(void **state)
     struct memclient_options options = MEMCLIENT_OPTIONS_INIT;
 
     assert_int_equal(hsa_group_setup(state), 0);
-    options.socket = hsa_broker.socket;
+    options.socket = observed.socket;
     return memclient_open(&options, &native);
 }
 

@@ -21,7 +21,7 @@ static void overflows(void **state)
 static int stop_broker(void **state)
 {
     (void)state;
-    broker_stop(&hsa_broker);
+    broker_stop(&observed);
     return 0;
 }
 

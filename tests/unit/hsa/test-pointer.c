@@ -239,9 +239,9 @@ static void test_alloc_calls_back(void **state)
     assert_success(hsa_memory_allocate(regions[0][FINE], 4096, &ptr));
     assert_success(hsa_amd_pointer_info(ptr, &info, alloc_and_free, &n, &list));
     free(list);
-    before = hsa_requests();
+    before = observer_requests();
     assert_success(hsa_amd_pointer_info(ptr, &info, malloc, &n, &list));
-    assert_int_equal(hsa_requests(), before);
+    assert_int_equal(observer_requests(), before);
     free(list);
     assert_success(hsa_memory_free(ptr));
 }

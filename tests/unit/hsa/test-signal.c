@@ -73,14 +73,14 @@ static void destroy_checks_its_argument(void **state)
 /* Local signals are nobody's business but the process's. */
 static void local_signals_make_no_call(void **state)
 {
-    uint64_t before = hsa_requests();
+    uint64_t before = observer_requests();
     hsa_signal_t signal = make(0);
 
     (void)state;
     hsa_signal_store_release(signal, 1);
     (void)hsa_signal_wait_acquire(signal, HSA_SIGNAL_CONDITION_EQ, 1, UINT64_MAX, HSA_WAIT_STATE_ACTIVE);
     assert_success(hsa_signal_destroy(signal));
-    assert_int_equal(hsa_requests(), before);
+    assert_int_equal(observer_requests(), before);
 }
 
 static hsa_signal_value_t (*const loads[])(hsa_signal_t) = {

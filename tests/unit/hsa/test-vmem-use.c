@@ -40,7 +40,7 @@ static void ring_buffer_of_one_handle_mapped_three_times(void **state)
     }
     memcpy(va + 2 * SIZE - 5, text, sizeof(text));
     assert_memory_equal(va, text + 5, sizeof(text) - 5);
-    assert_int_equal(hsa_buffers(), 1);
+    assert_int_equal(observer_buffers(), 1);
     for (unsigned i = 0; i < 3; i++)
         vmem_unmap(va + i * SIZE, SIZE);
     vmem_release(handle);
@@ -72,9 +72,9 @@ static void array_that_grows_in_64_gibibytes(void **state)
         }
         for (size_t k = 0; k < used / 4; k += 512)
             assert_int_equal(array[k], k);
-        assert_int_equal(hsa_buffers(), STEPS);
+        assert_int_equal(observer_buffers(), STEPS);
         vmem_unmap(va, used);
-        assert_true(WAIT_UNTIL(hsa_buffers() == 0));
+        assert_true(WAIT_UNTIL(observer_buffers() == 0));
         assert_true(vmem_is_taken(va, used + SIZE));
     }
     vmem_free(va, room);
@@ -125,7 +125,7 @@ static void calls_of_a_handle_used_lately_are_none(void **state)
 {
     char *va = vmem_reserve(4 * SIZE);
     handle_t handle = vmem_create(SIZE), again;
-    uint64_t before = hsa_requests();
+    uint64_t before = observer_requests();
 
     (void)state;
     for (unsigned i = 0; i < 100; i++)
@@ -134,7 +134,7 @@ static void calls_of_a_handle_used_lately_are_none(void **state)
     assert_success(hsa_amd_vmem_retain_alloc_handle(&again, va));
     vmem_release(again);
     vmem_unmap(va, SIZE);
-    assert_int_equal(hsa_requests(), before);
+    assert_int_equal(observer_requests(), before);
     vmem_release(handle);
     vmem_free(va, 4 * SIZE);
 }
@@ -154,13 +154,13 @@ static void calls_of_a_handle_not_used_lately_are_one(void **state)
         vmem_map(va + SIZE, page_size(), others[i]);
         vmem_unmap(va + SIZE, page_size());
     }
-    before = hsa_requests();
+    before = observer_requests();
     for (unsigned i = 0; i < 10; i++)
         use_once(va + SIZE, mapped);
-    assert_int_equal(hsa_requests(), before);
+    assert_int_equal(observer_requests(), before);
     for (unsigned i = 0; i < 10; i++)
         use_once(va + SIZE, handle);
-    assert_int_equal(hsa_requests(), before + 1);
+    assert_int_equal(observer_requests(), before + 1);
     vmem_unmap(va, SIZE);
     for (unsigned i = 0; i < OTHERS; i++)
         vmem_release(others[i]);
@@ -298,14 +298,14 @@ static void shut_down_takes_everything_back(void **state)
     vmem_map_rw(va, SIZE, handle);
     vmem_map_rw(va + SIZE, SIZE, only_mapped);
     vmem_release(only_mapped);
-    assert_int_equal(hsa_buffers(), 3);
+    assert_int_equal(observer_buffers(), 3);
     assert_success(hsa_init());
     assert_success(hsa_shut_down());
     va[0] = 1;
     assert_success(hsa_shut_down());
     assert_string_equal(vmem_pages(va), "");
     assert_string_equal(vmem_pages(empty), "");
-    assert_true(WAIT_UNTIL(hsa_buffers() == 0));
+    assert_true(WAIT_UNTIL(observer_buffers() == 0));
     assert_success(hsa_init());
     assert_status(hsa_amd_vmem_unmap(va, SIZE), INVALID_ALLOCATION);
     assert_status(hsa_amd_vmem_address_free(empty, SIZE), INVALID_ALLOCATION);

@@ -78,7 +78,7 @@ static void share_with(uid_t *uid)
     assert_string_equal(((struct entry *)(void *)note.address)->next->text, "answer");
     /* it keeps what it has */
     assert_success(umfMemoryProviderFree(provider, note.address, size));
-    assert_int_equal(umf_buffers(), 1);
+    assert_int_equal(observer_buffers(), 1);
     child_tell(&consumer);
     child_finish(&consumer);
 }
@@ -118,7 +118,7 @@ static void test_producer_killed(void **state)
     assert_success(umfMemoryProviderCloseIPCHandle(provider, here, size));
     child_tell(&consumer);
     child_finish(&consumer);
-    assert_true(WAIT_UNTIL(umf_buffers() == 0));
+    assert_true(WAIT_UNTIL(observer_buffers() == 0));
     assert_result(umfMemoryProviderOpenIPCHandle(provider, note.handle, &ptr), UMF_RESULT_ERROR_INVALID_ARGUMENT);
 }
 
@@ -132,15 +132,15 @@ static void test_broker_killed(void **state)
     (void)state;
     child_start(&consumer, consume, NULL);
     note = produce();
-    broker_kill_child(&umf_broker);
+    broker_kill_child(&observed);
     send_note(consumer.channel, &note);
     child_hear(&consumer);
-    broker_kill_child(&umf_broker);
+    broker_kill_child(&observed);
     here = open_it(&note);
     assert_string_equal(((struct entry *)(void *)(here + size - page))->text, "answer");
     assert_success(umfMemoryProviderGetIPCHandle(provider, note.address, size, again.handle));
     assert_memory_equal(again.handle, note.handle, HANDLE);
-    broker_kill_child(&umf_broker);
+    broker_kill_child(&observed);
     assert_success(umfMemoryProviderCloseIPCHandle(provider, here, size));
     assert_success(umfMemoryProviderFree(provider, note.address, size));
     child_tell(&consumer);

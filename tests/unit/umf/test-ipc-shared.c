@@ -21,12 +21,12 @@ static void test_same_bytes(void **state)
     (void)state;
     assert_success(umfMemoryProviderGetIPCHandleSize(provider, &bytes));
     assert_int_equal(bytes, HANDLE);
-    before = umf_requests();
+    before = observer_requests();
     assert_success(umfMemoryProviderGetIPCHandle(provider, note.address, size, again.handle));
     assert_memory_equal(note.handle, again.handle, HANDLE);
     assert_success(umfMemoryProviderGetIPCHandle(provider, note.address + page, page, again.handle));
     assert_memory_not_equal(note.handle, again.handle, HANDLE);
-    assert_int_equal(umf_requests(), before);
+    assert_int_equal(observer_requests(), before);
     assert_success(umfMemoryProviderPutIPCHandle(provider, again.handle));
     assert_success(umfMemoryProviderPutIPCHandle(provider, note.handle));
     assert_success(umfMemoryProviderFree(provider, note.address, size));
@@ -150,7 +150,7 @@ static void test_here(void **state)
     assert_success(umfMemoryProviderCloseIPCHandle(provider, two, size));
     assert_string_equal(((struct entry *)(void *)one)->text, "first");
     assert_success(umfMemoryProviderCloseIPCHandle(provider, one, size));
-    assert_int_equal(umf_buffers(), 0);
+    assert_int_equal(observer_buffers(), 0);
     assert_result(umfMemoryProviderOpenIPCHandle(provider, note.handle, (void **)&one),
                   UMF_RESULT_ERROR_INVALID_ARGUMENT);
     umf_profile(UMF_MEMORYD_PROFILE_UPSTREAM);
@@ -186,9 +186,9 @@ static void test_end_closes(void **state)
     assert_success(create(UMF_PROTECTION_READ | UMF_PROTECTION_WRITE, &consumer));
     assert_success(umfMemoryProviderOpenIPCHandle(consumer, note.handle, &ptr));
     assert_success(umfMemoryProviderFree(provider, note.address, size));
-    assert_int_equal(umf_buffers(), 1);
+    assert_int_equal(observer_buffers(), 1);
     umfMemoryProviderDestroy(consumer);
-    assert_int_equal(umf_buffers(), 0);
+    assert_int_equal(observer_buffers(), 0);
 }
 
 static void do_write(int channel, void *context)
@@ -265,14 +265,14 @@ static void test_pools_ask_once(void **state)
     fill(ptr);
     assert_success(umfGetIPCHandle(ptr, &handle, &bytes));
     assert_success(umfOpenIPCHandle(consumer, handle, &a));
-    before = umf_requests();
+    before = observer_requests();
     assert_success(umfGetIPCHandle((char *)ptr + size - page, &second, &bytes));
     assert_success(umfOpenIPCHandle(consumer, second, &b));
     assert_string_equal(((struct entry *)b)->text, "second");
     assert_ptr_equal(b, (char *)a + size - page);
     assert_ptr_equal(umfPoolByPtr(b), consumer);
     assert_success(umfCloseIPCHandle(a));
-    assert_int_equal(umf_requests(), before);
+    assert_int_equal(observer_requests(), before);
     assert_success(umfCloseIPCHandle(b));
     assert_result(umfCloseIPCHandle(b), UMF_RESULT_ERROR_INVALID_ARGUMENT);
     assert_success(umfPutIPCHandle(handle));

@@ -117,7 +117,7 @@ static void test_no_call_before_memory(void **state)
 {
     umf_memoryd_memory_provider_params_t params = defaults();
     umf_memory_provider_handle_t idle;
-    uint64_t before = umf_requests();
+    uint64_t before = observer_requests();
     size_t size;
 
     (void)state;
@@ -132,7 +132,7 @@ static void test_no_call_before_memory(void **state)
     assert_result(umfMemoryProviderGetMinPageSize(idle, &size, &size), UMF_RESULT_ERROR_INVALID_ARGUMENT);
     assert_result(umfMemoryProviderGetRecommendedPageSize(idle, 1, NULL), UMF_RESULT_ERROR_INVALID_ARGUMENT);
     umfMemoryProviderDestroy(idle);
-    assert_int_equal(umf_requests(), before);
+    assert_int_equal(observer_requests(), before);
 }
 
 static void test_placement(void **state)
@@ -396,7 +396,7 @@ static void test_keeping(void **state)
     assert_success(umfMemoryProviderFree(keeping, ptr, page));
     assert_result(umfMemoryProviderOpenIPCHandle(keeping, own, (void **)&ptr), UMF_RESULT_ERROR_INVALID_ARGUMENT);
     umfMemoryProviderDestroy(keeping);
-    assert_int_equal(umf_buffers(), 1);
+    assert_int_equal(observer_buffers(), 1);
     /* what the dead one kept is an administrator's to end before its time */
     memcpy(own, handle + 8, sizeof(struct memclient_token));
     assert_int_equal(memclient_revoke(NULL, (struct memclient_token *)(void *)own), 0);

@@ -13,7 +13,7 @@
 #include <memclient/umf/providers/provider_memoryd.h>
 #include <memclient/umf/providers/provider_os_memory.h>
 
-#include "tests/integration/broker.h"
+#include "tests/integration/observer.h"
 #include "tests/support/test.h"
 #include "tests/unit/umf/result.h"
 
@@ -27,8 +27,6 @@
 void umf_assert_native(umf_memory_provider_handle_t provider, int32_t number, const char *beginning, const char *call,
                        const char *file, int line);
 
-extern struct broker_process umf_broker;
-
 /* For cmocka's groups: a broker is started; `umf_config` is more of its configuration, or NULL. */
 extern const char *umf_config;
 int umf_group_setup(void **state);
@@ -37,11 +35,6 @@ int umf_group_teardown(void **state);
 
 /* After each test: the broker has no buffer left, and its sums are right. */
 int umf_nothing_left(void **state);
-
-/* Requests that the broker has served so far, the question itself not counted. */
-uint64_t umf_requests(void);
-/* Buffers that it has. */
-uint64_t umf_buffers(void);
 
 /* The rest of the process has the answers of upstream's releases, or of the document. */
 void umf_profile(enum umf_memoryd_profile_t profile);

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What tests of the facades begin with: a broker with simulated nodes, which the process-wide context finds, and a
+ * session of the test's own beside the facade's, which sees what the broker has.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "tests/integration/broker.h"
+
+extern struct broker_process observed;
+
+/* `config` is more of the broker's configuration, or NULL. */
+void observer_start(unsigned nodes, const char *config);
+void observer_stop(void);
+
+/* Requests that the broker has served so far, the observer's own not counted. */
+uint64_t observer_requests(void);
+/* Buffers that it has. */
+uint64_t observer_buffers(void);
+/* Waits until it has none, nor any that only a descriptor or a mapping keeps; and its sums are right. */
+void observer_expect_nothing(void);

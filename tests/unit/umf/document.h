@@ -8,7 +8,7 @@
 #include <memclient/umf/memory_pool_ops.h>
 #include <memclient/umf/memory_provider.h>
 
-#include "tests/unit/umf/providers.h"
+#include "tests/unit/umf/mock.h"
 
 /* For cmocka: the OS provider by its default parameters. */
 extern umf_memory_provider_handle_t os;

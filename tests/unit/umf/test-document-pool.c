@@ -54,7 +54,7 @@ static void count_finalize(void *provider)
  * UMF_POOL_CREATE_FLAG_DISABLE_TRACKING: allocations are not tracked. UMF_POOL_CREATE_FLAG_FORCE_UINT32 is no flag. */
 static void flags(void **state)
 {
-    umf_memory_provider_ops_t ops = malloc_ops;
+    umf_memory_provider_ops_t ops = mock_ops[MOCK_MALLOC];
 
     (void)state;
     ops.finalize = count_finalize;

@@ -79,7 +79,7 @@ static unsigned finalized;
 static umf_result_t initialize(void *params, void **provider)
 {
     initialized_with = params;
-    return params ? mock_ops.initialize(params, provider) : UMF_RESULT_ERROR_UNKNOWN;
+    return params ? mock_ops[MOCK_PAGES].initialize(params, provider) : UMF_RESULT_ERROR_UNKNOWN;
 }
 
 static void finalize(void *provider)
@@ -95,7 +95,7 @@ static void finalize(void *provider)
 static void create_and_destroy(void **state)
 {
     struct mock mock = {.calls = {0}};
-    umf_memory_provider_ops_t ops = mock_ops;
+    umf_memory_provider_ops_t ops = mock_ops[MOCK_PAGES];
     umf_memory_provider_handle_t hProvider = NULL;
 
     (void)state;
@@ -220,7 +220,7 @@ static void page_sizes(void **state)
  * has no such operation; UMF_RESULT_ERROR_INVALID_ARGUMENT: hProvider or ptr is NULL. */
 static void purge_lazy(void **state)
 {
-    umf_memory_provider_handle_t cannot = provider_of(&null_ops);
+    umf_memory_provider_handle_t cannot = mock_of(MOCK_NULL);
     char *ptr = alloc(4 * page);
 
     (void)state;
@@ -244,7 +244,7 @@ static void purge_lazy(void **state)
  * UMF_RESULT_ERROR_NOT_SUPPORTED if the provider has no such operation. */
 static void purge_force(void **state)
 {
-    umf_memory_provider_handle_t cannot = provider_of(&null_ops);
+    umf_memory_provider_handle_t cannot = mock_of(MOCK_NULL);
     char *ptr = alloc(4 * page);
 
     (void)state;
@@ -265,7 +265,7 @@ static void purge_force(void **state)
  * UMF_RESULT_ERROR_NOT_SUPPORTED. */
 static void split(void **state)
 {
-    umf_memory_provider_handle_t cannot = provider_of(&null_ops);
+    umf_memory_provider_handle_t cannot = mock_of(MOCK_NULL);
     char *ptr = alloc(4 * page);
 
     (void)state;
@@ -288,7 +288,7 @@ static void split(void **state)
  * UMF_RESULT_ERROR_NOT_SUPPORTED. */
 static void merge(void **state)
 {
-    umf_memory_provider_handle_t cannot = provider_of(&null_ops);
+    umf_memory_provider_handle_t cannot = mock_of(MOCK_NULL);
     char *lowPtr = alloc(4 * page), *highPtr = lowPtr + page;
 
     (void)state;
@@ -398,7 +398,7 @@ static void *last_failed_elsewhere(void *argument)
  * thread; stored in thread local storage; updated every time. */
 static void last_failed(void **state)
 {
-    umf_memory_provider_handle_t cannot = provider_of(&null_ops);
+    umf_memory_provider_handle_t cannot = mock_of(MOCK_NULL);
     char *ptr = alloc(page);
     pthread_t thread;
     void *elsewhere;

@@ -5,7 +5,7 @@
 #include <memclient/umf/memory_pool_ops.h>
 #include <memclient/umf/pools/pool_proxy.h>
 
-#include "tests/unit/umf/providers.h"
+#include "tests/unit/umf/mock.h"
 
 #define P ((void *)0x10000)
 
@@ -37,7 +37,7 @@ static void *ask(void *argument)
 
 static void of_a_thread(void **state)
 {
-    umf_memory_provider_handle_t fine = provider_of(&null_ops);
+    umf_memory_provider_handle_t fine = mock_of(MOCK_NULL);
     pthread_t thread;
     void *other, *ptr;
 
@@ -66,7 +66,7 @@ static void of_a_thread(void **state)
 
 static void of_every_operation(void **state)
 {
-    umf_memory_provider_handle_t other = provider_of(&null_ops);
+    umf_memory_provider_handle_t other = mock_of(MOCK_NULL);
     char data[MOCK_HANDLE_SIZE];
     size_t size;
     void *ptr;
@@ -100,7 +100,7 @@ static umf_result_t initialize(umf_memory_provider_handle_t inner, void *params,
 /* Below a pool it is the program's own, not what stands before it; also where that one refuses by itself. */
 static void of_a_pool(void **state)
 {
-    umf_memory_provider_handle_t other = provider_of(&null_ops);
+    umf_memory_provider_handle_t other = mock_of(MOCK_NULL);
     umf_memory_pool_ops_t ops = *umfProxyPoolOps();
     umf_memory_pool_handle_t pool;
 
@@ -131,7 +131,7 @@ static void *error_of_thread(void *argument)
 
 static void of_allocations(void **state)
 {
-    umf_memory_provider_handle_t fine = provider_of(&malloc_ops);
+    umf_memory_provider_handle_t fine = mock_of(MOCK_MALLOC);
     umf_memory_pool_handle_t pool = proxy_of(fine), failing = proxy_of(provider);
     pthread_t thread;
     void *error;

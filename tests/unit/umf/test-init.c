@@ -15,13 +15,13 @@
 #include <memclient/umf/providers/provider_memoryd.h>
 
 #include "tests/support/child.h"
-#include "tests/unit/umf/providers.h"
+#include "tests/unit/umf/mock.h"
 
 #define SIZE ((size_t)8192)
 
 static void use_everything(void)
 {
-    umf_memory_provider_handle_t provider = provider_of(&malloc_ops);
+    umf_memory_provider_handle_t provider = mock_of(MOCK_MALLOC);
     umf_memory_pool_handle_t pool = proxy_of(provider);
     void *ptr = umfPoolMalloc(pool, 10);
 

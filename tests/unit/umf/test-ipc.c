@@ -10,7 +10,7 @@
 #include <memclient/umf/ipc.h>
 #include <memclient/umf/pools/pool_proxy.h>
 
-#include "tests/unit/umf/providers.h"
+#include "tests/unit/umf/mock.h"
 
 #define SIZE ((size_t)8192)
 
@@ -58,7 +58,7 @@ static umf_ipc_handle_t handle_of(const void *ptr, size_t *size)
 
 static void size_of_handles(void **state)
 {
-    umf_memory_provider_handle_t none = provider_of(&null_ops);
+    umf_memory_provider_handle_t none = mock_of(MOCK_NULL);
     umf_memory_pool_handle_t cannot = proxy_of(none);
     size_t size = 0;
 
@@ -75,7 +75,7 @@ static void size_of_handles(void **state)
 
 static void get_checks_its_arguments(void **state)
 {
-    umf_memory_provider_handle_t malloced = provider_of(&malloc_ops);
+    umf_memory_provider_handle_t malloced = mock_of(MOCK_MALLOC);
     umf_memory_pool_handle_t cannot = proxy_of(malloced), blind;
     char *ptr = umfPoolMalloc(pool, SIZE), *unshared = umfPoolMalloc(cannot, 10), here[8];
     umf_ipc_handle_t handle = NULL;
@@ -239,7 +239,7 @@ static void counts(void **state)
 
 static void open_checks_its_arguments(void **state)
 {
-    umf_memory_provider_handle_t none = provider_of(&malloc_ops);
+    umf_memory_provider_handle_t none = mock_of(MOCK_MALLOC);
     umf_memory_pool_handle_t cannot = proxy_of(none);
     void *ptr = umfPoolMalloc(pool, SIZE), *opened = NULL;
     umf_ipc_handle_t handle;
@@ -309,7 +309,7 @@ static umf_result_t large_size(void *unused, size_t *size)
 /* A pool whose provider makes handles of another size. */
 static void wrong_pool(void **state)
 {
-    umf_memory_provider_ops_t ops = mock_ops;
+    umf_memory_provider_ops_t ops = mock_ops[MOCK_PAGES];
     umf_memory_provider_handle_t stranger;
     umf_memory_pool_handle_t wrong;
     void *ptr = umfPoolMalloc(pool, SIZE), *opened;

@@ -48,7 +48,7 @@ static void free_all(umf_memory_pool_handle_t pool, void **ptrs, unsigned n)
 static void end(umf_memory_pool_handle_t pool, struct mock *mock)
 {
     umfPoolDestroy(pool);
-    assert_int_equal(mock->frees, mock->allocs);
+    assert_int_equal(mock->calls[MOCK_FREE], mock->calls[MOCK_ALLOC]);
     assert_int_equal(mock->bytes, 0);
     assert_int_equal(mock->wrong, 0);
 }
@@ -76,16 +76,17 @@ static void test_wrong(void **state)
 {
     static const size_t wrong[] = {0, 3, 24, 65};
     struct mock mock = {.kind = MOCK_MALLOC};
-    umf_memory_provider_handle_t provider = mock_provider(&mock);
+    umf_memory_provider_handle_t provider = mock_new(&mock);
     umf_disjoint_pool_params_t params = umfDisjointPoolParamsDefault();
     umf_memory_pool_handle_t pool = NULL;
 
     (void)state;
     for (unsigned i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
         params.MinBucketSize = wrong[i];
-        assert_umf(umfPoolCreate(umfDisjointPoolOps(), provider, &params, 0, &pool), UMF_RESULT_ERROR_INVALID_ARGUMENT);
+        assert_result(umfPoolCreate(umfDisjointPoolOps(), provider, &params, 0, &pool),
+                      UMF_RESULT_ERROR_INVALID_ARGUMENT);
     }
-    assert_umf(umfPoolCreate(umfDisjointPoolOps(), provider, NULL, 0, &pool), UMF_RESULT_ERROR_INVALID_ARGUMENT);
+    assert_result(umfPoolCreate(umfDisjointPoolOps(), provider, NULL, 0, &pool), UMF_RESULT_ERROR_INVALID_ARGUMENT);
     assert_null(pool);
     umfMemoryProviderDestroy(provider);
 }
@@ -104,16 +105,17 @@ static void test_default_pool(void **state)
     umfPoolDestroy(pool);
 
     pool = pool_of(umfDisjointPoolParamsDefault(), &mock);
-    assert_int_equal(mock.page_sizes, 1);
+    assert_int_equal(mock.calls[MOCK_MIN_PAGE_SIZE], 1);
     ptr = umfPoolMalloc(pool, 64);
     assert_non_null(ptr);
     assert_ptr_equal(umfPoolByPtr(ptr), pool);
-    mock.fail_free = UMF_RESULT_ERROR_MEMORY_PROVIDER_SPECIFIC;
-    assert_umf(umfPoolFree(pool, ptr), UMF_RESULT_ERROR_MEMORY_PROVIDER_SPECIFIC);
-    mock.fail_free = UMF_RESULT_SUCCESS;
+    mock.fails[MOCK_FREE] = UMF_RESULT_ERROR_MEMORY_PROVIDER_SPECIFIC;
+    assert_result(umfPoolFree(pool, ptr), UMF_RESULT_ERROR_MEMORY_PROVIDER_SPECIFIC);
+    mock.fails[MOCK_FREE] = UMF_RESULT_SUCCESS;
+    mock.calls[MOCK_FREE] = 0; /* it freed nothing */
     assert_success(umfPoolFree(pool, ptr));
-    assert_int_equal(mock.allocs, 1);
-    assert_int_equal(mock.frees, 1);
+    assert_int_equal(mock.calls[MOCK_ALLOC], 1);
+    assert_int_equal(mock.calls[MOCK_FREE], 1);
     end(pool, &mock);
 }
 
@@ -135,14 +137,14 @@ static void test_shared_limits(void **state)
         pools[i] = pool_of(params, &mock);
         malloc_all(pools[i], ptrs[i], 4, SLAB);
     }
-    assert_int_equal(mock.allocs, 8);
-    assert_int_equal(mock.frees, 0);
+    assert_int_equal(mock.calls[MOCK_ALLOC], 8);
+    assert_int_equal(mock.calls[MOCK_FREE], 0);
     for (unsigned i = 0; i < 2; i++)
         free_all(pools[i], ptrs[i], 4);
-    assert_int_equal(mock.frees, 4);
+    assert_int_equal(mock.calls[MOCK_FREE], 4);
     umfPoolDestroy(pools[0]);
     end(pools[1], &mock);
-    assert_int_equal(mock.allocs, 8);
+    assert_int_equal(mock.calls[MOCK_ALLOC], 8);
     umfDisjointPoolSharedLimitsDestroy(limits);
     umfDisjointPoolSharedLimitsDestroy(NULL);
 }
@@ -163,13 +165,13 @@ static void test_limits_of_chunks(void **state)
     slab = umfPoolMalloc(pool, SLAB);
     assert_success(umfPoolFree(pool, chunk)); /* kept */
     assert_success(umfPoolFree(pool, slab));  /* no room */
-    assert_int_equal(mock.frees, 1);
+    assert_int_equal(mock.calls[MOCK_FREE], 1);
     chunk = umfPoolMalloc(pool, 64);
     slab = umfPoolMalloc(pool, SLAB);
-    assert_int_equal(mock.allocs, 3);
+    assert_int_equal(mock.calls[MOCK_ALLOC], 3);
     assert_success(umfPoolFree(pool, slab));  /* kept */
     assert_success(umfPoolFree(pool, chunk)); /* no room */
-    assert_int_equal(mock.frees, 2);
+    assert_int_equal(mock.calls[MOCK_FREE], 2);
     end(pool, &mock);
     umfDisjointPoolSharedLimitsDestroy(limits);
 }
@@ -185,9 +187,9 @@ static void test_capacity(void **state)
 
         malloc_all(pool, ptrs, 6, 2000);
         free_all(pool, ptrs, 6);
-        assert_int_equal(mock.frees, 6 - capacity);
+        assert_int_equal(mock.calls[MOCK_FREE], 6 - capacity);
         malloc_all(pool, ptrs, 6, 2048);
-        assert_int_equal(mock.allocs, 12 - capacity);
+        assert_int_equal(mock.calls[MOCK_ALLOC], 12 - capacity);
         free_all(pool, ptrs, 6);
         end(pool, &mock);
     }
@@ -202,19 +204,19 @@ static void test_chunks(void **state)
 
     (void)state;
     malloc_all(pool, ptrs, 48, 64);
-    assert_int_equal(mock.allocs, 3);
+    assert_int_equal(mock.calls[MOCK_ALLOC], 3);
     for (unsigned i = 0; i < 48; i++) {
         assert_ptr_equal(umfPoolByPtr((char *)ptrs[i] + 63), pool);
         assert_int_equal(*(char *)ptrs[i], (char)i);
     }
     free_all(pool, ptrs, 48);
-    assert_int_equal(mock.frees, 2);
+    assert_int_equal(mock.calls[MOCK_FREE], 2);
     malloc_all(pool, ptrs, 16, 64);
-    assert_int_equal(mock.allocs, 3);
+    assert_int_equal(mock.calls[MOCK_ALLOC], 3);
     free_all(pool, ptrs, 16);
-    assert_int_equal(mock.frees, 2);
+    assert_int_equal(mock.calls[MOCK_FREE], 2);
     malloc_all(pool, ptrs, 2, 512);
-    assert_int_equal(mock.allocs, 4);
+    assert_int_equal(mock.calls[MOCK_ALLOC], 4);
     free_all(pool, ptrs, 2);
     end(pool, &mock);
 }
@@ -230,7 +232,7 @@ static void test_buckets(void **state)
     (void)state;
     for (unsigned i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
         ptrs[i] = umfPoolMalloc(pool, sizes[i]);
-        assert_int_equal(mock.allocs, i / 2 + 1);
+        assert_int_equal(mock.calls[MOCK_ALLOC], i / 2 + 1);
     }
     free_all(pool, ptrs, sizeof(sizes) / sizeof(*sizes));
     end(pool, &mock);
@@ -296,7 +298,7 @@ static void test_odd(void **state)
 static void test_aligned(void **state)
 {
     (void)state;
-    for (enum mock_kind kind = MOCK_MALLOC; kind <= MOCK_PAGES; kind++) {
+    for (enum mock_kind kind = MOCK_PAGES; kind <= MOCK_MALLOC; kind++) {
         struct mock mock = {.kind = kind};
         umf_memory_pool_handle_t pool = pool_of(params_of(65536, 1 << 20, 4, 8), &mock);
         void *ptrs[24][8];
@@ -313,9 +315,9 @@ static void test_aligned(void **state)
         for (unsigned log = 0; log <= 22; log++)
             free_all(pool, ptrs[log], 8);
         assert_null(umfPoolAlignedMalloc(pool, 64, 48));
-        assert_umf(umfPoolGetLastAllocationError(pool), UMF_RESULT_ERROR_INVALID_ALIGNMENT);
+        assert_result(umfPoolGetLastAllocationError(pool), UMF_RESULT_ERROR_INVALID_ALIGNMENT);
         assert_null(umfPoolAlignedMalloc(pool, SIZE_MAX, 64));
-        assert_umf(umfPoolGetLastAllocationError(pool), UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY);
+        assert_result(umfPoolGetLastAllocationError(pool), UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY);
         end(pool, &mock);
     }
 }

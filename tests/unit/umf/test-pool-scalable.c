@@ -14,7 +14,7 @@ static void test_granularity(void **state)
     (void)state;
     for (int i = 0; i < 1000; i++)
         assert_non_null(umfPoolMalloc(pool, 100));
-    assert_true(mock.allocs > 0);
+    assert_true(mock.calls[MOCK_ALLOC] > 0);
     assert_int_equal(mock.bytes % ((size_t)2 << 20), 0);
     umfPoolDestroy(pool);
     assert_int_equal(mock.bytes, 0);
@@ -24,8 +24,8 @@ static void test_granularity(void **state)
 /* umfPoolMalloc, umfPoolGetLastAllocationError: whatever the provider said, memory is short. */
 static void test_provider_fails(void **state)
 {
-    struct mock mock = {.kind = MOCK_PAGES, .fail_alloc = UMF_RESULT_ERROR_MEMORY_PROVIDER_SPECIFIC};
-    umf_memory_provider_handle_t provider = mock_provider(&mock);
+    struct mock mock = {.kind = MOCK_PAGES, .fails[MOCK_ALLOC] = UMF_RESULT_ERROR_MEMORY_PROVIDER_SPECIFIC};
+    umf_memory_provider_handle_t provider = mock_new(&mock);
     umf_memory_pool_handle_t pool = NULL;
     umf_result_t result = umfPoolCreate(umfScalablePoolOps(), provider, NULL, 0, &pool);
 
@@ -36,7 +36,7 @@ static void test_provider_fails(void **state)
     }
     assert_success(result);
     assert_null(umfPoolMalloc(pool, 100));
-    assert_umf(umfPoolGetLastAllocationError(pool), UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY);
+    assert_result(umfPoolGetLastAllocationError(pool), UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY);
     umfPoolDestroy(pool);
     umfMemoryProviderDestroy(provider);
 }
@@ -49,7 +49,7 @@ static void test_realloc_to_nothing(void **state)
 
     (void)state;
     assert_null(umfPoolRealloc(pool, umfPoolMalloc(pool, 100), 0));
-    assert_umf(umfPoolGetLastAllocationError(pool), UMF_RESULT_ERROR_UNKNOWN);
+    assert_result(umfPoolGetLastAllocationError(pool), UMF_RESULT_ERROR_UNKNOWN);
     umfPoolDestroy(pool);
 }
 

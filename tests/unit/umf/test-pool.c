@@ -7,7 +7,7 @@
 #include <memclient/umf/memory_pool_ops.h>
 #include <memclient/umf/pools/pool_proxy.h>
 
-#include "tests/unit/umf/providers.h"
+#include "tests/unit/umf/mock.h"
 
 #define BOGUS ((umf_memory_provider_handle_t)0x1)
 #define P ((void *)0x10000)
@@ -112,7 +112,7 @@ static int forget(void **state)
 static void create_checks_its_arguments(void **state)
 {
     static const umf_pool_create_flags_t flags[] = {UMF_POOL_CREATE_FLAG_NONE, UMF_POOL_CREATE_FLAG_OWN_PROVIDER};
-    umf_memory_provider_handle_t provider = provider_of(&null_ops);
+    umf_memory_provider_handle_t provider = mock_of(MOCK_NULL);
     umf_memory_pool_handle_t pool = NULL;
 
     (void)state;
@@ -142,7 +142,7 @@ static void create_looks_at_the_version(void **state)
 /* The provider stays its owner's, even one that the pool was to own; what the pool got of it is forgotten. */
 static void create_passes_failures_on(void **state)
 {
-    umf_memory_provider_handle_t provider = provider_of(&null_ops);
+    umf_memory_provider_handle_t provider = mock_of(MOCK_NULL);
     umf_memory_pool_handle_t pool = NULL;
 
     (void)state;
@@ -152,7 +152,7 @@ static void create_passes_failures_on(void **state)
     assert_null(pool);
     assert_int_equal(seen.initialized, 4);
     assert_int_equal(seen.finalized, 0);
-    assert_string_equal(umfMemoryProviderGetName(provider), "null");
+    assert_string_equal(umfMemoryProviderGetName(provider), "mock");
     umfMemoryProviderDestroy(provider);
 }
 
@@ -184,7 +184,7 @@ static void count_finalize(void *provider)
 
 static void owned_provider(void **state)
 {
-    umf_memory_provider_ops_t own = null_ops;
+    umf_memory_provider_ops_t own = mock_ops[MOCK_NULL];
     umf_memory_provider_handle_t provider;
     umf_memory_pool_handle_t pool;
 
@@ -205,7 +205,7 @@ static void owned_provider(void **state)
 
 static void everything_reaches_the_pool(void **state)
 {
-    umf_memory_provider_handle_t provider = provider_of(&null_ops);
+    umf_memory_provider_handle_t provider = mock_of(MOCK_NULL);
     umf_memory_pool_ops_t copied = ops;
     umf_memory_pool_handle_t pool;
     int params;
@@ -214,7 +214,7 @@ static void everything_reaches_the_pool(void **state)
     assert_success(umfPoolCreate(&copied, provider, &params, 0, &pool));
     memset(&copied, 0, sizeof(copied));
     assert_ptr_equal(seen.params, &params);
-    assert_string_equal(umfMemoryProviderGetName(seen.provider), "null");
+    assert_string_equal(umfMemoryProviderGetName(seen.provider), "mock");
     assert_ptr_equal(umfPoolMalloc(pool, 1), P);
     assert_int_equal(seen.size, 1);
     assert_ptr_equal(umfPoolCalloc(pool, 2, 3), P);

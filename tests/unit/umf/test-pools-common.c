@@ -128,7 +128,7 @@ static void check_calloc(void **state)
         assert_success(umfPoolFree(fixture->pool, dirty));
         ptr = umfPoolCalloc(fixture->pool, n, 7);
         assert_int_equal(ptr != NULL, has_all(fixture));
-        assert_umf(umfPoolGetLastAllocationError(fixture->pool),
+        assert_result(umfPoolGetLastAllocationError(fixture->pool),
                    ptr ? UMF_RESULT_SUCCESS : UMF_RESULT_ERROR_NOT_SUPPORTED);
         for (size_t i = 0; ptr && i < n * 7; i++)
             assert_int_equal(ptr[i], 0);
@@ -136,7 +136,7 @@ static void check_calloc(void **state)
             assert_success(umfPoolFree(fixture->pool, ptr));
     }
     assert_null(umfPoolCalloc(fixture->pool, SIZE_MAX / 2 + 2, 2));
-    assert_umf(umfPoolGetLastAllocationError(fixture->pool),
+    assert_result(umfPoolGetLastAllocationError(fixture->pool),
                has_all(fixture) ? UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY : UMF_RESULT_ERROR_NOT_SUPPORTED);
     end(fixture);
 }
@@ -151,7 +151,7 @@ static void check_realloc(void **state)
     ptr = umfPoolRealloc(fixture->pool, NULL, 100);
     if (!has_all(fixture)) {
         assert_null(ptr);
-        assert_umf(umfPoolGetLastAllocationError(fixture->pool), UMF_RESULT_ERROR_NOT_SUPPORTED);
+        assert_result(umfPoolGetLastAllocationError(fixture->pool), UMF_RESULT_ERROR_NOT_SUPPORTED);
         end(fixture);
         return;
     }
@@ -186,7 +186,7 @@ static void check_usable_size(void **state)
         assert_int_equal(umfPoolMallocUsableSize(fixture->pool, NULL), 0);
     } else {
         assert_int_equal(umfPoolMallocUsableSize(fixture->pool, ptr), 0);
-        assert_umf(umfPoolGetLastAllocationError(fixture->pool), UMF_RESULT_ERROR_NOT_SUPPORTED);
+        assert_result(umfPoolGetLastAllocationError(fixture->pool), UMF_RESULT_ERROR_NOT_SUPPORTED);
     }
     assert_success(umfPoolFree(fixture->pool, ptr));
     end(fixture);
@@ -226,12 +226,12 @@ static void check_no_memory(void **state)
 
     setup(state);
     fixture = *state;
-    fixture->mock.fail_alloc = UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+    fixture->mock.fails[MOCK_ALLOC] = UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
     for (size_t size = 64; size < 1 << 24; size *= 64) {
         assert_null(umfPoolMalloc(fixture->pool, size));
-        assert_umf(umfPoolGetLastAllocationError(fixture->pool), UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY);
+        assert_result(umfPoolGetLastAllocationError(fixture->pool), UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY);
     }
-    fixture->mock.fail_alloc = UMF_RESULT_SUCCESS;
+    fixture->mock.fails[MOCK_ALLOC] = UMF_RESULT_SUCCESS;
     assert_success(umfPoolFree(fixture->pool, umfPoolMalloc(fixture->pool, 64)));
     end(fixture);
 }

@@ -8,7 +8,7 @@
 #include <memclient/umf/providers/provider_memoryd.h>
 #include <memclient/umf/providers/provider_os_memory.h>
 
-#include "tests/unit/umf/providers.h"
+#include "tests/unit/umf/mock.h"
 
 #define P ((void *)0x10000)
 
@@ -33,14 +33,14 @@ static void create_checks_its_arguments(void **state)
     (void)state;
     assert_result(umfMemoryProviderCreate(NULL, &mock, &provider), UMF_RESULT_ERROR_INVALID_ARGUMENT);
     assert_null(provider);
-    assert_result(umfMemoryProviderCreate(&mock_ops, &mock, NULL), UMF_RESULT_ERROR_INVALID_ARGUMENT);
+    assert_result(umfMemoryProviderCreate(&mock_ops[MOCK_PAGES], &mock, NULL), UMF_RESULT_ERROR_INVALID_ARGUMENT);
     umfMemoryProviderDestroy(NULL);
 }
 
 /* Tries a table without one member. */
 #define without(member)                          \
     ({                                           \
-        umf_memory_provider_ops_t _ops = mock_ops; \
+        umf_memory_provider_ops_t _ops = mock_ops[MOCK_PAGES]; \
                                                  \
         _ops.member = NULL;                      \
         try_ops(&_ops);                          \
@@ -49,7 +49,7 @@ static void create_checks_its_arguments(void **state)
 static void create_wants_every_operation(void **state)
 {
     (void)state;
-    assert_success(try_ops(&mock_ops));
+    assert_success(try_ops(&mock_ops[MOCK_PAGES]));
     assert_result(without(initialize), UMF_RESULT_ERROR_INVALID_ARGUMENT);
     assert_result(without(finalize), UMF_RESULT_ERROR_INVALID_ARGUMENT);
     assert_result(without(alloc), UMF_RESULT_ERROR_INVALID_ARGUMENT);
@@ -62,7 +62,7 @@ static void create_wants_every_operation(void **state)
 
 static void create_wants_pairs_and_all_of_ipc(void **state)
 {
-    umf_memory_provider_ops_t ops = mock_ops;
+    umf_memory_provider_ops_t ops = mock_ops[MOCK_PAGES];
 
     (void)state;
     assert_success(without(ext.purge_lazy));
@@ -84,7 +84,7 @@ static void create_wants_pairs_and_all_of_ipc(void **state)
 /* A later minor version, and an older one, is fine; another major one is not. */
 static void create_looks_at_the_version(void **state)
 {
-    umf_memory_provider_ops_t ops = mock_ops;
+    umf_memory_provider_ops_t ops = mock_ops[MOCK_PAGES];
 
     (void)state;
     ops.version = UMF_MAKE_VERSION(0, 1);
@@ -108,7 +108,7 @@ static void create_passes_failures_on(void **state)
         UMF_RESULT_ERROR_INVALID_ARGUMENT,   UMF_RESULT_ERROR_INVALID_ALIGNMENT,
         UMF_RESULT_ERROR_NOT_SUPPORTED,      UMF_RESULT_ERROR_UNKNOWN,
     };
-    umf_memory_provider_ops_t ops = mock_ops;
+    umf_memory_provider_ops_t ops = mock_ops[MOCK_PAGES];
     umf_memory_provider_handle_t provider = (void *)&ops;
 
     (void)state;
@@ -120,7 +120,7 @@ static void create_passes_failures_on(void **state)
 
 static void the_table_is_copied(void **state)
 {
-    umf_memory_provider_ops_t ops = mock_ops;
+    umf_memory_provider_ops_t ops = mock_ops[MOCK_PAGES];
     struct mock mock = {.calls = {0}};
     umf_memory_provider_handle_t provider;
 
@@ -206,7 +206,7 @@ static void handles_of_memory(void **state)
 /* What a provider does not have, it does not support. */
 static void missing_operations(void **state)
 {
-    umf_memory_provider_handle_t provider = provider_of(&null_ops);
+    umf_memory_provider_handle_t provider = mock_of(MOCK_NULL);
     char data[8] = "";
     size_t size;
     void *ptr;

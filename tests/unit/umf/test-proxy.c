@@ -5,7 +5,7 @@
 
 #include <memclient/umf/pools/pool_proxy.h>
 
-#include "tests/unit/umf/providers.h"
+#include "tests/unit/umf/mock.h"
 
 static void allocates_and_frees(void **state)
 {
@@ -39,7 +39,7 @@ static void allocates_and_frees(void **state)
 
 static void cannot_do_more(void **state)
 {
-    umf_memory_provider_handle_t provider = provider_of(&malloc_ops);
+    umf_memory_provider_handle_t provider = mock_of(MOCK_MALLOC);
     umf_memory_pool_handle_t pool = proxy_of(provider);
     void *ptr = umfPoolMalloc(pool, 8);
 
@@ -100,7 +100,7 @@ static void frees_null(void **state)
 /* A provider that succeeds without giving anything. */
 static void gets_nothing(void **state)
 {
-    umf_memory_provider_handle_t provider = provider_of(&null_ops);
+    umf_memory_provider_handle_t provider = mock_of(MOCK_NULL);
     umf_memory_pool_handle_t pool = proxy_of(provider);
 
     (void)state;

@@ -9,7 +9,7 @@
 #include <memclient/umf/memory_pool_ops.h>
 #include <memclient/umf/pools/pool_proxy.h>
 
-#include "tests/unit/umf/providers.h"
+#include "tests/unit/umf/mock.h"
 
 #define PAGE ((size_t)4096)
 
@@ -79,7 +79,7 @@ static void any_address_within(void **state)
 static void many_pools(void **state)
 {
     enum { POOLS = 16, PIECES = 64 };
-    umf_memory_provider_handle_t provider = provider_of(&malloc_ops);
+    umf_memory_provider_handle_t provider = mock_of(MOCK_MALLOC);
     umf_memory_pool_handle_t pools[POOLS];
     char *pieces[POOLS][PIECES];
 
@@ -309,7 +309,7 @@ static umf_result_t of_pool_free(void *provider, void *ptr, size_t size)
 
 static umf_memory_provider_handle_t provider_of_pool(umf_memory_pool_handle_t pool)
 {
-    umf_memory_provider_ops_t ops = null_ops;
+    umf_memory_provider_ops_t ops = mock_ops[MOCK_NULL];
     umf_memory_provider_handle_t provider;
 
     ops.initialize = of_pool_initialize;
@@ -449,7 +449,7 @@ static void *give(umf_memory_pool_handle_t pool, size_t start, size_t size)
 
 static void given_back_unseen(void **state)
 {
-    umf_memory_provider_ops_t ops = null_ops;
+    umf_memory_provider_ops_t ops = mock_ops[MOCK_NULL];
     umf_memory_provider_handle_t provider;
     umf_memory_pool_handle_t first, second;
 
@@ -508,7 +508,7 @@ static void *change(void *argument)
 
 static void threads_look_and_change(void **state)
 {
-    struct open_pool open = {.provider = provider_of(&malloc_ops)};
+    struct open_pool open = {.provider = mock_of(MOCK_MALLOC)};
     pthread_t lookers[THREADS], changers[THREADS];
     void *wrong;
 

@@ -1,63 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Programs written to HSA's headers alone, compiled and linked as their users do: each must say nothing and end with 0,
-# on a broker with two nodes, which must have nothing left of them, and its sums right. HSA_PROGRAM_ROUNDS=10 does more,
-# as make check-long does.
+# Programs written to HSA's headers alone. HSA_PROGRAM_ROUNDS=10 does more, as make check-long does.
 set -euo pipefail
-# shellcheck source=tests/support/broker.sh
-source "$srcdir/tests/support/broker.sh"
+# shellcheck source=tests/support/programs.sh
+source "$srcdir/tests/support/programs.sh"
 
-failed=0
-fail() {
-    echo "FAIL: $*"
-    failed=1
-}
-
-memctl() { "$builddir/client/memctl/memctl" "$@"; }
-
-nothing_left() {
-    for _ in $(seq 300); do
-        [ "$(memctl --json status | jq '.[0].buffers + .[0].buffers_detached + .[0].reservations')" = 0 ] && return
-        sleep 0.1
-    done
-    return 1
-}
-
-command -v jq >/dev/null || { echo "jq is not installed"; exit 77; }
-printf '[topology]\nsimulate_nodes = 2\n' >"$dir/config"
-printf '#!/bin/sh\nexec %q "$@" --config %q\n' "$builddir/daemon/memoryd" "$dir/config" >"$dir/memoryd"
-chmod +x "$dir/memoryd"
-begin_broker "$dir/memoryd"
-
-programs=()
-for source in "$srcdir"/tests/unit/hsa/programs/*.c; do
-    programs+=("$builddir/tests/unit/hsa/programs/$(basename "${source%.c}")")
-done
-# word splitting wanted: compilers come with options
-# shellcheck disable=SC2086
-if [ -n "${TEST_CXX-}" ] && [ -z "${SANITIZERS-}" ]; then
-    $TEST_CXX -std=c++17 -Wall -Wextra -Werror -I"$srcdir/include/memclient" -o "$dir/raii" \
-        "$srcdir/tests/unit/hsa/programs/raii.cpp" -L"$builddir/client/.libs" -lmemclient-hsa -lmemclient
-    programs+=("$dir/raii")
-fi
-export LD_LIBRARY_PATH=$builddir/client/.libs${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-
-for program in "${programs[@]}"; do
-    name=$(basename "$program")
-    begun=$SECONDS
-    if ! "$program" >"$dir/said" 2>&1; then
-        fail "$name:"
-        cat "$dir/said"
-    elif [ -s "$dir/said" ]; then
-        fail "$name said something:"
-        cat "$dir/said"
-    fi
-    nothing_left || fail "something is left of $name: $(memctl buffers)"
-    memctl check >"$dir/check" || fail "after $name: $(cat "$dir/check")"
-    echo "$name: $((SECONDS - begun)) s"
-done
-kill "$broker"
-wait "$broker" || fail "memoryd ended with $?: $(cat "$dir/log")"
-broker=
-exit $failed
+begin_programs tests/unit/hsa/programs memclient-hsa
+run_programs
+end_programs

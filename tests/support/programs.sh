@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+#
+# For scripts that run programs as users write them, to a facade's headers alone: each must say nothing and end with 0,
+# on a broker with two nodes, which must have nothing left of them, and its sums right.
+# shellcheck source=tests/support/broker.sh
+source "${srcdir:?}/tests/support/broker.sh"
+
+failed=0
+programs=()
+
+fail() {
+    echo "FAIL: $*"
+    failed=1
+}
+
+memctl() { "${builddir:?}/client/memctl/memctl" "$@"; }
+
+# begin_programs FOLDER LIBRARY: the broker serves, and $programs are those of the folder. make has compiled the ones in
+# C; the one in C++ is compiled here, where there is a compiler for it.
+begin_programs() {
+    local source
+
+    command -v jq >/dev/null || { echo "jq is not installed"; exit 77; }
+    printf '[topology]\nsimulate_nodes = 2\n' >"$dir/config"
+    printf '#!/bin/sh\nexec %q "$@" --config %q\n' "$builddir/daemon/memoryd" "$dir/config" >"$dir/memoryd"
+    chmod +x "$dir/memoryd"
+    begin_broker "$dir/memoryd"
+    for source in "$srcdir/$1"/*.c; do
+        programs+=("$builddir/$1/$(basename "${source%.c}")")
+    done
+    # word splitting wanted: compilers come with options
+    # shellcheck disable=SC2086
+    if [ -n "${TEST_CXX-}" ] && [ "${SANITIZERS:-no}" = no ]; then
+        $TEST_CXX -std=c++17 -pthread -Wall -Wextra -Werror -I"$srcdir/include/memclient" -o "$dir/raii" \
+            "$srcdir/$1/raii.cpp" -L"$builddir/client/.libs" "-l$2" -lmemclient
+        programs+=("$dir/raii")
+    fi
+    export LD_LIBRARY_PATH=$builddir/client/.libs${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+}
+
+nothing_left() {
+    for _ in $(seq 300); do
+        [ "$(memctl --json status | jq '.[0].buffers + .[0].buffers_detached + .[0].reservations')" = 0 ] && return
+        sleep 0.1
+    done
+    return 1
+}
+
+run_programs() {
+    local program name begun
+
+    for program in "${programs[@]}"; do
+        name=$(basename "$program")
+        begun=$SECONDS
+        if ! "$program" >"$dir/said" 2>&1; then
+            fail "$name:"
+            cat "$dir/said"
+        elif [ -s "$dir/said" ]; then
+            fail "$name said something:"
+            cat "$dir/said"
+        fi
+        nothing_left || fail "something is left of $name: $(memctl buffers)"
+        memctl check >"$dir/check" || fail "after $name: $(cat "$dir/check")"
+        echo "$name: $((SECONDS - begun)) s"
+    done
+}
+
+end_programs() {
+    kill "$broker"
+    wait "$broker" || fail "memoryd ended with $?: $(cat "$dir/log")"
+    broker=
+    exit $failed
+}

@@ -1,0 +1,16 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Programs written to UMF's headers alone, with the document's answers and with those of upstream's releases.
+# UMF_PROGRAM_ROUNDS=10 does more, as make check-long does.
+set -euo pipefail
+# shellcheck source=tests/support/programs.sh
+source "$srcdir/tests/support/programs.sh"
+
+begin_programs tests/unit/umf/programs memclient-umf
+for profile in document upstream; do
+    echo "profile $profile:"
+    export MEMORYD_UMF_PROFILE=$profile
+    run_programs
+done
+end_programs

@@ -22,6 +22,7 @@ my %libraries = (
     'libmemclient' => ['MEMCLIENT_API', 'client/libmemclient.sym', 'include/memclient/memclient.h'],
     'libmemclient-hsa' => ['HSA_API', 'client/libmemclient-hsa.sym',
                            map { "include/memclient/hsa/$_.h" } qw(hsa hsa_ext_amd hsa_ext_memoryd)],
+    'libmemclient-nbla' => ['MEMCLIENT_NBLA_API', 'client/libmemclient-nbla.sym', 'include/memclient/nbla.h'],
     'libmemclient-umf' => ['UMF_API', 'client/libmemclient-umf.sym', headers_with('UMF_API', 'umf.h', 'umf/')],
     'libmemclient-umf-provider' => ['MEMCLIENT_UMF_API', 'client/libmemclient-umf-provider.sym',
                                     'include/memclient/umf_provider.h'],

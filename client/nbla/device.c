@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See device.h. */
+#include "nbla/device.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/steal.h"
+#include "nbla/error.h"
+
+#define NODES_MAX 64
+
+struct device {
+    unsigned refs;
+    unsigned placement; /* enum memclient_placement */
+    size_t n_nodes;
+    uint32_t nodes[NODES_MAX];
+    char pool[MEMCLIENT_POOL_NAME_SIZE]; /* or "" */
+};
+
+DEFINE_CLEANUP(struct device *, device_unref);
+
+struct device *device_ref(struct device *device)
+{
+    __atomic_fetch_add(&device->refs, 1, __ATOMIC_RELAXED);
+    return device;
+}
+
+void device_unref(struct device *device)
+{
+    if (device && !__atomic_sub_fetch(&device->refs, 1, __ATOMIC_ACQ_REL))
+        free(device);
+}
+
+void device_choose(const struct device *device, struct memclient_alloc_options *options)
+{
+    options->pool = *device->pool ? device->pool : NULL;
+    options->nodes = device->n_nodes ? device->nodes : NULL;
+    options->n_nodes = device->n_nodes;
+    options->placement = device->placement;
+}
+
+/* ---- reading --------------------------------------------------------------------------------------------- */
+
+static bool add_node(struct device *device, uint32_t node)
+{
+    for (size_t i = 0; i < device->n_nodes; i++)
+        if (device->nodes[i] == node)
+            return true;
+    if (device->n_nodes == NODES_MAX)
+        return false;
+    device->nodes[device->n_nodes++] = node;
+    return true;
+}
+
+static bool read_number(const char **text, uint32_t *number)
+{
+    uint64_t value = 0;
+    const char *at = *text;
+
+    for (; *at >= '0' && *at <= '9'; at++) {
+        value = value * 10 + (uint64_t)(*at - '0');
+        if (value > INT32_MAX)
+            return false;
+    }
+    if (at == *text)
+        return false;
+    *text = at;
+    *number = (uint32_t)value;
+    return true;
+}
+
+/* Numbers and ranges with commas between them, as the kernel writes lists of nodes. */
+static bool read_nodes(struct device *device, const char *text)
+{
+    for (;; text++) {
+        uint32_t first, last;
+
+        if (!read_number(&text, &first))
+            return false;
+        last = first;
+        if (*text == '-') {
+            text++;
+            if (!read_number(&text, &last) || last < first)
+                return false;
+        }
+        for (uint32_t node = first; node <= last; node++)
+            if (!add_node(device, node))
+                return false;
+        if (*text != ',')
+            return !*text;
+    }
+}
+
+static bool read_pool(struct device *device, const char *id)
+{
+    size_t length = strlen(id);
+
+    if (length >= sizeof(device->pool))
+        return false;
+    memcpy(device->pool, id, length + 1);
+    return true;
+}
+
+static bool begins_with(const char *id, const char *beginning, const char **rest)
+{
+    size_t length = strlen(beginning);
+
+    if (strncmp(id, beginning, length))
+        return false;
+    *rest = id + length;
+    return true;
+}
+
+static bool read_id(struct device *device, const char *id)
+{
+    const char *nodes;
+
+    if (!*id)
+        return true;
+    if (begins_with(id, "numa:", &nodes)) {
+        device->placement = MEMCLIENT_PLACEMENT_BIND;
+        return read_nodes(device, nodes);
+    }
+    if (begins_with(id, "interleave:", &nodes)) {
+        device->placement = MEMCLIENT_PLACEMENT_INTERLEAVE;
+        return read_nodes(device, nodes);
+    }
+    return read_pool(device, id);
+}
+
+/* ---- looking --------------------------------------------------------------------------------------------- */
+
+/* How many of the device's nodes and pools there are, and the names of all, as far as there is room. */
+struct search {
+    const struct device *device;
+    size_t found;
+    char *names;
+    size_t size;
+};
+
+/* Cut off where there is no more room. */
+static void note_name(struct search *search, const char *before, const char *name)
+{
+    int length;
+
+    if (!search->size)
+        return;
+    length = snprintf(search->names, search->size, ", %s%s", before, name);
+    if (length < 0 || (size_t)length >= search->size) {
+        *search->names = '\0';
+        search->size = 0;
+        return;
+    }
+    search->names += length;
+    search->size -= (size_t)length;
+}
+
+static int see_node(const struct memclient_node *node, void *data)
+{
+    struct search *search = data;
+    char number[16];
+
+    for (size_t i = 0; i < search->device->n_nodes; i++)
+        search->found += search->device->nodes[i] == node->node;
+    (void)snprintf(number, sizeof(number), "%u", (unsigned)node->node);
+    note_name(search, "numa:", number);
+    return 0;
+}
+
+static int see_pool(const struct memclient_pool *pool, void *data)
+{
+    struct search *search = data;
+
+    search->found += *search->device->pool && !strcmp(search->device->pool, pool->name);
+    note_name(search, "", pool->name);
+    return 0;
+}
+
+static int look_for(struct memclient *ctx, const struct device *device, const char *id, bool readable)
+{
+    char names[400] = "";
+    struct search search = {device, 0, names, sizeof(names)};
+    int r;
+
+    if (readable && !*id)
+        return 0;
+    r = memclient_list_nodes(ctx, see_node, &search);
+    if (!r)
+        r = memclient_list_pools(ctx, see_pool, &search);
+    if (r)
+        return fail_native(r);
+    if (readable && search.found == device->n_nodes + (*device->pool ? 1 : 0))
+        return 0;
+    return fail(NBLA_ERROR_VALUE,
+                "there is no device \"%.80s\": there are \"\"%s, and sets: numa:N-M, interleave:N,M", id, names);
+}
+
+struct device *device_new(struct memclient *ctx, const char *id)
+{
+    _cleanup_(device_unrefp) struct device *device = calloc(1, sizeof(*device));
+
+    if (!id) {
+        (void)fail_null("device_id");
+        return NULL;
+    }
+    if (!device) {
+        (void)fail(NBLA_ERROR_MEMORY, "no memory for a device");
+        return NULL;
+    }
+    device->refs = 1;
+    return look_for(ctx, device, id, read_id(device, id)) ? NULL : steal_ptr(&device);
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See error.h. */
+#include "nbla/error.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+static __thread struct {
+    int code;
+    char text[512];
+} last;
+
+const char *nbla_strerror(int error)
+{
+    static const char *const names[] = {
+        "unclassified", "not_implemented", "value", "type", "memory", "io", "os", "target_specific",
+        "target_specific_async", "runtime",
+    };
+
+    return error < 0 && error >= NBLA_ERROR_RUNTIME ? names[-error - 1] : names[0];
+}
+
+const char *nbla_error(void)
+{
+    return last.text;
+}
+
+int nbla_error_code(void)
+{
+    return last.code;
+}
+
+int fail(enum nbla_error error, const char *format, ...)
+{
+    va_list arguments;
+
+    last.code = error;
+    va_start(arguments, format);
+    (void)vsnprintf(last.text, sizeof(last.text), format, arguments);
+    va_end(arguments);
+    return error;
+}
+
+static enum nbla_error native(int error)
+{
+    switch (error) {
+    case ENOMEM:
+    case EDQUOT:
+    case EFBIG:
+    case EMFILE:
+    case ENFILE:
+    case EADDRINUSE:
+    case EADDRNOTAVAIL:
+        return NBLA_ERROR_MEMORY;
+    case EINVAL:
+    case EOVERFLOW:
+    case EBADF:
+    case ENODEV:
+    case ENXIO:
+    case EREMOTE:
+    case EBADMSG:
+    case ESTALE:
+    case EKEYEXPIRED:
+    case EKEYREVOKED:
+    case EKEYREJECTED:
+        return NBLA_ERROR_VALUE;
+    case EOPNOTSUPP:
+        return NBLA_ERROR_NOT_IMPLEMENTED;
+    default:
+        return NBLA_ERROR_OS;
+    }
+}
+
+int fail_native(int r)
+{
+    return fail(native(-r), "%s", memclient_error());
+}
+
+int fail_alloc(int r)
+{
+    return fail(r == -ENODEV || r == -ENXIO ? NBLA_ERROR_VALUE : NBLA_ERROR_MEMORY, "%s", memclient_error());
+}

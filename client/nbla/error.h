@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The code and the sentence of each thread's last failure, and what the native API's errors are in nnabla's terms. */
+#pragma once
+
+#include <memclient/nbla.h>
+
+/* Notes them, and returns the code. */
+__attribute__((__format__(__printf__, 2, 3))) int fail(enum nbla_error error, const char *format, ...);
+
+/* The last call of the native API gave r, a negative errno: with its sentence. */
+int fail_native(int r);
+/* Likewise, where memory was asked for: whatever kept it from being given, trying again may help. */
+int fail_alloc(int r);
+
+/* An argument that must not be NULL. */
+#define fail_null(name) fail(NBLA_ERROR_VALUE, name " is NULL")

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See holding.h. */
+#include "nbla/holding.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "nbla/error.h"
+
+void holding_init(struct holding *holding, struct memclient_buffer *buffer, bool opened)
+{
+    *holding = (struct holding){.buffer = buffer, .opened = opened};
+}
+
+void holding_deinit(struct holding *holding)
+{
+    (void)fd_close((int)(uint32_t)holding->description - 1);
+    (void)memclient_buffer_unref(holding->buffer);
+    *holding = (struct holding){0};
+}
+
+/* The descriptor, if this process has opened it: a forked child's is its parent's, with its parent's locks. */
+static int own_descriptor(uint64_t description)
+{
+    return description >> 32 == (uint32_t)getpid() ? (int)(uint32_t)description - 1 : -1;
+}
+
+/* Opens it where there is none. Several threads may try: one's stays. */
+static int descriptor(struct holding *holding)
+{
+    uint64_t seen = __atomic_load_n(&holding->description, __ATOMIC_ACQUIRE), made;
+    int fd = own_descriptor(seen), r;
+
+    if (fd >= 0)
+        return fd;
+    r = memclient_export_fd(holding->buffer, MEMCLIENT_READ, &fd);
+    if (r)
+        return fail_native(r);
+    made = (uint64_t)getpid() << 32 | (uint32_t)(fd + 1);
+    if (__atomic_compare_exchange_n(&holding->description, &seen, made, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+        (void)fd_close((int)(uint32_t)seen - 1);
+        return fd;
+    }
+    (void)fd_close(fd);
+    return own_descriptor(seen);
+}
+
+static int control(struct holding *holding, int command, short type, uint64_t offset, uint64_t length,
+                   struct flock *lock)
+{
+    int fd = descriptor(holding);
+
+    if (fd < 0)
+        return fd;
+    *lock = (struct flock){
+        .l_type = type,
+        .l_whence = SEEK_SET,
+        .l_start = (off_t)offset,
+        .l_len = (off_t)length,
+    };
+    return fcntl(fd, command, lock) ? fail(NBLA_ERROR_OS, "a lock of device memory: %s", strerror(errno)) : 0;
+}
+
+nbla_device_memory_state holding_state(struct holding *holding, uint64_t offset, uint64_t length)
+{
+    struct flock lock;
+
+    if (control(holding, F_OFD_GETLK, F_WRLCK, offset, length, &lock) < 0)
+        return NBLA_DEVICE_LOCKED;
+    return lock.l_type == F_UNLCK ? NBLA_DEVICE_UNLOCKED : NBLA_DEVICE_LOCKED;
+}
+
+void holding_lock(struct holding *holding, uint64_t offset, uint64_t length)
+{
+    struct flock lock;
+
+    if (holding->opened)
+        (void)control(holding, F_OFD_SETLK, F_RDLCK, offset, length, &lock);
+}
+
+void holding_unlock(struct holding *holding, uint64_t offset, uint64_t length)
+{
+    struct flock lock;
+
+    /* without a descriptor of this process's there is no lock of it */
+    if (holding->opened && own_descriptor(__atomic_load_n(&holding->description, __ATOMIC_ACQUIRE)) >= 0)
+        (void)control(holding, F_OFD_SETLK, F_UNLCK, offset, length, &lock);
+}

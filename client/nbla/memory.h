@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The class: bytes, links, the lock, the list of chunks, and the checks that nnabla makes before it asks the class that
+ * derives from it. What a kind of memory does is a table of operations, for ours as for programs' own.
+ *
+ * A link never dangles: each memory knows the links that lead to it, of whatever memory, and ends them with itself. A
+ * block that was merged keeps its links, as in nnabla, and may be left with them for long.
+ */
+#pragma once
+
+#include <memclient/nbla.h>
+
+#include "base/list.h"
+#include "nbla/physical.h"
+
+struct link {
+    nbla_memory *to; /* or NULL */
+    struct list in;  /* to->links */
+};
+
+struct nbla_memory {
+    const struct nbla_memory_ops *ops;
+    void *priv;
+    nbla_memory_type type;
+    char *device_id;
+    size_t bytes;
+    int64_t requested; /* negative = bytes */
+    void *pointer;
+    bool locked;
+    struct link next;
+    struct link prev;
+    struct list links; /* that lead here */
+    struct chunks chunks;
+};
+
+/* An operation, or NULL: also where the table is an older one, which does not have it. */
+#define memory_op(memory, name) \
+    (offsetof(struct nbla_memory_ops, name) < (memory)->ops->size ? (memory)->ops->name : NULL)

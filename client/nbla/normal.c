@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See normal.h. */
+#include "nbla/normal.h"
+
+#include <stdlib.h>
+
+#include "nbla/device.h"
+#include "nbla/error.h"
+
+struct normal {
+    struct memclient *ctx;
+    struct device *device;   /* NULL: of memory that was opened */
+    struct segment *segment; /* while it has memory */
+};
+
+static const struct nbla_memory_ops normal_ops;
+
+/* Takes device and segment over, on success. */
+static nbla_memory *make(size_t bytes, const char *device_id, const struct normal *from)
+{
+    struct normal *normal = malloc(sizeof(*normal));
+    nbla_memory *memory;
+
+    if (!normal) {
+        (void)fail(NBLA_ERROR_MEMORY, "no memory for an object");
+        return NULL;
+    }
+    *normal = *from;
+    memory = nbla_memory_new_ops(bytes, device_id, NBLA_TYPE_NORMAL, &normal_ops, normal);
+    if (!memory)
+        free(normal);
+    return memory;
+}
+
+nbla_memory *nbla_memory_new(memclient *ctx, size_t bytes, const char *device_id)
+{
+    const struct normal normal = {.ctx = ctx, .device = device_new(ctx, device_id)};
+    nbla_memory *memory = normal.device ? make(bytes, device_id, &normal) : NULL;
+
+    if (!memory)
+        device_unref(normal.device);
+    return memory;
+}
+
+nbla_memory *normal_new(struct segment *segment, void *pointer, size_t bytes, const char *device_id)
+{
+    const struct normal normal = {.ctx = memclient_buffer_context(segment->holding.buffer), .segment = segment};
+    nbla_memory *memory = make(bytes, device_id, &normal);
+
+    if (memory)
+        nbla_memory_set_pointer(memory, pointer);
+    return memory;
+}
+
+static uint64_t offset_of(nbla_memory *memory)
+{
+    const struct normal *normal = nbla_memory_priv(memory);
+
+    return segment_offset(normal->segment, nbla_memory_pointer(memory));
+}
+
+/* ---- operations ------------------------------------------------------------------------------------------ */
+
+static int do_alloc(nbla_memory *memory)
+{
+    struct memclient_alloc_options options = MEMCLIENT_ALLOC_OPTIONS_INIT;
+    struct normal *normal = nbla_memory_priv(memory);
+    size_t bytes = nbla_memory_bytes(memory);
+    struct memclient_buffer *buffer;
+    int r;
+
+    if (normal->device)
+        device_choose(normal->device, &options);
+    else
+        options.pool = nbla_memory_device_id(memory);
+    r = memclient_alloc(normal->ctx, bytes, &options, &buffer);
+    if (r)
+        return fail_alloc(r);
+    r = segment_map(buffer, false, 0, bytes, NULL, &normal->segment);
+    if (r < 0) {
+        (void)memclient_buffer_unref(buffer);
+        return r;
+    }
+    nbla_memory_set_pointer(memory, normal->segment->base);
+    return 0;
+}
+
+static int divide(nbla_memory *memory, size_t second_start, nbla_memory **second)
+{
+    const struct normal *normal = nbla_memory_priv(memory);
+    nbla_memory *made = make(nbla_memory_bytes(memory) - second_start, nbla_memory_device_id(memory), normal);
+
+    if (!made)
+        return NBLA_ERROR_MEMORY;
+    if (normal->device)
+        (void)device_ref(normal->device);
+    (void)segment_ref(normal->segment);
+    nbla_memory_set_pointer(made, (char *)nbla_memory_pointer(memory) + second_start);
+    *second = made;
+    return 0;
+}
+
+/* `left` and `right` are parts of one segment, next to each other: `from`, which is one of them, gives its part up. */
+static int merge(nbla_memory *left, nbla_memory *right, nbla_memory *from)
+{
+    const struct normal *l = nbla_memory_priv(left), *r = nbla_memory_priv(right);
+    struct normal *gone = nbla_memory_priv(from);
+
+    if (!l->segment || l->segment != r->segment ||
+        (char *)nbla_memory_pointer(left) + nbla_memory_bytes(left) != nbla_memory_pointer(right))
+        return fail(NBLA_ERROR_RUNTIME, "they are no parts of one allocation that lie next to each other");
+    segment_unref(gone->segment);
+    gone->segment = NULL;
+    return 0;
+}
+
+static int merge_next(nbla_memory *memory, nbla_memory *from)
+{
+    return merge(memory, from, from);
+}
+
+static int merge_prev(nbla_memory *memory, nbla_memory *from)
+{
+    void *pointer = nbla_memory_pointer(from);
+    int r = merge(from, memory, from);
+
+    if (!r)
+        nbla_memory_set_pointer(memory, pointer);
+    return r;
+}
+
+static nbla_device_memory_state get_device_state(nbla_memory *memory)
+{
+    struct normal *normal = nbla_memory_priv(memory);
+
+    if (!normal->segment)
+        return NBLA_DEVICE_UNLOCKED;
+    return holding_state(&normal->segment->holding, offset_of(memory), nbla_memory_bytes(memory));
+}
+
+static void lock_device(nbla_memory *memory)
+{
+    struct normal *normal = nbla_memory_priv(memory);
+
+    if (normal->segment)
+        holding_lock(&normal->segment->holding, offset_of(memory), nbla_memory_bytes(memory));
+}
+
+static void unlock_device(nbla_memory *memory)
+{
+    struct normal *normal = nbla_memory_priv(memory);
+
+    if (normal->segment)
+        holding_unlock(&normal->segment->holding, offset_of(memory), nbla_memory_bytes(memory));
+}
+
+static void destroy(nbla_memory *memory)
+{
+    struct normal *normal = nbla_memory_priv(memory);
+
+    unlock_device(memory);
+    segment_unref(normal->segment);
+    device_unref(normal->device);
+    free(normal);
+}
+
+static int find_buffer(nbla_memory *memory, struct memclient_buffer **buffer, uint64_t *offset)
+{
+    const struct normal *normal = nbla_memory_priv(memory);
+
+    *buffer = normal->segment->holding.buffer;
+    *offset = offset_of(memory);
+    return 0;
+}
+
+static const struct nbla_memory_ops normal_ops = {
+    .size = sizeof(normal_ops),
+    .alloc = do_alloc,
+    .divide = divide,
+    .merge_next = merge_next,
+    .merge_prev = merge_prev,
+    .get_device_state = get_device_state,
+    .lock_device = lock_device,
+    .destroy = destroy,
+    .unlock_device = unlock_device,
+    .buffer = find_buffer,
+};

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See range.h. */
+#include "nbla/range.h"
+
+#include <errno.h>
+
+#include "base/align.h"
+#include "base/checked.h"
+#include "nbla/error.h"
+
+#define MIB (UINT64_C(1) << 20)
+/* Where huge pages can be, addresses that suit them are worth more than the few that this leaves out. */
+#define HUGE_PAGE (2 * MIB)
+
+/*
+ * How much is reserved, in turn, until something is found. Addresses cost nothing but themselves, and the arena has
+ * thousands of times a machine's memory: room for three times as much again lets a memory double twice in place, and
+ * still all of them together stay within the arena. Less is better than none, but growing is worth more than being
+ * found at the same address by others, so a range of this process with room comes before one of the host without.
+ */
+static const struct {
+    bool of_process;
+    unsigned times;
+} attempts[] = {{false, 4}, {false, 2}, {true, 4}, {true, 2}, {false, 1}, {true, 1}};
+/* But for the last two at least this. */
+#define ROOM_MIN (256 * MIB)
+
+/* ---- mapping --------------------------------------------------------------------------------------------- */
+
+/* Takes out all chunks but the first n. */
+static void cut(struct range *range, size_t n)
+{
+    while (range->chunks.n > n) {
+        const nbla_physical_memory *p = range->chunks.at[range->chunks.n - 1];
+
+        range->used -= p->bytes;
+        (void)memclient_unmap(memclient_buffer_context(p->holding.buffer),
+                              (void *)(uintptr_t)(range->base + range->used), p->bytes);
+        chunks_cut(&range->chunks, range->chunks.n - 1);
+    }
+}
+
+/* A negative errno, or 0. In a reservation of the host this makes the chunk's home, unless it has one. */
+static int map(const struct range *range, const nbla_physical_memory *p)
+{
+    struct memclient_map_options options = MEMCLIENT_MAP_OPTIONS_INIT;
+    void *address;
+
+    options.offset = p->offset;
+    options.length = p->bytes;
+    if (range->reservation)
+        options.address = (void *)(uintptr_t)(range->base + range->used);
+    return memclient_map(p->holding.buffer, &options, &address);
+}
+
+/* A negative errno, or 0. */
+static int map_all(struct range *range, nbla_physical_memory *const *p, size_t n)
+{
+    size_t before = range->chunks.n;
+
+    for (size_t i = 0; i < n; i++) {
+        int r = map(range, p[i]);
+
+        if (!r && chunks_append(&range->chunks, &p[i], 1) < 0) {
+            (void)memclient_unmap(memclient_buffer_context(p[i]->holding.buffer),
+                                  (void *)(uintptr_t)(range->base + range->used), p[i]->bytes);
+            r = -ENOMEM;
+        }
+        if (r) {
+            cut(range, before);
+            return r;
+        }
+        range->used += p[i]->bytes;
+    }
+    return 0;
+}
+
+/* ---- places ---------------------------------------------------------------------------------------------- */
+
+static bool have_homes(nbla_physical_memory *const *p, size_t n, uint64_t at)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (!at || physical_home(p[i]) != at)
+            return false;
+        at += p[i]->bytes;
+    }
+    return n;
+}
+
+/* Where the first chunk is to be so that those are right who want to be somewhere; 0 = anywhere. */
+static int wanted_base(const struct chunks *chunks, uint64_t *ret)
+{
+    uint64_t base = 0, before = 0;
+
+    for (size_t i = 0; i < chunks->n; i++) {
+        const nbla_physical_memory *p = chunks->at[i];
+
+        if (p->wanted && !base)
+            base = p->wanted - before;
+        if (p->wanted && p->wanted != base + before)
+            return fail(NBLA_ERROR_MEMORY, "the addresses that the chunks are wanted at do not follow each other");
+        before += p->bytes;
+    }
+    *ret = base;
+    return 0;
+}
+
+static int reserve(struct range *range, bool of_process, uint64_t size, uint64_t alignment, uint64_t at)
+{
+    int r = of_process ? memclient_reserve_private(range->ctx, size, alignment, at, &range->reservation)
+                       : memclient_reserve(range->ctx, size, alignment, at, &range->reservation);
+
+    if (r)
+        return r;
+    range->base = (uintptr_t)memclient_reservation_address(range->reservation);
+    range->size = size;
+    return 0;
+}
+
+static uint64_t room(uint64_t total, unsigned times)
+{
+    uint64_t size;
+
+    if (times == 1)
+        return total;
+    if (!checked_mul_u64(total, times, &size) || !checked_align_up_u64(size, HUGE_PAGE, &size))
+        return total;
+    return size < ROOM_MIN ? ROOM_MIN : size;
+}
+
+static uint64_t alignment_of(const struct chunks *chunks, uint64_t total)
+{
+    uint64_t alignment = total >= HUGE_PAGE ? HUGE_PAGE : page_size();
+
+    for (size_t i = 0; i < chunks->n; i++) {
+        uint64_t granule = memclient_buffer_granule(chunks->at[i]->holding.buffer);
+
+        if (granule > alignment)
+            alignment = granule;
+    }
+    return alignment;
+}
+
+/* A negative errno, or 0. */
+static int find_place(struct range *range, const struct chunks *chunks, uint64_t total, uint64_t wanted)
+{
+    uint64_t alignment = wanted ? 0 : alignment_of(chunks, total);
+    int r = 0;
+
+    for (size_t i = 0; i < sizeof(attempts) / sizeof(*attempts); i++) {
+        r = reserve(range, attempts[i].of_process, room(total, attempts[i].times), alignment, wanted);
+        if (!r)
+            break;
+    }
+    return r;
+}
+
+int range_bind(struct range *range, struct memclient *ctx, const struct chunks *chunks, uint64_t total)
+{
+    uint64_t wanted = 0;
+    int r = wanted_base(chunks, &wanted);
+
+    if (r < 0)
+        return r;
+    *range = (struct range){.ctx = ctx, .base = physical_home(*chunks->at)};
+    if (have_homes(chunks->at, chunks->n, range->base) && (!wanted || wanted == range->base)) {
+        r = map_all(range, chunks->at, chunks->n);
+        if (!r)
+            return 0;
+    }
+    r = find_place(range, chunks, total, wanted);
+    if (!r)
+        r = map_all(range, chunks->at, chunks->n);
+    if (r) {
+        range_unbind(range);
+        return fail_alloc(r);
+    }
+    return 0;
+}
+
+int range_append(struct range *range, nbla_physical_memory *const *p, size_t n, uint64_t total)
+{
+    int r;
+
+    if (range->reservation ? total > range->size - range->used : !have_homes(p, n, range->base + range->used))
+        return 0;
+    r = map_all(range, p, n);
+    if (r == -EADDRINUSE)
+        return 0;
+    return r ? fail_alloc(r) : 1;
+}
+
+void range_unbind(struct range *range)
+{
+    cut(range, 0);
+    chunks_clear(&range->chunks);
+    (void)memclient_reservation_release(range->reservation);
+    *range = (struct range){0};
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See segment.h. */
+#include "nbla/segment.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/align.h"
+#include "nbla/error.h"
+
+struct segment *segment_ref(struct segment *segment)
+{
+    __atomic_fetch_add(&segment->refs, 1, __ATOMIC_RELAXED);
+    return segment;
+}
+
+void segment_unref(struct segment *segment)
+{
+    if (!segment || __atomic_sub_fetch(&segment->refs, 1, __ATOMIC_ACQ_REL))
+        return;
+    (void)memclient_unmap(memclient_buffer_context(segment->holding.buffer), segment->base, segment->length);
+    (void)memclient_reservation_release(segment->reservation);
+    holding_deinit(&segment->holding);
+    free(segment);
+}
+
+/* Not where the buffer is at home: in a range of its own there. Outside of the arena that is of this process only. */
+static int reserve(struct memclient_buffer *buffer, uint64_t length, uint64_t at, struct memclient_reservation **res)
+{
+    struct memclient *ctx = memclient_buffer_context(buffer);
+    int r = memclient_reserve(ctx, length, 0, at, res);
+
+    return r == -EADDRNOTAVAIL ? memclient_reserve_private(ctx, length, 0, at, res) : r;
+}
+
+static int map(struct segment *segment, struct memclient_buffer *buffer, uint64_t at)
+{
+    struct memclient_map_options options = MEMCLIENT_MAP_OPTIONS_INIT;
+    uint64_t home = (uintptr_t)memclient_buffer_address(buffer);
+    void *base;
+    int r = 0;
+
+    options.offset = segment->offset;
+    options.length = segment->length;
+    if (!at)
+        options.flags = MEMCLIENT_MAP_ANYWHERE;
+    else if (!home || at != home + segment->offset) {
+        options.flags = MEMCLIENT_MAP_NOT_HOME;
+        options.address = (void *)(uintptr_t)at;
+        r = reserve(buffer, segment->length, at, &segment->reservation);
+    }
+    if (!r)
+        r = memclient_map(buffer, &options, &base);
+    if (r) {
+        (void)memclient_reservation_release(segment->reservation);
+        return r;
+    }
+    segment->base = base;
+    return 0;
+}
+
+int segment_map(struct memclient_buffer *buffer, bool opened, uint64_t offset, uint64_t length, void *wanted,
+                struct segment **ret)
+{
+    uint64_t granule = memclient_buffer_granule(buffer), at = 0;
+    struct segment *segment;
+    int r;
+
+    if (wanted) {
+        at = (uintptr_t)wanted - offset % granule;
+        if (at % granule)
+            return fail(NBLA_ERROR_VALUE, "%p is not where offset %llu can be: pages have %llu bytes", wanted,
+                        (unsigned long long)offset, (unsigned long long)granule);
+    }
+    segment = calloc(1, sizeof(*segment));
+    if (!segment)
+        return fail(NBLA_ERROR_MEMORY, "no memory for an object");
+    segment->refs = 1;
+    segment->offset = align_down(offset, granule);
+    segment->length = align_up(offset + length, granule) - segment->offset;
+    r = map(segment, buffer, at);
+    if (r) {
+        free(segment);
+        return fail_native(r);
+    }
+    holding_init(&segment->holding, buffer, opened);
+    *ret = segment;
+    return 0;
+}

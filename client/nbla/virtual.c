@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Memory of type virtual: a range of addresses that shows chunks, while it is bound. */
+#include <stdlib.h>
+
+#include "base/checked.h"
+#include "nbla/device.h"
+#include "nbla/error.h"
+#include "nbla/memory.h"
+#include "nbla/range.h"
+
+struct virtual {
+    struct memclient *ctx;
+    struct range range; /* while it is bound */
+};
+
+static const struct nbla_memory_ops virtual_ops;
+
+nbla_memory *nbla_memory_new_virtual(memclient *ctx, size_t bytes, const char *device_id,
+                                     nbla_physical_memory *const *p, size_t n)
+{
+    struct device *device = device_new(ctx, device_id); /* the chunks have theirs; this one is only to be right */
+    struct virtual *virtual;
+    nbla_memory *memory;
+
+    if (!device)
+        return NULL;
+    device_unref(device);
+    virtual = calloc(1, sizeof(*virtual));
+    if (!virtual) {
+        (void)fail(NBLA_ERROR_MEMORY, "no memory for an object");
+        return NULL;
+    }
+    virtual->ctx = ctx;
+    memory = nbla_memory_new_ops(bytes, device_id, NBLA_TYPE_VIRTUAL, &virtual_ops, virtual);
+    if (!memory) {
+        free(virtual);
+        return NULL;
+    }
+    if (nbla_memory_append_phys(memory, p, n) < 0) {
+        (void)nbla_memory_destroy(memory);
+        return NULL;
+    }
+    return memory;
+}
+
+/* Gives chunks memory, and counts their bytes. */
+static int alloc_chunks(nbla_physical_memory *const *p, size_t n, uint64_t *total)
+{
+    *total = 0;
+    for (size_t i = 0; i < n; i++) {
+        int r = p[i] ? physical_alloc(p[i]) : fail_null("a physical memory");
+
+        if (r < 0)
+            return r;
+        if (!checked_add_u64(*total, p[i]->bytes, total))
+            return fail(NBLA_ERROR_MEMORY, "the chunks have too many bytes");
+    }
+    return 0;
+}
+
+/* ---- operations ------------------------------------------------------------------------------------------ */
+
+static int fail_virtual(const char *what)
+{
+    return fail(NBLA_ERROR_MEMORY, "virtual memory is not %s", what);
+}
+
+static int do_alloc(nbla_memory *memory)
+{
+    (void)memory;
+    return fail_virtual("allocated: bind() it");
+}
+
+static int divide(nbla_memory *memory, size_t second_start, nbla_memory **second)
+{
+    (void)memory;
+    (void)second_start;
+    (void)second;
+    return fail_virtual("divided");
+}
+
+static int merge(nbla_memory *memory, nbla_memory *from)
+{
+    (void)memory;
+    (void)from;
+    return fail(NBLA_ERROR_RUNTIME, "they are no parts of one allocation that lie next to each other");
+}
+
+static int bind_chunks(nbla_memory *memory)
+{
+    struct virtual *virtual = nbla_memory_priv(memory);
+    const struct chunks *chunks = &memory->chunks;
+    uint64_t total;
+    int r;
+
+    if (memory->pointer)
+        return fail_virtual("bound twice: unbind() it first");
+    r = alloc_chunks(chunks->at, chunks->n, &total);
+    if (r < 0)
+        return r;
+    if (total < memory->bytes)
+        return fail(NBLA_ERROR_MEMORY, "the chunks have %llu bytes, and the memory %zu", (unsigned long long)total,
+                    memory->bytes);
+    r = range_bind(&virtual->range, virtual->ctx, chunks, total);
+    if (r < 0)
+        return r;
+    nbla_memory_set_pointer(memory, (void *)(uintptr_t)virtual->range.base);
+    return 0;
+}
+
+static int grow(nbla_memory *memory, nbla_physical_memory *const *p, size_t n)
+{
+    struct virtual *virtual = nbla_memory_priv(memory);
+    uint64_t total;
+    int r;
+
+    if (!memory->pointer)
+        return fail(NBLA_ERROR_MEMORY, "it is not bound, so it cannot grow: bind() it");
+    r = alloc_chunks(p, n, &total);
+    if (r < 0 || !n)
+        return r < 0 ? r : 1;
+    return range_append(&virtual->range, p, n, total);
+}
+
+static void lock_device(nbla_memory *memory)
+{
+    const struct virtual *virtual = nbla_memory_priv(memory);
+
+    for (size_t i = 0; i < virtual->range.chunks.n; i++) {
+        nbla_physical_memory *p = virtual->range.chunks.at[i];
+
+        holding_lock(&p->holding, p->offset, p->bytes);
+    }
+}
+
+static void unlock_device(nbla_memory *memory)
+{
+    const struct virtual *virtual = nbla_memory_priv(memory);
+
+    for (size_t i = 0; i < virtual->range.chunks.n; i++) {
+        nbla_physical_memory *p = virtual->range.chunks.at[i];
+
+        holding_unlock(&p->holding, p->offset, p->bytes);
+    }
+}
+
+static nbla_device_memory_state get_device_state(nbla_memory *memory)
+{
+    const struct virtual *virtual = nbla_memory_priv(memory);
+
+    for (size_t i = 0; i < virtual->range.chunks.n; i++) {
+        nbla_physical_memory *p = virtual->range.chunks.at[i];
+
+        if (holding_state(&p->holding, p->offset, p->bytes) == NBLA_DEVICE_LOCKED)
+            return NBLA_DEVICE_LOCKED;
+    }
+    return NBLA_DEVICE_UNLOCKED;
+}
+
+static int unbind(nbla_memory *memory)
+{
+    struct virtual *virtual = nbla_memory_priv(memory);
+
+    unlock_device(memory);
+    range_unbind(&virtual->range);
+    return 0;
+}
+
+static void destroy(nbla_memory *memory)
+{
+    (void)unbind(memory);
+    free(nbla_memory_priv(memory));
+}
+
+static int find_buffer(nbla_memory *memory, struct memclient_buffer **buffer, uint64_t *offset)
+{
+    const struct virtual *virtual = nbla_memory_priv(memory);
+
+    if (virtual->range.chunks.n != 1)
+        return fail(NBLA_ERROR_NOT_IMPLEMENTED, "it consists of %zu chunks: share them one by one",
+                    virtual->range.chunks.n);
+    *buffer = (*virtual->range.chunks.at)->holding.buffer;
+    *offset = (*virtual->range.chunks.at)->offset;
+    return 0;
+}
+
+static const struct nbla_memory_ops virtual_ops = {
+    .size = sizeof(virtual_ops),
+    .alloc = do_alloc,
+    .divide = divide,
+    .merge_next = merge,
+    .merge_prev = merge,
+    .bind = bind_chunks,
+    .unbind = unbind,
+    .grow = grow,
+    .get_device_state = get_device_state,
+    .lock_device = lock_device,
+    .destroy = destroy,
+    .unlock_device = unlock_device,
+    .buffer = find_buffer,
+};

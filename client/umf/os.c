@@ -194,6 +194,11 @@ static umf_result_t initialize(void *arg, void **provider)
 
 /* ---- memory ---------------------------------------------------------------------------------------------- */
 
+static bool has_no_such_nodes(int r)
+{
+    return r == -ENXIO || r == -ENODEV;
+}
+
 static umf_result_t alloc_shared(struct os *os, size_t size, size_t alignment, void **ptr)
 {
     uint64_t before = __atomic_fetch_add(&os->allocated, size, __ATOMIC_RELAXED);
@@ -202,11 +207,12 @@ static umf_result_t alloc_shared(struct os *os, size_t size, size_t alignment, v
 
     if (r)
         return os_fail(UMF_OS_RESULT_ERROR_BIND_FAILED, -r);
-    r = shared_alloc(&os->shared, size, alignment, &wish.options, ptr);
+    do
+        r = shared_alloc(&os->shared, size, alignment, &wish.options, ptr);
+    while (has_no_such_nodes(r) && os_numa_wish_less(os, &wish));
     if (!r)
         return UMF_RESULT_SUCCESS;
-    return os_fail_shared(r == -ENXIO || r == -ENODEV ? UMF_OS_RESULT_ERROR_BIND_FAILED
-                                                      : UMF_OS_RESULT_ERROR_ALLOC_FAILED);
+    return os_fail_shared(has_no_such_nodes(r) ? UMF_OS_RESULT_ERROR_BIND_FAILED : UMF_OS_RESULT_ERROR_ALLOC_FAILED);
 }
 
 static umf_result_t do_alloc(void *provider, size_t size, size_t alignment, void **ptr)

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -49,3 +50,8 @@ struct os_wish {
     uint32_t weights[OS_WISH_NODES];
 };
 int os_numa_wish(const struct os *os, uint64_t before, struct os_wish *wish);
+/*
+ * After the broker had no such nodes: a wish for those of them that it has, then for any node. True if there is one: if
+ * nodes are not the provider's, but the thread's, whose policy knows nothing of the broker.
+ */
+bool os_numa_wish_less(const struct os *os, struct os_wish *wish);

@@ -266,3 +266,39 @@ int os_numa_wish(const struct os *os, uint64_t before, struct os_wish *wish)
     }
     return wish_of_thread(wish);
 }
+
+/* Nodes of a wish that the broker has memory of, in one pool or another. */
+struct served {
+    const struct os_wish *wish;
+    bool has[OS_WISH_NODES];
+};
+
+static int note_served(const struct memclient_pool *pool, void *data)
+{
+    struct served *served = data;
+
+    for (size_t i = 0; i < served->wish->options.n_nodes; i++)
+        for (size_t k = 0; k < pool->n_nodes; k++)
+            served->has[i] |= pool->nodes[k] == served->wish->nodes[i];
+    return 0;
+}
+
+bool os_numa_wish_less(const struct os *os, struct os_wish *wish)
+{
+    struct memclient_alloc_options *options = &wish->options;
+    struct served served = {.wish = wish};
+    size_t n = 0;
+
+    if (os->mode != UMF_NUMA_MODE_DEFAULT || options->placement == MEMCLIENT_PLACEMENT_LOCAL ||
+        memclient_list_pools(os->shared.ctx, note_served, &served) < 0)
+        return false;
+    for (size_t i = 0; i < options->n_nodes; i++)
+        if (served.has[i])
+            wish->nodes[n++] = wish->nodes[i];
+    if (!n || n == options->n_nodes) {
+        options->placement = MEMCLIENT_PLACEMENT_LOCAL;
+        n = 0;
+    }
+    options->n_nodes = n;
+    return true;
+}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The OS provider before a kernel that is ours: one that fails where a real one hardly does, and one with more nodes
- * than this machine, which writes down what is bound to which.
+ * than this machine, which writes down what is bound to which. What is shared is a real broker's.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -362,6 +362,65 @@ static void test_split(void **state)
         assert_int_equal(nodes_of(ptr, k), 1UL << nodes[k / 2]);
 }
 
+/* ---- a thread's policy, and the broker ------------------------------------------------------------------- */
+
+static int thread_mode;
+static unsigned long thread_nodes;
+
+static long get_mempolicy_of_thread(int *mode, unsigned long *nodes, unsigned long max, void *address,
+                                    unsigned long flags)
+{
+    (void)max;
+    assert_null(address);
+    assert_int_equal(flags, 0);
+    *mode = thread_mode;
+    nodes[0] = thread_nodes;
+    return 0;
+}
+
+/* Of 8 pages that are shared so many are on the broker's first node, and the others on its second. */
+static void expect_shared(int mode, unsigned long nodes, unsigned placement, size_t first)
+{
+    struct memclient_buffer_info info = MEMCLIENT_BUFFER_INFO_INIT;
+    struct memclient_buffer *buffer;
+    size_t pages[2] = {0, 0};
+    void *ptr;
+
+    thread_mode = mode;
+    thread_nodes = nodes;
+    ptr = alloc(8 * page);
+    assert_success(umfMemorydGetBuffer(ptr, &buffer));
+    assert_int_equal(memclient_buffer_info(buffer, &info), 0);
+    for (uint32_t i = 0; i < info.n_nodes; i++)
+        pages[info.nodes[i] % 2] = info.node_bytes[i] / page;
+    assert_int_equal(info.placement, placement);
+    assert_int_equal(pages[0], first);
+    assert_int_equal(pages[1], 8 - first);
+    memclient_buffer_unref(buffer);
+    assert_success(umfMemoryProviderFree(provider, ptr, 8 * page));
+}
+
+/* The broker has the first two nodes; the thread wants others, too. */
+static void test_thread_wants_nodes_that_are_not_served(void **state)
+{
+    const unsigned long first = 1, second = 2, others = 1UL << 40 | 1UL << 50;
+    umf_os_memory_provider_params_t params = umfOsMemoryProviderParamsDefault();
+
+    (void)state;
+    params.visibility = UMF_MEM_MAP_SHARED;
+    make(params);
+    calls.get_mempolicy = get_mempolicy_of_thread;
+    expect_shared(BIND, others | second, MEMCLIENT_PLACEMENT_BIND, 0);
+    expect_shared(PREFERRED, second, MEMCLIENT_PLACEMENT_PREFERRED, 0);
+    expect_shared(PREFERRED_MANY, others | second, MEMCLIENT_PLACEMENT_PREFERRED, 0);
+    expect_shared(INTERLEAVE, others | first | second, MEMCLIENT_PLACEMENT_INTERLEAVE, 4);
+    expect_shared(INTERLEAVE, others | first, MEMCLIENT_PLACEMENT_INTERLEAVE, 8);
+    /* none of them: wherever there is room, near the thread */
+    expect_shared(BIND, others, MEMCLIENT_PLACEMENT_LOCAL, 8);
+    expect_shared(PREFERRED, others, MEMCLIENT_PLACEMENT_LOCAL, 8);
+    expect_shared(INTERLEAVE, others, MEMCLIENT_PLACEMENT_LOCAL, 8);
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
 
 int main(void)
@@ -375,7 +434,8 @@ int main(void)
         TEST(test_whole),
         TEST(test_interleave),
         TEST(test_split),
+        TEST(test_thread_wants_nodes_that_are_not_served),
     };
 
-    return test_run(tests, NULL, NULL);
+    return test_run(tests, umf_group_setup, umf_group_teardown);
 }

@@ -33,7 +33,8 @@ typedef enum umf_memory_visibility_t {
 } umf_memory_visibility_t;
 
 typedef enum umf_numa_mode_t {
-    UMF_NUMA_MODE_DEFAULT = 0,    /* as the calling thread's policy has it; numa_list is empty */
+    UMF_NUMA_MODE_DEFAULT = 0,    /* as the calling thread's policy has it; numa_list is empty. Where the broker has no
+                                   * memory of nodes that this policy names: of the others, else of any */
     UMF_NUMA_MODE_BIND = 1,       /* on nodes of the list only */
     UMF_NUMA_MODE_INTERLEAVE = 2, /* parts of part_size on each node of the list in turn */
     UMF_NUMA_MODE_PREFERRED = 3,  /* on nodes of the list, else on others; without a list: on the calling thread's */

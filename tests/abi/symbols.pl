@@ -26,6 +26,7 @@ my %libraries = (
     'libmemclient-umf' => ['UMF_API', 'client/libmemclient-umf.sym', headers_with('UMF_API', 'umf.h', 'umf/')],
     'libmemclient-umf-provider' => ['MEMCLIENT_UMF_API', 'client/libmemclient-umf-provider.sym',
                                     'include/memclient/umf_provider.h'],
+    'libmemclient-opencl' => ['MEMCLIENT_API', 'client/libmemclient-opencl.sym', 'include/memclient/svm.h'],
 );
 
 # The functions that a header declares with the mark.

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where allocations come from: a disjoint pool of UMF's interface over the memoryd provider, whose slabs are buffers of
+ * the broker. Between the two there is a provider that gives slabs back by returns.h, so that freeing makes no call.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct memclient;
+struct heap;
+
+struct heap_wishes {
+    struct memclient *ctx;
+    char *pool;
+    uint32_t *nodes;
+    size_t n_nodes;
+    unsigned placement;
+    bool separate; /* nothing is cut from slabs */
+    char *name;    /* what names of buffers begin with */
+};
+
+/* Connects, if nobody has yet. Wishes that cannot be fulfilled are told by heap_alloc(). */
+int heap_new(const struct heap_wishes *wishes, struct heap **heap);
+/* With all that was allocated. In a child of fork() the parent's heap is left as it is. */
+void heap_free(struct heap *heap);
+
+/* 0, or a negative errno with its sentence. alignment is a power of two, of at most a page. */
+int heap_alloc(struct heap *heap, size_t size, size_t alignment, void **ptr);
+void heap_give_back(struct heap *heap, void *ptr);
+/* Is what has this size a buffer of its own? */
+bool heap_is_separate(const struct heap *heap, size_t size);
+/* table_life() when it was made. */
+unsigned heap_life(const struct heap *heap);

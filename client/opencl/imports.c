@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * See imports.h. The lock is held over calls, so that what one thread unmaps another does not just find mapped; so no
+ * fork waits for it, and a child begins anew.
+ */
+#include "opencl/imports.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "base/list.h"
+#include "opencl/error.h"
+
+struct import {
+    struct list link;
+    unsigned refs;
+    struct memclient_buffer *buffer;
+    void *base;
+    bool is_mapped_by_us;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct list all = LIST_INIT(all);
+
+static struct import *find(const struct memclient_buffer *buf)
+{
+    list_for_each_entry(import, &all, struct import, link)
+        if (import->buffer == buf)
+            return import;
+    return NULL;
+}
+
+/* Is the buffer there already, all of it, through somebody else? */
+static bool is_there(const struct memclient_buffer *buf, const void *home)
+{
+    struct memclient_address_info info = MEMCLIENT_ADDRESS_INFO_INIT;
+
+    return !memclient_query_address(home, &info) && info.buffer == buf && !info.offset &&
+           info.length >= memclient_buffer_size(buf);
+}
+
+static int map(struct import *import)
+{
+    void *home = memclient_buffer_address(import->buffer);
+    int r;
+
+    if (!home)
+        return svm_fail(-EADDRNOTAVAIL, "the buffer has no home, so it cannot be at one address in all processes");
+    r = memclient_map(import->buffer, NULL, &import->base);
+    import->is_mapped_by_us = !r;
+    if (r == -EADDRINUSE && is_there(import->buffer, home)) {
+        import->base = home;
+        return 0;
+    }
+    return svm_native(r);
+}
+
+static int make(struct memclient_buffer *buf, struct import **ret)
+{
+    struct import *import = calloc(1, sizeof(*import));
+    int r;
+
+    if (!import)
+        return svm_fail(-ENOMEM, "no memory for the records of an import");
+    import->buffer = memclient_buffer_ref(buf);
+    r = map(import);
+    if (r) {
+        (void)memclient_buffer_unref(import->buffer);
+        free(import);
+        return r;
+    }
+    list_append(&all, &import->link);
+    *ret = import;
+    return 0;
+}
+
+int import_get(struct memclient_buffer *buf, struct import **ret, void **base)
+{
+    struct import *import;
+    int r = 0;
+
+    pthread_mutex_lock(&lock);
+    import = find(buf);
+    if (!import)
+        r = make(buf, &import);
+    if (!r) {
+        import->refs++;
+        *ret = import;
+        *base = import->base;
+    }
+    pthread_mutex_unlock(&lock);
+    return r;
+}
+
+void import_put(struct import *import)
+{
+    pthread_mutex_lock(&lock);
+    if (!--import->refs) {
+        list_remove(&import->link);
+        if (import->is_mapped_by_us)
+            (void)memclient_unmap(memclient_buffer_context(import->buffer), import->base, 0);
+        (void)memclient_buffer_unref(import->buffer);
+        free(import);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+void imports_in_child(void)
+{
+    (void)pthread_mutex_init(&lock, NULL);
+    list_init(&all);
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What clSVMAlloc() refuses, in the words of its document; nothing else in the tree knows these rules. They are about
+ * numbers alone: where devices come from, and what memory is left, is of no concern here.
+ */
+#include <errno.h>
+#include <inttypes.h>
+
+#include <memclient/svm.h>
+
+#include "base/align.h"
+#include "opencl/error.h"
+
+#define ACCESS_FLAGS (MEMCLIENT_SVM_READ_WRITE | MEMCLIENT_SVM_WRITE_ONLY | MEMCLIENT_SVM_READ_ONLY)
+#define ALL_FLAGS    (ACCESS_FLAGS | MEMCLIENT_SVM_FINE_GRAIN_BUFFER | MEMCLIENT_SVM_ATOMICS)
+
+/* What is asked of all devices together. */
+struct demand {
+    const struct memclient_svm_device *devices;
+    size_t n;
+    uint64_t flags;
+    uint64_t size;
+    uint32_t alignment;
+};
+
+static int refuse_devices(const struct demand *demand)
+{
+    for (size_t i = 0; i < demand->n; i++)
+        if (demand->devices[i].capabilities)
+            return 0;
+    return svm_fail(-EINVAL, "no device has shared virtual memory: take other devices into the context");
+}
+
+static int refuse_unknown_flags(const struct demand *demand)
+{
+    uint64_t unknown = demand->flags & ~(uint64_t)ALL_FLAGS;
+
+    return unknown ? svm_fail(-EINVAL,
+                              "flags 0x%" PRIx64 " are none of clSVMAlloc's: leave 0x%" PRIx64 " out",
+                              demand->flags, unknown)
+                   : 0;
+}
+
+static int refuse_access(const struct demand *demand)
+{
+    uint64_t access = demand->flags & ACCESS_FLAGS;
+
+    return access & (access - 1)
+               ? svm_fail(-EINVAL, "READ_WRITE, WRITE_ONLY and READ_ONLY exclude each other: give one of them, or none")
+               : 0;
+}
+
+static int refuse_atomics_alone(const struct demand *demand)
+{
+    return demand->flags & MEMCLIENT_SVM_ATOMICS && !(demand->flags & MEMCLIENT_SVM_FINE_GRAIN_BUFFER)
+               ? svm_fail(-EINVAL, "SVM_ATOMICS is valid only with SVM_FINE_GRAIN_BUFFER: give both")
+               : 0;
+}
+
+static int refuse_incapable(const struct demand *demand, uint64_t flag, uint64_t capability, const char *name)
+{
+    if (!(demand->flags & flag))
+        return 0;
+    for (size_t i = 0; i < demand->n; i++)
+        if (!(demand->devices[i].capabilities & capability))
+            return svm_fail(-EINVAL, "device %zu has no %s: leave that flag out", i, name);
+    return 0;
+}
+
+static int refuse_fine_grain(const struct demand *demand)
+{
+    return refuse_incapable(demand, MEMCLIENT_SVM_FINE_GRAIN_BUFFER, MEMCLIENT_SVM_CAN_FINE_GRAIN_BUFFER,
+                            "SVM_FINE_GRAIN_BUFFER");
+}
+
+static int refuse_atomics(const struct demand *demand)
+{
+    return refuse_incapable(demand, MEMCLIENT_SVM_ATOMICS, MEMCLIENT_SVM_CAN_ATOMICS, "SVM_ATOMICS");
+}
+
+static int refuse_size(const struct demand *demand)
+{
+    if (!demand->size)
+        return svm_fail(-EINVAL, "size 0: ask for a byte at least");
+    for (size_t i = 0; i < demand->n; i++)
+        if (demand->size > demand->devices[i].max_alloc_size)
+            return svm_fail(-EINVAL, "%" PRIu64 " bytes are more than device %zu allocates at once, %" PRIu64,
+                            demand->size, i, demand->devices[i].max_alloc_size);
+    return 0;
+}
+
+static int refuse_alignment(const struct demand *demand)
+{
+    if (demand->alignment && !is_power_of_two(demand->alignment))
+        return svm_fail(-EINVAL, "alignment %" PRIu32 " is no power of two", demand->alignment);
+    for (size_t i = 0; i < demand->n; i++)
+        if (demand->alignment > demand->devices[i].largest_type)
+            return svm_fail(-EINVAL, "alignment %" PRIu32 " is more than device %zu's largest type has, %" PRIu32,
+                            demand->alignment, i, demand->devices[i].largest_type);
+    return 0;
+}
+
+static int refuse_endian(const struct demand *demand)
+{
+    for (size_t i = 0; i < demand->n; i++)
+        if (demand->devices[i].other_endian)
+            return svm_fail(-EINVAL, "device %zu has the other byte order than the host: leave it out", i);
+    return 0;
+}
+
+int memclient_svm_check(const struct memclient_svm_device *devices, size_t n, uint64_t flags, uint64_t size,
+                        uint32_t alignment, enum memclient_svm_rule *broken)
+{
+    static int (*const rules[])(const struct demand *demand) = {
+        [MEMCLIENT_SVM_RULE_DEVICES] = refuse_devices,
+        [MEMCLIENT_SVM_RULE_UNKNOWN_FLAGS] = refuse_unknown_flags,
+        [MEMCLIENT_SVM_RULE_ACCESS] = refuse_access,
+        [MEMCLIENT_SVM_RULE_ATOMICS_ALONE] = refuse_atomics_alone,
+        [MEMCLIENT_SVM_RULE_FINE_GRAIN] = refuse_fine_grain,
+        [MEMCLIENT_SVM_RULE_ATOMICS] = refuse_atomics,
+        [MEMCLIENT_SVM_RULE_SIZE] = refuse_size,
+        [MEMCLIENT_SVM_RULE_ALIGNMENT] = refuse_alignment,
+        [MEMCLIENT_SVM_RULE_ENDIAN] = refuse_endian,
+    };
+    const struct demand demand = {devices, devices ? n : 0, flags, size, alignment};
+
+    for (unsigned rule = MEMCLIENT_SVM_RULE_DEVICES; rule < sizeof(rules) / sizeof(rules[0]); rule++) {
+        int r = rules[rule](&demand);
+
+        if (!r)
+            continue;
+        if (broken)
+            *broken = (enum memclient_svm_rule)rule;
+        return r;
+    }
+    return 0;
+}

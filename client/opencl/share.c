@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Handing allocations on to other processes: the buffer that one lies in, and where. */
+#include <errno.h>
+
+#include <memclient/svm.h>
+#include <memclient/umf.h>
+#include <memclient/umf/providers/provider_memoryd.h>
+
+#include "opencl/error.h"
+#include "opencl/table.h"
+
+int memclient_svm_buffer(const void *ptr, struct memclient_buffer **buf, uint64_t *offset, uint64_t *length)
+{
+    struct memclient_address_info info = MEMCLIENT_ADDRESS_INFO_INIT;
+    struct memclient_buffer *found;
+    struct entry entry;
+    int r;
+
+    if (!buf || !offset || !length)
+        return svm_fail(-EINVAL, "there is nothing to put the buffer, the offset or the length into");
+    if (!table_find(ptr, &entry))
+        return svm_fail(-EFAULT, "no allocation has %p in it", ptr);
+    r = svm_native(memclient_query_address((const void *)entry.start, &info));
+    if (r)
+        return r;
+    if (entry.start - info.offset != (uintptr_t)memclient_buffer_address(info.buffer))
+        return svm_fail(-EADDRNOTAVAIL, "the buffer is not where its home is, so others would have it elsewhere");
+    /* it is to know that others may have it */
+    if (entry.import || umfMemorydGetBuffer((const void *)entry.start, &found) != UMF_RESULT_SUCCESS)
+        found = memclient_buffer_ref(info.buffer);
+    *buf = found;
+    *offset = info.offset;
+    *length = entry.size;
+    return 0;
+}
+
+int memclient_svm_export_fd(const void *ptr, unsigned rights, int *fd, uint64_t *offset, uint64_t *length)
+{
+    struct memclient_buffer *buf;
+    uint64_t at, bytes;
+    int r;
+
+    if (!fd || !offset || !length)
+        return svm_fail(-EINVAL, "there is nothing to put the descriptor, the offset or the length into");
+    r = memclient_svm_buffer(ptr, &buf, &at, &bytes);
+    if (r)
+        return r;
+    r = svm_native(memclient_export_fd(buf, rights, fd));
+    (void)memclient_buffer_unref(buf);
+    if (r)
+        return r;
+    *offset = at;
+    *length = bytes;
+    return 0;
+}
+
+int memclient_svm_share(const void *ptr, const struct memclient_share_options *options, struct memclient_token *token,
+                        uint64_t *offset, uint64_t *length)
+{
+    struct memclient_buffer *buf;
+    uint64_t at, bytes;
+    int r;
+
+    if (!token || !offset || !length)
+        return svm_fail(-EINVAL, "there is nothing to put the token, the offset or the length into");
+    r = memclient_svm_buffer(ptr, &buf, &at, &bytes);
+    if (r)
+        return r;
+    r = svm_native(memclient_share(buf, options, token));
+    (void)memclient_buffer_unref(buf);
+    if (r)
+        return r;
+    *offset = at;
+    *length = bytes;
+    return 0;
+}

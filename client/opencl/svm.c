@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Heaps of shared virtual memory: the functions of <memclient/svm.h>, and the way of an allocation: rules, heap, table.
+ */
+#include "opencl/svm.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/align.h"
+#include "opencl/error.h"
+#include "opencl/heap.h"
+#include "opencl/imports.h"
+#include "opencl/quarantine.h"
+#include "opencl/returns.h"
+#include "opencl/table.h"
+
+#define NODES_MAX 64
+#define NAME_DEFAULT "svm"
+
+struct memclient_svm {
+    struct heap_wishes wishes;
+    struct memclient_svm_device *devices;
+    size_t n_devices;
+    _Atomic(struct heap *) heap; /* made when it is needed, and again in a child of fork() */
+    struct quarantine quarantine;
+};
+
+/* Making heaps. Held over calls, so no fork waits for it. */
+static pthread_mutex_t heap_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void before_fork(void)
+{
+    table_before_fork();
+    quarantine_before_fork();
+    returns_before_fork();
+}
+
+static void in_parent(void)
+{
+    returns_in_parent();
+    quarantine_in_parent();
+    table_in_parent();
+}
+
+static void in_child(void)
+{
+    returns_in_child();
+    quarantine_in_child();
+    table_in_child();
+    imports_in_child();
+    (void)pthread_mutex_init(&heap_lock, NULL);
+}
+
+__attribute__((__constructor__)) static void loaded(void)
+{
+    (void)pthread_atfork(before_fork, in_parent, in_child);
+}
+
+/* ---- making one ------------------------------------------------------------------------------------------- */
+
+static const struct memclient_svm_device any_device = {
+    .max_alloc_size = UINT64_MAX,
+    .capabilities = MEMCLIENT_SVM_CAN_COARSE_GRAIN_BUFFER | MEMCLIENT_SVM_CAN_FINE_GRAIN_BUFFER |
+                    MEMCLIENT_SVM_CAN_FINE_GRAIN_SYSTEM | MEMCLIENT_SVM_CAN_ATOMICS,
+    .largest_type = 128,
+};
+
+static bool is_valid_device(const struct memclient_svm_device *device)
+{
+    return is_power_of_two(device->largest_type) && device->largest_type <= page_size();
+}
+
+static int check_options(const struct memclient_svm_options *options)
+{
+    if (options->size != sizeof(*options))
+        return svm_fail(-EINVAL, "the options have no size: begin with MEMCLIENT_SVM_OPTIONS_INIT");
+    if (options->flags & ~(unsigned)MEMCLIENT_SVM_SEPARATE || options->placement > MEMCLIENT_PLACEMENT_LOCAL)
+        return svm_fail(-EINVAL, "a flag or the placement is none of their enums");
+    if (options->n_nodes > NODES_MAX || (options->n_nodes && !options->nodes) ||
+        (options->n_devices && !options->devices))
+        return svm_fail(-EINVAL, "nodes or devices are missing, or there are too many");
+    for (size_t i = 0; i < options->n_devices; i++)
+        if (!is_valid_device(&options->devices[i]))
+            return svm_fail(-EINVAL, "the largest type of device %zu is no power of two, or more than a page", i);
+    return 0;
+}
+
+static void *copy(const void *from, size_t size)
+{
+    void *to = malloc(size ? size : 1);
+
+    if (to && size)
+        memcpy(to, from, size);
+    return to;
+}
+
+static void free_records(struct memclient_svm *svm)
+{
+    free(svm->wishes.pool);
+    free(svm->wishes.nodes);
+    free(svm->wishes.name);
+    free(svm->devices);
+    free(svm);
+}
+
+int memclient_svm_create(const struct memclient_svm_options *options, struct memclient_svm **ret)
+{
+    const struct memclient_svm_options defaults = MEMCLIENT_SVM_OPTIONS_INIT;
+    struct memclient_svm *svm;
+    int r;
+
+    if (!options)
+        options = &defaults;
+    r = ret ? check_options(options) : svm_fail(-EINVAL, "there is nothing to put the heap into");
+    if (r)
+        return r;
+    svm = calloc(1, sizeof(*svm));
+    if (!svm)
+        return svm_fail(-ENOMEM, "no memory for the records of a heap");
+    svm->n_devices = options->n_devices ? options->n_devices : 1;
+    svm->devices = copy(options->n_devices ? options->devices : &any_device, svm->n_devices * sizeof(any_device));
+    svm->wishes.ctx = options->context;
+    svm->wishes.pool = options->pool ? strdup(options->pool) : NULL;
+    svm->wishes.nodes = copy(options->nodes, options->n_nodes * sizeof(*options->nodes));
+    svm->wishes.n_nodes = options->n_nodes;
+    svm->wishes.placement = options->placement;
+    svm->wishes.separate = options->flags & MEMCLIENT_SVM_SEPARATE;
+    svm->wishes.name = strdup(options->name ? options->name : NAME_DEFAULT);
+    quarantine_init(&svm->quarantine, options->quarantine);
+    if (!svm->devices || !svm->wishes.nodes || !svm->wishes.name || (options->pool && !svm->wishes.pool)) {
+        free_records(svm);
+        return svm_fail(-ENOMEM, "no memory for the records of a heap");
+    }
+    *ret = svm;
+    return 0;
+}
+
+/* This process's: one that a parent made is left behind. */
+static int get_heap(struct memclient_svm *svm, struct heap **ret)
+{
+    struct heap *heap = atomic_load_explicit(&svm->heap, memory_order_acquire);
+    int r = 0;
+
+    if (!heap || heap_life(heap) != table_life()) {
+        pthread_mutex_lock(&heap_lock);
+        heap = atomic_load_explicit(&svm->heap, memory_order_relaxed);
+        if (!heap || heap_life(heap) != table_life())
+            r = heap_new(&svm->wishes, &heap);
+        if (!r)
+            atomic_store_explicit(&svm->heap, heap, memory_order_release);
+        pthread_mutex_unlock(&heap_lock);
+    }
+    if (!r)
+        *ret = heap;
+    return r;
+}
+
+int svm_connect(struct memclient_svm *svm)
+{
+    struct heap *heap;
+
+    return get_heap(svm, &heap);
+}
+
+/* ---- giving back ------------------------------------------------------------------------------------------ */
+
+static void release_import(struct returned *returned)
+{
+    struct entry *entry = container_of(returned, struct entry, returned);
+
+    import_put(entry->import);
+    free(entry);
+}
+
+/* Without a call to the broker; what is left of that is put into the line. */
+static void release(struct entry *entry)
+{
+    if (entry->life == table_life() && entry->import) {
+        entry->returned.release = release_import;
+        returns_put(&entry->returned);
+        return;
+    }
+    if (entry->life == table_life())
+        heap_give_back(entry->heap, (void *)entry->start);
+    free(entry);
+}
+
+/* False: there was nothing. */
+static bool release_quarantine(struct memclient_svm *svm, uint64_t most)
+{
+    struct entry *entry;
+    bool any = false;
+
+    while ((entry = quarantine_take(&svm->quarantine, most))) {
+        release(entry);
+        any = true;
+    }
+    return any;
+}
+
+int svm_free(struct memclient_svm *svm, const void *owner, void *ptr)
+{
+    struct entry *entry = table_take(ptr, svm, owner);
+
+    if (!entry)
+        return -EINVAL;
+    if (!entry->heap || entry->life != table_life() || entry->size > svm->quarantine.most) {
+        release(entry);
+        return 0;
+    }
+    if (heap_is_separate(entry->heap, entry->size))
+        (void)memclient_protect(svm->wishes.ctx, ptr, 0, MEMCLIENT_NO_ACCESS);
+    quarantine_put(&svm->quarantine, entry);
+    (void)release_quarantine(svm, svm->quarantine.most);
+    return 0;
+}
+
+int memclient_svm_free(struct memclient_svm *svm, void *ptr)
+{
+    if (!svm)
+        return svm_fail(-EINVAL, "no heap is given");
+    if (ptr && svm_free(svm, NULL, ptr))
+        return svm_fail(-EINVAL, "%p is not where an allocation of this heap starts", ptr);
+    return 0;
+}
+
+void memclient_svm_destroy(struct memclient_svm *svm)
+{
+    struct entry *entry;
+
+    if (!svm)
+        return;
+    while ((entry = table_take_any(svm)))
+        release(entry);
+    (void)release_quarantine(svm, 0);
+    (void)returns_flush();
+    heap_free(atomic_load_explicit(&svm->heap, memory_order_acquire));
+    free_records(svm);
+}
+
+/* ---- allocating ------------------------------------------------------------------------------------------- */
+
+uint32_t svm_largest_type(const struct memclient_svm_device *devices, size_t n)
+{
+    uint32_t largest = 1;
+
+    for (size_t i = 0; i < n; i++)
+        if (devices[i].largest_type > largest)
+            largest = devices[i].largest_type;
+    return largest;
+}
+
+static struct entry *entry_new(struct memclient_svm *svm, const void *owner)
+{
+    struct entry *entry = calloc(1, sizeof(*entry));
+
+    if (!entry) {
+        (void)svm_fail(-ENOMEM, "no memory for the records of an allocation");
+        return NULL;
+    }
+    list_init(&entry->quarantined);
+    list_init(&entry->returned.link);
+    entry->svm = svm;
+    entry->owner = owner;
+    return entry;
+}
+
+/* What is on its way back may be enough. False: there is nothing. */
+static bool make_room(struct memclient_svm *svm)
+{
+    bool any = release_quarantine(svm, 0);
+
+    return returns_flush() || any;
+}
+
+int svm_alloc(struct memclient_svm *svm, const void *owner, uint64_t flags, uint64_t size, uint32_t alignment,
+              void **ret)
+{
+    struct entry *entry;
+    struct heap *heap;
+    void *ptr;
+    int r;
+
+    if (size > SIZE_MAX)
+        return svm_fail(-ENOMEM, "that many bytes have no place in this process");
+    r = get_heap(svm, &heap);
+    if (r)
+        return r;
+    entry = entry_new(svm, owner);
+    if (!entry)
+        return -ENOMEM;
+    r = heap_alloc(heap, (size_t)size, alignment, &ptr);
+    if (r && make_room(svm))
+        r = heap_alloc(heap, (size_t)size, alignment, &ptr);
+    if (r) {
+        free(entry);
+        return r;
+    }
+    entry->heap = heap;
+    entry->start = (uintptr_t)ptr;
+    entry->size = (size_t)size;
+    entry->flags = flags;
+    table_add(entry);
+    *ret = ptr;
+    return 0;
+}
+
+int memclient_svm_alloc(struct memclient_svm *svm, uint64_t flags, uint64_t size, uint32_t alignment, void **ptr)
+{
+    int r;
+
+    if (!svm || !ptr)
+        return svm_fail(-EINVAL, "no heap is given, or nothing to put the address into");
+    r = memclient_svm_check(svm->devices, svm->n_devices, flags, size, alignment, NULL);
+    if (r)
+        return r;
+    if (!alignment)
+        alignment = svm_largest_type(svm->devices, svm->n_devices);
+    return svm_alloc(svm, NULL, flags, size, alignment, ptr);
+}
+
+/* ---- questions -------------------------------------------------------------------------------------------- */
+
+int memclient_svm_info(const void *ptr, struct memclient_svm_info *info)
+{
+    struct entry entry;
+
+    if (!info || info->size != sizeof(*info))
+        return svm_fail(-EINVAL, "the info has no size: begin with MEMCLIENT_SVM_INFO_INIT");
+    if (!table_find(ptr, &entry))
+        return svm_fail(-EFAULT, "no allocation has %p in it", ptr);
+    *info = (struct memclient_svm_info){
+        .size = sizeof(*info),
+        .svm = entry.svm,
+        .address = (void *)entry.start,
+        .length = entry.size,
+        .flags = entry.flags,
+        .ordinal = entry.ordinal,
+        .imported = !entry.heap,
+    };
+    return 0;
+}
+
+/* ---- importing -------------------------------------------------------------------------------------------- */
+
+static int check_part(const struct memclient_buffer *buf, uint64_t offset, uint64_t *length)
+{
+    uint64_t size = memclient_buffer_size(buf);
+
+    if (offset >= size || *length > size - offset)
+        return svm_fail(-EOVERFLOW, "offset and length go beyond the buffer's end, at %" PRIu64,
+                        size);
+    if (!*length)
+        *length = size - offset;
+    return 0;
+}
+
+static int import(struct memclient_svm *svm, const void *owner, struct memclient_buffer *buf, uint64_t offset,
+                  uint64_t length, void **ret)
+{
+    struct entry *entry;
+    void *base;
+    int r = check_part(buf, offset, &length);
+
+    if (r)
+        return r;
+    entry = entry_new(svm, owner);
+    if (!entry)
+        return -ENOMEM;
+    r = import_get(buf, &entry->import, &base);
+    if (r) {
+        free(entry);
+        return r;
+    }
+    entry->start = (uintptr_t)base + (size_t)offset;
+    entry->size = (size_t)length;
+    entry->flags = memclient_buffer_rights(buf) & MEMCLIENT_WRITE ? MEMCLIENT_SVM_READ_WRITE : MEMCLIENT_SVM_READ_ONLY;
+    /* whoever has the address may free it from now on */
+    *ret = (char *)base + offset;
+    table_add(entry);
+    return 0;
+}
+
+int svm_import(struct memclient_svm *svm, const void *owner, struct memclient_buffer *buf, uint64_t offset,
+               uint64_t length, void **ptr)
+{
+    int r = import(svm, owner, buf, offset, length, ptr);
+
+    (void)memclient_buffer_unref(buf);
+    return r;
+}
+
+int memclient_svm_import(struct memclient_svm *svm, struct memclient_buffer *buf, uint64_t offset, uint64_t length,
+                         void **ptr)
+{
+    if (!svm || !buf || !ptr)
+        return svm_fail(-EINVAL, "a heap, a buffer or what to put the address into is missing");
+    return import(svm, NULL, buf, offset, length, ptr);
+}
+
+int memclient_svm_import_fd(struct memclient_svm *svm, int fd, uint64_t offset, uint64_t length, void **ptr)
+{
+    struct memclient_buffer *buf;
+    int r;
+
+    if (!svm || !ptr)
+        return svm_fail(-EINVAL, "no heap is given, or nothing to put the address into");
+    r = svm_native(memclient_import_fd(svm->wishes.ctx, fd, &buf));
+    return r ? r : svm_import(svm, NULL, buf, offset, length, ptr);
+}
+
+int memclient_svm_open_token(struct memclient_svm *svm, const struct memclient_token *token, uint64_t offset,
+                             uint64_t length, void **ptr)
+{
+    struct memclient_buffer *buf;
+    int r;
+
+    if (!svm || !token || !ptr)
+        return svm_fail(-EINVAL, "a heap, a token or what to put the address into is missing");
+    r = svm_native(memclient_open_token(svm->wishes.ctx, token, 0, &buf));
+    return r ? r : svm_import(svm, NULL, buf, offset, length, ptr);
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the layer needs of a heap beyond <memclient/svm.h>: allocations that belong to somebody, who alone may free
+ * them, and whose devices are asked about the rules, not the heap's. Errors have their sentences.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include <memclient/svm.h>
+
+/* Reaches the broker, if nobody has yet. */
+int svm_connect(struct memclient_svm *svm);
+/* By rules that were checked. alignment is a power of two. */
+int svm_alloc(struct memclient_svm *svm, const void *owner, uint64_t flags, uint64_t size, uint32_t alignment,
+              void **ptr);
+/* -EINVAL: it is not his; without a sentence. */
+int svm_free(struct memclient_svm *svm, const void *owner, void *ptr);
+/* Takes the handle, also if it fails. */
+int svm_import(struct memclient_svm *svm, const void *owner, struct memclient_buffer *buf, uint64_t offset,
+               uint64_t length, void **ptr);
+/* The alignment that 0 stands for. */
+uint32_t svm_largest_type(const struct memclient_svm_device *devices, size_t n);

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See opencl.h. */
+#include "tests/unit/opencl/opencl.h"
+
+#include <stdlib.h>
+
+#include "tests/support/wait.h"
+
+struct broker_process svm_broker;
+struct memclient *svm_observer;
+const char *svm_config;
+
+static uint64_t asked; /* requests that were our questions */
+
+void svm_assert(int got, int wanted, const char *call, const char *file, int line)
+{
+    if (got == wanted)
+        return;
+    print_error("%s\n    gave %d \"%s\", wanted %d\n", call, got, got ? memclient_svm_error() : "", wanted);
+    _fail(file, line);
+}
+
+static struct memclient_broker_status status(void)
+{
+    struct memclient_broker_status answer = MEMCLIENT_BROKER_STATUS_INIT;
+
+    assert_int_equal(memclient_status(svm_observer, &answer), 0);
+    asked++;
+    return answer;
+}
+
+uint64_t svm_buffers(void)
+{
+    return status().buffers;
+}
+
+uint64_t svm_names(void)
+{
+    return status().names;
+}
+
+uint64_t svm_requests(void)
+{
+    struct memclient_broker_status answer = status();
+
+    return answer.requests - asked;
+}
+
+int svm_nothing_left(void **state)
+{
+    struct memclient_check_result result = MEMCLIENT_CHECK_RESULT_INIT;
+
+    (void)state;
+    if (!WAIT_UNTIL(svm_buffers() == 0))
+        fail_msg("%llu buffers are left", (unsigned long long)svm_buffers());
+    assert_int_equal(svm_names(), 0);
+    assert_int_equal(memclient_check(svm_observer, &result), 0);
+    asked++;
+    if (result.faults)
+        fail_msg("%s", result.sentences[0]);
+    return 0;
+}
+
+int svm_group_setup(void **state)
+{
+    struct memclient_options options = MEMCLIENT_OPTIONS_INIT;
+    char config[4096];
+
+    (void)state;
+    snprintf(config, sizeof(config), "[topology]\nsimulate_nodes = 2\n%s", svm_config ? svm_config : "");
+    broker_start(&svm_broker, config, 0);
+    setenv("MEMORYD_SOCKET", svm_broker.socket, 1);
+    setenv("MEMORYD_AUTOSTART", "0", 1);
+    options.socket = svm_broker.socket;
+    assert_int_equal(memclient_open(&options, &svm_observer), 0);
+    return 0;
+}
+
+int svm_group_teardown(void **state)
+{
+    svm_nothing_left(state);
+    memclient_close(svm_observer);
+    broker_stop(&svm_broker);
+    return 0;
+}

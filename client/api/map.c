@@ -73,6 +73,13 @@ int memclient_map(struct memclient_buffer *buf, const struct memclient_map_optio
     return r ? r : map_buffer(buf, &options, address);
 }
 
+int memclient_make_home(struct memclient_buffer *buf)
+{
+    int r = check_pointer(buf, "buf");
+
+    return r ? r : map_make_home(buf);
+}
+
 int memclient_protect(struct memclient *ctx, void *address, uint64_t length, unsigned access)
 {
     int r = check_access(access);

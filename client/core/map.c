@@ -299,41 +299,51 @@ static int try_map(struct memclient_buffer *buf, const struct wish *wish, bool w
     return r;
 }
 
-/* The first mapping of a buffer without a home, in a reservation that it fits into, makes its home. */
-static int make_home(struct memclient_buffer *buf, const struct wish *wish, uint64_t deadline)
+/* ---- homes ---------------------------------------------------------------------------------- */
+
+/* A place for a buffer's home: in which reservation, and where in it. */
+struct plot {
+    uint64_t home;
+    uint64_t reservation; /* 0 = none suits */
+    uint64_t offset;
+    unsigned generation;
+};
+
+/* With the space's lock: all of the buffer would lie in one reservation of its session. */
+static struct plot plot_at(const struct memclient_buffer *buf, uint64_t home)
 {
-    struct memclient_reservation *res = NULL;
-    struct reserved_range *range;
-    uint64_t home = wish->address - wish->offset;
-    uint64_t id = 0;
-    uint64_t offset = 0;
-    unsigned generation = 0;
+    struct reserved_range *range = space_reserved_find(&process_space, home);
+    const struct memclient_reservation *res;
+
+    if (!range || !range_encloses((struct range){range->start, range->size}, (struct range){home, buf->bytes}))
+        return (struct plot){0};
+    res = container_of(range, struct memclient_reservation, range);
+    return (struct plot){
+        .home = home,
+        .reservation = res->ctx == buf->ctx ? res->id : 0,
+        .offset = home - range->start,
+        .generation = res->generation,
+    };
+}
+
+static bool may_get_home(const struct memclient_buffer *buf)
+{
+    return !buffer_address(buf) && buffer_rights(buf) & MEMCLIENT_MANAGE;
+}
+
+/* It stays without if it has one by now, another has this one, or the range is not suited. */
+static int make_home(struct memclient_buffer *buf, const struct plot *plot, uint64_t deadline)
+{
     int r;
 
-    if (!wish->address || wish->flags & MEMCLIENT_MAP_NOT_HOME || wish->offset > wish->address)
-        return 0;
-    if (buffer_address(buf) || !(buffer_rights(buf) & MEMCLIENT_MANAGE))
-        return 0;
-    space_lock_read();
-    range = space_reserved_find(&process_space, home);
-    if (range && range_encloses((struct range){range->start, range->size},
-                                (struct range){home, buf->bytes}) &&
-        space_is_free(&process_space, wish->address, wish->length)) {
-        res = container_of(range, struct memclient_reservation, range);
-        id = res->ctx == buf->ctx ? res->id : 0;
-        offset = home - range->start;
-        generation = res->generation;
-    }
-    space_unlock();
-    if (!id)
+    if (!plot->reservation)
         return 0;
     r = BUFFER_CALL(buf, deadline, channel,
-                    channel->generation == generation
-                        ? rpc_place(channel, buf->id, id, offset, deadline)
+                    channel->generation == plot->generation
+                        ? rpc_place(channel, buf->id, plot->reservation, plot->offset, deadline)
                         : 0);
     if (!r)
-        buffer_set_address(buf, home);
-    /* it has a home, or another has this one, or the range is not suited: then it is an ordinary alias */
+        buffer_set_address(buf, plot->home);
     switch (r ? fail_status() : STATUS_OK) {
     case STATUS_BUSY:
     case STATUS_ADDRESS_TAKEN:
@@ -343,6 +353,45 @@ static int make_home(struct memclient_buffer *buf, const struct wish *wish, uint
         return 0;
     }
     return r;
+}
+
+/* The first mapping of a buffer without a home, in a reservation that it fits into, makes its home. */
+static int make_home_by(struct memclient_buffer *buf, const struct wish *wish, uint64_t deadline)
+{
+    struct plot plot = {0};
+
+    if (!wish->address || wish->flags & MEMCLIENT_MAP_NOT_HOME || wish->offset > wish->address || !may_get_home(buf))
+        return 0;
+    space_lock_read();
+    if (space_is_free(&process_space, wish->address, wish->length))
+        plot = plot_at(buf, wish->address - wish->offset);
+    space_unlock();
+    return make_home(buf, &plot, deadline);
+}
+
+int map_make_home(struct memclient_buffer *buf)
+{
+    struct plot plot = {0};
+    int r;
+
+    if (may_get_home(buf)) {
+        space_lock_read();
+        /* the oldest comes last */
+        list_for_each_entry(mapping, &buf->mappings, struct mapping, in_buffer) {
+            struct plot here = plot_at(buf, mapping->start - mapping->offset);
+
+            if (here.reservation)
+                plot = here;
+        }
+        space_unlock();
+    }
+    r = make_home(buf, &plot, context_deadline(buf->ctx));
+    if (r || buffer_address(buf))
+        return r;
+    return fail_with(EADDRNOTAVAIL,
+                     "buffer #%llu can have no home: it needs MANAGE and a mapping in a reservation of this session "
+                     "that holds all of it, where no other buffer has its home",
+                     (unsigned long long)buf->id);
 }
 
 int map_buffer(struct memclient_buffer *buf, const struct memclient_map_options *options,
@@ -359,7 +408,7 @@ int map_buffer(struct memclient_buffer *buf, const struct memclient_map_options 
     mapping = malloc(sizeof(*mapping));
     if (!mapping)
         return fail_with(ENOMEM, "no memory for a mapping's record");
-    r = make_home(buf, &wish, deadline);
+    r = make_home_by(buf, &wish, deadline);
     while (!r) {
         bool writable;
 

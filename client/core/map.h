@@ -35,6 +35,8 @@ int map_protect(struct memclient *ctx, uint64_t start, uint64_t size, unsigned a
 int map_unmap(struct memclient *ctx, uint64_t start, uint64_t size);
 int map_dont_copy(struct memclient *ctx, uint64_t start, uint64_t size);
 int map_query(uint64_t address, struct memclient_address_info *info);
+/* Where it is mapped, if it has none. */
+int map_make_home(struct memclient_buffer *buf);
 
 /* Unmaps and releases all that is the context's. */
 void map_drop_context(struct memclient *ctx);

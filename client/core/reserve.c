@@ -3,8 +3,8 @@
  * Reservations: ranges of the arena, which the broker gives to one session on the whole host, and ranges of this
  * process only, of which the broker knows nothing. What is mapped in either is the same to the rest of the library.
  *
- * A process's own range never lies in the arena, even where the arena is free: a home that the broker has not given
- * to anybody yet would be unreachable in this process.
+ * A process's own range lies in the arena only at its wish, even where the arena is free: homes in it are out of this
+ * process's reach while it lasts. The wish has its use: what another process has placed is mapped at the same address.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -149,7 +149,7 @@ static uint64_t take_anywhere(uint64_t size, uint64_t alignment, struct range ar
     return 0;
 }
 
-static int take_private(struct memclient_reservation *res, uint64_t alignment, uint64_t wish, struct range arena)
+static int take_private(struct memclient_reservation *res, struct memclient *ctx, uint64_t alignment, uint64_t wish)
 {
     uint64_t size = res->range.size;
     int r;
@@ -160,13 +160,10 @@ static int take_private(struct memclient_reservation *res, uint64_t alignment, u
                              HEX(alignment));
         if (wish > UINT64_MAX - size)
             return fail_with(EINVAL, "the wanted range goes beyond the end of all addresses");
-        if (range_overlaps((struct range){wish, size}, arena))
-            return fail_with(EADDRINUSE, "0x%llx-0x%llx is in the arena, of which only the broker gives",
-                             HEX(wish), HEX(wish + size));
         res->range.start = wish;
         return enter(res, MAP_FIXED_NOREPLACE);
     }
-    res->range.start = take_anywhere(size, alignment, arena);
+    res->range.start = take_anywhere(size, alignment, arena_of(ctx));
     if (!res->range.start)
         return fail_with(ENOMEM, "the kernel gives no %llu bytes of addresses", HEX(size));
     r = enter(res, MAP_FIXED);
@@ -184,7 +181,7 @@ int map_reserve_private(struct memclient *ctx, uint64_t size, uint64_t alignment
     if (!res)
         return -ENOMEM;
     res->range.size = size;
-    r = take_private(res, alignment > page_size() ? alignment : page_size(), address, arena_of(ctx));
+    r = take_private(res, ctx, alignment > page_size() ? alignment : page_size(), address);
     if (r) {
         free(res);
         return r;

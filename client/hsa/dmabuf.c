@@ -42,6 +42,7 @@ hsa_status_t hsa_amd_portable_export_dmabuf(const void *ptr, size_t size, int *d
     places_unlock();
     if (!buffer)
         return HSA_STATUS_ERROR_INVALID_ALLOCATION;
+    (void)memclient_make_home(buffer); /* for those who open it */
     r = memclient_export_fd(buffer, 0, &fd);
     if (r)
         return runtime_status(r);

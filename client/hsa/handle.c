@@ -293,7 +293,11 @@ hsa_status_t hsa_amd_vmem_export_shareable_handle(int *dmabuf_fd, hsa_amd_vmem_a
     handle = handle_find(wanted);
     buffer = handle ? memclient_buffer_ref(handle->buffer) : NULL;
     places_unlock();
-    return buffer ? runtime_status(memclient_export_fd(buffer, 0, dmabuf_fd)) : HSA_STATUS_ERROR_INVALID_ALLOCATION;
+    if (!buffer)
+        return HSA_STATUS_ERROR_INVALID_ALLOCATION;
+    /* others find it where the application has mapped it, if that can be */
+    (void)memclient_make_home(buffer);
+    return runtime_status(memclient_export_fd(buffer, 0, dmabuf_fd));
 }
 
 hsa_status_t hsa_amd_vmem_import_shareable_handle(int dmabuf_fd, hsa_amd_vmem_alloc_handle_t *handle)

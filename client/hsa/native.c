@@ -23,6 +23,7 @@ hsa_status_t memclient_hsa_buffer(const void *ptr, struct memclient_buffer **buf
     places_unlock();
     if (!found)
         return HSA_STATUS_ERROR_INVALID_ALLOCATION;
+    (void)memclient_make_home(found); /* for those who open it */
     *buf = found;
     return HSA_STATUS_SUCCESS;
 }

@@ -596,10 +596,11 @@ MEMCLIENT_API int memclient_reserve(struct memclient *ctx, uint64_t size, uint64
 
 /*
  * Reserves addresses of this process only, likewise: for aliases and growing arrays that no other process need find at
- * the same place, of any size that the kernel has addresses for. Never in the arena, so that homes stay reachable; a
- * buffer that is mapped there gets no home by it. Nothing is committed. Makes no call.
+ * the same place, of any size that the kernel has addresses for. In the arena only if `address` is there: homes in the
+ * range cannot be mapped as such while it lasts, but other processes' buffers can be mapped where those have them. A
+ * buffer that is mapped in it gets no home by it. Nothing is committed. Makes no call.
  *     -ENOMEM      the kernel has no such range
- *     -EADDRINUSE  the wanted range is taken, or of the arena, or none that the kernel gives out
+ *     -EADDRINUSE  the wanted range is taken in this process, or none that the kernel gives out
  */
 MEMCLIENT_API int memclient_reserve_private(struct memclient *ctx, uint64_t size, uint64_t alignment, uint64_t address,
                                             struct memclient_reservation **res);
@@ -653,6 +654,15 @@ struct memclient_map_options {
  */
 MEMCLIENT_API int memclient_map(struct memclient_buffer *buf, const struct memclient_map_options *options,
                                 void **address);
+
+/*
+ * Makes the home of a buffer that was mapped without one (MEMCLIENT_MAP_NOT_HOME): where it is mapped for the longest
+ * time, so that those who open it from now on find it at the same address. For memory that is laid out first and shared
+ * later, or never. Needs MANAGE. One call; none if it has a home already.
+ *     -EADDRNOTAVAIL  it is not mapped in a reservation of this session that holds all of it, or another buffer has
+ *                     its home there, or the handle lacks MANAGE
+ */
+MEMCLIENT_API int memclient_make_home(struct memclient_buffer *buf);
 
 /*
  * Changes the access of [address, address + length): parts of mappings, or runs of several without a gap. length 0 =

@@ -93,12 +93,9 @@ static void private_ranges_keep_off_what_is_taken(void **state)
 {
     struct broker_process *broker = broker_for_test(NULL);
     struct memclient *ctx = broker_connect(broker);
-    struct memclient_connection_info connection = MEMCLIENT_CONNECTION_INFO_INIT;
     struct memclient_reservation *res, *none;
     uint64_t start;
 
-    assert_done(memclient_connection(ctx, &connection));
-    assert_refused(memclient_reserve_private(ctx, SIZE, 0, connection.arena_base + SIZE, &none), EADDRINUSE);
     assert_done(memclient_reserve_private(ctx, 2 * SIZE, 0, 0, &res));
     start = start_of(res);
     assert_refused(memclient_reserve_private(ctx, SIZE, 0, start + page_size(), &none), EADDRINUSE);
@@ -109,6 +106,96 @@ static void private_ranges_keep_off_what_is_taken(void **state)
     assert_done(memclient_reserve_private(ctx, SIZE, 0, start, &res));
     assert_int_equal(start_of(res), start);
     assert_done(memclient_reservation_release(res));
+    memclient_close(ctx);
+    broker_finish(broker);
+}
+
+/* One process has it at home; another one, which lays out its addresses itself, wants it just there. */
+static void i9_a_private_range_in_the_arena_is_there_at_a_wish(void **state)
+{
+    struct broker_process *broker = broker_for_test(NULL);
+    struct memclient *ctx = broker_connect(broker), *other = broker_connect(broker);
+    struct memclient_map_options options = MEMCLIENT_MAP_OPTIONS_INIT;
+    struct memclient_buffer *buf, *opened;
+    struct memclient_reservation *res, *none;
+    struct memclient_token token;
+    void *home, *at;
+
+    assert_done(memclient_alloc(ctx, SIZE, NULL, &buf));
+    assert_done(memclient_share(buf, NULL, &token));
+    assert_done(memclient_map(buf, NULL, &home));
+    memcpy(home, "here", sizeof("here"));
+    assert_refused(memclient_reserve_private(other, SIZE, 0, (uintptr_t)home, &none), EADDRINUSE);
+    assert_done(memclient_unmap(ctx, home, 0));
+    assert_refused(memclient_reserve(other, SIZE, 0, (uintptr_t)home, &none), EADDRINUSE);
+    assert_done(memclient_reserve_private(other, SIZE, 0, (uintptr_t)home, &res));
+
+    assert_done(memclient_open_token(other, &token, 0, &opened));
+    options.address = home;
+    assert_done(memclient_map(opened, &options, &at));
+    assert_ptr_equal(at, home);
+    assert_string_equal(at, "here");
+    assert_refused(memclient_map(buf, NULL, &at), EADDRINUSE);
+
+    assert_done(memclient_unmap(other, at, 0));
+    assert_done(memclient_reservation_release(res));
+    assert_done(memclient_map(buf, NULL, &at));
+    assert_ptr_equal(at, home);
+    assert_done(memclient_unmap(ctx, at, 0));
+    memclient_buffer_unref(opened);
+    memclient_buffer_unref(buf);
+    memclient_close(other);
+    memclient_close(ctx);
+    broker_finish(broker);
+}
+
+/* Laid out first, shared later: where it is mapped becomes its home. */
+static void i9_a_buffer_gets_its_home_where_it_is_mapped(void **state)
+{
+    struct broker_process *broker = broker_for_test(NULL);
+    struct memclient *ctx = broker_connect(broker), *other = broker_connect(broker);
+    struct memclient_alloc_options no_address = MEMCLIENT_ALLOC_OPTIONS_INIT;
+    struct memclient_map_options options = MEMCLIENT_MAP_OPTIONS_INIT;
+    struct memclient_reservation *res, *private;
+    struct memclient_buffer *buf, *second, *opened;
+    struct memclient_token token;
+    void *first, *at;
+
+    no_address.flags = MEMCLIENT_NO_ADDRESS;
+    assert_done(memclient_alloc(ctx, SIZE, &no_address, &buf));
+    assert_done(memclient_alloc(ctx, SIZE, &no_address, &second));
+    assert_refused(memclient_make_home(buf), EADDRNOTAVAIL);
+    assert_done(memclient_reserve_private(ctx, SIZE, 0, 0, &private));
+    options.flags = MEMCLIENT_MAP_NOT_HOME;
+    options.address = memclient_reservation_address(private);
+    assert_done(memclient_map(buf, &options, &at));
+    assert_refused(memclient_make_home(buf), EADDRNOTAVAIL);
+
+    assert_done(memclient_reserve(ctx, 3 * SIZE, 0, 0, &res));
+    options.address = (char *)memclient_reservation_address(res) + SIZE;
+    assert_done(memclient_map(buf, &options, &first));
+    options.address = (char *)options.address + SIZE;
+    assert_done(memclient_map(buf, &options, &at));
+    assert_null(memclient_buffer_address(buf));
+    assert_done(memclient_make_home(buf));
+    assert_ptr_equal(memclient_buffer_address(buf), first);
+    assert_done(memclient_make_home(buf));
+
+    /* its place is taken for good, also once another buffer lies there */
+    assert_done(memclient_unmap(ctx, first, 0));
+    options.address = first;
+    assert_done(memclient_map(second, &options, &at));
+    assert_refused(memclient_make_home(second), EADDRNOTAVAIL);
+    assert_done(memclient_unmap(ctx, first, 0));
+
+    assert_done(memclient_share(buf, NULL, &token));
+    assert_done(memclient_open_token(other, &token, 0, &opened));
+    assert_ptr_equal(memclient_buffer_address(opened), first);
+    assert_done(memclient_make_home(opened));
+    memclient_buffer_unref(opened);
+    memclient_buffer_unref(second);
+    memclient_buffer_unref(buf);
+    memclient_close(other);
     memclient_close(ctx);
     broker_finish(broker);
 }
@@ -373,6 +460,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         at_broker(private_ranges_hold_mappings_like_any_other),
         at_broker(private_ranges_keep_off_what_is_taken),
+        at_broker(i9_a_private_range_in_the_arena_is_there_at_a_wish),
+        at_broker(i9_a_buffer_gets_its_home_where_it_is_mapped),
         at_broker(programs_of_0_1_are_not_told_more_than_they_know),
         at_broker(private_ranges_commit_nothing_and_are_as_large_as_one_likes),
         at_broker(what_is_mapped_is_mapped_again_without_a_call),

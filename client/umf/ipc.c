@@ -6,13 +6,16 @@
  * by itself.
  */
 #include <memclient/umf/ipc.h>
+#include <memclient/umf/providers/provider_memoryd.h>
 
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "umf/opened.h"
 #include "umf/pool.h"
+#include "umf/shared.h"
 #include "umf/tracking.h"
 
 #define MAGIC UINT32_C(0x31464d55) /* "UMF1" */
@@ -54,6 +57,16 @@ static uint32_t check_of(const struct umf_ipc_data_t *handle, uint64_t hash)
     return (uint32_t)mix(mix(mix(hash, handle->size), handle->base_size), handle->offset);
 }
 
+/* What is in front of the provider's bytes, when those are there. */
+static void fill_header(umf_ipc_handle_t handle, size_t of_provider, size_t base_size, size_t offset)
+{
+    handle->magic = MAGIC;
+    handle->size = sizeof(*handle) + of_provider;
+    handle->base_size = base_size;
+    handle->offset = offset;
+    handle->check = check_of(handle, hash_of(handle->data, of_provider));
+}
+
 umf_result_t umfPoolGetIPCHandleSize(umf_memory_pool_handle_t hPool, size_t *size)
 {
     size_t of_provider;
@@ -91,13 +104,28 @@ umf_result_t umfGetIPCHandle(const void *ptr, umf_ipc_handle_t *ipcHandle, size_
         free(handle);
         return result;
     }
-    handle->magic = MAGIC;
-    handle->size = total;
-    handle->base_size = base_size;
-    handle->offset = (uintptr_t)ptr - (uintptr_t)base;
-    handle->check = check_of(handle, hash_of(handle->data, total - sizeof(*handle)));
+    fill_header(handle, total - sizeof(*handle), base_size, (uintptr_t)ptr - (uintptr_t)base);
     *ipcHandle = handle;
     *size = total;
+    return UMF_RESULT_SUCCESS;
+}
+
+/* All of the buffer up to the end of what is meant: where pages begin in it, only the broker knows. */
+umf_result_t umfMemorydPoolHandle(const struct memclient_token *token, size_t offset, size_t length,
+                                  umf_ipc_handle_t *ipcHandle, size_t *size)
+{
+    umf_ipc_handle_t handle;
+    size_t end;
+
+    if (!token || !length || !ipcHandle || !size || !checked_add_size(offset, length, &end))
+        return UMF_RESULT_ERROR_INVALID_ARGUMENT;
+    handle = calloc(1, sizeof(*handle) + SHARED_HANDLE_SIZE);
+    if (!handle)
+        return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+    shared_make_handle(token, 0, end, handle->data);
+    fill_header(handle, SHARED_HANDLE_SIZE, end, offset);
+    *ipcHandle = handle;
+    *size = handle->size;
     return UMF_RESULT_SUCCESS;
 }
 

@@ -51,6 +51,8 @@ uint64_t shared_page_size(const struct shared *shared, const void *ptr);
 #define SHARED_HANDLE_SIZE 64
 
 int shared_get_handle(struct shared *shared, const void *ptr, size_t size, void *data);
+/* Of a part of a buffer that came by another way; no provider has made it, and none takes it back. */
+void shared_make_handle(const struct memclient_token *token, uint64_t offset, uint64_t length, void *data);
 int shared_put_handle(const struct shared *shared, const void *data);
 int shared_open_handle(struct shared *shared, const void *data, void **ptr);
 /* -EFAULT: it is not open. */

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <memclient/umf/providers/provider_memoryd.h>
+
 #include "base/cleanup.h"
 #include "base/steal.h"
 #include "umf/area.h"
@@ -99,6 +101,23 @@ int shared_get_handle(struct shared *shared, const void *ptr, size_t size, void 
     handle.check = check_of(&handle);
     memcpy(data, &handle, sizeof(handle));
     return 0;
+}
+
+void shared_make_handle(const struct memclient_token *token, uint64_t offset, uint64_t length, void *data)
+{
+    struct handle handle = {.magic = MAGIC, .token = *token, .offset = offset, .length = length};
+
+    handle.check = check_of(&handle);
+    memcpy(data, &handle, sizeof(handle));
+}
+
+umf_result_t umfMemorydProviderHandle(const struct memclient_token *token, size_t offset, size_t length,
+                                      void *providerIpcData)
+{
+    if (!token || !length || !providerIpcData)
+        return UMF_RESULT_ERROR_INVALID_ARGUMENT;
+    shared_make_handle(token, offset, length, providerIpcData);
+    return UMF_RESULT_SUCCESS;
 }
 
 /* The token stays with the buffer. */

@@ -9,6 +9,7 @@
 #define UMF_MEMORYD_MEMORY_PROVIDER_H 1
 
 #include "../../umf_provider.h"
+#include "../ipc.h"
 #include "../memory_provider.h"
 
 #ifdef __cplusplus
@@ -42,6 +43,23 @@ UMF_API umf_memory_provider_ops_t *umfMemorydMemoryProviderOps(void);
  * reference more, for memclient_buffer_unref(). INVALID_ARGUMENT: an argument is NULL or nothing of theirs is there.
  */
 UMF_API umf_result_t umfMemorydGetBuffer(const void *ptr, struct memclient_buffer **buffer);
+
+struct memclient_token;
+
+/*
+ * Handles of memory that came by another way: of a token of <memclient/memclient.h>, or of a facade whose handles are
+ * tokens. They mean `length` bytes at `offset` of its buffer, and are opened as those of memory that this library has
+ * allocated: by umfMemoryProviderOpenIPCHandle() of a provider of this kind, whose handle is written to
+ * providerIpcData (umfMemoryProviderGetIPCHandleSize() bytes), or by umfOpenIPCHandle() of a pool over one, whose
+ * handle is *ipcHandle, *size bytes, for umfPutIPCHandle(). A provider takes an offset in multiples of the buffer's
+ * pages, a pool any. The token must last until the handle is opened; what it is worth shows then. No call is made.
+ *     INVALID_ARGUMENT       a pointer is NULL, length is 0, or offset + length overflows
+ *     OUT_OF_HOST_MEMORY
+ */
+UMF_API umf_result_t umfMemorydProviderHandle(const struct memclient_token *token, size_t offset, size_t length,
+                                              void *providerIpcData);
+UMF_API umf_result_t umfMemorydPoolHandle(const struct memclient_token *token, size_t offset, size_t length,
+                                          umf_ipc_handle_t *ipcHandle, size_t *size);
 
 /* Which answer is given where UMF's document and its 0.9 releases differ; memclient-umf(3) lists them. */
 enum umf_memoryd_profile_t {

@@ -117,11 +117,11 @@ int chunks_append(struct chunks *chunks, nbla_physical_memory *const *p, size_t 
         return 0;
     if (!p)
         return fail_null("p");
+    if (!checked_add_size(chunks->n, n, &total) || !checked_mul_size(total, sizeof(*at), &size))
+        return fail(NBLA_ERROR_MEMORY, "too many chunks");
     for (size_t i = 0; i < n; i++)
         if (!p[i])
             return fail_null("a physical memory");
-    if (!checked_add_size(chunks->n, n, &total) || !checked_mul_size(total, sizeof(*at), &size))
-        return fail(NBLA_ERROR_MEMORY, "too many chunks");
     at = realloc(chunks->at, size);
     if (!at)
         return fail(NBLA_ERROR_MEMORY, "no memory for a list of chunks");

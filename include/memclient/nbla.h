@@ -36,8 +36,7 @@
  *
  * Threads. A memory, together with those that it is linked to by next() and prev(), is for one thread at a time, as in
  * nnabla, where the allocator's mutex sees to that. Others may be used by other threads meanwhile, blocks of the same
- * allocation that are no longer linked and chunks that both have bound included. A physical memory is for one thread at
- * a time, but ref and unref.
+ * allocation that are no longer linked included. So may a physical memory, once it has memory.
  *
  * fork(). Memory stays mapped in the child, shared with the parent; the objects are the child's own. What is freed in
  * one of the two stays in the other.

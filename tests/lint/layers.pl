@@ -38,7 +38,7 @@ sub resolve {
     my ($name, $from) = @_;
     # installed headers are found wherever they are installed: by their neighbours
     return dirname($from) . "/$name" if $from =~ m{^include/memclient/} && -e root() . '/' . dirname($from) . "/$name";
-    my @roots = $from =~ m{^(tests/unit/)?(client|hsa|umf|opencl)} ? ('include/', '', 'client/', 'daemon/')
+    my @roots = $from =~ m{^(tests/unit/)?(client|hsa|nbla|opencl|umf)} ? ('include/', '', 'client/', 'daemon/')
                                                   : ('include/', '', 'daemon/', 'client/');
     for my $dir (@roots) {
         return "$dir$name" if -e root() . "/$dir$name";
@@ -52,7 +52,7 @@ for my $file (grep { /\.(c|h|hpp|cpp)$/ } files()) {
     next if $file =~ m{^tests/} && !defined $tested;
     my $room = defined $tested
         ? ($tested eq 'base' ? 'include/base' : $tested eq 'proto' ? 'proto'
-           : $tested eq 'client' ? 'client' : $tested =~ m{^(hsa|umf|opencl)$} ? "client/$tested" : "daemon/$tested")
+           : $tested eq 'client' ? 'client' : $tested =~ m{^(hsa|nbla|opencl|umf)$} ? "client/$tested" : "daemon/$tested")
         : room_of($file);
     next if $room eq 'client' && defined $tested;
 

@@ -15,6 +15,7 @@ struct nbla_physical_memory {
     struct holding holding; /* without a buffer until it has memory */
     uint64_t offset;        /* in the buffer; 0 of those made here */
     uint64_t wanted;        /* the address to bind it at, 0 = none */
+    bool shared;            /* others may know of it */
 };
 
 /* An opened chunk; takes the buffer over on success. NULL: it has failed. */

@@ -40,7 +40,7 @@ static void cut(struct range *range, size_t n)
     }
 }
 
-/* A negative errno, or 0. In a reservation of the host this makes the chunk's home, unless it has one. */
+/* A negative errno, or 0. The chunk's home is made when it is shared; here, if it was shared before it had a place. */
 static int map(const struct range *range, const nbla_physical_memory *p)
 {
     struct memclient_map_options options = MEMCLIENT_MAP_OPTIONS_INIT;
@@ -48,8 +48,10 @@ static int map(const struct range *range, const nbla_physical_memory *p)
 
     options.offset = p->offset;
     options.length = p->bytes;
-    if (range->reservation)
+    if (range->reservation) {
         options.address = (void *)(uintptr_t)(range->base + range->used);
+        options.flags = __atomic_load_n(&p->shared, __ATOMIC_RELAXED) ? 0 : MEMCLIENT_MAP_NOT_HOME;
+    }
     return memclient_map(p->holding.buffer, &options, &address);
 }
 

@@ -24,13 +24,13 @@ void segment_unref(struct segment *segment)
     free(segment);
 }
 
-/* Not where the buffer is at home: in a range of its own there. Outside of the arena that is of this process only. */
+/* Not where the buffer is at home: in a range of its own there, of this process only where the host has none. */
 static int reserve(struct memclient_buffer *buffer, uint64_t length, uint64_t at, struct memclient_reservation **res)
 {
     struct memclient *ctx = memclient_buffer_context(buffer);
     int r = memclient_reserve(ctx, length, 0, at, res);
 
-    return r == -EADDRNOTAVAIL ? memclient_reserve_private(ctx, length, 0, at, res) : r;
+    return r == -EADDRNOTAVAIL || r == -EADDRINUSE ? memclient_reserve_private(ctx, length, 0, at, res) : r;
 }
 
 static int map(struct segment *segment, struct memclient_buffer *buffer, uint64_t at)

@@ -41,16 +41,20 @@ static int part_of_chunk(nbla_physical_memory *p, struct part *part)
 
     if (r < 0)
         return r;
+    __atomic_store_n(&p->shared, true, __ATOMIC_RELAXED);
     *part = (struct part){p->holding.buffer, p->offset, p->bytes};
     return 0;
 }
 
 /* ---- sharing --------------------------------------------------------------------------------------------- */
 
+/* Chunks have no home before: others are to find it where it is bound here. Where it cannot be made, anywhere. */
 static int export_part(const struct part *part, int *fd, uint64_t *offset, uint64_t *length)
 {
-    int r = memclient_export_fd(part->buffer, 0, fd);
+    int r;
 
+    (void)memclient_make_home(part->buffer);
+    r = memclient_export_fd(part->buffer, 0, fd);
     if (r)
         return fail_native(r);
     *offset = part->offset;
@@ -58,10 +62,13 @@ static int export_part(const struct part *part, int *fd, uint64_t *offset, uint6
     return 0;
 }
 
+/* Likewise. */
 static int share_part(const struct part *part, struct memclient_token *token, uint64_t *offset, uint64_t *length)
 {
-    int r = memclient_share(part->buffer, NULL, token);
+    int r;
 
+    (void)memclient_make_home(part->buffer);
+    r = memclient_share(part->buffer, NULL, token);
     if (r)
         return fail_native(r);
     *offset = part->offset;

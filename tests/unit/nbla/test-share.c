@@ -355,7 +355,8 @@ static void consume_chunks(int channel, void *context)
         nbla_physical_memory_unref(p[i]);
 }
 
-/* nbla_physical_memory_token: chunks that are bound here lie there as they do here, the one that was grown by too. */
+/* nbla_physical_memory_token: chunks that are bound here, and were elsewhere before, lie there as they do here, the one
+ * that was grown by and the one that was shared before it had a place too. */
 static void chunks_in_another_process(void **state)
 {
     nbla_physical_memory *p[CHUNKS];
@@ -368,6 +369,9 @@ static void chunks_in_another_process(void **state)
     child_start(&child, consume_chunks, NULL);
     for (int i = 0; i < CHUNKS; i++)
         p[i] = nbla_chunk(BYTES);
+    memory = nbla_bound(1, p);
+    assert_gives(nbla_memory_destroy(memory), 0);
+    assert_gives(nbla_physical_memory_token(p[1], &note.token[1], &note.offset[1], &note.length[1]), 0);
     memory = nbla_bound(2, p);
     assert_gives(nbla_memory_grow(memory, p + 2, 1), 1);
     note.address = pointer = nbla_memory_pointer(memory);

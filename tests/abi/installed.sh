@@ -86,6 +86,23 @@ int main(void)
 C
 try umf "$(pkg-config --cflags --libs memclient-umf)"
 
+cat >"$tmp/nbla.c" <<'C'
+#include <memclient/nbla.h>
+#include <stdio.h>
+int main(void)
+{
+    nbla_memory *memory = nbla_memory_new(NULL, 100, "");
+
+    /* nothing is asked of a broker yet */
+    if (!memory || nbla_memory_bytes(memory) != 100 || !nbla_memory_disabled(memory) ||
+        nbla_memory_bind(memory) != NBLA_ERROR_MEMORY)
+        return 1;
+    puts(nbla_error());
+    return nbla_memory_destroy(memory);
+}
+C
+try nbla "$(pkg-config --cflags --libs memclient-nbla)"
+
 for program in "$dest$bindir/memctl" "$dest$sbindir/memoryd"; do
     LD_LIBRARY_PATH=$dest$libdir "$program" --version
 done

@@ -28,7 +28,7 @@ expect() {
     local said program=$dir/$facade/$1
     # shellcheck disable=SC2086
     $CC -std=gnu11 -Wall -Wextra -Werror -g $flags -o "$program" "$program.c" \
-        -I"$srcdir/include/memclient" -L"$builddir/client/.libs" "-lmemclient-$facade" -lmemclient
+        -I"$srcdir/include" -I"$srcdir/include/memclient" -L"$builddir/client/.libs" "-lmemclient-$facade" -lmemclient
     said=$(LD_LIBRARY_PATH=$builddir/client/.libs timeout 60 "$program" 2>&1) || { echo "$1: $said"; exit 1; }
     [[ $said = *"$2" ]] || { echo "$1 says: $said"; exit 1; }
     echo "$facade: $1: $said"
@@ -42,3 +42,6 @@ expect growing '8388608 bytes, the last item is 2097151'
 manual umf
 expect list 'linked by pointers'
 expect counting '0 bytes, at most 196608'
+manual nbla
+expect blocks 'hello from the second block'
+expect growing '16 chunks, 16777216 bytes: the first chunk stays'

@@ -44,6 +44,7 @@ enum method_session { SESSION_NONE, SESSION_NEEDED };
     X(20, DESTROY,           destroy,           DestroyRequest,    Done,              SESSION_NEEDED,  0,  0, METHOD_SLOW,  REPEAT_RECORDED) \
     X(21, INFO,              info,              InfoRequest,       BufferInfo,        SESSION_NEEDED,  0,  0, METHOD_CHEAP, REPEAT_HARMLESS) \
     X(22, MOVE,              move,              MoveRequest,       Done,              SESSION_NEEDED,  0,  0, METHOD_SLOW,  REPEAT_RECORDED) \
+    X(23, ADOPT,             adopt,             AdoptRequest,      Buffers,           SESSION_NEEDED,  1,  0, METHOD_CHEAP, REPEAT_RECORDED) \
     X(30, NAME_BIND,         name_bind,         NameBindRequest,   Done,              SESSION_NEEDED,  0,  0, METHOD_CHEAP, REPEAT_RECORDED) \
     X(31, NAME_UNBIND,       name_unbind,       NameUnbindRequest, Done,              SESSION_NEEDED,  0,  0, METHOD_CHEAP, REPEAT_RECORDED) \
     X(40, RESERVE,           reserve,           ReserveRequest,    ReserveReply,      SESSION_NEEDED,  0,  0, METHOD_CHEAP, REPEAT_RECORDED) \

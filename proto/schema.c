@@ -12,6 +12,7 @@
 
 #define DESCRIPTOR(Message) (&DESCRIPTOR_##Message)
 
+#define DESCRIPTOR_AdoptRequest      memoryd__v1__adopt_request__descriptor
 #define DESCRIPTOR_AllocRequest      memoryd__v1__alloc_request__descriptor
 #define DESCRIPTOR_BufferInfo        memoryd__v1__buffer_info__descriptor
 #define DESCRIPTOR_Buffers           memoryd__v1__buffers__descriptor

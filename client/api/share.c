@@ -10,6 +10,8 @@
 #include "proto/status.h"
 
 #define ALL_RIGHTS (MEMCLIENT_READ | MEMCLIENT_WRITE | MEMCLIENT_SHARE | MEMCLIENT_MANAGE)
+/* of those that open */
+#define OPEN_RIGHTS (ALL_RIGHTS | MEMCLIENT_ACCEPT_FOREIGN)
 
 /* The one item of a reply: its own refusal is the call's. */
 static int adopt_one(struct memclient *ctx, struct channel *channel, struct rpc_opened *opened,
@@ -47,16 +49,19 @@ int memclient_export_fd(struct memclient_buffer *buf, unsigned rights, int *fd)
     return buffer_export(buf, rights | MEMCLIENT_READ, context_deadline(buf->ctx), fd);
 }
 
-static int import(struct memclient *ctx, struct channel *channel, int fd, uint64_t deadline,
-                  struct memclient_buffer **buf)
+/* The method that takes it: IMPORT or ADOPT. */
+typedef int take_fd(struct channel *channel, int fd, uint64_t deadline, struct rpc_opened *opened);
+
+static int take(struct memclient *ctx, struct channel *channel, take_fd *method, int fd, uint64_t deadline,
+                struct memclient_buffer **buf)
 {
     struct rpc_opened opened = RPC_OPENED_NULL;
-    int r = rpc_import(channel, fd, deadline, &opened);
+    int r = method(channel, fd, deadline, &opened);
 
     return r ? r : adopt_one(ctx, channel, &opened, false, buf);
 }
 
-int memclient_import_fd(struct memclient *ctx, int fd, struct memclient_buffer **buf)
+static int open_fd(struct memclient *ctx, take_fd *method, int fd, struct memclient_buffer **buf)
 {
     uint64_t deadline;
     int r;
@@ -69,7 +74,17 @@ int memclient_import_fd(struct memclient *ctx, int fd, struct memclient_buffer *
     if (r)
         return r;
     deadline = context_deadline(ctx);
-    return CONTEXT_CALL(ctx, deadline, channel, import(ctx, channel, fd, deadline, buf));
+    return CONTEXT_CALL(ctx, deadline, channel, take(ctx, channel, method, fd, deadline, buf));
+}
+
+int memclient_import_fd(struct memclient *ctx, int fd, struct memclient_buffer **buf)
+{
+    return open_fd(ctx, rpc_import, fd, buf);
+}
+
+int memclient_adopt_fd(struct memclient *ctx, int fd, struct memclient_buffer **buf)
+{
+    return open_fd(ctx, rpc_adopt, fd, buf);
 }
 
 /* ---- tokens --------------------------------------------------------------------------------- */
@@ -220,7 +235,7 @@ int memclient_open_tokens(struct memclient *ctx, size_t n, const struct memclien
     if (!r)
         r = check_pointer(results, "results");
     if (!r)
-        r = check_rights(rights, ALL_RIGHTS, "rights");
+        r = check_rights(rights, OPEN_RIGHTS, "rights");
     if (!r)
         r = check_context(&ctx);
     if (r)
@@ -362,7 +377,7 @@ static int open_by(struct memclient *ctx, const char *name, uint64_t id, unsigne
 
     r = check_pointer(buf, "buf");
     if (!r)
-        r = check_rights(rights, ALL_RIGHTS, "rights");
+        r = check_rights(rights, OPEN_RIGHTS, "rights");
     if (!r)
         r = check_context(&ctx);
     if (r)

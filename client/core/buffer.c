@@ -162,7 +162,8 @@ static struct memclient_buffer *adopt_one(struct memclient *ctx, unsigned genera
     }
     buf->claims++;
     learn(buf, item);
-    if (item->fd >= 0)
+    /* a foreign one is never mapped, and cannot be claimed anew by what it is of */
+    if (item->fd >= 0 && !(item->flags & MEMCLIENT_BUFFER_FOREIGN))
         cache_fd(buf, steal_fd(&item->fd), writable_fd);
     return buf;
 }

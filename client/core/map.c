@@ -402,6 +402,9 @@ int map_buffer(struct memclient_buffer *buf, const struct memclient_map_options 
     struct wish wish;
     int r;
 
+    if (buffer_flags(buf) & MEMCLIENT_BUFFER_FOREIGN)
+        return fail_with(EOPNOTSUPP, "buffer #%llu is foreign: export its descriptor, and use that as its maker says",
+                         HEX(buf->id));
     r = check_range(buf, options, &wish);
     if (r)
         return r;

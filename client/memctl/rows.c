@@ -116,7 +116,8 @@ flags_json(unsigned flags)
                  {MEMCLIENT_BUFFER_FUTURE_ONLY, "future-only"},
                  {MEMCLIENT_BUFFER_LAZY, "lazy"},
                  {MEMCLIENT_BUFFER_EXPORTED, "exported"},
-                 {MEMCLIENT_BUFFER_VERIFIED, "verified"}};
+                 {MEMCLIENT_BUFFER_VERIFIED, "verified"},
+                 {MEMCLIENT_BUFFER_FOREIGN, "foreign"}};
     json_t *array = json_array();
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)

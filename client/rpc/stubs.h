@@ -68,6 +68,9 @@ int rpc_alloc(struct channel *channel, unsigned n, const uint64_t *sizes,
               const struct memclient_name_options *name_options, uint64_t deadline,
               struct rpc_opened *opened);
 int rpc_import(struct channel *channel, int fd, uint64_t deadline, struct rpc_opened *opened);
+/* no socket: that would be a breach of the protocol, whose end is the connection's; -EOPNOTSUPP */
+int rpc_adopt(struct channel *channel, int fd, uint64_t deadline, struct rpc_opened *opened);
+/* rights may have MEMCLIENT_ACCEPT_FOREIGN here and below */
 int rpc_open(struct channel *channel, unsigned n, const struct memclient_token *tokens,
              uint32_t rights, uint64_t deadline, struct rpc_opened *opened);
 /* name, or NULL and the id; claim: enum memclient_claim */

@@ -33,6 +33,8 @@ static bool is_sane(const struct rpc_opened_item *item)
 {
     size_t size;
 
+    if (item->flags & MEMCLIENT_BUFFER_FOREIGN) /* nothing of it is mapped */
+        return item->id && item->size && !item->bytes && !item->address && is_power_of_two(item->granule);
     return item->id && item->size && is_power_of_two(item->granule) &&
            item->bytes >= item->size && is_aligned(item->bytes, item->granule) &&
            checked_size(item->bytes, &size) && is_page_aligned(item->granule) &&
@@ -144,6 +146,15 @@ int rpc_import(struct channel *channel, int fd, uint64_t deadline, struct rpc_op
     return call_opened(channel, METHOD_IMPORT, &request.base, &fd, 1, 1, deadline, opened);
 }
 
+int rpc_adopt(struct channel *channel, int fd, uint64_t deadline, struct rpc_opened *opened)
+{
+    Memoryd__V1__AdoptRequest request = MEMORYD__V1__ADOPT_REQUEST__INIT;
+
+    if (sockio_is_socket(fd))
+        return fail_with(EOPNOTSUPP, "%d is a socket, which holds no memory", fd);
+    return call_opened(channel, METHOD_ADOPT, &request.base, &fd, 1, 1, deadline, opened);
+}
+
 int rpc_open(struct channel *channel, unsigned n, const struct memclient_token *tokens,
              uint32_t rights, uint64_t deadline, struct rpc_opened *opened)
 {
@@ -151,8 +162,9 @@ int rpc_open(struct channel *channel, unsigned n, const struct memclient_token *
 
     request.tokens.data = (uint8_t *)tokens;
     request.tokens.len = n * sizeof(*tokens);
-    request.rights = rights;
+    request.rights = rights & ~(uint32_t)MEMCLIENT_ACCEPT_FOREIGN;
     request.want_fds = true;
+    request.foreign = rights & MEMCLIENT_ACCEPT_FOREIGN;
     return call_opened(channel, METHOD_OPEN, &request.base, NULL, 0, n, deadline, opened);
 }
 
@@ -164,7 +176,8 @@ int rpc_lookup(struct channel *channel, const char *name, uint64_t id, uint32_t 
     if (name)
         request.name = (char *)name;
     request.id = id;
-    request.rights = rights;
+    request.rights = rights & ~(uint32_t)MEMCLIENT_ACCEPT_FOREIGN;
+    request.foreign = rights & MEMCLIENT_ACCEPT_FOREIGN;
     request.claim = (Memoryd__V1__Claim)claim;
     request.want_fd = true;
     return call_opened(channel, METHOD_LOOKUP, &request.base, NULL, 0, 1, deadline, opened);

@@ -55,6 +55,7 @@ void undo_reply(struct channel *channel, enum method method, const ProtobufCMess
     switch (method) {
     case METHOD_ALLOC:
     case METHOD_IMPORT:
+    case METHOD_ADOPT:
     case METHOD_OPEN:
     case METHOD_LOOKUP:
         release(channel, (const Memoryd__V1__Buffers *)reply);

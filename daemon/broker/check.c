@@ -153,13 +153,16 @@ static void add_buffer(struct check *check, const struct buffer *buffer, int sig
 {
     const struct buffer_record *record = buffer->record;
     const struct pool *pool = buffer_pool(&check->broker->buffers, buffer);
-    struct pool_sum *pool_sum = &check->pools[pool->index];
     bool returning = buffer->bytes.returning;
+    struct pool_sum *pool_sum;
     struct plan plan;
 
     add_charge(check, &buffer->bytes, ACCOUNT_BYTES, record->bytes, sign);
     add_charge(check, &buffer->count, ACCOUNT_BUFFERS, 1, sign);
     add(&check->bytes, record->bytes, sign);
+    if (!pool)
+        return;
+    pool_sum = &check->pools[pool->index];
     add(&pool_sum->used, record->bytes, sign);
     add(&pool_sum->returning, returning ? record->bytes : 0, sign);
     add(&pool_sum->buffers, 1, sign);

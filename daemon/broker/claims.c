@@ -8,6 +8,7 @@
 #include "broker/check.h"
 #include "broker/events.h"
 #include "broker/life.h"
+#include "mem/handle.h"
 #include "proto/status.h"
 
 int claim_hold(struct broker *broker, struct session *session, struct buffer *buffer, uint32_t rights,
@@ -25,6 +26,7 @@ int claim_open(struct broker *broker, struct session *session, struct buffer *bu
                struct opened_item *ret, int *ret_fd, struct problem *problem)
 {
     bool is_published = buffer->record->flags & BUFFER_PUBLISHED;
+    bool is_read_only = is_published || (buffer_is_foreign(buffer) && !handle_is_writable(buffer->fd));
     struct hold *hold;
     int r;
 
@@ -35,8 +37,11 @@ int claim_open(struct broker *broker, struct session *session, struct buffer *bu
     if (is_published && rights & RIGHT_WRITE)
         return refuse(problem, STATUS_PUBLISHED, "buffer %llu is published: nobody may write it; ask for READ",
                       (unsigned long long)buffer->record->head.id);
+    if (is_read_only && rights & RIGHT_WRITE)
+        return refuse(problem, STATUS_NO_RIGHT, "buffer %llu was handed in open for reading only; ask for READ",
+                      (unsigned long long)buffer->record->head.id);
     if (!rights)
-        rights = may & ~(is_published ? (uint32_t)RIGHT_WRITE : 0);
+        rights = may & ~(is_read_only ? (uint32_t)RIGHT_WRITE : 0);
     r = claim_hold(broker, session, buffer, rights, &hold, problem);
     if (r)
         return r;

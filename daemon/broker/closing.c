@@ -97,12 +97,13 @@ static void close_now(struct broker *broker, struct buffer *buffer)
 static void start_closing(struct broker *broker, struct buffer *buffer)
 {
     bool exported = buffer->record->watch >= 0;
-    bool small = buffer->record->bytes <= COMMIT_INLINE_MAX;
+    bool foreign = buffer_is_foreign(buffer); /* its pages stay, and it may take its driver long to close it */
+    bool small = !foreign && buffer->record->bytes <= COMMIT_INLINE_MAX;
     struct closing *closing = NULL;
 
     if (!small)
         closing = calloc(1, sizeof(*closing));
-    if (!closing && (!exported || !broker->no_leases) && !handle_discard(buffer->fd, 0, 0, NULL, NULL)) {
+    if (!closing && !foreign && (!exported || !broker->no_leases) && !handle_discard(buffer->fd, 0, 0, NULL, NULL)) {
         /* so little that it takes no longer than asking a worker, or no memory to ask with */
         close_now(broker, buffer);
         return;

@@ -2,7 +2,7 @@
 /*
  * The broker from the inside: what the files of this room share.
  *
- *     op_*.c     one family of verbs each
+ *     op_*.c     one family of verbs each; op_adopt.c has what is different about foreign buffers
  *     buffer_work.c   those that a worker does with one buffer
  *     life.c     when a buffer ends, and how (I4); who pays for it (I5)
  *     recover.c  what another broker left
@@ -182,6 +182,13 @@ void opened_fill(struct opened_item *item, const struct hold *hold);
 /* A descriptor that leaves: watched before it does (I4). */
 int buffer_export(struct broker *broker, struct buffer *buffer, bool writable, int *ret_fd,
                   struct problem *problem);
+
+/* Has whoever opens it said that it may be foreign? 0 or NOT_SUPPORTED. */
+int foreign_is_wanted(const struct buffer *buffer, bool wanted, struct problem *problem);
+/* What is done to memory, and not to that of others. 0 or NOT_SUPPORTED. */
+int foreign_cannot(const struct buffer *buffer, struct problem *problem);
+/* Of a foreign one. NO_RIGHT: it is open otherwise. */
+int foreign_export(const struct buffer *buffer, bool writable, int *ret_fd, struct problem *problem);
 
 void fill_info(struct broker *broker, const struct session *session, const struct buffer *buffer,
                struct buffer_info *info);

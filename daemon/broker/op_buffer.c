@@ -37,6 +37,8 @@ int buffer_export(struct broker *broker, struct buffer *buffer, bool writable, i
 {
     int r;
 
+    if (buffer_is_foreign(buffer))
+        return foreign_export(buffer, writable, ret_fd, problem);
     if (writable && buffer->record->flags & (BUFFER_PUBLISHED | BUFFER_PUBLISHED_FUTURE_ONLY))
         return refuse(problem, STATUS_PUBLISHED, "buffer %llu is published: nobody may write it; ask for READ",
                       (unsigned long long)buffer->record->head.id);
@@ -224,6 +226,8 @@ int op_publish(struct op *op, uint64_t id, bool future_only)
 
     if (!r)
         r = find_hold(op->broker, session, id, RIGHT_MANAGE, &hold, &op->problem);
+    if (!r)
+        r = foreign_cannot(hold->buffer, &op->problem);
     if (r)
         return r;
     if (hold->buffer->record->flags & BUFFER_PUBLISHED && op->rerun)
@@ -262,6 +266,8 @@ int op_discard(struct op *op, uint64_t id, uint64_t offset, uint64_t length)
 
     if (!r)
         r = find_hold(op->broker, session, id, RIGHT_WRITE | RIGHT_MANAGE, &hold, &op->problem);
+    if (!r)
+        r = foreign_cannot(hold->buffer, &op->problem);
     if (r)
         return r;
     record = hold->buffer->record;
@@ -365,9 +371,10 @@ void fill_info(struct broker *broker, const struct session *session, const struc
 {
     const struct buffer_record *record = buffer->record;
     const struct pool *pool = buffer_pool(&broker->buffers, buffer);
-    struct plan plan;
+    struct plan plan = {.brief = {.n_nodes = 0}};
 
-    buffer_plan(&broker->buffers, buffer, &plan);
+    if (pool)
+        buffer_plan(&broker->buffers, buffer, &plan);
     *info = (struct buffer_info){
         .id = record->head.id,
         .state = record->state,
@@ -375,7 +382,7 @@ void fill_info(struct broker *broker, const struct session *session, const struc
         .size = record->size,
         .bytes = record->bytes,
         .pages = record->pages,
-        .page_size = pool->page_size,
+        .page_size = pool ? pool->page_size : 0,
         .placement = record->placement,
         .n_nodes = plan.brief.n_nodes,
         .huge_bytes = record->huge_bytes,
@@ -390,7 +397,8 @@ void fill_info(struct broker *broker, const struct session *session, const struc
         .names = buffer->n_names,
         .tokens = buffer->n_tokens,
     };
-    memcpy(info->pool, pool->name, sizeof(pool->name));
+    if (pool)
+        memcpy(info->pool, pool->name, sizeof(pool->name));
     for (uint32_t i = 0; i < plan.brief.n_nodes; i++) {
         info->nodes[i] = plan.nodes.node[i];
         info->node_bytes[i] = plan.nodes.bytes[i];

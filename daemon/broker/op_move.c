@@ -178,6 +178,8 @@ static int prepare(struct op *op, uint64_t id, uint32_t node, struct buffer **re
     if (!r)
         r = find_hold(broker, session, id, RIGHT_MANAGE, &hold, &op->problem);
     if (!r)
+        r = foreign_cannot(hold->buffer, &op->problem);
+    if (!r)
         r = may_move(op, hold->buffer);
     *room = (struct pool_room){.node = node};
     if (!r)

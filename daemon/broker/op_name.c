@@ -148,6 +148,8 @@ int op_lookup(struct op *op, const struct lookup_args *args, struct opened *resu
         r = args->name[0] ? find_by_name(op, session, args->name, &buffer, &may)
                           : find_by_id(op, session, args->id, &buffer, &may);
     if (!r)
+        r = foreign_is_wanted(buffer, args->foreign, &op->problem);
+    if (!r)
         r = may_claim(op, session, buffer, (enum hold_kind)args->claim, may);
     if (!r)
         r = claim_open(op->broker, session, buffer, may, args->rights, &item, args->want_fd ? &fd : NULL,

@@ -66,6 +66,8 @@ int op_place(struct op *op, uint64_t id, uint64_t where, uint64_t offset)
     if (!r)
         r = find_hold(op->broker, session, id, RIGHT_MANAGE, &hold, &op->problem);
     if (!r)
+        r = foreign_cannot(hold->buffer, &op->problem);
+    if (!r)
         r = find_own(op, where, &reservation);
     if (r)
         return r;

@@ -314,8 +314,9 @@ static void grace_is_over(void *userdata, uint64_t id)
             session_end(broker, session, STATUS_STALE);
             return;
         }
-        /* What never left the broker is in nobody's use. Where the kernel does not answer, it is. */
-        if (hold->buffer->record->watch >= 0 && handle_sole(hold->buffer->fd, &sole, NULL))
+        /* What never left the broker is in nobody's use. Where the kernel does not answer, or cannot, it is. */
+        if (buffer_is_foreign(hold->buffer) ||
+            (hold->buffer->record->watch >= 0 && handle_sole(hold->buffer->fd, &sole, NULL)))
             sole = false;
         if (!sole) {
             client->in_use = hold->record->buffer;

@@ -111,6 +111,9 @@ static int open_one(struct op *op, struct session *session, const struct open_ar
     if (r)
         return r;
     buffer = token->buffer;
+    r = foreign_is_wanted(buffer, args->foreign, problem);
+    if (r)
+        return r;
     r = claim_open(broker, session, buffer, token->record->rights, args->rights, &result->items[i],
                    args->want_fds ? &fd : NULL, problem);
     if (r)

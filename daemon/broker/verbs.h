@@ -196,11 +196,15 @@ int op_release(struct op *op, const struct ids *buffers, struct statuses *result
 int op_export(struct op *op, const struct export_args *args, struct statuses *result);
 int op_import(struct op *op, const struct fdset *fds, struct opened *result);
 
+/* The one descriptor stays the caller's, as always. */
+int op_adopt(struct op *op, const struct fdset *fds, struct opened *result);
+
 struct open_args {
     uint32_t n;
     uint8_t tokens[MEMORYD_BATCH_MAX][MEMORYD_TOKEN_SIZE];
     uint32_t rights; /* 0 = all that the token grants */
     bool want_fds;
+    bool foreign; /* they may be of foreign buffers */
 };
 
 int op_open(struct op *op, const struct open_args *args, struct opened *result);
@@ -211,6 +215,7 @@ struct lookup_args {
     uint32_t rights;
     uint32_t claim; /* Claim */
     bool want_fd;
+    bool foreign;
 };
 
 int op_lookup(struct op *op, const struct lookup_args *args, struct opened *result);

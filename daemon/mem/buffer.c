@@ -90,15 +90,14 @@ static int acquire(struct buffers *buffers, struct buffer *buffer, const struct 
                    struct problem *problem)
 {
     struct buffer_record *record = record_fresh(buffer);
-    uint64_t bytes = args->plan->brief.bytes;
-    uint64_t alignment = args->alignment > args->pool->granule ? args->alignment : args->pool->granule;
+    uint64_t bytes = args->pool ? args->plan->brief.bytes : 0, alignment;
     int r;
 
     r = charge_init(&buffer->count, args->account, ACCOUNT_BUFFERS, 1, problem);
     if (r)
         return r;
     r = charge_init(&buffer->bytes, args->account, ACCOUNT_BYTES, bytes, problem);
-    if (r)
+    if (r || !args->pool)
         return r;
     r = new_plan(buffers, record, args->plan, problem);
     if (r)
@@ -110,6 +109,7 @@ static int acquire(struct buffers *buffers, struct buffer *buffer, const struct 
     buffers->bytes += bytes;
     if (args->flags & BUFFER_NO_ADDRESS)
         return 0;
+    alignment = args->alignment > args->pool->granule ? args->alignment : args->pool->granule;
     r = arena_take(buffers->arena, &buffer->home, bytes, alignment, args->address, problem);
     if (r)
         return r;
@@ -127,12 +127,13 @@ static void init_object(struct buffer *buffer)
 
 int buffer_new(struct buffers *buffers, const struct buffer_args *args, struct buffer **ret, struct problem *problem)
 {
+    uint64_t granule = args->pool ? args->pool->granule : buffers->arena->page;
     struct buffer *buffer;
     struct buffer_record *record;
     void *object;
     int r;
 
-    assert(is_power_of_two(args->pool->granule));
+    assert(is_power_of_two(granule));
     r = table_alloc(&buffers->table, &object, problem);
     if (r)
         return r;
@@ -142,17 +143,20 @@ int buffer_new(struct buffers *buffers, const struct buffer_args *args, struct b
     record->size = args->size;
     record->created_ms = clock_wall_ms();
     record->flags = args->flags & (BUFFER_PUBLISHABLE | BUFFER_NO_ADDRESS);
-    if (args->pool->lazy)
-        record->flags |= BUFFER_LAZY;
     record->uid = args->uid;
     record->charged_uid = args->account->uid;
     record->charged_session = args->session;
     record->pid = (uint32_t)args->pid;
     record->watch = -1;
-    record->pool = args->pool->number;
     record->state = BUFFER_COMMITTING;
-    record->pages = (uint8_t)args->pool->pages;
-    record->granule_shift = (uint8_t)__builtin_ctzll(args->pool->granule);
+    record->granule_shift = (uint8_t)__builtin_ctzll(granule);
+    if (args->pool) {
+        record->pool = args->pool->number;
+        record->pages = (uint8_t)args->pool->pages;
+        record->flags |= args->pool->lazy ? BUFFER_LAZY : 0;
+    } else {
+        record->flags |= BUFFER_FOREIGN;
+    }
     r = acquire(buffers, buffer, args, problem);
     if (r) {
         buffer_free(buffers, buffer);
@@ -173,7 +177,7 @@ struct buffer *buffer_free(struct buffers *buffers, struct buffer *buffer)
     assert(list_is_empty(&buffer->holds) && list_is_empty(&buffer->tokens) && list_is_empty(&buffer->names));
 
     buffer_set_watch(buffers, buffer, -1);
-    if (record->inode)
+    if (record->inode && !buffer_is_foreign(buffer))
         RB_REMOVE(buffer_inode_tree, &buffers->by_inode, buffer);
     if (record->state == BUFFER_DETACHED || record->state == BUFFER_ENDING)
         buffers->n_detached--;
@@ -229,6 +233,16 @@ static bool is_sound(const struct buffer_record *record, const struct pool *pool
            record->node < TOPOLOGY_NODES_MAX;
 }
 
+static bool is_foreign_sound(const struct buffer_record *record)
+{
+    const uint32_t flags = BUFFER_FOREIGN | BUFFER_NO_ADDRESS;
+
+    return (record->state == BUFFER_LIVE || record->state == BUFFER_ENDING) && record->size && record->inode &&
+           record->granule_shift < 64 && record->flags == flags && record->watch == -1 &&
+           record->charged_uid != (uid_t)-1 && !record->bytes && !record->plan && !record->address &&
+           !record->reservation && !record->n_nodes;
+}
+
 static bool is_plan_sound(const struct buffers *buffers, const struct buffer_record *record,
                           struct plan_object **ret)
 {
@@ -248,6 +262,21 @@ static bool is_plan_sound(const struct buffers *buffers, const struct buffer_rec
     return bytes == record->bytes;
 }
 
+/* Takes T, if it is the one that was adopted. */
+static bool find_foreign(struct buffer *buffer, const struct buffer_found *found)
+{
+    const struct buffer_record *record = buffer->record;
+    struct handle_identity identity;
+
+    if (!found->fd || *found->fd < 0)
+        return record->state == BUFFER_ENDING;
+    if (handle_adoptable(*found->fd, &identity, NULL) || identity.ino != record->inode ||
+        (uint32_t)identity.dev != record->device)
+        return false;
+    buffer->fd = steal_fd(found->fd);
+    return true;
+}
+
 /* Takes T. */
 static bool find_memory(struct buffers *buffers, struct buffer *buffer, const struct buffer_found *found)
 {
@@ -256,6 +285,8 @@ static bool find_memory(struct buffers *buffers, struct buffer *buffer, const st
         .dev = record->device, .ino = record->inode, .uid = found->owner, .mode = 0600, .size = record->bytes};
     bool publishable = record->flags & BUFFER_PUBLISHABLE, published = false, future_only = false;
 
+    if (buffer_is_foreign(buffer))
+        return find_foreign(buffer, found);
     if (!found->fd || *found->fd < 0)
         return record->state == BUFFER_ENDING;
     if (!handle_is_ours(*found->fd, &identity, publishable, &published, &future_only) ||
@@ -293,15 +324,16 @@ enum table_verdict buffer_recover(struct buffers *buffers, struct buffer *buffer
 {
     const struct buffer_record *record = buffer->record;
     struct pool *pool = buffer_pool(buffers, buffer);
-    struct plan_object *plan_object;
-    struct plan plan;
+    struct plan_object *plan_object = NULL;
+    bool foreign = buffer_is_foreign(buffer);
 
     init_object(buffer);
     *why = "its figures make no sense";
-    if (!pool || !is_sound(record, pool) || !is_plan_sound(buffers, record, &plan_object))
+    if (foreign ? !is_foreign_sound(record)
+                : !pool || !is_sound(record, pool) || !is_plan_sound(buffers, record, &plan_object))
         return TABLE_QUARANTINE;
     *why = "another one has its memory";
-    if (RB_INSERT(buffer_inode_tree, &buffers->by_inode, buffer))
+    if (!foreign && RB_INSERT(buffer_inode_tree, &buffers->by_inode, buffer))
         return TABLE_QUARANTINE;
     *why = "its address is another one's, or none";
     if (find_home(buffers, buffer)) {
@@ -314,13 +346,18 @@ enum table_verdict buffer_recover(struct buffers *buffers, struct buffer *buffer
             arena_give(buffers->arena, &buffer->home);
     }
     if (*why) {
-        RB_REMOVE(buffer_inode_tree, &buffers->by_inode, buffer);
+        if (!foreign)
+            RB_REMOVE(buffer_inode_tree, &buffers->by_inode, buffer);
         return TABLE_QUARANTINE;
     }
     if (plan_object)
         plan_object->found = true;
-    buffer_plan(buffers, buffer, &plan);
-    pool_recharge(pool, &plan);
+    if (pool) {
+        struct plan plan;
+
+        buffer_plan(buffers, buffer, &plan);
+        pool_recharge(pool, &plan);
+    }
     buffers->bytes += record->bytes;
     charge_restore(&buffer->bytes, found->account, ACCOUNT_BYTES, record->bytes);
     charge_restore(&buffer->count, found->account, ACCOUNT_BUFFERS, 1);
@@ -344,7 +381,7 @@ int buffer_set_memory(struct buffers *buffers, struct buffer *buffer, int fd, de
     assert(!record->inode && buffer->fd < 0);
     record->inode = inode;
     record->device = (uint32_t)device;
-    if (RB_INSERT(buffer_inode_tree, &buffers->by_inode, buffer)) {
+    if (!buffer_is_foreign(buffer) && RB_INSERT(buffer_inode_tree, &buffers->by_inode, buffer)) {
         record->inode = 0;
         record->device = 0;
         return STATUS_BUSY;
@@ -384,11 +421,14 @@ void buffer_set_state(struct buffers *buffers, struct buffer *buffer, enum buffe
 
 void buffer_return(struct buffers *buffers, struct buffer *buffer)
 {
+    struct pool *pool = buffer_pool(buffers, buffer);
     struct plan plan;
 
     assert(buffer->record->state == BUFFER_ENDING && !buffer->bytes.returning);
-    buffer_plan(buffers, buffer, &plan);
-    pool_return(buffer_pool(buffers, buffer), &plan);
+    if (pool) {
+        buffer_plan(buffers, buffer, &plan);
+        pool_return(pool, &plan);
+    }
     charge_return(&buffer->bytes);
     charge_return(&buffer->count);
 }
@@ -494,7 +534,7 @@ void buffer_add_flags(struct buffers *buffers, struct buffer *buffer, uint32_t f
 
 struct pool *buffer_pool(const struct buffers *buffers, const struct buffer *buffer)
 {
-    return pools_numbered(buffers->pools, buffer->record->pool);
+    return buffer_is_foreign(buffer) ? NULL : pools_numbered(buffers->pools, buffer->record->pool);
 }
 
 void buffer_plan(const struct buffers *buffers, const struct buffer *buffer, struct plan *ret)

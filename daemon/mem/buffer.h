@@ -7,6 +7,10 @@
  * construction (I5); when that may happen (I4) is broker/'s business. What hangs on a buffer, holds, tokens and
  * names, links itself here and unlinks itself when it ends.
  *
+ * A foreign buffer is one whose memory the broker did not make: T is a descriptor that a client gave it. It has no
+ * pool, no plan, no bytes and no home, it is in no index of inodes and never watched, since its memory is as old and
+ * lives as long as whoever made it likes. So it ends with its last claim, and nothing of it is emptied.
+ *
  * A buffer, one session's hold on it and its home address take 512 bytes altogether (test-buffer proves it).
  * Hence the trees: a hash table's handle takes nearly twice a tree's link.
  */
@@ -44,12 +48,13 @@ enum buffer_flag {
     BUFFER_LAZY = 1024,
     BUFFER_EXPORTED = 2048,
     BUFFER_VERIFIED = 4096,
+    BUFFER_FOREIGN = 8192,
     BUFFER_STRICT = 1 << 30, /* its plan is; kept to ourselves */
 };
 
 #define BUFFER_FLAGS_ALL                                                                                     \
     (BUFFER_PUBLISHABLE | BUFFER_NO_ADDRESS | BUFFER_PUBLISHED | BUFFER_PUBLISHED_FUTURE_ONLY | BUFFER_LAZY |   \
-     BUFFER_EXPORTED | BUFFER_VERIFIED | BUFFER_STRICT)
+     BUFFER_EXPORTED | BUFFER_VERIFIED | BUFFER_FOREIGN | BUFFER_STRICT)
 #define BUFFER_FLAGS_ON_WIRE ((uint32_t)0x3fffffff)
 
 struct buffer;
@@ -88,8 +93,8 @@ struct buffer {
 };
 
 struct buffer_args {
-    struct pool *pool;
-    const struct plan *plan; /* brief.bytes is the size, rounded up to the granule */
+    struct pool *pool;       /* NULL: it is foreign */
+    const struct plan *plan; /* brief.bytes is the size, rounded up to the granule; NULL: foreign */
     uint64_t size;
     uint32_t flags;     /* PUBLISHABLE, NO_ADDRESS; LAZY comes from the pool */
     uint64_t alignment; /* of the home, 0 = the granule */
@@ -129,7 +134,7 @@ enum table_verdict buffer_recover(struct buffers *buffers, struct buffer *buffer
 void buffers_recovered(struct buffers *buffers);
 
 /* The memory has come: T (taken over on success), and what commit.h says of it. 0, or BUSY if a buffer has this
- * inode number already: then it must be made again. */
+ * inode number already: then it must be made again. A foreign one is never BUSY. */
 int buffer_set_memory(struct buffers *buffers, struct buffer *buffer, int fd, dev_t device, ino_t inode,
                       uint64_t huge_bytes, bool verified);
 /* The record is LIVE, and so is the buffer. */
@@ -162,6 +167,11 @@ static inline bool buffer_is_kept(const struct buffer *buffer)
     return buffer->n_holds || buffer->n_names || buffer->n_keeping;
 }
 
+static inline bool buffer_is_foreign(const struct buffer *buffer)
+{
+    return buffer->record->flags & BUFFER_FOREIGN;
+}
+
 static inline uint64_t buffer_granule(const struct buffer *buffer)
 {
     return UINT64_C(1) << buffer->record->granule_shift;
@@ -172,6 +182,7 @@ static inline uint32_t buffer_flags(const struct buffer *buffer)
     return buffer->record->flags & BUFFER_FLAGS_ON_WIRE;
 }
 
+/* NULL: it is foreign, and has no plan either. */
 struct pool *buffer_pool(const struct buffers *buffers, const struct buffer *buffer);
 void buffer_plan(const struct buffers *buffers, const struct buffer *buffer, struct plan *ret);
 

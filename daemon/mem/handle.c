@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/checked.h"
 #include "base/cleanup.h"
@@ -40,6 +41,22 @@ int handle_reopen(int t, bool writable, int *ret_fd, struct problem *problem)
         return refuse(problem, STATUS_NOT_SUPPORTED, "a buffer could not be opened again: %s",
                       strerror(errno));
     }
+}
+
+bool handle_is_writable(int t)
+{
+    return (fcntl(t, F_GETFL) & O_ACCMODE) == O_RDWR;
+}
+
+int handle_duplicate(int t, int *ret_fd, struct problem *problem)
+{
+    int fd = fcntl(t, F_DUPFD_CLOEXEC, 3);
+
+    if (fd < 0)
+        return refuse(problem, STATUS_NO_DESCRIPTORS,
+                      "memoryd may have no more descriptors; release something, or raise its LimitNOFILE");
+    *ret_fd = fd;
+    return 0;
 }
 
 int handle_sole(int t, bool *ret_sole, struct problem *problem)
@@ -137,6 +154,32 @@ bool handle_is_ours(int t, const struct handle_identity *identity, bool publisha
     *ret_published = seals & WRITE_SEALS;
     *ret_future_only = (seals & WRITE_SEALS) == F_SEAL_FUTURE_WRITE;
     return true;
+}
+
+int handle_adoptable(int fd, struct handle_identity *ret, struct problem *problem)
+{
+    struct handle_identity identity;
+    bool file = sys->get_seals(fd) >= 0; /* first, as below */
+    int flags;
+
+    if (!file && sys->check_dma_buf(fd) < 0)
+        return refuse(problem, STATUS_NOT_SUPPORTED,
+                      "only a dma-buf or a file of shared memory (memfd, tmpfs, huge pages) can be adopted");
+    flags = fcntl(fd, F_GETFL);
+    if (flags < 0 || (flags & O_ACCMODE) == O_WRONLY)
+        return refuse(problem, STATUS_INVALID_ARGUMENT, "the descriptor is not open for reading; open it so");
+    if (handle_identity(fd, &identity) < 0)
+        return refuse(problem, STATUS_NOT_SUPPORTED, "the kernel does not say what the descriptor is of: %s",
+                      strerror(errno));
+    if (!file) {
+        off_t size = lseek(fd, 0, SEEK_END); /* how a dma-buf is asked: it has no offset that could move */
+
+        identity.size = size > 0 ? (uint64_t)size : 0;
+    }
+    if (!identity.size)
+        return refuse(problem, STATUS_SIZE_ZERO, "the descriptor is of no memory: its size is 0");
+    *ret = identity;
+    return 0;
 }
 
 bool handle_is_candidate(int fd, uid_t uid, struct handle_identity *ret, bool *ret_writable)

@@ -31,6 +31,12 @@ struct handle_identity {
  * NO_MEMORY. */
 int handle_reopen(int t, bool writable, int *ret_fd, struct problem *problem);
 
+/* Was it opened so? */
+bool handle_is_writable(int t);
+
+/* One more descriptor of the very same description. 0, NO_DESCRIPTORS. */
+int handle_duplicate(int t, int *ret_fd, struct problem *problem);
+
 /* Does nobody else have it open or mapped, fds in flight included? 0, or NOT_SUPPORTED. */
 int handle_sole(int t, bool *ret_sole, struct problem *problem);
 
@@ -50,6 +56,11 @@ int handle_identity(int t, struct handle_identity *ret);
  * since? */
 bool handle_is_ours(int t, const struct handle_identity *identity, bool publishable, bool *ret_published,
                     bool *ret_future_only);
+
+/* Is this descriptor of a stranger one that the broker may keep: of memory, and nothing that waits for a user when it
+ * is asked or closed, or that could hold descriptors itself? A dma-buf, or a file of shared memory or of huge pages.
+ * Safe for any kind of descriptor. 0; NOT_SUPPORTED, SIZE_ZERO, INVALID_ARGUMENT (not open for reading). */
+int handle_adoptable(int fd, struct handle_identity *ret, struct problem *problem);
 
 /* Could this descriptor of a stranger be one of our buffers (a memfd of this user)? It must still
  * be looked up by its inode and proven by watch_is(). Safe for any kind of descriptor; *ret and

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Getting buffers, by whatever way, and giving them up: ALLOC, RELEASE, EXPORT, IMPORT, OPEN, LOOKUP.
+ * Getting buffers, by whatever way, and giving them up: ALLOC, RELEASE, EXPORT, IMPORT, ADOPT, OPEN, LOOKUP.
  */
 
 #include <string.h>
@@ -172,7 +172,7 @@ int serve_export(const struct call *call, const Memoryd__V1__ExportRequest *m)
     return request_go(&export->request, op_export(&export->request.op, &export->args, &export->result));
 }
 
-/* ---------------------------------------------------------------------------------------- IMPORT, OPEN, LOOKUP */
+/* --------------------------------------------------------------------------------- IMPORT, ADOPT, OPEN, LOOKUP */
 
 struct import_request {
     struct request request;
@@ -220,6 +220,32 @@ int serve_import(const struct call *call, const Memoryd__V1__ImportRequest *m)
     return request_go(&import->request, r);
 }
 
+struct adopt_request {
+    struct request request;
+    struct opened result;
+};
+
+static void answer_adopt(struct request *request)
+{
+    reply_opened(request, &((struct adopt_request *)request)->result);
+}
+
+int serve_adopt(const struct call *call, const Memoryd__V1__AdoptRequest *m)
+{
+    struct problem problem = PROBLEM_NULL;
+    struct adopt_request *adopt;
+
+    (void)m;
+    if (!fdset_count(call->fds)) {
+        problem_set(&problem, "no descriptor came with the packet; one is needed");
+        return call_refuse(call, STATUS_INVALID_ARGUMENT, &problem);
+    }
+    adopt = request_new(call, sizeof(*adopt), answer_adopt, NULL);
+    if (!adopt)
+        return call_refuse(call, STATUS_NO_MEMORY, &problem);
+    return request_go(&adopt->request, op_adopt(&adopt->request.op, call->fds, &adopt->result));
+}
+
 struct open_request {
     struct request request;
     struct open_args args;
@@ -250,6 +276,7 @@ int serve_open(const struct call *call, const Memoryd__V1__OpenRequest *m)
     memcpy(open->args.tokens, m->tokens.data, m->tokens.len);
     open->args.rights = complete_rights(m->rights);
     open->args.want_fds = m->want_fds;
+    open->args.foreign = m->foreign;
     return request_go(&open->request, op_open(&open->request.op, &open->args, &open->result));
 }
 
@@ -281,5 +308,6 @@ int serve_lookup(const struct call *call, const Memoryd__V1__LookupRequest *m)
     lookup->args.rights = complete_rights(m->rights);
     lookup->args.claim = m->claim;
     lookup->args.want_fd = m->want_fd;
+    lookup->args.foreign = m->foreign;
     return request_go(&lookup->request, op_lookup(&lookup->request.op, &lookup->args, &lookup->result));
 }

@@ -228,6 +228,13 @@ static int validate_import(const Memoryd__V1__ImportRequest *m, struct problem *
     return 0;
 }
 
+static int validate_adopt(const Memoryd__V1__AdoptRequest *m, struct problem *problem)
+{
+    (void)m;
+    (void)problem;
+    return 0;
+}
+
 static int validate_open(const Memoryd__V1__OpenRequest *m, struct problem *problem)
 {
     if (m->tokens.len % MEMORYD_TOKEN_SIZE)

@@ -8,14 +8,21 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "sys/text.h"
+
+#ifndef DMA_BUF_MAGIC
+#define DMA_BUF_MAGIC 0x444d4142 /* younger than some headers */
+#endif
 
 struct fd_path {
     char text[32];
@@ -79,6 +86,25 @@ static int call_inotify_add(int inotify, int fd, uint32_t mask)
     return inotify_add_watch(inotify, path_of(fd).text, mask);
 }
 
+/*
+ * A file system may take as long as it likes to say what it is. But what is in fdinfo is the kernel's own, and of all
+ * drivers only this one tells its exporter's name there.
+ */
+static int call_check_dma_buf(int fd)
+{
+    struct statfs fs;
+    char path[40];
+    char text[1024];
+
+    (void)snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+    if (!text_read(text, sizeof(text), path))
+        return -1;
+    if (strstr(text, "\nexp_name:\t") && fstatfs(fd, &fs) == 0 && fs.f_type == DMA_BUF_MAGIC)
+        return 0;
+    errno = EINVAL;
+    return -1;
+}
+
 static int call_pidfd_open(pid_t pid, unsigned flags)
 {
     return (int)syscall(SYS_pidfd_open, pid, flags);
@@ -128,6 +154,7 @@ const struct sys_calls sys_kernel = {
     .inotify_add = call_inotify_add,
     .inotify_remove = inotify_rm_watch,
     .read = read,
+    .check_dma_buf = call_check_dma_buf,
     .getsockopt = getsockopt,
     .pidfd_open = call_pidfd_open,
     .available = call_available,

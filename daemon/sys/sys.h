@@ -48,6 +48,9 @@ struct sys_calls {
     int (*inotify_remove)(int inotify, int wd);
     ssize_t (*read)(int fd, void *buffer, size_t size);
 
+    /* 0 if it is one. Asks nobody but the kernel itself, so it never waits, whatever the descriptor is of. */
+    int (*check_dma_buf)(int fd);
+
     int (*getsockopt)(int fd, int level, int name, void *value, socklen_t *size);
     int (*pidfd_open)(pid_t pid, unsigned flags);
 

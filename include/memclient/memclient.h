@@ -127,6 +127,11 @@ enum memclient_right {
     MEMCLIENT_MANAGE = 8  /* publish, bind and unbind names, revoke others' tokens, discard, move, place, destroy */
 };
 
+/* Beside the rights in what opens a buffer by token, name or id: it may be a foreign one. See memclient_adopt_fd(). */
+enum memclient_accept {
+    MEMCLIENT_ACCEPT_FOREIGN = 256
+};
+
 /* Which pages a buffer consists of. */
 enum memclient_pages {
     MEMCLIENT_PAGES_ANY = 0,     /* the pool's; without a pool, base pages */
@@ -153,7 +158,8 @@ enum memclient_buffer_flag {
     MEMCLIENT_BUFFER_FUTURE_ONLY = 512,   /* published, but writable mappings made before may still write */
     MEMCLIENT_BUFFER_LAZY = 1024,         /* of a lazy pool: touching it may raise SIGBUS */
     MEMCLIENT_BUFFER_EXPORTED = 2048,     /* a descriptor has left the broker */
-    MEMCLIENT_BUFFER_VERIFIED = 4096      /* every page was seen on the node where it should be */
+    MEMCLIENT_BUFFER_VERIFIED = 4096,     /* every page was seen on the node where it should be */
+    MEMCLIENT_BUFFER_FOREIGN = 8192       /* the broker did not make its memory: memclient_adopt_fd() */
 };
 
 enum memclient_buffer_state {
@@ -405,6 +411,34 @@ MEMCLIENT_API int memclient_export_fd(struct memclient_buffer *buf, unsigned rig
  */
 MEMCLIENT_API int memclient_import_fd(struct memclient *ctx, int fd, struct memclient_buffer **buf);
 
+/*
+ * Makes a *foreign* buffer: of memory that neither this library nor the broker made, a device's say, whose descriptor
+ * is `fd`. The broker keeps a duplicate of it; the caller's own stays the caller's. It may be of a dma-buf, or of a
+ * file of shared memory or huge pages (memfd, tmpfs) that is no buffer of this broker. From then on it is a buffer as
+ * others are: it has an id, rights, names and tokens, it is listed and counted, and it outlives this process and the
+ * broker's deaths as far as those keep it. What is different, since its memory is not the broker's:
+ *
+ *   - It is not sealed, so it may be cut or changed by whoever made it: touching it may raise SIGBUS. Whoever opens
+ *     it, by token, name or id, says that this is understood by adding MEMCLIENT_ACCEPT_FOREIGN to the rights that are
+ *     asked for; without that opening it is -EOPNOTSUPP. Its flag is MEMCLIENT_BUFFER_FOREIGN.
+ *   - This library does not map it (-EOPNOTSUPP). memclient_export_fd() gives a duplicate of the descriptor, which has
+ *     the access that `fd` has, and its file offset. It has no other: what asks for less, or more, is -EACCES. So let
+ *     tokens and names grant READ and WRITE, or READ if `fd` is open for reading only. (Of a dma-buf that is what a
+ *     processor may do. What a device may do is between its drivers.)
+ *   - It has no pool, no home, and no bytes that are charged. It cannot be published, discarded or moved (-EOPNOTSUPP),
+ *     nor imported (-EREMOTE), and a child made by fork() opens it anew.
+ *   - Nobody can tell who still has it open. With its last claim, name and keeping token it is gone from the broker at
+ *     once; the memory lives as long as others have it.
+ *
+ * Adopting the same memory twice gives two buffers.
+ *     -EOPNOTSUPP  the descriptor is of something else: a socket, a device, a file of a disk
+ *     -EINVAL      it is not open for reading, its size is 0, or it is of a buffer of this broker, to be imported
+ *     -EBADF       it is no open descriptor
+ *     -EDQUOT      this user or session has as many buffers as the broker's limits allow
+ *     -ENFILE      the broker has no descriptor left
+ */
+MEMCLIENT_API int memclient_adopt_fd(struct memclient *ctx, int fd, struct memclient_buffer **buf);
+
 /* What lets its bearer open a buffer. Opaque: compare, copy and send the bytes. */
 struct memclient_token {
     uint8_t bytes[32];
@@ -454,6 +488,7 @@ MEMCLIENT_API int memclient_share_many(size_t n, struct memclient_buffer *const 
  *     -EKEYREJECTED its secret is wrong
  *     -EACCES       it is for another user, group or process, or does not grant these rights
  *     -EROFS        WRITE was asked for and the buffer is published
+ *     -EOPNOTSUPP   it is a foreign buffer, and rights lack MEMCLIENT_ACCEPT_FOREIGN
  */
 MEMCLIENT_API int memclient_open_token(struct memclient *ctx, const struct memclient_token *token, unsigned rights,
                                        struct memclient_buffer **buf);

@@ -124,9 +124,12 @@ static void sharing(void **state)
     refuses(memclient_export_fd(NULL, 0, &fd), EINVAL);
     reaches(memclient_import_fd(NULL, 0, &buf));
     refuses(memclient_import_fd(NULL, -1, &buf), EBADF);
+    reaches(memclient_adopt_fd(NULL, 0, &buf));
+    refuses(memclient_adopt_fd(NULL, -1, &buf), EBADF);
     refuses(memclient_share(NULL, NULL, &token), EINVAL);
     refuses(memclient_share_many(1, &buf, NULL, &token, &result), EINVAL);
     reaches(memclient_open_token(NULL, &token, 0, &buf));
+    reaches(memclient_open_token(NULL, &token, MEMCLIENT_ACCEPT_FOREIGN, &buf));
     refuses(memclient_open_token(NULL, &token, 0x10, &buf), EINVAL);
     refuses(memclient_open_token(NULL, NULL, 0, &buf), EINVAL);
     reaches(memclient_open_tokens(NULL, 1, &token, 0, &buf, &result));

@@ -249,6 +249,40 @@ static void verify_import(struct actor *a)
     unmap_and_drop(a);
 }
 
+static void prepare_adopt(struct actor *a)
+{
+    void *p;
+
+    a->fd = memfd_create("memoryd-adopted", MFD_CLOEXEC); /* so that it is looked for */
+    CHECK(a->fd >= 0 && ftruncate(a->fd, SIZE) == 0);
+    p = map_shared(a->fd, SIZE, PROT_READ | PROT_WRITE);
+    CHECK(p != MAP_FAILED);
+    pattern_write(p, SIZE, SEED);
+    CHECK(munmap(p, SIZE) == 0);
+}
+
+static void act_adopt(struct actor *a)
+{
+    CHECK_DONE(memclient_adopt_fd(a->ctx, a->fd, &a->buf));
+}
+
+/* One, however often it was asked for. */
+static void verify_adopt(struct actor *a)
+{
+    void *p;
+
+    close(a->fd);
+    CHECK(status(a).buffers == a->before.buffers + 1);
+    CHECK(status(a).bytes == a->before.bytes);
+    CHECK_DONE(memclient_export_fd(a->buf, 0, &a->fd));
+    p = map_shared(a->fd, SIZE, PROT_READ);
+    CHECK(p != MAP_FAILED);
+    CHECK(pattern_holds(p, SIZE, SEED));
+    CHECK(munmap(p, SIZE) == 0);
+    close(a->fd);
+    drop(a);
+}
+
 static void prepare_open(struct actor *a)
 {
     struct memclient_share_options options = MEMCLIENT_SHARE_OPTIONS_INIT;
@@ -594,6 +628,7 @@ const struct scenario scenarios[] = {
     {METHOD_RELEASE, NULL, just_a_buffer, act_release, nothing},
     {METHOD_EXPORT, NULL, a_full_buffer, act_export, verify_export},
     {METHOD_IMPORT, NULL, prepare_import, act_import, verify_import},
+    {METHOD_ADOPT, NULL, prepare_adopt, act_adopt, verify_adopt},
     {METHOD_OPEN, NULL, prepare_open, act_open, verify_open},
     {METHOD_LOOKUP, NULL, prepare_lookup, act_lookup, verify_lookup},
     {METHOD_SHARE, NULL, a_full_buffer, act_share, verify_share},

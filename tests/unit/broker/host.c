@@ -25,6 +25,7 @@ struct host host;
 const char *host_sentence = "";
 int host_status;
 struct opened_item host_opened;
+bool host_accepts_foreign;
 
 static void on_event(void *userdata, void *connection, const struct broker_event *event)
 {
@@ -391,6 +392,22 @@ int host_import(uint64_t session, int fd, uint64_t *ret)
     return result.items[0].status;
 }
 
+int host_adopt(uint64_t session, int fd, uint64_t *ret)
+{
+    struct fdset fds = FDSET_NULL;
+    static struct opened result;
+    int r;
+
+    memset(&result, 0, sizeof(result));
+    assert_int_equal(fdset_push(&fds, fd), 0);
+    r = CALL(session, op_adopt, &fds, &result);
+    assert_int_equal(fdset_steal(&fds, 0), fd);
+    host_opened = result.items[0];
+    if (!r)
+        *ret = result.items[0].id;
+    return r;
+}
+
 int host_share(uint64_t session, uint64_t buffer, const struct share_args *terms, uint8_t token[32])
 {
     struct share_args args = *terms;
@@ -408,7 +425,7 @@ int host_open(uint64_t session, const uint8_t token[32], uint32_t rights, int *r
     static struct open_args args;
     static struct opened result;
 
-    args = (struct open_args){.n = 1, .rights = rights, .want_fds = ret_fd != NULL};
+    args = (struct open_args){.n = 1, .rights = rights, .want_fds = ret_fd != NULL, .foreign = host_accepts_foreign};
     memcpy(args.tokens[0], token, 32);
     memset(&result, 0, sizeof(result));
     assert_int_equal(CALL(session, op_open, &args, &result), 0);
@@ -429,7 +446,7 @@ int host_bind(uint64_t session, uint64_t buffer, const char *name, uint32_t poli
 
 int host_lookup(uint64_t session, const char *name, uint64_t id, uint32_t rights, int *ret_fd)
 {
-    struct lookup_args args = {.id = id, .rights = rights, .want_fd = ret_fd != NULL};
+    struct lookup_args args = {.id = id, .rights = rights, .want_fd = ret_fd != NULL, .foreign = host_accepts_foreign};
     static struct opened result;
     int r;
 

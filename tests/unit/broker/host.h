@@ -111,11 +111,13 @@ int host_alloc(uint64_t session, uint64_t size, uint32_t flags, uint64_t *ret);
 int host_export(uint64_t session, uint64_t buffer, uint32_t rights);
 extern int host_status;
 int host_release(uint64_t session, uint64_t buffer);
-/* these three fill host_opened */
+/* these four fill host_opened */
+int host_adopt(uint64_t session, int fd, uint64_t *ret);
 int host_import(uint64_t session, int fd, uint64_t *ret);
 int host_open(uint64_t session, const uint8_t token[32], uint32_t rights, int *ret_fd);
 int host_lookup(uint64_t session, const char *name, uint64_t id, uint32_t rights, int *ret_fd);
 extern struct opened_item host_opened;
+extern bool host_accepts_foreign; /* when something is opened or looked up */
 int host_share(uint64_t session, uint64_t buffer, const struct share_args *terms, uint8_t token[32]);
 int host_bind(uint64_t session, uint64_t buffer, const char *name, uint32_t policy, uint64_t keep_ms);
 int host_info(uint64_t session, uint64_t buffer, struct buffer_info *info);

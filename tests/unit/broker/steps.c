@@ -101,6 +101,19 @@ static void subscribe(void)
     assert_int_equal(CALL(shared->sessions[0], op_subscribe, EVENT_NAME), 0);
 }
 
+static void adopt(void)
+{
+    _cleanup_close_ int fd = memfd_create("elsewhere", MFD_CLOEXEC);
+
+    assert_int_equal(ftruncate(fd, 4096), 0);
+    assert_int_equal(host_adopt(shared->sessions[0], fd, &shared->buffers[4]), 0);
+}
+
+static void release_adopted(void)
+{
+    assert_int_equal(host_release(shared->sessions[0], shared->buffers[4]), 0);
+}
+
 static void release_named(void)
 {
     assert_int_equal(host_release(shared->sessions[0], shared->buffers[0]), 0);
@@ -136,14 +149,15 @@ const struct step steps[] = {
     {publish, true},          {move, false},             {bind_for_good, false}, {bind_for_an_hour, false},
     {share, false},
     {open_by_another, false}, {reserve, false},          {alloc_without_home, false}, {place, false},
-    {export, false},          {subscribe, false},        {release_named, false}, {end_another, false},
-    {unbind, false},          {destroy, false},          {release_placed, false}, {end_session, false},
+    {export, false},          {subscribe, false},        {adopt, false},         {release_named, false},
+    {end_another, false},     {unbind, false},           {destroy, false},       {release_placed, false},
+    {release_adopted, false}, {end_session, false},
 };
 
 const unsigned n_steps = sizeof(steps) / sizeof(*steps);
 
 /* So many make the most of everything. */
-#define N_FULL 15
+#define N_FULL 16
 
 void steps_look(struct status_info *status, uint64_t *used)
 {
@@ -158,7 +172,7 @@ void steps_do(void)
         steps[i].fn();
     host_settle();
     steps_look(&shared->status, &shared->used);
-    for (unsigned i = 0; i < 4 && shared->n_steps == N_FULL; i++)
+    for (unsigned i = 0; i < STEPS_BUFFERS && shared->n_steps == N_FULL; i++)
         assert_int_equal(host_info(shared->sessions[0], shared->buffers[i], &shared->infos[i]), 0);
 }
 

@@ -10,17 +10,19 @@
 
 #include "broker/verbs.h"
 
+#define STEPS_BUFFERS 5 /* the last is foreign */
+
 /* What the child knows, for the test. */
 struct shared {
     unsigned n_steps; /* to be done */
     uint64_t observer;
     uint64_t sessions[2];
-    uint64_t buffers[4];
+    uint64_t buffers[STEPS_BUFFERS];
     uint64_t reservation;
     uint64_t reserved;
     uint8_t secret[16];
     uint8_t token[32];
-    struct buffer_info infos[4];
+    struct buffer_info infos[STEPS_BUFFERS];
     struct status_info status;
     uint64_t used;
 };

@@ -20,6 +20,7 @@
 
 /* ---- damaged records --------------------------------------------------------------------------------------- */
 
+#define FOREIGN (BUFFER_FOREIGN | BUFFER_NO_ADDRESS)
 #define FIELD(type, field) offsetof(struct type, field), sizeof(((struct type *)NULL)->field)
 
 static const struct {
@@ -56,6 +57,21 @@ static const struct {
     {"buffer's granule, and a multiple of 64", RECORD_BUFFER, 0, FIELD(buffer_record, granule_shift), 128 + 12, 1},
     {"buffer's watch", RECORD_BUFFER, 0, FIELD(buffer_record, watch), UINT32_MAX - 1, 1},
     {"buffer's session", RECORD_BUFFER, 0, FIELD(buffer_record, charged_session), 12345, 0},
+    {"buffer's flags, as if foreign", RECORD_BUFFER, 0, FIELD(buffer_record, flags), FOREIGN, 1},
+    {"foreign buffer's flags", RECORD_BUFFER, 4, FIELD(buffer_record, flags), FOREIGN | BUFFER_LAZY, 1},
+    {"foreign buffer's flags, as if not", RECORD_BUFFER, 4, FIELD(buffer_record, flags), BUFFER_NO_ADDRESS, 1},
+    {"foreign buffer's size", RECORD_BUFFER, 4, FIELD(buffer_record, size), 0, 1},
+    {"foreign buffer's bytes", RECORD_BUFFER, 4, FIELD(buffer_record, bytes), 4096, 1},
+    {"foreign buffer's inode", RECORD_BUFFER, 4, FIELD(buffer_record, inode), 1, 1},
+    {"foreign buffer's device", RECORD_BUFFER, 4, FIELD(buffer_record, device), UINT32_MAX, 1},
+    {"foreign buffer's plan", RECORD_BUFFER, 4, FIELD(buffer_record, plan), 1, 1},
+    {"foreign buffer's nodes", RECORD_BUFFER, 4, FIELD(buffer_record, n_nodes), 1, 1},
+    {"foreign buffer's address", RECORD_BUFFER, 4, FIELD(buffer_record, address), UINT64_C(0x566000000000), 1},
+    {"foreign buffer's state", RECORD_BUFFER, 4, FIELD(buffer_record, state), BUFFER_DETACHED, 1},
+    {"foreign buffer's watch", RECORD_BUFFER, 4, FIELD(buffer_record, watch), 1, 1},
+    {"foreign buffer's granule", RECORD_BUFFER, 4, FIELD(buffer_record, granule_shift), 70, 1},
+    {"foreign buffer's payer", RECORD_BUFFER, 4, FIELD(buffer_record, charged_uid), UINT32_MAX, 1},
+    {"foreign buffer's pool", RECORD_BUFFER, 4, FIELD(buffer_record, pool), UINT16_MAX, 0},
     {"hold's claims", RECORD_HOLD, 0, FIELD(hold_record, claims), 0, 1},
     {"hold's rights", RECORD_HOLD, 0, FIELD(hold_record, rights), 0xff, 1},
     {"hold's kind", RECORD_HOLD, 0, FIELD(hold_record, kind), 99, 1},
@@ -180,6 +196,22 @@ static void exchange_for_no_memory(void)
     kept_hold(KEEPER_BUFFER, shared->buffers[0], open("/dev/null", O_RDWR | O_CLOEXEC));
 }
 
+/* Other memory than was adopted, and something that would never have been. */
+static void exchange_the_foreign_one(void)
+{
+    kept_hold(KEEPER_BUFFER, shared->buffers[4], other_memory(4096, 0));
+}
+
+static void exchange_the_foreign_one_for_no_memory(void)
+{
+    kept_hold(KEEPER_BUFFER, shared->buffers[4], open("/dev/null", O_RDWR | O_CLOEXEC));
+}
+
+static void lose_the_foreign_one(void)
+{
+    kept_drop(KEEPER_BUFFER, shared->buffers[4]);
+}
+
 static void add_more(void)
 {
     kept_hold(KEEPER_BUFFER, 999, other_memory(1 << 20, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL));
@@ -224,6 +256,9 @@ static void wrong_descriptors_are_no_harm(void **state)
         {exchange_for_a_smaller_one, 1, 1},
         {exchange_for_one_without_seals, 1, 1},
         {exchange_for_no_memory, 1, 1},
+        {exchange_the_foreign_one, 1, 1},
+        {exchange_the_foreign_one_for_no_memory, 1, 1},
+        {lose_the_foreign_one, 1, 1},
         {add_more, 0, 0},
         {lose_process, 0, 0},
         {exchange_process, 0, 0},

@@ -78,7 +78,7 @@ static void each_thing_is_what_it_was(void **state)
     assert_int_equal(call_finish(&call, op_hello(&call.op, &hello, &result)), 0);
     peer_deinit(&peer);
     assert_int_equal(result.session, shared->sessions[0]);
-    for (unsigned i = 0; i < 4; i++) {
+    for (unsigned i = 0; i < STEPS_BUFFERS; i++) {
         assert_int_equal(host_info(shared->sessions[0], shared->buffers[i], &info), 0);
         assert_memory_equal(&info, &shared->infos[i], sizeof(info));
     }

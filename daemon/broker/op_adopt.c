@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Foreign buffers: memory that the broker did not make, but carries from one process to another.
+ *
+ * What a client hands in here becomes the T of a buffer, and from then on everything that a buffer has it has too:
+ * holds, tokens, names, listings, and another life after each death of the broker, by the same steps as any other (its
+ * intent, then the keeper, then its commit). It costs its user a buffer and no bytes, since its memory is charged
+ * elsewhere, if anywhere.
+ *
+ * What others rest on the broker having made it, it does not have: it is not sealed, so that its maker may cut it; what
+ * leaves is a duplicate of T, with T's access and none besides (rights that differ from that are refused where they
+ * would come to bear, in buffer_export()); and who still has it open nobody can be asked. Hence nobody gets one who did
+ * not say that it may be one.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "broker/check.h"
+#include "broker/claims.h"
+#include "broker/internal.h"
+#include "broker/life.h"
+#include "mem/handle.h"
+#include "proto/status.h"
+
+int foreign_is_wanted(const struct buffer *buffer, bool wanted, struct problem *problem)
+{
+    if (!buffer_is_foreign(buffer) || wanted)
+        return 0;
+    return refuse(problem, STATUS_NOT_SUPPORTED,
+                  "buffer %llu is foreign: unsealed memory that the broker did not make; say that you accept such",
+                  (unsigned long long)buffer->record->head.id);
+}
+
+int foreign_cannot(const struct buffer *buffer, struct problem *problem)
+{
+    if (!buffer_is_foreign(buffer))
+        return 0;
+    return refuse(problem, STATUS_NOT_SUPPORTED,
+                  "buffer %llu is foreign: its memory is not the broker's to seal, empty, move or place; ask who made "
+                  "it",
+                  (unsigned long long)buffer->record->head.id);
+}
+
+int foreign_export(const struct buffer *buffer, bool writable, int *ret_fd, struct problem *problem)
+{
+    bool is_writable = handle_is_writable(buffer->fd);
+    const char *how = is_writable ? "reading and writing" : "reading only";
+
+    if (writable != is_writable)
+        return refuse(problem, STATUS_NO_RIGHT,
+                      "buffer %llu is foreign: its descriptor is open for %s, and nobody can be given another; ask "
+                      "for that",
+                      (unsigned long long)buffer->record->head.id, how);
+    return handle_duplicate(buffer->fd, ret_fd, problem);
+}
+
+/* Its own buffers it knows, with all that they can do. */
+static int check_descriptor(struct broker *broker, int fd, struct handle_identity *ret, struct problem *problem)
+{
+    const struct buffer *own;
+    int r = handle_adoptable(fd, ret, problem);
+
+    if (r)
+        return r;
+    own = buffers_by_inode(&broker->buffers, ret->dev, ret->ino);
+    if (own)
+        return refuse(problem, STATUS_INVALID_ARGUMENT, "the descriptor is of buffer %llu of this broker; import it",
+                      (unsigned long long)own->record->head.id);
+    return 0;
+}
+
+/* As op_alloc.c's hold_memory(). With the keeper gone this broker ends, and answers nobody what the next would not. */
+static int hold_memory(struct broker *broker, const struct buffer *buffer, struct problem *problem)
+{
+    int r = keeper_hold(broker->options.keeper, KEEPER_BUFFER, buffer->record->head.id, buffer->fd);
+
+    if (r >= 0 || r == -EPIPE)
+        return r;
+    return refuse(problem, STATUS_NO_DESCRIPTORS,
+                  "the keeper cannot hold the descriptor, so that a crash would lose it (%s); try again in a moment",
+                  strerrordesc_np(-r));
+}
+
+/* T is a duplicate until all is done, so that a descriptor that is refused is closed by who took it in. */
+static int adopt(struct broker *broker, struct session *session, int fd, struct hold **ret, struct problem *problem)
+{
+    struct buffer_args new = {
+        .flags = BUFFER_NO_ADDRESS,
+        .account = session->account,
+        .uid = session->record->uid,
+        .pid = (pid_t)session->record->pid,
+        .session = session->record->head.id,
+    };
+    struct handle_identity identity;
+    struct buffer *buffer;
+    uint32_t rights;
+    int t;
+    int r = check_descriptor(broker, fd, &identity, problem);
+
+    if (r)
+        return r;
+    r = handle_duplicate(fd, &t, problem);
+    if (r)
+        return r;
+    new.size = identity.size;
+    r = buffer_new(&broker->buffers, &new, &buffer, problem);
+    if (r) {
+        fd_close(t);
+        return r;
+    }
+    check_charged(broker, CHECK_BUFFER, buffer);
+    r = buffer_set_memory(&broker->buffers, buffer, t, identity.dev, identity.ino, 0, false);
+    assert(!r);
+    r = hold_memory(broker, buffer, problem);
+    if (!r) {
+        buffer_commit(&broker->buffers, buffer);
+        rights = handle_is_writable(t) ? RIGHTS_ALL : RIGHTS_ALL & ~(uint32_t)RIGHT_WRITE;
+        r = claim_hold(broker, session, buffer, rights, ret, problem);
+        if (r)
+            life_claim_gone(broker, buffer);
+    } else if (r > 0) {
+        life_abort(broker, buffer);
+    }
+    return r;
+}
+
+int op_adopt(struct op *op, const struct fdset *fds, struct opened *result)
+{
+    struct session *session;
+    struct hold *hold;
+    int r = op_session(op, &session);
+
+    if (!r)
+        r = adopt(op->broker, session, fdset_get(fds, 0), &hold, &op->problem);
+    if (r)
+        return r;
+    result->n = 1;
+    fdset_init(&result->fds);
+    opened_fill(&result->items[0], hold);
+    return 0;
+}

@@ -6,6 +6,7 @@ vm_machine four-nodes
 vm_runs tests/kernel/test-placement
 vm_runs tests/unit/sys/test-topology
 vm_runs tests/unit/mem/test-nodes
+vm_runs tests/unit/umf/programs/memspaces
 vm_needs daemon/memoryd
 vm_runs tests/integration/test-placement
 vm_go

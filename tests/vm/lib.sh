@@ -125,9 +125,11 @@ vm_make_root() {
     mkdir -p "$vm_root"/{bin,sbin,dev,proc,sys,tmp,run,etc,root,build,source}
     install /bin/busybox "$vm_root/bin/busybox"
     for tool in $(/bin/busybox --list | grep -vx busybox); do ln -sf busybox "$vm_root/bin/$tool"; done
-    # opened by the C library itself where a thread is cancelled, so no program names it
-    library=$(ldconfig -p | awk '/libgcc_s.so.1 / { print $NF; exit }')
-    [ -z "$library" ] || install -D "$library" "$vm_root$library"
+    # opened by the C library itself where a thread is cancelled, and by UMF's scalable pool, so no program names them
+    for tool in libgcc_s.so.1 libtbbmalloc.so.2; do
+        library=$(ldconfig -p | awk -v name=$tool '$1 == name { print $NF; exit }')
+        [ -z "$library" ] || install -D "$library" "$vm_root$library"
+    done
     printf 'root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/sh\n' >"$vm_root/etc/passwd"
     printf 'root:x:0:\nnogroup:x:65534:\n' >"$vm_root/etc/group"
     install "$srcdir/tests/vm/init" "$vm_root/init"

@@ -6,6 +6,7 @@ vm_machine tiers
 vm_runs tests/kernel/test-placement
 vm_runs tests/unit/sys/test-topology
 vm_runs tests/unit/mem/test-nodes
+vm_runs tests/unit/umf/programs/memspaces
 vm_runs tests/unit/umf/test-memspace
 vm_runs tests/unit/umf/test-memspace-pool
 vm_needs daemon/memoryd

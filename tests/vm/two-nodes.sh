@@ -7,5 +7,11 @@ vm_runs tests/kernel/test-placement
 vm_runs tests/kernel/test-peers
 vm_runs tests/kernel/test-seals
 vm_runs tests/unit/sys/test-topology
+vm_runs tests/unit/umf/programs/memspaces
+vm_runs tests/unit/umf/test-document-memspace
+vm_runs tests/unit/umf/test-document-shared
+vm_runs tests/unit/umf/test-memspace
+vm_runs tests/unit/umf/test-os-numa
+vm_runs tests/unit/umf/test-os-shared
 vm_runs_everywhere
 vm_go

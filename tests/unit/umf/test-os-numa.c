@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Nodes of the OS provider: which parameters go together; what the kernel says of private memory; and where the broker,
- * which has two simulated nodes, puts shared memory. Several nodes of private memory are test-os-calls's.
+ * which has two nodes, simulated or real, puts shared memory. Several nodes of private memory are test-os-calls's.
  */
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -173,6 +174,23 @@ static void test_no_such_node(void **state)
 
 /* ---- shared memory --------------------------------------------------------------------------------------- */
 
+/* Where nodes are the machine's own, the kernel says the same of each page as the broker of all. */
+static void compare_with_kernel(void *ptr, size_t n, const uint64_t bytes[2])
+{
+    uint64_t found[2] = {0, 0};
+
+    if (!getenv("MEMORYD_VM"))
+        return;
+    for (size_t i = 0; i < n; i++) {
+        int node = -1;
+
+        assert_int_equal(syscall(SYS_get_mempolicy, &node, NULL, 0, (char *)ptr + i * page, NODE_OF_ADDRESS), 0);
+        assert_in_range(node, 0, 1);
+        found[node] += page;
+    }
+    assert_memory_equal(found, bytes, sizeof(found));
+}
+
 /* What the broker says of an allocation of n pages: its placement; bytes[] gets how much is on each node. */
 static unsigned placement_of(umf_os_memory_provider_params_t params, size_t n, uint64_t bytes[2])
 {
@@ -191,6 +209,7 @@ static unsigned placement_of(umf_os_memory_provider_params_t params, size_t n, u
         assert_true(info.nodes[i] < 2);
         bytes[info.nodes[i]] = info.node_bytes[i];
     }
+    compare_with_kernel(ptr, n, bytes);
     memclient_buffer_unref(buffer);
     assert_success(umfMemoryProviderFree(provider, ptr, n * page));
     umfMemoryProviderDestroy(provider);
@@ -286,7 +305,12 @@ int main(void)
         TEST(test_shared_default),
         TEST(test_shared_interleave_goes_on),
     };
+    cpu_set_t first;
 
+    /* memory that is near this thread is on the first node */
+    CPU_ZERO(&first);
+    CPU_SET(0, &first);
+    (void)sched_setaffinity(0, sizeof(first), &first);
     page = (size_t)page_size();
     return test_run(tests, umf_group_setup, umf_group_teardown);
 }

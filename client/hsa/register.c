@@ -5,6 +5,7 @@
  * Registering and locking come to the same: CPU agents can use the memory without it, so all that happens is a record
  * for hsa_amd_pointer_info(). A record is of just the range that it was made for, and goes when it is neither
  * registered nor locked any more, or when something of ours is mapped there, since the memory is then known to be gone.
+ * Records do not overlap: to register across one is an error, and a lock across one goes without a record of its own.
  */
 #include <stdlib.h>
 
@@ -54,6 +55,17 @@ static hsa_status_t make_known(void *ptr, size_t size, struct locked **locked)
     (*locked)->place.busy = false;
     place_insert(&(*locked)->place);
     return HSA_STATUS_SUCCESS;
+}
+
+/* Does the range lie across what is known of ordinary memory, and touch nothing of HSA's? With the lock. */
+static bool overlaps_known(uint64_t start, uint64_t size)
+{
+    if (size > UINT64_MAX - start || !reservation_is_none(start, size))
+        return false;
+    for (struct place *place = place_first(start); place && place->start < start + size; place = place_next(place))
+        if (place->kind != PLACE_LOCKED)
+            return false;
+    return true;
 }
 
 /* With the lock. */
@@ -119,6 +131,8 @@ static hsa_status_t lock_memory(void *host_ptr, size_t size, void **agent_ptr)
     status = make_known(host_ptr, size, &locked);
     if (locked)
         locked->locks++;
+    else if (status == HSA_STATUS_ERROR_INVALID_ARGUMENT && overlaps_known((uintptr_t)host_ptr, size))
+        status = HSA_STATUS_SUCCESS;
     places_unlock();
     if (!status)
         *agent_ptr = host_ptr;

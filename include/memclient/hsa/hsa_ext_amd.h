@@ -376,10 +376,11 @@ HSA_API hsa_status_t hsa_amd_memory_async_copy(void *dst, hsa_agent_t dst_agent,
 
 /*
  * Lets agents use memory that the application allocated. CPU agents always can: it becomes known as by
- * hsa_memory_register(), and *agent_ptr is host_ptr. num_agent 0 = all. Locked again, the very same
- * range is unlocked as often.
- *     INVALID_ARGUMENT   host_ptr or agent_ptr is NULL, size is 0, agents does not go with num_agent, or as
- *                        hsa_memory_register()
+ * hsa_memory_register(), and *agent_ptr is host_ptr. num_agent 0 = all. Locked again, the very same range is unlocked
+ * as often. A range that overlaps others which are locked or registered can be locked too: hsa_amd_pointer_info() goes
+ * on telling of those.
+ *     INVALID_ARGUMENT   host_ptr or agent_ptr is NULL, size is 0, agents does not go with num_agent, or a part of the
+ *                        range is memory of this runtime, or reserved by it, and a part is not
  *     INVALID_AGENT      one of agents
  */
 HSA_API hsa_status_t hsa_amd_memory_lock(void *host_ptr, size_t size, hsa_agent_t *agents, int num_agent,

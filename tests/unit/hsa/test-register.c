@@ -188,6 +188,39 @@ static void test_lock(void **state)
     assert_success(hsa_amd_memory_unlock(NULL));
 }
 
+/* hsa_amd_memory_lock: HSA_STATUS_SUCCESS across what is locked or registered, which stays as it is, as programs need
+ * that lock a part of their memory for each transfer; hsa_amd_memory_unlock of such a range. INVALID_ARGUMENT across
+ * memory that is HSA's. */
+static void test_lock_overlap(void **state)
+{
+    void *agent_ptr = NULL, *ours = NULL;
+
+    (void)state;
+    assert_success(hsa_amd_memory_lock(memory, 4096, NULL, 0, &agent_ptr));
+    assert_success(hsa_memory_register(memory + 4096, 4096));
+    assert_success(hsa_amd_memory_lock(memory + 100, 8000, NULL, 0, &agent_ptr));
+    assert_ptr_equal(agent_ptr, memory + 100);
+    assert_success(hsa_amd_memory_lock(memory, 8192, agents, 1, &agent_ptr));
+    assert_ptr_equal(agent_ptr, memory);
+    assert_int_equal(info_of(memory + 100).sizeInBytes, 4096);
+    assert_ptr_equal(info_of(memory + 5000).hostBaseAddress, memory + 4096);
+    assert_success(hsa_amd_memory_unlock(memory + 100));
+    assert_true(is_locked(memory + 100));
+    assert_true(is_locked(memory + 5000));
+    assert_success(hsa_amd_memory_unlock(memory));
+    assert_success(hsa_memory_deregister(memory + 4096, 4096));
+    assert_false(is_locked(memory));
+
+    assert_success(hsa_memory_allocate(regions[0][FINE], 4096, &ours));
+    assert_success(hsa_amd_memory_lock(ours, 100, NULL, 0, &agent_ptr));
+    agent_ptr = NULL;
+    assert_status(hsa_amd_memory_lock((char *)ours + 100, 4096, NULL, 0, &agent_ptr),
+                  HSA_STATUS_ERROR_INVALID_ARGUMENT);
+    assert_status(hsa_amd_memory_lock(memory, SIZE_MAX, NULL, 0, &agent_ptr), HSA_STATUS_ERROR_INVALID_ARGUMENT);
+    assert_null(agent_ptr);
+    assert_success(hsa_memory_free(ours));
+}
+
 /* hsa_amd_memory_lock: INVALID_ARGUMENT, INVALID_AGENT; agent_ptr is untouched. */
 static void test_lock_errors(void **state)
 {
@@ -236,6 +269,7 @@ int main(void)
         TEST(test_registered_is_ours),
         TEST(test_unmapped_behind_our_back),
         TEST(test_lock),
+        TEST(test_lock_overlap),
         TEST(test_lock_errors),
         TEST(test_lock_to_pool),
     };

@@ -3,30 +3,24 @@
  * The Level Zero provider. Each has the loader's functions for itself: dlopen() counts, and the program has loaded it
  * already, or it would have no handles to give us. It is never unloaded, since drivers have threads.
  */
-#include <memclient/umf/providers/provider_level_zero.h>
+#include "umf/level_zero.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <inttypes.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include <memclient/memclient.h>
+#include <memclient/umf/providers/provider_memoryd.h>
+
 #include "base/cleanup.h"
 #include "base/steal.h"
-#include "umf/level_zero_api.h"
 #include "umf/native_error.h"
-
-struct level_zero {
-    void *context;
-    void *device;
-    umf_usm_memory_type_t type;
-    struct l0_functions call;
-    void *library;
-    atomic_size_t min_page; /* 0 = not asked yet */
-};
+#include "umf/shared.h"
 
 static __thread struct native_error last_error = {.text = "success"};
 
@@ -54,7 +48,7 @@ static const char *name_of(uint32_t result)
 }
 
 /* What UMF has a word for; the rest is the provider's own. */
-static umf_result_t answer(const char *function, uint32_t result)
+umf_result_t l0_answer(const char *function, uint32_t result)
 {
     char number[32];
     const char *name;
@@ -80,6 +74,13 @@ static umf_result_t answer(const char *function, uint32_t result)
     }
 }
 
+umf_result_t l0_broker_answer(int r)
+{
+    if (r)
+        native_error_set(&last_error, UMF_MEMORYD_RESULTS_START_FROM - r, memclient_error(), NULL);
+    return r == -EOPNOTSUPP ? UMF_RESULT_ERROR_NOT_SUPPORTED : shared_handle_result(r);
+}
+
 static void get_last_native_error(void *provider, const char **message, int32_t *code)
 {
     (void)provider;
@@ -102,15 +103,20 @@ static bool find(void *library, const char *name, void *function, size_t size)
 static bool load(struct level_zero *provider)
 {
     provider->library = dlopen(L0_LOADER, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    if (provider->library)
+        (void)FIND(provider, "zeMemPutIpcHandle", put_ipc);
     return provider->library && FIND(provider, "zeInit", init) && FIND(provider, "zeMemAllocHost", alloc_host) &&
            FIND(provider, "zeMemAllocDevice", alloc_device) && FIND(provider, "zeMemAllocShared", alloc_shared) &&
-           FIND(provider, "zeMemFree", free) && FIND(provider, "zeMemGetAllocProperties", get_properties);
+           FIND(provider, "zeMemFree", free) && FIND(provider, "zeMemGetAllocProperties", get_properties) &&
+           FIND(provider, "zeMemGetAddressRange", get_range) && FIND(provider, "zeMemGetIpcHandle", get_ipc) &&
+           FIND(provider, "zeMemOpenIpcHandle", open_ipc) && FIND(provider, "zeMemCloseIpcHandle", close_ipc);
 }
 
 static void finalize(void *p)
 {
     struct level_zero *provider = p;
 
+    l0_ipc_deinit(provider);
     if (provider->library)
         (void)dlclose(provider->library);
     free(provider);
@@ -148,6 +154,7 @@ static umf_result_t initialize(void *p, void **ret)
     provider->context = params->level_zero_context_handle;
     provider->device = params->level_zero_device_handle;
     provider->type = params->memory_type;
+    l0_ipc_init(provider);
     if (!load(provider))
         return UMF_RESULT_ERROR_NOT_SUPPORTED;
     result = provider->call.init(0); /* harmless if the program did so */
@@ -179,12 +186,12 @@ static umf_result_t do_alloc(void *p, size_t size, size_t alignment, void **ret)
     if (!ret)
         return UMF_RESULT_ERROR_INVALID_ARGUMENT;
     if (provider->type == UMF_MEMORY_TYPE_HOST)
-        result = answer("zeMemAllocHost", call->alloc_host(provider->context, &host, size, alignment, &ptr));
+        result = l0_answer("zeMemAllocHost", call->alloc_host(provider->context, &host, size, alignment, &ptr));
     else if (provider->type == UMF_MEMORY_TYPE_DEVICE)
-        result = answer("zeMemAllocDevice",
+        result = l0_answer("zeMemAllocDevice",
                         call->alloc_device(provider->context, &desc, size, alignment, provider->device, &ptr));
     else
-        result = answer("zeMemAllocShared", call->alloc_shared(provider->context, &desc, &host, size, alignment,
+        result = l0_answer("zeMemAllocShared", call->alloc_shared(provider->context, &desc, &host, size, alignment,
                                                                provider->device, &ptr));
     if (result == UMF_RESULT_SUCCESS)
         *ret = ptr;
@@ -193,10 +200,13 @@ static umf_result_t do_alloc(void *p, size_t size, size_t alignment, void **ret)
 
 static umf_result_t do_free(void *p, void *ptr, size_t size)
 {
-    const struct level_zero *provider = p;
+    struct level_zero *provider = p;
 
     (void)size;
-    return ptr ? answer("zeMemFree", provider->call.free(provider->context, ptr)) : UMF_RESULT_SUCCESS;
+    if (!ptr)
+        return UMF_RESULT_SUCCESS;
+    l0_ipc_forget(provider, ptr);
+    return l0_answer("zeMemFree", provider->call.free(provider->context, ptr));
 }
 
 /* ---- pages ----------------------------------------------------------------------------------------------- */
@@ -204,7 +214,7 @@ static umf_result_t do_free(void *p, void *ptr, size_t size)
 static umf_result_t page_of(const struct level_zero *provider, const void *ptr, size_t *page)
 {
     struct l0_properties properties = {.structure = L0_STRUCTURE_PROPERTIES};
-    umf_result_t result = answer("zeMemGetAllocProperties",
+    umf_result_t result = l0_answer("zeMemGetAllocProperties",
                                  provider->call.get_properties(provider->context, ptr, &properties, NULL));
 
     if (result != UMF_RESULT_SUCCESS)
@@ -262,6 +272,14 @@ umf_memory_provider_ops_t *umfLevelZeroMemoryProviderOps(void)
         .get_recommended_page_size = get_recommended_page_size,
         .get_min_page_size = get_min_page_size,
         .get_name = get_name,
+        .ipc =
+            {
+                .get_ipc_handle_size = l0_get_ipc_handle_size,
+                .get_ipc_handle = l0_get_ipc_handle,
+                .put_ipc_handle = l0_put_ipc_handle,
+                .open_ipc_handle = l0_open_ipc_handle,
+                .close_ipc_handle = l0_close_ipc_handle,
+            },
     };
 
     return &ops;

@@ -67,6 +67,11 @@ struct l0_properties {
     uint64_t page_size;
 };
 
+/* ze_ipc_mem_handle_t. On Linux it begins with a descriptor, an int. */
+struct l0_ipc_handle {
+    uint8_t data[64];
+};
+
 /* The loader's functions; handles are pointers. */
 struct l0_functions {
     uint32_t (*init)(uint32_t flags);
@@ -77,4 +82,9 @@ struct l0_functions {
                              size_t size, size_t alignment, void *device, void **ptr);
     uint32_t (*free)(void *context, void *ptr);
     uint32_t (*get_properties)(void *context, const void *ptr, struct l0_properties *properties, void **device);
+    uint32_t (*get_range)(void *context, const void *ptr, void **base, size_t *size);
+    uint32_t (*get_ipc)(void *context, const void *ptr, struct l0_ipc_handle *handle);
+    uint32_t (*put_ipc)(void *context, struct l0_ipc_handle handle); /* since 1.6; else NULL */
+    uint32_t (*open_ipc)(void *context, void *device, struct l0_ipc_handle handle, uint32_t flags, void **ptr);
+    uint32_t (*close_ipc)(void *context, const void *ptr);
 };

@@ -2,31 +2,82 @@
 /* See fake-ze.h. For one thread. */
 #include "tests/unit/umf/fake-ze.h"
 
-#include <stdlib.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #define EXPORTED __attribute__((__visibility__("default")))
 #define ALIVE_MAX 64
+#define MAGIC     UINT64_C(0x5a5a15dead15f00d) /* behind the descriptor in handles */
 
 EXPORTED struct fake_ze fake_ze = {.page_size = FAKE_ZE_PAGE};
 
+/* Allocations, and what was opened. */
 static struct {
-    void *ptr;
+    char *ptr; /* NULL: free */
+    size_t size;
     uint32_t type;
+    int fd; /* -1: it was opened */
 } alive[ALIVE_MAX];
 
-/* Without a pointer: an entry that is free. */
-static int find(const void *ptr)
+/* What is around ptr; or without a pointer, an entry that is free. */
+static int find_around(const void *ptr)
 {
+    const char *p = ptr;
+
     for (int i = 0; i < ALIVE_MAX; i++)
-        if (alive[i].ptr == ptr)
+        if (p ? alive[i].ptr && p >= alive[i].ptr && p < alive[i].ptr + alive[i].size : !alive[i].ptr)
             return i;
     return -1;
 }
 
+static int find(const void *ptr)
+{
+    int i = find_around(ptr);
+
+    return i >= 0 && alive[i].ptr == ptr ? i : -1;
+}
+
+static char *map_aligned(int fd, size_t size, size_t alignment)
+{
+    char *whole = mmap(NULL, size + alignment, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    char *start, *end;
+
+    if (whole == MAP_FAILED)
+        return NULL;
+    start = whole + (alignment ? -(uintptr_t)whole & (alignment - 1) : 0);
+    end = start + ((size + 4095) & ~(size_t)4095);
+    if (mmap(start, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED) {
+        (void)munmap(whole, size + alignment);
+        return NULL;
+    }
+    if (start > whole)
+        (void)munmap(whole, (size_t)(start - whole));
+    if (whole + size + alignment > end)
+        (void)munmap(end, (size_t)(whole + size + alignment - end));
+    return start;
+}
+
+static uint32_t enter(uint32_t type, size_t size, size_t alignment, int fd, void **ptr)
+{
+    int i = find_around(NULL);
+    char *start = i < 0 ? NULL : map_aligned(fd, size, alignment);
+
+    if (!start)
+        return L0_OUT_OF_HOST_MEMORY;
+    alive[i].ptr = start;
+    alive[i].size = size;
+    alive[i].type = type;
+    alive[i].fd = -1;
+    *ptr = start;
+    return L0_SUCCESS;
+}
+
 static uint32_t allocate(const char *function, uint32_t type, size_t size, size_t alignment, void **ptr)
 {
-    int i = find(NULL);
-    void *memory;
+    uint32_t result;
+    int fd;
 
     fake_ze.allocs++;
     fake_ze.function = function;
@@ -38,13 +89,25 @@ static uint32_t allocate(const char *function, uint32_t type, size_t size, size_
         return L0_UNSUPPORTED_SIZE;
     if (alignment & (alignment - 1) || alignment > FAKE_ZE_ALIGN_MAX)
         return L0_UNSUPPORTED_ALIGNMENT;
-    if (i < 0 || posix_memalign(&memory, alignment < sizeof(void *) ? sizeof(void *) : alignment, size))
+    fd = memfd_create("fake-ze", MFD_CLOEXEC);
+    if (fd < 0)
         return L0_OUT_OF_HOST_MEMORY;
-    alive[i].ptr = memory;
-    alive[i].type = type;
+    result = ftruncate(fd, (off_t)size) ? L0_OUT_OF_HOST_MEMORY : enter(type, size, alignment, fd, ptr);
+    if (result) {
+        (void)close(fd);
+        return result;
+    }
+    alive[find(*ptr)].fd = fd;
     fake_ze.alive++;
-    *ptr = memory;
     return L0_SUCCESS;
+}
+
+static void leave(int i)
+{
+    (void)munmap(alive[i].ptr, alive[i].size);
+    if (alive[i].fd >= 0)
+        (void)close(alive[i].fd);
+    alive[i].ptr = NULL;
 }
 
 EXPORTED uint32_t zeInit(uint32_t flags);
@@ -57,6 +120,13 @@ EXPORTED uint32_t zeMemAllocShared(void *context, const struct l0_device_desc *d
 EXPORTED uint32_t zeMemFree(void *context, void *ptr);
 EXPORTED uint32_t zeMemGetAllocProperties(void *context, const void *ptr, struct l0_properties *properties,
                                           void **device);
+
+EXPORTED uint32_t zeMemGetAddressRange(void *context, const void *ptr, void **base, size_t *size);
+EXPORTED uint32_t zeMemGetIpcHandle(void *context, const void *ptr, struct l0_ipc_handle *handle);
+EXPORTED uint32_t zeMemPutIpcHandle(void *context, struct l0_ipc_handle handle);
+EXPORTED uint32_t zeMemOpenIpcHandle(void *context, void *device, struct l0_ipc_handle handle, uint32_t flags,
+                                     void **ptr);
+EXPORTED uint32_t zeMemCloseIpcHandle(void *context, const void *ptr);
 
 uint32_t zeInit(uint32_t flags)
 {
@@ -99,10 +169,9 @@ uint32_t zeMemFree(void *context, void *ptr)
     fake_ze.frees++;
     if (fake_ze.free_result)
         return fake_ze.free_result;
-    if (i < 0)
+    if (i < 0 || alive[i].fd < 0)
         return L0_INVALID_ARGUMENT;
-    free(ptr);
-    alive[i].ptr = NULL;
+    leave(i);
     fake_ze.alive--;
     return L0_SUCCESS;
 }
@@ -122,4 +191,87 @@ uint32_t zeMemGetAllocProperties(void *context, const void *ptr, struct l0_prope
     if (device)
         *device = fake_ze.device;
     return L0_SUCCESS;
+}
+
+/* ---- for other processes ---------------------------------------------------------------------------------- */
+
+uint32_t zeMemGetAddressRange(void *context, const void *ptr, void **base, size_t *size)
+{
+    int i = ptr ? find_around(ptr) : -1;
+
+    fake_ze.context = context;
+    if (i < 0)
+        return L0_INVALID_ARGUMENT;
+    *base = alive[i].ptr;
+    *size = alive[i].size;
+    return L0_SUCCESS;
+}
+
+uint32_t zeMemGetIpcHandle(void *context, const void *ptr, struct l0_ipc_handle *handle)
+{
+    const uint64_t magic = MAGIC;
+    int i = ptr ? find_around(ptr) : -1, fd;
+
+    fake_ze.context = context;
+    if (fake_ze.get_ipc_result)
+        return fake_ze.get_ipc_result;
+    if (i < 0)
+        return L0_INVALID_ARGUMENT;
+    fd = fcntl(alive[i].fd, F_DUPFD_CLOEXEC, 3);
+    if (fd < 0)
+        return L0_OUT_OF_HOST_MEMORY;
+    memset(handle, 0x77, sizeof(*handle));
+    memcpy(handle->data, &fd, sizeof(fd));
+    memcpy(handle->data + 8, &magic, sizeof(magic));
+    memcpy(handle->data + 16, &alive[i].size, sizeof(alive[i].size));
+    fake_ze.ipc_gets++;
+    return L0_SUCCESS;
+}
+
+uint32_t zeMemPutIpcHandle(void *context, struct l0_ipc_handle handle)
+{
+    int fd;
+
+    fake_ze.context = context;
+    memcpy(&fd, handle.data, sizeof(fd));
+    if (close(fd))
+        return L0_INVALID_ARGUMENT;
+    fake_ze.ipc_gets--;
+    return L0_SUCCESS;
+}
+
+uint32_t zeMemOpenIpcHandle(void *context, void *device, struct l0_ipc_handle handle, uint32_t flags, void **ptr)
+{
+    uint64_t magic;
+    uint32_t result;
+    size_t size;
+    int fd;
+
+    fake_ze.context = context;
+    fake_ze.device = device;
+    memcpy(&fd, handle.data, sizeof(fd));
+    memcpy(&magic, handle.data + 8, sizeof(magic));
+    memcpy(&size, handle.data + 16, sizeof(size));
+    if (fake_ze.open_ipc_result)
+        return fake_ze.open_ipc_result;
+    if (!device)
+        return L0_INVALID_NULL_HANDLE;
+    if (magic != MAGIC || handle.data[4] != 0x77 || handle.data[63] != 0x77 || flags)
+        return L0_INVALID_ARGUMENT;
+    result = enter(L0_MEMORY_DEVICE, size, 0, fd, ptr);
+    if (!result)
+        fake_ze.ipc_opens++;
+    return result;
+}
+
+uint32_t zeMemCloseIpcHandle(void *context, const void *ptr)
+{
+    int i = ptr ? find(ptr) : -1;
+
+    fake_ze.context = context;
+    if (i < 0 || alive[i].fd >= 0)
+        return L0_INVALID_ARGUMENT;
+    leave(i);
+    fake_ze.ipc_opens--;
+    return fake_ze.close_ipc_result;
 }

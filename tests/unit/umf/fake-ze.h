@@ -2,6 +2,9 @@
 /*
  * A Level Zero loader of our own, with one driver whose devices' memory is the host's: libze_loader.so.1, found by
  * LD_LIBRARY_PATH. It notes what it is asked, and fails when it is told to. Its `fake_ze` is found with dlsym().
+ *
+ * Each allocation is a memfd, mapped. As with drivers on Linux, a handle for other processes begins with a descriptor
+ * of the process that asked, which is the driver's until it is put; what follows must come to the other side as it was.
  */
 #pragma once
 
@@ -20,6 +23,9 @@ struct fake_ze {
     uint32_t alloc_result;
     uint32_t free_result;
     uint32_t properties_result;
+    uint32_t get_ipc_result;
+    uint32_t open_ipc_result;
+    uint32_t close_ipc_result;
     uint64_t page_size; /* what it says of all memory; 0 = that it does not know */
 
     /* what it was asked */
@@ -27,6 +33,8 @@ struct fake_ze {
     unsigned allocs;
     unsigned frees;
     unsigned alive;
+    unsigned ipc_gets; /* less puts: so many descriptors are the driver's */
+    unsigned ipc_opens; /* less closes */
     const char *function; /* the last one that allocated */
     void *context;
     void *device;

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The Level Zero provider from the inside: level_zero.c makes it and has its memory, level_zero_ipc.c brings that to
+ * other processes.
+ */
+#pragma once
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include <memclient/umf/providers/provider_level_zero.h>
+
+#include "umf/level_zero_api.h"
+
+struct l0_given;
+struct l0_opened;
+
+struct level_zero {
+    void *context;
+    void *device;
+    umf_usm_memory_type_t type;
+    struct l0_functions call;
+    void *library;
+    atomic_size_t min_page; /* 0 = not asked yet */
+
+    uint64_t maker;           /* which provider of which process made a handle */
+    pthread_mutex_t lock;     /* of the two below */
+    struct l0_given *given;   /* hash, by address: what others may open */
+    struct l0_opened *opened; /* hash, by address: what others made */
+};
+
+/* The driver's answer, for UMF; what is the provider's own is this thread's native error then. */
+umf_result_t l0_answer(const char *function, uint32_t result);
+/* Likewise the broker's: 0 or a negative errno of the native library. */
+umf_result_t l0_broker_answer(int r);
+
+void l0_ipc_init(struct level_zero *provider);
+/* Takes back and closes all. */
+void l0_ipc_deinit(struct level_zero *provider);
+/* The memory there is freed: its handles are void. */
+void l0_ipc_forget(struct level_zero *provider, const void *ptr);
+
+/* The operations of a provider. */
+umf_result_t l0_get_ipc_handle_size(void *p, size_t *size);
+umf_result_t l0_get_ipc_handle(void *p, const void *ptr, size_t size, void *data);
+umf_result_t l0_put_ipc_handle(void *p, void *data);
+umf_result_t l0_open_ipc_handle(void *p, void *data, void **ptr);
+umf_result_t l0_close_ipc_handle(void *p, void *ptr, size_t size);

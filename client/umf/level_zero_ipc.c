@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Memory of Level Zero for other processes.
+ *
+ * A handle of Level Zero's is 64 bytes, of which the first are, on Linux, a descriptor of the process that asked for
+ * it, so the bytes alone mean nothing to another. The broker carries the descriptor: it is adopted as a foreign buffer,
+ * and our handle is a token of that, and Level Zero's other bytes. Who opens it gets the descriptor from the broker,
+ * puts its number where the other one was, and gives that to the driver.
+ *
+ * An allocation has one handle, however often it is asked for; the last put gives it back, as does freeing the memory.
+ * The buffer is held by who made the handle, and by each who has it open: that is how long others can open it.
+ */
+#include "umf/level_zero.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <memclient/memclient.h>
+
+#include "base/cleanup.h"
+#include "base/hash.h"
+#include "base/steal.h"
+
+#define MAGIC UINT32_C(0x31303d4c) /* "L=01" */
+
+struct handle {
+    uint32_t magic;
+    uint32_t check;   /* of all that follows */
+    struct memclient_token token;
+    uint64_t maker;
+    uint64_t address; /* with its maker */
+    struct l0_ipc_handle driver; /* zeros in place of the descriptor */
+};
+
+struct l0_given {
+    uint64_t address;
+    unsigned gets; /* less puts */
+    struct l0_ipc_handle driver;
+    struct memclient_buffer *buffer;
+    struct handle handle;
+    UT_hash_handle hh;
+};
+
+/* A driver may give one address for what is opened twice, and counts then; so do we. */
+struct l0_opened {
+    uint64_t address;
+    struct memclient_buffer *buffer;
+    struct l0_opened *next; /* of the same address, of which the first is in the hash */
+    UT_hash_handle hh;
+};
+
+DEFINE_CLEANUP(struct memclient_buffer *, memclient_buffer_unref);
+
+/* FNV-1a: against bytes that were damaged on their way, not against those who forge. */
+static uint32_t check_of(const struct handle *handle)
+{
+    const uint8_t *bytes = (const uint8_t *)handle;
+    uint32_t check = UINT32_C(2166136261);
+
+    for (size_t i = offsetof(struct handle, token); i < sizeof(*handle); i++)
+        check = (check ^ bytes[i]) * UINT32_C(16777619);
+    return check;
+}
+
+static bool read_handle(struct handle *handle, const void *data)
+{
+    if (!data)
+        return false;
+    memcpy(handle, data, sizeof(*handle));
+    return handle->magic == MAGIC && handle->check == check_of(handle);
+}
+
+static int descriptor_of(const struct l0_ipc_handle *driver)
+{
+    int fd;
+
+    memcpy(&fd, driver->data, sizeof(fd));
+    return fd;
+}
+
+static void set_descriptor(struct l0_ipc_handle *driver, int fd)
+{
+    memcpy(driver->data, &fd, sizeof(fd));
+}
+
+/* ---- giving one ------------------------------------------------------------------------------------------ */
+
+static struct l0_given *find_given(const struct level_zero *provider, uint64_t address)
+{
+    struct l0_given *given;
+
+    HASH_FIND(hh, provider->given, &address, sizeof(address), given);
+    return given;
+}
+
+/* With the lock, as all here. Drivers before Level Zero 1.6 take nothing back. */
+static void take_back(struct level_zero *provider, struct l0_given *given)
+{
+    if (given->hh.tbl)
+        HASH_DELETE(hh, provider->given, given);
+    memclient_buffer_unref(given->buffer);
+    if (provider->call.put_ipc)
+        (void)provider->call.put_ipc(provider->context, given->driver);
+    free(given);
+}
+
+/* An allocation, and all of it: the driver's handle is of the whole. */
+static umf_result_t check_range(const struct level_zero *provider, const void *ptr, size_t size)
+{
+    void *base = NULL;
+    size_t length = 0;
+    umf_result_t result =
+        l0_answer("zeMemGetAddressRange", provider->call.get_range(provider->context, ptr, &base, &length));
+
+    if (result == UMF_RESULT_SUCCESS && (base != ptr || size > length))
+        return UMF_RESULT_ERROR_INVALID_ARGUMENT;
+    return result;
+}
+
+static int carry(struct l0_given *given)
+{
+    int r = memclient_adopt_fd(NULL, descriptor_of(&given->driver), &given->buffer);
+
+    return r ? r : memclient_share(given->buffer, NULL, &given->handle.token);
+}
+
+static umf_result_t give(struct level_zero *provider, const void *ptr, size_t size, struct l0_given **ret)
+{
+    umf_result_t result = check_range(provider, ptr, size);
+    struct l0_given *given;
+
+    if (result != UMF_RESULT_SUCCESS)
+        return result;
+    given = calloc(1, sizeof(*given));
+    if (!given)
+        return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+    given->address = (uintptr_t)ptr;
+    result = l0_answer("zeMemGetIpcHandle", provider->call.get_ipc(provider->context, ptr, &given->driver));
+    if (result != UMF_RESULT_SUCCESS) {
+        free(given);
+        return result;
+    }
+    result = l0_broker_answer(carry(given));
+    if (result == UMF_RESULT_SUCCESS) {
+        HASH_ADD(hh, provider->given, address, sizeof(given->address), given);
+        result = given->hh.tbl ? UMF_RESULT_SUCCESS : UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+    }
+    if (result != UMF_RESULT_SUCCESS) {
+        take_back(provider, given);
+        return result;
+    }
+    given->handle.magic = MAGIC;
+    given->handle.maker = provider->maker;
+    given->handle.address = given->address;
+    given->handle.driver = given->driver;
+    set_descriptor(&given->handle.driver, 0);
+    given->handle.check = check_of(&given->handle);
+    *ret = given;
+    return UMF_RESULT_SUCCESS;
+}
+
+umf_result_t l0_get_ipc_handle_size(void *p, size_t *size)
+{
+    (void)p;
+    if (!size)
+        return UMF_RESULT_ERROR_INVALID_ARGUMENT;
+    *size = sizeof(struct handle);
+    return UMF_RESULT_SUCCESS;
+}
+
+umf_result_t l0_get_ipc_handle(void *p, const void *ptr, size_t size, void *data)
+{
+    struct level_zero *provider = p;
+    umf_result_t result = UMF_RESULT_SUCCESS;
+    struct l0_given *given;
+
+    if (!ptr || !size || !data)
+        return UMF_RESULT_ERROR_INVALID_ARGUMENT;
+    pthread_mutex_lock(&provider->lock);
+    given = find_given(provider, (uintptr_t)ptr);
+    if (!given)
+        result = give(provider, ptr, size, &given);
+    if (result == UMF_RESULT_SUCCESS) {
+        given->gets++;
+        memcpy(data, &given->handle, sizeof(given->handle));
+    }
+    pthread_mutex_unlock(&provider->lock);
+    return result;
+}
+
+/* One whose memory was freed is given back already. */
+umf_result_t l0_put_ipc_handle(void *p, void *data)
+{
+    struct level_zero *provider = p;
+    struct l0_given *given;
+    struct handle handle;
+
+    if (!read_handle(&handle, data) || handle.maker != provider->maker)
+        return UMF_RESULT_ERROR_INVALID_ARGUMENT;
+    pthread_mutex_lock(&provider->lock);
+    given = find_given(provider, handle.address);
+    if (given && !memcmp(&given->handle, &handle, sizeof(handle)) && !--given->gets)
+        take_back(provider, given);
+    pthread_mutex_unlock(&provider->lock);
+    return UMF_RESULT_SUCCESS;
+}
+
+void l0_ipc_forget(struct level_zero *provider, const void *ptr)
+{
+    struct l0_given *given;
+
+    pthread_mutex_lock(&provider->lock);
+    given = find_given(provider, (uintptr_t)ptr);
+    if (given)
+        take_back(provider, given);
+    pthread_mutex_unlock(&provider->lock);
+}
+
+/* ---- using one ------------------------------------------------------------------------------------------- */
+
+static struct l0_opened *find_opened(const struct level_zero *provider, uint64_t address)
+{
+    struct l0_opened *opened;
+
+    HASH_FIND(hh, provider->opened, &address, sizeof(address), opened);
+    return opened;
+}
+
+static bool note_opened(struct level_zero *provider, struct l0_opened *opened, const void *ptr)
+{
+    struct l0_opened *first;
+    bool noted = true;
+
+    opened->address = (uintptr_t)ptr;
+    pthread_mutex_lock(&provider->lock);
+    first = find_opened(provider, opened->address);
+    if (first) {
+        opened->next = first->next;
+        first->next = opened;
+    } else {
+        HASH_ADD(hh, provider->opened, address, sizeof(opened->address), opened);
+        noted = opened->hh.tbl;
+    }
+    pthread_mutex_unlock(&provider->lock);
+    return noted;
+}
+
+/* Memory that the broker did not make, which is what was asked for; and it is no more to us than its descriptor. */
+static int receive(const struct handle *handle, struct memclient_buffer **ret, int *ret_fd)
+{
+    _cleanup_(memclient_buffer_unrefp) struct memclient_buffer *buffer = NULL;
+    int r = memclient_open_token(NULL, &handle->token, MEMCLIENT_ACCEPT_FOREIGN, &buffer);
+
+    if (!r && !(memclient_buffer_flags(buffer) & MEMCLIENT_BUFFER_FOREIGN))
+        r = -EBADMSG;
+    if (!r)
+        r = memclient_export_fd(buffer, 0, ret_fd);
+    if (!r)
+        *ret = steal_ptr(&buffer);
+    return r;
+}
+
+umf_result_t l0_open_ipc_handle(void *p, void *data, void **ptr)
+{
+    _cleanup_(memclient_buffer_unrefp) struct memclient_buffer *buffer = NULL;
+    _cleanup_free_ struct l0_opened *opened = NULL;
+    _cleanup_close_ int fd = -1; /* the driver has what it needs when it has opened it */
+    struct level_zero *provider = p;
+    struct handle handle;
+    umf_result_t result;
+    void *at = NULL;
+
+    if (!ptr || !read_handle(&handle, data))
+        return UMF_RESULT_ERROR_INVALID_ARGUMENT;
+    opened = calloc(1, sizeof(*opened));
+    if (!opened)
+        return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+    result = l0_broker_answer(receive(&handle, &buffer, &fd));
+    if (result != UMF_RESULT_SUCCESS)
+        return result;
+    set_descriptor(&handle.driver, fd);
+    result = l0_answer("zeMemOpenIpcHandle",
+                       provider->call.open_ipc(provider->context, provider->device, handle.driver, 0, &at));
+    if (result != UMF_RESULT_SUCCESS)
+        return result;
+    opened->buffer = buffer;
+    if (!note_opened(provider, opened, at)) {
+        (void)provider->call.close_ipc(provider->context, at);
+        return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+    }
+    buffer = NULL;
+    opened = NULL;
+    *ptr = at;
+    return UMF_RESULT_SUCCESS;
+}
+
+/* With the lock: one of those that were opened there. */
+static struct l0_opened *take_opened(struct level_zero *provider, uint64_t address)
+{
+    struct l0_opened *first = find_opened(provider, address);
+    struct l0_opened *next = first ? first->next : NULL;
+
+    if (next)
+        first->next = next->next;
+    else if (first)
+        HASH_DELETE(hh, provider->opened, first);
+    return next ? next : first;
+}
+
+umf_result_t l0_close_ipc_handle(void *p, void *ptr, size_t size)
+{
+    struct level_zero *provider = p;
+    struct l0_opened *opened;
+    umf_result_t result;
+
+    (void)size;
+    pthread_mutex_lock(&provider->lock);
+    opened = take_opened(provider, (uintptr_t)ptr);
+    pthread_mutex_unlock(&provider->lock);
+    if (!opened)
+        return UMF_RESULT_ERROR_INVALID_ARGUMENT;
+    result = l0_answer("zeMemCloseIpcHandle", provider->call.close_ipc(provider->context, ptr));
+    memclient_buffer_unref(opened->buffer);
+    free(opened);
+    return result;
+}
+
+/* ---- the provider ---------------------------------------------------------------------------------------- */
+
+void l0_ipc_init(struct level_zero *provider)
+{
+    static uint32_t n;
+
+    provider->maker = (uint64_t)getpid() << 32 | __atomic_add_fetch(&n, 1, __ATOMIC_RELAXED);
+    (void)pthread_mutex_init(&provider->lock, NULL);
+}
+
+void l0_ipc_deinit(struct level_zero *provider)
+{
+    while (provider->given)
+        take_back(provider, provider->given);
+    while (provider->opened)
+        (void)l0_close_ipc_handle(provider, (void *)(uintptr_t)provider->opened->address, 0);
+    (void)pthread_mutex_destroy(&provider->lock);
+}

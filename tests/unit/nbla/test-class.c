@@ -221,10 +221,13 @@ static void no_bytes_are_one(void **state)
     assert_gives(nbla_memory_destroy(memory), 0);
 }
 
-/* A table of an older program, whose struct ended before these: they are the defaults. */
+/* struct nbla_memory_ops of an older program, by its size: unbind, grow, get_device_state, lock_device, destroy,
+ * unlock_device and buffer are the defaults. */
 static void older_ops(void **state)
 {
     struct nbla_memory_ops ops = full_ops;
+    struct memclient_token token;
+    uint64_t offset, length;
     nbla_memory *memory;
 
     (void)state;
@@ -232,7 +235,11 @@ static void older_ops(void **state)
     memory = nbla_memory_new_ops(1, "", NBLA_TYPE_VIRTUAL, &ops, bytes_of_all);
     assert_gives(nbla_memory_bind(memory), 0);
     assert_gives(nbla_memory_unbind(memory), NBLA_ERROR_NOT_IMPLEMENTED);
+    assert_gives(nbla_memory_grow(memory, NULL, 0), NBLA_ERROR_NOT_IMPLEMENTED);
+    assert_gives(nbla_memory_token(memory, &token, &offset, &length), NBLA_ERROR_NOT_IMPLEMENTED);
+    nbla_memory_lock_device(memory);
     assert_int_equal(nbla_memory_get_device_state(memory), NBLA_DEVICE_UNLOCKED);
+    nbla_memory_unlock_device(memory);
     assert_gives(nbla_memory_destroy(memory), 0);
     assert_calls("bind");
 }
@@ -308,8 +315,8 @@ static void bytes_and_requested_bytes(void **state)
 }
 
 /* nbla_memory_pointer, nbla_memory_const_pointer: "Get a raw pointer retaining a memory block instance."
- * nbla_memory_set_pointer says which; nbla_memory_device_id: "Get device id as a string."; nbla_memory_get_type tells
- * NBLA_TYPE_NORMAL. */
+ * nbla_memory_set_pointer says which; nbla_memory_device_id: "Get device id as a string."; nbla_memory_get_type: one of
+ * nbla_memory_type. */
 static void pointer(void **state)
 {
     nbla_memory *memory = make(10);
@@ -686,7 +693,7 @@ static void physical_memories(void **state)
 
 /* nbla_memory_get_device_state: "In default this function does noting and return DeviceMemoryState::Unlocked."
  * nbla_memory_lock_device: "Request device memory state [...] In default this function does nothing."
- * nbla_memory_unlock_device likewise. */
+ * nbla_memory_unlock_device likewise. A kind's own nbla_device_memory_state is given as it is. */
 static void device_state(void **state)
 {
     nbla_memory *memory = make(1), *other = nbla_memory_new_ops(1, "", NBLA_TYPE_NORMAL, &full_ops, bytes_of_all);
@@ -708,15 +715,29 @@ static void device_state(void **state)
 /* nbla_strerror of each error; nbla_error and nbla_error_code are the last failure's. */
 static void errors(void **state)
 {
-    static const char *const names[] = {
-        "unclassified", "not_implemented", "value", "type", "memory", "io", "os", "target_specific",
-        "target_specific_async", "runtime",
+    static const struct {
+        enum nbla_error error;
+        int number;
+        const char *name;
+    } rows[] = {
+        {NBLA_ERROR_UNCLASSIFIED, -1, "unclassified"},
+        {NBLA_ERROR_NOT_IMPLEMENTED, -2, "not_implemented"},
+        {NBLA_ERROR_VALUE, -3, "value"},
+        {NBLA_ERROR_TYPE, -4, "type"},
+        {NBLA_ERROR_MEMORY, -5, "memory"},
+        {NBLA_ERROR_IO, -6, "io"},
+        {NBLA_ERROR_OS, -7, "os"},
+        {NBLA_ERROR_TARGET_SPECIFIC, -8, "target_specific"},
+        {NBLA_ERROR_TARGET_SPECIFIC_ASYNC, -9, "target_specific_async"},
+        {NBLA_ERROR_RUNTIME, -10, "runtime"},
     };
     nbla_memory *memory = make(1);
 
     (void)state;
-    for (int error = NBLA_ERROR_UNCLASSIFIED; error >= NBLA_ERROR_RUNTIME; error--)
-        assert_string_equal(nbla_strerror(error), names[-error - 1]);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        assert_int_equal(rows[i].error, rows[i].number);
+        assert_string_equal(nbla_strerror(rows[i].number), rows[i].name);
+    }
     assert_string_equal(nbla_strerror(0), "unclassified");
     assert_string_equal(nbla_strerror(-11), "unclassified");
     assert_gives(nbla_memory_bind(memory), NBLA_ERROR_MEMORY);

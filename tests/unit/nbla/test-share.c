@@ -415,6 +415,76 @@ static void chunk_by_fd(void **state)
     assert_gives(nbla_physical_memory_import_fd(NULL, -1, 0, 0, NULL, &opened), NBLA_ERROR_VALUE);
 }
 
+/* ---- contexts -------------------------------------------------------------------------------------------- */
+
+/* All of a context of its own, ctx, and with a device_id: nbla_memory_new_virtual, nbla_physical_memory_new; and opened
+ * in it, by nbla_memory_import_fd and nbla_memory_open_token, nbla_physical_memory_import_fd and
+ * nbla_physical_memory_open_token. */
+static void own_context(void **state)
+{
+    struct memclient_options options = MEMCLIENT_OPTIONS_INIT;
+    nbla_physical_memory *own, *p[3];
+    struct memclient_token token;
+    uint64_t offset, length;
+    nbla_memory *memory[3];
+    struct memclient *ctx;
+    int fd;
+
+    (void)state;
+    options.socket = observed.socket;
+    assert_int_equal(memclient_open(&options, &ctx), 0);
+    own = nbla_physical_memory_new(ctx, BYTES, "numa:1");
+    memory[0] = nbla_memory_new_virtual(ctx, BYTES, "numa:1", &own, 1);
+    nbla_physical_memory_unref(own);
+    assert_string_equal(nbla_memory_device_id(memory[0]), "numa:1");
+    assert_gives(nbla_memory_bind(memory[0]), 0);
+    assert_gives(nbla_memory_export(memory[0], &fd, &offset, &length), 0);
+    assert_gives(nbla_memory_token(memory[0], &token, &offset, &length), 0);
+    assert_gives(nbla_memory_import_fd(ctx, fd, offset, length, NULL, &memory[1]), 0);
+    assert_gives(nbla_memory_open_token(ctx, &token, offset, length, NULL, &memory[2]), 0);
+    assert_gives(nbla_physical_memory_import_fd(ctx, fd, offset, length, NULL, &p[1]), 0);
+    assert_gives(nbla_physical_memory_open_token(ctx, &token, offset, length, NULL, &p[2]), 0);
+    /* chunks of other contexts go behind each other as well */
+    assert_gives(nbla_physical_memory_import_fd(NULL, fd, offset, length, NULL, &p[0]), 0);
+    for (int i = 0; i < 3; i++) {
+        *(char *)nbla_memory_pointer(memory[0]) = (char)i;
+        assert_int_equal(*(char *)nbla_memory_pointer(memory[i]), i);
+        assert_gives(nbla_memory_grow(memory[0], &p[i], 1), 1);
+        assert_int_equal(((char *)nbla_memory_pointer(memory[0]))[(size_t)(i + 1) * BYTES], i);
+    }
+    for (int i = 0; i < 3; i++) {
+        assert_gives(nbla_memory_destroy(memory[i]), 0);
+        nbla_physical_memory_unref(p[i]);
+    }
+    close(fd);
+    memclient_close(ctx);
+}
+
+/* `wanted` of nbla_memory_import_fd, which is NBLA_ERROR_MEMORY where something is, and of
+ * nbla_physical_memory_import_fd. */
+static void wanted_by_fd(void **state)
+{
+    nbla_memory *memory = nbla_allocated(BYTES), *opened, *bound;
+    char *pointer = nbla_memory_pointer(memory), *there = free_range(1 << 30);
+    nbla_physical_memory *p;
+    uint64_t offset, length;
+    int fd;
+
+    (void)state;
+    assert_gives(nbla_memory_export(memory, &fd, &offset, &length), 0);
+    assert_gives(nbla_memory_import_fd(NULL, fd, 0, 0, pointer, &opened), NBLA_ERROR_MEMORY);
+    assert_gives(nbla_memory_import_fd(NULL, fd, 0, 0, there, &opened), 0);
+    assert_ptr_equal(nbla_memory_pointer(opened), there);
+    assert_gives(nbla_memory_destroy(opened), 0);
+    assert_gives(nbla_physical_memory_import_fd(NULL, fd, 0, 0, there, &p), 0);
+    bound = nbla_bound(1, &p);
+    assert_ptr_equal(nbla_memory_pointer(bound), there);
+    assert_gives(nbla_memory_destroy(bound), 0);
+    assert_gives(nbla_memory_destroy(memory), 0);
+    nbla_physical_memory_unref(p);
+    close(fd);
+}
+
 #define TEST(function) cmocka_unit_test_teardown(function, nbla_nothing_left)
 
 int main(void)
@@ -430,6 +500,8 @@ int main(void)
         TEST(another_process_by_fd),
         TEST(chunks_in_another_process),
         TEST(chunk_by_fd),
+        TEST(own_context),
+        TEST(wanted_by_fd),
     };
 
     return test_run(tests, nbla_group_setup, nbla_group_teardown);

@@ -201,12 +201,13 @@ static int look_for(struct memclient *ctx, const struct device *device, const ch
 
 struct device *device_new(struct memclient *ctx, const char *id)
 {
-    _cleanup_(device_unrefp) struct device *device = calloc(1, sizeof(*device));
+    _cleanup_(device_unrefp) struct device *device = NULL;
 
     if (!id) {
         (void)fail_null("device_id");
         return NULL;
     }
+    device = calloc(1, sizeof(*device));
     if (!device) {
         (void)fail(NBLA_ERROR_MEMORY, "no memory for a device");
         return NULL;

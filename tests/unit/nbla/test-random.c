@@ -114,11 +114,12 @@ static void alloc(int i)
 static void divide(int i)
 {
     size_t second_start = next_random((unsigned)models[i].bytes + 2);
+    struct model *first = &models[i], *second;
     int j = free_place();
-    struct model *first = &models[i], *second = &models[j];
 
     if (j < 0)
         return;
+    second = &models[j];
     if (!second_start || second_start >= first->bytes) {
         assert_gives(nbla_memory_divide(first->memory, second_start, &second->memory), NBLA_ERROR_VALUE);
         return;

@@ -36,10 +36,11 @@ struct handed {
 struct facade {
     const char *name;
     void (*make)(struct memory *memory);
-    /* The interface's own way to a token or a descriptor; NULL = by the buffer that get_buffer() gives. */
+    /* The interface's own way to a token or a descriptor; NULL = by the buffer. */
     void (*get_token)(const struct memory *memory, struct handed *handed);
     void (*get_fd)(const struct memory *memory, struct handed *handed);
-    struct memclient_buffer *(*get_buffer)(const struct memory *memory); /* counted up */
+    /* The interface's own way to the buffer, counted up; NULL = it has none. */
+    struct memclient_buffer *(*get_buffer)(const struct memory *memory);
     void (*give_back)(struct memory *memory);
     /* NULL = it does not take such things */
     void (*open_token)(const struct handed *handed, struct memory *memory);
@@ -49,6 +50,7 @@ struct facade {
 };
 
 extern const struct facade native_facade, hsa_vmem_facade, hsa_region_facade, umf_pool_facade, umf_provider_facade;
+extern const struct facade nbla_facade, nbla_physical_facade, svm_facade;
 
 /* The token of a descriptor's memory, for an interface that opens tokens only; *buf has to last until that is done. */
 void token_of_fd(const struct handed *handed, struct memclient_token *token, struct memclient_buffer **buf);

@@ -20,11 +20,6 @@ static void make(struct memory *memory)
     map_at_home(memory, 0);
 }
 
-static struct memclient_buffer *get_buffer(const struct memory *memory)
-{
-    return memclient_buffer_ref(memory->object);
-}
-
 static void open_token(const struct handed *handed, struct memory *memory)
 {
     struct memclient_buffer *buf;
@@ -52,7 +47,6 @@ static void give_back(struct memory *memory)
 const struct facade native_facade = {
     .name = "native",
     .make = make,
-    .get_buffer = get_buffer,
     .give_back = give_back,
     .open_token = open_token,
     .open_fd = open_fd,

@@ -16,7 +16,8 @@
 #include "tests/support/test.h"
 
 static const struct facade *const facades[] = {
-    &native_facade, &hsa_vmem_facade, &hsa_region_facade, &umf_pool_facade, &umf_provider_facade,
+    &native_facade,       &hsa_vmem_facade, &hsa_region_facade,    &umf_pool_facade,
+    &umf_provider_facade, &nbla_facade,     &nbla_physical_facade, &svm_facade,
 };
 #define N_FACADES (sizeof(facades) / sizeof(facades[0]))
 
@@ -45,9 +46,10 @@ void token_of_fd(const struct handed *handed, struct memclient_token *token, str
 static void hand_on(const struct pair *pair, const struct memory *memory, struct handed *handed)
 {
     struct memclient_address_info info = MEMCLIENT_ADDRESS_INFO_INIT;
-    struct memclient_buffer *buf = pair->maker->get_buffer(memory);
+    struct memclient_buffer *buf;
 
     CHECK(!memclient_query_address(memory->at, &info));
+    buf = pair->maker->get_buffer ? pair->maker->get_buffer(memory) : memclient_buffer_ref(info.buffer);
     *handed = (struct handed){
         .fd = -1,
         .offset = info.offset,

@@ -210,6 +210,17 @@ static void new_ops(void **state)
     }
 }
 
+/* Programs compiled it in: it may grow at its end in a later version, with a new line here, and never change else. */
+static void layout(void **state)
+{
+    (void)state;
+    if (sizeof(void *) != 8)
+        test_skip("the sizes are those of 64-bit systems");
+    assert_int_equal(offsetof(struct nbla_memory_ops, alloc), 8);
+    assert_int_equal(offsetof(struct nbla_memory_ops, destroy), 80);
+    assert_int_equal(sizeof(struct nbla_memory_ops), 104);
+}
+
 /* nbla_memory_bytes: 0 counts as 1. */
 static void no_bytes_are_one(void **state)
 {
@@ -777,6 +788,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(new_ops),
+        TEST(layout),
         TEST(no_bytes_are_one),
         TEST(older_ops),
         TEST(destroy),

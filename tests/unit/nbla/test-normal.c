@@ -119,23 +119,32 @@ static void too_much(void **state)
     assert_gives(nbla_memory_destroy(large), 0);
 }
 
-/* A full pool: NBLA_ERROR_MEMORY; and what is freed then is there for the retry, as nnabla's allocators do it. */
+/* A full pool, or a limit that is met: NBLA_ERROR_MEMORY; and what is freed then is there for the retry, as nnabla's
+ * allocators do it. */
 static void flush_and_retry(void **state)
 {
-    nbla_memory *cached[2], *memory;
+    static const struct {
+        const char *device_id;
+        size_t bytes;
+        const char *sentence;
+    } rows[] = {{"extra", 4 << 20, "extra"}, {"", 8 << 20, "session_bytes"}};
 
     (void)state;
-    for (int i = 0; i < 2; i++) {
-        cached[i] = nbla_memory_new(NULL, 4 << 20, "extra");
-        assert_gives(nbla_memory_alloc(cached[i]), 0);
+    for (size_t row = 0; row < sizeof(rows) / sizeof(*rows); row++) {
+        nbla_memory *cached[2], *memory = nbla_memory_new(NULL, 2 * rows[row].bytes, rows[row].device_id);
+
+        for (int i = 0; i < 2; i++) {
+            cached[i] = nbla_memory_new(NULL, rows[row].bytes, rows[row].device_id);
+            assert_gives(nbla_memory_alloc(cached[i]), 0);
+        }
+        assert_gives(nbla_memory_alloc(memory), NBLA_ERROR_MEMORY);
+        assert_non_null(strstr(nbla_error(), rows[row].sentence));
+        for (int i = 0; i < 2; i++)
+            assert_gives(nbla_memory_destroy(cached[i]), 0);
+        assert_gives(nbla_memory_alloc(memory), 0);
+        memset(nbla_memory_pointer(memory), 1, 2 * rows[row].bytes);
+        assert_gives(nbla_memory_destroy(memory), 0);
     }
-    memory = nbla_memory_new(NULL, 8 << 20, "extra");
-    assert_gives(nbla_memory_alloc(memory), NBLA_ERROR_MEMORY);
-    for (int i = 0; i < 2; i++)
-        assert_gives(nbla_memory_destroy(cached[i]), 0);
-    assert_gives(nbla_memory_alloc(memory), 0);
-    memset(nbla_memory_pointer(memory), 1, 8 << 20);
-    assert_gives(nbla_memory_destroy(memory), 0);
 }
 
 /* ---- blocks ---------------------------------------------------------------------------------------------- */
@@ -315,6 +324,6 @@ int main(void)
         TEST(forked),
     };
 
-    nbla_config = "[pool extra]\nnodes = 1\ncapacity = 8M\n";
+    nbla_config = "[pool extra]\nnodes = 1\ncapacity = 8M\n[limits]\nsession_bytes = 16M\n";
     return test_run(tests, nbla_group_setup, nbla_group_teardown);
 }

@@ -303,6 +303,37 @@ static void no_room_in_the_process(void **state)
     child_run(bind_with_few_addresses, NULL);
 }
 
+/* ---- fork ------------------------------------------------------------------------------------------------ */
+
+static void use_in_child(int channel, void *context)
+{
+    nbla_memory *memory = context;
+    char *pointer = nbla_memory_pointer(memory);
+
+    (void)channel;
+    CHECK(*pointer == 1);
+    *pointer = 2;
+    CHECK(nbla_memory_unbind(memory) == 0);
+    CHECK(nbla_memory_destroy(memory) == 0);
+}
+
+/* A child has the addresses as well, and what it unbinds stays bound in the parent, which can grow it. */
+static void forked(void **state)
+{
+    nbla_physical_memory *p = nbla_chunk(CHUNK);
+    nbla_memory *memory = nbla_bound(1, &p);
+    char *pointer = nbla_memory_pointer(memory);
+
+    (void)state;
+    *pointer = 1;
+    child_run(use_in_child, memory);
+    assert_int_equal(*pointer, 2);
+    assert_gives(nbla_memory_grow(memory, &p, 1), 1);
+    assert_int_equal(pointer[CHUNK], 2);
+    assert_gives(nbla_memory_destroy(memory), 0);
+    nbla_physical_memory_unref(p);
+}
+
 #define TEST(function) cmocka_unit_test_teardown(function, nbla_nothing_left)
 
 int main(void)
@@ -319,6 +350,7 @@ int main(void)
         TEST(merge_of_virtual),
         TEST(no_room_in_the_arena),
         TEST(no_room_in_the_process),
+        TEST(forked),
     };
 
     nbla_config = "[pool small]\nnodes = 1\ncapacity = 8M\n[limits]\nsession_addresses = 600M\n";

@@ -122,6 +122,21 @@ AC_DEFUN([MEMORYD_OPTION_JEMALLOC], [
     AM_CONDITIONAL([JEMALLOC], [test -n "$JEMALLOC_ARCHIVE"])
 ])
 
+# OpenCL's layer needs headers and nothing else.
+AC_DEFUN([MEMORYD_OPTION_OPENCL], [
+    AC_ARG_WITH([opencl],
+        [AS_HELP_STRING([--without-opencl],
+            [make libmemclient-opencl without the layer of OpenCL, as where there is no CL/cl_layer.h])],
+        [], [with_opencl=auto])
+    memoryd_headers=no
+    AS_IF([test "$with_opencl" != no],
+          [AC_CHECK_HEADER([CL/cl_layer.h], [memoryd_headers=yes], [], [[#define CL_TARGET_OPENCL_VERSION 300]])])
+    AS_CASE([$with_opencl:$memoryd_headers],
+        [yes:no], [AC_MSG_ERROR([CL/cl_layer.h not found: install opencl-c-headers, or give --without-opencl])])
+    with_opencl=$memoryd_headers
+    AM_CONDITIONAL([OPENCL], [test "$with_opencl" = yes])
+])
+
 AC_DEFUN([MEMORYD_OPTION_WERROR], [
     AC_ARG_ENABLE([werror],
         [AS_HELP_STRING([--enable-werror], [treat compiler warnings as errors, as CI does])],

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The functions that stand in for the driver's. Its own must not see our pointers where it would look them up: when
+ * they are freed, and when it is asked what a buffer is made of.
+ *
+ * A context is held once for each of its allocations, as drivers do.
+ */
+#include <stdlib.h>
+
+#include "opencl/layer.h"
+#include "opencl/svm.h"
+#include "opencl/table.h"
+
+/* ---- allocating ------------------------------------------------------------------------------------------- */
+
+static void *allocate(cl_context context, const struct layer_devices *devices, cl_svm_mem_flags flags, size_t size,
+                      cl_uint alignment)
+{
+    void *ptr;
+
+    if (memclient_svm_check(devices->of, devices->n, flags, size, alignment, NULL)) {
+        layer_explain("clSVMAlloc() is refused");
+        return NULL;
+    }
+    if (!layer_heap())
+        return NULL;
+    if (!layer_has_broker())
+        return layer_below->clSVMAlloc(context, flags, size, alignment);
+    if (!alignment)
+        alignment = svm_largest_type(devices->of, devices->n);
+    if (svm_alloc(layer_heap(), context, flags, size, alignment, &ptr)) {
+        layer_explain("clSVMAlloc() gets no memory");
+        return NULL;
+    }
+    (void)layer_below->clRetainContext(context);
+    return ptr;
+}
+
+static void *CL_API_CALL svm_alloc_call(cl_context context, cl_svm_mem_flags flags, size_t size, cl_uint alignment)
+{
+    struct layer_devices devices = {0};
+    void *ptr = NULL;
+
+    if (layer_devices_get(context, &devices) == CL_SUCCESS) {
+        if (devices.takes_our_memory) {
+            ptr = allocate(context, &devices, flags, size, alignment);
+        } else {
+            layer_say("this driver takes no memory but its own, so that it allocates shared virtual memory itself");
+            ptr = layer_below->clSVMAlloc(context, flags, size, alignment);
+        }
+    }
+    layer_devices_put(&devices);
+    return ptr;
+}
+
+/* ---- freeing ---------------------------------------------------------------------------------------------- */
+
+static bool is_ours(const void *ptr)
+{
+    struct entry entry;
+
+    return table_find(ptr, &entry);
+}
+
+/* What is ours but no allocation of this context is left alone, as drivers do with what they do not know. */
+static void CL_API_CALL svm_free_call(cl_context context, void *ptr)
+{
+    if (!ptr)
+        return;
+    if (!is_ours(ptr))
+        layer_below->clSVMFree(context, ptr);
+    else if (!svm_free(layer_heap(), context, ptr))
+        (void)layer_below->clReleaseContext(context);
+}
+
+/* What the driver calls when the time has come, instead of freeing itself. */
+static void CL_CALLBACK free_them(cl_command_queue queue, cl_uint n, void *ptrs[], void *data)
+{
+    (void)queue;
+    for (cl_uint i = 0; i < n; i++)
+        svm_free_call(data, ptrs[i]);
+}
+
+static bool has_ours(cl_uint n, void *const ptrs[])
+{
+    for (cl_uint i = 0; i < n; i++)
+        if (is_ours(ptrs[i]))
+            return true;
+    return false;
+}
+
+static cl_int CL_API_CALL enqueue_svm_free_call(cl_command_queue queue, cl_uint n, void *ptrs[],
+                                                void(CL_CALLBACK *pfn)(cl_command_queue, cl_uint, void **, void *),
+                                                void *data, cl_uint n_waits, const cl_event *waits, cl_event *event)
+{
+    cl_context context = NULL;
+    cl_int r;
+
+    /* who gives a function frees by it, with clSVMFree() */
+    if (pfn || !ptrs || !has_ours(n, ptrs))
+        return layer_below->clEnqueueSVMFree(queue, n, ptrs, pfn, data, n_waits, waits, event);
+    r = layer_below->clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT, sizeof(context), &context, NULL);
+    if (r != CL_SUCCESS)
+        return r;
+    /* the queue holds its context until the command has run */
+    return layer_below->clEnqueueSVMFree(queue, n, ptrs, free_them, context, n_waits, waits, event);
+}
+
+/* ---- buffers over pointers -------------------------------------------------------------------------------- */
+
+/* Is the buffer larger than what is left behind the pointer? */
+static bool goes_beyond(cl_mem_flags flags, size_t size, const void *ptr)
+{
+    struct entry entry;
+
+    return flags & CL_MEM_USE_HOST_PTR && table_find(ptr, &entry) &&
+           size > entry.size - ((uintptr_t)ptr - entry.start);
+}
+
+static cl_mem refuse_size(cl_int *error)
+{
+    if (error)
+        *error = CL_INVALID_BUFFER_SIZE;
+    return NULL;
+}
+
+static cl_mem CL_API_CALL create_buffer_call(cl_context context, cl_mem_flags flags, size_t size, void *ptr,
+                                             cl_int *error)
+{
+    return goes_beyond(flags, size, ptr) ? refuse_size(error)
+                                         : layer_below->clCreateBuffer(context, flags, size, ptr, error);
+}
+
+static cl_mem CL_API_CALL create_buffer_with_properties_call(cl_context context, const cl_mem_properties *properties,
+                                                             cl_mem_flags flags, size_t size, void *ptr,
+                                                             cl_int *error)
+{
+    return goes_beyond(flags, size, ptr)
+               ? refuse_size(error)
+               : layer_below->clCreateBufferWithProperties(context, properties, flags, size, ptr, error);
+}
+
+/* A buffer with such a pointer; or a part or an image of one. */
+static bool is_over_ours(cl_mem object)
+{
+    while (object) {
+        cl_mem_flags flags = 0;
+        cl_mem parent = NULL;
+        void *ptr = NULL;
+
+        if (layer_below->clGetMemObjectInfo(object, CL_MEM_FLAGS, sizeof(flags), &flags, NULL) == CL_SUCCESS &&
+            flags & CL_MEM_USE_HOST_PTR &&
+            layer_below->clGetMemObjectInfo(object, CL_MEM_HOST_PTR, sizeof(ptr), &ptr, NULL) == CL_SUCCESS &&
+            is_ours(ptr))
+            return true;
+        if (layer_below->clGetMemObjectInfo(object, CL_MEM_ASSOCIATED_MEMOBJECT, sizeof(parent), &parent, NULL) !=
+            CL_SUCCESS)
+            return false;
+        object = parent;
+    }
+    return false;
+}
+
+static cl_int CL_API_CALL get_mem_object_info_call(cl_mem object, cl_mem_info what, size_t room, void *value,
+                                                   size_t *size_ret)
+{
+    cl_int r = layer_below->clGetMemObjectInfo(object, what, room, value, size_ret);
+
+    if (r == CL_SUCCESS && what == CL_MEM_USES_SVM_POINTER && value && is_over_ours(object))
+        *(cl_bool *)value = CL_TRUE;
+    return r;
+}
+
+/* ---------------------------------------------------------------------------------------------------------- */
+
+static void *CL_API_CALL get_extension_call(cl_platform_id platform, const char *name)
+{
+    void *ours = name ? layer_extension(name) : NULL;
+
+    return ours ? ours : layer_below->clGetExtensionFunctionAddressForPlatform(platform, name);
+}
+
+void layer_fill(struct _cl_icd_dispatch *table, cl_uint n)
+{
+    table->clSVMAlloc = svm_alloc_call;
+    table->clSVMFree = svm_free_call;
+    table->clEnqueueSVMFree = enqueue_svm_free_call;
+    table->clCreateBuffer = create_buffer_call;
+    table->clGetMemObjectInfo = get_mem_object_info_call;
+    table->clGetExtensionFunctionAddressForPlatform = get_extension_call;
+    if (n > offsetof(struct _cl_icd_dispatch, clCreateBufferWithProperties) / sizeof(void *) &&
+        layer_below->clCreateBufferWithProperties)
+        table->clCreateBufferWithProperties = create_buffer_with_properties_call;
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A context's devices as the rules see them, and whether their driver can do with memory that is not its own. */
+#include <endian.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "opencl/layer.h"
+
+/* From that release on, PoCL looks pointers up among those that it has given out. */
+#define POCL_LOOKS_UP_SINCE 6
+
+static const cl_bool host_is_little = __BYTE_ORDER == __LITTLE_ENDIAN ? CL_TRUE : CL_FALSE;
+
+/* A number of a device; 0 where the driver does not know it, as of older versions of OpenCL. */
+#define NUMBER(type, device, what)                                                                        \
+    ({                                                                                                    \
+        type number_ = 0;                                                                                 \
+                                                                                                          \
+        if (layer_below->clGetDeviceInfo((device), (what), sizeof(number_), &number_, NULL) != CL_SUCCESS) \
+            number_ = 0;                                                                                  \
+        number_;                                                                                          \
+    })
+
+/* A text of a device, the caller's to free; NULL if there is none. */
+static char *text_of(cl_device_id device, cl_device_info what)
+{
+    size_t size = 0;
+    char *text;
+
+    if (layer_below->clGetDeviceInfo(device, what, 0, NULL, &size) != CL_SUCCESS || !size)
+        return NULL;
+    text = calloc(1, size + 1);
+    if (text && layer_below->clGetDeviceInfo(device, what, size, text, NULL) == CL_SUCCESS)
+        return text;
+    free(text);
+    return NULL;
+}
+
+/* Only an embedded profile may do without 64-bit integers; then its largest type is int16. */
+static uint32_t largest_type(cl_device_id device)
+{
+    _cleanup_free_ char *profile = text_of(device, CL_DEVICE_PROFILE);
+    _cleanup_free_ char *extensions = NULL;
+
+    if (!profile || strcmp(profile, "EMBEDDED_PROFILE"))
+        return 16 * sizeof(cl_long);
+    extensions = text_of(device, CL_DEVICE_EXTENSIONS);
+    return 16 * (extensions && strstr(extensions, "cles_khr_int64") ? sizeof(cl_long) : sizeof(cl_int));
+}
+
+static void describe(cl_device_id device, struct memclient_svm_device *ret)
+{
+    ret->max_alloc_size = NUMBER(cl_ulong, device, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
+    ret->capabilities = NUMBER(cl_device_svm_capabilities, device, CL_DEVICE_SVM_CAPABILITIES);
+    ret->largest_type = largest_type(device);
+    ret->other_endian = NUMBER(cl_bool, device, CL_DEVICE_ENDIAN_LITTLE) != host_is_little;
+}
+
+/* PoCL's release, of "OpenCL 3.0 PoCL 3.1 ..."; 0: it is none. */
+static unsigned long release_of_pocl(cl_device_id device)
+{
+    cl_platform_id platform = NULL;
+    char version[256] = "";
+    const char *pocl;
+
+    if (layer_below->clGetDeviceInfo(device, CL_DEVICE_PLATFORM, sizeof(platform), &platform, NULL) != CL_SUCCESS ||
+        layer_below->clGetPlatformInfo(platform, CL_PLATFORM_VERSION, sizeof(version) - 1, version, NULL) !=
+            CL_SUCCESS)
+        return 0;
+    pocl = strcasestr(version, "pocl ");
+    return pocl ? strtoul(pocl + strlen("pocl "), NULL, 10) : 0;
+}
+
+/* Either it says so of each device, or it is one that is known to. */
+static bool takes_our_memory(cl_device_id first, const struct layer_devices *devices)
+{
+    unsigned long pocl = release_of_pocl(first);
+
+    if (pocl)
+        return pocl < POCL_LOOKS_UP_SINCE;
+    for (size_t i = 0; i < devices->n; i++)
+        if (!(devices->of[i].capabilities & CL_DEVICE_SVM_FINE_GRAIN_SYSTEM))
+            return false;
+    return true;
+}
+
+cl_int layer_devices_get(cl_context context, struct layer_devices *devices)
+{
+    _cleanup_free_ cl_device_id *ids = NULL;
+    size_t size = 0, n;
+
+    if (!context || layer_below->clGetContextInfo(context, CL_CONTEXT_DEVICES, 0, NULL, &size) != CL_SUCCESS ||
+        size < sizeof(*ids))
+        return CL_INVALID_CONTEXT;
+    n = size / sizeof(*ids);
+    ids = calloc(n, sizeof(*ids));
+    if (!ids)
+        return CL_OUT_OF_HOST_MEMORY;
+    if (layer_below->clGetContextInfo(context, CL_CONTEXT_DEVICES, size, ids, NULL) != CL_SUCCESS)
+        return CL_INVALID_CONTEXT;
+    devices->of = calloc(n, sizeof(*devices->of));
+    if (!devices->of)
+        return CL_OUT_OF_HOST_MEMORY;
+    devices->n = n;
+    for (size_t i = 0; i < n; i++)
+        describe(ids[i], &devices->of[i]);
+    devices->takes_our_memory = takes_our_memory(ids[0], devices);
+    return CL_SUCCESS;
+}
+
+void layer_devices_put(struct layer_devices *devices)
+{
+    free(devices->of);
+    *devices = (struct layer_devices){0};
+}

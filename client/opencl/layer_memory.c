@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The one heap of all contexts, what the environment says about it, and what happens where there is no broker. */
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "opencl/layer.h"
+#include "opencl/svm.h"
+
+enum { UNKNOWN, BROKER, DRIVER };
+
+static struct memclient_svm *heap;
+static atomic_int served_by; /* once there was a broker, or was none */
+
+static const char *setting(const char *name)
+{
+    const char *value = secure_getenv(name);
+
+    return value ? value : "";
+}
+
+static void make_heap(void)
+{
+    struct memclient_svm_options options = MEMCLIENT_SVM_OPTIONS_INIT;
+
+    options.quarantine = strtoull(setting("MEMORYD_OPENCL_QUARANTINE"), NULL, 10);
+    options.flags = !strcmp(setting("MEMORYD_OPENCL_SEPARATE"), "1") ? MEMCLIENT_SVM_SEPARATE : 0;
+    (void)memclient_svm_create(&options, &heap);
+}
+
+struct memclient_svm *layer_heap(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    (void)pthread_once(&once, make_heap);
+    return heap;
+}
+
+void layer_say(const char *format, ...)
+{
+    static atomic_flag said = ATOMIC_FLAG_INIT;
+    va_list arguments;
+    char text[768];
+
+    if (atomic_flag_test_and_set(&said))
+        return;
+    va_start(arguments, format);
+    (void)vsnprintf(text, sizeof(text), format, arguments);
+    va_end(arguments);
+    (void)fprintf(stderr, "memclient-opencl: %s\n", text);
+}
+
+void layer_explain(const char *what)
+{
+    if (!strcmp(setting("MEMORYD_OPENCL_EXPLAIN"), "1"))
+        (void)fprintf(stderr, "memclient-opencl: %s: %s\n", what, memclient_svm_error());
+}
+
+bool layer_has_broker(void)
+{
+    int now = atomic_load(&served_by);
+
+    if (now != UNKNOWN)
+        return now == BROKER;
+    if (!svm_connect(layer_heap())) {
+        atomic_store(&served_by, BROKER);
+        return true;
+    }
+    if (!strcmp(setting("MEMORYD_OPENCL_FALLBACK"), "fail")) {
+        layer_say("no broker, so that clSVMAlloc() fails: %s", memclient_svm_error());
+        return true;
+    }
+    layer_say("no broker, so that the driver allocates shared virtual memory itself: %s", memclient_svm_error());
+    atomic_store(&served_by, DRIVER);
+    return false;
+}

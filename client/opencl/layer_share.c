@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The layer's extension: memory of one process's contexts in those of another. See <memclient/cl_svm_memoryd.h>. */
+#include <errno.h>
+#include <string.h>
+
+#include "opencl/layer.h"
+#include "opencl/svm.h"
+#include "opencl/table.h"
+
+static cl_int export_svm(cl_context context, const void *ptr, cl_svm_handle_memoryd *handle)
+{
+    cl_svm_handle_memoryd made = {.fd = -1};
+    struct memclient_token token;
+    struct entry entry;
+    int r;
+
+    if (!context)
+        return CL_INVALID_CONTEXT;
+    if (!handle || handle->type > CL_SVM_HANDLE_TOKEN_MEMORYD || !table_find(ptr, &entry) || entry.owner != context)
+        return CL_INVALID_VALUE;
+    made.type = handle->type;
+    if (made.type == CL_SVM_HANDLE_FD_MEMORYD) {
+        r = memclient_svm_export_fd(ptr, 0, &made.fd, &made.offset, &made.length);
+    } else {
+        r = memclient_svm_share(ptr, NULL, &token, &made.offset, &made.length);
+        if (!r)
+            memcpy(made.token, token.bytes, sizeof(made.token));
+    }
+    if (r) {
+        layer_explain("clExportSVMMEMORYD() fails");
+        return CL_OUT_OF_RESOURCES;
+    }
+    *handle = made;
+    return CL_SUCCESS;
+}
+
+static cl_int error_of(int r)
+{
+    switch (-r) {
+    case 0:
+        return CL_SUCCESS;
+    case EADDRINUSE:
+    case EADDRNOTAVAIL:
+        return CL_INVALID_HOST_PTR;
+    case EOVERFLOW:
+    case EBADF:
+    case EBADMSG:
+    case EREMOTE:
+        return CL_INVALID_VALUE;
+    default:
+        return CL_OUT_OF_RESOURCES;
+    }
+}
+
+static int open_handle(const cl_svm_handle_memoryd *handle, struct memclient_buffer **buf)
+{
+    struct memclient_token token;
+
+    if (handle->type == CL_SVM_HANDLE_FD_MEMORYD)
+        return memclient_import_fd(NULL, handle->fd, buf);
+    memcpy(token.bytes, handle->token, sizeof(token.bytes));
+    return memclient_open_token(NULL, &token, 0, buf);
+}
+
+static cl_int import(cl_context context, const cl_svm_handle_memoryd *handle, void **ptr)
+{
+    struct layer_devices devices = {0};
+    struct memclient_buffer *buf;
+    bool takes;
+    cl_int error = layer_devices_get(context, &devices);
+    int r;
+
+    takes = devices.takes_our_memory;
+    layer_devices_put(&devices);
+    if (error != CL_SUCCESS)
+        return error;
+    if (!handle || handle->type > CL_SVM_HANDLE_TOKEN_MEMORYD)
+        return CL_INVALID_VALUE;
+    if (!takes)
+        return CL_INVALID_OPERATION;
+    if (!layer_heap())
+        return CL_OUT_OF_HOST_MEMORY;
+    r = open_handle(handle, &buf);
+    if (!r)
+        r = svm_import(layer_heap(), context, buf, handle->offset, handle->length, ptr);
+    if (!r)
+        (void)layer_below->clRetainContext(context);
+    return error_of(r);
+}
+
+static void *import_svm(cl_context context, const cl_svm_handle_memoryd *handle, cl_int *error_ret)
+{
+    void *ptr = NULL;
+    cl_int error = import(context, handle, &ptr);
+
+    if (error_ret)
+        *error_ret = error;
+    return ptr;
+}
+
+void *layer_extension(const char *name)
+{
+    const clExportSVMMEMORYD_fn export_function = export_svm;
+    const clImportSVMMEMORYD_fn import_function = import_svm;
+    void *address = NULL;
+
+    /* a function's address as one of data: as POSIX has it, not C */
+    if (!strcmp(name, "clExportSVMMEMORYD"))
+        memcpy(&address, &export_function, sizeof(address));
+    else if (!strcmp(name, "clImportSVMMEMORYD"))
+        memcpy(&address, &import_function, sizeof(address));
+    return address;
+}

@@ -314,7 +314,8 @@ run_share(struct invocation *invocation, struct memclient *ctx)
     struct memclient_token token;
     int r;
 
-    r = reference_open(ctx, &line.reference, 0, &buf);
+    /* whoever uses the token says whether it may be foreign */
+    r = reference_open(ctx, &line.reference, MEMCLIENT_ACCEPT_FOREIGN, &buf);
     if (r < 0)
         return r;
     line.share.rights = line.rights;

@@ -3,6 +3,8 @@
 #include "tests/torture/client.h"
 
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 
 #define TIGHT_SIZE (3 * MIB)
 #define LARGE_SIZE (32 * MIB)
@@ -97,6 +99,22 @@ static void export_and_import(struct client *c, struct own *own)
     MUST(again == own->buf);
     close(fd);
     memclient_buffer_unref(again);
+}
+
+/* Memory of nobody's but this process's, and back again. */
+static void adopt_and_export(struct client *c)
+{
+    struct memclient_buffer *buf;
+    int fd = memfd_create("elsewhere", MFD_CLOEXEC), again;
+    struct stat here, there;
+
+    MUST(fd >= 0 && ftruncate(fd, 4096) == 0);
+    DO(memclient_adopt_fd(c->ctx, fd, &buf));
+    DO(memclient_export_fd(buf, 0, &again));
+    MUST(fstat(fd, &here) == 0 && fstat(again, &there) == 0 && here.st_ino == there.st_ino);
+    close(fd);
+    close(again);
+    memclient_buffer_unref(buf);
 }
 
 /* As often as it may be used and not once more: neither a use nor a refusal happens twice. */
@@ -241,6 +259,9 @@ void own_operation(struct client *c)
     case 30:
         if (one_in(&c->random, 8))
             be_large(c);
+        break;
+    case 31:
+        adopt_and_export(c);
         break;
     default:
         fill(c, own);

@@ -6,6 +6,8 @@ vm_machine two-nodes
 vm_runs tests/kernel/test-placement
 vm_runs tests/kernel/test-peers
 vm_runs tests/kernel/test-seals
+vm_runs tests/integration/test-dma-buf
+vm_runs tests/integration/test-foreign
 vm_runs tests/unit/sys/test-topology
 vm_runs tests/unit/umf/programs/memspaces
 vm_runs tests/unit/umf/test-document-memspace

@@ -50,24 +50,11 @@ static bool wait_for_all(const struct copy *copy)
     return true;
 }
 
-static bool is_allowed(const struct copy *copy)
-{
-    bool allowed;
-
-    if (!copy->size)
-        return true;
-    places_lock_read();
-    allowed = pointer_allows(copy->from, copy->size, HSA_ACCESS_PERMISSION_RO) &&
-              pointer_allows(copy->to, copy->size, HSA_ACCESS_PERMISSION_WO);
-    places_unlock();
-    return allowed;
-}
-
 static void *run(void *data)
 {
     struct copy *copy = data;
 
-    if (wait_for_all(copy) && is_allowed(copy)) {
+    if (wait_for_all(copy) && pointer_allows_copy(copy->to, copy->from, copy->size)) {
         copier_copy(copy->to, copy->from, copy->size);
         signal_add(copy->completion, -1);
     } else {

@@ -10,18 +10,8 @@
 
 hsa_status_t hsa_memory_copy(void *dst, const void *src, size_t size)
 {
-    bool allowed;
-
     RUNTIME_NEEDED();
-    if (!dst || !src)
-        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
-    if (!size)
-        return HSA_STATUS_SUCCESS;
-    places_lock_read();
-    allowed = pointer_allows(src, size, HSA_ACCESS_PERMISSION_RO) &&
-              pointer_allows(dst, size, HSA_ACCESS_PERMISSION_WO);
-    places_unlock();
-    if (!allowed)
+    if (!dst || !src || !pointer_allows_copy(dst, src, size))
         return HSA_STATUS_ERROR_INVALID_ARGUMENT;
     copier_copy(dst, src, size);
     return HSA_STATUS_SUCCESS;

@@ -82,7 +82,7 @@ static void end_if_unused(struct handle *handle, struct list *ended)
     list_append(ended, &handle->ended);
 }
 
-void handle_unref(struct handle *handle, struct list *ended)
+static void unref(struct handle *handle, struct list *ended)
 {
     handle->refs--;
     end_if_unused(handle, ended);
@@ -234,7 +234,7 @@ hsa_status_t hsa_amd_vmem_handle_release(hsa_amd_vmem_alloc_handle_t memory_hand
     places_lock();
     handle = handle_find(memory_handle);
     if (handle)
-        handle_unref(handle, &ended);
+        unref(handle, &ended);
     places_unlock();
     handles_end(&ended);
     return handle ? HSA_STATUS_SUCCESS : HSA_STATUS_ERROR_INVALID_ALLOCATION;

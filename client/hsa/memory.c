@@ -35,7 +35,7 @@ static int allocate_buffer(const struct pool *pool, uint64_t size, struct memcli
     return r;
 }
 
-hsa_status_t memory_allocate(const struct pool *pool, size_t size, void **ptr)
+static hsa_status_t allocate(const struct pool *pool, size_t size, void **ptr)
 {
     struct memclient_map_options options = MEMCLIENT_MAP_OPTIONS_INIT;
     _cleanup_(memclient_buffer_unrefp) struct memclient_buffer *buffer = NULL;
@@ -102,7 +102,8 @@ static void give_back(struct allocation *allocation, bool entered)
     room_changed();
 }
 
-hsa_status_t memory_free(void *ptr)
+/* Enters and leaves the runtime itself, since it calls deallocation callbacks. NULL is no error. */
+static hsa_status_t free_memory(void *ptr)
 {
     struct list callbacks = LIST_INIT(callbacks);
     struct allocation *allocation = NULL;
@@ -137,12 +138,12 @@ hsa_status_t hsa_memory_allocate(hsa_region_t region, size_t size, void **ptr)
         return HSA_STATUS_ERROR_INVALID_REGION;
     if (!pool->allocatable)
         return HSA_STATUS_ERROR_INVALID_ALLOCATION;
-    return memory_allocate(pool, size, ptr);
+    return allocate(pool, size, ptr);
 }
 
 hsa_status_t hsa_memory_free(void *ptr)
 {
-    return memory_free(ptr);
+    return free_memory(ptr);
 }
 
 /* ---- hsa_ext_amd.h --------------------------------------------------------------------------------------- */
@@ -158,10 +159,10 @@ hsa_status_t hsa_amd_memory_pool_allocate(hsa_amd_memory_pool_t memory_pool, siz
     pool = topology_memory_pool(memory_pool);
     if (!pool)
         return INVALID_MEMORY_POOL;
-    return memory_allocate(pool, size, ptr);
+    return allocate(pool, size, ptr);
 }
 
 hsa_status_t hsa_amd_memory_pool_free(void *ptr)
 {
-    return memory_free(ptr);
+    return free_memory(ptr);
 }

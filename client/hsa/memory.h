@@ -45,11 +45,6 @@ static inline uint64_t agents_all(void)
     return n == 64 ? UINT64_MAX : (UINT64_C(1) << n) - 1;
 }
 
-/* memory.c: what both APIs come down to. */
-hsa_status_t memory_allocate(const struct pool *pool, size_t size, void **ptr);
-/* Enters and leaves the runtime itself, since it calls deallocation callbacks. NULL is no error. */
-hsa_status_t memory_free(void *ptr);
-
 /* callbacks.c: takes the place's callbacks, to be called when no lock is held. */
 void callbacks_take(struct place *place, struct list *taken);
 /* Calls each, outside of the runtime, and frees them. */
@@ -60,6 +55,8 @@ void callbacks_drop(struct place *place);
 /* pointer.c: may the owner, or any agent, read (RO) or write (WO) all of [address, address + size)? True for memory
  * that is not HSA's. With the lock. */
 bool pointer_allows(const void *address, size_t size, hsa_access_permission_t access);
+/* May so much be read there and written here? Takes the lock. */
+bool pointer_allows_copy(const void *to, const void *from, size_t size);
 
 /* assign.c */
 void assign_fork_child(void);

@@ -19,7 +19,8 @@ struct change {
     bool replaces; /* whatever was said of other agents */
 };
 
-unsigned permissions_access(const struct permissions *permissions)
+/* The union, as access of memclient_protect(). */
+static unsigned access_of(const struct permissions *permissions)
 {
     if (permissions->write)
         return MEMCLIENT_READ | MEMCLIENT_WRITE;
@@ -31,7 +32,7 @@ static uint64_t bit(const struct agent *agent)
     return UINT64_C(1) << agent->index;
 }
 
-hsa_access_permission_t permissions_of(const struct permissions *permissions, const struct agent *agent)
+static hsa_access_permission_t permission_of(const struct permissions *permissions, const struct agent *agent)
 {
     unsigned access = HSA_ACCESS_PERMISSION_NONE;
 
@@ -58,9 +59,9 @@ static struct permissions changed(const struct permissions *old, const struct ch
 /* One mapping's pages, if that makes a difference to them. */
 static int protect(const struct mapping *mapping, const struct permissions *from, const struct permissions *to)
 {
-    unsigned access = permissions_access(to);
+    unsigned access = access_of(to);
 
-    if (access == permissions_access(from))
+    if (access == access_of(from))
         return 0;
     return memclient_protect(runtime_context(), (void *)(uintptr_t)mapping->place.start, mapping->place.bytes, access);
 }
@@ -182,7 +183,7 @@ hsa_status_t hsa_amd_vmem_get_access(void *va, hsa_access_permission_t *perms, h
     else if (!(found->set & bit(agent)) && !runtime_is_like_rocr())
         status = HSA_STATUS_ERROR_INVALID_ALLOCATION;
     else
-        *perms = permissions_of(found, agent);
+        *perms = permission_of(found, agent);
     places_unlock();
     return status;
 }

@@ -184,3 +184,16 @@ bool pointer_allows(const void *address, size_t size, hsa_access_permission_t ac
     }
     return at >= end || reservation_is_none(at, end - at);
 }
+
+bool pointer_allows_copy(const void *to, const void *from, size_t size)
+{
+    bool allowed;
+
+    if (!size)
+        return true;
+    places_lock_read();
+    allowed = pointer_allows(from, size, HSA_ACCESS_PERMISSION_RO) &&
+              pointer_allows(to, size, HSA_ACCESS_PERMISSION_WO);
+    places_unlock();
+    return allowed;
+}

@@ -181,16 +181,6 @@ void signals_fork_child(void)
 
 /* ---- values ---------------------------------------------------------------------------------------------- */
 
-bool signal_is_dead(const struct signal *signal)
-{
-    return atomic_load(&signal->dead);
-}
-
-hsa_signal_value_t signal_load(const struct signal *signal)
-{
-    return cell_load(signal->cell);
-}
-
 void signal_store(struct signal *signal, hsa_signal_value_t value)
 {
     cell_store(signal->cell, !signal->buffer, value);
@@ -341,7 +331,7 @@ hsa_signal_value_t hsa_signal_load_scacquire(hsa_signal_t handle)
 {
     _cleanup_(signal_unrefp) struct signal *signal = signal_find(handle);
 
-    return signal ? signal_load(signal) : 0;
+    return signal ? cell_load(signal->cell) : 0;
 }
 
 hsa_signal_value_t hsa_signal_load_relaxed(hsa_signal_t handle)

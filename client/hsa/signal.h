@@ -10,7 +10,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include <memclient/hsa/hsa.h>
@@ -23,9 +22,6 @@ struct signal *signal_find(hsa_signal_t handle);
 /* NULL is ignored. May call the broker, at the end of one for other processes. */
 void signal_unref(struct signal *signal);
 
-/* Was it destroyed, or is HSA shutting down? */
-bool signal_is_dead(const struct signal *signal);
-hsa_signal_value_t signal_load(const struct signal *signal);
 /* They wake who waits. */
 void signal_store(struct signal *signal, hsa_signal_value_t value);
 void signal_add(struct signal *signal, hsa_signal_value_t value);

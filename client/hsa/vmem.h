@@ -64,8 +64,7 @@ static inline struct mapping *place_mapping(struct place *place)
 
 /* One that the application has a claim on (refs > 0); NULL if there is none. */
 struct handle *handle_find(hsa_amd_vmem_alloc_handle_t handle);
-/* Count down. Where that was the last, the handle leaves the table for the list. */
-void handle_unref(struct handle *handle, struct list *ended);
+/* Counts uses down. Where that was the last, and there is no ref, the handle leaves the table for the list. */
 void handle_unuse(struct handle *handle, struct list *ended);
 /* Without the lock: gives back what the handles of the list have, and frees them. */
 void handles_end(struct list *ended);
@@ -82,9 +81,6 @@ struct mapping *mapping_next(struct mapping *mapping, uint64_t end);
 
 /* ---- permission.c ---------------------------------------------------------------------------------------- */
 
-/* The union, as access of memclient_protect(). */
-unsigned permissions_access(const struct permissions *permissions);
-hsa_access_permission_t permissions_of(const struct permissions *permissions, const struct agent *agent);
 /* With the lock: gives these agents reading and writing in the mapping and in those that follow without a gap; for
  * hsa_amd_agents_allow_access(). */
 hsa_status_t permissions_allow(struct mapping *mapping, uint64_t agents);

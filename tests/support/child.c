@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -210,4 +211,19 @@ pid_t youngest_child_of(pid_t parent)
     for (char *at = text, *end; (number = strtol(at, &end, 10)) > 0; at = end)
         child = (pid_t)number;
     return child;
+}
+
+void child_use_up_memory(void)
+{
+    const struct rlimit none = {0};
+    void *volatile got; /* or a compiler would leave out what nobody uses */
+
+    if (TEST_ASAN || TEST_TSAN || TEST_MSAN || test_under_valgrind())
+        child_skip("it runs under a tool that needs memory itself");
+    /* in sizes that go down, so that no hole is left */
+    CHECK(setrlimit(RLIMIT_AS, &none) == 0);
+    for (size_t size = (size_t)1 << 20; size >= 16; size /= 2)
+        do
+            got = malloc(size);
+        while (got);
 }

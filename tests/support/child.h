@@ -74,3 +74,6 @@ void hear(int channel);
 _Noreturn void child_give_up(const char *what, const char *file, int line);
 void child_check_errno(bool failed, int wanted, const char *what, const char *file, int line);
 _Noreturn void child_skip(const char *reason);
+
+/* In the child: malloc() has nothing left to give afterwards, for good. Skips where a tool needs memory itself. */
+void child_use_up_memory(void);

@@ -82,3 +82,10 @@ void test_assert_errno(bool failed, int wanted, const char *what, const char *fi
         print_error("%s: succeeded, not %s\n", what, strerror(wanted));
     _fail(file, line);
 }
+
+bool test_under_valgrind(void)
+{
+    const char *preloaded = getenv("LD_PRELOAD");
+
+    return preloaded && strstr(preloaded, "vgpreload");
+}

@@ -52,6 +52,9 @@ int test_finish(int failures);
 /* Skip unless the process is root (many facts are about other users). */
 void test_needs_root(void);
 
+/* It has limits of its own, which are not the kernel's. */
+bool test_under_valgrind(void);
+
 /* assert_int_equal(call, 0) with the system's reason: a test that fails should say why. */
 #define assert_ok(call) \
     do { \

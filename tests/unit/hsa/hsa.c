@@ -2,12 +2,6 @@
 /* See hsa.h. */
 #include "tests/unit/hsa/hsa.h"
 
-#include <stdlib.h>
-#include <string.h>
-#include <sys/resource.h>
-
-#include "tests/support/child.h"
-
 hsa_agent_t agents[AGENTS];
 hsa_amd_memory_pool_t pools[AGENTS][POOLS];
 hsa_region_t regions[AGENTS][POOLS];
@@ -81,28 +75,6 @@ int hsa_group_teardown(void **state)
     return 0;
 }
 
-bool hsa_under_valgrind(void)
-{
-    const char *preloaded = getenv("LD_PRELOAD");
-
-    return preloaded && strstr(preloaded, "vgpreload");
-}
-
-void hsa_use_up_memory(void)
-{
-    const struct rlimit none = {0};
-    void *volatile got; /* or a compiler would leave out what nobody uses */
-
-    if (TEST_ASAN || TEST_TSAN || TEST_MSAN || hsa_under_valgrind())
-        child_skip("it runs under a tool that needs memory itself");
-    /* in sizes that go down, so that no hole is left */
-    CHECK(setrlimit(RLIMIT_AS, &none) == 0);
-    for (size_t size = MIB; size >= 16; size /= 2)
-        do
-            got = malloc(size);
-        while (got);
-}
-
 void hsa_skip_unless_few_mappings(unsigned most)
 {
     FILE *f = fopen("/proc/sys/vm/max_map_count", "re");
@@ -114,6 +86,6 @@ void hsa_skip_unless_few_mappings(unsigned most)
         fclose(f);
     if (count == UINT32_MAX)
         test_skip("the kernel takes more than %u mappings", most);
-    if (TEST_ASAN || TEST_TSAN || TEST_MSAN || hsa_under_valgrind())
+    if (TEST_ASAN || TEST_TSAN || TEST_MSAN || test_under_valgrind())
         test_skip("it runs under a tool that needs mappings itself");
 }

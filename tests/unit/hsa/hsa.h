@@ -39,9 +39,5 @@ int hsa_group_teardown(void **state);
 /* After each test: the broker has no buffer left, and its sums are right. */
 int hsa_nothing_left(void **state);
 
-/* It has limits of its own, which are not the kernel's. */
-bool hsa_under_valgrind(void);
-/* In a child: malloc() has nothing left to give afterwards, for good. */
-void hsa_use_up_memory(void);
 /* Skips where the kernel takes more mappings of a process than that, or something takes fewer than the kernel. */
 void hsa_skip_unless_few_mappings(unsigned most);

@@ -368,7 +368,7 @@ static void export_out_of_resources(void **state)
     int fd = 5;
 
     (void)state;
-    if (hsa_under_valgrind())
+    if (test_under_valgrind())
         test_skip("valgrind lets a process receive more descriptors than its limit");
     handle = create(PAGE);
     old = limit_descriptors();
@@ -498,7 +498,7 @@ static void import_without_memory(int channel, void *data)
     (void)data;
     CHECK(fd >= 0);
     CHECK(hsa_init() == HSA_STATUS_SUCCESS);
-    hsa_use_up_memory();
+    child_use_up_memory();
     CHECK(hsa_amd_vmem_import_shareable_handle(fd, &handle) == HSA_STATUS_ERROR_OUT_OF_RESOURCES);
 }
 

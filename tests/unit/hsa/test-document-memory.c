@@ -481,7 +481,7 @@ static void register_without_memory(int channel, void *data)
     (void)channel;
     (void)data;
     CHECK(hsa_init() == HSA_STATUS_SUCCESS);
-    hsa_use_up_memory();
+    child_use_up_memory();
     CHECK(hsa_memory_register(memory, sizeof(memory)) == HSA_STATUS_ERROR_OUT_OF_RESOURCES);
 }
 

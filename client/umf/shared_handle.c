@@ -9,6 +9,7 @@
 
 #include <memclient/umf/providers/provider_memoryd.h>
 
+#include "base/checked.h"
 #include "base/cleanup.h"
 #include "base/steal.h"
 #include "umf/area.h"
@@ -114,7 +115,9 @@ void shared_make_handle(const struct memclient_token *token, uint64_t offset, ui
 umf_result_t umfMemorydProviderHandle(const struct memclient_token *token, size_t offset, size_t length,
                                       void *providerIpcData)
 {
-    if (!token || !length || !providerIpcData)
+    size_t end;
+
+    if (!token || !length || !providerIpcData || !checked_add_size(offset, length, &end))
         return UMF_RESULT_ERROR_INVALID_ARGUMENT;
     shared_make_handle(token, offset, length, providerIpcData);
     return UMF_RESULT_SUCCESS;

@@ -96,8 +96,8 @@ static void pool_free(void **state)
 
 /* hsa_amd_agent_memory_pool_get_info(agent, memory_pool, attribute, value): HSA_STATUS_SUCCESS:
  * HSA_AMD_AGENT_MEMORY_POOL_INFO_ACCESS, HSA_AMD_AGENT_MEMORY_POOL_INFO_NUM_LINK_HOPS and
- * HSA_AMD_AGENT_MEMORY_POOL_INFO_LINK_INFO; HSA_STATUS_ERROR_INVALID_ARGUMENT, HSA_STATUS_ERROR_INVALID_AGENT,
- * HSA_STATUS_ERROR_INVALID_MEMORY_POOL. */
+ * HSA_AMD_AGENT_MEMORY_POOL_INFO_LINK_INFO, an hsa_amd_memory_pool_link_info_t; HSA_STATUS_ERROR_INVALID_ARGUMENT,
+ * HSA_STATUS_ERROR_INVALID_AGENT, HSA_STATUS_ERROR_INVALID_MEMORY_POOL. */
 static void agent_memory_pool_info(void **state)
 {
     (void)state;
@@ -116,8 +116,14 @@ static void agent_memory_pool_info(void **state)
             assert_int_equal(hops, a == b ? 0 : 1);
             assert_success(hsa_amd_agent_memory_pool_get_info(agents[a], pools[b][FINE],
                                                               HSA_AMD_AGENT_MEMORY_POOL_INFO_LINK_INFO, links));
-            if (a != b)
+            if (a != b) {
                 assert_true(links[0].numa_distance >= 10 && links[0].numa_distance != 77);
+                assert_true(links[0].atomic_support_32bit && links[0].atomic_support_64bit);
+                assert_true(links[0].coherent_support);
+                assert_int_equal(links[0].link_type, 0);
+                assert_true(!links[0].min_latency && !links[0].max_latency);
+                assert_true(!links[0].min_bandwidth && !links[0].max_bandwidth);
+            }
             assert_int_equal(links[1].numa_distance, 77);
             assert_status(hsa_amd_agent_memory_pool_get_info(agents[a], pools[b][FINE],
                                                              (hsa_amd_agent_memory_pool_info_t)3, &hops),

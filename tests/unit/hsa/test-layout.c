@@ -341,6 +341,7 @@ static void attributes_and_statuses_of_extensions_go_through_casts(void **state)
     assert_int_equal(status, 40);
 }
 
+/* hsa_flag_isset64(value, bit), hsa_flag_set64(value, bit) */
 static void flags_are_bits_of_eight_bytes(void **state)
 {
     uint8_t flags[8] = {0};

@@ -51,7 +51,8 @@ static unsigned accessible(const void *ptr)
 
 /* ---- types ----------------------------------------------------------------------------------------------- */
 
-/* HSA_EXT_POINTER_TYPE_HSA: any address within, to the last byte that was asked for. */
+/* hsa_amd_pointer_info_t: type, agentBaseAddress, hostBaseAddress, sizeInBytes, agentOwner, global_flags.
+ * HSA_EXT_POINTER_TYPE_HSA: any address within, to the last byte that was asked for. */
 static void test_type_hsa(void **state)
 {
     const unsigned flags[] = {FINE_FLAG, FINE_FLAG | HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_KERNARG_INIT, COARSE_FLAG};
@@ -195,7 +196,7 @@ static void test_arguments(void **state)
     assert_success(hsa_memory_free(ptr));
 }
 
-/* hsa_amd_pointer_info, info->size: no byte more is written; it becomes what was. */
+/* hsa_amd_pointer_info_t: size. hsa_amd_pointer_info, info->size: no byte more is written; it becomes what was. */
 static void test_size(void **state)
 {
     void *ptr;
@@ -246,7 +247,8 @@ static void test_alloc_calls_back(void **state)
     assert_success(hsa_memory_free(ptr));
 }
 
-/* hsa_amd_pointer_info_set_userdata: of the allocation around ptr; INVALID_ARGUMENT where nothing is known. */
+/* hsa_amd_pointer_info_t: userData. hsa_amd_pointer_info_set_userdata: of the allocation around ptr;
+ * INVALID_ARGUMENT where nothing is known. */
 static void test_userdata(void **state)
 {
     void *ptr;

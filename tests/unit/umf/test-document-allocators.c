@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include <memclient/umf.h>
+#include <memclient/umf/memory_pool_ops.h>
 #include <memclient/umf/pools/pool_disjoint.h>
 #include <memclient/umf/pools/pool_jemalloc.h>
 #include <memclient/umf/pools/pool_proxy.h>
@@ -14,6 +15,26 @@
 #include "tests/unit/umf/document.h"
 
 #pragma weak umfJemallocPoolOps /* not every build has it */
+
+/* umf_memory_pool_ops_t: each implementation initializes all function pointers. They are static tables. */
+static void whole_tables(void **state)
+{
+    umf_memory_pool_ops_t *(*const all[])(void) = {umfDisjointPoolOps, umfJemallocPoolOps, umfProxyPoolOps,
+                                                   umfScalablePoolOps};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
+        const umf_memory_pool_ops_t *ops;
+
+        if (!all[i])
+            continue;
+        ops = all[i]();
+        assert_ptr_equal(all[i](), ops);
+        assert_int_equal(ops->version, UMF_VERSION_CURRENT);
+        assert_true(ops->initialize && ops->finalize && ops->malloc && ops->calloc && ops->realloc &&
+                    ops->aligned_malloc && ops->malloc_usable_size && ops->free && ops->get_last_allocation_error);
+    }
+}
 
 /* umfProxyPoolOps: the Proxy Pool forwards all requests to the provider; umfPoolRealloc, umfPoolCalloc and
  * umfPoolMallocUsableSize are not supported. */
@@ -93,12 +114,14 @@ static umf_memory_pool_handle_t disjoint_of(umf_disjoint_pool_params_t params, u
     return pool;
 }
 
-/* umfDisjointPoolOps: user data is the provider's, metadata is not; umf_disjoint_pool_params_t, by
- * umfDisjointPoolParamsDefault: SlabMinSize, MaxPoolableSize, Capacity, MinBucketSize, which is
- * UMF_DISJOINT_POOL_MIN_BUCKET_DEFAULT_SIZE, CurPoolSize, PoolTrace, SharedLimits, Name. */
+/* umfDisjointPoolOps: user data is the provider's, metadata is not, so the memory need not be readable;
+ * umf_disjoint_pool_params_t, by umfDisjointPoolParamsDefault: SlabMinSize, MaxPoolableSize, Capacity,
+ * MinBucketSize, which is UMF_DISJOINT_POOL_MIN_BUCKET_DEFAULT_SIZE, CurPoolSize, PoolTrace, SharedLimits, Name.
+ * umfDisjointPoolOps: UMF_RESULT_ERROR_INVALID_ARGUMENT: no parameters, or MinBucketSize is no power of 2.
+ * umfPoolCreate: the provider is for coarse-grained allocations. */
 static void disjoint(void **state)
 {
-    struct mock mock = {.calls = {0}};
+    struct mock mock = {.is_guarded = true};
     umf_disjoint_pool_params_t params = umfDisjointPoolParamsDefault();
     umf_memory_provider_handle_t provider = mock_new(&mock);
     umf_memory_pool_handle_t pool;
@@ -113,8 +136,10 @@ static void disjoint(void **state)
     params.SlabMinSize = 4096;
     params.MaxPoolableSize = 4096;
     params.Capacity = 1;
+    params.CurPoolSize = SIZE_MAX; /* has no effect */
     params.MinBucketSize = 3;
     assert_result(umfPoolCreate(umfDisjointPoolOps(), provider, &params, 0, &pool), UMF_RESULT_ERROR_INVALID_ARGUMENT);
+    assert_result(umfPoolCreate(umfDisjointPoolOps(), provider, NULL, 0, &pool), UMF_RESULT_ERROR_INVALID_ARGUMENT);
     params.MinBucketSize = 64;
     pool = disjoint_of(params, provider);
     for (unsigned i = 0; i < 4; i++) {
@@ -175,6 +200,7 @@ static void shared_limits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TEST(whole_tables),
         TEST(proxy),
         TEST(scalable),
         TEST(jemalloc),

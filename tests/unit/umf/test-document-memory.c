@@ -74,7 +74,8 @@ static void allocate(umf_memory_pool_handle_t hPool)
 }
 
 /* umfPoolMalloc(hPool, size): allocates size bytes; umfPoolAlignedMalloc(hPool, size, alignment): at that alignment;
- * umfPoolFree(hPool, ptr): UMF_RESULT_SUCCESS; without a pool NULL and UMF_RESULT_ERROR_INVALID_ARGUMENT. */
+ * umfPoolFree(hPool, ptr): UMF_RESULT_SUCCESS; without a pool NULL and UMF_RESULT_ERROR_INVALID_ARGUMENT. The
+ * allocators are those of umfPoolCreate. */
 static void malloc_and_free(void **state)
 {
     (void)state;
@@ -100,7 +101,8 @@ static void zeroed(umf_memory_pool_handle_t hPool)
     assert_result(umfPoolGetLastAllocationError(hPool), UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY);
 }
 
-/* umfPoolCalloc(hPool, num, size): an array of num elements of size bytes each, all initialized to zero. */
+/* umfPoolCalloc(hPool, num, size): an array of num elements of size bytes each, all initialized to zero.
+ * UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY: a product that overflows. */
 static void calloc_zeroes(void **state)
 {
     (void)state;

@@ -4,6 +4,7 @@
  * function and what of it is checked.
  */
 #include <malloc.h>
+#include <string.h>
 
 #include <memclient/umf.h>
 #include <memclient/umf/pools/pool_proxy.h>
@@ -85,11 +86,13 @@ static void flags(void **state)
  * get_last_allocation_error are used by the corresponding umfPool* calls. */
 static void operations(void **state)
 {
+    umf_memory_pool_ops_t ops = heap_ops;
     umf_memory_pool_handle_t pool = NULL;
     void *ptr;
 
     (void)state;
-    assert_success(umfPoolCreate(&heap_ops, os, NULL, 0, &pool));
+    assert_success(umfPoolCreate(&ops, os, NULL, 0, &pool));
+    memset(&ops, 0, sizeof(ops)); /* it was copied */
     ptr = umfPoolRealloc(pool, umfPoolMalloc(pool, 10), 100);
     assert_int_equal(umfPoolMallocUsableSize(pool, ptr), malloc_usable_size(ptr));
     assert_success(umfPoolFree(pool, ptr));

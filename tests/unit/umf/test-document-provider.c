@@ -31,8 +31,9 @@ static char *alloc(size_t size)
 
 /* ---- versions and results -------------------------------------------------------------------------------- */
 
-/* UMF_MAKE_VERSION: generates a version; UMF_MAJOR_VERSION, UMF_MINOR_VERSION: extract its parts; UMF_VERSION_CURRENT:
- * that of the headers; umfGetCurrentVersion(): of the library, which umfInit() and umfTearDown() begin and end. */
+/*  UMF_MAKE_VERSION(_major, _minor): generates a version; UMF_MAJOR_VERSION(_ver), UMF_MINOR_VERSION(_ver): extract
+ * its parts; UMF_VERSION_CURRENT: that of the headers; umfGetCurrentVersion(): of the library, which umfInit() and
+ * umfTearDown() begin and end. */
 static void versions(void **state)
 {
     (void)state;
@@ -89,9 +90,10 @@ static void finalize(void *provider)
 }
 
 /* umfMemoryProviderCreate(ops, params, hProvider): UMF_RESULT_SUCCESS: hProvider is the newly created provider, an
- * umf_memory_provider_handle_t, and params was given to ops; umf_memory_provider_ops_t: initialize, finalize, version.
- * UMF_RESULT_ERROR_INVALID_ARGUMENT: ops or hProvider is NULL, or an operation is missing;
- * UMF_RESULT_ERROR_NOT_SUPPORTED: a version to come. umfMemoryProviderDestroy(hProvider): destroys it. */
+ * umf_memory_provider_handle_t, and params was given to ops; umf_memory_provider_ops_t: initialize, finalize,
+ * version. UMF_RESULT_ERROR_INVALID_ARGUMENT: ops or hProvider is NULL, or an operation is missing;
+ * UMF_RESULT_ERROR_NOT_SUPPORTED: a version to come. umfMemoryProviderDestroy(hProvider): destroys it. umf_result_t:
+ * UMF_RESULT_ERROR_INVALID_ARGUMENT: of arguments. */
 static void create_and_destroy(void **state)
 {
     struct mock mock = {.calls = {0}};
@@ -122,10 +124,11 @@ static void create_and_destroy(void **state)
     assert_int_equal(finalized, 1);
 }
 
-/* umf_memory_provider_ops_t: alloc, free, get_last_native_error, get_recommended_page_size, get_min_page_size,
- * get_name, ext and ipc are each called by their function, once; umf_memory_provider_ext_ops_t: purge_lazy,
- * purge_force, allocation_merge, allocation_split; umf_memory_provider_ipc_ops_t: get_ipc_handle_size,
- * get_ipc_handle, put_ipc_handle, open_ipc_handle, close_ipc_handle. */
+/* umfMemoryProviderCreate: providers that implement the API: umf_memory_provider_ops_t: alloc, free,
+ * get_last_native_error, get_recommended_page_size, get_min_page_size, get_name, ext and ipc are each called by
+ * their function, once; umf_memory_provider_ext_ops_t: purge_lazy, purge_force, allocation_merge, allocation_split;
+ * umf_memory_provider_ipc_ops_t: get_ipc_handle_size, get_ipc_handle, put_ipc_handle, open_ipc_handle,
+ * close_ipc_handle. */
 static void operations(void **state)
 {
     struct mock mock = {.calls = {0}};
@@ -155,7 +158,8 @@ static void operations(void **state)
     umfMemoryProviderDestroy(provider);
 }
 
-/* umfMemoryProviderGetName(hProvider): pointer to a string containing the name of the provider. */
+/* umfMemoryProviderGetName(hProvider): pointer to a string containing the name of the provider.
+ * umfMemoryProviderCreate: predefined providers: umfOsMemoryProviderOps: memory of the operating system. */
 static void get_name(void **state)
 {
     (void)state;
@@ -216,8 +220,8 @@ static void page_sizes(void **state)
 }
 
 /* umfMemoryProviderPurgeLazy(hProvider, ptr, size): UMF_RESULT_SUCCESS: the pages may be discarded, now or never;
- * UMF_RESULT_ERROR_INVALID_ALIGNMENT if ptr or size is not page-aligned; UMF_RESULT_ERROR_NOT_SUPPORTED if the provider
- * has no such operation; UMF_RESULT_ERROR_INVALID_ARGUMENT: hProvider or ptr is NULL. */
+ * UMF_RESULT_ERROR_INVALID_ALIGNMENT if ptr or size is not page-aligned; UMF_RESULT_ERROR_NOT_SUPPORTED if the
+ * provider has no such operation; UMF_RESULT_ERROR_INVALID_ARGUMENT: hProvider or ptr is NULL. umf_result_t. */
 static void purge_lazy(void **state)
 {
     umf_memory_provider_handle_t cannot = mock_of(MOCK_NULL);
@@ -321,7 +325,9 @@ static void *ask_elsewhere(void *argument)
 
 /* umfMemoryProviderGetLastNativeError(hProvider, ppMessage, pError): what the provider reported when it returned
  * UMF_RESULT_ERROR_MEMORY_PROVIDER_SPECIFIC; stored in thread-local storage; the string in ppMessage is null
- * terminated and the provider's; it may be called from simultaneous threads. */
+ * terminated and the provider's; it may be called from simultaneous threads. umf_result_t:
+ * UMF_RESULT_ERROR_MEMORY_PROVIDER_SPECIFIC. Threads that had none see UMF_OS_RESULT_SUCCESS of
+ * umf_os_memory_provider_native_error_t. */
 static void native_error(void **state)
 {
     const char *ppMessage = NULL;

@@ -84,7 +84,8 @@ static void do_write(int channel, void *context)
 }
 
 /* umf_mem_protection_flags_t: UMF_PROTECTION_NONE: cannot be accessed; UMF_PROTECTION_READ: can be read;
- * UMF_PROTECTION_WRITE: can be written; UMF_PROTECTION_EXEC: can be executed; UMF_PROTECTION_MAX is none. */
+ * UMF_PROTECTION_WRITE: can be written; UMF_PROTECTION_EXEC: can be executed; UMF_PROTECTION_MAX is none.
+ * umf_os_memory_provider_params_t: protection. */
 static void protection(void **state)
 {
     static const struct {
@@ -134,7 +135,8 @@ static void protection(void **state)
     assert_null(none);
 }
 
-/* umf_memory_visibility_t: UMF_MEM_MAP_PRIVATE: a child's writes are its own; UMF_MEM_MAP_SHARED: they are seen. */
+/* umf_memory_visibility_t: UMF_MEM_MAP_PRIVATE: a child's writes are its own; UMF_MEM_MAP_SHARED: they are seen.
+ * umf_os_memory_provider_params_t: visibility. */
 static void visibility(void **state)
 {
     char *mine = alloc(private_one, page), *ours = alloc(shared, page);
@@ -148,8 +150,8 @@ static void visibility(void **state)
     assert_success(umfMemoryProviderFree(shared, ours, page));
 }
 
-/* umfOsMemoryProviderOps(), umfOsMemoryProviderParamsDefault(): of umf_os_memory_provider_params_t: protection,
- * visibility, shm_name, numa_list, numa_list_len, numa_mode, part_size, partitions, partitions_len. */
+/* umfOsMemoryProviderOps(), umfOsMemoryProviderParamsDefault(): of umf_os_memory_provider_params_t: shm_name,
+ * numa_list, numa_list_len, numa_mode, partitions, partitions_len. */
 static void parameters(void **state)
 {
     umf_os_memory_provider_params_t params = umfOsMemoryProviderParamsDefault();
@@ -262,7 +264,8 @@ static size_t on_second(umf_os_memory_provider_params_t params)
 }
 
 /* UMF_NUMA_MODE_SPLIT of umf_numa_mode_t: split evenly across nodes; umf_numa_split_partition_t: weight, target:
- * another distribution of pages. UMF_NUMA_MODE_INTERLEAVE in turn, by part_size. UMF_NUMA_MODE_BIND on no other. */
+ * another distribution of pages. UMF_NUMA_MODE_INTERLEAVE in turn, by part_size. UMF_NUMA_MODE_BIND on no other.
+ * umf_os_memory_provider_params_t: part_size. */
 static void splits_and_parts(void **state)
 {
     unsigned nodes[] = {0, 1};
@@ -284,7 +287,7 @@ static void splits_and_parts(void **state)
 
 /* umf_os_memory_provider_native_error, umf_os_memory_provider_native_error_t: UMF_OS_RESULT_SUCCESS;
  * UMF_OS_RESULT_ERROR_ALLOC_FAILED; UMF_OS_RESULT_ERROR_FREE_FAILED; UMF_OS_RESULT_ERROR_BIND_FAILED;
- * UMF_OS_RESULT_ERROR_PURGE_LAZY_FAILED, UMF_OS_RESULT_ERROR_PURGE_FORCE_FAILED. */
+ * UMF_OS_RESULT_ERROR_PURGE_LAZY_FAILED, UMF_OS_RESULT_ERROR_PURGE_FORCE_FAILED. UMF_OS_RESULTS_START_FROM. */
 static void native_errors(void **state)
 {
     unsigned nowhere[] = {700};
@@ -467,41 +470,13 @@ static void pool_open_and_close(void **state)
     assert_result(umfCloseIPCHandle(ptr), UMF_RESULT_SUCCESS);
     assert_result(umfCloseIPCHandle(&size), UMF_RESULT_ERROR_INVALID_ARGUMENT);
     assert_success(umfPutIPCHandle(ipcHandle));
+    sent.bytes[size / 2] ^= 1; /* the copy goes on being good */
+    assert_result(umfOpenIPCHandle(hPool, (umf_ipc_handle_t)sent.bytes, &ptr), UMF_RESULT_SUCCESS);
+    assert_result(umfCloseIPCHandle(ptr), UMF_RESULT_SUCCESS);
     assert_success(umfFree(from));
     umfPoolDestroy(producer);
     umfPoolDestroy(hPool);
     umfPoolDestroy(cannot);
-}
-
-/* ---- what is ours ---------------------------------------------------------------------------------------- */
-
-/* umfMemorydMemoryProviderOps(), umfMemorydMemoryProviderParamsDefault(), umfMemorydGetBuffer(ptr, buffer):
- * UMF_RESULT_SUCCESS; UMF_RESULT_ERROR_INVALID_ARGUMENT: an argument is NULL or nothing is there. umfMemorydSetProfile(
- * profile): UMF_RESULT_SUCCESS for UMF_MEMORYD_PROFILE_DOCUMENT and UMF_MEMORYD_PROFILE_UPSTREAM of
- * umf_memoryd_profile_t, UMF_RESULT_ERROR_INVALID_ARGUMENT for others. */
-static void memoryd(void **state)
-{
-    umf_memoryd_memory_provider_params_t params = umfMemorydMemoryProviderParamsDefault();
-    umf_memory_provider_handle_t provider = NULL;
-    struct memclient_buffer *buffer = NULL;
-    char *ptr;
-
-    (void)state;
-    assert_success(umfMemoryProviderCreate(umfMemorydMemoryProviderOps(), &params, &provider));
-    ptr = alloc(provider, page);
-    assert_result(umfMemorydGetBuffer(NULL, &buffer), UMF_RESULT_ERROR_INVALID_ARGUMENT);
-    assert_result(umfMemorydGetBuffer(ptr, NULL), UMF_RESULT_ERROR_INVALID_ARGUMENT);
-    assert_result(umfMemorydGetBuffer(&params, &buffer), UMF_RESULT_ERROR_INVALID_ARGUMENT);
-    assert_null(buffer);
-    assert_result(umfMemorydGetBuffer(ptr, &buffer), UMF_RESULT_SUCCESS);
-    assert_int_equal(memclient_buffer_bytes(buffer), page);
-    memclient_buffer_unref(buffer);
-    assert_success(umfMemoryProviderFree(provider, ptr, page));
-    umfMemoryProviderDestroy(provider);
-
-    assert_result(umfMemorydSetProfile(UMF_MEMORYD_PROFILE_UPSTREAM), UMF_RESULT_SUCCESS);
-    assert_result(umfMemorydSetProfile(UMF_MEMORYD_PROFILE_DOCUMENT), UMF_RESULT_SUCCESS);
-    assert_result(umfMemorydSetProfile((enum umf_memoryd_profile_t)2), UMF_RESULT_ERROR_INVALID_ARGUMENT);
 }
 
 #define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
@@ -509,9 +484,17 @@ static void memoryd(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(protection),    TEST(visibility),     TEST(parameters),       TEST(numa_modes),
-        TEST(splits_and_parts), TEST(native_errors), TEST(handle_size),    TEST(get_and_put),
-        TEST(open_and_close), TEST(pool_get_and_put), TEST(pool_open_and_close), TEST(memoryd),
+        TEST(protection),
+        TEST(visibility),
+        TEST(parameters),
+        TEST(numa_modes),
+        TEST(splits_and_parts),
+        TEST(native_errors),
+        TEST(handle_size),
+        TEST(get_and_put),
+        TEST(open_and_close),
+        TEST(pool_get_and_put),
+        TEST(pool_open_and_close),
     };
 
     return test_run(tests, umf_group_setup, umf_group_teardown);

@@ -83,6 +83,7 @@ static void share_with(uid_t *uid)
     child_finish(&consumer);
 }
 
+/* umfMemoryProviderOpenIPCHandle: memory of the broker lies at the same address in all processes where that is free. */
 static void test_another_process(void **state)
 {
     (void)state;

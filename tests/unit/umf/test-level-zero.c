@@ -108,7 +108,9 @@ static int nothing_left(void **state)
 
 /* ---- making one ------------------------------------------------------------------------------------------ */
 
-/* Nothing is loaded for what cannot be. */
+/* level_zero_memory_provider_params_t: level_zero_context_handle, level_zero_device_handle and memory_type are to go
+ * together, and no umf_usm_memory_type_t is UMF_MEMORY_TYPE_UNKNOWN; else umfLevelZeroMemoryProviderOps:
+ * UMF_RESULT_ERROR_INVALID_ARGUMENT. Nothing is loaded for what cannot be. */
 static void no_arguments(void **state)
 {
     umf_memory_provider_handle_t provider = NULL;
@@ -132,6 +134,8 @@ static void no_arguments(void **state)
         assert_int_equal(ze->inits, 0);
 }
 
+/* umfLevelZeroMemoryProviderOps: UMF_RESULT_ERROR_NOT_SUPPORTED without a driver,
+ * UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY where it says so. */
 static void no_driver(void **state)
 {
     umf_memory_provider_handle_t provider = NULL;
@@ -160,6 +164,8 @@ static void name(void **state)
 
 /* ---- memory ---------------------------------------------------------------------------------------------- */
 
+/* umfLevelZeroMemoryProviderOps: memory from a device, by umf_usm_memory_type_t: UMF_MEMORY_TYPE_HOST: a host
+ * allocation; UMF_MEMORY_TYPE_DEVICE: a device allocation; UMF_MEMORY_TYPE_SHARED: of shared ownership. */
 static void each_type_is_asked_for_by_its_function(void **state)
 {
     static const char *const functions[] = {
@@ -233,6 +239,9 @@ static void a_pool_on_it(void **state)
 
 /* ---- answers --------------------------------------------------------------------------------------------- */
 
+/* umfLevelZeroMemoryProviderOps: what the driver refuses is UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY,
+ * UMF_RESULT_ERROR_INVALID_ARGUMENT, UMF_RESULT_ERROR_INVALID_ALIGNMENT or UMF_RESULT_ERROR_NOT_SUPPORTED where it
+ * says so, else UMF_RESULT_ERROR_MEMORY_PROVIDER_SPECIFIC. */
 static void results(void **state)
 {
     static const struct {
@@ -272,7 +281,7 @@ static void results(void **state)
     umfMemoryProviderDestroy(provider);
 }
 
-/* The number is the driver's, the text its name. */
+/* umfLevelZeroMemoryProviderOps, umfMemoryProviderGetLastNativeError: The number is the driver's, the text its name. */
 static void native_errors(void **state)
 {
     umf_memory_provider_handle_t provider = provider_of(UMF_MEMORY_TYPE_HOST);

@@ -36,6 +36,7 @@ static void use(umf_memory_provider_handle_t provider, size_t huge)
     assert_success(umfMemoryProviderFree(provider, ptr + huge, huge));
 }
 
+/* memclient_umf_params: page_size, of pages that are huge. */
 static void test_huge_pages(void **state)
 {
     umf_memoryd_memory_provider_params_t params = umfMemorydMemoryProviderParamsDefault();
@@ -47,6 +48,7 @@ static void test_huge_pages(void **state)
     settings_huge_pages(huge, 4);
     umf_group_setup(state);
     params.pages = MEMCLIENT_PAGES_HUGETLB;
+    params.page_size = huge;
     assert_success(umfMemoryProviderCreate(umfMemorydMemoryProviderOps(), &params, &provider));
     use(provider, huge);
     umfMemoryProviderDestroy(provider);

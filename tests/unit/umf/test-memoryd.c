@@ -79,6 +79,9 @@ static void expect_invalid(umf_memoryd_memory_provider_params_t params)
         expect_invalid(wrong_); \
     } while (0)
 
+/* memclient_umf_params: size; MEMCLIENT_UMF_PARAMS_INIT and umfMemorydMemoryProviderParamsDefault:
+ * umf_memoryd_memory_provider_params_t. umfMemorydMemoryProviderOps: UMF_RESULT_ERROR_INVALID_ARGUMENT if the size
+ * is none or a number is none of its enum. */
 static void test_parameters(void **state)
 {
     struct {
@@ -113,6 +116,7 @@ static void test_parameters(void **state)
     umfMemoryProviderDestroy(made);
 }
 
+/* umfMemorydMemoryProviderOps: creating a provider makes no call to the broker. */
 static void test_no_call_before_memory(void **state)
 {
     umf_memoryd_memory_provider_params_t params = defaults();
@@ -135,6 +139,7 @@ static void test_no_call_before_memory(void **state)
     assert_int_equal(observer_requests(), before);
 }
 
+/* memclient_umf_params: nodes, n_nodes, placement, weights; flags. */
 static void test_placement(void **state)
 {
     uint32_t nodes[] = {1, 0}, weights[] = {1, 3};
@@ -168,6 +173,7 @@ static int note_pool(const struct memclient_pool *pool, void *data)
     return 0;
 }
 
+/* memclient_umf_params: pool. */
 static void test_pool(void **state)
 {
     char name[MEMCLIENT_POOL_NAME_SIZE] = "";
@@ -196,6 +202,7 @@ static void test_pool(void **state)
     umfMemoryProviderDestroy(of_pool);
 }
 
+/* memclient_umf_params: pages. */
 static void test_pages(void **state)
 {
     umf_memoryd_memory_provider_params_t params = defaults();
@@ -302,6 +309,7 @@ static void test_limit(void **state)
     assert_ptr_equal(ptr, &ptr);
 }
 
+/* memclient_umf_params: name: "NAME/1", "NAME/2", ... are bound, and unbound when freed. */
 static void test_names(void **state)
 {
     umf_memoryd_memory_provider_params_t params = defaults();
@@ -327,6 +335,7 @@ static void test_names(void **state)
 
 /* ---- sharing --------------------------------------------------------------------------------------------- */
 
+/* memclient_umf_params: access, of what is allocated and of what is opened. */
 static void test_rights(void **state)
 {
     umf_memoryd_memory_provider_params_t params = defaults();
@@ -368,7 +377,8 @@ static void make_and_die(int channel, void *context)
     hear(channel);
 }
 
-/* A handle that keeps its memory outlives the process that made it, until it is over; freeing ends it at once. */
+/* memclient_umf_params: keep_ms. A handle that keeps its memory outlives the process that made it, until it is over;
+ * freeing ends it at once. */
 static void test_keeping(void **state)
 {
     umf_memoryd_memory_provider_params_t params = defaults();

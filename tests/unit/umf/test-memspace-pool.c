@@ -55,7 +55,7 @@ static void use(umf_memory_pool_handle_t pool, unsigned long nodes)
     }
 }
 
-/* TBB's allocator where there is one, which nothing else here has loaded. */
+/* umfPoolCreateFromMemspace: TBB's allocator where there is one, which nothing else here has loaded. */
 static void the_scalable_pool_comes_first(void **state)
 {
     umf_memory_pool_handle_t pool = pool_of(umfMemspaceHostAllGet(), NULL);
@@ -154,6 +154,7 @@ static void bound_to_each_node(void **state)
 
 /* ---- the program ----------------------------------------------------------------------------------------- */
 
+/* umfPoolCreateFromMemspace: jemalloc, or else the disjoint pool, where TBB is not there. */
 static void without_tbb(void **state)
 {
     (void)state;

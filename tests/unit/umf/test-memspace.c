@@ -162,6 +162,7 @@ static void no_arguments(void **state)
                      UMF_RESULT_ERROR_INVALID_ARGUMENT);
 }
 
+/* umfMemspaceDestroy: predefined ones are left alone. */
 static void predefined_ones_stay(void **state)
 {
     umf_const_memspace_handle_t all = umfMemspaceHostAllGet(), largest = umfMemspaceHighestCapacityGet();
@@ -193,6 +194,7 @@ static uint64_t node_bytes(unsigned node)
     return strtoull(total + strlen("MemTotal:"), NULL, 10);
 }
 
+/* umfMemspaceHighestCapacityGet: the largest node. */
 static void the_largest_node_has_the_highest_capacity(void **state)
 {
     struct machine machine = this_machine();
@@ -217,7 +219,9 @@ static bool kernel_tells(const char *quantity)
     return tells;
 }
 
-/* In the machine with tiers (see tests/vm/lib.sh), each processor's fastest node of those that are nearest to it. */
+/* umfMemspaceHighestBandwidthGet, umfMemspaceLowestLatencyGet: NULL where the machine does not tell (no HMAT
+ * support). In the machine with tiers (see tests/vm/lib.sh), each processor's fastest node of those that are nearest
+ * to it. */
 static void the_fastest_nodes(void **state)
 {
     const char *machine = getenv("MEMORYD_VM");
@@ -233,7 +237,8 @@ static void the_fastest_nodes(void **state)
 
 /* ---- without a policy ------------------------------------------------------------------------------------ */
 
-/* Memory of all of the host is as the kernel gives it to anybody: the thread's policy holds. */
+/* umfMemspaceHostAllGet: all nodes with memory. Memory of all of the host is as the kernel gives it to anybody: the
+ * thread's policy holds. */
 static void all_of_the_host_is_left_to_the_kernel(void **state)
 {
     umf_memory_provider_handle_t provider = provider_of(umfMemspaceHostAllGet(), NULL);
@@ -276,7 +281,7 @@ static void others_are_bound(void **state)
     }
 }
 
-/* Nodes are not checked when a memspace is made of them; the kernel has none such. */
+/* umfMemspaceCreateFromNumaArray: Nodes are not checked when a memspace is made of them; the kernel has none such. */
 static void a_node_that_is_not_there(void **state)
 {
     unsigned node = 1000;
@@ -298,6 +303,9 @@ static void a_node_that_is_not_there(void **state)
 
 /* ---- policies -------------------------------------------------------------------------------------------- */
 
+/* umf_mempolicy_membind_t: UMF_MEMPOLICY_INTERLEAVE: interleaves memory from all memory in the memspace;
+ * UMF_MEMPOLICY_BIND: binds memory to the memspace; UMF_MEMPOLICY_PREFERRED: prefers memory of the memspace, but
+ * falls back to others. umfMempolicyDestroy: providers go on. */
 static void each_policy_is_the_kernels(void **state)
 {
     struct machine machine = this_machine();
@@ -336,6 +344,7 @@ static void assert_pages(char *ptr, const unsigned *wanted, size_t n)
         assert_int_equal(page_node(ptr + page * page_size()), wanted[page]);
 }
 
+/* umfMempolicySetInterleavePartSize: parts in turn on each node; the last call counts. */
 static void interleaving_in_parts(void **state)
 {
     struct machine machine = this_machine();
@@ -357,6 +366,7 @@ static void interleaving_in_parts(void **state)
     umfMemspaceDestroy(memspace);
 }
 
+/* umf_mempolicy_membind_t: UMF_MEMPOLICY_SPLIT: evenly across nodes. */
 static void splitting_in_equal_pieces(void **state)
 {
     struct machine machine = this_machine();
@@ -373,7 +383,9 @@ static void splitting_in_equal_pieces(void **state)
     umfMemspaceDestroy(memspace);
 }
 
-/* They are copied: what becomes of the array afterwards does not matter. Their order is that of the array. */
+/* umf_mempolicy_membind_t: UMF_MEMPOLICY_SPLIT with umf_mempolicy_split_partition_t: weight, target;
+ * umfMempolicySetCustomSplitPartitions: They are copied: what becomes of the array afterwards does not matter. Their
+ * order is that of the array. */
 static void splitting_in_pieces_of_ones_own(void **state)
 {
     struct machine machine = this_machine();

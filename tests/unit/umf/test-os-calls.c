@@ -153,6 +153,7 @@ static long get_mempolicy_fails(int *mode, unsigned long *nodes, unsigned long m
     return -1;
 }
 
+/* umf_os_memory_provider_native_error_t: UMF_OS_RESULT_ERROR_ADDRESS_NOT_ALIGNED */
 static void test_address_not_aligned(void **state)
 {
     void *ptr;
@@ -165,6 +166,7 @@ static void test_address_not_aligned(void **state)
                   "allocated address is not aligned");
 }
 
+/* umf_os_memory_provider_native_error_t: UMF_OS_RESULT_ERROR_FREE_FAILED */
 static void test_free_fails(void **state)
 {
     void *ptr;
@@ -181,6 +183,8 @@ static void test_free_fails(void **state)
     assert_success(umfMemoryProviderFree(provider, ptr, page));
 }
 
+/* umf_os_memory_provider_native_error_t: UMF_OS_RESULT_ERROR_PURGE_LAZY_FAILED,
+ * UMF_OS_RESULT_ERROR_PURGE_FORCE_FAILED */
 static void test_purge_fails(void **state)
 {
     void *ptr;
@@ -195,6 +199,7 @@ static void test_purge_fails(void **state)
                   "force purging failed: Resource temporarily unavailable");
 }
 
+/* umf_os_memory_provider_native_error_t: UMF_OS_RESULT_ERROR_BIND_FAILED */
 static void test_bind_fails(void **state)
 {
     umf_os_memory_provider_params_t params = umfOsMemoryProviderParamsDefault();
@@ -209,6 +214,8 @@ static void test_bind_fails(void **state)
     assert_ptr_equal(ptr, &ptr);
 }
 
+/* umf_os_memory_provider_native_error_t: UMF_OS_RESULT_ERROR_TOPO_DISCOVERY_FAILED, where a policy needs to know
+ * nodes. umfOsMemoryProviderOps: UMF_RESULT_ERROR_MEMORY_PROVIDER_SPECIFIC. */
 static void test_discovery_fails(void **state)
 {
     umf_os_memory_provider_params_t params = umfOsMemoryProviderParamsDefault();

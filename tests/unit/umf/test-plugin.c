@@ -62,6 +62,7 @@ static int teardown(void **state)
     return 0;
 }
 
+/* memclient_umf_provider_ops: a static table of version 1.0. */
 static void test_table(void **state)
 {
     const char *name = NULL;
@@ -80,6 +81,7 @@ static void test_table(void **state)
     assert_int_equal(ops->get_name(NULL, NULL), UMF_RESULT_ERROR_INVALID_ARGUMENT);
 }
 
+/* memclient_umf_provider_ops: native errors are 3000 + errno; handles have 64 bytes. */
 static void test_use(void **state)
 {
     struct memclient_umf_params params = MEMCLIENT_UMF_PARAMS_INIT;
@@ -119,7 +121,8 @@ static void test_use(void **state)
     assert_int_equal(ops->finalize(provider), UMF_RESULT_SUCCESS);
 }
 
-/* The size of the struct, and what is in it, are looked at. */
+/* memclient_umf_provider_ops: UMF_RESULT_ERROR_INVALID_ARGUMENT; NULL: the default parameters. The size of the
+ * struct, and what is in it, are looked at. */
 static void test_parameters(void **state)
 {
     struct memclient_umf_params params = MEMCLIENT_UMF_PARAMS_INIT;

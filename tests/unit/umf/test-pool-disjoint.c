@@ -324,7 +324,7 @@ static void test_aligned(void **state)
 
 /* ---- traces ----------------------------------------------------------------------------------------------- */
 
-/* PoolTrace: nothing, totals, buckets, calls. */
+/* umf_disjoint_pool_params_t: PoolTrace: nothing, totals, buckets, calls. */
 static void test_trace(void **state)
 {
     char path[] = "traceXXXXXX", text[4096];

@@ -46,6 +46,7 @@ static void create_checks_its_arguments(void **state)
         try_ops(&_ops);                          \
     })
 
+/* umfMemoryProviderCreate: operations that every provider has. */
 static void create_wants_every_operation(void **state)
 {
     (void)state;
@@ -60,6 +61,7 @@ static void create_wants_every_operation(void **state)
     assert_result(without(get_name), UMF_RESULT_ERROR_INVALID_ARGUMENT);
 }
 
+/* umfMemoryProviderCreate: split and merge, and those for sharing, are given together. */
 static void create_wants_pairs_and_all_of_ipc(void **state)
 {
     umf_memory_provider_ops_t ops = mock_ops[MOCK_PAGES];

@@ -34,7 +34,7 @@ typedef struct umf_disjoint_pool_params_t {
     size_t MaxPoolableSize; /* larger allocations are the provider's, one by one */
     size_t Capacity;        /* freed slabs that each bucket keeps at most */
     size_t MinBucketSize;   /* the smallest bucket, a power of 2 */
-    size_t CurPoolSize;     /* of this pool so far, for a pool that goes on for another one; usually 0 */
+    size_t CurPoolSize;     /* has no effect */
     int PoolTrace;          /* 1: statistics on stderr at the end; 2: of each bucket too; 3: each call, too */
     umf_disjoint_pool_shared_limits_t *SharedLimits; /* NULL: a limit of its own, without end */
     const char *Name;       /* for traces; lives as long as the pool */

@@ -6,7 +6,6 @@
 #include "base/steal.h"
 #include "hsa/ipc.h"
 #include "hsa/memory.h"
-#include "hsa/room.h"
 #include "hsa/runtime.h"
 
 static struct attachment *by_token; /* hash of IPC memory */
@@ -39,14 +38,8 @@ hsa_status_t attachment_map(struct memclient_buffer **buffer, uint64_t allowed, 
 
 void attachment_free(struct attachment *attachment, bool entered)
 {
-    struct memclient *ctx = memclient_buffer_context(attachment->buffer);
-
-    /* if it is another context, shutting down has unmapped it */
-    if (entered && ctx == runtime_context())
-        (void)memclient_unmap(ctx, (void *)(uintptr_t)attachment->place.start, attachment->place.bytes);
-    memclient_buffer_unref(attachment->buffer);
+    memory_give_back(&attachment->place, attachment->buffer, entered);
     free(attachment);
-    room_changed();
 }
 
 struct attachment *attachment_find(const struct memclient_token *token)
@@ -99,11 +92,7 @@ hsa_status_t attachment_detach(void *ptr, bool interop)
         return HSA_STATUS_ERROR_INVALID_ARGUMENT;
     if (!last)
         return HSA_STATUS_SUCCESS;
-    if (!list_is_empty(&callbacks)) {
-        RUNTIME_DONE(entered);
-        callbacks_run(&callbacks);
-        entered = runtime_enter() == HSA_STATUS_SUCCESS;
-    }
+    callbacks_run_outside(&callbacks, &entered);
     attachment_free(attachment, entered);
     return HSA_STATUS_SUCCESS;
 }

@@ -37,6 +37,15 @@ void callbacks_run(struct list *taken)
     }
 }
 
+void callbacks_run_outside(struct list *taken, bool *entered)
+{
+    if (list_is_empty(taken))
+        return;
+    RUNTIME_DONE(*entered);
+    callbacks_run(taken);
+    *entered = runtime_enter() == HSA_STATUS_SUCCESS;
+}
+
 void callbacks_drop(struct place *place)
 {
     struct list *link;

@@ -90,15 +90,13 @@ static hsa_status_t take(void *ptr, struct allocation **allocation, struct list 
     return status;
 }
 
-/* Between enter and leave, unless HSA was shut down meanwhile; which has unmapped it then, even if it is up again. */
-static void give_back(struct allocation *allocation, bool entered)
+void memory_give_back(const struct place *place, struct memclient_buffer *buffer, bool entered)
 {
-    struct memclient *ctx = memclient_buffer_context(allocation->buffer);
+    struct memclient *ctx = memclient_buffer_context(buffer);
 
     if (entered && ctx == runtime_context())
-        (void)memclient_unmap(ctx, (void *)(uintptr_t)allocation->place.start, allocation->place.bytes);
-    memclient_buffer_unref(allocation->buffer);
-    free(allocation);
+        (void)memclient_unmap(ctx, (void *)(uintptr_t)place->start, place->bytes);
+    memclient_buffer_unref(buffer);
     room_changed();
 }
 
@@ -115,12 +113,9 @@ static hsa_status_t free_memory(void *ptr)
     status = take(ptr, &allocation, &callbacks);
     if (status)
         return status;
-    if (!list_is_empty(&callbacks)) {
-        RUNTIME_DONE(entered);
-        callbacks_run(&callbacks);
-        entered = !runtime_enter();
-    }
-    give_back(allocation, entered);
+    callbacks_run_outside(&callbacks, &entered);
+    memory_give_back(&allocation->place, allocation->buffer, entered);
+    free(allocation);
     return HSA_STATUS_SUCCESS;
 }
 

@@ -16,25 +16,32 @@ fail() {
 
 memctl() { "${builddir:?}/client/memctl/memctl" "$@"; }
 
-# begin_programs FOLDER LIBRARY: the broker serves, and $programs are those of the folder. make has compiled the ones in
-# C; the one in C++ is compiled here, where there is a compiler for it.
+# begin_programs FOLDER LIBRARY [FLAG...]: the broker serves, with what is in $config besides, and $programs are those of
+# the folder. make has compiled the ones in C; those in C++ are compiled here, where there is a compiler for it, for each
+# of $standards.
 begin_programs() {
-    local source
+    local folder=$1 library=$2 source standard program
+    shift 2
 
     command -v jq >/dev/null || { echo "jq is not installed"; exit 77; }
-    printf '[topology]\nsimulate_nodes = 2\n' >"$dir/config"
+    printf '[topology]\nsimulate_nodes = 2\n%s\n' "${config-}" >"$dir/config"
     printf '#!/bin/sh\nexec %q "$@" --config %q\n' "$builddir/daemon/memoryd" "$dir/config" >"$dir/memoryd"
     chmod +x "$dir/memoryd"
     begin_broker "$dir/memoryd"
-    for source in "$srcdir/$1"/*.c; do
-        programs+=("$builddir/$1/$(basename "${source%.c}")")
+    for source in "$srcdir/$folder"/*.c; do
+        [ ! -e "$source" ] || programs+=("$builddir/$folder/$(basename "${source%.c}")")
     done
-    # word splitting wanted: compilers come with options
-    # shellcheck disable=SC2086
     if [ -n "${TEST_CXX-}" ] && [ "${SANITIZERS:-no}" = no ]; then
-        $TEST_CXX -std=c++17 -pthread -Wall -Wextra -Werror -I"$srcdir/include/memclient" -o "$dir/raii" \
-            "$srcdir/$1/raii.cpp" -L"$builddir/client/.libs" "-l$2" -lmemclient
-        programs+=("$dir/raii")
+        for source in "$srcdir/$folder"/*.cpp; do
+            for standard in ${standards:-c++17}; do
+                program=$dir/$(basename "${source%.cpp}")-$standard
+                # word splitting wanted: compilers come with options
+                # shellcheck disable=SC2086
+                $TEST_CXX "-std=$standard" -pthread -Wall -Wextra -Werror -I"$srcdir/include/memclient" "$@" \
+                    -o "$program" "$source" -L"$builddir/client/.libs" "-l$library" -lmemclient
+                programs+=("$program")
+            done
+        done
     fi
     export LD_LIBRARY_PATH=$builddir/client/.libs${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 }

@@ -143,19 +143,21 @@ static void share_with_another(bool brokers_die)
     assert_int_equal(memclient_ping(NULL), 0);
 }
 
+/* umfLevelZeroMemoryProviderOps: handles for other processes. */
 static void another_process(void **state)
 {
     (void)state;
     share_with_another(false);
 }
 
+/* umfLevelZeroMemoryProviderOps: restarts of the broker change nothing. */
 static void brokers_that_die(void **state)
 {
     (void)state;
     share_with_another(true);
 }
 
-/* The handle goes with the process that made it, unless another has it open. */
+/* umfLevelZeroMemoryProviderOps: the handle goes with the process that made it, unless another has it open. */
 static void a_producer_that_dies(void **state)
 {
     struct child producer;
@@ -236,6 +238,7 @@ static void pools(void **state)
 
 /* ---- one process ------------------------------------------------------------------------------------------- */
 
+/* umfLevelZeroMemoryProviderOps: a handle can be opened until it is put as often as it was got. */
 static void an_allocation_has_one_handle(void **state)
 {
     struct note first, second;
@@ -267,6 +270,7 @@ static void an_allocation_has_one_handle(void **state)
     assert_success(umfMemoryProviderFree(provider, ptr, SIZE));
 }
 
+/* umfLevelZeroMemoryProviderOps: a handle can be opened until the memory is freed. */
 static void freeing_ends_it(void **state)
 {
     void *ptr = allocate(), *other;
@@ -279,6 +283,7 @@ static void freeing_ends_it(void **state)
     assert_success(umfMemoryProviderPutIPCHandle(provider, note.handle));
 }
 
+/* umfLevelZeroMemoryProviderOps: a handle can be opened until its provider ends. */
 static void a_provider_gives_back_what_is_left(void **state)
 {
     umf_memory_provider_handle_t mine = provider;
@@ -297,9 +302,11 @@ static void a_provider_gives_back_what_is_left(void **state)
     umfMemoryProviderDestroy(mine);
     assert_int_equal(ze->ipc_gets, 0);
     provider = provider_of(UMF_MEMORY_TYPE_DEVICE);
+    assert_result(take(&note, &opened[0]), UMF_RESULT_ERROR_INVALID_ARGUMENT);
     assert_success(umfMemoryProviderFree(provider, ptr, SIZE));
 }
 
+/* umfLevelZeroMemoryProviderOps: ptr is where the allocation starts, or UMF_RESULT_ERROR_INVALID_ARGUMENT. */
 static void arguments(void **state)
 {
     umf_memory_provider_handle_t other = provider_of(UMF_MEMORY_TYPE_DEVICE);
@@ -346,6 +353,7 @@ static void set_check(struct note *note)
     memcpy(note->handle + 4, &check, sizeof(check));
 }
 
+/* umfLevelZeroMemoryProviderOps: UMF_RESULT_ERROR_INVALID_ARGUMENT. */
 static void damaged_and_forged_handles(void **state)
 {
     void *ptr = allocate(), *opened = NULL;
@@ -384,6 +392,7 @@ static void damaged_and_forged_handles(void **state)
     assert_success(umfMemoryProviderFree(provider, ptr, SIZE));
 }
 
+/* umfLevelZeroMemoryProviderOps: what the driver cannot share is UMF_RESULT_ERROR_NOT_SUPPORTED. */
 static void what_the_driver_refuses(void **state)
 {
     void *ptr = allocate(), *opened;

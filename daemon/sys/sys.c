@@ -87,15 +87,22 @@ static int call_inotify_add(int inotify, int fd, uint32_t mask)
 }
 
 /*
- * A file system may take as long as it likes to say what it is. But what is in fdinfo is the kernel's own, and of all
- * drivers only this one tells its exporter's name there.
+ * A file system may take as long as it likes to say what it is, and fdinfo of what watches many things is as long as
+ * there are things. So first the name is looked at, which costs nothing and which a file could have by chance, then
+ * fdinfo, which is the kernel's own: of all files with such a name only a dma-buf tells its exporter's there.
  */
 static int call_check_dma_buf(int fd)
 {
+    static const char prefix[] = "/dmabuf:";
     struct statfs fs;
     char path[40];
     char text[1024];
 
+    if (readlink(path_of(fd).text, text, sizeof(text)) < (ssize_t)strlen(prefix) ||
+        memcmp(text, prefix, strlen(prefix)) != 0) {
+        errno = EINVAL;
+        return -1;
+    }
     (void)snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
     if (!text_read(text, sizeof(text), path))
         return -1;

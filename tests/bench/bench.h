@@ -16,6 +16,7 @@ struct bench_side {
     const char *name;
     void (*once)(void *context);  /* ends the process when it fails */
     void (*after)(void *context); /* after each, not measured; NULL: nothing is to be done */
+    double (*timed)(void *context); /* instead of `once`: measures itself, and says how many us it took */
 };
 
 struct bench {

@@ -5,6 +5,10 @@
  *
  * One process has one malloc. So glibc's, jemalloc and TBB are each in a child, this program again with that one
  * preloaded, which does a round when it is told to by a byte.
+ *
+ * What counts is the processor time of the thread that took most: what other programs on the machine took of the
+ * processors in between would be most of what is seen otherwise. Threads that stand in one another's way show, since
+ * going to sleep for a lock and being woken takes far longer than what is measured here.
  */
 #include <memclient/umf.h>
 #include <memclient/umf/pools/pool_disjoint.h>
@@ -13,18 +17,21 @@
 #include <memclient/umf/providers/provider_memoryd.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tests/bench/bench.h"
 
-#define OPERATIONS 100000 /* of each thread in a round */
-#define SLOTS      256
-#define LIVE       ((size_t)64 << 20)
-#define MIB        ((double)(1 << 20))
+#define OPERATIONS  100000 /* of each thread in a round */
+#define SLOTS       256
+#define THREADS_MAX 4
+#define LIVE        ((size_t)64 << 20)
+#define MIB         ((double)(1 << 20))
 
 /* NULL: malloc and free */
 static umf_memory_pool_handle_t pool;
@@ -50,20 +57,19 @@ put(void *ptr)
 
 /* ---- the work --------------------------------------------------------------------------------------------- */
 
-static void *
-pairs(void *arg)
+static void
+pairs(void)
 {
-    (void)arg;
     for (int i = 0; i < OPERATIONS; i++)
         put(get(64));
-    return NULL;
 }
 
-static void *
-mixed(void *arg)
+static void
+mixed(void)
 {
+    static _Atomic unsigned seeds;
     void *slots[SLOTS] = {NULL};
-    unsigned x = 1 + (unsigned)(uintptr_t)arg;
+    unsigned x = ++seeds;
 
     for (int i = 0; i < OPERATIONS; i++) {
         unsigned slot = (x = x * 1664525 + 1013904223) >> 24;
@@ -75,24 +81,78 @@ mixed(void *arg)
     for (int i = 0; i < SLOTS; i++)
         if (slots[i])
             put(slots[i]);
-    return NULL;
+}
+
+static _Atomic uint64_t longest_ns; /* of a round's threads */
+
+static uint64_t
+processor_ns(void)
+{
+    struct timespec t;
+
+    bench_must(!clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t), "clock_gettime");
+    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static void
+work_alone(unsigned char kind)
+{
+    uint64_t took = processor_ns(), longest = 0;
+
+    if (kind & 0x80)
+        mixed();
+    else
+        pairs();
+    took = processor_ns() - took;
+    while (took > longest && !atomic_compare_exchange_weak(&longest_ns, &longest, took))
+        ;
+}
+
+/* Threads that work together, and live as long as the process: what starting and ending one takes is not the pool's. */
+static struct crew {
+    pthread_barrier_t begin, end;
+    unsigned n; /* 0: there is none yet */
+    unsigned char kind;
+} crews[THREADS_MAX + 1];
+
+static void *
+member(void *arg)
+{
+    struct crew *crew = arg;
+
+    for (;;) {
+        (void)pthread_barrier_wait(&crew->begin);
+        work_alone(crew->kind);
+        (void)pthread_barrier_wait(&crew->end);
+    }
+}
+
+static void
+engage(struct crew *crew, unsigned n)
+{
+    pthread_t thread;
+
+    bench_must(!pthread_barrier_init(&crew->begin, NULL, n + 1), "pthread_barrier_init");
+    bench_must(!pthread_barrier_init(&crew->end, NULL, n + 1), "pthread_barrier_init");
+    for (crew->n = 0; crew->n < n; crew->n++)
+        bench_must(!pthread_create(&thread, NULL, member, crew), "pthread_create");
 }
 
 static void
 work(unsigned char kind)
 {
-    void *(*body)(void *) = kind & 0x80 ? mixed : pairs;
-    pthread_t threads[8];
-    int n = kind & 0x7f;
+    unsigned n = kind & 0x7f;
+    struct crew *crew = &crews[n];
 
     if (n == 1) {
-        (void)body(NULL);
+        work_alone(kind);
         return;
     }
-    for (intptr_t i = 0; i < n; i++)
-        bench_must(!pthread_create(&threads[i], NULL, body, (void *)i), "pthread_create");
-    for (int i = 0; i < n; i++)
-        (void)pthread_join(threads[i], NULL);
+    if (!crew->n)
+        engage(crew, n);
+    crew->kind = kind;
+    (void)pthread_barrier_wait(&crew->begin);
+    (void)pthread_barrier_wait(&crew->end);
 }
 
 /* Half of what was allocated is freed, here and there, and allocated in other sizes. What is resident then, of as much
@@ -163,8 +223,12 @@ serve(const char *name, bool footprint)
     if (strncmp(name, "malloc", 6) && !make_pool(name))
         return 77;
     while (read(STDIN_FILENO, &kind, 1) == 1) {
+        uint64_t took;
+
+        longest_ns = 0;
         work(kind);
-        bench_must(write(STDOUT_FILENO, &kind, 1) == 1, "answering");
+        took = longest_ns;
+        bench_must(write(STDOUT_FILENO, &took, sizeof(took)) == sizeof(took), "answering");
     }
     if (footprint) {
         (void)dup2(STDERR_FILENO, STDOUT_FILENO);
@@ -205,27 +269,35 @@ struct context {
     unsigned char kind;
 };
 
-/* false: it is not there any more. */
-static bool
+/* How many us its round took; negative: it is not there any more. */
+static double
 tell(const struct child *child, unsigned char kind)
 {
-    return write(child->fds[0], &kind, 1) == 1 && read(child->fds[1], &kind, 1) == 1;
+    uint64_t ns;
+
+    if (write(child->fds[0], &kind, 1) != 1 || read(child->fds[1], &ns, sizeof(ns)) != sizeof(ns))
+        return -1;
+    return (double)ns / 1e3;
 }
 
-static void
-ours_once(void *arg)
+static double
+time_ours(void *arg)
 {
     const struct context *context = arg;
+    double us = tell(context->ours, context->kind);
 
-    bench_must(tell(context->ours, context->kind), "a child's round");
+    bench_must(us >= 0, "a child's round");
+    return us;
 }
 
-static void
-floor_once(void *arg)
+static double
+time_floor(void *arg)
 {
     const struct context *context = arg;
+    double us = tell(context->floor, context->kind);
 
-    bench_must(tell(context->floor, context->kind), "a child's round");
+    bench_must(us >= 0, "a child's round");
+    return us;
 }
 
 static void
@@ -239,8 +311,8 @@ measure(const char *name, struct child *ours, struct child *floor_, bool json)
             char label[64];
             struct bench bench = {
                 .name = label,
-                .ours = {name, ours_once, NULL},
-                .floor = {"jemalloc", floor_once, NULL},
+                .ours = {.name = name, .timed = time_ours},
+                .floor = {.name = "jemalloc", .timed = time_floor},
                 .context = &context,
                 .rounds = 15,
                 .a_round = 3,
@@ -281,7 +353,7 @@ main(int argc, char **argv)
     start(&jemalloc, "malloc of jemalloc", "libjemalloc.so.2", !json);
     for (unsigned i = 0; i < sizeof(rivals) / sizeof(*rivals); i++) {
         start(&child, rivals[i].name, rivals[i].preload, !json);
-        if (tell(&child, 1))
+        if (tell(&child, 1) >= 0)
             measure(rivals[i].name, &child, &jemalloc, json);
         else
             fprintf(stderr, "%s: not here\n", rivals[i].name);

@@ -24,7 +24,7 @@ static void make_buckets(struct disjoint *pool)
         size = UMF_DISJOINT_POOL_MIN_BUCKET_DEFAULT_SIZE;
     if (size > BUCKET_SIZE_MAX)
         size = BUCKET_SIZE_MAX;
-    pool->min_shift = (unsigned)__builtin_ctzll(size);
+    pool->first_bucket = 2 * (unsigned)__builtin_ctzll(size) - 1;
     for (; size < BUCKET_SIZE_MAX; size *= 2) {
         bucket_init(&pool->buckets[pool->n_buckets++], pool, size);
         bucket_init(&pool->buckets[pool->n_buckets++], pool, size + size / 2);
@@ -102,15 +102,14 @@ static void finalize(void *arg)
 
 /* ---- allocating ------------------------------------------------------------------------------------------- */
 
-/* The smallest that has room for it. */
+/* The smallest that has room for it: the two highest bits of the last byte's number say which. Without a branch, as
+ * nobody could foresee it. */
 static inline unsigned bucket_for(const struct disjoint *pool, size_t size)
 {
-    unsigned log;
+    size_t last = MAX(size, pool->buckets[0].size) - 1;
+    unsigned log = 63 ^ (unsigned)__builtin_clzll(last);
 
-    if (size <= (size_t)1 << pool->min_shift)
-        return 0;
-    log = 63 - (unsigned)__builtin_clzll(size - 1);
-    return 2 * (log - pool->min_shift) + (size > (size_t)3 << (log - 1) ? 2 : 1);
+    return 2 * log + (unsigned)(last >> (log - 1) & 1) - pool->first_bucket;
 }
 
 static inline bool is_pooled(const struct disjoint *pool, size_t size)
@@ -131,8 +130,7 @@ static void *chunk_get(struct disjoint *pool, struct bucket *bucket, bool padded
     return NULL;
 }
 
-/* Apart, so that what is done most is a leaf, without a frame. */
-__attribute__((__noinline__)) static void *get(struct disjoint *pool, size_t size, size_t room, size_t alignment)
+static void *get(struct disjoint *pool, size_t size, size_t room, size_t alignment)
 {
     umf_result_t result = UMF_RESULT_SUCCESS;
     struct bucket *bucket = NULL;
@@ -157,22 +155,29 @@ __attribute__((__noinline__)) static void *get(struct disjoint *pool, size_t siz
     return ptr;
 }
 
-static void *do_malloc(void *arg, size_t size)
+/* Apart, so that what is done most is a leaf, without a frame. */
+__attribute__((__noinline__)) static void *malloc_slowly(struct disjoint *pool, size_t size)
 {
-    struct disjoint *pool = arg;
-
-    if (size - 1 < pool->cut_max) {
-        struct thread_now *now = thread_now();
-        void *ptr = heap_pop(&heap_mine(now, pool)->bins[bucket_for(pool, size)]);
-
-        now->disjoint_error = UMF_RESULT_SUCCESS;
-        if (ptr)
-            return ptr;
-    }
     if (size)
         return get(pool, size, size, 0);
     thread_now()->disjoint_error = UMF_RESULT_SUCCESS;
     return NULL;
+}
+
+static void *do_malloc(void *arg, size_t size)
+{
+    struct disjoint *pool = arg;
+    struct thread_now *now = thread_now_quick();
+    struct thread_part *part = thread_part_quick(now, &pool->heaps);
+    void *ptr;
+
+    if (!part || size - 1 >= pool->cut_max)
+        return malloc_slowly(pool, size);
+    ptr = heap_pop(&heap_of(part)->bins[bucket_for(pool, size)]);
+    if (!ptr)
+        return malloc_slowly(pool, size);
+    now->disjoint_error = UMF_RESULT_SUCCESS;
+    return ptr;
 }
 
 static void *do_aligned_malloc(void *arg, size_t size, size_t alignment)
@@ -199,13 +204,15 @@ static void *do_aligned_malloc(void *arg, size_t size, size_t alignment)
 
 /* ---- freeing ---------------------------------------------------------------------------------------------- */
 
-__attribute__((__noinline__)) static umf_result_t put(struct disjoint *pool, void *ptr)
+__attribute__((__noinline__)) static umf_result_t free_slowly(struct disjoint *pool, void *ptr)
 {
     struct block *block = map_find(&pool->map, ptr);
     umf_result_t result = UMF_RESULT_SUCCESS;
     struct bucket *bucket;
     bool to_pool = false;
 
+    if (!ptr)
+        return UMF_RESULT_SUCCESS;
     if (!block) /* the provider may know it */
         return umfMemoryProviderFree(pool->provider, ptr, 0);
     bucket = block->bucket;
@@ -223,16 +230,13 @@ __attribute__((__noinline__)) static umf_result_t put(struct disjoint *pool, voi
 static umf_result_t do_free(void *arg, void *ptr)
 {
     struct disjoint *pool = arg;
-    struct slab *slab;
+    struct thread_part *part = thread_part_quick(thread_now_quick(), &pool->heaps);
+    struct slab *slab = part ? heap_find(pool, heap_of(part), ptr) : NULL;
 
-    if (!ptr)
-        return UMF_RESULT_SUCCESS;
-    slab = heap_mine(thread_now(), pool)->recent;
-    if (block_holds(&slab->block, (uintptr_t)ptr)) {
-        (void)heap_push(slab, ptr);
-        return UMF_RESULT_SUCCESS;
-    }
-    return put(pool, ptr);
+    if (!slab || slab->watched)
+        return free_slowly(pool, ptr);
+    heap_push(slab, ptr);
+    return UMF_RESULT_SUCCESS;
 }
 
 /* ---- what it has not -------------------------------------------------------------------------------------- */

@@ -34,6 +34,7 @@ struct block {
     atomic_uintptr_t from; /* the addresses that the map finds it by */
     atomic_size_t span;
     struct bucket *bucket; /* NULL: a large allocation */
+    struct heap *heap;     /* of a slab that is cut; else NULL */
     void *base;            /* as the provider knows it */
     size_t size;
     struct list link; /* of its bucket, its heap, or what is spare */
@@ -45,11 +46,10 @@ struct block {
  */
 struct slab {
     struct block block;
-    struct heap *heap;
     uint32_t n_free;  /* of the stack */
     uint32_t n_fresh; /* so many were ever used */
     uint32_t n;       /* chunks */
-    bool watched;     /* freeing is more than a push: it is not in its bin's list, or `padded` */
+    bool watched;     /* freeing is more than a push: it is not in its bin's list, `padded`, or to be counted */
     bool listed;
     bool padded;      /* allocations need not begin where chunks do */
     bool kept;        /* its bin keeps it when nothing is allocated of it */
@@ -116,7 +116,7 @@ struct disjoint {
     size_t cut_max;  /* the largest allocation that gets a chunk at once; 0 if something is to be counted */
     bool careful;    /* something is to be counted: the limits, or for traces */
     size_t min_page_size;
-    unsigned min_shift; /* of the smallest bucket */
+    unsigned first_bucket; /* what the smallest's would be, were there buckets from 1 byte on */
     unsigned n_buckets;
     struct map map;
     pthread_mutex_t lock;
@@ -223,16 +223,31 @@ static inline void *heap_pop(const struct bin *bin)
     return (char *)slab->block.base + (size_t)slab->stack[--slab->n_free] * 8;
 }
 
+/* The heap's slab that the address is in; NULL if it is in none. That it is the one of last time the processor can
+ * foresee, so it need not wait for the map. */
+static inline struct slab *heap_find(struct disjoint *pool, struct heap *heap, const void *ptr)
+{
+    struct slab *slab = heap->recent;
+    struct block *block;
+
+    if (block_holds(&slab->block, (uintptr_t)ptr))
+        return slab;
+    block = map_find(&pool->map, ptr);
+    if (!block || block->heap != heap)
+        return NULL;
+    heap->recent = container_of(block, struct slab, block);
+    return heap->recent;
+}
+
 bool heap_watched_push(struct slab *slab, const void *ptr);
 bool heap_emptied(struct slab *slab);
 
-/* A chunk of the thread's own. False: its slab went to the provider. */
-static inline bool heap_push(struct slab *slab, const void *ptr)
+/* A chunk of the thread's own, of a slab that is not watched. */
+static inline void heap_push(struct slab *slab, const void *ptr)
 {
-    if (__builtin_expect(slab->watched, false))
-        return heap_watched_push(slab, ptr);
     slab->stack[slab->n_free++] = (uint32_t)((size_t)((const char *)ptr - (const char *)slab->block.base) / 8);
-    return slab->n_free != slab->n_fresh || slab->kept || heap_emptied(slab);
+    if (slab->n_free == slab->n_fresh && !slab->kept)
+        (void)heap_emptied(slab);
 }
 
 /* ---- pool_disjoint_trace.c ------------------------------------------------------------------------------- */

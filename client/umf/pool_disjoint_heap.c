@@ -45,7 +45,7 @@ void heap_free(struct heap *heap)
 
 static struct bin *bin_of(struct slab *slab)
 {
-    return &slab->heap->bins[slab->block.bucket - slab->heap->pool->buckets];
+    return &slab->block.heap->bins[slab->block.bucket - slab->block.heap->pool->buckets];
 }
 
 /* ---- slabs of a heap -------------------------------------------------------------------------------------- */
@@ -63,12 +63,12 @@ static bool is_used_up(const struct slab *slab)
 static void set_listed(struct slab *slab, bool listed)
 {
     slab->listed = listed;
-    slab->watched = !listed || slab->padded;
+    slab->watched = !listed || slab->padded || slab->block.heap->pool->careful;
 }
 
 static void enter(struct heap *heap, struct bin *bin, struct slab *slab)
 {
-    slab->heap = heap;
+    slab->block.heap = heap;
     list_prepend(&bin->available, &slab->block.link);
     slab->padded = slab->kept = false;
     set_listed(slab, true);
@@ -85,7 +85,7 @@ static void set_kept(struct bin *bin, struct slab *slab)
 
 static void leave(struct bin *bin, struct slab *slab)
 {
-    struct heap *heap = slab->heap;
+    struct heap *heap = slab->block.heap;
 
     if (bin->current == slab)
         bin->current = &heap_no_slab;
@@ -109,7 +109,7 @@ static bool may_keep(const struct bin *bin, const struct slab *slab)
 bool heap_emptied(struct slab *slab)
 {
     struct bin *bin = bin_of(slab);
-    bool attached = atomic_load_explicit(&slab->heap->attached, memory_order_relaxed);
+    bool attached = atomic_load_explicit(&slab->block.heap->attached, memory_order_relaxed);
 
     if (attached && may_keep(bin, slab) && slab_keep(slab->block.bucket)) {
         set_kept(bin, slab);
@@ -168,7 +168,7 @@ static void collect_for_nobody(struct heap *heap)
 
 static void put_others(struct slab *slab, uint32_t number)
 {
-    struct heap *heap = slab->heap;
+    struct heap *heap = slab->block.heap;
     uint32_t first = atomic_load_explicit(&slab->freed, memory_order_relaxed);
 
     do
@@ -185,11 +185,8 @@ static void put_others(struct slab *slab, uint32_t number)
 
 bool heap_put(struct heap *mine, struct slab *slab, const void *ptr)
 {
-    if (mine == slab->heap) {
-        if (!mine->pool->careful)
-            mine->recent = slab;
-        return heap_push(slab, ptr);
-    }
+    if (mine == slab->block.heap)
+        return heap_watched_push(slab, ptr);
     put_others(slab, number_of(slab, ptr));
     return true;
 }

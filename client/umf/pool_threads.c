@@ -18,6 +18,7 @@ struct thread {
 };
 
 __thread struct thread_now thread_now_here;
+struct thread_now thread_now_unknown;
 intptr_t thread_now_offset;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

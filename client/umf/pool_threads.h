@@ -44,7 +44,8 @@ struct thread_now {
 };
 
 extern __thread struct thread_now thread_now_here;
-extern intptr_t thread_now_offset; /* by the thread pointer; 0: nobody knows */
+extern struct thread_now thread_now_unknown; /* without any part */
+extern intptr_t thread_now_offset;           /* by the thread pointer; 0: nobody knows */
 
 /* The calling thread's. A shared library's variables of threads cost a function call, but where it is known better. */
 static inline struct thread_now *thread_now(void)
@@ -53,6 +54,16 @@ static inline struct thread_now *thread_now(void)
 
     if (__builtin_expect(!offset, false))
         return &thread_now_here;
+    return (struct thread_now *)(void *)((char *)__builtin_thread_pointer() + offset);
+}
+
+/* thread_now() without a call, for what is done most: where that takes one, this is not a thread's own. */
+static inline struct thread_now *thread_now_quick(void)
+{
+    intptr_t offset = __atomic_load_n(&thread_now_offset, __ATOMIC_RELAXED);
+
+    if (__builtin_expect(!offset, false))
+        return &thread_now_unknown;
     return (struct thread_now *)(void *)((char *)__builtin_thread_pointer() + offset);
 }
 
@@ -66,12 +77,20 @@ struct thread_part *thread_part_look(const struct thread_parts *parts);
 /* One for the calling thread, which has none: one that was left, or a new one. NULL without memory. */
 struct thread_part *thread_part_get(struct thread_parts *parts);
 
-/* thread_part_look(), and mostly at once. */
-static inline struct thread_part *thread_part_mine(const struct thread_now *now, const struct thread_parts *parts)
+/* What the thread remembers; NULL: nothing. */
+static inline struct thread_part *thread_part_quick(const struct thread_now *now, const struct thread_parts *parts)
 {
     unsigned i = parts->id % THREAD_PARTS_NOW;
 
-    return now->cache[i].id == parts->id ? now->cache[i].part : thread_part_look(parts);
+    return now->cache[i].id == parts->id ? now->cache[i].part : NULL;
+}
+
+/* thread_part_look(), and mostly at once. */
+static inline struct thread_part *thread_part_mine(const struct thread_now *now, const struct thread_parts *parts)
+{
+    struct thread_part *part = thread_part_quick(now, parts);
+
+    return part ? part : thread_part_look(parts);
 }
 
 /* Around a fork. */

@@ -3,6 +3,10 @@
  * The jemalloc pool: an arena of a jemalloc of our own (private-jemalloc.pl makes it), whose memory comes from the
  * provider by hooks, and whose records do not. Each thread has a cache of it, which is emptied when the thread ends.
  *
+ * jemalloc's functions that are told which arena and which cache take several times as long as its malloc(). So a
+ * thread keeps the last few small pieces that it freed, on a shelf for each of jemalloc's sizes, and what it finds
+ * there jemalloc is not asked for: to jemalloc it was not freed.
+ *
  * A provider that cannot split gets back what it gave as it gave it, at the latest when the pool ends: from the first
  * time that it refuses, parts are jemalloc's own business.
  */
@@ -10,6 +14,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/param.h>
 
 #ifdef HAVE_JEMALLOC
 
@@ -24,6 +29,7 @@ extern __typeof__(mallocx) umf_je_mallocx;
 extern __typeof__(dallocx) umf_je_dallocx;
 extern __typeof__(rallocx) umf_je_rallocx;
 extern __typeof__(sallocx) umf_je_sallocx;
+extern __typeof__(nallocx) umf_je_nallocx;
 extern __typeof__(mallctl) umf_je_mallctl;
 extern intptr_t umf_je_tls_offset;
 extern __thread char umf_je_tsd_tls[];
@@ -34,15 +40,76 @@ struct jemalloc {
     unsigned arena;
 };
 
+/* jemalloc's small sizes are multiples of it, but for one that is smaller and is not asked for. */
+#define STEP    ((size_t)16)
+#define SHELVES 28 /* for sizes up to 4 KiB */
+#define PIECES  30 /* so a shelf takes 256 bytes */
+
+struct shelf {
+    size_t size; /* of a piece; 0: none belongs here */
+    unsigned n;
+    void *pieces[PIECES];
+};
+
 /* A thread's cache. */
 struct cache {
     struct thread_part part;
-    unsigned id;
+    unsigned id; /* of jemalloc's own */
+    struct shelf *recent; /* where a piece was put last */
+    struct shelf shelves[SHELVES];
 };
 
-/* ---- threads ---------------------------------------------------------------------------------------------- */
+static struct cache no_cache = {.recent = no_cache.shelves}; /* its id is never used, and its shelves are empty */
 
-static struct cache no_cache; /* its id is never used */
+/* ---- shelves ---------------------------------------------------------------------------------------------- */
+
+static uint8_t shelf_of[4096 / STEP + 1]; /* by steps */
+static size_t shelved_max;                /* the largest size that has one */
+
+/* All that jemalloc rounds up to one size has one shelf. */
+static void number_shelves(void)
+{
+    size_t last = umf_je_nallocx(STEP, 0);
+    uint8_t shelf = 0;
+
+    for (size_t i = 1; i < sizeof(shelf_of) / sizeof(*shelf_of); i++) {
+        size_t size = umf_je_nallocx(i * STEP, 0);
+
+        shelf += size != last;
+        if (shelf == SHELVES)
+            return;
+        shelf_of[i] = shelf;
+        shelved_max = i * STEP;
+        last = size;
+    }
+}
+
+/* For sizes from 1 to shelved_max. */
+static struct shelf *find_shelf(struct cache *cache, size_t size)
+{
+    return &cache->shelves[shelf_of[(size + STEP - 1) / STEP]];
+}
+
+static void label_shelves(struct cache *cache)
+{
+    for (size_t size = STEP; size <= shelved_max; size += STEP)
+        find_shelf(cache, size)->size = size;
+    cache->recent = cache->shelves;
+}
+
+/* For pieces that are just so large; NULL: they have no shelf. That it is the one of last time the processor can
+ * foresee, so it need not wait for jemalloc's look at what size that is. */
+static struct shelf *find_shelf_of(struct cache *cache, size_t size)
+{
+    if (cache->recent->size != size) {
+        if (size > shelved_max || cache == &no_cache)
+            return NULL;
+        cache->recent = find_shelf(cache, size);
+    }
+    return cache->recent;
+}
+
+/* ---- threads ---------------------------------------------------------------------------------------------- */
 
 static struct thread_part *cache_make(struct thread_parts *parts)
 {
@@ -55,6 +122,7 @@ static struct thread_part *cache_make(struct thread_parts *parts)
         free(cache);
         return NULL;
     }
+    label_shelves(cache);
     thread_part_init(&cache->part, parts);
     return &cache->part;
 }
@@ -68,6 +136,9 @@ static void cache_detach(struct thread_part *part)
 {
     struct cache *cache = container_of(part, struct cache, part);
 
+    for (unsigned i = 0; i < SHELVES; i++)
+        while (cache->shelves[i].n)
+            umf_je_dallocx(cache->shelves[i].pieces[--cache->shelves[i].n], MALLOCX_TCACHE(cache->id));
     (void)umf_je_mallctl("tcache.flush", NULL, NULL, &cache->id, sizeof(cache->id));
 }
 
@@ -110,6 +181,7 @@ static umf_result_t make_arena(struct jemalloc *pool)
 
 static umf_result_t initialize(umf_memory_provider_handle_t provider, void *arg, void **ret)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
     const umf_jemalloc_pool_params_t *params = arg;
     struct jemalloc *pool;
     umf_result_t result;
@@ -117,6 +189,7 @@ static umf_result_t initialize(umf_memory_provider_handle_t provider, void *arg,
     /* jemalloc's own variable of threads is to be at one place */
     if (!static_tls(umf_je_tsd_tls, &umf_je_tls_offset))
         return UMF_RESULT_ERROR_NOT_SUPPORTED;
+    (void)pthread_once(&once, number_shelves);
     pool = calloc(1, sizeof(*pool));
     if (!pool)
         return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
@@ -153,21 +226,47 @@ static void *note(void *ptr)
     return ptr;
 }
 
-static void *do_malloc(void *pool, size_t size)
+/* Apart, so that what is done most is a leaf, without a frame. */
+__attribute__((__noinline__)) static void *malloc_slowly(struct jemalloc *pool, size_t size)
 {
-    return note(umf_je_mallocx(size ? size : 1, flags_of(pool)));
+    return note(umf_je_mallocx(MAX(size, STEP), flags_of(pool)));
+}
+
+static void *do_malloc(void *arg, size_t size)
+{
+    struct jemalloc *pool = arg;
+    struct thread_now *now = thread_now_quick();
+    struct thread_part *part = thread_part_quick(now, &pool->caches);
+    struct shelf *shelf;
+
+    if (!part || size - 1 >= shelved_max)
+        return malloc_slowly(pool, size);
+    shelf = find_shelf(container_of(part, struct cache, part), size);
+    if (!shelf->n)
+        return malloc_slowly(pool, size);
+    now->jemalloc_error = UMF_RESULT_SUCCESS;
+    return shelf->pieces[--shelf->n];
 }
 
 static void *do_calloc(void *pool, size_t num, size_t size)
 {
     if (__builtin_mul_overflow(num, size, &size))
         return note(NULL);
-    return note(umf_je_mallocx(size ? size : 1, flags_of(pool) | MALLOCX_ZERO));
+    return note(umf_je_mallocx(MAX(size, STEP), flags_of(pool) | MALLOCX_ZERO));
 }
 
-static umf_result_t do_free(void *pool, void *ptr)
+static umf_result_t do_free(void *arg, void *ptr)
 {
-    if (ptr)
+    struct jemalloc *pool = arg;
+    struct thread_part *part = thread_part_quick(thread_now_quick(), &pool->caches);
+    struct shelf *shelf;
+
+    if (!ptr)
+        return UMF_RESULT_SUCCESS;
+    shelf = part ? find_shelf_of(container_of(part, struct cache, part), umf_je_sallocx(ptr, 0)) : NULL;
+    if (shelf && shelf->n < PIECES)
+        shelf->pieces[shelf->n++] = ptr;
+    else
         umf_je_dallocx(ptr, flags_of(pool));
     return UMF_RESULT_SUCCESS;
 }
@@ -178,7 +277,7 @@ static void *do_realloc(void *pool, void *ptr, size_t size)
     if (!ptr)
         return do_malloc(pool, size);
     if (size)
-        return note(umf_je_rallocx(ptr, size, flags_of(pool)));
+        return note(umf_je_rallocx(ptr, MAX(size, STEP), flags_of(pool)));
     thread_now()->jemalloc_error = do_free(pool, ptr);
     return NULL;
 }
@@ -191,7 +290,7 @@ static void *do_aligned_malloc(void *pool, size_t size, size_t alignment)
         thread_now()->jemalloc_error = UMF_RESULT_ERROR_INVALID_ALIGNMENT;
         return NULL;
     }
-    return note(umf_je_mallocx(size ? size : 1, flags_of(pool) | MALLOCX_ALIGN(alignment)));
+    return note(umf_je_mallocx(MAX(size, STEP), flags_of(pool) | MALLOCX_ALIGN(alignment)));
 }
 
 static size_t usable_size(void *pool, void *ptr)

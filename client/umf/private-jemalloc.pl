@@ -20,7 +20,7 @@ use File::Temp qw(tempdir);
 my ($ar, $ld, $objcopy, $archive, $object) = @ARGV;
 die "usage: $0 AR LD OBJCOPY ARCHIVE OBJECT\n" unless defined $object;
 
-my @functions = qw(mallocx dallocx rallocx sallocx mallctl);
+my @functions = qw(mallocx dallocx rallocx sallocx nallocx mallctl);
 my $prefix = 'umf_je_';
 
 # by machine: how the place of a thread's variable is read from the GOT, and how from a word

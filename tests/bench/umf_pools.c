@@ -125,6 +125,7 @@ member(void *arg)
         work_alone(crew->kind);
         (void)pthread_barrier_wait(&crew->end);
     }
+    return NULL;
 }
 
 static void

@@ -59,7 +59,6 @@ static umf_result_t initialize(umf_memory_provider_handle_t provider, void *arg,
     pool->provider = provider;
     pool->params = *params;
     list_init(&pool->spare);
-    thread_parts_init(&pool->heaps, &heap_ops, &heap_none.part);
     (void)pthread_mutex_init(&pool->lock, NULL);
     make_buckets(pool);
     pool->careful = params->PoolTrace || params->SharedLimits;
@@ -68,6 +67,7 @@ static umf_result_t initialize(umf_memory_provider_handle_t provider, void *arg,
     /* it need not know, nor write it when it says that it does */
     if (umfMemoryProviderGetMinPageSize(provider, NULL, &pool->min_page_size) != UMF_RESULT_SUCCESS)
         pool->min_page_size = 0;
+    thread_parts_init(&pool->heaps, &heap_ops, &heap_none.part);
     *ret = pool;
     return UMF_RESULT_SUCCESS;
 }
@@ -80,7 +80,8 @@ static void finalize(void *arg)
 
     thread_parts_leave(&pool->heaps);
     list_for_each_entry(part, &pool->heaps.all, struct thread_part, in_pool)
-        heap_detach(heap_of(part));
+        if (!part->lost)
+            heap_detach(heap_of(part));
     if (pool->params.PoolTrace)
         trace_end(pool);
     for (unsigned i = 0; i < pool->n_buckets; i++)
@@ -93,7 +94,7 @@ static void finalize(void *arg)
         free(block);
     }
     list_for_each_entry_safe(part, &pool->heaps.all, struct thread_part, in_pool)
-        heap_free(heap_of(part));
+        free(heap_of(part));
     block_list_free(&pool->spare);
     map_deinit(&pool->map);
     (void)pthread_mutex_destroy(&pool->lock);

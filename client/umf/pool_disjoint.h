@@ -11,7 +11,9 @@
  * the slab, which the heap's thread collects when it runs out. When a thread ends, its heap stays with what is still
  * allocated, to be locked by whoever frees that, and to be taken over by the next thread that needs one.
  *
- * Locks, in the order in which they are taken: the register of threads; a heap's; a bucket's, the map's, the pool's.
+ * A pool has one lock, for what threads share: the map's changes, buckets, and heaps that no thread has. It is taken
+ * behind that of the register of threads. No provider is called with either, nor is memory of others asked for but of
+ * malloc(): around a fork they are all held.
  */
 #pragma once
 
@@ -66,10 +68,9 @@ struct bucket {
     size_t stride;     /* from chunk to chunk: every one begins at 8 bytes */
     size_t slab_size;
     bool is_cut;       /* slabs are cut into chunks; else each is one allocation */
-    pthread_mutex_t lock;
-    struct list kept;  /* slabs that are free; of those that are cut, what no heap keeps itself */
+    struct list kept;  /* slabs that are free; of those that are cut, what no heap keeps itself; with the lock */
     atomic_size_t n_kept; /* changed with the lock */
-    struct list spare; /* records of slabs that were */
+    struct list spare; /* records of slabs that were; with the lock */
     /* for traces only */
     atomic_size_t n_allocs, n_from_pool, n_frees, n_in_use, n_in_pool, max_in_use, max_in_pool;
 };
@@ -85,8 +86,8 @@ struct heap {
     struct thread_part part;
     struct disjoint *pool;
     struct slab *recent;          /* one of its own, of which something was freed; or heap_no_slab */
-    pthread_mutex_t lock;         /* while no thread has it */
-    atomic_bool attached;         /* a thread has it */
+    atomic_bool attached;         /* a thread has it; else it takes the lock */
+    struct list unused;           /* slabs that it gives up when the lock is free */
     _Atomic(struct slab *) pending; /* slabs that others have freed chunks of */
     struct bin bins[BUCKETS_MAX];
 };
@@ -100,7 +101,6 @@ struct map_table {
 
 struct map {
     _Atomic(struct map_table *) table;
-    pthread_mutex_t lock;
     unsigned shift; /* of an address: its granule */
 };
 
@@ -120,7 +120,7 @@ struct disjoint {
     unsigned n_buckets;
     struct map map;
     pthread_mutex_t lock;
-    struct list spare; /* records of large allocations that were */
+    struct list spare; /* records of large allocations that were; with the lock */
     struct bucket buckets[BUCKETS_MAX];
 };
 
@@ -128,8 +128,9 @@ struct disjoint {
 
 bool map_init(struct map *map, size_t granule);
 void map_deinit(struct map *map);
-/* From now on found. false without memory. */
+/* With the lock: from now on found. false without memory. */
 bool map_insert(struct map *map, struct block *block, uintptr_t from, size_t span);
+/* With the lock. */
 void map_remove(struct map *map, struct block *block);
 /* For a pool's end: all blocks, which are in no list that matters any more. */
 void map_take_all(struct map *map, struct list *list);
@@ -188,7 +189,6 @@ void block_list_free(struct list *list);
 
 extern const struct thread_parts_ops heap_ops;
 
-void heap_free(struct heap *heap);
 void *heap_malloc(struct heap *heap, struct bucket *bucket, bool padded, bool *from_pool, umf_result_t *result);
 /* A chunk back; `mine` is the heap of the calling thread. False: its slab went to the provider. */
 bool heap_put(struct heap *mine, struct slab *slab, const void *ptr);

@@ -29,18 +29,12 @@ static struct thread_part *make(struct thread_parts *parts)
     heap->pool = container_of(parts, struct disjoint, heaps);
     heap->recent = &heap_no_slab;
     thread_part_init(&heap->part, parts);
-    (void)pthread_mutex_init(&heap->lock, NULL);
+    list_init(&heap->unused);
     for (unsigned i = 0; i < BUCKETS_MAX; i++) {
         list_init(&heap->bins[i].available);
         heap->bins[i].current = &heap_no_slab;
     }
     return &heap->part;
-}
-
-void heap_free(struct heap *heap)
-{
-    (void)pthread_mutex_destroy(&heap->lock);
-    free(heap);
 }
 
 static struct bin *bin_of(struct slab *slab)
@@ -108,8 +102,9 @@ static bool may_keep(const struct bin *bin, const struct slab *slab)
 /* Nothing is allocated of it any more. */
 bool heap_emptied(struct slab *slab)
 {
+    struct heap *heap = slab->block.heap;
     struct bin *bin = bin_of(slab);
-    bool attached = atomic_load_explicit(&slab->block.heap->attached, memory_order_relaxed);
+    bool attached = atomic_load_explicit(&heap->attached, memory_order_relaxed);
 
     if (attached && may_keep(bin, slab) && slab_keep(slab->block.bucket)) {
         set_kept(bin, slab);
@@ -118,7 +113,10 @@ bool heap_emptied(struct slab *slab)
         return true;
     }
     leave(bin, slab);
-    return slab_put(slab, !attached);
+    if (attached)
+        return slab_put(slab, false);
+    list_append(&heap->unused, &slab->block.link);
+    return true;
 }
 
 /* ---- free chunks ------------------------------------------------------------------------------------------ */
@@ -158,12 +156,24 @@ static void collect(struct heap *heap)
     }
 }
 
+/* The lock, which is held, is given up, and then the slabs that the heap has given up meanwhile. */
+static void unlock_heap(struct heap *heap)
+{
+    struct list unused = LIST_INIT(unused), *link;
+
+    while ((link = list_pop(&heap->unused)))
+        list_append(&unused, link);
+    pthread_mutex_unlock(&heap->pool->lock);
+    while ((link = list_pop(&unused)))
+        (void)slab_put(container_of(link, struct slab, block.link), true);
+}
+
 static void collect_for_nobody(struct heap *heap)
 {
-    pthread_mutex_lock(&heap->lock);
+    pthread_mutex_lock(&heap->pool->lock);
     if (!atomic_load(&heap->attached))
         collect(heap);
-    pthread_mutex_unlock(&heap->lock);
+    unlock_heap(heap);
 }
 
 static void put_others(struct slab *slab, uint32_t number)
@@ -255,9 +265,9 @@ static void attach(struct thread_part *part)
 {
     struct heap *heap = heap_of(part);
 
-    pthread_mutex_lock(&heap->lock);
+    pthread_mutex_lock(&heap->pool->lock);
     atomic_store(&heap->attached, true);
-    pthread_mutex_unlock(&heap->lock);
+    pthread_mutex_unlock(&heap->pool->lock);
 }
 
 static void give_up_empty(struct bin *bin)
@@ -271,17 +281,17 @@ static void give_up_empty(struct bin *bin)
         return;
     slab_unkeep(slab->block.bucket);
     leave(bin, slab);
-    (void)slab_put(slab, true);
+    list_append(&slab->block.heap->unused, &slab->block.link);
 }
 
 void heap_detach(struct heap *heap)
 {
-    pthread_mutex_lock(&heap->lock);
+    pthread_mutex_lock(&heap->pool->lock);
     atomic_store(&heap->attached, false);
     collect(heap);
     for (unsigned i = 0; i < heap->pool->n_buckets; i++)
         give_up_empty(&heap->bins[i]);
-    pthread_mutex_unlock(&heap->lock);
+    unlock_heap(heap);
 }
 
 static void detach(struct thread_part *part)
@@ -289,8 +299,20 @@ static void detach(struct thread_part *part)
     heap_detach(heap_of(part));
 }
 
+static void lock(struct thread_parts *parts)
+{
+    pthread_mutex_lock(&container_of(parts, struct disjoint, heaps)->lock);
+}
+
+static void unlock(struct thread_parts *parts)
+{
+    pthread_mutex_unlock(&container_of(parts, struct disjoint, heaps)->lock);
+}
+
 const struct thread_parts_ops heap_ops = {
     .make = make,
     .attach = attach,
     .detach = detach,
+    .lock = lock,
+    .unlock = unlock,
 };

@@ -34,7 +34,6 @@ bool map_init(struct map *map, size_t granule)
     if (!table)
         return false;
     atomic_init(&map->table, table);
-    (void)pthread_mutex_init(&map->lock, NULL);
     map->shift = 63 - (unsigned)__builtin_clzll(granule);
     return true;
 }
@@ -47,7 +46,6 @@ void map_deinit(struct map *map)
         older = table->older;
         free(table);
     }
-    (void)pthread_mutex_destroy(&map->lock);
 }
 
 static struct block *look(struct map_table *table, size_t i)
@@ -146,30 +144,21 @@ static bool make_room(struct map *map, size_t n)
 
 bool map_insert(struct map *map, struct block *block, uintptr_t from, size_t span)
 {
-    size_t n = (span >> map->shift) + 2;
-    bool fits;
-
-    pthread_mutex_lock(&map->lock);
-    fits = make_room(map, n);
-    if (fits) {
-        atomic_store_explicit(&block->span, span, memory_order_relaxed);
-        atomic_store_explicit(&block->from, from, memory_order_release);
-        enter_all(map, atomic_load_explicit(&map->table, memory_order_relaxed), block);
-    }
-    pthread_mutex_unlock(&map->lock);
-    return fits;
+    if (!make_room(map, (span >> map->shift) + 2))
+        return false;
+    atomic_store_explicit(&block->span, span, memory_order_relaxed);
+    atomic_store_explicit(&block->from, from, memory_order_release);
+    enter_all(map, atomic_load_explicit(&map->table, memory_order_relaxed), block);
+    return true;
 }
 
 void map_remove(struct map *map, struct block *block)
 {
-    struct map_table *table;
+    struct map_table *table = atomic_load_explicit(&map->table, memory_order_relaxed);
 
-    pthread_mutex_lock(&map->lock);
-    table = atomic_load_explicit(&map->table, memory_order_relaxed);
     for (uintptr_t granule = first_of(map, block); granule <= last_of(map, block); granule++)
         leave(table, granule, block);
     atomic_store_explicit(&block->from, UINTPTR_MAX, memory_order_relaxed);
-    pthread_mutex_unlock(&map->lock);
 }
 
 void map_take_all(struct map *map, struct list *list)

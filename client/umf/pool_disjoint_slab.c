@@ -59,6 +59,23 @@ void slab_unkeep(struct bucket *bucket)
 
 /* ---- from the provider, and back -------------------------------------------------------------------------- */
 
+static bool enter_map(struct disjoint *pool, struct block *block, uintptr_t from, size_t span)
+{
+    bool fits;
+
+    pthread_mutex_lock(&pool->lock);
+    fits = map_insert(&pool->map, block, from, span);
+    pthread_mutex_unlock(&pool->lock);
+    return fits;
+}
+
+static void leave_map(struct disjoint *pool, struct block *block)
+{
+    pthread_mutex_lock(&pool->lock);
+    map_remove(&pool->map, block);
+    pthread_mutex_unlock(&pool->lock);
+}
+
 /* Into block->base; there may be a success without memory. */
 static umf_result_t block_alloc(struct disjoint *pool, struct block *block, size_t size, size_t alignment)
 {
@@ -67,29 +84,29 @@ static umf_result_t block_alloc(struct disjoint *pool, struct block *block, size
     return umfMemoryProviderAlloc(pool->provider, size, alignment, &block->base);
 }
 
-static void recycle(pthread_mutex_t *lock, struct list *spare, struct block *block)
+static void recycle(struct disjoint *pool, struct list *spare, struct block *block)
 {
-    pthread_mutex_lock(lock);
+    pthread_mutex_lock(&pool->lock);
     list_prepend(spare, &block->link);
-    pthread_mutex_unlock(lock);
+    pthread_mutex_unlock(&pool->lock);
 }
 
-static struct block *take_first(pthread_mutex_t *lock, struct list *list, atomic_size_t *n)
+static struct block *take_first(struct disjoint *pool, struct list *list, atomic_size_t *n)
 {
     struct list *link;
 
-    pthread_mutex_lock(lock);
+    pthread_mutex_lock(&pool->lock);
     link = list_pop(list);
     if (link && n)
         atomic_fetch_sub(n, 1);
-    pthread_mutex_unlock(lock);
+    pthread_mutex_unlock(&pool->lock);
     return link ? container_of(link, struct block, link) : NULL;
 }
 
 /* A record, used before or new. */
-static struct block *block_new(pthread_mutex_t *lock, struct list *spare, size_t size, umf_result_t *result)
+static struct block *block_new(struct disjoint *pool, struct list *spare, size_t size, umf_result_t *result)
 {
-    struct block *block = take_first(lock, spare, NULL);
+    struct block *block = take_first(pool, spare, NULL);
 
     if (block)
         return block;
@@ -113,19 +130,19 @@ void block_list_free(struct list *list)
 static void give_back(struct bucket *bucket, struct block *block)
 {
     (void)umfMemoryProviderFree(bucket->pool->provider, block->base, block->size);
-    recycle(&bucket->lock, &bucket->spare, block);
+    recycle(bucket->pool, &bucket->spare, block);
 }
 
 static struct block *slab_alloc(struct bucket *bucket, size_t record_size, umf_result_t *result)
 {
-    struct block *block = block_new(&bucket->lock, &bucket->spare, record_size, result);
+    struct block *block = block_new(bucket->pool, &bucket->spare, record_size, result);
 
     if (!block)
         return NULL;
     block->bucket = bucket;
     *result = block_alloc(bucket->pool, block, bucket->slab_size, 0);
     if (*result != UMF_RESULT_SUCCESS || !block->base) {
-        recycle(&bucket->lock, &bucket->spare, block);
+        recycle(bucket->pool, &bucket->spare, block);
         return NULL;
     }
     if (bucket->pool->params.PoolTrace)
@@ -146,7 +163,7 @@ static struct slab *cut(struct bucket *bucket, umf_result_t *result)
     block = slab_alloc(bucket, sizeof(*slab) + 2 * n * sizeof(slab->stack[0]), result);
     if (!block)
         return NULL;
-    if (!map_insert(&bucket->pool->map, block, (uintptr_t)block->base, block->size)) {
+    if (!enter_map(bucket->pool, block, (uintptr_t)block->base, block->size)) {
         give_back(bucket, block);
         *result = UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
         return NULL;
@@ -161,7 +178,7 @@ static struct slab *cut(struct bucket *bucket, umf_result_t *result)
 
 struct slab *slab_get(struct bucket *bucket, bool *from_pool, umf_result_t *result)
 {
-    struct block *block = take_first(&bucket->lock, &bucket->kept, &bucket->n_kept);
+    struct block *block = take_first(bucket->pool, &bucket->kept, &bucket->n_kept);
 
     *from_pool = block;
     if (!block)
@@ -175,13 +192,13 @@ static bool keep(struct bucket *bucket, struct block *block, size_t capacity)
 {
     bool kept;
 
-    pthread_mutex_lock(&bucket->lock);
+    pthread_mutex_lock(&bucket->pool->lock);
     kept = bucket->n_kept < capacity && slab_keep(bucket);
     if (kept) {
         list_prepend(&bucket->kept, &block->link);
         atomic_fetch_add(&bucket->n_kept, 1);
     }
-    pthread_mutex_unlock(&bucket->lock);
+    pthread_mutex_unlock(&bucket->pool->lock);
     return kept;
 }
 
@@ -191,7 +208,7 @@ bool slab_put(struct slab *slab, bool may_keep)
 
     if (keep(bucket, &slab->block, may_keep))
         return true;
-    map_remove(&bucket->pool->map, &slab->block);
+    leave_map(bucket->pool, &slab->block);
     give_back(bucket, &slab->block);
     return false;
 }
@@ -202,7 +219,7 @@ bool whole_put(struct block *block)
 {
     struct bucket *bucket = block->bucket;
 
-    map_remove(&bucket->pool->map, block);
+    leave_map(bucket->pool, block);
     if (keep(bucket, block, bucket->pool->params.Capacity))
         return true;
     give_back(bucket, block);
@@ -211,7 +228,7 @@ bool whole_put(struct block *block)
 
 void *whole_get(struct bucket *bucket, size_t alignment, bool *from_pool, umf_result_t *result)
 {
-    struct block *block = take_first(&bucket->lock, &bucket->kept, &bucket->n_kept);
+    struct block *block = take_first(bucket->pool, &bucket->kept, &bucket->n_kept);
     uintptr_t ptr;
 
     *from_pool = block;
@@ -222,7 +239,7 @@ void *whole_get(struct bucket *bucket, size_t alignment, bool *from_pool, umf_re
     if (!block)
         return NULL;
     ptr = align_up((uintptr_t)block->base, alignment);
-    if (map_insert(&bucket->pool->map, block, ptr, 1))
+    if (enter_map(bucket->pool, block, ptr, 1))
         return (void *)ptr;
     give_back(bucket, block);
     *result = UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
@@ -233,19 +250,19 @@ void *whole_get(struct bucket *bucket, size_t alignment, bool *from_pool, umf_re
 
 void *large_get(struct disjoint *pool, size_t size, size_t alignment, umf_result_t *result)
 {
-    struct block *block = block_new(&pool->lock, &pool->spare, sizeof(*block), result);
+    struct block *block = block_new(pool, &pool->spare, sizeof(*block), result);
 
     if (!block)
         return NULL;
     block->bucket = NULL;
     *result = block_alloc(pool, block, size, alignment);
-    if (*result == UMF_RESULT_SUCCESS && block->base && !map_insert(&pool->map, block, (uintptr_t)block->base, 1)) {
+    if (*result == UMF_RESULT_SUCCESS && block->base && !enter_map(pool, block, (uintptr_t)block->base, 1)) {
         (void)umfMemoryProviderFree(pool->provider, block->base, size);
         *result = UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
     }
     if (*result == UMF_RESULT_SUCCESS && block->base)
         return block->base;
-    recycle(&pool->lock, &pool->spare, block);
+    recycle(pool, &pool->spare, block);
     return NULL;
 }
 
@@ -255,10 +272,10 @@ umf_result_t large_put(struct disjoint *pool, struct block *block)
 {
     umf_result_t result;
 
-    map_remove(&pool->map, block);
+    leave_map(pool, block);
     result = umfMemoryProviderFree(pool->provider, block->base, block->size);
-    if (result == UMF_RESULT_SUCCESS || !map_insert(&pool->map, block, (uintptr_t)block->base, 1))
-        recycle(&pool->lock, &pool->spare, block);
+    if (result == UMF_RESULT_SUCCESS || !enter_map(pool, block, (uintptr_t)block->base, 1))
+        recycle(pool, &pool->spare, block);
     return result;
 }
 
@@ -277,19 +294,17 @@ void bucket_init(struct bucket *bucket, struct disjoint *pool, size_t size)
     };
     list_init(&bucket->kept);
     list_init(&bucket->spare);
-    (void)pthread_mutex_init(&bucket->lock, NULL);
 }
 
 void bucket_deinit(struct bucket *bucket)
 {
     struct block *block;
 
-    while ((block = take_first(&bucket->lock, &bucket->kept, &bucket->n_kept))) {
+    while ((block = take_first(bucket->pool, &bucket->kept, &bucket->n_kept))) {
         slab_unkeep(bucket);
         if (bucket->is_cut)
-            map_remove(&bucket->pool->map, block);
+            leave_map(bucket->pool, block);
         give_back(bucket, block);
     }
     block_list_free(&bucket->spare);
-    (void)pthread_mutex_destroy(&bucket->lock);
 }

@@ -144,14 +144,27 @@ static void cache_detach(struct thread_part *part)
 
 static void cache_free(struct cache *cache)
 {
-    (void)umf_je_mallctl("tcache.destroy", NULL, NULL, &cache->id, sizeof(cache->id));
+    if (!cache->part.lost)
+        (void)umf_je_mallctl("tcache.destroy", NULL, NULL, &cache->id, sizeof(cache->id));
     free(cache);
+}
+
+static void memory_lock(struct thread_parts *parts)
+{
+    pthread_mutex_lock(&container_of(parts, struct jemalloc, caches)->memory.lock);
+}
+
+static void memory_unlock(struct thread_parts *parts)
+{
+    pthread_mutex_unlock(&container_of(parts, struct jemalloc, caches)->memory.lock);
 }
 
 static const struct thread_parts_ops cache_ops = {
     .make = cache_make,
     .attach = cache_attach,
     .detach = cache_detach,
+    .lock = memory_lock,
+    .unlock = memory_unlock,
 };
 
 static int flags_of(struct jemalloc *pool)
@@ -194,12 +207,12 @@ static umf_result_t initialize(umf_memory_provider_handle_t provider, void *arg,
     if (!pool)
         return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
     jemalloc_memory_init(&pool->memory, provider, params && params->disable_provider_free);
-    thread_parts_init(&pool->caches, &cache_ops, &no_cache.part);
     result = make_arena(pool);
     if (result != UMF_RESULT_SUCCESS) {
         free(pool);
         return result;
     }
+    thread_parts_init(&pool->caches, &cache_ops, &no_cache.part);
     *ret = pool;
     return UMF_RESULT_SUCCESS;
 }

@@ -3,6 +3,10 @@
  * A register of all parts, with one lock, that is asked when a thread comes to a pool for the first time, when it ends,
  * and when a pool does; and in each thread a cache of it, by the pool's id, so that what a cache says of a pool that is
  * no more is never believed.
+ *
+ * A fork takes the register's lock and those of all pools, so that its child finds whole what threads share. What other
+ * threads had for themselves is lost to it: it is neither taken over nor looked into, and memory of it that the child
+ * frees is not used again.
  */
 #include "umf/pool_threads.h"
 
@@ -23,6 +27,7 @@ intptr_t thread_now_offset;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t left = PTHREAD_COND_INITIALIZER;
+static struct list pools = LIST_INIT(pools);
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
 static atomic_bool have_key;
@@ -87,21 +92,9 @@ static struct thread_part *find_of(const struct thread *thread, const struct thr
 static struct thread_part *find_left(const struct thread_parts *parts)
 {
     list_for_each_entry(part, &parts->all, struct thread_part, in_pool)
-        if (!list_is_linked(&part->in_thread) && !part->leaving)
+        if (!list_is_linked(&part->in_thread) && !part->leaving && !part->lost)
             return part;
     return NULL;
-}
-
-static struct thread_part *take_over_or_make(struct thread_parts *parts)
-{
-    struct thread_part *part = find_left(parts);
-
-    if (part)
-        return part;
-    part = parts->ops->make(parts);
-    if (part)
-        list_append(&parts->all, &part->in_pool);
-    return part;
 }
 
 static void remember(const struct thread_parts *parts, struct thread_part *part)
@@ -128,6 +121,27 @@ struct thread_part *thread_part_look(const struct thread_parts *parts)
     return part;
 }
 
+/* With the lock. */
+static void hand_over(struct thread_part *part, struct thread *thread)
+{
+    list_append(&thread->parts, &part->in_thread);
+    part->parts->ops->attach(part);
+}
+
+/* Made without the lock: whom that asks may have locks of its own, which a fork takes before. */
+static struct thread_part *make(struct thread_parts *parts, struct thread *thread)
+{
+    struct thread_part *part = parts->ops->make(parts);
+
+    if (!part)
+        return NULL;
+    pthread_mutex_lock(&lock);
+    list_append(&parts->all, &part->in_pool);
+    hand_over(part, thread);
+    pthread_mutex_unlock(&lock);
+    return part;
+}
+
 struct thread_part *thread_part_get(struct thread_parts *parts)
 {
     struct thread *thread = this_thread();
@@ -136,12 +150,12 @@ struct thread_part *thread_part_get(struct thread_parts *parts)
     if (!thread)
         return NULL;
     pthread_mutex_lock(&lock);
-    part = take_over_or_make(parts);
-    if (part) {
-        list_append(&thread->parts, &part->in_thread);
-        parts->ops->attach(part);
-    }
+    part = find_left(parts);
+    if (part)
+        hand_over(part, thread);
     pthread_mutex_unlock(&lock);
+    if (!part)
+        part = make(parts, thread);
     if (part)
         remember(parts, part);
     return part;
@@ -150,7 +164,7 @@ struct thread_part *thread_part_get(struct thread_parts *parts)
 void thread_part_init(struct thread_part *part, struct thread_parts *parts)
 {
     part->parts = parts;
-    part->leaving = false;
+    part->leaving = part->lost = false;
     list_init(&part->in_pool);
     list_init(&part->in_thread);
 }
@@ -158,7 +172,6 @@ void thread_part_init(struct thread_part *part, struct thread_parts *parts)
 void thread_parts_init(struct thread_parts *parts, const struct thread_parts_ops *ops, struct thread_part *none)
 {
     static _Atomic uint64_t ids;
-
     intptr_t offset;
 
     if (static_tls(&thread_now_here, &offset))
@@ -167,6 +180,10 @@ void thread_parts_init(struct thread_parts *parts, const struct thread_parts_ops
     parts->ops = ops;
     parts->none = none;
     list_init(&parts->all);
+    list_init(&parts->in_register);
+    pthread_mutex_lock(&lock);
+    list_append(&pools, &parts->in_register);
+    pthread_mutex_unlock(&lock);
 }
 
 void thread_parts_leave(struct thread_parts *parts)
@@ -177,6 +194,7 @@ void thread_parts_leave(struct thread_parts *parts)
             pthread_cond_wait(&left, &lock);
         list_remove(&part->in_thread);
     }
+    list_remove(&parts->in_register);
     pthread_mutex_unlock(&lock);
 }
 
@@ -185,18 +203,41 @@ void thread_parts_leave(struct thread_parts *parts)
 void thread_parts_fork_prepare(void)
 {
     pthread_mutex_lock(&lock);
+    list_for_each_entry(parts, &pools, struct thread_parts, in_register)
+        parts->ops->lock(parts);
+}
+
+static void unlock_all(void)
+{
+    list_for_each_entry(parts, &pools, struct thread_parts, in_register)
+        parts->ops->unlock(parts);
+    pthread_mutex_unlock(&lock);
 }
 
 void thread_parts_fork_parent(void)
 {
-    pthread_mutex_unlock(&lock);
+    unlock_all();
 }
 
-/* Parts of threads that the child does not have stay as they are: nobody knows what those were doing. */
+static void lose(struct thread_parts *parts, const struct thread *thread)
+{
+    const struct thread_part *mine = thread ? find_of(thread, parts) : NULL;
+
+    list_for_each_entry(part, &parts->all, struct thread_part, in_pool)
+        if (part != mine && (part->leaving || list_is_linked(&part->in_thread))) {
+            part->lost = true;
+            part->leaving = false;
+        }
+}
+
 void thread_parts_fork_child(void)
 {
-    /* given up, and made anew: it may count waiters that the child does not have */
-    pthread_mutex_unlock(&lock);
+    const struct thread *thread = have_key ? pthread_getspecific(key) : NULL;
+
+    list_for_each_entry(parts, &pools, struct thread_parts, in_register)
+        lose(parts, thread);
+    unlock_all();
+    /* made anew: they may count waiters that the child does not have */
     (void)pthread_mutex_init(&lock, NULL);
     (void)pthread_cond_init(&left, NULL);
 }

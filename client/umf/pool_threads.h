@@ -17,12 +17,16 @@ struct thread_part {
     struct list in_pool;
     struct list in_thread;
     bool leaving; /* its thread is giving it up just now */
+    bool lost;    /* this process was forked, and has not the thread: nobody knows what that was doing with it */
 };
 
 struct thread_parts_ops {
     struct thread_part *(*make)(struct thread_parts *parts); /* NULL without memory */
     void (*attach)(struct thread_part *part);                /* a thread gets it; with the register's lock */
     void (*detach)(struct thread_part *part);                /* the thread ends; in that thread, without a lock */
+    /* The pool's own locks, which are held around a fork; the register's is, too. */
+    void (*lock)(struct thread_parts *parts);
+    void (*unlock)(struct thread_parts *parts);
 };
 
 struct thread_parts {
@@ -30,6 +34,7 @@ struct thread_parts {
     const struct thread_parts_ops *ops;
     struct thread_part *none; /* what a thread has that has none */
     struct list all;          /* with the register's lock */
+    struct list in_register;
 };
 
 /* What a thread remembers. */
@@ -67,6 +72,7 @@ static inline struct thread_now *thread_now_quick(void)
     return (struct thread_now *)(void *)((char *)__builtin_thread_pointer() + offset);
 }
 
+/* From now on a fork takes the pool's locks, which are there already. */
 void thread_parts_init(struct thread_parts *parts, const struct thread_parts_ops *ops, struct thread_part *none);
 /* No thread has a part any more; all are left to be freed. */
 void thread_parts_leave(struct thread_parts *parts);

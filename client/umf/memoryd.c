@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The memoryd provider: the broker's memory with all that it can do, as a provider; shared.c does most of it. */
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,6 +23,7 @@ static __thread struct native_error last = {UMF_MEMORYD_RESULTS_START_FROM, "suc
 struct memoryd {
     struct shared shared; /* the owner of all areas */
     umf_memoryd_memory_provider_params_t params; /* with copies of all that it points to */
+    _Atomic uint64_t granule; /* of the pool by that name; 0: the broker has not told yet */
 };
 
 static umf_result_t fail(int r)
@@ -184,12 +186,23 @@ static int note_granule(const struct memclient_pool *pool, void *data)
     return 0;
 }
 
+/* It is asked for once: a pool keeps it. */
+static uint64_t granule_of_pool(struct memoryd *memoryd)
+{
+    struct named_pool pool = {memoryd->params.pool, memoryd->granule};
+
+    if (!pool.granule) {
+        (void)memclient_list_pools(memoryd->params.context, note_granule, &pool);
+        memoryd->granule = pool.granule;
+    }
+    return pool.granule;
+}
+
 /* The least page of what it allocates. Only of a pool by name the broker must be asked. */
-static uint64_t granule_of(const struct memoryd *memoryd)
+static uint64_t granule_of(struct memoryd *memoryd)
 {
     const umf_memoryd_memory_provider_params_t *params = &memoryd->params;
-    struct named_pool pool = {params->pool, 0};
-    uint64_t huge = params->page_size;
+    uint64_t huge = params->page_size, granule;
 
     if (params->pages == MEMCLIENT_PAGES_HUGETLB) {
         if (!huge)
@@ -198,8 +211,8 @@ static uint64_t granule_of(const struct memoryd *memoryd)
     }
     if (!params->pool || params->pages != MEMCLIENT_PAGES_ANY)
         return page_size();
-    (void)memclient_list_pools(params->context, note_granule, &pool);
-    return pool.granule ? pool.granule : page_size();
+    granule = granule_of_pool(memoryd);
+    return granule ? granule : page_size();
 }
 
 static void get_last_native_error(void *provider, const char **message, int32_t *error)
@@ -210,7 +223,7 @@ static void get_last_native_error(void *provider, const char **message, int32_t 
 
 static umf_result_t get_recommended_page_size(void *provider, size_t size, size_t *page_size_of)
 {
-    const struct memoryd *memoryd = provider;
+    struct memoryd *memoryd = provider;
     uint64_t page = granule_of(memoryd), huge = memoryd->params.pages == MEMCLIENT_PAGES_THP ? pages_transparent() : 0;
 
     if (!page_size_of)
@@ -221,7 +234,7 @@ static umf_result_t get_recommended_page_size(void *provider, size_t size, size_
 
 static umf_result_t get_min_page_size(void *provider, void *ptr, size_t *page_size_of)
 {
-    const struct memoryd *memoryd = provider;
+    struct memoryd *memoryd = provider;
     uint64_t page = ptr ? shared_page_size(&memoryd->shared, ptr) : granule_of(memoryd);
 
     if (!page_size_of || !page)

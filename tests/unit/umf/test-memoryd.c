@@ -180,6 +180,7 @@ static void test_pool(void **state)
     umf_memoryd_memory_provider_params_t params = defaults();
     umf_memory_provider_handle_t of_pool;
     size_t size = 0;
+    uint64_t before;
     void *ptr;
 
     (void)state;
@@ -189,6 +190,11 @@ static void test_pool(void **state)
     of_pool = make(params);
     assert_success(umfMemoryProviderGetMinPageSize(of_pool, NULL, &size));
     assert_int_equal(size, page);
+    /* a pool's page is asked for once */
+    before = observer_requests();
+    assert_success(umfMemoryProviderGetMinPageSize(of_pool, NULL, &size));
+    assert_int_equal(size, page);
+    assert_int_equal(observer_requests(), before);
     ptr = alloc(of_pool, page);
     assert_string_equal(info_of(ptr).pool, name);
     assert_success(umfMemoryProviderGetMinPageSize(of_pool, ptr, &size));

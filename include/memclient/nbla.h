@@ -363,7 +363,8 @@ MEMCLIENT_NBLA_API int nbla_physical_memory_open_token(memclient *ctx, const str
  * LOCKED while another process, or another opening in this one, has locked what it has opened of this memory by
  * nbla_memory_lock_device(); of virtual memory, of any of the chunks that are bound. Otherwise, and without memory,
  * UNLOCKED. The kernel knows it, so that no answer is wrong because a process was killed or the broker restarted; only
- * the first question about a piece of memory makes a call. LOCKED also where it cannot be found out, with an error.
+ * the first question about an allocation makes a call, for a descriptor that is kept as long as the allocation. LOCKED
+ * also where it cannot be found out, with an error.
  */
 MEMCLIENT_NBLA_API nbla_device_memory_state nbla_memory_get_device_state(nbla_memory *memory);
 

@@ -245,7 +245,7 @@ static void check_address(void *pointer, void *address)
 static void consume_token(int channel, void *context)
 {
     nbla_memory *memory;
-    struct note note;
+    struct note note = {0};
     char *pointer;
 
     (void)context;
@@ -266,7 +266,7 @@ static void another_process_by_token(void **state)
 {
     nbla_memory *memory, *second;
     struct child child;
-    struct note note;
+    struct note note = {0};
     char *pointer;
 
     (void)state;
@@ -289,7 +289,7 @@ static void another_process_by_token(void **state)
 static void consume_fd(int channel, void *context)
 {
     nbla_memory *memory;
-    struct note note;
+    struct note note = {0};
     char *pointer;
     int fd;
 
@@ -311,7 +311,7 @@ static void another_process_by_fd(void **state)
 {
     nbla_memory *memory;
     struct child child;
-    struct note note;
+    struct note note = {0};
     int fd;
 
     (void)state;
@@ -333,7 +333,7 @@ static void consume_chunks(int channel, void *context)
 {
     nbla_physical_memory *p[CHUNKS];
     nbla_memory *memory;
-    struct note note;
+    struct note note = {0};
     char *pointer;
 
     (void)context;
@@ -362,7 +362,7 @@ static void chunks_in_another_process(void **state)
     nbla_physical_memory *p[CHUNKS];
     nbla_memory *memory;
     struct child child;
-    struct note note;
+    struct note note = {0};
     char *pointer;
 
     (void)state;

@@ -17,7 +17,7 @@ struct note {
 
 static void share(nbla_memory *memory, struct child *child)
 {
-    struct note note;
+    struct note note = {0};
 
     assert_gives(nbla_memory_token(memory, &note.token, &note.offset, &note.length), 0);
     assert_int_equal(write(child->channel, &note, sizeof(note)), sizeof(note));
@@ -26,7 +26,7 @@ static void share(nbla_memory *memory, struct child *child)
 static nbla_memory *receive(int channel)
 {
     nbla_memory *memory;
-    struct note note;
+    struct note note = {0};
 
     CHECK(wait_readable(channel));
     CHECK(read(channel, &note, sizeof(note)) == sizeof(note));

@@ -30,6 +30,7 @@ struct command {
     const char *help;     /* what the options mean; ends with a newline */
     bool autostart;       /* worth starting a private broker for */
     bool runs_program;    /* its arguments end with those of another program */
+    bool without_broker;  /* `run` gets no context */
     /* With an open context; returns an exit status, or a negative errno with memclient_error() set. */
     int (*run)(struct invocation *invocation, struct memclient *ctx);
     /* Reads argv before a broker is needed: EXIT_DONE or EXIT_USAGE. */
@@ -38,6 +39,7 @@ struct command {
 
 extern const struct command admin_commands[];
 extern const struct command buffer_commands[];
+extern const struct command doctor_commands[];
 extern const struct command list_commands[];
 
 /* Says what is wrong with the command line and how to learn more, and returns EXIT_USAGE. */

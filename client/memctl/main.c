@@ -15,7 +15,7 @@
 
 #include "memctl/command.h"
 
-static const struct command *const families[] = {list_commands, buffer_commands, admin_commands};
+static const struct command *const families[] = {list_commands, buffer_commands, admin_commands, doctor_commands};
 
 enum { OPTION_SOCKET = 0x100, OPTION_JSON, OPTION_HELP };
 
@@ -185,6 +185,9 @@ run(struct invocation *invocation)
     r = invocation->command->parse(invocation);
     if (r)
         return r;
+
+    if (invocation->command->without_broker)
+        return invocation->command->run(invocation, NULL);
 
     options.socket = invocation->socket;
     options.program = "memctl";

@@ -9,7 +9,7 @@ _memctl_ask() {
 _memctl() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
     local commands='status nodes pools buffers leaks sessions reservations names tokens check
-        alloc share open cat fill publish move rm upgrade'
+        alloc share open cat fill publish move rm upgrade doctor'
     local command='' word i socket=()
 
     for ((i = 1; i < COMP_CWORD; i++)); do

@@ -28,7 +28,8 @@ expect() {
     local said program=$dir/$facade/$1
     # shellcheck disable=SC2086
     $CC -std=gnu11 -Wall -Wextra -Werror -g $flags -o "$program" "$program.c" \
-        -I"$srcdir/include" -I"$srcdir/include/memclient" -L"$builddir/client/.libs" "-lmemclient-$facade" -lmemclient
+        -I"$srcdir/include" -I"$srcdir/include/memclient" -L"$builddir/client/.libs" \
+        "-Wl,-rpath-link,$builddir/client/.libs" "-lmemclient-$facade" -lmemclient
     said=$(LD_LIBRARY_PATH=$builddir/client/.libs timeout 60 "$program" 2>&1) || { echo "$1: $said"; exit 1; }
     [[ $said = *"$2" ]] || { echo "$1 says: $said"; exit 1; }
     echo "$facade: $1: $said"
@@ -45,3 +46,5 @@ expect counting '0 bytes, at most 196608'
 manual nbla
 expect blocks 'hello from the second block'
 expect growing '16 chunks, 16777216 bytes: the first chunk stays'
+manual opencl
+expect shared 'shared'

@@ -56,11 +56,17 @@ expect 2 memctl rm --force a/b; said "#id"
 expect 2 memctl open --claim some a/b; said "--claim"
 expect 2 memctl open --claim shared '#1'; said "a name"
 for command in status nodes pools buffers leaks sessions reservations names tokens check \
-    alloc share open cat fill publish move rm upgrade; do
+    alloc share open cat fill publish move rm upgrade doctor; do
     expect 0 memctl $command --help; shows "usage: memctl $command"
     memctl --help | grep -q "^  $command " || fail "--help lacks $command"
 done
 expect 0 memctl --version; shows "^memctl [0-9]"
+expect 2 memctl doctor; said "opencl"
+expect 2 memctl doctor opencl me; said "no process"
+expect 1 env -u OPENCL_LAYERS "$builddir/client/memctl/memctl" doctor opencl; shows "OPENCL_LAYERS .*is not set"
+expect 1 env OPENCL_LAYERS=/nonexistent.so "$builddir/client/memctl/memctl" --json doctor opencl
+json '.[0].check == "/nonexistent.so" and (.[0].ok | not) and .[1].check == "OPENCL_LAYERS"'
+expect 1 memctl doctor opencl $$; shows "has no libmemclient-opencl"
 
 # ---- a broker ----
 begin_broker

@@ -54,9 +54,13 @@ static void export_and_import(void **state)
     assert_int_equal(observer_buffers(), 1);
     assert_int_equal(pointer[9999], 7);
     assert_gives(nbla_memory_try_merge(third, opened), 1);
-    assert_gives(nbla_memory_destroy(opened), 0);
-    /* on its device, the pool's name, it gets other memory */
     assert_gives(nbla_memory_destroy(third), 0);
+    observer_expect_nothing();
+    /* merged it may get memory of its own, from its device, which is the pool */
+    assert_gives(nbla_memory_alloc(opened), 0);
+    assert_string_not_equal(nbla_memory_device_id(opened), "");
+    assert_int_equal(observer_buffers(), 1);
+    assert_gives(nbla_memory_destroy(opened), 0);
 }
 
 /* nbla_memory_token, nbla_memory_open_token: offset 0 and length 0 are all that the maker asked for. */

@@ -9,6 +9,7 @@
 #include "tests/support/test.h"
 
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -175,6 +176,15 @@ static void make_import(struct wire_packet *packet)
     packet->fds[packet->n_fds++] = fd;
 }
 
+static void make_adopt(struct wire_packet *packet)
+{
+    fd = memfd_create("elsewhere", MFD_CLOEXEC);
+    assert_ok(fd);
+    assert_ok(ftruncate(fd, SIZE));
+    wire_request(&wire, packet, METHOD_ADOPT, NULL);
+    packet->fds[packet->n_fds++] = fd;
+}
+
 static void make_open(struct wire_packet *packet)
 {
     Memoryd__V1__OpenRequest m = MEMORYD__V1__OPEN_REQUEST__INIT;
@@ -309,6 +319,7 @@ static const struct once_case {
     {METHOD_ALLOC, make_alloc, buffers, 1, 1},
     {METHOD_RELEASE, make_release, claims, 2, 0},
     {METHOD_IMPORT, make_import, claims, 2, 0},
+    {METHOD_ADOPT, make_adopt, buffers, 1, 0},
     {METHOD_OPEN, make_open, claims, 2, 1},
     {METHOD_LOOKUP, make_lookup, claims, 2, 1},
     {METHOD_SHARE, make_share, tokens, 1, 0},

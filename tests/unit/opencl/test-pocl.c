@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The layer where it belongs: between OpenCL's loader and PoCL, which computes on the processor. What the layer gave out
- * goes through every function that takes such pointers, and from process to process.
+ * The layer where it belongs: between OpenCL's loader and PoCL, which computes on the processor. What the layer gave
+ * out goes through every function that takes such pointers, and from process to process.
  *
  * Skipped where there is no loader, or no PoCL that the layer serves.
  */

@@ -103,6 +103,27 @@ int main(void)
 C
 try nbla "$(pkg-config --cflags --libs memclient-nbla)"
 
+cat >"$tmp/svm.c" <<'C'
+#include <memclient/cl_svm_memoryd.h>
+#include <memclient/svm.h>
+#include <stdio.h>
+int main(void)
+{
+    struct memclient_svm *svm;
+    void *ptr;
+    int r = memclient_svm_create(NULL, &svm);
+
+    if (r)
+        return 1;
+    /* as above: no broker is there */
+    r = memclient_svm_alloc(svm, MEMCLIENT_SVM_READ_WRITE, 100, 0, &ptr);
+    printf("memclient_svm_alloc: %d, %s\n", r, memclient_svm_error());
+    memclient_svm_destroy(svm);
+    return r < 0 ? 0 : 1;
+}
+C
+try svm "$(pkg-config --cflags --libs memclient-opencl)"
+
 for program in "$dest$bindir/memctl" "$dest$sbindir/memoryd"; do
     LD_LIBRARY_PATH=$dest$libdir "$program" --version
 done

@@ -345,6 +345,27 @@ static void large_ones_in_quarantine_are_inaccessible(void **state)
     memclient_svm_destroy(careful);
 }
 
+/* With a limit that has no room for both. */
+static void room_is_made_of_quarantine_and_what_is_on_its_way(void **state)
+{
+    struct memclient_svm *careful = create(0, (uint64_t)1 << 30), *plain = create(0, 0);
+    const uint64_t most_of_it = 150 << 20;
+    void *ptr, *other = NULL;
+
+    (void)state;
+    ptr = allocate(careful, most_of_it);
+    assert_refused(memclient_svm_alloc(careful, RW, most_of_it, 0, &other), -EDQUOT);
+    assert_null(other);
+    for (unsigned i = 0; i < 3; i++) {
+        assert_done(memclient_svm_free(careful, ptr));
+        ptr = allocate(careful, most_of_it);
+    }
+    memclient_svm_destroy(careful);
+    for (unsigned i = 0; i < 3; i++)
+        assert_done(memclient_svm_free(plain, allocate(plain, most_of_it)));
+    memclient_svm_destroy(plain);
+}
+
 /* ---- being seen ------------------------------------------------------------------------------------------- */
 
 static void tells_what_an_address_is(void **state)
@@ -474,10 +495,12 @@ int main(void)
         TEST(frees_from_other_threads),
         TEST(does_not_use_again_what_is_in_quarantine),
         TEST(large_ones_in_quarantine_are_inaccessible),
+        TEST(room_is_made_of_quarantine_and_what_is_on_its_way),
         TEST(tells_what_an_address_is),
         TEST(buffers_have_names_with_process_and_ordinal),
         TEST(children_share_and_have_their_own),
     };
 
+    svm_config = "[limits]\nsession_bytes = 256M\n";
     return test_run(tests, svm_group_setup, svm_group_teardown);
 }

@@ -95,6 +95,7 @@ static void tells_loaders_what_it_is(void **state)
 
 /* ---- clSVMAlloc() ----------------------------------------------------------------------------------------- */
 
+/* clSVMAlloc's flags: the table's, and nothing else. */
 static void gives_by_the_twelve_flag_words(void **state)
 {
     (void)state;
@@ -111,6 +112,7 @@ static void gives_by_the_twelve_flag_words(void **state)
     assert_int_equal(fake_seen.frees, 0);
 }
 
+/* clSVMAlloc: "context is not a valid context". */
 static void refuses_contexts_that_are_none(void **state)
 {
     struct fake_device without = fake_full;
@@ -126,6 +128,7 @@ static void refuses_contexts_that_are_none(void **state)
     free(old);
 }
 
+/* clSVMAlloc: "not supported by at least one device in context"; size "for any device in context". */
 static void asks_all_devices(void **state)
 {
     struct fake_device devices[] = {fake_full, fake_full, fake_full};
@@ -142,6 +145,7 @@ static void asks_all_devices(void **state)
     free(mixed);
 }
 
+/* clSVMAlloc's alignment: "a power of two up to the largest data type supported by the OpenCL device". */
 static void aligns_up_to_the_largest_type(void **state)
 {
     struct fake_device embedded = fake_full, with_long = fake_full;
@@ -163,6 +167,7 @@ static void aligns_up_to_the_largest_type(void **state)
     free(large);
 }
 
+/* clSVMAlloc with mixed endianness "will fail and return NULL". */
 static void refuses_mixed_byte_orders(void **state)
 {
     struct fake_device devices[] = {fake_full, fake_full};
@@ -175,6 +180,7 @@ static void refuses_mixed_byte_orders(void **state)
     free(mixed);
 }
 
+/* clSVMAlloc: "There was a failure to allocate resources." */
 static void returns_null_where_there_is_no_memory(void **state)
 {
     struct fake_device large = fake_full;
@@ -407,6 +413,7 @@ static void share(uint32_t type, size_t size)
     child_finish(&consumer);
 }
 
+/* cl_svm_handle_memoryd, clExportSVMMEMORYD_fn, clImportSVMMEMORYD_fn: type, fd, offset, length. */
 static void shares_by_descriptor(void **state)
 {
     (void)state;
@@ -414,6 +421,7 @@ static void shares_by_descriptor(void **state)
     share(CL_SVM_HANDLE_FD_MEMORYD, 1 << 20);
 }
 
+/* cl_svm_handle_memoryd, clExportSVMMEMORYD_fn, clImportSVMMEMORYD_fn: type, token. */
 static void shares_by_token(void **state)
 {
     (void)state;

@@ -52,6 +52,10 @@ static bool is_one_of_twelve(uint64_t flags)
     return false;
 }
 
+/*
+ * memclient_svm_check() of enum memclient_svm_flag: MEMCLIENT_SVM_READ_WRITE, MEMCLIENT_SVM_WRITE_ONLY and
+ * MEMCLIENT_SVM_READ_ONLY exclude each other, and none is READ_WRITE.
+ */
 static void allows_twelve_flag_words_of_sixteen_bits(void **state)
 {
     unsigned allowed = 0;
@@ -73,6 +77,10 @@ static void refuses_every_higher_bit(void **state)
         assert_int_equal(ask(&full, 1, (uint64_t)1 << bit, 1, 0), MEMCLIENT_SVM_RULE_UNKNOWN_FLAGS);
 }
 
+/*
+ * memclient_svm_check() tells enum memclient_svm_rule: MEMCLIENT_SVM_RULE_UNKNOWN_FLAGS, _ACCESS, _ATOMICS_ALONE; or
+ * MEMCLIENT_SVM_RULE_NONE.
+ */
 static void names_the_rule_of_flags(void **state)
 {
     (void)state;
@@ -88,6 +96,11 @@ static void names_the_rule_of_flags(void **state)
     assert_int_equal(ask(&full, 1, RO | ATOMIC, 1, 0), MEMCLIENT_SVM_RULE_ATOMICS_ALONE);
 }
 
+/*
+ * memclient_svm_check() of MEMCLIENT_SVM_FINE_GRAIN_BUFFER and MEMCLIENT_SVM_ATOMICS (enum memclient_svm_flag), by each
+ * struct memclient_svm_device's capabilities (enum memclient_svm_capability): MEMCLIENT_SVM_CAN_COARSE_GRAIN_BUFFER,
+ * MEMCLIENT_SVM_CAN_FINE_GRAIN_BUFFER, MEMCLIENT_SVM_CAN_ATOMICS; MEMCLIENT_SVM_CAN_FINE_GRAIN_SYSTEM is of no concern.
+ */
 static void asks_every_device_for_what_flags_need(void **state)
 {
     const struct memclient_svm_device mixed[] = {full, fine, coarse};
@@ -101,6 +114,7 @@ static void asks_every_device_for_what_flags_need(void **state)
     assert_int_equal(ask(mixed, 3, FINE | ATOMIC, 1, 0), MEMCLIENT_SVM_RULE_FINE_GRAIN);
 }
 
+/* memclient_svm_check() */
 static void needs_a_device_with_shared_memory(void **state)
 {
     const struct memclient_svm_device mixed[] = {without, coarse};
@@ -112,6 +126,7 @@ static void needs_a_device_with_shared_memory(void **state)
     assert_int_equal(ask(mixed, 2, FINE, 1, 0), MEMCLIENT_SVM_RULE_FINE_GRAIN);
 }
 
+/* memclient_svm_check(): size, by struct memclient_svm_device's max_alloc_size. */
 static void bounds_sizes_by_every_device(void **state)
 {
     const struct memclient_svm_device mixed[] = {full, embedded};
@@ -125,6 +140,7 @@ static void bounds_sizes_by_every_device(void **state)
     assert_int_equal(ask(mixed, 2, RW, MOST / 2 + 1, 0), MEMCLIENT_SVM_RULE_SIZE);
 }
 
+/* memclient_svm_check(): alignment, by struct memclient_svm_device's largest_type. */
 static void takes_powers_of_two_up_to_the_largest_type(void **state)
 {
     const struct memclient_svm_device mixed[] = {full, embedded};
@@ -142,6 +158,7 @@ static void takes_powers_of_two_up_to_the_largest_type(void **state)
     assert_int_equal(ask(&full, 1, RW, 1, (uint32_t)1 << 31), MEMCLIENT_SVM_RULE_ALIGNMENT);
 }
 
+/* memclient_svm_check(): struct memclient_svm_device's other_endian. */
 static void refuses_the_other_byte_order(void **state)
 {
     const struct memclient_svm_device mixed[] = {full, foreign};
@@ -150,6 +167,7 @@ static void refuses_the_other_byte_order(void **state)
     assert_int_equal(ask(mixed, 2, RW, 1, 0), MEMCLIENT_SVM_RULE_ENDIAN);
 }
 
+/* memclient_svm_check(): of n devices, flags, size and alignment; broken may be NULL. */
 static void need_not_tell_the_rule(void **state)
 {
     (void)state;

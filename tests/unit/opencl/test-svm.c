@@ -55,6 +55,7 @@ static void *allocate(struct memclient_svm *from, uint64_t size)
 
 /* ---- allocating ------------------------------------------------------------------------------------------- */
 
+/* memclient_svm_alloc(): flags, size, alignment, from svm to ptr. */
 static void allocates_every_size_and_alignment(void **state)
 {
     static const uint64_t sizes[] = {1, 63, 64, 65, 100, 128, 129, 1000, 1024, 4095, 4096, 4097, 65536, 100000,
@@ -114,6 +115,7 @@ static void refuses_by_the_rules(void **state)
     memclient_svm_destroy(small);
 }
 
+/* memclient_svm_create(): options, to svm. */
 static void refuses_options_out_of_range(void **state)
 {
     const struct memclient_svm_device odd = {4096, 1, 96, false};
@@ -185,6 +187,7 @@ static void frees_only_what_starts_there(void **state)
     memclient_svm_destroy(other);
 }
 
+/* memclient_svm_destroy() of svm. */
 static void gives_back_what_was_not_freed(void **state)
 {
     struct memclient_svm *other = create(0, 1 << 20);
@@ -345,7 +348,7 @@ static void large_ones_in_quarantine_are_inaccessible(void **state)
     memclient_svm_destroy(careful);
 }
 
-/* With a limit that has no room for both. */
+/* struct memclient_svm_options: quarantine; with a limit that has no room for both. */
 static void room_is_made_of_quarantine_and_what_is_on_its_way(void **state)
 {
     struct memclient_svm *careful = create(0, (uint64_t)1 << 30), *plain = create(0, 0);
@@ -368,6 +371,7 @@ static void room_is_made_of_quarantine_and_what_is_on_its_way(void **state)
 
 /* ---- being seen ------------------------------------------------------------------------------------------- */
 
+/* MEMCLIENT_SVM_INFO_INIT: size; of ptr: svm, address, length, flags, ordinal, imported. */
 static void tells_what_an_address_is(void **state)
 {
     struct memclient_svm_info info = MEMCLIENT_SVM_INFO_INIT;
@@ -415,6 +419,7 @@ static int see(const struct memclient_buffer_info *info, void *data)
     return 0;
 }
 
+/* enum memclient_svm_option */
 static void buffers_have_names_with_process_and_ordinal(void **state)
 {
     struct memclient_svm *separate = create(MEMCLIENT_SVM_SEPARATE, 0);

@@ -65,8 +65,9 @@ static void consume(int channel, void *unused)
 }
 
 /*
- * memclient_svm_share() fills token, offset and length of ptr by options, memclient_svm_export_fd() fd with rights;
- * there memclient_svm_open_token(), memclient_svm_import_fd() and memclient_svm_import() of a buf put it into svm at ptr.
+ * memclient_svm_share() fills token, offset and length of ptr by options, memclient_svm_export_fd() fd with rights.
+ * There memclient_svm_open_token(), memclient_svm_import_fd() and memclient_svm_import() of a buf put it into svm at
+ * ptr.
  */
 static void gives_and_takes_by_every_way(void **state)
 {

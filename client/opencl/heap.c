@@ -25,7 +25,7 @@
  */
 #define SLAB_SIZE     ((size_t)1 << 20)
 #define POOLABLE_MAX  ((size_t)1 << 18)
-#define SLABS_KEPT    4
+#define SLABS_KEPT    1
 #define BUCKET_MIN    64
 
 struct heap {

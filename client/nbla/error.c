@@ -8,6 +8,7 @@
 
 static __thread struct {
     int code;
+    unsigned failures;
     char text[512];
 } last;
 
@@ -31,15 +32,28 @@ int nbla_error_code(void)
     return last.code;
 }
 
+unsigned failures(void)
+{
+    return last.failures;
+}
+
 int fail(enum nbla_error error, const char *format, ...)
 {
     va_list arguments;
 
     last.code = error;
+    last.failures++;
     va_start(arguments, format);
     (void)vsnprintf(last.text, sizeof(last.text), format, arguments);
     va_end(arguments);
     return error;
+}
+
+int told(int r, unsigned before, const char *what)
+{
+    if (r >= 0 || (last.failures != before && last.code == r))
+        return r;
+    return fail(r, "this kind of memory failed to %s", what);
 }
 
 static enum nbla_error native(int error)

@@ -152,13 +152,14 @@ void nbla_memory_release(nbla_memory *memory)
 
 int nbla_memory_alloc(nbla_memory *memory)
 {
+    unsigned before = failures();
     int r;
 
     if (!memory)
         return fail_null("memory");
     if (memory->pointer)
         return fail(NBLA_ERROR_VALUE, "it has memory already");
-    r = memory->ops->alloc(memory);
+    r = told(memory->ops->alloc(memory), before, "get memory");
     if (r < 0)
         return r;
     return memory->pointer ? 0 : fail(NBLA_ERROR_MEMORY, "this kind of memory got none");
@@ -174,6 +175,7 @@ void nbla_memory_associate_consecutive(nbla_memory *left, nbla_memory *right)
 
 int nbla_memory_divide(nbla_memory *memory, size_t second_start, nbla_memory **second)
 {
+    unsigned before = failures();
     nbla_memory *made = NULL;
     int r;
 
@@ -183,9 +185,11 @@ int nbla_memory_divide(nbla_memory *memory, size_t second_start, nbla_memory **s
         return fail(NBLA_ERROR_VALUE, "a block of %zu bytes is not divided at %zu", memory->bytes, second_start);
     if (!memory->pointer)
         return fail(NBLA_ERROR_MEMORY, "it has no memory that could be divided: alloc() it first");
-    r = memory->ops->divide(memory, second_start, &made);
+    r = told(memory->ops->divide(memory, second_start, &made), before, "divide it");
     if (r < 0)
         return r;
+    if (!made)
+        return fail(NBLA_ERROR_MEMORY, "this kind of memory made no second block");
     memory->bytes = second_start;
     nbla_memory_associate_consecutive(made, memory->next.to);
     nbla_memory_associate_consecutive(memory, made);
@@ -195,6 +199,7 @@ int nbla_memory_divide(nbla_memory *memory, size_t second_start, nbla_memory **s
 
 int nbla_memory_try_merge(nbla_memory *memory, nbla_memory *from)
 {
+    unsigned before = failures();
     bool is_next;
     int r;
 
@@ -209,7 +214,7 @@ int nbla_memory_try_merge(nbla_memory *memory, nbla_memory *from)
         return fail(NBLA_ERROR_RUNTIME, "two kinds of memory cannot be merged");
     r = is_next ? memory->ops->merge_next(memory, from) : memory->ops->merge_prev(memory, from);
     if (r < 0)
-        return r;
+        return told(r, before, "merge them");
     if (is_next)
         nbla_memory_associate_consecutive(memory, from->next.to);
     else
@@ -237,21 +242,23 @@ static int fail_no_op(const char *what)
 
 int nbla_memory_bind(nbla_memory *memory)
 {
+    unsigned before = failures();
     int r = check_virtual(memory, "bind");
 
     if (r < 0)
         return r;
-    r = memory_op(memory, bind) ? memory->ops->bind(memory) : fail_no_op("bind");
+    r = memory_op(memory, bind) ? told(memory->ops->bind(memory), before, "bind it") : fail_no_op("bind");
     return r < 0 ? r : 0;
 }
 
 int nbla_memory_unbind(nbla_memory *memory)
 {
+    unsigned before = failures();
     int r = check_virtual(memory, "unbind");
 
     if (r < 0)
         return r;
-    r = memory_op(memory, unbind) ? memory->ops->unbind(memory) : fail_no_op("unbind");
+    r = memory_op(memory, unbind) ? told(memory->ops->unbind(memory), before, "unbind it") : fail_no_op("unbind");
     if (r < 0)
         return r;
     memory->pointer = NULL;
@@ -260,13 +267,17 @@ int nbla_memory_unbind(nbla_memory *memory)
 
 int nbla_memory_grow(nbla_memory *memory, nbla_physical_memory *const *p, size_t n)
 {
+    unsigned before = failures();
     int r = check_virtual(memory, "grow");
 
     if (r < 0)
         return r;
     if (n && !p)
         return fail_null("p");
-    r = memory_op(memory, grow) ? memory->ops->grow(memory, p, n) : fail_no_op("grow");
+    for (size_t i = 0; i < n; i++)
+        if (!p[i])
+            return fail_null("a physical memory");
+    r = memory_op(memory, grow) ? told(memory->ops->grow(memory, p, n), before, "grow") : fail_no_op("grow");
     if (r <= 0)
         return r;
     for (size_t i = 0; i < n; i++)

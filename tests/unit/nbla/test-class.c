@@ -464,9 +464,9 @@ static void alloc(void **state)
 
     (void)state;
     mock.result = NBLA_ERROR_IO;
-    assert_int_equal(nbla_memory_alloc(memory), NBLA_ERROR_IO);
+    assert_gives(nbla_memory_alloc(memory), NBLA_ERROR_IO);
     mock.result = NBLA_ERROR_MEMORY;
-    assert_int_equal(nbla_memory_alloc(memory), NBLA_ERROR_MEMORY);
+    assert_gives(nbla_memory_alloc(memory), NBLA_ERROR_MEMORY);
     assert_true(nbla_memory_disabled(memory));
     mock.result = 0;
     assert_gives(nbla_memory_alloc(memory), 0);
@@ -496,7 +496,7 @@ static void divide(void **state)
     assert_gives(nbla_memory_divide(memory, 50, NULL), NBLA_ERROR_VALUE);
     assert_gives(nbla_memory_divide(NULL, 50, &second), NBLA_ERROR_VALUE);
     mock.result = NBLA_ERROR_RUNTIME;
-    assert_int_equal(nbla_memory_divide(memory, 50, &second), NBLA_ERROR_RUNTIME);
+    assert_gives(nbla_memory_divide(memory, 50, &second), NBLA_ERROR_RUNTIME);
     assert_null(second);
     assert_int_equal(nbla_memory_bytes(memory), 100);
     mock.result = 0;
@@ -516,6 +516,30 @@ static void divide(void **state)
     assert_gives(nbla_memory_destroy(memory), 0);
     assert_gives(nbla_memory_destroy(third), 0);
     assert_gives(nbla_memory_destroy(second), 0);
+}
+
+static int divide_into_nothing(nbla_memory *memory, size_t second_start, nbla_memory **second)
+{
+    (void)memory;
+    (void)second_start;
+    (void)second;
+    return 0;
+}
+
+/* An operation says that it has divided it, and has not. */
+static void no_second(void **state)
+{
+    struct nbla_memory_ops ops = plain_ops;
+    nbla_memory *memory, *second = NULL;
+
+    (void)state;
+    ops.divide = divide_into_nothing;
+    memory = nbla_memory_new_ops(100, "", NBLA_TYPE_NORMAL, &ops, bytes_of_all);
+    assert_gives(nbla_memory_alloc(memory), 0);
+    assert_gives(nbla_memory_divide(memory, 50, &second), NBLA_ERROR_MEMORY);
+    assert_null(second);
+    assert_int_equal(nbla_memory_bytes(memory), 100);
+    assert_gives(nbla_memory_destroy(memory), 0);
 }
 
 /* nbla_memory_try_merge: "Merge another memory block specified by from if it's possible. Merging is performed if [...]
@@ -583,8 +607,8 @@ static void merge_refused(void **state)
     (void)state;
     assert_gives(nbla_memory_divide(memory, 5, &second), 0);
     mock.result = NBLA_ERROR_RUNTIME;
-    assert_int_equal(nbla_memory_try_merge(memory, second), NBLA_ERROR_RUNTIME);
-    assert_int_equal(nbla_memory_try_merge(second, memory), NBLA_ERROR_RUNTIME);
+    assert_gives(nbla_memory_try_merge(memory, second), NBLA_ERROR_RUNTIME);
+    assert_gives(nbla_memory_try_merge(second, memory), NBLA_ERROR_RUNTIME);
     assert_int_equal(nbla_memory_bytes(memory), 5);
     assert_false(nbla_memory_disabled(second));
     assert_ptr_equal(nbla_memory_next(memory), second);
@@ -640,7 +664,7 @@ static void virtual_operations(void **state)
 
     (void)state;
     mock.result = NBLA_ERROR_MEMORY;
-    assert_int_equal(nbla_memory_bind(memory), NBLA_ERROR_MEMORY);
+    assert_gives(nbla_memory_bind(memory), NBLA_ERROR_MEMORY);
     assert_true(nbla_memory_disabled(memory));
     mock.result = 0;
     assert_gives(nbla_memory_bind(memory), 0);
@@ -649,8 +673,8 @@ static void virtual_operations(void **state)
     assert_gives(nbla_memory_grow(memory, p, 2), 0);
     assert_int_equal(nbla_memory_bytes(memory), 1);
     mock.result = NBLA_ERROR_OS;
-    assert_int_equal(nbla_memory_grow(memory, p, 2), NBLA_ERROR_OS);
-    assert_int_equal(nbla_memory_unbind(memory), NBLA_ERROR_OS);
+    assert_gives(nbla_memory_grow(memory, p, 2), NBLA_ERROR_OS);
+    assert_gives(nbla_memory_unbind(memory), NBLA_ERROR_OS);
     assert_false(nbla_memory_disabled(memory));
     mock.result = 1;
     assert_gives(nbla_memory_grow(memory, p, 2), 1);
@@ -661,6 +685,7 @@ static void virtual_operations(void **state)
     assert_true(nbla_memory_disabled(memory));
     assert_calls("bind bind grow grow unbind grow unbind");
     assert_gives(nbla_memory_grow(memory, NULL, 1), NBLA_ERROR_VALUE);
+    assert_gives(nbla_memory_grow(memory, (nbla_physical_memory *[]){p[0], NULL}, 2), NBLA_ERROR_VALUE);
     assert_gives(nbla_memory_destroy(memory), 0);
     nbla_physical_memory_unref(p[0]);
     nbla_physical_memory_unref(p[1]);
@@ -802,6 +827,7 @@ int main(void)
         TEST(bytes_active),
         TEST(alloc),
         TEST(divide),
+        TEST(no_second),
         TEST(try_merge),
         TEST(merge_of_others),
         TEST(merge_refused),

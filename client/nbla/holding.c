@@ -10,6 +10,10 @@
 #include "base/cleanup.h"
 #include "nbla/error.h"
 
+/* Descriptors are kept while they are few: a process that asks about much memory must have some left for itself. */
+enum { KEPT_MAX = 128 };
+static unsigned kept;
+
 void holding_init(struct holding *holding, struct memclient_buffer *buffer, bool opened)
 {
     *holding = (struct holding){.buffer = buffer, .opened = opened};
@@ -17,6 +21,8 @@ void holding_init(struct holding *holding, struct memclient_buffer *buffer, bool
 
 void holding_deinit(struct holding *holding)
 {
+    if (holding->description)
+        __atomic_sub_fetch(&kept, 1, __ATOMIC_RELAXED);
     (void)fd_close((int)(uint32_t)holding->description - 1);
     (void)memclient_buffer_unref(holding->buffer);
     *holding = (struct holding){0};
@@ -28,8 +34,11 @@ static int own_descriptor(uint64_t description)
     return description >> 32 == (uint32_t)getpid() ? (int)(uint32_t)description - 1 : -1;
 }
 
-/* Opens it where there is none. Several threads may try: one's stays. */
-static int descriptor(struct holding *holding)
+/*
+ * Opens it where there is none. Several threads may try: one's stays. Only for a lock it must be kept; else, where many
+ * are, it is the caller's, in `once`.
+ */
+static int descriptor(struct holding *holding, bool keep, int *once)
 {
     uint64_t seen = __atomic_load_n(&holding->description, __ATOMIC_ACQUIRE), made;
     int fd = own_descriptor(seen), r;
@@ -39,9 +48,13 @@ static int descriptor(struct holding *holding)
     r = memclient_export_fd(holding->buffer, MEMCLIENT_READ, &fd);
     if (r)
         return fail_native(r);
+    if (!keep && !seen && __atomic_load_n(&kept, __ATOMIC_RELAXED) >= KEPT_MAX)
+        return *once = fd;
     made = (uint64_t)getpid() << 32 | (uint32_t)(fd + 1);
     if (__atomic_compare_exchange_n(&holding->description, &seen, made, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
         (void)fd_close((int)(uint32_t)seen - 1);
+        if (!seen)
+            __atomic_add_fetch(&kept, 1, __ATOMIC_RELAXED);
         return fd;
     }
     (void)fd_close(fd);
@@ -51,7 +64,8 @@ static int descriptor(struct holding *holding)
 static int control(struct holding *holding, int command, short type, uint64_t offset, uint64_t length,
                    struct flock *lock)
 {
-    int fd = descriptor(holding);
+    _cleanup_(fd_closep) int once = -1;
+    int fd = descriptor(holding, command == F_OFD_SETLK, &once);
 
     if (fd < 0)
         return fd;

@@ -3,6 +3,7 @@
 #include "nbla/range.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 #include "base/align.h"
 #include "base/checked.h"
@@ -107,6 +108,17 @@ static int wanted_base(const struct chunks *chunks, uint64_t *ret)
     return 0;
 }
 
+/* Is there a chunk that is wanted elsewhere? */
+static bool wants_other(nbla_physical_memory *const *p, size_t n, uint64_t at)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (p[i]->wanted && p[i]->wanted != at)
+            return true;
+        at += p[i]->bytes;
+    }
+    return false;
+}
+
 static int reserve(struct range *range, bool of_process, uint64_t size, uint64_t alignment, uint64_t at)
 {
     int r = of_process ? memclient_reserve_private(range->ctx, size, alignment, at, &range->reservation)
@@ -182,20 +194,84 @@ int range_bind(struct range *range, struct memclient *ctx, const struct chunks *
 
 int range_append(struct range *range, nbla_physical_memory *const *p, size_t n, uint64_t total)
 {
+    uint64_t at = range->base + range->used;
     int r;
 
-    if (range->reservation ? total > range->size - range->used : !have_homes(p, n, range->base + range->used))
+    if (range->reservation ? total > range->size - range->used : !have_homes(p, n, at))
+        return 0;
+    if (wants_other(p, n, at))
         return 0;
     r = map_all(range, p, n);
     if (r == -EADDRINUSE)
         return 0;
-    return r ? fail_alloc(r) : 1;
+    if (r)
+        return fail_alloc(r);
+    if (range->locked)
+        range_lock(range);
+    return 1;
 }
 
 void range_unbind(struct range *range)
 {
+    for (size_t i = 0; i < range->n_holdings; i++)
+        holding_deinit(&range->holdings[i]);
+    free(range->holdings);
     cut(range, 0);
     chunks_clear(&range->chunks);
     (void)memclient_reservation_release(range->reservation);
     *range = (struct range){0};
+}
+
+/* ---- the device ------------------------------------------------------------------------------------------ */
+
+/* One for each chunk that is mapped. */
+static int have_holdings(struct range *range)
+{
+    struct holding *holdings = reallocarray(range->holdings, range->chunks.n, sizeof(*holdings));
+
+    if (!holdings)
+        return fail(NBLA_ERROR_MEMORY, "no memory for locks of chunks");
+    range->holdings = holdings;
+    for (; range->n_holdings < range->chunks.n; range->n_holdings++) {
+        const struct holding *of = &range->chunks.at[range->n_holdings]->holding;
+
+        holding_init(&holdings[range->n_holdings], memclient_buffer_ref(of->buffer), of->opened);
+    }
+    return 0;
+}
+
+static bool opened_any(const struct range *range)
+{
+    for (size_t i = 0; i < range->chunks.n; i++)
+        if (range->chunks.at[i]->holding.opened)
+            return true;
+    return false;
+}
+
+void range_lock(struct range *range)
+{
+    range->locked = true;
+    if (!opened_any(range) || have_holdings(range) < 0)
+        return;
+    for (size_t i = 0; i < range->n_holdings; i++)
+        holding_lock(&range->holdings[i], range->chunks.at[i]->offset, range->chunks.at[i]->bytes);
+}
+
+void range_unlock(struct range *range)
+{
+    range->locked = false;
+    for (size_t i = 0; i < range->n_holdings; i++)
+        holding_unlock(&range->holdings[i], range->chunks.at[i]->offset, range->chunks.at[i]->bytes);
+}
+
+nbla_device_memory_state range_state(struct range *range)
+{
+    for (size_t i = 0; i < range->chunks.n; i++) {
+        nbla_physical_memory *p = range->chunks.at[i];
+        struct holding *holding = i < range->n_holdings ? &range->holdings[i] : &p->holding;
+
+        if (holding_state(holding, p->offset, p->bytes) == NBLA_DEVICE_LOCKED)
+            return NBLA_DEVICE_LOCKED;
+    }
+    return NBLA_DEVICE_UNLOCKED;
 }

@@ -2,6 +2,9 @@
 /*
  * Addresses for chunks, with room behind them: chunks are mapped behind each other, from the bottom up, and taken out
  * from the top.
+ *
+ * Locks of the device are the range's and not the chunks', which other ranges may show as well: each range that locks
+ * has holdings of its own of what it shows.
  */
 #pragma once
 
@@ -14,6 +17,9 @@ struct range {
     uint64_t used;        /* bytes of what is mapped */
     uint64_t size;        /* of the reservation */
     struct chunks chunks; /* that are mapped, in order */
+    bool locked;
+    struct holding *holdings; /* of the first n_holdings of them, once it was locked */
+    size_t n_holdings;
 };
 
 /* Finds a place for the chunks, which all have memory, and `total` bytes, and maps them. The range is empty. */
@@ -22,3 +28,8 @@ int range_bind(struct range *range, struct memclient *ctx, const struct chunks *
 int range_append(struct range *range, nbla_physical_memory *const *p, size_t n, uint64_t total);
 /* Unmaps all, and gives the addresses back; the range is empty. */
 void range_unbind(struct range *range);
+
+/* As nbla_memory_lock_device() and so on, until it is unbound. What is appended is locked as well. */
+void range_lock(struct range *range);
+void range_unlock(struct range *range);
+nbla_device_memory_state range_state(struct range *range);

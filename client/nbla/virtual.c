@@ -48,7 +48,7 @@ static int alloc_chunks(nbla_physical_memory *const *p, size_t n, uint64_t *tota
 {
     *total = 0;
     for (size_t i = 0; i < n; i++) {
-        int r = p[i] ? physical_alloc(p[i]) : fail_null("a physical memory");
+        int r = physical_alloc(p[i]);
 
         if (r < 0)
             return r;
@@ -124,44 +124,29 @@ static int grow(nbla_memory *memory, nbla_physical_memory *const *p, size_t n)
 
 static void lock_device(nbla_memory *memory)
 {
-    const struct virtual *virtual = nbla_memory_priv(memory);
+    struct virtual *virtual = nbla_memory_priv(memory);
 
-    for (size_t i = 0; i < virtual->range.chunks.n; i++) {
-        nbla_physical_memory *p = virtual->range.chunks.at[i];
-
-        holding_lock(&p->holding, p->offset, p->bytes);
-    }
+    range_lock(&virtual->range);
 }
 
 static void unlock_device(nbla_memory *memory)
 {
-    const struct virtual *virtual = nbla_memory_priv(memory);
+    struct virtual *virtual = nbla_memory_priv(memory);
 
-    for (size_t i = 0; i < virtual->range.chunks.n; i++) {
-        nbla_physical_memory *p = virtual->range.chunks.at[i];
-
-        holding_unlock(&p->holding, p->offset, p->bytes);
-    }
+    range_unlock(&virtual->range);
 }
 
 static nbla_device_memory_state get_device_state(nbla_memory *memory)
 {
-    const struct virtual *virtual = nbla_memory_priv(memory);
+    struct virtual *virtual = nbla_memory_priv(memory);
 
-    for (size_t i = 0; i < virtual->range.chunks.n; i++) {
-        nbla_physical_memory *p = virtual->range.chunks.at[i];
-
-        if (holding_state(&p->holding, p->offset, p->bytes) == NBLA_DEVICE_LOCKED)
-            return NBLA_DEVICE_LOCKED;
-    }
-    return NBLA_DEVICE_UNLOCKED;
+    return range_state(&virtual->range);
 }
 
 static int unbind(nbla_memory *memory)
 {
     struct virtual *virtual = nbla_memory_priv(memory);
 
-    unlock_device(memory);
     range_unbind(&virtual->range);
     return 0;
 }

@@ -263,7 +263,8 @@ MEMCLIENT_NBLA_API int nbla_memory_unbind(nbla_memory *memory);
 
 /*
  * Puts n chunks right behind those that are bound: 1, pointer() is the same, and bytes() has theirs as well. They are
- * not appended to the list: then call append_phys(). 0 if there are no addresses for them, and nothing has changed.
+ * not appended to the list: then call append_phys(). 0 if there are no addresses for them, or one is wanted elsewhere,
+ * and nothing has changed. What is locked by lock_device() stays so with them.
  *     MEMORY           not of type virtual, or not bound; a chunk got no memory
  *     NOT_IMPLEMENTED  as bind()
  */
@@ -349,7 +350,7 @@ MEMCLIENT_NBLA_API uint64_t nbla_physical_memory_id(const nbla_physical_memory *
 
 /*
  * Opens a chunk. offset, length and `wanted` are multiples of the granule of its buffer (else VALUE). `wanted` is where
- * nbla_memory_bind() puts it, or fails; NULL: see there.
+ * nbla_memory_bind() and nbla_memory_grow() put it, or nowhere; NULL: see there.
  */
 MEMCLIENT_NBLA_API int nbla_physical_memory_import_fd(memclient *ctx, int fd, uint64_t offset, uint64_t length,
                                                       void *wanted, nbla_physical_memory **p);
@@ -360,11 +361,12 @@ MEMCLIENT_NBLA_API int nbla_physical_memory_open_token(memclient *ctx, const str
 /* --------------------------------------------------------------------------------------------------- device state */
 
 /*
- * LOCKED while another process, or another opening in this one, has locked what it has opened of this memory by
- * nbla_memory_lock_device(); of virtual memory, of any of the chunks that are bound. Otherwise, and without memory,
- * UNLOCKED. The kernel knows it, so that no answer is wrong because a process was killed or the broker restarted; only
- * the first question about an allocation makes a call, for a descriptor that is kept as long as the allocation. LOCKED
- * also where it cannot be found out, with an error.
+ * LOCKED while another process, or another opening or virtual memory in this one, has locked what it has opened of this
+ * memory by nbla_memory_lock_device(); of virtual memory, of any of the chunks that are bound. Otherwise, and without
+ * memory, UNLOCKED. The kernel knows it, so that no answer is wrong because a process was killed or the broker
+ * restarted; only the first question about an allocation makes a call, for a descriptor that is kept as long as the
+ * allocation. (Where a process has asked about more than 128 allocations, it makes one at each question about the
+ * others.) LOCKED also where it cannot be found out, with an error.
  */
 MEMCLIENT_NBLA_API nbla_device_memory_state nbla_memory_get_device_state(nbla_memory *memory);
 

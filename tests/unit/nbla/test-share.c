@@ -180,7 +180,8 @@ static void wanted(void **state)
     assert_gives(nbla_memory_destroy(memory), 0);
 }
 
-/* nbla_physical_memory_open_token with `wanted`: nbla_memory_bind puts it there, or fails with NBLA_ERROR_MEMORY. */
+/* nbla_physical_memory_open_token with `wanted`: nbla_memory_bind puts it there, or fails with NBLA_ERROR_MEMORY;
+ * nbla_memory_grow puts it there, or not at all. */
 static void wanted_chunks(void **state)
 {
     nbla_physical_memory *p = nbla_chunk(BYTES), *opened[2];
@@ -208,6 +209,16 @@ static void wanted_chunks(void **state)
     assert_gives(nbla_memory_bind(again), 0);
     assert_ptr_equal(nbla_memory_pointer(again), there);
     assert_gives(nbla_memory_destroy(again), 0);
+    memory = nbla_bound(1, opened);
+    assert_gives(nbla_memory_grow(memory, opened + 1, 1), 0);
+    assert_int_equal(nbla_memory_bytes(memory), BYTES / 2);
+    assert_gives(nbla_memory_destroy(memory), 0);
+    nbla_physical_memory_unref(opened[0]);
+    assert_gives(nbla_physical_memory_open_token(NULL, &token, 0, BYTES / 2, there, &opened[0]), 0);
+    memory = nbla_bound(1, opened);
+    assert_gives(nbla_memory_grow(memory, opened + 1, 1), 1);
+    assert_ptr_equal(nbla_memory_pointer(memory), there);
+    assert_gives(nbla_memory_destroy(memory), 0);
     /* they cannot both be where they are wanted */
     memory = nbla_memory_new_virtual(NULL, 1, "", (nbla_physical_memory *[]){opened[1], opened[0], opened[1]}, 3);
     assert_gives(nbla_memory_bind(memory), NBLA_ERROR_MEMORY);

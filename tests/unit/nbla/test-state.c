@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The device's state: locks of memory that others have opened, seen from where it was made. */
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "tests/support/child.h"
@@ -187,6 +188,78 @@ static void virtual_memory(void **state)
         nbla_physical_memory_unref(p[i]);
 }
 
+static nbla_physical_memory *opened_again(nbla_physical_memory *p)
+{
+    struct memclient_token token;
+    nbla_physical_memory *opened;
+    uint64_t offset, length;
+
+    assert_gives(nbla_physical_memory_token(p, &token, &offset, &length), 0);
+    assert_gives(nbla_physical_memory_open_token(NULL, &token, offset, length, NULL, &opened), 0);
+    return opened;
+}
+
+/* The lock is of the memory, not of the chunk: another memory that shows that one as well ends its own lock only. What
+ * nbla_memory_grow adds to memory that is locked is locked as well. */
+static void chunk_in_two_memories(void **state)
+{
+    nbla_physical_memory *p[2] = {nbla_chunk(BYTES), nbla_chunk(BYTES)};
+    nbla_physical_memory *opened[2] = {opened_again(p[0]), opened_again(p[1])};
+    nbla_memory *made[2] = {nbla_bound(1, p), nbla_bound(1, p + 1)};
+    nbla_memory *one = nbla_bound(1, opened), *two = nbla_bound(1, opened);
+
+    (void)state;
+    nbla_memory_lock_device(one);
+    nbla_memory_lock_device(two);
+    assert_int_equal(nbla_memory_get_device_state(made[0]), NBLA_DEVICE_LOCKED);
+    nbla_memory_unlock_device(two);
+    assert_int_equal(nbla_memory_get_device_state(made[0]), NBLA_DEVICE_LOCKED);
+    assert_int_equal(nbla_memory_get_device_state(one), NBLA_DEVICE_UNLOCKED);
+    assert_int_equal(nbla_memory_get_device_state(two), NBLA_DEVICE_LOCKED);
+    assert_gives(nbla_memory_destroy(two), 0);
+    assert_int_equal(nbla_memory_get_device_state(made[0]), NBLA_DEVICE_LOCKED);
+
+    assert_gives(nbla_memory_grow(one, opened + 1, 1), 1);
+    assert_int_equal(nbla_memory_get_device_state(made[1]), NBLA_DEVICE_LOCKED);
+    nbla_memory_unlock_device(one);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(nbla_memory_get_device_state(made[i]), NBLA_DEVICE_UNLOCKED);
+    assert_gives(nbla_memory_destroy(one), 0);
+    for (int i = 0; i < 2; i++) {
+        assert_gives(nbla_memory_destroy(made[i]), 0);
+        nbla_physical_memory_unref(p[i]);
+        nbla_physical_memory_unref(opened[i]);
+    }
+}
+
+enum { MANY = 300 };
+
+/* A process may ask about more allocations than it has descriptors, and has some left for itself. */
+static void ask_about_many(int channel, void *context)
+{
+    const struct rlimit limit = {200, 200};
+    nbla_memory *memories[MANY];
+
+    (void)channel;
+    (void)context;
+    CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+    for (int i = 0; i < MANY; i++) {
+        memories[i] = nbla_memory_new(NULL, 1, "");
+        CHECK(memories[i] && nbla_memory_alloc(memories[i]) == 0);
+        CHECK(nbla_memory_get_device_state(memories[i]) == NBLA_DEVICE_UNLOCKED);
+    }
+    for (int i = 0; i < MANY; i++)
+        CHECK(nbla_memory_get_device_state(memories[i]) == NBLA_DEVICE_UNLOCKED);
+    for (int i = 0; i < MANY; i++)
+        CHECK(nbla_memory_destroy(memories[i]) == 0);
+}
+
+static void few_descriptors(void **state)
+{
+    (void)state;
+    child_run(ask_about_many, NULL);
+}
+
 /* The copy in a child has no lock of its own, and gives up none of its parent's. */
 static void end_in_child(int channel, void *context)
 {
@@ -225,6 +298,8 @@ int main(void)
         TEST(ends_with_the_process),
         TEST(locked_by_its_maker),
         TEST(virtual_memory),
+        TEST(chunk_in_two_memories),
+        TEST(few_descriptors),
         TEST(forked),
     };
 

@@ -191,20 +191,29 @@ static void provider_handle(void **state)
     umfMemoryProviderDestroy(provider);
 }
 
-static void pool_handle_without_memory(int channel, void *token)
+static void make_handle_without_memory(int channel, void *context)
 {
+    struct memclient_token token = {{0}};
     umf_ipc_handle_t handle = NULL;
     size_t size = 0;
 
     (void)channel;
+    (void)context;
     child_use_up_memory();
-    CHECK(umfMemorydPoolHandle(token, 0, page, &handle, &size) == UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY);
+    CHECK(umfMemorydPoolHandle(&token, 0, page, &handle, &size) == UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY);
     CHECK(!handle && !size);
+}
+
+/* umfMemorydPoolHandle(): UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY. */
+static void pool_handle_without_memory(void **state)
+{
+    (void)state;
+    child_run(make_handle_without_memory, NULL);
 }
 
 /* umfMemorydPoolHandle(token, offset, length, ipcHandle, size): UMF_RESULT_SUCCESS: a handle of these bytes, which is
  * opened in a pool at any offset, and no call is made; UMF_RESULT_ERROR_INVALID_ARGUMENT: a pointer is NULL, length is
- * 0, or offset + length overflows; UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY. */
+ * 0, or offset + length overflows. */
 static void pool_handle(void **state)
 {
     umf_memory_provider_handle_t provider = make(umfMemorydMemoryProviderParamsDefault());
@@ -237,7 +246,6 @@ static void pool_handle(void **state)
     assert_int_equal(*(char *)ptr, 6);
     assert_success(umfCloseIPCHandle(ptr));
     assert_success(umfPutIPCHandle(ipcHandle));
-    child_run(pool_handle_without_memory, &token);
     memclient_buffer_unref(buffer);
     umfPoolDestroy(pool);
     umfMemoryProviderDestroy(provider);
@@ -357,6 +365,7 @@ int main(void)
         TEST(parts),
         TEST(provider_handle),
         TEST(pool_handle),
+        TEST(pool_handle_without_memory),
         TEST(shared_rights),
         TEST(waiting),
         TEST(more_than_there_is),

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Programs written to HSA's headers alone. HSA_PROGRAM_ROUNDS=10 does more, as make check-long does.
+# Programs written to HSA's headers alone. PROGRAM_ROUNDS=10 does more, as make check-long does.
 set -euo pipefail
 # shellcheck source=tests/support/programs.sh
 source "$srcdir/tests/support/programs.sh"

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Programs written to UMF's headers alone, with the document's answers and with those of upstream's releases.
-# UMF_PROGRAM_ROUNDS=10 does more, as make check-long does.
+# PROGRAM_ROUNDS=10 does more, as make check-long does.
 set -euo pipefail
 # shellcheck source=tests/support/programs.sh
 source "$srcdir/tests/support/programs.sh"

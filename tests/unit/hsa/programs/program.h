@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What these programs begin with. They are written as anybody would write them, to HSA's headers alone: they find the
- * CPU agents and their pools, say nothing when all is well, and else a sentence, and end with 1.
+ * What these programs begin with. They are written as anybody would write them, to HSA's headers alone, and
+ * find the CPU agents and their pools.
  */
 #pragma once
 
@@ -10,38 +10,18 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "tests/support/program.h"
+
 #define AGENTS_MAX 64
 #define POOLS_MAX  3
-#define KIB        ((size_t)1 << 10)
-#define MIB        ((size_t)1 << 20)
 #define GIB        ((size_t)1 << 30)
 
 #define NEED(call) expect((call), HSA_STATUS_SUCCESS, #call, __FILE__, __LINE__)
 #define NEED_STATUS(call, wanted) expect((call), (hsa_status_t)(wanted), #call, __FILE__, __LINE__)
-#define NEED_TRUE(expression) \
-    do { \
-        if (!(expression)) \
-            give_up("%s:%d: it is not true that %s", __FILE__, __LINE__, #expression); \
-    } while (0)
-
-static void give_up(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
-static inline void give_up(const char *format, ...)
-{
-    va_list ap;
-
-    va_start(ap, format);
-    vfprintf(stderr, format, ap);
-    va_end(ap);
-    fputc('\n', stderr);
-    exit(1);
-}
 
 static inline void expect(hsa_status_t got, hsa_status_t wanted, const char *call, const char *file, int line)
 {
@@ -51,15 +31,6 @@ static inline void expect(hsa_status_t got, hsa_status_t wanted, const char *cal
         return;
     hsa_status_string(got, &text);
     give_up("%s:%d: %s gave 0x%x (%s), not 0x%x", file, line, call, (unsigned)got, text, (unsigned)wanted);
-}
-
-/* How often to do what is done often; the long tests do it more often. */
-static inline unsigned rounds(unsigned usual)
-{
-    const char *text = getenv("HSA_PROGRAM_ROUNDS");
-    unsigned long times = text ? strtoul(text, NULL, 10) : 1;
-
-    return usual * (times > 0 && times <= 1000 ? (unsigned)times : 1);
 }
 
 /* ---- agents and pools ------------------------------------------------------------------------------------ */

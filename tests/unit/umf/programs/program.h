@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What these programs begin with. They are written as anybody would write them, to UMF's headers alone: they make
- * providers and pools of every kind, say nothing when all is well, and else a sentence, and end with 1.
+ * What these programs begin with. They are written as anybody would write them, to UMF's headers alone, and
+ * make providers and pools of every kind.
  */
 #pragma once
 
@@ -17,36 +17,15 @@
 #include <umf/providers/provider_os_memory.h>
 
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#define KIB ((size_t)1 << 10)
-#define MIB ((size_t)1 << 20)
+#include "tests/support/program.h"
 
 #define NEED(call) expect((call), UMF_RESULT_SUCCESS, #call, __FILE__, __LINE__)
 #define NEED_RESULT(call, wanted) expect((call), (wanted), #call, __FILE__, __LINE__)
-#define NEED_TRUE(expression) \
-    do { \
-        if (!(expression)) \
-            give_up("%s:%d: it is not true that %s", __FILE__, __LINE__, #expression); \
-    } while (0)
-
-static void give_up(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
-static inline void give_up(const char *format, ...)
-{
-    va_list ap;
-
-    va_start(ap, format);
-    vfprintf(stderr, format, ap);
-    va_end(ap);
-    fputc('\n', stderr);
-    exit(1);
-}
 
 static inline void expect(enum umf_result_t got, enum umf_result_t wanted, const char *call, const char *file, int line)
 {
@@ -60,15 +39,6 @@ static inline void expect(enum umf_result_t got, enum umf_result_t wanted, const
         umfMemoryProviderGetLastNativeError(failed, &text, &number);
     give_up("%s:%d: %s gave %d (%d: %s), not %d", file, line, call, (int)got, (int)number, text ? text : "no text",
             (int)wanted);
-}
-
-/* How often to do what is done often; the long tests do it more often. */
-static inline unsigned rounds(unsigned usual)
-{
-    const char *text = getenv("UMF_PROGRAM_ROUNDS");
-    unsigned long times = text ? strtoul(text, NULL, 10) : 1;
-
-    return usual * (times > 0 && times <= 1000 ? (unsigned)times : 1);
 }
 
 static inline size_t page_size(void)

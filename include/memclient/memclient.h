@@ -389,8 +389,16 @@ struct memclient_buffer_info {
 };
 #define MEMCLIENT_BUFFER_INFO_INIT MEMCLIENT_SIZED(struct memclient_buffer_info)
 
+/* GCC's -Wshadow says of a function in C++ that it hides the struct that it is named as. */
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"
+#endif
 /* All that the broker knows of a buffer, now. */
 MEMCLIENT_API int memclient_buffer_info(struct memclient_buffer *buf, struct memclient_buffer_info *info);
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
 
 /* ------------------------------------------------------------------------------------------------------- sharing */
 

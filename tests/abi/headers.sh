@@ -27,7 +27,7 @@ while read -r path; do
              try "$CC" "-x c -std=c17 -Wstrict-prototypes -Wmissing-prototypes $root" "$header" ;;
     esac
     [ "$header" != memclient/nbla_memory.hpp ] || root+=" -I$srcdir/tests/unit/nbla/stand-in"
-    [ -z "$TEST_CXX" ] || try "$TEST_CXX" "-x c++ -std=c++17 -Wold-style-cast $root" "$header"
+    [ -z "$TEST_CXX" ] || try "$TEST_CXX" "-x c++ -std=c++17 -Wold-style-cast -Wshadow $root" "$header"
     count=$((count + 1))
 done < <(find "$srcdir/include/memclient" -name '*.h' -o -name '*.hpp')
 

@@ -32,6 +32,9 @@ export PKG_CONFIG_PATH=$dest$libdir/pkgconfig
 try() {
     # shellcheck disable=SC2086
     $CC $CFLAGS -Wall -Werror -o "$tmp/$1" "$tmp/$1.c" $2
+    start "$1"
+}
+start() {
     MEMORYD_AUTOSTART=0 MEMORYD_SOCKET=/nonexistent/memoryd.sock LD_LIBRARY_PATH=$dest$libdir "$tmp/$1"
 }
 try user "$(pkg-config --cflags --libs memclient)"
@@ -102,6 +105,31 @@ int main(void)
 }
 C
 try nbla "$(pkg-config --cflags --libs memclient-nbla)"
+
+# nnabla's classes, in C++: with a stand-in for nnabla's headers
+cat >"$tmp/adaptor.cpp" <<'C'
+#include <memclient/nbla_memory.hpp>
+#include <cstdio>
+int main()
+{
+    nbla_memoryd::MemorydMemory memory(100, "");
+
+    try {
+        memory.alloc();
+    } catch (const nbla::Exception &e) {
+        /* as above: no broker is there */
+        std::puts(e.what());
+        return memory.disabled() && memory.bytes() == 100 ? 0 : 1;
+    }
+    return 1;
+}
+C
+if [ -n "${TEST_CXX-}" ] && [ "${SANITIZERS:-no}" = no ]; then
+    # shellcheck disable=SC2086,SC2046
+    $TEST_CXX -std=c++14 -Wall -Wextra -Wshadow -Werror -I"${srcdir:?}/tests/unit/nbla/stand-in" -o "$tmp/adaptor" \
+        "$tmp/adaptor.cpp" $(pkg-config --cflags --libs memclient-nbla)
+    start adaptor
+fi
 
 cat >"$tmp/svm.c" <<'C'
 #include <memclient/cl_svm_memoryd.h>

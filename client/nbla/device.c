@@ -199,6 +199,33 @@ static int look_for(struct memclient *ctx, const struct device *device, const ch
                 "there is no device \"%.80s\": there are \"\"%s, and sets: numa:N-M, interleave:N,M", id, names);
 }
 
+/*
+ * The device that this thread has found last by the process-wide context, which never ends: allocators ask for the same
+ * one again and again. It holds nothing; where it has gone since, memory is refused when it is asked for.
+ */
+static __thread struct {
+    char id[64];
+    struct device device;
+} found;
+
+static bool find_again(struct memclient *ctx, const char *id, struct device *device)
+{
+    if (ctx || !*id || strcmp(found.id, id))
+        return false;
+    *device = found.device;
+    return true;
+}
+
+static void remember(struct memclient *ctx, const char *id, const struct device *device)
+{
+    size_t length = strlen(id);
+
+    if (ctx || length >= sizeof(found.id))
+        return;
+    memcpy(found.id, id, length + 1);
+    found.device = *device;
+}
+
 struct device *device_new(struct memclient *ctx, const char *id)
 {
     _cleanup_(device_unrefp) struct device *device = NULL;
@@ -212,6 +239,11 @@ struct device *device_new(struct memclient *ctx, const char *id)
         (void)fail(NBLA_ERROR_MEMORY, "no memory for a device");
         return NULL;
     }
+    if (!find_again(ctx, id, device)) {
+        if (look_for(ctx, device, id, read_id(device, id)))
+            return NULL;
+        remember(ctx, id, device);
+    }
     device->refs = 1;
-    return look_for(ctx, device, id, read_id(device, id)) ? NULL : steal_ptr(&device);
+    return steal_ptr(&device);
 }

@@ -105,6 +105,32 @@ static void context(void **state)
     memclient_close(ctx);
 }
 
+/* An allocator makes memory of the same device_id again and again: it is looked for once. */
+static void same_device(void **state)
+{
+    uint64_t requests = 0;
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        nbla_memory *memory = nbla_memory_new(NULL, 100, "numa:1");
+        nbla_memory *virtual = nbla_memory_new_virtual(NULL, 100, "numa:1", NULL, 0);
+        nbla_physical_memory *p = nbla_physical_memory_new(NULL, 100, "numa:1");
+
+        assert_non_null(memory);
+        assert_non_null(virtual);
+        assert_non_null(p);
+        nbla_physical_memory_unref(p);
+        assert_gives(nbla_memory_destroy(virtual), 0);
+        assert_gives(nbla_memory_destroy(memory), 0);
+        if (!i)
+            requests = observer_requests();
+    }
+    assert_int_equal(observer_requests(), requests);
+    /* what is none is looked for each time */
+    for (int i = 0; i < 2; i++)
+        assert_fails(nbla_memory_new(NULL, 100, "numa:9"), NBLA_ERROR_VALUE);
+}
+
 /* nbla_memory_alloc: more than there can be is NBLA_ERROR_MEMORY; with a device that is full likewise. */
 static void too_much(void **state)
 {
@@ -314,6 +340,7 @@ int main(void)
         TEST(devices),
         TEST(unknown_devices),
         TEST(context),
+        TEST(same_device),
         TEST(too_much),
         TEST(flush_and_retry),
         TEST(divide_and_merge),

@@ -220,7 +220,7 @@ static void remember(struct memclient *ctx, const char *id, const struct device 
 {
     size_t length = strlen(id);
 
-    if (ctx || length >= sizeof(found.id))
+    if (ctx || !length || length >= sizeof(found.id))
         return;
     memcpy(found.id, id, length + 1);
     found.device = *device;
@@ -239,11 +239,11 @@ struct device *device_new(struct memclient *ctx, const char *id)
         (void)fail(NBLA_ERROR_MEMORY, "no memory for a device");
         return NULL;
     }
+    device->refs = 1;
     if (!find_again(ctx, id, device)) {
         if (look_for(ctx, device, id, read_id(device, id)))
             return NULL;
         remember(ctx, id, device);
     }
-    device->refs = 1;
     return steal_ptr(&device);
 }

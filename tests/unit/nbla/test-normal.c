@@ -115,7 +115,9 @@ static void same_device(void **state)
         nbla_memory *memory = nbla_memory_new(NULL, 100, "numa:1");
         nbla_memory *virtual = nbla_memory_new_virtual(NULL, 100, "numa:1", NULL, 0);
         nbla_physical_memory *p = nbla_physical_memory_new(NULL, 100, "numa:1");
+        nbla_memory *other = nbla_memory_new(NULL, 100, "");
 
+        assert_gives(nbla_memory_destroy(other), 0);
         assert_non_null(memory);
         assert_non_null(virtual);
         assert_non_null(p);

@@ -237,11 +237,13 @@ enum { MANY = 300 };
 /* A process may ask about more allocations than it has descriptors, and has some left for itself. */
 static void ask_about_many(int channel, void *context)
 {
-    const struct rlimit limit = {200, 200};
+    struct rlimit limit;
     nbla_memory *memories[MANY];
 
     (void)channel;
     (void)context;
+    CHECK(getrlimit(RLIMIT_NOFILE, &limit) == 0);
+    limit.rlim_cur = 200;
     CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
     for (int i = 0; i < MANY; i++) {
         memories[i] = nbla_memory_new(NULL, 1, "");

@@ -262,7 +262,7 @@ static bool is_plan_sound(const struct buffers *buffers, const struct buffer_rec
     return bytes == record->bytes;
 }
 
-/* Takes T, if it is the one that was adopted. */
+/* Takes T, if it is the one that was adopted. Its size is its maker's, who may have changed it meanwhile, even to 0. */
 static bool find_foreign(struct buffer *buffer, const struct buffer_found *found)
 {
     const struct buffer_record *record = buffer->record;
@@ -270,7 +270,7 @@ static bool find_foreign(struct buffer *buffer, const struct buffer_found *found
 
     if (!found->fd || *found->fd < 0)
         return record->state == BUFFER_ENDING;
-    if (handle_adoptable(*found->fd, &identity, NULL) || identity.ino != record->inode ||
+    if (handle_identity(*found->fd, &identity) < 0 || identity.ino != record->inode ||
         (uint32_t)identity.dev != record->device)
         return false;
     buffer->fd = steal_fd(found->fd);

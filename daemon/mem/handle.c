@@ -166,7 +166,8 @@ int handle_adoptable(int fd, struct handle_identity *ret, struct problem *proble
         return refuse(problem, STATUS_NOT_SUPPORTED,
                       "only a dma-buf or a file of shared memory (memfd, tmpfs, huge pages) can be adopted");
     flags = fcntl(fd, F_GETFL);
-    if (flags < 0 || (flags & O_ACCMODE) == O_WRONLY)
+    /* there is a fourth way to open a file, for neither */
+    if (flags < 0 || ((flags & O_ACCMODE) != O_RDONLY && (flags & O_ACCMODE) != O_RDWR))
         return refuse(problem, STATUS_INVALID_ARGUMENT, "the descriptor is not open for reading; open it so");
     if (handle_identity(fd, &identity) < 0)
         return refuse(problem, STATUS_NOT_SUPPORTED, "the kernel does not say what the descriptor is of: %s",

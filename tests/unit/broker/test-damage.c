@@ -207,6 +207,12 @@ static void exchange_the_foreign_one_for_no_memory(void)
     kept_hold(KEEPER_BUFFER, shared->buffers[4], open("/dev/null", O_RDWR | O_CLOEXEC));
 }
 
+/* As its maker may at any time. */
+static void empty_the_foreign_one(void)
+{
+    assert_ok(ftruncate(kept_find(KEEPER_BUFFER, shared->buffers[4])->fd, 0));
+}
+
 static void lose_the_foreign_one(void)
 {
     kept_drop(KEEPER_BUFFER, shared->buffers[4]);
@@ -258,6 +264,7 @@ static void wrong_descriptors_are_no_harm(void **state)
         {exchange_for_no_memory, 1, 1},
         {exchange_the_foreign_one, 1, 1},
         {exchange_the_foreign_one_for_no_memory, 1, 1},
+        {empty_the_foreign_one, 0, 0},
         {lose_the_foreign_one, 1, 1},
         {add_more, 0, 0},
         {lose_process, 0, 0},

@@ -67,6 +67,7 @@ static void what_is_no_memory_is_refused(void **state)
             {open("/proc/self/status", O_RDONLY | O_CLOEXEC), STATUS_NOT_SUPPORTED},
             {open(path, O_PATH | O_CLOEXEC), STATUS_NOT_SUPPORTED},
             {open(path, O_WRONLY | O_CLOEXEC), STATUS_INVALID_ARGUMENT},
+            {open(path, O_ACCMODE | O_CLOEXEC), STATUS_INVALID_ARGUMENT}, /* for neither */
             {memory(0), STATUS_SIZE_ZERO},
         };
 

@@ -104,6 +104,7 @@ static int adopt(struct broker *broker, struct session *session, int fd, struct 
     r = handle_duplicate(fd, &t, problem);
     if (r)
         return r;
+    ledger_need(broker->ledger, LEDGER_FOREIGN);
     new.size = identity.size;
     r = buffer_new(&broker->buffers, &new, &buffer, problem);
     if (r) {

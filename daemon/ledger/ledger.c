@@ -135,7 +135,6 @@ int ledger_new(struct ledger **ret, uint64_t arena_base, uint64_t arena_size)
     header = ledger->header;
     header->major = LEDGER_MAJOR;
     header->header_size = sizeof(struct ledger_header);
-    header->features = LEDGER_FEATURES;
     header->extent_size = LEDGER_EXTENT_SIZE;
     header->arena_base = arena_base;
     header->arena_size = arena_size;
@@ -152,11 +151,25 @@ int ledger_new(struct ledger **ret, uint64_t arena_base, uint64_t arena_size)
     return 0;
 }
 
-static int check_header(const struct ledger_header *header)
+/* With the checksum of before a ledger_need() that did not come to its end: nothing needs the feature yet. */
+static bool take_back_features(struct ledger_header *header)
 {
-    if (header->magic != LEDGER_MAGIC || header->checksum != checksum_of(header))
+    uint64_t features = header->features;
+
+    for (uint64_t feature = 1; feature & LEDGER_FEATURES; feature <<= 1) {
+        header->features = features & ~feature;
+        if (header->features != features && header->checksum == checksum_of(header))
+            return true;
+    }
+    header->features = features;
+    return false;
+}
+
+static int check_header(struct ledger_header *header)
+{
+    if (header->magic != LEDGER_MAGIC || (header->checksum != checksum_of(header) && !take_back_features(header)))
         return LEDGER_E_DAMAGED;
-    if (header->major != LEDGER_MAJOR || header->features != LEDGER_FEATURES ||
+    if (header->major != LEDGER_MAJOR || header->features & ~LEDGER_FEATURES ||
         header->header_size != sizeof(*header) || header->extent_size != LEDGER_EXTENT_SIZE ||
         memcmp(header->record_sizes, record_sizes, sizeof(record_sizes)) != 0)
         return LEDGER_E_FORMAT;
@@ -225,6 +238,18 @@ const struct ledger_header *ledger_header(const struct ledger *ledger)
 uint32_t ledger_broker_id(const struct ledger *ledger)
 {
     return ledger->header->broker_id;
+}
+
+void ledger_need(struct ledger *ledger, uint64_t feature)
+{
+    struct ledger_header *header = ledger->header;
+
+    assert((feature & LEDGER_FEATURES) == feature);
+    if ((header->features & feature) == feature)
+        return;
+    header->features |= feature;
+    atomic_signal_fence(memory_order_release);
+    *(volatile uint64_t *)&header->checksum = checksum_of(header);
 }
 
 void ledger_set_arena(struct ledger *ledger, uint64_t base, uint64_t size)

@@ -29,7 +29,9 @@
 
 #define LEDGER_MAGIC       UINT64_C(0x726764656c6d656d) /* "memledgr" */
 #define LEDGER_MAJOR       1
-#define LEDGER_FEATURES    UINT64_C(0) /* a bit that a broker does not know means: do not touch */
+/* Set in a ledger once it needs them; a bit that a broker does not know means: do not touch. */
+#define LEDGER_FOREIGN     UINT64_C(1) /* of buffers some may be foreign, which are of no pool */
+#define LEDGER_FEATURES    LEDGER_FOREIGN
 #define LEDGER_EXTENT_SIZE (UINT64_C(64) << 10)
 #define LEDGER_EXTENTS_MAX 32768
 /* The journal is behind all extents; one change can be as large as this. */
@@ -45,7 +47,7 @@ struct ledger_executing {
 
 /* The first extent. */
 struct ledger_header {
-    /* never changed */
+    /* never changed, but for ledger_need() */
     uint64_t magic;
     uint32_t major;
     uint32_t header_size;
@@ -92,6 +94,8 @@ DEFINE_CLEANUP(struct ledger *, ledger_free);
 int ledger_fd(const struct ledger *ledger);
 const struct ledger_header *ledger_header(const struct ledger *ledger);
 uint32_t ledger_broker_id(const struct ledger *ledger);
+/* From now on it is for brokers that know this feature, even if the change is not committed. */
+void ledger_need(struct ledger *ledger, uint64_t feature);
 /* No record may have an address. */
 void ledger_set_arena(struct ledger *ledger, uint64_t base, uint64_t size);
 

@@ -322,12 +322,12 @@ static void a_ledger_of_another_form_is_not_touched(void **state)
 {
     (void)state;
     steps_run_full();
-    kept_header()->features ^= 1;
+    kept_header()->features ^= LEDGER_FEATURES + 1;
     write_checksum(kept_header());
     generation_adopt();
     assert_int_equal(host_status, BROKER_E_LEDGER);
     host_stop();
-    kept_header()->features ^= 1;
+    kept_header()->features ^= LEDGER_FEATURES + 1;
     write_checksum(kept_header());
     kept_unmap();
     host_reset(3);

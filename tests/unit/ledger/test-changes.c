@@ -246,6 +246,27 @@ static void test_other_formats_are_not_touched(void **state)
     close(other);
 }
 
+/* What records need that brokers of before do not know keeps those off, and a death at saying so is no harm. */
+static void test_what_is_needed_is_said_first(void **state)
+{
+    struct broker first, second;
+
+    (void)state;
+    broker_begin(&first);
+    assert_int_equal(ledger_header(first.ledger)->features, 0);
+    write_header(&first, offsetof(struct ledger_header, features), LEDGER_FOREIGN, 8);
+    assert_int_equal(broker_follow(&second, &first), 0);
+    assert_int_equal(ledger_header(second.ledger)->features, 0);
+    broker_end(&second);
+    ledger_need(first.ledger, LEDGER_FOREIGN);
+    assert_int_equal(broker_follow(&second, &first), 0);
+    assert_int_equal(ledger_header(second.ledger)->features, LEDGER_FOREIGN);
+    broker_end(&second);
+    write_header(&first, offsetof(struct ledger_header, features), 0, 8);
+    assert_int_equal(broker_follow(&second, &first), LEDGER_E_DAMAGED);
+    broker_end(&first);
+}
+
 static void test_damaged_journal_is_no_reason_to_stop(void **state)
 {
     static const uint64_t sizes[] = {8, 16, 24, 4096, UINT64_C(1) << 40, UINT64_MAX, 7};
@@ -336,6 +357,7 @@ int main(void)
         cmocka_unit_test(test_intents_go),
         cmocka_unit_test(test_damaged_records_are_left_alone),
         cmocka_unit_test(test_other_formats_are_not_touched),
+        cmocka_unit_test(test_what_is_needed_is_said_first),
         cmocka_unit_test(test_damaged_journal_is_no_reason_to_stop),
         cmocka_unit_test(test_kill_at_any_moment),
     };

@@ -25,6 +25,7 @@ struct level_zero {
 
     uint64_t maker;           /* which provider of which process made a handle */
     pthread_mutex_t lock;     /* of the two below */
+    pthread_cond_t made;      /* something of `given`, or it could not be */
     struct l0_given *given;   /* hash, by address: what others may open */
     struct l0_opened *opened; /* hash, by address: what others made */
 };

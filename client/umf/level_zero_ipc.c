@@ -9,6 +9,9 @@
  *
  * An allocation has one handle, however often it is asked for; the last put gives it back, as does freeing the memory.
  * The buffer is held by who made the handle, and by each who has it open: that is how long others can open it.
+ *
+ * Whoever talks to the broker does so without the lock: it may take as long as a call's deadline, and who only frees
+ * other memory meanwhile is not to wait for it.
  */
 #include "umf/level_zero.h"
 
@@ -38,7 +41,7 @@ struct handle {
 
 struct l0_given {
     uint64_t address;
-    unsigned gets; /* less puts */
+    unsigned gets; /* less puts; 0 = it is being made */
     struct l0_ipc_handle driver;
     struct memclient_buffer *buffer;
     struct handle handle;
@@ -97,14 +100,36 @@ static struct l0_given *find_given(const struct level_zero *provider, uint64_t a
     return given;
 }
 
-/* With the lock, as all here. Drivers before Level Zero 1.6 take nothing back. */
-static void take_back(struct level_zero *provider, struct l0_given *given)
+/* With the lock, which others have while it is being made: when it is made, or not. */
+static struct l0_given *wait_given(struct level_zero *provider, uint64_t address)
 {
-    if (given->hh.tbl)
-        HASH_DELETE(hh, provider->given, given);
-    memclient_buffer_unref(given->buffer);
+    struct l0_given *given;
+
+    while ((given = find_given(provider, address)) && !given->gets)
+        pthread_cond_wait(&provider->made, &provider->lock);
+    return given;
+}
+
+/* Drivers before Level Zero 1.6 take nothing back. Of one address never while somebody gets it. */
+static void put_driver(const struct level_zero *provider, const struct l0_given *given)
+{
     if (provider->call.put_ipc)
         (void)provider->call.put_ipc(provider->context, given->driver);
+}
+
+/* With the lock: nobody finds it any more. */
+static void take_out(struct level_zero *provider, struct l0_given *given)
+{
+    HASH_DELETE(hh, provider->given, given);
+    put_driver(provider, given);
+}
+
+/* Without. */
+static void end_given(struct l0_given *given)
+{
+    if (!given)
+        return;
+    memclient_buffer_unref(given->buffer);
     free(given);
 }
 
@@ -128,29 +153,18 @@ static int carry(struct l0_given *given)
     return r ? r : memclient_share(given->buffer, NULL, &given->handle.token);
 }
 
-static umf_result_t give(struct level_zero *provider, const void *ptr, size_t size, struct l0_given **ret)
+static umf_result_t make(const struct level_zero *provider, const void *ptr, size_t size, struct l0_given *given)
 {
     umf_result_t result = check_range(provider, ptr, size);
-    struct l0_given *given;
 
+    if (result == UMF_RESULT_SUCCESS)
+        result = l0_answer("zeMemGetIpcHandle", provider->call.get_ipc(provider->context, ptr, &given->driver));
     if (result != UMF_RESULT_SUCCESS)
         return result;
-    given = calloc(1, sizeof(*given));
-    if (!given)
-        return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
-    given->address = (uintptr_t)ptr;
-    result = l0_answer("zeMemGetIpcHandle", provider->call.get_ipc(provider->context, ptr, &given->driver));
-    if (result != UMF_RESULT_SUCCESS) {
-        free(given);
-        return result;
-    }
     result = l0_broker_answer(carry(given));
-    if (result == UMF_RESULT_SUCCESS) {
-        HASH_ADD(hh, provider->given, address, sizeof(given->address), given);
-        result = given->hh.tbl ? UMF_RESULT_SUCCESS : UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
-    }
     if (result != UMF_RESULT_SUCCESS) {
-        take_back(provider, given);
+        memclient_buffer_unref(given->buffer);
+        put_driver(provider, given);
         return result;
     }
     given->handle.magic = MAGIC;
@@ -159,6 +173,32 @@ static umf_result_t give(struct level_zero *provider, const void *ptr, size_t si
     given->handle.driver = given->driver;
     set_descriptor(&given->handle.driver, 0);
     given->handle.check = check_of(&given->handle);
+    return UMF_RESULT_SUCCESS;
+}
+
+/* With the lock, which it gives up meanwhile. */
+static umf_result_t give(struct level_zero *provider, const void *ptr, size_t size, struct l0_given **ret)
+{
+    struct l0_given *given = calloc(1, sizeof(*given));
+    umf_result_t result;
+
+    if (!given)
+        return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+    given->address = (uintptr_t)ptr;
+    HASH_ADD(hh, provider->given, address, sizeof(given->address), given);
+    if (!given->hh.tbl) {
+        free(given);
+        return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+    }
+    pthread_mutex_unlock(&provider->lock);
+    result = make(provider, ptr, size, given);
+    pthread_mutex_lock(&provider->lock);
+    pthread_cond_broadcast(&provider->made);
+    if (result != UMF_RESULT_SUCCESS) {
+        HASH_DELETE(hh, provider->given, given);
+        free(given);
+        return result;
+    }
     *ret = given;
     return UMF_RESULT_SUCCESS;
 }
@@ -181,7 +221,7 @@ umf_result_t l0_get_ipc_handle(void *p, const void *ptr, size_t size, void *data
     if (!ptr || !size || !data)
         return UMF_RESULT_ERROR_INVALID_ARGUMENT;
     pthread_mutex_lock(&provider->lock);
-    given = find_given(provider, (uintptr_t)ptr);
+    given = wait_given(provider, (uintptr_t)ptr);
     if (!given)
         result = give(provider, ptr, size, &given);
     if (result == UMF_RESULT_SUCCESS) {
@@ -195,17 +235,18 @@ umf_result_t l0_get_ipc_handle(void *p, const void *ptr, size_t size, void *data
 /* One whose memory was freed is given back already. */
 umf_result_t l0_put_ipc_handle(void *p, void *data)
 {
+    struct l0_given *given, *ended = NULL;
     struct level_zero *provider = p;
-    struct l0_given *given;
     struct handle handle;
 
     if (!read_handle(&handle, data) || handle.maker != provider->maker)
         return UMF_RESULT_ERROR_INVALID_ARGUMENT;
     pthread_mutex_lock(&provider->lock);
-    given = find_given(provider, handle.address);
+    given = wait_given(provider, handle.address);
     if (given && !memcmp(&given->handle, &handle, sizeof(handle)) && !--given->gets)
-        take_back(provider, given);
+        take_out(provider, ended = given);
     pthread_mutex_unlock(&provider->lock);
+    end_given(ended);
     return UMF_RESULT_SUCCESS;
 }
 
@@ -214,10 +255,11 @@ void l0_ipc_forget(struct level_zero *provider, const void *ptr)
     struct l0_given *given;
 
     pthread_mutex_lock(&provider->lock);
-    given = find_given(provider, (uintptr_t)ptr);
+    given = wait_given(provider, (uintptr_t)ptr);
     if (given)
-        take_back(provider, given);
+        take_out(provider, given);
     pthread_mutex_unlock(&provider->lock);
+    end_given(given);
 }
 
 /* ---- using one ------------------------------------------------------------------------------------------- */
@@ -337,13 +379,19 @@ void l0_ipc_init(struct level_zero *provider)
 
     provider->maker = (uint64_t)getpid() << 32 | __atomic_add_fetch(&n, 1, __ATOMIC_RELAXED);
     (void)pthread_mutex_init(&provider->lock, NULL);
+    (void)pthread_cond_init(&provider->made, NULL);
 }
 
 void l0_ipc_deinit(struct level_zero *provider)
 {
-    while (provider->given)
-        take_back(provider, provider->given);
+    struct l0_given *given;
+
+    while ((given = provider->given)) {
+        take_out(provider, given);
+        end_given(given);
+    }
     while (provider->opened)
         (void)l0_close_ipc_handle(provider, (void *)(uintptr_t)provider->opened->address, 0);
+    (void)pthread_cond_destroy(&provider->made);
     (void)pthread_mutex_destroy(&provider->lock);
 }

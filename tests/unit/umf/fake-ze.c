@@ -224,7 +224,7 @@ uint32_t zeMemGetIpcHandle(void *context, const void *ptr, struct l0_ipc_handle 
     memcpy(handle->data, &fd, sizeof(fd));
     memcpy(handle->data + 8, &magic, sizeof(magic));
     memcpy(handle->data + 16, &alive[i].size, sizeof(alive[i].size));
-    fake_ze.ipc_gets++;
+    __atomic_add_fetch(&fake_ze.ipc_gets, 1, __ATOMIC_SEQ_CST);
     return L0_SUCCESS;
 }
 

@@ -33,7 +33,7 @@ struct fake_ze {
     unsigned allocs;
     unsigned frees;
     unsigned alive;
-    unsigned ipc_gets; /* less puts: so many descriptors are the driver's */
+    unsigned ipc_gets; /* less puts: so many descriptors are the driver's; atomic, where it goes up */
     unsigned ipc_opens; /* less closes */
     const char *function; /* the last one that allocated */
     void *context;

@@ -8,6 +8,9 @@
  */
 #include <dlfcn.h>
 #include <limits.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -306,6 +309,45 @@ static void a_provider_gives_back_what_is_left(void **state)
     assert_success(umfMemoryProviderFree(provider, ptr, SIZE));
 }
 
+struct giver {
+    void *ptr;
+    struct note note;
+    atomic_bool done;
+};
+
+static void *give_meanwhile(void *p)
+{
+    struct giver *giver = p;
+
+    giver->note = give(giver->ptr);
+    atomic_store(&giver->done, true);
+    return NULL;
+}
+
+static void who_waits_for_the_broker_keeps_nobody_from_the_driver(void **state)
+{
+    struct giver givers[2] = {{.ptr = allocate()}};
+    void *other = allocate();
+    pid_t broker = broker_child(&observed);
+    pthread_t threads[2];
+
+    (void)state;
+    givers[1].ptr = givers[0].ptr;
+    assert_ok(kill(broker, SIGSTOP));
+    assert_int_equal(pthread_create(&threads[0], NULL, give_meanwhile, &givers[0]), 0);
+    assert_true(WAIT_UNTIL(__atomic_load_n(&ze->ipc_gets, __ATOMIC_SEQ_CST) == 1));
+    assert_int_equal(pthread_create(&threads[1], NULL, give_meanwhile, &givers[1]), 0);
+    assert_success(umfMemoryProviderFree(provider, other, SIZE));
+    assert_false(atomic_load(&givers[0].done));
+    assert_ok(kill(broker, SIGCONT));
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    /* and an allocation has one handle */
+    assert_int_equal(ze->ipc_gets, 1);
+    assert_memory_equal(&givers[0].note, &givers[1].note, sizeof(struct note));
+    assert_success(umfMemoryProviderFree(provider, givers[0].ptr, SIZE));
+}
+
 /* umfLevelZeroMemoryProviderOps: ptr is where the allocation starts, or UMF_RESULT_ERROR_INVALID_ARGUMENT. */
 static void arguments(void **state)
 {
@@ -432,6 +474,7 @@ static int with_loader(void)
         TEST(an_allocation_has_one_handle),
         TEST(freeing_ends_it),
         TEST(a_provider_gives_back_what_is_left),
+        TEST(who_waits_for_the_broker_keeps_nobody_from_the_driver),
         TEST(arguments),
         TEST(damaged_and_forged_handles),
         TEST(what_the_driver_refuses),

@@ -105,6 +105,10 @@ static int find_place(const struct memclient_buffer *buf, const struct wish *wis
         return fail_with(EADDRINUSE, "0x%llx-0x%llx: something is mapped there already", HEX(address),
                     HEX(address + wish->length));
     reserved = space_reserved_find(&process_space, address);
+    /* the broker, which gives homes, knows nothing of such a range, so nobody meant the home to be in it */
+    if (!wish->address && reserved && !container_of(reserved, struct memclient_reservation, range)->id)
+        return fail_with(EADDRINUSE, "0x%llx, the home of buffer #%llu: this process has reserved that for itself",
+                         HEX(address), HEX(buf->id));
     if (reserved && range_encloses((struct range){reserved->start, reserved->size},
                                    (struct range){address, wish->length})) {
         *place = (struct place){.address = address, .flags = MAP_FIXED};
@@ -331,19 +335,26 @@ static bool may_get_home(const struct memclient_buffer *buf)
     return !buffer_address(buf) && buffer_rights(buf) & MEMCLIENT_MANAGE;
 }
 
-/* It stays without if it has one by now, another has this one, or the range is not suited. */
+static int place(struct channel *channel, const struct memclient_buffer *buf, const struct plot *plot,
+                 uint64_t deadline)
+{
+    if (channel->generation != plot->generation)
+        return fail_with(EADDRNOTAVAIL, "the reservation is of a session that ended");
+    return rpc_place(channel, buf->id, plot->reservation, plot->offset, deadline);
+}
+
+/* It stays without if it has one by now, another has this one, or the range is not suited or not ours any more. */
 static int make_home(struct memclient_buffer *buf, const struct plot *plot, uint64_t deadline)
 {
     int r;
 
     if (!plot->reservation)
         return 0;
-    r = BUFFER_CALL(buf, deadline, channel,
-                    channel->generation == plot->generation
-                        ? rpc_place(channel, buf->id, plot->reservation, plot->offset, deadline)
-                        : 0);
+    r = BUFFER_CALL(buf, deadline, channel, place(channel, buf, plot, deadline));
     if (!r)
         buffer_set_address(buf, plot->home);
+    if (r == -EADDRNOTAVAIL)
+        return 0;
     switch (r ? fail_status() : STATUS_OK) {
     case STATUS_BUSY:
     case STATUS_ADDRESS_TAKEN:

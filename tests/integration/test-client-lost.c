@@ -46,11 +46,31 @@ static void each_reason_for_no_broker_has_its_errno(void **state)
     assert_null(ctx);
 }
 
+/* The broker of now has not given out that range: what is mapped there has no home that others could find. */
+static void homes_are_not_in_what_was_reserved_before(struct memclient *ctx, struct memclient_reservation *res)
+{
+    struct memclient_alloc_options no_address = MEMCLIENT_ALLOC_OPTIONS_INIT;
+    struct memclient_map_options options = MEMCLIENT_MAP_OPTIONS_INIT;
+    struct memclient_buffer *buf;
+    void *at;
+
+    no_address.flags = MEMCLIENT_NO_ADDRESS;
+    assert_done(memclient_alloc(ctx, SIZE, &no_address, &buf));
+    options.address = memclient_reservation_address(res);
+    assert_done(memclient_map(buf, &options, &at));
+    assert_null(memclient_buffer_address(buf));
+    assert_refused(memclient_make_home(buf), EADDRNOTAVAIL);
+    assert_done(memclient_unmap(ctx, at, 0));
+    memclient_buffer_unref(buf);
+    assert_done(memclient_reservation_release(res));
+}
+
 static void a_broker_that_went_and_came_gets_a_new_session(void **state)
 {
     struct broker_process broker, next;
     struct memclient_buffer_info info = MEMCLIENT_BUFFER_INFO_INIT;
     struct memclient_buffer *buf = NULL, *other = NULL;
+    struct memclient_reservation *res;
     struct memclient *ctx;
     unsigned fds = fd_count();
     void *p = NULL, *q = NULL;
@@ -75,6 +95,7 @@ static void a_broker_that_went_and_came_gets_a_new_session(void **state)
     buf = memclient_buffer_unref(buf);
     assert_done(memclient_alloc(ctx, SIZE, NULL, &buf));
     assert_done(memclient_map(buf, NULL, &p));
+    assert_done(memclient_reserve(ctx, SIZE, 0, 0, &res));
     broker_crash(&broker);
     unlink(broker.config);
     unlink(broker.log);
@@ -94,6 +115,7 @@ static void a_broker_that_went_and_came_gets_a_new_session(void **state)
         assert_ptr_not_equal(other, buf);
         assert_done(memclient_unmap(ctx, p, 0));
         assert_done(memclient_map(other, NULL, &q));
+        homes_are_not_in_what_was_reserved_before(ctx, res);
         memclient_buffer_unref(buf);
         memclient_buffer_unref(other);
         memclient_close(ctx);

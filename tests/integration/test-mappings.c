@@ -129,6 +129,13 @@ static void i9_a_private_range_in_the_arena_is_there_at_a_wish(void **state)
     assert_done(memclient_unmap(ctx, home, 0));
     assert_refused(memclient_reserve(other, SIZE, 0, (uintptr_t)home, &none), EADDRINUSE);
     assert_done(memclient_reserve_private(other, SIZE, 0, (uintptr_t)home, &res));
+    /* what is mapped at home, without a word of where, is not mapped into what is reserved for something else */
+    assert_refused(memclient_map(buf, NULL, &at), EADDRINUSE);
+    options.flags = MEMCLIENT_MAP_ANYWHERE;
+    assert_done(memclient_map(buf, &options, &at));
+    assert_ptr_not_equal(at, home);
+    assert_done(memclient_unmap(ctx, at, 0));
+    options.flags = 0;
 
     assert_done(memclient_open_token(other, &token, 0, &opened));
     options.address = home;
@@ -195,6 +202,10 @@ static void i9_a_buffer_gets_its_home_where_it_is_mapped(void **state)
     memclient_buffer_unref(opened);
     memclient_buffer_unref(second);
     memclient_buffer_unref(buf);
+    assert_done(memclient_unmap(ctx, (char *)first + SIZE, 0));
+    assert_done(memclient_unmap(ctx, memclient_reservation_address(private), 0));
+    assert_done(memclient_reservation_release(res));
+    assert_done(memclient_reservation_release(private));
     memclient_close(other);
     memclient_close(ctx);
     broker_finish(broker);

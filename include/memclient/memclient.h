@@ -432,7 +432,8 @@ MEMCLIENT_API int memclient_import_fd(struct memclient *ctx, int fd, struct memc
  *   - This library does not map it (-EOPNOTSUPP). memclient_export_fd() gives a duplicate of the descriptor, which has
  *     the access that `fd` has, and its file offset. It has no other: what asks for less, or more, is -EACCES. So let
  *     tokens and names grant READ and WRITE, or READ if `fd` is open for reading only. (Of a dma-buf that is what a
- *     processor may do. What a device may do is between its drivers.)
+ *     processor may do. What a device may do is between its drivers.) A file that its mode lets others write, as it
+ *     does a new memfd's, they can open anew through /proc and write all the same: see fchmod(2).
  *   - It has no pool, no home, and no bytes that are charged. It cannot be published, discarded or moved (-EOPNOTSUPP),
  *     nor imported (-EREMOTE), and a child made by fork() opens it anew.
  *   - Nobody can tell who still has it open. With its last claim, name and keeping token it is gone from the broker at

@@ -101,7 +101,8 @@ static void private_ranges_keep_off_what_is_taken(void **state)
     assert_refused(memclient_reserve_private(ctx, SIZE, 0, start + page_size(), &none), EADDRINUSE);
     assert_refused(memclient_reserve_private(ctx, SIZE, 2 * SIZE, align_up(start, 2 * SIZE) + SIZE, &none), EINVAL);
     assert_refused(memclient_reserve_private(ctx, SIZE, 0, UINT64_MAX - page_size() + 1, &none), EINVAL);
-    assert_refused(memclient_reserve_private(ctx, SIZE, 0, (uint64_t)1 << 62, &none), EADDRINUSE);
+    if (!TEST_TSAN) /* which makes of a wish for what no program can have one for the address 0 */
+        assert_refused(memclient_reserve_private(ctx, SIZE, 0, (uint64_t)1 << 62, &none), EADDRINUSE);
     assert_done(memclient_reservation_release(res));
     assert_done(memclient_reserve_private(ctx, SIZE, 0, start, &res));
     assert_int_equal(start_of(res), start);

@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/align.h"
 #include "umf/os.h"
@@ -101,6 +102,14 @@ static int prefer(const struct os *os, void *ptr, uint64_t length)
     return mask_add(&first, os->nodes[0]) ? bind_mask(ptr, length, POLICY_PREFERRED, &first) : -EINVAL;
 }
 
+/* A huge page would be on one node as a whole. Kernels that know of none refuse, and need not be told. */
+static int interleave_pages(const struct os *os, void *ptr, uint64_t length)
+{
+    if (os->n_nodes > 1)
+        (void)os_calls->madvise(ptr, (size_t)length, MADV_NOHUGEPAGE);
+    return bind_all(os, ptr, length, POLICY_INTERLEAVE);
+}
+
 /* Parts of part_size, each on the next node, going on where the former allocation ended. */
 static int interleave(const struct os *os, char *ptr, uint64_t length, uint64_t before)
 {
@@ -108,7 +117,7 @@ static int interleave(const struct os *os, char *ptr, uint64_t length, uint64_t 
     int r = 0;
 
     if (!os->part_size)
-        return bind_all(os, ptr, length, POLICY_INTERLEAVE);
+        return interleave_pages(os, ptr, length);
     part = whole_part(os->part_size);
     next = before / os->part_size;
     for (uint64_t at = 0; !r && at < length; at += part < length - at ? part : length - at)

@@ -318,6 +318,44 @@ static void test_interleave(void **state)
     expect_one(alloc(5 * page), 5 * page, BIND, 1UL << 3);
 }
 
+static size_t n_advised;
+static bool never_huge;
+
+static int note_madvise(void *address, size_t length, int advice)
+{
+    assert_int_equal(n_bound, 0); /* before a page of it can be there */
+    assert_true((uintptr_t)address % page == 0 && length % page == 0);
+    assert_int_equal(advice, MADV_NOHUGEPAGE);
+    n_advised++;
+    if (!never_huge)
+        return 0;
+    errno = EINVAL;
+    return -1;
+}
+
+/* What lies on several nodes page by page is never of huge pages, where there are any. */
+static void test_interleave_by_pages(void **state)
+{
+    unsigned nodes[] = {3, 0};
+    umf_os_memory_provider_params_t params = on(UMF_NUMA_MODE_INTERLEAVE, nodes, 2);
+
+    (void)state;
+    calls.madvise = note_madvise;
+    for (size_t i = 1; i <= 2; i++) {
+        never_huge = i == 2;
+        n_bound = 0;
+        make(params);
+        expect_one(alloc(1024 * page), 1024 * page, INTERLEAVE, 0x9);
+        assert_int_equal(n_advised, i);
+        umfMemoryProviderDestroy(provider);
+    }
+    n_bound = 0;
+    params.numa_list_len = 1;
+    make(params);
+    expect_one(alloc(1024 * page), 1024 * page, INTERLEAVE, 0x8);
+    assert_int_equal(n_advised, 2);
+}
+
 static void expect_split(umf_numa_split_partition_t *partitions, unsigned n, size_t n_pages)
 {
     unsigned nodes[] = {0, 1, 2, 3};
@@ -440,6 +478,7 @@ int main(void)
         TEST(test_discovery_fails),
         TEST(test_whole),
         TEST(test_interleave),
+        TEST(test_interleave_by_pages),
         TEST(test_split),
         TEST(test_thread_wants_nodes_that_are_not_served),
     };

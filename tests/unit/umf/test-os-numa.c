@@ -172,6 +172,30 @@ static void test_no_such_node(void **state)
     expect_bind_fails(params);
 }
 
+/* Every page is on another node than the one before it, though the kernel could take huge ones: in the machine of two
+ * nodes that tests/vm makes. */
+static void test_interleaved_pages(void **state)
+{
+    const size_t n = 1024;
+    umf_os_memory_provider_params_t params = with(UMF_NUMA_MODE_INTERLEAVE, both, 2);
+    umf_memory_provider_handle_t provider;
+    int node, before = -1;
+    char *ptr;
+
+    (void)state;
+    if (!getenv("MEMORYD_VM"))
+        return;
+    assert_success(umfMemoryProviderCreate(umfOsMemoryProviderOps(), &params, &provider));
+    assert_success(umfMemoryProviderAlloc(provider, n * page, 0, (void **)&ptr));
+    memset(ptr, 1, n * page);
+    for (size_t i = 0; i < n; i++, before = node) {
+        assert_int_equal(syscall(SYS_get_mempolicy, &node, NULL, 0, ptr + i * page, NODE_OF_ADDRESS), 0);
+        assert_int_not_equal(node, before);
+    }
+    assert_success(umfMemoryProviderFree(provider, ptr, n * page));
+    umfMemoryProviderDestroy(provider);
+}
+
 /* ---- shared memory --------------------------------------------------------------------------------------- */
 
 /* Where nodes are the machine's own, the kernel says the same of each page as the broker of all. */
@@ -301,6 +325,7 @@ int main(void)
         TEST(test_policies),
         TEST(test_default_is_the_threads),
         TEST(test_no_such_node),
+        TEST(test_interleaved_pages),
         TEST(test_shared_placements),
         TEST(test_shared_default),
         TEST(test_shared_interleave_goes_on),

@@ -42,7 +42,8 @@ typedef enum umf_numa_mode_t {
     UMF_NUMA_MODE_LOCAL = 5       /* on the calling thread's node; numa_list is empty */
 } umf_numa_mode_t;
 
-/* A piece of an allocation: weight of the sum of all weights, on node `target`, which is in numa_list. */
+/* A piece of an allocation: weight of the sum of all weights, on node `target`, which is in numa_list. Of shared memory
+ * each node has one piece, as heavy as all that name it. */
 typedef struct umf_numa_split_partition_t {
     unsigned weight;
     unsigned target;

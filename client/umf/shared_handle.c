@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/steal.h"
 #include "umf/area.h"
+#include "umf/check.h"
 #include "umf/shared.h"
 
 #define MAGIC UINT32_C(0x3148534d) /* "MSH1" */
@@ -31,15 +32,9 @@ _Static_assert(sizeof(struct handle) == SHARED_HANDLE_SIZE, "a handle has this s
 DEFINE_CLEANUP(struct shared_buffer *, shared_buffer_unref);
 DEFINE_CLEANUP(struct memclient_buffer *, memclient_buffer_unref);
 
-/* FNV-1a: against bytes that were damaged on their way, not against those who forge. */
 static uint32_t check_of(const struct handle *handle)
 {
-    const uint8_t *bytes = (const uint8_t *)handle;
-    uint32_t check = UINT32_C(2166136261);
-
-    for (size_t i = offsetof(struct handle, token); i < sizeof(*handle); i++)
-        check = (check ^ bytes[i]) * UINT32_C(16777619);
-    return check;
+    return check_value(&handle->token, sizeof(*handle) - offsetof(struct handle, token));
 }
 
 static bool read_handle(struct handle *handle, const void *data)

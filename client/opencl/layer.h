@@ -9,6 +9,7 @@
 #include <CL/cl.h>
 #include <CL/cl_icd.h>
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -38,8 +39,8 @@ struct memclient_svm *layer_heap(void);
 bool layer_has_broker(void);
 /* Why nothing was allocated, if somebody wants to know. */
 void layer_explain(const char *what);
-/* Once in a process. */
-void layer_say(const char *format, ...) __attribute__((__format__(__printf__, 1, 2)));
+/* Once in a process: `said` is that sentence's. */
+void layer_say(atomic_flag *said, const char *format, ...) __attribute__((__format__(__printf__, 2, 3)));
 
 /* ---- layer_share.c ------------------------------------------------------------------------------------------ */
 

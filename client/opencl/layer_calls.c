@@ -38,6 +38,7 @@ static void *allocate(cl_context context, const struct layer_devices *devices, c
 
 static void *CL_API_CALL svm_alloc_call(cl_context context, cl_svm_mem_flags flags, size_t size, cl_uint alignment)
 {
+    static atomic_flag said = ATOMIC_FLAG_INIT;
     struct layer_devices devices = {0};
     void *ptr = NULL;
 
@@ -45,7 +46,8 @@ static void *CL_API_CALL svm_alloc_call(cl_context context, cl_svm_mem_flags fla
         if (devices.takes_our_memory) {
             ptr = allocate(context, &devices, flags, size, alignment);
         } else {
-            layer_say("this driver takes no memory but its own, so that it allocates shared virtual memory itself");
+            layer_say(&said,
+                      "this driver takes no memory but its own, so that it allocates shared virtual memory itself");
             ptr = layer_below->clSVMAlloc(context, flags, size, alignment);
         }
     }

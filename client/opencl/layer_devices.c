@@ -72,15 +72,16 @@ static unsigned long release_of_pocl(cl_device_id device)
     return pocl ? strtoul(pocl + strlen("pocl "), NULL, 10) : 0;
 }
 
-/* Either it says so of each device, or it is one that is known to. */
-static bool takes_our_memory(cl_device_id first, const struct layer_devices *devices)
+/* Either it says so of each device, or it is known to: PoCL's kernels for the processor, not those for other devices. */
+static bool takes_our_memory(const cl_device_id *ids, const struct layer_devices *devices)
 {
-    unsigned long pocl = release_of_pocl(first);
+    unsigned long pocl = release_of_pocl(ids[0]);
 
-    if (pocl)
-        return pocl < POCL_LOOKS_UP_SINCE;
+    if (pocl >= POCL_LOOKS_UP_SINCE)
+        return false;
     for (size_t i = 0; i < devices->n; i++)
-        if (!(devices->of[i].capabilities & CL_DEVICE_SVM_FINE_GRAIN_SYSTEM))
+        if (!(devices->of[i].capabilities & CL_DEVICE_SVM_FINE_GRAIN_SYSTEM) &&
+            !(pocl && NUMBER(cl_device_type, ids[i], CL_DEVICE_TYPE) & CL_DEVICE_TYPE_CPU))
             return false;
     return true;
 }
@@ -105,7 +106,7 @@ cl_int layer_devices_get(cl_context context, struct layer_devices *devices)
     devices->n = n;
     for (size_t i = 0; i < n; i++)
         describe(ids[i], &devices->of[i]);
-    devices->takes_our_memory = takes_our_memory(ids[0], devices);
+    devices->takes_our_memory = takes_our_memory(ids, devices);
     return CL_SUCCESS;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The one heap of all contexts, what the environment says about it, and what happens where there is no broker. */
+#include <errno.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -22,11 +23,28 @@ static const char *setting(const char *name)
     return value ? value : "";
 }
 
+static uint64_t quarantine(void)
+{
+    static atomic_flag said = ATOMIC_FLAG_INIT;
+    const char *text = setting("MEMORYD_OPENCL_QUARANTINE");
+    unsigned long long bytes;
+    char *end;
+
+    if (!*text)
+        return 0;
+    errno = 0;
+    bytes = strtoull(text, &end, 10);
+    if (*text >= '0' && *text <= '9' && !*end && !errno)
+        return bytes;
+    layer_say(&said, "no quarantine, as MEMORYD_OPENCL_QUARANTINE is \"%s\": give a number of bytes", text);
+    return 0;
+}
+
 static void make_heap(void)
 {
     struct memclient_svm_options options = MEMCLIENT_SVM_OPTIONS_INIT;
 
-    options.quarantine = strtoull(setting("MEMORYD_OPENCL_QUARANTINE"), NULL, 10);
+    options.quarantine = quarantine();
     options.flags = !strcmp(setting("MEMORYD_OPENCL_SEPARATE"), "1") ? MEMCLIENT_SVM_SEPARATE : 0;
     (void)memclient_svm_create(&options, &heap);
 }
@@ -39,13 +57,12 @@ struct memclient_svm *layer_heap(void)
     return heap;
 }
 
-void layer_say(const char *format, ...)
+void layer_say(atomic_flag *said, const char *format, ...)
 {
-    static atomic_flag said = ATOMIC_FLAG_INIT;
     va_list arguments;
     char text[768];
 
-    if (atomic_flag_test_and_set(&said))
+    if (atomic_flag_test_and_set(said))
         return;
     va_start(arguments, format);
     (void)vsnprintf(text, sizeof(text), format, arguments);
@@ -61,6 +78,7 @@ void layer_explain(const char *what)
 
 bool layer_has_broker(void)
 {
+    static atomic_flag said = ATOMIC_FLAG_INIT;
     int now = atomic_load(&served_by);
 
     if (now != UNKNOWN)
@@ -70,10 +88,11 @@ bool layer_has_broker(void)
         return true;
     }
     if (!strcmp(setting("MEMORYD_OPENCL_FALLBACK"), "fail")) {
-        layer_say("no broker, so that clSVMAlloc() fails: %s", memclient_svm_error());
+        layer_say(&said, "no broker, so that clSVMAlloc() fails: %s", memclient_svm_error());
         return true;
     }
-    layer_say("no broker, so that the driver allocates shared virtual memory itself: %s", memclient_svm_error());
+    layer_say(&said, "no broker, so that the driver allocates shared virtual memory itself: %s",
+              memclient_svm_error());
     atomic_store(&served_by, DRIVER);
     return false;
 }

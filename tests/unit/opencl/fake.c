@@ -31,6 +31,7 @@ const struct fake_device fake_full = {
     .profile = "FULL_PROFILE",
     .extensions = "",
     .little_endian = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+    .type = CL_DEVICE_TYPE_CPU,
 };
 
 const char *fake_version = "OpenCL 3.0 PoCL 3.1+test";
@@ -101,6 +102,8 @@ static cl_int CL_API_CALL get_device_info(cl_device_id id, cl_device_info what, 
         return answer(device->extensions, strlen(device->extensions) + 1, room, to, size_ret);
     case CL_DEVICE_ENDIAN_LITTLE:
         return answer(&device->little_endian, sizeof(device->little_endian), room, to, size_ret);
+    case CL_DEVICE_TYPE:
+        return answer(&device->type, sizeof(device->type), room, to, size_ret);
     case CL_DEVICE_PLATFORM:
         return answer(&platform, sizeof(platform), room, to, size_ret);
     default:

@@ -18,6 +18,7 @@ struct fake_device {
     const char *profile;
     const char *extensions;
     cl_bool little_endian;
+    cl_device_type type;
 };
 
 /* A whole one: 2 GiB, everything that PoCL can. */

@@ -485,6 +485,24 @@ static void leaves_other_drivers_their_memory(void **state)
     child_run(forward, another);
 }
 
+/* As the table of PoCL has it with a graphics card: host memory is not that device's. */
+static void leaves_other_devices_of_pocl_their_memory(void **state)
+{
+    struct fake_device devices[2] = {fake_full, fake_full};
+    cl_context both;
+    void *ptr;
+
+    (void)state;
+    devices[1].type = CL_DEVICE_TYPE_GPU;
+    both = fake_context(2, devices);
+    ptr = cl.clSVMAlloc(both, 0, 64, 0);
+    assert_non_null(ptr);
+    assert_int_equal(fake_seen.allocs, 1);
+    cl.clSVMFree(both, ptr);
+    assert_int_equal(fake_seen.frees, 1);
+    free(both);
+}
+
 static void serves_drivers_that_take_any_memory(void **state)
 {
     struct fake_device system = fake_full;
@@ -552,6 +570,7 @@ int main(void)
         TEST(shares_by_token),
         TEST(refuses_handles_that_are_none),
         TEST(leaves_other_drivers_their_memory),
+        TEST(leaves_other_devices_of_pocl_their_memory),
         TEST(serves_drivers_that_take_any_memory),
     };
 

@@ -50,6 +50,9 @@ MEMCLIENT_API cl_int CL_API_CALL clInitLayer(cl_uint n, const struct _cl_icd_dis
 {
     if (!below || !n_ret || !ret || n < ENTRIES_NEEDED)
         return CL_INVALID_VALUE;
+    /* named twice: below is this layer, which would call itself for ever */
+    if (layer_below)
+        return CL_INVALID_OPERATION;
     layer_below = below;
     layer_fill(&table, n);
     *n_ret = n < ENTRIES_KNOWN ? n : (cl_uint)ENTRIES_KNOWN;

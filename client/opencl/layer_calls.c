@@ -59,9 +59,7 @@ static void *CL_API_CALL svm_alloc_call(cl_context context, cl_svm_mem_flags fla
 
 static bool is_ours(const void *ptr)
 {
-    struct entry entry;
-
-    return table_find(ptr, &entry);
+    return table_left(ptr) > 0;
 }
 
 /* What is ours but no allocation of this context is left alone, as drivers do with what they do not know. */
@@ -113,10 +111,9 @@ static cl_int CL_API_CALL enqueue_svm_free_call(cl_command_queue queue, cl_uint 
 /* Is the buffer larger than what is left behind the pointer? */
 static bool goes_beyond(cl_mem_flags flags, size_t size, const void *ptr)
 {
-    struct entry entry;
+    size_t left = flags & CL_MEM_USE_HOST_PTR ? table_left(ptr) : 0;
 
-    return flags & CL_MEM_USE_HOST_PTR && table_find(ptr, &entry) &&
-           size > entry.size - ((uintptr_t)ptr - entry.start);
+    return left && size > left;
 }
 
 static cl_mem refuse_size(cl_int *error)

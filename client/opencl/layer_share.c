@@ -5,30 +5,28 @@
 
 #include "opencl/layer.h"
 #include "opencl/svm.h"
-#include "opencl/table.h"
 
 static cl_int export_svm(cl_context context, const void *ptr, cl_svm_handle_memoryd *handle)
 {
     cl_svm_handle_memoryd made = {.fd = -1};
     struct memclient_token token;
-    struct entry entry;
     int r;
 
     if (!context)
         return CL_INVALID_CONTEXT;
-    if (!handle || handle->type > CL_SVM_HANDLE_TOKEN_MEMORYD || !table_find(ptr, &entry) || entry.owner != context)
+    if (!handle || handle->type > CL_SVM_HANDLE_TOKEN_MEMORYD)
         return CL_INVALID_VALUE;
     made.type = handle->type;
     if (made.type == CL_SVM_HANDLE_FD_MEMORYD) {
-        r = memclient_svm_export_fd(ptr, 0, &made.fd, &made.offset, &made.length);
+        r = svm_export_fd(context, ptr, 0, &made.fd, &made.offset, &made.length);
     } else {
-        r = memclient_svm_share(ptr, NULL, &token, &made.offset, &made.length);
+        r = svm_share(context, ptr, NULL, &token, &made.offset, &made.length);
         if (!r)
             memcpy(made.token, token.bytes, sizeof(made.token));
     }
     if (r) {
         layer_explain("clExportSVMMEMORYD() fails");
-        return CL_OUT_OF_RESOURCES;
+        return r == -EFAULT ? CL_INVALID_VALUE : CL_OUT_OF_RESOURCES;
     }
     *handle = made;
     return CL_SUCCESS;

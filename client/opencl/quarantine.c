@@ -18,7 +18,7 @@ void quarantine_init(struct quarantine *quarantine, uint64_t most)
 void quarantine_put(struct quarantine *quarantine, struct entry *entry)
 {
     pthread_mutex_lock(&lock);
-    list_append(&quarantine->entries, &entry->quarantined);
+    list_append(&quarantine->entries, &entry->waiting);
     quarantine->bytes += entry->size;
     pthread_mutex_unlock(&lock);
 }
@@ -29,7 +29,7 @@ struct entry *quarantine_take(struct quarantine *quarantine, uint64_t most)
 
     pthread_mutex_lock(&lock);
     if (quarantine->bytes > most) {
-        entry = container_of(list_pop(&quarantine->entries), struct entry, quarantined);
+        entry = container_of(list_pop(&quarantine->entries), struct entry, waiting);
         quarantine->bytes -= entry->size;
     }
     pthread_mutex_unlock(&lock);

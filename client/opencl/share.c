@@ -7,18 +7,18 @@
 #include <memclient/umf/providers/provider_memoryd.h>
 
 #include "opencl/error.h"
+#include "opencl/svm.h"
 #include "opencl/table.h"
 
-int memclient_svm_buffer(const void *ptr, struct memclient_buffer **buf, uint64_t *offset, uint64_t *length)
+static int find_buffer(const void *owner, const void *ptr, struct memclient_buffer **buf, uint64_t *offset,
+                       uint64_t *length)
 {
     struct memclient_address_info info = MEMCLIENT_ADDRESS_INFO_INIT;
     struct memclient_buffer *found;
     struct entry entry;
     int r;
 
-    if (!buf || !offset || !length)
-        return svm_fail(-EINVAL, "there is nothing to put the buffer, the offset or the length into");
-    if (!table_find(ptr, &entry))
+    if (!table_find(ptr, owner, &entry))
         return svm_fail(-EFAULT, "no allocation has %p in it", ptr);
     r = svm_native(memclient_query_address((const void *)entry.start, &info));
     if (r)
@@ -34,15 +34,12 @@ int memclient_svm_buffer(const void *ptr, struct memclient_buffer **buf, uint64_
     return 0;
 }
 
-int memclient_svm_export_fd(const void *ptr, unsigned rights, int *fd, uint64_t *offset, uint64_t *length)
+int svm_export_fd(const void *owner, const void *ptr, unsigned rights, int *fd, uint64_t *offset, uint64_t *length)
 {
     struct memclient_buffer *buf;
     uint64_t at, bytes;
-    int r;
+    int r = find_buffer(owner, ptr, &buf, &at, &bytes);
 
-    if (!fd || !offset || !length)
-        return svm_fail(-EINVAL, "there is nothing to put the descriptor, the offset or the length into");
-    r = memclient_svm_buffer(ptr, &buf, &at, &bytes);
     if (r)
         return r;
     r = svm_native(memclient_export_fd(buf, rights, fd));
@@ -54,16 +51,13 @@ int memclient_svm_export_fd(const void *ptr, unsigned rights, int *fd, uint64_t 
     return 0;
 }
 
-int memclient_svm_share(const void *ptr, const struct memclient_share_options *options, struct memclient_token *token,
-                        uint64_t *offset, uint64_t *length)
+int svm_share(const void *owner, const void *ptr, const struct memclient_share_options *options,
+              struct memclient_token *token, uint64_t *offset, uint64_t *length)
 {
     struct memclient_buffer *buf;
     uint64_t at, bytes;
-    int r;
+    int r = find_buffer(owner, ptr, &buf, &at, &bytes);
 
-    if (!token || !offset || !length)
-        return svm_fail(-EINVAL, "there is nothing to put the token, the offset or the length into");
-    r = memclient_svm_buffer(ptr, &buf, &at, &bytes);
     if (r)
         return r;
     r = svm_native(memclient_share(buf, options, token));
@@ -73,4 +67,26 @@ int memclient_svm_share(const void *ptr, const struct memclient_share_options *o
     *offset = at;
     *length = bytes;
     return 0;
+}
+
+int memclient_svm_buffer(const void *ptr, struct memclient_buffer **buf, uint64_t *offset, uint64_t *length)
+{
+    if (!buf || !offset || !length)
+        return svm_fail(-EINVAL, "there is nothing to put the buffer, the offset or the length into");
+    return find_buffer(NULL, ptr, buf, offset, length);
+}
+
+int memclient_svm_export_fd(const void *ptr, unsigned rights, int *fd, uint64_t *offset, uint64_t *length)
+{
+    if (!fd || !offset || !length)
+        return svm_fail(-EINVAL, "there is nothing to put the descriptor, the offset or the length into");
+    return svm_export_fd(NULL, ptr, rights, fd, offset, length);
+}
+
+int memclient_svm_share(const void *ptr, const struct memclient_share_options *options, struct memclient_token *token,
+                        uint64_t *offset, uint64_t *length)
+{
+    if (!token || !offset || !length)
+        return svm_fail(-EINVAL, "there is nothing to put the token, the offset or the length into");
+    return svm_share(NULL, ptr, options, token, offset, length);
 }

@@ -231,12 +231,13 @@ int memclient_svm_free(struct memclient_svm *svm, void *ptr)
 
 void memclient_svm_destroy(struct memclient_svm *svm)
 {
-    struct entry *entry;
+    struct list all = LIST_INIT(all), *link;
 
     if (!svm)
         return;
-    while ((entry = table_take_any(svm)))
-        release(entry);
+    table_take_all(svm, &all);
+    while ((link = list_pop(&all)))
+        release(container_of(link, struct entry, waiting));
     (void)release_quarantine(svm, 0);
     (void)returns_flush();
     heap_free(atomic_load_explicit(&svm->heap, memory_order_acquire));
@@ -263,7 +264,7 @@ static struct entry *entry_new(struct memclient_svm *svm, const void *owner)
         (void)svm_fail(-ENOMEM, "no memory for the records of an allocation");
         return NULL;
     }
-    list_init(&entry->quarantined);
+    list_init(&entry->waiting);
     list_init(&entry->returned.link);
     entry->svm = svm;
     entry->owner = owner;
@@ -332,7 +333,7 @@ int memclient_svm_info(const void *ptr, struct memclient_svm_info *info)
 
     if (!info || info->size != sizeof(*info))
         return svm_fail(-EINVAL, "the info has no size: begin with MEMCLIENT_SVM_INFO_INIT");
-    if (!table_find(ptr, &entry))
+    if (!table_find(ptr, NULL, &entry))
         return svm_fail(-EFAULT, "no allocation has %p in it", ptr);
     *info = (struct memclient_svm_info){
         .size = sizeof(*info),

@@ -19,5 +19,12 @@ int svm_free(struct memclient_svm *svm, const void *owner, void *ptr);
 /* Takes the handle, also if it fails. */
 int svm_import(struct memclient_svm *svm, const void *owner, struct memclient_buffer *buf, uint64_t offset,
                uint64_t length, void **ptr);
+/*
+ * As memclient_svm_export_fd() and memclient_svm_share(), of what is the owner's; NULL = anybody's. -EFAULT: it is not
+ * his.
+ */
+int svm_export_fd(const void *owner, const void *ptr, unsigned rights, int *fd, uint64_t *offset, uint64_t *length);
+int svm_share(const void *owner, const void *ptr, const struct memclient_share_options *options,
+              struct memclient_token *token, uint64_t *offset, uint64_t *length);
 /* The alignment that 0 stands for. */
 uint32_t svm_largest_type(const struct memclient_svm_device *devices, size_t n);

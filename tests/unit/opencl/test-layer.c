@@ -90,6 +90,8 @@ static void tells_loaders_what_it_is(void **state)
     /* a loader of OpenCL 1.2 */
     assert_int_equal(clInitLayer(80, &none, &n, &table), CL_INVALID_VALUE);
     assert_int_equal(clInitLayer(200, NULL, &n, &table), CL_INVALID_VALUE);
+    /* named twice in OPENCL_LAYERS: it would be below itself */
+    assert_int_equal(clInitLayer(200, &cl, &n, &table), CL_INVALID_OPERATION);
     assert_null(table);
 }
 
@@ -429,6 +431,48 @@ static void shares_by_token(void **state)
     share(CL_SVM_HANDLE_TOKEN_MEMORYD, 1 << 20);
 }
 
+/* In one process, what one context exports another may import: each has its own, and frees its own. */
+static void contexts_of_one_process_share(void **state)
+{
+    cl_svm_handle_memoryd handle = {.type = CL_SVM_HANDLE_TOKEN_MEMORYD}, part;
+    const cl_mem_flags flags = CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR;
+    cl_context other = fake_context(1, &fake_full);
+    char *ptr = cl.clSVMAlloc(context, 0, 8192, 0), *again;
+    cl_mem buffer;
+    cl_int error = 1;
+
+    (void)state;
+    assert_int_equal(export_svm(context, ptr, &handle), CL_SUCCESS);
+    part = handle;
+    part.offset += 1024;
+    part.length = 100;
+    handle.length = 100;
+    assert_ptr_equal(import_svm(other, &part, &error), ptr + 1024);
+    again = import_svm(other, &handle, &error);
+    assert_ptr_equal(again, ptr);
+
+    /* the first one's is as large as ever, and its own to export */
+    buffer = cl.clCreateBuffer(context, flags, 8192, ptr, &error);
+    assert_int_equal(error, CL_SUCCESS);
+    cl.clReleaseMemObject(buffer);
+    assert_null(cl.clCreateBuffer(context, flags, 8192 - 2048 + 1, ptr + 2048, &error));
+    assert_int_equal(error, CL_INVALID_BUFFER_SIZE);
+    buffer = cl.clCreateBuffer(context, flags, 8192 - 2048, ptr + 2048, &error);
+    assert_true(uses_svm(buffer));
+    cl.clReleaseMemObject(buffer);
+    assert_int_equal(export_svm(context, ptr + 1050, &handle), CL_SUCCESS);
+    assert_int_equal(handle.length, 8192);
+    assert_int_equal(export_svm(other, ptr + 1050, &handle), CL_SUCCESS);
+    assert_int_equal(handle.length, 100);
+    assert_int_equal(handle.offset, 1024);
+    assert_int_equal(export_svm(other, ptr + 4096, &handle), CL_INVALID_VALUE);
+
+    cl.clSVMFree(other, ptr + 1024);
+    cl.clSVMFree(other, again);
+    cl.clSVMFree(context, ptr);
+    free(other);
+}
+
 static void refuses_handles_that_are_none(void **state)
 {
     cl_svm_handle_memoryd handle = {.type = CL_SVM_HANDLE_TOKEN_MEMORYD};
@@ -568,6 +612,7 @@ int main(void)
         TEST(only_our_extension_is_ours),
         TEST(shares_by_descriptor),
         TEST(shares_by_token),
+        TEST(contexts_of_one_process_share),
         TEST(refuses_handles_that_are_none),
         TEST(leaves_other_drivers_their_memory),
         TEST(leaves_other_devices_of_pocl_their_memory),

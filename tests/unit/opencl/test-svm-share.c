@@ -114,6 +114,58 @@ static void tells_the_buffer(void **state)
     (void)memclient_buffer_unref(buf);
 }
 
+/* What was imported last is freed first, so that the memory stays the allocation's until it is freed itself. */
+static void an_import_is_freed_before_the_allocation(void **state)
+{
+    struct memclient_svm_info info = MEMCLIENT_SVM_INFO_INIT;
+    struct memclient_buffer *buf;
+    uint64_t offset, length;
+    char *ptr, *other;
+    void *again;
+
+    (void)state;
+    assert_done(memclient_svm_alloc(svm, 0, SIZE, 0, (void **)&ptr));
+    assert_done(memclient_svm_buffer(ptr, &buf, &offset, &length));
+    assert_done(memclient_svm_import(svm, buf, offset, 64, &again));
+    (void)memclient_buffer_unref(buf);
+    assert_done(memclient_svm_free(svm, again));
+    assert_done(memclient_svm_info(ptr + SIZE - 1, &info));
+    assert_false(info.imported);
+    assert_done(memclient_svm_alloc(svm, 0, SIZE, 0, (void **)&other));
+    assert_ptr_not_equal(other, ptr);
+    assert_done(memclient_svm_free(svm, other));
+    assert_done(memclient_svm_free(svm, ptr));
+}
+
+/* Imports may overlap: an address is in what starts last of those that it is in. */
+static void finds_among_overlapping_imports(void **state)
+{
+    struct memclient_svm_info info = MEMCLIENT_SVM_INFO_INIT;
+    struct memclient_buffer *buf;
+    void *whole, *part, *inner;
+    char *home;
+
+    (void)state;
+    assert_int_equal(memclient_alloc(NULL, 65536, NULL, &buf), 0);
+    assert_done(memclient_svm_import(svm, buf, 0, 0, &whole));
+    assert_done(memclient_svm_import(svm, buf, 4096, 8192, &part));
+    assert_done(memclient_svm_import(svm, buf, 8192, 100, &inner));
+    home = whole;
+    for (unsigned i = 0; i < 65536; i += 50) {
+        void *wanted = i < 4096 || i >= 12288 ? whole : i < 8192 || i >= 8292 ? part : inner;
+
+        assert_done(memclient_svm_info(home + i, &info));
+        assert_ptr_equal(info.address, wanted);
+    }
+    assert_refused(memclient_svm_info(home + 65536, &info), -EFAULT);
+    assert_done(memclient_svm_free(svm, part));
+    assert_done(memclient_svm_info(home + 4096, &info));
+    assert_ptr_equal(info.address, whole);
+    assert_done(memclient_svm_free(svm, inner));
+    assert_done(memclient_svm_free(svm, whole));
+    (void)memclient_buffer_unref(buf);
+}
+
 static void refuses_what_is_not_there(void **state)
 {
     struct memclient_token token = {{0}};
@@ -190,6 +242,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(gives_and_takes_by_every_way),
         TEST(tells_the_buffer),
+        TEST(an_import_is_freed_before_the_allocation),
+        TEST(finds_among_overlapping_imports),
         TEST(refuses_what_is_not_there),
         TEST(imports_need_a_home),
         TEST(options_say_whose_and_which),

@@ -4,6 +4,7 @@
  * and what is refused.
  */
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -239,6 +240,49 @@ static void frees_while_the_broker_stands_still(void **state)
     assert_int_equal(kill(broker, SIGCONT), 0);
     assert_true(WAIT_UNTIL(svm_buffers() == 0));
     memclient_svm_destroy(separate);
+}
+
+enum { MUCH = 2048 }; /* kilobytes are more than a slab holds */
+static unsigned allocated;
+
+static void *allocate_much(void *arg)
+{
+    void **ptrs = arg;
+
+    for (unsigned i = 0; i < MUCH && !memclient_svm_alloc(svm, RW, 1024, 0, &ptrs[i]); i++)
+        __atomic_store_n(&allocated, i + 1, __ATOMIC_RELAXED);
+    return NULL;
+}
+
+/* It gets no further. */
+static bool is_stuck(void)
+{
+    unsigned before = __atomic_load_n(&allocated, __ATOMIC_RELAXED);
+
+    (void)poll(NULL, 0, QUIET_MS);
+    return __atomic_load_n(&allocated, __ATOMIC_RELAXED) == before;
+}
+
+/* Nor by a thread that waits for that broker amid an allocation of the same size. */
+static void frees_while_another_thread_waits_for_the_broker(void **state)
+{
+    pid_t broker = broker_child(&svm_broker);
+    static void *theirs[MUCH], *ours[100];
+    pthread_t thread;
+
+    (void)state;
+    for (unsigned i = 0; i < 100; i++)
+        ours[i] = allocate(svm, 1024);
+    assert_int_equal(kill(broker, SIGSTOP), 0);
+    assert_int_equal(pthread_create(&thread, NULL, allocate_much, theirs), 0);
+    assert_true(WAIT_UNTIL(is_stuck()));
+    for (unsigned i = 0; i < 100; i++)
+        assert_done(memclient_svm_free(svm, ours[i]));
+    assert_int_equal(kill(broker, SIGCONT), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(allocated, MUCH);
+    for (unsigned i = 0; i < MUCH; i++)
+        assert_done(memclient_svm_free(svm, theirs[i]));
 }
 
 static void hundred_thousand_kilobytes_need_few_mappings(void **state)
@@ -496,6 +540,7 @@ int main(void)
         TEST(asks_nothing_of_the_broker_before_memory_is_needed),
         TEST(small_ones_make_no_calls),
         TEST(frees_while_the_broker_stands_still),
+        TEST(frees_while_another_thread_waits_for_the_broker),
         TEST(hundred_thousand_kilobytes_need_few_mappings),
         TEST(frees_from_other_threads),
         TEST(does_not_use_again_what_is_in_quarantine),

@@ -66,7 +66,7 @@ static void later_finalize(void *provider)
 {
     struct later *later = provider;
 
-    (void)returns_flush();
+    returns_flush();
     umfMemoryProviderDestroy(later->memoryd);
     free(later);
 }

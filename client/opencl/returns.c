@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t something = PTHREAD_COND_INITIALIZER; /* is in the line */
@@ -70,18 +71,14 @@ void returns_put(struct returned *returned)
         returned->release(returned);
 }
 
-bool returns_flush(void)
+void returns_flush(void)
 {
-    bool any;
-
     pthread_mutex_lock(&lock);
-    any = at_work;
     while (release_first())
-        any = true;
+        ;
     while (at_work)
         pthread_cond_wait(&done, &lock);
     pthread_mutex_unlock(&lock);
-    return any;
 }
 
 void returns_before_fork(void)

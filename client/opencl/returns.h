@@ -6,8 +6,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-
 #include "base/list.h"
 
 struct returned {
@@ -18,8 +16,8 @@ struct returned {
 
 /* Never blocks on a call to the broker, unless no thread can be started. */
 void returns_put(struct returned *returned);
-/* Sees to all that is in the line now; it may wait for the broker. Was there anything? */
-bool returns_flush(void);
+/* Sees to all that is in the line now; it may wait for the broker. */
+void returns_flush(void);
 
 void returns_before_fork(void);
 void returns_in_parent(void);

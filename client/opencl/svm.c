@@ -190,17 +190,12 @@ static void release(struct entry *entry)
     free(entry);
 }
 
-/* False: there was nothing. */
-static bool release_quarantine(struct memclient_svm *svm, uint64_t most)
+static void release_quarantine(struct memclient_svm *svm, uint64_t most)
 {
     struct entry *entry;
-    bool any = false;
 
-    while ((entry = quarantine_take(&svm->quarantine, most))) {
+    while ((entry = quarantine_take(&svm->quarantine, most)))
         release(entry);
-        any = true;
-    }
-    return any;
 }
 
 int svm_free(struct memclient_svm *svm, const void *owner, void *ptr)
@@ -216,7 +211,7 @@ int svm_free(struct memclient_svm *svm, const void *owner, void *ptr)
     if (heap_is_separate(entry->heap, entry->size))
         (void)memclient_protect(svm->wishes.ctx, ptr, 0, MEMCLIENT_NO_ACCESS);
     quarantine_put(&svm->quarantine, entry);
-    (void)release_quarantine(svm, svm->quarantine.most);
+    release_quarantine(svm, svm->quarantine.most);
     return 0;
 }
 
@@ -238,8 +233,8 @@ void memclient_svm_destroy(struct memclient_svm *svm)
     table_take_all(svm, &all);
     while ((link = list_pop(&all)))
         release(container_of(link, struct entry, waiting));
-    (void)release_quarantine(svm, 0);
-    (void)returns_flush();
+    release_quarantine(svm, 0);
+    returns_flush();
     heap_free(atomic_load_explicit(&svm->heap, memory_order_acquire));
     free_records(svm);
 }
@@ -271,12 +266,11 @@ static struct entry *entry_new(struct memclient_svm *svm, const void *owner)
     return entry;
 }
 
-/* What is on its way back may be enough. False: there is nothing. */
-static bool make_room(struct memclient_svm *svm)
+/* What is on its way back may be enough; some of it may have arrived since there was no room. */
+static void make_room(struct memclient_svm *svm)
 {
-    bool any = release_quarantine(svm, 0);
-
-    return returns_flush() || any;
+    release_quarantine(svm, 0);
+    returns_flush();
 }
 
 int svm_alloc(struct memclient_svm *svm, const void *owner, uint64_t flags, uint64_t size, uint32_t alignment,
@@ -296,8 +290,10 @@ int svm_alloc(struct memclient_svm *svm, const void *owner, uint64_t flags, uint
     if (!entry)
         return -ENOMEM;
     r = heap_alloc(heap, (size_t)size, alignment, &ptr);
-    if (r && make_room(svm))
+    if (r) {
+        make_room(svm);
         r = heap_alloc(heap, (size_t)size, alignment, &ptr);
+    }
     if (r) {
         free(entry);
         return r;

@@ -33,7 +33,8 @@ typedef struct cl_svm_handle_memoryd {
 
 /*
  * Makes a handle, of the type that handle->type asks for, of the allocation or import that svm_pointer is in. In what
- * the handle leads to, other small allocations of this process may lie.
+ * the handle leads to, other small allocations of this process may lie, and also where svm_pointer was, once that is
+ * freed: importers should free theirs before. See memclient-opencl(3).
  *     CL_INVALID_CONTEXT    context is NULL
  *     CL_INVALID_VALUE      the type is none, handle is NULL, or the layer has not allocated svm_pointer in context
  *     CL_OUT_OF_RESOURCES   the broker refuses

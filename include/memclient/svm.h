@@ -18,6 +18,10 @@
  * one of these may read its neighbours. MEMCLIENT_SVM_SEPARATE makes every allocation a buffer of its own. Contents are
  * undefined at first.
  *
+ * What others have of an allocation they have of its buffer: once it is freed where it was made, its place may be given
+ * out again, and whoever still has it imported, or opens an old token or descriptor, sees the next one there. So free
+ * last where it was made; or take MEMCLIENT_SVM_SEPARATE: then no place is used again while it is imported elsewhere.
+ *
  * Errors. Functions return 0, or a negative errno; memclient_svm_error() then has a sentence in the same thread.
  * Output parameters are untouched on failure. Besides those named below there are memclient(3)'s, of the broker, and
  *     -EINVAL   an argument is outside of what is documented

@@ -114,6 +114,49 @@ static void tells_the_buffer(void **state)
     (void)memclient_buffer_unref(buf);
 }
 
+static void keep(int channel, void *unused)
+{
+    struct note note;
+    void *ptr;
+
+    (void)unused;
+    CHECK(wait_readable(channel) && recv(channel, &note, sizeof(note), 0) == sizeof(note));
+    CHECK(!memclient_svm_open_token(svm, &note.token, note.offset, note.length, &ptr));
+    tell(channel);
+    hear(channel);
+    CHECK(!strcmp(ptr, "shared"));
+    memclient_svm_destroy(svm);
+}
+
+/* Of buffers of their own: nothing else comes to where an import is, though it was freed where it was made. */
+static void separate_ones_are_kept_by_imports(void **state)
+{
+    struct memclient_svm_options options = MEMCLIENT_SVM_OPTIONS_INIT;
+    struct memclient_svm *separate;
+    struct child consumer;
+    struct note note;
+    void *others[10];
+
+    (void)state;
+    options.flags = MEMCLIENT_SVM_SEPARATE;
+    assert_done(memclient_svm_create(&options, &separate));
+    child_start(&consumer, keep, NULL);
+    assert_done(memclient_svm_alloc(separate, 0, SIZE, 0, (void **)&note.address));
+    (void)snprintf(note.address, SIZE, "shared");
+    assert_done(memclient_svm_share(note.address, NULL, &note.token, &note.offset, &note.length));
+    assert_int_equal(send(consumer.channel, &note, sizeof(note), MSG_NOSIGNAL), sizeof(note));
+    child_hear(&consumer);
+    assert_done(memclient_svm_free(separate, note.address));
+    for (unsigned i = 0; i < 10; i++) {
+        assert_done(memclient_svm_alloc(separate, 0, SIZE, 0, &others[i]));
+        assert_ptr_not_equal(others[i], note.address);
+        memset(others[i], 1, SIZE);
+    }
+    tell(consumer.channel);
+    child_finish(&consumer);
+    memclient_svm_destroy(separate);
+}
+
 /* What was imported last is freed first, so that the memory stays the allocation's until it is freed itself. */
 static void an_import_is_freed_before_the_allocation(void **state)
 {
@@ -242,6 +285,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(gives_and_takes_by_every_way),
         TEST(tells_the_buffer),
+        TEST(separate_ones_are_kept_by_imports),
         TEST(an_import_is_freed_before_the_allocation),
         TEST(finds_among_overlapping_imports),
         TEST(refuses_what_is_not_there),

@@ -408,7 +408,8 @@ static void room_is_made_of_quarantine_and_what_is_on_its_way(void **state)
         ptr = allocate(careful, most_of_it);
     }
     memclient_svm_destroy(careful);
-    for (unsigned i = 0; i < 3; i++)
+    /* often, as it may arrive at any time */
+    for (unsigned i = 0; i < 100; i++)
         assert_done(memclient_svm_free(plain, allocate(plain, most_of_it)));
     memclient_svm_destroy(plain);
 }

@@ -72,7 +72,7 @@ static unsigned long release_of_pocl(cl_device_id device)
     return pocl ? strtoul(pocl + strlen("pocl "), NULL, 10) : 0;
 }
 
-/* Either it says so of each device, or it is known to: PoCL's kernels for the processor, not those for other devices. */
+/* Either it says so of each device, or it is known to: PoCL's own processors, not its other devices. */
 static bool takes_our_memory(const cl_device_id *ids, const struct layer_devices *devices)
 {
     unsigned long pocl = release_of_pocl(ids[0]);

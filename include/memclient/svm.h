@@ -153,11 +153,11 @@ struct memclient_svm_info {
 };
 #define MEMCLIENT_SVM_INFO_INIT MEMCLIENT_SIZED(struct memclient_svm_info)
 
-/* Which allocation or import an address is in. -EFAULT: in none. Makes no call. */
 #if defined(__cplusplus) && defined(__GNUC__)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wshadow" /* as of memclient_buffer_info() */
 #endif
+/* Which allocation or import an address is in. -EFAULT: in none. Makes no call. */
 MEMCLIENT_API int memclient_svm_info(const void *ptr, struct memclient_svm_info *info);
 #if defined(__cplusplus) && defined(__GNUC__)
 #pragma GCC diagnostic pop

@@ -15,16 +15,9 @@
 #include <unistd.h>
 
 #define THREADS 3
-#define FORKS   (TEST_TSAN ? 10 : 40)
+#define FORKS   40
 #define SLOTS   64
 #define MINUTE  60
-
-/* jemalloc holds all of its locks around a fork, and TSan's detector of deadlocks ends a process that holds 64. */
-__attribute__((__visibility__("default"))) const char *__tsan_default_options(void);
-const char *__tsan_default_options(void)
-{
-    return "detect_deadlocks=0";
-}
 
 static umf_memory_pool_handle_t pool;
 static void *_Atomic slots[SLOTS]; /* what goes from thread to thread */
@@ -89,8 +82,7 @@ static void be_child(void *mine)
     wrong += umfPoolFree(pool, mine) != UMF_RESULT_SUCCESS;
     for (unsigned i = 0; i < 10 * SLOTS; i++)
         exchange(i % SLOTS, size_by(i * 31));
-    /* TSan has no threads in the child of a process with threads */
-    if (!TEST_TSAN && !pthread_create(&thread, NULL, use_a_little, NULL))
+    if (!pthread_create(&thread, NULL, use_a_little, NULL))
         (void)pthread_join(thread, NULL);
     free_all();
     umfPoolDestroy(pool);
@@ -137,8 +129,8 @@ static void check_pool(void)
 
 static void need_malloc_in_child(void)
 {
-    if (TEST_ASAN)
-        test_skip("ASan's malloc() may wait for ever in the child, for a thread that the child does not have");
+    if (TEST_ASAN || TEST_TSAN)
+        test_skip("the sanitizer's malloc() may wait for ever in the child, for a thread that the child does not have");
 }
 
 static void check(const umf_memory_pool_ops_t *ops, void *params)

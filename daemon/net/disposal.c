@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -19,11 +20,14 @@
 #include "base/hash.h"
 #include "base/list.h"
 #include "log/log.h"
+#include "sys/schedule.h"
 
 /* How long a thread stays without work. */
 #define IDLE_NS NSEC_PER_SEC
 /* How long the end of the broker waits for a close that hangs. */
 #define PATIENCE_NS NSEC_PER_SEC
+/* Whoever wakes up goes before it. */
+#define SLICE_NS UINT64_C(20000000)
 /* All that a thread does is to call close(). */
 #define STACK_SIZE (256u << 10)
 
@@ -121,8 +125,10 @@ static void close_one(int fd)
 static void *closer(void *argument)
 {
     struct queue *queue = argument;
+    static const struct sys_schedule schedule = {.policy = SCHED_BATCH, .slice = SLICE_NS};
     struct disposal *disposal = queue->disposal;
 
+    (void)sys_schedule_self(&schedule);
     pthread_mutex_lock(&disposal->lock);
     while (wait_for_more(queue)) {
         int fd = pop(queue);

@@ -1,18 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See work.h. One lock guards all queues: jobs take milliseconds, holding it takes nanoseconds. The
- * eventfd is written only when the list of finished jobs stops being empty, and read before that list is
- * taken, so that no job can be missed and none is signalled for nothing.
+ * See work.h. There is no lock: a worker may lose its processor for long, to whoever matters more, and a lock that it
+ * held then would keep the loop waiting as long. The loop gives a job to a worker that has none; the worker puts
+ * itself, with the job, on a list that the loop takes as a whole. Then it writes to the eventfd, which is read before
+ * the list is taken, so that no job can be missed. It writes also where another one is in the list already, for that
+ * one may have lost its processor before it wrote.
  *
- * A lane is handed no more jobs than it has threads; the others wait on the loop's side, so that the loop can say of
- * each that it begins before it does.
+ * What has no worker to go to waits on the loop's side, so that the loop can say of each job that it begins before it
+ * does.
  */
 
 #include "work/work.h"
 
 #include <assert.h>
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -20,42 +25,41 @@
 #include <unistd.h>
 
 #include "log/log.h"
+#include "sys/schedule.h"
+
+/* Longer than anybody else's: whoever wakes up goes before a worker. */
+#define SLICE_NS UINT64_C(20000000)
+
+/* Less haste where more memory is moved, and least where nobody waits for it. */
+static const struct sys_schedule schedules[WORK_CLASSES] = {
+    [WORK_SHORT] = {.policy = SCHED_OTHER, .slice = SLICE_NS},
+    [WORK_LONG] = {.policy = SCHED_BATCH, .nicer = 5, .slice = SLICE_NS},
+    [WORK_RELEASE] = {.policy = SCHED_BATCH, .nicer = 10, .slice = SLICE_NS},
+};
+
+struct worker {
+    struct work *work;
+    enum work_class class;
+    sem_t wake;
+    struct work_job *job; /* the loop's, and from wake to the list of finished ones the worker's; NULL: it is to end */
+    struct worker *next;  /* in a list: of those without a job, or of the finished ones */
+    pthread_t thread;
+};
 
 struct lane {
-    struct work *work;
-    struct list queue; /* handed to the threads; under the lock */
-    pthread_cond_t wake;
-    struct list waiting; /* not yet; this and the next are the loop's */
-    unsigned at_work;
+    struct list waiting;
+    struct worker *idle;
 };
 
 struct work {
-    pthread_mutex_t lock;
-    struct lane lanes[WORK_CLASSES]; /* queues under the lock */
-    struct list finished;            /* under the lock */
-    bool stopping;                   /* under the lock */
+    struct worker *finished; /* atomic: the last one first */
     int event;
-    unsigned pending; /* the loop's */
-    unsigned per_lane; /* threads */
-    unsigned n_threads;
-    pthread_t threads[];
+    /* the loop's */
+    struct lane lanes[WORK_CLASSES];
+    unsigned pending;
+    unsigned n_workers;
+    struct worker workers[];
 };
-
-static void take(struct work *work)
-{
-    int r = pthread_mutex_lock(&work->lock);
-
-    assert(r == 0);
-    (void)r;
-}
-
-static void give(struct work *work)
-{
-    int r = pthread_mutex_unlock(&work->lock);
-
-    assert(r == 0);
-    (void)r;
-}
 
 /* An eventfd that nobody reads is full after 2^64 - 2 of these, so it never is. */
 static void ring(struct work *work)
@@ -68,60 +72,76 @@ static void ring(struct work *work)
     while (n < 0 && errno == EINTR);
 }
 
-static void *worker(void *argument)
+/* The worker is the loop's again as soon as it is in the list. */
+static void report(struct work *work, struct worker *worker)
 {
-    struct lane *lane = argument;
-    struct work *work = lane->work;
+    struct worker *last = __atomic_load_n(&work->finished, __ATOMIC_RELAXED);
 
-    take(work);
-    for (;;) {
-        struct list *link;
-
-        while (!(link = list_pop(&lane->queue)) && !work->stopping)
-            pthread_cond_wait(&lane->wake, &work->lock);
-        if (!link)
-            break;
-        give(work);
-
-        struct work_job *job = container_of(link, struct work_job, link);
-
-        job->run(job);
-
-        take(work);
-        bool first = list_is_empty(&work->finished);
-
-        list_append(&work->finished, link);
-        if (first)
-            ring(work);
-    }
-    give(work);
-    return NULL;
+    do
+        worker->next = last;
+    while (!__atomic_compare_exchange_n(&work->finished, &last, worker, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
+    ring(work);
 }
 
-static void stop_threads(struct work *work)
+static void *run_worker(void *argument)
 {
-    take(work);
-    work->stopping = true;
-    for (unsigned i = 0; i < WORK_CLASSES; i++)
-        pthread_cond_broadcast(&work->lanes[i].wake);
-    give(work);
-    for (unsigned i = 0; i < work->n_threads; i++)
-        pthread_join(work->threads[i], NULL);
-    work->n_threads = 0;
+    struct worker *worker = argument;
+
+    (void)sys_schedule_self(&schedules[worker->class]);
+    for (;;) {
+        while (sem_wait(&worker->wake) < 0)
+            ;
+        if (!worker->job)
+            return NULL;
+        worker->job->run(worker->job);
+        report(worker->work, worker);
+    }
 }
 
 static struct work *destroy(struct work *work)
 {
+    for (unsigned i = 0; i < work->n_workers; i++) {
+        work->workers[i].job = NULL;
+        sem_post(&work->workers[i].wake);
+    }
+    for (unsigned i = 0; i < work->n_workers; i++) {
+        pthread_join(work->workers[i].thread, NULL);
+        sem_destroy(&work->workers[i].wake);
+    }
     fd_close(work->event);
-    for (unsigned i = 0; i < WORK_CLASSES; i++)
-        pthread_cond_destroy(&work->lanes[i].wake);
-    pthread_mutex_destroy(&work->lock);
     free(work);
     return NULL;
 }
 
+static void rest(struct work *work, struct worker *worker)
+{
+    struct lane *lane = &work->lanes[worker->class];
+
+    worker->job = NULL;
+    worker->next = lane->idle;
+    lane->idle = worker;
+}
+
+static int start_worker(struct work *work, enum work_class class)
+{
+    struct worker *worker = &work->workers[work->n_workers];
+    int r;
+
+    worker->work = work;
+    worker->class = class;
+    sem_init(&worker->wake, 0, 0);
+    r = pthread_create(&worker->thread, NULL, run_worker, worker);
+    if (r) {
+        sem_destroy(&worker->wake);
+        return -r;
+    }
+    work->n_workers++;
+    rest(work, worker);
+    return 0;
+}
+
 /* Signals are the loop's business: workers start with all of them blocked. */
-static int start_threads(struct work *work, unsigned threads)
+static int start_workers(struct work *work, unsigned threads)
 {
     sigset_t all;
     sigset_t before;
@@ -130,13 +150,10 @@ static int start_threads(struct work *work, unsigned threads)
     sigfillset(&all);
     if (pthread_sigmask(SIG_SETMASK, &all, &before))
         return -EINVAL;
-    for (unsigned i = 0; i < WORK_CLASSES * threads && !r; i++) {
-        r = pthread_create(&work->threads[i], NULL, worker, &work->lanes[i % WORK_CLASSES]);
-        if (!r)
-            work->n_threads++;
-    }
+    for (unsigned i = 0; i < WORK_CLASSES * threads && !r; i++)
+        r = start_worker(work, (enum work_class)(i % WORK_CLASSES));
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return -r;
+    return r;
 }
 
 int work_new(struct work **ret, unsigned threads)
@@ -146,7 +163,7 @@ int work_new(struct work **ret, unsigned threads)
 
     if (!threads || threads > 64)
         return -EINVAL;
-    work = calloc(1, sizeof(*work) + WORK_CLASSES * threads * sizeof(work->threads[0]));
+    work = calloc(1, sizeof(*work) + WORK_CLASSES * threads * sizeof(work->workers[0]));
     if (!work)
         return -ENOMEM;
     work->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -155,18 +172,10 @@ int work_new(struct work **ret, unsigned threads)
         free(work);
         return fatal(r);
     }
-    work->per_lane = threads;
-    pthread_mutex_init(&work->lock, NULL);
-    list_init(&work->finished);
-    for (unsigned i = 0; i < WORK_CLASSES; i++) {
-        work->lanes[i].work = work;
-        list_init(&work->lanes[i].queue);
+    for (unsigned i = 0; i < WORK_CLASSES; i++)
         list_init(&work->lanes[i].waiting);
-        pthread_cond_init(&work->lanes[i].wake, NULL);
-    }
-    r = start_threads(work, threads);
+    r = start_workers(work, threads);
     if (r < 0) {
-        stop_threads(work);
         destroy(work);
         return fatal(r);
     }
@@ -174,61 +183,55 @@ int work_new(struct work **ret, unsigned threads)
     return 0;
 }
 
-/* Those that have a thread to go to. */
-static void hand_out(struct work *work, struct lane *lane)
+/* Those that have a worker to go to. */
+static void hand_out(struct lane *lane)
 {
     struct list *link;
 
-    while (lane->at_work < work->per_lane && (link = list_pop(&lane->waiting))) {
+    while (lane->idle && (link = list_pop(&lane->waiting))) {
         struct work_job *job = container_of(link, struct work_job, link);
+        struct worker *worker = lane->idle;
 
-        lane->at_work++;
+        lane->idle = worker->next;
         if (job->begins)
             job->begins(job);
-        take(work);
-        list_append(&lane->queue, link);
-        pthread_cond_signal(&lane->wake);
-        give(work);
+        worker->job = job;
+        sem_post(&worker->wake);
     }
 }
 
 static void finish(struct work *work)
 {
-    struct list finished = LIST_INIT(finished);
-    struct list *link;
+    struct worker *last = __atomic_exchange_n(&work->finished, NULL, __ATOMIC_ACQUIRE);
+    struct worker *first = NULL;
+    struct worker *next;
 
-    take(work);
-    list_splice(&finished, &work->finished);
-    give(work);
-    while ((link = list_pop(&finished))) {
-        struct work_job *job = container_of(link, struct work_job, link);
+    for (; last; last = next) {
+        next = last->next;
+        last->next = first;
+        first = last;
+    }
+    for (; first; first = next) {
+        struct work_job *job = first->job;
 
+        next = first->next;
         work->pending--;
-        work->lanes[job->class].at_work--;
+        rest(work, first);
         job->done(job);
     }
     for (unsigned i = 0; i < WORK_CLASSES; i++)
-        hand_out(work, &work->lanes[i]);
+        hand_out(&work->lanes[i]);
 }
 
 struct work *work_free(struct work *work)
 {
     if (!work)
         return NULL;
-    stop_threads(work);
-    /* a done() may submit another job, which no thread would run any more */
     while (work->pending) {
-        finish(work);
-        for (unsigned i = 0; i < WORK_CLASSES; i++) {
-            struct list *link = list_pop(&work->lanes[i].queue);
+        struct pollfd p = {.fd = work->event, .events = POLLIN};
 
-            if (link) {
-                struct work_job *job = container_of(link, struct work_job, link);
-
-                job->run(job);
-                list_append(&work->finished, link);
-            }
-        }
+        (void)poll(&p, 1, -1);
+        (void)work_dispatch(work);
     }
     return destroy(work);
 }
@@ -239,9 +242,8 @@ void work_submit(struct work *work, enum work_class kind, struct work_job *job)
 
     assert(!list_is_linked(&job->link));
     work->pending++;
-    job->class = kind;
     list_append(&lane->waiting, &job->link);
-    hand_out(work, lane);
+    hand_out(lane);
 }
 
 int work_fd(const struct work *work)

@@ -10,7 +10,8 @@
  * done() at the earliest.
  *
  * Each class of jobs has threads and a queue of its own: a short commit waits neither for a long
- * one nor for memory being given back. Within a class jobs start in the order of submission.
+ * one nor for memory being given back. Within a class jobs start in the order of submission. All of them let the
+ * loop and the clients go first when these wake up, and long ones and releases have a smaller share of the processors.
  */
 #pragma once
 
@@ -36,7 +37,6 @@ struct work_job {
     void (*run)(struct work_job *job);  /* on a worker; must not touch what the loop uses */
     void (*done)(struct work_job *job); /* on the loop's thread; may free the job, submit others */
     void (*begins)(struct work_job *job); /* likewise, before a worker is given it, and no sooner; or NULL */
-    enum work_class class;
 };
 
 #define WORK_JOB_INIT(job, run_fn, done_fn) \

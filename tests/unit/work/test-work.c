@@ -80,7 +80,10 @@ static void each_job_runs_once(void **state)
         assert_int_equal(jobs[i].n_done, 1 + i % 3);
         assert_true(jobs[i].on_worker && jobs[i].on_loop && jobs[i].blocked);
     }
-    assert_true(stays_quiet(work_fd(work)));
+    /* the last ones may have been taken before they rang */
+    assert_int_equal(work_dispatch(work), 0);
+    for (unsigned i = 0; i < N; i++)
+        assert_int_equal(jobs[i].n_done, 1 + i % 3);
 }
 
 struct waiting {

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One call sets all of it; the C library has it by name only since 2.41. */
+#include "sys/schedule.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* The kernel's struct sched_attr, in its first form. */
+struct attributes {
+    uint32_t size;
+    uint32_t policy;
+    uint64_t flags;
+    int32_t nice;
+    uint32_t priority;
+    uint64_t runtime; /* of the policies here: the slice */
+    uint64_t deadline;
+    uint64_t period;
+};
+
+_Static_assert(sizeof(struct attributes) == 48, "as the kernel has it");
+
+/* The least share that there is. */
+#define NICEST 19
+
+int sys_schedule_self(const struct sys_schedule *schedule)
+{
+    struct attributes attributes = {
+        .size = sizeof(attributes),
+        .policy = (uint32_t)schedule->policy,
+        .runtime = schedule->slice,
+    };
+    int policy = sched_getscheduler(0);
+    int nice;
+
+    if (policy != SCHED_OTHER)
+        return policy < 0 ? -errno : 0;
+    errno = 0;
+    nice = getpriority(PRIO_PROCESS, 0); /* of the thread, whatever the name says */
+    if (nice == -1 && errno)
+        return -errno;
+    nice += schedule->nicer;
+    attributes.nice = nice > NICEST ? NICEST : nice;
+    return syscall(SYS_sched_setattr, 0, &attributes, 0) < 0 ? -errno : 0;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How soon a thread gets a processor when there are more threads than processors.
+ *
+ * Two things, which are not the same. How large its share is: policy and niceness. And how long it may keep others
+ * waiting that have just woken up: its slice. A kernel since 6.12 lets a thread with the shorter slice go first when it
+ * wakes, and takes no share away for that; an older one ignores the slice. So what answers clients has a short one, and
+ * what clears gigabytes a long one.
+ */
+#pragma once
+
+#include <stdint.h>
+
+struct sys_schedule {
+    int policy;     /* SCHED_OTHER, SCHED_BATCH or SCHED_IDLE */
+    int nicer;      /* than the thread is now */
+    uint64_t slice; /* in nanoseconds; 0 = the kernel's */
+};
+
+/*
+ * For the calling thread. One that runs under another policy than SCHED_OTHER stays as it is: somebody has decided
+ * that. 0 or a negative errno, and then all is as it was, which is no harm.
+ */
+int sys_schedule_self(const struct sys_schedule *schedule);

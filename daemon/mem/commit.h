@@ -8,7 +8,8 @@
  * buffer may be published later, SEAL.
  *
  * Each kind of page has its own right way, found by measuring:
- *   base      mbind on a mapping (the policy stays with the file), then fallocate
+ *   base      mbind on a mapping (the policy stays with the file), then fallocate; a small buffer is written
+ *             instead, since what is only allocated is cleared by whoever touches it first
  *   THP       the same, then MADV_HUGEPAGE and populate: fallocate gives base pages
  *   hugetlb   the thread's own policy, then fallocate: the file keeps none for them
  *   lazy      only the size

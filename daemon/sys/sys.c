@@ -144,6 +144,7 @@ const struct sys_calls sys_kernel = {
     .memfd_create = memfd_create,
     .ftruncate = ftruncate,
     .fallocate = fallocate,
+    .pwrite = pwrite,
     .fchmod = fchmod,
     .fstat = fstat,
     .reopen = call_reopen,

@@ -25,6 +25,7 @@ struct sys_calls {
     int (*memfd_create)(const char *name, unsigned flags);
     int (*ftruncate)(int fd, off_t size);
     int (*fallocate)(int fd, int mode, off_t offset, off_t length);
+    ssize_t (*pwrite)(int fd, const void *bytes, size_t size, off_t offset);
     int (*fchmod)(int fd, mode_t mode);
     int (*fstat)(int fd, struct stat *st);
     int (*reopen)(int fd, int flags); /* a new description of the same file; O_CLOEXEC is added */

@@ -41,7 +41,7 @@ my %confined = (
 # the same, for the daemon only
 my %confined_daemon = map { $_ => ['daemon/sys/'] }
     qw(memfd_create mmap mmap64 munmap mremap mprotect madvise process_madvise mlock mlock2
-       mbind set_mempolicy get_mempolicy move_pages fallocate posix_fallocate ftruncate pidfd_open syscall);
+       mbind set_mempolicy get_mempolicy move_pages fallocate posix_fallocate pwrite pwritev ftruncate pidfd_open syscall);
 
 # function => the flag that one of its arguments must hold
 my %cloexec = (

@@ -402,6 +402,11 @@ static int faulty_fallocate(int fd, int mode, off_t offset, off_t length)
     return fails() ? -1 : sys_kernel.fallocate(fd, mode, offset, length);
 }
 
+static ssize_t faulty_pwrite(int fd, const void *bytes, size_t size, off_t offset)
+{
+    return fails() ? -1 : sys_kernel.pwrite(fd, bytes, size, offset);
+}
+
 static int faulty_reopen(int fd, int flags)
 {
     return fails() ? -1 : sys_kernel.reopen(fd, flags);
@@ -433,6 +438,7 @@ static void faults_leave_nothing_behind(void **state)
     faulty.memfd_create = faulty_memfd_create;
     faulty.ftruncate = faulty_ftruncate;
     faulty.fallocate = faulty_fallocate;
+    faulty.pwrite = faulty_pwrite;
     faulty.reopen = faulty_reopen;
     faulty.add_seals = faulty_add_seals;
     faulty.inotify_add = faulty_inotify_add;

@@ -15,6 +15,7 @@
     X(memfd_create, int, -1, (const char *name, unsigned flags), (name, flags)) \
     X(ftruncate, int, -1, (int fd, off_t size), (fd, size)) \
     X(fallocate, int, -1, (int fd, int mode, off_t offset, off_t length), (fd, mode, offset, length)) \
+    X(pwrite, ssize_t, -1, (int fd, const void *bytes, size_t size, off_t offset), (fd, bytes, size, offset)) \
     X(fchmod, int, -1, (int fd, mode_t mode), (fd, mode)) \
     X(fstat, int, -1, (int fd, struct stat *st), (fd, st)) \
     X(reopen, int, -1, (int fd, int flags), (fd, flags)) \

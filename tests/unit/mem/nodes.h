@@ -76,6 +76,16 @@ static inline int nodes_fallocate(int fd, int mode, off_t offset, off_t length)
     return r;
 }
 
+static inline ssize_t nodes_pwrite(int fd, const void *bytes, size_t size, off_t offset)
+{
+    size_t first = (size_t)offset / nodes_page(), n = size / nodes_page();
+    ssize_t r = faulty_pwrite(fd, bytes, size, offset);
+
+    if (r > 0 && first + n <= NODES_PAGES_MAX)
+        memcpy(nodes.where + first, nodes.policy + first, n);
+    return r;
+}
+
 static inline long nodes_page_nodes(unsigned long count, void **pages, int *status)
 {
     if (fault_now(FAULT_page_nodes))
@@ -97,6 +107,7 @@ static inline void nodes_set(enum fault kind, unsigned nth, int error)
     faulty.mmap = nodes_mmap;
     faulty.mbind = nodes_mbind;
     faulty.fallocate = nodes_fallocate;
+    faulty.pwrite = nodes_pwrite;
     faulty.page_nodes = nodes_page_nodes;
     faulty.available = nodes_available;
 }

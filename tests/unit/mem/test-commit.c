@@ -107,6 +107,25 @@ static void I1_every_byte_has_its_page(void **state)
     assert_int_equal(fd_count(), fds);
 }
 
+static ssize_t write_a_page(int fd, const void *bytes, size_t size, off_t offset)
+{
+    return sys_kernel.pwrite(fd, bytes, size < page_size() ? size : page_size(), offset);
+}
+
+static void I1_what_is_written_in_part_is_written_on(void **state)
+{
+    struct commit c;
+
+    (void)state;
+    fault_set(FAULT_KINDS, 0, 0);
+    faulty.pwrite = write_a_page;
+    prepare(&c, PAGES_BASE, 5 * page_size(), false);
+    must(&c);
+    check_buffer(&c);
+    assert_int_equal(memfd_allocated(c.fd), 5 * page_size());
+    commit_deinit(&c);
+}
+
 static void lazy_buffers_have_none(void **state)
 {
     struct commit c;
@@ -451,8 +470,10 @@ static void faults_leave_nothing_behind(void **state)
 
     (void)state;
     machine.one_node = false;
-    for (size_t i = 0; i < 4; i++)
+    for (size_t i = 0; i < 4; i++) {
         fail_everywhere(PAGES_BASE, 3 * MIB, errors[i]);
+        fail_everywhere(PAGES_BASE, 3 * page_size(), errors[i]);
+    }
 }
 
 static void faults_leave_nothing_behind_thp(void **state)
@@ -485,6 +506,12 @@ static void outcomes_have_their_status(void **state)
     fault_set(FAULT_fallocate, 1, ENOSPC);
     assert_int_equal(commit_run(&c), STATUS_NO_MEMORY);
     fault_set(FAULT_fallocate, 1, EINTR);
+    assert_int_equal(commit_run(&c), 0);
+    commit_deinit(&c);
+    prepare(&c, PAGES_BASE, COMMIT_INLINE_MAX, false);
+    fault_set(FAULT_pwrite, 1, ENOSPC);
+    assert_int_equal(commit_run(&c), STATUS_NO_MEMORY);
+    fault_set(FAULT_pwrite, 1, EINTR);
     assert_int_equal(commit_run(&c), 0);
     commit_deinit(&c);
     fault_set(FAULT_reopen, 1, ENOENT);
@@ -534,6 +561,7 @@ int main(void)
         TEST(I1_every_byte_has_its_page),
         TEST(I1_touching_is_no_SIGBUS_when_nothing_is_left),
         TEST(I2_another_user_gets_what_he_was_given),
+        TEST(I1_what_is_written_in_part_is_written_on),
         TEST(lazy_buffers_have_none),
         TEST(pages_are_verified_on_their_node),
         TEST(a_misplaced_page_is_found),

@@ -1,132 +1,184 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From nothing to the first byte written: committed, shareable, mapped; and back to nothing.
+ * From nothing to memory that another process was told of and that is written: allocated, committed, shareable, mapped.
  *
- * The floor makes a memory file by itself and pays no round trip, but nobody accounts for it, nobody else may use
- * it safely, and it is gone with its process. The second row is what sharing replaces: sending the bytes.
+ * Each side tells the other process in its own way, a token's bytes or a descriptor, and does not wait for it. Who
+ * makes a memory file by himself pays no round trip, but for clean pages; nobody accounts for it, and it is gone with
+ * its processes. Between two there is a pause, as there is between the frames of a pipeline, in which the broker makes
+ * memory ahead; `again` allows it none.
  */
-#include <fcntl.h>
 #include <memclient/memclient.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "tests/bench/bench.h"
+#include "tests/bench/raw.h"
 
-struct work {
-    size_t size;
-    int line;    /* to a process that reads what is sent */
-    char *bytes; /* to send */
-    struct memclient_buffer *shared;
+#define SIZE     ((size_t)64 << 10)
+#define PAGE     ((size_t)4096)
+#define PAUSE_US 4000
+#define BATCH    ((size_t)MEMCLIENT_BATCH_MAX)
+
+enum { MAP, AGAIN, BATCHED, ROWS };
+
+static const struct bench_row rows[ROWS] = {
+    [MAP] = {.name = "alloc_64k_map", .unit = BENCH_US, .hold = 0.64, .goal = 25},
+    [AGAIN] = {.name = "alloc_64k_again", .unit = BENCH_US, .hold = 1},
+    [BATCHED] = {.name = "alloc_batched_buffers", .unit = BENCH_US, .operations = MEMCLIENT_BATCH_MAX},
 };
 
-static void
-allocate(void *context)
-{
-    const struct work *work = context;
-    struct memclient_buffer *buf;
+struct work {
+    struct peer peer; /* is told, and says so */
+    struct memclient_buffer *bufs[MEMCLIENT_BATCH_MAX];
+    int fds[MEMCLIENT_BATCH_MAX];
     void *bytes;
+    unsigned pause_us;
+};
 
-    bench_must(!memclient_alloc(NULL, work->size, NULL, &buf), memclient_error());
-    bench_must(!memclient_map(buf, NULL, &bytes), memclient_error());
-    *(volatile char *)bytes = 1;
-    bench_must(!memclient_unmap(NULL, bytes, 0), memclient_error());
-    memclient_buffer_unref(buf);
-}
-
+/* Whatever is told, a token or a descriptor, it is dropped again. */
 static void
-allocate_raw(void *context)
+listen_to_all(int line, void *context)
 {
-    const struct work *work = context;
-    int fd = memfd_create("bench", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    volatile char *bytes;
-
-    bench_must(fd >= 0 && !ftruncate(fd, (off_t)work->size) && !fallocate(fd, 0, 0, (off_t)work->size)
-                   && !fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL),
-               "memfd");
-    bytes = mmap(NULL, work->size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    bench_must(bytes != MAP_FAILED, "mmap");
-    *bytes = 1;
-    munmap((void *)(uintptr_t)bytes, work->size);
-    close(fd);
-}
-
-/* What handing over costs, whatever the size: a token made, a token opened. */
-static void
-hand_over(void *context)
-{
-    const struct work *work = context;
-    struct memclient_token token;
-    struct memclient_buffer *buf;
-
-    bench_must(!memclient_share(work->shared, NULL, &token), memclient_error());
-    bench_must(!memclient_open_token(NULL, &token, 0, &buf), memclient_error());
-    bench_must(!memclient_revoke(NULL, &token), memclient_error());
-    memclient_buffer_unref(buf);
-}
-
-static void
-send_bytes(void *context)
-{
-    const struct work *work = context;
-    char done;
-
-    for (size_t at = 0; at < work->size;) {
-        ssize_t n = write(work->line, work->bytes + at, work->size - at);
-
-        bench_must(n > 0, "write");
-        at += (size_t)n;
-    }
-    bench_must(read(work->line, &done, 1) == 1, "read");
-}
-
-static void
-receive_bytes(int line, size_t size)
-{
-    char *copy = malloc(size);
-
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    bench_must(!!copy, "malloc");
+    (void)context;
     for (;;) {
-        for (size_t at = 0; at < size;) {
-            ssize_t n = read(line, copy + at, size - at);
+        union {
+            struct cmsghdr header;
+            char bytes[CMSG_SPACE(sizeof(int))];
+        } control;
+        struct memclient_token token;
+        struct msghdr message = {.msg_iov = &(struct iovec){.iov_base = &token, .iov_len = sizeof(token)},
+                                 .msg_iovlen = 1,
+                                 .msg_control = &control,
+                                 .msg_controllen = sizeof(control)};
 
-            if (n <= 0)
-                _exit(0);
-            at += (size_t)n;
-        }
-        bench_must(write(line, "d", 1) == 1, "write");
+        if (recvmsg(line, &message, MSG_CMSG_CLOEXEC) <= 0)
+            return;
+        if (message.msg_controllen)
+            close(*(const int *)(const void *)CMSG_DATA(&control.header));
+        line_tell(line);
     }
+}
+
+static void
+calm(struct work *work)
+{
+    if (work->pause_us)
+        usleep(work->pause_us);
+}
+
+static void
+make(void *context)
+{
+    struct work *work = context;
+    struct memclient_token token;
+
+    bench_did(memclient_alloc(NULL, SIZE, NULL, work->bufs));
+    bench_did(memclient_share(work->bufs[0], NULL, &token));
+    bench_must(send(work->peer.line, &token, sizeof(token), 0) == sizeof(token), "send");
+    bench_did(memclient_map(work->bufs[0], NULL, &work->bytes));
+    raw_touch(work->bytes, SIZE, PAGE);
+}
+
+static void
+unmake(void *context)
+{
+    struct work *work = context;
+
+    bench_must(line_hear(work->peer.line), "hearing");
+    bench_did(memclient_unmap(NULL, work->bytes, 0));
+    memclient_buffer_unref(work->bufs[0]);
+    calm(work);
+}
+
+static void
+make_raw(void *context)
+{
+    struct work *work = context;
+
+    work->fds[0] = raw_memfd(SIZE, 0);
+    raw_send_fds(work->peer.line, work->fds, 1);
+    work->bytes = raw_map(work->fds[0], SIZE);
+    raw_touch(work->bytes, SIZE, PAGE);
+}
+
+static void
+unmake_raw(void *context)
+{
+    struct work *work = context;
+
+    bench_must(line_hear(work->peer.line), "hearing");
+    munmap(work->bytes, SIZE);
+    close(work->fds[0]);
+    calm(work);
+}
+
+static void
+make_many(void *context)
+{
+    struct work *work = context;
+    uint64_t sizes[BATCH];
+
+    for (size_t i = 0; i < BATCH; i++)
+        sizes[i] = SIZE;
+    bench_did(memclient_alloc_many(NULL, BATCH, sizes, NULL, work->bufs));
+}
+
+static void
+unmake_many(void *context)
+{
+    struct work *work = context;
+
+    for (size_t i = 0; i < BATCH; i++)
+        memclient_buffer_unref(work->bufs[i]);
+    calm(work);
+}
+
+static void
+make_many_raw(void *context)
+{
+    struct work *work = context;
+
+    for (size_t i = 0; i < BATCH; i++)
+        work->fds[i] = raw_memfd(SIZE, 0);
+}
+
+static void
+unmake_many_raw(void *context)
+{
+    struct work *work = context;
+
+    for (size_t i = 0; i < BATCH; i++)
+        close(work->fds[i]);
+    calm(work);
 }
 
 int
 main(int argc, char **argv)
 {
-    struct work small = {.size = 64 << 10}, large = {.size = 16 << 20};
-    const struct bench benches[] = {
-        {.name = "64 KiB made, mapped, freed", .ours = {"memclient_alloc", allocate, NULL},
-         .floor = {"memfd, fallocate, seals, mmap", allocate_raw, NULL}, .context = &small, .rounds = 20,
-         .a_round = 100, .hold = 0},
-        {.name = "16 MiB handed over by token", .ours = {"share, open, revoke", hand_over, NULL},
-         .floor = {"the bytes through a socket", send_bytes, NULL}, .context = &large, .rounds = 10, .a_round = 5,
-         .hold = 0},
+    struct work work = {.pause_us = PAUSE_US};
+    struct bench one = {
+        .ours = {.once = make, .after = unmake},
+        .other = {.once = make_raw, .after = unmake_raw},
+        .context = &work,
+        .rounds = 20,
+        .a_round = 20,
     };
-    int pair[2];
+    const struct bench many = {
+        .ours = {.once = make_many, .after = unmake_many},
+        .other = {.once = make_many_raw, .after = unmake_many_raw},
+        .context = &work,
+        .rounds = 10,
+        .a_round = 10,
+    };
 
-    bench_must(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), "socketpair");
-    if (!fork()) {
-        close(pair[0]);
-        receive_bytes(pair[1], large.size);
-    }
-    close(pair[1]);
-    large.line = pair[0];
-    large.bytes = malloc(large.size);
-    bench_must(!!large.bytes, "malloc");
-    memset(large.bytes, 1, large.size);
-    bench_must(!memclient_alloc(NULL, large.size, NULL, &large.shared), memclient_error());
-    return bench_main(argc, argv, benches, sizeof(benches) / sizeof(benches[0]));
+    bench_begin(argc, argv, rows, ROWS);
+    peer_start(&work.peer, listen_to_all, NULL);
+    (void)bench_run(&rows[MAP], &one);
+    (void)bench_run(&rows[BATCHED], &many);
+    work.pause_us = 0;
+    one.a_round = 100;
+    (void)bench_run(&rows[AGAIN], &one);
+    peer_end(&work.peer);
+    return bench_end();
 }

@@ -2,19 +2,26 @@
 /*
  * Rounds, medians and rows; bench.h says why.
  */
+#include "tests/bench/bench.h"
+
 #include <errno.h>
-#include <stdbool.h>
+#include <memclient/memclient.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "tests/bench/bench.h"
-
-struct samples {
-    double *us;
-    size_t n;
+static const struct {
+    const char *name;
+    bool rate;
+    double factor; /* from us */
+} units[] = {
+    [BENCH_US] = {"us", false, 1},     [BENCH_NS] = {"ns", false, 1e3},      [BENCH_MS] = {"ms", false, 1e-3},
+    [BENCH_PER_S] = {"1/s", true, 1e6}, [BENCH_GB_PER_S] = {"GB/s", true, 1e-3}, [BENCH_BYTES] = {"B", false, 1},
 };
+
+static char **wanted; /* NULL at the end; none: all */
+static FILE *json;
 
 void
 bench_must(int ok, const char *what)
@@ -25,13 +32,35 @@ bench_must(int ok, const char *what)
     exit(1);
 }
 
-static double
-now_us(void)
+void
+bench_did(int result)
+{
+    if (result >= 0)
+        return;
+    fprintf(stderr, "bench: %s\n", memclient_error());
+    exit(1);
+}
+
+/* ---- measurements ------------------------------------------------------------------------------------------ */
+
+double
+bench_now_us(void)
 {
     struct timespec t;
 
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
+}
+
+void
+samples_add(struct samples *samples, double value)
+{
+    if (samples->n == samples->room) {
+        samples->room = samples->room ? 2 * samples->room : 1024;
+        samples->values = reallocarray(samples->values, samples->room, sizeof(double));
+        bench_must(!!samples->values, "reallocarray");
+    }
+    samples->values[samples->n++] = value;
 }
 
 static int
@@ -42,22 +71,153 @@ compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static double
-quantile(const struct samples *samples, double q)
+double
+samples_quantile(struct samples *samples, double quantile)
 {
-    return samples->us[(size_t)((double)(samples->n - 1) * q)];
+    qsort(samples->values, samples->n, sizeof(double), compare);
+    return samples->values[(size_t)((double)(samples->n - 1) * quantile + 0.5)];
+}
+
+void
+samples_free(struct samples *samples)
+{
+    free(samples->values);
+    *samples = (struct samples){0};
+}
+
+/* ---- what is asked for ------------------------------------------------------------------------------------- */
+
+bool
+bench_wanted(const struct bench_row *row)
+{
+    for (char **part = wanted; *part; part++)
+        if (strstr(row->name, *part))
+            return true;
+    return !*wanted;
+}
+
+void
+bench_begin(int argc, char **argv, const struct bench_row *rows, size_t n)
+{
+    bool any = false;
+
+    argc--, argv++;
+    if (argc == 1 && !strcmp(*argv, "--list")) {
+        for (size_t i = 0; i < n; i++)
+            puts(rows[i].name);
+        exit(fflush(stdout) ? 1 : 0);
+    }
+    if (argc >= 2 && !strcmp(*argv, "--json")) {
+        json = fopen(argv[1], "ae");
+        bench_must(!!json, argv[1]);
+        argv += 2;
+    }
+    wanted = argv;
+    for (size_t i = 0; i < n; i++)
+        any = any || bench_wanted(&rows[i]);
+    if (!any)
+        exit(0);
+}
+
+int
+bench_end(void)
+{
+    return fflush(stdout) || (json && fclose(json));
+}
+
+/* ---- rows -------------------------------------------------------------------------------------------------- */
+
+static double
+shown(const struct bench_row *row, double value)
+{
+    double operations = row->operations > 0 ? row->operations : 1, factor = units[row->unit].factor;
+
+    return units[row->unit].rate ? operations / value * factor : value / operations * factor;
+}
+
+static bool
+holds(const struct bench_row *row, double value, double limit)
+{
+    return limit <= 0 || (units[row->unit].rate ? value >= limit : value <= limit);
+}
+
+/* "<= 1.5x, <= 100 ns" */
+static void
+format_hold(const struct bench_row *row, char *text, size_t size)
+{
+    const char *sign = units[row->unit].rate ? ">=" : "<=", *unit = units[row->unit].name;
+    int n = 0;
+
+    *text = '\0';
+    if (row->hold > 0)
+        n = snprintf(text, size, "%s %gx", sign, row->hold);
+    if (row->goal > 0)
+        (void)snprintf(text + n, size - (size_t)n, "%s%s %.12g %s", n ? ", " : "", sign, row->goal, unit);
+}
+
+/* Three digits are enough, and large numbers want no fraction. */
+static const char *
+number(char *text, size_t size, double value)
+{
+    (void)snprintf(text, size, value < 10 ? "%.3f" : value < 1000 ? "%.1f" : "%.0f", value);
+    return text;
+}
+
+void
+bench_report(const struct bench_row *row, struct samples *ours, struct samples *other)
+{
+    double quantile = row->quantile > 0 ? row->quantile : 0.5;
+    double us = shown(row, samples_quantile(ours, quantile)), p99 = shown(row, samples_quantile(ours, 0.99));
+    double them = other ? shown(row, samples_quantile(other, quantile)) : 0;
+    double ratio = us / (other ? them : row->goal);
+    bool ok = holds(row, ratio, row->hold) && holds(row, us, row->goal);
+    const char *verdict = row->hold <= 0 && row->goal <= 0 ? "" : ok ? "ok" : "missed";
+    char hold[64], text[4][32];
+
+    format_hold(row, hold, sizeof(hold));
+    printf("%-30s %10s %10s %8s %10s  %-4s  %-22s %s\n", row->name, number(text[0], sizeof(text[0]), us),
+           other ? number(text[1], sizeof(text[1]), them) : "-", number(text[2], sizeof(text[2]), ratio),
+           number(text[3], sizeof(text[3]), p99), units[row->unit].name, hold, verdict);
+    fflush(stdout);
+    if (!json)
+        return;
+    fprintf(json, "{\"name\": \"%s\", \"unit\": \"%s\", \"ours\": %.4g, ", row->name, units[row->unit].name, us);
+    if (other)
+        fprintf(json, "\"floor\": %.4g, ", them);
+    else
+        fprintf(json, "\"floor\": null, ");
+    if (other && row->rival)
+        fprintf(json, "\"rival\": %.4g, ", them);
+    else
+        fprintf(json, "\"rival\": null, ");
+    fprintf(json, "\"ratio\": %.4g, \"p99\": %.4g, \"hold\": \"%s\", \"verdict\": \"%s\"}\n", ratio, p99, hold,
+            verdict);
+    fflush(json);
+}
+
+void
+bench_skip(const struct bench_row *row, const char *reason)
+{
+    if (!bench_wanted(row))
+        return;
+    printf("%-30s skipped: %s\n", row->name, reason);
+    fflush(stdout);
+    if (json) {
+        fprintf(json, "{\"name\": \"%s\", \"skipped\": \"%s\"}\n", row->name, reason);
+        fflush(json);
+    }
 }
 
 static double
 time_once(const struct bench_side *side, void *context)
 {
-    double begin = now_us(), took;
+    double begin = bench_now_us(), took;
 
     if (side->timed) {
         took = side->timed(context);
     } else {
         side->once(context);
-        took = now_us() - begin;
+        took = bench_now_us() - begin;
     }
     if (side->after)
         side->after(context);
@@ -70,59 +230,24 @@ measure(const struct bench_side *side, const struct bench *bench, struct samples
     /* the first after the other side's turn finds cold caches: it is not what either is like */
     (void)time_once(side, bench->context);
     for (size_t i = 0; i < bench->a_round; i++)
-        samples->us[samples->n++] = time_once(side, bench->context);
+        samples_add(samples, time_once(side, bench->context));
 }
 
 struct bench_result
-bench_run(const struct bench *bench, bool json)
+bench_run(const struct bench_row *row, const struct bench *bench)
 {
-    struct bench_result result;
-    struct samples ours = {0}, floor_ = {0};
-    double ratio;
+    struct bench_result result = {0};
+    struct samples ours = {0}, other = {0};
 
-    ours.us = calloc(bench->rounds * bench->a_round, sizeof(double));
-    floor_.us = calloc(bench->rounds * bench->a_round, sizeof(double));
-    bench_must(ours.us && floor_.us, "calloc");
+    if (!bench_wanted(row))
+        return result;
     for (size_t i = 0; i < bench->rounds; i++) {
-        measure(&bench->floor, bench, &floor_);
+        measure(&bench->other, bench, &other);
         measure(&bench->ours, bench, &ours);
     }
-    qsort(ours.us, ours.n, sizeof(double), compare);
-    qsort(floor_.us, floor_.n, sizeof(double), compare);
-    ratio = quantile(&ours, 0.5) / quantile(&floor_, 0.5);
-
-    if (json)
-        printf("{\"name\": \"%s\", \"ours\": \"%s\", \"ours_p50_us\": %.3f, \"ours_p99_us\": %.3f, "
-               "\"floor\": \"%s\", \"floor_p50_us\": %.3f, \"floor_p99_us\": %.3f, \"ratio\": %.3f, \"hold\": %.2f}\n",
-               bench->name, bench->ours.name, quantile(&ours, 0.5), quantile(&ours, 0.99), bench->floor.name,
-               quantile(&floor_, 0.5), quantile(&floor_, 0.99), ratio, bench->hold);
-    else
-        printf("%-34s %10.2f %10.2f   %10.2f %10.2f   %6.2f  %s\n", bench->name, quantile(&ours, 0.5),
-               quantile(&ours, 0.99), quantile(&floor_, 0.5), quantile(&floor_, 0.99), ratio, bench->floor.name);
-    result = (struct bench_result){.ours_us = quantile(&ours, 0.5), .floor_us = quantile(&floor_, 0.5)};
-    free(ours.us);
-    free(floor_.us);
+    bench_report(row, &ours, &other);
+    result = (struct bench_result){.ours = samples_quantile(&ours, 0.5), .other = samples_quantile(&other, 0.5)};
+    samples_free(&ours);
+    samples_free(&other);
     return result;
-}
-
-bool
-bench_options(int argc, char **argv, bool *json)
-{
-    *json = argc > 1 && !strcmp(argv[1], "--json");
-    if (argc <= 1 || (argc == 2 && *json))
-        return true;
-    fprintf(stderr, "usage: %s [--json]\n", argv[0]);
-    return false;
-}
-
-int
-bench_main(int argc, char **argv, const struct bench *benches, size_t n)
-{
-    bool json;
-
-    if (!bench_options(argc, argv, &json))
-        return 2;
-    for (size_t i = 0; i < n; i++)
-        (void)bench_run(&benches[i], json);
-    return fflush(stdout) ? 1 : 0;
 }

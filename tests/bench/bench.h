@@ -3,8 +3,15 @@
  * Measuring two ways to do a thing in one run.
  *
  * No figure means anything by itself: the machine is shared, and two runs a minute apart differ by a factor. So every
- * benchmark names a floor, what the kernel alone takes for the same work, and the two alternate in short rounds until
- * there are enough of each. What counts is the ratio of the medians. README.md tells how to read the table.
+ * row names a floor, what the kernel alone takes for the same work, or a rival, and the two alternate in short rounds
+ * until there are enough of each. What counts is the ratio. README.md tells how to read the table.
+ *
+ * A program has a list of rows, which `--list` prints, and measures those that are asked for:
+ *
+ *     PROGRAM [--list] [--json FILE] [NAME...]
+ *
+ * NAME is any part of a row's name; without one, all rows. A line is printed for each row, and with --json an object
+ * for each is added to FILE.
  */
 #pragma once
 
@@ -12,34 +19,75 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* What is measured is in us or in bytes; what is shown is in these, for each of the operations of a measurement. */
+enum bench_unit {
+    BENCH_US,
+    BENCH_NS,
+    BENCH_MS,
+    BENCH_PER_S,    /* a rate: more is better */
+    BENCH_GB_PER_S, /* a rate; the operations are bytes */
+    BENCH_BYTES
+};
+
+struct bench_row {
+    const char *name; /* the same for good */
+    enum bench_unit unit;
+    double operations; /* in one measurement; 0 = 1 */
+    double quantile;   /* what is compared; 0 = the median */
+    bool rival;        /* the other side is not a floor, but what else one would use */
+    double hold;       /* the ratio, ours to the other: at most, for a rate at least; 0 = no more than to be known */
+    double goal;       /* likewise for our figure, in the row's unit */
+};
+
+/* ---- measurements ------------------------------------------------------------------------------------------ */
+
+struct samples {
+    double *values;
+    size_t n, room;
+};
+
+void samples_add(struct samples *samples, double value);
+/* Sorts them. There is one at least. */
+double samples_quantile(struct samples *samples, double quantile);
+void samples_free(struct samples *samples);
+
+double bench_now_us(void);
+
+/* ---- rows -------------------------------------------------------------------------------------------------- */
+
+/* What a program begins with, once it knows its rows; ends the process where nothing is to be measured. */
+void bench_begin(int argc, char **argv, const struct bench_row *rows, size_t n);
+/* Is it asked for? */
+bool bench_wanted(const struct bench_row *row);
+/* Ends it: the status for main(). */
+int bench_end(void);
+
+/* Tells a row that was measured, with the other side or NULL where there is none; `goal` is its measure then. */
+void bench_report(const struct bench_row *row, struct samples *ours, struct samples *other);
+/* Tells that it could not be measured here. */
+void bench_skip(const struct bench_row *row, const char *reason);
+
 struct bench_side {
-    const char *name;
-    void (*once)(void *context);  /* ends the process when it fails */
-    void (*after)(void *context); /* after each, not measured; NULL: nothing is to be done */
+    void (*once)(void *context);    /* ends the process when it fails */
+    void (*after)(void *context);   /* after each, not measured; NULL: nothing is to be done */
     double (*timed)(void *context); /* instead of `once`: measures itself, and says how many us it took */
 };
 
 struct bench {
-    const char *name;
-    struct bench_side ours, floor;
+    struct bench_side ours, other;
     void *context;
-    size_t rounds;   /* alternations */
-    size_t a_round;  /* measurements in a row on each side */
-    double hold;     /* the ratio that design and users expect at most; 0 = none */
+    size_t rounds;  /* alternations */
+    size_t a_round; /* measurements in a row on each side */
 };
 
 struct bench_result {
-    double ours_us, floor_us; /* medians */
+    double ours, other; /* medians as measured */
 };
 
-/* Measures one and prints it, as bench_main() does. */
-struct bench_result bench_run(const struct bench *bench, bool json);
-
-/* The arguments of such a program; false and a message if they are wrong. */
-bool bench_options(int argc, char **argv, bool *json);
-
-/* Measures, and prints a row for people, or an object with --json. Status for main(). */
-int bench_main(int argc, char **argv, const struct bench *benches, size_t n);
+/* Measures and tells a row, if it is wanted. */
+struct bench_result bench_run(const struct bench_row *row, const struct bench *bench);
 
 /* Ends the process with a message unless `ok`. */
 void bench_must(int ok, const char *what);
+/* Likewise, of what libmemclient returned. */
+void bench_did(int result);

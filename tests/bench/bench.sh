@@ -1,21 +1,85 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# make bench: every program of tests/bench against a private broker. With BENCH_JSON=FILE also one JSON array.
+# make bench: the programs of tests/bench, each against a private broker that has done nothing before. BENCH='WORD...'
+# measures only the rows with one of these in their names; BENCH_JSON=FILE gets all rows as an array of objects.
 set -eu
 
 . "${srcdir:?}/tests/support/broker.sh"
-begin_broker
 
-printf '%-34s %21s   %21s   %6s\n' '' 'ours (us)' 'floor (us)' 'ratio'
-printf '%-34s %10s %10s   %10s %10s   %6s  %s\n' 'what' 'median' 'p99' 'median' 'p99' 'median' 'the floor is'
-: >"$dir/json"
-for program in $BENCH_PROGRAMS; do
-    "$builddir/$program"
-    if [ -n "${BENCH_JSON-}" ]; then
-        "$builddir/$program" --json >>"$dir/json"
-    fi
+read -ra words <<<"${BENCH-}"
+programs=()
+for program in ${BENCH_PROGRAMS:?}; do
+    for word in "${words[@]-}"; do
+        if "${builddir:?}/$program" --list | grep -qF -- "$word"; then
+            programs+=("$program")
+            break
+        fi
+    done
+done
+[ ${#programs[@]} != 0 ] || { echo "no row has '${BENCH-}' in its name"; exit 2; }
+
+# Pages of 2 MiB for the rows that are about them, where this user may set them aside: from the tests of huge pages' lock
+# until the last process that was begun here has ended, by whatever it was.
+set_huge_pages() {
+    local pages=/sys/kernel/mm/hugepages/hugepages-2048kB had wanted room
+
+    [ -w $pages/nr_hugepages ] || return 0
+    exec {lock}</proc/sys/vm
+    flock $lock
+    had=$(($(cat $pages/nr_hugepages) - $(cat $pages/surplus_hugepages)))
+    room=$(awk '/^MemAvailable:/ { print int($2 / 2048 / 3) }' /proc/meminfo)
+    wanted=$((room < 1664 ? room : 1664))
+    [ $had -lt $wanted ] || return 0
+    exec {guard}> >(exec setsid bash -c "trap '' INT TERM HUP; cat; echo $had >$pages/nr_hugepages" >/dev/null)
+    guardian=$!
+    echo $wanted >$pages/nr_hugepages
+}
+
+begin() {
+    printf '#!/bin/sh\nexec %q "$@" --config %q\n' "$builddir/daemon/memoryd" "$srcdir/tests/bench/memoryd.conf" \
+        >"$dir/memoryd"
+    chmod +x "$dir/memoryd"
+    begin_broker "$dir/memoryd"
+}
+
+end() {
+    kill "$broker" && wait "$broker" || :
+    broker=
+}
+
+head='%-30s %10s %10s %8s %10s  %-4s  %-22s %s\n'
+guardian=
+: >"$dir/rows"
+case " ${programs[*]} " in *" tests/bench/large "*) set_huge_pages ;; esac
+
+failed=0
+for program in "${programs[@]}"; do
+    begun=$SECONDS
+    begin
+    case $program in */rivals) table=rivals ;; *) table=table ;; esac
+    # shellcheck disable=SC2086 # words
+    "$builddir/$program" --json "$dir/rows" "${words[@]}" >>"$dir/$table" || {
+        echo "$program failed" | tee -a "$dir/$table" >&2
+        failed=1
+    }
+    end
+    echo "bench: $program: $((SECONDS - begun)) s" >&2
+done
+
+for table in table rivals; do
+    [ -s "$dir/$table" ] || continue
+    echo
+    # word splitting is not wanted: the columns are those of bench.c
+    # shellcheck disable=SC2059
+    printf "$head" row ours "$([ $table = table ] && echo floor || echo rival)" ratio 'our p99' unit 'to hold' ''
+    cat "$dir/$table"
 done
 if [ -n "${BENCH_JSON-}" ]; then
-    jq -s . "$dir/json" >"$BENCH_JSON"
+    { echo '['; sed '$!s/$/,/' "$dir/rows"; echo ']'; } >"$BENCH_JSON"
 fi
+if [ -n "$guardian" ]; then
+    exec {guard}>&- {lock}<&-
+    wait $guardian
+fi
+exit $failed

@@ -14,6 +14,9 @@
 #define MIB ((size_t)1 << 20)
 #define MAX (256 * MIB)
 
+static size_t sizes[] = {1 * MIB, 4 * MIB, 8 * MIB, 16 * MIB, 64 * MIB, MAX};
+enum { SIZES = sizeof(sizes) / sizeof(*sizes) };
+
 static char *from, *to;
 
 static void
@@ -72,27 +75,31 @@ allocate(void)
 int
 main(int argc, char **argv)
 {
-    size_t sizes[] = {1 * MIB, 4 * MIB, 8 * MIB, 16 * MIB, 64 * MIB, MAX};
-    bool json;
+    static struct bench_row rows[SIZES][2];
+    static char names[SIZES][2][32];
 
-    if (!bench_options(argc, argv, &json))
-        return 2;
+    for (size_t i = 0; i < SIZES; i++)
+        for (int fill = 0; fill < 2; fill++) {
+            (void)snprintf(names[i][fill], sizeof(names[i][fill]), "%s_%zum", fill ? "fill" : "copy", sizes[i] / MIB);
+            rows[i][fill] =
+                (struct bench_row){.name = names[i][fill], .unit = BENCH_US, .rival = true, .hold = 1.1};
+        }
+    bench_begin(argc, argv, rows[0], 2 * SIZES);
     allocate();
-    for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
-        size_t size = sizes[i];
-        struct bench bench = {.context = &size, .rounds = size == MAX ? 5 : 15, .a_round = 3, .hold = 1.1};
-        char name[64];
+    for (size_t i = 0; i < SIZES; i++) {
+        struct bench bench = {
+            .ours = {.once = copy_ours},
+            .other = {.once = copy_floor},
+            .context = &sizes[i],
+            .rounds = sizes[i] == MAX ? 5 : 15,
+            .a_round = 3,
+        };
 
-        bench.name = name;
-        snprintf(name, sizeof(name), "copy %zu MiB", size / MIB);
-        bench.ours = (struct bench_side){"hsa_memory_copy", copy_ours, NULL};
-        bench.floor = (struct bench_side){"memcpy", copy_floor, NULL};
-        (void)bench_run(&bench, json);
-        snprintf(name, sizeof(name), "fill %zu MiB", size / MIB);
-        bench.ours = (struct bench_side){"hsa_amd_memory_fill", fill_ours, NULL};
-        bench.floor = (struct bench_side){"wmemset", fill_floor, NULL};
-        (void)bench_run(&bench, json);
+        (void)bench_run(&rows[i][0], &bench);
+        bench.ours.once = fill_ours;
+        bench.other.once = fill_floor;
+        (void)bench_run(&rows[i][1], &bench);
     }
     bench_must(!hsa_shut_down(), "hsa_shut_down");
-    return fflush(stdout) ? 1 : 0;
+    return bench_end();
 }

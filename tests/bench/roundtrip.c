@@ -3,51 +3,40 @@
  * A call that does nothing, against the bare echo of a packet of the same size between two processes.
  */
 #include <memclient/memclient.h>
-#include <signal.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "tests/bench/bench.h"
+#include "tests/bench/raw.h"
 
+/* a header, see proto/frame.h */
 enum { PACKET = 32 };
 
 static void
 ping(void *context)
 {
     (void)context;
-    bench_must(!memclient_ping(NULL), memclient_error());
+    bench_did(memclient_ping(NULL));
 }
 
 static void
 echo(void *context)
 {
+    struct peer *peer = context;
     char packet[PACKET] = {0};
-    int line = *(int *)context;
 
-    bench_must(send(line, packet, sizeof(packet), 0) == PACKET && recv(line, packet, sizeof(packet), 0) == PACKET,
-               "echo");
+    bench_must(send(peer->line, packet, PACKET, 0) == PACKET && recv(peer->line, packet, PACKET, 0) == PACKET, "echo");
 }
 
 int
 main(int argc, char **argv)
 {
-    int pair[2];
-    const struct bench benches[] = {
-        {.name = "null call", .ours = {"memclient_ping", ping, NULL}, .floor = {"raw SEQPACKET echo", echo, NULL},
-         .context = &pair[0], .rounds = 40, .a_round = 500, .hold = 1.5},
-    };
+    static const struct bench_row row = {.name = "rpc_null", .unit = BENCH_US, .hold = 1.5};
+    struct peer peer;
 
-    bench_must(!socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), "socketpair");
-    if (!fork()) {
-        char packet[PACKET];
-
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        close(pair[0]);
-        while (recv(pair[1], packet, sizeof(packet), 0) == PACKET)
-            bench_must(send(pair[1], packet, sizeof(packet), 0) == PACKET, "echo");
-        _exit(0);
-    }
-    close(pair[1]);
-    return bench_main(argc, argv, benches, 1);
+    bench_begin(argc, argv, &row, 1);
+    peer_start(&peer, raw_echo, NULL);
+    (void)bench_run(&row, &(struct bench){.ours = {.once = ping}, .other = {.once = echo}, .context = &peer,
+                                          .rounds = 40, .a_round = 500});
+    peer_end(&peer);
+    return bench_end();
 }

@@ -127,30 +127,30 @@ call_kernel(void *arg)
         (void)syscall(SYS_getppid);
 }
 
+enum { GET, OPEN, ROWS };
+
 int
 main(int argc, char **argv)
 {
+    static const struct bench_row rows[ROWS] = {
+        [GET] = {.name = "ipc_get_cached", .unit = BENCH_NS, .operations = TIMES, .hold = 1},
+        [OPEN] = {.name = "ipc_open_cached", .unit = BENCH_NS, .operations = TIMES, .goal = 100},
+    };
     static const struct bench getting = {
-        .name = "1000 handles got of one slab",
-        .ours = {.name = "umf", .once = get_handles, .after = put_handles},
-        .floor = {.name = "1000 system calls", .once = call_kernel},
+        .ours = {.once = get_handles, .after = put_handles},
+        .other = {.once = call_kernel},
         .rounds = 30,
         .a_round = 5,
-        .hold = 1,
     };
     static const struct bench opening = {
-        .name = "1000 handles opened, slab mapped",
-        .ours = {.name = "umf", .once = open_handles, .after = close_handles},
-        .floor = {.name = "1000 system calls", .once = call_kernel},
+        .ours = {.once = open_handles, .after = close_handles},
+        .other = {.once = call_kernel},
         .rounds = 30,
         .a_round = 5,
-        .hold = 1,
     };
     int from[2], to[2];
-    bool json;
 
-    if (!bench_options(argc, argv, &json))
-        return 2;
+    bench_begin(argc, argv, rows, ROWS);
     bench_must(!pipe(from) && !pipe(to), "pipe");
     if (!fork()) {
         (void)close(to[1]);
@@ -161,8 +161,8 @@ main(int argc, char **argv)
     (void)close(to[0]);
     make_pool();
     allocate();
-    (void)bench_run(&getting, json);
+    (void)bench_run(&rows[GET], &getting);
     receive(from[0]);
-    (void)bench_run(&opening, json);
-    return fflush(stdout) ? 1 : 0;
+    (void)bench_run(&rows[OPEN], &opening);
+    return bench_end();
 }

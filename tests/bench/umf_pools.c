@@ -28,6 +28,7 @@
 #include "tests/bench/bench.h"
 
 #define OPERATIONS  100000 /* of each thread in a round */
+#define BATCH       10000
 #define SLOTS       256
 #define THREADS_MAX 4
 #define LIVE        ((size_t)64 << 20)
@@ -64,6 +65,20 @@ pairs(void)
         put(get(64));
 }
 
+/* As many as there are, before one is freed. */
+static void
+batches(void)
+{
+    static void *ptrs[BATCH];
+
+    for (int done = 0; done < OPERATIONS; done += BATCH) {
+        for (int i = 0; i < BATCH; i++)
+            ptrs[i] = get(64);
+        for (int i = 0; i < BATCH; i++)
+            put(ptrs[i]);
+    }
+}
+
 static void
 mixed(void)
 {
@@ -83,27 +98,42 @@ mixed(void)
             put(slots[i]);
 }
 
+enum work { PAIRS, MIXED, BATCHES };
+
+/* A round, in one byte. */
+struct task {
+    unsigned char work : 2, threads : 6;
+};
+
 static _Atomic uint64_t longest_ns; /* of a round's threads */
 
+/* Whoever fetches memory waits for it, too: it is no processor time then. */
 static uint64_t
-processor_ns(void)
+clock_ns(enum work work)
 {
     struct timespec t;
 
-    bench_must(!clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t), "clock_gettime");
+    bench_must(!clock_gettime(work == BATCHES ? CLOCK_MONOTONIC : CLOCK_THREAD_CPUTIME_ID, &t), "clock_gettime");
     return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
 static void
-work_alone(unsigned char kind)
+work_alone(enum work work)
 {
-    uint64_t took = processor_ns(), longest = 0;
+    uint64_t took = clock_ns(work), longest = 0;
 
-    if (kind & 0x80)
-        mixed();
-    else
+    switch (work) {
+    case PAIRS:
         pairs();
-    took = processor_ns() - took;
+        break;
+    case MIXED:
+        mixed();
+        break;
+    case BATCHES:
+        batches();
+        break;
+    }
+    took = clock_ns(work) - took;
     while (took > longest && !atomic_compare_exchange_weak(&longest_ns, &longest, took))
         ;
 }
@@ -112,7 +142,7 @@ work_alone(unsigned char kind)
 static struct crew {
     pthread_barrier_t begin, end;
     unsigned n; /* 0: there is none yet */
-    unsigned char kind;
+    enum work work;
 } crews[THREADS_MAX + 1];
 
 static void *
@@ -122,7 +152,7 @@ member(void *arg)
 
     for (;;) {
         (void)pthread_barrier_wait(&crew->begin);
-        work_alone(crew->kind);
+        work_alone(crew->work);
         (void)pthread_barrier_wait(&crew->end);
     }
     return NULL;
@@ -140,18 +170,17 @@ engage(struct crew *crew, unsigned n)
 }
 
 static void
-work(unsigned char kind)
+perform(struct task task)
 {
-    unsigned n = kind & 0x7f;
-    struct crew *crew = &crews[n];
+    struct crew *crew = &crews[task.threads];
 
-    if (n == 1) {
-        work_alone(kind);
+    if (task.threads == 1) {
+        work_alone(task.work);
         return;
     }
     if (!crew->n)
-        engage(crew, n);
-    crew->kind = kind;
+        engage(crew, task.threads);
+    crew->work = task.work;
     (void)pthread_barrier_wait(&crew->begin);
     (void)pthread_barrier_wait(&crew->end);
 }
@@ -182,8 +211,8 @@ print_footprint(const char *name)
     file = fopen("/proc/self/statm", "re");
     bench_must(file && fscanf(file, "%*s %zu", &resident) == 1, "/proc/self/statm");
     fclose(file);
-    printf("%-34s %10.1f MiB resident for %.1f MiB at most, then about three quarters\n", name,
-           (double)resident * (double)sysconf(_SC_PAGESIZE) / MIB, (double)live / MIB);
+    fprintf(stderr, "umf_pools: %s: %.1f MiB resident for %.1f MiB at most, then about three quarters\n", name,
+             (double)resident * (double)sysconf(_SC_PAGESIZE) / MIB, (double)live / MIB);
     for (size_t i = 0; i < n; i++)
         put(ptrs[i]);
 }
@@ -215,34 +244,30 @@ struct child {
     int fds[2]; /* to it, from it */
 };
 
-/* What the child runs: rounds, until its input ends; then its footprint, if it is asked for. */
+/* What the child runs: rounds, until its input ends; then its footprint. */
 static int
-serve(const char *name, bool footprint)
+serve(const char *name)
 {
-    unsigned char kind;
+    struct task task;
 
     if (strncmp(name, "malloc", 6) && !make_pool(name))
         return 77;
-    while (read(STDIN_FILENO, &kind, 1) == 1) {
+    while (read(STDIN_FILENO, &task, 1) == 1) {
         uint64_t took;
 
         longest_ns = 0;
-        work(kind);
+        perform(task);
         took = longest_ns;
         bench_must(write(STDOUT_FILENO, &took, sizeof(took)) == sizeof(took), "answering");
     }
-    if (footprint) {
-        (void)dup2(STDERR_FILENO, STDOUT_FILENO);
-        print_footprint(name);
-        fflush(stdout);
-    }
+    print_footprint(name);
     if (pool)
         umfPoolDestroy(pool);
     return 0;
 }
 
 static void
-start(struct child *child, const char *name, const char *preload, bool footprint)
+start(struct child *child, const char *name, const char *preload)
 {
     int to[2], from[2];
 
@@ -256,7 +281,7 @@ start(struct child *child, const char *name, const char *preload, bool footprint
             (void)close(fd);
         if (preload)
             (void)setenv("LD_PRELOAD", preload, 1);
-        execl("/proc/self/exe", "umf_pools", "--serve", name, footprint ? "footprint" : "", (char *)NULL);
+        execl("/proc/self/exe", "umf_pools", "--serve", name, (char *)NULL);
         _exit(1);
     }
     (void)close(to[0]);
@@ -266,17 +291,17 @@ start(struct child *child, const char *name, const char *preload, bool footprint
 }
 
 struct context {
-    struct child *ours, *floor;
-    unsigned char kind;
+    struct child *ours, *other;
+    struct task task;
 };
 
 /* How many us its round took; negative: it is not there any more. */
 static double
-tell(const struct child *child, unsigned char kind)
+tell(const struct child *child, struct task task)
 {
     uint64_t ns;
 
-    if (write(child->fds[0], &kind, 1) != 1 || read(child->fds[1], &ns, sizeof(ns)) != sizeof(ns))
+    if (write(child->fds[0], &task, 1) != 1 || read(child->fds[1], &ns, sizeof(ns)) != sizeof(ns))
         return -1;
     return (double)ns / 1e3;
 }
@@ -285,44 +310,20 @@ static double
 time_ours(void *arg)
 {
     const struct context *context = arg;
-    double us = tell(context->ours, context->kind);
+    double us = tell(context->ours, context->task);
 
     bench_must(us >= 0, "a child's round");
     return us;
 }
 
 static double
-time_floor(void *arg)
+time_other(void *arg)
 {
     const struct context *context = arg;
-    double us = tell(context->floor, context->kind);
+    double us = tell(context->other, context->task);
 
     bench_must(us >= 0, "a child's round");
     return us;
-}
-
-static void
-measure(const char *name, struct child *ours, struct child *floor_, bool json)
-{
-    static const int threads[] = {1, 2, 4};
-
-    for (int kind = 0; kind < 2; kind++)
-        for (unsigned i = 0; i < 3; i++) {
-            struct context context = {ours, floor_, (unsigned char)(threads[i] | kind << 7)};
-            char label[64];
-            struct bench bench = {
-                .name = label,
-                .ours = {.name = name, .timed = time_ours},
-                .floor = {.name = "jemalloc", .timed = time_floor},
-                .context = &context,
-                .rounds = 15,
-                .a_round = 3,
-                .hold = kind || !strncmp(name, "malloc", 6) ? 0 : 1.5,
-            };
-
-            (void)snprintf(label, sizeof(label), "%s, %s, %d threads", name, kind ? "mixed" : "pairs", threads[i]);
-            (void)bench_run(&bench, json);
-        }
 }
 
 /* Its footprint is printed when its input ends. */
@@ -334,33 +335,107 @@ end(struct child *child)
     (void)close(child->fds[1]);
 }
 
+/* ---- rows ------------------------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *name, *preload, *row;
+} contenders[] = {
+    {"disjoint", NULL, "disjoint"},
+    {"jemalloc", NULL, "jemalloc"},
+    {"scalable", NULL, "scalable"},
+    {"malloc of glibc", NULL, "glibc"},
+    {"malloc of TBB", "libtbbmalloc_proxy.so.2", "tbb"},
+};
+
+static const unsigned char threads[] = {1, 2, 4};
+
+enum {
+    CONTENDERS = sizeof(contenders) / sizeof(*contenders),
+    THREADS = sizeof(threads),
+    ROWS = CONTENDERS * (2 * THREADS + 1)
+};
+
+static struct bench_row rows[ROWS];
+static struct {
+    char name[32];
+    unsigned contender;
+    struct task task;
+} about[ROWS];
+
+static struct bench_row
+row_of(unsigned contender, struct task task, char *name, size_t size)
+{
+    static const char *const works[] = {[PAIRS] = "pairs", [MIXED] = "mixed", [BATCHES] = "batches"};
+    struct bench_row row = {.name = name, .unit = BENCH_NS, .operations = OPERATIONS, .rival = true};
+
+    if (task.work == PAIRS && strncmp(contenders[contender].name, "malloc", 6))
+        row.hold = 1.5;
+    (void)snprintf(name, size, "%s_%s_%u", works[task.work], contenders[contender].row,
+                   (unsigned)task.threads);
+    /* the pool that is all ours is the one that is asked after */
+    if (task.threads == 1 && !contender) {
+        if (task.work == PAIRS)
+            row.name = "malloc_pair_vs_jemalloc";
+        if (task.work == BATCHES)
+            row = (struct bench_row){.name = "alloc_batched", .unit = BENCH_PER_S, .operations = OPERATIONS,
+                                     .rival = true, .goal = 1e6};
+    }
+    return row;
+}
+
+static void
+name_rows(void)
+{
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < CONTENDERS; i++)
+        for (unsigned char work = PAIRS; work <= BATCHES; work++)
+            for (unsigned k = 0; k < (work == BATCHES ? 1 : THREADS); k++, n++) {
+                about[n].contender = i;
+                about[n].task = (struct task){.work = work, .threads = threads[k] & 7};
+                rows[n] = row_of(i, about[n].task, about[n].name, sizeof(about[n].name));
+            }
+}
+
+static void
+measure(unsigned contender, struct child *jemalloc)
+{
+    struct child child;
+    bool here, any = false;
+
+    for (unsigned i = 0; i < ROWS; i++)
+        any = any || (about[i].contender == contender && bench_wanted(&rows[i]));
+    if (!any)
+        return;
+    start(&child, contenders[contender].name, contenders[contender].preload);
+    here = tell(&child, (struct task){.work = PAIRS, .threads = 1}) >= 0;
+    for (unsigned i = 0; i < ROWS; i++) {
+        struct context context = {&child, jemalloc, about[i].task};
+
+        if (about[i].contender != contender)
+            continue;
+        if (here)
+            (void)bench_run(&rows[i], &(struct bench){.ours = {.timed = time_ours}, .other = {.timed = time_other},
+                                                      .context = &context, .rounds = 8, .a_round = 2});
+        else
+            bench_skip(&rows[i], "it is not on this machine");
+    }
+    end(&child);
+}
+
 int
 main(int argc, char **argv)
 {
-    static const struct {
-        const char *name, *preload;
-    } rivals[] = {
-        {"disjoint", NULL},        {"jemalloc", NULL}, {"scalable", NULL},
-        {"malloc of glibc", NULL}, {"malloc of TBB", "libtbbmalloc_proxy.so.2"},
-    };
-    struct child jemalloc, child;
-    bool json;
+    struct child jemalloc;
 
-    if (argc == 4 && !strcmp(argv[1], "--serve"))
-        return serve(argv[2], *argv[3]);
-    if (!bench_options(argc, argv, &json))
-        return 2;
+    if (argc == 3 && !strcmp(argv[1], "--serve"))
+        return serve(argv[2]);
+    name_rows();
+    bench_begin(argc, argv, rows, ROWS);
     (void)signal(SIGPIPE, SIG_IGN);
-    start(&jemalloc, "malloc of jemalloc", "libjemalloc.so.2", !json);
-    for (unsigned i = 0; i < sizeof(rivals) / sizeof(*rivals); i++) {
-        start(&child, rivals[i].name, rivals[i].preload, !json);
-        if (tell(&child, 1) >= 0)
-            measure(rivals[i].name, &child, &jemalloc, json);
-        else
-            fprintf(stderr, "%s: not here\n", rivals[i].name);
-        fflush(stdout);
-        end(&child);
-    }
+    start(&jemalloc, "malloc of jemalloc", "libjemalloc.so.2");
+    for (unsigned i = 0; i < CONTENDERS; i++)
+        measure(i, &jemalloc);
     end(&jemalloc);
-    return fflush(stdout) ? 1 : 0;
+    return bench_end();
 }

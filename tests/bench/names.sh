@@ -1,0 +1,27 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# The rows of make bench have the names that $BENCH_JSON's readers know them by, and each has one. Measures nothing.
+set -eu
+
+expect() {
+    local program=$1
+    shift
+    diff <(printf '%s\n' "$@") <("${builddir:?}/tests/bench/$program" --list) || {
+        echo "^ rows of $program: < is what readers know, > is what it has"
+        failed=1
+    }
+}
+
+failed=0
+expect roundtrip rpc_null
+expect allocate alloc_64k_map alloc_64k_again alloc_batched_buffers
+expect copy {copy,fill}_1m {copy,fill}_4m {copy,fill}_8m {copy,fill}_16m {copy,fill}_64m {copy,fill}_256m
+expect umf_pools \
+    malloc_pair_vs_jemalloc pairs_disjoint_{2,4} mixed_disjoint_{1,2,4} alloc_batched \
+    {pairs,mixed}_jemalloc_{1,2,4} batches_jemalloc_1 {pairs,mixed}_scalable_{1,2,4} batches_scalable_1 \
+    {pairs,mixed}_glibc_{1,2,4} batches_glibc_1 {pairs,mixed}_tbb_{1,2,4} batches_tbb_1
+expect umf_handles ipc_get_cached ipc_open_cached
+expect recovery recovery_100{,_anew} recovery_1k{,_anew} recovery_10k{,_anew}
+[ $failed != 0 ] || echo "all rows have their names"
+exit $failed

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/look.h"
 #include "proto/envelope.h"
 #include "proto/frame.h"
 #include "proto/memoryd.pb-c.h"
@@ -177,17 +178,42 @@ static void lose_to_nonsense(struct channel *channel)
     pthread_mutex_unlock(&channel->lock);
 }
 
+/* What the calling thread knows of looking before it waits. */
+static struct look *my_look(void)
+{
+    static _Thread_local struct look look;
+
+    if (!look.count_lost)
+        look_init(&look, look_may_pay(), look_count_lost);
+    return &look;
+}
+
+/* Waits; but first it looks for a moment, if that is likely to be worth it. */
+static int receive_soon(struct channel *channel, size_t *size, struct fdset *fds)
+{
+    struct look *look = my_look();
+
+    if (look_begin(look, clock_now_ns())) {
+        do {
+            int r = sockio_recv(channel->socket, channel->packet, MEMORYD_FRAME_MAX, size, fds);
+
+            if (r != SOCKIO_E_AGAIN) {
+                look_found(look);
+                return r;
+            }
+        } while (look_again(look, clock_now_ns()));
+    }
+    return sockio_recv_wait(channel->socket, channel->packet, MEMORYD_FRAME_MAX, size, fds);
+}
+
 /* Without the lock. True if there may be more. */
 static bool receive_one(struct channel *channel, bool wait)
 {
     _cleanup_fdset_ struct fdset fds = FDSET_NULL;
     size_t size;
-    int r;
+    int r = wait ? receive_soon(channel, &size, &fds)
+                 : sockio_recv(channel->socket, channel->packet, MEMORYD_FRAME_MAX, &size, &fds);
 
-    if (wait)
-        r = sockio_recv_wait(channel->socket, channel->packet, MEMORYD_FRAME_MAX, &size, &fds);
-    else
-        r = sockio_recv(channel->socket, channel->packet, MEMORYD_FRAME_MAX, &size, &fds);
     switch (r) {
     case 0:
     case SOCKIO_E_FDS_LOST:

@@ -178,8 +178,7 @@ static int build(struct app *app)
 static int run(struct app *app)
 {
     loop_arm_idle(app);
-    if (event_base_loop(app->base, EVLOOP_NO_EXIT_ON_EMPTY) < 0 && !app->error)
-        app->error = -EIO;
+    loop_run(app);
     if (!app->error)
         app->error = app->net->error;
     /* an error may be no more than the first sign of it */

@@ -17,6 +17,7 @@
 #include <event2/event_struct.h>
 
 #include "account/account.h"
+#include "base/look.h"
 #include "broker/broker.h"
 #include "config/config.h"
 #include "keeper/link.h"
@@ -77,6 +78,7 @@ struct app {
     uint64_t nofile;
 
     struct event_base *base;
+    struct look look; /* before the loop sleeps */
     struct topology topology;
     struct pools *pools;
     struct work *work;
@@ -121,6 +123,8 @@ void host_init(struct app *app);
 /* loop.c: sources and signals */
 int loop_init(struct app *app);
 int loop_watch_broker(struct app *app);
+/* Serves until something breaks the loop; app->error says whether it was an error. */
+void loop_run(struct app *app);
 /* Reads what the keeper says. 0 or a negative errno. */
 int loop_ask_keeper(struct app *app);
 void loop_arm_idle(struct app *app);

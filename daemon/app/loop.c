@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "app/app.h"
+#include "base/clock.h"
 #include "base/steal.h"
 #include "log/log.h"
 #include "net/connection.h"
@@ -248,6 +249,7 @@ int loop_init(struct app *app)
     if (event_assign(&app->beat_event, app->base, -1, EV_PERSIST, on_beat, app) < 0 ||
         event_add(&app->beat_event, &beat) < 0)
         return -ENOMEM;
+    look_init(&app->look, app->config->spin && look_may_pay(), look_count_lost);
     r = watch(app, &app->keeper_event, keeper_link_fd(app->keeper), EV_READ | EV_PERSIST, on_keeper);
     if (r)
         return r;
@@ -257,4 +259,46 @@ int loop_init(struct app *app)
 int loop_watch_broker(struct app *app)
 {
     return watch(app, &app->watch_event, broker_watch_fd(app->broker), EV_READ | EV_PERSIST, on_watch);
+}
+
+/* ------------------------------------------------------------------------------------------------------- turns */
+
+static bool turn(struct app *app, int how)
+{
+    if (event_base_loop(app->base, EVLOOP_ONCE | EVLOOP_NO_EXIT_ON_EMPTY | how) < 0)
+        app_fail(app, -EIO);
+    return !app->error && !event_base_got_break(app->base);
+}
+
+/* Turns that do not sleep, until one has served somebody or it is time to sleep. */
+static bool look_for_packets(struct app *app)
+{
+    uint64_t before = app->net->n_packets;
+
+    do {
+        if (!turn(app, EVLOOP_NONBLOCK))
+            return false;
+        if (app->net->n_packets != before) {
+            look_found(&app->look);
+            break;
+        }
+    } while (look_again(&app->look, clock_now_ns()));
+    return true;
+}
+
+/* Who was answered is likely to ask again; but what a worker is at may need this processor. */
+void loop_run(struct app *app)
+{
+    uint64_t before;
+    bool served = false;
+    bool goes_on;
+
+    do {
+        before = app->net->n_packets;
+        if (served && !app->stopping && !work_pending(app->work) && look_begin(&app->look, clock_now_ns()))
+            goes_on = look_for_packets(app);
+        else
+            goes_on = turn(app, 0);
+        served = app->net->n_packets != before;
+    } while (goes_on);
 }

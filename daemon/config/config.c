@@ -337,6 +337,7 @@ static struct config *config_defaults(void)
     config->handshake_ms = 10000;
     config->stall_ms = 30000;
     config->idle_exit_ms = 60000;
+    config->spin = true;
     return config;
 }
 

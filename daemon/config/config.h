@@ -97,6 +97,7 @@ struct config {
 
     uint64_t worker_threads; /* 0 = by the number of processors */
     uint64_t idle_exit_ms;   /* of a private broker */
+    bool spin;               /* look for a moment before sleeping, where it pays */
 };
 
 typedef void config_complain(void *userdata, const char *sentence);

@@ -62,6 +62,7 @@ const struct key config_keys[] = {
 
     {"broker", "worker_threads", KIND_NUMBER, offsetof(struct config, worker_threads), 0, 64},
     {"broker", "idle_exit", KIND_TIME, offsetof(struct config, idle_exit_ms), 0, MAX_TIME_MS},
+    {"broker", "spin", KIND_SPIN, 0, 0, 0},
 };
 const size_t config_n_keys = sizeof(config_keys) / sizeof(*config_keys);
 
@@ -130,6 +131,9 @@ const char *key_takes(const struct key *key, char *text, size_t size)
         break;
     case KIND_COMMIT:
         (void)snprintf(text, size, "eager or lazy");
+        break;
+    case KIND_SPIN:
+        (void)snprintf(text, size, "off or auto");
         break;
     }
     return text;
@@ -204,6 +208,7 @@ bool key_store(const struct key *key, struct config *config, struct config_pool 
     static const char *const placements[] = {"bind", "preferred", "interleave", "split", "local"};
     static const char *const pages[] = {"base", "thp", "hugetlb"};
     static const char *const commits[] = {"eager", "lazy"};
+    static const char *const spins[] = {"off", "auto"};
     void *base = pool ? (void *)pool : (void *)config;
     struct config_size size = {0};
     unsigned percent;
@@ -260,6 +265,11 @@ bool key_store(const struct key *key, struct config *config, struct config_pool 
         if (!one_of(value, commits, 2, &index))
             return false;
         pool->lazy = index == 1;
+        return true;
+    case KIND_SPIN:
+        if (!one_of(value, spins, 2, &index))
+            return false;
+        config->spin = index == 1;
         return true;
     }
     return false;

@@ -30,7 +30,8 @@ enum kind {
     KIND_WEIGHTS,
     KIND_PLACEMENT,
     KIND_PAGES,
-    KIND_COMMIT
+    KIND_COMMIT,
+    KIND_SPIN
 };
 
 struct key {

@@ -73,6 +73,7 @@ static bool handle_packet(struct connection *connection, size_t size, struct fds
         return false;
     }
     connection->unanswered++;
+    net->n_packets++;
     r = net->handler->packet(net->userdata, connection, &header, payload, fds);
     if (r < 0)
         net_fail(net, r);

@@ -67,6 +67,7 @@ struct net {
     int error; /* negative: the handler's word that it is over */
 
     unsigned n_connections;
+    uint64_t n_packets; /* received so far */
     unsigned fds_in_flight;
     struct net_user *users; /* hash by uid */
 

@@ -117,7 +117,8 @@ static void everything_can_be_said(void **state)
                                       "handshake_timeout = 500ms\n"
                                       "[broker]\n"
                                       "worker_threads = 3\n"
-                                      "idle_exit = 0\n");
+                                      "idle_exit = 0\n"
+                                      "spin = off\n");
 
     assert_int_equal(config->simulate_nodes, 4);
     assert_int_equal(config->capacity.percent, 25);
@@ -146,6 +147,7 @@ static void everything_can_be_said(void **state)
     assert_int_equal(config->handshake_ms, 500);
     assert_int_equal(config->worker_threads, 3);
     assert_int_equal(config->idle_exit_ms, 0);
+    assert_false(config->spin);
     config_free(config);
 }
 
@@ -173,6 +175,7 @@ static void absurd_values_are_refused_with_what_is_allowed(void **state)
     refuse_at("[session]\nhandshake_timeout = 1000000h\n", 2, "168h");
     refuse_at("[topology]\nsimulate_nodes = 65\n", 2, "from 0 to 64");
     refuse_at("[broker]\nworker_threads = 1000\n", 2, "from 0 to 64");
+    refuse_at("[broker]\nspin = on\n", 2, "is not off or auto");
     refuse_at("[limits]\nsession_names = 10\nuid_names = 5\n", 0, "more than its user");
 }
 

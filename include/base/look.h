@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Looking for a while before going to sleep.
+ *
+ * To wake a thread on another processor takes longer than to serve a small request, in a virtual machine several
+ * times as long. Whoever is likely to get something to do in a moment therefore does better to look whether it is
+ * there, again and again, than to sleep. But what looks keeps a processor from others, so:
+ *
+ *   - each time it is for no longer than LOOK_NS, about what a wake-up costs: at worst that is paid twice;
+ *   - who looked in vain several times in a row sleeps at once the next times, more and more of them;
+ *   - who lost its processor to others, not by sleeping, more than once in LOOK_CHECK_NS shares it with too many: it
+ *     sleeps at once for a while, longer each time this is found again;
+ *   - with one processor it never pays.
+ *
+ * A struct look is what one thread knows. All here is decision only: it is told the time, and asks no more than how
+ * often the thread lost its processor, by a function that a test replaces. Who looks does this:
+ *
+ *     if (look_begin(look, clock_now_ns()))
+ *         do
+ *             if (is_there())
+ *                 return look_found(look), ...;
+ *         while (look_again(look, clock_now_ns()));
+ *     sleep();
+ */
+#pragma once
+
+#include <errno.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/resource.h>
+
+#include "base/clock.h"
+
+#define LOOK_NS       (50 * NSEC_PER_USEC)
+#define LOOK_CHECK_NS (20 * NSEC_PER_MSEC)
+
+enum {
+    LOOK_VAIN = 4,      /* so often in a row, and it is left out for a while: */
+    LOOK_SKIP_MAX = 64, /* so many times at most */
+    LOOK_CROWD = 2,     /* so often the processor is lost between two checks; once is an accident */
+    LOOK_CROWDS_MAX = 6 /* so often the time to stay away doubles */
+};
+
+struct look {
+    bool never;
+    unsigned vain;   /* times in a row */
+    unsigned skip;   /* times to come */
+    unsigned crowds; /* found of late */
+    uint64_t until;  /* when this time ends */
+    uint64_t not_before;
+    uint64_t checked; /* when */
+    uint64_t lost;    /* the processor, so often until then */
+    uint64_t (*count_lost)(void);
+};
+
+/* Has the calling thread more than one processor to run on? */
+static inline bool look_may_pay(void)
+{
+    int saved = errno;
+    cpu_set_t set;
+    bool single = !sched_getaffinity(0, sizeof(set), &set) && CPU_COUNT(&set) == 1;
+
+    errno = saved;
+    return !single;
+}
+
+/* How often has the calling thread lost its processor? */
+static inline uint64_t look_count_lost(void)
+{
+    struct rusage usage;
+
+    return getrusage(RUSAGE_THREAD, &usage) < 0 ? 0 : (uint64_t)usage.ru_nivcsw;
+}
+
+static inline void look_init(struct look *look, bool may, uint64_t (*count_lost)(void))
+{
+    *look = (struct look){.never = !may, .count_lost = count_lost};
+}
+
+/* Are there processors enough? False: no looking until not_before. */
+static inline bool look_has_room(struct look *look, uint64_t now)
+{
+    uint64_t lost = look->count_lost();
+    uint64_t n = lost - look->lost;
+    /* only time spent with looking tells whom that disturbs */
+    bool stale = now - look->checked > 2 * LOOK_CHECK_NS;
+
+    look->lost = lost;
+    look->checked = now;
+    if (stale)
+        return true;
+    if (n < LOOK_CROWD) {
+        look->crowds -= look->crowds > 0;
+        return true;
+    }
+    look->crowds += look->crowds < LOOK_CROWDS_MAX;
+    look->not_before = now + (LOOK_CHECK_NS << look->crowds);
+    return false;
+}
+
+/* Instead of sleeping: is it worth to look first? */
+static inline bool look_begin(struct look *look, uint64_t now)
+{
+    if (look->never || now < look->not_before)
+        return false;
+    if (look->skip) {
+        look->skip--;
+        return false;
+    }
+    if (now - look->checked >= LOOK_CHECK_NS && !look_has_room(look, now))
+        return false;
+    look->until = now + LOOK_NS;
+    return true;
+}
+
+/* Nothing was there. Look again, or sleep? */
+static inline bool look_again(struct look *look, uint64_t now)
+{
+    unsigned more;
+
+    if (now < look->until)
+        return true;
+    look->vain += look->vain < 2 * LOOK_SKIP_MAX;
+    if (look->vain < LOOK_VAIN)
+        return false;
+    more = look->vain - LOOK_VAIN;
+    look->skip = more < 6 ? 1U << more : LOOK_SKIP_MAX;
+    return false;
+}
+
+/* Something was there. */
+static inline void look_found(struct look *look)
+{
+    look->vain = 0;
+}

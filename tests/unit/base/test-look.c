@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* When to look and when to sleep, told the time: nothing here looks at anything. */
+#include "tests/support/test.h"
+
+#include "base/look.h"
+
+#define STEP (1 * NSEC_PER_USEC)
+
+static uint64_t lost; /* what the kernel would say */
+
+static uint64_t count_lost(void)
+{
+    return lost;
+}
+
+struct clocked {
+    struct look look;
+    uint64_t now;
+};
+
+static struct clocked start(bool may)
+{
+    struct clocked c = {.now = NSEC_PER_SEC};
+
+    lost = 0;
+    look_init(&c.look, may, count_lost);
+    return c;
+}
+
+/* Once in vain: how long it looked, 0 if it did not at all. */
+static uint64_t in_vain(struct clocked *c)
+{
+    uint64_t began = c->now;
+
+    if (!look_begin(&c->look, c->now))
+        return 0;
+    do
+        c->now += STEP;
+    while (look_again(&c->look, c->now));
+    return c->now - began;
+}
+
+/* Once with success after `n` looks. */
+static bool finds(struct clocked *c, unsigned n)
+{
+    if (!look_begin(&c->look, c->now))
+        return false;
+    for (c->now += STEP; n; n--, c->now += STEP)
+        if (!look_again(&c->look, c->now))
+            return false;
+    look_found(&c->look);
+    return true;
+}
+
+static void it_ends_soon(void **state)
+{
+    struct clocked c = start(true);
+
+    (void)state;
+    assert_int_equal(in_vain(&c), LOOK_NS);
+}
+
+static void with_one_processor_it_never_begins(void **state)
+{
+    struct clocked c = start(false);
+
+    (void)state;
+    for (unsigned i = 0; i < 1000; i++, c.now += NSEC_PER_MSEC)
+        assert_int_equal(in_vain(&c), 0);
+}
+
+static void who_finds_goes_on(void **state)
+{
+    struct clocked c = start(true);
+
+    (void)state;
+    for (unsigned i = 0; i < 100000; i++)
+        assert_true(finds(&c, i % 40));
+}
+
+/* How often of `n` times it looked, in vain. */
+static unsigned tries(struct clocked *c, unsigned n)
+{
+    unsigned looked = 0;
+
+    for (unsigned i = 0; i < n; i++)
+        looked += in_vain(c) > 0;
+    return looked;
+}
+
+static void in_vain_it_becomes_rare(void **state)
+{
+    struct clocked c = start(true);
+
+    (void)state;
+    assert_int_equal(tries(&c, LOOK_VAIN), LOOK_VAIN);
+    assert_int_equal(tries(&c, 1), 0);
+    (void)tries(&c, 1000);
+    assert_true(tries(&c, 10 * (LOOK_SKIP_MAX + 1)) == 10);
+    /* and never stays away for good, however long it was in vain */
+    (void)tries(&c, 100000);
+    assert_true(tries(&c, 10 * (LOOK_SKIP_MAX + 1)) == 10);
+}
+
+static void once_found_it_is_as_new(void **state)
+{
+    struct clocked c = start(true);
+    unsigned n = 0;
+
+    (void)state;
+    (void)tries(&c, 1000);
+    while (!finds(&c, 3))
+        assert_true(n++ <= LOOK_SKIP_MAX);
+    assert_int_equal(tries(&c, LOOK_VAIN), LOOK_VAIN);
+}
+
+/* Looks with success for `ns`, and loses the processor once in `every`. False: there was no looking at its end. */
+static bool run(struct clocked *c, uint64_t ns, uint64_t every)
+{
+    uint64_t end = c->now + ns, next = c->now + every;
+    bool found = false;
+
+    while (c->now < end) {
+        found = finds(c, 5);
+        c->now += 10 * STEP;
+        if (c->now >= next) {
+            lost++;
+            next += every;
+        }
+    }
+    return found;
+}
+
+static void in_a_crowd_it_stays_away(void **state)
+{
+    struct clocked c = start(true);
+
+    (void)state;
+    assert_false(run(&c, 3 * LOOK_CHECK_NS, 3 * NSEC_PER_MSEC));
+    /* longer, each time it finds the crowd again */
+    for (unsigned i = 0; i < 100; i++)
+        (void)run(&c, LOOK_CHECK_NS, 3 * NSEC_PER_MSEC);
+    assert_true(c.look.not_before - c.look.checked == LOOK_CHECK_NS << LOOK_CROWDS_MAX);
+    /* but it comes back when the others have gone */
+    c.now = c.look.not_before;
+    assert_true(run(&c, NSEC_PER_SEC, NSEC_PER_SEC));
+    assert_int_equal(c.look.crowds, 0);
+}
+
+static void an_accident_is_no_crowd(void **state)
+{
+    struct clocked c = start(true);
+
+    (void)state;
+    for (unsigned i = 0; i < 100; i++)
+        assert_true(run(&c, LOOK_CHECK_NS, LOOK_CHECK_NS));
+}
+
+/* What happened while the thread did other things says nothing. */
+static void what_was_before_does_not_count(void **state)
+{
+    struct clocked c = start(true);
+
+    (void)state;
+    assert_true(finds(&c, 1));
+    c.now += NSEC_PER_SEC;
+    lost += 1000;
+    assert_true(finds(&c, 1));
+    assert_true(run(&c, LOOK_CHECK_NS / 2, LOOK_CHECK_NS));
+}
+
+static void only_one_processor_is_seen(void **state)
+{
+    cpu_set_t all, one;
+    bool may;
+
+    (void)state;
+    assert_ok(sched_getaffinity(0, sizeof(all), &all));
+    assert_int_equal(look_may_pay(), CPU_COUNT(&all) > 1);
+    CPU_ZERO(&one);
+    for (size_t i = 0; i < CPU_SETSIZE && !CPU_COUNT(&one); i++)
+        if (CPU_ISSET(i, &all))
+            CPU_SET(i, &one);
+    assert_ok(sched_setaffinity(0, sizeof(one), &one));
+    may = look_may_pay();
+    assert_ok(sched_setaffinity(0, sizeof(all), &all));
+    assert_false(may);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(it_ends_soon),
+        cmocka_unit_test(with_one_processor_it_never_begins),
+        cmocka_unit_test(who_finds_goes_on),
+        cmocka_unit_test(in_vain_it_becomes_rare),
+        cmocka_unit_test(once_found_it_is_as_new),
+        cmocka_unit_test(in_a_crowd_it_stays_away),
+        cmocka_unit_test(an_accident_is_no_crowd),
+        cmocka_unit_test(what_was_before_does_not_count),
+        cmocka_unit_test(only_one_processor_is_seen),
+    };
+
+    return test_run(tests, NULL, NULL);
+}

@@ -98,6 +98,12 @@ void child_run(child_body *body, void *context)
     child_finish(&child);
 }
 
+void child_need_malloc(void)
+{
+    if (TEST_ASAN || TEST_TSAN)
+        test_skip("the sanitizer's malloc() may wait for ever in the child, for a thread that the child does not have");
+}
+
 struct bare {
     child_body *body;
     void *context;

@@ -43,6 +43,14 @@ void child_kill_unreaped(struct child *child);
 /* start and finish */
 void child_run(child_body *body, void *context);
 
+/*
+ * For a test that forks while other threads allocate or free: skips it under ASan and TSan, whose malloc() may wait
+ * for ever in the child, for a thread that the child does not have. (gcc 12 and clang 14 do not hold the locks of
+ * their allocators over fork() as glibc does, and LSan takes them too when a child ends.) A child that calls nothing
+ * but exec() is safe.
+ */
+void child_need_malloc(void);
+
 /* Runs body in a child and returns the signal that ended it, 0 if none did. Handlers are the defaults. */
 int child_signal(child_body *body, void *context);
 

@@ -18,6 +18,7 @@
 #include <memclient/memclient.h>
 
 #include "proto/status.h"
+#include "tests/support/child.h"
 #include "tests/support/fd.h"
 #include "tests/support/wait.h"
 #include "tests/unit/client/fake.h"
@@ -363,8 +364,7 @@ static void a_fork_while_the_connection_is_made_anew_harms_nobody(void **state)
     uint64_t session;
 
     (void)state;
-    if (TEST_TSAN)
-        test_skip("ThreadSanitizer cannot follow a fork of several threads");
+    child_need_malloc();
     hang_up();
     assert_ok(close(w.listening));
     begin(&pinging, ping);

@@ -217,13 +217,14 @@ static void shut_down(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        /* first: a thread that has copied may be ending yet when all that one can see of its copy is done */
+        cmocka_unit_test_setup_teardown(shut_down, setup, teardown),
         cmocka_unit_test_setup_teardown(checks_its_arguments, setup, teardown),
         cmocka_unit_test_setup_teardown(copies, setup, teardown),
         cmocka_unit_test_setup_teardown(waits_for_others, setup, teardown),
         cmocka_unit_test_setup_teardown(chains, setup, teardown),
         cmocka_unit_test_setup_teardown(failures, setup, teardown),
         cmocka_unit_test_setup_teardown(signals_go, setup, teardown),
-        cmocka_unit_test_setup_teardown(shut_down, setup, teardown),
     };
 
     return test_run(tests, hsa_group_setup, hsa_group_teardown);

@@ -380,6 +380,7 @@ static void forks_amid_threads(void **state)
     pthread_t threads[4];
 
     (void)state;
+    child_need_malloc();
     faults = 0;
     over = false;
     assert_success(hsa_shut_down());

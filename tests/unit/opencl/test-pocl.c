@@ -390,6 +390,7 @@ static void another_process_reads_what_a_kernel_wrote(void **state)
 
     (void)state;
     skip_without_pocl();
+    child_need_malloc(); /* the driver has threads, whatever they do */
     child_start(&consumer, consume, NULL);
     address = cl.clGetExtensionFunctionAddressForPlatform(platform, "clExportSVMMEMORYD");
     assert_non_null(address);
@@ -441,6 +442,7 @@ static void kernels_use_what_another_process_allocated(void **state)
 
     (void)state;
     skip_without_pocl();
+    child_need_malloc();
     child_start(&producer, produce, NULL);
     address = cl.clGetExtensionFunctionAddressForPlatform(platform, "clImportSVMMEMORYD");
     assert_non_null(address);

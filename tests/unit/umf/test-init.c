@@ -178,11 +178,14 @@ static void child_works(int channel, void *context)
 static void forks_amid_threads(void **state)
 {
     struct mock mock = {.opens_in_place = false};
-    umf_memory_provider_handle_t provider = mock_new(&mock);
-    struct family family = begin(provider);
+    umf_memory_provider_handle_t provider;
+    struct family family;
     pthread_t threads[4];
 
     (void)state;
+    child_need_malloc();
+    provider = mock_new(&mock);
+    family = begin(provider);
     stop = false;
     for (unsigned i = 0; i < 4; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, work, &family), 0);

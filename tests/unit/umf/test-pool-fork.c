@@ -3,6 +3,7 @@
  * A process forks while its threads are inside pools. The child goes on with what its thread had, frees what others
  * had, makes threads of its own, and destroys the pool.
  */
+#include "tests/support/child.h"
 #include "tests/unit/umf/mock.h"
 #include "tests/unit/umf/umf.h"
 
@@ -127,17 +128,11 @@ static void check_pool(void)
     assert_int_equal(wrong, 0);
 }
 
-static void need_malloc_in_child(void)
-{
-    if (TEST_ASAN || TEST_TSAN)
-        test_skip("the sanitizer's malloc() may wait for ever in the child, for a thread that the child does not have");
-}
-
 static void check(const umf_memory_pool_ops_t *ops, void *params)
 {
     struct mock mock = {.kind = MOCK_PAGES};
 
-    need_malloc_in_child();
+    child_need_malloc();
     pool = mock_pool(ops, params, &mock);
     check_pool();
     assert_int_equal(mock.bytes, 0);
@@ -150,7 +145,7 @@ static void check_shared(const umf_memory_pool_ops_t *ops, void *params)
     umf_memory_provider_handle_t provider;
     umf_result_t result;
 
-    need_malloc_in_child();
+    child_need_malloc();
     assert_result(umfMemoryProviderCreate(umfMemorydMemoryProviderOps(), NULL, &provider), UMF_RESULT_SUCCESS);
     result = umfPoolCreate(ops, provider, params, UMF_POOL_CREATE_FLAG_OWN_PROVIDER, &pool);
     if (result == UMF_RESULT_ERROR_NOT_SUPPORTED) {

@@ -5,7 +5,8 @@
  *
  * A program's exit status says one thing: 0, every fact in it was proven; 77, none was disproven, but at
  * least one could not be tried, and the log says which and why; 1, something is wrong. So a PASS in the
- * harness is never half a pass. A program that hangs is killed by its alarm clock.
+ * harness is never half a pass. A program that hangs is ended by tests/run-test, which says where it hangs; one that
+ * was started by hand, by its alarm clock.
  */
 #pragma once
 
@@ -36,7 +37,7 @@
 /* The exit status that means "not tried" to automake's harness and to our own children. */
 #define TEST_SKIPPED 77
 
-/* The whole program's time. Emulated machines are slow, so it is generous; it only ends a hang. */
+/* What the alarm clock gives a program beyond run-test's $TEST_TIMEOUT, if there is one. It only ends a hang. */
 #define TEST_PROGRAM_SECONDS 300
 
 /* Leave the running test, counting it as not tried. Only from the test's own process. */

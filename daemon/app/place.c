@@ -31,7 +31,7 @@
 
 #define SYSTEM_FOLDER "/run/memoryd"
 /* How long the loser of a race waits for the winner to serve. */
-#define WINNER_PATIENCE_MS 10000
+#define WINNER_PATIENCE_MS 30000
 
 bool place_is_private(const struct app_options *options, const char *path)
 {

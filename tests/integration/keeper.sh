@@ -31,13 +31,14 @@ until_() {
 # keeper and broker, as the one who serves sees them
 look() {
     local seen
-    seen=$(timeout 5 "$memctl" --json status 2>/dev/null) || return
+    seen=$(timeout 30 "$memctl" --json status 2>/dev/null) || return
     keeper=$(sed -n 's/.*"keeper_pid": \([0-9]*\).*/\1/p' <<<"$seen")
     broker=$(sed -n 's/.*"broker_pid": \([0-9]*\).*/\1/p' <<<"$seen")
     [ -n "$keeper" ] && [ -n "$broker" ]
 }
 other_broker() { look && [ "$broker" != "$before" ]; }
 gone() { ! kill -0 "$1" 2>/dev/null || grep -q '^State:.*Z' "/proc/$1/status"; }
+no_broker() { ! pgrep -f -- "--broker=.*$dir/s" >/dev/null; }
 says() { grep -q -- "$1" log; }
 
 cleanup() {
@@ -84,7 +85,7 @@ echo 'nonsense = 1' >>now.conf
 kill -KILL "$broker"
 until_ says 'before it served with status 3' || exit 1
 kill -0 $pid || fail "the keeper gave up"
-timeout 20 "${run[@]/now.conf/good.conf}" 2>/dev/null
+timeout 60 "${run[@]/now.conf/good.conf}" 2>/dev/null
 [ $? = 4 ] || fail "another broker could start at the same place"
 cp good.conf now.conf
 until_ other_broker || exit 1
@@ -95,7 +96,7 @@ for _ in 1 2; do
     kill -KILL "$keeper"
     until_ other_broker || exit 1
     [ "$keeper" = "$before" ] || fail "the keeper is $keeper and not $before, which was the broker"
-    timeout 20 "${run[@]}" 2>/dev/null
+    timeout 60 "${run[@]}" 2>/dev/null
     [ $? = 4 ] || fail "another broker could start at the same place"
 done
 wait $pid 2>/dev/null
@@ -117,14 +118,14 @@ for delay in 0 0.01 0.02 0.03 0.05 0.1; do
     wait $pid
     status=$?
     [ $status = 0 ] || [ $status = 143 ] || fail "SIGTERM after $delay s: status $status: $(cat log)"
-    ! pgrep -f -- "--broker=.*$dir/s" || fail "a broker is left"
+    until_ no_broker
 done
 
 # ---- in the background, neither keeps the starter's output open ----
 export XDG_RUNTIME_DIR=$dir/runtime
 mkdir -m 700 "$XDG_RUNTIME_DIR"
 MEMORYD_SOCKET=$XDG_RUNTIME_DIR/memoryd/memoryd.sock
-timeout 30 "$memoryd" --autostart --config "$dir/good.conf" 2>&1 | cat >log
+timeout 60 "$memoryd" --autostart --config "$dir/good.conf" 2>&1 | cat >log
 [ "${PIPESTATUS[0]}" = 0 ] || fail "--autostart: $(cat log)"
 until_ look || exit 1
 before=$broker

@@ -152,13 +152,13 @@ expect 0 memctl open leaky sh -c 'sleep 100 <&"$MEMORYD_FD" & echo $!'
 holder=$(cat "$dir/out")
 expect 0 memctl leaks; shows "no leaks"
 expect 0 memctl rm leaky
-for _ in $(seq 200); do memctl leaks | grep -q "$leaky" && break; sleep 0.05; done
+for _ in $(seq 600); do memctl leaks | grep -q "$leaky" && break; sleep 0.05; done
 expect 0 memctl leaks; shows "^$leaky .*3M .*node0-4k .* $(id -un) "; shows "^1 buffer, 3M, "
 expect 0 memctl --json leaks
 json 'length == 1 and (.[0] | .bytes == 3145728 and .charged_uid == '"$(id -u)"' and .user == "'"$(id -un)"'"
       and .program == null and .pid > 0 and .inode > 0 and .detached_ms >= .created_ms)'
 kill "$holder"
-for _ in $(seq 200); do memctl leaks | grep -q "no leaks" && break; sleep 0.05; done
+for _ in $(seq 600); do memctl leaks | grep -q "no leaks" && break; sleep 0.05; done
 expect 0 memctl leaks; shows "no leaks"
 
 # ---- the end ----
@@ -169,7 +169,7 @@ expect 0 memctl rm "$id"
 expect 1 memctl rm a/b; said "a/b"
 expect 1 memctl cat "$id"
 expect 1 memctl rm '#999999'
-for _ in $(seq 200); do memctl --json pools | jq -e 'all(.used == 0)' >/dev/null && break; sleep 0.05; done
+for _ in $(seq 600); do memctl --json pools | jq -e 'all(.used == 0)' >/dev/null && break; sleep 0.05; done
 expect 0 memctl --json pools; json 'all(.used == 0 and .buffers == 0)'
 expect 0 memctl sessions; shows "memctl"
 expect 0 memctl reservations

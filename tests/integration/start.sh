@@ -22,7 +22,7 @@ fail() {
 expect() {
     local status=$1 pattern=$2 said
     shift 2
-    said=$(timeout 20 "$memoryd" "$@" 2>&1)
+    said=$(timeout 60 "$memoryd" "$@" 2>&1)
     local got=$?
     [ $got = "$status" ] || fail "memoryd $*: exit status $got instead of $status: $said"
     grep -q -- "$pattern" <<<"$said" || fail "memoryd $*: \"$pattern\" is not in: $said"
@@ -119,7 +119,7 @@ if [ "$(id -u)" = 0 ]; then
     "${nobody[@]}" "$memoryd" --config good.conf --socket "$dir/shared/s" 2>other.log &
     other=$!
     pids+=($other)
-    for _ in $(seq 100); do grep -q 'serves at' other.log && break; sleep 0.1; done
+    for _ in $(seq 300); do grep -q 'serves at' other.log && break; sleep 0.1; done
     grep -q 'serves at' other.log || fail "as another user: $(cat other.log)"
     expect 1 'not a file of ours\|belongs to\|Permission denied' --config good.conf --socket "$dir/shared/s"
     crash $other
@@ -130,7 +130,7 @@ fi
 
 # ---- a private broker that clients start ----
 mkdir -p "$XDG_RUNTIME_DIR"
-printf '[arena]\nbase = 0x566000000000\nsize = 128G\n[broker]\nidle_exit = 1s\n' >private.conf
+printf '[arena]\nbase = 0x566000000000\nsize = 128G\n[broker]\nidle_exit = 10min\n' >private.conf
 statuses=()
 starters=()
 echo x >precious
@@ -153,18 +153,19 @@ n=$(grep -lazs -- '--autostart' /proc/[0-9]*/cmdline 2>/dev/null |
         grep -qazs -- "$dir/private.conf" "$f" && ! grep -qazs -- '--broker=' "$f" && echo "$f"
     done | wc -l)
 [ "$n" = 1 ] || fail "$n private keepers instead of one"
-# it ends some time after its last client
-idle_end() {
+private_ends() {
     for _ in $(seq 300); do
         [ -e "$socket" ] || return
         sleep 0.1
     done
     fail 'the private broker does not end'
 }
-idle_end
-# each of its brokers finds the configuration where the starter meant it to be
+grep -lazs -- "$dir/private.conf" /proc/[0-9]*/cmdline | cut -d/ -f3 | xargs kill
+private_ends
+# it ends some time after its last client; and each of its brokers finds the configuration where the starter meant it to be
+sed -i 's/10min/1s/' private.conf
 "$memoryd" --autostart --config private.conf || fail "a relative path of the configuration: exit status $?"
-idle_end
+private_ends
 
 (unset XDG_RUNTIME_DIR; expect 2 'XDG_RUNTIME_DIR is not set' --autostart --config good.conf; exit $faults) || faults=$?
 
@@ -174,12 +175,12 @@ if command -v systemd-socket-activate >/dev/null; then
     systemd-socket-activate --seqpacket -l "$dir/act" "$memoryd" --config "$dir/good.conf" 2>act.log &
     pid=$!
     pids+=($pid)
-    for _ in $(seq 100); do [ -S act ] && break; sleep 0.1; done
+    for _ in $(seq 300); do [ -S act ] && break; sleep 0.1; done
     # the first connection starts it
     perl -MSocket -e 'socket(S, AF_UNIX, 5, 0) && connect(S, pack_sockaddr_un($ARGV[0])) or exit 1; sleep 60' "$dir/act" &
     client=$!
     pids+=($client)
-    for _ in $(seq 100); do grep -q 'serves at' act.log && break; sleep 0.1; done
+    for _ in $(seq 300); do grep -q 'serves at' act.log && break; sleep 0.1; done
     grep -q 'serves at' act.log || fail "socket activation: $(cat act.log)"
     kill $client
     kill $pid

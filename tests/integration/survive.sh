@@ -39,8 +39,8 @@ begin_clients() {
     writer=$!
     "$programs/heedless" live/heedless >"$work/heedless" 2>&1 &
     heedless=$!
-    within "the writer" 20 gets_on writer 0
-    within "the heedless client" 20 gets_on heedless 0
+    within "the writer" 60 gets_on writer 0
+    within "the heedless client" 60 gets_on heedless 0
 }
 
 gets_on() { [ "$(turns_of "$1")" -gt "$2" ]; }
@@ -66,15 +66,15 @@ event() {
     "$@" || fail "$what: exit status $?"
     case $who in
         none) ;;
-        broker) within "$what: the next broker" 30 differs broker "$broker" ;;
-        both) within "$what: the next keeper" 30 differs keeper "$keeper" ;;
-        program) within "$what: the next program" 30 runs_other "$program" ;;
+        broker) within "$what: the next broker" 60 differs broker "$broker" ;;
+        both) within "$what: the next keeper" 60 differs keeper "$keeper" ;;
+        program) within "$what: the next program" 60 runs_other "$program" ;;
     esac
     printf '%-44s %6d ms\n' "$what" $(((${EPOCHREALTIME/[.,]/} - begin) / 1000))
     kill -0 "$writer" 2>/dev/null || { fail "$what: the writer has ended: $(cat "$work/writer")"; return; }
     kill -0 "$heedless" 2>/dev/null || { fail "$what: the heedless client has ended"; return; }
-    within "$what: the writer gets on" 30 gets_on writer $((writer_turns + 1))
-    within "$what: the heedless client gets on" 30 gets_on heedless $((heedless_turns + 1))
+    within "$what: the writer gets on" 60 gets_on writer $((writer_turns + 1))
+    within "$what: the heedless client gets on" 60 gets_on heedless $((heedless_turns + 1))
     who_changed "$what" "$who" "$keeper" "$broker"
     after=$(books)
     [ "$before" = "$after" ] || fail "$what: the books were, and are: $(diff <(echo "$before") <(echo "$after"))"
@@ -121,7 +121,7 @@ kill_often() {
     for i in 1 2 3 4 5; do
         pid=$(pid_of "$1")
         kill -KILL "$pid"
-        within "a $1 after kill $i" 20 differs "$1" "$pid"
+        within "a $1 after kill $i" 60 differs "$1" "$pid"
     done
 }
 

@@ -78,7 +78,7 @@ systemctl start memoryd.socket || fail "the socket does not start"
 
 as_nobody memctl status || fail "memctl status as nobody"
 # the keeper tells systemd while the broker serves already
-for _ in $(seq 200); do [ "$(value memoryd.service ActiveState)" = activating ] || break; sleep 0.05; done
+for _ in $(seq 600); do [ "$(value memoryd.service ActiveState)" = activating ] || break; sleep 0.05; done
 [ "$(value memoryd.service ActiveState)/$(value memoryd.service SubState)" = active/running ] || fail "not ready"
 pid=$(value memoryd.service MainPID)
 [ "${pid:-0}" != 0 ] || { journalctl -u memoryd.service --no-pager -o cat | tail -n 40; exit 1; }
@@ -135,7 +135,7 @@ mkdir -p $inaccessible
 mkdir -m 000 $inaccessible/dir
 install -m 000 /dev/null $inaccessible/reg
 mkfifo -m 000 $inaccessible/fifo
-timeout -k 5 120 systemd-nspawn --register=no --keep-unit --quiet -D "$root" --machine="memorydtest$$" \
+timeout -k 5 500 systemd-nspawn --register=no --keep-unit --quiet -D "$root" --machine="memorydtest$$" \
     --bind="$tmp/io:/io" --private-network --console=pipe \
     /lib/systemd/systemd --unit=memoryd-test.target --log-target=journal --show-status=no \
     </dev/null >"$tmp/io/console" 2>&1 || :

@@ -90,7 +90,7 @@ static void I7_clients_that_say_nothing(void **state)
     FD_AUTO int good = -1;
     int mute[20];
 
-    broker_start(&broker, "[session]\nhandshake_timeout = 300ms\n", 0);
+    broker_start(&broker, "[session]\nhandshake_timeout = 3s\n", 0);
     good = raw_client(&broker);
     for (int i = 0; i < 20; i++)
         mute[i] = raw_connect(&broker);

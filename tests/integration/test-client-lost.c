@@ -20,7 +20,7 @@ static int open_at(const char *path, struct memclient **ctx)
     struct memclient_options options = MEMCLIENT_OPTIONS_INIT;
 
     options.socket = path;
-    options.deadline_ms = 2000;
+    options.deadline_ms = 10000; /* one call waits for its end */
     return memclient_open(&options, ctx);
 }
 

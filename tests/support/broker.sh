@@ -12,7 +12,7 @@ trap '[ -z "$broker" ] || { kill "$broker" && wait "$broker"; } 2>/dev/null || :
 begin_broker() {
     "${1:-${builddir:?}/daemon/memoryd}" --socket "$MEMORYD_SOCKET" >"$dir/log" 2>&1 &
     broker=$!
-    for _ in $(seq 200); do
+    for _ in $(seq 600); do
         "$builddir/client/memctl/memctl" status >/dev/null 2>&1 && return
         kill -0 "$broker" 2>/dev/null || break
         sleep 0.05

@@ -182,9 +182,12 @@ static void on_served(void *userdata)
 int app_keep(const struct app_options *options)
 {
     struct keep keep = {.options = options, .socket_path = SOCKET_PATH_NULL, .ready = -1};
-    int r = keeper_init(&keep.keeper, settings_raise_nofile(), options->argv);
     int status;
+    int r;
 
+    if (options->autostart)
+        place_shed_inheritance();
+    r = keeper_init(&keep.keeper, settings_raise_nofile(), options->argv);
     keep.keeper.served = on_served;
     keep.keeper.userdata = &keep;
     status = r ? failed("cannot set up the keeper", r) : find_place(&keep);

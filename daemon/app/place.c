@@ -181,8 +181,7 @@ static int wait_for_child(pid_t pid, int ready)
     return WIFEXITED(status) && WEXITSTATUS(status) ? WEXITSTATUS(status) : EXIT_FAILED;
 }
 
-/* What a starter leaves to its children by mistake must not stay with a process that outlives it. */
-static void shed_inheritance(void)
+void place_shed_inheritance(void)
 {
     const struct sigaction dfl = {.sa_handler = SIG_DFL};
     sigset_t none;
@@ -207,7 +206,6 @@ int place_daemonise(struct socket_path *lock, const char *path, int *ret_ready, 
     pid_t pid;
     int r;
 
-    shed_inheritance();
     r = socket_path_lock(lock, path, &problem);
     if (r == SOCKET_PATH_E_RUNNING) {
         *ret_status = wait_for_winner(path);

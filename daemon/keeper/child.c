@@ -8,9 +8,11 @@
  */
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/steal.h"
 #include "keeper/keeper.h"
@@ -21,7 +23,7 @@
 #define PACKETS_AT_ONCE 64
 /* Asked for; the kernel gives what it allows. */
 #define SOCKET_BYTES (8 << 20)
-/* Descriptors besides what is held: the standard ones, signals, the lock, the socket pair of a broker, /proc. */
+/* Descriptors besides what is held: the standard ones, signals, seat, lock, the socket pair of a broker, /proc. */
 #define FDS_IN_RESERVE 10
 
 void keeper_kill_broker(struct keeper *keeper, const char *why)
@@ -51,10 +53,10 @@ void keeper_start_broker(struct keeper *keeper)
     keeper->state = KEEPER_HANDING;
     keeper->position = 0;
     keeper->silence_ms = 0;
-    /* as much as the socket takes, so that it has that from its birth: all, unless it is some thousand descriptors */
+    /* as much as the socket takes: all, unless it is some thousand descriptors */
     (void)setsockopt(keeper->socket, SOL_SOCKET, SO_SNDBUF, &(int){SOCKET_BYTES}, sizeof(int));
-    keeper_hand_over(keeper);
-    pid = start_broker(&keeper->start, previous, theirs);
+    pid = dup3(theirs, keeper->seat, O_CLOEXEC) < 0 ? -errno : start_broker(&keeper->start, previous, keeper->seat);
+    (void)dup3(keeper->signal_fd, keeper->seat, O_CLOEXEC);
     if (pid < 0) {
         log_error("cannot start the broker: %s", strerror(-pid));
         keeper->socket = fd_close(keeper->socket);
@@ -62,6 +64,8 @@ void keeper_start_broker(struct keeper *keeper)
         return;
     }
     keeper->pid = pid;
+    /* while it is still being loaded */
+    keeper_hand_over(keeper);
 }
 
 /* Outcomes of a send to the broker. Its end is noticed where it is read. */

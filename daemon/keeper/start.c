@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -18,6 +19,8 @@
 #include "log/log.h"
 
 #define OPTION_BYTES 64
+/* For a few system calls, and what a sanitizer adds. */
+#define STACK_BYTES (64 << 10)
 
 /* Variables that a service manager sets for its one process. */
 static const char *const keepers_own[] = {"NOTIFY_SOCKET=", "WATCHDOG_", "LISTEN_", "FDSTORE="};
@@ -104,24 +107,55 @@ static void leave_signals_to_the_keeper(void)
     unblock_signals();
 }
 
+struct birth {
+    const struct start *start;
+    int fd;
+    int socket;
+    int error; /* of exec; 0: it is the broker by now */
+};
+
+/* In the child, which has the keeper's memory and, at first, its table of descriptors, too. */
+static int be_born(void *userdata)
+{
+    struct birth *birth = userdata;
+    const struct start *start = birth->start;
+
+    leave_signals_to_the_keeper();
+    /* The other program's number may be high; then, as without the call, exec copies the table and closes nearly all
+     * of it. */
+#if HAVE_CLOSE_RANGE
+    if (birth->fd < birth->socket)
+        (void)close_range((unsigned)birth->socket + 1, UINT32_MAX, CLOSE_RANGE_UNSHARE);
+#endif
+    (void)fcntl(birth->socket, F_SETFD, 0);
+    if (birth->fd >= 0)
+        (void)fexecve(birth->fd, start->argv, start->environ);
+    else
+        (void)execve(START_THIS_PROGRAM, start->argv, start->environ);
+    birth->error = errno;
+    _exit(EXIT_FAILURE);
+}
+
+/*
+ * What the keeper holds is not the broker's before it is handed over. A fork would copy the table of all that, and exec
+ * close it again: milliseconds, while clients wait. So the table is shared until the child gets one of its own with the
+ * lowest only, and the keeper stands still for those microseconds.
+ */
 pid_t start_broker(const struct start *start, int fd, int socket)
 {
+    _Alignas(16) char stack[STACK_BYTES];
+    struct birth birth = {.start = start, .fd = fd, .socket = socket};
     char option[OPTION_BYTES];
     pid_t pid;
 
     (void)snprintf(option, sizeof(option), "--" START_OPTION_BROKER "=%d", socket);
     start->argv[1] = option;
-    pid = fork();
-    if (pid)
-        return pid < 0 ? -errno : pid;
-    leave_signals_to_the_keeper();
-    (void)fcntl(socket, F_SETFD, 0);
-    if (fd >= 0)
-        (void)fexecve(fd, start->argv, start->environ);
-    else
-        (void)execve(START_THIS_PROGRAM, start->argv, start->environ);
-    log_error("cannot execute the broker's program: %s", strerror(errno));
-    _exit(EXIT_FAILURE);
+    pid = clone(be_born, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | CLONE_FILES | SIGCHLD, &birth);
+    if (pid < 0)
+        return -errno;
+    if (birth.error)
+        log_error("cannot execute the broker's program: %s", strerror(birth.error));
+    return pid;
 }
 
 pid_t start_trial(const struct start *start, int output)

@@ -25,8 +25,9 @@ struct start {
 int start_init(struct start *start, char *const *argv);
 void start_deinit(struct start *start);
 
-/* Forks the program `fd`, or this one if it is -1, as the broker behind `socket`. The broker ignores the signals that
- * are for the keeper, from before its first instruction. Its pid or a negative errno. */
+/* Starts the program `fd`, or this one if it is -1, as the broker behind `socket`, whose number should be low: only up
+ * to it is the table of descriptors copied. The broker ignores the signals that are for the keeper, from before its
+ * first instruction. Its pid or a negative errno. */
 pid_t start_broker(const struct start *start, int fd, int socket);
 /* Forks the program that is installed now, which says its version into `output` and ends. Its pid or a negative
  * errno. */

@@ -31,7 +31,7 @@
 
 #define BUFFERS 500
 #define BEAT_MS 10
-#define IMPATIENCE_MS 1000
+#define IMPATIENCE_MS 3000
 
 enum order {
     ORDER_READY,

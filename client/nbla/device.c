@@ -41,6 +41,9 @@ void device_choose(const struct device *device, struct memclient_alloc_options *
     options->nodes = device->n_nodes ? device->nodes : NULL;
     options->n_nodes = device->n_nodes;
     options->placement = device->placement;
+    /* blocks are divided and mapped at wanted addresses by base pages, unless the device is a pool that has others */
+    if (!options->pool)
+        options->pages = MEMCLIENT_PAGES_BASE;
 }
 
 /* ---- reading --------------------------------------------------------------------------------------------- */

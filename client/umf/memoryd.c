@@ -133,7 +133,8 @@ static void set_up(struct memoryd *memoryd)
     options->placement = params->placement;
     options->part_size = params->part_size;
     options->weights = params->weights;
-    options->pages = params->pages;
+    /* a pool's users split what it got, in pages that they were told of before */
+    options->pages = params->pool || params->pages ? params->pages : MEMCLIENT_PAGES_BASE;
     options->page_size = params->page_size;
     options->flags = params->flags;
     options->wait_ms = params->wait_ms;

@@ -177,6 +177,7 @@ static umf_result_t initialize(void *arg, void **provider)
         return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
     os->visibility = params->visibility;
     os->shared.options.size = sizeof(os->shared.options);
+    os->shared.options.pages = MEMCLIENT_PAGES_BASE; /* as anonymous memory is split */
     shared_init(&os->shared);
     set_protection(os, params->protection);
     r = copy_numa(os, params);

@@ -154,6 +154,7 @@ int settings_pools(const struct config *config, struct pools_config *ret, struct
     }
     *ret = (struct pools_config){
         .capacity = {.bytes = config->capacity.bytes, .percent = config->capacity.percent},
+        .base_pages = config->base_pages,
         .pools = pools,
         .n_pools = config->n_pools,
     };

@@ -36,7 +36,9 @@ struct alloc {
     struct op *op;
     const struct alloc_args *args;
     struct opened *result;
-    struct pool *pool;
+    struct pool_choice choice;
+    uint32_t chosen;
+    struct pool *pool; /* the one of the choice that it is tried with */
     uint64_t session;
     bool pending; /* the verb has returned */
     int hurried;  /* the status to end with */
@@ -66,6 +68,8 @@ static struct pool_request request_of(const struct alloc_args *args)
         .part_size = args->part_size,
         .n_weights = args->n_weights,
         .weights = args->weights,
+        .address = args->address,
+        .divided = args->flags & BUFFER_NO_ADDRESS,
     };
 }
 
@@ -153,6 +157,50 @@ static int acquire(struct alloc *alloc, struct session *session)
     }
     pressure_changed(broker);
     return 0;
+}
+
+/* Would it be refused for another reason than room? Then it need not wait to learn it. */
+static int check_sizes(struct alloc *alloc)
+{
+    struct pool_request request = request_of(alloc->args);
+
+    for (uint32_t i = 0; i < alloc->args->n; i++) {
+        struct plan plan;
+        int r = pool_plan(alloc->pool, &request, alloc->args->sizes[i], &plan, problem_of(alloc));
+
+        if (r && r != STATUS_POOL_FULL) {
+            problem_of(alloc)->item = i;
+            return r;
+        }
+    }
+    return 0;
+}
+
+/*
+ * From the first of the pools on that will do, without a word about those that would not: they were better, not needed.
+ * Only for the last one it is worth waiting, so nobody overtakes those who wait for another.
+ */
+static int acquire_from(struct alloc *alloc, struct session *session, uint32_t first)
+{
+    struct waiters *waiters = &alloc->broker->waiters;
+    uid_t uid = session->record->uid;
+    int r;
+
+    for (alloc->chosen = first;; alloc->chosen++) {
+        bool last = alloc->chosen + 1 == alloc->choice.n;
+
+        alloc->pool = alloc->choice.pools[alloc->chosen];
+        if ((!last || alloc->args->wait_ms) && waiters_has(waiters, alloc->pool->index, uid)) {
+            r = check_sizes(alloc);
+            if (!r)
+                r = STATUS_POOL_FULL;
+        } else {
+            r = acquire(alloc, session);
+        }
+        if (!r || last)
+            return r;
+        *problem_of(alloc) = (struct problem)PROBLEM_NULL;
+    }
 }
 
 /* ---- finishing ------------------------------------------------------------------------------------------ */
@@ -284,6 +332,7 @@ static void begin_pending(struct alloc *alloc)
 }
 
 static int start_commit(struct alloc *alloc, uint32_t first, uint32_t n);
+static int go_on_with(struct alloc *alloc, struct session *session, uint32_t choice);
 
 /* After the commit, on the loop. 0 or a status; OP_PENDING if it has to be done again. */
 static int finish(struct alloc *alloc)
@@ -294,6 +343,9 @@ static int finish(struct alloc *alloc)
 
     if (alloc->hurried || !session) {
         r = refuse_hurried(alloc);
+    } else if (r && alloc->chosen + 1 < alloc->choice.n) {
+        abort_all(alloc);
+        return go_on_with(alloc, session, alloc->chosen + 1);
     } else if (r) {
         *problem_of(alloc) = alloc->job.commits[alloc->job.failed].problem;
         problem_of(alloc)->item = first + alloc->job.failed;
@@ -502,32 +554,25 @@ static int wait_for_room(struct alloc *alloc)
     return OP_PENDING;
 }
 
-/* ---- the verb ------------------------------------------------------------------------------------------- */
-
-/* Would it be refused for another reason than room? Then it need not wait to learn it. */
-static int check_sizes(struct alloc *alloc)
+/* 0 or a status if it was done at once, else OP_PENDING. */
+static int go_on_with(struct alloc *alloc, struct session *session, uint32_t choice)
 {
-    struct pool_request request = request_of(alloc->args);
+    int r = acquire_from(alloc, session, choice);
 
-    for (uint32_t i = 0; i < alloc->args->n; i++) {
-        struct plan plan;
-        int r = pool_plan(alloc->pool, &request, alloc->args->sizes[i], &plan, problem_of(alloc));
-
-        if (r && r != STATUS_POOL_FULL) {
-            problem_of(alloc)->item = i;
-            return r;
-        }
-    }
-    return 0;
+    if (may_wait(alloc, session, r))
+        return wait_for_room(alloc);
+    return r ? r : start_commit(alloc, 0, alloc->n);
 }
+
+/* ---- the verb ------------------------------------------------------------------------------------------- */
 
 int op_alloc(struct op *op, const struct alloc_args *args, struct opened *result)
 {
     struct broker *broker = op->broker;
     struct pool_request request = request_of(args);
     struct session *session;
+    struct pool_choice choice;
     struct alloc *alloc;
-    struct pool *pool;
     int r = op_session(op, &session);
 
     if (r)
@@ -538,7 +583,7 @@ int op_alloc(struct op *op, const struct alloc_args *args, struct opened *result
     if (args->n > 1 && args->address)
         return refuse(&op->problem, STATUS_INVALID_ARGUMENT,
                       "an address is for one buffer; allocate that one alone");
-    r = pools_find(broker->options.pools, &request, &pool, &op->problem);
+    r = pools_choose(broker->options.pools, &request, args->n, args->sizes, &choice, &op->problem);
     if (r)
         return r;
     alloc = calloc(1, sizeof(*alloc) + args->n * sizeof(struct commit));
@@ -548,23 +593,13 @@ int op_alloc(struct op *op, const struct alloc_args *args, struct opened *result
     alloc->op = op;
     alloc->args = args;
     alloc->result = result;
-    alloc->pool = pool;
+    alloc->choice = choice;
     alloc->session = op->session;
     alloc->ending = (struct timer)TIMER_INIT(ending_turn);
-    waiter_init(&alloc->waiter, pool->index, session->record->uid);
+    waiter_init(&alloc->waiter, choice.pools[choice.n - 1]->index, session->record->uid);
     alloc->waiter.hoping = !args->wait_ms;
 
-    if (args->wait_ms && waiters_has(&broker->waiters, pool->index, session->record->uid)) {
-        r = check_sizes(alloc);
-        if (!r)
-            r = STATUS_POOL_FULL;
-    } else {
-        r = acquire(alloc, session);
-    }
-    if (may_wait(alloc, session, r))
-        r = wait_for_room(alloc);
-    else if (!r)
-        r = start_commit(alloc, 0, alloc->n);
+    r = go_on_with(alloc, session, 0);
     if (r != OP_PENDING)
         free(alloc);
     return r;

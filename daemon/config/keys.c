@@ -23,6 +23,7 @@ const struct key config_keys[] = {
     {"topology", "simulate_nodes", KIND_NUMBER, offsetof(struct config, simulate_nodes), 0,
      MEMORYD_NODES_MAX},
     {"pools", "capacity", KIND_SIZE_OR_PERCENT, offsetof(struct config, capacity), 1 << 20, MAX_BYTES},
+    {"pools", "pages", KIND_UNASKED, 0, 0, 0},
 
     {"pool", "nodes", KIND_NODES, 0, 0, 0},
     {"pool", "placement", KIND_PLACEMENT, 0, 0, 0},
@@ -135,6 +136,9 @@ const char *key_takes(const struct key *key, char *text, size_t size)
     case KIND_SPIN:
         (void)snprintf(text, size, "off or auto");
         break;
+    case KIND_UNASKED:
+        (void)snprintf(text, size, "auto or base");
+        break;
     }
     return text;
 }
@@ -209,6 +213,7 @@ bool key_store(const struct key *key, struct config *config, struct config_pool 
     static const char *const pages[] = {"base", "thp", "hugetlb"};
     static const char *const commits[] = {"eager", "lazy"};
     static const char *const spins[] = {"off", "auto"};
+    static const char *const unasked[] = {"auto", "base"};
     void *base = pool ? (void *)pool : (void *)config;
     struct config_size size = {0};
     unsigned percent;
@@ -270,6 +275,11 @@ bool key_store(const struct key *key, struct config *config, struct config_pool 
         if (!one_of(value, spins, 2, &index))
             return false;
         config->spin = index == 1;
+        return true;
+    case KIND_UNASKED:
+        if (!one_of(value, unasked, 2, &index))
+            return false;
+        config->base_pages = index == 1;
         return true;
     }
     return false;

@@ -31,7 +31,8 @@ enum kind {
     KIND_PLACEMENT,
     KIND_PAGES,
     KIND_COMMIT,
-    KIND_SPIN
+    KIND_SPIN,
+    KIND_UNASKED /* pages */
 };
 
 struct key {

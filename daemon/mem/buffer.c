@@ -110,6 +110,10 @@ static int acquire(struct buffers *buffers, struct buffer *buffer, const struct 
     if (args->flags & BUFFER_NO_ADDRESS)
         return 0;
     alignment = args->alignment > args->pool->granule ? args->alignment : args->pool->granule;
+    /* transparent ones are mapped as what they are only where address and offset agree */
+    if (!args->address && args->pool->pages == PAGES_THP && bytes >= args->pool->page_size &&
+        alignment < args->pool->page_size)
+        alignment = args->pool->page_size;
     r = arena_take(buffers->arena, &buffer->home, bytes, alignment, args->address, problem);
     if (r)
         return r;

@@ -126,6 +126,18 @@ static int commit_thp(struct commit *commit, int t, uint64_t *huge)
     return r;
 }
 
+/* Those that are not set aside the kernel makes of memory that somebody else may need. */
+static int check_hugetlb_room(struct commit *commit, const struct slice *slice)
+{
+    int node = commit->topology->one_node ? -1 : (int)slice->node;
+    uint64_t free;
+
+    if (sys->huge_pages(node, commit->page_size, SYS_HUGE_FREE, &free) == 0 &&
+        free >= slice->length / commit->page_size)
+        return 0;
+    return slice_ask_room(commit, slice);
+}
+
 static int allocate_hugetlb(struct commit *commit, int t)
 {
     unsigned long mask[SYS_NODE_MASK_WORDS];
@@ -140,6 +152,8 @@ static int allocate_hugetlb(struct commit *commit, int t)
             if (sys->set_mempolicy(commit_policy_mode(commit), mask) < 0)
                 r = commit_refuse_node(commit, slice.node);
         }
+        if (!r)
+            r = check_hugetlb_room(commit, &slice);
         if (!r)
             r = allocate(commit, t, &slice);
     }

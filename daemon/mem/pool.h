@@ -4,8 +4,10 @@
  *
  * What is really scarce is a node's memory, so budgets belong to nodes: one for base pages and
  * transparent huge pages together (half of the node by default, since memory is committed when it
- * is given out), and one for each size of hugetlb pages (what is set aside for them; what is free
- * of that right now is other processes' doing and no budget). A pool is a view on the budgets of
+ * is given out), and one for each size of hugetlb pages (what is set aside for them, and what the
+ * kernel may make of them on demand and takes back when nobody has them any more: so these pools grow
+ * and shrink, by nr_overcommit_hugepages, and no broker needs a right for it or leaves anything behind;
+ * what is free of that right now is other processes' doing and no budget). A pool is a view on the budgets of
  * its nodes: a kind of page, a placement, and perhaps a cap of its own. So pools may overlap, and
  * the sum is exact at every node however buffers were asked for (I5).
  *
@@ -53,6 +55,7 @@ struct pool_config {
 
 struct pools_config {
     struct pool_capacity capacity; /* of every node, for base pages and THP; not set = 50 % */
+    bool base_pages; /* whoever does not name pages gets base pages, however much he asks for */
     const struct pool_config *pools;
     size_t n_pools;
 };
@@ -101,6 +104,8 @@ struct pool_request {
     uint64_t part_size;
     uint32_t n_weights;
     const uint32_t *weights;
+    uint64_t address; /* where it is to be; 0 = anywhere */
+    bool divided;     /* its parts will be mapped at places of their own: no granule that was not asked for */
 };
 
 /* `topology` is borrowed. 0; a status if the configuration cannot be met, with the reason;
@@ -139,6 +144,22 @@ struct pool *pools_numbered(const struct pools *pools, uint32_t number);
  */
 int pools_find(struct pools *pools, const struct pool_request *request, struct pool **ret,
                struct problem *problem);
+
+/*
+ * The pools that n buffers of these sizes may come from, the best first, the last always. If the request says neither
+ * pool nor pages, these are, where the configuration allows it: huge pages that are set aside, the largest first, if
+ * their pool has room on the right node, rounding up wastes at most an eighth, and nobody needs a smaller granule;
+ * then transparent ones, where the kernel gives them; else base pages. Outcomes as of pools_find().
+ */
+#define POOL_CHOICES_MAX (TOPOLOGY_HUGE_MAX + 1)
+
+struct pool_choice {
+    uint32_t n;
+    struct pool *pools[POOL_CHOICES_MAX];
+};
+
+int pools_choose(struct pools *pools, const struct pool_request *request, uint32_t n, const uint64_t *sizes,
+                 struct pool_choice *ret, struct problem *problem);
 
 /*
  * Where a buffer of `size` bytes (not rounded) would go if it were charged now. Nothing is
@@ -191,6 +212,6 @@ const struct budget *pools_node_budget(const struct pools *pools, uint32_t node)
 const struct budget *pool_node_budget(const struct pool *pool, uint32_t node);
 bool pool_has_node(const struct pool *pool, uint32_t node);
 
-/* Asks again how many huge pages are set aside. Buffers stay charged even if that is less than
- * they have. */
+/* Asks again how many huge pages there may be, which pools_choose() does as well from time to time. Buffers stay
+ * charged even if that is less than they have. */
 void pools_refresh(struct pools *pools);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/align.h"
+#include "base/clock.h"
 #include "proto/status.h"
 
 #define DEFAULT_PERCENT 50
@@ -61,6 +62,7 @@ void pools_refresh(struct pools *pools)
 {
     const struct topology *topology = pools->topology;
 
+    pools->refreshed = clock_now_ns();
     for (uint32_t h = 0; h < topology->n_huge; h++)
         for (uint32_t i = 0; i < topology->n_nodes; i++) {
             uint32_t number = topology->nodes[i].number;
@@ -262,6 +264,7 @@ int pools_new(struct pools **ret, const struct topology *topology, const struct 
     if (!pools)
         return -ENOMEM;
     pools->topology = topology;
+    pools->pages_by_size = !config->base_pages;
     set_budgets(pools, &config->capacity);
     add_kind(pools, PAGES_BASE, 0, size_text(topology->base_page).text);
     add_kind(pools, PAGES_THP, 0, "thp");
@@ -344,8 +347,8 @@ static int no_such_pages(const struct pools *pools, enum pages pages, uint64_t s
                       "an administrator set shmem_enabled to advise and restart memoryd");
     if (pages == PAGES_HUGETLB && purse_of_huge(pools->topology, size))
         return refuse(problem, STATUS_NO_SUCH_POOL,
-                      "no %s huge pages were set aside when memoryd started; ask for base pages, or let an "
-                      "administrator set nr_hugepages and restart memoryd",
+                      "no %s huge pages were set aside or allowed when memoryd started; ask for base pages, or let an "
+                      "administrator set nr_hugepages or nr_overcommit_hugepages and restart memoryd",
                       size_text(size).text);
     return refuse(problem, STATUS_NO_SUCH_POOL, "this machine has no pages of %llu bytes",
                   (unsigned long long)size);
@@ -389,7 +392,7 @@ int pools_find(struct pools *pools, const struct pool_request *request, struct p
     }
     if (!found && own_node && wanted.pages == PAGES_HUGETLB)
         return refuse(problem, STATUS_NO_SUCH_POOL,
-                      "node %u had no %s huge pages set aside when memoryd started; name another node, or "
+                      "node %u had no %s huge pages when memoryd started; name another node, or "
                       "ask for base pages",
                       request->nodes[0], size_text(wanted.page_size).text);
     if (!found)

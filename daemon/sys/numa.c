@@ -18,6 +18,7 @@
 #include "base/align.h"
 #include "base/cleanup.h"
 #include "log/log.h"
+#include "sys/sys.h"
 #include "sys/text.h"
 
 #define NODES_DIR "/sys/devices/system/node"
@@ -238,34 +239,50 @@ const struct topology_node *topology_node(const struct topology *topology, uint3
     return NULL;
 }
 
-static bool read_pages(const char *dir, uint64_t size, uint64_t *ret)
+static uint64_t huge_pages(int physical, uint64_t size, enum sys_huge what)
 {
-    char path[160];
-    unsigned long long kib = size / 1024;
     uint64_t pages;
-    uint64_t surplus = 0;
 
-    (void)snprintf(path, sizeof(path), "%s/hugepages-%llukB/nr_hugepages", dir, kib);
-    if (!text_read_number(path, &pages))
-        return false;
-    (void)snprintf(path, sizeof(path), "%s/hugepages-%llukB/surplus_hugepages", dir, kib);
-    (void)text_read_number(path, &surplus);
-    *ret = pages > surplus ? pages - surplus : 0;
-    return true;
+    return sys->huge_pages(physical, size, what, &pages) < 0 ? 0 : pages;
+}
+
+/* One of equal parts, those before it a page more if it cannot be divided. */
+static uint64_t part_of(uint64_t pages, uint32_t i, uint32_t n)
+{
+    return pages / n + (i < pages % n);
+}
+
+/* Those that the kernel may make are not a node's; so that the sum is right, each has its part of them. */
+static uint64_t made_on_demand(const struct topology *topology, uint32_t number, uint64_t size)
+{
+    uint32_t before = 0, n = 0;
+
+    for (uint32_t i = 0; i < topology->n_nodes; i++) {
+        if (!topology->nodes[i].total)
+            continue;
+        before += topology->nodes[i].number < number;
+        n++;
+    }
+    return n ? part_of(huge_pages(-1, size, SYS_HUGE_OVERCOMMIT), before, n) : 0;
 }
 
 uint64_t topology_huge_pages(const struct topology *topology, uint32_t number, uint64_t size)
 {
     const struct topology_node *node = topology_node(topology, number);
-    char dir[80];
-    uint64_t pages = 0;
+    int physical = node ? (int)node->physical : -1;
+    uint64_t all, surplus;
 
-    if (!node)
+    if (!node || !node->total)
         return 0;
-    (void)snprintf(dir, sizeof(dir), NODES_DIR "/node%u/hugepages", node->physical);
-    if (!read_pages(dir, size, &pages) && topology->one_node)
-        (void)read_pages(HUGE_DIR, size, &pages); /* a kernel without NUMA */
-    if (!topology->simulated)
-        return pages;
-    return pages / topology->n_nodes + (number < pages % topology->n_nodes);
+    if (sys->huge_pages(physical, size, SYS_HUGE_ALL, &all) < 0) {
+        if (!topology->one_node)
+            return 0;
+        physical = -1; /* a kernel without NUMA */
+        all = huge_pages(physical, size, SYS_HUGE_ALL);
+    }
+    surplus = huge_pages(physical, size, SYS_HUGE_SURPLUS);
+    all = all > surplus ? all - surplus : 0;
+    if (topology->simulated)
+        all = part_of(all, number, topology->n_nodes);
+    return all + made_on_demand(topology, number, size);
 }

@@ -3,7 +3,7 @@
  * What memory this machine has: nodes, sizes, distances, kinds of pages.
  *
  * It is read once at start and never changes afterwards, so workers may read it too; only the
- * number of huge pages that the administrator has set aside is asked for anew. A node has a
+ * number of huge pages that the administrator allows is asked for anew. A node has a
  * `number`, by which clients and configuration call it, and a `physical` one, which is the
  * kernel's. They differ only where nodes are simulated: then several numbers stand for one real
  * node.
@@ -43,5 +43,8 @@ int topology_load(struct topology *ret, uint32_t simulate_nodes);
 /* NULL if there is no such node. */
 const struct topology_node *topology_node(const struct topology *topology, uint32_t number);
 
-/* How many huge pages of that size are set aside on the node now, in use or not. */
+/*
+ * How many huge pages of that size the node can have now, in use or not: those that are set aside there, and an equal
+ * part of those that the kernel may make on demand (nr_overcommit_hugepages).
+ */
 uint64_t topology_huge_pages(const struct topology *topology, uint32_t number, uint64_t size);

@@ -140,6 +140,25 @@ static uint64_t call_available(int physical_node)
     return (free_kib + (active + inactive) / 2) * 1024;
 }
 
+static int call_huge_pages(int physical_node, uint64_t size, enum sys_huge what, uint64_t *ret)
+{
+    static const char *const files[] = {
+        [SYS_HUGE_ALL] = "nr_hugepages",
+        [SYS_HUGE_FREE] = "free_hugepages",
+        [SYS_HUGE_SURPLUS] = "surplus_hugepages",
+        [SYS_HUGE_OVERCOMMIT] = "nr_overcommit_hugepages",
+    };
+    unsigned long long kib = size / 1024;
+    char path[160];
+
+    if (physical_node < 0)
+        (void)snprintf(path, sizeof(path), "/sys/kernel/mm/hugepages/hugepages-%llukB/%s", kib, files[what]);
+    else
+        (void)snprintf(path, sizeof(path), "/sys/devices/system/node/node%d/hugepages/hugepages-%llukB/%s",
+                       physical_node, kib, files[what]);
+    return text_read_number(path, ret) ? 0 : -1;
+}
+
 const struct sys_calls sys_kernel = {
     .memfd_create = memfd_create,
     .ftruncate = ftruncate,
@@ -165,6 +184,7 @@ const struct sys_calls sys_kernel = {
     .check_dma_buf = call_check_dma_buf,
     .getsockopt = getsockopt,
     .pidfd_open = call_pidfd_open,
+    .huge_pages = call_huge_pages,
     .available = call_available,
 };
 

@@ -21,6 +21,13 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
+enum sys_huge {
+    SYS_HUGE_ALL,        /* set aside or made on demand */
+    SYS_HUGE_FREE,
+    SYS_HUGE_SURPLUS,    /* made on demand */
+    SYS_HUGE_OVERCOMMIT, /* how many may be; of the machine only */
+};
+
 struct sys_calls {
     int (*memfd_create)(const char *name, unsigned flags);
     int (*ftruncate)(int fd, off_t size);
@@ -55,6 +62,8 @@ struct sys_calls {
     int (*getsockopt)(int fd, int level, int name, void *value, socklen_t *size);
     int (*pidfd_open)(pid_t pid, unsigned flags);
 
+    /* A figure of the kernel's about huge pages of that size, of a node or (< 0) of the machine; -1 if it has none. */
+    int (*huge_pages)(int physical_node, uint64_t size, enum sys_huge what, uint64_t *ret);
     /* What a node (< 0: the whole machine) could give without swapping; UINT64_MAX if unknown. */
     uint64_t (*available)(int physical_node);
 };

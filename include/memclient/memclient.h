@@ -134,7 +134,7 @@ enum memclient_accept {
 
 /* Which pages a buffer consists of. */
 enum memclient_pages {
-    MEMCLIENT_PAGES_ANY = 0,     /* the pool's; without a pool, base pages */
+    MEMCLIENT_PAGES_ANY = 0,     /* the pool's; without a pool, what suits the size: see memclient_alloc() */
     MEMCLIENT_PAGES_BASE = 1,    /* the system's base page */
     MEMCLIENT_PAGES_THP = 2,     /* base pages that the kernel backs with transparent huge pages where it can */
     MEMCLIENT_PAGES_HUGETLB = 3  /* huge pages set aside by the system, of `page_size` */
@@ -312,6 +312,12 @@ struct memclient_alloc_options {
 /*
  * Makes a buffer of `size` bytes, zeroed, committed and sealed, and gives a handle with all rights; nothing is
  * mapped yet. The context's deadline begins after wait_ms.
+ *
+ * Without a pool and pages, large buffers get huge pages where there are such: set aside by the system, if rounding up
+ * adds at most an eighth, or transparent ones. memclient_buffer_info() says which it got, memclient_buffer_granule() in
+ * what units it can be mapped: of pages set aside that is a whole one. Nobody gets these who needs parts: neither with
+ * MEMCLIENT_NO_ADDRESS, nor interleaved or split over nodes, nor at an address that is no multiple of them. Whoever
+ * wants to discard, to move or to map parts says MEMCLIENT_PAGES_BASE or MEMCLIENT_PAGES_THP.
  *
  * Memory that was freed is there again when its pages have been given back. Whoever meets a full pool, or a limit of
  * bytes or buffers, waits for what is on its way back, also with wait_ms 0, as long as that may do.

@@ -43,7 +43,7 @@ struct memclient_umf_params {
     unsigned placement;         /* enum memclient_placement */
     uint64_t part_size;         /* of interleaving */
     const uint32_t *weights;    /* of splitting, n_nodes of them; NULL = equal parts */
-    unsigned pages;             /* enum memclient_pages */
+    unsigned pages;             /* enum memclient_pages; MEMCLIENT_PAGES_ANY without a pool = base pages */
     uint64_t page_size;         /* of MEMCLIENT_PAGES_HUGETLB; 0 = the default huge page */
     unsigned flags;             /* MEMCLIENT_PUBLISHABLE */
     unsigned access;            /* of mappings: 0 = reading and writing, MEMCLIENT_READ, MEMCLIENT_NO_ACCESS */

@@ -40,7 +40,8 @@ static void write_config(struct broker_process *broker, const char *extra)
     FILE *f = fopen(broker->config, "we");
 
     assert_non_null(f);
-    fprintf(f, "[arena]\nbase = 0x566000000000\nsize = 128G\n%s", extra ? extra : "");
+    fprintf(f, "[pools]\n%s[arena]\nbase = 0x566000000000\nsize = 128G\n%s",
+            extra && strstr(extra, "pages = auto") ? "" : "pages = base\n", extra ? extra : "");
     assert_int_equal(fclose(f), 0);
 }
 

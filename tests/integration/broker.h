@@ -3,8 +3,9 @@
  * The real memoryd, on a socket of its own, and clients that speak to it in raw packets, right or wrong.
  *
  * The program is $MEMORYD if that is set, else the one that was built. It gets the arena that also sanitizers can
- * live with, whatever the test adds to the configuration, and its standard error goes to a file, so that a test
- * can ask what it said.
+ * live with, base pages for whoever asks for none unless the test says "pages = auto" (huge pages that are there for
+ * a moment are another test's, which has set them), whatever the test adds to the configuration, and its standard
+ * error goes to a file, so that a test can ask what it said.
  */
 #pragma once
 

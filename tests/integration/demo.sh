@@ -7,7 +7,7 @@ set -eu
 . "${srcdir:?}/tests/support/broker.sh"
 # the story's stranger is another user, who must get to the socket
 chmod 755 "$dir"
-begin_broker
+begin_test_broker
 
 echo 'memoryd: processes share one buffer'
 if ! "$builddir/tests/integration/demo"; then

@@ -35,7 +35,7 @@ expect() {
     echo "$facade: $1: $said"
 }
 
-begin_broker
+begin_test_broker
 manual hsa
 expect descriptor 'hello from the child'
 expect ipc 'hello from the child'

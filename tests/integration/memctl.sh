@@ -69,7 +69,7 @@ json '.[0].check == "/nonexistent.so" and (.[0].ok | not) and .[1].check == "OPE
 expect 1 memctl doctor opencl $$; shows "has no libmemclient-opencl"
 
 # ---- a broker ----
-begin_broker
+begin_test_broker
 expect 0 memctl status; shows "BROKER"
 expect 0 memctl --json status; json '.[0].keeper_pid == '"$broker"' and .[0].broker_pid != .[0].keeper_pid and (.[0].socket | endswith("memoryd.sock"))'
 expect 0 memctl --json nodes; json 'length >= 1 and .[0].total > .[0].capacity and .[0].used == 0'

@@ -25,7 +25,8 @@ begin_programs() {
 
     command -v jq >/dev/null || { echo "jq is not installed"; exit 77; }
     # the arena is where every sanitizer leaves addresses to programs
-    printf '[arena]\nbase = 0x566000000000\nsize = 128G\n[topology]\nsimulate_nodes = 2\n%s\n' "${config-}" >"$dir/config"
+    printf '%s\n[arena]\nbase = 0x566000000000\nsize = 128G\n[topology]\nsimulate_nodes = 2\n%s\n' "$ordinary_pages" \
+        "${config-}" >"$dir/config"
     printf '#!/bin/sh\nexec %q "$@" --config %q\n' "$builddir/daemon/memoryd" "$dir/config" >"$dir/memoryd"
     chmod +x "$dir/memoryd"
     begin_broker "$dir/memoryd"

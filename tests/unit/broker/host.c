@@ -161,7 +161,7 @@ void host_settle(void)
 
 void host_try_start(void)
 {
-    const struct pools_config pools = {.capacity = {.bytes = host.pool_bytes}};
+    const struct pools_config pools = {.capacity = {.bytes = host.pool_bytes}, .base_pages = !host.pages_by_size};
     struct problem problem = PROBLEM_NULL;
 
     host.topology = calloc(1, sizeof(*host.topology));

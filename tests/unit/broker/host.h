@@ -40,6 +40,7 @@ struct host {
     struct keeper_thing *things;
     size_t n_things;
     uint64_t pool_bytes; /* of each node */
+    bool pages_by_size;  /* of whoever does not name any; else base pages */
     uint8_t secret[16]; /* of the latest session */
     bool due_set;
     uint64_t due; /* of broker_tick */

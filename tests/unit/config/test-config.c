@@ -88,6 +88,7 @@ static void everything_can_be_said(void **state)
                                       "simulate_nodes = 4\n"
                                       "[pools]\n"
                                       "  capacity = 25%   ; of each node\n"
+                                      "pages = base\n"
                                       "[pool fast]\n"
                                       "nodes = 0,2-3\n"
                                       "placement = split\n"
@@ -124,7 +125,8 @@ static void everything_can_be_said(void **state)
     assert_int_equal(config->capacity.percent, 25);
     assert_int_equal(config->n_pools, 3);
     assert_string_equal(config->pools[0].name, "fast");
-    assert_int_equal(config->pools[0].line, 6);
+    assert_true(config->base_pages);
+    assert_int_equal(config->pools[0].line, 7);
     assert_int_equal(config->pools[0].n_nodes, 3);
     assert_int_equal(config->pools[0].nodes[2], 3);
     assert_int_equal(config->pools[0].n_weights, 3);
@@ -168,6 +170,7 @@ static void absurd_values_are_refused_with_what_is_allowed(void **state)
     refuse_at("[pools]\ncapacity = 99999999999T\n", 2, "is not a size");
     refuse_at("[pools]\ncapacity = -1\n", 2, "is not a size");
     refuse_at("[pools]\ncapacity = 8MB\n", 2, "is not a size");
+    refuse_at("[pools]\npages = hugetlb\n", 2, "auto or base");
     refuse_at("[arena]\nsize = 999999T\n", 2, "from 1G to 64T");
     refuse_at("[arena]\nbase = 0x7fff00000000\nsize=16T\n", 0, "no process can map it");
     refuse_at("[arena]\nbase = 0x400000001000\n", 0, "multiples of 1G");

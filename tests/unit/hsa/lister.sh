@@ -57,7 +57,7 @@ grep -q 'OUT_OF_RESOURCES' "$dir/error" || fail "without a broker: $(cat "$dir/e
 printf '#!/bin/sh\nexec %q "$@" --config %q\n' "$builddir/daemon/memoryd" "$dir/config" >"$dir/memoryd"
 chmod +x "$dir/memoryd"
 for nodes in 2 0; do
-    printf '[topology]\nsimulate_nodes = %d\n' "$nodes" >"$dir/config"
+    printf '%s\n[topology]\nsimulate_nodes = %d\n' "$ordinary_pages" "$nodes" >"$dir/config"
     begin_broker "$dir/memoryd"
     look
     [ "$nodes" = 0 ] || grep -q '^node 1 ' "$dir/listed" || fail "no node 1"

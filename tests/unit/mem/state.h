@@ -35,7 +35,7 @@ static struct state s;
 
 static inline int state_setup(void **unused)
 {
-    static const struct pools_config config;
+    static const struct pools_config config = {.base_pages = true};
 
     (void)unused;
     memset(&s, 0, sizeof(s));

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which pages an allocation gets that names none: see pools_choose() in pool.h.
+ *
+ * A huge page saves its user five hundred faults and as many entries of the TLB, so whoever asks for enough gets them
+ * without being asked. What he must not notice is a price: memory that rounding up wastes, a node other than the one
+ * he would have got, or that there are no such pages left. So huge pages that were set aside are a candidate only where
+ * none of that can be, and behind them there is always a pool of the ordinary budget.
+ */
+
+#include "mem/pools.h"
+
+#include "base/align.h"
+#include "base/checked.h"
+#include "base/clock.h"
+
+/* Below it huge pages that were set aside are too scarce. */
+#define SET_ASIDE_MIN (UINT64_C(4) << 20)
+/* An administrator who allows more of them need not wait longer than this. */
+#define REFRESH_NS NSEC_PER_SEC
+/* At most this part of what is asked for may be wasted by rounding up. */
+#define WASTE 8
+
+static bool wastes_little(uint64_t size, uint64_t page)
+{
+    uint64_t bytes;
+
+    return size >= SET_ASIDE_MIN && checked_align_up_u64(size, page, &bytes) && bytes - size <= size / WASTE;
+}
+
+static bool all_are_worth(uint32_t n, const uint64_t *sizes, uint64_t page)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (!wastes_little(sizes[i], page))
+            return false;
+    return true;
+}
+
+/* Parts that the user decides on are whole base pages. */
+static bool is_in_parts(const struct pool_request *request)
+{
+    return request->divided || request->placement == PLACEMENT_INTERLEAVE || request->placement == PLACEMENT_SPLIT;
+}
+
+/* Has it room for one of them now, and where ordinary pages would be too? */
+static bool has_place(struct pool *pool, const struct pool_request *request, uint64_t size)
+{
+    struct plan plan;
+
+    if (pool_plan(pool, request, size, &plan, NULL))
+        return false;
+    return plan.brief.strict || !request->n_nodes ||
+           (plan.brief.n_nodes == 1 && plan.brief.node == request->nodes[0]);
+}
+
+static void add_set_aside(struct pools *pools, const struct pool_request *request, uint32_t n, const uint64_t *sizes,
+                          struct pool_choice *ret)
+{
+    const struct topology *topology = pools->topology;
+    struct pool_request huge = *request;
+
+    huge.pages = PAGES_HUGETLB;
+    for (uint32_t h = topology->n_huge; h--;) {
+        struct pool *pool;
+
+        huge.page_size = topology->huge_sizes[h];
+        if (huge.page_size >= topology->thp_size && is_aligned(request->address, huge.page_size) &&
+            all_are_worth(n, sizes, huge.page_size) && !pools_find(pools, &huge, &pool, NULL) &&
+            has_place(pool, &huge, sizes[0]))
+            ret->pools[ret->n++] = pool;
+    }
+}
+
+static bool are_worth_transparent(const struct pools *pools, const struct pool_request *request, uint32_t n,
+                                  const uint64_t *sizes)
+{
+    uint64_t page = pools->topology->thp_size;
+
+    for (uint32_t i = 0; i < n; i++)
+        if (sizes[i] < page)
+            return false;
+    /* none fits into a part that is less, and the pages of one are not cut for the next */
+    return page && (request->placement != PLACEMENT_INTERLEAVE ||
+                    (request->part_size && is_aligned(request->part_size, page)));
+}
+
+int pools_choose(struct pools *pools, const struct pool_request *request, uint32_t n, const uint64_t *sizes,
+                 struct pool_choice *ret, struct problem *problem)
+{
+    struct pool_request transparent = *request;
+    struct pool *last;
+    int r;
+
+    if (pools->topology->n_huge && clock_now_ns() - pools->refreshed > REFRESH_NS)
+        pools_refresh(pools);
+    r = pools_find(pools, request, &last, problem);
+    if (r)
+        return r;
+    ret->n = 0;
+    if (!pools->pages_by_size || request->pages != PAGES_ANY || request->page_size ||
+        (request->pool && request->pool[0])) {
+        ret->pools[ret->n++] = last;
+        return 0;
+    }
+    if (!is_in_parts(request))
+        add_set_aside(pools, request, n, sizes, ret);
+    transparent.pages = PAGES_THP;
+    if (are_worth_transparent(pools, request, n, sizes))
+        (void)pools_find(pools, &transparent, &last, NULL);
+    ret->pools[ret->n++] = last;
+    return 0;
+}

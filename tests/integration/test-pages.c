@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Huge pages without being asked for: set aside, made on demand, and transparent ones. That ordinary pages take their
+ * place where there are none is seen by every other test.
+ */
+#include "tests/integration/clients.h"
+
+#include <stdlib.h>
+
+static const char automatic[] = "[pools]\npages = auto\n";
+
+static struct memclient_buffer *make(struct memclient *ctx, uint64_t size)
+{
+    struct memclient_buffer *buf = NULL;
+
+    assert_done(memclient_alloc(ctx, size, NULL, &buf));
+    return buf;
+}
+
+/* Writes all of it, in a child, and sees that the parent has it. */
+static void touch(int channel, void *context)
+{
+    struct memclient_buffer *buf = context;
+
+    (void)channel;
+    memset(memclient_buffer_address(buf), 0x5a, memclient_buffer_bytes(buf));
+}
+
+static void assert_usable(struct memclient_buffer *buf)
+{
+    const unsigned char *bytes;
+    void *address;
+
+    assert_done(memclient_map(buf, NULL, &address));
+    assert_ptr_equal(address, memclient_buffer_address(buf));
+    assert_true(all_zero(address, memclient_buffer_bytes(buf)));
+    assert_int_equal(child_signal(touch, buf), 0);
+    bytes = address;
+    assert_int_equal(bytes[0], 0x5a);
+    assert_int_equal(bytes[memclient_buffer_bytes(buf) - 1], 0x5a);
+    assert_done(memclient_unmap(memclient_buffer_context(buf), address, 0));
+}
+
+static long kernel_says(const char *name)
+{
+    char path[128], line[32] = "";
+    FILE *file;
+
+    snprintf(path, sizeof(path), "/sys/kernel/mm/hugepages/hugepages-%zukB/%s", huge_page_size() / KIB, name);
+    file = fopen(path, "re");
+    assert_non_null(file);
+    assert_non_null(fgets(line, sizeof(line), file));
+    fclose(file);
+    return strtol(line, NULL, 10);
+}
+
+static void what_is_set_aside_is_used_and_then_ordinary_pages(void **state)
+{
+    size_t huge = huge_page_size(), size = 4 * huge;
+    struct memclient_buffer *first, *second, *small;
+    struct memclient_alloc_options options = MEMCLIENT_ALLOC_OPTIONS_INIT;
+    struct broker_process *broker;
+    struct memclient *ctx;
+
+    settings_huge_pages(huge, 5);
+    if (size < 4 * MIB)
+        size = 4 * MIB;
+    broker = broker_for_test(automatic);
+    ctx = broker_connect(broker);
+    first = make(ctx, size);
+    assert_int_equal(broker_info(first).pages, MEMCLIENT_PAGES_HUGETLB);
+    assert_int_equal(broker_info(first).page_size, huge);
+    assert_int_equal(memclient_buffer_granule(first), huge);
+    assert_int_equal(kernel_says("free_hugepages"), 5 - (long)(size / huge));
+    assert_usable(first);
+    second = make(ctx, size);
+    assert_int_not_equal(broker_info(second).pages, MEMCLIENT_PAGES_HUGETLB);
+    assert_int_equal(memclient_buffer_granule(second), page_size());
+    assert_usable(second);
+    small = make(ctx, page_size());
+    assert_int_equal(broker_info(small).pages, MEMCLIENT_PAGES_BASE);
+    broker_check(broker);
+    memclient_buffer_unref(first);
+    memclient_buffer_unref(second);
+    memclient_buffer_unref(small);
+    broker_wait_until_empty(broker);
+    assert_int_equal(kernel_says("free_hugepages"), 5);
+
+    /* who will map it in pieces, and who says what he wants */
+    options.flags = MEMCLIENT_NO_ADDRESS;
+    assert_done(memclient_alloc(ctx, size, &options, &first));
+    assert_int_equal(memclient_buffer_granule(first), page_size());
+    options.flags = 0;
+    options.pages = MEMCLIENT_PAGES_BASE;
+    assert_done(memclient_alloc(ctx, size, &options, &second));
+    assert_int_equal(broker_info(second).pages, MEMCLIENT_PAGES_BASE);
+    assert_done(memclient_discard(second, 0, 0));
+    memclient_buffer_unref(first);
+    memclient_buffer_unref(second);
+    memclient_close(ctx);
+    broker_finish(broker);
+}
+
+/* Somebody else has them: nobody notices. */
+static void what_others_have_taken_is_replaced(void **state)
+{
+    size_t huge = huge_page_size(), size = 4 * huge < 4 * MIB ? 4 * MIB : 4 * huge;
+    struct broker_process *broker;
+    struct memclient_buffer *buf;
+    struct memclient *ctx;
+    int fd;
+
+    settings_huge_pages(huge, (unsigned)(size / huge));
+    broker = broker_for_test(automatic);
+    ctx = broker_connect(broker);
+    fd = memfd_new(huge, MFD_HUGETLB);
+    assert_ok(fallocate(fd, 0, 0, (off_t)huge));
+    buf = make(ctx, size);
+    assert_int_not_equal(broker_info(buf).pages, MEMCLIENT_PAGES_HUGETLB);
+    assert_usable(buf);
+    broker_check(broker);
+    assert_true(WAIT_UNTIL(kernel_says("free_hugepages") == (long)(size / huge) - 1));
+    memclient_buffer_unref(buf);
+    close(fd);
+    memclient_close(ctx);
+    broker_finish(broker);
+}
+
+/* None is set aside. The kernel makes them when they are asked for, and has them back when they are given up. */
+static void pools_grow_and_shrink_as_far_as_the_administrator_allows(void **state)
+{
+    size_t huge = huge_page_size(), size = 4 * huge < 4 * MIB ? 4 * MIB : 4 * huge;
+    long pages = (long)(size / huge), before;
+    struct memclient_alloc_options options = MEMCLIENT_ALLOC_OPTIONS_INIT;
+    struct memclient_buffer *buf, *second = NULL;
+    struct broker_process *broker;
+    struct memclient *ctx;
+    char path[128], value[32];
+
+    settings_huge_pages(huge, 0);
+    /* those that a program had which is ending */
+    if (!WAIT_UNTIL(kernel_says("surplus_hugepages") == 0))
+        test_skip("somebody keeps huge pages that are set aside no more");
+    before = kernel_says("nr_hugepages");
+    snprintf(path, sizeof(path), "/sys/kernel/mm/hugepages/hugepages-%zukB/nr_overcommit_hugepages", huge / KIB);
+    snprintf(value, sizeof(value), "%ld", pages);
+    settings_write(path, value);
+    broker = broker_for_test(automatic);
+    ctx = broker_connect(broker);
+    options.pages = MEMCLIENT_PAGES_HUGETLB;
+    assert_done(memclient_alloc(ctx, size, &options, &buf));
+    assert_int_equal(kernel_says("nr_hugepages"), before + pages);
+    assert_usable(buf);
+    /* no more than that */
+    assert_refused(memclient_alloc(ctx, huge, &options, &second), ENOMEM);
+    second = make(ctx, size);
+    assert_int_not_equal(broker_info(second).pages, MEMCLIENT_PAGES_HUGETLB);
+    memclient_buffer_unref(second);
+    /* a broker that dies takes nothing along and leaves nothing behind */
+    broker_kill_child(broker);
+    assert_int_equal(broker_info(buf).pages, MEMCLIENT_PAGES_HUGETLB);
+    assert_int_equal(kernel_says("nr_hugepages"), before + pages);
+    broker_check(broker);
+    memclient_buffer_unref(buf);
+    broker_wait_until_empty(broker);
+    assert_true(WAIT_UNTIL(kernel_says("nr_hugepages") == before));
+    buf = make(ctx, size);
+    assert_int_equal(broker_info(buf).pages, MEMCLIENT_PAGES_HUGETLB);
+    memclient_buffer_unref(buf);
+    memclient_close(ctx);
+    broker_finish(broker);
+    assert_true(WAIT_UNTIL(kernel_says("nr_hugepages") == before));
+}
+
+static void transparent_ones_are_used_where_the_kernel_gives_them(void **state)
+{
+    size_t huge = thp_size(), size = 8 * huge + page_size();
+    struct broker_process *broker;
+    struct memclient_buffer_info info;
+    struct memclient_buffer *buf;
+    struct memclient *ctx;
+
+    settings_shmem_thp();
+    broker = broker_for_test(automatic);
+    ctx = broker_connect(broker);
+    buf = make(ctx, size);
+    info = broker_info(buf);
+    assert_int_equal(info.pages, MEMCLIENT_PAGES_THP);
+    assert_int_equal(info.bytes, size);
+    /* memory may be in pieces: how much is huge is told, not promised */
+    assert_in_range(info.huge_bytes, 0, 8 * huge);
+    print_message("%zu of %zu bytes in huge pages\n", (size_t)info.huge_bytes, (size_t)info.bytes);
+    /* where it is mapped by huge pages, and still in parts of any size */
+    assert_int_equal(info.address % huge, 0);
+    assert_int_equal(memclient_buffer_granule(buf), page_size());
+    assert_usable(buf);
+    memclient_buffer_unref(buf);
+    buf = make(ctx, huge - page_size());
+    assert_int_equal(broker_info(buf).pages, MEMCLIENT_PAGES_BASE);
+    memclient_buffer_unref(buf);
+    memclient_close(ctx);
+    broker_finish(broker);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        at_broker_with_settings(what_is_set_aside_is_used_and_then_ordinary_pages),
+        at_broker_with_settings(what_others_have_taken_is_replaced),
+        at_broker_with_settings(pools_grow_and_shrink_as_far_as_the_administrator_allows),
+        at_broker_with_settings(transparent_ones_are_used_where_the_kernel_gives_them),
+    };
+
+    return test_run(tests, NULL, NULL);
+}

@@ -156,8 +156,8 @@ char *place_of(int listener);
 /* What the service manager passed: what it had in its store, and, if that is wanted, a listening socket of its own.
  * With everything that was left in its carrier. An exit status. */
 int place_activated(struct store *store, bool want_socket, bool *ret_activated);
-/* --autostart, first of all: what a starter leaves to its children by mistake must not stay with a process that outlives
- * it. */
+/* --autostart, first of all: what a starter leaves to its children by mistake must not stay with a process that
+ * outlives it. */
 void place_shed_inheritance(void);
 /* --autostart: forks. 0 in the process that is to serve, with *ret_ready to be told; else *ret_status is the exit
  * status of this process. */

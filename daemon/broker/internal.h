@@ -5,7 +5,7 @@
  *     op_*.c     one family of verbs each; op_adopt.c has what is different about foreign buffers
  *     buffer_work.c   those that a worker does with one buffer
  *     life.c     when a buffer ends, and how (I4); who pays for it (I5)
- *     recover.c  what another broker left
+ *     recover.c, survey.c   what another broker left
  *     claims.c   names, tokens and holds as they come and go, with their times and events
  *     once.c     each request once, however often it comes
  *     check.c    I5, proven

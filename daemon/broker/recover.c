@@ -7,9 +7,9 @@
  * quarantine: its descriptor stays with the keeper, and nobody finds it. What refers to something that is gone is
  * dropped. So nothing here is fatal but lack of memory, which another attempt may have.
  *
- * Until the broker serves, a buffer costs two system calls and some trees' inserts. Whatever takes longer is what
- * happens after an overflow of the watch anyway: everything that is over is asked about, in slices of the loop, and so
- * it is noticed what ended while no broker ran.
+ * Until the broker serves, a buffer costs two system calls, which a worker shares, and some trees' inserts. Whatever
+ * takes longer is what happens after an overflow of the watch anyway: everything that is over is asked about, in slices
+ * of the loop, and so it is noticed what ended while no broker ran.
  */
 #include <assert.h>
 #include <errno.h>
@@ -23,6 +23,7 @@
 #include "broker/claims.h"
 #include "broker/internal.h"
 #include "broker/life.h"
+#include "broker/survey.h"
 #include "log/log.h"
 
 /* ---- what was handed over ------------------------------------------------------------------------------- */
@@ -146,6 +147,7 @@ int recover_ledger(struct broker *broker)
 
 struct recovery {
     struct broker *broker;
+    struct survey *survey; /* of what was handed over, under way; or NULL */
     int error; /* of what may not fail */
 };
 
@@ -208,12 +210,14 @@ static enum table_verdict recover_buffer(void *userdata, void *object, const cha
     struct broker *broker = recovery->broker;
     struct buffer *buffer = object;
     const struct buffer_record *record = buffer->record;
+    struct keeper_thing *thing = find_thing(broker, KEEPER_BUFFER, record->head.id);
     struct session *session = session_of_user(recovery, record->charged_session, record->charged_uid);
     _cleanup_(account_unrefp) struct account *account = payer_of(recovery, session, record->charged_uid);
     struct buffer_found found = {
         .account = account,
         .session = session ? record->charged_session : 0,
-        .fd = handed_fd(broker, KEEPER_BUFFER, record->head.id),
+        .fd = thing ? &thing->fd : NULL,
+        .look = thing ? survey_seen(recovery->survey, (size_t)(thing - broker->options.things)) : NULL,
         .owner = broker->options.uid,
     };
 
@@ -271,7 +275,10 @@ int recover_records(struct broker *broker)
         {&broker->tokens.table, recover_token},
         {&broker->names.table, recover_name},
     };
-    struct recovery recovery = {.broker = broker};
+    struct recovery recovery = {
+        .broker = broker,
+        .survey = survey_begin(&broker->jobs, broker->options.things, broker->options.n_things),
+    };
     int r = pools_recover(broker->options.pools, broker->ledger);
 
     if (!r)
@@ -281,6 +288,7 @@ int recover_records(struct broker *broker)
         if (!r)
             r = recovery.error;
     }
+    recovery.survey = survey_end(recovery.survey);
     if (!r)
         r = holds_recovered(&broker->sessions);
     if (!r)

@@ -11,7 +11,6 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/steal.h"
-#include "mem/handle.h"
 #include "proto/status.h"
 
 struct plan_object {
@@ -288,12 +287,15 @@ static bool find_memory(struct buffers *buffers, struct buffer *buffer, const st
     const struct handle_identity identity = {
         .dev = record->device, .ino = record->inode, .uid = found->owner, .mode = 0600, .size = record->bytes};
     bool publishable = record->flags & BUFFER_PUBLISHABLE, published = false, future_only = false;
+    struct handle_look look;
 
     if (buffer_is_foreign(buffer))
         return find_foreign(buffer, found);
     if (!found->fd || *found->fd < 0)
         return record->state == BUFFER_ENDING;
-    if (!handle_is_ours(*found->fd, &identity, publishable, &published, &future_only) ||
+    if (!found->look)
+        handle_look(*found->fd, &look);
+    if (!handle_is_ours(found->look ? found->look : &look, &identity, publishable, &published, &future_only) ||
         (record->flags & BUFFER_PUBLISHED && !published))
         return false;
     if (published)

@@ -25,6 +25,7 @@
 #include "base/problem.h"
 #include "base/tree.h"
 #include "ledger/table.h"
+#include "mem/handle.h"
 #include "mem/placement.h"
 #include "mem/pool.h"
 #include "va/arena.h"
@@ -123,6 +124,7 @@ struct buffer_found {
     struct account *account; /* who pays … */
     uint64_t session;        /* … if it is a session that lives */
     int *fd;                 /* what the keeper has for it, to be taken; NULL = nothing */
+    const struct handle_look *look; /* what was seen of that already, or NULL */
     uid_t owner;             /* of all memory: the broker's own */
 };
 

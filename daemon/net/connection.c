@@ -49,8 +49,15 @@ void connection_update_reading(struct connection *connection)
     connection->reading = want;
 }
 
-/* Is there likely more behind it? A client that had all its replies when it sent this one waits for the next. */
-static bool handle_packet(struct connection *connection, size_t size, struct fdset *fds)
+/* What receiving has come to. */
+enum found {
+    FOUND_NOTHING, /* or there will be nothing more */
+    FOUND_ONE,
+    FOUND_ONE_OF_SEVERAL,
+};
+
+/* Serves it. A client that had all its replies when it sent this one is likely to wait for the next. */
+static enum found handle_packet(struct connection *connection, size_t size, struct fdset *fds)
 {
     struct net *net = connection->net;
     struct frame_header header;
@@ -60,7 +67,7 @@ static bool handle_packet(struct connection *connection, size_t size, struct fds
     if (sockio_has_socket(fds)) {
         connection_close(connection, LOG_LEVEL_WARNING,
                          "disconnected: it sent a socket as a descriptor, and no method wants one");
-        return false;
+        return FOUND_NOTHING;
     }
     r = frame_decode(net->buffer, size, fdset_count(fds), FRAME_FROM_CLIENT, &header, &payload);
     if (r) {
@@ -70,19 +77,18 @@ static bool handle_packet(struct connection *connection, size_t size, struct fds
                        frame_error_text(r));
             connection_finish(connection);
         }
-        return false;
+        return FOUND_NOTHING;
     }
     connection->unanswered++;
     net->n_packets++;
     r = net->handler->packet(net->userdata, connection, &header, payload, fds);
     if (r < 0)
         net_fail(net, r);
-    return header.sequence - header.acknowledged > 1;
+    return header.sequence - header.acknowledged > 1 ? FOUND_ONE_OF_SEVERAL : FOUND_ONE;
 }
 
-/* Receives one packet and hands it up. False when there is nothing more to receive now, or that is likely: what is
- * there all the same wakes the loop again. */
-static bool read_one(struct connection *connection)
+/* Receives one packet and hands it up. */
+static enum found read_one(struct connection *connection)
 {
     struct net *net = connection->net;
     _cleanup_fdset_ struct fdset fds = {.disposer = &connection->user->disposer->fds};
@@ -93,7 +99,7 @@ static bool read_one(struct connection *connection)
         connection_close(connection, LOG_LEVEL_WARNING,
                          "disconnected: %u descriptors that its user sent are not closed yet",
                          disposer_pending(connection->user->disposer));
-        return false;
+        return FOUND_NOTHING;
     }
     r = sockio_recv(connection->fd, net->buffer, MEMORYD_FRAME_MAX + 1, &size, &fds);
 
@@ -101,43 +107,64 @@ static bool read_one(struct connection *connection)
     case 0:
         return handle_packet(connection, size, &fds);
     case SOCKIO_E_RESET:
-        return true; /* its last packets are behind this */
+        return FOUND_ONE_OF_SEVERAL; /* its last packets are behind this */
     case SOCKIO_E_AGAIN:
-        return false;
+        return FOUND_NOTHING;
     case SOCKIO_E_EOF:
         connection_close(connection, LOG_LEVEL_INFO, "has closed its connection");
-        return false;
+        return FOUND_NOTHING;
     case SOCKIO_E_TRUNCATED:
         connection_close(connection, LOG_LEVEL_WARNING, "disconnected: %s", frame_error_text(FRAME_E_LONG));
-        return false;
+        return FOUND_NOTHING;
     case SOCKIO_E_TOO_MANY_FDS:
         connection_close(connection, LOG_LEVEL_WARNING, "disconnected: %s",
                          frame_error_text(FRAME_E_TOO_MANY_FDS));
-        return false;
+        return FOUND_NOTHING;
     case SOCKIO_E_FDS_LOST:
         connection_close(connection, LOG_LEVEL_WARNING,
                          "disconnected: its descriptors could not be received; the broker is near its limit of open "
                          "files");
-        return false;
+        return FOUND_NOTHING;
     default:
         connection_close(connection, LOG_LEVEL_WARNING, "disconnected: receiving failed (%d)", r);
-        return false;
+        return FOUND_NOTHING;
     }
+}
+
+static bool may_read(const struct connection *connection)
+{
+    return connection->reading && !connection->closing;
+}
+
+/* Is it worth to ask for a second one? What is there all the same wakes the loop again. */
+static bool expects_burst(struct connection *connection)
+{
+    return connection->bursts || ++connection->lone_turns % CONNECTION_LONE_TURNS == 0;
 }
 
 static void on_readable(evutil_socket_t fd, short events, void *userdata)
 {
     struct connection *connection = userdata;
+    enum found found = FOUND_NOTHING;
+    unsigned n = 0;
 
     (void)fd;
     (void)events;
     if (connection->fds_in_flight)
         (void)connection_settle(connection);
-    for (unsigned i = 0; i < CONNECTION_PACKETS_PER_TURN && connection->reading && !connection->closing; i++) {
-        if (!read_one(connection))
+    while (n < CONNECTION_PACKETS_PER_TURN && may_read(connection)) {
+        if (n == 1 && found == FOUND_ONE && !expects_burst(connection))
+            return;
+        found = read_one(connection);
+        if (found == FOUND_NOTHING)
             break;
         connection_update_reading(connection);
+        n++;
     }
+    if (n > 1)
+        connection->bursts = CONNECTION_BURSTS;
+    else if (connection->bursts)
+        connection->bursts--;
 }
 
 static void on_writable(evutil_socket_t fd, short events, void *userdata)

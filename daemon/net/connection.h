@@ -5,7 +5,9 @@
  * One client's socket: packets in, packets out, and never more of either than it may have.
  *
  * In: a bounded number of packets per wake-up, and none while as many requests as a client may have are without
- * reply, or while its replies pile up unread. What is not read stays in the kernel, at the client's cost.
+ * reply, or while its replies pile up unread. What is not read stays in the kernel, at the client's cost. Requests that
+ * came together are served together: the replies to them wake the client once. To ask for one that is not there is a
+ * system call in vain, so that is done where there was one lately, or the last one said that it is one of several.
  *
  * Out: a reply is sent at once if the socket takes it and waits in the outbox otherwise, with its descriptors.
  * A client that lets a reply wait too long is disconnected; its session lives on and it may come back. Events are
@@ -30,6 +32,10 @@
 
 /* Packets handed up per wake-up, so that a flood from one client is a turn like everybody's. */
 #define CONNECTION_PACKETS_PER_TURN 16
+/* So many turns a client that was found to send several at once is believed to do so, */
+#define CONNECTION_BURSTS 8
+/* and so often one that was not is looked at for it. */
+#define CONNECTION_LONE_TURNS 16
 /* Events that wait for a client to read. */
 #define CONNECTION_EVENTS_MAX 8
 
@@ -65,6 +71,8 @@ struct connection {
     unsigned unanswered;   /* requests handed up without a reply yet */
     unsigned fds_in_flight;
     uint64_t flight_since; /* when we last sent descriptors */
+    unsigned bursts;       /* turns for which it is still believed to send several at once */
+    unsigned lone_turns;   /* those in which it was not */
 
     bool reading;
     bool established;

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One packet in, one packet out; sockio.h says what each outcome leaves behind.
+ *
+ * A call for several packets (recvmmsg(), sendmmsg()) was measured and left out: with eight waiting a packet costs a
+ * third less to receive and a seventh less to send, but a lone one, which most are, a quarter and a tenth more; and
+ * each of the eight needs a buffer for the largest. What does pay is to send a small packet without descriptors as one
+ * piece by send(): a tenth less, since the kernel has no message header and no list of pieces to copy and check.
  */
 #include "proto/sockio.h"
 
@@ -120,16 +125,39 @@ int sockio_set_wait(int socket, unsigned milliseconds)
     return 0;
 }
 
-int sockio_send(int socket, const struct iovec *iov, unsigned n_iov, const int *fds, unsigned n_fds)
+/* Up to here copying the pieces together is cheaper than having the kernel do it. */
+#define ONE_PIECE_MAX 512
+
+static size_t length_of(const struct iovec *iov, unsigned n_iov)
+{
+    size_t length = 0;
+
+    for (unsigned i = 0; i < n_iov; i++)
+        length += iov[i].iov_len;
+    return length;
+}
+
+/* At most ONE_PIECE_MAX bytes, as one piece. */
+static ssize_t send_one_piece(int socket, const struct iovec *iov, unsigned n_iov)
+{
+    uint8_t bytes[ONE_PIECE_MAX];
+    size_t n = 0;
+
+    for (unsigned i = 0; i < n_iov; i++) {
+        memcpy(bytes + n, iov[i].iov_base, iov[i].iov_len);
+        n += iov[i].iov_len;
+    }
+    return send(socket, bytes, n, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+static ssize_t send_message(int socket, const struct iovec *iov, unsigned n_iov, const int *fds, unsigned n_fds)
 {
     union control_out control;
     struct msghdr message = {
         .msg_iov = (struct iovec *)(uintptr_t)iov, /* the kernel only reads it */
         .msg_iovlen = n_iov,
     };
-    ssize_t n;
 
-    assert(n_fds <= MEMORYD_FDS_MAX);
     if (n_fds) {
         memset(&control, 0, sizeof(control));
         control.header.cmsg_level = SOL_SOCKET;
@@ -139,8 +167,17 @@ int sockio_send(int socket, const struct iovec *iov, unsigned n_iov, const int *
         message.msg_control = control.bytes;
         message.msg_controllen = CMSG_SPACE(n_fds * sizeof(int));
     }
+    return sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+int sockio_send(int socket, const struct iovec *iov, unsigned n_iov, const int *fds, unsigned n_fds)
+{
+    bool small = !n_fds && length_of(iov, n_iov) <= ONE_PIECE_MAX;
+    ssize_t n;
+
+    assert(n_fds <= MEMORYD_FDS_MAX);
     do {
-        n = sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+        n = small ? send_one_piece(socket, iov, n_iov) : send_message(socket, iov, n_iov, fds, n_fds);
     } while (n < 0 && errno == EINTR);
     if (n < 0) {
         switch (errno) {

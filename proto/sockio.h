@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The tree's only recvmsg() and sendmsg().
+ * The tree's only recvmsg() and sendmsg(), and its only send().
  *
  * Descriptors that cross a socket are the easiest thing to lose: they arrive
  * although the packet is refused, they arrive in part when a table is full, and a

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "tests/support/child.h"
+#include "tests/support/wait.h"
 
 #define PAGE                ((size_t)sysconf(_SC_PAGESIZE))
 #define INVALID_MEMORY_POOL ((hsa_status_t)HSA_STATUS_ERROR_INVALID_MEMORY_POOL)
@@ -302,6 +303,16 @@ static void signal_wait(void **state)
     assert_success(hsa_signal_destroy(signal));
 }
 
+static bool is_no_more(const hsa_amd_ipc_signal_t *handle)
+{
+    hsa_signal_t signal;
+    hsa_status_t status = hsa_amd_ipc_signal_attach(handle, &signal);
+
+    if (status == HSA_STATUS_SUCCESS)
+        CHECK(hsa_signal_destroy(signal) == HSA_STATUS_SUCCESS);
+    return status == HSA_STATUS_ERROR_INVALID_ARGUMENT;
+}
+
 static void signaller(int channel, void *data)
 {
     hsa_amd_ipc_signal_t *handle = data;
@@ -316,7 +327,7 @@ static void signaller(int channel, void *data)
     hsa_signal_store_screlease(signal, 3);
     CHECK(hsa_signal_destroy(signal) == HSA_STATUS_SUCCESS);
     hear(channel);
-    CHECK(hsa_amd_ipc_signal_attach(handle, &signal) == HSA_STATUS_ERROR_INVALID_ARGUMENT);
+    CHECK(WAIT_UNTIL(is_no_more(handle)));
 }
 
 /* hsa_amd_signal_create(initial_value, num_consumers, consumers, attributes, signal): HSA_STATUS_SUCCESS;

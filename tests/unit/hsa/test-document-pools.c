@@ -13,6 +13,7 @@
 
 #include "tests/support/child.h"
 #include "tests/support/fd.h"
+#include "tests/support/wait.h"
 
 #define PAGE                ((size_t)sysconf(_SC_PAGESIZE))
 #define CAPACITY            (64 * MIB) /* of a node, as configured below */
@@ -403,6 +404,16 @@ static void ipc_memory_create(void **state)
     assert_success(hsa_amd_memory_pool_free(other));
 }
 
+static bool is_no_more(const hsa_amd_ipc_memory_t *handle)
+{
+    void *ptr;
+    hsa_status_t status = hsa_amd_ipc_memory_attach(handle, 5000, 0, NULL, &ptr);
+
+    if (status == HSA_STATUS_SUCCESS)
+        CHECK(hsa_amd_ipc_memory_detach(ptr) == HSA_STATUS_SUCCESS);
+    return status == HSA_STATUS_ERROR_INVALID_ARGUMENT;
+}
+
 static void attacher(int channel, void *data)
 {
     const hsa_amd_ipc_memory_t *handle = data;
@@ -430,8 +441,7 @@ static void attacher(int channel, void *data)
     CHECK(hsa_amd_ipc_memory_detach(ptr) == HSA_STATUS_ERROR_INVALID_ARGUMENT);
     tell(channel);
     hear(channel);
-    /* it has been freed meanwhile */
-    CHECK(hsa_amd_ipc_memory_attach(handle, 5000, 0, NULL, &ptr) == HSA_STATUS_ERROR_INVALID_ARGUMENT);
+    CHECK(WAIT_UNTIL(is_no_more(handle)));
 }
 
 /* hsa_amd_ipc_memory_attach(handle, len, num_agents, mapping_agents, mapped_ptr): HSA_STATUS_SUCCESS: the same

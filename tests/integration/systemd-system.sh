@@ -90,7 +90,7 @@ grep 'Max open files' "/proc/$pid/limits"
 
 as_nobody memctl nodes || fail "memctl nodes"
 as_nobody memctl pools || fail "memctl pools"
-as_nobody memctl alloc --publishable --size 16M --name a/b || fail "memctl alloc"
+as_nobody memctl alloc --pages base --publishable --size 16M --name a/b || fail "memctl alloc"
 head -c 16777216 /dev/urandom >/tmp/bytes
 as_nobody memctl fill a/b </tmp/bytes || fail "memctl fill"
 as_nobody memctl cat a/b | cmp - /tmp/bytes || fail "memctl cat gives other bytes"

@@ -87,7 +87,7 @@ grep -q '^Seccomp:.*2' "/proc/$pid/status" || fail "no system call filter"
 grep -q '^NoNewPrivs:.*1' "/proc/$pid/status" || fail "new privileges are possible"
 
 # ---- memory -----------------------------------------------------------------------------------------
-memctl alloc --size 4M --name a/b >"$tmp/out" || { fail "memctl alloc"; cat "$tmp/out"; }
+memctl alloc --pages base --size 4M --name a/b >"$tmp/out" || { fail "memctl alloc"; cat "$tmp/out"; }
 head -c 4194304 /dev/urandom >"$tmp/bytes"
 memctl fill a/b <"$tmp/bytes" || fail "memctl fill"
 memctl cat a/b | cmp - "$tmp/bytes" || fail "memctl cat gives other bytes"

@@ -84,7 +84,7 @@ static void what_is_set_aside_is_used_and_then_ordinary_pages(void **state)
     memclient_buffer_unref(second);
     memclient_buffer_unref(small);
     broker_wait_until_empty(broker);
-    assert_int_equal(kernel_says("free_hugepages"), 5);
+    assert_true(WAIT_UNTIL(kernel_says("free_hugepages") == 5));
 
     /* who will map it in pieces, and who says what he wants */
     options.flags = MEMCLIENT_NO_ADDRESS;

@@ -82,6 +82,21 @@ static bool may_fly(struct connection *connection, unsigned n)
 
 enum sent { SENT, SENT_LATER, SENT_NEVER };
 
+/*
+ * It has gone, and hears nothing any more. But what it said before it went is still to be read, and done: a client
+ * need not wait for the reply to what it gives back. The end of that closes the connection.
+ */
+static void hears_no_more(struct connection *connection)
+{
+    connection->deaf = true;
+    outbox_clear(connection);
+    (void)event_del(&connection->write_event);
+    if (connection->finishing)
+        connection_close(connection, LOG_LEVEL_INFO, "has closed its connection");
+    else if (connection->established)
+        connection_disarm_deadline(connection);
+}
+
 static enum sent send_packet(struct connection *connection, const struct iovec *iov, unsigned n_iov,
                              const struct fdset *fds)
 {
@@ -107,7 +122,7 @@ static enum sent send_packet(struct connection *connection, const struct iovec *
         net_wait_for_budget(connection->net, connection);
         return SENT_LATER;
     case SOCKIO_E_GONE:
-        connection_close(connection, LOG_LEVEL_INFO, "has closed its connection");
+        hears_no_more(connection);
         return SENT_NEVER;
     default:
         connection_close(connection, LOG_LEVEL_WARNING, "disconnected: sending failed (%d)", r);
@@ -242,14 +257,15 @@ void connection_reply(struct connection *connection, const struct frame_header *
         connection->unanswered--;
     if (connection->closing)
         return;
-    send_or_wait(connection, header, payload, size, fds, false, 0);
+    if (!connection->deaf)
+        send_or_wait(connection, header, payload, size, fds, false, 0);
     connection_update_reading(connection);
 }
 
 bool connection_event(struct connection *connection, const struct frame_header *header, const void *payload,
                       size_t size, uint64_t key)
 {
-    if (connection->closing || connection->finishing)
+    if (connection->closing || connection->finishing || connection->deaf)
         return true;
     list_for_each_entry_safe(packet, &connection->outbox, struct waiting_packet, link)
     {

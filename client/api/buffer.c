@@ -112,6 +112,15 @@ struct memclient_buffer *memclient_buffer_unref(struct memclient_buffer *buf)
     return buffer_unref(buf);
 }
 
+void memclient_buffer_unref_many(size_t n, struct memclient_buffer *const *bufs)
+{
+    struct leaving leaving = LEAVING_NULL;
+
+    for (size_t i = 0; i < n; i++)
+        leaving_unref(&leaving, bufs[i]);
+    leaving_send(&leaving);
+}
+
 uint64_t memclient_buffer_id(const struct memclient_buffer *buf)
 {
     return buf->id;

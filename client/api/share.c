@@ -366,7 +366,11 @@ static int lookup(struct memclient *ctx, struct channel *channel, const char *na
     struct rpc_opened opened = RPC_OPENED_NULL;
     int r = rpc_lookup(channel, name, id, rights, claim, deadline, &opened);
 
-    return r ? r : adopt_one(ctx, channel, &opened, true, buf);
+    if (!r)
+        r = adopt_one(ctx, channel, &opened, true, buf);
+    if (!r && claim != MEMCLIENT_CLAIM_NONE)
+        buffer_set_keeps_out(*buf);
+    return r;
 }
 
 static int open_by(struct memclient *ctx, const char *name, uint64_t id, unsigned rights,

@@ -44,6 +44,13 @@ void buffer_set_published(struct memclient_buffer *buf, unsigned flags)
     __atomic_or_fetch(&buf->flags, MEMCLIENT_BUFFER_PUBLISHED | flags, __ATOMIC_RELAXED);
 }
 
+void buffer_set_keeps_out(struct memclient_buffer *buf)
+{
+    pthread_mutex_lock(&buf->ctx->lock);
+    buf->keeps_out = true;
+    pthread_mutex_unlock(&buf->ctx->lock);
+}
+
 static void learn(struct memclient_buffer *buf, const struct rpc_opened_item *item)
 {
     __atomic_store_n(&buf->rights, item->rights, __ATOMIC_RELAXED);
@@ -170,9 +177,14 @@ static struct memclient_buffer *adopt_one(struct memclient *ctx, unsigned genera
 
 static void give_back(struct channel *channel, const struct rpc_opened *opened, uint64_t deadline)
 {
+    uint64_t ids[MEMORYD_BATCH_MAX];
+    unsigned n = 0;
+
     for (unsigned i = 0; i < opened->n; i++)
         if (!opened->items[i].status)
-            (void)rpc_release(channel, opened->items[i].id, 1, deadline);
+            ids[n++] = opened->items[i].id;
+    if (n)
+        rpc_give_back(channel, n, ids, false, deadline);
 }
 
 int buffer_adopt(struct memclient *ctx, struct channel *channel, struct rpc_opened *opened,
@@ -223,58 +235,83 @@ struct memclient_buffer *buffer_ref(struct memclient_buffer *buf)
     return buf;
 }
 
-/* Gives the claims up, in the session that has them, if it still has. */
-static void release(struct memclient_buffer *buf, struct channel *channel, uint64_t claims)
+/* Gives up one reference. True if it was the last: then the handle is nobody else's any more. */
+static bool drop_reference(struct memclient_buffer *buf, struct channel **channel)
 {
-    uint64_t deadline = context_deadline(buf->ctx);
+    struct memclient *ctx = buf->ctx;
+    unsigned refs = __atomic_load_n(&buf->refs, __ATOMIC_RELAXED);
+    bool last;
 
-    while (claims) {
-        unsigned n = claims > MEMORYD_BATCH_MAX ? MEMORYD_BATCH_MAX : (unsigned)claims;
+    /* the last reference goes under the lock, where the table could hand out another */
+    while (refs > 1)
+        if (__atomic_compare_exchange_n(&buf->refs, &refs, refs - 1, true, __ATOMIC_RELEASE,
+                                        __ATOMIC_RELAXED))
+            return false;
 
-        if (rpc_release(channel, buf->id, n, deadline))
-            break;
-        claims -= n;
+    pthread_mutex_lock(&ctx->lock);
+    last = !__atomic_sub_fetch(&buf->refs, 1, __ATOMIC_ACQ_REL);
+    if (last) {
+        leave_table(buf);
+        buffer_drop_fd(buf);
+        if (!ctx->closed && ctx->channel && buf->generation == ctx->generation)
+            *channel = channel_ref(ctx->channel);
     }
+    pthread_mutex_unlock(&ctx->lock);
+    return last;
+}
+
+static void give_up(struct leaving *leaving, bool wait)
+{
+    rpc_give_back(leaving->channel, leaving->n, leaving->ids, wait, leaving->deadline);
+    leaving->n = 0;
+}
+
+void leaving_send(struct leaving *leaving)
+{
+    if (leaving->n)
+        give_up(leaving, false);
+    leaving->channel = channel_unref(leaving->channel);
+}
+
+/* Takes the channel. */
+static void leave(struct leaving *leaving, const struct memclient_buffer *buf, struct channel *channel)
+{
+    if (leaving->channel != channel)
+        leaving_send(leaving);
+    channel_unref(leaving->channel);
+    leaving->channel = channel;
+    leaving->deadline = context_deadline(buf->ctx);
+    for (uint64_t i = 0; i < buf->claims; i++) {
+        if (leaving->n == MEMORYD_BATCH_MAX)
+            give_up(leaving, false);
+        leaving->ids[leaving->n++] = buf->id;
+    }
+    if (buf->keeps_out)
+        give_up(leaving, true);
+}
+
+void leaving_unref(struct leaving *leaving, struct memclient_buffer *buf)
+{
+    struct channel *channel = NULL;
+    struct memclient *ctx;
+    int err = errno;
+
+    if (!buf || !drop_reference(buf, &channel))
+        return;
+    ctx = buf->ctx;
+    if (channel)
+        leave(leaving, buf, channel);
+    free(buf);
+    context_unref(ctx);
+    errno = err;
 }
 
 struct memclient_buffer *buffer_unref(struct memclient_buffer *buf)
 {
-    struct memclient *ctx;
-    struct channel *channel = NULL;
-    struct fail_saved saved;
-    unsigned refs;
-    int err = errno;
+    struct leaving leaving = LEAVING_NULL;
 
-    if (!buf)
-        return NULL;
-    /* the last reference goes under the lock, where the table could hand out another */
-    refs = __atomic_load_n(&buf->refs, __ATOMIC_RELAXED);
-    while (refs > 1)
-        if (__atomic_compare_exchange_n(&buf->refs, &refs, refs - 1, true, __ATOMIC_RELEASE,
-                                        __ATOMIC_RELAXED))
-            return NULL;
-
-    ctx = buf->ctx;
-    pthread_mutex_lock(&ctx->lock);
-    if (__atomic_sub_fetch(&buf->refs, 1, __ATOMIC_ACQ_REL)) {
-        pthread_mutex_unlock(&ctx->lock);
-        return NULL;
-    }
-    leave_table(buf);
-    buffer_drop_fd(buf);
-    if (!ctx->closed && ctx->channel && buf->generation == ctx->generation)
-        channel = channel_ref(ctx->channel);
-    pthread_mutex_unlock(&ctx->lock);
-
-    if (channel) {
-        fail_save(&saved, 0);
-        release(buf, channel, buf->claims);
-        (void)fail_restore(&saved);
-        channel_unref(channel);
-    }
-    free(buf);
-    context_unref(ctx);
-    errno = err;
+    leaving_unref(&leaving, buf);
+    leaving_send(&leaving);
     return NULL;
 }
 
@@ -312,6 +349,7 @@ static int claim_anew(struct memclient_buffer *buf, struct channel *channel, uin
     } else {
         buf->generation = channel->generation;
         buf->claims = 1;
+        buf->keeps_out = false;
         learn(buf, &opened.items[0]);
     }
     pthread_mutex_unlock(&ctx->lock);

@@ -38,6 +38,7 @@ struct memclient_buffer {
     unsigned flags;
     unsigned generation;
     uint64_t claims; /* that the session of that generation has */
+    bool keeps_out;  /* one of them keeps other sessions out, which may be waiting for its end */
     bool in_table;
     int fd; /* or -1 */
     struct file_id fd_id; /* of it: the program may have closed it under our feet */
@@ -59,8 +60,23 @@ int buffer_adopt(struct memclient *ctx, struct channel *channel, struct rpc_open
                  bool writable_fds, struct memclient_buffer **bufs);
 
 struct memclient_buffer *buffer_ref(struct memclient_buffer *buf);
-/* May make a call, so no lock is held. */
+/* May send a request, so no lock is held. */
 struct memclient_buffer *buffer_unref(struct memclient_buffer *buf);
+
+/*
+ * The same for several: the claims of those whose last references these were are given up together, 64 to a request,
+ * the rest of them by leaving_send(). Of claims that keep other sessions out the end is waited for.
+ */
+struct leaving {
+    struct channel *channel; /* in whose session they are */
+    uint64_t deadline;
+    unsigned n;
+    uint64_t ids[MEMORYD_BATCH_MAX];
+};
+#define LEAVING_NULL {.channel = NULL}
+
+void leaving_unref(struct leaving *leaving, struct memclient_buffer *buf);
+void leaving_send(struct leaving *leaving);
 
 unsigned buffer_rights(const struct memclient_buffer *buf);
 unsigned buffer_flags(const struct memclient_buffer *buf);
@@ -68,6 +84,7 @@ uint64_t buffer_address(const struct memclient_buffer *buf);
 bool buffer_may_write(const struct memclient_buffer *buf);
 void buffer_set_address(struct memclient_buffer *buf, uint64_t address);
 void buffer_set_published(struct memclient_buffer *buf, unsigned flags);
+void buffer_set_keeps_out(struct memclient_buffer *buf);
 
 /* A connection in whose session the buffer is claimed. */
 int buffer_channel(struct memclient_buffer *buf, uint64_t deadline, struct channel **channel);

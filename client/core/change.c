@@ -185,16 +185,19 @@ static int take_away(struct mapping *m)
     return 0;
 }
 
-/* Without a lock: what was taken away may have been a buffer's last reference. */
-static void drop_all(struct mapping *taken)
+/* Without a lock: these may have been the last references of buffers. */
+void map_drop_taken(struct mapping *taken)
 {
+    struct leaving leaving = LEAVING_NULL;
+
     while (taken) {
         struct mapping *next = taken->taken;
 
-        buffer_unref(taken->buffer);
+        leaving_unref(&leaving, taken->buffer);
         free(taken);
         taken = next;
     }
+    leaving_send(&leaving);
 }
 
 int map_unmap(struct memclient *ctx, uint64_t start, uint64_t size)
@@ -215,7 +218,7 @@ int map_unmap(struct memclient *ctx, uint64_t start, uint64_t size)
         taken = m;
     }
     space_unlock();
-    drop_all(taken);
+    map_drop_taken(taken);
     return r;
 }
 
@@ -244,5 +247,5 @@ void map_drop_context(struct memclient *ctx)
     }
     pthread_mutex_unlock(&ctx->lock);
     space_unlock();
-    drop_all(taken);
+    map_drop_taken(taken);
 }

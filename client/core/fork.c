@@ -92,13 +92,7 @@ static void in_child(void)
     }
     space_fork_child();
     contexts_fork_child();
-    while (taken) {
-        struct mapping *next = taken->taken;
-
-        buffer_unref(taken->buffer);
-        free(taken);
-        taken = next;
-    }
+    map_drop_taken(taken);
 }
 
 static void do_register(void)

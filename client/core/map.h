@@ -38,6 +38,9 @@ int map_query(uint64_t address, struct memclient_address_info *info);
 /* Where it is mapped, if it has none. */
 int map_make_home(struct memclient_buffer *buf);
 
+/* Without a lock. Frees what was taken out of the index, each the next one's `taken`, and drops their references. */
+void map_drop_taken(struct mapping *taken);
+
 /* Unmaps and releases all that is the context's. */
 void map_drop_context(struct memclient *ctx);
 

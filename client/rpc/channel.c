@@ -18,6 +18,9 @@
 /* The largest request, an OPEN of 64 tokens or an ALLOC with 64 of everything, has half of it. */
 #define REQUEST_MAX 8192
 
+/* So many requests that give something back are under way without anybody who waits for them: half of what may be. */
+#define LEFT_MAX (MEMORYD_UNACKNOWLEDGED_MAX / 2)
+
 /* How soon to try to send again while somebody else leads. */
 #define RESEND_NS (10 * NSEC_PER_MSEC)
 
@@ -181,6 +184,16 @@ static void follow(struct channel *channel, struct call *call, uint64_t deadline
         requests_flush(channel);
 }
 
+/* Is it one that nobody needs to wait for, or not any longer? */
+static bool may_leave(const struct channel *channel, const struct call *call)
+{
+    if (!request_gives_back(call->pending))
+        return false;
+    if (channel->link != LINK_UP)
+        return true;
+    return !call->take && call->pending->sequence && channel->n_left < LEFT_MAX;
+}
+
 /* With the lock. Afterwards the call has ended, or is nobody's any more: -ETIMEDOUT, or 0 for what can wait. */
 static int await(struct channel *channel, struct call *call, uint64_t deadline)
 {
@@ -189,7 +202,7 @@ static int await(struct channel *channel, struct call *call, uint64_t deadline)
     for (bool first = true; call->state == CALL_WAITING || call->state == CALL_TAKING; first = false) {
         bool waits = call->state == CALL_WAITING;
 
-        if (waits && channel->link != LINK_UP && request_gives_back(call->pending)) {
+        if (waits && may_leave(channel, call)) {
             request_abandon(channel, call->pending);
             call->state = CALL_ANSWERED;
         } else if (waits && deadline_passed(deadline, clock_now_ns())) {
@@ -211,6 +224,18 @@ static int await(struct channel *channel, struct call *call, uint64_t deadline)
     return r;
 }
 
+/*
+ * Replies that nobody waits for are received along with others. Those that came behind the last one are not left in
+ * the socket: the broker takes descriptors for not received while anything is in it.
+ */
+static void receive_what_is_left(struct channel *channel)
+{
+    if (channel->n_left && !channel->led && !channel->broken && channel->link == LINK_UP) {
+        link_drain(channel);
+        requests_wake_one(channel);
+    }
+}
+
 static int make_call(struct channel *channel, struct pending *pending, struct call *call, uint64_t deadline)
 {
     int r;
@@ -221,6 +246,8 @@ static int make_call(struct channel *channel, struct pending *pending, struct ca
     r = await(channel, call, deadline);
     if (!r && call->state == CALL_FAILED)
         r = fail_with(call->err, "%s", call->sentence);
+    else if (!r && call->take)
+        receive_what_is_left(channel);
     return r;
 }
 

@@ -90,6 +90,7 @@ struct channel {
     struct list unsent[2]; /* not yet, by enum method_repeat */
     struct list unused;    /* for reuse */
     unsigned n_recorded;   /* of the waiting ones */
+    unsigned n_left;       /* that give something back, and nobody waits for */
     unsigned n_answered;
     uint64_t answered[MEMORYD_UNACKNOWLEDGED_MAX]; /* and to be acknowledged one by one */
     bool behind; /* some of the waiting ones are to be sent again */
@@ -126,7 +127,9 @@ int channel_may_resume(struct channel *channel, const struct connected *connecte
  *     -EPROTO      what came makes no sense, and the connection was given up
  *     or why no connection can be made, other than that nobody listens.
  * What gives something back (RELEASE, UNRESERVE) does not wait for a broker that is away: it succeeds at once and is
- * sent when there is one again.
+ * sent when there is one again. And without a `take` it waits for no reply at all: it succeeds when it was sent, before
+ * whatever is called next, and what becomes of it is nobody's concern. Only when very many such replies are missing
+ * some are waited for, so that who does nothing else does not get ahead of the broker.
  */
 int channel_call(struct channel *channel, enum method method, const ProtobufCMessage *request,
                  const int *fds, unsigned n_fds, uint64_t deadline, channel_take *take,

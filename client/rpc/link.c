@@ -129,7 +129,7 @@ static int deliver(struct channel *channel, size_t size, struct fdset *fds, bool
         take_problem(channel, call, payload, n);
     } else if (call && complete) {
         call->err = err = take_reply(channel, pending->row, call, payload, n, fds);
-    } else if (!header.status) {
+    } else if (!header.status && !pending->left) {
         /* nobody wants it any more, or it is of no use */
         undo(channel, pending->row, payload, n);
         if (call)

@@ -50,6 +50,8 @@ void request_drop(struct channel *channel, struct pending *pending)
 {
     if (pending->sequence && is_recorded(pending))
         channel->n_recorded--;
+    if (pending->left)
+        channel->n_left--;
     free(pending->copy);
     pending->copy = NULL;
     list_remove(&pending->link);
@@ -66,11 +68,14 @@ void request_abandon(struct channel *channel, struct pending *pending)
     pending->call = NULL;
     pending->fds = NULL;
     pending->n_fds = 0;
-    if (is_recorded(pending) ? pending->sequence || request_gives_back(pending)
-                             : pending->sequence && !pending->lost)
-        request_keep(pending);
-    else
+    if (is_recorded(pending) ? !pending->sequence && !request_gives_back(pending)
+                             : !pending->sequence || pending->lost) {
         request_drop(channel, pending);
+        return;
+    }
+    request_keep(pending);
+    pending->left = request_gives_back(pending);
+    channel->n_left += pending->left;
 }
 
 static void end_call(struct call *call, int err, unsigned status, const char *sentence)
@@ -224,15 +229,21 @@ static int flush(struct channel *channel)
                 return r;
         }
     channel->behind = false;
-    for (unsigned repeat = 0; repeat < 2; repeat++)
-        list_for_each_entry_safe(pending, &channel->unsent[repeat], struct pending, link)
-        {
-            if (repeat == REPEAT_RECORDED && !has_room(channel))
-                return 0;
-            r = try_to_send(channel, pending);
-            if (r)
-                return r;
-        }
+    /* what changes something goes first, so that what looks afterwards sees it; it may look past what has no room */
+    list_for_each_entry_safe(pending, &channel->unsent[REPEAT_RECORDED], struct pending, link)
+    {
+        if (!has_room(channel))
+            break;
+        r = try_to_send(channel, pending);
+        if (r)
+            return r;
+    }
+    list_for_each_entry_safe(pending, &channel->unsent[REPEAT_HARMLESS], struct pending, link)
+    {
+        r = try_to_send(channel, pending);
+        if (r)
+            return r;
+    }
     return 0;
 }
 

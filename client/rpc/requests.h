@@ -50,6 +50,7 @@ struct pending {
     uint64_t answered; /* what it acknowledges besides, or 0 */
     const struct schema_method *row;
     bool lost;         /* with its connection: to be sent again */
+    bool left;         /* it gives something back, and nobody waits for the reply */
     struct call *call; /* NULL: nobody waits any more */
     const void *payload;
     size_t n;

@@ -76,8 +76,9 @@ int rpc_open(struct channel *channel, unsigned n, const struct memclient_token *
 /* name, or NULL and the id; claim: enum memclient_claim */
 int rpc_lookup(struct channel *channel, const char *name, uint64_t id, uint32_t rights,
                unsigned claim, uint64_t deadline, struct rpc_opened *opened);
-/* n times the same id: as many claims */
-int rpc_release(struct channel *channel, uint64_t id, unsigned n, uint64_t deadline);
+/* A claim on each of n, the same one several times as well. What becomes of it is nobody's concern: errno and the last
+ * sentence stay. `wait`: until it is done, if there is a broker; else it is only sent. */
+void rpc_give_back(struct channel *channel, unsigned n, const uint64_t *ids, bool wait, uint64_t deadline);
 /* rights: READ, or READ and WRITE */
 int rpc_export(struct channel *channel, uint64_t id, uint32_t rights, uint64_t deadline, int *fd);
 

@@ -206,23 +206,21 @@ static int take_statuses(void *result, const ProtobufCMessage *reply, struct fds
     return 0;
 }
 
-int rpc_release(struct channel *channel, uint64_t id, unsigned n, uint64_t deadline)
+void rpc_give_back(struct channel *channel, unsigned n, const uint64_t *ids, bool wait, uint64_t deadline)
 {
     Memoryd__V1__ReleaseRequest request = MEMORYD__V1__RELEASE_REQUEST__INIT;
     struct take_statuses take = {.n = n, .fd = -1};
-    uint64_t ids[MEMORYD_BATCH_MAX];
-    int r;
+    struct fail_saved saved;
+    int err = errno;
 
-    for (unsigned i = 0; i < n; i++)
-        ids[i] = id;
     request.n_buffers = n;
-    request.buffers = ids;
-    r = channel_call(channel, METHOD_RELEASE, &request.base, NULL, 0, deadline, take_statuses,
-                     &take, NULL);
-    if (r)
-        return r;
+    request.buffers = (uint64_t *)ids;
+    fail_save(&saved, 0);
+    (void)channel_call(channel, METHOD_RELEASE, &request.base, NULL, 0, deadline, wait ? take_statuses : NULL, &take,
+                       NULL);
     fd_close(take.fd);
-    return take.statuses[0] ? fail_refused(take.statuses[0], take.sentence) : 0;
+    (void)fail_restore(&saved);
+    errno = err;
 }
 
 int rpc_export(struct channel *channel, uint64_t id, uint32_t rights, uint64_t deadline, int *fd)

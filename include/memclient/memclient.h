@@ -46,8 +46,8 @@
  * deadline. The library connects again, goes on with the session, and asks again for what it had no answer to; the
  * broker recognises what it has done already. So nothing is lost, nothing is done twice, and no call fails. (At the
  * second broker that dies of a request, that one is refused with -EIO.) What is given back, by the last
- * memclient_buffer_unref() of a handle or by memclient_reservation_release(), does not even wait: the broker is told
- * when it is there again, with the context's next call. Only if the broker does not know the session any more,
+ * memclient_buffer_unref() of a handle or by memclient_reservation_release(), does not even wait: a broker that is away
+ * is told when it is there again, with the context's next call. Only if the broker does not know the session any more,
  * because the former one ended for good and left nothing behind, calls under way fail with -ECONNRESET; the next call
  * opens a new session, in which older handles are -ESTALE unless they can be claimed anew.
  *
@@ -347,8 +347,17 @@ MEMCLIENT_API struct memclient_buffer *memclient_buffer_ref(struct memclient_buf
 /*
  * Counts the handle down. Each mapping of the buffer counts too; when the last is gone, this process's claim on the
  * buffer is given up, and the handle is freed. Accepts NULL, returns NULL. Never fails; errno is unchanged.
+ *
+ * The broker is told, and not waited for: what this context calls next finds the claim gone, and the memory on its way
+ * back; another session may see it for a moment longer. (The end of memclient_claim_name()'s claims is waited for.)
  */
 MEMCLIENT_API struct memclient_buffer *memclient_buffer_unref(struct memclient_buffer *buf);
+
+/*
+ * The same for n handles, any n, of which some may be NULL or the same one. The broker is told together of those whose
+ * claims end by it, MEMCLIENT_BATCH_MAX at once.
+ */
+MEMCLIENT_API void memclient_buffer_unref_many(size_t n, struct memclient_buffer *const *bufs);
 
 /* Properties that the handle knows. `buf` is not NULL. They make no call. */
 MEMCLIENT_API uint64_t memclient_buffer_id(const struct memclient_buffer *buf);
@@ -661,7 +670,8 @@ MEMCLIENT_API uint64_t memclient_reservation_size(const struct memclient_reserva
 
 /*
  * Gives it back and frees `res`. NULL is ignored. -EBUSY: something is mapped in it (nothing is done then). Homes of
- * buffers that were placed in it stay taken until those end.
+ * buffers that were placed in it stay taken until those end. The broker is told and not waited for, as by
+ * memclient_buffer_unref().
  */
 MEMCLIENT_API int memclient_reservation_release(struct memclient_reservation *res);
 
@@ -724,8 +734,9 @@ MEMCLIENT_API int memclient_make_home(struct memclient_buffer *buf);
 MEMCLIENT_API int memclient_protect(struct memclient *ctx, void *address, uint64_t length, unsigned access);
 
 /*
- * Unmaps [address, address + length), likewise. What lies in a reservation is reserved as before. Makes a call
- * only where that was the last reference of a buffer. Errors: -EFAULT, -EINVAL as above.
+ * Unmaps [address, address + length), likewise. What lies in a reservation is reserved as before. Makes no call; where
+ * that was the last reference of a buffer, its claim is given up as by memclient_buffer_unref_many(). Errors: -EFAULT,
+ * -EINVAL as above.
  */
 MEMCLIENT_API int memclient_unmap(struct memclient *ctx, void *address, uint64_t length);
 
@@ -869,8 +880,8 @@ struct memclient_pool {
 /*
  * The pools that this user may allocate from. `available` is what the pool and its nodes have left, as far as the
  * limits uid_bytes and session_bytes let this session have it. It is exact: memory that is on its way back counts,
- * since an allocation waits for it, so it is there as soon as the call that freed it has returned; what somebody still
- * has mapped or open does not.
+ * since an allocation waits for it, so it is there as soon as this session has freed it, or another one's release has
+ * arrived; what somebody still has mapped or open does not.
  */
 MEMCLIENT_API int memclient_list_pools(struct memclient *ctx, int (*fn)(const struct memclient_pool *pool, void *data),
                                        void *data);

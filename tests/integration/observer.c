@@ -30,6 +30,11 @@ uint64_t observer_requests(void)
     return answer.requests - asked;
 }
 
+void observer_settle(void)
+{
+    assert_int_equal(memclient_ping(NULL), 0);
+}
+
 uint64_t observer_buffers(void)
 {
     return status().buffers;

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "tests/integration/broker.h"
+#include "tests/support/wait.h"
 
 extern struct broker_process observed;
 
@@ -15,9 +16,14 @@ extern struct broker_process observed;
 void observer_start(unsigned nodes, const char *config);
 void observer_stop(void);
 
-/* Requests that the broker has served so far, the observer's own not counted. */
+/*
+ * Requests that the broker has served so far, the observer's own not counted. What a session gives back it does not
+ * wait for: who wants to know what is called from now on lets a call of that session come first, which is answered
+ * after all that was given back before; of the process-wide context, observer_settle().
+ */
 uint64_t observer_requests(void);
-/* Buffers that it has. */
+void observer_settle(void);
+/* Buffers that it has: to be waited for, for the same reason. */
 uint64_t observer_buffers(void);
 /* Waits until it has none, nor any that only a descriptor or a mapping keeps; and its sums are right. */
 void observer_expect_nothing(void);

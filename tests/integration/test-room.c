@@ -92,14 +92,19 @@ static void what_was_given_back_can_be_had(void **state)
         assert_done(memclient_unmap(ctx, alloc_mapped(ctx, ALL, &buf), 0));
         memclient_buffer_unref(buf);
     }
-    /* by somebody else, in many pieces, and while the sums are proven */
+    /* by somebody else, once it has arrived; in many pieces, and while the sums are proven */
     options.pool = "tight";
     for (unsigned i = 0; i < 64; i++)
         sizes[i] = ALL / 64;
     for (unsigned i = 0; i < 5; i++) {
+        assert_done(memclient_ping(ctx));
         assert_done(memclient_alloc_many(other, 64, sizes, &options, many));
-        for (unsigned k = 0; k < 64; k++)
-            memclient_buffer_unref(many[k]);
+        if (i % 2)
+            memclient_buffer_unref_many(64, many);
+        else
+            for (unsigned k = 0; k < 64; k++)
+                memclient_buffer_unref(many[k]);
+        assert_done(memclient_ping(other));
         broker_check(broker);
         assert_done(memclient_unmap(ctx, alloc_mapped(ctx, ALL, &buf), 0));
         memclient_buffer_unref(buf);
@@ -132,6 +137,7 @@ static void limits_wait_for_what_was_given_back(void **state)
     }
     assert_refused(try_alloc(ctx, 64 * MIB + page_size(), &none), EDQUOT);
     memclient_buffer_unref(theirs);
+    assert_done(memclient_ping(other));
     for (unsigned i = 0; i < 10; i++) {
         for (unsigned k = 0; k < 4; k++)
             assert_done(try_alloc(ctx, 16 * MIB, &few[k]));

@@ -505,6 +505,12 @@ static void verify_reserve(struct actor *a)
     release_reservation(a);
 }
 
+static void act_unreserve(struct actor *a)
+{
+    release_reservation(a);
+    CHECK_DONE(memclient_ping(a->ctx));
+}
+
 static void verify_unreserve(struct actor *a)
 {
     CHECK(status(a).reservations == a->before.reservations);
@@ -642,7 +648,7 @@ const struct scenario scenarios[] = {
     {METHOD_NAME_BIND, NULL, just_a_buffer, act_bind, verify_bind},
     {METHOD_NAME_UNBIND, NULL, prepare_unbind, act_unbind, verify_unbind},
     {METHOD_RESERVE, NULL, nothing, act_reserve, verify_reserve},
-    {METHOD_UNRESERVE, NULL, act_reserve, release_reservation, verify_unreserve},
+    {METHOD_UNRESERVE, NULL, act_reserve, act_unreserve, verify_unreserve},
     {METHOD_PLACE, NULL, prepare_place, act_place, verify_place},
     {METHOD_STATUS, NULL, nothing, act_status, nothing},
     {METHOD_CHECK, NULL, nothing, act_check, nothing},

@@ -48,7 +48,9 @@ static void *run_caller(void *data)
         break;
     }
     case RELEASE:
-        c->result = rpc_release(c->channel, 1, 1, deadline);
+    case GIVE_BACK:
+        rpc_give_back(c->channel, 1, &(uint64_t){1}, c->what == RELEASE, deadline);
+        c->result = 0;
         break;
     case SHARE: {
         struct memclient_share_options options = MEMCLIENT_SHARE_OPTIONS_INIT;

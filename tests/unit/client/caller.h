@@ -8,7 +8,7 @@
 #include "rpc/channel.h"
 #include "tests/unit/client/fake.h"
 
-enum caller_wish { PING, ALLOC, RESERVE, SHARE, IMPORT, RELEASE };
+enum caller_wish { PING, ALLOC, RESERVE, SHARE, IMPORT, RELEASE, GIVE_BACK };
 
 struct caller {
     pthread_t thread;

@@ -289,26 +289,24 @@ static void giving_back_does_not_wait_for_a_broker_that_is_away(void **state)
     expect_plain(w.broker, METHOD_RELEASE);
     hang_up();
     assert_int_equal(caller_finish(&sent), 0);
-    for (unsigned i = 0; i < 100; i++)
-        assert_int_equal(rpc_release(w.channel, 2 + i, 1, deadline_after_ms(PATIENCE_MS)), 0);
+    for (uint64_t id = 2; id < 102; id++)
+        rpc_give_back(w.channel, 1, &id, id % 2, deadline_after_ms(PATIENCE_MS));
     assert_int_equal(rpc_unreserve(w.channel, 3, deadline_after_ms(PATIENCE_MS)), 0);
 
-    /* it is sent with whatever is next; no more at a time than may be without acknowledgement */
+    /* it is sent before whatever is next; no more at a time than may be without acknowledgement */
     listen_there(SOCK_SEQPACKET);
     start(&unsent, PING);
     welcome_back(0);
     assert_int_equal(expect_plain(w.broker, METHOD_RELEASE), 1);
-    fake_reply(w.broker, METHOD_PING, expect_plain(w.broker, METHOD_PING), NULL, NULL, 0);
     for (unsigned i = 0; i < MEMORYD_UNACKNOWLEDGED_MAX - 1; i++)
         fake_reply(w.broker, METHOD_RELEASE, expect_plain(w.broker, METHOD_RELEASE), NULL, NULL, 0);
-    assert_true(stays_quiet(w.broker));
+    fake_reply(w.broker, METHOD_PING, expect_plain(w.broker, METHOD_PING), NULL, NULL, 0);
     assert_int_equal(caller_finish(&unsent), 0);
     start(&unsent, PING);
-    for (unsigned i = MEMORYD_UNACKNOWLEDGED_MAX - 1; i < 101;) {
+    for (unsigned i = MEMORYD_UNACKNOWLEDGED_MAX - 1; i < 102; i++) {
         struct fake_request request;
 
         assert_true(fake_receive(w.broker, &request));
-        i += request.header.method != METHOD_PING;
         fake_reply(w.broker, request.header.method, request.header.sequence, NULL, NULL, 0);
         fake_request_deinit(&request);
     }

@@ -154,6 +154,74 @@ static void who_comes_to_a_full_window_waits_for_room(void **state)
     assert_int_equal(caller_finish(&late), 0);
 }
 
+/* An answer that says no more than that. */
+static void done(enum method method, uint64_t sequence)
+{
+    fake_reply(w.broker, method, sequence, NULL, NULL, 0);
+}
+
+static void give_back(uint64_t id)
+{
+    rpc_give_back(w.channel, 1, &id, false, deadline_after_ms(PATIENCE_MS));
+}
+
+static void what_is_given_back_is_sent_and_not_waited_for(void **state)
+{
+    enum { HALF = MEMORYD_UNACKNOWLEDGED_MAX / 2 };
+    struct caller ping, waits;
+
+    (void)state;
+    /* nobody answers */
+    give_back(1);
+    give_back(2);
+    assert_int_equal(rpc_unreserve(w.channel, 3, deadline_after_ms(PATIENCE_MS)), 0);
+    assert_int_equal(expect_plain(w.broker, METHOD_RELEASE), 1);
+    assert_int_equal(expect_plain(w.broker, METHOD_RELEASE), 2);
+    assert_int_equal(expect_plain(w.broker, METHOD_UNRESERVE), 3);
+
+    /* the answers come with the next call's, good or bad */
+    start(&ping, PING);
+    fake_refuse(w.broker, METHOD_RELEASE, 1, 15, "long gone");
+    done(METHOD_UNRESERVE, 3);
+    done(METHOD_PING, expect_plain(w.broker, METHOD_PING));
+    assert_int_equal(caller_finish(&ping), 0);
+
+    for (uint64_t sequence = 5; sequence < 5 + HALF - 1; sequence++) {
+        give_back(sequence);
+        assert_int_equal(expect_plain(w.broker, METHOD_RELEASE), sequence);
+    }
+    call_works();
+
+    /* who does nothing else does not get further ahead than that */
+    caller_start(&waits, w.channel, GIVE_BACK, PATIENCE_MS);
+    assert_int_equal(expect_plain(w.broker, METHOD_RELEASE), 5 + HALF);
+    assert_true(stays_quiet(w.broker));
+    assert_int_equal(pthread_tryjoin_np(waits.thread, NULL), EBUSY);
+    done(METHOD_RELEASE, 7);
+    assert_int_equal(caller_finish(&waits), 0);
+}
+
+/* Nor is it lost with a connection. */
+static void what_is_given_back_is_given_back_once(void **state)
+{
+    struct caller ping;
+    struct fake_request request;
+
+    (void)state;
+    give_back(77);
+    hang_up();
+    give_back(78);
+    start(&ping, PING);
+    welcome_back(0);
+    for (uint64_t id = 77; id <= 78; id++) {
+        expect(w.broker, METHOD_RELEASE, &request);
+        assert_int_equal(((const Memoryd__V1__ReleaseRequest *)request.message)->buffers[0], id);
+        fake_request_deinit(&request);
+    }
+    done(METHOD_PING, expect_plain(w.broker, METHOD_PING));
+    assert_int_equal(caller_finish(&ping), 0);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -161,6 +229,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_slow_request_holds_nobody_up_and_acknowledgements_do_not_get_lost),
         TEST(who_comes_to_a_full_window_waits_for_room),
+        TEST(what_is_given_back_is_sent_and_not_waited_for),
+        TEST(what_is_given_back_is_given_back_once),
     };
 
     return test_run(tests, NULL, NULL);

@@ -270,7 +270,7 @@ static void retain_memory_handle(void **state)
     assert_success(hsa_amd_vmem_retain_alloc_handle(&got, va));
     unmap(va, PAGE);
     assert_success(hsa_amd_vmem_handle_release(handle));
-    assert_int_equal(observer_buffers(), 1);
+    assert_true(WAIT_UNTIL(observer_buffers() == 1));
     va = map(got, PAGE);
     assert_int_equal(*va, 42);
     unmap(va, PAGE);

@@ -171,7 +171,7 @@ static void free_ptr(void **state)
     void *ptr = allocate(regions[0][COARSE], MIB);
 
     (void)state;
-    assert_int_equal(observer_buffers(), 1);
+    assert_true(WAIT_UNTIL(observer_buffers() == 1));
     assert_status(hsa_memory_free(ptr), HSA_STATUS_SUCCESS);
     assert_int_equal(pointer(ptr).type, HSA_EXT_POINTER_TYPE_UNKNOWN);
     assert_string_equal(vmem_pages(ptr), "");

@@ -63,7 +63,7 @@ static void reserve_va(void **state)
     assert_true(vmem_is_taken(va, PAGE));
     assert_true(vmem_is_taken((char *)va + size - PAGE, PAGE));
     assert_false(vmem_is_readable(va));
-    assert_int_equal(observer_buffers(), 0);
+    assert_true(WAIT_UNTIL(observer_buffers() == 0));
     assert_status(hsa_amd_vmem_address_reserve(NULL, PAGE, 0, 0), HSA_STATUS_ERROR_INVALID_ARGUMENT);
     assert_success(hsa_amd_vmem_address_free(va, size));
 }
@@ -352,7 +352,7 @@ static void unmap_va(void **state)
     assert_status(hsa_amd_vmem_unmap(NULL, PAGE), HSA_STATUS_ERROR_INVALID_ARGUMENT);
     assert_status(hsa_amd_vmem_unmap(va + 2 * PAGE, PAGE), HSA_STATUS_ERROR_INVALID_ALLOCATION);
     assert_status(hsa_amd_vmem_unmap(&va, PAGE), HSA_STATUS_ERROR_INVALID_ALLOCATION);
-    assert_int_equal(observer_buffers(), 2);
+    assert_true(WAIT_UNTIL(observer_buffers() == 2));
     assert_status(hsa_amd_vmem_unmap(va, PAGE), HSA_STATUS_SUCCESS);
     assert_status(hsa_amd_vmem_unmap(va, PAGE), HSA_STATUS_ERROR_INVALID_ALLOCATION);
     assert_true(vmem_is_taken(va, PAGE));

@@ -241,7 +241,7 @@ static void release_of_the_last_reference_frees_the_memory(void **state)
     handle_t handle = vmem_create(SIZE);
 
     (void)state;
-    assert_int_equal(observer_buffers(), 1);
+    assert_true(WAIT_UNTIL(observer_buffers() == 1));
     vmem_release(handle);
     assert_true(WAIT_UNTIL(observer_buffers() == 0));
 }
@@ -263,7 +263,7 @@ static void release_while_it_is_mapped_keeps_the_mapping(void **state)
     assert_string_equal(va, "still there");
     vmem_allow_one(va, SIZE, 1, HSA_ACCESS_PERMISSION_RO);
     assert_string_equal(vmem_pages(va), "r--");
-    assert_int_equal(observer_buffers(), 1);
+    assert_true(WAIT_UNTIL(observer_buffers() == 1));
     vmem_unmap(va, SIZE);
     assert_true(WAIT_UNTIL(observer_buffers() == 0));
     vmem_free(va, 2 * SIZE);
@@ -288,7 +288,7 @@ static void retain_memory_handle_is_the_one_that_was_mapped(void **state)
     }
     vmem_unmap(va + SIZE, SIZE);
     for (unsigned i = 0; i < 4; i++) {
-        assert_int_equal(observer_buffers(), 1);
+        assert_true(WAIT_UNTIL(observer_buffers() == 1));
         vmem_release(handle);
     }
     assert_is_dead(handle);

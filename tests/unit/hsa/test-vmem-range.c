@@ -67,7 +67,7 @@ static void reserve_va_is_an_inaccessible_range(void **state)
     assert_string_equal(vmem_pages(va), "---");
     assert_string_equal(vmem_pages(va + 64 * MIB - 1), "---");
     assert_int_equal(vmem_resident(va, 64 * MIB), 0);
-    assert_int_equal(observer_buffers(), 0);
+    assert_true(WAIT_UNTIL(observer_buffers() == 0));
     vmem_free(va, 64 * MIB);
     assert_string_equal(vmem_pages(va), "");
 }

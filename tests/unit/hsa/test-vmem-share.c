@@ -249,7 +249,7 @@ static void import_after_export_and_close_64_times(void **state)
         vmem_release(again);
     }
     assert_int_equal(fd_count(), fds);
-    assert_int_equal(observer_buffers(), 1);
+    assert_true(WAIT_UNTIL(observer_buffers() == 1));
     vmem_release(handle);
     for (unsigned i = 0; i < 64; i++) {
         handle_t once = vmem_create(SIZE), again;

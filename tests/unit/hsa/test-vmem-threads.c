@@ -196,7 +196,7 @@ static void retain_against_release(void **state)
     for (left = 1 + stage.done - stage.undone; left; left--)
         vmem_release(stage.handle);
     assert_status(hsa_amd_vmem_handle_release(stage.handle), INVALID_ALLOCATION);
-    assert_int_equal(observer_buffers(), 1);
+    assert_true(WAIT_UNTIL(observer_buffers() == 1));
     vmem_unmap(stage.va, SIZE);
     assert_true(WAIT_UNTIL(observer_buffers() == 0));
     vmem_free(stage.va, 2 * SIZE);

@@ -40,7 +40,7 @@ static void ring_buffer_of_one_handle_mapped_three_times(void **state)
     }
     memcpy(va + 2 * SIZE - 5, text, sizeof(text));
     assert_memory_equal(va, text + 5, sizeof(text) - 5);
-    assert_int_equal(observer_buffers(), 1);
+    assert_true(WAIT_UNTIL(observer_buffers() == 1));
     for (unsigned i = 0; i < 3; i++)
         vmem_unmap(va + i * SIZE, SIZE);
     vmem_release(handle);
@@ -72,7 +72,7 @@ static void array_that_grows_in_64_gibibytes(void **state)
         }
         for (size_t k = 0; k < used / 4; k += 512)
             assert_int_equal(array[k], k);
-        assert_int_equal(observer_buffers(), STEPS);
+        assert_true(WAIT_UNTIL(observer_buffers() == STEPS));
         vmem_unmap(va, used);
         assert_true(WAIT_UNTIL(observer_buffers() == 0));
         assert_true(vmem_is_taken(va, used + SIZE));
@@ -298,7 +298,7 @@ static void shut_down_takes_everything_back(void **state)
     vmem_map_rw(va, SIZE, handle);
     vmem_map_rw(va + SIZE, SIZE, only_mapped);
     vmem_release(only_mapped);
-    assert_int_equal(observer_buffers(), 3);
+    assert_true(WAIT_UNTIL(observer_buffers() == 3));
     assert_success(hsa_init());
     assert_success(hsa_shut_down());
     va[0] = 1;

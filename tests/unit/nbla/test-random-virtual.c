@@ -209,7 +209,7 @@ static void random_operations(void **state)
             if (models[j].memory)
                 check(&models[j]);
     }
-    assert_int_equal(observer_buffers(), CHUNKS);
+    assert_true(WAIT_UNTIL(observer_buffers() == CHUNKS));
     for (int i = 0; i < CHUNKS; i++)
         nbla_physical_memory_unref(chunks[i].p);
     for (int i = 0; i < MEMORIES; i++)

@@ -81,7 +81,7 @@ static void get_buffer(void **state)
         assert_result(umfMemorydGetBuffer(ptr + page - 1, &buffer), UMF_RESULT_SUCCESS);
         assert_int_equal(memclient_buffer_bytes(buffer), page);
         assert_success(umfMemoryProviderFree(providers[i], ptr, page));
-        assert_int_equal(observer_buffers(), 1); /* the reference keeps it */
+        assert_true(WAIT_UNTIL(observer_buffers() == 1)); /* the reference keeps it */
         memclient_buffer_unref(buffer);
         buffer = NULL;
         umfMemoryProviderDestroy(providers[i]);

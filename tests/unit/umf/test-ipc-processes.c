@@ -78,7 +78,7 @@ static void share_with(uid_t *uid)
     assert_string_equal(((struct entry *)(void *)note.address)->next->text, "answer");
     /* it keeps what it has */
     assert_success(umfMemoryProviderFree(provider, note.address, size));
-    assert_int_equal(observer_buffers(), 1);
+    assert_true(WAIT_UNTIL(observer_buffers() == 1));
     child_tell(&consumer);
     child_finish(&consumer);
 }

@@ -150,7 +150,7 @@ static void test_here(void **state)
     assert_success(umfMemoryProviderCloseIPCHandle(provider, two, size));
     assert_string_equal(((struct entry *)(void *)one)->text, "first");
     assert_success(umfMemoryProviderCloseIPCHandle(provider, one, size));
-    assert_int_equal(observer_buffers(), 0);
+    assert_true(WAIT_UNTIL(observer_buffers() == 0));
     assert_result(umfMemoryProviderOpenIPCHandle(provider, note.handle, (void **)&one),
                   UMF_RESULT_ERROR_INVALID_ARGUMENT);
     umf_profile(UMF_MEMORYD_PROFILE_UPSTREAM);
@@ -186,9 +186,9 @@ static void test_end_closes(void **state)
     assert_success(create(UMF_PROTECTION_READ | UMF_PROTECTION_WRITE, &consumer));
     assert_success(umfMemoryProviderOpenIPCHandle(consumer, note.handle, &ptr));
     assert_success(umfMemoryProviderFree(provider, note.address, size));
-    assert_int_equal(observer_buffers(), 1);
+    assert_true(WAIT_UNTIL(observer_buffers() == 1));
     umfMemoryProviderDestroy(consumer);
-    assert_int_equal(observer_buffers(), 0);
+    assert_true(WAIT_UNTIL(observer_buffers() == 0));
 }
 
 static void do_write(int channel, void *context)

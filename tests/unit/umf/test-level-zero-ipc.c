@@ -256,13 +256,13 @@ static void an_allocation_has_one_handle(void **state)
     second = give(ptr);
     assert_memory_equal(&first, &second, sizeof(first));
     assert_int_equal(ze->ipc_gets, 1);
-    assert_int_equal(observer_buffers(), 1);
+    assert_true(WAIT_UNTIL(observer_buffers() == 1));
     assert_success(umfMemoryProviderPutIPCHandle(provider, first.handle));
     assert_success(take(&first, &opened[0]));
     assert_success(take(&first, &opened[1]));
     assert_success(umfMemoryProviderPutIPCHandle(provider, second.handle));
     assert_int_equal(ze->ipc_gets, 0);
-    assert_int_equal(observer_buffers(), 1);
+    assert_true(WAIT_UNTIL(observer_buffers() == 1));
     for (int i = 0; i < 2; i++) {
         assert_string_equal(opened[i], "of a device");
         assert_success(umfMemoryProviderCloseIPCHandle(provider, opened[i], SIZE));
@@ -447,7 +447,7 @@ static void what_the_driver_refuses(void **state)
     assert_native(provider, umfMemoryProviderGetIPCHandle(provider, ptr, SIZE, note.handle), L0_DEVICE_LOST,
                   "zeMemGetIpcHandle: ZE_RESULT_ERROR_DEVICE_LOST");
     ze->get_ipc_result = 0;
-    assert_int_equal(observer_buffers(), 0);
+    assert_true(WAIT_UNTIL(observer_buffers() == 0));
     note = give(ptr);
     ze->open_ipc_result = L0_OUT_OF_DEVICE_MEMORY;
     assert_native(provider, take(&note, &opened), L0_OUT_OF_DEVICE_MEMORY,

@@ -452,7 +452,7 @@ bytes_used(void)
 static bool
 wait_until(bool (*is_so)(const void *data), const void *data)
 {
-    for (int i = 0; i < 5000; i++) {
+    for (int i = 0; i < 30000; i++) {
         if (is_so(data))
             return true;
         usleep(1000);

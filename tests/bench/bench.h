@@ -76,7 +76,7 @@ struct bench_side {
 struct bench {
     struct bench_side ours, other;
     void *context;
-    size_t rounds;  /* alternations */
+    size_t rounds;  /* alternations; fewer where they take long */
     size_t a_round; /* measurements in a row on each side */
 };
 

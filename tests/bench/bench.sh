@@ -26,7 +26,7 @@ set_huge_pages() {
 
     [ -w $pages/nr_hugepages ] || return 0
     exec {lock}</proc/sys/vm
-    flock $lock
+    flock --timeout 60 $lock || return 0
     had=$(($(cat $pages/nr_hugepages) - $(cat $pages/surplus_hugepages)))
     room=$(awk '/^MemAvailable:/ { print int($2 / 2048 / 3) }' /proc/meminfo)
     wanted=$((room < 1664 ? room : 1664))

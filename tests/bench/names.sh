@@ -15,13 +15,18 @@ expect() {
 
 failed=0
 expect roundtrip rpc_null
+expect clients rpc_8_clients rpc_8_clients_depth_8
 expect allocate alloc_64k_map alloc_64k_again alloc_batched_buffers
+expect large write_256m_vs_malloc stock_1g_ready
+expect death death_reclaim_1g
+expect neighbours {,echo_}quiet_vs_busy_p99 {,echo_}small_vs_flood_p99
+expect footprint bytes_per_buffer
 expect copy {copy,fill}_1m {copy,fill}_4m {copy,fill}_8m {copy,fill}_16m {copy,fill}_64m {copy,fill}_256m
 expect umf_pools \
     malloc_pair_vs_jemalloc pairs_disjoint_{2,4} mixed_disjoint_{1,2,4} alloc_batched \
     {pairs,mixed}_jemalloc_{1,2,4} batches_jemalloc_1 {pairs,mixed}_scalable_{1,2,4} batches_scalable_1 \
     {pairs,mixed}_glibc_{1,2,4} batches_glibc_1 {pairs,mixed}_tbb_{1,2,4} batches_tbb_1
-expect umf_handles ipc_get_cached ipc_open_cached
+expect umf_handles ipc_get_cached ipc_open_cached import_batch_256
 expect recovery recovery_100{,_anew} recovery_1k{,_anew} recovery_10k{,_anew}
 [ $failed != 0 ] || echo "all rows have their names"
 exit $failed

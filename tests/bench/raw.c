@@ -41,6 +41,8 @@ peer_end(struct peer *peer)
 {
     int status;
 
+    /* processes that were begun later have this end of it, too */
+    shutdown(peer->line, SHUT_RDWR);
     close(peer->line);
     bench_must(waitpid(peer->pid, &status, 0) == peer->pid && !status, "another process of this benchmark");
 }

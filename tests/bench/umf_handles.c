@@ -3,20 +3,27 @@
  * Handles of small allocations. One slab holds many: who has a handle of one of them has what is needed for all the
  * others, on both sides, so no more is asked of the broker. The floor is the cheapest system call that there is, as
  * many times: any call of the broker takes several, and a switch to it and back.
+ *
+ * A batch of them in a slab that is not open yet is imported with one call and one mapping; the floor has a descriptor
+ * and a mapping for each.
  */
 #include <memclient/umf.h>
 #include <memclient/umf/ipc.h>
 #include <memclient/umf/pools/pool_disjoint.h>
 #include <memclient/umf/providers/provider_memoryd.h>
-#include <stdio.h>
-#include <stdlib.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "tests/bench/bench.h"
+#include "tests/bench/raw.h"
 
 #define TIMES      1000
+#define BATCH      256
 #define HANDLE_MAX 512
+#define PAGE       4096
 
 static umf_memory_pool_handle_t pool;
 static void *ptrs[TIMES];
@@ -37,7 +44,14 @@ make_pool(void)
                "umfPoolCreate");
 }
 
-/* ---- the process whose memory it is ----------------------------------------------------------------------- */
+/* ---- handles ---------------------------------------------------------------------------------------------- */
+
+static void
+allocate(void)
+{
+    for (int i = 0; i < TIMES; i++)
+        bench_must((ptrs[i] = umfPoolMalloc(pool, 64)) != NULL, "umfPoolMalloc");
+}
 
 static void
 get_handles(void *arg)
@@ -57,67 +71,19 @@ put_handles(void *arg)
         (void)umfPutIPCHandle(handles[i]);
 }
 
-/* Sends the handles, each of `size` bytes, and stays until it is told to end. */
 static void
-produce(int to, int from)
+open_some(int n)
 {
-    size_t size;
-    char end;
-
-    get_handles(NULL);
-    bench_must(!umfPoolGetIPCHandleSize(pool, &size) && size <= HANDLE_MAX, "umfPoolGetIPCHandleSize");
-    for (int i = 0; i < TIMES; i++)
-        bench_must(write(to, handles[i], size) == (ssize_t)size, "write");
-    (void)!read(from, &end, 1);
-    _exit(0);
-}
-
-static void
-allocate(void)
-{
-    for (int i = 0; i < TIMES; i++)
-        bench_must((ptrs[i] = umfPoolMalloc(pool, 64)) != NULL, "umfPoolMalloc");
-}
-
-/* ---- the process that opens it ---------------------------------------------------------------------------- */
-
-static void
-open_handles(void *arg)
-{
-    (void)arg;
-    for (int i = 0; i < TIMES; i++)
+    for (int i = 0; i < n; i++)
         bench_must(!umfOpenIPCHandle(pool, handles[i], &ptrs[i]), "umfOpenIPCHandle");
 }
 
 static void
-close_handles(void *arg)
+close_some(int n)
 {
-    (void)arg;
-    for (int i = 0; i < TIMES; i++)
+    for (int i = 0; i < n; i++)
         bench_must(!umfCloseIPCHandle(ptrs[i]), "umfCloseIPCHandle");
 }
-
-/* What another process made; its slab stays open. */
-static void
-receive(int from)
-{
-    void *first;
-    size_t size;
-
-    bench_must(!umfPoolGetIPCHandleSize(pool, &size) && size <= HANDLE_MAX, "umfPoolGetIPCHandleSize");
-    for (int i = 0; i < TIMES; i++) {
-        bench_must((handles[i] = calloc(1, size)) != NULL, "calloc");
-        for (size_t done = 0; done < size;) {
-            ssize_t n = read(from, (char *)handles[i] + done, size - done);
-
-            bench_must(n > 0, "read");
-            done += (size_t)n;
-        }
-    }
-    bench_must(!umfOpenIPCHandle(pool, handles[0], &first), "umfOpenIPCHandle");
-}
-
-/* ----------------------------------------------------------------------------------------------------------- */
 
 static void
 call_kernel(void *arg)
@@ -127,7 +93,124 @@ call_kernel(void *arg)
         (void)syscall(SYS_getppid);
 }
 
-enum { GET, OPEN, ROWS };
+/* ---- the process whose memory it is ----------------------------------------------------------------------- */
+
+/* Whenever it is told: handles of a new slab, which lasts until the next time. */
+static void
+produce(int line, void *context)
+{
+    size_t size;
+
+    (void)context;
+    while (line_hear(line)) {
+        if (pool)
+            (void)umfPoolDestroy(pool);
+        make_pool();
+        allocate();
+        get_handles(NULL);
+        bench_must(!umfPoolGetIPCHandleSize(pool, &size) && size <= HANDLE_MAX, "umfPoolGetIPCHandleSize");
+        for (int i = 0; i < TIMES; i++)
+            bench_must(send(line, handles[i], size, 0) == (ssize_t)size, "send");
+        put_handles(NULL);
+    }
+}
+
+/* Likewise descriptors of memory of its own, always the same. */
+static void
+produce_raw(int line, void *context)
+{
+    int fds[BATCH];
+
+    (void)context;
+    for (int i = 0; i < BATCH; i++)
+        fds[i] = raw_memfd(PAGE, 0);
+    while (line_hear(line))
+        raw_send_fds(line, fds, BATCH);
+}
+
+/* ---- the process that opens it ---------------------------------------------------------------------------- */
+
+static struct peer producer, raw_producer;
+static int raw_fds[BATCH];
+static char *raw_maps[BATCH];
+
+/* Handles of what is not open here. */
+static void
+receive(void)
+{
+    static char bytes[TIMES][HANDLE_MAX] __attribute__((aligned(16)));
+
+    line_tell(producer.line);
+    for (int i = 0; i < TIMES; i++) {
+        bench_must(recv(producer.line, bytes[i], HANDLE_MAX, 0) > 0, "recv");
+        handles[i] = (umf_ipc_handle_t)(void *)bytes[i];
+    }
+}
+
+static void
+open_handles(void *arg)
+{
+    (void)arg;
+    open_some(TIMES);
+}
+
+static void
+close_handles(void *arg)
+{
+    (void)arg;
+    close_some(TIMES);
+}
+
+static double
+import_batch(void *arg)
+{
+    double begin;
+
+    (void)arg;
+    receive();
+    begin = bench_now_us();
+    open_some(BATCH);
+    return bench_now_us() - begin;
+}
+
+static void
+close_batch(void *arg)
+{
+    (void)arg;
+    close_some(BATCH);
+}
+
+static double
+import_raw(void *arg)
+{
+    struct pollfd polled = {.fd = raw_producer.line, .events = POLLIN};
+    double begin;
+
+    (void)arg;
+    line_tell(raw_producer.line);
+    /* until they are here, as the handles are */
+    bench_must(poll(&polled, 1, -1) == 1, "poll");
+    usleep(1000);
+    begin = bench_now_us();
+    raw_receive_fds(raw_producer.line, raw_fds, BATCH);
+    for (int i = 0; i < BATCH; i++)
+        raw_maps[i] = raw_map(raw_fds[i], PAGE);
+    return bench_now_us() - begin;
+}
+
+static void
+close_raw(void *arg)
+{
+    (void)arg;
+    for (int i = 0; i < BATCH; i++) {
+        munmap(raw_maps[i], PAGE);
+        close(raw_fds[i]);
+    }
+}
+
+/* ----------------------------------------------------------------------------------------------------------- */
+
+enum { GET, OPEN, IMPORT, ROWS };
 
 int
 main(int argc, char **argv)
@@ -135,6 +218,7 @@ main(int argc, char **argv)
     static const struct bench_row rows[ROWS] = {
         [GET] = {.name = "ipc_get_cached", .unit = BENCH_NS, .operations = TIMES, .hold = 1},
         [OPEN] = {.name = "ipc_open_cached", .unit = BENCH_NS, .operations = TIMES, .goal = 100},
+        [IMPORT] = {.name = "import_batch_256", .unit = BENCH_US, .operations = BATCH, .goal = 0.5},
     };
     static const struct bench getting = {
         .ours = {.once = get_handles, .after = put_handles},
@@ -148,21 +232,24 @@ main(int argc, char **argv)
         .rounds = 30,
         .a_round = 5,
     };
-    int from[2], to[2];
+    static const struct bench importing = {
+        .ours = {.timed = import_batch, .after = close_batch},
+        .other = {.timed = import_raw, .after = close_raw},
+        .rounds = 10,
+        .a_round = 5,
+    };
 
     bench_begin(argc, argv, rows, ROWS);
-    bench_must(!pipe(from) && !pipe(to), "pipe");
-    if (!fork()) {
-        (void)close(to[1]);
-        make_pool();
-        allocate();
-        produce(from[1], to[0]);
-    }
-    (void)close(to[0]);
+    peer_start(&producer, produce, NULL);
+    peer_start(&raw_producer, produce_raw, NULL);
     make_pool();
     allocate();
     (void)bench_run(&rows[GET], &getting);
-    receive(from[0]);
+    (void)bench_run(&rows[IMPORT], &importing);
+    receive();
+    open_some(1);
     (void)bench_run(&rows[OPEN], &opening);
+    peer_end(&producer);
+    peer_end(&raw_producer);
     return bench_end();
 }

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Large memory of pages of 2 MiB that the broker has ready: 256 MiB allocated, mapped and written, against what
+ * malloc() gives; and 1 GiB until it can be written without a page being cleared, against a memory file of such pages.
+ * Both sides have the time in between that the broker takes to have as much ready again.
+ */
+#include <memclient/memclient.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "tests/bench/bench.h"
+#include "tests/bench/raw.h"
+
+#define MIB   ((size_t)1 << 20)
+#define GIB   ((size_t)1 << 30)
+#define HUGE  (2 * MIB)
+#define SMALL (256 * MIB)
+
+/* How long the broker may take to have memory ready again, after what was freed has been given back. */
+#define PATIENCE_US 5e6
+#define LULL_US     300000
+
+enum { WRITE, READY, ROWS };
+
+static const struct bench_row rows[ROWS] = {
+    [WRITE] = {.name = "write_256m_vs_malloc", .unit = BENCH_GB_PER_S, .operations = SMALL, .rival = true, .hold = 10},
+    [READY] = {.name = "stock_1g_ready", .unit = BENCH_MS, .goal = 1},
+};
+
+struct work {
+    struct memclient_alloc_options options;
+    struct memclient_buffer *buf;
+    char *bytes;
+    int fd;
+    size_t size;
+};
+
+/* ---- pools ------------------------------------------------------------------------------------------------- */
+
+struct search {
+    uint64_t capacity, used;
+};
+
+/* The first of such pages. */
+static int
+look_at(const struct memclient_pool *pool, void *data)
+{
+    struct search *search = data;
+
+    if (pool->granule != HUGE)
+        return 0;
+    search->capacity = pool->capacity;
+    search->used = pool->used;
+    return 1;
+}
+
+static struct search
+find_pool(void)
+{
+    struct search search = {0};
+
+    bench_did(memclient_list_pools(NULL, look_at, &search));
+    return search;
+}
+
+/* What was freed has been given back, and there was time to make something ahead. */
+static void
+wait_until_calm(void)
+{
+    for (double end = bench_now_us() + PATIENCE_US; find_pool().used && bench_now_us() < end;)
+        usleep(2000);
+    usleep(LULL_US);
+}
+
+static void
+free_ours(void *context)
+{
+    struct work *work = context;
+
+    if (work->bytes)
+        bench_did(memclient_unmap(NULL, work->bytes, 0));
+    work->bytes = NULL;
+    memclient_buffer_unref(work->buf);
+    wait_until_calm();
+}
+
+static void
+free_raw(void *context)
+{
+    struct work *work = context;
+
+    if (work->bytes)
+        munmap(work->bytes, work->size);
+    work->bytes = NULL;
+    close(work->fd);
+}
+
+/* ---- written, and ready to be ------------------------------------------------------------------------------- */
+
+static void
+make(struct work *work)
+{
+    void *bytes;
+
+    bench_did(memclient_alloc(NULL, work->size, &work->options, &work->buf));
+    bench_did(memclient_map(work->buf, NULL, &bytes));
+    work->bytes = bytes;
+}
+
+static void
+write_ours(void *context)
+{
+    struct work *work = context;
+
+    make(work);
+    memset(work->bytes, 1, work->size);
+}
+
+static void
+write_malloc(void *context)
+{
+    struct work *work = context;
+
+    work->bytes = malloc(work->size);
+    bench_must(!!work->bytes, "malloc");
+    memset(work->bytes, 1, work->size);
+}
+
+static void
+free_malloc(void *context)
+{
+    struct work *work = context;
+
+    free(work->bytes);
+    work->bytes = NULL;
+}
+
+/* Its ends. */
+static void
+touch(struct work *work)
+{
+    raw_touch(work->bytes, work->size, work->size - 1);
+}
+
+static void
+get_ready(void *context)
+{
+    make(context);
+    touch(context);
+}
+
+static void
+get_ready_raw(void *context)
+{
+    struct work *work = context;
+
+    work->fd = raw_memfd(work->size, MFD_HUGETLB | (21u << MAP_HUGE_SHIFT));
+    work->bytes = raw_map(work->fd, work->size);
+    touch(work);
+}
+
+static void
+measure_huge(void)
+{
+    uint64_t capacity = find_pool().capacity;
+    struct work work = {.options = MEMCLIENT_ALLOC_OPTIONS_INIT};
+    static const char reason[] = "too few huge pages of 2 MiB are set aside, and this user may not do it";
+
+    work.options.pages = MEMCLIENT_PAGES_HUGETLB;
+    work.options.page_size = HUGE;
+    work.size = SMALL;
+    if (capacity >= 2 * SMALL)
+        (void)bench_run(&rows[WRITE],
+                        &(struct bench){.ours = {.once = write_ours, .after = free_ours},
+                                        .other = {.once = write_malloc, .after = free_malloc}, .context = &work,
+                                        .rounds = 4, .a_round = 2});
+    else
+        bench_skip(&rows[WRITE], reason);
+    work.size = GIB;
+    if (capacity >= 3 * GIB)
+        (void)bench_run(&rows[READY],
+                        &(struct bench){.ours = {.once = get_ready, .after = free_ours},
+                                        .other = {.once = get_ready_raw, .after = free_raw}, .context = &work,
+                                        .rounds = 4, .a_round = 2});
+    else
+        bench_skip(&rows[READY], reason);
+}
+
+int
+main(int argc, char **argv)
+{
+    bench_begin(argc, argv, rows, ROWS);
+    measure_huge();
+    return bench_end();
+}

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What one client notices of another: how long its calls take, the 99th of a hundred, while a neighbour allocates,
+ * populates and frees 1 GiB again and again, and while one calls as fast as it can; against its quiet time in the same
+ * run. Beside each is the same of a bare echo, which takes no part in what the neighbour does but for the machine's
+ * processors; only where calls are flooded, so is the echo.
+ */
+#include <memclient/memclient.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "tests/bench/bench.h"
+#include "tests/bench/raw.h"
+#include "tests/bench/stream.h"
+
+#define GIB ((uint64_t)1 << 30)
+
+enum { BUSY_PHASES = 4, FLOOD_PHASES = 10, BLOCK = 50, QUIET_BLOCKS = 60, FLOOD_BLOCKS = 20, DEPTH = 8, BURST = 100 };
+
+enum { BUSY, BUSY_ECHO, FLOOD, FLOOD_ECHO, ROWS };
+
+static const struct bench_row rows[ROWS] = {
+    [BUSY] = {.name = "quiet_vs_busy_p99", .unit = BENCH_US, .quantile = 0.99, .hold = 2},
+    [BUSY_ECHO] = {.name = "echo_quiet_vs_busy_p99", .unit = BENCH_US, .quantile = 0.99},
+    [FLOOD] = {.name = "small_vs_flood_p99", .unit = BENCH_US, .quantile = 0.99, .hold = 1.1},
+    [FLOOD_ECHO] = {.name = "echo_small_vs_flood_p99", .unit = BENCH_US, .quantile = 0.99},
+};
+
+/* ---- neighbours -------------------------------------------------------------------------------------------- */
+
+/* Shared with a neighbour, which works while `go`. */
+struct order {
+    _Atomic bool go;
+    _Atomic unsigned done; /* of what it repeats */
+};
+
+struct neighbour {
+    struct peer peer;
+    struct order *order;
+    int echo; /* to flood instead of the broker, or -1 */
+};
+
+static void
+move_gigabytes(int line, void *context)
+{
+    const struct neighbour *self = context;
+    struct memclient *ctx;
+
+    bench_did(memclient_open(NULL, &ctx));
+    for (; line_hear(line); line_tell(line))
+        for (; self->order->go; self->order->done++) {
+            struct memclient_buffer *buf;
+            void *bytes;
+
+            bench_did(memclient_alloc(ctx, GIB, NULL, &buf));
+            bench_did(memclient_map(buf, NULL, &bytes));
+            raw_touch(bytes, GIB, 4096);
+            bench_did(memclient_unmap(ctx, bytes, 0));
+            memclient_buffer_unref(buf);
+        }
+    memclient_close(ctx);
+}
+
+static void
+flood(int line, void *context)
+{
+    const struct neighbour *self = context;
+    int to = self->echo >= 0 ? self->echo : stream_connect();
+
+    for (; line_hear(line); line_tell(line))
+        for (; self->order->go; self->order->done++)
+            stream_run(to, DEPTH, BURST);
+}
+
+static void
+move_in(struct neighbour *neighbour, void (*body)(int line, void *context), int echo)
+{
+    neighbour->echo = echo;
+    neighbour->order = mmap(NULL, sizeof(*neighbour->order), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    bench_must(neighbour->order != MAP_FAILED, "mmap");
+    peer_start(&neighbour->peer, body, neighbour);
+}
+
+static void
+begin_work(struct neighbour *neighbour)
+{
+    neighbour->order->done = 0;
+    neighbour->order->go = true;
+    line_tell(neighbour->peer.line);
+}
+
+static void
+end_work(struct neighbour *neighbour)
+{
+    neighbour->order->go = false;
+    bench_must(line_hear(neighbour->peer.line), "a neighbour");
+}
+
+static void
+move_out(struct neighbour *neighbour)
+{
+    peer_end(&neighbour->peer);
+    munmap(neighbour->order, sizeof(*neighbour->order));
+}
+
+/* ---- calls ------------------------------------------------------------------------------------------------- */
+
+static void
+call_broker(struct samples *samples)
+{
+    for (int i = 0; i < BLOCK; i++) {
+        double begin = bench_now_us();
+
+        bench_did(memclient_ping(NULL));
+        samples_add(samples, bench_now_us() - begin);
+    }
+}
+
+static void
+call_echo(int line, struct samples *samples)
+{
+    for (int i = 0; i < BLOCK; i++) {
+        double begin = bench_now_us();
+
+        stream_run(line, 1, 1);
+        samples_add(samples, bench_now_us() - begin);
+    }
+}
+
+struct both {
+    struct samples quiet, loud;
+};
+
+static void
+report(const struct bench_row *row, struct both *both)
+{
+    if (bench_wanted(row))
+        bench_report(row, &both->loud, &both->quiet);
+    samples_free(&both->loud);
+    samples_free(&both->quiet);
+}
+
+/* The neighbour goes through all that it does once at least in each phase. */
+static void
+measure_busy(void)
+{
+    struct both calls = {0}, echoes = {0};
+    struct neighbour neighbour;
+    int line;
+
+    stream_start_echo(&line, 1);
+    move_in(&neighbour, move_gigabytes, -1);
+    for (int phase = 0; phase < BUSY_PHASES; phase++) {
+        for (int i = 0; i < QUIET_BLOCKS; i++) {
+            call_broker(&calls.quiet);
+            call_echo(line, &echoes.quiet);
+        }
+        begin_work(&neighbour);
+        while (!neighbour.order->done) {
+            call_broker(&calls.loud);
+            call_echo(line, &echoes.loud);
+        }
+        end_work(&neighbour);
+        /* until what it freed has been given back */
+        usleep(500000);
+    }
+    move_out(&neighbour);
+    close(line);
+    report(&rows[BUSY], &calls);
+    report(&rows[BUSY_ECHO], &echoes);
+}
+
+static void
+measure_flood(void)
+{
+    struct both calls = {0}, echoes = {0};
+    struct neighbour of_broker, of_echo;
+    int lines[2];
+
+    stream_start_echo(lines, 2);
+    move_in(&of_broker, flood, -1);
+    move_in(&of_echo, flood, lines[1]);
+    for (int phase = 0; phase < FLOOD_PHASES; phase++) {
+        for (int i = 0; i < FLOOD_BLOCKS; i++) {
+            call_broker(&calls.quiet);
+            call_echo(lines[0], &echoes.quiet);
+        }
+        begin_work(&of_broker);
+        for (int i = 0; i < FLOOD_BLOCKS; i++)
+            call_broker(&calls.loud);
+        end_work(&of_broker);
+        begin_work(&of_echo);
+        for (int i = 0; i < FLOOD_BLOCKS; i++)
+            call_echo(lines[0], &echoes.loud);
+        end_work(&of_echo);
+    }
+    move_out(&of_broker);
+    move_out(&of_echo);
+    close(lines[0]);
+    close(lines[1]);
+    report(&rows[FLOOD], &calls);
+    report(&rows[FLOOD_ECHO], &echoes);
+}
+
+int
+main(int argc, char **argv)
+{
+    bench_begin(argc, argv, rows, ROWS);
+    if (bench_wanted(&rows[BUSY]) || bench_wanted(&rows[BUSY_ECHO]))
+        measure_busy();
+    if (bench_wanted(&rows[FLOOD]) || bench_wanted(&rows[FLOOD_ECHO]))
+        measure_flood();
+    return bench_end();
+}

@@ -45,6 +45,8 @@ void rpc_deinit(struct rpc *rpc)
 {
     free(rpc->out);
     rpc->out = NULL;
+    free(rpc->spare);
+    rpc->spare = NULL;
     arena_deinit(&rpc->arena);
     arena_deinit(&rpc->scratch);
 }

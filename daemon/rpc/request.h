@@ -41,6 +41,7 @@ struct request {
     struct op op;              /* first: what the broker gives back in done() */
     struct call call;
     struct list link; /* in its client's, while it is pending */
+    size_t size;      /* of its memory */
     void (*answer)(struct request *request); /* the verb succeeded: reply */
     void (*release)(struct request *request); /* what the result holds; NULL = nothing */
 };

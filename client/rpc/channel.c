@@ -138,24 +138,14 @@ void channel_post(struct channel *channel, enum method method, const ProtobufCMe
 
 /* ---- a call --------------------------------------------------------------------------------- */
 
-static void init_wake(pthread_cond_t *wake)
-{
-    pthread_condattr_t attr;
-
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(wake, &attr);
-    pthread_condattr_destroy(&attr);
-}
-
 static void wait_until(struct channel *channel, struct call *call, uint64_t deadline)
 {
     struct timespec ts = {.tv_sec = (time_t)(deadline / NSEC_PER_SEC), .tv_nsec = (long)(deadline % NSEC_PER_SEC)};
 
     if (deadline == DEADLINE_NEVER)
-        pthread_cond_wait(&call->wake, &channel->lock);
+        pthread_cond_wait(&call->pending->wake, &channel->lock);
     else
-        pthread_cond_timedwait(&call->wake, &channel->lock, &ts);
+        pthread_cond_timedwait(&call->pending->wake, &channel->lock, &ts);
 }
 
 static int give_up(struct channel *channel, struct call *call)
@@ -280,7 +270,6 @@ int channel_call(struct channel *channel, enum method method, const ProtobufCMes
     r = envelope_pack(request, payload, sizeof(payload), &n);
     if (r)
         return fail_with(EMSGSIZE, "the request is longer than any packet may be");
-    init_wake(&call.wake);
     pthread_mutex_lock(&channel->lock);
     if (channel->broken) {
         r = fail_with(ENOTCONN, "the connection to the broker is lost");
@@ -294,7 +283,6 @@ int channel_call(struct channel *channel, enum method method, const ProtobufCMes
         r = make_call(channel, pending, &call, deadline);
     }
     pthread_mutex_unlock(&channel->lock);
-    pthread_cond_destroy(&call.wake);
     return r ? r : call_result(&call);
 }
 

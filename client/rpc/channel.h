@@ -97,6 +97,7 @@ struct channel {
     int stopped; /* why sending stopped: see sockio_send() */
 
     /* the leader's alone */
+    bool others_wait; /* seen when it received last */
     struct arena arena;
     uint8_t *packet;
 

@@ -17,6 +17,9 @@
 #include "rpc/requests.h"
 #include "rpc/undo.h"
 
+/* What a leader receives before it looks whether its own call is answered. */
+#define PACKETS_PER_TURN 16
+
 /* ---- a packet; without the lock -------------------------------------------------------------- */
 
 /* The Problem of a refusal; a broker that sends none, or nonsense, is believed the number only. */
@@ -96,11 +99,13 @@ static void settle(struct channel *channel, struct pending *pending)
     resume_worked(channel);
     if (call && call->state == CALL_TAKING)
         call->state = CALL_ANSWERED;
-    if (call)
-        pthread_cond_signal(&call->wake);
     /* it may have made room */
     requests_flush(channel);
+    channel->others_wait = requests_has_waiting(channel);
     pthread_mutex_unlock(&channel->lock);
+    /* not before: who is woken wants the lock */
+    if (call)
+        pthread_cond_broadcast(&pending->wake);
 }
 
 /* A packet of the broker. 0, or a frame that cannot be. `complete`: its descriptors came with it. */
@@ -238,21 +243,29 @@ static bool receive_one(struct channel *channel, bool wait)
 
 /* ---- a turn --------------------------------------------------------------------------------- */
 
-static void listen_once(struct channel *channel, uint64_t deadline, bool just_sent)
+/* Without the lock. Replies to several come together; the leader serves the others as well, but not for ever. */
+static void receive_some(struct channel *channel, bool wait)
+{
+    channel->others_wait = false;
+    for (unsigned n = 0; n < PACKETS_PER_TURN && receive_one(channel, wait) && channel->others_wait; n++)
+        wait = false;
+}
+
+static void listen_once(struct channel *channel, uint64_t deadline)
 {
     uint64_t now = clock_now_ns();
     uint64_t until = deadline_at(now, channel->stopped == SOCKIO_E_TOO_MANY_IN_FLIGHT ? LINK_RETRY_NS
                                                                                       : LINK_WAIT_MS * NSEC_PER_MSEC);
     struct pollfd p = {.fd = channel->socket,
                        .events = channel->stopped == SOCKIO_E_AGAIN ? POLLIN | POLLOUT : POLLIN};
-    bool wait = just_sent && channel->may_wait && !channel->stopped && until < deadline;
+    bool wait = channel->may_wait && !channel->stopped && until < deadline;
 
     pthread_mutex_unlock(&channel->lock);
     if (wait)
-        receive_one(channel, true);
+        receive_some(channel, true);
     else if (poll(&p, 1, deadline_poll_ms(until < deadline ? until : deadline, now)) > 0 &&
              (p.revents & (POLLIN | POLLHUP | POLLERR | POLLNVAL)))
-        receive_one(channel, false);
+        receive_some(channel, false);
     pthread_mutex_lock(&channel->lock);
 }
 
@@ -271,7 +284,7 @@ void link_lead(struct channel *channel, uint64_t deadline, bool just_sent)
     else if (channel->link == LINK_DOWN)
         resume_step(channel, deadline);
     else
-        listen_once(channel, deadline, just_sent);
+        listen_once(channel, deadline);
     if (channel->link == LINK_GREETING)
         resume_heard(channel);
     channel->led = false;

@@ -22,8 +22,7 @@
 
 /*
  * Leads for one turn: waits for a packet until the deadline and receives what is one, or does the next step towards a
- * connection. `just_sent`: the socket has been seen to be ours a moment ago, so that a deadline that is far off
- * allows to wait in the one call that also receives.
+ * connection. `just_sent`: the socket has been seen to be ours a moment ago, and need not be looked at again.
  */
 void link_lead(struct channel *channel, uint64_t deadline, bool just_sent);
 

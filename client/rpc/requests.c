@@ -20,15 +20,33 @@ bool request_gives_back(const struct pending *pending)
     return pending->row->id == METHOD_RELEASE || pending->row->id == METHOD_UNRESERVE;
 }
 
+static struct pending *new_pending(void)
+{
+    struct pending *pending = malloc(sizeof(*pending));
+    pthread_condattr_t attr;
+
+    if (!pending)
+        return NULL;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&pending->wake, &attr);
+    pthread_condattr_destroy(&attr);
+    return pending;
+}
+
 struct pending *request_enter(struct channel *channel, const struct schema_method *row, const void *payload, size_t n,
                               struct call *call)
 {
     struct list *link = list_pop(&channel->unused);
-    struct pending *pending = link ? container_of(link, struct pending, link) : malloc(sizeof(*pending));
+    struct pending *pending = link ? container_of(link, struct pending, link) : new_pending();
 
     if (!pending)
         return NULL;
-    *pending = (struct pending){.row = row, .call = call, .payload = payload, .n = n};
+    memset(pending, 0, offsetof(struct pending, wake));
+    pending->row = row;
+    pending->call = call;
+    pending->payload = payload;
+    pending->n = n;
     list_init(&pending->link);
     list_append(&channel->unsent[row->repeat], &pending->link);
     if (call)
@@ -84,7 +102,7 @@ static void end_call(struct call *call, int err, unsigned status, const char *se
     call->err = status ? 0 : err;
     call->status = status;
     snprintf(call->sentence, sizeof(call->sentence), "%s", sentence);
-    pthread_cond_signal(&call->wake);
+    pthread_cond_broadcast(&call->pending->wake);
 }
 
 void request_fail(struct channel *channel, struct pending *pending, int err, unsigned status, const char *sentence)
@@ -276,12 +294,12 @@ void requests_lost(struct channel *channel)
             pending->lost = true;
             channel->behind = true;
             if (pending->call && request_gives_back(pending))
-                pthread_cond_signal(&pending->call->wake);
+                pthread_cond_broadcast(&pending->wake);
         }
     }
     list_for_each_entry(pending, &channel->unsent[REPEAT_RECORDED], struct pending, link)
         if (pending->call && request_gives_back(pending))
-            pthread_cond_signal(&pending->call->wake);
+            pthread_cond_broadcast(&pending->wake);
 }
 
 static void fail_list(struct channel *channel, struct list *list, int err, unsigned status, const char *sentence,
@@ -343,16 +361,26 @@ void requests_orphan(struct channel *channel)
     orphan_list(&channel->unsent[1]);
 }
 
-static bool wake_first(struct list *list)
+static struct pending *first_waiting(const struct list *list)
 {
     list_for_each_entry(pending, list, struct pending, link)
-    {
-        if (pending->call && pending->call->state == CALL_WAITING) {
-            pthread_cond_signal(&pending->call->wake);
-            return true;
-        }
-    }
-    return false;
+        if (pending->call && pending->call->state == CALL_WAITING)
+            return pending;
+    return NULL;
+}
+
+bool requests_has_waiting(const struct channel *channel)
+{
+    return first_waiting(&channel->waiting);
+}
+
+static bool wake_first(const struct list *list)
+{
+    struct pending *pending = first_waiting(list);
+
+    if (pending)
+        pthread_cond_broadcast(&pending->wake);
+    return pending;
 }
 
 void requests_wake_one(struct channel *channel)
@@ -360,6 +388,7 @@ void requests_wake_one(struct channel *channel)
     (void)(wake_first(&channel->waiting) || wake_first(&channel->unsent[0]) || wake_first(&channel->unsent[1]));
 }
 
+/* What wakes is not destroyed: in the child of a fork it may still count sleepers that only the parent has. */
 static void free_list(struct list *list)
 {
     struct list *link;

@@ -38,7 +38,6 @@ struct call {
     channel_take *take;
     void *result;
     struct channel_raw *raw;
-    pthread_cond_t wake;
     int err;         /* answered: of take(), negative; failed: a positive errno */
     unsigned status; /* the broker's */
     char sentence[MEMORYD_SENTENCE_MAX + 1];
@@ -57,6 +56,12 @@ struct pending {
     const int *fds; /* the caller's, only while it waits */
     unsigned n_fds;
     void *copy; /* of the payload, once no caller has it */
+    /*
+     * The caller's, if it sleeps; last, since it stays when the rest is used anew. It is here and not with the call so
+     * that it may be woken without the lock, when the call may be over already: those who sleep may therefore be more
+     * than one for a moment, and all of them are woken.
+     */
+    pthread_cond_t wake;
 };
 
 /* Enters a request that is not sent yet. NULL without memory. The payload is the caller's while `call` waits. */
@@ -89,6 +94,8 @@ void requests_fail(struct channel *channel, int err, unsigned status, const char
 void requests_break(struct channel *channel, int err, const char *why);
 /* No caller is there any more: they are in another process. */
 void requests_orphan(struct channel *channel);
+/* Does anybody wait for the reply to what was sent? */
+bool requests_has_waiting(const struct channel *channel);
 /* Somebody who waits must lead if nobody does. */
 void requests_wake_one(struct channel *channel);
 void requests_deinit(struct channel *channel);

@@ -51,7 +51,6 @@ int channel_may_resume(struct channel *channel, const struct connected *connecte
     next->may_autostart = connected->may_autostart;
     snprintf(next->program, sizeof(next->program), "%s", program);
     next->session = *session;
-    pthread_cond_init(&next->hello.wake, NULL);
     pthread_mutex_lock(&channel->lock);
     channel->broker_keeps = session->version >= 1;
     channel->resumption = next;
@@ -65,7 +64,6 @@ void resume_deinit(struct channel *channel)
 
     if (!next)
         return;
-    pthread_cond_destroy(&next->hello.wake);
     explicit_bzero(next, sizeof(*next));
     free(next);
     channel->resumption = NULL;

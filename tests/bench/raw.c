@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -66,6 +67,21 @@ void
 line_tell(int line)
 {
     bench_must(send(line, "", 1, MSG_NOSIGNAL) == 1, "telling another process");
+}
+
+bool
+raw_can_preload(const char *library)
+{
+    static const char *const folders[] = {"/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64",
+                                          "/usr/lib", "/usr/local/lib"};
+    char path[256];
+
+    for (size_t i = 0; library && i < sizeof(folders) / sizeof(*folders); i++) {
+        (void)snprintf(path, sizeof(path), "%s/%s", folders[i], library);
+        if (!access(path, R_OK))
+            return true;
+    }
+    return !library;
 }
 
 void

@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -23,6 +24,9 @@ void peer_kill(struct peer *peer);
 /* One byte. False, or the process ends: the line has ended. */
 int line_hear(int line);
 void line_tell(int line);
+
+/* The loader would only say so, and go on, if it had no such library. NULL: there is nothing to preload. */
+bool raw_can_preload(const char *library);
 
 /* For peer_start(): sends back every packet. */
 void raw_echo(int line, void *context);

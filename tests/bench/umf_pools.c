@@ -26,7 +26,9 @@
 #include <unistd.h>
 
 #include "tests/bench/bench.h"
+#include "tests/bench/raw.h"
 
+#define JEMALLOC    "libjemalloc.so.2"
 #define OPERATIONS  100000 /* of each thread in a round */
 #define BATCH       10000
 #define SLOTS       256
@@ -408,7 +410,8 @@ measure(unsigned contender, struct child *jemalloc)
     if (!any)
         return;
     start(&child, contenders[contender].name, contenders[contender].preload);
-    here = tell(&child, (struct task){.work = PAIRS, .threads = 1}) >= 0;
+    here = raw_can_preload(JEMALLOC) && raw_can_preload(contenders[contender].preload) &&
+           tell(&child, (struct task){.work = PAIRS, .threads = 1}) >= 0;
     for (unsigned i = 0; i < ROWS; i++) {
         struct context context = {&child, jemalloc, about[i].task};
 
@@ -418,7 +421,7 @@ measure(unsigned contender, struct child *jemalloc)
             (void)bench_run(&rows[i], &(struct bench){.ours = {.timed = time_ours}, .other = {.timed = time_other},
                                                       .context = &context, .rounds = 8, .a_round = 2});
         else
-            bench_skip(&rows[i], "it is not on this machine");
+            bench_skip(&rows[i], "it, or jemalloc, is not on this machine");
     }
     end(&child);
 }
@@ -433,7 +436,7 @@ main(int argc, char **argv)
     name_rows();
     bench_begin(argc, argv, rows, ROWS);
     (void)signal(SIGPIPE, SIG_IGN);
-    start(&jemalloc, "malloc of jemalloc", "libjemalloc.so.2");
+    start(&jemalloc, "malloc of jemalloc", JEMALLOC);
     for (unsigned i = 0; i < CONTENDERS; i++)
         measure(i, &jemalloc);
     end(&jemalloc);

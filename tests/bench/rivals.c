@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The ways to hand memory from one process to another, side by side: made, written, told to the other process, there
+ * mapped or copied, each page written there, and heard back. What cannot be shared (malloc(), jemalloc, TBB's malloc,
+ * mmap()) is copied by the receiver with the one copy that it takes, process_vm_readv().
+ *
+ * One process has one malloc(). So each way is a child, this program again with that one preloaded, and a child of it
+ * that receives; the ways take turns with memoryd's.
+ */
+#include <fcntl.h>
+#include <memclient/memclient.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/bench/bench.h"
+#include "tests/bench/raw.h"
+
+#define PAGE      ((size_t)4096)
+#define SMALL_MAX ((size_t)1 << 20)
+
+/* What the receiver is told, and what either side has of it. */
+struct parcel {
+    size_t size;
+    char *bytes;
+    pid_t from;
+    struct memclient_token token;
+    struct memclient_buffer *buf;
+    char name[32];
+    int fd;
+};
+
+struct way {
+    const char *name, *preload;
+    void (*make)(struct parcel *parcel);
+    void (*take)(int line, struct parcel *parcel); /* after what was told has been received */
+    void (*drop)(struct parcel *parcel);
+    bool passes_fd;
+};
+
+/* ---- memoryd ----------------------------------------------------------------------------------------------- */
+
+static void
+map_ours(struct parcel *parcel)
+{
+    void *bytes;
+
+    bench_did(memclient_map(parcel->buf, NULL, &bytes));
+    parcel->bytes = bytes;
+}
+
+static void
+make_ours(struct parcel *parcel)
+{
+    bench_did(memclient_alloc(NULL, parcel->size, NULL, &parcel->buf));
+    bench_did(memclient_share(parcel->buf, NULL, &parcel->token));
+    map_ours(parcel);
+}
+
+static void
+take_ours(int line, struct parcel *parcel)
+{
+    (void)line;
+    bench_did(memclient_open_token(NULL, &parcel->token, 0, &parcel->buf));
+    map_ours(parcel);
+}
+
+static void
+drop_ours(struct parcel *parcel)
+{
+    bench_did(memclient_unmap(NULL, parcel->bytes, 0));
+    memclient_buffer_unref(parcel->buf);
+}
+
+/* ---- the kernel's shared memory ------------------------------------------------------------------------------ */
+
+static void
+make_memfd(struct parcel *parcel)
+{
+    parcel->fd = raw_memfd(parcel->size, 0);
+    parcel->bytes = raw_map(parcel->fd, parcel->size);
+}
+
+static void
+take_memfd(int line, struct parcel *parcel)
+{
+    raw_receive_fds(line, &parcel->fd, 1);
+    parcel->bytes = raw_map(parcel->fd, parcel->size);
+}
+
+static void
+drop_shared(struct parcel *parcel)
+{
+    munmap(parcel->bytes, parcel->size);
+    close(parcel->fd);
+}
+
+static void
+make_shm(struct parcel *parcel)
+{
+    (void)snprintf(parcel->name, sizeof(parcel->name), "/memoryd-bench-%d", getpid());
+    parcel->fd = shm_open(parcel->name, O_RDWR | O_CREAT | O_EXCL, 0600);
+    bench_must(parcel->fd >= 0 && !ftruncate(parcel->fd, (off_t)parcel->size), "shm_open");
+    parcel->bytes = raw_map(parcel->fd, parcel->size);
+}
+
+static void
+take_shm(int line, struct parcel *parcel)
+{
+    (void)line;
+    parcel->fd = shm_open(parcel->name, O_RDWR, 0);
+    bench_must(parcel->fd >= 0, "shm_open");
+    shm_unlink(parcel->name);
+    parcel->bytes = raw_map(parcel->fd, parcel->size);
+}
+
+/* ---- memory of one process ----------------------------------------------------------------------------------- */
+
+static void
+copy(struct parcel *parcel, const char *theirs)
+{
+    struct iovec to = {.iov_base = parcel->bytes, .iov_len = parcel->size};
+    struct iovec from = {.iov_base = (void *)(uintptr_t)theirs, .iov_len = parcel->size};
+
+    bench_must(process_vm_readv(parcel->from, &to, 1, &from, 1, 0) == (ssize_t)parcel->size, "process_vm_readv");
+}
+
+static void
+make_malloc(struct parcel *parcel)
+{
+    parcel->bytes = malloc(parcel->size);
+    bench_must(!!parcel->bytes, "malloc");
+}
+
+static void
+take_malloc(int line, struct parcel *parcel)
+{
+    const char *theirs = parcel->bytes;
+
+    (void)line;
+    make_malloc(parcel);
+    copy(parcel, theirs);
+}
+
+static void
+drop_malloc(struct parcel *parcel)
+{
+    free(parcel->bytes);
+}
+
+static void
+make_mapping(struct parcel *parcel, int advice)
+{
+    parcel->bytes = mmap(NULL, parcel->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    bench_must(parcel->bytes != MAP_FAILED, "mmap");
+    /* where the kernel has none, both are of small pages */
+    (void)madvise(parcel->bytes, parcel->size, advice);
+}
+
+static void
+make_small(struct parcel *parcel)
+{
+    make_mapping(parcel, MADV_NOHUGEPAGE);
+}
+
+static void
+make_thp(struct parcel *parcel)
+{
+    make_mapping(parcel, MADV_HUGEPAGE);
+}
+
+static void
+take_small(int line, struct parcel *parcel)
+{
+    const char *theirs = parcel->bytes;
+
+    (void)line;
+    make_small(parcel);
+    copy(parcel, theirs);
+}
+
+static void
+take_thp(int line, struct parcel *parcel)
+{
+    const char *theirs = parcel->bytes;
+
+    (void)line;
+    make_thp(parcel);
+    copy(parcel, theirs);
+}
+
+static void
+drop_mapping(struct parcel *parcel)
+{
+    munmap(parcel->bytes, parcel->size);
+}
+
+/* ---- ways -------------------------------------------------------------------------------------------------- */
+
+static const struct way ways[] = {
+    {"memoryd", NULL, make_ours, take_ours, drop_ours, false},
+    {"memfd", NULL, make_memfd, take_memfd, drop_shared, true},
+    {"shm", NULL, make_shm, take_shm, drop_shared, false},
+    {"mmap", NULL, make_small, take_small, drop_mapping, false},
+    {"mmap_thp", NULL, make_thp, take_thp, drop_mapping, false},
+    {"malloc", NULL, make_malloc, take_malloc, drop_malloc, false},
+    {"jemalloc", "libjemalloc.so.2", make_malloc, take_malloc, drop_malloc, false},
+    {"tbb", "libtbbmalloc_proxy.so.2", make_malloc, take_malloc, drop_malloc, false},
+};
+
+static const struct {
+    const char *name;
+    size_t size;
+} sizes[] = {{"64k", (size_t)64 << 10}, {"16m", (size_t)16 << 20}};
+
+enum { WAYS = sizeof(ways) / sizeof(*ways), SIZES = sizeof(sizes) / sizeof(*sizes) };
+
+static void
+receive(int line, void *context)
+{
+    const struct way *way = context;
+    struct parcel parcel;
+
+    while (recv(line, &parcel, sizeof(parcel), 0) == sizeof(parcel)) {
+        way->take(line, &parcel);
+        raw_touch(parcel.bytes, parcel.size, PAGE);
+        line_tell(line);
+        way->drop(&parcel);
+        line_tell(line);
+    }
+}
+
+static double
+hand_over(const struct way *way, int line, size_t size)
+{
+    struct parcel parcel = {.size = size, .from = getpid()};
+    double took = bench_now_us();
+
+    way->make(&parcel);
+    memset(parcel.bytes, 1, size);
+    bench_must(send(line, &parcel, sizeof(parcel), 0) == sizeof(parcel), "send");
+    if (way->passes_fd)
+        raw_send_fds(line, &parcel.fd, 1);
+    bench_must(line_hear(line), "hearing");
+    took = bench_now_us() - took;
+    bench_must(line_hear(line), "hearing");
+    way->drop(&parcel);
+    return took;
+}
+
+/* ---- children ---------------------------------------------------------------------------------------------- */
+
+/* What the child runs: hands over, as much as it is told to, until its line ends. */
+static int
+serve(const char *name)
+{
+    const struct way *way = ways;
+    struct peer receiver;
+    double took;
+    size_t size;
+
+    while (strcmp(way->name, name))
+        way++;
+    (void)prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
+    peer_start(&receiver, receive, (void *)(uintptr_t)way);
+    while (recv(STDIN_FILENO, &size, sizeof(size), 0) == sizeof(size)) {
+        took = hand_over(way, receiver.line, size);
+        bench_must(send(STDIN_FILENO, &took, sizeof(took), 0) == sizeof(took), "answering");
+    }
+    peer_end(&receiver);
+    return 0;
+}
+
+static void
+become_server(int line, void *context)
+{
+    const struct way *way = context;
+
+    bench_must(dup2(line, STDIN_FILENO) == STDIN_FILENO, "dup2");
+    if (way->preload)
+        (void)setenv("LD_PRELOAD", way->preload, 1);
+    execl("/proc/self/exe", "rivals", "--serve", way->name, (char *)NULL);
+    _exit(1);
+}
+
+struct contest {
+    struct peer ours, other;
+    size_t size;
+};
+
+/* How many us it took; negative: it is not there any more. */
+static double
+tell(const struct peer *peer, size_t size)
+{
+    double took = -1;
+
+    if (send(peer->line, &size, sizeof(size), MSG_NOSIGNAL) != sizeof(size) ||
+        recv(peer->line, &took, sizeof(took), 0) != sizeof(took))
+        return -1;
+    return took;
+}
+
+static double
+time_ours(void *context)
+{
+    const struct contest *contest = context;
+    double us = tell(&contest->ours, contest->size);
+
+    bench_must(us >= 0, "handing over");
+    return us;
+}
+
+static double
+time_other(void *context)
+{
+    const struct contest *contest = context;
+    double us = tell(&contest->other, contest->size);
+
+    bench_must(us >= 0, "a rival");
+    return us;
+}
+
+static void
+measure(struct contest *contest, const struct bench_row *row, const struct way *way, size_t size)
+{
+    if (!bench_wanted(row))
+        return;
+    if (!raw_can_preload(way->preload)) {
+        bench_skip(row, "its library is not on this machine");
+        return;
+    }
+    contest->size = size;
+    peer_start(&contest->other, become_server, (void *)(uintptr_t)way);
+    if (tell(&contest->other, size) < 0)
+        bench_skip(row, "this machine does not let a process read another's memory");
+    else
+        (void)bench_run(row, &(struct bench){.ours = {.timed = time_ours}, .other = {.timed = time_other},
+                                             .context = contest, .rounds = 8, .a_round = size > SMALL_MAX ? 4 : 25});
+    peer_kill(&contest->other);
+}
+
+int
+main(int argc, char **argv)
+{
+    static struct bench_row rows[SIZES][WAYS - 1];
+    static char names[SIZES][WAYS - 1][32];
+    struct contest contest;
+
+    if (argc == 3 && !strcmp(argv[1], "--serve"))
+        return serve(argv[2]);
+    for (size_t i = 0; i < SIZES; i++)
+        for (size_t k = 0; k < WAYS - 1; k++) {
+            (void)snprintf(names[i][k], sizeof(names[i][k]), "hand_over_%s_vs_%s", sizes[i].name, ways[k + 1].name);
+            rows[i][k] = (struct bench_row){.name = names[i][k], .unit = BENCH_US, .rival = true};
+        }
+    bench_begin(argc, argv, rows[0], SIZES * (WAYS - 1));
+    peer_start(&contest.ours, become_server, (void *)(uintptr_t)&ways[0]);
+    for (size_t i = 0; i < SIZES; i++)
+        for (size_t k = 0; k < WAYS - 1; k++)
+            measure(&contest, &rows[i][k], &ways[k + 1], sizes[i].size);
+    peer_end(&contest.ours);
+    return bench_end();
+}

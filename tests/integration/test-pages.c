@@ -126,6 +126,22 @@ static void what_others_have_taken_is_replaced(void **state)
     broker_finish(broker);
 }
 
+/* Allows the kernel to make so many, none of which is set aside. How many there are all the same, since others have them. */
+static long allow_on_demand(long pages)
+{
+    char path[128], value[32];
+
+    settings_huge_pages(huge_page_size(), 0);
+    /* those that a program had which is ending */
+    if (!WAIT_UNTIL(kernel_says("surplus_hugepages") == 0))
+        test_skip("somebody keeps huge pages that are set aside no more");
+    snprintf(path, sizeof(path), "/sys/kernel/mm/hugepages/hugepages-%zukB/nr_overcommit_hugepages",
+             huge_page_size() / KIB);
+    snprintf(value, sizeof(value), "%ld", pages);
+    settings_write(path, value);
+    return kernel_says("nr_hugepages");
+}
+
 /* None is set aside. The kernel makes them when they are asked for, and has them back when they are given up. */
 static void pools_grow_and_shrink_as_far_as_the_administrator_allows(void **state)
 {
@@ -135,16 +151,8 @@ static void pools_grow_and_shrink_as_far_as_the_administrator_allows(void **stat
     struct memclient_buffer *buf, *second = NULL;
     struct broker_process *broker;
     struct memclient *ctx;
-    char path[128], value[32];
 
-    settings_huge_pages(huge, 0);
-    /* those that a program had which is ending */
-    if (!WAIT_UNTIL(kernel_says("surplus_hugepages") == 0))
-        test_skip("somebody keeps huge pages that are set aside no more");
-    before = kernel_says("nr_hugepages");
-    snprintf(path, sizeof(path), "/sys/kernel/mm/hugepages/hugepages-%zukB/nr_overcommit_hugepages", huge / KIB);
-    snprintf(value, sizeof(value), "%ld", pages);
-    settings_write(path, value);
+    before = allow_on_demand(pages);
     broker = broker_for_test(automatic);
     ctx = broker_connect(broker);
     options.pages = MEMCLIENT_PAGES_HUGETLB;
@@ -170,6 +178,43 @@ static void pools_grow_and_shrink_as_far_as_the_administrator_allows(void **stat
     memclient_close(ctx);
     broker_finish(broker);
     assert_true(WAIT_UNTIL(kernel_says("nr_hugepages") == before));
+}
+
+static void those_made_on_demand_are_on_their_node(void **state)
+{
+    size_t huge = huge_page_size(), size = 2 * huge;
+    unsigned long nodes = nodes_with_memory();
+    struct memclient_alloc_options options = MEMCLIENT_ALLOC_OPTIONS_INIT;
+    struct broker_process *broker;
+    struct memclient *ctx;
+    long before = allow_on_demand(2 * __builtin_popcountl(nodes));
+
+    broker = broker_for_test(automatic);
+    ctx = broker_connect(broker);
+    options.pages = MEMCLIENT_PAGES_HUGETLB;
+    options.placement = MEMCLIENT_PLACEMENT_BIND;
+    options.n_nodes = 1;
+    for (uint32_t node = 0; node < NODES_MAX; node++) {
+        size_t counts[NODES_MAX] = {0};
+        struct memclient_buffer *buf;
+        void *p;
+
+        if (!(nodes & 1UL << node))
+            continue;
+        options.nodes = &node;
+        assert_done(memclient_alloc(ctx, size, &options, &buf));
+        assert_true(memclient_buffer_flags(buf) & MEMCLIENT_BUFFER_VERIFIED);
+        assert_int_equal(kernel_says("nr_hugepages"), before + 2);
+        assert_done(memclient_map(buf, NULL, &p));
+        pages_by_node(p, size, huge, counts);
+        assert_int_equal(counts[node], 2);
+        assert_done(memclient_unmap(ctx, p, 0));
+        memclient_buffer_unref(buf);
+        broker_wait_until_empty(broker);
+        assert_true(WAIT_UNTIL(kernel_says("nr_hugepages") == before));
+    }
+    memclient_close(ctx);
+    broker_finish(broker);
 }
 
 static void transparent_ones_are_used_where_the_kernel_gives_them(void **state)
@@ -208,6 +253,7 @@ int main(void)
         at_broker_with_settings(what_is_set_aside_is_used_and_then_ordinary_pages),
         at_broker_with_settings(what_others_have_taken_is_replaced),
         at_broker_with_settings(pools_grow_and_shrink_as_far_as_the_administrator_allows),
+        at_broker_with_settings(those_made_on_demand_are_on_their_node),
         at_broker_with_settings(transparent_ones_are_used_where_the_kernel_gives_them),
     };
 

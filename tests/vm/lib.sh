@@ -48,7 +48,7 @@ vm_runs_everywhere() {
     local test
     for test in kernel/test-{addresses,ending,handover,identity,ledger,listening,rights,signals,sockets} \
         unit/sys/test-peer unit/mem/test-{commit,handle,nodes,migrate} \
-        integration/test-{commit,rights,ending,death,identity,sums,placement,move}; do
+        integration/test-{commit,rights,ending,death,identity,sums,pages,placement,move}; do
         vm_runs "tests/$test"
     done
     vm_needs daemon/memoryd

@@ -92,6 +92,7 @@ static int build_broker(struct app *app)
         .topology = &app->topology,
         .pools = app->pools,
         .work = app->work,
+        .threads = settings_commit_threads(app->config),
         .limits = &limits,
         .host = &app->host,
         .grace_ms = app->config->grace_ms,

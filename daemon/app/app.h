@@ -144,6 +144,7 @@ void settings_net(const struct app *app, struct net_limits *ret);
 int settings_pools(const struct config *config, struct pools_config *ret, struct pool_config **ret_pools);
 void settings_arena(const struct app *app, uint64_t *base, uint64_t *size);
 unsigned settings_threads(const struct config *config);
+unsigned settings_commit_threads(const struct config *config);
 /* The default configuration: a path to be freed if such a file is there, else NULL. */
 char *settings_config_path(const struct app_options *options, bool private);
 

@@ -181,6 +181,15 @@ unsigned settings_threads(const struct config *config)
     return processors < 2 ? 1 : processors > 8 ? 4 : (unsigned)processors / 2;
 }
 
+/* As many as there are workers, and one processor is left to the loop. */
+unsigned settings_commit_threads(const struct config *config)
+{
+    unsigned threads = settings_threads(config);
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+
+    return threads < processors ? threads : processors < 2 ? 1 : (unsigned)processors - 1;
+}
+
 char *settings_config_path(const struct app_options *options, bool private)
 {
     const char *home = secure_getenv("XDG_CONFIG_HOME");

@@ -54,6 +54,7 @@ struct broker_options {
     const struct topology *topology;
     struct pools *pools;              /* borrowed, as the rest here */
     struct work *work;
+    unsigned threads;                 /* of large commits, see struct commit */
     const struct account_limits *limits;
     const struct broker_host *host;
     uint64_t arena_base;

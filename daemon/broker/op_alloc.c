@@ -411,6 +411,7 @@ static int start_commit(struct alloc *alloc, uint32_t first, uint32_t n)
         commit->pages = pool->pages;
         commit->page_size = pool->page_size;
         commit->lazy = pool->lazy;
+        commit->threads = alloc->broker->options.threads;
         commit->publishable = alloc->args->flags & BUFFER_PUBLISHABLE;
         (void)snprintf(commit->label, sizeof(commit->label), "memoryd-%llu",
                        (unsigned long long)alloc->buffers[i]->record->head.id);

@@ -18,6 +18,7 @@
 #include "base/cleanup.h"
 #include "base/steal.h"
 #include "mem/slices.h"
+#include "mem/thp.h"
 #include "proto/status.h"
 
 /* Never written, so all of it is the kernel's one page of zeros. */
@@ -67,61 +68,6 @@ static int commit_base(struct commit *commit, int t)
             r = slice_check_room(commit, &slice);
         if (!r)
             r = small ? write_zeros(commit, t, &slice) : allocate(commit, t, &slice);
-    }
-    return r;
-}
-
-static int populate_huge(struct commit *commit, int t, const struct slice *slice, uint64_t *huge)
-{
-    size_t thp = (size_t)commit->page_size;
-    void *map = sys_map_aligned(t, slice->offset, slice->length, thp, PROT_READ | PROT_WRITE, 0);
-    int r = 0;
-
-    if (map == MAP_FAILED)
-        return commit_refuse_errno(commit, "a mapping");
-    /* without this advice, or where it is not taken, base pages are what there is */
-    (void)sys->madvise(map, slice->length, MADV_HUGEPAGE);
-    if (sys_populate(map, slice->length) < 0)
-        r = commit_refuse_errno(commit, "a buffer");
-    else
-        *huge += sys_huge_mapped(map);
-    (void)sys->munmap(map, slice->length);
-    return r;
-}
-
-/*
- * Cuts the slice to whole huge pages; false if it has none here, and then it is cut to end where the next one
- * begins. A huge page must neither lie across the border of two nodes nor, as older kernels would have
- * it, reach beyond the end of the file, where nobody pays for it.
- */
-static bool cut_to_huge(struct slice *slice, uint64_t thp)
-{
-    uint64_t to_next = align_up(slice->offset, thp) - slice->offset;
-
-    if (!to_next && slice->length >= thp) {
-        slice->length = (size_t)align_down(slice->length, thp);
-        return true;
-    }
-    if (to_next && slice->length > to_next)
-        slice->length = (size_t)to_next;
-    return false;
-}
-
-static int commit_thp(struct commit *commit, int t, uint64_t *huge)
-{
-    struct slice slice;
-    int r = 0;
-
-    for (uint64_t offset = 0; offset < commit->plan.brief.bytes && !r; offset += slice.length) {
-        bool whole;
-
-        slice = slice_at(commit, offset, true);
-        whole = cut_to_huge(&slice, commit->page_size);
-        r = commit_check_cancel(commit);
-        if (!r)
-            r = slice_check_room(commit, &slice);
-        if (!r)
-            r = whole ? populate_huge(commit, t, &slice, huge) : allocate(commit, t, &slice);
     }
     return r;
 }

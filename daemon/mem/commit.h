@@ -10,7 +10,7 @@
  * Each kind of page has its own right way, found by measuring:
  *   base      mbind on a mapping (the policy stays with the file), then fallocate; a small buffer is written
  *             instead, since what is only allocated is cleared by whoever touches it first
- *   THP       the same, then MADV_HUGEPAGE and populate: fallocate gives base pages
+ *   THP       the same, then MADV_HUGEPAGE and populate, in several threads: fallocate gives base pages
  *   hugetlb   the thread's own policy, then fallocate: the file keeps none for them
  *   lazy      only the size
  * A bound plan is verified page by page. Out of memory is an outcome, never a signal: each slice
@@ -42,6 +42,7 @@ struct commit {
     uint64_t page_size;
     bool lazy;
     bool publishable;
+    unsigned threads; /* how many may work at all large ones together, as far as that is faster; 0: only the caller */
     atomic_bool cancel; /* set by the loop, read by the worker */
 
     /* out; descriptor, identity and figures only if status is 0 */

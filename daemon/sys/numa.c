@@ -59,16 +59,18 @@ static uint64_t node_total(uint32_t physical)
     return kib * 1024;
 }
 
-static bool node_has_cpus(uint32_t physical)
+static void load_processors(struct topology_node *node)
 {
     struct bitmask *cpus = numa_allocate_cpumask();
-    bool has;
 
+    node->has_cpus = true;
     if (!cpus)
-        return true;
-    has = numa_node_to_cpus((int)physical, cpus) == 0 && numa_bitmask_weight(cpus) > 0;
+        return;
+    node->has_cpus = numa_node_to_cpus((int)node->physical, cpus) == 0 && numa_bitmask_weight(cpus) > 0;
+    for (unsigned cpu = 0; node->has_cpus && cpu < CPU_SETSIZE && cpu < cpus->size; cpu++)
+        if (numa_bitmask_isbitset(cpus, cpu))
+            CPU_SET(cpu, &node->processors);
     numa_free_cpumask(cpus);
-    return has;
 }
 
 static void load_one(struct topology *topology)
@@ -99,7 +101,7 @@ static void load_nodes(struct topology *topology)
         *node = (struct topology_node){.number = (uint32_t)n, .physical = (uint32_t)n};
         if (!allowed || numa_bitmask_isbitset(allowed, (unsigned)n))
             node->total = node_total((uint32_t)n);
-        node->has_cpus = node_has_cpus((uint32_t)n);
+        load_processors(node);
         for (int other = 0; other <= max && other < TOPOLOGY_NODES_MAX; other++)
             if (numa_bitmask_isbitset(numa_nodes_ptr, (unsigned)other))
                 node->distances[other] = (uint32_t)numa_distance(n, other);
@@ -237,6 +239,16 @@ const struct topology_node *topology_node(const struct topology *topology, uint3
         if (topology->nodes[i].number == number)
             return &topology->nodes[i];
     return NULL;
+}
+
+const cpu_set_t *topology_processors(const struct topology *topology, uint32_t physical)
+{
+    static const cpu_set_t none;
+
+    for (uint32_t i = 0; i < topology->n_nodes; i++)
+        if (topology->nodes[i].physical == physical)
+            return &topology->nodes[i].processors;
+    return &none;
 }
 
 static uint64_t huge_pages(int physical, uint64_t size, enum sys_huge what)

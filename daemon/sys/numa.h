@@ -10,6 +10,7 @@
  */
 #pragma once
 
+#include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -21,6 +22,7 @@ struct topology_node {
     uint32_t physical;
     uint64_t total; /* its memory; 0 if it has none, or none that this process may use */
     bool has_cpus;
+    cpu_set_t processors; /* of the first CPU_SETSIZE; none where that is unknown */
     uint32_t distances[TOPOLOGY_NODES_MAX]; /* by number; 0 where there is no such node */
 };
 
@@ -42,6 +44,9 @@ int topology_load(struct topology *ret, uint32_t simulate_nodes);
 
 /* NULL if there is no such node. */
 const struct topology_node *topology_node(const struct topology *topology, uint32_t number);
+
+/* Those of a node by its physical number. */
+const cpu_set_t *topology_processors(const struct topology *topology, uint32_t physical);
 
 /*
  * How many huge pages of that size the node can have now, in use or not: those that are set aside there, and an equal

@@ -45,3 +45,19 @@ int sys_schedule_self(const struct sys_schedule *schedule)
     attributes.nice = nice > NICEST ? NICEST : nice;
     return syscall(SYS_sched_setattr, 0, &attributes, 0) < 0 ? -errno : 0;
 }
+
+void sys_processors_get(cpu_set_t *ret)
+{
+    CPU_ZERO(ret);
+    if (sched_getaffinity(0, sizeof(*ret), ret) < 0)
+        CPU_ZERO(ret);
+}
+
+void sys_processors_keep_to(const cpu_set_t *mine, const cpu_set_t *near)
+{
+    cpu_set_t both;
+
+    CPU_AND(&both, mine, near);
+    if (CPU_COUNT(&both))
+        (void)sched_setaffinity(0, sizeof(both), &both);
+}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How soon a thread gets a processor when there are more threads than processors.
+ * How soon a thread gets a processor when there are more threads than processors; and which.
  *
  * Two things, which are not the same. How large its share is: policy and niceness. And how long it may keep others
  * waiting that have just woken up: its slice. A kernel since 6.12 lets a thread with the shorter slice go first when it
@@ -9,6 +9,7 @@
  */
 #pragma once
 
+#include <sched.h>
 #include <stdint.h>
 
 struct sys_schedule {
@@ -22,3 +23,8 @@ struct sys_schedule {
  * that. 0 or a negative errno, and then all is as it was, which is no harm.
  */
 int sys_schedule_self(const struct sys_schedule *schedule);
+
+/* The processors that the calling thread may use; none if that is unknown. */
+void sys_processors_get(cpu_set_t *ret);
+/* Only those of `mine` that are in `near` too, if there are any; it is no harm if that is refused. */
+void sys_processors_keep_to(const cpu_set_t *mine, const cpu_set_t *near);

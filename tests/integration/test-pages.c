@@ -126,7 +126,7 @@ static void what_others_have_taken_is_replaced(void **state)
     broker_finish(broker);
 }
 
-/* Allows the kernel to make so many, none of which is set aside. How many there are all the same, since others have them. */
+/* Allows the kernel to make so many; none is set aside. How many there are all the same, since others have them. */
 static long allow_on_demand(long pages)
 {
     char path[128], value[32];

@@ -10,7 +10,7 @@
  *   - who looked in vain several times in a row sleeps at once the next times, more and more of them;
  *   - who lost its processor to others, not by sleeping, more than once in LOOK_CHECK_NS shares it with too many: it
  *     sleeps at once for a while, longer each time this is found again;
- *   - with one processor it never pays.
+ *   - with one processor, or a quota of less than two, it never pays.
  *
  * A struct look is what one thread knows. All here is decision only: it is told the time, and asks no more than how
  * often the thread lost its processor, by a function that a test replaces. Who looks does this:
@@ -24,13 +24,12 @@
  */
 #pragma once
 
-#include <errno.h>
-#include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/resource.h>
 
 #include "base/clock.h"
+#include "base/processors.h"
 
 #define LOOK_NS       (50 * NSEC_PER_USEC)
 #define LOOK_CHECK_NS (20 * NSEC_PER_MSEC)
@@ -54,15 +53,10 @@ struct look {
     uint64_t (*count_lost)(void);
 };
 
-/* Has the calling thread more than one processor to run on? */
+/* Could the calling thread and whom it waits for be busy at once? */
 static inline bool look_may_pay(void)
 {
-    int saved = errno;
-    cpu_set_t set;
-    bool single = !sched_getaffinity(0, sizeof(set), &set) && CPU_COUNT(&set) == 1;
-
-    errno = saved;
-    return !single;
+    return processors_usable() > 1;
 }
 
 /* How often has the calling thread lost its processor? */

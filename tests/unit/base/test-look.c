@@ -2,6 +2,8 @@
 /* When to look and when to sleep, told the time: nothing here looks at anything. */
 #include "tests/support/test.h"
 
+#include <sched.h>
+
 #include "base/look.h"
 
 #define STEP (1 * NSEC_PER_USEC)
@@ -176,7 +178,7 @@ static void only_one_processor_is_seen(void **state)
 
     (void)state;
     assert_ok(sched_getaffinity(0, sizeof(all), &all));
-    assert_int_equal(look_may_pay(), CPU_COUNT(&all) > 1);
+    assert_true(CPU_COUNT(&all) > 1 || !look_may_pay());
     CPU_ZERO(&one);
     for (size_t i = 0; i < CPU_SETSIZE && !CPU_COUNT(&one); i++)
         if (CPU_ISSET(i, &all))
@@ -185,6 +187,21 @@ static void only_one_processor_is_seen(void **state)
     may = look_may_pay();
     assert_ok(sched_setaffinity(0, sizeof(all), &all));
     assert_false(may);
+}
+
+static void a_quota_counts_in_whole_processors(void **state)
+{
+    (void)state;
+    assert_true(processors_of_quota("max 100000") == UINT_MAX);
+    assert_int_equal(processors_of_quota("400000 100000"), 4);
+    assert_int_equal(processors_of_quota("200000 100000"), 2);
+    assert_int_equal(processors_of_quota("199999 100000"), 1);
+    assert_int_equal(processors_of_quota("50000 100000"), 0);
+    /* what is no quota is no limit */
+    assert_true(processors_of_quota("") == UINT_MAX);
+    assert_true(processors_of_quota("100000") == UINT_MAX);
+    assert_true(processors_of_quota("100000 0") == UINT_MAX);
+    assert_true(processors_of_quota("99999999999999999999 1") == UINT_MAX);
 }
 
 int main(void)
@@ -199,6 +216,7 @@ int main(void)
         cmocka_unit_test(an_accident_is_no_crowd),
         cmocka_unit_test(what_was_before_does_not_count),
         cmocka_unit_test(only_one_processor_is_seen),
+        cmocka_unit_test(a_quota_counts_in_whole_processors),
     };
 
     return test_run(tests, NULL, NULL);

@@ -130,8 +130,20 @@ static int map_errno(const struct memclient_buffer *buf, const struct place *pla
         return fail_with(EADDRINUSE,
                     "0x%llx, the home of buffer #%llu: something of this process is there already",
                     HEX(place->address), HEX(buf->id));
+    if (errno == ENOMEM)
+        return fail_with(ENOMEM,
+                         "the kernel maps no more here: too many mappings (vm.max_map_count) or addresses (ulimit -v); "
+                         "unmap something");
     return fail_with(errno, "mapping buffer #%llu: %s", HEX(buf->id),
                 strerror_r(errno, text, sizeof(text)));
+}
+
+static int refuse_another(void)
+{
+    return fail_with(ENOMEM,
+                     "this process has %llu mappings of buffers, and the rest of vm.max_map_count is for others; unmap "
+                     "some, raise that, or put small ones together: a UMF pool takes one mapping for a whole slab",
+                     HEX(process_space.n_mappings));
 }
 
 /*
@@ -284,6 +296,8 @@ static int try_map(struct memclient_buffer *buf, const struct wish *wish, bool w
 
     if (buf->publishing && writable)
         return refuse_publishing(buf);
+    if (process_space.n_mappings >= space_mappings_max())
+        return refuse_another();
     r = find_place(buf, wish, &place);
     if (r && !(r == -EADDRINUSE && wish->flags & MEMCLIENT_MAP_ANYWHERE))
         return r;

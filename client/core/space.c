@@ -6,10 +6,18 @@
 #include "core/space.h"
 
 #include <assert.h>
+#include <fcntl.h>
 #include <pthread.h>
-#include <stddef.h>
+#include <stdlib.h>
+#include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/range.h"
+
+/* Where it cannot be read. */
+#define USUAL_MAP_COUNT 65530
+/* This part of all mappings. */
+#define FOR_OTHERS 16
 
 static int compare_mappings(const struct mapping *a, const struct mapping *b)
 {
@@ -88,11 +96,32 @@ void space_insert(struct space *space, struct mapping *mapping)
 
     assert(!there);
     (void)there;
+    space->n_mappings++;
 }
 
 void space_remove(struct space *space, struct mapping *mapping)
 {
     RB_REMOVE(mapping_tree, &space->mappings, mapping);
+    space->n_mappings--;
+}
+
+uint64_t space_mappings_max(void)
+{
+    static uint64_t most;
+    char text[24];
+    ssize_t n;
+    int fd;
+
+    if (most)
+        return most;
+    fd = open("/proc/sys/vm/max_map_count", O_RDONLY | O_CLOEXEC);
+    n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+    (void)fd_close(fd);
+    text[n > 0 ? n : 0] = '\0';
+    most = strtoull(text, NULL, 10);
+    if (!most)
+        most = USUAL_MAP_COUNT;
+    return most -= most / FOR_OTHERS;
 }
 
 void space_split(struct space *space, struct mapping *mapping, uint64_t at, struct mapping *rest)

@@ -48,6 +48,7 @@ RB_HEAD(reserved_tree, reserved_range);
 struct space {
     struct mapping_tree mappings;
     struct reserved_tree reserved;
+    uint64_t n_mappings;
 };
 
 #define SPACE_NULL {.mappings = RB_INITIALIZER(0), .reserved = RB_INITIALIZER(0)}
@@ -62,6 +63,11 @@ struct mapping *space_next(struct mapping *mapping);
 bool space_is_free(struct space *space, uint64_t start, uint64_t size);
 /* Is every byte of the range mapped? An empty range is not. */
 bool space_is_covered(struct space *space, uint64_t start, uint64_t size);
+/*
+ * So many mappings of buffers a process may have: of all that the kernel allows, a part stays for its heap, its threads
+ * and its libraries, of which few bear to be refused one. With the lock.
+ */
+uint64_t space_mappings_max(void);
 /* The range must be free. */
 void space_insert(struct space *space, struct mapping *mapping);
 void space_remove(struct space *space, struct mapping *mapping);

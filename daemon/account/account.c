@@ -184,6 +184,11 @@ static int check_limit(const struct account *account, enum account_slot slot, ui
                       "this session has %" PRIu64 " %s and asks for %" PRIu64 " more, but may have %" PRIu64
                       "; give some back, or raise %s_%s in [limits]",
                       account->used[slot], slots[slot].what, amount, limit, scope, slots[slot].key);
+    if (slot == ACCOUNT_BUFFERS && account->accounts->limits.by_descriptors)
+        return refuse(problem, STATUS_LIMIT,
+                      "user %u may have %" PRIu64 " buffers, since each takes a descriptor of the broker; give some "
+                      "back, raise its LimitNOFILE (ulimit -Hn), or put small ones together: a UMF pool takes one for "
+                      "a whole slab", (unsigned)account->uid, limit);
     return refuse(problem, STATUS_LIMIT,
                   "user %u has %" PRIu64 " %s and asks for %" PRIu64 " more, but may have %" PRIu64
                   "; give some back, or raise %s_%s in [limits]",

@@ -49,6 +49,7 @@ enum account_slot {
 struct account_limits {
     uint64_t user[ACCOUNT_SLOTS];
     uint64_t session[ACCOUNT_SLOTS]; /* that of SESSIONS is not used */
+    bool by_descriptors;             /* user[BUFFERS] is what the limit of open files has room for */
 };
 
 struct accounts;

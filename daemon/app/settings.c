@@ -79,6 +79,7 @@ void settings_accounts(const struct app *app, struct account_limits *ret)
         settings_arena(app, &base, &size);
         ret->user[ACCOUNT_ADDRESSES] = size / ADDRESS_SHARE;
     }
+    ret->by_descriptors = wanted == CONFIG_NONE;
     if (wanted == CONFIG_NONE)
         ret->user[ACCOUNT_BUFFERS] = buffers;
     if (wanted != CONFIG_NONE && wanted > buffers)

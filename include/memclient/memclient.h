@@ -710,7 +710,8 @@ struct memclient_map_options {
  *     -EACCES         writing was asked for and the handle may only read
  *     -EROFS          writing was asked for and the buffer is published
  *     -EBUSY          it is just being published, here or elsewhere
- *     -ENOMEM         the kernel refuses: too many mappings, or RLIMIT_AS
+ *     -ENOMEM         too many mappings: 15 of 16 that the process may have (vm.max_map_count) are for buffers at
+ *                     most; or the kernel refuses, by RLIMIT_AS for one
  */
 MEMCLIENT_API int memclient_map(struct memclient_buffer *buf, const struct memclient_map_options *options,
                                 void **address);

@@ -10,7 +10,7 @@ static struct accounts accounts;
 
 static void limits(uint64_t user, uint64_t session)
 {
-    struct account_limits limits;
+    struct account_limits limits = {.by_descriptors = false};
 
     for (unsigned i = 0; i < ACCOUNT_SLOTS; i++) {
         limits.user[i] = user;

@@ -210,6 +210,7 @@ void host_stop(void)
 
 void host_no_limits(struct account_limits *limits)
 {
+    *limits = (struct account_limits){.by_descriptors = false};
     for (unsigned i = 0; i < ACCOUNT_SLOTS; i++)
         limits->user[i] = limits->session[i] = ACCOUNT_NO_LIMIT;
 }

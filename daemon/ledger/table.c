@@ -10,10 +10,12 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "ledger/table.h"
 #include "log/log.h"
 #include "proto/status.h"
+#include "sys/sys.h"
 
 static int compare_ids(const struct object *a, const struct object *b)
 {
@@ -37,11 +39,28 @@ void table_init(struct table *table, struct ledger *ledger, enum record_kind kin
     RB_INIT(&table->tree);
 }
 
+/*
+ * The objects beside an extent: whole pages, zeroed. The heap would put a header of its own before so many bytes, and
+ * where they fill their pages, as those of buffers do, take one page more for that.
+ */
+static char *new_objects(const struct table *table)
+{
+    void *objects = sys->mmap(NULL, (size_t)table->per_extent * table->object_size, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    return objects == MAP_FAILED ? NULL : objects;
+}
+
+static void free_objects(const struct table *table, char *objects)
+{
+    (void)sys->munmap(objects, (size_t)table->per_extent * table->object_size);
+}
+
 void table_deinit(struct table *table)
 {
     assert(!table->count);
     for (uint32_t i = 0; i < table->n_extents; i++)
-        free(table->objects[i]);
+        free_objects(table, table->objects[i]);
     free(table->objects);
     free(table->extents);
     *table = (struct table)TABLE_NULL;
@@ -112,7 +131,7 @@ static int make_room(struct table *table, char **ret_objects, struct problem *pr
             return no_memory(problem);
         table->objects = arrays;
     }
-    objects = calloc(table->per_extent, table->object_size);
+    objects = new_objects(table);
     if (!objects)
         return no_memory(problem);
     *ret_objects = objects;
@@ -135,7 +154,7 @@ static int grow(struct table *table, struct problem *problem)
         return r;
     r = ledger_take_extent(table->ledger, table->kind, &extent, problem);
     if (r) {
-        free(objects);
+        free_objects(table, objects);
         return r;
     }
     add_extent(table, extent, objects);

@@ -80,10 +80,8 @@ static void broker_end(struct broker *broker)
 static void broker_forget(struct broker *broker)
 {
     ledger_free(broker->ledger);
-    for (uint32_t i = 0; i < broker->things.n_extents; i++)
-        free(broker->things.objects[i]);
-    free(broker->things.objects);
-    free(broker->things.extents);
+    broker->things.count = 0;
+    table_deinit(&broker->things);
 }
 
 static struct thing *new_thing(struct broker *broker, uint32_t claims)

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "tests/bench/bench.h"
+#include "tests/bench/iceoryx.h"
 #include "tests/bench/raw.h"
 
 #define PAGE      ((size_t)4096)
@@ -43,6 +44,10 @@ struct way {
     void (*take)(int line, struct parcel *parcel); /* after what was told has been received */
     void (*drop)(struct parcel *parcel);
     bool passes_fd;
+    void (*begin)(bool maker); /* in either process; NULL: nothing is to be done */
+    void (*publish)(struct parcel *parcel); /* when it is written, likewise */
+    bool read_only;  /* there */
+    size_t size_max; /* 0: any */
 };
 
 /* ---- memoryd ----------------------------------------------------------------------------------------------- */
@@ -202,17 +207,50 @@ drop_mapping(struct parcel *parcel)
     munmap(parcel->bytes, parcel->size);
 }
 
+/* ---- iceoryx ----------------------------------------------------------------------------------------------- */
+
+static void
+make_chunk(struct parcel *parcel)
+{
+    parcel->bytes = iceoryx_loan(parcel->size);
+}
+
+static void
+publish_chunk(struct parcel *parcel)
+{
+    iceoryx_publish(parcel->bytes);
+    parcel->bytes = NULL;
+}
+
+static void
+take_chunk(int line, struct parcel *parcel)
+{
+    (void)line;
+    parcel->bytes = (char *)(uintptr_t)iceoryx_take();
+}
+
+/* The maker has it no more. */
+static void
+drop_chunk(struct parcel *parcel)
+{
+    if (parcel->bytes)
+        iceoryx_release(parcel->bytes);
+}
+
 /* ---- ways -------------------------------------------------------------------------------------------------- */
 
 static const struct way ways[] = {
-    {"memoryd", NULL, make_ours, take_ours, drop_ours, false},
-    {"memfd", NULL, make_memfd, take_memfd, drop_shared, true},
-    {"shm", NULL, make_shm, take_shm, drop_shared, false},
-    {"mmap", NULL, make_small, take_small, drop_mapping, false},
-    {"mmap_thp", NULL, make_thp, take_thp, drop_mapping, false},
-    {"malloc", NULL, make_malloc, take_malloc, drop_malloc, false},
-    {"jemalloc", "libjemalloc.so.2", make_malloc, take_malloc, drop_malloc, false},
-    {"tbb", "libtbbmalloc_proxy.so.2", make_malloc, take_malloc, drop_malloc, false},
+    {.name = "memoryd", .make = make_ours, .take = take_ours, .drop = drop_ours},
+    {.name = "memfd", .make = make_memfd, .take = take_memfd, .drop = drop_shared, .passes_fd = true},
+    {.name = "shm", .make = make_shm, .take = take_shm, .drop = drop_shared},
+    {.name = "iceoryx", .make = make_chunk, .take = take_chunk, .drop = drop_chunk, .begin = iceoryx_begin,
+     .publish = publish_chunk, .read_only = true, .size_max = SMALL_MAX},
+    {.name = "mmap", .make = make_small, .take = take_small, .drop = drop_mapping},
+    {.name = "mmap_thp", .make = make_thp, .take = take_thp, .drop = drop_mapping},
+    {.name = "malloc", .make = make_malloc, .take = take_malloc, .drop = drop_malloc},
+    {.name = "jemalloc", .preload = "libjemalloc.so.2", .make = make_malloc, .take = take_malloc, .drop = drop_malloc},
+    {.name = "tbb", .preload = "libtbbmalloc_proxy.so.2", .make = make_malloc, .take = take_malloc,
+     .drop = drop_malloc},
 };
 
 static const struct {
@@ -223,18 +261,31 @@ static const struct {
 enum { WAYS = sizeof(ways) / sizeof(*ways), SIZES = sizeof(sizes) / sizeof(*sizes) };
 
 static void
+read_pages(const struct parcel *parcel)
+{
+    for (size_t i = 0; i < parcel->size; i += PAGE)
+        (void)((const volatile char *)parcel->bytes)[i];
+}
+
+static void
 receive(int line, void *context)
 {
     const struct way *way = context;
     struct parcel parcel;
 
+    if (way->begin)
+        way->begin(false);
     while (recv(line, &parcel, sizeof(parcel), 0) == sizeof(parcel)) {
         way->take(line, &parcel);
-        raw_touch(parcel.bytes, parcel.size, PAGE);
+        if (way->read_only)
+            read_pages(&parcel);
+        else
+            raw_touch(parcel.bytes, parcel.size, PAGE);
         line_tell(line);
         way->drop(&parcel);
         line_tell(line);
     }
+    exit(0);
 }
 
 static double
@@ -245,6 +296,8 @@ hand_over(const struct way *way, int line, size_t size)
 
     way->make(&parcel);
     memset(parcel.bytes, 1, size);
+    if (way->publish)
+        way->publish(&parcel);
     bench_must(send(line, &parcel, sizeof(parcel), 0) == sizeof(parcel), "send");
     if (way->passes_fd)
         raw_send_fds(line, &parcel.fd, 1);
@@ -270,6 +323,8 @@ serve(const char *name)
         way++;
     (void)prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
     peer_start(&receiver, receive, (void *)(uintptr_t)way);
+    if (way->begin)
+        way->begin(true);
     while (recv(STDIN_FILENO, &size, sizeof(size), 0) == sizeof(size)) {
         took = hand_over(way, receiver.line, size);
         bench_must(send(STDIN_FILENO, &took, sizeof(took), 0) == sizeof(took), "answering");
@@ -332,18 +387,24 @@ measure(struct contest *contest, const struct bench_row *row, const struct way *
 {
     if (!bench_wanted(row))
         return;
-    if (!raw_can_preload(way->preload)) {
-        bench_skip(row, "its library is not on this machine");
+    if (way->size_max && size > way->size_max) {
+        bench_skip(row, "it hands out no such size as it is set up by default");
+        return;
+    }
+    if (!raw_can_preload(way->preload) || (way->begin && !iceoryx_is_here())) {
+        bench_skip(row, "it is not on this machine");
         return;
     }
     contest->size = size;
     peer_start(&contest->other, become_server, (void *)(uintptr_t)way);
-    if (tell(&contest->other, size) < 0)
-        bench_skip(row, "this machine does not let a process read another's memory");
-    else
-        (void)bench_run(row, &(struct bench){.ours = {.timed = time_ours}, .other = {.timed = time_other},
-                                             .context = contest, .rounds = 8, .a_round = size > SMALL_MAX ? 4 : 25});
-    peer_kill(&contest->other);
+    if (tell(&contest->other, size) < 0) {
+        bench_skip(row, "it does not work on this machine");
+        peer_kill(&contest->other);
+        return;
+    }
+    (void)bench_run(row, &(struct bench){.ours = {.timed = time_ours}, .other = {.timed = time_other},
+                                         .context = contest, .rounds = 8, .a_round = size > SMALL_MAX ? 4 : 25});
+    peer_end(&contest->other);
 }
 
 int

@@ -11,7 +11,7 @@
 #
 # A program that skips fails here: the machine was made for it. Where a kernel lacks something for good,
 # vm_runs_without 'REGEX' PROGRAM allows to skip for reasons that all match. vm_needs FILE... adds files of the build
-# tree, such as the broker, and scripts of the source tree; vm_exports NAME=VALUE is in everybody's environment;
+# tree, such as the broker, and scripts and configurations of the source tree; vm_exports NAME=VALUE is in everybody's environment;
 # vm_runs_everywhere adds what several machines run. Emulation is about five times slower than the machine it runs on:
 # nothing here may judge by time. The whole test is skipped (77) when no machine can be made, with the reason.
 set -eu
@@ -146,7 +146,7 @@ vm_make_root() {
     done >"$vm_root/run-list"
     for program in "${vm_files[@]}"; do
         case $program in
-            *.sh) install -D "$srcdir/$program" "$vm_root/source/$program" ;;
+            *.sh|*.conf) install -D "$srcdir/$program" "$vm_root/source/$program" ;;
             *) vm_install_built "$program" ;;
         esac
     done

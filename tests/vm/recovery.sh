@@ -9,6 +9,7 @@ vm_exports RECOVERY_BUFFERS=100000
 vm_exports RECOVERY_ROUNDS=3
 vm_exports BENCH_PROGRAMS=tests/bench/recovery
 vm_sets /proc/sys/fs/inotify/max_user_watches 300000
-vm_needs daemon/memoryd client/memctl/memctl tests/bench/recovery tests/support/broker.sh
+vm_needs daemon/memoryd client/memctl/memctl tests/bench/recovery tests/support/broker.sh \
+    tests/bench/memoryd.conf
 vm_runs tests/bench/bench.sh
 vm_go

@@ -15,9 +15,19 @@
 /* in one turn of the loop */
 #define SERVE_MAX 16
 
+static int compare_sessions(const struct op_state *a, const struct op_state *b)
+{
+    if (a->session != b->session)
+        return a->session < b->session ? -1 : 1;
+    return (uintptr_t)a < (uintptr_t)b ? -1 : a != b;
+}
+
+TREE_GENERATE(op_state_tree, op_state, in_session, compare_sessions)
+
 void pending_init(struct pending *pending)
 {
     *pending = (struct pending){.all = LIST_INIT(pending->all)};
+    RB_INIT(&pending->by_session);
 }
 
 void pending_begin(struct pending *pending, struct op_state *state, struct op *op,
@@ -29,6 +39,8 @@ void pending_begin(struct pending *pending, struct op_state *state, struct op *o
     state->hurry = hurry;
     list_init(&state->link);
     list_append(&pending->all, &state->link);
+    state->pending = pending;
+    RB_INSERT(op_state_tree, &pending->by_session, state);
     op->state = state;
     once_pending(op);
 }
@@ -39,6 +51,7 @@ struct op *pending_leave(struct op_state *state)
 
     assert(op->state == state);
     list_remove(&state->link);
+    RB_REMOVE(op_state_tree, &state->pending->by_session, state);
     op->state = NULL;
     state->op = NULL;
     return op;
@@ -53,11 +66,23 @@ void pending_end(struct op_state *state, int status)
 
 void pending_hurry(struct pending *pending, uint64_t session, int status)
 {
-    list_for_each_entry(state, &pending->all, struct op_state, link)
-    {
-        if (!session || state->session == session)
+    struct op_state *first = NULL;
+
+    if (!session) {
+        list_for_each_entry(state, &pending->all, struct op_state, link)
             state->hurry(state, status);
+        return;
     }
+    for (struct op_state *state = RB_ROOT(&pending->by_session); state;) {
+        if (state->session >= session) {
+            first = state;
+            state = RB_LEFT(state, in_session);
+        } else {
+            state = RB_RIGHT(state, in_session);
+        }
+    }
+    for (; first && first->session == session; first = RB_NEXT(op_state_tree, &pending->by_session, first))
+        first->hurry(first, status);
 }
 
 void op_cancel(struct op *op)

@@ -23,11 +23,14 @@
 #include <sys/types.h>
 
 #include "base/list.h"
+#include "base/tree.h"
 #include "broker/timers.h"
 #include "broker/verbs.h"
 
 struct op_state {
     struct list link; /* all that are in progress */
+    RB_ENTRY(op_state) in_session;
+    struct pending *pending;
     struct op *op;
     uint64_t session; /* when it began */
     void (*hurry)(struct op_state *state, int status);
@@ -35,8 +38,11 @@ struct op_state {
     void (*submit)(struct op_state *state);
 };
 
+RB_HEAD(op_state_tree, op_state);
+
 struct pending {
     struct list all;
+    struct op_state_tree by_session;
     bool stopping;
 };
 

@@ -88,7 +88,8 @@ static const struct column pool_columns[] = {
     {"PLACEMENT", "placement", COLUMN_TEXT},  {"LAZY", "lazy", COLUMN_YES},
     {"CAPACITY", "capacity", COLUMN_BYTES},   {"USED", "used", COLUMN_BYTES},
     {"AVAILABLE", "available", COLUMN_BYTES}, {"BUFFERS", "buffers", COLUMN_TEXT},
-    {"SIMULATED", "simulated", COLUMN_YES},   {NULL, NULL, COLUMN_TEXT},
+    {"STOCK", "stock", COLUMN_BYTES},         {"SIMULATED", "simulated", COLUMN_YES},
+    {NULL, NULL, COLUMN_TEXT},
 };
 
 LISTING(pools, pool, memclient_pool)

@@ -82,6 +82,8 @@ static int emit_pool(const Memoryd__V1__PoolInfo *m, bool simulated, rpc_item *f
         .used = m->used,
         .available = m->available,
         .buffers = m->buffers,
+        .stock = m->stock,
+        .stock_buffers = m->stock_buffers,
     };
 
     return fn(&item, data);

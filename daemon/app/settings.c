@@ -130,6 +130,11 @@ void settings_net(const struct app *app, struct net_limits *ret)
     };
 }
 
+static struct pool_capacity capacity_of(const struct config_size *size)
+{
+    return (struct pool_capacity){.bytes = size->bytes, .percent = size->percent};
+}
+
 int settings_pools(const struct config *config, struct pools_config *ret, struct pool_config **ret_pools)
 {
     struct pool_config *pools = calloc(config->n_pools ? config->n_pools : 1, sizeof(*pools));
@@ -142,7 +147,8 @@ int settings_pools(const struct config *config, struct pools_config *ret, struct
 
         _Static_assert(sizeof(to->name) == sizeof(from->name), "names are equally long");
         memcpy(to->name, from->name, sizeof(to->name));
-        to->capacity = (struct pool_capacity){.bytes = from->capacity.bytes, .percent = from->capacity.percent};
+        to->capacity = capacity_of(&from->capacity);
+        to->stock = capacity_of(from->stock.bytes == CONFIG_NONE ? &config->stock : &from->stock);
         to->n_nodes = from->n_nodes;
         memcpy(to->nodes, from->nodes, sizeof(to->nodes));
         to->pages = (enum pages)from->pages;
@@ -154,8 +160,9 @@ int settings_pools(const struct config *config, struct pools_config *ret, struct
         to->lazy = from->lazy;
     }
     *ret = (struct pools_config){
-        .capacity = {.bytes = config->capacity.bytes, .percent = config->capacity.percent},
         .base_pages = config->base_pages,
+        .capacity = capacity_of(&config->capacity),
+        .stock = capacity_of(&config->stock),
         .pools = pools,
         .n_pools = config->n_pools,
     };

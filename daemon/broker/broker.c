@@ -15,6 +15,7 @@
 #include "broker/events.h"
 #include "broker/internal.h"
 #include "broker/life.h"
+#include "broker/stocking.h"
 #include "log/log.h"
 
 static void announce(void *userdata, uint64_t at)
@@ -100,6 +101,8 @@ int broker_new(struct broker **ret, const struct broker_options *options)
     if (!r)
         r = init_pools(broker);
     if (!r)
+        r = stocking_init(broker);
+    if (!r)
         r = recover_lives(broker);
     if (r)
         return fatal(r);
@@ -155,6 +158,7 @@ static void end_everything(struct broker *broker)
             life_destroy(broker, buffer);
     broker_commit(broker);
     wait_for_jobs(broker);
+    stocking_deinit(broker);
     cursor = 0;
     while ((buffer = buffers_next(&broker->buffers, &cursor, &budget))) {
         if (buffer->record->watch >= 0)
@@ -180,6 +184,7 @@ struct broker *broker_free(struct broker *broker)
     if (!broker)
         return NULL;
     broker->stopping = true;
+    stocking_stop(broker);
     pending_hurry(&broker->pending, 0, STATUS_SHUTTING_DOWN);
     while (!pending_is_empty(&broker->pending)) {
         timers_run(&broker->timers, clock_now_ns());
@@ -243,7 +248,8 @@ int broker_watch_ready(struct broker *broker)
 
 bool broker_is_idle(const struct broker *broker)
 {
-    return !table_count(&broker->sessions.table) && !table_count(&broker->buffers.table);
+    return !table_count(&broker->sessions.table) &&
+           table_count(&broker->buffers.table) == broker->buffers.n_stock;
 }
 
 void broker_announce_shutdown(struct broker *broker)

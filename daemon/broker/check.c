@@ -25,11 +25,13 @@ struct budget_sum {
     const struct budget *budget;
     uint64_t used;
     uint64_t returning;
+    uint64_t stock;
 };
 
 struct pool_sum {
     uint64_t used;
     uint64_t returning;
+    uint64_t stock;
     uint64_t buffers;
 };
 
@@ -149,6 +151,18 @@ static struct budget_sum *budget_of(struct check *check, const struct budget *bu
     return &more[check->n_budgets++];
 }
 
+/* Its pool's, and nobody else's. */
+static void add_stock(struct check *check, const struct buffer *buffer, int sign)
+{
+    const struct buffer_record *record = buffer->record;
+    const struct pool *pool = buffer_pool(&check->broker->buffers, buffer);
+    struct budget_sum *sum = budget_of(check, pool_node_budget(pool, record->node));
+
+    add(&check->pools[pool->index].stock, record->bytes, sign);
+    if (sum)
+        add(&sum->stock, record->bytes, sign);
+}
+
 static void add_buffer(struct check *check, const struct buffer *buffer, int sign)
 {
     const struct buffer_record *record = buffer->record;
@@ -157,6 +171,10 @@ static void add_buffer(struct check *check, const struct buffer *buffer, int sig
     struct pool_sum *pool_sum;
     struct plan plan;
 
+    if (buffer_is_nobodys(buffer)) {
+        add_stock(check, buffer, sign);
+        return;
+    }
     add_charge(check, &buffer->bytes, ACCOUNT_BYTES, record->bytes, sign);
     add_charge(check, &buffer->count, ACCOUNT_BUFFERS, 1, sign);
     add(&check->bytes, record->bytes, sign);
@@ -253,7 +271,10 @@ static void look_at_buffer(struct check *check, const struct buffer *buffer)
     unsigned long long id = record->head.id;
     uint32_t keeping = 0;
 
-    check->found.buffers++;
+    if (!buffer_is_nobodys(buffer)) {
+        check->found.buffers++;
+        check->found.records++;
+    }
     list_for_each_entry(token, &buffer->tokens, struct token, in_buffer)
     {
         if (token->record->flags & TOKEN_KEEPING)
@@ -271,15 +292,16 @@ static void look_at_buffer(struct check *check, const struct buffer *buffer)
     if ((record->state == BUFFER_LIVE) != buffer_is_kept(buffer))
         fault(check, "buffer %llu is in state %u with %u holds, %u names and %u keeping tokens", id, record->state,
               buffer->n_holds, buffer->n_names, buffer->n_keeping);
-    if (buffer->bytes.amount != record->bytes || buffer->bytes.account == NULL ||
-        buffer->bytes.account->uid != record->charged_uid)
+    if (buffer_is_nobodys(buffer) ? buffer->bytes.account != NULL
+                                  : buffer->bytes.amount != record->bytes || buffer->bytes.account == NULL ||
+                                        buffer->bytes.account->uid != record->charged_uid)
         fault(check, "buffer %llu: %llu bytes are charged to nobody or to the wrong user", id,
               (unsigned long long)record->bytes);
 }
 
 static void look_at(struct check *check, enum check_kind kind, const void *object)
 {
-    check->found.records++;
+    check->found.records += kind != CHECK_BUFFER;
     switch (kind) {
     case CHECK_BUFFER:
         look_at_buffer(check, object);
@@ -357,6 +379,13 @@ static void add_moves(struct check *check)
     }
 }
 
+static void compare_stock(struct check *check, const char *whose, uint64_t number, uint64_t stock, uint64_t sum)
+{
+    if (stock != sum)
+        fault(check, "%s%llu has %llu bytes in stock, and records say %llu", whose, (unsigned long long)number,
+              (unsigned long long)stock, (unsigned long long)sum);
+}
+
 static void compare_pools(struct check *check)
 {
     struct pools *pools = check->broker->options.pools;
@@ -371,6 +400,7 @@ static void compare_pools(struct check *check)
                   (unsigned long long)pool->used, (unsigned long long)pool->buffers,
                   (unsigned long long)records->used, (unsigned long long)records->buffers);
         compare_returning(check, "the bytes of pool ", i, pool->returning, records->returning);
+        compare_stock(check, "pool ", i, pool->stock, records->stock);
         for (uint32_t n = 0; n < pool->n_nodes; n++) {
             const struct budget *budget = pool_node_budget(pool, pool->nodes[n]);
             const struct budget_sum *sum = budget_of(check, budget);
@@ -381,6 +411,7 @@ static void compare_pools(struct check *check)
                 fault(check, "node %u has given out %llu bytes for pages like those of pool %s, and records say %llu",
                       pool->nodes[n], (unsigned long long)budget->used, pool->name, (unsigned long long)sum->used);
             compare_returning(check, "the bytes of node ", pool->nodes[n], budget->returning, sum->returning);
+            compare_stock(check, "node ", pool->nodes[n], budget->stock, sum->stock);
         }
     }
     if (check->bytes != check->broker->buffers.bytes)

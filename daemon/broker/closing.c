@@ -96,7 +96,7 @@ static void close_now(struct broker *broker, struct buffer *buffer)
 
 static void start_closing(struct broker *broker, struct buffer *buffer)
 {
-    bool exported = buffer->record->watch >= 0;
+    bool exported = buffer->record->flags & BUFFER_EXPORTED;
     bool foreign = buffer_is_foreign(buffer); /* its pages stay, and it may take its driver long to close it */
     bool small = !foreign && buffer->record->bytes <= COMMIT_INLINE_MAX;
     struct closing *closing = NULL;

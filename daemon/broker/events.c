@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "base/list.h"
+#include "broker/stocking.h"
 #include "mem/pool.h"
 
 /* pools looked at in one turn */
@@ -197,6 +198,7 @@ void pressure_turn(struct timer *timer)
         if (now == *level)
             continue;
         *level = (uint8_t)now;
+        stocking_look(broker);
         news = add_news(broker, EVENT_PRESSURE);
         if (news) {
             news->pool = pool;

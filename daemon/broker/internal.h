@@ -10,6 +10,7 @@
  *     once.c     each request once, however often it comes
  *     check.c    I5, proven
  *     events.c   who is told what
+ *     stocking.c buffers that are made before anybody asks for them
  *     pending.c, jobs.c, timers.c   what is going on
  */
 #pragma once
@@ -62,6 +63,7 @@ struct client {
 
 struct check;
 struct news;
+struct stocking;
 
 struct broker {
     struct broker_options options;
@@ -112,6 +114,7 @@ struct broker {
     bool no_leases;      /* the kernel does not answer who has a file open */
     struct survivors_job *survivors;
 
+    struct stocking *stocking; /* NULL: no pool may have stock */
     struct check *checks; /* running, the latest first */
     struct list moves;    /* struct move, on their way: op_move.c */
     struct list upgrades; /* asked for: op_admin.c */

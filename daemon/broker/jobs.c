@@ -13,6 +13,7 @@
 #include "base/list.h"
 #include "base/steal.h"
 #include "mem/handle.h"
+#include "sys/sys.h"
 #include "proto/status.h"
 
 /* ---- commits -------------------------------------------------------------------------------------------- */
@@ -64,6 +65,57 @@ void commit_job_submit(struct jobs *jobs, struct commit_job *job)
     job->job.begins = commit_begins;
     jobs->running++;
     work_submit(jobs->work, bytes <= WORK_SHORT_MAX ? WORK_SHORT : WORK_LONG, &job->job);
+}
+
+/* ---- stock ----------------------------------------------------------------------------------------------- */
+
+/* What it makes is given up sooner than that the machine gets short of memory for it. */
+#define STOCK_HEADROOM (UINT64_C(512) << 20)
+
+static bool is_affordable(const struct commit *commit)
+{
+    uint64_t available = commit->pages == PAGES_HUGETLB ? UINT64_MAX : sys->available(-1);
+
+    return available > STOCK_HEADROOM && available - STOCK_HEADROOM > commit->plan.brief.bytes;
+}
+
+static void stock_work(struct work_job *work)
+{
+    struct stock_job *job = container_of(work, struct stock_job, job);
+    bool affordable = is_affordable(&job->commits[0]); /* they are many only if they are small */
+
+    for (job->made = 0; affordable && job->made < job->n; job->made++) {
+        struct commit *commit = &job->commits[job->made];
+
+        if (atomic_load(&job->stop) || commit_run(commit))
+            break;
+        if (job->fds && handle_reopen(commit->fd, true, &job->fds[job->made], NULL))
+            job->fds[job->made] = -1;
+    }
+}
+
+static void stock_done(struct work_job *work)
+{
+    struct stock_job *job = container_of(work, struct stock_job, job);
+
+    job->jobs->running--;
+    job->done(job);
+}
+
+/*
+ * A thread that runs only when nothing else does may lose its processor for seconds. So it is given nothing for which
+ * it maps the memory: the loop would have to wait as long, with the lock on all mappings of the process in that
+ * thread's hands.
+ */
+void stock_job_submit(struct jobs *jobs, struct stock_job *job)
+{
+    const struct commit *commit = &job->commits[0];
+    bool large = commit->plan.brief.bytes > WORK_SHORT_MAX;
+
+    job->jobs = jobs;
+    job->job = (struct work_job)WORK_JOB_INIT(job->job, stock_work, stock_done);
+    jobs->running++;
+    work_submit(jobs->work, commit_maps(commit) ? large ? WORK_LONG : WORK_SHORT : WORK_STOCK, &job->job);
 }
 
 /* ---- one buffer ----------------------------------------------------------------------------------------- */

@@ -38,6 +38,21 @@ struct commit_job {
 int commit_job_run(struct commit_job *job);
 void commit_job_submit(struct jobs *jobs, struct commit_job *job);
 
+/* Several commits for the stock, until one fails or it is told to stop: what was made by then stays. */
+struct stock_job {
+    struct work_job job;
+    struct jobs *jobs;
+    atomic_bool stop; /* besides that of each commit; set by the loop */
+    uint32_t n;
+    uint32_t made;    /* of them, the first ones */
+    struct commit *commits;
+    int *fds; /* of each a description for its first user, if it could be had; NULL: none is wanted */
+    void (*done)(struct stock_job *job);
+    void *userdata;
+};
+
+void stock_job_submit(struct jobs *jobs, struct stock_job *job);
+
 /* Something slow with the description of one buffer, which stays open as long as the job runs. */
 struct memory_job {
     struct work_job job;

@@ -2,9 +2,10 @@
 /*
  * Allocation: charged, placed, committed, recorded and held, or nothing at all.
  *
- * Small ones are committed here and now, larger ones by a worker. What finds no room may wait for it, and does wait,
- * asked or not, where memory that is on its way back may do. Between any two of these steps the client may go, and the
- * broker stop, so each step ends in one of two places: go on, or abort(), which gives back whatever there is.
+ * What is in stock is taken there and then. Else small ones are committed here and now, larger ones by a worker. What
+ * finds no room may wait for it, and does wait, asked or not, where memory that is on its way back may do. Between any
+ * two of these steps the client may go, and the broker stop, so each step ends in one of two places: go on, or abort(),
+ * which gives back whatever there is.
  */
 #include <assert.h>
 #include <stdio.h>
@@ -20,6 +21,7 @@
 #include "broker/events.h"
 #include "broker/internal.h"
 #include "broker/life.h"
+#include "broker/stocking.h"
 #include "mem/commit.h"
 #include "mem/pool.h"
 #include "proto/methods.h"
@@ -41,9 +43,12 @@ struct alloc {
     struct pool *pool; /* the one of the choice that it is tried with */
     uint64_t session;
     bool pending; /* the verb has returned */
+    bool tried;   /* it had room, and all stock was given back for it */
     int hurried;  /* the status to end with */
     int outcome;  /* of the last step */
     unsigned attempts;
+    bool from_stock; /* they have their memory, and these descriptors, or -1 */
+    int fds[MEMORYD_BATCH_MAX];
     uint32_t n; /* buffers that are there */
     struct buffer *buffers[MEMORYD_BATCH_MAX];
     struct commit commits[];
@@ -73,6 +78,24 @@ static struct pool_request request_of(const struct alloc_args *args)
     };
 }
 
+static struct buffer_args args_of(const struct alloc *alloc, const struct session *session, uint32_t i)
+{
+    const struct alloc_args *args = alloc->args;
+
+    return (struct buffer_args){
+        .pool = alloc->pool,
+        .plan = &alloc->commits[i].plan,
+        .size = args->sizes[i],
+        .flags = args->flags & (BUFFER_PUBLISHABLE | BUFFER_NO_ADDRESS),
+        .alignment = args->alignment,
+        .address = args->address,
+        .account = session->account,
+        .uid = session->record->uid,
+        .pid = (pid_t)session->record->pid,
+        .session = session->record->head.id,
+    };
+}
+
 /* Whatever there is goes. Nothing of it was seen by anybody, except for descriptors in an unsent reply. */
 static void abort_all(struct alloc *alloc)
 {
@@ -82,6 +105,11 @@ static void abort_all(struct alloc *alloc)
         struct buffer *buffer = alloc->buffers[i];
         struct commit *commit = &alloc->commits[i];
 
+        if (alloc->from_stock) {
+            alloc->fds[i] = fd_close(alloc->fds[i]);
+            life_claim_gone(broker, buffer);
+            continue;
+        }
         /* so that a worker closes it, if it is large */
         if (commit->fd >= 0 && !buffer_set_memory(&broker->buffers, buffer, commit->fd, commit->dev, commit->ino,
                                                   commit->huge_bytes, commit->verified))
@@ -115,7 +143,69 @@ static int check_name(struct alloc *alloc, const struct session *session, struct
     return 0;
 }
 
-/* All of the buffers, without memory, or none. */
+/* All that is asked for, if it would fit once all is back that is on its way or in stock; else 0. */
+static uint64_t bytes_that_fit_soon(const struct alloc *alloc)
+{
+    struct pool_request request = request_of(alloc->args);
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < alloc->args->n; i++) {
+        uint64_t rounded;
+
+        if (!pool_fits_soon(alloc->pool, &request, alloc->args->sizes[i]) ||
+            !checked_align_up_u64(alloc->args->sizes[i], alloc->pool->granule, &rounded) ||
+            !checked_add_u64(bytes, rounded, &bytes))
+            return 0;
+    }
+    return bytes;
+}
+
+static bool is_one_size(const struct alloc_args *args)
+{
+    for (uint32_t i = 1; i < args->n; i++)
+        if (args->sizes[i] != args->sizes[0])
+            return false;
+    return true;
+}
+
+/* All of them, or OP_PENDING: they have to be made. */
+static int take_from_stock(struct alloc *alloc, struct session *session)
+{
+    const struct alloc_args *args = alloc->args;
+    struct pool_request request = request_of(args);
+    struct broker *broker = alloc->broker;
+    struct stock_class *class = NULL;
+
+    if (is_one_size(args))
+        class = stocking_ask(broker, alloc->pool, &request, args->n, args->sizes[0], args->flags & BUFFER_PUBLISHABLE,
+                             args->flags & BUFFER_WANT_FDS);
+    if (!class)
+        return OP_PENDING;
+    alloc->from_stock = true;
+    for (uint32_t i = 0; i < args->n; i++) {
+        struct buffer_args user = args_of(alloc, session, i);
+        struct stock_item item = stock_take(class);
+        int r;
+
+        check_crediting(broker, CHECK_BUFFER, item.buffer);
+        r = buffer_take(&broker->buffers, item.buffer, &user, problem_of(alloc));
+        check_charged(broker, CHECK_BUFFER, item.buffer);
+        if (r) {
+            problem_of(alloc)->item = i;
+            stock_put(class, item);
+            abort_all(alloc);
+            alloc->from_stock = false;
+            return r;
+        }
+        alloc->buffers[i] = item.buffer;
+        alloc->fds[i] = item.fd;
+        alloc->n = i + 1;
+    }
+    pressure_changed(broker);
+    return 0;
+}
+
+/* All of the buffers, or none: those that are not from stock have no memory yet. */
 static int acquire(struct alloc *alloc, struct session *session)
 {
     const struct alloc_args *args = alloc->args;
@@ -128,20 +218,13 @@ static int acquire(struct alloc *alloc, struct session *session)
         r = check_name(alloc, session, &key);
     if (r)
         return r;
+    /* it asks once; who waits for room gets what there is then */
+    r = alloc->pending ? OP_PENDING : take_from_stock(alloc, session);
+    if (r != OP_PENDING)
+        return r;
     for (uint32_t i = 0; i < args->n; i++) {
+        struct buffer_args new = args_of(alloc, session, i);
         struct commit *commit = &alloc->commits[i];
-        struct buffer_args new = {
-            .pool = alloc->pool,
-            .plan = &commit->plan,
-            .size = args->sizes[i],
-            .flags = args->flags & (BUFFER_PUBLISHABLE | BUFFER_NO_ADDRESS),
-            .alignment = args->alignment,
-            .address = args->address,
-            .account = session->account,
-            .uid = session->record->uid,
-            .pid = (pid_t)session->record->pid,
-            .session = session->record->head.id,
-        };
 
         commit_init(commit);
         r = pool_plan(alloc->pool, &request, args->sizes[i], &commit->plan, problem_of(alloc));
@@ -150,6 +233,8 @@ static int acquire(struct alloc *alloc, struct session *session)
         if (r) {
             problem_of(alloc)->item = i;
             abort_all(alloc);
+            if (r == STATUS_POOL_FULL)
+                stocking_give_way(broker, alloc->pool, bytes_that_fit_soon(alloc));
             return r;
         }
         alloc->n = i + 1;
@@ -284,6 +369,19 @@ static int hold_memory(struct alloc *alloc)
     return 0;
 }
 
+/* What was opened ahead, if anything was. */
+static int export_first(struct alloc *alloc, uint32_t i, int *ret_fd)
+{
+    struct broker *broker = alloc->broker;
+    struct buffer *buffer = alloc->buffers[i];
+
+    if (!alloc->from_stock || alloc->fds[i] < 0 || buffer->record->watch < 0)
+        return buffer_export(broker, buffer, true, ret_fd, problem_of(alloc));
+    buffer_add_flags(&broker->buffers, buffer, BUFFER_EXPORTED);
+    *ret_fd = steal_fd(&alloc->fds[i]);
+    return 0;
+}
+
 /* The memory is there: from here on they are buffers like others, and end like others if something fails. */
 static int become_live(struct alloc *alloc, struct session *session)
 {
@@ -293,14 +391,17 @@ static int become_live(struct alloc *alloc, struct session *session)
     int r = 0;
 
     for (uint32_t i = 0; i < alloc->n && !r; i++) {
-        buffer_commit(&broker->buffers, alloc->buffers[i]);
+        if (!alloc->from_stock)
+            buffer_commit(&broker->buffers, alloc->buffers[i]);
         r = claim_hold(broker, session, alloc->buffers[i], RIGHTS_ALL, &holds[i], problem_of(alloc));
         if (!r && alloc->args->flags & BUFFER_WANT_FDS) {
             int fd;
 
-            r = buffer_export(broker, alloc->buffers[i], true, &fd, problem_of(alloc));
+            r = export_first(alloc, i, &fd);
             if (!r)
                 (void)fdset_push(&fds, fd);
+        } else if (alloc->from_stock) {
+            alloc->fds[i] = fd_close(alloc->fds[i]);
         }
         if (r)
             problem_of(alloc)->item = i;
@@ -333,6 +434,17 @@ static void begin_pending(struct alloc *alloc)
 
 static int start_commit(struct alloc *alloc, uint32_t first, uint32_t n);
 static int go_on_with(struct alloc *alloc, struct session *session, uint32_t choice);
+static int wait_for_room(struct alloc *alloc);
+
+/* It has room, but others have the memory or the descriptors: is it what is in stock? Then once more without that. */
+static bool may_try_without_stock(struct alloc *alloc, int status)
+{
+    if (alloc->tried || (status != STATUS_NO_MEMORY && status != STATUS_NO_DESCRIPTORS) ||
+        !stocking_give_all(alloc->broker))
+        return false;
+    alloc->tried = true;
+    return true;
+}
 
 /* After the commit, on the loop. 0 or a status; OP_PENDING if it has to be done again. */
 static int finish(struct alloc *alloc)
@@ -343,9 +455,17 @@ static int finish(struct alloc *alloc)
 
     if (alloc->hurried || !session) {
         r = refuse_hurried(alloc);
+    } else if (alloc->from_stock) {
+        r = become_live(alloc, session);
+        if (!r)
+            return 0;
     } else if (r && alloc->chosen + 1 < alloc->choice.n) {
         abort_all(alloc);
         return go_on_with(alloc, session, alloc->chosen + 1);
+    } else if (r && may_try_without_stock(alloc, r)) {
+        abort_all(alloc);
+        alloc->waiter.hoping = true;
+        return wait_for_room(alloc);
     } else if (r) {
         *problem_of(alloc) = alloc->job.commits[alloc->job.failed].problem;
         problem_of(alloc)->item = first + alloc->job.failed;
@@ -403,6 +523,16 @@ static int start_commit(struct alloc *alloc, uint32_t first, uint32_t n)
     uint64_t bytes = 0;
     bool small = true;
 
+    alloc->job = (struct commit_job){
+        .n = n,
+        .commits = &alloc->commits[first],
+        .begins = commit_begins,
+        .done = committed,
+        .userdata = alloc,
+    };
+    if (alloc->from_stock)
+        return finish(alloc);
+
     for (uint32_t i = first; i < first + n; i++) {
         struct commit *commit = &alloc->commits[i];
 
@@ -418,13 +548,6 @@ static int start_commit(struct alloc *alloc, uint32_t first, uint32_t n)
         bytes += commit->plan.brief.bytes;
         small = small && commit_is_small(commit);
     }
-    alloc->job = (struct commit_job){
-        .n = n,
-        .commits = &alloc->commits[first],
-        .begins = commit_begins,
-        .done = committed,
-        .userdata = alloc,
-    };
     if (small && bytes <= COMMIT_INLINE_MAX) {
         (void)commit_job_run(&alloc->job);
         return finish(alloc);
@@ -450,17 +573,13 @@ static bool is_returning(const struct account *account)
  */
 static bool may_hope(const struct alloc *alloc, const struct session *session)
 {
-    struct pool_request request = request_of(alloc->args);
-    uint64_t bytes = 0, rounded;
+    uint64_t bytes;
 
     if (!pool_is_returning(alloc->pool) && !is_returning(session->account))
         return false;
-    for (uint32_t i = 0; i < alloc->args->n; i++)
-        if (!pool_fits_soon(alloc->pool, &request, alloc->args->sizes[i]) ||
-            !checked_align_up_u64(alloc->args->sizes[i], alloc->pool->granule, &rounded) ||
-            !checked_add_u64(bytes, rounded, &bytes))
-            return false;
-    return bytes <= pool_available_soon(alloc->pool) && bytes <= account_left(session->account, ACCOUNT_BYTES) &&
+    bytes = bytes_that_fit_soon(alloc);
+    return bytes && bytes <= pool_available_soon(alloc->pool) &&
+           bytes <= account_left(session->account, ACCOUNT_BYTES) &&
            alloc->args->n <= account_left(session->account, ACCOUNT_BUFFERS);
 }
 

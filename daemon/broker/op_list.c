@@ -117,6 +117,8 @@ static void fill_pool(struct pool *pool, const struct session *session, struct p
         .used = pool->used,
         .available = pool_available_to(pool, session),
         .buffers = pool->buffers,
+        .stock = pool->stock,
+        .stock_buffers = pool->stock_buffers,
     };
     memcpy(info->name, pool->name, sizeof(pool->name));
     memcpy(info->nodes, pool->nodes, pool->n_nodes * sizeof(*info->nodes));
@@ -162,7 +164,7 @@ int op_list_buffers(struct op *op, const struct list_args *args, uint64_t *ret_n
     {
         struct buffer_info info;
 
-        if ((args->buffer && buffer->record->head.id != args->buffer) ||
+        if ((args->buffer && buffer->record->head.id != args->buffer) || buffer_is_nobodys(buffer) ||
             !may_see_buffer(broker, walk.session, buffer))
             continue;
         fill_info(broker, walk.session, buffer, &info);

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "broker/check.h"
 #include "broker/events.h"
+#include "broker/stocking.h"
 #include "proto/methods.h"
 
 /* Where it stays, if it has that node: else the pool of such pages that the machine made there. */
@@ -274,6 +275,8 @@ int op_move(struct op *op, uint64_t id, uint32_t node)
     if (r || !buffer)
         return r;
     r = pool_keep_room(&room, &op->problem);
+    if (r && pool_room_returns(&room))
+        stocking_give_way(broker, room.pool, room.on_node > room.in_pool ? room.on_node : room.in_pool);
     if (r)
         return pool_room_returns(&room) ? wait_for_room(op, id, &room) : r;
     if (!broker->options.topology->one_node)

@@ -23,6 +23,7 @@
 #include "broker/claims.h"
 #include "broker/internal.h"
 #include "broker/life.h"
+#include "broker/stocking.h"
 #include "broker/survey.h"
 #include "log/log.h"
 
@@ -212,7 +213,9 @@ static enum table_verdict recover_buffer(void *userdata, void *object, const cha
     const struct buffer_record *record = buffer->record;
     struct keeper_thing *thing = find_thing(broker, KEEPER_BUFFER, record->head.id);
     struct session *session = session_of_user(recovery, record->charged_session, record->charged_uid);
-    _cleanup_(account_unrefp) struct account *account = payer_of(recovery, session, record->charged_uid);
+    bool nobodys = buffer_is_nobodys(buffer);
+    _cleanup_(account_unrefp) struct account *account =
+        nobodys ? NULL : payer_of(recovery, session, record->charged_uid);
     struct buffer_found found = {
         .account = account,
         .session = session ? record->charged_session : 0,
@@ -221,7 +224,7 @@ static enum table_verdict recover_buffer(void *userdata, void *object, const cha
         .owner = broker->options.uid,
     };
 
-    return account ? buffer_recover(&broker->buffers, buffer, &found, why) : TABLE_KEEP;
+    return account || nobodys ? buffer_recover(&broker->buffers, buffer, &found, why) : TABLE_KEEP;
 }
 
 static enum table_verdict recover_hold(void *userdata, void *object, const char **why)
@@ -472,6 +475,7 @@ int recover_lives(struct broker *broker)
     budget = UINT32_MAX;
     while ((buffer = buffers_next(&broker->buffers, &cursor, &budget)))
         life_goes_on(broker, buffer);
+    stocking_goes_on(broker);
     broker->watches_proven = ledger_header(broker->ledger)->starts == 1;
     if (!broker->watches_proven)
         life_look_again(broker);

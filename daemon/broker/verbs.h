@@ -334,6 +334,8 @@ struct pool_info {
     uint64_t used;
     uint64_t available;
     uint64_t buffers;
+    uint64_t stock;
+    uint64_t stock_buffers;
 };
 
 struct session_info {

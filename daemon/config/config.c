@@ -123,7 +123,7 @@ static void begin_pool(struct reader *reader, const char *name)
     config->pools = pools;
     reader->pool = &pools[config->n_pools++];
     *reader->pool = (struct config_pool){
-        .line = reader->line, .pages = CONFIG_PAGES_BASE};
+        .line = reader->line, .pages = CONFIG_PAGES_BASE, .stock = {.bytes = CONFIG_NONE}};
     (void)snprintf(reader->pool->name, sizeof(reader->pool->name), "%s", name);
     for (size_t i = 0; i < config_n_keys; i++)
         if (!strcmp(config_keys[i].section, "pool"))
@@ -321,6 +321,7 @@ static struct config *config_defaults(void)
     if (!config)
         return NULL;
     config->capacity.percent = 50;
+    config->stock.percent = 5;
     config->arena_base = UINT64_C(0x400000000000);
     config->arena_size = 16 * TIB;
     config->connections = 4096;

@@ -51,6 +51,7 @@ struct config_pool {
     uint32_t weights[MEMORYD_NODES_MAX];
     bool lazy;
     struct config_size capacity;
+    struct config_size stock; /* CONFIG_NONE bytes: as of [pools] */
 };
 
 /* What a user or a session may have. X(NAME, key) */
@@ -80,6 +81,7 @@ struct config {
     uint64_t simulate_nodes; /* 0 = the real ones */
     struct config_size capacity;
     bool base_pages; /* of whoever does not ask for pages; else as suits the size */
+    struct config_size stock; /* of each pool; 0 = none */
     struct config_pool *pools;
     size_t n_pools;
 

@@ -24,6 +24,7 @@ const struct key config_keys[] = {
      MEMORYD_NODES_MAX},
     {"pools", "capacity", KIND_SIZE_OR_PERCENT, offsetof(struct config, capacity), 1 << 20, MAX_BYTES},
     {"pools", "pages", KIND_UNASKED, 0, 0, 0},
+    {"pools", "stock", KIND_SIZE_OR_PERCENT, offsetof(struct config, stock), 0, MAX_BYTES},
 
     {"pool", "nodes", KIND_NODES, 0, 0, 0},
     {"pool", "placement", KIND_PLACEMENT, 0, 0, 0},
@@ -33,6 +34,7 @@ const struct key config_keys[] = {
     {"pool", "pages", KIND_PAGES, 0, 0, 0},
     {"pool", "commit", KIND_COMMIT, 0, 0, 0},
     {"pool", "capacity", KIND_SIZE_OR_PERCENT, offsetof(struct config_pool, capacity), 4096, MAX_BYTES},
+    {"pool", "stock", KIND_SIZE_OR_PERCENT, offsetof(struct config_pool, stock), 0, MAX_BYTES},
 
     {"arena", "base", KIND_NUMBER, offsetof(struct config, arena_base), 1 << 16, CONFIG_ADDRESS_TOP - 1},
     {"arena", "size", KIND_SIZE, offsetof(struct config, arena_size), 1 * GIB, CONFIG_ADDRESS_TOP / 2},

@@ -77,7 +77,7 @@ struct buffer_record {
     uint32_t device;
     uint32_t flags; /* BUFFER_* of mem/buffer.h */
     uint32_t uid;
-    uint32_t charged_uid;
+    uint32_t charged_uid; /* -1: nobody's, it is of the stock */
     uint32_t pid;
     int32_t watch; /* -1: not watched */
     uint16_t pool; /* number of a pool record */

@@ -84,14 +84,44 @@ static int new_plan(struct buffers *buffers, struct buffer_record *record, const
     return 0;
 }
 
+static int take_home(struct buffers *buffers, struct buffer *buffer, const struct buffer_args *args,
+                     const struct pool *pool, struct problem *problem)
+{
+    uint64_t alignment = args->alignment > pool->granule ? args->alignment : pool->granule;
+    uint64_t bytes = buffer->record->bytes;
+
+    /* transparent ones are mapped as what they are only where address and offset agree */
+    if (!args->address && pool->pages == PAGES_THP && bytes >= pool->page_size && alignment < pool->page_size)
+        alignment = pool->page_size;
+    return arena_take(buffers->arena, &buffer->home, bytes, alignment, args->address, problem);
+}
+
+/* What nobody pays for: it has neither a home, which users wish for, nor a plan of its own. */
+static int acquire_stock(struct buffers *buffers, struct buffer *buffer, const struct buffer_args *args,
+                         struct problem *problem)
+{
+    struct buffer_record *record = record_fresh(buffer);
+    int r;
+
+    assert(args->plan->brief.n_nodes == 1);
+    r = new_plan(buffers, record, args->plan, problem);
+    if (!r)
+        r = pool_stock(args->pool, args->plan->brief.node, args->plan->brief.bytes, problem);
+    if (!r)
+        record->bytes = args->plan->brief.bytes;
+    return r;
+}
+
 /* All that costs something, in the order in which buffer_free() can tell what there is. */
 static int acquire(struct buffers *buffers, struct buffer *buffer, const struct buffer_args *args,
                    struct problem *problem)
 {
     struct buffer_record *record = record_fresh(buffer);
-    uint64_t bytes = args->pool ? args->plan->brief.bytes : 0, alignment;
+    uint64_t bytes = args->pool ? args->plan->brief.bytes : 0;
     int r;
 
+    if (!args->account)
+        return acquire_stock(buffers, buffer, args, problem);
     r = charge_init(&buffer->count, args->account, ACCOUNT_BUFFERS, 1, problem);
     if (r)
         return r;
@@ -108,12 +138,7 @@ static int acquire(struct buffers *buffers, struct buffer *buffer, const struct 
     buffers->bytes += bytes;
     if (args->flags & BUFFER_NO_ADDRESS)
         return 0;
-    alignment = args->alignment > args->pool->granule ? args->alignment : args->pool->granule;
-    /* transparent ones are mapped as what they are only where address and offset agree */
-    if (!args->address && args->pool->pages == PAGES_THP && bytes >= args->pool->page_size &&
-        alignment < args->pool->page_size)
-        alignment = args->pool->page_size;
-    r = arena_take(buffers->arena, &buffer->home, bytes, alignment, args->address, problem);
+    r = take_home(buffers, buffer, args, args->pool, problem);
     if (r)
         return r;
     record->address = buffer->home.start;
@@ -126,6 +151,16 @@ static void init_object(struct buffer *buffer)
     list_init(&buffer->tokens);
     list_init(&buffer->names);
     buffer->fd = -1;
+}
+
+static void set_owner(struct buffer_record *record, const struct buffer_args *args)
+{
+    record->size = args->size;
+    record->created_ms = clock_wall_ms();
+    record->uid = args->account ? args->uid : (uid_t)-1;
+    record->charged_uid = args->account ? args->account->uid : (uid_t)-1;
+    record->charged_session = args->account ? args->session : 0;
+    record->pid = args->account ? (uint32_t)args->pid : 0;
 }
 
 int buffer_new(struct buffers *buffers, const struct buffer_args *args, struct buffer **ret, struct problem *problem)
@@ -143,13 +178,10 @@ int buffer_new(struct buffers *buffers, const struct buffer_args *args, struct b
     buffer = object;
     record = record_fresh(buffer);
     init_object(buffer);
-    record->size = args->size;
-    record->created_ms = clock_wall_ms();
+    set_owner(record, args);
+    if (buffer_is_nobodys(buffer))
+        buffers->n_stock++;
     record->flags = args->flags & (BUFFER_PUBLISHABLE | BUFFER_NO_ADDRESS);
-    record->uid = args->uid;
-    record->charged_uid = args->account->uid;
-    record->charged_session = args->session;
-    record->pid = (uint32_t)args->pid;
     record->watch = -1;
     record->state = BUFFER_COMMITTING;
     record->granule_shift = (uint8_t)__builtin_ctzll(granule);
@@ -182,13 +214,17 @@ struct buffer *buffer_free(struct buffers *buffers, struct buffer *buffer)
     buffer_set_watch(buffers, buffer, -1);
     if (record->inode && !buffer_is_foreign(buffer))
         RB_REMOVE(buffer_inode_tree, &buffers->by_inode, buffer);
-    if (record->state == BUFFER_DETACHED || record->state == BUFFER_ENDING)
+    if (buffer_is_nobodys(buffer))
+        buffers->n_stock--;
+    else if (record->state == BUFFER_DETACHED || record->state == BUFFER_ENDING)
         buffers->n_detached--;
     if (record->reservation)
         reservation_unplace(table_find(&buffers->reservations->table, record->reservation), &buffer->home);
     else
         arena_give(buffers->arena, &buffer->home);
-    if (record->bytes) {
+    if (record->bytes && buffer_is_nobodys(buffer)) {
+        pool_unstock(buffer_pool(buffers, buffer), record->node, record->bytes);
+    } else if (record->bytes) {
         struct plan plan;
 
         buffer_plan(buffers, buffer, &plan);
@@ -226,14 +262,25 @@ void buffers_recovered(struct buffers *buffers)
 
 static bool is_sound(const struct buffer_record *record, const struct pool *pool)
 {
-    return record->state >= BUFFER_LIVE && record->state <= BUFFER_ENDING && record->size && record->inode &&
+    return record->state >= BUFFER_LIVE && record->state <= BUFFER_STOCK && record->size && record->inode &&
            record->bytes >= record->size && record->bytes <= CHARGE_MAX && record->bytes % pool->granule == 0 &&
            record->granule_shift < 64 && UINT64_C(1) << record->granule_shift == pool->granule &&
            record->pages == pool->pages &&
            !(record->flags & ~(uint32_t)BUFFER_FLAGS_ALL) && record->watch >= -1 &&
-           record->charged_uid != (uid_t)-1 && record->placement > PLACEMENT_POOL &&
+           record->placement > PLACEMENT_POOL &&
            record->placement <= PLACEMENT_LOCAL && record->n_nodes && record->n_nodes <= TOPOLOGY_NODES_MAX &&
            record->node < TOPOLOGY_NODES_MAX;
+}
+
+/* Whose it is fits to its state, and what is nobody's has nothing that only users can have given it. */
+static bool is_owner_sound(const struct buffer_record *record)
+{
+    const uint32_t flags = BUFFER_PUBLISHABLE | BUFFER_VERIFIED | BUFFER_STRICT;
+
+    if (record->charged_uid != (uid_t)-1)
+        return record->state != BUFFER_STOCK;
+    return (record->state == BUFFER_STOCK || record->state == BUFFER_ENDING) && !(record->flags & ~flags) &&
+           record->n_nodes == 1 && !record->plan && !record->address && !record->reservation;
 }
 
 static bool is_foreign_sound(const struct buffer_record *record)
@@ -325,6 +372,30 @@ static bool find_home(struct buffers *buffers, struct buffer *buffer)
     return true;
 }
 
+static void recharge(struct buffers *buffers, struct buffer *buffer, struct pool *pool,
+                     const struct buffer_found *found)
+{
+    const struct buffer_record *record = buffer->record;
+    struct plan plan;
+
+    if (buffer_is_nobodys(buffer)) {
+        pool_restock(pool, record->node, record->bytes);
+        buffers->n_stock++;
+        return;
+    }
+    if (pool) {
+        buffer_plan(buffers, buffer, &plan);
+        pool_recharge(pool, &plan);
+    }
+    buffers->bytes += record->bytes;
+    charge_restore(&buffer->bytes, found->account, ACCOUNT_BYTES, record->bytes);
+    charge_restore(&buffer->count, found->account, ACCOUNT_BUFFERS, 1);
+    if (record->charged_session != found->session)
+        record_change(&buffers->table, buffer)->charged_session = found->session;
+    if (record->state != BUFFER_LIVE)
+        buffers->n_detached++;
+}
+
 enum table_verdict buffer_recover(struct buffers *buffers, struct buffer *buffer, const struct buffer_found *found,
                                   const char **why)
 {
@@ -336,7 +407,8 @@ enum table_verdict buffer_recover(struct buffers *buffers, struct buffer *buffer
     init_object(buffer);
     *why = "its figures make no sense";
     if (foreign ? !is_foreign_sound(record)
-                : !pool || !is_sound(record, pool) || !is_plan_sound(buffers, record, &plan_object))
+                : !pool || !is_sound(record, pool) || !is_owner_sound(record) ||
+                      !is_plan_sound(buffers, record, &plan_object))
         return TABLE_QUARANTINE;
     *why = "another one has its memory";
     if (!foreign && RB_INSERT(buffer_inode_tree, &buffers->by_inode, buffer))
@@ -354,23 +426,12 @@ enum table_verdict buffer_recover(struct buffers *buffers, struct buffer *buffer
     if (*why) {
         if (!foreign)
             RB_REMOVE(buffer_inode_tree, &buffers->by_inode, buffer);
-        return TABLE_QUARANTINE;
+        /* nobody loses anything, and the pages are gone or will be closed */
+        return record->state == BUFFER_STOCK ? TABLE_DROP : TABLE_QUARANTINE;
     }
     if (plan_object)
         plan_object->found = true;
-    if (pool) {
-        struct plan plan;
-
-        buffer_plan(buffers, buffer, &plan);
-        pool_recharge(pool, &plan);
-    }
-    buffers->bytes += record->bytes;
-    charge_restore(&buffer->bytes, found->account, ACCOUNT_BYTES, record->bytes);
-    charge_restore(&buffer->count, found->account, ACCOUNT_BUFFERS, 1);
-    if (record->charged_session != found->session)
-        record_change(&buffers->table, buffer)->charged_session = found->session;
-    if (record->state != BUFFER_LIVE)
-        buffers->n_detached++;
+    recharge(buffers, buffer, pool, found);
     /* of two with one watch neither can be believed; the caller asks for it again */
     if (record->watch >= 0 && RB_INSERT(buffer_watch_tree, &buffers->by_watch, buffer))
         record_change(&buffers->table, buffer)->watch = -1;
@@ -402,10 +463,42 @@ int buffer_set_memory(struct buffers *buffers, struct buffer *buffer, int fd, de
 void buffer_commit(struct buffers *buffers, struct buffer *buffer)
 {
     assert(buffer->record->state == BUFFER_COMMITTING);
-    record_change(&buffers->table, buffer)->state = BUFFER_LIVE;
+    record_change(&buffers->table, buffer)->state = buffer_is_nobodys(buffer) ? BUFFER_STOCK : BUFFER_LIVE;
     if (buffer->record->plan)
         record_commit(&buffers->plans, table_find(&buffers->plans, buffer->record->plan));
     record_commit(&buffers->table, buffer);
+}
+
+int buffer_take(struct buffers *buffers, struct buffer *buffer, const struct buffer_args *args,
+                struct problem *problem)
+{
+    struct pool *pool = buffer_pool(buffers, buffer);
+    struct buffer_record *record;
+    struct plan plan;
+    int r;
+
+    assert(buffer->record->state == BUFFER_STOCK && args->account);
+    r = charge_init(&buffer->count, args->account, ACCOUNT_BUFFERS, 1, problem);
+    if (!r)
+        r = charge_init(&buffer->bytes, args->account, ACCOUNT_BYTES, buffer->record->bytes, problem);
+    if (!r && !(args->flags & BUFFER_NO_ADDRESS))
+        r = take_home(buffers, buffer, args, pool, problem);
+    if (r) {
+        charge_deinit(&buffer->bytes);
+        charge_deinit(&buffer->count);
+        return r;
+    }
+    record = record_change(&buffers->table, buffer);
+    set_owner(record, args);
+    record->flags |= args->flags & BUFFER_NO_ADDRESS;
+    record->address = args->flags & BUFFER_NO_ADDRESS ? 0 : buffer->home.start;
+    record->state = BUFFER_LIVE;
+    pool_unstock(pool, record->node, record->bytes);
+    buffer_plan(buffers, buffer, &plan);
+    pool_recharge(pool, &plan);
+    buffers->n_stock--;
+    buffers->bytes += record->bytes;
+    return 0;
 }
 
 void buffer_set_state(struct buffers *buffers, struct buffer *buffer, enum buffer_state state)
@@ -418,7 +511,7 @@ void buffer_set_state(struct buffers *buffers, struct buffer *buffer, enum buffe
         record->detached_ms = clock_wall_ms();
     else if (state != BUFFER_DETACHED)
         record->detached_ms = 0;
-    if (is && !was)
+    if (is && !was && !buffer_is_nobodys(buffer))
         buffers->n_detached++;
     else if (was && !is)
         buffers->n_detached--;
@@ -431,6 +524,8 @@ void buffer_return(struct buffers *buffers, struct buffer *buffer)
     struct plan plan;
 
     assert(buffer->record->state == BUFFER_ENDING && !buffer->bytes.returning);
+    if (buffer_is_nobodys(buffer))
+        return; /* all stock is, as it were */
     if (pool) {
         buffer_plan(buffers, buffer, &plan);
         pool_return(pool, &plan);
@@ -569,7 +664,7 @@ struct buffer *buffers_find(const struct buffers *buffers, uint64_t id)
 {
     struct buffer *buffer = table_find(&buffers->table, id);
 
-    return buffer && record_is_live(&buffer->record->head) ? buffer : NULL;
+    return buffer && record_is_live(&buffer->record->head) && !buffer_is_nobodys(buffer) ? buffer : NULL;
 }
 
 struct buffer *buffers_by_inode(const struct buffers *buffers, dev_t device, ino_t inode)
@@ -578,7 +673,7 @@ struct buffer *buffers_by_inode(const struct buffers *buffers, dev_t device, ino
         const struct buffer_record *record = buffer->record;
 
         if (inode == record->inode && device == record->device)
-            return record_is_live(&record->head) ? buffer : NULL;
+            return record_is_live(&record->head) && !buffer_is_nobodys(buffer) ? buffer : NULL;
         if (inode < record->inode || (inode == record->inode && device < record->device))
             buffer = RB_LEFT(buffer, by_inode);
         else

@@ -11,6 +11,10 @@
  * pool, no plan, no bytes and no home, it is in no index of inodes and never watched, since its memory is as old and
  * lives as long as whoever made it likes. So it ends with its last claim, and nothing of it is emptied.
  *
+ * A buffer of the warm stock is nobody's yet: its memory is there, made by the broker and never seen by anybody else,
+ * and is charged to the stock of its pool and to no user. It is found by nobody, until buffer_take() gives it to a
+ * user and makes it one like others.
+ *
  * A buffer, one session's hold on it and its home address take 512 bytes altogether (test-buffer proves it).
  * Hence the trees: a hash table's handle takes nearly twice a tree's link.
  */
@@ -31,12 +35,13 @@
 #include "va/arena.h"
 #include "va/reservation.h"
 
-/* BufferState on the wire. */
+/* BufferState on the wire, except STOCK. */
 enum buffer_state {
     BUFFER_COMMITTING = 0,
     BUFFER_LIVE = 1,
     BUFFER_DETACHED = 2,
     BUFFER_ENDING = 3,
+    BUFFER_STOCK = 4, /* nobody's */
 };
 
 /* AllocRequest.Flag and BufferInfo.Flag on the wire, except STRICT. */
@@ -72,6 +77,7 @@ struct buffers {
     struct buffer_watch_tree by_watch;
     uint64_t bytes;      /* of all of them */
     uint64_t n_detached; /* DETACHED or ENDING */
+    uint64_t n_stock;    /* nobody's, in whatever state, and in neither of these */
 };
 
 struct buffer {
@@ -100,7 +106,7 @@ struct buffer_args {
     uint32_t flags;     /* PUBLISHABLE, NO_ADDRESS; LAZY comes from the pool */
     uint64_t alignment; /* of the home, 0 = the granule */
     uint64_t address;   /* a wish for it, 0 = none */
-    struct account *account; /* who pays */
+    struct account *account; /* who pays; NULL: nobody, it is for the stock, and the next three are not used */
     uid_t uid;
     pid_t pid;
     uint64_t session;
@@ -121,7 +127,7 @@ struct buffer *buffer_free(struct buffers *buffers, struct buffer *buffer);
 
 /* What a later broker finds out about one. */
 struct buffer_found {
-    struct account *account; /* who pays … */
+    struct account *account; /* who pays, NULL if it is nobody's … */
     uint64_t session;        /* … if it is a session that lives */
     int *fd;                 /* what the keeper has for it, to be taken; NULL = nothing */
     const struct handle_look *look; /* what was seen of that already, or NULL */
@@ -139,8 +145,12 @@ void buffers_recovered(struct buffers *buffers);
  * inode number already: then it must be made again. A foreign one is never BUSY. */
 int buffer_set_memory(struct buffers *buffers, struct buffer *buffer, int fd, dev_t device, ino_t inode,
                       uint64_t huge_bytes, bool verified);
-/* The record is LIVE, and so is the buffer. */
+/* The record is LIVE, and so is the buffer; or, if it is nobody's, it is in stock. */
 void buffer_commit(struct buffers *buffers, struct buffer *buffer);
+/* One that is in stock is LIVE from now on and theirs of whom `args` tell; its pool, plan and seals are what they were.
+ * All or nothing: LIMIT, outcomes of arena_take(). */
+int buffer_take(struct buffers *buffers, struct buffer *buffer, const struct buffer_args *args,
+                struct problem *problem);
 /* LIVE, DETACHED, ENDING; keeps the time and the counts. */
 void buffer_set_state(struct buffers *buffers, struct buffer *buffer, enum buffer_state state);
 /* It is ENDING, and nobody can keep its memory from coming back: those who wait for room may count on it. */
@@ -174,6 +184,12 @@ static inline bool buffer_is_foreign(const struct buffer *buffer)
     return buffer->record->flags & BUFFER_FOREIGN;
 }
 
+/* Of the stock: waiting, being made, or being given back. */
+static inline bool buffer_is_nobodys(const struct buffer *buffer)
+{
+    return buffer->record->charged_uid == (uid_t)-1;
+}
+
 static inline uint64_t buffer_granule(const struct buffer *buffer)
 {
     return UINT64_C(1) << buffer->record->granule_shift;
@@ -188,7 +204,7 @@ static inline uint32_t buffer_flags(const struct buffer *buffer)
 struct pool *buffer_pool(const struct buffers *buffers, const struct buffer *buffer);
 void buffer_plan(const struct buffers *buffers, const struct buffer *buffer, struct plan *ret);
 
-/* Committed ones, in whatever state; NULL if there is none. */
+/* Committed ones that are somebody's, in whatever state; NULL if there is none. */
 struct buffer *buffers_find(const struct buffers *buffers, uint64_t id);
 struct buffer *buffers_by_inode(const struct buffers *buffers, dev_t device, ino_t inode);
 struct buffer *buffers_by_watch(const struct buffers *buffers, int wd);

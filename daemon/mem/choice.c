@@ -42,12 +42,12 @@ static bool is_in_parts(const struct pool_request *request)
     return request->divided || request->placement == PLACEMENT_INTERLEAVE || request->placement == PLACEMENT_SPLIT;
 }
 
-/* Has it room for one of them now, and where ordinary pages would be too? */
+/* Has it room for one of them now, were it in stock, and where ordinary pages would be too? */
 static bool has_place(struct pool *pool, const struct pool_request *request, uint64_t size)
 {
     struct plan plan;
 
-    if (pool_plan(pool, request, size, &plan, NULL))
+    if (pool_plan_without_stock(pool, request, size, &plan, NULL))
         return false;
     return plan.brief.strict || !request->n_nodes ||
            (plan.brief.n_nodes == 1 && plan.brief.node == request->nodes[0]);

@@ -256,6 +256,11 @@ bool commit_is_small(const struct commit *commit)
     return commit->pages == PAGES_BASE && commit->plan.brief.bytes <= COMMIT_INLINE_MAX;
 }
 
+bool commit_maps(const struct commit *commit)
+{
+    return commit->pages == PAGES_THP || !commit->topology->one_node;
+}
+
 int commit_run(struct commit *commit)
 {
     commit->status = run(commit);

@@ -64,6 +64,9 @@ void commit_deinit(struct commit *commit);
 /* May the loop run it itself? */
 bool commit_is_small(const struct commit *commit);
 
+/* Does it map the memory meanwhile? */
+bool commit_maps(const struct commit *commit);
+
 /* Does it, on whatever thread; nothing is left behind on failure. Status is in the struct and
  * returned. */
 int commit_run(struct commit *commit);

@@ -112,24 +112,34 @@ static int choose_weights(struct plan_request *plan, const struct pool *pool,
     return 0;
 }
 
-/* NOW; when all is back that is returning; if everything were free. */
-enum when { NOW, SOON, EVER };
+/* NOW; were the stock given back; when all is back that is returning besides; if everything were free. */
+enum when { NOW, WITHOUT_STOCK, SOON, EVER };
 
-static uint64_t used_when(uint64_t used, uint64_t returning, enum when when)
+static uint64_t used_when(uint64_t used, uint64_t stock, uint64_t returning, enum when when)
 {
-    return when == NOW ? used : when == SOON ? used - returning : 0;
+    switch (when) {
+    case NOW:
+        return used + stock;
+    case WITHOUT_STOCK:
+        return used;
+    case SOON:
+        return used - returning;
+    case EVER:
+        break;
+    }
+    return 0;
 }
 
 static uint64_t room_under_cap(const struct pool *pool, enum when when)
 {
-    return left_of(pool->cap, used_when(pool->used, pool->returning, when));
+    return left_of(pool->cap, used_when(pool->used, pool->stock, pool->returning, when));
 }
 
 static uint64_t room_on_node(const struct pool *pool, uint32_t node, enum when when)
 {
     const struct budget *budget = pool_node_budget(pool, node);
 
-    return left_of(budget->capacity, used_when(budget->used, budget->returning, when));
+    return left_of(budget->capacity, used_when(budget->used, budget->stock, budget->returning, when));
 }
 
 static int make_plan(struct plan *ret, const struct pool *pool, const struct plan_request *plan, enum when when,
@@ -171,8 +181,8 @@ static int choose(struct plan_request *plan, const struct pool *pool, const stru
     return r ? r : choose_weights(plan, pool, request, problem);
 }
 
-int pool_plan(struct pool *pool, const struct pool_request *request, uint64_t size, struct plan *ret,
-              struct problem *problem)
+static int plan_when(struct pool *pool, const struct pool_request *request, uint64_t size, enum when when,
+                     struct plan *ret, struct problem *problem)
 {
     struct plan_request plan;
     struct plan unused;
@@ -180,7 +190,7 @@ int pool_plan(struct pool *pool, const struct pool_request *request, uint64_t si
 
     if (r)
         return r;
-    r = make_plan(ret, pool, &plan, NOW, problem);
+    r = make_plan(ret, pool, &plan, when, problem);
     if (r != STATUS_POOL_FULL)
         return r;
     r = make_plan(&unused, pool, &plan, EVER, problem);
@@ -193,16 +203,25 @@ int pool_plan(struct pool *pool, const struct pool_request *request, uint64_t si
                   (unsigned long long)pool_capacity(pool));
 }
 
+int pool_plan(struct pool *pool, const struct pool_request *request, uint64_t size, struct plan *ret,
+              struct problem *problem)
+{
+    return plan_when(pool, request, size, NOW, ret, problem);
+}
+
+int pool_plan_without_stock(struct pool *pool, const struct pool_request *request, uint64_t size, struct plan *ret,
+                            struct problem *problem)
+{
+    return plan_when(pool, request, size, WITHOUT_STOCK, ret, problem);
+}
+
 int pool_charge(struct pool *pool, const struct plan *plan, struct problem *problem)
 {
-    if (plan->brief.bytes > left_of(pool->cap, pool->used))
+    if (plan->brief.bytes > room_under_cap(pool, NOW))
         return full(pool, plan->brief.bytes, problem);
-    for (uint32_t i = 0; i < plan->brief.n_nodes; i++) {
-        const struct budget *budget = pool_node_budget(pool, plan->nodes.node[i]);
-
-        if (plan->nodes.bytes[i] > left_of(budget->capacity, budget->used))
+    for (uint32_t i = 0; i < plan->brief.n_nodes; i++)
+        if (plan->nodes.bytes[i] > room_on_node(pool, plan->nodes.node[i], NOW))
             return full(pool, plan->brief.bytes, problem);
-    }
     pool_recharge(pool, plan);
     return 0;
 }
@@ -228,6 +247,40 @@ void pool_uncharge(struct pool *pool, const struct plan *plan)
     pool->buffers--;
 }
 
+int pool_stock(struct pool *pool, uint32_t node, uint64_t bytes, struct problem *problem)
+{
+    if (bytes > room_under_cap(pool, NOW) || bytes > room_on_node(pool, node, NOW))
+        return full(pool, bytes, problem);
+    pool_restock(pool, node, bytes);
+    return 0;
+}
+
+void pool_restock(struct pool *pool, uint32_t node, uint64_t bytes)
+{
+    pool->pools->budgets[pool->purse][node].stock += bytes;
+    pool->stock += bytes;
+    pool->stock_buffers++;
+}
+
+void pool_unstock(struct pool *pool, uint32_t node, uint64_t bytes)
+{
+    struct budget *budget = &pool->pools->budgets[pool->purse][node];
+
+    assert(budget->stock >= bytes && pool->stock >= bytes && pool->stock_buffers);
+    budget->stock -= bytes;
+    pool->stock -= bytes;
+    pool->stock_buffers--;
+}
+
+uint64_t pool_most_stock(const struct pool *pool)
+{
+    const struct pool_capacity *most = &pool->most_stock;
+
+    if (pool->lazy || pool->retired)
+        return 0;
+    return most->percent ? percent_of(pool_capacity(pool), most->percent) : most->bytes;
+}
+
 void pool_lower(struct pool *pool, uint32_t node, uint64_t by)
 {
     struct budget *budget = &pool->pools->budgets[pool->purse][node];
@@ -242,13 +295,13 @@ int pool_keep_room(const struct pool_room *room, struct problem *problem)
     struct pool *pool = room->pool;
     struct budget *budget = &pool->pools->budgets[pool->purse][room->node];
 
-    if (room->on_node > left_of(budget->capacity, budget->used))
+    if (room->on_node > room_on_node(pool, room->node, NOW))
         return refuse(problem, STATUS_POOL_FULL,
                       "node %u has no room for %llu bytes more now (%llu bytes available); release something there, or "
                       "use another node",
                       room->node, (unsigned long long)room->on_node,
-                      (unsigned long long)left_of(budget->capacity, budget->used));
-    if (room->in_pool > left_of(pool->cap, pool->used))
+                      (unsigned long long)room_on_node(pool, room->node, NOW));
+    if (room->in_pool > room_under_cap(pool, NOW))
         return full(pool, room->in_pool, problem);
     budget->used += room->on_node;
     pool->used += room->in_pool;
@@ -297,9 +350,12 @@ void pool_unreturn(struct pool *pool, const struct plan *plan)
 
 bool pool_is_returning(const struct pool *pool)
 {
-    for (uint32_t i = 0; i < pool->n_nodes; i++)
-        if (pool_node_budget(pool, pool->nodes[i])->returning)
+    for (uint32_t i = 0; i < pool->n_nodes; i++) {
+        const struct budget *budget = pool_node_budget(pool, pool->nodes[i]);
+
+        if (budget->returning || budget->stock)
             return true;
+    }
     return false;
 }
 
@@ -323,7 +379,7 @@ static uint64_t available(const struct pool *pool, enum when when)
 
 uint64_t pool_available(const struct pool *pool)
 {
-    return available(pool, NOW);
+    return available(pool, WITHOUT_STOCK);
 }
 
 uint64_t pool_available_soon(const struct pool *pool)

@@ -42,6 +42,7 @@ struct pool_capacity {
 struct pool_config {
     char name[POOL_NAME_MAX + 1];
     struct pool_capacity capacity; /* a cap, or percent of its nodes' budgets */
+    struct pool_capacity stock;    /* the most that is kept warm, or percent of its capacity; not set = none */
     uint32_t n_nodes;              /* 0 = all that have memory of this kind */
     uint32_t nodes[TOPOLOGY_NODES_MAX];
     enum pages pages;              /* ANY = BASE */
@@ -56,6 +57,7 @@ struct pool_config {
 struct pools_config {
     struct pool_capacity capacity; /* of every node, for base pages and THP; not set = 50 % */
     bool base_pages; /* whoever does not name pages gets base pages, however much he asks for */
+    struct pool_capacity stock;    /* of the pools that are not declared, as theirs */
     const struct pool_config *pools;
     size_t n_pools;
 };
@@ -64,6 +66,7 @@ struct budget {
     uint64_t capacity;
     uint64_t used;
     uint64_t returning; /* of that: certain to be free soon */
+    uint64_t stock;     /* besides: made ahead, and given back when somebody needs the room */
 };
 
 struct ledger;
@@ -90,6 +93,9 @@ struct pool {
     uint64_t cap;     /* UINT64_MAX: none of its own */
     uint64_t used;    /* the sum of its buffers' bytes */
     uint64_t returning; /* of that */
+    uint64_t stock;     /* besides, as of a budget … */
+    uint64_t stock_buffers; /* … in how many */
+    struct pool_capacity most_stock;
     uint64_t buffers; /* how many */
 };
 
@@ -169,6 +175,10 @@ int pools_choose(struct pools *pools, const struct pool_request *request, uint32
 int pool_plan(struct pool *pool, const struct pool_request *request, uint64_t size,
               struct plan *ret, struct problem *problem);
 
+/* The same, were all stock given back. */
+int pool_plan_without_stock(struct pool *pool, const struct pool_request *request, uint64_t size, struct plan *ret,
+                            struct problem *problem);
+
 /* All or nothing, for the pool and every node of the plan. POOL_FULL if others were faster. */
 int pool_charge(struct pool *pool, const struct plan *plan, struct problem *problem);
 /* The same for a buffer that exists already, from a record of it: never refused, even over the capacity. */
@@ -179,6 +189,13 @@ void pool_return(struct pool *pool, const struct plan *plan);
 void pool_unreturn(struct pool *pool, const struct plan *plan);
 /* A buffer has so much less on this node. */
 void pool_lower(struct pool *pool, uint32_t node, uint64_t by);
+
+/* What is made ahead, on one node: POOL_FULL; never refused, since it exists already; and it is no stock any more. */
+int pool_stock(struct pool *pool, uint32_t node, uint64_t bytes, struct problem *problem);
+void pool_restock(struct pool *pool, uint32_t node, uint64_t bytes);
+void pool_unstock(struct pool *pool, uint32_t node, uint64_t bytes);
+/* The most stock that it may have; 0 = none. */
+uint64_t pool_most_stock(const struct pool *pool);
 
 /* Kept for a buffer that is on its way to a node and charged where it still is: what it needs there besides. */
 struct pool_room {
@@ -196,13 +213,13 @@ bool pool_room_returns(const struct pool_room *room);
 
 /* Is anything on its way back that a buffer of this pool could have? */
 bool pool_is_returning(const struct pool *pool);
-/* Would a buffer have a place if all were back that is returning? */
+/* Would a buffer have a place if all were back that is returning, and all stock? */
 bool pool_fits_soon(struct pool *pool, const struct pool_request *request, uint64_t size);
 /* How large could one buffer be then, placed as the pool has it; and how much could several have together? */
 uint64_t pool_largest_soon(struct pool *pool);
 uint64_t pool_available_soon(const struct pool *pool);
 
-/* What the pool and its nodes could give out now and could give out at most, over all its nodes. */
+/* What the pool and its nodes could give out now, stock included, and could give out at most, over all its nodes. */
 uint64_t pool_available(const struct pool *pool);
 uint64_t pool_capacity(const struct pool *pool);
 

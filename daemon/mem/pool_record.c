@@ -187,17 +187,18 @@ void pools_recovered(struct pools *pools)
     struct pool_object *entry;
 
     while ((entry = table_next(&pools->records, &cursor, &budget)))
-        if (entry->pool->retired && !entry->pool->buffers)
+        if (entry->pool->retired && !entry->pool->buffers && !entry->pool->stock)
             table_free(&pools->records, entry);
     for (uint32_t i = 0; i < pools->n_retired; i++) {
         struct pool *pool = pools->retired[i];
 
-        if (!pool->buffers) {
+        if (!pool->buffers && !pool->stock) {
             drop_retired(pools, pool);
             continue;
         }
-        log_warning("pool %s is not as it was: %llu bytes in %llu buffers remain of the former one", pool->name,
-                    (unsigned long long)pool->used, (unsigned long long)pool->buffers);
+        if (pool->buffers)
+            log_warning("pool %s is not as it was: %llu bytes in %llu buffers remain of the former one", pool->name,
+                        (unsigned long long)pool->used, (unsigned long long)pool->buffers);
         pool->index = pools->n_pools + n;
         pools->retired[n++] = pool;
     }

@@ -30,7 +30,7 @@ struct size_text size_text(uint64_t bytes)
     return size;
 }
 
-static uint64_t percent_of(uint64_t bytes, uint32_t percent)
+uint64_t percent_of(uint64_t bytes, uint32_t percent)
 {
     return bytes / 100 * percent + bytes % 100 * percent / 100;
 }
@@ -107,6 +107,7 @@ static struct pool *fresh(struct pools *pools)
 
     memset(pool, 0, sizeof(*pool));
     pool->pools = pools;
+    pool->most_stock = pools->most_stock;
     pool->index = pools->n_pools;
     pool->number = (uint16_t)pool->index;
     pool->cap = UINT64_MAX;
@@ -238,6 +239,7 @@ static int add_declared(struct pools *pools, const struct pool_config *config,
         return r;
     pool->lazy = config->lazy;
     pool->declared = true;
+    pool->most_stock = config->stock;
     if (config->capacity.percent)
         pool->cap = align_down(percent_of(pool_capacity(pool), config->capacity.percent), pool->granule);
     else if (config->capacity.bytes)
@@ -265,6 +267,7 @@ int pools_new(struct pools **ret, const struct topology *topology, const struct 
         return -ENOMEM;
     pools->topology = topology;
     pools->pages_by_size = !config->base_pages;
+    pools->most_stock = config->stock;
     set_budgets(pools, &config->capacity);
     add_kind(pools, PAGES_BASE, 0, size_text(topology->base_page).text);
     add_kind(pools, PAGES_THP, 0, "thp");

@@ -23,6 +23,7 @@ struct pools {
     uint32_t n_pools; /* the others */
     bool pages_by_size; /* of whoever does not name any */
     uint64_t refreshed; /* when it was last asked how many huge pages there may be */
+    struct pool_capacity most_stock; /* of those that are not declared */
     struct pool pools[];
 };
 
@@ -32,6 +33,8 @@ struct size_text {
 };
 
 struct size_text size_text(uint64_t bytes);
+
+uint64_t percent_of(uint64_t bytes, uint32_t percent);
 
 /* 0 is a size that hugetlb does not have; else the purse of its budgets. */
 uint32_t purse_of_huge(const struct topology *topology, uint64_t size);

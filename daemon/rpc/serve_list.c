@@ -93,6 +93,8 @@ static bool add_pool(void *userdata, const struct pool_info *info)
     row->message.used = info->used;
     row->message.available = info->available;
     row->message.buffers = info->buffers;
+    row->message.stock = info->stock;
+    row->message.stock_buffers = info->stock_buffers;
     return row_take(userdata, &row->message.base);
 }
 

@@ -35,6 +35,7 @@ static const struct sys_schedule schedules[WORK_CLASSES] = {
     [WORK_SHORT] = {.policy = SCHED_OTHER, .slice = SLICE_NS},
     [WORK_LONG] = {.policy = SCHED_BATCH, .nicer = 5, .slice = SLICE_NS},
     [WORK_RELEASE] = {.policy = SCHED_BATCH, .nicer = 10, .slice = SLICE_NS},
+    [WORK_STOCK] = {.policy = SCHED_IDLE},
 };
 
 struct worker {

@@ -27,9 +27,10 @@ enum work_class {
     WORK_SHORT,   /* milliseconds: commits and moves of at most WORK_SHORT_MAX bytes */
     WORK_LONG,    /* larger ones, sealing (the kernel may wait for pinned pages) */
     WORK_RELEASE, /* discarding and closing */
+    WORK_STOCK,   /* commits that nobody waits for: only when a processor has nothing else to do */
 };
 
-#define WORK_CLASSES 3
+#define WORK_CLASSES 4
 #define WORK_SHORT_MAX (UINT64_C(16) << 20)
 
 struct work_job {

@@ -877,6 +877,8 @@ struct memclient_pool {
     uint64_t available;  /* what this caller could allocate now in one piece, see below */
     uint64_t buffers;
     bool declared;       /* by the configuration, not made by itself */
+    uint64_t stock;      /* made ahead for allocations to come, not in `used`, and given back when there is need */
+    uint64_t stock_buffers; /* in how many buffers */
 };
 /*
  * The pools that this user may allocate from. `available` is what the pool and its nodes have left, as far as the

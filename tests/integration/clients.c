@@ -5,7 +5,10 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
+
+#include "base/cleanup.h"
 
 static struct broker_process the_broker;
 
@@ -79,6 +82,7 @@ struct pool_figures {
     const char *name; /* NULL: all pools together */
     uint64_t used;
     uint64_t available;
+    uint64_t stock_buffers;
 };
 
 static int add_pool(const struct memclient_pool *pool, void *data)
@@ -89,6 +93,7 @@ static int add_pool(const struct memclient_pool *pool, void *data)
         return 0;
     figures->used += pool->used;
     figures->available += pool->available;
+    figures->stock_buffers += pool->stock_buffers;
     return 0;
 }
 
@@ -106,6 +111,14 @@ uint64_t broker_pool_available(struct memclient *ctx, const char *pool)
 
     assert_done(memclient_list_pools(ctx, add_pool, &figures));
     return figures.available;
+}
+
+uint64_t broker_stock(struct memclient *ctx)
+{
+    struct pool_figures figures = {.name = NULL};
+
+    assert_done(memclient_list_pools(ctx, add_pool, &figures));
+    return figures.stock_buffers;
 }
 
 static void prove_sums(struct memclient *ctx)
@@ -126,11 +139,20 @@ void broker_check(struct broker_process *broker)
     memclient_close(ctx);
 }
 
+static int compare_inodes(const void *a, const void *b)
+{
+    ino_t x = *(const ino_t *)a, y = *(const ino_t *)b;
+
+    return x < y ? -1 : x > y;
+}
+
 int broker_memory_files(struct broker_process *broker)
 {
     char path[64], target[256];
+    _cleanup_free_ ino_t *inodes = NULL;
     struct dirent *entry;
-    int n = 0;
+    struct stat st;
+    int n = 0, files = 0;
     DIR *dir;
 
     snprintf(path, sizeof(path), "/proc/%d/fd", (int)broker_child(broker));
@@ -144,11 +166,18 @@ int broker_memory_files(struct broker_process *broker)
             continue;
         target[size] = '\0';
         /* its own records are in one as well, "memoryd:ledger" */
-        if (strncmp(target, "/memfd:memoryd-", 15) == 0)
-            n++;
+        if (strncmp(target, "/memfd:memoryd-", 15) != 0 || fstatat(dirfd(dir), entry->d_name, &st, 0) < 0)
+            continue;
+        inodes = reallocarray(inodes, (size_t)n + 1, sizeof(*inodes));
+        assert_non_null(inodes);
+        inodes[n++] = st.st_ino;
     }
     closedir(dir);
-    return n;
+    if (n)
+        qsort(inodes, (size_t)n, sizeof(*inodes), compare_inodes);
+    for (int i = 0; i < n; i++)
+        files += !i || inodes[i] != inodes[i - 1];
+    return files;
 }
 
 static int add_used(const struct memclient_node *node, void *data)
@@ -165,7 +194,7 @@ static bool is_empty(struct broker_process *broker, struct memclient *ctx)
     assert_done(memclient_list_nodes(ctx, add_used, &used));
     return status.buffers == 0 && status.buffers_detached == 0 && status.bytes == 0 && status.names == 0 &&
            status.tokens == 0 && status.reservations == 0 && used == 0 &&
-           broker_pool_used(ctx, NULL) == 0 && broker_memory_files(broker) <= 0;
+           broker_pool_used(ctx, NULL) == 0 && broker_memory_files(broker) <= (int)broker_stock(ctx);
 }
 
 void broker_wait_until_empty(struct broker_process *broker)

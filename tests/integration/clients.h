@@ -59,7 +59,7 @@ int broker_cleanup(void **state);
 int broker_cleanup_and_settings(void **state);
 #define at_broker_with_settings(function) cmocka_unit_test_teardown(function, broker_cleanup_and_settings)
 
-/* How many memory files the broker has open; -1 if this user may not look. */
+/* How many memory files the broker has open, those in stock included; -1 if this user may not look. */
 int broker_memory_files(struct broker_process *broker);
 
 struct memclient_broker_status broker_status(struct memclient *ctx);
@@ -71,6 +71,8 @@ uint64_t broker_buffers(struct memclient *ctx);
 /* What a pool has, 0 if there is none of that name. */
 uint64_t broker_pool_used(struct memclient *ctx, const char *pool);
 uint64_t broker_pool_available(struct memclient *ctx, const char *pool);
+/* Buffers that are ready for allocations to come, of all pools. */
+uint64_t broker_stock(struct memclient *ctx);
 
 /* ---- calls of the library, in the test itself -------------------------------------------------------- */
 

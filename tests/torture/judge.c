@@ -380,6 +380,28 @@ void judge_round(const char *socket, pid_t keeper)
     memclient_close(ctx);
 }
 
+/* From its most down to nothing, a half every 10 s. */
+#define STOCK_GOES_MS 200000
+
+static int add_stock(const struct memclient_pool *pool, void *data)
+{
+    *(uint64_t *)data += pool->stock_buffers;
+    return 0;
+}
+
+static bool wait_for_stock(struct memclient *ctx)
+{
+    int64_t end = wait_now_ms() + STOCK_GOES_MS;
+    uint64_t stock;
+
+    do {
+        stock = 0;
+        wait_a_moment();
+        ASK(memclient_list_pools(ctx, add_stock, &stock));
+    } while (stock && wait_now_ms() < end);
+    return !stock;
+}
+
 void judge_end(const char *socket, pid_t keeper, const struct inventory *before, struct inventory *after)
 {
     static const struct sums nothing = {.sessions = 1};
@@ -387,6 +409,8 @@ void judge_end(const char *socket, pid_t keeper, const struct inventory *before,
 
     sweep_up(ctx, true);
     compare(ctx, &nothing);
+    if (!wait_for_stock(ctx))
+        complain("buffers are still in stock, though nobody asked for any in the last %d s", STOCK_GOES_MS / 1000);
     memclient_close(ctx);
     (void)WAIT_UNTIL((judge_inventory(socket, keeper, after), strcmp(before->text, after->text) == 0));
     if (strcmp(before->text, after->text) != 0)

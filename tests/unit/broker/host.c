@@ -161,7 +161,8 @@ void host_settle(void)
 
 void host_try_start(void)
 {
-    const struct pools_config pools = {.capacity = {.bytes = host.pool_bytes}, .base_pages = !host.pages_by_size};
+    const struct pools_config pools = {
+        .capacity = {.bytes = host.pool_bytes}, .stock = host.stock, .base_pages = !host.pages_by_size};
     struct problem problem = PROBLEM_NULL;
 
     host.topology = calloc(1, sizeof(*host.topology));
@@ -201,8 +202,10 @@ void host_stop(void)
     assert_int_equal(work_pending(host.work), 0);
     host.work = work_free(host.work);
     /* What the broker had is given back in full: nothing of its pools is used. */
-    for (uint32_t i = 0; i < pools_count(host.pools); i++)
+    for (uint32_t i = 0; i < pools_count(host.pools); i++) {
         assert_int_equal(pools_get(host.pools, i)->used, 0);
+        assert_int_equal(pools_get(host.pools, i)->stock, 0);
+    }
     host.pools = pools_free(host.pools);
     free(host.topology);
     assert_int_equal(host.n_watched, 0);
@@ -263,6 +266,15 @@ int host_setup(void **state)
 {
     (void)state;
     return setup(0, HOST_POOL_BYTES);
+}
+
+int host_setup_stock(void **state)
+{
+    (void)state;
+    host_reset(0);
+    host.stock = (struct pool_capacity){.percent = 25};
+    host_start();
+    return 0;
 }
 
 int host_setup_large(void **state)

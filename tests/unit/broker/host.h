@@ -12,6 +12,8 @@
 #include "account/account.h"
 #include "broker/broker.h"
 #include "broker/verbs.h"
+#include "mem/pool.h"
+#include "work/work.h"
 
 #define HOST_WATCHED_MAX 1100
 #define HOST_POOL_BYTES (UINT64_C(64) << 20)
@@ -41,6 +43,7 @@ struct host {
     size_t n_things;
     uint64_t pool_bytes; /* of each node */
     bool pages_by_size;  /* of whoever does not name any; else base pages */
+    struct pool_capacity stock; /* of each pool; none by itself */
     uint8_t secret[16]; /* of the latest session */
     bool due_set;
     uint64_t due; /* of broker_tick */
@@ -61,6 +64,7 @@ extern bool host_no_pidfds;
 /* cmocka's set-up and tear-down; a broker with `HOST_POOL_BYTES` a node and no other limits */
 int host_setup(void **state);
 int host_setup_nodes(void **state); /* with three simulated nodes */
+int host_setup_stock(void **state); /* a quarter of it may be in stock */
 int host_setup_large(void **state); /* with HOST_LARGE_BYTES */
 int host_teardown(void **state);
 void host_no_limits(struct account_limits *limits);

@@ -271,6 +271,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(I5_the_sums_are_exact_after_every_operation, host_setup, host_teardown),
         {"I5_the_sums_are_exact_over_several_nodes", I5_the_sums_are_exact_after_every_operation, host_setup_nodes,
          host_teardown, NULL},
+        {"I5_the_sums_are_exact_with_stock", I5_the_sums_are_exact_after_every_operation, host_setup_stock,
+         host_teardown, NULL},
     };
 
     return test_run(tests, NULL, NULL);

@@ -1,0 +1,500 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * See stocking.h. One timer looks at all classes, of which there are few: in the lull after a burst, when a period of
+ * one is over, and once a second as long as there is any stock, since memory may get short by others' doing.
+ */
+#include "broker/stocking.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/steal.h"
+#include "broker/check.h"
+#include "broker/events.h"
+#include "broker/internal.h"
+#include "broker/life.h"
+#include "log/log.h"
+#include "sys/sys.h"
+
+/* In one job, which is done with by one turn of the loop. */
+#define REFILL_MAX   8
+#define REFILL_BYTES (UINT64_C(4) << 20)
+/* Of memory that nobody uses: with less, stock goes. It is made only as long as there is twice as much. */
+#define SHORT_OF_MEMORY (UINT64_C(256) << 20)
+#define LOOK_NS         NSEC_PER_SEC
+/* After somebody had no room, or no more could be made. */
+#define REST_NS NSEC_PER_SEC
+
+struct stocking {
+    struct stock stock;
+    struct broker *broker;
+    struct timer turn;
+    struct list refills; /* running */
+    uint64_t rests_until;
+    uint64_t looked_at;
+    uint64_t descriptors; /* that the broker may have */
+    bool stopped;
+};
+
+struct refill {
+    struct stock_job job;
+    struct list link;
+    struct stocking *stocking;
+    struct stock_class *class;
+    uint32_t n;
+    struct buffer *buffers[REFILL_MAX];
+    int fds[REFILL_MAX];
+    struct commit commits[];
+};
+
+/* ---- giving back ---------------------------------------------------------------------------------------- */
+
+static void drop(struct broker *broker, struct stock_item item)
+{
+    item.fd = fd_close(item.fd);
+    life_abort(broker, item.buffer);
+}
+
+static void give_back(struct stocking *stocking, struct stock_class *class, uint32_t n)
+{
+    while (n-- && class->n)
+        drop(stocking->broker, stock_take(class));
+}
+
+static void stop_refills(struct stocking *stocking, const struct stock_class *class)
+{
+    list_for_each_entry(refill, &stocking->refills, struct refill, link)
+    {
+        if (class && refill->class != class)
+            continue;
+        atomic_store(&refill->job.stop, true);
+        for (uint32_t i = 0; i < refill->n; i++)
+            atomic_store(&refill->commits[i].cancel, true);
+    }
+}
+
+static void empty(struct stocking *stocking, struct stock_class *class)
+{
+    stock_lower(class, 0);
+    stop_refills(stocking, class);
+    give_back(stocking, class, class->n);
+}
+
+/* ---- may there be any? ---------------------------------------------------------------------------------- */
+
+/* As events.c tells it: from 85 % on. */
+static bool is_nearly_full(const struct broker *broker, const struct pool *pool)
+{
+    return broker->pressure[pool->index] > 0;
+}
+
+/* A quarter may be on its way to clients, and a buffer in stock has two. */
+static bool has_descriptors(const struct stocking *stocking, uint32_t more)
+{
+    const struct broker *broker = stocking->broker;
+    uint64_t stock = broker->buffers.n_stock + more;
+    uint64_t others = table_count(&broker->buffers.table) - broker->buffers.n_stock +
+                      2 * table_count(&broker->sessions.table);
+
+    return stock <= stocking->descriptors / 16 && others + 2 * stock <= stocking->descriptors / 2;
+}
+
+static bool may_have(const struct stocking *stocking, const struct stock_kind *kind, uint32_t more)
+{
+    return !is_nearly_full(stocking->broker, kind->pool) && has_descriptors(stocking, more) &&
+           kind->pool->stock + more * kind->bytes <= pool_most_stock(kind->pool);
+}
+
+/* ---- refilling ------------------------------------------------------------------------------------------ */
+
+static void schedule(struct stocking *stocking, uint64_t at)
+{
+    if (!stocking->stopped && at < stocking->turn.at)
+        timer_arm(&stocking->broker->timers, &stocking->turn, at);
+}
+
+/* Whatever there is of it goes; a worker closes it, if it is large. */
+static void abort_one(struct refill *refill, uint32_t i)
+{
+    struct broker *broker = refill->stocking->broker;
+    struct commit *commit = &refill->commits[i];
+
+    refill->fds[i] = fd_close(refill->fds[i]);
+    if (commit->fd >= 0 && !buffer_set_memory(&broker->buffers, refill->buffers[i], commit->fd, commit->dev,
+                                              commit->ino, commit->huge_bytes, commit->verified))
+        (void)steal_fd(&commit->fd);
+    commit_deinit(commit);
+    life_abort(broker, refill->buffers[i]);
+}
+
+/* Another broker must find what is in stock, too. */
+static bool hold(struct refill *refill, uint32_t n)
+{
+    uint64_t ids[REFILL_MAX];
+    int fds[REFILL_MAX];
+
+    for (uint32_t i = 0; i < n; i++) {
+        ids[i] = refill->buffers[i]->record->head.id;
+        fds[i] = refill->commits[i].fd;
+    }
+    return !keeper_hold_many(refill->stocking->broker->options.keeper, KEEPER_BUFFER, n, ids, fds);
+}
+
+static bool enter(struct refill *refill, uint32_t i)
+{
+    struct broker *broker = refill->stocking->broker;
+    struct buffer *buffer = refill->buffers[i];
+    struct commit *commit = &refill->commits[i];
+    int wd;
+
+    if (buffer_set_memory(&broker->buffers, buffer, commit->fd, commit->dev, commit->ino, commit->huge_bytes,
+                          commit->verified))
+        return false;
+    (void)steal_fd(&commit->fd);
+    /* not watched now, it is when a descriptor leaves */
+    if (!watch_add(&broker->watch, buffer->fd, &wd, NULL)) {
+        buffer_set_watch(&broker->buffers, buffer, wd);
+        if (wd > broker->newest_watch)
+            broker->newest_watch = wd;
+    }
+    ledger_need(broker->ledger, LEDGER_STOCK);
+    buffer_commit(&broker->buffers, buffer);
+    stock_put(refill->class, (struct stock_item){.buffer = buffer, .fd = steal_fd(&refill->fds[i])});
+    return true;
+}
+
+static void refilled(struct stock_job *job)
+{
+    struct refill *refill = container_of(job, struct refill, job);
+    struct stocking *stocking = refill->stocking;
+    struct broker *broker = stocking->broker;
+    uint64_t now = clock_now_ns();
+    uint32_t made = atomic_load(&job->stop) ? 0 : job->made;
+
+    list_remove(&refill->link);
+    refill->class->coming -= refill->n;
+    if (made < refill->n)
+        stocking->rests_until = deadline_at(now, REST_NS);
+    if (made && !hold(refill, made))
+        made = 0;
+    for (uint32_t i = 0; i < refill->n; i++)
+        if (i >= made || !enter(refill, i))
+            abort_one(refill, i);
+    free(refill);
+    waiters_wake(&broker->waiters);
+    schedule(stocking, 0);
+}
+
+static bool new_record(struct refill *refill, const struct stock_kind *kind)
+{
+    struct broker *broker = refill->stocking->broker;
+    const struct plan_brief brief = {
+        .bytes = kind->bytes, .n_nodes = 1, .node = kind->node, .placement = kind->placement, .strict = kind->strict};
+    struct commit *commit = &refill->commits[refill->n];
+    struct buffer_args args = {
+        .pool = kind->pool,
+        .plan = &commit->plan,
+        .size = kind->bytes,
+        .flags = kind->publishable ? BUFFER_PUBLISHABLE : 0,
+    };
+    struct buffer *buffer;
+
+    commit_init(commit);
+    plan_unpack(&commit->plan, &brief, NULL);
+    if (buffer_new(&broker->buffers, &args, &buffer, NULL))
+        return false;
+    commit->topology = broker->options.topology;
+    commit->pages = kind->pool->pages;
+    commit->page_size = kind->pool->page_size;
+    commit->publishable = kind->publishable;
+    (void)snprintf(commit->label, sizeof(commit->label), "memoryd-%llu",
+                   (unsigned long long)buffer->record->head.id);
+    check_charged(broker, CHECK_BUFFER, buffer);
+    refill->buffers[refill->n] = buffer;
+    refill->fds[refill->n++] = -1;
+    return true;
+}
+
+static void refill(struct stocking *stocking, struct stock_class *class, uint32_t n)
+{
+    uint64_t fit = REFILL_BYTES / class->kind.bytes;
+    struct refill *refill;
+
+    n = n < REFILL_MAX ? n : REFILL_MAX;
+    n = n < fit ? n : fit ? (uint32_t)fit : 1;
+    while (n && !may_have(stocking, &class->kind, n))
+        n--;
+    refill = n ? calloc(1, sizeof(*refill) + n * sizeof(struct commit)) : NULL;
+    if (!refill)
+        return;
+    refill->stocking = stocking;
+    refill->class = class;
+    while (refill->n < n && new_record(refill, &class->kind))
+        continue;
+    if (!refill->n) {
+        free(refill);
+        return;
+    }
+    refill->job.n = refill->n;
+    refill->job.commits = refill->commits;
+    refill->job.fds = stock_wants_fds(class) ? refill->fds : NULL;
+    refill->job.done = refilled;
+    class->coming += refill->n;
+    list_init(&refill->link);
+    list_append(&stocking->refills, &refill->link);
+    stock_job_submit(&stocking->broker->jobs, &refill->job);
+}
+
+/* ---- looking -------------------------------------------------------------------------------------------- */
+
+static bool is_short_of_memory(void)
+{
+    return sys->available(-1) < SHORT_OF_MEMORY;
+}
+
+/* When it is to be looked at again. */
+static uint64_t look_at(struct stocking *stocking, struct stock_class *class, uint64_t now)
+{
+    uint64_t again;
+    uint32_t n;
+
+    give_back(stocking, class, stock_surplus(class, now));
+    if (!class->kind.bytes)
+        return DEADLINE_NEVER;
+    if (class->n && is_nearly_full(stocking->broker, class->kind.pool))
+        empty(stocking, class);
+    n = stock_wanted(class, now, &again);
+    if (n && !stocking->broker->waiters.waiting && now >= stocking->rests_until)
+        refill(stocking, class, n);
+    if (n && now < stocking->rests_until && stocking->rests_until < again)
+        again = stocking->rests_until;
+    return again;
+}
+
+static void turn(struct timer *timer)
+{
+    struct stocking *stocking = container_of(timer, struct stocking, turn);
+    struct broker *broker = stocking->broker;
+    uint64_t now = clock_now_ns(), next = DEADLINE_NEVER;
+    bool any = false;
+
+    if (now - stocking->looked_at >= LOOK_NS) {
+        stocking->looked_at = now;
+        if (broker->buffers.n_stock && (is_short_of_memory() || !has_descriptors(stocking, 0)))
+            (void)stocking_give_all(broker);
+    }
+    for (unsigned i = 0; i < STOCK_CLASSES; i++) {
+        struct stock_class *class = &stocking->stock.classes[i];
+        uint64_t again;
+
+        if (!class->kind.bytes)
+            continue;
+        again = look_at(stocking, class, now);
+        next = again < next ? again : next;
+        any = any || class->kind.bytes;
+    }
+    if (any && deadline_at(now, LOOK_NS) < next)
+        next = deadline_at(now, LOOK_NS);
+    schedule(stocking, next);
+}
+
+void stocking_look(struct broker *broker)
+{
+    if (broker->stocking)
+        schedule(broker->stocking, 0);
+}
+
+/* ---- taking --------------------------------------------------------------------------------------------- */
+
+struct stock_class *stocking_ask(struct broker *broker, struct pool *pool, const struct pool_request *request,
+                                 uint32_t n, uint64_t size, bool publishable, bool with_fds)
+{
+    struct stocking *stocking = broker->stocking;
+    struct stock_class *class;
+    struct stock_kind kind;
+    uint64_t now, again;
+    struct plan plan;
+    bool got;
+
+    if (!stocking || !pool_most_stock(pool) || pool_plan_without_stock(pool, request, size, &plan, NULL) ||
+        !stock_kind_of(pool, &plan.brief, publishable, &kind))
+        return NULL;
+    now = clock_now_ns();
+    class = stock_find(&stocking->stock, &kind);
+    if (!class)
+        class = stock_add(&stocking->stock, &kind, now);
+    if (!class)
+        return NULL;
+    got = class->n >= n;
+    stock_asked(class, n, got, with_fds, now);
+    if (class->target) {
+        /* as if they were taken already */
+        class->n -= got ? n : 0;
+        schedule(stocking, stock_wanted(class, now, &again) ? 0 : again);
+        class->n += got ? n : 0;
+    }
+    return got ? class : NULL;
+}
+
+/* ---- giving way ----------------------------------------------------------------------------------------- */
+
+/* Would the room of this class do for what the pool gives out? */
+static bool is_in_the_way(const struct stock_class *class, const struct pool *pool)
+{
+    const struct stock_kind *kind = &class->kind;
+
+    return kind->bytes && (kind->pool == pool || (kind->pool->purse == pool->purse && pool_has_node(pool, kind->node)));
+}
+
+/* That of which nobody asked for the longest time. */
+static struct stock_class *next_in_the_way(struct stocking *stocking, const struct pool *pool)
+{
+    struct stock_class *found = NULL;
+
+    for (unsigned i = 0; i < STOCK_CLASSES; i++) {
+        struct stock_class *class = &stocking->stock.classes[i];
+
+        if ((class->n || class->target) && is_in_the_way(class, pool) && (!found || class->asked_at < found->asked_at))
+            found = class;
+    }
+    return found;
+}
+
+void stocking_give_way(struct broker *broker, const struct pool *pool, uint64_t bytes)
+{
+    struct stocking *stocking = broker->stocking;
+    struct stock_class *class;
+
+    if (!stocking)
+        return;
+    stocking->rests_until = deadline_after_ns(REST_NS);
+    while (bytes && (class = next_in_the_way(stocking, pool))) {
+        uint64_t enough = bytes / class->kind.bytes + (bytes % class->kind.bytes != 0);
+        uint32_t n = enough < class->n ? (uint32_t)enough : class->n;
+        uint64_t given = n * class->kind.bytes;
+
+        stop_refills(stocking, class);
+        give_back(stocking, class, n);
+        stock_lower(class, class->n);
+        bytes -= given < bytes ? given : bytes;
+    }
+}
+
+bool stocking_give_all(struct broker *broker)
+{
+    struct stocking *stocking = broker->stocking;
+
+    if (!stocking || !broker->buffers.n_stock)
+        return false;
+    stocking->rests_until = deadline_after_ns(REST_NS);
+    for (unsigned i = 0; i < STOCK_CLASSES; i++)
+        if (stocking->stock.classes[i].kind.bytes)
+            empty(stocking, &stocking->stock.classes[i]);
+    return true;
+}
+
+/* ---- beginning and end ---------------------------------------------------------------------------------- */
+
+static bool any_may_have_stock(struct pools *pools)
+{
+    for (uint32_t i = 0; i < pools_count(pools); i++) {
+        const struct pool *pool = pools_get(pools, i);
+
+        if (pool->most_stock.bytes || pool->most_stock.percent)
+            return true;
+    }
+    return false;
+}
+
+int stocking_init(struct broker *broker)
+{
+    struct stocking *stocking;
+    struct rlimit limit;
+
+    if (!any_may_have_stock(broker->options.pools))
+        return 0;
+    stocking = calloc(1, sizeof(*stocking));
+    if (!stocking)
+        return fatal(-ENOMEM);
+    stocking->broker = broker;
+    stocking->turn = (struct timer)TIMER_INIT(turn);
+    stocking->descriptors = getrlimit(RLIMIT_NOFILE, &limit) < 0 ? 0 : limit.rlim_cur;
+    list_init(&stocking->refills);
+    broker->stocking = stocking;
+    return 0;
+}
+
+void stocking_stop(struct broker *broker)
+{
+    struct stocking *stocking = broker->stocking;
+
+    if (!stocking)
+        return;
+    stocking->stopped = true;
+    timer_disarm(&broker->timers, &stocking->turn);
+    stop_refills(stocking, NULL);
+}
+
+void stocking_deinit(struct broker *broker)
+{
+    struct stocking *stocking = broker->stocking;
+
+    if (!stocking)
+        return;
+    assert(stocking->stopped && list_is_empty(&stocking->refills));
+    for (unsigned i = 0; i < STOCK_CLASSES; i++) {
+        struct stock_class *class = &stocking->stock.classes[i];
+
+        while (class->n)
+            (void)fd_close(stock_take(class).fd);
+    }
+    free(stocking);
+    broker->stocking = NULL;
+}
+
+/* Its class, which has as many as there are for a target, or none if there is no such stock any more. */
+static struct stock_class *class_of(struct stocking *stocking, const struct buffer *buffer, uint64_t now)
+{
+    struct buffers *buffers = &stocking->broker->buffers;
+    struct stock_class *class;
+    struct stock_kind kind;
+    struct plan plan;
+
+    buffer_plan(buffers, buffer, &plan);
+    if (!stock_kind_of(buffer_pool(buffers, buffer), &plan.brief, buffer->record->flags & BUFFER_PUBLISHABLE, &kind))
+        return NULL;
+    class = stock_find(&stocking->stock, &kind);
+    if (!class)
+        class = stock_add(&stocking->stock, &kind, now);
+    return class && class->n < stock_most(&kind) ? class : NULL;
+}
+
+void stocking_goes_on(struct broker *broker)
+{
+    struct stocking *stocking = broker->stocking;
+    unsigned budget = UINT32_MAX;
+    uint64_t now = clock_now_ns(), cursor = 0;
+    struct buffer *buffer;
+
+    while (broker->buffers.n_stock && (buffer = buffers_next(&broker->buffers, &cursor, &budget))) {
+        struct stock_item item = {.buffer = buffer, .fd = -1};
+        struct stock_class *class;
+
+        if (buffer->record->state != BUFFER_STOCK)
+            continue;
+        class = stocking ? class_of(stocking, buffer, now) : NULL;
+        if (!class) {
+            drop(broker, item);
+            continue;
+        }
+        stock_put(class, item);
+        class->target = class->n;
+        class->least = class->n;
+    }
+    stocking_look(broker);
+}

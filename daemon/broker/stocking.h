@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Warm stock, kept: what mem/stock.h says should be there is made by workers, and taken by op_alloc.c.
+ *
+ * A buffer in stock has all that costs time: its pages, its record, its place with the keeper, its watch, and perhaps
+ * the descriptor that its first user will want. Taking it changes records and nothing else.
+ *
+ * Stock gives way. Whoever finds no room where stock is has it given back, and waits for that as for whatever else
+ * comes back. None is kept in a pool that is nearly full, on a machine that is short of memory, or by a broker that is
+ * short of descriptors.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "mem/pool.h"
+#include "mem/stock.h"
+
+struct broker;
+
+/* 0 or -ENOMEM. Without a pool that may have stock there is nothing of it, and all the other functions do nothing. */
+int stocking_init(struct broker *broker);
+/* What is in stock stays, and is the broker's to end; no job may be running. */
+void stocking_deinit(struct broker *broker);
+/* No more is made, and what is being made is given up. */
+void stocking_stop(struct broker *broker);
+
+/* What another broker had in stock still is. */
+void stocking_goes_on(struct broker *broker);
+
+/*
+ * All n buffers, of one size, or none. Their class, to take them from by stock_take(), and to put back what is not
+ * needed after all; NULL: they have to be made. It takes note of the demand.
+ */
+struct stock_class *stocking_ask(struct broker *broker, struct pool *pool, const struct pool_request *request,
+                                 uint32_t n, uint64_t size, bool publishable, bool with_fds);
+
+/* So many bytes found no room in this pool: they will, as far as stock is in the way. */
+void stocking_give_way(struct broker *broker, const struct pool *pool, uint64_t bytes);
+/* So were they, though there was room, because the memory is not there: all of it goes. False if there is none. */
+bool stocking_give_all(struct broker *broker);
+/* A pool fills up. */
+void stocking_look(struct broker *broker);

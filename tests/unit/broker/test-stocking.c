@@ -1,0 +1,496 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Warm stock: it is there for who asks, nobody else's room, nobody's charge, and still there for the next broker.
+ *
+ * How much there is depends on what was asked for in what time, and it goes when nobody asks for long. So no figure is
+ * expected here but what was seen before.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "account/account.h"
+#include "base/cleanup.h"
+#include "mem/buffer.h"
+#include "mem/pool.h"
+#include "mem/rights.h"
+#include "mem/stock.h"
+#include "proto/status.h"
+#include "sys/sys.h"
+#include "tests/support/fd.h"
+#include "tests/support/test.h"
+#include "tests/support/wait.h"
+#include "tests/unit/broker/host.h"
+#include "tests/unit/broker/keeper.h"
+#include "tests/unit/broker/steps.h"
+
+#define SIZE (UINT64_C(64) << 10)
+static struct sys_calls faulty;
+static pthread_t loop;
+static unsigned made; /* by the loop itself */
+
+static int count_memfds(const char *name, unsigned flags)
+{
+    if (pthread_equal(pthread_self(), loop))
+        made++;
+    return sys_kernel.memfd_create(name, flags);
+}
+
+static uint64_t stock_bytes(void)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < pools_count(host.pools); i++)
+        sum += pools_get(host.pools, i)->stock;
+    return sum;
+}
+
+/* More than before, and nothing is on its way any more. */
+static void wait_for_stock(uint64_t before)
+{
+    assert_true(HOST_UNTIL(stock_bytes() > before && !work_pending(host.work)));
+}
+
+static int take(uint64_t session, uint32_t n, uint64_t size, uint32_t flags, struct opened *ret)
+{
+    static struct alloc_args args;
+
+    args = (struct alloc_args){.n = n, .flags = flags};
+    for (uint32_t i = 0; i < n; i++)
+        args.sizes[i] = size;
+    memset(ret, 0, sizeof(*ret));
+    return CALL(session, op_alloc, &args, ret);
+}
+
+/* So often that there is stock of it from now on. What was made for that is given up again. */
+static void have_stock(uint64_t session, uint32_t flags)
+{
+    int64_t end = wait_now_ms() + PATIENCE_MS;
+    static struct opened opened;
+
+    while (!stock_bytes() && wait_now_ms() < end) {
+        assert_int_equal(take(session, 1, SIZE, flags, &opened), 0);
+        fdset_deinit(&opened.fds);
+        assert_int_equal(host_release(session, opened.items[0].id), 0);
+        host_turn(0);
+    }
+    wait_for_stock(SIZE);
+    assert_true(HOST_UNTIL(!host_used()));
+    made = 0;
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    host_reset(0);
+    host.stock = (struct pool_capacity){.percent = 25};
+    loop = pthread_self();
+    faulty = sys_kernel;
+    faulty.memfd_create = count_memfds;
+    if (!host_no_pidfds)
+        sys = &faulty;
+    host_start();
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)host_teardown(state);
+    sys = &sys_kernel;
+    return 0;
+}
+
+/* ---- there -------------------------------------------------------------------------------------------------- */
+
+static void who_asks_again_gets_what_is_there(void **state)
+{
+    uint64_t session = host_session(1), before;
+    static struct opened opened;
+    struct buffer_info info;
+
+    (void)state;
+    have_stock(session, 0);
+    before = stock_bytes();
+    assert_int_equal(take(session, 1, SIZE - 5, 0, &opened), 0);
+    assert_int_equal(made, 0);
+    assert_int_equal(stock_bytes(), before - SIZE);
+    assert_int_equal(host_used(), SIZE);
+    assert_int_equal(host_info(session, opened.items[0].id, &info), 0);
+    assert_int_equal(info.size, SIZE - 5);
+    assert_int_equal(info.bytes, SIZE);
+    assert_int_equal(info.state, BUFFER_LIVE);
+    assert_int_equal(info.uid, getuid());
+    assert_int_equal(info.charged_uid, getuid());
+    assert_int_equal(info.pid, getpid());
+    assert_int_equal(info.holds, 1);
+    assert_int_equal(info.flags & BUFFER_EXPORTED, 0);
+    assert_true(info.address != 0);
+    assert_int_equal(host_check(session), 0);
+    assert_int_equal(host_release(session, opened.items[0].id), 0);
+    assert_true(HOST_UNTIL(!host_used()));
+    assert_int_equal(host_check(session), 0);
+}
+
+static void I4_it_is_zeros_and_never_was_anybodys(void **state)
+{
+    static char bytes[SIZE];
+    uint64_t session = host_session(1);
+    static struct opened opened;
+    uint64_t inode;
+
+    (void)state;
+    have_stock(session, BUFFER_WANT_FDS);
+    for (unsigned turn = 0; turn < 2; turn++) {
+        _cleanup_close_ int fd = -1;
+        struct buffer_info info;
+
+        assert_int_equal(take(session, 1, SIZE, BUFFER_WANT_FDS, &opened), 0);
+        assert_int_equal(made, 0);
+        fd = fdset_steal(&opened.fds, 0);
+        fdset_deinit(&opened.fds);
+        assert_int_equal(pread(fd, bytes, SIZE, 0), SIZE);
+        for (size_t i = 0; i < SIZE; i++)
+            assert_int_equal(bytes[i], 0);
+        memset(bytes, 'x', SIZE);
+        assert_int_equal(pwrite(fd, bytes, SIZE, 0), SIZE);
+        assert_int_equal(host_info(session, opened.items[0].id, &info), 0);
+        assert_true(info.flags & BUFFER_EXPORTED);
+        assert_true(!turn || inode != info.inode);
+        inode = info.inode;
+        /* it is known by what left, and ends with it */
+        assert_int_equal(host_release(session, opened.items[0].id), 0);
+        assert_int_equal(host_used(), SIZE);
+        fd = fd_close(fd);
+        assert_true(HOST_UNTIL(!host_used()));
+    }
+    assert_int_equal(host_check(session), 0);
+}
+
+static void a_batch_is_all_there_or_made(void **state)
+{
+    uint64_t session = host_session(1), before;
+    static struct opened opened;
+    uint32_t n;
+
+    (void)state;
+    have_stock(session, 0);
+    before = stock_bytes();
+    n = (uint32_t)(before / SIZE) + 1;
+    assert_int_equal(take(session, n, SIZE, 0, &opened), 0);
+    assert_int_equal(opened.n, n);
+    assert_true(stock_bytes() >= before);
+    for (uint32_t i = 0; i < n; i++)
+        assert_int_equal(host_release(session, opened.items[i].id), 0);
+    /* from now on there are more */
+    wait_for_stock(before);
+    before = stock_bytes();
+    n = (uint32_t)(before / SIZE);
+    assert_int_equal(take(session, n, SIZE, 0, &opened), 0);
+    assert_int_equal(stock_bytes(), before - n * SIZE);
+    assert_int_equal(host_check(session), 0);
+}
+
+static void what_differs_is_another_kind(void **state)
+{
+    uint64_t session = host_session(1), id;
+
+    (void)state;
+    have_stock(session, 0);
+    assert_int_equal(host_alloc(session, SIZE, BUFFER_PUBLISHABLE, &id), 0);
+    assert_int_equal(host_alloc(session, SIZE + 1, 0, &id), 0);
+    assert_int_equal(made, 2);
+    /* where it is to lie does not matter to it */
+    assert_int_equal(host_alloc(session, SIZE, BUFFER_NO_ADDRESS, &id), 0);
+    assert_int_equal(made, 2);
+}
+
+static bool see_buffer(void *userdata, const struct buffer_info *info)
+{
+    (void)info;
+    ++*(unsigned *)userdata;
+    return true;
+}
+
+static void I5_it_is_nobodys(void **state)
+{
+    uint64_t session = host_session(1), next, before;
+    struct list_args args = {.userdata = NULL};
+    struct status_info status;
+    struct buffer_info info;
+    unsigned seen = 0;
+
+    (void)state;
+    have_stock(session, 0);
+    args.userdata = &seen;
+    assert_int_equal(CALL(session, op_list_buffers, &args, &next, see_buffer), 0);
+    assert_int_equal(seen, 0);
+    assert_int_equal(CALL(session, op_status, &status), 0);
+    assert_int_equal(status.buffers, 0);
+    assert_int_equal(status.buffers_detached, 0);
+    assert_int_equal(status.bytes, 0);
+    assert_int_equal(broker_session_account(host.broker, session)->used[ACCOUNT_BUFFERS], 0);
+    before = stock_bytes();
+    for (uint64_t id = 1; id < 100; id++) {
+        assert_int_not_equal(host_info(session, id, &info), 0);
+        assert_int_not_equal(CALL(session, op_destroy, id, true), 0);
+        assert_int_not_equal(host_lookup(session, NULL, id, 0, NULL), 0);
+    }
+    assert_int_equal(stock_bytes(), before);
+    assert_int_equal(host_check(session), 0);
+    assert_int_equal(CALL(session, op_goodbye), 0);
+    host_settle();
+    assert_true(broker_is_idle(host.broker));
+}
+
+static void whoever_takes_it_pays(void **state)
+{
+    uint64_t session = host_session(1), before, id;
+
+    (void)state;
+    have_stock(session, 0);
+    before = stock_bytes();
+    host.limits.user[ACCOUNT_BYTES] = SIZE - 1;
+    broker_set_limits(host.broker, &host.limits);
+    assert_int_equal(host_alloc(session, SIZE, 0, &id), STATUS_LIMIT);
+    assert_int_equal(stock_bytes(), before);
+    assert_int_equal(host_used(), 0);
+    assert_int_equal(host_check(session), 0);
+    host_no_limits(&host.limits);
+    broker_set_limits(host.broker, &host.limits);
+    assert_int_equal(host_alloc(session, SIZE, 0, &id), 0);
+    assert_int_equal(made, 0);
+}
+
+/* ---- in nobody's way ---------------------------------------------------------------------------------------- */
+
+static void the_last_byte_is_had(void **state)
+{
+    uint64_t session = host_session(1), rest = HOST_POOL_BYTES - SIZE, id, last;
+
+    (void)state;
+    have_stock(session, 0);
+    assert_int_equal(host_alloc(session, rest, 0, &id), 0);
+    assert_int_equal(host_alloc(session, SIZE - 4096, 0, &last), 0);
+    assert_int_equal(host_alloc(session, 4096, 0, &last), 0);
+    assert_int_equal(host_used(), HOST_POOL_BYTES);
+    assert_int_equal(stock_bytes(), 0);
+    assert_int_equal(host_alloc(session, 1, 0, &last), STATUS_POOL_FULL);
+    assert_int_equal(host_check(session), 0);
+}
+
+static void none_is_kept_in_a_pool_that_is_nearly_full(void **state)
+{
+    uint64_t session = host_session(1), id;
+
+    (void)state;
+    have_stock(session, 0);
+    assert_int_equal(host_alloc(session, HOST_POOL_BYTES / 100 * 86, 0, &id), 0);
+    assert_true(HOST_UNTIL(!stock_bytes()));
+    assert_int_equal(host_check(session), 0);
+}
+
+static unsigned failing;
+
+static ssize_t fails_at_first(int fd, const void *bytes, size_t size, off_t offset)
+{
+    if (failing && pthread_equal(pthread_self(), loop)) {
+        failing--;
+        errno = ENOMEM;
+        return -1;
+    }
+    return sys_kernel.pwrite(fd, bytes, size, offset);
+}
+
+/* The room is there, and the memory is not. */
+static void it_goes_before_somebody_is_refused(void **state)
+{
+    uint64_t session = host_session(1), id;
+
+    (void)state;
+    if (host_no_pidfds)
+        test_skip("the test's own calls of the kernel take the place of those that are missing here");
+    have_stock(session, 0);
+    faulty.pwrite = fails_at_first;
+    failing = 1;
+    assert_int_equal(host_alloc(session, 2 * SIZE, 0, &id), 0);
+    assert_int_equal(stock_bytes(), 0);
+    failing = 1;
+    assert_int_equal(host_alloc(session, 2 * SIZE, 0, &id), STATUS_NO_MEMORY);
+    failing = 0;
+    assert_int_equal(host_check(session), 0);
+}
+
+static uint64_t hardly_any(int node)
+{
+    (void)node;
+    return UINT64_C(1) << 20;
+}
+
+static void it_goes_when_the_machine_is_short_of_memory(void **state)
+{
+    uint64_t session = host_session(1);
+
+    (void)state;
+    if (host_no_pidfds)
+        test_skip("the test's own calls of the kernel take the place of those that are missing here");
+    have_stock(session, 0);
+    faulty.available = hardly_any;
+    assert_true(HOST_UNTIL(!stock_bytes()));
+    assert_int_equal(host_check(session), 0);
+}
+
+/* ---- after a broker's death ----------------------------------------------------------------------------------- */
+
+static int generations_setup(void **state)
+{
+    (void)steps_set_up(state);
+    loop = pthread_self();
+    faulty = sys_kernel;
+    faulty.memfd_create = count_memfds;
+    host.nodes = 0;
+    host.stock = (struct pool_capacity){.percent = 25};
+    return 0;
+}
+
+static void make_stock_and_die(void)
+{
+    shared->observer = host_session_of(9, keeper_test, getuid());
+    have_stock(shared->observer, 0);
+    shared->used = stock_bytes();
+}
+
+static void the_next_broker_has_it(void **state)
+{
+    uint64_t id;
+
+    (void)state;
+    generation_run(make_stock_and_die);
+    sys = &faulty;
+    generation_adopt();
+    assert_int_equal(host_status, 0);
+    assert_int_equal(stock_bytes(), shared->used);
+    assert_int_equal(host_check(shared->observer), 0);
+    made = 0;
+    assert_int_equal(host_alloc(shared->observer, SIZE, 0, &id), 0);
+    assert_int_equal(made, 0);
+    assert_int_equal(host_used(), SIZE);
+    assert_int_equal(host_check(shared->observer), 0);
+    generation_finish();
+    sys = &sys_kernel;
+}
+
+static void take_and_die(void)
+{
+    uint64_t id;
+
+    make_stock_and_die();
+    assert_int_equal(host_alloc(shared->observer, SIZE, 0, &id), 0);
+    shared->used = stock_bytes();
+    host.no_commit = true;
+    assert_int_equal(host_alloc(shared->observer, SIZE, 0, &id), 0);
+}
+
+static void I5_what_was_taken_without_a_commit_is_still_in_stock(void **state)
+{
+    (void)state;
+    generation_run(take_and_die);
+    generation_adopt();
+    assert_int_equal(host_status, 0);
+    assert_int_equal(stock_bytes(), shared->used);
+    assert_int_equal(host_used(), SIZE);
+    assert_int_equal(host_check(shared->observer), 0);
+    generation_finish();
+}
+
+static void a_broker_without_stock_gives_it_back(void **state)
+{
+    (void)state;
+    generation_run(make_stock_and_die);
+    host.stock = (struct pool_capacity){.percent = 0};
+    generation_adopt();
+    assert_int_equal(host_status, 0);
+    assert_true(HOST_UNTIL(!stock_bytes()));
+    assert_int_equal(host_check(shared->observer), 0);
+    generation_finish();
+}
+
+static void what_is_missing_of_it_is_forgotten(void **state)
+{
+    struct status_info status;
+
+    (void)state;
+    generation_run(make_stock_and_die);
+    for (unsigned i = 0, dropped = 0; dropped < 2; i++) {
+        const struct buffer_record *record = kept_record(RECORD_BUFFER, i);
+
+        assert_non_null(record);
+        if (record->state == BUFFER_STOCK) {
+            kept_drop(KEEPER_BUFFER, record->head.id);
+            dropped++;
+        }
+    }
+    kept_unmap();
+    generation_adopt();
+    assert_int_equal(host_status, 0);
+    assert_int_equal(stock_bytes(), shared->used - 2 * SIZE);
+    assert_int_equal(CALL(shared->observer, op_status, &status), 0);
+    assert_int_equal(status.quarantined, 0);
+    assert_int_equal(host_check(shared->observer), 0);
+    generation_finish();
+}
+
+static void a_record_that_is_somebodys_and_in_stock_is_left_alone(void **state)
+{
+    struct buffer_record *record = NULL;
+    struct status_info status;
+
+    (void)state;
+    generation_run(make_stock_and_die);
+    for (unsigned i = 0; !record || record->state != BUFFER_STOCK; i++)
+        assert_non_null(record = kept_record(RECORD_BUFFER, i));
+    record->charged_uid = 0;
+    kept_unmap();
+    generation_adopt();
+    assert_int_equal(host_status, 0);
+    assert_int_equal(CALL(shared->observer, op_status, &status), 0);
+    assert_int_equal(status.quarantined, 1);
+    assert_int_equal(stock_bytes(), shared->used - SIZE);
+    assert_int_equal(host_check(shared->observer), 0);
+    generation_finish();
+}
+
+/* Workers that are told nothing else make stock only when a processor has nothing else to do. */
+static void have_patient_workers(void)
+{
+    const struct sched_param none = {.sched_priority = 0};
+
+    assert_int_equal(sched_setscheduler(0, SCHED_BATCH, &none), 0);
+}
+
+int main(void)
+{
+#define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
+#define TEST_OVER_DEATHS(function) cmocka_unit_test_setup_teardown(function, generations_setup, steps_tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(who_asks_again_gets_what_is_there),
+        TEST(I4_it_is_zeros_and_never_was_anybodys),
+        TEST(a_batch_is_all_there_or_made),
+        TEST(what_differs_is_another_kind),
+        TEST(I5_it_is_nobodys),
+        TEST(whoever_takes_it_pays),
+        TEST(the_last_byte_is_had),
+        TEST(none_is_kept_in_a_pool_that_is_nearly_full),
+        TEST(it_goes_before_somebody_is_refused),
+        TEST(it_goes_when_the_machine_is_short_of_memory),
+        TEST_OVER_DEATHS(the_next_broker_has_it),
+        TEST_OVER_DEATHS(I5_what_was_taken_without_a_commit_is_still_in_stock),
+        TEST_OVER_DEATHS(a_broker_without_stock_gives_it_back),
+        TEST_OVER_DEATHS(what_is_missing_of_it_is_forgotten),
+        TEST_OVER_DEATHS(a_record_that_is_somebodys_and_in_stock_is_left_alone),
+    };
+
+    have_patient_workers();
+    return test_run(tests, NULL, NULL);
+}

@@ -19,8 +19,8 @@
 #define SMALL (256 * MIB)
 
 /* How long the broker may take to have memory ready again, after what was freed has been given back. */
-#define PATIENCE_US 5e6
-#define LULL_US     300000
+#define PATIENCE_US 2e6
+#define LULL_US     20000
 
 enum { WRITE, READY, ROWS };
 
@@ -40,7 +40,7 @@ struct work {
 /* ---- pools ------------------------------------------------------------------------------------------------- */
 
 struct search {
-    uint64_t capacity, used;
+    uint64_t capacity, used, stock;
 };
 
 /* The first of such pages. */
@@ -53,6 +53,7 @@ look_at(const struct memclient_pool *pool, void *data)
         return 0;
     search->capacity = pool->capacity;
     search->used = pool->used;
+    search->stock = pool->stock;
     return 1;
 }
 
@@ -65,11 +66,13 @@ find_pool(void)
     return search;
 }
 
-/* What was freed has been given back, and there was time to make something ahead. */
+/* What was freed has been given back, and as much is there again, if the broker keeps any. */
 static void
-wait_until_calm(void)
+wait_until_calm(size_t size)
 {
-    for (double end = bench_now_us() + PATIENCE_US; find_pool().used && bench_now_us() < end;)
+    double end = bench_now_us() + PATIENCE_US;
+
+    for (struct search pool = find_pool(); (pool.used || pool.stock < size) && bench_now_us() < end; pool = find_pool())
         usleep(2000);
     usleep(LULL_US);
 }
@@ -83,7 +86,7 @@ free_ours(void *context)
         bench_did(memclient_unmap(NULL, work->bytes, 0));
     work->bytes = NULL;
     memclient_buffer_unref(work->buf);
-    wait_until_calm();
+    wait_until_calm(work->size);
 }
 
 static void

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 struct sys_schedule {
-    int policy;     /* SCHED_OTHER, SCHED_BATCH or SCHED_IDLE */
+    int policy;     /* SCHED_OTHER or SCHED_BATCH */
     int nicer;      /* than the thread is now */
     uint64_t slice; /* in nanoseconds; 0 = the kernel's */
 };
@@ -23,6 +23,12 @@ struct sys_schedule {
  * that. 0 or a negative errno, and then all is as it was, which is no harm.
  */
 int sys_schedule_self(const struct sys_schedule *schedule);
+
+/*
+ * The same policy and niceness, and another slice. For a thread that is SCHED_OTHER or SCHED_BATCH; any other stays as
+ * it is. 0 or a negative errno, likewise.
+ */
+int sys_schedule_slice(uint64_t slice);
 
 /* The processors that the calling thread may use; none if that is unknown. */
 void sys_processors_get(cpu_set_t *ret);

@@ -27,15 +27,21 @@
 #include "log/log.h"
 #include "sys/schedule.h"
 
-/* Longer than anybody else's: whoever wakes up goes before a worker. */
+/* At work, longer than anybody else's: whoever wakes up goes before a worker. */
 #define SLICE_NS UINT64_C(20000000)
+/*
+ * Without a job, as short as can be. A thread that is killed has to run once more to die, and until the last one has
+ * died the process has not, and no other broker takes its place: on a machine that is full, one that is nice and has a
+ * long slice waits for that for seconds. For the same reason none is SCHED_IDLE, which has no slice of its own.
+ */
+#define REST_NS UINT64_C(100000)
 
 /* Less haste where more memory is moved, and least where nobody waits for it. */
 static const struct sys_schedule schedules[WORK_CLASSES] = {
     [WORK_SHORT] = {.policy = SCHED_OTHER, .slice = SLICE_NS},
     [WORK_LONG] = {.policy = SCHED_BATCH, .nicer = 5, .slice = SLICE_NS},
     [WORK_RELEASE] = {.policy = SCHED_BATCH, .nicer = 10, .slice = SLICE_NS},
-    [WORK_STOCK] = {.policy = SCHED_IDLE},
+    [WORK_STOCK] = {.policy = SCHED_BATCH, .nicer = 19, .slice = REST_NS},
 };
 
 struct worker {
@@ -87,14 +93,21 @@ static void report(struct work *work, struct worker *worker)
 static void *run_worker(void *argument)
 {
     struct worker *worker = argument;
+    struct sys_schedule schedule = schedules[worker->class];
+    uint64_t slice = schedule.slice;
 
-    (void)sys_schedule_self(&schedules[worker->class]);
+    schedule.slice = REST_NS;
+    (void)sys_schedule_self(&schedule);
     for (;;) {
         while (sem_wait(&worker->wake) < 0)
             ;
         if (!worker->job)
             return NULL;
+        if (slice != REST_NS)
+            (void)sys_schedule_slice(slice);
         worker->job->run(worker->job);
+        if (slice != REST_NS)
+            (void)sys_schedule_slice(REST_NS);
         report(worker->work, worker);
     }
 }

@@ -27,7 +27,7 @@ enum work_class {
     WORK_SHORT,   /* milliseconds: commits and moves of at most WORK_SHORT_MAX bytes */
     WORK_LONG,    /* larger ones, sealing (the kernel may wait for pinned pages) */
     WORK_RELEASE, /* discarding and closing */
-    WORK_STOCK,   /* commits that nobody waits for: only when a processor has nothing else to do */
+    WORK_STOCK,   /* commits that nobody waits for: with hardly a share of a processor that others need */
 };
 
 #define WORK_CLASSES 4

@@ -49,12 +49,19 @@ stop() {
     wait "$pid" || fail "memoryd ended with status $?: $(cat log)"
 }
 
-# crash PID...: keepers and their brokers at once, so that nothing goes on
+# crash PID...: keepers and their brokers at once, so that nothing goes on. Returns when the brokers are gone, too:
+# whoever kills is not told when a process has closed what it had.
 crash() {
-    local p
+    local p broker brokers=()
     for p; do
-        kill -STOP "$p" 2>/dev/null && pkill -KILL -P "$p"
+        kill -STOP "$p" 2>/dev/null && brokers+=($(pgrep -P "$p")) && pkill -KILL -P "$p"
         kill -KILL "$p" 2>/dev/null
+    done
+    for broker in "${brokers[@]}"; do
+        for _ in $(seq 600); do
+            [ -e "/proc/$broker" ] || break
+            sleep 0.05
+        done
     done
 }
 

@@ -6,6 +6,8 @@
 #include <pthread.h>
 #include <sched.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "sys/schedule.h"
 
@@ -76,12 +78,68 @@ static void what_somebody_decided_stays(void **state)
     assert_int_equal(asked.policy, SCHED_IDLE);
 }
 
+/* As the kernel tells it; 0 where it has no slices, before 6.12. */
+static uint64_t own_slice(void)
+{
+    struct {
+        uint32_t size, policy;
+        uint64_t flags;
+        int32_t nice;
+        uint32_t priority;
+        uint64_t runtime, deadline, period;
+    } attributes = {.size = sizeof(attributes)};
+
+    return syscall(SYS_sched_getattr, 0, &attributes, sizeof(attributes), 0) < 0 ? 0 : attributes.runtime;
+}
+
+struct changed {
+    uint64_t slice;
+    int r;
+    int policy;
+    int nice;
+};
+
+static void *change(void *argument)
+{
+    const struct sys_schedule schedule = {SCHED_BATCH, 3, 20000000};
+    struct changed *changed = argument;
+
+    changed->r = sys_schedule_self(&schedule);
+    if (!changed->r)
+        changed->r = sys_schedule_slice(1000000);
+    changed->policy = sched_getscheduler(0);
+    changed->nice = getpriority(PRIO_PROCESS, 0);
+    changed->slice = own_slice();
+    return NULL;
+}
+
+static void another_slice_changes_nothing_else(void **state)
+{
+    int nice = getpriority(PRIO_PROCESS, 0);
+    struct changed changed;
+    pthread_t thread;
+
+    (void)state;
+    if (sched_getscheduler(0) != SCHED_OTHER)
+        test_skip("this test runs under a policy that somebody has decided");
+    assert_int_equal(pthread_create(&thread, NULL, change, &changed), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    if (changed.r == -EPERM || changed.r == -ENOSYS)
+        test_skip("the kernel lets nobody say how it is scheduled here");
+    assert_int_equal(changed.r, 0);
+    assert_int_equal(changed.policy, SCHED_BATCH);
+    assert_int_equal(changed.nice, nice + 3 < 19 ? nice + 3 : 19);
+    if (changed.slice)
+        assert_int_equal(changed.slice, 1000000);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(policy_and_niceness_are_the_threads_own),
         cmocka_unit_test(nothing_is_nicer_than_the_nicest),
         cmocka_unit_test(what_somebody_decided_stays),
+        cmocka_unit_test(another_slice_changes_nothing_else),
     };
 
     return test_run(tests, NULL, NULL);

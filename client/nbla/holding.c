@@ -19,15 +19,6 @@ void holding_init(struct holding *holding, struct memclient_buffer *buffer, bool
     *holding = (struct holding){.buffer = buffer, .opened = opened};
 }
 
-void holding_deinit(struct holding *holding)
-{
-    if (holding->description)
-        __atomic_sub_fetch(&kept, 1, __ATOMIC_RELAXED);
-    (void)fd_close((int)(uint32_t)holding->description - 1);
-    (void)memclient_buffer_unref(holding->buffer);
-    *holding = (struct holding){0};
-}
-
 /* The descriptor, if this process has opened it: a forked child's is its parent's, with its parent's locks. */
 static int own_descriptor(uint64_t description)
 {
@@ -102,4 +93,15 @@ void holding_unlock(struct holding *holding, uint64_t offset, uint64_t length)
     /* without a descriptor of this process's there is no lock of it */
     if (holding->opened && own_descriptor(__atomic_load_n(&holding->description, __ATOMIC_ACQUIRE)) >= 0)
         (void)control(holding, F_OFD_SETLK, F_UNLCK, offset, length, &lock);
+}
+
+void holding_deinit(struct holding *holding)
+{
+    /* closing ends a lock only when nobody else has the description open, and who sent it may still have it */
+    holding_unlock(holding, 0, 0);
+    if (holding->description)
+        __atomic_sub_fetch(&kept, 1, __ATOMIC_RELAXED);
+    (void)fd_close((int)(uint32_t)holding->description - 1);
+    (void)memclient_buffer_unref(holding->buffer);
+    *holding = (struct holding){0};
 }

@@ -129,7 +129,7 @@ static void ends_with_the_process(void **state)
     broker_kill_child(&observed);
     assert_int_equal(nbla_memory_get_device_state(memory), NBLA_DEVICE_LOCKED);
     child_kill(&child);
-    assert_int_equal(nbla_memory_get_device_state(memory), NBLA_DEVICE_UNLOCKED);
+    assert_true(WAIT_UNTIL(nbla_memory_get_device_state(memory) == NBLA_DEVICE_UNLOCKED));
     assert_gives(nbla_memory_destroy(memory), 0);
     /* what was given back while no broker was there is told with the next call */
     assert_int_equal(memclient_ping(NULL), 0);

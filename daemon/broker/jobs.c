@@ -13,8 +13,8 @@
 #include "base/list.h"
 #include "base/steal.h"
 #include "mem/handle.h"
-#include "sys/sys.h"
 #include "proto/status.h"
+#include "sys/sys.h"
 
 /* ---- commits -------------------------------------------------------------------------------------------- */
 
@@ -103,7 +103,7 @@ static void stock_done(struct work_job *work)
 }
 
 /*
- * A thread that runs only when nothing else does may lose its processor for seconds. So it is given nothing for which
+ * A thread with hardly a share of its processor may lose that for seconds. So it is given nothing for which
  * it maps the memory: the loop would have to wait as long, with the lock on all mappings of the process in that
  * thread's hands.
  */

@@ -25,50 +25,36 @@ _Static_assert(sizeof(struct attributes) == 48, "as the kernel has it");
 /* The least share that there is. */
 #define NICEST 19
 
-/* The niceness of the calling thread, whatever PRIO_PROCESS says, from -20; or a negative errno below that. */
-static int own_nice(void)
+static int set(int policy, int nicer, uint64_t slice)
 {
+    struct attributes attributes = {.size = sizeof(attributes), .policy = (uint32_t)policy, .runtime = slice};
     int nice;
 
     errno = 0;
-    nice = getpriority(PRIO_PROCESS, 0);
-    return nice == -1 && errno ? -100 - errno : nice;
-}
-
-static int set(int policy, int nice, uint64_t slice)
-{
-    const struct attributes attributes = {
-        .size = sizeof(attributes),
-        .policy = (uint32_t)policy,
-        .nice = nice < NICEST ? nice : NICEST,
-        .runtime = slice,
-    };
-
+    nice = getpriority(PRIO_PROCESS, 0); /* of the thread, whatever the name says */
+    if (nice == -1 && errno)
+        return -errno;
+    nice += nicer;
+    attributes.nice = nice > NICEST ? NICEST : nice;
     return syscall(SYS_sched_setattr, 0, &attributes, 0) < 0 ? -errno : 0;
 }
 
 int sys_schedule_self(const struct sys_schedule *schedule)
 {
     int policy = sched_getscheduler(0);
-    int nice = own_nice();
 
     if (policy != SCHED_OTHER)
         return policy < 0 ? -errno : 0;
-    if (nice < -20)
-        return nice + 100;
-    return set(schedule->policy, nice + schedule->nicer, schedule->slice);
+    return set(schedule->policy, schedule->nicer, schedule->slice);
 }
 
 int sys_schedule_slice(uint64_t slice)
 {
     int policy = sched_getscheduler(0);
-    int nice = own_nice();
 
     if (policy != SCHED_OTHER && policy != SCHED_BATCH)
         return policy < 0 ? -errno : 0;
-    if (nice < -20)
-        return nice + 100;
-    return set(policy, nice, slice);
+    return set(policy, 0, slice);
 }
 
 void sys_processors_get(cpu_set_t *ret)

@@ -19,6 +19,14 @@ static const struct {
 #undef X
 };
 
+/* What a charge of this slot counts one of besides; ACCOUNT_SLOTS = nothing. */
+static enum account_slot counts_one_of(enum account_slot slot)
+{
+    if (slot == ACCOUNT_BYTES)
+        return ACCOUNT_BUFFERS;
+    return slot == ACCOUNT_ADDRESSES ? ACCOUNT_RESERVATIONS : ACCOUNT_SLOTS;
+}
+
 static int compare_uids(const struct account *a, const struct account *b)
 {
     return a->uid < b->uid ? -1 : a->uid > b->uid;
@@ -200,9 +208,13 @@ static int check_limit(const struct account *account, enum account_slot slot, ui
  * together are far from what 64 bits can count: they are of memory that exists. */
 static void add(struct charge *charge, struct account *account)
 {
+    enum account_slot one = counts_one_of((enum account_slot)charge->slot);
+
     for (struct account *a = account; a; a = a->parent) {
         assert(a->used[charge->slot] <= UINT64_MAX - charge->amount);
         a->used[charge->slot] += charge->amount;
+        if (one != ACCOUNT_SLOTS)
+            a->used[one]++;
     }
     charge->account = account_ref(account);
 }
@@ -210,14 +222,16 @@ static void add(struct charge *charge, struct account *account)
 int charge_init(struct charge *charge, struct account *account, enum account_slot slot, uint64_t amount,
                 struct problem *problem)
 {
-    int r;
+    enum account_slot one = counts_one_of(slot);
+    int r = 0;
 
     assert(!charge->account);
-    for (const struct account *a = account; a; a = a->parent) {
+    for (const struct account *a = account; a && !r && one != ACCOUNT_SLOTS; a = a->parent)
+        r = check_limit(a, one, 1, problem);
+    for (const struct account *a = account; a && !r; a = a->parent)
         r = check_limit(a, slot, amount, problem);
-        if (r)
-            return r;
-    }
+    if (r)
+        return r;
     charge_restore(charge, account, slot, amount);
     return 0;
 }
@@ -232,39 +246,47 @@ void charge_restore(struct charge *charge, struct account *account, enum account
 
 void charge_return(struct charge *charge)
 {
+    enum account_slot one = counts_one_of((enum account_slot)charge->slot);
+
     assert(charge->account);
     if (charge->returning)
         return;
     charge->returning = true;
-    for (struct account *a = charge->account; a; a = a->parent)
+    for (struct account *a = charge->account; a; a = a->parent) {
         a->returning[charge->slot] += charge->amount;
+        if (one != ACCOUNT_SLOTS)
+            a->returning[one]++;
+    }
 }
 
 /* From its account and those above. */
-static void take_off(const struct charge *charge, uint64_t by)
+static void take_off(const struct charge *charge, enum account_slot slot, uint64_t by)
 {
     for (struct account *a = charge->account; a; a = a->parent) {
-        assert(a->used[charge->slot] >= by);
-        a->used[charge->slot] -= by;
+        assert(a->used[slot] >= by);
+        a->used[slot] -= by;
         if (charge->returning)
-            a->returning[charge->slot] -= by;
+            a->returning[slot] -= by;
     }
 }
 
 void charge_lower(struct charge *charge, uint64_t by)
 {
     assert(charge->account && charge->amount >= by);
-    take_off(charge, by);
+    take_off(charge, (enum account_slot)charge->slot, by);
     charge->amount -= by & CHARGE_MAX;
 }
 
 void charge_deinit(struct charge *charge)
 {
+    enum account_slot slot = (enum account_slot)charge->slot, one = counts_one_of(slot);
     struct account *account = charge->account;
 
     if (!account)
         return;
-    take_off(charge, charge->amount);
+    take_off(charge, slot, charge->amount);
+    if (one != ACCOUNT_SLOTS)
+        take_off(charge, one, 1);
     *charge = (struct charge)CHARGE_NULL;
     account_unref(account);
 }

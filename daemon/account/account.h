@@ -6,6 +6,8 @@
  * cannot fail and may be done twice, so the sum is exact if every object undoes its own charges when it ends (I5);
  * nothing else changes the figures.
  *
+ * A charge of bytes is a buffer's, and one of addresses is a reservation's: it counts that buffer or reservation, too.
+ *
  * A charge whose object is certain to be gone soon is *returning*: still charged in full, but whoever waits for room
  * may count on it.
  *
@@ -120,7 +122,7 @@ void charge_restore(struct charge *charge, struct account *account, enum account
 void charge_deinit(struct charge *charge);
 /* It will be undone as soon as that can be done. */
 void charge_return(struct charge *charge);
-/* So much less of it. */
+/* So much less of it; what it counts besides stays one. */
 void charge_lower(struct charge *charge, uint64_t by);
 /* To somebody else, over his limit if need be (I5). */
 void charge_move(struct charge *charge, struct account *to);

@@ -167,7 +167,7 @@ static void add_buffer(struct check *check, const struct buffer *buffer, int sig
 {
     const struct buffer_record *record = buffer->record;
     const struct pool *pool = buffer_pool(&check->broker->buffers, buffer);
-    bool returning = buffer->bytes.returning;
+    bool returning = buffer->charge.returning;
     struct pool_sum *pool_sum;
     struct plan plan;
 
@@ -175,8 +175,8 @@ static void add_buffer(struct check *check, const struct buffer *buffer, int sig
         add_stock(check, buffer, sign);
         return;
     }
-    add_charge(check, &buffer->bytes, ACCOUNT_BYTES, record->bytes, sign);
-    add_charge(check, &buffer->count, ACCOUNT_BUFFERS, 1, sign);
+    add_charge(check, &buffer->charge, ACCOUNT_BYTES, record->bytes, sign);
+    add_charge(check, &buffer->charge, ACCOUNT_BUFFERS, 1, sign);
     add(&check->bytes, record->bytes, sign);
     if (!pool)
         return;
@@ -198,7 +198,7 @@ static void add_buffer(struct check *check, const struct buffer *buffer, int sig
 static void add_reservation(struct check *check, const struct reservation *reservation, int sign)
 {
     add_charge(check, &reservation->charge, ACCOUNT_RESERVATIONS, 1, sign);
-    add_charge(check, &reservation->addresses, ACCOUNT_ADDRESSES, reservation->record->size, sign);
+    add_charge(check, &reservation->charge, ACCOUNT_ADDRESSES, reservation->record->size, sign);
 }
 
 static void add_object(struct check *check, enum check_kind kind, const void *object, int sign)
@@ -292,9 +292,9 @@ static void look_at_buffer(struct check *check, const struct buffer *buffer)
     if ((record->state == BUFFER_LIVE) != buffer_is_kept(buffer))
         fault(check, "buffer %llu is in state %u with %u holds, %u names and %u keeping tokens", id, record->state,
               buffer->n_holds, buffer->n_names, buffer->n_keeping);
-    if (buffer_is_nobodys(buffer) ? buffer->bytes.account != NULL
-                                  : buffer->bytes.amount != record->bytes || buffer->bytes.account == NULL ||
-                                        buffer->bytes.account->uid != record->charged_uid)
+    if (buffer_is_nobodys(buffer) ? buffer->charge.account != NULL
+                                  : buffer->charge.amount != record->bytes || buffer->charge.account == NULL ||
+                                        buffer->charge.account->uid != record->charged_uid)
         fault(check, "buffer %llu: %llu bytes are charged to nobody or to the wrong user", id,
               (unsigned long long)record->bytes);
 }

@@ -22,8 +22,8 @@ static_assert(sizeof(((struct plan_record *)0)->bytes) == sizeof(((struct plan_n
 static_assert(sizeof(((struct plan_record *)0)->node) == sizeof(((struct plan_nodes *)0)->node), "one layout");
 
 /* The promise of the header, with what session/ adds: a hold's record and object. */
-static_assert(sizeof(struct buffer_record) + sizeof(struct buffer) + sizeof(struct hold_record) + 72 <= 512,
-              "a buffer with a hold takes at most 512 bytes");
+static_assert(sizeof(struct buffer_record) + sizeof(struct buffer) + sizeof(struct hold_record) + 72 <= 496,
+              "a buffer with a hold takes at most 496 bytes");
 
 static int compare_inodes(const struct buffer *a, const struct buffer *b)
 {
@@ -122,10 +122,7 @@ static int acquire(struct buffers *buffers, struct buffer *buffer, const struct 
 
     if (!args->account)
         return acquire_stock(buffers, buffer, args, problem);
-    r = charge_init(&buffer->count, args->account, ACCOUNT_BUFFERS, 1, problem);
-    if (r)
-        return r;
-    r = charge_init(&buffer->bytes, args->account, ACCOUNT_BYTES, bytes, problem);
+    r = charge_init(&buffer->charge, args->account, ACCOUNT_BYTES, bytes, problem);
     if (r || !args->pool)
         return r;
     r = new_plan(buffers, record, args->plan, problem);
@@ -228,15 +225,14 @@ struct buffer *buffer_free(struct buffers *buffers, struct buffer *buffer)
         struct plan plan;
 
         buffer_plan(buffers, buffer, &plan);
-        if (buffer->bytes.returning)
+        if (buffer->charge.returning)
             pool_unreturn(buffer_pool(buffers, buffer), &plan);
         pool_uncharge(buffer_pool(buffers, buffer), &plan);
         buffers->bytes -= record->bytes;
     }
     if (record->plan)
         table_free(&buffers->plans, table_find(&buffers->plans, record->plan));
-    charge_deinit(&buffer->bytes);
-    charge_deinit(&buffer->count);
+    charge_deinit(&buffer->charge);
     buffer->fd = fd_close(buffer->fd);
     table_free(&buffers->table, buffer);
     return NULL;
@@ -388,8 +384,7 @@ static void recharge(struct buffers *buffers, struct buffer *buffer, struct pool
         pool_recharge(pool, &plan);
     }
     buffers->bytes += record->bytes;
-    charge_restore(&buffer->bytes, found->account, ACCOUNT_BYTES, record->bytes);
-    charge_restore(&buffer->count, found->account, ACCOUNT_BUFFERS, 1);
+    charge_restore(&buffer->charge, found->account, ACCOUNT_BYTES, record->bytes);
     if (record->charged_session != found->session)
         record_change(&buffers->table, buffer)->charged_session = found->session;
     if (record->state != BUFFER_LIVE)
@@ -478,14 +473,11 @@ int buffer_take(struct buffers *buffers, struct buffer *buffer, const struct buf
     int r;
 
     assert(buffer->record->state == BUFFER_STOCK && args->account);
-    r = charge_init(&buffer->count, args->account, ACCOUNT_BUFFERS, 1, problem);
-    if (!r)
-        r = charge_init(&buffer->bytes, args->account, ACCOUNT_BYTES, buffer->record->bytes, problem);
+    r = charge_init(&buffer->charge, args->account, ACCOUNT_BYTES, buffer->record->bytes, problem);
     if (!r && !(args->flags & BUFFER_NO_ADDRESS))
         r = take_home(buffers, buffer, args, pool, problem);
     if (r) {
-        charge_deinit(&buffer->bytes);
-        charge_deinit(&buffer->count);
+        charge_deinit(&buffer->charge);
         return r;
     }
     record = record_change(&buffers->table, buffer);
@@ -523,15 +515,14 @@ void buffer_return(struct buffers *buffers, struct buffer *buffer)
     struct pool *pool = buffer_pool(buffers, buffer);
     struct plan plan;
 
-    assert(buffer->record->state == BUFFER_ENDING && !buffer->bytes.returning);
+    assert(buffer->record->state == BUFFER_ENDING && !buffer->charge.returning);
     if (buffer_is_nobodys(buffer))
         return; /* all stock is, as it were */
     if (pool) {
         buffer_plan(buffers, buffer, &plan);
         pool_return(pool, &plan);
     }
-    charge_return(&buffer->bytes);
-    charge_return(&buffer->count);
+    charge_return(&buffer->charge);
 }
 
 void buffer_lower(struct buffers *buffers, struct buffer *buffer, uint64_t by)
@@ -544,10 +535,10 @@ void buffer_lower(struct buffers *buffers, struct buffer *buffer, uint64_t by)
     if (record->size > record->bytes)
         record->size = record->bytes;
     buffers->bytes -= by;
-    if (buffer->bytes.returning)
+    if (buffer->charge.returning)
         pool_unreturn(pool, &(struct plan){.brief = {.bytes = by, .n_nodes = 1},
                                            .nodes = {.node = {record->node}, .bytes = {by}}});
-    charge_lower(&buffer->bytes, by);
+    charge_lower(&buffer->charge, by);
     pool_lower(pool, record->node, by);
 }
 
@@ -559,7 +550,7 @@ void buffer_set_node(struct buffers *buffers, struct buffer *buffer, struct pool
 
     assert(pool->pages == (enum pages)record->pages && pool->granule == buffer_granule(buffer));
     buffer_plan(buffers, buffer, &plan);
-    if (buffer->bytes.returning)
+    if (buffer->charge.returning)
         pool_unreturn(buffer_pool(buffers, buffer), &plan);
     pool_uncharge(buffer_pool(buffers, buffer), &plan);
     if (record->plan)
@@ -573,7 +564,7 @@ void buffer_set_node(struct buffers *buffers, struct buffer *buffer, struct pool
     record->huge_bytes = huge_bytes;
     buffer_plan(buffers, buffer, &plan);
     pool_recharge(pool, &plan);
-    if (buffer->bytes.returning)
+    if (buffer->charge.returning)
         pool_return(pool, &plan);
 }
 
@@ -621,8 +612,7 @@ void buffer_charge_to(struct buffers *buffers, struct buffer *buffer, struct acc
 {
     struct buffer_record *record = record_change(&buffers->table, buffer);
 
-    charge_move(&buffer->bytes, account);
-    charge_move(&buffer->count, account);
+    charge_move(&buffer->charge, account);
     record->charged_uid = account->uid;
     record->charged_session = session;
 }

@@ -36,13 +36,10 @@ int reservation_new(struct reservations *reservations, uint64_t session, struct 
     reservation = object;
     reservation->reservations = reservations;
     list_init(&reservation->in_session);
-    r = charge_init(&reservation->charge, account, ACCOUNT_RESERVATIONS, 1, problem);
-    if (r)
-        return r;
     r = arena_take(reservations->arena, &reservation->extent, size, alignment, wish, problem);
     if (r)
         return r;
-    r = charge_init(&reservation->addresses, account, ACCOUNT_ADDRESSES, size, problem);
+    r = charge_init(&reservation->charge, account, ACCOUNT_ADDRESSES, size, problem);
     if (r)
         return r;
     va_arena_init(&reservation->places, reservation->extent.start, size, reservations->arena->page);
@@ -68,8 +65,7 @@ enum table_verdict reservation_recover(struct reservations *reservations, struct
         return TABLE_QUARANTINE;
     reservation->reservations = reservations;
     list_init(&reservation->in_session);
-    charge_restore(&reservation->charge, account, ACCOUNT_RESERVATIONS, 1);
-    charge_restore(&reservation->addresses, account, ACCOUNT_ADDRESSES, record->size);
+    charge_restore(&reservation->charge, account, ACCOUNT_ADDRESSES, record->size);
     va_arena_init(&reservation->places, record->address, record->size, reservations->arena->page);
     writable = record_change(&reservations->table, reservation);
     writable->buffers = 0;
@@ -95,7 +91,6 @@ struct reservation *reservation_free(struct reservation *reservation)
     reservations = reservation->reservations;
     list_remove(&reservation->in_session);
     arena_give(reservations->arena, &reservation->extent);
-    charge_deinit(&reservation->addresses);
     charge_deinit(&reservation->charge);
     table_free(&reservations->table, reservation);
     return NULL;

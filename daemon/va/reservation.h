@@ -27,8 +27,7 @@ struct reservation {
     struct reservations *reservations;
     struct arena_extent extent;
     struct list in_session; /* linked while the session keeps it */
-    struct charge charge;
-    struct charge addresses;
+    struct charge charge; /* of its addresses */
     struct arena places; /* its range: what is taken of it by buffers */
 };
 

@@ -211,6 +211,46 @@ static void test_returning_is_left_and_not_free(void **state)
     account_unref(session);
 }
 
+/* A charge of bytes is one buffer's, and one of addresses one reservation's, whatever becomes of it. */
+static void test_charge_counts_its_thing(void **state)
+{
+    struct charge bytes = CHARGE_NULL, more = CHARGE_NULL, addresses = CHARGE_NULL;
+    struct problem problem = PROBLEM_NULL;
+    struct account_limits few;
+    struct account *one, *two;
+
+    (void)state;
+    limits(ACCOUNT_NO_LIMIT, ACCOUNT_NO_LIMIT);
+    few = accounts.limits;
+    few.session[ACCOUNT_BUFFERS] = 1;
+    accounts_set_limits(&accounts, &few);
+    assert_int_equal(account_new_session(&accounts, 1, &one, NULL), 0);
+    assert_int_equal(account_new_session(&accounts, 1, &two, NULL), 0);
+    assert_int_equal(charge_init(&bytes, one, ACCOUNT_BYTES, 4096, NULL), 0);
+    assert_int_equal(charge_init(&addresses, one, ACCOUNT_ADDRESSES, 8192, NULL), 0);
+    assert_int_equal(one->used[ACCOUNT_BUFFERS], 1);
+    assert_int_equal(one->used[ACCOUNT_RESERVATIONS], 1);
+    /* one of no bytes is one nevertheless, and what is refused is not counted */
+    assert_int_equal(charge_init(&more, one, ACCOUNT_BYTES, 0, &problem), STATUS_LIMIT);
+    assert_non_null(strstr(problem.sentence, "session_buffers"));
+    assert_int_equal(account_user(one)->used[ACCOUNT_BUFFERS], 1);
+    charge_return(&bytes);
+    charge_lower(&bytes, 4095);
+    assert_int_equal(account_left(one, ACCOUNT_BUFFERS), 1);
+    charge_move(&bytes, two);
+    assert_int_equal(one->used[ACCOUNT_BUFFERS], 0);
+    assert_int_equal(one->returning[ACCOUNT_BUFFERS], 0);
+    assert_int_equal(two->used[ACCOUNT_BUFFERS], 1);
+    assert_int_equal(two->returning[ACCOUNT_BUFFERS], 1);
+    charge_deinit(&bytes);
+    charge_deinit(&addresses);
+    assert_int_equal(account_user(one)->used[ACCOUNT_BUFFERS], 0);
+    assert_int_equal(account_user(one)->returning[ACCOUNT_BUFFERS], 0);
+    assert_int_equal(account_user(one)->used[ACCOUNT_RESERVATIONS], 0);
+    account_unref(one);
+    account_unref(two);
+}
+
 static void test_walk(void **state)
 {
     static const uid_t uids[] = {5, 0, UINT32_MAX - 1, 1000};
@@ -305,6 +345,7 @@ int main(void)
         T(test_I5_charge_moves_over_the_limit),
         T(test_I7_lower_limit_takes_nothing_away),
         T(test_returning_is_left_and_not_free),
+        T(test_charge_counts_its_thing),
         T(test_walk),
         T(test_I5_sums_are_exact),
     };

@@ -53,24 +53,50 @@ int memclient_reservation_release(struct memclient_reservation *res)
     return res ? map_release(res) : 0;
 }
 
+static int check_map(struct memclient_map_options *options, const struct memclient_map_options *from,
+                     const struct memclient_buffer *buf)
+{
+    int r;
+
+    r = check_pointer(buf, "buf");
+    if (!r)
+        r = check_options(options, sizeof(*options), from, "map options");
+    if (!r)
+        r = check_access(options->access);
+    if (!r && options->flags & ~(unsigned)(MEMCLIENT_MAP_ANYWHERE | MEMCLIENT_MAP_NOT_HOME))
+        r = fail_with(EINVAL, "flags: 0x%x has bits that no mapping has", options->flags);
+    if (!r && options->address && options->flags & MEMCLIENT_MAP_ANYWHERE)
+        r = fail_with(EINVAL, "an address was given, and a flag for choosing another");
+    return r;
+}
+
 int memclient_map(struct memclient_buffer *buf, const struct memclient_map_options *from,
                   void **address)
 {
     struct memclient_map_options options;
     int r;
 
-    r = check_pointer(buf, "buf");
+    r = check_pointer(address, "address");
     if (!r)
-        r = check_pointer(address, "address");
-    if (!r)
-        r = check_options(&options, sizeof(options), from, "map options");
-    if (!r)
-        r = check_access(options.access);
-    if (!r && options.flags & ~(unsigned)(MEMCLIENT_MAP_ANYWHERE | MEMCLIENT_MAP_NOT_HOME))
-        r = fail_with(EINVAL, "flags: 0x%x has bits that no mapping has", options.flags);
-    if (!r && options.address && options.flags & MEMCLIENT_MAP_ANYWHERE)
-        r = fail_with(EINVAL, "an address was given, and a flag for choosing another");
+        r = check_map(&options, from, buf);
     return r ? r : map_buffer(buf, &options, address);
+}
+
+int memclient_map_many(size_t n, struct memclient_buffer *const *bufs, const struct memclient_map_options *from,
+                       void **addresses)
+{
+    struct memclient_map_options options[MEMCLIENT_BATCH_MAX];
+    int r;
+
+    r = check_pointer(bufs, "bufs");
+    if (!r)
+        r = check_pointer(addresses, "addresses");
+    if (!r && (!n || n > MEMCLIENT_BATCH_MAX))
+        r = fail_with(EINVAL, "%zu buffers: 1 to %d can be mapped at once", n, MEMCLIENT_BATCH_MAX);
+    /* the caller's own version of the struct says how far the next one is */
+    for (size_t i = 0; !r && i < n; i++)
+        r = check_map(&options[i], from ? (const void *)((const char *)from + i * from->size) : NULL, bufs[i]);
+    return r ? r : map_buffers((unsigned)n, bufs, options, addresses);
 }
 
 int memclient_make_home(struct memclient_buffer *buf)

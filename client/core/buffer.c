@@ -380,20 +380,41 @@ int buffer_channel(struct memclient_buffer *buf, uint64_t deadline, struct chann
 
 int buffer_export(struct memclient_buffer *buf, unsigned rights, uint64_t deadline, int *fd)
 {
-    return BUFFER_CALL(buf, deadline, channel,
-                       rpc_export(channel, buf->id, rights, deadline, fd));
+    struct rpc_exported exported;
+    uint32_t wanted = rights;
+    int r;
+
+    r = BUFFER_CALL(buf, deadline, channel, rpc_export(channel, 1, &buf->id, &wanted, deadline, &exported));
+    if (!r && exported.statuses[0])
+        r = fail_refused(exported.statuses[0], exported.sentence);
+    if (!r)
+        *fd = exported.fds[0];
+    return r;
+}
+
+static bool has_cached_fd(struct memclient_buffer *buf, bool writable)
+{
+    int fd;
+
+    pthread_mutex_lock(&buf->ctx->lock);
+    fd = buffer_cached_fd(buf, writable);
+    pthread_mutex_unlock(&buf->ctx->lock);
+    return fd >= 0;
+}
+
+static void take_fd(struct memclient_buffer *buf, int fd, bool writable)
+{
+    pthread_mutex_lock(&buf->ctx->lock);
+    cache_fd(buf, fd, writable);
+    pthread_mutex_unlock(&buf->ctx->lock);
 }
 
 int buffer_cache_fd(struct memclient_buffer *buf, bool writable, uint64_t deadline)
 {
-    struct memclient *ctx = buf->ctx;
     int fd;
     int r;
 
-    pthread_mutex_lock(&ctx->lock);
-    fd = buffer_cached_fd(buf, writable);
-    pthread_mutex_unlock(&ctx->lock);
-    if (fd >= 0)
+    if (has_cached_fd(buf, writable))
         return 0;
     r = buffer_export(buf, writable ? MEMCLIENT_READ | MEMCLIENT_WRITE : MEMCLIENT_READ, deadline,
                       &fd);
@@ -402,10 +423,45 @@ int buffer_cache_fd(struct memclient_buffer *buf, bool writable, uint64_t deadli
         writable = false;
         r = buffer_export(buf, MEMCLIENT_READ, deadline, &fd);
     }
+    if (!r)
+        take_fd(buf, fd, writable);
+    return r;
+}
+
+int buffer_cache_fds(unsigned n, struct memclient_buffer *const *bufs, uint64_t deadline)
+{
+    struct memclient_buffer *wanted[MEMORYD_BATCH_MAX];
+    uint64_t ids[MEMORYD_BATCH_MAX];
+    uint32_t rights[MEMORYD_BATCH_MAX];
+    struct rpc_exported exported;
+    unsigned n_wanted = 0;
+    int r;
+
+    for (unsigned i = 0; i < n; i++) {
+        bool writable = buffer_may_write(bufs[i]);
+
+        if (bufs[i]->ctx != bufs[0]->ctx || has_cached_fd(bufs[i], writable))
+            continue;
+        wanted[n_wanted] = bufs[i];
+        ids[n_wanted] = bufs[i]->id;
+        rights[n_wanted++] = writable ? MEMCLIENT_READ | MEMCLIENT_WRITE : MEMCLIENT_READ;
+    }
+    if (n_wanted < 2)
+        return 0;
+    /* each has to be claimed in the session; the last claim gives the connection */
+    for (unsigned i = 0; i + 1 < n_wanted; i++) {
+        _cleanup_(channel_unrefp) struct channel *channel = NULL;
+
+        r = buffer_channel(wanted[i], deadline, &channel);
+        if (r)
+            return r;
+    }
+    r = BUFFER_CALL(wanted[n_wanted - 1], deadline, channel,
+                    rpc_export(channel, n_wanted, ids, rights, deadline, &exported));
     if (r)
         return r;
-    pthread_mutex_lock(&ctx->lock);
-    cache_fd(buf, fd, writable);
-    pthread_mutex_unlock(&ctx->lock);
+    for (unsigned i = 0; i < n_wanted; i++)
+        if (exported.fds[i] >= 0)
+            take_fd(wanted[i], exported.fds[i], rights[i] & MEMCLIENT_WRITE);
     return 0;
 }

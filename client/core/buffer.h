@@ -102,6 +102,12 @@ int buffer_export(struct memclient_buffer *buf, unsigned rights, uint64_t deadli
  */
 int buffer_cache_fd(struct memclient_buffer *buf, bool writable, uint64_t deadline);
 
+/*
+ * The same for n buffers, 64 at most, by one request, as far as that goes: what the broker refuses, what is of another
+ * context than the first, and one that is the only one, is left to buffer_cache_fd().
+ */
+int buffer_cache_fds(unsigned n, struct memclient_buffer *const *bufs, uint64_t deadline);
+
 /* With the context's lock: the cached descriptor or -1. It becomes the youngest. */
 int buffer_cached_fd(struct memclient_buffer *buf, bool writable);
 

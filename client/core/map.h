@@ -31,6 +31,9 @@ int map_prot(unsigned access);
 
 int map_buffer(struct memclient_buffer *buf, const struct memclient_map_options *options,
                void **address);
+/* core/map_many.c: n buffers, 64 at most, all or none. */
+int map_buffers(unsigned n, struct memclient_buffer *const *bufs, const struct memclient_map_options *options,
+                void **addresses);
 int map_protect(struct memclient *ctx, uint64_t start, uint64_t size, unsigned access);
 int map_unmap(struct memclient *ctx, uint64_t start, uint64_t size);
 int map_dont_copy(struct memclient *ctx, uint64_t start, uint64_t size);

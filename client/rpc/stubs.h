@@ -62,7 +62,7 @@ void rpc_opened_deinit(struct rpc_opened *opened);
 #define RPC_OPENED_NULL {.n = 0}
 
 /* n sizes; the options are checked except for what only the broker knows; name options not NULL
- * if there is a name. Asks for descriptors unless the placement is for nobody to map. */
+ * if there is a name. Asks for descriptors unless MEMCLIENT_NO_DESCRIPTOR. */
 int rpc_alloc(struct channel *channel, unsigned n, const uint64_t *sizes,
               const struct memclient_alloc_options *options,
               const struct memclient_name_options *name_options, uint64_t deadline,
@@ -79,8 +79,17 @@ int rpc_lookup(struct channel *channel, const char *name, uint64_t id, uint32_t 
 /* A claim on each of n, the same one several times as well. What becomes of it is nobody's concern: errno and the last
  * sentence stay. `wait`: until it is done, if there is a broker; else it is only sent. */
 void rpc_give_back(struct channel *channel, unsigned n, const uint64_t *ids, bool wait, uint64_t deadline);
-/* rights: READ, or READ and WRITE */
-int rpc_export(struct channel *channel, uint64_t id, uint32_t rights, uint64_t deadline, int *fd);
+
+struct rpc_exported {
+    unsigned n;
+    unsigned statuses[MEMORYD_BATCH_MAX];
+    int fds[MEMORYD_BATCH_MAX];              /* the caller's; -1 where it was refused */
+    char sentence[MEMORYD_SENTENCE_MAX + 1]; /* of the first that was refused, or "" */
+};
+
+/* rights, of each: READ, or READ and WRITE */
+int rpc_export(struct channel *channel, unsigned n, const uint64_t *ids, const uint32_t *rights, uint64_t deadline,
+               struct rpc_exported *exported);
 
 /* ---- one buffer ---- */
 int rpc_info(struct channel *channel, uint64_t id, uint64_t deadline,

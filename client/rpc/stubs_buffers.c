@@ -127,7 +127,9 @@ int rpc_alloc(struct channel *channel, unsigned n, const uint64_t *sizes,
     request.sizes = (uint64_t *)sizes;
     request.alignment = options->alignment;
     request.address = options->address;
-    request.flags = options->flags | MEMORYD__V1__ALLOC_REQUEST__FLAG__WANT_FDS;
+    request.flags = options->flags & ~(uint32_t)MEMCLIENT_NO_DESCRIPTOR;
+    if (!(options->flags & MEMCLIENT_NO_DESCRIPTOR))
+        request.flags |= MEMORYD__V1__ALLOC_REQUEST__FLAG__WANT_FDS;
     request.wait_ms = options->wait_ms;
     if (options->name) {
         fill_name(&name, options->name, name_options);
@@ -183,68 +185,71 @@ int rpc_lookup(struct channel *channel, const char *name, uint64_t id, uint32_t 
     return call_opened(channel, METHOD_LOOKUP, &request.base, NULL, 0, 1, deadline, opened);
 }
 
-/* ---- lists of statuses ---------------------------------------------------------------------- */
+/* ---- claims and descriptors ----------------------------------------------------------------- */
 
-struct take_statuses {
-    unsigned n;
-    unsigned statuses[MEMORYD_BATCH_MAX];
-    int fd; /* of an export of one */
-    char sentence[MEMORYD_SENTENCE_MAX + 1];
-};
-
-static int take_statuses(void *result, const ProtobufCMessage *reply, struct fdset *fds)
+static int take_released(void *result, const ProtobufCMessage *reply, struct fdset *fds)
 {
     const Memoryd__V1__Statuses *s = (const Memoryd__V1__Statuses *)reply;
-    struct take_statuses *take = result;
+    const unsigned *n = result;
 
-    if (s->n_statuses != take->n)
-        return -EPROTO;
-    for (unsigned i = 0; i < take->n; i++)
-        take->statuses[i] = s->statuses[i];
-    take->fd = fdset_steal(fds, 0);
-    COPY_TEXT(take->sentence, s->sentence);
-    return 0;
+    (void)fds;
+    return s->n_statuses == *n ? 0 : -EPROTO;
 }
 
 void rpc_give_back(struct channel *channel, unsigned n, const uint64_t *ids, bool wait, uint64_t deadline)
 {
     Memoryd__V1__ReleaseRequest request = MEMORYD__V1__RELEASE_REQUEST__INIT;
-    struct take_statuses take = {.n = n, .fd = -1};
     struct fail_saved saved;
     int err = errno;
 
     request.n_buffers = n;
     request.buffers = (uint64_t *)ids;
     fail_save(&saved, 0);
-    (void)channel_call(channel, METHOD_RELEASE, &request.base, NULL, 0, deadline, wait ? take_statuses : NULL, &take,
+    (void)channel_call(channel, METHOD_RELEASE, &request.base, NULL, 0, deadline, wait ? take_released : NULL, &n,
                        NULL);
-    fd_close(take.fd);
     (void)fail_restore(&saved);
     errno = err;
 }
 
-int rpc_export(struct channel *channel, uint64_t id, uint32_t rights, uint64_t deadline, int *fd)
+struct take_exported {
+    struct rpc_exported *exported;
+    unsigned n; /* items that the request had */
+};
+
+static int take_exported(void *result, const ProtobufCMessage *reply, struct fdset *fds)
+{
+    const Memoryd__V1__Statuses *s = (const Memoryd__V1__Statuses *)reply;
+    struct take_exported *take = result;
+    struct rpc_exported *exported = take->exported;
+    unsigned good = 0;
+
+    if (s->n_statuses != take->n)
+        return -EPROTO;
+    for (unsigned i = 0; i < take->n; i++)
+        good += !s->statuses[i];
+    if (fdset_count(fds) != good)
+        return -EPROTO;
+    good = 0;
+    for (unsigned i = 0; i < take->n; i++) {
+        exported->statuses[i] = s->statuses[i];
+        exported->fds[i] = s->statuses[i] ? -1 : fdset_steal(fds, good++);
+    }
+    COPY_TEXT(exported->sentence, s->sentence);
+    exported->n = take->n;
+    return 0;
+}
+
+int rpc_export(struct channel *channel, unsigned n, const uint64_t *ids, const uint32_t *rights, uint64_t deadline,
+               struct rpc_exported *exported)
 {
     Memoryd__V1__ExportRequest request = MEMORYD__V1__EXPORT_REQUEST__INIT;
-    struct take_statuses take = {.n = 1, .fd = -1};
-    int r;
+    struct take_exported take = {.exported = exported, .n = n};
 
-    request.n_buffers = 1;
-    request.buffers = &id;
-    request.n_rights = 1;
-    request.rights = &rights;
-    r = channel_call(channel, METHOD_EXPORT, &request.base, NULL, 0, deadline, take_statuses,
-                     &take, NULL);
-    if (r)
-        return r;
-    if (take.statuses[0]) {
-        fd_close(take.fd);
-        return fail_refused(take.statuses[0], take.sentence);
-    }
-    if (take.fd < 0)
-        return fail_with(EPROTO, "the broker sent no descriptor");
-    *fd = take.fd;
-    return 0;
+    request.n_buffers = n;
+    request.buffers = (uint64_t *)ids;
+    request.n_rights = n;
+    request.rights = (uint32_t *)rights;
+    return channel_call(channel, METHOD_EXPORT, &request.base, NULL, 0, deadline, take_exported, &take, NULL);
 }
 
 /* ---- names ---------------------------------------------------------------------------------- */

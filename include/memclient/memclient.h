@@ -109,7 +109,7 @@ struct memclient_reservation;
 
 /* For deadlines and waits: no bound. */
 #define MEMCLIENT_FOREVER UINT64_MAX
-/* The most buffers that one memclient_alloc_many() makes. */
+/* The most buffers that one memclient_alloc_many() makes, or memclient_map_many() maps. */
 #define MEMCLIENT_BATCH_MAX 64
 /* The longest name, without its NUL, and with the "uid:N/" before it that names another user's. */
 #define MEMCLIENT_NAME_MAX 255
@@ -154,6 +154,7 @@ enum memclient_placement {
 enum memclient_buffer_flag {
     MEMCLIENT_PUBLISHABLE = 1,            /* it may be published later */
     MEMCLIENT_NO_ADDRESS = 2,             /* it was made without a home */
+    MEMCLIENT_NO_DESCRIPTOR = 4,          /* in memclient_alloc_options only: it is not mapped soon, see there */
     MEMCLIENT_BUFFER_PUBLISHED = 256,     /* immutable for good */
     MEMCLIENT_BUFFER_FUTURE_ONLY = 512,   /* published, but writable mappings made before may still write */
     MEMCLIENT_BUFFER_LAZY = 1024,         /* of a lazy pool: touching it may raise SIGBUS */
@@ -302,7 +303,7 @@ struct memclient_alloc_options {
     const uint32_t *weights; /* of MEMCLIENT_PLACEMENT_SPLIT, n_nodes of them; NULL = equal parts */
     uint64_t alignment;      /* of the home, a power of two; 0 = the granule */
     uint64_t address;        /* the wanted home, a multiple of the alignment; 0 = any. Not with alloc_many */
-    unsigned flags;          /* MEMCLIENT_PUBLISHABLE, MEMCLIENT_NO_ADDRESS */
+    unsigned flags;          /* MEMCLIENT_PUBLISHABLE, MEMCLIENT_NO_ADDRESS, MEMCLIENT_NO_DESCRIPTOR */
     uint64_t wait_ms;        /* how long to wait for room when the pool is full; 0 = see below; MEMCLIENT_FOREVER */
     const char *name;        /* bind this name with it; NULL = none. Not with alloc_many */
     const struct memclient_name_options *name_options; /* NULL = defaults */
@@ -318,6 +319,10 @@ struct memclient_alloc_options {
  * what units it can be mapped: of pages set aside that is a whole one. Nobody gets these who needs parts: neither with
  * MEMCLIENT_NO_ADDRESS, nor interleaved or split over nodes, nor at an address that is no multiple of them. Whoever
  * wants to discard, to move or to map parts says MEMCLIENT_PAGES_BASE or MEMCLIENT_PAGES_THP.
+ *
+ * A descriptor comes with each buffer, so that it can be mapped without another call. With MEMCLIENT_NO_DESCRIPTOR none
+ * does: for buffers that others are to map, or this process later, if at all. It is asked for when it is needed, by
+ * memclient_map_many() for many at once. Until then a handle without it is -ESTALE in a child made by fork().
  *
  * Memory that was freed is there again when its pages have been given back. Whoever meets a full pool, or a limit of
  * bytes or buffers, waits for what is on its way back, also with wait_ms 0, as long as that may do.
@@ -715,6 +720,13 @@ struct memclient_map_options {
  */
 MEMCLIENT_API int memclient_map(struct memclient_buffer *buf, const struct memclient_map_options *options,
                                 void **address);
+
+/*
+ * Maps n buffers, 1 to MEMCLIENT_BATCH_MAX, all or none. options[i] and addresses[i] are those of bufs[i]; all options
+ * are of the same size; NULL = defaults for all. Those that no descriptor is at hand for share one call.
+ */
+MEMCLIENT_API int memclient_map_many(size_t n, struct memclient_buffer *const *bufs,
+                                     const struct memclient_map_options *options, void **addresses);
 
 /*
  * Makes the home of a buffer that was mapped without one (MEMCLIENT_MAP_NOT_HOME): where it is mapped for the longest

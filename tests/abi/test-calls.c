@@ -191,6 +191,7 @@ static void addresses(void **state)
     refuses(memclient_reserve_private(NULL, 65536, 0, 1, &res), EINVAL);
     assert_int_equal(memclient_reservation_release(NULL), 0);
     refuses(memclient_map(NULL, NULL, &p), EINVAL);
+    refuses(memclient_map_many(1, NULL, NULL, &p), EINVAL);
     refuses(memclient_make_home(NULL), EINVAL);
     reaches(memclient_protect(NULL, &info, 4096, MEMCLIENT_READ));
     refuses(memclient_protect(NULL, &info, 4096, 64), EINVAL);

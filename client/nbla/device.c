@@ -35,6 +35,12 @@ void device_unref(struct device *device)
         free(device);
 }
 
+bool device_is_same(const struct device *a, const struct device *b)
+{
+    return a->placement == b->placement && a->n_nodes == b->n_nodes &&
+           !memcmp(a->nodes, b->nodes, a->n_nodes * sizeof(*a->nodes)) && !strcmp(a->pool, b->pool);
+}
+
 void device_choose(const struct device *device, struct memclient_alloc_options *options)
 {
     options->pool = *device->pool ? device->pool : NULL;

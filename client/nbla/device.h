@@ -20,5 +20,8 @@ struct device *device_ref(struct device *device);
 /* Accepts NULL. */
 void device_unref(struct device *device);
 
+/* Do both say the same? */
+bool device_is_same(const struct device *a, const struct device *b);
+
 /* Says in the options where memory is to come from. They are valid as long as the device. */
 void device_choose(const struct device *device, struct memclient_alloc_options *options);

@@ -95,13 +95,20 @@ void holding_unlock(struct holding *holding, uint64_t offset, uint64_t length)
         (void)control(holding, F_OFD_SETLK, F_UNLCK, offset, length, &lock);
 }
 
-void holding_deinit(struct holding *holding)
+struct memclient_buffer *holding_end(struct holding *holding)
 {
+    struct memclient_buffer *buffer = holding->buffer;
+
     /* closing ends a lock only when nobody else has the description open, and who sent it may still have it */
     holding_unlock(holding, 0, 0);
     if (holding->description)
         __atomic_sub_fetch(&kept, 1, __ATOMIC_RELAXED);
     (void)fd_close((int)(uint32_t)holding->description - 1);
-    (void)memclient_buffer_unref(holding->buffer);
     *holding = (struct holding){0};
+    return buffer;
+}
+
+void holding_deinit(struct holding *holding)
+{
+    (void)memclient_buffer_unref(holding_end(holding));
 }

@@ -24,6 +24,8 @@ struct holding {
 void holding_init(struct holding *holding, struct memclient_buffer *buffer, bool opened);
 /* Ends its locks as well. */
 void holding_deinit(struct holding *holding);
+/* The same, but that the buffer stays counted, for the caller. */
+struct memclient_buffer *holding_end(struct holding *holding);
 
 /* Of the bytes [offset, offset + length). */
 nbla_device_memory_state holding_state(struct holding *holding, uint64_t offset, uint64_t length);

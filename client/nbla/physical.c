@@ -53,31 +53,49 @@ nbla_physical_memory *nbla_physical_memory_ref(nbla_physical_memory *p)
     return p;
 }
 
-void nbla_physical_memory_unref(nbla_physical_memory *p)
+/* Counts it down. The buffer of the last is the caller's, NULL = there is none or this was not the last. */
+static struct memclient_buffer *drop(nbla_physical_memory *p)
 {
+    struct memclient_buffer *buffer;
+
     if (!p || __atomic_sub_fetch(&p->refs, 1, __ATOMIC_ACQ_REL))
-        return;
-    holding_deinit(&p->holding);
+        return NULL;
+    buffer = holding_end(&p->holding);
     device_unref(p->device);
     free(p);
+    return buffer;
+}
+
+void nbla_physical_memory_unref(nbla_physical_memory *p)
+{
+    (void)memclient_buffer_unref(drop(p));
+}
+
+/* n of the same device, MEMCLIENT_BATCH_MAX at most: all or none. */
+static int alloc_alike(size_t n, nbla_physical_memory *const *p, unsigned flags)
+{
+    struct memclient_alloc_options options = MEMCLIENT_ALLOC_OPTIONS_INIT;
+    struct memclient_buffer *buffers[MEMCLIENT_BATCH_MAX];
+    uint64_t sizes[MEMCLIENT_BATCH_MAX];
+    int r;
+
+    for (size_t i = 0; i < n; i++)
+        sizes[i] = p[i]->bytes;
+    device_choose((*p)->device, &options);
+    options.flags = MEMCLIENT_NO_ADDRESS | flags;
+    r = memclient_alloc_many((*p)->ctx, n, sizes, &options, buffers);
+    if (r)
+        return fail_alloc(r);
+    for (size_t i = 0; i < n; i++) {
+        holding_init(&p[i]->holding, buffers[i], false);
+        p[i]->bytes = (size_t)memclient_buffer_bytes(buffers[i]);
+    }
+    return 0;
 }
 
 int physical_alloc(nbla_physical_memory *p)
 {
-    struct memclient_alloc_options options = MEMCLIENT_ALLOC_OPTIONS_INIT;
-    struct memclient_buffer *buffer;
-    int r;
-
-    if (p->holding.buffer)
-        return 0;
-    device_choose(p->device, &options);
-    options.flags = MEMCLIENT_NO_ADDRESS;
-    r = memclient_alloc(p->ctx, p->bytes, &options, &buffer);
-    if (r)
-        return fail_alloc(r);
-    holding_init(&p->holding, buffer, false);
-    p->bytes = (size_t)memclient_buffer_bytes(buffer);
-    return 0;
+    return p->holding.buffer ? 0 : alloc_alike(1, &p, MEMCLIENT_NO_DESCRIPTOR);
 }
 
 size_t nbla_physical_memory_alloc(nbla_physical_memory *p)
@@ -134,8 +152,17 @@ int chunks_append(struct chunks *chunks, nbla_physical_memory *const *p, size_t 
 
 void chunks_cut(struct chunks *chunks, size_t n)
 {
-    while (chunks->n > n)
-        nbla_physical_memory_unref(chunks->at[--chunks->n]);
+    struct memclient_buffer *left[MEMCLIENT_BATCH_MAX];
+    size_t n_left = 0;
+
+    while (chunks->n > n) {
+        left[n_left] = drop(chunks->at[--chunks->n]);
+        n_left += left[n_left] ? 1 : 0;
+        if (n_left == MEMCLIENT_BATCH_MAX || chunks->n == n) {
+            memclient_buffer_unref_many(n_left, left);
+            n_left = 0;
+        }
+    }
 }
 
 void chunks_clear(struct chunks *chunks)
@@ -143,4 +170,41 @@ void chunks_clear(struct chunks *chunks)
     chunks_cut(chunks, 0);
     free(chunks->at);
     chunks->at = NULL;
+}
+
+/* The next ones without memory that can get it together. A chunk may be in the list twice. */
+static size_t gather(nbla_physical_memory *const *p, size_t n, size_t *at,
+                     nbla_physical_memory *alike[MEMCLIENT_BATCH_MAX])
+{
+    size_t found = 0;
+
+    for (; *at < n && found < MEMCLIENT_BATCH_MAX; ++*at) {
+        nbla_physical_memory *next = p[*at];
+        bool again = next->holding.buffer;
+
+        for (size_t i = 0; i < found && !again; i++)
+            again = alike[i] == next;
+        if (again)
+            continue;
+        if (found && (next->ctx != (*alike)->ctx || !device_is_same(next->device, (*alike)->device)))
+            break;
+        alike[found++] = next;
+    }
+    return found;
+}
+
+int chunks_alloc(nbla_physical_memory *const *p, size_t n)
+{
+    /* of more than can be kept, descriptors are fetched again as it comes to mapping */
+    unsigned flags = n > MEMCLIENT_BATCH_MAX ? MEMCLIENT_NO_DESCRIPTOR : 0;
+    nbla_physical_memory *alike[MEMCLIENT_BATCH_MAX];
+    size_t at = 0, found;
+
+    while ((found = gather(p, n, &at, alike))) {
+        int r = alloc_alike(found, alike, flags);
+
+        if (r < 0)
+            return r;
+    }
+    return 0;
 }

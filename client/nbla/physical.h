@@ -21,7 +21,7 @@ struct nbla_physical_memory {
 /* An opened chunk; takes the buffer over on success. NULL: it has failed. */
 nbla_physical_memory *physical_new_opened(struct memclient_buffer *buffer, uint64_t offset, uint64_t length,
                                           void *wanted);
-/* Gives it memory, if it has none. */
+/* Gives it memory, if it has none, for being passed on or mapped later. */
 int physical_alloc(nbla_physical_memory *p);
 /* The address that an opened chunk has where it was made, or 0. */
 uint64_t physical_home(const nbla_physical_memory *p);
@@ -36,3 +36,5 @@ int chunks_append(struct chunks *chunks, nbla_physical_memory *const *p, size_t 
 /* Takes out all but the first n. */
 void chunks_cut(struct chunks *chunks, size_t n);
 void chunks_clear(struct chunks *chunks);
+/* Gives memory to those of n that have none, together, for being mapped next. */
+int chunks_alloc(nbla_physical_memory *const *p, size_t n);

@@ -41,19 +41,29 @@ static void cut(struct range *range, size_t n)
     }
 }
 
-/* A negative errno, or 0. The chunk's home is made when it is shared; here, if it was shared before it had a place. */
-static int map(const struct range *range, const nbla_physical_memory *p)
+/*
+ * A negative errno, or 0. MEMCLIENT_BATCH_MAX at most: all or none. A chunk's home is made when it is shared; here, if
+ * it was shared before it had a place.
+ */
+static int map_some(const struct range *range, nbla_physical_memory *const *p, size_t n)
 {
-    struct memclient_map_options options = MEMCLIENT_MAP_OPTIONS_INIT;
-    void *address;
+    struct memclient_map_options options[MEMCLIENT_BATCH_MAX];
+    struct memclient_buffer *buffers[MEMCLIENT_BATCH_MAX];
+    void *addresses[MEMCLIENT_BATCH_MAX];
+    uint64_t at = range->base + range->used;
 
-    options.offset = p->offset;
-    options.length = p->bytes;
-    if (range->reservation) {
-        options.address = (void *)(uintptr_t)(range->base + range->used);
-        options.flags = __atomic_load_n(&p->shared, __ATOMIC_RELAXED) ? 0 : MEMCLIENT_MAP_NOT_HOME;
+    for (size_t i = 0; i < n; i++) {
+        options[i] = (struct memclient_map_options)MEMCLIENT_MAP_OPTIONS_INIT;
+        options[i].offset = p[i]->offset;
+        options[i].length = p[i]->bytes;
+        if (range->reservation) {
+            options[i].address = (void *)(uintptr_t)at;
+            options[i].flags = __atomic_load_n(&p[i]->shared, __ATOMIC_RELAXED) ? 0 : MEMCLIENT_MAP_NOT_HOME;
+        }
+        buffers[i] = p[i]->holding.buffer;
+        at += p[i]->bytes;
     }
-    return memclient_map(p->holding.buffer, &options, &address);
+    return memclient_map_many(n, buffers, options, addresses);
 }
 
 /* A negative errno, or 0. */
@@ -61,19 +71,20 @@ static int map_all(struct range *range, nbla_physical_memory *const *p, size_t n
 {
     size_t before = range->chunks.n;
 
-    for (size_t i = 0; i < n; i++) {
-        int r = map(range, p[i]);
+    if (chunks_append(&range->chunks, p, n) < 0)
+        return -ENOMEM;
+    for (size_t done = 0, some; done < n; done += some) {
+        int r;
 
-        if (!r && chunks_append(&range->chunks, &p[i], 1) < 0) {
-            (void)memclient_unmap(memclient_buffer_context(p[i]->holding.buffer),
-                                  (void *)(uintptr_t)(range->base + range->used), p[i]->bytes);
-            r = -ENOMEM;
-        }
+        some = n - done < MEMCLIENT_BATCH_MAX ? n - done : MEMCLIENT_BATCH_MAX;
+        r = map_some(range, p + done, some);
         if (r) {
+            chunks_cut(&range->chunks, before + done);
             cut(range, before);
             return r;
         }
-        range->used += p[i]->bytes;
+        for (size_t i = 0; i < some; i++)
+            range->used += p[done + i]->bytes;
     }
     return 0;
 }

@@ -46,15 +46,14 @@ nbla_memory *nbla_memory_new_virtual(memclient *ctx, size_t bytes, const char *d
 /* Gives chunks memory, and counts their bytes. */
 static int alloc_chunks(nbla_physical_memory *const *p, size_t n, uint64_t *total)
 {
-    *total = 0;
-    for (size_t i = 0; i < n; i++) {
-        int r = physical_alloc(p[i]);
+    int r = chunks_alloc(p, n);
 
-        if (r < 0)
-            return r;
+    if (r < 0)
+        return r;
+    *total = 0;
+    for (size_t i = 0; i < n; i++)
         if (!checked_add_u64(*total, p[i]->bytes, total))
             return fail(NBLA_ERROR_MEMORY, "the chunks have too many bytes");
-    }
     return 0;
 }
 

@@ -168,14 +168,15 @@ row_node(const struct memclient_node *node)
 json_t *
 row_pool(const struct memclient_pool *pool)
 {
-    return json_pack("{s:s, s:o, s:s, s:I, s:I, s:s, s:I, s:o, s:b, s:b, s:I, s:I, s:I, s:I, s:b, s:I, s:I}", "name",
-                     pool->name, "nodes", numbers_json(pool->nodes, pool->n_nodes), "pages",
+    return json_pack("{s:s, s:o, s:s, s:I, s:I, s:s, s:I, s:o, s:b, s:b, s:I, s:I, s:I, s:I, s:b, s:I, s:I, s:I}",
+                     "name", pool->name, "nodes", numbers_json(pool->nodes, pool->n_nodes), "pages",
                      pages_text(pool->pages), "page_size", INT(pool->page_size), "granule",
                      INT(pool->granule), "placement", placement_text(pool->placement), "part_size",
                      INT(pool->part_size), "weights", numbers_json(pool->weights, pool->n_weights), "lazy",
                      (int)pool->lazy, "simulated", (int)pool->simulated, "capacity", INT(pool->capacity), "used",
                      INT(pool->used), "available", INT(pool->available), "buffers", INT(pool->buffers), "declared",
-                     (int)pool->declared, "stock", INT(pool->stock), "stock_buffers", INT(pool->stock_buffers));
+                     (int)pool->declared, "stock", INT(pool->stock), "stock_buffers", INT(pool->stock_buffers),
+                     "stock_ready", INT(pool->stock_ready));
 }
 
 static json_t *

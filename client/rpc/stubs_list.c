@@ -84,6 +84,7 @@ static int emit_pool(const Memoryd__V1__PoolInfo *m, bool simulated, rpc_item *f
         .buffers = m->buffers,
         .stock = m->stock,
         .stock_buffers = m->stock_buffers,
+        .stock_ready = m->stock_ready,
     };
 
     return fn(&item, data);

@@ -135,6 +135,14 @@ static struct pool_capacity capacity_of(const struct config_size *size)
     return (struct pool_capacity){.bytes = size->bytes, .percent = size->percent};
 }
 
+/* Memory in stock is not the rest of the machine's, unless it was set aside anyway. */
+static struct pool_capacity stock_of(const struct config_size *size, bool huge)
+{
+    if (size->bytes == CONFIG_NONE)
+        return (struct pool_capacity){.percent = huge ? 50 : 5};
+    return capacity_of(size);
+}
+
 int settings_pools(const struct config *config, struct pools_config *ret, struct pool_config **ret_pools)
 {
     struct pool_config *pools = calloc(config->n_pools ? config->n_pools : 1, sizeof(*pools));
@@ -148,7 +156,8 @@ int settings_pools(const struct config *config, struct pools_config *ret, struct
         _Static_assert(sizeof(to->name) == sizeof(from->name), "names are equally long");
         memcpy(to->name, from->name, sizeof(to->name));
         to->capacity = capacity_of(&from->capacity);
-        to->stock = capacity_of(from->stock.bytes == CONFIG_NONE ? &config->stock : &from->stock);
+        to->stock = stock_of(from->stock.bytes == CONFIG_NONE ? &config->stock : &from->stock,
+                             from->pages == CONFIG_PAGES_HUGETLB);
         to->n_nodes = from->n_nodes;
         memcpy(to->nodes, from->nodes, sizeof(to->nodes));
         to->pages = (enum pages)from->pages;
@@ -162,7 +171,8 @@ int settings_pools(const struct config *config, struct pools_config *ret, struct
     *ret = (struct pools_config){
         .base_pages = config->base_pages,
         .capacity = capacity_of(&config->capacity),
-        .stock = capacity_of(&config->stock),
+        .stock = stock_of(&config->stock, false),
+        .huge_stock = stock_of(&config->stock, true),
         .pools = pools,
         .n_pools = config->n_pools,
     };

@@ -72,9 +72,18 @@ void commit_job_submit(struct jobs *jobs, struct commit_job *job)
 /* What it makes is given up sooner than that the machine gets short of memory for it. */
 #define STOCK_HEADROOM (UINT64_C(512) << 20)
 
+/* Huge pages that are set aside are nobody else's memory; those that the kernel makes on demand are. */
+static bool is_set_aside(const struct commit *commit)
+{
+    uint64_t pages;
+
+    return commit->pages == PAGES_HUGETLB && sys->huge_pages(-1, commit->page_size, SYS_HUGE_FREE, &pages) == 0 &&
+           pages >= commit->plan.brief.bytes / commit->page_size;
+}
+
 static bool is_affordable(const struct commit *commit)
 {
-    uint64_t available = commit->pages == PAGES_HUGETLB ? UINT64_MAX : sys->available(-1);
+    uint64_t available = is_set_aside(commit) ? UINT64_MAX : sys->available(-1);
 
     return available > STOCK_HEADROOM && available - STOCK_HEADROOM > commit->plan.brief.bytes;
 }
@@ -110,12 +119,12 @@ static void stock_done(struct work_job *work)
 void stock_job_submit(struct jobs *jobs, struct stock_job *job)
 {
     const struct commit *commit = &job->commits[0];
-    bool large = commit->plan.brief.bytes > WORK_SHORT_MAX;
+    enum work_class like_others = commit->plan.brief.bytes > WORK_SHORT_MAX ? WORK_LONG : WORK_SHORT;
 
     job->jobs = jobs;
     job->job = (struct work_job)WORK_JOB_INIT(job->job, stock_work, stock_done);
     jobs->running++;
-    work_submit(jobs->work, commit_maps(commit) ? large ? WORK_LONG : WORK_SHORT : WORK_STOCK, &job->job);
+    work_submit(jobs->work, job->urgent || commit_maps(commit) ? like_others : WORK_STOCK, &job->job);
 }
 
 /* ---- one buffer ----------------------------------------------------------------------------------------- */

@@ -11,6 +11,7 @@
 #include "base/align.h"
 #include "base/clock.h"
 #include "broker/internal.h"
+#include "broker/stocking.h"
 #include "mem/pool.h"
 
 static_assert(TOPOLOGY_NODES_MAX <= MEMORYD_NODES_MAX, "a node's distances fit into a row");
@@ -101,7 +102,8 @@ static uint64_t pool_available_to(struct pool *pool, const struct session *sessi
     return mine < largest ? align_down(mine, pool->granule) : largest;
 }
 
-static void fill_pool(struct pool *pool, const struct session *session, struct pool_info *info)
+static void fill_pool(const struct broker *broker, struct pool *pool, const struct session *session,
+                      struct pool_info *info)
 {
     *info = (struct pool_info){
         .n_nodes = pool->n_nodes,
@@ -119,6 +121,7 @@ static void fill_pool(struct pool *pool, const struct session *session, struct p
         .buffers = pool->buffers,
         .stock = pool->stock,
         .stock_buffers = pool->stock_buffers,
+        .stock_ready = stocking_ready(broker, pool),
     };
     memcpy(info->name, pool->name, sizeof(pool->name));
     memcpy(info->nodes, pool->nodes, pool->n_nodes * sizeof(*info->nodes));
@@ -138,7 +141,7 @@ int op_list_pools(struct op *op, const struct list_args *args, uint64_t *ret_nex
     for (uint64_t i = walk.cursor; i < pools_count(pools); i++) {
         struct pool_info info;
 
-        fill_pool(pools_get(pools, (uint32_t)i), walk.session, &info);
+        fill_pool(op->broker, pools_get(pools, (uint32_t)i), walk.session, &info);
         if (!item(args->userdata, &info)) {
             *ret_next = i + 1;
             return 0;

@@ -223,8 +223,11 @@ static bool new_record(struct refill *refill, const struct stock_kind *kind)
 static void refill(struct stocking *stocking, struct stock_class *class, uint32_t n)
 {
     uint64_t fit = REFILL_BYTES / class->kind.bytes;
+    uint32_t urgent = stock_urgent(class);
     struct refill *refill;
 
+    if (urgent && urgent < n)
+        n = urgent;
     n = n < REFILL_MAX ? n : REFILL_MAX;
     n = n < fit ? n : fit ? (uint32_t)fit : 1;
     while (n && !may_have(stocking, &class->kind, n))
@@ -242,6 +245,7 @@ static void refill(struct stocking *stocking, struct stock_class *class, uint32_
     }
     refill->job.n = refill->n;
     refill->job.commits = refill->commits;
+    refill->job.urgent = urgent;
     refill->job.fds = stock_wants_fds(class) ? refill->fds : NULL;
     refill->job.done = refilled;
     class->coming += refill->n;
@@ -339,6 +343,20 @@ struct stock_class *stocking_ask(struct broker *broker, struct pool *pool, const
         class->n += got ? n : 0;
     }
     return got ? class : NULL;
+}
+
+uint64_t stocking_ready(const struct broker *broker, const struct pool *pool)
+{
+    const struct stocking *stocking = broker->stocking;
+    uint64_t bytes = 0;
+
+    for (unsigned i = 0; stocking && i < STOCK_CLASSES; i++) {
+        const struct stock_class *class = &stocking->stock.classes[i];
+
+        if (class->kind.bytes && class->kind.pool == pool)
+            bytes += class->n * class->kind.bytes;
+    }
+    return bytes;
 }
 
 /* ---- giving way ----------------------------------------------------------------------------------------- */

@@ -36,6 +36,9 @@ void stocking_goes_on(struct broker *broker);
 struct stock_class *stocking_ask(struct broker *broker, struct pool *pool, const struct pool_request *request,
                                  uint32_t n, uint64_t size, bool publishable, bool with_fds);
 
+/* Bytes of this pool's stock that could be taken now; the rest is being made. */
+uint64_t stocking_ready(const struct broker *broker, const struct pool *pool);
+
 /* So many bytes found no room in this pool: they will, as far as stock is in the way. */
 void stocking_give_way(struct broker *broker, const struct pool *pool, uint64_t bytes);
 /* So were they, though there was room, because the memory is not there: all of it goes. False if there is none. */

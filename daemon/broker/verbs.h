@@ -336,6 +336,7 @@ struct pool_info {
     uint64_t buffers;
     uint64_t stock;
     uint64_t stock_buffers;
+    uint64_t stock_ready;
 };
 
 struct session_info {

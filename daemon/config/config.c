@@ -321,7 +321,7 @@ static struct config *config_defaults(void)
     if (!config)
         return NULL;
     config->capacity.percent = 50;
-    config->stock.percent = 5;
+    config->stock.bytes = CONFIG_NONE;
     config->arena_base = UINT64_C(0x400000000000);
     config->arena_size = 16 * TIB;
     config->connections = 4096;

@@ -81,7 +81,7 @@ struct config {
     uint64_t simulate_nodes; /* 0 = the real ones */
     struct config_size capacity;
     bool base_pages; /* of whoever does not ask for pages; else as suits the size */
-    struct config_size stock; /* of each pool; 0 = none */
+    struct config_size stock; /* of each pool; 0 = none; CONFIG_NONE bytes: as suits its pages */
     struct config_pool *pools;
     size_t n_pools;
 

@@ -57,7 +57,8 @@ struct pool_config {
 struct pools_config {
     struct pool_capacity capacity; /* of every node, for base pages and THP; not set = 50 % */
     bool base_pages; /* whoever does not name pages gets base pages, however much he asks for */
-    struct pool_capacity stock;    /* of the pools that are not declared, as theirs */
+    struct pool_capacity stock;      /* of the pools that are not declared, as theirs */
+    struct pool_capacity huge_stock; /* likewise, of those of hugetlb pages */
     const struct pool_config *pools;
     size_t n_pools;
 };

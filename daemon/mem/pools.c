@@ -107,7 +107,6 @@ static struct pool *fresh(struct pools *pools)
 
     memset(pool, 0, sizeof(*pool));
     pool->pools = pools;
-    pool->most_stock = pools->most_stock;
     pool->index = pools->n_pools;
     pool->number = (uint16_t)pool->index;
     pool->cap = UINT64_MAX;
@@ -115,19 +114,22 @@ static struct pool *fresh(struct pools *pools)
 }
 
 /* One for each node that has such pages, and one over all of them if they are several. */
-static void add_kind(struct pools *pools, enum pages pages, uint64_t page_size, const char *suffix)
+static void add_kind(struct pools *pools, enum pages pages, uint64_t page_size, const char *suffix,
+                     const struct pool_capacity *stock)
 {
     struct pool all;
     struct pool *pool = fresh(pools);
 
     if (!set_kind(pool, pages, page_size))
         return;
+    pool->most_stock = *stock;
     all = *pool;
     for (uint32_t i = 0; i < pools->topology->n_nodes; i++) {
         uint32_t number = pools->topology->nodes[i].number;
 
         pool = fresh(pools);
         (void)set_kind(pool, pages, page_size);
+        pool->most_stock = *stock;
         if (!pools->budgets[pool->purse][number].capacity)
             continue;
         (void)snprintf(pool->name, sizeof(pool->name), "node%u-%s", number, suffix);
@@ -267,12 +269,12 @@ int pools_new(struct pools **ret, const struct topology *topology, const struct 
         return -ENOMEM;
     pools->topology = topology;
     pools->pages_by_size = !config->base_pages;
-    pools->most_stock = config->stock;
     set_budgets(pools, &config->capacity);
-    add_kind(pools, PAGES_BASE, 0, size_text(topology->base_page).text);
-    add_kind(pools, PAGES_THP, 0, "thp");
+    add_kind(pools, PAGES_BASE, 0, size_text(topology->base_page).text, &config->stock);
+    add_kind(pools, PAGES_THP, 0, "thp", &config->stock);
     for (uint32_t i = 0; i < topology->n_huge; i++)
-        add_kind(pools, PAGES_HUGETLB, topology->huge_sizes[i], size_text(topology->huge_sizes[i]).text);
+        add_kind(pools, PAGES_HUGETLB, topology->huge_sizes[i], size_text(topology->huge_sizes[i]).text,
+                 &config->huge_stock);
     for (size_t i = 0; i < config->n_pools; i++) {
         r = add_declared(pools, &config->pools[i], problem);
         if (r) {

@@ -23,7 +23,6 @@ struct pools {
     uint32_t n_pools; /* the others */
     bool pages_by_size; /* of whoever does not name any */
     uint64_t refreshed; /* when it was last asked how many huge pages there may be */
-    struct pool_capacity most_stock; /* of those that are not declared */
     struct pool pools[];
 };
 

@@ -134,6 +134,13 @@ uint32_t stock_wanted(struct stock_class *class, uint64_t now, uint64_t *ret_aga
     return class->target - have;
 }
 
+uint32_t stock_urgent(const struct stock_class *class)
+{
+    uint32_t low = (class->target + 3) / 4, have = class->n + class->coming;
+
+    return low > have ? low - have : 0;
+}
+
 static void end_period(struct stock_class *class, uint64_t now)
 {
     bool asked = class->asked_at >= class->period;

@@ -6,10 +6,11 @@
  * again and again is made ahead, as many as were asked for in a burst, and fewer again when it is not. A *kind* is all
  * that makes the memory of one buffer as good as that of another; a *class* is the stock of one kind.
  *
- * How many a class is to have, its target, follows demand. A kind that is asked for a few times in a row gets one; each
+ * How many a class is to have, its target, follows demand. A kind that is asked for again gets one; each
  * request that finds too few doubles it; a period in which half of it was never needed halves it, and one in which
  * nobody asked does so down to nothing. It is filled up again when half of it is gone, and when the burst that took it
- * has paused, so that it does not compete with that: or at once, if hardly any is left.
+ * has paused, so that it does not compete with that: or at once, if hardly any is left. The first of them are urgent,
+ * since the next who asks would have to wait for them; the rest has time.
  *
  * All of this is arithmetic: whoever calls says what time it is, and makes and ends buffers (broker/stocking.h).
  */
@@ -27,9 +28,9 @@ struct pool;
 /* Of one kind, as long as they are small; of large ones less, but two at least. */
 #define STOCK_MOST       64
 #define STOCK_MOST_BYTES (UINT64_C(64) << 20)
-/* So often within this time. */
-#define STOCK_ASKS      3
-#define STOCK_ASKS_NS   UINT64_C(5000000000)
+/* So often within this time: who works with a gigabyte may well need the next one only seconds later. */
+#define STOCK_ASKS    2
+#define STOCK_ASKS_NS UINT64_C(60000000000)
 /* The first target. */
 #define STOCK_FIRST     4
 /* The burst is over when nobody asked for so long. */
@@ -91,6 +92,8 @@ bool stock_wants_fds(const struct stock_class *class);
 
 /* How many should be made now; and when that should be asked again, unless something changes (UINT64_MAX: never). */
 uint32_t stock_wanted(struct stock_class *class, uint64_t now, uint64_t *ret_again);
+/* Of those, the first so many are urgent. */
+uint32_t stock_urgent(const struct stock_class *class);
 /* How many too many there are, if a period is over or the target was lowered. A class without any target, and without
  * anything that is there or coming, is free then. */
 uint32_t stock_surplus(struct stock_class *class, uint64_t now);

@@ -95,6 +95,7 @@ static bool add_pool(void *userdata, const struct pool_info *info)
     row->message.buffers = info->buffers;
     row->message.stock = info->stock;
     row->message.stock_buffers = info->stock_buffers;
+    row->message.stock_ready = info->stock_ready;
     return row_take(userdata, &row->message.base);
 }
 

@@ -891,6 +891,7 @@ struct memclient_pool {
     bool declared;       /* by the configuration, not made by itself */
     uint64_t stock;      /* made ahead for allocations to come, not in `used`, and given back when there is need */
     uint64_t stock_buffers; /* in how many buffers */
+    uint64_t stock_ready; /* bytes of `stock` whose making has ended */
 };
 /*
  * The pools that this user may allocate from. `available` is what the pool and its nodes have left, as far as the

@@ -21,7 +21,7 @@
 /* How long the broker may take to have memory ready again, after what was freed has been given back. */
 #define PATIENCE_US 3e6
 #define LULL_US     20000
-#define WARMING     4
+#define WARMING     8
 
 enum { WRITE, READY, ROWS };
 
@@ -41,7 +41,7 @@ struct work {
 /* ---- pools ------------------------------------------------------------------------------------------------- */
 
 struct search {
-    uint64_t capacity, used, stock;
+    uint64_t capacity, used, ready;
 };
 
 /* The first of such pages. */
@@ -54,7 +54,7 @@ look_at(const struct memclient_pool *pool, void *data)
         return 0;
     search->capacity = pool->capacity;
     search->used = pool->used;
-    search->stock = pool->stock;
+    search->ready = pool->stock_ready;
     return 1;
 }
 
@@ -73,9 +73,18 @@ wait_until_calm(size_t size)
 {
     double end = bench_now_us() + PATIENCE_US;
 
-    for (struct search pool = find_pool(); (pool.used || pool.stock < size) && bench_now_us() < end; pool = find_pool())
+    for (struct search pool = find_pool(); (pool.used || pool.ready < size) && bench_now_us() < end; pool = find_pool())
         usleep(2000);
     usleep(LULL_US);
+}
+
+static void
+give_back(struct work *work)
+{
+    if (work->bytes)
+        bench_did(memclient_unmap(NULL, work->bytes, 0));
+    work->bytes = NULL;
+    memclient_buffer_unref(work->buf);
 }
 
 static void
@@ -83,10 +92,7 @@ free_ours(void *context)
 {
     struct work *work = context;
 
-    if (work->bytes)
-        bench_did(memclient_unmap(NULL, work->bytes, 0));
-    work->bytes = NULL;
-    memclient_buffer_unref(work->buf);
+    give_back(work);
     wait_until_calm(work->size);
 }
 
@@ -165,11 +171,13 @@ get_ready_raw(void *context)
     touch(work);
 }
 
-/* A kind of memory is made ahead when it was asked for a few times. */
+/* A kind of memory is made ahead when it was asked for again. */
 static void
 warm_up(struct work *work)
 {
-    for (int i = 0; i < WARMING && find_pool().stock < work->size; i++) {
+    make(work);
+    give_back(work);
+    for (int i = 1; i < WARMING && find_pool().ready < work->size; i++) {
         make(work);
         free_ours(work);
     }

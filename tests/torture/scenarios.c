@@ -207,6 +207,45 @@ static void verify_alloc_named(struct actor *a)
     drop(a);
 }
 
+static int add_ready(const struct memclient_pool *pool, void *data)
+{
+    *(uint64_t *)data += pool->stock_ready;
+    return 0;
+}
+
+static uint64_t ready(struct actor *a)
+{
+    uint64_t bytes = 0;
+
+    CHECK_DONE(memclient_list_pools(a->ctx, add_ready, &bytes));
+    return bytes;
+}
+
+/* Only SIZE is asked for so often that there is some; the next one comes from it. */
+static void prepare_alloc_ready(struct actor *a)
+{
+    while (!ready(a)) {
+        make(a, 0, NULL);
+        drop(a);
+        CHECK_DONE(memclient_ping(a->ctx));
+        usleep(1000);
+    }
+}
+
+static void verify_alloc_ready(struct actor *a)
+{
+    void *p;
+
+    CHECK(status(a).buffers == a->before.buffers + 1);
+    CHECK(status(a).bytes == a->before.bytes + SIZE);
+    CHECK(info(a->buf).holds == 1);
+    CHECK_DONE(memclient_map(a->buf, NULL, &p));
+    CHECK(all_zero(p, SIZE));
+    pattern_write(p, SIZE, SEED);
+    CHECK_DONE(memclient_unmap(a->ctx, p, 0));
+    drop(a);
+}
+
 /* The last call sees that it has arrived. */
 static void act_release(struct actor *a)
 {
@@ -631,6 +670,7 @@ const struct scenario scenarios[] = {
     {METHOD_SUBSCRIBE, NULL, nothing, act_subscribe, verify_subscribe},
     {METHOD_ALLOC, NULL, nothing, act_alloc, verify_alloc},
     {METHOD_ALLOC, "with a name", nothing, act_alloc_named, verify_alloc_named},
+    {METHOD_ALLOC, "from stock", prepare_alloc_ready, just_a_buffer, verify_alloc_ready},
     {METHOD_RELEASE, NULL, just_a_buffer, act_release, nothing},
     {METHOD_EXPORT, NULL, a_full_buffer, act_export, verify_export},
     {METHOD_IMPORT, NULL, prepare_import, act_import, verify_import},

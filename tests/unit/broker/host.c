@@ -162,7 +162,11 @@ void host_settle(void)
 void host_try_start(void)
 {
     const struct pools_config pools = {
-        .capacity = {.bytes = host.pool_bytes}, .stock = host.stock, .base_pages = !host.pages_by_size};
+        .capacity = {.bytes = host.pool_bytes},
+        .stock = host.stock,
+        .huge_stock = host.stock,
+        .base_pages = !host.pages_by_size,
+    };
     struct problem problem = PROBLEM_NULL;
 
     host.topology = calloc(1, sizeof(*host.topology));

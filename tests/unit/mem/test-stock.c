@@ -114,7 +114,7 @@ static void what_is_asked_for_now_and_then_is_not(void **state)
     for (unsigned i = 0; i < 10; i++) {
         assert_false(ask(64 * KIB, 1));
         assert_int_equal(class->target, 0);
-        now += STOCK_ASKS_NS;
+        now += STOCK_ASKS_NS + 1;
     }
 }
 
@@ -175,6 +175,25 @@ static void a_burst_is_left_in_peace(void **state)
     assert_int_equal(wanted(), 49);
     class->coming = 8;
     assert_int_equal(wanted(), 0);
+}
+
+/* One of four is what the next who asks would have to wait for. */
+static void the_first_ones_are_urgent(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 100; i++)
+        (void)ask(64 * KIB, 1);
+    assert_int_equal(stock_urgent(class), STOCK_MOST / 4);
+    class->coming = 8;
+    assert_int_equal(stock_urgent(class), STOCK_MOST / 4 - 8);
+    class->coming = 0;
+    fill();
+    assert_int_equal(stock_urgent(class), 0);
+    for (unsigned i = 0; i < STOCK_ASKS; i++)
+        (void)ask(GIB, 1);
+    assert_int_equal(stock_urgent(class), 1);
+    stock_lower(class, 0);
+    assert_int_equal(stock_urgent(class), 0);
 }
 
 static void it_goes_when_nobody_asks(void **state)
@@ -260,6 +279,7 @@ int main(void)
         TEST(it_grows_with_bursts_and_has_an_end),
         TEST(large_ones_are_few),
         TEST(a_burst_is_left_in_peace),
+        TEST(the_first_ones_are_urgent),
         TEST(it_goes_when_nobody_asks),
         TEST(what_is_not_needed_goes_sooner),
         TEST(places_are_used_again),

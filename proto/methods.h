@@ -38,7 +38,7 @@ enum method_session { SESSION_NONE, SESSION_NEEDED };
     X(14, OPEN,              open,              OpenRequest,       Buffers,           SESSION_NEEDED,  0, 64, METHOD_CHEAP, REPEAT_RECORDED) \
     X(15, LOOKUP,            lookup,            LookupRequest,     Buffers,           SESSION_NEEDED,  0,  1, METHOD_CHEAP, REPEAT_RECORDED) \
     X(16, SHARE,             share,             ShareRequest,      ShareReply,        SESSION_NEEDED,  0,  0, METHOD_CHEAP, REPEAT_RECORDED) \
-    X(17, REVOKE,            revoke,            RevokeRequest,     RevokeReply,       SESSION_NEEDED,  0,  0, METHOD_CHEAP, REPEAT_RECORDED) \
+    X(17, REVOKE,            revoke,            RevokeRequest,     RevokeReply,       SESSION_NEEDED,  0,  0, METHOD_SLOW,  REPEAT_RECORDED) \
     X(18, PUBLISH,           publish,           PublishRequest,    Done,              SESSION_NEEDED,  0,  0, METHOD_SLOW,  REPEAT_RECORDED) \
     X(19, DISCARD,           discard,           DiscardRequest,    Done,              SESSION_NEEDED,  0,  0, METHOD_SLOW,  REPEAT_RECORDED) \
     X(20, DESTROY,           destroy,           DestroyRequest,    Done,              SESSION_NEEDED,  0,  0, METHOD_SLOW,  REPEAT_RECORDED) \

@@ -163,7 +163,7 @@ static void end_everything(struct broker *broker)
     while ((buffer = buffers_next(&broker->buffers, &cursor, &budget))) {
         if (buffer->record->watch >= 0)
             buffer_set_watch(&broker->buffers, buffer, -1);
-        life_stop_asking(broker, buffer);
+        life_cut_short(broker, buffer);
         buffer_free(&broker->buffers, buffer);
     }
     cursor = 0;

@@ -51,6 +51,10 @@ struct check {
     uint32_t n_budgets;
     struct pool_sum *pools; /* of each */
     uint64_t bytes;
+    uint64_t tokens;         /* that there are, … */
+    uint64_t keeping;
+    uint64_t counted;        /* … and that buffers count */
+    uint64_t counted_keeping;
 };
 
 static int compare_accounts(struct account_sum *a, struct account_sum *b)
@@ -195,6 +199,20 @@ static void add_buffer(struct check *check, const struct buffer *buffer, int sig
     }
 }
 
+/* A buffer may have so many that they are not counted one by one: the sums must agree. */
+static void count_tokens(struct check *check, const struct buffer *buffer, int sign)
+{
+    add(&check->counted, buffer->n_tokens, sign);
+    add(&check->counted_keeping, buffer->n_keeping, sign);
+}
+
+static void add_token(struct check *check, const struct token *token, int sign)
+{
+    add_charge(check, &token->charge, ACCOUNT_TOKENS, 1, sign);
+    add(&check->tokens, 1, sign);
+    add(&check->keeping, token->record->flags & TOKEN_KEEPING ? 1 : 0, sign);
+}
+
 static void add_reservation(struct check *check, const struct reservation *reservation, int sign)
 {
     add_charge(check, &reservation->charge, ACCOUNT_RESERVATIONS, 1, sign);
@@ -206,9 +224,10 @@ static void add_object(struct check *check, enum check_kind kind, const void *ob
     switch (kind) {
     case CHECK_BUFFER:
         add_buffer(check, object, sign);
+        count_tokens(check, object, sign);
         return;
     case CHECK_TOKEN:
-        add_charge(check, &((const struct token *)object)->charge, ACCOUNT_TOKENS, 1, sign);
+        add_token(check, object, sign);
         return;
     case CHECK_NAME:
         add_charge(check, &((const struct name *)object)->charge, ACCOUNT_NAMES, 1, sign);
@@ -243,14 +262,21 @@ static const struct table *table_of(const struct broker *broker, enum check_kind
     return NULL;
 }
 
+static bool was_met(const struct check *check, enum check_kind kind, const void *object)
+{
+    return kind < check->kind ||
+           (kind == check->kind && table_slot(table_of(check->broker, kind), object) < check->cursor);
+}
+
 void check_follow(struct broker *broker, enum check_kind kind, const void *object, int sign)
 {
     for (struct check *check = broker->checks; check; check = check->next) {
-        bool met = kind < check->kind ||
-                   (kind == check->kind && table_slot(table_of(broker, kind), object) < check->cursor);
-
-        if (met)
+        if (was_met(check, kind, object))
             add_object(check, kind, object, sign);
+        if (kind == CHECK_TOKEN && was_met(check, CHECK_BUFFER, ((const struct token *)object)->buffer)) {
+            add(&check->counted, 1, sign);
+            add(&check->counted_keeping, ((const struct token *)object)->record->flags & TOKEN_KEEPING ? 1 : 0, sign);
+        }
     }
 }
 
@@ -269,27 +295,22 @@ static void look_at_buffer(struct check *check, const struct buffer *buffer)
 {
     const struct buffer_record *record = buffer->record;
     unsigned long long id = record->head.id;
-    uint32_t keeping = 0;
 
     if (!buffer_is_nobodys(buffer)) {
         check->found.buffers++;
         check->found.records++;
     }
-    list_for_each_entry(token, &buffer->tokens, struct token, in_buffer)
-    {
-        if (token->record->flags & TOKEN_KEEPING)
-            keeping++;
-    }
-    if (length(&buffer->holds) != buffer->n_holds || length(&buffer->names) != buffer->n_names ||
-        length(&buffer->tokens) != buffer->n_tokens || keeping != buffer->n_keeping)
-        fault(check, "buffer %llu counts its holds, names or tokens wrongly", id);
+    if (length(&buffer->holds) != buffer->n_holds || length(&buffer->names) != buffer->n_names)
+        fault(check, "buffer %llu counts its holds or names wrongly", id);
     list_for_each_entry(hold, &buffer->holds, struct hold, in_buffer)
     {
         if (session_hold(hold->session, id) != hold)
             fault(check, "session %llu does not know its hold on buffer %llu",
                   (unsigned long long)hold->record->session, id);
     }
-    if ((record->state == BUFFER_LIVE) != buffer_is_kept(buffer))
+    /* a token keeps nothing any more that is over, and it may take a while until it is gone */
+    if (buffer_is_over(buffer) ? buffer->n_holds || buffer->n_names
+                               : (record->state == BUFFER_LIVE) != buffer_is_kept(buffer))
         fault(check, "buffer %llu is in state %u with %u holds, %u names and %u keeping tokens", id, record->state,
               buffer->n_holds, buffer->n_names, buffer->n_keeping);
     if (buffer_is_nobodys(buffer) ? buffer->charge.account != NULL
@@ -297,6 +318,13 @@ static void look_at_buffer(struct check *check, const struct buffer *buffer)
                                         buffer->charge.account->uid != record->charged_uid)
         fault(check, "buffer %llu: %llu bytes are charged to nobody or to the wrong user", id,
               (unsigned long long)record->bytes);
+}
+
+static void look_at_token(struct check *check, const struct token *token)
+{
+    if (token->buffer->record->head.id != token->record->buffer || !list_is_linked(&token->in_buffer))
+        fault(check, "token %llu is not among those of buffer %llu", (unsigned long long)token->record->head.id,
+              (unsigned long long)token->record->buffer);
 }
 
 static void look_at(struct check *check, enum check_kind kind, const void *object)
@@ -311,6 +339,8 @@ static void look_at(struct check *check, enum check_kind kind, const void *objec
         (void)sum_of(check, ((const struct session *)object)->account);
         break;
     case CHECK_TOKEN:
+        look_at_token(check, object);
+        break;
     case CHECK_NAME:
     case CHECK_RESERVATION:
     case CHECK_KINDS:
@@ -419,6 +449,14 @@ static void compare_pools(struct check *check)
               (unsigned long long)check->broker->buffers.bytes, (unsigned long long)check->bytes);
 }
 
+static void compare_tokens(struct check *check)
+{
+    if (check->counted != check->tokens || check->counted_keeping != check->keeping)
+        fault(check, "buffers count %llu tokens, of which %llu keep them, and there are %llu and %llu",
+              (unsigned long long)check->counted, (unsigned long long)check->counted_keeping,
+              (unsigned long long)check->tokens, (unsigned long long)check->keeping);
+}
+
 /* ---- running -------------------------------------------------------------------------------------------- */
 
 static void check_free(struct check *check)
@@ -446,6 +484,7 @@ static void finish(struct check *check)
     } else {
         compare_accounts_all(check);
         compare_pools(check);
+        compare_tokens(check);
         tell_of_quarantine(check);
     }
     if (!r && check->no_memory)

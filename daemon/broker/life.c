@@ -34,27 +34,64 @@ void life_ended(struct broker *broker, struct buffer *buffer)
     pressure_changed(broker);
 }
 
-/* ---- asking again --------------------------------------------------------------------------------------- */
+/* ---- parting -------------------------------------------------------------------------------------------- */
+
+/* Tokens dropped in one turn: many buffers may be at it at once, each with a turn of its own. */
+#define TOKENS_SLICE 8
+/* … and when somebody waits to bring it back. */
+#define TOKENS_REVIVE 1024
 
 /* The last wait before it is believed that somebody has it: 1, 2, 4 ... ms. */
 #define ASK_LAST_MS 1024
 
-struct asking {
+/* What is still to be done about one that is over, before T is closed: its tokens go, a slice at a turn; and then,
+ * while it is DETACHED, it is asked about. The userdata of the buffer, as long as either goes on. */
+struct parting {
     struct timer timer;
     struct broker *broker;
-    struct buffer *buffer; /* DETACHED, and its userdata is this */
-    uint64_t wait_ms;
+    struct buffer *buffer;
+    uint64_t wait_ms; /* while it is DETACHED */
 };
 
-void life_stop_asking(struct broker *broker, struct buffer *buffer)
-{
-    struct asking *asking = buffer->userdata;
+static void parting_turn(struct timer *timer);
 
-    if (buffer->record->state != BUFFER_DETACHED || !asking)
+/* NULL without memory. */
+static struct parting *part(struct broker *broker, struct buffer *buffer)
+{
+    struct parting *parting = buffer->userdata;
+
+    if (parting)
+        return parting;
+    parting = malloc(sizeof(*parting));
+    if (parting)
+        *parting = (struct parting){.timer = TIMER_INIT(parting_turn), .broker = broker, .buffer = buffer};
+    buffer->userdata = parting;
+    return parting;
+}
+
+static void parting_free(struct parting *parting)
+{
+    if (!parting)
         return;
-    timer_disarm(&broker->timers, &asking->timer);
-    buffer->userdata = NULL;
-    free(asking);
+    timer_disarm(&parting->broker->timers, &parting->timer);
+    parting->buffer->userdata = NULL;
+    free(parting);
+}
+
+/* At most so many of them; are none left? */
+static bool drop_tokens(struct broker *broker, struct buffer *buffer, unsigned n)
+{
+    for (; n && buffer->n_tokens; n--)
+        drop_token(broker, container_of(list_first(&buffer->tokens), struct token, in_buffer), 0);
+    return !buffer->n_tokens;
+}
+
+void life_cut_short(struct broker *broker, struct buffer *buffer)
+{
+    if (buffer->record->state != BUFFER_DETACHED && !buffer->n_tokens)
+        return;
+    (void)drop_tokens(broker, buffer, UINT32_MAX);
+    parting_free(buffer->userdata);
 }
 
 /* Its memory is certain to come back: whoever finds no room may wait for that (op_alloc.c). */
@@ -68,11 +105,12 @@ static void comes_back(struct broker *broker, struct buffer *buffer)
 /* `sole`: nobody else has it. */
 static void end(struct broker *broker, struct buffer *buffer, bool sole)
 {
-    life_stop_asking(broker, buffer);
+    if (!buffer->n_tokens)
+        parting_free(buffer->userdata);
     buffer_set_state(&broker->buffers, buffer, BUFFER_ENDING);
     if (sole)
         comes_back(broker, buffer);
-    if (!buffer->pins)
+    if (!buffer->userdata && !buffer->pins)
         closing_add(broker, buffer);
 }
 
@@ -84,24 +122,40 @@ void life_pin(struct buffer *buffer)
 void life_unpin(struct broker *broker, struct buffer *buffer)
 {
     assert(buffer->pins > 0);
-    if (!--buffer->pins && buffer->record->state == BUFFER_ENDING && buffer->fd >= 0)
+    if (!--buffer->pins && buffer->record->state == BUFFER_ENDING && buffer->fd >= 0 && !buffer->userdata)
         closing_add(broker, buffer);
 }
 
 static void ask(struct broker *broker, struct buffer *buffer);
 
-static void ask_again(struct timer *timer)
+static void ask_again(struct parting *parting)
 {
-    struct asking *asking = container_of(timer, struct asking, timer);
-    struct broker *broker = asking->broker;
-    struct buffer *buffer = asking->buffer;
+    struct broker *broker = parting->broker;
+    struct buffer *buffer = parting->buffer;
 
-    asking->wait_ms *= 2;
-    if (asking->wait_ms > ASK_LAST_MS)
-        life_stop_asking(broker, buffer);
+    parting->wait_ms *= 2;
+    if (parting->wait_ms > ASK_LAST_MS)
+        parting_free(parting);
     else
-        timer_arm(&broker->timers, timer, deadline_after_ms(asking->wait_ms));
+        timer_arm(&broker->timers, &parting->timer, deadline_after_ms(parting->wait_ms));
     ask(broker, buffer);
+}
+
+static void parting_turn(struct timer *timer)
+{
+    struct parting *parting = container_of(timer, struct parting, timer);
+    struct broker *broker = parting->broker;
+    struct buffer *buffer = parting->buffer;
+
+    if (!drop_tokens(broker, buffer, TOKENS_SLICE)) {
+        timer_arm(&broker->timers, timer, 0);
+    } else if (buffer->record->state == BUFFER_DETACHED) {
+        ask_again(parting);
+    } else {
+        parting_free(parting);
+        if (!buffer->pins)
+            closing_add(broker, buffer);
+    }
 }
 
 /*
@@ -110,17 +164,12 @@ static void ask_again(struct timer *timer)
  */
 static void ask_for_a_while(struct broker *broker, struct buffer *buffer)
 {
-    struct asking *asking = buffer->userdata;
+    struct parting *parting = part(broker, buffer);
 
-    if (!asking) {
-        asking = malloc(sizeof(*asking));
-        if (!asking)
-            return; /* as if that somebody still had it: the memory stays charged, until the next event */
-        *asking = (struct asking){.timer = TIMER_INIT(ask_again), .broker = broker, .buffer = buffer};
-        buffer->userdata = asking;
-    }
-    asking->wait_ms = 1;
-    timer_arm(&broker->timers, &asking->timer, deadline_after_ms(asking->wait_ms));
+    if (!parting)
+        return; /* as if that somebody still had it: the memory stays charged, until the next event */
+    parting->wait_ms = 1;
+    timer_arm(&broker->timers, &parting->timer, deadline_after_ms(parting->wait_ms));
 }
 
 /* Its life is over, and a descriptor has left: does anybody still have it? */
@@ -145,8 +194,15 @@ static void ask(struct broker *broker, struct buffer *buffer)
 
 static void over(struct broker *broker, struct buffer *buffer)
 {
-    while (!list_is_empty(&buffer->tokens))
-        drop_token(broker, container_of(list_first(&buffer->tokens), struct token, in_buffer), 0);
+    struct parting *parting;
+
+    if (!drop_tokens(broker, buffer, TOKENS_SLICE)) {
+        parting = part(broker, buffer);
+        if (parting)
+            timer_arm(&broker->timers, &parting->timer, 0);
+        else
+            (void)drop_tokens(broker, buffer, UINT32_MAX);
+    }
     if (buffer->record->watch < 0)
         end(broker, buffer, true);
     else
@@ -155,8 +211,12 @@ static void over(struct broker *broker, struct buffer *buffer)
 
 /* ---- who pays ------------------------------------------------------------------------------------------- */
 
-static bool has_claim(const struct buffer *buffer, uid_t uid)
+static bool has_claim(const struct broker *broker, const struct buffer *buffer, uid_t uid)
 {
+    const struct token *token = tokens_keeping(&broker->tokens, buffer, uid);
+
+    if (token && token->record->maker_uid == uid)
+        return true;
     list_for_each_entry(hold, &buffer->holds, struct hold, in_buffer)
     {
         if (hold->session->record->uid == uid)
@@ -167,27 +227,17 @@ static bool has_claim(const struct buffer *buffer, uid_t uid)
         if (name->record->uid == uid)
             return true;
     }
-    if (!buffer->n_keeping)
-        return false;
-    list_for_each_entry(token, &buffer->tokens, struct token, in_buffer)
-    {
-        if (token->record->flags & TOKEN_KEEPING && token->record->maker_uid == uid)
-            return true;
-    }
     return false;
 }
 
 /* Whose name or keeping token it is that keeps a buffer that nobody holds. */
-static uid_t keeper_of(const struct buffer *buffer)
+static uid_t keeper_of(const struct broker *broker, const struct buffer *buffer)
 {
+    const struct token *token = tokens_keeping(&broker->tokens, buffer, 0);
+
     if (!list_is_empty(&buffer->names))
         return container_of(list_first(&buffer->names), struct name, in_buffer)->record->uid;
-    list_for_each_entry(token, &buffer->tokens, struct token, in_buffer)
-    {
-        if (token->record->flags & TOKEN_KEEPING)
-            return token->record->maker_uid;
-    }
-    return buffer->record->charged_uid;
+    return token ? token->record->maker_uid : buffer->record->charged_uid;
 }
 
 static void settle_charge(struct broker *broker, struct buffer *buffer)
@@ -198,12 +248,12 @@ static void settle_charge(struct broker *broker, struct buffer *buffer)
 
     if (hold && hold->session->record->uid == buffer->record->charged_uid)
         return;
-    if (has_claim(buffer, buffer->record->charged_uid))
+    if (has_claim(broker, buffer, buffer->record->charged_uid))
         return;
     if (hold) {
         account = account_ref(hold->session->account);
         session = hold->record->session;
-    } else if (account_of_user(&broker->accounts, keeper_of(buffer), &account, NULL)) {
+    } else if (account_of_user(&broker->accounts, keeper_of(broker, buffer), &account, NULL)) {
         return; /* no memory for the account: it stays with who paid so far, and the sum stays exact */
     }
     check_crediting(broker, CHECK_BUFFER, buffer);
@@ -230,18 +280,27 @@ void life_destroy(struct broker *broker, struct buffer *buffer)
 
     while (!list_is_empty(&buffer->names))
         drop_name(broker, container_of(list_first(&buffer->names), struct name, in_buffer), true);
-    while (!list_is_empty(&buffer->tokens))
-        drop_token(broker, container_of(list_first(&buffer->tokens), struct token, in_buffer), 0);
     while (!list_is_empty(&buffer->holds))
         hold_free(buffer_oldest_hold(buffer));
-    life_claim_gone(broker, buffer);
+    if (buffer->record->state == BUFFER_LIVE)
+        over(broker, buffer);
     sessions_stop_lingering(broker, id);
+}
+
+int life_may_revive(struct broker *broker, struct buffer *buffer, struct problem *problem)
+{
+    if (buffer->record->state != BUFFER_DETACHED || drop_tokens(broker, buffer, TOKENS_REVIVE))
+        return 0;
+    return refuse(problem, STATUS_BUSY,
+                  "buffer %llu ended a moment ago, and it takes a while until all of its tokens are gone; try again",
+                  (unsigned long long)buffer->record->head.id);
 }
 
 void life_revived(struct broker *broker, struct buffer *buffer)
 {
     if (buffer->record->state == BUFFER_DETACHED) {
-        life_stop_asking(broker, buffer);
+        assert(!buffer->n_tokens);
+        parting_free(buffer->userdata);
         buffer_set_state(&broker->buffers, buffer, BUFFER_LIVE);
     }
     settle_charge(broker, buffer);

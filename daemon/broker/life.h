@@ -10,6 +10,9 @@
  *     ENDING: once that is committed, pages discarded and T closed, by the keeper and then by a worker; credited when
  *             that is done, and, if a descriptor ever left, when the watch says that the inode is gone
  *
+ * The tokens of one that is over are STALE at once, and go a slice at a turn (I7). T stays open until the last is gone,
+ * and so do record and charge: whoever comes after a broker that died in between drops the rest.
+ *
  * Nobody polls: a description's last close is an event of the watch. But the kernel tells of it a moment before it is
  * true, so after each the kernel is asked for two seconds, less and less often. If events were lost, those that are
  * over are asked about in slices, and the kernel's list of watches says which inodes still exist.
@@ -19,6 +22,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/problem.h"
 #include "mem/buffer.h"
 #include "mem/watch.h"
 
@@ -29,13 +33,15 @@ struct timer;
 void life_claim_gone(struct broker *broker, struct buffer *buffer);
 /* Whatever keeps it goes: names, tokens and holds; then as above. */
 void life_destroy(struct broker *broker, struct buffer *buffer);
-/* Somebody who still had a descriptor brought it back and holds it now. */
+/* May whoever has a descriptor bring it back? 0, or BUSY: not while it has many tokens, which must not come back. */
+int life_may_revive(struct broker *broker, struct buffer *buffer, struct problem *problem);
+/* He did, and holds it now. */
 void life_revived(struct broker *broker, struct buffer *buffer);
 /* Takes away one that never lived, T included; a worker closes it if that is slow. */
 void life_abort(struct broker *broker, struct buffer *buffer);
 
 /* For one that is taken away as it is, with the broker. */
-void life_stop_asking(struct broker *broker, struct buffer *buffer);
+void life_cut_short(struct broker *broker, struct buffer *buffer);
 
 /* Its T is needed until unpin; it may end meanwhile, but T stays open. */
 void life_pin(struct buffer *buffer);

@@ -164,6 +164,8 @@ int op_import(struct op *op, const struct fdset *fds, struct opened *result)
 
         r = identify(op->broker, fds, i, &buffer, &writable, &problem);
         if (!r)
+            r = life_may_revive(op->broker, buffer, &problem);
+        if (!r)
             r = claim_hold(op->broker, session, buffer,
                            RIGHT_READ | RIGHT_SHARE | (writable ? (uint32_t)RIGHT_WRITE : 0), &hold, &problem);
         if (r) {

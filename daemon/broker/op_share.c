@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tokens: made, opened and revoked.
+ * Tokens: made, opened and revoked; where one buffer's are many, in as many turns of the loop as that takes.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -175,14 +176,88 @@ static int revoke_serial(struct op *op, const struct session *session, uint64_t 
     return 0;
 }
 
+/* Dropped in one turn: many may be at it at once. */
+#define REVOKE_SLICE 8
+
+/* All tokens of one buffer that there were when it was asked for. */
+struct revocation {
+    struct op_state state;
+    struct timer timer;
+    struct broker *broker;
+    uint64_t buffer;
+    uint64_t end; /* the first serial that is none of them */
+    uint32_t *revoked; /* the caller's */
+    int hurried;
+};
+
+/* Are there more? The list is in the order of their making, but for those from before this broker's start: all of them
+ * come first. */
+static bool revoke_some(struct revocation *revocation)
+{
+    struct buffer *buffer = buffers_find(&revocation->broker->buffers, revocation->buffer);
+
+    for (unsigned i = 0; buffer && !buffer_is_over(buffer); i++) {
+        struct list *first = list_first(&buffer->tokens);
+        struct token *token = first ? container_of(first, struct token, in_buffer) : NULL;
+
+        if (!token || token->record->head.id >= revocation->end)
+            return false;
+        if (i == REVOKE_SLICE)
+            return true;
+        ++*revocation->revoked;
+        /* with the last that keeps it the buffer goes, and what it still has goes with it */
+        end_token(revocation->broker, token);
+        buffer = buffers_find(&revocation->broker->buffers, revocation->buffer);
+    }
+    return false;
+}
+
+static void revoke_turn(struct timer *timer)
+{
+    struct revocation *revocation = container_of(timer, struct revocation, timer);
+
+    if (!revocation->hurried && revoke_some(revocation)) {
+        timer_arm(&revocation->broker->timers, timer, 0);
+        return;
+    }
+    pending_end(&revocation->state, revocation->hurried);
+    free(revocation);
+}
+
+static void hurry(struct op_state *state, int status)
+{
+    container_of(state, struct revocation, state)->hurried = status;
+}
+
+static int revoke_all(struct op *op, uint64_t buffer, uint32_t *revoked)
+{
+    struct revocation all = {
+        .timer = TIMER_INIT(revoke_turn),
+        .broker = op->broker,
+        .buffer = buffer,
+        .end = ledger_header(op->broker->ledger)->next_id,
+        .revoked = revoked,
+    };
+    struct revocation *revocation;
+
+    *revoked = 0;
+    if (!revoke_some(&all))
+        return 0;
+    revocation = malloc(sizeof(*revocation));
+    if (!revocation)
+        return refuse(&op->problem, STATUS_NO_MEMORY, "the broker has no memory to revoke all of so many; ask again");
+    *revocation = all;
+    pending_begin(&op->broker->pending, &revocation->state, op, hurry);
+    timer_arm(&op->broker->timers, &revocation->timer, 0);
+    return OP_PENDING;
+}
+
 int op_revoke(struct op *op, const struct revoke_args *args, uint32_t *revoked)
 {
     struct broker *broker = op->broker;
     struct session *session;
-    struct buffer *buffer;
     struct token *token;
     struct hold *hold;
-    uint32_t n = 0;
     int r = op_session(op, &session);
 
     if (r)
@@ -202,19 +277,12 @@ int op_revoke(struct op *op, const struct revoke_args *args, uint32_t *revoked)
             *revoked = 1;
         return r;
     }
-    buffer = buffers_find(&broker->buffers, args->buffer);
-    if (!buffer)
+    if (!buffers_find(&broker->buffers, args->buffer))
         return no_such(broker, &op->problem, args->buffer, "buffer");
     if (!is_admin(broker, session) || session_hold(session, args->buffer)) {
         r = find_hold(broker, session, args->buffer, RIGHT_MANAGE, &hold, &op->problem);
         if (r)
             return r;
     }
-    while (!list_is_empty(&buffer->tokens)) {
-        drop_token(broker, container_of(list_first(&buffer->tokens), struct token, in_buffer), STATUS_TOKEN_REVOKED);
-        n++;
-    }
-    life_claim_gone(broker, buffer);
-    *revoked = n;
-    return 0;
+    return revoke_all(op, args->buffer, revoked);
 }

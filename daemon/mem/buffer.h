@@ -173,6 +173,12 @@ void buffer_charge_to(struct buffers *buffers, struct buffer *buffer, struct acc
 /* It is this besides. */
 void buffer_add_flags(struct buffers *buffers, struct buffer *buffer, uint32_t flags);
 
+/* Its life is: whatever is left of it, also tokens, is on its way out. */
+static inline bool buffer_is_over(const struct buffer *buffer)
+{
+    return buffer->record->state == BUFFER_DETACHED || buffer->record->state == BUFFER_ENDING;
+}
+
 /* Is there a reason for it to live: a hold, a name or a keeping token? */
 static inline bool buffer_is_kept(const struct buffer *buffer)
 {

@@ -38,9 +38,23 @@ static int compare_serials(const struct ended_token *a, const struct ended_token
 
 TREE_GENERATE(ended_token_tree, ended_token, by_serial, compare_serials)
 
+static int compare_makers(const struct token *a, const struct token *b)
+{
+    const struct token_record *x = a->record, *y = b->record;
+
+    if (x->buffer != y->buffer)
+        return x->buffer < y->buffer ? -1 : 1;
+    if (x->maker_uid != y->maker_uid)
+        return x->maker_uid < y->maker_uid ? -1 : 1;
+    return x->head.id < y->head.id ? -1 : x->head.id > y->head.id;
+}
+
+TREE_GENERATE(keeping_token_tree, token, by_maker, compare_makers)
+
 void tokens_init(struct tokens *tokens, struct ledger *ledger)
 {
     *tokens = (struct tokens){.broker_id = ledger_broker_id(ledger)};
+    RB_INIT(&tokens->keeping);
     RB_INIT(&tokens->ended_by_serial);
     table_init(&tokens->table, ledger, RECORD_TOKEN, sizeof(struct token), true);
     table_init(&tokens->ended, ledger, RECORD_ENDED_TOKEN, sizeof(struct ended_token), true);
@@ -57,8 +71,10 @@ static void enter_lists(struct token *token, struct buffer *buffer, struct list 
     token->buffer = buffer;
     list_append(&buffer->tokens, &token->in_buffer);
     buffer->n_tokens++;
-    if (token->record->flags & TOKEN_KEEPING)
+    if (token->record->flags & TOKEN_KEEPING) {
         buffer->n_keeping++;
+        RB_INSERT(keeping_token_tree, &token->tokens->keeping, token);
+    }
     if (in_session)
         list_append(in_session, &token->in_session);
 }
@@ -111,10 +127,10 @@ enum table_verdict token_recover(struct tokens *tokens, struct token *token, str
         *why = "its terms make no sense";
         return TABLE_QUARANTINE;
     }
-    if (!buffer || buffer->record->state != BUFFER_LIVE) {
+    if (!buffer)
         log_warning("token %" PRIu64 " has ended: its buffer, %" PRIu64 ", is gone", record->head.id, record->buffer);
+    if (!buffer || buffer->record->state != BUFFER_LIVE)
         return TABLE_DROP;
-    }
     token->tokens = tokens;
     list_init(&token->in_buffer);
     list_init(&token->in_session);
@@ -132,8 +148,10 @@ struct token *token_free(struct token *token)
     if (token->buffer) {
         list_remove(&token->in_buffer);
         token->buffer->n_tokens--;
-        if (token->record->flags & TOKEN_KEEPING)
+        if (token->record->flags & TOKEN_KEEPING) {
             token->buffer->n_keeping--;
+            RB_REMOVE(keeping_token_tree, &token->tokens->keeping, token);
+        }
     }
     list_remove(&token->in_session);
     charge_deinit(&token->charge);
@@ -300,11 +318,20 @@ bool token_use(struct token *token)
     return --record_change(&token->tokens->table, token)->uses_left;
 }
 
+struct token *tokens_keeping(const struct tokens *tokens, const struct buffer *buffer, uid_t from)
+{
+    struct token_record wanted = {.buffer = buffer->record->head.id, .maker_uid = from};
+    struct token key = {.record = &wanted};
+    struct token *token = RB_NFIND(keeping_token_tree, (struct keeping_token_tree *)&tokens->keeping, &key);
+
+    return token && token->buffer == buffer ? token : NULL;
+}
+
 struct token *tokens_find(const struct tokens *tokens, uint64_t serial)
 {
     struct token *token = table_find(&tokens->table, serial);
 
-    return token && record_is_live(&token->record->head) ? token : NULL;
+    return token && record_is_live(&token->record->head) && !buffer_is_over(token->buffer) ? token : NULL;
 }
 
 struct token *tokens_next(const struct tokens *tokens, uint64_t *cursor, unsigned *budget)

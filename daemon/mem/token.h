@@ -16,7 +16,8 @@
  * serials says anyway.
  *
  * What ended is remembered for a while, with its secret, so that its bearer is told why, by a later broker too: the
- * last TOKENS_REMEMBERED of them. Those of a buffer that ended, and older ones, are STALE.
+ * last TOKENS_REMEMBERED of them. Those of a buffer that ended, and older ones, are STALE; from the moment on that its
+ * life is over, though it may take a while until all of many are gone.
  */
 #pragma once
 
@@ -51,9 +52,13 @@ struct ended_token {
 
 RB_HEAD(ended_token_tree, ended_token);
 
+struct token;
+RB_HEAD(keeping_token_tree, token);
+
 struct tokens {
     struct table table;
     uint32_t broker_id;
+    struct keeping_token_tree keeping; /* by buffer and maker */
     struct table ended; /* at most TOKENS_REMEMBERED: the oldest makes room for the next */
     struct ended_token_tree ended_by_serial;
 };
@@ -64,6 +69,7 @@ struct token {
     struct buffer *buffer;
     struct list in_buffer;
     struct list in_session; /* of the maker, until it ends */
+    RB_ENTRY(token) by_maker; /* of a keeping one */
     struct charge charge;
 };
 
@@ -121,7 +127,9 @@ int tokens_identify(const struct tokens *tokens, const uint8_t wire[static MEMOR
  * done. */
 bool token_use(struct token *token);
 
-/* LIVE; NULL if there is none. */
+/* Of those that keep this buffer, one made by the lowest uid from `from` on; NULL if there is none. O(log n). */
+struct token *tokens_keeping(const struct tokens *tokens, const struct buffer *buffer, uid_t from);
+/* LIVE, and of a buffer whose life is not over; NULL if there is none. */
 struct token *tokens_find(const struct tokens *tokens, uint64_t serial);
 /* As table_next(). */
 struct token *tokens_next(const struct tokens *tokens, uint64_t *cursor, unsigned *budget);

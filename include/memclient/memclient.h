@@ -436,6 +436,7 @@ MEMCLIENT_API int memclient_export_fd(struct memclient_buffer *buf, unsigned rig
  * if the descriptor is open for writing, and SHARE.
  *     -EREMOTE   it is no descriptor of a buffer of this broker
  *     -EBADF     it is no open descriptor
+ *     -EBUSY     its last claim went a moment ago, and more than a thousand tokens with it: try again
  */
 MEMCLIENT_API int memclient_import_fd(struct memclient *ctx, int fd, struct memclient_buffer **buf);
 

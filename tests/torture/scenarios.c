@@ -393,11 +393,36 @@ static void act_revoke(struct actor *a)
     CHECK_DONE(memclient_revoke(a->ctx, &a->token));
 }
 
-static void verify_revoke(struct actor *a)
+static void verify_revoked(struct actor *a)
 {
     CHECK(info(a->buf).tokens == 0);
     CHECK_REFUSED(memclient_open_token(a->other, &a->token, 0, &a->bufs[0]), EKEYREVOKED);
+}
+
+static void verify_revoke(struct actor *a)
+{
+    verify_revoked(a);
     drop(a);
+}
+
+/* More than one turn of the loop takes away. */
+static void prepare_many_tokens(struct actor *a)
+{
+    make_and_fill(a, 0, "matrix/destroy");
+    for (unsigned i = 0; i < 40; i++)
+        act_share(a);
+}
+
+static void act_revoke_all(struct actor *a)
+{
+    CHECK_DONE(memclient_revoke_all(a->buf));
+}
+
+static void verify_revoke_all(struct actor *a)
+{
+    verify_revoked(a);
+    CHECK_DONE(memclient_name_unbind(a->ctx, "matrix/destroy"));
+    unmap_and_drop(a);
 }
 
 /* ---- what is done to buffers ------------------------------------------------------------------------- */
@@ -478,6 +503,12 @@ static void verify_destroy(struct actor *a)
     CHECK_REFUSED(memclient_open_id(a->other, a->id, 0, &a->bufs[0]), ESTALE);
     CHECK(pattern_holds(a->address, SIZE, SEED));
     unmap_and_drop(a);
+}
+
+static void verify_destroy_with_tokens(struct actor *a)
+{
+    CHECK_REFUSED(memclient_open_token(a->other, &a->token, 0, &a->bufs[0]), ESTALE);
+    verify_destroy(a);
 }
 
 static void verify_destroy_by_force(struct actor *a)
@@ -679,11 +710,13 @@ const struct scenario scenarios[] = {
     {METHOD_LOOKUP, NULL, prepare_lookup, act_lookup, verify_lookup},
     {METHOD_SHARE, NULL, a_full_buffer, act_share, verify_share},
     {METHOD_REVOKE, NULL, prepare_revoke, act_revoke, verify_revoke},
+    {METHOD_REVOKE, "of all", prepare_many_tokens, act_revoke_all, verify_revoke_all},
     {METHOD_PUBLISH, NULL, prepare_publish, act_publish, verify_publish},
     {METHOD_DISCARD, NULL, a_full_buffer, act_discard, verify_discard},
     {METHOD_MOVE, NULL, prepare_move, act_move, verify_move},
     {METHOD_DESTROY, NULL, prepare_destroy, act_destroy, verify_destroy},
     {METHOD_DESTROY, "by force", prepare_destroy, act_destroy_by_force, verify_destroy_by_force},
+    {METHOD_DESTROY, "with many tokens", prepare_many_tokens, act_destroy, verify_destroy_with_tokens},
     {METHOD_INFO, NULL, just_a_buffer, act_info, drop},
     {METHOD_NAME_BIND, NULL, just_a_buffer, act_bind, verify_bind},
     {METHOD_NAME_UNBIND, NULL, prepare_unbind, act_unbind, verify_unbind},

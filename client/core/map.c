@@ -17,6 +17,12 @@
 #define F_SEAL_FUTURE_WRITE 0x0010
 #endif
 
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22 /* 5.14 */
+#endif
+/* The kernel's fault_around_bytes, as nobody changes it. */
+#define FAULT_AROUND (UINT64_C(64) << 10)
+
 #define HEX(number) ((unsigned long long)(number))
 
 int map_prot(unsigned access)
@@ -419,12 +425,30 @@ int map_make_home(struct memclient_buffer *buf)
                      (unsigned long long)buf->id);
 }
 
+/*
+ * Writing to a shared mapping faults page by page. Reading has the kernel enter all pages around that are there, 64 KiB
+ * of them, and as writable as the mapping is. So one fault spares all the others in what is no larger than that and,
+ * being mapped for it, will soon be written; with less than four pages it costs as much as it spares. Of a larger one
+ * nobody knows how much will be touched. It is the kernel that reads, so a page that is lost raises no signal here.
+ */
+static void enter_pages(const struct memclient_buffer *buf, const struct wish *wish, uint64_t start)
+{
+    uint64_t end = start + wish->length;
+
+    if (!(wish->access & MEMCLIENT_WRITE) || wish->length > FAULT_AROUND || wish->length < 4 * page_size() ||
+        buffer_flags(buf) & MEMCLIENT_BUFFER_LAZY)
+        return;
+    for (uint64_t at = start; at < end; at = align_down(at, FAULT_AROUND) + FAULT_AROUND)
+        (void)madvise((void *)(uintptr_t)at, (size_t)page_size(), MADV_POPULATE_READ);
+}
+
 int map_buffer(struct memclient_buffer *buf, const struct memclient_map_options *options,
                void **address)
 {
     uint64_t deadline = context_deadline(buf->ctx);
     struct mapping *mapping;
     struct wish wish;
+    uint64_t start;
     int r;
 
     if (buffer_flags(buf) & MEMCLIENT_BUFFER_FOREIGN)
@@ -447,10 +471,13 @@ int map_buffer(struct memclient_buffer *buf, const struct memclient_map_options 
         space_lock();
         r = try_map(buf, &wish, writable, mapping);
         if (!r)
-            *address = (void *)(uintptr_t)mapping->start;
+            start = mapping->start;
         space_unlock();
-        if (!r)
+        if (!r) {
+            enter_pages(buf, &wish, start);
+            *address = (void *)(uintptr_t)start;
             return 0;
+        }
         if (r == 1)
             r = buffer_cache_fd(buf, writable, deadline);
     }

@@ -580,7 +580,8 @@ MEMCLIENT_API int memclient_discard(struct memclient_buffer *buf, uint64_t offse
  *
  * The kernel moves no page that another process has in its page tables. This process's own mappings are no obstacle as
  * long as no thread touches them meanwhile and they are not locked in memory (mlock(2)); another process's are, once it
- * has touched them, until it unmaps them or gives them MADV_DONTNEED, which drops nothing of a shared buffer.
+ * has touched them, or has mapped no more than 64 KiB for writing, until it unmaps them or gives them MADV_DONTNEED,
+ * which drops nothing of a shared buffer.
  *     -EACCES      no MANAGE
  *     -ENXIO       there is no such node, or it has no memory
  *     -ENODEV      that node has no pool of such pages
@@ -706,6 +707,8 @@ struct memclient_map_options {
  * must have nothing mapped yet; a buffer may be mapped any number of times, and in parts. The first
  * such mapping of a buffer that has no home makes its home there, by a call, if the handle has MANAGE, no other buffer
  * has its, the reservation is not of this process only, and MEMCLIENT_MAP_NOT_HOME is not asked for.
+ * What is mapped for writing, and no larger than 64 KiB, gets its pages into the page tables at once, so that writing
+ * does not fault page by page. (Those of a larger one come as they are touched; reading one brings those around it.)
  * No call is made while the library has a descriptor of the buffer at hand (it keeps those used last), nor while a
  * mapping of this handle shows the first byte that is to be mapped, with as much access; huge pages of hugetlb pools
  * need the descriptor.

@@ -5,8 +5,11 @@
  */
 #include "tests/integration/clients.h"
 
+#include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 
 #define SIZE (2 * MIB)
 
@@ -403,6 +406,60 @@ static void a_part_leads_to_what_is_behind_it(void **state)
     broker_finish(broker);
 }
 
+static long faults(void)
+{
+    struct rusage usage;
+
+    assert_int_equal(getrusage(RUSAGE_SELF, &usage), 0);
+    return usage.ru_minflt;
+}
+
+/*
+ * Faults while it is written: by the kernel, so that no sanitizer writes anything beside it. Some of it may have been
+ * taken out of the page tables before: the least of several.
+ */
+static long faults_of_writing(struct memclient *ctx, uint64_t size)
+{
+    int zeros = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+    long least = LONG_MAX;
+
+    for (int i = 0; i < 20; i++) {
+        struct memclient_buffer *buf;
+        long before;
+        char *p;
+
+        assert_done(memclient_alloc(ctx, size, NULL, &buf));
+        assert_done(memclient_map(buf, NULL, (void **)&p));
+        before = faults();
+        assert_int_equal(syscall(SYS_read, zeros, p, size), size);
+        before = faults() - before;
+        if (before < least)
+            least = before;
+        assert_done(memclient_unmap(ctx, p, 0));
+        memclient_buffer_unref(buf);
+    }
+    close(zeros);
+    return least;
+}
+
+/* Small memory is there to be written, without a fault for each page. */
+static void small_mappings_are_written_without_faults(void **state)
+{
+    enum { SMALL = 64 << 10, POPULATE_READ = 22 };
+    struct broker_process *broker;
+    struct memclient *ctx;
+
+    if (page_size() > SMALL / 8)
+        test_skip("what is small has too few pages of %llu bytes", (unsigned long long)page_size());
+    if (madvise((void *)page_size(), 0, POPULATE_READ) < 0)
+        test_skip("the kernel enters no pages at will: it is older than 5.14");
+    broker = broker_for_test(NULL);
+    ctx = broker_connect(broker);
+    assert_in_range(faults_of_writing(ctx, SMALL), 0, SMALL / page_size() / 4);
+    memclient_close(ctx);
+    broker_finish(broker);
+}
+
 /* As much access and no more: neither does a reader get to write, nor does publishing miss a mapping. */
 static void duplicates_have_the_access_of_their_handle(void **state)
 {
@@ -478,6 +535,7 @@ int main(void)
         at_broker(private_ranges_commit_nothing_and_are_as_large_as_one_likes),
         at_broker(what_is_mapped_is_mapped_again_without_a_call),
         at_broker(a_part_leads_to_what_is_behind_it),
+        at_broker(small_mappings_are_written_without_faults),
         at_broker(duplicates_have_the_access_of_their_handle),
         at_broker_with_settings(huge_pages_are_mapped_by_their_descriptor),
     };

@@ -7,6 +7,7 @@
 #include "base/bytes.h"
 #include "core/buffer.h"
 #include "core/context.h"
+#include "core/ready.h"
 #include "proto/status.h"
 
 #define ALL_RIGHTS (MEMCLIENT_READ | MEMCLIENT_WRITE | MEMCLIENT_SHARE | MEMCLIENT_MANAGE)
@@ -108,47 +109,94 @@ static int check_share(const struct memclient_share_options *from,
     return 0;
 }
 
+/* Some of those that tokens are wanted of: their places among all. */
+struct wanted {
+    unsigned n;
+    unsigned at[MEMORYD_BATCH_MAX];
+};
+
+static int ask(const struct wanted *wanted, struct memclient_buffer *const *bufs,
+               const struct memclient_share_options *terms, uint64_t deadline, struct rpc_shared *shared)
+{
+    struct memclient_buffer *last = bufs[wanted->at[wanted->n - 1]];
+    uint64_t ids[MEMORYD_BATCH_MAX];
+
+    /* each has to be claimed in the session; the last claim gives the connection */
+    for (unsigned i = 0; i < wanted->n; i++) {
+        struct memclient_buffer *buf = bufs[wanted->at[i]];
+        _cleanup_(channel_unrefp) struct channel *channel = NULL;
+        int r = buf == last ? 0 : buffer_channel(buf, deadline, &channel);
+
+        if (r)
+            return r;
+        ids[i] = buf->id;
+    }
+    return BUFFER_CALL(last, deadline, channel, rpc_share(channel, wanted->n, ids, terms, deadline, shared));
+}
+
+static struct wanted still_wanted(const int *results, unsigned n, int result)
+{
+    struct wanted wanted = {.n = 0};
+
+    for (unsigned i = 0; i < n; i++)
+        if (results[i] == result)
+            wanted.at[wanted.n++] = i;
+    return wanted;
+}
+
+/* Where others that nobody has got are in the way of a limit, these make room, and it is tried once more. */
+static int ask_all(struct memclient *ctx, struct wanted wanted, struct memclient_buffer *const *bufs,
+                   const struct memclient_share_options *terms, struct memclient_token *tokens, int *results,
+                   unsigned n)
+{
+    uint64_t deadline = context_deadline(ctx);
+    struct rpc_shared shared;
+    unsigned first;
+    int r;
+
+    do {
+        r = ask(&wanted, bufs, terms, deadline, &shared);
+        if (r)
+            return r;
+        first = 0;
+        for (unsigned i = wanted.n; i-- > 0;) {
+            unsigned at = wanted.at[i];
+
+            results[at] = shared.statuses[i] ? -status_errno(shared.statuses[i]) : 0;
+            if (!results[at])
+                tokens[at] = shared.tokens[i];
+            else
+                first = shared.statuses[i];
+        }
+        if (first)
+            (void)fail_refused(first, shared.sentence);
+        wanted = still_wanted(results, n, -EDQUOT);
+    } while (wanted.n && ready_revoke_all(ctx, deadline));
+    return 0;
+}
+
 static int share(struct memclient *ctx, unsigned n, struct memclient_buffer *const *bufs,
                  const struct memclient_share_options *options, struct memclient_token *tokens,
                  int *results)
 {
     struct memclient_share_options terms = *options;
-    uint64_t deadline = context_deadline(ctx);
-    uint64_t ids[MEMORYD_BATCH_MAX];
-    struct rpc_shared shared;
-    unsigned first = 0;
-    int r;
+    struct wanted wanted = {.n = 0};
+    bool plain;
 
-    for (unsigned i = 0; i < n; i++)
-        ids[i] = bufs[i]->id;
     if (!terms.rights) {
         terms.rights = MEMCLIENT_READ | MEMCLIENT_WRITE;
         for (unsigned i = 0; i < n; i++)
             if (!buffer_may_write(bufs[i]))
                 terms.rights = MEMCLIENT_READ;
     }
-    /* each has to be claimed in the session; the last claim gives the connection */
-    for (unsigned i = 0; i + 1 < n; i++) {
-        _cleanup_(channel_unrefp) struct channel *channel = NULL;
-
-        r = buffer_channel(bufs[i], deadline, &channel);
-        if (r)
-            return r;
-    }
-    r = BUFFER_CALL(bufs[n - 1], deadline, channel,
-                    rpc_share(channel, n, ids, &terms, deadline, &shared));
-    if (r)
-        return r;
-    for (unsigned i = n; i-- > 0;) {
-        results[i] = shared.statuses[i] ? -status_errno(shared.statuses[i]) : 0;
-        if (!results[i])
-            tokens[i] = shared.tokens[i];
+    plain = terms.rights == (MEMCLIENT_READ | MEMCLIENT_WRITE) && !terms.flags && !terms.uses && !terms.expiry_ms;
+    for (unsigned i = 0; i < n; i++) {
+        if (plain && ready_take(bufs[i], &tokens[i]))
+            results[i] = 0;
         else
-            first = shared.statuses[i];
+            wanted.at[wanted.n++] = i;
     }
-    if (first)
-        (void)fail_refused(first, shared.sentence);
-    return 0;
+    return wanted.n ? ask_all(ctx, wanted, bufs, &terms, tokens, results, n) : 0;
 }
 
 int memclient_share_many(size_t n, struct memclient_buffer *const *bufs,
@@ -303,6 +351,7 @@ int memclient_revoke_all(struct memclient_buffer *buf)
 
     if (r)
         return r;
+    ready_forget_id(buf->ctx, buf->id);
     deadline = context_deadline(buf->ctx);
     return BUFFER_CALL(buf, deadline, channel, rpc_revoke(channel, NULL, 0, buf->id, deadline));
 }

@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/steal.h"
+#include "core/ready.h"
 #include "proto/status.h"
 
 /* ---- properties ----------------------------------------------------------------------------- */
@@ -144,6 +145,7 @@ static struct memclient_buffer *buffer_new(struct memclient *ctx,
     buf->broker = broker;
     buf->fd = -1;
     list_init(&buf->in_fds);
+    list_init(&buf->in_ready);
     list_init(&buf->mappings);
     return buf;
 }
@@ -253,6 +255,7 @@ static bool drop_reference(struct memclient_buffer *buf, struct channel **channe
     if (last) {
         leave_table(buf);
         buffer_drop_fd(buf);
+        ready_forget(buf);
         if (!ctx->closed && ctx->channel && buf->generation == ctx->generation)
             *channel = channel_ref(ctx->channel);
     }

@@ -14,6 +14,7 @@
 #include "core/buffer.h"
 #include "core/fork.h"
 #include "core/map.h"
+#include "core/ready.h"
 #include "rpc/connect.h"
 
 #define DEADLINE_DEFAULT_MS 30000
@@ -65,6 +66,7 @@ int context_new(const struct memclient_options *options, struct memclient **ctxp
     context_init_condition(ctx);
     list_init(&ctx->fds);
     list_init(&ctx->reservations);
+    list_init(&ctx->ready);
     events_init(&ctx->events);
     contexts_lock();
     list_append(&contexts, &ctx->in_contexts);
@@ -205,6 +207,7 @@ static int connect_locked(struct memclient *ctx, uint64_t deadline)
     ctx->connecting = false;
     if (!r) {
         channel->generation = ++ctx->generation;
+        ready_forget_all(ctx);
         ctx->session = session;
         memcpy(ctx->path, connected.path, sizeof(ctx->path));
         ctx->autostarted |= connected.autostarted;
@@ -274,6 +277,7 @@ void context_close(struct memclient *ctx)
     ctx->closed = true; /* so that nothing below gives up claims one by one */
     channel = steal_ptr(&ctx->channel);
     buffer_drop_fds(ctx);
+    ready_forget_all(ctx);
     pthread_mutex_unlock(&ctx->lock);
     map_drop_context(ctx);
     if (channel && !channel_is_broken(channel)) {

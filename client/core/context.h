@@ -56,6 +56,9 @@ struct memclient {
     struct list fds;                  /* buffers with a cached descriptor, the oldest first */
     unsigned n_fds;
     struct list reservations;
+    struct list ready; /* buffers with a token that nobody has got yet; core/ready.h */
+    unsigned n_ready;
+    unsigned sharing_habit; /* how likely it is that what is allocated will be shared */
     struct events events;
 };
 

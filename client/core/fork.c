@@ -10,6 +10,7 @@
 #include "core/buffer.h"
 #include "core/context.h"
 #include "core/map.h"
+#include "core/ready.h"
 
 static void prepare(void)
 {
@@ -81,6 +82,7 @@ static void in_child(void)
         ctx->opening = NULL;
         ctx->connecting = false;
         ctx->generation++;
+        ready_forget_all(ctx);
         ctx->session.session = 0;
         ctx->events.n = 0;
         ctx->events.lost = false;

@@ -107,6 +107,16 @@ bool channel_is_broken(struct channel *channel)
     return broken;
 }
 
+bool channel_speaks(struct channel *channel, unsigned minor)
+{
+    bool speaks;
+
+    pthread_mutex_lock(&channel->lock);
+    speaks = channel->minor >= minor;
+    pthread_mutex_unlock(&channel->lock);
+    return speaks;
+}
+
 void channel_poll(struct channel *channel)
 {
     pthread_mutex_lock(&channel->lock);

@@ -82,7 +82,7 @@ struct channel {
 
     /* how the next one is made, or NULL; resume.c */
     struct resumption *resumption;
-    bool broker_keeps; /* replies, for a repeat */
+    unsigned minor; /* version of the protocol that the broker speaks; from 1 on it keeps replies, for a repeat */
 
     /* requests under way, struct pending; requests.c */
     uint64_t sequence;     /* the last one used */
@@ -141,6 +141,9 @@ void channel_post(struct channel *channel, enum method method, const ProtobufCMe
 
 /* Receives what is there, without waiting, unless another thread is at it. */
 void channel_poll(struct channel *channel);
+
+/* Does the broker, the one of now, speak this minor version? */
+bool channel_speaks(struct channel *channel, unsigned minor);
 
 /* Is the session lost? */
 bool channel_is_broken(struct channel *channel);

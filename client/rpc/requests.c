@@ -284,7 +284,7 @@ void requests_lost(struct channel *channel)
 {
     list_for_each_entry_safe(pending, &channel->waiting, struct pending, link)
     {
-        if (is_recorded(pending) && !channel->broker_keeps) {
+        if (is_recorded(pending) && !channel->minor) {
             request_fail(channel, pending, ECONNRESET, 0,
                          "the connection was lost, and this old broker cannot say whether it has done the request");
             request_drop(channel, pending);

@@ -52,7 +52,7 @@ int channel_may_resume(struct channel *channel, const struct connected *connecte
     snprintf(next->program, sizeof(next->program), "%s", program);
     next->session = *session;
     pthread_mutex_lock(&channel->lock);
-    channel->broker_keeps = session->version >= 1;
+    channel->minor = session->version;
     channel->resumption = next;
     pthread_mutex_unlock(&channel->lock);
     return 0;
@@ -205,7 +205,7 @@ static void go_on(struct channel *channel)
         channel_break_locked(channel, ECONNRESET, "another broker serves here now, which does not know the session");
         return;
     }
-    channel->broker_keeps = next->greeted.version >= 1;
+    channel->minor = next->greeted.version;
     channel->link = LINK_UP;
     /* if it is lost before anything is answered on it, the next one is not made at once */
     next->next_attempt = deadline_after_ns(connect_pause_ns(next->attempt++));

@@ -49,6 +49,7 @@ struct rpc_opened_item {
     uint64_t bytes;
     uint64_t granule;
     uint64_t address;
+    struct memclient_token token; /* zero unless an allocation brought it */
 };
 
 struct rpc_opened {
@@ -62,10 +63,11 @@ void rpc_opened_deinit(struct rpc_opened *opened);
 #define RPC_OPENED_NULL {.n = 0}
 
 /* n sizes; the options are checked except for what only the broker knows; name options not NULL
- * if there is a name. Asks for descriptors unless MEMCLIENT_NO_DESCRIPTOR. */
+ * if there is a name. Asks for descriptors unless MEMCLIENT_NO_DESCRIPTOR, and for tokens, of those who speak minor
+ * version 2, if wanted. */
 int rpc_alloc(struct channel *channel, unsigned n, const uint64_t *sizes,
               const struct memclient_alloc_options *options,
-              const struct memclient_name_options *name_options, uint64_t deadline,
+              const struct memclient_name_options *name_options, bool want_tokens, uint64_t deadline,
               struct rpc_opened *opened);
 int rpc_import(struct channel *channel, int fd, uint64_t deadline, struct rpc_opened *opened);
 /* no socket: that would be a breach of the protocol, whose end is the connection's; -EOPNOTSUPP */

@@ -50,7 +50,8 @@ static int take_opened(void *result, const ProtobufCMessage *reply, struct fdset
 
     if (b->n_statuses != take->n || b->n_ids != take->n || b->n_rights != take->n ||
         b->n_sizes != take->n || b->n_bytes != take->n || b->n_granules != take->n ||
-        b->n_addresses != take->n || b->n_flags != take->n)
+        b->n_addresses != take->n || b->n_flags != take->n ||
+        (b->tokens.len && b->tokens.len != take->n * sizeof(opened->items[0].token)))
         return -EPROTO;
     COPY_TEXT(opened->sentence, b->sentence);
     for (unsigned i = 0; i < take->n; i++) {
@@ -71,6 +72,8 @@ static int take_opened(void *result, const ProtobufCMessage *reply, struct fdset
             continue;
         if (!is_sane(item))
             return -EPROTO;
+        if (b->tokens.len)
+            memcpy(&item->token, b->tokens.data + i * sizeof(item->token), sizeof(item->token));
         good++;
     }
     /* all of them or, where none were wanted, none */
@@ -107,7 +110,7 @@ static void fill_name(Memoryd__V1__NameBindRequest *message, const char *name,
 
 int rpc_alloc(struct channel *channel, unsigned n, const uint64_t *sizes,
               const struct memclient_alloc_options *options,
-              const struct memclient_name_options *name_options, uint64_t deadline,
+              const struct memclient_name_options *name_options, bool want_tokens, uint64_t deadline,
               struct rpc_opened *opened)
 {
     Memoryd__V1__AllocRequest request = MEMORYD__V1__ALLOC_REQUEST__INIT;
@@ -130,6 +133,8 @@ int rpc_alloc(struct channel *channel, unsigned n, const uint64_t *sizes,
     request.flags = options->flags & ~(uint32_t)MEMCLIENT_NO_DESCRIPTOR;
     if (!(options->flags & MEMCLIENT_NO_DESCRIPTOR))
         request.flags |= MEMORYD__V1__ALLOC_REQUEST__FLAG__WANT_FDS;
+    if (want_tokens)
+        request.flags |= MEMORYD__V1__ALLOC_REQUEST__FLAG__WANT_TOKENS;
     request.wait_ms = options->wait_ms;
     if (options->name) {
         fill_name(&name, options->name, name_options);

@@ -176,6 +176,14 @@ uint64_t account_left(const struct account *account, enum account_slot slot)
     return left < parents ? left : parents;
 }
 
+bool account_has_plenty(const struct account *account, enum account_slot slot)
+{
+    for (; account; account = account->parent)
+        if (account->used[slot] > limit_of(account, slot) / 2)
+            return false;
+    return true;
+}
+
 static int check_limit(const struct account *account, enum account_slot slot, uint64_t amount,
                        struct problem *problem)
 {

@@ -100,6 +100,9 @@ static inline struct account *account_user(struct account *account)
 /* What could be charged once all is back that is returning; ACCOUNT_NO_LIMIT if there is no limit. */
 uint64_t account_left(const struct account *account, enum account_slot slot);
 
+/* Is at least half of what it and its user may have of this free? */
+bool account_has_plenty(const struct account *account, enum account_slot slot);
+
 /* The users' accounts in ascending order, for checks and listings: from the first with at least this uid. */
 struct account *account_next(const struct accounts *accounts, uid_t from);
 

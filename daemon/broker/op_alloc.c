@@ -382,11 +382,21 @@ static int export_first(struct alloc *alloc, uint32_t i, int *ret_fd)
     return 0;
 }
 
+static int make_tokens(struct alloc *alloc, struct session *session, uint8_t tokens[][MEMORYD_TOKEN_SIZE])
+{
+    int r = 0;
+
+    for (uint32_t i = 0; i < alloc->n && !r; i++)
+        r = claim_plain_token(alloc->broker, session, alloc->buffers[i], tokens[i]);
+    return r;
+}
+
 /* The memory is there: from here on they are buffers like others, and end like others if something fails. */
 static int become_live(struct alloc *alloc, struct session *session)
 {
     struct broker *broker = alloc->broker;
     _cleanup_fdset_ struct fdset fds = FDSET_NULL;
+    uint8_t tokens[MEMORYD_BATCH_MAX][MEMORYD_TOKEN_SIZE];
     struct hold *holds[MEMORYD_BATCH_MAX];
     int r = 0;
 
@@ -406,6 +416,8 @@ static int become_live(struct alloc *alloc, struct session *session)
         if (r)
             problem_of(alloc)->item = i;
     }
+    if (!r && alloc->args->flags & BUFFER_WANT_TOKENS)
+        r = make_tokens(alloc, session, tokens);
     if (!r && alloc->args->name.name[0])
         r = bind_name(alloc, session);
     if (r) {
@@ -415,8 +427,11 @@ static int become_live(struct alloc *alloc, struct session *session)
         return r;
     }
     alloc->result->n = alloc->n;
-    for (uint32_t i = 0; i < alloc->n; i++)
+    for (uint32_t i = 0; i < alloc->n; i++) {
         opened_fill(&alloc->result->items[i], holds[i]);
+        if (alloc->args->flags & BUFFER_WANT_TOKENS)
+            memcpy(alloc->result->items[i].token, tokens[i], sizeof(tokens[i]));
+    }
     fdset_init(&alloc->result->fds);
     fdset_move(&alloc->result->fds, &fds);
     return 0;

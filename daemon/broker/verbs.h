@@ -137,6 +137,7 @@ struct opened_item {
     uint64_t bytes;
     uint64_t granule;
     uint64_t address;
+    uint8_t token[MEMORYD_TOKEN_SIZE]; /* of an allocation that wants one; or zero */
 };
 
 struct opened {

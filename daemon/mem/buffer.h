@@ -49,7 +49,8 @@ enum buffer_state {
 enum buffer_flag {
     BUFFER_PUBLISHABLE = 1,
     BUFFER_NO_ADDRESS = 2,
-    BUFFER_WANT_FDS = 4, /* of a request only */
+    BUFFER_WANT_FDS = 4,    /* of a request only */
+    BUFFER_WANT_TOKENS = 8, /* likewise */
     BUFFER_PUBLISHED = 256,
     BUFFER_PUBLISHED_FUTURE_ONLY = 512,
     BUFFER_LAZY = 1024,

@@ -114,6 +114,8 @@ static void item_failed(Memoryd__V1__Buffers *buffers, size_t i, int status)
     buffers->statuses[i] = (uint32_t)status;
     buffers->ids[i] = buffers->sizes[i] = buffers->bytes[i] = buffers->granules[i] = buffers->addresses[i] = 0;
     buffers->rights[i] = buffers->flags[i] = 0;
+    if (buffers->tokens.len)
+        memset(buffers->tokens.data + i * MEMORYD_TOKEN_SIZE, 0, MEMORYD_TOKEN_SIZE);
 }
 
 static int export_again(const struct call *call, Memoryd__V1__Buffers *buffers, struct fdset *fds,

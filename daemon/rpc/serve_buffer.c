@@ -18,8 +18,9 @@ uint32_t complete_rights(uint32_t rights)
 
 /* ---------------------------------------------------------------------------------------------- reply: Buffers */
 
-static void reply_opened(struct request *request, struct opened *opened)
+static void reply_opened(struct request *request, struct opened *opened, bool with_tokens)
 {
+    uint8_t tokens[MEMORYD_BATCH_MAX][MEMORYD_TOKEN_SIZE];
     uint32_t statuses[MEMORYD_BATCH_MAX], rights[MEMORYD_BATCH_MAX], flags[MEMORYD_BATCH_MAX];
     uint64_t ids[MEMORYD_BATCH_MAX], sizes[MEMORYD_BATCH_MAX], bytes[MEMORYD_BATCH_MAX];
     uint64_t granules[MEMORYD_BATCH_MAX], addresses[MEMORYD_BATCH_MAX];
@@ -37,6 +38,7 @@ static void reply_opened(struct request *request, struct opened *opened)
         bytes[i] = item->bytes;
         granules[i] = item->granule;
         addresses[i] = item->address;
+        memcpy(tokens[i], item->token, sizeof(tokens[i]));
     }
     reply.n_statuses = reply.n_ids = reply.n_rights = reply.n_sizes = opened->n;
     reply.n_bytes = reply.n_granules = reply.n_addresses = reply.n_flags = opened->n;
@@ -49,6 +51,10 @@ static void reply_opened(struct request *request, struct opened *opened)
     reply.addresses = addresses;
     reply.flags = flags;
     reply.sentence = reply_sentence(&request->op.problem);
+    if (with_tokens) {
+        reply.tokens.data = tokens[0];
+        reply.tokens.len = opened->n * sizeof(tokens[0]);
+    }
     request_reply(request, &reply.base, &opened->fds);
 }
 
@@ -62,12 +68,18 @@ struct alloc_request {
 
 static void answer_alloc(struct request *request)
 {
-    reply_opened(request, &((struct alloc_request *)request)->result);
+    struct alloc_request *alloc = (struct alloc_request *)request;
+
+    reply_opened(request, &alloc->result, alloc->args.flags & MEMORYD__V1__ALLOC_REQUEST__FLAG__WANT_TOKENS);
 }
 
 static void release_alloc(struct request *request)
 {
-    fdset_deinit(&((struct alloc_request *)request)->result.fds);
+    struct opened *result = &((struct alloc_request *)request)->result;
+
+    for (uint32_t i = 0; i < result->n; i++)
+        explicit_bzero(result->items[i].token, sizeof(result->items[i].token));
+    fdset_deinit(&result->fds);
 }
 
 int serve_alloc(const struct call *call, const Memoryd__V1__AllocRequest *m)
@@ -182,7 +194,7 @@ struct import_request {
 
 static void answer_import(struct request *request)
 {
-    reply_opened(request, &((struct import_request *)request)->result);
+    reply_opened(request, &((struct import_request *)request)->result, false);
 }
 
 static void release_import(struct request *request)
@@ -227,7 +239,7 @@ struct adopt_request {
 
 static void answer_adopt(struct request *request)
 {
-    reply_opened(request, &((struct adopt_request *)request)->result);
+    reply_opened(request, &((struct adopt_request *)request)->result, false);
 }
 
 int serve_adopt(const struct call *call, const Memoryd__V1__AdoptRequest *m)
@@ -254,7 +266,7 @@ struct open_request {
 
 static void answer_open(struct request *request)
 {
-    reply_opened(request, &((struct open_request *)request)->result);
+    reply_opened(request, &((struct open_request *)request)->result, false);
 }
 
 static void release_open(struct request *request)
@@ -288,7 +300,7 @@ struct lookup_request {
 
 static void answer_lookup(struct request *request)
 {
-    reply_opened(request, &((struct lookup_request *)request)->result);
+    reply_opened(request, &((struct lookup_request *)request)->result, false);
 }
 
 static void release_lookup(struct request *request)

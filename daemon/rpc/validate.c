@@ -169,7 +169,8 @@ static int validate_alloc(const Memoryd__V1__AllocRequest *m, struct problem *pr
 {
     const uint32_t flags = MEMORYD__V1__ALLOC_REQUEST__FLAG__PUBLISHABLE |
                            MEMORYD__V1__ALLOC_REQUEST__FLAG__NO_ADDRESS |
-                           MEMORYD__V1__ALLOC_REQUEST__FLAG__WANT_FDS;
+                           MEMORYD__V1__ALLOC_REQUEST__FLAG__WANT_FDS |
+                           MEMORYD__V1__ALLOC_REQUEST__FLAG__WANT_TOKENS;
     int r = check_batch(m->n_sizes, problem);
 
     if (!r)

@@ -494,7 +494,9 @@ struct memclient_share_options {
 #define MEMCLIENT_SHARE_OPTIONS_INIT MEMCLIENT_SIZED(struct memclient_share_options)
 
 /*
- * Makes a token. It keeps nothing alive, unless MEMCLIENT_TOKEN_KEEPING.
+ * Makes a token. It keeps nothing alive, unless MEMCLIENT_TOKEN_KEEPING. In a program that shares what it allocates the
+ * library has tokens of default terms come along with the buffers; then this makes no call. They are tokens from then
+ * on, which listings show and whoever may can revoke, before they are given out.
  *     -EACCES   the handle lacks SHARE, or a right that is to be granted
  */
 MEMCLIENT_API int memclient_share(struct memclient_buffer *buf, const struct memclient_share_options *options,

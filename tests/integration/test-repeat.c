@@ -145,6 +145,7 @@ static void what_is_gone_meanwhile_has_a_status(void **state)
 {
     Memoryd__V1__AllocRequest m = MEMORYD__V1__ALLOC_REQUEST__INIT;
     Memoryd__V1__ReleaseRequest release = MEMORYD__V1__RELEASE_REQUEST__INIT;
+    uint8_t tokens[2][MEMORYD_TOKEN_SIZE], none[MEMORYD_TOKEN_SIZE] = {0};
     const Memoryd__V1__Buffers *said;
     uint64_t size[] = {SIZE, SIZE};
     struct wire_packet *reply;
@@ -153,10 +154,14 @@ static void what_is_gone_meanwhile_has_a_status(void **state)
     (void)state;
     m.sizes = size;
     m.n_sizes = 2;
-    m.flags = MEMORYD__V1__ALLOC_REQUEST__FLAG__WANT_FDS;
+    m.flags = MEMORYD__V1__ALLOC_REQUEST__FLAG__WANT_FDS | MEMORYD__V1__ALLOC_REQUEST__FLAG__WANT_TOKENS;
     wire_request(&wire, &request, METHOD_ALLOC, &m.base);
     first = *wire_call(&wire, &request);
     assert_int_equal(first.n_fds, 2);
+    said = wire_message(&first);
+    assert_int_equal(said->tokens.len, sizeof(tokens));
+    memcpy(tokens, said->tokens.data, sizeof(tokens));
+    assert_memory_not_equal(tokens[0], tokens[1], sizeof(tokens[0]));
     buffer = ((const Memoryd__V1__Buffers *)wire_message(&first))->ids[0];
     release.buffers = &buffer;
     release.n_buffers = 1;
@@ -166,6 +171,9 @@ static void what_is_gone_meanwhile_has_a_status(void **state)
     said = wire_message(reply);
     assert_true(said->statuses[0] && !said->ids[0] && !said->rights[0] && !said->bytes[0] && !said->addresses[0]);
     assert_true(!said->statuses[1] && said->ids[1]);
+    assert_int_equal(said->tokens.len, sizeof(tokens));
+    assert_memory_equal(said->tokens.data, none, sizeof(none));
+    assert_memory_equal(said->tokens.data + sizeof(none), tokens[1], sizeof(tokens[1]));
     assert_true(said->sentence[0]);
     assert_int_equal(reply->n_fds, 1);
     assert_ok(fstat(reply->fds[0], &a));

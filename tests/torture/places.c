@@ -127,6 +127,7 @@ static void make_token(struct client *c, struct place *place, struct memclient_b
     struct memclient_share_options options = MEMCLIENT_SHARE_OPTIONS_INIT;
 
     options.rights = place->published || one_in(&c->random, 4) ? MEMCLIENT_READ : 0;
+    options.uses = 1u << 30; /* terms, so that none comes along with a buffer, which nobody here would know of */
     if (place->life == LIFE_KEPT) {
         options.flags = MEMCLIENT_TOKEN_KEEPING;
         options.expiry_ms = KEEPING_MS;

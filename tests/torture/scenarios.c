@@ -194,6 +194,36 @@ static void verify_alloc(struct actor *a)
     }
 }
 
+/* A program that shares what it allocates gets the token along. */
+static void prepare_alloc_shared(struct actor *a)
+{
+    for (unsigned i = 0; i < 8; i++) {
+        struct memclient_token token;
+
+        make(a, 0, NULL);
+        CHECK_DONE(memclient_share(a->buf, NULL, &token));
+        drop(a);
+    }
+    CHECK_DONE(memclient_ping(a->ctx));
+}
+
+static void act_alloc_shared(struct actor *a)
+{
+    make_and_fill(a, 0, NULL);
+}
+
+static void verify_alloc_shared(struct actor *a)
+{
+    struct memclient_token token;
+
+    CHECK(info(a->buf).tokens == 1);
+    CHECK_DONE(memclient_share(a->buf, NULL, &token));
+    CHECK(info(a->buf).tokens == 1);
+    CHECK_DONE(memclient_open_token(a->other, &token, 0, &a->bufs[0]));
+    verify_that_the_other_has_it(a);
+    unmap_and_drop(a);
+}
+
 static void act_alloc_named(struct actor *a)
 {
     make(a, 0, "matrix/alloc");
@@ -367,9 +397,13 @@ static void verify_lookup(struct actor *a)
 
 /* ---- tokens ------------------------------------------------------------------------------------------ */
 
+/* With terms, so that the library has none ready. */
 static void act_share(struct actor *a)
 {
-    CHECK_DONE(memclient_share(a->buf, NULL, &a->token));
+    struct memclient_share_options options = MEMCLIENT_SHARE_OPTIONS_INIT;
+
+    options.uses = 2;
+    CHECK_DONE(memclient_share(a->buf, &options, &a->token));
 }
 
 static void verify_share(struct actor *a)
@@ -700,6 +734,7 @@ const struct scenario scenarios[] = {
     {METHOD_PING, NULL, nothing, act_ping, nothing},
     {METHOD_SUBSCRIBE, NULL, nothing, act_subscribe, verify_subscribe},
     {METHOD_ALLOC, NULL, nothing, act_alloc, verify_alloc},
+    {METHOD_ALLOC, "with a token", prepare_alloc_shared, act_alloc_shared, verify_alloc_shared},
     {METHOD_ALLOC, "with a name", nothing, act_alloc_named, verify_alloc_named},
     {METHOD_ALLOC, "from stock", prepare_alloc_ready, just_a_buffer, verify_alloc_ready},
     {METHOD_RELEASE, NULL, just_a_buffer, act_release, nothing},

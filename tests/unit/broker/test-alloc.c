@@ -81,6 +81,41 @@ static void a_batch_is_all_or_none(void **state)
     assert_int_equal(fd_count(), fds - 1); /* its pidfd */
 }
 
+/* Where there is plenty of room for them: that there is none is no reason to refuse a buffer. */
+static void tokens_come_along_where_they_are_wanted(void **state)
+{
+    static const uint8_t none[MEMORYD_TOKEN_SIZE];
+    uint64_t session = host_session(1), other = host_session(2);
+    struct open_args open = {.n = 2, .rights = RIGHT_WRITE};
+    struct opened opened;
+
+    (void)state;
+    args = (struct alloc_args){.n = 1, .sizes = {SIZE}};
+    assert_int_equal(alloc(session), 0);
+    assert_memory_equal(result.items[0].token, none, sizeof(none));
+
+    args = (struct alloc_args){.n = 2, .sizes = {SIZE, SIZE}, .flags = BUFFER_WANT_TOKENS};
+    assert_int_equal(alloc(session), 0);
+    for (unsigned i = 0; i < 2; i++)
+        memcpy(open.tokens[i], result.items[i].token, sizeof(open.tokens[i]));
+    assert_int_equal(CALL(other, op_open, &open, &opened), 0);
+    for (unsigned i = 0; i < 2; i++) {
+        assert_int_equal(opened.items[i].status, 0);
+        assert_int_equal(opened.items[i].id, result.items[i].id);
+        assert_int_equal(opened.items[i].rights, RIGHT_READ | RIGHT_WRITE);
+    }
+
+    host.limits.session[ACCOUNT_TOKENS] = 4;
+    broker_set_limits(host.broker, &host.limits);
+    assert_int_equal(alloc(session), 0);
+    assert_memory_not_equal(result.items[0].token, none, sizeof(none));
+    assert_memory_equal(result.items[1].token, none, sizeof(none));
+    assert_int_equal(host_check(session), 0);
+    assert_int_equal(CALL(session, op_goodbye), 0);
+    assert_int_equal(CALL(other, op_goodbye), 0);
+    assert_true(HOST_UNTIL(host_used() == 0));
+}
+
 static void large_ones_are_committed_by_workers(void **state)
 {
     uint64_t session = host_session(1), buffer;
@@ -559,6 +594,7 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, host_setup, host_teardown)
         TEST(bad_sizes_each_have_their_own_answer),
         TEST(a_batch_is_all_or_none),
+        TEST(tokens_come_along_where_they_are_wanted),
         TEST(large_ones_are_committed_by_workers),
         TEST(the_caller_is_told_which_limit_it_was),
         TEST(a_name_comes_with_it_or_nothing_does),

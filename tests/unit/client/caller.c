@@ -24,7 +24,7 @@ static void *run_caller(void *data)
         struct rpc_opened opened = RPC_OPENED_NULL;
         uint64_t size = 1;
 
-        c->result = rpc_alloc(c->channel, 1, &size, &options, NULL, deadline, &opened);
+        c->result = rpc_alloc(c->channel, 1, &size, &options, NULL, false, deadline, &opened);
         if (!c->result)
             c->id = opened.items[0].id;
         rpc_opened_deinit(&opened);

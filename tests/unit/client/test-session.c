@@ -269,6 +269,99 @@ static void a_request_of_a_session_that_is_gone_is_tried_again_if_it_is_harmless
     hang_up();
 }
 
+/* ---- tokens that come with buffers ---- */
+
+static struct memclient_buffer *made;
+static struct memclient_token token;
+
+static int alloc(void)
+{
+    return memclient_alloc(w.ctx, 1, NULL, &made);
+}
+
+static int share(void)
+{
+    return memclient_share(made, NULL, &token);
+}
+
+/* The next request, which must be an ALLOC: does it want a token? */
+static bool wants_token(uint64_t *sequence)
+{
+    struct fake_request request;
+    bool wants;
+
+    assert_true(fake_receive(w.broker, &request));
+    assert_int_equal(request.header.method, METHOD_ALLOC);
+    wants = ((const Memoryd__V1__AllocRequest *)request.message)->flags & MEMORYD__V1__ALLOC_REQUEST__FLAG__WANT_TOKENS;
+    *sequence = request.header.sequence;
+    fake_request_deinit(&request);
+    return wants;
+}
+
+static void answer_share(void)
+{
+    Memoryd__V1__ShareReply reply = MEMORYD__V1__SHARE_REPLY__INIT;
+    uint8_t bytes[MEMORYD_TOKEN_SIZE] = {1};
+    uint32_t status = 0;
+
+    reply.n_statuses = 1;
+    reply.statuses = &status;
+    reply.tokens.data = bytes;
+    reply.tokens.len = sizeof(bytes);
+    fake_reply(w.broker, METHOD_SHARE, receive(METHOD_SHARE, NULL), &reply.base, NULL, 0);
+}
+
+/* So often that a token would be wanted with the next one. */
+static void share_what_is_allocated(void)
+{
+    struct doing doing;
+
+    for (uint64_t i = 0; i < 3; i++) {
+        uint64_t sequence;
+
+        begin(&doing, alloc);
+        (void)wants_token(&sequence);
+        fake_buffers(w.broker, METHOD_ALLOC, sequence, 100 + i, 1, NULL);
+        assert_int_equal(end(&doing), 0);
+        begin(&doing, share);
+        answer_share();
+        assert_int_equal(end(&doing), 0);
+        memclient_buffer_unref(made);
+        answer(METHOD_RELEASE);
+    }
+}
+
+/* An older broker refuses what it does not know: it is not asked, and if it comes while one asks, then not again. */
+static void tokens_are_wanted_only_of_brokers_that_know_of_them(void **state)
+{
+    uint64_t session = 0, sequence = 0, hello;
+    struct doing doing;
+
+    (void)state;
+    share_what_is_allocated();
+    begin(&doing, alloc);
+    assert_true(wants_token(&sequence));
+    hang_up();
+    answer_connect();
+    hello = receive(METHOD_HELLO, &session);
+    fake_greet(w.broker, hello, session, 1);
+    assert_true(wants_token(&sequence));
+    fake_refuse(w.broker, METHOD_ALLOC, sequence, STATUS_INVALID_ARGUMENT, "bits without a meaning");
+    assert_false(wants_token(&sequence));
+    fake_buffers(w.broker, METHOD_ALLOC, sequence, 200, 1, NULL);
+    assert_int_equal(end(&doing), 0);
+    memclient_buffer_unref(made);
+    answer(METHOD_RELEASE);
+
+    share_what_is_allocated();
+    begin(&doing, alloc);
+    assert_false(wants_token(&sequence));
+    fake_buffers(w.broker, METHOD_ALLOC, sequence, 201, 1, NULL);
+    assert_int_equal(end(&doing), 0);
+    memclient_buffer_unref(made);
+    answer(METHOD_RELEASE);
+}
+
 static bool is_readable(int fd)
 {
     struct pollfd p = {.fd = fd, .events = POLLIN};
@@ -412,6 +505,7 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(a_fork_while_the_connection_is_made_anew_harms_nobody, setup, teardown),
         cmocka_unit_test_setup_teardown(closing_does_not_wait_for_a_broker_that_is_away, setup, teardown),
+        cmocka_unit_test_setup_teardown(tokens_are_wanted_only_of_brokers_that_know_of_them, setup, teardown),
         cmocka_unit_test_setup_teardown(a_lost_connection_is_told_once_and_then_is_quiet, setup, teardown),
         cmocka_unit_test_setup_teardown(a_call_that_meets_a_lost_connection_leaves_no_noise, setup, teardown),
     };

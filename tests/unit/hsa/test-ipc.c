@@ -157,10 +157,10 @@ static void one_handle_for_all_threads(void **state)
 
     (void)state;
     for (unsigned round = 0; round < 20; round++) {
-        struct memclient_broker_status before = MEMCLIENT_BROKER_STATUS_INIT, after = MEMCLIENT_BROKER_STATUS_INIT;
+        struct memclient_buffer_info info = MEMCLIENT_BUFFER_INFO_INIT;
+        struct memclient_buffer *buffer;
         void *ptr = allocate(SIZE), *failed;
 
-        assert_ok(memclient_status(native, &before));
         for (unsigned i = 0; i < N; i++) {
             memcpy(&handles[i], &ptr, sizeof(ptr));
             assert_int_equal(pthread_create(&threads[i], NULL, create_one, &handles[i]), 0);
@@ -170,8 +170,10 @@ static void one_handle_for_all_threads(void **state)
             assert_null(failed);
             assert_memory_equal(&handles[i], &handles[0], sizeof(handles[0]));
         }
-        assert_ok(memclient_status(native, &after));
-        assert_int_equal(after.tokens, before.tokens + 1);
+        assert_success(memclient_hsa_buffer(ptr, &buffer));
+        assert_ok(memclient_buffer_info(buffer, &info));
+        memclient_buffer_unref(buffer);
+        assert_int_equal(info.tokens, 1);
         assert_success(hsa_memory_free(ptr));
     }
 }

@@ -29,23 +29,54 @@
 
 /* ---- what was handed over ------------------------------------------------------------------------------- */
 
-static int compare_things(const void *a, const void *b)
+/* By id, a byte of all ids at a time, from the lowest on: of many that takes a tenth of the time of comparing them. */
+static int sort_things(struct broker_options *options)
 {
-    const struct keeper_key *x = &((const struct keeper_thing *)a)->key, *y = &((const struct keeper_thing *)b)->key;
+    size_t n = options->n_things;
+    _cleanup_free_ struct keeper_thing *spare = calloc(n + 1, sizeof(*spare));
+    struct keeper_thing *from = options->things, *to = spare;
+    uint64_t ids = 0;
 
-    if (x->kind != y->kind)
-        return x->kind < y->kind ? -1 : 1;
-    return x->id < y->id ? -1 : x->id > y->id;
+    if (!spare)
+        return fatal(-ENOMEM);
+    for (size_t i = 0; i < n; i++)
+        ids |= from[i].key.id;
+    for (unsigned shift = 0; shift < 64 && ids >> shift; shift += 8) {
+        size_t at[257] = {0};
+        struct keeper_thing *sorted = to;
+
+        for (size_t i = 0; i < n; i++)
+            at[(from[i].key.id >> shift & 255) + 1]++;
+        for (unsigned byte = 0; byte < 256; byte++)
+            at[byte + 1] += at[byte];
+        for (size_t i = 0; i < n; i++)
+            to[at[from[i].key.id >> shift & 255]++] = from[i];
+        to = from;
+        from = sorted;
+    }
+    if (from == spare)
+        memcpy(options->things, spare, n * sizeof(*spare));
+    return 0;
 }
 
+/* Few have the same id: those of which there is one only have 0. */
 static struct keeper_thing *find_thing(struct broker *broker, enum keeper_kind kind, uint64_t id)
 {
-    const struct keeper_thing key = {.key = KEEPER_KEY(kind, id)};
-    struct broker_options *options = &broker->options;
+    struct keeper_thing *things = broker->options.things;
+    size_t low = 0, high = broker->options.n_things;
 
-    return options->n_things
-               ? bsearch(&key, options->things, options->n_things, sizeof(key), compare_things)
-               : NULL;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (things[middle].key.id < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    for (; low < broker->options.n_things && things[low].key.id == id; low++)
+        if (things[low].key.kind == (uint32_t)kind)
+            return &things[low];
+    return NULL;
 }
 
 int *handed_fd(struct broker *broker, enum keeper_kind kind, uint64_t id)
@@ -70,8 +101,7 @@ static int set_aside(struct broker *broker, struct keeper_thing *thing)
     if (r)
         return r;
     thing->key.id = id;
-    qsort(broker->options.things, broker->options.n_things, sizeof(*thing), compare_things);
-    return 0;
+    return sort_things(&broker->options);
 }
 
 static bool has_addresses(struct ledger *ledger, enum record_kind kind)
@@ -119,10 +149,10 @@ int recover_ledger(struct broker *broker)
 {
     struct broker_options *options = &broker->options;
     struct keeper_thing *thing;
-    int r = LEDGER_E_DAMAGED;
+    int r = sort_things(options);
 
-    if (options->n_things)
-        qsort(options->things, options->n_things, sizeof(*options->things), compare_things);
+    if (r)
+        return r;
     thing = find_thing(broker, KEEPER_LEDGER, 0);
     if (thing) {
         r = ledger_adopt(&broker->ledger, thing->fd);
@@ -149,6 +179,7 @@ int recover_ledger(struct broker *broker)
 struct recovery {
     struct broker *broker;
     struct survey *survey; /* of what was handed over, under way; or NULL */
+    struct buffer *buffer; /* that was looked for last */
     int error; /* of what may not fail */
 };
 
@@ -176,6 +207,16 @@ static struct session *session_of_user(const struct recovery *recovery, uint64_t
     struct session *session = session_of(recovery, id);
 
     return session && session->record->uid == uid ? session : NULL;
+}
+
+/* What belongs to buffers was mostly made in their order. None of them goes meanwhile. */
+static struct buffer *buffer_of(struct recovery *recovery, uint64_t id)
+{
+    struct buffer *buffer = buffers_find_near(&recovery->broker->buffers, recovery->buffer, id);
+
+    if (buffer)
+        recovery->buffer = buffer;
+    return buffer;
 }
 
 static enum table_verdict recover_session(void *userdata, void *object, const char **why)
@@ -233,7 +274,7 @@ static enum table_verdict recover_hold(void *userdata, void *object, const char 
     struct hold *hold = object;
 
     return hold_recover(hold, session_of(recovery, hold->record->session),
-                        buffers_find(&recovery->broker->buffers, hold->record->buffer), why);
+                        buffer_of(recovery, hold->record->buffer), why);
 }
 
 static enum table_verdict recover_token(void *userdata, void *object, const char **why)
@@ -246,7 +287,7 @@ static enum table_verdict recover_token(void *userdata, void *object, const char
     if (!account)
         return TABLE_KEEP;
     return token_recover(&recovery->broker->tokens, token,
-                         buffers_find(&recovery->broker->buffers, token->record->buffer), account,
+                         buffer_of(recovery, token->record->buffer), account,
                          session ? &session->tokens : NULL, why);
 }
 
@@ -260,7 +301,7 @@ static enum table_verdict recover_name(void *userdata, void *object, const char 
     if (!account)
         return TABLE_KEEP;
     return name_recover(&recovery->broker->names, name,
-                        buffers_find(&recovery->broker->buffers, name->record->buffer), account,
+                        buffer_of(recovery, name->record->buffer), account,
                         session ? &session->names : NULL, why);
 }
 

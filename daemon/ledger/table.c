@@ -267,6 +267,22 @@ static const char *what_is_wrong(const struct table *table, const struct record 
     return NULL;
 }
 
+static bool is_mostly_used(const struct table *table, uint32_t n)
+{
+    uint32_t used = 0;
+
+    for (uint32_t i = 0; i < table->per_extent; i++)
+        used += record_at(table, (uint64_t)n * table->per_extent + i)->state != RECORD_FREE;
+    return used > table->per_extent / 2;
+}
+
+/* In one go, where nearly all of it is about to be written: page by page it would take several times as long. */
+static void populate_objects(const struct table *table, uint32_t n)
+{
+    if (is_mostly_used(table, n))
+        (void)sys_populate(table->objects[n], (size_t)table->per_extent * table->object_size);
+}
+
 static void recover_slot(struct table *table, uint64_t slot, table_recover_fn *fn, void *userdata)
 {
     struct record *record = record_at(table, slot);
@@ -319,8 +335,11 @@ int table_recover(struct table *table, table_recover_fn *fn, void *userdata)
     }
     table->n_slots = (uint64_t)table->n_extents * table->per_extent;
     /* from the last to the first, so that the first free one is used first */
-    for (uint64_t slot = table->n_slots; slot-- > 0;)
+    for (uint64_t slot = table->n_slots; slot-- > 0;) {
+        if (slot % table->per_extent == table->per_extent - 1)
+            populate_objects(table, (uint32_t)(slot / table->per_extent));
         recover_slot(table, slot, fn, userdata);
+    }
     ledger_commit(table->ledger);
     return 0;
 }
@@ -347,6 +366,16 @@ void *table_find(const struct table *table, uint64_t id)
         object = id < object->head->id ? RB_LEFT(object, by_id) : RB_RIGHT(object, by_id);
     }
     return NULL;
+}
+
+void *table_find_near(const struct table *table, void *near, uint64_t id)
+{
+    struct object *object = near;
+
+    if (object && object->head->id != id)
+        object = id < object->head->id ? RB_PREV(object_tree, &table->tree, object)
+                                       : RB_NEXT(object_tree, &table->tree, object);
+    return object && object->head->id == id ? object : table_find(table, id);
 }
 
 void *table_oldest(const struct table *table)

@@ -97,6 +97,10 @@ void table_free(struct table *table, void *object);
 /* The object of this id, INTENT or LIVE; NULL if there is none. Only of an indexed table. O(log n). */
 void *table_find(const struct table *table, uint64_t id);
 
+/* The same, and sooner if it is `near` or a neighbour of that by id: for what is asked for in about the order in which
+ * it was made. `near` may be NULL. */
+void *table_find_near(const struct table *table, void *near, uint64_t id);
+
 /* The object of the lowest id, which is the oldest, INTENT or LIVE; NULL if there is none. Only of an indexed table. */
 void *table_oldest(const struct table *table);
 

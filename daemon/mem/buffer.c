@@ -652,7 +652,12 @@ void buffer_plan(const struct buffers *buffers, const struct buffer *buffer, str
 
 struct buffer *buffers_find(const struct buffers *buffers, uint64_t id)
 {
-    struct buffer *buffer = table_find(&buffers->table, id);
+    return buffers_find_near(buffers, NULL, id);
+}
+
+struct buffer *buffers_find_near(const struct buffers *buffers, struct buffer *near, uint64_t id)
+{
+    struct buffer *buffer = table_find_near(&buffers->table, near, id);
 
     return buffer && record_is_live(&buffer->record->head) && !buffer_is_nobodys(buffer) ? buffer : NULL;
 }

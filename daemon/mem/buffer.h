@@ -213,6 +213,8 @@ void buffer_plan(const struct buffers *buffers, const struct buffer *buffer, str
 
 /* Committed ones that are somebody's, in whatever state; NULL if there is none. */
 struct buffer *buffers_find(const struct buffers *buffers, uint64_t id);
+/* As table_find_near(). */
+struct buffer *buffers_find_near(const struct buffers *buffers, struct buffer *near, uint64_t id);
 struct buffer *buffers_by_inode(const struct buffers *buffers, dev_t device, ino_t inode);
 struct buffer *buffers_by_watch(const struct buffers *buffers, int wd);
 /* As table_next(); also those that are not committed. */

@@ -74,19 +74,8 @@ static const char *parse_uid(const char *text, uid_t *ret)
     return p + 1;
 }
 
-int name_parse(const char *text, uid_t uid, struct name_key *ret, struct problem *problem)
+static int check_path(const char *path, size_t length, struct problem *problem)
 {
-    static const char prefix[] = "uid:";
-    const char *path = text;
-    size_t length;
-
-    if (!strncmp(text, prefix, sizeof(prefix) - 1)) {
-        path = parse_uid(text + sizeof(prefix) - 1, &uid);
-        if (!path)
-            return refuse(problem, STATUS_BAD_NAME,
-                          "a name that begins with \"uid:\" goes on with a user's number and a slash: \"uid:1000/a\"");
-    }
-    length = strlen(path);
     if (!length)
         return refuse(problem, STATUS_BAD_NAME, "an empty name; a name has 1 to %d bytes", MEMORYD_NAME_MAX);
     if (length > MEMORYD_NAME_MAX)
@@ -104,6 +93,26 @@ int name_parse(const char *text, uid_t uid, struct name_key *ret, struct problem
             return refuse(problem, STATUS_BAD_NAME, "\"%s\": no part of a name is \".\" or \"..\"", path);
         part = slash ? slash + 1 : NULL;
     }
+    return 0;
+}
+
+int name_parse(const char *text, uid_t uid, struct name_key *ret, struct problem *problem)
+{
+    static const char prefix[] = "uid:";
+    const char *path = text;
+    size_t length;
+    int r;
+
+    if (!strncmp(text, prefix, sizeof(prefix) - 1)) {
+        path = parse_uid(text + sizeof(prefix) - 1, &uid);
+        if (!path)
+            return refuse(problem, STATUS_BAD_NAME,
+                          "a name that begins with \"uid:\" goes on with a user's number and a slash: \"uid:1000/a\"");
+    }
+    length = strlen(path);
+    r = check_path(path, length, problem);
+    if (r)
+        return r;
     *ret = (struct name_key){.uid = uid, .path = path, .length = length};
     return 0;
 }
@@ -177,14 +186,9 @@ int name_new(struct names *names, const struct name_new_args *args, struct name 
 
 static bool is_sound(const struct name_record *record)
 {
-    char text[NAME_TEXT_SIZE];
-    struct name_key key;
-
-    if (!record->length || record->length > MEMORYD_NAME_MAX || record->path[record->length] ||
-        strlen(record->path) != record->length)
-        return false;
-    (void)snprintf(text, sizeof(text), "uid:%" PRIu32 "/%s", record->uid, record->path);
-    return !name_parse(text, 0, &key, NULL) && record->policy <= NAME_KEEP_FOR &&
+    return record->length <= MEMORYD_NAME_MAX && strnlen(record->path, sizeof(record->path)) == record->length &&
+           !check_path(record->path, record->length, NULL) && record->uid != (uid_t)-1 &&
+           record->policy <= NAME_KEEP_FOR &&
            !((record->group_rights | record->other_rights) & ~(uint32_t)RIGHTS_ALL);
 }
 

@@ -69,9 +69,6 @@ void commit_job_submit(struct jobs *jobs, struct commit_job *job)
 
 /* ---- stock ----------------------------------------------------------------------------------------------- */
 
-/* What it makes is given up sooner than that the machine gets short of memory for it. */
-#define STOCK_HEADROOM (UINT64_C(512) << 20)
-
 /* Huge pages that are set aside are nobody else's memory; those that the kernel makes on demand are. */
 static bool is_set_aside(const struct commit *commit)
 {
@@ -81,17 +78,17 @@ static bool is_set_aside(const struct commit *commit)
            pages >= commit->plan.brief.bytes / commit->page_size;
 }
 
-static bool is_affordable(const struct commit *commit)
+static bool is_affordable(const struct commit *commit, uint64_t reserve)
 {
     uint64_t available = is_set_aside(commit) ? UINT64_MAX : sys->available(-1);
 
-    return available > STOCK_HEADROOM && available - STOCK_HEADROOM > commit->plan.brief.bytes;
+    return available > reserve && available - reserve > commit->plan.brief.bytes;
 }
 
 static void stock_work(struct work_job *work)
 {
     struct stock_job *job = container_of(work, struct stock_job, job);
-    bool affordable = is_affordable(&job->commits[0]); /* they are many only if they are small */
+    bool affordable = is_affordable(&job->commits[0], job->reserve); /* they are many only if they are small */
 
     for (job->made = 0; affordable && job->made < job->n; job->made++) {
         struct commit *commit = &job->commits[job->made];

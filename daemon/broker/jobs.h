@@ -43,6 +43,7 @@ struct stock_job {
     struct work_job job;
     struct jobs *jobs;
     atomic_bool stop; /* besides that of each commit; set by the loop */
+    uint64_t reserve; /* of the machine's memory, so much stays */
     bool urgent;      /* as much as if somebody waited for them: soon somebody will */
     uint32_t n;
     uint32_t made;    /* of them, the first ones */

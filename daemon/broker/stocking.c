@@ -24,8 +24,9 @@
 /* In one job, which is done with by one turn of the loop. */
 #define REFILL_MAX   8
 #define REFILL_BYTES (UINT64_C(4) << 20)
-/* Of memory that nobody uses: with less, stock goes. It is made only as long as there is twice as much. */
+/* A machine is short of memory with less than that and a 64th of it. */
 #define SHORT_OF_MEMORY (UINT64_C(256) << 20)
+#define SHORT_OF_PART   64
 #define LOOK_NS         NSEC_PER_SEC
 /* After somebody had no room, or no more could be made. */
 #define REST_NS NSEC_PER_SEC
@@ -38,6 +39,7 @@ struct stocking {
     uint64_t rests_until;
     uint64_t looked_at;
     uint64_t descriptors; /* that the broker may have */
+    uint64_t reserve; /* memory that nobody uses: with less, stock goes; it is made as long as there is twice as much */
     bool stopped;
 };
 
@@ -246,6 +248,7 @@ static void refill(struct stocking *stocking, struct stock_class *class, uint32_
     refill->job.n = refill->n;
     refill->job.commits = refill->commits;
     refill->job.urgent = urgent;
+    refill->job.reserve = 2 * stocking->reserve;
     refill->job.fds = stock_wants_fds(class) ? refill->fds : NULL;
     refill->job.done = refilled;
     class->coming += refill->n;
@@ -255,11 +258,6 @@ static void refill(struct stocking *stocking, struct stock_class *class, uint32_
 }
 
 /* ---- looking -------------------------------------------------------------------------------------------- */
-
-static bool is_short_of_memory(void)
-{
-    return sys->available(-1) < SHORT_OF_MEMORY;
-}
 
 /* When it is to be looked at again. */
 static uint64_t look_at(struct stocking *stocking, struct stock_class *class, uint64_t now)
@@ -289,7 +287,7 @@ static void turn(struct timer *timer)
 
     if (now - stocking->looked_at >= LOOK_NS) {
         stocking->looked_at = now;
-        if (broker->buffers.n_stock && (is_short_of_memory() || !has_descriptors(stocking, 0)))
+        if (broker->buffers.n_stock && (sys->available(-1) < stocking->reserve || !has_descriptors(stocking, 0)))
             (void)stocking_give_all(broker);
     }
     for (unsigned i = 0; i < STOCK_CLASSES; i++) {
@@ -429,6 +427,15 @@ static bool any_may_have_stock(struct pools *pools)
     return false;
 }
 
+static uint64_t reserve_of(const struct topology *topology)
+{
+    uint64_t total = 0;
+
+    for (uint32_t i = 0; i < topology->n_nodes; i++)
+        total += topology->nodes[i].total;
+    return total / SHORT_OF_PART > SHORT_OF_MEMORY ? total / SHORT_OF_PART : SHORT_OF_MEMORY;
+}
+
 int stocking_init(struct broker *broker)
 {
     struct stocking *stocking;
@@ -442,6 +449,7 @@ int stocking_init(struct broker *broker)
     stocking->broker = broker;
     stocking->turn = (struct timer)TIMER_INIT(turn);
     stocking->descriptors = getrlimit(RLIMIT_NOFILE, &limit) < 0 ? 0 : limit.rlim_cur;
+    stocking->reserve = reserve_of(broker->options.topology);
     list_init(&stocking->refills);
     broker->stocking = stocking;
     return 0;

@@ -5,6 +5,8 @@
 
 #include "api/check.h"
 #include "base/bytes.h"
+#include "base/cleanup.h"
+#include "base/steal.h"
 #include "core/buffer.h"
 #include "core/context.h"
 #include "core/ready.h"
@@ -53,17 +55,24 @@ int memclient_export_fd(struct memclient_buffer *buf, unsigned rights, int *fd)
 /* The method that takes it: IMPORT or ADOPT. */
 typedef int take_fd(struct channel *channel, int fd, uint64_t deadline, struct rpc_opened *opened);
 
-static int take(struct memclient *ctx, struct channel *channel, take_fd *method, int fd, uint64_t deadline,
+/* What it is imported by is kept for mapping it, as a descriptor that comes from the broker is. Takes `kept`, or -1. */
+static int take(struct memclient *ctx, struct channel *channel, take_fd *method, int fd, int *kept, uint64_t deadline,
                 struct memclient_buffer **buf)
 {
     struct rpc_opened opened = RPC_OPENED_NULL;
+    int access = fcntl(*kept, F_GETFL) & O_ACCMODE;
     int r = method(channel, fd, deadline, &opened);
 
-    return r ? r : adopt_one(ctx, channel, &opened, false, buf);
+    if (r)
+        return r;
+    if (!opened.items[0].status && (access == O_RDONLY || access == O_RDWR))
+        opened.items[0].fd = steal_fd(kept);
+    return adopt_one(ctx, channel, &opened, access == O_RDWR, buf);
 }
 
 static int open_fd(struct memclient *ctx, take_fd *method, int fd, struct memclient_buffer **buf)
 {
+    _cleanup_close_ int kept = -1;
     uint64_t deadline;
     int r;
 
@@ -74,8 +83,12 @@ static int open_fd(struct memclient *ctx, take_fd *method, int fd, struct memcli
         r = check_context(&ctx);
     if (r)
         return r;
+    /* without room for it, mapping will ask for one */
+    if (method == rpc_import)
+        kept = fcntl(fd, F_DUPFD_CLOEXEC, 3);
     deadline = context_deadline(ctx);
-    return CONTEXT_CALL(ctx, deadline, channel, take(ctx, channel, method, fd, deadline, buf));
+    return CONTEXT_CALL(ctx, deadline, channel,
+                        take(ctx, channel, method, kept < 0 ? fd : kept, &kept, deadline, buf));
 }
 
 int memclient_import_fd(struct memclient *ctx, int fd, struct memclient_buffer **buf)

@@ -432,8 +432,8 @@ MEMCLIENT_API int memclient_buffer_info(struct memclient_buffer *buf, struct mem
 MEMCLIENT_API int memclient_export_fd(struct memclient_buffer *buf, unsigned rights, int *fd);
 
 /*
- * Opens the buffer behind a shareable handle. The descriptor stays the caller's, on success as well. Gives READ, WRITE
- * if the descriptor is open for writing, and SHARE.
+ * Opens the buffer behind a shareable handle. The descriptor stays the caller's, on success as well; the library keeps
+ * a duplicate, for mapping. Gives READ, WRITE if the descriptor is open for writing, and SHARE.
  *     -EREMOTE   it is no descriptor of a buffer of this broker
  *     -EBADF     it is no open descriptor
  *     -EBUSY     its last claim went a moment ago, and more than a thousand tokens with it: try again

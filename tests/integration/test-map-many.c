@@ -207,6 +207,46 @@ static void none_comes_until_it_is_needed(void **state)
     broker_finish(broker);
 }
 
+/* What is imported is mapped by what it was imported by, with that one's access, and the caller's own is not needed. */
+static void imports_bring_theirs(void **state)
+{
+    static const unsigned rights[] = {MEMCLIENT_READ, MEMCLIENT_READ | MEMCLIENT_WRITE};
+    struct broker_process *broker = broker_for_test(NULL);
+    struct memclient *ctx = broker_connect(broker);
+    struct memclient_buffer *buf, *imported;
+    char *p, *q;
+
+    make(ctx, 1, 0, &buf);
+    assert_done(memclient_map(buf, NULL, (void **)&p));
+    for (int i = 0; i < 2; i++) {
+        struct memclient_map_options options = MEMCLIENT_MAP_OPTIONS_INIT;
+        struct memclient *other = broker_connect(broker);
+        int fds = fd_count(), fd;
+        uint64_t before;
+
+        assert_done(memclient_export_fd(buf, rights[i], &fd));
+        before = requests(ctx);
+        assert_done(memclient_import_fd(other, fd, &imported));
+        close(fd);
+        options.flags = MEMCLIENT_MAP_NOT_HOME;
+        assert_done(memclient_map(imported, &options, (void **)&q));
+        assert_calls(ctx, before, 1);
+        *p = (char)i;
+        assert_int_equal(*q, i);
+        options.access = MEMCLIENT_WRITE;
+        if (rights[i] & MEMCLIENT_WRITE)
+            assert_done(memclient_map(imported, &options, (void **)&q));
+        else
+            assert_refused(memclient_map(imported, &options, (void **)&q), EACCES);
+        memclient_close(other);
+        assert_int_equal(fd_count(), fds - 1);
+        memclient_buffer_unref(imported);
+    }
+    memclient_buffer_unref(buf);
+    memclient_close(ctx);
+    broker_finish(broker);
+}
+
 static void claim_in_child(int channel, void *context)
 {
     struct memclient_buffer **bufs = context;
@@ -241,6 +281,7 @@ int main(void)
         at_broker(all_are_mapped_or_none),
         at_broker(all_kinds_of_handles_are_mapped),
         at_broker(none_comes_until_it_is_needed),
+        at_broker(imports_bring_theirs),
         at_broker(children_claim_by_descriptors),
     };
 

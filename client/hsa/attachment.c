@@ -14,21 +14,17 @@ hsa_status_t attachment_map(struct memclient_buffer **buffer, uint64_t allowed, 
 {
     _cleanup_free_ struct attachment *new = calloc(1, sizeof(*new));
     struct memclient_map_options options = MEMCLIENT_MAP_OPTIONS_INIT;
-    struct memclient_buffer_info info = MEMCLIENT_BUFFER_INFO_INIT;
     void *address;
     int r;
 
     if (!new)
         return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
-    r = memclient_buffer_info(*buffer, &info);
     options.flags = MEMCLIENT_MAP_ANYWHERE;
-    if (!r)
-        r = memclient_map(*buffer, &options, &address);
+    r = memclient_map(*buffer, &options, &address);
     if (r)
         return runtime_status(r);
     place_init(&new->place, PLACE_ATTACHMENT, address, memclient_buffer_size(*buffer), memclient_buffer_bytes(*buffer));
     new->place.busy = false;
-    new->pool = topology_pool_of(&info);
     new->allowed = allowed;
     new->refs = 1;
     new->buffer = steal_ptr(buffer);

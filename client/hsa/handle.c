@@ -142,7 +142,7 @@ static bool find_again(struct memclient_buffer *buffer, hsa_amd_vmem_alloc_handl
  * lock, as other threads may import the same and release it at any time.
  */
 static hsa_status_t enter(struct memclient_buffer **buffer, const struct pool *pool, hsa_amd_memory_type_t type,
-                          hsa_amd_vmem_alloc_handle_t *ret)
+                          bool is_told, hsa_amd_vmem_alloc_handle_t *ret)
 {
     _cleanup_free_ struct handle *new = calloc(1, sizeof(*new));
     struct handle *handle;
@@ -152,6 +152,7 @@ static hsa_status_t enter(struct memclient_buffer **buffer, const struct pool *p
     *new = (struct handle){
         .buffer = *buffer,
         .size = memclient_buffer_bytes(*buffer),
+        .is_told = is_told,
         .pool = pool,
         .type = type,
     };
@@ -222,7 +223,7 @@ hsa_status_t hsa_amd_vmem_handle_create(hsa_amd_memory_pool_t wanted, size_t siz
         return HSA_STATUS_ERROR_INVALID_ALLOCATION;
     r = allocate(pool, size, type, &buffer);
     room_changed();
-    return r < 0 ? room_refusal(pool, size, r) : enter(&buffer, pool, type, memory_handle);
+    return r < 0 ? room_refusal(pool, size, r) : enter(&buffer, pool, type, true, memory_handle);
 }
 
 hsa_status_t hsa_amd_vmem_handle_release(hsa_amd_vmem_alloc_handle_t memory_handle)
@@ -259,14 +260,53 @@ hsa_status_t hsa_amd_vmem_retain_alloc_handle(hsa_amd_vmem_alloc_handle_t *memor
     return mapped ? HSA_STATUS_SUCCESS : HSA_STATUS_ERROR_INVALID_ALLOCATION;
 }
 
+void handle_told(struct handle *handle, const struct memclient_buffer_info *info)
+{
+    if (handle->is_told)
+        return;
+    handle->pool = topology_pool_of(info);
+    handle->type = info->placement == MEMCLIENT_PLACEMENT_PREFERRED ? MEMORY_TYPE_NONE : MEMORY_TYPE_PINNED;
+    handle->is_told = true;
+}
+
+/* Has the broker asked of what was imported, once. */
+static hsa_status_t tell(hsa_amd_vmem_alloc_handle_t memory_handle)
+{
+    struct memclient_buffer_info info = MEMCLIENT_BUFFER_INFO_INIT;
+    _cleanup_(memclient_buffer_unrefp) struct memclient_buffer *buffer = NULL;
+    struct handle *handle;
+    int r;
+
+    places_lock_read();
+    handle = handle_find(memory_handle);
+    if (handle && !handle->is_told)
+        buffer = memclient_buffer_ref(handle->buffer);
+    places_unlock();
+    if (!buffer)
+        return HSA_STATUS_SUCCESS;
+    r = memclient_buffer_info(buffer, &info);
+    if (r < 0)
+        return runtime_status(r);
+    places_lock();
+    handle = handle_find(memory_handle);
+    if (handle && handle->buffer == buffer)
+        handle_told(handle, &info);
+    places_unlock();
+    return HSA_STATUS_SUCCESS;
+}
+
 hsa_status_t hsa_amd_vmem_get_alloc_properties_from_handle(hsa_amd_vmem_alloc_handle_t memory_handle,
                                                            hsa_amd_memory_pool_t *pool, hsa_amd_memory_type_t *type)
 {
     struct handle *handle;
+    hsa_status_t status;
 
     RUNTIME_NEEDED();
     if (!pool || !type)
         return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    status = tell(memory_handle);
+    if (status)
+        return status;
     places_lock_read();
     handle = handle_find(memory_handle);
     if (handle) {
@@ -303,8 +343,6 @@ hsa_status_t hsa_amd_vmem_export_shareable_handle(int *dmabuf_fd, hsa_amd_vmem_a
 hsa_status_t hsa_amd_vmem_import_shareable_handle(int dmabuf_fd, hsa_amd_vmem_alloc_handle_t *handle)
 {
     _cleanup_(memclient_buffer_unrefp) struct memclient_buffer *buffer = NULL;
-    struct memclient_buffer_info info = MEMCLIENT_BUFFER_INFO_INIT;
-    hsa_amd_memory_type_t type;
     int r;
 
     RUNTIME_NEEDED();
@@ -315,9 +353,5 @@ hsa_status_t hsa_amd_vmem_import_shareable_handle(int dmabuf_fd, hsa_amd_vmem_al
         return r == -EBADF ? HSA_STATUS_ERROR_INVALID_ALLOCATION : runtime_status(r);
     if (find_again(buffer, handle))
         return HSA_STATUS_SUCCESS;
-    r = memclient_buffer_info(buffer, &info);
-    if (r < 0)
-        return runtime_status(r);
-    type = info.placement == MEMCLIENT_PLACEMENT_PREFERRED ? MEMORY_TYPE_NONE : MEMORY_TYPE_PINNED;
-    return enter(&buffer, topology_pool_of(&info), type, handle);
+    return enter(&buffer, NULL, MEMORY_TYPE_NONE, false, handle);
 }

@@ -15,6 +15,7 @@
 struct attachment {
     struct place place;
     struct memclient_buffer *buffer; /* counted */
+    bool is_told;                    /* its pool: that is asked for when somebody wants to know */
     const struct pool *pool;         /* the standard one of the agent that has its first page, or NULL */
     uint64_t allowed;                /* agents by index */
     bool interop;                    /* mapped by a shareable handle; it has none of what follows */

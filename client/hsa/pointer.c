@@ -15,7 +15,8 @@
 
 struct answer {
     hsa_amd_pointer_info_t info;
-    uint64_t agents; /* that may use it */
+    uint64_t agents;                 /* that may use it */
+    struct memclient_buffer *untold; /* counted: of this the pool is to be asked for; or NULL */
 };
 
 /* NULL: imported memory of a node that is no agent. */
@@ -44,7 +45,20 @@ static void describe_mapping(const struct mapping *mapping, const void *ptr, str
     answer->info.hostBaseAddress = (void *)(uintptr_t)ptr;
     answer->info.agentBaseAddress = (void *)(uintptr_t)ptr;
     answer->agents = mapping->permissions.read | mapping->permissions.write;
-    describe_pool(mapping->handle->pool, answer);
+    if (mapping->handle->is_told)
+        describe_pool(mapping->handle->pool, answer);
+    else
+        answer->untold = memclient_buffer_ref(mapping->handle->buffer);
+}
+
+static void describe_attachment(const struct attachment *attachment, struct answer *answer)
+{
+    answer->info.type = attachment->interop ? HSA_EXT_POINTER_TYPE_GRAPHICS : HSA_EXT_POINTER_TYPE_IPC;
+    answer->agents = attachment->allowed;
+    if (attachment->is_told)
+        describe_pool(attachment->pool, answer);
+    else
+        answer->untold = memclient_buffer_ref(attachment->buffer);
 }
 
 /* Leaves the answer as it is, UNKNOWN, if nothing is there. With the lock. */
@@ -67,9 +81,7 @@ static void describe(const void *ptr, struct answer *answer)
         answer->info.agentOwner = place_allocation(place)->owner->handle;
         break;
     case PLACE_ATTACHMENT:
-        answer->info.type = place_attachment(place)->interop ? HSA_EXT_POINTER_TYPE_GRAPHICS : HSA_EXT_POINTER_TYPE_IPC;
-        answer->agents = place_attachment(place)->allowed;
-        describe_pool(place_attachment(place)->pool, answer);
+        describe_attachment(place_attachment(place), answer);
         break;
     case PLACE_LOCKED:
         answer->info.type = HSA_EXT_POINTER_TYPE_LOCKED;
@@ -85,6 +97,38 @@ static void describe(const void *ptr, struct answer *answer)
         describe_reservation(ptr, answer);
         break;
     }
+}
+
+/* With the lock: for all who ask from now on. What was there may have gone meanwhile. */
+static void note(const void *ptr, const struct memclient_buffer *buffer, const struct memclient_buffer_info *info)
+{
+    struct place *place = place_find(ptr);
+
+    if (place && place->kind == PLACE_ATTACHMENT && place_attachment(place)->buffer == buffer) {
+        place_attachment(place)->pool = topology_pool_of(info);
+        place_attachment(place)->is_told = true;
+    } else if (place && place->kind == PLACE_MAPPING && place_mapping(place)->handle->buffer == buffer) {
+        handle_told(place_mapping(place)->handle, info);
+    }
+}
+
+/* Completes the answer by a call, the first time that anybody wants to know it of what another process has made. */
+static hsa_status_t complete(const void *ptr, struct answer *answer)
+{
+    struct memclient_buffer_info info = MEMCLIENT_BUFFER_INFO_INIT;
+    int r;
+
+    if (!answer->untold)
+        return HSA_STATUS_SUCCESS;
+    r = memclient_buffer_info(answer->untold, &info);
+    if (!r) {
+        describe_pool(topology_pool_of(&info), answer);
+        places_lock();
+        note(ptr, answer->untold, &info);
+        places_unlock();
+    }
+    answer->untold = memclient_buffer_unref(answer->untold);
+    return runtime_status(r);
 }
 
 /* Calls the application. The topology stays, so this needs nothing of the runtime. */
@@ -109,6 +153,7 @@ hsa_status_t hsa_amd_pointer_info(const void *ptr, hsa_amd_pointer_info_t *info,
                                   uint32_t *num_agents_accessible, hsa_agent_t **accessible)
 {
     struct answer answer = {.info.type = HSA_EXT_POINTER_TYPE_UNKNOWN};
+    hsa_status_t status;
 
     RUNTIME_NEEDED_UNTIL(entered);
     if (!ptr || !info || !info->size)
@@ -116,10 +161,12 @@ hsa_status_t hsa_amd_pointer_info(const void *ptr, hsa_amd_pointer_info_t *info,
     places_lock_read();
     describe(ptr, &answer);
     places_unlock();
+    status = complete(ptr, &answer);
     RUNTIME_DONE(entered);
+    if (status)
+        return status;
     if (alloc && num_agents_accessible && accessible) {
-        hsa_status_t status = list_agents(answer.agents, alloc, num_agents_accessible, accessible);
-
+        status = list_agents(answer.agents, alloc, num_agents_accessible, accessible);
         if (status)
             return status;
     }

@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include "tests/support/memory.h"
+
 #define NOFILE 600
 /* Of a client; some are the test's own. */
 #define TABLE 100
@@ -149,15 +151,7 @@ static void mappings_end_before_the_process_has_none(void **state)
 /* Of memory files, that is, of buffers. */
 static size_t buffers_mapped(void)
 {
-    FILE *f = fopen("/proc/self/maps", "re");
-    char line[512];
-    size_t n = 0;
-
-    CHECK(f);
-    while (fgets(line, sizeof(line), f))
-        n += strstr(line, "/memfd:memoryd") != NULL;
-    (void)fclose(f);
-    return n;
+    return maps_named("/memfd:memoryd");
 }
 
 static void make_objects(int channel, void *context)

@@ -53,6 +53,19 @@ int memfd_punch(int fd, size_t offset, size_t size)
     return fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)size);
 }
 
+size_t maps_named(const char *what)
+{
+    FILE *file = fopen("/proc/self/maps", "re");
+    char line[512];
+    size_t n = 0;
+
+    assert_non_null(file);
+    while (fgets(line, sizeof(line), file))
+        n += strstr(line, what) != NULL;
+    fclose(file);
+    return n;
+}
+
 void *map_shared(int fd, size_t size, int protection)
 {
     return mmap(NULL, size, protection, MAP_SHARED, fd, 0);

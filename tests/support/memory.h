@@ -67,6 +67,9 @@ char *map_aligned(int fd, size_t size, size_t alignment);
 /* MADV_POPULATE_WRITE. Skips where the kernel has none, fails the test if it cannot. */
 void map_populate(char *map, size_t size);
 
+/* Mappings of this process with this in the names of their files. Fails the test. */
+size_t maps_named(const char *what);
+
 /* A value of /proc/meminfo in KiB; -1 if there is no such line. */
 long meminfo_kib(const char *key);
 

@@ -14,6 +14,7 @@
 
 #include "tests/support/child.h"
 #include "tests/support/fd.h"
+#include "tests/support/memory.h"
 #include "tests/support/wait.h"
 #include "tests/unit/hsa/hsa.h"
 
@@ -328,19 +329,6 @@ static void broker_is_killed(void **state)
 }
 
 /* Mappings of memory files, as buffers are. Others may be a sanitizer's. */
-static unsigned count_maps(void)
-{
-    FILE *f = fopen("/proc/self/maps", "re");
-    char line[512];
-    unsigned n = 0;
-
-    assert_non_null(f);
-    while (fgets(line, sizeof(line), f))
-        n += strstr(line, "memfd:") != NULL;
-    fclose(f);
-    return n;
-}
-
 static void cycle(void)
 {
     struct note note = allocate();
@@ -373,14 +361,15 @@ static bool broker_has_closed(const struct memclient_broker_status *before)
 static void no_leaks(void **state)
 {
     struct memclient_broker_status before = MEMCLIENT_BROKER_STATUS_INIT, after = MEMCLIENT_BROKER_STATUS_INIT;
-    unsigned fds, maps;
+    unsigned fds;
+    size_t maps;
 
     (void)state;
     for (unsigned i = 0; i < 10; i++)
         cycle();
     assert_true(WAIT_UNTIL(observer_buffers() == 0));
     fds = fd_count();
-    maps = count_maps();
+    maps = maps_named("memfd:");
     assert_ok(memclient_status(native, &before));
     for (unsigned i = 0; i < 1000; i++)
         cycle();
@@ -392,7 +381,7 @@ static void no_leaks(void **state)
     /* memory that is on its way back is still open there */
     assert_true(WAIT_UNTIL(broker_has_closed(&before)));
     assert_true(fd_count() <= fds);
-    assert_int_equal(count_maps(), maps);
+    assert_int_equal(maps_named("memfd:"), maps);
 }
 
 int main(int argc, char **argv)

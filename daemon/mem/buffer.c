@@ -10,13 +10,8 @@
 #include "base/align.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/steal.h"
+#include "mem/buffer_index.h"
 #include "proto/status.h"
-
-struct plan_object {
-    OBJECT(struct plan_record);
-    bool found; /* by its buffer, after another broker */
-};
 
 static_assert(sizeof(((struct plan_record *)0)->bytes) == sizeof(((struct plan_nodes *)0)->bytes), "one layout");
 static_assert(sizeof(((struct plan_record *)0)->node) == sizeof(((struct plan_nodes *)0)->node), "one layout");
@@ -39,6 +34,21 @@ static int compare_watches(const struct buffer *a, const struct buffer *b)
 
 TREE_GENERATE(buffer_inode_tree, buffer, by_inode, compare_inodes)
 TREE_GENERATE(buffer_watch_tree, buffer, by_watch, compare_watches)
+
+struct buffer *buffer_index_inode(struct buffers *buffers, struct buffer *buffer)
+{
+    return RB_INSERT(buffer_inode_tree, &buffers->by_inode, buffer);
+}
+
+void buffer_unindex_inode(struct buffers *buffers, struct buffer *buffer)
+{
+    RB_REMOVE(buffer_inode_tree, &buffers->by_inode, buffer);
+}
+
+struct buffer *buffer_index_watch(struct buffers *buffers, struct buffer *buffer)
+{
+    return RB_INSERT(buffer_watch_tree, &buffers->by_watch, buffer);
+}
 
 void buffers_init(struct buffers *buffers, struct ledger *ledger, struct pools *pools, struct arena *arena,
                   struct reservations *reservations)
@@ -142,7 +152,7 @@ static int acquire(struct buffers *buffers, struct buffer *buffer, const struct 
     return 0;
 }
 
-static void init_object(struct buffer *buffer)
+void buffer_init(struct buffer *buffer)
 {
     list_init(&buffer->holds);
     list_init(&buffer->tokens);
@@ -174,7 +184,7 @@ int buffer_new(struct buffers *buffers, const struct buffer_args *args, struct b
         return r;
     buffer = object;
     record = record_fresh(buffer);
-    init_object(buffer);
+    buffer_init(buffer);
     set_owner(record, args);
     if (buffer_is_nobodys(buffer))
         buffers->n_stock++;
@@ -210,7 +220,7 @@ struct buffer *buffer_free(struct buffers *buffers, struct buffer *buffer)
 
     buffer_set_watch(buffers, buffer, -1);
     if (record->inode && !buffer_is_foreign(buffer))
-        RB_REMOVE(buffer_inode_tree, &buffers->by_inode, buffer);
+        buffer_unindex_inode(buffers, buffer);
     if (buffer_is_nobodys(buffer))
         buffers->n_stock--;
     else if (record->state == BUFFER_DETACHED || record->state == BUFFER_ENDING)
@@ -238,201 +248,6 @@ struct buffer *buffer_free(struct buffers *buffers, struct buffer *buffer)
     return NULL;
 }
 
-/* ---- after another broker ------------------------------------------------------------------------------- */
-
-int buffers_recover_plans(struct buffers *buffers)
-{
-    return table_recover(&buffers->plans, NULL, NULL);
-}
-
-void buffers_recovered(struct buffers *buffers)
-{
-    struct plan_object *plan;
-    unsigned budget = UINT32_MAX;
-    uint64_t cursor = 0;
-
-    while ((plan = table_next(&buffers->plans, &cursor, &budget)))
-        if (!plan->found)
-            table_free(&buffers->plans, plan);
-}
-
-static bool is_sound(const struct buffer_record *record, const struct pool *pool)
-{
-    return record->state >= BUFFER_LIVE && record->state <= BUFFER_STOCK && record->size && record->inode &&
-           record->bytes >= record->size && record->bytes <= CHARGE_MAX && record->bytes % pool->granule == 0 &&
-           record->granule_shift < 64 && UINT64_C(1) << record->granule_shift == pool->granule &&
-           record->pages == pool->pages &&
-           !(record->flags & ~(uint32_t)BUFFER_FLAGS_ALL) && record->watch >= -1 &&
-           record->placement > PLACEMENT_POOL &&
-           record->placement <= PLACEMENT_LOCAL && record->n_nodes && record->n_nodes <= TOPOLOGY_NODES_MAX &&
-           record->node < TOPOLOGY_NODES_MAX;
-}
-
-/* Whose it is fits to its state, and what is nobody's has nothing that only users can have given it. */
-static bool is_owner_sound(const struct buffer_record *record)
-{
-    const uint32_t flags = BUFFER_PUBLISHABLE | BUFFER_VERIFIED | BUFFER_STRICT;
-
-    if (record->charged_uid != (uid_t)-1)
-        return record->state != BUFFER_STOCK;
-    return (record->state == BUFFER_STOCK || record->state == BUFFER_ENDING) && !(record->flags & ~flags) &&
-           record->n_nodes == 1 && !record->plan && !record->address && !record->reservation;
-}
-
-static bool is_foreign_sound(const struct buffer_record *record)
-{
-    const uint32_t flags = BUFFER_FOREIGN | BUFFER_NO_ADDRESS;
-
-    return (record->state == BUFFER_LIVE || record->state == BUFFER_ENDING) && record->size && record->inode &&
-           record->granule_shift < 64 && record->flags == flags && record->watch == -1 &&
-           record->charged_uid != (uid_t)-1 && !record->bytes && !record->plan && !record->address &&
-           !record->reservation && !record->n_nodes;
-}
-
-static bool is_plan_sound(const struct buffers *buffers, const struct buffer_record *record,
-                          struct plan_object **ret)
-{
-    struct plan_object *plan = record->plan ? table_find(&buffers->plans, record->plan) : NULL;
-    uint64_t bytes = 0;
-
-    *ret = plan;
-    if (!record->plan)
-        return record->n_nodes == 1;
-    if (!plan || plan->found || (record->placement == PLACEMENT_INTERLEAVE && !plan->record->part_size))
-        return false;
-    for (unsigned i = 0; i < record->n_nodes; i++) {
-        if (plan->record->node[i] >= TOPOLOGY_NODES_MAX || plan->record->bytes[i] > record->bytes - bytes)
-            return false;
-        bytes += plan->record->bytes[i];
-    }
-    return bytes == record->bytes;
-}
-
-/* Takes T, if it is the one that was adopted. Its size is its maker's, who may have changed it meanwhile, even to 0. */
-static bool find_foreign(struct buffer *buffer, const struct buffer_found *found)
-{
-    const struct buffer_record *record = buffer->record;
-    struct handle_identity identity;
-
-    if (!found->fd || *found->fd < 0)
-        return record->state == BUFFER_ENDING;
-    if (handle_identity(*found->fd, &identity) < 0 || identity.ino != record->inode ||
-        (uint32_t)identity.dev != record->device)
-        return false;
-    buffer->fd = steal_fd(found->fd);
-    return true;
-}
-
-/* Takes T. */
-static bool find_memory(struct buffers *buffers, struct buffer *buffer, const struct buffer_found *found)
-{
-    const struct buffer_record *record = buffer->record;
-    const struct handle_identity identity = {
-        .dev = record->device, .ino = record->inode, .uid = found->owner, .mode = 0600, .size = record->bytes};
-    bool publishable = record->flags & BUFFER_PUBLISHABLE, published = false, future_only = false;
-    struct handle_look look;
-
-    if (buffer_is_foreign(buffer))
-        return find_foreign(buffer, found);
-    if (!found->fd || *found->fd < 0)
-        return record->state == BUFFER_ENDING;
-    if (!found->look)
-        handle_look(*found->fd, &look);
-    if (!handle_is_ours(found->look ? found->look : &look, &identity, publishable, &published, &future_only) ||
-        (record->flags & BUFFER_PUBLISHED && !published))
-        return false;
-    if (published)
-        buffer_add_flags(buffers, buffer,
-                         future_only ? BUFFER_PUBLISHED | BUFFER_PUBLISHED_FUTURE_ONLY : BUFFER_PUBLISHED);
-    buffer->fd = steal_fd(found->fd);
-    return true;
-}
-
-/* At the address that it had. One whose reservation is gone has it for itself. */
-static bool find_home(struct buffers *buffers, struct buffer *buffer)
-{
-    const struct buffer_record *record = buffer->record;
-    struct reservation *reservation = NULL;
-
-    if (!record->address)
-        return true;
-    if (record->reservation)
-        reservation = reservations_find(buffers->reservations, record->reservation);
-    if (reservation)
-        return !reservation_place(reservation, &buffer->home, record->address - reservation->record->address,
-                                  record->bytes, buffer_granule(buffer), NULL);
-    if (arena_take(buffers->arena, &buffer->home, record->bytes, buffer_granule(buffer), record->address, NULL))
-        return false;
-    if (record->reservation)
-        record_change(&buffers->table, buffer)->reservation = 0;
-    return true;
-}
-
-static void recharge(struct buffers *buffers, struct buffer *buffer, struct pool *pool,
-                     const struct buffer_found *found)
-{
-    const struct buffer_record *record = buffer->record;
-    struct plan plan;
-
-    if (buffer_is_nobodys(buffer)) {
-        pool_restock(pool, record->node, record->bytes);
-        buffers->n_stock++;
-        return;
-    }
-    if (pool) {
-        buffer_plan(buffers, buffer, &plan);
-        pool_recharge(pool, &plan);
-    }
-    buffers->bytes += record->bytes;
-    charge_restore(&buffer->charge, found->account, ACCOUNT_BYTES, record->bytes);
-    if (record->charged_session != found->session)
-        record_change(&buffers->table, buffer)->charged_session = found->session;
-    if (record->state != BUFFER_LIVE)
-        buffers->n_detached++;
-}
-
-enum table_verdict buffer_recover(struct buffers *buffers, struct buffer *buffer, const struct buffer_found *found,
-                                  const char **why)
-{
-    const struct buffer_record *record = buffer->record;
-    struct pool *pool = buffer_pool(buffers, buffer);
-    struct plan_object *plan_object = NULL;
-    bool foreign = buffer_is_foreign(buffer);
-
-    init_object(buffer);
-    *why = "its figures make no sense";
-    if (foreign ? !is_foreign_sound(record)
-                : !pool || !is_sound(record, pool) || !is_owner_sound(record) ||
-                      !is_plan_sound(buffers, record, &plan_object))
-        return TABLE_QUARANTINE;
-    *why = "another one has its memory";
-    if (!foreign && RB_INSERT(buffer_inode_tree, &buffers->by_inode, buffer))
-        return TABLE_QUARANTINE;
-    *why = "its address is another one's, or none";
-    if (find_home(buffers, buffer)) {
-        *why = "its memory is missing, or is not as it was made";
-        if (find_memory(buffers, buffer, found))
-            *why = NULL;
-        else if (buffer->record->reservation)
-            reservation_unplace(reservations_find(buffers->reservations, buffer->record->reservation), &buffer->home);
-        else
-            arena_give(buffers->arena, &buffer->home);
-    }
-    if (*why) {
-        if (!foreign)
-            RB_REMOVE(buffer_inode_tree, &buffers->by_inode, buffer);
-        /* nobody loses anything, and the pages are gone or will be closed */
-        return record->state == BUFFER_STOCK ? TABLE_DROP : TABLE_QUARANTINE;
-    }
-    if (plan_object)
-        plan_object->found = true;
-    recharge(buffers, buffer, pool, found);
-    /* of two with one watch neither can be believed; the caller asks for it again */
-    if (record->watch >= 0 && RB_INSERT(buffer_watch_tree, &buffers->by_watch, buffer))
-        record_change(&buffers->table, buffer)->watch = -1;
-    return TABLE_KEEP;
-}
-
 /* ---- as it lives ---------------------------------------------------------------------------------------- */
 
 int buffer_set_memory(struct buffers *buffers, struct buffer *buffer, int fd, dev_t device, ino_t inode,
@@ -443,7 +258,7 @@ int buffer_set_memory(struct buffers *buffers, struct buffer *buffer, int fd, de
     assert(!record->inode && buffer->fd < 0);
     record->inode = inode;
     record->device = (uint32_t)device;
-    if (!buffer_is_foreign(buffer) && RB_INSERT(buffer_inode_tree, &buffers->by_inode, buffer)) {
+    if (!buffer_is_foreign(buffer) && buffer_index_inode(buffers, buffer)) {
         record->inode = 0;
         record->device = 0;
         return STATUS_BUSY;
@@ -589,7 +404,7 @@ void buffer_set_watch(struct buffers *buffers, struct buffer *buffer, int wd)
     if (wd < 0)
         return;
     /* the kernel gives a number again only when its watch has ended, so whoever has it is out of date */
-    while ((other = RB_INSERT(buffer_watch_tree, &buffers->by_watch, buffer)))
+    while ((other = buffer_index_watch(buffers, buffer)))
         buffer_set_watch(buffers, other, -1);
 }
 

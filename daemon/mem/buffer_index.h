@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What buffer.c and buffer_recover.c share, and nobody else uses. */
+#pragma once
+
+#include "mem/buffer.h"
+
+/* What is beside a plan's record. */
+struct plan_object {
+    OBJECT(struct plan_record);
+    bool found; /* by its buffer, after another broker */
+};
+
+/* The object of a record: nothing hangs on it, and it has no memory. */
+void buffer_init(struct buffer *buffer);
+
+/* Into the trees, by what its record says: NULL, or the one that has this inode or watch already. */
+struct buffer *buffer_index_inode(struct buffers *buffers, struct buffer *buffer);
+struct buffer *buffer_index_watch(struct buffers *buffers, struct buffer *buffer);
+void buffer_unindex_inode(struct buffers *buffers, struct buffer *buffer);

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Buffers that another broker left: of each record it is asked whether it makes sense, whether its inode and its
+ * address are its own, and whether its memory is there and as it was made. Only then it is a buffer again, and charged.
+ */
+#include "base/steal.h"
+#include "mem/buffer_index.h"
+
+int buffers_recover_plans(struct buffers *buffers)
+{
+    return table_recover(&buffers->plans, NULL, NULL);
+}
+
+void buffers_recovered(struct buffers *buffers)
+{
+    struct plan_object *plan;
+    unsigned budget = UINT32_MAX;
+    uint64_t cursor = 0;
+
+    while ((plan = table_next(&buffers->plans, &cursor, &budget)))
+        if (!plan->found)
+            table_free(&buffers->plans, plan);
+}
+
+static bool is_sound(const struct buffer_record *record, const struct pool *pool)
+{
+    return record->state >= BUFFER_LIVE && record->state <= BUFFER_STOCK && record->size && record->inode &&
+           record->bytes >= record->size && record->bytes <= CHARGE_MAX && record->bytes % pool->granule == 0 &&
+           record->granule_shift < 64 && UINT64_C(1) << record->granule_shift == pool->granule &&
+           record->pages == pool->pages &&
+           !(record->flags & ~(uint32_t)BUFFER_FLAGS_ALL) && record->watch >= -1 &&
+           record->placement > PLACEMENT_POOL &&
+           record->placement <= PLACEMENT_LOCAL && record->n_nodes && record->n_nodes <= TOPOLOGY_NODES_MAX &&
+           record->node < TOPOLOGY_NODES_MAX;
+}
+
+/* Whose it is fits to its state, and what is nobody's has nothing that only users can have given it. */
+static bool is_owner_sound(const struct buffer_record *record)
+{
+    const uint32_t flags = BUFFER_PUBLISHABLE | BUFFER_VERIFIED | BUFFER_STRICT;
+
+    if (record->charged_uid != (uid_t)-1)
+        return record->state != BUFFER_STOCK;
+    return (record->state == BUFFER_STOCK || record->state == BUFFER_ENDING) && !(record->flags & ~flags) &&
+           record->n_nodes == 1 && !record->plan && !record->address && !record->reservation;
+}
+
+static bool is_foreign_sound(const struct buffer_record *record)
+{
+    const uint32_t flags = BUFFER_FOREIGN | BUFFER_NO_ADDRESS;
+
+    return (record->state == BUFFER_LIVE || record->state == BUFFER_ENDING) && record->size && record->inode &&
+           record->granule_shift < 64 && record->flags == flags && record->watch == -1 &&
+           record->charged_uid != (uid_t)-1 && !record->bytes && !record->plan && !record->address &&
+           !record->reservation && !record->n_nodes;
+}
+
+static bool is_plan_sound(const struct buffers *buffers, const struct buffer_record *record,
+                          struct plan_object **ret)
+{
+    struct plan_object *plan = record->plan ? table_find(&buffers->plans, record->plan) : NULL;
+    uint64_t bytes = 0;
+
+    *ret = plan;
+    if (!record->plan)
+        return record->n_nodes == 1;
+    if (!plan || plan->found || (record->placement == PLACEMENT_INTERLEAVE && !plan->record->part_size))
+        return false;
+    for (unsigned i = 0; i < record->n_nodes; i++) {
+        if (plan->record->node[i] >= TOPOLOGY_NODES_MAX || plan->record->bytes[i] > record->bytes - bytes)
+            return false;
+        bytes += plan->record->bytes[i];
+    }
+    return bytes == record->bytes;
+}
+
+/* Takes T, if it is the one that was adopted. Its size is its maker's, who may have changed it meanwhile, even to 0. */
+static bool find_foreign(struct buffer *buffer, const struct buffer_found *found)
+{
+    const struct buffer_record *record = buffer->record;
+    struct handle_identity identity;
+
+    if (!found->fd || *found->fd < 0)
+        return record->state == BUFFER_ENDING;
+    if (handle_identity(*found->fd, &identity) < 0 || identity.ino != record->inode ||
+        (uint32_t)identity.dev != record->device)
+        return false;
+    buffer->fd = steal_fd(found->fd);
+    return true;
+}
+
+/* Takes T. */
+static bool find_memory(struct buffers *buffers, struct buffer *buffer, const struct buffer_found *found)
+{
+    const struct buffer_record *record = buffer->record;
+    const struct handle_identity identity = {
+        .dev = record->device, .ino = record->inode, .uid = found->owner, .mode = 0600, .size = record->bytes};
+    bool publishable = record->flags & BUFFER_PUBLISHABLE, published = false, future_only = false;
+    struct handle_look look;
+
+    if (buffer_is_foreign(buffer))
+        return find_foreign(buffer, found);
+    if (!found->fd || *found->fd < 0)
+        return record->state == BUFFER_ENDING;
+    if (!found->look)
+        handle_look(*found->fd, &look);
+    if (!handle_is_ours(found->look ? found->look : &look, &identity, publishable, &published, &future_only) ||
+        (record->flags & BUFFER_PUBLISHED && !published))
+        return false;
+    if (published)
+        buffer_add_flags(buffers, buffer,
+                         future_only ? BUFFER_PUBLISHED | BUFFER_PUBLISHED_FUTURE_ONLY : BUFFER_PUBLISHED);
+    buffer->fd = steal_fd(found->fd);
+    return true;
+}
+
+/* At the address that it had. One whose reservation is gone has it for itself. */
+static bool find_home(struct buffers *buffers, struct buffer *buffer)
+{
+    const struct buffer_record *record = buffer->record;
+    struct reservation *reservation = NULL;
+
+    if (!record->address)
+        return true;
+    if (record->reservation)
+        reservation = reservations_find(buffers->reservations, record->reservation);
+    if (reservation)
+        return !reservation_place(reservation, &buffer->home, record->address - reservation->record->address,
+                                  record->bytes, buffer_granule(buffer), NULL);
+    if (arena_take(buffers->arena, &buffer->home, record->bytes, buffer_granule(buffer), record->address, NULL))
+        return false;
+    if (record->reservation)
+        record_change(&buffers->table, buffer)->reservation = 0;
+    return true;
+}
+
+static void recharge(struct buffers *buffers, struct buffer *buffer, struct pool *pool,
+                     const struct buffer_found *found)
+{
+    const struct buffer_record *record = buffer->record;
+    struct plan plan;
+
+    if (buffer_is_nobodys(buffer)) {
+        pool_restock(pool, record->node, record->bytes);
+        buffers->n_stock++;
+        return;
+    }
+    if (pool) {
+        buffer_plan(buffers, buffer, &plan);
+        pool_recharge(pool, &plan);
+    }
+    buffers->bytes += record->bytes;
+    charge_restore(&buffer->charge, found->account, ACCOUNT_BYTES, record->bytes);
+    if (record->charged_session != found->session)
+        record_change(&buffers->table, buffer)->charged_session = found->session;
+    if (record->state != BUFFER_LIVE)
+        buffers->n_detached++;
+}
+
+enum table_verdict buffer_recover(struct buffers *buffers, struct buffer *buffer, const struct buffer_found *found,
+                                  const char **why)
+{
+    const struct buffer_record *record = buffer->record;
+    struct pool *pool = buffer_pool(buffers, buffer);
+    struct plan_object *plan_object = NULL;
+    bool foreign = buffer_is_foreign(buffer);
+
+    buffer_init(buffer);
+    *why = "its figures make no sense";
+    if (foreign ? !is_foreign_sound(record)
+                : !pool || !is_sound(record, pool) || !is_owner_sound(record) ||
+                      !is_plan_sound(buffers, record, &plan_object))
+        return TABLE_QUARANTINE;
+    *why = "another one has its memory";
+    if (!foreign && buffer_index_inode(buffers, buffer))
+        return TABLE_QUARANTINE;
+    *why = "its address is another one's, or none";
+    if (find_home(buffers, buffer)) {
+        *why = "its memory is missing, or is not as it was made";
+        if (find_memory(buffers, buffer, found))
+            *why = NULL;
+        else if (buffer->record->reservation)
+            reservation_unplace(reservations_find(buffers->reservations, buffer->record->reservation), &buffer->home);
+        else
+            arena_give(buffers->arena, &buffer->home);
+    }
+    if (*why) {
+        if (!foreign)
+            buffer_unindex_inode(buffers, buffer);
+        /* nobody loses anything, and the pages are gone or will be closed */
+        return record->state == BUFFER_STOCK ? TABLE_DROP : TABLE_QUARANTINE;
+    }
+    if (plan_object)
+        plan_object->found = true;
+    recharge(buffers, buffer, pool, found);
+    /* of two with one watch neither can be believed; the caller asks for it again */
+    if (record->watch >= 0 && buffer_index_watch(buffers, buffer))
+        record_change(&buffers->table, buffer)->watch = -1;
+    return TABLE_KEEP;
+}

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "app/app.h"
+#include "base/processors.h"
 
 /* Descriptors of the broker itself: loop, log, workers' work in progress, what is being sent. */
 #define NOFILE_RESERVE 256
@@ -192,20 +193,19 @@ void settings_arena(const struct app *app, uint64_t *base, uint64_t *size)
 
 unsigned settings_threads(const struct config *config)
 {
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    unsigned processors = processors_usable();
 
     if (config->worker_threads)
         return (unsigned)config->worker_threads;
-    return processors < 2 ? 1 : processors > 8 ? 4 : (unsigned)processors / 2;
+    return processors < 2 ? 1 : processors > 8 ? 4 : processors / 2;
 }
 
 /* As many as there are workers, and one processor is left to the loop. */
 unsigned settings_commit_threads(const struct config *config)
 {
-    unsigned threads = settings_threads(config);
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    unsigned threads = settings_threads(config), processors = processors_usable();
 
-    return threads < processors ? threads : processors < 2 ? 1 : (unsigned)processors - 1;
+    return threads < processors ? threads : processors < 2 ? 1 : processors - 1;
 }
 
 char *settings_config_path(const struct app_options *options, bool private)

@@ -19,5 +19,5 @@ struct survey;
 struct survey *survey_begin(struct jobs *jobs, const struct keeper_thing *things, size_t n);
 /* What was seen of one of them, by its place among them; or NULL. The survey may be NULL. */
 const struct handle_look *survey_seen(const struct survey *survey, size_t i);
-/* From now on the descriptors may go. The worker notices, and frees all of it. */
+/* From now on the descriptors may go: the worker looks at none of them any more. It frees all of it. */
 struct survey *survey_end(struct survey *survey);

@@ -119,8 +119,7 @@ void once_work(struct op_state *state, void (*submit)(struct op_state *state))
 
 void broker_leave(struct broker *broker)
 {
-    list_for_each_entry(state, &broker->pending.all, struct op_state, link)
-    {
+    for (struct op_state *state = NULL; (state = pending_next(&broker->pending, state));) {
         struct kept *kept = find_kept(broker, state->session, state->op->sequence);
 
         if (kept)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The list of verbs in progress, and the queues for room. Serving stops after so many in one turn; the rest comes in
+ * The verbs in progress, and the queues for room. Serving stops after so many in one turn; the rest comes in
  * the next. A user's queue is a chain of its waiters, whose oldest stands for it in its pool.
  */
 #include "broker/pending.h"
@@ -22,12 +22,11 @@ static int compare_sessions(const struct op_state *a, const struct op_state *b)
     return (uintptr_t)a < (uintptr_t)b ? -1 : a != b;
 }
 
-TREE_GENERATE(op_state_tree, op_state, in_session, compare_sessions)
+TREE_GENERATE(op_state_tree, op_state, link, compare_sessions)
 
 void pending_init(struct pending *pending)
 {
-    *pending = (struct pending){.all = LIST_INIT(pending->all)};
-    RB_INIT(&pending->by_session);
+    *pending = (struct pending){.tree = RB_INITIALIZER(&pending->tree)};
 }
 
 void pending_begin(struct pending *pending, struct op_state *state, struct op *op,
@@ -37,10 +36,8 @@ void pending_begin(struct pending *pending, struct op_state *state, struct op *o
     state->op = op;
     state->session = op->session;
     state->hurry = hurry;
-    list_init(&state->link);
-    list_append(&pending->all, &state->link);
     state->pending = pending;
-    RB_INSERT(op_state_tree, &pending->by_session, state);
+    RB_INSERT(op_state_tree, &pending->tree, state);
     op->state = state;
     once_pending(op);
 }
@@ -50,8 +47,7 @@ struct op *pending_leave(struct op_state *state)
     struct op *op = state->op;
 
     assert(op->state == state);
-    list_remove(&state->link);
-    RB_REMOVE(op_state_tree, &state->pending->by_session, state);
+    RB_REMOVE(op_state_tree, &state->pending->tree, state);
     op->state = NULL;
     state->op = NULL;
     return op;
@@ -64,25 +60,33 @@ void pending_end(struct op_state *state, int status)
     op->done(op, status);
 }
 
-void pending_hurry(struct pending *pending, uint64_t session, int status)
+struct op_state *pending_next(struct pending *pending, struct op_state *state)
+{
+    return state ? RB_NEXT(op_state_tree, &pending->tree, state) : RB_MIN(op_state_tree, &pending->tree);
+}
+
+/* The first one that is of this session or of a later one. */
+static struct op_state *first_of(struct pending *pending, uint64_t session)
 {
     struct op_state *first = NULL;
 
-    if (!session) {
-        list_for_each_entry(state, &pending->all, struct op_state, link)
-            state->hurry(state, status);
-        return;
-    }
-    for (struct op_state *state = RB_ROOT(&pending->by_session); state;) {
+    for (struct op_state *state = RB_ROOT(&pending->tree); state;) {
         if (state->session >= session) {
             first = state;
-            state = RB_LEFT(state, in_session);
+            state = RB_LEFT(state, link);
         } else {
-            state = RB_RIGHT(state, in_session);
+            state = RB_RIGHT(state, link);
         }
     }
-    for (; first && first->session == session; first = RB_NEXT(op_state_tree, &pending->by_session, first))
-        first->hurry(first, status);
+    return first;
+}
+
+void pending_hurry(struct pending *pending, uint64_t session, int status)
+{
+    struct op_state *state = first_of(pending, session);
+
+    for (; state && (!session || state->session == session); state = pending_next(pending, state))
+        state->hurry(state, status);
 }
 
 void op_cancel(struct op *op)

@@ -28,8 +28,7 @@
 #include "broker/verbs.h"
 
 struct op_state {
-    struct list link; /* all that are in progress */
-    RB_ENTRY(op_state) in_session;
+    RB_ENTRY(op_state) link; /* all that are in progress */
     struct pending *pending;
     struct op *op;
     uint64_t session; /* when it began */
@@ -41,8 +40,7 @@ struct op_state {
 RB_HEAD(op_state_tree, op_state);
 
 struct pending {
-    struct list all;
-    struct op_state_tree by_session;
+    struct op_state_tree tree; /* by session */
     bool stopping;
 };
 
@@ -50,16 +48,19 @@ void pending_init(struct pending *pending);
 
 static inline bool pending_is_empty(const struct pending *pending)
 {
-    return list_is_empty(&pending->all);
+    return RB_EMPTY(&pending->tree);
 }
 
 void pending_begin(struct pending *pending, struct op_state *state, struct op *op,
                    void (*hurry)(struct op_state *state, int status));
-/* Out of all lists, then op->done(). The state may be freed by then or afterwards, as its owner likes. */
+/* In progress no more, then op->done(). The state may be freed by then or afterwards, as its owner likes. */
 void pending_end(struct op_state *state, int status);
-/* Out of all lists, and the verb goes on: it begins again with another state, or its caller calls op->done(). */
+/* The state is none of those in progress, and the verb goes on: it begins again with another, or its caller calls
+ * op->done(). */
 struct op *pending_leave(struct op_state *state);
 
+/* All of them: the first after NULL; NULL after the last. */
+struct op_state *pending_next(struct pending *pending, struct op_state *state);
 /* All of a session's, or of everybody with session 0. */
 void pending_hurry(struct pending *pending, uint64_t session, int status);
 

@@ -3,10 +3,10 @@
  * Reservations: ranges of the arena, which the broker gives to one session on the whole host, and ranges of this
  * process only, of which the broker knows nothing. What is mapped in either is the same to the rest of the library.
  *
- * Each range of the arena is one request; chunks of it are not leased, to be cut up here. Only the broker knows when the
+ * Each range of the arena is one request; no chunk of it is leased, to be cut up here. Only the broker knows when the
  * home of the last buffer that was placed in a range has gone, so what was cut could not be used again; a wish within
- * the rest of one's own chunk would be refused, and limits would count what nobody has asked for. All that for some
- * 25 us once a range, whose memory costs more: to bind and write one fresh MiB of nbla's takes fifty times as long.
+ * the rest of one's own chunk would be refused, and limits would count what nobody has asked for. All that for a round
+ * trip once a range, whose memory costs more: to bind and write one fresh MiB of nbla's took fifty times as long.
  *
  * A process's own range lies in the arena only at its wish, even where the arena is free: homes in it are out of this
  * process's reach while it lasts. The wish has its use: what another process has placed is mapped at the same address.

@@ -11,8 +11,8 @@
 #include <time.h>
 
 /*
- * How long something that should happen at once may take, on an emulated and busy machine: workers that make or give back
- * much memory let everybody else go first.
+ * How long something that should happen at once may take, on an emulated and busy machine: workers that make or give
+ * back much memory let everybody else go first.
  */
 #define PATIENCE_MS 120000
 

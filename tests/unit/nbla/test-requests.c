@@ -75,14 +75,14 @@ static void many_chunks(void **state)
     assert_costs(BATCHES + 1 + BATCHES, assert_gives(nbla_memory_bind(memory), 0));
     at = nbla_memory_pointer(memory);
     for (int i = 0; i < MANY; i++) {
-        *(int *)at = i;
+        *(int *)(void *)at = i;
         at += nbla_physical_memory_bytes(p[i]);
     }
     assert_costs(1, assert_gives(nbla_memory_unbind(memory), 0));
     assert_costs(1 + BATCHES, assert_gives(nbla_memory_bind(memory), 0));
     at = nbla_memory_pointer(memory);
     for (int i = 0; i < MANY; i++) {
-        assert_int_equal(*(int *)at, i);
+        assert_int_equal(*(int *)(void *)at, i);
         at += nbla_physical_memory_bytes(p[i]);
     }
     assert_costs(1 + BATCHES, assert_gives(nbla_memory_destroy(memory), 0));
@@ -104,7 +104,7 @@ static void chunks_of_devices(void **state)
     memory = nbla_memory_new_virtual(NULL, CHUNK, "", twice, 2 * DEVICES);
     assert_costs(3 + 1, assert_gives(nbla_memory_bind(memory), 0));
     for (size_t i = 0; i < DEVICES; i++) {
-        volatile size_t *at = (volatile size_t *)((char *)nbla_memory_pointer(memory) + 2 * i * CHUNK);
+        volatile size_t *at = (volatile size_t *)nbla_memory_pointer(memory) + 2 * i * CHUNK / sizeof(*at);
 
         *at = i;
         assert_int_equal(at[CHUNK / sizeof(*at)], i);

@@ -382,12 +382,12 @@ static int export_first(struct alloc *alloc, uint32_t i, int *ret_fd)
     return 0;
 }
 
-static int make_tokens(struct alloc *alloc, struct session *session, uint8_t tokens[][MEMORYD_TOKEN_SIZE])
+static int make_tokens(struct alloc *alloc, struct session *session)
 {
     int r = 0;
 
     for (uint32_t i = 0; i < alloc->n && !r; i++)
-        r = claim_plain_token(alloc->broker, session, alloc->buffers[i], tokens[i]);
+        r = claim_plain_token(alloc->broker, session, alloc->buffers[i], alloc->result->items[i].token);
     return r;
 }
 
@@ -396,14 +396,13 @@ static int become_live(struct alloc *alloc, struct session *session)
 {
     struct broker *broker = alloc->broker;
     _cleanup_fdset_ struct fdset fds = FDSET_NULL;
-    uint8_t tokens[MEMORYD_BATCH_MAX][MEMORYD_TOKEN_SIZE];
-    struct hold *holds[MEMORYD_BATCH_MAX];
+    struct hold *hold;
     int r = 0;
 
     for (uint32_t i = 0; i < alloc->n && !r; i++) {
         if (!alloc->from_stock)
             buffer_commit(&broker->buffers, alloc->buffers[i]);
-        r = claim_hold(broker, session, alloc->buffers[i], RIGHTS_ALL, &holds[i], problem_of(alloc));
+        r = claim_hold(broker, session, alloc->buffers[i], RIGHTS_ALL, &hold, problem_of(alloc));
         if (!r && alloc->args->flags & BUFFER_WANT_FDS) {
             int fd;
 
@@ -415,9 +414,11 @@ static int become_live(struct alloc *alloc, struct session *session)
         }
         if (r)
             problem_of(alloc)->item = i;
+        else
+            opened_fill(&alloc->result->items[i], hold);
     }
     if (!r && alloc->args->flags & BUFFER_WANT_TOKENS)
-        r = make_tokens(alloc, session, tokens);
+        r = make_tokens(alloc, session);
     if (!r && alloc->args->name.name[0])
         r = bind_name(alloc, session);
     if (r) {
@@ -427,11 +428,6 @@ static int become_live(struct alloc *alloc, struct session *session)
         return r;
     }
     alloc->result->n = alloc->n;
-    for (uint32_t i = 0; i < alloc->n; i++) {
-        opened_fill(&alloc->result->items[i], holds[i]);
-        if (alloc->args->flags & BUFFER_WANT_TOKENS)
-            memcpy(alloc->result->items[i].token, tokens[i], sizeof(tokens[i]));
-    }
     fdset_init(&alloc->result->fds);
     fdset_move(&alloc->result->fds, &fds);
     return 0;

@@ -38,7 +38,8 @@ static void reply_opened(struct request *request, struct opened *opened, bool wi
         bytes[i] = item->bytes;
         granules[i] = item->granule;
         addresses[i] = item->address;
-        memcpy(tokens[i], item->token, sizeof(tokens[i]));
+        if (with_tokens)
+            memcpy(tokens[i], item->token, sizeof(tokens[i]));
     }
     reply.n_statuses = reply.n_ids = reply.n_rights = reply.n_sizes = opened->n;
     reply.n_bytes = reply.n_granules = reply.n_addresses = reply.n_flags = opened->n;
@@ -56,6 +57,7 @@ static void reply_opened(struct request *request, struct opened *opened, bool wi
         reply.tokens.len = opened->n * sizeof(tokens[0]);
     }
     request_reply(request, &reply.base, &opened->fds);
+    explicit_bzero(tokens, reply.tokens.len);
 }
 
 /* ------------------------------------------------------------------------------------------------------- ALLOC */

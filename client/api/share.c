@@ -131,20 +131,19 @@ struct wanted {
 static int ask(const struct wanted *wanted, struct memclient_buffer *const *bufs,
                const struct memclient_share_options *terms, uint64_t deadline, struct rpc_shared *shared)
 {
-    struct memclient_buffer *last = bufs[wanted->at[wanted->n - 1]];
+    struct memclient_buffer *some[MEMORYD_BATCH_MAX];
     uint64_t ids[MEMORYD_BATCH_MAX];
+    int r;
 
-    /* each has to be claimed in the session; the last claim gives the connection */
     for (unsigned i = 0; i < wanted->n; i++) {
-        struct memclient_buffer *buf = bufs[wanted->at[i]];
-        _cleanup_(channel_unrefp) struct channel *channel = NULL;
-        int r = buf == last ? 0 : buffer_channel(buf, deadline, &channel);
-
-        if (r)
-            return r;
-        ids[i] = buf->id;
+        some[i] = bufs[wanted->at[i]];
+        ids[i] = some[i]->id;
     }
-    return BUFFER_CALL(last, deadline, channel, rpc_share(channel, wanted->n, ids, terms, deadline, shared));
+    r = buffer_claim_others(wanted->n, some, deadline);
+    if (r)
+        return r;
+    return BUFFER_CALL(some[wanted->n - 1], deadline, channel,
+                       rpc_share(channel, wanted->n, ids, terms, deadline, shared));
 }
 
 static struct wanted still_wanted(const int *results, unsigned n, int result)

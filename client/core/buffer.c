@@ -381,6 +381,18 @@ int buffer_channel(struct memclient_buffer *buf, uint64_t deadline, struct chann
     return 0;
 }
 
+int buffer_claim_others(unsigned n, struct memclient_buffer *const *bufs, uint64_t deadline)
+{
+    for (unsigned i = 0; i + 1 < n; i++) {
+        _cleanup_(channel_unrefp) struct channel *channel = NULL;
+        int r = buffer_channel(bufs[i], deadline, &channel);
+
+        if (r)
+            return r;
+    }
+    return 0;
+}
+
 int buffer_export(struct memclient_buffer *buf, unsigned rights, uint64_t deadline, int *fd)
 {
     struct rpc_exported exported;
@@ -451,14 +463,9 @@ int buffer_cache_fds(unsigned n, struct memclient_buffer *const *bufs, uint64_t 
     }
     if (n_wanted < 2)
         return 0;
-    /* each has to be claimed in the session; the last claim gives the connection */
-    for (unsigned i = 0; i + 1 < n_wanted; i++) {
-        _cleanup_(channel_unrefp) struct channel *channel = NULL;
-
-        r = buffer_channel(wanted[i], deadline, &channel);
-        if (r)
-            return r;
-    }
+    r = buffer_claim_others(n_wanted, wanted, deadline);
+    if (r)
+        return r;
     r = BUFFER_CALL(wanted[n_wanted - 1], deadline, channel,
                     rpc_export(channel, n_wanted, ids, rights, deadline, &exported));
     if (r)

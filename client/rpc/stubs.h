@@ -83,7 +83,6 @@ int rpc_lookup(struct channel *channel, const char *name, uint64_t id, uint32_t 
 void rpc_give_back(struct channel *channel, unsigned n, const uint64_t *ids, bool wait, uint64_t deadline);
 
 struct rpc_exported {
-    unsigned n;
     unsigned statuses[MEMORYD_BATCH_MAX];
     int fds[MEMORYD_BATCH_MAX];              /* the caller's; -1 where it was refused */
     char sentence[MEMORYD_SENTENCE_MAX + 1]; /* of the first that was refused, or "" */

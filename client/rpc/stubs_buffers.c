@@ -240,7 +240,6 @@ static int take_exported(void *result, const ProtobufCMessage *reply, struct fds
         exported->fds[i] = s->statuses[i] ? -1 : fdset_steal(fds, good++);
     }
     COPY_TEXT(exported->sentence, s->sentence);
-    exported->n = take->n;
     return 0;
 }
 

@@ -4,8 +4,6 @@
 
 #include <stdlib.h>
 
-#include <memclient/memclient.h>
-
 #include "tests/support/test.h"
 #include "tests/support/wait.h"
 
@@ -33,6 +31,13 @@ uint64_t observer_requests(void)
 void observer_settle(void)
 {
     assert_int_equal(memclient_ping(NULL), 0);
+}
+
+uint64_t observer_settled_requests(struct memclient *ctx)
+{
+    assert_int_equal(memclient_ping(ctx), 0);
+    asked++;
+    return observer_requests();
 }
 
 uint64_t observer_buffers(void)

@@ -7,6 +7,8 @@
 
 #include <stdint.h>
 
+#include <memclient/memclient.h>
+
 #include "tests/integration/broker.h"
 #include "tests/support/wait.h"
 
@@ -23,6 +25,16 @@ void observer_stop(void);
  */
 uint64_t observer_requests(void);
 void observer_settle(void);
+/* The same when all that this context (NULL: the process-wide one) gave back has been served; its ping is ours. */
+uint64_t observer_settled_requests(struct memclient *ctx);
+/* Of that context. It may cost less one day, and not more. */
+#define observer_assert_costs(ctx, wanted, statement)                             \
+    do {                                                                          \
+        uint64_t before_ = observer_settled_requests(ctx);                        \
+                                                                                  \
+        statement;                                                                \
+        assert_in_range(observer_settled_requests(ctx) - before_, 0, (wanted));   \
+    } while (0)
 /* Buffers that it has: to be waited for, for the same reason. */
 uint64_t observer_buffers(void);
 /* Waits until it has none, nor any that only a descriptor or a mapping keeps; and its sums are right. */

@@ -7,22 +7,7 @@
 #define CHUNK ((size_t)64 << 10)
 enum { MANY = 1000, BATCHES = (MANY + MEMCLIENT_BATCH_MAX - 1) / MEMCLIENT_BATCH_MAX };
 
-/* So many were served until now, those included that nobody waited for. */
-static uint64_t requests(void)
-{
-    static uint64_t own;
-
-    observer_settle();
-    return observer_requests() - ++own;
-}
-
-#define assert_costs(wanted, statement)                 \
-    do {                                                \
-        uint64_t before_ = requests();                  \
-                                                        \
-        statement;                                      \
-        assert_in_range(requests() - before_, 0, wanted); \
-    } while (0)
+#define assert_costs(wanted, statement) observer_assert_costs(NULL, wanted, statement)
 
 static void normal(void **state)
 {

@@ -7,23 +7,7 @@
 #define SIZE ((size_t)64 << 10)
 enum { MANY = 1000 };
 
-/* So many were served until now, those included that nobody waited for. */
-static uint64_t requests(void)
-{
-    static uint64_t own;
-
-    observer_settle();
-    return observer_requests() - ++own;
-}
-
-/* It may cost less one day, and not more. */
-#define assert_costs(wanted, statement)                     \
-    do {                                                    \
-        uint64_t before_ = requests();                      \
-                                                            \
-        statement;                                          \
-        assert_in_range(requests() - before_, 0, (wanted)); \
-    } while (0)
+#define assert_costs(wanted, statement) observer_assert_costs(NULL, wanted, statement)
 
 static umf_memory_provider_handle_t make_provider(void)
 {

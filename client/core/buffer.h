@@ -91,7 +91,7 @@ void buffer_set_keeps_out(struct memclient_buffer *buf);
 
 /* A connection in whose session the buffer is claimed. */
 int buffer_channel(struct memclient_buffer *buf, uint64_t deadline, struct channel **channel);
-/* The same for those of a batch: each has to be claimed in the session, and the call for the last gives the connection. */
+/* The same for those of a batch, but for the last one: the call for that gives the connection. */
 int buffer_claim_others(unsigned n, struct memclient_buffer *const *bufs, uint64_t deadline);
 
 /* CONTEXT_CALL() for what needs the claim. */

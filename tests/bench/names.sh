@@ -28,6 +28,6 @@ expect umf_pools \
     {pairs,mixed}_glibc_{1,2,4} batches_glibc_1 {pairs,mixed}_tbb_{1,2,4} batches_tbb_1
 expect umf_handles ipc_get_cached ipc_open_cached import_batch_256
 expect recovery recovery_100{,_anew} recovery_1k{,_anew} recovery_10k{,_anew}
-expect rivals hand_over_{64k,16m}_vs_{memfd,shm,iceoryx,mmap,mmap_thp,malloc,jemalloc,tbb}
+expect rivals {hand_over_64k,hand_over_16m,loan_64k}_vs_{memfd,shm,iceoryx,mmap,mmap_thp,malloc,jemalloc,tbb}
 [ $failed != 0 ] || echo "all rows have their names"
 exit $failed

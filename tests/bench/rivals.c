@@ -6,10 +6,18 @@
  *
  * One process has one malloc(). So each way is a child, this program again with that one preloaded, and a child of it
  * that receives; the ways take turns with memoryd's.
+ *
+ * Of memoryd there are two: a buffer each time, which is nobody else's memory, and, for those who hand over chunk after
+ * chunk to the same process, chunks of a pool, whose slabs both have mapped.
  */
 #include <fcntl.h>
 #include <memclient/memclient.h>
+#include <memclient/umf.h>
+#include <memclient/umf/ipc.h>
+#include <memclient/umf/pools/pool_disjoint.h>
+#include <memclient/umf/providers/provider_memoryd.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,10 +40,13 @@ struct parcel {
     size_t size;
     char *bytes;
     pid_t from;
-    struct memclient_token token;
     struct memclient_buffer *buf;
-    char name[32];
     int fd;
+    union {
+        struct memclient_token token;
+        char name[32];
+        _Alignas(max_align_t) char handle[256];
+    };
 };
 
 struct way {
@@ -44,6 +55,7 @@ struct way {
     void (*take)(int line, struct parcel *parcel); /* after what was told has been received */
     void (*drop)(struct parcel *parcel);
     bool passes_fd;
+    bool (*is_here)(void);     /* on this machine; NULL: always */
     void (*begin)(bool maker); /* in either process; NULL: nothing is to be done */
     void (*publish)(struct parcel *parcel); /* when it is written, likewise */
     bool read_only;  /* there */
@@ -82,6 +94,68 @@ drop_ours(struct parcel *parcel)
 {
     bench_did(memclient_unmap(NULL, parcel->bytes, 0));
     memclient_buffer_unref(parcel->buf);
+}
+
+/* ---- a pool over it ------------------------------------------------------------------------------------------ */
+
+static umf_memory_pool_handle_t pool; /* of either process */
+
+static void
+begin_pool(bool maker)
+{
+    umf_disjoint_pool_params_t params = umfDisjointPoolParamsDefault();
+    umf_memory_provider_handle_t provider;
+    size_t size;
+
+    (void)maker;
+    params.SlabMinSize = (size_t)2 << 20;
+    params.MaxPoolableSize = SMALL_MAX;
+    params.Capacity = 4;
+    bench_must(!umfMemoryProviderCreate(umfMemorydMemoryProviderOps(), NULL, &provider), "umfMemoryProviderCreate");
+    bench_must(!umfPoolCreate(umfDisjointPoolOps(), provider, &params, UMF_POOL_CREATE_FLAG_OWN_PROVIDER, &pool),
+               "umfPoolCreate");
+    bench_must(!umfPoolGetIPCHandleSize(pool, &size) && size <= sizeof(((struct parcel *)0)->handle),
+               "umfPoolGetIPCHandleSize");
+}
+
+static void
+make_pooled(struct parcel *parcel)
+{
+    parcel->bytes = umfPoolMalloc(pool, parcel->size);
+    bench_must(!!parcel->bytes, "umfPoolMalloc");
+}
+
+static void
+publish_pooled(struct parcel *parcel)
+{
+    umf_ipc_handle_t handle;
+    size_t size;
+
+    bench_must(!umfGetIPCHandle(parcel->bytes, &handle, &size), "umfGetIPCHandle");
+    memcpy(parcel->handle, handle, size);
+    (void)umfPutIPCHandle(handle);
+}
+
+/* The last one stays open until the next has come, and with it the slab that it is in. */
+static void
+take_pooled(int line, struct parcel *parcel)
+{
+    static void *last;
+    void *bytes;
+
+    (void)line;
+    bench_must(!umfOpenIPCHandle(pool, (umf_ipc_handle_t)(void *)parcel->handle, &bytes), "umfOpenIPCHandle");
+    if (last)
+        (void)umfCloseIPCHandle(last);
+    last = parcel->bytes = bytes;
+}
+
+/* The maker's. */
+static void
+drop_pooled(struct parcel *parcel)
+{
+    if (parcel->from == getpid())
+        (void)umfPoolFree(pool, parcel->bytes);
 }
 
 /* ---- the kernel's shared memory ------------------------------------------------------------------------------ */
@@ -239,12 +313,15 @@ drop_chunk(struct parcel *parcel)
 
 /* ---- ways -------------------------------------------------------------------------------------------------- */
 
-static const struct way ways[] = {
-    {.name = "memoryd", .make = make_ours, .take = take_ours, .drop = drop_ours},
+static const struct way buffers = {.name = "memoryd", .make = make_ours, .take = take_ours, .drop = drop_ours};
+static const struct way chunks = {.name = "memoryd_pool", .make = make_pooled, .take = take_pooled,
+                                  .drop = drop_pooled, .begin = begin_pool, .publish = publish_pooled};
+
+static const struct way rivals[] = {
     {.name = "memfd", .make = make_memfd, .take = take_memfd, .drop = drop_shared, .passes_fd = true},
     {.name = "shm", .make = make_shm, .take = take_shm, .drop = drop_shared},
-    {.name = "iceoryx", .make = make_chunk, .take = take_chunk, .drop = drop_chunk, .begin = iceoryx_begin,
-     .publish = publish_chunk, .read_only = true, .size_max = SMALL_MAX},
+    {.name = "iceoryx", .make = make_chunk, .take = take_chunk, .drop = drop_chunk, .is_here = iceoryx_is_here,
+     .begin = iceoryx_begin, .publish = publish_chunk, .read_only = true, .size_max = SMALL_MAX},
     {.name = "mmap", .make = make_small, .take = take_small, .drop = drop_mapping},
     {.name = "mmap_thp", .make = make_thp, .take = take_thp, .drop = drop_mapping},
     {.name = "malloc", .make = make_malloc, .take = take_malloc, .drop = drop_malloc},
@@ -255,10 +332,28 @@ static const struct way ways[] = {
 
 static const struct {
     const char *name;
+    const struct way *way;
     size_t size;
-} sizes[] = {{"64k", (size_t)64 << 10}, {"16m", (size_t)16 << 20}};
+} ours[] = {
+    {"hand_over_64k", &buffers, (size_t)64 << 10},
+    {"hand_over_16m", &buffers, (size_t)16 << 20},
+    {"loan_64k", &chunks, (size_t)64 << 10},
+};
 
-enum { WAYS = sizeof(ways) / sizeof(*ways), SIZES = sizeof(sizes) / sizeof(*sizes) };
+enum { RIVALS = sizeof(rivals) / sizeof(*rivals), OURS = sizeof(ours) / sizeof(*ours) };
+
+static const struct way *
+way_of_name(const char *name)
+{
+    for (size_t i = 0; i < OURS; i++)
+        if (!strcmp(ours[i].way->name, name))
+            return ours[i].way;
+    for (size_t i = 0; i < RIVALS; i++)
+        if (!strcmp(rivals[i].name, name))
+            return &rivals[i];
+    bench_must(false, name);
+    return NULL;
+}
 
 static void
 read_pages(const struct parcel *parcel)
@@ -314,13 +409,11 @@ hand_over(const struct way *way, int line, size_t size)
 static int
 serve(const char *name)
 {
-    const struct way *way = ways;
+    const struct way *way = way_of_name(name);
     struct peer receiver;
     double took;
     size_t size;
 
-    while (strcmp(way->name, name))
-        way++;
     (void)prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
     peer_start(&receiver, receive, (void *)(uintptr_t)way);
     if (way->begin)
@@ -391,7 +484,7 @@ measure(struct contest *contest, const struct bench_row *row, const struct way *
         bench_skip(row, "it hands out no such size as it is set up by default");
         return;
     }
-    if (!raw_can_preload(way->preload) || (way->begin && !iceoryx_is_here())) {
+    if (!raw_can_preload(way->preload) || (way->is_here && !way->is_here())) {
         bench_skip(row, "it is not on this machine");
         return;
     }
@@ -410,22 +503,23 @@ measure(struct contest *contest, const struct bench_row *row, const struct way *
 int
 main(int argc, char **argv)
 {
-    static struct bench_row rows[SIZES][WAYS - 1];
-    static char names[SIZES][WAYS - 1][32];
+    static struct bench_row rows[OURS][RIVALS];
+    static char names[OURS][RIVALS][32];
     struct contest contest;
 
     if (argc == 3 && !strcmp(argv[1], "--serve"))
         return serve(argv[2]);
-    for (size_t i = 0; i < SIZES; i++)
-        for (size_t k = 0; k < WAYS - 1; k++) {
-            (void)snprintf(names[i][k], sizeof(names[i][k]), "hand_over_%s_vs_%s", sizes[i].name, ways[k + 1].name);
+    for (size_t i = 0; i < OURS; i++)
+        for (size_t k = 0; k < RIVALS; k++) {
+            (void)snprintf(names[i][k], sizeof(names[i][k]), "%s_vs_%s", ours[i].name, rivals[k].name);
             rows[i][k] = (struct bench_row){.name = names[i][k], .unit = BENCH_US, .rival = true};
         }
-    bench_begin(argc, argv, rows[0], SIZES * (WAYS - 1));
-    peer_start(&contest.ours, become_server, (void *)(uintptr_t)&ways[0]);
-    for (size_t i = 0; i < SIZES; i++)
-        for (size_t k = 0; k < WAYS - 1; k++)
-            measure(&contest, &rows[i][k], &ways[k + 1], sizes[i].size);
-    peer_end(&contest.ours);
+    bench_begin(argc, argv, rows[0], OURS * RIVALS);
+    for (size_t i = 0; i < OURS; i++) {
+        peer_start(&contest.ours, become_server, (void *)(uintptr_t)ours[i].way);
+        for (size_t k = 0; k < RIVALS; k++)
+            measure(&contest, &rows[i][k], &rivals[k], ours[i].size);
+        peer_end(&contest.ours);
+    }
     return bench_end();
 }

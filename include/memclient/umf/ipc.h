@@ -40,7 +40,8 @@ UMF_API umf_result_t umfPutIPCHandle(umf_ipc_handle_t ipcHandle);
 /*
  * Opens a handle in a pool; *ptr gets the address of what it was made for. The pool's provider is of the kind that the
  * memory came from; the pool need not be tracked. Memory of memoryd lies at the same address in all processes where
- * that is free. What is open already is only counted.
+ * that is free. What is open already is only counted: who is handed one allocation after the other, and keeps the last
+ * one open until the next has come, asks nobody as long as they are of one slab.
  *     INVALID_ARGUMENT   an argument is NULL, the bytes are no handle, or of another kind of provider, or its memory
  *                        is gone
  *     NOT_SUPPORTED      the pool's provider cannot share

@@ -182,7 +182,9 @@ uint64_t quarantined_records(const struct broker *broker);
 
 /* One row of Buffers. */
 void opened_fill(struct opened_item *item, const struct hold *hold);
-/* A descriptor that leaves: watched before it does (I4). */
+/* Is it watched, or can be from now on? Before a descriptor leaves (I4). LIMIT, NO_MEMORY, NOT_SUPPORTED. */
+int buffer_watch(struct broker *broker, struct buffer *buffer, struct problem *problem);
+/* A descriptor that leaves: watched before it does. */
 int buffer_export(struct broker *broker, struct buffer *buffer, bool writable, int *ret_fd,
                   struct problem *problem);
 

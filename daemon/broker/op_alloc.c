@@ -374,9 +374,13 @@ static int export_first(struct alloc *alloc, uint32_t i, int *ret_fd)
 {
     struct broker *broker = alloc->broker;
     struct buffer *buffer = alloc->buffers[i];
+    int r;
 
-    if (!alloc->from_stock || alloc->fds[i] < 0 || buffer->record->watch < 0)
+    if (!alloc->from_stock || alloc->fds[i] < 0)
         return buffer_export(broker, buffer, true, ret_fd, problem_of(alloc));
+    r = buffer_watch(broker, buffer, problem_of(alloc));
+    if (r)
+        return r;
     buffer_add_flags(&broker->buffers, buffer, BUFFER_EXPORTED);
     *ret_fd = steal_fd(&alloc->fds[i]);
     return 0;

@@ -32,6 +32,21 @@ void opened_fill(struct opened_item *item, const struct hold *hold)
     };
 }
 
+int buffer_watch(struct broker *broker, struct buffer *buffer, struct problem *problem)
+{
+    int wd, r;
+
+    if (buffer->record->watch >= 0)
+        return 0;
+    r = watch_add(&broker->watch, buffer->fd, &wd, problem);
+    if (r)
+        return r;
+    buffer_set_watch(&broker->buffers, buffer, wd);
+    if (wd > broker->newest_watch)
+        broker->newest_watch = wd;
+    return 0;
+}
+
 int buffer_export(struct broker *broker, struct buffer *buffer, bool writable, int *ret_fd,
                   struct problem *problem)
 {
@@ -42,17 +57,9 @@ int buffer_export(struct broker *broker, struct buffer *buffer, bool writable, i
     if (writable && buffer->record->flags & (BUFFER_PUBLISHED | BUFFER_PUBLISHED_FUTURE_ONLY))
         return refuse(problem, STATUS_PUBLISHED, "buffer %llu is published: nobody may write it; ask for READ",
                       (unsigned long long)buffer->record->head.id);
-    if (buffer->record->watch < 0) {
-        int wd;
-
-        r = watch_add(&broker->watch, buffer->fd, &wd, problem);
-        if (r)
-            return r;
-        buffer_set_watch(&broker->buffers, buffer, wd);
-        if (wd > broker->newest_watch)
-            broker->newest_watch = wd;
-    }
-    r = handle_reopen(buffer->fd, writable, ret_fd, problem);
+    r = buffer_watch(broker, buffer, problem);
+    if (!r)
+        r = handle_reopen(buffer->fd, writable, ret_fd, problem);
     if (r)
         return r;
     buffer_add_flags(&broker->buffers, buffer, BUFFER_EXPORTED);

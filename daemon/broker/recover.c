@@ -450,17 +450,12 @@ static void watch_again(struct broker *broker)
     budget = UINT32_MAX;
     while ((buffer = buffers_next(&broker->buffers, &cursor, &budget))) {
         struct problem problem = PROBLEM_NULL;
-        int wd = buffer->record->watch;
 
-        if (wd < 0 && buffer->record->flags & BUFFER_EXPORTED && buffer->fd >= 0) {
-            if (watch_add(&broker->watch, buffer->fd, &wd, &problem))
-                log_error("buffer %llu is not watched any more: %s", (unsigned long long)buffer->record->head.id,
-                          problem.sentence);
-            else
-                buffer_set_watch(&broker->buffers, buffer, wd);
-        }
-        if (wd > broker->newest_watch)
-            broker->newest_watch = wd;
+        if (buffer->record->flags & BUFFER_EXPORTED && buffer->fd >= 0 && buffer_watch(broker, buffer, &problem))
+            log_error("buffer %llu is not watched any more: %s", (unsigned long long)buffer->record->head.id,
+                      problem.sentence);
+        if (buffer->record->watch > broker->newest_watch)
+            broker->newest_watch = buffer->record->watch;
     }
 }
 

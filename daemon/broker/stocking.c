@@ -152,18 +152,13 @@ static bool enter(struct refill *refill, uint32_t i)
     struct broker *broker = refill->stocking->broker;
     struct buffer *buffer = refill->buffers[i];
     struct commit *commit = &refill->commits[i];
-    int wd;
 
     if (buffer_set_memory(&broker->buffers, buffer, commit->fd, commit->dev, commit->ino, commit->huge_bytes,
                           commit->verified))
         return false;
     (void)steal_fd(&commit->fd);
     /* not watched now, it is when a descriptor leaves */
-    if (!watch_add(&broker->watch, buffer->fd, &wd, NULL)) {
-        buffer_set_watch(&broker->buffers, buffer, wd);
-        if (wd > broker->newest_watch)
-            broker->newest_watch = wd;
-    }
+    (void)buffer_watch(broker, buffer, NULL);
     ledger_need(broker->ledger, LEDGER_STOCK);
     buffer_commit(&broker->buffers, buffer);
     stock_put(refill->class, (struct stock_item){.buffer = buffer, .fd = steal_fd(&refill->fds[i])});

@@ -168,6 +168,48 @@ static void I4_it_is_zeros_and_never_was_anybodys(void **state)
     assert_int_equal(host_check(session), 0);
 }
 
+static int no_room_for_watches(int inotify, int fd, uint32_t mask)
+{
+    (void)inotify;
+    (void)fd;
+    (void)mask;
+    errno = ENOSPC;
+    return -1;
+}
+
+/* It is watched when it leaves, and what was opened of it before is what leaves. */
+static void I4_it_comes_back_if_it_could_not_be_watched_before(void **state)
+{
+    uint64_t session = host_session(1), id;
+    _cleanup_close_ int fd = -1;
+    static struct opened opened;
+
+    (void)state;
+    assert_int_equal(take(session, 1, SIZE, BUFFER_WANT_FDS, &opened), 0);
+    id = opened.items[0].id;
+    fdset_deinit(&opened.fds);
+    assert_int_equal(host_release(session, id), 0);
+    assert_true(HOST_UNTIL(!host_used()));
+    faulty.inotify_add = no_room_for_watches;
+    while (!stock_bytes()) {
+        /* who wants a descriptor is refused, and has been heard */
+        assert_int_equal(take(session, 1, SIZE, BUFFER_WANT_FDS, &opened), STATUS_LIMIT);
+        host_turn(1);
+    }
+    wait_for_stock(0);
+    faulty.inotify_add = sys_kernel.inotify_add;
+    made = 0;
+    assert_int_equal(take(session, 1, SIZE, BUFFER_WANT_FDS, &opened), 0);
+    assert_int_equal(made, 0);
+    fd = fdset_steal(&opened.fds, 0);
+    fdset_deinit(&opened.fds);
+    assert_int_equal(host_release(session, opened.items[0].id), 0);
+    assert_int_equal(host_used(), SIZE);
+    fd = fd_close(fd);
+    assert_true(HOST_UNTIL(!host_used()));
+    assert_int_equal(host_check(session), 0);
+}
+
 static void a_batch_is_all_there_or_made(void **state)
 {
     uint64_t session = host_session(1), before;
@@ -476,6 +518,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(who_asks_again_gets_what_is_there),
         TEST(I4_it_is_zeros_and_never_was_anybodys),
+        TEST(I4_it_comes_back_if_it_could_not_be_watched_before),
         TEST(a_batch_is_all_there_or_made),
         TEST(what_differs_is_another_kind),
         TEST(I5_it_is_nobodys),

@@ -268,7 +268,8 @@ static void I5_what_comes_after_the_deadline_is_given_back(void **state)
     assert_done(memclient_share(kept, NULL, &token));
     options.socket = broker->socket;
     options.deadline_ms = 100;
-    assert_done(memclient_open(&options, &ctx));
+    /* on a machine that is busy that is too little for a greeting, too, now and then */
+    assert_true(WAIT_UNTIL(memclient_open(&options, &ctx) == 0));
     assert_ok(kill(broker_child(broker), SIGSTOP));
     assert_refused(memclient_alloc(ctx, SIZE, NULL, &buf), ETIMEDOUT);
     assert_refused(memclient_alloc_many(ctx, 8, sizes, NULL, bufs), ETIMEDOUT);

@@ -62,7 +62,7 @@ static void everything_outlives_the_broker_I5(void **state)
     struct broker_process *broker = broker_for_test("[pools]\nstock = 0\n");
     struct memclient *ctx = broker_connect(broker);
     struct memclient_reservation *res = NULL;
-    struct memclient_buffer *bufs[N] = {NULL};
+    struct memclient_buffer *bufs[N] = {NULL}, *one_more = NULL;
     struct memclient_token token;
     int keeper_fds, broker_fds;
     void *at[N] = {NULL};
@@ -79,6 +79,10 @@ static void everything_outlives_the_broker_I5(void **state)
     assert_done(memclient_share(bufs[3], NULL, &token));
     assert_done(memclient_reserve(ctx, 1 << 20, 0, 0, &res));
     used = broker_pool_used(ctx, NULL);
+    /* it is gone only when the keeper has read that it is to drop it, and so all that was said before */
+    assert_done(memclient_alloc(ctx, 1 << 20, NULL, &one_more));
+    memclient_buffer_unref(one_more);
+    assert_true(WAIT_UNTIL(broker_pool_used(ctx, NULL) == used));
     keeper_fds = count_fds(broker->pid);
     broker_fds = count_fds(broker_child(broker));
 

@@ -7,7 +7,10 @@
  * there, again and again, than to sleep. But what looks keeps a processor from others, so:
  *
  *   - each time it is for no longer than LOOK_NS, about what a wake-up costs: at worst that is paid twice;
- *   - who looked in vain several times in a row sleeps at once the next times, more and more of them;
+ *   - who looked in vain several times in a row sleeps at once the next times, more and more of them. With both on one
+ *     processor, where the kernel likes to put who wakes whom, every look is in vain, and if that were one in a hundred
+ *     it would be the 99th percentile of all calls. What is there at the first look proves nothing: it would have been
+ *     there for who sleeps;
  *   - who lost its processor to others, not by sleeping, more than once in LOOK_CHECK_NS shares it with too many: it
  *     sleeps at once for a while, longer each time this is found again;
  *   - with one processor, or a quota of less than two, it never pays.
@@ -35,14 +38,16 @@
 #define LOOK_CHECK_NS (20 * NSEC_PER_MSEC)
 
 enum {
-    LOOK_VAIN = 4,      /* so often in a row, and it is left out for a while: */
-    LOOK_SKIP_MAX = 64, /* so many times at most */
-    LOOK_CROWD = 2,     /* so often the processor is lost between two checks; once is an accident */
-    LOOK_CROWDS_MAX = 6 /* so often the time to stay away doubles */
+    LOOK_VAIN = 4,         /* so often in a row, and it is left out once, */
+    LOOK_SKIP_DOUBLES = 9, /* then twice and so on: so often that doubles */
+    LOOK_SKIP_MAX = 1 << LOOK_SKIP_DOUBLES,
+    LOOK_CROWD = 2,        /* so often the processor is lost between two checks; once is an accident */
+    LOOK_CROWDS_MAX = 6    /* so often the time to stay away doubles */
 };
 
 struct look {
     bool never;
+    bool again;      /* this time it was not there at once */
     unsigned vain;   /* times in a row */
     unsigned skip;   /* times to come */
     unsigned crowds; /* found of late */
@@ -105,26 +110,25 @@ static inline bool look_begin(struct look *look, uint64_t now)
     if (now - look->checked >= LOOK_CHECK_NS && !look_has_room(look, now))
         return false;
     look->until = now + LOOK_NS;
+    look->again = false;
     return true;
 }
 
 /* Nothing was there. Look again, or sleep? */
 static inline bool look_again(struct look *look, uint64_t now)
 {
-    unsigned more;
-
+    look->again = true;
     if (now < look->until)
         return true;
-    look->vain += look->vain < 2 * LOOK_SKIP_MAX;
-    if (look->vain < LOOK_VAIN)
-        return false;
-    more = look->vain - LOOK_VAIN;
-    look->skip = more < 6 ? 1U << more : LOOK_SKIP_MAX;
+    look->vain += look->vain < LOOK_VAIN + LOOK_SKIP_DOUBLES;
+    if (look->vain >= LOOK_VAIN)
+        look->skip = 1U << (look->vain - LOOK_VAIN);
     return false;
 }
 
 /* Something was there. */
 static inline void look_found(struct look *look)
 {
-    look->vain = 0;
+    if (look->again)
+        look->vain = 0;
 }

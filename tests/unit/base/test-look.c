@@ -97,7 +97,7 @@ static void in_vain_it_becomes_rare(void **state)
     (void)state;
     assert_int_equal(tries(&c, LOOK_VAIN), LOOK_VAIN);
     assert_int_equal(tries(&c, 1), 0);
-    (void)tries(&c, 1000);
+    (void)tries(&c, 4 * LOOK_SKIP_MAX);
     assert_true(tries(&c, 10 * (LOOK_SKIP_MAX + 1)) == 10);
     /* and never stays away for good, however long it was in vain */
     (void)tries(&c, 100000);
@@ -110,10 +110,23 @@ static void once_found_it_is_as_new(void **state)
     unsigned n = 0;
 
     (void)state;
-    (void)tries(&c, 1000);
+    (void)tries(&c, 4 * LOOK_SKIP_MAX);
     while (!finds(&c, 3))
         assert_true(n++ <= LOOK_SKIP_MAX);
     assert_int_equal(tries(&c, LOOK_VAIN), LOOK_VAIN);
+}
+
+static void what_is_there_at_once_proves_nothing(void **state)
+{
+    struct clocked c = start(true);
+    unsigned looked = 0;
+
+    (void)state;
+    for (unsigned i = 0; i < 1000 * LOOK_SKIP_MAX; i++) {
+        looked += in_vain(&c) > 0;
+        (void)finds(&c, 0);
+    }
+    assert_true(looked <= 1000 * 2 + LOOK_VAIN + LOOK_SKIP_DOUBLES);
 }
 
 /* Looks with success for `ns`, and loses the processor once in `every`. False: there was no looking at its end. */
@@ -212,6 +225,7 @@ int main(void)
         cmocka_unit_test(who_finds_goes_on),
         cmocka_unit_test(in_vain_it_becomes_rare),
         cmocka_unit_test(once_found_it_is_as_new),
+        cmocka_unit_test(what_is_there_at_once_proves_nothing),
         cmocka_unit_test(in_a_crowd_it_stays_away),
         cmocka_unit_test(an_accident_is_no_crowd),
         cmocka_unit_test(what_was_before_does_not_count),

@@ -4,7 +4,8 @@
  * and after it. Each time the client's call succeeds by itself, its effect is there once, the sums agree, and no
  * record, descriptor or byte is left.
  *
- * A row of the table that it prints counts only if the broker really died. KILL_MATRIX_STEP=n tries every n-th place.
+ * A row of the table that it prints counts only if the broker really died. KILL_MATRIX_STEP=n tries every n-th place,
+ * KILL_MATRIX_ROW=name only that row.
  */
 #include "tests/torture/scenarios.h"
 #include "tests/torture/tracer.h"
@@ -174,6 +175,15 @@ static bool has_only_stock(struct broker_process *broker, struct kept *ret)
     return ret->of_clients == stock;
 }
 
+/* It has all that the broker began with: a client, who came later, it has as well. */
+static void wait_for_keeper(struct broker_process *broker)
+{
+    struct memclient *ctx = broker_connect(broker);
+
+    assert_true(WAIT_UNTIL(kept_by(broker->pid).of_clients > broker_stock(ctx)));
+    memclient_close(ctx);
+}
+
 struct row {
     unsigned deaths;
     unsigned stops;
@@ -196,9 +206,11 @@ static enum outcome die_at(struct broker_process *broker, struct child *client, 
     r = tracer_seize(&tracer, pid, method);
     if (r == -EPERM)
         test_skip("this user may not trace the broker");
-    assert_int_equal(r, 0);
+    assert_true(r == 0 || (r == -ESRCH && method == METHOD_UPGRADE));
     child_tell(client);
-    if (tracer_kill_at(&tracer, n, client->channel)) {
+    if (r == -ESRCH) {
+        outcome = AGAIN;
+    } else if (tracer_kill_at(&tracer, n, client->channel)) {
         outcome = DIED;
         row->deaths++;
         assert_true(WAIT_UNTIL(broker_child(broker) != pid));
@@ -270,9 +282,10 @@ static void every_method_has_a_scenario(void **state)
 static void each_request_is_done_once_wherever_the_broker_dies(void **state)
 {
     struct broker_process *broker = broker_for_test("[topology]\nsimulate_nodes = 2\n");
+    const char *only = getenv("KILL_MATRIX_ROW");
 
     (void)state;
-    broker_check(broker); /* whoever is answered knows that it serves, with all that it needs */
+    wait_for_keeper(broker);
     print_message("%-34s %8s %8s\n", "the broker died for", "times", "of stops");
     for (size_t i = 0; i < n_scenarios; i++) {
         const struct scenario *s = &scenarios[i];
@@ -280,6 +293,8 @@ static void each_request_is_done_once_wherever_the_broker_dies(void **state)
         struct row row;
 
         snprintf(name, sizeof(name), "%s%s%s", method_name(s->method), s->name ? " " : "", s->name ? s->name : "");
+        if (only && strcmp(only, name) != 0)
+            continue;
         print_message("%-34s ", name);
         row = play_all(broker, s);
         print_message("%8u %8u\n", row.deaths, row.stops);

@@ -10,6 +10,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
@@ -132,12 +133,58 @@ static void wait_for_a_signal(void)
     (void)sigtimedwait(&set, NULL, &a_moment);
 }
 
+static bool knows(const struct tracer *tracer, pid_t tid)
+{
+    for (size_t i = 0; i < tracer->n; i++)
+        if (tracer->threads[i] == tid)
+            return true;
+    return false;
+}
+
+/* The next one that is not known, or 0. */
+static pid_t next_unknown(const struct tracer *tracer, DIR *dir)
+{
+    struct dirent *entry;
+
+    while ((entry = readdir(dir)) != NULL) {
+        pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
+
+        if (tid > 0 && !knows(tracer, tid))
+            return tid;
+    }
+    return 0;
+}
+
+static DIR *threads_of(pid_t pid)
+{
+    char path[64];
+
+    snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+    return opendir(path);
+}
+
+/* Killed before it was told of, a new thread is waited for like the others, or they never end. */
+static void find_new_threads(struct tracer *tracer)
+{
+    DIR *dir = threads_of(tracer->pid);
+    pid_t tid;
+
+    if (dir == NULL)
+        return;
+    while ((tid = next_unknown(tracer, dir)) > 0)
+        add(tracer, tid);
+    closedir(dir);
+}
+
 static void die(struct tracer *tracer)
 {
     (void)kill(tracer->pid, SIGKILL);
-    while (tracer->n > 0)
-        if (next_stop(tracer) < 0)
-            wait_for_a_signal();
+    while (tracer->n > 0) {
+        if (next_stop(tracer) >= 0)
+            continue;
+        find_new_threads(tracer);
+        wait_for_a_signal();
+    }
 }
 
 /* False: for so long nothing has happened, and `done` is readable (-1: whatever); or it has ended by itself. */
@@ -174,26 +221,37 @@ bool tracer_kill_at(struct tracer *tracer, unsigned n, int done)
 
 /* ---- the beginning and the end ------------------------------------------------------------------------ */
 
+static bool has_ended(pid_t tid)
+{
+    char path[64], text[256], *state = NULL;
+    FILE *file;
+
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int)tid);
+    file = fopen(path, "re");
+    if (file == NULL)
+        return true;
+    if (fgets(text, sizeof(text), file) != NULL)
+        state = strrchr(text, ')');
+    fclose(file);
+    return state == NULL || strncmp(state, ") Z", 3) == 0 || strncmp(state, ") X", 3) == 0;
+}
+
+/* Those that end meanwhile are none of this; and one that may not be traced says -EPERM as well if it has ended. */
 static int seize_threads(struct tracer *tracer)
 {
-    char path[64];
-    struct dirent *entry;
+    DIR *dir = threads_of(tracer->pid);
     int r = 0;
-    DIR *dir;
+    pid_t tid;
 
-    snprintf(path, sizeof(path), "/proc/%d/task", (int)tracer->pid);
-    dir = opendir(path);
     if (dir == NULL)
-        return -errno;
-    while (r == 0 && (entry = readdir(dir)) != NULL) {
-        pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
-
-        if (tid <= 0)
-            continue;
-        if (ptrace(PTRACE_SEIZE, tid, NULL, (void *)OPTIONS) < 0 || ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) < 0)
-            r = -errno;
-        else
+        return errno == ENOENT ? -ESRCH : -errno;
+    while ((tid = next_unknown(tracer, dir)) > 0) {
+        if (ptrace(PTRACE_SEIZE, tid, NULL, (void *)OPTIONS) == 0) {
             add(tracer, tid);
+            (void)ptrace(PTRACE_INTERRUPT, tid, NULL, NULL);
+        } else if (errno == EPERM && !has_ended(tid)) {
+            r = -EPERM;
+        }
     }
     closedir(dir);
     return r;
@@ -220,16 +278,32 @@ int tracer_seize(struct tracer *tracer, pid_t pid, uint16_t method)
     return tracer->n > 0 ? 0 : -ESRCH;
 }
 
-void tracer_let_go(struct tracer *tracer)
+static bool let_one_go(struct tracer *tracer)
 {
     for (size_t i = 0; i < tracer->n; i++) {
         pid_t tid = tracer->threads[i];
-        int status;
+        unsigned long child;
+        int status = 0;
 
-        (void)ptrace(PTRACE_INTERRUPT, tid, NULL, NULL);
-        if (waitpid(tid, &status, __WALL) == tid && WIFSTOPPED(status))
+        if (waitpid(tid, &status, __WALL | WNOHANG) == 0)
+            continue;
+        if (WIFSTOPPED(status) && (unsigned)status >> 16 == PTRACE_EVENT_CLONE &&
+            ptrace(PTRACE_GETEVENTMSG, tid, NULL, &child) == 0)
+            add(tracer, (pid_t)child);
+        if (WIFSTOPPED(status))
             (void)ptrace(PTRACE_DETACH, tid, NULL, NULL);
+        drop(tracer, i);
+        return true;
     }
-    tracer->n = 0;
-    tracer->pid = 0;
+    return false;
+}
+
+/* Without waiting for one of them alone: if the process is being killed, the first ends after all others. */
+void tracer_let_go(struct tracer *tracer)
+{
+    for (size_t i = 0; i < tracer->n; i++)
+        (void)ptrace(PTRACE_INTERRUPT, tracer->threads[i], NULL, NULL);
+    while (tracer->n > 0)
+        if (!let_one_go(tracer))
+            wait_for_a_signal();
 }

@@ -24,7 +24,7 @@ struct tracer {
     uint64_t message; /* where the loop's thread receives to; 0: it is in another system call */
 };
 
-/* 0 or a negative errno: -EPERM where tracing is not allowed. */
+/* 0 or a negative errno: -EPERM where tracing is not allowed, -ESRCH if it has ended. */
 int tracer_seize(struct tracer *tracer, pid_t pid, uint16_t method);
 /* Lets it run and kills it at its n-th stop: true when it is dead. False: `done` became readable, and it has come to
  * rest since, or it has ended by itself. */

@@ -5,8 +5,9 @@
  * A context has one handle of a buffer however often it was opened; the handle counts the claims
  * that the broker counted, and gives them up together. A descriptor came with the buffer or is
  * asked for when a mapping needs it; it stays in a cache of the context, so that mapping again
- * makes no call, until 64 younger ones push it out. What is mapped then can still be mapped again, by
- * its mapping.
+ * makes no call, until 64 younger ones push it out, those of buffers ahead (core/ahead.h) among them. One that says
+ * that the buffer was taken stays until the broker knows.
+ * What is mapped then can still be mapped again, by its mapping.
  *
  * A handle of a former session (see core/context.h) claims its buffer anew by importing its cached
  * descriptor; without one, nothing can prove that it ever had the right, and the handle is stale.
@@ -62,6 +63,13 @@ struct memclient_buffer {
 int buffer_adopt(struct memclient *ctx, struct channel *channel, struct rpc_opened *opened,
                  bool writable_fds, struct memclient_buffer **bufs);
 
+/* A handle of what is not used yet, or NULL without memory; and it is not needed. Without the context's lock. */
+struct memclient_buffer *buffer_new_unused(struct memclient *ctx, const struct rpc_opened_item *item);
+void buffer_free_unused(struct memclient_buffer *buf);
+/* With the context's lock: it is used from now on, by the context's session. Takes the descriptor, and the handle. */
+struct memclient_buffer *buffer_use(struct memclient *ctx, struct rpc_opened_item *item,
+                                    struct memclient_buffer *unused);
+
 struct memclient_buffer *buffer_ref(struct memclient_buffer *buf);
 /* May send a request, so no lock is held. */
 struct memclient_buffer *buffer_unref(struct memclient_buffer *buf);
@@ -71,12 +79,13 @@ struct memclient_buffer *buffer_unref(struct memclient_buffer *buf);
  * the rest of them by leaving_send(). Of claims that keep other sessions out the end is waited for.
  */
 struct leaving {
+    struct memclient *ctx;
     struct channel *channel; /* in whose session they are */
     uint64_t deadline;
     unsigned n;
     uint64_t ids[MEMORYD_BATCH_MAX];
 };
-#define LEAVING_NULL {.channel = NULL}
+#define LEAVING_NULL {.ctx = NULL}
 
 void leaving_unref(struct leaving *leaving, struct memclient_buffer *buf);
 void leaving_send(struct leaving *leaving);
@@ -116,6 +125,8 @@ int buffer_cache_fds(unsigned n, struct memclient_buffer *const *bufs, uint64_t 
 /* With the context's lock: the cached descriptor or -1. It becomes the youngest. */
 int buffer_cached_fd(struct memclient_buffer *buf, bool writable);
 
+/* With the context's lock: the oldest go until there is room for so many more beside those of buffers ahead. */
+void buffer_trim_fds(struct memclient *ctx, unsigned more);
 /* With the context's lock: forgets all cached descriptors, or one buffer's. */
 void buffer_drop_fds(struct memclient *ctx);
 void buffer_drop_fd(struct memclient_buffer *buf);

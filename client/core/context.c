@@ -233,6 +233,7 @@ static int connect_locked(struct memclient *ctx, uint64_t deadline)
 
 int context_channel(struct memclient *ctx, uint64_t deadline, struct channel **channel)
 {
+    bool over;
     int r = 0;
 
     pthread_mutex_lock(&ctx->lock);
@@ -265,7 +266,10 @@ int context_channel(struct memclient *ctx, uint64_t deadline, struct channel **c
             }
         }
     }
+    over = ahead_is_over(ctx);
     pthread_mutex_unlock(&ctx->lock);
+    if (over)
+        (void)ahead_give_back(ctx);
     return r;
 }
 
@@ -273,6 +277,7 @@ void context_close(struct memclient *ctx)
 {
     struct channel *channel;
 
+    ahead_give_back(ctx);
     pthread_mutex_lock(&ctx->lock);
     ctx->closed = true; /* so that nothing below gives up claims one by one */
     channel = steal_ptr(&ctx->channel);

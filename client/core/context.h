@@ -21,12 +21,13 @@
 
 #include "base/clock.h"
 #include "base/list.h"
+#include "core/ahead.h"
 #include "core/event.h"
 #include "rpc/channel.h"
 #include "rpc/fail.h"
 #include "rpc/stubs.h"
 
-/* Descriptors kept open for the next mapping. */
+/* Descriptors kept open for the next mapping, those of buffers ahead included. */
 #define CONTEXT_FDS_MAX 64
 
 struct memclient {
@@ -60,6 +61,7 @@ struct memclient {
     unsigned n_ready;
     unsigned sharing_habit; /* how likely it is that what is allocated will be shared */
     struct events events;
+    struct ahead ahead;
 };
 
 /* All of the process's, for fork. */

@@ -108,6 +108,31 @@ static void fill_name(Memoryd__V1__NameBindRequest *message, const char *name,
     message->others = options->other_rights;
 }
 
+static void fill_alloc(Memoryd__V1__AllocRequest *request, unsigned n, const uint64_t *sizes,
+                       const struct memclient_alloc_options *options, bool want_tokens)
+{
+    if (options->pool)
+        request->pool = (char *)options->pool;
+    request->n_nodes = options->n_nodes;
+    request->nodes = (uint32_t *)options->nodes;
+    request->pages = (Memoryd__V1__Pages)options->pages;
+    request->page_size = options->page_size;
+    request->placement = (Memoryd__V1__Placement)options->placement;
+    request->part_size = options->part_size;
+    request->n_weights = options->weights ? options->n_nodes : 0;
+    request->weights = (uint32_t *)options->weights;
+    request->n_sizes = n;
+    request->sizes = (uint64_t *)sizes;
+    request->alignment = options->alignment;
+    request->address = options->address;
+    request->flags = options->flags & ~(uint32_t)MEMCLIENT_NO_DESCRIPTOR;
+    if (!(options->flags & MEMCLIENT_NO_DESCRIPTOR))
+        request->flags |= MEMORYD__V1__ALLOC_REQUEST__FLAG__WANT_FDS;
+    if (want_tokens)
+        request->flags |= MEMORYD__V1__ALLOC_REQUEST__FLAG__WANT_TOKENS;
+    request->wait_ms = options->wait_ms;
+}
+
 int rpc_alloc(struct channel *channel, unsigned n, const uint64_t *sizes,
               const struct memclient_alloc_options *options,
               const struct memclient_name_options *name_options, bool want_tokens, uint64_t deadline,
@@ -116,31 +141,45 @@ int rpc_alloc(struct channel *channel, unsigned n, const uint64_t *sizes,
     Memoryd__V1__AllocRequest request = MEMORYD__V1__ALLOC_REQUEST__INIT;
     Memoryd__V1__NameBindRequest name = MEMORYD__V1__NAME_BIND_REQUEST__INIT;
 
-    if (options->pool)
-        request.pool = (char *)options->pool;
-    request.n_nodes = options->n_nodes;
-    request.nodes = (uint32_t *)options->nodes;
-    request.pages = (Memoryd__V1__Pages)options->pages;
-    request.page_size = options->page_size;
-    request.placement = (Memoryd__V1__Placement)options->placement;
-    request.part_size = options->part_size;
-    request.n_weights = options->weights ? options->n_nodes : 0;
-    request.weights = (uint32_t *)options->weights;
-    request.n_sizes = n;
-    request.sizes = (uint64_t *)sizes;
-    request.alignment = options->alignment;
-    request.address = options->address;
-    request.flags = options->flags & ~(uint32_t)MEMCLIENT_NO_DESCRIPTOR;
-    if (!(options->flags & MEMCLIENT_NO_DESCRIPTOR))
-        request.flags |= MEMORYD__V1__ALLOC_REQUEST__FLAG__WANT_FDS;
-    if (want_tokens)
-        request.flags |= MEMORYD__V1__ALLOC_REQUEST__FLAG__WANT_TOKENS;
-    request.wait_ms = options->wait_ms;
+    fill_alloc(&request, n, sizes, options, want_tokens);
     if (options->name) {
         fill_name(&name, options->name, name_options);
         request.name = &name;
     }
     return call_opened(channel, METHOD_ALLOC, &request.base, NULL, 0, n, deadline, opened);
+}
+
+bool rpc_alloc_ahead(struct channel *channel, unsigned n, uint64_t size, const struct memclient_alloc_options *options,
+                     bool want_tokens, unsigned n_taken, const uint64_t *taken, const struct channel_receiver *receiver)
+{
+    Memoryd__V1__AllocRequest request = MEMORYD__V1__ALLOC_REQUEST__INIT;
+    uint64_t sizes[MEMORYD_AHEAD_MAX];
+
+    for (unsigned i = 0; i < n; i++)
+        sizes[i] = size;
+    fill_alloc(&request, n, sizes, options, want_tokens);
+    request.flags |= MEMORYD__V1__ALLOC_REQUEST__FLAG__AHEAD;
+    request.n_taken = n_taken;
+    request.taken = (uint64_t *)taken;
+    return channel_post_for(channel, METHOD_ALLOC, &request.base, receiver);
+}
+
+int rpc_take_ahead(const ProtobufCMessage *reply, struct fdset *fds, unsigned n, struct rpc_opened *opened)
+{
+    const Memoryd__V1__Buffers *b = (const Memoryd__V1__Buffers *)reply;
+    struct take_opened take = {.opened = opened, .n = b->n_statuses ? n : 0};
+
+    opened->n = 0;
+    return take_opened(&take, reply, fds);
+}
+
+void rpc_post_release(struct channel *channel, unsigned n, const uint64_t *ids)
+{
+    Memoryd__V1__ReleaseRequest request = MEMORYD__V1__RELEASE_REQUEST__INIT;
+
+    request.n_buffers = n;
+    request.buffers = (uint64_t *)ids;
+    channel_post(channel, METHOD_RELEASE, &request.base);
 }
 
 int rpc_import(struct channel *channel, int fd, uint64_t deadline, struct rpc_opened *opened)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "broker/ahead.h"
 #include "broker/check.h"
 #include "broker/events.h"
 #include "broker/life.h"
@@ -21,6 +22,7 @@ int claim_hold(struct broker *broker, struct session *session, struct buffer *bu
     if (r)
         return r;
     record_commit(&broker->sessions.holds, *ret);
+    ahead_used(broker, buffer);
     return 0;
 }
 

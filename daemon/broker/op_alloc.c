@@ -16,6 +16,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/steal.h"
+#include "broker/ahead.h"
 #include "broker/check.h"
 #include "broker/claims.h"
 #include "broker/events.h"
@@ -432,6 +433,8 @@ static int become_live(struct alloc *alloc, struct session *session)
         return r;
     }
     alloc->result->n = alloc->n;
+    for (uint32_t i = 0; i < alloc->n && alloc->args->flags & BUFFER_AHEAD; i++)
+        ahead_begin(broker, alloc->buffers[i]);
     fdset_init(&alloc->result->fds);
     fdset_move(&alloc->result->fds, &fds);
     return 0;
@@ -699,6 +702,24 @@ static int go_on_with(struct alloc *alloc, struct session *session, uint32_t cho
     return r ? r : start_commit(alloc, 0, alloc->n);
 }
 
+/* What is for later is nobody's hurry: from stock, at once and in the best pool, or not at all. */
+static int go_ahead(struct alloc *alloc, struct session *session)
+{
+    int r = STATUS_POOL_FULL;
+
+    alloc->pool = alloc->choice.pools[0];
+    if (ahead_may_be(alloc->broker, session, alloc->pool, alloc->args))
+        r = take_from_stock(alloc, session);
+    if (!r)
+        return start_commit(alloc, 0, alloc->n);
+    if (r < 0)
+        return r;
+    *problem_of(alloc) = (struct problem)PROBLEM_NULL;
+    alloc->result->n = 0;
+    fdset_init(&alloc->result->fds);
+    return 0;
+}
+
 /* ---- the verb ------------------------------------------------------------------------------------------- */
 
 int op_alloc(struct op *op, const struct alloc_args *args, struct opened *result)
@@ -718,6 +739,7 @@ int op_alloc(struct op *op, const struct alloc_args *args, struct opened *result
     if (args->n > 1 && args->address)
         return refuse(&op->problem, STATUS_INVALID_ARGUMENT,
                       "an address is for one buffer; allocate that one alone");
+    ahead_told(broker, session, &args->taken);
     r = pools_choose(broker->options.pools, &request, args->n, args->sizes, &choice, &op->problem);
     if (r)
         return r;
@@ -734,7 +756,7 @@ int op_alloc(struct op *op, const struct alloc_args *args, struct opened *result
     waiter_init(&alloc->waiter, choice.pools[choice.n - 1]->index, session->record->uid);
     alloc->waiter.hoping = !args->wait_ms;
 
-    r = go_on_with(alloc, session, 0);
+    r = args->flags & BUFFER_AHEAD ? go_ahead(alloc, session) : go_on_with(alloc, session, 0);
     if (r != OP_PENDING)
         free(alloc);
     return r;

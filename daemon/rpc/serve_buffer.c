@@ -103,6 +103,9 @@ int serve_alloc(const struct call *call, const Memoryd__V1__AllocRequest *m)
         args->weights[i] = m->weights[i];
     for (size_t i = 0; i < m->n_sizes; i++)
         args->sizes[i] = m->sizes[i];
+    args->taken.n = (uint32_t)m->n_taken;
+    for (size_t i = 0; i < m->n_taken; i++)
+        args->taken.id[i] = m->taken[i];
     args->pages = m->pages;
     args->page_size = m->page_size;
     args->placement = m->placement;

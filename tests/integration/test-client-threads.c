@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "proto/limits.h"
 #include "tests/integration/context.h"
 
 #define THREADS 6
@@ -79,7 +80,8 @@ static void many_threads_share_one_context(void **state)
         assert_int_equal(pthread_join(threads[i], &result), 0);
         assert_null(result);
     }
-    assert_int_equal(fd_count(), fds);
+    /* what the context has ahead stays for the next allocation */
+    assert_in_range(fd_count(), fds, fds + MEMORYD_AHEAD_MAX);
     assert_true(WAIT_UNTIL(broker_buffers(ctx) == 0));
     broker_check(&broker);
 }

@@ -15,7 +15,7 @@
 #include "keeper/key.h"
 #include "ledger/records.h"
 
-#define KEPT_MAX 512
+#define KEPT_MAX 1024
 
 struct kept_things {
     struct keeper_thing things[KEPT_MAX];

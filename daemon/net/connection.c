@@ -56,6 +56,9 @@ enum found {
     FOUND_ONE_OF_SEVERAL,
 };
 
+/* Replies that a client had not received when it sent this: of what it gives back it does not wait for one. */
+#define LEFT_USUALLY 1
+
 /* Serves it. A client that had all its replies when it sent this one is likely to wait for the next. */
 static enum found handle_packet(struct connection *connection, size_t size, struct fdset *fds)
 {
@@ -84,7 +87,7 @@ static enum found handle_packet(struct connection *connection, size_t size, stru
     r = net->handler->packet(net->userdata, connection, &header, payload, fds);
     if (r < 0)
         net_fail(net, r);
-    return header.sequence - header.acknowledged > 1 ? FOUND_ONE_OF_SEVERAL : FOUND_ONE;
+    return header.sequence - header.acknowledged > 1 + LEFT_USUALLY ? FOUND_ONE_OF_SEVERAL : FOUND_ONE;
 }
 
 /* Receives one packet and hands it up. */

@@ -65,8 +65,8 @@ int pulse_start(void)
 {
     _cleanup_close_ int ours = -1;
     _cleanup_close_ int threads = -1;
-    struct pulse pulse;
-    int ends[2];
+    struct pulse pulse = {.error = 0};
+    int ends[2], r;
 
     if (pipe2(ends, O_CLOEXEC) < 0)
         return -errno;
@@ -74,12 +74,14 @@ int pulse_start(void)
     threads = ends[1];
     pulse.fd = threads;
     sem_init(&pulse.begun, 0, 0);
-    pulse.error = start_thread(&pulse);
-    if (!pulse.error)
+    r = start_thread(&pulse);
+    if (!r) {
         while (sem_wait(&pulse.begun) < 0)
             ;
+        r = pulse.error;
+    }
     sem_destroy(&pulse.begun);
-    return pulse.error ? -pulse.error : steal_fd(&ours);
+    return r ? -r : steal_fd(&ours);
 }
 
 #else

@@ -12,6 +12,7 @@
 #include "mem/name.h"
 #include "mem/token.h"
 #include "tests/support/test.h"
+#include "tests/support/wait.h"
 #include "tests/unit/broker/host.h"
 #include "tests/unit/broker/keeper.h"
 
@@ -213,6 +214,7 @@ int steps_set_up(void **state)
 {
     (void)state;
     host_reset(3);
+    host.grace_ms = PATIENCE_MS; /* nobody resumes the sessions, and all are to be seen */
     if (host_no_pidfds)
         test_skip("there are no pidfds here, so a session does not outlive its broker");
     if (!shared) {

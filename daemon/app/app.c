@@ -15,7 +15,6 @@
 
 #include "base/cleanup.h"
 #include "base/steal.h"
-#include "keeper/pulse.h"
 #include "log/log.h"
 
 void app_fail(struct app *app, int error)
@@ -154,14 +153,11 @@ static int build_listener(struct app *app)
     return EXIT_FAILED;
 }
 
-static void announce(struct app *app, const char *path)
+static void announce(const struct app *app, const char *path)
 {
     log_notice("memoryd %s serves at %s", app->options->version, path ? path : "the socket it was given");
     if (app->options->autostart)
         place_leave_terminal();
-    if (app->pulse >= 0)
-        (void)keeper_hold(app->keeper, KEEPER_PULSE, 0, app->pulse);
-    app->pulse = fd_close(app->pulse);
     keeper_tell_ready(app->keeper);
 }
 
@@ -200,8 +196,7 @@ static int run(struct app *app)
     return app->error ? EXIT_FAILED : EXIT_OK;
 }
 
-/* What the keeper hands over; the status if it is gone already. It may be long until it begins: it starts a broker
- * while another one is still dying. */
+/* What the keeper hands over; the status if it is gone already. */
 static int join_keeper(struct app *app)
 {
     int r = keeper_link_new(&app->keeper, app->options->broker);
@@ -227,7 +222,6 @@ int app_serve(const struct app_options *options)
     if (options->autostart && place_has_no_terminal())
         log_to_journal();
     app.nofile = settings_raise_nofile();
-    app.pulse = pulse_start();
     status = join_keeper(&app);
     if (status)
         return status;

@@ -73,7 +73,6 @@ struct app {
 
     struct keeper_link *keeper;
     struct inherited inherited;
-    int pulse; /* for the keeper; negative: there is none, or it has it */
 
     struct config *config;
     uint64_t nofile;

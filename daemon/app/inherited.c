@@ -114,9 +114,6 @@ int inherited_leave(struct app *app)
 
     if (app->for_good && !stored)
         return EXIT_OK; /* that was asked for */
-    /* nothing was handed over: there is another broker, which does what is to be done, or nothing left to do */
-    if (app->inherited.listener < 0 && !app->inherited.n_things)
-        return EXIT_OK;
     r = stored ? 0 : carrier_new(carrier);
     if (!r)
         r = keeper_orphan(carrier, enumerate, app);

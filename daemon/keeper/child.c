@@ -23,9 +23,8 @@
 #define PACKETS_AT_ONCE 64
 /* Asked for; the kernel gives what it allows. */
 #define SOCKET_BYTES (8 << 20)
-/* Descriptors besides what is held: the standard ones, signals, seat, lock, the broker's socket and pulse, the socket
- * pair of the next one, /proc. */
-#define FDS_IN_RESERVE 12
+/* Descriptors besides what is held: the standard ones, signals, seat, lock, the socket pair of a broker, /proc. */
+#define FDS_IN_RESERVE 10
 
 void keeper_kill_broker(struct keeper *keeper, const char *why)
 {
@@ -36,90 +35,35 @@ void keeper_kill_broker(struct keeper *keeper, const char *why)
     (void)kill(keeper->pid, SIGKILL);
 }
 
-/* The program `previous`, or this one if it is -1; *ret_socket is to it. A negative errno if it cannot be started. */
-static pid_t start(struct keeper *keeper, int previous, int *ret_socket)
+void keeper_start_broker(struct keeper *keeper)
 {
-    _cleanup_close_ int ours = -1;
+    int previous = keeper->use_previous ? store_get(&keeper->store, KEEPER_KEY(KEEPER_PROGRAM, 0)) : -1;
     _cleanup_close_ int theirs = -1;
     int ends[2];
     pid_t pid;
 
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
-        return -errno;
-    ours = ends[0];
-    theirs = ends[1];
-    /* as much as the socket takes: all, unless it is some thousand descriptors */
-    (void)setsockopt(ours, SOL_SOCKET, SO_SNDBUF, &(int){SOCKET_BYTES}, sizeof(int));
-    pid = dup3(theirs, keeper->seat, O_CLOEXEC) < 0 ? -errno : start_broker(&keeper->start, previous, keeper->seat);
-    (void)dup3(keeper->signal_fd, keeper->seat, O_CLOEXEC);
-    if (pid >= 0)
-        *ret_socket = steal_fd(&ours);
-    return pid;
-}
-
-/* Unless it ends because it was told to, or is not the one that served. */
-void keeper_start_ahead(struct keeper *keeper)
-{
-    pid_t pid;
-
-    keeper->pulse = fd_close(keeper->pulse);
-    if (keeper->state != KEEPER_SERVING || keeper->wish != KEEPER_GO_ON || keeper->next.pid)
-        return;
-    pid = start(keeper, -1, &keeper->next.socket);
-    /* if it cannot be now, it is tried again when it has to be */
-    if (pid > 0)
-        keeper->next.pid = pid;
-}
-
-static void forget_next(struct keeper *keeper)
-{
-    keeper->next = (struct next_broker){.socket = fd_close(keeper->next.socket)};
-}
-
-void keeper_dismiss_next(struct keeper *keeper)
-{
-    if (keeper->next.pid)
-        (void)kill(keeper->next.pid, SIGKILL);
-    forget_next(keeper);
-}
-
-/* It is the broker from now on, unless it has ended meanwhile. Its pid, or 0. */
-static pid_t take_next(struct keeper *keeper, int *ret_socket)
-{
-    pid_t pid = keeper->next.pid;
-    siginfo_t info = {0};
-
-    if (!pid)
-        return 0;
-    if (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG) < 0 || info.si_pid) {
-        forget_next(keeper);
-        return 0;
-    }
-    *ret_socket = steal_fd(&keeper->next.socket);
-    keeper->next.pid = 0;
-    return pid;
-}
-
-void keeper_start_broker(struct keeper *keeper)
-{
-    int previous = keeper->use_previous ? store_get(&keeper->store, KEEPER_KEY(KEEPER_PROGRAM, 0)) : -1;
-    pid_t pid;
-
     keeper->use_previous = false;
     keeper->runs_previous = previous >= 0;
-    if (previous >= 0)
-        keeper_dismiss_next(keeper);
-    pid = take_next(keeper, &keeper->socket);
-    if (!pid)
-        pid = start(keeper, previous, &keeper->socket);
-    if (pid < 0) {
-        log_error("cannot start the broker: %s", strerror(-pid));
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0) {
+        log_error("cannot make a socket for the broker: %s", strerror(errno));
         return;
     }
-    keeper->pid = pid;
+    keeper->socket = ends[0];
+    theirs = ends[1];
     keeper->state = KEEPER_HANDING;
     keeper->position = 0;
     keeper->silence_ms = 0;
+    /* as much as the socket takes: all, unless it is some thousand descriptors */
+    (void)setsockopt(keeper->socket, SOL_SOCKET, SO_SNDBUF, &(int){SOCKET_BYTES}, sizeof(int));
+    pid = dup3(theirs, keeper->seat, O_CLOEXEC) < 0 ? -errno : start_broker(&keeper->start, previous, keeper->seat);
+    (void)dup3(keeper->signal_fd, keeper->seat, O_CLOEXEC);
+    if (pid < 0) {
+        log_error("cannot start the broker: %s", strerror(-pid));
+        keeper->socket = fd_close(keeper->socket);
+        keeper->state = KEEPER_DOWN;
+        return;
+    }
+    keeper->pid = pid;
     /* while it is still being loaded */
     keeper_hand_over(keeper);
 }
@@ -195,11 +139,6 @@ static void hold(struct keeper *keeper, const struct packet *packet, struct fdse
 
         if (is_ours(&key))
             continue;
-        if (key.kind == KEEPER_PULSE) {
-            (void)fd_close(keeper->pulse);
-            keeper->pulse = fdset_steal(fds, i);
-            continue;
-        }
         (void)store_take_in(&keeper->store, (enum keeper_kind)key.kind, key.id, fdset_steal(fds, i));
         if (key.kind == KEEPER_LEDGER && keeper->has_served && service_has_store())
             service_store_ledger(store_get(&keeper->store, key));
@@ -279,8 +218,6 @@ static void note_end(struct keeper *keeper, const siginfo_t *info)
         keeper->pid = 0;
     } else if (info->si_pid == keeper->trial.pid) {
         keeper_trial_ended(keeper, info);
-    } else if (info->si_pid == keeper->next.pid) {
-        forget_next(keeper);
     }
 }
 

@@ -49,7 +49,6 @@ void keeper_end(struct keeper *keeper, int status)
 
     keeper->over = true;
     keeper->status = status;
-    keeper_dismiss_next(keeper);
     keeper_bury(keeper);
     if (outer < 0 || !service_has_store())
         return;
@@ -71,7 +70,6 @@ void keeper_upgrade(struct keeper *keeper)
     const int *carrier = stored[0] >= 0 && stored[1] >= 0 ? stored : fresh;
     int r = carrier == fresh ? carrier_new(fresh) : 0;
 
-    keeper_dismiss_next(keeper);
     keeper_bury(keeper);
     if (!r) {
         int before = keep_this_program(keeper);

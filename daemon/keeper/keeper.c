@@ -35,9 +35,8 @@ int keeper_init(struct keeper *keeper, uint64_t most, char *const *argv)
     sigset_t none;
     int r;
 
-    *keeper = (struct keeper){.store = STORE_NULL, .signal_fd = -1, .seat = -1, .socket = -1, .pulse = -1,
-                              .next = {.socket = -1}, .most = most, .tick_ms = TICK_MS,
-                              .silence_max_ms = SILENCE_MS, .trial = {.output = -1}};
+    *keeper = (struct keeper){.store = STORE_NULL, .signal_fd = -1, .seat = -1, .socket = -1, .most = most,
+                              .tick_ms = TICK_MS, .silence_max_ms = SILENCE_MS, .trial = {.output = -1}};
     /* before anything is held, so that their numbers are low; signals are named later */
     (void)sigemptyset(&none);
     keeper->signal_fd = signalfd(-1, &none, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -53,8 +52,6 @@ void keeper_deinit(struct keeper *keeper)
     keeper->signal_fd = fd_close(keeper->signal_fd);
     keeper->seat = fd_close(keeper->seat);
     keeper->socket = fd_close(keeper->socket);
-    keeper->pulse = fd_close(keeper->pulse);
-    keeper->next.socket = fd_close(keeper->next.socket);
     keeper->trial.output = fd_close(keeper->trial.output);
     store_deinit(&keeper->store);
     start_deinit(&keeper->start);
@@ -143,7 +140,6 @@ static void broker_ended(struct keeper *keeper)
     bool served = keeper->state == KEEPER_SERVING;
 
     keeper->state = KEEPER_DOWN;
-    keeper->pulse = fd_close(keeper->pulse);
     keeper->due = 0;
     if (keeper->wish == KEEPER_STOP) {
         keeper_end(keeper, 0);
@@ -280,7 +276,6 @@ static void turn(struct keeper *keeper)
     struct pollfd fds[] = {
         {.fd = keeper->signal_fd, .events = POLLIN},
         {.fd = keeper->socket, .events = keeper->state == KEEPER_HANDING ? POLLOUT : POLLIN},
-        {.fd = keeper->pulse, .events = POLLIN},
     };
     bool wait_for_turn = keeper->state == KEEPER_HANDING && keeper->wait_for_turn;
     uint64_t now = clock_now_ns();
@@ -290,9 +285,7 @@ static void turn(struct keeper *keeper)
         fds[1].events = 0;
         next = earlier(next, now + TURN_MS * NSEC_PER_MSEC);
     }
-    if (poll(fds, 3, deadline_poll_ms(next, now)) >= 0) {
-        if (fds[2].revents)
-            keeper_start_ahead(keeper);
+    if (poll(fds, 2, deadline_poll_ms(next, now)) >= 0) {
         if (keeper->state == KEEPER_HANDING && (wait_for_turn || fds[1].revents & POLLOUT) &&
             !(fds[1].revents & (POLLHUP | POLLERR)))
             keeper_hand_over(keeper);

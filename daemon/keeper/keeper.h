@@ -9,10 +9,6 @@
  * descriptor that matters before it relies on it; when the broker has ended, in whatever way, the keeper reads to the
  * end what was sent, starts the next one and hands everything over.
  *
- * A process with ten thousand descriptors takes milliseconds to die, and another as many to be loaded. So that these
- * pass side by side, the keeper feels the broker's pulse (pulse.h), which stops at once when the process is killed.
- * Then the next one is started ahead, and waits, with nothing in hand, until the death is complete.
- *
  * What is held also outlives the keeper: in a carrier (carrier.h), which the service manager stores, or which is
  * inherited by the program that takes its place.
  */
@@ -46,12 +42,6 @@ struct trial {
     uint64_t ms;
 };
 
-/* A broker that was started ahead and has been given nothing. */
-struct next_broker {
-    pid_t pid;  /* 0: there is none */
-    int socket; /* to it */
-};
-
 struct keeper {
     struct store store;
     struct start start;
@@ -75,8 +65,6 @@ struct keeper {
     int seat;                /* a low number, for a broker's end of its socket while it is started; else signals' */
     int socket;              /* to the broker; -1 if there is none, or all was read that it sent */
     pid_t pid;               /* of the broker; 0 when it has ended: the number may be anybody's soon */
-    int pulse;               /* of the broker; -1: it has given none, or it stopped */
-    struct next_broker next;
     siginfo_t ended;         /* how it did */
     bool unburied;           /* it is still a zombie */
     size_t position;         /* in the store, while handing over */
@@ -102,10 +90,6 @@ int keeper_run(struct keeper *keeper);
 
 /* child.c: the broker. */
 void keeper_start_broker(struct keeper *keeper);
-/* The broker seems to be dying: the next one may be loaded meanwhile. */
-void keeper_start_ahead(struct keeper *keeper);
-/* It is not wanted: it ends. */
-void keeper_dismiss_next(struct keeper *keeper);
 /* As far as the socket has room. */
 void keeper_hand_over(struct keeper *keeper);
 /* A bounded number of packets; false when all was read that this broker will ever send. */

@@ -18,7 +18,6 @@ enum keeper_kind {
     KEEPER_PROGRAM = 7,  /* the program that was run before this one */
     KEEPER_CARRIER = 8,  /* 0 and 1: the ends of the socket pair in the service manager's store; see carrier.h */
     KEEPER_CRATE = 9,    /* only inside a carrier */
-    KEEPER_PULSE = 10,   /* of the broker that says so, and for the keeper alone: see pulse.h */
 };
 
 struct keeper_key {

@@ -45,8 +45,6 @@ enum order {
     ORDER_PING,
     ORDER_USURP, /* the keeper's own descriptors */
     ORDER_LEAK, /* forks a child that keeps everything open; that one reports PONG */
-    ORDER_PULSE,
-    ORDER_NO_PULSE, /* as if it began to die */
 };
 
 enum report_kind {
@@ -89,7 +87,6 @@ struct fake {
     int program;
     int fds[BUFFERS + 1];
     bool deaf; /* to STOP */
-    int pulse;
 };
 
 static void send_report(const struct fake *fake, const struct message *message)
@@ -219,16 +216,6 @@ static void hold(struct fake *fake, uint64_t n)
     }
 }
 
-static void give_pulse(struct fake *fake)
-{
-    int ends[2];
-
-    CHECK(pipe2(ends, O_CLOEXEC) == 0);
-    CHECK(keeper_hold(fake->keeper, KEEPER_PULSE, 0, ends[0]) == 0);
-    close(ends[0]);
-    fake->pulse = ends[1];
-}
-
 static void obey(struct fake *fake, const struct message *message)
 {
     static struct keeper_drop drop = {.done = dropped};
@@ -274,12 +261,6 @@ static void obey(struct fake *fake, const struct message *message)
         report(fake, REPORT_PONG);
         for (;;)
             pause();
-    case ORDER_PULSE:
-        give_pulse(fake);
-        break;
-    case ORDER_NO_PULSE:
-        fake->pulse = fd_close(fake->pulse);
-        break;
     }
 }
 
@@ -293,17 +274,14 @@ static int play_broker(char **argv)
     };
     struct fake *fake = &fake_broker;
     struct message message;
-    int socket, r;
+    int socket;
 
     *fake = (struct fake){.argv = argv, .control = -1, .program = -1};
     memset(fake->fds, -1, sizeof(fake->fds));
     limit_descriptors(0);
     CHECK(start_read_option(strchr(argv[1], '=') + 1, &socket, 1));
     CHECK(keeper_link_new(&fake->keeper, socket) == 0);
-    r = keeper_link_receive(fake->keeper, take, fake);
-    if (r == -EPIPE && fake->control < 0)
-        _exit(0); /* it was not needed */
-    CHECK(r == 0);
+    CHECK(keeper_link_receive(fake->keeper, take, fake) == 0);
     started(fake);
     for (;;) {
         struct pollfd fds[] = {{.fd = fake->control, .events = POLLIN},
@@ -813,135 +791,6 @@ static void a_keeper_that_is_killed(void **state)
     control = fd_close(control);
 }
 
-/* ---- started ahead ------------------------------------------------------------------------------------- */
-
-/*
- * A broker with `n` buffers that goes on, though the keeper has to think that it dies: its pulse stopped. Another one
- * waits to follow it.
- */
-static struct message serve_with_a_next(uint64_t n, pid_t *ret_next)
-{
-    struct message first = serve(&plain, n);
-
-    order(ORDER_PULSE, 0);
-    order(ORDER_NO_PULSE, 0);
-    assert_true(WAIT_UNTIL((*ret_next = youngest_child_of(keeper_pid_)) > 0 && *ret_next != first.pid));
-    return first;
-}
-
-static bool is_gone(pid_t pid)
-{
-    char path[64], text[256], *state;
-    FILE *f;
-
-    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-    f = fopen(path, "re");
-    if (!f)
-        return true;
-    state = fgets(text, sizeof(text), f) ? strrchr(text, ')') : NULL;
-    fclose(f);
-    return !state || state[2] == 'Z' || state[2] == 'X';
-}
-
-static void the_next_one_waits_until_the_last_is_dead(void **state)
-{
-    struct message next;
-    pid_t waits;
-    struct message first = serve_with_a_next(3, &waits);
-
-    (void)state;
-    /* what is told meanwhile counts, too */
-    order(ORDER_HOLD, 7);
-    assert_int_equal(expect(REPORT_PONG).pid, first.pid);
-    order(ORDER_DROP, 2);
-    assert_int_equal(expect(REPORT_PONG).pid, first.pid);
-    order(ORDER_KILL, 0);
-    next = expect(REPORT_STARTED);
-    assert_int_equal(next.pid, waits);
-    assert_int_equal(next.n_buffers, 6);
-    assert_int_equal(next.sum, 1 + 3 + 4 + 5 + 6 + 7);
-    /* and so once more */
-    order(ORDER_READY, 0);
-    order(ORDER_KILL, 0);
-    assert_int_equal(expect(REPORT_STARTED).n_buffers, 6);
-    order(ORDER_READY, 0);
-    stop_it();
-}
-
-static void one_that_dies_while_it_waits_is_not_missed(void **state)
-{
-    struct message next;
-    pid_t waits;
-
-    (void)state;
-    (void)serve_with_a_next(3, &waits);
-    assert_ok(kill(waits, SIGKILL));
-    /* so that the keeper learns of both deaths at once, or of one after the other */
-    order(ORDER_KILL, 0);
-    next = expect(REPORT_STARTED);
-    assert_int_not_equal(next.pid, waits);
-    assert_int_equal(next.n_buffers, 3);
-    order(ORDER_READY, 0);
-    assert_true(WAIT_UNTIL(is_gone(waits)));
-    stop_it();
-}
-
-static void one_that_waits_ends_with_the_rest(void **state)
-{
-    pid_t waits;
-
-    (void)state;
-    (void)serve_with_a_next(0, &waits);
-    stop_it();
-    assert_true(WAIT_UNTIL(is_gone(waits)));
-    /* by itself the last, because nobody needs it any more */
-    (void)serve_with_a_next(0, &waits);
-    order(ORDER_EXIT, 0);
-    ends_with(0);
-    assert_true(WAIT_UNTIL(is_gone(waits)));
-}
-
-static void one_that_waits_is_not_the_program_before(void **state)
-{
-    struct message next;
-    pid_t waits;
-
-    (void)state;
-    (void)serve_with_a_next(3, &waits);
-    order(ORDER_UPGRADE, 0);
-    (void)expect(REPORT_STOP);
-    next = expect(REPORT_STARTED);
-    assert_int_not_equal(next.pid, waits);
-    assert_int_equal(next.keeper, keeper_pid_);
-    assert_int_equal(next.n_buffers, 3);
-    assert_true(WAIT_UNTIL(is_gone(waits)));
-    order(ORDER_READY, 0);
-    stop_it();
-}
-
-/* Whoever waits has nothing: what was held goes on with the broker alone. */
-static void the_keeper_is_killed_while_one_waits(void **state)
-{
-    struct message next;
-    pid_t waits;
-    struct message first = serve_with_a_next(3, &waits);
-
-    (void)state;
-    assert_ok(kill(keeper_pid_, SIGKILL));
-    (void)expect(REPORT_ORPHANED);
-    next = expect(REPORT_STARTED);
-    assert_int_equal(next.keeper, first.pid);
-    assert_int_equal(next.n_buffers, 3);
-    assert_int_not_equal(next.pid, waits);
-    assert_true(WAIT_UNTIL(is_gone(waits)));
-    order(ORDER_READY, 0);
-    assert_int_equal(waitpid(keeper_pid_, NULL, 0), keeper_pid_);
-    assert_ok(kill(first.pid, SIGTERM));
-    (void)expect(REPORT_STOP);
-    assert_true(WAIT_UNTIL(recv(control, &next, sizeof(next), MSG_DONTWAIT) == 0));
-    control = fd_close(control);
-}
-
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -964,11 +813,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(an_upgrade_to_no_program),
         cmocka_unit_test(an_upgrade_of_what_could_not_read_the_ledger),
         cmocka_unit_test(a_keeper_that_is_killed),
-        cmocka_unit_test(the_next_one_waits_until_the_last_is_dead),
-        cmocka_unit_test(one_that_dies_while_it_waits_is_not_missed),
-        cmocka_unit_test(one_that_waits_ends_with_the_rest),
-        cmocka_unit_test(one_that_waits_is_not_the_program_before),
-        cmocka_unit_test(the_keeper_is_killed_while_one_waits),
     };
 
     if (argc > 1 && !strcmp(argv[1], "--version"))

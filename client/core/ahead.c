@@ -207,11 +207,8 @@ static uint64_t tag_of(unsigned epoch, unsigned n)
 static void refuse(struct channel *channel, struct rpc_opened *opened)
 {
     uint64_t ids[MEMORYD_BATCH_MAX];
-    unsigned n = 0;
+    unsigned n = rpc_opened_ids(opened, ids);
 
-    for (unsigned i = 0; i < opened->n; i++)
-        if (!opened->items[i].status)
-            ids[n++] = opened->items[i].id;
     if (n)
         rpc_post_release(channel, n, ids);
     rpc_opened_deinit(opened);

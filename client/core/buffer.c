@@ -192,11 +192,8 @@ static struct memclient_buffer *adopt_one(struct memclient *ctx, unsigned genera
 static void give_back(struct channel *channel, const struct rpc_opened *opened, uint64_t deadline)
 {
     uint64_t ids[MEMORYD_BATCH_MAX];
-    unsigned n = 0;
+    unsigned n = rpc_opened_ids(opened, ids);
 
-    for (unsigned i = 0; i < opened->n; i++)
-        if (!opened->items[i].status)
-            ids[n++] = opened->items[i].id;
     if (n)
         rpc_give_back(channel, n, ids, false, deadline);
 }
@@ -451,9 +448,8 @@ int buffer_export(struct memclient_buffer *buf, unsigned rights, uint64_t deadli
     r = BUFFER_CALL(buf, deadline, channel, rpc_export(channel, 1, &buf->id, &wanted, deadline, &exported));
     if (!r && exported.statuses[0])
         r = fail_refused(exported.statuses[0], exported.sentence);
-    if (!r)
-        *fd = exported.fds[0];
     if (!r) {
+        *fd = exported.fds[0];
         pthread_mutex_lock(&buf->ctx->lock);
         ahead_forget(buf->ctx, buf->id);
         pthread_mutex_unlock(&buf->ctx->lock);

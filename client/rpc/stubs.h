@@ -60,6 +60,8 @@ struct rpc_opened {
 
 /* Closes the descriptors that nobody stole. */
 void rpc_opened_deinit(struct rpc_opened *opened);
+/* The ids of those that are open, MEMORYD_BATCH_MAX at most: how many. */
+unsigned rpc_opened_ids(const struct rpc_opened *opened, uint64_t *ids);
 #define RPC_OPENED_NULL {.n = 0}
 
 /* n sizes; the options are checked except for what only the broker knows; name options not NULL

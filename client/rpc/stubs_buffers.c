@@ -29,6 +29,16 @@ void rpc_opened_deinit(struct rpc_opened *opened)
     opened->n = 0;
 }
 
+unsigned rpc_opened_ids(const struct rpc_opened *opened, uint64_t *ids)
+{
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < opened->n; i++)
+        if (!opened->items[i].status)
+            ids[n++] = opened->items[i].id;
+    return n;
+}
+
 static bool is_sane(const struct rpc_opened_item *item)
 {
     size_t size;

@@ -491,6 +491,15 @@ uint64_t host_used(void)
     return used;
 }
 
+uint64_t host_stock(void)
+{
+    uint64_t stock = 0;
+
+    for (uint32_t i = 0; i < pools_count(host.pools); i++)
+        stock += pools_get(host.pools, i)->stock;
+    return stock;
+}
+
 uint32_t host_check(uint64_t admin)
 {
     struct check_result result = {.faults = 0};

@@ -129,3 +129,4 @@ int host_info(uint64_t session, uint64_t buffer, struct buffer_info *info);
 /* Faults that the broker's check finds; prints them. */
 uint32_t host_check(uint64_t admin);
 uint64_t host_used(void); /* of all pools */
+uint64_t host_stock(void); /* likewise */

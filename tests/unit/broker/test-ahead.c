@@ -38,29 +38,20 @@ static int ahead(uint64_t session, uint32_t n, uint32_t n_taken, const uint64_t 
     return CALL(session, op_alloc, &args, &got);
 }
 
-static uint64_t in_stock(void)
-{
-    uint64_t sum = 0;
-
-    for (uint32_t i = 0; i < pools_count(host.pools); i++)
-        sum += pools_get(host.pools, i)->stock;
-    return sum;
-}
-
 /* Plenty is in stock, from which they come; what was asked for to that end is given back. */
 static void have_stock(uint64_t session)
 {
     int64_t end = wait_now_ms() + PATIENCE_MS;
     uint64_t buffers[16];
 
-    while (in_stock() < 8 * SIZE && wait_now_ms() < end) {
+    while (host_stock() < 8 * SIZE && wait_now_ms() < end) {
         for (unsigned i = 0; i < 16; i++)
             assert_int_equal(host_alloc(session, SIZE, 0, &buffers[i]), 0);
         for (unsigned i = 0; i < 16; i++)
             assert_int_equal(host_release(session, buffers[i]), 0);
         host_turn(5);
     }
-    assert_true(in_stock() >= 8 * SIZE);
+    assert_true(host_stock() >= 8 * SIZE);
     assert_true(HOST_UNTIL(!host_used()));
 }
 
@@ -78,7 +69,7 @@ static void get(uint64_t session, uint32_t n, uint32_t n_taken, const uint64_t *
 /* There is stock, and yet. */
 static void get_none(uint64_t session, uint32_t n)
 {
-    assert_true(HOST_UNTIL(in_stock() >= n * SIZE));
+    assert_true(HOST_UNTIL(host_stock() >= n * SIZE));
     assert_int_equal(ahead(session, n, 0, NULL), 0);
     assert_int_equal(got.n, 0);
 }

@@ -38,19 +38,10 @@ static int count_memfds(const char *name, unsigned flags)
     return sys_kernel.memfd_create(name, flags);
 }
 
-static uint64_t stock_bytes(void)
-{
-    uint64_t sum = 0;
-
-    for (uint32_t i = 0; i < pools_count(host.pools); i++)
-        sum += pools_get(host.pools, i)->stock;
-    return sum;
-}
-
 /* More than before, and nothing is on its way any more. */
 static void wait_for_stock(uint64_t before)
 {
-    assert_true(HOST_UNTIL(stock_bytes() > before && !work_pending(host.work)));
+    assert_true(HOST_UNTIL(host_stock() > before && !work_pending(host.work)));
 }
 
 static int take(uint64_t session, uint32_t n, uint64_t size, uint32_t flags, struct opened *ret)
@@ -70,7 +61,7 @@ static void have_stock(uint64_t session, uint32_t flags)
     int64_t end = wait_now_ms() + PATIENCE_MS;
     static struct opened opened;
 
-    while (!stock_bytes() && wait_now_ms() < end) {
+    while (!host_stock() && wait_now_ms() < end) {
         assert_int_equal(take(session, 1, SIZE, flags, &opened), 0);
         fdset_deinit(&opened.fds);
         assert_int_equal(host_release(session, opened.items[0].id), 0);
@@ -112,10 +103,10 @@ static void who_asks_again_gets_what_is_there(void **state)
 
     (void)state;
     have_stock(session, 0);
-    before = stock_bytes();
+    before = host_stock();
     assert_int_equal(take(session, 1, SIZE - 5, 0, &opened), 0);
     assert_int_equal(made, 0);
-    assert_int_equal(stock_bytes(), before - SIZE);
+    assert_int_equal(host_stock(), before - SIZE);
     assert_int_equal(host_used(), SIZE);
     assert_int_equal(host_info(session, opened.items[0].id, &info), 0);
     assert_int_equal(info.size, SIZE - 5);
@@ -191,7 +182,7 @@ static void I4_it_comes_back_if_it_could_not_be_watched_before(void **state)
     assert_int_equal(host_release(session, id), 0);
     assert_true(HOST_UNTIL(!host_used()));
     faulty.inotify_add = no_room_for_watches;
-    while (!stock_bytes()) {
+    while (!host_stock()) {
         /* who wants a descriptor is refused, and has been heard */
         assert_int_equal(take(session, 1, SIZE, BUFFER_WANT_FDS, &opened), STATUS_LIMIT);
         host_turn(1);
@@ -218,19 +209,19 @@ static void a_batch_is_all_there_or_made(void **state)
 
     (void)state;
     have_stock(session, 0);
-    before = stock_bytes();
+    before = host_stock();
     n = (uint32_t)(before / SIZE) + 1;
     assert_int_equal(take(session, n, SIZE, 0, &opened), 0);
     assert_int_equal(opened.n, n);
-    assert_true(stock_bytes() >= before);
+    assert_true(host_stock() >= before);
     for (uint32_t i = 0; i < n; i++)
         assert_int_equal(host_release(session, opened.items[i].id), 0);
     /* from now on there are more */
     wait_for_stock(before);
-    before = stock_bytes();
+    before = host_stock();
     n = (uint32_t)(before / SIZE);
     assert_int_equal(take(session, n, SIZE, 0, &opened), 0);
-    assert_int_equal(stock_bytes(), before - n * SIZE);
+    assert_int_equal(host_stock(), before - n * SIZE);
     assert_int_equal(host_check(session), 0);
 }
 
@@ -273,13 +264,13 @@ static void I5_it_is_nobodys(void **state)
     assert_int_equal(status.buffers_detached, 0);
     assert_int_equal(status.bytes, 0);
     assert_int_equal(broker_session_account(host.broker, session)->used[ACCOUNT_BUFFERS], 0);
-    before = stock_bytes();
+    before = host_stock();
     for (uint64_t id = 1; id < 100; id++) {
         assert_int_not_equal(host_info(session, id, &info), 0);
         assert_int_not_equal(CALL(session, op_destroy, id, true), 0);
         assert_int_not_equal(host_lookup(session, NULL, id, 0, NULL), 0);
     }
-    assert_int_equal(stock_bytes(), before);
+    assert_int_equal(host_stock(), before);
     assert_int_equal(host_check(session), 0);
     assert_int_equal(CALL(session, op_goodbye), 0);
     host_settle();
@@ -292,11 +283,11 @@ static void whoever_takes_it_pays(void **state)
 
     (void)state;
     have_stock(session, 0);
-    before = stock_bytes();
+    before = host_stock();
     host.limits.user[ACCOUNT_BYTES] = SIZE - 1;
     broker_set_limits(host.broker, &host.limits);
     assert_int_equal(host_alloc(session, SIZE, 0, &id), STATUS_LIMIT);
-    assert_int_equal(stock_bytes(), before);
+    assert_int_equal(host_stock(), before);
     assert_int_equal(host_used(), 0);
     assert_int_equal(host_check(session), 0);
     host_no_limits(&host.limits);
@@ -317,7 +308,7 @@ static void the_last_byte_is_had(void **state)
     assert_int_equal(host_alloc(session, SIZE - 4096, 0, &last), 0);
     assert_int_equal(host_alloc(session, 4096, 0, &last), 0);
     assert_int_equal(host_used(), HOST_POOL_BYTES);
-    assert_int_equal(stock_bytes(), 0);
+    assert_int_equal(host_stock(), 0);
     assert_int_equal(host_alloc(session, 1, 0, &last), STATUS_POOL_FULL);
     assert_int_equal(host_check(session), 0);
 }
@@ -329,7 +320,7 @@ static void none_is_kept_in_a_pool_that_is_nearly_full(void **state)
     (void)state;
     have_stock(session, 0);
     assert_int_equal(host_alloc(session, HOST_POOL_BYTES / 100 * 86, 0, &id), 0);
-    assert_true(HOST_UNTIL(!stock_bytes()));
+    assert_true(HOST_UNTIL(!host_stock()));
     assert_int_equal(host_check(session), 0);
 }
 
@@ -357,7 +348,7 @@ static void it_goes_before_somebody_is_refused(void **state)
     faulty.pwrite = fails_at_first;
     failing = 1;
     assert_int_equal(host_alloc(session, 2 * SIZE, 0, &id), 0);
-    assert_int_equal(stock_bytes(), 0);
+    assert_int_equal(host_stock(), 0);
     failing = 1;
     assert_int_equal(host_alloc(session, 2 * SIZE, 0, &id), STATUS_NO_MEMORY);
     failing = 0;
@@ -379,7 +370,7 @@ static void it_goes_when_the_machine_is_short_of_memory(void **state)
         test_skip("the test's own calls of the kernel take the place of those that are missing here");
     have_stock(session, 0);
     faulty.available = hardly_any;
-    assert_true(HOST_UNTIL(!stock_bytes()));
+    assert_true(HOST_UNTIL(!host_stock()));
     assert_int_equal(host_check(session), 0);
 }
 
@@ -400,7 +391,7 @@ static void make_stock_and_die(void)
 {
     shared->observer = host_session_of(9, keeper_test, getuid());
     have_stock(shared->observer, 0);
-    shared->used = stock_bytes();
+    shared->used = host_stock();
 }
 
 static void the_next_broker_has_it(void **state)
@@ -412,7 +403,7 @@ static void the_next_broker_has_it(void **state)
     sys = &faulty;
     generation_adopt();
     assert_int_equal(host_status, 0);
-    assert_int_equal(stock_bytes(), shared->used);
+    assert_int_equal(host_stock(), shared->used);
     assert_int_equal(host_check(shared->observer), 0);
     made = 0;
     assert_int_equal(host_alloc(shared->observer, SIZE, 0, &id), 0);
@@ -429,7 +420,7 @@ static void take_and_die(void)
 
     make_stock_and_die();
     assert_int_equal(host_alloc(shared->observer, SIZE, 0, &id), 0);
-    shared->used = stock_bytes();
+    shared->used = host_stock();
     host.no_commit = true;
     assert_int_equal(host_alloc(shared->observer, SIZE, 0, &id), 0);
 }
@@ -440,7 +431,7 @@ static void I5_what_was_taken_without_a_commit_is_still_in_stock(void **state)
     generation_run(take_and_die);
     generation_adopt();
     assert_int_equal(host_status, 0);
-    assert_int_equal(stock_bytes(), shared->used);
+    assert_int_equal(host_stock(), shared->used);
     assert_int_equal(host_used(), SIZE);
     assert_int_equal(host_check(shared->observer), 0);
     generation_finish();
@@ -453,7 +444,7 @@ static void a_broker_without_stock_gives_it_back(void **state)
     host.stock = (struct pool_capacity){.percent = 0};
     generation_adopt();
     assert_int_equal(host_status, 0);
-    assert_true(HOST_UNTIL(!stock_bytes()));
+    assert_true(HOST_UNTIL(!host_stock()));
     assert_int_equal(host_check(shared->observer), 0);
     generation_finish();
 }
@@ -476,7 +467,7 @@ static void what_is_missing_of_it_is_forgotten(void **state)
     kept_unmap();
     generation_adopt();
     assert_int_equal(host_status, 0);
-    assert_int_equal(stock_bytes(), shared->used - 2 * SIZE);
+    assert_int_equal(host_stock(), shared->used - 2 * SIZE);
     assert_int_equal(CALL(shared->observer, op_status, &status), 0);
     assert_int_equal(status.quarantined, 0);
     assert_int_equal(host_check(shared->observer), 0);
@@ -498,7 +489,7 @@ static void a_record_that_is_somebodys_and_in_stock_is_left_alone(void **state)
     assert_int_equal(host_status, 0);
     assert_int_equal(CALL(shared->observer, op_status, &status), 0);
     assert_int_equal(status.quarantined, 1);
-    assert_int_equal(stock_bytes(), shared->used - SIZE);
+    assert_int_equal(host_stock(), shared->used - SIZE);
     assert_int_equal(host_check(shared->observer), 0);
     generation_finish();
 }

@@ -6,8 +6,11 @@
 
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/steal.h"
 #include "broker/ahead.h"
+#include "broker/batch.h"
 #include "broker/check.h"
 #include "broker/events.h"
 #include "broker/life.h"
@@ -57,6 +60,90 @@ int claim_open(struct broker *broker, struct session *session, struct buffer *bu
         }
     }
     opened_fill(ret, hold);
+    return 0;
+}
+
+/* ---- of what was allocated ------------------------------------------------------------------------------ */
+
+/* What was opened ahead, if anything was. */
+static int export_first(struct batch *batch, uint32_t i, int *ret_fd, struct problem *problem)
+{
+    struct broker *broker = batch->broker;
+    struct buffer *buffer = batch->buffers[i];
+    int r;
+
+    if (batch->fds[i] < 0)
+        return buffer_export(broker, buffer, true, ret_fd, problem);
+    r = buffer_watch(broker, buffer, problem);
+    if (r)
+        return r;
+    buffer_add_flags(&broker->buffers, buffer, BUFFER_EXPORTED);
+    *ret_fd = steal_fd(&batch->fds[i]);
+    return 0;
+}
+
+static int claim_one(struct session *session, struct batch *batch, uint32_t i, bool want_fd, struct opened_item *ret,
+                     struct fdset *fds, struct problem *problem)
+{
+    struct hold *hold;
+    int fd, r = claim_hold(batch->broker, session, batch->buffers[i], RIGHTS_ALL, &hold, problem);
+
+    if (r)
+        return r;
+    if (want_fd) {
+        r = export_first(batch, i, &fd, problem);
+        if (r)
+            return r;
+        (void)fdset_push(fds, fd);
+    }
+    batch->fds[i] = fd_close(batch->fds[i]);
+    opened_fill(ret, hold);
+    return 0;
+}
+
+static int bind_name(struct session *session, struct batch *batch, const struct name_args *args,
+                     struct problem *problem)
+{
+    struct name_new_args new = {
+        .buffer = batch->buffers[0],
+        .account = session->account,
+        .session = session->record->head.id,
+        .in_session = &session->names,
+        .policy = args->policy,
+        .keep_ms = args->keep_ms,
+        .group_rights = rights_complete(args->group_rights),
+        .gid = args->gid,
+        .other_rights = rights_complete(args->other_rights),
+    };
+    struct name *name;
+    int r = name_parse(args->name, session->record->uid, &new.key, problem);
+
+    return r ? r : claim_name(batch->broker, &new, &name, problem);
+}
+
+int claim_batch(struct session *session, struct batch *batch, const struct alloc_args *args, struct opened *ret,
+                struct problem *problem)
+{
+    _cleanup_fdset_ struct fdset fds = FDSET_NULL;
+    int r = 0;
+
+    for (uint32_t i = 0; i < batch->n && !r; i++) {
+        r = claim_one(session, batch, i, args->flags & BUFFER_WANT_FDS, &ret->items[i], &fds, problem);
+        if (r)
+            problem->item = i;
+    }
+    for (uint32_t i = 0; i < batch->n && args->flags & BUFFER_WANT_TOKENS && !r; i++)
+        r = claim_plain_token(batch->broker, session, batch->buffers[i], ret->items[i].token);
+    if (!r && args->name.name[0])
+        r = bind_name(session, batch, &args->name, problem);
+    if (r) {
+        for (uint32_t i = 0; i < batch->n; i++)
+            hold_free(session_hold(session, batch->buffers[i]->record->head.id));
+        return r;
+    }
+    ret->n = batch->n;
+    fdset_init(&ret->fds);
+    fdset_move(&ret->fds, &fds);
     return 0;
 }
 

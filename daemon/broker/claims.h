@@ -12,6 +12,8 @@
 
 #include "broker/internal.h"
 
+struct batch;
+
 int claim_hold(struct broker *broker, struct session *session, struct buffer *buffer, uint32_t rights,
                struct hold **ret, struct problem *problem);
 
@@ -19,6 +21,11 @@ int claim_hold(struct broker *broker, struct session *session, struct buffer *bu
  * NULL, a descriptor that grants as much. NO_RIGHT, PUBLISHED, LIMIT, NO_MEMORY, and what buffer_export() says. */
 int claim_open(struct broker *broker, struct session *session, struct buffer *buffer, uint32_t may, uint32_t rights,
                struct opened_item *ret, int *ret_fd, struct problem *problem);
+
+/* What whoever allocated them claims of new buffers, which are LIVE and without claims: a hold on each and, as it was
+ * asked for, descriptors, tokens and a name. All or nothing. */
+int claim_batch(struct session *session, struct batch *batch, const struct alloc_args *args, struct opened *ret,
+                struct problem *problem);
 
 int claim_name(struct broker *broker, const struct name_new_args *args, struct name **ret, struct problem *problem);
 /* `told` = say so to those who want to know. */

@@ -3,6 +3,7 @@
  * The broker from the inside: what the files of this room share.
  *
  *     op_*.c     one family of verbs each; op_adopt.c has what is different about foreign buffers
+ *     batch.c    how buffers get their memory, be it for a client or for the stock
  *     buffer_work.c   those that a worker does with one buffer
  *     life.c     when a buffer ends, and how (I4); who pays for it (I5)
  *     ahead.c    what is made before it is needed

@@ -18,6 +18,25 @@
 
 /* ---- commits -------------------------------------------------------------------------------------------- */
 
+/* Of all of them. The sum was charged, so it does not overflow. */
+static uint64_t bytes_of(const struct commit_job *job)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < job->n; i++)
+        bytes += job->commits[i].plan.brief.bytes;
+    return bytes;
+}
+
+bool commit_job_is_small(const struct commit_job *job)
+{
+    bool small = bytes_of(job) <= COMMIT_INLINE_MAX;
+
+    for (uint32_t i = 0; i < job->n && small; i++)
+        small = commit_is_small(&job->commits[i]);
+    return small;
+}
+
 int commit_job_run(struct commit_job *job)
 {
     job->status = 0;
@@ -55,16 +74,11 @@ static void commit_done(struct work_job *work)
 
 void commit_job_submit(struct jobs *jobs, struct commit_job *job)
 {
-    uint64_t bytes = 0;
-
-    /* The sum was charged, so it does not overflow. */
-    for (uint32_t i = 0; i < job->n; i++)
-        bytes += job->commits[i].plan.brief.bytes;
     job->jobs = jobs;
     job->job = (struct work_job)WORK_JOB_INIT(job->job, commit_work, commit_done);
     job->job.begins = commit_begins;
     jobs->running++;
-    work_submit(jobs->work, bytes <= WORK_SHORT_MAX ? WORK_SHORT : WORK_LONG, &job->job);
+    work_submit(jobs->work, bytes_of(job) <= WORK_SHORT_MAX ? WORK_SHORT : WORK_LONG, &job->job);
 }
 
 /* ---- stock ----------------------------------------------------------------------------------------------- */

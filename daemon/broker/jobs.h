@@ -34,6 +34,8 @@ struct commit_job {
     void *userdata;
 };
 
+/* May the loop run it itself? */
+bool commit_job_is_small(const struct commit_job *job);
 /* Runs it here and now. Returns the status; done() is not called. */
 int commit_job_run(struct commit_job *job);
 void commit_job_submit(struct jobs *jobs, struct commit_job *job);

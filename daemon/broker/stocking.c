@@ -7,13 +7,12 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/steal.h"
+#include "broker/batch.h"
 #include "broker/check.h"
 #include "broker/events.h"
 #include "broker/internal.h"
@@ -48,10 +47,7 @@ struct refill {
     struct list link;
     struct stocking *stocking;
     struct stock_class *class;
-    uint32_t n;
-    struct buffer *buffers[REFILL_MAX];
-    int fds[REFILL_MAX];
-    struct commit commits[];
+    struct batch batch;
 };
 
 /* ---- giving back ---------------------------------------------------------------------------------------- */
@@ -75,8 +71,7 @@ static void stop_refills(struct stocking *stocking, const struct stock_class *cl
         if (class && refill->class != class)
             continue;
         atomic_store(&refill->job.stop, true);
-        for (uint32_t i = 0; i < refill->n; i++)
-            atomic_store(&refill->commits[i].cancel, true);
+        batch_hurry(&refill->batch);
     }
 }
 
@@ -120,101 +115,50 @@ static void schedule(struct stocking *stocking, uint64_t at)
         timer_arm(&stocking->broker->timers, &stocking->turn, at);
 }
 
-/* Whatever there is of it goes; a worker closes it, if it is large. */
-static void abort_one(struct refill *refill, uint32_t i)
-{
-    struct broker *broker = refill->stocking->broker;
-    struct commit *commit = &refill->commits[i];
-
-    refill->fds[i] = fd_close(refill->fds[i]);
-    if (commit->fd >= 0 && !buffer_set_memory(&broker->buffers, refill->buffers[i], commit->fd, commit->dev,
-                                              commit->ino, commit->huge_bytes, commit->verified))
-        (void)steal_fd(&commit->fd);
-    commit_deinit(commit);
-    life_abort(broker, refill->buffers[i]);
-}
-
-/* Another broker must find what is in stock, too. */
-static bool hold(struct refill *refill, uint32_t n)
-{
-    uint64_t ids[REFILL_MAX];
-    int fds[REFILL_MAX];
-
-    for (uint32_t i = 0; i < n; i++) {
-        ids[i] = refill->buffers[i]->record->head.id;
-        fds[i] = refill->commits[i].fd;
-    }
-    return !keeper_hold_many(refill->stocking->broker->options.keeper, KEEPER_BUFFER, n, ids, fds);
-}
-
-static bool enter(struct refill *refill, uint32_t i)
-{
-    struct broker *broker = refill->stocking->broker;
-    struct buffer *buffer = refill->buffers[i];
-    struct commit *commit = &refill->commits[i];
-
-    if (buffer_set_memory(&broker->buffers, buffer, commit->fd, commit->dev, commit->ino, commit->huge_bytes,
-                          commit->verified))
-        return false;
-    (void)steal_fd(&commit->fd);
-    /* not watched now, it is when a descriptor leaves */
-    (void)buffer_watch(broker, buffer, NULL);
-    ledger_need(broker->ledger, LEDGER_STOCK);
-    buffer_commit(&broker->buffers, buffer);
-    stock_put(refill->class, (struct stock_item){.buffer = buffer, .fd = steal_fd(&refill->fds[i])});
-    return true;
-}
-
 static void refilled(struct stock_job *job)
 {
     struct refill *refill = container_of(job, struct refill, job);
     struct stocking *stocking = refill->stocking;
     struct broker *broker = stocking->broker;
+    struct batch *batch = &refill->batch;
     uint64_t now = clock_now_ns();
     uint32_t made = atomic_load(&job->stop) ? 0 : job->made;
 
     list_remove(&refill->link);
-    refill->class->coming -= refill->n;
-    if (made < refill->n)
+    refill->class->coming -= batch->n;
+    if (made < batch->n)
         stocking->rests_until = deadline_at(now, REST_NS);
-    if (made && !hold(refill, made))
-        made = 0;
-    for (uint32_t i = 0; i < refill->n; i++)
-        if (i >= made || !enter(refill, i))
-            abort_one(refill, i);
+    batch_cut(batch, made);
+    batch_cut(batch, batch_enter(batch));
+    if (batch->n)
+        ledger_need(broker->ledger, LEDGER_STOCK);
+    if (batch_commit(batch, NULL))
+        batch_cut(batch, 0);
+    for (uint32_t i = 0; i < batch->n; i++) {
+        /* not watched now, it is when a descriptor leaves */
+        (void)buffer_watch(broker, batch->buffers[i], NULL);
+        stock_put(refill->class, (struct stock_item){.buffer = batch->buffers[i], .fd = batch->fds[i]});
+    }
+    batch_deinit(batch);
     free(refill);
     waiters_wake(&broker->waiters);
     schedule(stocking, 0);
 }
 
-static bool new_record(struct refill *refill, const struct stock_kind *kind)
+static bool add(struct batch *batch, const struct stock_kind *kind)
 {
-    struct broker *broker = refill->stocking->broker;
     const struct plan_brief brief = {
         .bytes = kind->bytes, .n_nodes = 1, .node = kind->node, .placement = kind->placement, .strict = kind->strict};
-    struct commit *commit = &refill->commits[refill->n];
+    struct plan plan;
     struct buffer_args args = {
         .pool = kind->pool,
-        .plan = &commit->plan,
+        .plan = &plan,
         .size = kind->bytes,
         .flags = kind->publishable ? BUFFER_PUBLISHABLE : 0,
     };
-    struct buffer *buffer;
 
-    commit_init(commit);
-    plan_unpack(&commit->plan, &brief, NULL);
-    if (buffer_new(&broker->buffers, &args, &buffer, NULL))
-        return false;
-    commit->topology = broker->options.topology;
-    commit->pages = kind->pool->pages;
-    commit->page_size = kind->pool->page_size;
-    commit->publishable = kind->publishable;
-    (void)snprintf(commit->label, sizeof(commit->label), "memoryd-%llu",
-                   (unsigned long long)buffer->record->head.id);
-    check_charged(broker, CHECK_BUFFER, buffer);
-    refill->buffers[refill->n] = buffer;
-    refill->fds[refill->n++] = -1;
-    return true;
+    plan_unpack(&plan, &brief, NULL);
+    return !batch_add(batch, &args, NULL);
 }
 
 static void refill(struct stocking *stocking, struct stock_class *class, uint32_t n)
@@ -222,6 +166,7 @@ static void refill(struct stocking *stocking, struct stock_class *class, uint32_
     uint64_t fit = REFILL_BYTES / class->kind.bytes;
     uint32_t urgent = stock_urgent(class);
     struct refill *refill;
+    struct batch *batch;
 
     if (urgent && urgent < n)
         n = urgent;
@@ -229,24 +174,27 @@ static void refill(struct stocking *stocking, struct stock_class *class, uint32_
     n = n < fit ? n : fit ? (uint32_t)fit : 1;
     while (n && !may_have(stocking, &class->kind, n))
         n--;
-    refill = n ? calloc(1, sizeof(*refill) + n * sizeof(struct commit)) : NULL;
+    refill = n ? calloc(1, sizeof(*refill)) : NULL;
     if (!refill)
         return;
     refill->stocking = stocking;
     refill->class = class;
-    while (refill->n < n && new_record(refill, &class->kind))
+    batch = &refill->batch;
+    batch_init(batch, stocking->broker, n);
+    while (batch->n < n && add(batch, &class->kind))
         continue;
-    if (!refill->n) {
+    if (!batch->n) {
+        batch_deinit(batch);
         free(refill);
         return;
     }
-    refill->job.n = refill->n;
-    refill->job.commits = refill->commits;
+    refill->job.n = batch->n;
+    refill->job.commits = batch->commits;
     refill->job.urgent = urgent;
     refill->job.reserve = 2 * stocking->reserve;
-    refill->job.fds = stock_wants_fds(class) ? refill->fds : NULL;
+    refill->job.fds = stock_wants_fds(class) ? batch->fds : NULL;
     refill->job.done = refilled;
-    class->coming += refill->n;
+    class->coming += batch->n;
     list_init(&refill->link);
     list_append(&stocking->refills, &refill->link);
     stock_job_submit(&stocking->broker->jobs, &refill->job);
@@ -308,23 +256,15 @@ void stocking_look(struct broker *broker)
 
 /* ---- taking --------------------------------------------------------------------------------------------- */
 
-struct stock_class *stocking_ask(struct broker *broker, struct pool *pool, const struct pool_request *request,
-                                 uint32_t n, uint64_t size, bool publishable, bool with_fds)
+/* Takes note of the demand. NULL: there are too few of such ones. */
+static struct stock_class *ask(struct stocking *stocking, const struct stock_kind *kind, uint32_t n, bool with_fds)
 {
-    struct stocking *stocking = broker->stocking;
-    struct stock_class *class;
-    struct stock_kind kind;
-    uint64_t now, again;
-    struct plan plan;
+    uint64_t now = clock_now_ns(), again;
+    struct stock_class *class = stock_find(&stocking->stock, kind);
     bool got;
 
-    if (!stocking || !pool_most_stock(pool) || pool_plan_without_stock(pool, request, size, &plan, NULL) ||
-        !stock_kind_of(pool, &plan.brief, publishable, &kind))
-        return NULL;
-    now = clock_now_ns();
-    class = stock_find(&stocking->stock, &kind);
     if (!class)
-        class = stock_add(&stocking->stock, &kind, now);
+        class = stock_add(&stocking->stock, kind, now);
     if (!class)
         return NULL;
     got = class->n >= n;
@@ -336,6 +276,49 @@ struct stock_class *stocking_ask(struct broker *broker, struct pool *pool, const
         class->n += got ? n : 0;
     }
     return got ? class : NULL;
+}
+
+static int take(struct batch *batch, struct stock_class *class, const struct buffer_args *user,
+                struct problem *problem)
+{
+    struct stock_item item = stock_take(class);
+    int r;
+
+    check_crediting(batch->broker, CHECK_BUFFER, item.buffer);
+    r = buffer_take(&batch->broker->buffers, item.buffer, user, problem);
+    check_charged(batch->broker, CHECK_BUFFER, item.buffer);
+    if (r)
+        stock_put(class, item);
+    else
+        batch_add_ready(batch, item.buffer, item.fd);
+    return r;
+}
+
+int stocking_take(struct batch *batch, uint32_t n, const struct pool_request *request, const struct buffer_args *user,
+                  bool with_fds, struct problem *problem)
+{
+    struct stocking *stocking = batch->broker->stocking;
+    struct stock_class *class;
+    struct stock_kind kind;
+    struct plan plan;
+
+    if (!stocking || !pool_most_stock(user->pool) ||
+        pool_plan_without_stock(user->pool, request, user->size, &plan, NULL) ||
+        !stock_kind_of(user->pool, &plan.brief, user->flags & BUFFER_PUBLISHABLE, &kind))
+        return OP_PENDING;
+    class = ask(stocking, &kind, n, with_fds);
+    if (!class)
+        return OP_PENDING;
+    while (batch->n < n) {
+        int r = take(batch, class, user, problem);
+
+        if (r) {
+            problem->item = batch->n;
+            batch_cut(batch, 0);
+            return r;
+        }
+    }
+    return 0;
 }
 
 uint64_t stocking_ready(const struct broker *broker, const struct pool *pool)

@@ -17,7 +17,9 @@
 #include "mem/pool.h"
 #include "mem/stock.h"
 
+struct batch;
 struct broker;
+struct buffer_args;
 
 /* 0 or -ENOMEM. Without a pool that may have stock there is nothing of it, and all the other functions do nothing. */
 int stocking_init(struct broker *broker);
@@ -30,11 +32,11 @@ void stocking_stop(struct broker *broker);
 void stocking_goes_on(struct broker *broker);
 
 /*
- * All n buffers, of one size, or none. Their class, to take them from by stock_take(), and to put back what is not
- * needed after all; NULL: they have to be made. It takes note of the demand.
+ * All n buffers, alike and this user's from now on, or none. OP_PENDING: they have to be made, since there are too few;
+ * LIMIT, outcomes of arena_take(). It takes note of the demand.
  */
-struct stock_class *stocking_ask(struct broker *broker, struct pool *pool, const struct pool_request *request,
-                                 uint32_t n, uint64_t size, bool publishable, bool with_fds);
+int stocking_take(struct batch *batch, uint32_t n, const struct pool_request *request, const struct buffer_args *user,
+                  bool with_fds, struct problem *problem);
 
 /* Bytes of this pool's stock that could be taken now; the rest is being made. */
 uint64_t stocking_ready(const struct broker *broker, const struct pool *pool);

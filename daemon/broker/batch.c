@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See batch.h. */
+#include "broker/batch.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/steal.h"
+#include "broker/check.h"
+#include "broker/internal.h"
+#include "broker/life.h"
+#include "proto/status.h"
+
+static_assert(MEMORYD_BATCH_MAX <= KEEPER_BATCH_MAX, "a batch is one packet");
+
+void batch_init(struct batch *batch, struct broker *broker, uint32_t most)
+{
+    assert(most <= MEMORYD_BATCH_MAX);
+    batch->broker = broker;
+    batch->most = most;
+    batch->n = 0;
+    batch->commits = NULL;
+}
+
+void batch_deinit(struct batch *batch)
+{
+    free(batch->commits);
+    batch->commits = NULL;
+}
+
+/* ---- coming --------------------------------------------------------------------------------------------- */
+
+static void prepare(struct batch *batch, const struct buffer_args *args, struct commit *commit)
+{
+    const struct broker *broker = batch->broker;
+    const struct pool *pool = args->pool;
+
+    commit_init(commit);
+    commit->plan = *args->plan;
+    commit->topology = broker->options.topology;
+    commit->pages = pool->pages;
+    commit->page_size = pool->page_size;
+    commit->lazy = pool->lazy;
+    commit->threads = args->account ? broker->options.threads : 0; /* stock has time */
+    commit->publishable = args->flags & BUFFER_PUBLISHABLE;
+    (void)snprintf(commit->label, sizeof(commit->label), "memoryd-%llu",
+                   (unsigned long long)batch->buffers[batch->n]->record->head.id);
+}
+
+int batch_add(struct batch *batch, const struct buffer_args *args, struct problem *problem)
+{
+    struct buffer **buffer = &batch->buffers[batch->n];
+    int r;
+
+    assert(batch->n < batch->most);
+    if (!batch->commits)
+        batch->commits = calloc(batch->most, sizeof(*batch->commits));
+    if (!batch->commits)
+        return refuse(problem, STATUS_NO_MEMORY, "the broker has no memory for one more request");
+    r = buffer_new(&batch->broker->buffers, args, buffer, problem);
+    if (r)
+        return r;
+    check_charged(batch->broker, CHECK_BUFFER, *buffer);
+    prepare(batch, args, &batch->commits[batch->n]);
+    batch->fds[batch->n++] = -1;
+    return 0;
+}
+
+void batch_add_ready(struct batch *batch, struct buffer *buffer, int fd)
+{
+    assert(batch->n < batch->most && !batch->commits);
+    batch->buffers[batch->n] = buffer;
+    batch->fds[batch->n++] = fd;
+}
+
+/* False: it has none, and that commit is as if it had not been run. */
+static bool enter(struct batch *batch, uint32_t i)
+{
+    struct commit *commit = &batch->commits[i];
+
+    if (buffer_set_memory(&batch->broker->buffers, batch->buffers[i], commit->fd, commit->dev, commit->ino,
+                          commit->huge_bytes, commit->verified)) {
+        commit_deinit(commit);
+        return false;
+    }
+    (void)steal_fd(&commit->fd);
+    return true;
+}
+
+uint32_t batch_enter(struct batch *batch)
+{
+    uint32_t i = 0;
+
+    while (i < batch->n && (batch->buffers[i]->fd >= 0 || enter(batch, i)))
+        i++;
+    return i;
+}
+
+/* Another broker must find the memory of what is LIVE or in stock. */
+static int hold(struct batch *batch, struct problem *problem)
+{
+    uint64_t ids[MEMORYD_BATCH_MAX];
+    int fds[MEMORYD_BATCH_MAX], r;
+
+    for (uint32_t i = 0; i < batch->n; i++) {
+        ids[i] = batch->buffers[i]->record->head.id;
+        fds[i] = batch->buffers[i]->fd;
+    }
+    r = keeper_hold_many(batch->broker->options.keeper, KEEPER_BUFFER, batch->n, ids, fds);
+    if (r == -EPIPE)
+        return OP_PENDING;
+    if (r < 0)
+        return refuse(problem, STATUS_NO_DESCRIPTORS,
+                      "the keeper cannot hold the memory, so that a crash would lose it (%s); try again in a moment",
+                      strerrordesc_np(-r));
+    return 0;
+}
+
+int batch_commit(struct batch *batch, struct problem *problem)
+{
+    int r;
+
+    if (!batch->commits)
+        return 0; /* they are */
+    r = hold(batch, problem);
+    for (uint32_t i = 0; i < batch->n && !r; i++)
+        buffer_commit(&batch->broker->buffers, batch->buffers[i]);
+    return r;
+}
+
+/* ---- going ---------------------------------------------------------------------------------------------- */
+
+void batch_hurry(struct batch *batch)
+{
+    for (uint32_t i = 0; i < batch->n && batch->commits; i++)
+        atomic_store(&batch->commits[i].cancel, true);
+}
+
+static void drop(struct batch *batch, uint32_t i)
+{
+    struct buffer *buffer = batch->buffers[i];
+
+    batch->fds[i] = fd_close(batch->fds[i]);
+    /* so that a worker closes it, if it is large */
+    if (batch->commits && batch->commits[i].fd >= 0)
+        (void)enter(batch, i);
+    if (record_is_live(&buffer->record->head))
+        life_claim_gone(batch->broker, buffer);
+    else
+        life_abort(batch->broker, buffer);
+}
+
+void batch_cut(struct batch *batch, uint32_t n)
+{
+    while (batch->n > n)
+        drop(batch, --batch->n);
+    if (!batch->n)
+        batch_deinit(batch);
+}

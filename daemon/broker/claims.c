@@ -101,30 +101,11 @@ static int claim_one(struct session *session, struct batch *batch, uint32_t i, b
     return 0;
 }
 
-static int bind_name(struct session *session, struct batch *batch, const struct name_args *args,
-                     struct problem *problem)
-{
-    struct name_new_args new = {
-        .buffer = batch->buffers[0],
-        .account = session->account,
-        .session = session->record->head.id,
-        .in_session = &session->names,
-        .policy = args->policy,
-        .keep_ms = args->keep_ms,
-        .group_rights = rights_complete(args->group_rights),
-        .gid = args->gid,
-        .other_rights = rights_complete(args->other_rights),
-    };
-    struct name *name;
-    int r = name_parse(args->name, session->record->uid, &new.key, problem);
-
-    return r ? r : claim_name(batch->broker, &new, &name, problem);
-}
-
 int claim_batch(struct session *session, struct batch *batch, const struct alloc_args *args, struct opened *ret,
                 struct problem *problem)
 {
     _cleanup_fdset_ struct fdset fds = FDSET_NULL;
+    struct name_key key;
     int r = 0;
 
     for (uint32_t i = 0; i < batch->n && !r; i++) {
@@ -134,8 +115,11 @@ int claim_batch(struct session *session, struct batch *batch, const struct alloc
     }
     for (uint32_t i = 0; i < batch->n && args->flags & BUFFER_WANT_TOKENS && !r; i++)
         r = claim_plain_token(batch->broker, session, batch->buffers[i], ret->items[i].token);
-    if (!r && args->name.name[0])
-        r = bind_name(session, batch, &args->name, problem);
+    if (!r && args->name.name[0]) {
+        r = name_parse(args->name.name, session->record->uid, &key, problem);
+        if (!r)
+            r = claim_name(batch->broker, session, batch->buffers[0], &args->name, &key, problem);
+    }
     if (r) {
         for (uint32_t i = 0; i < batch->n; i++)
             hold_free(session_hold(session, batch->buffers[i]->record->head.id));
@@ -149,15 +133,29 @@ int claim_batch(struct session *session, struct batch *batch, const struct alloc
 
 /* ---- names ---------------------------------------------------------------------------------------------- */
 
-int claim_name(struct broker *broker, const struct name_new_args *args, struct name **ret, struct problem *problem)
+int claim_name(struct broker *broker, struct session *session, struct buffer *buffer, const struct name_args *args,
+               const struct name_key *key, struct problem *problem)
 {
-    int r = name_new(&broker->names, args, ret, problem);
+    const struct name_new_args new = {
+        .key = *key,
+        .buffer = buffer,
+        .account = session->account,
+        .session = session->record->head.id,
+        .in_session = &session->names,
+        .policy = args->policy,
+        .keep_ms = args->keep_ms,
+        .group_rights = rights_complete(args->group_rights),
+        .gid = args->gid,
+        .other_rights = rights_complete(args->other_rights),
+    };
+    struct name *name;
+    int r = name_new(&broker->names, &new, &name, problem);
 
     if (r)
         return r;
-    record_commit(&broker->names.table, *ret);
-    check_charged(broker, CHECK_NAME, *ret);
-    event_name(broker, *ret, true);
+    record_commit(&broker->names.table, name);
+    check_charged(broker, CHECK_NAME, name);
+    event_name(broker, name, true);
     return 0;
 }
 

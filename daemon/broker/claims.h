@@ -27,7 +27,9 @@ int claim_open(struct broker *broker, struct session *session, struct buffer *bu
 int claim_batch(struct session *session, struct batch *batch, const struct alloc_args *args, struct opened *ret,
                 struct problem *problem);
 
-int claim_name(struct broker *broker, const struct name_new_args *args, struct name **ret, struct problem *problem);
+/* `key` is that of args->name. */
+int claim_name(struct broker *broker, struct session *session, struct buffer *buffer, const struct name_args *args,
+               const struct name_key *key, struct problem *problem);
 /* `told` = say so to those who want to know. */
 void drop_name(struct broker *broker, struct name *name, bool told);
 /* The session that bound it has ended: what its policy says. The buffer may be over. */

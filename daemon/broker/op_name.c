@@ -8,34 +8,21 @@
 
 int op_name_bind(struct op *op, const struct name_args *args)
 {
-    struct name_new_args new;
     struct session *session;
-    struct name *name;
+    struct name_key key;
     struct hold *hold;
     int r = op_session(op, &session);
 
-    if (r)
-        return r;
-    new = (struct name_new_args){
-        .account = session->account,
-        .session = op->session,
-        .in_session = &session->names,
-        .policy = args->policy,
-        .keep_ms = args->keep_ms,
-        .group_rights = rights_complete(args->group_rights),
-        .gid = args->gid,
-        .other_rights = rights_complete(args->other_rights),
-    };
-    r = name_parse(args->name, session->record->uid, &new.key, &op->problem);
+    if (!r)
+        r = name_parse(args->name, session->record->uid, &key, &op->problem);
     if (!r)
         r = find_hold(op->broker, session, args->buffer, RIGHT_MANAGE, &hold, &op->problem);
     if (r)
         return r;
-    if (new.key.uid != session->record->uid)
+    if (key.uid != session->record->uid)
         return refuse(&op->problem, STATUS_NO_RIGHT, "names of uid %u are theirs to bind; leave out \"uid:%u/\"",
-                      (unsigned)new.key.uid, (unsigned)new.key.uid);
-    new.buffer = hold->buffer;
-    return claim_name(op->broker, &new, &name, &op->problem);
+                      (unsigned)key.uid, (unsigned)key.uid);
+    return claim_name(op->broker, session, hold->buffer, args, &key, &op->problem);
 }
 
 int op_name_unbind(struct op *op, const char *text)

@@ -290,7 +290,6 @@ static void ask(struct memclient *ctx, unsigned n)
     ahead->asking = true;
     ahead->n_asked = n;
     ahead->n_telling = ahead->n_untold;
-    buffer_trim_fds(ctx, 0);
 }
 
 /* With the lock: as many as are missing, if it is at least so many and there is no reason to wait. */

@@ -79,13 +79,12 @@ void buffer_drop_fds(struct memclient *ctx)
         buffer_drop_fd(container_of(link, struct memclient_buffer, in_fds));
 }
 
-void buffer_trim_fds(struct memclient *ctx, unsigned more)
+/* Makes room for one more. */
+static void trim_fds(struct memclient *ctx)
 {
-    const struct ahead *ahead = &ctx->ahead;
-
     list_for_each_entry_safe(oldest, &ctx->fds, struct memclient_buffer, in_fds)
     {
-        if (ctx->n_fds + ahead->n + ahead->n_asked + more <= CONTEXT_FDS_MAX)
+        if (ctx->n_fds < CONTEXT_FDS_MAX + ctx->ahead.n_untold)
             return;
         if (!ahead_is_untold(ctx, oldest->id))
             buffer_drop_fd(oldest);
@@ -102,7 +101,7 @@ static void cache_fd(struct memclient_buffer *buf, int fd, bool writable)
         return;
     }
     buffer_drop_fd(buf);
-    buffer_trim_fds(ctx, 1);
+    trim_fds(ctx);
     buf->fd = fd;
     buf->fd_id = file_id_of(fd);
     buf->fd_writable = writable;

@@ -5,8 +5,8 @@
  * A context has one handle of a buffer however often it was opened; the handle counts the claims
  * that the broker counted, and gives them up together. A descriptor came with the buffer or is
  * asked for when a mapping needs it; it stays in a cache of the context, so that mapping again
- * makes no call, until 64 younger ones push it out, those of buffers ahead (core/ahead.h) among them. One that says
- * that the buffer was taken stays until the broker knows.
+ * makes no call, until 64 younger ones push it out. Those of buffers ahead (core/ahead.h) push nobody out, nor
+ * are they: one that says that the buffer was taken stays until the broker knows.
  * What is mapped then can still be mapped again, by its mapping.
  *
  * A handle of a former session (see core/context.h) claims its buffer anew by importing its cached
@@ -125,8 +125,6 @@ int buffer_cache_fds(unsigned n, struct memclient_buffer *const *bufs, uint64_t 
 /* With the context's lock: the cached descriptor or -1. It becomes the youngest. */
 int buffer_cached_fd(struct memclient_buffer *buf, bool writable);
 
-/* With the context's lock: the oldest go until there is room for so many more beside those of buffers ahead. */
-void buffer_trim_fds(struct memclient *ctx, unsigned more);
 /* With the context's lock: forgets all cached descriptors, or one buffer's. */
 void buffer_drop_fds(struct memclient *ctx);
 void buffer_drop_fd(struct memclient_buffer *buf);

@@ -27,7 +27,7 @@
 #include "rpc/fail.h"
 #include "rpc/stubs.h"
 
-/* Descriptors kept open for the next mapping, those of buffers ahead included. */
+/* Descriptors kept open for the next mapping, besides those of buffers ahead and of what was. */
 #define CONTEXT_FDS_MAX 64
 
 struct memclient {

@@ -13,6 +13,8 @@
 /* A look at one takes less than a microsecond, but for what else the machine does meanwhile, not each time. */
 #define LOOK_NS (20 * NSEC_PER_USEC)
 #define LOOKS   3
+/* All of them together: several times what as many as there may be take. */
+#define LOOK_ALL_NS (2 * NSEC_PER_MSEC)
 
 /*
  * Their descriptors may lie in their sessions' sockets for as long as those like, and the kernel counts them against
@@ -72,32 +74,40 @@ void ahead_used(struct broker *broker, struct buffer *buffer)
 /*
  * Was it taken? The kernel goes through all locks of the file to find this one, and its session may make as many as it
  * likes. Whose file takes longer than anything but many locks could again and again has used it: then it is not looked
- * at any more, and nobody waits for that (I7).
+ * at any more, and nobody waits for that (I7). Adds to *took what it takes without what else the machine does.
  */
-static bool is_taken(const struct buffer *buffer)
+static bool is_taken(const struct buffer *buffer, uint64_t *took)
 {
-    for (unsigned i = 0; i < LOOKS; i++) {
-        uint64_t begin = clock_now_ns();
+    uint64_t least = UINT64_MAX;
+    bool is = false;
 
-        if (handle_is_taken(buffer->fd))
-            return true;
-        if (clock_now_ns() - begin < LOOK_NS)
-            return false;
+    for (unsigned i = 0; i < LOOKS && !is && least >= LOOK_NS; i++) {
+        uint64_t begin = clock_now_ns(), one;
+
+        is = handle_is_taken(buffer->fd);
+        one = clock_now_ns() - begin;
+        least = one < least ? one : least;
     }
-    return true;
+    /* what was found at once may have been disturbed */
+    *took += is && least > LOOK_NS ? LOOK_NS : least;
+    return is || least >= LOOK_NS;
 }
 
 void ahead_look(struct broker *broker)
 {
     struct buffers *buffers = &broker->buffers;
+    uint64_t took = 0;
 
     /* from the end: one that is used leaves its place to the last, which has been looked at */
-    for (uint64_t i = buffers->n_ahead; i--;) {
+    for (uint64_t i = buffers->n_ahead; i-- && took < LOOK_ALL_NS;) {
         struct buffer *buffer = buffers_find(buffers, buffers->ahead[i]);
 
-        if (is_taken(buffer))
+        if (is_taken(buffer, &took))
             ahead_used(broker, buffer);
     }
+    /* somebody has seen to it that they take too long together: nobody waits for that again */
+    while (took >= LOOK_ALL_NS && buffers->n_ahead)
+        ahead_used(broker, buffers_find(buffers, buffers->ahead[buffers->n_ahead - 1]));
 }
 
 void ahead_told(struct broker *broker, struct session *session, const struct ids *ids)

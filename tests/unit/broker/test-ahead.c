@@ -200,7 +200,7 @@ static void whoever_locks_one_has_it(void **state)
 }
 
 static struct sys_calls calls;
-static bool looks_take_long;
+static uint64_t look_ns; /* how long one takes at least */
 static unsigned looks;
 
 /* As if the session had made very many locks. */
@@ -209,7 +209,7 @@ static int look(int fd, off_t at)
     uint64_t begin = clock_now_ns();
 
     looks++;
-    while (looks_take_long && clock_now_ns() - begin < NSEC_PER_MSEC)
+    while (clock_now_ns() - begin < look_ns)
         continue;
     return sys_kernel.is_locked(fd, at);
 }
@@ -222,6 +222,8 @@ static int setup_looking(void **state)
     calls.is_locked = look;
     sys = &calls;
     host.stock = (struct pool_capacity){.percent = 25};
+    /* so that 128 are little of it */
+    host.pool_bytes = 128 * SIZE * POOL_AHEAD_PART;
     host_start();
     return 0;
 }
@@ -231,7 +233,7 @@ static int teardown_looking(void **state)
     int r = host_teardown(state);
 
     sys = &sys_kernel;
-    looks_take_long = false;
+    look_ns = 0;
     return r;
 }
 
@@ -244,7 +246,7 @@ static void I7_one_that_takes_long_to_look_at_is_used(void **state)
     get(session, 2, 0, NULL);
     ids[0] = got.items[0].id;
     ids[1] = got.items[1].id;
-    looks_take_long = true;
+    look_ns = NSEC_PER_MSEC;
     looks = 0;
     assert_shown(session, 2);
     assert_true(looks > 0);
@@ -253,6 +255,35 @@ static void I7_one_that_takes_long_to_look_at_is_used(void **state)
     assert_int_equal(looks, 0);
     assert_int_equal(host_release(session, ids[0]), 0);
     assert_int_equal(host_release(session, ids[1]), 0);
+    assert_true(HOST_UNTIL(!host.broker->buffers.bytes));
+    assert_shown(session, 0);
+}
+
+/* Each of them is quickly looked at, and all together not: that happens once. */
+static void I7_so_many_that_take_long_together_are_used(void **state)
+{
+    enum { SESSIONS = 16, EACH = MEMORYD_AHEAD_MAX, LOOK_US = 18 };
+    uint64_t session = host_session(1), ids[SESSIONS * EACH], sessions[SESSIONS];
+
+    (void)state;
+    host.broker->ahead_max = SESSIONS * EACH;
+    have_stock(session);
+    for (unsigned i = 0; i < SESSIONS; i++) {
+        sessions[i] = host_session(2 + i);
+        get(sessions[i], EACH, 0, NULL);
+        for (unsigned k = 0; k < EACH; k++)
+            ids[i * EACH + k] = got.items[k].id;
+    }
+    assert_int_equal(host.broker->buffers.n_ahead, SESSIONS * EACH);
+    look_ns = LOOK_US * NSEC_PER_USEC;
+    looks = 0;
+    assert_int_equal(host_check(session), 0);
+    assert_true(looks > 0);
+    looks = 0;
+    assert_int_equal(host_check(session), 0);
+    assert_int_equal(looks, 0);
+    for (unsigned i = 0; i < SESSIONS * EACH; i++)
+        assert_int_equal(host_release(sessions[i / EACH], ids[i]), 0);
     assert_true(HOST_UNTIL(!host.broker->buffers.bytes));
     assert_shown(session, 0);
 }
@@ -525,6 +556,7 @@ int main(void)
         TEST(nobody_is_shown_them_until_they_are_used),
         TEST(whoever_locks_one_has_it),
         cmocka_unit_test_setup_teardown(I7_one_that_takes_long_to_look_at_is_used, setup_looking, teardown_looking),
+        cmocka_unit_test_setup_teardown(I7_so_many_that_take_long_together_are_used, setup_looking, teardown_looking),
         TEST(those_of_a_session_are_not_taken_by_another),
         TEST(whoever_uses_one_sees_it),
         TEST(their_tokens_come_to_light_with_them),

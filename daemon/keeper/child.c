@@ -221,13 +221,14 @@ static void note_end(struct keeper *keeper, const siginfo_t *info)
     }
 }
 
-/* It stays a zombie meanwhile: when it goes the kernel forgets all that was ever looked up in its folder of /proc, a
- * name for each descriptor, and the next broker need not wait for that. */
+/* It stays a zombie for a while: when it goes the kernel forgets all that was ever looked up in its folder of /proc, a
+ * name for each descriptor. For ten thousand that keeps a processor busy for as long as the next broker needs until it
+ * serves, which can use it meanwhile. */
 void keeper_reap(struct keeper *keeper)
 {
     siginfo_t info = {0};
 
-    if (!keeper->unburied && keeper->pid > 0 &&
+    if (keeper->pid > 0 &&
         !waitid(P_PID, (id_t)keeper->pid, &info, WEXITED | WNOHANG | WNOWAIT) && info.si_pid) {
         note_end(keeper, &info);
         keeper->unburied = true;

@@ -306,8 +306,8 @@ static void turn(struct keeper *keeper)
         if (keeper->state == KEEPER_DOWN)
             start_next(keeper, BACK_OFF_MAX_MS);
     }
-    /* the next one has everything */
-    if (!keeper->over && keeper->unburied && keeper->state == KEEPER_STARTING)
+    /* the next one serves, or is not due yet */
+    if (!keeper->over && keeper->unburied && (keeper->state == KEEPER_SERVING || keeper->state == KEEPER_DOWN))
         keeper_bury(keeper);
 }
 

@@ -66,7 +66,7 @@ struct keeper {
     int socket;              /* to the broker; -1 if there is none, or all was read that it sent */
     pid_t pid;               /* of the broker; 0 when it has ended: the number may be anybody's soon */
     siginfo_t ended;         /* how it did */
-    bool unburied;           /* it is still a zombie */
+    bool unburied;           /* it is still a zombie; so may be others before it */
     size_t position;         /* in the store, while handing over */
     bool wait_for_turn;      /* … too many descriptors of this user are on their way anywhere */
     uint64_t silence_ms;     /* of the broker; while it stops, since it was told to */

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 
 /* On a busy machine there are fewer rounds, so that all rows together take minutes there, too. */
@@ -100,6 +101,26 @@ bench_wanted(const struct bench_row *row)
     return !*wanted;
 }
 
+/* Some rows have a descriptor for each of many buffers, and the limit that programs begin with is for select(). */
+static void
+raise_nofile(void)
+{
+    struct rlimit limit;
+
+    bench_must(!getrlimit(RLIMIT_NOFILE, &limit), "getrlimit");
+    limit.rlim_cur = limit.rlim_max;
+    (void)setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+bool
+bench_has_descriptors(size_t n)
+{
+    struct rlimit limit;
+
+    bench_must(!getrlimit(RLIMIT_NOFILE, &limit), "getrlimit");
+    return n + n / 3 + 512 <= limit.rlim_cur;
+}
+
 void
 bench_begin(int argc, char **argv, const struct bench_row *rows, size_t n)
 {
@@ -121,6 +142,7 @@ bench_begin(int argc, char **argv, const struct bench_row *rows, size_t n)
         any = any || bench_wanted(&rows[i]);
     if (!any)
         exit(0);
+    raise_nofile();
 }
 
 int

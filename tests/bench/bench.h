@@ -59,6 +59,8 @@ double bench_now_us(void);
 void bench_begin(int argc, char **argv, const struct bench_row *rows, size_t n);
 /* Is it asked for? */
 bool bench_wanted(const struct bench_row *row);
+/* May there be so many buffers? Each is a descriptor of the broker, which keeps a quarter of its limit for others. */
+bool bench_has_descriptors(size_t n);
 /* Ends it: the status for main(). */
 int bench_end(void);
 

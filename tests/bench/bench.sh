@@ -48,6 +48,23 @@ end() {
     broker=
 }
 
+# Each row has its object, also those that a program did not get to.
+tell_of_failure() {
+    local row word
+
+    "$builddir/$1" --list | while read -r row; do
+        grep -qF "{\"name\": \"$row\"," "$dir/rows" && continue
+        for word in "${words[@]-}"; do
+            case $row in
+            *"$word"*)
+                printf '{"name": "%s", "skipped": "%s failed"}\n' "$row" "$1" >>"$dir/rows"
+                break
+                ;;
+            esac
+        done
+    done
+}
+
 head='%-30s %10s %10s %8s %10s  %-4s  %-22s %s\n'
 guardian=
 : >"$dir/rows"
@@ -61,6 +78,7 @@ for program in "${programs[@]}"; do
     # shellcheck disable=SC2086 # words
     "$builddir/$program" --json "$dir/rows" "${words[@]}" >>"$dir/$table" || {
         echo "$program failed" | tee -a "$dir/$table" >&2
+        tell_of_failure "$program"
         failed=1
     }
     end

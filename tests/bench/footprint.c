@@ -31,7 +31,7 @@ dirty_bytes(int pid)
     return kib * 1024;
 }
 
-static bool
+static void
 make_buffers(size_t n)
 {
     struct memclient_buffer *bufs[MEMCLIENT_BATCH_MAX];
@@ -41,10 +41,8 @@ make_buffers(size_t n)
         sizes[i] = 1;
     for (size_t part; n; n -= part) {
         part = n < MEMCLIENT_BATCH_MAX ? n : MEMCLIENT_BATCH_MAX;
-        if (memclient_alloc_many(NULL, part, sizes, NULL, bufs))
-            return false;
+        bench_did(memclient_alloc_many(NULL, part, sizes, NULL, bufs));
     }
-    return true;
 }
 
 int
@@ -58,11 +56,12 @@ main(int argc, char **argv)
 
     bench_begin(argc, argv, &row, 1);
     bench_did(memclient_status(NULL, &status));
-    if (!make_buffers(BEFORE) || (before = dirty_bytes(status.broker_pid)) < 0) {
+    if (!bench_has_descriptors(BEFORE + MORE)) {
+        bench_skip(&row, "the limit of open files (ulimit -Hn) is too low for 11 000 buffers");
+    } else if (make_buffers(BEFORE), (before = dirty_bytes(status.broker_pid)) < 0) {
         bench_skip(&row, "the broker's /proc/PID/smaps_rollup cannot be read");
-    } else if (!make_buffers(MORE)) {
-        bench_skip(&row, "the limit of open files is too low for 11 000 buffers");
     } else {
+        make_buffers(MORE);
         after = dirty_bytes(status.broker_pid);
         samples_add(&bytes, after - before);
         bench_report(&row, &bytes, NULL);

@@ -18,6 +18,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "sys/groups.h"
 #include "sys/text.h"
 
 #ifndef DMA_BUF_MAGIC
@@ -147,6 +148,13 @@ static uint64_t call_available(int physical_node)
     return (free_kib + (active + inactive) / 2) * 1024;
 }
 
+static uint64_t call_spare(void)
+{
+    uint64_t machine = call_available(-1), groups = groups_memory("");
+
+    return machine < groups ? machine : groups;
+}
+
 static int call_huge_pages(int physical_node, uint64_t size, enum sys_huge what, uint64_t *ret)
 {
     static const char *const files[] = {
@@ -194,6 +202,7 @@ const struct sys_calls sys_kernel = {
     .pidfd_open = call_pidfd_open,
     .huge_pages = call_huge_pages,
     .available = call_available,
+    .spare = call_spare,
 };
 
 const struct sys_calls *sys = &sys_kernel;

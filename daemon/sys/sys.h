@@ -67,6 +67,8 @@ struct sys_calls {
     int (*huge_pages)(int physical_node, uint64_t size, enum sys_huge what, uint64_t *ret);
     /* What a node (< 0: the whole machine) could give without swapping; UINT64_MAX if unknown. */
     uint64_t (*available)(int physical_node);
+    /* What of that the machine and the control groups could give to who does not need it; likewise. */
+    uint64_t (*spare)(void);
 };
 
 #define SYS_NODE_MASK_BITS 1024

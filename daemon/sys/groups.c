@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See groups.h. A container may see other paths than where its groups are: then only those further up are found. */
+#include "sys/groups.h"
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "sys/text.h"
+
+struct version {
+    const char *folder, *limit, *used;
+};
+
+static const struct version versions[] = {
+    {"/sys/fs/cgroup", "memory.max", "memory.current"},
+    {"/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes"},
+};
+
+/* No number, "max", is no limit. */
+static bool read_figure(const char *root, const struct version *version, const char *group, const char *name,
+                        uint64_t *ret)
+{
+    char path[PATH_MAX];
+    int n = snprintf(path, sizeof(path), "%s%s%s/%s", root, version->folder, group, name);
+
+    return n > 0 && (size_t)n < sizeof(path) && text_read_number(path, ret);
+}
+
+/* From a group up to the first one, all of which count. */
+static uint64_t least_of(const char *root, const struct version *version, char *group)
+{
+    uint64_t least = UINT64_MAX, limit, used;
+    char *end;
+
+    if (!group[1])
+        *group = '\0';
+    for (;;) {
+        if (read_figure(root, version, group, version->limit, &limit) &&
+            read_figure(root, version, group, version->used, &used)) {
+            uint64_t left = limit > used ? limit - used : 0;
+
+            least = left < least ? left : least;
+        }
+        end = strrchr(group, '/');
+        if (!end)
+            return least;
+        *end = '\0';
+    }
+}
+
+/* "0::/GROUP", or "4:cpu,memory:/GROUP" of the first version. */
+static const struct version *version_of(const char *line, char **group)
+{
+    char *controllers = strchr(line, ':');
+
+    *group = controllers ? strchr(controllers + 1, ':') : NULL;
+    if (!*group || (*group)[1] != '/')
+        return NULL;
+    *(*group)++ = '\0';
+    controllers++;
+    if (!*controllers)
+        return &versions[0];
+    for (char *rest, *one = strtok_r(controllers, ",", &rest); one; one = strtok_r(NULL, ",", &rest))
+        if (!strcmp(one, "memory"))
+            return &versions[1];
+    return NULL;
+}
+
+uint64_t groups_memory(const char *root)
+{
+    _cleanup_fclose_ FILE *file = NULL;
+    uint64_t least = UINT64_MAX;
+    char line[PATH_MAX];
+
+    (void)snprintf(line, sizeof(line), "%s/proc/self/cgroup", root);
+    file = fopen(line, "re");
+    while (file && fgets(line, sizeof(line), file)) {
+        const struct version *version;
+        char *group;
+
+        line[strcspn(line, "\n")] = '\0';
+        version = version_of(line, &group);
+        if (version) {
+            uint64_t left = least_of(root, version, group);
+
+            least = left < least ? left : least;
+        }
+    }
+    return least;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What control groups leave, as their files tell it. */
+#include "tests/support/files.h"
+#include "tests/support/test.h"
+
+#include "sys/groups.h"
+
+static void without_any_nothing_is_limited(void **state)
+{
+    (void)state;
+    assert_int_equal(groups_memory(files_root), UINT64_MAX);
+    files_put("proc/self/cgroup", "0::/\n");
+    assert_int_equal(groups_memory(files_root), UINT64_MAX);
+    files_put("sys/fs/cgroup/memory.current", "5000\n");
+    files_put("sys/fs/cgroup/memory.max", "max\n");
+    assert_int_equal(groups_memory(files_root), UINT64_MAX);
+}
+
+static void the_one_that_leaves_least_counts(void **state)
+{
+    (void)state;
+    files_put("proc/self/cgroup", "0::/pod/app\n");
+    files_put("sys/fs/cgroup/pod/app/memory.max", "9000\n");
+    files_put("sys/fs/cgroup/pod/app/memory.current", "1000\n");
+    assert_int_equal(groups_memory(files_root), 8000);
+    files_put("sys/fs/cgroup/pod/memory.max", "10000\n");
+    files_put("sys/fs/cgroup/pod/memory.current", "7000\n");
+    assert_int_equal(groups_memory(files_root), 3000);
+    /* lowered afterwards */
+    files_put("sys/fs/cgroup/pod/app/memory.max", "500\n");
+    assert_int_equal(groups_memory(files_root), 0);
+}
+
+static void a_container_sees_its_own_as_the_first(void **state)
+{
+    (void)state;
+    files_put("proc/self/cgroup", "0::/docker/0123\n");
+    files_put("sys/fs/cgroup/memory.max", "700\n");
+    files_put("sys/fs/cgroup/memory.current", "100\n");
+    assert_int_equal(groups_memory(files_root), 600);
+}
+
+static void those_of_the_first_version_have_other_files(void **state)
+{
+    (void)state;
+    files_put("proc/self/cgroup", "9:name=systemd:/x\n4:cpu,memory:/x\n3:cpuset:/\n0::/\nnonsense\n1:memory\n");
+    files_put("sys/fs/cgroup/memory/x/memory.limit_in_bytes", "400\n");
+    files_put("sys/fs/cgroup/memory/x/memory.usage_in_bytes", "300\n");
+    files_put("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+    files_put("sys/fs/cgroup/memory/memory.usage_in_bytes", "300\n");
+    assert_int_equal(groups_memory(files_root), 100);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, files_set_up, files_clean_up)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(without_any_nothing_is_limited),
+        TEST(the_one_that_leaves_least_counts),
+        TEST(a_container_sees_its_own_as_the_first),
+        TEST(those_of_the_first_version_have_other_files),
+    };
+
+    return test_run(tests, NULL, NULL);
+}

@@ -100,6 +100,7 @@ static int build_broker(struct app *app)
         .keeper = app->keeper,
         .things = app->inherited.things,
         .n_things = app->inherited.n_things,
+        .survey = app->inherited.survey,
     };
     struct net_limits net;
     int r;

@@ -59,6 +59,7 @@ struct inherited {
     int carrier[2]; /* the service manager's, or -1 */
     struct keeper_thing *things; /* the rest: what the broker before this one held; see broker_new() */
     size_t n_things;
+    struct survey *survey; /* of these, under way; or NULL */
 };
 
 struct process_watch;

@@ -13,6 +13,7 @@
 
 #include "app/app.h"
 #include "base/steal.h"
+#include "broker/survey.h"
 #include "keeper/carrier.h"
 #include "keeper/start.h"
 #include "log/log.h"
@@ -31,6 +32,13 @@ static int *place_for(struct inherited *inherited, enum keeper_kind kind, uint64
     default:
         return NULL;
     }
+}
+
+static void count(void *userdata, size_t n)
+{
+    struct inherited *inherited = userdata;
+
+    inherited->survey = survey_begin(n);
 }
 
 static int take(void *userdata, enum keeper_kind kind, uint64_t id, int fd)
@@ -53,7 +61,9 @@ static int take(void *userdata, enum keeper_kind kind, uint64_t id, int fd)
         }
         inherited->things = things;
     }
-    inherited->things[inherited->n_things++] = (struct keeper_thing){.key = KEEPER_KEY(kind, id), .fd = fd};
+    inherited->things[inherited->n_things++] =
+        (struct keeper_thing){.key = KEEPER_KEY(kind, id), .fd = fd, .nth = (uint32_t)n};
+    survey_add(inherited->survey, kind == KEEPER_BUFFER ? fd : -1);
     return 0;
 }
 
@@ -63,7 +73,7 @@ int inherited_receive(struct app *app)
     int r;
 
     *inherited = (struct inherited){.listener = -1, .lock = -1, .program = -1, .carrier = {-1, -1}};
-    r = keeper_link_receive(app->keeper, take, inherited);
+    r = keeper_link_receive(app->keeper, count, take, inherited);
     if (!r && inherited->listener < 0) {
         log_error("the keeper has no listening socket");
         r = -ENOENT;

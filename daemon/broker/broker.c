@@ -17,6 +17,7 @@
 #include "broker/internal.h"
 #include "broker/life.h"
 #include "broker/stocking.h"
+#include "broker/survey.h"
 #include "log/log.h"
 
 static void announce(void *userdata, uint64_t at)
@@ -87,6 +88,7 @@ int broker_new(struct broker **ret, const struct broker_options *options)
     if (!r)
         r = find_watch(broker);
     if (r) {
+        (void)survey_end(broker->options.survey);
         watch_deinit(&broker->watch);
         ledger_free(broker->ledger);
         events_deinit(broker);

@@ -64,6 +64,7 @@ struct broker_options {
     struct keeper_link *keeper;       /* holds what is to outlive this broker; NULL: nothing does */
     struct keeper_thing *things;      /* what it handed over, see broker_new() */
     size_t n_things;
+    struct survey *survey;            /* of these, under way, which broker_new() ends; or NULL */
 };
 
 enum {

@@ -7,9 +7,9 @@
  * quarantine: its descriptor stays with the keeper, and nobody finds it. What refers to something that is gone is
  * dropped. So nothing here is fatal but lack of memory, which another attempt may have.
  *
- * Until the broker serves, a buffer costs two system calls, which a worker shares, and some trees' inserts. Whatever
- * takes longer is what happens after an overflow of the watch anyway: everything that is over is asked about, in slices
- * of the loop, and so it is noticed what ended while no broker ran.
+ * Until the broker serves, a buffer costs two system calls, most of which another thread makes (survey.h), and some
+ * trees' inserts. Whatever takes longer is what happens after an overflow of the watch anyway: everything that is over
+ * is asked about, in slices of the loop, and so it is noticed what ended while no broker ran.
  */
 #include <assert.h>
 #include <errno.h>
@@ -178,7 +178,6 @@ int recover_ledger(struct broker *broker)
 
 struct recovery {
     struct broker *broker;
-    struct survey *survey; /* of what was handed over, under way; or NULL */
     struct buffer *buffer; /* that was looked for last */
     int error; /* of what may not fail */
 };
@@ -261,7 +260,7 @@ static enum table_verdict recover_buffer(void *userdata, void *object, const cha
         .account = account,
         .session = session ? record->charged_session : 0,
         .fd = thing ? &thing->fd : NULL,
-        .look = thing ? survey_seen(recovery->survey, (size_t)(thing - broker->options.things)) : NULL,
+        .look = thing ? survey_seen(broker->options.survey, thing->nth) : NULL,
         .owner = broker->options.uid,
     };
 
@@ -319,10 +318,7 @@ int recover_records(struct broker *broker)
         {&broker->tokens.table, recover_token},
         {&broker->names.table, recover_name},
     };
-    struct recovery recovery = {
-        .broker = broker,
-        .survey = survey_begin(&broker->jobs, broker->options.things, broker->options.n_things),
-    };
+    struct recovery recovery = {.broker = broker};
     int r = pools_recover(broker->options.pools, broker->ledger);
 
     if (!r)
@@ -332,7 +328,7 @@ int recover_records(struct broker *broker)
         if (!r)
             r = recovery.error;
     }
-    recovery.survey = survey_end(recovery.survey);
+    broker->options.survey = survey_end(broker->options.survey);
     if (!r)
         r = holds_recovered(&broker->sessions);
     if (!r)

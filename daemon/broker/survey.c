@@ -1,98 +1,140 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See survey.h. An entry is the worker's until it says that it was seen, and from then on nobody changes it. The
- * descriptors are the loop's to close once the survey is over: it says so, and waits for the lock that the worker holds
- * while it looks at a few.
+ * See survey.h. The thread is told of some at a time, and those are its own from then on; what is needed before it has
+ * seen it is marked so, and it need not look any more.
  */
 #include "broker/survey.h"
 
+#include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
-/* A worker has to wake up first. */
+#include "base/cleanup.h"
+
+/* A thread has to be made first. */
 #define WORTH_IT 256
-/* Looked at while the loop would have to wait. */
-#define FEW 16
+/* So many come together. */
+#define SOME 64
+/* Descriptors that this process has besides. */
+#define SPARE 64
 
+enum { TO_SEE, SEEN, NOT_NEEDED };
+
+/* They are needed in another order than they came: one line of the cache each. */
 struct entry {
-    struct handle_look look;
+    _Alignas(64) struct handle_look look;
     int fd; /* -1: it is of no buffer */
-    atomic_bool seen;
+    atomic_int state;
 };
 
 struct survey {
-    struct work_job job;
-    struct jobs *jobs;
-    pthread_mutex_t lock;
+    pthread_t thread;
+    sem_t come; /* some more, or it is over */
     atomic_bool over;
-    size_t n;
+    size_t room;
+    size_t n; /* that have come */
     struct entry entries[];
 };
 
 static void look_at(struct entry *entry)
 {
-    if (entry->fd < 0)
+    if (entry->fd < 0 || atomic_load_explicit(&entry->state, memory_order_relaxed) != TO_SEE)
         return;
     handle_look(entry->fd, &entry->look);
-    atomic_store_explicit(&entry->seen, true, memory_order_release);
+    atomic_store_explicit(&entry->state, SEEN, memory_order_release);
 }
 
-static void survey_work(struct work_job *work)
+static void *look_at_all(void *argument)
 {
-    struct survey *survey = container_of(work, struct survey, job);
-    bool over = false;
+    struct survey *survey = argument;
 
-    for (size_t i = 0; i < survey->n && !over;) {
-        (void)pthread_mutex_lock(&survey->lock);
-        over = atomic_load(&survey->over);
-        for (size_t end = i + FEW; i < end && i < survey->n && !over; i++)
-            look_at(&survey->entries[i]);
-        (void)pthread_mutex_unlock(&survey->lock);
+    for (size_t i = 0; i + SOME <= survey->room; i += SOME) {
+        while (sem_wait(&survey->come) < 0)
+            ;
+        for (size_t k = 0; k < SOME; k++) {
+            if (atomic_load_explicit(&survey->over, memory_order_relaxed))
+                return NULL;
+            look_at(&survey->entries[i + k]);
+        }
     }
+    return NULL;
 }
 
-static void survey_done(struct work_job *work)
+/* Signals are the loop's business. */
+static int start(struct survey *survey)
 {
-    struct survey *survey = container_of(work, struct survey, job);
+    sigset_t all, before;
+    int r;
 
-    survey->jobs->running--;
-    (void)pthread_mutex_destroy(&survey->lock);
-    free(survey);
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+    r = pthread_create(&survey->thread, NULL, look_at_all, survey);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return r;
 }
 
-struct survey *survey_begin(struct jobs *jobs, const struct keeper_thing *things, size_t n)
+/* A table of descriptors that two threads share would have to wait for all processors whenever it grows. */
+static bool make_room(size_t n)
+{
+    int fd = n < INT_MAX - SPARE ? fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, (int)n + SPARE) : -1;
+    bool made = fd >= 0;
+
+    (void)fd_close(fd);
+    return made;
+}
+
+struct survey *survey_begin(size_t n)
 {
     struct survey *survey;
+    size_t size;
 
-    if (n < WORTH_IT)
+    if (n < WORTH_IT || !make_room(n))
         return NULL;
-    survey = calloc(1, sizeof(*survey) + n * sizeof(survey->entries[0]));
+    size = sizeof(*survey) + n * sizeof(survey->entries[0]);
+    survey = aligned_alloc(_Alignof(struct survey), size);
     if (!survey)
         return NULL;
-    (void)pthread_mutex_init(&survey->lock, NULL);
-    survey->jobs = jobs;
-    survey->n = n;
-    for (size_t i = 0; i < n; i++)
-        survey->entries[i].fd = things[i].key.kind == KEEPER_BUFFER ? things[i].fd : -1;
-    survey->job = (struct work_job)WORK_JOB_INIT(survey->job, survey_work, survey_done);
-    jobs->running++;
-    work_submit(jobs->work, WORK_SHORT, &survey->job);
-    return survey;
+    memset(survey, 0, size);
+    survey->room = n;
+    (void)sem_init(&survey->come, 0, 0);
+    if (!start(survey))
+        return survey;
+    (void)sem_destroy(&survey->come);
+    free(survey);
+    return NULL;
 }
 
-const struct handle_look *survey_seen(const struct survey *survey, size_t i)
+void survey_add(struct survey *survey, int fd)
 {
-    const struct entry *entry = survey ? &survey->entries[i] : NULL;
+    if (!survey || survey->n == survey->room)
+        return;
+    survey->entries[survey->n++].fd = fd;
+    if (survey->n % SOME == 0)
+        (void)sem_post(&survey->come);
+}
 
-    return entry && atomic_load_explicit(&entry->seen, memory_order_acquire) ? &entry->look : NULL;
+const struct handle_look *survey_seen(struct survey *survey, size_t i)
+{
+    struct entry *entry = survey && i < survey->n ? &survey->entries[i] : NULL;
+
+    return entry && atomic_exchange_explicit(&entry->state, NOT_NEEDED, memory_order_acquire) == SEEN ? &entry->look
+                                                                                                       : NULL;
 }
 
 struct survey *survey_end(struct survey *survey)
 {
     if (!survey)
         return NULL;
-    atomic_store(&survey->over, true);
-    (void)pthread_mutex_lock(&survey->lock);
-    (void)pthread_mutex_unlock(&survey->lock);
+    atomic_store_explicit(&survey->over, true, memory_order_relaxed);
+    (void)sem_post(&survey->come);
+    (void)pthread_join(survey->thread, NULL);
+    (void)sem_destroy(&survey->come);
+    free(survey);
     return NULL;
 }

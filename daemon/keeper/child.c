@@ -65,6 +65,7 @@ void keeper_start_broker(struct keeper *keeper)
     }
     keeper->pid = pid;
     /* while it is still being loaded */
+    keeper_tell(keeper, PACKET_COUNT, (uint32_t)keeper->store.n, NULL);
     keeper_hand_over(keeper);
 }
 

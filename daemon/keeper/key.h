@@ -5,6 +5,7 @@
  * What the keeper holds: descriptors, each under a key of its own. It does not know what they are.
  */
 
+#include <stddef.h>
 #include <stdint.h>
 
 /* They travel between programs of different versions: a number is never used again. */
@@ -32,7 +33,10 @@ struct keeper_key {
 struct keeper_thing {
     struct keeper_key key;
     int fd;
+    uint32_t nth; /* of those that were handed over it came as this one, from 0 on */
 };
 
 /* Takes the descriptor. 0, or a negative errno, which ends what calls it. */
 typedef int keeper_take_fn(void *userdata, enum keeper_kind kind, uint64_t id, int fd);
+/* So many will be handed over. */
+typedef void keeper_count_fn(void *userdata, size_t n);

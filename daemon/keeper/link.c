@@ -179,7 +179,7 @@ static int take_all(const struct packet *packet, struct fdset *fds, keeper_take_
     return 0;
 }
 
-int keeper_link_receive(struct keeper_link *link, keeper_take_fn *fn, void *userdata)
+int keeper_link_receive(struct keeper_link *link, keeper_count_fn *count, keeper_take_fn *take, void *userdata)
 {
     if (!link)
         return 0;
@@ -195,7 +195,9 @@ int keeper_link_receive(struct keeper_link *link, keeper_take_fn *fn, void *user
         if (r)
             return r < 0 ? r : link->gone ? -EPIPE : -EPROTO;
         if (packet.type == PACKET_HOLD)
-            r = take_all(&packet, &fds, fn, userdata);
+            r = take_all(&packet, &fds, take, userdata);
+        else if (packet.type == PACKET_COUNT)
+            count(userdata, packet.value);
         if (r)
             return r;
         if (packet.type == PACKET_END) {

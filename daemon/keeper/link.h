@@ -33,9 +33,9 @@ DEFINE_CLEANUP(struct keeper_link *, keeper_link_free);
 
 /* ---- at the start ----------------------------------------------------------------------------------------- */
 
-/* Hands everything that was kept to `fn`, in no order, and returns when that was all. To be called first and once;
- * `fn` may not use the link. 0 or a negative errno (-EPIPE: the keeper is gone; what came came). */
-int keeper_link_receive(struct keeper_link *link, keeper_take_fn *fn, void *userdata);
+/* Tells `count` how much was kept, hands all of it to `take`, in no order, and returns when that was all. To be called
+ * first and once; neither may use the link. 0 or a negative errno (-EPIPE: the keeper is gone; what came came). */
+int keeper_link_receive(struct keeper_link *link, keeper_count_fn *count, keeper_take_fn *take, void *userdata);
 /* Who it is; 0 without a link, or before it has said so. */
 pid_t keeper_pid(const struct keeper_link *link);
 

@@ -29,6 +29,7 @@ enum packet_type {
     PACKET_RELOADED, /* … it was */
     PACKET_UPGRADE,  /* to the keeper: start the program that is installed now … */
     PACKET_UPGRADE_REFUSED, /* … it cannot be, `value` is the errno; else STOP is the answer */
+    PACKET_COUNT,    /* to the broker, first of all: `value` descriptors come */
 };
 
 struct packet {

@@ -13,6 +13,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "broker/survey.h"
 #include "mem/pool.h"
 #include "sys/numa.h"
 #include "sys/peer.h"
@@ -159,6 +160,18 @@ void host_settle(void)
     fail_msg("the broker does not come to rest");
 }
 
+/* As they come from the keeper. */
+static struct survey *survey_of_things(void)
+{
+    struct survey *survey = survey_begin(host.n_things);
+
+    for (size_t i = 0; i < host.n_things; i++) {
+        host.things[i].nth = (uint32_t)i;
+        survey_add(survey, host.things[i].key.kind == KEEPER_BUFFER ? host.things[i].fd : -1);
+    }
+    return survey;
+}
+
 void host_try_start(void)
 {
     const struct pools_config pools = {
@@ -188,6 +201,7 @@ void host_try_start(void)
         .keeper = host.keeper,
         .things = host.things,
         .n_things = host.n_things,
+        .survey = survey_of_things(),
     };
     if (host.arena_base)
         host.options.arena_base = host.arena_base;

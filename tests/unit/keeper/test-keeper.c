@@ -86,7 +86,8 @@ struct fake {
     int control;
     int program;
     int fds[BUFFERS + 1];
-    bool deaf; /* to STOP */
+    size_t to_come; /* so many more */
+    bool deaf;      /* to STOP */
 };
 
 static void send_report(const struct fake *fake, const struct message *message)
@@ -106,11 +107,19 @@ static void report(const struct fake *fake, int what)
     send_report(fake, &message);
 }
 
+static void count(void *userdata, size_t n)
+{
+    struct fake *fake = userdata;
+
+    fake->to_come = n;
+}
+
 static int take(void *userdata, enum keeper_kind kind, uint64_t id, int fd)
 {
     struct fake *fake = userdata;
     char name[8] = "";
 
+    CHECK(fake->to_come--);
     if (kind == KEEPER_LISTENER) {
         fake->control = fd;
     } else if (kind == KEEPER_PROGRAM) {
@@ -281,7 +290,7 @@ static int play_broker(char **argv)
     limit_descriptors(0);
     CHECK(start_read_option(strchr(argv[1], '=') + 1, &socket, 1));
     CHECK(keeper_link_new(&fake->keeper, socket) == 0);
-    CHECK(keeper_link_receive(fake->keeper, take, fake) == 0);
+    CHECK(keeper_link_receive(fake->keeper, count, take, fake) == 0 && !fake->to_come);
     started(fake);
     for (;;) {
         struct pollfd fds[] = {{.fd = fake->control, .events = POLLIN},

@@ -19,7 +19,7 @@ struct dropping {
 
 static struct keeper_link *broker;
 static int keeper; /* the other end */
-static unsigned stops, stops_for_good, reloads, orphans, taken;
+static unsigned stops, stops_for_good, reloads, orphans, counted, taken;
 static int refusal;
 
 static int set_up(void **state)
@@ -27,7 +27,7 @@ static int set_up(void **state)
     int ends[2];
 
     (void)state;
-    stops = stops_for_good = reloads = orphans = taken = 0;
+    stops = stops_for_good = reloads = orphans = counted = taken = 0;
     refusal = 0;
     assert_ok(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends));
     keeper = ends[0];
@@ -76,6 +76,14 @@ static void done(struct keeper_drop *drop)
     container_of(drop, struct dropping, drop)->done++;
 }
 
+static void count(void *userdata, size_t n)
+{
+    (void)userdata;
+    /* before the first comes */
+    assert_int_equal(taken, 0);
+    counted = (unsigned)n;
+}
+
 static int take(void *userdata, enum keeper_kind kind, uint64_t id, int fd)
 {
     (void)userdata;
@@ -117,7 +125,7 @@ static void test_without_keeper(void **state)
     uint64_t id = 1;
 
     (void)state;
-    assert_int_equal(keeper_link_receive(NULL, take, NULL), 0);
+    assert_int_equal(keeper_link_receive(NULL, count, take, NULL), 0);
     assert_int_equal(keeper_hold(NULL, KEEPER_BUFFER, 1, 0), 0);
     assert_int_equal(keeper_hold_many(NULL, KEEPER_BUFFER, 1, &id, &(int){0}), 0);
     keeper_drop(NULL, KEEPER_BUFFER, 1);
@@ -137,20 +145,22 @@ static void test_receive(void **state)
 {
     struct packet packet = {.type = PACKET_HOLD};
     int fds[PACKET_KEYS_MAX];
+    unsigned sent = 0;
 
     (void)state;
+    say(PACKET_COUNT, 3 * PACKET_KEYS_MAX - 3, 0, NULL);
     for (unsigned round = 0; round < 3; round++) {
         packet.n = PACKET_KEYS_MAX - (uint16_t)round;
         for (unsigned i = 0; i < packet.n; i++) {
-            packet.keys[i] = KEEPER_KEY(KEEPER_BUFFER, ++taken);
+            packet.keys[i] = KEEPER_KEY(KEEPER_BUFFER, ++sent);
             fds[i] = keeper;
         }
         assert_int_equal(packet_send(keeper, &packet, fds), 0);
     }
-    taken = 0;
     say(PACKET_END, 4711, 0, NULL);
-    assert_int_equal(keeper_link_receive(broker, take, NULL), 0);
-    assert_int_equal(taken, 3 * PACKET_KEYS_MAX - 3);
+    assert_int_equal(keeper_link_receive(broker, count, take, NULL), 0);
+    assert_int_equal(counted, 3 * PACKET_KEYS_MAX - 3);
+    assert_int_equal(taken, counted);
     assert_int_equal(keeper_pid(broker), 4711);
 }
 
@@ -159,7 +169,7 @@ static void test_receive_in_part(void **state)
 {
     (void)state;
     keeper = fd_close(keeper);
-    assert_int_equal(keeper_link_receive(broker, take, NULL), -EPIPE);
+    assert_int_equal(keeper_link_receive(broker, count, take, NULL), -EPIPE);
 }
 
 static void test_hold(void **state)

@@ -178,7 +178,7 @@ int recover_ledger(struct broker *broker)
 
 struct recovery {
     struct broker *broker;
-    struct buffer *buffer; /* that was looked for last */
+    struct buffer *buffer; /* that was recovered or looked for last */
     int error; /* of what may not fail */
 };
 
@@ -262,9 +262,16 @@ static enum table_verdict recover_buffer(void *userdata, void *object, const cha
         .fd = thing ? &thing->fd : NULL,
         .look = thing ? survey_seen(broker->options.survey, thing->nth) : NULL,
         .owner = broker->options.uid,
+        .near = recovery->buffer,
     };
+    enum table_verdict verdict;
 
-    return account || nobodys ? buffer_recover(&broker->buffers, buffer, &found, why) : TABLE_KEEP;
+    if (!account && !nobodys)
+        return TABLE_KEEP;
+    verdict = buffer_recover(&broker->buffers, buffer, &found, why);
+    if (verdict == TABLE_KEEP)
+        recovery->buffer = buffer;
+    return verdict;
 }
 
 static enum table_verdict recover_hold(void *userdata, void *object, const char **why)

@@ -283,7 +283,9 @@ static void populate_objects(const struct table *table, uint32_t n)
         (void)sys_populate(table->objects[n], (size_t)table->per_extent * table->object_size);
 }
 
-static void recover_slot(struct table *table, uint64_t slot, table_recover_fn *fn, void *userdata)
+/* `near` is the one in the index that was recovered last, or NULL; returns that, which may be this one by now. */
+static struct object *recover_slot(struct table *table, uint64_t slot, table_recover_fn *fn, void *userdata,
+                                   struct object *near)
 {
     struct record *record = record_at(table, slot);
     const char *why = what_is_wrong(table, record);
@@ -291,40 +293,40 @@ static void recover_slot(struct table *table, uint64_t slot, table_recover_fn *f
 
     if (record->state == RECORD_FREE) {
         free_slot(table, slot, record);
-        return;
+        return near;
     }
     object = bind_object(table, slot, record);
-    if (!why && table->indexed && RB_INSERT(object_tree, &table->tree, (struct object *)object))
+    if (!why && table->indexed && object_tree_insert_near(&table->tree, object, near))
         why = "another one has its id";
     if (why) {
         quarantine(table, record, why);
-        return;
+        return near;
     }
     table->count++;
     if (record->state == RECORD_INTENT && !table->keeps_intents) {
         table_free(table, object);
-        return;
+        return near;
     }
-    if (!fn)
-        return;
     why = "it contradicts what else there is";
-    switch (fn(userdata, object, &why)) {
+    switch (fn ? fn(userdata, object, &why) : TABLE_KEEP) {
     case TABLE_KEEP:
-        return;
+        return table->indexed ? object : NULL;
     case TABLE_DROP:
         table_free(table, object);
-        return;
+        break;
     case TABLE_QUARANTINE:
         if (table->indexed)
             RB_REMOVE(object_tree, &table->tree, (struct object *)object);
         table->count--;
         quarantine(table, record, why);
-        return;
+        break;
     }
+    return near;
 }
 
 int table_recover(struct table *table, table_recover_fn *fn, void *userdata)
 {
+    struct object *near = NULL;
     uint32_t extent = 0;
     char *objects;
 
@@ -338,7 +340,7 @@ int table_recover(struct table *table, table_recover_fn *fn, void *userdata)
     for (uint64_t slot = table->n_slots; slot-- > 0;) {
         if (slot % table->per_extent == table->per_extent - 1)
             populate_objects(table, (uint32_t)(slot / table->per_extent));
-        recover_slot(table, slot, fn, userdata);
+        near = recover_slot(table, slot, fn, userdata, near);
     }
     ledger_commit(table->ledger);
     return 0;

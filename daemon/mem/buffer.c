@@ -35,9 +35,9 @@ static int compare_watches(const struct buffer *a, const struct buffer *b)
 TREE_GENERATE(buffer_inode_tree, buffer, by_inode, compare_inodes)
 TREE_GENERATE(buffer_watch_tree, buffer, by_watch, compare_watches)
 
-struct buffer *buffer_index_inode(struct buffers *buffers, struct buffer *buffer)
+struct buffer *buffer_index_inode(struct buffers *buffers, struct buffer *buffer, struct buffer *near)
 {
-    return RB_INSERT(buffer_inode_tree, &buffers->by_inode, buffer);
+    return buffer_inode_tree_insert_near(&buffers->by_inode, buffer, near);
 }
 
 void buffer_unindex_inode(struct buffers *buffers, struct buffer *buffer)
@@ -45,9 +45,9 @@ void buffer_unindex_inode(struct buffers *buffers, struct buffer *buffer)
     RB_REMOVE(buffer_inode_tree, &buffers->by_inode, buffer);
 }
 
-struct buffer *buffer_index_watch(struct buffers *buffers, struct buffer *buffer)
+struct buffer *buffer_index_watch(struct buffers *buffers, struct buffer *buffer, struct buffer *near)
 {
-    return RB_INSERT(buffer_watch_tree, &buffers->by_watch, buffer);
+    return buffer_watch_tree_insert_near(&buffers->by_watch, buffer, near);
 }
 
 void buffers_init(struct buffers *buffers, struct ledger *ledger, struct pools *pools, struct arena *arena,
@@ -291,7 +291,7 @@ int buffer_set_memory(struct buffers *buffers, struct buffer *buffer, int fd, de
     assert(!record->inode && buffer->fd < 0);
     record->inode = inode;
     record->device = (uint32_t)device;
-    if (!buffer_is_foreign(buffer) && buffer_index_inode(buffers, buffer)) {
+    if (!buffer_is_foreign(buffer) && buffer_index_inode(buffers, buffer, NULL)) {
         record->inode = 0;
         record->device = 0;
         return STATUS_BUSY;
@@ -449,7 +449,7 @@ void buffer_set_watch(struct buffers *buffers, struct buffer *buffer, int wd)
     if (wd < 0)
         return;
     /* the kernel gives a number again only when its watch has ended, so whoever has it is out of date */
-    while ((other = buffer_index_watch(buffers, buffer)))
+    while ((other = buffer_index_watch(buffers, buffer, NULL)))
         buffer_set_watch(buffers, other, -1);
 }
 

@@ -144,6 +144,7 @@ struct buffer_found {
     int *fd;                 /* what the keeper has for it, to be taken; NULL = nothing */
     const struct handle_look *look; /* what was seen of that already, or NULL */
     uid_t owner;             /* of all memory: the broker's own */
+    struct buffer *near;     /* one that was recovered before, the last one best; or NULL */
 };
 
 /* Makes one of its record again (table.h): everything charged, placed and found. The plans first, and when all buffers

@@ -16,7 +16,8 @@ void buffer_init(struct buffer *buffer);
 /* It is ahead: so are its charges, beside what they are of; and: it is not. */
 void buffer_count_ahead(struct buffers *buffers, struct buffer *buffer, bool ahead);
 
-/* Into the trees, by what its record says: NULL, or the one that has this inode or watch already. */
-struct buffer *buffer_index_inode(struct buffers *buffers, struct buffer *buffer);
-struct buffer *buffer_index_watch(struct buffers *buffers, struct buffer *buffer);
+/* Into the trees, by what its record says: NULL, or the one that has this inode or watch already. Sooner if it is a
+ * neighbour there of `near`, which is in that tree, or NULL. */
+struct buffer *buffer_index_inode(struct buffers *buffers, struct buffer *buffer, struct buffer *near);
+struct buffer *buffer_index_watch(struct buffers *buffers, struct buffer *buffer, struct buffer *near);
 void buffer_unindex_inode(struct buffers *buffers, struct buffer *buffer);

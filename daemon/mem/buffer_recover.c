@@ -168,6 +168,7 @@ enum table_verdict buffer_recover(struct buffers *buffers, struct buffer *buffer
     struct pool *pool = buffer_pool(buffers, buffer);
     struct plan_object *plan_object = NULL;
     bool foreign = buffer_is_foreign(buffer);
+    struct buffer *near = found->near;
 
     buffer_init(buffer);
     *why = "its figures make no sense";
@@ -176,7 +177,7 @@ enum table_verdict buffer_recover(struct buffers *buffers, struct buffer *buffer
                       !is_plan_sound(buffers, record, &plan_object))
         return TABLE_QUARANTINE;
     *why = "another one has its memory";
-    if (!foreign && buffer_index_inode(buffers, buffer))
+    if (!foreign && buffer_index_inode(buffers, buffer, near && !buffer_is_foreign(near) ? near : NULL))
         return TABLE_QUARANTINE;
     *why = "its address is another one's, or none";
     if (find_home(buffers, buffer)) {
@@ -198,7 +199,7 @@ enum table_verdict buffer_recover(struct buffers *buffers, struct buffer *buffer
         plan_object->found = true;
     recharge(buffers, buffer, pool, found);
     /* of two with one watch neither can be believed; the caller asks for it again */
-    if (record->watch >= 0 && buffer_index_watch(buffers, buffer))
+    if (record->watch >= 0 && buffer_index_watch(buffers, buffer, near && near->record->watch >= 0 ? near : NULL))
         record_change(&buffers->table, buffer)->watch = -1;
     return TABLE_KEEP;
 }

@@ -225,9 +225,9 @@ int arena_take(struct arena *arena, struct arena_extent *extent, uint64_t size, 
     extent->gap = start - (next->start - next->gap);
     extent->widest = extent->gap;
     next->gap = next->start - start - size;
-    RB_INSERT(arena_tree, &arena->tree, extent);
-    refresh(extent);
-    refresh(next);
+    arena_tree_insert_before(&arena->tree, extent, next);
+    /* of two neighbours one is below the other */
+    refresh(RB_RIGHT(extent, link) ? next : extent);
     arena->used += size;
     arena->count++;
     return 0;

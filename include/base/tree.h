@@ -1,14 +1,50 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ordered trees: libbsd's, with the one thing that it lacks on Linux.
+ * Ordered trees: libbsd's, with what it lacks on Linux or altogether.
  *
  * Its RB_GENERATE_STATIC needs a macro that Linux headers do not leave free. TREE_GENERATE() stands in for it:
  * the functions of a tree for one source file. All the rest (RB_HEAD, RB_ENTRY, RB_INSERT, ...) is as libbsd
  * has it; a tree whose nodes sum up what is below them defines RB_AUGMENT before it includes this.
+ *
+ * What comes in order need not be looked for from the root:
+ *
+ *     void NAME_insert_before(head, element, next);        where the caller knows that it belongs, right before `next`
+ *     struct TYPE *NAME_insert_near(head, element, near);  as RB_INSERT, and sooner if it is a neighbour of `near`,
+ *                                                          which is in the tree, or NULL
  */
 #pragma once
 
 #include <bsd/sys/tree.h>
+#include <stdbool.h>
 
-#define TREE_GENERATE(name, type, field, compare) \
-    RB_GENERATE_INTERNAL(name, type, field, compare, __attribute__((__unused__)) static)
+#define TREE_UNUSED __attribute__((__unused__)) static
+
+#define TREE_GENERATE(name, type, field, compare)                                                        \
+    RB_GENERATE_INTERNAL(name, type, field, compare, TREE_UNUSED)                                        \
+    TREE_UNUSED void name##_insert_before(struct name *head, struct type *element, struct type *next)    \
+    {                                                                                                    \
+        struct type *parent = RB_LEFT(next, field);                                                      \
+                                                                                                         \
+        while (parent && RB_RIGHT(parent, field))                                                        \
+            parent = RB_RIGHT(parent, field);                                                            \
+        if (parent) {                                                                                    \
+            RB_SET(element, parent, field);                                                              \
+            RB_RIGHT(parent, field) = element;                                                           \
+        } else {                                                                                         \
+            RB_SET(element, next, field);                                                                \
+            RB_LEFT(next, field) = element;                                                              \
+        }                                                                                                \
+        RB_AUGMENT(RB_PARENT(element, field));                                                           \
+        name##_RB_INSERT_COLOR(head, element);                                                           \
+    }                                                                                                    \
+    TREE_UNUSED struct type *name##_insert_near(struct name *head, struct type *element, struct type *near) \
+    {                                                                                                    \
+        bool behind = near && compare(element, near) > 0;                                                \
+        struct type *before = behind ? near : near ? RB_PREV(name, head, near) : NULL;                   \
+        struct type *next = behind ? RB_NEXT(name, head, near) : near;                                   \
+                                                                                                         \
+        if (!next || compare(element, next) >= 0 || (before && compare(element, before) <= 0))           \
+            return RB_INSERT(name, head, element);                                                       \
+        name##_insert_before(head, element, next);                                                       \
+        return NULL;                                                                                     \
+    }

@@ -166,12 +166,23 @@ void steps_look(struct status_info *status, uint64_t *used)
     *used = host_used();
 }
 
+/* Whether somebody still has what is over the kernel is asked again for a while. */
+static bool nothing_is_ending(void)
+{
+    struct status_info status;
+    uint64_t used;
+
+    steps_look(&status, &used);
+    return !status.buffers_detached;
+}
+
 void steps_do(void)
 {
     shared->observer = host_session_of(9, keeper_test, getuid());
     for (unsigned i = 0; i < shared->n_steps; i++)
         steps[i].fn();
     host_settle();
+    assert_true(HOST_UNTIL(nothing_is_ending()));
     steps_look(&shared->status, &shared->used);
     for (unsigned i = 0; i < STEPS_BUFFERS && shared->n_steps == N_FULL; i++)
         assert_int_equal(host_info(shared->sessions[0], shared->buffers[i], &shared->infos[i]), 0);
@@ -190,6 +201,7 @@ void steps_assert_same(void)
     uint64_t used;
 
     host_settle();
+    assert_true(HOST_UNTIL(nothing_is_ending()));
     steps_look(&status, &used);
     assert_int_equal(status.sessions, shared->status.sessions);
     assert_int_equal(status.buffers, shared->status.buffers);

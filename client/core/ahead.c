@@ -21,8 +21,9 @@
 #define HABIT_NS  (20 * NSEC_PER_MSEC)
 /* A habit that was not seen for so long has ended. */
 #define END_NS    NSEC_PER_SEC
-/* After the broker had no plenty. */
-#define PAUSE_NS  (10 * NSEC_PER_MSEC)
+/* After the broker had no plenty; each time in a row it is twice as long as the last, so often. */
+#define PAUSE_NS      (10 * NSEC_PER_MSEC)
+#define PAUSE_DOUBLES 4
 /* To begin with. */
 #define WANTED    2
 
@@ -245,8 +246,12 @@ static int receive(struct channel *channel, void *data, uint64_t tag, const Prot
     kept = tag >> 8 == ahead->epoch && is_current(ctx);
     if (channel->generation == ahead->generation)
         end_request(ctx, reply);
-    if (kept && !opened.n)
-        ahead->not_before = deadline_after_ns(PAUSE_NS);
+    if (kept && opened.n) {
+        ahead->pauses = 0;
+    } else if (kept) {
+        ahead->not_before = deadline_after_ns(PAUSE_NS << ahead->pauses);
+        ahead->pauses += ahead->pauses < PAUSE_DOUBLES;
+    }
     for (unsigned i = 0; i < opened.n && kept; i++) {
         struct rpc_opened_item *item = &opened.items[i];
 
@@ -319,6 +324,7 @@ void ahead_ask(struct memclient *ctx)
         ahead->kind = ahead->last;
         ahead->taken_at = ahead->last_at;
         ahead->not_before = 0;
+        ahead->pauses = 0;
         ahead->wanted = fits(WANTED, &ahead->kind) ? WANTED : 1;
     }
     if (is_kind(&ahead->kind, &ahead->last))

@@ -75,6 +75,7 @@ struct ahead {
     struct ahead_kind kind;
     uint64_t taken_at;   /* the last one */
     uint64_t not_before; /* the broker had no plenty; do not ask again before */
+    unsigned pauses;     /* of that kind, in a row */
     unsigned generation; /* of the session */
     unsigned epoch;      /* replies to requests of an earlier one are too late */
     unsigned wanted;

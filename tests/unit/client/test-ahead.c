@@ -20,6 +20,7 @@
 
 #include <memclient/memclient.h>
 
+#include "base/clock.h"
 #include "proto/status.h"
 #include "tests/support/fd.h"
 #include "tests/support/wait.h"
@@ -52,6 +53,7 @@ static struct world {
     unsigned n_refused;
     uint64_t refused[MEMORYD_BATCH_MAX]; /* what it was told by the request before, and that was refused */
     atomic_uint asked; /* … ahead, or with an old broker, at all */
+    uint64_t in_vain;  /* when it was last told that there is no plenty */
 
     /* the program's */
     uint64_t page;
@@ -72,7 +74,7 @@ static void *program(void *data)
     struct memclient_buffer *kept[KEPT] = {NULL};
     struct memclient *ctx = NULL;
     bool in_vain = w.manner == WITHOUT_PLENTY || w.manner == REFUSING || w.manner == WITHOUT_DESCRIPTORS;
-    unsigned enough = w.version < 2 ? 200 : in_vain ? 10 : ENOUGH;
+    unsigned enough = w.version < 2 ? 200 : in_vain ? 6 : ENOUGH;
     int64_t end = wait_now_ms() + PATIENCE_MS / 2;
 
     (void)data;
@@ -221,6 +223,10 @@ static void answer_alloc(const struct fake_request *request)
         make_some(request, m, true);
         break;
     case WITHOUT_PLENTY:
+        /* each time it stays away for twice as long */
+        if (w.in_vain)
+            assert_true(clock_now_ns() - w.in_vain >= (10 * NSEC_PER_MSEC) << (w.asked - 2));
+        w.in_vain = clock_now_ns();
         fake_buffers(w.broker, METHOD_ALLOC, sequence, 1, 0, NULL);
         break;
     case REFUSING:

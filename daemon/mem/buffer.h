@@ -70,8 +70,8 @@ enum buffer_flag {
      BUFFER_EXPORTED | BUFFER_VERIFIED | BUFFER_FOREIGN | BUFFER_AHEAD | BUFFER_STRICT)
 #define BUFFER_FLAGS_ON_WIRE ((uint32_t)0x3fffffff & ~(uint32_t)BUFFER_AHEAD)
 
-/* So many may be ahead, of all sessions: before anything is shown, each of them is looked at. */
-#define BUFFERS_AHEAD_MAX 512
+/* So many may be ahead, of all sessions: before anything is shown each of them is looked at, on the loop. */
+#define BUFFERS_AHEAD_MAX 128
 
 struct buffer;
 RB_HEAD(buffer_inode_tree, buffer);

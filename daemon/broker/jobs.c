@@ -94,7 +94,7 @@ static bool is_set_aside(const struct commit *commit)
 
 static bool is_affordable(const struct commit *commit, uint64_t reserve)
 {
-    uint64_t available = is_set_aside(commit) ? UINT64_MAX : sys->spare();
+    uint64_t available = is_set_aside(commit) ? UINT64_MAX : sys->available(-1);
 
     return available > reserve && available - reserve > commit->plan.brief.bytes;
 }

@@ -230,7 +230,7 @@ static void turn(struct timer *timer)
 
     if (now - stocking->looked_at >= LOOK_NS) {
         stocking->looked_at = now;
-        if (broker->buffers.n_stock && (sys->spare() < stocking->reserve || !has_descriptors(stocking, 0)))
+        if (broker->buffers.n_stock && (sys->available(-1) < stocking->reserve || !has_descriptors(stocking, 0)))
             (void)stocking_give_all(broker);
     }
     for (unsigned i = 0; i < STOCK_CLASSES; i++) {

@@ -81,7 +81,8 @@ int slice_ask_room(struct commit *commit, const struct slice *slice)
     if (available >= HEADROOM && available - HEADROOM >= slice->length)
         return 0;
     return refuse(&commit->problem, STATUS_NO_MEMORY,
-                  "%s %u has only %llu bytes left that nobody uses; free some, or ask for less",
+                  "%s %u, or a control group that memoryd is in, has only %llu bytes left that nobody uses; free some, "
+                  "or ask for less",
                   strict ? "node" : "the machine with node", slice->node, (unsigned long long)available);
 }
 

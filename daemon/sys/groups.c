@@ -12,38 +12,57 @@
 
 struct version {
     const char *folder, *limit, *used;
+    const char *active, *inactive; /* lines of memory.stat, neither of which is the first one */
 };
 
 static const struct version versions[] = {
-    {"/sys/fs/cgroup", "memory.max", "memory.current"},
-    {"/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes"},
+    {"/sys/fs/cgroup", "memory.max", "memory.current", "\nactive_file ", "\ninactive_file "},
+    {"/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "\ntotal_active_file ",
+     "\ntotal_inactive_file "},
 };
 
-/* No number, "max", is no limit. */
-static bool read_figure(const char *root, const struct version *version, const char *group, const char *name,
-                        uint64_t *ret)
-{
+/* A file of the group's. */
+struct place {
     char path[PATH_MAX];
-    int n = snprintf(path, sizeof(path), "%s%s%s/%s", root, version->folder, group, name);
+};
 
-    return n > 0 && (size_t)n < sizeof(path) && text_read_number(path, ret);
+static const char *find(struct place *place, const char *root, const struct version *version, const char *group,
+                        const char *name)
+{
+    int n = snprintf(place->path, sizeof(place->path), "%s%s%s/%s", root, version->folder, group, name);
+
+    return n > 0 && (size_t)n < sizeof(place->path) ? place->path : "";
+}
+
+/* False: it has no limit. "max" is none, as it is no number. */
+static bool read_left(const char *root, const struct version *version, const char *group, uint64_t *ret)
+{
+    uint64_t limit, used, active = 0, inactive = 0;
+    struct place place;
+    char text[8192];
+
+    if (!text_read_number(find(&place, root, version, group, version->limit), &limit) ||
+        !text_read_number(find(&place, root, version, group, version->used), &used))
+        return false;
+    if (text_read(text, sizeof(text), find(&place, root, version, group, "memory.stat"))) {
+        (void)text_number_after(text, version->active, &active);
+        (void)text_number_after(text, version->inactive, &inactive);
+    }
+    *ret = (limit > used ? limit - used : 0) + (active + inactive) / 2;
+    return true;
 }
 
 /* From a group up to the first one, all of which count. */
 static uint64_t least_of(const char *root, const struct version *version, char *group)
 {
-    uint64_t least = UINT64_MAX, limit, used;
+    uint64_t least = UINT64_MAX, left;
     char *end;
 
     if (!group[1])
         *group = '\0';
     for (;;) {
-        if (read_figure(root, version, group, version->limit, &limit) &&
-            read_figure(root, version, group, version->used, &used)) {
-            uint64_t left = limit > used ? limit - used : 0;
-
-            least = left < least ? left : least;
-        }
+        if (read_left(root, version, group, &left) && left < least)
+            least = left;
         end = strrchr(group, '/');
         if (!end)
             return least;

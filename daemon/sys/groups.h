@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the control groups that this process is in still let it have of the machine's memory, of either version: the
- * kernel charges them with what is committed here, and kills somebody in them when that is too much.
- *
- * Cached files count as used, though the kernel would give them up first: what asks here does without rather than have
- * them given up.
+ * kernel charges them with what is committed here, and kills somebody in them when that is too much. Cached files it
+ * gives up first; half of them may be in use.
  */
 #pragma once
 

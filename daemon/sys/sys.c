@@ -126,7 +126,7 @@ static int call_pidfd_open(pid_t pid, unsigned flags)
 }
 
 /* Free pages, and cached files of which half may be in use; the machine's own figure is better. */
-static uint64_t call_available(int physical_node)
+static uint64_t available_at(int physical_node)
 {
     char path[80];
     char text[8192];
@@ -148,11 +148,11 @@ static uint64_t call_available(int physical_node)
     return (free_kib + (active + inactive) / 2) * 1024;
 }
 
-static uint64_t call_spare(void)
+static uint64_t call_available(int physical_node)
 {
-    uint64_t machine = call_available(-1), groups = groups_memory("");
+    uint64_t there = available_at(physical_node), ours = groups_memory("");
 
-    return machine < groups ? machine : groups;
+    return there < ours ? there : ours;
 }
 
 static int call_huge_pages(int physical_node, uint64_t size, enum sys_huge what, uint64_t *ret)
@@ -202,7 +202,6 @@ const struct sys_calls sys_kernel = {
     .pidfd_open = call_pidfd_open,
     .huge_pages = call_huge_pages,
     .available = call_available,
-    .spare = call_spare,
 };
 
 const struct sys_calls *sys = &sys_kernel;

@@ -65,10 +65,11 @@ struct sys_calls {
 
     /* A figure of the kernel's about huge pages of that size, of a node or (< 0) of the machine; -1 if it has none. */
     int (*huge_pages)(int physical_node, uint64_t size, enum sys_huge what, uint64_t *ret);
-    /* What a node (< 0: the whole machine) could give without swapping; UINT64_MAX if unknown. */
+    /*
+     * What a node (< 0: the whole machine) could give without swapping, and the control groups that this process is in
+     * would let it have; UINT64_MAX if unknown.
+     */
     uint64_t (*available)(int physical_node);
-    /* What of that the machine and the control groups could give to who does not need it; likewise. */
-    uint64_t (*spare)(void);
 };
 
 #define SYS_NODE_MASK_BITS 1024

@@ -355,8 +355,9 @@ static void it_goes_before_somebody_is_refused(void **state)
     assert_int_equal(host_check(session), 0);
 }
 
-static uint64_t hardly_any(void)
+static uint64_t hardly_any(int node)
 {
+    (void)node;
     return UINT64_C(1) << 20;
 }
 
@@ -368,7 +369,7 @@ static void it_goes_when_the_machine_is_short_of_memory(void **state)
     if (host_no_pidfds)
         test_skip("the test's own calls of the kernel take the place of those that are missing here");
     have_stock(session, 0);
-    faulty.spare = hardly_any;
+    faulty.available = hardly_any;
     assert_true(HOST_UNTIL(!host_stock()));
     assert_int_equal(host_check(session), 0);
 }

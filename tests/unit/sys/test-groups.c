@@ -40,6 +40,21 @@ static void a_container_sees_its_own_as_the_first(void **state)
     assert_int_equal(groups_memory(files_root), 600);
 }
 
+static void cached_files_are_given_up_first(void **state)
+{
+    (void)state;
+    files_put("proc/self/cgroup", "0::/app\n5:memory:/app\n");
+    files_put("sys/fs/cgroup/app/memory.max", "9000\n");
+    files_put("sys/fs/cgroup/app/memory.current", "8000\n");
+    files_put("sys/fs/cgroup/app/memory.stat", "anon 100\nfile 7000\ninactive_file 4000\nactive_file 2000\n");
+    assert_int_equal(groups_memory(files_root), 1000 + 3000);
+    files_put("sys/fs/cgroup/memory/app/memory.limit_in_bytes", "9000\n");
+    files_put("sys/fs/cgroup/memory/app/memory.usage_in_bytes", "9000\n");
+    files_put("sys/fs/cgroup/memory/app/memory.stat",
+              "cache 7000\ninactive_file 1\nactive_file 1\ntotal_inactive_file 30\ntotal_active_file 10\n");
+    assert_int_equal(groups_memory(files_root), 20);
+}
+
 static void those_of_the_first_version_have_other_files(void **state)
 {
     (void)state;
@@ -59,6 +74,7 @@ int main(void)
         TEST(without_any_nothing_is_limited),
         TEST(the_one_that_leaves_least_counts),
         TEST(a_container_sees_its_own_as_the_first),
+        TEST(cached_files_are_given_up_first),
         TEST(those_of_the_first_version_have_other_files),
     };
 

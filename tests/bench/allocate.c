@@ -23,7 +23,8 @@
 enum { MAP, AGAIN, BATCHED, ROWS };
 
 static const struct bench_row rows[ROWS] = {
-    [MAP] = {.name = "alloc_64k_map", .unit = BENCH_US, .hold = 0.64, .goal = 25},
+    /* 25 us where the other side takes 39 */
+    [MAP] = {.name = "alloc_64k_map", .unit = BENCH_US, .hold = 0.64},
     [AGAIN] = {.name = "alloc_64k_again", .unit = BENCH_US, .hold = 1},
     [BATCHED] = {.name = "alloc_batched_buffers", .unit = BENCH_US, .operations = MEMCLIENT_BATCH_MAX},
 };

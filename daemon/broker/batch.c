@@ -13,6 +13,7 @@
 #include "broker/check.h"
 #include "broker/internal.h"
 #include "broker/life.h"
+#include "broker/stocking.h"
 #include "proto/status.h"
 
 static_assert(MEMORYD_BATCH_MAX <= KEEPER_BATCH_MAX, "a batch is one packet");
@@ -23,6 +24,7 @@ void batch_init(struct batch *batch, struct broker *broker, uint32_t most)
     batch->broker = broker;
     batch->most = most;
     batch->n = 0;
+    batch->n_stock = 0;
     batch->commits = NULL;
 }
 
@@ -33,6 +35,23 @@ void batch_deinit(struct batch *batch)
 }
 
 /* ---- coming --------------------------------------------------------------------------------------------- */
+
+int batch_add_stock(struct batch *batch, struct buffer *buffer, int fd, const struct buffer_args *user,
+                    struct problem *problem)
+{
+    int r;
+
+    assert(batch->n < batch->most && batch->n == batch->n_stock);
+    check_crediting(batch->broker, CHECK_BUFFER, buffer);
+    r = buffer_promise(&batch->broker->buffers, buffer, user, problem);
+    check_charged(batch->broker, CHECK_BUFFER, buffer);
+    if (r)
+        return r;
+    batch->buffers[batch->n] = buffer;
+    batch->fds[batch->n] = fd;
+    batch->n_stock = ++batch->n;
+    return 0;
+}
 
 static void prepare(struct batch *batch, const struct buffer_args *args, struct commit *commit)
 {
@@ -70,13 +89,6 @@ int batch_add(struct batch *batch, const struct buffer_args *args, struct proble
     return 0;
 }
 
-void batch_add_ready(struct batch *batch, struct buffer *buffer, int fd)
-{
-    assert(batch->n < batch->most && !batch->commits);
-    batch->buffers[batch->n] = buffer;
-    batch->fds[batch->n++] = fd;
-}
-
 /* False: it has none, and that commit is as if it had not been run. */
 static bool enter(struct batch *batch, uint32_t i)
 {
@@ -103,14 +115,17 @@ uint32_t batch_enter(struct batch *batch)
 /* Another broker must find the memory of what is LIVE or in stock. */
 static int hold(struct batch *batch, struct problem *problem)
 {
+    uint32_t n = batch->n - batch->n_stock;
     uint64_t ids[MEMORYD_BATCH_MAX];
     int fds[MEMORYD_BATCH_MAX], r;
 
-    for (uint32_t i = 0; i < batch->n; i++) {
-        ids[i] = batch->buffers[i]->record->head.id;
-        fds[i] = batch->buffers[i]->fd;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct buffer *buffer = batch->buffers[batch->n_stock + i];
+
+        ids[i] = buffer->record->head.id;
+        fds[i] = buffer->fd;
     }
-    r = keeper_hold_many(batch->broker->options.keeper, KEEPER_BUFFER, batch->n, ids, fds);
+    r = keeper_hold_many(batch->broker->options.keeper, KEEPER_BUFFER, n, ids, fds);
     if (r == -EPIPE)
         return OP_PENDING;
     if (r < 0)
@@ -120,15 +135,23 @@ static int hold(struct batch *batch, struct problem *problem)
     return 0;
 }
 
-int batch_commit(struct batch *batch, struct problem *problem)
+static void take(struct broker *broker, struct buffer *buffer, const struct buffer_args *user)
 {
-    int r;
+    check_crediting(broker, CHECK_BUFFER, buffer);
+    buffer_take(&broker->buffers, buffer, user);
+    check_charged(broker, CHECK_BUFFER, buffer);
+}
 
-    if (!batch->commits)
-        return 0; /* they are */
-    r = hold(batch, problem);
-    for (uint32_t i = 0; i < batch->n && !r; i++)
-        buffer_commit(&batch->broker->buffers, batch->buffers[i]);
+int batch_commit(struct batch *batch, const struct buffer_args *user, struct problem *problem)
+{
+    int r = hold(batch, problem);
+
+    for (uint32_t i = 0; i < batch->n && !r; i++) {
+        if (i < batch->n_stock)
+            take(batch->broker, batch->buffers[i], user);
+        else
+            buffer_commit(&batch->broker->buffers, batch->buffers[i]);
+    }
     return r;
 }
 
@@ -142,22 +165,32 @@ void batch_hurry(struct batch *batch)
 
 static void drop(struct batch *batch, uint32_t i)
 {
+    struct broker *broker = batch->broker;
     struct buffer *buffer = batch->buffers[i];
 
+    if (buffer->record->state == BUFFER_STOCK) {
+        check_crediting(broker, CHECK_BUFFER, buffer);
+        buffer_unpromise(&broker->buffers, buffer);
+        check_charged(broker, CHECK_BUFFER, buffer);
+        stocking_put(broker, buffer, steal_fd(&batch->fds[i]));
+        return;
+    }
     batch->fds[i] = fd_close(batch->fds[i]);
     /* so that a worker closes it, if it is large */
-    if (batch->commits && batch->commits[i].fd >= 0)
+    if (buffer->fd < 0 && batch->commits[i].fd >= 0)
         (void)enter(batch, i);
-    if (record_is_live(&buffer->record->head))
-        life_claim_gone(batch->broker, buffer);
+    if (buffer->record->state == BUFFER_LIVE)
+        life_claim_gone(broker, buffer);
     else
-        life_abort(batch->broker, buffer);
+        life_abort(broker, buffer);
 }
 
 void batch_cut(struct batch *batch, uint32_t n)
 {
     while (batch->n > n)
         drop(batch, --batch->n);
+    if (batch->n_stock > n)
+        batch->n_stock = n;
     if (!batch->n)
         batch_deinit(batch);
 }

@@ -3,15 +3,15 @@
  * Buffers that come together, and how their memory is had: for an allocation (op_alloc.c), or for the stock
  * (stocking.c).
  *
- * What is in stock has all that it needs, and is only given to its user (stocking.h). What is not is made:
- *
- *     batch_add()      a record; all that is charged is charged, and it has its place
- *     its commit       is run, on the loop or by a worker, as whoever makes it likes
- *     batch_enter()    the memory is the buffer's
- *     batch_commit()   the keeper has it, and so it is LIVE, or in stock
+ *     batch_add_stock()   it is in stock, and so it stays until all of the batch are there, promised to its user
+ *     batch_add()         it is to be made: a record, all that is charged is charged, and it has its place
+ *     its commit          is run then, on the loop or by a worker, as whoever makes it likes
+ *     batch_enter()       the memory is the buffer's
+ *     batch_commit()      the keeper has it, and so it is LIVE, or in stock; and those from stock are LIVE, too
  *
  * Between any two of these the client may go, the broker stop, or memory or descriptors be short. Then batch_cut()
- * gives back whatever there is, be they in stock before or made.
+ * gives back whatever there is: to the stock what was in stock, and its memory what was made. Should the broker die,
+ * the next one does the same.
  */
 #pragma once
 
@@ -28,25 +28,28 @@ struct batch {
     struct broker *broker;
     uint32_t most; /* that there may be */
     uint32_t n;
+    uint32_t n_stock; /* the first so many are from stock, the others are made */
     struct buffer *buffers[MEMORYD_BATCH_MAX];
     int fds[MEMORYD_BATCH_MAX]; /* of each a description for its first user, if that was opened ahead; else -1 */
-    struct commit *commits;     /* of each, if they are made; else NULL */
+    struct commit *commits;     /* of each that is made; NULL if none is */
 };
 
 void batch_init(struct batch *batch, struct broker *broker, uint32_t most);
 /* The buffers are in other hands, or gone. */
 void batch_deinit(struct batch *batch);
 
-/* One more that is to be made, and its commit is ready to be run. Outcomes of buffer_new(). */
+/* Those from stock come first. Outcomes of buffer_promise(). */
+int batch_add_stock(struct batch *batch, struct buffer *buffer, int fd, const struct buffer_args *user,
+                    struct problem *problem);
+/* Its commit is ready to be run. Outcomes of buffer_new(). */
 int batch_add(struct batch *batch, const struct buffer_args *args, struct problem *problem);
-/* One more that has its memory. */
-void batch_add_ready(struct batch *batch, struct buffer *buffer, int fd);
 /* What their commits have made is theirs from now on. So many have their memory then; if that is not all of them, the
  * next one's has the inode number of another buffer, and its commit must be run again. */
 uint32_t batch_enter(struct batch *batch);
-/* All are LIVE, or in stock. NO_DESCRIPTORS; OP_PENDING if the keeper is gone: then this broker ends at once, it
- * answers nobody any more, and the next one does it from the beginning. */
-int batch_commit(struct batch *batch, struct problem *problem);
+/* All are LIVE, those from stock as this user's; or, if they are made for that, in stock. NO_DESCRIPTORS; OP_PENDING if
+ * the keeper is gone: then this broker ends at once, it answers nobody any more, and the next one does it from the
+ * beginning. */
+int batch_commit(struct batch *batch, const struct buffer_args *user, struct problem *problem);
 
 /* Their commits need not be finished. */
 void batch_hurry(struct batch *batch);

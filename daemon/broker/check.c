@@ -182,12 +182,12 @@ static void add_buffer(struct check *check, const struct buffer *buffer, int sig
     struct pool_sum *pool_sum;
     struct plan plan;
 
+    add_charge(check, &buffer->charge, ACCOUNT_BYTES, record->bytes, sign);
+    add_charge(check, &buffer->charge, ACCOUNT_BUFFERS, 1, sign);
     if (buffer_is_nobodys(buffer)) {
         add_stock(check, buffer, sign);
         return;
     }
-    add_charge(check, &buffer->charge, ACCOUNT_BYTES, record->bytes, sign);
-    add_charge(check, &buffer->charge, ACCOUNT_BUFFERS, 1, sign);
     add(&check->bytes, record->bytes, sign);
     if (!pool)
         return;
@@ -301,6 +301,18 @@ static uint32_t length(const struct list *list)
     return n;
 }
 
+/* One that is in stock costs nobody anything, or him to whom it is promised. */
+static bool is_charged(const struct buffer *buffer)
+{
+    const struct buffer_record *record = buffer->record;
+    const struct charge *charge = &buffer->charge;
+
+    if (!charge->account)
+        return buffer_is_nobodys(buffer);
+    return charge->amount == record->bytes &&
+           (buffer_is_nobodys(buffer) ? record->state == BUFFER_STOCK : charge->account->uid == record->charged_uid);
+}
+
 static void look_at_buffer(struct check *check, const struct buffer *buffer)
 {
     const struct buffer_record *record = buffer->record;
@@ -323,9 +335,7 @@ static void look_at_buffer(struct check *check, const struct buffer *buffer)
                                : (record->state == BUFFER_LIVE) != buffer_is_kept(buffer))
         fault(check, "buffer %llu is in state %u with %u holds, %u names and %u keeping tokens", id, record->state,
               buffer->n_holds, buffer->n_names, buffer->n_keeping);
-    if (buffer_is_nobodys(buffer) ? buffer->charge.account != NULL
-                                  : buffer->charge.amount != record->bytes || buffer->charge.account == NULL ||
-                                        buffer->charge.account->uid != record->charged_uid)
+    if (!is_charged(buffer))
         fault(check, "buffer %llu: %llu bytes are charged to nobody or to the wrong user", id,
               (unsigned long long)record->bytes);
 }

@@ -2,9 +2,9 @@
 /*
  * Allocation: charged, placed, committed, recorded and held, or nothing at all.
  *
- * What is in stock is taken there and then. Else small ones are committed here and now, larger ones by a worker. What
- * finds no room may wait for it, and does wait, asked or not, where memory that is on its way back may do. Between any
- * two of these steps the client may go, and the broker stop, so each step ends in one of two places: go on, or
+ * What is in stock is set aside, and the rest is made: small ones are committed here and now, larger ones by a worker.
+ * What finds no room may wait for it, and does wait, asked or not, where memory that is on its way back may do. Between
+ * any two of these steps the client may go, and the broker stop, so each step ends in one of two places: go on, or
  * batch_cut(), which gives back whatever there is.
  */
 #include <stdlib.h>
@@ -134,20 +134,16 @@ static bool is_one_size(const struct alloc_args *args)
     return true;
 }
 
-/* All of them, or OP_PENDING: they have to be made. */
+/* As many as there are. */
 static int take_from_stock(struct alloc *alloc, struct session *session)
 {
     const struct alloc_args *args = alloc->args;
     struct pool_request request = request_of(args);
     struct buffer_args user = args_of(alloc, session, args->sizes[0]);
-    int r;
 
     if (!is_one_size(args))
-        return OP_PENDING;
-    r = stocking_take(&alloc->batch, args->n, &request, &user, args->flags & BUFFER_WANT_FDS, problem_of(alloc));
-    if (!r)
-        pressure_changed(alloc->broker);
-    return r;
+        return 0;
+    return stocking_take(&alloc->batch, args->n, &request, &user, args->flags & BUFFER_WANT_FDS, problem_of(alloc));
 }
 
 static int add(struct alloc *alloc, struct session *session, uint64_t size)
@@ -161,27 +157,26 @@ static int add(struct alloc *alloc, struct session *session, uint64_t size)
     return r ? r : batch_add(&alloc->batch, &new, problem_of(alloc));
 }
 
-/* All of the buffers, or none: those that are not from stock have no memory yet. */
+/* All of the buffers, or none: those that are not from stock have no memory yet, and the others are still in stock. */
 static int acquire(struct alloc *alloc, struct session *session)
 {
     const struct alloc_args *args = alloc->args;
+    struct batch *batch = &alloc->batch;
     int r = check_name(alloc, session);
 
     if (r)
         return r;
     /* it asks once; who waits for room gets what there is then */
-    r = alloc->pending ? OP_PENDING : take_from_stock(alloc, session);
-    if (r != OP_PENDING)
+    if (!alloc->pending)
+        r = take_from_stock(alloc, session);
+    while (!r && batch->n < args->n)
+        r = add(alloc, session, args->sizes[batch->n]);
+    if (r) {
+        problem_of(alloc)->item = batch->n;
+        batch_cut(batch, 0);
+        if (r == STATUS_POOL_FULL)
+            stocking_give_way(alloc->broker, alloc->pool, bytes_that_fit_soon(alloc));
         return r;
-    for (uint32_t i = 0; i < args->n; i++) {
-        r = add(alloc, session, args->sizes[i]);
-        if (r) {
-            problem_of(alloc)->item = i;
-            batch_cut(&alloc->batch, 0);
-            if (r == STATUS_POOL_FULL)
-                stocking_give_way(alloc->broker, alloc->pool, bytes_that_fit_soon(alloc));
-            return r;
-        }
     }
     pressure_changed(alloc->broker);
     return 0;
@@ -278,8 +273,15 @@ static bool may_try_without_stock(struct alloc *alloc, int status)
 /* They have their memory: from here on they are buffers like others, and end like others if something fails. */
 static int become_live(struct alloc *alloc, struct session *session)
 {
+    struct buffer_args user = args_of(alloc, session, alloc->args->sizes[0]);
     struct batch *batch = &alloc->batch;
-    int r = batch_commit(batch, problem_of(alloc));
+    int r = batch_commit(batch, &user, problem_of(alloc));
+
+    if (batch->n_stock) {
+        /* who counts on what is in stock may do so no longer */
+        waiters_wake(&alloc->broker->waiters);
+        pressure_changed(alloc->broker);
+    }
 
     if (!r)
         r = claim_batch(session, batch, alloc->args, alloc->result, problem_of(alloc));
@@ -378,11 +380,13 @@ static int start_commit(struct alloc *alloc, uint32_t first, uint32_t n)
     return OP_PENDING;
 }
 
-/* The same, with all that there is of the batch: it has its memory, or that is committed. */
+/* The same, with all of the batch that is not from stock. */
 static int make(struct alloc *alloc)
 {
+    const struct batch *batch = &alloc->batch;
+
     alloc->job.status = 0;
-    return alloc->batch.commits ? start_commit(alloc, 0, alloc->batch.n) : finish(alloc);
+    return batch->n > batch->n_stock ? start_commit(alloc, batch->n_stock, batch->n - batch->n_stock) : finish(alloc);
 }
 
 /* ---- waiting for room ----------------------------------------------------------------------------------- */
@@ -519,10 +523,11 @@ static int go_ahead(struct alloc *alloc, struct session *session)
     alloc->pool = alloc->choice.pools[0];
     if (ahead_may_be(alloc->broker, session, alloc->pool, alloc->args))
         r = take_from_stock(alloc, session);
-    if (!r)
+    if (!r && alloc->batch.n == alloc->args->n)
         return make(alloc);
     if (r < 0)
         return r;
+    batch_cut(&alloc->batch, 0);
     *problem_of(alloc) = (struct problem)PROBLEM_NULL;
     alloc->result->n = 0;
     fdset_init(&alloc->result->fds);

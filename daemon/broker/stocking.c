@@ -132,7 +132,7 @@ static void refilled(struct stock_job *job)
     batch_cut(batch, batch_enter(batch));
     if (batch->n)
         ledger_need(broker->ledger, LEDGER_STOCK);
-    if (batch_commit(batch, NULL))
+    if (batch_commit(batch, NULL, NULL))
         batch_cut(batch, 0);
     for (uint32_t i = 0; i < batch->n; i++) {
         /* not watched now, it is when a descriptor leaves */
@@ -256,69 +256,37 @@ void stocking_look(struct broker *broker)
 
 /* ---- taking --------------------------------------------------------------------------------------------- */
 
-/* Takes note of the demand. NULL: there are too few of such ones. */
-static struct stock_class *ask(struct stocking *stocking, const struct stock_kind *kind, uint32_t n, bool with_fds)
-{
-    uint64_t now = clock_now_ns(), again;
-    struct stock_class *class = stock_find(&stocking->stock, kind);
-    bool got;
-
-    if (!class)
-        class = stock_add(&stocking->stock, kind, now);
-    if (!class)
-        return NULL;
-    got = class->n >= n;
-    stock_asked(class, n, got, with_fds, now);
-    if (class->target) {
-        /* as if they were taken already */
-        class->n -= got ? n : 0;
-        schedule(stocking, stock_wanted(class, now, &again) ? 0 : again);
-        class->n += got ? n : 0;
-    }
-    return got ? class : NULL;
-}
-
-static int take(struct batch *batch, struct stock_class *class, const struct buffer_args *user,
-                struct problem *problem)
-{
-    struct stock_item item = stock_take(class);
-    int r;
-
-    check_crediting(batch->broker, CHECK_BUFFER, item.buffer);
-    r = buffer_take(&batch->broker->buffers, item.buffer, user, problem);
-    check_charged(batch->broker, CHECK_BUFFER, item.buffer);
-    if (r)
-        stock_put(class, item);
-    else
-        batch_add_ready(batch, item.buffer, item.fd);
-    return r;
-}
-
 int stocking_take(struct batch *batch, uint32_t n, const struct pool_request *request, const struct buffer_args *user,
                   bool with_fds, struct problem *problem)
 {
     struct stocking *stocking = batch->broker->stocking;
     struct stock_class *class;
     struct stock_kind kind;
+    uint64_t now, again;
     struct plan plan;
+    int r = 0;
 
     if (!stocking || !pool_most_stock(user->pool) ||
         pool_plan_without_stock(user->pool, request, user->size, &plan, NULL) ||
         !stock_kind_of(user->pool, &plan.brief, user->flags & BUFFER_PUBLISHABLE, &kind))
-        return OP_PENDING;
-    class = ask(stocking, &kind, n, with_fds);
+        return 0;
+    now = clock_now_ns();
+    class = stock_find(&stocking->stock, &kind);
     if (!class)
-        return OP_PENDING;
-    while (batch->n < n) {
-        int r = take(batch, class, user, problem);
+        class = stock_add(&stocking->stock, &kind, now);
+    if (!class)
+        return 0;
+    stock_asked(class, n, class->n >= n, with_fds, now);
+    while (batch->n < n && class->n && !r) {
+        struct stock_item item = stock_take(class);
 
-        if (r) {
-            problem->item = batch->n;
-            batch_cut(batch, 0);
-            return r;
-        }
+        r = batch_add_stock(batch, item.buffer, item.fd, user, problem);
+        if (r)
+            stock_put(class, item);
     }
-    return 0;
+    if (class->target)
+        schedule(stocking, stock_wanted(class, now, &again) ? 0 : again);
+    return r;
 }
 
 uint64_t stocking_ready(const struct broker *broker, const struct pool *pool)
@@ -476,6 +444,19 @@ static struct stock_class *class_of(struct stocking *stocking, const struct buff
     if (!class)
         class = stock_add(&stocking->stock, &kind, now);
     return class && class->n < stock_most(&kind) ? class : NULL;
+}
+
+void stocking_put(struct broker *broker, struct buffer *buffer, int fd)
+{
+    struct stocking *stocking = broker->stocking;
+    struct stock_class *class = class_of(stocking, buffer, clock_now_ns());
+    struct stock_item item = {.buffer = buffer, .fd = fd};
+
+    /* it may be what somebody waits for */
+    if (class && class->n + class->coming < class->target && !broker->waiters.waiting)
+        stock_put(class, item);
+    else
+        drop(broker, item);
 }
 
 void stocking_goes_on(struct broker *broker)

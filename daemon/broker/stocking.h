@@ -19,6 +19,7 @@
 
 struct batch;
 struct broker;
+struct buffer;
 struct buffer_args;
 
 /* 0 or -ENOMEM. Without a pool that may have stock there is nothing of it, and all the other functions do nothing. */
@@ -31,12 +32,12 @@ void stocking_stop(struct broker *broker);
 /* What another broker had in stock still is. */
 void stocking_goes_on(struct broker *broker);
 
-/*
- * All n buffers, alike and this user's from now on, or none. OP_PENDING: they have to be made, since there are too few;
- * LIMIT, outcomes of arena_take(). It takes note of the demand.
- */
+/* Of n buffers that are alike as many as there are, for this user. Outcomes of batch_add_stock(). It takes note of the
+ * demand. */
 int stocking_take(struct batch *batch, uint32_t n, const struct pool_request *request, const struct buffer_args *user,
                   bool with_fds, struct problem *problem);
+/* It was not needed after all. */
+void stocking_put(struct broker *broker, struct buffer *buffer, int fd);
 
 /* Bytes of this pool's stock that could be taken now; the rest is being made. */
 uint64_t stocking_ready(const struct broker *broker, const struct pool *pool);

@@ -312,23 +312,34 @@ void buffer_commit(struct buffers *buffers, struct buffer *buffer)
     record_commit(&buffers->table, buffer);
 }
 
-int buffer_take(struct buffers *buffers, struct buffer *buffer, const struct buffer_args *args,
-                struct problem *problem)
+int buffer_promise(struct buffers *buffers, struct buffer *buffer, const struct buffer_args *args,
+                   struct problem *problem)
 {
     struct pool *pool = buffer_pool(buffers, buffer);
-    struct buffer_record *record;
-    struct plan plan;
     int r;
 
     assert(buffer->record->state == BUFFER_STOCK && args->account);
     r = charge_init(&buffer->charge, args->account, ACCOUNT_BYTES, buffer->record->bytes, problem);
     if (!r && !(args->flags & BUFFER_NO_ADDRESS))
         r = take_home(buffers, buffer, args, pool, problem);
-    if (r) {
+    if (r)
         charge_deinit(&buffer->charge);
-        return r;
-    }
-    record = record_change(&buffers->table, buffer);
+    return r;
+}
+
+void buffer_unpromise(struct buffers *buffers, struct buffer *buffer)
+{
+    arena_give(buffers->arena, &buffer->home);
+    charge_deinit(&buffer->charge);
+}
+
+void buffer_take(struct buffers *buffers, struct buffer *buffer, const struct buffer_args *args)
+{
+    struct buffer_record *record = record_change(&buffers->table, buffer);
+    struct pool *pool = buffer_pool(buffers, buffer);
+    struct plan plan;
+
+    assert(record->state == BUFFER_STOCK && buffer->charge.account);
     set_owner(record, args);
     record->flags |= args->flags & BUFFER_NO_ADDRESS;
     record->address = args->flags & BUFFER_NO_ADDRESS ? 0 : buffer->home.start;
@@ -338,7 +349,6 @@ int buffer_take(struct buffers *buffers, struct buffer *buffer, const struct buf
     pool_recharge(pool, &plan);
     buffers->n_stock--;
     buffers->bytes += record->bytes;
-    return 0;
 }
 
 void buffer_set_ahead(struct buffers *buffers, struct buffer *buffer, bool ahead)

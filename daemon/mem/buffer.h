@@ -13,7 +13,7 @@
  *
  * A buffer of the warm stock is nobody's yet: its memory is there, made by the broker and never seen by anybody else,
  * and is charged to the stock of its pool and to no user. It is found by nobody, until buffer_take() gives it to a
- * user and makes it one like others.
+ * user and makes it one like others. Before that it is promised to him: he is charged for it, and it has its home.
  * A buffer made *ahead* is one that its session asked for before it needs it, so that it need not wait then. It is
  * made, charged, held, found again and ended like any other. But until it is used it is in nothing that anybody is
  * shown, and its charges are counted as ahead beside the others. Whoever uses it, by whatever way, makes it one like
@@ -160,10 +160,13 @@ int buffer_set_memory(struct buffers *buffers, struct buffer *buffer, int fd, de
                       uint64_t huge_bytes, bool verified);
 /* The record is LIVE, and so is the buffer; or, if it is nobody's, it is in stock. */
 void buffer_commit(struct buffers *buffers, struct buffer *buffer);
-/* One that is in stock is LIVE from now on and theirs of whom `args` tell; its pool, plan and seals are what they were.
- * All or nothing: LIMIT, outcomes of arena_take(). */
-int buffer_take(struct buffers *buffers, struct buffer *buffer, const struct buffer_args *args,
-                struct problem *problem);
+/* One that is in stock: whom `args` tell of pays for it, and it has its home; no record changes. LIMIT, outcomes of
+ * arena_take(). */
+int buffer_promise(struct buffers *buffers, struct buffer *buffer, const struct buffer_args *args,
+                   struct problem *problem);
+void buffer_unpromise(struct buffers *buffers, struct buffer *buffer);
+/* The one that was promised is LIVE from now on and theirs; its pool, plan and seals are what they were. */
+void buffer_take(struct buffers *buffers, struct buffer *buffer, const struct buffer_args *args);
 /* It was made ahead: shown to nobody and counted so; and: it is one like others. It is LIVE and its pool's. */
 void buffer_set_ahead(struct buffers *buffers, struct buffer *buffer, bool ahead);
 /* LIVE, DETACHED, ENDING; keeps the time and the counts. */

@@ -81,7 +81,7 @@ struct stock_class *stock_add(struct stock *stock, const struct stock_kind *kind
 /* The most that a class of this kind may have. */
 uint32_t stock_most(const struct stock_kind *kind);
 
-/* So many were asked for at once, and got from stock or not. */
+/* So many were asked for at once, and all were in stock or not. */
 void stock_asked(struct stock_class *class, uint32_t n, bool got, bool with_fds, uint64_t now);
 /* The one that was put last. There must be one. */
 struct stock_item stock_take(struct stock_class *class);

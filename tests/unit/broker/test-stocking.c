@@ -72,11 +72,10 @@ static void have_stock(uint64_t session, uint32_t flags)
     made = 0;
 }
 
-static int setup(void **state)
+static int setup_with(struct pool_capacity stock)
 {
-    (void)state;
     host_reset(0);
-    host.stock = (struct pool_capacity){.percent = 25};
+    host.stock = stock;
     loop = pthread_self();
     faulty = sys_kernel;
     faulty.memfd_create = count_memfds;
@@ -84,6 +83,21 @@ static int setup(void **state)
         sys = &faulty;
     host_start();
     return 0;
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    return setup_with((struct pool_capacity){.percent = 25});
+}
+
+/* However slow the machine is, and however large demand seems: fewer than a batch may have. */
+static const struct pool_capacity little = {.bytes = 8 * SIZE};
+
+static int setup_little(void **state)
+{
+    (void)state;
+    return setup_with(little);
 }
 
 static int teardown(void **state)
@@ -201,7 +215,7 @@ static void I4_it_comes_back_if_it_could_not_be_watched_before(void **state)
     assert_int_equal(host_check(session), 0);
 }
 
-static void a_batch_is_all_there_or_made(void **state)
+static void of_a_batch_only_what_is_not_there_is_made(void **state)
 {
     uint64_t session = host_session(1), before;
     static struct opened opened;
@@ -213,16 +227,151 @@ static void a_batch_is_all_there_or_made(void **state)
     n = (uint32_t)(before / SIZE) + 1;
     assert_int_equal(take(session, n, SIZE, 0, &opened), 0);
     assert_int_equal(opened.n, n);
-    assert_true(host_stock() >= before);
-    for (uint32_t i = 0; i < n; i++)
-        assert_int_equal(host_release(session, opened.items[i].id), 0);
-    /* from now on there are more */
-    wait_for_stock(before);
-    before = host_stock();
-    n = (uint32_t)(before / SIZE);
-    assert_int_equal(take(session, n, SIZE, 0, &opened), 0);
-    assert_int_equal(host_stock(), before - n * SIZE);
+    assert_int_equal(made, 1);
+    assert_int_equal(host_stock(), 0);
+    assert_int_equal(host_used(), n * SIZE);
     assert_int_equal(host_check(session), 0);
+    for (uint32_t i = 0; i < n; i++) {
+        struct buffer_info info;
+
+        assert_int_equal(host_info(session, opened.items[i].id, &info), 0);
+        assert_int_equal(info.state, BUFFER_LIVE);
+        assert_int_equal(info.charged_uid, getuid());
+        assert_int_equal(info.holds, 1);
+        assert_int_equal(host_release(session, opened.items[i].id), 0);
+    }
+    /* there are as many again, and they do for all of a batch */
+    wait_for_stock(before - 1);
+    assert_true(HOST_UNTIL(!host_used()));
+    made = 0;
+    assert_int_equal(take(session, n - 1, SIZE, 0, &opened), 0);
+    assert_int_equal(made, 0);
+    assert_int_equal(host_used(), (n - 1) * SIZE);
+    assert_int_equal(host_check(session), 0);
+}
+
+/* More than the loop makes itself: what is in stock waits until workers have made the rest. */
+static void begin_large_batch(struct call *call, uint64_t session, struct opened *ret)
+{
+    static struct alloc_args args;
+
+    args = (struct alloc_args){.n = MEMORYD_BATCH_MAX};
+    for (uint32_t i = 0; i < args.n; i++)
+        args.sizes[i] = SIZE;
+    call_init(call, session);
+    memset(ret, 0, sizeof(*ret));
+    assert_int_equal(op_alloc(&call->op, &args, ret), OP_PENDING);
+}
+
+static void what_waits_for_the_rest_of_its_batch_is_still_in_stock(void **state)
+{
+    uint64_t session = host_session(1), before, id;
+    static struct opened opened;
+    static struct call call;
+
+    (void)state;
+    have_stock(session, 0);
+    before = host_stock();
+    begin_large_batch(&call, session, &opened);
+    assert_int_equal(host_stock(), before);
+    assert_int_equal(host_used(), MEMORYD_BATCH_MAX * SIZE - before);
+    /* and nobody else gets it */
+    assert_int_equal(host_alloc(session, SIZE, 0, &id), 0);
+    assert_int_equal(made, 1);
+    assert_int_equal(host_check(session), 0);
+    assert_int_equal(call_finish(&call, OP_PENDING), 0);
+    assert_int_equal(opened.n, MEMORYD_BATCH_MAX);
+    assert_int_equal(host_used(), (MEMORYD_BATCH_MAX + 1) * SIZE);
+    for (uint32_t i = 0; i < opened.n; i++)
+        for (uint32_t k = 0; k < i; k++)
+            assert_int_not_equal(opened.items[i].id, opened.items[k].id);
+    assert_int_equal(host_check(session), 0);
+}
+
+/* Who has it promised pays from then on: nobody takes it from under him who may have no more than that. */
+static void I5_who_waits_for_the_rest_of_his_batch_pays_for_all(void **state)
+{
+    uint64_t session = host_session(1), id;
+    static struct opened opened;
+    static struct call call;
+
+    (void)state;
+    have_stock(session, 0);
+    host.limits.user[ACCOUNT_BUFFERS] = MEMORYD_BATCH_MAX;
+    broker_set_limits(host.broker, &host.limits);
+    begin_large_batch(&call, session, &opened);
+    assert_int_equal(broker_session_account(host.broker, session)->used[ACCOUNT_BUFFERS], MEMORYD_BATCH_MAX);
+    assert_int_equal(broker_session_account(host.broker, session)->used[ACCOUNT_BYTES], MEMORYD_BATCH_MAX * SIZE);
+    assert_int_equal(host_alloc(session, SIZE, 0, &id), STATUS_LIMIT);
+    assert_int_equal(call_finish(&call, OP_PENDING), 0);
+    assert_int_equal(opened.n, MEMORYD_BATCH_MAX);
+    assert_int_equal(broker_session_account(host.broker, session)->used[ACCOUNT_BUFFERS], MEMORYD_BATCH_MAX);
+    assert_int_equal(host_check(session), 0);
+}
+
+static void it_comes_back_from_a_batch_that_is_given_up(void **state)
+{
+    uint64_t session = host_session(1), other = host_session(2), before;
+    static struct opened opened;
+    static struct call call;
+
+    (void)state;
+    have_stock(session, 0);
+    before = host_stock();
+    begin_large_batch(&call, other, &opened);
+    assert_int_equal(CALL(other, op_goodbye), 0);
+    assert_int_not_equal(call_finish(&call, OP_PENDING), 0);
+    assert_true(HOST_UNTIL(!host_used()));
+    wait_for_stock(before - 1);
+    assert_int_equal(host_check(session), 0);
+    made = 0;
+    assert_int_equal(take(session, (uint32_t)(before / SIZE), SIZE, 0, &opened), 0);
+    assert_int_equal(made, 0);
+    assert_int_equal(host_check(session), 0);
+}
+
+/* He finds no room, but were what is in stock given back there would be. */
+static void begin_to_wait_for_stock(struct call *call, uint64_t session, struct opened *ret)
+{
+    static struct alloc_args args;
+
+    args = (struct alloc_args){.n = 1, .sizes = {HOST_POOL_BYTES - MEMORYD_BATCH_MAX * SIZE + SIZE}};
+    call_init(call, session);
+    memset(ret, 0, sizeof(*ret));
+    assert_int_equal(op_alloc(&call->op, &args, ret), OP_PENDING);
+}
+
+static void who_waits_for_it_is_told_when_a_batch_has_taken_it(void **state)
+{
+    uint64_t session = host_session(1), other = host_session(2);
+    static struct opened opened, large;
+    static struct call call, waiting;
+
+    (void)state;
+    have_stock(session, 0);
+    begin_large_batch(&call, session, &opened);
+    begin_to_wait_for_stock(&waiting, other, &large);
+    assert_int_equal(call_finish(&call, OP_PENDING), 0);
+    assert_int_equal(call_finish(&waiting, OP_PENDING), STATUS_POOL_FULL);
+    assert_int_equal(host_used(), MEMORYD_BATCH_MAX * SIZE);
+    assert_int_equal(host_check(session), 0);
+}
+
+static void who_waits_for_it_gets_it_from_a_batch_that_is_given_up(void **state)
+{
+    uint64_t session = host_session(1), other = host_session(2);
+    static struct opened opened, large;
+    static struct call call, waiting;
+
+    (void)state;
+    have_stock(session, 0);
+    begin_large_batch(&call, session, &opened);
+    begin_to_wait_for_stock(&waiting, other, &large);
+    op_cancel(&call.op);
+    assert_int_equal(call_finish(&call, OP_PENDING), STATUS_TIMED_OUT);
+    assert_int_equal(call_finish(&waiting, OP_PENDING), 0);
+    assert_true(HOST_UNTIL(host_used() == HOST_POOL_BYTES - MEMORYD_BATCH_MAX * SIZE + SIZE));
+    assert_int_equal(host_check(other), 0);
 }
 
 static void what_differs_is_another_kind(void **state)
@@ -355,6 +504,28 @@ static void it_goes_before_somebody_is_refused(void **state)
     assert_int_equal(host_check(session), 0);
 }
 
+/* And with a batch that has some of it. */
+static void it_goes_before_a_batch_is_refused(void **state)
+{
+    static struct opened opened;
+    uint64_t session = host_session(1);
+    uint32_t n;
+
+    (void)state;
+    if (host_no_pidfds)
+        test_skip("the test's own calls of the kernel take the place of those that are missing here");
+    have_stock(session, 0);
+    n = (uint32_t)(host_stock() / SIZE) + 1;
+    faulty.pwrite = fails_at_first;
+    failing = 1;
+    assert_int_equal(take(session, n, SIZE, 0, &opened), 0);
+    assert_int_equal(failing, 0);
+    assert_int_equal(opened.n, n);
+    assert_true(HOST_UNTIL(!host_stock()));
+    assert_int_equal(host_used(), n * SIZE);
+    assert_int_equal(host_check(session), 0);
+}
+
 static uint64_t hardly_any(int node)
 {
     (void)node;
@@ -437,6 +608,29 @@ static void I5_what_was_taken_without_a_commit_is_still_in_stock(void **state)
     generation_finish();
 }
 
+static void begin_batch_and_die(void)
+{
+    static struct opened opened;
+    static struct call call;
+
+    make_stock_and_die();
+    begin_large_batch(&call, shared->observer, &opened);
+    broker_commit(host.broker);
+}
+
+static void what_waited_for_the_rest_of_its_batch_is_still_in_stock(void **state)
+{
+    (void)state;
+    host.stock = little;
+    generation_run(begin_batch_and_die);
+    generation_adopt();
+    assert_int_equal(host_status, 0);
+    assert_int_equal(host_stock(), shared->used);
+    assert_int_equal(host_used(), 0);
+    assert_int_equal(host_check(shared->observer), 0);
+    generation_finish();
+}
+
 static void a_broker_without_stock_gives_it_back(void **state)
 {
     (void)state;
@@ -505,21 +699,29 @@ static void have_patient_workers(void)
 int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
+#define TEST_LITTLE(function) cmocka_unit_test_setup_teardown(function, setup_little, teardown)
 #define TEST_OVER_DEATHS(function) cmocka_unit_test_setup_teardown(function, generations_setup, steps_tear_down)
     const struct CMUnitTest tests[] = {
         TEST(who_asks_again_gets_what_is_there),
         TEST(I4_it_is_zeros_and_never_was_anybodys),
         TEST(I4_it_comes_back_if_it_could_not_be_watched_before),
-        TEST(a_batch_is_all_there_or_made),
+        TEST_LITTLE(of_a_batch_only_what_is_not_there_is_made),
+        TEST_LITTLE(what_waits_for_the_rest_of_its_batch_is_still_in_stock),
+        TEST_LITTLE(I5_who_waits_for_the_rest_of_his_batch_pays_for_all),
+        TEST_LITTLE(it_comes_back_from_a_batch_that_is_given_up),
+        TEST_LITTLE(who_waits_for_it_is_told_when_a_batch_has_taken_it),
+        TEST_LITTLE(who_waits_for_it_gets_it_from_a_batch_that_is_given_up),
         TEST(what_differs_is_another_kind),
         TEST(I5_it_is_nobodys),
         TEST(whoever_takes_it_pays),
         TEST(the_last_byte_is_had),
         TEST(none_is_kept_in_a_pool_that_is_nearly_full),
         TEST(it_goes_before_somebody_is_refused),
+        TEST_LITTLE(it_goes_before_a_batch_is_refused),
         TEST(it_goes_when_the_machine_is_short_of_memory),
         TEST_OVER_DEATHS(the_next_broker_has_it),
         TEST_OVER_DEATHS(I5_what_was_taken_without_a_commit_is_still_in_stock),
+        TEST_OVER_DEATHS(what_waited_for_the_rest_of_its_batch_is_still_in_stock),
         TEST_OVER_DEATHS(a_broker_without_stock_gives_it_back),
         TEST_OVER_DEATHS(what_is_missing_of_it_is_forgotten),
         TEST_OVER_DEATHS(a_record_that_is_somebodys_and_in_stock_is_left_alone),

@@ -119,6 +119,44 @@ static void everything_outlives_the_broker_I5(void **state)
     broker_finish(broker);
 }
 
+/* More than another broker looks at one by one: a thread looks at them while they come. */
+static void many_outlive_the_broker_as_well_I5(void **state)
+{
+    static const uint64_t pages[MEMCLIENT_BATCH_MAX] = {[0 ... MEMCLIENT_BATCH_MAX - 1] = 4096};
+    static struct memclient_buffer *bufs[5 * MEMCLIENT_BATCH_MAX];
+    struct broker_process *broker = broker_for_test("[pools]\nstock = 0\n");
+    struct memclient *ctx = broker_connect(broker);
+    unsigned n = sizeof(bufs) / sizeof(bufs[0]);
+
+    (void)state;
+    for (unsigned i = 0; i < n; i += MEMCLIENT_BATCH_MAX)
+        assert_done(memclient_alloc_many(ctx, MEMCLIENT_BATCH_MAX, pages, NULL, bufs + i));
+    for (unsigned i = 0; i < n; i++) {
+        void *p = NULL;
+
+        assert_done(memclient_map(bufs[i], NULL, &p));
+        pattern_write(p, 4096, i);
+        assert_done(memclient_unmap(ctx, p, 0));
+    }
+    for (unsigned round = 0; round < 5; round++) {
+        broker_kill_child(broker);
+        assert_int_equal(broker_buffers(ctx), n);
+        assert_int_equal(broker_status(ctx).restarts, round + 1);
+        assert_int_equal(broker_status(ctx).quarantined, 0);
+        broker_check(broker);
+    }
+    for (unsigned i = 0; i < n; i++) {
+        void *p = NULL;
+
+        assert_done(memclient_map(bufs[i], NULL, &p));
+        assert_true(pattern_holds(p, 4096, i));
+        assert_done(memclient_unmap(ctx, p, 0));
+    }
+    memclient_buffer_unref_many(n, bufs);
+    memclient_close(ctx);
+    broker_finish(broker);
+}
+
 /* ---- what happens while there is none -------------------------------------------------------------------- */
 
 static void hold_something(int channel, void *context)
@@ -235,6 +273,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         at_broker(everything_outlives_the_broker_I5),
+        at_broker(many_outlive_the_broker_as_well_I5),
         at_broker(a_death_without_a_broker_is_noticed_I6),
         at_broker(a_last_close_without_a_broker_is_noticed_I4),
         at_broker(what_was_under_way_comes_to_its_end),

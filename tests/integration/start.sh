@@ -117,7 +117,7 @@ fi
 
 if [ "$(id -u)" = 0 ]; then
     nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups)
-    chmod 711 "$TMPDIR" "$dir"
+    chmod 711 "$dir"
     mkdir -m 700 closed
     said=$("${nobody[@]}" "$memoryd" --config /dev/null --socket "$dir/closed/s" 2>&1)
     grep -q 'Permission denied\|not a file' <<<"$said" || fail "no permission: $said"

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "api/check.h"
-#include "core/ahead.h"
 #include "core/buffer.h"
 #include "core/context.h"
 #include "core/map.h"
@@ -60,11 +59,8 @@ static int alloc(struct memclient *ctx, struct channel *channel, size_t n, const
         r = buffer_adopt(ctx, channel, &opened, true, made);
     if (r)
         return r;
-    if (alone) {
-        pthread_mutex_lock(&ctx->lock);
+    if (alone)
         ready_put(made[0], &opened.items[0].token);
-        pthread_mutex_unlock(&ctx->lock);
-    }
     for (size_t i = 0; i < n; i++)
         bufs[i] = made[i];
     return 0;
@@ -78,7 +74,6 @@ int memclient_alloc_many(struct memclient *ctx, size_t n, const uint64_t *sizes,
     unsigned cpu, node;
     uint32_t here;
     uint64_t deadline;
-    bool plain;
     int r;
 
     r = check_pointer(sizes, "sizes");
@@ -102,17 +97,9 @@ int memclient_alloc_many(struct memclient *ctx, size_t n, const uint64_t *sizes,
         options.nodes = &here;
         options.n_nodes = 1;
     }
-    plain = n == 1 && ahead_is_plain(*sizes, &options);
-    if (plain && ahead_take(ctx, *sizes, &options, bufs))
-        return 0;
-    if (options.wait_ms)
-        ahead_give_back(ctx);
     deadline = alloc_deadline(ctx, options.wait_ms);
-    r = WITHOUT_AHEAD(ctx, CONTEXT_CALL(ctx, deadline, channel,
-                                        alloc(ctx, channel, n, sizes, &options, &name, deadline, bufs)));
-    if (!r && plain)
-        ahead_ask(ctx);
-    return r;
+    return CONTEXT_CALL(ctx, deadline, channel,
+                        alloc(ctx, channel, n, sizes, &options, &name, deadline, bufs));
 }
 
 int memclient_alloc(struct memclient *ctx, uint64_t size,

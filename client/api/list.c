@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Listings, the broker's status, and events. */
 #include "api/check.h"
-#include "core/ahead.h"
 #include "core/context.h"
 
 /* ---- listings ------------------------------------------------------------------------------- */
@@ -20,9 +19,6 @@ static int list(struct memclient *ctx, enum rpc_list what, rpc_item *fn, void *d
     r = check_context(&ctx);
     if (r)
         return r;
-    /* what there is room for is not less because of what this program has not even asked for */
-    if (what == RPC_POOLS)
-        (void)ahead_give_back(ctx);
     listing = rpc_listing_new();
     if (!listing)
         return fail_with(ENOMEM, "no memory for a listing");

@@ -7,7 +7,6 @@
 #include "base/bytes.h"
 #include "base/cleanup.h"
 #include "base/steal.h"
-#include "core/ahead.h"
 #include "core/buffer.h"
 #include "core/context.h"
 #include "core/ready.h"
@@ -88,8 +87,8 @@ static int open_fd(struct memclient *ctx, take_fd *method, int fd, struct memcli
     if (method == rpc_import)
         kept = fcntl(fd, F_DUPFD_CLOEXEC, 3);
     deadline = context_deadline(ctx);
-    return WITHOUT_AHEAD(ctx, CONTEXT_CALL(ctx, deadline, channel,
-                                           take(ctx, channel, method, kept < 0 ? fd : kept, &kept, deadline, buf)));
+    return CONTEXT_CALL(ctx, deadline, channel,
+                        take(ctx, channel, method, kept < 0 ? fd : kept, &kept, deadline, buf));
 }
 
 int memclient_import_fd(struct memclient *ctx, int fd, struct memclient_buffer **buf)
@@ -184,7 +183,7 @@ static int ask_all(struct memclient *ctx, struct wanted wanted, struct memclient
         if (first)
             (void)fail_refused(first, shared.sentence);
         wanted = still_wanted(results, n, -EDQUOT);
-    } while (wanted.n && (ready_revoke_all(ctx, deadline) || ahead_give_back(ctx)));
+    } while (wanted.n && ready_revoke_all(ctx, deadline));
     return 0;
 }
 

@@ -79,18 +79,6 @@ void buffer_drop_fds(struct memclient *ctx)
         buffer_drop_fd(container_of(link, struct memclient_buffer, in_fds));
 }
 
-/* Makes room for one more. */
-static void trim_fds(struct memclient *ctx)
-{
-    list_for_each_entry_safe(oldest, &ctx->fds, struct memclient_buffer, in_fds)
-    {
-        if (ctx->n_fds < CONTEXT_FDS_MAX + ctx->ahead.n_untold)
-            return;
-        if (!ahead_is_untold(ctx, oldest->id))
-            buffer_drop_fd(oldest);
-    }
-}
-
 /* Takes fd. */
 static void cache_fd(struct memclient_buffer *buf, int fd, bool writable)
 {
@@ -101,7 +89,8 @@ static void cache_fd(struct memclient_buffer *buf, int fd, bool writable)
         return;
     }
     buffer_drop_fd(buf);
-    trim_fds(ctx);
+    if (ctx->n_fds == CONTEXT_FDS_MAX)
+        buffer_drop_fd(container_of(list_first(&ctx->fds), struct memclient_buffer, in_fds));
     buf->fd = fd;
     buf->fd_id = file_id_of(fd);
     buf->fd_writable = writable;
@@ -237,37 +226,6 @@ int buffer_adopt(struct memclient *ctx, struct channel *channel, struct rpc_open
     return enough ? 0 : fail_with(ENOMEM, "no memory for a handle");
 }
 
-struct memclient_buffer *buffer_new_unused(struct memclient *ctx, const struct rpc_opened_item *item)
-{
-    uint32_t broker;
-
-    pthread_mutex_lock(&ctx->lock);
-    broker = ctx->session.broker;
-    pthread_mutex_unlock(&ctx->lock);
-    return buffer_new(ctx, item, broker);
-}
-
-void buffer_free_unused(struct memclient_buffer *buf)
-{
-    if (!buf)
-        return;
-    context_unref(buf->ctx);
-    free(buf);
-}
-
-struct memclient_buffer *buffer_use(struct memclient *ctx, struct rpc_opened_item *item,
-                                    struct memclient_buffer *unused)
-{
-    struct memclient_buffer *buf = adopt_one(ctx, ctx->generation, item, true, &unused);
-
-    /* it was known already: somebody here has opened it by its id, and the context has other references */
-    if (unused) {
-        __atomic_sub_fetch(&ctx->refs, 1, __ATOMIC_RELAXED);
-        free(unused);
-    }
-    return buf;
-}
-
 /* ---- counting ------------------------------------------------------------------------------- */
 
 struct memclient_buffer *buffer_ref(struct memclient_buffer *buf)
@@ -295,7 +253,6 @@ static bool drop_reference(struct memclient_buffer *buf, struct channel **channe
         leave_table(buf);
         buffer_drop_fd(buf);
         ready_forget(buf);
-        ahead_forget(ctx, buf->id);
         if (!ctx->closed && ctx->channel && buf->generation == ctx->generation)
             *channel = channel_ref(ctx->channel);
     }
@@ -314,9 +271,6 @@ void leaving_send(struct leaving *leaving)
     if (leaving->n)
         give_up(leaving, false);
     leaving->channel = channel_unref(leaving->channel);
-    if (leaving->ctx)
-        ahead_refill(leaving->ctx);
-    leaving->ctx = context_unref(leaving->ctx);
 }
 
 /* Takes the channel. */
@@ -326,8 +280,6 @@ static void leave(struct leaving *leaving, const struct memclient_buffer *buf, s
         leaving_send(leaving);
     channel_unref(leaving->channel);
     leaving->channel = channel;
-    if (!leaving->ctx)
-        leaving->ctx = context_ref(buf->ctx);
     leaving->deadline = context_deadline(buf->ctx);
     for (uint64_t i = 0; i < buf->claims; i++) {
         if (leaving->n == MEMORYD_BATCH_MAX)
@@ -447,12 +399,8 @@ int buffer_export(struct memclient_buffer *buf, unsigned rights, uint64_t deadli
     r = BUFFER_CALL(buf, deadline, channel, rpc_export(channel, 1, &buf->id, &wanted, deadline, &exported));
     if (!r && exported.statuses[0])
         r = fail_refused(exported.statuses[0], exported.sentence);
-    if (!r) {
+    if (!r)
         *fd = exported.fds[0];
-        pthread_mutex_lock(&buf->ctx->lock);
-        ahead_forget(buf->ctx, buf->id);
-        pthread_mutex_unlock(&buf->ctx->lock);
-    }
     return r;
 }
 

@@ -5,9 +5,8 @@
  * A context has one handle of a buffer however often it was opened; the handle counts the claims
  * that the broker counted, and gives them up together. A descriptor came with the buffer or is
  * asked for when a mapping needs it; it stays in a cache of the context, so that mapping again
- * makes no call, until 64 younger ones push it out. Those of buffers ahead (core/ahead.h) push nobody out, nor
- * are they: one that says that the buffer was taken stays until the broker knows.
- * What is mapped then can still be mapped again, by its mapping.
+ * makes no call, until 64 younger ones push it out. What is mapped then can still be mapped again, by
+ * its mapping.
  *
  * A handle of a former session (see core/context.h) claims its buffer anew by importing its cached
  * descriptor; without one, nothing can prove that it ever had the right, and the handle is stale.
@@ -63,13 +62,6 @@ struct memclient_buffer {
 int buffer_adopt(struct memclient *ctx, struct channel *channel, struct rpc_opened *opened,
                  bool writable_fds, struct memclient_buffer **bufs);
 
-/* A handle of what is not used yet, or NULL without memory; and it is not needed. Without the context's lock. */
-struct memclient_buffer *buffer_new_unused(struct memclient *ctx, const struct rpc_opened_item *item);
-void buffer_free_unused(struct memclient_buffer *buf);
-/* With the context's lock: it is used from now on, by the context's session. Takes the descriptor, and the handle. */
-struct memclient_buffer *buffer_use(struct memclient *ctx, struct rpc_opened_item *item,
-                                    struct memclient_buffer *unused);
-
 struct memclient_buffer *buffer_ref(struct memclient_buffer *buf);
 /* May send a request, so no lock is held. */
 struct memclient_buffer *buffer_unref(struct memclient_buffer *buf);
@@ -79,13 +71,12 @@ struct memclient_buffer *buffer_unref(struct memclient_buffer *buf);
  * the rest of them by leaving_send(). Of claims that keep other sessions out the end is waited for.
  */
 struct leaving {
-    struct memclient *ctx;
     struct channel *channel; /* in whose session they are */
     uint64_t deadline;
     unsigned n;
     uint64_t ids[MEMORYD_BATCH_MAX];
 };
-#define LEAVING_NULL {.ctx = NULL}
+#define LEAVING_NULL {.channel = NULL}
 
 void leaving_unref(struct leaving *leaving, struct memclient_buffer *buf);
 void leaving_send(struct leaving *leaving);

@@ -233,7 +233,6 @@ static int connect_locked(struct memclient *ctx, uint64_t deadline)
 
 int context_channel(struct memclient *ctx, uint64_t deadline, struct channel **channel)
 {
-    bool over;
     int r = 0;
 
     pthread_mutex_lock(&ctx->lock);
@@ -266,10 +265,7 @@ int context_channel(struct memclient *ctx, uint64_t deadline, struct channel **c
             }
         }
     }
-    over = ahead_is_over(ctx);
     pthread_mutex_unlock(&ctx->lock);
-    if (over)
-        (void)ahead_give_back(ctx);
     return r;
 }
 
@@ -277,7 +273,6 @@ void context_close(struct memclient *ctx)
 {
     struct channel *channel;
 
-    ahead_give_back(ctx);
     pthread_mutex_lock(&ctx->lock);
     ctx->closed = true; /* so that nothing below gives up claims one by one */
     channel = steal_ptr(&ctx->channel);

@@ -21,13 +21,12 @@
 
 #include "base/clock.h"
 #include "base/list.h"
-#include "core/ahead.h"
 #include "core/event.h"
 #include "rpc/channel.h"
 #include "rpc/fail.h"
 #include "rpc/stubs.h"
 
-/* Descriptors kept open for the next mapping, besides those of buffers ahead and of what was. */
+/* Descriptors kept open for the next mapping. */
 #define CONTEXT_FDS_MAX 64
 
 struct memclient {
@@ -61,7 +60,6 @@ struct memclient {
     unsigned n_ready;
     unsigned sharing_habit; /* how likely it is that what is allocated will be shared */
     struct events events;
-    struct ahead ahead;
 };
 
 /* All of the process's, for fork. */

@@ -52,8 +52,6 @@ void event_arrived(void *data, unsigned id, const struct ProtobufCMessage *messa
     }
     tell(events);
     pthread_mutex_unlock(&ctx->lock);
-    if (event.kind == MEMCLIENT_EVENT_PRESSURE)
-        ahead_give_back(ctx);
 }
 
 /* The one that is lost comes first: what follows happened after the gap. */
@@ -81,16 +79,13 @@ static bool take(struct events *events, struct memclient_event *event)
 int event_next(struct memclient *ctx, struct memclient_event *event)
 {
     struct channel *channel = NULL;
-    bool found, over;
+    bool found;
 
     pthread_mutex_lock(&ctx->lock);
     found = take(&ctx->events, event);
     if (!found && ctx->channel)
         channel = channel_ref(ctx->channel);
-    over = ahead_is_over(ctx);
     pthread_mutex_unlock(&ctx->lock);
-    if (over)
-        (void)ahead_give_back(ctx);
     if (found)
         return 0;
     if (channel) {

@@ -83,7 +83,6 @@ static void in_child(void)
         ctx->connecting = false;
         ctx->generation++;
         ready_forget_all(ctx);
-        ahead_fork_child(ctx);
         ctx->session.session = 0;
         ctx->events.n = 0;
         ctx->events.lost = false;

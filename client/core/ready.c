@@ -11,24 +11,14 @@
 #define HABIT_TOKENS 2
 #define HABIT_SHARED 2
 
-void ready_note_allocation(struct memclient *ctx)
-{
-    if (ctx->sharing_habit)
-        ctx->sharing_habit--;
-}
-
-bool ready_is_wanted(const struct memclient *ctx)
-{
-    return ctx->sharing_habit >= HABIT_TOKENS && ctx->n_ready < READY_MAX;
-}
-
 bool ready_wanted(struct memclient *ctx)
 {
     bool wanted;
 
     pthread_mutex_lock(&ctx->lock);
-    ready_note_allocation(ctx);
-    wanted = ready_is_wanted(ctx);
+    if (ctx->sharing_habit)
+        ctx->sharing_habit--;
+    wanted = ctx->sharing_habit >= HABIT_TOKENS && ctx->n_ready < READY_MAX;
     pthread_mutex_unlock(&ctx->lock);
     return wanted;
 }
@@ -38,12 +28,14 @@ void ready_put(struct memclient_buffer *buf, const struct memclient_token *token
     static const struct memclient_token none;
     struct memclient *ctx = buf->ctx;
 
+    pthread_mutex_lock(&ctx->lock);
     buf->is_unshared = true;
     if (memcmp(token, &none, sizeof(none)) && buf->generation == ctx->generation && !ctx->closed) {
         buf->ready = *token;
         list_append(&ctx->ready, &buf->in_ready);
         ctx->n_ready++;
     }
+    pthread_mutex_unlock(&ctx->lock);
 }
 
 void ready_forget(struct memclient_buffer *buf)

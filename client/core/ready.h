@@ -22,11 +22,8 @@
 
 /* One buffer is about to be allocated: should it come with a token? */
 bool ready_wanted(struct memclient *ctx);
-/* The same in two steps, with the context's lock. */
-void ready_note_allocation(struct memclient *ctx);
-bool ready_is_wanted(const struct memclient *ctx);
 
-/* With the context's lock: the buffer was allocated alone, and came with this token or, all zero, without one. */
+/* The buffer was allocated alone, and came with this token or, all zero, without one. */
 void ready_put(struct memclient_buffer *buf, const struct memclient_token *token);
 
 /* A token of the buffer without any terms is asked for: false if there is none ready. */

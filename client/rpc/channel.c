@@ -117,16 +117,6 @@ bool channel_speaks(struct channel *channel, unsigned minor)
     return speaks;
 }
 
-bool channel_owes(struct channel *channel)
-{
-    bool owes;
-
-    pthread_mutex_lock(&channel->lock);
-    owes = channel->n_receivers;
-    pthread_mutex_unlock(&channel->lock);
-    return owes;
-}
-
 void channel_poll(struct channel *channel)
 {
     pthread_mutex_lock(&channel->lock);
@@ -154,33 +144,6 @@ void channel_post(struct channel *channel, enum method method, const ProtobufCMe
         requests_flush(channel);
     }
     pthread_mutex_unlock(&channel->lock);
-}
-
-bool channel_post_for(struct channel *channel, enum method method, const ProtobufCMessage *request,
-                      const struct channel_receiver *receiver)
-{
-    const struct schema_method *row = schema_method((uint16_t)method);
-    struct pending *pending = NULL;
-    uint8_t payload[REQUEST_MAX];
-    bool sent = false;
-    size_t n;
-
-    if (envelope_pack(request, payload, sizeof(payload), &n))
-        return false;
-    pthread_mutex_lock(&channel->lock);
-    if (!channel->broken && requests_may_send(channel))
-        pending = request_enter(channel, row, payload, n, NULL);
-    if (pending) {
-        pending->receiver = *receiver;
-        channel->n_receivers++;
-        sent = !request_send(channel, pending);
-        if (sent)
-            request_keep(pending);
-        else
-            request_drop(channel, pending);
-    }
-    pthread_mutex_unlock(&channel->lock);
-    return sent;
 }
 
 /* ---- a call --------------------------------------------------------------------------------- */
@@ -263,14 +226,11 @@ static int await(struct channel *channel, struct call *call, uint64_t deadline)
 
 /*
  * Replies that nobody waits for are received along with others. Those that came behind the last one are not left in
- * the socket: the broker takes descriptors for not received while anything is in it. And those that somebody will be
- * told of are received at leisure, when something is given back, rather than when they are needed.
+ * the socket: the broker takes descriptors for not received while anything is in it.
  */
-static void receive_what_is_left(struct channel *channel, const struct call *call)
+static void receive_what_is_left(struct channel *channel)
 {
-    bool any = channel->n_receivers || (call->take && channel->n_left);
-
-    if (any && !channel->led && !channel->broken && channel->link == LINK_UP) {
+    if (channel->n_left && !channel->led && !channel->broken && channel->link == LINK_UP) {
         link_drain(channel);
         requests_wake_one(channel);
     }
@@ -286,8 +246,8 @@ static int make_call(struct channel *channel, struct pending *pending, struct ca
     r = await(channel, call, deadline);
     if (!r && call->state == CALL_FAILED)
         r = fail_with(call->err, "%s", call->sentence);
-    else if (!r)
-        receive_what_is_left(channel, call);
+    else if (!r && call->take)
+        receive_what_is_left(channel);
     return r;
 }
 

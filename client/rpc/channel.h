@@ -33,8 +33,6 @@
 #include "proto/limits.h"
 #include "proto/methods.h"
 
-struct channel;
-
 /*
  * Makes a result of a reply; runs in whichever thread received it, without a lock. Steals the
  * descriptors it wants, the rest are closed. 0, or a negative errno if the reply makes no sense:
@@ -42,22 +40,13 @@ struct channel;
  */
 typedef int channel_take(void *result, const ProtobufCMessage *reply, struct fdset *fds);
 
-/*
- * Who is told of the reply to a request that nobody waits for, in whichever thread received it, without a lock: NULL if
- * it was refused; else it steals the descriptors that it wants. 0, or -EPROTO as above. It is never called if the
- * session ends first, or the request gets lost with nonsense that a broker sent.
- */
-struct channel_receiver {
-    int (*fn)(struct channel *channel, void *data, uint64_t tag, const ProtobufCMessage *reply, struct fdset *fds);
-    void *data; /* it is there as long as the channel's owner */
-    uint64_t tag;
-};
-
 /* Where a listing's reply is copied to, to be decoded by the caller at leisure. */
 struct channel_raw {
     uint8_t *bytes; /* MEMORYD_PAYLOAD_MAX of them */
     size_t n;
 };
+
+struct channel;
 
 /* What its owner is told, in whichever thread leads, without a lock. Each may be NULL. */
 struct channel_owner {
@@ -102,7 +91,6 @@ struct channel {
     struct list unused;    /* for reuse */
     unsigned n_recorded;   /* of the waiting ones */
     unsigned n_left;       /* that give something back, and nobody waits for */
-    unsigned n_receivers;  /* of those that nobody waits for, and somebody will be told of */
     unsigned n_answered;
     uint64_t answered[MEMORYD_UNACKNOWLEDGED_MAX]; /* and to be acknowledged one by one */
     bool behind; /* some of the waiting ones are to be sent again */
@@ -150,13 +138,6 @@ int channel_call(struct channel *channel, enum method method, const ProtobufCMes
 
 /* Sends, now or later, without waiting; the reply will be ignored. For giving back what nobody wants any more. */
 void channel_post(struct channel *channel, enum method method, const ProtobufCMessage *request);
-
-/* Sends it now, or not at all: false. */
-bool channel_post_for(struct channel *channel, enum method method, const ProtobufCMessage *request,
-                      const struct channel_receiver *receiver);
-
-/* Is there one of those, whose receiver will be called or is being called? */
-bool channel_owes(struct channel *channel);
 
 /* Receives what is there, without waiting, unless another thread is at it. */
 void channel_poll(struct channel *channel);

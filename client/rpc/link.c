@@ -52,19 +52,6 @@ static int take_reply(struct channel *channel, const struct schema_method *row, 
     return call->take ? call->take(call->result, message, fds) : 0;
 }
 
-/* To whom it may concern, if there is somebody. */
-static int tell_receiver(struct channel *channel, const struct pending *pending, const uint8_t *payload, size_t n,
-                         struct fdset *fds)
-{
-    const struct channel_receiver *receiver = &pending->receiver;
-    ProtobufCMessage *message = NULL;
-
-    if (payload && (fdset_count(fds) > pending->row->fds_out ||
-                    envelope_unpack(pending->row->reply, payload, n, &channel->arena, &message)))
-        return -EPROTO;
-    return receiver->fn(channel, receiver->data, receiver->tag, message, fds);
-}
-
 static void undo(struct channel *channel, const struct schema_method *row, const uint8_t *payload, size_t n)
 {
     ProtobufCMessage *message;
@@ -142,9 +129,7 @@ static int deliver(struct channel *channel, size_t size, struct fdset *fds, bool
         return -EPROTO;
 
     call = pending->call;
-    if (!call && pending->receiver.fn && (header.status || complete)) {
-        err = tell_receiver(channel, pending, header.status ? NULL : payload, n, fds);
-    } else if (call && header.status) {
+    if (call && header.status) {
         call->status = header.status;
         take_problem(channel, call, payload, n);
     } else if (call && complete) {
@@ -154,8 +139,6 @@ static int deliver(struct channel *channel, size_t size, struct fdset *fds, bool
         undo(channel, pending->row, payload, n);
         if (call)
             call->err = -EMFILE;
-        else if (pending->receiver.fn)
-            tell_receiver(channel, pending, NULL, 0, fds);
     }
     settle(channel, pending);
     return err == -EPROTO ? err : 0;

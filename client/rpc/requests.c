@@ -70,8 +70,6 @@ void request_drop(struct channel *channel, struct pending *pending)
         channel->n_recorded--;
     if (pending->left)
         channel->n_left--;
-    if (pending->receiver.fn)
-        channel->n_receivers--;
     free(pending->copy);
     pending->copy = NULL;
     list_remove(&pending->link);
@@ -265,12 +263,6 @@ static int flush(struct channel *channel)
             return r;
     }
     return 0;
-}
-
-bool requests_may_send(struct channel *channel)
-{
-    return channel->link == LINK_UP && !channel->behind && list_is_empty(&channel->unsent[0]) &&
-           list_is_empty(&channel->unsent[1]) && has_room(channel) && file_id_is(channel->socket_id, channel->socket);
 }
 
 int requests_flush(struct channel *channel)

@@ -51,7 +51,6 @@ struct pending {
     bool lost;         /* with its connection: to be sent again */
     bool left;         /* it gives something back, and nobody waits for the reply */
     struct call *call; /* NULL: nobody waits any more */
-    struct channel_receiver receiver; /* without a call; or none */
     const void *payload;
     size_t n;
     const int *fds; /* the caller's, only while it waits */
@@ -85,8 +84,6 @@ void request_answered(struct channel *channel, struct pending *pending);
  * Sends it, now, whatever else waits: a new sequence if it has none. 0, or as sockio_send(), and then it is as it was.
  */
 int request_send(struct channel *channel, struct pending *pending);
-/* Could a new one be sent at once, before any other? */
-bool requests_may_send(struct channel *channel);
 /* Sends what waits for that and may be sent. 0, or what sockio_send() said where it had to stop. */
 int requests_flush(struct channel *channel);
 /* The connection is lost: all that was sent is to be sent again, or is forgotten. */

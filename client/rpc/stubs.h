@@ -71,16 +71,6 @@ int rpc_alloc(struct channel *channel, unsigned n, const uint64_t *sizes,
               const struct memclient_alloc_options *options,
               const struct memclient_name_options *name_options, bool want_tokens, uint64_t deadline,
               struct rpc_opened *opened);
-/* The same for later, at once or not at all, and without waiting (AHEAD); these are taken. And its reply: n or none. */
-struct channel_receiver;
-bool rpc_alloc_ahead(struct channel *channel, unsigned n, uint64_t size, const struct memclient_alloc_options *options,
-                     bool want_tokens, unsigned n_taken, const uint64_t *taken,
-                     const struct channel_receiver *receiver);
-struct ProtobufCMessage;
-struct fdset;
-int rpc_take_ahead(const struct ProtobufCMessage *reply, struct fdset *fds, unsigned n, struct rpc_opened *opened);
-/* A claim on each of n, the reply is nobody's concern. */
-void rpc_post_release(struct channel *channel, unsigned n, const uint64_t *ids);
 int rpc_import(struct channel *channel, int fd, uint64_t deadline, struct rpc_opened *opened);
 /* no socket: that would be a breach of the protocol, whose end is the connection's; -EOPNOTSUPP */
 int rpc_adopt(struct channel *channel, int fd, uint64_t deadline, struct rpc_opened *opened);
@@ -176,4 +166,5 @@ int rpc_list(struct channel *channel, enum rpc_list what, struct rpc_listing *li
 
 /* ---- events ---- */
 /* The message of a channel_event() as the public type; false if there is nothing to tell. */
+struct ProtobufCMessage;
 bool rpc_event(unsigned id, const struct ProtobufCMessage *message, struct memclient_event *event);

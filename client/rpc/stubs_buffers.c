@@ -159,39 +159,6 @@ int rpc_alloc(struct channel *channel, unsigned n, const uint64_t *sizes,
     return call_opened(channel, METHOD_ALLOC, &request.base, NULL, 0, n, deadline, opened);
 }
 
-bool rpc_alloc_ahead(struct channel *channel, unsigned n, uint64_t size, const struct memclient_alloc_options *options,
-                     bool want_tokens, unsigned n_taken, const uint64_t *taken, const struct channel_receiver *receiver)
-{
-    Memoryd__V1__AllocRequest request = MEMORYD__V1__ALLOC_REQUEST__INIT;
-    uint64_t sizes[MEMORYD_AHEAD_MAX];
-
-    for (unsigned i = 0; i < n; i++)
-        sizes[i] = size;
-    fill_alloc(&request, n, sizes, options, want_tokens);
-    request.flags |= MEMORYD__V1__ALLOC_REQUEST__FLAG__AHEAD;
-    request.n_taken = n_taken;
-    request.taken = (uint64_t *)taken;
-    return channel_post_for(channel, METHOD_ALLOC, &request.base, receiver);
-}
-
-int rpc_take_ahead(const ProtobufCMessage *reply, struct fdset *fds, unsigned n, struct rpc_opened *opened)
-{
-    const Memoryd__V1__Buffers *b = (const Memoryd__V1__Buffers *)reply;
-    struct take_opened take = {.opened = opened, .n = b->n_statuses ? n : 0};
-
-    opened->n = 0;
-    return take_opened(&take, reply, fds);
-}
-
-void rpc_post_release(struct channel *channel, unsigned n, const uint64_t *ids)
-{
-    Memoryd__V1__ReleaseRequest request = MEMORYD__V1__RELEASE_REQUEST__INIT;
-
-    request.n_buffers = n;
-    request.buffers = (uint64_t *)ids;
-    channel_post(channel, METHOD_RELEASE, &request.base);
-}
-
 int rpc_import(struct channel *channel, int fd, uint64_t deadline, struct rpc_opened *opened)
 {
     Memoryd__V1__ImportRequest request = MEMORYD__V1__IMPORT_REQUEST__INIT;

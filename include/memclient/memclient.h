@@ -327,12 +327,6 @@ struct memclient_alloc_options {
  * Memory that was freed is there again when its pages have been given back. Whoever meets a full pool, or a limit of
  * bytes or buffers, waits for what is on its way back, also with wait_ms 0, as long as that may do.
  *
- * A program that makes buffers of one kind again and again gets the next ones ahead, where there is plenty: up to 8 of
- * them, of 1 MiB together, for which the call then asks nobody. They are charged to this session, and shown to nobody
- * before they are its program's. They go back before anything is refused to this context for want of room, at its first
- * call after a second without, and with it. A program that closes their descriptors, which are none of its business,
- * has what it got; but it may be missing in listings.
- *
  *     -EINVAL      size 0, or an option out of range, or a bad name
  *     -EOVERFLOW   size cannot be rounded up to the granule
  *     -EFBIG       the pool could never hold that much
@@ -901,8 +895,7 @@ struct memclient_pool {
     uint64_t available;  /* what this caller could allocate now in one piece, see below */
     uint64_t buffers;
     bool declared;       /* by the configuration, not made by itself */
-    uint64_t stock;      /* made ahead for allocations to come, not in `used`, and given back when there is need, but
-                            for the few that sessions have ahead already */
+    uint64_t stock;      /* made ahead for allocations to come, not in `used`, and given back when there is need */
     uint64_t stock_buffers; /* in how many buffers */
     uint64_t stock_ready; /* bytes of `stock` whose making has ended */
 };

@@ -57,32 +57,6 @@ static void many_are_mapped_by_one_request(void **state)
     broker_finish(broker);
 }
 
-/* Beside buffers ahead, and what was ahead and is used, if this machine is fast enough for any. */
-static void what_is_ahead_pushes_none_of_a_batch_out(void **state)
-{
-    struct broker_process *broker = broker_for_test(NULL);
-    struct memclient *ctx = broker_connect(broker);
-    struct memclient_buffer *bufs[N], *taken[4];
-    void *at[N];
-    uint64_t before;
-
-    for (int i = 0; i < 200 && ctx->ahead.n < MEMORYD_AHEAD_MAX; i++) {
-        make(ctx, 1, 0, &taken[0]);
-        memclient_buffer_unref(taken[0]);
-    }
-    for (int i = 0; i < 4; i++)
-        make(ctx, 1, 0, &taken[i]);
-    make(ctx, N, 0, bufs);
-    before = requests(ctx);
-    assert_done(memclient_map_many(N, bufs, NULL, at));
-    /* on a slow one what is ahead goes back meanwhile */
-    assert_in_range(requests(ctx) - before, 1, 2);
-    memclient_buffer_unref_many(N, bufs);
-    memclient_buffer_unref_many(4, taken);
-    memclient_close(ctx);
-    broker_finish(broker);
-}
-
 /* Each as it is wanted: parts of one buffer side by side, another one anywhere, with other access. */
 static void each_is_mapped_as_it_is_wanted(void **state)
 {
@@ -305,7 +279,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         at_broker(many_are_mapped_by_one_request),
-        at_broker(what_is_ahead_pushes_none_of_a_batch_out),
         at_broker(each_is_mapped_as_it_is_wanted),
         at_broker(all_are_mapped_or_none),
         at_broker(all_kinds_of_handles_are_mapped),

@@ -194,20 +194,6 @@ static void verify_alloc(struct actor *a)
     }
 }
 
-static int add_ready(const struct memclient_pool *pool, void *data)
-{
-    *(uint64_t *)data += pool->stock_ready;
-    return 0;
-}
-
-static uint64_t ready(struct actor *a)
-{
-    uint64_t bytes = 0;
-
-    CHECK_DONE(memclient_list_pools(a->ctx, add_ready, &bytes));
-    return bytes;
-}
-
 /* A program that shares what it allocates gets the token along. */
 static void prepare_alloc_shared(struct actor *a)
 {
@@ -218,8 +204,7 @@ static void prepare_alloc_shared(struct actor *a)
         CHECK_DONE(memclient_share(a->buf, NULL, &token));
         drop(a);
     }
-    /* nothing is left ahead of that: the next one is asked for */
-    (void)ready(a);
+    CHECK_DONE(memclient_ping(a->ctx));
 }
 
 static void act_alloc_shared(struct actor *a)
@@ -252,6 +237,20 @@ static void verify_alloc_named(struct actor *a)
     drop(a);
 }
 
+static int add_ready(const struct memclient_pool *pool, void *data)
+{
+    *(uint64_t *)data += pool->stock_ready;
+    return 0;
+}
+
+static uint64_t ready(struct actor *a)
+{
+    uint64_t bytes = 0;
+
+    CHECK_DONE(memclient_list_pools(a->ctx, add_ready, &bytes));
+    return bytes;
+}
+
 /* Only SIZE is asked for so often that there is some; the next one comes from it. */
 static void prepare_alloc_ready(struct actor *a)
 {
@@ -275,53 +274,6 @@ static void verify_alloc_ready(struct actor *a)
     pattern_write(p, SIZE, SEED);
     CHECK_DONE(memclient_unmap(a->ctx, p, 0));
     drop(a);
-}
-
-/* A session that allocates and shares the same again and again, so that the next is there already, with its token. */
-static void prepare_ahead(struct actor *a)
-{
-    prepare_alloc_ready(a);
-    a->third = join(a);
-    for (unsigned i = 0; i < 40; i++) {
-        struct memclient_token token;
-
-        CHECK_DONE(memclient_alloc(a->third, SIZE, NULL, &a->buf));
-        CHECK_DONE(memclient_share(a->buf, NULL, &token));
-        a->buf = memclient_buffer_unref(a->buf);
-        CHECK_DONE(memclient_ping(a->third));
-    }
-}
-
-/* More than may be ahead, so that more are asked for. */
-#define AHEAD (MEMORYD_AHEAD_MAX + 1)
-
-static void act_ahead(struct actor *a)
-{
-    for (size_t i = 0; i < AHEAD; i++)
-        CHECK_DONE(memclient_alloc(a->third, SIZE, NULL, &a->bufs[i]));
-    CHECK_DONE(memclient_ping(a->third));
-}
-
-/* All are there, as others see it, and nothing else is. */
-static void verify_ahead(struct actor *a)
-{
-    CHECK(status(a).buffers == a->before.buffers + AHEAD);
-    CHECK(WAIT_UNTIL(status(a).bytes == a->before.bytes + AHEAD * SIZE));
-    for (size_t i = 0; i < AHEAD; i++) {
-        struct memclient_buffer *again = NULL;
-        struct memclient_token token;
-        void *p;
-
-        CHECK_DONE(memclient_share(a->bufs[i], NULL, &token));
-        CHECK_DONE(memclient_open_token(a->ctx, &token, 0, &again));
-        CHECK(info(again).holds == 2);
-        memclient_buffer_unref(again);
-        CHECK_DONE(memclient_map(a->bufs[i], NULL, &p));
-        CHECK(all_zero(p, SIZE));
-        CHECK_DONE(memclient_unmap(a->third, p, 0));
-        a->bufs[i] = memclient_buffer_unref(a->bufs[i]);
-    }
-    memclient_close(a->third);
 }
 
 /* The last call sees that it has arrived. */
@@ -785,7 +737,6 @@ const struct scenario scenarios[] = {
     {METHOD_ALLOC, "with a token", prepare_alloc_shared, act_alloc_shared, verify_alloc_shared},
     {METHOD_ALLOC, "with a name", nothing, act_alloc_named, verify_alloc_named},
     {METHOD_ALLOC, "from stock", prepare_alloc_ready, just_a_buffer, verify_alloc_ready},
-    {METHOD_ALLOC, "ahead", prepare_ahead, act_ahead, verify_ahead},
     {METHOD_RELEASE, NULL, just_a_buffer, act_release, nothing},
     {METHOD_EXPORT, NULL, a_full_buffer, act_export, verify_export},
     {METHOD_IMPORT, NULL, prepare_import, act_import, verify_import},

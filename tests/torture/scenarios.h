@@ -8,7 +8,6 @@
  */
 #pragma once
 
-#include "proto/limits.h"
 #include "proto/methods.h"
 #include "tests/integration/clients.h"
 
@@ -19,7 +18,7 @@ struct actor {
     struct memclient *third; /* opened by a scenario */
     struct memclient_broker_status before; /* `prepare` */
     struct memclient_buffer *buf;
-    struct memclient_buffer *bufs[MEMORYD_AHEAD_MAX + 1];
+    struct memclient_buffer *bufs[3];
     struct memclient_reservation *reservation;
     struct memclient_token token;
     void *address;

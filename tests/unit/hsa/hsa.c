@@ -2,8 +2,6 @@
 /* See hsa.h. */
 #include "tests/unit/hsa/hsa.h"
 
-#include "tests/support/fd.h"
-
 hsa_agent_t agents[AGENTS];
 hsa_amd_memory_pool_t pools[AGENTS][POOLS];
 hsa_region_t regions[AGENTS][POOLS];
@@ -27,16 +25,6 @@ int hsa_nothing_left(void **state)
     (void)state;
     observer_expect_nothing();
     return 0;
-}
-
-/* What memclient_alloc() has ahead at most. */
-#define AHEAD 8
-
-bool hsa_fds_are(unsigned before)
-{
-    unsigned now = fd_count();
-
-    return now <= before + AHEAD && before <= now + AHEAD;
 }
 
 static hsa_status_t note_agent(hsa_agent_t agent, void *data)

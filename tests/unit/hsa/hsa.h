@@ -39,8 +39,5 @@ int hsa_group_teardown(void **state);
 /* After each test: the broker has no buffer left, and its sums are right. */
 int hsa_nothing_left(void **state);
 
-/* Has this process as many descriptors as then, but for those that came with buffers ahead, or went with them? */
-bool hsa_fds_are(unsigned before);
-
 /* Skips where the kernel takes more mappings of a process than that, or something takes fewer than the kernel. */
 void hsa_skip_unless_few_mappings(unsigned most);

@@ -380,7 +380,7 @@ static void no_leaks(void **state)
     assert_int_equal(after.reservations, before.reservations);
     /* memory that is on its way back is still open there */
     assert_true(WAIT_UNTIL(broker_has_closed(&before)));
-    assert_true(hsa_fds_are(fds));
+    assert_true(fd_count() <= fds);
     assert_int_equal(maps_named("memfd:"), maps);
 }
 

@@ -248,7 +248,7 @@ static void import_after_export_and_close_64_times(void **state)
         assert_int_equal(again.handle, handle.handle);
         vmem_release(again);
     }
-    assert_true(hsa_fds_are(fds));
+    assert_int_equal(fd_count(), fds);
     assert_true(WAIT_UNTIL(observer_buffers() == 1));
     vmem_release(handle);
     for (unsigned i = 0; i < 64; i++) {
@@ -259,7 +259,7 @@ static void import_after_export_and_close_64_times(void **state)
         again = import(fd);
         close(fd);
         vmem_release(again);
-        assert_true(hsa_fds_are(fds));
+        assert_true(fd_count() <= fds);
     }
 }
 

@@ -139,7 +139,7 @@ struct account *account_unref(struct account *account)
     if (--account->refs)
         return NULL;
     for (unsigned i = 0; i < ACCOUNT_SLOTS; i++)
-        assert(!account->used[i] && !account->returning[i] && !account->ahead[i]);
+        assert(!account->used[i] && !account->returning[i]);
     parent = account->parent;
     if (!parent)
         RB_REMOVE(account_tree, &account->accounts->users, account);
@@ -181,19 +181,6 @@ bool account_has_plenty(const struct account *account, enum account_slot slot)
     for (; account; account = account->parent)
         if (account->used[slot] > limit_of(account, slot) / 2)
             return false;
-    return true;
-}
-
-bool account_may_have_ahead(const struct account *account, enum account_slot slot, uint64_t more)
-{
-    if (!account_has_plenty(account, slot))
-        return false;
-    for (; account; account = account->parent) {
-        uint64_t most = limit_of(account, slot) / ACCOUNT_AHEAD_PART;
-
-        if (account->ahead[slot] > most || more > most - account->ahead[slot])
-            return false;
-    }
     return true;
 }
 
@@ -260,7 +247,7 @@ int charge_init(struct charge *charge, struct account *account, enum account_slo
 void charge_restore(struct charge *charge, struct account *account, enum account_slot slot, uint64_t amount)
 {
     assert(!charge->account);
-    charge->slot = (uint8_t)slot & 0x3f;
+    charge->slot = (uint8_t)slot & 0x7f;
     charge->amount = amount & CHARGE_MAX;
     add(charge, account);
 }
@@ -280,21 +267,6 @@ void charge_return(struct charge *charge)
     }
 }
 
-void charge_set_ahead(struct charge *charge, bool ahead)
-{
-    enum account_slot one = counts_one_of((enum account_slot)charge->slot);
-
-    assert(charge->account && charge->ahead != ahead);
-    charge->ahead = ahead;
-    for (struct account *a = charge->account; a; a = a->parent) {
-        assert(ahead || a->ahead[charge->slot] >= charge->amount);
-        a->ahead[charge->slot] = ahead ? a->ahead[charge->slot] + charge->amount
-                                       : a->ahead[charge->slot] - charge->amount;
-        if (one != ACCOUNT_SLOTS)
-            a->ahead[one] = ahead ? a->ahead[one] + 1 : a->ahead[one] - 1;
-    }
-}
-
 /* From its account and those above. */
 static void take_off(const struct charge *charge, enum account_slot slot, uint64_t by)
 {
@@ -303,8 +275,6 @@ static void take_off(const struct charge *charge, enum account_slot slot, uint64
         a->used[slot] -= by;
         if (charge->returning)
             a->returning[slot] -= by;
-        if (charge->ahead)
-            a->ahead[slot] -= by;
     }
 }
 
@@ -338,8 +308,6 @@ void charge_move(struct charge *charge, struct account *to)
     add(&moved, to);
     if (charge->returning)
         charge_return(&moved);
-    if (charge->ahead)
-        charge_set_ahead(&moved, true);
     charge_deinit(charge);
     *charge = moved;
 }

@@ -9,8 +9,7 @@
  * A charge of bytes is a buffer's, and one of addresses is a reservation's: it counts that buffer or reservation, too.
  *
  * A charge whose object is certain to be gone soon is *returning*: still charged in full, but whoever waits for room
- * may count on it. And one whose object was made *ahead*, and is not used yet (mem/buffer.h), is charged like any
- * other, so that no limit is ever passed, but not shown: what its owner is said to have is `used` without `ahead`.
+ * may count on it.
  *
  * An account is of a user, or of a session and then a part of its user's: what is charged to it counts for both.
  * It exists as long as something is charged to it or somebody holds a reference. So a session may end while what
@@ -64,7 +63,6 @@ struct account {
     uint64_t refs; /* references and charges */
     uint64_t used[ACCOUNT_SLOTS];
     uint64_t returning[ACCOUNT_SLOTS]; /* of those */
-    uint64_t ahead[ACCOUNT_SLOTS];     /* of those */
     RB_ENTRY(account) by_uid; /* of a user's */
 };
 
@@ -102,17 +100,8 @@ static inline struct account *account_user(struct account *account)
 /* What could be charged once all is back that is returning; ACCOUNT_NO_LIMIT if there is no limit. */
 uint64_t account_left(const struct account *account, enum account_slot slot);
 
-/* What it is said to have. */
-static inline uint64_t account_shown(const struct account *account, enum account_slot slot)
-{
-    return account->used[slot] - account->ahead[slot];
-}
-
-/* Is at least half of what it and its user may have of this free, all of it counted? */
+/* Is at least half of what it and its user may have of this free? */
 bool account_has_plenty(const struct account *account, enum account_slot slot);
-/* Then so much more may be made ahead, as long as that is a small part of the limits together. */
-#define ACCOUNT_AHEAD_PART 16
-bool account_may_have_ahead(const struct account *account, enum account_slot slot, uint64_t more);
 
 /* The users' accounts in ascending order, for checks and listings: from the first with at least this uid. */
 struct account *account_next(const struct accounts *accounts, uid_t from);
@@ -121,9 +110,8 @@ struct account *account_next(const struct accounts *accounts, uid_t from);
 struct charge {
     struct account *account; /* NULL: nothing is charged */
     uint64_t amount : 56;
-    uint64_t slot : 6;
+    uint64_t slot : 7;
     uint64_t returning : 1;
-    uint64_t ahead : 1;
 };
 
 #define CHARGE_NULL {.account = NULL}
@@ -137,8 +125,6 @@ void charge_restore(struct charge *charge, struct account *account, enum account
 void charge_deinit(struct charge *charge);
 /* It will be undone as soon as that can be done. */
 void charge_return(struct charge *charge);
-/* It is for something that is not used yet; and: it is used. */
-void charge_set_ahead(struct charge *charge, bool ahead);
 /* So much less of it; what it counts besides stays one. */
 void charge_lower(struct charge *charge, uint64_t by);
 /* To somebody else, over his limit if need be (I5). */

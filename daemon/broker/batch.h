@@ -30,7 +30,7 @@ struct batch {
     uint32_t n;
     uint32_t n_stock; /* the first so many are from stock, the others are made */
     struct buffer *buffers[MEMORYD_BATCH_MAX];
-    int fds[MEMORYD_BATCH_MAX]; /* of each a description for its first user, if that was opened ahead; else -1 */
+    int fds[MEMORYD_BATCH_MAX]; /* of each a description for its first user, if one was opened beforehand; else -1 */
     struct commit *commits;     /* of each that is made; NULL if none is */
 };
 

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "broker/ahead.h"
 #include "broker/claims.h"
 #include "broker/closing.h"
 #include "broker/events.h"
@@ -37,7 +36,6 @@ static void init(struct broker *broker, const struct broker_options *options)
     broker->started = clock_now_ns();
     broker->timers = (struct timers)TIMERS_INIT(announce, broker);
     broker->jobs.work = options->work;
-    broker->ahead_max = ahead_most();
     broker->watch = (struct watch)WATCH_NULL;
     broker->ending_turn = (struct timer)TIMER_INIT(sessions_take_apart);
     broker->pressure_turn = (struct timer)TIMER_INIT(pressure_turn);
@@ -314,8 +312,8 @@ int no_such(struct broker *broker, struct problem *problem, uint64_t id, const c
     return refuse(problem, STATUS_NO_SUCH_ID, "there never was a %s %llu", what, (unsigned long long)id);
 }
 
-int find_hold_unused(struct broker *broker, struct session *session, uint64_t buffer, uint32_t rights,
-                     struct hold **ret, struct problem *problem)
+int find_hold(struct broker *broker, struct session *session, uint64_t buffer, uint32_t rights, struct hold **ret,
+              struct problem *problem)
 {
     struct hold *hold = session_hold(session, buffer);
     const struct buffer *found;
@@ -338,16 +336,6 @@ int find_hold_unused(struct broker *broker, struct session *session, uint64_t bu
                       missing & RIGHT_MANAGE ? " MANAGE" : "");
     *ret = hold;
     return 0;
-}
-
-int find_hold(struct broker *broker, struct session *session, uint64_t buffer, uint32_t rights, struct hold **ret,
-              struct problem *problem)
-{
-    int r = find_hold_unused(broker, session, buffer, rights, ret, problem);
-
-    if (!r)
-        ahead_used(broker, (*ret)->buffer);
-    return r;
 }
 
 void item_failed(struct problem *all, const struct problem *one, uint32_t item)

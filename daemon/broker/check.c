@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "broker/ahead.h"
 #include "broker/op_move.h"
 #include "mem/pool.h"
 
@@ -18,7 +17,6 @@ struct account_sum {
     struct account *account; /* a reference, so that the address is not used again meanwhile */
     uint64_t used[ACCOUNT_SLOTS];
     uint64_t returning[ACCOUNT_SLOTS];
-    uint64_t ahead[ACCOUNT_SLOTS];
 };
 
 RB_HEAD(account_sums, account_sum);
@@ -28,16 +26,13 @@ struct budget_sum {
     uint64_t used;
     uint64_t returning;
     uint64_t stock;
-    uint64_t ahead;
 };
 
 struct pool_sum {
     uint64_t used;
     uint64_t returning;
     uint64_t stock;
-    uint64_t ahead;
     uint64_t buffers;
-    uint64_t buffers_ahead;
 };
 
 struct check {
@@ -140,8 +135,6 @@ static void add_charge(struct check *check, const struct charge *charge, enum ac
             add(&sum->used[slot], amount, sign);
         if (sum && charge->returning)
             add(&sum->returning[slot], amount, sign);
-        if (sum && charge->ahead)
-            add(&sum->ahead[slot], amount, sign);
     }
 }
 
@@ -178,7 +171,7 @@ static void add_buffer(struct check *check, const struct buffer *buffer, int sig
 {
     const struct buffer_record *record = buffer->record;
     const struct pool *pool = buffer_pool(&check->broker->buffers, buffer);
-    bool returning = buffer->charge.returning, ahead = buffer_is_ahead(buffer);
+    bool returning = buffer->charge.returning;
     struct pool_sum *pool_sum;
     struct plan plan;
 
@@ -194,9 +187,7 @@ static void add_buffer(struct check *check, const struct buffer *buffer, int sig
     pool_sum = &check->pools[pool->index];
     add(&pool_sum->used, record->bytes, sign);
     add(&pool_sum->returning, returning ? record->bytes : 0, sign);
-    add(&pool_sum->ahead, ahead ? record->bytes : 0, sign);
     add(&pool_sum->buffers, 1, sign);
-    add(&pool_sum->buffers_ahead, ahead, sign);
     buffer_plan(&check->broker->buffers, buffer, &plan);
     for (uint32_t i = 0; i < plan.brief.n_nodes; i++) {
         struct budget_sum *sum = budget_of(check, pool_node_budget(pool, plan.nodes.node[i]));
@@ -205,7 +196,6 @@ static void add_buffer(struct check *check, const struct buffer *buffer, int sig
             continue;
         add(&sum->used, plan.nodes.bytes[i], sign);
         add(&sum->returning, returning ? plan.nodes.bytes[i] : 0, sign);
-        add(&sum->ahead, ahead ? plan.nodes.bytes[i] : 0, sign);
     }
 }
 
@@ -318,7 +308,7 @@ static void look_at_buffer(struct check *check, const struct buffer *buffer)
     const struct buffer_record *record = buffer->record;
     unsigned long long id = record->head.id;
 
-    if (!buffer_is_nobodys(buffer) && !buffer_is_ahead(buffer)) {
+    if (!buffer_is_nobodys(buffer)) {
         check->found.buffers++;
         check->found.records++;
     }
@@ -349,7 +339,7 @@ static void look_at_token(struct check *check, const struct token *token)
 
 static void look_at(struct check *check, enum check_kind kind, const void *object)
 {
-    check->found.records += kind != CHECK_BUFFER && !(kind == CHECK_TOKEN && token_is_ahead(object));
+    check->found.records += kind != CHECK_BUFFER;
     switch (kind) {
     case CHECK_BUFFER:
         look_at_buffer(check, object);
@@ -378,14 +368,6 @@ static void compare_returning(struct check *check, const char *whose, uint64_t n
               (unsigned long long)number, (unsigned long long)returning, (unsigned long long)sum);
 }
 
-/* What nobody is shown. */
-static void compare_ahead(struct check *check, const char *whose, uint64_t number, uint64_t ahead, uint64_t sum)
-{
-    if (ahead != sum)
-        fault(check, "of %s%llu %llu are counted as made ahead, and records say %llu", whose,
-              (unsigned long long)number, (unsigned long long)ahead, (unsigned long long)sum);
-}
-
 static void compare_account(struct check *check, const struct account *account, const struct account_sum *records)
 {
     static const char *const keys[] = {
@@ -404,8 +386,6 @@ static void compare_account(struct check *check, const struct account *account, 
                   (unsigned long long)sum);
         compare_returning(check, "the bytes or buffers of uid ", account->uid, account->returning[slot],
                           records ? records->returning[slot] : 0);
-        compare_ahead(check, "the bytes or buffers of uid ", account->uid, account->ahead[slot],
-                      records ? records->ahead[slot] : 0);
     }
 }
 
@@ -461,8 +441,6 @@ static void compare_pools(struct check *check)
                   (unsigned long long)records->used, (unsigned long long)records->buffers);
         compare_returning(check, "the bytes of pool ", i, pool->returning, records->returning);
         compare_stock(check, "pool ", i, pool->stock, records->stock);
-        compare_ahead(check, "the bytes of pool ", i, pool->ahead, records->ahead);
-        compare_ahead(check, "the buffers of pool ", i, pool->buffers_ahead, records->buffers_ahead);
         for (uint32_t n = 0; n < pool->n_nodes; n++) {
             const struct budget *budget = pool_node_budget(pool, pool->nodes[n]);
             const struct budget_sum *sum = budget_of(check, budget);
@@ -474,7 +452,6 @@ static void compare_pools(struct check *check)
                       pool->nodes[n], (unsigned long long)budget->used, pool->name, (unsigned long long)sum->used);
             compare_returning(check, "the bytes of node ", pool->nodes[n], budget->returning, sum->returning);
             compare_stock(check, "node ", pool->nodes[n], budget->stock, sum->stock);
-            compare_ahead(check, "the bytes of node ", pool->nodes[n], budget->ahead, sum->ahead);
         }
     }
     if (check->bytes != check->broker->buffers.bytes)
@@ -585,7 +562,6 @@ int op_check(struct op *op, struct check_result *result)
             check_free(check);
         return refuse(&op->problem, STATUS_NO_MEMORY, "the broker has no memory to add all this up");
     }
-    ahead_look(broker);
     check->broker = broker;
     check->result = result;
     check->timer = (struct timer)TIMER_INIT(turn);

@@ -9,7 +9,6 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/steal.h"
-#include "broker/ahead.h"
 #include "broker/batch.h"
 #include "broker/check.h"
 #include "broker/events.h"
@@ -25,7 +24,6 @@ int claim_hold(struct broker *broker, struct session *session, struct buffer *bu
     if (r)
         return r;
     record_commit(&broker->sessions.holds, *ret);
-    ahead_used(broker, buffer);
     return 0;
 }
 
@@ -65,7 +63,7 @@ int claim_open(struct broker *broker, struct session *session, struct buffer *bu
 
 /* ---- of what was allocated ------------------------------------------------------------------------------ */
 
-/* What was opened ahead, if anything was. */
+/* The description that was opened beforehand, if one was. */
 static int export_first(struct batch *batch, uint32_t i, int *ret_fd, struct problem *problem)
 {
     struct broker *broker = batch->broker;

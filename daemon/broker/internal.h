@@ -6,7 +6,6 @@
  *     batch.c    how buffers get their memory, be it for a client or for the stock
  *     buffer_work.c   those that a worker does with one buffer
  *     life.c     when a buffer ends, and how (I4); who pays for it (I5)
- *     ahead.c    what is made before it is needed
  *     recover.c, survey.c   what another broker left
  *     claims.c   names, tokens and holds as they come and go, with their times and events
  *     once.c     each request once, however often it comes
@@ -105,7 +104,6 @@ struct broker {
     uint32_t pressure_at; /* the pool to look at next */
     bool pressure_again;  /* something changed during a walk */
     uint8_t *pressure;    /* level of each pool, as last told */
-    uint64_t ahead_max;   /* buffers that may be ahead, of all sessions */
 
     struct timer overflow_turn;
     uint64_t overflow_cursor;
@@ -139,14 +137,11 @@ struct session *find_session(const struct broker *broker, uint64_t id);
 int no_such(struct broker *broker, struct problem *problem, uint64_t id, const char *what);
 
 /*
- * The session's hold on a buffer that lives, with at least these rights; the buffer is used by this. STALE, NO_SUCH_ID,
- * NO_RIGHT (also if it holds it not at all).
+ * The session's hold on a buffer that lives, with at least these rights. STALE, NO_SUCH_ID, NO_RIGHT (also if it
+ * holds it not at all).
  */
 int find_hold(struct broker *broker, struct session *session, uint64_t buffer, uint32_t rights, struct hold **ret,
               struct problem *problem);
-/* The same, and what is ahead stays so. */
-int find_hold_unused(struct broker *broker, struct session *session, uint64_t buffer, uint32_t rights,
-                     struct hold **ret, struct problem *problem);
 
 /* The problem of the first item of a batch that failed is what the batch says. */
 void item_failed(struct problem *all, const struct problem *one, uint32_t item);

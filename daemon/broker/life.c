@@ -9,7 +9,6 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "broker/ahead.h"
 #include "broker/check.h"
 #include "broker/claims.h"
 #include "broker/closing.h"
@@ -197,7 +196,6 @@ static void over(struct broker *broker, struct buffer *buffer)
 {
     struct parting *parting;
 
-    ahead_used(broker, buffer);
     if (!drop_tokens(broker, buffer, TOKENS_SLICE)) {
         parting = part(broker, buffer);
         if (parting)

@@ -9,7 +9,6 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
-#include "broker/ahead.h"
 #include "broker/internal.h"
 #include "keeper/link.h"
 #include "log/log.h"
@@ -35,18 +34,16 @@ int op_status(struct op *op, struct status_info *result)
     if (r)
         return r;
     (void)getrlimit(RLIMIT_NOFILE, &limit);
-    ahead_look(broker);
     *result = (struct status_info){
         .broker_id = ledger_broker_id(broker->ledger),
         .broker_uid = broker->options.uid,
         .uptime_ms = (clock_now_ns() - broker->started) / NSEC_PER_MSEC,
         .sessions = table_count(&broker->sessions.table),
-        .buffers = table_count(&broker->buffers.table) - broker->buffers.n_detached - broker->buffers.n_stock -
-                   broker->buffers.n_ahead,
+        .buffers = table_count(&broker->buffers.table) - broker->buffers.n_detached - broker->buffers.n_stock,
         .buffers_detached = broker->buffers.n_detached,
-        .bytes = broker->buffers.bytes - broker->buffers.bytes_ahead,
+        .bytes = broker->buffers.bytes,
         .names = table_count(&broker->names.table),
-        .tokens = table_count(&broker->tokens.table) - broker->tokens.n_ahead,
+        .tokens = table_count(&broker->tokens.table),
         .reservations = table_count(&broker->reservations.table),
         .fds = count_fds(broker),
         .fds_limit = limit.rlim_cur,

@@ -11,7 +11,6 @@
 
 #include "base/checked.h"
 #include "base/clock.h"
-#include "broker/ahead.h"
 #include "broker/batch.h"
 #include "broker/claims.h"
 #include "broker/events.h"
@@ -283,11 +282,7 @@ static int become_live(struct alloc *alloc, struct session *session)
         pressure_changed(alloc->broker);
     }
 
-    if (!r)
-        r = claim_batch(session, batch, alloc->args, alloc->result, problem_of(alloc));
-    for (uint32_t i = 0; i < batch->n && alloc->args->flags & BUFFER_AHEAD && !r; i++)
-        ahead_begin(alloc->broker, batch->buffers[i]);
-    return r;
+    return r ? r : claim_batch(session, batch, alloc->args, alloc->result, problem_of(alloc));
 }
 
 /* After the commit, on the loop. 0 or a status; OP_PENDING if it has to be done again. */
@@ -515,25 +510,6 @@ static int go_on_with(struct alloc *alloc, struct session *session, uint32_t cho
     return r ? r : make(alloc);
 }
 
-/* What is for later is nobody's hurry: from stock, at once and in the best pool, or not at all. */
-static int go_ahead(struct alloc *alloc, struct session *session)
-{
-    int r = STATUS_POOL_FULL;
-
-    alloc->pool = alloc->choice.pools[0];
-    if (ahead_may_be(alloc->broker, session, alloc->pool, alloc->args))
-        r = take_from_stock(alloc, session);
-    if (!r && alloc->batch.n == alloc->args->n)
-        return make(alloc);
-    if (r < 0)
-        return r;
-    batch_cut(&alloc->batch, 0);
-    *problem_of(alloc) = (struct problem)PROBLEM_NULL;
-    alloc->result->n = 0;
-    fdset_init(&alloc->result->fds);
-    return 0;
-}
-
 /* ---- the verb ------------------------------------------------------------------------------------------- */
 
 int op_alloc(struct op *op, const struct alloc_args *args, struct opened *result)
@@ -553,7 +529,6 @@ int op_alloc(struct op *op, const struct alloc_args *args, struct opened *result
     if (args->n > 1 && args->address)
         return refuse(&op->problem, STATUS_INVALID_ARGUMENT,
                       "an address is for one buffer; allocate that one alone");
-    ahead_told(broker, session, &args->taken);
     r = pools_choose(broker->options.pools, &request, args->n, args->sizes, &choice, &op->problem);
     if (r)
         return r;
@@ -571,7 +546,7 @@ int op_alloc(struct op *op, const struct alloc_args *args, struct opened *result
     waiter_init(&alloc->waiter, choice.pools[choice.n - 1]->index, session->record->uid);
     alloc->waiter.hoping = !args->wait_ms;
 
-    r = args->flags & BUFFER_AHEAD ? go_ahead(alloc, session) : go_on_with(alloc, session, 0);
+    r = go_on_with(alloc, session, 0);
     if (r != OP_PENDING)
         alloc_free(alloc);
     return r;

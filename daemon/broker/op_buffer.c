@@ -7,7 +7,6 @@
 
 #include "base/checked.h"
 #include "base/cleanup.h"
-#include "broker/ahead.h"
 #include "broker/buffer_work.h"
 #include "broker/claims.h"
 #include "broker/events.h"
@@ -116,8 +115,7 @@ int op_export(struct op *op, const struct export_args *args, struct statuses *re
         struct hold *hold;
         int fd;
 
-        r = args->again ? find_hold_unused(op->broker, session, args->buffers.id[i], rights, &hold, &problem)
-                        : find_hold(op->broker, session, args->buffers.id[i], rights, &hold, &problem);
+        r = find_hold(op->broker, session, args->buffers.id[i], rights, &hold, &problem);
         if (!r)
             r = buffer_export(op->broker, hold->buffer, rights & RIGHT_WRITE, &fd, &problem);
         if (!r)
@@ -445,7 +443,6 @@ int op_info(struct op *op, uint64_t id, struct buffer_info *result)
         return refuse(&op->problem, STATUS_NO_RIGHT,
                       "buffer %llu is uid %u's, and session %llu does not hold it", (unsigned long long)id,
                       buffer->record->uid, (unsigned long long)op->session);
-    ahead_used(op->broker, buffer);
     fill_info(op->broker, session, buffer, result);
     return 0;
 }

@@ -10,7 +10,6 @@
 
 #include "base/align.h"
 #include "base/clock.h"
-#include "broker/ahead.h"
 #include "broker/internal.h"
 #include "broker/stocking.h"
 #include "mem/pool.h"
@@ -34,7 +33,6 @@ static int walk_begin(struct op *op, const struct list_args *args, struct walk *
     if (r)
         return r;
     walk->all = is_admin(op->broker, walk->session);
-    ahead_look(op->broker);
     return 0;
 }
 
@@ -76,7 +74,7 @@ int op_list_nodes(struct op *op, const struct list_args *args, uint64_t *ret_nex
             .physical = node->physical,
             .total = node->total,
             .capacity = budget ? budget->capacity : 0,
-            .used = budget ? budget->used - budget->ahead : 0,
+            .used = budget ? budget->used : 0,
             .has_cpus = node->has_cpus,
         };
 
@@ -118,12 +116,11 @@ static void fill_pool(const struct broker *broker, struct pool *pool, const stru
         .lazy = pool->lazy,
         .declared = pool->declared,
         .capacity = pool_capacity(pool),
-        .used = pool->used - pool->ahead,
+        .used = pool->used,
         .available = pool_available_to(pool, session),
-        .buffers = pool->buffers - pool->buffers_ahead,
-        /* what is ahead is as good as in stock, but for the one session that may have it */
-        .stock = pool->stock + pool->ahead,
-        .stock_buffers = pool->stock_buffers + pool->buffers_ahead,
+        .buffers = pool->buffers,
+        .stock = pool->stock,
+        .stock_buffers = pool->stock_buffers,
         .stock_ready = stocking_ready(broker, pool),
     };
     memcpy(info->name, pool->name, sizeof(pool->name));
@@ -171,7 +168,7 @@ int op_list_buffers(struct op *op, const struct list_args *args, uint64_t *ret_n
         struct buffer_info info;
 
         if ((args->buffer && buffer->record->head.id != args->buffer) || buffer_is_nobodys(buffer) ||
-            buffer_is_ahead(buffer) || !may_see_buffer(broker, walk.session, buffer))
+            !may_see_buffer(broker, walk.session, buffer))
             continue;
         fill_info(broker, walk.session, buffer, &info);
         if (!item(args->userdata, &info)) {
@@ -186,7 +183,7 @@ int op_list_buffers(struct op *op, const struct list_args *args, uint64_t *ret_n
 static void fill_session(struct broker *broker, const struct session *session, struct session_info *info)
 {
     const struct session_record *record = session->record;
-    const struct account *account = session->account;
+    const uint64_t *used = session->account->used;
 
     *info = (struct session_info){
         .id = record->head.id,
@@ -195,10 +192,10 @@ static void fill_session(struct broker *broker, const struct session *session, s
         .pid = (pid_t)record->pid,
         .connected = session->connection,
         .created_ms = record->created_ms,
-        .bytes = account_shown(account, ACCOUNT_BYTES),
-        .holds = session->n_holds - (uint32_t)account->ahead[ACCOUNT_BUFFERS],
-        .tokens = (uint32_t)account_shown(account, ACCOUNT_TOKENS),
-        .reservations = (uint32_t)account->used[ACCOUNT_RESERVATIONS],
+        .bytes = used[ACCOUNT_BYTES],
+        .holds = session->n_holds,
+        .tokens = (uint32_t)used[ACCOUNT_TOKENS],
+        .reservations = (uint32_t)used[ACCOUNT_RESERVATIONS],
     };
     memcpy(info->program, record->program, sizeof(info->program));
     if (session->connection)
@@ -328,8 +325,7 @@ int op_list_tokens(struct op *op, const struct list_args *args, uint64_t *ret_ne
             .session = record->session,
         };
 
-        if (!may_see(&walk, record->maker_uid) || (args->buffer && record->buffer != args->buffer) ||
-            token_is_ahead(token))
+        if (!may_see(&walk, record->maker_uid) || (args->buffer && record->buffer != args->buffer))
             continue;
         /* rounded up: 0 means never */
         if (record->expires_at != DEADLINE_NEVER)

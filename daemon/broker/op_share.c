@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "broker/ahead.h"
 #include "broker/claims.h"
 #include "broker/internal.h"
 #include "broker/life.h"
@@ -156,7 +155,6 @@ static void end_token(struct broker *broker, struct token *token)
 {
     struct buffer *buffer = token->buffer;
 
-    ahead_used(broker, buffer);
     drop_token(broker, token, STATUS_TOKEN_REVOKED);
     life_claim_gone(broker, buffer);
 }

@@ -156,11 +156,6 @@ struct name_args {
     uint32_t other_rights;
 };
 
-struct ids {
-    uint32_t n;
-    uint64_t id[MEMORYD_BATCH_MAX];
-};
-
 struct alloc_args {
     char pool[64]; /* empty = chosen by the rest */
     uint32_t n_nodes;
@@ -178,10 +173,14 @@ struct alloc_args {
     uint32_t flags; /* AllocRequest.Flag */
     uint64_t wait_ms;
     struct name_args name;
-    struct ids taken; /* with BUFFER_AHEAD: what was ahead and is used now */
 };
 
 int op_alloc(struct op *op, const struct alloc_args *args, struct opened *result);
+
+struct ids {
+    uint32_t n;
+    uint64_t id[MEMORYD_BATCH_MAX];
+};
 
 struct statuses {
     uint32_t n;
@@ -192,7 +191,6 @@ struct statuses {
 struct export_args {
     struct ids buffers;
     uint32_t rights[MEMORYD_BATCH_MAX];
-    bool again; /* of a reply that is told again: what was ahead then still is */
 };
 
 int op_release(struct op *op, const struct ids *buffers, struct statuses *result);

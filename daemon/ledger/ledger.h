@@ -32,7 +32,7 @@
 /* Set in a ledger once it needs them; a bit that a broker does not know means: do not touch. */
 #define LEDGER_FOREIGN     UINT64_C(1) /* of buffers some may be foreign, which are of no pool */
 #define LEDGER_STOCK       UINT64_C(2) /* of buffers some may be nobody's yet: they are charged to a pool's stock */
-#define LEDGER_AHEAD       UINT64_C(4) /* of buffers some may be made ahead, and be shown to nobody */
+#define LEDGER_AHEAD       UINT64_C(4) /* out of use: of buffers some may have been made ahead, and have the flag */
 #define LEDGER_FEATURES    (LEDGER_FOREIGN | LEDGER_STOCK | LEDGER_AHEAD)
 #define LEDGER_EXTENT_SIZE (UINT64_C(64) << 10)
 #define LEDGER_EXTENTS_MAX 32768

@@ -62,7 +62,7 @@ void buffers_init(struct buffers *buffers, struct ledger *ledger, struct pools *
 
 void buffers_deinit(struct buffers *buffers)
 {
-    assert(!buffers->bytes && !buffers->n_detached && !buffers->n_ahead && !buffers->bytes_ahead);
+    assert(!buffers->bytes && !buffers->n_detached);
     table_deinit(&buffers->table);
     table_deinit(&buffers->plans);
 }
@@ -152,37 +152,6 @@ static int acquire(struct buffers *buffers, struct buffer *buffer, const struct 
     return 0;
 }
 
-static void list_ahead(struct buffers *buffers, uint64_t id)
-{
-    assert(buffers->n_ahead < BUFFERS_AHEAD_MAX);
-    buffers->ahead[buffers->n_ahead++] = id;
-}
-
-static void unlist_ahead(struct buffers *buffers, uint64_t id)
-{
-    uint64_t i = 0;
-
-    while (i < buffers->n_ahead && buffers->ahead[i] != id)
-        i++;
-    assert(i < buffers->n_ahead);
-    buffers->ahead[i] = buffers->ahead[--buffers->n_ahead];
-}
-
-void buffer_count_ahead(struct buffers *buffers, struct buffer *buffer, bool ahead)
-{
-    uint64_t bytes = buffer->record->bytes;
-    struct plan plan;
-
-    buffer_plan(buffers, buffer, &plan);
-    pool_set_ahead(buffer_pool(buffers, buffer), &plan, ahead);
-    charge_set_ahead(&buffer->charge, ahead);
-    if (ahead)
-        list_ahead(buffers, buffer->record->head.id);
-    else
-        unlist_ahead(buffers, buffer->record->head.id);
-    buffers->bytes_ahead = ahead ? buffers->bytes_ahead + bytes : buffers->bytes_ahead - bytes;
-}
-
 void buffer_init(struct buffer *buffer)
 {
     list_init(&buffer->holds);
@@ -249,8 +218,6 @@ struct buffer *buffer_free(struct buffers *buffers, struct buffer *buffer)
     assert(!buffer->pins && !buffer->n_holds && !buffer->n_tokens && !buffer->n_names);
     assert(list_is_empty(&buffer->holds) && list_is_empty(&buffer->tokens) && list_is_empty(&buffer->names));
 
-    if (buffer_is_ahead(buffer))
-        buffer_set_ahead(buffers, buffer, false);
     buffer_set_watch(buffers, buffer, -1);
     if (record->inode && !buffer_is_foreign(buffer))
         buffer_unindex_inode(buffers, buffer);
@@ -349,18 +316,6 @@ void buffer_take(struct buffers *buffers, struct buffer *buffer, const struct bu
     pool_recharge(pool, &plan);
     buffers->n_stock--;
     buffers->bytes += record->bytes;
-}
-
-void buffer_set_ahead(struct buffers *buffers, struct buffer *buffer, bool ahead)
-{
-    struct buffer_record *record = record_change(&buffers->table, buffer);
-
-    assert(buffer_is_ahead(buffer) != ahead && !buffer_is_foreign(buffer));
-    if (ahead)
-        record->flags |= BUFFER_AHEAD;
-    else
-        record->flags &= ~(uint32_t)BUFFER_AHEAD;
-    buffer_count_ahead(buffers, buffer, ahead);
 }
 
 void buffer_set_state(struct buffers *buffers, struct buffer *buffer, enum buffer_state state)

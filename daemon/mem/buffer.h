@@ -14,10 +14,6 @@
  * A buffer of the warm stock is nobody's yet: its memory is there, made by the broker and never seen by anybody else,
  * and is charged to the stock of its pool and to no user. It is found by nobody, until buffer_take() gives it to a
  * user and makes it one like others. Before that it is promised to him: he is charged for it, and it has its home.
- * A buffer made *ahead* is one that its session asked for before it needs it, so that it need not wait then. It is
- * made, charged, held, found again and ended like any other. But until it is used it is in nothing that anybody is
- * shown, and its charges are counted as ahead beside the others. Whoever uses it, by whatever way, makes it one like
- * others first.
  *
  * A buffer, one session's hold on it and its home address take 496 bytes altogether (buffer.c proves it), and 512 are
  * promised, with what tables leave unused of their pages.
@@ -55,7 +51,7 @@ enum buffer_flag {
     BUFFER_NO_ADDRESS = 2,
     BUFFER_WANT_FDS = 4,    /* of a request only */
     BUFFER_WANT_TOKENS = 8, /* likewise */
-    BUFFER_AHEAD = 16,      /* of a request; of a record also, and never shown */
+    BUFFER_AHEAD = 16,      /* out of use: of a record of a broker that made buffers ahead, until it is recovered */
     BUFFER_PUBLISHED = 256,
     BUFFER_PUBLISHED_FUTURE_ONLY = 512,
     BUFFER_LAZY = 1024,
@@ -68,10 +64,7 @@ enum buffer_flag {
 #define BUFFER_FLAGS_ALL                                                                                     \
     (BUFFER_PUBLISHABLE | BUFFER_NO_ADDRESS | BUFFER_PUBLISHED | BUFFER_PUBLISHED_FUTURE_ONLY | BUFFER_LAZY |   \
      BUFFER_EXPORTED | BUFFER_VERIFIED | BUFFER_FOREIGN | BUFFER_AHEAD | BUFFER_STRICT)
-#define BUFFER_FLAGS_ON_WIRE ((uint32_t)0x3fffffff & ~(uint32_t)BUFFER_AHEAD)
-
-/* So many may be ahead, of all sessions: before anything is shown each of them is looked at, on the loop. */
-#define BUFFERS_AHEAD_MAX 128
+#define BUFFER_FLAGS_ON_WIRE ((uint32_t)0x3fffffff)
 
 struct buffer;
 RB_HEAD(buffer_inode_tree, buffer);
@@ -88,9 +81,6 @@ struct buffers {
     uint64_t bytes;      /* of all of them */
     uint64_t n_detached; /* DETACHED or ENDING */
     uint64_t n_stock;    /* nobody's, in whatever state, and in neither of these */
-    uint64_t n_ahead;     /* at most BUFFERS_AHEAD_MAX */
-    uint64_t bytes_ahead; /* of `bytes` */
-    uint64_t ahead[BUFFERS_AHEAD_MAX]; /* their ids, in no order */
 };
 
 struct buffer {
@@ -167,8 +157,6 @@ int buffer_promise(struct buffers *buffers, struct buffer *buffer, const struct 
 void buffer_unpromise(struct buffers *buffers, struct buffer *buffer);
 /* The one that was promised is LIVE from now on and theirs; its pool, plan and seals are what they were. */
 void buffer_take(struct buffers *buffers, struct buffer *buffer, const struct buffer_args *args);
-/* It was made ahead: shown to nobody and counted so; and: it is one like others. It is LIVE and its pool's. */
-void buffer_set_ahead(struct buffers *buffers, struct buffer *buffer, bool ahead);
 /* LIVE, DETACHED, ENDING; keeps the time and the counts. */
 void buffer_set_state(struct buffers *buffers, struct buffer *buffer, enum buffer_state state);
 /* It is ENDING, and nobody can keep its memory from coming back: those who wait for room may count on it. */
@@ -201,11 +189,6 @@ static inline bool buffer_is_over(const struct buffer *buffer)
 static inline bool buffer_is_kept(const struct buffer *buffer)
 {
     return buffer->n_holds || buffer->n_names || buffer->n_keeping;
-}
-
-static inline bool buffer_is_ahead(const struct buffer *buffer)
-{
-    return buffer->record->flags & BUFFER_AHEAD;
 }
 
 static inline bool buffer_is_foreign(const struct buffer *buffer)

@@ -13,9 +13,6 @@ struct plan_object {
 /* The object of a record: nothing hangs on it, and it has no memory. */
 void buffer_init(struct buffer *buffer);
 
-/* It is ahead: so are its charges, beside what they are of; and: it is not. */
-void buffer_count_ahead(struct buffers *buffers, struct buffer *buffer, bool ahead);
-
 /* Into the trees, by what its record says: NULL, or the one that has this inode or watch already. Sooner if it is a
  * neighbour there of `near`, which is in that tree, or NULL. */
 struct buffer *buffer_index_inode(struct buffers *buffers, struct buffer *buffer, struct buffer *near);

@@ -29,7 +29,7 @@ static bool is_sound(const struct buffer_record *record, const struct pool *pool
            record->granule_shift < 64 && UINT64_C(1) << record->granule_shift == pool->granule &&
            record->pages == pool->pages &&
            !(record->flags & ~(uint32_t)BUFFER_FLAGS_ALL) && record->watch >= -1 &&
-           record->placement > PLACEMENT_POOL && (record->state == BUFFER_LIVE || !(record->flags & BUFFER_AHEAD)) &&
+           record->placement > PLACEMENT_POOL &&
            record->placement <= PLACEMENT_LOCAL && record->n_nodes && record->n_nodes <= TOPOLOGY_NODES_MAX &&
            record->node < TOPOLOGY_NODES_MAX;
 }
@@ -151,9 +151,8 @@ static void recharge(struct buffers *buffers, struct buffer *buffer, struct pool
     }
     buffers->bytes += record->bytes;
     charge_restore(&buffer->charge, found->account, ACCOUNT_BYTES, record->bytes);
-    if (buffer_is_ahead(buffer) && buffers->n_ahead < BUFFERS_AHEAD_MAX)
-        buffer_count_ahead(buffers, buffer, true);
-    else if (buffer_is_ahead(buffer))
+    /* taken by its session or not, it is that session's like any other from now on */
+    if (record->flags & BUFFER_AHEAD)
         record_change(&buffers->table, buffer)->flags &= ~(uint32_t)BUFFER_AHEAD;
     if (record->charged_session != found->session)
         record_change(&buffers->table, buffer)->charged_session = found->session;

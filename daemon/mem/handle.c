@@ -10,7 +10,6 @@
 
 #include "base/checked.h"
 #include "base/cleanup.h"
-#include "proto/limits.h"
 #include "proto/status.h"
 #include "sys/sys.h"
 
@@ -74,11 +73,6 @@ int handle_sole(int t, bool *ret_sole, struct problem *problem)
     }
     return refuse(problem, STATUS_NOT_SUPPORTED, "the kernel gives no lease on this buffer: %s",
                   strerror(errno));
-}
-
-bool handle_is_taken(int t)
-{
-    return sys->is_locked(t, MEMORYD_AHEAD_LOCK) > 0;
 }
 
 int handle_publish(int t, bool future_only, struct problem *problem)

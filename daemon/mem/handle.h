@@ -40,9 +40,6 @@ int handle_duplicate(int t, int *ret_fd, struct problem *problem);
 /* Does nobody else have it open or mapped, fds in flight included? 0, or NOT_SUPPORTED. */
 int handle_sole(int t, bool *ret_sole, struct problem *problem);
 
-/* Has a session that got it ahead taken it (MEMORYD_AHEAD_LOCK)? */
-bool handle_is_taken(int t);
-
 /* Slow: the kernel may wait for pinned pages. 0, BUSY, PUBLISHED (it is already), NOT_SUPPORTED
  * (made without). */
 int handle_publish(int t, bool future_only, struct problem *problem);

@@ -348,39 +348,6 @@ void pool_unreturn(struct pool *pool, const struct plan *plan)
     pool->returning -= plan->brief.bytes;
 }
 
-static void set_ahead(uint64_t *sum, uint64_t amount, bool ahead)
-{
-    assert(ahead || *sum >= amount);
-    *sum = ahead ? *sum + amount : *sum - amount;
-}
-
-void pool_set_ahead(struct pool *pool, const struct plan *plan, bool ahead)
-{
-    for (uint32_t i = 0; i < plan->brief.n_nodes; i++)
-        set_ahead(&pool->pools->budgets[pool->purse][plan->nodes.node[i]].ahead, plan->nodes.bytes[i], ahead);
-    set_ahead(&pool->ahead, plan->brief.bytes, ahead);
-    set_ahead(&pool->buffers_ahead, 1, ahead);
-}
-
-/* At least half is free, and little of it is ahead. */
-static bool has_plenty(uint64_t capacity, uint64_t used, uint64_t ahead, uint64_t more)
-{
-    uint64_t most = capacity / POOL_AHEAD_PART;
-
-    return used <= capacity / 2 && ahead <= most && more <= most - ahead;
-}
-
-bool pool_may_have_ahead(const struct pool *pool, uint64_t more)
-{
-    for (uint32_t i = 0; i < pool->n_nodes; i++) {
-        const struct budget *budget = pool_node_budget(pool, pool->nodes[i]);
-
-        if (!has_plenty(budget->capacity, budget->used, budget->ahead, more))
-            return false;
-    }
-    return has_plenty(pool->cap, pool->used, pool->ahead, more);
-}
-
 bool pool_is_returning(const struct pool *pool)
 {
     for (uint32_t i = 0; i < pool->n_nodes; i++) {

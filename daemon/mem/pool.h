@@ -68,7 +68,6 @@ struct budget {
     uint64_t used;
     uint64_t returning; /* of that: certain to be free soon */
     uint64_t stock;     /* besides: made ahead, and given back when somebody needs the room */
-    uint64_t ahead;     /* of that: not shown, see mem/buffer.h */
 };
 
 struct ledger;
@@ -98,9 +97,7 @@ struct pool {
     uint64_t stock;     /* besides, as of a budget … */
     uint64_t stock_buffers; /* … in how many */
     struct pool_capacity most_stock;
-    uint64_t ahead;     /* of that: of those that are not shown, see mem/buffer.h */
     uint64_t buffers; /* how many */
-    uint64_t buffers_ahead; /* of those */
 };
 
 /* What an allocation asks for; strings and arrays are borrowed. */
@@ -191,11 +188,6 @@ void pool_uncharge(struct pool *pool, const struct plan *plan);
 /* What is charged by this plan is on its way back; and: it is not, or no longer so much. */
 void pool_return(struct pool *pool, const struct plan *plan);
 void pool_unreturn(struct pool *pool, const struct plan *plan);
-/* What is charged by this plan is of a buffer made ahead; and: it is of one like others. */
-void pool_set_ahead(struct pool *pool, const struct plan *plan, bool ahead);
-/* So much more? At least half of it must be free, as a whole and on each of its nodes, and little be ahead already. */
-#define POOL_AHEAD_PART 64
-bool pool_may_have_ahead(const struct pool *pool, uint64_t more);
 /* A buffer has so much less on this node. */
 void pool_lower(struct pool *pool, uint32_t node, uint64_t by);
 

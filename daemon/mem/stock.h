@@ -48,7 +48,7 @@ struct stock_kind {
 
 struct stock_item {
     struct buffer *buffer;
-    int fd; /* opened ahead for its first user, or -1 */
+    int fd; /* opened beforehand for its first user, or -1 */
 };
 
 struct stock_class {

@@ -136,17 +136,9 @@ enum table_verdict token_recover(struct tokens *tokens, struct token *token, str
     list_init(&token->in_session);
     charge_restore(&token->charge, account, ACCOUNT_TOKENS, 1);
     enter_lists(token, buffer, in_session);
-    if (buffer_is_ahead(buffer))
-        token_set_ahead(token, true);
     if (!in_session && record->session)
         record_change(&tokens->table, token)->session = 0;
     return TABLE_KEEP;
-}
-
-void token_set_ahead(struct token *token, bool ahead)
-{
-    charge_set_ahead(&token->charge, ahead);
-    token->tokens->n_ahead = ahead ? token->tokens->n_ahead + 1 : token->tokens->n_ahead - 1;
 }
 
 struct token *token_free(struct token *token)
@@ -162,8 +154,6 @@ struct token *token_free(struct token *token)
         }
     }
     list_remove(&token->in_session);
-    if (token_is_ahead(token))
-        token_set_ahead(token, false);
     charge_deinit(&token->charge);
     bytes_wipe(record_change(&token->tokens->table, token)->secret, sizeof(token->record->secret));
     table_free(&token->tokens->table, token);

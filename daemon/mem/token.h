@@ -61,7 +61,6 @@ struct tokens {
     struct keeping_token_tree keeping; /* by buffer and maker */
     struct table ended; /* at most TOKENS_REMEMBERED: the oldest makes room for the next */
     struct ended_token_tree ended_by_serial;
-    uint64_t n_ahead; /* that came with a buffer made ahead, and are shown as little as that */
 };
 
 struct token {
@@ -109,16 +108,8 @@ DEFINE_CLEANUP(struct token *, token_free);
 /* Ends it for a reason that its bearer is told: TOKEN_EXHAUSTED, TOKEN_REVOKED. */
 void token_end(struct token *token, int status);
 
-/* Its buffer was made ahead, and it with it; and: the buffer is used. */
-void token_set_ahead(struct token *token, bool ahead);
-
 /* Its maker's session has ended. */
 void token_leave_session(struct token *token);
-
-static inline bool token_is_ahead(const struct token *token)
-{
-    return token->charge.ahead;
-}
 
 /* The 32 bytes. */
 void token_write(const struct token *token, uint8_t wire[static MEMORYD_TOKEN_SIZE]);

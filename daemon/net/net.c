@@ -49,17 +49,6 @@ static void ask_again(struct net *net)
         (void)event_add(&net->budget_event, &(struct timeval){.tv_usec = BUDGET_INTERVAL_US});
 }
 
-/*
- * A few that it has asked for ahead (AHEAD of ALLOC) may wait for it as long as it likes, as long as nobody waits
- * because of them: neither its user nor everybody has much on the way.
- */
-static bool may_leave(const struct net *net, const struct connection *connection)
-{
-    return connection->fds_in_flight <= MEMORYD_AHEAD_MAX &&
-           connection->user->fds_in_flight <= net->limits.fds_in_flight_uid / 2 &&
-           net->fds_in_flight <= net->limits.fds_in_flight_all / 2;
-}
-
 /* Somebody waits: see who has taken what was sent, and end those who keep others waiting. */
 static void on_budget(evutil_socket_t fd, short events, void *userdata)
 {
@@ -72,7 +61,7 @@ static void on_budget(evutil_socket_t fd, short events, void *userdata)
     (void)events;
     list_for_each_entry_safe(connection, &net->in_flight, struct connection, in_flight_link)
     {
-        if (connection_settle(connection) || may_leave(net, connection))
+        if (connection_settle(connection))
             continue;
         if (now - connection->flight_since > net->limits.stall_ms * NSEC_PER_MSEC)
             connection_close(connection, LOG_LEVEL_WARNING,

@@ -94,7 +94,7 @@ static int export_item(const struct call *call, uint64_t buffer, uint32_t rights
                        struct problem *problem)
 {
     struct op op = {.broker = call->rpc->broker, .session = call->session, .problem = PROBLEM_NULL};
-    struct export_args args = {.buffers = {.n = 1, .id = {buffer}}, .rights = {rights}, .again = true};
+    struct export_args args = {.buffers = {.n = 1, .id = {buffer}}, .rights = {rights}};
     struct statuses result = {.n = 0};
     int r = op_export(&op, &args, &result);
 

@@ -84,12 +84,24 @@ static void release_alloc(struct request *request)
     fdset_deinit(&result->fds);
 }
 
+/* Out of use: the broker has none for anybody (PROTOCOL.md, section 14). */
+static int answer_none_ahead(const struct call *call)
+{
+    Memoryd__V1__Buffers none = MEMORYD__V1__BUFFERS__INIT;
+
+    reply_message(call, &none.base, NULL);
+    return 0;
+}
+
 int serve_alloc(const struct call *call, const Memoryd__V1__AllocRequest *m)
 {
     struct problem problem = PROBLEM_NULL;
-    struct alloc_request *alloc = request_new(call, sizeof(*alloc), answer_alloc, release_alloc);
+    struct alloc_request *alloc;
     struct alloc_args *args;
 
+    if (m->flags & MEMORYD__V1__ALLOC_REQUEST__FLAG__AHEAD)
+        return answer_none_ahead(call);
+    alloc = request_new(call, sizeof(*alloc), answer_alloc, release_alloc);
     if (!alloc)
         return call_refuse(call, STATUS_NO_MEMORY, &problem);
     args = &alloc->args;
@@ -103,9 +115,6 @@ int serve_alloc(const struct call *call, const Memoryd__V1__AllocRequest *m)
         args->weights[i] = m->weights[i];
     for (size_t i = 0; i < m->n_sizes; i++)
         args->sizes[i] = m->sizes[i];
-    args->taken.n = (uint32_t)m->n_taken;
-    for (size_t i = 0; i < m->n_taken; i++)
-        args->taken.id[i] = m->taken[i];
     args->pages = m->pages;
     args->page_size = m->page_size;
     args->placement = m->placement;

@@ -196,10 +196,6 @@ static int validate_alloc(const Memoryd__V1__AllocRequest *m, struct problem *pr
         return bad(problem, "an address can be wished for one buffer, not for several");
     if (m->flags & MEMORYD__V1__ALLOC_REQUEST__FLAG__NO_ADDRESS && (m->address || m->alignment))
         return bad(problem, "NO_ADDRESS contradicts an address or alignment");
-    if (m->n_taken > MEMORYD_BATCH_MAX || (m->n_taken && !(m->flags & MEMORYD__V1__ALLOC_REQUEST__FLAG__AHEAD)))
-        return bad(problem, "at most 64 buffers are taken at once, by an ALLOC with AHEAD");
-    if (m->flags & MEMORYD__V1__ALLOC_REQUEST__FLAG__AHEAD && (m->name || m->address || m->wait_ms))
-        return bad(problem, "AHEAD contradicts a name, an address and waiting");
     if (m->name && m->n_sizes > 1)
         return bad(problem, "a name can be bound to one buffer, not to several");
     return m->name ? check_binding(m->name, problem) : 0;

@@ -57,13 +57,6 @@ static int call_set_lease(int fd, int type)
     return fcntl(fd, F_SETLEASE, type);
 }
 
-static int call_is_locked(int fd, off_t at)
-{
-    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = at, .l_len = 1};
-
-    return fcntl(fd, F_OFD_GETLK, &lock) < 0 ? -1 : lock.l_type != F_UNLCK;
-}
-
 static long call_mbind(void *address, size_t length, int mode, const unsigned long *nodes, unsigned flags)
 {
     return syscall(SYS_mbind, address, length, mode, nodes, (unsigned long)SYS_NODE_MASK_BITS, flags);
@@ -185,7 +178,6 @@ const struct sys_calls sys_kernel = {
     .add_seals = call_add_seals,
     .get_seals = call_get_seals,
     .set_lease = call_set_lease,
-    .is_locked = call_is_locked,
     .mmap = mmap,
     .munmap = munmap,
     .madvise = madvise,

@@ -39,7 +39,6 @@ struct sys_calls {
     int (*add_seals)(int fd, int seals);
     int (*get_seals)(int fd);
     int (*set_lease)(int fd, int type);
-    int (*is_locked)(int fd, off_t at); /* this byte, through another description? 1, 0 */
 
     void *(*mmap)(void *address, size_t length, int protection, int flags, int fd, off_t offset);
     int (*munmap)(void *address, size_t length);

@@ -184,6 +184,17 @@ void *kept_record(enum record_kind kind, unsigned n)
     return NULL;
 }
 
+void kept_header_written(void)
+{
+    struct ledger_header *header = kept_header();
+    const unsigned char *bytes = (const unsigned char *)header;
+    uint64_t sum = UINT64_C(0xcbf29ce484222325);
+
+    for (size_t i = 0; i < offsetof(struct ledger_header, checksum); i++)
+        sum = (sum ^ bytes[i]) * UINT64_C(0x100000001b3);
+    header->checksum = sum;
+}
+
 void kept_unmap(void)
 {
     if (mapped)

@@ -2,12 +2,15 @@
 /*
  * What a broker finds of the one before: everything that was done, nothing else, and the sums exact.
  */
+#include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "keeper/link.h"
+#include "ledger/ledger.h"
 #include "mem/buffer.h"
 #include "mem/rights.h"
 #include "proto/status.h"
@@ -234,6 +237,122 @@ static void nothing_begins_that_a_crash_would_lose(void **state)
     host.keeper = keeper_link_free(host.keeper);
 }
 
+/* ---- buffers ahead, which brokers made once ---------------------------------------------------------------- */
+
+#define AHEAD_SIZE UINT64_C(65536)
+
+static void allocate_two(void)
+{
+    static struct alloc_args args = {
+        .n = 2, .sizes = {AHEAD_SIZE, AHEAD_SIZE}, .flags = BUFFER_WANT_FDS | BUFFER_WANT_TOKENS};
+    static struct opened result;
+
+    shared->sessions[0] = host_session_of(1, keeper_test, getuid());
+    assert_int_equal(CALL(shared->sessions[0], op_alloc, &args, &result), 0);
+    fdset_deinit(&result.fds);
+    for (unsigned i = 0; i < 2; i++)
+        shared->buffers[i] = result.items[i].id;
+    memcpy(shared->token, result.items[1].token, sizeof(shared->token));
+}
+
+static void as_they_were_made_ahead(void)
+{
+    struct buffer_record *record;
+
+    for (unsigned i = 0; (record = kept_record(RECORD_BUFFER, i)) != NULL; i++)
+        record->flags |= BUFFER_AHEAD;
+    kept_header()->features |= LEDGER_AHEAD;
+    kept_header_written();
+    kept_unmap();
+}
+
+/* A program that took one of them locked this byte, by its own description, and said nothing. */
+static int take_by_a_lock(uint64_t buffer)
+{
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = INT64_C(1) << 62, .l_len = 1};
+    char path[64];
+    int fd;
+
+    (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", kept_find(KEEPER_BUFFER, buffer)->fd);
+    fd = open(path, O_RDWR | O_CLOEXEC);
+    assert_ok(fd);
+    assert_int_equal(fcntl(fd, F_OFD_SETLK, &lock), 0);
+    return fd;
+}
+
+static bool add_buffer(void *userdata, const struct buffer_info *info)
+{
+    assert_int_equal(info->flags & BUFFER_AHEAD, 0);
+    assert_int_equal(info->holds, 1);
+    assert_int_equal(info->tokens, 1);
+    *(uint64_t *)userdata += info->bytes;
+    return true;
+}
+
+static bool look_at_session(void *userdata, const struct session_info *info)
+{
+    if (info->id == shared->sessions[0])
+        *(struct session_info *)userdata = *info;
+    return true;
+}
+
+/* All that anybody is shown says so, and the sums agree. */
+static void assert_two_are_shown(void)
+{
+    struct session_info session = {.id = 0};
+    uint64_t bytes = 0, next;
+    struct list_args list_buffers = {.userdata = &bytes}, list_sessions = {.userdata = &session};
+
+    steps_look(&shared->status, &shared->used);
+    assert_int_equal(shared->status.buffers, 2);
+    assert_int_equal(shared->status.bytes, 2 * AHEAD_SIZE);
+    assert_int_equal(shared->status.tokens, 2);
+    assert_int_equal(shared->status.quarantined, 0);
+    assert_int_equal(shared->used, 2 * AHEAD_SIZE);
+    assert_int_equal(CALL(shared->observer, op_list_buffers, &list_buffers, &next, add_buffer), 0);
+    assert_int_equal(bytes, 2 * AHEAD_SIZE);
+    assert_int_equal(CALL(shared->observer, op_list_sessions, &list_sessions, &next, look_at_session), 0);
+    assert_int_equal(session.holds, 2);
+    assert_int_equal(session.bytes, 2 * AHEAD_SIZE);
+    assert_int_equal(session.tokens, 2);
+    assert_int_equal(host_check(shared->observer), 0);
+}
+
+static void look_at_two(void)
+{
+    shared->observer = host_session_of(9, keeper_test, getuid());
+    assert_two_are_shown();
+}
+
+/* Taken or not, they are their session's like any other: of the next broker, and of all that follow. */
+static void what_was_ahead_is_its_sessions_I5(void **state)
+{
+    const struct buffer_record *record;
+    int fd;
+
+    (void)state;
+    generation_run(allocate_two);
+    as_they_were_made_ahead();
+    fd = take_by_a_lock(shared->buffers[0]);
+    generation_run(look_at_two);
+    for (unsigned i = 0; (record = kept_record(RECORD_BUFFER, i)) != NULL; i++)
+        assert_int_equal(record->flags & BUFFER_AHEAD, 0);
+    kept_unmap();
+    generation_adopt();
+    assert_int_equal(host_status, 0);
+    assert_two_are_shown();
+    /* whoever was given the token has its use of it */
+    assert_int_equal(host_open(shared->observer, shared->token, RIGHT_READ, NULL), 0);
+    assert_int_equal(host_opened.id, shared->buffers[1]);
+    assert_int_equal(host_release(shared->observer, shared->buffers[1]), 0);
+    close(fd);
+    assert_int_equal(host_release(shared->sessions[0], shared->buffers[0]), 0);
+    assert_int_equal(CALL(shared->sessions[0], op_goodbye), 0);
+    assert_true(HOST_UNTIL(host_used() == 0));
+    assert_int_equal(host_check(shared->observer), 0);
+    generation_finish();
+}
+
 #define recovers(function) cmocka_unit_test_setup_teardown(function, steps_set_up, steps_tear_down)
 
 int main(void)
@@ -245,6 +364,7 @@ int main(void)
         recovers(what_was_on_its_way_is_charged_where_it_was_I5),
         recovers(buffers_outlive_their_pool_in_the_configuration),
         recovers(an_arena_with_addresses_in_it_stays),
+        recovers(what_was_ahead_is_its_sessions_I5),
         recovers(nothing_begins_that_a_crash_would_lose),
     };
 

@@ -22,7 +22,6 @@
     X(add_seals, int, -1, (int fd, int seals), (fd, seals)) \
     X(get_seals, int, -1, (int fd), (fd)) \
     X(set_lease, int, -1, (int fd, int type), (fd, type)) \
-    X(is_locked, int, -1, (int fd, off_t at), (fd, at)) \
     X(mmap, void *, MAP_FAILED, \
       (void *address, size_t length, int protection, int flags, int fd, off_t offset), \
       (address, length, protection, flags, fd, offset)) \

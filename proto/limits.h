@@ -49,12 +49,6 @@
 /* Recorded requests that the client has not acknowledged: under way, or done and their replies kept for a repeat. */
 #define MEMORYD_UNACKNOWLEDGED_MAX 64
 
-/* What one session may have ahead: buffers, and their bytes together. */
-#define MEMORYD_AHEAD_MAX   8
-#define MEMORYD_AHEAD_BYTES (1024 * 1024)
-/* The byte of its file that is locked by who takes one: behind all that a buffer can hold. */
-#define MEMORYD_AHEAD_LOCK  (INT64_C(1) << 62)
-
 /* ---- decoding ------------------------------------------------------------------------- */
 /*
  * The memory that one decoded message may take, in bytes and in pieces. No message of the schema takes more, not

@@ -183,6 +183,49 @@ static void what_is_gone_meanwhile_has_a_status(void **state)
     wire_close_fds(&first);
 }
 
+/* As clients of version 1.2 did: buffers for later, and word of those that they had taken, which is a field no more. */
+static void make_ahead(void)
+{
+    static const uint8_t taken[] = {14 << 3 | 2, 3, 1, 0x96, 0x01}; /* packed: 1, 150 */
+    uint64_t size[] = {SIZE, SIZE};
+    Memoryd__V1__AllocRequest m = MEMORYD__V1__ALLOC_REQUEST__INIT;
+
+    m.sizes = size;
+    m.n_sizes = 2;
+    m.flags = MEMORYD__V1__ALLOC_REQUEST__FLAG__WANT_FDS | MEMORYD__V1__ALLOC_REQUEST__FLAG__WANT_TOKENS |
+              MEMORYD__V1__ALLOC_REQUEST__FLAG__AHEAD;
+    wire_request(&wire, &request, METHOD_ALLOC, &m.base);
+    memcpy(request.payload + request.size, taken, sizeof(taken));
+    request.size += sizeof(taken);
+}
+
+static void nothing_is_had_ahead(void **state)
+{
+    const Memoryd__V1__Buffers *said;
+
+    (void)state;
+    allocate();
+    for (unsigned i = 0; i < 3; i++) {
+        make_ahead();
+        first = *wire_call(&wire, &request);
+        assert_int_equal(first.status, STATUS_OK);
+        assert_int_equal(first.n_fds, 0);
+        said = wire_message(&first);
+        assert_int_equal(said->n_statuses + said->n_ids + said->n_rights + said->n_flags + said->tokens.len, 0);
+        again();
+        if (i == 1)
+            connection_is_lost();
+        else
+            broker_dies();
+        again();
+        wire.acknowledged = request.sequence;
+        assert_int_equal(buffers(), 1);
+        assert_int_equal(tokens(), 0);
+    }
+    /* and what it has is left alone */
+    assert_int_equal(claims(), 1);
+}
+
 /* What was sent before has been read, and begun. */
 static void all_has_arrived(void)
 {
@@ -389,6 +432,7 @@ int main(void)
         TEST(so_many_may_be_without_acknowledgement),
         TEST(what_is_published_meanwhile_comes_for_reading),
         TEST(what_is_gone_meanwhile_has_a_status),
+        TEST(nothing_is_had_ahead),
         TEST(one_that_waits_is_answered_on_the_new_connection),
         TEST(one_that_waits_is_answered_by_the_next_broker),
         TEST(one_that_waits_outlives_many_brokers),

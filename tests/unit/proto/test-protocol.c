@@ -171,10 +171,8 @@ static void test_limits(void **state)
     need_row("| token | %d | bytes, %d digits as text |", MEMORYD_TOKEN_SIZE, MEMORYD_TOKEN_TEXT);
     need_row("| unacknowledged | %d | recorded requests of a session, under way or with their replies kept |",
              MEMORYD_UNACKNOWLEDGED_MAX);
-    need_row("| ahead | %d of %d bytes | buffers that a session has ahead, and bytes of them together |",
-             MEMORYD_AHEAD_MAX, MEMORYD_AHEAD_BYTES);
     assert_int_equal(missing, 0);
-    assert_int_equal(rows_below("| limit | value |"), 17);
+    assert_int_equal(rows_below("| limit | value |"), 16);
 }
 
 /* ---- memoryd.proto ------------------------------------------------------------------------------

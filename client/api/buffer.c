@@ -8,7 +8,6 @@
 #include "core/context.h"
 #include "core/map.h"
 #include "core/ready.h"
-#include "proto/status.h"
 #include "base/align.h"
 
 static int check_alloc(const struct memclient_alloc_options *o, size_t n)
@@ -46,21 +45,17 @@ static int alloc(struct memclient *ctx, struct channel *channel, size_t n, const
                  const struct memclient_name_options *name, uint64_t deadline,
                  struct memclient_buffer **bufs)
 {
-    bool alone = n == 1, token = alone && ready_wanted(ctx) && channel_speaks(channel, 2);
     struct memclient_buffer *made[MEMORYD_BATCH_MAX];
     struct rpc_opened opened = RPC_OPENED_NULL;
     int r;
 
-    r = rpc_alloc(channel, (unsigned)n, sizes, options, name, token, deadline, &opened);
-    /* an older broker has taken the session over meanwhile: it has done nothing */
-    if (r && token && fail_status() == STATUS_INVALID_ARGUMENT && !channel_speaks(channel, 2))
-        r = rpc_alloc(channel, (unsigned)n, sizes, options, name, false, deadline, &opened);
+    r = ready_alloc(ctx, channel, (unsigned)n, sizes, options, name, deadline, &opened);
     if (!r)
         r = buffer_adopt(ctx, channel, &opened, true, made);
     if (r)
         return r;
-    if (alone)
-        ready_put(made[0], &opened.items[0].token);
+    if (n == 1)
+        ready_allocated(made[0], &opened.items[0]);
     for (size_t i = 0; i < n; i++)
         bufs[i] = made[i];
     return 0;

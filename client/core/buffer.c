@@ -145,7 +145,7 @@ static struct memclient_buffer *buffer_new(struct memclient *ctx,
     buf->broker = broker;
     buf->fd = -1;
     list_init(&buf->in_fds);
-    list_init(&buf->in_ready);
+    ready_token_init(&buf->ready);
     list_init(&buf->mappings);
     return buf;
 }

@@ -44,9 +44,7 @@ struct memclient_buffer {
     struct file_id fd_id; /* of it: the program may have closed it under our feet */
     bool fd_writable;
     struct list in_fds;
-    struct memclient_token ready; /* while it is in the list; core/ready.h */
-    struct list in_ready;
-    bool is_unshared; /* it was allocated here by itself, and nobody has asked for a token of it yet */
+    struct ready_token ready;
     UT_hash_handle hh;
 
     /* under the space's lock */

@@ -66,7 +66,7 @@ int context_new(const struct memclient_options *options, struct memclient **ctxp
     context_init_condition(ctx);
     list_init(&ctx->fds);
     list_init(&ctx->reservations);
-    list_init(&ctx->ready);
+    ready_init(&ctx->ready);
     events_init(&ctx->events);
     contexts_lock();
     list_append(&contexts, &ctx->in_contexts);

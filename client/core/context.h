@@ -22,6 +22,7 @@
 #include "base/clock.h"
 #include "base/list.h"
 #include "core/event.h"
+#include "core/ready.h"
 #include "rpc/channel.h"
 #include "rpc/fail.h"
 #include "rpc/stubs.h"
@@ -56,9 +57,7 @@ struct memclient {
     struct list fds;                  /* buffers with a cached descriptor, the oldest first */
     unsigned n_fds;
     struct list reservations;
-    struct list ready; /* buffers with a token that nobody has got yet; core/ready.h */
-    unsigned n_ready;
-    unsigned sharing_habit; /* how likely it is that what is allocated will be shared */
+    struct ready ready;
     struct events events;
 };
 

@@ -5,54 +5,80 @@
 #include <string.h>
 
 #include "core/buffer.h"
+#include "proto/status.h"
 
 /* As likely as can be; so likely that tokens are asked for; how much more so when a buffer is shared. */
 #define HABIT_MAX    6
 #define HABIT_TOKENS 2
 #define HABIT_SHARED 2
 
-bool ready_wanted(struct memclient *ctx)
+void ready_init(struct ready *ready)
 {
+    list_init(&ready->tokens);
+}
+
+void ready_token_init(struct ready_token *token)
+{
+    list_init(&token->link);
+}
+
+/* One buffer is about to be allocated: should it come with a token? */
+static bool is_wanted(struct memclient *ctx)
+{
+    struct ready *ready = &ctx->ready;
     bool wanted;
 
     pthread_mutex_lock(&ctx->lock);
-    if (ctx->sharing_habit)
-        ctx->sharing_habit--;
-    wanted = ctx->sharing_habit >= HABIT_TOKENS && ctx->n_ready < READY_MAX;
+    if (ready->sharing_habit)
+        ready->sharing_habit--;
+    wanted = ready->sharing_habit >= HABIT_TOKENS && ready->n < READY_MAX;
     pthread_mutex_unlock(&ctx->lock);
     return wanted;
 }
 
-void ready_put(struct memclient_buffer *buf, const struct memclient_token *token)
+int ready_alloc(struct memclient *ctx, struct channel *channel, unsigned n, const uint64_t *sizes,
+                const struct memclient_alloc_options *options, const struct memclient_name_options *name_options,
+                uint64_t deadline, struct rpc_opened *opened)
+{
+    bool token = n == 1 && is_wanted(ctx) && channel_speaks(channel, 2);
+    int r = rpc_alloc(channel, n, sizes, options, name_options, token, deadline, opened);
+
+    /* an older broker has taken the session over meanwhile: it has done nothing */
+    if (r && token && fail_status() == STATUS_INVALID_ARGUMENT && !channel_speaks(channel, 2))
+        r = rpc_alloc(channel, n, sizes, options, name_options, false, deadline, opened);
+    return r;
+}
+
+void ready_allocated(struct memclient_buffer *buf, const struct rpc_opened_item *item)
 {
     static const struct memclient_token none;
     struct memclient *ctx = buf->ctx;
 
     pthread_mutex_lock(&ctx->lock);
-    buf->is_unshared = true;
-    if (memcmp(token, &none, sizeof(none)) && buf->generation == ctx->generation && !ctx->closed) {
-        buf->ready = *token;
-        list_append(&ctx->ready, &buf->in_ready);
-        ctx->n_ready++;
+    buf->ready.is_unshared = true;
+    if (memcmp(&item->token, &none, sizeof(none)) && buf->generation == ctx->generation && !ctx->closed) {
+        buf->ready.token = item->token;
+        list_append(&ctx->ready.tokens, &buf->ready.link);
+        ctx->ready.n++;
     }
     pthread_mutex_unlock(&ctx->lock);
 }
 
 void ready_forget(struct memclient_buffer *buf)
 {
-    if (!list_is_linked(&buf->in_ready))
+    if (!list_is_linked(&buf->ready.link))
         return;
-    list_remove(&buf->in_ready);
-    buf->ctx->n_ready--;
-    explicit_bzero(&buf->ready, sizeof(buf->ready));
+    list_remove(&buf->ready.link);
+    buf->ctx->ready.n--;
+    explicit_bzero(&buf->ready.token, sizeof(buf->ready.token));
 }
 
 void ready_forget_all(struct memclient *ctx)
 {
     struct list *link;
 
-    while ((link = list_first(&ctx->ready)))
-        ready_forget(container_of(link, struct memclient_buffer, in_ready));
+    while ((link = list_first(&ctx->ready.tokens)))
+        ready_forget(container_of(link, struct memclient_buffer, ready.link));
 }
 
 void ready_forget_id(struct memclient *ctx, uint64_t id)
@@ -69,16 +95,17 @@ void ready_forget_id(struct memclient *ctx, uint64_t id)
 bool ready_take(struct memclient_buffer *buf, struct memclient_token *token)
 {
     struct memclient *ctx = buf->ctx;
+    struct ready *ready = &ctx->ready;
     bool is_ready;
 
     pthread_mutex_lock(&ctx->lock);
-    if (buf->is_unshared)
-        ctx->sharing_habit = ctx->sharing_habit + HABIT_SHARED < HABIT_MAX ? ctx->sharing_habit + HABIT_SHARED
-                                                                           : HABIT_MAX;
-    buf->is_unshared = false;
-    is_ready = !ctx->closed && list_is_linked(&buf->in_ready);
+    if (buf->ready.is_unshared)
+        ready->sharing_habit = ready->sharing_habit + HABIT_SHARED < HABIT_MAX ? ready->sharing_habit + HABIT_SHARED
+                                                                               : HABIT_MAX;
+    buf->ready.is_unshared = false;
+    is_ready = !ctx->closed && list_is_linked(&buf->ready.link);
     if (is_ready) {
-        *token = buf->ready;
+        *token = buf->ready.token;
         ready_forget(buf);
     }
     pthread_mutex_unlock(&ctx->lock);
@@ -92,9 +119,9 @@ bool ready_revoke_all(struct memclient *ctx, uint64_t deadline)
     unsigned n = 0;
 
     pthread_mutex_lock(&ctx->lock);
-    list_for_each_entry(buf, &ctx->ready, struct memclient_buffer, in_ready)
+    list_for_each_entry(buf, &ctx->ready.tokens, struct memclient_buffer, ready.link)
         if (n < READY_MAX)
-            tokens[n++] = buf->ready;
+            tokens[n++] = buf->ready.token;
     ready_forget_all(ctx);
     pthread_mutex_unlock(&ctx->lock);
     fail_save(&saved, 0);

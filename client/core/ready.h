@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tokens that come with the buffers, for programs that share what they allocate.
+ * Tokens that come with the buffers, for programs that share what they allocate: one call instead of two.
  *
  * Whether this is such a program is seen by what it does: an allocation makes it a little less likely, the first token
  * of a buffer that was allocated here more so. While it is likely, what is allocated brings the token along that
@@ -9,22 +9,48 @@
  * reached they make room.
  *
  * They are of a session: another one, and the child of a fork, has none of them.
+ *
+ * Nothing but ready.c looks at what a context and a handle keep of this. Without it memclient_share() would ask the
+ * broker each time, and nothing else would change: for each buffer that is handed over and freed again, a program and
+ * its peer would make five requests instead of four.
  */
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #include <memclient/memclient.h>
 
-#include "core/context.h"
+#include "base/list.h"
+#include "rpc/stubs.h"
 
 #define READY_MAX 64
 
-/* One buffer is about to be allocated: should it come with a token? */
-bool ready_wanted(struct memclient *ctx);
+struct channel;
 
-/* The buffer was allocated alone, and came with this token or, all zero, without one. */
-void ready_put(struct memclient_buffer *buf, const struct memclient_token *token);
+/* A context's, under its lock. */
+struct ready {
+    struct list tokens; /* those that nobody has got yet, READY_MAX at most */
+    unsigned n;
+    unsigned sharing_habit; /* how likely it is that what is allocated will be shared */
+};
+
+/* A handle's, under its context's lock. */
+struct ready_token {
+    struct list link; /* in the context's, while there is one */
+    struct memclient_token token;
+    bool is_unshared; /* the buffer was allocated here by itself, and nobody has asked for a token of it yet */
+};
+
+void ready_init(struct ready *ready);
+void ready_token_init(struct ready_token *token);
+
+/* rpc_alloc(), with a token if the buffer is likely to be shared. Then, without the lock, the handle is told of it. */
+int ready_alloc(struct memclient *ctx, struct channel *channel, unsigned n, const uint64_t *sizes,
+                const struct memclient_alloc_options *options, const struct memclient_name_options *name_options,
+                uint64_t deadline, struct rpc_opened *opened);
+void ready_allocated(struct memclient_buffer *buf, const struct rpc_opened_item *item);
 
 /* A token of the buffer without any terms is asked for: false if there is none ready. */
 bool ready_take(struct memclient_buffer *buf, struct memclient_token *token);

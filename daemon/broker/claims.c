@@ -99,6 +99,36 @@ static int claim_one(struct session *session, struct batch *batch, uint32_t i, b
     return 0;
 }
 
+/*
+ * The token that SHARE without any terms would make, before anybody asks for it: READ and WRITE for every bearer.
+ * Where there is not plenty of room, which others of the same user may need, there is none, and the bytes are zero. 0,
+ * or a negative errno.
+ */
+static int claim_plain_token(struct broker *broker, struct session *session, struct buffer *buffer,
+                             uint8_t wire[static MEMORYD_TOKEN_SIZE])
+{
+    const struct token_args args = {
+        .buffer = buffer,
+        .account = session->account,
+        .session = session->record->head.id,
+        .in_session = &session->tokens,
+        .maker_uid = session->record->uid,
+        .rights = RIGHT_READ | RIGHT_WRITE,
+        .expires_at = DEADLINE_NEVER,
+    };
+    struct problem problem = PROBLEM_NULL;
+    struct token *token;
+    int r;
+
+    memset(wire, 0, MEMORYD_TOKEN_SIZE);
+    if (!account_has_plenty(session->account, ACCOUNT_TOKENS))
+        return 0;
+    r = claim_token(broker, &args, &token, &problem);
+    if (!r)
+        token_write(token, wire);
+    return r < 0 ? r : 0;
+}
+
 int claim_batch(struct session *session, struct batch *batch, const struct alloc_args *args, struct opened *ret,
                 struct problem *problem)
 {
@@ -242,31 +272,6 @@ int claim_token(struct broker *broker, const struct token_args *args, struct tok
     record_commit(&broker->tokens.table, *ret);
     check_charged(broker, CHECK_TOKEN, *ret);
     return 0;
-}
-
-int claim_plain_token(struct broker *broker, struct session *session, struct buffer *buffer,
-                      uint8_t wire[static MEMORYD_TOKEN_SIZE])
-{
-    const struct token_args args = {
-        .buffer = buffer,
-        .account = session->account,
-        .session = session->record->head.id,
-        .in_session = &session->tokens,
-        .maker_uid = session->record->uid,
-        .rights = RIGHT_READ | RIGHT_WRITE,
-        .expires_at = DEADLINE_NEVER,
-    };
-    struct problem problem = PROBLEM_NULL;
-    struct token *token;
-    int r;
-
-    memset(wire, 0, MEMORYD_TOKEN_SIZE);
-    if (!account_has_plenty(session->account, ACCOUNT_TOKENS))
-        return 0;
-    r = claim_token(broker, &args, &token, &problem);
-    if (!r)
-        token_write(token, wire);
-    return r < 0 ? r : 0;
 }
 
 void drop_token(struct broker *broker, struct token *token, int status)

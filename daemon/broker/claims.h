@@ -40,10 +40,5 @@ int name_goes_on(struct broker *broker, struct name *name);
 int token_goes_on(struct broker *broker, struct token *token);
 
 int claim_token(struct broker *broker, const struct token_args *args, struct token **ret, struct problem *problem);
-/* The one that a session makes of a buffer without any terms, before it is asked to: READ and WRITE for every bearer.
- * Where there is not plenty of room, which others of the same user may need, there is none, and the bytes are zero. 0,
- * or a negative errno. */
-int claim_plain_token(struct broker *broker, struct session *session, struct buffer *buffer,
-                      uint8_t wire[static MEMORYD_TOKEN_SIZE]);
 /* With the status that its bearer is told; 0 = because its buffer ended. */
 void drop_token(struct broker *broker, struct token *token, int status);

@@ -27,7 +27,7 @@ enum method_session { SESSION_NONE, SESSION_NEEDED };
  * A packet with more descriptors than `most fds in` is a breach of the protocol.
  */
 #define MEMORYD_METHODS(X)                                                                                   \
-    X( 1, HELLO,             hello,             HelloRequest,      HelloReply,        SESSION_NONE,    0,  0, METHOD_CHEAP, REPEAT_HARMLESS) \
+    X( 1, HELLO,             hello,             HelloRequest,      HelloReply,        SESSION_NONE,    0,  1, METHOD_CHEAP, REPEAT_HARMLESS) \
     X( 2, GOODBYE,           goodbye,           GoodbyeRequest,    Done,              SESSION_NEEDED,  0,  0, METHOD_CHEAP, REPEAT_HARMLESS) \
     X( 3, PING,              ping,              PingRequest,       Done,              SESSION_NEEDED,  0,  0, METHOD_CHEAP, REPEAT_HARMLESS) \
     X( 4, SUBSCRIBE,         subscribe,         SubscribeRequest,  Done,              SESSION_NEEDED,  0,  0, METHOD_CHEAP, REPEAT_HARMLESS) \

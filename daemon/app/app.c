@@ -122,6 +122,8 @@ static int build_broker(struct app *app)
         app->rpc.keeper_pid = keeper_pid(app->keeper);
     }
     if (!r)
+        r = rpc_replay_releases(&app->rpc);
+    if (!r)
         r = net_new(&app->net, app->base, &client_net_handler, app, &net);
     if (r)
         log_error("cannot make the broker: %s", strerror(r < 0 ? -r : EINVAL));

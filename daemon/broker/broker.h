@@ -15,7 +15,9 @@
 
 #include "account/account.h"
 #include "keeper/link.h"
+#include "log/log.h"
 #include "mem/pool.h"
+#include "proto/release_log.h"
 
 struct broker;
 struct keeper_link;
@@ -104,6 +106,16 @@ void broker_commit(struct broker *broker);
  * count it as a death.
  */
 void broker_leave(struct broker *broker);
+
+/* A copy of a session's release log. */
+struct broker_release_log {
+    uint64_t session;
+    struct log_client who;
+    struct release_log log;
+};
+
+/* The next session that has one; *cursor begins with 0. False: no more. One that cannot be read is passed over. */
+bool broker_next_release_log(struct broker *broker, uint64_t *cursor, struct broker_release_log *ret);
 
 /* What the keeper made of op_upgrade(): 0, another broker goes on, or a positive errno. */
 void broker_upgrade_decided(struct broker *broker, int error);

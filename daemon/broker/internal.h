@@ -55,6 +55,7 @@ struct client {
     struct session *session;
     uint64_t id;
     bool ended;             /* being taken apart; no verb finds it any more */
+    bool has_release_log;   /* and when that is complete: the keeper is to drop it, too */
     struct list in_ending;  /* then; once that is complete, until it is committed */
     struct list subscribed; /* if it wants any events */
     struct list lingering;  /* its grace is over, but `in_use` is open or mapped somewhere (I6) */

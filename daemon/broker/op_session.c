@@ -10,9 +10,11 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/bytes.h"
 #include "base/clock.h"
+#include "base/steal.h"
 #include "broker/check.h"
 #include "broker/claims.h"
 #include "broker/events.h"
@@ -39,8 +41,31 @@ static void fill_hello(struct broker *broker, const struct session *session, str
         .base_page = broker->options.topology->base_page,
         .broker_uid = broker->options.uid,
         .simulated = broker->options.topology->simulated,
+        .release_log = -1,
     };
     memcpy(result->secret, session->record->secret, sizeof(result->secret));
+}
+
+/*
+ * The session's release log, or a new one that the keeper holds. A client can do without one, so nothing but the
+ * keeper's end is an error.
+ */
+static int give_release_log(struct broker *broker, struct session *session, struct hello_result *result)
+{
+    struct problem ignored;
+    int r = 0;
+
+    if (session->release_log < 0) {
+        r = session_make_release_log(session);
+        if (!r)
+            r = keeper_hold(broker->options.keeper, KEEPER_RELEASE_LOG, session->record->head.id,
+                            session->release_log);
+        if (r)
+            session->release_log = fd_close(session->release_log);
+    }
+    if (!r)
+        (void)handle_reopen(session->release_log, true, &result->release_log, &ignored);
+    return r == -EPIPE ? r : 0;
 }
 
 static int resume(struct op *op, const struct hello_args *args, struct hello_result *result)
@@ -68,7 +93,7 @@ static int resume(struct op *op, const struct hello_args *args, struct hello_res
     list_remove(&client->lingering);
     op->session = args->resume;
     fill_hello(broker, session, result);
-    return 0;
+    return args->release_log ? give_release_log(broker, session, result) : 0;
 }
 
 static struct client *client_new(void)
@@ -145,7 +170,7 @@ int op_hello(struct op *op, const struct hello_args *args, struct hello_result *
     check_charged(broker, CHECK_SESSION, session);
     op->session = session->record->head.id;
     fill_hello(broker, session, result);
-    return 0;
+    return args->release_log ? give_release_log(broker, session, result) : 0;
 }
 
 int op_goodbye(struct op *op)
@@ -258,6 +283,7 @@ void sessions_take_apart(struct timer *timer)
         list_remove(&client->in_ending);
         list_append(&broker->gone, &client->in_ending);
         check_crediting(broker, CHECK_SESSION, session);
+        client->has_release_log = session->release_log >= 0;
         session_free(session);
     }
     timer_arm(&broker->timers, timer, 0);
@@ -271,6 +297,8 @@ void sessions_forget(struct broker *broker)
         struct client *client = container_of(link, struct client, in_ending);
 
         keeper_drop(broker->options.keeper, KEEPER_SESSION, client->id);
+        if (client->has_release_log)
+            keeper_drop(broker->options.keeper, KEEPER_RELEASE_LOG, client->id);
         free(client);
     }
 }
@@ -368,18 +396,44 @@ int broker_connection_lost(struct broker *broker, uint64_t id, void *connection)
     return 0;
 }
 
+/* ---- what it gave back while there was no broker --------------------------------------------------------- */
+
+bool broker_next_release_log(struct broker *broker, uint64_t *cursor, struct broker_release_log *ret)
+{
+    unsigned budget = UINT32_MAX;
+    struct session *session;
+
+    while ((session = sessions_next(&broker->sessions, cursor, &budget))) {
+        const struct session_record *record = session->record;
+
+        if (session->release_log < 0 || client_of(session)->ended)
+            continue;
+        if (pread(session->release_log, &ret->log, sizeof(ret->log), 0) != (ssize_t)sizeof(ret->log)) {
+            log_error("the release log of session %llu cannot be read", (unsigned long long)record->head.id);
+            continue;
+        }
+        ret->session = record->head.id;
+        ret->who = (struct log_client){record->uid, (pid_t)record->pid};
+        return true;
+    }
+    return false;
+}
+
 /* ---- after another broker ------------------------------------------------------------------------------- */
 
 /* Whose connection went with that broker has no grace running: it was not lost. */
 int session_goes_on(struct broker *broker, struct session *session)
 {
     const struct session_record *record = session->record;
+    int *release_log = handed_fd(broker, KEEPER_RELEASE_LOG, record->head.id);
     struct client *client = client_new();
     int r;
 
     if (!client)
         return fatal(-ENOMEM);
     client_join(client, session);
+    if (release_log)
+        session->release_log = steal_fd(release_log);
     if (record->ended) {
         client->ended = true;
         list_append(&broker->ending, &client->in_ending);

@@ -426,9 +426,11 @@ static int drop_leftovers(struct broker *broker)
         aside[i] = -1;
     sort_out(broker, &broker->buffers.table, KEEPER_BUFFER, aside);
     sort_out(broker, &broker->sessions.table, KEEPER_SESSION, aside);
+    sort_out(broker, &broker->sessions.table, KEEPER_RELEASE_LOG, aside);
     for (size_t i = 0; i < options->n_things; i++) {
         struct keeper_thing *thing = &options->things[i];
-        bool ours = thing->key.kind == KEEPER_BUFFER || thing->key.kind == KEEPER_SESSION;
+        bool ours = thing->key.kind == KEEPER_BUFFER || thing->key.kind == KEEPER_SESSION ||
+                    thing->key.kind == KEEPER_RELEASE_LOG;
 
         if (thing->fd >= 0 && ours)
             drop_thing(broker, thing);

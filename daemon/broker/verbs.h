@@ -108,6 +108,7 @@ struct hello_args {
     uint64_t resume;    /* session to resume, or 0 */
     uint8_t secret[16];
     char program[64];
+    bool release_log; /* it wants one */
 };
 
 struct hello_result {
@@ -119,6 +120,7 @@ struct hello_result {
     uint64_t base_page;
     uid_t broker_uid;
     bool simulated;
+    int release_log; /* a descriptor for the client, the caller's; -1: none */
 };
 
 int op_hello(struct op *op, const struct hello_args *args, struct hello_result *result);

@@ -19,6 +19,7 @@ enum keeper_kind {
     KEEPER_PROGRAM = 7,  /* the program that was run before this one */
     KEEPER_CARRIER = 8,  /* 0 and 1: the ends of the socket pair in the service manager's store; see carrier.h */
     KEEPER_CRATE = 9,    /* only inside a carrier */
+    KEEPER_RELEASE_LOG = 10, /* by the session's id */
 };
 
 struct keeper_key {

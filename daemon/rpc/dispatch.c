@@ -186,12 +186,13 @@ static int dispatch(struct rpc_client *client, struct call *call, const struct f
     return serve(call, message);
 }
 
-int rpc_client_packet(struct rpc_client *client, const struct frame_header *header, const uint8_t *payload,
-                      struct fdset *fds)
+/* `answered` = who waits for the reply: the client, or nobody. */
+static int serve_packet(struct rpc_client *client, struct rpc_client *answered, const struct frame_header *header,
+                        const uint8_t *payload, struct fdset *fds)
 {
     struct call call = {
         .rpc = client->rpc,
-        .client = client,
+        .client = answered,
         .session = client->session,
         .sequence = header->sequence,
         .acknowledged = header->acknowledged,
@@ -207,8 +208,52 @@ int rpc_client_packet(struct rpc_client *client, const struct frame_header *head
     client->serving = false;
     broker_commit(broker);
     op_executing(broker, 0, 0, 0);
+    return r;
+}
+
+int rpc_client_packet(struct rpc_client *client, const struct frame_header *header, const uint8_t *payload,
+                      struct fdset *fds)
+{
+    int r = serve_packet(client, client, header, payload, fds);
+
     if (client->finishing)
         client->rpc->transport->finish(client->connection);
+    return r;
+}
+
+/* One session's. What does not belong into such a log is passed over: all that is served here ends at once. */
+static int replay_log(struct rpc *rpc, const struct broker_release_log *releases)
+{
+    uint64_t sequence = 0;
+    const void *packet;
+    size_t size;
+    int r = 0;
+
+    while (!r && release_log_next(&releases->log, &sequence, &packet, &size)) {
+        _cleanup_fdset_ struct fdset fds = FDSET_NULL;
+        struct frame_header header;
+        struct rpc_client nobody;
+        const uint8_t *payload;
+
+        if (frame_decode(packet, size, 0, FRAME_FROM_CLIENT, &header, &payload) ||
+            (header.method != METHOD_RELEASE && header.method != METHOD_UNRESERVE))
+            continue;
+        rpc_client_init(&nobody, rpc, NULL, NULL, releases->who);
+        nobody.session = releases->session;
+        nobody.minor = MEMORYD_MINOR_MAX;
+        r = serve_packet(&nobody, NULL, &header, payload, &fds);
+    }
+    return r;
+}
+
+int rpc_replay_releases(struct rpc *rpc)
+{
+    struct broker_release_log releases;
+    uint64_t cursor = 0;
+    int r = 0;
+
+    while (!r && broker_next_release_log(rpc->broker, &cursor, &releases))
+        r = replay_log(rpc, &releases);
     return r;
 }
 

@@ -82,6 +82,12 @@ void rpc_client_init(struct rpc_client *client, struct rpc *rpc, void *connectio
 int rpc_client_packet(struct rpc_client *client, const struct frame_header *header, const uint8_t *payload,
                       struct fdset *fds);
 
+/*
+ * Before the first packet: serves what clients have noted in their release logs, which the broker before may not have
+ * read. Nobody is told the replies; they are kept, like any. 0, or a negative errno that is fatal.
+ */
+int rpc_replay_releases(struct rpc *rpc);
+
 /* Answers a packet that is not sound (an enum frame_error), as far as it can be answered. */
 void rpc_client_refused(struct rpc_client *client, int error, const uint8_t *packet, size_t size);
 

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/steal.h"
 #include "rpc/request.h"
 
 struct hello_request {
@@ -22,6 +23,7 @@ static void answer_hello(struct request *request)
     const struct hello_result *result = &hello->result;
     struct rpc_client *client = request->call.client;
     Memoryd__V1__HelloReply reply = MEMORYD__V1__HELLO_REPLY__INIT;
+    _cleanup_fdset_ struct fdset fds = FDSET_NULL;
 
     client->session = result->session;
     client->minor = hello->version;
@@ -37,13 +39,16 @@ static void answer_hello(struct request *request)
     reply.base_page = result->base_page;
     reply.broker_uid = result->broker_uid;
     reply.simulated = result->simulated;
-    request_reply(request, &reply.base, NULL);
+    if (result->release_log >= 0)
+        (void)fdset_push(&fds, steal_fd(&hello->result.release_log));
+    request_reply(request, &reply.base, &fds);
 }
 
 static void wipe_hello(struct request *request)
 {
     struct hello_request *hello = (struct hello_request *)request;
 
+    hello->result.release_log = fd_close(hello->result.release_log);
     explicit_bzero(hello->args.secret, sizeof(hello->args.secret));
     explicit_bzero(hello->result.secret, sizeof(hello->result.secret));
 }
@@ -70,6 +75,8 @@ int serve_hello(const struct call *call, const Memoryd__V1__HelloRequest *m)
     hello->args.peer = call->client->peer;
     hello->args.connection = call->client->connection;
     hello->args.resume = m->session;
+    hello->args.release_log = m->release_log;
+    hello->result.release_log = -1;
     if (m->secret.len)
         memcpy(hello->args.secret, m->secret.data, sizeof(hello->args.secret));
     memcpy(hello->args.program, m->program, strlen(m->program) + 1);

@@ -6,6 +6,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -13,9 +14,11 @@
 #include "base/clock.h"
 #include "base/steal.h"
 #include "log/log.h"
+#include "proto/release_log.h"
 #include "proto/status.h"
 #include "session/hold.h"
 #include "session/kept.h"
+#include "sys/sys.h"
 
 void sessions_init(struct sessions *sessions, struct ledger *ledger, struct accounts *accounts)
 {
@@ -36,6 +39,7 @@ static void init_object(struct sessions *sessions, struct session *session)
 {
     session->sessions = sessions;
     session->peer = (struct peer)PEER_NULL;
+    session->release_log = -1;
     RB_INIT(&session->holds);
     list_init(&session->tokens);
     list_init(&session->names);
@@ -116,6 +120,7 @@ struct session *session_free(struct session *session)
     charge_deinit(&session->charge);
     session->account = account_unref(session->account);
     peer_deinit(&session->peer);
+    session->release_log = fd_close(session->release_log);
     bytes_wipe(record_change(&session->sessions->table, session)->secret, sizeof(session->record->secret));
     table_free(&session->sessions->table, session);
     return NULL;
@@ -151,6 +156,17 @@ void session_detach(struct session *session)
 {
     session->connection = NULL;
     record_change(&session->sessions->table, session)->lost_at = clock_now_ns();
+}
+
+int session_make_release_log(struct session *session)
+{
+    _cleanup_close_ int fd = sys_memfd_new("memoryd:releases", 0);
+
+    if (fd < 0 || sys->ftruncate(fd, RELEASE_LOG_SIZE) < 0 || sys->fallocate(fd, 0, 0, RELEASE_LOG_SIZE) < 0 ||
+        sys->fchmod(fd, 0600) < 0 || sys->add_seals(fd, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
+        return -errno;
+    session->release_log = steal_fd(&fd);
+    return 0;
 }
 
 struct session *sessions_find(const struct sessions *sessions, uint64_t id)

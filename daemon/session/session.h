@@ -37,6 +37,7 @@ struct session {
     struct peer peer;        /* owned: pidfd, groups */
     struct account *account; /* a reference: what this session costs, within its user's */
     struct charge charge;    /* of the session itself */
+    int release_log;         /* owned: proto/release_log.h; -1: the client has not asked for one */
     void *connection;        /* NULL: it has none now */
     void *userdata;          /* the broker's own */
     struct hold_tree holds;  /* by buffer; hold.h */
@@ -71,6 +72,10 @@ int session_may_resume(const struct session *session, const uint8_t secret[stati
 void session_attach(struct session *session, void *connection, struct peer *peer);
 /* It has none now. */
 void session_detach(struct session *session);
+
+/* Makes its release log, which it has not: a page that is there and whose size stays. 0 or a negative errno, which is
+ * not fatal: a session can do without. */
+int session_make_release_log(struct session *session);
 
 /* LIVE; NULL if there is none. */
 struct session *sessions_find(const struct sessions *sessions, uint64_t id);

@@ -124,7 +124,8 @@ int op_hello(struct op *op, const struct hello_args *args, struct hello_result *
 
     fake.connection = args->connection;
     *result = (struct hello_result){
-        .session = ++sessions, .broker_id = 77, .arena_base = 0x566000000000, .arena_size = 1 << 30, .base_page = 4096};
+        .session = ++sessions, .broker_id = 77, .arena_base = 0x566000000000, .arena_size = 1 << 30, .base_page = 4096,
+        .release_log = args->release_log ? open("/dev/null", O_RDWR | O_CLOEXEC) : -1};
     return verb(op, "hello");
 }
 
@@ -168,6 +169,7 @@ int op_alloc(struct op *op, const struct alloc_args *args, struct opened *result
 int op_release(struct op *op, const struct ids *buffers, struct statuses *result)
 {
     result->n = buffers->n;
+    fake.released = *buffers;
     return verb(op, "release");
 }
 
@@ -396,6 +398,14 @@ bool broker_is_idle(const struct broker *broker)
 
 void broker_announce_shutdown(struct broker *broker)
 {
+}
+
+bool broker_next_release_log(struct broker *broker, uint64_t *cursor, struct broker_release_log *ret)
+{
+    if (*cursor == fake.n_releases)
+        return false;
+    *ret = fake.releases[(*cursor)++];
+    return true;
 }
 
 struct account *broker_session_account(struct broker *broker, uint64_t session)

@@ -47,6 +47,10 @@ struct fake {
     char unbound[MEMORYD_NAME_MAX + 16];
     uint32_t mask;
     unsigned imported;
+    struct ids released; /* by the last RELEASE */
+
+    struct broker_release_log releases[2]; /* of sessions that another broker left */
+    unsigned n_releases;
 };
 
 extern struct fake fake;

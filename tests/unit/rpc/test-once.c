@@ -9,6 +9,7 @@
 
 #include "proto/envelope.h"
 #include "proto/memoryd.pb-c.h"
+#include "proto/release_log.h"
 #include "proto/schema.h"
 #include "rpc/rpc.h"
 #include "tests/support/fd.h"
@@ -390,6 +391,80 @@ static void the_table_says_what_is_kept(void **state)
     }
 }
 
+/* ---- what another broker did not read --------------------------------------------------------------------------- */
+
+/* A request with one id, or without a message, in the log of one of the sessions. */
+static void note(unsigned i, struct frame_header header, uint64_t id)
+{
+    Memoryd__V1__ReleaseRequest m = MEMORYD__V1__RELEASE_REQUEST__INIT;
+    uint8_t bytes[MEMORYD_HEADER_LONG], payload[64];
+    struct iovec iov[2] = {{.iov_base = bytes}, {.iov_base = payload}};
+
+    m.n_buffers = id != 0;
+    m.buffers = &id;
+    assert_int_equal(envelope_pack(&m.base, payload, sizeof(payload), &iov[1].iov_len), 0);
+    header.payload_length = (uint32_t)iov[1].iov_len;
+    iov[0].iov_len = frame_encode(bytes, FRAME_FROM_CLIENT, &header);
+    assert_int_not_equal(release_log_put(&fake.releases[i].log, iov), 0);
+}
+
+static void what_is_in_a_release_log_is_done_once_and_kept(void **state)
+{
+    (void)state;
+    fake.n_releases = 2;
+    fake.releases[0].session = first.client.session;
+    fake.releases[1].session = second.client.session;
+    note(0, HEADER(RELEASE, 8), 77);
+    note(1, HEADER(UNRESERVE, 9), 0);
+    assert_int_equal(rpc_replay_releases(&rpc), 0);
+    assert_int_equal(fake.released.n, 1);
+    assert_int_equal(fake.released.id[0], 77);
+    assert_int_equal(fake.kept[0].sequence, 8);
+    assert_true(fake.kept[0].done);
+    /* nobody is told */
+    assert_int_equal(first.replies + second.replies, 0);
+    assert_int_equal(first.finished + second.finished, 0);
+
+    /* the next broker finds it again; and the client repeats it */
+    fake.calls = 0;
+    assert_int_equal(rpc_replay_releases(&rpc), 0);
+    packet(&first, HEADER(RELEASE, 8), NULL);
+    assert_int_equal(fake.calls, 0);
+    assert_int_equal(first.replies, 1);
+    assert_int_equal(first.header.status, 0);
+}
+
+static void I8_nothing_else_is_served_from_a_release_log(void **state)
+{
+    size_t n;
+    const struct schema_method *methods = schema_methods(&n);
+
+    (void)state;
+    fake.n_releases = 1;
+    fake.releases[0].session = first.client.session;
+    for (size_t i = 0; i < n; i++) {
+        if (methods[i].id == METHOD_RELEASE || methods[i].id == METHOD_UNRESERVE)
+            continue;
+        memset(&fake.releases[0].log, 0, sizeof(fake.releases[0].log));
+        note(0, (struct frame_header){.method = methods[i].id, .sequence = 5}, 0);
+        assert_int_equal(rpc_replay_releases(&rpc), 0);
+    }
+    note(0, (struct frame_header){.method = 9999, .sequence = 6}, 0);
+    note(0, (struct frame_header){.method = METHOD_RELEASE, .fd_count = 1, .sequence = 7}, 1);
+    assert_int_equal(rpc_replay_releases(&rpc), 0);
+    assert_int_equal(fake.calls, 0);
+
+    /* a message that is none ends nothing but itself, and what is behind it is served */
+    memset(&fake.releases[0].log, 0, sizeof(fake.releases[0].log));
+    note(0, HEADER(RELEASE, 20), 1);
+    note(0, HEADER(RELEASE, 21), 2);
+    memset(fake.releases[0].log.cells[0] + MEMORYD_HEADER_SIZE, 0xff, 3);
+    assert_int_equal(rpc_replay_releases(&rpc), 0);
+    assert_int_equal(fake.calls, 1);
+    assert_int_equal(fake.released.id[0], 2);
+    assert_int_equal(first.finished, 0);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -412,6 +487,8 @@ int main(void)
         TEST(what_is_executing_is_noted),
         TEST(harmless_requests_are_not_kept),
         TEST(the_table_says_what_is_kept),
+        TEST(what_is_in_a_release_log_is_done_once_and_kept),
+        TEST(I8_nothing_else_is_served_from_a_release_log),
     };
 
     return test_run(tests, NULL, NULL);

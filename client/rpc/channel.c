@@ -5,10 +5,12 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 
 #include "base/clock.h"
 #include "proto/envelope.h"
+#include "proto/release_log.h"
 #include "proto/schema.h"
 #include "proto/sockio.h"
 #include "rpc/fail.h"
@@ -20,6 +22,9 @@
 
 /* So many requests that give something back are under way without anybody who waits for them: half of what may be. */
 #define LEFT_MAX (MEMORYD_UNACKNOWLEDGED_MAX / 2)
+
+/* Where the release log is full, what gives something back waits so long after the connection was lost. */
+#define LEAVE_MS 2000
 
 /* How soon to try to send again while somebody else leads. */
 #define RESEND_NS (10 * NSEC_PER_MSEC)
@@ -68,6 +73,8 @@ struct channel *channel_unref(struct channel *channel)
         return NULL;
     requests_deinit(channel);
     resume_deinit(channel);
+    if (channel->release_log)
+        (void)munmap(channel->release_log, RELEASE_LOG_SIZE);
     file_id_close(channel->socket_id, channel->socket);
     pthread_mutex_destroy(&channel->lock);
     arena_deinit(&channel->arena);
@@ -142,6 +149,7 @@ void channel_post(struct channel *channel, enum method method, const ProtobufCMe
     if (pending) {
         request_keep(pending);
         requests_flush(channel);
+        link_reconnect(channel);
     }
     pthread_mutex_unlock(&channel->lock);
 }
@@ -184,14 +192,22 @@ static void follow(struct channel *channel, struct call *call, uint64_t deadline
         requests_flush(channel);
 }
 
-/* Is it one that nobody needs to wait for, or not any longer? */
-static bool may_leave(const struct channel *channel, const struct call *call)
+/*
+ * Until when somebody waits for it at most: what gives something back is not waited for if the next broker finds it,
+ * nor for long if the link is down. 0: not any longer.
+ */
+static uint64_t wait_at_most(const struct channel *channel, const struct call *call, uint64_t deadline)
 {
-    if (!request_gives_back(call->pending))
-        return false;
-    if (channel->link != LINK_UP)
-        return true;
-    return !call->take && call->pending->sequence && channel->n_left < LEFT_MAX;
+    const struct pending *pending = call->pending;
+    uint64_t until = deadline_at(channel->down_at, LEAVE_MS * NSEC_PER_MSEC);
+
+    if (!request_gives_back(pending))
+        return deadline;
+    if (channel->link == LINK_UP)
+        return !call->take && pending->sequence && !pending->lost && channel->n_left < LEFT_MAX ? 0 : deadline;
+    if (!channel->release_log || pending->in_log || deadline_passed(until, clock_now_ns()))
+        return 0;
+    return until < deadline ? until : deadline;
 }
 
 /* With the lock. Afterwards the call has ended, or is nobody's any more: -ETIMEDOUT, or 0 for what can wait. */
@@ -201,8 +217,9 @@ static int await(struct channel *channel, struct call *call, uint64_t deadline)
 
     for (bool first = true; call->state == CALL_WAITING || call->state == CALL_TAKING; first = false) {
         bool waits = call->state == CALL_WAITING;
+        uint64_t until = waits ? wait_at_most(channel, call, deadline) : deadline;
 
-        if (waits && may_leave(channel, call)) {
+        if (!until) {
             request_abandon(channel, call->pending);
             call->state = CALL_ANSWERED;
         } else if (waits && deadline_passed(deadline, clock_now_ns())) {
@@ -214,9 +231,9 @@ static int await(struct channel *channel, struct call *call, uint64_t deadline)
             r = give_up(channel, call);
             break;
         } else if (waits && !channel->led) {
-            link_lead(channel, deadline, first && call->pending->sequence);
+            link_lead(channel, until, first && call->pending->sequence);
         } else {
-            follow(channel, call, deadline);
+            follow(channel, call, until);
         }
     }
     if (!channel->led)
@@ -243,6 +260,8 @@ static int make_call(struct channel *channel, struct pending *pending, struct ca
     if (!pending)
         return fail_with(ENOMEM, "no memory for a request");
     requests_flush(channel);
+    if (request_gives_back(pending))
+        link_reconnect(channel);
     r = await(channel, call, deadline);
     if (!r && call->state == CALL_FAILED)
         r = fail_with(call->err, "%s", call->sentence);
@@ -317,6 +336,8 @@ void channel_fork_child(struct channel *channel)
     channel->broken_err = ECONNRESET;
     channel->broken_why = "the connection is that of the parent process";
     channel->socket = file_id_close(channel->socket_id, channel->socket);
+    /* the parent's, and not mapped here */
+    channel->release_log = NULL;
     pthread_mutex_unlock(&channel->lock);
     pthread_mutex_init(&channel->lock, NULL);
 }

@@ -93,6 +93,8 @@ struct channel {
     unsigned n_left;       /* that give something back, and nobody waits for */
     unsigned n_answered;
     uint64_t answered[MEMORYD_UNACKNOWLEDGED_MAX]; /* and to be acknowledged one by one */
+    struct release_log *release_log; /* where those that give something back are noted first; or NULL */
+    uint64_t down_at;      /* since when the link is not up */
     bool behind; /* some of the waiting ones are to be sent again */
     int stopped; /* why sending stopped: see sockio_send() */
 
@@ -113,9 +115,9 @@ DEFINE_CLEANUP(struct channel *, channel_unref);
 struct connected;
 struct rpc_session;
 
-/* From now on the session is resumed where the connection was made. 0 or -ENOMEM. */
+/* From now on the session is resumed where the connection was made. Takes its release log in any case. 0 or -ENOMEM. */
 int channel_may_resume(struct channel *channel, const struct connected *connected, const char *program,
-                       const struct rpc_session *session);
+                       struct rpc_session *session);
 
 /*
  * Sends a request with descriptors, which stay the caller's, and waits for its reply until the
@@ -127,16 +129,20 @@ int channel_may_resume(struct channel *channel, const struct connected *connecte
  *     -EMFILE      it was done, and is undone: the descriptors of the reply could not be received
  *     -EPROTO      what came makes no sense, and the connection was given up
  *     or why no connection can be made, other than that nobody listens.
- * What gives something back (RELEASE, UNRESERVE) does not wait for a broker that is away: it succeeds at once and is
- * sent when there is one again. And without a `take` it waits for no reply at all: it succeeds when it was sent, before
- * whatever is called next, and what becomes of it is nobody's concern. Only when very many such replies are missing
- * some are waited for, so that who does nothing else does not get ahead of the broker.
+ * What gives something back (RELEASE, UNRESERVE) does not wait for a broker that is away: it succeeds as soon as it is
+ * in the release log, from which the next broker takes it even if this process never calls again. And without a `take`
+ * it waits for no reply at all: it succeeds when it was sent, before whatever is called next, and what becomes of it is
+ * nobody's concern. Only when very many such replies are missing some are waited for, so that a caller that does
+ * nothing else does not get ahead of the broker; of a broker that is away, for two seconds at most.
  */
 int channel_call(struct channel *channel, enum method method, const ProtobufCMessage *request,
                  const int *fds, unsigned n_fds, uint64_t deadline, channel_take *take,
                  void *result, struct channel_raw *raw);
 
-/* Sends, now or later, without waiting; the reply will be ignored. For giving back what nobody wants any more. */
+/*
+ * Sends, now or later, without waiting; the reply will be ignored. For giving back what nobody wants any more. Where
+ * the connection is lost it makes another one, without waiting for what the broker says to that.
+ */
 void channel_post(struct channel *channel, enum method method, const ProtobufCMessage *request);
 
 /* Receives what is there, without waiting, unless another thread is at it. */

@@ -9,12 +9,14 @@
 #include "proto/limits.h"
 #include "rpc/stubs.h"
 
-void hello_request(Memoryd__V1__HelloRequest *request, const char *program, const struct rpc_session *resume)
+void hello_request(Memoryd__V1__HelloRequest *request, const char *program, const struct rpc_session *resume,
+                   bool release_log)
 {
     *request = (Memoryd__V1__HelloRequest)MEMORYD__V1__HELLO_REQUEST__INIT;
     request->version_min = MEMORYD_MINOR_MIN;
     request->version_max = MEMORYD_MINOR_MAX;
     request->program = (char *)(uintptr_t)program;
+    request->release_log = release_log;
     if (resume) {
         request->session = resume->session;
         request->secret.data = (uint8_t *)(uintptr_t)resume->secret;
@@ -27,7 +29,6 @@ int hello_take(void *result, const ProtobufCMessage *reply, struct fdset *fds)
     const Memoryd__V1__HelloReply *hello = (const Memoryd__V1__HelloReply *)reply;
     struct rpc_session *session = result;
 
-    (void)fds;
     if (!hello->session || hello->secret.len != sizeof(session->secret) ||
         !is_power_of_two(hello->base_page))
         return -EPROTO;
@@ -40,6 +41,7 @@ int hello_take(void *result, const ProtobufCMessage *reply, struct fdset *fds)
         .base_page = hello->base_page,
         .broker_uid = hello->broker_uid,
         .simulated = hello->simulated,
+        .release_log = fdset_count(fds) ? fdset_steal(fds, 0) : -1,
     };
     memcpy(session->secret, hello->secret.data, sizeof(session->secret));
     return 0;

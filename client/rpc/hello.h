@@ -2,6 +2,8 @@
 /* HELLO as message and as plain struct, for the first connection of a session and for the next ones. */
 #pragma once
 
+#include <stdbool.h>
+
 #include <protobuf-c/protobuf-c.h>
 
 #include "proto/fdset.h"
@@ -9,8 +11,12 @@
 
 struct rpc_session;
 
-/* Fills in a request that points into its arguments. `resume`: the session to go on with, or NULL for a new one. */
-void hello_request(Memoryd__V1__HelloRequest *request, const char *program, const struct rpc_session *resume);
+/*
+ * Fills in a request that points into its arguments. `resume`: the session to go on with, or NULL for a new one.
+ * `release_log`: the broker is asked for the session's.
+ */
+void hello_request(Memoryd__V1__HelloRequest *request, const char *program, const struct rpc_session *resume,
+                   bool release_log);
 
 /* A channel_take() of a struct rpc_session. */
 int hello_take(void *session, const ProtobufCMessage *reply, struct fdset *fds);

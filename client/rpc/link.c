@@ -13,6 +13,7 @@
 #include "proto/frame.h"
 #include "proto/memoryd.pb-c.h"
 #include "proto/sockio.h"
+#include "proto/status.h"
 #include "rpc/convert.h"
 #include "rpc/requests.h"
 #include "rpc/undo.h"
@@ -124,6 +125,9 @@ static int deliver(struct channel *channel, size_t size, struct fdset *fds, bool
     n = header.payload_length;
     if (!header.sequence)
         return deliver_event(channel, header.method, payload, n);
+    /* HELLO was refused, and what was sent behind it has not been looked at */
+    if (channel->link == LINK_GREETING && header.status == STATUS_NO_SESSION)
+        return 0;
     pending = claim(channel, &header);
     if (!pending)
         return -EPROTO;
@@ -158,6 +162,8 @@ void link_lose(struct channel *channel)
     }
     if (channel->link == LINK_GREETING)
         resume_unheard(channel);
+    if (was_up)
+        channel->down_at = clock_now_ns();
     channel->link = LINK_DOWN;
     requests_lost(channel);
     if (was_up && channel->owner.lost) {
@@ -167,6 +173,7 @@ void link_lose(struct channel *channel)
     }
     channel->socket = file_id_close(channel->socket_id, channel->socket);
     channel->stolen = false;
+    channel->stopped = 0;
 }
 
 /* What it said cannot be: whoever waits must know, and another connection may go better. */
@@ -300,4 +307,36 @@ void link_drain(struct channel *channel)
     if (channel->link == LINK_GREETING)
         resume_heard(channel);
     channel->led = false;
+}
+
+/* What it said last, and its end. */
+static void hear_the_end(struct channel *channel)
+{
+    if (channel->stolen) {
+        channel->led = true;
+        link_lose(channel);
+        channel->led = false;
+    } else {
+        link_drain(channel);
+    }
+}
+
+void link_reconnect(struct channel *channel)
+{
+    /* the connection that is made may be to a broker that dies as well, but not for ever */
+    for (unsigned n = 0; n < 4 && !channel->led && !channel->broken && channel->resumption; n++) {
+        if (channel->link == LINK_DOWN) {
+            channel->led = true;
+            resume_at_once(channel);
+            channel->led = false;
+            if (channel->link == LINK_DOWN)
+                break;
+        } else if (channel->stopped == SOCKIO_E_GONE) {
+            hear_the_end(channel);
+        } else if (channel->link == LINK_UP || requests_flush_behind_hello(channel) != SOCKIO_E_GONE) {
+            break;
+        }
+    }
+    if (!channel->led)
+        requests_wake_one(channel);
 }

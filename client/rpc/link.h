@@ -32,6 +32,12 @@ void link_drain(struct channel *channel);
 /* The connection is lost. */
 void link_lose(struct channel *channel);
 
+/*
+ * For what gives something back, when nobody leads: if the connection is lost, makes the next one and sends HELLO and
+ * all that has no reply behind it, without waiting for anything. Gives the lock up meanwhile.
+ */
+void link_reconnect(struct channel *channel);
+
 /* Nobody can go on: all that waits fails, and what is not sent can be told to try elsewhere. */
 void channel_break_locked(struct channel *channel, int err, const char *why);
 
@@ -39,6 +45,8 @@ void channel_break_locked(struct channel *channel, int err, const char *why);
 
 /* One step, from LINK_DOWN. */
 void resume_step(struct channel *channel, uint64_t deadline);
+/* The same without a pause before it, and without starting a broker. */
+void resume_at_once(struct channel *channel);
 /* A packet has been delivered in LINK_GREETING: it may have been the answer. */
 void resume_heard(struct channel *channel);
 /* Something was answered: the connection is good. */

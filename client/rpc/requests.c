@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "proto/frame.h"
+#include "proto/release_log.h"
 #include "proto/sockio.h"
 
 static bool is_recorded(const struct pending *pending)
@@ -70,6 +71,8 @@ void request_drop(struct channel *channel, struct pending *pending)
         channel->n_recorded--;
     if (pending->left)
         channel->n_left--;
+    if (pending->in_log && channel->release_log)
+        release_log_remove(channel->release_log, pending->in_log);
     free(pending->copy);
     pending->copy = NULL;
     list_remove(&pending->link);
@@ -171,42 +174,69 @@ static void has_told(struct channel *channel, struct pending *pending)
 
 /* ---- sending -------------------------------------------------------------------------------- */
 
-int request_send(struct channel *channel, struct pending *pending)
-{
-    bool is_new = !pending->sequence;
-    uint64_t done = acknowledged(channel);
-    bool tells = is_new && is_recorded(pending) && channel->n_answered;
-    uint64_t answered = tells ? channel->answered[0] : pending->answered;
+/* A request as it travels. */
+struct outgoing {
     uint8_t header[MEMORYD_HEADER_LONG];
-    struct iovec iov[2] = {
-        {.iov_base = header},
-        {.iov_base = (void *)(uintptr_t)pending->payload, .iov_len = pending->n},
-    };
-    int r;
+    struct iovec iov[2];
+    bool is_new;
+    bool tells; /* of one that was answered */
+};
 
-    iov[0].iov_len = frame_encode(header, FRAME_FROM_CLIENT,
-                                  &(struct frame_header){
-                                      .method = pending->row->id,
-                                      .fd_count = (uint16_t)pending->n_fds,
-                                      .payload_length = (uint32_t)pending->n,
-                                      .sequence = is_new ? channel->sequence + 1 : pending->sequence,
-                                      .acknowledged = done,
-                                      .answered = answered > done ? answered : 0,
-                                  });
-    r = sockio_send(channel->socket, iov, pending->n ? 2 : 1, pending->fds, pending->n_fds);
-    if (r)
-        return r;
-    pending->lost = false;
-    if (!is_new)
-        return 0;
+static void prepare(const struct channel *channel, const struct pending *pending, struct outgoing *out)
+{
+    uint64_t done = acknowledged(channel);
+    uint64_t answered;
+
+    out->is_new = !pending->sequence;
+    out->tells = out->is_new && is_recorded(pending) && channel->n_answered;
+    answered = out->tells ? channel->answered[0] : pending->answered;
+    out->iov[0].iov_base = out->header;
+    out->iov[0].iov_len = frame_encode(out->header, FRAME_FROM_CLIENT,
+                                       &(struct frame_header){
+                                           .method = pending->row->id,
+                                           .fd_count = (uint16_t)pending->n_fds,
+                                           .payload_length = (uint32_t)pending->n,
+                                           .sequence = out->is_new ? channel->sequence + 1 : pending->sequence,
+                                           .acknowledged = done,
+                                           .answered = answered > done ? answered : 0,
+                                       });
+    out->iov[1] = (struct iovec){.iov_base = (void *)(uintptr_t)pending->payload, .iov_len = pending->n};
+}
+
+/* Before it is sent: should this broker not read it, the next one does. */
+static void note_in_log(struct channel *channel, struct pending *pending, const struct outgoing *out)
+{
+    if (out->is_new && channel->release_log && request_gives_back(pending))
+        pending->in_log = release_log_put(channel->release_log, out->iov);
+}
+
+/* It has a sequence from now on, be it sent or only in the log. */
+static void enter_waiting(struct channel *channel, struct pending *pending, const struct outgoing *out)
+{
     pending->sequence = ++channel->sequence;
     if (is_recorded(pending))
         channel->n_recorded++;
-    if (tells)
+    if (out->tells)
         has_told(channel, pending);
     list_remove(&pending->link);
     list_append(&channel->waiting, &pending->link);
-    return 0;
+}
+
+int request_send(struct channel *channel, struct pending *pending)
+{
+    struct outgoing out;
+    int r;
+
+    prepare(channel, pending, &out);
+    note_in_log(channel, pending, &out);
+    r = sockio_send(channel->socket, out.iov, pending->n ? 2 : 1, pending->fds, pending->n_fds);
+    if (r && !(out.is_new && pending->in_log))
+        return r;
+    if (out.is_new)
+        enter_waiting(channel, pending, &out);
+    pending->lost = r;
+    channel->behind |= pending->lost;
+    return r;
 }
 
 /* The kernel does not want it, and never will. */
@@ -265,10 +295,39 @@ static int flush(struct channel *channel)
     return 0;
 }
 
+/* There is no connection to send it on, but the next broker is to find what gives something back. */
+static void note_unsent(struct channel *channel)
+{
+    list_for_each_entry_safe(pending, &channel->unsent[REPEAT_RECORDED], struct pending, link)
+    {
+        struct outgoing out;
+
+        if (!request_gives_back(pending))
+            continue;
+        if (!has_room(channel))
+            return;
+        prepare(channel, pending, &out);
+        note_in_log(channel, pending, &out);
+        if (!pending->in_log)
+            return;
+        enter_waiting(channel, pending, &out);
+        pending->lost = true;
+        channel->behind = true;
+    }
+}
+
+int requests_flush_behind_hello(struct channel *channel)
+{
+    return channel->stopped = flush(channel);
+}
+
 int requests_flush(struct channel *channel)
 {
-    if (channel->link != LINK_UP ||
-        (!channel->behind && list_is_empty(&channel->unsent[0]) && list_is_empty(&channel->unsent[1])))
+    if (channel->link != LINK_UP) {
+        note_unsent(channel);
+        return channel->stopped = 0;
+    }
+    if ((!channel->behind && list_is_empty(&channel->unsent[0]) && list_is_empty(&channel->unsent[1])))
         return channel->stopped = 0;
     if (!file_id_is(channel->socket_id, channel->socket)) {
         /* this program has closed it; whoever leads sees to that */

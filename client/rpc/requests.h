@@ -49,6 +49,7 @@ struct pending {
     uint64_t answered; /* what it acknowledges besides, or 0 */
     const struct schema_method *row;
     bool lost;         /* with its connection: to be sent again */
+    unsigned in_log;   /* its place in the release log; 0: it is not there */
     bool left;         /* it gives something back, and nobody waits for the reply */
     struct call *call; /* NULL: nobody waits any more */
     const void *payload;
@@ -84,8 +85,13 @@ void request_answered(struct channel *channel, struct pending *pending);
  * Sends it, now, whatever else waits: a new sequence if it has none. 0, or as sockio_send(), and then it is as it was.
  */
 int request_send(struct channel *channel, struct pending *pending);
-/* Sends what waits for that and may be sent. 0, or what sockio_send() said where it had to stop. */
+/*
+ * Sends what waits for that and may be sent; while the link is not up, what gives something back goes into the release
+ * log. 0, or what sockio_send() said where it had to stop.
+ */
 int requests_flush(struct channel *channel);
+/* The same behind a HELLO that is not answered yet: if that is refused so are all these, and they stay lost. */
+int requests_flush_behind_hello(struct channel *channel);
 /* The connection is lost: all that was sent is to be sent again, or is forgotten. */
 void requests_lost(struct channel *channel);
 /* Each caller goes with this error. If `forget`, what was sent does not stay either, as if it was answered. */

@@ -11,10 +11,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 #include "base/clock.h"
+#include "base/steal.h"
 #include "proto/envelope.h"
+#include "proto/release_log.h"
 #include "proto/sockio.h"
 #include "proto/status.h"
 #include "rpc/connect.h"
@@ -39,19 +43,41 @@ struct resumption {
     uint8_t request[MEMORYD_PROGRAM_MAX + 128]; /* the HELLO, packed */
 };
 
+/* The child of a fork has a session of its own, and must not write into this one's log. */
+static struct release_log *map_release_log(int fd)
+{
+    void *log = MAP_FAILED;
+    struct stat st;
+
+    if (fd >= 0 && !fstat(fd, &st) && st.st_size >= RELEASE_LOG_SIZE)
+        log = mmap(NULL, RELEASE_LOG_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    (void)fd_close(fd);
+    if (log != MAP_FAILED && madvise(log, RELEASE_LOG_SIZE, MADV_DONTFORK) < 0) {
+        (void)munmap(log, RELEASE_LOG_SIZE);
+        log = MAP_FAILED;
+    }
+    return log == MAP_FAILED ? NULL : log;
+}
+
 int channel_may_resume(struct channel *channel, const struct connected *connected, const char *program,
-                       const struct rpc_session *session)
+                       struct rpc_session *session)
 {
     struct resumption *next = calloc(1, sizeof(*next));
+    struct release_log *log = map_release_log(steal_fd(&session->release_log));
 
-    if (!next)
+    if (!next) {
+        if (log)
+            (void)munmap(log, RELEASE_LOG_SIZE);
         return fail_with(ENOMEM, "no memory for a session");
+    }
     memcpy(next->path, connected->path, sizeof(next->path));
     next->private = connected->private;
     next->may_autostart = connected->may_autostart;
     snprintf(next->program, sizeof(next->program), "%s", program);
     next->session = *session;
+    next->greeted.release_log = -1;
     pthread_mutex_lock(&channel->lock);
+    channel->release_log = log;
     channel->minor = session->version;
     channel->resumption = next;
     pthread_mutex_unlock(&channel->lock);
@@ -64,6 +90,7 @@ void resume_deinit(struct channel *channel)
 
     if (!next)
         return;
+    (void)fd_close(next->greeted.release_log);
     explicit_bzero(next, sizeof(*next));
     free(next);
     channel->resumption = NULL;
@@ -83,6 +110,8 @@ static void try_later(struct channel *channel)
     struct resumption *next = channel->resumption;
 
     channel->link = LINK_DOWN;
+    /* what was sent behind a HELLO that was refused */
+    requests_lost(channel);
     channel->socket = file_id_close(channel->socket_id, channel->socket);
     next->next_attempt = deadline_after_ns(connect_pause_ns(next->attempt++));
 }
@@ -122,7 +151,7 @@ static void say_hello(struct channel *channel)
     struct pending *pending;
     size_t n;
 
-    hello_request(&hello, next->program, &next->session);
+    hello_request(&hello, next->program, &next->session, !channel->release_log);
     next->hello.state = CALL_OF_LEADER;
     next->hello.take = hello_take;
     next->hello.result = &next->greeted;
@@ -195,12 +224,35 @@ void resume_step(struct channel *channel, uint64_t deadline)
     (void)fail_restore(&saved);
 }
 
+/* So often a listening socket that is full is tried again, at growing intervals, by who does not want to wait. */
+#define FULL_ATTEMPTS 5
+
+void resume_at_once(struct channel *channel)
+{
+    struct fail_saved saved;
+    int r;
+
+    fail_save(&saved, 0);
+    for (unsigned n = 0; (r = connect_again(channel)) == -EAGAIN && n < FULL_ATTEMPTS; n++) {
+        try_later(channel);
+        if (!pause_until_next(channel, DEADLINE_NEVER))
+            break;
+    }
+    if (!r && !channel->broken)
+        say_hello(channel);
+    else
+        try_later(channel);
+    (void)fail_restore(&saved);
+}
+
 /* ---- the answer ----------------------------------------------------------------------------- */
 
 static void go_on(struct channel *channel)
 {
     struct resumption *next = channel->resumption;
 
+    if (!channel->release_log)
+        channel->release_log = map_release_log(steal_fd(&next->greeted.release_log));
     if (next->greeted.session != next->session.session || next->greeted.broker != next->session.broker) {
         channel_break_locked(channel, ECONNRESET, "another broker serves here now, which does not know the session");
         return;
@@ -261,5 +313,6 @@ void resume_unheard(struct channel *channel)
 
     if (next->hello.state == CALL_OF_LEADER)
         request_drop(channel, next->hello.pending);
+    next->greeted.release_log = fd_close(next->greeted.release_log);
     next->next_attempt = deadline_after_ns(connect_pause_ns(next->attempt++));
 }

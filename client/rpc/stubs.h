@@ -30,6 +30,7 @@ struct rpc_session {
     uint64_t base_page;
     uint32_t broker_uid;
     bool simulated;
+    int release_log; /* a descriptor, until a channel has taken it; -1: none came */
 };
 
 /* Opens a new one. */

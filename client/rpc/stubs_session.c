@@ -10,7 +10,7 @@ int rpc_hello(struct channel *channel, const char *program, uint64_t deadline, s
 {
     Memoryd__V1__HelloRequest request;
 
-    hello_request(&request, program, NULL);
+    hello_request(&request, program, NULL, true);
     return channel_call(channel, METHOD_HELLO, &request.base, NULL, 0, deadline, hello_take, session, NULL);
 }
 

@@ -77,6 +77,12 @@ void observer_start(unsigned nodes, const char *config)
     assert_int_equal(memclient_open(&options, &observer), 0);
 }
 
+void observer_upgrade(void)
+{
+    assert_int_equal(memclient_upgrade(observer), 0);
+    asked++;
+}
+
 void observer_stop(void)
 {
     memclient_close(observer);

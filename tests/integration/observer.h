@@ -35,6 +35,8 @@ uint64_t observer_settled_requests(struct memclient *ctx);
         statement;                                                                \
         assert_in_range(observer_settled_requests(ctx) - before_, 0, (wanted));   \
     } while (0)
+/* Has the broker replaced by the installed program, as memctl does. */
+void observer_upgrade(void);
 /* Buffers that it has: to be waited for, for the same reason. */
 uint64_t observer_buffers(void);
 /* Waits until it has none, nor any that only a descriptor or a mapping keeps; and its sums are right. */

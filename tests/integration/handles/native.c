@@ -44,6 +44,12 @@ static void give_back(struct memory *memory)
     memclient_buffer_unref(memory->object);
 }
 
+void token_of_fd(const struct handed *handed, struct memclient_token *token, struct memclient_buffer **buf)
+{
+    CHECK(!memclient_import_fd(NULL, handed->fd, buf));
+    CHECK(!memclient_share(*buf, NULL, token));
+}
+
 const struct facade native_facade = {
     .name = "native",
     .make = make,

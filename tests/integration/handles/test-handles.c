@@ -35,12 +35,6 @@ static bool met[N_FACADES][N_FACADES][2]; /* maker, opener, form: done in both o
 
 static const char from_maker[] = "made by one process", from_opener[] = "written by the other";
 
-void token_of_fd(const struct handed *handed, struct memclient_token *token, struct memclient_buffer **buf)
-{
-    CHECK(!memclient_import_fd(NULL, handed->fd, buf));
-    CHECK(!memclient_share(*buf, NULL, token));
-}
-
 /* ---- the one who makes it -------------------------------------------------------------------------------- */
 
 static void hand_on(const struct pair *pair, const struct memory *memory, struct handed *handed)

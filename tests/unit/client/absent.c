@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -49,9 +50,21 @@ void answer_connect(void)
     assert_true(w.broker >= 0);
 }
 
-static int setup_version(unsigned version)
+/* Its descriptor is for the client. */
+static int make_release_log(void)
 {
-    struct rpc_session session = {.version = version, .session = SESSION, .broker = 7};
+    int fd = memfd_create("releases", MFD_CLOEXEC);
+
+    assert_true(fd >= 0);
+    assert_ok(ftruncate(fd, RELEASE_LOG_SIZE));
+    w.releases = mmap(NULL, RELEASE_LOG_SIZE, PROT_READ, MAP_SHARED, fd, 0);
+    assert_true(w.releases != MAP_FAILED);
+    return fd;
+}
+
+static int setup_version(unsigned version, bool with_log)
+{
+    struct rpc_session session = {.version = version, .session = SESSION, .broker = 7, .release_log = -1};
     const struct channel_owner owner = {.lost = on_lost, .resumed = on_resumed};
     const char *folder = getenv("TMPDIR");
 
@@ -63,6 +76,8 @@ static int setup_version(unsigned version)
     assert_int_equal(connect_once(w.at.socket, w.at.path, false), 0);
     answer_connect();
     assert_int_equal(channel_new(w.at.socket, &owner, &w.channel), 0);
+    if (with_log)
+        session.release_log = make_release_log();
     assert_int_equal(channel_may_resume(w.channel, &w.at, "test", &session), 0);
     return 0;
 }
@@ -70,19 +85,27 @@ static int setup_version(unsigned version)
 int setup(void **state)
 {
     (void)state;
-    return setup_version(MEMORYD_MINOR_MAX);
+    return setup_version(MEMORYD_MINOR_MAX, false);
+}
+
+int setup_with_log(void **state)
+{
+    (void)state;
+    return setup_version(MEMORYD_MINOR_MAX, true);
 }
 
 int setup_old_broker(void **state)
 {
     (void)state;
-    return setup_version(0);
+    return setup_version(0, false);
 }
 
 int teardown(void **state)
 {
     (void)state;
     channel_unref(w.channel);
+    if (w.releases)
+        assert_ok(munmap(w.releases, RELEASE_LOG_SIZE));
     w.broker = fd_close(w.broker);
     w.listening = fd_close(w.listening);
     (void)unlink(w.at.path);

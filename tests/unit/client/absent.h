@@ -7,6 +7,7 @@
 
 #include <stdint.h>
 
+#include "proto/release_log.h"
 #include "rpc/channel.h"
 #include "rpc/connect.h"
 #include "tests/unit/client/caller.h"
@@ -20,10 +21,12 @@ extern struct world {
     struct channel *channel;
     unsigned lost, resumed; /* how often the owner was told; atomic */
     unsigned fds;           /* when the world began */
+    struct release_log *releases; /* what the broker sees of the session's, or NULL */
 } w;
 
 int setup(void **state);
 int setup_old_broker(void **state); /* of minor version 0 */
+int setup_with_log(void **state);   /* whose session has a release log */
 int teardown(void **state);
 
 void listen_there(int type);

@@ -14,7 +14,7 @@
 #include "mem/commit.h"
 #include "mem/handle.h"
 
-/* What waits for memory does not wait for all of a large one to be given back. */
+/* What waits for memory does not wait for all of a large one to be given back, nor does the next broker. */
 #define GIVE_BACK_SLICE (UINT64_C(64) << 20)
 
 struct closing {
@@ -22,6 +22,7 @@ struct closing {
     struct memory_job job;
     struct broker *broker;
     struct buffer *buffer; /* it stays as long as its userdata is this */
+    uint64_t left;         /* bytes that may have pages: the first ones */
 };
 
 /* T is closed. If a descriptor ever left, the inode may be there still, by means that nobody sees. */
@@ -32,60 +33,6 @@ static void closed(struct broker *broker, struct buffer *buffer)
         life_ended(broker, buffer);
 }
 
-static void closing_done(struct memory_job *job)
-{
-    struct closing *closing = container_of(job, struct closing, job);
-
-    closed(closing->broker, closing->buffer);
-    free(closing);
-}
-
-static void slice_done(struct memory_job *job);
-
-/* One slice of it, behind what else waits to be given back, or the rest. */
-static void give_back(struct closing *closing)
-{
-    const struct buffer_record *record = closing->buffer->record;
-    struct memory_job *job = &closing->job;
-
-    if (!job->discard || record->plan || record->bytes <= GIVE_BACK_SLICE) {
-        job->done = closing_done;
-        memory_job_end(&closing->broker->jobs, job);
-        return;
-    }
-    job->offset = record->bytes - GIVE_BACK_SLICE;
-    job->length = GIVE_BACK_SLICE;
-    job->done = slice_done;
-    memory_job_discard(&closing->broker->jobs, job);
-}
-
-static void slice_done(struct memory_job *job)
-{
-    struct closing *closing = container_of(job, struct closing, job);
-    struct broker *broker = closing->broker;
-
-    if (job->status) {
-        /* a published one, or of huge pages: it goes with its inode */
-        job->discard = false;
-    } else {
-        check_crediting(broker, CHECK_BUFFER, closing->buffer);
-        buffer_lower(&broker->buffers, closing->buffer, GIVE_BACK_SLICE);
-        check_charged(broker, CHECK_BUFFER, closing->buffer);
-        waiters_wake(&broker->waiters);
-        pressure_changed(broker);
-    }
-    give_back(closing);
-}
-
-/* The keeper has closed its copy. */
-static void closing_dropped(struct keeper_drop *drop)
-{
-    struct closing *closing = container_of(drop, struct closing, drop);
-
-    closing->job.fd = steal_fd(&closing->buffer->fd);
-    give_back(closing);
-}
-
 /* Here and now. If its pages are gone already, it does not matter that the keeper closes a moment later. */
 static void close_now(struct broker *broker, struct buffer *buffer)
 {
@@ -94,21 +41,104 @@ static void close_now(struct broker *broker, struct buffer *buffer)
     closed(broker, buffer);
 }
 
-static void start_closing(struct broker *broker, struct buffer *buffer)
-{
-    bool exported = buffer->record->flags & BUFFER_EXPORTED;
-    bool foreign = buffer_is_foreign(buffer); /* its pages stay, and it may take its driver long to close it */
-    bool small = !foreign && buffer->record->bytes <= COMMIT_INLINE_MAX;
-    struct closing *closing = NULL;
+/* ---- as it is: its pages go with its inode --------------------------------------------------------------- */
 
-    if (!small)
-        closing = calloc(1, sizeof(*closing));
-    if (!closing && !foreign && (!exported || !broker->no_leases) && !handle_discard(buffer->fd, 0, 0, NULL, NULL)) {
-        /* so little that it takes no longer than asking a worker, or no memory to ask with */
-        close_now(broker, buffer);
+static void closing_done(struct memory_job *job)
+{
+    struct closing *closing = container_of(job, struct closing, job);
+
+    closed(closing->broker, closing->buffer);
+    free(closing);
+}
+
+/* The keeper has closed its copy. */
+static void closing_dropped(struct keeper_drop *drop)
+{
+    struct closing *closing = container_of(drop, struct closing, drop);
+
+    closing->job.fd = steal_fd(&closing->buffer->fd);
+    closing->job.done = closing_done;
+    memory_job_end(&closing->broker->jobs, &closing->job);
+}
+
+static void close_whole(struct closing *closing)
+{
+    struct broker *broker = closing->broker;
+    struct buffer *buffer = closing->buffer;
+
+    /* should this broker end meanwhile, it is the watch that tells the next one when the memory is back */
+    if (!buffer_is_foreign(buffer))
+        (void)buffer_watch(broker, buffer, NULL);
+    closing->drop.done = closing_dropped;
+    keeper_drop_then(broker->options.keeper, KEEPER_BUFFER, buffer->record->head.id, &closing->drop);
+}
+
+/* ---- slice by slice -------------------------------------------------------------------------------------- */
+
+static void slice_done(struct memory_job *job);
+
+/* One, behind what else waits to be given back. */
+static void empty_slice(struct closing *closing)
+{
+    uint64_t granule = buffer_granule(closing->buffer);
+    uint64_t slice = GIVE_BACK_SLICE > granule ? GIVE_BACK_SLICE : granule;
+    struct memory_job *job = &closing->job;
+
+    job->fd = closing->buffer->fd;
+    job->length = closing->left < slice ? closing->left : slice;
+    job->offset = closing->left - job->length;
+    job->done = slice_done;
+    memory_job_discard(&closing->broker->jobs, job);
+}
+
+/* What several nodes have together, and what was stock, is credited when all of it is back. */
+static void credit_slice(struct closing *closing)
+{
+    struct broker *broker = closing->broker;
+
+    if (closing->buffer->record->plan || buffer_is_nobodys(closing->buffer))
+        return;
+    check_crediting(broker, CHECK_BUFFER, closing->buffer);
+    buffer_lower(&broker->buffers, closing->buffer, closing->job.length);
+    check_charged(broker, CHECK_BUFFER, closing->buffer);
+    waiters_wake(&broker->waiters);
+    pressure_changed(broker);
+}
+
+static void slice_done(struct memory_job *job)
+{
+    struct closing *closing = container_of(job, struct closing, job);
+
+    if (job->status) {
+        close_whole(closing); /* published */
         return;
     }
-    if (!closing && broker->options.keeper)
+    closing->left -= job->length;
+    if (closing->left) {
+        credit_slice(closing);
+        empty_slice(closing);
+    } else {
+        close_now(closing->broker, closing->buffer);
+        free(closing);
+    }
+}
+
+/* ---- which of them --------------------------------------------------------------------------------------- */
+
+static void start_closing(struct broker *broker, struct buffer *buffer)
+{
+    const struct buffer_record *record = buffer->record;
+    /* a foreign one's pages stay; nor are they taken from others who may have it, of whom the kernel does not say */
+    bool may_empty = !buffer_is_foreign(buffer) && (!(record->flags & BUFFER_EXPORTED) || !broker->no_leases);
+    bool emptied = false;
+    struct closing *closing = NULL;
+
+    /* so little that it takes no longer than asking a worker */
+    if (may_empty && record->bytes <= COMMIT_INLINE_MAX) {
+        may_empty = false;
+        emptied = !handle_discard(buffer->fd, 0, 0, NULL, NULL);
+    }
+    if (!emptied)
         closing = calloc(1, sizeof(*closing));
     if (!closing) {
         close_now(broker, buffer);
@@ -116,10 +146,12 @@ static void start_closing(struct broker *broker, struct buffer *buffer)
     }
     closing->broker = broker;
     closing->buffer = buffer;
-    closing->job.discard = exported && !broker->no_leases;
-    closing->drop.done = closing_dropped;
+    closing->left = record->bytes;
     buffer->userdata = closing;
-    keeper_drop_then(broker->options.keeper, KEEPER_BUFFER, buffer->record->head.id, &closing->drop);
+    if (may_empty)
+        empty_slice(closing);
+    else
+        close_whole(closing);
 }
 
 void closing_add(struct broker *broker, struct buffer *buffer)

@@ -3,9 +3,13 @@
  * How the memory of a buffer that is ENDING is given back.
  *
  * Not before its end is committed: else there could be a record of contents that are gone. Then a small one is emptied
- * and closed here and now, and it does not matter that the keeper closes its copy a moment later. Of a larger one the
- * keeper closes first, so that the slow last close is a worker's; what left the broker is emptied before, slice by
- * slice, each behind what else waits to be given back, and credited by the slice.
+ * and closed here and now. A larger one is emptied by a worker, slice by slice, each behind what else waits to be given
+ * back, and credited by the slice. The keeper has its copy meanwhile: this broker may end after any slice, and does not
+ * close the last descriptor of much memory when it does; the next one goes on. Somebody may still have the inode by an
+ * O_PATH descriptor, which nobody can see; the pages go all the same.
+ *
+ * What cannot be emptied goes with its inode, by one call that takes as long as it is large: of a published one the
+ * keeper closes its copy first, so that the slow last close is a worker's.
  */
 #pragma once
 

@@ -192,10 +192,6 @@ static void end_work(struct work_job *work)
 {
     struct memory_job *job = container_of(work, struct memory_job, job);
 
-    /* Somebody may still have the inode by an O_PATH descriptor, which nobody can see; the pages go all the
-     * same. A published or huge-page one cannot be emptied: it goes with its inode. */
-    if (job->discard)
-        (void)handle_discard(job->fd, 0, 0, NULL, NULL);
     job->fd = fd_close(steal_fd(&job->fd));
 }
 

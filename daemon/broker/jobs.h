@@ -67,7 +67,6 @@ struct memory_job {
     uint64_t offset;
     uint64_t length;
     bool future_only; /* of publishing */
-    bool discard;     /* of ending: others may still have the inode */
     struct migration *migration; /* of moving; its problem is the job's */
     int status;
     struct problem problem;
@@ -79,7 +78,7 @@ struct memory_job {
 void memory_job_publish(struct jobs *jobs, struct memory_job *job);
 void memory_job_move(struct jobs *jobs, struct memory_job *job);
 void memory_job_discard(struct jobs *jobs, struct memory_job *job);
-/* Gives the pages back where that is possible and closes the descriptor, which the job owns. */
+/* Closes the descriptor, which the job owns, and with the last one the pages go. */
 void memory_job_end(struct jobs *jobs, struct memory_job *job);
 
 /* Which watches of the instance still exist, as the kernel lists them: after events were lost. */

@@ -7,8 +7,8 @@
  *     over, exported: lease on T ── nobody has it ──────────────────► ENDING
  *                                └─ somebody has ──► DETACHED ──close, nobody now──► ENDING
  *                                                    DETACHED ──import──► LIVE
- *     ENDING: once that is committed, pages discarded and T closed, by the keeper and then by a worker; credited when
- *             that is done, and, if a descriptor ever left, when the watch says that the inode is gone
+ *     ENDING: once that is committed, pages discarded, slice by slice and credited by the slice, and T closed; the last
+ *             of it is credited, if a descriptor ever left, when the watch says that the inode is gone
  *
  * The tokens of one that is over are STALE at once, and go a slice at a turn (I7). T stays open until the last is gone,
  * and so do record and charge: whoever comes after a broker that died in between drops the rest.

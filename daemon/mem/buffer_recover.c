@@ -93,18 +93,24 @@ static bool find_foreign(struct buffer *buffer, const struct buffer_found *found
 static bool find_memory(struct buffers *buffers, struct buffer *buffer, const struct buffer_found *found)
 {
     const struct buffer_record *record = buffer->record;
-    const struct handle_identity identity = {
+    struct handle_identity identity = {
         .dev = record->device, .ino = record->inode, .uid = found->owner, .mode = 0600, .size = record->bytes};
     bool publishable = record->flags & BUFFER_PUBLISHABLE, published = false, future_only = false;
-    struct handle_look look;
+    const struct handle_look *look = found->look;
+    struct handle_look own;
 
     if (buffer_is_foreign(buffer))
         return find_foreign(buffer, found);
     if (!found->fd || *found->fd < 0)
         return record->state == BUFFER_ENDING;
-    if (!found->look)
-        handle_look(*found->fd, &look);
-    if (!handle_is_ours(found->look ? found->look : &look, &identity, publishable, &published, &future_only) ||
+    if (!look) {
+        handle_look(*found->fd, &own);
+        look = &own;
+    }
+    /* of one that is being emptied, record->bytes is what was not credited yet */
+    if (record->state == BUFFER_ENDING && look->identity.size > record->bytes)
+        identity.size = look->identity.size;
+    if (!handle_is_ours(look, &identity, publishable, &published, &future_only) ||
         (record->flags & BUFFER_PUBLISHED && !published))
         return false;
     if (published)

@@ -98,16 +98,20 @@ int handle_publish(int t, bool future_only, struct problem *problem)
 int handle_discard(int t, uint64_t offset, uint64_t length, const atomic_bool *cancel,
                    struct problem *problem)
 {
+    uint64_t most = DISCARD_SLICE;
     struct stat st;
     uint64_t end;
 
     if (sys->fstat(t, &st) < 0)
         return refuse(problem, STATUS_NOT_SUPPORTED, "the buffer cannot be asked for its size: %s",
                       strerror(errno));
+    /* part of a huge page is not given back */
+    if ((uint64_t)st.st_blksize > most)
+        most = (uint64_t)st.st_blksize;
     if (!length || !checked_add_u64(offset, length, &end) || end > (uint64_t)st.st_size)
         end = (uint64_t)st.st_size;
     while (offset < end) {
-        uint64_t slice = end - offset < DISCARD_SLICE ? end - offset : DISCARD_SLICE;
+        uint64_t slice = end - offset < most ? end - offset : most;
 
         if (cancel && atomic_load(cancel))
             return refuse(problem, STATUS_TIMED_OUT, "discarding was cancelled before it was complete");

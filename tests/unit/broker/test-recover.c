@@ -3,9 +3,12 @@
  * What a broker finds of the one before: everything that was done, nothing else, and the sums exact.
  */
 #include <fcntl.h>
+#include <linux/falloc.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -15,6 +18,7 @@
 #include "mem/rights.h"
 #include "proto/status.h"
 #include "sys/peer.h"
+#include "sys/sys.h"
 #include "tests/support/test.h"
 #include "tests/support/wait.h"
 #include "tests/unit/broker/host.h"
@@ -155,6 +159,95 @@ static void what_was_on_its_way_is_charged_where_it_was_I5(void **state)
     assert_int_equal(pools_node_budget(host.pools, 1)->used, 1 << 20);
     assert_int_equal(host_check(observer), 0);
     generation_finish();
+}
+
+/* ---- on its way back ----------------------------------------------------------------------------------------- */
+
+#define LARGE_BYTES (UINT64_C(256) << 20)
+#define SLICE_BYTES (UINT64_C(64) << 20)
+
+static struct sys_calls calls;
+static atomic_uint slices_taken;
+static struct alloc_args large = {.n = 1, .sizes = {LARGE_BYTES}};
+static bool large_is_exported;
+
+/* The kernel takes one slice back, and is at the next for as long as this broker lives. */
+static int take_one_slice(int fd, int mode, off_t offset, off_t length)
+{
+    if (mode & FALLOC_FL_PUNCH_HOLE && atomic_fetch_add(&slices_taken, 1))
+        for_ever(0);
+    return sys_kernel.fallocate(fd, mode, offset, length);
+}
+
+static void begin_to_give_back(void)
+{
+    static struct opened result;
+
+    shared->sessions[0] = host_session_of(1, keeper_test, getuid());
+    assert_int_equal(CALL(shared->sessions[0], op_alloc, &large, &result), 0);
+    shared->buffers[0] = result.items[0].id;
+    if (large_is_exported)
+        (void)fd_close(host_export(shared->sessions[0], shared->buffers[0], RIGHT_READ));
+    calls = sys_kernel;
+    calls.fallocate = take_one_slice;
+    sys = &calls;
+    assert_int_equal(host_release(shared->sessions[0], shared->buffers[0]), 0);
+    assert_true(HOST_UNTIL(atomic_load(&slices_taken) == 2));
+}
+
+static uint64_t bytes_of(int fd)
+{
+    struct stat st;
+
+    assert_ok(fstat(fd, &st));
+    return (uint64_t)st.st_blocks * 512;
+}
+
+static void give_back_over_a_death(uint64_t charged)
+{
+    const struct keeper_thing *thing;
+    uint64_t observer;
+    int fd;
+
+    host.pool_bytes = HOST_LARGE_BYTES;
+    generation_run(begin_to_give_back);
+    /* nobody who dies closes the last of it */
+    thing = kept_find(KEEPER_BUFFER, shared->buffers[0]);
+    assert_non_null(thing);
+    fd = dup(thing->fd);
+    assert_ok(fd);
+    assert_int_equal(bytes_of(fd), LARGE_BYTES - SLICE_BYTES);
+    generation_adopt();
+    assert_int_equal(host_status, 0);
+    assert_int_equal(host_used(), charged);
+    observer = host_session_of(9, keeper_test, getuid());
+    assert_int_equal(host_check(observer), 0);
+    assert_true(HOST_UNTIL(bytes_of(fd) == 0));
+    (void)fd_close(fd);
+    assert_true(HOST_UNTIL(host_used() == 0));
+    assert_int_equal(host_check(observer), 0);
+    generation_finish();
+}
+
+static void what_was_on_its_way_back_comes_back_by_the_next_one_I4_I5(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        (void)steps_set_up(NULL);
+        large_is_exported = i;
+        give_back_over_a_death(LARGE_BYTES - SLICE_BYTES);
+    }
+}
+
+/* It is credited whole. */
+static void so_does_what_lies_on_several_nodes_I4_I5(void **state)
+{
+    (void)state;
+    host.nodes = 2;
+    large.n_nodes = 2;
+    large.nodes[1] = 1;
+    large.placement = PLACEMENT_INTERLEAVE;
+    give_back_over_a_death(LARGE_BYTES);
 }
 
 /* ---- another configuration --------------------------------------------------------------------------------- */
@@ -362,6 +455,8 @@ int main(void)
         recovers(what_was_not_committed_is_not_there),
         recovers(each_thing_is_what_it_was),
         recovers(what_was_on_its_way_is_charged_where_it_was_I5),
+        recovers(what_was_on_its_way_back_comes_back_by_the_next_one_I4_I5),
+        recovers(so_does_what_lies_on_several_nodes_I4_I5),
         recovers(buffers_outlive_their_pool_in_the_configuration),
         recovers(an_arena_with_addresses_in_it_stays),
         recovers(what_was_ahead_is_its_sessions_I5),

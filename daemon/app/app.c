@@ -11,11 +11,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/steal.h"
 #include "log/log.h"
+#include "net/connection.h"
 
 void app_fail(struct app *app, int error)
 {
@@ -179,6 +181,14 @@ static int build(struct app *app)
     return status;
 }
 
+/* Nothing is changed any more. Who had no time for a last reply hears of the end now, not when the process has gone. */
+static void leave(struct app *app)
+{
+    list_for_each_entry(connection, &app->net->connections, struct connection, in_connections)
+        (void)shutdown(connection->fd, SHUT_RDWR);
+    keeper_tell_left(app->keeper);
+}
+
 static int run(struct app *app)
 {
     loop_arm_idle(app);
@@ -196,6 +206,8 @@ static int run(struct app *app)
         log_error("the broker ends: %s", strerror(-app->error));
     else
         log_notice("the broker ends in order");
+    if (!app->error)
+        leave(app);
     return app->error ? EXIT_FAILED : EXIT_OK;
 }
 

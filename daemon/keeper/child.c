@@ -156,6 +156,15 @@ static void drop(struct keeper *keeper, const struct packet *packet)
     }
 }
 
+/* As if it had been reaped. Its process will be, some time. */
+static void note_left(struct keeper *keeper)
+{
+    if (keeper->pid <= 0)
+        return;
+    keeper->ended = (siginfo_t){.si_code = CLD_EXITED, .si_pid = keeper->pid};
+    keeper->pid = 0;
+}
+
 static void heard(struct keeper *keeper, const struct packet *packet, struct fdset *fds)
 {
     if (keeper->wish == KEEPER_GO_ON)
@@ -177,6 +186,9 @@ static void heard(struct keeper *keeper, const struct packet *packet, struct fds
         break;
     case PACKET_UPGRADE:
         keeper_try_upgrade(keeper);
+        break;
+    case PACKET_LEFT:
+        note_left(keeper);
         break;
     default: /* a beat, or of a later version */
         break;
@@ -229,13 +241,9 @@ void keeper_reap(struct keeper *keeper)
 {
     siginfo_t info = {0};
 
-    if (keeper->pid > 0 &&
-        !waitid(P_PID, (id_t)keeper->pid, &info, WEXITED | WNOHANG | WNOWAIT) && info.si_pid) {
+    if (keeper->pid > 0 && !waitid(P_PID, (id_t)keeper->pid, &info, WEXITED | WNOHANG | WNOWAIT) && info.si_pid)
         note_end(keeper, &info);
-        keeper->unburied = true;
-    } else {
-        keeper_bury(keeper);
-    }
+    keeper->unburied = true;
 }
 
 void keeper_bury(struct keeper *keeper)

@@ -64,9 +64,9 @@ struct keeper {
     int signal_fd;
     int seat;                /* a low number, for a broker's end of its socket while it is started; else signals' */
     int socket;              /* to the broker; -1 if there is none, or all was read that it sent */
-    pid_t pid;               /* of the broker; 0 when it has ended: the number may be anybody's soon */
+    pid_t pid;               /* of the broker; 0 when it has ended, or left: the number may be anybody's soon */
     siginfo_t ended;         /* how it did */
-    bool unburied;           /* it is still a zombie; so may be others before it */
+    bool unburied;           /* somebody is still a zombie */
     size_t position;         /* in the store, while handing over */
     bool wait_for_turn;      /* … too many descriptors of this user are on their way anywhere */
     uint64_t silence_ms;     /* of the broker; while it stops, since it was told to */

@@ -143,6 +143,11 @@ void keeper_tell_upgrade(struct keeper_link *link)
     tell(link, PACKET_UPGRADE);
 }
 
+void keeper_tell_left(struct keeper_link *link)
+{
+    tell(link, PACKET_LEFT);
+}
+
 void keeper_beat(struct keeper_link *link)
 {
     const struct packet packet = {.type = PACKET_BEAT};

@@ -81,6 +81,9 @@ void keeper_tell_reloaded(struct keeper_link *link);
 /* Start the program that is installed now in place of the one that runs. If it can be, the broker will be told to
  * stop; else that it cannot. */
 void keeper_tell_upgrade(struct keeper_link *link);
+/* This broker has ended in order: from now on it changes nothing, and only its process is still to go. The next one
+ * need not wait for that, which may take long: workers, with hardly a processor, are inside the kernel. */
+void keeper_tell_left(struct keeper_link *link);
 /* To be called once a second; a broker that is silent for long is killed. */
 void keeper_beat(struct keeper_link *link);
 

@@ -30,6 +30,7 @@ enum packet_type {
     PACKET_UPGRADE,  /* to the keeper: start the program that is installed now … */
     PACKET_UPGRADE_REFUSED, /* … it cannot be, `value` is the errno; else STOP is the answer */
     PACKET_COUNT,    /* to the broker, first of all: `value` descriptors come */
+    PACKET_LEFT,     /* to the keeper, last of all: the broker has ended in order, but for what the kernel does */
 };
 
 struct packet {

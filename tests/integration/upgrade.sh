@@ -8,7 +8,10 @@ set -u
 . "${srcdir:?}/tests/support/broker.sh"
 export PATH=$builddir/client/memctl:$PATH
 
+hogs=()
+
 fail() {
+    [ ${#hogs[@]} = 0 ] || kill "${hogs[@]}" 2>/dev/null
     echo "upgrade.sh: line ${BASH_LINENO[0]}: $*" >&2
     cat "$dir/log" >&2
     exit 1
@@ -66,6 +69,30 @@ echo >"$dir/end"
 wait $client || fail "the client failed"
 [ "$(cat "$dir/read")" = hello ] || fail "the client read $(cat "$dir/read")"
 memctl open --claim exclusive kept >/dev/null || fail "the claim did not end with its process"
+[ "$(memctl --json check | jq '.[0].faults')" = 0 ] || fail "the sums do not agree"
+
+# ---- while much memory is on its way back, by workers that get hardly a processor: nobody waits for them ----
+used() { memctl --json pools | jq '[.[].used] | add'; }
+threads_of() { (cd "/proc/$1/task" && echo *); }
+used=$(used)
+memctl alloc --pages base --size 1G --name back/1 >/dev/null || fail "no buffer"
+memctl alloc --pages base --size 1G --name back/2 --publishable >/dev/null && memctl publish back/2 || fail "no buffer"
+memctl cat back/1 | head -c 1 >/dev/null
+before=$(status broker_pid)
+for thread in $(threads_of "$before"); do
+    [ "$thread" = "$before" ] || { chrt --idle --pid 0 "$thread" && taskset --cpu-list --pid 0 "$thread" >/dev/null; } ||
+        fail "thread $thread cannot be slowed down"
+done
+for _ in 1 2 3 4; do taskset --cpu-list 0 sh -c 'while :; do :; done' & hogs+=($!); done
+memctl rm back/1 && memctl rm back/2 || fail "memctl rm"
+upgrade
+kill "${hogs[@]}"
+hogs=()
+[ "$(status broker_pid)" != "$before" ] || fail "the same broker serves"
+grep "does not stop" "$dir/log" && fail "a broker was killed"
+[ "$(memctl --json check | jq '.[0].faults')" = 0 ] || fail "the sums do not agree"
+for _ in $(seq 2400); do [ "$(used)" != "$used" ] || break; sleep 0.05; done
+[ "$(used)" = "$used" ] || fail "not all memory is back: $(memctl pools)"
 [ "$(memctl --json check | jq '.[0].faults')" = 0 ] || fail "the sums do not agree"
 
 # ---- what is there is no program that could go on: the one that runs does, without a break ----

@@ -47,6 +47,9 @@ enum order {
     ORDER_LEAK, /* forks a child that keeps everything open; that one reports PONG */
 };
 
+/* ORDER_READY */
+enum { OBEYS, DEAF, LINGERS };
+
 enum report_kind {
     REPORT_STARTED,
     REPORT_STOP,
@@ -88,6 +91,7 @@ struct fake {
     int fds[BUFFERS + 1];
     size_t to_come; /* so many more */
     bool deaf;      /* to STOP */
+    bool lingers;   /* … it obeys, but its process stays */
 };
 
 static void send_report(const struct fake *fake, const struct message *message)
@@ -162,6 +166,11 @@ static void on_stop(void *userdata, bool for_good)
     const struct message message = {.what = REPORT_STOP, .value = for_good};
 
     send_report(fake, &message);
+    if (fake->lingers) {
+        keeper_tell_left(fake->keeper);
+        for (;;)
+            pause();
+    }
     if (!fake->deaf)
         _exit(0);
 }
@@ -231,7 +240,8 @@ static void obey(struct fake *fake, const struct message *message)
 
     switch ((enum order)message->what) {
     case ORDER_READY:
-        fake->deaf = message->value;
+        fake->deaf = message->value == DEAF;
+        fake->lingers = message->value == LINGERS;
         keeper_tell_ready(fake->keeper);
         break;
     case ORDER_HOLD:
@@ -637,7 +647,7 @@ static void asked_twice_it_ends_at_once(void **state)
     (void)state;
     begin(&plain);
     (void)expect(REPORT_STARTED);
-    order(ORDER_READY, true);
+    order(ORDER_READY, DEAF);
     order(ORDER_PING, 0);
     (void)expect(REPORT_PONG);
     assert_ok(kill(keeper_pid_, SIGTERM));
@@ -720,6 +730,41 @@ static void an_upgrade_in_place(void **state)
     assert_true(next.program);
     order(ORDER_READY, 0);
     stop_it();
+}
+
+static bool is_running(pid_t pid)
+{
+    char path[40], target[8];
+
+    snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+    return readlink(path, target, sizeof(target)) > 0;
+}
+
+/* It is in the kernel's hands, which may have much to do for it. */
+static void nobody_waits_for_the_process_of_one_that_has_left(void **state)
+{
+    struct message first, next;
+
+    (void)state;
+    begin(&plain);
+    first = expect(REPORT_STARTED);
+    order(ORDER_READY, LINGERS);
+    order(ORDER_HOLD, 5);
+    (void)expect(REPORT_PONG);
+    order(ORDER_UPGRADE, 0);
+    (void)expect(REPORT_STOP);
+    next = expect(REPORT_STARTED);
+    assert_int_equal(next.n_buffers, 5);
+    assert_true(is_running(first.pid));
+    /* it goes when it goes, and nobody takes that for the end of the next one */
+    assert_ok(kill(first.pid, SIGKILL));
+    order(ORDER_READY, LINGERS);
+    order(ORDER_PING, 0);
+    assert_int_equal(expect(REPORT_PONG).pid, next.pid);
+    assert_true(WAIT_UNTIL(kill(first.pid, 0) < 0));
+    stop_it();
+    assert_true(is_running(next.pid));
+    assert_ok(kill(next.pid, SIGKILL));
 }
 
 /* What cannot take our place is told to the broker, which goes on; all that was held is with nobody else meanwhile. */
@@ -819,6 +864,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(one_that_is_stopped_is_not),
         cmocka_unit_test(a_ledger_that_it_cannot_read),
         cmocka_unit_test(an_upgrade_in_place),
+        cmocka_unit_test(nobody_waits_for_the_process_of_one_that_has_left),
         cmocka_unit_test(an_upgrade_to_no_program),
         cmocka_unit_test(an_upgrade_of_what_could_not_read_the_ledger),
         cmocka_unit_test(a_keeper_that_is_killed),

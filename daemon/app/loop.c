@@ -161,10 +161,43 @@ static void reload(struct app *app)
     keeper_tell_reloaded(app->keeper);
 }
 
-static void on_stop(void *userdata, bool for_good)
+static const char *becomes_of_it(enum keeper_stop how)
 {
+    switch (how) {
+    case KEEPER_STOP_NEXT:
+        break;
+    case KEEPER_STOP_STORED:
+        return "the service manager keeps what this broker holds, over a stop if FileDescriptorStorePreserve=yes";
+    case KEEPER_STOP_RESTART:
+        return "this service manager (systemd before 254) keeps what this broker holds over a restart only; by a stop "
+               "it is lost, but for what is mapped";
+    case KEEPER_STOP_LOST:
+        return "nobody keeps what this broker holds: it is lost, but for what is mapped";
+    }
+    return "it is not known who keeps what this broker holds";
+}
+
+/* Before it is lost. */
+static void say_what_is_held(const struct app *app, enum keeper_stop how)
+{
+    enum log_level level = how == KEEPER_STOP_STORED ? LOG_LEVEL_NOTICE : LOG_LEVEL_WARNING;
+    struct broker_holdings has;
+
+    broker_holdings(app->broker, &has);
+    if (has.buffers || has.names)
+        log_line(level, "%s: %llu buffer%s with %llu bytes, %llu name%s, %llu session%s", becomes_of_it(how),
+                 (unsigned long long)has.buffers, &"s"[has.buffers == 1], (unsigned long long)has.bytes,
+                 (unsigned long long)has.names, &"s"[has.names == 1], (unsigned long long)has.sessions,
+                 &"s"[has.sessions == 1]);
+}
+
+static void on_stop(void *userdata, enum keeper_stop how)
+{
+    bool for_good = how != KEEPER_STOP_NEXT;
     struct app *app = userdata;
 
+    if (for_good && !app->for_good)
+        say_what_is_held(app, how);
     app->for_good = app->for_good || for_good;
     broker_upgrade_decided(app->broker, for_good ? ESHUTDOWN : 0);
     /* told again, it is only for good now */

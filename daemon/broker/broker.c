@@ -259,6 +259,16 @@ bool broker_is_idle(const struct broker *broker)
            table_count(&broker->buffers.table) == broker->buffers.n_stock;
 }
 
+void broker_holdings(const struct broker *broker, struct broker_holdings *ret)
+{
+    *ret = (struct broker_holdings){
+        .buffers = table_count(&broker->buffers.table) - broker->buffers.n_stock,
+        .bytes = broker->buffers.bytes,
+        .names = table_count(&broker->names.table),
+        .sessions = table_count(&broker->sessions.table),
+    };
+}
+
 void broker_announce_shutdown(struct broker *broker)
 {
     broker->leaving = true;

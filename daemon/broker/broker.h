@@ -120,6 +120,15 @@ bool broker_next_release_log(struct broker *broker, uint64_t *cursor, struct bro
 /* What the keeper made of op_upgrade(): 0, another broker goes on, or a positive errno. */
 void broker_upgrade_decided(struct broker *broker, int error);
 
+/* What clients would lose with all of it: what has a name, or is held, or is still open somewhere. */
+struct broker_holdings {
+    uint64_t buffers;
+    uint64_t bytes;
+    uint64_t names;
+    uint64_t sessions;
+};
+void broker_holdings(const struct broker *broker, struct broker_holdings *ret);
+
 /* For a private broker's idle exit: sessions, and buffers that outlive them. */
 bool broker_is_idle(const struct broker *broker);
 /* Tell every subscriber that the broker stops. Connections that are lost from now on went with it. */

@@ -57,7 +57,8 @@ void keeper_end(struct keeper *keeper, int status)
     if (r)
         log_error("not everything can be left for the next start: %s", strerror(-r));
     else
-        log_notice("%zu descriptors are left with the service manager", keeper->store.n);
+        log_notice("%zu descriptors are left with the service manager%s", keeper->store.n,
+                   service_at_stop() == KEEPER_STOP_RESTART ? ", for a restart" : "");
     keeper->kept = true;
 }
 

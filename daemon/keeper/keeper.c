@@ -77,7 +77,7 @@ static void ask_to_stop(struct keeper *keeper, enum keeper_wish wish)
     keeper->wish = wish;
     keeper->silence_ms = 0;
     if (keeper->state == KEEPER_SERVING || keeper->state == KEEPER_STARTING)
-        keeper_tell(keeper, PACKET_STOP, wish == KEEPER_STOP, NULL);
+        keeper_tell(keeper, PACKET_STOP, wish == KEEPER_STOP ? service_at_stop() : KEEPER_STOP_NEXT, NULL);
     else if (keeper->state == KEEPER_HANDING)
         keeper_kill_broker(keeper, NULL); /* it has done nothing yet */
 }

@@ -30,6 +30,14 @@ struct keeper_key {
 
 #define KEEPER_KEY(KIND, ID) ((struct keeper_key){.kind = (KIND), .id = (ID)})
 
+/* What becomes of all of it when the broker is told to end. */
+enum keeper_stop {
+    KEEPER_STOP_NEXT,    /* another broker goes on with it */
+    KEEPER_STOP_LOST,    /* nobody has it any more */
+    KEEPER_STOP_RESTART, /* the service manager has it for a restart; if this is none, it is lost */
+    KEEPER_STOP_STORED,  /* the service manager has it */
+};
+
 /* One of them. */
 struct keeper_thing {
     struct keeper_key key;

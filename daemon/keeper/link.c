@@ -243,7 +243,7 @@ int keeper_link_dispatch(struct keeper_link *link, const struct keeper_link_even
         if (r)
             return r < 0 ? r : r == SOCKIO_E_AGAIN || link->gone ? 0 : -EPROTO;
         if (packet.type == PACKET_STOP)
-            events->stop(userdata, packet.value != 0);
+            events->stop(userdata, (enum keeper_stop)packet.value);
         else if (packet.type == PACKET_UPGRADE_REFUSED)
             events->upgrade_refused(userdata, (int)packet.value);
         else if (packet.type == PACKET_RELOAD)

@@ -64,8 +64,8 @@ void keeper_drop_then(struct keeper_link *link, enum keeper_kind kind, uint64_t 
 /* ---- in the loop ------------------------------------------------------------------------------------------ */
 
 struct keeper_link_events {
-    /* End in order, and free nothing: the next broker goes on, soon or, if this is for good, with the next start. */
-    void (*stop)(void *userdata, bool for_good);
+    /* End in order, and free nothing: the next broker goes on, soon or, unless all is lost, with the next start. */
+    void (*stop)(void *userdata, enum keeper_stop how);
     void (*upgrade_refused)(void *userdata, int error); /* a positive errno */
     void (*reload)(void *userdata);   /* read the configuration again, then keeper_tell_reloaded() */
     void (*orphaned)(void *userdata); /* the keeper is gone: said once; see keeper_orphan() */

@@ -24,7 +24,7 @@ enum packet_type {
     PACKET_END,      /* to the broker: that was all; `value` is the keeper's pid */
     PACKET_READY,    /* to the keeper: the broker serves */
     PACKET_BEAT,     /* … and lives */
-    PACKET_STOP,     /* to the broker: end in order; `value` is 0 if another one goes on, 1 if none does */
+    PACKET_STOP,     /* to the broker: end in order; `value` is an enum keeper_stop */
     PACKET_RELOAD,   /* to the broker: read the configuration again … */
     PACKET_RELOADED, /* … it was */
     PACKET_UPGRADE,  /* to the keeper: start the program that is installed now … */

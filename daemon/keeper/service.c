@@ -17,6 +17,13 @@ bool service_has_store(void)
     return secure_getenv("NOTIFY_SOCKET") && (!most || strcmp(most, "0") != 0);
 }
 
+enum keeper_stop service_at_stop(void)
+{
+    if (!service_has_store())
+        return KEEPER_STOP_LOST;
+    return secure_getenv("FDSTORE") ? KEEPER_STOP_STORED : KEEPER_STOP_RESTART;
+}
+
 uint64_t service_watchdog_ms(void)
 {
     uint64_t usec;

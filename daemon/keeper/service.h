@@ -20,6 +20,8 @@
 
 /* Is there one that keeps descriptors? Before 254 systemd does not say, and takes what it may. */
 bool service_has_store(void);
+/* What becomes of that when this process ends because it was told to. Nothing tells a stop from a restart. */
+enum keeper_stop service_at_stop(void);
 /* How often it wants to hear that we live, in milliseconds; 0: never. */
 uint64_t service_watchdog_ms(void);
 

@@ -101,11 +101,14 @@ for _ in 1 2; do
 done
 wait $pid 2>/dev/null
 
-# ---- and all of it ends in order ----
+# ---- and all of it ends in order, and is not lost before that is said ----
+"$memctl" alloc --pages base --size 1M --name lost >/dev/null || fail "memctl alloc"
 kill "$keeper"
 until_ gone "$keeper"
 until_ gone "$broker"
 [ ! -e s ] && [ ! -e s.lock ] || fail "files were left"
+says 'warning: nobody keeps .* it is lost, but for what is mapped: 1 buffer with 1048576 bytes, 1 name, 0 sessions$' ||
+    fail "nobody said what is lost: $(cat log)"
 keeper=0
 
 # ---- a signal at any time: nothing is left ----

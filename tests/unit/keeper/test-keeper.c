@@ -160,10 +160,10 @@ static void started(const struct fake *fake)
     send_report(fake, &message);
 }
 
-static void on_stop(void *userdata, bool for_good)
+static void on_stop(void *userdata, enum keeper_stop how)
 {
     const struct fake *fake = userdata;
-    const struct message message = {.what = REPORT_STOP, .value = for_good};
+    const struct message message = {.what = REPORT_STOP, .value = (uint64_t)how};
 
     send_report(fake, &message);
     if (fake->lingers) {

@@ -43,11 +43,11 @@ static int tear_down(void **state)
     return 0;
 }
 
-static void on_stop(void *userdata, bool for_good)
+static void on_stop(void *userdata, enum keeper_stop how)
 {
     (void)userdata;
     stops++;
-    stops_for_good += for_good;
+    stops_for_good += how != KEEPER_STOP_NEXT;
 }
 
 static void on_upgrade_refused(void *userdata, int error)

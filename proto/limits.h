@@ -49,6 +49,9 @@
 /* Recorded requests that the client has not acknowledged: under way, or done and their replies kept for a repeat. */
 #define MEMORYD_UNACKNOWLEDGED_MAX 64
 
+/* Ranges that a client tells at HELLO: those that other brokers gave it. */
+#define MEMORYD_OCCUPIED_MAX 64
+
 /* ---- decoding ------------------------------------------------------------------------- */
 /*
  * The memory that one decoded message may take, in bytes and in pieces. No message of the schema takes more, not

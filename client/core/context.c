@@ -14,6 +14,7 @@
 #include "core/buffer.h"
 #include "core/fork.h"
 #include "core/map.h"
+#include "core/occupied.h"
 #include "core/ready.h"
 #include "rpc/connect.h"
 
@@ -137,6 +138,7 @@ static int say_hello(struct memclient *ctx, uint64_t deadline, struct connected 
         .autostart = ctx->autostart,
         .deadline = deadline,
     };
+    struct rpc_occupied occupied;
     struct channel *channel;
     int r;
 
@@ -151,7 +153,8 @@ static int say_hello(struct memclient *ctx, uint64_t deadline, struct connected 
     pthread_mutex_lock(&ctx->lock);
     ctx->opening = channel;
     pthread_mutex_unlock(&ctx->lock);
-    r = rpc_hello(channel, ctx->program, deadline, session);
+    occupied_ranges(ctx, &occupied);
+    r = rpc_hello(channel, ctx->program, &occupied, deadline, session);
     return r ? r : channel_may_resume(channel, connected, ctx->program, session);
 }
 

@@ -23,6 +23,7 @@ struct memclient_reservation {
     struct list in_context;
     struct memclient *ctx;
     uint64_t id; /* 0 = of this process only */
+    uint32_t broker; /* whose id it is */
     unsigned generation;
 };
 

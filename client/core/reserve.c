@@ -61,6 +61,7 @@ static void keep(struct memclient *ctx, struct memclient_reservation *res)
 {
     res->ctx = context_ref(ctx);
     pthread_mutex_lock(&ctx->lock);
+    res->broker = ctx->session.broker;
     list_append(&ctx->reservations, &res->in_context);
     pthread_mutex_unlock(&ctx->lock);
 }

@@ -34,7 +34,16 @@ struct rpc_session {
 };
 
 /* Opens a new one. */
-int rpc_hello(struct channel *channel, const char *program, uint64_t deadline, struct rpc_session *session);
+/* Where the process has something of brokers that are gone. */
+struct rpc_occupied {
+    unsigned n;
+    uint32_t brokers[MEMORYD_OCCUPIED_MAX];
+    uint64_t addresses[MEMORYD_OCCUPIED_MAX];
+    uint64_t sizes[MEMORYD_OCCUPIED_MAX];
+};
+
+int rpc_hello(struct channel *channel, const char *program, struct rpc_occupied *occupied, uint64_t deadline,
+              struct rpc_session *session);
 int rpc_goodbye(struct channel *channel, uint64_t deadline);
 int rpc_ping(struct channel *channel, uint64_t deadline);
 int rpc_subscribe(struct channel *channel, uint32_t mask, uint64_t deadline);

@@ -167,6 +167,13 @@ void sessions_take_apart(struct timer *timer);
 /* Something let go of a buffer, or lost it: ask again about those that linger because of it; 0 = any. */
 void sessions_stop_lingering(struct broker *broker, uint64_t buffer);
 
+/* ---- addresses ------------------------------------------------------------------------------------------ */
+
+/* The session's process has these occupied, as far as they are in the arena and its limits allow. */
+void session_occupies(struct broker *broker, struct session *session, const struct hello_args *args);
+/* It wants an address in one of them: it has that no more. */
+void session_vacates(struct broker *broker, struct session *session, uint64_t start, uint64_t size);
+
 /* ---- what another broker left --------------------------------------------------------------------------- */
 
 /* The descriptor that the keeper handed over; the array is sorted. NULL if there is none. */

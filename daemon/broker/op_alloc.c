@@ -532,6 +532,7 @@ int op_alloc(struct op *op, const struct alloc_args *args, struct opened *result
     r = pools_choose(broker->options.pools, &request, args->n, args->sizes, &choice, &op->problem);
     if (r)
         return r;
+    session_vacates(broker, session, args->address, args->address ? args->sizes[0] : 0);
     alloc = calloc(1, sizeof(*alloc));
     if (!alloc)
         return refuse(&op->problem, STATUS_NO_MEMORY, "the broker has no memory for one more request");

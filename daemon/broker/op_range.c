@@ -2,9 +2,57 @@
 /*
  * Addresses: ranges of the arena for a session, and buffers placed in them (I9).
  */
+#include "base/align.h"
 #include "base/range.h"
 #include "broker/check.h"
 #include "broker/internal.h"
+
+static void occupy(struct broker *broker, struct session *session, uint64_t start, uint64_t end)
+{
+    struct reservation *reservation;
+
+    if (start >= end || reservation_occupy(&broker->reservations, session->record->head.id, session->account,
+                                           &session->reservations, start, end - start, &reservation, NULL))
+        return;
+    record_commit(&broker->reservations.table, reservation);
+    check_charged(broker, CHECK_RESERVATION, reservation);
+}
+
+void session_occupies(struct broker *broker, struct session *session, const struct hello_args *args)
+{
+    const struct arena *arena = &broker->arena;
+    uint64_t arena_end = arena->base + arena->size;
+
+    for (unsigned i = 0; i < args->n_occupied; i++) {
+        uint64_t start = args->occupied[i].start, end = range_end(args->occupied[i]);
+
+        /* what this broker gave belongs to something that is in its place */
+        if (args->occupied_by[i] != ledger_broker_id(broker->ledger))
+            occupy(broker, session, start > arena->base ? align_down(start, arena->page) : arena->base,
+                   end < arena_end ? align_up(end, arena->page) : arena_end);
+    }
+}
+
+void session_vacates(struct broker *broker, struct session *session, uint64_t start, uint64_t size)
+{
+    const struct arena *arena = &broker->arena;
+    struct reservation *reservation;
+    uint64_t end;
+
+    if (start < arena->base || !range_in_bounds(start - arena->base, size, arena->size))
+        return;
+    end = align_up(start + size, arena->page);
+    start = align_down(start, arena->page);
+    while ((reservation = reservations_find_occupied(&broker->reservations, session->record->head.id, start,
+                                                     end - start))) {
+        uint64_t from = reservation->record->address, to = from + reservation->record->size;
+
+        check_crediting(broker, CHECK_RESERVATION, reservation);
+        reservation_release(reservation);
+        occupy(broker, session, from, start);
+        occupy(broker, session, end, to);
+    }
+}
 
 int op_reserve(struct op *op, uint64_t size, uint64_t alignment, uint64_t address, uint64_t *ret_id,
                uint64_t *ret_address)
@@ -15,6 +63,7 @@ int op_reserve(struct op *op, uint64_t size, uint64_t alignment, uint64_t addres
 
     if (r)
         return r;
+    session_vacates(op->broker, session, address, address ? size : 0);
     r = reservation_new(&op->broker->reservations, op->session, session->account, &session->reservations, size,
                         alignment, address, &reservation, &op->problem);
     if (r)

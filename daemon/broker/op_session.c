@@ -168,6 +168,7 @@ int op_hello(struct op *op, const struct hello_args *args, struct hello_result *
     }
     record_commit(&broker->sessions.table, session);
     check_charged(broker, CHECK_SESSION, session);
+    session_occupies(broker, session, args);
     op->session = session->record->head.id;
     fill_hello(broker, session, result);
     return args->release_log ? give_release_log(broker, session, result) : 0;

@@ -513,6 +513,7 @@ int recover_lives(struct broker *broker)
     watch_again(broker);
     while ((reservation = reservations_next(&broker->reservations, &cursor, &budget)))
         reservation_recovered(reservation);
+    occupied_begin(&broker->reservations);
     budget = UINT32_MAX;
     while ((buffer = buffers_next(&broker->buffers, &cursor, &budget)))
         life_goes_on(broker, buffer);

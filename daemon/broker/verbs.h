@@ -33,6 +33,7 @@
 #include <sys/types.h>
 
 #include "base/problem.h"
+#include "base/range.h"
 #include "proto/fdset.h"
 #include "proto/limits.h"
 #include "proto/status.h"
@@ -109,6 +110,9 @@ struct hello_args {
     uint8_t secret[16];
     char program[64];
     bool release_log; /* it wants one */
+    unsigned n_occupied; /* of a new one's process, by what other brokers gave it */
+    uint32_t occupied_by[MEMORYD_OCCUPIED_MAX];
+    struct range occupied[MEMORYD_OCCUPIED_MAX];
 };
 
 struct hello_result {

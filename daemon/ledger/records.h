@@ -144,7 +144,13 @@ struct reservation_record {
     uint64_t address;
     uint64_t size;
     uint32_t uid;
-    uint32_t buffers;
+    union {
+        uint32_t use;
+        struct {
+            uint32_t buffers : 31; /* placed in it */
+            uint32_t occupied : 1; /* by what another broker gave the session's process; none is */
+        };
+    };
 };
 
 /* Buffers refer to their pool by number, and configurations change. */

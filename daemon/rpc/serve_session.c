@@ -80,6 +80,11 @@ int serve_hello(const struct call *call, const Memoryd__V1__HelloRequest *m)
     if (m->secret.len)
         memcpy(hello->args.secret, m->secret.data, sizeof(hello->args.secret));
     memcpy(hello->args.program, m->program, strlen(m->program) + 1);
+    hello->args.n_occupied = (unsigned)m->n_occupied_addresses;
+    for (unsigned i = 0; i < hello->args.n_occupied; i++) {
+        hello->args.occupied_by[i] = m->occupied_brokers[i];
+        hello->args.occupied[i] = (struct range){.start = m->occupied_addresses[i], .size = m->occupied_sizes[i]};
+    }
     return request_go(&hello->request, op_hello(&hello->request.op, &hello->args, &hello->result));
 }
 

@@ -101,6 +101,16 @@ static int validate_hello(const Memoryd__V1__HelloRequest *m, struct problem *pr
         return bad(problem, "a session to resume needs its secret of 16 bytes, and a new one has none");
     if (strlen(m->program) > MEMORYD_PROGRAM_MAX || !utf8_is_printable(m->program, strlen(m->program)))
         return bad(problem, "a program's name has at most 63 bytes of UTF-8 without control characters");
+    if (m->n_occupied_addresses > MEMORYD_OCCUPIED_MAX || m->n_occupied_sizes != m->n_occupied_addresses ||
+        m->n_occupied_brokers != m->n_occupied_addresses)
+        return bad(problem, "occupied ranges are 64 at most, and each has an address, a size and a broker");
+    for (size_t i = 0; i < m->n_occupied_addresses; i++) {
+        uint64_t start = m->occupied_addresses[i], size = m->occupied_sizes[i];
+
+        /* no address is that high; rounded up to pages, the end is still a number */
+        if (!size || start > INT64_MAX || size > INT64_MAX - start)
+            return bad(problem, "an occupied range has a size, and does not end beyond all addresses");
+    }
     return 0;
 }
 

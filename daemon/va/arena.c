@@ -236,7 +236,7 @@ int arena_take(struct arena *arena, struct arena_extent *extent, uint64_t size, 
 void arena_give(struct arena *arena, struct arena_extent *extent)
 {
     struct arena_extent *next, *changed;
-    uint64_t size;
+    uint64_t start = extent->start, size;
 
     if (!arena_extent_is_taken(extent))
         return;
@@ -256,6 +256,8 @@ void arena_give(struct arena *arena, struct arena_extent *extent)
     arena->used -= size;
     arena->count--;
     *extent = (struct arena_extent)ARENA_EXTENT_NULL;
+    if (arena->given)
+        arena->given(arena->userdata, start, size);
 }
 
 uint64_t arena_extent_size(struct arena_extent *extent)
@@ -267,6 +269,26 @@ uint64_t arena_extent_size(struct arena_extent *extent)
     /* not of the end */
     assert(next);
     return next->start - next->gap - extent->start;
+}
+
+bool arena_next_free(const struct arena *arena, uint64_t start, uint64_t end, uint64_t *ret_start, uint64_t *ret_size)
+{
+    assert(start >= arena->base && start <= end && end - arena->base <= arena->size);
+    while (start < end) {
+        struct arena_extent *next = first_behind(arena, start);
+        uint64_t gap = next->start - next->gap;
+        uint64_t stop = next->start < end ? next->start : end;
+
+        if (start < gap)
+            start = gap;
+        if (start < stop) {
+            *ret_start = start;
+            *ret_size = stop - start;
+            return true;
+        }
+        start = next->start;
+    }
+    return false;
 }
 
 struct arena_extent *arena_find(struct arena *arena, uint64_t address)

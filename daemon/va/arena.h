@@ -28,6 +28,9 @@ struct arena_extent {
 RB_HEAD(arena_tree, arena_extent);
 
 struct arena {
+    /* A range is free again; it may be taken at once. May be NULL. */
+    void (*given)(void *userdata, uint64_t start, uint64_t size);
+    void *userdata;
     uint64_t base;
     uint64_t size;
     uint64_t page; /* everything is a multiple of it */
@@ -63,6 +66,9 @@ uint64_t arena_extent_size(struct arena_extent *extent);
 
 /* The one that has this address, or NULL. O(log n). */
 struct arena_extent *arena_find(struct arena *arena, uint64_t address);
+
+/* The first free part of this range, which is within the arena; false if all of it is taken. O(log n). */
+bool arena_next_free(const struct arena *arena, uint64_t start, uint64_t end, uint64_t *ret_start, uint64_t *ret_size);
 
 /* The largest range that is free now. */
 uint64_t arena_widest(const struct arena *arena);

@@ -6,13 +6,15 @@
 
 #include <assert.h>
 
+#include "base/align.h"
 #include "base/checked.h"
+#include "base/range.h"
 #include "base/steal.h"
 #include "proto/status.h"
 
 void reservations_init(struct reservations *reservations, struct ledger *ledger, struct arena *arena)
 {
-    *reservations = (struct reservations){.arena = arena};
+    *reservations = (struct reservations){.arena = arena, .occupied = RB_INITIALIZER(NULL)};
     table_init(&reservations->table, ledger, RECORD_RESERVATION, sizeof(struct reservation), true);
 }
 
@@ -21,12 +23,23 @@ void reservations_deinit(struct reservations *reservations)
     table_deinit(&reservations->table);
 }
 
+static struct reservation_record *fill_record(struct reservation *reservation, uint64_t session, uint64_t address,
+                                              uint64_t size)
+{
+    struct reservation_record *record = record_fresh(reservation);
+
+    record->session = session;
+    record->address = address;
+    record->size = size;
+    record->uid = reservation->charge.account->uid;
+    return record;
+}
+
 int reservation_new(struct reservations *reservations, uint64_t session, struct account *account,
                     struct list *in_session, uint64_t size, uint64_t alignment, uint64_t wish,
                     struct reservation **ret, struct problem *problem)
 {
     _cleanup_(reservation_freep) struct reservation *reservation = NULL;
-    struct reservation_record *record;
     void *object;
     int r;
 
@@ -43,14 +56,57 @@ int reservation_new(struct reservations *reservations, uint64_t session, struct 
     if (r)
         return r;
     va_arena_init(&reservation->places, reservation->extent.start, size, reservations->arena->page);
-    record = record_fresh(reservation);
-    record->session = session;
-    record->address = reservation->extent.start;
-    record->size = size;
-    record->uid = account->uid;
+    (void)fill_record(reservation, session, reservation->extent.start, size);
     list_append(in_session, &reservation->in_session);
     *ret = steal_ptr(&reservation);
     return 0;
+}
+
+int reservation_occupy(struct reservations *reservations, uint64_t session, struct account *account,
+                       struct list *in_session, uint64_t start, uint64_t size, struct reservation **ret,
+                       struct problem *problem)
+{
+    _cleanup_(reservation_freep) struct reservation *reservation = NULL;
+    void *object;
+    int r;
+
+    r = table_alloc(&reservations->table, &object, problem);
+    if (r)
+        return r;
+    reservation = object;
+    reservation->reservations = reservations;
+    list_init(&reservation->in_session);
+    r = charge_init(&reservation->charge, account, ACCOUNT_ADDRESSES, size, problem);
+    if (r)
+        return r;
+    fill_record(reservation, session, start, size)->occupied = 1;
+    occupied_insert(reservation);
+    list_append(in_session, &reservation->in_session);
+    *ret = steal_ptr(&reservation);
+    return 0;
+}
+
+/* The half of one whose range is not taken. */
+static enum table_verdict recover_occupied(struct reservations *reservations, struct reservation *reservation,
+                                           struct account *account, struct list *in_session, const char **why)
+{
+    const struct reservation_record *record = reservation->record;
+    const struct arena *arena = reservations->arena;
+
+    if (!in_session)
+        return TABLE_DROP;
+    *why = "its addresses are none, or outside the arena";
+    if (!record->size || record->address < arena->base ||
+        !range_in_bounds(record->address - arena->base, record->size, arena->size) ||
+        !is_aligned(record->address | record->size, arena->page))
+        return TABLE_QUARANTINE;
+    reservation->reservations = reservations;
+    list_init(&reservation->in_session);
+    charge_restore(&reservation->charge, account, ACCOUNT_ADDRESSES, record->size);
+    record_change(&reservations->table, reservation)->buffers = 0;
+    occupied_insert(reservation);
+    list_append(in_session, &reservation->in_session);
+    return TABLE_KEEP;
 }
 
 enum table_verdict reservation_recover(struct reservations *reservations, struct reservation *reservation,
@@ -59,6 +115,8 @@ enum table_verdict reservation_recover(struct reservations *reservations, struct
     const struct reservation_record *record = reservation->record;
     struct reservation_record *writable;
 
+    if (record->occupied)
+        return recover_occupied(reservations, reservation, account, in_session, why);
     *why = "its addresses are another one's, or outside the arena";
     if (!record->address ||
         arena_take(reservations->arena, &reservation->extent, record->size, 0, record->address, NULL))
@@ -90,6 +148,8 @@ struct reservation *reservation_free(struct reservation *reservation)
         return NULL;
     reservations = reservation->reservations;
     list_remove(&reservation->in_session);
+    if (reservation->record->occupied)
+        occupied_remove(reservation);
     arena_give(reservations->arena, &reservation->extent);
     charge_deinit(&reservation->charge);
     table_free(&reservations->table, reservation);
@@ -114,6 +174,9 @@ int reservation_place(struct reservation *reservation, struct arena_extent *plac
     uint64_t address;
     int r;
 
+    if (reservation->record->occupied)
+        return refuse(problem, STATUS_INVALID_ARGUMENT,
+                      "the reservation is of addresses that another broker gave; reserve them anew");
     if (!checked_add_u64(reservation->record->address, offset, &address))
         return refuse(problem, STATUS_SIZE_OVERFLOW, "the offset is beyond all addresses");
     r = arena_take(&reservation->places, place, size, alignment, address, problem);

@@ -16,10 +16,12 @@
 #include "base/problem.h"
 #include "ledger/table.h"
 #include "va/arena.h"
+#include "va/occupied.h"
 
 struct reservations {
     struct table table;
     struct arena *arena; /* borrowed */
+    struct occupied_tree occupied;
 };
 
 struct reservation {
@@ -29,6 +31,10 @@ struct reservation {
     struct list in_session; /* linked while the session keeps it */
     struct charge charge; /* of its addresses */
     struct arena places; /* its range: what is taken of it by buffers */
+    /* of one that is occupied, instead of `extent` and `places`: occupied.c */
+    RB_ENTRY(reservation) by_start;
+    uint64_t reach;
+    struct list parts; /* of the arena, that were free */
 };
 
 void reservations_init(struct reservations *reservations, struct ledger *ledger, struct arena *arena);
@@ -39,6 +45,14 @@ void reservations_deinit(struct reservations *reservations);
 int reservation_new(struct reservations *reservations, uint64_t session, struct account *account,
                     struct list *in_session, uint64_t size, uint64_t alignment, uint64_t wish,
                     struct reservation **ret, struct problem *problem);
+/* INTENT, as above: this range, a multiple of pages within the arena, is occupied in the session's process. LIMIT,
+ * NO_MEMORY. */
+int reservation_occupy(struct reservations *reservations, uint64_t session, struct account *account,
+                       struct list *in_session, uint64_t start, uint64_t size, struct reservation **ret,
+                       struct problem *problem);
+/* One that a session's process has occupied and that overlaps this range, or NULL. */
+struct reservation *reservations_find_occupied(const struct reservations *reservations, uint64_t session,
+                                               uint64_t start, uint64_t size);
 /* Makes one of its record again (table.h), without the buffers in it: they are placed in it again afterwards, and then
  * reservation_recovered() ends it if nobody keeps it. `in_session` is NULL if its session is gone. */
 enum table_verdict reservation_recover(struct reservations *reservations, struct reservation *reservation,

@@ -51,7 +51,11 @@
  * sixty such calls; more of them wait for the next broker, two seconds altogether, and then for the context's next
  * call.) Only if the broker does not know the session any more,
  * because the former one ended for good and left nothing behind, calls under way fail with -ECONNRESET; the next call
- * opens a new session, in which older handles are -ESTALE unless they can be claimed anew.
+ * opens a new session, in which older handles are -ESTALE unless they can be claimed anew. What is mapped through them
+ * stays as it is until it is unmapped, and the new broker gives nobody an address in it while the session lasts, so
+ * that new buffers can be mapped at once. To make one again where it was, unmap that and allocate with its address. (A
+ * buffer that the new broker gave somebody before this process has said what it has may have its home in there: mapping
+ * that one is -EADDRINUSE, or goes elsewhere with MEMCLIENT_MAP_ANYWHERE.)
  *
  * Sizes, offsets, lengths and addresses are in bytes; times in milliseconds.
  *

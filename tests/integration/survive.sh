@@ -2,13 +2,14 @@
 # shellcheck shell=bash disable=SC2154
 #
 # For the scripts with a systemd: what clients must not notice. Whoever sources this has defined ctl (systemctl of the
-# manager), memctl, value UNIT PROPERTY, fail SENTENCE; and $programs with writer and heedless, $work to write in,
-# $memoryd, the file that the service runs.
+# manager), journal (what the service said), memctl, value UNIT PROPERTY, fail SENTENCE; and $programs with writer,
+# heedless and survivor, $work to write in, $memoryd, the file that the service runs.
 #
 #   begin_clients               programs that write and prove without an end, and buffers that nobody touches
 #   event WHAT WHO COMMAND...   does something to the service: COMMAND; WHO is the processes that are others after it:
 #                               none, broker, both, or program (the keeper is executed anew in place)
 #   end_clients                 they must have seen no error
+#   lose_everything             a stop that nothing outlives: it is said, and a client goes on with the next start
 #
 # After each event: the clients have got on, ids, names, sessions, holds and bytes are what they were, and the books
 # agree.
@@ -136,6 +137,27 @@ upgrade_by_restart() { replace_program && ctl restart memoryd.service; }
 
 stop_and_start() { ctl stop memoryd.service && ctl start memoryd.service; }
 
+stop_keeps() { [ "$(ctl --version | sed -n '1s/^systemd \([0-9]*\).*/\1/p')" -ge 254 ]; }
+
+lose_everything() {
+    local survivor kept="over a restart only; by a stop it is lost"
+    "$programs/survivor" live/survivor >"$work/survivor" 2>&1 &
+    survivor=$!
+    within "the survivor" 60 grep -q waits "$work/survivor"
+    ctl stop memoryd.service || fail "stop"
+    if stop_keeps; then
+        kept="over a stop if FileDescriptorStorePreserve=yes"
+        ctl clean --what=fdstore memoryd.service || fail "clean"
+    fi
+    journal | grep -q "$kept.*: 1 buffer with 1048576 bytes, 1 name, 1 session$" ||
+        fail "a stop does not say what it loses: $(journal | tail -n 5)"
+    ctl start memoryd.service || fail "start"
+    memctl cat live/survivor >/dev/null 2>&1 && fail "what was to be lost is there"
+    kill -USR1 "$survivor"
+    wait "$survivor" || fail "the survivor: status $?: $(cat "$work/survivor")"
+    memctl check >"$work/check" || fail "memctl check: $(cat "$work/check")"
+}
+
 all_events() {
     event "kill -9 of the broker" broker kill_broker
     event "five kills of the broker" broker kill_often broker
@@ -147,7 +169,7 @@ all_events() {
     event "another program, memctl upgrade" program upgrade
     event "another program, systemctl restart" both upgrade_by_restart
     # the store of older ones does not outlive a stop
-    if [ "$(ctl --version | sed -n '1s/^systemd \([0-9]*\).*/\1/p')" -ge 254 ]; then
+    if stop_keeps; then
         event "systemctl stop, and start" both stop_and_start
         event "systemctl stop, and the socket starts it" both ctl stop memoryd.service
     else

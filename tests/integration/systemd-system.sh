@@ -53,7 +53,7 @@ esac
 echo /usr/local/lib >"$root/etc/ld.so.conf.d/memoryd-test.conf"
 chroot "$root" ldconfig
 
-for program in writer heedless; do
+for program in writer heedless survivor; do
     built=$builddir/tests/integration/.libs/$program
     [ -e "$built" ] || built=$builddir/tests/integration/$program
     cp "$built" "$tmp/io"
@@ -67,6 +67,7 @@ fail() { echo "FAIL: $*"; failures=$((failures + 1)); }
 value() { systemctl show -P "$2" "$1"; }
 as_nobody() { setpriv --reuid=65534 --regid=65534 --clear-groups "$@"; }
 ctl() { systemctl "$@"; }
+journal() { journalctl -u memoryd.service --no-pager -o cat; }
 programs=/io work=/tmp memoryd=$(systemctl cat memoryd.service | sed -n 's/^ExecStart=//p')
 . /io/survive.sh
 
@@ -104,6 +105,7 @@ memctl check || fail "memctl check"
 begin_clients
 all_events
 end_clients
+lose_everything
 
 systemctl stop memoryd.service memoryd.socket || fail stop
 [ "$(value memoryd.service Result)" = success ] || fail "stop: $(value memoryd.service Result)"

@@ -48,6 +48,8 @@ done
 failures=0
 fail() { echo "FAIL: $*"; failures=$((failures + 1)); }
 ctl() { systemctl --user "$@"; }
+# what a process of the service says is not found by the unit here
+journal() { journalctl _COMM=memoryd --no-pager -o cat; }
 value() { ctl show -P "$2" "$1"; }
 memctl() { "$builddir/client/memctl/memctl" "$@"; }
 export MEMORYD_SOCKET=$XDG_RUNTIME_DIR/memoryd/memoryd.sock
@@ -113,6 +115,8 @@ freeze_broker() {
 }
 event "a broker that hangs" broker freeze_broker
 end_clients
+memctl rm a/b || fail "memctl rm"
+lose_everything
 
 # ---- stop -------------------------------------------------------------------------------------------
 ctl stop memoryd.service memoryd.socket

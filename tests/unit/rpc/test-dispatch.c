@@ -223,6 +223,43 @@ static void the_version_is_the_highest_that_both_speak(void **state)
     }
 }
 
+static void hello_tells_ranges_that_make_sense(void **state)
+{
+    uint32_t brokers[MEMORYD_OCCUPIED_MAX + 1] = {1};
+    uint64_t addresses[MEMORYD_OCCUPIED_MAX + 1], sizes[MEMORYD_OCCUPIED_MAX + 1];
+    static const struct {
+        size_t n_brokers, n_addresses, n_sizes;
+        uint64_t address, size;
+        int status;
+    } cases[] = {
+        {65, 65, 65, 4096, 4096, STATUS_INVALID_ARGUMENT},
+        {1, 1, 0, 4096, 4096, STATUS_INVALID_ARGUMENT},
+        {0, 1, 1, 4096, 4096, STATUS_INVALID_ARGUMENT},
+        {1, 1, 1, 4096, 0, STATUS_INVALID_ARGUMENT},
+        {1, 1, 1, 4096, UINT64_MAX, STATUS_INVALID_ARGUMENT},
+        {1, 1, 1, UINT64_MAX - 4095, 4096, STATUS_INVALID_ARGUMENT},
+        {64, 64, 64, 4096, 8192, 0},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        Memoryd__V1__HelloRequest m = MEMORYD__V1__HELLO_REQUEST__INIT;
+
+        for (size_t k = 0; k <= MEMORYD_OCCUPIED_MAX; k++) {
+            addresses[k] = cases[i].address;
+            sizes[k] = cases[i].size;
+        }
+        m.n_occupied_brokers = cases[i].n_brokers;
+        m.n_occupied_addresses = cases[i].n_addresses;
+        m.n_occupied_sizes = cases[i].n_sizes;
+        m.occupied_brokers = brokers;
+        m.occupied_addresses = addresses;
+        m.occupied_sizes = sizes;
+        call(METHOD_HELLO, &m.base);
+        assert_int_equal(heard.header.status, cases[i].status);
+    }
+}
+
 static void an_unknown_method_is_refused_and_the_client_goes_on(void **state)
 {
     hello();
@@ -551,6 +588,7 @@ int main(void)
         TEST(nothing_works_before_hello),
         TEST(versions_must_meet),
         TEST(the_version_is_the_highest_that_both_speak),
+        TEST(hello_tells_ranges_that_make_sense),
         TEST(an_unknown_method_is_refused_and_the_client_goes_on),
         TEST(I8_malformed_ends_the_connection_and_nothing_else),
         TEST(a_second_hello_is_a_breach),

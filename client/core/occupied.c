@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See occupied.h. */
+#include "core/occupied.h"
+
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "core/buffer.h"
+#include "core/map.h"
+#include "core/space.h"
+
+struct stretch {
+    uint64_t start;
+    uint64_t end;
+    uint32_t broker;
+};
+
+struct stretches {
+    struct stretch *items;
+    size_t n;
+    size_t room;
+};
+
+static void add(struct stretches *all, uint64_t start, uint64_t size, uint32_t broker)
+{
+    /* a buffer that is mapped in parts */
+    if (all->n && all->items[all->n - 1].end == start && all->items[all->n - 1].broker == broker) {
+        all->items[all->n - 1].end += size;
+        return;
+    }
+    if (all->n < all->room)
+        all->items[all->n++] = (struct stretch){start, start + size, broker};
+}
+
+static void count_all(struct memclient *ctx, struct stretches *all)
+{
+    all->room = process_space.n_mappings;
+    list_for_each_entry(res, &ctx->reservations, struct memclient_reservation, in_context)
+        all->room++;
+}
+
+static void add_all(struct memclient *ctx, struct stretches *all)
+{
+    for (struct mapping *m = space_first(&process_space, 0); m; m = space_next(m))
+        if (m->buffer->ctx == ctx)
+            add(all, m->start, m->size, m->buffer->broker);
+    list_for_each_entry(res, &ctx->reservations, struct memclient_reservation, in_context)
+    {
+        if (res->id)
+            add(all, res->range.start, res->range.size, res->broker);
+    }
+}
+
+/* Nothing is allocated meanwhile: that may need them. */
+static void with_locks(struct memclient *ctx, struct stretches *all, void (*fn)(struct memclient *, struct stretches *))
+{
+    space_lock_read();
+    pthread_mutex_lock(&ctx->lock);
+    fn(ctx, all);
+    pthread_mutex_unlock(&ctx->lock);
+    space_unlock();
+}
+
+static int by_start(const void *a, const void *b)
+{
+    const struct stretch *x = a, *y = b;
+
+    return x->start < y->start ? -1 : x->start > y->start;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+/* Bytes between two neighbours, 0 where they overlap; of different brokers they stay two. */
+static uint64_t gap_before(const struct stretch *stretch, const struct stretch *next)
+{
+    if (stretch->broker != next->broker)
+        return UINT64_MAX;
+    return next->start > stretch->end ? next->start - stretch->end : 0;
+}
+
+/* Those that are no further apart than that become one. */
+static void join(struct stretches *all, uint64_t gap)
+{
+    size_t n = 0;
+
+    for (size_t i = 1; i < all->n; i++) {
+        struct stretch *last = &all->items[n], *next = &all->items[i];
+
+        if (gap_before(last, next) > gap)
+            all->items[++n] = *next;
+        else if (next->end > last->end)
+            last->end = next->end;
+    }
+    all->n = all->n ? n + 1 : 0;
+}
+
+/* The widest gap that has to go so that so many are left. 0 without memory: then the first are told. */
+static uint64_t gap_for(const struct stretches *all, size_t most)
+{
+    _cleanup_free_ uint64_t *gaps = calloc(all->n, sizeof(*gaps));
+
+    if (!gaps)
+        return 0;
+    for (size_t i = 1; i < all->n; i++)
+        gaps[i] = gap_before(&all->items[i - 1], &all->items[i]);
+    qsort(gaps + 1, all->n - 1, sizeof(*gaps), by_size);
+    return gaps[all->n - most] == UINT64_MAX ? UINT64_MAX - 1 : gaps[all->n - most];
+}
+
+void occupied_ranges(struct memclient *ctx, struct rpc_occupied *occupied)
+{
+    _cleanup_free_ struct stretch *items = NULL;
+    struct stretches all = {.n = 0};
+
+    occupied->n = 0;
+    with_locks(ctx, &all, count_all);
+    if (!all.room)
+        return;
+    /* of another thread's, which may come meanwhile, the next HELLO tells */
+    all.items = items = calloc(all.room, sizeof(*items));
+    if (!items)
+        return;
+    with_locks(ctx, &all, add_all);
+    if (!all.n)
+        return;
+    qsort(all.items, all.n, sizeof(*all.items), by_start);
+    join(&all, 0);
+    if (all.n > MEMORYD_OCCUPIED_MAX)
+        join(&all, gap_for(&all, MEMORYD_OCCUPIED_MAX));
+    for (; occupied->n < all.n && occupied->n < MEMORYD_OCCUPIED_MAX; occupied->n++) {
+        const struct stretch *stretch = &all.items[occupied->n];
+
+        occupied->brokers[occupied->n] = stretch->broker;
+        occupied->addresses[occupied->n] = stretch->start;
+        occupied->sizes[occupied->n] = stretch->end - stretch->start;
+    }
+}

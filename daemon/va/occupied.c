@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * See occupied.h. They overlap each other as they like, so they are in a tree by start in which each node knows how far
+ * what is below it reaches.
+ */
+#include "va/occupied.h"
+
+#include <stdlib.h>
+
+#include "va/reservation.h"
+
+/* Parts that one takes at a time. Whoever tells a range in which many others have something gets no more. */
+#define PARTS_MAX 64
+
+struct part {
+    struct list in_reservation;
+    struct arena_extent extent;
+};
+
+static uint64_t end_of(const struct reservation *reservation)
+{
+    return reservation->record->address + reservation->record->size;
+}
+
+static int compare(const struct reservation *a, const struct reservation *b)
+{
+    if (a->record->address != b->record->address)
+        return a->record->address < b->record->address ? -1 : 1;
+    return a->record->head.id < b->record->head.id ? -1 : a->record->head.id > b->record->head.id;
+}
+
+static void augment(struct reservation *reservation)
+{
+    const struct reservation *below[] = {RB_LEFT(reservation, by_start), RB_RIGHT(reservation, by_start)};
+
+    reservation->reach = end_of(reservation);
+    for (unsigned i = 0; i < 2; i++)
+        if (below[i] && below[i]->reach > reservation->reach)
+            reservation->reach = below[i]->reach;
+}
+
+#undef RB_AUGMENT
+#define RB_AUGMENT(reservation) augment(reservation)
+TREE_GENERATE(occupied_tree, reservation, by_start, compare)
+
+static void refresh(struct reservation *reservation)
+{
+    for (; reservation; reservation = RB_PARENT(reservation, by_start))
+        augment(reservation);
+}
+
+/* Without memory it stays free, as if nobody had told it. */
+static void take_free(struct reservation *reservation, uint64_t start, uint64_t end)
+{
+    struct arena *arena = reservation->reservations->arena;
+    uint64_t size;
+
+    for (unsigned i = 0; i < PARTS_MAX && arena_next_free(arena, start, end, &start, &size); i++) {
+        struct part *part = calloc(1, sizeof(*part));
+
+        if (!part)
+            return;
+        if (arena_take(arena, &part->extent, size, 0, start, NULL)) {
+            free(part);
+            return;
+        }
+        list_append(&reservation->parts, &part->in_reservation);
+        start += size;
+    }
+}
+
+/* Whose is it, of those at and below this node? The first takes it. */
+static void take_below(struct reservation *reservation, uint64_t start, uint64_t end)
+{
+    uint64_t from, size;
+
+    if (!reservation || reservation->reach <= start)
+        return;
+    take_below(RB_LEFT(reservation, by_start), start, end);
+    if (reservation->record->address >= end ||
+        !arena_next_free(reservation->reservations->arena, start, end, &from, &size))
+        return;
+    if (end_of(reservation) > start)
+        take_free(reservation, reservation->record->address > start ? reservation->record->address : start,
+                  end_of(reservation) < end ? end_of(reservation) : end);
+    take_below(RB_RIGHT(reservation, by_start), start, end);
+}
+
+static struct reservation *find_below(struct reservation *reservation, uint64_t session, uint64_t start, uint64_t end)
+{
+    struct reservation *found;
+
+    if (!reservation || reservation->reach <= start)
+        return NULL;
+    found = find_below(RB_LEFT(reservation, by_start), session, start, end);
+    if (found || reservation->record->address >= end)
+        return found;
+    if (reservation->record->session == session && end_of(reservation) > start)
+        return reservation;
+    return find_below(RB_RIGHT(reservation, by_start), session, start, end);
+}
+
+struct reservation *reservations_find_occupied(const struct reservations *reservations, uint64_t session,
+                                               uint64_t start, uint64_t size)
+{
+    return find_below(RB_ROOT(&reservations->occupied), session, start, start + size);
+}
+
+static void given(void *userdata, uint64_t start, uint64_t size)
+{
+    const struct reservations *reservations = userdata;
+
+    take_below(RB_ROOT(&reservations->occupied), start, start + size);
+}
+
+void occupied_insert(struct reservation *reservation)
+{
+    struct reservations *reservations = reservation->reservations;
+
+    list_init(&reservation->parts);
+    reservation->reach = end_of(reservation);
+    RB_INSERT(occupied_tree, &reservations->occupied, reservation);
+    refresh(reservation);
+    if (reservations->arena->given)
+        take_free(reservation, reservation->record->address, end_of(reservation));
+}
+
+void occupied_remove(struct reservation *reservation)
+{
+    struct reservations *reservations = reservation->reservations;
+    struct reservation *changed;
+    struct list *link;
+
+    if (RB_LEFT(reservation, by_start) && RB_RIGHT(reservation, by_start)) {
+        struct reservation *next = RB_NEXT(occupied_tree, &reservations->occupied, reservation);
+
+        changed = RB_PARENT(next, by_start) == reservation ? next : RB_PARENT(next, by_start);
+    } else {
+        changed = RB_PARENT(reservation, by_start);
+    }
+    RB_REMOVE(occupied_tree, &reservations->occupied, reservation);
+    refresh(changed);
+    while ((link = list_pop(&reservation->parts))) {
+        struct part *part = container_of(link, struct part, in_reservation);
+
+        arena_give(reservations->arena, &part->extent);
+        free(part);
+    }
+}
+
+void occupied_begin(struct reservations *reservations)
+{
+    struct reservation *reservation;
+
+    reservations->arena->given = given;
+    reservations->arena->userdata = reservations;
+    RB_FOREACH(reservation, occupied_tree, &reservations->occupied)
+        take_free(reservation, reservation->record->address, end_of(reservation));
+}

@@ -3,6 +3,7 @@
 #include "rpc/channel.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -122,6 +123,13 @@ bool channel_speaks(struct channel *channel, unsigned minor)
     speaks = channel->minor >= minor;
     pthread_mutex_unlock(&channel->lock);
     return speaks;
+}
+
+uint32_t channel_caller_node(struct channel *channel)
+{
+    unsigned cpu, node;
+
+    return __atomic_load_n(&channel->has_nodes, __ATOMIC_RELAXED) && !getcpu(&cpu, &node) ? node + 1 : 0;
 }
 
 void channel_poll(struct channel *channel)

@@ -82,6 +82,7 @@ struct channel {
 
     /* how the next one is made, or NULL; resume.c */
     struct resumption *resumption;
+    bool has_nodes; /* atomic: the broker has several, so that it is told on which a caller runs */
     unsigned minor; /* version of the protocol that the broker speaks; from 1 on it keeps replies, for a repeat */
 
     /* requests under way, struct pending; requests.c */
@@ -150,6 +151,9 @@ void channel_poll(struct channel *channel);
 
 /* Does the broker, the one of now, speak this minor version? */
 bool channel_speaks(struct channel *channel, unsigned minor);
+
+/* 1 + the node on which this thread runs, where the broker has several; else 0. */
+uint32_t channel_caller_node(struct channel *channel);
 
 /* Is the session lost? */
 bool channel_is_broken(struct channel *channel);

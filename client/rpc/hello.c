@@ -42,6 +42,7 @@ int hello_take(void *result, const ProtobufCMessage *reply, struct fdset *fds)
         .broker_uid = hello->broker_uid,
         .simulated = hello->simulated,
         .release_log = fdset_count(fds) ? fdset_steal(fds, 0) : -1,
+        .n_nodes = hello->nodes,
     };
     memcpy(session->secret, hello->secret.data, sizeof(session->secret));
     return 0;

@@ -79,6 +79,7 @@ int channel_may_resume(struct channel *channel, const struct connected *connecte
     pthread_mutex_lock(&channel->lock);
     channel->release_log = log;
     channel->minor = session->version;
+    __atomic_store_n(&channel->has_nodes, session->n_nodes > 1, __ATOMIC_RELAXED);
     channel->resumption = next;
     pthread_mutex_unlock(&channel->lock);
     return 0;
@@ -258,6 +259,7 @@ static void go_on(struct channel *channel)
         return;
     }
     channel->minor = next->greeted.version;
+    __atomic_store_n(&channel->has_nodes, next->greeted.n_nodes > 1, __ATOMIC_RELAXED);
     channel->link = LINK_UP;
     /* if it is lost before anything is answered on it, the next one is not made at once */
     next->next_attempt = deadline_after_ns(connect_pause_ns(next->attempt++));

@@ -31,6 +31,7 @@ struct rpc_session {
     uint32_t broker_uid;
     bool simulated;
     int release_log; /* a descriptor, until a channel has taken it; -1: none came */
+    uint32_t n_nodes; /* with memory; 0 = an older broker, which does not tell */
 };
 
 /* Opens a new one. */

@@ -118,13 +118,14 @@ static void fill_name(Memoryd__V1__NameBindRequest *message, const char *name,
     message->others = options->other_rights;
 }
 
-static void fill_alloc(Memoryd__V1__AllocRequest *request, unsigned n, const uint64_t *sizes,
+static void fill_alloc(Memoryd__V1__AllocRequest *request, struct channel *channel, unsigned n, const uint64_t *sizes,
                        const struct memclient_alloc_options *options, bool want_tokens)
 {
     if (options->pool)
         request->pool = (char *)options->pool;
     request->n_nodes = options->n_nodes;
     request->nodes = (uint32_t *)options->nodes;
+    request->caller_node = channel_caller_node(channel);
     request->pages = (Memoryd__V1__Pages)options->pages;
     request->page_size = options->page_size;
     request->placement = (Memoryd__V1__Placement)options->placement;
@@ -151,7 +152,7 @@ int rpc_alloc(struct channel *channel, unsigned n, const uint64_t *sizes,
     Memoryd__V1__AllocRequest request = MEMORYD__V1__ALLOC_REQUEST__INIT;
     Memoryd__V1__NameBindRequest name = MEMORYD__V1__NAME_BIND_REQUEST__INIT;
 
-    fill_alloc(&request, n, sizes, options, want_tokens);
+    fill_alloc(&request, channel, n, sizes, options, want_tokens);
     if (options->name) {
         fill_name(&name, options->name, name_options);
         request.name = &name;

@@ -56,6 +56,7 @@ static struct pool_request request_of(const struct alloc_args *args)
         .pool = args->pool,
         .n_nodes = args->n_nodes,
         .nodes = args->nodes,
+        .caller_node = args->caller_node,
         .pages = args->pages,
         .page_size = args->page_size,
         .placement = args->placement,

@@ -31,6 +31,15 @@
 
 /* ---- the beginning -------------------------------------------------------------------------------------- */
 
+static uint32_t nodes_with_memory(const struct topology *topology)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < topology->n_nodes; i++)
+        n += topology->nodes[i].total != 0;
+    return n;
+}
+
 static void fill_hello(struct broker *broker, const struct session *session, struct hello_result *result)
 {
     *result = (struct hello_result){
@@ -42,6 +51,7 @@ static void fill_hello(struct broker *broker, const struct session *session, str
         .broker_uid = broker->options.uid,
         .simulated = broker->options.topology->simulated,
         .release_log = -1,
+        .n_nodes = nodes_with_memory(broker->options.topology),
     };
     memcpy(result->secret, session->record->secret, sizeof(result->secret));
 }

@@ -125,6 +125,7 @@ struct hello_result {
     uid_t broker_uid;
     bool simulated;
     int release_log; /* a descriptor for the client, the caller's; -1: none */
+    uint32_t n_nodes; /* with memory */
 };
 
 int op_hello(struct op *op, const struct hello_args *args, struct hello_result *result);
@@ -166,6 +167,7 @@ struct alloc_args {
     char pool[64]; /* empty = chosen by the rest */
     uint32_t n_nodes;
     uint32_t nodes[MEMORYD_NODES_MAX];
+    uint32_t caller_node; /* 1 + the one where the calling thread runs; 0 = not told */
     uint32_t pages;
     uint64_t page_size;
     uint32_t placement;

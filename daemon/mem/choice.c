@@ -42,19 +42,19 @@ static bool is_in_parts(const struct pool_request *request)
     return request->divided || request->placement == PLACEMENT_INTERLEAVE || request->placement == PLACEMENT_SPLIT;
 }
 
-/* Has it room for one of them now, were it in stock, and where ordinary pages would be too? */
-static bool has_place(struct pool *pool, const struct pool_request *request, uint64_t size)
+/* Has it room for one of them now, were it in stock, and no farther away than ordinary pages would be? */
+static bool has_place(struct pool *pool, const struct pool_request *request, uint64_t size, struct pool *ordinary)
 {
-    struct plan plan;
+    struct plan plan, other;
 
     if (pool_plan_without_stock(pool, request, size, &plan, NULL))
         return false;
-    return plan.brief.strict || !request->n_nodes ||
-           (plan.brief.n_nodes == 1 && plan.brief.node == request->nodes[0]);
+    return ordinary->n_nodes == 1 || pool_plan_without_stock(ordinary, request, size, &other, NULL) ||
+           pool_remoteness(ordinary, request, &plan) <= pool_remoteness(ordinary, request, &other);
 }
 
 static void add_set_aside(struct pools *pools, const struct pool_request *request, uint32_t n, const uint64_t *sizes,
-                          struct pool_choice *ret)
+                          struct pool *ordinary, struct pool_choice *ret)
 {
     const struct topology *topology = pools->topology;
     struct pool_request huge = *request;
@@ -66,7 +66,7 @@ static void add_set_aside(struct pools *pools, const struct pool_request *reques
         huge.page_size = topology->huge_sizes[h];
         if (huge.page_size >= topology->thp_size && is_aligned(request->address, huge.page_size) &&
             all_are_worth(n, sizes, huge.page_size) && !pools_find(pools, &huge, &pool, NULL) &&
-            has_place(pool, &huge, sizes[0]))
+            has_place(pool, &huge, sizes[0], ordinary))
             ret->pools[ret->n++] = pool;
     }
 }
@@ -103,7 +103,7 @@ int pools_choose(struct pools *pools, const struct pool_request *request, uint32
         return 0;
     }
     if (!is_in_parts(request))
-        add_set_aside(pools, request, n, sizes, ret);
+        add_set_aside(pools, request, n, sizes, last, ret);
     transparent.pages = PAGES_THP;
     if (are_worth_transparent(pools, request, n, sizes))
         (void)pools_find(pools, &transparent, &last, NULL);

@@ -32,64 +32,8 @@ static uint64_t room_of(const struct plan_request *request, const uint64_t *room
     return align_down(room[request->nodes[i]], request->granule);
 }
 
-/* Equal shares; a node with less room than its share gives what it has, and the others share the rest. */
-static int spread(struct plan *plan, const struct plan_request *request, const uint64_t *room,
-                  struct problem *problem)
-{
-    uint64_t given[TOPOLOGY_NODES_MAX] = {0};
-    uint64_t left = request->bytes / request->granule;
-
-    while (left) {
-        uint64_t open = 0;
-        uint64_t before = left;
-        uint64_t share;
-        uint64_t odd;
-
-        for (uint32_t i = 0; i < request->n_nodes; i++)
-            open += given[i] < room_of(request, room, i) / request->granule;
-        if (!open)
-            return no_room(request, problem);
-        share = left / open;
-        odd = left % open;
-        for (uint32_t i = 0; i < request->n_nodes; i++) {
-            uint64_t most = room_of(request, room, i) / request->granule - given[i];
-            uint64_t wanted = share;
-
-            if (!most)
-                continue;
-            if (odd) {
-                wanted++;
-                odd--;
-            }
-            if (wanted > most)
-                wanted = most;
-            given[i] += wanted;
-            left -= wanted;
-        }
-        assert(left < before);
-    }
-    for (uint32_t i = 0; i < request->n_nodes; i++)
-        if (given[i])
-            add(plan, request->nodes[i], given[i] * request->granule);
-    return 0;
-}
-
-static int plan_bind(struct plan *plan, const struct plan_request *request, const uint64_t *room,
-                     struct problem *problem)
-{
-    uint32_t best = 0;
-
-    for (uint32_t i = 1; i < request->n_nodes; i++)
-        if (room_of(request, room, i) > room_of(request, room, best))
-            best = i;
-    if (room_of(request, room, best) < request->bytes)
-        return spread(plan, request, room, problem);
-    add(plan, request->nodes[best], request->bytes);
-    return 0;
-}
-
-static int plan_preferred(struct plan *plan, const struct plan_request *request,
-                          const uint64_t *room, struct problem *problem)
+static int plan_in_order(struct plan *plan, const struct plan_request *request, const uint64_t *room,
+                         struct problem *problem)
 {
     uint64_t left = request->bytes;
 
@@ -196,11 +140,9 @@ int plan_make(struct plan *ret, const struct plan_request *request,
     plan.brief.strict = request->placement == PLACEMENT_BIND;
     switch (request->placement) {
     case PLACEMENT_BIND:
-        r = plan_bind(&plan, request, room, problem);
-        break;
     case PLACEMENT_PREFERRED:
     case PLACEMENT_LOCAL:
-        r = plan_preferred(&plan, request, room, problem);
+        r = plan_in_order(&plan, request, room, problem);
         break;
     case PLACEMENT_INTERLEAVE:
         r = plan_interleave(&plan, request, room, problem);

@@ -63,17 +63,14 @@ struct plan_request {
     uint64_t granule;                     /* a power of two */
     enum placement placement;             /* not PLACEMENT_POOL */
     uint32_t n_nodes;                     /* > 0, different ones */
-    uint32_t nodes[TOPOLOGY_NODES_MAX];   /* in order of preference */
+    uint32_t nodes[TOPOLOGY_NODES_MAX];   /* in order of preference, which pool.c makes: the nearest first */
     uint64_t part_size;                   /* 0 = the granule, or what PLAN_PARTS_MAX makes of it */
     uint32_t weights[TOPOLOGY_NODES_MAX]; /* of SPLIT, one per node; all 0 = equal ones */
 };
 
 /*
  * `room` has what each node, by number, may still give.
- *     BIND        whole on the node with most room; if it fits on none, evenly over all, where a
- *                 node with less room than its share gives what it has
- *     PREFERRED, LOCAL   whole on the first that has room for it; if none has, one after the
- *                        other
+ *     BIND, PREFERRED, LOCAL   whole on the first that has room for it; if none has, one after the other
  *     INTERLEAVE  part 0 on the first node, part 1 on the second, ...
  *     SPLIT       contiguous parts in the order of the nodes, as large as the weights say
  * 0; POOL_FULL if there is no room for it; INVALID_ARGUMENT for parts or weights that make no

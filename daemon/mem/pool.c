@@ -31,35 +31,103 @@ static bool listed(const struct plan_request *plan, uint32_t node)
     return false;
 }
 
-/* The nodes of the pool that are not listed yet: nearest to `from` first, or if that is NULL, with most room. */
-static void append_others(struct plan_request *plan, const struct pool *pool,
-                          const struct topology_node *from)
+static void append_others(struct plan_request *plan, const struct pool *pool)
 {
-    for (;;) {
-        uint32_t best = TOPOLOGY_NODES_MAX;
-        uint64_t best_value = 0;
+    for (uint32_t i = 0; i < pool->n_nodes; i++)
+        if (!listed(plan, pool->nodes[i]))
+            plan->nodes[plan->n_nodes++] = pool->nodes[i];
+}
 
-        for (uint32_t i = 0; i < pool->n_nodes; i++) {
-            uint32_t node = pool->nodes[i];
-            const struct budget *budget = pool_node_budget(pool, node);
-            uint64_t value = from ? UINT32_MAX - from->distances[node]
-                                  : left_of(budget->capacity, budget->used);
+static bool has_processors(const struct topology *topology, uint32_t number)
+{
+    const struct topology_node *node = topology_node(topology, number);
 
-            if (!listed(plan, node) && (best == TOPOLOGY_NODES_MAX || value > best_value)) {
-                best = node;
-                best_value = value;
-            }
-        }
-        if (best == TOPOLOGY_NODES_MAX)
-            break;
-        plan->nodes[plan->n_nodes++] = best;
+    return node && node->has_cpus;
+}
+
+/* Is node a to be taken rather than node b, as seen from a third? Memory without processors is rarely the faster one,
+ * and many a machine tells one distance for all that is not local. */
+static bool is_nearer(const struct topology *topology, const struct topology_node *from, uint32_t a, uint32_t b)
+{
+    /* 0 is unknown: the last */
+    uint32_t to_a = from->distances[a] - 1, to_b = from->distances[b] - 1;
+
+    if (a == from->number || b == from->number)
+        return a == from->number;
+    if (to_a != to_b)
+        return to_a < to_b;
+    return has_processors(topology, a) && !has_processors(topology, b);
+}
+
+/* n nodes, the nearest first. Those that are equally far stay in their order. */
+static void sort_by_distance(const struct topology *topology, const struct topology_node *from, uint32_t n,
+                             uint32_t *nodes)
+{
+    for (uint32_t i = 1; i < n; i++) {
+        uint32_t node = nodes[i], to = i;
+
+        for (; to && is_nearer(topology, from, node, nodes[to - 1]); to--)
+            nodes[to] = nodes[to - 1];
+        nodes[to] = node;
     }
+}
+
+/* The one with most room, of those with processors if there are any. */
+static const struct topology_node *roomiest_node(const struct pool *pool)
+{
+    const struct topology *topology = pool->pools->topology;
+    uint32_t best = pool->nodes[0];
+    uint64_t most = 0;
+
+    for (uint32_t i = 0; i < pool->n_nodes; i++) {
+        uint32_t node = pool->nodes[i];
+        const struct budget *budget = pool_node_budget(pool, node);
+        uint64_t room = left_of(budget->capacity, budget->used);
+        bool cpus = has_processors(topology, node), best_has = has_processors(topology, best);
+
+        if (cpus != best_has ? cpus : room > most) {
+            best = node;
+            most = room;
+        }
+    }
+    return topology_node(topology, best);
+}
+
+/* The node of whoever asks; for a client that does not tell, a guess. */
+static const struct topology_node *node_of_caller(const struct pool *pool, const struct pool_request *request)
+{
+    const struct topology *topology = pool->pools->topology;
+    const struct topology_node *node = request->caller_node ? topology_node(topology, request->caller_node - 1) : NULL;
+
+    if (!node && request->n_nodes)
+        node = topology_node(topology, request->nodes[0]);
+    return node ? node : roomiest_node(pool);
+}
+
+/* The first n_named nodes of the plan are named by the request, and come before the others. */
+static void order_nodes(struct plan_request *plan, uint32_t n_named, const struct pool *pool,
+                        const struct pool_request *request)
+{
+    const struct topology *topology = pool->pools->topology;
+    const struct topology_node *from;
+
+    if (plan->n_nodes == 1 || plan->placement == PLACEMENT_INTERLEAVE || plan->placement == PLACEMENT_SPLIT)
+        return;
+    from = node_of_caller(pool, request);
+    if (!from)
+        return;
+    sort_by_distance(topology, from, n_named, plan->nodes);
+    /* what has no room on one node that was wanted goes near to that */
+    if (n_named == 1)
+        from = topology_node(topology, plan->nodes[0]);
+    sort_by_distance(topology, from, plan->n_nodes - n_named, plan->nodes + n_named);
 }
 
 static int choose_nodes(struct plan_request *plan, const struct pool *pool,
                         const struct pool_request *request, struct problem *problem)
 {
     bool preference = plan->placement == PLACEMENT_PREFERRED || plan->placement == PLACEMENT_LOCAL;
+    uint32_t n_named;
 
     if (request->n_nodes > TOPOLOGY_NODES_MAX)
         return refuse(problem, STATUS_INVALID_ARGUMENT, "%u nodes; at most %d can be named",
@@ -77,14 +145,10 @@ static int choose_nodes(struct plan_request *plan, const struct pool *pool,
                           pool->name, node);
         }
     }
-    if (request->n_nodes && preference) {
-        append_others(plan, pool, topology_node(pool->pools->topology, request->nodes[0]));
-    } else if (!request->n_nodes && plan->placement == PLACEMENT_LOCAL) {
-        append_others(plan, pool, NULL);
-    } else if (!request->n_nodes) {
-        plan->n_nodes = pool->n_nodes;
-        memcpy(plan->nodes, pool->nodes, pool->n_nodes * sizeof(plan->nodes[0]));
-    }
+    n_named = plan->n_nodes;
+    if (!request->n_nodes || preference)
+        append_others(plan, pool);
+    order_nodes(plan, n_named, pool, request);
     return 0;
 }
 
@@ -213,6 +277,23 @@ int pool_plan_without_stock(struct pool *pool, const struct pool_request *reques
                             struct problem *problem)
 {
     return plan_when(pool, request, size, WITHOUT_STOCK, ret, problem);
+}
+
+uint32_t pool_remoteness(struct pool *pool, const struct pool_request *request, const struct plan *plan)
+{
+    struct plan_request order;
+    uint32_t most = 0;
+
+    if (choose(&order, pool, request, plan->brief.bytes, NULL))
+        return UINT32_MAX;
+    for (uint32_t i = 0; i < plan->brief.n_nodes; i++) {
+        uint32_t rank = 0;
+
+        while (rank < order.n_nodes && order.nodes[rank] != plan->nodes.node[i])
+            rank++;
+        most = rank > most ? rank : most;
+    }
+    return most;
 }
 
 int pool_charge(struct pool *pool, const struct plan *plan, struct problem *problem)

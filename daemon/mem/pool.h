@@ -103,8 +103,9 @@ struct pool {
 /* What an allocation asks for; strings and arrays are borrowed. */
 struct pool_request {
     const char *pool; /* NULL or "" = chosen by the rest */
-    uint32_t n_nodes; /* 0 = any; several in order of preference */
+    uint32_t n_nodes; /* 0 = any */
     const uint32_t *nodes;
+    uint32_t caller_node; /* 1 + the one where the calling thread runs; 0 = not told */
     enum pages pages;
     uint64_t page_size;
     enum placement placement;
@@ -155,8 +156,9 @@ int pools_find(struct pools *pools, const struct pool_request *request, struct p
 /*
  * The pools that n buffers of these sizes may come from, the best first, the last always. If the request says neither
  * pool nor pages, these are, where the configuration allows it: huge pages that are set aside, the largest first, if
- * their pool has room on the right node, rounding up wastes at most an eighth, and nobody needs a smaller granule;
- * then transparent ones, where the kernel gives them; else base pages. Outcomes as of pools_find().
+ * their pool has room no farther away than ordinary pages would be, rounding up wastes at most an eighth, and nobody
+ * needs a smaller granule; then transparent ones, where the kernel gives them; else base pages. Outcomes as of
+ * pools_find().
  */
 #define POOL_CHOICES_MAX (TOPOLOGY_HUGE_MAX + 1)
 
@@ -169,6 +171,18 @@ int pools_choose(struct pools *pools, const struct pool_request *request, uint32
                  struct pool_choice *ret, struct problem *problem);
 
 /*
+ * Which of the nodes that a placement permits comes first is the same everywhere: the caller's own node, then the
+ * others by their distance from it, those with processors before memory-only ones that are as far. PREFERRED and LOCAL
+ * take the nodes that are named first, and then those of the pool that are not; if one alone was named, these by their
+ * distance from that. Where nobody tells the caller's node it is taken to be the first that is named, or if none is,
+ * the one with processors that has most room. The parts of INTERLEAVE and SPLIT go to the nodes as they are named.
+ *
+ * Placement comes before readiness: stock on a near node is given back for a buffer that belongs there, before this
+ * goes to a farther one, and what is in stock on a farther one waits for those who belong there. What is on its way
+ * back to a near node is not waited for, where a farther one has room: that may take long.
+ */
+
+/*
  * Where a buffer of `size` bytes (not rounded) would go if it were charged now. Nothing is
  * charged. SIZE_ZERO, SIZE_OVERFLOW, NO_SUCH_NODE, INVALID_ARGUMENT; TOO_BIG if it could not be
  * had if everything were free; POOL_FULL if it cannot be had now.
@@ -179,6 +193,9 @@ int pool_plan(struct pool *pool, const struct pool_request *request, uint64_t si
 /* The same, were all stock given back. */
 int pool_plan_without_stock(struct pool *pool, const struct pool_request *request, uint64_t size, struct plan *ret,
                             struct problem *problem);
+
+/* How far down in that order the last of the plan's nodes is; 0 = all of it is on the first. */
+uint32_t pool_remoteness(struct pool *pool, const struct pool_request *request, const struct plan *plan);
 
 /* All or nothing, for the pool and every node of the plan. POOL_FULL if others were faster. */
 int pool_charge(struct pool *pool, const struct plan *plan, struct problem *problem);

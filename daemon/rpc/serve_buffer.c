@@ -115,6 +115,7 @@ int serve_alloc(const struct call *call, const Memoryd__V1__AllocRequest *m)
         args->weights[i] = m->weights[i];
     for (size_t i = 0; i < m->n_sizes; i++)
         args->sizes[i] = m->sizes[i];
+    args->caller_node = m->caller_node;
     args->pages = m->pages;
     args->page_size = m->page_size;
     args->placement = m->placement;

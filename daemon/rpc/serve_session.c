@@ -41,6 +41,7 @@ static void answer_hello(struct request *request)
     reply.simulated = result->simulated;
     if (result->release_log >= 0)
         (void)fdset_push(&fds, steal_fd(&hello->result.release_log));
+    reply.nodes = result->n_nodes;
     request_reply(request, &reply.base, &fds);
 }
 

@@ -146,13 +146,20 @@ enum memclient_pages {
     MEMCLIENT_PAGES_HUGETLB = 3  /* huge pages set aside by the system, of `page_size` */
 };
 
-/* Where pages go when there are several nodes, and how strictly. */
+/*
+ * Where pages go when there are several nodes, and how strictly. Of the nodes that a placement permits the one on which
+ * the calling thread runs comes first, then the others by their distance from it, as the kernel has it for private
+ * memory; those with processors before memory-only ones that are as far, and of equals the one that is named first. A
+ * buffer lies whole on the first that has room for it; if none has, they are filled in this order.
+ */
 enum memclient_placement {
-    MEMCLIENT_PLACEMENT_POOL = 0,       /* as the pool has it */
+    MEMCLIENT_PLACEMENT_POOL = 0,       /* as the pool has it; without a pool: BIND to a single node that is named,
+                                         * else LOCAL, and on those that are named before others */
     MEMCLIENT_PLACEMENT_BIND = 1,       /* on these nodes or not at all; verified page by page */
-    MEMCLIENT_PLACEMENT_PREFERRED = 2,  /* on the first of the nodes that has room, else on another */
-    MEMCLIENT_PLACEMENT_INTERLEAVE = 3, /* parts of `part_size` round the nodes */
-    MEMCLIENT_PLACEMENT_SPLIT = 4,      /* one contiguous part per node, sized by `weights` */
+    MEMCLIENT_PLACEMENT_PREFERRED = 2,  /* on these nodes where they have room, else on another: the nearest to
+                                         * the caller, or to the node, if one alone is named */
+    MEMCLIENT_PLACEMENT_INTERLEAVE = 3, /* parts of `part_size` round the nodes, as they are named */
+    MEMCLIENT_PLACEMENT_SPLIT = 4,      /* one contiguous part per node, as they are named, sized by `weights` */
     MEMCLIENT_PLACEMENT_LOCAL = 5       /* preferred on the calling thread's node; `nodes` may stay empty */
 };
 
@@ -300,7 +307,7 @@ struct memclient_name_options {
 struct memclient_alloc_options {
     size_t size;
     const char *pool;        /* a pool's name; NULL = chosen by nodes, pages and page_size */
-    const uint32_t *nodes;   /* node numbers in order */
+    const uint32_t *nodes;   /* node numbers; which of them comes first: see enum memclient_placement */
     size_t n_nodes;          /* at most 64; 0 = any node */
     unsigned pages;          /* enum memclient_pages */
     uint64_t page_size;      /* of MEMCLIENT_PAGES_HUGETLB; 0 = the system's default huge page */
@@ -321,10 +328,11 @@ struct memclient_alloc_options {
  * mapped yet. The context's deadline begins after wait_ms.
  *
  * Without a pool and pages, large buffers get huge pages where there are such: set aside by the system, if rounding up
- * adds at most an eighth, or transparent ones. memclient_buffer_info() says which it got, memclient_buffer_granule() in
- * what units it can be mapped: of pages set aside that is a whole one. Nobody gets these who needs parts: neither with
- * MEMCLIENT_NO_ADDRESS, nor interleaved or split over nodes, nor at an address that is no multiple of them. Whoever
- * wants to discard, to move or to map parts says MEMCLIENT_PAGES_BASE or MEMCLIENT_PAGES_THP.
+ * adds at most an eighth and they are no farther away than other pages, or transparent ones. memclient_buffer_info()
+ * says which it got, memclient_buffer_granule() in what units it can be mapped: of pages set aside that is a whole one.
+ * Nobody gets these who needs parts: neither with MEMCLIENT_NO_ADDRESS, nor interleaved or split over nodes, nor at an
+ * address that is no multiple of them. Whoever wants to discard, to move or to map parts says MEMCLIENT_PAGES_BASE or
+ * MEMCLIENT_PAGES_THP.
  *
  * A descriptor comes with each buffer, so that it can be mapped without another call. With MEMCLIENT_NO_DESCRIPTOR none
  * does: for buffers that others are to map, or this process later, if at all. It is asked for when it is needed, by

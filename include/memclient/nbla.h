@@ -21,8 +21,8 @@
  * chunks behind each other in a range of addresses, and *grows* by putting more behind them.
  *
  * Device ids. "" is the broker's default; "numa:1" memory of that node and no other; "numa:0-1" or "numa:0,2" of those
- * nodes and no others; "interleave:0,1" spread over them page by page; everything else is the name of a pool of the
- * broker. Memory that was opened has the name of its pool as its id.
+ * nodes and no others, the nearest to the caller first; "interleave:0,1" spread over them page by page; everything else
+ * is the name of a pool of the broker. Memory that was opened has the name of its pool as its id.
  *
  * Errors. Functions that return int give 0 or more, or one of enum nbla_error, which are nnabla's error codes, negated,
  * minus one. nbla_error() then has a sentence in the same thread; it is also there where a function returns NULL or 0

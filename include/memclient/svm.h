@@ -107,7 +107,7 @@ struct memclient_svm_options {
     const struct memclient_svm_device *devices; /* copied */
     size_t n_devices;           /* 0 = one that can everything, for any size */
     const char *pool;           /* of the broker, by name; NULL = chosen by nodes */
-    const uint32_t *nodes;      /* NUMA nodes in order, at most 64 */
+    const uint32_t *nodes;      /* NUMA nodes, at most 64 */
     size_t n_nodes;             /* 0 = any */
     unsigned placement;         /* enum memclient_placement */
     unsigned flags;             /* enum memclient_svm_option */

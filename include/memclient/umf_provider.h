@@ -38,7 +38,7 @@ struct memclient_umf_params {
     size_t size;                /* of this struct */
     struct memclient *context;  /* whose session; NULL = the process-wide one. It outlives the provider */
     const char *pool;           /* a pool of the broker by name; NULL = chosen by nodes and pages */
-    const uint32_t *nodes;      /* node numbers in order */
+    const uint32_t *nodes;      /* node numbers */
     size_t n_nodes;             /* 0 = any */
     unsigned placement;         /* enum memclient_placement */
     uint64_t part_size;         /* of interleaving */

@@ -5,6 +5,7 @@
  */
 #include "tests/integration/clients.h"
 
+#include <sched.h>
 #include <stdlib.h>
 
 static const char automatic[] = "[pools]\npages = auto\n";
@@ -54,15 +55,34 @@ static long kernel_says(const char *name)
     return strtol(line, NULL, 10);
 }
 
+/* Each node has its part of what is set aside, and a farther one's is not taken. */
+static long n_nodes(void)
+{
+    return __builtin_popcountl(nodes_with_memory());
+}
+
+/* So that it is one node that is used up. */
+static void stay_here(void)
+{
+    int cpu = sched_getcpu();
+    cpu_set_t set;
+
+    assert_true(cpu >= 0);
+    CPU_ZERO(&set);
+    CPU_SET(cpu, &set);
+    assert_ok(sched_setaffinity(0, sizeof(set), &set));
+}
+
 static void what_is_set_aside_is_used_and_then_ordinary_pages(void **state)
 {
     size_t huge = huge_page_size(), size = 4 * huge;
+    const long all = 5 * n_nodes();
     struct memclient_buffer *first, *second, *small;
     struct memclient_alloc_options options = MEMCLIENT_ALLOC_OPTIONS_INIT;
     struct broker_process *broker;
     struct memclient *ctx;
 
-    settings_huge_pages(huge, 5);
+    settings_huge_pages(huge, (unsigned)all);
     if (size < 4 * MIB)
         size = 4 * MIB;
     broker = broker_for_test(automatic);
@@ -71,7 +91,7 @@ static void what_is_set_aside_is_used_and_then_ordinary_pages(void **state)
     assert_int_equal(broker_info(first).pages, MEMCLIENT_PAGES_HUGETLB);
     assert_int_equal(broker_info(first).page_size, huge);
     assert_int_equal(memclient_buffer_granule(first), huge);
-    assert_int_equal(kernel_says("free_hugepages"), 5 - (long)(size / huge));
+    assert_int_equal(kernel_says("free_hugepages"), all - (long)(size / huge));
     assert_usable(first);
     second = make(ctx, size);
     assert_int_not_equal(broker_info(second).pages, MEMCLIENT_PAGES_HUGETLB);
@@ -84,7 +104,7 @@ static void what_is_set_aside_is_used_and_then_ordinary_pages(void **state)
     memclient_buffer_unref(second);
     memclient_buffer_unref(small);
     broker_wait_until_empty(broker);
-    assert_true(WAIT_UNTIL(kernel_says("free_hugepages") == 5));
+    assert_true(WAIT_UNTIL(kernel_says("free_hugepages") == all));
 
     /* who will map it in pieces, and who says what he wants */
     options.flags = MEMCLIENT_NO_ADDRESS;
@@ -105,12 +125,13 @@ static void what_is_set_aside_is_used_and_then_ordinary_pages(void **state)
 static void what_others_have_taken_is_replaced(void **state)
 {
     size_t huge = huge_page_size(), size = 4 * huge < 4 * MIB ? 4 * MIB : 4 * huge;
+    const long all = (long)(size / huge) * n_nodes();
     struct broker_process *broker;
     struct memclient_buffer *buf;
     struct memclient *ctx;
     int fd;
 
-    settings_huge_pages(huge, (unsigned)(size / huge));
+    settings_huge_pages(huge, (unsigned)all);
     broker = broker_for_test(automatic);
     ctx = broker_connect(broker);
     fd = memfd_new(huge, MFD_HUGETLB);
@@ -119,7 +140,7 @@ static void what_others_have_taken_is_replaced(void **state)
     assert_int_not_equal(broker_info(buf).pages, MEMCLIENT_PAGES_HUGETLB);
     assert_usable(buf);
     broker_check(broker);
-    assert_true(WAIT_UNTIL(kernel_says("free_hugepages") == (long)(size / huge) - 1));
+    assert_true(WAIT_UNTIL(kernel_says("free_hugepages") == all - 1));
     memclient_buffer_unref(buf);
     close(fd);
     memclient_close(ctx);
@@ -146,7 +167,7 @@ static long allow_on_demand(long pages)
 static void pools_grow_and_shrink_as_far_as_the_administrator_allows(void **state)
 {
     size_t huge = huge_page_size(), size = 4 * huge < 4 * MIB ? 4 * MIB : 4 * huge;
-    long pages = (long)(size / huge), before;
+    long pages = (long)(size / huge) * n_nodes(), before;
     struct memclient_alloc_options options = MEMCLIENT_ALLOC_OPTIONS_INIT;
     struct memclient_buffer *buf, *second = NULL;
     struct broker_process *broker;
@@ -156,7 +177,7 @@ static void pools_grow_and_shrink_as_far_as_the_administrator_allows(void **stat
     broker = broker_for_test(automatic);
     ctx = broker_connect(broker);
     options.pages = MEMCLIENT_PAGES_HUGETLB;
-    assert_done(memclient_alloc(ctx, size, &options, &buf));
+    assert_done(memclient_alloc(ctx, (uint64_t)pages * huge, &options, &buf));
     assert_int_equal(kernel_says("nr_hugepages"), before + pages);
     assert_usable(buf);
     /* no more than that */
@@ -257,5 +278,6 @@ int main(void)
         at_broker_with_settings(transparent_ones_are_used_where_the_kernel_gives_them),
     };
 
+    stay_here();
     return test_run(tests, NULL, NULL);
 }

@@ -14,8 +14,8 @@ typedef const struct umf_mempolicy_t *umf_const_mempolicy_handle_t;
 
 typedef enum umf_mempolicy_membind_t {
     UMF_MEMPOLICY_INTERLEAVE = 0, /* parts in turn on each node: pages, or umfMempolicySetInterleavePartSize() */
-    UMF_MEMPOLICY_BIND = 1,       /* on the nodes, wherever the kernel likes */
-    UMF_MEMPOLICY_PREFERRED = 2,  /* on the nodes, elsewhere if they are full */
+    UMF_MEMPOLICY_BIND = 1,       /* on the nodes, that of the calling thread or the nearest to it first */
+    UMF_MEMPOLICY_PREFERRED = 2,  /* likewise, elsewhere if they are full */
     /* one piece on each node, equal ones or umfMempolicySetCustomSplitPartitions() */
     UMF_MEMPOLICY_SPLIT = 3
 } umf_mempolicy_membind_t;

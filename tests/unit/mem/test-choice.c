@@ -168,7 +168,7 @@ static void a_preferred_node_that_is_full_gives_ordinary_pages(void **state)
 {
     const uint32_t order[] = {0, 1};
     const struct pool_request local = {.n_nodes = 1, .nodes = order, .placement = PLACEMENT_LOCAL};
-    const struct pool_request either = {.n_nodes = 2, .nodes = order, .placement = PLACEMENT_BIND};
+    struct pool_request either = {.n_nodes = 2, .nodes = order, .placement = PLACEMENT_BIND};
     struct problem problem = PROBLEM_NULL;
     struct pools *pools;
     struct plan plan;
@@ -184,10 +184,49 @@ static void a_preferred_node_that_is_full_gives_ordinary_pages(void **state)
     assert_int_equal(pool_charge(pool, &plan, &problem), 0);
     assert_string_equal(choose(pools, local, 8 * MB), "all-4k");
     assert_string_equal(choose(pools, local, 6 * MB), "all-2m all-4k");
-    /* who says where it has to be, but not that one is better */
+    /* of several that will do the nearest */
+    assert_string_equal(choose(pools, either, 8 * MB), "all-4k");
+    either.caller_node = 1 + 1;
     assert_string_equal(choose(pools, either, 8 * MB), "all-2m all-4k");
     pool_uncharge(pool, &plan);
     assert_string_equal(choose(pools, local, 8 * MB), "all-2m all-4k");
+    pools_free(pools);
+}
+
+static void those_of_a_farther_node_are_not_worth_it(void **state)
+{
+    const uint32_t both[] = {1, 0};
+    const struct pool_request requests[] = {
+        {0},
+        {.placement = PLACEMENT_LOCAL},
+        {.placement = PLACEMENT_BIND, .n_nodes = 2, .nodes = both},
+        {.placement = PLACEMENT_PREFERRED, .n_nodes = 2, .nodes = both},
+    };
+    struct pools *pools;
+    struct plan plan;
+    struct pool *near;
+
+    (void)state;
+    set_aside[0][0] = 4;
+    set_aside[1][0] = 64;
+    pools = make(false);
+    near = pools_by_name(pools, "node0-4k");
+    for (unsigned i = 0; i < sizeof(requests) / sizeof(requests[0]); i++) {
+        struct pool_request request = requests[i];
+
+        request.caller_node = 1 + 0;
+        assert_string_equal(choose(pools, request, 16 * MB), "all-4k");
+        assert_string_equal(choose(pools, request, 8 * MB), "all-2m all-4k");
+        request.caller_node = 1 + 1;
+        assert_string_equal(choose(pools, request, 16 * MB), "all-2m all-4k");
+        /* unless ordinary ones are no nearer */
+        request.caller_node = 1 + 0;
+        assert_int_equal(pool_plan(near, &(struct pool_request){0}, 32 * GB, &plan, NULL), 0);
+        assert_int_equal(pool_charge(near, &plan, NULL), 0);
+        assert_string_equal(choose(pools, request, 16 * MB), "all-2m all-4k");
+        assert_string_equal(choose(pools, request, 8 * MB), "all-2m all-4k");
+        pool_uncharge(near, &plan);
+    }
     pools_free(pools);
 }
 
@@ -239,6 +278,7 @@ int main(void)
         cmocka_unit_test_setup(transparent_ones_come_behind_those_that_are_set_aside, setup),
         cmocka_unit_test_setup(what_was_asked_for_is_had, setup),
         cmocka_unit_test_setup(a_preferred_node_that_is_full_gives_ordinary_pages, setup),
+        cmocka_unit_test_setup(those_of_a_farther_node_are_not_worth_it, setup),
         cmocka_unit_test_setup(those_made_on_demand_count, setup),
         cmocka_unit_test_setup(mistakes_are_told_as_before, setup),
     };

@@ -111,43 +111,30 @@ static void any_plan_sums_up(void **state)
     assert_true(made > 1000);
 }
 
-static void bind_takes_the_roomiest_node(void **state)
+static void nodes_are_tried_in_order(void **state)
 {
-    uint64_t room[TOPOLOGY_NODES_MAX] = {10 * GRANULE, 30 * GRANULE, 20 * GRANULE};
-    struct plan_request r = request(PLACEMENT_BIND, 20, 3);
-    struct plan plan;
-
-    (void)state;
-    assert_int_equal(plan_make(&plan, &r, room, NULL), 0);
-    assert_int_equal(plan.brief.n_nodes, 1);
-    assert_int_equal(plan.brief.node, 1);
-
-    r.bytes = 31 * GRANULE; /* fits on none: 11 + 10 + 10, but node 0 has 10 */
-    assert_int_equal(plan_make(&plan, &r, room, NULL), 0);
-    assert_int_equal(plan.brief.n_nodes, 3);
-    assert_int_equal(plan.nodes.bytes[0], 10 * GRANULE);
-    check_plan(&plan, &r, room);
-
-    r.bytes = 60 * GRANULE;
-    assert_int_equal(plan_make(&plan, &r, room, NULL), 0);
-    r.bytes = 61 * GRANULE;
-    assert_int_equal(plan_make(&plan, &r, room, NULL), STATUS_POOL_FULL);
-}
-
-static void a_preference_is_tried_in_order(void **state)
-{
+    static const enum placement placements[] = {PLACEMENT_BIND, PLACEMENT_PREFERRED, PLACEMENT_LOCAL};
     uint64_t room[TOPOLOGY_NODES_MAX] = {10 * GRANULE, 30 * GRANULE, 40 * GRANULE};
-    struct plan_request r = request(PLACEMENT_PREFERRED, 20, 3);
     struct plan plan;
 
     (void)state;
-    assert_int_equal(plan_make(&plan, &r, room, NULL), 0);
-    assert_int_equal(plan.brief.node, 1);
-    r.bytes = 50 * GRANULE;
-    assert_int_equal(plan_make(&plan, &r, room, NULL), 0);
-    assert_int_equal(plan.brief.n_nodes, 3);
-    assert_int_equal(plan.nodes.bytes[2], 10 * GRANULE);
-    assert_false(plan.brief.strict);
+    for (unsigned i = 0; i < 3; i++) {
+        struct plan_request r = request(placements[i], 20, 3);
+
+        assert_int_equal(plan_make(&plan, &r, room, NULL), 0);
+        assert_int_equal(plan.brief.n_nodes, 1);
+        assert_int_equal(plan.brief.node, 1);
+        r.bytes = 50 * GRANULE;
+        assert_int_equal(plan_make(&plan, &r, room, NULL), 0);
+        assert_int_equal(plan.brief.n_nodes, 3);
+        assert_int_equal(plan.nodes.bytes[0], 10 * GRANULE);
+        assert_int_equal(plan.nodes.bytes[1], 30 * GRANULE);
+        assert_int_equal(plan.nodes.bytes[2], 10 * GRANULE);
+        assert_int_equal(plan.brief.strict, placements[i] == PLACEMENT_BIND);
+        check_plan(&plan, &r, room);
+        r.bytes = 81 * GRANULE;
+        assert_int_equal(plan_make(&plan, &r, room, NULL), STATUS_POOL_FULL);
+    }
 }
 
 static void parts_go_round(void **state)
@@ -203,8 +190,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_plan_sums_up),
-        cmocka_unit_test(bind_takes_the_roomiest_node),
-        cmocka_unit_test(a_preference_is_tried_in_order),
+        cmocka_unit_test(nodes_are_tried_in_order),
         cmocka_unit_test(parts_go_round),
         cmocka_unit_test(weights_divide),
     };

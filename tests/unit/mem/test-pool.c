@@ -217,9 +217,187 @@ static void plans_mind_the_pool(void **state)
     assert_int_equal(plan_fails(all, (struct pool_request){.placement = PLACEMENT_SPLIT, .n_weights = 2,
                                                            .weights = weights}, PAGE),
                      STATUS_INVALID_ARGUMENT);
-    /* nobody says where: the node with most room */
+    /* nobody says where nor from where: the node with most room */
     assert_int_equal(pool_plan(all, &(struct pool_request){0}, PAGE, &plan, NULL), 0);
     assert_int_equal(plan.brief.node, 1);
+    pools_free(pools);
+}
+
+/* ---- which node comes first ---------------------------------------------------------------------------------- */
+
+/* Two nodes with CPUs, a fast and a large slow one without: the latter has most room. */
+static int setup_tiers(void **state)
+{
+    static const uint64_t totals[] = {1024 * MB, 1024 * MB, 256 * MB, 8192 * MB};
+    static const uint32_t distances[4][4] = {{10, 21, 15, 40}, {21, 10, 30, 30}, {15, 30, 10, 50}, {40, 30, 50, 10}};
+
+    (void)state;
+    machine = (struct topology){.base_page = PAGE, .n_nodes = 4};
+    for (uint32_t i = 0; i < 4; i++) {
+        machine.nodes[i] = (struct topology_node){
+            .number = i, .physical = i, .total = totals[i], .has_cpus = i < 2};
+        memcpy(machine.nodes[i].distances, distances[i], sizeof(distances[i]));
+    }
+    return 0;
+}
+
+/* The nodes of a buffer that takes all the room that there is on those which the placement permits. */
+static const char *order(struct pool *pool, struct pool_request request)
+{
+    static char text[64];
+    bool only_named = request.n_nodes && (request.placement == PLACEMENT_BIND ||
+                                          request.placement == PLACEMENT_INTERLEAVE);
+    struct problem problem = PROBLEM_NULL;
+    uint64_t size = 0;
+    struct plan plan;
+
+    for (uint32_t i = 0; i < (only_named ? request.n_nodes : pool->n_nodes); i++) {
+        const struct budget *budget = pool_node_budget(pool, only_named ? request.nodes[i] : pool->nodes[i]);
+
+        size += budget->capacity - budget->used;
+    }
+    if (request.placement == PLACEMENT_INTERLEAVE)
+        size = 16 * PAGE;
+    if (pool_plan(pool, &request, size, &plan, &problem))
+        fail_msg("%s", problem.sentence);
+    text[0] = '\0';
+    for (uint32_t i = 0; i < plan.brief.n_nodes; i++)
+        (void)snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%u", i ? " " : "", plan.nodes.node[i]);
+    return text;
+}
+
+#define ASKED(how, caller, ...) \
+    ((struct pool_request){ \
+        .placement = PLACEMENT_##how, \
+        .caller_node = (caller), \
+        .n_nodes = sizeof((uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t), \
+        .nodes = (uint32_t[]){__VA_ARGS__}, \
+    })
+#define ANYWHERE(how, caller) ((struct pool_request){.placement = PLACEMENT_##how, .caller_node = (caller)})
+#define ON(node) (1 + (node))
+
+static void the_callers_node_comes_first_and_then_the_nearest(void **state)
+{
+    struct pools *pools = make(&(struct pools_config){0});
+    struct pool *all = pools_by_name(pools, "all-4k");
+
+    (void)state;
+    assert_string_equal(order(all, ANYWHERE(POOL, ON(0))), "0 2 1 3");
+    assert_string_equal(order(all, ANYWHERE(POOL, ON(1))), "1 0 2 3");
+    assert_string_equal(order(all, ANYWHERE(LOCAL, ON(1))), "1 0 2 3");
+    assert_string_equal(order(all, ANYWHERE(PREFERRED, ON(1))), "1 0 2 3");
+    assert_string_equal(order(all, ANYWHERE(BIND, ON(1))), "1 0 2 3");
+
+    assert_string_equal(order(all, ASKED(BIND, ON(0), 3, 2, 1, 0)), "0 2 1 3");
+    assert_string_equal(order(all, ASKED(BIND, ON(1), 3, 2, 1, 0)), "1 0 3 2");
+    assert_string_equal(order(all, ASKED(BIND, ON(0), 3, 1)), "1 3");
+    assert_string_equal(order(all, ASKED(BIND, ON(0), 3, 2)), "2 3");
+    /* those that are as far as each other, as they are named */
+    assert_string_equal(order(all, ASKED(BIND, ON(1), 3, 2)), "3 2");
+
+    /* those that are named before those that are not; of one alone its own neighbours */
+    assert_string_equal(order(all, ASKED(PREFERRED, ON(0), 3, 1)), "1 3 0 2");
+    assert_string_equal(order(all, ASKED(POOL, ON(0), 3, 1)), "1 3 0 2");
+    assert_string_equal(order(all, ASKED(PREFERRED, ON(0), 3)), "3 1 0 2");
+    assert_string_equal(order(all, ASKED(LOCAL, ON(0), 0)), "0 2 1 3");
+
+    /* parts go round as they are told to */
+    assert_string_equal(order(all, ASKED(INTERLEAVE, ON(0), 3, 0)), "3 0");
+    pools_free(pools);
+}
+
+static void a_full_node_is_passed_over_for_the_next_nearest(void **state)
+{
+    static const uint32_t expected[] = {0, 2, 1, 3};
+    struct pools *pools = make(&(struct pools_config){0});
+    struct pool *all = pools_by_name(pools, "all-4k");
+    const struct pool_request bound = ASKED(BIND, ON(0), 3, 2, 1, 0);
+    struct plan plan;
+
+    (void)state;
+    for (unsigned i = 0; i < 4; i++) {
+        assert_int_equal(pool_plan(all, &bound, 100 * MB, &plan, NULL), 0);
+        assert_int_equal(plan.brief.n_nodes, 1);
+        assert_int_equal(plan.brief.node, expected[i]);
+        assert_int_equal(pool_plan(all, &ANYWHERE(POOL, ON(0)), 100 * MB, &plan, NULL), 0);
+        assert_int_equal(plan.brief.node, expected[i]);
+        plan.brief.bytes = plan.nodes.bytes[0] = pool_node_budget(all, expected[i])->capacity;
+        assert_int_equal(pool_charge(all, &plan, NULL), 0);
+    }
+    pools_free(pools);
+}
+
+static void memory_only_nodes_come_after_others_that_are_as_far(void **state)
+{
+    struct pools *pools;
+
+    (void)state;
+    for (uint32_t i = 0; i < 4; i++)
+        for (uint32_t k = 0; k < 4; k++)
+            machine.nodes[i].distances[k] = i == k ? 10 : 20;
+    machine.nodes[0].has_cpus = false;
+    machine.nodes[2].has_cpus = true;
+    pools = make(&(struct pools_config){0});
+    assert_string_equal(order(pools_by_name(pools, "all-4k"), ANYWHERE(POOL, ON(1))), "1 2 0 3");
+    assert_string_equal(order(pools_by_name(pools, "all-4k"), ASKED(BIND, ON(1), 3, 0, 2)), "2 3 0");
+    pools_free(pools);
+    /* nor has a distance that nobody knows any merit */
+    machine.nodes[1].distances[2] = 0;
+    pools = make(&(struct pools_config){0});
+    assert_string_equal(order(pools_by_name(pools, "all-4k"), ANYWHERE(POOL, ON(1))), "1 0 3 2");
+    pools_free(pools);
+}
+
+static void who_does_not_tell_his_node_gets_a_guess(void **state)
+{
+    struct pools *pools = make(&(struct pools_config){0});
+    struct pool *all = pools_by_name(pools, "all-4k"), *node0 = pools_by_name(pools, "node0-4k");
+    struct plan plan;
+
+    (void)state;
+    /* the one with processors that has most room, and not that without */
+    assert_string_equal(order(all, ANYWHERE(POOL, 0)), "0 2 1 3");
+    assert_int_equal(pool_plan(node0, &(struct pool_request){0}, PAGE, &plan, NULL), 0);
+    assert_int_equal(pool_charge(node0, &plan, NULL), 0);
+    assert_string_equal(order(all, ANYWHERE(POOL, 0)), "1 0 2 3");
+    assert_string_equal(order(all, ANYWHERE(POOL, ON(63))), "1 0 2 3");
+    assert_string_equal(order(all, ANYWHERE(POOL, UINT32_MAX)), "1 0 2 3");
+    /* the first that is named: an older client names its own for LOCAL */
+    assert_string_equal(order(all, ASKED(LOCAL, 0, 0)), "0 2 1 3");
+    assert_string_equal(order(all, ASKED(BIND, 0, 1, 3, 0)), "1 0 3");
+    assert_string_equal(order(all, ASKED(PREFERRED, 0, 3, 0)), "3 0 1 2");
+    pools_free(pools);
+}
+
+static void a_node_without_memory_has_neighbours_too(void **state)
+{
+    struct pools *pools = make(&(struct pools_config){0});
+    struct pool *all = pools_by_name(pools, "all-4k");
+
+    (void)state;
+    assert_string_equal(order(all, ANYWHERE(POOL, ON(3))), "2 1 0");
+    assert_string_equal(order(all, ASKED(LOCAL, ON(3), 3)), "2 1 0");
+    assert_string_equal(order(all, ASKED(BIND, ON(3), 0, 1)), "1 0");
+    pools_free(pools);
+}
+
+static void the_order_is_the_same_in_declared_pools(void **state)
+{
+    struct pool_config declared[] = {
+        {.name = "bound", .placement = PLACEMENT_BIND, .n_nodes = 3, .nodes = {3, 1, 0}},
+        {.name = "preferred", .placement = PLACEMENT_PREFERRED, .n_nodes = 3, .nodes = {3, 1, 0}},
+        {.name = "local", .n_nodes = 3, .nodes = {3, 1, 0}},
+    };
+    struct pools *pools = make(&(struct pools_config){.pools = declared, .n_pools = 3});
+
+    (void)state;
+    for (unsigned i = 0; i < 3; i++) {
+        struct pool *pool = pools_by_name(pools, declared[i].name);
+
+        assert_string_equal(order(pool, ANYWHERE(POOL, ON(0))), "0 1 3");
+        assert_string_equal(order(pool, ANYWHERE(POOL, ON(1))), "1 0 3");
+        assert_string_equal(order(pool, ANYWHERE(POOL, ON(2))), "0 1 3");
+    }
     pools_free(pools);
 }
 
@@ -417,6 +595,12 @@ int main(void)
         cmocka_unit_test_setup(a_request_finds_its_pool, setup),
         cmocka_unit_test_setup(sizes_have_their_own_errors, setup),
         cmocka_unit_test_setup(plans_mind_the_pool, setup),
+        cmocka_unit_test_setup(the_callers_node_comes_first_and_then_the_nearest, setup_tiers),
+        cmocka_unit_test_setup(a_full_node_is_passed_over_for_the_next_nearest, setup_tiers),
+        cmocka_unit_test_setup(memory_only_nodes_come_after_others_that_are_as_far, setup_tiers),
+        cmocka_unit_test_setup(who_does_not_tell_his_node_gets_a_guess, setup_tiers),
+        cmocka_unit_test_setup(a_node_without_memory_has_neighbours_too, setup),
+        cmocka_unit_test_setup(the_order_is_the_same_in_declared_pools, setup_tiers),
         cmocka_unit_test_setup(declared_pools_have_caps, setup),
         cmocka_unit_test_setup(what_returns_counts_for_what_is_had_soon, setup),
         cmocka_unit_test_setup(bad_declarations_are_refused, setup),

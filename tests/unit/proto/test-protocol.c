@@ -295,6 +295,7 @@ static void test_the_example_is_true(void **state)
     hello_reply.arena_size = 0x100000000000;
     hello_reply.base_page = 4096;
     hello_reply.broker_uid = 998;
+    hello_reply.nodes = 1;
     need_packet(&text, FRAME_FROM_BROKER,
                 (struct frame_header){.method = METHOD_HELLO, .sequence = 1}, &hello_reply.base);
 

@@ -257,7 +257,9 @@ static void test_shared_placements(void **state)
 
     (void)state;
     expect_placement(with(UMF_NUMA_MODE_BIND, both + 1, 1), MEMCLIENT_PLACEMENT_BIND, 8, 0, 8);
-    expect_placement(with(UMF_NUMA_MODE_PREFERRED, turned, 2), MEMCLIENT_PLACEMENT_PREFERRED, 8, 0, 8);
+    expect_placement(with(UMF_NUMA_MODE_BIND, turned, 2), MEMCLIENT_PLACEMENT_BIND, 8, 8, 0);
+    expect_placement(with(UMF_NUMA_MODE_PREFERRED, both + 1, 1), MEMCLIENT_PLACEMENT_PREFERRED, 8, 0, 8);
+    expect_placement(with(UMF_NUMA_MODE_PREFERRED, turned, 2), MEMCLIENT_PLACEMENT_PREFERRED, 8, 8, 0);
     expect_placement(with(UMF_NUMA_MODE_PREFERRED, NULL, 0), MEMCLIENT_PLACEMENT_LOCAL, 8, 8, 0);
     expect_placement(with(UMF_NUMA_MODE_LOCAL, NULL, 0), MEMCLIENT_PLACEMENT_LOCAL, 8, 8, 0);
     expect_placement(with(UMF_NUMA_MODE_INTERLEAVE, both, 2), MEMCLIENT_PLACEMENT_INTERLEAVE, 8, 4, 4);

@@ -32,11 +32,13 @@ typedef enum umf_memory_visibility_t {
     UMF_MEM_MAP_SHARED = 2
 } umf_memory_visibility_t;
 
+/* Of the nodes that a mode permits the one on which the calling thread runs comes first, then the nearest to it: of
+ * private memory where it is touched, of shared memory where it is allocated. */
 typedef enum umf_numa_mode_t {
     UMF_NUMA_MODE_DEFAULT = 0,    /* as the calling thread's policy has it; numa_list is empty. Where the broker has no
                                    * memory of nodes that this policy names: of the others, else of any */
     UMF_NUMA_MODE_BIND = 1,       /* on nodes of the list only */
-    UMF_NUMA_MODE_INTERLEAVE = 2, /* parts of part_size on each node of the list in turn */
+    UMF_NUMA_MODE_INTERLEAVE = 2, /* parts of part_size on each node of the list in turn, as they are listed */
     UMF_NUMA_MODE_PREFERRED = 3,  /* on nodes of the list, else on others; without a list: on the calling thread's */
     UMF_NUMA_MODE_SPLIT = 4,      /* one piece on each node of the list, equal ones or as partitions say */
     UMF_NUMA_MODE_LOCAL = 5       /* on the calling thread's node; numa_list is empty */

@@ -34,6 +34,7 @@ struct alloc {
     struct pool_choice choice;
     uint32_t chosen;
     struct pool *pool; /* the one of the choice that it is tried with */
+    uint32_t node;     /* where the latest buffer was to go */
     uint64_t session;
     bool pending; /* the verb has returned */
     bool tried;   /* it had room, and all stock was given back for it */
@@ -151,10 +152,14 @@ static int add(struct alloc *alloc, struct session *session, uint64_t size)
     struct pool_request request = request_of(alloc->args);
     struct buffer_args new = args_of(alloc, session, size);
     struct plan plan;
-    int r = pool_plan(alloc->pool, &request, size, &plan, problem_of(alloc));
+    /* what is in stock on its node gives way for it: it goes to no other one for that */
+    int r = pool_plan_without_stock(alloc->pool, &request, size, &plan, problem_of(alloc));
 
+    if (r)
+        return r;
     new.plan = &plan;
-    return r ? r : batch_add(&alloc->batch, &new, problem_of(alloc));
+    alloc->node = plan.brief.node;
+    return batch_add(&alloc->batch, &new, problem_of(alloc));
 }
 
 /* All of the buffers, or none: those that are not from stock have no memory yet, and the others are still in stock. */
@@ -175,7 +180,7 @@ static int acquire(struct alloc *alloc, struct session *session)
         problem_of(alloc)->item = batch->n;
         batch_cut(batch, 0);
         if (r == STATUS_POOL_FULL)
-            stocking_give_way(alloc->broker, alloc->pool, bytes_that_fit_soon(alloc));
+            stocking_give_way(alloc->broker, alloc->pool, alloc->node, bytes_that_fit_soon(alloc));
         return r;
     }
     pressure_changed(alloc->broker);

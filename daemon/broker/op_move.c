@@ -276,7 +276,7 @@ int op_move(struct op *op, uint64_t id, uint32_t node)
         return r;
     r = pool_keep_room(&room, &op->problem);
     if (r && pool_room_returns(&room))
-        stocking_give_way(broker, room.pool, room.on_node > room.in_pool ? room.on_node : room.in_pool);
+        stocking_give_way(broker, room.pool, room.node, room.on_node > room.in_pool ? room.on_node : room.in_pool);
     if (r)
         return pool_room_returns(&room) ? wait_for_room(op, id, &room) : r;
     if (!broker->options.topology->one_node)

@@ -313,21 +313,29 @@ static bool is_in_the_way(const struct stock_class *class, const struct pool *po
     return kind->bytes && (kind->pool == pool || (kind->pool->purse == pool->purse && pool_has_node(pool, kind->node)));
 }
 
-/* That of which nobody asked for the longest time. */
-static struct stock_class *next_in_the_way(struct stocking *stocking, const struct pool *pool)
+/* Does this one give way before that one? On this node, or if both or neither are, when nobody asked for longer. */
+static bool gives_way_before(const struct stock_class *class, const struct stock_class *other, uint32_t node)
+{
+    bool here = class->kind.node == node, other_here = other->kind.node == node;
+
+    return here != other_here ? here : class->asked_at < other->asked_at;
+}
+
+static struct stock_class *next_in_the_way(struct stocking *stocking, const struct pool *pool, uint32_t node)
 {
     struct stock_class *found = NULL;
 
     for (unsigned i = 0; i < STOCK_CLASSES; i++) {
         struct stock_class *class = &stocking->stock.classes[i];
 
-        if ((class->n || class->target) && is_in_the_way(class, pool) && (!found || class->asked_at < found->asked_at))
+        if ((class->n || class->target) && is_in_the_way(class, pool) &&
+            (!found || gives_way_before(class, found, node)))
             found = class;
     }
     return found;
 }
 
-void stocking_give_way(struct broker *broker, const struct pool *pool, uint64_t bytes)
+void stocking_give_way(struct broker *broker, const struct pool *pool, uint32_t node, uint64_t bytes)
 {
     struct stocking *stocking = broker->stocking;
     struct stock_class *class;
@@ -335,7 +343,7 @@ void stocking_give_way(struct broker *broker, const struct pool *pool, uint64_t 
     if (!stocking)
         return;
     stocking->rests_until = deadline_after_ns(REST_NS);
-    while (bytes && (class = next_in_the_way(stocking, pool))) {
+    while (bytes && (class = next_in_the_way(stocking, pool, node))) {
         uint64_t enough = bytes / class->kind.bytes + (bytes % class->kind.bytes != 0);
         uint32_t n = enough < class->n ? (uint32_t)enough : class->n;
         uint64_t given = n * class->kind.bytes;

@@ -100,6 +100,15 @@ static int setup_little(void **state)
     return setup_with(little);
 }
 
+static int setup_nodes(void **state)
+{
+    (void)state;
+    host_reset(2);
+    host.stock = (struct pool_capacity){.percent = 25};
+    host_start();
+    return 0;
+}
+
 static int teardown(void **state)
 {
     (void)host_teardown(state);
@@ -505,6 +514,82 @@ static void it_goes_before_somebody_is_refused(void **state)
 }
 
 /* And with a batch that has some of it. */
+/* ---- and where ---------------------------------------------------------------------------------------------- */
+
+/* For a caller on this node; where it is. */
+static uint32_t take_near(uint64_t session, uint32_t node, uint64_t size, uint64_t *ret)
+{
+    static struct alloc_args args;
+    static struct opened opened;
+    struct buffer_info info;
+
+    args = (struct alloc_args){.n = 1, .sizes = {size}, .caller_node = 1 + node};
+    memset(&opened, 0, sizeof(opened));
+    assert_int_equal(CALL(session, op_alloc, &args, &opened), 0);
+    *ret = opened.items[0].id;
+    assert_int_equal(host_info(session, *ret, &info), 0);
+    assert_int_equal(info.n_nodes, 1);
+    return info.nodes[0];
+}
+
+static void have_stock_near(uint64_t session, uint32_t node)
+{
+    int64_t end = wait_now_ms() + PATIENCE_MS;
+    uint64_t id;
+
+    while (!host_stock() && wait_now_ms() < end) {
+        assert_int_equal(take_near(session, node, SIZE, &id), node);
+        assert_int_equal(host_release(session, id), 0);
+        host_turn(0);
+    }
+    wait_for_stock(SIZE);
+    assert_true(HOST_UNTIL(!host_used()));
+    assert_true(pools_node_budget(host.pools, node)->stock);
+    assert_false(pools_node_budget(host.pools, !node)->stock);
+}
+
+static void what_is_ready_on_another_node_is_not_taken(void **state)
+{
+    uint64_t session = host_session(1), before, id;
+
+    (void)state;
+    for (uint32_t node = 0; node < 2; node++) {
+        have_stock_near(session, node);
+        before = host_stock();
+        assert_int_equal(take_near(session, !node, SIZE, &id), !node);
+        assert_int_equal(host_stock(), before);
+        assert_int_equal(host_release(session, id), 0);
+        /* and who is there gets it */
+        assert_int_equal(take_near(session, node, SIZE, &id), node);
+        assert_int_equal(host_stock(), before - SIZE);
+        assert_int_equal(host_release(session, id), 0);
+        assert_true(HOST_UNTIL(!host_used()));
+        /* all of it goes, for the other node's turn */
+        assert_int_equal(take_near(session, node, HOST_POOL_BYTES, &id), node);
+        assert_int_equal(host_release(session, id), 0);
+        assert_true(HOST_UNTIL(!host_used() && !host_stock() && !work_pending(host.work)));
+    }
+    assert_int_equal(host_check(session), 0);
+}
+
+/* There would be room at once on the other node. */
+static void it_goes_before_anybody_has_to_go_to_another_node(void **state)
+{
+    uint64_t session = host_session(1), id;
+
+    (void)state;
+    for (uint32_t node = 0; node < 2; node++) {
+        have_stock_near(session, node);
+        assert_int_equal(take_near(session, node, HOST_POOL_BYTES, &id), node);
+        assert_int_equal(pools_node_budget(host.pools, node)->stock, 0);
+        assert_int_equal(host_check(session), 0);
+        assert_int_equal(host_release(session, id), 0);
+        assert_true(HOST_UNTIL(!host_used() && !host_stock() && !work_pending(host.work)));
+    }
+}
+
+/* ---- and refused -------------------------------------------------------------------------------------------- */
+
 static void it_goes_before_a_batch_is_refused(void **state)
 {
     static struct opened opened;
@@ -700,6 +785,7 @@ int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
 #define TEST_LITTLE(function) cmocka_unit_test_setup_teardown(function, setup_little, teardown)
+#define TEST_NODES(function) cmocka_unit_test_setup_teardown(function, setup_nodes, teardown)
 #define TEST_OVER_DEATHS(function) cmocka_unit_test_setup_teardown(function, generations_setup, steps_tear_down)
     const struct CMUnitTest tests[] = {
         TEST(who_asks_again_gets_what_is_there),
@@ -718,6 +804,8 @@ int main(void)
         TEST(none_is_kept_in_a_pool_that_is_nearly_full),
         TEST(it_goes_before_somebody_is_refused),
         TEST_LITTLE(it_goes_before_a_batch_is_refused),
+        TEST_NODES(what_is_ready_on_another_node_is_not_taken),
+        TEST_NODES(it_goes_before_anybody_has_to_go_to_another_node),
         TEST(it_goes_when_the_machine_is_short_of_memory),
         TEST_OVER_DEATHS(the_next_broker_has_it),
         TEST_OVER_DEATHS(I5_what_was_taken_without_a_commit_is_still_in_stock),

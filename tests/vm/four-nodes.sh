@@ -9,4 +9,5 @@ vm_runs tests/unit/mem/test-nodes
 vm_runs tests/unit/umf/programs/memspaces
 vm_needs daemon/memoryd
 vm_runs tests/integration/test-placement
+vm_runs tests/integration/test-nearest
 vm_go

@@ -11,4 +11,5 @@ vm_runs tests/unit/umf/test-memspace
 vm_runs tests/unit/umf/test-memspace-pool
 vm_needs daemon/memoryd
 vm_runs tests/integration/test-placement
+vm_runs tests/integration/test-nearest
 vm_go

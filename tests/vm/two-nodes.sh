@@ -15,5 +15,6 @@ vm_runs tests/unit/umf/test-document-shared
 vm_runs tests/unit/umf/test-memspace
 vm_runs tests/unit/umf/test-os-numa
 vm_runs tests/unit/umf/test-os-shared
+vm_runs tests/integration/test-nearest
 vm_runs_everywhere
 vm_go

@@ -93,6 +93,8 @@ void fake_refuse(int socket, enum method method, uint64_t sequence, unsigned sta
     send_message(socket, method, sequence, status, &problem.base, NULL, 0);
 }
 
+unsigned fake_nodes;
+
 void fake_greet(int socket, uint64_t sequence, uint64_t session, unsigned version)
 {
     Memoryd__V1__HelloReply hello = MEMORYD__V1__HELLO_REPLY__INIT;
@@ -108,6 +110,7 @@ void fake_greet(int socket, uint64_t sequence, uint64_t session, unsigned versio
     hello.arena_size = UINT64_C(1) << 37;
     hello.base_page = (uint64_t)sysconf(_SC_PAGESIZE);
     hello.broker_uid = geteuid();
+    hello.nodes = fake_nodes;
     fake_reply(socket, METHOD_HELLO, sequence, &hello.base, NULL, 0);
 }
 

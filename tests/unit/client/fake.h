@@ -30,6 +30,9 @@ void fake_refuse(int socket, enum method method, uint64_t sequence, unsigned sta
 /* Answers HELLO with a session of this number. */
 void fake_welcome(int socket, const struct fake_request *request, uint64_t session);
 
+/* Of the broker that answers; 0 = it does not tell. */
+extern unsigned fake_nodes;
+
 /* The same by a broker that speaks this minor version. */
 void fake_greet(int socket, uint64_t sequence, uint64_t session, unsigned version);
 

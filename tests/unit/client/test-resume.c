@@ -191,6 +191,56 @@ static void the_descriptors_of_an_import_are_sent_again(void **state)
     assert_int_equal(c.id, 9);
 }
 
+/* ---- where the caller is ---------------------------------------------------------------------------------------- */
+
+/* What the broker of now is told of the caller's node. */
+static uint32_t node_that_is_told(void)
+{
+    struct fake_request request;
+    uint64_t sequence;
+    struct caller c;
+    uint32_t node;
+
+    start(&c, ALLOC);
+    sequence = expect(w.broker, METHOD_ALLOC, &request);
+    node = ((const Memoryd__V1__AllocRequest *)request.message)->caller_node;
+    fake_request_deinit(&request);
+    fake_buffers(w.broker, METHOD_ALLOC, sequence, 77, 1, NULL);
+    assert_int_equal(caller_finish(&c), 0);
+    return node;
+}
+
+static void next_broker(unsigned nodes)
+{
+    struct caller c;
+    uint64_t hello;
+
+    hang_up();
+    start(&c, PING);
+    answer_connect();
+    hello = expect_plain(w.broker, METHOD_HELLO);
+    fake_nodes = nodes;
+    fake_greet(w.broker, hello, SESSION, MEMORYD_MINOR_MAX);
+    fake_nodes = 0;
+    fake_reply(w.broker, METHOD_PING, expect_plain(w.broker, METHOD_PING), NULL, NULL, 0);
+    assert_int_equal(caller_finish(&c), 0);
+}
+
+/* A broker that does not say how many it has would not understand. */
+static void the_callers_node_is_told_where_there_are_several(void **state)
+{
+    (void)state;
+    assert_int_equal(node_that_is_told(), 0);
+    next_broker(2);
+    assert_int_not_equal(node_that_is_told(), 0);
+    next_broker(1);
+    assert_int_equal(node_that_is_told(), 0);
+    next_broker(2);
+    assert_int_not_equal(node_that_is_told(), 0);
+    next_broker(0);
+    assert_int_equal(node_that_is_told(), 0);
+}
+
 /* ---- who gave up ------------------------------------------------------------------------------------------------ */
 
 /* Time enough to lose the connection and to begin another one, on a busy machine too; then it is over. */
@@ -474,6 +524,7 @@ int main(void)
         TEST(a_broker_that_hangs_up_at_hello_is_asked_again),
         TEST(a_broker_that_is_not_ready_is_asked_again),
         TEST(the_descriptors_of_an_import_are_sent_again),
+        TEST(the_callers_node_is_told_where_there_are_several),
         TEST(a_late_grant_is_asked_for_again_and_undone),
         TEST(a_broker_that_does_not_come_back_is_waited_for_until_the_deadline),
         TEST(the_next_leader_goes_on_where_the_former_gave_up),

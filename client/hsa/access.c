@@ -2,7 +2,7 @@
 /*
  * Letting agents use memory. CPU agents may use all allocations as it is; of virtual memory it is a permission.
  */
-#include <memclient/hsa/hsa_ext_amd.h>
+#include <memclient/hsa/hsa/hsa_ext_amd.h>
 
 #include "hsa/memory.h"
 #include "hsa/runtime.h"

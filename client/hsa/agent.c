@@ -5,8 +5,8 @@
  * An agent is a processor with memory and nothing else, so most of what HSA lets one ask about agents (waves, queues,
  * work-groups) has the answer 0. Everything but MEMORY_AVAIL is in the snapshot: no lock is taken and no call made.
  */
-#include <memclient/hsa/hsa.h>
-#include <memclient/hsa/hsa_ext_amd.h>
+#include <memclient/hsa/hsa/hsa.h>
+#include <memclient/hsa/hsa/hsa_ext_amd.h>
 
 #include "base/clock.h"
 #include "hsa/answer.h"

@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include <memclient/hsa/hsa.h>
+#include <memclient/hsa/hsa/hsa.h>
 
 static inline hsa_status_t answer(void *value, const void *bytes, size_t size)
 {

@@ -13,7 +13,7 @@
 #include <signal.h>
 #include <stdlib.h>
 
-#include <memclient/hsa/hsa_ext_amd.h>
+#include <memclient/hsa/hsa/hsa_ext_amd.h>
 
 #include "base/clock.h"
 #include "hsa/copier.h"

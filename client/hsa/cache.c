@@ -2,7 +2,7 @@
 /*
  * An agent's caches and instruction sets. It has no instruction set that programs could be made for.
  */
-#include <memclient/hsa/hsa.h>
+#include <memclient/hsa/hsa/hsa.h>
 
 #include "hsa/answer.h"
 #include "hsa/runtime.h"

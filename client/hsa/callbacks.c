@@ -8,7 +8,7 @@
  */
 #include <stdlib.h>
 
-#include <memclient/hsa/hsa_ext_amd.h>
+#include <memclient/hsa/hsa/hsa_ext_amd.h>
 
 #include "hsa/memory.h"
 #include "hsa/runtime.h"

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <memclient/hsa/hsa.h>
+#include <memclient/hsa/hsa/hsa.h>
 
 /* Processes share it, so its layout is fixed. */
 struct cell {

@@ -2,7 +2,7 @@
 /*
  * Copying and filling on behalf of the application: what permissions forbid is an error and no fault of its thread.
  */
-#include <memclient/hsa/hsa_ext_amd.h>
+#include <memclient/hsa/hsa/hsa_ext_amd.h>
 
 #include "hsa/copier.h"
 #include "hsa/memory.h"

@@ -3,7 +3,7 @@
  * Descriptors of memory by its address. A descriptor is of a whole buffer, so the caller is told where in it the
  * address lies; whoever gets it maps, imports or attaches as he likes.
  */
-#include <memclient/hsa/hsa_ext_amd.h>
+#include <memclient/hsa/hsa/hsa_ext_amd.h>
 
 #include "base/cleanup.h"
 #include "base/range.h"

@@ -5,7 +5,7 @@
  */
 #include <errno.h>
 
-#include <memclient/hsa/hsa_ext_amd.h>
+#include <memclient/hsa/hsa/hsa_ext_amd.h>
 
 #include "base/cleanup.h"
 #include "hsa/ipc.h"

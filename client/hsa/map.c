@@ -10,7 +10,7 @@
  */
 #include <stdlib.h>
 
-#include <memclient/hsa/hsa_ext_amd.h>
+#include <memclient/hsa/hsa/hsa_ext_amd.h>
 
 #include "base/align.h"
 #include "base/cleanup.h"

@@ -2,7 +2,7 @@
 /*
  * From HSA's memory to the native API: programs that allocate by the one may name, publish or limit by the other.
  */
-#include <memclient/hsa/hsa_ext_memoryd.h>
+#include <memclient/hsa/hsa/hsa_ext_memoryd.h>
 #include <memclient/memclient.h>
 
 #include "hsa/place.h"

@@ -8,7 +8,7 @@
  */
 #include <errno.h>
 
-#include <memclient/hsa/hsa_ext_amd.h>
+#include <memclient/hsa/hsa/hsa_ext_amd.h>
 
 #include "base/align.h"
 #include "hsa/runtime.h"

@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include <memclient/hsa/hsa_ext_memoryd.h>
+#include <memclient/hsa/hsa/hsa_ext_memoryd.h>
 
 #include "hsa/ipc.h"
 #include "hsa/memory.h"

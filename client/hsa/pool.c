@@ -5,8 +5,8 @@
  * Every agent can use every pool at once, its own directly and another's over one link. What is known of that is the
  * distance in the system's table and that it is coherent; the kernel has no figures for its kind and its speed.
  */
-#include <memclient/hsa/hsa.h>
-#include <memclient/hsa/hsa_ext_amd.h>
+#include <memclient/hsa/hsa/hsa.h>
+#include <memclient/hsa/hsa/hsa_ext_amd.h>
 
 #include "hsa/answer.h"
 #include "hsa/room.h"

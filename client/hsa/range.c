@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include <memclient/hsa/hsa_ext_amd.h>
+#include <memclient/hsa/hsa/hsa_ext_amd.h>
 
 #include "base/align.h"
 #include "base/cleanup.h"

@@ -5,8 +5,8 @@
  * The latter exist since HSA has them on every agent; nothing can be allocated from them. Their sizes are constants,
  * not below the least that HSA lets a runtime have.
  */
-#include <memclient/hsa/hsa.h>
-#include <memclient/hsa/hsa_ext_amd.h>
+#include <memclient/hsa/hsa/hsa.h>
+#include <memclient/hsa/hsa/hsa_ext_amd.h>
 
 #include "hsa/answer.h"
 #include "hsa/room.h"

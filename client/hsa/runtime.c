@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <memclient/hsa/hsa_ext_memoryd.h>
+#include <memclient/hsa/hsa/hsa_ext_memoryd.h>
 
 #include "hsa/memory.h"
 #include "hsa/place.h"

@@ -22,7 +22,7 @@
 
 #include <stdbool.h>
 
-#include <memclient/hsa/hsa.h>
+#include <memclient/hsa/hsa/hsa.h>
 #include <memclient/memclient.h>
 
 #include "base/cleanup.h"

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <memclient/hsa/hsa_ext_amd.h>
+#include <memclient/hsa/hsa/hsa_ext_amd.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"

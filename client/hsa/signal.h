@@ -12,7 +12,7 @@
 
 #include <stdint.h>
 
-#include <memclient/hsa/hsa.h>
+#include <memclient/hsa/hsa/hsa.h>
 #include <memclient/memclient.h>
 
 struct signal;

@@ -4,8 +4,8 @@
  *
  * The timestamp is CLOCK_MONOTONIC in nanoseconds, which other processes of the machine see alike.
  */
-#include <memclient/hsa/hsa.h>
-#include <memclient/hsa/hsa_ext_amd.h>
+#include <memclient/hsa/hsa/hsa.h>
+#include <memclient/hsa/hsa/hsa_ext_amd.h>
 
 #include "base/clock.h"
 #include "hsa/answer.h"

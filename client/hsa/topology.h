@@ -14,8 +14,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <memclient/hsa/hsa.h>
-#include <memclient/hsa/hsa_ext_amd.h>
+#include <memclient/hsa/hsa/hsa.h>
+#include <memclient/hsa/hsa/hsa_ext_amd.h>
 #include <memclient/memclient.h>
 
 #define TOPOLOGY_AGENTS_MAX 64 /* so that a set of agents is one uint64_t, by index; nodes beyond it are no agents */

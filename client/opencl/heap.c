@@ -10,10 +10,10 @@
 #include <unistd.h>
 
 #include <memclient/memclient.h>
-#include <memclient/umf.h>
-#include <memclient/umf/memory_provider_ops.h>
-#include <memclient/umf/pools/pool_disjoint.h>
-#include <memclient/umf/providers/provider_memoryd.h>
+#include <memclient/umf/umf.h>
+#include <memclient/umf/umf/memory_provider_ops.h>
+#include <memclient/umf/umf/pools/pool_disjoint.h>
+#include <memclient/umf/umf/providers/provider_memoryd.h>
 
 #include "opencl/error.h"
 #include "opencl/returns.h"

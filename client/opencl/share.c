@@ -3,8 +3,8 @@
 #include <errno.h>
 
 #include <memclient/svm.h>
-#include <memclient/umf.h>
-#include <memclient/umf/providers/provider_memoryd.h>
+#include <memclient/umf/umf.h>
+#include <memclient/umf/umf/providers/provider_memoryd.h>
 
 #include "opencl/error.h"
 #include "opencl/svm.h"

@@ -3,10 +3,10 @@
  * Providers and pools of a memspace: what memspace and policy say, said to the OS provider; and the best pool there is
  * upon it.
  */
-#include <memclient/umf/pools/pool_disjoint.h>
-#include <memclient/umf/pools/pool_jemalloc.h>
-#include <memclient/umf/pools/pool_scalable.h>
-#include <memclient/umf/providers/provider_os_memory.h>
+#include <memclient/umf/umf/pools/pool_disjoint.h>
+#include <memclient/umf/umf/pools/pool_jemalloc.h>
+#include <memclient/umf/umf/pools/pool_scalable.h>
+#include <memclient/umf/umf/providers/provider_os_memory.h>
 
 #include "umf/mempolicy.h"
 #include "umf/memspace.h"

@@ -5,8 +5,8 @@
  * They come from anywhere, so nothing in them is believed before the check value agrees; the provider checks its part
  * by itself.
  */
-#include <memclient/umf/ipc.h>
-#include <memclient/umf/providers/provider_memoryd.h>
+#include <memclient/umf/umf/ipc.h>
+#include <memclient/umf/umf/providers/provider_memoryd.h>
 
 #include <stdbool.h>
 #include <stdlib.h>

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include <memclient/memclient.h>
-#include <memclient/umf/providers/provider_memoryd.h>
+#include <memclient/umf/umf/providers/provider_memoryd.h>
 
 #include "base/cleanup.h"
 #include "base/steal.h"

@@ -8,7 +8,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include <memclient/umf/providers/provider_level_zero.h>
+#include <memclient/umf/umf/providers/provider_level_zero.h>
 
 #include "umf/level_zero_api.h"
 

@@ -6,7 +6,7 @@
  */
 #include <pthread.h>
 
-#include <memclient/umf.h>
+#include <memclient/umf/umf.h>
 
 #include "umf/opened.h"
 #include "umf/pool_threads.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include <memclient/memclient.h>
-#include <memclient/umf/providers/provider_memoryd.h>
+#include <memclient/umf/umf/providers/provider_memoryd.h>
 
 #include "base/align.h"
 #include "umf/area.h"

@@ -2,8 +2,8 @@
 /* A policy: how memory is spread over the nodes of a memspace. It is only looked at when a provider is made. */
 #pragma once
 
-#include <memclient/umf/mempolicy.h>
-#include <memclient/umf/providers/provider_os_memory.h>
+#include <memclient/umf/umf/mempolicy.h>
+#include <memclient/umf/umf/providers/provider_os_memory.h>
 
 struct umf_mempolicy_t {
     umf_mempolicy_membind_t bind;

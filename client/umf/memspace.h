@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include <memclient/umf/memspace.h>
+#include <memclient/umf/umf/memspace.h>
 
 #include "umf/nodes.h"
 

@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include <memclient/umf/memory_pool.h>
+#include <memclient/umf/umf/memory_pool.h>
 
 /*
  * Opens what a provider's handle of `size` bytes means, base_size bytes at *base, or counts it up if that is open; it

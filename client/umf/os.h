@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include <memclient/memclient.h>
-#include <memclient/umf/providers/provider_os_memory.h>
+#include <memclient/umf/umf/providers/provider_os_memory.h>
 
 #include "umf/shared.h"
 

@@ -2,7 +2,7 @@
 /* The memoryd provider behind the table of UMF's releases 1.x. */
 #include "umf/plugin.h"
 
-#include <memclient/umf/providers/provider_memoryd.h>
+#include <memclient/umf/umf/providers/provider_memoryd.h>
 #include <memclient/umf_provider.h>
 
 static const umf_memory_provider_ops_t *ours(void)

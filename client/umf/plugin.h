@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include <memclient/umf/base.h>
+#include <memclient/umf/umf/base.h>
 
 #define UMF1_OPS_VERSION UMF_MAKE_VERSION(1, 0)
 

@@ -2,8 +2,8 @@
 /* A pool: a table of operations, what they work on, and the provider below. */
 #pragma once
 
-#include <memclient/umf/memory_pool_ops.h>
-#include <memclient/umf/memory_pool.h>
+#include <memclient/umf/umf/memory_pool_ops.h>
+#include <memclient/umf/umf/memory_pool.h>
 
 #include "base/list.h"
 

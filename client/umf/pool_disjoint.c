@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <sys/param.h>
 
-#include <memclient/umf/memory_pool_ops.h>
+#include <memclient/umf/umf/memory_pool_ops.h>
 
 #include "base/align.h"
 

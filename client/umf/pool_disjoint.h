@@ -23,7 +23,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <memclient/umf/pools/pool_disjoint.h>
+#include <memclient/umf/umf/pools/pool_disjoint.h>
 
 #include "base/list.h"
 #include "umf/pool_threads.h"

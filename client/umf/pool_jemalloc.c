@@ -10,7 +10,7 @@
  * A provider that cannot split gets back what it gave as it gave it, at the latest when the pool ends: from the first
  * time that it refuses, parts are jemalloc's own business.
  */
-#include <memclient/umf/pools/pool_jemalloc.h>
+#include <memclient/umf/umf/pools/pool_jemalloc.h>
 
 #include <stdio.h>
 #include <stdlib.h>

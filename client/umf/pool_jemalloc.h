@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-#include <memclient/umf/memory_provider.h>
+#include <memclient/umf/umf/memory_provider.h>
 
 struct range;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The proxy pool: every allocation is one of the provider's. */
-#include <memclient/umf/memory_pool_ops.h>
-#include <memclient/umf/pools/pool_proxy.h>
+#include <memclient/umf/umf/memory_pool_ops.h>
+#include <memclient/umf/umf/pools/pool_proxy.h>
 
 static __thread umf_result_t last_error;
 

@@ -4,7 +4,7 @@
  * has no header in the distributions' packages, and is C++: these are its declarations as C sees them, and its names as
  * compilers of 64-bit Linux write them.
  */
-#include <memclient/umf/pools/pool_scalable.h>
+#include <memclient/umf/umf/pools/pool_scalable.h>
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <memclient/umf/memory_pool_ops.h>
+#include <memclient/umf/umf/memory_pool_ops.h>
 
 #include "base/align.h"
 

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <memclient/umf/base.h>
+#include <memclient/umf/umf/base.h>
 
 #include "base/list.h"
 

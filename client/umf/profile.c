@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <memclient/umf/providers/provider_memoryd.h>
+#include <memclient/umf/umf/providers/provider_memoryd.h>
 
 static atomic_int profile = -1; /* -1: not looked at yet */
 

@@ -13,7 +13,7 @@
 
 #include <stdbool.h>
 
-#include <memclient/umf/base.h>
+#include <memclient/umf/umf/base.h>
 
 /* As MEMORYD_UMF_PROFILE has it, or umfMemorydSetProfile(). */
 bool profile_is_upstream(void);

@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include <memclient/umf/memory_provider.h>
+#include <memclient/umf/umf/memory_provider.h>
 
 struct umf_memory_provider_t {
     umf_memory_provider_ops_t ops;

@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <memclient/umf/providers/provider_memoryd.h>
+#include <memclient/umf/umf/providers/provider_memoryd.h>
 
 #include "base/align.h"
 #include "base/cleanup.h"

@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #include <memclient/memclient.h>
-#include <memclient/umf/base.h>
+#include <memclient/umf/umf/base.h>
 
 #include "umf/area.h"
 

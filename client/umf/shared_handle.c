@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <memclient/umf/providers/provider_memoryd.h>
+#include <memclient/umf/umf/providers/provider_memoryd.h>
 
 #include "base/checked.h"
 #include "base/cleanup.h"

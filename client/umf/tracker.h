@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <memclient/umf/memory_pool.h>
+#include <memclient/umf/umf/memory_pool.h>
 
 #include "base/list.h"
 #include "base/tree.h"

@@ -5,8 +5,8 @@
  */
 #pragma once
 
-#include <memclient/umf/memory_pool.h>
-#include <memclient/umf/memory_provider.h>
+#include <memclient/umf/umf/memory_pool.h>
+#include <memclient/umf/umf/memory_provider.h>
 
 /* The pool's own provider is not looked at before memory is needed. */
 umf_result_t tracking_new(umf_memory_pool_handle_t pool, umf_memory_provider_handle_t *ret);

@@ -31,10 +31,11 @@ while read -r path; do
     count=$((count + 1))
 done < <(find "$srcdir/include/memclient" -name '*.h' -o -name '*.hpp')
 
-# foreign HEADER...: as such programs include them, each alone and all together
+# foreign FACADE HEADER...: as such programs include them, each alone and all together
 foreign() {
     local standard header
-    local root=-I$srcdir/include/memclient
+    local root=-I$srcdir/include/memclient/$1
+    shift
     for header in "$@" "$*"; do
         for standard in c99 gnu99 c11 gnu11 c17; do
             # shellcheck disable=SC2086
@@ -48,27 +49,27 @@ foreign() {
     done
 }
 
-# the names in a folder of include/memclient
+# the names in a facade's folder
 names() {
-    (cd "$srcdir/include/memclient" && find "$@" -name '*.h' | sort)
+    (cd "$srcdir/include/memclient/$1" && find . -name '*.h' -printf '%P\n' | sort)
 }
 
 # the names have no blanks
 # shellcheck disable=SC2046
-foreign $(names hsa)
+foreign hsa $(names hsa)
 # shellcheck disable=SC2046
-foreign umf.h $(names umf)
+foreign umf $(names umf)
 
-for path in "$srcdir"/include/memclient/hsa/*.h; do
+for path in "$srcdir"/include/memclient/hsa/hsa/*.h; do
     for standard in c99 c17; do
         try "$CC" "-x c -std=$standard -Wstrict-prototypes -I${path%/*}" "${path##*/}"
     done
 done
-roots="-I$srcdir/include -I$srcdir/include/memclient"
+roots="-I$srcdir/include -I$srcdir/include/memclient/hsa -I$srcdir/include/memclient/umf"
 try "$CC" "-x c -std=c11 $roots" hsa/hsa_ext_amd.h hsa/hsa_ext_memoryd.h \
-    memclient/memclient.h hsa/hsa.h memclient/hsa/hsa.h
-try "$CC" "-x c -std=c11 $roots" umf/ipc.h umf.h memclient/memclient.h memclient/umf.h \
-    memclient/umf/providers/provider_memoryd.h hsa/hsa.h
+    memclient/memclient.h hsa/hsa.h memclient/hsa/hsa/hsa.h
+try "$CC" "-x c -std=c11 $roots" umf/ipc.h umf.h memclient/memclient.h memclient/umf/umf.h \
+    memclient/umf/umf/providers/provider_memoryd.h hsa/hsa.h
 
 [ $rc = 0 ] || exit 1
 [ $count -gt 0 ] || { echo "no installed headers found"; exit 1; }

@@ -31,10 +31,11 @@ export PKG_CONFIG_PATH=$dest$libdir/pkgconfig
 # try NAME FLAGS: makes $tmp/NAME of $tmp/NAME.c, and starts it. The flags are lists of words.
 try() {
     # shellcheck disable=SC2086
-    $CC $CFLAGS -Wall -Werror -o "$tmp/$1" "$tmp/$1.c" $2
+    $CC $CFLAGS -Wall -Werror -o "$tmp/$1" "$tmp/$1.c" $2 "-Wl,-rpath-link,$dest$libdir"
     start "$1"
 }
 start() {
+    # the loader's cache may know another installation
     MEMORYD_AUTOSTART=0 MEMORYD_SOCKET=/nonexistent/memoryd.sock LD_LIBRARY_PATH=$dest$libdir "$tmp/$1"
 }
 try user "$(pkg-config --cflags --libs memclient)"
@@ -59,7 +60,7 @@ C
 try hsa "$(pkg-config --cflags --libs memclient-hsa)"
 if [ -e "$dest$libdir/libhsa-runtime64.so.1" ]; then
     cp "$tmp/hsa.c" "$tmp/alias.c"
-    try alias "$(pkg-config --cflags memclient-hsa) -L$dest$libdir -lhsa-runtime64 -Wl,-rpath-link,$dest$libdir"
+    try alias "$(pkg-config --cflags memclient-hsa) -L$dest$libdir -lhsa-runtime64"
     readelf -d "$tmp/alias" | grep -q 'NEEDED.*libhsa-runtime64\.so\.1'
 fi
 
@@ -127,7 +128,7 @@ C
 if [ -n "${TEST_CXX-}" ] && [ "${SANITIZERS:-no}" = no ]; then
     # shellcheck disable=SC2086,SC2046
     $TEST_CXX -std=c++14 -Wall -Wextra -Wshadow -Werror -I"${srcdir:?}/tests/unit/nbla/stand-in" -o "$tmp/adaptor" \
-        "$tmp/adaptor.cpp" $(pkg-config --cflags --libs memclient-nbla)
+        "$tmp/adaptor.cpp" $(pkg-config --cflags --libs memclient-nbla) "-Wl,-rpath-link,$dest$libdir"
     start adaptor
 fi
 
@@ -151,6 +152,35 @@ int main(void)
 }
 C
 try svm "$(pkg-config --cflags --libs memclient-opencl)"
+
+# A program may have headers with these names from somewhere else, and then gets those, whatever it asks pkg-config for,
+# but for the one facade that stands in for them. Somewhere else is last in the search, as /usr/include is.
+mkdir -p "$tmp/vendor/hsa" "$tmp/vendor/umf"
+for header in hsa.h hsa/hsa.h umf.h umf/base.h svm.h nbla.h umf_provider.h memclient.h; do
+    echo "typedef int vendors;" >"$tmp/vendor/$header"
+done
+# vendors MODULE: which of them are the vendor's
+vendors() {
+    local header
+    for header in hsa.h hsa/hsa.h umf.h umf/base.h svm.h nbla.h umf_provider.h memclient.h; do
+        # shellcheck disable=SC2046
+        echo "#include <$header>" | $CC -M -x c $(pkg-config --cflags "$1") -idirafter "$tmp/vendor" - |
+            grep -qF "$tmp/vendor/$header" && printf '%s ' "$header"
+    done
+}
+expect() { [ "$2" = "$3" ] || { echo "$1: \"$2\", not \"$3\""; exit 1; }; }
+ours='svm.h nbla.h umf_provider.h memclient.h '
+for module in memclient memclient-nbla memclient-opencl memclient-umf-provider; do
+    expect "the vendors' headers with $module" "$(vendors $module)" "hsa.h hsa/hsa.h umf.h umf/base.h $ours"
+done
+expect "the vendors' headers with memclient-hsa" "$(vendors memclient-hsa)" "hsa.h umf.h umf/base.h $ours"
+expect "the vendors' headers with memclient-umf" "$(vendors memclient-umf)" "hsa.h hsa/hsa.h $ours"
+
+# Programs are linked with what they call, not with what that stands on.
+for library in hsa nbla opencl umf umf-provider; do
+    libraries=$(pkg-config --libs-only-l "memclient-$library")
+    expect "the libraries of memclient-$library" "${libraries% }" "-lmemclient-$library"
+done
 
 for program in "$dest$bindir/memctl" "$dest$sbindir/memoryd"; do
     LD_LIBRARY_PATH=$dest$libdir "$program" --version

@@ -3,8 +3,8 @@
  * hsa_memory_copy() and hsa_amd_memory_fill() of HSA memory, against memcpy() and wmemset() of the same. Below the
  * sizes from which they use several threads the ratio is 1; where it is below 1 above them, they are chosen well.
  */
-#include <memclient/hsa/hsa.h>
-#include <memclient/hsa/hsa_ext_amd.h>
+#include <memclient/hsa/hsa/hsa.h>
+#include <memclient/hsa/hsa/hsa_ext_amd.h>
 #include <stdio.h>
 #include <string.h>
 #include <wchar.h>

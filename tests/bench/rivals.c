@@ -12,10 +12,10 @@
  */
 #include <fcntl.h>
 #include <memclient/memclient.h>
-#include <memclient/umf.h>
-#include <memclient/umf/ipc.h>
-#include <memclient/umf/pools/pool_disjoint.h>
-#include <memclient/umf/providers/provider_memoryd.h>
+#include <memclient/umf/umf.h>
+#include <memclient/umf/umf/ipc.h>
+#include <memclient/umf/umf/pools/pool_disjoint.h>
+#include <memclient/umf/umf/providers/provider_memoryd.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>

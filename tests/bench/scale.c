@@ -12,9 +12,9 @@
  * SCALE_BUFFERS, SCALE_CLIENTS and SCALE_OBJECTS are the most of each.
  */
 #include <memclient/memclient.h>
-#include <memclient/umf.h>
-#include <memclient/umf/pools/pool_disjoint.h>
-#include <memclient/umf/providers/provider_memoryd.h>
+#include <memclient/umf/umf.h>
+#include <memclient/umf/umf/pools/pool_disjoint.h>
+#include <memclient/umf/umf/providers/provider_memoryd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -7,10 +7,10 @@
  * A batch of them in a slab that is not open yet is imported with one call and one mapping; the floor has a descriptor
  * and a mapping for each.
  */
-#include <memclient/umf.h>
-#include <memclient/umf/ipc.h>
-#include <memclient/umf/pools/pool_disjoint.h>
-#include <memclient/umf/providers/provider_memoryd.h>
+#include <memclient/umf/umf.h>
+#include <memclient/umf/umf/ipc.h>
+#include <memclient/umf/umf/pools/pool_disjoint.h>
+#include <memclient/umf/umf/providers/provider_memoryd.h>
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>

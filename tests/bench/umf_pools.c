@@ -10,11 +10,11 @@
  * processors in between would be most of what is seen otherwise. Threads that stand in one another's way show, since
  * going to sleep for a lock and being woken takes far longer than what is measured here.
  */
-#include <memclient/umf.h>
-#include <memclient/umf/pools/pool_disjoint.h>
-#include <memclient/umf/pools/pool_jemalloc.h>
-#include <memclient/umf/pools/pool_scalable.h>
-#include <memclient/umf/providers/provider_memoryd.h>
+#include <memclient/umf/umf.h>
+#include <memclient/umf/umf/pools/pool_disjoint.h>
+#include <memclient/umf/umf/pools/pool_jemalloc.h>
+#include <memclient/umf/umf/pools/pool_scalable.h>
+#include <memclient/umf/umf/providers/provider_memoryd.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>

@@ -6,9 +6,9 @@
  */
 #include "tests/integration/clients.h"
 
-#include <memclient/umf.h>
-#include <memclient/umf/pools/pool_disjoint.h>
-#include <memclient/umf/providers/provider_memoryd.h>
+#include <memclient/umf/umf.h>
+#include <memclient/umf/umf/pools/pool_disjoint.h>
+#include <memclient/umf/umf/providers/provider_memoryd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>

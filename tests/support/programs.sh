@@ -39,7 +39,8 @@ begin_programs() {
                 program=$dir/$(basename "${source%.cpp}")-$standard
                 # word splitting wanted: compilers come with options
                 # shellcheck disable=SC2086
-                $TEST_CXX "-std=$standard" -pthread -Wall -Wextra -Werror -I"$srcdir/include/memclient" "$@" \
+                $TEST_CXX "-std=$standard" -pthread -Wall -Wextra -Werror -I"$srcdir/include" \
+                    -I"$srcdir/include/memclient/${library#memclient-}" "$@" \
                     -o "$program" "$source" -L"$builddir/client/.libs" "-l$library" -lmemclient
                 programs+=("$program")
             done

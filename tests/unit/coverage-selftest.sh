@@ -52,8 +52,8 @@ fi
 
 hsa=tests/unit/hsa
 umf=tests/unit/umf
-core=include/memclient/hsa/hsa.h
-headers=include/memclient/umf
+core=include/memclient/hsa/hsa/hsa.h
+headers=include/memclient/umf/umf
 document='the document has it, and there is no line:'
 header='the header has it, and there is no line:'
 
@@ -90,7 +90,7 @@ damage $umf/COVERAGE 's/^pools \| umfFree \| ptr .*/&\nheader | umfFree | size |
 damage $umf/COVERAGE 's/^pools \| umfFree \| ptr .*/&\nheader | umfFree | - UMF_RESULT_ERROR_UNKNOWN: it knows/' \
     'nobody says that it can be: umfFree | UMF_RESULT_ERROR_UNKNOWN'
 damage $umf/COVERAGE 's/^returns = /return = /'                        'there is no such setting: return'
-damage $umf/COVERAGE 's/^headers = umf.h/&, usm.h/'                    'there are no headers usm.h'
+damage $umf/COVERAGE 's/^headers = umf.umf.h/&, usm.h/'                'there are no headers usm.h'
 
 # tests that are not built, not run, or do not say what they are about
 damage $umf/local.am 's/test-document-memory/test-memory/g'            "nothing builds $umf/test-document-memory"

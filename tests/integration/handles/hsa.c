@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* HSA: virtual memory, whose shareable handles are descriptors, and regions, whose IPC handles are tokens. */
-#include <memclient/hsa/hsa.h>
-#include <memclient/hsa/hsa_ext_amd.h>
-#include <memclient/hsa/hsa_ext_memoryd.h>
+#include <memclient/hsa/hsa/hsa.h>
+#include <memclient/hsa/hsa/hsa_ext_amd.h>
+#include <memclient/hsa/hsa/hsa_ext_memoryd.h>
 
 #include <string.h>
 

@@ -3,10 +3,10 @@
  * UMF: a pool, whose memory is a part of a slab, and a provider. Their own handles say which part is meant; of others'
  * tokens such handles are made.
  */
-#include <memclient/umf.h>
-#include <memclient/umf/ipc.h>
-#include <memclient/umf/pools/pool_disjoint.h>
-#include <memclient/umf/providers/provider_memoryd.h>
+#include <memclient/umf/umf.h>
+#include <memclient/umf/umf/ipc.h>
+#include <memclient/umf/umf/pools/pool_disjoint.h>
+#include <memclient/umf/umf/providers/provider_memoryd.h>
 
 #include <string.h>
 

@@ -7,9 +7,9 @@
  */
 #pragma once
 
-#include <memclient/hsa/hsa.h>
-#include <memclient/hsa/hsa_ext_amd.h>
-#include <memclient/hsa/hsa_ext_memoryd.h>
+#include <memclient/hsa/hsa/hsa.h>
+#include <memclient/hsa/hsa/hsa_ext_amd.h>
+#include <memclient/hsa/hsa/hsa_ext_memoryd.h>
 #include <memclient/memclient.h>
 
 #include "tests/integration/observer.h"

@@ -7,9 +7,9 @@
 
 #include <assert.h>
 
-#include <memclient/hsa/hsa.h>
-#include <memclient/hsa/hsa_ext_amd.h>
-#include <memclient/hsa/hsa_ext_memoryd.h>
+#include <memclient/hsa/hsa/hsa.h>
+#include <memclient/hsa/hsa/hsa_ext_amd.h>
+#include <memclient/hsa/hsa/hsa_ext_memoryd.h>
 
 /* The type of an expression, where it has one of its own. */
 #define is_a(expression, type) _Generic((expression), type: 1, default: 0)

@@ -5,7 +5,7 @@
 #include <malloc.h>
 #include <stdlib.h>
 
-#include <memclient/umf/providers/provider_os_memory.h>
+#include <memclient/umf/umf/providers/provider_os_memory.h>
 
 umf_memory_provider_handle_t os;
 struct heap heap;

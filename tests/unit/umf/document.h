@@ -4,9 +4,9 @@
  */
 #pragma once
 
-#include <memclient/umf/memory_pool.h>
-#include <memclient/umf/memory_pool_ops.h>
-#include <memclient/umf/memory_provider.h>
+#include <memclient/umf/umf/memory_pool.h>
+#include <memclient/umf/umf/memory_pool_ops.h>
+#include <memclient/umf/umf/memory_provider.h>
 
 #include "tests/unit/umf/mock.h"
 

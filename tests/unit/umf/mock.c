@@ -7,8 +7,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include <memclient/umf/memory_pool_ops.h>
-#include <memclient/umf/pools/pool_proxy.h>
+#include <memclient/umf/umf/memory_pool_ops.h>
+#include <memclient/umf/umf/pools/pool_proxy.h>
 
 #include "base/align.h"
 

@@ -7,8 +7,8 @@
 
 #include <stdatomic.h>
 
-#include <memclient/umf/memory_pool.h>
-#include <memclient/umf/memory_provider.h>
+#include <memclient/umf/umf/memory_pool.h>
+#include <memclient/umf/umf/memory_provider.h>
 
 #include "tests/support/test.h"
 #include "tests/unit/umf/result.h"

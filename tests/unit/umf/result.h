@@ -2,7 +2,7 @@
 /* Checks a result; what it was instead is said in words. */
 #pragma once
 
-#include <memclient/umf/memory_provider.h>
+#include <memclient/umf/umf/memory_provider.h>
 
 #include "tests/support/test.h"
 

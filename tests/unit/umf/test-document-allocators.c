@@ -5,12 +5,12 @@
  */
 #include <stdlib.h>
 
-#include <memclient/umf.h>
-#include <memclient/umf/memory_pool_ops.h>
-#include <memclient/umf/pools/pool_disjoint.h>
-#include <memclient/umf/pools/pool_jemalloc.h>
-#include <memclient/umf/pools/pool_proxy.h>
-#include <memclient/umf/pools/pool_scalable.h>
+#include <memclient/umf/umf.h>
+#include <memclient/umf/umf/memory_pool_ops.h>
+#include <memclient/umf/umf/pools/pool_disjoint.h>
+#include <memclient/umf/umf/pools/pool_jemalloc.h>
+#include <memclient/umf/umf/pools/pool_proxy.h>
+#include <memclient/umf/umf/pools/pool_scalable.h>
 
 #include "tests/unit/umf/document.h"
 

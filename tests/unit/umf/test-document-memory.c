@@ -6,12 +6,12 @@
 #include <pthread.h>
 #include <string.h>
 
-#include <memclient/umf.h>
-#include <memclient/umf/ipc.h>
-#include <memclient/umf/pools/pool_disjoint.h>
-#include <memclient/umf/pools/pool_jemalloc.h>
-#include <memclient/umf/pools/pool_proxy.h>
-#include <memclient/umf/pools/pool_scalable.h>
+#include <memclient/umf/umf.h>
+#include <memclient/umf/umf/ipc.h>
+#include <memclient/umf/umf/pools/pool_disjoint.h>
+#include <memclient/umf/umf/pools/pool_jemalloc.h>
+#include <memclient/umf/umf/pools/pool_proxy.h>
+#include <memclient/umf/umf/pools/pool_scalable.h>
 
 #include "tests/unit/umf/document.h"
 

@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <pthread.h>
 
-#include <memclient/umf/pools/pool_proxy.h>
+#include <memclient/umf/umf/pools/pool_proxy.h>
 
 #include "tests/support/child.h"
 #include "tests/support/memory.h"

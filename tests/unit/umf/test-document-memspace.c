@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <memclient/umf.h>
+#include <memclient/umf/umf.h>
 
 #include "tests/support/memory.h"
 #include "tests/unit/umf/result.h"

@@ -6,8 +6,8 @@
 #include <malloc.h>
 #include <string.h>
 
-#include <memclient/umf.h>
-#include <memclient/umf/pools/pool_proxy.h>
+#include <memclient/umf/umf.h>
+#include <memclient/umf/umf/pools/pool_proxy.h>
 
 #include "tests/unit/umf/document.h"
 

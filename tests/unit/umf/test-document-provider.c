@@ -6,8 +6,8 @@
 #include <pthread.h>
 #include <string.h>
 
-#include <memclient/umf.h>
-#include <memclient/umf/providers/provider_os_memory.h>
+#include <memclient/umf/umf.h>
+#include <memclient/umf/umf/providers/provider_os_memory.h>
 
 #include "tests/support/memory.h"
 #include "tests/unit/umf/document.h"

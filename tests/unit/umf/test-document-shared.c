@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <memclient/umf/pools/pool_proxy.h>
+#include <memclient/umf/umf/pools/pool_proxy.h>
 
 #include "tests/support/child.h"
 #include "tests/support/memory.h"

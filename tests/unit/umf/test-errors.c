@@ -2,8 +2,8 @@
 /* What is told of failures: to the thread that had them, and of the provider that the program knows. */
 #include <pthread.h>
 
-#include <memclient/umf/memory_pool_ops.h>
-#include <memclient/umf/pools/pool_proxy.h>
+#include <memclient/umf/umf/memory_pool_ops.h>
+#include <memclient/umf/umf/pools/pool_proxy.h>
 
 #include "tests/unit/umf/mock.h"
 

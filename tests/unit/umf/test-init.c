@@ -10,9 +10,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <memclient/umf.h>
-#include <memclient/umf/ipc.h>
-#include <memclient/umf/providers/provider_memoryd.h>
+#include <memclient/umf/umf.h>
+#include <memclient/umf/umf/ipc.h>
+#include <memclient/umf/umf/providers/provider_memoryd.h>
 
 #include "tests/support/child.h"
 #include "tests/unit/umf/mock.h"

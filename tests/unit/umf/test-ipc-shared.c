@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <memclient/umf/pools/pool_proxy.h>
+#include <memclient/umf/umf/pools/pool_proxy.h>
 
 #include "tests/support/child.h"
 #include "tests/unit/umf/handles.h"

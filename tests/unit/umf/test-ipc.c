@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <memclient/umf/ipc.h>
-#include <memclient/umf/pools/pool_proxy.h>
+#include <memclient/umf/umf/ipc.h>
+#include <memclient/umf/umf/pools/pool_proxy.h>
 
 #include "tests/unit/umf/mock.h"
 

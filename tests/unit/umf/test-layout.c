@@ -7,13 +7,13 @@
 
 #include <assert.h>
 
-#include <memclient/umf.h>
-#include <memclient/umf/ipc.h>
-#include <memclient/umf/memory_pool_ops.h>
-#include <memclient/umf/pools/pool_disjoint.h>
-#include <memclient/umf/pools/pool_jemalloc.h>
-#include <memclient/umf/providers/provider_level_zero.h>
-#include <memclient/umf/providers/provider_os_memory.h>
+#include <memclient/umf/umf.h>
+#include <memclient/umf/umf/ipc.h>
+#include <memclient/umf/umf/memory_pool_ops.h>
+#include <memclient/umf/umf/pools/pool_disjoint.h>
+#include <memclient/umf/umf/pools/pool_jemalloc.h>
+#include <memclient/umf/umf/providers/provider_level_zero.h>
+#include <memclient/umf/umf/providers/provider_os_memory.h>
 
 #define layout(type, size) static_assert(sizeof(type) == (size), #type " has another size")
 #define field(type, name, at) static_assert(offsetof(type, name) == (at), #type "." #name " is elsewhere")

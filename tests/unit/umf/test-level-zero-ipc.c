@@ -15,8 +15,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <memclient/umf/pools/pool_proxy.h>
-#include <memclient/umf/providers/provider_level_zero.h>
+#include <memclient/umf/umf/pools/pool_proxy.h>
+#include <memclient/umf/umf/providers/provider_level_zero.h>
 
 #include "tests/integration/clients.h"
 #include "tests/unit/umf/again.h"

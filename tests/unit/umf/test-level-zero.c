@@ -10,9 +10,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <memclient/umf.h>
-#include <memclient/umf/pools/pool_proxy.h>
-#include <memclient/umf/providers/provider_level_zero.h>
+#include <memclient/umf/umf.h>
+#include <memclient/umf/umf/pools/pool_proxy.h>
+#include <memclient/umf/umf/providers/provider_level_zero.h>
 
 #include "tests/support/files.h"
 #include "tests/support/test.h"

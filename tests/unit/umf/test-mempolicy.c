@@ -2,7 +2,7 @@
 /* Policies: making them, what can be said to which, and what is no argument. What comes of them: test-memspace. */
 #include <stdint.h>
 
-#include <memclient/umf.h>
+#include <memclient/umf/umf.h>
 
 #include "tests/support/test.h"
 

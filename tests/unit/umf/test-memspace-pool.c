@@ -6,7 +6,7 @@
 #include <dlfcn.h>
 #include <string.h>
 
-#include <memclient/umf.h>
+#include <memclient/umf/umf.h>
 
 #include "tests/support/files.h"
 #include "tests/support/memory.h"

@@ -12,8 +12,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <memclient/umf.h>
-#include <memclient/umf/providers/provider_os_memory.h>
+#include <memclient/umf/umf.h>
+#include <memclient/umf/umf/providers/provider_os_memory.h>
 
 #include "tests/support/memory.h"
 #include "tests/support/test.h"

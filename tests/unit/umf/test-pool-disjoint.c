@@ -5,7 +5,7 @@
  */
 #include "tests/unit/umf/mock.h"
 
-#include <memclient/umf/pools/pool_disjoint.h>
+#include <memclient/umf/umf/pools/pool_disjoint.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>

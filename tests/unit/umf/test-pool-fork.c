@@ -7,9 +7,9 @@
 #include "tests/unit/umf/mock.h"
 #include "tests/unit/umf/umf.h"
 
-#include <memclient/umf/pools/pool_disjoint.h>
-#include <memclient/umf/pools/pool_jemalloc.h>
-#include <memclient/umf/pools/pool_proxy.h>
+#include <memclient/umf/umf/pools/pool_disjoint.h>
+#include <memclient/umf/umf/pools/pool_jemalloc.h>
+#include <memclient/umf/umf/pools/pool_proxy.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/wait.h>

@@ -6,7 +6,7 @@
 #include "tests/unit/umf/mock.h"
 
 #include <dlfcn.h>
-#include <memclient/umf/pools/pool_jemalloc.h>
+#include <memclient/umf/umf/pools/pool_jemalloc.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>

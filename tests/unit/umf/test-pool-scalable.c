@@ -2,7 +2,7 @@
 /* What is the scalable pool's own; what it has in common with others is in test-pools-common. */
 #include "tests/unit/umf/mock.h"
 
-#include <memclient/umf/pools/pool_scalable.h>
+#include <memclient/umf/umf/pools/pool_scalable.h>
 #include <stdlib.h>
 
 /* umfScalablePoolOps: it takes memory by 2 MiB, and gives everything back at the end. */

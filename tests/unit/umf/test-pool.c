@@ -4,8 +4,8 @@
  */
 #include <string.h>
 
-#include <memclient/umf/memory_pool_ops.h>
-#include <memclient/umf/pools/pool_proxy.h>
+#include <memclient/umf/umf/memory_pool_ops.h>
+#include <memclient/umf/umf/pools/pool_proxy.h>
 
 #include "tests/unit/umf/mock.h"
 

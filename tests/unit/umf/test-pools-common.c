@@ -8,10 +8,10 @@
 #include "tests/unit/umf/mock.h"
 
 #include <errno.h>
-#include <memclient/umf/pools/pool_disjoint.h>
-#include <memclient/umf/pools/pool_jemalloc.h>
-#include <memclient/umf/pools/pool_proxy.h>
-#include <memclient/umf/pools/pool_scalable.h>
+#include <memclient/umf/umf/pools/pool_disjoint.h>
+#include <memclient/umf/umf/pools/pool_jemalloc.h>
+#include <memclient/umf/umf/pools/pool_proxy.h>
+#include <memclient/umf/umf/pools/pool_scalable.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>

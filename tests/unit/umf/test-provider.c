@@ -5,8 +5,8 @@
  */
 #include <string.h>
 
-#include <memclient/umf/providers/provider_memoryd.h>
-#include <memclient/umf/providers/provider_os_memory.h>
+#include <memclient/umf/umf/providers/provider_memoryd.h>
+#include <memclient/umf/umf/providers/provider_os_memory.h>
 
 #include "tests/unit/umf/mock.h"
 

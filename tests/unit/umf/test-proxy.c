@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include <memclient/umf/pools/pool_proxy.h>
+#include <memclient/umf/umf/pools/pool_proxy.h>
 
 #include "tests/unit/umf/mock.h"
 

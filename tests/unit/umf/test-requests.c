@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What operations of UMF cost in requests to the broker, over memory of memoryd's. */
-#include <memclient/umf/pools/pool_disjoint.h>
+#include <memclient/umf/umf/pools/pool_disjoint.h>
 
 #include "tests/unit/umf/umf.h"
 

@@ -8,10 +8,10 @@
 #pragma once
 
 #include <memclient/memclient.h>
-#include <memclient/umf.h>
-#include <memclient/umf/ipc.h>
-#include <memclient/umf/providers/provider_memoryd.h>
-#include <memclient/umf/providers/provider_os_memory.h>
+#include <memclient/umf/umf.h>
+#include <memclient/umf/umf/ipc.h>
+#include <memclient/umf/umf/providers/provider_memoryd.h>
+#include <memclient/umf/umf/providers/provider_os_memory.h>
 
 #include "tests/integration/observer.h"
 #include "tests/support/test.h"

@@ -8,7 +8,7 @@
 #ifndef UMF_MEMORYD_MEMORY_PROVIDER_H
 #define UMF_MEMORYD_MEMORY_PROVIDER_H 1
 
-#include "../../umf_provider.h"
+#include "../../../umf_provider.h"
 #include "../ipc.h"
 #include "../memory_provider.h"
 

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # The system units under a real systemd as process 1: a container over a throw-away overlay of this machine's own /,
-# with memoryd installed into it. The account is made by sysusers, the broker runs confined, and somebody else's
-# account gets memory from it, and loses none of it whatever happens to the service (survive.sh).
+# with memoryd installed into it by what README.md says, so that a program that pkg-config's words have compiled runs.
+# The account is made by sysusers, the broker runs confined, and somebody else's account gets memory from it, and loses
+# none of it whatever happens to the service (survive.sh).
 set -eu
 
 skip() { echo "$*"; exit 77; }
@@ -37,21 +38,56 @@ for unit in systemd-timesyncd systemd-logind systemd-networkd systemd-resolved s
     console-getty getty@ container-getty@ systemd-update-utmp systemd-sysctl systemd-modules-load; do
     ln -sf /dev/null "$units/$unit.service"
 done
-env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make -s -C "$builddir" install DESTDIR="$root" >"$tmp/install.log" 2>&1 ||
-    { tail -n 20 "$tmp/install.log"; echo "make install failed"; exit 1; }
-# A prefix of its own (make distcheck has one below /tmp, which the unit would not see) becomes /usr/local.
+unset MAKEFLAGS MFLAGS MAKELEVEL
 prefix=$(sed -n 's|^ExecStart=\(.*\)/sbin/memoryd$|\1|p' "$builddir/systemd/memoryd.service")
 [ -n "$prefix" ] || skip "the broker is not below PREFIX/sbin"
 case $prefix in
-    /usr|/usr/local) ;;
+    /usr|/usr/local)
+        # As README.md says: root's make install, and nothing else. The copied cache of the loader may know an installation
+        # of this machine.
+        for folder in "$srcdir" "$builddir"; do
+            mkdir -p "$root$folder"
+            mount --bind "$folder" "$root$folder"
+        done
+        rm -f "$root$prefix"/lib/libmemclient*
+        chroot "$root" ldconfig
+        rc=0
+        chroot "$root" make -s -C "$builddir" install >"$tmp/install.log" 2>&1 || rc=1
+        umount "$root$builddir" "$root$srcdir"
+        sed -n '/^As a service of the machine/,/^Settings/ { /^```/,/^```/p }' "$srcdir/README.md" |
+            grep -v -e '^```' -e '^make install$' >"$tmp/io/readme"
+        ;;
     *)
+        # A prefix of its own (make distcheck has one below /tmp, which the unit would not see) becomes /usr/local.
+        rc=0
+        make -s -C "$builddir" install DESTDIR="$root" >"$tmp/install.log" 2>&1 || rc=1
         mkdir -p "$root/usr/local"
         cp -a "$root$prefix/." "$root/usr/local/"
         sed -i "s|^ExecStart=$prefix|ExecStart=/usr/local|" "$root/usr/local/lib/systemd/system/memoryd.service"
+        echo /usr/local/lib >"$root/etc/ld.so.conf.d/memoryd-test.conf"
+        chroot "$root" ldconfig
         ;;
 esac
-echo /usr/local/lib >"$root/etc/ld.so.conf.d/memoryd-test.conf"
-chroot "$root" ldconfig
+[ $rc = 0 ] || { tail -n 20 "$tmp/install.log"; echo "make install failed"; exit 1; }
+
+cat >"$tmp/io/user.c" <<'C'
+#include <memclient/memclient.h>
+#include <stdio.h>
+#include <string.h>
+int main(void)
+{
+    struct memclient_buffer *buf;
+    void *p;
+
+    if (memclient_alloc(NULL, 1 << 20, NULL, &buf) || memclient_map(buf, NULL, &p)) {
+        puts(memclient_error());
+        return 1;
+    }
+    memset(p, 1, 1 << 20);
+    memclient_buffer_unref(buf);
+    return 0;
+}
+C
 
 for program in writer heedless survivor; do
     built=$builddir/tests/integration/.libs/$program
@@ -71,7 +107,24 @@ journal() { journalctl -u memoryd.service --no-pager -o cat; }
 programs=/io work=/tmp memoryd=$(systemctl cat memoryd.service | sed -n 's/^ExecStart=//p')
 . /io/survive.sh
 
-systemd-sysusers || fail sysusers
+# ---- as README.md says
+if [ -e /io/readme ]; then
+    grep -q systemctl /io/readme || fail "README.md has no commands"
+    while read -r command; do
+        $command || fail "README.md: $command"
+    done </io/readme
+    for unit in memoryd.socket memoryd.service; do
+        [ "$(systemctl is-enabled $unit)/$(systemctl is-active $unit)" = enabled/active ] ||
+            fail "$unit is $(systemctl is-enabled $unit), $(systemctl is-active $unit)"
+    done
+    # shellcheck disable=SC2046
+    cc -Wall -Werror -o /tmp/user /io/user.c $(pkg-config --cflags --libs memclient) || fail "a program cannot be compiled"
+    as_nobody env MEMORYD_AUTOSTART=0 /tmp/user || fail "a program cannot be run"
+    systemctl --global enable memoryd.socket || fail "users' units are not where systemd looks"
+    systemctl stop memoryd.socket memoryd.service || fail stop
+else
+    systemd-sysusers || fail sysusers
+fi
 id memoryd >/dev/null || fail "no account"
 systemctl start memoryd.socket || fail "the socket does not start"
 [ "$(stat -c '%a %U' /run/memoryd/memoryd.sock)" = '666 root' ] || fail "socket: $(stat -c '%a %U' /run/memoryd/memoryd.sock)"

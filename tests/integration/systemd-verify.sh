@@ -52,5 +52,18 @@ echo never >"$thp/shmem_enabled"
 systemd-tmpfiles --root="$tmp/root" --create "$srcdir/systemd/memoryd.tmpfiles.conf" >"$tmp/out" 2>&1 || { cat "$tmp/out"; fail tmpfiles; }
 [ "$(cat "$thp/shmem_enabled")" = advise ] || fail "tmpfiles did not write shmem_enabled"
 
+# User units go where a user's systemd looks, be it below /usr/local or the user's own folder.
+if grep -q '^systemduserunitdir = ${prefix}/' "$builddir/Makefile"; then
+    export HOME=$tmp/home
+    for prefix in /usr/local "$HOME/.local"; do
+        rm -rf "$tmp/dest"
+        env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make -s -C "$builddir" prefix="$prefix" DESTDIR="$tmp/dest" \
+            install-systemduserunitDATA >"$tmp/out" 2>&1 || { cat "$tmp/out"; fail "make install-systemduserunitDATA"; }
+        folder=$(cd "$tmp/dest" && find . -name memoryd.socket -printf '/%P\n')
+        env -u XDG_CONFIG_HOME -u XDG_DATA_HOME -u XDG_DATA_DIRS systemd-analyze --user unit-paths >"$tmp/out"
+        grep -qxF "${folder%/*}" "$tmp/out" || fail "a user's systemd does not look into ${folder%/*}"
+    done
+fi
+
 [ $rc != 0 ] || echo "systemd's tools have nothing to say"
 exit $rc

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The examples of the facades' manuals are programs: each is taken out of its manual, built with the library by strict
-# rules, and does what it says, with a broker of its own.
+# The examples of the manuals are programs: each is taken out of its page, as a reader has it before him, built with
+# the library by strict rules and the flags of its pkg-config file, and does what it says, with a broker of its own.
 set -eu
 
 . "${srcdir:?}/tests/support/broker.sh"
@@ -14,37 +14,67 @@ case $SANITIZERS in
     *) flags=-fsanitize=$SANITIZERS ;;
 esac
 
-# manual FACADE: what is expected from here on is in its manual. A block's first line is its file's name in a comment.
+command -v groff >/dev/null || { echo "groff is missing"; exit 77; }
+
+# for_tree WHAT MODULE...: what their pkg-config files say of an installation, said of this tree
+for_tree() {
+    local what=$1
+    shift
+    PKG_CONFIG_PATH=$dir/pkgconfig pkg-config "$what" "$@"
+}
+mkdir "$dir/pkgconfig"
+for file in "$builddir"/client/*.pc; do
+    sed -e "s|^includedir=.*|includedir=$srcdir/include|" -e "s|^libdir=.*|libdir=$builddir/client/.libs|" "$file" \
+        >"$dir/pkgconfig/${file##*/}"
+done
+
+# manual FOLDER PAGE [MODULE...]: what is expected from here on is in that page, which is rendered as for a wide terminal.
+# An example's first line is its file's name in a comment; it ends where the text is indented less. It is built with these
+# modules of pkg-config, without any with the page's own.
 manual() {
-    facade=$1
-    mkdir "$dir/$facade"
-    awk -v dir="$dir/$facade" '/^```/ { inside = !inside; file = ""; next }
-        inside && match($0, /^\/\* [a-z]+\.[ch] \*\/$/) { file = dir "/" substr($0, 4, length($0) - 6) }
-        file != "" { print >file }' "$srcdir/client/$facade/memclient-$facade.3.scd"
+    folder=$dir/$2
+    mkdir -p "$folder"
+    [ -e "$builddir/client/$1/$2.3" ] || { echo "the manuals were not made: scdoc is missing"; exit 77; }
+    groff -t -man -Tutf8 -P-cbou -rLL=200n "$builddir/client/$1/$2.3" >"$folder/page"
+    awk -v dir="$folder" '
+        { match($0, /^ */); indent = RLENGTH }
+        match($0, /\/\* [a-z]+\.[ch] \*\/$/) && indent + RLENGTH == length($0) {
+            file = dir "/" substr($0, indent + 4, RLENGTH - 6); depth = indent }
+        NF && indent < depth { file = "" }
+        file != "" { print substr($0, depth + 1) >file }' "$folder/page"
+    modules=${*:3}
+    modules=${modules:-$2}
 }
 
 # expect NAME TEXT: the program says that, in the end
 expect() {
-    local said program=$dir/$facade/$1
-    # shellcheck disable=SC2086
+    local said program=$folder/$1
+    # shellcheck disable=SC2046,SC2086
     $CC -std=gnu11 -Wall -Wextra -Werror -g $flags -o "$program" "$program.c" \
-        -I"$srcdir/include" -I"$srcdir/include/memclient" -L"$builddir/client/.libs" \
-        "-Wl,-rpath-link,$builddir/client/.libs" "-lmemclient-$facade" -lmemclient
+        $(for_tree --cflags $modules) $(for_tree --libs $modules) "-Wl,-rpath-link,$builddir/client/.libs"
     said=$(LD_LIBRARY_PATH=$builddir/client/.libs timeout 60 "$program" 2>&1) || { echo "$1: $said"; exit 1; }
     [[ $said = *"$2" ]] || { echo "$1 says: $said"; exit 1; }
-    echo "$facade: $1: $said"
+    echo "${folder##*/}: $1: $said"
 }
 
 begin_test_broker
-manual hsa
+manual api memclient
+expect hello 'hello from the parent'
+manual api memclient memclient memclient-nbla memclient-umf memclient-hsa
+expect crossing 'nnabla, UMF, HSA, memclient'
+manual hsa memclient-hsa
 expect descriptor 'hello from the child'
 expect ipc 'hello from the child'
 expect growing '8388608 bytes, the last item is 2097151'
-manual umf
+manual umf memclient-umf
 expect list 'linked by pointers'
 expect counting '0 bytes, at most 196608'
-manual nbla
+manual nbla memclient-nbla
 expect blocks 'hello from the second block'
 expect growing '16 chunks, 16777216 bytes: the first chunk stays'
-manual opencl
+manual opencl memclient-opencl
 expect shared 'shared'
+
+for program in "$dir"/*/*.c; do
+    [ -e "${program%.c}" ] || { echo "nothing is expected of ${program#"$dir/"}"; exit 1; }
+done

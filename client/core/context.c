@@ -16,6 +16,7 @@
 #include "core/map.h"
 #include "core/occupied.h"
 #include "core/ready.h"
+#include "core/unload.h"
 #include "rpc/connect.h"
 
 #define DEADLINE_DEFAULT_MS 30000
@@ -48,6 +49,7 @@ int context_new(const struct memclient_options *options, struct memclient **ctxp
     struct memclient *ctx;
 
     fork_register();
+    unload_register();
     ctx = calloc(1, sizeof(*ctx));
     if (!ctx)
         goto no_memory;
@@ -289,4 +291,24 @@ void context_close(struct memclient *ctx)
     }
     channel_unref(channel);
     context_unref(ctx);
+}
+
+bool context_is_empty(const struct memclient *ctx)
+{
+    return __atomic_load_n(&ctx->refs, __ATOMIC_ACQUIRE) == 1 && list_is_empty(&ctx->reservations);
+}
+
+void context_abandon(struct memclient *ctx)
+{
+    struct channel *channel;
+
+    pthread_mutex_lock(&ctx->lock);
+    ctx->closed = true;
+    channel = steal_ptr(&ctx->channel);
+    buffer_drop_fds(ctx);
+    events_deinit(&ctx->events);
+    pthread_mutex_unlock(&ctx->lock);
+    if (channel)
+        channel_break(channel, ESHUTDOWN, "the context was closed");
+    channel_unref(channel);
 }

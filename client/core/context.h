@@ -72,6 +72,10 @@ struct memclient *context_ref(struct memclient *ctx);
 struct memclient *context_unref(struct memclient *ctx);
 /* Says goodbye, unmaps and releases everything; handles may be left. */
 void context_close(struct memclient *ctx);
+/* Is nothing left of what was opened through it? */
+bool context_is_empty(const struct memclient *ctx);
+/* Closes its descriptors and nothing else, as one that is not used any more; the broker is told nothing. */
+void context_abandon(struct memclient *ctx);
 
 /* Anew, in the child of a fork. */
 void context_init_condition(struct memclient *ctx);

@@ -247,7 +247,8 @@ MEMCLIENT_API void memclient_close(struct memclient *ctx);
 
 /*
  * The process-wide context, opened with default options at its first use; it is what NULL stands for.
- * It lives as long as the process. Errors are those of memclient_open(); the next call tries again.
+ * It lives as long as the process, or until dlclose() takes the library away. Errors are those of memclient_open(); the
+ * next call tries again.
  */
 MEMCLIENT_API int memclient_default(struct memclient **ctx);
 

@@ -46,6 +46,7 @@ static const struct column status_columns[] = {
     {"BROKER", "broker_pid", COLUMN_TEXT},    {"UID", "broker_uid", COLUMN_TEXT},
     {"UP", "started_ms", COLUMN_SINCE},       {"SESSIONS", "sessions", COLUMN_TEXT},
     {"BUFFERS", "buffers", COLUMN_TEXT},      {"DETACHED", "buffers_detached", COLUMN_TEXT},
+    {"ENDING", "buffers_ending", COLUMN_TEXT},
     {"BYTES", "bytes", COLUMN_BYTES},         {"NAMES", "names", COLUMN_TEXT},
     {"TOKENS", "tokens", COLUMN_TEXT},        {"RESERVATIONS", "reservations", COLUMN_TEXT},
     {"FDS", "fds", COLUMN_TEXT},              {"FD-LIMIT", "fds_limit", COLUMN_TEXT},

@@ -142,7 +142,7 @@ row_status(const struct memclient_broker_status *status, const struct memclient_
 
     snprintf(broker, sizeof(broker), "%08x", status->broker_id);
     return json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I,"
-                     " s:b, s:o, s:I, s:s, s:I, s:I, s:I}",
+                     " s:b, s:o, s:I, s:s, s:I, s:I, s:I, s:I}",
                      "version", status->version, "socket", connection->socket, "broker_id", broker, "broker_pid",
                      INT(status->broker_pid), "broker_uid", INT(status->broker_uid), "started_ms",
                      INT(now_ms() - (int64_t)status->uptime_ms), "uptime_ms", INT(status->uptime_ms), "sessions",
@@ -153,7 +153,7 @@ row_status(const struct memclient_broker_status *status, const struct memclient_
                      INT(status->refused), "simulated", (int)status->simulated, "arena_base",
                      address_json(status->arena_base), "arena_size", INT(status->arena_size), "config",
                      status->config, "keeper_pid", INT(status->keeper_pid), "restarts", INT(status->restarts),
-                     "quarantined", INT(status->quarantined));
+                     "quarantined", INT(status->quarantined), "buffers_ending", INT(status->buffers_ending));
 }
 
 json_t *

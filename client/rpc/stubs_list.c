@@ -268,6 +268,7 @@ static int take_status(void *result, const ProtobufCMessage *reply, struct fdset
         .sessions = m->sessions,
         .buffers = m->buffers,
         .buffers_detached = m->buffers_detached,
+        .buffers_ending = m->buffers_ending,
         .bytes = m->bytes,
         .names = m->names,
         .tokens = m->tokens,

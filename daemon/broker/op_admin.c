@@ -39,8 +39,10 @@ int op_status(struct op *op, struct status_info *result)
         .broker_uid = broker->options.uid,
         .uptime_ms = (clock_now_ns() - broker->started) / NSEC_PER_MSEC,
         .sessions = table_count(&broker->sessions.table),
-        .buffers = table_count(&broker->buffers.table) - broker->buffers.n_detached - broker->buffers.n_stock,
+        .buffers = table_count(&broker->buffers.table) - broker->buffers.n_detached - broker->buffers.n_ending -
+                   broker->buffers.n_stock,
         .buffers_detached = broker->buffers.n_detached,
+        .buffers_ending = broker->buffers.n_ending,
         .bytes = broker->buffers.bytes,
         .names = table_count(&broker->names.table),
         .tokens = table_count(&broker->tokens.table),

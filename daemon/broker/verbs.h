@@ -428,6 +428,7 @@ struct status_info {
     uint64_t sessions;
     uint64_t buffers;
     uint64_t buffers_detached;
+    uint64_t buffers_ending;
     uint64_t bytes;
     uint64_t names;
     uint64_t tokens;

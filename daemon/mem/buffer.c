@@ -62,7 +62,7 @@ void buffers_init(struct buffers *buffers, struct ledger *ledger, struct pools *
 
 void buffers_deinit(struct buffers *buffers)
 {
-    assert(!buffers->bytes && !buffers->n_detached);
+    assert(!buffers->bytes && !buffers->n_detached && !buffers->n_ending);
     table_deinit(&buffers->table);
     table_deinit(&buffers->plans);
 }
@@ -223,8 +223,8 @@ struct buffer *buffer_free(struct buffers *buffers, struct buffer *buffer)
         buffer_unindex_inode(buffers, buffer);
     if (buffer_is_nobodys(buffer))
         buffers->n_stock--;
-    else if (record->state == BUFFER_DETACHED || record->state == BUFFER_ENDING)
-        buffers->n_detached--;
+    else
+        buffer_count_state(buffers, record->state, -1);
     if (record->reservation)
         reservation_unplace(table_find(&buffers->reservations->table, record->reservation), &buffer->home);
     else
@@ -318,20 +318,26 @@ void buffer_take(struct buffers *buffers, struct buffer *buffer, const struct bu
     buffers->bytes += record->bytes;
 }
 
+void buffer_count_state(struct buffers *buffers, enum buffer_state state, int by)
+{
+    if (state == BUFFER_DETACHED)
+        buffers->n_detached += (uint64_t)by;
+    else if (state == BUFFER_ENDING)
+        buffers->n_ending += (uint64_t)by;
+}
+
 void buffer_set_state(struct buffers *buffers, struct buffer *buffer, enum buffer_state state)
 {
     struct buffer_record *record = record_change(&buffers->table, buffer);
-    bool was = record->state == BUFFER_DETACHED || record->state == BUFFER_ENDING;
-    bool is = state == BUFFER_DETACHED || state == BUFFER_ENDING;
 
     if (state == BUFFER_DETACHED && record->state != BUFFER_DETACHED)
         record->detached_ms = clock_wall_ms();
     else if (state != BUFFER_DETACHED)
         record->detached_ms = 0;
-    if (is && !was && !buffer_is_nobodys(buffer))
-        buffers->n_detached++;
-    else if (was && !is)
-        buffers->n_detached--;
+    if (!buffer_is_nobodys(buffer)) {
+        buffer_count_state(buffers, record->state, -1);
+        buffer_count_state(buffers, state, 1);
+    }
     record->state = (uint8_t)state;
 }
 

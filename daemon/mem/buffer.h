@@ -79,8 +79,9 @@ struct buffers {
     struct buffer_inode_tree by_inode;
     struct buffer_watch_tree by_watch;
     uint64_t bytes;      /* of all of them */
-    uint64_t n_detached; /* DETACHED or ENDING */
-    uint64_t n_stock;    /* nobody's, in whatever state, and in neither of these */
+    uint64_t n_detached; /* DETACHED */
+    uint64_t n_ending;   /* ENDING */
+    uint64_t n_stock;    /* nobody's, in whatever state, and in none of these */
 };
 
 struct buffer {

@@ -13,6 +13,9 @@ struct plan_object {
 /* The object of a record: nothing hangs on it, and it has no memory. */
 void buffer_init(struct buffer *buffer);
 
+/* Its state has begun, by 1, or ended, by -1. Not for nobody's, which are counted as stock whatever their state. */
+void buffer_count_state(struct buffers *buffers, enum buffer_state state, int by);
+
 /* Into the trees, by what its record says: NULL, or the one that has this inode or watch already. Sooner if it is a
  * neighbour there of `near`, which is in that tree, or NULL. */
 struct buffer *buffer_index_inode(struct buffers *buffers, struct buffer *buffer, struct buffer *near);

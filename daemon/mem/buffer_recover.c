@@ -162,8 +162,7 @@ static void recharge(struct buffers *buffers, struct buffer *buffer, struct pool
         record_change(&buffers->table, buffer)->flags &= ~(uint32_t)BUFFER_AHEAD;
     if (record->charged_session != found->session)
         record_change(&buffers->table, buffer)->charged_session = found->session;
-    if (record->state != BUFFER_LIVE)
-        buffers->n_detached++;
+    buffer_count_state(buffers, record->state, 1);
 }
 
 enum table_verdict buffer_recover(struct buffers *buffers, struct buffer *buffer, const struct buffer_found *found,

@@ -144,6 +144,7 @@ static void answer_status(struct request *request)
     reply.sessions = s->sessions;
     reply.buffers = s->buffers;
     reply.buffers_detached = s->buffers_detached;
+    reply.buffers_ending = s->buffers_ending;
     reply.bytes = s->bytes;
     reply.names = s->names;
     reply.tokens = s->tokens;

@@ -848,7 +848,7 @@ struct memclient_broker_status {
     uint64_t uptime_ms;
     uint64_t sessions;
     uint64_t buffers;          /* live */
-    uint64_t buffers_detached;
+    uint64_t buffers_detached; /* MEMCLIENT_STATE_DETACHED, as many as there are in listings of everybody's */
     uint64_t bytes;            /* committed, all of them */
     uint64_t names;
     uint64_t tokens;
@@ -863,6 +863,7 @@ struct memclient_broker_status {
     int32_t keeper_pid;        /* the broker's parent, which starts the next one */
     uint32_t restarts;         /* brokers before this one, of which it knows what they left */
     uint64_t quarantined;      /* records of theirs that made no sense, and that nobody uses */
+    uint64_t buffers_ending;   /* whose pages are being given back; a broker of 0.1 counts them as detached */
 };
 #define MEMCLIENT_BROKER_STATUS_INIT MEMCLIENT_SIZED(struct memclient_broker_status)
 

@@ -75,7 +75,7 @@ uint64_t broker_buffers(struct memclient *ctx)
 {
     struct memclient_broker_status status = broker_status(ctx);
 
-    return status.buffers + status.buffers_detached;
+    return status.buffers + status.buffers_detached + status.buffers_ending;
 }
 
 struct pool_figures {
@@ -192,8 +192,8 @@ static bool is_empty(struct broker_process *broker, struct memclient *ctx)
     uint64_t used = 0;
 
     assert_done(memclient_list_nodes(ctx, add_used, &used));
-    return status.buffers == 0 && status.buffers_detached == 0 && status.bytes == 0 && status.names == 0 &&
-           status.tokens == 0 && status.reservations == 0 && used == 0 &&
+    return status.buffers == 0 && status.buffers_detached == 0 && status.buffers_ending == 0 && status.bytes == 0 &&
+           status.names == 0 && status.tokens == 0 && status.reservations == 0 && used == 0 &&
            broker_pool_used(ctx, NULL) == 0 && broker_memory_files(broker) <= (int)broker_stock(ctx);
 }
 

@@ -49,7 +49,7 @@ static uint64_t all_buffers(void)
 {
     struct memclient_broker_status answer = status();
 
-    return answer.buffers + answer.buffers_detached;
+    return answer.buffers + answer.buffers_detached + answer.buffers_ending;
 }
 
 void observer_expect_nothing(void)

@@ -82,7 +82,7 @@ uint64_t buffers(void)
 {
     Memoryd__V1__StatusReply now = status();
 
-    return now.buffers + now.buffers_detached;
+    return now.buffers + now.buffers_detached + now.buffers_ending;
 }
 
 uint64_t names(void)

@@ -22,7 +22,7 @@ memctl() { "$builddir/client/memctl/memctl" "$@"; }
 sessions() { memctl --json sessions | jq '[.[] | select(.program == "unload")] | length'; }
 connected() { memctl --json sessions | jq '[.[] | select(.program == "unload" and .connected)] | length'; }
 requests() { memctl --json status | jq '.[0].requests'; }
-buffers() { memctl --json status | jq '.[0].buffers + .[0].buffers_detached'; }
+buffers() { memctl --json status | jq '.[0] | .buffers + .buffers_detached + .buffers_ending'; }
 
 # within WHAT VALUE COMMAND...: it says that in the end
 within() {

@@ -51,7 +51,7 @@ begin_programs() {
 
 nothing_left() {
     for _ in $(seq 300); do
-        [ "$(memctl --json status | jq '.[0].buffers + .[0].buffers_detached + .[0].reservations')" = 0 ] && return
+        [ "$(memctl --json status | jq '.[0] | .buffers + .buffers_detached + .buffers_ending + .reservations')" = 0 ] && return
         sleep 0.1
     done
     return 1

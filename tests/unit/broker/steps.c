@@ -173,7 +173,7 @@ static bool nothing_is_ending(void)
     uint64_t used;
 
     steps_look(&status, &used);
-    return !status.buffers_detached;
+    return !status.buffers_detached && !status.buffers_ending;
 }
 
 void steps_do(void)

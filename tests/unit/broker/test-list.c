@@ -204,6 +204,52 @@ static void the_rest_is_listed_too(void **state)
     assert_int_equal(host_status, STATUS_NO_RIGHT);
 }
 
+static unsigned n_of_state[4];
+
+static bool count_state(void *userdata, const struct buffer_info *info)
+{
+    (void)userdata;
+    n_of_state[info->state]++;
+    return true;
+}
+
+/* Each buffer is in one of the sums that status gives, the one that listings have it in. */
+static void status_and_listings_agree(void **state)
+{
+    uint64_t admin = host_session(1), session = host_session_of(2, getpid(), 7001), live, detached, ending, next;
+    const struct list_args all = {.buffer = 0};
+    struct status_info status;
+    _cleanup_close_ int fd = -1;
+
+    (void)state;
+    assert_int_equal(host_alloc(session, SIZE, 0, &live), 0);
+    assert_int_equal(host_alloc(session, SIZE, 0, &detached), 0);
+    fd = host_export(session, detached, RIGHT_READ);
+    assert_true(fd >= 0);
+    assert_int_equal(host_release(session, detached), 0);
+    host_settle();
+    /* so large that a worker is at its pages, until the loop hears of it */
+    assert_int_equal(host_alloc(session, UINT64_C(8) << 20, 0, &ending), 0);
+    assert_int_equal(host_release(session, ending), 0);
+    assert_int_equal(CALL(admin, op_list_buffers, &all, &next, count_state), 0);
+    assert_int_equal(CALL(admin, op_status, &status), 0);
+    assert_int_equal(n_of_state[BUFFER_DETACHED], 1);
+    assert_int_equal(n_of_state[BUFFER_ENDING], 1);
+    assert_int_equal(status.buffers, 1);
+    assert_int_equal(status.buffers_detached, 1);
+    assert_int_equal(status.buffers_ending, 1);
+    host_settle();
+    assert_true(HOST_UNTIL(host_used() == 2 * SIZE));
+    assert_int_equal(CALL(admin, op_status, &status), 0);
+    assert_int_equal(status.buffers_detached, 1);
+    assert_int_equal(status.buffers_ending, 0);
+    fd = fd_close(fd);
+    assert_true(HOST_UNTIL(host_used() == SIZE));
+    assert_int_equal(CALL(admin, op_status, &status), 0);
+    assert_int_equal(status.buffers, 1);
+    assert_int_equal(status.buffers_detached, 0);
+}
+
 static void names_are_told_to_those_who_may_know(void **state)
 {
     uint64_t maker = host_session_of(1, getpid(), 7001), mate = host_session_of(2, getpid(), 7001),
@@ -298,6 +344,7 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, host_setup, host_teardown)
         TEST(buffers_page),
         TEST(the_rest_is_listed_too),
+        TEST(status_and_listings_agree),
         TEST(names_are_told_to_those_who_may_know),
         TEST(a_large_client_is_taken_apart_in_slices),
         TEST(only_administrators_have_it_upgraded),

@@ -198,7 +198,8 @@ static void test_states(void **state)
     assert_int_equal(s.buffers.n_detached, 1);
     assert_int_not_equal(buffer->record->detached_ms, 0);
     buffer_set_state(&s.buffers, buffer, BUFFER_ENDING);
-    assert_int_equal(s.buffers.n_detached, 1);
+    assert_int_equal(s.buffers.n_detached, 0);
+    assert_int_equal(s.buffers.n_ending, 1);
     buffer_set_state(&s.buffers, buffer, BUFFER_DETACHED);
     buffer_set_state(&s.buffers, buffer, BUFFER_LIVE);
     assert_int_equal(s.buffers.n_detached, 0);
@@ -206,6 +207,7 @@ static void test_states(void **state)
     buffer_set_state(&s.buffers, buffer, BUFFER_ENDING);
     buffer_free(&s.buffers, buffer);
     assert_int_equal(s.buffers.n_detached, 0);
+    assert_int_equal(s.buffers.n_ending, 0);
 }
 
 /* I5: the whole of a buffer's charge moves, over the limit. */

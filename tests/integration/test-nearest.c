@@ -13,15 +13,15 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <memclient/hsa/hsa.h>
-#include <memclient/hsa/hsa_ext_amd.h>
+#include <memclient/hsa/hsa/hsa.h>
+#include <memclient/hsa/hsa/hsa_ext_amd.h>
 #include <memclient/nbla.h>
 #include <memclient/svm.h>
-#include <memclient/umf.h>
-#include <memclient/umf/memspace.h>
-#include <memclient/umf/pools/pool_disjoint.h>
-#include <memclient/umf/providers/provider_memoryd.h>
-#include <memclient/umf/providers/provider_os_memory.h>
+#include <memclient/umf/umf.h>
+#include <memclient/umf/umf/memspace.h>
+#include <memclient/umf/umf/pools/pool_disjoint.h>
+#include <memclient/umf/umf/providers/provider_memoryd.h>
+#include <memclient/umf/umf/providers/provider_os_memory.h>
 
 #include "tests/integration/observer.h"
 #include "tests/support/memory.h"

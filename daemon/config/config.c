@@ -11,14 +11,17 @@
 #include "config/config.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <ini.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/align.h"
 #include "base/checked.h"
+#include "base/steal.h"
 #include "config/keys.h"
 #include "config/value.h"
 
@@ -32,7 +35,8 @@
 
 struct reader {
     struct config *config;
-    FILE *file;
+    const char *at; /* of the text: what was not read yet, */
+    size_t left;    /* and how much that is */
     config_complain *complain;
     void *userdata;
     unsigned line;
@@ -239,6 +243,23 @@ static void look_at_section(struct reader *reader, char *line)
     *end = ']';
 }
 
+/* As fgets(), from the text. */
+static bool copy_line(struct reader *reader, char *line, size_t size)
+{
+    const char *end = memchr(reader->at, '\n', reader->left);
+    size_t n = end ? (size_t)(end - reader->at) + 1 : reader->left;
+
+    if (!reader->left)
+        return false;
+    if (n > size - 1)
+        n = size - 1;
+    memcpy(line, reader->at, n);
+    line[n] = '\0';
+    reader->at += n;
+    reader->left -= n;
+    return true;
+}
+
 /* What inih reads lines with: as fgets(), one line that inih can hold at a time. */
 static char *next_line(char *buffer, int size, void *userdata)
 {
@@ -248,7 +269,7 @@ static char *next_line(char *buffer, int size, void *userdata)
         char whole[4096];
         char *line;
 
-        if (!fgets(whole, sizeof(whole), reader->file))
+        if (!copy_line(reader, whole, sizeof(whole)))
             return NULL;
         reader->line++;
         if (strlen(whole) == sizeof(whole) - 1 && whole[sizeof(whole) - 2] != '\n') {
@@ -342,20 +363,12 @@ static struct config *config_defaults(void)
     return config;
 }
 
-static int read_file(struct reader *reader, const char *path)
+static int read_text(struct reader *reader)
 {
-    struct stat st;
     int r;
 
-    reader->file = fopen(path, "re");
-    if (!reader->file || fstat(fileno(reader->file), &st) < 0) {
-        mistake(reader, 0, "cannot be read: %s", strerror(errno));
-        return CONFIG_E_UNREADABLE;
-    }
-    if (!S_ISREG(st.st_mode) || st.st_size > FILE_BYTES_MAX) {
-        mistake(reader, 0, "not a file of at most 1M");
-        return CONFIG_E_UNREADABLE;
-    }
+    reader->at = reader->config->text;
+    reader->left = reader->config->text_size;
     r = ini_parse_stream(next_line, reader, on_value, reader);
     if (reader->error)
         return reader->error;
@@ -365,7 +378,50 @@ static int read_file(struct reader *reader, const char *path)
     return reader->mistakes ? CONFIG_E_MISTAKES : 0;
 }
 
-int config_load(struct config **ret, const char *path, config_complain *complain, void *userdata)
+/* All of it, at once: what is kept of it is just what was read. */
+static int read_file(struct reader *reader)
+{
+    struct config *config = reader->config;
+    _cleanup_close_ int fd = open(config->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    struct stat st;
+
+    if (fd < 0 || fstat(fd, &st) < 0) {
+        mistake(reader, 0, "cannot be read: %s", strerror(errno));
+        return CONFIG_E_UNREADABLE;
+    }
+    if (!S_ISREG(st.st_mode) || st.st_size > FILE_BYTES_MAX) {
+        mistake(reader, 0, "not a file of at most 1M");
+        return CONFIG_E_UNREADABLE;
+    }
+    config->text = malloc(FILE_BYTES_MAX);
+    if (!config->text)
+        return -ENOMEM;
+    for (ssize_t n; config->text_size < FILE_BYTES_MAX; config->text_size += (size_t)n) {
+        n = read(fd, config->text + config->text_size, FILE_BYTES_MAX - config->text_size);
+        if (n < 0) {
+            mistake(reader, 0, "cannot be read: %s", strerror(errno));
+            return CONFIG_E_UNREADABLE;
+        }
+        if (!n)
+            break;
+    }
+    return 0;
+}
+
+static int copy_text(struct config *config, const char *text, size_t size)
+{
+    config->text = malloc(size + 1);
+    if (!config->text)
+        return -ENOMEM;
+    if (size)
+        memcpy(config->text, text, size);
+    config->text_size = size;
+    return 0;
+}
+
+/* Without a text it is read from the file. */
+static int parse(struct config **ret, const char *path, const char *text, size_t size, config_complain *complain,
+                 void *userdata)
 {
     _cleanup_(config_freep) struct config *config = config_defaults();
     struct reader reader = {.config = config, .complain = complain, .userdata = userdata};
@@ -377,21 +433,32 @@ int config_load(struct config **ret, const char *path, config_complain *complain
         config->path = strdup(path);
         if (!config->path)
             return -ENOMEM;
-        r = read_file(&reader, path);
-        if (reader.file)
-            fclose(reader.file);
+        r = text ? copy_text(config, text, size) : read_file(&reader);
+        if (!r)
+            r = read_text(&reader);
     }
     if (r)
         return r;
-    *ret = config;
-    config = NULL;
+    *ret = steal_ptr(&config);
     return 0;
+}
+
+int config_load(struct config **ret, const char *path, config_complain *complain, void *userdata)
+{
+    return parse(ret, path, NULL, 0, complain, userdata);
+}
+
+int config_parse(struct config **ret, const char *path, const char *text, size_t size, config_complain *complain,
+                 void *userdata)
+{
+    return parse(ret, path, text, size, complain, userdata);
 }
 
 struct config *config_free(struct config *config)
 {
     if (config) {
         free(config->path);
+        free(config->text);
         free(config->pools);
         free(config);
     }

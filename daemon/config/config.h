@@ -77,6 +77,8 @@ enum config_half { CONFIG_HALF_AUTO, CONFIG_HALF_LOWER, CONFIG_HALF_UPPER };
 
 struct config {
     char *path; /* NULL = defaults only */
+    char *text; /* what is in that file */
+    size_t text_size;
 
     uint64_t simulate_nodes; /* 0 = the real ones */
     struct config_size capacity;
@@ -116,7 +118,17 @@ enum {
  * 0 and a configuration; or a positive outcome, after at least one complaint; or -ENOMEM.
  */
 int config_load(struct config **ret, const char *path, config_complain *complain, void *userdata);
+/* The same of a text that was in that file once. */
+int config_parse(struct config **ret, const char *path, const char *text, size_t size, config_complain *complain,
+                 void *userdata);
 struct config *config_free(struct config *config);
+
+/* Tells of each key that is not the same, like "[limits] uid_bytes" or "[pool fast] capacity", and of each pool that
+ * only one of them has, whether a reload can put it in force (`live`) or only the start of a broker. */
+typedef void config_differs(void *userdata, const char *key, bool live);
+void config_compare(const struct config *before, const struct config *now, config_differs *differs, void *userdata);
+/* What only a start can change becomes what it is in `in_force`. 0 or -ENOMEM. */
+int config_keep_started(struct config *config, const struct config *in_force);
 
 /* The index-th key that there is, and its section; false behind the last. Whoever lists them cannot forget one. */
 bool config_key(size_t index, const char **section, const char **key);

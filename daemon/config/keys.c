@@ -7,6 +7,7 @@
 
 #include "config/keys.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -17,31 +18,35 @@
 #define MAX_TIME_MS (UINT64_C(7) * 24 * 3600 * 1000)
 
 #define LIMIT_KEY(scope, which, name, kind, min, max)                                                        \
-    {"limits", #scope "_" name, kind, offsetof(struct config, scope##_limits[CONFIG_LIMIT_##which]), min, max}
+    {"limits", #scope "_" name, kind, offsetof(struct config, scope##_limits[CONFIG_LIMIT_##which]), min, max, \
+     LIVE}
+
+/* Is it in force when the configuration was read again? */
+#define LIVE true
 
 const struct key config_keys[] = {
     {"topology", "simulate_nodes", KIND_NUMBER, offsetof(struct config, simulate_nodes), 0,
      MEMORYD_NODES_MAX},
     {"pools", "capacity", KIND_SIZE_OR_PERCENT, offsetof(struct config, capacity), 1 << 20, MAX_BYTES},
-    {"pools", "pages", KIND_UNASKED, 0, 0, 0},
+    {"pools", "pages", KIND_UNASKED, offsetof(struct config, base_pages), 0, 0, LIVE},
     {"pools", "stock", KIND_SIZE_OR_PERCENT, offsetof(struct config, stock), 0, MAX_BYTES},
 
-    {"pool", "nodes", KIND_NODES, 0, 0, 0},
-    {"pool", "placement", KIND_PLACEMENT, 0, 0, 0},
+    {"pool", "nodes", KIND_NODES, offsetof(struct config_pool, n_nodes), 0, 0},
+    {"pool", "placement", KIND_PLACEMENT, offsetof(struct config_pool, placement), 0, 0},
     {"pool", "part_size", KIND_SIZE, offsetof(struct config_pool, part_size), 4096, 1 * TIB},
-    {"pool", "weights", KIND_WEIGHTS, 0, 0, 0},
+    {"pool", "weights", KIND_WEIGHTS, offsetof(struct config_pool, n_weights), 0, 0},
     {"pool", "page_size", KIND_SIZE, offsetof(struct config_pool, page_size), 4096, 16 * GIB},
-    {"pool", "pages", KIND_PAGES, 0, 0, 0},
-    {"pool", "commit", KIND_COMMIT, 0, 0, 0},
+    {"pool", "pages", KIND_PAGES, offsetof(struct config_pool, pages), 0, 0},
+    {"pool", "commit", KIND_COMMIT, offsetof(struct config_pool, lazy), 0, 0},
     {"pool", "capacity", KIND_SIZE_OR_PERCENT, offsetof(struct config_pool, capacity), 4096, MAX_BYTES},
     {"pool", "stock", KIND_SIZE_OR_PERCENT, offsetof(struct config_pool, stock), 0, MAX_BYTES},
 
     {"arena", "base", KIND_NUMBER, offsetof(struct config, arena_base), 1 << 16, CONFIG_ADDRESS_TOP - 1},
     {"arena", "size", KIND_SIZE, offsetof(struct config, arena_size), 1 * GIB, CONFIG_ADDRESS_TOP / 2},
-    {"arena", "half", KIND_HALF, 0, 0, 0},
+    {"arena", "half", KIND_HALF, offsetof(struct config, arena_half), 0, 0},
 
-    {"limits", "connections", KIND_NUMBER, offsetof(struct config, connections), 1, 1 << 20},
-    {"limits", "uid_bytes", KIND_UID_BYTES, 0, 4096, MAX_BYTES},
+    {"limits", "connections", KIND_NUMBER, offsetof(struct config, connections), 1, 1 << 20, LIVE},
+    {"limits", "uid_bytes", KIND_UID_BYTES, 0, 4096, MAX_BYTES, LIVE},
     LIMIT_KEY(uid, BUFFERS, "buffers", KIND_LIMIT, 1, MAX_COUNT),
     LIMIT_KEY(uid, TOKENS, "tokens", KIND_LIMIT, 0, MAX_COUNT),
     LIMIT_KEY(uid, RESERVATIONS, "reservations", KIND_LIMIT, 0, MAX_COUNT),
@@ -59,13 +64,13 @@ const struct key config_keys[] = {
     LIMIT_KEY(session, QUEUED_BYTES, "queued_bytes", KIND_SIZE_LIMIT, 1 << 17, MAX_BYTES),
     LIMIT_KEY(session, FDS_IN_FLIGHT, "fds_in_flight", KIND_LIMIT, MEMORYD_FDS_MAX, MAX_COUNT),
 
-    {"session", "grace", KIND_TIME, offsetof(struct config, grace_ms), 0, MAX_TIME_MS},
-    {"session", "handshake_timeout", KIND_TIME, offsetof(struct config, handshake_ms), 100, MAX_TIME_MS},
-    {"session", "stall_timeout", KIND_TIME, offsetof(struct config, stall_ms), 100, MAX_TIME_MS},
+    {"session", "grace", KIND_TIME, offsetof(struct config, grace_ms), 0, MAX_TIME_MS, LIVE},
+    {"session", "handshake_timeout", KIND_TIME, offsetof(struct config, handshake_ms), 100, MAX_TIME_MS, LIVE},
+    {"session", "stall_timeout", KIND_TIME, offsetof(struct config, stall_ms), 100, MAX_TIME_MS, LIVE},
 
     {"broker", "worker_threads", KIND_NUMBER, offsetof(struct config, worker_threads), 0, 64},
-    {"broker", "idle_exit", KIND_TIME, offsetof(struct config, idle_exit_ms), 0, MAX_TIME_MS},
-    {"broker", "spin", KIND_SPIN, 0, 0, 0},
+    {"broker", "idle_exit", KIND_TIME, offsetof(struct config, idle_exit_ms), 0, MAX_TIME_MS, LIVE},
+    {"broker", "spin", KIND_SPIN, offsetof(struct config, spin), 0, 0, LIVE},
 };
 const size_t config_n_keys = sizeof(config_keys) / sizeof(*config_keys);
 
@@ -287,3 +292,61 @@ bool key_store(const struct key *key, struct config *config, struct config_pool 
     return false;
 }
 
+/* ---- two of them --------------------------------------------------------------------------------------------- */
+
+/* Of a value that is stored in one piece, without holes; else 0. */
+static size_t stored_size(const struct key *key)
+{
+    switch (key->kind) {
+    case KIND_NUMBER:
+    case KIND_SIZE:
+    case KIND_TIME:
+    case KIND_LIMIT:
+    case KIND_SIZE_LIMIT:
+        return sizeof(uint64_t);
+    case KIND_HALF:
+        return sizeof(enum config_half);
+    case KIND_PLACEMENT:
+        return sizeof(enum config_placement);
+    case KIND_PAGES:
+        return sizeof(enum config_pages);
+    case KIND_COMMIT:
+    case KIND_SPIN:
+    case KIND_UNASKED:
+        return sizeof(bool);
+    case KIND_NODES: /* the number of them, and right behind it they */
+    case KIND_WEIGHTS:
+        return sizeof(uint32_t) * (1 + MEMORYD_NODES_MAX);
+    case KIND_SIZE_OR_PERCENT:
+    case KIND_UID_BYTES:
+        break;
+    }
+    return 0;
+}
+
+_Static_assert(offsetof(struct config_pool, nodes) == offsetof(struct config_pool, n_nodes) + sizeof(uint32_t) &&
+                   offsetof(struct config_pool, weights) == offsetof(struct config_pool, n_weights) + sizeof(uint32_t),
+               "lists lie right behind their length");
+
+bool key_is_same(const struct key *key, const void *a, const void *b)
+{
+    const struct config *config_a = a, *config_b = b;
+    struct config_size size_a, size_b;
+
+    if (key->kind == KIND_UID_BYTES)
+        return config_a->uid_limits[CONFIG_LIMIT_BYTES] == config_b->uid_limits[CONFIG_LIMIT_BYTES] &&
+               config_a->uid_bytes_percent == config_b->uid_bytes_percent;
+    if (key->kind != KIND_SIZE_OR_PERCENT)
+        return !memcmp((const char *)a + key->offset, (const char *)b + key->offset, stored_size(key));
+    memcpy(&size_a, (const char *)a + key->offset, sizeof(size_a));
+    memcpy(&size_b, (const char *)b + key->offset, sizeof(size_b));
+    return size_a.bytes == size_b.bytes && size_a.percent == size_b.percent;
+}
+
+void key_copy(const struct key *key, void *to, const void *from)
+{
+    size_t size = key->kind == KIND_SIZE_OR_PERCENT ? sizeof(struct config_size) : stored_size(key);
+
+    assert(size);
+    memcpy((char *)to + key->offset, (const char *)from + key->offset, size);
+}

@@ -42,6 +42,7 @@ struct key {
     size_t offset; /* in struct config, or in struct config_pool */
     uint64_t min;
     uint64_t max;
+    bool live; /* a reload puts it in force; else only the start of a broker does */
 };
 
 /* No fewer than there are in the table. */
@@ -53,5 +54,9 @@ extern const size_t config_n_keys;
 /* Stores what is written there, into `pool` if the key is of a pool. False, and nothing is stored, if the key does not
  * take it. */
 bool key_store(const struct key *key, struct config *config, struct config_pool *pool, const char *value);
+/* Is the value the same in two of what it is stored into? */
+bool key_is_same(const struct key *key, const void *a, const void *b);
+/* The value of a key that is in force from a start on only. */
+void key_copy(const struct key *key, void *to, const void *from);
 /* What the key takes, for the end of a sentence. Returns `text`. */
 const char *key_takes(const struct key *key, char *text, size_t size);

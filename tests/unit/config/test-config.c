@@ -262,6 +262,144 @@ static int remove_path(void **state)
     return 0;
 }
 
+/* One value of each key that is not its default. */
+static const struct {
+    const char *section, *key, *value;
+    bool live;
+} others[] = {
+    {"topology", "simulate_nodes", "2", false},
+    {"pools", "capacity", "8G", false},
+    {"pools", "pages", "base", true},
+    {"pools", "stock", "0", false},
+    {"pool p", "nodes", "1", false},
+    {"pool p", "placement", "local", false},
+    {"pool p", "part_size", "8K", false},
+    {"pool p", "weights", "3", false},
+    {"pool p", "page_size", "2M", false},
+    {"pool p", "pages", "thp", false},
+    {"pool p", "commit", "lazy", false},
+    {"pool p", "capacity", "1G", false},
+    {"pool p", "stock", "1M", false},
+    {"arena", "base", "0x500000000000", false},
+    {"arena", "size", "8T", false},
+    {"arena", "half", "upper", false},
+    {"limits", "connections", "5", true},
+    {"limits", "uid_bytes", "20%", true},
+    {"limits", "uid_buffers", "5", true},
+    {"limits", "uid_tokens", "5", true},
+    {"limits", "uid_reservations", "5", true},
+    {"limits", "uid_addresses", "1G", true},
+    {"limits", "uid_sessions", "5", true},
+    {"limits", "uid_names", "5", true},
+    {"limits", "uid_queued_bytes", "1M", true},
+    {"limits", "uid_fds_in_flight", "256", true},
+    {"limits", "session_bytes", "1G", true},
+    {"limits", "session_buffers", "5", true},
+    {"limits", "session_tokens", "5", true},
+    {"limits", "session_reservations", "5", true},
+    {"limits", "session_addresses", "1G", true},
+    {"limits", "session_names", "5", true},
+    {"limits", "session_queued_bytes", "512K", true},
+    {"limits", "session_fds_in_flight", "128", true},
+    {"session", "grace", "1s", true},
+    {"session", "handshake_timeout", "1s", true},
+    {"session", "stall_timeout", "1s", true},
+    {"broker", "worker_threads", "3", false},
+    {"broker", "idle_exit", "1s", true},
+    {"broker", "spin", "off", true},
+};
+
+static void differ(void *userdata, const char *key, bool live)
+{
+    char *text = userdata;
+
+    snprintf(text + strlen(text), 256 - strlen(text), "%s %s\n", key, live ? "live" : "restart");
+}
+
+/* As [pool p] has it. What else the key needs to make sense is the same in both. */
+static struct config *with(const char *section, const char *key, const char *value)
+{
+    bool is_pool = !strncmp(section, "pool ", 5);
+    char text[512];
+
+    snprintf(text, sizeof(text), "[pool p]\n%s%s%s%s", !is_pool || strcmp(key, "nodes") != 0 ? "nodes = 0\n" : "",
+             is_pool && !strcmp(key, "part_size") ? "placement = interleave\n" : "",
+             is_pool && !strcmp(key, "weights") ? "placement = split\n" : "",
+             is_pool && !strcmp(key, "page_size") ? "pages = hugetlb\n" : "");
+    if (value && !is_pool)
+        snprintf(text + strlen(text), sizeof(text) - strlen(text), "[%s]\n", section);
+    if (value)
+        snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s = %s\n", key, value);
+    return load_good(text);
+}
+
+/* Each alone: it is named, and only it, and what a reload cannot put in force stays as it was. */
+static void a_key_that_differs_is_named(void **state)
+{
+    const char *section, *key;
+    size_t n = 0;
+
+    while (config_key(n, &section, &key))
+        n++;
+    assert_int_equal(n, sizeof(others) / sizeof(others[0]));
+    for (size_t i = 0; i < n; i++) {
+        struct config *before = with(others[i].section, others[i].key,
+                                     strcmp(others[i].key, "nodes") != 0 ? NULL : "0");
+        struct config *now = with(others[i].section, others[i].key, others[i].value);
+        char wanted[128];
+        char text[256] = "";
+
+        config_compare(before, before, differ, text);
+        assert_string_equal(text, "");
+        config_compare(before, now, differ, text);
+        snprintf(wanted, sizeof(wanted), "[%s] %s %s\n", others[i].section, others[i].key,
+                 others[i].live ? "live" : "restart");
+        assert_string_equal(text, wanted);
+        assert_int_equal(config_keep_started(now, before), 0);
+        *text = '\0';
+        config_compare(before, now, differ, text);
+        assert_string_equal(text, others[i].live ? wanted : "");
+        config_free(before);
+        config_free(now);
+    }
+}
+
+static void a_pool_that_comes_or_goes_is_named(void **state)
+{
+    struct config *before = load_good("[pool a]\nnodes=0\n[pool b]\nnodes=1\n");
+    struct config *now = load_good("[pool c]\n[pool b]\nnodes=1\n");
+    char text[256] = "";
+
+    config_compare(before, now, differ, text);
+    assert_string_equal(text, "[pool c] restart\n[pool a] restart\n");
+    assert_int_equal(config_keep_started(now, before), 0);
+    assert_int_equal(now->n_pools, 2);
+    assert_string_equal(now->pools[0].name, "a");
+    config_free(before);
+    config_free(now);
+}
+
+/* What a broker hands on is what it read. */
+static void a_text_is_as_good_as_the_file(void **state)
+{
+    struct config *config = load_good("[limits]\nuid_tokens = 7"), *again = (void *)1;
+
+    assert_int_equal(config->text_size, strlen("[limits]\nuid_tokens = 7"));
+    unlink(path);
+    assert_int_equal(config_parse(&again, config->path, config->text, config->text_size, complain, NULL), 0);
+    assert_int_equal(again->uid_limits[CONFIG_LIMIT_TOKENS], 7);
+    assert_string_equal(again->path, path);
+    config_free(again);
+    again = (void *)1;
+    said[0] = '\0';
+    assert_int_equal(config_parse(&again, path, "[limits]\nuid_tokens = x\n", 24, complain, NULL), CONFIG_E_MISTAKES);
+    assert_ptr_equal(again, (void *)1);
+    assert_non_null(strstr(said, ":2: [limits] uid_tokens"));
+    config_free(config);
+    assert_int_equal(config_parse(&again, path, "", 0, complain, NULL), 0);
+    config_free(again);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -272,6 +410,9 @@ int main(void)
         cmocka_unit_test(pools_that_make_no_sense_are_refused),
         cmocka_unit_test(every_mistake_is_reported_in_one_go),
         cmocka_unit_test(what_is_no_configuration_is_refused),
+        cmocka_unit_test(a_key_that_differs_is_named),
+        cmocka_unit_test(a_pool_that_comes_or_goes_is_named),
+        cmocka_unit_test(a_text_is_as_good_as_the_file),
         cmocka_unit_test(values_are_read_strictly),
     };
 

@@ -53,6 +53,7 @@ enum method_session { SESSION_NONE, SESSION_NEEDED };
     X(50, STATUS,            status,            StatusRequest,     StatusReply,       SESSION_NEEDED,  0,  0, METHOD_CHEAP, REPEAT_HARMLESS) \
     X(51, CHECK,             check,             CheckRequest,      CheckReply,        SESSION_NEEDED,  0,  0, METHOD_SLOW,  REPEAT_HARMLESS) \
     X(52, UPGRADE,           upgrade,           UpgradeRequest,    Done,              SESSION_NEEDED,  0,  0, METHOD_CHEAP, REPEAT_HARMLESS) \
+    X(53, RELOAD,            reload,            ReloadRequest,     ReloadReply,       SESSION_NEEDED,  0,  0, METHOD_CHEAP, REPEAT_HARMLESS) \
     X(60, LIST_NODES,        list_nodes,        ListRequest,       NodesReply,        SESSION_NEEDED,  0,  0, METHOD_CHEAP, REPEAT_HARMLESS) \
     X(61, LIST_POOLS,        list_pools,        ListRequest,       PoolsReply,        SESSION_NEEDED,  0,  0, METHOD_CHEAP, REPEAT_HARMLESS) \
     X(62, LIST_BUFFERS,      list_buffers,      ListRequest,       BuffersReply,      SESSION_NEEDED,  0,  0, METHOD_CHEAP, REPEAT_HARMLESS) \

@@ -61,6 +61,8 @@
 #define DESCRIPTOR_TokensReply       memoryd__v1__tokens_reply__descriptor
 #define DESCRIPTOR_UnreserveRequest  memoryd__v1__unreserve_request__descriptor
 #define DESCRIPTOR_UpgradeRequest    memoryd__v1__upgrade_request__descriptor
+#define DESCRIPTOR_ReloadRequest     memoryd__v1__reload_request__descriptor
+#define DESCRIPTOR_ReloadReply       memoryd__v1__reload_reply__descriptor
 
 static const struct schema_method methods[] = {
 #define X(id, NAME, name, Request, Reply, session, in, out, cost, repeat) \

@@ -112,6 +112,25 @@ int memclient_upgrade(struct memclient *ctx)
     return CONTEXT_CALL(ctx, deadline, channel, rpc_upgrade(channel, deadline));
 }
 
+int memclient_reload(struct memclient *ctx, struct memclient_reload_result *result)
+{
+    struct memclient_reload_result filled;
+    uint64_t deadline;
+    int r;
+
+    r = check_output(result, "result");
+    if (!r)
+        r = check_context(&ctx);
+    if (r)
+        return r;
+    deadline = context_deadline(ctx);
+    r = CONTEXT_CALL(ctx, deadline, channel, rpc_reload(channel, deadline, &filled));
+    if (r)
+        return r;
+    write_output(result, &filled, sizeof(filled));
+    return 0;
+}
+
 /* ---- events --------------------------------------------------------------------------------- */
 
 int memclient_subscribe(struct memclient *ctx, unsigned mask)

@@ -81,7 +81,69 @@ run_upgrade(struct invocation *invocation, struct memclient *ctx)
     return r;
 }
 
+/* ---- reload ------------------------------------------------------------------------------------ */
+
+static unsigned
+print_lines(const struct memclient_reload_result *result, unsigned what, FILE *stream, const char *what_of_it)
+{
+    unsigned n = 0;
+
+    for (uint32_t i = 0; i < result->n_lines; i++)
+        if (result->lines[i].what == what) {
+            fprintf(stream, "%s%s\n", result->lines[i].text, what_of_it);
+            n++;
+        }
+    return n;
+}
+
+static void
+print_reload(const struct memclient_reload_result *result)
+{
+    unsigned n;
+
+    if (*result->config)
+        printf("%s was read\n", result->config);
+    else
+        printf("there is no configuration file, the defaults are in force\n");
+    n = print_lines(result, MEMCLIENT_RELOAD_APPLIED, stdout, ": changed");
+    n += print_lines(result, MEMCLIENT_RELOAD_RESTART, stdout, ": as before until a restart (memctl upgrade)");
+    if (!n)
+        printf("nothing has changed\n");
+}
+
+static int
+run_reload(struct invocation *invocation, struct memclient *ctx)
+{
+    struct memclient_reload_result result = MEMCLIENT_RELOAD_RESULT_INIT;
+    struct output output;
+    unsigned n_mistakes;
+    int r;
+
+    r = memclient_reload(ctx, &result);
+    if (r < 0)
+        return r;
+    n_mistakes = print_lines(&result, MEMCLIENT_RELOAD_MISTAKE, stderr, "");
+    if (n_mistakes)
+        fputs("memctl: reload: nothing has changed, the configuration stays as it was\n", stderr);
+    if (!invocation->json) {
+        if (!n_mistakes)
+            print_reload(&result);
+        return n_mistakes ? EXIT_REFUSED : EXIT_DONE;
+    }
+    output_init(&output, true, NULL);
+    r = output_row(&output, row_reload(&result));
+    if (!r && output_print(&output) < 0)
+        r = EXIT_REFUSED;
+    output_deinit(&output);
+    return r ? r : n_mistakes ? EXIT_REFUSED : EXIT_DONE;
+}
+
 const struct command admin_commands[] = {
+    {.name = "reload", .synopsis = "",
+     .summary = "Have the broker read its configuration again",
+     .help = "For root and the broker's user. Names each key that has changed: what is in force now, and what takes a\n"
+             "restart. Exit status 1, and nothing changes, if there are mistakes in the file; each is told.\n",
+     .parse = parse_nothing, .run = run_reload},
     {.name = "upgrade", .synopsis = "",
      .summary = "Have the broker go on as the program that is installed now",
      .help = "For root and the broker's user. Buffers, sessions and mappings stay; calls of clients just take longer\n"

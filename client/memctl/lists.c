@@ -51,7 +51,8 @@ static const struct column status_columns[] = {
     {"TOKENS", "tokens", COLUMN_TEXT},        {"RESERVATIONS", "reservations", COLUMN_TEXT},
     {"FDS", "fds", COLUMN_TEXT},              {"FD-LIMIT", "fds_limit", COLUMN_TEXT},
     {"RESTARTS", "restarts", COLUMN_TEXT},    {"QUARANTINED", "quarantined", COLUMN_TEXT},
-    {"SIMULATED", "simulated", COLUMN_YES},   {NULL, NULL, COLUMN_TEXT},
+    {"SIMULATED", "simulated", COLUMN_YES},   {"STALE-CONFIG", "config_stale", COLUMN_YES},
+    {NULL, NULL, COLUMN_TEXT},
 };
 
 static int

@@ -142,7 +142,7 @@ row_status(const struct memclient_broker_status *status, const struct memclient_
 
     snprintf(broker, sizeof(broker), "%08x", status->broker_id);
     return json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I,"
-                     " s:b, s:o, s:I, s:s, s:I, s:I, s:I, s:I}",
+                     " s:b, s:o, s:I, s:s, s:I, s:I, s:I, s:I, s:b}",
                      "version", status->version, "socket", connection->socket, "broker_id", broker, "broker_pid",
                      INT(status->broker_pid), "broker_uid", INT(status->broker_uid), "started_ms",
                      INT(now_ms() - (int64_t)status->uptime_ms), "uptime_ms", INT(status->uptime_ms), "sessions",
@@ -153,7 +153,8 @@ row_status(const struct memclient_broker_status *status, const struct memclient_
                      INT(status->refused), "simulated", (int)status->simulated, "arena_base",
                      address_json(status->arena_base), "arena_size", INT(status->arena_size), "config",
                      status->config, "keeper_pid", INT(status->keeper_pid), "restarts", INT(status->restarts),
-                     "quarantined", INT(status->quarantined), "buffers_ending", INT(status->buffers_ending));
+                     "quarantined", INT(status->quarantined), "buffers_ending", INT(status->buffers_ending),
+                     "config_stale", (int)status->config_stale);
 }
 
 json_t *
@@ -299,4 +300,24 @@ row_upgrade(const struct memclient_broker_status *before, const struct memclient
     return json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:I}", "version", now->version, "was_version", before->version,
                      "broker_pid", INT(now->broker_pid), "was_broker_pid", INT(before->broker_pid), "buffers",
                      INT(now->buffers + now->buffers_detached), "sessions", INT(now->sessions - 1), "ms", INT(ms));
+}
+
+static json_t *
+lines_json(const struct memclient_reload_result *result, unsigned what)
+{
+    json_t *array = json_array();
+
+    for (uint32_t i = 0; i < result->n_lines; i++)
+        if (result->lines[i].what == what)
+            json_array_append_new(array, json_string(result->lines[i].text));
+    return array;
+}
+
+json_t *
+row_reload(const struct memclient_reload_result *result)
+{
+    return json_pack("{s:s, s:o, s:o, s:o}", "config", result->config, "applied",
+                     lines_json(result, MEMCLIENT_RELOAD_APPLIED), "restart",
+                     lines_json(result, MEMCLIENT_RELOAD_RESTART), "mistakes",
+                     lines_json(result, MEMCLIENT_RELOAD_MISTAKE));
 }

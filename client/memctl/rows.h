@@ -22,6 +22,7 @@ json_t *row_session(const struct memclient_session *session);
 json_t *row_reservation(const struct memclient_reservation_info *reservation);
 json_t *row_name(const struct memclient_name *name);
 json_t *row_token(const struct memclient_token_info *token);
+json_t *row_reload(const struct memclient_reload_result *result);
 json_t *row_upgrade(const struct memclient_broker_status *before, const struct memclient_broker_status *now,
                     uint64_t ms);
 json_t *row_check(const struct memclient_check_result *result);

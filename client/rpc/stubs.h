@@ -150,6 +150,7 @@ int rpc_place(struct channel *channel, uint64_t id, uint64_t reservation, uint64
 int rpc_status(struct channel *channel, uint64_t deadline, struct memclient_broker_status *status);
 int rpc_check(struct channel *channel, uint64_t deadline, struct memclient_check_result *result);
 int rpc_upgrade(struct channel *channel, uint64_t deadline);
+int rpc_reload(struct channel *channel, uint64_t deadline, struct memclient_reload_result *result);
 
 /*
  * One page of a listing, from *cursor, which then is that of the next one, 0 at the end. `fn` is

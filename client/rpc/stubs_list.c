@@ -282,6 +282,7 @@ static int take_status(void *result, const ProtobufCMessage *reply, struct fdset
         .keeper_pid = (int32_t)m->keeper_pid,
         .restarts = m->restarts,
         .quarantined = m->quarantined,
+        .config_stale = m->config_stale,
     };
     COPY_TEXT(status->version, m->version);
     COPY_TEXT(status->config, m->config);
@@ -326,4 +327,37 @@ int rpc_upgrade(struct channel *channel, uint64_t deadline)
     Memoryd__V1__UpgradeRequest request = MEMORYD__V1__UPGRADE_REQUEST__INIT;
 
     return call_done(channel, METHOD_UPGRADE, &request.base, deadline);
+}
+
+static void take_lines(struct memclient_reload_result *result, unsigned what, size_t n, char **lines)
+{
+    const size_t most = sizeof(result->lines) / sizeof(result->lines[0]);
+
+    for (size_t i = 0; i < n && result->n_lines < most; i++) {
+        struct memclient_reload_line *line = &result->lines[result->n_lines++];
+
+        line->what = what;
+        COPY_TEXT(line->text, lines[i]);
+    }
+}
+
+static int take_reload(void *result, const ProtobufCMessage *reply, struct fdset *fds)
+{
+    const Memoryd__V1__ReloadReply *m = (const Memoryd__V1__ReloadReply *)reply;
+    struct memclient_reload_result *reload = result;
+
+    (void)fds;
+    *reload = (struct memclient_reload_result){.size = sizeof(*reload)};
+    COPY_TEXT(reload->config, m->config);
+    take_lines(reload, MEMCLIENT_RELOAD_MISTAKE, m->n_mistakes, m->mistakes);
+    take_lines(reload, MEMCLIENT_RELOAD_APPLIED, m->n_applied, m->applied);
+    take_lines(reload, MEMCLIENT_RELOAD_RESTART, m->n_restart, m->restart);
+    return 0;
+}
+
+int rpc_reload(struct channel *channel, uint64_t deadline, struct memclient_reload_result *result)
+{
+    Memoryd__V1__ReloadRequest request = MEMORYD__V1__RELOAD_REQUEST__INIT;
+
+    return channel_call(channel, METHOD_RELOAD, &request.base, NULL, 0, deadline, take_reload, result, NULL);
 }

@@ -86,6 +86,7 @@ void undo_reply(struct channel *channel, enum method method, const ProtobufCMess
     case METHOD_STATUS:
     case METHOD_CHECK:
     case METHOD_UPGRADE:
+    case METHOD_RELOAD:
     case METHOD_LIST_NODES:
     case METHOD_LIST_POOLS:
     case METHOD_LIST_BUFFERS:

@@ -8,8 +8,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -24,67 +22,6 @@ void app_fail(struct app *app, int error)
     if (!app->error)
         app->error = error;
     (void)event_base_loopbreak(app->base);
-}
-
-static void say_mistake(void *userdata, const char *sentence)
-{
-    (void)userdata;
-    /* the lines of a checker: no prefix, so that editors find file and line */
-    (void)fprintf(stderr, "%s\n", sentence);
-}
-
-static int load_config(struct app *app)
-{
-    _cleanup_free_ char *found = NULL;
-    const char *path = app->options->config;
-    int r;
-
-    if (!path)
-        path = found = settings_config_path(app->options, app->private);
-    r = config_load(&app->config, path, say_mistake, NULL);
-    if (r < 0) {
-        log_error("no memory for the configuration");
-        return EXIT_FAILED;
-    }
-    return r ? EXIT_CONFIG : EXIT_OK;
-}
-
-int app_check_config(const struct app_options *options)
-{
-    struct app app = {.options = options, .private = geteuid() != 0};
-    int status = load_config(&app);
-
-    config_free(app.config);
-    return status;
-}
-
-static int build_pools(struct app *app)
-{
-    struct pools_config config;
-    struct pool_config *pools;
-    struct problem problem = PROBLEM_NULL;
-    int r = topology_load(&app->topology, (uint32_t)app->config->simulate_nodes);
-
-    if (r < 0) {
-        log_error("cannot find out what memory this machine has: %s", strerror(-r));
-        return EXIT_FAILED;
-    }
-    r = settings_pools(app->config, &config, &pools);
-    if (r < 0) {
-        log_error("no memory");
-        return EXIT_FAILED;
-    }
-    r = pools_new(&app->pools, &app->topology, &config, &problem);
-    free(pools);
-    if (r < 0) {
-        log_error("cannot make the pools: %s", strerror(-r));
-        return EXIT_FAILED;
-    }
-    if (r) {
-        (void)fprintf(stderr, "%s: %s\n", app->config->path ? app->config->path : "memoryd", problem.sentence);
-        return EXIT_CONFIG;
-    }
-    return EXIT_OK;
 }
 
 static int build_broker(struct app *app)
@@ -117,10 +54,10 @@ static int build_broker(struct app *app)
     if (!r)
         r = loop_watch_broker(app);
     if (!r)
-        r = rpc_init(&app->rpc, app->broker, &client_rpc_transport, app->options->version,
-                     app->config->path ? app->config->path : "");
+        r = rpc_init(&app->rpc, app->broker, &client_rpc_transport, app->options->version, "");
     if (!r) {
         app->rpc_ready = true;
+        configuration_show(app);
         app->rpc.keeper_pid = keeper_pid(app->keeper);
     }
     if (!r)
@@ -168,10 +105,8 @@ static void announce(const struct app *app, const char *path)
 
 static int build(struct app *app)
 {
-    int status = load_config(app);
+    int status = configuration_start(app);
 
-    if (!status)
-        status = build_pools(app);
     if (!status)
         status = build_loop(app);
     if (!status)
@@ -245,6 +180,8 @@ int app_serve(const struct app_options *options)
     status = build(&app);
     if (status)
         return status;
+    if (!app.config_stale)
+        configuration_hand_on(&app);
     announce(&app, path);
     return run(&app);
 }

@@ -56,6 +56,7 @@ struct inherited {
     int listener;
     int lock;       /* or -1 */
     int program;    /* or -1 */
+    int config;     /* the last good configuration, or -1 */
     int carrier[2]; /* the service manager's, or -1 */
     struct keeper_thing *things; /* the rest: what the broker before this one held; see broker_new() */
     size_t n_things;
@@ -76,6 +77,7 @@ struct app {
     struct inherited inherited;
 
     struct config *config;
+    bool config_stale; /* the file had mistakes when it was read last: in force is what it said before */
     uint64_t nofile;
 
     struct event_base *base;
@@ -112,6 +114,22 @@ int app_check_config(const struct app_options *options);
 void app_fail(struct app *app, int error);
 void app_stop(struct app *app);
 
+/* configuration.c: what is in force, see there */
+/* Makes configuration and pools, in the end of what was in force last. An exit status, after saying what is wrong. */
+int configuration_start(struct app *app);
+/* What is in force is good: the next broker may fall back on it. */
+void configuration_hand_on(struct app *app);
+/* For the status that clients ask for. */
+void configuration_show(struct app *app);
+/* Does what is in the file fit this machine? Mistakes in it are for the next program to find: it may know other keys.
+ * 0, or a status. */
+int configuration_check(struct app *app, struct problem *problem);
+/* What is wrong with the file, in `sentence`: its first mistake, or that the next program finds some. */
+#define CONFIGURATION_SENTENCE_MAX 160
+const char *configuration_mistake(struct app *app, char sentence[CONFIGURATION_SENTENCE_MAX]);
+/* Reads the file again. With mistakes in it nothing changes. */
+void configuration_reload(struct app *app, struct reload_result *result);
+
 /* inherited.c: what outlives a broker */
 /* Takes what the keeper holds. 0 or a negative errno. */
 int inherited_receive(struct app *app);
@@ -129,6 +147,8 @@ void loop_run(struct app *app);
 /* Reads what the keeper says. 0 or a negative errno. */
 int loop_ask_keeper(struct app *app);
 void loop_arm_idle(struct app *app);
+/* As the configuration says. */
+void loop_set_spin(struct app *app);
 
 /* client.c */
 extern const struct net_handler client_net_handler;

@@ -79,6 +79,16 @@ static void host_schedule(void *userdata, uint64_t in_ms)
         app_fail(app, -ENOMEM);
 }
 
+static void host_reload(void *userdata, struct reload_result *result)
+{
+    configuration_reload(userdata, result);
+}
+
+static int host_check_config(void *userdata, struct problem *problem)
+{
+    return configuration_check(userdata, problem);
+}
+
 void host_init(struct app *app)
 {
     app->host = (struct broker_host){
@@ -89,5 +99,7 @@ void host_init(struct app *app)
         .unwatch_process = host_unwatch_process,
         .schedule = host_schedule,
         .connection_info = client_host_info,
+        .reload = host_reload,
+        .check_config = host_check_config,
     };
 }

@@ -27,6 +27,8 @@ static int *place_for(struct inherited *inherited, enum keeper_kind kind, uint64
         return &inherited->lock;
     case KEEPER_PROGRAM:
         return &inherited->program;
+    case KEEPER_CONFIG:
+        return &inherited->config;
     case KEEPER_CARRIER:
         return id < 2 ? &inherited->carrier[id] : NULL;
     default:
@@ -72,7 +74,7 @@ int inherited_receive(struct app *app)
     struct inherited *inherited = &app->inherited;
     int r;
 
-    *inherited = (struct inherited){.listener = -1, .lock = -1, .program = -1, .carrier = {-1, -1}};
+    *inherited = (struct inherited){.listener = -1, .lock = -1, .program = -1, .config = -1, .carrier = {-1, -1}};
     r = keeper_link_receive(app->keeper, count, take, inherited);
     if (!r && inherited->listener < 0) {
         log_error("the keeper has no listening socket");
@@ -93,6 +95,8 @@ static int enumerate(void *userdata, keeper_take_fn *give, void *to)
         r = give(to, KEEPER_LOCK, 0, inherited->lock);
     if (!r && inherited->program >= 0)
         r = give(to, KEEPER_PROGRAM, 0, inherited->program);
+    if (!r && inherited->config >= 0)
+        r = give(to, KEEPER_CONFIG, 0, inherited->config);
     if (!r && app->broker)
         r = broker_enumerate(app->broker, give, to);
     /* what it was not made of */

@@ -12,7 +12,7 @@
 
 #include "app/app.h"
 #include "base/clock.h"
-#include "base/steal.h"
+#include "broker/verbs.h"
 #include "log/log.h"
 #include "net/connection.h"
 #include "sys/schedule.h"
@@ -129,38 +129,6 @@ void app_stop(struct app *app)
 
 /* ------------------------------------------------------------------------------------------------- the keeper */
 
-static void say_mistake(void *userdata, const char *sentence)
-{
-    (void)userdata;
-    log_error("%s", sentence);
-}
-
-static void reload(struct app *app)
-{
-    struct config *config = NULL;
-    struct account_limits accounts;
-    struct net_limits net;
-
-    if (config_load(&config, app->config->path, say_mistake, NULL)) {
-        log_error("the configuration stays as it was");
-    } else {
-        if (config->n_pools != app->config->n_pools || config->arena_base != app->config->arena_base ||
-            config->arena_size != app->config->arena_size || config->simulate_nodes != app->config->simulate_nodes)
-            log_warning("pools, arena and topology stay as they are until the next start");
-        /* the status reply points at the path */
-        free(config->path);
-        config->path = steal_ptr(&app->config->path);
-        config_free(app->config);
-        app->config = config;
-        settings_accounts(app, &accounts);
-        settings_net(app, &net);
-        broker_set_limits(app->broker, &accounts);
-        net_set_limits(app->net, &net);
-        log_notice("limits and times were read again");
-    }
-    keeper_tell_reloaded(app->keeper);
-}
-
 static const char *becomes_of_it(enum keeper_stop how)
 {
     switch (how) {
@@ -199,7 +167,7 @@ static void on_stop(void *userdata, enum keeper_stop how)
     if (for_good && !app->for_good)
         say_what_is_held(app, how);
     app->for_good = app->for_good || for_good;
-    broker_upgrade_decided(app->broker, for_good ? ESHUTDOWN : 0);
+    broker_upgrade_decided(app->broker, for_good ? ESHUTDOWN : 0, NULL);
     /* told again, it is only for good now */
     if (!app->stopping)
         app_stop(app);
@@ -208,13 +176,19 @@ static void on_stop(void *userdata, enum keeper_stop how)
 static void on_upgrade_refused(void *userdata, int error)
 {
     struct app *app = userdata;
+    char mistake[CONFIGURATION_SENTENCE_MAX];
 
-    broker_upgrade_decided(app->broker, error);
+    broker_upgrade_decided(app->broker, error,
+                           error == KEEPER_REFUSED_CONFIG ? configuration_mistake(app, mistake) : NULL);
 }
 
 static void on_reload(void *userdata)
 {
-    reload(userdata);
+    struct app *app = userdata;
+    struct reload_result result;
+
+    configuration_reload(app, &result);
+    keeper_tell_reloaded(app->keeper);
 }
 
 static void on_orphaned(void *userdata)
@@ -265,6 +239,11 @@ static int watch(struct app *app, struct event *event, int fd, short what, event
     return what && event_add(event, NULL) < 0 ? -ENOMEM : 0;
 }
 
+void loop_set_spin(struct app *app)
+{
+    look_init(&app->look, app->config->spin && look_may_pay(), look_count_lost);
+}
+
 int loop_init(struct app *app)
 {
     static const struct timeval beat = {.tv_sec = 1};
@@ -282,7 +261,7 @@ int loop_init(struct app *app)
     if (event_assign(&app->beat_event, app->base, -1, EV_PERSIST, on_beat, app) < 0 ||
         event_add(&app->beat_event, &beat) < 0)
         return -ENOMEM;
-    look_init(&app->look, app->config->spin && look_may_pay(), look_count_lost);
+    loop_set_spin(app);
     r = watch(app, &app->keeper_event, keeper_link_fd(app->keeper), EV_READ | EV_PERSIST, on_keeper);
     if (r)
         return r;

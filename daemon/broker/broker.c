@@ -288,6 +288,11 @@ void broker_set_limits(struct broker *broker, const struct account_limits *limit
     accounts_set_limits(&broker->accounts, limits);
 }
 
+void broker_set_grace(struct broker *broker, uint64_t grace_ms)
+{
+    broker->options.grace_ms = grace_ms;
+}
+
 /* ---- what verbs begin with ------------------------------------------------------------------------------ */
 
 struct session *find_session(const struct broker *broker, uint64_t id)

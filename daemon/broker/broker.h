@@ -22,6 +22,8 @@
 struct broker;
 struct keeper_link;
 struct peer;
+struct problem;
+struct reload_result;
 struct topology;
 struct work;
 
@@ -50,6 +52,10 @@ struct broker_host {
     void (*schedule)(void *userdata, uint64_t in_ms);
     /* The connection's share of what session_info shows. */
     void (*connection_info)(void *userdata, void *connection, uint32_t *fds_in_flight, uint32_t *queued_bytes);
+    /* Read the configuration again; NULL: there is none. */
+    void (*reload)(void *userdata, struct reload_result *result);
+    /* Would a next broker do with the configuration, as far as this one can tell? 0, or a status; NULL: yes. */
+    int (*check_config)(void *userdata, struct problem *problem);
 };
 
 struct broker_options {
@@ -117,8 +123,9 @@ struct broker_release_log {
 /* The next session that has one; *cursor begins with 0. False: no more. One that cannot be read is passed over. */
 bool broker_next_release_log(struct broker *broker, uint64_t *cursor, struct broker_release_log *ret);
 
-/* What the keeper made of op_upgrade(): 0, another broker goes on, or a positive errno. */
-void broker_upgrade_decided(struct broker *broker, int error);
+/* What the keeper made of op_upgrade(): 0, another broker goes on, or a positive errno. `why` says it better than that
+ * errno's own text, or is NULL. */
+void broker_upgrade_decided(struct broker *broker, int error, const char *why);
 
 /* What clients would lose with all of it: what has a name, or is held, or is still open somewhere. */
 struct broker_holdings {
@@ -138,3 +145,4 @@ void broker_announce_shutdown(struct broker *broker);
 struct account *broker_session_account(struct broker *broker, uint64_t session);
 /* New limits from a re-read configuration. */
 void broker_set_limits(struct broker *broker, const struct account_limits *limits);
+void broker_set_grace(struct broker *broker, uint64_t grace_ms);

@@ -58,6 +58,26 @@ int op_status(struct op *op, struct status_info *result)
     return 0;
 }
 
+int op_reload(struct op *op, struct reload_result *result)
+{
+    struct broker *broker = op->broker;
+    const struct broker_host *host = broker->options.host;
+    struct session *session;
+    int r = op_session(op, &session);
+
+    if (r)
+        return r;
+    if (!is_admin(broker, session))
+        return refuse(&op->problem, STATUS_NOT_ADMIN, "only root and uid %u may have the configuration read again",
+                      (unsigned)broker->options.uid);
+    if (!host->reload)
+        return refuse(&op->problem, STATUS_NOT_SUPPORTED, "this broker has no configuration");
+    log_client(LOG_LEVEL_NOTICE, (struct log_client){session->record->uid, (pid_t)session->record->pid},
+               "has the configuration read again");
+    host->reload(host->userdata, result);
+    return 0;
+}
+
 struct upgrade {
     struct op_state state;
     struct broker *broker;
@@ -89,7 +109,7 @@ static void hurry(struct op_state *state, int status)
     timer_arm(&upgrade->broker->timers, &upgrade->timer, 0);
 }
 
-void broker_upgrade_decided(struct broker *broker, int error)
+void broker_upgrade_decided(struct broker *broker, int error, const char *why)
 {
     list_for_each_entry_safe(upgrade, &broker->upgrades, struct upgrade, link)
     {
@@ -97,8 +117,8 @@ void broker_upgrade_decided(struct broker *broker, int error)
                      : error == ESHUTDOWN
                          ? refuse(&upgrade->state.op->problem, STATUS_SHUTTING_DOWN, "the broker is stopping")
                          : refuse(&upgrade->state.op->problem, STATUS_NOT_SUPPORTED,
-                                  "the program that is installed cannot be started: %s; the one that runs goes on, and "
-                                  "its log says more", strerror(error));
+                                  "no upgrade to the program that is installed: %s; the one that runs goes on, and its "
+                                  "log says more", why ? why : strerror(error));
 
         upgrade_end(upgrade, status);
     }
@@ -109,6 +129,7 @@ int op_upgrade(struct op *op)
 {
     struct broker *broker = op->broker;
     struct session *session;
+    const struct broker_host *host = broker->options.host;
     struct upgrade *upgrade;
     int r = op_session(op, &session);
 
@@ -121,6 +142,9 @@ int op_upgrade(struct op *op)
         return refuse(&op->problem, STATUS_NOT_SUPPORTED, "this broker has no keeper that could start another one");
     log_client(LOG_LEVEL_NOTICE, (struct log_client){session->record->uid, (pid_t)session->record->pid},
                "asks for an upgrade");
+    r = host->check_config ? host->check_config(host->userdata, &op->problem) : 0;
+    if (r)
+        return r;
     upgrade = malloc(sizeof(*upgrade));
     if (!upgrade)
         return refuse(&op->problem, STATUS_NO_MEMORY, "the broker has no memory to wait for the answer");

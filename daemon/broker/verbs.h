@@ -454,5 +454,29 @@ struct check_result {
 
 int op_check(struct op *op, struct check_result *result);
 
+/* What a reload of the configuration came to: a line for each key and each mistake, as long as there is room. */
+#define RELOAD_LINES_MAX 48
+
+enum reload_what {
+    RELOAD_APPLIED, /* a key whose new value is in force */
+    RELOAD_RESTART, /* a key whose new value takes a restart */
+    RELOAD_MISTAKE, /* with file and line: nothing has changed */
+    RELOAD_WHATS
+};
+
+struct reload_line {
+    enum reload_what what;
+    char text[PROBLEM_SENTENCE_MAX];
+};
+
+struct reload_result {
+    char path[PROBLEM_SENTENCE_MAX]; /* of the file whose configuration is in force; "" if there is none */
+    unsigned n_of[RELOAD_WHATS]; /* all of them */
+    unsigned n_lines;
+    struct reload_line lines[RELOAD_LINES_MAX];
+};
+
+int op_reload(struct op *op, struct reload_result *result);
+
 /* Asks for it, and ends when the keeper has found out whether it can be: then this broker is told to stop. */
 int op_upgrade(struct op *op);

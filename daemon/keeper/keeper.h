@@ -38,6 +38,7 @@ enum keeper_wish {
 /* Of the program that is to take our place. */
 struct trial {
     pid_t pid;  /* 0: there is none */
+    bool reads_config; /* its second run; in the first it says its version */
     int output; /* what it says */
     uint64_t ms;
 };

@@ -20,6 +20,7 @@ enum keeper_kind {
     KEEPER_CARRIER = 8,  /* 0 and 1: the ends of the socket pair in the service manager's store; see carrier.h */
     KEEPER_CRATE = 9,    /* only inside a carrier */
     KEEPER_RELEASE_LOG = 10, /* by the session's id */
+    KEEPER_CONFIG = 11, /* the text of the last good configuration, see app/configuration.c */
 };
 
 struct keeper_key {

@@ -11,6 +11,7 @@
  * keeper. All of it is for the loop's thread.
  */
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -21,6 +22,8 @@
 
 /* What a broker exits with that cannot read the ledger: the keeper then starts the program that was there before. */
 #define KEEPER_EXIT_LEDGER 5
+/* Why an upgrade is refused, among errnos: to the program that is installed the configuration has mistakes. */
+#define KEEPER_REFUSED_CONFIG EBADMSG
 /* A batch: as many as fit into one packet. */
 #define KEEPER_BATCH_MAX 64
 

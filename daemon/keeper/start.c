@@ -19,6 +19,8 @@
 #include "log/log.h"
 
 #define OPTION_BYTES 64
+/* Each option twice is fewer. */
+#define ARGUMENTS_MAX 32
 /* For a few system calls, and what a sanitizer adds. */
 #define STACK_BYTES (64 << 10)
 
@@ -158,9 +160,8 @@ pid_t start_broker(const struct start *start, int fd, int socket)
     return pid;
 }
 
-pid_t start_trial(const struct start *start, int output)
+static pid_t run_installed(const struct start *start, int output, char **argv)
 {
-    char *argv[] = {start->argv[0], (char *)"--version", NULL};
     pid_t pid = fork();
 
     if (pid)
@@ -170,6 +171,32 @@ pid_t start_trial(const struct start *start, int output)
         (void)execve(start->path, argv, start->environ);
     log_error("cannot execute %s: %s", start->path, strerror(errno));
     _exit(EXIT_FAILURE);
+}
+
+pid_t start_trial(const struct start *start, int output)
+{
+    char *argv[] = {start->argv[0], (char *)"--version", NULL};
+
+    return run_installed(start, output, argv);
+}
+
+pid_t start_config_trial(const struct start *start, int output, const char *socket)
+{
+    char *const more[] = {(char *)"--socket", (char *)(uintptr_t)socket, (char *)"--check-config"};
+    char *argv[ARGUMENTS_MAX + sizeof(more) / sizeof(more[0]) + 1];
+    size_t n = 0;
+
+    argv[n++] = start->argv[0];
+    for (char **argument = &start->argv[2]; *argument; argument++) {
+        if (n == ARGUMENTS_MAX)
+            return -E2BIG;
+        argv[n++] = *argument;
+    }
+    /* of an option that is given twice the latter holds */
+    for (size_t i = *socket ? 0 : 2; i < sizeof(more) / sizeof(more[0]); i++)
+        argv[n++] = more[i];
+    argv[n] = NULL;
+    return run_installed(start, output, argv);
 }
 
 int start_keeper(const struct start *start, const char *path, const int carrier[2])

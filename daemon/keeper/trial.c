@@ -3,16 +3,20 @@
 /*
  * A program takes the keeper's place with everything in hand that is held, and no way back: if it does not even begin,
  * for want of a library, all is lost. So it has to show beforehand that it runs, and is memoryd, by saying its version;
- * the broker goes on meanwhile, and hears if it cannot be replaced.
+ * and, in a second run, that it finds no mistakes in the configuration, which may be written for another version than
+ * the one that runs. The broker goes on meanwhile, and hears if it cannot be replaced.
  */
 
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "keeper/keeper.h"
+#include "keeper/link.h"
 #include "log/log.h"
 
 #define PATIENCE_MS 10000
@@ -24,7 +28,27 @@ static void refuse_upgrade(struct keeper *keeper, int error)
         keeper_tell(keeper, PACKET_UPGRADE_REFUSED, (uint32_t)error, NULL);
 }
 
-static int begin_trial(struct keeper *keeper)
+/* Where the broker listens: what it is told by that is which configuration is its own. "" if that is nowhere. */
+static const char *listens_at(const struct keeper *keeper, struct sockaddr_un *address)
+{
+    int listener = store_get(&keeper->store, KEEPER_KEY(KEEPER_LISTENER, 0));
+    socklen_t size = sizeof(*address) - 1;
+
+    *address = (struct sockaddr_un){.sun_family = AF_UNIX};
+    if (listener < 0 || getsockname(listener, (struct sockaddr *)address, &size) < 0)
+        return "";
+    return address->sun_path;
+}
+
+static pid_t start_run(const struct keeper *keeper, int output)
+{
+    struct sockaddr_un address;
+
+    return keeper->trial.reads_config ? start_config_trial(&keeper->start, output, listens_at(keeper, &address))
+                                      : start_trial(&keeper->start, output);
+}
+
+static int begin_run(struct keeper *keeper)
 {
     _cleanup_close_ int theirs = -1;
     int ends[2];
@@ -36,7 +60,7 @@ static int begin_trial(struct keeper *keeper)
         return -errno;
     keeper->trial.output = ends[0];
     theirs = ends[1];
-    pid = start_trial(&keeper->start, theirs);
+    pid = start_run(keeper, theirs);
     if (pid < 0) {
         keeper->trial.output = fd_close(keeper->trial.output);
         return pid;
@@ -46,14 +70,10 @@ static int begin_trial(struct keeper *keeper)
     return 0;
 }
 
-void keeper_try_upgrade(struct keeper *keeper)
+static void try_run(struct keeper *keeper)
 {
-    int r;
+    int r = begin_run(keeper);
 
-    /* the answer to one is the answer to all that ask meanwhile */
-    if (keeper->wish != KEEPER_GO_ON || keeper->trial.pid)
-        return;
-    r = begin_trial(keeper);
     if (!r)
         return;
     log_error("no upgrade: cannot execute %s: %s", keeper->start.path ? keeper->start.path : "what nobody knows",
@@ -61,15 +81,40 @@ void keeper_try_upgrade(struct keeper *keeper)
     refuse_upgrade(keeper, -r);
 }
 
+void keeper_try_upgrade(struct keeper *keeper)
+{
+    /* the answer to one is the answer to all that ask meanwhile */
+    if (keeper->wish != KEEPER_GO_ON || keeper->trial.pid)
+        return;
+    keeper->trial.reads_config = false;
+    try_run(keeper);
+}
+
+static void config_trial_ended(struct keeper *keeper, const siginfo_t *info)
+{
+    if (info->si_code == CLD_EXITED && !info->si_status) {
+        keeper_begin_upgrade(keeper);
+        return;
+    }
+    log_error("no upgrade: %s finds mistakes in the configuration", keeper->start.path);
+    refuse_upgrade(keeper, KEEPER_REFUSED_CONFIG);
+}
+
 void keeper_trial_ended(struct keeper *keeper, const siginfo_t *info)
 {
     char text[sizeof(NAME)] = "";
+    bool read_config = keeper->trial.reads_config;
     bool good = info->si_code == CLD_EXITED && !info->si_status &&
                 read(keeper->trial.output, text, sizeof(NAME) - 1) > 0 && !strcmp(text, NAME);
 
     keeper->trial = (struct trial){.output = fd_close(keeper->trial.output)};
+    if (read_config) {
+        config_trial_ended(keeper, info);
+        return;
+    }
     if (good) {
-        keeper_begin_upgrade(keeper);
+        keeper->trial.reads_config = true;
+        try_run(keeper);
         return;
     }
     log_error("no upgrade: %s does not run, or is no memoryd", keeper->start.path);

@@ -95,6 +95,11 @@ void log_init(void)
         log_warning("MEMORYD_LOG=%.32s is no level; error, warning, notice, info and debug are", word);
 }
 
+bool log_is_journal(void)
+{
+    return to_journal;
+}
+
 void log_to_journal(void)
 {
     to_journal = true;

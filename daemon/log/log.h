@@ -32,6 +32,8 @@ void log_init(void);
 /* False if the word is no level; "error", "warning", "notice", "info" and "debug" are. */
 bool log_set_level(const char *word);
 bool log_enabled(enum log_level level);
+/* What is said goes there, each line with its priority. */
+bool log_is_journal(void);
 /* For a broker that has no standard error any more. */
 void log_to_journal(void);
 

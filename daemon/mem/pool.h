@@ -247,6 +247,9 @@ const struct budget *pools_node_budget(const struct pools *pools, uint32_t node)
 const struct budget *pool_node_budget(const struct pool *pool, uint32_t node);
 bool pool_has_node(const struct pool *pool, uint32_t node);
 
+/* Whoever does not ask for pages gets base pages from now on, or as suits the size. */
+void pools_set_base_pages(struct pools *pools, bool base_pages);
+
 /* Asks again how many huge pages there may be, which pools_choose() does as well from time to time. Buffers stay
  * charged even if that is less than they have. */
 void pools_refresh(struct pools *pools);

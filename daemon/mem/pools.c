@@ -250,6 +250,11 @@ static int add_declared(struct pools *pools, const struct pool_config *config,
     return 0;
 }
 
+void pools_set_base_pages(struct pools *pools, bool base_pages)
+{
+    pools->pages_by_size = !base_pages;
+}
+
 int pools_new(struct pools **ret, const struct topology *topology, const struct pools_config *config,
               struct problem *problem)
 {
@@ -268,7 +273,7 @@ int pools_new(struct pools **ret, const struct topology *topology, const struct 
     if (!pools)
         return -ENOMEM;
     pools->topology = topology;
-    pools->pages_by_size = !config->base_pages;
+    pools_set_base_pages(pools, config->base_pages);
     set_budgets(pools, &config->capacity);
     add_kind(pools, PAGES_BASE, 0, size_text(topology->base_page).text, &config->stock);
     add_kind(pools, PAGES_THP, 0, "thp", &config->stock);

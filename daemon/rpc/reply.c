@@ -57,22 +57,22 @@ void reply_message(const struct call *call, const ProtobufCMessage *message, str
     reply(call, STATUS_OK, message, fds);
 }
 
-static void make_text(char *sentence)
+char *reply_text(char *sentence)
 {
     size_t n = utf8_cut(sentence, strlen(sentence));
 
     sentence[n] = '\0';
     if (utf8_is_printable(sentence, n))
-        return;
+        return sentence;
     for (size_t i = 0; i < n; i++)
         if ((unsigned char)sentence[i] < ' ' || (unsigned char)sentence[i] > '~')
             sentence[i] = '?';
+    return sentence;
 }
 
 char *reply_sentence(struct problem *problem)
 {
-    make_text(problem->sentence);
-    return problem->sentence;
+    return reply_text(problem->sentence);
 }
 
 void reply_problem(const struct call *call, int status, struct problem *problem)

@@ -22,6 +22,9 @@ void reply_message(const struct call *call, const ProtobufCMessage *message, str
  * negative errno that is fatal. */
 int reply_again(const struct call *call);
 
+/* The same text, cleaned of what a client would not take for text. */
+char *reply_text(char *text);
+
 /* Why the first item of a batch failed, for the batch's reply: the sentence, cleaned of what is no text. */
 char *reply_sentence(struct problem *problem);
 

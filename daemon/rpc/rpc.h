@@ -46,7 +46,8 @@ struct rpc {
     struct broker *broker;
     const struct rpc_transport *transport;
     const char *version; /* of the program */
-    const char *config;  /* path of the configuration, or "" */
+    const char *config;  /* path of the configuration, or ""; set anew by who has another one */
+    bool config_stale;   /* as in StatusReply */
     pid_t keeper_pid;    /* set by who has a keeper */
     uint64_t requests;
     uint64_t refused;

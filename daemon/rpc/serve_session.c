@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * HELLO, GOODBYE, PING, SUBSCRIBE; STATUS, CHECK and UPGRADE.
+ * HELLO, GOODBYE, PING, SUBSCRIBE; STATUS, CHECK, UPGRADE and RELOAD.
  */
 
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/steal.h"
+#include "rpc/reply.h"
 #include "rpc/request.h"
 
 struct hello_request {
@@ -157,6 +159,7 @@ static void answer_status(struct request *request)
     reply.arena_base = s->arena_base;
     reply.arena_size = s->arena_size;
     reply.config = (char *)(uintptr_t)rpc->config;
+    reply.config_stale = rpc->config_stale;
     request_reply(request, &reply.base, NULL);
 }
 
@@ -212,4 +215,49 @@ int serve_upgrade(const struct call *call, const Memoryd__V1__UpgradeRequest *m)
     if (!request)
         return call_refuse(call, STATUS_NO_MEMORY, &problem);
     return request_go(request, op_upgrade(&request->op));
+}
+
+struct reload_request {
+    struct request request;
+    struct reload_result result;
+};
+
+/* The lines of one kind, and how many more there were. */
+static size_t take_lines(struct reload_result *result, enum reload_what what, char **lines)
+{
+    struct reload_line *last = NULL;
+    size_t n = 0;
+
+    for (unsigned i = 0; i < result->n_lines; i++)
+        if (result->lines[i].what == what) {
+            last = &result->lines[i];
+            lines[n++] = reply_text(last->text);
+        }
+    if (last && n < result->n_of[what])
+        (void)snprintf(last->text, sizeof(last->text), "and %zu more", result->n_of[what] - n + 1);
+    return n;
+}
+
+static void answer_reload(struct request *request)
+{
+    struct reload_result *result = &((struct reload_request *)request)->result;
+    char *lines[RELOAD_WHATS][RELOAD_LINES_MAX];
+    Memoryd__V1__ReloadReply reply = MEMORYD__V1__RELOAD_REPLY__INIT;
+
+    reply.config = reply_text(result->path);
+    reply.n_applied = take_lines(result, RELOAD_APPLIED, reply.applied = lines[RELOAD_APPLIED]);
+    reply.n_restart = take_lines(result, RELOAD_RESTART, reply.restart = lines[RELOAD_RESTART]);
+    reply.n_mistakes = take_lines(result, RELOAD_MISTAKE, reply.mistakes = lines[RELOAD_MISTAKE]);
+    request_reply(request, &reply.base, NULL);
+}
+
+int serve_reload(const struct call *call, const Memoryd__V1__ReloadRequest *m)
+{
+    struct problem problem = PROBLEM_NULL;
+    struct reload_request *request = request_new(call, sizeof(*request), answer_reload, NULL);
+
+    (void)m;
+    if (!request)
+        return call_refuse(call, STATUS_NO_MEMORY, &problem);
+    return request_go(&request->request, op_reload(&request->request.op, &request->result));
 }

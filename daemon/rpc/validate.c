@@ -382,6 +382,13 @@ static int validate_check(const Memoryd__V1__CheckRequest *m, struct problem *pr
     return 0;
 }
 
+static int validate_reload(const Memoryd__V1__ReloadRequest *m, struct problem *problem)
+{
+    (void)m;
+    (void)problem;
+    return 0;
+}
+
 static int validate_upgrade(const Memoryd__V1__UpgradeRequest *m, struct problem *problem)
 {
     (void)m;

@@ -864,6 +864,7 @@ struct memclient_broker_status {
     uint32_t restarts;         /* brokers before this one, of which it knows what they left */
     uint64_t quarantined;      /* records of theirs that made no sense, and that nobody uses */
     uint64_t buffers_ending;   /* whose pages are being given back; a broker of 0.1 counts them as detached */
+    bool config_stale;         /* the file had mistakes when it was read last: in force is what it said before */
 };
 #define MEMCLIENT_BROKER_STATUS_INIT MEMCLIENT_SIZED(struct memclient_broker_status)
 
@@ -1015,9 +1016,37 @@ MEMCLIENT_API int memclient_check(struct memclient *ctx, struct memclient_check_
  * runs, and the broker begins to stop; memclient_status() tells of another broker_pid when it is done. For
  * administrators.
  *     -EPERM       the caller is none
- *     -EOPNOTSUPP  the program cannot be started, and the one that runs goes on; or nothing outlives this broker
+ *     -EOPNOTSUPP  the program cannot be started, or finds mistakes in the configuration, and the one that runs goes
+ *                  on; or nothing outlives this broker
  */
 MEMCLIENT_API int memclient_upgrade(struct memclient *ctx);
+
+enum memclient_reload_what {
+    MEMCLIENT_RELOAD_APPLIED = 1, /* a key whose new value is in force, like "[limits] uid_bytes" */
+    MEMCLIENT_RELOAD_RESTART,     /* a key whose new value takes a restart of the broker: memclient_upgrade() is one */
+    MEMCLIENT_RELOAD_MISTAKE,     /* a sentence that begins with file and line: nothing has changed */
+};
+
+struct memclient_reload_line {
+    unsigned what; /* enum memclient_reload_what */
+    char text[256];
+};
+
+struct memclient_reload_result {
+    size_t size;
+    char config[256];        /* the file whose configuration is in force, "" if there is none */
+    uint32_t n_lines;        /* of what is left out the last one of its kind tells how much that is */
+    struct memclient_reload_line lines[48];
+};
+#define MEMCLIENT_RELOAD_RESULT_INIT MEMCLIENT_SIZED(struct memclient_reload_result)
+
+/*
+ * Has the broker read its configuration file again. A file with mistakes is no error of the call: then there are lines
+ * that tell them, and nothing has changed. For administrators.
+ *     -EPERM       the caller is none
+ *     -ENOSYS      the broker is too old to be asked; SIGHUP has it read the file, too
+ */
+MEMCLIENT_API int memclient_reload(struct memclient *ctx, struct memclient_reload_result *result);
 
 #ifdef __cplusplus
 }

@@ -238,11 +238,13 @@ static void listings(void **state)
 {
     struct memclient_broker_status status = MEMCLIENT_BROKER_STATUS_INIT;
     struct memclient_check_result result = MEMCLIENT_CHECK_RESULT_INIT;
+    struct memclient_reload_result reloaded = MEMCLIENT_RELOAD_RESULT_INIT;
 
     (void)state;
     reaches(memclient_status(NULL, &status));
     reaches(memclient_check(NULL, &result));
     reaches(memclient_upgrade(NULL));
+    reaches(memclient_reload(NULL, &reloaded));
     reaches(memclient_list_nodes(NULL, never_nodes, NULL));
     reaches(memclient_list_pools(NULL, never_pools, NULL));
     reaches(memclient_list_buffers(NULL, never_buffers, NULL));

@@ -56,7 +56,7 @@ expect 2 memctl rm --force a/b; said "#id"
 expect 2 memctl open --claim some a/b; said "--claim"
 expect 2 memctl open --claim shared '#1'; said "a name"
 for command in status nodes pools buffers leaks sessions reservations names tokens check \
-    alloc share open cat fill publish move rm upgrade doctor; do
+    alloc share open cat fill publish move rm reload upgrade doctor; do
     expect 0 memctl $command --help; shows "usage: memctl $command"
     memctl --help | grep -q "^  $command " || fail "--help lacks $command"
 done

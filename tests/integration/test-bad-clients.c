@@ -249,7 +249,7 @@ static void signals_do_not_kill_it(void **state)
         assert_true(raw_is_served(good));
     }
     assert_true(broker_lives(&broker));
-    assert_true(WAIT_UNTIL(broker_said(&broker, "were read again")));
+    assert_true(WAIT_UNTIL(broker_said(&broker, "was read again")));
     close(good);
     good = -1;
     broker_stop(&broker);

@@ -671,6 +671,14 @@ static void verify_upgrade(struct actor *a)
     unmap_and_drop(a);
 }
 
+static void act_reload(struct actor *a)
+{
+    struct memclient_reload_result result = MEMCLIENT_RELOAD_RESULT_INIT;
+
+    CHECK_DONE(memclient_reload(a->ctx, &result));
+    CHECK(result.n_lines == 0);
+}
+
 static void prepare_lists(struct actor *a)
 {
     make(a, 0, "matrix/lists");
@@ -761,6 +769,7 @@ const struct scenario scenarios[] = {
     {METHOD_STATUS, NULL, nothing, act_status, nothing},
     {METHOD_CHECK, NULL, nothing, act_check, nothing},
     {METHOD_UPGRADE, NULL, a_full_buffer, act_upgrade, verify_upgrade},
+    {METHOD_RELOAD, NULL, nothing, act_reload, nothing},
     {METHOD_LIST_NODES, NULL, prepare_lists, act_list_nodes, verify_some},
     {METHOD_LIST_POOLS, NULL, prepare_lists, act_list_pools, verify_some},
     {METHOD_LIST_BUFFERS, NULL, prepare_lists, act_list_buffers, verify_one},

@@ -463,6 +463,9 @@ static struct message serve(const struct settings *settings, uint64_t n)
     return first;
 }
 
+/* While this file is there, a program finds some. */
+static const char mistakes[] = "mistakes";
+
 static const struct settings plain;
 static const struct settings impatient = {.impatient = true};
 
@@ -796,6 +799,25 @@ static void an_upgrade_to_no_program(void **state)
     }
 }
 
+/* The program that is installed reads the configuration first, as the broker of that socket would. */
+static void an_upgrade_with_mistakes_in_the_configuration(void **state)
+{
+    struct message first = serve(&plain, 3);
+
+    (void)state;
+    fd_close(open(mistakes, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    for (int round = 0; round < 2; round++) {
+        order(ORDER_UPGRADE, 0);
+        assert_int_equal(expect(REPORT_REFUSED).value, KEEPER_REFUSED_CONFIG);
+    }
+    assert_ok(unlink(mistakes));
+    order(ORDER_UPGRADE, 0);
+    (void)expect(REPORT_STOP);
+    assert_int_not_equal(expect(REPORT_STARTED).pid, first.pid);
+    order(ORDER_READY, 0);
+    stop_it();
+}
+
 /* The only one that can read the ledger must not be forgotten for one that cannot. */
 static void an_upgrade_of_what_could_not_read_the_ledger(void **state)
 {
@@ -866,12 +888,15 @@ int main(int argc, char **argv)
         cmocka_unit_test(an_upgrade_in_place),
         cmocka_unit_test(nobody_waits_for_the_process_of_one_that_has_left),
         cmocka_unit_test(an_upgrade_to_no_program),
+        cmocka_unit_test(an_upgrade_with_mistakes_in_the_configuration),
         cmocka_unit_test(an_upgrade_of_what_could_not_read_the_ledger),
         cmocka_unit_test(a_keeper_that_is_killed),
     };
 
     if (argc > 1 && !strcmp(argv[1], "--version"))
         return puts("memoryd of this test") < 0;
+    if (argc > 1 && !strcmp(argv[argc - 1], "--check-config"))
+        return access(mistakes, F_OK) ? 0 : 3;
     if (argc > 1 && !strncmp(argv[1], "--broker=", 9))
         return play_broker(argv);
     if (argc > 1 && !strncmp(argv[1], "--carrier=", 10))

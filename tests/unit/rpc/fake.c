@@ -338,6 +338,12 @@ int op_check(struct op *op, struct check_result *result)
     return verb(op, "check");
 }
 
+int op_reload(struct op *op, struct reload_result *result)
+{
+    *result = fake.reload;
+    return verb(op, "reload");
+}
+
 int op_upgrade(struct op *op)
 {
     return verb(op, "upgrade");

@@ -51,6 +51,7 @@ struct fake {
 
     struct broker_release_log releases[2]; /* of sessions that another broker left */
     unsigned n_releases;
+    struct reload_result reload; /* what a reload comes to */
 };
 
 extern struct fake fake;

@@ -579,6 +579,38 @@ static void status_tells_what_only_rpc_knows(void **state)
     assert_int_equal(reply->requests, 1);
 }
 
+/* What is left out is counted, and what is in a file may be no text. */
+static void a_reload_tells_its_lines(void **state)
+{
+    Memoryd__V1__ReloadRequest m = MEMORYD__V1__RELOAD_REQUEST__INIT;
+    Memoryd__V1__ReloadReply *reply;
+
+    hello();
+    fake.reload = (struct reload_result){.path = "/etc/x", .n_lines = 3, .n_of = {1, 2, 0}};
+    fake.reload.lines[0] = (struct reload_line){RELOAD_RESTART, "[pools] stock"};
+    fake.reload.lines[1] = (struct reload_line){RELOAD_APPLIED, "[session] grace"};
+    fake.reload.lines[2] = (struct reload_line){RELOAD_RESTART, "[arena] half"};
+    call(METHOD_RELOAD, &m.base);
+    assert_string_equal(fake.verb, "reload");
+    reply = reply_as(&memoryd__v1__reload_reply__descriptor);
+    assert_string_equal(reply->config, "/etc/x");
+    assert_int_equal(reply->n_applied, 1);
+    assert_string_equal(reply->applied[0], "[session] grace");
+    assert_int_equal(reply->n_restart, 2);
+    assert_string_equal(reply->restart[0], "[pools] stock");
+    assert_string_equal(reply->restart[1], "[arena] half");
+    assert_int_equal(reply->n_mistakes, 0);
+
+    fake.reload = (struct reload_result){.path = "/etc/x", .n_lines = RELOAD_LINES_MAX, .n_of = {0, 0, 60}};
+    for (unsigned i = 0; i < RELOAD_LINES_MAX; i++)
+        fake.reload.lines[i] = (struct reload_line){RELOAD_MISTAKE, "/etc/x:1: \xff\n"};
+    call(METHOD_RELOAD, &m.base);
+    reply = reply_as(&memoryd__v1__reload_reply__descriptor);
+    assert_int_equal(reply->n_mistakes, RELOAD_LINES_MAX);
+    assert_string_equal(reply->mistakes[0], "/etc/x:1: ??");
+    assert_string_equal(reply->mistakes[RELOAD_LINES_MAX - 1], "and 13 more");
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -607,6 +639,7 @@ int main(void)
         TEST(unsound_packets_hear_why),
         TEST(events_arrive_or_are_replaced_by_lost),
         TEST(status_tells_what_only_rpc_knows),
+        TEST(a_reload_tells_its_lines),
     };
 
     return test_run(tests, NULL, NULL);

@@ -10,6 +10,7 @@
 #                               none, broker, both, or program (the keeper is executed anew in place)
 #   end_clients                 they must have seen no error
 #   lose_everything             a stop that nothing outlives: it is said, and a client goes on with the next start
+#   mistakes_while_it_serves FILE, mistakes_at_a_first_start FILE   of the configuration
 #
 # After each event: the clients have got on, ids, names, sessions, holds and bytes are what they were, and the books
 # agree.
@@ -176,3 +177,73 @@ all_events() {
         echo "not tried: stop and start (systemd $(ctl --version | sed -n '1s/^systemd //p') keeps no descriptors; 254 does)"
     fi
 }
+
+# ---- mistakes in the configuration -------------------------------------------------------------------------------
+
+write_mistake() { mkdir -p "${1%/*}" && printf '[limits]\n\nuid_bites = 5\n' >"$1"; }
+
+# With file and line, as an error.
+told() {
+    journalctl _COMM=memoryd --no-pager -o cat -p err | grep -q "$1:3: \[limits\] uid_bites: no such key" || fail "$2: the journal does not tell the mistake"
+}
+
+limit_is() { [ "$(memctl alloc --size 64M 2>&1 | grep -c uid_bytes)" = "$1" ]; }
+
+mistakes_while_it_serves() {
+    local broker
+
+    within "a broker" 60 memctl status
+    mkdir -p "${1%/*}"
+    printf '[limits]\nuid_bytes = 32M\n' >"$1"
+    ctl reload memoryd.service || fail "systemctl reload"
+    limit_is 1 || fail "systemctl reload came back before the limit was in force"
+    write_mistake "$1"
+    ctl reload memoryd.service 2>/dev/null && fail "systemctl reload with a mistake did not fail"
+    told "$1" "systemctl reload"
+    broker=$(pid_of broker)
+    memctl upgrade 2>"$work/out" && fail "an upgrade with a mistake"
+    grep -q uid_bites "$work/out" || fail "memctl upgrade: $(cat "$work/out")"
+    [ "$(pid_of broker)" = "$broker" ] || fail "after a refused upgrade another broker serves"
+    ctl restart memoryd.service || fail "systemctl restart with a mistake"
+    [ "$(pid_of broker)" != "$broker" ] || fail "systemctl restart did not"
+    limit_is 1 || fail "after systemctl restart the last good configuration is not in force"
+    kill -KILL "$(pid_of keeper)"
+    within "a broker" 60 memctl status
+    limit_is 1 || fail "after a keeper's death the last good configuration is not in force"
+    : >"$1"
+    ctl reload memoryd.service || fail "systemctl reload of what was mended"
+    limit_is 0 || fail "what was mended is not in force"
+    memctl status --json | jq -e '.[0].config_stale == false' >/dev/null || fail "the status says it is not mended"
+}
+
+# Nothing is there to go on with. Whoever connects makes the socket start the service again and again, but neither of
+# them gives up, and nothing has to be reset.
+mistakes_at_a_first_start() {
+    local n waiting
+
+    ctl stop memoryd.service memoryd.socket || fail stop
+    ctl clean --what=fdstore memoryd.service 2>/dev/null || : # older ones keep nothing
+    write_mistake "$1"
+    ctl start memoryd.socket || fail "the socket does not start"
+    ctl start memoryd.service 2>/dev/null && fail "a first start with a mistake did not fail"
+    told "$1" "a first start"
+    memctl status >/dev/null 2>&1 & # asks, and gives up one day
+    waiting=$!
+    n=$(value memoryd.service NRestarts)
+    within "restarts" 120 restarted $((n + 3))
+    [ "$(value memoryd.socket ActiveState)" = active ] || fail "the socket is $(value memoryd.socket Result)"
+    : >"$1"
+    within "a broker, by itself" 60 memctl status
+    wait "$waiting" || :
+    [ "$(value memoryd.service ActiveState)" = active ] || fail "the service is $(value memoryd.service ActiveState)"
+
+    ctl stop memoryd.service memoryd.socket || fail stop
+    ctl clean --what=fdstore memoryd.service 2>/dev/null || : # older ones keep nothing
+    write_mistake "$1"
+    ctl start memoryd.service 2>/dev/null && fail "a first start with a mistake did not fail"
+    : >"$1"
+    ctl start memoryd.service || fail "systemctl start of what was mended"
+    memctl status >/dev/null || fail "it does not serve"
+}
+
+restarted() { [ "$(value memoryd.service NRestarts)" -ge "$1" ]; }

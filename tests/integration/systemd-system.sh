@@ -63,7 +63,7 @@ case $prefix in
         make -s -C "$builddir" install DESTDIR="$root" >"$tmp/install.log" 2>&1 || rc=1
         mkdir -p "$root/usr/local"
         cp -a "$root$prefix/." "$root/usr/local/"
-        sed -i "s|^ExecStart=$prefix|ExecStart=/usr/local|" "$root/usr/local/lib/systemd/system/memoryd.service"
+        sed -i "s|^\(Exec[A-Z][a-z]*\)=$prefix|\1=/usr/local|" "$root/usr/local/lib/systemd/system/memoryd.service"
         echo /usr/local/lib >"$root/etc/ld.so.conf.d/memoryd-test.conf"
         chroot "$root" ldconfig
         ;;
@@ -159,6 +159,10 @@ begin_clients
 all_events
 end_clients
 lose_everything
+
+config=$(memoryd --help | sed -n 's|.*memoryd/memoryd.conf in \(/[^ ]*\).*|\1|p')/memoryd/memoryd.conf
+mistakes_while_it_serves "$config"
+mistakes_at_a_first_start "$config"
 
 systemctl stop memoryd.service memoryd.socket || fail stop
 [ "$(value memoryd.service Result)" = success ] || fail "stop: $(value memoryd.service Result)"

@@ -41,8 +41,10 @@ mount --bind /dev/null /dev/kmsg
 # a copy, which is exchanged for another
 memoryd=$tmp/memoryd
 cp "$builddir/daemon/memoryd" "$memoryd"
+config=$tmp/memoryd.conf
+: >"$config"
 for unit in "$builddir/systemd/user/memoryd.service" "$srcdir/systemd/user/memoryd.socket"; do
-    sed "s|^ExecStart=[^ ]*|ExecStart=$memoryd|" "$unit" >"$XDG_CONFIG_HOME/systemd/user/${unit##*/}"
+    sed -e "s|^ExecStart=[^ ]*|ExecStart=$memoryd --config $config|" -e "s|^ExecReload=[^ ]*|ExecReload=$builddir/client/memctl/memctl|" "$unit" >"$XDG_CONFIG_HOME/systemd/user/${unit##*/}"
 done
 
 failures=0
@@ -117,6 +119,10 @@ event "a broker that hangs" broker freeze_broker
 end_clients
 memctl rm a/b || fail "memctl rm"
 lose_everything
+
+# ---- the configuration ------------------------------------------------------------------------------
+mistakes_while_it_serves "$config"
+mistakes_at_a_first_start "$config"
 
 # ---- stop -------------------------------------------------------------------------------------------
 ctl stop memoryd.service memoryd.socket

@@ -19,7 +19,7 @@ units() { # FOLDER FILES...
     shift
     mkdir -p "$to"
     for file; do
-        sed -e 's|^ExecStart=[^ ]*|ExecStart=/bin/true|' -e '/^Documentation=/d' "${newer[@]}" "$file" >"$to/${file##*/}"
+        sed -e 's|^\(Exec[A-Z][a-z]*\)=[^ ]*|\1=/bin/true|' -e '/^Documentation=/d' "${newer[@]}" "$file" >"$to/${file##*/}"
     done
 }
 # What this systemd does not know yet, and skips with a warning.

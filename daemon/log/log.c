@@ -4,14 +4,14 @@
  * One line at a time, composed in a buffer of its own and written by one call, so that lines of several threads
  * do not mix and a line is either there or not.
  *
- * The budget of a user is found by the uid modulo a fixed number of slots. Two users in one slot share it: that
- * loses a line now and then, where a table that grows with the number of users would be one more thing that a
- * client can make grow.
+ * What is said about a client begins with who that is by the kernel's word, before anything that the client chose, and
+ * the name of its program, which it chose, is quoted: nothing in a line can look like another client's line.
  */
 
 #include "log/log.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,20 +25,16 @@
 #include <systemd/sd-journal.h>
 
 #include "base/clock.h"
+#include "base/utf8.h"
+#include "log/limit.h"
 
 #define LINE_MAX_BYTES 1024
-#define SLOTS          64
-
-struct slot {
-    uid_t uid;
-    uint64_t window_end;
-    unsigned said;
-    unsigned suppressed;
-};
+/* The kernel's name of a program has 15 bytes; each may be quoted by four. */
+#define PROGRAM_BYTES  (4 * 16 + 3)
 
 static enum log_level threshold = LOG_LEVEL_NOTICE;
 static bool to_journal;
-static struct slot slots[SLOTS];
+static struct log_limit limit;
 static unsigned long suppressed_total;
 
 static const struct {
@@ -139,11 +135,17 @@ static void say_journal(enum log_level level, const char *message, const struct 
         say_text(level, message);
 }
 
-/* What a client wrote may be in a message; it must not be able to write lines of its own. */
+/* What a client wrote may be in a message; it must not be able to write lines of its own, nor to a terminal what that
+ * obeys. */
 static void make_printable(char *message)
 {
+    size_t n = utf8_cut(message, strlen(message));
+
+    message[n] = '\0';
+    if (utf8_is_printable(message, n))
+        return;
     for (; *message; message++)
-        if ((unsigned char)*message < ' ' || *message == 0x7f)
+        if ((unsigned char)*message < ' ' || (unsigned char)*message > '~')
             *message = '?';
 }
 
@@ -174,46 +176,87 @@ void log_line(enum log_level level, const char *format, ...)
     va_end(arguments);
 }
 
-static bool may_say(struct slot *slot, struct log_client who)
+/* "name" of the process, as the kernel has it; "?" if it has gone. */
+static void quote_program(pid_t pid, char quoted[PROGRAM_BYTES])
 {
-    uint64_t now = clock_now_ns();
+    char path[32];
+    char name[16] = "?";
+    ssize_t length = 1;
+    size_t n = 0;
+    int fd;
 
-    if (now >= slot->window_end) {
-        if (slot->suppressed)
-            log_warning("%u lines about clients of uid %u were left out", slot->suppressed, slot->uid);
-        *slot = (struct slot){
-            .uid = who.uid,
-            .window_end = deadline_at(now, LOG_CLIENT_WINDOW_SEC * NSEC_PER_SEC),
-        };
+    (void)snprintf(path, sizeof(path), "/proc/%d/comm", pid);
+    fd = pid > 0 ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    if (fd >= 0) {
+        /* it ends with a newline, before which there may be others */
+        length = read(fd, name, sizeof(name));
+        length = length > 0 && name[length - 1] == '\n' ? length - 1 : length;
+        (void)close(fd);
     }
-    if (slot->said < LOG_CLIENT_LINES) {
-        slot->said++;
-        return true;
+    quoted[n++] = '"';
+    for (ssize_t i = 0; i < length; i++) {
+        bool plain = name[i] >= ' ' && name[i] <= '~' && name[i] != '"' && name[i] != '\\';
+
+        n += (size_t)snprintf(quoted + n, PROGRAM_BYTES - n, plain ? "%c" : "\\x%02x", (unsigned char)name[i]);
     }
-    if (!slot->suppressed++)
-        log_warning("clients of uid %u cause too many lines; more of them are counted, not said",
-                    who.uid);
-    suppressed_total++;
-    return false;
+    quoted[n++] = '"';
+    quoted[n] = '\0';
+}
+
+static void say_about(enum log_level level, const struct log_client *who, const char *message)
+{
+    char program[PROGRAM_BYTES];
+    char line[LINE_MAX_BYTES];
+
+    quote_program(who->pid, program);
+    (void)snprintf(line, sizeof(line), "client %d %s of uid %u: %s", who->pid, program, who->uid, message);
+    make_printable(line);
+    if (to_journal)
+        say_journal(level, line, who);
+    else
+        say_text(level, line);
+}
+
+static void report_left_out(uint64_t now)
+{
+    char line[LINE_MAX_BYTES];
+    int level;
+
+    if (log_limit_report(&limit, now, line, sizeof(line), &level))
+        log_line((enum log_level)level, "%s", line);
+}
+
+void log_tick(void)
+{
+    report_left_out(clock_now_ns());
 }
 
 void log_client(enum log_level level, struct log_client who, const char *format, ...)
 {
+    uint64_t now;
+    enum log_limit_answer answer;
+    char message[LINE_MAX_BYTES];
     va_list arguments;
-    char prefixed[LINE_MAX_BYTES];
+    int saved = errno;
 
-    if (!log_enabled(level) || !may_say(&slots[who.uid % SLOTS], who))
+    if (!log_enabled(level))
         return;
-    va_start(arguments, format);
-    if (vsnprintf(prefixed, sizeof(prefixed), format, arguments) < 0)
-        prefixed[0] = '\0';
-    va_end(arguments);
-    if (to_journal) {
-        make_printable(prefixed);
-        say_journal(level, prefixed, &who);
-    } else {
-        log_line(level, "client %d of uid %u: %s", who.pid, who.uid, prefixed);
+    now = clock_now_ns();
+    report_left_out(now);
+    answer = log_limit_ask(&limit, who.uid, (int)level, now);
+    if (answer == LOG_LIMIT_LEAVE_OUT) {
+        suppressed_total++;
+        return;
     }
+    va_start(arguments, format);
+    if (vsnprintf(message, sizeof(message), format, arguments) < 0)
+        message[0] = '\0';
+    va_end(arguments);
+    say_about(level, &who, message);
+    if (answer == LOG_LIMIT_LAST)
+        log_line(level, "clients of uid %u cause many lines; what more there is of them in the next %d s is counted, "
+                 "not said", who.uid, LOG_CLIENT_WINDOW_SEC);
+    errno = saved;
 }
 
 unsigned long log_client_suppressed(void)

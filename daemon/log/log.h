@@ -9,7 +9,7 @@
  * one exception is fatal(), which marks the way of a negative error up to main().
  *
  * A client can make the broker say something as often as it likes, so what is said about clients goes through
- * log_client(), which says so much per user and then only counts. Contents of buffers, tokens and session
+ * log_client(), which says so much per user and then only counts, see limit.h. Contents of buffers, tokens and session
  * secrets are never said at all.
  *
  * All of it is for the loop's thread, except log_line(), which any thread may call.
@@ -23,7 +23,7 @@ enum log_level {
     LOG_LEVEL_ERROR,   /* the broker cannot do what it is there for */
     LOG_LEVEL_WARNING, /* somebody should look at this */
     LOG_LEVEL_NOTICE,  /* start, stop, reload */
-    LOG_LEVEL_INFO,    /* clients come and go */
+    LOG_LEVEL_INFO,    /* clients come and go, and are refused something */
     LOG_LEVEL_DEBUG
 };
 
@@ -54,9 +54,11 @@ struct log_client {
     pid_t pid;
 };
 
-/* About a client, at the client's cost. */
+/* About a client, at the client's cost, with its program's name. */
 void log_client(enum log_level level, struct log_client who, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* Once a second: tells what was counted in windows that are over. */
+void log_tick(void);
 /* Lines about clients that were counted instead of said, since the start. */
 unsigned long log_client_suppressed(void);
 

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -120,12 +121,14 @@ static void I8_an_empty_packet(void **state)
 
 static void I8_another_protocol(void **state)
 {
-    char who[64];
+    char program[16] = "";
+    char who[96];
 
     send_packet("GET / HTTP/1.1\r\nHost: example\r\n\r\n", 34);
     assert_true(raw_has_ended(bad));
     /* and the operator is told who it was */
-    (void)snprintf(who, sizeof(who), "client %d of uid %u: disconnected", (int)getpid(), geteuid());
+    assert_ok(prctl(PR_GET_NAME, program));
+    (void)snprintf(who, sizeof(who), "client %d \"%s\" of uid %u: disconnected", (int)getpid(), program, geteuid());
     assert_true(broker_said(&broker, who));
 }
 

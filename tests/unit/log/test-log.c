@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "log/log.h"
@@ -88,8 +89,9 @@ static void long_lines_are_cut_not_lost(void **state)
 
 static void I7_a_user_cannot_flood_the_log(void **state)
 {
-    struct log_client loud = {.uid = 1000, .pid = 1};
-    struct log_client other = {.uid = 1001, .pid = 2};
+    struct log_client loud = {.uid = 1000, .pid = getpid()};
+    /* whose number once had the same place in a table */
+    struct log_client other = {.uid = 1064, .pid = 0};
     unsigned long before = log_client_suppressed();
 
     for (int i = 0; i < 1000; i++)
@@ -97,7 +99,21 @@ static void I7_a_user_cannot_flood_the_log(void **state)
     assert_int_equal(count_lines(said()), LOG_CLIENT_LINES + 1);
     assert_int_equal(log_client_suppressed() - before, 1000 - LOG_CLIENT_LINES);
     log_client(LOG_LEVEL_WARNING, other, "still heard");
-    assert_non_null(strstr(said(), "client 2 of uid 1001: still heard\n"));
+    assert_non_null(strstr(said(), "client 0 \"?\" of uid 1064: still heard\n"));
+}
+
+/* It says first who it is, by what it cannot choose. */
+static void I8_a_program_cannot_forge_a_line_by_its_name(void **state)
+{
+    char wanted[128];
+
+    assert_ok(prctl(PR_SET_NAME, "a\" of uid 0:\n\033\x9b"));
+    log_client(LOG_LEVEL_WARNING, (struct log_client){.uid = 2000, .pid = getpid()}, "said \"%s\"", "\xc2\x9b" "2J");
+    assert_ok(prctl(PR_SET_NAME, "test-log"));
+    snprintf(wanted, sizeof(wanted),
+             "memoryd: warning: client %d \"a\\x22 of uid 0:\\x0a\\x1b\\x9b\" of uid 2000: said \"??2J\"\n",
+             (int)getpid());
+    assert_string_equal(said(), wanted);
 }
 
 static void a_fatal_error_shows_its_way(void **state)
@@ -116,6 +132,7 @@ int main(void)
         TEST(control_characters_cannot_forge_a_line),
         TEST(long_lines_are_cut_not_lost),
         TEST(I7_a_user_cannot_flood_the_log),
+        TEST(I8_a_program_cannot_forge_a_line_by_its_name),
         TEST(a_fatal_error_shows_its_way),
     };
 

@@ -202,9 +202,10 @@ static int check_limit(const struct account *account, enum account_slot slot, ui
                       account->used[slot], slots[slot].what, amount, limit, scope, slots[slot].key);
     if (slot == ACCOUNT_BUFFERS && account->accounts->limits.by_descriptors)
         return refuse(problem, STATUS_LIMIT,
-                      "user %u may have %" PRIu64 " buffers, since each takes a descriptor of the broker; give some "
-                      "back, raise its LimitNOFILE (ulimit -Hn), or put small ones together: a UMF pool takes one for "
-                      "a whole slab", (unsigned)account->uid, limit);
+                      "user %u has %" PRIu64 " buffers and asks for %" PRIu64 " more, but may have %" PRIu64
+                      ", since each takes a descriptor of the broker; give some back, raise its LimitNOFILE "
+                      "(ulimit -Hn), or put small ones together, as UMF pools do",
+                      (unsigned)account->uid, account->used[slot], amount, limit);
     return refuse(problem, STATUS_LIMIT,
                   "user %u has %" PRIu64 " %s and asks for %" PRIu64 " more, but may have %" PRIu64
                   "; give some back, or raise %s_%s in [limits]",

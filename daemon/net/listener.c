@@ -72,7 +72,8 @@ static void welcome(struct listener *listener, int *fd, struct peer *peer)
     struct net_user *user;
 
     if (net->n_connections >= net->limits.connections) {
-        log_client(LOG_LEVEL_WARNING, who, "turned away: there are %u connections, the most that [limits] allows",
+        log_client(LOG_LEVEL_WARNING, who,
+                   "turned away: there are %u connections, and connections in [limits] allows no more",
                    net->n_connections);
         return;
     }
@@ -82,7 +83,8 @@ static void welcome(struct listener *listener, int *fd, struct peer *peer)
         return;
     }
     if (user->connections >= net->limits.connections_uid) {
-        log_client(LOG_LEVEL_WARNING, who, "turned away: its user has %u connections, the most that [limits] allows",
+        log_client(LOG_LEVEL_WARNING, who,
+                   "turned away: its user has %u connections, and uid_sessions in [limits] allows no more",
                    user->connections);
         net_user_drop(net, user);
         return;
@@ -113,6 +115,7 @@ static bool is_clogged(const struct net *net)
 /* False when there is nobody (any more), or no room. */
 static bool accept_one(struct listener *listener)
 {
+    const struct log_client nobody = {.uid = (uid_t)-1};
     struct peer peer = PEER_NULL;
     int fd;
     int r;
@@ -160,7 +163,7 @@ static bool accept_one(struct listener *listener)
         return false;
     }
     if (r)
-        log_debug("a connection whose process cannot be told was closed (%d)", r);
+        log_client(LOG_LEVEL_INFO, nobody, "turned away: its process cannot be told (%d)", r);
     listener->pauses = 0;
     return true;
 }

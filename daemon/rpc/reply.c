@@ -7,13 +7,16 @@
 #include "rpc/reply.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/utf8.h"
 #include "broker/broker.h"
+#include "log/log.h"
 #include "proto/envelope.h"
 #include "proto/limits.h"
 #include "proto/memoryd.pb-c.h"
+#include "proto/schema.h"
 #include "proto/status.h"
 #include "rpc/request.h"
 #include "rpc/rpc.h"
@@ -70,9 +73,50 @@ char *reply_text(char *sentence)
     return sentence;
 }
 
-char *reply_sentence(struct problem *problem)
+/* ---- refusals, in the log ------------------------------------------------------------------------------- */
+
+/* Answers that a program may well expect, and asks for again and again. */
+static bool is_answer(unsigned status)
 {
-    return reply_text(problem->sentence);
+    static const enum status answers[] = {STATUS_TIMED_OUT, STATUS_STALE, STATUS_NO_SUCH_ID, STATUS_NO_SUCH_NAME,
+                                          STATUS_NAME_EXISTS, STATUS_TOKEN_STALE, STATUS_ADDRESS_TAKEN,
+                                          STATUS_SHUTTING_DOWN};
+
+    for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++)
+        if (status == answers[i])
+            return true;
+    return false;
+}
+
+/* The one place where every refusal passes, whole or of an item of a batch. The sentence names limit or right, and the
+ * numbers. A breach of the protocol has a line of its own: the connection ends. */
+static void log_refusal(const struct call *call, unsigned status, const char *items, const char *sentence)
+{
+    const struct schema_method *method = schema_method(call->method);
+
+    if (!call->client || status == STATUS_PROTOCOL)
+        return;
+    log_client(is_answer(status) ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO, call->client->who, "%s is refused%s: %s: %s",
+               method ? method->name : "an unknown method", items, status_name(status), sentence);
+}
+
+char *reply_sentence(const struct call *call, struct problem *problem, size_t n, const uint32_t *statuses)
+{
+    char *sentence = reply_text(problem->sentence);
+    uint32_t first = 0;
+    size_t n_refused = 0;
+    char items[64] = "";
+
+    for (size_t i = 0; i < n; i++) {
+        first = first ? first : statuses[i];
+        n_refused += statuses[i] != 0;
+    }
+    if (!n_refused)
+        return sentence;
+    if (n > 1)
+        (void)snprintf(items, sizeof(items), " for %zu of %zu", n_refused, n);
+    log_refusal(call, first, items, *sentence ? sentence : status_text(first));
+    return sentence;
 }
 
 void reply_problem(const struct call *call, int status, struct problem *problem)
@@ -81,9 +125,10 @@ void reply_problem(const struct call *call, int status, struct problem *problem)
 
     if (!problem->sentence[0])
         problem_set(problem, "%s", status_text((unsigned)status));
-    message.sentence = reply_sentence(problem);
+    message.sentence = reply_text(problem->sentence);
     message.item = problem->item;
     call->rpc->refused++;
+    log_refusal(call, (unsigned)status, "", message.sentence);
     reply(call, (uint32_t)status, &message.base, NULL);
 }
 
@@ -163,7 +208,7 @@ static int reply_buffers_again(const struct call *call, size_t size)
     if (r < 0)
         return r;
     if (problem.sentence[0])
-        buffers->sentence = reply_sentence(&problem);
+        buffers->sentence = reply_sentence(call, &problem, buffers->n_statuses, buffers->statuses);
     send_reply(call, STATUS_OK, pack(rpc, message), &fds);
     return 0;
 }

@@ -6,6 +6,7 @@
  * nobody waits for them any more.
  */
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include <protobuf-c/protobuf-c.h>
@@ -25,8 +26,9 @@ int reply_again(const struct call *call);
 /* The same text, cleaned of what a client would not take for text. */
 char *reply_text(char *text);
 
-/* Why the first item of a batch failed, for the batch's reply: the sentence, cleaned of what is no text. */
-char *reply_sentence(struct problem *problem);
+/* Why the first item of a batch failed, for the batch's reply: the sentence, cleaned of what is no text. That any did
+ * is logged. */
+char *reply_sentence(const struct call *call, struct problem *problem, size_t n, const uint32_t *statuses);
 
-/* An empty sentence becomes the status's own text. `problem` is cleaned of what is no text. */
+/* It is logged. An empty sentence becomes the status's own text. `problem` is cleaned of what is no text. */
 void reply_problem(const struct call *call, int status, struct problem *problem);

@@ -51,7 +51,7 @@ static void reply_opened(struct request *request, struct opened *opened, bool wi
     reply.granules = granules;
     reply.addresses = addresses;
     reply.flags = flags;
-    reply.sentence = reply_sentence(&request->op.problem);
+    reply.sentence = reply_sentence(&request->call, &request->op.problem, opened->n, statuses);
     if (with_tokens) {
         reply.tokens.data = tokens[0];
         reply.tokens.len = opened->n * sizeof(tokens[0]);
@@ -140,7 +140,7 @@ static void reply_statuses(struct request *request, struct statuses *result)
         statuses[i] = (uint32_t)result->status[i];
     reply.n_statuses = result->n;
     reply.statuses = statuses;
-    reply.sentence = reply_sentence(&request->op.problem);
+    reply.sentence = reply_sentence(&request->call, &request->op.problem, result->n, statuses);
     request_reply(request, &reply.base, &result->fds);
 }
 

@@ -31,7 +31,7 @@ static void answer_share(struct request *request)
     reply.statuses = statuses;
     reply.tokens.data = result->tokens[0];
     reply.tokens.len = result->n * sizeof(result->tokens[0]);
-    reply.sentence = reply_sentence(&request->op.problem);
+    reply.sentence = reply_sentence(&request->call, &request->op.problem, result->n, statuses);
     request_reply(request, &reply.base, NULL);
 }
 

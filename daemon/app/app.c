@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -95,8 +96,43 @@ static int build_listener(struct app *app)
     return EXIT_FAILED;
 }
 
+/* ---- what the log says of a start ---------------------------------------------------------------------- */
+
+static void say_pool(const struct pool *pool)
+{
+    static const char *const pages[] = {"any", "base", "transparent huge", "set-aside huge"};
+    char nodes[128] = "";
+    size_t length = 0;
+
+    for (uint32_t i = 0; i < pool->n_nodes && length < sizeof(nodes) - 16; i++)
+        length += (size_t)snprintf(nodes + length, sizeof(nodes) - length, "%s%u", i ? "," : "", pool->nodes[i]);
+    log_notice("pool %s: node%s %s, %s pages of %llu KiB, capacity %llu MiB, stock up to %llu MiB%s", pool->name,
+               pool->n_nodes == 1 ? "" : "s", nodes, pages[pool->pages], (unsigned long long)pool->page_size >> 10,
+               (unsigned long long)pool_capacity(pool) >> 20, (unsigned long long)pool_most_stock(pool) >> 20,
+               pool->retired ? "; not configured any more, nothing is made there" : "");
+}
+
+/* Of the first broker that ever was there is nothing to say. */
+static void say_recovered(const struct app *app)
+{
+    struct broker_holdings held;
+
+    broker_holdings(app->broker, &held);
+    if (held.buffers || held.sessions || held.names)
+        log_notice("recovered: %llu buffers (%llu of them detached), %llu bytes, %llu sessions, %llu names",
+                   (unsigned long long)held.buffers, (unsigned long long)held.detached, (unsigned long long)held.bytes,
+                   (unsigned long long)held.sessions, (unsigned long long)held.names);
+}
+
 static void announce(const struct app *app, const char *path)
 {
+    const char *config = app->config->path;
+
+    log_notice("configuration: %s%s", config ? config : "no file, the defaults",
+               app->config_stale ? ", as it was before the mistakes in it" : "");
+    for (uint32_t i = 0; i < pools_count(app->pools); i++)
+        say_pool(pools_get(app->pools, i));
+    say_recovered(app);
     log_notice("memoryd %s serves at %s", app->options->version, path ? path : "the socket it was given");
     if (app->options->autostart)
         place_leave_terminal();

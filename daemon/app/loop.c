@@ -69,6 +69,7 @@ static void on_beat(evutil_socket_t fd, short events, void *userdata)
     (void)fd;
     (void)events;
     keeper_beat(app->keeper);
+    log_tick();
 }
 
 /* ------------------------------------------------------------------------------------------------- idle, stop */

@@ -263,6 +263,7 @@ void broker_holdings(const struct broker *broker, struct broker_holdings *ret)
 {
     *ret = (struct broker_holdings){
         .buffers = table_count(&broker->buffers.table) - broker->buffers.n_stock,
+        .detached = broker->buffers.n_detached,
         .bytes = broker->buffers.bytes,
         .names = table_count(&broker->names.table),
         .sessions = table_count(&broker->sessions.table),

@@ -130,6 +130,7 @@ void broker_upgrade_decided(struct broker *broker, int error, const char *why);
 /* What clients would lose with all of it: what has a name, or is held, or is still open somewhere. */
 struct broker_holdings {
     uint64_t buffers;
+    uint64_t detached; /* of these */
     uint64_t bytes;
     uint64_t names;
     uint64_t sessions;

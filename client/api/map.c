@@ -63,10 +63,13 @@ static int check_map(struct memclient_map_options *options, const struct memclie
         r = check_options(options, sizeof(*options), from, "map options");
     if (!r)
         r = check_access(options->access);
-    if (!r && options->flags & ~(unsigned)(MEMCLIENT_MAP_ANYWHERE | MEMCLIENT_MAP_NOT_HOME))
+    if (!r && options->flags & ~(unsigned)(MEMCLIENT_MAP_ANYWHERE | MEMCLIENT_MAP_NOT_HOME |
+                                           MEMCLIENT_MAP_UNRESERVED | MEMCLIENT_MAP_ALONE))
         r = fail_with(EINVAL, "flags: 0x%x has bits that no mapping has", options->flags);
     if (!r && options->address && options->flags & MEMCLIENT_MAP_ANYWHERE)
         r = fail_with(EINVAL, "an address was given, and a flag for choosing another");
+    if (!r && !options->address && options->flags & MEMCLIENT_MAP_UNRESERVED)
+        r = fail_with(EINVAL, "no address was given that could be an unreserved one");
     return r;
 }
 

@@ -2,9 +2,12 @@
 /*
  * Changing what is mapped: access, unmapping, not for children.
  *
- * Each takes a range that must be covered by mappings of the context, cuts the first and the last
- * mapping where the range begins and ends, and then goes over whole ones. The two records that the
- * cuts need are allocated before anything is touched.
+ * Each takes a range that must be covered by mappings of the context, cuts them where the range begins and ends, and
+ * then goes over whole ones. The records that the cuts need are allocated before anything is touched. The kernel is
+ * told what the pages are to be by all mappings that show them, span by span.
+ *
+ * Nobody says which of several mappings of the same pages is meant. One of just the range is; of several of those the
+ * one that wants least: whichever was meant, the rest then want no less than what is still needed.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -14,91 +17,198 @@
 #include "base/align.h"
 #include "base/range.h"
 #include "core/map.h"
+#include "core/span.h"
 
 #define HEX(number) ((unsigned long long)(number))
 
 struct cut {
     uint64_t start;
     uint64_t size;
-    struct mapping *spare[2];
+    struct mapping *chosen; /* by `taken` */
+    unsigned n_spares;
+    struct mapping *spares; /* by `taken` */
 };
 
 static void cut_deinit(struct cut *cut)
 {
-    free(cut->spare[0]);
-    free(cut->spare[1]);
+    while (cut->spares) {
+        struct mapping *next = cut->spares->taken;
+
+        free(cut->spares);
+        cut->spares = next;
+    }
 }
 
-/* With the space's lock: are these all the context's, and may they be cut there? */
-static int cut_check(struct memclient *ctx, struct cut *cut)
+static uint64_t end_of(const struct mapping *m)
 {
-    struct mapping *m = space_find(&process_space, cut->start);
+    return m->start + m->size;
+}
 
-    if (m && !cut->size) {
-        if (m->start != cut->start)
-            return fail_with(EINVAL, "0x%llx is not where a mapping starts: say how much of it",
-                        HEX(cut->start));
-        cut->size = m->size;
+/* ---- which mappings are meant --------------------------------------------------------------- */
+
+/* How well it fits a call about [at, end): less is better. */
+static unsigned misfit(const struct mapping *m, uint64_t at, uint64_t end)
+{
+    if (m->start != at)
+        return 3;
+    return end_of(m) == end ? 0 : end_of(m) < end ? 1 : 2;
+}
+
+static bool is_better(const struct mapping *m, const struct mapping *than, uint64_t at, uint64_t end)
+{
+    unsigned a, b;
+
+    if (!than)
+        return true;
+    a = misfit(m, at, end);
+    b = misfit(than, at, end);
+    if (a != b)
+        return a < b;
+    if (a == 1 && m->size != than->size)
+        return m->size > than->size;
+    return span_level(m->access) < span_level(than->access);
+}
+
+/* With the space's lock: the context's mapping with which a change of [at, end) begins. */
+static struct mapping *choose(struct memclient *ctx, uint64_t at, uint64_t end)
+{
+    struct mapping *best = NULL;
+
+    for (struct mapping *m = space_overlapping(&process_space, at, 1); m; m = m->found)
+        if (m->buffer->ctx == ctx && is_better(m, best, at, end))
+            best = m;
+    return best;
+}
+
+/* With the space's lock: of the context's that start just there the shortest, and of these the one that wants least. */
+static struct mapping *choose_whole(struct memclient *ctx, uint64_t start)
+{
+    struct mapping *best = NULL;
+
+    for (struct mapping *m = space_overlapping(&process_space, start, 1); m; m = m->found)
+        if (m->buffer->ctx == ctx && m->start == start &&
+            (!best || m->size < best->size ||
+             (m->size == best->size && span_level(m->access) < span_level(best->access))))
+            best = m;
+    return best;
+}
+
+static int refuse_uncovered(const struct cut *cut, uint64_t at)
+{
+    if (space_find(&process_space, at))
+        return fail_with(EFAULT, "0x%llx is mapped by another context", HEX(at));
+    return fail_with(EFAULT, "0x%llx-0x%llx is not all mapped by this library", HEX(cut->start),
+                     HEX(cut->start + cut->size));
+}
+
+/* With the space's lock: where the range is to be cut, may it be? Counts the records that this needs. */
+static int cut_check(struct cut *cut, const struct mapping *m, uint64_t at, uint64_t end)
+{
+    if ((m->start < at && !is_aligned(at - m->start, m->buffer->granule)) ||
+        (end_of(m) > end && !is_aligned(end - m->start, m->buffer->granule)))
+        return fail_with(EINVAL, "a buffer of granule %llu can only be cut at multiples of it",
+                         HEX(m->buffer->granule));
+    cut->n_spares += (m->start < at) + (end_of(m) > end);
+    return 0;
+}
+
+/* With the space's lock: finds the mappings that are meant, or says why they are none. */
+static int cut_choose(struct memclient *ctx, struct cut *cut, int (*allows)(const struct mapping *, unsigned),
+                      unsigned access)
+{
+    struct mapping **last = &cut->chosen;
+    uint64_t at = cut->start, end;
+
+    if (!cut->size) {
+        const struct mapping *whole = choose_whole(ctx, at);
+
+        if (!whole && choose(ctx, at, at))
+            return fail_with(EINVAL, "0x%llx is not where a mapping starts: say how much of it", HEX(at));
+        if (!whole)
+            return refuse_uncovered(cut, at);
+        cut->size = whole->size;
     }
-    if (!space_is_covered(&process_space, cut->start, cut->size))
-        return fail_with(EFAULT, "0x%llx-0x%llx is not all mapped by this library", HEX(cut->start),
-                    HEX(cut->start + cut->size));
-    for (; m && m->start < cut->start + cut->size; m = space_next(m)) {
-        uint64_t end = cut->start + cut->size;
+    end = at + cut->size;
+    for (struct mapping *m; at < end; at = end_of(m)) {
+        int r;
 
-        if (m->buffer->ctx != ctx)
-            return fail_with(EFAULT, "0x%llx is mapped by another context", HEX(m->start));
-        if ((m->start < cut->start && !is_aligned(cut->start - m->start, m->buffer->granule)) ||
-            (end - m->start < m->size && !is_aligned(end - m->start, m->buffer->granule)))
-            return fail_with(EINVAL, "a buffer of granule %llu can only be cut at multiples of it",
-                        HEX(m->buffer->granule));
+        m = choose(ctx, at, end);
+        if (!m)
+            return refuse_uncovered(cut, at);
+        r = cut_check(cut, m, at, end);
+        if (!r && allows)
+            r = allows(m, access);
+        if (r)
+            return r;
+        *last = m;
+        last = &m->taken;
+        *last = NULL;
     }
     return 0;
 }
 
-static void cut_at(struct cut *cut, unsigned i, uint64_t at)
+static int cut_prepare(struct cut *cut)
 {
-    struct mapping *m = space_find(&process_space, at);
+    for (; cut->n_spares; cut->n_spares--) {
+        struct mapping *spare = malloc(sizeof(*spare));
 
-    if (!m || m->start == at)
-        return;
-    space_split(&process_space, m, at, cut->spare[i]);
-    list_append(&m->buffer->mappings, &cut->spare[i]->in_buffer);
-    buffer_ref(m->buffer);
-    cut->spare[i] = NULL;
+        if (!spare)
+            return fail_with(ENOMEM, "no memory for a mapping's record");
+        spare->taken = cut->spares;
+        cut->spares = spare;
+    }
+    return 0;
 }
 
-/* Begins a change: the lock is held on success, and the range consists of whole mappings. */
+/* The part from `at` on, which is a mapping by itself then. */
+static struct mapping *cut_at(struct cut *cut, struct mapping *m, uint64_t at)
+{
+    struct mapping *rest = cut->spares;
+
+    cut->spares = rest->taken;
+    space_split(&process_space, m, at, rest);
+    list_append(&m->buffer->mappings, &rest->in_buffer);
+    buffer_ref(m->buffer);
+    return rest;
+}
+
+/* Begins a change: the lock is held on success, and what was chosen makes up the range. */
 static int cut_begin(struct memclient *ctx, struct cut *cut,
                      int (*allows)(const struct mapping *, unsigned), unsigned access)
 {
+    uint64_t at = cut->start;
     int r;
 
     if (cut->size > UINT64_MAX - cut->start)
         return fail_with(EFAULT, "the range goes beyond the end of all addresses");
-    for (unsigned i = 0; i < 2; i++) {
-        cut->spare[i] = malloc(sizeof(*cut->spare[i]));
-        if (!cut->spare[i])
-            return fail_with(ENOMEM, "no memory for a mapping's record");
-    }
     space_lock();
-    r = cut_check(ctx, cut);
-    for (struct mapping *m = space_find(&process_space, cut->start);
-         !r && allows && m && m->start < cut->start + cut->size; m = space_next(m))
-        r = allows(m, access);
+    r = cut_choose(ctx, cut, allows, access);
+    if (!r)
+        r = cut_prepare(cut);
     if (r) {
         space_unlock();
         return r;
     }
-    cut_at(cut, 0, cut->start);
-    cut_at(cut, 1, cut->start + cut->size);
+    for (struct mapping **link = &cut->chosen; *link; link = &(*link)->taken) {
+        struct mapping *m = *link;
+
+        if (m->start < at) {
+            *link = cut_at(cut, m, at);
+            (*link)->taken = m->taken;
+            m = *link;
+        }
+        if (end_of(m) > cut->start + cut->size) {
+            struct mapping *next = m->taken;
+
+            (void)cut_at(cut, m, cut->start + cut->size);
+            m->taken = next;
+        }
+        at = end_of(m);
+    }
     return 0;
 }
 
-#define FOR_EACH_CUT(m, cut)                                                              \
-    for (struct mapping *m = space_find(&process_space, (cut)->start), *next_ = NULL;    \
-         m && m->start < (cut)->start + (cut)->size && (next_ = space_next(m), true);    \
-         m = next_)
+#define FOR_EACH_CUT(m, cut) for (struct mapping *m = (cut)->chosen; m; m = m->taken)
 
 /* ---- access --------------------------------------------------------------------------------- */
 
@@ -110,10 +220,30 @@ static int allows_access(const struct mapping *m, unsigned access)
                 HEX(m->start));
 }
 
+/* With the space's lock: -1 and errno, or 0. */
+static int protect_pages(const struct mapping *m)
+{
+    struct sweep sweep;
+    struct span span;
+
+    sweep_begin(&sweep, &process_space, m->start, m->size);
+    while (sweep_next(&sweep, &span))
+        if (mprotect((void *)(uintptr_t)span.start, (size_t)span.size, map_prot(span.access)) < 0)
+            return -1;
+    return 0;
+}
+
+static unsigned full_access(const struct mapping *m, unsigned access)
+{
+    if (!access)
+        return m->writable ? MEMCLIENT_READ | MEMCLIENT_WRITE : MEMCLIENT_READ;
+    return access & MEMCLIENT_WRITE ? MEMCLIENT_READ | MEMCLIENT_WRITE : access;
+}
+
 int map_protect(struct memclient *ctx, uint64_t start, uint64_t size, unsigned access)
 {
     _cleanup_(cut_deinit) struct cut cut = {.start = start, .size = size};
-    uint64_t done = start;
+    const struct mapping *refused = NULL;
     int r;
 
     r = cut_begin(ctx, &cut, allows_access, access);
@@ -121,33 +251,42 @@ int map_protect(struct memclient *ctx, uint64_t start, uint64_t size, unsigned a
         return r;
     FOR_EACH_CUT(m, &cut)
     {
-        unsigned wanted = access;
-
-        if (!wanted)
-            wanted = m->writable ? MEMCLIENT_READ | MEMCLIENT_WRITE : MEMCLIENT_READ;
-        if (mprotect((void *)(uintptr_t)m->start, (size_t)m->size, map_prot(wanted)) < 0) {
+        m->former = m->access;
+        m->access = full_access(m, access);
+        if (protect_pages(m) < 0) {
             r = fail_errno("mprotect");
+            refused = m;
             break;
         }
-        done = m->start + m->size;
     }
-    /* all or nothing: what the kernel did before it refused is put back as the index has it */
-    FOR_EACH_CUT(m, &cut)
-    {
-        if (m->start >= done)
-            break;
-        if (r)
-            (void)mprotect((void *)(uintptr_t)m->start, (size_t)m->size, map_prot(m->access));
-        else
-            m->access = access ? (access & MEMCLIENT_WRITE ? MEMCLIENT_READ | MEMCLIENT_WRITE : access)
-                        : m->writable ? MEMCLIENT_READ | MEMCLIENT_WRITE
-                                      : MEMCLIENT_READ;
-    }
+    /* all or nothing: what the kernel did before it refused is put back */
+    if (r)
+        FOR_EACH_CUT(m, &cut)
+        {
+            m->access = m->former;
+            (void)protect_pages(m);
+            if (m == refused)
+                break;
+        }
     space_unlock();
     return r;
 }
 
 /* ---- children ------------------------------------------------------------------------------- */
+
+/* With the space's lock: -1 and errno, or 0. What only such mappings show is not for children. */
+static int withhold_pages(uint64_t start, uint64_t size)
+{
+    struct sweep sweep;
+    struct span span;
+
+    sweep_begin(&sweep, &process_space, start, size);
+    while (sweep_next(&sweep, &span))
+        if (span.mapped && !span.for_children &&
+            madvise((void *)(uintptr_t)span.start, (size_t)span.size, MADV_DONTFORK) < 0)
+            return -1;
+    return 0;
+}
 
 int map_dont_copy(struct memclient *ctx, uint64_t start, uint64_t size)
 {
@@ -159,11 +298,14 @@ int map_dont_copy(struct memclient *ctx, uint64_t start, uint64_t size)
         return r;
     FOR_EACH_CUT(m, &cut)
     {
-        if (madvise((void *)(uintptr_t)m->start, (size_t)m->size, MADV_DONTFORK) < 0) {
+        bool before = m->dont_copy;
+
+        m->dont_copy = true;
+        if (withhold_pages(m->start, m->size) < 0) {
+            m->dont_copy = before;
             r = fail_errno("MADV_DONTFORK");
             break;
         }
-        m->dont_copy = true;
     }
     space_unlock();
     return r;
@@ -171,18 +313,60 @@ int map_dont_copy(struct memclient *ctx, uint64_t start, uint64_t size)
 
 /* ---- unmapping ------------------------------------------------------------------------------ */
 
-/* With the space's lock. Takes one whole mapping away; the record is the caller's then. */
+int map_take_pages(uint64_t start, uint64_t size)
+{
+    int r = 0;
+
+    while (!r && size) {
+        const struct reserved_range *in = space_reserved_find(&process_space, start);
+        const struct reserved_range *next = in ? NULL : space_reserved_next(&process_space, start);
+        uint64_t part = size;
+
+        if (in && part > in->start + in->size - start)
+            part = in->start + in->size - start;
+        if (next && part > next->start - start)
+            part = next->start - start;
+        r = in ? map_reserve_pages(start, part, MAP_FIXED) : munmap((void *)(uintptr_t)start, (size_t)part);
+        start += part;
+        size -= part;
+    }
+    return r;
+}
+
+/* With the space's lock: the pages that others show as well are to be what those want. */
+static void lower_pages(const struct mapping *m, const struct span *span)
+{
+    if (span_level(span->access) < span_level(m->access))
+        (void)mprotect((void *)(uintptr_t)span->start, (size_t)span->size, map_prot(span->access));
+    if (!span->for_children && !m->dont_copy)
+        (void)withhold_pages(span->start, span->size);
+}
+
+/*
+ * With the space's lock. Takes one whole mapping away; the record is the caller's then. The kernel refuses only where
+ * it would have to cut what it has as one, so not the second part of what was mapped by several calls.
+ */
 static int take_away(struct mapping *m)
 {
-    int r = space_reserved_find(&process_space, m->start)
-                ? map_reserve_pages(m->start, m->size, MAP_FIXED)
-                : munmap((void *)(uintptr_t)m->start, (size_t)m->size);
+    bool is_begun = false;
+    struct sweep sweep;
+    struct span span;
+    int r = 0;
 
-    if (r < 0)
-        return fail_errno("unmapping");
     space_remove(&process_space, m);
-    list_remove(&m->in_buffer);
-    return 0;
+    sweep_begin(&sweep, &process_space, m->start, m->size);
+    while (!r && sweep_next(&sweep, &span)) {
+        if (span.mapped)
+            lower_pages(m, &span);
+        else if (map_take_pages(span.start, span.size) < 0 && !is_begun)
+            r = fail_errno("unmapping");
+        is_begun = true;
+    }
+    if (r)
+        space_insert(&process_space, m);
+    else
+        list_remove(&m->in_buffer);
+    return r;
 }
 
 /* Without a lock: these may have been the last references of buffers. */
@@ -209,13 +393,13 @@ int map_unmap(struct memclient *ctx, uint64_t start, uint64_t size)
     r = cut_begin(ctx, &cut, NULL, 0);
     if (r)
         return r;
-    FOR_EACH_CUT(m, &cut)
-    {
+    for (struct mapping *m = cut.chosen, *next; m && !r; m = next) {
+        next = m->taken;
         r = take_away(m);
-        if (r)
-            break;
-        m->taken = taken;
-        taken = m;
+        if (!r) {
+            m->taken = taken;
+            taken = m;
+        }
     }
     space_unlock();
     map_drop_taken(taken);
@@ -242,8 +426,8 @@ void map_drop_context(struct memclient *ctx)
         struct memclient_reservation *res =
             container_of(link, struct memclient_reservation, in_context);
 
-        munmap((void *)(uintptr_t)res->range.start, (size_t)res->range.size);
         space_reserved_remove(&process_space, &res->range);
+        map_give_up_pages(&res->range);
     }
     pthread_mutex_unlock(&ctx->lock);
     space_unlock();

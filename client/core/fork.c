@@ -11,6 +11,7 @@
 #include "core/context.h"
 #include "core/map.h"
 #include "core/ready.h"
+#include "core/span.h"
 
 static void prepare(void)
 {
@@ -61,11 +62,18 @@ static struct mapping *forget_uncopied(void)
             continue;
         space_remove(&process_space, m);
         list_remove(&m->in_buffer);
-        /* a hole in a reservation is nobody's: it is reserved again */
-        if (space_reserved_find(&process_space, m->start))
-            (void)map_reserve_pages(m->start, m->size, MAP_FIXED_NOREPLACE);
         m->taken = taken;
         taken = m;
+    }
+    /* a hole in a reservation is nobody's: it is reserved again; what others show as well is there */
+    for (struct mapping *m = taken; m; m = m->taken) {
+        struct sweep sweep;
+        struct span span;
+
+        sweep_begin(&sweep, &process_space, m->start, m->size);
+        while (sweep_next(&sweep, &span))
+            if (!span.mapped)
+                (void)map_take_pages(span.start, span.size);
     }
     return taken;
 }

@@ -11,7 +11,7 @@
 #include "base/align.h"
 #include "base/checked.h"
 #include "base/range.h"
-#include "proto/status.h"
+#include "core/place.h"
 
 #ifndef F_SEAL_FUTURE_WRITE
 #define F_SEAL_FUTURE_WRITE 0x0010
@@ -31,15 +31,6 @@ int map_prot(unsigned access)
         return PROT_READ | PROT_WRITE;
     return access & MEMCLIENT_READ ? PROT_READ : PROT_NONE;
 }
-
-/* A request with its defaults filled in. */
-struct wish {
-    uint64_t offset;
-    uint64_t length;
-    uint64_t address; /* 0 = home or anywhere */
-    unsigned access;
-    unsigned flags;
-};
 
 static int check_range(const struct memclient_buffer *buf,
                        const struct memclient_map_options *options, struct wish *wish)
@@ -79,52 +70,6 @@ static int check_access(const struct memclient_buffer *buf, unsigned wanted, uns
     if (!wanted)
         wanted = buffer_may_write(buf) ? MEMCLIENT_READ | MEMCLIENT_WRITE : MEMCLIENT_READ;
     *access = wanted & MEMCLIENT_WRITE ? MEMCLIENT_READ | MEMCLIENT_WRITE : wanted;
-    return 0;
-}
-
-/* Where to map and how mmap() is to treat what is there. */
-struct place {
-    uint64_t address;
-    int flags;
-};
-
-/* With the space's lock. */
-static int find_place(const struct memclient_buffer *buf, const struct wish *wish,
-                      struct place *place)
-{
-    uint64_t home = buffer_address(buf);
-    uint64_t address = wish->address;
-    struct reserved_range *reserved;
-
-    if (!address) {
-        if (wish->flags & MEMCLIENT_MAP_NOT_HOME || (!home && wish->flags & MEMCLIENT_MAP_ANYWHERE)) {
-            *place = (struct place){0};
-            return 0;
-        }
-        if (!home)
-            return fail_with(EADDRNOTAVAIL,
-                        "buffer #%llu has no home address: map it into a reservation, or anywhere",
-                        HEX(buf->id));
-        address = home + wish->offset;
-    }
-    if (!space_is_free(&process_space, address, wish->length))
-        return fail_with(EADDRINUSE, "0x%llx-0x%llx: something is mapped there already", HEX(address),
-                    HEX(address + wish->length));
-    reserved = space_reserved_find(&process_space, address);
-    /* the broker, which gives homes, knows nothing of such a range, so nobody meant the home to be in it */
-    if (!wish->address && reserved && !container_of(reserved, struct memclient_reservation, range)->id)
-        return fail_with(EADDRINUSE, "0x%llx, the home of buffer #%llu: this process has reserved that for itself",
-                         HEX(address), HEX(buf->id));
-    if (reserved && range_encloses((struct range){reserved->start, reserved->size},
-                                   (struct range){address, wish->length})) {
-        *place = (struct place){.address = address, .flags = MAP_FIXED};
-        return 0;
-    }
-    if (wish->address)
-        return fail_with(EADDRNOTAVAIL,
-                    "0x%llx-0x%llx is not inside one reservation of this process", HEX(address),
-                    HEX(address + wish->length));
-    *place = (struct place){.address = address, .flags = MAP_FIXED_NOREPLACE};
     return 0;
 }
 
@@ -169,24 +114,40 @@ static bool was_published(struct memclient_buffer *buf, int fd)
 
 /* What to map it by: the descriptor or, without one, what is mapped already. */
 struct origin {
-    int fd;
+    int fd; /* or -1 */
     const struct mapping *mapping;
     bool writable;
 };
 
+/* With the space's lock: are its pages there already, by no lesser descriptor? */
+static bool is_there(const struct wish *wish, uint64_t address, bool writable)
+{
+    struct sweep sweep;
+    struct span span;
+
+    sweep_begin(&sweep, &process_space, address, wish->length);
+    while (sweep_next(&sweep, &span))
+        if (!span.mapped || (writable && !span.writable))
+            return false;
+    return true;
+}
+
 /* With the space's lock and the context's. False: there is none at hand. */
-static bool find_origin(struct memclient_buffer *buf, const struct wish *wish, bool writable, struct origin *from)
+static bool find_origin(struct memclient_buffer *buf, const struct wish *wish, const struct place *place,
+                        bool writable, struct origin *from)
 {
     int fd = buffer_cached_fd(buf, writable);
 
-    if (fd >= 0) {
-        *from = (struct origin){.fd = fd, .writable = buf->fd_writable};
+    *from = (struct origin){.fd = fd, .writable = fd >= 0 ? buf->fd_writable : writable};
+    if (fd >= 0)
         return true;
-    }
+    if (place->address && !space_is_free(&process_space, place->address, wish->length))
+        return is_there(wish, place->address, writable);
     list_for_each_entry(m, &buf->mappings, struct mapping, in_buffer)
     {
-        if (m->writable == writable && range_contains((struct range){m->offset, m->size}, wish->offset)) {
-            *from = (struct origin){.fd = -1, .mapping = m, .writable = writable};
+        if (m->writable == writable && m->by_writer == writable &&
+            range_contains((struct range){m->offset, m->size}, wish->offset)) {
+            from->mapping = m;
             return true;
         }
     }
@@ -254,31 +215,142 @@ static int refuse_publishing(const struct memclient_buffer *buf)
     return fail_with(EBUSY, "buffer #%llu is being published; try again in a moment", HEX(buf->id));
 }
 
-/* With the space's lock and the context's. 1 = it cannot be mapped by that, or not any more. */
+/*
+ * With the space's lock and the context's: maps what nothing of ours is mapped at. 1 = it cannot be mapped by that, or
+ * not any more.
+ */
+static int map_pages(struct memclient_buffer *buf, const struct origin *from, const struct wish *wish,
+                     const struct place *place, void **at)
+{
+    int r;
+
+    if (from->fd >= 0) {
+        *at = map_descriptor(from->fd, wish, place);
+    } else {
+        *at = duplicate(from->mapping, wish);
+        if (*at == MAP_FAILED)
+            return 1;
+        *at = move_to(*at, wish->length, place);
+    }
+    if (*at != MAP_FAILED)
+        return 0;
+    r = map_errno(buf, place);
+    /* some kernels take away what is there before they refuse */
+    if (place->flags & MAP_FIXED)
+        (void)map_reserve_pages(place->address, wish->length, MAP_FIXED_NOREPLACE);
+    if (r != -EPERM || from->fd < 0 || !from->writable)
+        return r;
+    /* the kernel refuses from when a seal is tried on, and shows it when it fits */
+    return was_published(buf, from->fd) ? 1 : refuse_publishing(buf);
+}
+
+/* Part of the wish, at its place. */
+static struct wish wish_of(const struct wish *wish, uint64_t address, const struct span *span)
+{
+    struct wish part = *wish;
+
+    part.offset += span->start - address;
+    part.length = span->size;
+    return part;
+}
+
+/*
+ * With both locks: pages that are there are to allow what is wished as well. Those of a descriptor for reading are put
+ * in by one for writing, made elsewhere first, so that a refusal takes nothing away from whoever has them.
+ */
+static int raise_pages(struct memclient_buffer *buf, const struct origin *from, const struct wish *wish,
+                       const struct span *span)
+{
+    bool is_more = span_level(wish->access) > span_level(span->access);
+    void *at = (void *)(uintptr_t)span->start;
+    int r = 0;
+
+    if (from->writable && !span->writable) {
+        struct wish all = *wish;
+
+        all.access = is_more ? wish->access : span->access;
+        r = map_pages(buf, from, &all, &(struct place){0}, &at);
+        if (!r && mremap(at, (size_t)span->size, (size_t)span->size, MREMAP_MAYMOVE | MREMAP_FIXED,
+                         (void *)(uintptr_t)span->start) == MAP_FAILED) {
+            r = fail_errno("putting pages in their place");
+            munmap(at, (size_t)span->size);
+        }
+        return r;
+    }
+    if (is_more && mprotect(at, (size_t)span->size, map_prot(wish->access)) < 0)
+        return fail_errno("mprotect");
+    if (!span->for_children && madvise(at, (size_t)span->size, MADV_DOFORK) < 0)
+        return fail_errno("MADV_DOFORK");
+    return 0;
+}
+
+/* With both locks: from `start` up to `end` all is again as the mappings have it. */
+static void take_back(uint64_t start, uint64_t end)
+{
+    struct sweep sweep;
+    struct span span;
+
+    sweep_begin(&sweep, &process_space, start, end - start);
+    while (sweep_next(&sweep, &span)) {
+        if (!span.mapped)
+            (void)map_take_pages(span.start, span.size);
+        else
+            (void)mprotect((void *)(uintptr_t)span.start, (size_t)span.size, map_prot(span.access));
+    }
+}
+
+/* With both locks. As map_pages(). */
+static int map_spans(struct memclient_buffer *buf, const struct origin *from, const struct wish *wish,
+                     uint64_t address)
+{
+    struct sweep sweep;
+    struct span span;
+    void *at;
+    int r = 0;
+
+    sweep_begin(&sweep, &process_space, address, wish->length);
+    while (!r && sweep_next(&sweep, &span)) {
+        struct wish part = wish_of(wish, address, &span);
+        struct place place = {.address = span.start};
+
+        if (span.mapped) {
+            r = raise_pages(buf, from, &part, &span);
+        } else {
+            r = place_flags(buf, wish, &span, &place.flags);
+            if (!r)
+                r = map_pages(buf, from, &part, &place, &at);
+        }
+    }
+    if (r) {
+        struct fail_saved saved;
+
+        fail_save(&saved, r);
+        take_back(address, span.start);
+        return r == 1 ? 1 : fail_restore(&saved);
+    }
+    return 0;
+}
+
+/* With both locks. By whoever's descriptor the pages are now. */
+static void note_writers(struct mapping *mapping)
+{
+    for (struct mapping *m = space_overlapping(&process_space, mapping->start, mapping->size); m; m = m->found) {
+        if (mapping->writable)
+            m->by_writer = true;
+        else
+            mapping->by_writer |= m->by_writer;
+    }
+}
+
+/* With the space's lock and the context's. As map_pages(). */
 static int map_at(struct memclient_buffer *buf, const struct origin *from, const struct wish *wish,
                   const struct place *place, struct mapping *mapping)
 {
-    void *at;
+    void *at = (void *)(uintptr_t)place->address;
+    int r = at ? map_spans(buf, from, wish, place->address) : map_pages(buf, from, wish, place, &at);
 
-    if (from->fd >= 0) {
-        at = map_descriptor(from->fd, wish, place);
-    } else {
-        at = duplicate(from->mapping, wish);
-        if (at == MAP_FAILED)
-            return 1;
-        at = move_to(at, wish->length, place);
-    }
-    if (at == MAP_FAILED) {
-        int r = map_errno(buf, place);
-
-        /* some kernels take away what is there before they refuse */
-        if (place->flags & MAP_FIXED)
-            (void)map_reserve_pages(place->address, wish->length, MAP_FIXED_NOREPLACE);
-        if (r != -EPERM || from->fd < 0 || !from->writable)
-            return r;
-        /* the kernel refuses from when a seal is tried on, and shows it when it fits */
-        return was_published(buf, from->fd) ? 1 : refuse_publishing(buf);
-    }
+    if (r)
+        return r;
     *mapping = (struct mapping){
         .start = (uintptr_t)at,
         .size = wish->length,
@@ -286,7 +358,10 @@ static int map_at(struct memclient_buffer *buf, const struct origin *from, const
         .offset = wish->offset,
         .access = wish->access,
         .writable = from->writable,
+        .by_writer = from->writable,
+        .at_home = !wish->address,
     };
+    note_writers(mapping);
     space_insert(&process_space, mapping);
     list_prepend(&buf->mappings, &mapping->in_buffer);
     return 0;
@@ -304,7 +379,7 @@ static int try_map(struct memclient_buffer *buf, const struct wish *wish, bool w
         return refuse_publishing(buf);
     if (process_space.n_mappings >= space_mappings_max())
         return refuse_another();
-    r = find_place(buf, wish, &place);
+    r = place_find(buf, wish, &place);
     if (r && !(r == -EADDRINUSE && wish->flags & MEMCLIENT_MAP_ANYWHERE))
         return r;
     if (r)
@@ -312,117 +387,17 @@ static int try_map(struct memclient_buffer *buf, const struct wish *wish, bool w
     pthread_mutex_lock(&buf->ctx->lock);
     if (buf->ctx->closed) {
         r = fail_with(ESHUTDOWN, "the context was closed");
-    } else if (!find_origin(buf, wish, writable, &from)) {
+    } else if (!find_origin(buf, wish, &place, writable, &from)) {
         r = 1;
     } else {
         r = map_at(buf, &from, wish, &place, mapping);
-        if (r == -EADDRINUSE && wish->flags & MEMCLIENT_MAP_ANYWHERE)
-            r = map_at(buf, &from, wish, &(struct place){0}, mapping);
+        if (r == -EADDRINUSE && wish->flags & MEMCLIENT_MAP_ANYWHERE) {
+            place = (struct place){0};
+            r = find_origin(buf, wish, &place, writable, &from) ? map_at(buf, &from, wish, &place, mapping) : 1;
+        }
     }
     pthread_mutex_unlock(&buf->ctx->lock);
     return r;
-}
-
-/* ---- homes ---------------------------------------------------------------------------------- */
-
-/* A place for a buffer's home: in which reservation, and where in it. */
-struct plot {
-    uint64_t home;
-    uint64_t reservation; /* 0 = none suits */
-    uint64_t offset;
-    unsigned generation;
-};
-
-/* With the space's lock: all of the buffer would lie in one reservation of its session. */
-static struct plot plot_at(const struct memclient_buffer *buf, uint64_t home)
-{
-    struct reserved_range *range = space_reserved_find(&process_space, home);
-    const struct memclient_reservation *res;
-
-    if (!range || !range_encloses((struct range){range->start, range->size}, (struct range){home, buf->bytes}))
-        return (struct plot){0};
-    res = container_of(range, struct memclient_reservation, range);
-    return (struct plot){
-        .home = home,
-        .reservation = res->ctx == buf->ctx ? res->id : 0,
-        .offset = home - range->start,
-        .generation = res->generation,
-    };
-}
-
-static bool may_get_home(const struct memclient_buffer *buf)
-{
-    return !buffer_address(buf) && buffer_rights(buf) & MEMCLIENT_MANAGE;
-}
-
-static int place(struct channel *channel, const struct memclient_buffer *buf, const struct plot *plot,
-                 uint64_t deadline)
-{
-    if (channel->generation != plot->generation)
-        return fail_with(EADDRNOTAVAIL, "the reservation is of a session that ended");
-    return rpc_place(channel, buf->id, plot->reservation, plot->offset, deadline);
-}
-
-/* It stays without if it has one by now, another has this one, or the range is not suited or not ours any more. */
-static int make_home(struct memclient_buffer *buf, const struct plot *plot, uint64_t deadline)
-{
-    int r;
-
-    if (!plot->reservation)
-        return 0;
-    r = BUFFER_CALL(buf, deadline, channel, place(channel, buf, plot, deadline));
-    if (!r)
-        buffer_set_address(buf, plot->home);
-    if (r == -EADDRNOTAVAIL)
-        return 0;
-    switch (r ? fail_status() : STATUS_OK) {
-    case STATUS_BUSY:
-    case STATUS_ADDRESS_TAKEN:
-    case STATUS_NO_RIGHT:
-    case STATUS_INVALID_ARGUMENT:
-    case STATUS_PUBLISHED:
-        return 0;
-    }
-    return r;
-}
-
-/* The first mapping of a buffer without a home, in a reservation that it fits into, makes its home. */
-static int make_home_by(struct memclient_buffer *buf, const struct wish *wish, uint64_t deadline)
-{
-    struct plot plot = {0};
-
-    if (!wish->address || wish->flags & MEMCLIENT_MAP_NOT_HOME || wish->offset > wish->address || !may_get_home(buf))
-        return 0;
-    space_lock_read();
-    if (space_is_free(&process_space, wish->address, wish->length))
-        plot = plot_at(buf, wish->address - wish->offset);
-    space_unlock();
-    return make_home(buf, &plot, deadline);
-}
-
-int map_make_home(struct memclient_buffer *buf)
-{
-    struct plot plot = {0};
-    int r;
-
-    if (may_get_home(buf)) {
-        space_lock_read();
-        /* the oldest comes last */
-        list_for_each_entry(mapping, &buf->mappings, struct mapping, in_buffer) {
-            struct plot here = plot_at(buf, mapping->start - mapping->offset);
-
-            if (here.reservation)
-                plot = here;
-        }
-        space_unlock();
-    }
-    r = make_home(buf, &plot, context_deadline(buf->ctx));
-    if (r || buffer_address(buf))
-        return r;
-    return fail_with(EADDRNOTAVAIL,
-                     "buffer #%llu can have no home: it needs MANAGE and a mapping in a reservation of this session "
-                     "that holds all of it, where no other buffer has its home",
-                     (unsigned long long)buf->id);
 }
 
 /*
@@ -460,7 +435,8 @@ int map_buffer(struct memclient_buffer *buf, const struct memclient_map_options 
     mapping = malloc(sizeof(*mapping));
     if (!mapping)
         return fail_with(ENOMEM, "no memory for a mapping's record");
-    r = make_home_by(buf, &wish, deadline);
+    if (wish.address && !(wish.flags & (MEMCLIENT_MAP_NOT_HOME | MEMCLIENT_MAP_UNRESERVED)))
+        r = map_make_home_by(buf, wish.address, wish.offset, wish.length, deadline);
     while (!r) {
         bool writable;
 

@@ -39,8 +39,15 @@ int map_protect(struct memclient *ctx, uint64_t start, uint64_t size, unsigned a
 int map_unmap(struct memclient *ctx, uint64_t start, uint64_t size);
 int map_dont_copy(struct memclient *ctx, uint64_t start, uint64_t size);
 int map_query(uint64_t address, struct memclient_address_info *info);
-/* Where it is mapped, if it has none. */
+
+/* core/home.c: where it is mapped, if it has none. */
 int map_make_home(struct memclient_buffer *buf);
+/* The first mapping of a buffer without a home, in a reservation that it fits into, makes its home. */
+int map_make_home_by(struct memclient_buffer *buf, uint64_t address, uint64_t offset, uint64_t length,
+                     uint64_t deadline);
+
+/* With the space's lock: pages that no mapping shows any more go; those in a reservation are reserved as before. */
+int map_take_pages(uint64_t start, uint64_t size);
 
 /* Without a lock. Frees what was taken out of the index, each the next one's `taken`, and drops their references. */
 void map_drop_taken(struct mapping *taken);
@@ -56,6 +63,8 @@ int map_reserve_private(struct memclient *ctx, uint64_t size, uint64_t alignment
 int map_release(struct memclient_reservation *res);
 /* Makes the pages inaccessible, with MAP_FIXED or MAP_FIXED_NOREPLACE. -1 and errno, or 0. */
 int map_reserve_pages(uint64_t start, uint64_t size, int flags);
+/* With the space's lock: unmaps what a reservation had, but for what is mapped in it. */
+void map_give_up_pages(const struct reserved_range *range);
 
 static inline bool mapping_is_of(const struct mapping *m, const struct memclient_buffer *buf)
 {

@@ -13,19 +13,30 @@
 
 #include "base/cleanup.h"
 #include "core/map.h"
+#include "core/span.h"
 #include "proto/status.h"
 
-/* With the space's lock: maps it anew in its place. */
-static int replace(struct mapping *m, int fd, bool writable, unsigned access)
+/* With the space's lock: maps it anew in its place, by that descriptor, with the access that all want, as it allows. */
+static int replace(struct mapping *m, int fd, bool writable)
 {
-    void *at = mmap((void *)(uintptr_t)m->start, (size_t)m->size, map_prot(access),
-                    MAP_SHARED | MAP_FIXED, fd, (off_t)m->offset);
+    struct sweep sweep;
+    struct span span;
 
-    if (at == MAP_FAILED)
-        return fail_errno("mapping the buffer anew");
-    if (m->dont_copy)
-        (void)madvise(at, (size_t)m->size, MADV_DONTFORK);
+    sweep_begin(&sweep, &process_space, m->start, m->size);
+    while (sweep_next(&sweep, &span)) {
+        int prot = map_prot(span.access) & (writable ? -1 : ~PROT_WRITE);
+        void *at = mmap((void *)(uintptr_t)span.start, (size_t)span.size, prot, MAP_SHARED | MAP_FIXED, fd,
+                        (off_t)(m->offset + (span.start - m->start)));
+
+        if (at == MAP_FAILED)
+            return fail_errno("mapping the buffer anew");
+        if (!span.for_children)
+            (void)madvise(at, (size_t)span.size, MADV_DONTFORK);
+    }
     m->writable = writable;
+    for (struct mapping *each = space_overlapping(&process_space, m->start, m->size); each; each = each->found)
+        each->by_writer |= writable;
+    m->by_writer = writable;
     return 0;
 }
 
@@ -35,8 +46,8 @@ static int drop_writable(const struct memclient_buffer *buf, int fd)
     int r = 0;
 
     for (struct mapping *m = space_first(&process_space, 0); m && !r; m = space_next(m))
-        if (mapping_is_of(m, buf) && m->writable)
-            r = replace(m, fd, false, m->access & ~(unsigned)MEMCLIENT_WRITE);
+        if (mapping_is_of(m, buf) && m->by_writer)
+            r = replace(m, fd, false);
     return r;
 }
 
@@ -46,7 +57,7 @@ static int put_back(const struct memclient_buffer *buf, int fd)
 
     for (struct mapping *m = space_first(&process_space, 0); m; m = space_next(m))
         if (mapping_is_of(m, buf) && m->access & MEMCLIENT_WRITE && !m->writable)
-            r |= replace(m, fd, true, m->access);
+            r |= replace(m, fd, true);
     return r;
 }
 
@@ -70,7 +81,7 @@ static bool has_writable(const struct memclient_buffer *buf)
 
     space_lock_read();
     for (struct mapping *m = space_first(&process_space, 0); m && !found; m = space_next(m))
-        found = mapping_is_of(m, buf) && m->writable;
+        found = mapping_is_of(m, buf) && m->by_writer;
     space_unlock();
     return found;
 }

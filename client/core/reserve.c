@@ -18,6 +18,7 @@
 #include "base/align.h"
 #include "base/range.h"
 #include "core/map.h"
+#include "core/span.h"
 
 #define HEX(number) ((unsigned long long)(number))
 
@@ -199,6 +200,26 @@ int map_reserve_private(struct memclient *ctx, uint64_t size, uint64_t alignment
 
 /* ---- giving back ---------------------------------------------------------------------------- */
 
+/* With the space's lock: what is mapped at home in it stays, and needs no reservation. */
+static bool holds_wanted(const struct reserved_range *range)
+{
+    for (const struct mapping *m = space_overlapping(&process_space, range->start, range->size); m; m = m->found)
+        if (!m->at_home)
+            return true;
+    return false;
+}
+
+void map_give_up_pages(const struct reserved_range *range)
+{
+    struct sweep sweep;
+    struct span span;
+
+    sweep_begin(&sweep, &process_space, range->start, range->size);
+    while (sweep_next(&sweep, &span))
+        if (!span.mapped)
+            munmap((void *)(uintptr_t)span.start, (size_t)span.size);
+}
+
 int map_release(struct memclient_reservation *res)
 {
     struct memclient *ctx = res->ctx;
@@ -206,7 +227,7 @@ int map_release(struct memclient_reservation *res)
     struct fail_saved saved;
 
     space_lock();
-    if (!space_is_free(&process_space, res->range.start, res->range.size)) {
+    if (holds_wanted(&res->range)) {
         space_unlock();
         return fail_with(EBUSY, "something is mapped in the reservation at 0x%llx: unmap it first",
                     HEX(res->range.start));
@@ -214,8 +235,8 @@ int map_release(struct memclient_reservation *res)
     pthread_mutex_lock(&ctx->lock);
     /* one that its context's end has released already is in no list */
     if (list_is_linked(&res->in_context)) {
-        munmap((void *)(uintptr_t)res->range.start, (size_t)res->range.size);
         space_reserved_remove(&process_space, &res->range);
+        map_give_up_pages(&res->range);
         list_remove(&res->in_context);
         if (res->id && ctx->channel && res->generation == ctx->generation)
             channel = channel_ref(ctx->channel);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The two trees. Both are ordered by their start; since ranges of one tree do not overlap, the one
- * that could hold an address is the last that starts at or before it.
+ * The two trees. Both are ordered by their start. Reservations do not overlap, so the one that could hold an
+ * address is the last that starts at or before it. Mappings may: each knows how far its subtree reaches, so that
+ * subtrees that end before an address are passed by.
  */
 #include "core/space.h"
 
@@ -12,7 +13,6 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/range.h"
 
 /* Where it cannot be read. */
 #define USUAL_MAP_COUNT 65530
@@ -21,7 +21,9 @@
 
 static int compare_mappings(const struct mapping *a, const struct mapping *b)
 {
-    return a->start < b->start ? -1 : a->start > b->start;
+    if (a->start != b->start)
+        return a->start < b->start ? -1 : 1;
+    return a->serial < b->serial ? -1 : a->serial > b->serial;
 }
 
 static int compare_reserved(const struct reserved_range *a, const struct reserved_range *b)
@@ -32,16 +34,33 @@ static int compare_reserved(const struct reserved_range *a, const struct reserve
 /* libbsd's static form wants a macro of the BSDs that glibc does not have */
 #define TREE static __attribute__((__unused__))
 
-RB_GENERATE_INTERNAL(mapping_tree, mapping, entry, compare_mappings, TREE)
 RB_GENERATE_INTERNAL(reserved_tree, reserved_range, entry, compare_reserved, TREE)
+
+static uint64_t end_of(const struct mapping *mapping)
+{
+    return mapping->start + mapping->size;
+}
+
+/* Sums up from there to the root. */
+static void augment(struct mapping *mapping)
+{
+    for (; mapping; mapping = RB_PARENT(mapping, entry)) {
+        const struct mapping *left = RB_LEFT(mapping, entry), *right = RB_RIGHT(mapping, entry);
+
+        mapping->reach = end_of(mapping);
+        if (left && left->reach > mapping->reach)
+            mapping->reach = left->reach;
+        if (right && right->reach > mapping->reach)
+            mapping->reach = right->reach;
+    }
+}
+
+#undef RB_AUGMENT
+#define RB_AUGMENT(mapping) augment(mapping)
+RB_GENERATE_INTERNAL(mapping_tree, mapping, entry, compare_mappings, TREE)
 
 struct space process_space = SPACE_NULL;
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
-
-static struct range range_of(const struct mapping *mapping)
-{
-    return (struct range){.start = mapping->start, .size = mapping->size};
-}
 
 struct mapping *space_next(struct mapping *mapping)
 {
@@ -50,52 +69,91 @@ struct mapping *space_next(struct mapping *mapping)
 
 struct mapping *space_first(struct space *space, uint64_t address)
 {
-    struct mapping key = {.start = address};
-    struct mapping *found = RB_NFIND(mapping_tree, &space->mappings, &key);
-    struct mapping *before;
+    struct mapping *at = RB_ROOT(&space->mappings);
 
-    if (found && found->start == address)
-        return found;
-    before = found ? RB_PREV(mapping_tree, NULL, found)
-                   : RB_MAX(mapping_tree, &space->mappings);
-    return before && range_contains(range_of(before), address) ? before : found;
+    while (at && at->reach > address) {
+        struct mapping *left = RB_LEFT(at, entry);
+
+        if (left && left->reach > address)
+            at = left;
+        else if (end_of(at) > address)
+            return at;
+        else
+            at = RB_RIGHT(at, entry);
+    }
+    return NULL;
+}
+
+/* In this part of the tree, or `best`. */
+static struct mapping *furthest(struct mapping *top, uint64_t address, struct mapping *best)
+{
+    if (!top || top->reach <= address || (best && top->reach <= end_of(best)))
+        return best;
+    best = furthest(RB_LEFT(top, entry), address, best);
+    if (top->start > address)
+        return best;
+    if (end_of(top) > address && (!best || end_of(top) > end_of(best)))
+        best = top;
+    return furthest(RB_RIGHT(top, entry), address, best);
 }
 
 struct mapping *space_find(struct space *space, uint64_t address)
 {
-    struct mapping *found = space_first(space, address);
-
-    return found && range_contains(range_of(found), address) ? found : NULL;
+    return furthest(RB_ROOT(&space->mappings), address, NULL);
 }
 
 bool space_is_free(struct space *space, uint64_t start, uint64_t size)
 {
     struct mapping *found = space_first(space, start);
 
-    return !found || !range_overlaps(range_of(found), (struct range){start, size});
+    return !found || !size || (found->start > start && found->start - start >= size);
 }
 
 bool space_is_covered(struct space *space, uint64_t start, uint64_t size)
 {
-    struct mapping *m = space_find(space, start);
+    struct mapping *m = space_first(space, start);
     uint64_t at = start;
 
-    if (!m || !size || size > UINT64_MAX - start)
+    if (!size || size > UINT64_MAX - start)
         return false;
-    for (; m && m->start <= at; m = space_next(m)) {
-        at = range_end(range_of(m));
-        if (at - start >= size)
-            return true;
+    for (; m && m->start <= at && at - start < size; m = space_next(m))
+        if (end_of(m) > at)
+            at = end_of(m);
+    return at - start >= size;
+}
+
+/* Appends those of this part of the tree; the end of the chain is returned. */
+static struct mapping **collect(struct mapping *top, uint64_t start, uint64_t end, struct mapping **chain)
+{
+    if (!top || top->reach <= start)
+        return chain;
+    chain = collect(RB_LEFT(top, entry), start, end, chain);
+    if (top->start >= end)
+        return chain;
+    if (end_of(top) > start) {
+        *chain = top;
+        chain = &top->found;
     }
-    return false;
+    return collect(RB_RIGHT(top, entry), start, end, chain);
+}
+
+struct mapping *space_overlapping(struct space *space, uint64_t start, uint64_t size)
+{
+    struct mapping *first = NULL;
+
+    *collect(RB_ROOT(&space->mappings), start, start + size, &first) = NULL;
+    return first;
 }
 
 void space_insert(struct space *space, struct mapping *mapping)
 {
-    struct mapping *there = RB_INSERT(mapping_tree, &space->mappings, mapping);
+    struct mapping *there;
 
+    mapping->serial = ++space->serials;
+    there = RB_INSERT(mapping_tree, &space->mappings, mapping);
     assert(!there);
     (void)there;
+    augment(mapping);
     space->n_mappings++;
 }
 
@@ -134,6 +192,7 @@ void space_split(struct space *space, struct mapping *mapping, uint64_t at, stru
     rest->size = mapping->size - head;
     rest->offset = mapping->offset + head;
     mapping->size = head;
+    augment(mapping);
     space_insert(space, rest);
 }
 
@@ -148,10 +207,16 @@ struct reserved_range *space_reserved_find(struct space *space, uint64_t address
     return found && address - found->start < found->size && address >= found->start ? found : NULL;
 }
 
+struct reserved_range *space_reserved_next(struct space *space, uint64_t address)
+{
+    struct reserved_range key = {.start = address};
+
+    return RB_NFIND(reserved_tree, &space->reserved, &key);
+}
+
 bool space_reserved_overlaps(struct space *space, uint64_t start, uint64_t size)
 {
-    struct reserved_range key = {.start = start};
-    struct reserved_range *behind = RB_NFIND(reserved_tree, &space->reserved, &key);
+    const struct reserved_range *behind = space_reserved_next(space, start);
 
     return space_reserved_find(space, start) || (behind && behind->start - start < size);
 }

@@ -2,10 +2,14 @@
 /*
  * What this library has put where in the process's address space.
  *
- * Two ordered sets of ranges that do not overlap among themselves: mappings, and reservations,
- * which mappings may lie in. The sets are plain data; whoever changes the address space changes
- * them in the same breath, under the one lock of the process's own space (space_lock()), so that
- * neither is ever seen without the other.
+ * Two ordered sets of ranges: mappings, and reservations, which mappings may lie in and which do not
+ * overlap each other. The sets are plain data; whoever changes the address space changes them in the
+ * same breath, under the one lock of the process's own space (space_lock()), so that neither is ever
+ * seen without the other.
+ *
+ * Mappings overlap where the same bytes of one buffer were mapped there several times, by whatever handle.
+ * The pages are there once: they come with the first of these mappings and go with the last, and
+ * meanwhile allow what any of them wants (core/span.h).
  *
  * A mapping is split where a part of it is unmapped or gets other access. Parts are never joined
  * again: they would have to be compared at every change for no more than a few bytes.
@@ -26,13 +30,19 @@ struct mapping {
     RB_ENTRY(mapping) entry;
     uint64_t start;
     uint64_t size;
+    uint64_t serial;                 /* tells apart those with one start: the order of insertion */
+    uint64_t reach;                  /* where what reaches furthest in this subtree ends */
     struct memclient_buffer *buffer; /* counted by whoever inserts */
     uint64_t offset;                 /* in the buffer, of `start` */
     unsigned access;                 /* MEMCLIENT_READ, with WRITE, or MEMCLIENT_NO_ACCESS */
-    bool writable;                   /* made by a descriptor open for writing */
+    unsigned former;                 /* the same, while a change may have to be taken back */
+    bool writable;                   /* may be made writable: the handle could write when it was made */
+    bool by_writer;                  /* some of its pages are by a descriptor open for writing, be it another's */
+    bool at_home;                    /* mapped there without a reservation's being asked for */
     bool dont_copy;                  /* not for children */
     struct list in_buffer;           /* the buffer's mappings; linked by whoever inserts */
-    struct mapping *taken;           /* out of the index: the next one to be dropped */
+    struct mapping *found;           /* the next one of an answer, see space_overlapping() */
+    struct mapping *taken;           /* the next one of those that a change is about, or that are to be dropped */
 };
 
 /* The part of a reservation that the index needs; embedded in it. */
@@ -49,32 +59,37 @@ struct space {
     struct mapping_tree mappings;
     struct reserved_tree reserved;
     uint64_t n_mappings;
+    uint64_t serials;
 };
 
 #define SPACE_NULL {.mappings = RB_INITIALIZER(0), .reserved = RB_INITIALIZER(0)}
 
-/* The mapping that holds an address, or NULL. */
+/* The mapping that holds an address, of several the one that reaches furthest; or NULL. */
 struct mapping *space_find(struct space *space, uint64_t address);
-/* The first mapping that ends behind an address, or NULL. */
+/* The first mapping, by its start, that ends behind an address, or NULL. */
 struct mapping *space_first(struct space *space, uint64_t address);
-/* The one behind it, or NULL. */
+/* The one that starts next, or NULL. */
 struct mapping *space_next(struct mapping *mapping);
 /* Is nothing mapped in the range? */
 bool space_is_free(struct space *space, uint64_t start, uint64_t size);
 /* Is every byte of the range mapped? An empty range is not. */
 bool space_is_covered(struct space *space, uint64_t start, uint64_t size);
+/* All mappings that overlap the range, by their start, linked by `found`. With the lock for changes. */
+struct mapping *space_overlapping(struct space *space, uint64_t start, uint64_t size);
 /*
  * So many mappings of buffers a process may have: of all that the kernel allows, a part stays for its heap, its threads
  * and its libraries, of which few bear to be refused one. With the lock.
  */
 uint64_t space_mappings_max(void);
-/* The range must be free. */
+/* What it overlaps must show the same bytes. */
 void space_insert(struct space *space, struct mapping *mapping);
 void space_remove(struct space *space, struct mapping *mapping);
 /* Cuts inside a mapping: `rest` becomes the part from `at` on, and is inserted. */
 void space_split(struct space *space, struct mapping *mapping, uint64_t at, struct mapping *rest);
 
 struct reserved_range *space_reserved_find(struct space *space, uint64_t address);
+/* The first that starts at or behind an address, or NULL. */
+struct reserved_range *space_reserved_next(struct space *space, uint64_t address);
 /* Does any reservation overlap the range? */
 bool space_reserved_overlaps(struct space *space, uint64_t start, uint64_t size);
 void space_reserved_insert(struct space *space, struct reserved_range *range);

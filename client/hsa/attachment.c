@@ -19,7 +19,7 @@ hsa_status_t attachment_map(struct memclient_buffer **buffer, uint64_t allowed, 
 
     if (!new)
         return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
-    options.flags = MEMCLIENT_MAP_ANYWHERE;
+    options.flags = MEMCLIENT_MAP_ANYWHERE | MEMCLIENT_MAP_ALONE;
     r = memclient_map(*buffer, &options, &address);
     if (r)
         return runtime_status(r);

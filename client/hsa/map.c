@@ -134,13 +134,13 @@ static bool is_mapped(const struct mapping *mapping)
     return !memclient_query_address((void *)(uintptr_t)mapping->place.start, &info) && info.buffer;
 }
 
-/* With the lock: what was unmapped of a busy run ends, and if the kernel did not unmap all the rest is as before. */
-static void finish(struct mapping *first, uint64_t run_end, struct list *callbacks, struct list *ended)
+/* With the lock: what was unmapped of a busy run ends, and if the kernel did not unmap `all` the rest is as before. */
+static void finish(struct mapping *first, uint64_t run_end, bool all, struct list *callbacks, struct list *ended)
 {
     for (struct mapping *m = first, *next; m; m = next) {
         next = mapping_next(m, run_end);
         m->place.busy = false;
-        if (is_mapped(m))
+        if (!all && is_mapped(m))
             continue;
         callbacks_take(&m->place, callbacks);
         end(m, ended);
@@ -168,7 +168,7 @@ hsa_status_t hsa_amd_vmem_unmap(void *va, size_t size)
         return HSA_STATUS_ERROR_INVALID_ALLOCATION;
     r = memclient_unmap(runtime_context(), va, size);
     places_lock();
-    finish(first, run_end, &callbacks, &ended);
+    finish(first, run_end, !r, &callbacks, &ended);
     places_unlock();
     handles_end(&ended);
     RUNTIME_DONE(entered);

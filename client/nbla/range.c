@@ -59,6 +59,8 @@ static int map_some(const struct range *range, nbla_physical_memory *const *p, s
         if (range->reservation) {
             options[i].address = (void *)(uintptr_t)at;
             options[i].flags = __atomic_load_n(&p[i]->shared, __ATOMIC_RELAXED) ? 0 : MEMCLIENT_MAP_NOT_HOME;
+        } else if (!range->is_wanted) {
+            options[i].flags = MEMCLIENT_MAP_ALONE;
         }
         buffers[i] = p[i]->holding.buffer;
         at += p[i]->bytes;
@@ -187,7 +189,7 @@ int range_bind(struct range *range, struct memclient *ctx, const struct chunks *
 
     if (r < 0)
         return r;
-    *range = (struct range){.ctx = ctx, .base = physical_home(*chunks->at)};
+    *range = (struct range){.ctx = ctx, .base = physical_home(*chunks->at), .is_wanted = wanted};
     if (have_homes(chunks->at, chunks->n, range->base) && (!wanted || wanted == range->base)) {
         r = map_all(range, chunks->at, chunks->n);
         if (!r)

@@ -13,6 +13,7 @@
 struct range {
     struct memclient *ctx;
     struct memclient_reservation *reservation; /* NULL: each chunk is at its home */
+    bool is_wanted;       /* there, also over what others have mapped; else addresses of its own, to grow in, do */
     uint64_t base;
     uint64_t used;        /* bytes of what is mapped */
     uint64_t size;        /* of the reservation */

@@ -2,7 +2,6 @@
 /* See segment.h. */
 #include "nbla/segment.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 #include "base/align.h"
@@ -19,44 +18,30 @@ void segment_unref(struct segment *segment)
     if (!segment || __atomic_sub_fetch(&segment->refs, 1, __ATOMIC_ACQ_REL))
         return;
     (void)memclient_unmap(memclient_buffer_context(segment->holding.buffer), segment->base, segment->length);
-    (void)memclient_reservation_release(segment->reservation);
     holding_deinit(&segment->holding);
     free(segment);
 }
 
-/* Not where the buffer is at home: in a range of its own there, of this process only where the host has none. */
-static int reserve(struct memclient_buffer *buffer, uint64_t length, uint64_t at, struct memclient_reservation **res)
-{
-    struct memclient *ctx = memclient_buffer_context(buffer);
-    int r = memclient_reserve(ctx, length, 0, at, res);
-
-    return r == -EADDRNOTAVAIL || r == -EADDRINUSE ? memclient_reserve_private(ctx, length, 0, at, res) : r;
-}
-
+/* Blocks that were opened may share pages: the native library has those once, as long as any of them. */
 static int map(struct segment *segment, struct memclient_buffer *buffer, uint64_t at)
 {
     struct memclient_map_options options = MEMCLIENT_MAP_OPTIONS_INIT;
     uint64_t home = (uintptr_t)memclient_buffer_address(buffer);
     void *base;
-    int r = 0;
+    int r;
 
     options.offset = segment->offset;
     options.length = segment->length;
-    if (!at)
+    if (!at) {
         options.flags = MEMCLIENT_MAP_ANYWHERE;
-    else if (!home || at != home + segment->offset) {
-        options.flags = MEMCLIENT_MAP_NOT_HOME;
+    } else if (!home || at != home + segment->offset) {
+        options.flags = MEMCLIENT_MAP_UNRESERVED;
         options.address = (void *)(uintptr_t)at;
-        r = reserve(buffer, segment->length, at, &segment->reservation);
     }
+    r = memclient_map(buffer, &options, &base);
     if (!r)
-        r = memclient_map(buffer, &options, &base);
-    if (r) {
-        (void)memclient_reservation_release(segment->reservation);
-        return r;
-    }
-    segment->base = base;
-    return 0;
+        segment->base = base;
+    return r;
 }
 
 int segment_map(struct memclient_buffer *buffer, bool opened, uint64_t offset, uint64_t length, void *wanted,

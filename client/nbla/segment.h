@@ -10,7 +10,6 @@
 struct segment {
     unsigned refs;
     struct holding holding;
-    struct memclient_reservation *reservation; /* where it lies, if it was wanted elsewhere than at home; or NULL */
     char *base;
     uint64_t offset; /* of base, in the buffer */
     uint64_t length;

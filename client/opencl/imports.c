@@ -17,7 +17,6 @@ struct import {
     unsigned refs;
     struct memclient_buffer *buffer;
     void *base;
-    bool is_mapped_by_us;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -31,29 +30,12 @@ static struct import *find(const struct memclient_buffer *buf)
     return NULL;
 }
 
-/* Is the buffer there already, all of it, through somebody else? */
-static bool is_there(const struct memclient_buffer *buf, const void *home)
-{
-    struct memclient_address_info info = MEMCLIENT_ADDRESS_INFO_INIT;
-
-    return !memclient_query_address(home, &info) && info.buffer == buf && !info.offset &&
-           info.length >= memclient_buffer_size(buf);
-}
-
+/* Where the process has it already, by whatever interface, it shares the pages. */
 static int map(struct import *import)
 {
-    void *home = memclient_buffer_address(import->buffer);
-    int r;
-
-    if (!home)
+    if (!memclient_buffer_address(import->buffer))
         return svm_fail(-EADDRNOTAVAIL, "the buffer has no home, so it cannot be at one address in all processes");
-    r = memclient_map(import->buffer, NULL, &import->base);
-    import->is_mapped_by_us = !r;
-    if (r == -EADDRINUSE && is_there(import->buffer, home)) {
-        import->base = home;
-        return 0;
-    }
-    return svm_native(r);
+    return svm_native(memclient_map(import->buffer, NULL, &import->base));
 }
 
 static int make(struct memclient_buffer *buf, struct import **ret)
@@ -98,8 +80,8 @@ void import_put(struct import *import)
     pthread_mutex_lock(&lock);
     if (!--import->refs) {
         list_remove(&import->link);
-        if (import->is_mapped_by_us)
-            (void)memclient_unmap(memclient_buffer_context(import->buffer), import->base, 0);
+        (void)memclient_unmap(memclient_buffer_context(import->buffer), import->base,
+                              memclient_buffer_bytes(import->buffer));
         (void)memclient_buffer_unref(import->buffer);
         free(import);
     }

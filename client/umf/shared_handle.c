@@ -147,7 +147,7 @@ static int map_part(const struct shared *shared, struct memclient_buffer *buffer
 
     options.offset = offset;
     options.length = length;
-    options.flags = MEMCLIENT_MAP_ANYWHERE;
+    options.flags = MEMCLIENT_MAP_ANYWHERE | MEMCLIENT_MAP_ALONE;
     options.access = shared->access;
     return memclient_map(buffer, &options, ptr);
 }

@@ -693,8 +693,9 @@ MEMCLIENT_API void *memclient_reservation_address(const struct memclient_reserva
 MEMCLIENT_API uint64_t memclient_reservation_size(const struct memclient_reservation *res);
 
 /*
- * Gives it back and frees `res`. NULL is ignored. -EBUSY: something is mapped in it (nothing is done then). Homes of
- * buffers that were placed in it stay taken until those end. The broker is told and not waited for, as by
+ * Gives it back and frees `res`. NULL is ignored. -EBUSY: something was mapped in it by its address, and is still
+ * (nothing is done then); what was mapped at home stays there. Homes of buffers that were placed in it stay taken until
+ * those end. The broker is told and not waited for, as by
  * memclient_buffer_unref().
  */
 MEMCLIENT_API int memclient_reservation_release(struct memclient_reservation *res);
@@ -703,8 +704,10 @@ MEMCLIENT_API int memclient_reservation_release(struct memclient_reservation *re
 #define MEMCLIENT_NO_ACCESS 256
 
 enum memclient_map_flag {
-    MEMCLIENT_MAP_ANYWHERE = 1, /* where home is not possible, another address is as good */
-    MEMCLIENT_MAP_NOT_HOME = 2  /* another address, without trying home; with `address`, without making a home there */
+    MEMCLIENT_MAP_ANYWHERE = 1,   /* where home is not possible, another address is as good */
+    MEMCLIENT_MAP_NOT_HOME = 2,   /* another address, without trying home; with `address`, making no home there */
+    MEMCLIENT_MAP_UNRESERVED = 4, /* `address` is outside of all reservations of this process */
+    MEMCLIENT_MAP_ALONE = 8       /* not where the same bytes are mapped already */
 };
 
 struct memclient_map_options {
@@ -713,7 +716,7 @@ struct memclient_map_options {
     uint64_t length; /* a multiple of the granule; 0 = to the end */
     void *address;   /* inside a reservation of this process, for the first byte; NULL = home + offset */
     unsigned access; /* see above */
-    unsigned flags;  /* enum memclient_map_flag; with `address` only NOT_HOME */
+    unsigned flags;  /* enum memclient_map_flag; with `address` not ANYWHERE */
 };
 #define MEMCLIENT_MAP_OPTIONS_INIT MEMCLIENT_SIZED(struct memclient_map_options)
 
@@ -721,17 +724,26 @@ struct memclient_map_options {
  * Maps a buffer, or a part of it; *address gets where. A mapping counts as a reference of the handle.
  *
  * At home (the default), every process that maps it so sees it at the same address. In a reservation the range
- * must have nothing mapped yet; a buffer may be mapped any number of times, and in parts. The first
+ * must have nothing else mapped yet; a buffer may be mapped any number of times, and in parts. The first
  * such mapping of a buffer that has no home makes its home there, by a call, if the handle has MANAGE, no other buffer
- * has its, the reservation is not of this process only, and MEMCLIENT_MAP_NOT_HOME is not asked for.
+ * has its, the reservation is not of this process only, and neither MEMCLIENT_MAP_NOT_HOME nor _UNRESERVED is asked
+ * for.
+ *
+ * Where bytes of the buffer are to be mapped that are mapped just there already, by whatever handle or context of this
+ * process, all of them or some, the mapping shares these pages: they are there once, come with the first mapping and go
+ * with the last, in whichever order those are unmapped, and meanwhile allow what any of them wants. So a mapping for
+ * reading does not keep this process from writing where another is for writing, and becomes writable by that; where
+ * that has gone, the kernel refuses writing again. (With MEMCLIENT_MAP_ALONE it is refused, or elsewhere.)
+ *
  * What is mapped for writing, and no larger than 64 KiB, gets its pages into the page tables at once, so that writing
  * does not fault page by page. (Those of a larger one come as they are touched; reading one brings those around it.)
- * No call is made while the library has a descriptor of the buffer at hand (it keeps those used last), nor while a
- * mapping of this handle shows the first byte that is to be mapped, with as much access; huge pages of hugetlb pools
- * need the descriptor.
+ * No call is made while the library has a descriptor of the buffer at hand (it keeps those used last), nor while all
+ * pages are there already, nor while a mapping of this handle elsewhere shows the first byte that is to be mapped; with
+ * as much access in each case; huge pages of hugetlb pools need the descriptor.
  *
- *     -EADDRINUSE     something of this process is there already
- *     -EADDRNOTAVAIL  the buffer has no home, or `address` and length are not inside one reservation
+ *     -EADDRINUSE     something else of this process is there already
+ *     -EADDRNOTAVAIL  the buffer has no home, or `address` and length are not inside one reservation, and
+ *                     MEMCLIENT_MAP_UNRESERVED is not asked for
  *     -EOVERFLOW      offset and length go beyond the buffer's end
  *     -EACCES         writing was asked for and the handle may only read
  *     -EROFS          writing was asked for and the buffer is published
@@ -760,7 +772,9 @@ MEMCLIENT_API int memclient_make_home(struct memclient_buffer *buf);
 
 /*
  * Changes the access of [address, address + length): parts of mappings, or runs of several without a gap. length 0 =
- * the mapping that starts at `address`. Makes no call.
+ * the mapping that starts at `address`, of several the shortest. Of several mappings that share pages the call is about
+ * the one that has just this range, of several of those about the one that wants least; what the others want stays
+ * allowed. Makes no call.
  *     -EFAULT   a part of it is no mapping of this context; nothing is changed
  *     -EINVAL   not in multiples of the granule
  *     -EACCES   it was mapped for reading only
@@ -768,21 +782,23 @@ MEMCLIENT_API int memclient_make_home(struct memclient_buffer *buf);
 MEMCLIENT_API int memclient_protect(struct memclient *ctx, void *address, uint64_t length, unsigned access);
 
 /*
- * Unmaps [address, address + length), likewise. What lies in a reservation is reserved as before. Makes no call; where
- * that was the last reference of a buffer, its claim is given up as by memclient_buffer_unref_many(). Errors: -EFAULT,
- * -EINVAL as above.
+ * Unmaps [address, address + length), likewise; pages that other mappings share stay. What lies in a reservation is
+ * reserved as before. Makes no call; where that was the last reference of a buffer, its claim is given up as by
+ * memclient_buffer_unref_many(). Errors: -EFAULT, -EINVAL as above.
  */
 MEMCLIENT_API int memclient_unmap(struct memclient *ctx, void *address, uint64_t length);
 
 /*
- * Children made by fork() do not get [address, address + length), likewise. Makes no call.
+ * Children made by fork() do not get [address, address + length), likewise; pages that other mappings share they do.
+ * Makes no call.
  */
 MEMCLIENT_API int memclient_fork_dont_copy(struct memclient *ctx, void *address, uint64_t length);
 
 struct memclient_address_info {
     size_t size;
     struct memclient *context;        /* whose it is */
-    void *address;                    /* start of the mapping, or of the reservation where nothing is mapped */
+    void *address;                    /* start of the mapping, or of the reservation where nothing is mapped; of
+                                         several mappings the one that reaches furthest is told of */
     uint64_t length;                  /* likewise */
     struct memclient_buffer *buffer;  /* what is mapped there, or NULL; see below */
     uint64_t buffer_id;               /* or 0 */

@@ -307,7 +307,12 @@ MEMCLIENT_NBLA_API bool nbla_physical_memory_allocated(const nbla_physical_memor
 /*
  * What other processes get is a part of a buffer of the broker: a descriptor or a token of it, and the offset and
  * length of the part. Any facade of memoryd's opens it. `wanted` is where its first byte should be: there or not at
- * all; NULL = where it is in the process that made it, or anywhere if something is there already.
+ * all; NULL = where it is in the process that made it, or anywhere if something else is there already.
+ *
+ * Blocks that share a page can all be opened where they are in the process that made them, in any order, and the same
+ * one as often as one likes: what this process has of that page there already, by whatever interface, is no obstacle,
+ * and the page stays until the last that has a part of it goes. So memory that was made here is opened here at its own
+ * address.
  *
  * What was opened is a memory of type normal with memory (no prev(), no next()), or a chunk: it can be divided, bound,
  * and shared further. It is there as long as anybody has it; its maker's end takes nothing away. Whoever opened it sees
@@ -332,7 +337,7 @@ MEMCLIENT_NBLA_API uint64_t nbla_memory_id(const nbla_memory *memory);
  * Opens it. length 0 = to the end of the buffer. The descriptor stays the caller's.
  *     VALUE    it is no descriptor or token of memory of this broker that can be opened (any more); offset and length
  *              are not within it; `wanted` does not lie in its page as the offset does
- *     MEMORY   something is at `wanted` already, or it cannot be there; no room for the mapping or the object
+ *     MEMORY   something else is at `wanted` already, or it cannot be there; no room for the mapping or the object
  */
 MEMCLIENT_NBLA_API int nbla_memory_import_fd(memclient *ctx, int fd, uint64_t offset, uint64_t length, void *wanted,
                                              nbla_memory **memory);

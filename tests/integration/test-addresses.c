@@ -190,7 +190,8 @@ static void I9_what_is_there_already_is_told(void **state)
     assert_ok(munmap(there, page_size()));
     assert_done(memclient_map(buf, NULL, &p));
     assert_ptr_equal(p, home);
-    assert_refused(memclient_map(buf, NULL, &p), EADDRINUSE);
+    options.flags = MEMCLIENT_MAP_ALONE;
+    assert_refused(memclient_map(buf, &options, &p), EADDRINUSE);
 
     /* on the host: neither a home nor a reservation may be given twice */
     wish.address = (uintptr_t)home;

@@ -424,7 +424,9 @@ static void a_reservation_is_filled_cut_and_emptied(void **state)
     assert_done(memclient_map(buf, &options, &p));
     assert_ptr_equal(p, at);
     assert_ptr_equal(memclient_buffer_address(buf), at); /* the first placing makes the home */
+    options.flags = MEMCLIENT_MAP_ALONE;
     assert_refused(memclient_map(buf, &options, &q), EADDRINUSE);
+    options.flags = 0;
 
     /* an alias of its second half, inside */
     options.address = base + 4 * SIZE;

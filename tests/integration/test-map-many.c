@@ -110,6 +110,7 @@ static void all_are_mapped_or_none(void **state)
     for (int i = 0; i < N; i++)
         options[i] = (struct memclient_map_options)MEMCLIENT_MAP_OPTIONS_INIT;
     assert_done(memclient_map(bufs[N - 2], NULL, &other));
+    options[N - 2].flags = MEMCLIENT_MAP_ALONE;
     assert_refused(memclient_map_many(N, bufs, options, at), EADDRINUSE);
     assert_sentence("something is mapped there already");
     options[N - 2].length = 2 * SIZE;

@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/space.h"
+#include <memclient/memclient.h>
+
+#include "core/span.h"
 
 #define PAGES 200
 
@@ -167,6 +169,115 @@ static void it_agrees_with_a_model_whatever_is_done(void **state)
     clear(&space);
 }
 
+/* ---- mappings that overlap ------------------------------------------------------------------------------- */
+
+#define LIVE 40
+
+/* What a page is by those of the mappings that show it. */
+static struct span expected(struct mapping *const *live, size_t n, uint64_t page)
+{
+    struct span span = {.access = MEMCLIENT_NO_ACCESS};
+
+    for (size_t i = 0; i < n; i++) {
+        const struct mapping *m = live[i];
+
+        if (page < m->start || page - m->start >= m->size)
+            continue;
+        span.mapped = true;
+        if (span_level(m->access) > span_level(span.access))
+            span.access = m->access;
+        span.writable |= m->writable;
+        span.for_children |= !m->dont_copy;
+    }
+    return span;
+}
+
+static void check_sweep(struct space *space, struct mapping *const *live, size_t n, uint64_t start, uint64_t size)
+{
+    struct sweep sweep;
+    struct span span;
+    uint64_t at = start;
+
+    sweep_begin(&sweep, space, start, size);
+    while (sweep_next(&sweep, &span)) {
+        assert_int_equal(span.start, at);
+        assert_true(span.size && span.size <= start + size - at);
+        for (; at < span.start + span.size; at++) {
+            struct span want = expected(live, n, at);
+
+            assert_int_equal(span.mapped, want.mapped);
+            assert_int_equal(span.access, want.access);
+            assert_int_equal(span.writable, want.writable);
+            assert_int_equal(span.for_children, want.for_children);
+        }
+    }
+    assert_int_equal(at, start + size);
+}
+
+static void check_questions(struct space *space, struct mapping *const *live, size_t n, uint64_t start, uint64_t size)
+{
+    bool covered = true, is_free = true;
+    size_t found = 0, overlapping = 0;
+
+    for (uint64_t page = start; page < start + size; page++) {
+        bool mapped = expected(live, n, page).mapped;
+
+        covered &= mapped;
+        is_free &= !mapped;
+    }
+    assert_int_equal(space_is_covered(space, start, size), covered);
+    assert_int_equal(space_is_free(space, start, size), is_free);
+    for (size_t i = 0; i < n; i++)
+        overlapping += live[i]->start < start + size && live[i]->start + live[i]->size > start;
+    for (const struct mapping *m = space_overlapping(space, start, size); m; m = m->found) {
+        assert_true(!m->found || m->start <= m->found->start);
+        found++;
+    }
+    assert_int_equal(found, overlapping);
+    for (uint64_t page = start; page < start + size; page++) {
+        const struct mapping *furthest = space_find(space, page);
+
+        assert_int_equal(furthest != NULL, expected(live, n, page).mapped);
+        for (size_t i = 0; furthest && i < n; i++)
+            if (live[i]->start <= page && live[i]->start + live[i]->size > page)
+                assert_true(live[i]->start + live[i]->size <= furthest->start + furthest->size);
+    }
+}
+
+static void pages_are_what_all_that_show_them_want(void **state)
+{
+    static const unsigned accesses[] = {MEMCLIENT_NO_ACCESS, MEMCLIENT_READ, MEMCLIENT_READ | MEMCLIENT_WRITE};
+    struct space space = SPACE_NULL;
+    struct mapping *live[LIVE];
+    unsigned seed = 99;
+    size_t n = 0;
+
+    (void)state;
+    for (unsigned step = 0; step < 4000; step++) {
+        uint64_t start = (uint64_t)rand_r(&seed) % PAGES, size = 1 + (uint64_t)rand_r(&seed) % (PAGES - start);
+        size_t which = n ? (size_t)rand_r(&seed) % n : 0;
+
+        if (n < LIVE - 1 && rand_r(&seed) % 2) {
+            struct mapping *m = live[n++] = add(&space, start, size, start);
+
+            m->access = accesses[rand_r(&seed) % 3];
+            m->writable = rand_r(&seed) % 2;
+            m->dont_copy = rand_r(&seed) % 2;
+        } else if (n && live[which]->size > 1 && n < LIVE && rand_r(&seed) % 2) {
+            live[n] = calloc(1, sizeof(*live[n]));
+            space_split(&space, live[which], live[which]->start + live[which]->size / 2, live[n]);
+            n++;
+        } else if (n) {
+            space_remove(&space, live[which]);
+            free(live[which]);
+            live[which] = live[--n];
+        }
+        check_sweep(&space, live, n, start, size);
+        check_questions(&space, live, n, start, size);
+    }
+    clear(&space);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -175,6 +286,7 @@ int main(void)
         cmocka_unit_test(both_parts_of_a_split_show_what_the_whole_did),
         cmocka_unit_test(reservations_are_apart_from_what_is_mapped_in_them),
         cmocka_unit_test(it_agrees_with_a_model_whatever_is_done),
+        cmocka_unit_test(pages_are_what_all_that_show_them_want),
     };
 
     return test_run(tests, NULL, NULL);

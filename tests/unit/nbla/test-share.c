@@ -17,7 +17,7 @@
 /* ---- in this process ------------------------------------------------------------------------------------- */
 
 /* nbla_memory_export: fd, offset and length of a block; nbla_memory_import_fd opens just that, in the same process at
- * another address. What was opened can be divided, shared and merged as any other; nbla_memory_id is the same. */
+ * the same address. What was opened can be divided, shared and merged as any other; nbla_memory_id is the same. */
 static void export_and_import(void **state)
 {
     nbla_memory *memory = nbla_allocated(BYTES), *second, *opened, *third;
@@ -40,7 +40,7 @@ static void export_and_import(void **state)
     assert_int_equal(nbla_memory_id(opened), nbla_memory_id(memory));
     assert_gives(nbla_memory_alloc(opened), NBLA_ERROR_VALUE);
     pointer = nbla_memory_pointer(opened);
-    assert_ptr_not_equal(pointer, nbla_memory_pointer(second));
+    assert_ptr_equal(pointer, nbla_memory_pointer(second));
     pointer[9999] = 7;
     assert_int_equal(((char *)nbla_memory_pointer(second))[9999], 7);
     assert_gives(nbla_memory_divide(opened, 100, &third), 0);
@@ -163,7 +163,10 @@ static void wanted(void **state)
     (void)state;
     assert_gives(nbla_memory_token(memory, &token, &offset, &length), 0);
     assert_gives(nbla_memory_open_token(NULL, &token, 5000, 100, there + 4000, &opened), NBLA_ERROR_VALUE);
-    assert_gives(nbla_memory_open_token(NULL, &token, 0, 0, pointer, &opened), NBLA_ERROR_MEMORY);
+    assert_gives(nbla_memory_open_token(NULL, &token, 0, 0, pointer, &opened), 0);
+    assert_ptr_equal(nbla_memory_pointer(opened), pointer);
+    assert_gives(nbla_memory_destroy(opened), 0);
+    assert_gives(nbla_memory_open_token(NULL, &token, 0, 0, pointer + page_size(), &opened), NBLA_ERROR_MEMORY);
     assert_gives(nbla_memory_open_token(NULL, &token, 5000, 100, there + 5000 % page_size(), &opened), 0);
     assert_ptr_equal(nbla_memory_pointer(opened), there + 5000 % page_size());
     *(char *)nbla_memory_pointer(opened) = 9;
@@ -475,7 +478,7 @@ static void own_context(void **state)
     memclient_close(ctx);
 }
 
-/* `wanted` of nbla_memory_import_fd, which is NBLA_ERROR_MEMORY where something is, and of
+/* `wanted` of nbla_memory_import_fd, which is NBLA_ERROR_MEMORY where something else is, and of
  * nbla_physical_memory_import_fd. */
 static void wanted_by_fd(void **state)
 {
@@ -487,7 +490,7 @@ static void wanted_by_fd(void **state)
 
     (void)state;
     assert_gives(nbla_memory_export(memory, &fd, &offset, &length), 0);
-    assert_gives(nbla_memory_import_fd(NULL, fd, 0, 0, pointer, &opened), NBLA_ERROR_MEMORY);
+    assert_gives(nbla_memory_import_fd(NULL, fd, 0, 0, pointer + page_size(), &opened), NBLA_ERROR_MEMORY);
     assert_gives(nbla_memory_import_fd(NULL, fd, 0, 0, there, &opened), 0);
     assert_ptr_equal(nbla_memory_pointer(opened), there);
     assert_gives(nbla_memory_destroy(opened), 0);

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The homes of buffers that were made without one: where they are mapped first, or for the longest time. */
+#include <errno.h>
+
+#include "base/range.h"
+#include "core/map.h"
+#include "proto/status.h"
+
+/* A place for a buffer's home: in which reservation, and where in it. */
+struct plot {
+    uint64_t home;
+    uint64_t reservation; /* 0 = none suits */
+    uint64_t offset;
+    unsigned generation;
+};
+
+/* With the space's lock: all of the buffer would lie in one reservation of its session. */
+static struct plot plot_at(const struct memclient_buffer *buf, uint64_t home)
+{
+    struct reserved_range *range = space_reserved_find(&process_space, home);
+    const struct memclient_reservation *res;
+
+    if (!range || !range_encloses((struct range){range->start, range->size}, (struct range){home, buf->bytes}))
+        return (struct plot){0};
+    res = container_of(range, struct memclient_reservation, range);
+    return (struct plot){
+        .home = home,
+        .reservation = res->ctx == buf->ctx ? res->id : 0,
+        .offset = home - range->start,
+        .generation = res->generation,
+    };
+}
+
+static bool may_get_home(const struct memclient_buffer *buf)
+{
+    return !buffer_address(buf) && buffer_rights(buf) & MEMCLIENT_MANAGE;
+}
+
+static int ask_place(struct channel *channel, const struct memclient_buffer *buf, const struct plot *plot,
+                 uint64_t deadline)
+{
+    if (channel->generation != plot->generation)
+        return fail_with(EADDRNOTAVAIL, "the reservation is of a session that ended");
+    return rpc_place(channel, buf->id, plot->reservation, plot->offset, deadline);
+}
+
+/* It stays without if it has one by now, another has this one, or the range is not suited or not ours any more. */
+static int make_home(struct memclient_buffer *buf, const struct plot *plot, uint64_t deadline)
+{
+    int r;
+
+    if (!plot->reservation)
+        return 0;
+    r = BUFFER_CALL(buf, deadline, channel, ask_place(channel, buf, plot, deadline));
+    if (!r)
+        buffer_set_address(buf, plot->home);
+    if (r == -EADDRNOTAVAIL)
+        return 0;
+    switch (r ? fail_status() : STATUS_OK) {
+    case STATUS_BUSY:
+    case STATUS_ADDRESS_TAKEN:
+    case STATUS_NO_RIGHT:
+    case STATUS_INVALID_ARGUMENT:
+    case STATUS_PUBLISHED:
+        return 0;
+    }
+    return r;
+}
+
+int map_make_home_by(struct memclient_buffer *buf, uint64_t address, uint64_t offset, uint64_t length,
+                     uint64_t deadline)
+{
+    struct plot plot = {0};
+
+    if (offset > address || !may_get_home(buf))
+        return 0;
+    space_lock_read();
+    if (space_is_free(&process_space, address, length))
+        plot = plot_at(buf, address - offset);
+    space_unlock();
+    return make_home(buf, &plot, deadline);
+}
+
+int map_make_home(struct memclient_buffer *buf)
+{
+    struct plot plot = {0};
+    int r;
+
+    if (may_get_home(buf)) {
+        space_lock_read();
+        /* the oldest comes last */
+        list_for_each_entry(mapping, &buf->mappings, struct mapping, in_buffer) {
+            struct plot here = plot_at(buf, mapping->start - mapping->offset);
+
+            if (here.reservation)
+                plot = here;
+        }
+        space_unlock();
+    }
+    r = make_home(buf, &plot, context_deadline(buf->ctx));
+    if (r || buffer_address(buf))
+        return r;
+    return fail_with(EADDRNOTAVAIL,
+                     "buffer #%llu can have no home: it needs MANAGE and a mapping in a reservation of this session "
+                     "that holds all of it, where no other buffer has its home",
+                     (unsigned long long)buf->id);
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See place.h. */
+#include "core/place.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+
+#include "base/range.h"
+#include "core/map.h"
+
+#define HEX(number) ((unsigned long long)(number))
+
+/* With the space's lock: the same bytes may be mapped there already, and nothing else of ours. */
+static bool is_only_this(const struct memclient_buffer *buf, const struct wish *wish, uint64_t address)
+{
+    if (wish->flags & MEMCLIENT_MAP_ALONE)
+        return space_is_free(&process_space, address, wish->length);
+    for (const struct mapping *m = space_overlapping(&process_space, address, wish->length); m; m = m->found)
+        if (!mapping_is_of(m, buf) || m->start - m->offset != address - wish->offset)
+            return false;
+    return true;
+}
+
+static int refuse_taken(uint64_t start, uint64_t size)
+{
+    return fail_with(EADDRINUSE, "0x%llx-0x%llx: something is mapped there already", HEX(start), HEX(start + size));
+}
+
+int place_flags(const struct memclient_buffer *buf, const struct wish *wish, const struct span *gap, int *flags)
+{
+    struct reserved_range *reserved = space_reserved_find(&process_space, gap->start);
+
+    /* the broker, which gives homes, knows nothing of such a range, so nobody meant the home to be in it */
+    if (!wish->address && reserved && !container_of(reserved, struct memclient_reservation, range)->id)
+        return fail_with(EADDRINUSE, "0x%llx, the home of buffer #%llu: this process has reserved that for itself",
+                         HEX(gap->start), HEX(buf->id));
+    *flags = MAP_FIXED_NOREPLACE;
+    if (wish->flags & MEMCLIENT_MAP_UNRESERVED)
+        return space_reserved_overlaps(&process_space, gap->start, gap->size) ? refuse_taken(gap->start, gap->size) : 0;
+    if (reserved && range_encloses((struct range){reserved->start, reserved->size},
+                                   (struct range){gap->start, gap->size}))
+        *flags = MAP_FIXED;
+    else if (wish->address)
+        return fail_with(EADDRNOTAVAIL, "0x%llx-0x%llx is not inside one reservation of this process", HEX(gap->start),
+                         HEX(gap->start + gap->size));
+    return 0;
+}
+
+int place_find(const struct memclient_buffer *buf, const struct wish *wish, struct place *place)
+{
+    uint64_t home = buffer_address(buf);
+    uint64_t address = wish->address;
+    struct sweep sweep;
+    struct span span;
+    int r = 0;
+
+    if (!address) {
+        if (wish->flags & MEMCLIENT_MAP_NOT_HOME || (!home && wish->flags & MEMCLIENT_MAP_ANYWHERE)) {
+            *place = (struct place){0};
+            return 0;
+        }
+        if (!home)
+            return fail_with(EADDRNOTAVAIL,
+                        "buffer #%llu has no home address: map it into a reservation, or anywhere",
+                        HEX(buf->id));
+        address = home + wish->offset;
+    }
+    if (!is_only_this(buf, wish, address))
+        return refuse_taken(address, wish->length);
+    *place = (struct place){.address = address};
+    sweep_begin(&sweep, &process_space, address, wish->length);
+    while (!r && sweep_next(&sweep, &span))
+        if (!span.mapped)
+            r = place_flags(buf, wish, &span, &place->flags);
+    return r;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the pages of a range are, by all mappings that show them.
+ *
+ * Where mappings overlap, a page allows what any of them wants, and children of fork() get it if any of them is for
+ * children. A sweep goes over a range from its start to its end, in spans over which all of that is the same. It is
+ * begun anew after any change of the mappings, and is under the lock for changes of the space.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/space.h"
+
+struct span {
+    uint64_t start;
+    uint64_t size;
+    bool mapped;       /* by any; else all that follows is false */
+    unsigned access;   /* as a mapping's, the most that one wants */
+    bool writable;     /* for certain by a descriptor open for writing */
+    bool for_children; /* some mapping is not kept from them */
+};
+
+/* For each property, where what has it and began before ends. */
+enum span_property { SPAN_MAPPED, SPAN_READ, SPAN_WRITTEN, SPAN_WRITABLE, SPAN_FOR_CHILDREN, SPAN_PROPERTIES };
+
+struct sweep {
+    const struct mapping *next; /* by `found` */
+    uint64_t at;
+    uint64_t end;
+    uint64_t until[SPAN_PROPERTIES];
+};
+
+void sweep_begin(struct sweep *sweep, struct space *space, uint64_t start, uint64_t size);
+/* False at the end. */
+bool sweep_next(struct sweep *sweep, struct span *span);
+
+/* How much an access allows: 0 = nothing, 1 = reading, 2 = writing as well. */
+unsigned span_level(unsigned access);

@@ -10,7 +10,8 @@
 
 static struct attachment *by_token; /* hash of IPC memory */
 
-hsa_status_t attachment_map(struct memclient_buffer **buffer, uint64_t allowed, struct attachment **attachment)
+hsa_status_t attachment_map(struct memclient_buffer **buffer, uint64_t allowed, bool alone,
+                            struct attachment **attachment)
 {
     _cleanup_free_ struct attachment *new = calloc(1, sizeof(*new));
     struct memclient_map_options options = MEMCLIENT_MAP_OPTIONS_INIT;
@@ -19,7 +20,7 @@ hsa_status_t attachment_map(struct memclient_buffer **buffer, uint64_t allowed, 
 
     if (!new)
         return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
-    options.flags = MEMCLIENT_MAP_ANYWHERE | MEMCLIENT_MAP_ALONE;
+    options.flags = MEMCLIENT_MAP_ANYWHERE | (alone ? MEMCLIENT_MAP_ALONE : 0);
     r = memclient_map(*buffer, &options, &address);
     if (r)
         return runtime_status(r);
@@ -27,6 +28,7 @@ hsa_status_t attachment_map(struct memclient_buffer **buffer, uint64_t allowed, 
     new->place.busy = false;
     new->allowed = allowed;
     new->refs = 1;
+    new->maps = 1;
     new->buffer = steal_ptr(buffer);
     *attachment = steal_ptr(&new);
     return HSA_STATUS_SUCCESS;
@@ -44,6 +46,20 @@ struct attachment *attachment_find(const struct memclient_token *token)
 
     HASH_FIND(hh, by_token, token, sizeof(*token), found);
     return found;
+}
+
+bool attachment_join(const struct attachment *new, struct attachment **there)
+{
+    struct place *place = place_find_base((const void *)(uintptr_t)new->place.start);
+
+    if (!place || place->kind != PLACE_ATTACHMENT || place_attachment(place)->interop ||
+        place_attachment(place)->buffer != new->buffer)
+        return false;
+    *there = place_attachment(place);
+    (*there)->refs++;
+    (*there)->maps++;
+    (*there)->allowed |= new->allowed;
+    return true;
 }
 
 bool attachment_insert(struct attachment *attachment)
@@ -74,7 +90,8 @@ hsa_status_t attachment_detach(void *ptr, bool interop)
     struct list callbacks = LIST_INIT(callbacks);
     struct attachment *attachment;
     struct place *place;
-    bool last;
+    uint64_t bytes = 0;
+    bool last, is_joined = false;
 
     RUNTIME_NEEDED_UNTIL(entered);
     places_lock();
@@ -83,9 +100,16 @@ hsa_status_t attachment_detach(void *ptr, bool interop)
     if (attachment && attachment->interop != interop)
         attachment = NULL;
     last = attachment && count_down(attachment, &callbacks);
+    if (attachment && !last && attachment->maps > attachment->refs) {
+        is_joined = true;
+        attachment->maps--;
+        bytes = attachment->place.bytes;
+    }
     places_unlock();
     if (!attachment)
         return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    if (is_joined)
+        (void)memclient_unmap(runtime_context(), ptr, bytes);
     if (!last)
         return HSA_STATUS_SUCCESS;
     callbacks_run_outside(&callbacks, &entered);

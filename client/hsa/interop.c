@@ -29,7 +29,7 @@ hsa_status_t hsa_amd_interop_map_buffer(uint32_t num_agents, hsa_agent_t *agents
     r = memclient_import_fd(runtime_context(), interop_handle, &buffer);
     if (r)
         return r == -EBADF ? HSA_STATUS_ERROR_INVALID_ARGUMENT : runtime_status(r);
-    status = attachment_map(&buffer, allowed, &attachment);
+    status = attachment_map(&buffer, allowed, true, &attachment);
     if (status)
         return status;
     attachment->interop = true;

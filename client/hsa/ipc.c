@@ -7,6 +7,7 @@
  * is refused at once, and its bytes never stand for anything else.
  */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <memclient/hsa/hsa/hsa_ext_amd.h>
@@ -139,29 +140,51 @@ static bool attach_again(const struct memclient_token *token, uint64_t allowed, 
     return true;
 }
 
-static hsa_status_t attach_first(struct memclient_buffer **buffer, const struct memclient_token *token,
-                                 uint64_t allowed, void **ptr)
-{
-    struct attachment *attachment = NULL;
-    hsa_status_t status = attachment_map(buffer, allowed, &attachment);
-    bool inserted = false;
+/* With the lock: what has become of a new attachment. */
+enum entered { ENTERED, COUNTED, JOINED, NOT_FREE, NO_MEMORY };
 
-    if (status)
-        return status;
-    attachment->token = *token;
-    places_lock();
+static enum entered enter(struct attachment *new, void **ptr)
+{
+    struct attachment *there = new;
+
     /* another thread may have been quicker */
-    if (!attach_again(token, allowed, ptr)) {
-        inserted = attachment_insert(attachment);
-        if (inserted)
-            *ptr = (void *)(uintptr_t)attachment->place.start;
-        else
-            status = HSA_STATUS_ERROR_OUT_OF_RESOURCES;
+    if (attach_again(&new->token, new->allowed, ptr))
+        return COUNTED;
+    *ptr = (void *)(uintptr_t)new->place.start;
+    if (attachment_join(new, &there))
+        return JOINED;
+    if (!place_is_unclaimed(new->place.start, new->place.bytes))
+        return NOT_FREE;
+    return attachment_insert(new) ? ENTERED : NO_MEMORY;
+}
+
+static hsa_status_t attach_first(struct memclient_buffer *buffer, const struct memclient_token *token,
+                                 uint64_t allowed, void **ret)
+{
+    enum entered entered = NOT_FREE;
+
+    for (int alone = 0; entered == NOT_FREE && alone < 2; alone++) {
+        _cleanup_(memclient_buffer_unrefp) struct memclient_buffer *one = memclient_buffer_ref(buffer);
+        struct attachment *new = NULL;
+        hsa_status_t status = attachment_map(&one, allowed, alone, &new);
+        void *ptr = NULL;
+
+        if (status)
+            return status;
+        new->token = *token;
+        places_lock();
+        entered = enter(new, &ptr);
+        places_unlock();
+        if (entered == JOINED) {
+            (void)memclient_buffer_unref(new->buffer);
+            free(new);
+        } else if (entered != ENTERED) {
+            attachment_free(new, true);
+        }
+        if (entered == ENTERED || entered == JOINED || entered == COUNTED)
+            *ret = ptr;
     }
-    places_unlock();
-    if (!inserted)
-        attachment_free(attachment, true);
-    return status;
+    return entered == NOT_FREE || entered == NO_MEMORY ? HSA_STATUS_ERROR_OUT_OF_RESOURCES : HSA_STATUS_SUCCESS;
 }
 
 hsa_status_t hsa_amd_ipc_memory_attach(const hsa_amd_ipc_memory_t *handle, size_t len, uint32_t num_agents,
@@ -190,7 +213,7 @@ hsa_status_t hsa_amd_ipc_memory_attach(const hsa_amd_ipc_memory_t *handle, size_
     places_lock();
     again = attach_again(&token, allowed, mapped_ptr);
     places_unlock();
-    return again ? HSA_STATUS_SUCCESS : attach_first(&buffer, &token, allowed, mapped_ptr);
+    return again ? HSA_STATUS_SUCCESS : attach_first(buffer, &token, allowed, mapped_ptr);
 }
 
 hsa_status_t hsa_amd_ipc_memory_detach(void *mapped_ptr)

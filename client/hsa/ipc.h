@@ -3,7 +3,9 @@
  * Memory of another process: attached by its IPC handle, which is a token of the broker's, or mapped by a shareable
  * handle as an "interop buffer".
  *
- * Attached again by the same handle it lies at the same address, which is counted; each detach counts down. An interop
+ * Attached again, by the same handle or another one of the same memory, it lies at the same address, which is counted;
+ * each detach counts down. It shares the pages with whatever else of the process has them mapped there, but for HSA's
+ * own: what HSA has made or mapped itself is attached elsewhere, since an address is only one thing to HSA. An interop
  * buffer is mapped anew each time.
  */
 #pragma once
@@ -20,6 +22,7 @@ struct attachment {
     uint64_t allowed;                /* agents by index */
     bool interop;                    /* mapped by a shareable handle; it has none of what follows */
     uint64_t refs;                   /* attached so often */
+    uint64_t maps;                   /* mapped so often: once for each token, at least */
     struct memclient_token token;    /* by which it was opened: its IPC handle */
     UT_hash_handle hh;               /* by token */
 };
@@ -29,13 +32,19 @@ static inline struct attachment *place_attachment(struct place *place)
     return container_of(place, struct attachment, place);
 }
 
-/* Maps a buffer, at home where that is possible, and takes it over; it has no place in the index yet. */
-hsa_status_t attachment_map(struct memclient_buffer **buffer, uint64_t allowed, struct attachment **attachment);
+/*
+ * Maps a buffer, at home where that is possible, and takes it over; it has no place in the index yet. alone = where
+ * nobody has mapped it.
+ */
+hsa_status_t attachment_map(struct memclient_buffer **buffer, uint64_t allowed, bool alone,
+                            struct attachment **attachment);
 /* Unmaps and frees what is in no index; entered = between enter and leave, else HSA has been shut down meanwhile. */
 void attachment_free(struct attachment *attachment, bool entered);
 
 /* With the lock: attached by this handle, or NULL. */
 struct attachment *attachment_find(const struct memclient_token *token);
+/* With the lock: if the same memory is attached at this address already, it takes the new mapping over, counted. */
+bool attachment_join(const struct attachment *new, struct attachment **there);
 /* With the lock, into the index: there is none of its handle yet. False without memory. */
 bool attachment_insert(struct attachment *attachment);
 /* Enters the runtime itself: counts down what lies at ptr, and calls deallocation callbacks if that was the last. */

@@ -112,6 +112,14 @@ bool place_is_free(uint64_t start, uint64_t bytes)
     return is_free(&places, start, bytes);
 }
 
+bool place_is_unclaimed(uint64_t start, uint64_t bytes)
+{
+    for (struct place *place = place_first(start); place && place->start < start + bytes; place = place_next(place))
+        if (place->kind != PLACE_LOCKED)
+            return false;
+    return true;
+}
+
 /* Memory that was registered and is still known there was unmapped without a word. */
 static void drop_registered(uint64_t start, uint64_t bytes)
 {

@@ -62,6 +62,8 @@ struct place *place_first(uint64_t address);
 struct place *place_next(struct place *place);
 /* Does nothing, busy or not, occupy any of it? */
 bool place_is_free(uint64_t start, uint64_t bytes);
+/* The same, but for memory that was registered, whose record goes when something is inserted over it. */
+bool place_is_unclaimed(uint64_t start, uint64_t bytes);
 /* It must be free, but for memory that was registered: that record goes. Reservations go to their own tree. */
 void place_insert(struct place *place);
 void place_remove(struct place *place);

@@ -133,8 +133,8 @@ static void attach_at_home(void **state)
     assert_success(hsa_memory_free(note.address));
 }
 
-/* Anywhere else where that address is taken, here by what the parent had mapped there. */
-static void attach_beside(int channel, void *context)
+/* Over what the parent had mapped there, which is the same and stays. */
+static void attach_inherited(int channel, void *context)
 {
     struct note *note = context;
     char *mapped;
@@ -142,19 +142,50 @@ static void attach_beside(int channel, void *context)
     (void)channel;
     CHECK(hsa_init() == HSA_STATUS_SUCCESS);
     CHECK(attach(note, &mapped) == HSA_STATUS_SUCCESS);
-    CHECK(mapped != note->address);
+    CHECK(mapped == note->address);
     CHECK(!strcmp(mapped, "hello"));
     CHECK(hsa_amd_ipc_memory_detach(mapped) == HSA_STATUS_SUCCESS);
     CHECK(!strcmp(note->address, "hello"));
 }
 
-static void attach_elsewhere(void **state)
+static void attach_over_the_parents(void **state)
 {
     struct note note = allocate();
 
     (void)state;
     memcpy(note.address, "hello", sizeof("hello"));
-    child_run(attach_beside, &note);
+    child_run(attach_inherited, &note);
+    assert_success(hsa_memory_free(note.address));
+}
+
+/* Anywhere else where something else has that address. */
+static void attach_beside(int channel, void *context)
+{
+    struct note note;
+    char *mapped, *taken;
+
+    (void)context;
+    CHECK(hsa_init() == HSA_STATUS_SUCCESS);
+    receive_note(channel, &note);
+    taken = mmap(note.address, 1, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    CHECK(taken == note.address);
+    CHECK(attach(&note, &mapped) == HSA_STATUS_SUCCESS);
+    CHECK(mapped != note.address);
+    CHECK(!strcmp(mapped, "hello"));
+    CHECK(hsa_amd_ipc_memory_detach(mapped) == HSA_STATUS_SUCCESS);
+}
+
+static void attach_elsewhere(void **state)
+{
+    struct child child;
+    struct note note;
+
+    (void)state;
+    child_start(&child, attach_beside, NULL);
+    note = allocate();
+    memcpy(note.address, "hello", sizeof("hello"));
+    send_note(child.channel, &note);
+    child_finish(&child);
     assert_success(hsa_memory_free(note.address));
 }
 
@@ -388,6 +419,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(attach_at_home, hsa_nothing_left),
+        cmocka_unit_test_teardown(attach_over_the_parents, hsa_nothing_left),
         cmocka_unit_test_teardown(attach_elsewhere, hsa_nothing_left),
         cmocka_unit_test_teardown(between_children, hsa_nothing_left),
         cmocka_unit_test_teardown(exporter_exits, hsa_nothing_left),

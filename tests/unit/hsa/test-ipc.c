@@ -271,6 +271,54 @@ static void attach_in_the_same_process(void **state)
     assert_success(hsa_memory_free(ptr));
 }
 
+static hsa_amd_ipc_memory_t token_for(struct memclient_buffer *buffer, unsigned rights)
+{
+    struct memclient_share_options options = MEMCLIENT_SHARE_OPTIONS_INIT;
+    struct memclient_token token;
+    hsa_amd_ipc_memory_t handle;
+
+    options.rights = rights;
+    assert_int_equal(memclient_share(buffer, &options, &token), 0);
+    memcpy(handle.handle, token.bytes, sizeof(handle.handle));
+    return handle;
+}
+
+/* Where another interface has mapped a part of it, and by two handles: always at the one address, each with its rights,
+ * until the last has gone. */
+static void attach_what_is_mapped_already(void **state)
+{
+    struct memclient_map_options options = MEMCLIENT_MAP_OPTIONS_INIT;
+    hsa_amd_ipc_memory_t reading, writing;
+    struct memclient_buffer *buffer;
+    char *home, *at;
+    void *part;
+
+    (void)state;
+    assert_int_equal(memclient_alloc(native, SIZE, NULL, &buffer), 0);
+    home = memclient_buffer_address(buffer);
+    reading = token_for(buffer, MEMCLIENT_READ);
+    writing = token_for(buffer, MEMCLIENT_READ | MEMCLIENT_WRITE);
+    options.offset = options.length = memclient_buffer_granule(buffer);
+    assert_int_equal(memclient_map(buffer, &options, &part), 0);
+    assert_success(hsa_amd_ipc_memory_attach(&reading, SIZE, 0, NULL, (void **)&at));
+    assert_ptr_equal(at, home);
+    assert_success(hsa_amd_ipc_memory_attach(&writing, SIZE, 0, NULL, (void **)&at));
+    assert_ptr_equal(at, home);
+    home[0] = home[SIZE - 1] = 'h';
+    assert_int_equal(memclient_unmap(native, part, 0), 0);
+    home[options.offset] = 'i';
+    for (int i = 0; i < 3; i++) {
+        assert_success(hsa_amd_ipc_memory_attach(&writing, SIZE, 0, NULL, (void **)&at));
+        assert_success(hsa_amd_ipc_memory_detach(at));
+    }
+    assert_success(hsa_amd_ipc_memory_detach(at));
+    assert_int_equal(home[0], 'h');
+    assert_int_equal(home[options.offset], 'i');
+    assert_success(hsa_amd_ipc_memory_detach(at));
+    assert_status(hsa_amd_ipc_memory_detach(at), HSA_STATUS_ERROR_INVALID_ARGUMENT);
+    memclient_buffer_unref(buffer);
+}
+
 /* hsa_amd_ipc_memory_detach: mapped_ptr: INVALID_ARGUMENT */
 static void detach_refuses_what_is_not_attached(void **state)
 {
@@ -378,11 +426,13 @@ static void a_token_is_a_handle(void **state)
     memcpy(here, "rest", sizeof("rest"));
     assert_success(hsa_amd_ipc_memory_attach(&handle, SIZE, 0, NULL, (void **)&mapped));
     assert_string_equal(mapped, "rest");
-    assert_int_equal(child_signal(write_attached, &reading), SIGSEGV);
-    assert_int_equal(here[0], 'r');
-    assert_int_equal(child_signal(write_attached, &token), 0);
-    assert_int_equal(here[0], 'w');
+    /* a page that a child inherits as one to write stays so, whatever it attaches there */
     assert_success(hsa_amd_ipc_memory_detach(mapped));
+    assert_ok(memclient_unmap(native, here, 0));
+    assert_int_equal(child_signal(write_attached, &reading), SIGSEGV);
+    assert_int_equal(child_signal(write_attached, &token), 0);
+    assert_ok(memclient_map(buf, NULL, (void **)&here));
+    assert_int_equal(here[0], 'w');
     assert_ok(memclient_unmap(native, here, 0));
     memclient_buffer_unref(buf);
 }
@@ -488,6 +538,7 @@ int main(void)
         cmocka_unit_test_teardown(one_handle_for_all_threads, hsa_nothing_left),
         cmocka_unit_test_teardown(attach_checks_its_arguments, hsa_nothing_left),
         cmocka_unit_test_teardown(attach_in_the_same_process, hsa_nothing_left),
+        cmocka_unit_test_teardown(attach_what_is_mapped_already, hsa_nothing_left),
         cmocka_unit_test_teardown(detach_refuses_what_is_not_attached, hsa_nothing_left),
         cmocka_unit_test_teardown(stale_handles_are_refused, hsa_nothing_left),
         cmocka_unit_test_teardown(a_handle_is_a_token, hsa_nothing_left),

@@ -415,9 +415,10 @@ typedef struct hsa_amd_ipc_memory_s {
 HSA_API hsa_status_t hsa_amd_ipc_memory_create(void *ptr, size_t len, hsa_amd_ipc_memory_t *handle);
 
 /*
- * Maps the allocation, at the address that it has in the other process if that is free here, and reading and writing as
- * the token grants. Attached again, it is the same address, and is detached as often. A handle made by
- * memclient_share() works too. num_agents 0 = all.
+ * Maps the allocation, at the address that it has in the other process if nothing else is there here, and reading and
+ * writing as the token grants. Attached again, also by another handle of it, it is the same address, and is detached as
+ * often. What this process made by HSA itself is attached elsewhere. A handle made by memclient_share() works too.
+ * num_agents 0 = all.
  *     INVALID_ARGUMENT   handle or mapped_ptr is NULL, mapping_agents is NULL and num_agents is not 0, the handle is
  *                        not valid or no longer so, or len is not the allocation's
  *     INVALID_AGENT      one of mapping_agents

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A tree by address behind one lock, which is never held while the kernel or the broker is asked for anything. */
+/*
+ * Two trees by address behind one lock, which is never held while the kernel or the broker is asked for anything.
+ * Allocations do not overlap. What was opened may: of that each area knows how far its subtree reaches, so that
+ * subtrees that end before an address are passed by.
+ */
 #include "umf/area.h"
 
 #include <errno.h>
@@ -13,20 +17,67 @@ RB_HEAD(area_tree, area);
 
 static int compare(const struct area *a, const struct area *b)
 {
-    return a->start < b->start ? -1 : a->start > b->start;
+    if (a->start != b->start)
+        return a->start < b->start ? -1 : 1;
+    return a->serial < b->serial ? -1 : a->serial > b->serial;
 }
-
-TREE_GENERATE(area_tree, area, entry, compare)
-
-static struct area_tree areas = RB_INITIALIZER(0);
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static uint64_t end_of(const struct area *area)
 {
     return area->start + area->length;
 }
 
-/* The first that ends behind the address. */
+/* Sums up from there to the root. */
+static void augment(struct area *area)
+{
+    for (; area; area = RB_PARENT(area, entry)) {
+        const struct area *left = RB_LEFT(area, entry), *right = RB_RIGHT(area, entry);
+
+        area->reach = end_of(area);
+        if (left && left->reach > area->reach)
+            area->reach = left->reach;
+        if (right && right->reach > area->reach)
+            area->reach = right->reach;
+    }
+}
+
+#undef RB_AUGMENT
+#define RB_AUGMENT(area) augment(area)
+TREE_GENERATE(area_tree, area, entry, compare)
+
+static struct area_tree areas = RB_INITIALIZER(0), opened = RB_INITIALIZER(0);
+static uint64_t serials;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void insert(struct area *area)
+{
+    area->serial = ++serials;
+    RB_INSERT(area_tree, area->kind == AREA_OPENED ? &opened : &areas, area);
+    augment(area);
+}
+
+/*
+ * In this part of what was opened: the owner's (NULL: anybody's) that holds the address and reaches furthest, or
+ * `best`.
+ */
+static struct area *furthest(struct area *top, const void *owner, uint64_t address, struct area *best)
+{
+    if (!top || top->reach <= address || (best && top->reach <= end_of(best)))
+        return best;
+    best = furthest(RB_LEFT(top, entry), owner, address, best);
+    if (top->start > address)
+        return best;
+    if (end_of(top) > address && (!owner || top->owner == owner) && (!best || end_of(top) > end_of(best)))
+        best = top;
+    return furthest(RB_RIGHT(top, entry), owner, address, best);
+}
+
+static struct area *find_opened(const void *owner, uint64_t address)
+{
+    return furthest(RB_ROOT(&opened), owner, address, NULL);
+}
+
+/* The first allocation that ends behind the address. */
 static struct area *first_behind(uint64_t address)
 {
     struct area key = {.start = address};
@@ -100,13 +151,13 @@ static struct area *cut(struct area *area, uint64_t start, uint64_t end, struct 
         struct area *rest = part_of(area, end, last, spares);
 
         area->length = start - area->start;
-        RB_INSERT(area_tree, &areas, rest);
+        insert(rest);
     }
     return part;
 }
 
 /* What must be true of the areas of a range that has no gap. */
-enum demand { ANY_KIND, ALLOCATED, ONE_BUFFER };
+enum demand { ALLOCATED, ONE_BUFFER };
 
 static bool is_whole(const void *owner, uint64_t start, uint64_t end, enum demand demand)
 {
@@ -114,8 +165,7 @@ static bool is_whole(const void *owner, uint64_t start, uint64_t end, enum deman
     const struct area *first = area;
 
     while (area && area->start <= start && area->owner == owner) {
-        if ((demand != ANY_KIND && area->kind != AREA_ALLOCATED) ||
-            (demand == ONE_BUFFER && area->buffer != first->buffer))
+        if (demand == ONE_BUFFER && area->buffer != first->buffer)
             return false;
         start = end_of(area);
         if (start >= end)
@@ -125,14 +175,24 @@ static bool is_whole(const void *owner, uint64_t start, uint64_t end, enum deman
     return false;
 }
 
-/* With the lock; owner NULL = whoever has whatever there. */
+/* Has the owner opened all of the range? */
+static bool is_opened(const void *owner, uint64_t start, uint64_t end)
+{
+    const struct area *area;
+
+    while (start < end && (area = find_opened(owner, start)))
+        start = end_of(area);
+    return start >= end;
+}
+
+/* With the lock, of allocations; owner NULL = whoever has whatever there. */
 static struct area *take(const void *owner, uint64_t start, uint64_t end, struct spares *spares)
 {
     struct area *taken = NULL, *next;
 
     for (struct area *area = first_behind(start); area && area->start < end; area = next) {
         next = RB_NEXT(area_tree, NULL, area);
-        if (owner && (area->owner != owner || area->kind != AREA_ALLOCATED))
+        if (owner && area->owner != owner)
             continue;
         area = cut(area, start, end, spares);
         area->next = taken;
@@ -163,33 +223,43 @@ int area_take(const void *owner, uint64_t start, uint64_t length, bool whole, st
 
 struct area *area_take_opened(const void *owner, uint64_t start)
 {
-    struct area key = {.start = start}, *area;
+    struct area key = {.start = start}, *shortest = NULL;
 
     pthread_mutex_lock(&lock);
-    area = RB_FIND(area_tree, &areas, &key);
-    if (area && area->owner == owner && area->kind == AREA_OPENED) {
-        RB_REMOVE(area_tree, &areas, area);
-        area->next = NULL;
-    } else {
-        area = NULL;
+    for (struct area *area = RB_NFIND(area_tree, &opened, &key); area && area->start == start;
+         area = RB_NEXT(area_tree, NULL, area))
+        if (area->owner == owner && (!shortest || area->length < shortest->length))
+            shortest = area;
+    if (shortest) {
+        RB_REMOVE(area_tree, &opened, shortest);
+        shortest->next = NULL;
     }
     pthread_mutex_unlock(&lock);
-    return area;
+    return shortest;
+}
+
+/* With the lock. */
+static struct area *take_owned(struct area_tree *tree, const void *owner, struct area *taken)
+{
+    struct area *area, *next;
+
+    for (area = RB_MIN(area_tree, tree); area; area = next) {
+        next = RB_NEXT(area_tree, NULL, area);
+        if (area->owner != owner)
+            continue;
+        RB_REMOVE(area_tree, tree, area);
+        area->next = taken;
+        taken = area;
+    }
+    return taken;
 }
 
 struct area *area_take_all(const void *owner)
 {
-    struct area *taken = NULL, *area, *next;
+    struct area *taken;
 
     pthread_mutex_lock(&lock);
-    for (area = RB_MIN(area_tree, &areas); area; area = next) {
-        next = RB_NEXT(area_tree, NULL, area);
-        if (area->owner != owner)
-            continue;
-        RB_REMOVE(area_tree, &areas, area);
-        area->next = taken;
-        taken = area;
-    }
+    taken = take_owned(&opened, owner, take_owned(&areas, owner, NULL));
     pthread_mutex_unlock(&lock);
     return taken;
 }
@@ -198,7 +268,7 @@ void area_put_back(struct area *taken)
 {
     pthread_mutex_lock(&lock);
     for (; taken; taken = taken->next)
-        RB_INSERT(area_tree, &areas, taken);
+        insert(taken);
     pthread_mutex_unlock(&lock);
 }
 
@@ -216,6 +286,38 @@ static void forget(struct area *stale)
     }
 }
 
+/* Of one buffer, at one place? */
+static bool is_same(const struct area *a, const struct area *b)
+{
+    return a->buffer && b->buffer && a->start - a->offset == b->start - b->offset &&
+           memclient_buffer_id(a->buffer->handle) == memclient_buffer_id(b->buffer->handle);
+}
+
+/* Puts into the chain what was opened, in this part of the tree, where something else is now. */
+static struct area *find_stale(struct area *top, const struct area *by, struct area *chain)
+{
+    if (!top || top->reach <= by->start)
+        return chain;
+    chain = find_stale(RB_LEFT(top, entry), by, chain);
+    if (top->start >= end_of(by))
+        return chain;
+    if (end_of(top) > by->start && !(by->kind == AREA_OPENED && is_same(top, by))) {
+        top->next = chain;
+        chain = top;
+    }
+    return find_stale(RB_RIGHT(top, entry), by, chain);
+}
+
+/* With the lock: takes that out. */
+static struct area *take_stale(const struct area *by, struct area *chain)
+{
+    struct area *stale = find_stale(RB_ROOT(&opened), by, chain);
+
+    for (struct area *area = stale; area != chain; area = area->next)
+        RB_REMOVE(area_tree, &opened, area);
+    return stale;
+}
+
 int area_add(const struct area *area)
 {
     struct area *new = malloc(sizeof(*new)), *stale;
@@ -229,8 +331,8 @@ int area_add(const struct area *area)
     }
     *new = *area;
     pthread_mutex_lock(&lock);
-    stale = take(NULL, area->start, end_of(area), &spares);
-    RB_INSERT(area_tree, &areas, new);
+    stale = take_stale(area, take(NULL, area->start, end_of(area), &spares));
+    insert(new);
     pthread_mutex_unlock(&lock);
     spares_put(&spares);
     forget(stale);
@@ -240,40 +342,54 @@ int area_add(const struct area *area)
 bool area_find(const void *owner, const void *address, struct area *copy)
 {
     const struct area *area;
-    bool found;
 
     pthread_mutex_lock(&lock);
     area = first_behind((uintptr_t)address);
-    found = area && area->start <= (uintptr_t)address && (!owner || area->owner == owner);
-    if (found) {
+    if (!area || area->start > (uintptr_t)address || (owner && area->owner != owner))
+        area = find_opened(owner, (uintptr_t)address);
+    if (area) {
         *copy = *area;
         if (copy->buffer)
             shared_buffer_ref(copy->buffer);
     }
     pthread_mutex_unlock(&lock);
-    return found;
+    return area;
 }
 
-static bool has(const void *owner, uint64_t start, uint64_t length, enum demand demand)
+bool area_is_allocated(uint64_t start, uint64_t length)
 {
-    bool whole;
+    const struct area *area;
+    bool is;
 
-    if (start + length < start)
-        return false;
     pthread_mutex_lock(&lock);
-    whole = is_whole(owner, start, start + length, demand);
+    area = first_behind(start);
+    is = area && area->start < start + length;
     pthread_mutex_unlock(&lock);
-    return whole;
+    return is;
 }
 
 bool area_covers(const void *owner, uint64_t start, uint64_t length)
 {
-    return has(owner, start, length, ANY_KIND);
+    bool is;
+
+    if (start + length < start)
+        return false;
+    pthread_mutex_lock(&lock);
+    is = is_whole(owner, start, start + length, ALLOCATED) || is_opened(owner, start, start + length);
+    pthread_mutex_unlock(&lock);
+    return is;
 }
 
 bool area_is_one(const void *owner, uint64_t start, uint64_t length)
 {
-    return has(owner, start, length, ONE_BUFFER);
+    bool is;
+
+    if (start + length < start)
+        return false;
+    pthread_mutex_lock(&lock);
+    is = is_whole(owner, start, start + length, ONE_BUFFER);
+    pthread_mutex_unlock(&lock);
+    return is;
 }
 
 /* ---- around a fork --------------------------------------------------------------------------------------- */

@@ -139,7 +139,10 @@ static uint64_t length_of(const struct handle *handle, const struct memclient_bu
     return (handle->length + granule - 1) / granule * granule;
 }
 
-/* At home, so that pointers in it hold, or where there is room. */
+/*
+ * At home, so that pointers in it hold, or where there is room. It shares pages with what else of the process has them
+ * mapped there, but not with allocations, whose addresses are known as such, and not with a protection of its own.
+ */
 static int map_part(const struct shared *shared, struct memclient_buffer *buffer, uint64_t offset, uint64_t length,
                     void **ptr)
 {
@@ -147,7 +150,9 @@ static int map_part(const struct shared *shared, struct memclient_buffer *buffer
 
     options.offset = offset;
     options.length = length;
-    options.flags = MEMCLIENT_MAP_ANYWHERE | MEMCLIENT_MAP_ALONE;
+    options.flags = MEMCLIENT_MAP_ANYWHERE;
+    if (shared->protection || area_is_allocated((uintptr_t)memclient_buffer_address(buffer) + offset, length))
+        options.flags |= MEMCLIENT_MAP_ALONE;
     options.access = shared->access;
     return memclient_map(buffer, &options, ptr);
 }

@@ -114,6 +114,35 @@ static void tells_the_buffer(void **state)
     (void)memclient_buffer_unref(buf);
 }
 
+/* Where another interface of the process has mapped a part of it, whatever goes first. */
+static void shares_pages_that_are_there(void **state)
+{
+    struct memclient_map_options options = MEMCLIENT_MAP_OPTIONS_INIT;
+    struct memclient_buffer *buf;
+    char *home, *part, *ptr;
+
+    (void)state;
+    assert_done(memclient_alloc(NULL, SIZE, NULL, &buf));
+    home = memclient_buffer_address(buf);
+    options.length = memclient_buffer_granule(buf);
+    for (int first = 0; first < 2; first++) {
+        assert_done(memclient_map(buf, &options, (void **)&part));
+        assert_done(memclient_svm_import(svm, buf, 0, 0, (void **)&ptr));
+        assert_ptr_equal(ptr, home);
+        ptr[0] = ptr[SIZE - 1] = 's';
+        if (first)
+            assert_done(memclient_svm_free(svm, ptr));
+        else
+            assert_done(memclient_unmap(NULL, part, options.length));
+        assert_int_equal(ptr[0], 's');
+        if (first)
+            assert_done(memclient_unmap(NULL, part, options.length));
+        else
+            assert_done(memclient_svm_free(svm, ptr));
+    }
+    (void)memclient_buffer_unref(buf);
+}
+
 static void keep(int channel, void *unused)
 {
     struct note note;
@@ -285,6 +314,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(gives_and_takes_by_every_way),
         TEST(tells_the_buffer),
+        TEST(shares_pages_that_are_there),
         TEST(separate_ones_are_kept_by_imports),
         TEST(an_import_is_freed_before_the_allocation),
         TEST(finds_among_overlapping_imports),

@@ -284,6 +284,63 @@ static void test_pools_ask_once(void **state)
 
 #define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
 
+/* ---- parts of one buffer --------------------------------------------------------------------------------- */
+
+#define OPENINGS 60
+
+/* Parts that overlap, opened by two providers in any order, are all where the buffer is at home; each is closed by who
+ * opened it, in any order, and takes only itself away. */
+static void test_overlapping_parts(void **state)
+{
+    struct {
+        umf_memory_provider_handle_t by;
+        size_t first, n;
+        char *at;
+    } open[OPENINGS];
+    umf_memory_provider_handle_t providers[2] = {provider, NULL};
+    struct memclient_buffer *buffer;
+    struct memclient_token token;
+    unsigned seed = 5;
+    uint8_t handle[HANDLE];
+    size_t pages;
+    char *home;
+
+    (void)state;
+    assert_success(umfMemoryProviderCreate(umfMemorydMemoryProviderOps(), NULL, &providers[1]));
+    assert_int_equal(memclient_alloc(NULL, 16 * page_size(), NULL, &buffer), 0);
+    assert_int_equal(memclient_share(buffer, NULL, &token), 0);
+    pages = memclient_buffer_bytes(buffer) / memclient_buffer_granule(buffer);
+    home = memclient_buffer_address(buffer);
+    for (int i = 0; i < OPENINGS; i++) {
+        size_t granule = memclient_buffer_granule(buffer);
+
+        open[i].by = providers[rand_r(&seed) % 2];
+        open[i].first = (size_t)rand_r(&seed) % pages;
+        open[i].n = 1 + (size_t)rand_r(&seed) % (pages - open[i].first);
+        assert_success(umfMemorydProviderHandle(&token, open[i].first * granule, open[i].n * granule, handle));
+        assert_success(umfMemoryProviderOpenIPCHandle(open[i].by, handle, (void **)&open[i].at));
+        assert_ptr_equal(open[i].at, home + open[i].first * granule);
+        open[i].at[open[i].n * granule - 1] = (char)i;
+    }
+    for (int left = OPENINGS; left; left--) {
+        int which = (int)((unsigned)rand_r(&seed) % (unsigned)left);
+        struct memclient_buffer *found;
+        size_t granule = memclient_buffer_granule(buffer);
+
+        for (int i = 0; i < left; i++) {
+            open[i].at[0] = (char)i;
+            assert_success(umfMemorydGetBuffer(open[i].at + open[i].n * granule - 1, &found));
+            assert_int_equal(memclient_buffer_id(found), memclient_buffer_id(buffer));
+            memclient_buffer_unref(found);
+        }
+        assert_success(umfMemoryProviderCloseIPCHandle(open[which].by, open[which].at, open[which].n * granule));
+        open[which] = open[left - 1];
+    }
+    assert_result(umfMemorydGetBuffer(home, &buffer), UMF_RESULT_ERROR_INVALID_ARGUMENT);
+    umfMemoryProviderDestroy(providers[1]);
+    memclient_buffer_unref(buffer);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -293,6 +350,7 @@ int main(void)
         TEST(test_forged),
         TEST(test_here),
         TEST(test_parts),
+        TEST(test_overlapping_parts),
         TEST(test_end_closes),
         TEST(test_rights),
         TEST(test_threads),

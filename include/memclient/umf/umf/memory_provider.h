@@ -87,7 +87,8 @@ UMF_API umf_result_t umfMemoryProviderGetIPCHandle(umf_memory_provider_handle_t 
 UMF_API umf_result_t umfMemoryProviderPutIPCHandle(umf_memory_provider_handle_t hProvider, void *providerIpcData);
 
 /*
- * Maps the memory of a handle; *ptr gets where.
+ * Maps the memory of a handle; *ptr gets where: of the broker's memory the address that it has in the other process, if
+ * nothing else is there here, also where parts of it are open already, by whatever provider. Each open is closed.
  *     INVALID_ARGUMENT   an argument is NULL, or the bytes are no handle, or its memory is gone
  *     NOT_SUPPORTED
  */

@@ -93,5 +93,11 @@ int fail_native(int r)
 
 int fail_alloc(int r)
 {
-    return fail(r == -ENODEV || r == -ENXIO ? NBLA_ERROR_VALUE : NBLA_ERROR_MEMORY, "%s", memclient_error());
+    enum nbla_error error = NBLA_ERROR_MEMORY;
+
+    if (r == -ENODEV || r == -ENXIO)
+        error = NBLA_ERROR_VALUE;
+    else if (!memclient_error_status() && native(-r) == NBLA_ERROR_OS)
+        error = NBLA_ERROR_OS;
+    return fail(error, "%s", memclient_error());
 }

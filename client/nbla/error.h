@@ -14,7 +14,10 @@ int told(int r, unsigned before, const char *what);
 
 /* The last call of the native API gave r, a negative errno: with its sentence. */
 int fail_native(int r);
-/* Likewise, where memory was asked for: whatever kept it from being given, trying again may help. */
+/*
+ * Likewise, where memory was asked for: whatever the broker refused it for, giving some back and trying again may help.
+ * Where no broker can be asked, it does not.
+ */
 int fail_alloc(int r);
 
 /* An argument that must not be NULL. */

@@ -216,6 +216,7 @@ MEMCLIENT_NBLA_API void nbla_memory_release(nbla_memory *memory);
  *     VALUE    it has memory already, or its device is gone
  *     MEMORY   there is no room now, a limit is reached, or the broker cannot give any: free some, and try again; or
  *              the block is of type virtual
+ *     OS       no broker answers
  */
 MEMCLIENT_NBLA_API int nbla_memory_alloc(nbla_memory *memory);
 
@@ -293,7 +294,7 @@ MEMCLIENT_NBLA_API nbla_physical_memory *nbla_physical_memory_ref(nbla_physical_
 MEMCLIENT_NBLA_API void nbla_physical_memory_unref(nbla_physical_memory *p);
 
 /* Gets its memory, unless it has it: its bytes, which may have been rounded up to whole pages. 0 and an error:
- * VALUE, MEMORY as nbla_memory_alloc(); it may be called again. */
+ * VALUE, MEMORY, OS as nbla_memory_alloc(); it may be called again. */
 MEMCLIENT_NBLA_API size_t nbla_physical_memory_alloc(nbla_physical_memory *p);
 
 /* Its bytes: as asked for, and once it has memory as that is. They make no call. */

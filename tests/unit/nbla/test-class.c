@@ -790,8 +790,8 @@ static void no_broker(void **state)
     nbla_physical_memory *p = nbla_physical_memory_new(NULL, 1, "");
 
     (void)state;
-    assert_gives(nbla_memory_alloc(memory), NBLA_ERROR_MEMORY);
-    assert_fails(nbla_physical_memory_alloc(p), NBLA_ERROR_MEMORY);
+    assert_gives(nbla_memory_alloc(memory), NBLA_ERROR_OS);
+    assert_fails(nbla_physical_memory_alloc(p), NBLA_ERROR_OS);
     assert_fails(nbla_memory_new(NULL, 1, "numa:0"), NBLA_ERROR_OS);
     assert_int_equal(nbla_memory_get_device_state(memory), NBLA_DEVICE_UNLOCKED);
     assert_gives(nbla_memory_destroy(memory), 0);

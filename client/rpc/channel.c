@@ -24,9 +24,6 @@
 /* So many requests that give something back are under way without anybody who waits for them: half of what may be. */
 #define LEFT_MAX (MEMORYD_UNACKNOWLEDGED_MAX / 2)
 
-/* Where the release log is full, what gives something back waits so long after the connection was lost. */
-#define LEAVE_MS 2000
-
 /* How soon to try to send again while somebody else leads. */
 #define RESEND_NS (10 * NSEC_PER_MSEC)
 
@@ -138,7 +135,7 @@ void channel_poll(struct channel *channel)
     if (!channel->led && !channel->broken && channel->link != LINK_DOWN) {
         requests_flush(channel);
         link_drain(channel);
-        requests_wake_one(channel);
+        link_leave(channel);
     }
     pthread_mutex_unlock(&channel->lock);
 }
@@ -157,7 +154,7 @@ void channel_post(struct channel *channel, enum method method, const ProtobufCMe
     if (pending) {
         request_keep(pending);
         requests_flush(channel);
-        link_reconnect(channel);
+        link_leave(channel);
     }
     pthread_mutex_unlock(&channel->lock);
 }
@@ -207,7 +204,7 @@ static void follow(struct channel *channel, struct call *call, uint64_t deadline
 static uint64_t wait_at_most(const struct channel *channel, const struct call *call, uint64_t deadline)
 {
     const struct pending *pending = call->pending;
-    uint64_t until = deadline_at(channel->down_at, LEAVE_MS * NSEC_PER_MSEC);
+    uint64_t until = deadline_at(channel->since, LINK_LEAVE_NS);
 
     if (!request_gives_back(pending))
         return deadline;
@@ -244,8 +241,7 @@ static int await(struct channel *channel, struct call *call, uint64_t deadline)
             follow(channel, call, until);
         }
     }
-    if (!channel->led)
-        requests_wake_one(channel);
+    link_leave(channel);
     return r;
 }
 
@@ -257,8 +253,15 @@ static void receive_what_is_left(struct channel *channel)
 {
     if (channel->n_left && !channel->led && !channel->broken && channel->link == LINK_UP) {
         link_drain(channel);
-        requests_wake_one(channel);
+        link_leave(channel);
     }
+}
+
+/* The reply to HELLO may be there for long: then there is a broker, and what gives something back waits its turn. */
+static void hear_hello(struct channel *channel)
+{
+    if (channel->link == LINK_GREETING && !channel->led && !channel->stolen && !channel->broken)
+        link_drain(channel);
 }
 
 static int make_call(struct channel *channel, struct pending *pending, struct call *call, uint64_t deadline)
@@ -269,7 +272,7 @@ static int make_call(struct channel *channel, struct pending *pending, struct ca
         return fail_with(ENOMEM, "no memory for a request");
     requests_flush(channel);
     if (request_gives_back(pending))
-        link_reconnect(channel);
+        hear_hello(channel);
     r = await(channel, call, deadline);
     if (!r && call->state == CALL_FAILED)
         r = fail_with(call->err, "%s", call->sentence);

@@ -95,7 +95,7 @@ struct channel {
     unsigned n_answered;
     uint64_t answered[MEMORYD_UNACKNOWLEDGED_MAX]; /* and to be acknowledged one by one */
     struct release_log *release_log; /* where those that give something back are noted first; or NULL */
-    uint64_t down_at;      /* since when the link is not up */
+    uint64_t since; /* when the connection was lost; or, if that was later, HELLO was sent on the next one */
     bool behind; /* some of the waiting ones are to be sent again */
     int stopped; /* why sending stopped: see sockio_send() */
 
@@ -134,7 +134,7 @@ int channel_may_resume(struct channel *channel, const struct connected *connecte
  * in the release log, from which the next broker takes it even if this process never calls again. And without a `take`
  * it waits for no reply at all: it succeeds when it was sent, before whatever is called next, and what becomes of it is
  * nobody's concern. Only when very many such replies are missing some are waited for, so that a caller that does
- * nothing else does not get ahead of the broker; of a broker that is away, for two seconds at most.
+ * nothing else does not get ahead of the broker; of a broker that is away, or does not answer HELLO, for two seconds.
  */
 int channel_call(struct channel *channel, enum method method, const ProtobufCMessage *request,
                  const int *fds, unsigned n_fds, uint64_t deadline, channel_take *take,

@@ -163,7 +163,7 @@ void link_lose(struct channel *channel)
     if (channel->link == LINK_GREETING)
         resume_unheard(channel);
     if (was_up)
-        channel->down_at = clock_now_ns();
+        channel->since = clock_now_ns();
     channel->link = LINK_DOWN;
     requests_lost(channel);
     if (was_up && channel->owner.lost) {
@@ -321,7 +321,7 @@ static void hear_the_end(struct channel *channel)
     }
 }
 
-void link_reconnect(struct channel *channel)
+static void reconnect(struct channel *channel)
 {
     /* the connection that is made may be to a broker that dies as well, but not for ever */
     for (unsigned n = 0; n < 4 && !channel->led && !channel->broken && channel->resumption; n++) {
@@ -333,10 +333,19 @@ void link_reconnect(struct channel *channel)
                 break;
         } else if (channel->stopped == SOCKIO_E_GONE) {
             hear_the_end(channel);
-        } else if (channel->link == LINK_UP || requests_flush_behind_hello(channel) != SOCKIO_E_GONE) {
+        } else if (channel->link == LINK_UP || requests_flush(channel) != SOCKIO_E_GONE) {
             break;
         }
     }
-    if (!channel->led)
-        requests_wake_one(channel);
+}
+
+void link_leave(struct channel *channel)
+{
+    if (channel->led || requests_wake_one(channel))
+        return;
+    if ((channel->link != LINK_UP || channel->stopped == SOCKIO_E_GONE) && requests_give_back(channel)) {
+        reconnect(channel);
+        if (!channel->led)
+            requests_wake_one(channel);
+    }
 }

@@ -17,6 +17,12 @@
 /* How long a reply is waited for inside recvmsg(), which most are, before poll() is asked; and a turn at most. */
 #define LINK_WAIT_MS 1000
 
+/*
+ * What gives something back and finds no room in the release log waits so long after the connection was lost, and after
+ * HELLO was sent; and so long a listening socket that is full is tried again for it.
+ */
+#define LINK_LEAVE_NS (2 * NSEC_PER_SEC)
+
 /* How soon to look again where poll() cannot tell. */
 #define LINK_RETRY_NS (1 * NSEC_PER_MSEC)
 
@@ -33,10 +39,11 @@ void link_drain(struct channel *channel);
 void link_lose(struct channel *channel);
 
 /*
- * For what gives something back, when nobody leads: if the connection is lost, makes the next one and sends HELLO and
- * all that has no reply behind it, without waiting for anything. Gives the lock up meanwhile.
+ * For whoever leads no more, or never did, and goes: somebody who waits leads. If nobody waits, and the connection is
+ * lost before all that gives something back was sent, makes the next one and sends HELLO and all of that behind it,
+ * without waiting for anything. Gives the lock up meanwhile.
  */
-void link_reconnect(struct channel *channel);
+void link_leave(struct channel *channel);
 
 /* Nobody can go on: all that waits fails, and what is not sent can be told to try elsewhere. */
 void channel_break_locked(struct channel *channel, int err, const char *why);

@@ -265,6 +265,12 @@ static int try_to_send(struct channel *channel, struct pending *pending)
     return give_up_sending(channel, pending, r);
 }
 
+/* Before HELLO is answered nothing else is: if it is refused for good, the others can go to another session. */
+static bool may_go(const struct channel *channel, const struct pending *pending)
+{
+    return channel->link == LINK_UP || request_gives_back(pending);
+}
+
 static int flush(struct channel *channel)
 {
     int r;
@@ -272,14 +278,16 @@ static int flush(struct channel *channel)
     if (channel->behind)
         list_for_each_entry_safe(pending, &channel->waiting, struct pending, link)
         {
-            r = pending->lost ? try_to_send(channel, pending) : 0;
+            r = pending->lost && may_go(channel, pending) ? try_to_send(channel, pending) : 0;
             if (r)
                 return r;
         }
-    channel->behind = false;
+    channel->behind = channel->behind && channel->link != LINK_UP;
     /* what changes something goes first, so that what looks afterwards sees it; it may look past what has no room */
     list_for_each_entry_safe(pending, &channel->unsent[REPEAT_RECORDED], struct pending, link)
     {
+        if (!may_go(channel, pending))
+            continue;
         if (!has_room(channel))
             break;
         r = try_to_send(channel, pending);
@@ -288,7 +296,7 @@ static int flush(struct channel *channel)
     }
     list_for_each_entry_safe(pending, &channel->unsent[REPEAT_HARMLESS], struct pending, link)
     {
-        r = try_to_send(channel, pending);
+        r = may_go(channel, pending) ? try_to_send(channel, pending) : 0;
         if (r)
             return r;
     }
@@ -316,25 +324,33 @@ static void note_unsent(struct channel *channel)
     }
 }
 
-int requests_flush_behind_hello(struct channel *channel)
-{
-    return channel->stopped = flush(channel);
-}
-
 int requests_flush(struct channel *channel)
 {
-    if (channel->link != LINK_UP) {
-        note_unsent(channel);
+    int r = 0;
+
+    if (!channel->behind && list_is_empty(&channel->unsent[0]) && list_is_empty(&channel->unsent[1]))
         return channel->stopped = 0;
-    }
-    if ((!channel->behind && list_is_empty(&channel->unsent[0]) && list_is_empty(&channel->unsent[1])))
-        return channel->stopped = 0;
-    if (!file_id_is(channel->socket_id, channel->socket)) {
+    if (channel->link != LINK_DOWN && !file_id_is(channel->socket_id, channel->socket)) {
         /* this program has closed it; whoever leads sees to that */
         channel->stolen = true;
-        return channel->stopped = SOCKIO_E_GONE;
+        r = SOCKIO_E_GONE;
+    } else if (channel->link != LINK_DOWN) {
+        r = flush(channel);
     }
-    return channel->stopped = flush(channel);
+    if (channel->link != LINK_UP)
+        note_unsent(channel);
+    return channel->stopped = r;
+}
+
+bool requests_give_back(const struct channel *channel)
+{
+    list_for_each_entry(pending, &channel->waiting, struct pending, link)
+        if (pending->lost && request_gives_back(pending))
+            return true;
+    list_for_each_entry(pending, &channel->unsent[REPEAT_RECORDED], struct pending, link)
+        if (request_gives_back(pending))
+            return true;
+    return false;
 }
 
 /* ---- all of them ---------------------------------------------------------------------------- */
@@ -442,9 +458,9 @@ static bool wake_first(const struct list *list)
     return pending;
 }
 
-void requests_wake_one(struct channel *channel)
+bool requests_wake_one(struct channel *channel)
 {
-    (void)(wake_first(&channel->waiting) || wake_first(&channel->unsent[0]) || wake_first(&channel->unsent[1]));
+    return wake_first(&channel->waiting) || wake_first(&channel->unsent[0]) || wake_first(&channel->unsent[1]);
 }
 
 /* What wakes is not destroyed: in the child of a fork it may still count sleepers that only the parent has. */

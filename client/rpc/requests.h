@@ -86,12 +86,13 @@ void request_answered(struct channel *channel, struct pending *pending);
  */
 int request_send(struct channel *channel, struct pending *pending);
 /*
- * Sends what waits for that and may be sent; while the link is not up, what gives something back goes into the release
- * log. 0, or what sockio_send() said where it had to stop.
+ * Sends what waits for that and may be sent: behind a HELLO that is not answered yet, what gives something back. (If
+ * HELLO is refused so are these, and they stay lost.) While the link is not up, what gives something back and cannot be
+ * sent goes into the release log. 0, or what sockio_send() said where it had to stop.
  */
 int requests_flush(struct channel *channel);
-/* The same behind a HELLO that is not answered yet: if that is refused so are all these, and they stay lost. */
-int requests_flush_behind_hello(struct channel *channel);
+/* Is anything to be given back that is not sent, or was lost? */
+bool requests_give_back(const struct channel *channel);
 /* The connection is lost: all that was sent is to be sent again, or is forgotten. */
 void requests_lost(struct channel *channel);
 /* Each caller goes with this error. If `forget`, what was sent does not stay either, as if it was answered. */
@@ -102,8 +103,8 @@ void requests_break(struct channel *channel, int err, const char *why);
 void requests_orphan(struct channel *channel);
 /* Does anybody wait for the reply to what was sent? */
 bool requests_has_waiting(const struct channel *channel);
-/* Somebody who waits must lead if nobody does. */
-void requests_wake_one(struct channel *channel);
+/* Somebody who waits must lead if nobody does. False: nobody waits. */
+bool requests_wake_one(struct channel *channel);
 void requests_deinit(struct channel *channel);
 
 /* Does it give something back? Then nobody waits for a broker that is away: it is sent when there is one again. */

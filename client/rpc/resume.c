@@ -163,6 +163,7 @@ static void say_hello(struct channel *channel)
                   : request_enter(channel, schema_method(METHOD_HELLO), next->request, n, &next->hello);
     if (pending && !request_send(channel, pending)) {
         channel->link = LINK_GREETING;
+        channel->since = clock_now_ns();
         return;
     }
     if (pending)
@@ -225,18 +226,17 @@ void resume_step(struct channel *channel, uint64_t deadline)
     (void)fail_restore(&saved);
 }
 
-/* So often a listening socket that is full is tried again, at growing intervals, by who does not want to wait. */
-#define FULL_ATTEMPTS 5
-
+/* A listening socket that is full is tried again, at growing intervals, but not for long. */
 void resume_at_once(struct channel *channel)
 {
+    uint64_t until = deadline_at(channel->since, LINK_LEAVE_NS);
     struct fail_saved saved;
     int r;
 
     fail_save(&saved, 0);
-    for (unsigned n = 0; (r = connect_again(channel)) == -EAGAIN && n < FULL_ATTEMPTS; n++) {
+    while ((r = connect_again(channel)) == -EAGAIN && !deadline_passed(until, clock_now_ns())) {
         try_later(channel);
-        if (!pause_until_next(channel, DEADLINE_NEVER))
+        if (!pause_until_next(channel, until))
             break;
     }
     if (!r && !channel->broken)

@@ -48,7 +48,7 @@
  * second broker that dies of a request, that one is refused with -EIO.) What is given back, by the last
  * memclient_buffer_unref() of a handle or by memclient_reservation_release(), does not even wait: it is noted in memory
  * that the next broker reads, so that it is given back although the program never calls again. (There is room for some
- * sixty such calls; more of them wait for the next broker, two seconds altogether, and then for the context's next
+ * sixty such calls; more of them wait for the next broker, some seconds altogether, and then for the context's next
  * call.) Only if the broker does not know the session any more,
  * because the former one ended for good and left nothing behind, calls under way fail with -ECONNRESET; the next call
  * opens a new session, in which older handles are -ESTALE unless they can be claimed anew. What is mapped through them

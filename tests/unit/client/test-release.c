@@ -5,13 +5,18 @@
  */
 #include "tests/support/test.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "proto/status.h"
 #include "rpc/stubs.h"
 #include "tests/support/child.h"
+#include "tests/support/fd.h"
 #include "tests/support/wait.h"
 #include "tests/unit/client/absent.h"
 #include "tests/unit/client/caller.h"
@@ -84,11 +89,9 @@ static void what_is_sent_behind_a_hello_that_is_refused_is_sent_again(void **sta
         hang_up();
         hello = expect_hello(0);
         assert_int_equal(next_in_log(0), sent);
-        if (!i)
-            continue;
-        fake_greet(w.broker, hello, SESSION, MEMORYD_MINOR_MAX);
         assert_int_equal(expect_plain(w.broker, METHOD_RELEASE), sent);
     }
+    fake_greet(w.broker, hello, SESSION, MEMORYD_MINOR_MAX);
     fake_reply(w.broker, METHOD_RELEASE, sent, NULL, NULL, 0);
     fake_reply(w.broker, METHOD_PING, expect_plain(w.broker, METHOD_PING), NULL, NULL, 0);
     assert_int_equal(caller_finish(&c), 0);
@@ -126,6 +129,147 @@ static void a_broker_that_stays_away_holds_nobody_up_for_good(void **state)
     assert_int_equal(caller_finish(&c), 0);
 }
 
+/* HELLO has no answer yet, and the program has closed the socket, of which we know nothing, and opened one of its own. */
+static void nothing_is_sent_behind_hello_on_a_descriptor_of_the_program(void **state)
+{
+    uint64_t sent;
+    int own[2], number;
+
+    (void)state;
+    hang_up();
+    give_back(5);
+    (void)expect_hello(0);
+    sent = expect_plain(w.broker, METHOD_RELEASE);
+    assert_ok(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, own));
+    number = w.channel->socket;
+    assert_int_equal(dup3(own[0], number, O_CLOEXEC), number);
+    own[0] = fd_close(own[0]);
+    give_back(6);
+    assert_int_equal(recv(own[1], &(char){0}, 1, MSG_DONTWAIT), -1);
+    assert_int_equal(errno, EAGAIN);
+    own[1] = fd_close(own[1]);
+    hang_up();
+    (void)expect_hello(0);
+    assert_int_equal(expect_plain(w.broker, METHOD_RELEASE), sent);
+    assert_int_equal(expect_plain(w.broker, METHOD_RELEASE), next_in_log(sent));
+    /* it is the program's, and stays open */
+    assert_ok(close(number));
+}
+
+/* Who waits for the answer to HELLO has time; who gives back meanwhile never calls again. */
+static void what_is_given_back_while_another_thread_connects_is_sent(void **state)
+{
+    uint64_t hello, sent;
+    struct caller c;
+
+    (void)state;
+    hang_up();
+    start(&c, PING);
+    hello = expect_hello(0);
+    give_back(5);
+    sent = next_in_log(0);
+    assert_int_equal(expect_plain(w.broker, METHOD_RELEASE), sent);
+    fake_greet(w.broker, hello, SESSION, MEMORYD_MINOR_MAX);
+    fake_reply(w.broker, METHOD_RELEASE, sent, NULL, NULL, 0);
+    fake_reply(w.broker, METHOD_PING, expect_plain(w.broker, METHOD_PING), NULL, NULL, 0);
+    assert_int_equal(caller_finish(&c), 0);
+}
+
+/* The same before there is a connection; and that thread does not wait for the answer. */
+static void who_gives_up_connecting_sends_what_was_given_back(void **state)
+{
+    struct caller c;
+
+    (void)state;
+    stop_listening();
+    hang_up();
+    caller_start(&c, w.channel, PING, 300);
+    assert_true(WAIT_UNTIL(__atomic_load_n(&w.lost, __ATOMIC_RELAXED)));
+    give_back(5);
+    listen_there(SOCK_SEQPACKET);
+    (void)expect_hello(0);
+    assert_int_equal(expect_plain(w.broker, METHOD_RELEASE), next_in_log(0));
+    assert_int_equal(caller_finish(&c), -ETIMEDOUT);
+}
+
+static void *give_back_many(void *data)
+{
+    (void)data;
+    for (uint64_t id = 1; id <= 500; id++)
+        give_back(id);
+    return NULL;
+}
+
+/* Then the broker is there again, and all is given back with no other call, though it was away for so long. */
+static void more_than_the_log_holds_is_given_back_long_after_the_loss(void **state)
+{
+    pthread_t thread;
+    uint64_t hello;
+
+    (void)state;
+    stop_listening();
+    hang_up();
+    give_back(1000);
+    w.channel->since = 1;
+    listen_there(SOCK_SEQPACKET);
+    assert_int_equal(pthread_create(&thread, NULL, give_back_many, NULL), 0);
+    hello = expect_hello(0);
+    fake_greet(w.broker, hello, SESSION, MEMORYD_MINOR_MAX);
+    for (unsigned n = 0; n < 501; n++)
+        fake_reply(w.broker, METHOD_RELEASE, expect_plain(w.broker, METHOD_RELEASE), NULL, NULL, 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    call_works();
+    assert_int_equal(next_in_log(0), 0);
+}
+
+/* Nobody accepts; each of them must not wait for that again. */
+static void a_full_queue_holds_nobody_up_for_good(void **state)
+{
+    int waiting[5];
+
+    (void)state;
+    w.listening = fd_close(w.listening);
+    listen_there(SOCK_SEQPACKET);
+    for (size_t i = 0; i < sizeof(waiting) / sizeof(*waiting); i++) {
+        waiting[i] = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        assert_int_equal(connect_once(waiting[i], w.at.path, false), 0);
+    }
+    hang_up();
+    for (uint64_t id = 1; id <= 1000; id++)
+        give_back(id);
+    for (size_t i = 0; i < sizeof(waiting) / sizeof(*waiting); i++)
+        waiting[i] = fd_close(waiting[i]);
+}
+
+/* What cannot have been done may be tried in another session. */
+static bool has_unsent(void)
+{
+    bool has;
+
+    pthread_mutex_lock(&w.channel->lock);
+    has = !list_is_empty(&w.channel->unsent[REPEAT_RECORDED]);
+    pthread_mutex_unlock(&w.channel->lock);
+    return has;
+}
+
+static void only_what_gives_back_is_sent_before_the_answer_to_hello(void **state)
+{
+    struct caller c;
+    uint64_t hello;
+
+    (void)state;
+    hang_up();
+    give_back(5);
+    hello = expect_hello(0);
+    (void)expect_plain(w.broker, METHOD_RELEASE);
+    start(&c, RESERVE);
+    assert_true(WAIT_UNTIL(has_unsent()));
+    give_back(6);
+    (void)expect_plain(w.broker, METHOD_RELEASE);
+    fake_refuse(w.broker, METHOD_HELLO, hello, STATUS_STALE, "the session has ended");
+    assert_int_equal(caller_finish(&c), -ENOTCONN);
+}
+
 static void write_into_the_log(int channel, void *context)
 {
     (void)channel;
@@ -148,6 +292,12 @@ int main(void)
         TEST(I4_giving_back_connects_and_waits_for_nothing),
         TEST(what_is_sent_behind_a_hello_that_is_refused_is_sent_again),
         TEST(a_broker_that_stays_away_holds_nobody_up_for_good),
+        TEST(nothing_is_sent_behind_hello_on_a_descriptor_of_the_program),
+        TEST(what_is_given_back_while_another_thread_connects_is_sent),
+        TEST(who_gives_up_connecting_sends_what_was_given_back),
+        TEST(more_than_the_log_holds_is_given_back_long_after_the_loss),
+        TEST(a_full_queue_holds_nobody_up_for_good),
+        TEST(only_what_gives_back_is_sent_before_the_answer_to_hello),
         TEST(the_child_of_a_fork_has_no_part_in_the_log),
     };
 

@@ -95,7 +95,7 @@ void fake_refuse(int socket, enum method method, uint64_t sequence, unsigned sta
 
 unsigned fake_nodes;
 
-void fake_greet(int socket, uint64_t sequence, uint64_t session, unsigned version)
+void fake_greet_with(int socket, uint64_t sequence, uint64_t session, unsigned version, int release_log)
 {
     Memoryd__V1__HelloReply hello = MEMORYD__V1__HELLO_REPLY__INIT;
     uint8_t secret[MEMORYD_SECRET_SIZE];
@@ -111,7 +111,12 @@ void fake_greet(int socket, uint64_t sequence, uint64_t session, unsigned versio
     hello.base_page = (uint64_t)sysconf(_SC_PAGESIZE);
     hello.broker_uid = geteuid();
     hello.nodes = fake_nodes;
-    fake_reply(socket, METHOD_HELLO, sequence, &hello.base, NULL, 0);
+    fake_reply(socket, METHOD_HELLO, sequence, &hello.base, &release_log, release_log >= 0);
+}
+
+void fake_greet(int socket, uint64_t sequence, uint64_t session, unsigned version)
+{
+    fake_greet_with(socket, sequence, session, version, -1);
 }
 
 void fake_welcome(int socket, const struct fake_request *request, uint64_t session)

@@ -35,6 +35,8 @@ extern unsigned fake_nodes;
 
 /* The same by a broker that speaks this minor version. */
 void fake_greet(int socket, uint64_t sequence, uint64_t session, unsigned version);
+/* And with this descriptor. */
+void fake_greet_with(int socket, uint64_t sequence, uint64_t session, unsigned version, int release_log);
 
 /* A reply of one or more buffers of a page each, with ids from `id` on; a memfd for each if `fds` says so. */
 void fake_buffers(int socket, enum method method, uint64_t sequence, uint64_t id, unsigned n, const int *fds);

@@ -9,6 +9,8 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -270,6 +272,36 @@ static void only_what_gives_back_is_sent_before_the_answer_to_hello(void **state
     assert_int_equal(caller_finish(&c), -ENOTCONN);
 }
 
+/* The socket was the last descriptor that this process may have. */
+static void a_log_that_cannot_be_received_costs_no_session(void **state)
+{
+    struct rlimit limit, full;
+    struct fake_request request;
+    struct caller c;
+    uint64_t hello;
+    int log = memfd_create("releases", MFD_CLOEXEC);
+
+    (void)state;
+    assert_true(log >= 0);
+    hang_up();
+    start(&c, PING);
+    answer_connect();
+    assert_true(fake_receive(w.broker, &request));
+    assert_true(((const Memoryd__V1__HelloRequest *)request.message)->release_log);
+    hello = request.header.sequence;
+    fake_request_deinit(&request);
+    assert_ok(getrlimit(RLIMIT_NOFILE, &limit));
+    full = limit;
+    full.rlim_cur = (rlim_t)dup(log);
+    assert_ok(close((int)full.rlim_cur));
+    assert_ok(setrlimit(RLIMIT_NOFILE, &full));
+    fake_greet_with(w.broker, hello, SESSION, MEMORYD_MINOR_MAX, log);
+    fake_reply(w.broker, METHOD_PING, expect_plain(w.broker, METHOD_PING), NULL, NULL, 0);
+    assert_int_equal(caller_finish(&c), 0);
+    assert_ok(setrlimit(RLIMIT_NOFILE, &limit));
+    assert_ok(close(log));
+}
+
 static void write_into_the_log(int channel, void *context)
 {
     (void)channel;
@@ -298,6 +330,7 @@ int main(void)
         TEST(more_than_the_log_holds_is_given_back_long_after_the_loss),
         TEST(a_full_queue_holds_nobody_up_for_good),
         TEST(only_what_gives_back_is_sent_before_the_answer_to_hello),
+        cmocka_unit_test_setup_teardown(a_log_that_cannot_be_received_costs_no_session, setup, teardown),
         TEST(the_child_of_a_fork_has_no_part_in_the_log),
     };
 

@@ -20,8 +20,8 @@ static uint64_t count_fds(const struct broker *broker)
 
     if (!stat("/proc/self/fd", &st) && st.st_size > 0)
         return (uint64_t)st.st_size;
-    /* one for each buffer, two for each client */
-    return table_count(&broker->buffers.table) + 2 * table_count(&broker->sessions.table);
+    /* one for each buffer, three for each client: connection, process, release log */
+    return table_count(&broker->buffers.table) + 3 * table_count(&broker->sessions.table);
 }
 
 int op_status(struct op *op, struct status_info *result)

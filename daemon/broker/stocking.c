@@ -96,7 +96,7 @@ static bool has_descriptors(const struct stocking *stocking, uint32_t more)
     const struct broker *broker = stocking->broker;
     uint64_t stock = broker->buffers.n_stock + more;
     uint64_t others = table_count(&broker->buffers.table) - broker->buffers.n_stock +
-                      2 * table_count(&broker->sessions.table);
+                      3 * table_count(&broker->sessions.table);
 
     return stock <= stocking->descriptors / 16 && others + 2 * stock <= stocking->descriptors / 2;
 }

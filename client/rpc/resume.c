@@ -7,6 +7,7 @@
 #include "rpc/link.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,13 +44,16 @@ struct resumption {
     uint8_t request[MEMORYD_PROGRAM_MAX + 128]; /* the HELLO, packed */
 };
 
-/* The child of a fork has a session of its own, and must not write into this one's log. */
+/*
+ * The page is this process's to allocate, so that it is there whenever it is written to (I1). The child of a fork has a
+ * session of its own, and must not write into this one's log.
+ */
 static struct release_log *map_release_log(int fd)
 {
     void *log = MAP_FAILED;
     struct stat st;
 
-    if (fd >= 0 && !fstat(fd, &st) && st.st_size >= RELEASE_LOG_SIZE)
+    if (fd >= 0 && !fstat(fd, &st) && st.st_size >= RELEASE_LOG_SIZE && !fallocate(fd, 0, 0, RELEASE_LOG_SIZE))
         log = mmap(NULL, RELEASE_LOG_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     (void)fd_close(fd);
     if (log != MAP_FAILED && madvise(log, RELEASE_LOG_SIZE, MADV_DONTFORK) < 0) {

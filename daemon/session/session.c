@@ -162,8 +162,8 @@ int session_make_release_log(struct session *session)
 {
     _cleanup_close_ int fd = sys_memfd_new("memoryd:releases", 0);
 
-    if (fd < 0 || sys->ftruncate(fd, RELEASE_LOG_SIZE) < 0 || sys->fallocate(fd, 0, 0, RELEASE_LOG_SIZE) < 0 ||
-        sys->fchmod(fd, 0600) < 0 || sys->add_seals(fd, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
+    if (fd < 0 || sys->ftruncate(fd, RELEASE_LOG_SIZE) < 0 || sys->fchmod(fd, 0600) < 0 ||
+        sys->add_seals(fd, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
         return -errno;
     session->release_log = steal_fd(&fd);
     return 0;

@@ -73,8 +73,9 @@ void session_attach(struct session *session, void *connection, struct peer *peer
 /* It has none now. */
 void session_detach(struct session *session);
 
-/* Makes its release log, which it has not: a page that is there and whose size stays. 0 or a negative errno, which is
- * not fatal: a session can do without. */
+/* Makes its release log, which it has not. The client allocates the page: it may keep it for longer than the session is
+ * there, and what nobody is charged for must not be the broker's. 0 or a negative errno, which is not fatal: a session
+ * can do without. */
 int session_make_release_log(struct session *session);
 
 /* LIVE; NULL if there is none. */

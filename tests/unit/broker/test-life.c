@@ -340,6 +340,30 @@ static void I6_a_connection_that_goes_with_the_broker_ends_nothing(void **state)
     assert_int_equal(host_check(admin), 0);
 }
 
+/* Its client may keep it when the session has ended, and nobody is charged for it. */
+static void I5_a_release_log_has_no_page_of_the_brokers(void **state)
+{
+    struct hello_args args = {.connection = (void *)1, .resume = host_session(1), .release_log = true};
+    struct hello_result result;
+    struct peer peer = PEER_NULL;
+    struct stat st;
+
+    (void)state;
+    memcpy(args.secret, host.secret, 16);
+    args.peer = &peer;
+    assert_int_equal(peer_init_pid(&peer, getpid()), 0);
+    assert_int_equal(CALL(0, op_hello, &args, &result), 0);
+    assert_ok(fstat(result.release_log, &st));
+    assert_int_equal(st.st_size, RELEASE_LOG_SIZE);
+    assert_int_equal(st.st_blocks, 0);
+    /* what looks for releases there finds none, and makes none */
+    assert_true(broker_next_release_log(host.broker, &(uint64_t){0}, &(struct broker_release_log){0}));
+    assert_ok(fstat(result.release_log, &st));
+    assert_int_equal(st.st_blocks, 0);
+    assert_ok(close(result.release_log));
+    peer_deinit(&peer);
+}
+
 static void I3_only_the_same_process_resumes(void **state)
 {
     uint64_t admin = host_session(1), session = host_session(2), buffer;
@@ -558,6 +582,7 @@ int main(void)
         TEST(I6_a_lost_connection_ends_it_when_nothing_is_in_use),
         TEST(I6_a_stopped_process_keeps_what_it_does_not_use),
         TEST(I6_a_connection_that_goes_with_the_broker_ends_nothing),
+        TEST(I5_a_release_log_has_no_page_of_the_brokers),
         TEST(I3_only_the_same_process_resumes),
 #undef TEST
     };

@@ -57,6 +57,7 @@ static int make_release_log(void)
 
     assert_true(fd >= 0);
     assert_ok(ftruncate(fd, RELEASE_LOG_SIZE));
+    w.log = dup(fd);
     w.releases = mmap(NULL, RELEASE_LOG_SIZE, PROT_READ, MAP_SHARED, fd, 0);
     assert_true(w.releases != MAP_FAILED);
     return fd;
@@ -68,7 +69,7 @@ static int setup_version(unsigned version, bool with_log)
     const struct channel_owner owner = {.lost = on_lost, .resumed = on_resumed};
     const char *folder = getenv("TMPDIR");
 
-    w = (struct world){.fds = fd_count(), .at = {.socket = -1}};
+    w = (struct world){.fds = fd_count(), .at = {.socket = -1}, .log = -1};
     snprintf(w.at.path, sizeof(w.at.path), "%.80s/resume.%d", folder ? folder : "/tmp", getpid());
     memset(session.secret, SESSION, sizeof(session.secret));
     listen_there(SOCK_SEQPACKET);
@@ -106,6 +107,7 @@ int teardown(void **state)
     channel_unref(w.channel);
     if (w.releases)
         assert_ok(munmap(w.releases, RELEASE_LOG_SIZE));
+    w.log = fd_close(w.log);
     w.broker = fd_close(w.broker);
     w.listening = fd_close(w.listening);
     (void)unlink(w.at.path);

@@ -22,6 +22,7 @@ extern struct world {
     unsigned lost, resumed; /* how often the owner was told; atomic */
     unsigned fds;           /* when the world began */
     struct release_log *releases; /* what the broker sees of the session's, or NULL */
+    int log;                      /* and its descriptor of it, or -1 */
 } w;
 
 int setup(void **state);

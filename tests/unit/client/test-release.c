@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -302,6 +303,16 @@ static void a_log_that_cannot_be_received_costs_no_session(void **state)
     assert_ok(close(log));
 }
 
+/* I1: the broker has not allocated the page. */
+static void I1_the_log_is_there_before_it_is_needed(void **state)
+{
+    struct stat st;
+
+    (void)state;
+    assert_ok(fstat(w.log, &st));
+    assert_int_equal(st.st_blocks * 512, RELEASE_LOG_SIZE);
+}
+
 static void write_into_the_log(int channel, void *context)
 {
     (void)channel;
@@ -331,6 +342,7 @@ int main(void)
         TEST(a_full_queue_holds_nobody_up_for_good),
         TEST(only_what_gives_back_is_sent_before_the_answer_to_hello),
         cmocka_unit_test_setup_teardown(a_log_that_cannot_be_received_costs_no_session, setup, teardown),
+        TEST(I1_the_log_is_there_before_it_is_needed),
         TEST(the_child_of_a_fork_has_no_part_in_the_log),
     };
 

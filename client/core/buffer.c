@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 
 #include "base/cleanup.h"
 #include "base/steal.h"
@@ -68,7 +69,11 @@ void buffer_drop_fd(struct memclient_buffer *buf)
         return;
     buf->fd = file_id_close(buf->fd_id, buf->fd);
     list_remove(&buf->in_fds);
-    buf->ctx->n_fds--;
+    if (buf->fd_kept)
+        buf->ctx->n_kept_fds--;
+    else
+        buf->ctx->n_fds--;
+    buf->fd_kept = false;
 }
 
 void buffer_drop_fds(struct memclient *ctx)
@@ -77,12 +82,38 @@ void buffer_drop_fds(struct memclient *ctx)
 
     while ((link = list_first(&ctx->fds)))
         buffer_drop_fd(container_of(link, struct memclient_buffer, in_fds));
+    while ((link = list_first(&ctx->kept_fds)))
+        buffer_drop_fd(container_of(link, struct memclient_buffer, in_fds));
+}
+
+/* A part of what the process may have open. */
+static unsigned kept_fds_max(void)
+{
+    struct rlimit limit;
+
+    return getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur / 4 > CONTEXT_KEPT_FDS_MAX
+               ? CONTEXT_KEPT_FDS_MAX
+               : (unsigned)(limit.rlim_cur / 4);
+}
+
+void buffer_keep_fd(struct memclient_buffer *buf)
+{
+    struct memclient *ctx = buf->ctx;
+
+    if (buf->fd < 0 || buf->fd_kept || ctx->n_kept_fds >= kept_fds_max())
+        return;
+    list_remove(&buf->in_fds);
+    ctx->n_fds--;
+    list_append(&ctx->kept_fds, &buf->in_fds);
+    ctx->n_kept_fds++;
+    buf->fd_kept = true;
 }
 
 /* Takes fd. */
 static void cache_fd(struct memclient_buffer *buf, int fd, bool writable)
 {
     struct memclient *ctx = buf->ctx;
+    bool kept = buf->fd_kept;
 
     if (ctx->closed || (buf->fd >= 0 && buf->fd_writable && !writable)) {
         fd_close(fd);
@@ -96,6 +127,8 @@ static void cache_fd(struct memclient_buffer *buf, int fd, bool writable)
     buf->fd_writable = writable;
     list_append(&ctx->fds, &buf->in_fds);
     ctx->n_fds++;
+    if (kept)
+        buffer_keep_fd(buf);
 }
 
 int buffer_cached_fd(struct memclient_buffer *buf, bool writable)
@@ -106,8 +139,10 @@ int buffer_cached_fd(struct memclient_buffer *buf, bool writable)
         buffer_drop_fd(buf);
         return -1;
     }
-    list_remove(&buf->in_fds);
-    list_append(&buf->ctx->fds, &buf->in_fds);
+    if (!buf->fd_kept) {
+        list_remove(&buf->in_fds);
+        list_append(&buf->ctx->fds, &buf->in_fds);
+    }
     return buf->fd;
 }
 

@@ -43,6 +43,7 @@ struct memclient_buffer {
     int fd; /* or -1 */
     struct file_id fd_id; /* of it: the program may have closed it under our feet */
     bool fd_writable;
+    bool fd_kept; /* in the context's other list */
     struct list in_fds;
     struct ready_token ready;
     UT_hash_handle hh;
@@ -113,6 +114,9 @@ int buffer_cache_fds(unsigned n, struct memclient_buffer *const *bufs, uint64_t 
 
 /* With the context's lock: the cached descriptor or -1. It becomes the youngest. */
 int buffer_cached_fd(struct memclient_buffer *buf, bool writable);
+
+/* With the context's lock: the cached descriptor stays as long as the handle, as far as there is room for such. */
+void buffer_keep_fd(struct memclient_buffer *buf);
 
 /* With the context's lock: forgets all cached descriptors, or one buffer's. */
 void buffer_drop_fds(struct memclient *ctx);

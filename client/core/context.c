@@ -68,6 +68,7 @@ int context_new(const struct memclient_options *options, struct memclient **ctxp
     pthread_mutex_init(&ctx->lock, NULL);
     context_init_condition(ctx);
     list_init(&ctx->fds);
+    list_init(&ctx->kept_fds);
     list_init(&ctx->reservations);
     ready_init(&ctx->ready);
     events_init(&ctx->events);

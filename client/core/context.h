@@ -29,6 +29,8 @@
 
 /* Descriptors kept open for the next mapping. */
 #define CONTEXT_FDS_MAX 64
+/* And for copies in children. */
+#define CONTEXT_KEPT_FDS_MAX 256
 
 struct memclient {
     struct list in_contexts;
@@ -56,6 +58,8 @@ struct memclient {
     struct memclient_buffer *buffers; /* hash by id */
     struct list fds;                  /* buffers with a cached descriptor, the oldest first */
     unsigned n_fds;
+    struct list kept_fds;             /* those with one that is not to be pushed out: core/own.c */
+    unsigned n_kept_fds;
     struct list reservations;
     struct ready ready;
     struct events events;

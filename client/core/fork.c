@@ -82,6 +82,7 @@ static void in_child(void)
 {
     struct mapping *taken = forget_uncopied();
 
+    map_own_in_child();
     list_for_each_entry(ctx, &contexts, struct memclient, in_contexts)
     {
         inherit(ctx, ctx->channel);

@@ -92,7 +92,7 @@ int map_make_home(struct memclient_buffer *buf)
         list_for_each_entry(mapping, &buf->mappings, struct mapping, in_buffer) {
             struct plot here = plot_at(buf, mapping->start - mapping->offset);
 
-            if (here.reservation)
+            if (here.reservation && !mapping->is_copy)
                 plot = here;
         }
         space_unlock();

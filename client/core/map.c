@@ -145,7 +145,7 @@ static bool find_origin(struct memclient_buffer *buf, const struct wish *wish, c
         return is_there(wish, place->address, writable);
     list_for_each_entry(m, &buf->mappings, struct mapping, in_buffer)
     {
-        if (m->writable == writable && m->by_writer == writable &&
+        if (m->writable == writable && m->by_writer == writable && !m->is_copy &&
             range_contains((struct range){m->offset, m->size}, wish->offset)) {
             from->mapping = m;
             return true;
@@ -360,7 +360,10 @@ static int map_at(struct memclient_buffer *buf, const struct origin *from, const
         .writable = from->writable,
         .by_writer = from->writable,
         .at_home = !wish->address,
+        .own_in_child = wish->flags & MEMCLIENT_MAP_OWN_IN_CHILD,
     };
+    if (mapping->own_in_child)
+        map_keep_for_copies(buf);
     note_writers(mapping);
     space_insert(&process_space, mapping);
     list_prepend(&buf->mappings, &mapping->in_buffer);
@@ -484,8 +487,8 @@ int map_query(uint64_t address, struct memclient_address_info *info)
         info->context = mapping->buffer->ctx;
         info->address = (void *)(uintptr_t)mapping->start;
         info->length = mapping->size;
-        info->buffer = mapping->buffer;
-        info->buffer_id = mapping->buffer->id;
+        info->buffer = mapping->is_copy ? NULL : mapping->buffer;
+        info->buffer_id = mapping->is_copy ? 0 : mapping->buffer->id;
         info->offset = mapping->offset + (address - mapping->start);
         info->access = mapping->access;
     }

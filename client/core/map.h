@@ -66,10 +66,16 @@ int map_reserve_pages(uint64_t start, uint64_t size, int flags);
 /* With the space's lock: unmaps what a reservation had, but for what is mapped in it. */
 void map_give_up_pages(const struct reserved_range *range);
 
+/* Does it show the buffer? */
 static inline bool mapping_is_of(const struct mapping *m, const struct memclient_buffer *buf)
 {
-    return m->buffer->id == buf->id && m->buffer->broker == buf->broker;
+    return !m->is_copy && m->buffer->id == buf->id && m->buffer->broker == buf->broker;
 }
+
+/* core/own.c, with the context's lock: it is mapped so that children get a copy. */
+void map_keep_for_copies(struct memclient_buffer *buf);
+/* In a child, with all locks: makes the copies. */
+void map_own_in_child(void);
 
 /* core/publish.c */
 int map_publish(struct memclient_buffer *buf, bool future_only);

@@ -40,6 +40,8 @@ struct mapping {
     bool by_writer;                  /* some of its pages are by a descriptor open for writing, be it another's */
     bool at_home;                    /* mapped there without a reservation's being asked for */
     bool dont_copy;                  /* not for children */
+    bool own_in_child;               /* children get a copy of their own */
+    bool is_copy;                    /* such a one: not, or not all of it, the buffer's pages */
     struct list in_buffer;           /* the buffer's mappings; linked by whoever inserts */
     struct mapping *found;           /* the next one of an answer, see space_overlapping() */
     struct mapping *taken;           /* the next one of those that a change is about, or that are to be dropped */

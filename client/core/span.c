@@ -33,6 +33,7 @@ static void enter(struct sweep *sweep, const struct mapping *m)
     extend(sweep, SPAN_WRITTEN, span_level(m->access) == 2, end);
     extend(sweep, SPAN_WRITABLE, m->writable, end);
     extend(sweep, SPAN_FOR_CHILDREN, !m->dont_copy, end);
+    extend(sweep, SPAN_STAYS_SHARED, !m->own_in_child, end);
 }
 
 bool sweep_next(struct sweep *sweep, struct span *span)
@@ -58,6 +59,7 @@ bool sweep_next(struct sweep *sweep, struct span *span)
                                            : MEMCLIENT_NO_ACCESS,
         .writable = until[SPAN_WRITABLE] > at,
         .for_children = until[SPAN_FOR_CHILDREN] > at,
+        .stays_shared = until[SPAN_STAYS_SHARED] > at,
     };
     sweep->at = end;
     return true;

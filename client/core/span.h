@@ -20,10 +20,19 @@ struct span {
     unsigned access;   /* as a mapping's, the most that one wants */
     bool writable;     /* for certain by a descriptor open for writing */
     bool for_children; /* some mapping is not kept from them */
+    bool stays_shared; /* some mapping is not to be a copy in them */
 };
 
 /* For each property, where what has it and began before ends. */
-enum span_property { SPAN_MAPPED, SPAN_READ, SPAN_WRITTEN, SPAN_WRITABLE, SPAN_FOR_CHILDREN, SPAN_PROPERTIES };
+enum span_property {
+    SPAN_MAPPED,
+    SPAN_READ,
+    SPAN_WRITTEN,
+    SPAN_WRITABLE,
+    SPAN_FOR_CHILDREN,
+    SPAN_STAYS_SHARED,
+    SPAN_PROPERTIES
+};
 
 struct sweep {
     const struct mapping *next; /* by `found` */

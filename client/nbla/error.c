@@ -101,3 +101,9 @@ int fail_alloc(int r)
         error = NBLA_ERROR_OS;
     return fail(error, "%s", memclient_error());
 }
+
+int fail_parents(void)
+{
+    return fail(NBLA_ERROR_RUNTIME, "it was allocated before the fork: this process has a copy, which it cannot share; "
+                                    "share memory that was allocated since, or open the parent's");
+}

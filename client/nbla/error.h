@@ -19,6 +19,8 @@ int fail_native(int r);
  * Where no broker can be asked, it does not.
  */
 int fail_alloc(int r);
+/* What was made before a fork is to be shared by the child. */
+int fail_parents(void);
 
 /* An argument that must not be NULL. */
 #define fail_null(name) fail(NBLA_ERROR_VALUE, name " is NULL")

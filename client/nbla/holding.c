@@ -16,7 +16,12 @@ static unsigned kept;
 
 void holding_init(struct holding *holding, struct memclient_buffer *buffer, bool opened)
 {
-    *holding = (struct holding){.buffer = buffer, .opened = opened};
+    *holding = (struct holding){.buffer = buffer, .opened = opened, .pid = getpid()};
+}
+
+bool holding_is_parents(const struct holding *holding)
+{
+    return holding->buffer && !holding->opened && holding->pid != getpid();
 }
 
 /* The descriptor, if this process has opened it: a forked child's is its parent's, with its parent's locks. */
@@ -73,6 +78,8 @@ nbla_device_memory_state holding_state(struct holding *holding, uint64_t offset,
 {
     struct flock lock;
 
+    if (holding_is_parents(holding))
+        return NBLA_DEVICE_UNLOCKED;
     if (control(holding, F_OFD_GETLK, F_WRLCK, offset, length, &lock) < 0)
         return NBLA_DEVICE_LOCKED;
     return lock.l_type == F_UNLCK ? NBLA_DEVICE_UNLOCKED : NBLA_DEVICE_LOCKED;

@@ -11,12 +11,14 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include <memclient/nbla.h>
 
 struct holding {
     struct memclient_buffer *buffer; /* counted, or NULL */
     bool opened;                     /* not made here */
+    pid_t pid;                       /* whose process has made it */
     uint64_t description;            /* who opened it, and its descriptor + 1; 0 = none yet */
 };
 
@@ -27,6 +29,8 @@ void holding_deinit(struct holding *holding);
 /* The same, but that the buffer stays counted, for the caller. */
 struct memclient_buffer *holding_end(struct holding *holding);
 
+/* Made by the parent of a fork: what this process has of it is a copy, or nothing. */
+bool holding_is_parents(const struct holding *holding);
 /* Of the bytes [offset, offset + length). */
 nbla_device_memory_state holding_state(struct holding *holding, uint64_t offset, uint64_t length);
 /* Nothing, of memory that was made here. */

@@ -168,6 +168,8 @@ static int find_buffer(nbla_memory *memory, struct memclient_buffer **buffer, ui
 {
     const struct normal *normal = nbla_memory_priv(memory);
 
+    if (holding_is_parents(&normal->segment->holding))
+        return fail_parents();
     *buffer = normal->segment->holding.buffer;
     *offset = offset_of(memory);
     return 0;

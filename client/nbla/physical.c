@@ -193,6 +193,13 @@ static size_t gather(nbla_physical_memory *const *p, size_t n, size_t *at,
     return found;
 }
 
+/* What the parent has in it stays the parent's. */
+static void leave_to_parent(nbla_physical_memory *p)
+{
+    holding_deinit(&p->holding);
+    __atomic_store_n(&p->shared, false, __ATOMIC_RELAXED);
+}
+
 int chunks_alloc(nbla_physical_memory *const *p, size_t n)
 {
     /* of more than can be kept, descriptors are fetched again as it comes to mapping */
@@ -200,6 +207,9 @@ int chunks_alloc(nbla_physical_memory *const *p, size_t n)
     nbla_physical_memory *alike[MEMCLIENT_BATCH_MAX];
     size_t at = 0, found;
 
+    for (size_t i = 0; i < n; i++)
+        if (holding_is_parents(&p[i]->holding))
+            leave_to_parent(p[i]);
     while ((found = gather(p, n, &at, alike))) {
         int r = alloc_alike(found, alike, flags);
 

@@ -36,5 +36,5 @@ int chunks_append(struct chunks *chunks, nbla_physical_memory *const *p, size_t 
 /* Takes out all but the first n. */
 void chunks_cut(struct chunks *chunks, size_t n);
 void chunks_clear(struct chunks *chunks);
-/* Gives memory to those of n that have none, together, for being mapped next. */
+/* Gives memory to those of n that have none, or their parent's, together, for being mapped next. */
 int chunks_alloc(nbla_physical_memory *const *p, size_t n);

@@ -35,8 +35,8 @@ static void cut(struct range *range, size_t n)
         const nbla_physical_memory *p = range->chunks.at[range->chunks.n - 1];
 
         range->used -= p->bytes;
-        (void)memclient_unmap(memclient_buffer_context(p->holding.buffer),
-                              (void *)(uintptr_t)(range->base + range->used), p->bytes);
+        /* its buffer may be another one by now: what a child has bound is a copy of its parent's */
+        (void)memclient_unmap(p->ctx, (void *)(uintptr_t)(range->base + range->used), p->bytes);
         chunks_cut(&range->chunks, range->chunks.n - 1);
     }
 }
@@ -62,6 +62,8 @@ static int map_some(const struct range *range, nbla_physical_memory *const *p, s
         } else if (!range->is_wanted) {
             options[i].flags = MEMCLIENT_MAP_ALONE;
         }
+        if (!p[i]->holding.opened)
+            options[i].flags |= MEMCLIENT_MAP_OWN_IN_CHILD;
         buffers[i] = p[i]->holding.buffer;
         at += p[i]->bytes;
     }

@@ -38,7 +38,7 @@ static int part_of_memory(nbla_memory *memory, struct part *part)
 
 static int part_of_chunk(nbla_physical_memory *p, struct part *part)
 {
-    int r = physical_alloc(p);
+    int r = holding_is_parents(&p->holding) ? fail_parents() : physical_alloc(p);
 
     if (r < 0)
         return r;
@@ -135,7 +135,7 @@ int nbla_physical_memory_token(nbla_physical_memory *p, struct memclient_token *
 
 uint64_t nbla_physical_memory_id(const nbla_physical_memory *p)
 {
-    return p->holding.buffer ? memclient_buffer_id(p->holding.buffer) : 0;
+    return p->holding.buffer && !holding_is_parents(&p->holding) ? memclient_buffer_id(p->holding.buffer) : 0;
 }
 
 /* ---- opening --------------------------------------------------------------------------------------------- */

@@ -163,6 +163,8 @@ static int find_buffer(nbla_memory *memory, struct memclient_buffer **buffer, ui
     if (virtual->range.chunks.n != 1)
         return fail(NBLA_ERROR_NOT_IMPLEMENTED, "it consists of %zu chunks: share them one by one",
                     virtual->range.chunks.n);
+    if (holding_is_parents(&(*virtual->range.chunks.at)->holding))
+        return fail_parents();
     *buffer = (*virtual->range.chunks.at)->holding.buffer;
     *offset = (*virtual->range.chunks.at)->offset;
     return 0;

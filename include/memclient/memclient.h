@@ -70,9 +70,10 @@
  * other uses of it. Nothing here is async-signal-safe. The library starts no thread, installs no signal handler,
  * prints nothing and ends no process.
  *
- * fork(). Mappings and reservations stay valid in the child. The child's first call opens a session of its own, and
- * never touches the parent's connection. A handle that came from the parent works in the child as long as the child can
- * claim the buffer anew (the library tries, with the descriptors it has at hand), else its calls return -ESTALE.
+ * fork(). Mappings and reservations stay valid in the child, shared with the parent or, by MEMCLIENT_MAP_OWN_IN_CHILD,
+ * copied. The child's first call opens a session of its own, and never touches the parent's connection. A handle that
+ * came from the parent works in the child as long as the child can claim the buffer anew (the library tries, with the
+ * descriptors it has at hand), else its calls return -ESTALE.
  * exec() leaks nothing: every descriptor is close-on-exec. After vfork() or _Fork(), call nothing but exec.
  *
  * Environment: MEMORYD_SOCKET and MEMORYD_AUTOSTART, see memclient_open(); ignored in set-uid programs.
@@ -704,10 +705,11 @@ MEMCLIENT_API int memclient_reservation_release(struct memclient_reservation *re
 #define MEMCLIENT_NO_ACCESS 256
 
 enum memclient_map_flag {
-    MEMCLIENT_MAP_ANYWHERE = 1,   /* where home is not possible, another address is as good */
-    MEMCLIENT_MAP_NOT_HOME = 2,   /* another address, without trying home; with `address`, making no home there */
-    MEMCLIENT_MAP_UNRESERVED = 4, /* `address` is outside of all reservations of this process */
-    MEMCLIENT_MAP_ALONE = 8       /* not where the same bytes are mapped already */
+    MEMCLIENT_MAP_ANYWHERE = 1,     /* where home is not possible, another address is as good */
+    MEMCLIENT_MAP_NOT_HOME = 2,     /* another address, without trying home; with `address`, making no home there */
+    MEMCLIENT_MAP_UNRESERVED = 4,   /* `address` is outside of all reservations of this process */
+    MEMCLIENT_MAP_ALONE = 8,        /* not where the same bytes are mapped already */
+    MEMCLIENT_MAP_OWN_IN_CHILD = 16 /* children made by fork() get a copy of their own, see below */
 };
 
 struct memclient_map_options {
@@ -734,6 +736,13 @@ struct memclient_map_options {
  * with the last, in whichever order those are unmapped, and meanwhile allow what any of them wants. So a mapping for
  * reading does not keep this process from writing where another is for writing, and becomes writable by that; where
  * that has gone, the kernel refuses writing again. (With MEMCLIENT_MAP_ALONE it is refused, or elsewhere.)
+ *
+ * A child made by fork() shares what is mapped with its parent; with MEMCLIENT_MAP_OWN_IN_CHILD it gets a copy, as of
+ * malloc()'s memory: what it writes there nobody else sees. (Of a page that it has not written it may see what the
+ * parent writes.) The copy is not the buffer: memclient_query_address() says so, nothing shares its pages, and what
+ * others are to have must be allocated in the child. Pages that a mapping without this flag shows as well stay shared.
+ * Where the child gets no memory for it, all do. For this a descriptor is kept open of each such buffer of 256 KiB and
+ * more, 256 or a quarter of RLIMIT_NOFILE at most; the others are copied at each fork().
  *
  * What is mapped for writing, and no larger than 64 KiB, gets its pages into the page tables at once, so that writing
  * does not fault page by page. (Those of a larger one come as they are touched; reading one brings those around it.)
@@ -800,7 +809,7 @@ struct memclient_address_info {
     void *address;                    /* start of the mapping, or of the reservation where nothing is mapped; of
                                          several mappings the one that reaches furthest is told of */
     uint64_t length;                  /* likewise */
-    struct memclient_buffer *buffer;  /* what is mapped there, or NULL; see below */
+    struct memclient_buffer *buffer;  /* what is mapped there, or NULL, also of a child's copy; see below */
     uint64_t buffer_id;               /* or 0 */
     uint64_t offset;                  /* in the buffer, of the address asked for */
     unsigned access;                  /* MEMCLIENT_READ, MEMCLIENT_READ|MEMCLIENT_WRITE, MEMCLIENT_NO_ACCESS */

@@ -38,8 +38,11 @@
  * nnabla, where the allocator's mutex sees to that. Others may be used by other threads meanwhile, blocks of the same
  * allocation that are no longer linked included. So may a physical memory, once it has memory.
  *
- * fork(). Memory stays mapped in the child, shared with the parent; the objects are the child's own. What is freed in
- * one of the two stays in the other.
+ * fork(). What was allocated is the child's own copy there, as malloc()'s memory would be, so that both may go on with
+ * what their allocators keep; of a page that the child has not written it may see what the parent writes. It cannot
+ * share that (RUNTIME), but what it allocates itself. A chunk that is not bound gets other memory, zeroed, when the
+ * child binds it. What was opened stays shared with everybody. The objects are the child's own: what is freed in one of
+ * the two stays in the other. What it costs is said at MEMCLIENT_MAP_OWN_IN_CHILD of <memclient/memclient.h>.
  */
 #ifndef MEMCLIENT_NBLA_H
 #define MEMCLIENT_NBLA_H
@@ -323,6 +326,7 @@ MEMCLIENT_NBLA_API bool nbla_physical_memory_allocated(const nbla_physical_memor
 
 /* The descriptor is close-on-exec and the caller's.
  *     MEMORY           it has no memory; no descriptor is left
+ *     RUNTIME          it was allocated by the parent, before a fork()
  *     NOT_IMPLEMENTED  it consists of several chunks, which are to be shared one by one; or a kind of memory that
  *                      has no such operation */
 MEMCLIENT_NBLA_API int nbla_memory_export(nbla_memory *memory, int *fd, uint64_t *offset, uint64_t *length);

@@ -120,6 +120,64 @@ static void a_handle_without_a_descriptor_is_stale_in_a_child(void **state)
     memclient_buffer_unref(s.buf);
 }
 
+/* ---- copies ---------------------------------------------------------------------------------------------- */
+
+static void use_copy(int channel, void *data)
+{
+    struct memclient_map_options anywhere = MEMCLIENT_MAP_OPTIONS_INIT;
+    struct memclient_address_info info = MEMCLIENT_ADDRESS_INFO_INIT;
+    struct shared *s = data;
+    void *at = NULL;
+
+    (void)channel;
+    CHECK(s->p[0] == 'p' && s->p[8192] == 'p');
+    s->p[0] = s->p[8192] = 'c';
+    /* a page that another mapping shows too is shared */
+    s->p[4096] = 's';
+    CHECK_DONE(memclient_query_address(s->p, &info));
+    CHECK(!info.buffer && !info.buffer_id);
+    /* it is not the buffer: that is elsewhere */
+    CHECK(memclient_map(s->buf, NULL, &at) == -EADDRINUSE);
+    anywhere.flags = MEMCLIENT_MAP_ANYWHERE;
+    CHECK_DONE(memclient_map(s->buf, &anywhere, &at));
+    CHECK(at != s->p && *(char *)at == 'p');
+    CHECK_DONE(memclient_unmap(ctx, at, 0));
+    CHECK_DONE(memclient_protect(ctx, s->p, 0, MEMCLIENT_READ));
+    CHECK_DONE(memclient_protect(ctx, s->p, 0, MEMCLIENT_READ | MEMCLIENT_WRITE));
+    CHECK(s->p[0] == 'c');
+    CHECK_DONE(memclient_unmap(ctx, s->p, s->session));
+    CHECK(s->p[4096] == 's');
+}
+
+/* Of what a descriptor is kept, and of what is copied; in a child as of malloc()'s memory. */
+static void a_child_gets_a_copy_where_that_was_asked_for(void **state)
+{
+    static const uint64_t sizes[] = {SIZE, 8 * SIZE};
+    struct memclient_map_options options = MEMCLIENT_MAP_OPTIONS_INIT;
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct shared s = {.buf = make(sizes[i], 0), .session = sizes[i]};
+        void *p = NULL, *page = NULL;
+
+        options = (struct memclient_map_options)MEMCLIENT_MAP_OPTIONS_INIT;
+        options.flags = MEMCLIENT_MAP_OWN_IN_CHILD;
+        assert_done(memclient_map(s.buf, &options, &p));
+        s.p = p;
+        options = (struct memclient_map_options)MEMCLIENT_MAP_OPTIONS_INIT;
+        options.offset = options.length = 4096;
+        assert_done(memclient_map(s.buf, &options, &page));
+        s.p[0] = s.p[8192] = 'p';
+        child_run(use_copy, &s);
+        assert_int_equal(s.p[0], 'p');
+        assert_int_equal(s.p[8192], 'p');
+        assert_int_equal(s.p[4096], 's');
+        assert_done(memclient_unmap(ctx, page, 4096));
+        assert_done(memclient_unmap(ctx, p, 0));
+        memclient_buffer_unref(s.buf);
+    }
+}
+
 static void touch(int channel, void *p)
 {
     (void)channel;
@@ -217,6 +275,7 @@ int main(void)
         cmocka_unit_test(a_child_goes_on_with_a_session_of_its_own),
         cmocka_unit_test(a_child_that_closes_at_once_harms_nobody),
         cmocka_unit_test(a_handle_without_a_descriptor_is_stale_in_a_child),
+        cmocka_unit_test(a_child_gets_a_copy_where_that_was_asked_for),
         cmocka_unit_test(what_is_not_to_be_copied_is_not_in_the_child),
         cmocka_unit_test(threads_may_be_busy_meanwhile),
     };

@@ -23,7 +23,8 @@
  * other uses of it. Nothing here is async-signal-safe. No thread is started.
  *
  * fork(). Providers and pools work in the child as well. Private memory is the child's own copy, shared memory is the
- * same as the parent's; a handle of memory can be made there as far as memclient(3) allows it.
+ * same as the parent's; a handle of memory can be made there as far as memclient(3) allows it. What a pool keeps of
+ * shared memory is the same in both too, so only one of them may go on allocating from that pool.
  *
  * Sizes are in bytes.
  */

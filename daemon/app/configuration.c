@@ -335,6 +335,23 @@ static void apply(struct app *app)
         loop_arm_idle(app);
 }
 
+static void note_start(void *userdata, const char *key, bool live)
+{
+    bool *differs = userdata;
+
+    (void)key;
+    *differs = *differs || !live;
+}
+
+/* Pools and what they are made of: what is in force fits. */
+static bool is_as_started(const struct app *app, const struct config *config)
+{
+    bool differs = false;
+
+    config_compare(app->config, config, note_start, &differs);
+    return !differs;
+}
+
 /* Takes the configuration. */
 static int exchange(struct app *app, struct config *config, struct reload_result *result)
 {
@@ -380,7 +397,7 @@ void configuration_reload(struct app *app, struct reload_result *result)
     *result = (struct reload_result){.n_lines = 0};
     if (!r)
         r = config_load(&config, path, note_mistake, result);
-    if (!r && fits_machine(config, result))
+    if (!r && (is_as_started(app, config) || fits_machine(config, result)))
         r = exchange(app, steal_ptr(&config), result);
     config_free(config);
     if (r < 0)

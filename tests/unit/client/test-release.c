@@ -132,7 +132,7 @@ static void a_broker_that_stays_away_holds_nobody_up_for_good(void **state)
     assert_int_equal(caller_finish(&c), 0);
 }
 
-/* HELLO has no answer yet, and the program has closed the socket, of which we know nothing, and opened one of its own. */
+/* HELLO has no answer yet; the program has closed the socket, and opened one of its own that has the number now. */
 static void nothing_is_sent_behind_hello_on_a_descriptor_of_the_program(void **state)
 {
     uint64_t sent;

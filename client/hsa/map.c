@@ -90,7 +90,8 @@ static int map(const struct mapping *mapping)
     options.length = mapping->place.bytes;
     options.address = (void *)(uintptr_t)mapping->place.start;
     options.access = MEMCLIENT_NO_ACCESS;
-    options.flags = MEMCLIENT_MAP_NOT_HOME;
+    /* nor with pages of others', whose access would be this one's too */
+    options.flags = MEMCLIENT_MAP_NOT_HOME | MEMCLIENT_MAP_ALONE;
     return memclient_map(mapping->handle->buffer, &options, &address);
 }
 

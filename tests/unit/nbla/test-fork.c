@@ -245,6 +245,7 @@ static void share_in_child(int channel, void *context)
     CHECK(nbla_memory_destroy(again) == 0 && nbla_memory_destroy(memory) == 0);
 }
 
+/* nbla_memory_export and nbla_memory_token of what the parent has allocated: NBLA_ERROR_RUNTIME. */
 static void opened_memory_stays_shared(void **state)
 {
     struct memclient_buffer *buffer;

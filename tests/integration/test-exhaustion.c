@@ -151,7 +151,7 @@ static void mappings_end_before_the_process_has_none(void **state)
 /* Of memory files, that is, of buffers. */
 static size_t buffers_mapped(void)
 {
-    return maps_named("/memfd:memoryd");
+    return maps_named("/memfd:memoryd-");
 }
 
 static void make_objects(int channel, void *context)

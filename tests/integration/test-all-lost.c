@@ -202,6 +202,7 @@ static void what_was_lost_can_be_made_again_where_it_was_I9(void **state)
     assert_true(pattern_holds(p[0], SIZE, 0) && pattern_holds(p[2], SIZE, 2));
     for (unsigned i = 0; i < 3; i++)
         memclient_buffer_unref(bufs[i]);
+    assert_done(memclient_reservation_release(res));
     memclient_close(ctx);
     finish(path);
 }

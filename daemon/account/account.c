@@ -204,7 +204,7 @@ static int check_limit(const struct account *account, enum account_slot slot, ui
         return refuse(problem, STATUS_LIMIT,
                       "user %u has %" PRIu64 " buffers and asks for %" PRIu64 " more, but may have %" PRIu64
                       ", since each takes a descriptor of the broker; give some back, raise its LimitNOFILE "
-                      "(ulimit -Hn), or put small ones together, as UMF pools do",
+                      "(ulimit -Hn), or put small ones into slabs, as UMF pools do",
                       (unsigned)account->uid, account->used[slot], amount, limit);
     return refuse(problem, STATUS_LIMIT,
                   "user %u has %" PRIu64 " %s and asks for %" PRIu64 " more, but may have %" PRIu64

@@ -39,16 +39,9 @@ static void augment(struct arena_extent *extent)
         extent->widest = right;
 }
 
-/* Rotations keep the sums right if those below are; what is above a change is done by refresh(). */
 #undef RB_AUGMENT
 #define RB_AUGMENT(extent) augment(extent)
 TREE_GENERATE(arena_tree, arena_extent, link, compare_starts)
-
-static void refresh(struct arena_extent *extent)
-{
-    for (; extent; extent = RB_PARENT(extent, link))
-        augment(extent);
-}
 
 void va_arena_init(struct arena *arena, uint64_t base, uint64_t size, uint64_t page)
 {
@@ -227,7 +220,7 @@ int arena_take(struct arena *arena, struct arena_extent *extent, uint64_t size, 
     next->gap = next->start - start - size;
     arena_tree_insert_before(&arena->tree, extent, next);
     /* of two neighbours one is below the other */
-    refresh(RB_RIGHT(extent, link) ? next : extent);
+    arena_tree_refresh(RB_RIGHT(extent, link) ? next : extent);
     arena->used += size;
     arena->count++;
     return 0;
@@ -235,7 +228,7 @@ int arena_take(struct arena *arena, struct arena_extent *extent, uint64_t size, 
 
 void arena_give(struct arena *arena, struct arena_extent *extent)
 {
-    struct arena_extent *next, *changed;
+    struct arena_extent *next;
     uint64_t start = extent->start, size;
 
     if (!arena_extent_is_taken(extent))
@@ -244,15 +237,9 @@ void arena_give(struct arena *arena, struct arena_extent *extent)
     size = arena_extent_size(extent);
     next = RB_NEXT(arena_tree, &arena->tree, extent);
 
-    /* the lowest node whose children change: where the one that is really unhooked hangs */
-    if (RB_LEFT(extent, link) && RB_RIGHT(extent, link))
-        changed = RB_PARENT(next, link) == extent ? next : RB_PARENT(next, link);
-    else
-        changed = RB_PARENT(extent, link);
     next->gap += extent->gap + size;
-    RB_REMOVE(arena_tree, &arena->tree, extent);
-    refresh(changed);
-    refresh(next);
+    arena_tree_remove_summed(&arena->tree, extent);
+    arena_tree_refresh(next);
     arena->used -= size;
     arena->count--;
     *extent = (struct arena_extent)ARENA_EXTENT_NULL;

@@ -43,12 +43,6 @@ static void augment(struct reservation *reservation)
 #define RB_AUGMENT(reservation) augment(reservation)
 TREE_GENERATE(occupied_tree, reservation, by_start, compare)
 
-static void refresh(struct reservation *reservation)
-{
-    for (; reservation; reservation = RB_PARENT(reservation, by_start))
-        augment(reservation);
-}
-
 /* Without memory it stays free, as if nobody had told it. */
 static void take_free(struct reservation *reservation, uint64_t start, uint64_t end)
 {
@@ -120,7 +114,7 @@ void occupied_insert(struct reservation *reservation)
     list_init(&reservation->parts);
     reservation->reach = end_of(reservation);
     RB_INSERT(occupied_tree, &reservations->occupied, reservation);
-    refresh(reservation);
+    occupied_tree_refresh(reservation);
     if (reservations->arena->given)
         take_free(reservation, reservation->record->address, end_of(reservation));
 }
@@ -128,18 +122,9 @@ void occupied_insert(struct reservation *reservation)
 void occupied_remove(struct reservation *reservation)
 {
     struct reservations *reservations = reservation->reservations;
-    struct reservation *changed;
     struct list *link;
 
-    if (RB_LEFT(reservation, by_start) && RB_RIGHT(reservation, by_start)) {
-        struct reservation *next = RB_NEXT(occupied_tree, &reservations->occupied, reservation);
-
-        changed = RB_PARENT(next, by_start) == reservation ? next : RB_PARENT(next, by_start);
-    } else {
-        changed = RB_PARENT(reservation, by_start);
-    }
-    RB_REMOVE(occupied_tree, &reservations->occupied, reservation);
-    refresh(changed);
+    occupied_tree_remove_summed(&reservations->occupied, reservation);
     while ((link = list_pop(&reservation->parts))) {
         struct part *part = container_of(link, struct part, in_reservation);
 

@@ -11,6 +11,12 @@
  *     void NAME_insert_before(head, element, next);        where the caller knows that it belongs, right before `next`
  *     struct TYPE *NAME_insert_near(head, element, near);  as RB_INSERT, and sooner if it is a neighbour of `near`,
  *                                                          which is in the tree, or NULL
+ *
+ * Where nodes sum up what is below them, RB_AUGMENT sums up for one node; rotations keep the sums right if those below
+ * are, and what is above a change is done by these:
+ *
+ *     void NAME_refresh(element);              sums up from there to the root; NULL = nothing
+ *     void NAME_remove_summed(head, element);  as RB_REMOVE, and sums up above it
  */
 #pragma once
 
@@ -47,4 +53,22 @@
             return RB_INSERT(name, head, element);                                                       \
         name##_insert_before(head, element, next);                                                       \
         return NULL;                                                                                     \
+    }                                                                                                    \
+    TREE_UNUSED void name##_refresh(struct type *element)                                                \
+    {                                                                                                    \
+        for (; element; element = RB_PARENT(element, field))                                             \
+            RB_AUGMENT(element);                                                                         \
+    }                                                                                                    \
+    TREE_UNUSED void name##_remove_summed(struct name *head, struct type *element)                       \
+    {                                                                                                    \
+        /* the lowest node whose children change: where the one that is really unhooked hangs */         \
+        struct type *changed = RB_PARENT(element, field);                                                \
+                                                                                                         \
+        if (RB_LEFT(element, field) && RB_RIGHT(element, field)) {                                       \
+            struct type *next = RB_NEXT(name, head, element);                                            \
+                                                                                                         \
+            changed = RB_PARENT(next, field) == element ? next : RB_PARENT(next, field);                 \
+        }                                                                                                \
+        RB_REMOVE(name, head, element);                                                                  \
+        name##_refresh(changed);                                                                         \
     }

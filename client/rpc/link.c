@@ -325,7 +325,7 @@ static void hear_the_end(struct channel *channel)
 
 static void reconnect(struct channel *channel)
 {
-    /* the connection that is made may be to a broker that dies as well, but not for ever */
+    /* The next broker may die as well, but that has an end. */
     for (unsigned n = 0; n < 4 && !channel->led && !channel->broken && channel->resumption; n++) {
         if (channel->link == LINK_DOWN) {
             channel->led = true;

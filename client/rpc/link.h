@@ -39,9 +39,9 @@ void link_drain(struct channel *channel);
 void link_lose(struct channel *channel);
 
 /*
- * For whoever leads no more, or never did, and goes: somebody who waits leads. If nobody waits, and the connection is
- * lost before all that gives something back was sent, makes the next one and sends HELLO and all of that behind it,
- * without waiting for anything. Gives the lock up meanwhile.
+ * A thread that stops leading, or never led, calls this before it goes: then a thread that waits leads. If none waits,
+ * and the connection was lost before all that gives something back was sent, it makes the next one and sends HELLO and
+ * all of that behind it, without waiting for anything. Gives the lock up meanwhile.
  */
 void link_leave(struct channel *channel);
 

@@ -222,14 +222,16 @@ static void enter_waiting(struct channel *channel, struct pending *pending, cons
     list_append(&channel->waiting, &pending->link);
 }
 
-int request_send(struct channel *channel, struct pending *pending)
+/* Without a connection it goes no further than the log. */
+static int send_or_note(struct channel *channel, struct pending *pending, bool connected)
 {
     struct outgoing out;
-    int r;
+    int r = SOCKIO_E_GONE;
 
     prepare(channel, pending, &out);
     note_in_log(channel, pending, &out);
-    r = sockio_send(channel->socket, out.iov, pending->n ? 2 : 1, pending->fds, pending->n_fds);
+    if (connected)
+        r = sockio_send(channel->socket, out.iov, pending->n ? 2 : 1, pending->fds, pending->n_fds);
     if (r && !(out.is_new && pending->in_log))
         return r;
     if (out.is_new)
@@ -237,6 +239,11 @@ int request_send(struct channel *channel, struct pending *pending)
     pending->lost = r;
     channel->behind |= pending->lost;
     return r;
+}
+
+int request_send(struct channel *channel, struct pending *pending)
+{
+    return send_or_note(channel, pending, true);
 }
 
 /* The kernel does not want it, and never will. */
@@ -308,19 +315,13 @@ static void note_unsent(struct channel *channel)
 {
     list_for_each_entry_safe(pending, &channel->unsent[REPEAT_RECORDED], struct pending, link)
     {
-        struct outgoing out;
-
         if (!request_gives_back(pending))
             continue;
         if (!has_room(channel))
             return;
-        prepare(channel, pending, &out);
-        note_in_log(channel, pending, &out);
+        (void)send_or_note(channel, pending, false);
         if (!pending->in_log)
             return;
-        enter_waiting(channel, pending, &out);
-        pending->lost = true;
-        channel->behind = true;
     }
 }
 

@@ -82,7 +82,8 @@ struct pending *request_find(struct channel *channel, uint64_t sequence);
 void request_answered(struct channel *channel, struct pending *pending);
 
 /*
- * Sends it, now, whatever else waits: a new sequence if it has none. 0, or as sockio_send(), and then it is as it was.
+ * Sends it, now, whatever else waits: a new sequence if it has none. 0, or as sockio_send(); then it is as it was, or,
+ * if it is in the release log, it is one that was sent and lost.
  */
 int request_send(struct channel *channel, struct pending *pending);
 /*

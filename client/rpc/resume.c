@@ -67,13 +67,10 @@ int channel_may_resume(struct channel *channel, const struct connected *connecte
                        struct rpc_session *session)
 {
     struct resumption *next = calloc(1, sizeof(*next));
-    struct release_log *log = map_release_log(steal_fd(&session->release_log));
+    _cleanup_close_ int log = steal_fd(&session->release_log);
 
-    if (!next) {
-        if (log)
-            (void)munmap(log, RELEASE_LOG_SIZE);
+    if (!next)
         return fail_with(ENOMEM, "no memory for a session");
-    }
     memcpy(next->path, connected->path, sizeof(next->path));
     next->private = connected->private;
     next->may_autostart = connected->may_autostart;
@@ -81,7 +78,7 @@ int channel_may_resume(struct channel *channel, const struct connected *connecte
     next->session = *session;
     next->greeted.release_log = -1;
     pthread_mutex_lock(&channel->lock);
-    channel->release_log = log;
+    channel->release_log = map_release_log(steal_fd(&log));
     channel->minor = session->version;
     __atomic_store_n(&channel->has_nodes, session->n_nodes > 1, __ATOMIC_RELAXED);
     channel->resumption = next;

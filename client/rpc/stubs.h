@@ -34,7 +34,6 @@ struct rpc_session {
     uint32_t n_nodes; /* with memory; 0 = an older broker, which does not tell */
 };
 
-/* Opens a new one. */
 /* Where the process has something of brokers that are gone. */
 struct rpc_occupied {
     unsigned n;
@@ -43,6 +42,7 @@ struct rpc_occupied {
     uint64_t sizes[MEMORYD_OCCUPIED_MAX];
 };
 
+/* Opens a new one. */
 int rpc_hello(struct channel *channel, const char *program, struct rpc_occupied *occupied, uint64_t deadline,
               struct rpc_session *session);
 int rpc_goodbye(struct channel *channel, uint64_t deadline);

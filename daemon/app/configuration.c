@@ -50,6 +50,15 @@ static int find_file(const struct app *app, char **ret)
     return path && !*ret ? -ENOMEM : 0;
 }
 
+/* Reads it: as config_load(). */
+static int load_file(const struct app *app, struct config **ret, config_complain *complain, void *userdata)
+{
+    _cleanup_free_ char *path = NULL;
+    int r = find_file(app, &path);
+
+    return r ? r : config_load(ret, path, complain, userdata);
+}
+
 /* ---- what the pools make of it ----------------------------------------------------------------------------- */
 
 /* The pools of this configuration on this machine: 0; EXIT_CONFIG, with the reason, if it does not fit; EXIT_FAILED. */
@@ -248,14 +257,11 @@ static void say_to_caller(void *userdata, const char *sentence)
 int app_check_config(const struct app_options *options)
 {
     struct app app = {.options = options};
-    _cleanup_free_ char *path = NULL;
     struct config *config = NULL;
     int r;
 
     app.private = options->socket || options->autostart ? place_is_private(options, options->socket) : geteuid() != 0;
-    r = find_file(&app, &path);
-    if (!r)
-        r = config_load(&config, path, say_to_caller, NULL);
+    r = load_file(&app, &config, say_to_caller, NULL);
     config_free(config);
     if (r < 0)
         log_error("no memory for the configuration");
@@ -279,7 +285,7 @@ static void add_line(struct reload_result *result, enum reload_what what, const 
         return;
     line = &result->lines[result->n_lines++];
     line->what = what;
-    (void)snprintf(line->text, sizeof(line->text), "%s", text);
+    (void)snprintf(line->text, sizeof(line->text), "%.*s", (int)sizeof(line->text) - 1, text);
 }
 
 static void note_mistake(void *userdata, const char *sentence)
@@ -390,13 +396,11 @@ static void fill_result(struct app *app, struct reload_result *result)
 
 void configuration_reload(struct app *app, struct reload_result *result)
 {
-    _cleanup_free_ char *path = NULL;
     struct config *config = NULL;
-    int r = find_file(app, &path);
+    int r;
 
     *result = (struct reload_result){.n_lines = 0};
-    if (!r)
-        r = config_load(&config, path, note_mistake, result);
+    r = load_file(app, &config, note_mistake, result);
     if (!r && (is_as_started(app, config) || fits_machine(config, result)))
         r = exchange(app, steal_ptr(&config), result);
     config_free(config);
@@ -416,12 +420,9 @@ static void ignore_mistake(void *userdata, const char *sentence)
 
 int configuration_check(struct app *app, struct problem *problem)
 {
-    _cleanup_free_ char *path = NULL;
     struct config *config = NULL;
-    int r = find_file(app, &path);
+    int r = load_file(app, &config, ignore_mistake, NULL);
 
-    if (!r)
-        r = config_load(&config, path, ignore_mistake, NULL);
     if (!r) {
         struct reload_result *result = calloc(1, sizeof(*result));
 
@@ -443,12 +444,10 @@ static void note_first(void *userdata, const char *sentence)
 
 const char *configuration_mistake(struct app *app, char sentence[CONFIGURATION_SENTENCE_MAX])
 {
-    _cleanup_free_ char *path = NULL;
     struct config *config = NULL;
 
     *sentence = '\0';
-    if (!find_file(app, &path))
-        (void)config_load(&config, path, note_first, sentence);
+    (void)load_file(app, &config, note_first, sentence);
     config_free(config);
     if (!*sentence)
         (void)snprintf(sentence, CONFIGURATION_SENTENCE_MAX, "it finds mistakes in the configuration");

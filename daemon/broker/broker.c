@@ -127,14 +127,12 @@ int broker_enumerate(const struct broker *broker, keeper_take_fn *give, void *to
             r = give(to, KEEPER_BUFFER, buffer->record->head.id, buffer->fd);
     cursor = 0;
     budget = UINT32_MAX;
-    while (!r && (session = sessions_next(&broker->sessions, &cursor, &budget)))
+    while (!r && (session = sessions_next(&broker->sessions, &cursor, &budget))) {
         if (session->peer.pidfd >= 0)
             r = give(to, KEEPER_SESSION, session->record->head.id, session->peer.pidfd);
-    cursor = 0;
-    budget = UINT32_MAX;
-    while (!r && (session = sessions_next(&broker->sessions, &cursor, &budget)))
-        if (session->release_log >= 0)
+        if (!r && session->release_log >= 0)
             r = give(to, KEEPER_RELEASE_LOG, session->record->head.id, session->release_log);
+    }
     return r;
 }
 

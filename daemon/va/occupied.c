@@ -9,7 +9,7 @@
 
 #include "va/reservation.h"
 
-/* Parts that one takes at a time. Whoever tells a range in which many others have something gets no more. */
+/* Parts that one takes at a time. A client that tells a range in which many others have something gets no more. */
 #define PARTS_MAX 64
 
 struct part {

@@ -23,6 +23,20 @@ void reservations_deinit(struct reservations *reservations)
     table_deinit(&reservations->table);
 }
 
+/* INTENT, and nothing is taken yet. */
+static int alloc_object(struct reservations *reservations, struct reservation **ret, struct problem *problem)
+{
+    void *object;
+    int r = table_alloc(&reservations->table, &object, problem);
+
+    if (r)
+        return r;
+    *ret = object;
+    (*ret)->reservations = reservations;
+    list_init(&(*ret)->in_session);
+    return 0;
+}
+
 static struct reservation_record *fill_record(struct reservation *reservation, uint64_t session, uint64_t address,
                                               uint64_t size)
 {
@@ -40,15 +54,10 @@ int reservation_new(struct reservations *reservations, uint64_t session, struct 
                     struct reservation **ret, struct problem *problem)
 {
     _cleanup_(reservation_freep) struct reservation *reservation = NULL;
-    void *object;
-    int r;
+    int r = alloc_object(reservations, &reservation, problem);
 
-    r = table_alloc(&reservations->table, &object, problem);
     if (r)
         return r;
-    reservation = object;
-    reservation->reservations = reservations;
-    list_init(&reservation->in_session);
     r = arena_take(reservations->arena, &reservation->extent, size, alignment, wish, problem);
     if (r)
         return r;
@@ -67,15 +76,10 @@ int reservation_occupy(struct reservations *reservations, uint64_t session, stru
                        struct problem *problem)
 {
     _cleanup_(reservation_freep) struct reservation *reservation = NULL;
-    void *object;
-    int r;
+    int r = alloc_object(reservations, &reservation, problem);
 
-    r = table_alloc(&reservations->table, &object, problem);
     if (r)
         return r;
-    reservation = object;
-    reservation->reservations = reservations;
-    list_init(&reservation->in_session);
     r = charge_init(&reservation->charge, account, ACCOUNT_ADDRESSES, size, problem);
     if (r)
         return r;

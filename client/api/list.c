@@ -63,43 +63,29 @@ LISTING(tokens, RPC_TOKENS, memclient_token_info)
 
 /* ---- status --------------------------------------------------------------------------------- */
 
-int memclient_status(struct memclient *ctx, struct memclient_broker_status *status)
-{
-    struct memclient_broker_status filled;
-    uint64_t deadline;
-    int r;
+/* A question to the broker, whose answer is one struct. */
+#define QUESTION(name, type, output)                                                        \
+    int memclient_##name(struct memclient *ctx, struct type *output)                        \
+    {                                                                                       \
+        struct type filled;                                                                 \
+        uint64_t deadline;                                                                  \
+        int r = check_output(output, #output);                                              \
+                                                                                            \
+        if (!r)                                                                             \
+            r = check_context(&ctx);                                                        \
+        if (r)                                                                              \
+            return r;                                                                       \
+        deadline = context_deadline(ctx);                                                   \
+        r = CONTEXT_CALL(ctx, deadline, channel, rpc_##name(channel, deadline, &filled));   \
+        if (r)                                                                              \
+            return r;                                                                       \
+        write_output(output, &filled, sizeof(filled));                                      \
+        return 0;                                                                           \
+    }
 
-    r = check_output(status, "status");
-    if (!r)
-        r = check_context(&ctx);
-    if (r)
-        return r;
-    deadline = context_deadline(ctx);
-    r = CONTEXT_CALL(ctx, deadline, channel, rpc_status(channel, deadline, &filled));
-    if (r)
-        return r;
-    write_output(status, &filled, sizeof(filled));
-    return 0;
-}
-
-int memclient_check(struct memclient *ctx, struct memclient_check_result *result)
-{
-    struct memclient_check_result filled;
-    uint64_t deadline;
-    int r;
-
-    r = check_output(result, "result");
-    if (!r)
-        r = check_context(&ctx);
-    if (r)
-        return r;
-    deadline = context_deadline(ctx);
-    r = CONTEXT_CALL(ctx, deadline, channel, rpc_check(channel, deadline, &filled));
-    if (r)
-        return r;
-    write_output(result, &filled, sizeof(filled));
-    return 0;
-}
+QUESTION(status, memclient_broker_status, status)
+QUESTION(check, memclient_check_result, result)
+QUESTION(reload, memclient_reload_result, result)
 
 int memclient_upgrade(struct memclient *ctx)
 {
@@ -110,25 +96,6 @@ int memclient_upgrade(struct memclient *ctx)
         return r;
     deadline = context_deadline(ctx);
     return CONTEXT_CALL(ctx, deadline, channel, rpc_upgrade(channel, deadline));
-}
-
-int memclient_reload(struct memclient *ctx, struct memclient_reload_result *result)
-{
-    struct memclient_reload_result filled;
-    uint64_t deadline;
-    int r;
-
-    r = check_output(result, "result");
-    if (!r)
-        r = check_context(&ctx);
-    if (r)
-        return r;
-    deadline = context_deadline(ctx);
-    r = CONTEXT_CALL(ctx, deadline, channel, rpc_reload(channel, deadline, &filled));
-    if (r)
-        return r;
-    write_output(result, &filled, sizeof(filled));
-    return 0;
 }
 
 /* ---- events --------------------------------------------------------------------------------- */

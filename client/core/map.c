@@ -256,7 +256,7 @@ static struct wish wish_of(const struct wish *wish, uint64_t address, const stru
 
 /*
  * With both locks: pages that are there are to allow what is wished as well. Those of a descriptor for reading are put
- * in by one for writing, made elsewhere first, so that a refusal takes nothing away from whoever has them.
+ * in by one for writing, made elsewhere first, so that a refusal takes nothing away from those mappings.
  */
 static int raise_pages(struct memclient_buffer *buf, const struct origin *from, const struct wish *wish,
                        const struct span *span)
@@ -331,7 +331,7 @@ static int map_spans(struct memclient_buffer *buf, const struct origin *from, co
     return 0;
 }
 
-/* With both locks. By whoever's descriptor the pages are now. */
+/* With both locks: whose descriptor the pages are of now, for all mappings that show them. */
 static void note_writers(struct mapping *mapping)
 {
     for (struct mapping *m = space_overlapping(&process_space, mapping->start, mapping->size); m; m = m->found) {

@@ -17,6 +17,9 @@ extern struct broker_process observed;
 /* `config` is more of the broker's configuration, or NULL. */
 void observer_start(unsigned nodes, const char *config);
 void observer_stop(void);
+/* Of a whole program: two nodes, and nothing else configured; the end goes with any beginning. */
+int observer_group_setup(void **state);
+int observer_group_teardown(void **state);
 
 /*
  * Requests that the broker has served so far, the observer's own not counted. What a session gives back it does not

@@ -571,13 +571,6 @@ static int group_setup(void **state)
     return 0;
 }
 
-static int group_teardown(void **state)
-{
-    (void)state;
-    observer_stop();
-    return 0;
-}
-
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -587,5 +580,5 @@ int main(void)
         cmocka_unit_test(an_agents_memory_is_on_its_node_whoever_asks),
     };
 
-    return test_run(tests, group_setup, group_teardown);
+    return test_run(tests, group_setup, observer_group_teardown);
 }

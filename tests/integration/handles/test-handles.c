@@ -211,20 +211,6 @@ static void memory_of_each_is_opened_through_all(void **state)
         meet_all(maker);
 }
 
-static int group_setup(void **state)
-{
-    (void)state;
-    observer_start(2, NULL);
-    return 0;
-}
-
-static int group_teardown(void **state)
-{
-    (void)state;
-    observer_stop();
-    return 0;
-}
-
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -232,5 +218,5 @@ int main(void)
         cmocka_unit_test(the_table_stands_in_the_readme),
     };
 
-    return test_run(tests, group_setup, group_teardown);
+    return test_run(tests, observer_group_setup, observer_group_teardown);
 }

@@ -39,17 +39,16 @@ static void expect_nothing_while_it_lives(struct child *child)
     child_finish(child);
 }
 
-static void I4_what_is_freed_after_a_brokers_death_is_given_back(void **state)
+/* It frees when the next broker serves, and has looked for what was freed before. */
+static void free_when_the_next_broker_serves(void (*replace)(void))
 {
-    (void)state;
     for (size_t i = 0; i < sizeof(facades) / sizeof(*facades); i++) {
         struct child child;
 
         print_message("%s\n", facades[i]->name);
         child_start(&child, make_and_give_back, (void *)facades[i]);
         child_hear(&child);
-        broker_kill_child(&observed);
-        /* the next one serves, and has looked for what was freed before */
+        replace();
         assert_true(observer_buffers() > 0);
         child_tell(&child);
         child_hear(&child);
@@ -57,23 +56,29 @@ static void I4_what_is_freed_after_a_brokers_death_is_given_back(void **state)
     }
 }
 
+static void kill_broker(void)
+{
+    broker_kill_child(&observed);
+}
+
+static void I4_what_is_freed_after_a_brokers_death_is_given_back(void **state)
+{
+    (void)state;
+    free_when_the_next_broker_serves(kill_broker);
+}
+
+static void upgrade_broker(void)
+{
+    pid_t before = broker_child(&observed);
+
+    observer_upgrade();
+    assert_true(WAIT_UNTIL(broker_child(&observed) != before));
+}
+
 static void I4_what_is_freed_after_an_upgrade_is_given_back(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof(facades) / sizeof(*facades); i++) {
-        struct child child;
-        pid_t before = broker_child(&observed);
-
-        print_message("%s\n", facades[i]->name);
-        child_start(&child, make_and_give_back, (void *)facades[i]);
-        child_hear(&child);
-        observer_upgrade();
-        assert_true(WAIT_UNTIL(broker_child(&observed) != before));
-        assert_true(observer_buffers() > 0);
-        child_tell(&child);
-        child_hear(&child);
-        expect_nothing_while_it_lives(&child);
-    }
+    free_when_the_next_broker_serves(upgrade_broker);
 }
 
 /* The request lies in the socket of a broker that will never read it. */
@@ -97,20 +102,6 @@ static void I4_what_a_broker_died_before_reading_is_given_back(void **state)
     }
 }
 
-static int group_setup(void **state)
-{
-    (void)state;
-    observer_start(2, NULL);
-    return 0;
-}
-
-static int group_teardown(void **state)
-{
-    (void)state;
-    observer_stop();
-    return 0;
-}
-
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -119,5 +110,5 @@ int main(void)
         cmocka_unit_test(I4_what_a_broker_died_before_reading_is_given_back),
     };
 
-    return test_run(tests, group_setup, group_teardown);
+    return test_run(tests, observer_group_setup, observer_group_teardown);
 }

@@ -326,7 +326,7 @@ int map_take_pages(uint64_t start, uint64_t size)
             part = in->start + in->size - start;
         if (next && part > next->start - start)
             part = next->start - start;
-        r = in ? map_reserve_pages(start, part, MAP_FIXED) : munmap((void *)(uintptr_t)start, (size_t)part);
+        r = in ? map_withdraw_pages(start, part) : munmap((void *)(uintptr_t)start, (size_t)part);
         start += part;
         size -= part;
     }

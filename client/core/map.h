@@ -63,6 +63,8 @@ int map_reserve_private(struct memclient *ctx, uint64_t size, uint64_t alignment
 int map_release(struct memclient_reservation *res);
 /* Makes the pages inaccessible, with MAP_FIXED or MAP_FIXED_NOREPLACE. -1 and errno, or 0. */
 int map_reserve_pages(uint64_t start, uint64_t size, int flags);
+/* With the space's lock: likewise those of a reservation, over what is mapped there. */
+int map_withdraw_pages(uint64_t start, uint64_t size);
 /* With the space's lock: unmaps what a reservation had, but for what is mapped in it. */
 void map_give_up_pages(const struct reserved_range *range);
 

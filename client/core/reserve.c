@@ -40,6 +40,39 @@ int map_reserve_pages(uint64_t start, uint64_t size, int flags)
     return at == MAP_FAILED ? -1 : 0;
 }
 
+/*
+ * Where mapping a part cut a mapping in three, the process may have one more than the kernel's limit, and then mmap() is
+ * refused even over what is there: nothing could be unmapped in a reservation any more. So a mapping that nobody uses is
+ * kept while there are reservations, to be given up at that moment. It is shared, for then it is never joined to another.
+ */
+static void *spare;
+
+static void make_spare(void)
+{
+    void *at = spare ? spare : mmap(NULL, page_size(), PROT_NONE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+    spare = at == MAP_FAILED ? NULL : at;
+}
+
+static void drop_spare(void)
+{
+    if (spare)
+        munmap(spare, page_size());
+    spare = NULL;
+}
+
+int map_withdraw_pages(uint64_t start, uint64_t size)
+{
+    int r = map_reserve_pages(start, size, MAP_FIXED);
+
+    if (r < 0 && spare) {
+        drop_spare();
+        r = map_reserve_pages(start, size, MAP_FIXED);
+    }
+    make_spare();
+    return r;
+}
+
 /* MAP_FIXED_NOREPLACE, or MAP_FIXED over what was reserved just for this. */
 static int enter(struct memclient_reservation *res, int flags)
 {
@@ -49,11 +82,13 @@ static int enter(struct memclient_reservation *res, int flags)
 
     space_lock();
     if (space_reserved_overlaps(&process_space, start, size) ||
-        !space_is_free(&process_space, start, size) || map_reserve_pages(start, size, flags) < 0)
+        !space_is_free(&process_space, start, size) || map_reserve_pages(start, size, flags) < 0) {
         r = fail_with(EADDRINUSE, "0x%llx-0x%llx: something of this process is there already",
                  HEX(start), HEX(start + size));
-    else
+    } else {
         space_reserved_insert(&process_space, &res->range);
+        make_spare();
+    }
     space_unlock();
     return r;
 }
@@ -218,6 +253,8 @@ void map_give_up_pages(const struct reserved_range *range)
     while (sweep_next(&sweep, &span))
         if (!span.mapped)
             munmap((void *)(uintptr_t)span.start, (size_t)span.size);
+    if (!space_reserved_next(&process_space, 0))
+        drop_spare();
 }
 
 int map_release(struct memclient_reservation *res)

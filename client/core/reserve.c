@@ -41,9 +41,10 @@ int map_reserve_pages(uint64_t start, uint64_t size, int flags)
 }
 
 /*
- * Where mapping a part cut a mapping in three, the process may have one more than the kernel's limit, and then mmap() is
- * refused even over what is there: nothing could be unmapped in a reservation any more. So a mapping that nobody uses is
- * kept while there are reservations, to be given up at that moment. It is shared, for then it is never joined to another.
+ * Where mapping a part cut a mapping in three, the process may have one more than the kernel's limit, and then mmap()
+ * is refused even over what is there: nothing could be unmapped in a reservation any more. So a mapping that nobody
+ * uses is kept while there are reservations, to be given up at that moment. It is shared, for then it is never joined
+ * to another.
  */
 static void *spare;
 

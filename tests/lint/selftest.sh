@@ -48,6 +48,13 @@ int fds(void) { return open("x", O_RDONLY | O_CLOEXEC) + open("y", flags); }'
 extern "C"
 #endif
 H
+    map '' ''
+}
+
+# map ARCHITECTURE CONTRIBUTING: both, with these lines more
+map() {
+    printf '* **I1 No mistakes.** And `daemon/sys`, `daemon/va`, `daemon/net`, `daemon/log`, `client/rpc`,\n`client/core`: `daemon/va/arena.c:\narena`.\n%s\n' "$1" >"$tree/ARCHITECTURE.md"
+    printf 'How to work on it.\n%s\n' "$2" >"$tree/CONTRIBUTING.md"
 }
 
 # c FILE TEXT: a source file with a proper head
@@ -73,7 +80,7 @@ expect() {
 }
 
 fresh
-for check in layers calls style; do
+for check in layers calls style map; do
     if ! run $check; then
         echo "$check is unhappy about a good tree:"
         cat "$tmp/out"
@@ -125,6 +132,15 @@ c include/memclient/x.h '#pragma once';                     expect style 'needs 
 c include/memclient/x.h 'int x;';                           expect style 'needs extern "C"'
 printf '# SPDX-License-Identifier: Apache-2.0\nx_LDFLAGS = -lfoo\n' >"$tree/daemon/va/local.am"; expect style 'leaves out $(AM_LDFLAGS)'
 mkdir "$tree/stuff"; c stuff/x.c '';                        expect style 'no new top-level name'
+
+# map
+map '`daemon/va/nothing.c`' '';                             expect map 'there is no daemon/va/nothing.c'
+map '' '`daemon/va/nothing.c`';                             expect map 'there is no daemon/va/nothing.c'
+map '`daemon/va/arena.c: arena_mmap`' '';                   expect map 'daemon/va/arena.c has no function arena_mmap()'
+map '* **I1 Again.**' '';                                   expect map 'I1 is defined more than once'
+c tests/unit/va/test-x.c '/* I2 */';                        expect map 'I2 is defined nowhere'
+c tests/unit/va/test-x.c 'void I7_x(void);';                expect map 'I7 is defined nowhere'
+mkdir "$tree/daemon/extra"; c daemon/extra/x.c '';          expect map 'does not name daemon/extra'
 
 [ $failures = 0 ] && echo "every check can fail"
 exit $((failures != 0))

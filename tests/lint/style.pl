@@ -14,6 +14,7 @@ use constant WIDE => 120;
 
 my %top = map { $_ => 1 } qw(
     include proto daemon client systemd tests bootstrap configure.ac Makefile.am README.md NEWS.md LICENSE SECURITY.md
+    ARCHITECTURE.md CONTRIBUTING.md
     m4 build-aux debian);
 
 # spelled so that this file does not find itself

@@ -3,8 +3,10 @@
  * Measuring two ways to do a thing in one run.
  *
  * No figure means anything by itself: the machine is shared, and two runs a minute apart differ by a factor. So every
- * row names a floor, what the kernel alone takes for the same work, or a rival, and the two alternate in short rounds
- * until there are enough of each. What counts is the ratio. README.md tells how to read the table.
+ * row names a floor, what the kernel alone takes for the same work, or a rival, and the two are paired in short rounds:
+ * what else the machine does in a round happens to both. What counts is the ratio of each round; the row's is their
+ * median, with the interval in which it lies (stats.h), and there are more rounds until that is narrow or the time that
+ * a row has is over. README.md tells how to read the table.
  *
  * A program has a list of rows, which `--list` prints, and measures those that are asked for:
  *
@@ -18,6 +20,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 /* What is measured is in us or in bytes; what is shown is in these, for each of the operations of a measurement. */
 enum bench_unit {
@@ -53,6 +56,14 @@ void samples_free(struct samples *samples);
 
 double bench_now_us(void);
 
+/*
+ * Processor time that this process has taken by now, in us, with children that it has waited for, and `workers`,
+ * processes that work for it, up to a 0. Negative: one of them is not there any more.
+ */
+double bench_processor_us(const pid_t *workers);
+/* The broker and its keeper, for that. */
+const pid_t *bench_broker(void);
+
 /* ---- rows -------------------------------------------------------------------------------------------------- */
 
 /* What a program begins with, once it knows its rows; ends the process where nothing is to be measured. */
@@ -64,22 +75,48 @@ bool bench_has_descriptors(size_t n);
 /* Ends it: the status for main(). */
 int bench_end(void);
 
-/* Tells a row that was measured, with the other side or NULL where there is none; `goal` is its measure then. */
-void bench_report(const struct bench_row *row, struct samples *ours, struct samples *other);
 /* Tells that it could not be measured here. */
 void bench_skip(const struct bench_row *row, const char *reason);
 
+/* ---- rounds ------------------------------------------------------------------------------------------------ */
+
+/* What one side did in a round. */
+struct bench_turn {
+    struct samples times;
+    double processor_us; /* for each of them; negative: not known */
+};
+
+/* What was measured in a row's rounds so far. Of zeros at first. */
+struct bench_rounds {
+    double begun_us;
+    struct samples ours, other;        /* all that was measured */
+    struct samples figures[2], ratios; /* of each round, as they are shown: ours and the other's, and ours to it */
+    struct samples processor[2];       /* likewise, where it is known of both */
+    struct samples processor_ratios;
+    size_t next_look;
+};
+
+/* Moves what is in the turns there, and empties them. NULL: there is no other side, the row's `goal` is its measure. */
+void bench_round_ended(const struct bench_row *row, struct bench_rounds *rounds, struct bench_turn *ours,
+                       struct bench_turn *other);
+/* At least `at_least` (0: as few as make an interval), until it is narrow; fewer where they take long. */
+bool bench_wants_more(const struct bench_row *row, struct bench_rounds *rounds, size_t at_least);
+/* Tells the row, and frees them. */
+void bench_report(const struct bench_row *row, struct bench_rounds *rounds);
+
 struct bench_side {
     void (*once)(void *context);    /* ends the process when it fails */
-    void (*after)(void *context);   /* after each, not measured; NULL: nothing is to be done */
+    void (*after)(void *context);   /* after each, not timed; NULL: nothing is to be done */
     double (*timed)(void *context); /* instead of `once`: measures itself, and says how many us it took */
+    const pid_t *workers;           /* for bench_processor_us(); `ours` without them: bench_broker() */
 };
 
 struct bench {
     struct bench_side ours, other;
     void *context;
-    size_t rounds;  /* alternations; fewer where they take long */
+    size_t rounds;  /* at least; fewer where they take long */
     size_t a_round; /* measurements in a row on each side */
+    bool wall_only; /* what is not timed takes so much that processor time would tell of that */
 };
 
 struct bench_result {

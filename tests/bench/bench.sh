@@ -65,7 +65,7 @@ tell_of_failure() {
     done
 }
 
-head='%-30s %10s %10s %8s %10s  %-4s  %-22s %s\n'
+head='%-30s %10s %10s %8s  %-15s %10s %-4s  %9s %9s %-5s  %-14s\n'
 guardian=
 : >"$dir/rows"
 case " ${programs[*]} " in *" tests/bench/large "*) set_huge_pages ;; esac
@@ -90,7 +90,8 @@ for table in table rivals; do
     echo
     # word splitting is not wanted: the columns are those of bench.c
     # shellcheck disable=SC2059
-    printf "$head" row ours "$([ $table = table ] && echo floor || echo rival)" ratio 'our p99' unit 'to hold' ''
+    other=$([ $table = table ] && echo floor || echo rival)
+    printf "$head" row ours $other ratio '95 %' 'our p99' unit 'our cpu' "$other cpu" '' 'to hold'
     cat "$dir/$table"
 done
 if [ -n "${BENCH_JSON-}" ]; then

@@ -12,13 +12,14 @@
 #include "tests/bench/raw.h"
 #include "tests/bench/stream.h"
 
-enum { CLIENTS = 8, CALLS = 2000, DEPTH = 8 };
+enum { CLIENTS = 8, CALLS = 500, DEPTH = 8 };
 
 enum { DEPTH_1, DEPTH_8, ROWS };
 
 struct crew {
     struct peer members[CLIENTS];
     int lines[CLIENTS]; /* to the echo */
+    pid_t workers[CLIENTS + 3]; /* the members, and whom they call */
     unsigned depth;
     unsigned next;
 };
@@ -60,6 +61,8 @@ engage(struct crew *crew, void (*body)(int line, void *context))
 {
     for (crew->next = 0; crew->next < CLIENTS; crew->next++)
         peer_start(&crew->members[crew->next], body, crew);
+    for (int i = 0; i < CLIENTS; i++)
+        crew->workers[i] = crew->members[i].pid;
 }
 
 static void
@@ -101,10 +104,13 @@ measure(const struct bench_row *row, unsigned depth)
 
     if (!bench_wanted(row))
         return;
-    stream_start_echo(contest.other.lines, CLIENTS);
+    contest.other.workers[CLIENTS] = stream_start_echo(contest.other.lines, CLIENTS);
+    contest.ours.workers[CLIENTS] = bench_broker()[0];
+    contest.ours.workers[CLIENTS + 1] = bench_broker()[1];
     engage(&contest.ours, depth == 1 ? call_library : call_broker);
     engage(&contest.other, call_echo);
-    (void)bench_run(row, &(struct bench){.ours = {.once = work_ours}, .other = {.once = work_other},
+    (void)bench_run(row, &(struct bench){.ours = {.once = work_ours, .workers = contest.ours.workers},
+                                         .other = {.once = work_other, .workers = contest.other.workers},
                                          .context = &contest, .rounds = 8, .a_round = 2});
     dismiss(&contest.ours);
     dismiss(&contest.other);

@@ -51,7 +51,8 @@ main(int argc, char **argv)
     static const struct bench_row row = {
         .name = "bytes_per_buffer", .unit = BENCH_BYTES, .operations = MORE, .goal = 512};
     struct memclient_broker_status status = MEMCLIENT_BROKER_STATUS_INIT;
-    struct samples bytes = {0};
+    struct bench_turn turn = {.processor_us = -1};
+    struct bench_rounds rounds = {0};
     double before, after;
 
     bench_begin(argc, argv, &row, 1);
@@ -63,9 +64,10 @@ main(int argc, char **argv)
     } else {
         make_buffers(MORE);
         after = dirty_bytes(status.broker_pid);
-        samples_add(&bytes, after - before);
-        bench_report(&row, &bytes, NULL);
-        samples_free(&bytes);
+        samples_add(&turn.times, after - before);
+        bench_round_ended(&row, &rounds, &turn, NULL);
+        bench_report(&row, &rounds);
+        samples_free(&turn.times);
     }
     return bench_end();
 }

@@ -16,7 +16,7 @@
 
 #define GIB ((uint64_t)1 << 30)
 
-enum { BUSY_PHASES = 4, FLOOD_PHASES = 10, BLOCK = 50, QUIET_BLOCKS = 60, FLOOD_BLOCKS = 20, DEPTH = 8, BURST = 100 };
+enum { BLOCK = 50, QUIET_BLOCKS = 60, FLOOD_BLOCKS = 20, DEPTH = 8, BURST = 100 };
 
 enum { BUSY, BUSY_ECHO, FLOOD, FLOOD_ECHO, ROWS };
 
@@ -128,17 +128,35 @@ call_echo(int line, struct samples *samples)
     }
 }
 
+/* A phase is a round: its calls while it is quiet, and while the neighbour works. */
 struct both {
-    struct samples quiet, loud;
+    struct bench_turn quiet, loud;
+    struct bench_rounds rounds;
 };
+
+/* As long as one of the two rows that are measured together does. */
+static bool
+want_more(size_t row, struct both *calls, struct both *echoes)
+{
+    bool more = bench_wanted(&rows[row]) && bench_wants_more(&rows[row], &calls->rounds, 0);
+
+    return (bench_wanted(&rows[row + 1]) && bench_wants_more(&rows[row + 1], &echoes->rounds, 0)) || more;
+}
+
+static void
+phase_ended(const struct bench_row *row, struct both *both)
+{
+    both->quiet.processor_us = both->loud.processor_us = -1;
+    bench_round_ended(row, &both->rounds, &both->loud, &both->quiet);
+}
 
 static void
 report(const struct bench_row *row, struct both *both)
 {
     if (bench_wanted(row))
-        bench_report(row, &both->loud, &both->quiet);
-    samples_free(&both->loud);
-    samples_free(&both->quiet);
+        bench_report(row, &both->rounds);
+    samples_free(&both->loud.times);
+    samples_free(&both->quiet.times);
 }
 
 /* In each phase the neighbour goes through all that it does, and begins anew while what it freed is given back. */
@@ -149,19 +167,21 @@ measure_busy(void)
     struct neighbour neighbour;
     int line;
 
-    stream_start_echo(&line, 1);
+    (void)stream_start_echo(&line, 1);
     move_in(&neighbour, move_gigabytes, -1);
-    for (int phase = 0; phase < BUSY_PHASES; phase++) {
+    while (want_more(BUSY, &calls, &echoes)) {
         for (int i = 0; i < QUIET_BLOCKS; i++) {
-            call_broker(&calls.quiet);
-            call_echo(line, &echoes.quiet);
+            call_broker(&calls.quiet.times);
+            call_echo(line, &echoes.quiet.times);
         }
         begin_work(&neighbour);
         while (neighbour.order->done < 2) {
-            call_broker(&calls.loud);
-            call_echo(line, &echoes.loud);
+            call_broker(&calls.loud.times);
+            call_echo(line, &echoes.loud.times);
         }
         end_work(&neighbour);
+        phase_ended(&rows[BUSY], &calls);
+        phase_ended(&rows[BUSY_ECHO], &echoes);
         /* until what it freed has been given back */
         usleep(500000);
     }
@@ -178,22 +198,24 @@ measure_flood(void)
     struct neighbour of_broker, of_echo;
     int lines[2];
 
-    stream_start_echo(lines, 2);
+    (void)stream_start_echo(lines, 2);
     move_in(&of_broker, flood, -1);
     move_in(&of_echo, flood, lines[1]);
-    for (int phase = 0; phase < FLOOD_PHASES; phase++) {
+    while (want_more(FLOOD, &calls, &echoes)) {
         for (int i = 0; i < FLOOD_BLOCKS; i++) {
-            call_broker(&calls.quiet);
-            call_echo(lines[0], &echoes.quiet);
+            call_broker(&calls.quiet.times);
+            call_echo(lines[0], &echoes.quiet.times);
         }
         begin_work(&of_broker);
         for (int i = 0; i < FLOOD_BLOCKS; i++)
-            call_broker(&calls.loud);
+            call_broker(&calls.loud.times);
         end_work(&of_broker);
         begin_work(&of_echo);
         for (int i = 0; i < FLOOD_BLOCKS; i++)
-            call_echo(lines[0], &echoes.loud);
+            call_echo(lines[0], &echoes.loud.times);
         end_work(&of_echo);
+        phase_ended(&rows[FLOOD], &calls);
+        phase_ended(&rows[FLOOD_ECHO], &echoes);
     }
     move_out(&of_broker);
     move_out(&of_echo);

@@ -405,13 +405,19 @@ hand_over(const struct way *way, int line, size_t size)
 
 /* ---- children ---------------------------------------------------------------------------------------------- */
 
+/* What it says to an order: how many us it took, and who is the receiver. */
+struct answer {
+    double us;
+    pid_t receiver;
+};
+
 /* What the child runs: hands over, as much as it is told to, until its line ends. */
 static int
 serve(const char *name)
 {
     const struct way *way = way_of_name(name);
+    struct answer answer;
     struct peer receiver;
-    double took;
     size_t size;
 
     (void)prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
@@ -419,8 +425,8 @@ serve(const char *name)
     if (way->begin)
         way->begin(true);
     while (recv(STDIN_FILENO, &size, sizeof(size), 0) == sizeof(size)) {
-        took = hand_over(way, receiver.line, size);
-        bench_must(send(STDIN_FILENO, &took, sizeof(took), 0) == sizeof(took), "answering");
+        answer = (struct answer){.us = hand_over(way, receiver.line, size), .receiver = receiver.pid};
+        bench_must(send(STDIN_FILENO, &answer, sizeof(answer), 0) == sizeof(answer), "answering");
     }
     peer_end(&receiver);
     return 0;
@@ -438,27 +444,42 @@ become_server(int line, void *context)
     _exit(1);
 }
 
+struct contender {
+    struct peer server;
+    pid_t workers[5]; /* server and receiver, and with memoryd's the broker and its keeper */
+};
+
 struct contest {
-    struct peer ours, other;
+    struct contender ours, other;
     size_t size;
 };
 
+static void
+start_contender(struct contender *contender, const struct way *way)
+{
+    *contender = (struct contender){0};
+    peer_start(&contender->server, become_server, (void *)(uintptr_t)way);
+    contender->workers[0] = contender->server.pid;
+}
+
 /* How many us it took; negative: it is not there any more. */
 static double
-tell(const struct peer *peer, size_t size)
+tell(struct contender *contender, size_t size)
 {
-    double took = -1;
+    int line = contender->server.line;
+    struct answer answer;
 
-    if (send(peer->line, &size, sizeof(size), MSG_NOSIGNAL) != sizeof(size) ||
-        recv(peer->line, &took, sizeof(took), 0) != sizeof(took))
+    if (send(line, &size, sizeof(size), MSG_NOSIGNAL) != sizeof(size) ||
+        recv(line, &answer, sizeof(answer), 0) != sizeof(answer))
         return -1;
-    return took;
+    contender->workers[1] = answer.receiver;
+    return answer.us;
 }
 
 static double
 time_ours(void *context)
 {
-    const struct contest *contest = context;
+    struct contest *contest = context;
     double us = tell(&contest->ours, contest->size);
 
     bench_must(us >= 0, "handing over");
@@ -468,7 +489,7 @@ time_ours(void *context)
 static double
 time_other(void *context)
 {
-    const struct contest *contest = context;
+    struct contest *contest = context;
     double us = tell(&contest->other, contest->size);
 
     bench_must(us >= 0, "a rival");
@@ -489,15 +510,16 @@ measure(struct contest *contest, const struct bench_row *row, const struct way *
         return;
     }
     contest->size = size;
-    peer_start(&contest->other, become_server, (void *)(uintptr_t)way);
+    start_contender(&contest->other, way);
     if (tell(&contest->other, size) < 0) {
         bench_skip(row, "it does not work on this machine");
-        peer_kill(&contest->other);
+        peer_kill(&contest->other.server);
         return;
     }
-    (void)bench_run(row, &(struct bench){.ours = {.timed = time_ours}, .other = {.timed = time_other},
+    (void)bench_run(row, &(struct bench){.ours = {.timed = time_ours, .workers = contest->ours.workers},
+                                         .other = {.timed = time_other, .workers = contest->other.workers},
                                          .context = contest, .rounds = 8, .a_round = size > SMALL_MAX ? 4 : 25});
-    peer_end(&contest->other);
+    peer_end(&contest->other.server);
 }
 
 int
@@ -516,10 +538,13 @@ main(int argc, char **argv)
         }
     bench_begin(argc, argv, rows[0], OURS * RIVALS);
     for (size_t i = 0; i < OURS; i++) {
-        peer_start(&contest.ours, become_server, (void *)(uintptr_t)ours[i].way);
+        start_contender(&contest.ours, ours[i].way);
+        (void)tell(&contest.ours, ours[i].size);
+        contest.ours.workers[2] = bench_broker()[0];
+        contest.ours.workers[3] = bench_broker()[1];
         for (size_t k = 0; k < RIVALS; k++)
             measure(&contest, &rows[i][k], &rivals[k], ours[i].size);
-        peer_end(&contest.ours);
+        peer_end(&contest.ours.server);
     }
     return bench_end();
 }

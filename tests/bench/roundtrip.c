@@ -35,8 +35,9 @@ main(int argc, char **argv)
 
     bench_begin(argc, argv, &row, 1);
     peer_start(&peer, raw_echo, NULL);
-    (void)bench_run(&row, &(struct bench){.ours = {.once = ping}, .other = {.once = echo}, .context = &peer,
-                                          .rounds = 40, .a_round = 500});
+    (void)bench_run(&row, &(struct bench){.ours = {.once = ping},
+                                          .other = {.once = echo, .workers = (pid_t[]){peer.pid, 0}},
+                                          .context = &peer, .rounds = 40, .a_round = 500});
     peer_end(&peer);
     return bench_end();
 }

@@ -115,7 +115,7 @@ echo(const int *lines, size_t n)
     }
 }
 
-void
+pid_t
 stream_start_echo(int *lines, size_t n)
 {
     int ends[EVENTS], pair[2];
@@ -136,4 +136,5 @@ stream_start_echo(int *lines, size_t n)
     }
     for (size_t i = 0; i < n; i++)
         close(ends[i]);
+    return pid;
 }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <stddef.h>
+#include <sys/types.h>
 
 /* Sends n and receives their answers, `depth` of them on the way as long as there are so many. */
 void stream_run(int line, unsigned depth, unsigned n);
@@ -14,4 +15,4 @@ void stream_run(int line, unsigned depth, unsigned n);
 int stream_connect(void);
 
 /* One process that echoes on n lines, as a broker's loop would; lines[i] gets the other end. It ends with this one. */
-void stream_start_echo(int *lines, size_t n);
+pid_t stream_start_echo(int *lines, size_t n);

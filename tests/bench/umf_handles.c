@@ -237,6 +237,7 @@ main(int argc, char **argv)
         .other = {.timed = import_raw, .after = close_raw},
         .rounds = 10,
         .a_round = 5,
+        .wall_only = true,
     };
 
     bench_begin(argc, argv, rows, ROWS);

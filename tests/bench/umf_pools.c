@@ -242,7 +242,7 @@ make_pool(const char *name)
 /* ---- children --------------------------------------------------------------------------------------------- */
 
 struct child {
-    pid_t pid;
+    pid_t pid[2]; /* and a 0 */
     int fds[2]; /* to it, from it */
 };
 
@@ -274,9 +274,9 @@ start(struct child *child, const char *name, const char *preload)
     int to[2], from[2];
 
     bench_must(!pipe(to) && !pipe(from), "pipe");
-    child->pid = fork();
-    bench_must(child->pid >= 0, "fork");
-    if (!child->pid) {
+    child->pid[0] = fork();
+    bench_must(child->pid[0] >= 0, "fork");
+    if (!child->pid[0]) {
         (void)dup2(to[0], STDIN_FILENO);
         (void)dup2(from[1], STDOUT_FILENO);
         for (int fd = 3; fd < 64; fd++)
@@ -333,7 +333,7 @@ static void
 end(struct child *child)
 {
     (void)close(child->fds[0]);
-    (void)waitpid(child->pid, NULL, 0);
+    (void)waitpid(child->pid[0], NULL, 0);
     (void)close(child->fds[1]);
 }
 
@@ -402,7 +402,7 @@ name_rows(void)
 static void
 measure(unsigned contender, struct child *jemalloc)
 {
-    struct child child;
+    struct child child = {0};
     bool here, any = false;
 
     for (unsigned i = 0; i < ROWS; i++)
@@ -418,7 +418,8 @@ measure(unsigned contender, struct child *jemalloc)
         if (about[i].contender != contender)
             continue;
         if (here)
-            (void)bench_run(&rows[i], &(struct bench){.ours = {.timed = time_ours}, .other = {.timed = time_other},
+            (void)bench_run(&rows[i], &(struct bench){.ours = {.timed = time_ours, .workers = child.pid},
+                                                      .other = {.timed = time_other, .workers = jemalloc->pid},
                                                       .context = &context, .rounds = 8, .a_round = 2});
         else
             bench_skip(&rows[i], "it, or jemalloc, is not on this machine");
@@ -429,7 +430,7 @@ measure(unsigned contender, struct child *jemalloc)
 int
 main(int argc, char **argv)
 {
-    struct child jemalloc;
+    struct child jemalloc = {0};
 
     if (argc == 3 && !strcmp(argv[1], "--serve"))
         return serve(argv[2]);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Large memory of pages of 2 MiB that the broker has ready: 256 MiB allocated, mapped and written, against what
- * malloc() gives; and 1 GiB until it can be written without a page being cleared, against a memory file of such pages.
+ * malloc() gives, and against writing the same memory again; and 1 GiB until it can be written without a page being
+ * cleared, against a memory file of such pages.
  * Both sides have the time in between that the broker takes to have as much ready again.
  */
 #include <memclient/memclient.h>
@@ -23,10 +24,12 @@
 #define LULL_US     20000
 #define WARMING     8
 
-enum { WRITE, READY, ROWS };
+enum { WRITE, REWRITE, READY, ROWS };
 
 static const struct bench_row rows[ROWS] = {
     [WRITE] = {.name = "write_256m_vs_malloc", .unit = BENCH_GB_PER_S, .operations = SMALL, .rival = true, .hold = 10},
+    [REWRITE] = {.name = "write_256m_vs_rewrite", .unit = BENCH_GB_PER_S, .operations = SMALL, .rival = true,
+                 .hold = 0.85},
     [READY] = {.name = "stock_1g_ready", .unit = BENCH_MS, .goal = 1},
 };
 
@@ -147,6 +150,15 @@ free_malloc(void *context)
     work->bytes = NULL;
 }
 
+/* What was made and written in the round before. */
+static void
+write_again(void *context)
+{
+    struct work *work = context;
+
+    memset(work->bytes, 2, work->size);
+}
+
 /* Its ends. */
 static void
 touch(struct work *work)
@@ -192,6 +204,20 @@ measure(const struct bench_row *row, struct work *work, const struct bench *benc
     (void)bench_run(row, bench);
 }
 
+/* Each round writes again what the one before has left, and then makes anew. */
+static void
+measure_rewriting(const struct bench_row *row, struct work *work)
+{
+    if (!bench_wanted(row))
+        return;
+    warm_up(work);
+    write_ours(work);
+    (void)bench_run(row, &(struct bench){.ours = {.once = write_ours},
+                                         .other = {.once = write_again, .after = free_ours}, .context = work,
+                                         .rounds = 6, .a_round = 1});
+    free_ours(work);
+}
+
 static void
 measure_huge(void)
 {
@@ -206,15 +232,19 @@ measure_huge(void)
         measure(&rows[WRITE], &work,
                 &(struct bench){.ours = {.once = write_ours, .after = free_ours},
                                 .other = {.once = write_malloc, .after = free_malloc}, .context = &work,
-                                .rounds = 4, .a_round = 2});
+                                .rounds = 6, .a_round = 1});
     else
         bench_skip(&rows[WRITE], reason);
+    if (capacity >= 2 * SMALL)
+        measure_rewriting(&rows[REWRITE], &work);
+    else
+        bench_skip(&rows[REWRITE], reason);
     work.size = GIB;
     if (capacity >= 3 * GIB)
         measure(&rows[READY], &work,
                 &(struct bench){.ours = {.once = get_ready, .after = free_ours},
                                 .other = {.once = get_ready_raw, .after = free_raw}, .context = &work,
-                                .rounds = 4, .a_round = 2});
+                                .rounds = 6, .a_round = 1});
     else
         bench_skip(&rows[READY], reason);
 }

@@ -17,7 +17,7 @@ failed=0
 expect roundtrip rpc_null
 expect clients rpc_8_clients rpc_8_clients_depth_8
 expect allocate alloc_64k_map alloc_64k_again alloc_batched_buffers
-expect large write_256m_vs_malloc stock_1g_ready
+expect large write_256m_vs_malloc write_256m_vs_rewrite stock_1g_ready
 expect death death_reclaim_1g
 expect neighbours {,echo_}quiet_vs_busy_p99 {,echo_}small_vs_flood_p99
 expect footprint bytes_per_buffer
@@ -28,6 +28,9 @@ expect umf_pools \
     {pairs,mixed}_glibc_{1,2,4} batches_glibc_1 {pairs,mixed}_tbb_{1,2,4} batches_tbb_1
 expect umf_handles ipc_get_cached ipc_open_cached import_batch_256
 expect recovery recovery_100{,_anew} recovery_1k{,_anew} recovery_10k{,_anew}
+expect svm svm_again_{256k,1m,16m}
+expect small write_256m_small_vs_malloc map_64g
+expect nbla nbla_cold_1k nbla_grow_flat
 expect rivals {hand_over_64k,hand_over_16m,loan_64k}_vs_{memfd,shm,iceoryx,mmap,mmap_thp,malloc,jemalloc,tbb}
 [ $failed != 0 ] || echo "all rows have their names"
 exit $failed

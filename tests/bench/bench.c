@@ -12,31 +12,17 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#include "tests/bench/report.h"
 #include "tests/bench/stats.h"
 
 /* What a row may take, so that all together take minutes on a busy machine, too; BENCH_SECONDS=N: N. */
 #define PATIENCE_US 4e6
 /* What it takes at least: rounds that are over in a moment all see the same moment of the machine. */
-#define CALM_US 0.3e6
-
-/* bench.sh has them, too */
-#define BENCH_COLUMNS "%-30s %10s %10s %8s  %-15s %10s %-4s  %9s %9s %-5s  %-14s %s%s\n"
-
-static const struct {
-    const char *name;
-    bool rate;
-    double factor; /* from us */
-    const char *processor; /* the unit of processor time, of an operation; of bytes, there is too little for each */
-    double processor_factor;
-} units[] = {
-    [BENCH_US] = {"us", false, 1, "us", 1},        [BENCH_NS] = {"ns", false, 1e3, "ns", 1e3},
-    [BENCH_MS] = {"ms", false, 1e-3, "ms", 1e-3},  [BENCH_PER_S] = {"1/s", true, 1e6, "us", 1},
-    [BENCH_GB_PER_S] = {"GB/s", true, 1e-3, "ms/GB", 1e6}, [BENCH_BYTES] = {"B", false, 1, "us", 1},
-};
+#define CALM_US 0.2e6
 
 static double patience_us = PATIENCE_US;
+static size_t visits = 1;
 static char **wanted; /* NULL at the end; none: all */
-static FILE *json;
 
 void
 bench_must(int ok, const char *what)
@@ -135,9 +121,14 @@ bench_begin(int argc, char **argv, const struct bench_row *rows, size_t n)
         exit(fflush(stdout) ? 1 : 0);
     }
     if (argc >= 2 && !strcmp(*argv, "--json")) {
-        json = fopen(argv[1], "ae");
-        bench_must(!!json, argv[1]);
-        argv += 2;
+        report_into(argv[1]);
+        argc -= 2, argv += 2;
+    }
+    if (argc >= 4 && !strcmp(*argv, "--visit")) {
+        visits = strtoul(argv[2], NULL, 10);
+        bench_must(visits > 0, "--visit NUMBER OF FOLDER");
+        report_visit(strtoul(argv[1], NULL, 10) == visits, argv[3]);
+        argv += 4;
     }
     wanted = argv;
     for (size_t i = 0; i < n; i++)
@@ -146,13 +137,14 @@ bench_begin(int argc, char **argv, const struct bench_row *rows, size_t n)
         exit(0);
     if (seconds)
         patience_us = strtod(seconds, NULL) * 1e6;
+    patience_us /= (double)visits;
     raise_nofile();
 }
 
 int
 bench_end(void)
 {
-    return fflush(stdout) || (json && fclose(json));
+    return report_end();
 }
 
 /* ---- processors -------------------------------------------------------------------------------------------- */
@@ -201,56 +193,7 @@ bench_processor_us(const pid_t *workers)
     return sum;
 }
 
-/* ---- rows -------------------------------------------------------------------------------------------------- */
-
-static double
-shown(const struct bench_row *row, double value)
-{
-    double operations = row->operations > 0 ? row->operations : 1, factor = units[row->unit].factor;
-
-    return units[row->unit].rate ? operations / value * factor : value / operations * factor;
-}
-
-static double
-shown_processor(const struct bench_row *row, double us)
-{
-    return us / (row->operations > 0 ? row->operations : 1) * units[row->unit].processor_factor;
-}
-
-/* "<= 1.5x, <= 100 ns" */
-static void
-format_hold(const struct bench_row *row, char *text, size_t size)
-{
-    const char *sign = units[row->unit].rate ? ">=" : "<=", *unit = units[row->unit].name;
-    int n = 0;
-
-    *text = '\0';
-    if (row->hold > 0)
-        n = snprintf(text, size, "%s %gx", sign, row->hold);
-    if (row->goal > 0)
-        (void)snprintf(text + n, size - (size_t)n, "%s%s %.12g %s", n ? ", " : "", sign, row->goal, unit);
-}
-
-void
-bench_skip(const struct bench_row *row, const char *reason)
-{
-    if (!bench_wanted(row))
-        return;
-    printf("%-30s skipped: %s\n", row->name, reason);
-    fflush(stdout);
-    if (json) {
-        fprintf(json, "{\"name\": \"%s\", \"skipped\": \"%s\"}\n", row->name, reason);
-        fflush(json);
-    }
-}
-
 /* ---- rounds ------------------------------------------------------------------------------------------------ */
-
-static double
-quantile_of(const struct bench_row *row)
-{
-    return row->quantile > 0 ? row->quantile : 0.5;
-}
 
 static void
 move_samples(struct samples *to, struct samples *from)
@@ -264,8 +207,8 @@ void
 bench_round_ended(const struct bench_row *row, struct bench_rounds *rounds, struct bench_turn *ours,
                   struct bench_turn *other)
 {
-    double us = shown(row, samples_quantile(&ours->times, quantile_of(row)));
-    double them = other ? shown(row, samples_quantile(&other->times, quantile_of(row))) : row->goal;
+    double us = report_figure(row, samples_quantile(&ours->times, report_quantile(row)));
+    double them = other ? report_figure(row, samples_quantile(&other->times, report_quantile(row))) : row->goal;
 
     samples_add(&rounds->figures[0], us);
     samples_add(&rounds->figures[1], them);
@@ -275,40 +218,31 @@ bench_round_ended(const struct bench_row *row, struct bench_rounds *rounds, stru
         move_samples(&rounds->other, &other->times);
     if (!other || ours->processor_us < 0 || other->processor_us < 0)
         return;
-    samples_add(&rounds->processor[0], shown_processor(row, ours->processor_us));
-    samples_add(&rounds->processor[1], shown_processor(row, other->processor_us));
+    samples_add(&rounds->processor[0], report_processor(row, ours->processor_us));
+    samples_add(&rounds->processor[1], report_processor(row, other->processor_us));
     if (other->processor_us > 0)
         samples_add(&rounds->processor_ratios, ours->processor_us / other->processor_us);
 }
 
-static struct stats_interval
-median_of(struct samples *samples)
+/* Of what a row has in all its visits, so much is one's. */
+static size_t
+share_of(size_t n)
 {
-    return stats_median(samples->values, samples->n);
-}
-
-/* What is held to something has to be narrow; else it is the ratio. */
-static bool
-is_narrow(const struct bench_row *row, struct bench_rounds *rounds)
-{
-    struct stats_interval ratio = median_of(&rounds->ratios), figure = median_of(&rounds->figures[0]);
-
-    return (row->goal <= 0 || stats_is_narrow(&figure)) &&
-           ((row->goal > 0 && row->hold <= 0) || stats_is_narrow(&ratio));
+    return (n + visits - 1) / visits;
 }
 
 bool
 bench_wants_more(const struct bench_row *row, struct bench_rounds *rounds, size_t at_least)
 {
-    size_t n = rounds->ratios.n;
+    size_t n = rounds->ratios.n, fewest = share_of(STATS_FEWEST_N);
     double took = bench_now_us() - rounds->begun_us;
 
     if (!n) {
         rounds->begun_us = bench_now_us();
-        rounds->next_look = at_least > STATS_FEWEST_N ? at_least : STATS_FEWEST_N;
+        rounds->next_look = share_of(at_least) > STATS_FEWEST_N ? share_of(at_least) : STATS_FEWEST_N;
         return true;
     }
-    if (n < STATS_FEWEST_N)
+    if (n < fewest)
         return true;
     if (took > patience_us)
         return false;
@@ -316,130 +250,7 @@ bench_wants_more(const struct bench_row *row, struct bench_rounds *rounds, size_
         return true;
     /* whoever looks after each round stops at one that looks narrow by chance */
     rounds->next_look = n + n / 4 + 1;
-    return !is_narrow(row, rounds);
-}
-
-/* ---- telling ----------------------------------------------------------------------------------------------- */
-
-/* What is told of a row. */
-struct result {
-    struct stats_interval ratio, ours;
-    double other, p99;
-    const char *verdict;
-    bool has_other, wide, has_processor;
-    double processor[2];
-    struct stats_interval processor_ratio;
-};
-
-static struct result
-result_of(const struct bench_row *row, struct bench_rounds *rounds)
-{
-    bool rate = units[row->unit].rate;
-    struct result result = {
-        .p99 = shown(row, samples_quantile(&rounds->ours, 0.99)),
-        .ratio = median_of(&rounds->ratios),
-        .ours = median_of(&rounds->figures[0]),
-        .other = median_of(&rounds->figures[1]).median,
-        .has_other = rounds->other.n > 0,
-        .has_processor = rounds->processor_ratios.n > 0,
-        .verdict = "",
-    };
-
-    if (row->hold > 0 || row->goal > 0)
-        result.verdict = (row->hold > 0 && stats_is_beyond(&result.ratio, row->hold, rate)) ||
-                                 (row->goal > 0 && stats_is_beyond(&result.ours, row->goal, rate))
-                             ? "missed"
-                             : "ok";
-    /* what is measured once only is no matter of chance */
-    result.wide = rounds->ratios.n > 1 && !is_narrow(row, rounds);
-    for (int i = 0; i < 2 && result.has_processor; i++)
-        result.processor[i] = samples_quantile(&rounds->processor[i], 0.5);
-    if (result.has_processor)
-        result.processor_ratio = median_of(&rounds->processor_ratios);
-    return result;
-}
-
-/* Three digits are enough, and large numbers want no fraction. NULL: there is none. */
-static const char *
-number(char *text, size_t size, const double *value)
-{
-    if (!value)
-        return "-";
-    (void)snprintf(text, size, *value < 10 ? "%.3f" : *value < 1000 ? "%.1f" : "%.0f", *value);
-    return text;
-}
-
-static void
-print_row(const struct bench_row *row, const struct result *result)
-{
-    char hold[64], interval[32], text[6][24];
-    const double *mine = result->has_processor ? &result->processor[0] : NULL;
-    const double *theirs = result->has_processor ? &result->processor[1] : NULL;
-
-    format_hold(row, hold, sizeof(hold));
-    (void)snprintf(interval, sizeof(interval), "%.3g-%.3g", result->ratio.low, result->ratio.high);
-    printf(BENCH_COLUMNS, row->name, number(text[0], sizeof(text[0]), &result->ours.median),
-           number(text[1], sizeof(text[1]), result->has_other ? &result->other : NULL),
-           number(text[2], sizeof(text[2]), &result->ratio.median), interval,
-           number(text[3], sizeof(text[3]), &result->p99), units[row->unit].name,
-           number(text[4], sizeof(text[4]), mine), number(text[5], sizeof(text[5]), theirs),
-           mine ? units[row->unit].processor : "", hold, result->verdict, result->wide ? " wide" : "");
-    fflush(stdout);
-}
-
-/* `, "NAME": VALUE`, or null. */
-static void
-print_json_number(const char *name, const double *value)
-{
-    fprintf(json, value ? ", \"%s\": %.4g" : ", \"%s\": null", name, value ? *value : 0);
-}
-
-static void
-print_json(const struct bench_row *row, const struct result *result, size_t rounds)
-{
-    const double *other = result->has_other ? &result->other : NULL;
-    const struct stats_interval *processor = result->has_processor ? &result->processor_ratio : NULL;
-    char hold[64];
-
-    format_hold(row, hold, sizeof(hold));
-    fprintf(json, "{\"name\": \"%s\", \"unit\": \"%s\"", row->name, units[row->unit].name);
-    print_json_number("ours", &result->ours.median);
-    print_json_number("floor", other);
-    print_json_number("rival", row->rival ? other : NULL);
-    print_json_number("ratio", &result->ratio.median);
-    print_json_number("ratio_low", &result->ratio.low);
-    print_json_number("ratio_high", &result->ratio.high);
-    print_json_number("ours_low", &result->ours.low);
-    print_json_number("ours_high", &result->ours.high);
-    print_json_number("p99", &result->p99);
-    fprintf(json, ", \"rounds\": %zu, \"wide\": %s", rounds, result->wide ? "true" : "false");
-    fprintf(json, ", \"processor_unit\": \"%s\"", units[row->unit].processor);
-    print_json_number("processor_ours", processor ? &result->processor[0] : NULL);
-    print_json_number("processor_floor", processor ? &result->processor[1] : NULL);
-    print_json_number("processor_ratio", processor ? &processor->median : NULL);
-    print_json_number("processor_ratio_low", processor ? &processor->low : NULL);
-    print_json_number("processor_ratio_high", processor ? &processor->high : NULL);
-    fprintf(json, ", \"hold\": \"%s\", \"verdict\": \"%s\"}\n", hold, result->verdict);
-    fflush(json);
-}
-
-void
-bench_report(const struct bench_row *row, struct bench_rounds *rounds)
-{
-    struct result result = result_of(row, rounds);
-
-    print_row(row, &result);
-    if (json)
-        print_json(row, &result, rounds->ratios.n);
-    samples_free(&rounds->ours);
-    samples_free(&rounds->other);
-    samples_free(&rounds->figures[0]);
-    samples_free(&rounds->figures[1]);
-    samples_free(&rounds->ratios);
-    samples_free(&rounds->processor[0]);
-    samples_free(&rounds->processor[1]);
-    samples_free(&rounds->processor_ratios);
-    *rounds = (struct bench_rounds){0};
+    return !report_is_narrow(row, rounds);
 }
 
 /* ---- two sides --------------------------------------------------------------------------------------------- */

@@ -10,10 +10,10 @@
  *
  * A program has a list of rows, which `--list` prints, and measures those that are asked for:
  *
- *     PROGRAM [--list] [--json FILE] [NAME...]
+ *     PROGRAM [--list] [--json FILE] [--visit NUMBER OF FOLDER] [NAME...]
  *
  * NAME is any part of a row's name; without one, all rows. A line is printed for each row, and with --json an object
- * for each is added to FILE.
+ * for each is added to FILE. With --visit this is one of so many visits (report.h), and only the last one tells.
  */
 #pragma once
 
@@ -40,6 +40,7 @@ struct bench_row {
     bool rival;        /* the other side is not a floor, but what else one would use */
     double hold;       /* the ratio, ours to the other: at most, for a rate at least; 0 = no more than to be known */
     double goal;       /* likewise for our figure, in the row's unit */
+    bool exact;        /* once measured is enough: it is no matter of chance */
 };
 
 /* ---- measurements ------------------------------------------------------------------------------------------ */
@@ -93,13 +94,14 @@ struct bench_rounds {
     struct samples figures[2], ratios; /* of each round, as they are shown: ours and the other's, and ours to it */
     struct samples processor[2];       /* likewise, where it is known of both */
     struct samples processor_ratios;
+    struct samples visits[2];          /* medians of each visit (report.h): of our figures and of the ratios */
     size_t next_look;
 };
 
 /* Moves what is in the turns there, and empties them. NULL: there is no other side, the row's `goal` is its measure. */
 void bench_round_ended(const struct bench_row *row, struct bench_rounds *rounds, struct bench_turn *ours,
                        struct bench_turn *other);
-/* At least `at_least` (0: as few as make an interval), until it is narrow; fewer where they take long. */
+/* At least `at_least` in all visits (0: as few as make an interval), until it is narrow; fewer where they take long. */
 bool bench_wants_more(const struct bench_row *row, struct bench_rounds *rounds, size_t at_least);
 /* Tells the row, and frees them. */
 void bench_report(const struct bench_row *row, struct bench_rounds *rounds);

@@ -49,7 +49,7 @@ int
 main(int argc, char **argv)
 {
     static const struct bench_row row = {
-        .name = "bytes_per_buffer", .unit = BENCH_BYTES, .operations = MORE, .goal = 512};
+        .name = "bytes_per_buffer", .unit = BENCH_BYTES, .operations = MORE, .goal = 512, .exact = true};
     struct memclient_broker_status status = MEMCLIENT_BROKER_STATUS_INIT;
     struct bench_turn turn = {.processor_us = -1};
     struct bench_rounds rounds = {0};

@@ -59,6 +59,15 @@ stats_median(double *values, size_t n)
     };
 }
 
+void
+stats_reach(struct stats_interval *interval, double value)
+{
+    if (value < interval->low)
+        interval->low = value;
+    if (value > interval->high)
+        interval->high = value;
+}
+
 bool
 stats_is_narrow(const struct stats_interval *interval)
 {
@@ -68,5 +77,6 @@ stats_is_narrow(const struct stats_interval *interval)
 bool
 stats_is_beyond(const struct stats_interval *interval, double limit, bool more_is_better)
 {
-    return more_is_better ? interval->high < limit : interval->low > limit;
+    return more_is_better ? interval->high < limit * (1 - STATS_RESOLUTION)
+                          : interval->low > limit * (1 + STATS_RESOLUTION);
 }

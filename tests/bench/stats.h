@@ -9,6 +9,10 @@
  * few values again and again and comes out too narrow; and it needs random numbers, where the same rounds are to give
  * the same interval.
  *
+ * The rounds of one visit of a process are less independent than that: whatever kept the machine busy did so for all of
+ * them, and the process has its code and data where it has them. So where there are several visits, the interval is to
+ * reach each one's median; and nothing is beyond a limit that is so near that two runs of one program differ by it.
+ *
  * Fewer than six rounds cannot be that sure of anything. Their interval is all of them, and it is not narrow.
  */
 #pragma once
@@ -16,9 +20,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define STATS_SURE     0.95
-#define STATS_NARROW   0.1 /* from end to end, as part of the median */
-#define STATS_FEWEST_N 6
+#define STATS_SURE       0.95
+#define STATS_NARROW     0.1 /* from end to end, as part of the median */
+#define STATS_FEWEST_N   6
+#define STATS_RESOLUTION 0.02 /* of a limit: what two processes that do the same may differ by */
 
 struct stats_interval {
     double median, low, high;
@@ -29,6 +34,10 @@ struct stats_interval {
 double stats_quantile(double *values, size_t n, double quantile);
 struct stats_interval stats_median(double *values, size_t n);
 
+/* Makes the interval as wide as that takes. */
+void stats_reach(struct stats_interval *interval, double value);
+
 bool stats_is_narrow(const struct stats_interval *interval);
-/* All of it is beyond the limit, which is a least one for what is better the more there is of it. */
+/* All of it is beyond the limit by more than STATS_RESOLUTION. Of what is better the more there is of it, the limit is
+ * the least. */
 bool stats_is_beyond(const struct stats_interval *interval, double limit, bool more_is_better);

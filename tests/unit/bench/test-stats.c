@@ -150,12 +150,42 @@ static void test_verdict(void **state)
     assert_false(stats_is_beyond(&interval, 1.5, false));
     assert_false(stats_is_beyond(&interval, 1.7, false));
     assert_false(stats_is_beyond(&interval, 2, false));
-    assert_true(stats_is_beyond(&interval, 1.49, false));
+    assert_true(stats_is_beyond(&interval, 1.45, false));
     /* of a rate */
     assert_false(stats_is_beyond(&interval, 1.8, true));
     assert_false(stats_is_beyond(&interval, 1.7, true));
     assert_false(stats_is_beyond(&interval, 1, true));
-    assert_true(stats_is_beyond(&interval, 1.81, true));
+    assert_true(stats_is_beyond(&interval, 1.85, true));
+}
+
+/* However narrow it is, what differs by no more than two processes do is not beyond. */
+static void test_resolution(void **state)
+{
+    struct stats_interval interval = {.median = 1.003, .low = 1.002, .high = 1.004, .sure = true};
+
+    (void)state;
+    assert_false(stats_is_beyond(&interval, 1, false));
+    assert_false(stats_is_beyond(&interval, 1.01, true));
+    assert_true(stats_is_beyond(&interval, 0.98, false));
+    assert_true(stats_is_beyond(&interval, 1.03, true));
+}
+
+/* Visits that differ by more than their rounds: the row is as uncertain as that, and missed only if all are. */
+static void test_visits(void **state)
+{
+    struct stats_interval interval = {.median = 1.6, .low = 1.59, .high = 1.61, .sure = true};
+
+    (void)state;
+    stats_reach(&interval, 1.6);
+    assert_true(stats_is_narrow(&interval));
+    assert_true(stats_is_beyond(&interval, 1.5, false));
+    stats_reach(&interval, 1.4);
+    stats_reach(&interval, 1.7);
+    assert_float_equal(interval.low, 1.4, 0);
+    assert_float_equal(interval.high, 1.7, 0);
+    assert_false(stats_is_narrow(&interval));
+    assert_false(stats_is_beyond(&interval, 1.5, false));
+    assert_true(stats_is_beyond(&interval, 1.3, false));
 }
 
 int main(void)
@@ -165,7 +195,8 @@ int main(void)
         cmocka_unit_test(test_too_few),     cmocka_unit_test(test_covers),
         cmocka_unit_test(test_outliers),    cmocka_unit_test(test_even_and_odd),
         cmocka_unit_test(test_quantiles),   cmocka_unit_test(test_narrow),
-        cmocka_unit_test(test_verdict),
+        cmocka_unit_test(test_verdict),     cmocka_unit_test(test_resolution),
+        cmocka_unit_test(test_visits),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -104,9 +104,9 @@ done
 for table in table rivals; do
     [ -s "$dir/$table" ] || continue
     echo
-    # word splitting is not wanted: the columns are those of bench.c
-    # shellcheck disable=SC2059
     other=$([ $table = table ] && echo floor || echo rival)
+    # word splitting is not wanted: the columns are those of report.c
+    # shellcheck disable=SC2059
     printf "$head" row ours $other ratio '95 %' 'our p99' unit 'our cpu' "$other cpu" '' 'to hold'
     cat "$dir/$table"
 done

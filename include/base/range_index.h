@@ -1,0 +1,537 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An index from ranges of addresses to values, which do not overlap. Looking up takes no lock and never waits; changes
+ * are made with a lock of the caller's, one at a time.
+ *
+ *     static struct range_index index;                                 all zeros: nothing is in it
+ *
+ *     range_index_insert(&index, start, size, value)                   with the lock
+ *     if (range_index_find(&index, address, &entry)) ... entry.value   without
+ *
+ * A range of size 0 takes the place of one byte.
+ *
+ * It is a radix tree of the ranges' starts, of 4 bits a level, without the levels where nothing branches: a node knows
+ * what the starts below it have in common (its prefix) and which 4 bits come next (its shift), and has two children at
+ * least. The word for a child says what it is: 0 is nothing, an odd one is a leaf, and one of a node has the node's
+ * shift in its low 6 bits. So a search for what is there goes down from word to word, one line of the cache for each
+ * node, and compares at the leaf only. Where the leaf does not hold the address, the range that does, if any, is the
+ * last to start before it: that is looked for by prefixes.
+ *
+ * What readers may rely on:
+ *
+ * - A leaf never changes: a range gets another size by another leaf. A node's prefix and shift never change either. A
+ *   child is entered when all below it is there. So readers see a whole tree at any time, and an entry is copied from
+ *   one leaf.
+ * - Memory of leaves and nodes is never given to anything else, nor are there more of them than there were at once at
+ *   the worst moment: a reader that comes late finds leaves and nodes, if not those that it looked for.
+ * - What is taken out keeps what is in it until RANGE_INDEX_REST others were taken out after it. `retired` counts them.
+ *   A reader that sees it grow by less than that has not met anything that was used anew; else it begins again. It does
+ *   so only where writers have got on a good deal meanwhile, and is not held up by one that stands still.
+ * - While a range is in the index, the last start at or before any of its addresses is its own, so a reader does not
+ *   miss it whatever comes and goes elsewhere. Only where ranges are split or merged the reader might look at one of
+ *   the two before and at the other behind the change. `reshaped` counts these between their two steps, after either of
+ *   which all addresses are found; a reader that has found nothing looks whether it has changed.
+ *
+ * Stores of what a reader may see are releases, its loads acquire: who sees a leaf or node used anew sees `retired` as
+ * it was then, too. No fence is needed, which thread sanitizers do not know.
+ *
+ * A fork needs the callers' lock to be held, for the child to find a whole tree. Readers that the child has not leave
+ * nothing behind.
+ */
+#pragma once
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/mman.h>
+
+#define RANGE_INDEX_REST  64
+#define RANGE_INDEX_CHUNK ((size_t)65536)
+
+#define RANGE_INDEX_UNUSED __attribute__((__unused__)) static
+
+struct range_entry {
+    uint64_t start;
+    uint64_t size;
+    void *value;
+};
+
+struct range_leaf {
+    struct range_entry entry;
+    struct range_leaf *next; /* of those that are free */
+};
+
+struct range_node {
+    uintptr_t child[16];
+    uint64_t prefix;  /* with zeros from its 4 bits on */
+    uint32_t present; /* a bit for each child; for who has the lock */
+    struct range_node *next;
+} __attribute__((__aligned__(64)));
+
+struct range_chunk {
+    struct range_chunk *next;
+};
+
+struct range_index {
+    uintptr_t root;
+    uint64_t retired;
+    uint64_t reshaped;
+    /* from here on: for who has the lock */
+    uintptr_t resting[RANGE_INDEX_REST]; /* the last that were taken out, as words */
+    struct range_leaf *leaves;
+    struct range_node *nodes;
+    struct range_chunk *chunks;
+    size_t n_unused; /* rooms of the first chunk that were never used */
+};
+
+/* ---- words ----------------------------------------------------------------------------------------------- */
+
+static inline bool range_word_is_node(uintptr_t word)
+{
+    return word && !(word & 1);
+}
+
+static inline struct range_leaf *range_word_leaf(uintptr_t word)
+{
+    return (struct range_leaf *)(word - 1);
+}
+
+static inline struct range_node *range_word_node(uintptr_t word)
+{
+    return (struct range_node *)(word & ~(uintptr_t)63);
+}
+
+static inline unsigned range_word_shift(uintptr_t word)
+{
+    return word & 63;
+}
+
+static inline unsigned range_slot(uint64_t address, unsigned shift)
+{
+    return address >> shift & 15;
+}
+
+/* Could the address be below a node of this prefix? */
+static inline bool range_is_below(uint64_t address, uint64_t prefix, unsigned shift)
+{
+    return !((address ^ prefix) >> shift >> 4);
+}
+
+static inline uintptr_t range_word_load(const uintptr_t *word)
+{
+    return __atomic_load_n(word, __ATOMIC_ACQUIRE);
+}
+
+static inline void range_word_store(uintptr_t *word, uintptr_t value)
+{
+    __atomic_store_n(word, value, __ATOMIC_RELEASE);
+}
+
+/* ---- looking up, without a lock -------------------------------------------------------------------------- */
+
+static inline bool range_entry_holds(const struct range_entry *entry, uint64_t address)
+{
+    return address - entry->start < entry->size || address == entry->start;
+}
+
+static inline bool range_leaf_holds(uintptr_t word, uint64_t address, struct range_entry *copy)
+{
+    const struct range_entry *entry;
+
+    if (!word)
+        return false;
+    entry = &range_word_leaf(word)->entry;
+    copy->start = __atomic_load_n(&entry->start, __ATOMIC_ACQUIRE);
+    copy->size = __atomic_load_n(&entry->size, __ATOMIC_ACQUIRE);
+    copy->value = __atomic_load_n(&entry->value, __ATOMIC_ACQUIRE);
+    return range_entry_holds(copy, address);
+}
+
+/* The highest of a node's children below the slot `end`; 0 if there is none. */
+static inline uintptr_t range_node_last(const struct range_node *node, unsigned end)
+{
+    uintptr_t word = 0;
+
+    while (!word && end--)
+        word = range_word_load(&node->child[end]);
+    return word;
+}
+
+/* The leaf that is the last to start at or before the address, as a word, or one that starts behind it. */
+RANGE_INDEX_UNUSED uintptr_t range_index_look_before(const struct range_index *index, uint64_t address)
+{
+    uintptr_t word = range_word_load(&index->root), before = 0, lower;
+
+    while (range_word_is_node(word)) {
+        const struct range_node *node = range_word_node(word);
+        unsigned slot = range_slot(address, range_word_shift(word));
+        uint64_t prefix = __atomic_load_n(&node->prefix, __ATOMIC_ACQUIRE);
+
+        if (!range_is_below(address, prefix, range_word_shift(word))) {
+            if (prefix < address)
+                before = word;
+            word = 0;
+            break;
+        }
+        lower = range_node_last(node, slot);
+        if (lower)
+            before = lower;
+        word = range_word_load(&node->child[slot]);
+    }
+    if (word && __atomic_load_n(&range_word_leaf(word)->entry.start, __ATOMIC_ACQUIRE) <= address)
+        return word;
+    while (range_word_is_node(before))
+        before = range_node_last(range_word_node(before), 16);
+    return before;
+}
+
+/* Copies the range that holds the address; false, and nothing is copied, if there is none. */
+static inline bool range_index_find(const struct range_index *index, uint64_t address, struct range_entry *ret)
+{
+    uint64_t retired, reshaped;
+    struct range_entry entry;
+    uintptr_t word;
+    bool found;
+
+    do {
+        retired = __atomic_load_n(&index->retired, __ATOMIC_ACQUIRE);
+        reshaped = __atomic_load_n(&index->reshaped, __ATOMIC_ACQUIRE);
+        word = range_word_load(&index->root);
+        if (!word)
+            return false;
+        while (range_word_is_node(word))
+            word = range_word_load(&range_word_node(word)->child[range_slot(address, range_word_shift(word))]);
+        found = range_leaf_holds(word, address, &entry) ||
+                range_leaf_holds(range_index_look_before(index, address), address, &entry);
+    } while (__atomic_load_n(&index->retired, __ATOMIC_ACQUIRE) - retired >= RANGE_INDEX_REST ||
+             (!found && __atomic_load_n(&index->reshaped, __ATOMIC_ACQUIRE) != reshaped));
+    if (found)
+        *ret = entry;
+    return found;
+}
+
+static inline bool range_index_is_empty(const struct range_index *index)
+{
+    return !range_word_load(&index->root);
+}
+
+/* ---- memory of leaves and nodes -------------------------------------------------------------------------- */
+
+/* Room for a node or for leaves, never used before: what was one of them never becomes the other. */
+RANGE_INDEX_UNUSED void *range_index_room(struct range_index *index)
+{
+    struct range_chunk *chunk;
+
+    if (!index->n_unused) {
+        /* not malloc()'s, which may itself stand on what stands on this */
+        chunk = mmap(NULL, RANGE_INDEX_CHUNK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (chunk == MAP_FAILED)
+            return NULL;
+        chunk->next = index->chunks;
+        index->chunks = chunk;
+        index->n_unused = RANGE_INDEX_CHUNK / sizeof(struct range_node) - 1;
+    }
+    return (struct range_node *)(void *)index->chunks + index->n_unused--;
+}
+
+static inline struct range_node *range_node_new(struct range_index *index)
+{
+    struct range_node *node = index->nodes;
+
+    if (!node)
+        return range_index_room(index);
+    index->nodes = node->next;
+    return node;
+}
+
+RANGE_INDEX_UNUSED struct range_leaf *range_leaf_new(struct range_index *index, uint64_t start, uint64_t size,
+                                                     void *value)
+{
+    struct range_leaf *leaf = index->leaves;
+
+    if (!leaf) {
+        leaf = range_index_room(index);
+        if (!leaf)
+            return NULL;
+        for (size_t i = 0; i + 1 < sizeof(struct range_node) / sizeof(*leaf); i++)
+            leaf[i].next = &leaf[i + 1];
+    }
+    index->leaves = leaf->next;
+    __atomic_store_n(&leaf->entry.start, start, __ATOMIC_RELEASE);
+    __atomic_store_n(&leaf->entry.size, size, __ATOMIC_RELEASE);
+    __atomic_store_n(&leaf->entry.value, value, __ATOMIC_RELEASE);
+    return leaf;
+}
+
+static inline void range_leaf_free(struct range_index *index, struct range_leaf *leaf)
+{
+    leaf->next = index->leaves;
+    index->leaves = leaf;
+}
+
+/* It is in the tree no more; readers may be in it still. */
+RANGE_INDEX_UNUSED void range_index_retire(struct range_index *index, uintptr_t word)
+{
+    uintptr_t *place = &index->resting[index->retired % RANGE_INDEX_REST], rested = *place;
+
+    *place = word;
+    __atomic_store_n(&index->retired, index->retired + 1, __ATOMIC_RELEASE);
+    if (range_word_is_node(rested)) {
+        range_word_node(rested)->next = index->nodes;
+        index->nodes = range_word_node(rested);
+    } else if (rested) {
+        range_leaf_free(index, range_word_leaf(rested));
+    }
+}
+
+/* Gives all memory back: nobody looks any more. */
+RANGE_INDEX_UNUSED void range_index_deinit(struct range_index *index)
+{
+    struct range_chunk *chunk, *next;
+
+    for (chunk = index->chunks; chunk; chunk = next) {
+        next = chunk->next;
+        (void)munmap(chunk, RANGE_INDEX_CHUNK);
+    }
+    *index = (struct range_index){.root = 0};
+}
+
+/* ---- the tree, with the lock ----------------------------------------------------------------------------- */
+
+/* The way down to where a start is, or would be. */
+struct range_path {
+    struct {
+        struct range_node *node;
+        unsigned slot;
+    } steps[16];
+    unsigned n;
+    uintptr_t *place; /* the word at its end */
+};
+
+RANGE_INDEX_UNUSED void range_path_go(struct range_index *index, uint64_t start, struct range_path *path)
+{
+    path->n = 0;
+    path->place = &index->root;
+    while (range_word_is_node(*path->place)) {
+        struct range_node *node = range_word_node(*path->place);
+        unsigned shift = range_word_shift(*path->place), slot = range_slot(start, shift);
+
+        if (!range_is_below(start, node->prefix, shift))
+            break;
+        path->steps[path->n].node = node;
+        path->steps[path->n++].slot = slot;
+        path->place = &node->child[slot];
+    }
+}
+
+static inline struct range_leaf *range_first_below(uintptr_t word)
+{
+    while (range_word_is_node(word))
+        word = range_word_node(word)->child[__builtin_ctz(range_word_node(word)->present)];
+    return range_word_leaf(word);
+}
+
+static inline struct range_leaf *range_last_below(uintptr_t word)
+{
+    while (range_word_is_node(word))
+        word = range_word_node(word)->child[31 - __builtin_clz(range_word_node(word)->present)];
+    return range_word_leaf(word);
+}
+
+/* What the starts below a word begin with, or the only one. */
+static inline uint64_t range_word_prefix(uintptr_t word)
+{
+    return range_word_is_node(word) ? range_word_node(word)->prefix : range_word_leaf(word)->entry.start;
+}
+
+/* The last leaf before the path's end, which is not below the word there; NULL: none. */
+static inline struct range_leaf *range_path_before(const struct range_path *path, uint64_t start)
+{
+    if (*path->place && range_word_prefix(*path->place) < start)
+        return range_last_below(*path->place);
+    for (unsigned i = path->n; i--;) {
+        const struct range_node *node = path->steps[i].node;
+        uint32_t lower = node->present & ((UINT32_C(1) << path->steps[i].slot) - 1);
+
+        if (lower)
+            return range_last_below(node->child[31 - __builtin_clz(lower)]);
+    }
+    return NULL;
+}
+
+/* The first leaf that starts there or behind. */
+static inline struct range_leaf *range_path_behind(const struct range_path *path, uint64_t start)
+{
+    if (*path->place && range_word_prefix(*path->place) >= start)
+        return range_first_below(*path->place);
+    for (unsigned i = path->n; i--;) {
+        const struct range_node *node = path->steps[i].node;
+        uint32_t higher = node->present & ~((UINT32_C(2) << path->steps[i].slot) - 1);
+
+        if (higher)
+            return range_first_below(node->child[__builtin_ctz(higher)]);
+    }
+    return NULL;
+}
+
+/* Enters a leaf at its path's end. -ENOMEM: and the leaf is free. */
+RANGE_INDEX_UNUSED int range_path_enter(struct range_index *index, struct range_path *path, struct range_leaf *leaf)
+{
+    uint64_t start = leaf->entry.start, differs;
+    uintptr_t there = *path->place;
+    struct range_node *node;
+    unsigned shift;
+
+    if (there) {
+        differs = range_word_prefix(there) ^ start;
+        shift = (63 - (unsigned)__builtin_clzll(differs)) & ~3u;
+        node = range_node_new(index);
+        if (!node) {
+            range_leaf_free(index, leaf);
+            return -ENOMEM;
+        }
+        for (unsigned i = 0; i < 16; i++)
+            range_word_store(&node->child[i], 0);
+        __atomic_store_n(&node->prefix, start >> shift >> 4 << 4 << shift, __ATOMIC_RELEASE);
+        node->present = UINT32_C(1) << range_slot(start, shift) | UINT32_C(1) << range_slot(start ^ differs, shift);
+        range_word_store(&node->child[range_slot(start ^ differs, shift)], there);
+        range_word_store(&node->child[range_slot(start, shift)], (uintptr_t)leaf + 1);
+        range_word_store(path->place, (uintptr_t)node + shift);
+        return 0;
+    }
+    if (path->n)
+        path->steps[path->n - 1].node->present |= UINT32_C(1) << path->steps[path->n - 1].slot;
+    range_word_store(path->place, (uintptr_t)leaf + 1);
+    return 0;
+}
+
+/* Where the word for the leaf of just this start is; NULL if there is none. */
+static inline uintptr_t *range_index_place(struct range_index *index, uint64_t start)
+{
+    uintptr_t *place = &index->root;
+
+    while (range_word_is_node(*place))
+        place = &range_word_node(*place)->child[range_slot(start, range_word_shift(*place))];
+    return *place && range_word_leaf(*place)->entry.start == start ? place : NULL;
+}
+
+/* ---- changing, with the lock ----------------------------------------------------------------------------- */
+
+/* -EEXIST: something there overlaps it. -ENOMEM. The last byte's address is no more than UINT64_MAX. */
+RANGE_INDEX_UNUSED int range_index_insert(struct range_index *index, uint64_t start, uint64_t size, void *value)
+{
+    const struct range_leaf *before, *behind;
+    struct range_path path;
+    struct range_leaf *leaf;
+
+    range_path_go(index, start, &path);
+    before = range_path_before(&path, start);
+    behind = range_path_behind(&path, start);
+    if ((before && range_entry_holds(&before->entry, start)) ||
+        (behind && (behind->entry.start - start < size || behind->entry.start == start)))
+        return -EEXIST;
+    leaf = range_leaf_new(index, start, size, value);
+    return leaf ? range_path_enter(index, &path, leaf) : -ENOMEM;
+}
+
+/* Takes out the range of just this start, and copies it; false if there is none. */
+RANGE_INDEX_UNUSED bool range_index_remove(struct range_index *index, uint64_t start, struct range_entry *ret)
+{
+    uintptr_t *place = &index->root, *above = NULL, word = *place;
+    struct range_node *node = NULL;
+    unsigned slot = 0;
+
+    while (range_word_is_node(word)) {
+        above = place;
+        node = range_word_node(word);
+        slot = range_slot(start, range_word_shift(word));
+        place = &node->child[slot];
+        word = *place;
+    }
+    if (!word || range_word_leaf(word)->entry.start != start)
+        return false;
+    if (ret)
+        *ret = range_word_leaf(word)->entry;
+    range_word_store(place, 0);
+    if (node) {
+        node->present &= ~(UINT32_C(1) << slot);
+        if (!(node->present & (node->present - 1))) {
+            uintptr_t itself = *above;
+
+            range_word_store(above, node->child[__builtin_ctz(node->present)]);
+            range_index_retire(index, itself);
+        }
+    }
+    range_index_retire(index, word);
+    return true;
+}
+
+/* Makes two of the range that holds the address, where it is not the first: one ends before it, one begins with it. */
+RANGE_INDEX_UNUSED int range_index_split(struct range_index *index, uint64_t address)
+{
+    struct range_leaf *low, *high;
+    struct range_entry whole;
+    struct range_path path;
+    uintptr_t *place, old;
+    int r;
+
+    if (!range_index_find(index, address, &whole) || whole.start == address)
+        return 0;
+    low = range_leaf_new(index, whole.start, address - whole.start, whole.value);
+    if (!low)
+        return -ENOMEM;
+    high = range_leaf_new(index, address, whole.size - (address - whole.start), whole.value);
+    range_path_go(index, address, &path);
+    r = high ? range_path_enter(index, &path, high) : -ENOMEM;
+    if (r) {
+        range_leaf_free(index, low);
+        return r;
+    }
+    __atomic_store_n(&index->reshaped, index->reshaped + 1, __ATOMIC_RELEASE);
+    place = range_index_place(index, whole.start);
+    old = *place;
+    range_word_store(place, (uintptr_t)low + 1);
+    range_index_retire(index, old);
+    return 0;
+}
+
+/* Makes one of two ranges that follow each other, by their starts, with the value of the first. -ENOENT: there are none
+ * such. */
+RANGE_INDEX_UNUSED int range_index_merge(struct range_index *index, uint64_t low, uint64_t high)
+{
+    uintptr_t *place = range_index_place(index, low), old;
+    const struct range_entry *first, *second;
+    struct range_leaf *both;
+
+    if (!place || !range_index_place(index, high))
+        return -ENOENT;
+    first = &range_word_leaf(*place)->entry;
+    second = &range_word_leaf(*range_index_place(index, high))->entry;
+    if (high - low != first->size)
+        return -ENOENT;
+    both = range_leaf_new(index, low, first->size + second->size, first->value);
+    if (!both)
+        return -ENOMEM;
+    old = *place;
+    range_word_store(place, (uintptr_t)both + 1);
+    __atomic_store_n(&index->reshaped, index->reshaped + 1, __ATOMIC_RELEASE);
+    (void)range_index_remove(index, high, NULL);
+    range_index_retire(index, old);
+    return 0;
+}
+
+/* The range that holds the address, or else the first behind it; false if there is none. */
+RANGE_INDEX_UNUSED bool range_index_next(struct range_index *index, uint64_t address, struct range_entry *ret)
+{
+    struct range_leaf *leaf;
+    struct range_path path;
+
+    range_path_go(index, address, &path);
+    leaf = range_path_before(&path, address);
+    if (!leaf || !range_entry_holds(&leaf->entry, address))
+        leaf = range_path_behind(&path, address);
+    if (leaf)
+        *ret = leaf->entry;
+    return leaf;
+}

@@ -9,6 +9,7 @@
 #include <memclient/umf/umf.h>
 
 #include "umf/opened.h"
+#include "umf/owned.h"
 #include "umf/pool_threads.h"
 #include "umf/tracker.h"
 
@@ -16,12 +17,14 @@ static void fork_prepare(void)
 {
     thread_parts_fork_prepare();
     opened_fork_prepare();
+    owned_fork_prepare();
     tracker_fork_prepare();
 }
 
 static void fork_parent(void)
 {
     tracker_fork_parent();
+    owned_fork_parent();
     opened_fork_parent();
     thread_parts_fork_parent();
 }
@@ -29,6 +32,7 @@ static void fork_parent(void)
 static void fork_child(void)
 {
     tracker_fork_child();
+    owned_fork_child();
     opened_fork_child();
     thread_parts_fork_child();
 }

@@ -71,7 +71,7 @@ static struct opened *of_tracked(struct tracked *tracked)
 /* With a lock: the innermost that is open around ptr. */
 static struct opened *find_around(const void *ptr)
 {
-    return of_tracked(tracker_find(TRACKED_OPENED, ptr));
+    return of_tracked(tracker_find(ptr));
 }
 
 /* With a lock: the next of its twins, outwards. */
@@ -98,7 +98,6 @@ static struct opened *begin(umf_memory_pool_handle_t pool, const void *handle, s
 
     if (!opened)
         return NULL;
-    opened->tracked.kind = TRACKED_OPENED;
     opened->tracked.size = base_size;
     opened->tracked.pool = pool;
     opened->opens = 1;

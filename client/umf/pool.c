@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "umf/opened.h"
+#include "umf/owned.h"
 #include "umf/tracker.h"
 #include "umf/tracking.h"
 
@@ -44,7 +45,6 @@ umf_result_t umfPoolCreate(const umf_memory_pool_ops_t *ops, umf_memory_provider
     pool->ops = *ops;
     pool->provider = provider;
     pool->flags = flags;
-    list_init(&pool->own);
     result = initialize(pool, params);
     if (result != UMF_RESULT_SUCCESS)
         free(pool);
@@ -113,34 +113,32 @@ umf_result_t umfPoolGetLastAllocationError(umf_memory_pool_handle_t hPool)
 
 /* ---- by an address --------------------------------------------------------------------------------------- */
 
-/* With the tracker's lock. A pool that is not to be tracked is not found, though what it opened is known. */
-static umf_memory_pool_handle_t find(enum tracked_kind kind, const void *ptr)
+umf_memory_pool_handle_t pool_of_own(const void *ptr)
 {
-    const struct tracked *tracked = tracker_find(kind, ptr);
+    struct owned owned;
 
-    return tracked && tracked->pool->tracking ? tracked->pool : NULL;
+    return owned_find(ptr, &owned) ? owned.pool : NULL;
+}
+
+/* A pool that is not to be tracked is not found, though what it opened is known. */
+static umf_memory_pool_handle_t pool_of_opened(const void *ptr)
+{
+    umf_memory_pool_handle_t pool = NULL;
+    const struct tracked *tracked;
+
+    tracker_lock_read();
+    tracked = tracker_find(ptr);
+    if (tracked && tracked->pool->tracking)
+        pool = tracked->pool;
+    tracker_unlock_read();
+    return pool;
 }
 
 umf_memory_pool_handle_t umfPoolByPtr(const void *ptr)
 {
-    umf_memory_pool_handle_t pool;
+    umf_memory_pool_handle_t pool = pool_of_own(ptr);
 
-    tracker_lock_read();
-    pool = find(TRACKED_OWN, ptr);
-    if (!pool)
-        pool = find(TRACKED_OPENED, ptr);
-    tracker_unlock_read();
-    return pool;
-}
-
-umf_memory_pool_handle_t pool_of_own(const void *ptr)
-{
-    umf_memory_pool_handle_t pool;
-
-    tracker_lock_read();
-    pool = find(TRACKED_OWN, ptr);
-    tracker_unlock_read();
-    return pool;
+    return pool ? pool : pool_of_opened(ptr);
 }
 
 /* What was opened is closed, not freed. */

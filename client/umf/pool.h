@@ -5,8 +5,6 @@
 #include <memclient/umf/umf/memory_pool_ops.h>
 #include <memclient/umf/umf/memory_pool.h>
 
-#include "base/list.h"
-
 struct opened;
 
 struct umf_memory_pool_t {
@@ -15,7 +13,7 @@ struct umf_memory_pool_t {
     umf_memory_provider_handle_t provider; /* as it was given; it may be anything but NULL */
     umf_memory_provider_handle_t tracking; /* what the pool got instead; NULL if it is not tracked */
     umf_pool_create_flags_t flags;
-    struct list own;       /* what it got of the provider: in the tracker, with the tracker's lock */
+    size_t n_owned;        /* what it got of the provider: see owned.h, with that lock */
     struct opened *opened; /* what is open in it, by handle: see opened.h */
 };
 

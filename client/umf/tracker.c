@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sets are trees, ordered by where ranges start; of those that start at one address the larger comes first, so that
+ * A tree, ordered by where ranges start; of those that start at one address the larger comes first, so that
  * an inner range always comes behind the outer one. The innermost that holds an address is then the last one that holds
  * it. Each node knows how far its subtree reaches, so subtrees that end before the address are passed by.
  */
@@ -47,10 +47,7 @@ RB_HEAD(tracked_tree, tracked);
 #define RB_AUGMENT(tracked) augment(tracked)
 TREE_GENERATE(tracked_tree, tracked, entry, compare)
 
-static struct tracked_tree trees[] = {
-    [TRACKED_OWN] = RB_INITIALIZER(0),
-    [TRACKED_OPENED] = RB_INITIALIZER(0),
-};
+static struct tracked_tree tree = RB_INITIALIZER(0);
 static uint64_t sequence;
 
 /* ---- the lock -------------------------------------------------------------------------------------------- */
@@ -142,34 +139,9 @@ static struct tracked *last_that_holds(struct tracked *tracked, uint64_t address
     return NULL;
 }
 
-static struct tracked *find(enum tracked_kind kind, uint64_t address)
+struct tracked *tracker_find(const void *ptr)
 {
-    return last_that_holds(RB_ROOT(&trees[kind]), address);
-}
-
-/* The first that starts behind the address. */
-static struct tracked *first_behind(enum tracked_kind kind, uint64_t address)
-{
-    /* nothing is smaller, or later, than this is; so nothing that starts there comes behind it */
-    struct tracked key = {.start = address, .sequence = UINT64_MAX};
-
-    return RB_NFIND(tracked_tree, &trees[kind], &key);
-}
-
-struct tracked *tracker_find(enum tracked_kind kind, const void *ptr)
-{
-    return find(kind, (uintptr_t)ptr);
-}
-
-struct tracked *tracker_find_base(enum tracked_kind kind, const void *ptr, umf_memory_pool_handle_t pool)
-{
-    uint64_t address = (uintptr_t)ptr;
-    struct tracked *tracked = first_behind(kind, address);
-
-    tracked = tracked ? RB_PREV(tracked_tree, NULL, tracked) : RB_MAX(tracked_tree, &trees[kind]);
-    while (tracked && tracked->start == address && tracked->pool != pool)
-        tracked = RB_PREV(tracked_tree, NULL, tracked);
-    return tracked && tracked->start == address ? tracked : NULL;
+    return last_that_holds(RB_ROOT(&tree), (uintptr_t)ptr);
 }
 
 struct tracked *tracker_next_twin(struct tracked *tracked)
@@ -181,82 +153,19 @@ struct tracked *tracker_next_twin(struct tracked *tracked)
 
 /* ---- changing -------------------------------------------------------------------------------------------- */
 
-static void place(struct tracked *tracked)
+void tracker_insert(struct tracked *tracked)
 {
     struct tracked *there;
 
+    tracked->sequence = ++sequence;
     RB_LEFT(tracked, entry) = RB_RIGHT(tracked, entry) = NULL;
     tracked->reach = end_of(tracked);
-    there = RB_INSERT(tracked_tree, &trees[tracked->kind], tracked);
+    there = RB_INSERT(tracked_tree, &tree, tracked);
     assert(!there);
     (void)there;
 }
 
-void tracker_insert(struct tracked *tracked)
-{
-    tracked->sequence = ++sequence;
-    list_init(&tracked->in_pool);
-    if (tracked->kind == TRACKED_OWN)
-        list_append(&tracked->pool->own, &tracked->in_pool);
-    place(tracked);
-}
-
 void tracker_remove(struct tracked *tracked)
 {
-    list_remove(&tracked->in_pool);
-    RB_REMOVE(tracked_tree, &trees[tracked->kind], tracked);
-}
-
-/* Something that overlaps the range, which does not lie in that. */
-static struct tracked *stale(const struct tracked *tracked)
-{
-    struct tracked *there = first_behind(tracked->kind, tracked->start);
-
-    if (there && there->start <= end_of(tracked))
-        return there;
-    there = find(tracked->kind, tracked->start);
-    return there && end_of(there) < end_of(tracked) ? there : NULL;
-}
-
-void tracker_insert_new(struct tracked *tracked)
-{
-    struct tracked *there;
-
-    while ((there = stale(tracked))) {
-        tracker_remove(there);
-        free(there->ipc_data);
-        free(there);
-    }
-    tracker_insert(tracked);
-}
-
-/* A size has a part in the order, so it is changed outside of the tree. */
-static void resize(struct tracked *tracked, uint64_t size)
-{
-    RB_REMOVE(tracked_tree, &trees[tracked->kind], tracked);
-    tracked->size = size;
-    place(tracked);
-}
-
-void tracker_split(struct tracked *tracked, uint64_t size, struct tracked *rest)
-{
-    *rest = (struct tracked){
-        .kind = tracked->kind,
-        .start = tracked->start + size,
-        .size = tracked->size - size,
-        .sequence = tracked->sequence,
-        .pool = tracked->pool,
-    };
-    list_init(&rest->in_pool);
-    list_append(&tracked->in_pool, &rest->in_pool);
-    resize(tracked, size);
-    place(rest);
-}
-
-void tracker_merge(struct tracked *low, struct tracked *high)
-{
-    uint64_t size = low->size + high->size;
-
-    tracker_remove(high);
-    resize(low, size);
+    RB_REMOVE(tracked_tree, &tree, tracked);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each coarse allocation of a pool has an entry in the tracker, which lasts until it is freed, and follows it when it
- * is cut and joined. The tracker's lock is never held while a provider is called, since that may take long, and come
+ * Each coarse allocation of a pool has an entry among what is owned, which lasts until it is freed, and follows it when
+ * it is cut and joined. The lock of those is never held while a provider is called, since that may take long, and come
  * back to us. So what was found before such a call is looked for again behind it.
  */
 #include "umf/tracking.h"
@@ -10,8 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cleanup.h"
-#include "base/steal.h"
+#include "umf/owned.h"
 #include "umf/pool.h"
 #include "umf/provider.h"
 #include "umf/tracker.h"
@@ -32,28 +31,19 @@ static void finalize(void *provider)
 static umf_result_t do_alloc(void *provider, size_t size, size_t alignment, void **ptr)
 {
     umf_memory_pool_handle_t pool = provider;
-    struct tracked *tracked;
     void *got = NULL;
     umf_result_t result = umfMemoryProviderAlloc(pool->provider, size, alignment, &got);
 
-    if (result != UMF_RESULT_SUCCESS)
-        return result;
-    if (got) {
-        tracked = calloc(1, sizeof(*tracked));
-        if (!tracked) {
+    if (result == UMF_RESULT_SUCCESS && got) {
+        owned_lock();
+        result = owned_add(pool, (uintptr_t)got, size);
+        owned_unlock();
+        if (result != UMF_RESULT_SUCCESS)
             (void)umfMemoryProviderFree(pool->provider, got, size);
-            return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
-        }
-        tracked->kind = TRACKED_OWN;
-        tracked->start = (uintptr_t)got;
-        tracked->size = size;
-        tracked->pool = pool;
-        tracker_lock();
-        tracker_insert_new(tracked);
-        tracker_unlock();
     }
-    *ptr = got;
-    return UMF_RESULT_SUCCESS;
+    if (result == UMF_RESULT_SUCCESS)
+        *ptr = got;
+    return result;
 }
 
 /* The handle that an entry has, if any, is given back: the entry is about to change or has gone. */
@@ -62,173 +52,187 @@ static void put_handle(umf_memory_pool_handle_t pool, void *data)
     if (!data)
         return;
     (void)umfMemoryProviderPutIPCHandle(pool->provider, data);
-    free(data);
+    owned_free_handle(data);
 }
 
 /* What is being freed: an allocation or a part of one. */
 struct freed {
-    struct tracked *tracked; /* out of the tracker, with just this range; NULL if it was not there */
-    bool has_before, has_behind; /* of the same allocation, there is more, which is still in the tracker */
-    void *ipc_data;          /* of the whole */
+    struct owned owned; /* taken out, with just this range; without a pool if it was not there */
+    bool has_before, has_behind; /* of the same allocation, there is more, which is still there */
+    void *ipc_data;              /* of the whole */
 };
 
-/* With the lock for changing. */
+/* With the lock: cuts off what is not to be freed. */
+static umf_result_t cut(const struct owned *whole, struct freed *freed, size_t size)
+{
+    struct owned *part = &freed->owned;
+    umf_result_t result = UMF_RESULT_SUCCESS;
+
+    if (freed->has_before)
+        result = owned_split(whole, part->start);
+    if (result != UMF_RESULT_SUCCESS || !freed->has_behind)
+        return result;
+    result = owned_split(part, part->start + size);
+    if (result == UMF_RESULT_SUCCESS)
+        part->size = size;
+    else if (freed->has_before)
+        (void)owned_merge(whole, part->start);
+    return result;
+}
+
+/* With the lock. */
 static umf_result_t take(umf_memory_pool_handle_t pool, const void *ptr, size_t size, struct freed *freed)
 {
-    uint64_t address = (uintptr_t)ptr;
-    struct tracked *whole = tracker_find_base(TRACKED_OWN, ptr, pool);
-    _cleanup_free_ struct tracked *part = NULL, *behind = NULL;
+    struct owned whole;
+    uint64_t before;
+    umf_result_t result;
 
-    if (!whole && size)
-        whole = tracker_find(TRACKED_OWN, ptr);
-    if (!whole || whole->pool != pool)
+    if (!owned_find_base(ptr, pool, &whole) && (!size || !owned_find(ptr, &whole) || whole.pool != pool))
         return UMF_RESULT_SUCCESS;
-    freed->has_before = address > whole->start;
-    freed->has_behind = size && size < whole->size - (address - whole->start);
-    part = freed->has_before ? malloc(sizeof(*part)) : NULL;
-    behind = freed->has_behind ? malloc(sizeof(*behind)) : NULL;
-    if ((freed->has_before && !part) || (freed->has_behind && !behind))
-        return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
-    freed->ipc_data = steal_ptr(&whole->ipc_data);
-    freed->tracked = whole;
-    if (freed->has_before) {
-        tracker_split(whole, address - whole->start, part);
-        freed->tracked = steal_ptr(&part);
-    }
-    if (freed->has_behind)
-        tracker_split(freed->tracked, size, steal_ptr(&behind));
-    tracker_remove(freed->tracked);
+    before = (uintptr_t)ptr - whole.start;
+    freed->owned = whole;
+    freed->owned.start += before;
+    freed->owned.size -= before;
+    freed->has_before = before;
+    freed->has_behind = size && size < freed->owned.size;
+    result = cut(&whole, freed, size);
+    if (result != UMF_RESULT_SUCCESS)
+        return result;
+    freed->ipc_data = owned_take_handle(&whole);
+    owned_remove(&freed->owned);
     return UMF_RESULT_SUCCESS;
 }
 
-/* With the lock for changing: undoes that, but for the handle. */
-static void put_back(umf_memory_pool_handle_t pool, const struct freed *freed)
+/* With the lock: undoes that, but for the handle. Without memory the pool is not found by its addresses any more. */
+static void put_back(const struct freed *freed)
 {
-    struct tracked *tracked = freed->tracked, *other;
+    struct owned owned = freed->owned, before;
 
-    tracker_insert(tracked);
-    if (freed->has_behind) {
-        other = tracker_find_base(TRACKED_OWN, (void *)(uintptr_t)(tracked->start + tracked->size), pool);
-        if (other) {
-            tracker_merge(tracked, other);
-            free(other);
-        }
-    }
-    if (freed->has_before) {
-        other = tracker_find(TRACKED_OWN, (void *)(uintptr_t)(tracked->start - 1));
-        if (other && other->pool == pool) {
-            tracker_merge(other, tracked);
-            free(tracked);
-        }
-    }
+    if (owned_put_back(&owned) != UMF_RESULT_SUCCESS)
+        return;
+    if (freed->has_behind)
+        (void)owned_merge(&owned, owned.start + owned.size);
+    if (freed->has_before && owned_find((void *)(uintptr_t)(owned.start - 1), &before) && before.pool == owned.pool)
+        (void)owned_merge(&before, owned.start);
 }
 
 /*
- * Out of the tracker first: the provider may give the addresses to another thread at once. Size 0 is the allocation's
+ * Taken out first: the provider may give the addresses to another thread at once. Size 0 is the allocation's
  * own: the proxy pool does not know it.
  */
 static umf_result_t do_free(void *provider, void *ptr, size_t size)
 {
     umf_memory_pool_handle_t pool = provider;
-    struct freed freed = {.tracked = NULL};
+    struct freed freed = {.ipc_data = NULL};
     umf_result_t result = UMF_RESULT_SUCCESS;
 
     if (ptr) {
-        tracker_lock();
+        owned_lock();
         result = take(pool, ptr, size, &freed);
-        tracker_unlock();
+        owned_unlock();
     }
     if (result != UMF_RESULT_SUCCESS)
         return result;
     put_handle(pool, freed.ipc_data);
-    if (freed.tracked && !size)
-        size = freed.tracked->size;
+    if (!size)
+        size = freed.owned.size;
     result = umfMemoryProviderFree(pool->provider, ptr, size);
-    if (result == UMF_RESULT_SUCCESS) {
-        free(freed.tracked);
-    } else if (freed.tracked) {
-        tracker_lock();
-        put_back(pool, &freed);
-        tracker_unlock();
+    if (result != UMF_RESULT_SUCCESS && freed.owned.pool) {
+        owned_lock();
+        put_back(&freed);
+        owned_unlock();
     }
     return result;
 }
 
 /* ---- parts ----------------------------------------------------------------------------------------------- */
 
-/* With a lock: the pool's allocation of just this range; any size if that is 0. */
-static struct tracked *find_whole(umf_memory_pool_handle_t pool, const void *ptr, size_t size)
+/* The pool's allocation of just this range; any size if that is 0. */
+static bool find_whole(umf_memory_pool_handle_t pool, const void *ptr, size_t size, struct owned *ret)
 {
-    struct tracked *tracked = tracker_find_base(TRACKED_OWN, ptr, pool);
+    return owned_find_base(ptr, pool, ret) && (!size || ret->size == size);
+}
 
-    return tracked && (!size || tracked->size == size) ? tracked : NULL;
+/* With the lock: cuts it, as the provider has done, and takes its handle. */
+static umf_result_t split_owned(umf_memory_pool_handle_t pool, const void *ptr, size_t total, size_t first, void **data)
+{
+    struct owned owned;
+    umf_result_t result;
+
+    if (!find_whole(pool, ptr, total, &owned))
+        return UMF_RESULT_SUCCESS;
+    result = owned_split(&owned, owned.start + first);
+    if (result == UMF_RESULT_SUCCESS)
+        *data = owned_take_handle(&owned);
+    return result;
 }
 
 static umf_result_t do_split(void *provider, void *ptr, size_t total, size_t first)
 {
     umf_memory_pool_handle_t pool = provider;
-    _cleanup_free_ struct tracked *rest = malloc(sizeof(*rest));
-    struct tracked *tracked;
+    struct owned owned;
     void *data = NULL;
     umf_result_t result;
 
-    if (!rest)
-        return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
-    tracker_lock_read();
-    tracked = find_whole(pool, ptr, total);
-    tracker_unlock_read();
-    if (!tracked)
+    if (!find_whole(pool, ptr, total, &owned))
         return UMF_RESULT_ERROR_INVALID_ARGUMENT;
     result = umfMemoryProviderAllocationSplit(pool->provider, ptr, total, first);
     if (result != UMF_RESULT_SUCCESS)
         return result;
-    tracker_lock();
-    tracked = find_whole(pool, ptr, total);
-    if (tracked) {
-        data = steal_ptr(&tracked->ipc_data);
-        tracker_split(tracked, first, steal_ptr(&rest));
-    }
-    tracker_unlock();
+    owned_lock();
+    result = split_owned(pool, ptr, total, first, &data);
+    owned_unlock();
+    if (result != UMF_RESULT_SUCCESS)
+        (void)umfMemoryProviderAllocationMerge(pool->provider, ptr, (char *)ptr + first, total);
     put_handle(pool, data);
-    return UMF_RESULT_SUCCESS;
+    return result;
 }
 
-/* With a lock: two allocations that follow each other, and are so large together. */
+/* Two allocations that follow each other, and are so large together. */
 static bool find_both(umf_memory_pool_handle_t pool, const void *low_ptr, const void *high_ptr, size_t total,
-                      struct tracked **low, struct tracked **high)
+                      struct owned *low, struct owned *high)
 {
-    *low = find_whole(pool, low_ptr, 0);
-    *high = find_whole(pool, high_ptr, 0);
-    return *low && *high && (*low)->start + (*low)->size == (*high)->start && (*low)->size + (*high)->size == total;
+    return find_whole(pool, low_ptr, 0, low) && find_whole(pool, high_ptr, 0, high) &&
+           low->start + low->size == high->start && low->size + high->size == total && low->level == high->level;
+}
+
+/* With the lock: joins them, as the provider has done, and takes their handles. */
+static umf_result_t merge_owned(umf_memory_pool_handle_t pool, const void *low_ptr, const void *high_ptr, size_t total,
+                                void **low_data, void **high_data)
+{
+    struct owned low, high;
+    umf_result_t result;
+
+    if (!find_both(pool, low_ptr, high_ptr, total, &low, &high))
+        return UMF_RESULT_SUCCESS;
+    result = owned_merge(&low, high.start);
+    if (result == UMF_RESULT_SUCCESS) {
+        *low_data = owned_take_handle(&low);
+        *high_data = owned_take_handle(&high);
+    }
+    return result;
 }
 
 static umf_result_t do_merge(void *provider, void *low_ptr, void *high_ptr, size_t total)
 {
     umf_memory_pool_handle_t pool = provider;
-    struct tracked *low, *high;
     void *low_data = NULL, *high_data = NULL;
+    struct owned low, high;
     umf_result_t result;
-    bool found;
 
-    tracker_lock_read();
-    found = find_both(pool, low_ptr, high_ptr, total, &low, &high);
-    tracker_unlock_read();
-    if (!found)
+    if (!find_both(pool, low_ptr, high_ptr, total, &low, &high))
         return UMF_RESULT_ERROR_INVALID_ARGUMENT;
     result = umfMemoryProviderAllocationMerge(pool->provider, low_ptr, high_ptr, total);
     if (result != UMF_RESULT_SUCCESS)
         return result;
-    tracker_lock();
-    if (find_both(pool, low_ptr, high_ptr, total, &low, &high)) {
-        low_data = steal_ptr(&low->ipc_data);
-        high_data = steal_ptr(&high->ipc_data);
-        tracker_merge(low, high);
-        free(high);
-    }
-    tracker_unlock();
+    owned_lock();
+    result = merge_owned(pool, low_ptr, high_ptr, total, &low_data, &high_data);
+    owned_unlock();
+    if (result != UMF_RESULT_SUCCESS)
+        (void)umfMemoryProviderAllocationSplit(pool->provider, low_ptr, total, low.size);
     put_handle(pool, low_data);
     put_handle(pool, high_data);
-    return UMF_RESULT_SUCCESS;
+    return result;
 }
 
 /* ---- handles --------------------------------------------------------------------------------------------- */
@@ -238,38 +242,40 @@ static umf_result_t do_merge(void *provider, void *low_ptr, void *high_ptr, size
 static void keep_handle(umf_memory_pool_handle_t pool, const void *base, size_t base_size, size_t size, void *data,
                         void **new)
 {
-    struct tracked *tracked;
+    struct owned owned;
+    void *kept;
 
-    tracker_lock();
-    tracked = find_whole(pool, base, base_size);
-    if (tracked && tracked->ipc_data)
-        memcpy(data, tracked->ipc_data, size);
-    else if (tracked)
-        tracked->ipc_data = steal_ptr(new);
-    tracker_unlock();
+    owned_lock();
+    if (find_whole(pool, base, base_size, &owned)) {
+        kept = owned_handle(&owned);
+        if (kept)
+            memcpy(data, kept, size);
+        else if (owned_keep_handle(&owned, *new))
+            *new = NULL;
+    }
+    owned_unlock();
 }
 
 umf_result_t tracking_get_ipc(umf_memory_pool_handle_t pool, const void *ptr, size_t size, void *data, void **base,
                               size_t *base_size)
 {
-    const struct tracked *tracked;
-    bool found, kept = false;
+    const void *kept = NULL;
+    struct owned owned;
     umf_result_t result;
+    bool found;
     void *new;
 
     tracker_lock_read();
-    tracked = tracker_find(TRACKED_OWN, ptr);
-    found = tracked && tracked->pool == pool;
-    if (found) {
-        *base = (void *)(uintptr_t)tracked->start;
-        *base_size = tracked->size;
-        kept = tracked->ipc_data;
-    }
+    found = owned_find(ptr, &owned) && owned.pool == pool;
+    if (found)
+        kept = owned_handle(&owned);
     if (kept)
-        memcpy(data, tracked->ipc_data, size);
+        memcpy(data, kept, size);
     tracker_unlock_read();
     if (!found)
         return UMF_RESULT_ERROR_INVALID_ARGUMENT;
+    *base = (void *)(uintptr_t)owned.start;
+    *base_size = owned.size;
     if (kept)
         return UMF_RESULT_SUCCESS;
     new = calloc(1, size ? size : 1);
@@ -385,17 +391,17 @@ umf_result_t tracking_new(umf_memory_pool_handle_t pool, umf_memory_provider_han
 void tracking_free(umf_memory_provider_handle_t tracking)
 {
     umf_memory_pool_handle_t pool = tracking->priv;
-    struct tracked *tracked;
+    struct owned owned = {.start = 0};
 
-    tracker_lock();
-    while (!list_is_empty(&pool->own)) {
-        tracked = container_of(pool->own.next, struct tracked, in_pool);
-        tracker_remove(tracked);
-        tracker_unlock();
-        put_handle(pool, tracked->ipc_data);
-        free(tracked);
-        tracker_lock();
+    owned_lock();
+    while (pool->n_owned && owned_next(pool, &owned)) {
+        void *data = owned_take_handle(&owned);
+
+        owned_remove(&owned);
+        owned_unlock();
+        put_handle(pool, data);
+        owned_lock();
     }
-    tracker_unlock();
+    owned_unlock();
     umfMemoryProviderDestroy(tracking);
 }

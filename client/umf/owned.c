@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An index for each level: on one there are no two ranges that overlap. A range goes one level above what encloses it,
+ * so the innermost is the one on the highest level. Most programs have one level; those above are looked at only once
+ * something was on them.
+ */
+#include "umf/owned.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "base/range_index.h"
+#include "umf/pool.h"
+#include "umf/tracker.h"
+
+#define LEVELS 16
+
+static struct range_index levels[LEVELS];
+static struct range_index handles[LEVELS]; /* by the starts of those that have one */
+static unsigned n_levels = 1;              /* so many were ever used */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+void owned_lock(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+void owned_unlock(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+/* ---- finding --------------------------------------------------------------------------------------------- */
+
+static void to_owned(const struct range_entry *entry, unsigned level, struct owned *owned)
+{
+    *owned = (struct owned){.start = entry->start, .size = entry->size, .pool = entry->value, .level = level};
+}
+
+bool owned_find(const void *ptr, struct owned *ret)
+{
+    struct range_entry entry;
+
+    for (unsigned level = __atomic_load_n(&n_levels, __ATOMIC_RELAXED); level--;)
+        if (range_index_find(&levels[level], (uintptr_t)ptr, &entry)) {
+            to_owned(&entry, level, ret);
+            return true;
+        }
+    return false;
+}
+
+bool owned_find_base(const void *ptr, umf_memory_pool_handle_t pool, struct owned *ret)
+{
+    struct range_entry entry;
+
+    for (unsigned level = __atomic_load_n(&n_levels, __ATOMIC_RELAXED); level--;)
+        if (range_index_find(&levels[level], (uintptr_t)ptr, &entry) && entry.start == (uintptr_t)ptr &&
+            entry.value == pool) {
+            to_owned(&entry, level, ret);
+            return true;
+        }
+    return false;
+}
+
+void *owned_handle(const struct owned *owned)
+{
+    struct range_entry entry;
+
+    return range_index_find(&handles[owned->level], owned->start, &entry) ? entry.value : NULL;
+}
+
+bool owned_next(umf_memory_pool_handle_t pool, struct owned *owned)
+{
+    uint64_t from = owned->start;
+    struct range_entry entry;
+
+    for (unsigned level = owned->level; level < n_levels; level++, from = 0)
+        for (; range_index_next(&levels[level], from, &entry); from = entry.start + (entry.size ? entry.size : 1))
+            if (entry.value == pool) {
+                to_owned(&entry, level, owned);
+                return true;
+            }
+    return false;
+}
+
+/* ---- changing -------------------------------------------------------------------------------------------- */
+
+bool owned_keep_handle(const struct owned *owned, void *handle)
+{
+    return !range_index_insert(&handles[owned->level], owned->start, 1, handle);
+}
+
+void *owned_take_handle(const struct owned *owned)
+{
+    struct range_entry entry;
+
+    return range_index_remove(&handles[owned->level], owned->start, &entry) ? entry.value : NULL;
+}
+
+/* Those who copy handles have the tracker's lock for readers. */
+void owned_free_handle(void *handle)
+{
+    if (!handle)
+        return;
+    tracker_lock();
+    tracker_unlock();
+    free(handle);
+}
+
+void owned_remove(const struct owned *owned)
+{
+    if (range_index_remove(&levels[owned->level], owned->start, NULL))
+        owned->pool->n_owned--;
+}
+
+/* Is something on this level around all of the range? What overlaps it and is not goes. */
+static bool is_enclosed(unsigned level, uint64_t start, uint64_t size)
+{
+    uint64_t last = start + (size ? size - 1 : 0);
+    struct range_entry there;
+    struct owned stale;
+
+    while (range_index_next(&levels[level], start, &there) && there.start <= last) {
+        if (there.start <= start && range_entry_holds(&there, last))
+            return true;
+        to_owned(&there, level, &stale);
+        owned_free_handle(owned_take_handle(&stale));
+        owned_remove(&stale);
+    }
+    return false;
+}
+
+/* On the first level from this on where nothing is in its way; or above what encloses it, if that may be there. */
+static umf_result_t enter(umf_memory_pool_handle_t pool, uint64_t start, uint64_t size, unsigned level, bool is_new)
+{
+    int r = -EEXIST;
+
+    while (level < LEVELS && (r = range_index_insert(&levels[level], start, size, pool)) == -EEXIST)
+        if (!is_new || is_enclosed(level, start, size))
+            level++;
+    if (r)
+        return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+    if (level >= n_levels)
+        __atomic_store_n(&n_levels, level + 1, __ATOMIC_RELAXED);
+    pool->n_owned++;
+    return UMF_RESULT_SUCCESS;
+}
+
+umf_result_t owned_add(umf_memory_pool_handle_t pool, uint64_t start, uint64_t size)
+{
+    unsigned level = 0;
+
+    if (size && size - 1 > UINT64_MAX - start)
+        return UMF_RESULT_ERROR_INVALID_ARGUMENT;
+    for (unsigned i = n_levels - 1; i && !level; i--)
+        if (is_enclosed(i, start, size))
+            level = i + 1;
+    return enter(pool, start, size, level, true);
+}
+
+umf_result_t owned_put_back(const struct owned *owned)
+{
+    return enter(owned->pool, owned->start, owned->size, owned->level, false);
+}
+
+umf_result_t owned_split(const struct owned *owned, uint64_t address)
+{
+    if (range_index_split(&levels[owned->level], address))
+        return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+    owned->pool->n_owned++;
+    return UMF_RESULT_SUCCESS;
+}
+
+umf_result_t owned_merge(const struct owned *low, uint64_t high)
+{
+    if (range_index_merge(&levels[low->level], low->start, high))
+        return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+    low->pool->n_owned--;
+    return UMF_RESULT_SUCCESS;
+}
+
+/* ---- around a fork --------------------------------------------------------------------------------------- */
+
+void owned_fork_prepare(void)
+{
+    owned_lock();
+}
+
+void owned_fork_parent(void)
+{
+    owned_unlock();
+}
+
+void owned_fork_child(void)
+{
+    owned_unlock();
+    /* made anew: it may count waiters that the child does not have */
+    (void)pthread_mutex_init(&lock, NULL);
+}

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two trees by address behind one lock, which is never held while the kernel or the broker is asked for anything.
- * Allocations do not overlap. What was opened may: of that each area knows how far its subtree reaches, so that
- * subtrees that end before an address are passed by.
+ * One lock, which is never held while the kernel or the broker is asked for anything.
+ *
+ * Allocations do not overlap: they are in an index. Its value for private memory is the owner; where one allocation of
+ * its ends and the next begins does not matter, so those that lie together, as the kernel places them, are one area.
+ * For a buffer's memory the value is the buffer, made odd, which says whose it is and where it is mapped. What was
+ * opened may overlap: it is in a tree by address, in which each knows how far its subtree reaches, so that subtrees
+ * that end before an address are passed by.
  */
 #include "umf/area.h"
 
@@ -10,15 +14,24 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "base/steal.h"
+#include "base/range_index.h"
+#include "base/tree.h"
 #include "umf/shared.h"
 
-RB_HEAD(area_tree, area);
+struct opened {
+    RB_ENTRY(opened) entry;
+    uint64_t serial;     /* tells apart those with one start */
+    uint64_t reach;      /* where what reaches furthest in this subtree ends */
+    struct opened *next; /* in a chain of those that were taken out */
+    struct area area;
+};
 
-static int compare(const struct area *a, const struct area *b)
+RB_HEAD(opened_tree, opened);
+
+static int compare(const struct opened *a, const struct opened *b)
 {
-    if (a->start != b->start)
-        return a->start < b->start ? -1 : 1;
+    if (a->area.start != b->area.start)
+        return a->area.start < b->area.start ? -1 : 1;
     return a->serial < b->serial ? -1 : a->serial > b->serial;
 }
 
@@ -28,132 +41,78 @@ static uint64_t end_of(const struct area *area)
 }
 
 /* Sums up from there to the root. */
-static void augment(struct area *area)
+static void augment(struct opened *opened)
 {
-    for (; area; area = RB_PARENT(area, entry)) {
-        const struct area *left = RB_LEFT(area, entry), *right = RB_RIGHT(area, entry);
+    for (; opened; opened = RB_PARENT(opened, entry)) {
+        const struct opened *left = RB_LEFT(opened, entry), *right = RB_RIGHT(opened, entry);
 
-        area->reach = end_of(area);
-        if (left && left->reach > area->reach)
-            area->reach = left->reach;
-        if (right && right->reach > area->reach)
-            area->reach = right->reach;
+        opened->reach = end_of(&opened->area);
+        if (left && left->reach > opened->reach)
+            opened->reach = left->reach;
+        if (right && right->reach > opened->reach)
+            opened->reach = right->reach;
     }
 }
 
 #undef RB_AUGMENT
-#define RB_AUGMENT(area) augment(area)
-TREE_GENERATE(area_tree, area, entry, compare)
+#define RB_AUGMENT(opened) augment(opened)
+TREE_GENERATE(opened_tree, opened, entry, compare)
 
-static struct area_tree areas = RB_INITIALIZER(0), opened = RB_INITIALIZER(0);
+static struct range_index allocated;
+static struct opened_tree opened_areas = RB_INITIALIZER(0);
 static uint64_t serials;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static void insert(struct area *area)
+/* ---- allocations, with the lock -------------------------------------------------------------------------- */
+
+static void to_area(const struct range_entry *entry, struct area *area)
 {
-    area->serial = ++serials;
-    RB_INSERT(area_tree, area->kind == AREA_OPENED ? &opened : &areas, area);
-    augment(area);
+    struct shared_buffer *buffer = NULL;
+
+    if ((uintptr_t)entry->value & 1)
+        buffer = (struct shared_buffer *)(void *)((char *)entry->value - 1);
+    *area = (struct area){
+        .owner = buffer ? buffer->owner : entry->value,
+        .kind = AREA_ALLOCATED,
+        .start = entry->start,
+        .length = entry->size,
+        .buffer = buffer,
+        .offset = buffer ? entry->start - buffer->base : 0,
+    };
 }
 
-/*
- * In this part of what was opened: the owner's (NULL: anybody's) that holds the address and reaches furthest, or
- * `best`.
- */
-static struct area *furthest(struct area *top, const void *owner, uint64_t address, struct area *best)
+/* -EEXIST: something is there. */
+static int insert(const struct area *area)
 {
-    if (!top || top->reach <= address || (best && top->reach <= end_of(best)))
-        return best;
-    best = furthest(RB_LEFT(top, entry), owner, address, best);
-    if (top->start > address)
-        return best;
-    if (end_of(top) > address && (!owner || top->owner == owner) && (!best || end_of(top) > end_of(best)))
-        best = top;
-    return furthest(RB_RIGHT(top, entry), owner, address, best);
+    struct shared_buffer *buffer = area->buffer;
+
+    if (!buffer)
+        return range_index_join(&allocated, area->start, area->length, (void *)(uintptr_t)area->owner);
+    buffer->owner = area->owner;
+    buffer->base = area->start - area->offset;
+    return range_index_insert(&allocated, area->start, area->length, (char *)buffer + 1);
 }
 
-static struct area *find_opened(const void *owner, uint64_t address)
+/* The allocation that holds the address. */
+static bool find(uint64_t address, struct area *area)
 {
-    return furthest(RB_ROOT(&opened), owner, address, NULL);
+    struct range_entry entry;
+
+    if (!range_index_find(&allocated, address, &entry))
+        return false;
+    to_area(&entry, area);
+    return true;
 }
 
-/* The first allocation that ends behind the address. */
-static struct area *first_behind(uint64_t address)
+/* That, or the first behind. */
+static bool find_from(uint64_t address, struct area *area)
 {
-    struct area key = {.start = address};
-    struct area *found = RB_NFIND(area_tree, &areas, &key);
-    struct area *before = found ? RB_PREV(area_tree, NULL, found) : RB_MAX(area_tree, &areas);
+    struct range_entry entry;
 
-    return before && end_of(before) > address ? before : found;
-}
-
-/* ---- taking out ------------------------------------------------------------------------------------------ */
-
-/* Cutting a range out of a tree makes at most two areas more. */
-struct spares {
-    struct area *area[2];
-};
-
-static int spares_get(struct spares *spares)
-{
-    spares->area[0] = calloc(1, sizeof(struct area));
-    spares->area[1] = calloc(1, sizeof(struct area));
-    if (spares->area[0] && spares->area[1])
-        return 0;
-    free(spares->area[0]);
-    free(spares->area[1]);
-    return -ENOMEM;
-}
-
-static void spares_put(struct spares *spares)
-{
-    free(spares->area[0]);
-    free(spares->area[1]);
-}
-
-/* A part of an area as one by itself, not in the tree. */
-static struct area *part_of(const struct area *area, uint64_t start, uint64_t end, struct spares *spares)
-{
-    struct area *part = steal_ptr(&spares->area[spares->area[0] ? 0 : 1]);
-
-    *part = *area;
-    part->start = start;
-    part->length = end - start;
-    part->offset = area->offset + (start - area->start);
-    if (part->buffer)
-        shared_buffer_ref(part->buffer);
-    return part;
-}
-
-/* The part of an area that lies in [start, end), out of the tree. */
-static struct area *cut(struct area *area, uint64_t start, uint64_t end, struct spares *spares)
-{
-    uint64_t last = end_of(area);
-    struct area *part;
-
-    if (start < area->start)
-        start = area->start;
-    if (end > last)
-        end = last;
-    if (start == area->start && end == last) {
-        RB_REMOVE(area_tree, &areas, area);
-        return area;
-    }
-    part = part_of(area, start, end, spares);
-    if (end == last) {
-        area->length = start - area->start;
-    } else if (start == area->start) {
-        /* its place in the tree stays the same */
-        area->offset += end - start;
-        area->start = end;
-        area->length = last - end;
-    } else {
-        struct area *rest = part_of(area, end, last, spares);
-
-        area->length = start - area->start;
-        insert(rest);
-    }
-    return part;
+    if (!range_index_next(&allocated, address, &entry))
+        return false;
+    to_area(&entry, area);
+    return true;
 }
 
 /* What must be true of the areas of a range that has no gap. */
@@ -161,18 +120,127 @@ enum demand { ALLOCATED, ONE_BUFFER };
 
 static bool is_whole(const void *owner, uint64_t start, uint64_t end, enum demand demand)
 {
-    struct area *area = first_behind(start);
-    const struct area *first = area;
+    const struct shared_buffer *buffer;
+    struct area area;
 
-    while (area && area->start <= start && area->owner == owner) {
-        if (demand == ONE_BUFFER && area->buffer != first->buffer)
+    if (!find(start, &area))
+        return false;
+    buffer = area.buffer;
+    do {
+        if (area.owner != owner || (demand == ONE_BUFFER && area.buffer != buffer))
             return false;
-        start = end_of(area);
-        if (start >= end)
+        if (end_of(&area) >= end)
             return true;
-        area = RB_NEXT(area_tree, NULL, area);
-    }
+    } while (find(end_of(&area), &area));
     return false;
+}
+
+/* Two areas of the one that is around the address. */
+static int cut_at(uint64_t address)
+{
+    struct area area;
+    int r;
+
+    if (!find(address, &area) || area.start == address)
+        return 0;
+    r = range_index_split(&allocated, address);
+    if (!r && area.buffer)
+        shared_buffer_ref(area.buffer);
+    return r;
+}
+
+/* The part of it that lies in the range, as one by itself. A range of several has its end cut with its first. */
+static int cut_to(struct area *area, uint64_t from, uint64_t end)
+{
+    uint64_t start = area->start < from ? from : area->start;
+    int r = cut_at(start);
+
+    if (!r)
+        r = cut_at(end);
+    if (!r)
+        (void)find(start, area);
+    return r;
+}
+
+/* The owner's first in the range (NULL: whoever's), which is then as the range has it. 1, 0: there is none, -ENOMEM. */
+static int first_in(const void *owner, uint64_t from, uint64_t end, struct area *area)
+{
+    int r;
+
+    for (uint64_t at = from; find_from(at, area) && area->start < end; at = end_of(area))
+        if (!owner || area->owner == owner) {
+            r = cut_to(area, from, end);
+            return r ? r : 1;
+        }
+    return 0;
+}
+
+static int take(const void *owner, uint64_t *from, uint64_t end, bool whole, struct area *taken)
+{
+    struct area area;
+    int r;
+
+    if (whole && !is_whole(owner, *from, end, ALLOCATED))
+        return 0;
+    r = first_in(owner, *from, end, &area);
+    if (r <= 0)
+        return r;
+    (void)range_index_remove(&allocated, area.start);
+    *from = end_of(&area);
+    *taken = area;
+    return 1;
+}
+
+int area_take(const void *owner, uint64_t *from, uint64_t end, bool whole, struct area *taken)
+{
+    uint64_t start = *from;
+    int r;
+
+    if (end <= start)
+        return 0;
+    pthread_mutex_lock(&lock);
+    r = range_index_cut(&allocated, start, end - start, owner);
+    if (r > 0) {
+        *taken = (struct area){.owner = owner, .start = start, .length = end - start};
+        *from = end;
+    } else if (!r) {
+        r = take(owner, from, end, whole, taken);
+    }
+    pthread_mutex_unlock(&lock);
+    return r;
+}
+
+void area_put_back(const struct area *taken)
+{
+    pthread_mutex_lock(&lock);
+    (void)insert(taken);
+    pthread_mutex_unlock(&lock);
+}
+
+/* ---- what was opened, with the lock ---------------------------------------------------------------------- */
+
+/*
+ * In this part of what was opened: the owner's (NULL: anybody's) that holds the address and reaches furthest, or
+ * `best`.
+ */
+static struct opened *furthest(struct opened *top, const void *owner, uint64_t address, struct opened *best)
+{
+    if (!top || top->reach <= address || (best && top->reach <= end_of(&best->area)))
+        return best;
+    best = furthest(RB_LEFT(top, entry), owner, address, best);
+    if (top->area.start > address)
+        return best;
+    if (end_of(&top->area) > address && (!owner || top->area.owner == owner) &&
+        (!best || end_of(&top->area) > end_of(&best->area)))
+        best = top;
+    return furthest(RB_RIGHT(top, entry), owner, address, best);
+}
+
+static const struct area *find_opened(const void *owner, uint64_t address)
+{
+    const struct opened *opened = furthest(RB_ROOT(&opened_areas), owner, address, NULL);
+
+    return opened ? &opened->area : NULL;
 }
 
 /* Has the owner opened all of the range? */
@@ -185,107 +253,6 @@ static bool is_opened(const void *owner, uint64_t start, uint64_t end)
     return start >= end;
 }
 
-/* With the lock, of allocations; owner NULL = whoever has whatever there. */
-static struct area *take(const void *owner, uint64_t start, uint64_t end, struct spares *spares)
-{
-    struct area *taken = NULL, *next;
-
-    for (struct area *area = first_behind(start); area && area->start < end; area = next) {
-        next = RB_NEXT(area_tree, NULL, area);
-        if (owner && area->owner != owner)
-            continue;
-        area = cut(area, start, end, spares);
-        area->next = taken;
-        taken = area;
-    }
-    return taken;
-}
-
-int area_take(const void *owner, uint64_t start, uint64_t length, bool whole, struct area **taken)
-{
-    uint64_t end = start + length;
-    struct spares spares;
-    int r;
-
-    *taken = NULL;
-    if (end < start)
-        return 0;
-    r = spares_get(&spares);
-    if (r)
-        return r;
-    pthread_mutex_lock(&lock);
-    if (!whole || is_whole(owner, start, end, ALLOCATED))
-        *taken = take(owner, start, end, &spares);
-    pthread_mutex_unlock(&lock);
-    spares_put(&spares);
-    return 0;
-}
-
-struct area *area_take_opened(const void *owner, uint64_t start)
-{
-    struct area key = {.start = start}, *shortest = NULL;
-
-    pthread_mutex_lock(&lock);
-    for (struct area *area = RB_NFIND(area_tree, &opened, &key); area && area->start == start;
-         area = RB_NEXT(area_tree, NULL, area))
-        if (area->owner == owner && (!shortest || area->length < shortest->length))
-            shortest = area;
-    if (shortest) {
-        RB_REMOVE(area_tree, &opened, shortest);
-        shortest->next = NULL;
-    }
-    pthread_mutex_unlock(&lock);
-    return shortest;
-}
-
-/* With the lock. */
-static struct area *take_owned(struct area_tree *tree, const void *owner, struct area *taken)
-{
-    struct area *area, *next;
-
-    for (area = RB_MIN(area_tree, tree); area; area = next) {
-        next = RB_NEXT(area_tree, NULL, area);
-        if (area->owner != owner)
-            continue;
-        RB_REMOVE(area_tree, tree, area);
-        area->next = taken;
-        taken = area;
-    }
-    return taken;
-}
-
-struct area *area_take_all(const void *owner)
-{
-    struct area *taken;
-
-    pthread_mutex_lock(&lock);
-    taken = take_owned(&opened, owner, take_owned(&areas, owner, NULL));
-    pthread_mutex_unlock(&lock);
-    return taken;
-}
-
-void area_put_back(struct area *taken)
-{
-    pthread_mutex_lock(&lock);
-    for (; taken; taken = taken->next)
-        insert(taken);
-    pthread_mutex_unlock(&lock);
-}
-
-/* ---- adding and finding ---------------------------------------------------------------------------------- */
-
-static void forget(struct area *stale)
-{
-    while (stale) {
-        struct area *next = stale->next;
-
-        if (stale->buffer)
-            shared_buffer_unref(stale->buffer);
-        free(stale);
-        stale = next;
-    }
-}
-
 /* Of one buffer, at one place? */
 static bool is_same(const struct area *a, const struct area *b)
 {
@@ -294,76 +261,152 @@ static bool is_same(const struct area *a, const struct area *b)
 }
 
 /* Puts into the chain what was opened, in this part of the tree, where something else is now. */
-static struct area *find_stale(struct area *top, const struct area *by, struct area *chain)
+static struct opened *find_stale(struct opened *top, const struct area *by, struct opened *chain)
 {
     if (!top || top->reach <= by->start)
         return chain;
     chain = find_stale(RB_LEFT(top, entry), by, chain);
-    if (top->start >= end_of(by))
+    if (top->area.start >= end_of(by))
         return chain;
-    if (end_of(top) > by->start && !(by->kind == AREA_OPENED && is_same(top, by))) {
+    if (end_of(&top->area) > by->start && !(by->kind == AREA_OPENED && is_same(&top->area, by))) {
         top->next = chain;
         chain = top;
     }
     return find_stale(RB_RIGHT(top, entry), by, chain);
 }
 
-/* With the lock: takes that out. */
-static struct area *take_stale(const struct area *by, struct area *chain)
+/* Takes that out. */
+static struct opened *take_stale(const struct area *by)
 {
-    struct area *stale = find_stale(RB_ROOT(&opened), by, chain);
+    struct opened *stale = find_stale(RB_ROOT(&opened_areas), by, NULL);
 
-    for (struct area *area = stale; area != chain; area = area->next)
-        RB_REMOVE(area_tree, &opened, area);
+    for (struct opened *opened = stale; opened; opened = opened->next)
+        RB_REMOVE(opened_tree, &opened_areas, opened);
     return stale;
+}
+
+static void insert_opened(struct opened *opened)
+{
+    opened->serial = ++serials;
+    RB_INSERT(opened_tree, &opened_areas, opened);
+    augment(opened);
+}
+
+/* ---- taking out ------------------------------------------------------------------------------------------ */
+
+/* Ends the lock. */
+static bool take_one_opened(struct opened *opened, struct area *taken)
+{
+    if (opened) {
+        RB_REMOVE(opened_tree, &opened_areas, opened);
+        *taken = opened->area;
+    }
+    pthread_mutex_unlock(&lock);
+    free(opened);
+    return opened;
+}
+
+bool area_take_opened(const void *owner, uint64_t start, struct area *taken)
+{
+    struct opened key = {.area.start = start}, *shortest = NULL;
+
+    pthread_mutex_lock(&lock);
+    for (struct opened *opened = RB_NFIND(opened_tree, &opened_areas, &key); opened && opened->area.start == start;
+         opened = RB_NEXT(opened_tree, NULL, opened))
+        if (opened->area.owner == owner && (!shortest || opened->area.length < shortest->area.length))
+            shortest = opened;
+    return take_one_opened(shortest, taken);
+}
+
+bool area_take_any(const void *owner, uint64_t *from, struct area *taken)
+{
+    struct opened *opened;
+
+    if (area_take(owner, from, UINT64_MAX, false, taken) > 0)
+        return true;
+    pthread_mutex_lock(&lock);
+    opened = RB_MIN(opened_tree, &opened_areas);
+    while (opened && opened->area.owner != owner)
+        opened = RB_NEXT(opened_tree, NULL, opened);
+    return take_one_opened(opened, taken);
+}
+
+/* ---- adding and finding ---------------------------------------------------------------------------------- */
+
+static void forget(const struct area *area)
+{
+    if (area->buffer)
+        shared_buffer_unref(area->buffer);
+}
+
+static void forget_all(struct opened *stale)
+{
+    struct opened *next;
+
+    for (; stale; stale = next) {
+        next = stale->next;
+        forget(&stale->area);
+        free(stale);
+    }
 }
 
 int area_add(const struct area *area)
 {
-    struct area *new = malloc(sizeof(*new)), *stale;
-    struct spares spares;
+    struct opened *opened = area->kind == AREA_OPENED ? malloc(sizeof(*opened)) : NULL, *stale;
+    struct area other;
+    uint64_t from;
+    int r;
 
-    if (!new)
+    if (area->kind == AREA_OPENED && !opened)
         return -ENOMEM;
-    if (spares_get(&spares)) {
-        free(new);
-        return -ENOMEM;
-    }
-    *new = *area;
-    pthread_mutex_lock(&lock);
-    stale = take_stale(area, take(NULL, area->start, end_of(area), &spares));
-    insert(new);
-    pthread_mutex_unlock(&lock);
-    spares_put(&spares);
-    forget(stale);
-    return 0;
+    do {
+        from = area->start;
+        pthread_mutex_lock(&lock);
+        stale = take_stale(area);
+        r = opened ? -EEXIST : insert(area);
+        if (r == -EEXIST)
+            r = take(NULL, &from, end_of(area), false, &other);
+        if (!r && opened) {
+            opened->area = *area;
+            insert_opened(opened);
+        }
+        pthread_mutex_unlock(&lock);
+        forget_all(stale);
+        if (r == 1)
+            forget(&other);
+    } while (r == 1);
+    if (r)
+        free(opened);
+    return r;
 }
 
 bool area_find(const void *owner, const void *address, struct area *copy)
 {
-    const struct area *area;
+    const struct area *opened;
+    struct area area;
+    bool found;
 
     pthread_mutex_lock(&lock);
-    area = first_behind((uintptr_t)address);
-    if (!area || area->start > (uintptr_t)address || (owner && area->owner != owner))
-        area = find_opened(owner, (uintptr_t)address);
-    if (area) {
-        *copy = *area;
-        if (copy->buffer)
-            shared_buffer_ref(copy->buffer);
-    }
+    found = find((uintptr_t)address, &area) && (!owner || area.owner == owner);
+    opened = found ? NULL : find_opened(owner, (uintptr_t)address);
+    if (opened)
+        area = *opened;
+    found = found || opened;
+    if (found && area.buffer)
+        shared_buffer_ref(area.buffer);
     pthread_mutex_unlock(&lock);
-    return area;
+    if (found)
+        *copy = area;
+    return found;
 }
 
 bool area_is_allocated(uint64_t start, uint64_t length)
 {
-    const struct area *area;
+    struct area area;
     bool is;
 
     pthread_mutex_lock(&lock);
-    area = first_behind(start);
-    is = area && area->start < start + length;
+    is = find_from(start, &area) && area.start < start + length;
     pthread_mutex_unlock(&lock);
     return is;
 }

@@ -11,23 +11,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/tree.h"
-
 struct shared_buffer;
 
 enum area_kind { AREA_ALLOCATED, AREA_OPENED };
 
 struct area {
-    RB_ENTRY(area) entry;
-    uint64_t serial;   /* tells apart those with one start */
-    uint64_t reach;    /* where what reaches furthest in this subtree ends */
-    struct area *next; /* in a chain of areas that were taken out */
     const void *owner; /* the provider */
     enum area_kind kind;
     uint64_t start;
     uint64_t length;
     struct shared_buffer *buffer; /* what is mapped there, counted; NULL = private memory */
-    uint64_t offset;              /* of `start`, in the buffer */
+    uint64_t offset;              /* of `start`, in the buffer; an allocation's is always mapped at one place */
 };
 
 /* Notes a copy of it, with its count of the buffer. What is noted there already was unmapped behind our back, and is
@@ -35,17 +29,17 @@ struct area {
 int area_add(const struct area *area);
 
 /*
- * Takes out what the owner has allocated within the range; `whole`: all of it, or nothing if there is a gap. The chain
- * goes to *taken, its areas are free()'d by the caller, who has their counts of buffers. NULL: there was nothing.
- * -ENOMEM: and nothing was done.
+ * Takes out the first of what the owner has allocated from *from on to `end`, as far as it lies there, and says where
+ * that ends in *from; `whole`: only if there is no gap. *taken has its count of the buffer. 1; 0: there is nothing;
+ * -ENOMEM, and nothing was done, which is so for the first of a range only.
  */
-int area_take(const void *owner, uint64_t start, uint64_t length, bool whole, struct area **taken);
-/* What the owner opened at just this address, of several the shortest; or NULL. */
-struct area *area_take_opened(const void *owner, uint64_t start);
-/* All that the owner has. */
-struct area *area_take_all(const void *owner);
-/* A chain goes back where it was. */
-void area_put_back(struct area *taken);
+int area_take(const void *owner, uint64_t *from, uint64_t end, bool whole, struct area *taken);
+/* What the owner opened at just this address, of several the shortest. */
+bool area_take_opened(const void *owner, uint64_t start, struct area *taken);
+/* Any that the owner has, from *from on, which is 0 at first; when there are no more of those, what it has opened. */
+bool area_take_any(const void *owner, uint64_t *from, struct area *taken);
+/* An allocation that was taken goes back where it was. */
+void area_put_back(const struct area *taken);
 
 /* A copy of the owner's area (NULL: of anybody's) around the address; its buffer is counted up. */
 bool area_find(const void *owner, const void *address, struct area *copy);

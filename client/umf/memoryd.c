@@ -94,8 +94,11 @@ static bool is_valid(const umf_memoryd_memory_provider_params_t *params)
 static void finalize(void *provider)
 {
     struct memoryd *memoryd = provider;
+    struct area area;
+    uint64_t from = 0;
 
-    shared_release(area_take_all(&memoryd->shared));
+    while (area_take_any(&memoryd->shared, &from, &area))
+        shared_release(&area);
     free((void *)(uintptr_t)memoryd->params.pool);
     free((void *)(uintptr_t)memoryd->params.nodes);
     free((void *)(uintptr_t)memoryd->params.weights);
@@ -277,8 +280,9 @@ static uint64_t whole_pages(const struct memoryd *memoryd, const void *ptr, size
 static umf_result_t do_free(void *provider, void *ptr, size_t size)
 {
     struct memoryd *memoryd = provider;
-    struct area *taken;
-    uint64_t length;
+    uint64_t length, from = (uintptr_t)ptr;
+    struct area area;
+    int r;
 
     if (!ptr)
         return UMF_RESULT_SUCCESS;
@@ -287,11 +291,12 @@ static umf_result_t do_free(void *provider, void *ptr, size_t size)
     length = whole_pages(memoryd, ptr, size);
     if (!length)
         return profile_for_unknown();
-    if (area_take(&memoryd->shared, (uintptr_t)ptr, length, !profile_is_upstream(), &taken))
-        return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
-    if (!taken)
-        return profile_for_unknown();
-    shared_release(taken);
+    r = area_take(&memoryd->shared, &from, (uintptr_t)ptr + length, !profile_is_upstream(), &area);
+    if (r <= 0)
+        return r ? UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY : profile_for_unknown();
+    do
+        shared_release(&area);
+    while (area_take(&memoryd->shared, &from, (uintptr_t)ptr + length, false, &area) > 0);
     return UMF_RESULT_SUCCESS;
 }
 

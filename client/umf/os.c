@@ -98,15 +98,22 @@ static bool is_valid(const umf_os_memory_provider_params_t *params)
            is_numa_valid(params);
 }
 
+static umf_result_t release(const struct os *os, const struct area *taken)
+{
+    if (os->visibility == UMF_MEM_MAP_PRIVATE)
+        return os_private_release(taken);
+    shared_release(taken);
+    return UMF_RESULT_SUCCESS;
+}
+
 static void finalize(void *provider)
 {
     struct os *os = provider;
-    struct area *left = area_take_all(&os->shared);
+    struct area left;
+    uint64_t from = 0;
 
-    if (os->visibility == UMF_MEM_MAP_SHARED)
-        shared_release(left);
-    else
-        (void)os_private_release(left);
+    while (area_take_any(&os->shared, &from, &left))
+        (void)release(os, &left);
     free(os->nodes);
     free(os->partitions);
     free(os->name);
@@ -230,20 +237,23 @@ static umf_result_t do_alloc(void *provider, size_t size, size_t alignment, void
 static umf_result_t do_free(void *provider, void *ptr, size_t size)
 {
     struct os *os = provider;
-    struct area *taken;
+    uint64_t from = (uintptr_t)ptr, end;
+    struct area area;
+    umf_result_t result;
+    int r;
 
     if (!ptr)
         return UMF_RESULT_SUCCESS;
     if (!is_page_aligned((uintptr_t)ptr) || !size || size > SIZE_MAX - page_size())
         return os_fail(UMF_OS_RESULT_ERROR_FREE_FAILED, EINVAL);
-    if (area_take(&os->shared, (uintptr_t)ptr, page_align_up(size), !profile_is_upstream(), &taken))
-        return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
-    if (!taken)
-        return profile_for_unknown();
-    if (os->visibility == UMF_MEM_MAP_PRIVATE)
-        return os_private_release(taken);
-    shared_release(taken);
-    return UMF_RESULT_SUCCESS;
+    end = from + page_align_up(size);
+    r = area_take(&os->shared, &from, end, !profile_is_upstream(), &area);
+    if (r <= 0)
+        return r ? UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY : profile_for_unknown();
+    do
+        result = release(os, &area);
+    while (result == UMF_RESULT_SUCCESS && from < end && area_take(&os->shared, &from, end, false, &area) > 0);
+    return result;
 }
 
 static umf_result_t purge(struct os *os, void *ptr, size_t size, int advice,

@@ -34,7 +34,7 @@ umf_result_t os_fail_shared(umf_os_memory_provider_native_error_t error);
 
 /* Anonymous memory. */
 umf_result_t os_private_alloc(struct os *os, size_t size, size_t alignment, void **ptr);
-umf_result_t os_private_release(struct area *taken);
+umf_result_t os_private_release(const struct area *taken);
 umf_result_t os_private_purge(void *ptr, size_t size, int advice, umf_os_memory_provider_native_error_t error);
 
 /* Finds out whether the machine tells of its nodes. A negative errno. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Anonymous memory of the process: mmap() and what belongs to it. */
 #include <errno.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -32,36 +31,42 @@ static const struct os_calls kernel = {
 
 const struct os_calls *os_calls = &kernel;
 
+/* Of `length` + `more` bytes that were mapped there those are kept that begin at a multiple of the alignment. */
+static void *cut_ends(char *at, uint64_t length, uint64_t more, uint64_t alignment)
+{
+    uint64_t skip = (alignment - (uintptr_t)at % alignment) % alignment;
+
+    if (skip)
+        (void)os_calls->munmap(at, (size_t)skip);
+    if (more > skip)
+        (void)os_calls->munmap(at + skip + length, (size_t)(more - skip));
+    return at + skip;
+}
+
 /* Maps `length` bytes at a multiple of `alignment`, which is one of the page size: maps more, and cuts the ends off. */
 static umf_result_t map_aligned(int protection, uint64_t length, uint64_t alignment, void **ptr)
 {
-    const uint64_t page = page_size();
-    uint64_t total, start, skip;
+    const uint64_t page = page_size(), more = alignment - page;
+    uint64_t total;
     char *at;
 
-    if (__builtin_add_overflow(length, alignment - page, &total) || total > SIZE_MAX)
+    if (__builtin_add_overflow(length, more, &total) || total > SIZE_MAX)
         return os_fail(UMF_OS_RESULT_ERROR_ALLOC_FAILED, ENOMEM);
     at = os_calls->mmap(NULL, (size_t)total, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (at == MAP_FAILED)
         return os_fail(UMF_OS_RESULT_ERROR_ALLOC_FAILED, errno);
-    start = (uintptr_t)at;
-    if (start % page) {
+    if (!is_page_aligned((uintptr_t)at)) {
         (void)os_calls->munmap(at, (size_t)total);
         return os_fail(UMF_OS_RESULT_ERROR_ADDRESS_NOT_ALIGNED, 0);
     }
-    skip = (alignment - start % alignment) % alignment;
-    if (skip)
-        (void)os_calls->munmap(at, (size_t)skip);
-    if (total > skip + length)
-        (void)os_calls->munmap(at + skip + length, (size_t)(total - skip - length));
-    *ptr = at + skip;
+    *ptr = more ? cut_ends(at, length, more, alignment) : at;
     return UMF_RESULT_SUCCESS;
 }
 
 umf_result_t os_private_alloc(struct os *os, size_t size, size_t alignment, void **ptr)
 {
     const uint64_t page = page_size();
-    uint64_t length = size, before;
+    uint64_t length = size, before = 0;
     struct area area = {.owner = &os->shared};
     umf_result_t result;
     void *at = NULL;
@@ -75,7 +80,8 @@ umf_result_t os_private_alloc(struct os *os, size_t size, size_t alignment, void
     result = map_aligned(os->protection, length, alignment > page ? alignment : page, &at);
     if (result != UMF_RESULT_SUCCESS)
         return result;
-    before = __atomic_fetch_add(&os->allocated, size, __ATOMIC_RELAXED);
+    if (os->mode == UMF_NUMA_MODE_INTERLEAVE)
+        before = __atomic_fetch_add(&os->allocated, size, __ATOMIC_RELAXED);
     r = os_numa_bind(os, at, length, before);
     if (r) {
         (void)os_calls->munmap(at, (size_t)length);
@@ -91,22 +97,16 @@ umf_result_t os_private_alloc(struct os *os, size_t size, size_t alignment, void
     return UMF_RESULT_SUCCESS;
 }
 
-umf_result_t os_private_release(struct area *taken)
+umf_result_t os_private_release(const struct area *taken)
 {
-    while (taken) {
-        struct area *next = taken->next;
+    int number;
 
-        /* the kernel refuses where it would have to remember more ranges than it may */
-        if (os_calls->munmap((void *)(uintptr_t)taken->start, (size_t)taken->length) < 0) {
-            int number = errno;
-
-            area_put_back(taken);
-            return os_fail(UMF_OS_RESULT_ERROR_FREE_FAILED, number);
-        }
-        free(taken);
-        taken = next;
-    }
-    return UMF_RESULT_SUCCESS;
+    if (!os_calls->munmap((void *)(uintptr_t)taken->start, (size_t)taken->length))
+        return UMF_RESULT_SUCCESS;
+    /* the kernel refuses where it would have to remember more ranges than it may */
+    number = errno;
+    area_put_back(taken);
+    return os_fail(UMF_OS_RESULT_ERROR_FREE_FAILED, number);
 }
 
 umf_result_t os_private_purge(void *ptr, size_t size, int advice, umf_os_memory_provider_native_error_t error)

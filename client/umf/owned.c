@@ -95,7 +95,7 @@ void *owned_take_handle(const struct owned *owned)
 {
     struct range_entry entry;
 
-    return range_index_remove(&handles[owned->level], owned->start, &entry) ? entry.value : NULL;
+    return range_index_take(&handles[owned->level], owned->start, 0, NULL, &entry) ? entry.value : NULL;
 }
 
 /* Those who copy handles have the tracker's lock for readers. */
@@ -108,10 +108,17 @@ void owned_free_handle(void *handle)
     free(handle);
 }
 
-void owned_remove(const struct owned *owned)
+bool owned_take(umf_memory_pool_handle_t pool, const void *ptr, uint64_t size, struct owned *ret)
 {
-    if (range_index_remove(&levels[owned->level], owned->start, NULL))
-        owned->pool->n_owned--;
+    struct range_entry entry;
+
+    for (unsigned level = n_levels; level--;)
+        if (range_index_take(&levels[level], (uintptr_t)ptr, size, pool, &entry)) {
+            to_owned(&entry, level, ret);
+            pool->n_owned--;
+            return true;
+        }
+    return false;
 }
 
 /* Is something on this level around all of the range? What overlaps it and is not goes. */
@@ -125,8 +132,9 @@ static bool is_enclosed(unsigned level, uint64_t start, uint64_t size)
         if (there.start <= start && range_entry_holds(&there, last))
             return true;
         to_owned(&there, level, &stale);
+        (void)range_index_remove(&levels[level], there.start);
+        stale.pool->n_owned--;
         owned_free_handle(owned_take_handle(&stale));
-        owned_remove(&stale);
     }
     return false;
 }

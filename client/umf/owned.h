@@ -37,8 +37,9 @@ void owned_unlock(void);
  * forgotten. INVALID_ARGUMENT: it ends beyond all addresses. OUT_OF_HOST_MEMORY, also if it lies in 16 pools' memory.
  */
 umf_result_t owned_add(umf_memory_pool_handle_t pool, uint64_t start, uint64_t size);
-/* Its handle was taken before. */
-void owned_remove(const struct owned *owned);
+/* Takes out the pool's that starts just there and is so large, if that is not 0; false if there is none. A handle that
+ * it has is to be taken then. */
+bool owned_take(umf_memory_pool_handle_t pool, const void *ptr, uint64_t size, struct owned *ret);
 /* What was taken out is where it was, whatever is there too. */
 umf_result_t owned_put_back(const struct owned *owned);
 /* Makes two of it, the second from the address on. */

@@ -236,21 +236,14 @@ static bool is_ours_alone(struct shared_buffer *buffer)
     return !memclient_buffer_info(buffer->handle, &info) && info.holds <= 1;
 }
 
-void shared_release(struct area *taken)
+void shared_release(const struct area *taken)
 {
-    while (taken) {
-        struct shared_buffer *buffer = taken->buffer;
-        struct area *next = taken->next;
+    struct shared_buffer *buffer = taken->buffer;
 
-        (void)memclient_unmap(memclient_buffer_context(buffer->handle), (void *)(uintptr_t)taken->start,
-                              taken->length);
-        if (taken->kind == AREA_ALLOCATED && __atomic_load_n(&buffer->refs, __ATOMIC_RELAXED) > 1 &&
-            is_ours_alone(buffer))
-            (void)memclient_discard(buffer->handle, taken->offset, taken->length);
-        shared_buffer_unref(buffer);
-        free(taken);
-        taken = next;
-    }
+    (void)memclient_unmap(memclient_buffer_context(buffer->handle), (void *)(uintptr_t)taken->start, taken->length);
+    if (taken->kind == AREA_ALLOCATED && __atomic_load_n(&buffer->refs, __ATOMIC_RELAXED) > 1 && is_ours_alone(buffer))
+        (void)memclient_discard(buffer->handle, taken->offset, taken->length);
+    shared_buffer_unref(buffer);
 }
 
 int shared_purge(const struct shared *shared, void *ptr, uint64_t length)

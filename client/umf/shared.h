@@ -39,8 +39,8 @@ void shared_init(struct shared *shared);
 /* options: instead of the provider's own, or NULL. alignment: any multiple or divisor of the granule, 0 = none. */
 int shared_alloc(struct shared *shared, uint64_t size, uint64_t alignment,
                  const struct memclient_alloc_options *options, void **ptr);
-/* Areas that were taken out: unmaps, and gives back. */
-void shared_release(struct area *taken);
+/* An area that was taken out: unmaps it, and gives it back. */
+void shared_release(const struct area *taken);
 /* Gives the pages back. -EFAULT: a part of it is not this provider's. */
 int shared_purge(const struct shared *shared, void *ptr, uint64_t length);
 /* The pages of what is there. 0 if that is not this provider's. */
@@ -72,6 +72,9 @@ struct shared_buffer {
     bool may_be_shared; /* others may know of it */
     char *name;         /* that it was given, or NULL */
     int pid;            /* who made this */
+    /* of what was allocated: the provider, and where the first byte is mapped, as area.c has it */
+    const void *owner;
+    uint64_t base;
 };
 
 void shared_buffer_ref(struct shared_buffer *buffer);

@@ -190,11 +190,11 @@ int shared_open_handle(struct shared *shared, const void *data, void **ptr)
 
 int shared_close_handle(const struct shared *shared, void *ptr)
 {
-    struct area *area = area_take_opened(shared, (uintptr_t)ptr);
+    struct area area;
 
-    if (!area)
+    if (!area_take_opened(shared, (uintptr_t)ptr, &area))
         return -EFAULT;
-    shared_release(area);
+    shared_release(&area);
     return 0;
 }
 

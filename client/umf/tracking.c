@@ -87,19 +87,26 @@ static umf_result_t take(umf_memory_pool_handle_t pool, const void *ptr, size_t 
     uint64_t before;
     umf_result_t result;
 
-    if (!owned_find_base(ptr, pool, &whole) && (!size || !owned_find(ptr, &whole) || whole.pool != pool))
+    if (owned_take(pool, ptr, size, &freed->owned)) {
+        freed->ipc_data = owned_take_handle(&freed->owned);
+        return UMF_RESULT_SUCCESS;
+    }
+    /* a part of one, then */
+    if (!size || (!owned_find_base(ptr, pool, &whole) && !owned_find(ptr, &whole)) || whole.pool != pool)
         return UMF_RESULT_SUCCESS;
     before = (uintptr_t)ptr - whole.start;
     freed->owned = whole;
     freed->owned.start += before;
     freed->owned.size -= before;
     freed->has_before = before;
-    freed->has_behind = size && size < freed->owned.size;
+    freed->has_behind = size < freed->owned.size;
     result = cut(&whole, freed, size);
-    if (result != UMF_RESULT_SUCCESS)
+    if (result != UMF_RESULT_SUCCESS) {
+        freed->owned.pool = NULL;
         return result;
+    }
     freed->ipc_data = owned_take_handle(&whole);
-    owned_remove(&freed->owned);
+    (void)owned_take(pool, ptr, 0, &freed->owned);
     return UMF_RESULT_SUCCESS;
 }
 
@@ -391,13 +398,13 @@ umf_result_t tracking_new(umf_memory_pool_handle_t pool, umf_memory_provider_han
 void tracking_free(umf_memory_provider_handle_t tracking)
 {
     umf_memory_pool_handle_t pool = tracking->priv;
-    struct owned owned = {.start = 0};
+    struct owned owned = {.start = 0}, taken;
 
     owned_lock();
     while (pool->n_owned && owned_next(pool, &owned)) {
         void *data = owned_take_handle(&owned);
 
-        owned_remove(&owned);
+        (void)owned_take(pool, (void *)(uintptr_t)owned.start, 0, &taken);
         owned_unlock();
         put_handle(pool, data);
         owned_lock();

@@ -41,13 +41,20 @@ static inline bool is_aligned(uint64_t v, uint64_t alignment)
     return !(v & (alignment - 1));
 }
 
-/* The system's base page. A look-up in what the kernel passed at exec: no system call. */
+/* The system's base page. Asked for once in each source file: sysconf() makes no system call, but searches. */
 static inline uint64_t page_size(void)
 {
-    long size = sysconf(_SC_PAGESIZE);
+    static uint64_t known;
+    uint64_t size = __atomic_load_n(&known, __ATOMIC_RELAXED);
 
-    assert(size > 0);
-    return (uint64_t)size;
+    if (!size) {
+        long asked = sysconf(_SC_PAGESIZE);
+
+        assert(asked > 0);
+        size = (uint64_t)asked;
+        __atomic_store_n(&known, size, __ATOMIC_RELAXED);
+    }
+    return size;
 }
 
 static inline uint64_t page_align_down(uint64_t v)

@@ -299,29 +299,39 @@ RANGE_INDEX_UNUSED void range_index_deinit(struct range_index *index)
 
 /* ---- the tree, with the lock ----------------------------------------------------------------------------- */
 
-/* The way down to where a start is, or would be. */
+/* The way down to where a start is, or would be, and where the ways to its neighbours leave it. */
 struct range_path {
-    struct {
-        struct range_node *node;
-        unsigned slot;
-    } steps[16];
-    unsigned n;
-    uintptr_t *place; /* the word at its end */
+    uintptr_t *place;          /* the word at its end */
+    struct range_node *parent; /* which that is a child of; NULL: it is the root */
+    unsigned slot;             /* of that */
+    const struct range_node *low_node, *high_node; /* the last ones with children before and behind it; or NULL */
+    uint32_t low, high;                            /* which */
 };
 
-RANGE_INDEX_UNUSED void range_path_go(struct range_index *index, uint64_t start, struct range_path *path)
+static inline void range_path_go(struct range_index *index, uint64_t start, struct range_path *path)
 {
-    path->n = 0;
-    path->place = &index->root;
+    *path = (struct range_path){.place = &index->root};
     while (range_word_is_node(*path->place)) {
         struct range_node *node = range_word_node(*path->place);
-        unsigned shift = range_word_shift(*path->place), slot = range_slot(start, shift);
+        unsigned shift = range_word_shift(*path->place);
+        uint32_t bit, others;
 
         if (!range_is_below(start, node->prefix, shift))
             break;
-        path->steps[path->n].node = node;
-        path->steps[path->n++].slot = slot;
-        path->place = &node->child[slot];
+        path->parent = node;
+        path->slot = range_slot(start, shift);
+        path->place = &node->child[path->slot];
+        bit = UINT32_C(1) << path->slot;
+        others = node->present & (bit - 1);
+        if (others) {
+            path->low_node = node;
+            path->low = others;
+        }
+        others = node->present & -(bit << 1);
+        if (others) {
+            path->high_node = node;
+            path->high = others;
+        }
     }
 }
 
@@ -335,7 +345,7 @@ static inline struct range_leaf *range_first_below(uintptr_t word)
 static inline struct range_leaf *range_last_below(uintptr_t word)
 {
     while (range_word_is_node(word))
-        word = range_word_node(word)->child[31 - __builtin_clz(range_word_node(word)->present)];
+        word = range_word_node(word)->child[31 ^ __builtin_clz(range_word_node(word)->present)];
     return range_word_leaf(word);
 }
 
@@ -345,19 +355,12 @@ static inline uint64_t range_word_prefix(uintptr_t word)
     return range_word_is_node(word) ? range_word_node(word)->prefix : range_word_leaf(word)->entry.start;
 }
 
-/* The last leaf before the path's end, which is not below the word there; NULL: none. */
+/* The last leaf that starts before the path's start; NULL: none. */
 static inline struct range_leaf *range_path_before(const struct range_path *path, uint64_t start)
 {
     if (*path->place && range_word_prefix(*path->place) < start)
         return range_last_below(*path->place);
-    for (unsigned i = path->n; i--;) {
-        const struct range_node *node = path->steps[i].node;
-        uint32_t lower = node->present & ((UINT32_C(1) << path->steps[i].slot) - 1);
-
-        if (lower)
-            return range_last_below(node->child[31 - __builtin_clz(lower)]);
-    }
-    return NULL;
+    return path->low_node ? range_last_below(path->low_node->child[31 ^ __builtin_clz(path->low)]) : NULL;
 }
 
 /* The first leaf that starts there or behind. */
@@ -365,14 +368,7 @@ static inline struct range_leaf *range_path_behind(const struct range_path *path
 {
     if (*path->place && range_word_prefix(*path->place) >= start)
         return range_first_below(*path->place);
-    for (unsigned i = path->n; i--;) {
-        const struct range_node *node = path->steps[i].node;
-        uint32_t higher = node->present & ~((UINT32_C(2) << path->steps[i].slot) - 1);
-
-        if (higher)
-            return range_first_below(node->child[__builtin_ctz(higher)]);
-    }
-    return NULL;
+    return path->high_node ? range_first_below(path->high_node->child[__builtin_ctz(path->high)]) : NULL;
 }
 
 /* Enters a leaf at its path's end. -ENOMEM: and the leaf is free. */
@@ -400,8 +396,8 @@ RANGE_INDEX_UNUSED int range_path_enter(struct range_index *index, struct range_
         range_word_store(path->place, (uintptr_t)node + shift);
         return 0;
     }
-    if (path->n)
-        path->steps[path->n - 1].node->present |= UINT32_C(1) << path->steps[path->n - 1].slot;
+    if (path->parent)
+        path->parent->present |= UINT32_C(1) << path->slot;
     range_word_store(path->place, (uintptr_t)leaf + 1);
     return 0;
 }
@@ -416,30 +412,54 @@ static inline uintptr_t *range_index_place(struct range_index *index, uint64_t s
     return *place && range_word_leaf(*place)->entry.start == start ? place : NULL;
 }
 
+/* Puts a leaf in another one's place: both have the same start. */
+static inline void range_index_replace(struct range_index *index, uintptr_t *place, struct range_leaf *leaf)
+{
+    uintptr_t old = *place;
+
+    range_word_store(place, (uintptr_t)leaf + 1);
+    range_index_retire(index, old);
+}
+
+/* Between the two steps of making one of two or two of one. */
+static inline void range_index_reshape(struct range_index *index)
+{
+    __atomic_store_n(&index->reshaped, index->reshaped + 1, __ATOMIC_RELEASE);
+}
+
 /* ---- changing, with the lock ----------------------------------------------------------------------------- */
+
+/* The neighbours of a range that is to be entered; false: one of them overlaps it. */
+static inline bool range_index_fits(struct range_index *index, uint64_t start, uint64_t size, struct range_path *path,
+                                    struct range_leaf **before, struct range_leaf **behind)
+{
+    range_path_go(index, start, path);
+    *before = range_path_before(path, start);
+    *behind = range_path_behind(path, start);
+    return !(*before && range_entry_holds(&(*before)->entry, start)) &&
+           !(*behind && ((*behind)->entry.start - start < size || (*behind)->entry.start == start));
+}
 
 /* -EEXIST: something there overlaps it. -ENOMEM. The last byte's address is no more than UINT64_MAX. */
 RANGE_INDEX_UNUSED int range_index_insert(struct range_index *index, uint64_t start, uint64_t size, void *value)
 {
-    const struct range_leaf *before, *behind;
+    struct range_leaf *before, *behind, *leaf;
     struct range_path path;
-    struct range_leaf *leaf;
 
-    range_path_go(index, start, &path);
-    before = range_path_before(&path, start);
-    behind = range_path_behind(&path, start);
-    if ((before && range_entry_holds(&before->entry, start)) ||
-        (behind && (behind->entry.start - start < size || behind->entry.start == start)))
+    if (!range_index_fits(index, start, size, &path, &before, &behind))
         return -EEXIST;
     leaf = range_leaf_new(index, start, size, value);
     return leaf ? range_path_enter(index, &path, leaf) : -ENOMEM;
 }
 
-/* Takes out the range of just this start, and copies it; false if there is none. */
-RANGE_INDEX_UNUSED bool range_index_remove(struct range_index *index, uint64_t start, struct range_entry *ret)
+/* Takes out the range of just this start, and copies it; NULL for `value` and 0 for `size` are any. False if there is
+ * none. */
+RANGE_INDEX_UNUSED bool range_index_take(struct range_index *index, uint64_t start, uint64_t size, const void *value,
+                                         struct range_entry *ret)
 {
     uintptr_t *place = &index->root, *above = NULL, word = *place;
     struct range_node *node = NULL;
+    const struct range_entry *entry;
     unsigned slot = 0;
 
     while (range_word_is_node(word)) {
@@ -449,10 +469,12 @@ RANGE_INDEX_UNUSED bool range_index_remove(struct range_index *index, uint64_t s
         place = &node->child[slot];
         word = *place;
     }
-    if (!word || range_word_leaf(word)->entry.start != start)
+    if (!word)
         return false;
-    if (ret)
-        *ret = range_word_leaf(word)->entry;
+    entry = &range_word_leaf(word)->entry;
+    if (entry->start != start || (size && entry->size != size) || (value && entry->value != value))
+        return false;
+    *ret = *entry;
     range_word_store(place, 0);
     if (node) {
         node->present &= ~(UINT32_C(1) << slot);
@@ -467,13 +489,19 @@ RANGE_INDEX_UNUSED bool range_index_remove(struct range_index *index, uint64_t s
     return true;
 }
 
+static inline bool range_index_remove(struct range_index *index, uint64_t start)
+{
+    struct range_entry entry;
+
+    return range_index_take(index, start, 0, NULL, &entry);
+}
+
 /* Makes two of the range that holds the address, where it is not the first: one ends before it, one begins with it. */
 RANGE_INDEX_UNUSED int range_index_split(struct range_index *index, uint64_t address)
 {
     struct range_leaf *low, *high;
     struct range_entry whole;
     struct range_path path;
-    uintptr_t *place, old;
     int r;
 
     if (!range_index_find(index, address, &whole) || whole.start == address)
@@ -488,11 +516,8 @@ RANGE_INDEX_UNUSED int range_index_split(struct range_index *index, uint64_t add
         range_leaf_free(index, low);
         return r;
     }
-    __atomic_store_n(&index->reshaped, index->reshaped + 1, __ATOMIC_RELEASE);
-    place = range_index_place(index, whole.start);
-    old = *place;
-    range_word_store(place, (uintptr_t)low + 1);
-    range_index_retire(index, old);
+    range_index_reshape(index);
+    range_index_replace(index, range_index_place(index, whole.start), low);
     return 0;
 }
 
@@ -500,37 +525,99 @@ RANGE_INDEX_UNUSED int range_index_split(struct range_index *index, uint64_t add
  * such. */
 RANGE_INDEX_UNUSED int range_index_merge(struct range_index *index, uint64_t low, uint64_t high)
 {
-    uintptr_t *place = range_index_place(index, low), old;
-    const struct range_entry *first, *second;
+    uintptr_t *place = range_index_place(index, low), *second = range_index_place(index, high);
+    const struct range_entry *entry;
     struct range_leaf *both;
 
-    if (!place || !range_index_place(index, high))
+    if (!place || !second || high - low != range_word_leaf(*place)->entry.size)
         return -ENOENT;
-    first = &range_word_leaf(*place)->entry;
-    second = &range_word_leaf(*range_index_place(index, high))->entry;
-    if (high - low != first->size)
-        return -ENOENT;
-    both = range_leaf_new(index, low, first->size + second->size, first->value);
+    entry = &range_word_leaf(*second)->entry;
+    both = range_leaf_new(index, low, high - low + entry->size, range_word_leaf(*place)->entry.value);
     if (!both)
         return -ENOMEM;
-    old = *place;
-    range_word_store(place, (uintptr_t)both + 1);
-    __atomic_store_n(&index->reshaped, index->reshaped + 1, __ATOMIC_RELEASE);
-    (void)range_index_remove(index, high, NULL);
-    range_index_retire(index, old);
+    range_index_replace(index, place, both);
+    range_index_reshape(index);
+    (void)range_index_remove(index, high);
     return 0;
+}
+
+/*
+ * For those who do not care where one range of a value ends and the next begins: range_index_insert(), and what it
+ * touches of the same value becomes one with it. Many ranges are few then, where they lie together.
+ */
+RANGE_INDEX_UNUSED int range_index_join(struct range_index *index, uint64_t start, uint64_t size, void *value)
+{
+    struct range_leaf *before, *behind, *leaf;
+    struct range_path path;
+    uint64_t high = 0;
+    int r = 0;
+
+    if (!range_index_fits(index, start, size, &path, &before, &behind))
+        return -EEXIST;
+    if (behind && behind->entry.start - start == size && behind->entry.value == value) {
+        high = behind->entry.start;
+        size += behind->entry.size;
+    }
+    if (before && start - before->entry.start == before->entry.size && before->entry.value == value) {
+        leaf = range_leaf_new(index, before->entry.start, before->entry.size + size, value);
+        if (!leaf)
+            return -ENOMEM;
+        range_index_replace(index, range_index_place(index, before->entry.start), leaf);
+    } else {
+        leaf = range_leaf_new(index, start, size, value);
+        r = leaf ? range_path_enter(index, &path, leaf) : -ENOMEM;
+    }
+    if (!r && high) {
+        range_index_reshape(index);
+        (void)range_index_remove(index, high);
+    }
+    return r;
+}
+
+/* For the same: takes these addresses out of a range of the value that has all of them. 1; 0: there is none such;
+ * -ENOMEM. */
+RANGE_INDEX_UNUSED int range_index_cut(struct range_index *index, uint64_t start, uint64_t size, const void *value)
+{
+    struct range_leaf *low = NULL, *high = NULL;
+    uint64_t before, behind;
+    struct range_entry whole;
+    struct range_path path;
+
+    if (!range_index_find(index, start, &whole) || whole.value != value)
+        return 0;
+    before = start - whole.start;
+    if (size > whole.size - before)
+        return 0;
+    behind = whole.size - before - size;
+    if (before && !(low = range_leaf_new(index, whole.start, before, whole.value)))
+        return -ENOMEM;
+    if (behind) {
+        high = range_leaf_new(index, start + size, behind, whole.value);
+        range_path_go(index, start + size, &path);
+        if (!high || range_path_enter(index, &path, high)) {
+            if (low)
+                range_leaf_free(index, low);
+            return -ENOMEM;
+        }
+        range_index_reshape(index);
+    }
+    if (low)
+        range_index_replace(index, range_index_place(index, whole.start), low);
+    else
+        (void)range_index_remove(index, whole.start);
+    return 1;
 }
 
 /* The range that holds the address, or else the first behind it; false if there is none. */
 RANGE_INDEX_UNUSED bool range_index_next(struct range_index *index, uint64_t address, struct range_entry *ret)
 {
-    struct range_leaf *leaf;
+    const struct range_leaf *leaf;
     struct range_path path;
 
+    if (range_index_find(index, address, ret))
+        return true;
     range_path_go(index, address, &path);
-    leaf = range_path_before(&path, address);
-    if (!leaf || !range_entry_holds(&leaf->entry, address))
-        leaf = range_path_behind(&path, address);
+    leaf = range_path_behind(&path, address);
     if (leaf)
         *ret = leaf->entry;
     return leaf;

@@ -134,7 +134,12 @@ static void random_remove(unsigned i)
     struct range_entry entry;
     bool there = cells[i].n && cells[i].first == i;
 
-    assert_int_equal(range_index_remove(&range_index, base + i * unit, &entry), there);
+    if (there) {
+        assert_false(range_index_take(&range_index, base + i * unit, cells[i].n * unit, &entry, &entry));
+        assert_false(range_index_take(&range_index, base + i * unit, cells[i].n * unit + 1, NULL, &entry));
+    }
+    assert_int_equal(range_index_take(&range_index, base + i * unit, there ? cells[i].n * unit : 0, cells[i].value,
+                                      &entry), there);
     if (!there)
         return;
     assert_entry(&entry, &cells[i]);
@@ -215,6 +220,65 @@ static void as_an_array(void **state)
     }
 }
 
+/* Ranges of one value that touch each other are one. */
+static void check_joined(void)
+{
+    for (unsigned i = 0; i < CELLS; i += cells[i].n ? cells[i].n : 1) {
+        unsigned n = 0;
+
+        while (cells[i].n && i + n < CELLS && cells[i + n].value == cells[i].value && cells[i + n].n)
+            n++;
+        set_cells(i, n, cells[i].value);
+    }
+    check_all_cells();
+}
+
+static void random_join(unsigned i, unsigned n, void *value)
+{
+    int r = range_index_join(&range_index, base + i * unit, n * unit, value);
+
+    assert_int_equal(r, n_free_from(i) < n ? -EEXIST : 0);
+    if (!r)
+        set_cells(i, n, value);
+}
+
+static void random_cut(unsigned i, unsigned n, void *value)
+{
+    bool whole = true;
+
+    for (unsigned k = i; k < i + n; k++)
+        whole = whole && cells[k].n && cells[k].value == value;
+    assert_int_equal(range_index_cut(&range_index, base + i * unit, n * unit, value), whole);
+    if (whole)
+        clear_cells(i, n);
+}
+
+static void joined_as_an_array(void **state)
+{
+    (void)state;
+    base = UINT64_C(0x7f1234567000);
+    unit = PAGE;
+    clear_cells(0, CELLS);
+    for (unsigned i = 0; i < 50000; i++) {
+        void *value = (void *)(uintptr_t)(random() % 2 + 1);
+        unsigned n = 1 + (unsigned)random() % 8, at = (unsigned)random() % (CELLS - n);
+
+        if (random() % 2)
+            random_join(at, n, value);
+        else
+            random_cut(at, n, value);
+        if (i % 1000 == 999)
+            check_joined();
+    }
+    /* all of one value is one range */
+    range_index_deinit(&range_index);
+    for (unsigned i = 0; i < CELLS; i++)
+        assert_int_equal(range_index_join(&range_index, base + (i * 7 % CELLS) * unit, unit, &base), 0);
+    clear_cells(0, CELLS);
+    set_cells(0, CELLS, &base);
+    check_all_cells();
+}
+
 /* A range without a byte has its start; two cannot have one. */
 static void empty_ranges(void **state)
 {
@@ -231,8 +295,8 @@ static void empty_ranges(void **state)
     assert_int_equal(range_index_insert(&range_index, 99, 2, NULL), -EEXIST);
     assert_int_equal(range_index_insert(&range_index, 99, 1, NULL), 0);
     assert_int_equal(range_index_insert(&range_index, 101, 1, NULL), 0);
-    assert_true(range_index_remove(&range_index, 100, NULL));
-    assert_false(range_index_remove(&range_index, 100, NULL));
+    assert_true(range_index_remove(&range_index, 100));
+    assert_false(range_index_remove(&range_index, 100));
 }
 
 /* ---- memory ---------------------------------------------------------------------------------------------- */
@@ -255,7 +319,7 @@ static void memory_is_bounded(void **state)
         for (unsigned i = 0; i < LIVE; i++)
             assert_int_equal(range_index_merge(&range_index, at[i], at[i] + 8), 0);
         for (unsigned i = 0; i < LIVE; i++)
-            assert_true(range_index_remove(&range_index, at[i], NULL));
+            assert_true(range_index_remove(&range_index, at[i]));
         /* at the worst each leaf has a node to itself */
         if (!round)
             n = n_chunks();
@@ -319,7 +383,7 @@ static void *change_and_look(void *arg)
         uint64_t start = slot_of(thread, i);
 
         pthread_mutex_lock(&lock);
-        if (there[i] ? !range_index_remove(&range_index, start, NULL)
+        if (there[i] ? !range_index_remove(&range_index, start)
                      : range_index_insert(&range_index, start, 4 * PAGE, value_of(start, 4 * PAGE)))
             abort();
         pthread_mutex_unlock(&lock);
@@ -375,7 +439,7 @@ static void threads_look_while_ranges_are_cut(void **state)
     stop = false;
     for (unsigned i = 0; i < 4; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, look_at_the_cut, (void *)(uintptr_t)(i + 1)), 0);
-    for (unsigned i = 0; i < (TEST_TSAN || test_under_valgrind() ? 20000u : 500000u); i++) {
+    for (unsigned i = 0; i < (TEST_TSAN || test_under_valgrind() ? 20000u : 2000000u); i++) {
         assert_int_equal(range_index_split(&range_index, LONG_CUT), 0);
         assert_int_equal(range_index_merge(&range_index, LONG_START, LONG_CUT), 0);
     }
@@ -398,7 +462,7 @@ static void use_in_child(int channel, void *context)
         CHECK(entry.start >= at);
         CHECK(range_index_find(&range_index, entry.start + entry.size - 1, &found));
         CHECK(found.start == entry.start && found.value == value_of(entry.start, 4 * PAGE));
-        CHECK(range_index_remove(&range_index, entry.start, NULL));
+        CHECK(range_index_remove(&range_index, entry.start));
         at = entry.start + entry.size;
     }
     CHECK(range_index_is_empty(&range_index));
@@ -431,6 +495,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(as_an_array, empty_index),
+        cmocka_unit_test_setup(joined_as_an_array, empty_index),
         cmocka_unit_test_setup(empty_ranges, empty_index),
         cmocka_unit_test_setup(memory_is_bounded, empty_index),
         cmocka_unit_test_setup(threads_look_while_others_change, empty_index),

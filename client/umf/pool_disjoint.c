@@ -10,6 +10,7 @@
 #include <memclient/umf/umf/memory_pool_ops.h>
 
 #include "base/align.h"
+#include "umf/tracking.h"
 
 #define BUCKET_SIZE_MAX ((size_t)1 << 31)
 #define GRANULE_MIN     64
@@ -62,6 +63,7 @@ static umf_result_t initialize(umf_memory_provider_handle_t provider, void *arg,
     (void)pthread_mutex_init(&pool->lock, NULL);
     make_buckets(pool);
     pool->careful = params->PoolTrace || params->SharedLimits;
+    pool->is_tracked = !params->PoolTrace && tracking_is(provider);
     if (!pool->careful)
         pool->cut_max = MIN(params->MaxPoolableSize, largest_cut(pool));
     /* it need not know, nor write it when it says that it does */
@@ -93,6 +95,8 @@ static void finalize(void *arg)
         (void)umfMemoryProviderFree(pool->provider, block->base, block->size);
         free(block);
     }
+    if (pool->is_tracked)
+        tracking_give_back_all(pool->provider);
     list_for_each_entry_safe(part, &pool->heaps.all, struct thread_part, in_pool)
         free(heap_of(part));
     block_list_free(&pool->spare);
@@ -131,6 +135,14 @@ static void *chunk_get(struct disjoint *pool, struct bucket *bucket, bool padded
     return NULL;
 }
 
+static void *pass_on(struct disjoint *pool, size_t size, size_t alignment, umf_result_t *result)
+{
+    void *ptr = NULL;
+
+    *result = umfMemoryProviderAlloc(pool->provider, size, alignment, &ptr);
+    return *result == UMF_RESULT_SUCCESS ? ptr : NULL;
+}
+
 static void *get(struct disjoint *pool, size_t size, size_t room, size_t alignment)
 {
     umf_result_t result = UMF_RESULT_SUCCESS;
@@ -139,7 +151,7 @@ static void *get(struct disjoint *pool, size_t size, size_t room, size_t alignme
     void *ptr;
 
     if (!is_pooled(pool, room)) {
-        ptr = large_get(pool, size, alignment, &result);
+        ptr = pool->is_tracked ? pass_on(pool, size, alignment, &result) : large_get(pool, size, alignment, &result);
     } else {
         bucket = &pool->buckets[bucket_for(pool, room)];
         if (bucket->is_cut) {
@@ -214,7 +226,7 @@ __attribute__((__noinline__)) static umf_result_t free_slowly(struct disjoint *p
 
     if (!ptr)
         return UMF_RESULT_SUCCESS;
-    if (!block) /* the provider may know it */
+    if (!block) /* a large one, or one that only the provider may know */
         return umfMemoryProviderFree(pool->provider, ptr, 0);
     bucket = block->bucket;
     if (!bucket)

@@ -115,6 +115,7 @@ struct disjoint {
     umf_disjoint_pool_params_t params;
     size_t cut_max;  /* the largest allocation that gets a chunk at once; 0 if something is to be counted */
     bool careful;    /* something is to be counted: the limits, or for traces */
+    bool is_tracked; /* the provider knows the large allocations; they need no records */
     size_t min_page_size;
     unsigned first_bucket; /* what the smallest's would be, were there buckets from 1 byte on */
     unsigned n_buckets;
@@ -180,7 +181,7 @@ bool slab_put(struct slab *slab, bool may_keep);
 /* A slab that is one allocation, handed out as the pointer aligned up. */
 void *whole_get(struct bucket *bucket, size_t alignment, bool *from_pool, umf_result_t *result);
 bool whole_put(struct block *block);
-/* An allocation that the pool only passes on. */
+/* An allocation that the pool only passes on, with a record. */
 void *large_get(struct disjoint *pool, size_t size, size_t alignment, umf_result_t *result);
 umf_result_t large_put(struct disjoint *pool, struct block *block);
 void block_list_free(struct list *list);

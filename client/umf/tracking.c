@@ -395,9 +395,13 @@ umf_result_t tracking_new(umf_memory_pool_handle_t pool, umf_memory_provider_han
     return provider_new(&tracking_ops, pool, pool->provider, ret);
 }
 
-void tracking_free(umf_memory_provider_handle_t tracking)
+bool tracking_is(umf_memory_provider_handle_t provider)
 {
-    umf_memory_pool_handle_t pool = tracking->priv;
+    return provider->ops.alloc == do_alloc;
+}
+
+static void forget_all(umf_memory_pool_handle_t pool, bool give_back)
+{
     struct owned owned = {.start = 0}, taken;
 
     owned_lock();
@@ -407,8 +411,20 @@ void tracking_free(umf_memory_provider_handle_t tracking)
         (void)owned_take(pool, (void *)(uintptr_t)owned.start, 0, &taken);
         owned_unlock();
         put_handle(pool, data);
+        if (give_back)
+            (void)umfMemoryProviderFree(pool->provider, (void *)(uintptr_t)taken.start, taken.size);
         owned_lock();
     }
     owned_unlock();
+}
+
+void tracking_give_back_all(umf_memory_provider_handle_t tracking)
+{
+    forget_all(tracking->priv, true);
+}
+
+void tracking_free(umf_memory_provider_handle_t tracking)
+{
+    forget_all(tracking->priv, false);
     umfMemoryProviderDestroy(tracking);
 }

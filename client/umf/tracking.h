@@ -5,6 +5,8 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 #include <memclient/umf/umf/memory_pool.h>
 #include <memclient/umf/umf/memory_provider.h>
 
@@ -12,6 +14,11 @@
 umf_result_t tracking_new(umf_memory_pool_handle_t pool, umf_memory_provider_handle_t *ret);
 /* Forgets what the pool has not freed as well. */
 void tracking_free(umf_memory_provider_handle_t tracking);
+
+/* Is it one of these? Then it knows how much is to be freed, where that is 0. */
+bool tracking_is(umf_memory_provider_handle_t provider);
+/* Frees all that the pool has not. */
+void tracking_give_back_all(umf_memory_provider_handle_t tracking);
 
 /*
  * The provider's handle of the coarse allocation that ptr lies in, made once and kept with it: size bytes into data,

@@ -344,6 +344,36 @@ static void pool_in_pool(void **state)
     open_pool_done(&outer);
 }
 
+/* One in another, as far as that goes: what cannot be noted is not given. */
+static void pools_in_pools(void **state)
+{
+    enum { DEEP = 16 };
+    struct mock mock = {.calls = {0}};
+    umf_memory_provider_handle_t providers[DEEP + 1] = {mock_new(&mock)};
+    umf_memory_pool_handle_t pools[DEEP + 1];
+    char *ptr;
+
+    (void)state;
+    for (unsigned i = 0; i <= DEEP; i++) {
+        if (i)
+            providers[i] = provider_of_pool(pools[i - 1]);
+        pools[i] = proxy_of(providers[i]);
+        ptr = umfPoolMalloc(pools[i], 3 * PAGE);
+        if (i == DEEP)
+            break;
+        assert_pool(ptr, ptr + 3 * PAGE, pools[i]);
+        assert_success(umfFree(ptr));
+        assert_null(umfPoolByPtr(ptr));
+    }
+    assert_null(ptr);
+    assert_result(umfPoolGetLastAllocationError(pools[DEEP]), UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY);
+    assert_int_equal(mock.bytes, 0);
+    for (unsigned i = DEEP + 1; i--;) {
+        umfPoolDestroy(pools[i]);
+        umfMemoryProviderDestroy(providers[i]);
+    }
+}
+
 /* A pool that gives parts of one allocation of its provider's, one after the other. */
 struct bump {
     umf_memory_provider_handle_t provider;
@@ -545,6 +575,7 @@ int main(void)
         cmocka_unit_test(splits_and_merges),
         cmocka_unit_test(splits_and_merges_what_is_there),
         cmocka_unit_test(pool_in_pool),
+        cmocka_unit_test(pools_in_pools),
         cmocka_unit_test(parts_in_a_pool),
         cmocka_unit_test(given_back_unseen),
         cmocka_unit_test(threads_look_and_change),

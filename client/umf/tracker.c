@@ -8,9 +8,7 @@
 
 #include <assert.h>
 #include <pthread.h>
-#include <stdlib.h>
 
-#include "umf/pool.h"
 
 static int compare(const struct tracked *a, const struct tracked *b)
 {

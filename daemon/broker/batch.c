@@ -65,6 +65,7 @@ static void prepare(struct batch *batch, const struct buffer_args *args, struct 
     commit->page_size = pool->page_size;
     commit->lazy = pool->lazy;
     commit->threads = args->account ? broker->options.threads : 0; /* stock has time */
+    commit->clear = !args->account;
     commit->publishable = args->flags & BUFFER_PUBLISHABLE;
     (void)snprintf(commit->label, sizeof(commit->label), "memoryd-%llu",
                    (unsigned long long)batch->buffers[batch->n]->record->head.id);

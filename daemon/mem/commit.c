@@ -29,16 +29,19 @@ static char zeros[COMMIT_INLINE_MAX];
 static int write_zeros(struct commit *commit, int t, const struct slice *slice)
 {
     size_t done = 0;
+    int r = 0;
 
-    while (done < slice->length) {
-        ssize_t n = sys->pwrite(t, zeros, slice->length - done, (off_t)(slice->offset + done));
+    while (done < slice->length && !r) {
+        size_t some = slice->length - done < sizeof(zeros) ? slice->length - done : sizeof(zeros);
+        ssize_t n = sys->pwrite(t, zeros, some, (off_t)(slice->offset + done));
 
         if (n > 0)
             done += (size_t)n;
         else if (!n || errno != EINTR)
             return commit_refuse_errno(commit, "a buffer");
+        r = commit_check_cancel(commit);
     }
-    return 0;
+    return r;
 }
 
 static int allocate(struct commit *commit, int t, const struct slice *slice)
@@ -57,7 +60,8 @@ static int allocate(struct commit *commit, int t, const struct slice *slice)
 
 static int commit_base(struct commit *commit, int t)
 {
-    bool one_node = commit->plan.brief.strict, small = commit->plan.brief.bytes <= COMMIT_INLINE_MAX;
+    bool one_node = commit->plan.brief.strict;
+    bool clear = commit->clear || commit->plan.brief.bytes <= COMMIT_INLINE_MAX;
     struct slice slice;
     int r = 0;
 
@@ -67,7 +71,7 @@ static int commit_base(struct commit *commit, int t)
         if (!r)
             r = slice_check_room(commit, &slice);
         if (!r)
-            r = small ? write_zeros(commit, t, &slice) : allocate(commit, t, &slice);
+            r = clear ? write_zeros(commit, t, &slice) : allocate(commit, t, &slice);
     }
     return r;
 }

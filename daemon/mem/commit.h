@@ -8,8 +8,8 @@
  * buffer may be published later, SEAL.
  *
  * Each kind of page has its own right way, found by measuring:
- *   base      mbind on a mapping (the policy stays with the file), then fallocate; a small buffer is written
- *             instead, since what is only allocated is cleared by whoever touches it first
+ *   base      mbind on a mapping (the policy stays with the file), then fallocate; a small buffer and one for
+ *             stock are written instead, since what is only allocated is cleared by whoever touches it first
  *   THP       the same, then MADV_HUGEPAGE and populate, in several threads: fallocate gives base pages
  *   hugetlb   the thread's own policy, then fallocate: the file keeps none for them
  *   lazy      only the size
@@ -42,6 +42,7 @@ struct commit {
     uint64_t page_size;
     bool lazy;
     bool publishable;
+    bool clear; /* base pages, too, which takes more than twice as long as to allocate them; huge ones always are */
     unsigned threads; /* how many may work at all large ones together, as far as that is faster; 0: only the caller */
     atomic_bool cancel; /* set by the loop, read by the worker */
 

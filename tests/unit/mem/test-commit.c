@@ -126,6 +126,22 @@ static void I1_what_is_written_in_part_is_written_on(void **state)
     commit_deinit(&c);
 }
 
+/* What is made for stock: all of it is written, in pieces of what is written at once. */
+static void I1_what_is_to_be_cleared_is_written(void **state)
+{
+    struct commit c;
+
+    (void)state;
+    prepare(&c, PAGES_BASE, 4 * COMMIT_INLINE_MAX + page_size(), false);
+    c.clear = true;
+    fault_set(FAULT_fallocate, 1, ENOSPC);
+    must(&c);
+    fault_clear(NULL);
+    check_buffer(&c);
+    assert_int_equal(memfd_allocated(c.fd), 4 * COMMIT_INLINE_MAX + page_size());
+    commit_deinit(&c);
+}
+
 static void lazy_buffers_have_none(void **state)
 {
     struct commit c;
@@ -430,6 +446,32 @@ static void a_dead_clients_commit_stops(void **state)
     assert_in_range(asked_for, 1, GIB);
 }
 
+static ssize_t cancel_at_the_second_write(int fd, const void *bytes, size_t size, off_t offset)
+{
+    asked_for += size;
+    if (offset)
+        atomic_store(&cancelled->cancel, true);
+    return sys_kernel.pwrite(fd, bytes, size, offset);
+}
+
+static void so_does_one_that_clears(void **state)
+{
+    unsigned fds = fd_count();
+    struct commit c;
+
+    (void)state;
+    asked_for = 0;
+    fault_set(FAULT_KINDS, 0, 0);
+    faulty.pwrite = cancel_at_the_second_write;
+    prepare(&c, PAGES_BASE, 16 * MIB, false);
+    c.clear = true;
+    cancelled = &c;
+    assert_int_equal(commit_run(&c), STATUS_TIMED_OUT);
+    assert_int_equal(c.fd, -1);
+    assert_int_equal(fd_count(), fds);
+    assert_int_equal(asked_for, 2 * COMMIT_INLINE_MAX);
+}
+
 /* Every call of every kind fails once: nothing stays open, nothing stays allocated, and it is said why. */
 static void fail_everywhere(enum pages pages, uint64_t bytes, int error)
 {
@@ -564,6 +606,7 @@ int main(void)
         TEST(I1_touching_is_no_SIGBUS_when_nothing_is_left),
         TEST(I2_another_user_gets_what_he_was_given),
         TEST(I1_what_is_written_in_part_is_written_on),
+        TEST(I1_what_is_to_be_cleared_is_written),
         TEST(lazy_buffers_have_none),
         TEST(pages_are_verified_on_their_node),
         TEST(a_misplaced_page_is_found),
@@ -574,6 +617,7 @@ int main(void)
         TEST(hugetlb_buffers_are_committed),
         TEST(exhaustion_is_a_refusal),
         TEST(a_dead_clients_commit_stops),
+        TEST(so_does_one_that_clears),
         TEST(faults_leave_nothing_behind),
         TEST(faults_leave_nothing_behind_thp),
         TEST(faults_leave_nothing_behind_hugetlb),

@@ -56,8 +56,10 @@ static int alloc(struct memclient *ctx, struct channel *channel, size_t n, const
         return r;
     if (n == 1)
         ready_allocated(made[0], &opened.items[0]);
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
+        map_enter_when_mapped(made[i]);
         bufs[i] = made[i];
+    }
     return 0;
 }
 

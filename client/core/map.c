@@ -17,12 +17,6 @@
 #define F_SEAL_FUTURE_WRITE 0x0010
 #endif
 
-#ifndef MADV_POPULATE_READ
-#define MADV_POPULATE_READ 22 /* 5.14 */
-#endif
-/* The kernel's fault_around_bytes, as nobody changes it. */
-#define FAULT_AROUND (UINT64_C(64) << 10)
-
 #define HEX(number) ((unsigned long long)(number))
 
 int map_prot(unsigned access)
@@ -403,23 +397,6 @@ static int try_map(struct memclient_buffer *buf, const struct wish *wish, bool w
     return r;
 }
 
-/*
- * Writing to a shared mapping faults page by page. Reading has the kernel enter all pages around that are there, 64 KiB
- * of them, and as writable as the mapping is. So one fault spares all the others in what is no larger than that and,
- * being mapped for it, will soon be written; with less than four pages it costs as much as it spares. Of a larger one
- * nobody knows how much will be touched. It is the kernel that reads, so a page that is lost raises no signal here.
- */
-static void enter_pages(const struct memclient_buffer *buf, const struct wish *wish, uint64_t start)
-{
-    uint64_t end = start + wish->length;
-
-    if (!(wish->access & MEMCLIENT_WRITE) || wish->length > FAULT_AROUND || wish->length < 4 * page_size() ||
-        buffer_flags(buf) & MEMCLIENT_BUFFER_LAZY)
-        return;
-    for (uint64_t at = start; at < end; at = align_down(at, FAULT_AROUND) + FAULT_AROUND)
-        (void)madvise((void *)(uintptr_t)at, (size_t)page_size(), MADV_POPULATE_READ);
-}
-
 int map_buffer(struct memclient_buffer *buf, const struct memclient_map_options *options,
                void **address)
 {
@@ -453,7 +430,7 @@ int map_buffer(struct memclient_buffer *buf, const struct memclient_map_options 
             start = mapping->start;
         space_unlock();
         if (!r) {
-            enter_pages(buf, &wish, start);
+            map_enter_pages(buf, options, wish.access, start, wish.length);
             *address = (void *)(uintptr_t)start;
             return 0;
         }

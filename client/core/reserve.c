@@ -7,6 +7,7 @@
  * home of the last buffer that was placed in a range has gone, so what was cut could not be used again; a wish within
  * the rest of one's own chunk would be refused, and limits would count what nobody has asked for. All that for a round
  * trip once a range, whose memory costs more: to bind and write one fresh MiB of nbla's took fifty times as long.
+ * Who has many small ranges may ask for several in one reservation, as nbla does (client/nbla/lease.h).
  *
  * A process's own range lies in the arena only at its wish, even where the arena is free: homes in it are out of this
  * process's reach while it lasts. The wish has its use: what another process has placed is mapped at the same address.

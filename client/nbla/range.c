@@ -23,8 +23,8 @@ static const struct {
     bool of_process;
     unsigned times;
 } attempts[] = {{false, 4}, {false, 2}, {true, 4}, {true, 2}, {false, 1}, {true, 1}};
-/* But for the last two at least this. */
-#define ROOM_MIN (256 * MIB)
+/* But for the last two at least this; what needs no more gets it by a lease, if it can. */
+#define ROOM_MIN LEASE_PART
 
 /* ---- mapping --------------------------------------------------------------------------------------------- */
 
@@ -170,12 +170,24 @@ static uint64_t alignment_of(const struct chunks *chunks, uint64_t total)
     return alignment;
 }
 
+/* False: not by a lease. */
+static bool take_part(struct range *range, uint64_t total, uint64_t alignment)
+{
+    if (alignment > HUGE_PAGE || room(total, attempts[0].times) > LEASE_PART)
+        return false;
+    range->lease = lease_take_part(range->ctx, &range->reservation, &range->base);
+    range->size = range->lease ? LEASE_PART : 0;
+    return range->lease;
+}
+
 /* A negative errno, or 0. */
 static int find_place(struct range *range, const struct chunks *chunks, uint64_t total, uint64_t wanted)
 {
     uint64_t alignment = wanted ? 0 : alignment_of(chunks, total);
     int r = 0;
 
+    if (!wanted && take_part(range, total, alignment))
+        return 0;
     for (size_t i = 0; i < sizeof(attempts) / sizeof(*attempts); i++) {
         r = reserve(range, attempts[i].of_process, room(total, attempts[i].times), alignment, wanted);
         if (!r)
@@ -233,7 +245,10 @@ void range_unbind(struct range *range)
     free(range->holdings);
     cut(range, 0);
     chunks_clear(&range->chunks);
-    (void)memclient_reservation_release(range->reservation);
+    if (range->lease)
+        lease_end_part(range->lease);
+    else
+        (void)memclient_reservation_release(range->reservation);
     *range = (struct range){0};
 }
 

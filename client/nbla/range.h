@@ -8,15 +8,17 @@
  */
 #pragma once
 
+#include "nbla/lease.h"
 #include "nbla/physical.h"
 
 struct range {
     struct memclient *ctx;
     struct memclient_reservation *reservation; /* NULL: each chunk is at its home */
+    struct lease *lease;  /* that it is part of, or NULL */
     bool is_wanted;       /* there, also over what others have mapped; else addresses of its own, to grow in, do */
     uint64_t base;
     uint64_t used;        /* bytes of what is mapped */
-    uint64_t size;        /* of the reservation */
+    uint64_t size;        /* of the reservation, or the part */
     struct chunks chunks; /* that are mapped, in order */
     bool locked;
     struct holding *holdings; /* of the first n_holdings of them, once it was locked */

@@ -73,6 +73,46 @@ static void many_chunks(void **state)
     assert_costs(1 + BATCHES, assert_gives(nbla_memory_destroy(memory), 0));
 }
 
+/* One request for the memory of each, and one for the addresses of eight, however many there are. */
+static void many_blocks(void **state)
+{
+    enum { PARTS = 8, BLOCKS = 40 };
+    nbla_memory *memories[BLOCKS];
+
+    (void)state;
+    for (int i = 0; i < BLOCKS; i++) {
+        nbla_physical_memory *p = nbla_physical_memory_new(NULL, 1024, "");
+
+        memories[i] = nbla_memory_new_virtual(NULL, 1024, "", &p, 1);
+        assert_costs(i % PARTS ? 1 : 2, assert_gives(nbla_memory_bind(memories[i]), 0));
+        *(volatile int *)nbla_memory_pointer(memories[i]) = i;
+        nbla_physical_memory_unref(p);
+    }
+    for (int i = 0; i < BLOCKS; i++) {
+        assert_int_equal(*(volatile int *)nbla_memory_pointer(memories[i]), i);
+        assert_gives(nbla_memory_destroy(memories[i]), 0);
+    }
+}
+
+/* Each step costs the same, one request, be it the first or the thousandth, and stays where it was. */
+static void growing(void **state)
+{
+    nbla_physical_memory *p = nbla_chunk(1024);
+    nbla_memory *memory = nbla_bound(1, &p);
+    const char *at = nbla_memory_pointer(memory);
+
+    (void)state;
+    nbla_physical_memory_unref(p);
+    for (int i = 0; i < MANY; i++) {
+        p = nbla_physical_memory_new(NULL, 1024, "");
+        assert_costs(1, assert_gives(nbla_memory_grow(memory, &p, 1), 1));
+        assert_gives(nbla_memory_append_phys(memory, &p, 1), 0);
+        nbla_physical_memory_unref(p);
+    }
+    assert_ptr_equal(nbla_memory_pointer(memory), at);
+    assert_gives(nbla_memory_destroy(memory), 0);
+}
+
 /* Of several devices, and each of them twice: they get their memory in as many requests as there are devices. */
 static void chunks_of_devices(void **state)
 {
@@ -122,6 +162,8 @@ int main(void)
         TEST(normal),
         TEST(few_chunks),
         TEST(many_chunks),
+        TEST(many_blocks),
+        TEST(growing),
         TEST(chunks_of_devices),
         TEST(passed_on),
     };

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * See lease.h.
+ *
+ * Threads share one lease without a lock, which a child of fork() could find taken: who wants a part takes the lease
+ * out of `current`, and puts it back. Meanwhile it is nobody else's, and others make one of their own. A lease is
+ * counted: once for each part in use, and once while it is in `current` or on its way there.
+ */
+#include "nbla/lease.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#define PARTS     8
+#define ALIGNMENT (UINT64_C(2) << 20)
+
+struct lease {
+    unsigned refs; /* atomic */
+    unsigned used; /* parts that were taken; of whoever has it in hand */
+    pid_t pid;     /* a child's session is another, which it is not of */
+    struct memclient *ctx;
+    struct memclient_reservation *reservation;
+};
+
+static struct lease *current;
+
+/* By the number of others. */
+static unsigned drop(struct lease *lease)
+{
+    unsigned left = __atomic_sub_fetch(&lease->refs, 1, __ATOMIC_ACQ_REL);
+
+    if (!left) {
+        (void)memclient_reservation_release(lease->reservation);
+        free(lease);
+    }
+    return left;
+}
+
+/* None of its parts is in use: it ends, unless somebody has it in hand and is about to use one. */
+static void end_if_idle(struct lease *lease, unsigned refs)
+{
+    struct lease *expected = lease;
+
+    if (refs == 1 && __atomic_compare_exchange_n(&current, &expected, NULL, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+        (void)drop(lease);
+}
+
+static struct lease *lease_new(struct memclient *ctx)
+{
+    struct lease *lease = malloc(sizeof(*lease));
+
+    if (!lease)
+        return NULL;
+    *lease = (struct lease){.refs = 1, .pid = getpid(), .ctx = ctx};
+    if (memclient_reserve(ctx, PARTS * LEASE_PART, ALIGNMENT, 0, &lease->reservation)) {
+        free(lease);
+        return NULL;
+    }
+    return lease;
+}
+
+static void put_back(struct lease *lease)
+{
+    struct lease *former;
+
+    if (lease->used == PARTS) {
+        (void)drop(lease);
+        return;
+    }
+    former = __atomic_exchange_n(&current, lease, __ATOMIC_ACQ_REL);
+    if (former)
+        (void)drop(former);
+}
+
+struct lease *lease_take_part(struct memclient *ctx, struct memclient_reservation **reservation, uint64_t *base)
+{
+    struct lease *lease = __atomic_exchange_n(&current, NULL, __ATOMIC_ACQ_REL);
+
+    if (lease && (lease->ctx != ctx || lease->pid != getpid())) {
+        (void)drop(lease);
+        lease = NULL;
+    }
+    if (!lease)
+        lease = lease_new(ctx);
+    if (!lease)
+        return NULL;
+    *reservation = lease->reservation;
+    *base = (uintptr_t)memclient_reservation_address(lease->reservation) + lease->used++ * LEASE_PART;
+    __atomic_fetch_add(&lease->refs, 1, __ATOMIC_RELAXED);
+    put_back(lease);
+    return lease;
+}
+
+void lease_end_part(struct lease *lease)
+{
+    end_if_idle(lease, drop(lease));
+}

@@ -53,6 +53,18 @@ static const struct {
     {HSA_AGENT_INFO_ISA, sizeof(hsa_isa_t)},
     {HSA_AGENT_INFO_EXTENSIONS, sizeof(uint8_t[128])},
     {HSA_AGENT_INFO_FAST_F16_OPERATION, sizeof(bool)},
+    {HSA_EXT_AGENT_INFO_IMAGE_1D_MAX_ELEMENTS, sizeof(uint32_t)},
+    {HSA_EXT_AGENT_INFO_IMAGE_1DA_MAX_ELEMENTS, sizeof(uint32_t)},
+    {HSA_EXT_AGENT_INFO_IMAGE_1DB_MAX_ELEMENTS, sizeof(uint32_t)},
+    {HSA_EXT_AGENT_INFO_IMAGE_2D_MAX_ELEMENTS, sizeof(uint32_t[2])},
+    {HSA_EXT_AGENT_INFO_IMAGE_2DA_MAX_ELEMENTS, sizeof(uint32_t[2])},
+    {HSA_EXT_AGENT_INFO_IMAGE_2DDEPTH_MAX_ELEMENTS, sizeof(uint32_t[2])},
+    {HSA_EXT_AGENT_INFO_IMAGE_2DADEPTH_MAX_ELEMENTS, sizeof(uint32_t[2])},
+    {HSA_EXT_AGENT_INFO_IMAGE_3D_MAX_ELEMENTS, sizeof(uint32_t[3])},
+    {HSA_EXT_AGENT_INFO_IMAGE_ARRAY_MAX_LAYERS, sizeof(uint32_t)},
+    {HSA_EXT_AGENT_INFO_MAX_IMAGE_RD_HANDLES, sizeof(uint32_t)},
+    {HSA_EXT_AGENT_INFO_MAX_IMAGE_RORW_HANDLES, sizeof(uint32_t)},
+    {HSA_EXT_AGENT_INFO_MAX_SAMPLER_HANDLERS, sizeof(uint32_t)},
     {HSA_AMD_AGENT_INFO_CHIP_ID, sizeof(uint32_t)},
     {HSA_AMD_AGENT_INFO_BDFID, sizeof(uint32_t)},
     {HSA_AMD_AGENT_INFO_MAX_WAVES_PER_CU, sizeof(uint32_t)},
@@ -95,6 +107,18 @@ static hsa_status_t tell_memory(const struct agent *agent, void *value)
     return status ? status : answer_u64(value, bytes);
 }
 
+static hsa_status_t tell_clocks(void *value)
+{
+    uint64_t now = clock_now_ns();
+    hsa_amd_clock_counters_t clocks = {
+        .cpu_clock_counter = now,
+        .system_clock_counter = now,
+        .system_clock_frequency = NSEC_PER_SEC,
+    };
+
+    return answer(value, &clocks, sizeof(clocks));
+}
+
 static hsa_status_t tell_of_amd(const struct agent *agent, uint32_t attribute, void *value)
 {
     switch (attribute) {
@@ -119,6 +143,8 @@ static hsa_status_t tell_of_amd(const struct agent *agent, uint32_t attribute, v
         return tell_memory(agent, value);
     case HSA_AMD_AGENT_INFO_TIMESTAMP_FREQUENCY:
         return answer_u64(value, NSEC_PER_SEC);
+    case HSA_AMD_AGENT_INFO_CLOCK_COUNTERS:
+        return tell_clocks(value);
     case HSA_AMD_AGENT_INFO_NEAREST_CPU:
         return answer(value, &agent->nearest_cpu, sizeof(agent->nearest_cpu));
     default:

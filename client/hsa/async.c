@@ -1,124 +1,148 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Copying in the background.
- *
- * Each copy is a thread of its own, from the call until it is done: what a copy waits for may be what another one
- * completes, and a program that copies nothing has no thread of ours. The thread holds the signals, so they may be
- * destroyed meanwhile: the copy still completes its own, and fails if it was waiting for one that was destroyed.
- *
- * Shutting down ends all signals, so copies that still wait for others fail and those that have begun are done; it
- * goes on when the last of them has let go of its signals (signals_stop()), which is the last thing that a copy does.
+ * Copying in the background, ranges and boxes. There is no engine that copies, so all ways to ask for it are one.
  */
-#include <pthread.h>
-#include <signal.h>
-#include <stdlib.h>
-
 #include <memclient/hsa/hsa/hsa_ext_amd.h>
 
-#include "base/clock.h"
-#include "hsa/copier.h"
-#include "hsa/memory.h"
+#include "hsa/job.h"
 #include "hsa/runtime.h"
-#include "hsa/signal.h"
+#include "hsa/topology.h"
 
-#define STACK_BYTES (256 << 10)
-#define FAILED      (-1) /* what the completion signal becomes */
+/* ---- ranges ---------------------------------------------------------------------------------------------- */
 
-struct copy {
-    void *to;
-    const void *from;
-    size_t size;
-    struct signal *completion;
-    uint32_t n_needed;
-    struct signal *needed[]; /* to become 0 first */
-};
-
-static void copy_free(struct copy *copy)
+/* With the runtime entered. */
+static hsa_status_t copy_range(void *dst, hsa_agent_t dst_agent, const void *src, hsa_agent_t src_agent, size_t size,
+                               uint32_t n_needed, const hsa_signal_t *needed, hsa_signal_t completion)
 {
-    for (uint32_t i = 0; i < copy->n_needed; i++)
-        signal_unref(copy->needed[i]);
-    signal_unref(copy->completion);
-    free(copy);
-}
+    struct rows rows = {.to = dst, .from = src, .width = size, .n_rows = 1, .n_slices = 1};
 
-/* A negative value says that what it stands for has failed. */
-static bool wait_for_all(const struct copy *copy)
-{
-    for (uint32_t i = 0; i < copy->n_needed; i++)
-        if (signal_wait(copy->needed[i], HSA_SIGNAL_CONDITION_LT, 1, DEADLINE_NEVER, HSA_WAIT_STATE_BLOCKED) != 0)
-            return false;
-    return true;
-}
-
-static void *run(void *data)
-{
-    struct copy *copy = data;
-
-    if (wait_for_all(copy) && pointer_allows_copy(copy->to, copy->from, copy->size)) {
-        copier_copy(copy->to, copy->from, copy->size);
-        signal_add(copy->completion, -1);
-    } else {
-        signal_store(copy->completion, FAILED);
-    }
-    copy_free(copy);
-    return NULL;
-}
-
-/* The application's signal handlers are not for this thread. */
-static int start(struct copy *copy)
-{
-    pthread_attr_t attributes;
-    sigset_t all, before;
-    pthread_t thread;
-    int error;
-
-    error = pthread_attr_init(&attributes);
-    if (error)
-        return -error;
-    (void)pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    (void)pthread_attr_setstacksize(&attributes, STACK_BYTES);
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_BLOCK, &all, &before);
-    error = pthread_create(&thread, &attributes, run, copy);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    (void)pthread_attr_destroy(&attributes);
-    return -error;
-}
-
-static hsa_status_t find_signals(struct copy *copy, const hsa_signal_t *needed, uint32_t n, hsa_signal_t completion)
-{
-    for (uint32_t i = 0; i < n; i++) {
-        copy->needed[i] = signal_find(needed[i]);
-        if (!copy->needed[i])
-            return HSA_STATUS_ERROR_INVALID_SIGNAL;
-        copy->n_needed++;
-    }
-    copy->completion = signal_find(completion);
-    return copy->completion ? HSA_STATUS_SUCCESS : HSA_STATUS_ERROR_INVALID_SIGNAL;
+    if (!dst || !src || !n_needed != !needed)
+        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    if (!topology_agent(dst_agent) || !topology_agent(src_agent))
+        return HSA_STATUS_ERROR_INVALID_AGENT;
+    return job_start(&rows, n_needed, needed, completion, false);
 }
 
 hsa_status_t hsa_amd_memory_async_copy(void *dst, hsa_agent_t dst_agent, const void *src, hsa_agent_t src_agent,
                                        size_t size, uint32_t num_dep_signals, const hsa_signal_t *dep_signals,
                                        hsa_signal_t completion_signal)
 {
-    struct copy *copy;
-    hsa_status_t status;
-
     RUNTIME_NEEDED();
-    if (!dst || !src || !num_dep_signals != !dep_signals)
+    return copy_range(dst, dst_agent, src, src_agent, size, num_dep_signals, dep_signals, completion_signal);
+}
+
+/* ---- engines --------------------------------------------------------------------------------------------- */
+
+hsa_status_t hsa_amd_memory_async_copy_on_engine(void *dst, hsa_agent_t dst_agent, const void *src,
+                                                 hsa_agent_t src_agent, size_t size, uint32_t num_dep_signals,
+                                                 const hsa_signal_t *dep_signals, hsa_signal_t completion_signal,
+                                                 hsa_amd_sdma_engine_id_t engine_id, bool force_copy_on_sdma)
+{
+    uint32_t engine = (uint32_t)engine_id;
+
+    (void)force_copy_on_sdma;
+    RUNTIME_NEEDED();
+    if (!engine || engine & (engine - 1))
+        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    return copy_range(dst, dst_agent, src, src_agent, size, num_dep_signals, dep_signals, completion_signal);
+}
+
+static hsa_status_t tell_engines(hsa_agent_t dst_agent, hsa_agent_t src_agent, uint32_t *mask, hsa_status_t status)
+{
+    if (!runtime_is_up())
+        return HSA_STATUS_ERROR_NOT_INITIALIZED;
+    if (!mask)
         return HSA_STATUS_ERROR_INVALID_ARGUMENT;
     if (!topology_agent(dst_agent) || !topology_agent(src_agent))
         return HSA_STATUS_ERROR_INVALID_AGENT;
-    copy = calloc(1, sizeof(*copy) + num_dep_signals * sizeof(copy->needed[0]));
-    if (!copy)
-        return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
-    copy->to = dst;
-    copy->from = src;
-    copy->size = size;
-    status = find_signals(copy, dep_signals, num_dep_signals, completion_signal);
-    if (!status && start(copy) < 0)
-        status = HSA_STATUS_ERROR_OUT_OF_RESOURCES;
-    if (status)
-        copy_free(copy);
+    *mask = 0;
     return status;
+}
+
+hsa_status_t hsa_amd_memory_copy_engine_status(hsa_agent_t dst_agent, hsa_agent_t src_agent, uint32_t *engine_ids_mask)
+{
+    return tell_engines(dst_agent, src_agent, engine_ids_mask, HSA_STATUS_ERROR_OUT_OF_RESOURCES);
+}
+
+hsa_status_t hsa_amd_memory_get_preferred_copy_engine(hsa_agent_t dst_agent, hsa_agent_t src_agent,
+                                                      uint32_t *recommended_ids_mask)
+{
+    return tell_engines(dst_agent, src_agent, recommended_ids_mask, HSA_STATUS_SUCCESS);
+}
+
+/* ---- boxes ----------------------------------------------------------------------------------------------- */
+
+static bool is_empty(const hsa_dim3_t *range)
+{
+    return !range->x || !range->y || !range->z;
+}
+
+/* x + y * pitch + z * slice; false if that is beyond all addresses. */
+static bool offset_of(const hsa_pitched_ptr_t *memory, uint64_t x, uint64_t y, uint64_t z, uint64_t *offset)
+{
+    uint64_t rows, slices;
+
+    return !__builtin_mul_overflow(y, memory->pitch, &rows) && !__builtin_mul_overflow(z, memory->slice, &slices) &&
+           !__builtin_add_overflow(x, rows, offset) && !__builtin_add_overflow(*offset, slices, offset);
+}
+
+/* Where the box begins; NULL if it is not in the memory so described. */
+static char *first_byte(const hsa_pitched_ptr_t *memory, const hsa_dim3_t *at, const hsa_dim3_t *range)
+{
+    uint64_t first, last, end;
+
+    if (!memory->base || ((uintptr_t)memory->base | memory->pitch | memory->slice) % sizeof(uint32_t))
+        return NULL;
+    if ((uint64_t)at->x + range->x > memory->pitch)
+        return NULL;
+    if (memory->slice && (uint64_t)at->y + range->y > memory->slice / memory->pitch)
+        return NULL;
+    if (range->z > 1 && !memory->slice)
+        return NULL;
+    if (!offset_of(memory, at->x, at->y, at->z, &first) ||
+        !offset_of(memory, (uint64_t)at->x + range->x, (uint64_t)at->y + range->y - 1,
+                   (uint64_t)at->z + range->z - 1, &last) ||
+        __builtin_add_overflow((uintptr_t)memory->base, last, &end))
+        return NULL;
+    return (char *)memory->base + first;
+}
+
+/* Rows without a gap are one. */
+static void join_rows(struct rows *rows)
+{
+    if (rows->n_slices != 1 || rows->width != rows->to_pitch || rows->width != rows->from_pitch)
+        return;
+    rows->width *= rows->n_rows;
+    rows->n_rows = 1;
+}
+
+hsa_status_t hsa_amd_memory_async_copy_rect(const hsa_pitched_ptr_t *dst, const hsa_dim3_t *dst_offset,
+                                            const hsa_pitched_ptr_t *src, const hsa_dim3_t *src_offset,
+                                            const hsa_dim3_t *range, hsa_agent_t copy_agent,
+                                            hsa_amd_copy_direction_t dir, uint32_t num_dep_signals,
+                                            const hsa_signal_t *dep_signals, hsa_signal_t completion_signal)
+{
+    struct rows rows = {0};
+
+    RUNTIME_NEEDED();
+    if (!dst || !dst_offset || !src || !src_offset || !range || !num_dep_signals != !dep_signals ||
+        (uint32_t)dir > hsaDeviceToDevice)
+        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    if (!is_empty(range)) {
+        rows.to = first_byte(dst, dst_offset, range);
+        rows.from = first_byte(src, src_offset, range);
+        if (!rows.to || !rows.from)
+            return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+        rows.to_pitch = dst->pitch;
+        rows.to_slice = dst->slice;
+        rows.from_pitch = src->pitch;
+        rows.from_slice = src->slice;
+        rows.width = range->x;
+        rows.n_rows = range->y;
+        rows.n_slices = range->z;
+        join_rows(&rows);
+    }
+    if (!topology_agent(copy_agent))
+        return HSA_STATUS_ERROR_INVALID_AGENT;
+    return job_start(&rows, num_dep_signals, dep_signals, completion_signal, false);
 }

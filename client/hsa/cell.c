@@ -7,6 +7,9 @@
  * then looks for waiters; the other counts itself as one and then reads `changes` and the value. All of that is in
  * one order for everybody, so one of the two sees the other. A process that was killed while it waited leaves its
  * count behind, which costs the others a system call per change, and nothing else.
+ *
+ * Where a program has asked for the value's address (`is_bare`), changes may come without a wake-up, so waits sleep
+ * for half a millisecond at a time.
  */
 #include "hsa/cell.h"
 
@@ -22,7 +25,10 @@
 #define SPINS        100
 #define SPINS_ACTIVE 10000
 
-static inline void relax(void)
+/* A value that is changed by its address alone is looked at so often. */
+#define BARE_NAP_NS (500 * NSEC_PER_USEC)
+
+void cell_relax(void)
 {
 #if defined(__x86_64__) || defined(__i386__)
     __builtin_ia32_pause();
@@ -66,34 +72,71 @@ hsa_signal_value_t cell_load(const struct cell *cell)
     return atomic_load(&cell->value);
 }
 
-void cell_store(struct cell *cell, bool own, hsa_signal_value_t value)
+static hsa_signal_value_t change_value(struct cell *cell, enum cell_change change, hsa_signal_value_t operand)
 {
-    atomic_store(&cell->value, value);
+    switch (change) {
+    case CELL_EXCHANGE:
+        return atomic_exchange(&cell->value, operand);
+    case CELL_ADD:
+        return atomic_fetch_add(&cell->value, operand);
+    case CELL_SUBTRACT:
+        return atomic_fetch_sub(&cell->value, operand);
+    case CELL_AND:
+        return atomic_fetch_and(&cell->value, operand);
+    case CELL_OR:
+        return atomic_fetch_or(&cell->value, operand);
+    case CELL_XOR:
+        return atomic_fetch_xor(&cell->value, operand);
+    }
+    return cell_load(cell);
+}
+
+static void wake_if_awaited(struct cell *cell, bool own)
+{
     if (atomic_load(&cell->waiting))
         cell_wake(cell, own);
 }
 
-void cell_add(struct cell *cell, bool own, hsa_signal_value_t value)
+hsa_signal_value_t cell_change(struct cell *cell, bool own, enum cell_change change, hsa_signal_value_t operand)
 {
-    atomic_fetch_add(&cell->value, value);
-    if (atomic_load(&cell->waiting))
-        cell_wake(cell, own);
+    hsa_signal_value_t before = change_value(cell, change, operand);
+
+    wake_if_awaited(cell, own);
+    return before;
+}
+
+hsa_signal_value_t cell_cas(struct cell *cell, bool own, hsa_signal_value_t expected, hsa_signal_value_t value)
+{
+    int64_t before = expected;
+
+    if (atomic_compare_exchange_strong(&cell->value, &before, value))
+        wake_if_awaited(cell, own);
+    return before;
+}
+
+void cell_store_silently(struct cell *cell, hsa_signal_value_t value)
+{
+    atomic_store(&cell->value, value);
+}
+
+bool cell_meets(hsa_signal_value_t value, hsa_signal_condition_t condition, hsa_signal_value_t compare)
+{
+    switch (condition) {
+    case HSA_SIGNAL_CONDITION_EQ:
+        return value == compare;
+    case HSA_SIGNAL_CONDITION_NE:
+        return value != compare;
+    case HSA_SIGNAL_CONDITION_LT:
+        return value < compare;
+    case HSA_SIGNAL_CONDITION_GTE:
+        return value >= compare;
+    }
+    return true;
 }
 
 static bool meets(hsa_signal_value_t value, const struct cell_wish *wish)
 {
-    switch (wish->condition) {
-    case HSA_SIGNAL_CONDITION_EQ:
-        return value == wish->compare;
-    case HSA_SIGNAL_CONDITION_NE:
-        return value != wish->compare;
-    case HSA_SIGNAL_CONDITION_LT:
-        return value < wish->compare;
-    case HSA_SIGNAL_CONDITION_GTE:
-        return value >= wish->compare;
-    }
-    /* what is no condition cannot be waited for */
-    return true;
+    return cell_meets(value, wish->condition, wish->compare);
 }
 
 hsa_signal_value_t cell_wait(struct cell *cell, bool own, const struct cell_wish *wish, const _Atomic bool *dead)
@@ -105,7 +148,7 @@ hsa_signal_value_t cell_wait(struct cell *cell, bool own, const struct cell_wish
         value = cell_load(cell);
         if (meets(value, wish))
             return value;
-        relax();
+        cell_relax();
     }
     atomic_fetch_add(&cell->waiting, 1);
     for (;;) {
@@ -115,7 +158,7 @@ hsa_signal_value_t cell_wait(struct cell *cell, bool own, const struct cell_wish
         value = cell_load(cell);
         if (meets(value, wish) || !left || atomic_load(dead))
             break;
-        sleep_while(cell, own, changes, left);
+        sleep_while(cell, own, changes, atomic_load(&cell->is_bare) && left > BARE_NAP_NS ? BARE_NAP_NS : left);
     }
     atomic_fetch_sub(&cell->waiting, 1);
     return value;

@@ -19,7 +19,12 @@ struct cell {
     _Atomic int64_t value;
     _Atomic uint32_t changes; /* not all of them: those that somebody waited for */
     _Atomic uint32_t waiting;
+    _Atomic uint32_t is_bare; /* some process has the value's address, and may change it without a word */
+    uint32_t reserved;
 };
+
+/* How a value becomes another, given an operand. */
+enum cell_change { CELL_EXCHANGE, CELL_ADD, CELL_SUBTRACT, CELL_AND, CELL_OR, CELL_XOR };
 
 /* What is waited for, until when, and how. */
 struct cell_wish {
@@ -34,9 +39,15 @@ void cell_init(struct cell *cell, hsa_signal_value_t value);
 bool cell_is_one(const struct cell *cell);
 
 hsa_signal_value_t cell_load(const struct cell *cell);
-/* They wake who waits. */
-void cell_store(struct cell *cell, bool own, hsa_signal_value_t value);
-void cell_add(struct cell *cell, bool own, hsa_signal_value_t value);
+/* They wake who waits, and return what the value was before. */
+hsa_signal_value_t cell_change(struct cell *cell, bool own, enum cell_change change, hsa_signal_value_t operand);
+hsa_signal_value_t cell_cas(struct cell *cell, bool own, hsa_signal_value_t expected, hsa_signal_value_t value);
+/* Wakes nobody. */
+void cell_store_silently(struct cell *cell, hsa_signal_value_t value);
+/* Does a value meet the condition? Every value meets what is no condition. */
+bool cell_meets(hsa_signal_value_t value, hsa_signal_condition_t condition, hsa_signal_value_t compare);
+/* Between two looks, for a moment. */
+void cell_relax(void);
 /* Has all that wait look again. */
 void cell_wake(struct cell *cell, bool own);
 /* Also until *dead; whoever sets that then calls cell_wake(). The value last seen. */

@@ -35,7 +35,7 @@ static int allocate_buffer(const struct pool *pool, uint64_t size, struct memcli
     return r;
 }
 
-static hsa_status_t allocate(const struct pool *pool, size_t size, void **ptr)
+static hsa_status_t allocate(const struct pool *pool, size_t size, uint32_t flags, void **ptr)
 {
     struct memclient_map_options options = MEMCLIENT_MAP_OPTIONS_INIT;
     _cleanup_(memclient_buffer_unrefp) struct memclient_buffer *buffer = NULL;
@@ -60,6 +60,7 @@ static hsa_status_t allocate(const struct pool *pool, size_t size, void **ptr)
     allocation->place.busy = false;
     allocation->buffer = steal_ptr(&buffer);
     allocation->pool = pool;
+    allocation->flags = flags;
     allocation->owner = pool->agent;
     allocation->access = HSA_ACCESS_PERMISSION_RW;
     places_lock();
@@ -133,7 +134,7 @@ hsa_status_t hsa_memory_allocate(hsa_region_t region, size_t size, void **ptr)
         return HSA_STATUS_ERROR_INVALID_REGION;
     if (!pool->allocatable)
         return HSA_STATUS_ERROR_INVALID_ALLOCATION;
-    return allocate(pool, size, ptr);
+    return allocate(pool, size, 0, ptr);
 }
 
 hsa_status_t hsa_memory_free(void *ptr)
@@ -147,14 +148,13 @@ hsa_status_t hsa_amd_memory_pool_allocate(hsa_amd_memory_pool_t memory_pool, siz
 {
     const struct pool *pool;
 
-    (void)flags; /* wishes that only other agents than CPUs can fulfil */
     RUNTIME_NEEDED();
     if (!ptr || !size)
         return HSA_STATUS_ERROR_INVALID_ARGUMENT;
     pool = topology_memory_pool(memory_pool);
     if (!pool)
         return INVALID_MEMORY_POOL;
-    return allocate(pool, size, ptr);
+    return allocate(pool, size, flags, ptr);
 }
 
 hsa_status_t hsa_amd_memory_pool_free(void *ptr)

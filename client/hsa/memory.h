@@ -14,6 +14,7 @@ struct allocation {
     struct place place;
     struct memclient_buffer *buffer; /* counted */
     const struct pool *pool;
+    uint32_t flags; /* hsa_amd_memory_pool_flag_t: as given, to be told again */
     /* of coarse-grained memory: who may use it, and how */
     const struct agent *owner;
     hsa_access_permission_t access;

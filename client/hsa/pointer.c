@@ -29,11 +29,12 @@ static void describe_pool(const struct pool *pool, struct answer *answer)
 }
 
 /* Agents may not use it, and only other processes' know of it, unless it is of this process only. */
-static void describe_reservation(const void *ptr, struct answer *answer)
+static void describe_reservation(const struct reservation *reservation, const void *ptr, struct answer *answer)
 {
     struct memclient_address_info info = MEMCLIENT_ADDRESS_INFO_INIT;
 
     answer->info.type = HSA_EXT_POINTER_TYPE_RESERVED_ADDR;
+    answer->info.registered = !reservation->no_register;
     answer->info.agentBaseAddress = NULL;
     if (!memclient_query_address(ptr, &info) && info.process_private)
         answer->info.global_flags = MEMCLIENT_HSA_POINTER_PROCESS_PRIVATE;
@@ -73,12 +74,14 @@ static void describe(const void *ptr, struct answer *answer)
     answer->info.hostBaseAddress = answer->info.agentBaseAddress = (void *)(uintptr_t)place->start;
     answer->info.sizeInBytes = place->size;
     answer->info.userData = place->userdata;
+    answer->info.registered = true;
     switch (place->kind) {
     case PLACE_ALLOCATION:
         answer->info.type = HSA_EXT_POINTER_TYPE_HSA;
         answer->agents = agents_all();
         describe_pool(place_allocation(place)->pool, answer);
         answer->info.agentOwner = place_allocation(place)->owner->handle;
+        answer->info.alloc_flags = place_allocation(place)->flags;
         break;
     case PLACE_ATTACHMENT:
         describe_attachment(place_attachment(place), answer);
@@ -94,7 +97,7 @@ static void describe(const void *ptr, struct answer *answer)
         describe_mapping(place_mapping(place), ptr, answer);
         break;
     case PLACE_RESERVATION:
-        describe_reservation(ptr, answer);
+        describe_reservation(place_reservation(place), ptr, answer);
         break;
     }
 }

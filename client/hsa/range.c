@@ -43,7 +43,6 @@ hsa_status_t hsa_amd_vmem_address_reserve_align(void **va, size_t size, uint64_t
     struct memclient_reservation *res;
 
     RUNTIME_NEEDED();
-    (void)flags;
     if (!va || !size || !is_page_aligned(size))
         return HSA_STATUS_ERROR_INVALID_ARGUMENT;
     if (alignment && (!is_power_of_two(alignment) || alignment < page_size()))
@@ -55,6 +54,7 @@ hsa_status_t hsa_amd_vmem_address_reserve_align(void **va, size_t size, uint64_t
     place_init(&reservation->place, PLACE_RESERVATION, *va, size, size);
     reservation->place.busy = false;
     reservation->res = res;
+    reservation->no_register = flags & HSA_AMD_VMEM_ADDRESS_NO_REGISTER;
     places_lock();
     place_insert(&steal_ptr(&reservation)->place);
     places_unlock();

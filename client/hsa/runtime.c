@@ -16,10 +16,13 @@
 
 #include <memclient/hsa/hsa/hsa_ext_memoryd.h>
 
+#include "hsa/group.h"
+#include "hsa/handlers.h"
 #include "hsa/memory.h"
 #include "hsa/place.h"
 #include "hsa/room.h"
 #include "hsa/signal.h"
+#include "hsa/svm.h"
 #include "hsa/topology.h"
 #include "hsa/vmem.h"
 
@@ -62,20 +65,27 @@ bool runtime_is_like_rocr(void)
 static void fork_prepare(void)
 {
     places_lock();
+    handlers_fork_prepare();
+    groups_fork_prepare();
     signals_fork_prepare();
 }
 
 static void fork_parent(void)
 {
     signals_fork_parent();
+    groups_fork_parent();
+    handlers_fork_parent();
     places_unlock();
 }
 
 static void forget_records(void)
 {
     signals_fork_child();
+    groups_fork_child();
+    handlers_fork_child();
     places_fork_child();
     places_forget();
+    svm_forget();
     handles_forget();
 }
 
@@ -126,15 +136,20 @@ static hsa_status_t start(void)
     return HSA_STATUS_SUCCESS;
 }
 
-/* With `starting`, and the count at 0. */
+/* With `starting`, and the count at 0. A handler may be about to enter, so it is waited for first; who was inside may
+ * have added another one meanwhile. */
 static void stop(void)
 {
+    handlers_stop();
     pthread_rwlock_wrlock(&in_use);
+    handlers_stop();
+    groups_stop();
     signals_stop();
     memclient_close(context);
     context = NULL;
     places_lock(); /* only for a fork meanwhile: nobody else is here */
     places_forget();
+    svm_forget();
     handles_forget();
     places_unlock();
     pthread_rwlock_unlock(&in_use);

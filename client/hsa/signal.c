@@ -3,33 +3,19 @@
 #include "hsa/signal.h"
 
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <memclient/hsa/hsa/hsa_ext_amd.h>
 
 #include "base/cleanup.h"
-#include "base/clock.h"
-#include "base/hash.h"
 #include "base/steal.h"
-#include "hsa/cell.h"
 #include "hsa/ipc.h"
 #include "hsa/runtime.h"
 #include "hsa/topology.h"
+#include "hsa/watch.h"
 
 #define SIGNAL_BASE (UINT64_C(1) << 40) /* beyond the handles of agents and pools */
-
-struct signal {
-    uint64_t id;
-    UT_hash_handle hh;
-    _Atomic unsigned refs;
-    _Atomic bool dead;
-    struct cell *cell; /* its own, or mapped */
-    struct cell own;
-    struct memclient_buffer *buffer; /* counted; NULL = of this process only */
-    struct memclient_token token;    /* of it */
-};
 
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 static struct signal *signals; /* hash by id */
@@ -102,11 +88,19 @@ static hsa_status_t publish(struct signal **signal, hsa_signal_t *handle)
     return status;
 }
 
+/* Who watches has counted itself before it looked at the value: see cell.c. */
+static void wake_watchers(const struct signal *signal)
+{
+    if (atomic_load(&signal->watched))
+        watch_wake();
+}
+
 /* It has left the table. */
 static void end(struct signal *signal)
 {
     atomic_store(&signal->dead, true);
     cell_wake(signal->cell, !signal->buffer);
+    wake_watchers(signal);
     signal_unref(signal);
 }
 
@@ -181,14 +175,21 @@ void signals_fork_child(void)
 
 /* ---- values ---------------------------------------------------------------------------------------------- */
 
-void signal_store(struct signal *signal, hsa_signal_value_t value)
+hsa_signal_value_t signal_change(struct signal *signal, enum cell_change change, hsa_signal_value_t operand)
 {
-    cell_store(signal->cell, !signal->buffer, value);
+    hsa_signal_value_t before = cell_change(signal->cell, !signal->buffer, change, operand);
+
+    wake_watchers(signal);
+    return before;
 }
 
-void signal_add(struct signal *signal, hsa_signal_value_t value)
+hsa_signal_value_t signal_cas(struct signal *signal, hsa_signal_value_t expected, hsa_signal_value_t value)
 {
-    cell_add(signal->cell, !signal->buffer, value);
+    hsa_signal_value_t before = cell_cas(signal->cell, !signal->buffer, expected, value);
+
+    if (before == expected)
+        wake_watchers(signal);
+    return before;
 }
 
 hsa_signal_value_t signal_wait(struct signal *signal, hsa_signal_condition_t condition, hsa_signal_value_t compare,
@@ -265,6 +266,7 @@ hsa_status_t hsa_amd_signal_create(hsa_signal_value_t initial_value, uint32_t nu
     signal = signal_new();
     if (!signal)
         return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
+    signal->may_be_bare = attributes & (HSA_AMD_SIGNAL_AMD_GPU_ONLY | HSA_AMD_SIGNAL_IPC);
     if (attributes & HSA_AMD_SIGNAL_IPC) {
         r = make_shared(signal);
         if (r < 0)
@@ -321,68 +323,26 @@ hsa_status_t hsa_amd_ipc_signal_attach(const hsa_amd_ipc_signal_t *ipc, hsa_sign
         return runtime_status(r);
     if (!cell_is_one(signal->cell))
         return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    signal->may_be_bare = true;
     return publish(&signal, handle);
 }
 
-/* ---- hsa.h: loading, storing, waiting -------------------------------------------------------------------- */
-
-/* Orders other than the strongest would not be quicker: finding the signal costs more. */
-hsa_signal_value_t hsa_signal_load_scacquire(hsa_signal_t handle)
+hsa_status_t hsa_amd_signal_value_pointer(hsa_signal_t handle, volatile hsa_signal_value_t **value_ptr)
 {
-    _cleanup_(signal_unrefp) struct signal *signal = signal_find(handle);
+    _cleanup_(signal_unrefp) struct signal *signal = NULL;
 
-    return signal ? cell_load(signal->cell) : 0;
-}
-
-hsa_signal_value_t hsa_signal_load_relaxed(hsa_signal_t handle)
-{
-    return hsa_signal_load_scacquire(handle);
-}
-
-hsa_signal_value_t hsa_signal_load_acquire(hsa_signal_t handle)
-{
-    return hsa_signal_load_scacquire(handle);
-}
-
-void hsa_signal_store_screlease(hsa_signal_t handle, hsa_signal_value_t value)
-{
-    _cleanup_(signal_unrefp) struct signal *signal = signal_find(handle);
-
-    if (signal)
-        signal_store(signal, value);
-}
-
-void hsa_signal_store_relaxed(hsa_signal_t handle, hsa_signal_value_t value)
-{
-    hsa_signal_store_screlease(handle, value);
-}
-
-void hsa_signal_store_release(hsa_signal_t handle, hsa_signal_value_t value)
-{
-    hsa_signal_store_screlease(handle, value);
-}
-
-hsa_signal_value_t hsa_signal_wait_scacquire(hsa_signal_t handle, hsa_signal_condition_t condition,
-                                             hsa_signal_value_t compare_value, uint64_t timeout_hint,
-                                             hsa_wait_state_t wait_state_hint)
-{
-    _cleanup_(signal_unrefp) struct signal *signal = signal_find(handle);
-
-    /* a tick is a nanosecond */
-    return signal ? signal_wait(signal, condition, compare_value, deadline_after_ns(timeout_hint), wait_state_hint)
-                  : 0;
-}
-
-hsa_signal_value_t hsa_signal_wait_relaxed(hsa_signal_t handle, hsa_signal_condition_t condition,
-                                           hsa_signal_value_t compare_value, uint64_t timeout_hint,
-                                           hsa_wait_state_t wait_state_hint)
-{
-    return hsa_signal_wait_scacquire(handle, condition, compare_value, timeout_hint, wait_state_hint);
-}
-
-hsa_signal_value_t hsa_signal_wait_acquire(hsa_signal_t handle, hsa_signal_condition_t condition,
-                                           hsa_signal_value_t compare_value, uint64_t timeout_hint,
-                                           hsa_wait_state_t wait_state_hint)
-{
-    return hsa_signal_wait_scacquire(handle, condition, compare_value, timeout_hint, wait_state_hint);
+    RUNTIME_NEEDED();
+    if (!value_ptr)
+        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    signal = signal_find(handle);
+    if (!signal)
+        return HSA_STATUS_ERROR_INVALID_SIGNAL;
+    if (!signal->may_be_bare)
+        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    /* those who sleep already go on in naps */
+    atomic_store(&signal->cell->is_bare, 1);
+    cell_wake(signal->cell, !signal->buffer);
+    wake_watchers(signal);
+    *value_ptr = (volatile hsa_signal_value_t *)&signal->cell->value;
+    return HSA_STATUS_SUCCESS;
 }

@@ -10,21 +10,37 @@
  */
 #pragma once
 
+#include <stdatomic.h>
 #include <stdint.h>
 
 #include <memclient/hsa/hsa/hsa.h>
 #include <memclient/memclient.h>
 
-struct signal;
+#include "base/hash.h"
+#include "hsa/cell.h"
+
+struct signal {
+    uint64_t id;
+    UT_hash_handle hh;
+    _Atomic unsigned refs;
+    _Atomic bool dead;
+    _Atomic unsigned watched; /* by how many of watch.h, which changes then wake */
+    struct cell *cell;        /* its own, or mapped */
+    struct cell own;
+    bool may_be_bare;                /* its value's address may be asked for */
+    struct memclient_buffer *buffer; /* counted; NULL = of this process only */
+    struct memclient_token token;    /* of it */
+    _Atomic uint64_t copy_start, copy_end; /* of the last copy that counted it down while copies were timed, or 0 */
+};
 
 /* Counted up, or NULL. */
 struct signal *signal_find(hsa_signal_t handle);
 /* NULL is ignored. May call the broker, at the end of one for other processes. */
 void signal_unref(struct signal *signal);
 
-/* They wake who waits. */
-void signal_store(struct signal *signal, hsa_signal_value_t value);
-void signal_add(struct signal *signal, hsa_signal_value_t value);
+/* They wake who waits, and return what the value was before. */
+hsa_signal_value_t signal_change(struct signal *signal, enum cell_change change, hsa_signal_value_t operand);
+hsa_signal_value_t signal_cas(struct signal *signal, hsa_signal_value_t expected, hsa_signal_value_t value);
 /* Until it meets the condition, the deadline passes or it is dead; the value last seen. */
 hsa_signal_value_t signal_wait(struct signal *signal, hsa_signal_condition_t condition, hsa_signal_value_t compare,
                                uint64_t deadline, hsa_wait_state_t state);

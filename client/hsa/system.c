@@ -38,10 +38,10 @@ hsa_status_t hsa_system_get_info(hsa_system_info_t attribute, void *value)
         return answer_zeros(value, sizeof(uint8_t[128]));
     case HSA_AMD_SYSTEM_INFO_BUILD_VERSION:
         return answer(value, &build, sizeof(build));
-    case HSA_AMD_SYSTEM_INFO_SVM_SUPPORTED: /* the functions for it, hsa_amd_svm_...(), do not exist here */
     case HSA_AMD_SYSTEM_INFO_MWAITX_ENABLED:
     case HSA_AMD_SYSTEM_INFO_XNACK_ENABLED:
         return answer_bool(value, false);
+    case HSA_AMD_SYSTEM_INFO_SVM_SUPPORTED:
     case HSA_AMD_SYSTEM_INFO_SVM_ACCESSIBLE_BY_DEFAULT:
     case HSA_AMD_SYSTEM_INFO_DMABUF_SUPPORTED:
     case HSA_AMD_SYSTEM_INFO_VIRTUAL_MEM_API_SUPPORTED:

@@ -19,6 +19,7 @@
 struct reservation {
     struct place place;
     struct memclient_reservation *res;
+    bool no_register; /* the flag of that name was given */
     unsigned mappings; /* in it, busy ones included */
 };
 

@@ -21,7 +21,8 @@ sub headers_with {
 my %libraries = (
     'libmemclient' => ['MEMCLIENT_API', 'client/libmemclient.sym', 'include/memclient/memclient.h'],
     'libmemclient-hsa' => ['HSA_API', 'client/libmemclient-hsa.sym',
-                           map { "include/memclient/hsa/hsa/$_.h" } qw(hsa hsa_ext_amd hsa_ext_memoryd)],
+                           map { "include/memclient/hsa/hsa/$_.h" } qw(hsa hsa_kernels hsa_ext_amd hsa_ext_amd_gpu
+                                                                hsa_ext_memoryd)],
     'libmemclient-nbla' => ['MEMCLIENT_NBLA_API', 'client/libmemclient-nbla.sym', 'include/memclient/nbla.h'],
     'libmemclient-umf' => ['UMF_API', 'client/libmemclient-umf.sym', headers_with('UMF_API', 'umf/')],
     'libmemclient-umf-provider' => ['MEMCLIENT_UMF_API', 'client/libmemclient-umf-provider.sym',

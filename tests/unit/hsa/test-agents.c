@@ -70,6 +70,19 @@ static const struct attribute rows[] = {
     ATTRIBUTE(HSA_AMD_AGENT_INFO_AQL_EXTENSIONS, uint8_t[8], 0),
     ATTRIBUTE(HSA_AMD_AGENT_INFO_SCRATCH_LIMIT_MAX, uint64_t, 0),
     ATTRIBUTE(HSA_AMD_AGENT_INFO_SCRATCH_LIMIT_CURRENT, uint64_t, 0),
+    ATTRIBUTE(HSA_AMD_AGENT_INFO_CLOCK_COUNTERS, hsa_amd_clock_counters_t, DIFFERS),
+    ATTRIBUTE(HSA_EXT_AGENT_INFO_IMAGE_1D_MAX_ELEMENTS, uint32_t, 0),
+    ATTRIBUTE(HSA_EXT_AGENT_INFO_IMAGE_1DA_MAX_ELEMENTS, uint32_t, 0),
+    ATTRIBUTE(HSA_EXT_AGENT_INFO_IMAGE_1DB_MAX_ELEMENTS, uint32_t, 0),
+    ATTRIBUTE(HSA_EXT_AGENT_INFO_IMAGE_2D_MAX_ELEMENTS, uint32_t[2], 0),
+    ATTRIBUTE(HSA_EXT_AGENT_INFO_IMAGE_2DA_MAX_ELEMENTS, uint32_t[2], 0),
+    ATTRIBUTE(HSA_EXT_AGENT_INFO_IMAGE_2DDEPTH_MAX_ELEMENTS, uint32_t[2], 0),
+    ATTRIBUTE(HSA_EXT_AGENT_INFO_IMAGE_2DADEPTH_MAX_ELEMENTS, uint32_t[2], 0),
+    ATTRIBUTE(HSA_EXT_AGENT_INFO_IMAGE_3D_MAX_ELEMENTS, uint32_t[3], 0),
+    ATTRIBUTE(HSA_EXT_AGENT_INFO_IMAGE_ARRAY_MAX_LAYERS, uint32_t, 0),
+    ATTRIBUTE(HSA_EXT_AGENT_INFO_MAX_IMAGE_RD_HANDLES, uint32_t, 0),
+    ATTRIBUTE(HSA_EXT_AGENT_INFO_MAX_IMAGE_RORW_HANDLES, uint32_t, 0),
+    ATTRIBUTE(HSA_EXT_AGENT_INFO_MAX_SAMPLER_HANDLERS, uint32_t, 0),
 };
 
 static uint32_t number(unsigned agent, uint32_t attribute)
@@ -332,6 +345,27 @@ static void instruction_sets(void **state)
     assert_status(hsa_isa_get_info_alt(isa, HSA_ISA_INFO_NAME_LENGTH, &length), HSA_STATUS_ERROR_INVALID_ISA);
 }
 
+/* HSA_AMD_AGENT_INFO_CLOCK_COUNTERS: the system's clock, which goes on; a processor has no GPU's. */
+static void clock_counters(void **state)
+{
+    hsa_amd_clock_counters_t before = {0}, after = {0};
+    uint64_t now, frequency;
+
+    assert_success(hsa_system_get_info(HSA_SYSTEM_INFO_TIMESTAMP_FREQUENCY, &frequency));
+    for (unsigned i = 0; i < AGENTS; i++) {
+        const hsa_agent_info_t attribute = (hsa_agent_info_t)HSA_AMD_AGENT_INFO_CLOCK_COUNTERS;
+
+        assert_success(hsa_agent_get_info(agents[i], attribute, &before));
+        assert_success(hsa_system_get_info(HSA_SYSTEM_INFO_TIMESTAMP, &now));
+        assert_success(hsa_agent_get_info(agents[i], attribute, &after));
+        assert_in_range(now, before.system_clock_counter, after.system_clock_counter);
+        assert_int_equal(before.cpu_clock_counter, before.system_clock_counter);
+        assert_int_equal(before.system_clock_frequency, frequency);
+        assert_int_equal(before.gpu_clock_counter, 0);
+        assert_true(before.system_clock_counter > 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -348,6 +382,7 @@ int main(void)
         cmocka_unit_test(cache_attributes),
         cmocka_unit_test(invalid_caches),
         cmocka_unit_test(instruction_sets),
+        cmocka_unit_test(clock_counters),
     };
 
     return test_run(tests, hsa_group_setup, hsa_group_teardown);

@@ -67,7 +67,7 @@ layout(hsa_amd_memory_access_desc_t, 16, 8);
 field(struct hsa_amd_memory_access_desc_s, permissions, 0);
 field(hsa_amd_memory_access_desc_t, agent_handle, 8);
 
-layout(hsa_amd_pointer_info_t, 56, 8);
+layout(hsa_amd_pointer_info_t, 64, 8);
 field(struct hsa_amd_pointer_info_s, size, 0);
 field(hsa_amd_pointer_info_t, type, 4);
 field(hsa_amd_pointer_info_t, agentBaseAddress, 8);
@@ -76,6 +76,48 @@ field(hsa_amd_pointer_info_t, sizeInBytes, 24);
 field(hsa_amd_pointer_info_t, userData, 32);
 field(hsa_amd_pointer_info_t, agentOwner, 40);
 field(hsa_amd_pointer_info_t, global_flags, 48);
+field(hsa_amd_pointer_info_t, registered, 52);
+field(hsa_amd_pointer_info_t, alloc_flags, 56);
+
+layout(hsa_pitched_ptr_t, 24, 8);
+field(struct hsa_pitched_ptr_s, base, 0);
+field(hsa_pitched_ptr_t, pitch, 8);
+field(hsa_pitched_ptr_t, slice, 16);
+
+layout(hsa_amd_svm_attribute_pair_t, 16, 8);
+field(struct hsa_amd_svm_attribute_pair_s, attribute, 0);
+field(hsa_amd_svm_attribute_pair_t, value, 8);
+
+layout(hsa_amd_profiling_async_copy_time_t, 16, 8);
+layout(hsa_amd_profiling_dispatch_time_t, 16, 8);
+
+/* packets, which programs write byte by byte */
+layout(hsa_kernel_dispatch_packet_t, 64, 8);
+field(struct hsa_kernel_dispatch_packet_s, setup, 2);
+field(hsa_kernel_dispatch_packet_t, grid_size_x, 12);
+field(hsa_kernel_dispatch_packet_t, private_segment_size, 24);
+field(hsa_kernel_dispatch_packet_t, kernel_object, 32);
+field(hsa_kernel_dispatch_packet_t, kernarg_address, 40);
+field(hsa_kernel_dispatch_packet_t, completion_signal, 56);
+layout(hsa_agent_dispatch_packet_t, 64, 8);
+field(struct hsa_agent_dispatch_packet_s, return_address, 8);
+field(hsa_agent_dispatch_packet_t, arg, 16);
+field(hsa_agent_dispatch_packet_t, completion_signal, 56);
+layout(hsa_barrier_and_packet_t, 64, 8);
+field(struct hsa_barrier_and_packet_s, dep_signal, 8);
+field(hsa_barrier_and_packet_t, completion_signal, 56);
+layout(hsa_barrier_or_packet_t, 64, 8);
+field(struct hsa_barrier_or_packet_s, dep_signal, 8);
+field(hsa_barrier_or_packet_t, completion_signal, 56);
+layout(hsa_amd_barrier_value_packet_t, 64, 8);
+field(struct hsa_amd_barrier_value_packet_s, signal, 8);
+field(hsa_amd_barrier_value_packet_t, cond, 32);
+field(hsa_amd_barrier_value_packet_t, completion_signal, 56);
+layout(hsa_amd_aie_ert_packet_t, 64, 8);
+field(struct hsa_amd_aie_ert_packet_s, payload_data, 56);
+layout(hsa_amd_event_t, 32, 8);
+field(struct hsa_amd_event_s, memory_fault, 8);
+layout(hsa_amd_ais_file_handle_t, 8, 8);
 
 layout(hsa_amd_ipc_memory_t, 32, 4);
 layout(hsa_amd_ipc_signal_t, 32, 4);

@@ -332,6 +332,64 @@ static void test_allow_access_vmem(void **state)
 
 #define TEST(name) cmocka_unit_test_teardown(name, hsa_nothing_left)
 
+static hsa_amd_pointer_info_t info_of(const void *ptr)
+{
+    hsa_amd_pointer_info_t info = {.size = sizeof(info)};
+
+    assert_success(hsa_amd_pointer_info(ptr, &info, NULL, NULL, NULL));
+    assert_int_equal(info.size, sizeof(info));
+    return info;
+}
+
+/* hsa_amd_pointer_info_t: registered, alloc_flags: fields that older headers do not have. */
+static void test_newer_fields(void **state)
+{
+    struct {
+        hsa_amd_pointer_info_t info;
+        uint64_t behind;
+    } older;
+    uint32_t flags = HSA_AMD_MEMORY_POOL_CONTIGUOUS_FLAG | HSA_AMD_MEMORY_POOL_EXECUTABLE_FLAG;
+    hsa_amd_vmem_alloc_handle_t handle;
+    void *ptr, *va;
+
+    assert_success(hsa_amd_memory_pool_allocate(pools[0][FINE], 100, flags, &ptr));
+    assert_true(info_of(ptr).registered);
+    assert_int_equal(info_of(ptr).alloc_flags, flags);
+    /* of programs that were compiled with 48, 52 and 56 bytes of it: what they have is written, and no more */
+    for (uint32_t size = 48; size <= 56; size += 4) {
+        memset(&older, 0xee, sizeof(older));
+        older.info.size = size;
+        assert_success(hsa_amd_pointer_info(ptr, &older.info, NULL, NULL, NULL));
+        assert_int_equal(older.info.size, size);
+        assert_int_equal(older.info.agentOwner.handle, agents[0].handle);
+        assert_int_equal(older.info.global_flags, size > 48 ? FINE_FLAG : 0xeeeeeeee);
+        assert_int_equal(*(unsigned char *)&older.info.registered, size > 52 ? true : 0xee);
+        assert_int_equal(older.info.alloc_flags, 0xeeeeeeee);
+        assert_true(older.behind == UINT64_C(0xeeeeeeeeeeeeeeee));
+    }
+    assert_success(hsa_memory_free(ptr));
+    assert_success(hsa_memory_allocate(regions[0][FINE], 100, &ptr));
+    assert_true(info_of(ptr).registered);
+    assert_int_equal(info_of(ptr).alloc_flags, 0);
+    assert_success(hsa_memory_free(ptr));
+    assert_false(info_of(&ptr).registered);
+    assert_success(hsa_memory_register(&ptr, sizeof(ptr)));
+    assert_true(info_of(&ptr).registered);
+    assert_success(hsa_memory_deregister(&ptr, sizeof(ptr)));
+    /* addresses alone, and what is mapped there */
+    for (uint64_t no_register = 0; no_register <= HSA_AMD_VMEM_ADDRESS_NO_REGISTER; no_register++) {
+        assert_success(hsa_amd_vmem_address_reserve(&va, 2 * MIB, 0, no_register));
+        assert_int_equal(info_of(va).type, HSA_EXT_POINTER_TYPE_RESERVED_ADDR);
+        assert_int_equal(info_of(va).registered, !no_register);
+        assert_success(hsa_amd_vmem_handle_create(pools[0][FINE], MIB, MEMORY_TYPE_NONE, 0, &handle));
+        assert_success(hsa_amd_vmem_map(va, MIB, 0, handle, 0));
+        assert_true(info_of(va).registered);
+        assert_success(hsa_amd_vmem_unmap(va, MIB));
+        assert_success(hsa_amd_vmem_handle_release(handle));
+        assert_success(hsa_amd_vmem_address_free(va, 2 * MIB));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -343,6 +401,7 @@ int main(void)
         TEST(test_process_private),
         TEST(test_arguments),
         TEST(test_size),
+        TEST(test_newer_fields),
         TEST(test_alloc_calls_back),
         TEST(test_userdata),
         TEST(test_allow_access),

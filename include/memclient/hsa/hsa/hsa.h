@@ -16,7 +16,7 @@
  * Build with `pkg-config --cflags --libs memclient-hsa`. Names, values and layouts are those of other HSA runtimes, so
  * programs need not be changed, nor compiled again. The text is about this implementation and told in full in
  * memclient-hsa(3). Virtual memory, memory pools, IPC and what else is AMD's is in hsa_ext_amd.h; what is ours alone
- * in hsa_ext_memoryd.h. Queues, kernels, code objects and images are not offered: no agent here runs kernels.
+ * in hsa_ext_memoryd.h. No agent here runs kernels: what those need is in hsa_kernels.h, and refused.
  *
  * Statuses. Besides those named below, every function, except where it says otherwise, may return
  *     NOT_INITIALIZED    hsa_init() was not called, or as many hsa_shut_down() as hsa_init()
@@ -178,7 +178,7 @@ typedef enum {
     HSA_SYSTEM_INFO_MACHINE_MODEL = 6,       /* [hsa_machine_model_t] */
     HSA_SYSTEM_INFO_EXTENSIONS = 7,          /* [uint8_t[128]] a bit for each hsa_extension_t: none is set */
     HSA_AMD_SYSTEM_INFO_BUILD_VERSION = 0x200,             /* [const char *] of this library; static */
-    HSA_AMD_SYSTEM_INFO_SVM_SUPPORTED = 0x201,             /* [bool] hsa_amd_svm_...() exist: false */
+    HSA_AMD_SYSTEM_INFO_SVM_SUPPORTED = 0x201,             /* [bool] hsa_amd_svm_...() work: true */
     HSA_AMD_SYSTEM_INFO_SVM_ACCESSIBLE_BY_DEFAULT = 0x202, /* [bool] agents can use all memory: true */
     HSA_AMD_SYSTEM_INFO_MWAITX_ENABLED = 0x203,            /* [bool] false */
     HSA_AMD_SYSTEM_INFO_DMABUF_SUPPORTED = 0x204,          /* [bool] hsa_amd_portable_export_dmabuf() works: true */
@@ -208,6 +208,32 @@ typedef enum {
     HSA_EXTENSION_AMD_PC_SAMPLING = 0x203,
     HSA_AMD_LAST_EXTENSION = 0x203
 } hsa_extension_t;
+
+/*
+ * The name of an extension: of its enumerator, static.
+ *     INVALID_ARGUMENT   name is NULL, or extension is none of the above
+ */
+HSA_API hsa_status_t hsa_extension_get_name(uint16_t extension, const char **name);
+
+/*
+ * Whether there is an extension: *result. There is none, of any version. In the second form *version_minor would be its
+ * newest version; it is left as it is.
+ *     INVALID_ARGUMENT   result or version_minor is NULL, or extension is none of the above
+ */
+HSA_API hsa_status_t hsa_system_extension_supported(uint16_t extension, uint16_t version_major,
+                                                    uint16_t version_minor, bool *result);
+HSA_API hsa_status_t hsa_system_major_extension_supported(uint16_t extension, uint16_t version_major,
+                                                          uint16_t *version_minor, bool *result);
+
+/*
+ * Would write the functions of an extension into a table.
+ *     INVALID_ARGUMENT   table is NULL, table_length is 0, or extension is none of the above
+ *     ERROR              there is no such extension, as there is none
+ */
+HSA_API hsa_status_t hsa_system_get_extension_table(uint16_t extension, uint16_t version_major,
+                                                    uint16_t version_minor, void *table);
+HSA_API hsa_status_t hsa_system_get_major_extension_table(uint16_t extension, uint16_t version_major,
+                                                          size_t table_length, void *table);
 
 /* --------------------------------------------------------------------------------------------------------- agents */
 
@@ -290,6 +316,17 @@ HSA_API hsa_status_t hsa_iterate_agents(hsa_status_t (*callback)(hsa_agent_t age
  *     INVALID_AGENT
  */
 HSA_API hsa_status_t hsa_agent_get_info(hsa_agent_t agent, hsa_agent_info_t attribute, void *value);
+
+/*
+ * Whether an agent has an extension, as hsa_system_extension_supported() tells of the system.
+ *     INVALID_ARGUMENT   likewise
+ *     INVALID_AGENT
+ */
+HSA_API hsa_status_t hsa_agent_extension_supported(uint16_t extension, hsa_agent_t agent, uint16_t version_major,
+                                                   uint16_t version_minor, bool *result);
+HSA_API hsa_status_t hsa_agent_major_extension_supported(uint16_t extension, hsa_agent_t agent,
+                                                         uint16_t version_major, uint16_t *version_minor,
+                                                         bool *result);
 
 /* A cache of an agent. 0 is none. */
 typedef struct hsa_cache_s {
@@ -409,6 +446,76 @@ HSA_API void hsa_signal_store_relaxed(hsa_signal_t signal, hsa_signal_value_t va
 HSA_API void hsa_signal_store_screlease(hsa_signal_t signal, hsa_signal_value_t value);
 HSA_API void hsa_signal_store_release(hsa_signal_t signal, hsa_signal_value_t value);
 
+/* Sets the value, and wakes nobody: who waits sees it when it looks the next time, which may be never. */
+HSA_API void hsa_signal_silent_store_relaxed(hsa_signal_t signal, hsa_signal_value_t value);
+HSA_API void hsa_signal_silent_store_screlease(hsa_signal_t signal, hsa_signal_value_t value);
+
+/*
+ * Changes the value in one step, whoever else does at the same time, and wakes who waits. The orders are those of loads
+ * and stores; scacq_screl and acq_rel (its older name) are both. A value that becomes too large goes on with the
+ * smallest. Of a handle that is no signal nothing is changed.
+ */
+HSA_API void hsa_signal_add_relaxed(hsa_signal_t signal, hsa_signal_value_t value);
+HSA_API void hsa_signal_add_scacquire(hsa_signal_t signal, hsa_signal_value_t value);
+HSA_API void hsa_signal_add_acquire(hsa_signal_t signal, hsa_signal_value_t value);
+HSA_API void hsa_signal_add_screlease(hsa_signal_t signal, hsa_signal_value_t value);
+HSA_API void hsa_signal_add_release(hsa_signal_t signal, hsa_signal_value_t value);
+HSA_API void hsa_signal_add_scacq_screl(hsa_signal_t signal, hsa_signal_value_t value);
+HSA_API void hsa_signal_add_acq_rel(hsa_signal_t signal, hsa_signal_value_t value);
+HSA_API void hsa_signal_subtract_relaxed(hsa_signal_t signal, hsa_signal_value_t value);
+HSA_API void hsa_signal_subtract_scacquire(hsa_signal_t signal, hsa_signal_value_t value);
+HSA_API void hsa_signal_subtract_acquire(hsa_signal_t signal, hsa_signal_value_t value);
+HSA_API void hsa_signal_subtract_screlease(hsa_signal_t signal, hsa_signal_value_t value);
+HSA_API void hsa_signal_subtract_release(hsa_signal_t signal, hsa_signal_value_t value);
+HSA_API void hsa_signal_subtract_scacq_screl(hsa_signal_t signal, hsa_signal_value_t value);
+HSA_API void hsa_signal_subtract_acq_rel(hsa_signal_t signal, hsa_signal_value_t value);
+HSA_API void hsa_signal_and_relaxed(hsa_signal_t signal, hsa_signal_value_t value);
+HSA_API void hsa_signal_and_scacquire(hsa_signal_t signal, hsa_signal_value_t value);
+HSA_API void hsa_signal_and_acquire(hsa_signal_t signal, hsa_signal_value_t value);
+HSA_API void hsa_signal_and_screlease(hsa_signal_t signal, hsa_signal_value_t value);
+HSA_API void hsa_signal_and_release(hsa_signal_t signal, hsa_signal_value_t value);
+HSA_API void hsa_signal_and_scacq_screl(hsa_signal_t signal, hsa_signal_value_t value);
+HSA_API void hsa_signal_and_acq_rel(hsa_signal_t signal, hsa_signal_value_t value);
+HSA_API void hsa_signal_or_relaxed(hsa_signal_t signal, hsa_signal_value_t value);
+HSA_API void hsa_signal_or_scacquire(hsa_signal_t signal, hsa_signal_value_t value);
+HSA_API void hsa_signal_or_acquire(hsa_signal_t signal, hsa_signal_value_t value);
+HSA_API void hsa_signal_or_screlease(hsa_signal_t signal, hsa_signal_value_t value);
+HSA_API void hsa_signal_or_release(hsa_signal_t signal, hsa_signal_value_t value);
+HSA_API void hsa_signal_or_scacq_screl(hsa_signal_t signal, hsa_signal_value_t value);
+HSA_API void hsa_signal_or_acq_rel(hsa_signal_t signal, hsa_signal_value_t value);
+HSA_API void hsa_signal_xor_relaxed(hsa_signal_t signal, hsa_signal_value_t value);
+HSA_API void hsa_signal_xor_scacquire(hsa_signal_t signal, hsa_signal_value_t value);
+HSA_API void hsa_signal_xor_acquire(hsa_signal_t signal, hsa_signal_value_t value);
+HSA_API void hsa_signal_xor_screlease(hsa_signal_t signal, hsa_signal_value_t value);
+HSA_API void hsa_signal_xor_release(hsa_signal_t signal, hsa_signal_value_t value);
+HSA_API void hsa_signal_xor_scacq_screl(hsa_signal_t signal, hsa_signal_value_t value);
+HSA_API void hsa_signal_xor_acq_rel(hsa_signal_t signal, hsa_signal_value_t value);
+
+/* Likewise sets the value, and returns what it was before; 0 for a handle that is no signal. */
+HSA_API hsa_signal_value_t hsa_signal_exchange_relaxed(hsa_signal_t signal, hsa_signal_value_t value);
+HSA_API hsa_signal_value_t hsa_signal_exchange_scacquire(hsa_signal_t signal, hsa_signal_value_t value);
+HSA_API hsa_signal_value_t hsa_signal_exchange_acquire(hsa_signal_t signal, hsa_signal_value_t value);
+HSA_API hsa_signal_value_t hsa_signal_exchange_screlease(hsa_signal_t signal, hsa_signal_value_t value);
+HSA_API hsa_signal_value_t hsa_signal_exchange_release(hsa_signal_t signal, hsa_signal_value_t value);
+HSA_API hsa_signal_value_t hsa_signal_exchange_scacq_screl(hsa_signal_t signal, hsa_signal_value_t value);
+HSA_API hsa_signal_value_t hsa_signal_exchange_acq_rel(hsa_signal_t signal, hsa_signal_value_t value);
+
+/* Likewise sets the value if it is `expected`. Returns what it was before: `expected` means that it was set. */
+HSA_API hsa_signal_value_t hsa_signal_cas_relaxed(hsa_signal_t signal, hsa_signal_value_t expected,
+                                                  hsa_signal_value_t value);
+HSA_API hsa_signal_value_t hsa_signal_cas_scacquire(hsa_signal_t signal, hsa_signal_value_t expected,
+                                                    hsa_signal_value_t value);
+HSA_API hsa_signal_value_t hsa_signal_cas_acquire(hsa_signal_t signal, hsa_signal_value_t expected,
+                                                  hsa_signal_value_t value);
+HSA_API hsa_signal_value_t hsa_signal_cas_screlease(hsa_signal_t signal, hsa_signal_value_t expected,
+                                                    hsa_signal_value_t value);
+HSA_API hsa_signal_value_t hsa_signal_cas_release(hsa_signal_t signal, hsa_signal_value_t expected,
+                                                  hsa_signal_value_t value);
+HSA_API hsa_signal_value_t hsa_signal_cas_scacq_screl(hsa_signal_t signal, hsa_signal_value_t expected,
+                                                      hsa_signal_value_t value);
+HSA_API hsa_signal_value_t hsa_signal_cas_acq_rel(hsa_signal_t signal, hsa_signal_value_t expected,
+                                                  hsa_signal_value_t value);
+
 /*
  * Waits until the value meets the condition, or about timeout_hint ticks (HSA_SYSTEM_INFO_TIMESTAMP_FREQUENCY) are
  * over, UINT64_MAX = without end. Returns the value last seen: compare it, since the wait may have ended by time.
@@ -423,53 +530,47 @@ HSA_API hsa_signal_value_t hsa_signal_wait_acquire(hsa_signal_t signal, hsa_sign
                                                    hsa_signal_value_t compare_value, uint64_t timeout_hint,
                                                    hsa_wait_state_t wait_state_hint);
 
-/* -------------------------------------------------------------------------------------------------------- kernels */
-
-/*
- * What kernels are made and run by, for programs that have places for such things also where they use none. CPU agents
- * run no kernels: nothing here makes or takes one of these.
- */
-typedef struct hsa_queue_s {
-    hsa_queue_type32_t type;
-    uint32_t features;
-#ifdef HSA_LARGE_MODEL
-    void *base_address;
-#elif defined HSA_LITTLE_ENDIAN
-    void *base_address;
-    uint32_t reserved0;
-#else
-    uint32_t reserved0;
-    void *base_address;
-#endif
-    hsa_signal_t doorbell_signal;
-    uint32_t size;
-    uint32_t reserved1;
-    uint64_t id;
-} hsa_queue_t;
-
-typedef struct hsa_code_object_reader_s {
-    uint64_t handle;
-} hsa_code_object_reader_t;
-
-typedef struct hsa_executable_s {
-    uint64_t handle;
-} hsa_executable_t;
-
-typedef struct hsa_loaded_code_object_s {
-    uint64_t handle;
-} hsa_loaded_code_object_t;
-
-typedef struct hsa_executable_symbol_s {
-    uint64_t handle;
-} hsa_executable_symbol_t;
-
-typedef struct hsa_wavefront_s {
-    uint64_t handle;
-} hsa_wavefront_t;
-
+/* A list of signals, to wait for any of them. 0 is none. */
 typedef struct hsa_signal_group_s {
     uint64_t handle;
 } hsa_signal_group_t;
+
+/*
+ * Makes a group. It keeps none of its signals: they are destroyed on their own. It lives until
+ * hsa_signal_group_destroy(), at most until the last hsa_shut_down(). The agents that will wait are not asked for more
+ * than that each is valid; num_consumers 0 = all.
+ *     INVALID_ARGUMENT   num_signals is 0, signals or signal_group is NULL, or num_consumers is not 0 and consumers is
+ *                        NULL
+ *     INVALID_SIGNAL     one of signals
+ *     INVALID_AGENT      one of consumers
+ */
+HSA_API hsa_status_t hsa_signal_group_create(uint32_t num_signals, const hsa_signal_t *signals,
+                                             uint32_t num_consumers, const hsa_agent_t *consumers,
+                                             hsa_signal_group_t *signal_group);
+
+/*
+ * Destroys a group, not its signals. Who waits for it goes on waiting.
+ *     INVALID_SIGNAL_GROUP
+ */
+HSA_API hsa_status_t hsa_signal_group_destroy(hsa_signal_group_t signal_group);
+
+/*
+ * Waits until one of the group's signals meets its condition; conditions and compare_values have an item for each
+ * signal, in their order. *signal is that signal, *value what it was.
+ *     INVALID_ARGUMENT       a pointer is NULL, a condition is none, no signal of the group is valid any more, or one
+ *                            is destroyed meanwhile
+ *     INVALID_SIGNAL_GROUP
+ */
+HSA_API hsa_status_t hsa_signal_group_wait_any_scacquire(hsa_signal_group_t signal_group,
+                                                         const hsa_signal_condition_t *conditions,
+                                                         const hsa_signal_value_t *compare_values,
+                                                         hsa_wait_state_t wait_state_hint, hsa_signal_t *signal,
+                                                         hsa_signal_value_t *value);
+HSA_API hsa_status_t hsa_signal_group_wait_any_relaxed(hsa_signal_group_t signal_group,
+                                                       const hsa_signal_condition_t *conditions,
+                                                       const hsa_signal_value_t *compare_values,
+                                                       hsa_wait_state_t wait_state_hint, hsa_signal_t *signal,
+                                                       hsa_signal_value_t *value);
 
 /* --------------------------------------------------------------------------------------------------------- memory */
 
@@ -591,5 +692,7 @@ HSA_API hsa_status_t hsa_memory_deregister(void *ptr, size_t size);
 #ifdef __cplusplus
 }
 #endif
+
+#include "hsa_kernels.h"
 
 #endif

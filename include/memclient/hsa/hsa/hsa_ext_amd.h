@@ -21,10 +21,11 @@
 #define HSA_RUNTIME_EXT_AMD_H_
 
 #include "hsa.h"
+#include "hsa_ext_image.h"
 
 /* The version of the extensions' interface that this is up to; HSA_AMD_SYSTEM_INFO_EXT_VERSION_MAJOR and _MINOR. */
 #define HSA_AMD_INTERFACE_VERSION_MAJOR 1
-#define HSA_AMD_INTERFACE_VERSION_MINOR 12
+#define HSA_AMD_INTERFACE_VERSION_MINOR 16
 
 #ifdef __cplusplus
 extern "C" {
@@ -68,11 +69,12 @@ typedef enum hsa_amd_agent_memory_properties_s {
     HSA_AMD_MEMORY_PROPERTY_AGENT_IS_APU = 1
 } hsa_amd_agent_memory_properties_t;
 
+/* The clocks of an agent, read at one moment. */
 typedef struct hsa_amd_clock_counters_s {
-    uint64_t gpu_clock_counter;
-    uint64_t cpu_clock_counter;
-    uint64_t system_clock_counter;
-    uint64_t system_clock_frequency;
+    uint64_t gpu_clock_counter;      /* 0 */
+    uint64_t cpu_clock_counter;      /* as HSA_SYSTEM_INFO_TIMESTAMP */
+    uint64_t system_clock_counter;   /* the same */
+    uint64_t system_clock_frequency; /* as HSA_SYSTEM_INFO_TIMESTAMP_FREQUENCY */
 } hsa_amd_clock_counters_t;
 
 /*
@@ -117,7 +119,9 @@ typedef enum hsa_amd_agent_info_s {
     HSA_AMD_AGENT_INFO_AQL_EXTENSIONS = 0xA115,         /* [uint8_t[8]] none is set */
     HSA_AMD_AGENT_INFO_SCRATCH_LIMIT_MAX = 0xA116,      /* [uint64_t] 0 */
     HSA_AMD_AGENT_INFO_SCRATCH_LIMIT_CURRENT = 0xA117,  /* [uint64_t] 0 */
-    HSA_AMD_AGENT_INFO_CLOCK_COUNTERS = 0xA118          /* [-] */
+    HSA_AMD_AGENT_INFO_CLOCK_COUNTERS = 0xA118,         /* [hsa_amd_clock_counters_t] */
+    HSA_AMD_AGENT_INFO_PM4_EMULATION = 0xA119,          /* [-] */
+    HSA_AMD_AGENT_INFO_LUID = 0xA11A                    /* [-] */
 } hsa_amd_agent_info_t;
 
 /* More that hsa_region_get_info() can tell. */
@@ -131,12 +135,6 @@ typedef enum hsa_amd_region_info_s {
     HSA_AMD_REGION_INFO_BUS_WIDTH = 0xA002,          /* [uint32_t] 0: not known */
     HSA_AMD_REGION_INFO_MAX_CLOCK_FREQUENCY = 0xA003 /* [uint32_t] 0: not known */
 } hsa_amd_region_info_t;
-
-/* Named by programs; nothing here takes one. Fine-grained memory of CPUs is coherent. */
-typedef enum hsa_amd_coherency_type_s {
-    HSA_AMD_COHERENCY_TYPE_COHERENT = 0,
-    HSA_AMD_COHERENCY_TYPE_NONCOHERENT = 1
-} hsa_amd_coherency_type_t;
 
 /* ---------------------------------------------------------------------------------------------------------- pools */
 
@@ -313,12 +311,16 @@ typedef struct hsa_amd_pointer_info_s {
     void *userData;              /* of hsa_amd_pointer_info_set_userdata(), or NULL */
     hsa_agent_t agentOwner;      /* whose memory it is */
     uint32_t global_flags;       /* hsa_amd_memory_pool_global_flag_t of its pool; see also hsa_ext_memoryd.h */
+    bool registered;             /* agents can use it: false for addresses reserved with ..._NO_REGISTER */
+    uint32_t alloc_flags;        /* hsa_amd_memory_pool_flag_t as given when it was allocated from a pool */
 } hsa_amd_pointer_info_t;
 
 /*
- * What is at an address, any within it. If alloc, num_agents_accessible and accessible are not NULL, *accessible
- * gets an array, made by alloc (which the caller frees its way), of the agents that may use it; it is NULL when there
- * are none. Makes no call to the broker.
+ * What is at an address, any within it. The struct may grow at its end: of one that is smaller, as older headers have
+ * it, the part that is there is written; of one that is larger, what is known here. If alloc, num_agents_accessible and
+ * accessible are not NULL, *accessible gets an array, made by alloc (which the caller frees its way), of the agents
+ * that may use it; it is NULL when there are none. Calls the broker for memory that another process has made, the first
+ * time.
  *     INVALID_ARGUMENT   ptr or info is NULL, or info->size is 0
  *     OUT_OF_RESOURCES   alloc returned NULL
  */
@@ -373,6 +375,105 @@ HSA_API hsa_status_t hsa_amd_memory_fill(void *ptr, uint32_t value, size_t count
 HSA_API hsa_status_t hsa_amd_memory_async_copy(void *dst, hsa_agent_t dst_agent, const void *src,
                                                hsa_agent_t src_agent, size_t size, uint32_t num_dep_signals,
                                                const hsa_signal_t *dep_signals, hsa_signal_t completion_signal);
+
+/* Engines that copy, of GPUs; a bit each. */
+typedef enum hsa_amd_sdma_engine_id {
+    HSA_AMD_SDMA_ENGINE_0 = 0x1,
+    HSA_AMD_SDMA_ENGINE_1 = 0x2,
+    HSA_AMD_SDMA_ENGINE_2 = 0x4,
+    HSA_AMD_SDMA_ENGINE_3 = 0x8,
+    HSA_AMD_SDMA_ENGINE_4 = 0x10,
+    HSA_AMD_SDMA_ENGINE_5 = 0x20,
+    HSA_AMD_SDMA_ENGINE_6 = 0x40,
+    HSA_AMD_SDMA_ENGINE_7 = 0x80,
+    HSA_AMD_SDMA_ENGINE_8 = 0x100,
+    HSA_AMD_SDMA_ENGINE_9 = 0x200,
+    HSA_AMD_SDMA_ENGINE_10 = 0x400,
+    HSA_AMD_SDMA_ENGINE_11 = 0x800,
+    HSA_AMD_SDMA_ENGINE_12 = 0x1000,
+    HSA_AMD_SDMA_ENGINE_13 = 0x2000,
+    HSA_AMD_SDMA_ENGINE_14 = 0x4000,
+    HSA_AMD_SDMA_ENGINE_15 = 0x8000
+} hsa_amd_sdma_engine_id_t;
+
+/*
+ * Copies as hsa_amd_memory_async_copy() does. There are no engines here, so it makes no difference which one is asked
+ * for, nor force_copy_on_sdma.
+ *     INVALID_ARGUMENT   likewise, or engine_id has not just one bit
+ *     INVALID_AGENT
+ *     INVALID_SIGNAL     completion_signal, or one of dep_signals
+ */
+HSA_API hsa_status_t hsa_amd_memory_async_copy_on_engine(
+    void *dst, hsa_agent_t dst_agent, const void *src, hsa_agent_t src_agent, size_t size, uint32_t num_dep_signals,
+    const hsa_signal_t *dep_signals, hsa_signal_t completion_signal, hsa_amd_sdma_engine_id_t engine_id,
+    bool force_copy_on_sdma);
+
+/*
+ * Which engines are free for copies from one agent to another: none, *engine_ids_mask is 0.
+ *     INVALID_ARGUMENT    engine_ids_mask is NULL
+ *     INVALID_AGENT
+ *     OUT_OF_RESOURCES    the arguments are valid
+ */
+HSA_API hsa_status_t hsa_amd_memory_copy_engine_status(hsa_agent_t dst_agent, hsa_agent_t src_agent,
+                                                       uint32_t *engine_ids_mask);
+
+/*
+ * Which engines would be best for that: no preference, *recommended_ids_mask is 0.
+ *     INVALID_ARGUMENT    recommended_ids_mask is NULL
+ *     INVALID_AGENT
+ */
+HSA_API hsa_status_t hsa_amd_memory_get_preferred_copy_engine(hsa_agent_t dst_agent, hsa_agent_t src_agent,
+                                                              uint32_t *recommended_ids_mask);
+
+/* Memory as rows of `pitch` bytes, and slices of `slice` bytes. */
+typedef struct hsa_pitched_ptr_s {
+    void *base;
+    size_t pitch;
+    size_t slice;
+} hsa_pitched_ptr_t;
+
+/* From where to where; makes no difference here. */
+typedef enum {
+    hsaHostToHost = 0,
+    hsaHostToDevice = 1,
+    hsaDeviceToHost = 2,
+    hsaDeviceToDevice = 3
+} hsa_amd_copy_direction_t;
+
+/*
+ * Copies a box of bytes, as hsa_amd_memory_async_copy() copies a range: range->x bytes of each of range->y rows of
+ * range->z slices, from src at src_offset to dst at dst_offset, which count in bytes, rows and slices as well. The two
+ * do not overlap. Bytes between the rows are left alone, and asked of nobody's permission. If a part of the range is 0,
+ * nothing is copied, and completion_signal is counted down. All memory here is the host's, so every dir is welcome.
+ *     INVALID_ARGUMENT   dst, dst_offset, src, src_offset or range is NULL; dep_signals does not go with
+ *                        num_dep_signals; dir is none; base, pitch or slice of dst or src is no multiple of 4; the
+ *                        range is wider than a pitch, or a slice that is not 0 has fewer rows; range->z is above 1
+ *                        and a slice is 0; or an address is beyond all memory
+ *     INVALID_AGENT      copy_agent
+ *     INVALID_SIGNAL     completion_signal, or one of dep_signals
+ */
+HSA_API hsa_status_t hsa_amd_memory_async_copy_rect(
+    const hsa_pitched_ptr_t *dst, const hsa_dim3_t *dst_offset, const hsa_pitched_ptr_t *src,
+    const hsa_dim3_t *src_offset, const hsa_dim3_t *range, hsa_agent_t copy_agent, hsa_amd_copy_direction_t dir,
+    uint32_t num_dep_signals, const hsa_signal_t *dep_signals, hsa_signal_t completion_signal);
+
+/* When a copy began and ended, in ticks of HSA_SYSTEM_INFO_TIMESTAMP. */
+typedef struct hsa_amd_profiling_async_copy_time_s {
+    uint64_t start;
+    uint64_t end;
+} hsa_amd_profiling_async_copy_time_t;
+
+/* Whether copies of the process that are asked for from now on are timed. */
+HSA_API hsa_status_t hsa_amd_profiling_async_copy_enable(bool enable);
+
+/*
+ * When the last copy was made that was timed and has counted the signal down.
+ *     INVALID_ARGUMENT   time is NULL
+ *     INVALID_SIGNAL
+ *     ERROR              there was none
+ */
+HSA_API hsa_status_t hsa_amd_profiling_get_async_copy_time(hsa_signal_t signal,
+                                                           hsa_amd_profiling_async_copy_time_t *time);
 
 /*
  * Lets agents use memory that the application allocated. CPU agents always can: it becomes known as by
@@ -501,7 +602,7 @@ typedef struct hsa_amd_memory_access_desc_s {
 } hsa_amd_memory_access_desc_t;
 
 typedef enum hsa_amd_vmem_address_reserve_flag_s {
-    HSA_AMD_VMEM_ADDRESS_NO_REGISTER = 1 /* makes no difference here */
+    HSA_AMD_VMEM_ADDRESS_NO_REGISTER = 1 /* hsa_amd_pointer_info() tells it; no other difference here */
 } hsa_amd_vmem_address_reserve_flag_t;
 
 /*
@@ -626,6 +727,73 @@ HSA_API hsa_status_t hsa_amd_vmem_get_alloc_properties_from_handle(hsa_amd_vmem_
                                                                    hsa_amd_memory_pool_t *pool,
                                                                    hsa_amd_memory_type_t *type);
 
+/* --------------------------------------------------------------------------------- attributes of ordinary memory */
+
+/* How memory is kept coherent. */
+typedef enum hsa_amd_svm_model_s {
+    HSA_AMD_SVM_GLOBAL_FLAG_FINE_GRAINED = 0,
+    HSA_AMD_SVM_GLOBAL_FLAG_COARSE_GRAINED = 1,
+    HSA_AMD_SVM_GLOBAL_FLAG_INDETERMINATE = 2 /* an answer only: some of it so, some so */
+} hsa_amd_svm_model_t;
+
+/*
+ * What can be said of ranges of memory. In brackets: the type of the value, and what it is of memory of which nothing
+ * was said. set and get: where it may be used.
+ */
+typedef enum hsa_amd_svm_attribute_s {
+    HSA_AMD_SVM_ATTRIB_GLOBAL_FLAG = 0,           /* set, get [hsa_amd_svm_model_t] FINE_GRAINED */
+    HSA_AMD_SVM_ATTRIB_READ_ONLY = 1,             /* set, get [bool] false */
+    HSA_AMD_SVM_ATTRIB_HIVE_LOCAL = 2,            /* set, get [bool] false */
+    HSA_AMD_SVM_ATTRIB_MIGRATION_GRANULARITY = 3, /* set, get [uint64_t] log2 of pages, at most 18: 9 */
+    HSA_AMD_SVM_ATTRIB_PREFERRED_LOCATION = 4,    /* set, get [hsa_agent_t] 0 */
+    HSA_AMD_SVM_ATTRIB_PREFETCH_LOCATION = 5,     /* get [hsa_agent_t] 0 */
+    HSA_AMD_SVM_ATTRIB_READ_MOSTLY = 6,           /* set, get [bool] false */
+    HSA_AMD_SVM_ATTRIB_GPU_EXEC = 7,              /* set, get [bool] false */
+    HSA_AMD_SVM_ATTRIB_AGENT_ACCESSIBLE = 0x200,  /* set [hsa_agent_t] */
+    HSA_AMD_SVM_ATTRIB_AGENT_ACCESSIBLE_IN_PLACE = 0x201, /* set [hsa_agent_t] */
+    HSA_AMD_SVM_ATTRIB_AGENT_NO_ACCESS = 0x202,           /* set [hsa_agent_t] */
+    HSA_AMD_SVM_ATTRIB_ACCESS_QUERY = 0x203 /* get [hsa_agent_t] the attribute becomes AGENT_ACCESSIBLE */
+} hsa_amd_svm_attribute_t;
+
+/* An attribute and its value, of which the bits are those of its type. */
+typedef struct hsa_amd_svm_attribute_pair_s {
+    uint64_t attribute;
+    uint64_t value;
+} hsa_amd_svm_attribute_pair_t;
+
+/*
+ * Says something of all pages that a range touches, of whatever memory. It is for agents with memory of their own:
+ * CPUs can use all memory as it is, so nothing is done but to tell it again. It is forgotten with the last
+ * hsa_shut_down(), not when the memory goes.
+ *     INVALID_ARGUMENT         ptr or attribute_list is NULL, size or attribute_count is 0, the range is beyond all
+ *                              memory, or an attribute, or its value, is none that can be set
+ *     INVALID_AGENT            as a value
+ *     INCOMPATIBLE_ARGUMENTS   an attribute is there twice, or two of access for one agent; nothing is set
+ */
+HSA_API hsa_status_t hsa_amd_svm_attributes_set(void *ptr, size_t size, hsa_amd_svm_attribute_pair_t *attribute_list,
+                                                size_t attribute_count);
+
+/*
+ * What was said of all pages that a range touches: the value of each attribute in the list. Where it is not the same
+ * everywhere: INDETERMINATE, 0, false, of granularities the smallest. ACCESS_QUERY has an agent as its value.
+ *     INVALID_ARGUMENT   likewise, or an attribute is none that can be asked for
+ *     INVALID_AGENT      as a value
+ */
+HSA_API hsa_status_t hsa_amd_svm_attributes_get(void *ptr, size_t size, hsa_amd_svm_attribute_pair_t *attribute_list,
+                                                size_t attribute_count);
+
+/*
+ * Would move memory to an agent, after all dep_signals are 0. CPUs use memory where it is, so nothing is moved; that it
+ * was asked for, HSA_AMD_SVM_ATTRIB_PREFETCH_LOCATION tells at once. Then completion_signal, unless it is 0, is counted
+ * down by 1, or set to -1, as by hsa_amd_memory_async_copy().
+ *     INVALID_ARGUMENT   ptr is NULL, size is 0, the range is beyond all memory, or dep_signals does not go with
+ *                        num_dep_signals
+ *     INVALID_AGENT
+ *     INVALID_SIGNAL     completion_signal, or one of dep_signals
+ */
+HSA_API hsa_status_t hsa_amd_svm_prefetch_async(void *ptr, size_t size, hsa_agent_t agent, uint32_t num_dep_signals,
+                                                const hsa_signal_t *dep_signals, hsa_signal_t completion_signal);
+
 /* -------------------------------------------------------------------------------------------------------- signals */
 
 /* Properties of a signal; a bit mask. */
@@ -659,8 +827,61 @@ HSA_API hsa_status_t hsa_amd_ipc_signal_create(hsa_signal_t signal, hsa_amd_ipc_
  */
 HSA_API hsa_status_t hsa_amd_ipc_signal_attach(const hsa_amd_ipc_signal_t *handle, hsa_signal_t *signal);
 
+/*
+ * Where the value of a signal is, for programs that read and change it with atomic instructions of their own; as long
+ * as the signal is there. Such changes wake nobody: those who wait for this signal look every half a millisecond from
+ * now on, in every process.
+ *     INVALID_ARGUMENT   value_ptr is NULL, or the signal was made without HSA_AMD_SIGNAL_AMD_GPU_ONLY and
+ *                        HSA_AMD_SIGNAL_IPC
+ *     INVALID_SIGNAL
+ */
+HSA_API hsa_status_t hsa_amd_signal_value_pointer(hsa_signal_t signal, volatile hsa_signal_value_t **value_ptr);
+
+/*
+ * Waits until any of several signals meets its condition, or about timeout_hint ticks are over; conds and values have
+ * an item for each. Returns its index, and in *satisfying_value, unless that is NULL, the value that met it. Handles
+ * that are no signals are left out. UINT32_MAX: the time is over, none of them is a signal, one was destroyed
+ * meanwhile, a condition is none, or there is no memory.
+ */
+HSA_API uint32_t hsa_amd_signal_wait_any(uint32_t signal_count, hsa_signal_t *signals, hsa_signal_condition_t *conds,
+                                         hsa_signal_value_t *values, uint64_t timeout_hint,
+                                         hsa_wait_state_t wait_hint, hsa_signal_value_t *satisfying_value);
+
+/*
+ * Waits until all of them have met theirs, be it one after the other. Returns 0, and in satisfying_values, unless that
+ * is NULL, an item for each: the value that met its condition. Handles that are no signals have met theirs with 0.
+ * UINT32_MAX: likewise, but not if none of them is a signal; nothing is written.
+ */
+HSA_API uint32_t hsa_amd_signal_wait_all(uint32_t signal_count, hsa_signal_t *signals, hsa_signal_condition_t *conds,
+                                         hsa_signal_value_t *values, uint64_t timeout_hint,
+                                         hsa_wait_state_t wait_hint, hsa_signal_value_t *satisfying_values);
+
+/* Called with the value that met the condition. True: it is to be called again, when the condition is met again or
+ * still is. */
+typedef bool (*hsa_amd_signal_handler)(hsa_signal_value_t value, void *arg);
+
+/*
+ * Has a function called when a signal meets a condition; any number of them, each on its own. One thread of the process
+ * calls them all, one after the other and with no lock held. It begins with the first such call, and ends with the last
+ * hsa_shut_down(), which waits for the function that is being called, unless that has called it; so a function must not
+ * call hsa_init() while another thread shuts down. That of a signal that was destroyed is not called any more, but may
+ * be running yet. The child of a fork() has none.
+ *     INVALID_ARGUMENT   handler is NULL, or cond is no condition
+ *     INVALID_SIGNAL
+ */
+HSA_API hsa_status_t hsa_amd_signal_async_handler(hsa_signal_t signal, hsa_signal_condition_t cond,
+                                                  hsa_signal_value_t value, hsa_amd_signal_handler handler, void *arg);
+
+/*
+ * Has a function called once, soon, by the same thread.
+ *     INVALID_ARGUMENT   callback is NULL
+ */
+HSA_API hsa_status_t hsa_amd_async_function(void (*callback)(void *arg), void *arg);
+
 #ifdef __cplusplus
 }
 #endif
+
+#include "hsa_ext_amd_gpu.h"
 
 #endif

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Extensions that HSA lets one ask for. There is none: what AMD has beyond HSA's core is no such extension, but simply
+ * there.
+ */
+#include <memclient/hsa/hsa/hsa_ext_amd.h>
+
+#include "hsa/runtime.h"
+#include "hsa/topology.h"
+
+/* NULL if there is no such extension. */
+static const char *name_of(uint16_t extension)
+{
+    switch (extension) {
+    case HSA_EXTENSION_FINALIZER:
+        return "HSA_EXTENSION_FINALIZER";
+    case HSA_EXTENSION_IMAGES:
+        return "HSA_EXTENSION_IMAGES";
+    case HSA_EXTENSION_PERFORMANCE_COUNTERS:
+        return "HSA_EXTENSION_PERFORMANCE_COUNTERS";
+    case HSA_EXTENSION_PROFILING_EVENTS:
+        return "HSA_EXTENSION_PROFILING_EVENTS";
+    case HSA_EXTENSION_AMD_PROFILER:
+        return "HSA_EXTENSION_AMD_PROFILER";
+    case HSA_EXTENSION_AMD_LOADER:
+        return "HSA_EXTENSION_AMD_LOADER";
+    case HSA_EXTENSION_AMD_AQLPROFILE:
+        return "HSA_EXTENSION_AMD_AQLPROFILE";
+    case HSA_EXTENSION_AMD_PC_SAMPLING:
+        return "HSA_EXTENSION_AMD_PC_SAMPLING";
+    default:
+        return NULL;
+    }
+}
+
+hsa_status_t hsa_extension_get_name(uint16_t extension, const char **name)
+{
+    if (!runtime_is_up())
+        return HSA_STATUS_ERROR_NOT_INITIALIZED;
+    if (!name || !name_of(extension))
+        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    *name = name_of(extension);
+    return HSA_STATUS_SUCCESS;
+}
+
+hsa_status_t hsa_system_extension_supported(uint16_t extension, uint16_t version_major, uint16_t version_minor,
+                                            bool *result)
+{
+    return hsa_system_major_extension_supported(extension, version_major, &version_minor, result);
+}
+
+hsa_status_t hsa_system_major_extension_supported(uint16_t extension, uint16_t version_major, uint16_t *version_minor,
+                                                  bool *result)
+{
+    (void)version_major;
+    if (!runtime_is_up())
+        return HSA_STATUS_ERROR_NOT_INITIALIZED;
+    if (!version_minor || !result || !name_of(extension))
+        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    *result = false;
+    return HSA_STATUS_SUCCESS;
+}
+
+hsa_status_t hsa_agent_extension_supported(uint16_t extension, hsa_agent_t agent, uint16_t version_major,
+                                           uint16_t version_minor, bool *result)
+{
+    return hsa_agent_major_extension_supported(extension, agent, version_major, &version_minor, result);
+}
+
+hsa_status_t hsa_agent_major_extension_supported(uint16_t extension, hsa_agent_t agent, uint16_t version_major,
+                                                 uint16_t *version_minor, bool *result)
+{
+    bool is_there;
+    hsa_status_t status = hsa_system_major_extension_supported(extension, version_major, version_minor,
+                                                               result ? &is_there : NULL);
+
+    if (status)
+        return status;
+    if (!topology_agent(agent))
+        return HSA_STATUS_ERROR_INVALID_AGENT;
+    *result = is_there;
+    return HSA_STATUS_SUCCESS;
+}
+
+hsa_status_t hsa_system_get_extension_table(uint16_t extension, uint16_t version_major, uint16_t version_minor,
+                                            void *table)
+{
+    (void)version_minor;
+    return hsa_system_get_major_extension_table(extension, version_major, 1, table);
+}
+
+hsa_status_t hsa_system_get_major_extension_table(uint16_t extension, uint16_t version_major, size_t table_length,
+                                                  void *table)
+{
+    (void)version_major;
+    if (!runtime_is_up())
+        return HSA_STATUS_ERROR_NOT_INITIALIZED;
+    if (!table || !table_length || !name_of(extension))
+        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    return HSA_STATUS_ERROR;
+}
+
+hsa_status_t hsa_agent_get_exception_policies(hsa_agent_t agent, hsa_profile_t profile, uint16_t *mask)
+{
+    if (!runtime_is_up())
+        return HSA_STATUS_ERROR_NOT_INITIALIZED;
+    if (!mask || (profile != HSA_PROFILE_BASE && profile != HSA_PROFILE_FULL))
+        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    if (!topology_agent(agent))
+        return HSA_STATUS_ERROR_INVALID_AGENT;
+    *mask = 0;
+    return HSA_STATUS_SUCCESS;
+}

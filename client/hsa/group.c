@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Groups of signals. See group.h.
+ */
+#include "hsa/group.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <memclient/hsa/hsa/hsa.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/hash.h"
+#include "hsa/runtime.h"
+#include "hsa/several.h"
+#include "hsa/signal.h"
+#include "hsa/topology.h"
+
+#define GROUP_BASE (UINT64_C(1) << 41) /* beyond the handles of signals */
+
+struct group {
+    uint64_t id;
+    UT_hash_handle hh;
+    unsigned refs;  /* with the lock */
+    uint32_t n;
+    hsa_signal_t signals[];
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct group *groups; /* hash by id */
+static uint64_t next_id = GROUP_BASE;
+
+static void group_unref(struct group *group)
+{
+    bool is_last;
+
+    if (!group)
+        return;
+    pthread_mutex_lock(&lock);
+    is_last = !--group->refs;
+    pthread_mutex_unlock(&lock);
+    if (is_last)
+        free(group);
+}
+
+DEFINE_CLEANUP(struct group *, group_unref);
+
+/* Counted up, or NULL. */
+static struct group *group_find(hsa_signal_group_t handle)
+{
+    struct group *group;
+
+    pthread_mutex_lock(&lock);
+    HASH_FIND(hh, groups, &handle.handle, sizeof(handle.handle), group);
+    if (group)
+        group->refs++;
+    pthread_mutex_unlock(&lock);
+    return group;
+}
+
+static hsa_status_t check_signals(uint32_t n, const hsa_signal_t *signals)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        struct signal *signal = signal_find(signals[i]);
+
+        if (!signal)
+            return HSA_STATUS_ERROR_INVALID_SIGNAL;
+        signal_unref(signal);
+    }
+    return HSA_STATUS_SUCCESS;
+}
+
+static hsa_status_t publish_group(struct group *group, hsa_signal_group_t *handle)
+{
+    bool is_in;
+
+    pthread_mutex_lock(&lock);
+    group->id = next_id++;
+    group->refs = 1;
+    HASH_ADD(hh, groups, id, sizeof(group->id), group);
+    is_in = group->hh.tbl;
+    if (is_in)
+        handle->handle = group->id;
+    pthread_mutex_unlock(&lock);
+    if (!is_in)
+        free(group);
+    return is_in ? HSA_STATUS_SUCCESS : HSA_STATUS_ERROR_OUT_OF_RESOURCES;
+}
+
+hsa_status_t hsa_signal_group_create(uint32_t num_signals, const hsa_signal_t *signals, uint32_t num_consumers,
+                                     const hsa_agent_t *consumers, hsa_signal_group_t *signal_group)
+{
+    struct group *group;
+    hsa_status_t status;
+    uint64_t set;
+
+    RUNTIME_NEEDED();
+    if (!num_signals || !signals || (num_consumers && !consumers) || !signal_group)
+        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    status = check_signals(num_signals, signals);
+    if (status)
+        return status;
+    if (num_consumers && !topology_agents(num_consumers, consumers, &set))
+        return HSA_STATUS_ERROR_INVALID_AGENT;
+    group = calloc(1, sizeof(*group) + num_signals * sizeof(group->signals[0]));
+    if (!group)
+        return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
+    group->n = num_signals;
+    memcpy(group->signals, signals, num_signals * sizeof(group->signals[0]));
+    return publish_group(group, signal_group);
+}
+
+hsa_status_t hsa_signal_group_destroy(hsa_signal_group_t signal_group)
+{
+    _cleanup_(group_unrefp) struct group *group = NULL;
+
+    RUNTIME_NEEDED();
+    pthread_mutex_lock(&lock);
+    HASH_FIND(hh, groups, &signal_group.handle, sizeof(signal_group.handle), group);
+    if (group)
+        HASH_DELETE(hh, groups, group);
+    pthread_mutex_unlock(&lock);
+    return group ? HSA_STATUS_SUCCESS : HSA_STATUS_ERROR_INVALID_SIGNAL_GROUP;
+}
+
+/* Not in the runtime while it waits: shutting down ends the signals, and so the wait. */
+static hsa_status_t wait_for_group(hsa_signal_group_t handle, const hsa_signal_condition_t *conditions,
+                                   const hsa_signal_value_t *values, hsa_wait_state_t state, hsa_signal_t *signal,
+                                   hsa_signal_value_t *value)
+{
+    _cleanup_(group_unrefp) struct group *group = NULL;
+    uint32_t index;
+
+    if (!runtime_is_up())
+        return HSA_STATUS_ERROR_NOT_INITIALIZED;
+    if (!conditions || !values || !signal || !value)
+        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    group = group_find(handle);
+    if (!group)
+        return HSA_STATUS_ERROR_INVALID_SIGNAL_GROUP;
+    index = several_wait_any(group->n, group->signals, conditions, values, DEADLINE_NEVER, state, value);
+    if (index == SEVERAL_NONE)
+        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    *signal = group->signals[index];
+    return HSA_STATUS_SUCCESS;
+}
+
+hsa_status_t hsa_signal_group_wait_any_scacquire(hsa_signal_group_t signal_group,
+                                                 const hsa_signal_condition_t *conditions,
+                                                 const hsa_signal_value_t *compare_values,
+                                                 hsa_wait_state_t wait_state_hint, hsa_signal_t *signal,
+                                                 hsa_signal_value_t *value)
+{
+    return wait_for_group(signal_group, conditions, compare_values, wait_state_hint, signal, value);
+}
+
+hsa_status_t hsa_signal_group_wait_any_relaxed(hsa_signal_group_t signal_group,
+                                               const hsa_signal_condition_t *conditions,
+                                               const hsa_signal_value_t *compare_values,
+                                               hsa_wait_state_t wait_state_hint, hsa_signal_t *signal,
+                                               hsa_signal_value_t *value)
+{
+    return wait_for_group(signal_group, conditions, compare_values, wait_state_hint, signal, value);
+}
+
+static void forget_groups(struct group *all)
+{
+    struct group *group, *next;
+
+    HASH_ITER(hh, all, group, next)
+    {
+        HASH_DELETE(hh, all, group);
+        group_unref(group);
+    }
+}
+
+void groups_stop(void)
+{
+    struct group *all;
+
+    pthread_mutex_lock(&lock);
+    all = groups;
+    groups = NULL;
+    pthread_mutex_unlock(&lock);
+    forget_groups(all);
+}
+
+void groups_fork_prepare(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+void groups_fork_parent(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+void groups_fork_child(void)
+{
+    pthread_mutex_unlock(&lock);
+    pthread_mutex_init(&lock, NULL);
+    groups_stop();
+}

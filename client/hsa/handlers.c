@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * See handlers.h. The list is everybody's to add to, under the lock, and the thread's to take from; so what the thread
+ * looks at and sleeps on stays while it has let go of the lock. It calls functions without the lock.
+ *
+ * A monitor is the thread and its list. Stopping takes the monitor away from `monitor`, so what is added afterwards has
+ * a new one.
+ */
+#include "hsa/handlers.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+
+#include <memclient/hsa/hsa/hsa_ext_amd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/list.h"
+#include "base/steal.h"
+#include "hsa/runtime.h"
+#include "hsa/watch.h"
+
+struct handler {
+    struct list link;
+    struct watch watch; /* no signal: it is called at once, and only once */
+    hsa_amd_signal_handler function;
+    void (*plain)(void *arg); /* instead of function */
+    void *arg;
+};
+
+struct monitor {
+    pthread_t thread;
+    bool stopping;
+    bool is_detached; /* it frees itself */
+    struct list handlers;
+    struct handler *called; /* at the moment; in the list */
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct monitor *monitor; /* NULL = no thread */
+static bool exiting;
+
+/* ---- the thread ------------------------------------------------------------------------------------------ */
+
+/* Lets go of its signal. May call the broker: without the lock. */
+static void handler_release(struct handler *handler)
+{
+    if (!handler->watch.signal)
+        return;
+    watch_end(&handler->watch);
+    signal_unref(steal_ptr(&handler->watch.signal));
+}
+
+static void handler_free(struct handler *handler)
+{
+    handler_release(handler);
+    free(handler);
+}
+
+/* True if it is to be called again. Without the lock. */
+static bool call(struct handler *handler)
+{
+    if (handler->plain) {
+        handler->plain(handler->arg);
+        return false;
+    }
+    return handler->function(handler->watch.value, handler->arg);
+}
+
+static bool is_dead(const struct handler *handler)
+{
+    return handler->watch.signal && atomic_load(&handler->watch.signal->dead);
+}
+
+/* The first that is to be called, or whose signal was destroyed; else all are in the set. With the lock. */
+static struct handler *find_due(struct monitor *m, struct watch_set *set)
+{
+    watch_set_begin(set);
+    list_for_each_entry(handler, &m->handlers, struct handler, link)
+        if (is_dead(handler) || !handler->watch.signal || watch_look(set, &handler->watch))
+            return handler;
+    return NULL;
+}
+
+/* With the lock, which it lets go of meanwhile. Called again, it is behind all others. */
+static void attend(struct monitor *m, struct handler *handler)
+{
+    bool again = false;
+
+    m->called = handler;
+    pthread_mutex_unlock(&lock);
+    if (!is_dead(handler))
+        again = call(handler);
+    pthread_mutex_lock(&lock);
+    m->called = NULL;
+    list_remove(&handler->link);
+    if (again) {
+        list_append(&m->handlers, &handler->link);
+        return;
+    }
+    pthread_mutex_unlock(&lock);
+    handler_free(handler);
+    pthread_mutex_lock(&lock);
+}
+
+static void free_all(struct list *handlers)
+{
+    struct list *link;
+
+    while ((link = list_pop(handlers)))
+        handler_free(container_of(link, struct handler, link));
+}
+
+static void *run(void *data)
+{
+    struct monitor *m = data;
+    struct watch_set set;
+    bool is_detached;
+
+    pthread_mutex_lock(&lock);
+    while (!m->stopping) {
+        struct handler *due = find_due(m, &set);
+
+        if (due) {
+            attend(m, due);
+            continue;
+        }
+        pthread_mutex_unlock(&lock);
+        watch_set_sleep(&set, DEADLINE_NEVER);
+        pthread_mutex_lock(&lock);
+    }
+    is_detached = m->is_detached;
+    pthread_mutex_unlock(&lock);
+    free_all(&m->handlers);
+    if (is_detached)
+        free(m);
+    return NULL;
+}
+
+/* ---- starting and stopping ------------------------------------------------------------------------------- */
+
+static void note_exit(void)
+{
+    exiting = true;
+}
+
+static void watch_exit(void)
+{
+    exiting = atexit(note_exit) != 0;
+}
+
+/* The application's signal handlers are not for this thread. With the lock. */
+static bool monitor_start(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    struct monitor *new;
+    sigset_t all, before;
+    int error;
+
+    if (monitor)
+        return true;
+    (void)pthread_once(&once, watch_exit);
+    new = calloc(1, sizeof(*new));
+    if (!new)
+        return false;
+    list_init(&new->handlers);
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_BLOCK, &all, &before);
+    error = pthread_create(&new->thread, NULL, run, new);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (error) {
+        free(new);
+        return false;
+    }
+    monitor = new;
+    return true;
+}
+
+/* Takes the handler over. */
+static hsa_status_t add(struct handler *handler)
+{
+    bool is_there;
+
+    pthread_mutex_lock(&lock);
+    is_there = monitor_start();
+    if (is_there)
+        list_append(&monitor->handlers, &handler->link);
+    pthread_mutex_unlock(&lock);
+    if (!is_there) {
+        handler_free(handler);
+        return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
+    }
+    watch_wake();
+    return HSA_STATUS_SUCCESS;
+}
+
+/* The caller is the thread, in one of its functions: what that was called for stays until it returns. */
+static void stop_myself(struct monitor *m)
+{
+    struct list others = LIST_INIT(others);
+
+    pthread_mutex_lock(&lock);
+    m->is_detached = true;
+    list_remove(&m->called->link);
+    list_splice(&others, &m->handlers);
+    pthread_mutex_unlock(&lock);
+    (void)pthread_detach(m->thread);
+    handler_release(m->called);
+    free_all(&others);
+}
+
+void handlers_stop(void)
+{
+    struct monitor *m;
+
+    pthread_mutex_lock(&lock);
+    m = steal_ptr(&monitor);
+    if (m)
+        m->stopping = true;
+    pthread_mutex_unlock(&lock);
+    if (!m)
+        return;
+    if (pthread_equal(m->thread, pthread_self())) {
+        stop_myself(m);
+        return;
+    }
+    watch_wake();
+    (void)pthread_join(m->thread, NULL);
+    free(m);
+}
+
+/* The code is about to go, unless the process ends: then the thread may be in a function that never returns. */
+__attribute__((__destructor__)) static void unloaded(void)
+{
+    if (!exiting)
+        handlers_stop();
+}
+
+void handlers_fork_prepare(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+void handlers_fork_parent(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+/* The signals are gone already, so none of them is let go of. A function that forked is gone on with. */
+void handlers_fork_child(void)
+{
+    struct monitor *m = steal_ptr(&monitor);
+
+    pthread_mutex_unlock(&lock);
+    pthread_mutex_init(&lock, NULL);
+    if (!m)
+        return;
+    list_for_each_entry(handler, &m->handlers, struct handler, link)
+        handler->watch.signal = NULL;
+    m->stopping = m->is_detached = true;
+    if (pthread_equal(m->thread, pthread_self()))
+        return;
+    free_all(&m->handlers);
+    free(m);
+}
+
+/* ---- hsa_ext_amd.h --------------------------------------------------------------------------------------- */
+
+static bool is_condition(hsa_signal_condition_t condition)
+{
+    return condition >= HSA_SIGNAL_CONDITION_EQ && condition <= HSA_SIGNAL_CONDITION_GTE;
+}
+
+hsa_status_t hsa_amd_signal_async_handler(hsa_signal_t signal, hsa_signal_condition_t cond, hsa_signal_value_t value,
+                                          hsa_amd_signal_handler handler, void *arg)
+{
+    struct handler *new;
+
+    RUNTIME_NEEDED();
+    if (!handler || !is_condition(cond))
+        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    new = calloc(1, sizeof(*new));
+    if (!new)
+        return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
+    new->watch = (struct watch){signal_find(signal), cond, value, 0};
+    new->function = handler;
+    new->arg = arg;
+    if (!new->watch.signal) {
+        free(new);
+        return HSA_STATUS_ERROR_INVALID_SIGNAL;
+    }
+    watch_begin(&new->watch);
+    return add(new);
+}
+
+hsa_status_t hsa_amd_async_function(void (*callback)(void *arg), void *arg)
+{
+    struct handler *new;
+
+    RUNTIME_NEEDED();
+    if (!callback)
+        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    new = calloc(1, sizeof(*new));
+    if (!new)
+        return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
+    new->plain = callback;
+    new->arg = arg;
+    return add(new);
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Waiting for any or all of several signals.
+ */
+#include "hsa/several.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <memclient/hsa/hsa/hsa_ext_amd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "hsa/watch.h"
+
+#define LOOKS        100
+#define LOOKS_ACTIVE 10000
+
+/* One that is waited for, and where it was in the caller's list. */
+struct awaited {
+    struct watch watch;
+    uint32_t index;
+    bool is_met;
+};
+
+struct several {
+    uint32_t n;
+    struct awaited *signals;
+};
+
+static void several_deinit(struct several *several)
+{
+    for (uint32_t i = 0; i < several->n; i++)
+        signal_unref(several->signals[i].watch.signal);
+    free(several->signals);
+}
+
+static bool is_condition(hsa_signal_condition_t condition)
+{
+    return condition >= HSA_SIGNAL_CONDITION_EQ && condition <= HSA_SIGNAL_CONDITION_GTE;
+}
+
+/* Those of the list that are signals. False for want of memory, or if a condition is none. */
+static bool several_init(struct several *several, uint32_t n, const hsa_signal_t *signals,
+                         const hsa_signal_condition_t *conditions, const hsa_signal_value_t *values)
+{
+    several->signals = calloc(n, sizeof(several->signals[0]));
+    if (!several->signals)
+        return false;
+    for (uint32_t i = 0; i < n; i++) {
+        struct signal *signal = signal_find(signals[i]);
+
+        if (!signal)
+            continue;
+        several->signals[several->n++] = (struct awaited){{signal, conditions[i], values[i], 0}, i, false};
+        if (!is_condition(conditions[i]))
+            return false;
+    }
+    return true;
+}
+
+enum outcome { NOT_YET, DONE, BROKEN };
+
+/* One that was met once counts as met from then on; *met is the last one that was. */
+static enum outcome look_at_all(struct several *several, struct watch_set *set, bool all, struct awaited **met)
+{
+    uint32_t n_unmet = 0;
+
+    for (uint32_t i = 0; i < several->n; i++) {
+        struct awaited *awaited = &several->signals[i];
+
+        if (awaited->is_met)
+            continue;
+        if (atomic_load(&awaited->watch.signal->dead))
+            return BROKEN;
+        awaited->is_met = watch_look(set, &awaited->watch);
+        if (!awaited->is_met) {
+            n_unmet++;
+            continue;
+        }
+        *met = awaited;
+        if (!all)
+            return DONE;
+    }
+    return n_unmet ? NOT_YET : DONE;
+}
+
+/* Looks for a moment, then sleeps. */
+static enum outcome wait_for_several(struct several *several, bool all, uint64_t deadline, hsa_wait_state_t state,
+                                     struct awaited **met)
+{
+    uint32_t looks = state == HSA_WAIT_STATE_ACTIVE ? LOOKS_ACTIVE : LOOKS;
+    enum outcome outcome = NOT_YET;
+    struct watch_set set;
+
+    for (uint32_t i = 0; i < looks && outcome == NOT_YET; i += several->n) {
+        watch_set_begin(&set);
+        outcome = look_at_all(several, &set, all, met);
+        cell_relax();
+    }
+    if (outcome != NOT_YET)
+        return outcome;
+    for (uint32_t i = 0; i < several->n; i++)
+        watch_begin(&several->signals[i].watch);
+    for (;;) {
+        bool is_over = deadline_passed(deadline, clock_now_ns());
+
+        watch_set_begin(&set);
+        outcome = look_at_all(several, &set, all, met);
+        if (outcome != NOT_YET || is_over)
+            break;
+        watch_set_sleep(&set, deadline);
+    }
+    for (uint32_t i = 0; i < several->n; i++)
+        watch_end(&several->signals[i].watch);
+    return outcome;
+}
+
+uint32_t several_wait_any(uint32_t n, const hsa_signal_t *signals, const hsa_signal_condition_t *conditions,
+                          const hsa_signal_value_t *values, uint64_t deadline, hsa_wait_state_t state,
+                          hsa_signal_value_t *value)
+{
+    _cleanup_(several_deinit) struct several several = {0};
+    struct awaited *met = NULL;
+
+    if (!n || !several_init(&several, n, signals, conditions, values) || !several.n ||
+        wait_for_several(&several, false, deadline, state, &met) != DONE)
+        return SEVERAL_NONE;
+    if (value)
+        *value = met->watch.value;
+    return met->index;
+}
+
+uint32_t hsa_amd_signal_wait_any(uint32_t signal_count, hsa_signal_t *signals, hsa_signal_condition_t *conds,
+                                 hsa_signal_value_t *values, uint64_t timeout_hint, hsa_wait_state_t wait_hint,
+                                 hsa_signal_value_t *satisfying_value)
+{
+    return several_wait_any(signal_count, signals, conds, values, deadline_after_ns(timeout_hint), wait_hint,
+                            satisfying_value);
+}
+
+uint32_t hsa_amd_signal_wait_all(uint32_t signal_count, hsa_signal_t *signals, hsa_signal_condition_t *conds,
+                                 hsa_signal_value_t *values, uint64_t timeout_hint, hsa_wait_state_t wait_hint,
+                                 hsa_signal_value_t *satisfying_values)
+{
+    _cleanup_(several_deinit) struct several several = {0};
+    struct awaited *met = NULL;
+
+    if (!signal_count)
+        return 0;
+    if (!several_init(&several, signal_count, signals, conds, values))
+        return SEVERAL_NONE;
+    if (several.n &&
+        wait_for_several(&several, true, deadline_after_ns(timeout_hint), wait_hint, &met) != DONE)
+        return SEVERAL_NONE;
+    if (!satisfying_values)
+        return 0;
+    /* what is no signal has the value 0 */
+    memset(satisfying_values, 0, signal_count * sizeof(satisfying_values[0]));
+    for (uint32_t i = 0; i < several.n; i++)
+        satisfying_values[several.signals[i].index] = several.signals[i].watch.value;
+    return 0;
+}

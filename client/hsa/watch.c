@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * See watch.h. As in cell.c, the one side changes a value and then looks for those who watch; the other counts itself
+ * among them, then reads the words, then the values; all in one order, so one of the two sees the other.
+ */
+#include "hsa/watch.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+#define NAP_NS (500 * NSEC_PER_USEC)
+
+static _Atomic uint32_t changes; /* of watched signals, by this process */
+
+void watch_wake(void)
+{
+    atomic_fetch_add(&changes, 1);
+    (void)syscall(SYS_futex, &changes, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+}
+
+void watch_begin(struct watch *watch)
+{
+    atomic_fetch_add(&watch->signal->watched, 1);
+    if (watch->signal->buffer)
+        atomic_fetch_add(&watch->signal->cell->waiting, 1);
+}
+
+void watch_end(struct watch *watch)
+{
+    if (watch->signal->buffer)
+        atomic_fetch_sub(&watch->signal->cell->waiting, 1);
+    atomic_fetch_sub(&watch->signal->watched, 1);
+}
+
+void watch_set_begin(struct watch_set *set)
+{
+    set->n_words = 1;
+    set->naps = false;
+    set->words[0] = (struct watch_word){&changes, atomic_load(&changes)};
+}
+
+bool watch_look(struct watch_set *set, struct watch *watch)
+{
+    struct cell *cell = watch->signal->cell;
+
+    if (watch->signal->buffer && set->n_words < WATCH_WORDS_MAX)
+        set->words[set->n_words++] = (struct watch_word){&cell->changes, atomic_load(&cell->changes)};
+    else if (watch->signal->buffer)
+        set->naps = true;
+    if (atomic_load(&cell->is_bare))
+        set->naps = true;
+    watch->value = cell_load(cell);
+    return cell_meets(watch->value, watch->condition, watch->compare);
+}
+
+/* On the process's own word alone. */
+static void sleep_on_one(const struct watch_set *set, uint64_t left)
+{
+    struct timespec time = {.tv_sec = (time_t)(left / NSEC_PER_SEC), .tv_nsec = (long)(left % NSEC_PER_SEC)};
+
+    (void)syscall(SYS_futex, set->words[0].word, FUTEX_WAIT_PRIVATE, set->words[0].seen,
+                  left == UINT64_MAX ? NULL : &time, NULL, 0);
+}
+
+/* False on kernels that cannot. */
+static bool sleep_on_all(const struct watch_set *set, uint64_t left)
+{
+#ifdef SYS_futex_waitv
+    struct futex_waitv words[WATCH_WORDS_MAX] = {{0}};
+    uint64_t until = deadline_after_ns(left);
+    struct timespec time = {.tv_sec = (time_t)(until / NSEC_PER_SEC), .tv_nsec = (long)(until % NSEC_PER_SEC)};
+
+    for (unsigned i = 0; i < set->n_words; i++) {
+        words[i].uaddr = (uintptr_t)set->words[i].word;
+        words[i].val = set->words[i].seen;
+        words[i].flags = i ? FUTEX_32 : FUTEX_32 | FUTEX_PRIVATE_FLAG;
+    }
+    return syscall(SYS_futex_waitv, words, set->n_words, 0, left == UINT64_MAX ? NULL : &time, CLOCK_MONOTONIC) >= 0 ||
+           errno != ENOSYS;
+#else
+    (void)set;
+    (void)left;
+    return false;
+#endif
+}
+
+void watch_set_sleep(const struct watch_set *set, uint64_t deadline)
+{
+    uint64_t left = deadline_left(deadline, clock_now_ns());
+    uint64_t nap = left < NAP_NS ? left : NAP_NS;
+
+    if (!left)
+        return;
+    if (set->n_words == 1)
+        sleep_on_one(set, set->naps ? nap : left);
+    else if (!sleep_on_all(set, set->naps ? nap : left))
+        sleep_on_one(set, nap);
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Waiting for several signals at once, asleep.
+ *
+ *     watch_begin(&each)                          before it is first looked at: from now on changes wake
+ *     for (;;) {
+ *         watch_set_begin(&set);
+ *         if (watch_look(&set, &each)) ...        enters it in the set
+ *         watch_set_sleep(&set, deadline);
+ *     }
+ *     watch_end(&each)
+ *
+ * What changes a signal of this process wakes all who watch, by one word that they sleep on. A signal for other
+ * processes is slept on itself, beside that word, which takes a kernel of 5.16 and at most 127 such signals; else, and
+ * where values may change without a word, sleeps are naps.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "hsa/signal.h"
+
+struct watch {
+    struct signal *signal; /* counted by whoever watches */
+    hsa_signal_condition_t condition;
+    hsa_signal_value_t compare;
+    hsa_signal_value_t value; /* as last seen */
+};
+
+#define WATCH_WORDS_MAX 128 /* the kernel's FUTEX_WAITV_MAX */
+
+struct watch_set {
+    unsigned n_words; /* the first is the process's own */
+    bool naps;
+    struct watch_word {
+        _Atomic uint32_t *word;
+        uint32_t seen;
+    } words[WATCH_WORDS_MAX];
+};
+
+void watch_begin(struct watch *watch);
+void watch_end(struct watch *watch);
+/* Has all who watch look again. */
+void watch_wake(void);
+
+void watch_set_begin(struct watch_set *set);
+/* Is its condition met now? */
+bool watch_look(struct watch_set *set, struct watch *watch);
+/* Until something may have changed since watch_set_begin(), or the deadline. */
+void watch_set_sleep(const struct watch_set *set, uint64_t deadline);

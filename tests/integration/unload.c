@@ -2,7 +2,7 @@
 /*
  * A host of plug-ins: unload LIBRARY USE. It loads a library of memoryd's with dlopen(), uses it, and drops it with
  * dlclose(), again and again. USE says how: native, hsa, nbla, umf, provider or svm give back what they have got; kept
- * does not, and goes on using the memory.
+ * does not, and goes on using the memory; handlers leaves a thread of the library's behind.
  *
  * It is itself linked with none of them. After each time it looks at its own descriptors, threads and mappings: a
  * library that has gone must have left none, and one that stays loaded no more than it may keep. Then it forks, writes
@@ -10,6 +10,7 @@
  */
 #include <dirent.h>
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -129,6 +130,31 @@ static void use_hsa(void)
     CHECK(!hsa_shut_down_());
 }
 
+static bool note_call(hsa_signal_value_t value, void *called)
+{
+    __atomic_store_n((int64_t *)called, value, __ATOMIC_RELEASE);
+    return true;
+}
+
+/* A thread of the library's that nobody ends. */
+static void use_handlers(void)
+{
+    GET(hsa_init);
+    GET(hsa_signal_create);
+    GET(hsa_signal_store_relaxed);
+    GET(hsa_signal_wait_relaxed);
+    GET(hsa_amd_signal_async_handler);
+    static int64_t called;
+    hsa_signal_t signal;
+
+    called = 0;
+    CHECK(!hsa_init_() && !hsa_signal_create_(0, 0, NULL, &signal));
+    CHECK(!hsa_amd_signal_async_handler_(signal, HSA_SIGNAL_CONDITION_EQ, 7, note_call, &called));
+    hsa_signal_store_relaxed_(signal, 7);
+    while (__atomic_load_n(&called, __ATOMIC_ACQUIRE) != 7)
+        (void)hsa_signal_wait_relaxed_(signal, HSA_SIGNAL_CONDITION_EQ, 8, 1000000, HSA_WAIT_STATE_BLOCKED);
+}
+
 static void use_nbla(void)
 {
     GET(nbla_memory_new);
@@ -198,8 +224,8 @@ static const struct {
     const char *name;
     void (*use)(void);
 } uses[] = {
-    {"native", use_native}, {"kept", use_and_keep}, {"hsa", use_hsa}, {"nbla", use_nbla},
-    {"umf", use_umf},       {"provider", use_provider}, {"svm", use_svm},
+    {"native", use_native}, {"kept", use_and_keep}, {"hsa", use_hsa}, {"handlers", use_handlers},
+    {"nbla", use_nbla},     {"umf", use_umf},       {"provider", use_provider}, {"svm", use_svm},
 };
 
 /* What the process has of the kernel. */
@@ -237,6 +263,23 @@ static struct had look(void)
     return had;
 }
 
+static void *use_malloc(void *unused)
+{
+    void *volatile one = malloc(1);
+
+    free(one);
+    return unused;
+}
+
+/* What the C library keeps of a thread that has ended, a stack and a heap, is there from the beginning. */
+static struct had look_after_a_thread(void)
+{
+    pthread_t thread;
+
+    CHECK(!pthread_create(&thread, NULL, use_malloc, NULL) && !pthread_join(thread, NULL));
+    return look();
+}
+
 static void say(const char *when, unsigned time, struct had had)
 {
     fprintf(stderr, "%s %u: %u descriptors, %u threads, %u mappings, %s\n", when, time, had.fds, had.threads,
@@ -271,7 +314,7 @@ static void check_kept(void)
 
 int main(int argc, char **argv)
 {
-    struct had before = look(), most = before, now;
+    struct had before = look_after_a_thread(), most = before, now;
     unsigned which = 0, times = TIMES;
 
     CHECK(argc == 3);

@@ -56,7 +56,7 @@ end() {
 printf '%s\n[session]\ngrace = 1s\n' "$ordinary_pages" >"$dir/config"
 begin_broker "$builddir/daemon/memoryd" --config "$dir/config"
 
-for line in 'libmemclient native' 'libmemclient-hsa hsa' 'libmemclient-nbla nbla'; do
+for line in 'libmemclient native' 'libmemclient-hsa hsa' 'libmemclient-hsa handlers' 'libmemclient-nbla nbla'; do
     read -r library use <<<"$line"
     begin "$library" "$use" gone || continue
     within "$library: sessions" 0 sessions

@@ -37,8 +37,8 @@ void layer_devices_put(struct layer_devices *devices);
 struct memclient_svm *layer_heap(void);
 /* The broker's memory is used; false: the driver has to serve, now and from now on, which has been said. */
 bool layer_has_broker(void);
-/* Why nothing was allocated, if somebody wants to know. */
-void layer_explain(const char *what);
+/* Why this function of OpenCL's or ours has failed, if somebody wants to know: the last sentence of svm_fail(). */
+void layer_explain(const char *function);
 /* Once in a process: `said` is that sentence's. */
 void layer_say(atomic_flag *said, const char *format, ...) __attribute__((__format__(__printf__, 2, 3)));
 

@@ -5,8 +5,10 @@
  *
  * A context is held once for each of its allocations, as drivers do.
  */
+#include <errno.h>
 #include <stdlib.h>
 
+#include "opencl/error.h"
 #include "opencl/layer.h"
 #include "opencl/svm.h"
 #include "opencl/table.h"
@@ -19,17 +21,20 @@ static void *allocate(cl_context context, const struct layer_devices *devices, c
     void *ptr;
 
     if (memclient_svm_check(devices->of, devices->n, flags, size, alignment, NULL)) {
-        layer_explain("clSVMAlloc() is refused");
+        layer_explain("clSVMAlloc");
         return NULL;
     }
-    if (!layer_heap())
+    if (!layer_heap()) {
+        (void)svm_fail(-ENOMEM, "no memory for the records of a heap");
+        layer_explain("clSVMAlloc");
         return NULL;
+    }
     if (!layer_has_broker())
         return layer_below->clSVMAlloc(context, flags, size, alignment);
     if (!alignment)
         alignment = svm_largest_type(devices->of, devices->n);
     if (svm_alloc(layer_heap(), context, flags, size, alignment, &ptr)) {
-        layer_explain("clSVMAlloc() gets no memory");
+        layer_explain("clSVMAlloc");
         return NULL;
     }
     (void)layer_below->clRetainContext(context);
@@ -42,7 +47,10 @@ static void *CL_API_CALL svm_alloc_call(cl_context context, cl_svm_mem_flags fla
     struct layer_devices devices = {0};
     void *ptr = NULL;
 
-    if (layer_devices_get(context, &devices) == CL_SUCCESS) {
+    if (layer_devices_get(context, &devices) != CL_SUCCESS) {
+        (void)svm_fail(-EINVAL, "the context is none, or the driver does not tell its devices");
+        layer_explain("clSVMAlloc");
+    } else {
         if (devices.takes_our_memory) {
             ptr = allocate(context, &devices, flags, size, alignment);
         } else {

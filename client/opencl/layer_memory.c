@@ -70,10 +70,10 @@ void layer_say(atomic_flag *said, const char *format, ...)
     (void)fprintf(stderr, "memclient-opencl: %s\n", text);
 }
 
-void layer_explain(const char *what)
+void layer_explain(const char *function)
 {
     if (!strcmp(setting("MEMORYD_OPENCL_EXPLAIN"), "1"))
-        (void)fprintf(stderr, "memclient-opencl: %s: %s\n", what, memclient_svm_error());
+        (void)fprintf(stderr, "memclient-opencl: %s() fails: %s\n", function, memclient_svm_error());
 }
 
 bool layer_has_broker(void)

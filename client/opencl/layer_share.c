@@ -3,8 +3,19 @@
 #include <errno.h>
 #include <string.h>
 
+#include "opencl/error.h"
 #include "opencl/layer.h"
 #include "opencl/svm.h"
+
+static const char no_handle[] = "the handle is NULL, or its type is neither a descriptor nor a token";
+
+/* What the layer refuses itself: the sentence is for who asks why. */
+static cl_int refuse(const char *function, cl_int error, const char *why)
+{
+    (void)svm_fail(-EINVAL, "%s", why);
+    layer_explain(function);
+    return error;
+}
 
 static cl_int export_svm(cl_context context, const void *ptr, cl_svm_handle_memoryd *handle)
 {
@@ -13,9 +24,9 @@ static cl_int export_svm(cl_context context, const void *ptr, cl_svm_handle_memo
     int r;
 
     if (!context)
-        return CL_INVALID_CONTEXT;
+        return refuse("clExportSVMMEMORYD", CL_INVALID_CONTEXT, "the context is NULL");
     if (!handle || handle->type > CL_SVM_HANDLE_TOKEN_MEMORYD)
-        return CL_INVALID_VALUE;
+        return refuse("clExportSVMMEMORYD", CL_INVALID_VALUE, no_handle);
     made.type = handle->type;
     if (made.type == CL_SVM_HANDLE_FD_MEMORYD) {
         r = svm_export_fd(context, ptr, 0, &made.fd, &made.offset, &made.length);
@@ -25,7 +36,7 @@ static cl_int export_svm(cl_context context, const void *ptr, cl_svm_handle_memo
             memcpy(made.token, token.bytes, sizeof(made.token));
     }
     if (r) {
-        layer_explain("clExportSVMMEMORYD() fails");
+        layer_explain("clExportSVMMEMORYD");
         return r == -EFAULT ? CL_INVALID_VALUE : CL_OUT_OF_RESOURCES;
     }
     *handle = made;
@@ -55,9 +66,9 @@ static int open_handle(const cl_svm_handle_memoryd *handle, struct memclient_buf
     struct memclient_token token;
 
     if (handle->type == CL_SVM_HANDLE_FD_MEMORYD)
-        return memclient_import_fd(NULL, handle->fd, buf);
+        return svm_native(memclient_import_fd(NULL, handle->fd, buf));
     memcpy(token.bytes, handle->token, sizeof(token.bytes));
-    return memclient_open_token(NULL, &token, 0, buf);
+    return svm_native(memclient_open_token(NULL, &token, 0, buf));
 }
 
 static cl_int import(cl_context context, const cl_svm_handle_memoryd *handle, void **ptr)
@@ -71,18 +82,20 @@ static cl_int import(cl_context context, const cl_svm_handle_memoryd *handle, vo
     takes = devices.takes_our_memory;
     layer_devices_put(&devices);
     if (error != CL_SUCCESS)
-        return error;
+        return refuse("clImportSVMMEMORYD", error, "the context is none, or the driver does not tell its devices");
     if (!handle || handle->type > CL_SVM_HANDLE_TOKEN_MEMORYD)
-        return CL_INVALID_VALUE;
+        return refuse("clImportSVMMEMORYD", CL_INVALID_VALUE, no_handle);
     if (!takes)
-        return CL_INVALID_OPERATION;
+        return refuse("clImportSVMMEMORYD", CL_INVALID_OPERATION, "the driver takes no memory but its own");
     if (!layer_heap())
-        return CL_OUT_OF_HOST_MEMORY;
+        return refuse("clImportSVMMEMORYD", CL_OUT_OF_HOST_MEMORY, "no memory for the records of a heap");
     r = open_handle(handle, &buf);
     if (!r)
         r = svm_import(layer_heap(), context, buf, handle->offset, handle->length, ptr);
     if (!r)
         (void)layer_below->clRetainContext(context);
+    else
+        layer_explain("clImportSVMMEMORYD");
     return error_of(r);
 }
 

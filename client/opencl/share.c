@@ -54,13 +54,16 @@ int svm_export_fd(const void *owner, const void *ptr, unsigned rights, int *fd, 
 int svm_share(const void *owner, const void *ptr, const struct memclient_share_options *options,
               struct memclient_token *token, uint64_t *offset, uint64_t *length)
 {
+    struct memclient_share_options like_fd = MEMCLIENT_SHARE_OPTIONS_INIT;
     struct memclient_buffer *buf;
     uint64_t at, bytes;
     int r = find_buffer(owner, ptr, &buf, &at, &bytes);
 
     if (r)
         return r;
-    r = svm_native(memclient_share(buf, options, token));
+    /* who imports a descriptor may share on, and so may who opens a token, unless the terms say otherwise */
+    like_fd.rights = (memclient_buffer_rights(buf) & (MEMCLIENT_READ | MEMCLIENT_WRITE)) | MEMCLIENT_SHARE;
+    r = svm_native(memclient_share(buf, options ? options : &like_fd, token));
     (void)memclient_buffer_unref(buf);
     if (r)
         return r;

@@ -431,6 +431,89 @@ static void shares_by_token(void **state)
     share(CL_SVM_HANDLE_TOKEN_MEMORYD, 1 << 20);
 }
 
+/* Imports what comes, and hands it on as the other type. */
+static void hand_on(int channel, void *unused)
+{
+    cl_svm_handle_memoryd handle, next = {0};
+    cl_int error = 1;
+    char *ptr;
+
+    (void)unused;
+    CHECK(wait_readable(channel) && recv(channel, &handle, sizeof(handle), 0) == sizeof(handle));
+    if (handle.type == CL_SVM_HANDLE_FD_MEMORYD)
+        handle.fd = fd_receive_one(channel);
+    ptr = import_svm(context, &handle, &error);
+    CHECK(ptr && error == CL_SUCCESS);
+    next.type = !handle.type;
+    CHECK(export_svm(context, ptr, &next) == CL_SUCCESS);
+    /* the same type too */
+    CHECK(export_svm(context, ptr, &handle) == CL_SUCCESS);
+    CHECK(send(channel, &next, sizeof(next), MSG_NOSIGNAL) == sizeof(next));
+    if (next.type == CL_SVM_HANDLE_FD_MEMORYD)
+        CHECK(fd_send_one(channel, next.fd) == 1);
+    hear(channel);
+    cl.clSVMFree(context, ptr);
+}
+
+static void relay(struct child *from, struct child *to, cl_svm_handle_memoryd *handle)
+{
+    if (from) {
+        assert_true(wait_readable(from->channel));
+        assert_int_equal(recv(from->channel, handle, sizeof(*handle), 0), sizeof(*handle));
+        if (handle->type == CL_SVM_HANDLE_FD_MEMORYD)
+            handle->fd = fd_receive_one(from->channel);
+    }
+    assert_int_equal(send(to->channel, handle, sizeof(*handle), MSG_NOSIGNAL), sizeof(*handle));
+    if (handle->type == CL_SVM_HANDLE_FD_MEMORYD) {
+        assert_int_equal(fd_send_one(to->channel, handle->fd), 1);
+        close(handle->fd);
+    }
+}
+
+/* Along a chain of processes, each of which knows the memory only by what the one before it made of its import. */
+static void pass_along(uint32_t type)
+{
+    cl_svm_handle_memoryd handle = {.type = type};
+    struct child first, second, last;
+    char *ptr;
+
+    child_start(&first, hand_on, NULL);
+    child_start(&second, hand_on, NULL);
+    child_start(&last, consume, NULL);
+    ptr = cl.clSVMAlloc(context, 0, 1000, 0);
+    (void)snprintf(ptr, 1000, "from the producer");
+    assert_int_equal(export_svm(context, ptr, &handle), CL_SUCCESS);
+    relay(NULL, &first, &handle);
+    relay(&first, &second, &handle);
+    assert_true(wait_readable(second.channel));
+    assert_int_equal(recv(second.channel, &handle, sizeof(handle), 0), sizeof(handle));
+    assert_int_equal(handle.type, type);
+    assert_int_equal(send(last.channel, &handle, sizeof(handle), MSG_NOSIGNAL), sizeof(handle));
+    assert_int_equal(send(last.channel, &ptr, sizeof(ptr), MSG_NOSIGNAL), sizeof(ptr));
+    if (type == CL_SVM_HANDLE_FD_MEMORYD) {
+        handle.fd = fd_receive_one(second.channel);
+        assert_int_equal(fd_send_one(last.channel, handle.fd), 1);
+        close(handle.fd);
+    }
+    child_hear(&last);
+    assert_string_equal(ptr, "from the consumer");
+    tell(last.channel);
+    child_finish(&last);
+    tell(second.channel);
+    child_finish(&second);
+    tell(first.channel);
+    child_finish(&first);
+    cl.clSVMFree(context, ptr);
+}
+
+/* cl_svm_handle_memoryd: type. */
+static void importers_share_on(void **state)
+{
+    (void)state;
+    pass_along(CL_SVM_HANDLE_FD_MEMORYD);
+    pass_along(CL_SVM_HANDLE_TOKEN_MEMORYD);
+}
+
 /* In one process, what one context exports another may import: each has its own, and frees its own. */
 static void contexts_of_one_process_share(void **state)
 {
@@ -499,6 +582,66 @@ static void refuses_handles_that_are_none(void **state)
     assert_int_equal(error, CL_INVALID_VALUE);
     cl.clSVMFree(context, ptr);
     free(other);
+}
+
+/* Whether that is what was said last, and nothing else since the last time. */
+static bool explained(FILE *said, const char *wanted)
+{
+    char line[1024] = "";
+    bool yes = fgets(line, sizeof(line), said) && strstr(line, wanted);
+
+    if (!yes)
+        (void)printf("wanted \"%s\", said \"%s\"\n", wanted, line);
+    yes &= !fgets(line, sizeof(line), said);
+    clearerr(said);
+    return yes;
+}
+
+/* MEMORYD_OPENCL_EXPLAIN=1: each function of the layer that fails says why, once. */
+static void explain(int channel, void *unused)
+{
+    char file[] = "/tmp/mdtest-explain.XXXXXX";
+    cl_svm_handle_memoryd handle = {.type = CL_SVM_HANDLE_TOKEN_MEMORYD}, broken;
+    int fd = mkstemp(file), kept = dup(STDERR_FILENO);
+    FILE *said = fopen(file, "re");
+    int variable;
+    char *ptr;
+
+    (void)channel;
+    (void)unused;
+    CHECK(fd >= 0 && kept >= 0 && said && !unlink(file));
+    CHECK(dup2(fd, STDERR_FILENO) >= 0 && !setvbuf(stderr, NULL, _IONBF, 0));
+    CHECK(!import_svm(context, &handle, NULL));
+    CHECK(fgetc(said) == EOF);
+    clearerr(said);
+    CHECK(!setenv("MEMORYD_OPENCL_EXPLAIN", "1", 1));
+    CHECK(!cl.clSVMAlloc(NULL, 0, 64, 0) && explained(said, "clSVMAlloc() fails: the context"));
+    CHECK(!cl.clSVMAlloc(context, 1 << 5, 64, 0) && explained(said, "clSVMAlloc() fails: "));
+    CHECK(!import_svm(NULL, &handle, NULL) && explained(said, "clImportSVMMEMORYD() fails: the context"));
+    CHECK(!import_svm(context, NULL, NULL) && explained(said, "clImportSVMMEMORYD() fails: the handle is NULL"));
+    CHECK(!import_svm(context, &handle, NULL) && explained(said, "clImportSVMMEMORYD() fails: "));
+    broken = handle;
+    broken.type = CL_SVM_HANDLE_FD_MEMORYD;
+    broken.fd = -1;
+    CHECK(!import_svm(context, &broken, NULL) && explained(said, "clImportSVMMEMORYD() fails: "));
+    ptr = cl.clSVMAlloc(context, 0, 1000, 0);
+    CHECK(ptr && export_svm(context, ptr, &handle) == CL_SUCCESS);
+    broken = handle;
+    broken.offset = (uint64_t)1 << 50;
+    CHECK(!import_svm(context, &broken, NULL) && explained(said, "clImportSVMMEMORYD() fails: offset and length"));
+    CHECK(export_svm(context, &variable, &handle) && explained(said, "clExportSVMMEMORYD() fails: no allocation has"));
+    CHECK(export_svm(NULL, ptr, &handle) && explained(said, "clExportSVMMEMORYD() fails: the context is NULL"));
+    fake_version = "OpenCL 3.0 Some GPU";
+    CHECK(!import_svm(context, &handle, NULL) && explained(said, "clImportSVMMEMORYD() fails: the driver takes no"));
+    fake_version = "OpenCL 3.0 PoCL 3.1+test";
+    cl.clSVMFree(context, ptr);
+    CHECK(dup2(kept, STDERR_FILENO) >= 0);
+}
+
+static void explains_what_fails(void **state)
+{
+    (void)state;
+    child_run(explain, NULL);
 }
 
 /* ---- drivers that want their own, and no broker ----------------------------------------------------------- */
@@ -612,8 +755,10 @@ int main(void)
         TEST(only_our_extension_is_ours),
         TEST(shares_by_descriptor),
         TEST(shares_by_token),
+        TEST(importers_share_on),
         TEST(contexts_of_one_process_share),
         TEST(refuses_handles_that_are_none),
+        TEST(explains_what_fails),
         TEST(leaves_other_drivers_their_memory),
         TEST(leaves_other_devices_of_pocl_their_memory),
         TEST(serves_drivers_that_take_any_memory),

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The command that looks why something of ours is not at work, where nobody else says so: a loader of OpenCL passes
- * over a layer that it cannot load without a word. Nothing here needs a broker.
+ * over a layer that it cannot load without a word, and a layer without a broker leaves the memory to the driver. So
+ * each is asked: the layer, the loader, the broker, and every driver's every device for a little memory.
+ *
+ * OpenCL is loaded as programs load it, and nothing of it is needed to build this.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -10,6 +13,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <memclient/cl_svm_memoryd.h>
+#include <memclient/memclient.h>
 
 #include "base/cleanup.h"
 #include "memctl/command.h"
@@ -25,9 +31,31 @@ typedef int32_t layer_info_fn(uint32_t what, size_t room, void *value, size_t *s
 typedef int32_t loader_info_fn(uint32_t what, size_t room, void *value, size_t *size_ret);
 typedef void *extension_fn(const char *name);
 
+/* What is called of OpenCL, by its own numbers and types. */
+#define PLATFORM_VERSION 0x0901
+#define PLATFORM_NAME    0x0902
+#define DEVICE_NAME      0x102B
+#define DEVICE_SVM       0x1053
+#define DEVICES_ALL      0xFFFFFFFF
+#define OBJECTS_MAX      32
+
+struct opencl {
+    int32_t (*clGetPlatformIDs)(uint32_t room, void **platforms, uint32_t *n);
+    int32_t (*clGetPlatformInfo)(void *platform, uint32_t what, size_t room, void *value, size_t *size);
+    int32_t (*clGetDeviceIDs)(void *platform, uint64_t type, uint32_t room, void **devices, uint32_t *n);
+    int32_t (*clGetDeviceInfo)(void *device, uint32_t what, size_t room, void *value, size_t *size);
+    void *(*clGetExtensionFunctionAddressForPlatform)(void *platform, const char *name);
+    void *(*clCreateContext)(const intptr_t *properties, uint32_t n, void *const *devices, void *notify, void *data,
+                             int32_t *error);
+    int32_t (*clReleaseContext)(void *context);
+    void *(*clSVMAlloc)(void *context, uint64_t flags, size_t size, uint32_t alignment);
+    void (*clSVMFree)(void *context, void *ptr);
+};
+
 struct findings {
     struct output output;
     bool healthy;
+    bool no_broker;
     int r;
 };
 
@@ -97,18 +125,13 @@ loader_info_of(void *library)
 
 /* Loaders of older versions, and some others, know no layers. */
 static void
-look_at_loader(struct findings *findings)
+look_at_loader(struct findings *findings, void *library)
 {
-    void *library = dlopen(LOADER_FILE, RTLD_LAZY | RTLD_LOCAL);
     char version[64] = "", detail[160], *rest;
     loader_info_fn *info;
     unsigned long major;
     bool knows;
 
-    if (!library) {
-        find(findings, LOADER_FILE, false, dlerror());
-        return;
-    }
     info = loader_info_of(library);
     if (!info || info(LOADER_VERSION, sizeof(version) - 1, version, NULL)) {
         find(findings, LOADER_FILE, true, "is not ocl-icd; its own manual says whether it knows OPENCL_LAYERS");
@@ -120,6 +143,159 @@ look_at_loader(struct findings *findings)
                    knows ? "" : " does not know OPENCL_LAYERS: 2.3 does");
     find(findings, LOADER_FILE, knows, detail);
 }
+
+/* As a program without a broker's path of its own finds it, but that none is started. */
+static void
+look_at_broker(struct findings *findings, const struct invocation *invocation)
+{
+    struct memclient_connection_info info = MEMCLIENT_CONNECTION_INFO_INIT;
+    struct memclient_options options = MEMCLIENT_OPTIONS_INIT;
+    struct memclient *ctx;
+    char detail[160];
+    int r;
+
+    options.socket = invocation->socket;
+    options.program = "memctl";
+    options.autostart = MEMCLIENT_AUTOSTART_NEVER;
+    r = memclient_open(&options, &ctx);
+    if (r < 0) {
+        findings->no_broker = r != -EDQUOT;
+        find(findings, "broker", false, memclient_error());
+        return;
+    }
+    r = memclient_connection(ctx, &info);
+    (void)snprintf(detail, sizeof(detail), "answers at %s", info.socket);
+    find(findings, "broker", !r, r < 0 ? memclient_error() : detail);
+    memclient_close(ctx);
+}
+
+/* ---- drivers ---------------------------------------------------------------------------------------------- */
+
+static bool
+find_functions(void *library, struct opencl *cl)
+{
+    static const char *const names[] = {"clGetPlatformIDs", "clGetPlatformInfo", "clGetDeviceIDs", "clGetDeviceInfo",
+                                        "clGetExtensionFunctionAddressForPlatform", "clCreateContext",
+                                        "clReleaseContext", "clSVMAlloc", "clSVMFree"};
+    void *addresses[sizeof(names) / sizeof(names[0])];
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        addresses[i] = dlsym(library, names[i]);
+        if (!addresses[i])
+            return false;
+    }
+    /* as POSIX has it: a function's address is as large as one of data */
+    _Static_assert(sizeof(*cl) == sizeof(addresses), "a name for each function");
+    memcpy(cl, addresses, sizeof(*cl));
+    return true;
+}
+
+/* Whether that memory is the broker's: only then the layer has a token for it. */
+static bool
+is_of_broker(const struct opencl *cl, void *platform, void *context, const void *ptr)
+{
+    cl_svm_handle_memoryd handle = {.type = CL_SVM_HANDLE_TOKEN_MEMORYD};
+    void *address = cl->clGetExtensionFunctionAddressForPlatform(platform, "clExportSVMMEMORYD");
+    clExportSVMMEMORYD_fn export_svm;
+
+    memcpy(&export_svm, &address, sizeof(export_svm));
+    return export_svm && !export_svm(context, ptr, &handle);
+}
+
+/* What comes of the smallest allocation of shared virtual memory; NULL: it comes from the broker. */
+static const char *
+try_device(const struct opencl *cl, void *platform, void *device)
+{
+    const char *wrong = NULL;
+    uint64_t capabilities = 0;
+    int32_t error = 0;
+    void *context, *ptr;
+
+    if (cl->clGetDeviceInfo(device, DEVICE_SVM, sizeof(capabilities), &capabilities, NULL) || !capabilities)
+        return "has no shared virtual memory";
+    context = cl->clCreateContext(NULL, 1, &device, NULL, NULL, &error);
+    if (!context || error)
+        return "makes no context";
+    ptr = cl->clSVMAlloc(context, 0, 4096, 0);
+    if (!ptr)
+        wrong = "gives no shared virtual memory: MEMORYD_OPENCL_EXPLAIN=1 says why, if the layer is there";
+    else if (!cl->clGetExtensionFunctionAddressForPlatform(platform, "clExportSVMMEMORYD"))
+        wrong = "allocates shared virtual memory itself: no layer of memoryd's is between it and programs";
+    else if (!is_of_broker(cl, platform, context, ptr))
+        wrong = "allocates shared virtual memory itself: no broker answers the layer, or the driver takes no memory "
+                "but its own, see memclient-opencl(3)";
+    if (ptr)
+        cl->clSVMFree(context, ptr);
+    (void)cl->clReleaseContext(context);
+    return wrong;
+}
+
+static void
+look_at_device(struct findings *findings, const struct opencl *cl, void *platform, void *device)
+{
+    char name[128] = "", version[128] = "", check[160], detail[320];
+    const char *wrong;
+
+    (void)cl->clGetDeviceInfo(device, DEVICE_NAME, sizeof(name) - 1, name, NULL);
+    (void)cl->clGetPlatformInfo(platform, PLATFORM_VERSION, sizeof(version) - 1, version, NULL);
+    wrong = try_device(cl, platform, device);
+    (void)snprintf(check, sizeof(check), "device %s", *name ? name : "without a name");
+    (void)snprintf(detail, sizeof(detail), "%s: %s", version,
+                   wrong ? wrong : "clSVMAlloc() gives memory of the broker");
+    find(findings, check, !wrong, detail);
+}
+
+static void
+look_at_platform(struct findings *findings, const struct opencl *cl, void *platform)
+{
+    char name[128] = "", check[160];
+    void *devices[OBJECTS_MAX];
+    uint32_t n = 0;
+
+    if (cl->clGetDeviceIDs(platform, DEVICES_ALL, OBJECTS_MAX, devices, &n) || !n) {
+        (void)cl->clGetPlatformInfo(platform, PLATFORM_NAME, sizeof(name) - 1, name, NULL);
+        (void)snprintf(check, sizeof(check), "platform %s", name);
+        find(findings, check, false, "the driver has no device");
+        return;
+    }
+    for (uint32_t i = 0; i < n && i < OBJECTS_MAX; i++)
+        look_at_device(findings, cl, platform, devices[i]);
+}
+
+/* With the environment of this process, the layer and the broker included. */
+static void
+look_at_drivers(struct findings *findings, void *library)
+{
+    void *platforms[OBJECTS_MAX];
+    struct opencl cl;
+    uint32_t n = 0;
+
+    if (!find_functions(library, &cl)) {
+        find(findings, "drivers", false, "the loader has no shared virtual memory: it is older than OpenCL 2.0");
+        return;
+    }
+    if (cl.clGetPlatformIDs(OBJECTS_MAX, platforms, &n) || !n) {
+        find(findings, "drivers", false, "the loader finds no driver of OpenCL");
+        return;
+    }
+    for (uint32_t i = 0; i < n && i < OBJECTS_MAX; i++)
+        look_at_platform(findings, &cl, platforms[i]);
+}
+
+static void
+look_at_opencl(struct findings *findings)
+{
+    void *library = dlopen(LOADER_FILE, RTLD_LAZY | RTLD_LOCAL);
+
+    if (!library) {
+        find(findings, LOADER_FILE, false, dlerror());
+        return;
+    }
+    look_at_loader(findings, library);
+    look_at_drivers(findings, library);
+}
+
+/* ----------------------------------------------------------------------------------------------------------- */
 
 static void
 look_at_process(struct findings *findings, const char *pid)
@@ -179,8 +355,13 @@ run_doctor(struct invocation *invocation, struct memclient *ctx)
     if (process) {
         look_at_process(&findings, process);
     } else {
+        /* the layer is to ask the same broker, and nothing here is to start one */
+        (void)setenv("MEMORYD_AUTOSTART", "0", 1);
+        if (invocation->socket)
+            (void)setenv("MEMORYD_SOCKET", invocation->socket, 1);
+        look_at_broker(&findings, invocation);
         look_at_layers(&findings);
-        look_at_loader(&findings);
+        look_at_opencl(&findings);
     }
     r = findings.r ? findings.r : output_print(&findings.output);
     output_deinit(&findings.output);
@@ -188,15 +369,18 @@ run_doctor(struct invocation *invocation, struct memclient *ctx)
         fputs("memctl: doctor: cannot write to standard output\n", stderr);
         return EXIT_REFUSED;
     }
+    if (findings.no_broker)
+        return EXIT_NO_BROKER;
     return findings.healthy ? EXIT_DONE : EXIT_REFUSED;
 }
 
 const struct command doctor_commands[] = {
     {.name = "doctor", .synopsis = "opencl [PID]",
      .summary = "Say whether OpenCL programs get their shared virtual memory from memoryd",
-     .help = "Looks at OPENCL_LAYERS as programs started here would have it, loads what it names as OpenCL's loader\n"
-             "would, and asks that for its version; or looks whether a running process has the layer. Needs no\n"
-             "broker. Exit status 1 if anything is in the way.\n",
+     .help = "Asks the broker; looks at OPENCL_LAYERS as programs started here would have it, and loads what it names\n"
+             "as OpenCL's loader would; and asks each device of each driver for a little shared virtual memory, to\n"
+             "see whether that comes from the broker. With PID it looks whether that process has the layer. Exit\n"
+             "status 1 if anything is in the way, 3 if no broker answers.\n",
      .without_broker = true, .parse = parse_doctor, .run = run_doctor},
     {.name = NULL},
 };

@@ -177,8 +177,8 @@ MEMCLIENT_API int memclient_svm_export_fd(const void *ptr, unsigned rights, int 
                                           uint64_t *length);
 
 /*
- * Likewise a token, see memclient_share(). options NULL = it grants what a descriptor gives: READ, WRITE if this process
- * has that, and SHARE, so that who opens it may hand it on.
+ * Likewise a token, see memclient_share(). options NULL = it grants what a descriptor gives: READ, WRITE if this
+ * process has that, and SHARE, so that who opens it may hand it on.
  */
 MEMCLIENT_API int memclient_svm_share(const void *ptr, const struct memclient_share_options *options,
                                       struct memclient_token *token, uint64_t *offset, uint64_t *length);

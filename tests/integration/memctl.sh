@@ -63,14 +63,16 @@ done
 expect 0 memctl --version; shows "^memctl [0-9]"
 expect 2 memctl doctor; said "opencl"
 expect 2 memctl doctor opencl me; said "no process"
-expect 1 env -u OPENCL_LAYERS "$builddir/client/memctl/memctl" doctor opencl; shows "OPENCL_LAYERS .*is not set"
-expect 1 env OPENCL_LAYERS=/nonexistent.so "$builddir/client/memctl/memctl" --json doctor opencl
-json '.[0].check == "/nonexistent.so" and (.[0].ok | not) and .[1].check == "OPENCL_LAYERS"'
+expect 3 env -u OPENCL_LAYERS "$builddir/client/memctl/memctl" doctor opencl; shows "OPENCL_LAYERS .*is not set"
+expect 3 env OPENCL_LAYERS=/nonexistent.so "$builddir/client/memctl/memctl" --json doctor opencl
+json '.[0].check == "broker" and (.[0].ok | not) and .[1].check == "/nonexistent.so" and (.[1].ok | not)
+      and .[2].check == "OPENCL_LAYERS"'
 expect 1 memctl doctor opencl $$; shows "has no libmemclient-opencl"
 
 # ---- a broker ----
 begin_test_broker
 expect 0 memctl status; shows "BROKER"
+expect 1 env -u OPENCL_LAYERS "$builddir/client/memctl/memctl" --json doctor opencl; json '.[0].check == "broker" and .[0].ok'
 expect 0 memctl --json status; json '.[0].keeper_pid == '"$broker"' and .[0].broker_pid != .[0].keeper_pid and (.[0].socket | endswith("memoryd.sock"))'
 expect 0 memctl --json nodes; json 'length >= 1 and .[0].total > .[0].capacity and .[0].used == 0'
 expect 0 memctl --json pools; json 'map(.name) | index("node0-4k") != null'

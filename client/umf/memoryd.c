@@ -290,10 +290,10 @@ static umf_result_t do_free(void *provider, void *ptr, size_t size)
         return UMF_RESULT_ERROR_INVALID_ARGUMENT;
     length = whole_pages(memoryd, ptr, size);
     if (!length)
-        return profile_for_unknown();
-    r = area_take(&memoryd->shared, &from, (uintptr_t)ptr + length, !profile_is_upstream(), &area);
+        return profile_for_unknown(PROFILE_MEMORYD);
+    r = area_take(&memoryd->shared, &from, (uintptr_t)ptr + length, !profile_is_upstream(PROFILE_MEMORYD), &area);
     if (r <= 0)
-        return r ? UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY : profile_for_unknown();
+        return r ? UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY : profile_for_unknown(PROFILE_MEMORYD);
     do
         shared_release(&area);
     while (area_take(&memoryd->shared, &from, (uintptr_t)ptr + length, false, &area) > 0);
@@ -311,7 +311,7 @@ static umf_result_t purge_force(void *provider, void *ptr, size_t size)
     page = shared_page_size(&memoryd->shared, ptr);
     if (!page || !area_covers(&memoryd->shared, (uintptr_t)ptr, size ? size : 1))
         return UMF_RESULT_ERROR_INVALID_ARGUMENT;
-    if ((uintptr_t)ptr % page || (size % page && !profile_is_upstream()))
+    if ((uintptr_t)ptr % page || (size % page && !profile_is_upstream(PROFILE_MEMORYD)))
         return UMF_RESULT_ERROR_INVALID_ALIGNMENT;
     if (!size)
         return UMF_RESULT_SUCCESS;
@@ -334,7 +334,7 @@ static umf_result_t split(void *provider, void *ptr, size_t total, size_t first)
     const struct memoryd *memoryd = provider;
 
     if (!area_is_one(&memoryd->shared, (uintptr_t)ptr, total))
-        return profile_for_unknown();
+        return profile_for_unknown(PROFILE_MEMORYD);
     return first % shared_page_size(&memoryd->shared, ptr) ? UMF_RESULT_ERROR_INVALID_ALIGNMENT : UMF_RESULT_SUCCESS;
 }
 
@@ -385,7 +385,9 @@ static umf_result_t close_ipc_handle(void *provider, void *ptr, size_t size)
     const struct memoryd *memoryd = provider;
 
     (void)size;
-    return shared_close_handle(&memoryd->shared, ptr) ? profile_for_unknown() : UMF_RESULT_SUCCESS;
+    if (!ptr)
+        return UMF_RESULT_ERROR_INVALID_ARGUMENT;
+    return shared_close_handle(&memoryd->shared, ptr) ? profile_for_unknown(PROFILE_MEMORYD) : UMF_RESULT_SUCCESS;
 }
 
 /* ---------------------------------------------------------------------------------------------------------- */

@@ -21,9 +21,8 @@ umf_result_t umfMempolicyCreate(umf_mempolicy_membind_t bind, umf_mempolicy_hand
 
 umf_result_t umfMempolicyDestroy(umf_mempolicy_handle_t hPolicy)
 {
-    if (!hPolicy)
-        return UMF_RESULT_ERROR_INVALID_ARGUMENT;
-    free(hPolicy->partitions);
+    if (hPolicy)
+        free(hPolicy->partitions);
     free(hPolicy);
     return UMF_RESULT_SUCCESS;
 }

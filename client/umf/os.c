@@ -10,7 +10,6 @@
 #include "base/align.h"
 #include "umf/area.h"
 #include "umf/native_error.h"
-#include "umf/pages.h"
 #include "umf/profile.h"
 
 static __thread struct native_error last = {UMF_OS_RESULT_SUCCESS, "success"};
@@ -62,9 +61,21 @@ static bool is_in(const unsigned *nodes, unsigned n, unsigned node)
     return false;
 }
 
+/* Of whatever mode: who gives them for another than SPLIT is told what is wrong with them, too. */
+static bool are_partitions_valid(const umf_os_memory_provider_params_t *params)
+{
+    if (params->partitions_len && !params->partitions)
+        return false;
+    for (unsigned i = 0; i < params->partitions_len; i++)
+        if (!params->partitions[i].weight ||
+            !is_in(params->numa_list, params->numa_list_len, params->partitions[i].target))
+            return false;
+    return true;
+}
+
 static bool is_numa_valid(const umf_os_memory_provider_params_t *params)
 {
-    if (params->numa_list_len && !params->numa_list)
+    if ((params->numa_list_len && !params->numa_list) || !are_partitions_valid(params))
         return false;
     switch (params->numa_mode) {
     case UMF_NUMA_MODE_DEFAULT:
@@ -72,21 +83,13 @@ static bool is_numa_valid(const umf_os_memory_provider_params_t *params)
         return !params->numa_list_len;
     case UMF_NUMA_MODE_BIND:
     case UMF_NUMA_MODE_INTERLEAVE:
+    case UMF_NUMA_MODE_SPLIT:
         return params->numa_list_len;
     case UMF_NUMA_MODE_PREFERRED:
         return true;
-    case UMF_NUMA_MODE_SPLIT:
-        break;
     default:
         return false;
     }
-    if (!params->numa_list_len || (params->partitions_len && !params->partitions))
-        return false;
-    for (unsigned i = 0; i < params->partitions_len; i++)
-        if (!params->partitions[i].weight ||
-            !is_in(params->numa_list, params->numa_list_len, params->partitions[i].target))
-            return false;
-    return true;
 }
 
 static bool is_valid(const umf_os_memory_provider_params_t *params)
@@ -247,9 +250,9 @@ static umf_result_t do_free(void *provider, void *ptr, size_t size)
     if (!is_page_aligned((uintptr_t)ptr) || !size || size > SIZE_MAX - page_size())
         return os_fail(UMF_OS_RESULT_ERROR_FREE_FAILED, EINVAL);
     end = from + page_align_up(size);
-    r = area_take(&os->shared, &from, end, !profile_is_upstream(), &area);
+    r = area_take(&os->shared, &from, end, !profile_is_upstream(PROFILE_OS), &area);
     if (r <= 0)
-        return r ? UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY : profile_for_unknown();
+        return r ? UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY : profile_for_unknown(PROFILE_OS);
     do
         result = release(os, &area);
     while (result == UMF_RESULT_SUCCESS && from < end && area_take(&os->shared, &from, end, false, &area) > 0);
@@ -264,7 +267,7 @@ static umf_result_t purge(struct os *os, void *ptr, size_t size, int advice,
     if (!ptr)
         return UMF_RESULT_ERROR_INVALID_ARGUMENT;
     if (!is_page_aligned((uintptr_t)ptr) || size % page_size()) {
-        if (!profile_is_upstream())
+        if (!profile_is_upstream(PROFILE_OS))
             return UMF_RESULT_ERROR_INVALID_ALIGNMENT;
         if (!is_page_aligned((uintptr_t)ptr) || size > SIZE_MAX - page_size())
             return os_fail(error, EINVAL);
@@ -296,7 +299,7 @@ static umf_result_t split(void *provider, void *ptr, size_t total, size_t first)
     const struct os *os = provider;
 
     (void)first;
-    return area_is_one(&os->shared, (uintptr_t)ptr, total) ? UMF_RESULT_SUCCESS : profile_for_unknown();
+    return area_is_one(&os->shared, (uintptr_t)ptr, total) ? UMF_RESULT_SUCCESS : profile_for_unknown(PROFILE_OS);
 }
 
 /* Two buffers cannot be one: no handle could mean both. */
@@ -307,7 +310,7 @@ static umf_result_t merge(void *provider, void *low, void *high, size_t total)
     (void)high;
     if (area_is_one(&os->shared, (uintptr_t)low, total))
         return UMF_RESULT_SUCCESS;
-    return os->visibility == UMF_MEM_MAP_SHARED ? UMF_RESULT_ERROR_INVALID_ARGUMENT : profile_for_unknown();
+    return os->visibility == UMF_MEM_MAP_SHARED ? UMF_RESULT_ERROR_INVALID_ARGUMENT : profile_for_unknown(PROFILE_OS);
 }
 
 /* ---- questions ------------------------------------------------------------------------------------------- */
@@ -320,12 +323,11 @@ static void get_last_native_error(void *provider, const char **message, int32_t 
 
 static umf_result_t get_recommended_page_size(void *provider, size_t size, size_t *page_size_of)
 {
-    const struct os *os = provider;
-    uint64_t huge = os->visibility == UMF_MEM_MAP_PRIVATE ? pages_transparent() : 0;
-
+    (void)provider;
+    (void)size; /* as upstream: huge pages are not for this provider to ask for */
     if (!page_size_of)
         return UMF_RESULT_ERROR_INVALID_ARGUMENT;
-    *page_size_of = (size_t)(huge && size >= huge ? huge : page_size());
+    *page_size_of = (size_t)page_size();
     return UMF_RESULT_SUCCESS;
 }
 
@@ -350,7 +352,7 @@ static const char *get_name(void *provider)
 /* Private memory has no handles; programs of upstream's count on hearing so in two ways. */
 static umf_result_t not_shared(void)
 {
-    return profile_is_upstream() ? UMF_RESULT_ERROR_INVALID_ARGUMENT : UMF_RESULT_ERROR_NOT_SUPPORTED;
+    return profile_is_upstream(PROFILE_OS) ? UMF_RESULT_ERROR_INVALID_ARGUMENT : UMF_RESULT_ERROR_NOT_SUPPORTED;
 }
 
 static umf_result_t result_of(int r)
@@ -367,7 +369,7 @@ static umf_result_t get_ipc_handle_size(void *provider, size_t *size)
 
     if (!size)
         return UMF_RESULT_ERROR_INVALID_ARGUMENT;
-    if (os->visibility == UMF_MEM_MAP_PRIVATE && !profile_is_upstream())
+    if (os->visibility == UMF_MEM_MAP_PRIVATE && !profile_is_upstream(PROFILE_OS))
         return UMF_RESULT_ERROR_NOT_SUPPORTED;
     *size = SHARED_HANDLE_SIZE;
     return UMF_RESULT_SUCCESS;
@@ -404,7 +406,9 @@ static umf_result_t close_ipc_handle(void *provider, void *ptr, size_t size)
     (void)size;
     if (os->visibility == UMF_MEM_MAP_PRIVATE)
         return not_shared();
-    return shared_close_handle(&os->shared, ptr) ? profile_for_unknown() : UMF_RESULT_SUCCESS;
+    if (!ptr)
+        return UMF_RESULT_ERROR_INVALID_ARGUMENT;
+    return shared_close_handle(&os->shared, ptr) ? profile_for_unknown(PROFILE_OS) : UMF_RESULT_SUCCESS;
 }
 
 /* ---------------------------------------------------------------------------------------------------------- */

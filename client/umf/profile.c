@@ -8,25 +8,37 @@
 
 #include <memclient/umf/umf/providers/provider_memoryd.h>
 
-static atomic_int profile = -1; /* -1: not looked at yet */
+/* Beside enum umf_memoryd_profile_t. */
+enum { NOT_LOOKED_AT = -2, NOBODY_CHOSE = -1 };
 
-bool profile_is_upstream(void)
+static atomic_int profile = NOT_LOOKED_AT;
+
+static int of_environment(void)
 {
-    int now = atomic_load_explicit(&profile, memory_order_relaxed);
-    const char *text;
+    const char *text = secure_getenv("MEMORYD_UMF_PROFILE");
 
-    if (now >= 0)
-        return now == UMF_MEMORYD_PROFILE_UPSTREAM;
-    text = secure_getenv("MEMORYD_UMF_PROFILE");
-    now = text && !strcmp(text, "upstream") ? UMF_MEMORYD_PROFILE_UPSTREAM : UMF_MEMORYD_PROFILE_DOCUMENT;
-    /* unless somebody has chosen meanwhile */
-    (void)atomic_compare_exchange_strong(&profile, &(int){-1}, now);
-    return atomic_load_explicit(&profile, memory_order_relaxed) == UMF_MEMORYD_PROFILE_UPSTREAM;
+    if (text && !strcmp(text, "document"))
+        return UMF_MEMORYD_PROFILE_DOCUMENT;
+    if (text && !strcmp(text, "upstream"))
+        return UMF_MEMORYD_PROFILE_UPSTREAM;
+    return NOBODY_CHOSE;
 }
 
-umf_result_t profile_for_unknown(void)
+bool profile_is_upstream(enum profile_provider provider)
 {
-    return profile_is_upstream() ? UMF_RESULT_SUCCESS : UMF_RESULT_ERROR_INVALID_ARGUMENT;
+    int now = atomic_load_explicit(&profile, memory_order_relaxed), not_yet = NOT_LOOKED_AT;
+
+    if (now == NOT_LOOKED_AT) {
+        /* unless somebody has chosen meanwhile */
+        (void)atomic_compare_exchange_strong(&profile, &not_yet, of_environment());
+        now = atomic_load_explicit(&profile, memory_order_relaxed);
+    }
+    return now == NOBODY_CHOSE ? provider == PROFILE_OS : now == UMF_MEMORYD_PROFILE_UPSTREAM;
+}
+
+umf_result_t profile_for_unknown(enum profile_provider provider)
+{
+    return profile_is_upstream(provider) ? UMF_RESULT_SUCCESS : UMF_RESULT_ERROR_INVALID_ARGUMENT;
 }
 
 umf_result_t umfMemorydSetProfile(enum umf_memoryd_profile_t wanted)

@@ -5,6 +5,7 @@
 #include <malloc.h>
 #include <stdlib.h>
 
+#include <memclient/umf/umf/providers/provider_memoryd.h>
 #include <memclient/umf/umf/providers/provider_os_memory.h>
 
 umf_memory_provider_handle_t os;
@@ -16,6 +17,7 @@ int os_setup(void **state)
     umf_os_memory_provider_params_t params = umfOsMemoryProviderParamsDefault();
 
     (void)state;
+    assert_success(umfMemorydSetProfile(UMF_MEMORYD_PROFILE_DOCUMENT));
     assert_success(umfMemoryProviderCreate(umfOsMemoryProviderOps(), &params, &os));
     return 0;
 }

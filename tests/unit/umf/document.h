@@ -10,7 +10,7 @@
 
 #include "tests/unit/umf/mock.h"
 
-/* For cmocka: the OS provider by its default parameters. */
+/* For cmocka: the OS provider by its default parameters, with the document's answers. */
 extern umf_memory_provider_handle_t os;
 int os_setup(void **state);
 int os_teardown(void **state);

@@ -29,6 +29,7 @@ static umf_memory_provider_handle_t make(umf_os_memory_provider_params_t params)
 static int setup(void **state)
 {
     (void)state;
+    umf_profile(UMF_MEMORYD_PROFILE_DOCUMENT);
     page = (size_t)page_size();
     provider = make(umfOsMemoryProviderParamsDefault());
     return 0;
@@ -37,7 +38,6 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     (void)state;
-    umf_profile(UMF_MEMORYD_PROFILE_DOCUMENT);
     umfMemoryProviderDestroy(provider);
     return 0;
 }

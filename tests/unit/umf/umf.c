@@ -37,6 +37,7 @@ void umf_profile(enum umf_memoryd_profile_t profile)
 int umf_group_setup(void **state)
 {
     (void)state;
+    umf_profile(UMF_MEMORYD_PROFILE_DOCUMENT);
     /* a virtual machine has nodes of its own */
     observer_start(getenv("MEMORYD_VM") ? 0 : 2, umf_config);
     return 0;

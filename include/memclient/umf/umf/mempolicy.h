@@ -29,7 +29,7 @@ typedef struct umf_mempolicy_split_partition_t {
 /* Makes a policy. INVALID_ARGUMENT: hPolicy is NULL, or bind is none. */
 UMF_API umf_result_t umfMempolicyCreate(umf_mempolicy_membind_t bind, umf_mempolicy_handle_t *hPolicy);
 
-/* Ends it; pools and providers made with it go on. INVALID_ARGUMENT: hPolicy is NULL. */
+/* Ends it; pools and providers made with it go on. NULL is ignored. */
 UMF_API umf_result_t umfMempolicyDestroy(umf_mempolicy_handle_t hPolicy);
 
 /* Size of the parts of UMF_MEMPOLICY_INTERLEAVE; 0 = pages. INVALID_ARGUMENT: hPolicy is NULL or another policy. */

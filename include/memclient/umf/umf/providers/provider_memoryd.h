@@ -68,7 +68,8 @@ enum umf_memoryd_profile_t {
 };
 
 /*
- * Chooses, for the process, from this call on; whatever MEMORYD_UMF_PROFILE (document, the default, or upstream) says.
+ * Chooses, for the process and all providers, from this call on; whatever MEMORYD_UMF_PROFILE (document or upstream)
+ * says. Where neither does, the OS provider has upstream's answers and the memoryd provider the document's.
  * INVALID_ARGUMENT: it is none.
  */
 UMF_API umf_result_t umfMemorydSetProfile(enum umf_memoryd_profile_t profile);

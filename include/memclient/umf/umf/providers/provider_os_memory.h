@@ -79,7 +79,7 @@ typedef enum umf_os_memory_provider_native_error {
 /*
  * A static table. Creating a provider fails with
  *     INVALID_ARGUMENT           params is NULL; a protection or visibility is none; the mode and numa_list do not go
- *                                together; a weight is 0 or a target not in numa_list
+ *                                together; of partitions, in any mode, a weight is 0 or a target not in numa_list
  *     MEMORY_PROVIDER_SPECIFIC   the machine's nodes cannot be found out (TOPO_DISCOVERY_FAILED)
  */
 UMF_API umf_memory_provider_ops_t *umfOsMemoryProviderOps(void);

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "umf/log.h"
 #include "umf/opened.h"
 #include "umf/pool.h"
 #include "umf/shared.h"
@@ -141,6 +142,12 @@ static bool is_within(const struct umf_ipc_data_t *handle)
     return handle->offset < handle->base_size || (!handle->offset && !handle->base_size);
 }
 
+static umf_result_t refuse_handle(const char *function)
+{
+    log_write(LOG_ERROR, function, "INVALID_ARGUMENT: the handle is damaged, or of another kind of provider");
+    return UMF_RESULT_ERROR_INVALID_ARGUMENT;
+}
+
 umf_result_t umfOpenIPCHandle(umf_memory_pool_handle_t hPool, umf_ipc_handle_t ipcHandle, void **ptr)
 {
     size_t total;
@@ -155,10 +162,10 @@ umf_result_t umfOpenIPCHandle(umf_memory_pool_handle_t hPool, umf_ipc_handle_t i
         return result;
     /* before anything behind the header is read */
     if (ipcHandle->magic != MAGIC || ipcHandle->size != total)
-        return UMF_RESULT_ERROR_INVALID_ARGUMENT;
+        return refuse_handle(__func__);
     hash = hash_of(ipcHandle->data, total - sizeof(*ipcHandle));
     if (ipcHandle->check != check_of(ipcHandle, hash) || !is_within(ipcHandle))
-        return UMF_RESULT_ERROR_INVALID_ARGUMENT;
+        return refuse_handle(__func__);
     result = opened_open(hPool, ipcHandle->data, total - sizeof(*ipcHandle), (unsigned)hash, ipcHandle->base_size,
                          &base);
     if (result == UMF_RESULT_SUCCESS)

@@ -8,6 +8,7 @@
 
 #include <memclient/umf/umf.h>
 
+#include "umf/log.h"
 #include "umf/opened.h"
 #include "umf/owned.h"
 #include "umf/pool_threads.h"
@@ -15,6 +16,7 @@
 
 static void fork_prepare(void)
 {
+    log_fork_prepare();
     thread_parts_fork_prepare();
     opened_fork_prepare();
     owned_fork_prepare();
@@ -39,7 +41,13 @@ static void fork_child(void)
 
 __attribute__((__constructor__)) static void loaded(void)
 {
+    log_init();
     (void)pthread_atfork(fork_prepare, fork_parent, fork_child);
+}
+
+__attribute__((__destructor__)) static void unloaded(void)
+{
+    log_deinit();
 }
 
 int umfInit(void)

@@ -10,6 +10,7 @@
 
 #include "base/align.h"
 #include "umf/area.h"
+#include "umf/log.h"
 #include "umf/native_error.h"
 #include "umf/pages.h"
 #include "umf/profile.h"
@@ -28,6 +29,7 @@ struct memoryd {
 
 static umf_result_t fail(int r)
 {
+    log_because_of(r);
     native_error_set(&last, UMF_MEMORYD_RESULTS_START_FROM - r, memclient_error(), NULL);
     return UMF_RESULT_ERROR_MEMORY_PROVIDER_SPECIFIC;
 }

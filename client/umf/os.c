@@ -9,6 +9,7 @@
 
 #include "base/align.h"
 #include "umf/area.h"
+#include "umf/log.h"
 #include "umf/native_error.h"
 #include "umf/profile.h"
 
@@ -177,8 +178,10 @@ static umf_result_t initialize(void *arg, void **provider)
     struct os *os;
     int r;
 
-    if (!is_valid(params))
+    if (!is_valid(params)) {
+        log_because("the protection, the visibility, the mode with its nodes, or a partition is none that there is");
         return UMF_RESULT_ERROR_INVALID_ARGUMENT;
+    }
     r = params->numa_mode == UMF_NUMA_MODE_DEFAULT ? 0 : os_numa_discover();
     if (r)
         return os_fail(UMF_OS_RESULT_ERROR_TOPO_DISCOVERY_FAILED, -r);
@@ -359,6 +362,7 @@ static umf_result_t result_of(int r)
 {
     umf_result_t result = shared_handle_result(r);
 
+    log_because_of(r);
     return result == UMF_RESULT_ERROR_MEMORY_PROVIDER_SPECIFIC ? os_fail_shared(UMF_OS_RESULT_ERROR_ALLOC_FAILED)
                                                                : result;
 }

@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 
+#include "umf/log.h"
 #include "umf/opened.h"
 #include "umf/owned.h"
 #include "umf/tracker.h"
@@ -35,8 +36,10 @@ umf_result_t umfPoolCreate(const umf_memory_pool_ops_t *ops, umf_memory_provider
     umf_memory_pool_handle_t pool;
     umf_result_t result;
 
-    if (!ops || !provider || !hPool || flags & ~FLAGS_ALL)
+    if (!ops || !provider || !hPool || flags & ~FLAGS_ALL) {
+        log_write(LOG_ERROR, __func__, "INVALID_ARGUMENT: something is NULL, or a flag is none");
         return UMF_RESULT_ERROR_INVALID_ARGUMENT;
+    }
     if (UMF_MAJOR_VERSION(ops->version) > UMF_MAJOR_VERSION(UMF_VERSION_CURRENT))
         return UMF_RESULT_ERROR_NOT_SUPPORTED;
     pool = calloc(1, sizeof(*pool));
@@ -46,11 +49,14 @@ umf_result_t umfPoolCreate(const umf_memory_pool_ops_t *ops, umf_memory_provider
     pool->provider = provider;
     pool->flags = flags;
     result = initialize(pool, params);
-    if (result != UMF_RESULT_SUCCESS)
+    if (result != UMF_RESULT_SUCCESS) {
+        log_write(LOG_ERROR, __func__, "the pool's initialization fails: %s", log_name_of(result));
         free(pool);
-    else
-        *hPool = pool;
-    return result;
+        return result;
+    }
+    log_write(LOG_DEBUG, __func__, "pool at %p over the provider at %p", (void *)pool, (void *)provider);
+    *hPool = pool;
+    return UMF_RESULT_SUCCESS;
 }
 
 void umfPoolDestroy(umf_memory_pool_handle_t hPool)

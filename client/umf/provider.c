@@ -8,14 +8,47 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "umf/log.h"
+
 static __thread umf_memory_provider_handle_t last_failed;
 
-static umf_result_t note(umf_memory_provider_handle_t provider, umf_result_t result)
+/* What has failed, of which provider, and why, as far as anybody says it. */
+static void log_failure(umf_memory_provider_handle_t provider, const char *function, umf_result_t result)
 {
-    if (result != UMF_RESULT_SUCCESS)
-        last_failed = provider->shown;
+    /* a pool's tracking stands between the pool and the provider, which has had its line */
+    enum log_level level = provider->shown == provider ? LOG_ERROR : LOG_DEBUG;
+    const struct log_reason reason = log_reason();
+    const char *why = reason.text, *text = NULL;
+    int32_t number = 0;
+
+    if (!log_wants(level))
+        return;
+    if (!*why && result == UMF_RESULT_ERROR_MEMORY_PROVIDER_SPECIFIC)
+        provider->ops.get_last_native_error(provider->priv, &text, &number);
+    if (text)
+        why = text;
+    log_write(level, function, "provider %s: %s%s%s", provider->ops.get_name(provider->priv), log_name_of(result),
+              *why ? ": " : "", why);
+}
+
+static umf_result_t note(umf_memory_provider_handle_t provider, const char *function, umf_result_t result)
+{
+    if (result == UMF_RESULT_SUCCESS)
+        return result;
+    last_failed = provider->shown;
+    if (log_wants(LOG_ERROR))
+        log_failure(provider, function, result);
     return result;
 }
+
+/* Of what is called with something that cannot be. */
+static umf_result_t refuse(const char *function, const char *why)
+{
+    log_write(LOG_ERROR, function, "%s: %s", log_name_of(UMF_RESULT_ERROR_INVALID_ARGUMENT), why);
+    return UMF_RESULT_ERROR_INVALID_ARGUMENT;
+}
+
+static const char no_provider[] = "the provider is NULL";
 
 umf_memory_provider_handle_t umfGetLastFailedMemoryProvider(void)
 {
@@ -58,13 +91,21 @@ umf_result_t provider_new(const umf_memory_provider_ops_t *ops, void *params, um
 umf_result_t umfMemoryProviderCreate(const umf_memory_provider_ops_t *ops, void *params,
                                      umf_memory_provider_handle_t *hProvider)
 {
+    umf_result_t result;
+
     if (!ops || !hProvider)
-        return UMF_RESULT_ERROR_INVALID_ARGUMENT;
+        return refuse(__func__, "the operations are NULL, or nothing is there to put the provider into");
     if (UMF_MAJOR_VERSION(ops->version) > UMF_MAJOR_VERSION(UMF_VERSION_CURRENT))
         return UMF_RESULT_ERROR_NOT_SUPPORTED;
     if (!is_complete(ops))
-        return UMF_RESULT_ERROR_INVALID_ARGUMENT;
-    return provider_new(ops, params, NULL, hProvider);
+        return refuse(__func__, "an operation is missing");
+    result = provider_new(ops, params, NULL, hProvider);
+    if (result != UMF_RESULT_SUCCESS)
+        log_write(LOG_ERROR, __func__, "%s: %s", log_name_of(result), log_reason().text);
+    else if (log_wants(LOG_DEBUG))
+        log_write(LOG_DEBUG, __func__, "provider %s is at %p", umfMemoryProviderGetName(*hProvider),
+                  (void *)*hProvider);
+    return result;
 }
 
 void umfMemoryProviderDestroy(umf_memory_provider_handle_t hProvider)
@@ -80,15 +121,15 @@ void umfMemoryProviderDestroy(umf_memory_provider_handle_t hProvider)
 umf_result_t umfMemoryProviderAlloc(umf_memory_provider_handle_t hProvider, size_t size, size_t alignment, void **ptr)
 {
     if (!hProvider)
-        return UMF_RESULT_ERROR_INVALID_ARGUMENT;
-    return note(hProvider, hProvider->ops.alloc(hProvider->priv, size, alignment, ptr));
+        return refuse(__func__, no_provider);
+    return note(hProvider, __func__, hProvider->ops.alloc(hProvider->priv, size, alignment, ptr));
 }
 
 umf_result_t umfMemoryProviderFree(umf_memory_provider_handle_t hProvider, void *ptr, size_t size)
 {
     if (!hProvider)
-        return UMF_RESULT_ERROR_INVALID_ARGUMENT;
-    return note(hProvider, hProvider->ops.free(hProvider->priv, ptr, size));
+        return refuse(__func__, no_provider);
+    return note(hProvider, __func__, hProvider->ops.free(hProvider->priv, ptr, size));
 }
 
 void umfMemoryProviderGetLastNativeError(umf_memory_provider_handle_t hProvider, const char **ppMessage,
@@ -102,15 +143,15 @@ umf_result_t umfMemoryProviderGetRecommendedPageSize(umf_memory_provider_handle_
                                                      size_t *pageSize)
 {
     if (!hProvider)
-        return UMF_RESULT_ERROR_INVALID_ARGUMENT;
-    return note(hProvider, hProvider->ops.get_recommended_page_size(hProvider->priv, size, pageSize));
+        return refuse(__func__, no_provider);
+    return note(hProvider, __func__, hProvider->ops.get_recommended_page_size(hProvider->priv, size, pageSize));
 }
 
 umf_result_t umfMemoryProviderGetMinPageSize(umf_memory_provider_handle_t hProvider, void *ptr, size_t *pageSize)
 {
     if (!hProvider)
-        return UMF_RESULT_ERROR_INVALID_ARGUMENT;
-    return note(hProvider, hProvider->ops.get_min_page_size(hProvider->priv, ptr, pageSize));
+        return refuse(__func__, no_provider);
+    return note(hProvider, __func__, hProvider->ops.get_min_page_size(hProvider->priv, ptr, pageSize));
 }
 
 const char *umfMemoryProviderGetName(umf_memory_provider_handle_t hProvider)
@@ -122,20 +163,20 @@ const char *umfMemoryProviderGetName(umf_memory_provider_handle_t hProvider)
 
 /* The operation's result, or that there is none. */
 #define IF_SUPPORTED(provider, operation, ...)                                                       \
-    note((provider), (provider)->ops.operation ? (provider)->ops.operation((provider)->priv, __VA_ARGS__) \
+    note((provider), __func__, (provider)->ops.operation ? (provider)->ops.operation((provider)->priv, __VA_ARGS__) \
                                                : UMF_RESULT_ERROR_NOT_SUPPORTED)
 
 umf_result_t umfMemoryProviderPurgeLazy(umf_memory_provider_handle_t hProvider, void *ptr, size_t size)
 {
     if (!hProvider)
-        return UMF_RESULT_ERROR_INVALID_ARGUMENT;
+        return refuse(__func__, no_provider);
     return IF_SUPPORTED(hProvider, ext.purge_lazy, ptr, size);
 }
 
 umf_result_t umfMemoryProviderPurgeForce(umf_memory_provider_handle_t hProvider, void *ptr, size_t size)
 {
     if (!hProvider)
-        return UMF_RESULT_ERROR_INVALID_ARGUMENT;
+        return refuse(__func__, no_provider);
     return IF_SUPPORTED(hProvider, ext.purge_force, ptr, size);
 }
 
@@ -143,9 +184,9 @@ umf_result_t umfMemoryProviderAllocationSplit(umf_memory_provider_handle_t hProv
                                               size_t firstSize)
 {
     if (!hProvider)
-        return UMF_RESULT_ERROR_INVALID_ARGUMENT;
+        return refuse(__func__, no_provider);
     if (!ptr || !firstSize || firstSize >= totalSize)
-        return note(hProvider, UMF_RESULT_ERROR_INVALID_ARGUMENT);
+        return note(hProvider, __func__, UMF_RESULT_ERROR_INVALID_ARGUMENT);
     return IF_SUPPORTED(hProvider, ext.allocation_split, ptr, totalSize, firstSize);
 }
 
@@ -153,17 +194,17 @@ umf_result_t umfMemoryProviderAllocationMerge(umf_memory_provider_handle_t hProv
                                               size_t totalSize)
 {
     if (!hProvider)
-        return UMF_RESULT_ERROR_INVALID_ARGUMENT;
+        return refuse(__func__, no_provider);
     if (!lowPtr || !highPtr || !totalSize || lowPtr >= highPtr ||
         (size_t)((char *)highPtr - (char *)lowPtr) >= totalSize)
-        return note(hProvider, UMF_RESULT_ERROR_INVALID_ARGUMENT);
+        return note(hProvider, __func__, UMF_RESULT_ERROR_INVALID_ARGUMENT);
     return IF_SUPPORTED(hProvider, ext.allocation_merge, lowPtr, highPtr, totalSize);
 }
 
 umf_result_t umfMemoryProviderGetIPCHandleSize(umf_memory_provider_handle_t hProvider, size_t *size)
 {
     if (!hProvider)
-        return UMF_RESULT_ERROR_INVALID_ARGUMENT;
+        return refuse(__func__, no_provider);
     return IF_SUPPORTED(hProvider, ipc.get_ipc_handle_size, size);
 }
 
@@ -171,27 +212,27 @@ umf_result_t umfMemoryProviderGetIPCHandle(umf_memory_provider_handle_t hProvide
                                            void *providerIpcData)
 {
     if (!hProvider)
-        return UMF_RESULT_ERROR_INVALID_ARGUMENT;
+        return refuse(__func__, no_provider);
     return IF_SUPPORTED(hProvider, ipc.get_ipc_handle, ptr, size, providerIpcData);
 }
 
 umf_result_t umfMemoryProviderPutIPCHandle(umf_memory_provider_handle_t hProvider, void *providerIpcData)
 {
     if (!hProvider)
-        return UMF_RESULT_ERROR_INVALID_ARGUMENT;
+        return refuse(__func__, no_provider);
     return IF_SUPPORTED(hProvider, ipc.put_ipc_handle, providerIpcData);
 }
 
 umf_result_t umfMemoryProviderOpenIPCHandle(umf_memory_provider_handle_t hProvider, void *providerIpcData, void **ptr)
 {
     if (!hProvider)
-        return UMF_RESULT_ERROR_INVALID_ARGUMENT;
+        return refuse(__func__, no_provider);
     return IF_SUPPORTED(hProvider, ipc.open_ipc_handle, providerIpcData, ptr);
 }
 
 umf_result_t umfMemoryProviderCloseIPCHandle(umf_memory_provider_handle_t hProvider, void *ptr, size_t size)
 {
     if (!hProvider)
-        return UMF_RESULT_ERROR_INVALID_ARGUMENT;
+        return refuse(__func__, no_provider);
     return IF_SUPPORTED(hProvider, ipc.close_ipc_handle, ptr, size);
 }

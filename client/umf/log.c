@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See log.h. The settings are read when the library is loaded, and stay as they are. */
+#include "umf/log.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <memclient/memclient.h>
+#include <memclient/umf/umf.h>
+
+#include "base/cleanup.h"
+
+#define LINE_SIZE 1024
+
+static struct {
+    enum log_level level, flush;
+    bool timestamp, pid;
+    FILE *output;
+} settings = {.level = LOG_OFF, .flush = LOG_ERROR};
+
+static __thread struct log_reason reason;
+
+/* ---- UMF_LOG ---------------------------------------------------------------------------------------------- */
+
+static const char *const levels[] = {"debug", "info", "warning", "error", "fatal"};
+static const char *const answers[] = {"no", "yes"};
+
+static void complain(const char *item, const char *what)
+{
+    (void)fprintf(stderr, "memclient-umf: UMF_LOG: \"%s\": %s\n", item, what);
+}
+
+/* Which of the words it is; -1: none. */
+static int find_word(const char *word, const char *const *words, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (!strcmp(word, words[i]))
+            return i;
+    return -1;
+}
+
+static void set_level(const char *item, const char *value, enum log_level *level)
+{
+    int i = find_word(value, levels, LOG_OFF);
+
+    if (i < 0)
+        complain(item, "a level is debug, info, warning, error or fatal");
+    else
+        *level = (enum log_level)i;
+}
+
+static void set_answer(const char *item, const char *value, bool *answer)
+{
+    int i = find_word(value, answers, 2);
+
+    if (i < 0)
+        complain(item, "it is yes or no");
+    else
+        *answer = i;
+}
+
+static void set_output(const char *item, const char *value)
+{
+    static const char file[] = "file,";
+    char what[256];
+
+    if (!strcmp(value, "stdout")) {
+        settings.output = stdout;
+    } else if (!strcmp(value, "stderr")) {
+        settings.output = stderr;
+    } else if (!strncmp(value, file, sizeof(file) - 1) && value[sizeof(file) - 1]) {
+        settings.output = fopen(value + sizeof(file) - 1, "ae");
+        if (!settings.output) {
+            (void)snprintf(what, sizeof(what), "it cannot be opened: %s", strerror(errno));
+            complain(item, what);
+        }
+    } else {
+        complain(item, "the output is stdout, stderr or file,PATH");
+    }
+}
+
+static void read_item(char *item, enum log_level *level)
+{
+    char *value = strchr(item, ':');
+    size_t length = value ? (size_t)(value - item) : 0;
+
+#define IS(key) (length == sizeof(key) - 1 && !strncmp(item, (key), length))
+    if (value)
+        value++;
+    if (IS("output"))
+        set_output(item, value);
+    else if (IS("level"))
+        set_level(item, value, level);
+    else if (IS("flush"))
+        set_level(item, value, &settings.flush);
+    else if (IS("timestamp"))
+        set_answer(item, value, &settings.timestamp);
+    else if (IS("pid"))
+        set_answer(item, value, &settings.pid);
+    else
+        complain(item, "is none of level:, flush:, output:, timestamp: and pid:");
+}
+
+void log_init(void)
+{
+    const char *value = secure_getenv("UMF_LOG");
+    _cleanup_free_ char *items = value ? strdup(value) : NULL;
+    enum log_level level = LOG_ERROR;
+    char *rest = NULL;
+
+    if (!items || !*items)
+        return;
+    for (char *item = strtok_r(items, ";", &rest); item; item = strtok_r(NULL, ";", &rest))
+        read_item(item, &level);
+    if (!settings.output) {
+        complain(value, "nothing is logged, as there is no output:stdout, output:stderr or output:file,PATH");
+        return;
+    }
+    settings.level = level;
+    log_write(LOG_INFO, __func__, "memclient-umf %s, UMF %d.%d, level: %s, flush: %s", memclient_version(),
+              UMF_MAJOR_VERSION(UMF_VERSION_CURRENT), UMF_MINOR_VERSION(UMF_VERSION_CURRENT), levels[level],
+              levels[settings.flush]);
+}
+
+void log_deinit(void)
+{
+    FILE *output = settings.output;
+
+    settings.level = LOG_OFF;
+    settings.output = NULL;
+    if (output && output != stdout && output != stderr)
+        (void)fclose(output);
+}
+
+void log_fork_prepare(void)
+{
+    if (settings.level != LOG_OFF)
+        (void)fflush(settings.output);
+}
+
+/* ---- lines ------------------------------------------------------------------------------------------------ */
+
+bool log_wants(enum log_level level)
+{
+    return level >= settings.level;
+}
+
+static void write_line(enum log_level level, const char *function, const char *text)
+{
+    static const char *const names[] = {"DEBUG", "INFO", "WARN", "ERROR", "FATAL"};
+    char when[32] = "", who[64] = "";
+    time_t now = time(NULL);
+    struct tm local;
+
+    if (settings.timestamp && localtime_r(&now, &local))
+        (void)strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%S ", &local);
+    if (settings.pid)
+        (void)snprintf(who, sizeof(who), "PID:%-6ld TID:%-6ld ", (long)getpid(), syscall(SYS_gettid));
+    (void)fprintf(settings.output, "[%s%s%-5s UMF] %s: %s\n", when, who, names[level], function, text);
+    if (level >= settings.flush)
+        (void)fflush(settings.output);
+}
+
+void log_write(enum log_level level, const char *function, const char *format, ...)
+{
+    int number = errno;
+    char text[LINE_SIZE];
+    va_list arguments;
+
+    if (!log_wants(level))
+        return;
+    va_start(arguments, format);
+    (void)vsnprintf(text, sizeof(text), format, arguments);
+    va_end(arguments);
+    write_line(level, function, text);
+    errno = number;
+}
+
+/* ---- why -------------------------------------------------------------------------------------------------- */
+
+void log_because(const char *sentence)
+{
+    if (log_wants(LOG_ERROR))
+        (void)snprintf(reason.text, sizeof(reason.text), "%s", sentence);
+}
+
+void log_because_of(int r)
+{
+    if (r == -EBADMSG)
+        log_because("the handle is damaged, or not of a provider of this kind");
+    else if (r == -EFAULT)
+        log_because("the provider has no such memory");
+    else if (r)
+        log_because(memclient_error());
+}
+
+struct log_reason log_reason(void)
+{
+    struct log_reason said = reason;
+
+    reason.text[0] = '\0';
+    return said;
+}
+
+const char *log_name_of(umf_result_t result)
+{
+    switch (result) {
+    case UMF_RESULT_SUCCESS:
+        return "SUCCESS";
+    case UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY:
+        return "OUT_OF_HOST_MEMORY";
+    case UMF_RESULT_ERROR_MEMORY_PROVIDER_SPECIFIC:
+        return "MEMORY_PROVIDER_SPECIFIC";
+    case UMF_RESULT_ERROR_INVALID_ARGUMENT:
+        return "INVALID_ARGUMENT";
+    case UMF_RESULT_ERROR_INVALID_ALIGNMENT:
+        return "INVALID_ALIGNMENT";
+    case UMF_RESULT_ERROR_NOT_SUPPORTED:
+        return "NOT_SUPPORTED";
+    case UMF_RESULT_ERROR_UNKNOWN:
+        return "UNKNOWN";
+    }
+    return "a result of nobody's";
+}

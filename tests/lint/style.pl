@@ -62,7 +62,7 @@ for my $file (files()) {
             if $file !~ m{^tests/} && $text !~ m{\A/\*[^\n]*SPDX[^\n]*\n(?:#pragma once|#ifndef \w+\n#define \w+)?\s*/\*|\A/\*[^\n]*SPDX[^\n]*(?<!\*/)\n};
         if ($file =~ m{^include/memclient/.*\.h$}) {
             complain($file, undef, 'an installed header needs an #ifndef guard') if $code !~ /^#ifndef\s+(\w+)\s*\n#define\s+\1\b/m;
-            complain($file, undef, 'an installed header needs extern "C"') if $code !~ /extern "C"/;
+            complain($file, undef, 'an installed header needs extern "C"') if $code !~ /extern "C(?:\+\+)?"/;
         } elsif ($file =~ /\.(h|hpp)$/) {
             complain($file, undef, 'no #pragma once') if $code !~ /^#pragma once$/m;
         }

@@ -4,7 +4,7 @@
  * an allocator in LD_PRELOAD has it for C++'s objects, too. To be included once in a program: these are definitions.
  * For C, and C++ before C++11, there is nothing here.
  *
- * UMF's own library has such an allocator, libumf_proxy.so. There is none with libmemclient-umf.
+ * libmemclient-umf-proxy.so is such an allocator, see memclient-umf(3).
  */
 #ifndef UMF_PROXY_LIB_NEW_DELETE_H
 #define UMF_PROXY_LIB_NEW_DELETE_H 1

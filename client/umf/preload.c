@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * libmemclient-umf-proxy.so: a program that is started with it in LD_PRELOAD has its malloc() and the like from a
+ * jemalloc pool of this library.
+ *
+ * The pool lives on the same functions: what it, or anything that it calls, allocates for itself comes from the C
+ * library (`inside`), as does what is allocated before there is a pool, and by a thread that ends. Which of the two an
+ * address is of is told by where it is: all of the pool's lies in one reserved range, so nothing is locked or looked
+ * up.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <malloc.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <memclient/umf/umf/memory_pool.h>
+#include <memclient/umf/umf/memory_provider_ops.h>
+#include <memclient/umf/umf/pools/pool_jemalloc.h>
+
+#include "base/align.h"
+
+#define EXPORT __attribute__((__visibility__("default")))
+
+/* Nothing is committed by that; half as much is tried where it is refused. */
+#define RESERVED_MOST  ((size_t)1 << 40)
+#define RESERVED_LEAST ((size_t)1 << 30)
+
+/* The C library's own. */
+void *__libc_malloc(size_t size);
+void *__libc_calloc(size_t n, size_t size);
+void *__libc_realloc(void *ptr, size_t size);
+void *__libc_memalign(size_t alignment, size_t size);
+void __libc_free(void *ptr);
+/* Runs before the destructors of pthread_key_create(), which are the pool's. */
+int __cxa_thread_atexit_impl(void (*destructor)(void *), void *object, void *dso);
+extern void *__dso_handle __attribute__((__visibility__("hidden")));
+
+static uintptr_t base, end;
+static atomic_uintptr_t next; /* what was not given out yet */
+static _Atomic(umf_memory_pool_handle_t) pool;
+
+/* In a library that a program starts with this costs no call. */
+#define OF_THREAD static __thread __attribute__((__tls_model__("initial-exec")))
+OF_THREAD bool inside, known, ending;
+
+/* ---- the pool's provider: pages from the range, which are never given back but purged -------------------------- */
+
+static umf_result_t initialize(void *params, void **provider)
+{
+    *provider = params;
+    return UMF_RESULT_SUCCESS;
+}
+
+static void finalize(void *provider)
+{
+    (void)provider;
+}
+
+static umf_result_t provider_alloc(void *provider, size_t size, size_t alignment, void **ptr)
+{
+    uintptr_t start, at = atomic_load_explicit(&next, memory_order_relaxed);
+
+    (void)provider;
+    if (alignment < page_size())
+        alignment = (size_t)page_size();
+    do {
+        start = at + (alignment - at % alignment) % alignment;
+        if (start < at || start > end || size > end - start)
+            return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+    } while (!atomic_compare_exchange_weak(&next, &at, start + (uintptr_t)page_align_up(size)));
+    *ptr = (void *)start;
+    return UMF_RESULT_SUCCESS;
+}
+
+static umf_result_t provider_free(void *provider, void *ptr, size_t size)
+{
+    (void)provider;
+    (void)ptr;
+    (void)size;
+    return UMF_RESULT_ERROR_NOT_SUPPORTED;
+}
+
+static void get_last_native_error(void *provider, const char **message, int32_t *error)
+{
+    (void)provider;
+    *message = "";
+    *error = 0;
+}
+
+static umf_result_t get_page_size(void *provider, size_t size, size_t *page)
+{
+    (void)provider;
+    (void)size;
+    *page = (size_t)page_size();
+    return UMF_RESULT_SUCCESS;
+}
+
+static umf_result_t get_min_page_size(void *provider, void *ptr, size_t *page)
+{
+    return get_page_size(provider, (size_t)!ptr, page);
+}
+
+static const char *get_name(void *provider)
+{
+    (void)provider;
+    return "preload";
+}
+
+static umf_result_t purge_lazy(void *provider, void *ptr, size_t size)
+{
+    (void)provider;
+    return madvise(ptr, size, MADV_FREE) ? UMF_RESULT_ERROR_UNKNOWN : UMF_RESULT_SUCCESS;
+}
+
+static umf_result_t purge_force(void *provider, void *ptr, size_t size)
+{
+    (void)provider;
+    return madvise(ptr, size, MADV_DONTNEED) ? UMF_RESULT_ERROR_UNKNOWN : UMF_RESULT_SUCCESS;
+}
+
+static umf_result_t merge(void *provider, void *low, void *high, size_t total)
+{
+    (void)provider;
+    (void)low;
+    (void)high;
+    (void)total;
+    return UMF_RESULT_SUCCESS;
+}
+
+static umf_result_t split(void *provider, void *ptr, size_t total, size_t first)
+{
+    (void)provider;
+    (void)ptr;
+    (void)total;
+    (void)first;
+    return UMF_RESULT_SUCCESS;
+}
+
+static const umf_memory_provider_ops_t provider_ops = {
+    .version = UMF_VERSION_CURRENT,
+    .initialize = initialize,
+    .finalize = finalize,
+    .alloc = provider_alloc,
+    .free = provider_free,
+    .get_last_native_error = get_last_native_error,
+    .get_recommended_page_size = get_page_size,
+    .get_min_page_size = get_min_page_size,
+    .get_name = get_name,
+    .ext = {purge_lazy, purge_force, merge, split},
+};
+
+/* ---- which of the two --------------------------------------------------------------------------------------- */
+
+static bool is_ours(const void *ptr)
+{
+    return (uintptr_t)ptr - base < end - base;
+}
+
+static void thread_ends(void *unused)
+{
+    (void)unused;
+    ending = true;
+}
+
+/* The pool, for an allocation; NULL: the C library is to give it. Behind it comes leave(). */
+static umf_memory_pool_handle_t enter(void)
+{
+    umf_memory_pool_handle_t now = atomic_load_explicit(&pool, memory_order_acquire);
+
+    if (inside || ending || !now)
+        return NULL;
+    inside = true;
+    if (!known) {
+        known = true;
+        (void)__cxa_thread_atexit_impl(thread_ends, NULL, &__dso_handle);
+    }
+    return now;
+}
+
+static void *leave(void *ptr)
+{
+    inside = false;
+    if (!ptr)
+        errno = ENOMEM;
+    return ptr;
+}
+
+/* ---- the functions ------------------------------------------------------------------------------------------ */
+
+EXPORT void *malloc(size_t size)
+{
+    umf_memory_pool_handle_t from = enter();
+
+    return from ? leave(umfPoolMalloc(from, size)) : __libc_malloc(size);
+}
+
+EXPORT void *calloc(size_t n, size_t size)
+{
+    umf_memory_pool_handle_t from = enter();
+
+    return from ? leave(umfPoolCalloc(from, n, size)) : __libc_calloc(n, size);
+}
+
+EXPORT void *memalign(size_t alignment, size_t size)
+{
+    umf_memory_pool_handle_t from = enter();
+
+    return from ? leave(umfPoolAlignedMalloc(from, size, alignment)) : __libc_memalign(alignment, size);
+}
+
+EXPORT void *aligned_alloc(size_t alignment, size_t size)
+{
+    return memalign(alignment, size);
+}
+
+EXPORT int posix_memalign(void **ret, size_t alignment, size_t size)
+{
+    int number = errno;
+    void *ptr;
+
+    if (!is_power_of_two(alignment) || alignment % sizeof(void *))
+        return EINVAL;
+    ptr = memalign(alignment, size);
+    errno = number;
+    if (!ptr)
+        return ENOMEM;
+    *ret = ptr;
+    return 0;
+}
+
+EXPORT void *valloc(size_t size)
+{
+    return memalign((size_t)page_size(), size);
+}
+
+EXPORT void *pvalloc(size_t size)
+{
+    if (size > SIZE_MAX - page_size()) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    return memalign((size_t)page_size(), (size_t)page_align_up(size));
+}
+
+EXPORT void free(void *ptr)
+{
+    bool was = inside;
+    int number = errno;
+
+    inside = true;
+    if (is_ours(ptr))
+        (void)umfPoolFree(atomic_load_explicit(&pool, memory_order_acquire), ptr);
+    else
+        __libc_free(ptr);
+    inside = was;
+    errno = number;
+}
+
+EXPORT void *realloc(void *ptr, size_t size)
+{
+    bool was = inside;
+    void *to;
+
+    if (!ptr)
+        return malloc(size);
+    if (!is_ours(ptr))
+        return __libc_realloc(ptr, size);
+    inside = true;
+    to = umfPoolRealloc(atomic_load_explicit(&pool, memory_order_acquire), ptr, size);
+    inside = was;
+    if (!to && size)
+        errno = ENOMEM;
+    return to;
+}
+
+EXPORT size_t malloc_usable_size(void *ptr)
+{
+    size_t (*of_libc)(void *ptr);
+    void *address;
+
+    if (!ptr)
+        return 0;
+    if (is_ours(ptr))
+        return umfPoolMallocUsableSize(atomic_load_explicit(&pool, memory_order_acquire), ptr);
+    address = dlsym(RTLD_NEXT, "malloc_usable_size");
+    memcpy(&of_libc, &address, sizeof(of_libc));
+    return of_libc ? of_libc(ptr) : 0;
+}
+
+/* ---- the beginning ------------------------------------------------------------------------------------------ */
+
+static bool reserve(void)
+{
+    for (size_t size = RESERVED_MOST; size >= RESERVED_LEAST; size /= 2) {
+        void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+        if (at != MAP_FAILED) {
+            base = (uintptr_t)at;
+            end = base + size;
+            atomic_store(&next, base);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Without a pool the C library goes on, which is said. */
+__attribute__((__constructor__)) static void loaded(void)
+{
+    umf_memory_provider_handle_t provider;
+    umf_memory_pool_handle_t made;
+    umf_jemalloc_pool_params_t params = {.disable_provider_free = true};
+
+    inside = true;
+    if (reserve() && umfMemoryProviderCreate(&provider_ops, NULL, &provider) == UMF_RESULT_SUCCESS &&
+        umfPoolCreate(umfJemallocPoolOps(), provider, &params, UMF_POOL_CREATE_FLAG_DISABLE_TRACKING, &made) ==
+            UMF_RESULT_SUCCESS)
+        atomic_store_explicit(&pool, made, memory_order_release);
+    else
+        (void)fputs("memclient-umf-proxy: no pool can be made, so the C library's malloc() goes on\n", stderr);
+    if (secure_getenv("UMF_PROXY"))
+        (void)fputs("memclient-umf-proxy: UMF_PROXY is not heeded: all memory is private, of any size\n", stderr);
+    inside = false;
+}

@@ -56,7 +56,7 @@ static int spawn(const char *program, pid_t *pid)
     return r;
 }
 
-int autostart_broker(uint64_t deadline)
+int autostart_broker(const char *places, uint64_t deadline)
 {
     const char *installed = MEMORYD_PROGRAM;
     const char *program = access(installed, X_OK) ? "memoryd" : installed;
@@ -67,7 +67,7 @@ int autostart_broker(uint64_t deadline)
     r = spawn(program, &pid);
     if (r)
         return fail_with(r == ENOENT ? ENOENT : ECONNREFUSED,
-                    "no broker answers, and %s cannot be run: start one, or set MEMORYD_SOCKET",
+                    "no broker answers at %s, and %s cannot be run: start one, or set MEMORYD_SOCKET", places,
                     program);
     for (;;) {
         pid_t ended = waitpid(pid, &status, WNOHANG);
@@ -88,6 +88,6 @@ int autostart_broker(uint64_t deadline)
     if (WIFEXITED(status) && !WEXITSTATUS(status))
         return 0;
     return fail_with(ECONNREFUSED,
-                "no broker answers, and %s --autostart could not start one: run it by hand to see why",
+                "no broker answers at %s, and %s --autostart could not start one: run it by hand to see why", places,
                 program);
 }

@@ -82,7 +82,7 @@ static int connect_path(const char *path, bool private, uint64_t deadline, int *
         return fail_errno("socket");
     for (unsigned attempt = 0; (r = connect_once(fd, path, private)) == -EAGAIN; attempt++) {
         if (deadline_passed(deadline, clock_now_ns()))
-            return fail_with(ETIMEDOUT, "%s: the broker does not accept connections", path);
+            return fail_with(ETIMEDOUT, "the broker at %s does not accept connections", path);
         back_off(attempt, deadline);
     }
     if (r)
@@ -108,6 +108,13 @@ static int try_path(const char *path, bool private, uint64_t deadline, struct co
     connected->private = private;
     snprintf(connected->path, sizeof(connected->path), "%s", path);
     return 0;
+}
+
+/* Nobody listens at any of the places: the one sentence for that, whatever the kernel says of each. */
+static int fail_absent(bool refused, const char *places)
+{
+    return fail_with(refused ? ECONNREFUSED : ENOENT,
+                     "no broker answers at %s: start memoryd, or set MEMORYD_SOCKET", places);
 }
 
 /* The path in the user's folder; false if there is no such folder. */
@@ -138,7 +145,7 @@ int connect_broker(const struct connect_wish *wish, struct connected *connected)
 {
     struct connected found = {.socket = -1};
     const char *chosen = wish->path ? wish->path : secure_getenv("MEMORYD_SOCKET");
-    char path[sizeof(found.path)];
+    char path[sizeof(found.path)], places[2 * sizeof(found.path)];
     bool has_private;
     bool refused = false;
     int r;
@@ -147,7 +154,7 @@ int connect_broker(const struct connect_wish *wish, struct connected *connected)
         r = try_path(chosen, false, wish->deadline, &found);
         if (!r)
             *connected = found;
-        return r == -ENOTDIR ? -ENOENT : r;
+        return is_absent(r) ? fail_absent(r == -ECONNREFUSED, chosen) : r;
     }
 
     has_private = private_path(path, sizeof(path));
@@ -162,15 +169,14 @@ int connect_broker(const struct connect_wish *wish, struct connected *connected)
         goto out;
     refused |= r == -ECONNREFUSED;
 
+    snprintf(places, sizeof(places), "%s%s" SYSTEM_SOCKET, has_private ? path : "", has_private ? " or " : "");
     if (!may_autostart(wish->autostart))
-        return fail_with(refused ? ECONNREFUSED : ENOENT,
-                    "no broker answers at %s%s" SYSTEM_SOCKET ": start memoryd, or set MEMORYD_SOCKET",
-                    has_private ? path : "", has_private ? " or " : "");
+        return fail_absent(refused, places);
     if (!has_private)
         return fail_with(refused ? ECONNREFUSED : ENOENT,
                     "no broker answers at " SYSTEM_SOCKET
                     ", and without XDG_RUNTIME_DIR none can be started: set it, or MEMORYD_SOCKET");
-    r = autostart_broker(wish->deadline);
+    r = autostart_broker(places, wish->deadline);
     if (r)
         return r;
     found.autostarted = true;

@@ -40,6 +40,7 @@ uint64_t connect_pause_ns(unsigned attempt);
 
 /*
  * Runs `memoryd --autostart` and waits until it says that a broker serves. 0, -ENOENT if there is
- * no such program, -ECONNREFUSED if it could not start one, -ETIMEDOUT.
+ * no such program, -ECONNREFUSED if it could not start one, -ETIMEDOUT. `places` is where none answers,
+ * for the sentence.
  */
-int autostart_broker(uint64_t deadline);
+int autostart_broker(const char *places, uint64_t deadline);

@@ -193,10 +193,11 @@ static int connect_again(struct channel *channel)
 
 static int start_broker(struct channel *channel, uint64_t deadline)
 {
+    struct resumption *next = channel->resumption;
     int r;
 
     pthread_mutex_unlock(&channel->lock);
-    r = autostart_broker(deadline);
+    r = autostart_broker(next->path, deadline);
     pthread_mutex_lock(&channel->lock);
     return r == -ETIMEDOUT ? 0 : r;
 }

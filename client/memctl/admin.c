@@ -11,6 +11,7 @@
 #include "memctl/command.h"
 #include "memctl/output.h"
 #include "memctl/rows.h"
+#include "memctl/text.h"
 
 /* How long another broker may take to answer, and how often it is looked for. */
 enum { UPGRADE_MS = 30000, LOOK_MS = 5 };
@@ -50,7 +51,6 @@ static int
 run_upgrade(struct invocation *invocation, struct memclient *ctx)
 {
     struct memclient_broker_status before = MEMCLIENT_BROKER_STATUS_INIT, now;
-    struct output output;
     uint64_t begun, ms;
     int r;
 
@@ -65,20 +65,13 @@ run_upgrade(struct invocation *invocation, struct memclient *ctx)
     if (r < 0)
         return r;
     ms = (clock_now_ns() - begun) / NSEC_PER_MSEC;
-    if (now.broker_pid == before.broker_pid) {
-        fputs("memctl: upgrade: the broker goes on as it was; its log says why it is not replaced\n", stderr);
-        return EXIT_REFUSED;
-    }
+    if (now.broker_pid == before.broker_pid)
+        return refused(invocation, "the broker goes on as it was; its log says why it is not replaced");
     if (!invocation->json) {
         print_upgrade(&before, &now, ms);
         return EXIT_DONE;
     }
-    output_init(&output, true, NULL);
-    r = output_row(&output, row_upgrade(&before, &now, ms));
-    if (!r && output_print(&output) < 0)
-        r = EXIT_REFUSED;
-    output_deinit(&output);
-    return r;
+    return output_one(true, NULL, row_upgrade(&before, &now, ms));
 }
 
 /* ---- reload ------------------------------------------------------------------------------------ */
@@ -90,7 +83,9 @@ print_lines(const struct memclient_reload_result *result, unsigned what, FILE *s
 
     for (uint32_t i = 0; i < result->n_lines; i++)
         if (result->lines[i].what == what) {
-            fprintf(stream, "%s%s\n", result->lines[i].text, what_of_it);
+            char clean[TEXT_MAX];
+
+            fprintf(stream, "%s%s\n", text_clean(result->lines[i].text, clean, sizeof(clean)), what_of_it);
             n++;
         }
     return n;
@@ -99,10 +94,11 @@ print_lines(const struct memclient_reload_result *result, unsigned what, FILE *s
 static void
 print_reload(const struct memclient_reload_result *result)
 {
+    char clean[TEXT_MAX];
     unsigned n;
 
     if (*result->config)
-        printf("%s was read\n", result->config);
+        printf("%s was read\n", text_clean(result->config, clean, sizeof(clean)));
     else
         printf("there is no configuration file, the defaults are in force\n");
     n = print_lines(result, MEMCLIENT_RELOAD_APPLIED, stdout, ": changed");
@@ -115,7 +111,6 @@ static int
 run_reload(struct invocation *invocation, struct memclient *ctx)
 {
     struct memclient_reload_result result = MEMCLIENT_RELOAD_RESULT_INIT;
-    struct output output;
     unsigned n_mistakes;
     int r;
 
@@ -124,17 +119,13 @@ run_reload(struct invocation *invocation, struct memclient *ctx)
         return r;
     n_mistakes = print_lines(&result, MEMCLIENT_RELOAD_MISTAKE, stderr, "");
     if (n_mistakes)
-        fputs("memctl: reload: nothing has changed, the configuration stays as it was\n", stderr);
+        say("reload: nothing has changed, the configuration stays as it was");
     if (!invocation->json) {
         if (!n_mistakes)
             print_reload(&result);
         return n_mistakes ? EXIT_REFUSED : EXIT_DONE;
     }
-    output_init(&output, true, NULL);
-    r = output_row(&output, row_reload(&result));
-    if (!r && output_print(&output) < 0)
-        r = EXIT_REFUSED;
-    output_deinit(&output);
+    r = output_one(true, NULL, row_reload(&result));
     return r ? r : n_mistakes ? EXIT_REFUSED : EXIT_DONE;
 }
 

@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include <getopt.h>
 #include <memclient/memclient.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,6 +14,10 @@ enum exit_status {
     EXIT_REFUSED = 1,
     EXIT_USAGE = 2,
     EXIT_NO_BROKER = 3,
+    /* of what runs a program, as env(1) has them; every other one is the program's */
+    EXIT_NOT_BEGUN = 125,
+    EXIT_NOT_EXECUTABLE = 126,
+    EXIT_NO_PROGRAM = 127,
 };
 
 struct invocation {
@@ -21,6 +26,7 @@ struct invocation {
     bool json;
     int argc; /* the command's name and what came behind it, options included */
     char **argv;
+    char **program; /* of what runs one: its name and arguments, or NULL */
 };
 
 struct command {
@@ -28,9 +34,11 @@ struct command {
     const char *synopsis; /* arguments, for the usage line */
     const char *summary;  /* one line */
     const char *help;     /* what the options mean; ends with a newline */
+    const struct option *options; /* its own; NULL: none */
     bool autostart;       /* worth starting a private broker for */
     bool runs_program;    /* its arguments end with those of another program */
     bool without_broker;  /* `run` gets no context */
+    bool hidden;          /* for completion: in no list of commands */
     /* With an open context; returns an exit status, or a negative errno with memclient_error() set. */
     int (*run)(struct invocation *invocation, struct memclient *ctx);
     /* Reads argv before a broker is needed: EXIT_DONE or EXIT_USAGE. */
@@ -40,33 +48,38 @@ struct command {
 extern const struct command admin_commands[];
 extern const struct command buffer_commands[];
 extern const struct command doctor_commands[];
+extern const struct command help_commands[];
 extern const struct command list_commands[];
+
+/* The families above, up to a NULL. */
+extern const struct command *const command_families[];
+/* What every command takes. */
+extern const struct option common_options[];
+
+#define FOR_EACH_COMMAND(each)                                                                  \
+    for (const struct command *const *family_ = command_families; *family_; family_++)          \
+        for (const struct command *each = *family_; each->name; each++)
+
+/* NULL if there is none of that name. */
+const struct command *find_command(const char *name);
 
 /* Says what is wrong with the command line and how to learn more, and returns EXIT_USAGE. */
 int usage_error(const struct invocation *invocation, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* Says "COMMAND: SENTENCE" and returns EXIT_REFUSED. */
+int refused(const struct invocation *invocation, const char *sentence);
+
+/* Connects. 0, or an exit status after having said why not. */
+int open_broker(const struct invocation *invocation, struct memclient **ctx);
+
 /*
- * Goes through options and arguments like getopt_long(3), with --json, --socket and --help done on the way. Returns
- * the option, -1 at the end, or '?' after having said what is wrong.
+ * Goes through the command's options and arguments like getopt_long(3), with those of every command done on the way.
+ * Returns the option, -1 at the end, or '?' after having said what is wrong.
  */
-struct option;
-int next_option(struct invocation *invocation, const struct option *options);
+int next_option(struct invocation *invocation);
 
-/* For commands without any. */
+/* There must be no argument left. EXIT_DONE or EXIT_USAGE. */
+int parse_end(const struct invocation *invocation);
+/* For commands without options and arguments. */
 int parse_nothing(struct invocation *invocation);
-
-/* A buffer as people give it: a name, "#id", or a token's 64 digits. */
-enum reference_kind { REFERENCE_NAME, REFERENCE_ID, REFERENCE_TOKEN };
-
-struct reference {
-    enum reference_kind kind;
-    const char *name;
-    uint64_t id;
-    struct memclient_token token;
-};
-
-/* 0 or -EINVAL */
-int reference_parse(const char *text, struct reference *reference);
-int reference_open(struct memclient *ctx, const struct reference *reference, unsigned rights,
-                   struct memclient_buffer **ret);

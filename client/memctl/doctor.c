@@ -62,7 +62,8 @@ struct findings {
 static void
 find(struct findings *findings, const char *check, bool ok, const char *detail)
 {
-    int r = output_row(&findings->output, json_pack("{ss sb ss}", "check", check, "ok", ok, "detail", detail));
+    int r = output_row(&findings->output, json_pack("{so sb so}", "check", json_text(check), "ok", ok, "detail",
+                                                    json_text(detail)));
 
     findings->healthy &= ok;
     if (r)
@@ -332,7 +333,7 @@ static const char *process; /* to be looked at, or NULL */
 static int
 parse_doctor(struct invocation *invocation)
 {
-    if (next_option(invocation, NULL) != -1)
+    if (next_option(invocation) != -1)
         return EXIT_USAGE;
     if (optind == invocation->argc || strcmp(invocation->argv[optind], "opencl") != 0)
         return usage_error(invocation, "it knows about `opencl' only");
@@ -363,12 +364,9 @@ run_doctor(struct invocation *invocation, struct memclient *ctx)
         look_at_layers(&findings);
         look_at_opencl(&findings);
     }
-    r = findings.r ? findings.r : output_print(&findings.output);
-    output_deinit(&findings.output);
-    if (r) {
-        fputs("memctl: doctor: cannot write to standard output\n", stderr);
-        return EXIT_REFUSED;
-    }
+    r = output_end(&findings.output, findings.r);
+    if (r)
+        return r;
     if (findings.no_broker)
         return EXIT_NO_BROKER;
     return findings.healthy ? EXIT_DONE : EXIT_REFUSED;

@@ -8,14 +8,15 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "base/cleanup.h"
+#include "base/utf8.h"
+#include "memctl/command.h"
 #include "memctl/output.h"
+#include "memctl/text.h"
 
-enum { CELL_MAX = 320, COLUMNS_MAX = 16 };
+enum { COLUMNS_MAX = 32 };
 
 void
 output_init(struct output *output, bool json, const struct column *columns)
@@ -23,50 +24,29 @@ output_init(struct output *output, bool json, const struct column *columns)
     *output = (struct output){.json = json, .columns = columns, .rows = json_array()};
 }
 
-void
-output_deinit(struct output *output)
-{
-    json_decref(output->rows);
-    output->rows = NULL;
-}
-
 int
 output_row(struct output *output, json_t *row)
 {
-    return json_array_append_new(output->rows, row) ? -ENOMEM : 0;
+    if (!json_array_append_new(output->rows, row))
+        return 0;
+    output->no_memory = true;
+    return -ENOMEM;
 }
 
-/* The longest unit in which the number has at most one decimal that is exact, or four digits. */
-void
-format_bytes(uint64_t bytes, char *text, size_t size)
+json_t *
+json_text(const char *text)
 {
-    static const char units[] = "BKMGTPE";
-    unsigned unit = 0;
-    double value = (double)bytes;
+    char clean[TEXT_MAX];
 
-    while (value >= 1024 && unit + 1 < sizeof(units) - 1) {
-        value /= 1024;
-        unit++;
-    }
-    if (!unit)
-        snprintf(text, size, "%" PRIu64, bytes);
-    else if (!(bytes & ((UINT64_C(1) << (10 * unit)) - 1)))
-        snprintf(text, size, "%.0f%c", value, units[unit]);
-    else
-        snprintf(text, size, "%.1f%c", value, units[unit]);
+    if (!*text)
+        return json_null();
+    return utf8_is_text(text, strlen(text)) ? json_string(text) : json_string(text_clean(text, clean, sizeof(clean)));
 }
 
 static void
-format_since(int64_t ms, char *text, size_t size)
+format_span(int64_t seconds, char *text, size_t size)
 {
-    struct timespec now;
-    int64_t seconds;
-
-    clock_gettime(CLOCK_REALTIME, &now);
-    seconds = (int64_t)now.tv_sec - ms / 1000;
-    if (!ms)
-        snprintf(text, size, "-");
-    else if (seconds < 0)
+    if (seconds < 0)
         snprintf(text, size, "0s");
     else if (seconds < 120)
         snprintf(text, size, "%" PRId64 "s", seconds);
@@ -78,17 +58,22 @@ format_since(int64_t ms, char *text, size_t size)
         snprintf(text, size, "%" PRId64 "d", seconds / 86400);
 }
 
+static int64_t
+seconds_since(int64_t ms)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec - ms / 1000;
+}
+
 static void
 format_plain(const json_t *value, char *text, size_t size)
 {
-    if (json_is_string(value))
-        snprintf(text, size, "%s", json_string_value(value));
+    if (json_is_string(value) && *json_string_value(value))
+        text_clean(json_string_value(value), text, size);
     else if (json_is_integer(value))
         snprintf(text, size, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
-    else if (json_is_true(value))
-        snprintf(text, size, "yes");
-    else if (json_is_false(value))
-        snprintf(text, size, "no");
     else
         snprintf(text, size, "-");
 }
@@ -99,16 +84,12 @@ format_list(const json_t *value, char *text, size_t size)
     size_t index, used = 0;
     const json_t *element;
 
-    snprintf(text, size, "%s", json_array_size(value) ? "" : "-");
+    snprintf(text, size, "-");
     json_array_foreach (value, index, element) {
-        char one[CELL_MAX];
-        int n;
-
-        format_plain(element, one, sizeof(one));
-        n = snprintf(text + used, size - used, "%s%s", index ? "," : "", one);
-        if (n < 0 || (size_t)n >= size - used)
-            return;
-        used += (size_t)n;
+        if (index && used < size - 1)
+            text[used++] = ',';
+        format_plain(element, text + used, size - used);
+        used += strlen(text + used);
     }
 }
 
@@ -116,95 +97,150 @@ static void
 format_cell(const struct column *column, const json_t *row, char *text, size_t size)
 {
     const json_t *value = json_object_get(row, column->key);
-    uint64_t number = (uint64_t)json_integer_value(value);
+    json_int_t number = json_integer_value(value);
 
+    if (!value || json_is_null(value)) {
+        snprintf(text, size, "-");
+        return;
+    }
     switch (column->form) {
     case COLUMN_TEXT:
+    case COLUMN_NUMBER:
         format_plain(value, text, size);
-        if (!*text)
-            snprintf(text, size, "-");
-        return;
-    case COLUMN_SOME:
-        if (number)
-            format_plain(value, text, size);
-        else
-            snprintf(text, size, "-");
         return;
     case COLUMN_BYTES:
-        format_bytes(number, text, size);
-        return;
-    case COLUMN_HEX:
-        if (json_is_string(value))
-            snprintf(text, size, "%s", json_string_value(value));
-        else
-            snprintf(text, size, "-");
+        format_bytes((uint64_t)number, text, size);
         return;
     case COLUMN_LIST:
         format_list(value, text, size);
         return;
     case COLUMN_YES:
-        snprintf(text, size, "%s", json_is_true(value) ? "yes" : "-");
+        snprintf(text, size, "%s", json_is_true(value) ? "yes" : "no");
         return;
-    case COLUMN_SINCE:
-        format_since((int64_t)number, text, size);
+    case COLUMN_AGE:
+        format_span(seconds_since(number), text, size);
+        return;
+    case COLUMN_SPAN:
+        format_span(number / 1000, text, size);
         return;
     }
 }
 
 static bool
-column_is_right(const struct column *column, const json_t *row)
+is_right(const struct column *column)
 {
-    return column->form == COLUMN_BYTES || column->form == COLUMN_SINCE || column->form == COLUMN_SOME
-           || (column->form == COLUMN_TEXT && json_is_integer(json_object_get(row, column->key)));
+    switch (column->form) {
+    case COLUMN_NUMBER:
+    case COLUMN_BYTES:
+    case COLUMN_AGE:
+    case COLUMN_SPAN:
+        return true;
+    case COLUMN_TEXT:
+    case COLUMN_LIST:
+    case COLUMN_YES:
+        return false;
+    }
+    return false;
+}
+
+static void
+print_cell(const char *cell, size_t width, bool right, bool last)
+{
+    size_t columns = text_columns(cell), blanks = columns < width ? width - columns : 0;
+
+    if (right)
+        printf("%*s%s", (int)blanks, "", cell);
+    else
+        printf("%s%*s", cell, last ? 0 : (int)blanks, "");
 }
 
 static void
 print_table(const struct output *output)
 {
     size_t widths[COLUMNS_MAX] = {0}, index, n = 0;
-    const json_t *first = json_array_get(output->rows, 0), *row;
-    char cell[CELL_MAX];
+    const json_t *row;
+    char cell[TEXT_MAX];
 
     for (; n < COLUMNS_MAX && output->columns[n].heading; n++)
-        widths[n] = strlen(output->columns[n].heading);
+        widths[n] = text_columns(output->columns[n].heading);
     json_array_foreach (output->rows, index, row)
         for (size_t i = 0; i < n; i++) {
-            size_t length;
+            size_t columns;
 
             format_cell(&output->columns[i], row, cell, sizeof(cell));
-            length = strlen(cell);
-            if (length > widths[i])
-                widths[i] = length;
+            columns = text_columns(cell);
+            if (columns > widths[i])
+                widths[i] = columns;
         }
 
     for (size_t i = 0; i < n; i++) {
-        bool right = column_is_right(&output->columns[i], first);
-
-        printf("%s%*s", i ? "  " : "", i + 1 == n && !right ? 0 : (right ? 1 : -1) * (int)widths[i],
-               output->columns[i].heading);
+        fputs(i ? "  " : "", stdout);
+        print_cell(output->columns[i].heading, widths[i], is_right(&output->columns[i]), i + 1 == n);
     }
     putchar('\n');
     json_array_foreach (output->rows, index, row) {
         for (size_t i = 0; i < n; i++) {
-            bool right = column_is_right(&output->columns[i], first);
-
+            fputs(i ? "  " : "", stdout);
             format_cell(&output->columns[i], row, cell, sizeof(cell));
-            printf("%s%*s", i ? "  " : "", i + 1 == n && !right ? 0 : (right ? 1 : -1) * (int)widths[i],
-                   cell);
+            print_cell(cell, widths[i], is_right(&output->columns[i]), i + 1 == n);
         }
         putchar('\n');
     }
 }
 
-int
-output_print(struct output *output)
+static void
+print_lines(const struct output *output)
 {
-    if (output->json) {
-        if (json_dumpf(output->rows, stdout, JSON_INDENT(2) | JSON_ENSURE_ASCII))
-            return -EIO;
-        putchar('\n');
-    } else {
-        print_table(output);
+    const json_t *row = json_array_get(output->rows, 0);
+    size_t width = 0;
+    char cell[TEXT_MAX];
+
+    for (const struct column *column = output->columns; column->heading; column++)
+        if (strlen(column->heading) > width)
+            width = strlen(column->heading);
+    for (const struct column *column = output->columns; column->heading; column++) {
+        format_cell(column, row, cell, sizeof(cell));
+        printf("%s:%*s %s\n", column->heading, (int)(width - strlen(column->heading)), "", cell);
     }
-    return fflush(stdout) || ferror(stdout) ? -EIO : 0;
+}
+
+int
+output_flush(void)
+{
+    errno = 0;
+    if (!fflush(stdout) && !ferror(stdout))
+        return EXIT_DONE;
+    say("cannot write to standard output%s%s", errno ? ": " : "", errno ? strerror(errno) : "");
+    return EXIT_REFUSED;
+}
+
+int
+output_end(struct output *output, int r)
+{
+    if (output->no_memory) {
+        say("there is no memory for what is to be printed");
+        r = EXIT_REFUSED;
+    } else if (!r) {
+        if (output->json) {
+            (void)json_dumpf(output->rows, stdout, JSON_INDENT(2) | JSON_ENSURE_ASCII);
+            putchar('\n');
+        } else if (output->vertical) {
+            print_lines(output);
+        } else {
+            print_table(output);
+        }
+        r = output_flush();
+    }
+    json_decref(output->rows);
+    output->rows = NULL;
+    return r;
+}
+
+int
+output_one(bool json, const struct column *columns, json_t *row)
+{
+    struct output output;
+
+    output_init(&output, json, columns);
+    return output_end(&output, output_row(&output, row));
 }

@@ -52,7 +52,7 @@ books() {
     local sessions
     sessions=$(memctl sessions --json | jq -c 'map(select(.program != "memctl") | {id, uid, pid, program}) | sort')
     echo "$sessions"
-    memctl buffers --json | jq -c --argjson sessions "$sessions" 'map(select(.name != "") |
+    memctl buffers --json | jq -c --argjson sessions "$sessions" 'map(select(.name) |
         {id, name, state, size, inode, address, names,
          holders: .holders | map(select(.session as $id | any($sessions[]; .id == $id)))}) | sort'
     memctl names --json | jq -c 'map({name, uid, buffer, session}) | sort'

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The sentences of the library and of the broker are written for programs too: they have the protocol's words for
+ * rights and flags, and sizes that are exact. Here they become those of memctl(1).
+ */
+#include <ctype.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "memctl/text.h"
+
+static const struct {
+    const char *theirs, *ours;
+} dictionary[] = {
+    {"READ", "the right to read"},     {"WRITE", "the right to write"},
+    {"SHARE", "the right to share"},   {"MANAGE", "the right to manage"},
+    {"PUBLISHABLE", "--publishable"},  {"PAGES_HUGETLB", "--pages hugetlb"},
+    {"page_size", "--page-size"},
+};
+
+static bool
+is_word(char c)
+{
+    return isalnum((unsigned char)c) || c == '_' || c == '-' || c == '.' || c == '/';
+}
+
+/* The length of one of their words that begins here; 0 if none does. */
+static size_t
+translate(const char *at, const char **ret)
+{
+    for (size_t i = 0; i < sizeof(dictionary) / sizeof(dictionary[0]); i++) {
+        size_t n = strlen(dictionary[i].theirs);
+
+        if (!strncmp(at, dictionary[i].theirs, n) && !is_word(at[n])) {
+            *ret = dictionary[i].ours;
+            return n;
+        }
+    }
+    return 0;
+}
+
+/* Likewise of "8388608 bytes", which becomes "8M". Small ones stay. */
+static size_t
+shorten(const char *at, char *text, size_t size)
+{
+    static const char unit[] = " bytes";
+    unsigned long long bytes;
+    char *end;
+
+    if (!isdigit((unsigned char)*at))
+        return 0;
+    errno = 0;
+    bytes = strtoull(at, &end, 10);
+    if (errno || bytes < 1024 || strncmp(end, unit, sizeof(unit) - 1) != 0 || is_word(end[sizeof(unit) - 1]))
+        return 0;
+    format_bytes(bytes, text, size);
+    return (size_t)(end - at) + sizeof(unit) - 1;
+}
+
+char *
+words_of(const char *sentence, char *words, size_t size)
+{
+    static const char name[] = " name ";
+    const char *start = sentence;
+    size_t used = 0;
+    char before = ' ';
+
+    while (*sentence) {
+        char bytes[24], same[2] = {*sentence, '\0'};
+        const char *ours = same;
+        size_t n = 0, length;
+        bool named = (size_t)(sentence - start) >= sizeof(name) - 1
+                     && !memcmp(sentence - (sizeof(name) - 1), name, sizeof(name) - 1);
+
+        /* what follows "name" is one */
+        if (!is_word(before) && !named) {
+            n = shorten(sentence, bytes, sizeof(bytes));
+            if (n)
+                ours = bytes;
+            else
+                n = translate(sentence, &ours);
+        }
+        /* "buffer #12" */
+        if (!n && *sentence == '#' && before == ' ' && isdigit((unsigned char)sentence[1]))
+            ours = "";
+        length = strlen(ours);
+        if (length >= size - used)
+            break;
+        memcpy(words + used, ours, length);
+        used += length;
+        before = n ? sentence[n - 1] : *sentence;
+        sentence += n ? n : 1;
+    }
+    words[used] = '\0';
+    return words;
+}

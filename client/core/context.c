@@ -65,6 +65,7 @@ int context_new(const struct memclient_options *options, struct memclient **ctxp
     ctx->refs = 1;
     ctx->deadline_ms = options->deadline_ms ? options->deadline_ms : DEADLINE_DEFAULT_MS;
     ctx->autostart = options->autostart;
+    ctx->administrator = options->administrator;
     pthread_mutex_init(&ctx->lock, NULL);
     context_init_condition(ctx);
     list_init(&ctx->fds);
@@ -157,7 +158,7 @@ static int say_hello(struct memclient *ctx, uint64_t deadline, struct connected 
     ctx->opening = channel;
     pthread_mutex_unlock(&ctx->lock);
     occupied_ranges(ctx, &occupied);
-    r = rpc_hello(channel, ctx->program, &occupied, deadline, session);
+    r = rpc_hello(channel, ctx->program, ctx->administrator, &occupied, deadline, session);
     return r ? r : channel_may_resume(channel, connected, ctx->program, session);
 }
 

@@ -42,6 +42,7 @@ struct memclient {
     char program[MEMORYD_PROGRAM_MAX + 1];
     uint64_t deadline_ms;
     unsigned autostart;
+    bool administrator;
 
     pthread_mutex_t lock;
     bool closed;

@@ -154,6 +154,7 @@ open_broker(const struct invocation *invocation, struct memclient **ctx)
 
     options.socket = invocation->socket;
     options.program = "memctl";
+    options.administrator = true;
     options.autostart = invocation->command->autostart ? MEMCLIENT_AUTOSTART_ENV : MEMCLIENT_AUTOSTART_NEVER;
     r = memclient_open(&options, ctx);
     return r < 0 ? failed(invocation->command->name, r) : EXIT_DONE;

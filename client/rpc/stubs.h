@@ -43,8 +43,8 @@ struct rpc_occupied {
 };
 
 /* Opens a new one. */
-int rpc_hello(struct channel *channel, const char *program, struct rpc_occupied *occupied, uint64_t deadline,
-              struct rpc_session *session);
+int rpc_hello(struct channel *channel, const char *program, bool administrator, struct rpc_occupied *occupied,
+              uint64_t deadline, struct rpc_session *session);
 int rpc_goodbye(struct channel *channel, uint64_t deadline);
 int rpc_ping(struct channel *channel, uint64_t deadline);
 int rpc_subscribe(struct channel *channel, uint32_t mask, uint64_t deadline);

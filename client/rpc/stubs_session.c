@@ -6,12 +6,13 @@
 #include "rpc/convert.h"
 #include "rpc/hello.h"
 
-int rpc_hello(struct channel *channel, const char *program, struct rpc_occupied *occupied, uint64_t deadline,
-              struct rpc_session *session)
+int rpc_hello(struct channel *channel, const char *program, bool administrator, struct rpc_occupied *occupied,
+              uint64_t deadline, struct rpc_session *session)
 {
     Memoryd__V1__HelloRequest request;
 
     hello_request(&request, program, NULL, true);
+    request.administrator = administrator;
     request.n_occupied_brokers = request.n_occupied_addresses = request.n_occupied_sizes = occupied->n;
     request.occupied_brokers = occupied->brokers;
     request.occupied_addresses = occupied->addresses;

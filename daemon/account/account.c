@@ -13,8 +13,14 @@
 static const struct {
     const char *key;
     const char *what;
+    const char *unit; /* behind further numbers, of what is counted in bytes */
 } slots[ACCOUNT_SLOTS] = {
-#define X(NAME, key, what) {#key, what},
+#define X(NAME, key, what)                                                                                   \
+    {#key, what,                                                                                             \
+     ACCOUNT_##NAME == ACCOUNT_BYTES || ACCOUNT_##NAME == ACCOUNT_ADDRESSES ||                               \
+             ACCOUNT_##NAME == ACCOUNT_QUEUED_BYTES                                                          \
+         ? " bytes"                                                                                          \
+         : ""},
     ACCOUNT_SLOTS_TABLE(X)
 #undef X
 };
@@ -184,22 +190,25 @@ bool account_has_plenty(const struct account *account, enum account_slot slot)
     return true;
 }
 
-static int check_limit(const struct account *account, enum account_slot slot, uint64_t amount,
+static int check_limit(const struct account *account, enum account_slot slot, uint64_t amount, uint64_t beyond,
                        struct problem *problem)
 {
-    const char *scope = account->parent ? "session" : "uid";
+    const char *scope = account->parent ? "session" : "uid", *unit = slots[slot].unit;
     uint64_t limit = limit_of(account, slot), sum;
 
-    if (amount <= CHARGE_MAX && checked_add_u64(account->used[slot], amount, &sum) && sum <= limit)
+    if (account->parent)
+        beyond = 0;
+    if (amount <= CHARGE_MAX && checked_add_u64(account->used[slot], amount, &sum)
+        && (sum <= limit || sum - limit <= beyond))
         return 0;
     if (limit == ACCOUNT_NO_LIMIT)
         return refuse(problem, STATUS_LIMIT, "%" PRIu64 " %s more are beyond what can be counted", amount,
                       slots[slot].what);
     if (account->parent)
         return refuse(problem, STATUS_LIMIT,
-                      "this session has %" PRIu64 " %s and asks for %" PRIu64 " more, but may have %" PRIu64
-                      "; give some back, or raise %s_%s in [limits]",
-                      account->used[slot], slots[slot].what, amount, limit, scope, slots[slot].key);
+                      "this session has %" PRIu64 " %s and asks for %" PRIu64 "%s more, but may have %" PRIu64
+                      "%s; give some back, or raise %s_%s in [limits]",
+                      account->used[slot], slots[slot].what, amount, unit, limit, unit, scope, slots[slot].key);
     if (slot == ACCOUNT_BUFFERS && account->accounts->limits.by_descriptors)
         return refuse(problem, STATUS_LIMIT,
                       "user %u has %" PRIu64 " buffers and asks for %" PRIu64 " more, but may have %" PRIu64
@@ -207,9 +216,9 @@ static int check_limit(const struct account *account, enum account_slot slot, ui
                       "(ulimit -Hn), or put small ones into slabs, as UMF pools do",
                       (unsigned)account->uid, account->used[slot], amount, limit);
     return refuse(problem, STATUS_LIMIT,
-                  "user %u has %" PRIu64 " %s and asks for %" PRIu64 " more, but may have %" PRIu64
-                  "; give some back, or raise %s_%s in [limits]",
-                  (unsigned)account->uid, account->used[slot], slots[slot].what, amount, limit, scope,
+                  "user %u has %" PRIu64 " %s and asks for %" PRIu64 "%s more, but may have %" PRIu64
+                  "%s; give some back, or raise %s_%s in [limits]",
+                  (unsigned)account->uid, account->used[slot], slots[slot].what, amount, unit, limit, unit, scope,
                   slots[slot].key);
 }
 
@@ -231,14 +240,20 @@ static void add(struct charge *charge, struct account *account)
 int charge_init(struct charge *charge, struct account *account, enum account_slot slot, uint64_t amount,
                 struct problem *problem)
 {
+    return charge_init_beyond(charge, account, slot, amount, 0, problem);
+}
+
+int charge_init_beyond(struct charge *charge, struct account *account, enum account_slot slot, uint64_t amount,
+                       uint64_t beyond, struct problem *problem)
+{
     enum account_slot one = counts_one_of(slot);
     int r = 0;
 
     assert(!charge->account);
     for (const struct account *a = account; a && !r && one != ACCOUNT_SLOTS; a = a->parent)
-        r = check_limit(a, one, 1, problem);
+        r = check_limit(a, one, 1, 0, problem);
     for (const struct account *a = account; a && !r; a = a->parent)
-        r = check_limit(a, slot, amount, problem);
+        r = check_limit(a, slot, amount, beyond, problem);
     if (r)
         return r;
     charge_restore(charge, account, slot, amount);

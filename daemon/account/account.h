@@ -119,6 +119,9 @@ struct charge {
 /* All of it, or LIMIT with a sentence that names the limit, its value and its key. The charge must be CHARGE_NULL. */
 int charge_init(struct charge *charge, struct account *account, enum account_slot slot, uint64_t amount,
                 struct problem *problem);
+/* Likewise, but up to so much beyond the user's limit. */
+int charge_init_beyond(struct charge *charge, struct account *account, enum account_slot slot, uint64_t amount,
+                       uint64_t beyond, struct problem *problem);
 /* For what exists already, from a record of it: over the limit if need be. */
 void charge_restore(struct charge *charge, struct account *account, enum account_slot slot, uint64_t amount);
 /* CHARGE_NULL afterwards. Harmless on CHARGE_NULL. */

@@ -17,6 +17,7 @@
 #include "base/steal.h"
 #include "log/log.h"
 #include "net/connection.h"
+#include "sys/sys.h"
 
 void app_fail(struct app *app, int error)
 {
@@ -208,6 +209,7 @@ int app_serve(const struct app_options *options)
     if (options->autostart && place_has_no_terminal())
         log_to_journal();
     app.nofile = settings_raise_nofile();
+    sys_set_fd_end(settings_buffer_fds(&app));
     status = join_keeper(&app);
     if (status)
         return status;

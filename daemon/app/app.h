@@ -161,6 +161,8 @@ void client_host_info(void *userdata, void *connection, uint32_t *fds_in_flight,
 uint64_t settings_raise_nofile(void);
 void settings_accounts(const struct app *app, struct account_limits *ret);
 void settings_net(const struct app *app, struct net_limits *ret);
+/* Buffers have descriptors below this number. */
+unsigned settings_buffer_fds(const struct app *app);
 /* *ret_pools is to be freed by the caller; `ret` borrows it. 0 or -ENOMEM. */
 int settings_pools(const struct config *config, struct pools_config *ret, struct pool_config **ret_pools);
 void settings_arena(const struct app *app, uint64_t *base, uint64_t *size);

@@ -28,6 +28,7 @@ static bool on_opened(void *userdata, struct connection *connection)
     client->app = app;
     client->connection = connection;
     rpc_client_init(&client->rpc, &app->rpc, client, connection_peer(connection), connection_log_client(connection));
+    client->rpc.crowded = connection->crowded;
     connection_set_userdata(connection, client);
     (void)event_del(&app->idle_event);
     return true;

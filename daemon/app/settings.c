@@ -19,6 +19,12 @@
 #define NOFILE_RESERVE 256
 /* Below it the broker is of little use to anybody. */
 #define NOFILE_LOW 4096
+/* The last ones are not for buffers: by them clients are told that there are no more, and administrators get in. */
+#define NOFILE_NOT_FOR_BUFFERS 64
+#define NOFILE_LAST            32
+/* Connections beyond the limits, likewise. */
+#define CONNECTIONS_TOLD 16
+#define CONNECTIONS_KEPT 16
 /* More than that is never used, so that tables by descriptor stay small. */
 #define NOFILE_MAX (4u << 20)
 /* Descriptors of one user that wait to be closed: a packet with all that fit is still no reason to worry. */
@@ -101,6 +107,11 @@ static unsigned at_most(uint64_t v, uint64_t most)
     return v > UINT32_MAX ? UINT32_MAX : (unsigned)v;
 }
 
+unsigned settings_buffer_fds(const struct app *app)
+{
+    return at_most(app->nofile > 2 * NOFILE_RESERVE ? app->nofile - NOFILE_NOT_FOR_BUFFERS : app->nofile, UINT32_MAX);
+}
+
 void settings_net(const struct app *app, struct net_limits *ret)
 {
     const struct config *config = app->config;
@@ -114,9 +125,13 @@ void settings_net(const struct app *app, struct net_limits *ret)
     *ret = (struct net_limits){
         .connections = at_most(config->connections, app->nofile / 2),
         /* a few more than sessions, so that one too many is told so by HELLO */
-        .connections_uid = at_most(uid[CONFIG_LIMIT_SESSIONS] > UINT32_MAX ? UINT32_MAX
-                                                                           : uid[CONFIG_LIMIT_SESSIONS] + 16,
+        .connections_uid = at_most(uid[CONFIG_LIMIT_SESSIONS] > UINT32_MAX
+                                       ? UINT32_MAX
+                                       : uid[CONFIG_LIMIT_SESSIONS] + CONNECTIONS_TOLD,
                                    app->nofile / 2),
+        .told = CONNECTIONS_TOLD,
+        .kept = CONNECTIONS_KEPT,
+        .administrator = geteuid(),
         .queued_bytes = (size_t)session[CONFIG_LIMIT_QUEUED_BYTES],
         .queued_bytes_uid = (size_t)uid[CONFIG_LIMIT_QUEUED_BYTES],
         .fds_in_flight = at_most(session[CONFIG_LIMIT_FDS_IN_FLIGHT], in_flight),
@@ -126,6 +141,7 @@ void settings_net(const struct app *app, struct net_limits *ret)
         .disposals_uid = disposals,
         .disposals_all = at_most(app->nofile / 8 > 2 * disposals ? app->nofile / 8 : 2 * disposals, UINT32_MAX),
         .descriptors = at_most(app->nofile, UINT32_MAX),
+        .last_descriptors = app->nofile > 2 * NOFILE_RESERVE ? NOFILE_LAST : 0,
         .handshake_ms = config->handshake_ms,
         .stall_ms = config->stall_ms,
     };

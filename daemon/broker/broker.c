@@ -318,9 +318,14 @@ int op_session(struct op *op, struct session **ret)
     return 0;
 }
 
+bool is_admin_uid(const struct broker *broker, uid_t uid)
+{
+    return uid == 0 || uid == broker->options.uid;
+}
+
 bool is_admin(const struct broker *broker, const struct session *session)
 {
-    return session->record->uid == 0 || session->record->uid == broker->options.uid;
+    return is_admin_uid(broker, session->record->uid);
 }
 
 int no_such(struct broker *broker, struct problem *problem, uint64_t id, const char *what)

@@ -127,6 +127,7 @@ struct broker {
 /* The session that asks: 0; NO_SESSION, STALE or SHUTTING_DOWN. */
 int op_session(struct op *op, struct session **ret);
 bool is_admin(const struct broker *broker, const struct session *session);
+bool is_admin_uid(const struct broker *broker, uid_t uid);
 static inline struct client *client_of(const struct session *session)
 {
     return session->userdata;

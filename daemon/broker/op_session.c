@@ -148,11 +148,15 @@ static int watch_process(struct op *op, struct session *session)
     return 0;
 }
 
+/* Sessions of each administrator beyond the limit, so that who has to mend something gets in. */
+#define KEPT_SESSIONS 16
+
 int op_hello(struct op *op, const struct hello_args *args, struct hello_result *result)
 {
     struct broker *broker = op->broker;
     struct session *session;
     struct client *client;
+    bool kept = args->administrator && is_admin_uid(broker, args->peer->uid);
     int r;
 
     if (broker->stopping)
@@ -161,10 +165,13 @@ int op_hello(struct op *op, const struct hello_args *args, struct hello_result *
         return refuse(&op->problem, STATUS_PROTOCOL, "this connection has a session already; HELLO comes once");
     if (args->resume)
         return resume(op, args, result);
+    if (args->crowded && !kept)
+        return refuse(&op->problem, STATUS_LIMIT, "%s", args->crowded);
     client = client_new();
     if (!client)
         return refuse(&op->problem, STATUS_NO_MEMORY, "the broker has no memory for one more session");
-    r = session_new(&broker->sessions, args->peer, args->program, args->connection, &session, &op->problem);
+    r = session_new(&broker->sessions, args->peer, args->program, args->connection, kept ? KEPT_SESSIONS : 0, &session,
+                    &op->problem);
     if (r) {
         free(client);
         return r;

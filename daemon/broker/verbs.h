@@ -110,6 +110,8 @@ struct hello_args {
     uint8_t secret[16];
     char program[64];
     bool release_log; /* it wants one */
+    bool administrator;  /* it wants in by what is kept for administrators, if there is no other room */
+    const char *crowded; /* why there is none, or NULL */
     unsigned n_occupied; /* of a new one's process, by what other brokers gave it */
     uint32_t occupied_by[MEMORYD_OCCUPIED_MAX];
     struct range occupied[MEMORYD_OCCUPIED_MAX];

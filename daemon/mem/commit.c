@@ -162,7 +162,7 @@ static int make_file(struct commit *commit, int *ret)
     if (sys->fchmod(original, 0600) < 0)
         return commit_refuse_errno(commit, "the mode of a buffer");
     t = sys->reopen(original, O_RDWR);
-    if (t < 0)
+    if (t < 0 || sys_fd_check(t) < 0)
         return commit_refuse_errno(commit, "another description of a buffer");
     if (sys->ftruncate(t, size) < 0)
         return commit_refuse_errno(commit, "the size of a buffer");

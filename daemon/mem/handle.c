@@ -10,6 +10,7 @@
 
 #include "base/checked.h"
 #include "base/cleanup.h"
+#include "base/steal.h"
 #include "proto/status.h"
 #include "sys/sys.h"
 
@@ -50,12 +51,12 @@ bool handle_is_writable(int t)
 
 int handle_duplicate(int t, int *ret_fd, struct problem *problem)
 {
-    int fd = fcntl(t, F_DUPFD_CLOEXEC, 3);
+    _cleanup_close_ int fd = fcntl(t, F_DUPFD_CLOEXEC, 3);
 
-    if (fd < 0)
+    if (fd < 0 || sys_fd_check(fd) < 0)
         return refuse(problem, STATUS_NO_DESCRIPTORS,
                       "memoryd may have no more descriptors; release something, or raise its LimitNOFILE");
-    *ret_fd = fd;
+    *ret_fd = steal_fd(&fd);
     return 0;
 }
 

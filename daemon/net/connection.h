@@ -54,6 +54,7 @@ struct connection {
     int fd;
     struct peer peer; /* empty once a session has taken it over */
     struct log_client who;
+    const char *crowded; /* why it was let in only to be told that there is no room, or NULL */
     void *userdata;
 
     struct list in_connections;

@@ -64,17 +64,45 @@ static void turn_away(struct listener *listener)
         log_warning("%u clients were turned away: there is no descriptor for them", n);
 }
 
+static bool is_administrator(const struct net *net, uid_t uid)
+{
+    return !uid || uid == net->limits.administrator;
+}
+
+/* Are there fewer than so many descriptors left? The kernel gives out the lowest first. */
+static bool is_among_last(const struct net *net, int fd, unsigned n)
+{
+    return n && (unsigned)fd >= net->limits.descriptors - n;
+}
+
+/* Why it may only be told that there is no room. An administrator may be let in all the same: see HELLO. */
+static const char *why_crowded(const struct net *net, int fd)
+{
+    if (net->n_connections >= net->limits.connections)
+        return "the broker has as many connections as it may have; try again later, or raise connections in [limits]";
+    if (is_among_last(net, fd, net->limits.last_descriptors))
+        return "the broker has hardly any descriptors left; try again later, or raise its LimitNOFILE";
+    return NULL;
+}
+
 static void welcome(struct listener *listener, int *fd, struct peer *peer)
 {
     struct net *net = listener->net;
     struct log_client who = {.uid = peer->uid, .pid = peer->pid};
+    bool administrator = is_administrator(net, peer->uid);
+    unsigned kept = administrator ? net->limits.kept : 0;
+    const char *crowded = why_crowded(net, *fd);
     struct connection *connection;
     struct net_user *user;
 
-    if (net->n_connections >= net->limits.connections) {
+    if (net->n_connections >= net->limits.connections + net->limits.told + kept) {
         log_client(LOG_LEVEL_WARNING, who,
                    "turned away: there are %u connections, and connections in [limits] allows no more",
                    net->n_connections);
+        return;
+    }
+    if (!administrator && is_among_last(net, *fd, net->limits.last_descriptors / 2)) {
+        log_client(LOG_LEVEL_WARNING, who, "turned away: hardly any descriptor is left (LimitNOFILE=)");
         return;
     }
     user = net_user_get(net, peer->uid);
@@ -82,7 +110,7 @@ static void welcome(struct listener *listener, int *fd, struct peer *peer)
         log_client(LOG_LEVEL_WARNING, who, "turned away: no memory");
         return;
     }
-    if (user->connections >= net->limits.connections_uid) {
+    if (user->connections >= net->limits.connections_uid + kept) {
         log_client(LOG_LEVEL_WARNING, who,
                    "turned away: its user has %u connections, and uid_sessions in [limits] allows no more",
                    user->connections);
@@ -102,6 +130,7 @@ static void welcome(struct listener *listener, int *fd, struct peer *peer)
         return;
     }
     (void)steal_fd(fd);
+    connection->crowded = crowded;
     if (!net->handler->opened(net->userdata, connection))
         connection_close(connection, LOG_LEVEL_WARNING, "turned away: no memory");
 }

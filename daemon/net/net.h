@@ -33,6 +33,9 @@ struct net_user;
 struct net_limits {
     unsigned connections;       /* of everybody */
     unsigned connections_uid;   /* of one user */
+    unsigned told;              /* beyond `connections`: let in to be told that there is no room */
+    unsigned kept;              /* of administrators beyond all of these */
+    uid_t administrator;        /* beside root */
     size_t queued_bytes;        /* of one connection: above it nothing more is read from it */
     size_t queued_bytes_uid;    /* of one user: what goes above it is disconnected */
     unsigned fds_in_flight;     /* of one connection; more wait in the queue */
@@ -41,6 +44,7 @@ struct net_limits {
     unsigned disposals_uid;     /* of one user: descriptors that wait to be closed; with more it is disconnected */
     unsigned disposals_all;     /* of everybody: with more nobody is accepted */
     unsigned descriptors;       /* that this process may have */
+    unsigned last_descriptors;  /* so many of these are for clients that are told, half of them for administrators */
     uint64_t handshake_ms;      /* how long a connection may stay without connection_established() */
     uint64_t stall_ms;          /* how long a reply may wait for a client that does not read */
 };

@@ -63,6 +63,7 @@ struct rpc_client {
     void *connection;
     struct peer *peer; /* borrowed */
     struct log_client who;
+    const char *crowded;  /* why it may only be told that there is no room; NULL: it is welcome */
     uint64_t session;     /* 0 before HELLO and after its end */
     uint32_t minor;       /* the version that both speak; in 0 no reply is kept */
     bool keeps;           /* the broker may have replies of the session to forget */
@@ -76,6 +77,7 @@ int rpc_init(struct rpc *rpc, struct broker *broker, const struct rpc_transport 
              const char *config);
 void rpc_deinit(struct rpc *rpc);
 
+/* `crowded` may be set before the first packet. */
 void rpc_client_init(struct rpc_client *client, struct rpc *rpc, void *connection, struct peer *peer,
                      struct log_client who);
 

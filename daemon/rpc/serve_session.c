@@ -79,6 +79,8 @@ int serve_hello(const struct call *call, const Memoryd__V1__HelloRequest *m)
     hello->args.connection = call->client->connection;
     hello->args.resume = m->session;
     hello->args.release_log = m->release_log;
+    hello->args.administrator = m->administrator;
+    hello->args.crowded = call->client->crowded;
     hello->result.release_log = -1;
     if (m->secret.len)
         memcpy(hello->args.secret, m->secret.data, sizeof(hello->args.secret));

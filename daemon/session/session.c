@@ -47,7 +47,7 @@ static void init_object(struct sessions *sessions, struct session *session)
     list_init(&session->kept);
 }
 
-int session_new(struct sessions *sessions, struct peer *peer, const char *program, void *connection,
+int session_new(struct sessions *sessions, struct peer *peer, const char *program, void *connection, unsigned beyond,
                 struct session **ret, struct problem *problem)
 {
     _cleanup_(session_freep) struct session *session = NULL;
@@ -65,7 +65,7 @@ int session_new(struct sessions *sessions, struct peer *peer, const char *progra
     r = account_new_session(sessions->accounts, peer->uid, &session->account, problem);
     if (r)
         return r;
-    r = charge_init(&session->charge, session->account, ACCOUNT_SESSIONS, 1, problem);
+    r = charge_init_beyond(&session->charge, session->account, ACCOUNT_SESSIONS, 1, beyond, problem);
     if (r)
         return r;
     if (getrandom(record->secret, sizeof(record->secret), 0) != (ssize_t)sizeof(record->secret))
@@ -162,7 +162,7 @@ int session_make_release_log(struct session *session)
 {
     _cleanup_close_ int fd = sys_memfd_new("memoryd:releases", 0);
 
-    if (fd < 0 || sys->ftruncate(fd, RELEASE_LOG_SIZE) < 0 || sys->fchmod(fd, 0600) < 0 ||
+    if (fd < 0 || sys_fd_check(fd) < 0 || sys->ftruncate(fd, RELEASE_LOG_SIZE) < 0 || sys->fchmod(fd, 0600) < 0 ||
         sys->add_seals(fd, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
         return -errno;
     session->release_log = steal_fd(&fd);

@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +30,21 @@
 #define MADV_POPULATE_WRITE 23 /* 5.14 */
 #endif
 #define HUGE_SHIFT 26
+
+static unsigned fd_end = UINT_MAX;
+
+void sys_set_fd_end(unsigned end)
+{
+    fd_end = end;
+}
+
+int sys_fd_check(int fd)
+{
+    if ((unsigned)fd < fd_end)
+        return 0;
+    errno = EMFILE;
+    return -1;
+}
 
 int sys_memfd_new(const char *name, uint64_t huge)
 {

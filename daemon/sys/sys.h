@@ -77,6 +77,14 @@ struct sys_calls {
 extern const struct sys_calls sys_kernel;
 extern const struct sys_calls *sys;
 
+/*
+ * Descriptors from this number on are not for what stays, so that some are left for clients to come: the kernel gives
+ * out the lowest number that is free. For all threads.
+ */
+void sys_set_fd_end(unsigned end);
+/* Is it below that, so that it may be kept? 0, or -1 with EMFILE. */
+int sys_fd_check(int fd);
+
 /* A sealable, CLOEXEC memfd that can never be executed where the kernel knows how to promise that.
  * `huge` is the page size of hugetlb, 0 for shared memory. -1 and errno. */
 int sys_memfd_new(const char *name, uint64_t huge);

@@ -218,6 +218,8 @@ struct memclient_options {
     const char *program;  /* what listings call this client, at most 63 bytes; NULL = the program's name */
     uint64_t deadline_ms; /* for each call; 0 = 30 000; MEMCLIENT_FOREVER */
     unsigned autostart;   /* enum memclient_autostart */
+    bool administrator;   /* this program looks at the broker or mends it: it gets in by what is kept for root and the
+                           * broker's own user, where the limits leave no room. Others have nothing of it */
 };
 #define MEMCLIENT_OPTIONS_INIT MEMCLIENT_SIZED(struct memclient_options)
 
@@ -233,7 +235,7 @@ struct memclient_options {
  *     -EACCES           the socket's permissions refuse, or it is served by a user who should not
  *     -EPROTONOSUPPORT  the broker speaks no version of the protocol that this library does
  *     -EPROTO           what answers is no memoryd broker
- *     -EDQUOT           the user has as many sessions as the broker's limits allow
+ *     -EDQUOT           the user has as many sessions, or the broker as many connections or descriptors, as may be
  *     -ENAMETOOLONG     the path does not fit into a socket address
  * A context is closed with memclient_close().
  */

@@ -2,7 +2,7 @@
 /*
  * A program that has as many sessions as it gets: crowd N [BUFFERS]. It opens up to N of them, in the first of which
  * it reserves addresses, and makes up to so many buffers, which take a descriptor of the broker each. Then it writes
- * how many of both there are, and why there are no more, and stays until its input ends.
+ * how many of both there are, and why there are no more, and stays until its input ends; without any session it fails.
  */
 #include <memclient/memclient.h>
 #include <stdio.h>
@@ -28,6 +28,8 @@ main(int argc, char **argv)
         n_buffers++;
     printf("%lu %lu %s\n", n, n_buffers, memclient_error());
     fflush(stdout);
+    if (!n)
+        return 1;
     while (read(STDIN_FILENO, &byte, 1) > 0)
         ;
     return 0;

@@ -437,6 +437,63 @@ static void I7_one_user_cannot_take_all_connections(void **state)
     assert_int_equal(seen.opened, 2);
 }
 
+static const char *crowded_of(const struct connection *connection)
+{
+    return connection->crowded ? connection->crowded : "";
+}
+
+/* The last ones are let in to be told, of administrators more, but none of one user more than its own. */
+static void a_full_house_tells_so(void **state)
+{
+    struct net_limits l = limits();
+    FD_AUTO int a = client_new();
+    FD_AUTO int told = -1;
+    FD_AUTO int kept = -1;
+    FD_AUTO int none = -1;
+
+    l.connections = 1;
+    l.told = 1;
+    l.administrator = getuid() + 1;
+    net_set_limits(net, &l);
+    assert_true(is_served(a));
+    assert_string_equal(crowded_of(seen.last), "");
+    told = client_new();
+    assert_true(is_served(told));
+    assert_non_null(strstr(crowded_of(seen.last), "connections in [limits]"));
+    none = client_new();
+    assert_true(has_ended(none));
+
+    l.kept = 1;
+    l.administrator = getuid();
+    net_set_limits(net, &l);
+    kept = client_new();
+    assert_true(is_served(kept));
+    assert_non_null(strstr(crowded_of(seen.last), "connections in [limits]"));
+    assert_int_equal(seen.opened, 3);
+}
+
+static void the_last_descriptors_are_for_telling_so(void **state)
+{
+    struct net_limits l = limits();
+    FD_AUTO int told = -1;
+    FD_AUTO int none = -1;
+
+    l.descriptors = 1000;
+    l.last_descriptors = 1000;
+    l.administrator = getuid();
+    net_set_limits(net, &l);
+    told = client_new();
+    assert_true(is_served(told));
+    assert_non_null(strstr(crowded_of(seen.last), "LimitNOFILE"));
+    if (!getuid())
+        return; /* an administrator for any broker */
+    l.last_descriptors = 2000;
+    l.administrator = getuid() + 1;
+    net_set_limits(net, &l);
+    none = client_new();
+    assert_true(has_ended(none));
+}
+
 static void a_shortage_of_descriptors_passes_or_turns_away(void **state)
 {
     struct rlimit old;
@@ -609,6 +666,8 @@ int main(void)
         TEST(I8_descriptors_that_do_not_fit_end_their_sender),
         TEST(I7_a_user_whose_descriptors_hang_is_disconnected),
         TEST(unread_events_give_way_to_newer_ones),
+        TEST(a_full_house_tells_so),
+        TEST(the_last_descriptors_are_for_telling_so),
         TEST(finishing_sends_what_is_left),
     };
 

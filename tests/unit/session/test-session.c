@@ -50,7 +50,7 @@ static struct session *session_of(uid_t uid, pid_t pid)
     struct peer peer = peer_of(uid, pid, 100);
     struct session *session;
 
-    assert_int_equal(session_new(&sessions, &peer, "test", &sessions, &session, NULL), 0);
+    assert_int_equal(session_new(&sessions, &peer, "test", &sessions, 0, &session, NULL), 0);
     /* taken over */
     assert_int_equal(peer.pidfd, -1);
     assert_null(peer.groups);
@@ -61,7 +61,7 @@ static struct session *session_of(uid_t uid, pid_t pid)
 static void test_made_and_ended(void **state)
 {
     struct peer peer = peer_of(7, 70, 100);
-    struct session *session, *none = NULL;
+    struct session *session, *beyond, *none = NULL;
     char program[200];
     uint64_t id;
     int pidfd = peer.pidfd;
@@ -70,7 +70,7 @@ static void test_made_and_ended(void **state)
     memset(program, 'p', sizeof(program));
     program[sizeof(program) - 1] = '\0';
     s.accounts.limits.user[ACCOUNT_SESSIONS] = 1;
-    assert_int_equal(session_new(&sessions, &peer, program, &sessions, &session, NULL), 0);
+    assert_int_equal(session_new(&sessions, &peer, program, &sessions, 0, &session, NULL), 0);
     id = session->record->head.id;
     assert_null(sessions_find(&sessions, id));
     record_commit(&sessions.table, session);
@@ -82,11 +82,18 @@ static void test_made_and_ended(void **state)
     assert_true(peer_in_group(&session->peer, 33));
 
     peer = peer_of(7, 71, 100);
-    assert_int_equal(session_new(&sessions, &peer, "", NULL, &none, NULL), STATUS_LIMIT);
+    assert_int_equal(session_new(&sessions, &peer, "", NULL, 0, &none, NULL), STATUS_LIMIT);
     assert_null(none);
     /* what was not taken over is still the caller's */
     assert_true(fcntl(peer.pidfd, F_GETFD) >= 0);
+    peer = peer_of(7, 73, 100);
+    /* beyond the limit, as far as it was said, and counted like any */
+    assert_int_equal(session_new(&sessions, &peer, "", NULL, 1, &beyond, NULL), 0);
+    assert_int_equal(account_find(&s.accounts, 7)->used[ACCOUNT_SESSIONS], 2);
+    peer = peer_of(7, 72, 100);
+    assert_int_equal(session_new(&sessions, &peer, "", NULL, 1, &none, NULL), STATUS_LIMIT);
     peer_deinit(&peer);
+    assert_null(session_free(beyond));
     assert_int_equal(account_find(&s.accounts, 7)->used[ACCOUNT_SESSIONS], 1);
 
     assert_null(session_free(session));

@@ -54,6 +54,8 @@ static int alloc(struct memclient *ctx, struct channel *channel, size_t n, const
         r = buffer_adopt(ctx, channel, &opened, true, made);
     if (r)
         return r;
+    if (options->name && name->policy != MEMCLIENT_NAME_FREE)
+        hold_cache_let_out(made[0], false);
     if (n == 1)
         ready_allocated(made[0], &opened.items[0]);
     for (size_t i = 0; i < n; i++) {
@@ -124,6 +126,27 @@ void memclient_buffer_unref_many(size_t n, struct memclient_buffer *const *bufs)
     for (size_t i = 0; i < n; i++)
         leaving_unref(&leaving, bufs[i]);
     leaving_send(&leaving);
+}
+
+int memclient_cache_put(struct memclient_buffer *buf)
+{
+    int r = check_pointer(buf, "buf");
+
+    return r ? r : hold_cache_put(buf);
+}
+
+int memclient_cache_take(struct memclient_buffer *buf)
+{
+    int r = check_pointer(buf, "buf");
+
+    return r ? r : hold_cache_take(buf);
+}
+
+int memclient_cache_is_lost(struct memclient_buffer *buf)
+{
+    int r = check_pointer(buf, "buf");
+
+    return r ? r : hold_cache_is_lost(buf);
 }
 
 uint64_t memclient_buffer_id(const struct memclient_buffer *buf)

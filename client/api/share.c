@@ -49,6 +49,7 @@ int memclient_export_fd(struct memclient_buffer *buf, unsigned rights, int *fd)
         return r;
     if (!rights)
         rights = buffer_may_write(buf) ? MEMCLIENT_WRITE : MEMCLIENT_READ;
+    hold_cache_let_out(buf, true);
     return buffer_export(buf, rights | MEMCLIENT_READ, context_deadline(buf->ctx), fd);
 }
 
@@ -87,8 +88,11 @@ static int open_fd(struct memclient *ctx, take_fd *method, int fd, struct memcli
     if (method == rpc_import)
         kept = fcntl(fd, F_DUPFD_CLOEXEC, 3);
     deadline = context_deadline(ctx);
-    return CONTEXT_CALL(ctx, deadline, channel,
-                        take(ctx, channel, method, kept < 0 ? fd : kept, &kept, deadline, buf));
+    r = CONTEXT_CALL(ctx, deadline, channel,
+                     take(ctx, channel, method, kept < 0 ? fd : kept, &kept, deadline, buf));
+    if (!r)
+        hold_cache_let_out(*buf, true);
+    return r;
 }
 
 int memclient_import_fd(struct memclient *ctx, int fd, struct memclient_buffer **buf)
@@ -203,6 +207,7 @@ static int share(struct memclient *ctx, unsigned n, struct memclient_buffer *con
     }
     plain = terms.rights == (MEMCLIENT_READ | MEMCLIENT_WRITE) && !terms.flags && !terms.uses && !terms.expiry_ms;
     for (unsigned i = 0; i < n; i++) {
+        hold_cache_let_out(bufs[i], false);
         if (plain && ready_take(bufs[i], &tokens[i]))
             results[i] = 0;
         else
@@ -401,6 +406,7 @@ int memclient_name_bind(struct memclient_buffer *buf, const char *name,
         r = check_name_options(from, &options);
     if (r)
         return r;
+    hold_cache_let_out(buf, false);
     deadline = context_deadline(buf->ctx);
     return BUFFER_CALL(buf, deadline, channel,
                        rpc_name_bind(channel, buf->id, name, &options, deadline));

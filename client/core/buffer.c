@@ -188,18 +188,20 @@ static struct memclient_buffer *buffer_new(struct memclient *ctx,
 /* With the lock. `spare` is used if the context has no handle of it in this generation. */
 static struct memclient_buffer *adopt_one(struct memclient *ctx, unsigned generation,
                                           struct rpc_opened_item *item, bool writable_fd,
-                                          struct memclient_buffer **spare)
+                                          uint32_t changes, struct memclient_buffer **spare)
 {
     struct memclient_buffer *buf = find(ctx, item->id);
 
     if (buf && buf->generation == generation) {
         __atomic_add_fetch(&buf->refs, 1, __ATOMIC_RELAXED);
+        hold_cache_used(buf);
     } else {
         /* of a session that ended: its number may mean another buffer by now */
         if (buf)
             leave_table(buf);
         buf = steal_ptr(spare);
         buf->generation = generation;
+        hold_cache_opened(buf, changes);
         HASH_ADD(hh, ctx->buffers, id, sizeof(buf->id), buf);
         /* without memory for the table it is a handle beside it: right by itself, only not found again */
         buf->in_table = buf->hh.tbl;
@@ -248,7 +250,7 @@ int buffer_adopt(struct memclient *ctx, struct channel *channel, struct rpc_open
 
             bufs[i] = item->status ? NULL
                                    : adopt_one(ctx, channel->generation, item, writable,
-                                               &spares[i]);
+                                               opened->changes[item->id % HOLD_CACHE_CHANGES], &spares[i]);
         }
         pthread_mutex_unlock(&ctx->lock);
     }
@@ -288,6 +290,7 @@ static bool drop_reference(struct memclient_buffer *buf, struct channel **channe
         leave_table(buf);
         buffer_drop_fd(buf);
         ready_forget(buf);
+        hold_cache_leave(buf);
         if (!ctx->closed && ctx->channel && buf->generation == ctx->generation)
             *channel = channel_ref(ctx->channel);
     }

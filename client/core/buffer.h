@@ -47,6 +47,7 @@ struct memclient_buffer {
     bool fd_kept; /* in the context's other list */
     struct list in_fds;
     struct ready_token ready;
+    struct cached_hold cached;
     UT_hash_handle hh;
 
     /* under the space's lock */

@@ -215,6 +215,7 @@ static int connect_locked(struct memclient *ctx, uint64_t deadline)
     if (!r) {
         channel->generation = ++ctx->generation;
         ready_forget_all(ctx);
+        hold_cache_forget_all(ctx);
         ctx->session = session;
         memcpy(ctx->path, connected.path, sizeof(ctx->path));
         ctx->autostarted |= connected.autostarted;
@@ -285,6 +286,7 @@ void context_close(struct memclient *ctx)
     channel = steal_ptr(&ctx->channel);
     buffer_drop_fds(ctx);
     ready_forget_all(ctx);
+    hold_cache_forget_all(ctx);
     pthread_mutex_unlock(&ctx->lock);
     map_drop_context(ctx);
     if (channel && !channel_is_broken(channel)) {

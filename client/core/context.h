@@ -22,6 +22,7 @@
 #include "base/clock.h"
 #include "base/list.h"
 #include "core/event.h"
+#include "core/hold_cache.h"
 #include "core/ready.h"
 #include "rpc/channel.h"
 #include "rpc/fail.h"
@@ -63,6 +64,7 @@ struct memclient {
     unsigned n_kept_fds;
     struct list reservations;
     struct ready ready;
+    struct hold_cache_owners cached;
     struct events events;
 };
 

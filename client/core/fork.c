@@ -9,6 +9,7 @@
 #include "base/cleanup.h"
 #include "core/buffer.h"
 #include "core/context.h"
+#include "core/hold_cache.h"
 #include "core/map.h"
 #include "core/ready.h"
 #include "core/span.h"
@@ -24,11 +25,13 @@ static void prepare(void)
             channel_fork_prepare(ctx->channel);
         if (ctx->opening)
             channel_fork_prepare(ctx->opening);
+        hold_cache_fork_prepare(ctx);
     }
 }
 
 static void in_parent(void)
 {
+    hold_cache_forked();
     list_for_each_entry(ctx, &contexts, struct memclient, in_contexts)
     {
         if (ctx->opening)
@@ -82,6 +85,7 @@ static void in_child(void)
 {
     struct mapping *taken = forget_uncopied();
 
+    hold_cache_forked();
     map_own_in_child();
     list_for_each_entry(ctx, &contexts, struct memclient, in_contexts)
     {
@@ -92,6 +96,7 @@ static void in_child(void)
         ctx->connecting = false;
         ctx->generation++;
         ready_forget_all(ctx);
+        hold_cache_forget_all(ctx);
         ctx->session.session = 0;
         ctx->events.n = 0;
         ctx->events.lost = false;

@@ -197,10 +197,22 @@ holders_json(const struct memclient_buffer_info *info)
     json_t *array = json_array();
 
     for (uint32_t i = 0; i < info->n_holders; i++)
-        json_array_append_new(array, json_pack("{s:I, s:o, s:o}", "session", INT(info->holders[i]), "rights",
+        json_array_append_new(array, json_pack("{s:I, s:o, s:o, s:b}", "session", INT(info->holders[i]), "rights",
                                                rights_json(info->holder_rights[i]), "claim",
-                                               claim_json(info->holder_claims[i])));
+                                               claim_json(info->holder_claims[i]), "cached",
+                                               (int)info->holder_cached[i]));
     return array;
+}
+
+/* One that nobody uses now, but that programs keep for the next time, lives for that alone. */
+static const char *
+buffer_state_text(const struct memclient_buffer_info *info)
+{
+    uint32_t cached = 0;
+
+    for (uint32_t i = 0; i < info->n_holders; i++)
+        cached += info->holder_cached[i];
+    return info->state == MEMCLIENT_STATE_LIVE && cached && cached == info->holds ? "cached" : state_text(info->state);
 }
 
 static json_t *
@@ -222,7 +234,7 @@ row_buffer(const struct memclient_buffer_info *info)
 
     return json_pack("{s:I, s:o, s:s, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:o,"
                      " s:o, s:I, s:o, s:o, s:o}",
-                     "id", INT(info->id), "ref", ref_json(info->id), "state", state_text(info->state), "size",
+                     "id", INT(info->id), "ref", ref_json(info->id), "state", buffer_state_text(info), "size",
                      INT(info->length), "bytes", INT(info->bytes), "pool", json_text(info->pool), "pages",
                      json_text(foreign ? "" : pages_text(info->pages)), "page_size", some_json(info->page_size),
                      "placement", json_text(foreign ? "" : placement_text(info->placement)), "places",

@@ -72,7 +72,7 @@ struct channel *channel_unref(struct channel *channel)
     requests_deinit(channel);
     resume_deinit(channel);
     if (channel->release_log)
-        (void)munmap(channel->release_log, RELEASE_LOG_SIZE);
+        (void)munmap(channel->release_log, channel->cache ? SESSION_MEMORY_SIZE : RELEASE_LOG_SIZE);
     file_id_close(channel->socket_id, channel->socket);
     pthread_mutex_destroy(&channel->lock);
     arena_deinit(&channel->arena);
@@ -120,6 +120,14 @@ bool channel_speaks(struct channel *channel, unsigned minor)
     speaks = channel->minor >= minor;
     pthread_mutex_unlock(&channel->lock);
     return speaks;
+}
+
+void channel_cache_changes(struct channel *channel, uint32_t changes[static HOLD_CACHE_CHANGES])
+{
+    const struct hold_cache *cache = __atomic_load_n(&channel->cache, __ATOMIC_ACQUIRE);
+
+    for (unsigned i = 0; i < HOLD_CACHE_CHANGES; i++)
+        changes[i] = cache ? __atomic_load_n(&cache->changes[i], __ATOMIC_RELAXED) : 0;
 }
 
 uint32_t channel_caller_node(struct channel *channel)
@@ -349,6 +357,7 @@ void channel_fork_child(struct channel *channel)
     channel->socket = file_id_close(channel->socket_id, channel->socket);
     /* the parent's, and not mapped here */
     channel->release_log = NULL;
+    channel->cache = NULL;
     pthread_mutex_unlock(&channel->lock);
     pthread_mutex_init(&channel->lock, NULL);
 }

@@ -30,6 +30,7 @@
 #include "base/list.h"
 #include "proto/arena.h"
 #include "proto/fdset.h"
+#include "proto/hold_cache.h"
 #include "proto/limits.h"
 #include "proto/methods.h"
 
@@ -95,6 +96,7 @@ struct channel {
     unsigned n_answered;
     uint64_t answered[MEMORYD_UNACKNOWLEDGED_MAX]; /* and to be acknowledged one by one */
     struct release_log *release_log; /* where those that give something back are noted first; or NULL */
+    struct hold_cache *cache; /* what the session has cached, in the same memory; NULL: an older broker made that */
     uint64_t since; /* when the connection was lost; or, if that was later, HELLO was sent on the next one */
     bool behind; /* some of the waiting ones are to be sent again */
     int stopped; /* why sending stopped: see sockio_send() */
@@ -151,6 +153,9 @@ void channel_poll(struct channel *channel);
 
 /* Does the broker, the one of now, speak this minor version? */
 bool channel_speaks(struct channel *channel, unsigned minor);
+
+/* What the broker has told in the session's cache until now; 0 without one. */
+void channel_cache_changes(struct channel *channel, uint32_t changes[static HOLD_CACHE_CHANGES]);
 
 /* 1 + the node on which this thread runs, where the broker has several; else 0. */
 uint32_t channel_caller_node(struct channel *channel);

@@ -19,7 +19,7 @@
 #include "base/clock.h"
 #include "base/steal.h"
 #include "proto/envelope.h"
-#include "proto/release_log.h"
+#include "proto/hold_cache.h"
 #include "proto/sockio.h"
 #include "proto/status.h"
 #include "rpc/connect.h"
@@ -45,22 +45,30 @@ struct resumption {
 };
 
 /*
- * The page is this process's to allocate, so that it is there whenever it is written to (I1). The child of a fork has a
- * session of its own, and must not write into this one's log.
+ * The pages are this process's to allocate, so that they are there whenever they are written to (I1). The child of a
+ * fork has a session of its own, and must not write into this one's.
  */
-static struct release_log *map_release_log(int fd)
+static void map_memory(struct channel *channel, int fd)
 {
-    void *log = MAP_FAILED;
+    void *memory = MAP_FAILED;
     struct stat st;
+    size_t size = 0;
 
-    if (fd >= 0 && !fstat(fd, &st) && st.st_size >= RELEASE_LOG_SIZE && !fallocate(fd, 0, 0, RELEASE_LOG_SIZE))
-        log = mmap(NULL, RELEASE_LOG_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (fd >= 0 && !fstat(fd, &st))
+        size = st.st_size >= SESSION_MEMORY_SIZE ? SESSION_MEMORY_SIZE
+                                                 : st.st_size >= RELEASE_LOG_SIZE ? RELEASE_LOG_SIZE : 0;
+    if (size && !fallocate(fd, 0, 0, (off_t)size))
+        memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     (void)fd_close(fd);
-    if (log != MAP_FAILED && madvise(log, RELEASE_LOG_SIZE, MADV_DONTFORK) < 0) {
-        (void)munmap(log, RELEASE_LOG_SIZE);
-        log = MAP_FAILED;
+    if (memory != MAP_FAILED && madvise(memory, size, MADV_DONTFORK) < 0) {
+        (void)munmap(memory, size);
+        memory = MAP_FAILED;
     }
-    return log == MAP_FAILED ? NULL : log;
+    if (memory == MAP_FAILED)
+        return;
+    channel->release_log = memory;
+    if (size == SESSION_MEMORY_SIZE)
+        channel->cache = &((struct session_memory *)memory)->cache;
 }
 
 int channel_may_resume(struct channel *channel, const struct connected *connected, const char *program,
@@ -78,7 +86,7 @@ int channel_may_resume(struct channel *channel, const struct connected *connecte
     next->session = *session;
     next->greeted.release_log = -1;
     pthread_mutex_lock(&channel->lock);
-    channel->release_log = map_release_log(steal_fd(&log));
+    map_memory(channel, steal_fd(&log));
     channel->minor = session->version;
     __atomic_store_n(&channel->has_nodes, session->n_nodes > 1, __ATOMIC_RELAXED);
     channel->resumption = next;
@@ -255,7 +263,7 @@ static void go_on(struct channel *channel)
     struct resumption *next = channel->resumption;
 
     if (!channel->release_log)
-        channel->release_log = map_release_log(steal_fd(&next->greeted.release_log));
+        map_memory(channel, steal_fd(&next->greeted.release_log));
     if (next->greeted.session != next->session.session || next->greeted.broker != next->session.broker) {
         channel_break_locked(channel, ECONNRESET, "another broker serves here now, which does not know the session");
         return;

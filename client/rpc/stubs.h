@@ -15,6 +15,7 @@
 
 #include <memclient/memclient.h>
 
+#include "proto/hold_cache.h"
 #include "proto/limits.h"
 
 struct channel;
@@ -64,6 +65,7 @@ struct rpc_opened_item {
 };
 
 struct rpc_opened {
+    uint32_t changes[HOLD_CACHE_CHANGES]; /* what the broker had told in the session's cache before it was asked */
     unsigned n;
     struct rpc_opened_item items[MEMORYD_BATCH_MAX];
     char sentence[MEMORYD_SENTENCE_MAX + 1]; /* of the first that was refused, or "" */

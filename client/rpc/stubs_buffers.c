@@ -104,6 +104,7 @@ static int call_opened(struct channel *channel, enum method method,
     struct take_opened take = {.opened = opened, .n = n};
 
     opened->n = 0;
+    channel_cache_changes(channel, opened->changes);
     return channel_call(channel, method, request, fds, n_fds, deadline, take_opened, &take, NULL);
 }
 

@@ -45,6 +45,7 @@ void convert_buffer_info(const Memoryd__V1__BufferInfo *m, struct memclient_buff
         info->holder_rights[i] = m->holder_rights[i];
         /* a broker that is older than claims tells of none */
         info->holder_claims[i] = i < m->n_holder_claims ? m->holder_claims[i] : MEMCLIENT_CLAIM_NONE;
+        info->holder_cached[i] = i < m->n_holder_cached && m->holder_cached[i];
         info->n_holders++;
     }
 }

@@ -283,6 +283,21 @@ void charge_return(struct charge *charge)
     }
 }
 
+void charge_unreturn(struct charge *charge)
+{
+    enum account_slot one = counts_one_of((enum account_slot)charge->slot);
+
+    if (!charge->returning)
+        return;
+    charge->returning = false;
+    for (struct account *a = charge->account; a; a = a->parent) {
+        assert(a->returning[charge->slot] >= charge->amount);
+        a->returning[charge->slot] -= charge->amount;
+        if (one != ACCOUNT_SLOTS)
+            a->returning[one]--;
+    }
+}
+
 /* From its account and those above. */
 static void take_off(const struct charge *charge, enum account_slot slot, uint64_t by)
 {

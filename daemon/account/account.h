@@ -128,6 +128,8 @@ void charge_restore(struct charge *charge, struct account *account, enum account
 void charge_deinit(struct charge *charge);
 /* It will be undone as soon as that can be done. */
 void charge_return(struct charge *charge);
+/* What is left of it will not be. */
+void charge_unreturn(struct charge *charge);
 /* So much less of it; what it counts besides stays one. */
 void charge_lower(struct charge *charge, uint64_t by);
 /* To somebody else, over his limit if need be (I5). */

@@ -40,6 +40,7 @@ static void init(struct broker *broker, const struct broker_options *options)
     broker->ending_turn = (struct timer)TIMER_INIT(sessions_take_apart);
     broker->pressure_turn = (struct timer)TIMER_INIT(pressure_turn);
     broker->overflow_turn = (struct timer)TIMER_INIT(life_overflow_turn);
+    caches_init(&broker->caches);
     pending_init(&broker->pending);
     list_init(&broker->upgrades);
     list_init(&broker->moves);
@@ -202,6 +203,7 @@ struct broker *broker_free(struct broker *broker)
         free(broker->survivors);
     }
     timer_disarm(&broker->timers, &broker->ending_turn);
+    caches_deinit(broker);
     timer_disarm(&broker->timers, &broker->pressure_turn);
     timer_disarm(&broker->timers, &broker->overflow_turn);
     events_deinit(broker);
@@ -226,6 +228,7 @@ void broker_commit(struct broker *broker)
 {
     while (ledger_is_changed(broker->ledger) || broker->closing) {
         ledger_commit(broker->ledger);
+        caches_committed(broker);
         sessions_forget(broker);
         closing_run(broker);
     }

@@ -95,6 +95,8 @@ static int claim_one(struct session *session, struct batch *batch, uint32_t i, b
         (void)fdset_push(fds, fd);
     }
     batch->fds[i] = fd_close(batch->fds[i]);
+    if (session->release_log >= 0)
+        buffer_add_flags(&batch->broker->buffers, batch->buffers[i], BUFFER_IN_HAND);
     opened_fill(ret, hold);
     return 0;
 }

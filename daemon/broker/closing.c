@@ -33,6 +33,25 @@ static void closed(struct broker *broker, struct buffer *buffer)
         life_ended(broker, buffer);
 }
 
+/*
+ * It is emptied, and caches of clients may have it mapped for as long as they do not look. All but a granule is
+ * credited, which stands for it until then.
+ */
+static void credit_cached(struct broker *broker, struct buffer *buffer)
+{
+    uint64_t granule = buffer_granule(buffer);
+
+    if (!(buffer->record->flags & BUFFER_WAS_CACHED) || buffer->record->watch < 0 || buffer->record->plan)
+        return;
+    check_crediting(broker, CHECK_BUFFER, buffer);
+    if (buffer->record->bytes > granule)
+        buffer_lower(&broker->buffers, buffer, buffer->record->bytes - granule);
+    buffer_unreturn(&broker->buffers, buffer);
+    check_charged(broker, CHECK_BUFFER, buffer);
+    waiters_wake(&broker->waiters);
+    pressure_changed(broker);
+}
+
 /* Here and now. If its pages are gone already, it does not matter that the keeper closes a moment later. */
 static void close_now(struct broker *broker, struct buffer *buffer)
 {
@@ -118,6 +137,7 @@ static void slice_done(struct memory_job *job)
         credit_slice(closing);
         empty_slice(closing);
     } else {
+        credit_cached(closing->broker, closing->buffer);
         close_now(closing->broker, closing->buffer);
         free(closing);
     }
@@ -137,6 +157,8 @@ static void start_closing(struct broker *broker, struct buffer *buffer)
     if (may_empty && record->bytes <= COMMIT_INLINE_MAX) {
         may_empty = false;
         emptied = !handle_discard(buffer->fd, 0, 0, NULL, NULL);
+        if (emptied)
+            credit_cached(broker, buffer);
     }
     if (!emptied)
         closing = calloc(1, sizeof(*closing));

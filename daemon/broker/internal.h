@@ -5,6 +5,7 @@
  *     op_*.c     one family of verbs each; op_adopt.c has what is different about foreign buffers
  *     batch.c    how buffers get their memory, be it for a client or for the stock
  *     buffer_work.c   those that a worker does with one buffer
+ *     caches.c   what clients keep though they have given it back
  *     life.c     when a buffer ends, and how (I4); who pays for it (I5)
  *     recover.c, survey.c   what another broker left
  *     claims.c   names, tokens and holds as they come and go, with their times and events
@@ -23,6 +24,7 @@
 #include "base/list.h"
 #include "base/problem.h"
 #include "broker/broker.h"
+#include "broker/caches.h"
 #include "broker/jobs.h"
 #include "broker/pending.h"
 #include "broker/timers.h"
@@ -60,6 +62,7 @@ struct client {
     struct list subscribed; /* if it wants any events */
     struct list lingering;  /* its grace is over, but `in_use` is open or mapped somewhere (I6) */
     uint64_t in_use;
+    uint64_t taken;   /* slots of its cache whose holds have ended, but that is not committed: caches.c */
     uint64_t scanned; /* of its holds, in order of the buffers' ids */
 };
 
@@ -80,6 +83,7 @@ struct broker {
     struct pending pending;
     struct waiters waiters;
     struct watch watch;
+    struct caches caches;
 
     struct ledger *ledger;
     struct accounts accounts;

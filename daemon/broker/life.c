@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "broker/caches.h"
 #include "broker/check.h"
 #include "broker/claims.h"
 #include "broker/closing.h"
@@ -183,7 +184,7 @@ static void ask(struct broker *broker, struct buffer *buffer)
          * go, and until then it stays charged. */
         broker->no_leases = true;
         end(broker, buffer, false);
-    } else if (sole)
+    } else if (sole || caches_alone_have(buffer))
         end(broker, buffer, true);
     else if (buffer->record->state != BUFFER_DETACHED) {
         buffer_set_state(&broker->buffers, buffer, BUFFER_DETACHED);
@@ -264,14 +265,20 @@ static void settle_charge(struct broker *broker, struct buffer *buffer)
 
 /* ---- the events of a life ------------------------------------------------------------------------------- */
 
-void life_claim_gone(struct broker *broker, struct buffer *buffer)
+static void claim_gone(struct broker *broker, struct buffer *buffer)
 {
-    if (buffer->record->state != BUFFER_LIVE)
-        return;
     if (buffer_is_kept(buffer))
         settle_charge(broker, buffer);
     else
         over(broker, buffer);
+}
+
+void life_claim_gone(struct broker *broker, struct buffer *buffer)
+{
+    if (buffer->record->state != BUFFER_LIVE)
+        return;
+    caches_let_go(broker, buffer);
+    claim_gone(broker, buffer);
 }
 
 void life_destroy(struct broker *broker, struct buffer *buffer)
@@ -280,8 +287,13 @@ void life_destroy(struct broker *broker, struct buffer *buffer)
 
     while (!list_is_empty(&buffer->names))
         drop_name(broker, container_of(list_first(&buffer->names), struct name, in_buffer), true);
-    while (!list_is_empty(&buffer->holds))
-        hold_free(buffer_oldest_hold(buffer));
+    while (!list_is_empty(&buffer->holds)) {
+        struct hold *hold = buffer_oldest_hold(buffer);
+
+        caches_hold_ends(broker, hold);
+        if (client_of(hold->session)->ended || !caches_destroyed(broker, hold))
+            hold_free(hold);
+    }
     if (buffer->record->state == BUFFER_LIVE)
         over(broker, buffer);
     sessions_stop_lingering(broker, id);
@@ -317,7 +329,7 @@ void life_abort(struct broker *broker, struct buffer *buffer)
 void life_goes_on(struct broker *broker, struct buffer *buffer)
 {
     if (buffer->record->state == BUFFER_LIVE) {
-        life_claim_gone(broker, buffer);
+        claim_gone(broker, buffer);
         return;
     }
     if (buffer->record->state != BUFFER_ENDING)
@@ -326,7 +338,9 @@ void life_goes_on(struct broker *broker, struct buffer *buffer)
         life_ended(broker, buffer);
         return;
     }
-    comes_back(broker, buffer);
+    /* what is left of one that caches have mapped comes back when they like */
+    if (buffer->fd >= 0 || !(buffer->record->flags & BUFFER_WAS_CACHED))
+        comes_back(broker, buffer);
     if (buffer->fd >= 0)
         closing_add(broker, buffer);
 }

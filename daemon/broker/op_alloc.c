@@ -36,8 +36,9 @@ struct alloc {
     struct pool *pool; /* the one of the choice that it is tried with */
     uint32_t node;     /* where the latest buffer was to go */
     uint64_t session;
+    uint64_t taking; /* what clients have cached is being taken for it: caches.h */
     bool pending; /* the verb has returned */
-    bool tried;   /* it had room, and all stock was given back for it */
+    bool tried;   /* it had room, and all stock and what was cached was given back for it */
     int hurried;  /* the status to end with */
     int outcome;  /* of the last step */
     unsigned attempts;
@@ -268,11 +269,16 @@ static int wait_for_room(struct alloc *alloc);
 /* It has room, but others have the memory or the descriptors: is it what is in stock? Then once more without that. */
 static bool may_try_without_stock(struct alloc *alloc, int status)
 {
-    if (alloc->tried || (status != STATUS_NO_MEMORY && status != STATUS_NO_DESCRIPTORS) ||
-        !stocking_give_all(alloc->broker))
+    uint64_t ending = alloc->broker->buffers.n_ending;
+    bool is_less;
+
+    if (alloc->tried || (status != STATUS_NO_MEMORY && status != STATUS_NO_DESCRIPTORS))
         return false;
-    alloc->tried = true;
-    return true;
+    is_less = stocking_give_all(alloc->broker);
+    is_less |= caches_wanted(alloc->broker, &alloc->taking, CACHES_ALL);
+    is_less |= alloc->broker->buffers.n_ending > ending;
+    alloc->tried = is_less;
+    return is_less;
 }
 
 /* They have their memory: from here on they are buffers like others, and end like others if something fails. */
@@ -416,9 +422,18 @@ static bool may_hope(const struct alloc *alloc, const struct session *session)
            alloc->args->n <= account_left(session->account, ACCOUNT_BUFFERS);
 }
 
-/* As long as the caller likes, or as there is hope. */
-static bool may_wait(const struct alloc *alloc, const struct session *session, int status)
+/* Does it want what is cached, and is that being taken? A limit is met by what the same user has. */
+static bool is_taking(struct alloc *alloc, const struct session *session, int status)
 {
+    return (status == STATUS_POOL_FULL || status == STATUS_LIMIT) &&
+           caches_wanted(alloc->broker, &alloc->taking, status == STATUS_LIMIT ? session->record->uid : CACHES_ALL);
+}
+
+/* As long as the caller likes, or as there is hope. */
+static bool may_wait(struct alloc *alloc, const struct session *session, int status)
+{
+    if (is_taking(alloc, session, status))
+        return true;
     if (status == STATUS_POOL_FULL && !alloc->waiter.hoping)
         return true;
     return (status == STATUS_POOL_FULL || status == STATUS_LIMIT) && may_hope(alloc, session);
@@ -433,6 +448,8 @@ static bool room_is_there(struct waiter *waiter)
         alloc->outcome = refuse_hurried(alloc);
         return true;
     }
+    if (!caches_are_taken(alloc->broker, alloc->taking))
+        return false;
     *problem_of(alloc) = (struct problem)PROBLEM_NULL;
     alloc->outcome = acquire(alloc, session);
     if (may_wait(alloc, session, alloc->outcome))

@@ -91,6 +91,8 @@ int op_release(struct op *op, const struct ids *buffers, struct statuses *result
         } else {
             struct buffer *buffer = hold->buffer;
 
+            if (hold->record->claims == 1)
+                caches_hold_ends(op->broker, hold);
             if (!hold_release(hold))
                 life_claim_gone(op->broker, buffer);
         }
@@ -418,6 +420,7 @@ void fill_info(struct broker *broker, const struct session *session, const struc
             break;
         info->holders[info->n_holders] = hold->record->session;
         info->holder_rights[info->n_holders] = hold->record->rights;
+        info->holder_cached[info->n_holders] = caches_have(hold);
         info->holder_claims[info->n_holders++] = hold->record->kind;
     }
     if (!list_is_empty(&buffer->names)) {

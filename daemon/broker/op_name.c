@@ -122,6 +122,13 @@ static int may_claim(struct op *op, const struct session *session, const struct 
                   (unsigned long long)buffer->record->head.id);
 }
 
+static int find_buffer(struct op *op, const struct session *session, const struct lookup_args *args,
+                       struct buffer **ret, uint32_t *ret_rights)
+{
+    return args->name[0] ? find_by_name(op, session, args->name, ret, ret_rights)
+                         : find_by_id(op, session, args->id, ret, ret_rights);
+}
+
 int op_lookup(struct op *op, const struct lookup_args *args, struct opened *result)
 {
     struct session *session;
@@ -132,8 +139,9 @@ int op_lookup(struct op *op, const struct lookup_args *args, struct opened *resu
     int r = op_session(op, &session);
 
     if (!r)
-        r = args->name[0] ? find_by_name(op, session, args->name, &buffer, &may)
-                          : find_by_id(op, session, args->id, &buffer, &may);
+        r = find_buffer(op, session, args, &buffer, &may);
+    if (!r && caches_opened(op->broker, session, buffer))
+        r = find_buffer(op, session, args, &buffer, &may);
     if (!r)
         r = foreign_is_wanted(buffer, args->foreign, &op->problem);
     if (!r)

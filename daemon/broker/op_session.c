@@ -68,6 +68,8 @@ static int give_release_log(struct broker *broker, struct session *session, stru
     if (session->release_log < 0) {
         r = session_make_release_log(session);
         if (!r)
+            ledger_need(broker->ledger, LEDGER_HOLD_CACHE);
+        if (!r)
             r = keeper_hold(broker->options.keeper, KEEPER_RELEASE_LOG, session->record->head.id,
                             session->release_log);
         if (r)
@@ -252,6 +254,7 @@ static bool give_up_one(struct broker *broker, struct session *session)
     if (hold) {
         struct buffer *buffer = hold->buffer;
 
+        caches_hold_ends(broker, hold);
         hold_free(hold);
         life_claim_gone(broker, buffer);
         return true;

@@ -518,6 +518,7 @@ int recover_lives(struct broker *broker)
     while ((buffer = buffers_next(&broker->buffers, &cursor, &budget)))
         life_goes_on(broker, buffer);
     stocking_goes_on(broker);
+    caches_go_on(broker);
     broker->watches_proven = ledger_header(broker->ledger)->starts == 1;
     if (!broker->watches_proven)
         life_look_again(broker);

@@ -298,6 +298,7 @@ struct buffer_info {
     uint64_t holders[16];
     uint32_t holder_rights[16];
     uint32_t holder_claims[16];
+    uint32_t holder_cached[16];
     char name[MEMORYD_NAME_MAX + 16]; /* with "uid:N/" where it is another user's */
 };
 

@@ -33,7 +33,8 @@
 #define LEDGER_FOREIGN     UINT64_C(1) /* of buffers some may be foreign, which are of no pool */
 #define LEDGER_STOCK       UINT64_C(2) /* of buffers some may be nobody's yet: they are charged to a pool's stock */
 #define LEDGER_AHEAD       UINT64_C(4) /* out of use: of buffers some may have been made ahead, and have the flag */
-#define LEDGER_FEATURES    (LEDGER_FOREIGN | LEDGER_STOCK | LEDGER_AHEAD)
+#define LEDGER_HOLD_CACHE  UINT64_C(8) /* of buffers some may have been in clients' caches, and have flags of that */
+#define LEDGER_FEATURES    (LEDGER_FOREIGN | LEDGER_STOCK | LEDGER_AHEAD | LEDGER_HOLD_CACHE)
 #define LEDGER_EXTENT_SIZE (UINT64_C(64) << 10)
 #define LEDGER_EXTENTS_MAX 32768
 /* The journal is behind all extents; one change can be as large as this. */

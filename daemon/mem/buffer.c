@@ -373,6 +373,20 @@ void buffer_lower(struct buffers *buffers, struct buffer *buffer, uint64_t by)
     pool_lower(pool, record->node, by);
 }
 
+void buffer_unreturn(struct buffers *buffers, struct buffer *buffer)
+{
+    struct pool *pool = buffer_pool(buffers, buffer);
+    struct plan plan;
+
+    if (!buffer->charge.returning)
+        return;
+    if (pool) {
+        buffer_plan(buffers, buffer, &plan);
+        pool_unreturn(pool, &plan);
+    }
+    charge_unreturn(&buffer->charge);
+}
+
 void buffer_set_node(struct buffers *buffers, struct buffer *buffer, struct pool *pool, uint32_t node,
                      uint64_t huge_bytes)
 {
@@ -452,6 +466,12 @@ void buffer_add_flags(struct buffers *buffers, struct buffer *buffer, uint32_t f
 {
     if (~buffer->record->flags & flags)
         record_change(&buffers->table, buffer)->flags |= flags;
+}
+
+void buffer_remove_flags(struct buffers *buffers, struct buffer *buffer, uint32_t flags)
+{
+    if (buffer->record->flags & flags)
+        record_change(&buffers->table, buffer)->flags &= ~flags;
 }
 
 struct pool *buffer_pool(const struct buffers *buffers, const struct buffer *buffer)

@@ -45,7 +45,7 @@ enum buffer_state {
     BUFFER_STOCK = 4, /* nobody's */
 };
 
-/* AllocRequest.Flag and BufferInfo.Flag on the wire, except STRICT. */
+/* AllocRequest.Flag and BufferInfo.Flag on the wire, except the last ones. */
 enum buffer_flag {
     BUFFER_PUBLISHABLE = 1,
     BUFFER_NO_ADDRESS = 2,
@@ -58,13 +58,17 @@ enum buffer_flag {
     BUFFER_EXPORTED = 2048,
     BUFFER_VERIFIED = 4096,
     BUFFER_FOREIGN = 8192,
-    BUFFER_STRICT = 1 << 30, /* its plan is; kept to ourselves */
+    /* these are kept to ourselves */
+    BUFFER_IN_HAND = 1 << 28,    /* who held it says that nobody else can have it open or mapped */
+    BUFFER_WAS_CACHED = 1 << 29, /* some client's cache had it, and may still have it mapped */
+    BUFFER_STRICT = 1 << 30,     /* its plan is */
 };
 
 #define BUFFER_FLAGS_ALL                                                                                     \
     (BUFFER_PUBLISHABLE | BUFFER_NO_ADDRESS | BUFFER_PUBLISHED | BUFFER_PUBLISHED_FUTURE_ONLY | BUFFER_LAZY |   \
-     BUFFER_EXPORTED | BUFFER_VERIFIED | BUFFER_FOREIGN | BUFFER_AHEAD | BUFFER_STRICT)
-#define BUFFER_FLAGS_ON_WIRE ((uint32_t)0x3fffffff)
+     BUFFER_EXPORTED | BUFFER_VERIFIED | BUFFER_FOREIGN | BUFFER_AHEAD | BUFFER_IN_HAND | BUFFER_WAS_CACHED |    \
+     BUFFER_STRICT)
+#define BUFFER_FLAGS_ON_WIRE ((uint32_t)0x0fffffff)
 
 struct buffer;
 RB_HEAD(buffer_inode_tree, buffer);
@@ -164,6 +168,8 @@ void buffer_set_state(struct buffers *buffers, struct buffer *buffer, enum buffe
 void buffer_return(struct buffers *buffers, struct buffer *buffer);
 /* So many bytes at its end have been given back, fewer than it has. For one that is ENDING, and on one node. */
 void buffer_lower(struct buffers *buffers, struct buffer *buffer, uint64_t by);
+/* What is left of it is not on its way back after all. */
+void buffer_unreturn(struct buffers *buffers, struct buffer *buffer);
 /* All of it is on this node now and bound to it, and charged to this pool and node instead: never refused, so the room
  * must be there. */
 void buffer_set_node(struct buffers *buffers, struct buffer *buffer, struct pool *pool, uint32_t node,
@@ -179,6 +185,7 @@ int buffer_place(struct buffers *buffers, struct buffer *buffer, struct reservat
 void buffer_charge_to(struct buffers *buffers, struct buffer *buffer, struct account *account, uint64_t session);
 /* It is this besides. */
 void buffer_add_flags(struct buffers *buffers, struct buffer *buffer, uint32_t flags);
+void buffer_remove_flags(struct buffers *buffers, struct buffer *buffer, uint32_t flags);
 
 /* Its life is: whatever is left of it, also tokens, is on its way out. */
 static inline bool buffer_is_over(const struct buffer *buffer)

@@ -74,9 +74,11 @@ void buffer_info_message(Memoryd__V1__BufferInfo *message, struct buffer_info *i
     message->tokens = info->tokens;
     message->detached_ms = info->detached_ms;
     message->n_holders = message->n_holder_rights = message->n_holder_claims = info->n_holders;
+    message->n_holder_cached = info->n_holders;
     message->holders = info->holders;
     message->holder_rights = info->holder_rights;
     message->holder_claims = info->holder_claims;
+    message->holder_cached = info->holder_cached;
     message->name = info->name;
 }
 

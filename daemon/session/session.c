@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/steal.h"
 #include "log/log.h"
-#include "proto/release_log.h"
+#include "proto/hold_cache.h"
 #include "proto/status.h"
 #include "session/hold.h"
 #include "session/kept.h"
@@ -162,7 +162,7 @@ int session_make_release_log(struct session *session)
 {
     _cleanup_close_ int fd = sys_memfd_new("memoryd:releases", 0);
 
-    if (fd < 0 || sys_fd_check(fd) < 0 || sys->ftruncate(fd, RELEASE_LOG_SIZE) < 0 || sys->fchmod(fd, 0600) < 0 ||
+    if (fd < 0 || sys_fd_check(fd) < 0 || sys->ftruncate(fd, SESSION_MEMORY_SIZE) < 0 || sys->fchmod(fd, 0600) < 0 ||
         sys->add_seals(fd, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
         return -errno;
     session->release_log = steal_fd(&fd);

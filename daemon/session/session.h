@@ -37,7 +37,7 @@ struct session {
     struct peer peer;        /* owned: pidfd, groups */
     struct account *account; /* a reference: what this session costs, within its user's */
     struct charge charge;    /* of the session itself */
-    int release_log;         /* owned: proto/release_log.h; -1: the client has not asked for one */
+    int release_log;         /* owned: proto/release_log.h, hold_cache.h; -1: the client has not asked for one */
     void *connection;        /* NULL: it has none now */
     void *userdata;          /* the broker's own */
     struct hold_tree holds;  /* by buffer; hold.h */
@@ -74,9 +74,9 @@ void session_attach(struct session *session, void *connection, struct peer *peer
 /* It has none now. */
 void session_detach(struct session *session);
 
-/* Makes its release log, which it has not. The client allocates the page: it may keep it for longer than the session is
- * there, and what nobody is charged for must not be the broker's. 0 or a negative errno, which is not fatal: a session
- * can do without. */
+/* Makes its release log, which it has not, and its hold cache (cache.h) in the same memory. The client allocates the
+ * pages: it may keep them for longer than the session is there, and what nobody is charged for must not be the
+ * broker's. 0 or a negative errno, which is not fatal: a session can do without. */
 int session_make_release_log(struct session *session);
 
 /* LIVE; NULL if there is none. */

@@ -11,10 +11,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/futex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/align.h"
@@ -82,6 +84,24 @@ static int populate_by_reading(char *address, size_t length)
         length -= (size_t)n;
     }
     return 0;
+}
+
+/* Of the operations on futexes the one that changes a word; nobody waits for it. */
+int sys_set_bits(int fd, size_t offset, uint32_t bits)
+{
+    size_t within = offset % page_size(), length = within + sizeof(uint32_t);
+    char *map = sys->mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)(offset - within));
+    long r;
+    int err;
+
+    if (map == MAP_FAILED)
+        return -1;
+    r = syscall(SYS_futex, map + within, FUTEX_WAKE_OP, 0, NULL, map + within,
+                FUTEX_OP(FUTEX_OP_OR, (int)bits, FUTEX_OP_CMP_EQ, 0));
+    err = errno;
+    (void)sys->munmap(map, length);
+    errno = err;
+    return r < 0 ? -1 : 0;
 }
 
 int sys_populate(void *address, size_t length)

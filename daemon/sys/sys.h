@@ -89,6 +89,12 @@ int sys_fd_check(int fd);
  * `huge` is the page size of hugetlb, 0 for shared memory. -1 and errno. */
 int sys_memfd_new(const char *name, uint64_t huge);
 
+/*
+ * Sets bits of a word, whole words into the file, of memory that others may take pages away from: the kernel does it,
+ * at once as an atomic instruction would, and what would be a SIGBUS is an error. -1 and errno.
+ */
+int sys_set_bits(int fd, size_t offset, uint32_t bits);
+
 /* Allocates every page under a writable shared mapping as its policy and advice say. -1 and errno;
  * never a signal. */
 int sys_populate(void *address, size_t length);

@@ -76,7 +76,8 @@
  * descriptors it has at hand), else its calls return -ESTALE.
  * exec() leaks nothing: every descriptor is close-on-exec. After vfork() or _Fork(), call nothing but exec.
  *
- * Environment: MEMORYD_SOCKET and MEMORYD_AUTOSTART, see memclient_open(); ignored in set-uid programs.
+ * Environment: MEMORYD_SOCKET and MEMORYD_AUTOSTART, see memclient_open(), MEMORYD_CACHE, see memclient_cache_put();
+ * ignored in set-uid programs.
  */
 #ifndef MEMCLIENT_MEMCLIENT_H
 #define MEMCLIENT_MEMCLIENT_H
@@ -382,6 +383,37 @@ MEMCLIENT_API struct memclient_buffer *memclient_buffer_unref(struct memclient_b
  */
 MEMCLIENT_API void memclient_buffer_unref_many(size_t n, struct memclient_buffer *const *bufs);
 
+/*
+ * For those who make allocators of this library. A buffer that a program gives back, and will soon want again, costs
+ * two requests and its mapping each time. memclient_cache_put() keeps all of that: the caller keeps the handle, and its
+ * mapping, and uses neither until memclient_cache_take(). Meanwhile the broker may give the memory to others without
+ * asking this process, be it idle for hours: when somebody finds no room or meets a limit, when all others that had the
+ * buffer have let go of it, when somebody opens it by its name or number. Then taking it is -ESTALE, and all that can
+ * be done with the handle is to unmap what is mapped of it, which reads zeros, and to give it up. What is taken back in
+ * time is as it was, contents and all; so it is for those who have seen them, this process.
+ *
+ * The handle must have no other user and at most one mapping, and nobody else may be able to have the memory: nothing
+ * of it was shared or exported, no name is bound to it but one that ends with the session, it cannot be published, and
+ * the process has not forked since. A buffer that was opened may be held by others. A fork does not copy what is kept.
+ *
+ * A process keeps 64 buffers and 64 MiB at most, or as many MiB as the environment's MEMORYD_CACHE says, if that is
+ * less; 0 = nothing. memclient_buffer_info() shows it: holder_cached.
+ *
+ * memclient_cache_put():
+ *     -EBUSY       others have it, or may have it
+ *     -ENOSPC      there is no room: give up another one first
+ *     -E2BIG       it is larger than all that is kept
+ *     -EAGAIN      others need memory, or others have had the buffer meanwhile: give it up
+ *     -EALREADY    it is kept
+ *     -EOPNOTSUPP  nothing is kept: by MEMORYD_CACHE, or because of an older broker
+ * memclient_cache_take():
+ *     -ESTALE      the memory is others', or another part of this process has opened it
+ * memclient_cache_is_lost() is 1 if that would be so, else 0. None of the three makes a call to the broker.
+ */
+MEMCLIENT_API int memclient_cache_put(struct memclient_buffer *buf);
+MEMCLIENT_API int memclient_cache_take(struct memclient_buffer *buf);
+MEMCLIENT_API int memclient_cache_is_lost(struct memclient_buffer *buf);
+
 /* Properties that the handle knows. `buf` is not NULL. They make no call. */
 MEMCLIENT_API uint64_t memclient_buffer_id(const struct memclient_buffer *buf);
 MEMCLIENT_API uint64_t memclient_buffer_size(const struct memclient_buffer *buf);    /* as asked for */
@@ -424,6 +456,7 @@ struct memclient_buffer_info {
     uint32_t holder_rights[16];
     uint64_t holders[16];
     uint32_t holder_claims[16]; /* enum memclient_claim of each of them */
+    uint32_t holder_cached[16]; /* 1: its program has given it back, and it is kept: memclient_cache_put() */
 };
 #define MEMCLIENT_BUFFER_INFO_INIT MEMCLIENT_SIZED(struct memclient_buffer_info)
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* I4: a buffer ends when, and only when, nobody has it: the kernel is asked. I6: no timeout takes data. */
+#include "proto/hold_cache.h"
 #include "tests/unit/broker/host.h"
 
 #include <errno.h>
@@ -354,7 +355,7 @@ static void I5_a_release_log_has_no_page_of_the_brokers(void **state)
     assert_int_equal(peer_init_pid(&peer, getpid()), 0);
     assert_int_equal(CALL(0, op_hello, &args, &result), 0);
     assert_ok(fstat(result.release_log, &st));
-    assert_int_equal(st.st_size, RELEASE_LOG_SIZE);
+    assert_int_equal(st.st_size, SESSION_MEMORY_SIZE);
     assert_int_equal(st.st_blocks, 0);
     /* what looks for releases there finds none, and makes none */
     assert_true(broker_next_release_log(host.broker, &(uint64_t){0}, &(struct broker_release_log){0}));

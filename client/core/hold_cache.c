@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See hold_cache.h, and proto/hold_cache.h for who may write what, and in which order. */
+#include "core/hold_cache.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "core/buffer.h"
+#include "core/context.h"
+#include "core/space.h"
+
+#define CACHE_MIB_MAX 64
+
+/* Of the process: what is in caches of all its contexts, and how often it has forked. */
+static unsigned n_cached;
+static uint64_t bytes_cached;
+static unsigned forks;
+
+/* ---- the option ----------------------------------------------------------------------------------------- */
+
+static uint64_t most_bytes;
+
+static void read_option(void)
+{
+    const char *text = secure_getenv("MEMORYD_CACHE");
+    unsigned long mib = CACHE_MIB_MAX;
+    char *end;
+
+    if (text && *text >= '0' && *text <= '9') {
+        mib = strtoul(text, &end, 10);
+        if (*end || mib > CACHE_MIB_MAX)
+            mib = CACHE_MIB_MAX;
+    }
+    most_bytes = (uint64_t)mib << 20;
+}
+
+static uint64_t cache_bytes_max(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once(&once, read_option);
+    return most_bytes;
+}
+
+static void count_out(const struct memclient_buffer *buf)
+{
+    __atomic_sub_fetch(&n_cached, 1, __ATOMIC_RELAXED);
+    __atomic_sub_fetch(&bytes_cached, buf->bytes, __ATOMIC_RELAXED);
+}
+
+/* False: there is no room for it. */
+static bool count_in(const struct memclient_buffer *buf)
+{
+    unsigned n = __atomic_add_fetch(&n_cached, 1, __ATOMIC_RELAXED);
+    uint64_t bytes = __atomic_add_fetch(&bytes_cached, buf->bytes, __ATOMIC_RELAXED);
+
+    if (n <= HOLD_CACHE_SLOTS && bytes <= cache_bytes_max())
+        return true;
+    count_out(buf);
+    return false;
+}
+
+/* ---- slots ---------------------------------------------------------------------------------------------- */
+
+/* With the context's lock: where the buffer's session has its cache, or NULL. */
+static struct hold_cache *cache_of(const struct memclient_buffer *buf)
+{
+    const struct memclient *ctx = buf->ctx;
+
+    return !ctx->closed && ctx->channel && buf->generation == ctx->generation ? ctx->channel->cache : NULL;
+}
+
+/* One that was taken stays the broker's until it is done with it. */
+static int find_slot(const struct memclient *ctx, const struct hold_cache *cache)
+{
+    for (int i = 0; i < HOLD_CACHE_SLOTS; i++)
+        if (!ctx->cached.owners[i] &&
+            (__atomic_load_n(&cache->slots[i].state, __ATOMIC_ACQUIRE) & (HOLD_CACHED | HOLD_DONE)) != HOLD_CACHED)
+            return i;
+    return -1;
+}
+
+static bool swap_back(struct hold_cache_slot *slot)
+{
+    uint32_t cached = HOLD_CACHED;
+
+    return __atomic_compare_exchange_n(&slot->state, &cached, 0, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+}
+
+/* It is in no slot any more. */
+static void leave_slot(struct memclient_buffer *buf)
+{
+    buf->ctx->cached.owners[buf->cached.slot] = NULL;
+    buf->cached.slot = -1;
+    count_out(buf);
+}
+
+/* Out of its slot. False: the broker was faster, and the claims of it have ended. */
+static bool get_back(struct memclient_buffer *buf)
+{
+    struct hold_cache *cache = cache_of(buf);
+    struct hold_cache_slot *slot;
+    bool is_back = false;
+
+    if (cache) {
+        slot = &cache->slots[buf->cached.slot];
+        is_back = swap_back(slot);
+        if (!is_back)
+            buf->claims -= slot->claims < buf->claims ? slot->claims : buf->claims;
+    }
+    leave_slot(buf);
+    return is_back;
+}
+
+void hold_cache_opened(struct memclient_buffer *buf, uint32_t changes)
+{
+    buf->cached = (struct cached_hold){
+        .slot = -1,
+        .forks = __atomic_load_n(&forks, __ATOMIC_RELAXED),
+        .changes = changes,
+    };
+}
+
+void hold_cache_used(struct memclient_buffer *buf)
+{
+    if (buf->cached.slot < 0)
+        return;
+    (void)get_back(buf);
+    buf->cached.lost = true;
+}
+
+void hold_cache_leave(struct memclient_buffer *buf)
+{
+    if (buf->cached.slot >= 0)
+        (void)get_back(buf);
+}
+
+void hold_cache_forget_all(struct memclient *ctx)
+{
+    for (unsigned i = 0; i < HOLD_CACHE_SLOTS; i++) {
+        struct memclient_buffer *buf = ctx->cached.owners[i];
+
+        if (!buf)
+            continue;
+        leave_slot(buf);
+        buf->cached.lost = true;
+    }
+}
+
+void hold_cache_let_out(struct memclient_buffer *buf, bool descriptor)
+{
+    struct hold_cache *cache;
+
+    pthread_mutex_lock(&buf->ctx->lock);
+    buf->cached.let_out = true;
+    cache = cache_of(buf);
+    if (descriptor && cache)
+        __atomic_store_n(&cache->let_out, 1, __ATOMIC_SEQ_CST);
+    pthread_mutex_unlock(&buf->ctx->lock);
+}
+
+/* ---- putting and taking --------------------------------------------------------------------------------- */
+
+/* With both locks: does it have one user, and that one mapping at most? */
+static bool has_one_user(const struct memclient_buffer *buf)
+{
+    unsigned n = 0;
+
+    list_for_each_entry(m, &buf->mappings, struct mapping, in_buffer)
+    {
+        if (m->is_copy || m->own_in_child)
+            return false;
+        n++;
+    }
+    return n <= 1 && __atomic_load_n(&buf->refs, __ATOMIC_ACQUIRE) == n + 1;
+}
+
+static bool is_wanted(const struct memclient_buffer *buf, const struct hold_cache *cache)
+{
+    return __atomic_load_n(&cache->wanted, __ATOMIC_SEQ_CST) ||
+           __atomic_load_n(&cache->changes[buf->id % HOLD_CACHE_CHANGES], __ATOMIC_SEQ_CST) != buf->cached.changes;
+}
+
+static int refuse_wanted(const struct memclient_buffer *buf)
+{
+    return fail_with(EAGAIN, "buffer #%llu is not kept: others need memory, or others had it besides",
+                     (unsigned long long)buf->id);
+}
+
+static int check_put(const struct memclient_buffer *buf, const struct hold_cache *cache)
+{
+    const unsigned never = MEMCLIENT_PUBLISHABLE | MEMCLIENT_BUFFER_FOREIGN | MEMCLIENT_BUFFER_PUBLISHED;
+
+    if (!cache || !cache_bytes_max())
+        return fail_with(EOPNOTSUPP, "nothing is kept: MEMORYD_CACHE says so, or the broker is an older one");
+    if (buf->cached.slot >= 0)
+        return fail_with(EALREADY, "buffer #%llu is kept already", (unsigned long long)buf->id);
+    if (buf->bytes > cache_bytes_max())
+        return fail_with(E2BIG, "buffer #%llu has more than what is kept altogether", (unsigned long long)buf->id);
+    if (buf->cached.let_out || buffer_flags(buf) & never || buf->keeps_out || !has_one_user(buf) ||
+        buf->cached.forks != __atomic_load_n(&forks, __ATOMIC_RELAXED))
+        return fail_with(EBUSY, "others have buffer #%llu, or may have it", (unsigned long long)buf->id);
+    return is_wanted(buf, cache) ? refuse_wanted(buf) : 0;
+}
+
+static int put(struct memclient_buffer *buf)
+{
+    struct hold_cache *cache = cache_of(buf);
+    int slot, r = check_put(buf, cache);
+
+    if (r)
+        return r;
+    slot = find_slot(buf->ctx, cache);
+    if (slot < 0 || !count_in(buf))
+        return fail_with(ENOSPC, "there is no room for another buffer that is kept");
+    buf->cached.slot = slot;
+    buf->cached.lost = false;
+    buf->ctx->cached.owners[slot] = buf;
+    cache->slots[slot].buffer = buf->id;
+    cache->slots[slot].claims = (uint32_t)buf->claims;
+    __atomic_store_n(&cache->slots[slot].state, HOLD_CACHED, __ATOMIC_SEQ_CST);
+    /* if the broker has it meanwhile, whoever wants it again is told so */
+    if (!is_wanted(buf, cache) || !swap_back(&cache->slots[slot]))
+        return 0;
+    leave_slot(buf);
+    return refuse_wanted(buf);
+}
+
+int hold_cache_put(struct memclient_buffer *buf)
+{
+    int r;
+
+    space_lock_read();
+    pthread_mutex_lock(&buf->ctx->lock);
+    r = put(buf);
+    pthread_mutex_unlock(&buf->ctx->lock);
+    space_unlock();
+    return r;
+}
+
+/* With the space's lock: children get it again. */
+static void give_to_children(struct memclient_buffer *buf)
+{
+    list_for_each_entry(m, &buf->mappings, struct mapping, in_buffer)
+    {
+        m->dont_copy = false;
+        (void)madvise((void *)(uintptr_t)m->start, (size_t)m->size, MADV_DOFORK);
+    }
+}
+
+int hold_cache_take(struct memclient_buffer *buf)
+{
+    struct memclient *ctx = buf->ctx;
+    bool is_back, was_withheld;
+
+    pthread_mutex_lock(&ctx->lock);
+    is_back = buf->cached.slot >= 0 ? get_back(buf) : !buf->cached.lost;
+    buf->cached.lost = !is_back;
+    was_withheld = buf->cached.withheld;
+    buf->cached.withheld = false;
+    pthread_mutex_unlock(&ctx->lock);
+    if (!is_back)
+        return fail_with(ESTALE, "buffer #%llu was kept, and the broker has given it to others",
+                         (unsigned long long)buf->id);
+    if (was_withheld) {
+        space_lock();
+        give_to_children(buf);
+        space_unlock();
+    }
+    return 0;
+}
+
+bool hold_cache_is_lost(struct memclient_buffer *buf)
+{
+    const struct hold_cache *cache;
+    bool is_lost;
+
+    pthread_mutex_lock(&buf->ctx->lock);
+    cache = cache_of(buf);
+    is_lost = buf->cached.slot < 0 ? buf->cached.lost
+                                   : !cache || __atomic_load_n(&cache->slots[buf->cached.slot].state,
+                                                               __ATOMIC_RELAXED) != HOLD_CACHED;
+    pthread_mutex_unlock(&buf->ctx->lock);
+    return is_lost;
+}
+
+/* ---- around a fork -------------------------------------------------------------------------------------- */
+
+static bool is_for_children(const struct memclient_buffer *buf)
+{
+    list_for_each_entry(m, &buf->mappings, struct mapping, in_buffer)
+    {
+        if (!m->dont_copy && !m->is_copy)
+            return true;
+    }
+    return false;
+}
+
+static void withhold(struct memclient_buffer *buf)
+{
+    list_for_each_entry(m, &buf->mappings, struct mapping, in_buffer)
+    {
+        if (m->dont_copy || madvise((void *)(uintptr_t)m->start, (size_t)m->size, MADV_DONTFORK) < 0)
+            continue;
+        m->dont_copy = true;
+        buf->cached.withheld = true;
+    }
+}
+
+void hold_cache_fork_prepare(struct memclient *ctx)
+{
+    struct hold_cache *cache = ctx->channel ? ctx->channel->cache : NULL;
+
+    for (unsigned i = 0; i < HOLD_CACHE_SLOTS; i++)
+        if (ctx->cached.owners[i])
+            withhold(ctx->cached.owners[i]);
+    for (struct memclient_buffer *buf = cache ? ctx->buffers : NULL; buf; buf = buf->hh.next)
+        if (is_for_children(buf)) {
+            __atomic_store_n(&cache->let_out, 1, __ATOMIC_SEQ_CST);
+            break;
+        }
+}
+
+void hold_cache_forked(void)
+{
+    __atomic_add_fetch(&forks, 1, __ATOMIC_RELAXED);
+}

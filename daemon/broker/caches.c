@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See caches.h. */
+#include "broker/caches.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "broker/claims.h"
+#include "broker/internal.h"
+#include "broker/life.h"
+#include "session/cache.h"
+
+/* sessions looked at in one turn */
+#define SESSIONS_SLICE 64
+/* how often it is looked whether anybody waits still, as long as somebody does */
+#define LOOK_MS 100
+
+struct caches_done {
+    uint64_t session;
+    unsigned slot;
+};
+
+static void caches_turn(struct timer *timer);
+
+void caches_init(struct caches *caches)
+{
+    *caches = (struct caches){.turn = TIMER_INIT(caches_turn)};
+}
+
+void caches_deinit(struct broker *broker)
+{
+    timer_disarm(&broker->timers, &broker->caches.turn);
+    free(broker->caches.done);
+    broker->caches.done = NULL;
+}
+
+/* ---- one hold ------------------------------------------------------------------------------------------- */
+
+/* Each is taken once. Without memory to remember it, the slot stays the broker's, and the client has one less. */
+static void remember_done(struct caches *caches, struct client *client, unsigned slot)
+{
+    client->taken |= UINT64_C(1) << slot;
+    if (caches->n_done == caches->done_max) {
+        size_t max = caches->done_max ? 2 * caches->done_max : HOLD_CACHE_SLOTS;
+        struct caches_done *more = reallocarray(caches->done, max, sizeof(*more));
+
+        if (!more)
+            return;
+        caches->done = more;
+        caches->done_max = max;
+    }
+    caches->done[caches->n_done++] = (struct caches_done){client->id, slot};
+}
+
+void caches_committed(struct broker *broker)
+{
+    struct caches *caches = &broker->caches;
+
+    while (caches->n_done) {
+        const struct caches_done *done = &caches->done[--caches->n_done];
+        struct session *session = find_session(broker, done->session);
+
+        if (!session)
+            continue;
+        client_of(session)->taken &= ~(UINT64_C(1) << done->slot);
+        session_cache_done(session, done->slot);
+    }
+}
+
+/* The names that go with it are those that the client would have unbound: its own, for as long as it is there. */
+static void drop_names(struct broker *broker, const struct session *session, struct buffer *buffer)
+{
+    list_for_each_entry_safe(name, &buffer->names, struct name, in_buffer)
+    {
+        if (name->record->session == session->record->head.id && name->record->policy == NAME_FREE)
+            drop_name(broker, name, true);
+    }
+}
+
+/* Ends what the client has cached in this slot. NULL if that is nothing, or if the client has it again. */
+static struct buffer *take(struct broker *broker, struct session *session, unsigned slot)
+{
+    struct hold_cache_slot cached;
+    struct buffer *buffer;
+    struct hold *hold;
+
+    if (client_of(session)->taken >> slot & 1 || !session_take_cached(session, slot, &cached))
+        return NULL;
+    remember_done(&broker->caches, client_of(session), slot);
+    hold = session_hold(session, cached.buffer);
+    if (!hold || !record_is_live(&hold->record->head))
+        return NULL;
+    buffer = hold->buffer;
+    buffer_add_flags(&broker->buffers, buffer, BUFFER_WAS_CACHED);
+    drop_names(broker, session, buffer);
+    if (cached.claims >= hold->record->claims)
+        hold_free(hold);
+    else
+        record_change(&broker->sessions.holds, hold)->claims -= cached.claims;
+    return buffer;
+}
+
+bool caches_have(const struct hold *hold)
+{
+    return session_find_cached(hold->session, hold->record->buffer) >= 0;
+}
+
+/* Takes it if it is cached, and tells the client that it should not be from now on, if it is not. */
+static bool take_hold(struct broker *broker, struct hold *hold)
+{
+    struct session *session = hold->session;
+    uint64_t id = hold->record->buffer;
+    int slot = session_find_cached(session, id);
+
+    if (slot < 0) {
+        session_tell_change(session, id);
+        slot = session_find_cached(session, id);
+    }
+    if (slot >= 0 && take(broker, session, (unsigned)slot))
+        return true;
+    if (slot >= 0)
+        session_tell_change(session, id);
+    return false;
+}
+
+/* Who has it longest, and not in a cache, is the one to ask when it lets go. */
+void caches_let_go(struct broker *broker, struct buffer *buffer)
+{
+    struct hold *hold;
+
+    while (!buffer->n_names && !buffer->n_keeping && (hold = buffer_oldest_hold(buffer)) &&
+           !client_of(hold->session)->ended && take_hold(broker, hold))
+        ;
+}
+
+bool caches_opened(struct broker *broker, const struct session *session, struct buffer *buffer)
+{
+    struct hold *hold = buffer_oldest_hold(buffer);
+
+    if (!hold || hold->session == session || client_of(hold->session)->ended || !take_hold(broker, hold))
+        return false;
+    life_claim_gone(broker, buffer);
+    return true;
+}
+
+bool caches_destroyed(struct broker *broker, struct hold *hold)
+{
+    return take_hold(broker, hold);
+}
+
+void caches_hold_ends(struct broker *broker, const struct hold *hold)
+{
+    struct buffer *buffer = hold->buffer;
+    const uint32_t flags = BUFFER_IN_HAND | BUFFER_EXPORTED;
+
+    if ((buffer->record->flags & flags) != flags)
+        return;
+    if (buffer->n_holds == 1 && !buffer->n_names && !buffer->n_keeping &&
+        !(buffer->record->flags & BUFFER_WAS_CACHED))
+        return;
+    if (session_has_let_out(hold->session))
+        buffer_remove_flags(&broker->buffers, buffer, BUFFER_IN_HAND);
+}
+
+bool caches_alone_have(const struct buffer *buffer)
+{
+    const uint32_t flags = BUFFER_IN_HAND | BUFFER_WAS_CACHED;
+
+    return (buffer->record->flags & (flags | BUFFER_PUBLISHED)) == flags && !buffer->record->plan;
+}
+
+/* ---- all of them ---------------------------------------------------------------------------------------- */
+
+static void visit(struct broker *broker, struct session *session)
+{
+    const struct caches *caches = &broker->caches;
+    bool taking = caches->taking && (caches->uid == CACHES_ALL || caches->uid == session->record->uid);
+    struct hold_cache_slot slots[HOLD_CACHE_SLOTS];
+
+    if (client_of(session)->ended || session->release_log < 0)
+        return;
+    (void)session_tell_wanted(session, taking);
+    if (!session_read_cache(session, slots))
+        return;
+    for (unsigned i = 0; i < HOLD_CACHE_SLOTS; i++) {
+        struct buffer *buffer;
+
+        if (!hold_cache_is_open(&slots[i]) || (!taking && !(slots[i].state & HOLD_TAKEN)))
+            continue;
+        buffer = take(broker, session, i);
+        if (buffer)
+            life_claim_gone(broker, buffer);
+    }
+}
+
+static void begin_pass(struct caches *caches, bool taking, uid_t uid)
+{
+    caches->pass++;
+    caches->cursor = 0;
+    caches->running = true;
+    caches->taking = taking;
+    caches->uid = uid;
+}
+
+static void end_pass(struct broker *broker)
+{
+    struct caches *caches = &broker->caches;
+
+    caches->running = false;
+    caches->completed = caches->pass;
+    waiters_wake(&broker->waiters);
+    if (caches->again) {
+        caches->again = false;
+        begin_pass(caches, true, caches->next_uid);
+        timer_arm(&broker->timers, &caches->turn, 0);
+    } else if (caches->taking) {
+        timer_arm(&broker->timers, &caches->turn, deadline_after_ms(LOOK_MS));
+    }
+}
+
+static void run_pass(struct broker *broker)
+{
+    struct caches *caches = &broker->caches;
+    unsigned budget = SESSIONS_SLICE;
+    struct session *session;
+
+    while ((session = sessions_next(&broker->sessions, &caches->cursor, &budget)))
+        visit(broker, session);
+    if (caches->cursor)
+        timer_arm(&broker->timers, &caches->turn, 0);
+    else
+        end_pass(broker);
+}
+
+/* Some client may have cached something since: of a new session, say. */
+static void caches_turn(struct timer *timer)
+{
+    struct broker *broker = container_of(timer, struct broker, caches.turn);
+    struct caches *caches = &broker->caches;
+
+    if (!caches->running)
+        begin_pass(caches, broker->waiters.waiting, CACHES_ALL);
+    run_pass(broker);
+}
+
+bool caches_are_taken(const struct broker *broker, uint64_t ticket)
+{
+    return broker->caches.completed >= ticket;
+}
+
+bool caches_wanted(struct broker *broker, uint64_t *ticket, uid_t uid)
+{
+    struct caches *caches = &broker->caches;
+
+    if (*ticket)
+        return !caches_are_taken(broker, *ticket);
+    if (caches->running) {
+        *ticket = caches->pass + 1;
+        caches->next_uid = caches->again && caches->next_uid != uid ? CACHES_ALL : uid;
+        caches->again = true;
+    } else {
+        begin_pass(caches, true, uid);
+        *ticket = caches->pass;
+        run_pass(broker);
+    }
+    return !caches_are_taken(broker, *ticket);
+}
+
+/* Before any client is served: whatever one opens from now on is none of that. */
+void caches_go_on(struct broker *broker)
+{
+    begin_pass(&broker->caches, false, CACHES_ALL);
+    while (broker->caches.running)
+        run_pass(broker);
+    timer_disarm(&broker->timers, &broker->caches.turn);
+}

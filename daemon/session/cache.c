@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See cache.h. */
+#include "session/cache.h"
+
+#include <stdatomic.h>
+#include <unistd.h>
+
+#include "sys/sys.h"
+
+static bool read_at(const struct session *session, size_t offset, void *bytes, size_t size)
+{
+    return session->release_log >= 0 && pread(session->release_log, bytes, size, (off_t)offset) == (ssize_t)size;
+}
+
+static bool write_word(const struct session *session, size_t offset, uint32_t word)
+{
+    return sys->pwrite(session->release_log, &word, sizeof(word), (off_t)offset) == (ssize_t)sizeof(word);
+}
+
+static size_t slot_at(unsigned slot)
+{
+    return HOLD_CACHE_AT(slots) + slot * sizeof(struct hold_cache_slot);
+}
+
+bool session_read_cache(const struct session *session, struct hold_cache_slot slots[static HOLD_CACHE_SLOTS])
+{
+    return read_at(session, HOLD_CACHE_AT(slots), slots, HOLD_CACHE_SLOTS * sizeof(slots[0]));
+}
+
+int session_find_cached(const struct session *session, uint64_t buffer)
+{
+    struct hold_cache_slot slots[HOLD_CACHE_SLOTS];
+
+    if (!session_read_cache(session, slots))
+        return -1;
+    for (int i = 0; i < HOLD_CACHE_SLOTS; i++)
+        if (slots[i].buffer == buffer && hold_cache_is_open(&slots[i]))
+            return i;
+    return -1;
+}
+
+/*
+ * The client changes `buffer` and `claims` only while the slot is its own. So what is read of them before the state is
+ * seen to be TAKEN was there when it was.
+ */
+bool session_take_cached(const struct session *session, unsigned slot, struct hold_cache_slot *ret)
+{
+    struct hold_cache_slot now;
+    uint32_t state;
+
+    if (sys_set_bits(session->release_log, slot_at(slot) + offsetof(struct hold_cache_slot, state), HOLD_TAKEN) < 0 ||
+        !read_at(session, slot_at(slot), &now, sizeof(now)))
+        return false;
+    atomic_thread_fence(memory_order_seq_cst);
+    if (!read_at(session, slot_at(slot) + offsetof(struct hold_cache_slot, state), &state, sizeof(state)) ||
+        (state & (HOLD_CACHED | HOLD_TAKEN | HOLD_DONE)) != (HOLD_CACHED | HOLD_TAKEN))
+        return false;
+    *ret = now;
+    return true;
+}
+
+void session_cache_done(const struct session *session, unsigned slot)
+{
+    (void)sys_set_bits(session->release_log, slot_at(slot) + offsetof(struct hold_cache_slot, state), HOLD_DONE);
+}
+
+void session_tell_change(const struct session *session, uint64_t buffer)
+{
+    size_t at = HOLD_CACHE_AT(changes) + buffer % HOLD_CACHE_CHANGES * sizeof(uint32_t);
+    uint32_t count;
+
+    if (!read_at(session, at, &count, sizeof(count)))
+        return;
+    (void)write_word(session, at, count + 1);
+    atomic_thread_fence(memory_order_seq_cst);
+}
+
+bool session_tell_wanted(const struct session *session, bool wanted)
+{
+    uint32_t before;
+
+    if (!read_at(session, HOLD_CACHE_AT(wanted), &before, sizeof(before)) || before == wanted ||
+        !write_word(session, HOLD_CACHE_AT(wanted), wanted))
+        return false;
+    atomic_thread_fence(memory_order_seq_cst);
+    return true;
+}
+
+bool session_has_let_out(const struct session *session)
+{
+    uint32_t word;
+
+    return !read_at(session, HOLD_CACHE_AT(let_out), &word, sizeof(word)) || word;
+}

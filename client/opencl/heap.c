@@ -15,6 +15,7 @@
 #include <memclient/umf/umf/pools/pool_disjoint.h>
 #include <memclient/umf/umf/providers/provider_memoryd.h>
 
+#include "opencl/cached.h"
 #include "opencl/error.h"
 #include "opencl/returns.h"
 #include "opencl/table.h"
@@ -38,14 +39,7 @@ struct heap {
 
 struct later {
     umf_memory_provider_handle_t memoryd;
-};
-
-/* Of a slab, on its way. */
-struct slab_returned {
-    struct returned returned;
-    umf_memory_provider_handle_t memoryd;
-    void *ptr;
-    size_t size;
+    struct cached_slabs cached;
 };
 
 /* Of this thread's last allocation, if it was the provider that failed. */
@@ -58,6 +52,7 @@ static umf_result_t later_initialize(void *params, void **ret)
     if (!later)
         return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
     later->memoryd = params;
+    cached_init(&later->cached);
     *ret = later;
     return UMF_RESULT_SUCCESS;
 }
@@ -66,18 +61,29 @@ static void later_finalize(void *provider)
 {
     struct later *later = provider;
 
+    (void)cached_return_all(&later->cached);
     returns_flush();
+    cached_deinit(&later->cached);
     umfMemoryProviderDestroy(later->memoryd);
     free(later);
 }
 
+/* What was freed may be enough, or in the way. */
 static umf_result_t later_alloc(void *provider, size_t size, size_t alignment, void **ptr)
 {
-    const struct later *later = provider;
-    umf_result_t result = umfMemoryProviderAlloc(later->memoryd, size, alignment, ptr);
+    struct later *later = provider;
+    umf_result_t result;
     const char *text = "";
     int32_t number = 0;
 
+    *ptr = cached_take(&later->cached, size, alignment);
+    if (*ptr)
+        return UMF_RESULT_SUCCESS;
+    result = umfMemoryProviderAlloc(later->memoryd, size, alignment, ptr);
+    if (result != UMF_RESULT_SUCCESS && cached_return_all(&later->cached)) {
+        returns_flush();
+        result = umfMemoryProviderAlloc(later->memoryd, size, alignment, ptr);
+    }
     if (result == UMF_RESULT_SUCCESS)
         return result;
     umfMemoryProviderGetLastNativeError(later->memoryd, &text, &number);
@@ -87,7 +93,7 @@ static umf_result_t later_alloc(void *provider, size_t size, size_t alignment, v
 
 static void release_slab(struct returned *returned)
 {
-    struct slab_returned *slab = container_of(returned, struct slab_returned, returned);
+    struct slab *slab = container_of(returned, struct slab, returned);
 
     (void)umfMemoryProviderFree(slab->memoryd, slab->ptr, slab->size);
     free(slab);
@@ -95,17 +101,16 @@ static void release_slab(struct returned *returned)
 
 static umf_result_t later_free(void *provider, void *ptr, size_t size)
 {
-    const struct later *later = provider;
-    struct slab_returned *slab = malloc(sizeof(*slab));
+    struct later *later = provider;
+    struct slab *slab = malloc(sizeof(*slab));
 
     if (!slab)
         return umfMemoryProviderFree(later->memoryd, ptr, size);
+    *slab = (struct slab){.memoryd = later->memoryd, .ptr = ptr, .size = size, .returned.release = release_slab};
     list_init(&slab->returned.link);
-    slab->returned.release = release_slab;
-    slab->memoryd = later->memoryd;
-    slab->ptr = ptr;
-    slab->size = size;
-    returns_put(&slab->returned);
+    list_init(&slab->link);
+    if (!cached_put(&later->cached, slab))
+        returns_put(&slab->returned);
     return UMF_RESULT_SUCCESS;
 }
 

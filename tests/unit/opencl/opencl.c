@@ -80,6 +80,8 @@ int svm_group_setup(void **state)
     broker_start(&svm_broker, config, 0);
     setenv("MEMORYD_SOCKET", svm_broker.socket, 1);
     setenv("MEMORYD_AUTOSTART", "0", 1);
+    /* what is freed goes back, unless a test is about that */
+    setenv("MEMORYD_CACHE", "0", 0);
     options.socket = svm_broker.socket;
     assert_int_equal(memclient_open(&options, &svm_observer), 0);
     return 0;

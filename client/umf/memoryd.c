@@ -101,6 +101,7 @@ static void finalize(void *provider)
 
     while (area_take_any(&memoryd->shared, &from, &area))
         shared_release(&area);
+    shared_deinit(&memoryd->shared);
     free((void *)(uintptr_t)memoryd->params.pool);
     free((void *)(uintptr_t)memoryd->params.nodes);
     free((void *)(uintptr_t)memoryd->params.weights);

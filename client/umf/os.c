@@ -118,6 +118,7 @@ static void finalize(void *provider)
 
     while (area_take_any(&os->shared, &from, &left))
         (void)release(os, &left);
+    shared_deinit(&os->shared);
     free(os->nodes);
     free(os->partitions);
     free(os->name);

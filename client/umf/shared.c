@@ -15,6 +15,7 @@
 #include "base/cleanup.h"
 #include "base/steal.h"
 #include "umf/area.h"
+#include "umf/closed.h"
 
 /* Names of the memory of one provider: its own, a slash, and a number. */
 #define NAME_MAX_SIZE (MEMCLIENT_NAME_MAX + 1)
@@ -24,6 +25,11 @@ void shared_init(struct shared *shared)
     static uint64_t n;
 
     shared->maker = (uint64_t)getpid() << 32 | (uint32_t)__atomic_add_fetch(&n, 1, __ATOMIC_RELAXED);
+}
+
+void shared_deinit(struct shared *shared)
+{
+    closed_release_all(shared);
 }
 
 /* ---- buffers --------------------------------------------------------------------------------------------- */
@@ -62,6 +68,7 @@ void shared_buffer_unref(struct shared_buffer *buffer)
     (void)memclient_buffer_unref(buffer->handle);
     free(buffer->token);
     free(buffer->name);
+    free(buffer->opened_by);
     free(buffer);
 }
 

@@ -39,6 +39,8 @@ void shared_init(struct shared *shared);
 /* options: instead of the provider's own, or NULL. alignment: any multiple or divisor of the granule, 0 = none. */
 int shared_alloc(struct shared *shared, uint64_t size, uint64_t alignment,
                  const struct memclient_alloc_options *options, void **ptr);
+/* Nothing of it is used any more; what it has closed is let go of. */
+void shared_deinit(struct shared *shared);
 /* An area that was taken out: unmaps it, and gives it back. */
 void shared_release(const struct area *taken);
 /* Gives the pages back. -EFAULT: a part of it is not this provider's. */
@@ -71,6 +73,7 @@ struct shared_buffer {
     bool token_keeps;
     bool may_be_shared; /* others may know of it */
     char *name;         /* that it was given, or NULL */
+    void *opened_by;    /* the handle's bytes, or NULL */
     int pid;            /* who made this */
     /* of what was allocated: the provider, and where the first byte is mapped, as area.c has it */
     const void *owner;

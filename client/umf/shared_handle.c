@@ -14,6 +14,7 @@
 #include "base/steal.h"
 #include "umf/area.h"
 #include "umf/check.h"
+#include "umf/closed.h"
 #include "umf/shared.h"
 
 #define MAGIC UINT32_C(0x3148534d) /* "MSH1" */
@@ -157,6 +158,21 @@ static int map_part(const struct shared *shared, struct memclient_buffer *buffer
     return memclient_map(buffer, &options, ptr);
 }
 
+/* It is closed, and mapped still. */
+static bool open_again(const struct shared *shared, const struct handle *handle, void **ptr)
+{
+    struct area area;
+
+    if (!closed_take(shared, handle, sizeof(*handle), &area))
+        return false;
+    if (area_add(&area)) {
+        shared_release(&area);
+        return false;
+    }
+    *ptr = (void *)(uintptr_t)area.start;
+    return true;
+}
+
 int shared_open_handle(struct shared *shared, const void *data, void **ptr)
 {
     _cleanup_(memclient_buffer_unrefp) struct memclient_buffer *opened = NULL;
@@ -168,9 +184,12 @@ int shared_open_handle(struct shared *shared, const void *data, void **ptr)
 
     if (!data || !ptr || !read_handle(&handle, data))
         return -EBADMSG;
+    if (open_again(shared, &handle, ptr))
+        return 0;
     r = memclient_open_token(shared->ctx, &handle.token, 0, &opened);
     if (r)
         return r;
+    closed_release_buffer(memclient_buffer_id(opened));
     length = length_of(&handle, opened);
     if (!length)
         return -EBADMSG;
@@ -178,6 +197,9 @@ int shared_open_handle(struct shared *shared, const void *data, void **ptr)
     if (!buffer)
         return -ENOMEM;
     opened = NULL;
+    buffer->opened_by = malloc(sizeof(handle));
+    if (buffer->opened_by)
+        memcpy(buffer->opened_by, &handle, sizeof(handle));
     r = map_part(shared, buffer->handle, handle.offset, length, &at);
     if (!r)
         r = shared_note(shared, AREA_OPENED, at, length, handle.offset, buffer);
@@ -194,7 +216,8 @@ int shared_close_handle(const struct shared *shared, void *ptr)
 
     if (!area_take_opened(shared, (uintptr_t)ptr, &area))
         return -EFAULT;
-    shared_release(&area);
+    if (!area.buffer->opened_by || !closed_put(&area, area.buffer->opened_by, sizeof(struct handle)))
+        shared_release(&area);
     return 0;
 }
 

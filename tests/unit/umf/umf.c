@@ -38,6 +38,8 @@ int umf_group_setup(void **state)
 {
     (void)state;
     umf_profile(UMF_MEMORYD_PROFILE_DOCUMENT);
+    /* what is closed is unmapped, unless a test is about that */
+    setenv("MEMORYD_CACHE", "0", 0);
     /* a virtual machine has nodes of its own */
     observer_start(getenv("MEMORYD_VM") ? 0 : 2, umf_config);
     return 0;

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * See closed.h. There are few, so they are looked for one after the other. The lock is not held over any call of the
+ * library, which has locks of its own, that a fork takes in another order: what is looked at is out of the list.
+ */
+#include "umf/closed.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/list.h"
+#include "umf/shared.h"
+
+struct closed {
+    struct list link;
+    struct area area;
+    size_t size;
+    uint8_t handle[];
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct list all = LIST_INIT(all); /* the oldest first */
+
+static void fork_prepare(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+static void fork_parent(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+static void fork_child(void)
+{
+    pthread_mutex_unlock(&lock);
+    (void)pthread_mutex_init(&lock, NULL);
+}
+
+__attribute__((__constructor__)) static void loaded(void)
+{
+    (void)pthread_atfork(fork_prepare, fork_parent, fork_child);
+}
+
+/* ---- the list -------------------------------------------------------------------------------------------- */
+
+static struct closed *closed_of(struct list *link)
+{
+    return link ? container_of(link, struct closed, link) : NULL;
+}
+
+static struct closed *take_oldest(void)
+{
+    struct closed *closed;
+
+    pthread_mutex_lock(&lock);
+    closed = closed_of(list_pop(&all));
+    pthread_mutex_unlock(&lock);
+    return closed;
+}
+
+static void put_back(struct closed *closed, bool is_oldest)
+{
+    pthread_mutex_lock(&lock);
+    if (is_oldest)
+        list_prepend(&all, &closed->link);
+    else
+        list_append(&all, &closed->link);
+    pthread_mutex_unlock(&lock);
+}
+
+/* What is looked for; each of it may be any. */
+struct wanted {
+    const void *owner;
+    uint64_t buffer;
+    const void *handle;
+    size_t size;
+};
+
+static bool is_wanted(const struct closed *closed, const struct wanted *wanted)
+{
+    return (!wanted->owner || closed->area.owner == wanted->owner) &&
+           (!wanted->buffer || memclient_buffer_id(closed->area.buffer->handle) == wanted->buffer) &&
+           (!wanted->handle ||
+            (closed->size == wanted->size && !memcmp(closed->handle, wanted->handle, wanted->size)));
+}
+
+/* The youngest. */
+static struct closed *take_wanted(const struct wanted *wanted)
+{
+    struct closed *found = NULL;
+
+    pthread_mutex_lock(&lock);
+    for (struct list *link = all.prev; link != &all && !found; link = link->prev)
+        if (is_wanted(closed_of(link), wanted))
+            found = closed_of(link);
+    if (found)
+        list_remove(&found->link);
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
+/* ---- what is in it --------------------------------------------------------------------------------------- */
+
+static struct memclient_buffer *buffer_of(const struct closed *closed)
+{
+    return closed->area.buffer->handle;
+}
+
+/* If the broker has taken it, its mapping is left. */
+static void release(struct closed *closed)
+{
+    (void)memclient_cache_take(buffer_of(closed));
+    shared_release(&closed->area);
+    free(closed);
+}
+
+/* The oldest are those that the broker took first, as far as it takes all. */
+static void release_lost(void)
+{
+    struct closed *closed;
+
+    while ((closed = take_oldest())) {
+        if (!memclient_cache_is_lost(buffer_of(closed))) {
+            put_back(closed, true);
+            return;
+        }
+        release(closed);
+    }
+}
+
+bool closed_put(const struct area *area, const void *handle, size_t size)
+{
+    struct closed *closed, *oldest;
+    int r;
+
+    release_lost();
+    if (__atomic_load_n(&area->buffer->refs, __ATOMIC_RELAXED) > 1)
+        return false;
+    closed = malloc(sizeof(*closed) + size);
+    if (!closed)
+        return false;
+    list_init(&closed->link);
+    closed->area = *area;
+    closed->size = size;
+    memcpy(closed->handle, handle, size);
+    while ((r = memclient_cache_put(area->buffer->handle)) == -ENOSPC && (oldest = take_oldest()))
+        release(oldest);
+    if (r) {
+        free(closed);
+        return false;
+    }
+    put_back(closed, false);
+    return true;
+}
+
+bool closed_take(const void *owner, const void *handle, size_t size, struct area *area)
+{
+    const struct wanted wanted = {.owner = owner, .handle = handle, .size = size};
+    struct closed *closed;
+
+    while ((closed = take_wanted(&wanted))) {
+        if (memclient_cache_take(buffer_of(closed))) {
+            release(closed);
+            continue;
+        }
+        *area = closed->area;
+        free(closed);
+        return true;
+    }
+    release_lost();
+    return false;
+}
+
+static void release_wanted(const struct wanted *wanted)
+{
+    struct closed *closed;
+
+    while ((closed = take_wanted(wanted)))
+        release(closed);
+}
+
+void closed_release_all(const void *owner)
+{
+    release_wanted(&(struct wanted){.owner = owner});
+}
+
+void closed_release_buffer(uint64_t id)
+{
+    release_wanted(&(struct wanted){.buffer = id});
+}

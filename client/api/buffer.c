@@ -24,7 +24,8 @@ static int check_alloc(const struct memclient_alloc_options *o, size_t n)
         return fail_with(EINVAL, "%u is no placement", o->placement);
     if (o->alignment && !is_power_of_two(o->alignment))
         return fail_with(EINVAL, "the alignment is no power of two");
-    if (o->flags & ~(unsigned)(MEMCLIENT_PUBLISHABLE | MEMCLIENT_NO_ADDRESS | MEMCLIENT_NO_DESCRIPTOR))
+    if (o->flags & ~(unsigned)(MEMCLIENT_PUBLISHABLE | MEMCLIENT_NO_ADDRESS | MEMCLIENT_NO_DESCRIPTOR |
+                               MEMCLIENT_SHARED_SOON))
         return fail_with(EINVAL, "flags: 0x%x has bits that no allocation has", o->flags);
     if (o->address && o->flags & MEMCLIENT_NO_ADDRESS)
         return fail_with(EINVAL, "an address is wanted and MEMCLIENT_NO_ADDRESS is set");

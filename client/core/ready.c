@@ -22,8 +22,8 @@ void ready_token_init(struct ready_token *token)
     list_init(&token->link);
 }
 
-/* One buffer is about to be allocated: should it come with a token? */
-static bool is_wanted(struct memclient *ctx)
+/* One buffer is about to be allocated: should it come with a token? `soon`: its owner says so. */
+static bool is_wanted(struct memclient *ctx, bool soon)
 {
     struct ready *ready = &ctx->ready;
     bool wanted;
@@ -31,7 +31,7 @@ static bool is_wanted(struct memclient *ctx)
     pthread_mutex_lock(&ctx->lock);
     if (ready->sharing_habit)
         ready->sharing_habit--;
-    wanted = ready->sharing_habit >= HABIT_TOKENS && ready->n < READY_MAX;
+    wanted = (soon || ready->sharing_habit >= HABIT_TOKENS) && ready->n < READY_MAX;
     pthread_mutex_unlock(&ctx->lock);
     return wanted;
 }
@@ -40,7 +40,7 @@ int ready_alloc(struct memclient *ctx, struct channel *channel, unsigned n, cons
                 const struct memclient_alloc_options *options, const struct memclient_name_options *name_options,
                 uint64_t deadline, struct rpc_opened *opened)
 {
-    bool token = n == 1 && is_wanted(ctx) && channel_speaks(channel, 2);
+    bool token = n == 1 && is_wanted(ctx, options->flags & MEMCLIENT_SHARED_SOON) && channel_speaks(channel, 2);
     int r = rpc_alloc(channel, n, sizes, options, name_options, token, deadline, opened);
 
     /* an older broker has taken the session over meanwhile: it has done nothing */

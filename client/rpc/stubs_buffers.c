@@ -137,7 +137,7 @@ static void fill_alloc(Memoryd__V1__AllocRequest *request, struct channel *chann
     request->sizes = (uint64_t *)sizes;
     request->alignment = options->alignment;
     request->address = options->address;
-    request->flags = options->flags & ~(uint32_t)MEMCLIENT_NO_DESCRIPTOR;
+    request->flags = options->flags & ~(uint32_t)(MEMCLIENT_NO_DESCRIPTOR | MEMCLIENT_SHARED_SOON);
     if (!(options->flags & MEMCLIENT_NO_DESCRIPTOR))
         request->flags |= MEMORYD__V1__ALLOC_REQUEST__FLAG__WANT_FDS;
     if (want_tokens)

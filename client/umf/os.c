@@ -192,6 +192,7 @@ static umf_result_t initialize(void *arg, void **provider)
     os->visibility = params->visibility;
     os->shared.options.size = sizeof(os->shared.options);
     os->shared.options.pages = MEMCLIENT_PAGES_BASE; /* as anonymous memory is split */
+    os->shared.options.flags = MEMCLIENT_SHARED_SOON; /* that is what such a provider is for */
     shared_init(&os->shared);
     set_protection(os, params->protection);
     r = copy_numa(os, params);

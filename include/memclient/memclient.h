@@ -170,6 +170,7 @@ enum memclient_buffer_flag {
     MEMCLIENT_PUBLISHABLE = 1,            /* it may be published later */
     MEMCLIENT_NO_ADDRESS = 2,             /* it was made without a home */
     MEMCLIENT_NO_DESCRIPTOR = 4,          /* in memclient_alloc_options only: it is not mapped soon, see there */
+    MEMCLIENT_SHARED_SOON = 8,            /* likewise: memclient_share() will be called for it */
     MEMCLIENT_BUFFER_PUBLISHED = 256,     /* immutable for good */
     MEMCLIENT_BUFFER_FUTURE_ONLY = 512,   /* published, but writable mappings made before may still write */
     MEMCLIENT_BUFFER_LAZY = 1024,         /* of a lazy pool: touching it may raise SIGBUS */
@@ -321,7 +322,7 @@ struct memclient_alloc_options {
     const uint32_t *weights; /* of MEMCLIENT_PLACEMENT_SPLIT, n_nodes of them; NULL = equal parts */
     uint64_t alignment;      /* of the home, a power of two; 0 = the granule */
     uint64_t address;        /* the wanted home, a multiple of the alignment; 0 = any. Not with alloc_many */
-    unsigned flags;          /* MEMCLIENT_PUBLISHABLE, MEMCLIENT_NO_ADDRESS, MEMCLIENT_NO_DESCRIPTOR */
+    unsigned flags;          /* MEMCLIENT_PUBLISHABLE, _NO_ADDRESS, _NO_DESCRIPTOR, _SHARED_SOON */
     uint64_t wait_ms;        /* how long to wait for room when the pool is full; 0 = see below; MEMCLIENT_FOREVER */
     const char *name;        /* bind this name with it; NULL = none. Not with alloc_many */
     const struct memclient_name_options *name_options; /* NULL = defaults */
@@ -342,6 +343,10 @@ struct memclient_alloc_options {
  * A descriptor comes with each buffer, so that it can be mapped without another call. With MEMCLIENT_NO_DESCRIPTOR none
  * does: for buffers that others are to map, or this process later, if at all. It is asked for when it is needed, by
  * memclient_map_many() for many at once. Until then a handle without it is -ESTALE in a child made by fork().
+ *
+ * With MEMCLIENT_SHARED_SOON the first memclient_share() of the buffer, without terms, makes no call either: a token
+ * comes with the buffer. It is a hint. None comes with memclient_alloc_many(), where a limit of tokens is half used, or
+ * while 64 others wait in this context. Without it a context finds out by itself whether its buffers are shared.
  *
  * Memory that was freed is there again when its pages have been given back. Whoever meets a full pool, or a limit of
  * bytes or buffers, waits for what is on its way back, also with wait_ms 0, as long as that may do.

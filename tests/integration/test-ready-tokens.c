@@ -119,6 +119,31 @@ static void who_shares_nothing_or_little_has_no_tokens(void **state)
     broker_finish(broker);
 }
 
+static void who_says_so_has_the_token_of_the_first(void **state)
+{
+    struct broker_process *broker = broker_for_test(NULL);
+    struct memclient *ctx = broker_connect(broker), *other = broker_connect(broker);
+    struct memclient_alloc_options options = MEMCLIENT_ALLOC_OPTIONS_INIT;
+    struct memclient_buffer *bufs[70];
+    struct memclient_token token;
+    uint64_t requests;
+
+    (void)state;
+    options.flags = MEMCLIENT_SHARED_SOON;
+    for (unsigned i = 0; i < 70; i++)
+        assert_done(memclient_alloc(ctx, SIZE, &options, &bufs[i]));
+    assert_int_equal(broker_status(other).tokens, 64);
+    requests = broker_status(other).requests;
+    for (unsigned i = 0; i < 64; i++)
+        assert_done(memclient_share(bufs[i], NULL, &token));
+    assert_int_equal(broker_status(other).requests, requests + 1);
+    opens(other, &token, memclient_buffer_id(bufs[63]));
+    memclient_buffer_unref_many(70, bufs);
+    memclient_close(other);
+    memclient_close(ctx);
+    broker_finish(broker);
+}
+
 static void what_ends_tokens_ends_those_that_are_ready(void **state)
 {
     struct broker_process *broker = broker_for_test(NULL);
@@ -259,6 +284,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         at_broker(who_shares_what_is_allocated_makes_no_call_for_it),
         at_broker(who_shares_nothing_or_little_has_no_tokens),
+        at_broker(who_says_so_has_the_token_of_the_first),
         at_broker(what_ends_tokens_ends_those_that_are_ready),
         at_broker(those_that_wait_make_room_at_a_limit_I7),
         at_broker(a_broker_that_dies_takes_none_of_them_along),

@@ -5,8 +5,8 @@
  * Whether this is such a program is seen by what it does: an allocation makes it a little less likely, the first token
  * of a buffer that was allocated here more so. While it is likely, what is allocated brings the token along that
  * memclient_share() without any terms would make, and this then takes it and makes no call. Each is given out once;
- * what is not given out ends with its buffer. Who knows it says so with the allocation. At most READY_MAX wait in a context, and where a limit of tokens is
- * reached they make room.
+ * what is not given out ends with its buffer. Who knows it says so with the allocation. At most READY_MAX wait in a
+ * context, and where a limit of tokens is reached they make room.
  *
  * They are of a session: another one, and the child of a fork, has none of them.
  *

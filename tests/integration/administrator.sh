@@ -42,12 +42,14 @@ crowd() {
     local as=()
     [ "$1" != stranger ] || { as=(setpriv --reuid=60001 --regid=60001 --clear-groups); shift; }
     : >"$dir/crowd"
-    "${as[@]}" "$dir/crowd.program" "$@" < <(exec sleep 1000) >"$dir/crowd" 2>&1 &
+    "${as[@]}" "$dir/crowd.program" "$@" <&3 >"$dir/crowd" 2>&1 &
     crowds+=($!)
     for _ in $(seq 2400); do [ -s "$dir/crowd" ] && return; sleep 0.05; done
     fail "no crowd"
 }
 mv "$dir/crowd" "$dir/crowd.program"
+# an input without an end
+mkfifo "$dir/end" && exec 3<>"$dir/end" || exit 1
 : >"$dir/said"
 
 gets_in() {

@@ -9,7 +9,6 @@
 #include <assert.h>
 #include <pthread.h>
 
-
 static int compare(const struct tracked *a, const struct tracked *b)
 {
     if (a->start != b->start)

@@ -185,6 +185,55 @@ static void test_free_fails(void **state)
 
 /* umf_os_memory_provider_native_error_t: UMF_OS_RESULT_ERROR_PURGE_LAZY_FAILED,
  * UMF_OS_RESULT_ERROR_PURGE_FORCE_FAILED */
+/* What was unmapped behind the providers' back is whose the kernel gives it to next. */
+static void *next_mapped;
+
+static void *mmap_next(void *address, size_t length, int protection, int flags, int fd, off_t offset)
+{
+    (void)address;
+    (void)length;
+    (void)protection;
+    (void)flags;
+    (void)fd;
+    (void)offset;
+    return next_mapped;
+}
+
+static void test_unmapped_unseen(void **state)
+{
+    umf_os_memory_provider_params_t params = umfOsMemoryProviderParamsDefault();
+    char *region = mmap(NULL, 4 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    umf_memory_provider_handle_t second;
+    void *ptr;
+
+    (void)state;
+    assert_mapped(region);
+    make(params);
+    assert_success(umfMemoryProviderCreate(umfOsMemoryProviderOps(), &params, &second));
+    calls.mmap = mmap_next;
+    calls.munmap = munmap_nothing;
+    next_mapped = region;
+    assert_ptr_equal(alloc(4 * page), region);
+    next_mapped = region + page;
+    assert_success(umfMemoryProviderAlloc(second, 2 * page, 0, &ptr));
+    assert_success(umfMemoryProviderPurgeForce(second, region + page, 2 * page));
+    assert_success(umfMemoryProviderPurgeForce(provider, region, page));
+    assert_success(umfMemoryProviderPurgeForce(provider, region + 3 * page, page));
+    assert_result(umfMemoryProviderPurgeForce(provider, region + page, page),
+                  UMF_RESULT_ERROR_MEMORY_PROVIDER_SPECIFIC);
+    assert_result(umfMemoryProviderPurgeForce(provider, region, 4 * page), UMF_RESULT_ERROR_MEMORY_PROVIDER_SPECIFIC);
+    /* one beside the other is the first one's own */
+    assert_success(umfMemoryProviderFree(second, region + page, page));
+    next_mapped = region + page;
+    assert_ptr_equal(alloc(page), region + page);
+    assert_success(umfMemoryProviderPurgeForce(provider, region, 2 * page));
+    assert_success(umfMemoryProviderFree(second, region + 2 * page, page));
+    assert_success(umfMemoryProviderFree(provider, region, 2 * page));
+    assert_success(umfMemoryProviderFree(provider, region + 3 * page, page));
+    umfMemoryProviderDestroy(second);
+    assert_ok(munmap(region, 4 * page));
+}
+
 static void test_purge_fails(void **state)
 {
     void *ptr;
@@ -473,6 +522,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_address_not_aligned),
         TEST(test_free_fails),
+        TEST(test_unmapped_unseen),
         TEST(test_purge_fails),
         TEST(test_bind_fails),
         TEST(test_discovery_fails),

@@ -139,7 +139,7 @@ static void I4_others_get_what_is_kept(void **state)
         assert_done(memclient_svm_free(svm, ptrs[i]));
     }
     assert_int_equal(cached_holds(), 6);
-    assert_done(memclient_alloc(svm_observer, 60 * MIB, &options, &buf));
+    assert_done(memclient_alloc(svm_observer, 150 * MIB, &options, &buf));
     assert_int_equal(cached_holds(), 0);
     memclient_buffer_unref(buf);
     /* whatever it gets now is its own */
@@ -161,6 +161,6 @@ int main(void)
     };
 
     setenv("MEMORYD_CACHE", "64", 1);
-    svm_config = "[limits]\nuid_bytes = 112M\n";
+    svm_config = "[limits]\nuid_bytes = 200M\n";
     return cmocka_run_group_tests(tests, svm_group_setup, svm_group_teardown);
 }

@@ -183,8 +183,6 @@ static void test_free_fails(void **state)
     assert_success(umfMemoryProviderFree(provider, ptr, page));
 }
 
-/* umf_os_memory_provider_native_error_t: UMF_OS_RESULT_ERROR_PURGE_LAZY_FAILED,
- * UMF_OS_RESULT_ERROR_PURGE_FORCE_FAILED */
 /* What was unmapped behind the providers' back is whose the kernel gives it to next. */
 static void *next_mapped;
 
@@ -234,6 +232,8 @@ static void test_unmapped_unseen(void **state)
     assert_ok(munmap(region, 4 * page));
 }
 
+/* umf_os_memory_provider_native_error_t: UMF_OS_RESULT_ERROR_PURGE_LAZY_FAILED,
+ * UMF_OS_RESULT_ERROR_PURGE_FORCE_FAILED */
 static void test_purge_fails(void **state)
 {
     void *ptr;

@@ -31,6 +31,8 @@ static struct kept make(struct memclient *ctx, uint64_t size, const char *pool)
     struct kept kept;
 
     options.pool = pool;
+    /* others may have all of it for a moment */
+    options.wait_ms = pool ? PATIENCE_MS : 0;
     CHECK_DONE(memclient_alloc(ctx, size, &options, &kept.buf));
     CHECK_DONE(memclient_map(kept.buf, NULL, (void **)&kept.p));
     pattern_write(kept.p, size, memclient_buffer_id(kept.buf));

@@ -36,15 +36,6 @@ static unsigned drop(struct lease *lease)
     return left;
 }
 
-/* None of its parts is in use: it ends, unless somebody has it in hand and is about to use one. */
-static void end_if_idle(struct lease *lease, unsigned refs)
-{
-    struct lease *expected = lease;
-
-    if (refs == 1 && __atomic_compare_exchange_n(&current, &expected, NULL, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-        (void)drop(lease);
-}
-
 static struct lease *lease_new(struct memclient *ctx)
 {
     struct lease *lease = malloc(sizeof(*lease));
@@ -72,6 +63,19 @@ static void put_back(struct lease *lease)
         (void)drop(former);
 }
 
+/* If none of its parts is in use. Who takes one meanwhile makes a lease of his own. */
+static void end_idle_lease(void)
+{
+    struct lease *lease = __atomic_exchange_n(&current, NULL, __ATOMIC_ACQ_REL);
+
+    if (!lease)
+        return;
+    if (__atomic_load_n(&lease->refs, __ATOMIC_ACQUIRE) == 1)
+        (void)drop(lease);
+    else
+        put_back(lease);
+}
+
 struct lease *lease_take_part(struct memclient *ctx, struct memclient_reservation **reservation, uint64_t *base)
 {
     struct lease *lease = __atomic_exchange_n(&current, NULL, __ATOMIC_ACQ_REL);
@@ -93,5 +97,6 @@ struct lease *lease_take_part(struct memclient *ctx, struct memclient_reservatio
 
 void lease_end_part(struct lease *lease)
 {
-    end_if_idle(lease, drop(lease));
+    if (drop(lease) == 1)
+        end_idle_lease();
 }

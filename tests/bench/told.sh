@@ -65,11 +65,11 @@ skipped() {
 skipped 'BENCH_UMF names no'
 export BENCH_UMF=$dir/upstream
 skipped 'no libumf.so.0'
-echo >"$dir/upstream/libumf.so.0"
-skipped "$dir/upstream/libumf.so.0"
 if [ "${SANITIZERS:-no}" != no ] || [ ! -e "$builddir/client/.libs/libmemclient-umf.so.0" ]; then
     echo "BENCH_UMF is not tried: sanitizers want no such library, or there is no shared one"
 else
+    echo >"$dir/upstream/libumf.so.0"
+    skipped "$dir/upstream/libumf.so.0"
     rm "$dir/upstream/libumf.so.0"
     mkdir "$dir/upstream/lib"
     ln -s "$builddir/client/.libs/libmemclient-umf.so.0" "$dir/upstream/lib/libumf.so.0"

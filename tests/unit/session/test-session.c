@@ -86,6 +86,7 @@ static void test_made_and_ended(void **state)
     assert_null(none);
     /* what was not taken over is still the caller's */
     assert_true(fcntl(peer.pidfd, F_GETFD) >= 0);
+    peer_deinit(&peer);
     peer = peer_of(7, 73, 100);
     /* beyond the limit, as far as it was said, and counted like any */
     assert_int_equal(session_new(&sessions, &peer, "", NULL, 1, &beyond, NULL), 0);

@@ -4,9 +4,12 @@
  * jemalloc pool of this library.
  *
  * The pool lives on the same functions: what it, or anything that it calls, allocates for itself comes from the C
- * library (`inside`), as does what is allocated before there is a pool, and by a thread that ends. Which of the two an
- * address is of is told by where it is: all of the pool's lies in one reserved range, so nothing is locked or looked
- * up.
+ * library (`inside`), as does what is allocated before there is a pool, and by a thread that ends, and what the pool
+ * has no room for. Which of the two an address is of is told by where it is: all of the pool's lies in one reserved
+ * range, so nothing is locked or looked up.
+ *
+ * Pages of the range can be accessed from when they are given out on. Else mlockall() would make them all, a core file
+ * would have them all, and limits of data and of what may be committed would count them all.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -18,6 +21,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/param.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <memclient/umf/umf/memory_pool.h>
@@ -28,9 +33,9 @@
 
 #define EXPORT __attribute__((__visibility__("default")))
 
-/* Nothing is committed by that; half as much is tried where it is refused. */
+/* Half as much is tried where it is refused, or would leave little of RLIMIT_AS to threads' stacks and others. */
 #define RESERVED_MOST  ((size_t)1 << 40)
-#define RESERVED_LEAST ((size_t)1 << 30)
+#define RESERVED_LEAST ((size_t)64 << 20)
 
 /* The C library's own. */
 void *__libc_malloc(size_t size);
@@ -65,7 +70,7 @@ static void finalize(void *provider)
 
 static umf_result_t provider_alloc(void *provider, size_t size, size_t alignment, void **ptr)
 {
-    uintptr_t start, at = atomic_load_explicit(&next, memory_order_relaxed);
+    uintptr_t start, behind, at = atomic_load_explicit(&next, memory_order_relaxed);
 
     (void)provider;
     if (alignment < page_size())
@@ -74,7 +79,13 @@ static umf_result_t provider_alloc(void *provider, size_t size, size_t alignment
         start = at + (alignment - at % alignment) % alignment;
         if (start < at || start > end || size > end - start)
             return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
-    } while (!atomic_compare_exchange_weak(&next, &at, start + (uintptr_t)page_align_up(size)));
+        behind = start + (uintptr_t)page_align_up(size);
+    } while (!atomic_compare_exchange_weak(&next, &at, behind));
+    if (mprotect((void *)start, behind - start, PROT_READ | PROT_WRITE)) {
+        /* for others, unless some have been given what is behind it */
+        (void)atomic_compare_exchange_strong(&next, &behind, at);
+        return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+    }
     *ptr = (void *)start;
     return UMF_RESULT_SUCCESS;
 }
@@ -187,8 +198,6 @@ static umf_memory_pool_handle_t enter(void)
 static void *leave(void *ptr)
 {
     inside = false;
-    if (!ptr)
-        errno = ENOMEM;
     return ptr;
 }
 
@@ -197,22 +206,27 @@ static void *leave(void *ptr)
 EXPORT void *malloc(size_t size)
 {
     umf_memory_pool_handle_t from = enter();
+    void *ptr = from ? leave(umfPoolMalloc(from, size)) : NULL;
 
-    return from ? leave(umfPoolMalloc(from, size)) : __libc_malloc(size);
+    return ptr ? ptr : __libc_malloc(size);
 }
 
 EXPORT void *calloc(size_t n, size_t size)
 {
     umf_memory_pool_handle_t from = enter();
+    void *ptr = from ? leave(umfPoolCalloc(from, n, size)) : NULL;
 
-    return from ? leave(umfPoolCalloc(from, n, size)) : __libc_calloc(n, size);
+    return ptr ? ptr : __libc_calloc(n, size);
 }
 
+/* An alignment that is no power of two becomes the next one, as the C library has it; the pool refuses it. */
 EXPORT void *memalign(size_t alignment, size_t size)
 {
-    umf_memory_pool_handle_t from = enter();
+    bool is_odd = alignment & (alignment - 1);
+    umf_memory_pool_handle_t from = is_odd ? NULL : enter();
+    void *ptr = from ? leave(umfPoolAlignedMalloc(from, size, alignment)) : NULL;
 
-    return from ? leave(umfPoolAlignedMalloc(from, size, alignment)) : __libc_memalign(alignment, size);
+    return ptr ? ptr : __libc_memalign(alignment, size);
 }
 
 EXPORT void *aligned_alloc(size_t alignment, size_t size)
@@ -263,6 +277,18 @@ EXPORT void free(void *ptr)
     errno = number;
 }
 
+/* What the pool has no room for moves to the C library. */
+static void *move_out(void *ptr, size_t size)
+{
+    void *to = __libc_malloc(size);
+
+    if (to) {
+        memcpy(to, ptr, MIN(size, malloc_usable_size(ptr)));
+        free(ptr);
+    }
+    return to;
+}
+
 EXPORT void *realloc(void *ptr, size_t size)
 {
     bool was = inside;
@@ -275,9 +301,7 @@ EXPORT void *realloc(void *ptr, size_t size)
     inside = true;
     to = umfPoolRealloc(atomic_load_explicit(&pool, memory_order_acquire), ptr, size);
     inside = was;
-    if (!to && size)
-        errno = ENOMEM;
-    return to;
+    return to || !size ? to : move_out(ptr, size);
 }
 
 EXPORT size_t malloc_usable_size(void *ptr)
@@ -298,9 +322,14 @@ EXPORT size_t malloc_usable_size(void *ptr)
 
 static bool reserve(void)
 {
-    for (size_t size = RESERVED_MOST; size >= RESERVED_LEAST; size /= 2) {
-        void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    struct rlimit limit = {.rlim_cur = RLIM_INFINITY};
 
+    (void)getrlimit(RLIMIT_AS, &limit);
+    for (size_t size = RESERVED_MOST; size >= RESERVED_LEAST; size /= 2) {
+        void *at = MAP_FAILED;
+
+        if (size <= limit.rlim_cur / 2)
+            at = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (at != MAP_FAILED) {
             base = (uintptr_t)at;
             end = base + size;

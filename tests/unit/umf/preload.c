@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a program has of malloc() and its like where libmemclient-umf-proxy.so is preloaded, which it knows by the sizes
- * that jemalloc gives. Linked with nothing; preload.sh runs it.
+ * that jemalloc gives. Linked with nothing; preload.sh runs it, also with few addresses: "preload limited".
  */
 #include <errno.h>
+#include <limits.h>
 #include <malloc.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -63,6 +67,9 @@ static void sizes_and_alignments(void)
         }
     }
     CHECK(posix_memalign(&at, 3, 8) == EINVAL && posix_memalign(&at, 2, 8) == EINVAL);
+    at = memalign(24, 8);
+    CHECK(at && (uintptr_t)at % 32 == 0);
+    free(at);
     at = valloc(10);
     CHECK(at && (uintptr_t)at % (uintptr_t)sysconf(_SC_PAGESIZE) == 0);
     free(at);
@@ -152,9 +159,83 @@ static void forks(void)
     free(mine);
 }
 
-int main(void)
+/* In KiB: memory that may be written, whether it is there or not. */
+static unsigned long writable(void)
+{
+    FILE *status = fopen("/proc/self/status", "re");
+    unsigned long size = ULONG_MAX;
+    char line[256];
+
+    while (status && fgets(line, sizeof(line), status))
+        if (sscanf(line, "VmData: %lu kB", &size) == 1)
+            break;
+    if (status)
+        (void)fclose(status);
+    return size;
+}
+
+/* What was never allocated is neither made by mlockall() nor written into core files nor counted as data. */
+static void reserved_costs_nothing(void)
+{
+    bool is_little = writable() < 1 << 20;
+
+    CHECK(is_little);
+    /* else the machine's memory may be gone; without the right to lock so much it is refused */
+    if (is_little && !mlockall(MCL_CURRENT | MCL_FUTURE)) {
+        char *ptr = malloc(1 << 20);
+
+        CHECK(ptr);
+        memset(ptr, 7, 1 << 20);
+        free(ptr);
+        CHECK(!munlockall());
+    }
+}
+
+static pthread_barrier_t all_started;
+
+static void *wait_for_all(void *unused)
+{
+    free(malloc(1000));
+    (void)pthread_barrier_wait(&all_started);
+    return unused;
+}
+
+/* Stacks find addresses beside what was reserved, and malloc() those beside it when that is used up. */
+static void few_addresses(void)
+{
+    static char *large[1024];
+    pthread_t all[THREADS];
+    struct rlimit limit;
+    size_t n;
+
+    CHECK(!pthread_barrier_init(&all_started, NULL, THREADS + 1));
+    for (unsigned i = 0; i < THREADS; i++)
+        if (pthread_create(&all[i], NULL, wait_for_all, NULL)) {
+            (void)fprintf(stderr, "%u threads, and no more\n", i);
+            exit(1);
+        }
+    (void)pthread_barrier_wait(&all_started);
+    for (unsigned i = 0; i < THREADS; i++)
+        CHECK(!pthread_join(all[i], NULL));
+    CHECK(!getrlimit(RLIMIT_AS, &limit));
+    n = (size_t)limit.rlim_cur / 8 * 5 / (8 << 20);
+    CHECK(n < sizeof(large) / sizeof(*large));
+    for (size_t i = 0; i < n; i++) {
+        large[i] = i % 2 ? malloc(8 << 20) : realloc(memset(malloc(100), 7, 100), 8 << 20);
+        CHECK(large[i] && (i % 2 || large[i][99] == 7));
+    }
+    for (size_t i = 0; i < n; i++)
+        free(large[i]);
+}
+
+int main(int argc, char **argv)
 {
     CHECK(is_of_jemalloc());
+    if (argc > 1 && !strcmp(argv[1], "limited")) {
+        few_addresses();
+        return failures;
+    }
+    reserved_costs_nothing();
     sizes_and_alignments();
     threads();
     forks();

@@ -21,6 +21,12 @@ LD_PRELOAD=$library "$builddir/tests/unit/umf/preload" >"$dir/out" 2>"$dir/err" 
 [ ! -s "$dir/err" ] || fail "it said something"
 "$builddir/tests/unit/umf/preload" >"$dir/out" 2>"$dir/err" && fail "the test does not know whose malloc() it has"
 
+# with few addresses, just more than a power of two as well
+for limit in 2150000 4300000; do
+    (ulimit -v $limit && LD_PRELOAD=$library "$builddir/tests/unit/umf/preload" limited) >"$dir/out" 2>"$dir/err" ||
+        fail "tests/unit/umf/preload with ulimit -v $limit: $?"
+done
+
 # same COMMAND...
 same() {
     "$@" >"$dir/wanted" 2>/dev/null </dev/null || { echo "$1 is not there"; return; }

@@ -60,22 +60,46 @@ shorten(const char *at, char *text, size_t size)
     return (size_t)(end - at) + sizeof(unit) - 1;
 }
 
+/*
+ * The length of a name that begins here, which is anybody's text and stays as it is: behind "name ", up to what their
+ * sentences go on with, and between quotation marks. 0: there is none.
+ */
+static size_t
+name_length(const char *sentence, const char *at)
+{
+    static const char *const ends[] = {"; another user's is written", " is bound already", " is uid ", " grants uid ",
+                                       ": "};
+    static const char name[] = " name ";
+    const size_t before = (size_t)(at - sentence), n = sizeof(name) - 1;
+    size_t length = strlen(at);
+
+    if (before && at[-1] == '"' && (before == 1 || at[-2] == ' '))
+        return strcspn(at, "\"");
+    if (before < n || memcmp(at - n, name, n) != 0)
+        return 0;
+    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+        const char *end = strstr(at, ends[i]);
+
+        if (end && (size_t)(end - at) < length)
+            length = (size_t)(end - at);
+    }
+    return length;
+}
+
 char *
 words_of(const char *sentence, char *words, size_t size)
 {
-    static const char name[] = " name ";
     const char *start = sentence;
-    size_t used = 0;
+    size_t used = 0, named = 0; /* bytes of a name that are still to come */
     char before = ' ';
 
     while (*sentence) {
         char bytes[24], same[2] = {*sentence, '\0'};
         const char *ours = same;
         size_t n = 0, length;
-        bool named = (size_t)(sentence - start) >= sizeof(name) - 1
-                     && !memcmp(sentence - (sizeof(name) - 1), name, sizeof(name) - 1);
 
-        /* what follows "name" is one */
+        if (!named)
+            named = name_length(start, sentence);
         if (!is_word(before) && !named) {
             n = shorten(sentence, bytes, sizeof(bytes));
             if (n)
@@ -84,7 +108,7 @@ words_of(const char *sentence, char *words, size_t size)
                 n = translate(sentence, &ours);
         }
         /* "buffer #12" */
-        if (!n && *sentence == '#' && before == ' ' && isdigit((unsigned char)sentence[1]))
+        if (!n && !named && *sentence == '#' && before == ' ' && isdigit((unsigned char)sentence[1]))
             ours = "";
         length = strlen(ours);
         if (length >= size - used)
@@ -93,6 +117,7 @@ words_of(const char *sentence, char *words, size_t size)
         used += length;
         before = n ? sentence[n - 1] : *sentence;
         sentence += n ? n : 1;
+        named -= named > 0;
     }
     words[used] = '\0';
     return words;

@@ -178,6 +178,11 @@ expect 2 open plain -- sh -c 'exit 2'
 [ -s "$dir/err" ] && fail "the program's status is taken for wrong usage"
 grep -nE 'memclient_|MEMCLIENT|\b(READ|WRITE|SHARE|MANAGE|PUBLISHABLE|HELLO|NULL)\b|PAGES_|[0-9]{5,} bytes|buffer #' \
     "$dir/said" && fail "words of the library, or sizes for machines"
+# but names are other people's words
+for name in '#12' 'log #12' 'my WRITE log' 'a 8388608 bytes b'; do
+    memctl cat "name:$name" 2>"$dir/err" >"$dir/out" && fail "there is one of the name $name"
+    said "no buffer has the name $name; another user"
+done
 grep -vE '^(memctl: |usage: memctl |`memctl help)' "$dir/said" && fail "a message that is not memctl's"
 kill "$broker" && wait "$broker"
 broker=

@@ -70,6 +70,9 @@ int usage_error(const struct invocation *invocation, const char *format, ...)
 /* Says "COMMAND: SENTENCE" and returns EXIT_REFUSED. */
 int refused(const struct invocation *invocation, const char *sentence);
 
+/* Did the library's last call, with this errno, fail because no broker answers? */
+bool is_without_broker(int r);
+
 /* Connects. 0, or an exit status after having said why not. */
 int open_broker(const struct invocation *invocation, struct memclient **ctx);
 

@@ -160,7 +160,7 @@ look_at_broker(struct findings *findings, const struct invocation *invocation)
     options.autostart = MEMCLIENT_AUTOSTART_NEVER;
     r = memclient_open(&options, &ctx);
     if (r < 0) {
-        findings->no_broker = r != -EDQUOT;
+        findings->no_broker = is_without_broker(r);
         find(findings, "broker", false, memclient_error());
         return;
     }

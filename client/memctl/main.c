@@ -130,12 +130,18 @@ parse_nothing(struct invocation *invocation)
     return next_option(invocation) != -1 ? EXIT_USAGE : parse_end(invocation);
 }
 
+bool
+is_without_broker(int r)
+{
+    /* the broker itself answers -ENOENT with a status: what was asked for is not there */
+    return (r == -ENOENT || r == -ECONNREFUSED) && !memclient_error_status();
+}
+
 /* Says why the library's last call failed. That no broker answers has an exit status of its own. */
 static int
 failed(const char *command, int r)
 {
-    /* the broker itself answers -ENOENT with a status: what was asked for is not there */
-    bool no_broker = (r == -ENOENT || r == -ECONNREFUSED) && !memclient_error_status();
+    bool no_broker = is_without_broker(r);
     char words[TEXT_MAX];
 
     words_of(memclient_error(), words, sizeof(words));

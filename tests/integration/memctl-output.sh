@@ -150,6 +150,15 @@ grep -qF '/x\x1b[31m\xff.so' "$dir/out" || fail "no escapes"
 OPENCL_LAYERS=$'/x\xff.so' memctl --json doctor opencl >"$dir/out"
 is_json <"$dir/out" || fail "no JSON for what is no UTF-8"
 
+# that a broker cannot be asked is not that there is none
+long=$dir/$(printf '%0200d' 0)
+for command in status 'doctor opencl'; do
+    memctl --socket "$dir/nobody" $command >"$dir/out" 2>"$dir/err"
+    [ $? = 3 ] || fail "memctl $command: another exit status than 3 without a broker"
+    memctl --socket "$long" $command >"$dir/out" 2>"$dir/err"
+    [ $? = 1 ] || fail "memctl $command: another exit status than 1 with an address that none can have"
+done
+
 # ---- refusals, as many as there are easily: in the words of the command line ----
 expect 1 alloc --size 15E
 expect 1 alloc --size 900T; grep -q '900T' "$dir/err" || fail "no human size"

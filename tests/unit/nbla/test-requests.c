@@ -94,6 +94,28 @@ static void many_blocks(void **state)
     }
 }
 
+/* Contexts that bind in turn, as a program's own and a library's do, have leases of their own. */
+static void many_blocks_of_two_contexts(void **state)
+{
+    enum { PARTS = 8, BLOCKS = 40 };
+    struct memclient *contexts[2] = {NULL, NULL};
+    nbla_memory *memories[BLOCKS];
+
+    (void)state;
+    assert_int_equal(memclient_open(NULL, &contexts[1]), 0);
+    for (int i = 0; i < BLOCKS; i++) {
+        struct memclient *ctx = contexts[i % 2];
+        nbla_physical_memory *p = nbla_physical_memory_new(ctx, 1024, "");
+
+        memories[i] = nbla_memory_new_virtual(ctx, 1024, "", &p, 1);
+        observer_assert_costs(ctx, i / 2 % PARTS ? 1 : 2, assert_gives(nbla_memory_bind(memories[i]), 0));
+        nbla_physical_memory_unref(p);
+    }
+    for (int i = 0; i < BLOCKS; i++)
+        assert_gives(nbla_memory_destroy(memories[i]), 0);
+    memclient_close(contexts[1]);
+}
+
 /* Each step costs the same, one request, be it the first or the thousandth, and stays where it was. */
 static void growing(void **state)
 {
@@ -163,6 +185,7 @@ int main(void)
         TEST(few_chunks),
         TEST(many_chunks),
         TEST(many_blocks),
+        TEST(many_blocks_of_two_contexts),
         TEST(growing),
         TEST(chunks_of_devices),
         TEST(passed_on),

@@ -15,4 +15,11 @@ for profile in "" document upstream; do
     [ -n "$profile" ] || unset MEMORYD_UMF_PROFILE
     run_programs
 done
+# operators new and delete for programs without exceptions
+if [ -n "${TEST_CXX-}" ]; then
+    # shellcheck disable=SC2086
+    echo '#include <umf/proxy_lib_new_delete.h>' |
+        $TEST_CXX -std=c++17 -fno-exceptions -Wall -Wextra -Werror -I"$srcdir/include/memclient/umf" -fsyntax-only -x c++ - ||
+        fail "umf/proxy_lib_new_delete.h needs exceptions"
+fi
 end_programs

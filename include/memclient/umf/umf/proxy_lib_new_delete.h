@@ -2,7 +2,8 @@
 /*
  * C++'s operators new and delete by malloc() and its like, whichever a program has: so that one that was started with
  * an allocator in LD_PRELOAD has it for C++'s objects, too. To be included once in a program: these are definitions.
- * For C, and C++ before C++11, there is nothing here.
+ * For C, and C++ before C++11, there is nothing here. A program built without exceptions (-fno-exceptions) ends where
+ * there is no memory.
  *
  * libmemclient-umf-proxy.so is such an allocator, see memclient-umf(3).
  */
@@ -44,18 +45,27 @@ static inline void *memclient_new(std::size_t size, std::size_t alignment) noexc
 {
     void *ptr = memclient_try_new(size, alignment);
 
-    if (!ptr)
+    if (!ptr) {
+#ifdef __cpp_exceptions
         throw std::bad_alloc();
+#else
+        std::abort();
+#endif
+    }
     return ptr;
 }
 
 static inline void *memclient_new_nothrow(std::size_t size, std::size_t alignment) noexcept
 {
+#ifdef __cpp_exceptions
     try {
         return memclient_try_new(size, alignment);
     } catch (...) {
         return nullptr;
     }
+#else
+    return memclient_try_new(size, alignment);
+#endif
 }
 
 void *operator new(std::size_t size) { return memclient_new(size, 0); }

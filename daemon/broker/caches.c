@@ -143,9 +143,13 @@ bool caches_opened(struct broker *broker, const struct session *session, struct 
     return true;
 }
 
+/* Who has it in no cache may have it mapped and in use: then it is not for us to empty. */
 bool caches_destroyed(struct broker *broker, struct hold *hold)
 {
-    return take_hold(broker, hold);
+    if (take_hold(broker, hold))
+        return true;
+    buffer_remove_flags(&broker->buffers, hold->buffer, BUFFER_IN_HAND);
+    return false;
 }
 
 void caches_hold_ends(struct broker *broker, const struct hold *hold)

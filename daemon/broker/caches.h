@@ -58,7 +58,8 @@ bool caches_are_taken(const struct broker *broker, uint64_t ticket);
 void caches_let_go(struct broker *broker, struct buffer *buffer);
 /* Another session wants to open it by name or number. True if a cache had it: then look again what it is now. */
 bool caches_opened(struct broker *broker, const struct session *session, struct buffer *buffer);
-/* It is destroyed. True if a cache had this hold, which is gone then, or some of its claims are. */
+/* It is destroyed. True if a cache had this hold, which is gone then, or some of its claims are. False: its process may
+ * use the memory still, and keeps the contents. */
 bool caches_destroyed(struct broker *broker, struct hold *hold);
 
 /* One of several holds ends, by release or with its session: is there anything that its process let out? */

@@ -290,9 +290,10 @@ void life_destroy(struct broker *broker, struct buffer *buffer)
     while (!list_is_empty(&buffer->holds)) {
         struct hold *hold = buffer_oldest_hold(buffer);
 
+        if (!client_of(hold->session)->ended && caches_destroyed(broker, hold))
+            continue;
         caches_hold_ends(broker, hold);
-        if (client_of(hold->session)->ended || !caches_destroyed(broker, hold))
-            hold_free(hold);
+        hold_free(hold);
     }
     if (buffer->record->state == BUFFER_LIVE)
         over(broker, buffer);

@@ -463,6 +463,39 @@ static void I4_who_has_a_descriptor_keeps_the_contents(void **state)
     broker_finish(broker);
 }
 
+/* It is destroyed while one has it cached, and another uses it: that one goes on. */
+static void I4_who_uses_what_is_destroyed_keeps_the_contents(void **state)
+{
+    struct broker_process *broker = broker_for_test(TIGHT);
+    struct opener opener = {.socket = broker->socket, .early = true};
+    struct memclient *ctx;
+    struct memclient_token token;
+    struct child child;
+    struct kept kept;
+    uint64_t id;
+
+    (void)state;
+    child_start(&child, open_and_keep, &opener);
+    child_hear(&child);
+    ctx = broker_connect(broker);
+    kept = make(ctx, SIZE, "tight");
+    id = memclient_buffer_id(kept.buf);
+    assert_done(memclient_share(kept.buf, NULL, &token));
+    assert_true(pass_bytes(child.channel, &token, sizeof(token)));
+    child_hear(&child);
+    assert_done(memclient_destroy(ctx, id, false));
+    assert_int_equal(broker_status(ctx).buffers_detached, 1);
+    assert_true(pattern_holds(kept.p, SIZE, id));
+    assert_int_equal(broker_pool_used(ctx, "tight"), SIZE);
+    broker_check(broker);
+    child_kill(&child);
+    assert_true(pattern_holds(kept.p, SIZE, id));
+    give_up(ctx, &kept);
+    broker_wait_until_empty(broker);
+    memclient_close(ctx);
+    broker_finish(broker);
+}
+
 /* ---- forks -------------------------------------------------------------------------------------------- */
 
 static bool is_mapped(const void *p)
@@ -730,6 +763,7 @@ int main(void)
         at_broker(I4_what_its_maker_freed_is_not_put_in_a_cache),
         at_broker(I4_what_its_maker_freed_lives_in_no_cache_over_the_brokers_death),
         at_broker(I4_who_has_a_descriptor_keeps_the_contents),
+        at_broker(I4_who_uses_what_is_destroyed_keeps_the_contents),
         at_broker(a_child_has_nothing_of_a_cache),
         at_broker(what_is_taken_back_was_never_the_brokers),
         at_broker(what_is_open_besides_stays),

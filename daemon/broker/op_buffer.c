@@ -182,6 +182,8 @@ int op_import(struct op *op, const struct fdset *fds, struct opened *result)
             result->items[i] = (struct opened_item){.status = r};
         } else {
             life_revived(op->broker, buffer);
+            /* where a descriptor came from, others may have one, whatever its holders say */
+            buffer_remove_flags(&op->broker->buffers, buffer, BUFFER_IN_HAND);
             opened_fill(&result->items[i], hold);
         }
     }

@@ -47,8 +47,9 @@ struct hold_cache_slot {
 };
 
 struct hold_cache {
-    /* Written by the client: it has given descriptors of buffers to others, or has forked, since it has this. */
-    uint32_t let_out;
+    /* Written by the client: 1 as long as it has given no descriptor of a buffer to others since its session began, and
+     * has not forked with one mapped. A client that does not write here says nothing, so it may have. */
+    uint32_t in_hand;
     /* Written by the broker: somebody needs memory, so nothing is to be cached. */
     uint32_t wanted;
     uint64_t zero;

@@ -157,7 +157,7 @@ void hold_cache_let_out(struct memclient_buffer *buf, bool descriptor)
     buf->cached.let_out = true;
     cache = cache_of(buf);
     if (descriptor && cache)
-        __atomic_store_n(&cache->let_out, 1, __ATOMIC_SEQ_CST);
+        __atomic_store_n(&cache->in_hand, 0, __ATOMIC_SEQ_CST);
     pthread_mutex_unlock(&buf->ctx->lock);
 }
 
@@ -318,7 +318,7 @@ void hold_cache_fork_prepare(struct memclient *ctx)
             withhold(ctx->cached.owners[i]);
     for (struct memclient_buffer *buf = cache ? ctx->buffers : NULL; buf; buf = buf->hh.next)
         if (is_for_children(buf)) {
-            __atomic_store_n(&cache->let_out, 1, __ATOMIC_SEQ_CST);
+            __atomic_store_n(&cache->in_hand, 0, __ATOMIC_SEQ_CST);
             break;
         }
 }

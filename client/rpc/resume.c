@@ -87,6 +87,8 @@ int channel_may_resume(struct channel *channel, const struct connected *connecte
     next->greeted.release_log = -1;
     pthread_mutex_lock(&channel->lock);
     map_memory(channel, steal_fd(&log));
+    if (channel->cache)
+        __atomic_store_n(&channel->cache->in_hand, 1, __ATOMIC_SEQ_CST);
     channel->minor = session->version;
     __atomic_store_n(&channel->has_nodes, session->n_nodes > 1, __ATOMIC_RELAXED);
     channel->resumption = next;
@@ -262,6 +264,7 @@ static void go_on(struct channel *channel)
 {
     struct resumption *next = channel->resumption;
 
+    /* what was let out before that is not known: in_hand stays 0 */
     if (!channel->release_log)
         map_memory(channel, steal_fd(&next->greeted.release_log));
     if (next->greeted.session != next->session.session || next->greeted.broker != next->session.broker) {

@@ -90,5 +90,5 @@ bool session_has_let_out(const struct session *session)
 {
     uint32_t word;
 
-    return !read_at(session, HOLD_CACHE_AT(let_out), &word, sizeof(word)) || word;
+    return !read_at(session, HOLD_CACHE_AT(in_hand), &word, sizeof(word)) || word != 1;
 }

@@ -95,8 +95,10 @@ static void the_broker_tells(void **state)
     session_tell_change(&session, HOLD_CACHE_CHANGES + 3);
     session_tell_change(&session, 3);
     assert_int_equal(memory->cache.changes[3], 2);
+    assert_true(session_has_let_out(&session));
+    memory->cache.in_hand = 1;
     assert_false(session_has_let_out(&session));
-    memory->cache.let_out = 1;
+    memory->cache.in_hand = 0;
     assert_true(session_has_let_out(&session));
 }
 

@@ -77,8 +77,21 @@ static void drop_names(struct broker *broker, const struct session *session, str
     }
 }
 
-/* Ends what the client has cached in this slot. NULL if that is nothing, or if the client has it again. */
-static struct buffer *take(struct broker *broker, struct session *session, unsigned slot)
+/* A client was so quick that something is TAKEN of which nobody thinks here: the next pass ends it. */
+static void look_later(struct broker *broker)
+{
+    struct caches *caches = &broker->caches;
+
+    caches->left_over = true;
+    if (!caches->running && !timer_is_armed(&caches->turn))
+        timer_arm(&broker->timers, &caches->turn, deadline_after_ms(LOOK_MS));
+}
+
+/*
+ * Ends what the client has cached in this slot: of this buffer, or of any with 0. NULL if that is nothing, or if the
+ * client has it again.
+ */
+static struct buffer *take(struct broker *broker, struct session *session, unsigned slot, uint64_t wanted)
 {
     struct hold_cache_slot cached;
     struct buffer *buffer;
@@ -86,6 +99,10 @@ static struct buffer *take(struct broker *broker, struct session *session, unsig
 
     if (client_of(session)->taken >> slot & 1 || !session_take_cached(session, slot, &cached))
         return NULL;
+    if (wanted && cached.buffer != wanted) {
+        look_later(broker);
+        return NULL;
+    }
     remember_done(&broker->caches, client_of(session), slot);
     hold = session_hold(session, cached.buffer);
     if (!hold || !record_is_live(&hold->record->head))
@@ -116,7 +133,7 @@ static bool take_hold(struct broker *broker, struct hold *hold)
         session_tell_change(session, id);
         slot = session_find_cached(session, id);
     }
-    if (slot >= 0 && take(broker, session, (unsigned)slot))
+    if (slot >= 0 && take(broker, session, (unsigned)slot, id))
         return true;
     if (slot >= 0)
         session_tell_change(session, id);
@@ -191,7 +208,7 @@ static void visit(struct broker *broker, struct session *session)
 
         if (!hold_cache_is_open(&slots[i]) || (!taking && !(slots[i].state & HOLD_TAKEN)))
             continue;
-        buffer = take(broker, session, i);
+        buffer = take(broker, session, i, 0);
         if (buffer)
             life_claim_gone(broker, buffer);
     }
@@ -201,6 +218,7 @@ static void begin_pass(struct caches *caches, bool taking, uid_t uid)
 {
     caches->pass++;
     caches->cursor = 0;
+    caches->left_over = false;
     caches->running = true;
     caches->taking = taking;
     caches->uid = uid;
@@ -217,7 +235,7 @@ static void end_pass(struct broker *broker)
         caches->again = false;
         begin_pass(caches, true, caches->next_uid);
         timer_arm(&broker->timers, &caches->turn, 0);
-    } else if (caches->taking) {
+    } else if (caches->taking || caches->left_over) {
         timer_arm(&broker->timers, &caches->turn, deadline_after_ms(LOOK_MS));
     }
 }

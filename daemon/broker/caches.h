@@ -37,6 +37,7 @@ struct caches {
     bool running;
     bool taking; /* it takes, from `uid`; else it only tells that nothing is wanted any more */
     uid_t uid;
+    bool left_over; /* something is TAKEN, and not ended yet */
     bool again; /* another one is wanted, that takes from `next_uid` */
     uid_t next_uid;
     struct caches_done *done; /* slots to be given back when what was taken is committed */

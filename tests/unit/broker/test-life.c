@@ -341,100 +341,6 @@ static void I6_a_connection_that_goes_with_the_broker_ends_nothing(void **state)
     assert_int_equal(host_check(admin), 0);
 }
 
-/* A session with its hold cache, mapped, of which the client says that it has let nothing out. */
-static uint64_t session_with_cache(uintptr_t connection, struct session_memory **ret)
-{
-    struct hello_args args = {.connection = (void *)connection, .program = "test", .release_log = true};
-    struct hello_result result;
-    struct peer peer = PEER_NULL;
-
-    assert_int_equal(peer_init_pid(&peer, getpid()), 0);
-    args.peer = &peer;
-    assert_int_equal(CALL(0, op_hello, &args, &result), 0);
-    peer_deinit(&peer);
-    *ret = mmap(NULL, SESSION_MEMORY_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, result.release_log, 0);
-    assert_mapped(*ret);
-    assert_ok(close(result.release_log));
-    (*ret)->cache.in_hand = 1;
-    return result.session;
-}
-
-/* Who let a descriptor out is gone; who brings it back says nothing of that, nor does who had it from there. */
-static void I4_what_came_back_by_a_descriptor_may_be_elsewhere(void **state)
-{
-    struct session_memory *makers, *others, *keepers;
-    uint64_t admin = host_session(1), maker = session_with_cache(2, &makers), other = session_with_cache(3, &others),
-             keeper = session_with_cache(4, &keepers), buffer;
-    const struct share_args terms = {.rights = RW};
-    uint8_t token[32];
-    int fd, kept;
-    char *p;
-
-    (void)state;
-    assert_int_equal(host_alloc(maker, SIZE, 0, &buffer), 0);
-    fd = host_export(maker, buffer, RW);
-    p = map_shared(fd, SIZE, PROT_READ | PROT_WRITE);
-    assert_mapped(p);
-    *p = 'x';
-    makers->cache.in_hand = 0;
-    assert_int_equal(host_release(maker, buffer), 0);
-    host_settle();
-    assert_int_equal(state_of(admin, buffer), 2);
-    assert_int_equal(host_import(other, fd, NULL), 0);
-    close(fd);
-    assert_int_equal(host_share(other, buffer, &terms, token), 0);
-    assert_int_equal(host_open(keeper, token, 0, &kept), 0);
-    close(kept);
-    keepers->cache.slots[0] = (struct hold_cache_slot){.buffer = buffer, .state = HOLD_CACHED, .claims = 1};
-    assert_int_equal(host_release(other, buffer), 0);
-    host_settle();
-    assert_int_equal(keepers->cache.slots[0].state, HOLD_CACHED | HOLD_TAKEN | HOLD_DONE);
-    assert_int_equal(state_of(admin, buffer), 2);
-    assert_int_equal(*p, 'x');
-    assert_int_equal(host_used(), SIZE);
-    assert_int_equal(host_check(admin), 0);
-    assert_ok(munmap(p, SIZE));
-    assert_true(HOST_UNTIL(host_used() == 0));
-    assert_ok(munmap(makers, SESSION_MEMORY_SIZE));
-    assert_ok(munmap(others, SESSION_MEMORY_SIZE));
-    assert_ok(munmap(keepers, SESSION_MEMORY_SIZE));
-}
-
-/* A client may have a release log and not care for what is behind it: then it never says what it lets out. */
-static void I4_who_says_nothing_may_have_let_it_out(void **state)
-{
-    struct session_memory *makers, *keepers;
-    uint64_t admin = host_session(1), maker = session_with_cache(2, &makers), keeper = session_with_cache(3, &keepers),
-             buffer;
-    const struct share_args terms = {.rights = RW};
-    uint8_t token[32];
-    int fd, kept;
-    char *p;
-
-    (void)state;
-    assert_ok(madvise(makers, SESSION_MEMORY_SIZE, MADV_REMOVE));
-    assert_int_equal(host_alloc(maker, SIZE, 0, &buffer), 0);
-    fd = host_export(maker, buffer, RW);
-    p = map_shared(fd, SIZE, PROT_READ | PROT_WRITE);
-    assert_mapped(p);
-    close(fd);
-    *p = 'x';
-    assert_int_equal(host_share(maker, buffer, &terms, token), 0);
-    assert_int_equal(host_open(keeper, token, 0, &kept), 0);
-    close(kept);
-    keepers->cache.slots[0] = (struct hold_cache_slot){.buffer = buffer, .state = HOLD_CACHED, .claims = 1};
-    assert_int_equal(host_release(maker, buffer), 0);
-    host_settle();
-    assert_int_equal(keepers->cache.slots[0].state, HOLD_CACHED | HOLD_TAKEN | HOLD_DONE);
-    assert_int_equal(state_of(admin, buffer), 2);
-    assert_int_equal(*p, 'x');
-    assert_int_equal(host_check(admin), 0);
-    assert_ok(munmap(p, SIZE));
-    assert_true(HOST_UNTIL(host_used() == 0));
-    assert_ok(munmap(makers, SESSION_MEMORY_SIZE));
-    assert_ok(munmap(keepers, SESSION_MEMORY_SIZE));
-}
-
 /* Its client may keep it when the session has ended, and nobody is charged for it. */
 static void I5_a_release_log_has_no_page_of_the_brokers(void **state)
 {
@@ -677,8 +583,6 @@ int main(void)
         TEST(I6_a_lost_connection_ends_it_when_nothing_is_in_use),
         TEST(I6_a_stopped_process_keeps_what_it_does_not_use),
         TEST(I6_a_connection_that_goes_with_the_broker_ends_nothing),
-        TEST(I4_what_came_back_by_a_descriptor_may_be_elsewhere),
-        TEST(I4_who_says_nothing_may_have_let_it_out),
         TEST(I5_a_release_log_has_no_page_of_the_brokers),
         TEST(I3_only_the_same_process_resumes),
 #undef TEST

@@ -10,8 +10,8 @@
 #include "broker/life.h"
 #include "session/cache.h"
 
-/* sessions looked at in one turn */
-#define SESSIONS_SLICE 64
+/* sessions looked at, and buffers taken, in one turn: each of these may be small enough to be emptied at once */
+#define PASS_SLICE 64
 /* how often it is looked whether anybody waits still, as long as somebody does */
 #define LOOK_MS 100
 
@@ -192,26 +192,30 @@ bool caches_alone_have(const struct buffer *buffer)
 
 /* ---- all of them ---------------------------------------------------------------------------------------- */
 
-static void visit(struct broker *broker, struct session *session)
+/* How many were taken? */
+static unsigned visit(struct broker *broker, struct session *session)
 {
     const struct caches *caches = &broker->caches;
     bool taking = caches->taking && (caches->uid == CACHES_ALL || caches->uid == session->record->uid);
     struct hold_cache_slot slots[HOLD_CACHE_SLOTS];
+    unsigned n = 0;
 
     if (client_of(session)->ended || session->release_log < 0)
-        return;
+        return 0;
     (void)session_tell_wanted(session, taking);
     if (!session_read_cache(session, slots))
-        return;
+        return 0;
     for (unsigned i = 0; i < HOLD_CACHE_SLOTS; i++) {
         struct buffer *buffer;
 
         if (!hold_cache_is_open(&slots[i]) || (!taking && !(slots[i].state & HOLD_TAKEN)))
             continue;
+        n++;
         buffer = take(broker, session, i, 0);
         if (buffer)
             life_claim_gone(broker, buffer);
     }
+    return n;
 }
 
 static void begin_pass(struct caches *caches, bool taking, uid_t uid)
@@ -243,11 +247,13 @@ static void end_pass(struct broker *broker)
 static void run_pass(struct broker *broker)
 {
     struct caches *caches = &broker->caches;
-    unsigned budget = SESSIONS_SLICE;
+    unsigned budget = PASS_SLICE, n;
     struct session *session;
 
-    while ((session = sessions_next(&broker->sessions, &caches->cursor, &budget)))
-        visit(broker, session);
+    while ((session = sessions_next(&broker->sessions, &caches->cursor, &budget))) {
+        n = visit(broker, session);
+        budget -= n < budget ? n : budget;
+    }
     if (caches->cursor)
         timer_arm(&broker->timers, &caches->turn, 0);
     else

@@ -274,8 +274,7 @@ int map_protect(struct memclient *ctx, uint64_t start, uint64_t size, unsigned a
 
 /* ---- children ------------------------------------------------------------------------------- */
 
-/* With the space's lock: -1 and errno, or 0. What only such mappings show is not for children. */
-static int withhold_pages(uint64_t start, uint64_t size)
+int map_withhold_pages(uint64_t start, uint64_t size)
 {
     struct sweep sweep;
     struct span span;
@@ -301,7 +300,7 @@ int map_dont_copy(struct memclient *ctx, uint64_t start, uint64_t size)
         bool before = m->dont_copy;
 
         m->dont_copy = true;
-        if (withhold_pages(m->start, m->size) < 0) {
+        if (map_withhold_pages(m->start, m->size) < 0) {
             m->dont_copy = before;
             r = fail_errno("MADV_DONTFORK");
             break;
@@ -339,7 +338,7 @@ static void lower_pages(const struct mapping *m, const struct span *span)
     if (span_level(span->access) < span_level(m->access))
         (void)mprotect((void *)(uintptr_t)span->start, (size_t)span->size, map_prot(span->access));
     if (!span->for_children && !m->dont_copy)
-        (void)withhold_pages(span->start, span->size);
+        (void)map_withhold_pages(span->start, span->size);
 }
 
 /*

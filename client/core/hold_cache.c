@@ -9,6 +9,7 @@
 
 #include "core/buffer.h"
 #include "core/context.h"
+#include "core/map.h"
 #include "core/space.h"
 
 #define CACHE_MIB_MAX 64
@@ -298,14 +299,18 @@ static bool is_for_children(const struct memclient_buffer *buf)
     return false;
 }
 
+/* But for pages that other mappings show as well. */
 static void withhold(struct memclient_buffer *buf)
 {
     list_for_each_entry(m, &buf->mappings, struct mapping, in_buffer)
     {
-        if (m->dont_copy || madvise((void *)(uintptr_t)m->start, (size_t)m->size, MADV_DONTFORK) < 0)
+        if (m->dont_copy)
             continue;
         m->dont_copy = true;
-        buf->cached.withheld = true;
+        if (map_withhold_pages(m->start, m->size) < 0)
+            m->dont_copy = false;
+        else
+            buf->cached.withheld = true;
     }
 }
 

@@ -38,6 +38,8 @@ int map_buffers(unsigned n, struct memclient_buffer *const *bufs, const struct m
 int map_protect(struct memclient *ctx, uint64_t start, uint64_t size, unsigned access);
 int map_unmap(struct memclient *ctx, uint64_t start, uint64_t size);
 int map_dont_copy(struct memclient *ctx, uint64_t start, uint64_t size);
+/* With the space's lock: what only such mappings show as are not for children is not for them. -1 and errno, or 0. */
+int map_withhold_pages(uint64_t start, uint64_t size);
 int map_query(uint64_t address, struct memclient_address_info *info);
 
 /* core/home.c: where it is mapped, if it has none. */

@@ -537,6 +537,30 @@ static void a_child_has_nothing_of_a_cache(void **state)
     broker_finish(broker);
 }
 
+/* Another part of the process has the same pages mapped, and keeps them: the child has what it would have without. */
+static void a_child_has_what_is_mapped_besides(void **state)
+{
+    struct broker_process *broker = broker_for_test(NULL);
+    struct memclient *ctx = broker_connect(broker), *other = broker_connect(broker);
+    struct kept kept = make(ctx, SIZE, NULL), again;
+    struct memclient_token token;
+
+    (void)state;
+    assert_done(memclient_share(kept.buf, NULL, &token));
+    assert_done(memclient_open_token(other, &token, 0, &again.buf));
+    assert_done(memclient_map(again.buf, NULL, (void **)&again.p));
+    assert_ptr_equal(again.p, kept.p);
+    assert_done(memclient_cache_put(again.buf));
+    child_run(see_it, &kept);
+    assert_done(memclient_cache_take(again.buf));
+    child_run(see_it, &again);
+    give_up(other, &again);
+    give_up(ctx, &kept);
+    memclient_close(other);
+    memclient_close(ctx);
+    broker_finish(broker);
+}
+
 /* ---- at once ------------------------------------------------------------------------------------------ */
 
 struct worker {
@@ -765,6 +789,7 @@ int main(void)
         at_broker(I4_who_has_a_descriptor_keeps_the_contents),
         at_broker(I4_who_uses_what_is_destroyed_keeps_the_contents),
         at_broker(a_child_has_nothing_of_a_cache),
+        at_broker(a_child_has_what_is_mapped_besides),
         at_broker(what_is_taken_back_was_never_the_brokers),
         at_broker(what_is_open_besides_stays),
         at_broker(I8_nonsense_in_a_cache_hurts_nobody_else),

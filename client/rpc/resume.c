@@ -67,8 +67,11 @@ static void map_memory(struct channel *channel, int fd)
     if (memory == MAP_FAILED)
         return;
     channel->release_log = memory;
-    if (size == SESSION_MEMORY_SIZE)
-        channel->cache = &((struct session_memory *)memory)->cache;
+    if (size < SESSION_MEMORY_SIZE)
+        return;
+    channel->cache = &((struct session_memory *)memory)->cache;
+    /* for the broker the page is there from when it is written to */
+    __atomic_store_n(&channel->cache->in_hand, 0, __ATOMIC_SEQ_CST);
 }
 
 int channel_may_resume(struct channel *channel, const struct connected *connected, const char *program,

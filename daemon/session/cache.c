@@ -12,14 +12,32 @@ static bool read_at(const struct session *session, size_t offset, void *bytes, s
     return session->release_log >= 0 && pread(session->release_log, bytes, size, (off_t)offset) == (ssize_t)size;
 }
 
-static bool write_word(const struct session *session, size_t offset, uint32_t word)
-{
-    return sys->pwrite(session->release_log, &word, sizeof(word), (off_t)offset) == (ssize_t)sizeof(word);
-}
-
 static size_t slot_at(unsigned slot)
 {
     return HOLD_CACHE_AT(slots) + slot * sizeof(struct hold_cache_slot);
+}
+
+/*
+ * Where the client has no page, writing would make one that is the broker's, for as long as the client likes. One that
+ * was allocated but never written to is none: whoever has a cache writes to it when its session begins.
+ */
+static bool has_page(const struct session *session)
+{
+    const off_t at = offsetof(struct session_memory, cache);
+
+    return lseek(session->release_log, at, SEEK_DATA) == at;
+}
+
+static bool set_bits(const struct session *session, unsigned slot, uint32_t bits)
+{
+    return has_page(session) && !sys_set_bits(session->release_log,
+                                              slot_at(slot) + offsetof(struct hold_cache_slot, state), bits);
+}
+
+static bool write_word(const struct session *session, size_t offset, uint32_t word)
+{
+    return has_page(session) &&
+           sys->pwrite(session->release_log, &word, sizeof(word), (off_t)offset) == (ssize_t)sizeof(word);
 }
 
 bool session_read_cache(const struct session *session, struct hold_cache_slot slots[static HOLD_CACHE_SLOTS])
@@ -48,8 +66,7 @@ bool session_take_cached(const struct session *session, unsigned slot, struct ho
     struct hold_cache_slot now;
     uint32_t state;
 
-    if (sys_set_bits(session->release_log, slot_at(slot) + offsetof(struct hold_cache_slot, state), HOLD_TAKEN) < 0 ||
-        !read_at(session, slot_at(slot), &now, sizeof(now)))
+    if (!set_bits(session, slot, HOLD_TAKEN) || !read_at(session, slot_at(slot), &now, sizeof(now)))
         return false;
     atomic_thread_fence(memory_order_seq_cst);
     if (!read_at(session, slot_at(slot) + offsetof(struct hold_cache_slot, state), &state, sizeof(state)) ||
@@ -61,7 +78,7 @@ bool session_take_cached(const struct session *session, unsigned slot, struct ho
 
 void session_cache_done(const struct session *session, unsigned slot)
 {
-    (void)sys_set_bits(session->release_log, slot_at(slot) + offsetof(struct hold_cache_slot, state), HOLD_DONE);
+    (void)set_bits(session, slot, HOLD_DONE);
 }
 
 void session_tell_change(const struct session *session, uint64_t buffer)

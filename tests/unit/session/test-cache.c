@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -27,6 +28,8 @@ static int set_up(void **state)
     assert_ok(fallocate(session.release_log, 0, 0, SESSION_MEMORY_SIZE));
     memory = mmap(NULL, SESSION_MEMORY_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, session.release_log, 0);
     assert_true(memory != MAP_FAILED);
+    /* as the library does: a page that was never written to is not there for the broker */
+    memory->cache.in_hand = 0;
     return 0;
 }
 
@@ -140,6 +143,24 @@ static void I8_the_client_may_take_the_pages_away(void **state)
     (void)fd_close(other.release_log);
 }
 
+/* It may keep them for longer than its session, and nobody is charged for them then. */
+static void I5_no_page_of_it_is_the_brokers(void **state)
+{
+    struct hold_cache_slot slot;
+    struct stat st;
+
+    (void)state;
+    put(1, 7);
+    assert_true(session_take_cached(&session, 1, &slot));
+    assert_ok(madvise(memory, SESSION_MEMORY_SIZE, MADV_REMOVE));
+    session_cache_done(&session, 1);
+    (void)session_take_cached(&session, 1, &slot);
+    session_tell_change(&session, 7);
+    (void)session_tell_wanted(&session, true);
+    assert_ok(fstat(session.release_log, &st));
+    assert_int_equal(st.st_blocks, 0);
+}
+
 /* ---- at once ---------------------------------------------------------------------------------------------- */
 
 static uint8_t kept[ROUNDS], taken[ROUNDS];
@@ -192,6 +213,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_broker_tells, set_up, tear_down),
         cmocka_unit_test(without_a_cache_there_is_nothing),
         cmocka_unit_test_setup_teardown(I8_the_client_may_take_the_pages_away, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(I5_no_page_of_it_is_the_brokers, set_up, tear_down),
         cmocka_unit_test_setup_teardown(exactly_one_has_each, set_up, tear_down),
     };
 

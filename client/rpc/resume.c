@@ -48,15 +48,16 @@ struct resumption {
  * The pages are this process's to allocate, so that they are there whenever they are written to (I1). The child of a
  * fork has a session of its own, and must not write into this one's.
  */
-static void map_memory(struct channel *channel, int fd)
+static void map_memory(struct channel *channel, int fd, bool with_cache)
 {
     void *memory = MAP_FAILED;
     struct stat st;
     size_t size = 0;
 
     if (fd >= 0 && !fstat(fd, &st))
-        size = st.st_size >= SESSION_MEMORY_SIZE ? SESSION_MEMORY_SIZE
-                                                 : st.st_size >= RELEASE_LOG_SIZE ? RELEASE_LOG_SIZE : 0;
+        size = with_cache && st.st_size >= SESSION_MEMORY_SIZE ? SESSION_MEMORY_SIZE
+               : st.st_size >= RELEASE_LOG_SIZE                ? RELEASE_LOG_SIZE
+                                                               : 0;
     if (size && !fallocate(fd, 0, 0, (off_t)size))
         memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     (void)fd_close(fd);
@@ -70,8 +71,8 @@ static void map_memory(struct channel *channel, int fd)
     if (size < SESSION_MEMORY_SIZE)
         return;
     channel->cache = &((struct session_memory *)memory)->cache;
-    /* for the broker the page is there from when it is written to */
-    __atomic_store_n(&channel->cache->in_hand, 0, __ATOMIC_SEQ_CST);
+    /* for the broker the page is there from now on */
+    __atomic_store_n(&channel->cache->in_hand, 1, __ATOMIC_SEQ_CST);
 }
 
 int channel_may_resume(struct channel *channel, const struct connected *connected, const char *program,
@@ -89,9 +90,7 @@ int channel_may_resume(struct channel *channel, const struct connected *connecte
     next->session = *session;
     next->greeted.release_log = -1;
     pthread_mutex_lock(&channel->lock);
-    map_memory(channel, steal_fd(&log));
-    if (channel->cache)
-        __atomic_store_n(&channel->cache->in_hand, 1, __ATOMIC_SEQ_CST);
+    map_memory(channel, steal_fd(&log), true);
     channel->minor = session->version;
     __atomic_store_n(&channel->has_nodes, session->n_nodes > 1, __ATOMIC_RELAXED);
     channel->resumption = next;
@@ -267,9 +266,9 @@ static void go_on(struct channel *channel)
 {
     struct resumption *next = channel->resumption;
 
-    /* what was let out before that is not known: in_hand stays 0 */
+    /* what the broker has told before is not in it, nor what was let out: so without its cache */
     if (!channel->release_log)
-        map_memory(channel, steal_fd(&next->greeted.release_log));
+        map_memory(channel, steal_fd(&next->greeted.release_log), false);
     if (next->greeted.session != next->session.session || next->greeted.broker != next->session.broker) {
         channel_break_locked(channel, ECONNRESET, "another broker serves here now, which does not know the session");
         return;

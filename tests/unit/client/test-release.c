@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "proto/hold_cache.h"
 #include "proto/status.h"
 #include "rpc/stubs.h"
 #include "tests/support/child.h"
@@ -303,6 +304,31 @@ static void a_log_that_cannot_be_received_costs_no_session(void **state)
     assert_ok(close(log));
 }
 
+/* The broker has told things meanwhile, and nobody saw what was let out: of what comes late it is the log alone. */
+static void a_log_that_comes_late_has_no_cache(void **state)
+{
+    struct fake_request request;
+    struct caller c;
+    uint64_t hello;
+    int log = memfd_create("releases", MFD_CLOEXEC);
+
+    (void)state;
+    assert_true(log >= 0);
+    assert_ok(ftruncate(log, SESSION_MEMORY_SIZE));
+    hang_up();
+    start(&c, PING);
+    answer_connect();
+    assert_true(fake_receive(w.broker, &request));
+    hello = request.header.sequence;
+    fake_request_deinit(&request);
+    fake_greet_with(w.broker, hello, SESSION, MEMORYD_MINOR_MAX, log);
+    fake_reply(w.broker, METHOD_PING, expect_plain(w.broker, METHOD_PING), NULL, NULL, 0);
+    assert_int_equal(caller_finish(&c), 0);
+    assert_non_null(w.channel->release_log);
+    assert_null(w.channel->cache);
+    assert_ok(close(log));
+}
+
 /* I1: the broker has not allocated the page. */
 static void I1_the_log_is_there_before_it_is_needed(void **state)
 {
@@ -342,6 +368,7 @@ int main(void)
         TEST(a_full_queue_holds_nobody_up_for_good),
         TEST(only_what_gives_back_is_sent_before_the_answer_to_hello),
         cmocka_unit_test_setup_teardown(a_log_that_cannot_be_received_costs_no_session, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_log_that_comes_late_has_no_cache, setup, teardown),
         TEST(I1_the_log_is_there_before_it_is_needed),
         TEST(the_child_of_a_fork_has_no_part_in_the_log),
     };

@@ -350,7 +350,7 @@ static void open_and_keep(int channel, void *context)
     memclient_close(ctx);
 }
 
-enum end { RELEASED, CLOSED, DESTROYED };
+enum end { RELEASED, CLOSED };
 
 static void maker_lets_go(bool early, bool broker_dies, enum end how)
 {
@@ -360,14 +360,12 @@ static void maker_lets_go(bool early, bool broker_dies, enum end how)
     struct memclient_token token;
     struct child child;
     struct kept kept;
-    uint64_t id;
 
     child_start(&child, open_and_keep, &opener);
     child_hear(&child);
     ctx = broker_connect(broker);
     maker = broker_connect(broker);
     kept = make(maker, SIZE, "tight");
-    id = memclient_buffer_id(kept.buf);
     assert_done(memclient_share(kept.buf, NULL, &token));
     assert_true(pass_bytes(child.channel, &token, sizeof(token)));
     child_hear(&child);
@@ -382,11 +380,6 @@ static void maker_lets_go(bool early, bool broker_dies, enum end how)
     case CLOSED:
         memclient_buffer_unref(kept.buf);
         memclient_close(maker);
-        break;
-    case DESTROYED:
-        assert_done(memclient_unmap(maker, kept.p, 0));
-        memclient_buffer_unref(kept.buf);
-        (void)memclient_destroy(ctx, id, false);
         break;
     }
     if (early)
@@ -410,7 +403,6 @@ static void I4_what_its_maker_freed_lives_in_no_cache(void **state)
     (void)state;
     maker_lets_go(true, false, RELEASED);
     maker_lets_go(true, false, CLOSED);
-    maker_lets_go(true, false, DESTROYED);
 }
 
 static void I4_what_its_maker_freed_is_not_put_in_a_cache(void **state)

@@ -98,11 +98,13 @@ static void opening_again_makes_no_call(void **state)
 {
     struct child child;
     struct note note;
+    struct entry *entry;
     uint64_t requests;
 
     (void)state;
     start(&child, open_often, &note);
-    (void)snprintf(((struct entry *)note.address)->text, sizeof(((struct entry *)note.address)->text), "later");
+    entry = (void *)note.address;
+    (void)snprintf(entry->text, sizeof(entry->text), "later");
     requests = observer_requests();
     child_tell(&child);
     child_hear(&child);

@@ -253,10 +253,11 @@ int raw_connect(const struct broker_process *broker)
     return fd;
 }
 
-uint64_t raw_send(int fd, uint16_t method, const void *payload, size_t size, const int *fds, unsigned n_fds)
+/* The next packet, into `packet`; returns how long it is. */
+static size_t make_packet(uint8_t *packet, uint16_t method, const void *payload, size_t size, unsigned n_fds,
+                          uint64_t *ret_sequence)
 {
     static uint64_t sequence;
-    static uint8_t packet[MEMORYD_FRAME_MAX];
     struct frame_header header = {.method = method,
                                   .fd_count = (uint16_t)n_fds,
                                   .payload_length = (uint32_t)size,
@@ -265,8 +266,28 @@ uint64_t raw_send(int fd, uint16_t method, const void *payload, size_t size, con
     frame_encode(packet, FRAME_FROM_CLIENT, &header);
     if (size)
         memcpy(packet + MEMORYD_HEADER_SIZE, payload, size);
-    assert_int_equal(fd_send(fd, packet, MEMORYD_HEADER_SIZE + size, fds, n_fds, 0), MEMORYD_HEADER_SIZE + size);
+    *ret_sequence = sequence;
+    return MEMORYD_HEADER_SIZE + size;
+}
+
+uint64_t raw_send(int fd, uint16_t method, const void *payload, size_t size, const int *fds, unsigned n_fds)
+{
+    static uint8_t packet[MEMORYD_FRAME_MAX];
+    uint64_t sequence;
+    size_t length = make_packet(packet, method, payload, size, n_fds, &sequence);
+
+    assert_int_equal(fd_send(fd, packet, length, fds, n_fds, 0), length);
     return sequence;
+}
+
+void raw_send_if_open(int fd, uint16_t method)
+{
+    uint8_t packet[MEMORYD_HEADER_SIZE];
+    uint64_t sequence;
+    size_t length = make_packet(packet, method, NULL, 0, 0, &sequence);
+
+    if (fd_send(fd, packet, length, NULL, 0, MSG_NOSIGNAL) < 0)
+        assert_true(errno == EPIPE || errno == ECONNRESET);
 }
 
 void raw_receive(int fd, struct raw_reply *reply)

@@ -58,6 +58,8 @@ int raw_connect(const struct broker_process *broker);
 int raw_client(const struct broker_process *broker);
 /* A sound packet; returns its sequence. */
 uint64_t raw_send(int fd, uint16_t method, const void *payload, size_t size, const int *fds, unsigned n_fds);
+/* A sound packet without payload, which may come too late: the broker may have closed the connection. */
+void raw_send_if_open(int fd, uint16_t method);
 /* The next packet; its descriptors are closed. Waits with patience. */
 void raw_receive(int fd, struct raw_reply *reply);
 /* Sends and receives; returns the status. The connection must live. */

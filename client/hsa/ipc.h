@@ -49,7 +49,7 @@ bool attachment_join(const struct attachment *new, struct attachment **there);
 bool attachment_insert(struct attachment *attachment);
 /* Enters the runtime itself: counts down what lies at ptr, and calls deallocation callbacks if that was the last. */
 hsa_status_t attachment_detach(void *ptr, bool interop);
-/* Before places_forget(). */
+/* Empties the hash of tokens. The attachments themselves are in the index of places. */
 void attachments_forget(void);
 
 /* What a failure to open a token is called. */

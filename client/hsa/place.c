@@ -9,8 +9,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include <memclient/memclient.h>
-
 #include "hsa/ipc.h"
 #include "hsa/memory.h"
 #include "hsa/vmem.h"
@@ -187,53 +185,13 @@ bool reservation_is_none(uint64_t start, uint64_t bytes)
     return is_free(&reservations, start, bytes);
 }
 
-/*
- * The context was closed, or is the parent's: nothing is unmapped by this. What is busy belongs to a thread that a fork
- * has left behind in the middle of something, and only its record can safely be freed.
- */
-static void forget(struct place *place)
+struct place *places_pop(void)
 {
-    bool whole = !place->busy;
+    struct place *place = RB_MIN(place_tree, &places);
 
-    callbacks_drop(place);
-    switch (place->kind) {
-    case PLACE_ALLOCATION:
-        if (whole)
-            memclient_buffer_unref(place_allocation(place)->buffer);
-        free(place_allocation(place));
-        break;
-    case PLACE_ATTACHMENT:
-        if (whole)
-            memclient_buffer_unref(place_attachment(place)->buffer);
-        free(place_attachment(place));
-        break;
-    case PLACE_LOCKED:
-        free(place_locked(place));
-        break;
-    case PLACE_MAPPING:
-        free(place_mapping(place));
-        break;
-    case PLACE_RESERVATION:
-        if (whole)
-            (void)memclient_reservation_release(place_reservation(place)->res);
-        free(place_reservation(place));
-        break;
-    }
-}
-
-static void forget_all(struct place_tree *tree)
-{
-    struct place *place;
-
-    while ((place = RB_MIN(place_tree, tree))) {
-        RB_REMOVE(place_tree, tree, place);
-        forget(place);
-    }
-}
-
-void places_forget(void)
-{
-    attachments_forget();
-    forget_all(&places);
-    forget_all(&reservations);
+    if (!place)
+        place = RB_MIN(place_tree, &reservations);
+    if (place)
+        place_remove(place);
+    return place;
 }

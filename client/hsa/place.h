@@ -77,7 +77,7 @@ struct place *reservation_around(uint64_t start, uint64_t bytes);
 /* Does no reservation, busy or not, occupy any of it? */
 bool reservation_is_none(uint64_t start, uint64_t bytes);
 
-/* Frees all records without touching what they describe. */
-void places_forget(void);
+/* Removes any, reservations last; NULL when none is left. */
+struct place *places_pop(void);
 /* Around a fork. */
 void places_fork_child(void);

@@ -15,17 +15,26 @@
  * application are called after it, or between runtime_leave() and runtime_enter(): they may shut down. What reads only
  * the topology, which stays for good, asks runtime_is_up() instead and takes no lock.
  *
- * Locks, in the order in which they are taken: starting and stopping; being in use (both here); the records
+ * Locks, in the order in which they are taken: starting and stopping (init.c); being in use (here); the records
  * (place.h). The last is never held while the broker is called.
  */
 #pragma once
 
+#include <pthread.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #include <memclient/hsa/hsa/hsa.h>
 #include <memclient/memclient.h>
 
 #include "base/cleanup.h"
+
+/* Changed by init.c alone. */
+extern struct runtime {
+    int32_t count;             /* atomic */
+    pthread_rwlock_t in_use;   /* read by entry points */
+    struct memclient *context; /* while the count is not 0 */
+} runtime;
 
 /* One atomic load. */
 bool runtime_is_up(void);
@@ -60,5 +69,7 @@ hsa_status_t runtime_status(int r);
 
 DEFINE_CLEANUP(struct memclient_buffer *, memclient_buffer_unref);
 
+/* At hsa_init(): the environment's profile, unless the program has set one. */
+hsa_status_t runtime_choose_profile(void);
 /* Decisions where the documents and today's ROCr differ: see memclient_hsa_set_profile(). */
 bool runtime_is_like_rocr(void);

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Starting and stopping.
+ *
+ * The count says whether HSA is up. It goes from 0 to 1 and from 1 to 0 under one mutex, with everything that this
+ * means; between other numbers it moves by itself, so that hsa_init() in a thousand threads costs each an atomic
+ * instruction. Whoever is stopping sets it to 0 first, so that nobody enters any more, and then waits for those inside.
+ */
+#include <stdlib.h>
+
+#include "hsa/group.h"
+#include "hsa/handlers.h"
+#include "hsa/ipc.h"
+#include "hsa/memory.h"
+#include "hsa/room.h"
+#include "hsa/runtime.h"
+#include "hsa/signal.h"
+#include "hsa/svm.h"
+#include "hsa/vmem.h"
+
+static pthread_mutex_t starting = PTHREAD_MUTEX_INITIALIZER;
+
+/* ---- records --------------------------------------------------------------------------------------------- */
+
+/*
+ * The context was closed, or is the parent's: nothing is unmapped by this. What is busy belongs to a thread that a fork
+ * has left behind in the middle of something, and only its record can safely be freed.
+ */
+static void forget_place(struct place *place)
+{
+    bool whole = !place->busy;
+
+    callbacks_drop(place);
+    switch (place->kind) {
+    case PLACE_ALLOCATION:
+        if (whole)
+            memclient_buffer_unref(place_allocation(place)->buffer);
+        free(place_allocation(place));
+        break;
+    case PLACE_ATTACHMENT:
+        if (whole)
+            memclient_buffer_unref(place_attachment(place)->buffer);
+        free(place_attachment(place));
+        break;
+    case PLACE_LOCKED:
+        free(place_locked(place));
+        break;
+    case PLACE_MAPPING:
+        free(place_mapping(place));
+        break;
+    case PLACE_RESERVATION:
+        if (whole)
+            (void)memclient_reservation_release(place_reservation(place)->res);
+        free(place_reservation(place));
+        break;
+    }
+}
+
+/* With the lock of the records. */
+static void forget_records(void)
+{
+    struct place *place;
+
+    attachments_forget();
+    while ((place = places_pop()))
+        forget_place(place);
+    svm_forget();
+    handles_forget();
+}
+
+/* ---- fork ------------------------------------------------------------------------------------------------ */
+
+static void fork_prepare(void)
+{
+    places_lock();
+    handlers_fork_prepare();
+    groups_fork_prepare();
+    signals_fork_prepare();
+}
+
+static void fork_parent(void)
+{
+    signals_fork_parent();
+    groups_fork_parent();
+    handlers_fork_parent();
+    places_unlock();
+}
+
+static void fork_child(void)
+{
+    signals_fork_child();
+    groups_fork_child();
+    handlers_fork_child();
+    places_fork_child();
+    forget_records();
+}
+
+/* Nothing is up here. The parent's context stays where the native library has it, and so do its mappings. */
+static void begin_anew(void)
+{
+    (void)pthread_rwlock_init(&runtime.in_use, NULL);
+    (void)pthread_mutex_init(&starting, NULL);
+    room_fork_child();
+    assign_fork_child();
+    runtime.context = NULL;
+    __atomic_store_n(&runtime.count, 0, __ATOMIC_RELAXED);
+}
+
+/* Before anybody starts: another thread may fork meanwhile. */
+static void watch_forks(void)
+{
+    (void)pthread_atfork(NULL, NULL, begin_anew);
+}
+
+/* After the native library's own handlers, so that before a fork ours is the first to take a lock. */
+static void keep_records_whole(void)
+{
+    (void)pthread_atfork(fork_prepare, fork_parent, fork_child);
+}
+
+/* ---- up and down ----------------------------------------------------------------------------------------- */
+
+/* With `starting`. */
+static hsa_status_t start(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    struct memclient *ctx;
+    hsa_status_t status = runtime_choose_profile();
+
+    if (status)
+        return status;
+    if (memclient_open(NULL, &ctx) < 0)
+        return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
+    (void)pthread_once(&once, keep_records_whole);
+    status = topology_load(ctx);
+    if (status) {
+        memclient_close(ctx);
+        return status;
+    }
+    runtime.context = ctx;
+    room_start();
+    return HSA_STATUS_SUCCESS;
+}
+
+/* With `starting`, and the count at 0. A handler may be about to enter, so it is waited for first; who was inside may
+ * have added another one meanwhile. */
+static void stop(void)
+{
+    handlers_stop();
+    pthread_rwlock_wrlock(&runtime.in_use);
+    handlers_stop();
+    groups_stop();
+    signals_stop();
+    memclient_close(runtime.context);
+    runtime.context = NULL;
+    places_lock(); /* only for a fork meanwhile: nobody else is here */
+    forget_records();
+    places_unlock();
+    pthread_rwlock_unlock(&runtime.in_use);
+}
+
+hsa_status_t hsa_init(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    int32_t n = __atomic_load_n(&runtime.count, __ATOMIC_ACQUIRE);
+    hsa_status_t status = HSA_STATUS_SUCCESS;
+
+    for (;;) {
+        if (n == INT32_MAX)
+            return HSA_STATUS_ERROR_REFCOUNT_OVERFLOW;
+        if (n) {
+            if (__atomic_compare_exchange_n(&runtime.count, &n, n + 1, true, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+                return HSA_STATUS_SUCCESS;
+            continue;
+        }
+        (void)pthread_once(&once, watch_forks);
+        pthread_mutex_lock(&starting);
+        n = __atomic_load_n(&runtime.count, __ATOMIC_ACQUIRE);
+        if (!n) {
+            status = start();
+            if (!status)
+                __atomic_store_n(&runtime.count, 1, __ATOMIC_RELEASE);
+        }
+        pthread_mutex_unlock(&starting);
+        if (!n)
+            return status;
+    }
+}
+
+hsa_status_t hsa_shut_down(void)
+{
+    int32_t n = __atomic_load_n(&runtime.count, __ATOMIC_ACQUIRE);
+    bool done;
+
+    for (;;) {
+        if (!n)
+            return HSA_STATUS_ERROR_NOT_INITIALIZED;
+        if (n > 1) {
+            if (__atomic_compare_exchange_n(&runtime.count, &n, n - 1, true, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+                return HSA_STATUS_SUCCESS;
+            continue;
+        }
+        pthread_mutex_lock(&starting);
+        done = __atomic_compare_exchange_n(&runtime.count, &n, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+        if (done)
+            stop();
+        pthread_mutex_unlock(&starting);
+        if (done)
+            return HSA_STATUS_SUCCESS;
+    }
+}

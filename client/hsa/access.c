@@ -23,12 +23,12 @@ static hsa_status_t allow(const void *ptr, uint64_t agents)
 hsa_status_t hsa_amd_agents_allow_access(uint32_t num_agents, const hsa_agent_t *agents, const uint32_t *flags,
                                          const void *ptr)
 {
+    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
     hsa_status_t status;
     uint64_t set;
 
-    RUNTIME_NEEDED();
-    if (!num_agents || !agents || flags || !ptr)
-        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    if (!ctx || !num_agents || !agents || flags || !ptr)
+        return runtime_refusal(ctx);
     if (!topology_agents(num_agents, agents, &set))
         return HSA_STATUS_ERROR_INVALID_AGENT;
     places_lock();

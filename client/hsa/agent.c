@@ -99,10 +99,12 @@ static hsa_status_t tell_what_is_zero(uint32_t attribute, void *value)
 
 static hsa_status_t tell_memory(const struct agent *agent, void *value)
 {
+    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
     uint64_t bytes;
     hsa_status_t status;
 
-    RUNTIME_NEEDED();
+    if (!ctx)
+        return HSA_STATUS_ERROR_NOT_INITIALIZED;
     status = room_of_agent(agent, &bytes);
     return status ? status : answer_u64(value, bytes);
 }

@@ -109,13 +109,13 @@ static hsa_status_t assign(void *ptr, const struct agent *agent, hsa_access_perm
 
 hsa_status_t hsa_memory_assign_agent(void *ptr, hsa_agent_t agent, hsa_access_permission_t access)
 {
+    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
     pthread_mutex_t *lock = lock_of(ptr);
     const struct agent *owner;
     hsa_status_t status;
 
-    RUNTIME_NEEDED();
-    if (!ptr || access < HSA_ACCESS_PERMISSION_RO || access > HSA_ACCESS_PERMISSION_RW)
-        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    if (!ctx || !ptr || access < HSA_ACCESS_PERMISSION_RO || access > HSA_ACCESS_PERMISSION_RW)
+        return runtime_refusal(ctx);
     owner = topology_agent(agent);
     if (!owner)
         return HSA_STATUS_ERROR_INVALID_AGENT;

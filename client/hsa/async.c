@@ -27,7 +27,10 @@ hsa_status_t hsa_amd_memory_async_copy(void *dst, hsa_agent_t dst_agent, const v
                                        size_t size, uint32_t num_dep_signals, const hsa_signal_t *dep_signals,
                                        hsa_signal_t completion_signal)
 {
-    RUNTIME_NEEDED();
+    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
+
+    if (!ctx)
+        return HSA_STATUS_ERROR_NOT_INITIALIZED;
     return copy_range(dst, dst_agent, src, src_agent, size, num_dep_signals, dep_signals, completion_signal);
 }
 
@@ -38,12 +41,11 @@ hsa_status_t hsa_amd_memory_async_copy_on_engine(void *dst, hsa_agent_t dst_agen
                                                  const hsa_signal_t *dep_signals, hsa_signal_t completion_signal,
                                                  hsa_amd_sdma_engine_id_t engine_id, bool force_copy_on_sdma)
 {
+    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
     uint32_t engine = (uint32_t)engine_id;
 
-    (void)force_copy_on_sdma;
-    RUNTIME_NEEDED();
-    if (!engine || engine & (engine - 1))
-        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    if (!ctx || !engine || engine & (engine - 1))
+        return runtime_refusal(ctx);
     return copy_range(dst, dst_agent, src, src_agent, size, num_dep_signals, dep_signals, completion_signal);
 }
 
@@ -122,12 +124,12 @@ hsa_status_t hsa_amd_memory_async_copy_rect(const hsa_pitched_ptr_t *dst, const 
                                             hsa_amd_copy_direction_t dir, uint32_t num_dep_signals,
                                             const hsa_signal_t *dep_signals, hsa_signal_t completion_signal)
 {
+    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
     struct rows rows = {0};
 
-    RUNTIME_NEEDED();
-    if (!dst || !dst_offset || !src || !src_offset || !range || !num_dep_signals != !dep_signals ||
+    if (!ctx || !dst || !dst_offset || !src || !src_offset || !range || !num_dep_signals != !dep_signals ||
         (uint32_t)dir > hsaDeviceToDevice)
-        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+        return runtime_refusal(ctx);
     if (!is_empty(range)) {
         rows.to = first_byte(dst, dst_offset, range);
         rows.from = first_byte(src, src_offset, range);

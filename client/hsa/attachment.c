@@ -34,9 +34,9 @@ hsa_status_t attachment_map(struct memclient_buffer **buffer, uint64_t allowed, 
     return HSA_STATUS_SUCCESS;
 }
 
-void attachment_free(struct attachment *attachment, bool entered)
+void attachment_free(struct attachment *attachment, struct memclient *ctx)
 {
-    memory_give_back(&attachment->place, attachment->buffer, entered);
+    memory_give_back(&attachment->place, attachment->buffer, ctx);
     free(attachment);
 }
 
@@ -87,13 +87,15 @@ static bool count_down(struct attachment *attachment, struct list *callbacks)
 
 hsa_status_t attachment_detach(void *ptr, bool interop)
 {
+    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
     struct list callbacks = LIST_INIT(callbacks);
     struct attachment *attachment;
     struct place *place;
     uint64_t bytes = 0;
     bool last, is_joined = false;
 
-    RUNTIME_NEEDED_UNTIL(entered);
+    if (!ctx)
+        return HSA_STATUS_ERROR_NOT_INITIALIZED;
     places_lock();
     place = place_find_base(ptr);
     attachment = place && place->kind == PLACE_ATTACHMENT ? place_attachment(place) : NULL;
@@ -109,11 +111,11 @@ hsa_status_t attachment_detach(void *ptr, bool interop)
     if (!attachment)
         return HSA_STATUS_ERROR_INVALID_ARGUMENT;
     if (is_joined)
-        (void)memclient_unmap(runtime_context(), ptr, bytes);
+        (void)memclient_unmap(ctx, ptr, bytes);
     if (!last)
         return HSA_STATUS_SUCCESS;
-    callbacks_run_outside(&callbacks, &entered);
-    attachment_free(attachment, entered);
+    callbacks_run_outside(&callbacks, &ctx);
+    attachment_free(attachment, ctx);
     return HSA_STATUS_SUCCESS;
 }
 

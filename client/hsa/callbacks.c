@@ -37,13 +37,13 @@ void callbacks_run(struct list *taken)
     }
 }
 
-void callbacks_run_outside(struct list *taken, bool *entered)
+void callbacks_run_outside(struct list *taken, struct memclient **ctx)
 {
     if (list_is_empty(taken))
         return;
-    RUNTIME_DONE(*entered);
+    runtime_leavep(ctx);
     callbacks_run(taken);
-    *entered = runtime_enter() == HSA_STATUS_SUCCESS;
+    *ctx = runtime_enter();
 }
 
 void callbacks_drop(struct place *place)
@@ -65,12 +65,12 @@ static struct place *find_memory(const void *address)
 hsa_status_t hsa_amd_register_deallocation_callback(void *ptr, hsa_amd_deallocation_callback_t callback,
                                                     void *user_data)
 {
+    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
     struct callback *new;
     struct place *place;
 
-    RUNTIME_NEEDED();
-    if (!ptr || !callback)
-        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    if (!ctx || !ptr || !callback)
+        return runtime_refusal(ctx);
     new = malloc(sizeof(*new));
     if (!new)
         return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
@@ -97,12 +97,12 @@ static struct callback *find_callback(struct place *place, const void *address,
 
 hsa_status_t hsa_amd_deregister_deallocation_callback(void *ptr, hsa_amd_deallocation_callback_t callback)
 {
+    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
     struct callback *found = NULL;
     struct place *place;
 
-    RUNTIME_NEEDED();
-    if (!ptr || !callback)
-        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    if (!ctx || !ptr || !callback)
+        return runtime_refusal(ctx);
     places_lock();
     place = find_memory(ptr);
     if (place) {

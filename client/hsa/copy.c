@@ -10,9 +10,10 @@
 
 hsa_status_t hsa_memory_copy(void *dst, const void *src, size_t size)
 {
-    RUNTIME_NEEDED();
-    if (!dst || !src || !pointer_allows_copy(dst, src, size))
-        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
+
+    if (!ctx || !dst || !src || !pointer_allows_copy(dst, src, size))
+        return runtime_refusal(ctx);
     copier_copy(dst, src, size);
     return HSA_STATUS_SUCCESS;
 }
@@ -36,12 +37,12 @@ static bool is_known(uint64_t start, uint64_t size)
 
 hsa_status_t hsa_amd_memory_fill(void *ptr, uint32_t value, size_t count)
 {
+    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
     hsa_status_t status = HSA_STATUS_SUCCESS;
     size_t size;
 
-    RUNTIME_NEEDED();
-    if (!ptr || (uintptr_t)ptr % sizeof(value))
-        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    if (!ctx || !ptr || (uintptr_t)ptr % sizeof(value))
+        return runtime_refusal(ctx);
     if (!count)
         return HSA_STATUS_SUCCESS;
     if (__builtin_mul_overflow(count, sizeof(value), &size))

@@ -29,14 +29,14 @@ static struct memclient_buffer *find_buffer(const void *ptr, uint64_t size, uint
 
 hsa_status_t hsa_amd_portable_export_dmabuf(const void *ptr, size_t size, int *dmabuf, uint64_t *offset)
 {
+    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
     _cleanup_(memclient_buffer_unrefp) struct memclient_buffer *buffer = NULL;
     uint64_t start;
     int fd;
     int r;
 
-    RUNTIME_NEEDED();
-    if (!ptr || !dmabuf || !offset || !size)
-        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    if (!ctx || !ptr || !dmabuf || !offset || !size)
+        return runtime_refusal(ctx);
     places_lock_read();
     buffer = find_buffer(ptr, size, &start);
     places_unlock();
@@ -60,6 +60,9 @@ hsa_status_t hsa_amd_portable_export_dmabuf_v2(const void *ptr, size_t size, int
 
 hsa_status_t hsa_amd_portable_close_dmabuf(int dmabuf)
 {
-    RUNTIME_NEEDED();
+    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
+
+    if (!ctx)
+        return HSA_STATUS_ERROR_NOT_INITIALIZED;
     return close(dmabuf) ? HSA_STATUS_ERROR_RESOURCE_FREE : HSA_STATUS_SUCCESS;
 }

@@ -92,13 +92,13 @@ static hsa_status_t publish_group(struct group *group, hsa_signal_group_t *handl
 hsa_status_t hsa_signal_group_create(uint32_t num_signals, const hsa_signal_t *signals, uint32_t num_consumers,
                                      const hsa_agent_t *consumers, hsa_signal_group_t *signal_group)
 {
+    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
     struct group *group;
     hsa_status_t status;
     uint64_t set;
 
-    RUNTIME_NEEDED();
-    if (!num_signals || !signals || (num_consumers && !consumers) || !signal_group)
-        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    if (!ctx || !num_signals || !signals || (num_consumers && !consumers) || !signal_group)
+        return runtime_refusal(ctx);
     status = check_signals(num_signals, signals);
     if (status)
         return status;
@@ -114,9 +114,11 @@ hsa_status_t hsa_signal_group_create(uint32_t num_signals, const hsa_signal_t *s
 
 hsa_status_t hsa_signal_group_destroy(hsa_signal_group_t signal_group)
 {
+    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
     _cleanup_(group_unrefp) struct group *group = NULL;
 
-    RUNTIME_NEEDED();
+    if (!ctx)
+        return HSA_STATUS_ERROR_NOT_INITIALIZED;
     pthread_mutex_lock(&lock);
     HASH_FIND(hh, groups, &signal_group.handle, sizeof(signal_group.handle), group);
     if (group)

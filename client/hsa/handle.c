@@ -208,14 +208,13 @@ static int allocate(const struct pool *pool, uint64_t size, hsa_amd_memory_type_
 hsa_status_t hsa_amd_vmem_handle_create(hsa_amd_memory_pool_t wanted, size_t size, hsa_amd_memory_type_t type,
                                         uint64_t flags, hsa_amd_vmem_alloc_handle_t *memory_handle)
 {
+    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
     _cleanup_(memclient_buffer_unrefp) struct memclient_buffer *buffer = NULL;
     const struct pool *pool;
     int r;
 
-    RUNTIME_NEEDED();
-    (void)flags;
-    if (!memory_handle || !size || (type != MEMORY_TYPE_NONE && type != MEMORY_TYPE_PINNED))
-        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    if (!ctx || !memory_handle || !size || (type != MEMORY_TYPE_NONE && type != MEMORY_TYPE_PINNED))
+        return runtime_refusal(ctx);
     pool = topology_pool(wanted.handle);
     if (!pool || !is_aligned(size, pool->allocatable ? pool->granule : page_size()))
         return HSA_STATUS_ERROR_INVALID_ARGUMENT;
@@ -228,10 +227,12 @@ hsa_status_t hsa_amd_vmem_handle_create(hsa_amd_memory_pool_t wanted, size_t siz
 
 hsa_status_t hsa_amd_vmem_handle_release(hsa_amd_vmem_alloc_handle_t memory_handle)
 {
+    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
     struct list ended = LIST_INIT(ended);
     struct handle *handle;
 
-    RUNTIME_NEEDED();
+    if (!ctx)
+        return HSA_STATUS_ERROR_NOT_INITIALIZED;
     places_lock();
     handle = handle_find(memory_handle);
     if (handle)
@@ -243,12 +244,12 @@ hsa_status_t hsa_amd_vmem_handle_release(hsa_amd_vmem_alloc_handle_t memory_hand
 
 hsa_status_t hsa_amd_vmem_retain_alloc_handle(hsa_amd_vmem_alloc_handle_t *memory_handle, void *addr)
 {
+    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
     struct place *place;
     bool mapped;
 
-    RUNTIME_NEEDED();
-    if (!memory_handle || !addr)
-        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    if (!ctx || !memory_handle || !addr)
+        return runtime_refusal(ctx);
     places_lock();
     place = place_find(addr);
     mapped = place && place->kind == PLACE_MAPPING;
@@ -298,12 +299,12 @@ static hsa_status_t tell(hsa_amd_vmem_alloc_handle_t memory_handle)
 hsa_status_t hsa_amd_vmem_get_alloc_properties_from_handle(hsa_amd_vmem_alloc_handle_t memory_handle,
                                                            hsa_amd_memory_pool_t *pool, hsa_amd_memory_type_t *type)
 {
+    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
     struct handle *handle;
     hsa_status_t status;
 
-    RUNTIME_NEEDED();
-    if (!pool || !type)
-        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    if (!ctx || !pool || !type)
+        return runtime_refusal(ctx);
     status = tell(memory_handle);
     if (status)
         return status;
@@ -321,13 +322,12 @@ hsa_status_t hsa_amd_vmem_get_alloc_properties_from_handle(hsa_amd_vmem_alloc_ha
 
 hsa_status_t hsa_amd_vmem_export_shareable_handle(int *dmabuf_fd, hsa_amd_vmem_alloc_handle_t wanted, uint64_t flags)
 {
+    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
     _cleanup_(memclient_buffer_unrefp) struct memclient_buffer *buffer = NULL;
     struct handle *handle;
 
-    RUNTIME_NEEDED();
-    (void)flags;
-    if (!dmabuf_fd)
-        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    if (!ctx || !dmabuf_fd)
+        return runtime_refusal(ctx);
     *dmabuf_fd = -1;
     places_lock_read();
     handle = handle_find(wanted);
@@ -342,13 +342,13 @@ hsa_status_t hsa_amd_vmem_export_shareable_handle(int *dmabuf_fd, hsa_amd_vmem_a
 
 hsa_status_t hsa_amd_vmem_import_shareable_handle(int dmabuf_fd, hsa_amd_vmem_alloc_handle_t *handle)
 {
+    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
     _cleanup_(memclient_buffer_unrefp) struct memclient_buffer *buffer = NULL;
     int r;
 
-    RUNTIME_NEEDED();
-    if (!handle || dmabuf_fd < 0)
-        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
-    r = memclient_import_fd(runtime_context(), dmabuf_fd, &buffer);
+    if (!ctx || !handle || dmabuf_fd < 0)
+        return runtime_refusal(ctx);
+    r = memclient_import_fd(ctx, dmabuf_fd, &buffer);
     if (r < 0)
         return r == -EBADF ? HSA_STATUS_ERROR_INVALID_ALLOCATION : runtime_status(r);
     if (find_again(buffer, handle))

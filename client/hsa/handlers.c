@@ -275,11 +275,11 @@ static bool is_condition(hsa_signal_condition_t condition)
 hsa_status_t hsa_amd_signal_async_handler(hsa_signal_t signal, hsa_signal_condition_t cond, hsa_signal_value_t value,
                                           hsa_amd_signal_handler handler, void *arg)
 {
+    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
     struct handler *new;
 
-    RUNTIME_NEEDED();
-    if (!handler || !is_condition(cond))
-        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    if (!ctx || !handler || !is_condition(cond))
+        return runtime_refusal(ctx);
     new = calloc(1, sizeof(*new));
     if (!new)
         return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
@@ -296,11 +296,11 @@ hsa_status_t hsa_amd_signal_async_handler(hsa_signal_t signal, hsa_signal_condit
 
 hsa_status_t hsa_amd_async_function(void (*callback)(void *arg), void *arg)
 {
+    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
     struct handler *new;
 
-    RUNTIME_NEEDED();
-    if (!callback)
-        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    if (!ctx || !callback)
+        return runtime_refusal(ctx);
     new = calloc(1, sizeof(*new));
     if (!new)
         return HSA_STATUS_ERROR_OUT_OF_RESOURCES;

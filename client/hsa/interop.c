@@ -15,18 +15,18 @@
 hsa_status_t hsa_amd_interop_map_buffer(uint32_t num_agents, hsa_agent_t *agents, int interop_handle, uint32_t flags,
                                         size_t *size, void **ptr, size_t *metadata_size, const void **metadata)
 {
+    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
     _cleanup_(memclient_buffer_unrefp) struct memclient_buffer *buffer = NULL;
     struct attachment *attachment = NULL;
     hsa_status_t status;
     uint64_t allowed;
     int r;
 
-    RUNTIME_NEEDED();
-    if (!agents || !size || !ptr || !num_agents || flags)
-        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    if (!ctx || !agents || !size || !ptr || !num_agents || flags)
+        return runtime_refusal(ctx);
     if (!topology_agents(num_agents, agents, &allowed))
         return HSA_STATUS_ERROR_INVALID_AGENT;
-    r = memclient_import_fd(runtime_context(), interop_handle, &buffer);
+    r = memclient_import_fd(ctx, interop_handle, &buffer);
     if (r)
         return r == -EBADF ? HSA_STATUS_ERROR_INVALID_ARGUMENT : runtime_status(r);
     status = attachment_map(&buffer, allowed, true, &attachment);
@@ -56,9 +56,10 @@ hsa_status_t hsa_amd_interop_unmap_buffer(void *ptr)
 hsa_status_t hsa_amd_memory_pool_can_migrate(hsa_amd_memory_pool_t src_memory_pool,
                                              hsa_amd_memory_pool_t dst_memory_pool, bool *result)
 {
-    RUNTIME_NEEDED();
-    if (!result)
-        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
+
+    if (!ctx || !result)
+        return runtime_refusal(ctx);
     if (!topology_memory_pool(src_memory_pool) || !topology_memory_pool(dst_memory_pool))
         return INVALID_MEMORY_POOL;
     *result = false;
@@ -67,8 +68,9 @@ hsa_status_t hsa_amd_memory_pool_can_migrate(hsa_amd_memory_pool_t src_memory_po
 
 hsa_status_t hsa_amd_memory_migrate(const void *ptr, hsa_amd_memory_pool_t memory_pool, uint32_t flags)
 {
-    RUNTIME_NEEDED();
-    if (!ptr || flags)
-        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
+
+    if (!ctx || !ptr || flags)
+        return runtime_refusal(ctx);
     return topology_memory_pool(memory_pool) ? HSA_STATUS_ERROR_OUT_OF_RESOURCES : INVALID_MEMORY_POOL;
 }

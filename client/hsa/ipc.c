@@ -107,14 +107,14 @@ static hsa_status_t make_token(void *ptr, size_t length, struct memclient_buffer
 
 hsa_status_t hsa_amd_ipc_memory_create(void *ptr, size_t len, hsa_amd_ipc_memory_t *handle)
 {
+    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
     _cleanup_(memclient_buffer_unrefp) struct memclient_buffer *buffer = NULL;
     hsa_status_t status = HSA_STATUS_SUCCESS;
     struct memclient_token token;
     bool found;
 
-    RUNTIME_NEEDED();
-    if (!ptr || !handle || !len)
-        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    if (!ctx || !ptr || !handle || !len)
+        return runtime_refusal(ctx);
     places_lock_read();
     found = look_up(ptr, len, &token, &buffer);
     places_unlock();
@@ -179,7 +179,7 @@ static hsa_status_t attach_first(struct memclient_buffer *buffer, const struct m
             (void)memclient_buffer_unref(new->buffer);
             free(new);
         } else if (entered != ENTERED) {
-            attachment_free(new, true);
+            attachment_free(new, runtime_context());
         }
         if (entered == ENTERED || entered == JOINED || entered == COUNTED)
             *ret = ptr;
@@ -190,20 +190,20 @@ static hsa_status_t attach_first(struct memclient_buffer *buffer, const struct m
 hsa_status_t hsa_amd_ipc_memory_attach(const hsa_amd_ipc_memory_t *handle, size_t len, uint32_t num_agents,
                                        const hsa_agent_t *mapping_agents, void **mapped_ptr)
 {
+    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
     _cleanup_(memclient_buffer_unrefp) struct memclient_buffer *buffer = NULL;
     struct memclient_token token;
     uint64_t allowed;
     bool again;
     int r;
 
-    RUNTIME_NEEDED();
-    if (!handle || !mapped_ptr || !len || (num_agents && !mapping_agents))
-        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    if (!ctx || !handle || !mapped_ptr || !len || (num_agents && !mapping_agents))
+        return runtime_refusal(ctx);
     if (!topology_agents(num_agents, mapping_agents, &allowed))
         return HSA_STATUS_ERROR_INVALID_AGENT;
     memcpy(token.bytes, handle->handle, sizeof(token.bytes));
     /* also of what is attached already: it may have been revoked */
-    r = memclient_open_token(runtime_context(), &token, 0, &buffer);
+    r = memclient_open_token(ctx, &token, 0, &buffer);
     if (r)
         return ipc_status(r);
     if (!is_size(len, memclient_buffer_size(buffer), memclient_buffer_bytes(buffer)))

@@ -38,8 +38,8 @@ static inline struct attachment *place_attachment(struct place *place)
  */
 hsa_status_t attachment_map(struct memclient_buffer **buffer, uint64_t allowed, bool alone,
                             struct attachment **attachment);
-/* Unmaps and frees what is in no index; entered = between enter and leave, else HSA has been shut down meanwhile. */
-void attachment_free(struct attachment *attachment, bool entered);
+/* Unmaps and frees what is in no index; ctx as with memory_give_back(). */
+void attachment_free(struct attachment *attachment, struct memclient *ctx);
 
 /* With the lock: attached by this handle, or NULL. */
 struct attachment *attachment_find(const struct memclient_token *token);

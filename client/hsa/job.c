@@ -156,18 +156,21 @@ hsa_status_t job_start(const struct rows *rows, uint32_t n_needed, const hsa_sig
 
 hsa_status_t hsa_amd_profiling_async_copy_enable(bool enable)
 {
-    RUNTIME_NEEDED();
+    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
+
+    if (!ctx)
+        return HSA_STATUS_ERROR_NOT_INITIALIZED;
     atomic_store(&jobs_are_timed, enable);
     return HSA_STATUS_SUCCESS;
 }
 
 hsa_status_t hsa_amd_profiling_get_async_copy_time(hsa_signal_t signal, hsa_amd_profiling_async_copy_time_t *time)
 {
+    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
     _cleanup_(signal_unrefp) struct signal *found = NULL;
 
-    RUNTIME_NEEDED();
-    if (!time)
-        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    if (!ctx || !time)
+        return runtime_refusal(ctx);
     found = signal_find(signal);
     if (!found)
         return HSA_STATUS_ERROR_INVALID_SIGNAL;

@@ -98,15 +98,14 @@ static int map(const struct mapping *mapping)
 hsa_status_t hsa_amd_vmem_map(void *va, size_t size, size_t in_offset, hsa_amd_vmem_alloc_handle_t memory_handle,
                               uint64_t flags)
 {
+    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
     _cleanup_free_ struct mapping *mapping = NULL;
     struct list ended = LIST_INIT(ended);
     bool begun;
     int r;
 
-    RUNTIME_NEEDED();
-    (void)flags;
-    if (!va || !size)
-        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    if (!ctx || !va || !size)
+        return runtime_refusal(ctx);
     mapping = malloc(sizeof(*mapping));
     if (!mapping)
         return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
@@ -151,15 +150,15 @@ static void finish(struct mapping *first, uint64_t run_end, bool all, struct lis
 
 hsa_status_t hsa_amd_vmem_unmap(void *va, size_t size)
 {
+    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
     uint64_t run_end = (uintptr_t)va + size;
     struct list callbacks = LIST_INIT(callbacks);
     struct list ended = LIST_INIT(ended);
     struct mapping *first;
     int r;
 
-    RUNTIME_NEEDED_UNTIL(entered);
-    if (!va || !size || !is_page_aligned(size))
-        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    if (!ctx || !va || !size || !is_page_aligned(size))
+        return runtime_refusal(ctx);
     places_lock();
     first = mapping_run(va, size);
     for (struct mapping *m = first; m; m = mapping_next(m, run_end))
@@ -167,12 +166,12 @@ hsa_status_t hsa_amd_vmem_unmap(void *va, size_t size)
     places_unlock();
     if (!first)
         return HSA_STATUS_ERROR_INVALID_ALLOCATION;
-    r = memclient_unmap(runtime_context(), va, size);
+    r = memclient_unmap(ctx, va, size);
     places_lock();
     finish(first, run_end, !r, &callbacks, &ended);
     places_unlock();
     handles_end(&ended);
-    RUNTIME_DONE(entered);
+    runtime_leavep(&ctx);
     callbacks_run(&callbacks);
     return r < 0 ? HSA_STATUS_ERROR : HSA_STATUS_SUCCESS;
 }

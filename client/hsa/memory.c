@@ -91,11 +91,9 @@ static hsa_status_t take(void *ptr, struct allocation **allocation, struct list 
     return status;
 }
 
-void memory_give_back(const struct place *place, struct memclient_buffer *buffer, bool entered)
+void memory_give_back(const struct place *place, struct memclient_buffer *buffer, struct memclient *ctx)
 {
-    struct memclient *ctx = memclient_buffer_context(buffer);
-
-    if (entered && ctx == runtime_context())
+    if (memclient_buffer_context(buffer) == ctx)
         (void)memclient_unmap(ctx, (void *)(uintptr_t)place->start, place->bytes);
     memclient_buffer_unref(buffer);
     room_changed();
@@ -104,18 +102,20 @@ void memory_give_back(const struct place *place, struct memclient_buffer *buffer
 /* Enters and leaves the runtime itself, since it calls deallocation callbacks. NULL is no error. */
 static hsa_status_t free_memory(void *ptr)
 {
+    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
     struct list callbacks = LIST_INIT(callbacks);
     struct allocation *allocation = NULL;
     hsa_status_t status;
 
-    RUNTIME_NEEDED_UNTIL(entered);
+    if (!ctx)
+        return HSA_STATUS_ERROR_NOT_INITIALIZED;
     if (!ptr)
         return HSA_STATUS_SUCCESS;
     status = take(ptr, &allocation, &callbacks);
     if (status)
         return status;
-    callbacks_run_outside(&callbacks, &entered);
-    memory_give_back(&allocation->place, allocation->buffer, entered);
+    callbacks_run_outside(&callbacks, &ctx);
+    memory_give_back(&allocation->place, allocation->buffer, ctx);
     free(allocation);
     return HSA_STATUS_SUCCESS;
 }
@@ -124,11 +124,11 @@ static hsa_status_t free_memory(void *ptr)
 
 hsa_status_t hsa_memory_allocate(hsa_region_t region, size_t size, void **ptr)
 {
+    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
     const struct pool *pool;
 
-    RUNTIME_NEEDED();
-    if (!ptr || !size)
-        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    if (!ctx || !ptr || !size)
+        return runtime_refusal(ctx);
     pool = topology_pool(region.handle);
     if (!pool)
         return HSA_STATUS_ERROR_INVALID_REGION;
@@ -146,11 +146,11 @@ hsa_status_t hsa_memory_free(void *ptr)
 
 hsa_status_t hsa_amd_memory_pool_allocate(hsa_amd_memory_pool_t memory_pool, size_t size, uint32_t flags, void **ptr)
 {
+    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
     const struct pool *pool;
 
-    RUNTIME_NEEDED();
-    if (!ptr || !size)
-        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    if (!ctx || !ptr || !size)
+        return runtime_refusal(ctx);
     pool = topology_memory_pool(memory_pool);
     if (!pool)
         return INVALID_MEMORY_POOL;

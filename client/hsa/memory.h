@@ -46,16 +46,16 @@ static inline uint64_t agents_all(void)
     return n == 64 ? UINT64_MAX : (UINT64_C(1) << n) - 1;
 }
 
-/* memory.c: unmaps what was allocated or attached and lets go of the buffer. Between enter and leave, unless HSA was
- * shut down meanwhile; which has unmapped it then, even if it is up again. */
-void memory_give_back(const struct place *place, struct memclient_buffer *buffer, bool entered);
+/* memory.c: unmaps what was allocated or attached and lets go of the buffer. ctx is the session of now, or NULL: if the
+ * buffer's was another one, HSA was shut down meanwhile, which has unmapped it. */
+void memory_give_back(const struct place *place, struct memclient_buffer *buffer, struct memclient *ctx);
 
 /* callbacks.c: takes the place's callbacks, to be called when no lock is held. */
 void callbacks_take(struct place *place, struct list *taken);
 /* Calls each, outside of the runtime, and frees them. */
 void callbacks_run(struct list *taken);
-/* Leaves the runtime for that, and enters it again, if there are any; *entered is false if it is not up any more. */
-void callbacks_run_outside(struct list *taken, bool *entered);
+/* Leaves the runtime for that, and enters it again, if there are any; *ctx is NULL if it is not up any more. */
+void callbacks_run_outside(struct list *taken, struct memclient **ctx);
 /* Frees them uncalled. */
 void callbacks_drop(struct place *place);
 

@@ -10,13 +10,13 @@
 
 hsa_status_t memclient_hsa_buffer(const void *ptr, struct memclient_buffer **buf)
 {
+    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
     struct memclient_buffer *found;
     struct place *place;
     uint64_t offset;
 
-    RUNTIME_NEEDED();
-    if (!ptr || !buf)
-        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    if (!ctx || !ptr || !buf)
+        return runtime_refusal(ctx);
     places_lock_read();
     place = place_find(ptr);
     found = place ? memclient_buffer_ref(place_buffer(place, &offset)) : NULL;

@@ -127,13 +127,13 @@ static hsa_status_t read_list(const hsa_amd_memory_access_desc_t *desc, size_t n
 
 hsa_status_t hsa_amd_vmem_set_access(void *va, size_t size, const hsa_amd_memory_access_desc_t *desc, size_t desc_cnt)
 {
+    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
     struct change change = {.replaces = !runtime_is_like_rocr()};
     struct mapping *first;
     hsa_status_t status;
 
-    RUNTIME_NEEDED();
-    if (!va || !desc || !size || !desc_cnt || !is_page_aligned(size))
-        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    if (!ctx || !va || !desc || !size || !desc_cnt || !is_page_aligned(size))
+        return runtime_refusal(ctx);
     status = read_list(desc, desc_cnt, &change.list);
     if (status)
         return status;
@@ -164,14 +164,14 @@ hsa_status_t permissions_allow(struct mapping *mapping, uint64_t agents)
 
 hsa_status_t hsa_amd_vmem_get_access(void *va, hsa_access_permission_t *perms, hsa_agent_t agent_handle)
 {
+    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
     const struct agent *agent = topology_agent(agent_handle);
     hsa_status_t status = HSA_STATUS_SUCCESS;
     const struct permissions *found;
     struct place *place;
 
-    RUNTIME_NEEDED();
-    if (!va || !perms)
-        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    if (!ctx || !va || !perms)
+        return runtime_refusal(ctx);
     *perms = HSA_ACCESS_PERMISSION_NONE;
     places_lock_read();
     place = place_find(va);

@@ -155,17 +155,17 @@ static hsa_status_t list_agents(uint64_t set, void *(*alloc)(size_t), uint32_t *
 hsa_status_t hsa_amd_pointer_info(const void *ptr, hsa_amd_pointer_info_t *info, void *(*alloc)(size_t),
                                   uint32_t *num_agents_accessible, hsa_agent_t **accessible)
 {
+    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
     struct answer answer = {.info.type = HSA_EXT_POINTER_TYPE_UNKNOWN};
     hsa_status_t status;
 
-    RUNTIME_NEEDED_UNTIL(entered);
-    if (!ptr || !info || !info->size)
-        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    if (!ctx || !ptr || !info || !info->size)
+        return runtime_refusal(ctx);
     places_lock_read();
     describe(ptr, &answer);
     places_unlock();
     status = complete(ptr, &answer);
-    RUNTIME_DONE(entered);
+    runtime_leavep(&ctx);
     if (status)
         return status;
     if (alloc && num_agents_accessible && accessible) {
@@ -180,11 +180,11 @@ hsa_status_t hsa_amd_pointer_info(const void *ptr, hsa_amd_pointer_info_t *info,
 
 hsa_status_t hsa_amd_pointer_info_set_userdata(const void *ptr, void *userdata)
 {
+    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
     struct place *place;
 
-    RUNTIME_NEEDED();
-    if (!ptr)
-        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    if (!ctx || !ptr)
+        return runtime_refusal(ctx);
     places_lock();
     place = place_find(ptr);
     if (!place)

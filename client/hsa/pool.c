@@ -33,10 +33,12 @@ hsa_status_t hsa_amd_agent_iterate_memory_pools(
 
 static hsa_status_t tell_room(const struct pool *pool, void *value)
 {
+    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
     uint64_t bytes;
     hsa_status_t status;
 
-    RUNTIME_NEEDED();
+    if (!ctx)
+        return HSA_STATUS_ERROR_NOT_INITIALIZED;
     status = room_tell(pool, &bytes);
     return status ? status : answer_size(value, bytes);
 }

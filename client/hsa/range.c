@@ -39,12 +39,12 @@ static int reserve(uint64_t size, uint64_t alignment, uint64_t address, struct m
 hsa_status_t hsa_amd_vmem_address_reserve_align(void **va, size_t size, uint64_t address, uint64_t alignment,
                                                 uint64_t flags)
 {
+    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
     _cleanup_free_ struct reservation *reservation = NULL;
     struct memclient_reservation *res;
 
-    RUNTIME_NEEDED();
-    if (!va || !size || !is_page_aligned(size))
-        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    if (!ctx || !va || !size || !is_page_aligned(size))
+        return runtime_refusal(ctx);
     if (alignment && (!is_power_of_two(alignment) || alignment < page_size()))
         return HSA_STATUS_ERROR_INVALID_ARGUMENT;
     reservation = calloc(1, sizeof(*reservation));
@@ -84,13 +84,13 @@ static hsa_status_t take(void *va, uint64_t size, struct reservation **taken)
 
 hsa_status_t hsa_amd_vmem_address_free(void *va, size_t size)
 {
+    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
     struct reservation *reservation;
     hsa_status_t status;
     int r;
 
-    RUNTIME_NEEDED();
-    if (!va || !size)
-        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    if (!ctx || !va || !size)
+        return runtime_refusal(ctx);
     places_lock();
     status = take(va, size, &reservation);
     places_unlock();

@@ -40,12 +40,14 @@ hsa_status_t hsa_agent_iterate_regions(hsa_agent_t handle, hsa_status_t (*callba
 /* The most that can be asked for at once: of memory, or by a kernel for one of its work-groups or work-items. */
 static hsa_status_t tell_max_size(const struct pool *region, void *value)
 {
+    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
     uint64_t bytes;
     hsa_status_t status;
 
     if (!region->allocatable)
         return answer_size(value, region->kind == REGION_READONLY ? 0 : region->capacity);
-    RUNTIME_NEEDED();
+    if (!ctx)
+        return HSA_STATUS_ERROR_NOT_INITIALIZED;
     status = room_tell(region, &bytes);
     return status ? status : answer_size(value, bytes);
 }

@@ -79,10 +79,12 @@ static void forget_unless_known(struct locked *locked)
 
 hsa_status_t hsa_memory_register(void *ptr, size_t size)
 {
+    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
     struct locked *locked;
     hsa_status_t status;
 
-    RUNTIME_NEEDED();
+    if (!ctx)
+        return HSA_STATUS_ERROR_NOT_INITIALIZED;
     if (!ptr)
         return HSA_STATUS_SUCCESS;
     if (!size)
@@ -97,9 +99,11 @@ hsa_status_t hsa_memory_register(void *ptr, size_t size)
 
 hsa_status_t hsa_memory_deregister(void *ptr, size_t size)
 {
+    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
     struct locked *locked;
 
-    RUNTIME_NEEDED();
+    if (!ctx)
+        return HSA_STATUS_ERROR_NOT_INITIALIZED;
     places_lock();
     locked = find(ptr, size);
     if (locked) {
@@ -141,9 +145,11 @@ static hsa_status_t lock_memory(void *host_ptr, size_t size, void **agent_ptr)
 
 hsa_status_t hsa_amd_memory_lock(void *host_ptr, size_t size, hsa_agent_t *agents, int num_agent, void **agent_ptr)
 {
+    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
     hsa_status_t status;
 
-    RUNTIME_NEEDED();
+    if (!ctx)
+        return HSA_STATUS_ERROR_NOT_INITIALIZED;
     status = check_lock(host_ptr, size, agents, num_agent, agent_ptr);
     return status ? status : lock_memory(host_ptr, size, agent_ptr);
 }
@@ -151,11 +157,11 @@ hsa_status_t hsa_amd_memory_lock(void *host_ptr, size_t size, hsa_agent_t *agent
 hsa_status_t hsa_amd_memory_lock_to_pool(void *host_ptr, size_t size, hsa_agent_t *agents, int num_agent,
                                          hsa_amd_memory_pool_t pool, uint32_t flags, void **agent_ptr)
 {
+    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
     hsa_status_t status;
 
-    RUNTIME_NEEDED();
-    if (flags)
-        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    if (!ctx || flags)
+        return runtime_refusal(ctx);
     status = check_lock(host_ptr, size, agents, num_agent, agent_ptr);
     if (status)
         return status;
@@ -166,9 +172,11 @@ hsa_status_t hsa_amd_memory_lock_to_pool(void *host_ptr, size_t size, hsa_agent_
 
 hsa_status_t hsa_amd_memory_unlock(void *host_ptr)
 {
+    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
     struct place *place;
 
-    RUNTIME_NEEDED();
+    if (!ctx)
+        return HSA_STATUS_ERROR_NOT_INITIALIZED;
     places_lock();
     place = place_find_base(host_ptr);
     if (place && place->kind == PLACE_LOCKED && place_locked(place)->locks) {

@@ -48,20 +48,22 @@ bool runtime_is_up(void)
 }
 
 /* Asks before it takes the lock as well: else callers that come too late could keep hsa_shut_down() waiting forever. */
-hsa_status_t runtime_enter(void)
+struct memclient *runtime_enter(void)
 {
     if (!runtime_is_up())
-        return HSA_STATUS_ERROR_NOT_INITIALIZED;
+        return NULL;
     pthread_rwlock_rdlock(&runtime.in_use);
     if (runtime_is_up())
-        return HSA_STATUS_SUCCESS;
+        return runtime.context;
     pthread_rwlock_unlock(&runtime.in_use);
-    return HSA_STATUS_ERROR_NOT_INITIALIZED;
+    return NULL;
 }
 
-void runtime_leave(void)
+void runtime_leavep(struct memclient **ctx)
 {
-    pthread_rwlock_unlock(&runtime.in_use);
+    if (*ctx)
+        pthread_rwlock_unlock(&runtime.in_use);
+    *ctx = NULL;
 }
 
 struct memclient *runtime_context(void)

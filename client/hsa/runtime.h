@@ -7,13 +7,16 @@
  * to do then is to forget the records of it. So does the child of a fork, where nothing is up and the parent's memory
  * stays mapped as it is.
  *
- * An entry point begins like this, and the rest of it cannot have the ground taken away:
+ * An entry point begins like this:
  *
- *     RUNTIME_NEEDED();
+ *     _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
  *
- * It takes a read lock until the function's end, which is what the last hsa_shut_down() waits for. So functions of the
- * application are called after it, or between runtime_leave() and runtime_enter(): they may shut down. What reads only
- * the topology, which stays for good, asks runtime_is_up() instead and takes no lock.
+ *     if (!ctx || !ptr || !size)
+ *         return runtime_refusal(ctx);
+ *
+ * It has a read lock until the function's end, which the last hsa_shut_down() waits for, so the session stays open.
+ * Functions of the application may shut down: they are called after runtime_leavep(&ctx). What reads only the topology,
+ * which stays for good, asks runtime_is_up() instead and takes no lock.
  *
  * Locks, in the order in which they are taken: starting and stopping (init.c); being in use (here); the records
  * (place.h). The last is never held while the broker is called.
@@ -39,29 +42,17 @@ extern struct runtime {
 /* One atomic load. */
 bool runtime_is_up(void);
 
-/* NOT_INITIALIZED, or SUCCESS; then runtime_leave() follows. */
-hsa_status_t runtime_enter(void);
-void runtime_leave(void);
-
-static inline void runtime_leavep(const bool *entered)
+/* The session; NULL if HSA is not up. */
+struct memclient *runtime_enter(void);
+/* Does nothing if it is NULL, and makes it so. */
+void runtime_leavep(struct memclient **ctx);
+/* What an entry point returns that has not been entered, or has been given an argument that cannot be. */
+static inline hsa_status_t runtime_refusal(const struct memclient *ctx)
 {
-    if (*entered)
-        runtime_leave();
+    return ctx ? HSA_STATUS_ERROR_INVALID_ARGUMENT : HSA_STATUS_ERROR_NOT_INITIALIZED;
 }
 
-#define RUNTIME_NEEDED()                                                  \
-    if (runtime_enter() != HSA_STATUS_SUCCESS)                            \
-        return HSA_STATUS_ERROR_NOT_INITIALIZED;                          \
-    _cleanup_(runtime_leavep) __attribute__((__unused__)) const bool runtime_entered_ = true
-
-/* For functions that call the application at their end: RUNTIME_NEEDED_UNTIL(entered); ... RUNTIME_DONE(entered); */
-#define RUNTIME_NEEDED_UNTIL(entered)                                     \
-    if (runtime_enter() != HSA_STATUS_SUCCESS)                            \
-        return HSA_STATUS_ERROR_NOT_INITIALIZED;                          \
-    _cleanup_(runtime_leavep) __attribute__((__unused__)) bool entered = true
-#define RUNTIME_DONE(entered) (runtime_leave(), (entered) = false)
-
-/* The session; between enter and leave. */
+/* The same session, between enter and leave. */
 struct memclient *runtime_context(void);
 
 /* What a failure of the native API is called here. */

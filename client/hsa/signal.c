@@ -106,11 +106,11 @@ static void end(struct signal *signal)
 
 hsa_status_t hsa_signal_destroy(hsa_signal_t handle)
 {
+    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
     struct signal *signal;
 
-    RUNTIME_NEEDED();
-    if (!handle.handle)
-        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    if (!ctx || !handle.handle)
+        return runtime_refusal(ctx);
     pthread_rwlock_wrlock(&lock);
     HASH_FIND(hh, signals, &handle.handle, sizeof(handle.handle), signal);
     if (signal)
@@ -253,13 +253,13 @@ static int make_shared(struct signal *signal)
 hsa_status_t hsa_amd_signal_create(hsa_signal_value_t initial_value, uint32_t num_consumers,
                                    const hsa_agent_t *consumers, uint64_t attributes, hsa_signal_t *handle)
 {
+    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
     _cleanup_(signal_unrefp) struct signal *signal = NULL;
     hsa_status_t status;
     int r;
 
-    RUNTIME_NEEDED();
-    if (!handle || attributes & ~(uint64_t)(HSA_AMD_SIGNAL_AMD_GPU_ONLY | HSA_AMD_SIGNAL_IPC))
-        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    if (!ctx || !handle || attributes & ~(uint64_t)(HSA_AMD_SIGNAL_AMD_GPU_ONLY | HSA_AMD_SIGNAL_IPC))
+        return runtime_refusal(ctx);
     status = check_consumers(num_consumers, consumers);
     if (status)
         return status;
@@ -286,11 +286,11 @@ hsa_status_t hsa_signal_create(hsa_signal_value_t initial_value, uint32_t num_co
 
 hsa_status_t hsa_amd_ipc_signal_create(hsa_signal_t handle, hsa_amd_ipc_signal_t *ipc)
 {
+    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
     _cleanup_(signal_unrefp) struct signal *signal = NULL;
 
-    RUNTIME_NEEDED();
-    if (!ipc)
-        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    if (!ctx || !ipc)
+        return runtime_refusal(ctx);
     signal = signal_find(handle);
     if (!signal)
         return HSA_STATUS_ERROR_INVALID_SIGNAL;
@@ -302,17 +302,17 @@ hsa_status_t hsa_amd_ipc_signal_create(hsa_signal_t handle, hsa_amd_ipc_signal_t
 
 hsa_status_t hsa_amd_ipc_signal_attach(const hsa_amd_ipc_signal_t *ipc, hsa_signal_t *handle)
 {
+    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
     _cleanup_(signal_unrefp) struct signal *signal = NULL;
     int r;
 
-    RUNTIME_NEEDED();
-    if (!ipc || !handle)
-        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    if (!ctx || !ipc || !handle)
+        return runtime_refusal(ctx);
     signal = signal_new();
     if (!signal)
         return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
     memcpy(signal->token.bytes, ipc->handle, sizeof(ipc->handle));
-    r = memclient_open_token(runtime_context(), &signal->token, MEMCLIENT_READ | MEMCLIENT_WRITE, &signal->buffer);
+    r = memclient_open_token(ctx, &signal->token, MEMCLIENT_READ | MEMCLIENT_WRITE, &signal->buffer);
     if (r < 0)
         return ipc_status(r);
     /* a handle of other memory is none of a signal */
@@ -329,11 +329,11 @@ hsa_status_t hsa_amd_ipc_signal_attach(const hsa_amd_ipc_signal_t *ipc, hsa_sign
 
 hsa_status_t hsa_amd_signal_value_pointer(hsa_signal_t handle, volatile hsa_signal_value_t **value_ptr)
 {
+    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
     _cleanup_(signal_unrefp) struct signal *signal = NULL;
 
-    RUNTIME_NEEDED();
-    if (!value_ptr)
-        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    if (!ctx || !value_ptr)
+        return runtime_refusal(ctx);
     signal = signal_find(handle);
     if (!signal)
         return HSA_STATUS_ERROR_INVALID_SIGNAL;

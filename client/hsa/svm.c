@@ -250,12 +250,12 @@ static hsa_status_t say(uint64_t start, uint64_t end, const struct wish *wish)
 hsa_status_t hsa_amd_svm_attributes_set(void *ptr, size_t size, hsa_amd_svm_attribute_pair_t *attribute_list,
                                         size_t attribute_count)
 {
+    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
     struct wish wish = {0};
     uint64_t start, end;
 
-    RUNTIME_NEEDED();
-    if (!pages_of(ptr, size, &start, &end) || !attribute_list || !attribute_count)
-        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    if (!ctx || !pages_of(ptr, size, &start, &end) || !attribute_list || !attribute_count)
+        return runtime_refusal(ctx);
     for (size_t i = 0; i < attribute_count; i++) {
         hsa_status_t status = wish_for(&wish, attribute_list[i].attribute, attribute_list[i].value);
 
@@ -342,12 +342,12 @@ static hsa_status_t tell(const struct saying *saying, hsa_amd_svm_attribute_pair
 hsa_status_t hsa_amd_svm_attributes_get(void *ptr, size_t size, hsa_amd_svm_attribute_pair_t *attribute_list,
                                         size_t attribute_count)
 {
+    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
     struct saying saying;
     uint64_t start, end;
 
-    RUNTIME_NEEDED();
-    if (!pages_of(ptr, size, &start, &end) || !attribute_list || !attribute_count)
-        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    if (!ctx || !pages_of(ptr, size, &start, &end) || !attribute_list || !attribute_count)
+        return runtime_refusal(ctx);
     /* first as a trial, since what fails changes nothing */
     for (size_t i = 0; i < attribute_count; i++) {
         hsa_amd_svm_attribute_pair_t pair = attribute_list[i];
@@ -369,14 +369,14 @@ hsa_status_t hsa_amd_svm_attributes_get(void *ptr, size_t size, hsa_amd_svm_attr
 hsa_status_t hsa_amd_svm_prefetch_async(void *ptr, size_t size, hsa_agent_t agent, uint32_t num_dep_signals,
                                         const hsa_signal_t *dep_signals, hsa_signal_t completion_signal)
 {
+    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
     struct wish wish = {.given = 1U << HSA_AMD_SVM_ATTRIB_PREFETCH_LOCATION, .saying.prefetched = agent.handle};
     const struct rows none = {0};
     uint64_t start, end;
     hsa_status_t status;
 
-    RUNTIME_NEEDED();
-    if (!pages_of(ptr, size, &start, &end) || !num_dep_signals != !dep_signals)
-        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    if (!ctx || !pages_of(ptr, size, &start, &end) || !num_dep_signals != !dep_signals)
+        return runtime_refusal(ctx);
     if (!topology_agent(agent))
         return HSA_STATUS_ERROR_INVALID_AGENT;
     /* nothing is said yet, but can be afterwards: what fails changes nothing */

@@ -9,95 +9,21 @@
 #include <memclient/hsa/hsa/hsa_ext_amd.h>
 
 #include "base/clock.h"
-#include "hsa/answer.h"
+#include "hsa/check.h"
+#include "hsa/info.h"
 #include "hsa/room.h"
-#include "hsa/runtime.h"
-#include "hsa/topology.h"
-
-#ifdef HSA_LARGE_MODEL
-#define MODEL HSA_MACHINE_MODEL_LARGE
-#else
-#define MODEL HSA_MACHINE_MODEL_SMALL
-#endif
 
 hsa_status_t hsa_iterate_agents(hsa_status_t (*callback)(hsa_agent_t agent, void *data), void *data)
 {
-    const struct topology *t;
-    hsa_status_t status = HSA_STATUS_SUCCESS;
+    const struct topology *t = topology();
+    hsa_status_t status = check(callback, HSA_STATUS_SUCCESS);
 
-    if (!runtime_is_up())
-        return HSA_STATUS_ERROR_NOT_INITIALIZED;
-    if (!callback)
-        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
-    t = topology();
     for (unsigned i = 0; !status && i < t->n_agents; i++)
         status = callback(t->agents[i].handle, data);
     return status;
 }
 
-/* What is 0, or empty, on every CPU, and how many bytes of that. */
-static const struct {
-    uint32_t attribute;
-    uint32_t size;
-} zeros[] = {
-    {HSA_AGENT_INFO_FEATURE, sizeof(uint32_t)},
-    {HSA_AGENT_INFO_WAVEFRONT_SIZE, sizeof(uint32_t)},
-    {HSA_AGENT_INFO_WORKGROUP_MAX_DIM, sizeof(uint16_t[3])},
-    {HSA_AGENT_INFO_WORKGROUP_MAX_SIZE, sizeof(uint32_t)},
-    {HSA_AGENT_INFO_GRID_MAX_DIM, sizeof(hsa_dim3_t)},
-    {HSA_AGENT_INFO_GRID_MAX_SIZE, sizeof(uint32_t)},
-    {HSA_AGENT_INFO_FBARRIER_MAX_SIZE, sizeof(uint32_t)},
-    {HSA_AGENT_INFO_QUEUES_MAX, sizeof(uint32_t)},
-    {HSA_AGENT_INFO_QUEUE_MIN_SIZE, sizeof(uint32_t)},
-    {HSA_AGENT_INFO_QUEUE_MAX_SIZE, sizeof(uint32_t)},
-    {HSA_AGENT_INFO_ISA, sizeof(hsa_isa_t)},
-    {HSA_AGENT_INFO_EXTENSIONS, sizeof(uint8_t[128])},
-    {HSA_AGENT_INFO_FAST_F16_OPERATION, sizeof(bool)},
-    {HSA_EXT_AGENT_INFO_IMAGE_1D_MAX_ELEMENTS, sizeof(uint32_t)},
-    {HSA_EXT_AGENT_INFO_IMAGE_1DA_MAX_ELEMENTS, sizeof(uint32_t)},
-    {HSA_EXT_AGENT_INFO_IMAGE_1DB_MAX_ELEMENTS, sizeof(uint32_t)},
-    {HSA_EXT_AGENT_INFO_IMAGE_2D_MAX_ELEMENTS, sizeof(uint32_t[2])},
-    {HSA_EXT_AGENT_INFO_IMAGE_2DA_MAX_ELEMENTS, sizeof(uint32_t[2])},
-    {HSA_EXT_AGENT_INFO_IMAGE_2DDEPTH_MAX_ELEMENTS, sizeof(uint32_t[2])},
-    {HSA_EXT_AGENT_INFO_IMAGE_2DADEPTH_MAX_ELEMENTS, sizeof(uint32_t[2])},
-    {HSA_EXT_AGENT_INFO_IMAGE_3D_MAX_ELEMENTS, sizeof(uint32_t[3])},
-    {HSA_EXT_AGENT_INFO_IMAGE_ARRAY_MAX_LAYERS, sizeof(uint32_t)},
-    {HSA_EXT_AGENT_INFO_MAX_IMAGE_RD_HANDLES, sizeof(uint32_t)},
-    {HSA_EXT_AGENT_INFO_MAX_IMAGE_RORW_HANDLES, sizeof(uint32_t)},
-    {HSA_EXT_AGENT_INFO_MAX_SAMPLER_HANDLERS, sizeof(uint32_t)},
-    {HSA_AMD_AGENT_INFO_CHIP_ID, sizeof(uint32_t)},
-    {HSA_AMD_AGENT_INFO_BDFID, sizeof(uint32_t)},
-    {HSA_AMD_AGENT_INFO_MAX_WAVES_PER_CU, sizeof(uint32_t)},
-    {HSA_AMD_AGENT_INFO_NUM_SIMDS_PER_CU, sizeof(uint32_t)},
-    {HSA_AMD_AGENT_INFO_NUM_SHADER_ENGINES, sizeof(uint32_t)},
-    {HSA_AMD_AGENT_INFO_NUM_SHADER_ARRAYS_PER_SE, sizeof(uint32_t)},
-    {HSA_AMD_AGENT_INFO_HDP_FLUSH, sizeof(hsa_amd_hdp_flush_t)},
-    {HSA_AMD_AGENT_INFO_DOMAIN, sizeof(uint32_t)},
-    {HSA_AMD_AGENT_INFO_COOPERATIVE_QUEUES, sizeof(bool)},
-    {HSA_AMD_AGENT_INFO_ASIC_REVISION, sizeof(uint32_t)},
-    {HSA_AMD_AGENT_INFO_ASIC_FAMILY_ID, sizeof(uint32_t)},
-    {HSA_AMD_AGENT_INFO_UCODE_VERSION, sizeof(uint32_t)},
-    {HSA_AMD_AGENT_INFO_SDMA_UCODE_VERSION, sizeof(uint32_t)},
-    {HSA_AMD_AGENT_INFO_NUM_SDMA_ENG, sizeof(uint32_t)},
-    {HSA_AMD_AGENT_INFO_NUM_SDMA_XGMI_ENG, sizeof(uint32_t)},
-    {HSA_AMD_AGENT_INFO_IOMMU_SUPPORT, sizeof(hsa_amd_iommu_version_t)},
-    {HSA_AMD_AGENT_INFO_NUM_XCC, sizeof(uint32_t)},
-    {HSA_AMD_AGENT_INFO_DRIVER_UID, sizeof(uint32_t)},
-    {HSA_AMD_AGENT_INFO_MEMORY_PROPERTIES, sizeof(uint8_t[8])},
-    {HSA_AMD_AGENT_INFO_AQL_EXTENSIONS, sizeof(uint8_t[8])},
-    {HSA_AMD_AGENT_INFO_SCRATCH_LIMIT_MAX, sizeof(uint64_t)},
-    {HSA_AMD_AGENT_INFO_SCRATCH_LIMIT_CURRENT, sizeof(uint64_t)},
-};
-
-static hsa_status_t tell_what_is_zero(uint32_t attribute, void *value)
-{
-    for (size_t i = 0; i < sizeof(zeros) / sizeof(zeros[0]); i++)
-        if (zeros[i].attribute == attribute)
-            return answer_zeros(value, zeros[i].size);
-    return HSA_STATUS_ERROR_INVALID_ARGUMENT;
-}
-
-static hsa_status_t tell_memory(const struct agent *agent, void *value)
+static hsa_status_t put_available(const void *agent, void *value)
 {
     _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
     uint64_t bytes;
@@ -106,10 +32,12 @@ static hsa_status_t tell_memory(const struct agent *agent, void *value)
     if (!ctx)
         return HSA_STATUS_ERROR_NOT_INITIALIZED;
     status = room_of_agent(agent, &bytes);
-    return status ? status : answer_u64(value, bytes);
+    if (!status)
+        memcpy(value, &bytes, sizeof(bytes));
+    return status;
 }
 
-static hsa_status_t tell_clocks(void *value)
+static hsa_status_t put_clocks(const void *agent, void *value)
 {
     uint64_t now = clock_now_ns();
     hsa_amd_clock_counters_t clocks = {
@@ -118,78 +46,92 @@ static hsa_status_t tell_clocks(void *value)
         .system_clock_frequency = NSEC_PER_SEC,
     };
 
-    return answer(value, &clocks, sizeof(clocks));
+    memcpy(value, &clocks, sizeof(clocks));
+    return HSA_STATUS_SUCCESS;
 }
 
-static hsa_status_t tell_of_amd(const struct agent *agent, uint32_t attribute, void *value)
-{
-    switch (attribute) {
-    case HSA_AMD_AGENT_INFO_CACHELINE_SIZE:
-        return answer_u32(value, agent->cacheline);
-    case HSA_AMD_AGENT_INFO_COMPUTE_UNIT_COUNT:
-    case HSA_AMD_AGENT_INFO_COOPERATIVE_COMPUTE_UNIT_COUNT:
-        return answer_u32(value, agent->cores);
-    case HSA_AMD_AGENT_INFO_MAX_CLOCK_FREQUENCY:
-        return answer_u32(value, agent->max_mhz);
-    case HSA_AMD_AGENT_INFO_DRIVER_NODE_ID:
-        return answer_u32(value, agent->node);
-    case HSA_AMD_AGENT_INFO_MAX_ADDRESS_WATCH_POINTS:
-        return answer_u32(value, 1);
-    case HSA_AMD_AGENT_INFO_PRODUCT_NAME:
-        return answer(value, agent->name, sizeof(agent->name));
-    case HSA_AMD_AGENT_INFO_UUID:
-        return answer(value, agent->uuid, sizeof(agent->uuid));
-    case HSA_AMD_AGENT_INFO_SVM_DIRECT_HOST_ACCESS:
-        return answer_bool(value, true);
-    case HSA_AMD_AGENT_INFO_MEMORY_AVAIL:
-        return tell_memory(agent, value);
-    case HSA_AMD_AGENT_INFO_TIMESTAMP_FREQUENCY:
-        return answer_u64(value, NSEC_PER_SEC);
-    case HSA_AMD_AGENT_INFO_CLOCK_COUNTERS:
-        return tell_clocks(value);
-    case HSA_AMD_AGENT_INFO_NEAREST_CPU:
-        return answer(value, &agent->nearest_cpu, sizeof(agent->nearest_cpu));
-    default:
-        return tell_what_is_zero(attribute, value);
-    }
-}
+static const struct info agent_info[] = {
+    INFO_FIELD(HSA_AGENT_INFO_NAME, agent, name),
+    INFO_CONSTANT(HSA_AGENT_INFO_VENDOR_NAME, char[64], "CPU"),
+    INFO_CONSTANT(HSA_AGENT_INFO_MACHINE_MODEL, hsa_machine_model_t, MACHINE_MODEL),
+    INFO_CONSTANT(HSA_AGENT_INFO_PROFILE, hsa_profile_t, HSA_PROFILE_FULL),
+    INFO_CONSTANT(HSA_AGENT_INFO_DEFAULT_FLOAT_ROUNDING_MODE, hsa_default_float_rounding_mode_t,
+                  HSA_DEFAULT_FLOAT_ROUNDING_MODE_NEAR),
+    INFO_CONSTANT(HSA_AGENT_INFO_BASE_PROFILE_DEFAULT_FLOAT_ROUNDING_MODES, hsa_default_float_rounding_mode_t,
+                  HSA_DEFAULT_FLOAT_ROUNDING_MODE_NEAR),
+    INFO_CONSTANT(HSA_AGENT_INFO_QUEUE_TYPE, hsa_queue_type32_t, HSA_QUEUE_TYPE_MULTI),
+    INFO_FIELD(HSA_AGENT_INFO_NODE, agent, node),
+    INFO_CONSTANT(HSA_AGENT_INFO_DEVICE, hsa_device_type_t, HSA_DEVICE_TYPE_CPU),
+    INFO_FIELD(HSA_AGENT_INFO_CACHE_SIZE, agent, cache_bytes),
+    INFO_CONSTANT(HSA_AGENT_INFO_VERSION_MAJOR, uint16_t, 1),
+    INFO_CONSTANT(HSA_AGENT_INFO_VERSION_MINOR, uint16_t, 1),
+    INFO_FIELD(HSA_AMD_AGENT_INFO_CACHELINE_SIZE, agent, cacheline),
+    INFO_FIELD(HSA_AMD_AGENT_INFO_COMPUTE_UNIT_COUNT, agent, cores),
+    INFO_FIELD(HSA_AMD_AGENT_INFO_COOPERATIVE_COMPUTE_UNIT_COUNT, agent, cores),
+    INFO_FIELD(HSA_AMD_AGENT_INFO_MAX_CLOCK_FREQUENCY, agent, max_mhz),
+    INFO_FIELD(HSA_AMD_AGENT_INFO_DRIVER_NODE_ID, agent, node),
+    INFO_CONSTANT(HSA_AMD_AGENT_INFO_MAX_ADDRESS_WATCH_POINTS, uint32_t, 1),
+    INFO_FIELD(HSA_AMD_AGENT_INFO_PRODUCT_NAME, agent, name),
+    INFO_FIELD(HSA_AMD_AGENT_INFO_UUID, agent, uuid),
+    INFO_CONSTANT(HSA_AMD_AGENT_INFO_SVM_DIRECT_HOST_ACCESS, bool, true),
+    INFO_FUNCTION(HSA_AMD_AGENT_INFO_MEMORY_AVAIL, put_available),
+    INFO_CONSTANT(HSA_AMD_AGENT_INFO_TIMESTAMP_FREQUENCY, uint64_t, NSEC_PER_SEC),
+    INFO_FUNCTION(HSA_AMD_AGENT_INFO_CLOCK_COUNTERS, put_clocks),
+    INFO_FIELD(HSA_AMD_AGENT_INFO_NEAREST_CPU, agent, nearest_cpu),
+    /* what is 0, or empty, on every CPU */
+    INFO_CONSTANT(HSA_AGENT_INFO_FEATURE, uint32_t, 0),
+    INFO_CONSTANT(HSA_AGENT_INFO_WAVEFRONT_SIZE, uint32_t, 0),
+    INFO_CONSTANT(HSA_AGENT_INFO_WORKGROUP_MAX_DIM, uint16_t[3], 0),
+    INFO_CONSTANT(HSA_AGENT_INFO_WORKGROUP_MAX_SIZE, uint32_t, 0),
+    INFO_CONSTANT(HSA_AGENT_INFO_GRID_MAX_DIM, hsa_dim3_t, 0),
+    INFO_CONSTANT(HSA_AGENT_INFO_GRID_MAX_SIZE, uint32_t, 0),
+    INFO_CONSTANT(HSA_AGENT_INFO_FBARRIER_MAX_SIZE, uint32_t, 0),
+    INFO_CONSTANT(HSA_AGENT_INFO_QUEUES_MAX, uint32_t, 0),
+    INFO_CONSTANT(HSA_AGENT_INFO_QUEUE_MIN_SIZE, uint32_t, 0),
+    INFO_CONSTANT(HSA_AGENT_INFO_QUEUE_MAX_SIZE, uint32_t, 0),
+    INFO_CONSTANT(HSA_AGENT_INFO_ISA, hsa_isa_t, 0),
+    INFO_CONSTANT(HSA_AGENT_INFO_EXTENSIONS, uint8_t[128], 0),
+    INFO_CONSTANT(HSA_AGENT_INFO_FAST_F16_OPERATION, bool, 0),
+    INFO_CONSTANT(HSA_EXT_AGENT_INFO_IMAGE_1D_MAX_ELEMENTS, uint32_t, 0),
+    INFO_CONSTANT(HSA_EXT_AGENT_INFO_IMAGE_1DA_MAX_ELEMENTS, uint32_t, 0),
+    INFO_CONSTANT(HSA_EXT_AGENT_INFO_IMAGE_1DB_MAX_ELEMENTS, uint32_t, 0),
+    INFO_CONSTANT(HSA_EXT_AGENT_INFO_IMAGE_2D_MAX_ELEMENTS, uint32_t[2], 0),
+    INFO_CONSTANT(HSA_EXT_AGENT_INFO_IMAGE_2DA_MAX_ELEMENTS, uint32_t[2], 0),
+    INFO_CONSTANT(HSA_EXT_AGENT_INFO_IMAGE_2DDEPTH_MAX_ELEMENTS, uint32_t[2], 0),
+    INFO_CONSTANT(HSA_EXT_AGENT_INFO_IMAGE_2DADEPTH_MAX_ELEMENTS, uint32_t[2], 0),
+    INFO_CONSTANT(HSA_EXT_AGENT_INFO_IMAGE_3D_MAX_ELEMENTS, uint32_t[3], 0),
+    INFO_CONSTANT(HSA_EXT_AGENT_INFO_IMAGE_ARRAY_MAX_LAYERS, uint32_t, 0),
+    INFO_CONSTANT(HSA_EXT_AGENT_INFO_MAX_IMAGE_RD_HANDLES, uint32_t, 0),
+    INFO_CONSTANT(HSA_EXT_AGENT_INFO_MAX_IMAGE_RORW_HANDLES, uint32_t, 0),
+    INFO_CONSTANT(HSA_EXT_AGENT_INFO_MAX_SAMPLER_HANDLERS, uint32_t, 0),
+    INFO_CONSTANT(HSA_AMD_AGENT_INFO_CHIP_ID, uint32_t, 0),
+    INFO_CONSTANT(HSA_AMD_AGENT_INFO_BDFID, uint32_t, 0),
+    INFO_CONSTANT(HSA_AMD_AGENT_INFO_MAX_WAVES_PER_CU, uint32_t, 0),
+    INFO_CONSTANT(HSA_AMD_AGENT_INFO_NUM_SIMDS_PER_CU, uint32_t, 0),
+    INFO_CONSTANT(HSA_AMD_AGENT_INFO_NUM_SHADER_ENGINES, uint32_t, 0),
+    INFO_CONSTANT(HSA_AMD_AGENT_INFO_NUM_SHADER_ARRAYS_PER_SE, uint32_t, 0),
+    INFO_CONSTANT(HSA_AMD_AGENT_INFO_HDP_FLUSH, hsa_amd_hdp_flush_t, 0),
+    INFO_CONSTANT(HSA_AMD_AGENT_INFO_DOMAIN, uint32_t, 0),
+    INFO_CONSTANT(HSA_AMD_AGENT_INFO_COOPERATIVE_QUEUES, bool, 0),
+    INFO_CONSTANT(HSA_AMD_AGENT_INFO_ASIC_REVISION, uint32_t, 0),
+    INFO_CONSTANT(HSA_AMD_AGENT_INFO_ASIC_FAMILY_ID, uint32_t, 0),
+    INFO_CONSTANT(HSA_AMD_AGENT_INFO_UCODE_VERSION, uint32_t, 0),
+    INFO_CONSTANT(HSA_AMD_AGENT_INFO_SDMA_UCODE_VERSION, uint32_t, 0),
+    INFO_CONSTANT(HSA_AMD_AGENT_INFO_NUM_SDMA_ENG, uint32_t, 0),
+    INFO_CONSTANT(HSA_AMD_AGENT_INFO_NUM_SDMA_XGMI_ENG, uint32_t, 0),
+    INFO_CONSTANT(HSA_AMD_AGENT_INFO_IOMMU_SUPPORT, hsa_amd_iommu_version_t, 0),
+    INFO_CONSTANT(HSA_AMD_AGENT_INFO_NUM_XCC, uint32_t, 0),
+    INFO_CONSTANT(HSA_AMD_AGENT_INFO_DRIVER_UID, uint32_t, 0),
+    INFO_CONSTANT(HSA_AMD_AGENT_INFO_MEMORY_PROPERTIES, uint8_t[8], 0),
+    INFO_CONSTANT(HSA_AMD_AGENT_INFO_AQL_EXTENSIONS, uint8_t[8], 0),
+    INFO_CONSTANT(HSA_AMD_AGENT_INFO_SCRATCH_LIMIT_MAX, uint64_t, 0),
+    INFO_CONSTANT(HSA_AMD_AGENT_INFO_SCRATCH_LIMIT_CURRENT, uint64_t, 0),
+};
 
 hsa_status_t hsa_agent_get_info(hsa_agent_t handle, hsa_agent_info_t attribute, void *value)
 {
-    static const char vendor[64] = "CPU";
-    const struct agent *agent;
+    const struct agent *agent = topology_agent(handle);
+    hsa_status_t status = check_agent(value, handle, HSA_STATUS_SUCCESS);
 
-    if (!runtime_is_up())
-        return HSA_STATUS_ERROR_NOT_INITIALIZED;
-    if (!value)
-        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
-    agent = topology_agent(handle);
-    if (!agent)
-        return HSA_STATUS_ERROR_INVALID_AGENT;
-    switch ((uint32_t)attribute) {
-    case HSA_AGENT_INFO_NAME:
-        return answer(value, agent->name, sizeof(agent->name));
-    case HSA_AGENT_INFO_VENDOR_NAME:
-        return answer(value, vendor, sizeof(vendor));
-    case HSA_AGENT_INFO_MACHINE_MODEL:
-        return answer_u32(value, MODEL);
-    case HSA_AGENT_INFO_PROFILE:
-        return answer_u32(value, HSA_PROFILE_FULL);
-    case HSA_AGENT_INFO_DEFAULT_FLOAT_ROUNDING_MODE:
-    case HSA_AGENT_INFO_BASE_PROFILE_DEFAULT_FLOAT_ROUNDING_MODES:
-        return answer_u32(value, HSA_DEFAULT_FLOAT_ROUNDING_MODE_NEAR);
-    case HSA_AGENT_INFO_QUEUE_TYPE:
-        return answer_u32(value, HSA_QUEUE_TYPE_MULTI);
-    case HSA_AGENT_INFO_NODE:
-        return answer_u32(value, agent->node);
-    case HSA_AGENT_INFO_DEVICE:
-        return answer_u32(value, HSA_DEVICE_TYPE_CPU);
-    case HSA_AGENT_INFO_CACHE_SIZE:
-        return answer(value, agent->cache_bytes, sizeof(agent->cache_bytes));
-    case HSA_AGENT_INFO_VERSION_MAJOR:
-    case HSA_AGENT_INFO_VERSION_MINOR:
-        return answer_u16(value, 1);
-    default:
-        return tell_of_amd(agent, (uint32_t)attribute, value);
-    }
+    return status ? status : INFO_PUT(agent_info, attribute, agent, value);
 }

@@ -4,9 +4,8 @@
  */
 #include <memclient/hsa/hsa/hsa_ext_amd.h>
 
+#include "hsa/check.h"
 #include "hsa/job.h"
-#include "hsa/runtime.h"
-#include "hsa/topology.h"
 
 /* ---- ranges ---------------------------------------------------------------------------------------------- */
 
@@ -51,12 +50,11 @@ hsa_status_t hsa_amd_memory_async_copy_on_engine(void *dst, hsa_agent_t dst_agen
 
 static hsa_status_t tell_engines(hsa_agent_t dst_agent, hsa_agent_t src_agent, uint32_t *mask, hsa_status_t status)
 {
-    if (!runtime_is_up())
-        return HSA_STATUS_ERROR_NOT_INITIALIZED;
-    if (!mask)
-        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
-    if (!topology_agent(dst_agent) || !topology_agent(src_agent))
-        return HSA_STATUS_ERROR_INVALID_AGENT;
+    bool are_agents = topology_agent(dst_agent) && topology_agent(src_agent);
+    hsa_status_t found = check(mask, are_agents ? HSA_STATUS_SUCCESS : HSA_STATUS_ERROR_INVALID_AGENT);
+
+    if (found)
+        return found;
     *mask = 0;
     return status;
 }

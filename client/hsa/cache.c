@@ -4,68 +4,58 @@
  */
 #include <memclient/hsa/hsa/hsa.h>
 
-#include "hsa/answer.h"
-#include "hsa/runtime.h"
-#include "hsa/topology.h"
+#include "hsa/check.h"
+#include "hsa/info.h"
 
 hsa_status_t hsa_agent_iterate_caches(hsa_agent_t handle, hsa_status_t (*callback)(hsa_cache_t cache, void *data),
                                       void *data)
 {
-    const struct agent *agent;
-    hsa_status_t status = HSA_STATUS_SUCCESS;
+    const struct agent *agent = topology_agent(handle);
+    hsa_status_t status = check_agent(callback, handle, HSA_STATUS_SUCCESS);
 
-    if (!runtime_is_up())
-        return HSA_STATUS_ERROR_NOT_INITIALIZED;
-    if (!callback)
-        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
-    agent = topology_agent(handle);
-    if (!agent)
-        return HSA_STATUS_ERROR_INVALID_AGENT;
     for (unsigned i = 0; !status && i < agent->n_caches; i++)
         status = callback(agent->caches[i].handle, data);
     return status;
 }
 
+static hsa_status_t put_name_length(const void *object, void *value)
+{
+    const struct cache *cache = object;
+    uint32_t length = (uint32_t)strlen(cache->name);
+
+    memcpy(value, &length, sizeof(length));
+    return HSA_STATUS_SUCCESS;
+}
+
+static hsa_status_t put_name(const void *object, void *value)
+{
+    const struct cache *cache = object;
+
+    memcpy(value, cache->name, strlen(cache->name) + 1);
+    return HSA_STATUS_SUCCESS;
+}
+
+static const struct info cache_info[] = {
+    INFO_FUNCTION(HSA_CACHE_INFO_NAME_LENGTH, put_name_length),
+    INFO_FUNCTION(HSA_CACHE_INFO_NAME, put_name),
+    INFO_FIELD(HSA_CACHE_INFO_LEVEL, cache, level),
+    INFO_FIELD(HSA_CACHE_INFO_SIZE, cache, size),
+};
+
 hsa_status_t hsa_cache_get_info(hsa_cache_t handle, hsa_cache_info_t attribute, void *value)
 {
-    const struct cache *cache;
+    const struct cache *cache = topology_cache(handle);
+    hsa_status_t status = check(value, cache ? HSA_STATUS_SUCCESS : HSA_STATUS_ERROR_INVALID_CACHE);
 
-    if (!runtime_is_up())
-        return HSA_STATUS_ERROR_NOT_INITIALIZED;
-    if (!value)
-        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
-    cache = topology_cache(handle);
-    if (!cache)
-        return HSA_STATUS_ERROR_INVALID_CACHE;
-    switch ((uint32_t)attribute) {
-    case HSA_CACHE_INFO_NAME_LENGTH:
-        return answer_u32(value, (uint32_t)strlen(cache->name));
-    case HSA_CACHE_INFO_NAME:
-        return answer(value, cache->name, strlen(cache->name) + 1);
-    case HSA_CACHE_INFO_LEVEL:
-        return answer_u8(value, (uint8_t)cache->level);
-    case HSA_CACHE_INFO_SIZE:
-        return answer_u32(value, cache->size);
-    default:
-        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
-    }
+    return status ? status : INFO_PUT(cache_info, attribute, cache, value);
 }
 
 hsa_status_t hsa_agent_iterate_isas(hsa_agent_t agent, hsa_status_t (*callback)(hsa_isa_t isa, void *data), void *data)
 {
-    (void)data;
-    if (!runtime_is_up())
-        return HSA_STATUS_ERROR_NOT_INITIALIZED;
-    if (!callback)
-        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
-    return topology_agent(agent) ? HSA_STATUS_SUCCESS : HSA_STATUS_ERROR_INVALID_AGENT;
+    return check_agent(callback, agent, HSA_STATUS_SUCCESS);
 }
 
 hsa_status_t hsa_isa_get_info_alt(hsa_isa_t isa, hsa_isa_info_t attribute, void *value)
 {
-    (void)isa;
-    (void)attribute;
-    if (!runtime_is_up())
-        return HSA_STATUS_ERROR_NOT_INITIALIZED;
-    return value ? HSA_STATUS_ERROR_INVALID_ISA : HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    return check(value, HSA_STATUS_ERROR_INVALID_ISA);
 }

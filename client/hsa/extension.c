@@ -5,8 +5,7 @@
  */
 #include <memclient/hsa/hsa/hsa_ext_amd.h>
 
-#include "hsa/runtime.h"
-#include "hsa/topology.h"
+#include "hsa/check.h"
 
 /* NULL if there is no such extension. */
 static const char *name_of(uint16_t extension)
@@ -35,12 +34,11 @@ static const char *name_of(uint16_t extension)
 
 hsa_status_t hsa_extension_get_name(uint16_t extension, const char **name)
 {
-    if (!runtime_is_up())
-        return HSA_STATUS_ERROR_NOT_INITIALIZED;
-    if (!name || !name_of(extension))
-        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
-    *name = name_of(extension);
-    return HSA_STATUS_SUCCESS;
+    hsa_status_t status = check(name && name_of(extension), HSA_STATUS_SUCCESS);
+
+    if (!status)
+        *name = name_of(extension);
+    return status;
 }
 
 hsa_status_t hsa_system_extension_supported(uint16_t extension, uint16_t version_major, uint16_t version_minor,
@@ -52,13 +50,11 @@ hsa_status_t hsa_system_extension_supported(uint16_t extension, uint16_t version
 hsa_status_t hsa_system_major_extension_supported(uint16_t extension, uint16_t version_major, uint16_t *version_minor,
                                                   bool *result)
 {
-    (void)version_major;
-    if (!runtime_is_up())
-        return HSA_STATUS_ERROR_NOT_INITIALIZED;
-    if (!version_minor || !result || !name_of(extension))
-        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
-    *result = false;
-    return HSA_STATUS_SUCCESS;
+    hsa_status_t status = check(version_minor && result && name_of(extension), HSA_STATUS_SUCCESS);
+
+    if (!status)
+        *result = false;
+    return status;
 }
 
 hsa_status_t hsa_agent_extension_supported(uint16_t extension, hsa_agent_t agent, uint16_t version_major,
@@ -70,44 +66,31 @@ hsa_status_t hsa_agent_extension_supported(uint16_t extension, hsa_agent_t agent
 hsa_status_t hsa_agent_major_extension_supported(uint16_t extension, hsa_agent_t agent, uint16_t version_major,
                                                  uint16_t *version_minor, bool *result)
 {
-    bool is_there;
-    hsa_status_t status = hsa_system_major_extension_supported(extension, version_major, version_minor,
-                                                               result ? &is_there : NULL);
+    hsa_status_t status = check_agent(version_minor && result && name_of(extension), agent, HSA_STATUS_SUCCESS);
 
-    if (status)
-        return status;
-    if (!topology_agent(agent))
-        return HSA_STATUS_ERROR_INVALID_AGENT;
-    *result = is_there;
-    return HSA_STATUS_SUCCESS;
+    if (!status)
+        *result = false;
+    return status;
 }
 
 hsa_status_t hsa_system_get_extension_table(uint16_t extension, uint16_t version_major, uint16_t version_minor,
                                             void *table)
 {
-    (void)version_minor;
     return hsa_system_get_major_extension_table(extension, version_major, 1, table);
 }
 
 hsa_status_t hsa_system_get_major_extension_table(uint16_t extension, uint16_t version_major, size_t table_length,
                                                   void *table)
 {
-    (void)version_major;
-    if (!runtime_is_up())
-        return HSA_STATUS_ERROR_NOT_INITIALIZED;
-    if (!table || !table_length || !name_of(extension))
-        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
-    return HSA_STATUS_ERROR;
+    return check(table && table_length && name_of(extension), HSA_STATUS_ERROR);
 }
 
 hsa_status_t hsa_agent_get_exception_policies(hsa_agent_t agent, hsa_profile_t profile, uint16_t *mask)
 {
-    if (!runtime_is_up())
-        return HSA_STATUS_ERROR_NOT_INITIALIZED;
-    if (!mask || (profile != HSA_PROFILE_BASE && profile != HSA_PROFILE_FULL))
-        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
-    if (!topology_agent(agent))
-        return HSA_STATUS_ERROR_INVALID_AGENT;
-    *mask = 0;
-    return HSA_STATUS_SUCCESS;
+    hsa_status_t status = check_agent(mask && (profile == HSA_PROFILE_BASE || profile == HSA_PROFILE_FULL), agent,
+                                      HSA_STATUS_SUCCESS);
+
+    if (!status)
+        *mask = 0;
+    return status;
 }

@@ -13,10 +13,9 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/hash.h"
-#include "hsa/runtime.h"
+#include "hsa/check.h"
 #include "hsa/several.h"
 #include "hsa/signal.h"
-#include "hsa/topology.h"
 
 #define GROUP_BASE (UINT64_C(1) << 41) /* beyond the handles of signals */
 
@@ -133,12 +132,11 @@ static hsa_status_t wait_for_group(hsa_signal_group_t handle, const hsa_signal_c
                                    hsa_signal_value_t *value)
 {
     _cleanup_(group_unrefp) struct group *group = NULL;
+    hsa_status_t status = check(conditions && values && signal && value, HSA_STATUS_SUCCESS);
     uint32_t index;
 
-    if (!runtime_is_up())
-        return HSA_STATUS_ERROR_NOT_INITIALIZED;
-    if (!conditions || !values || !signal || !value)
-        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    if (status)
+        return status;
     group = group_find(handle);
     if (!group)
         return HSA_STATUS_ERROR_INVALID_SIGNAL_GROUP;

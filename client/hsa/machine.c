@@ -139,7 +139,7 @@ static void add_cache(struct agent *agent, unsigned level, uint32_t size, const 
 
     if (!level || level > 4 || agent->n_caches == TOPOLOGY_CACHES_MAX)
         return;
-    cache->level = level;
+    cache->level = (uint8_t)level;
     cache->size = size;
     (void)snprintf(cache->name, sizeof(cache->name), "L%u%s", level, kind);
     agent->n_caches++;

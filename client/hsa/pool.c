@@ -8,109 +8,86 @@
 #include <memclient/hsa/hsa/hsa.h>
 #include <memclient/hsa/hsa/hsa_ext_amd.h>
 
-#include "hsa/answer.h"
+#include "hsa/check.h"
+#include "hsa/info.h"
 #include "hsa/room.h"
-#include "hsa/runtime.h"
-#include "hsa/topology.h"
 
 hsa_status_t hsa_amd_agent_iterate_memory_pools(
     hsa_agent_t handle, hsa_status_t (*callback)(hsa_amd_memory_pool_t memory_pool, void *data), void *data)
 {
-    const struct agent *agent;
-    hsa_status_t status = HSA_STATUS_SUCCESS;
+    const struct agent *agent = topology_agent(handle);
+    hsa_status_t status = check_agent(callback, handle, HSA_STATUS_SUCCESS);
 
-    if (!runtime_is_up())
-        return HSA_STATUS_ERROR_NOT_INITIALIZED;
-    if (!callback)
-        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
-    agent = topology_agent(handle);
-    if (!agent)
-        return HSA_STATUS_ERROR_INVALID_AGENT;
     for (unsigned i = 0; !status && i < agent->n_pools; i++)
         status = callback((hsa_amd_memory_pool_t){agent->pools[i].handle}, data);
     return status;
 }
 
-static hsa_status_t tell_room(const struct pool *pool, void *value)
-{
-    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
-    uint64_t bytes;
-    hsa_status_t status;
-
-    if (!ctx)
-        return HSA_STATUS_ERROR_NOT_INITIALIZED;
-    status = room_tell(pool, &bytes);
-    return status ? status : answer_size(value, bytes);
-}
+static const struct info pool_info[] = {
+    INFO_FIELD(HSA_AMD_MEMORY_POOL_INFO_SEGMENT, pool, segment),
+    INFO_FIELD(HSA_AMD_MEMORY_POOL_INFO_GLOBAL_FLAGS, pool, flags),
+    INFO_FIELD(HSA_AMD_MEMORY_POOL_INFO_SIZE, pool, capacity),
+    INFO_CONSTANT(HSA_AMD_MEMORY_POOL_INFO_RUNTIME_ALLOC_ALLOWED, bool, true),
+    INFO_CONSTANT(HSA_AMD_MEMORY_POOL_INFO_ACCESSIBLE_BY_ALL, bool, true),
+    INFO_FIELD(HSA_AMD_MEMORY_POOL_INFO_RUNTIME_ALLOC_GRANULE, pool, granule),
+    INFO_FIELD(HSA_AMD_MEMORY_POOL_INFO_RUNTIME_ALLOC_ALIGNMENT, pool, granule),
+    INFO_FUNCTION(HSA_AMD_MEMORY_POOL_INFO_ALLOC_MAX_SIZE, room_put),
+    INFO_CONSTANT(HSA_AMD_MEMORY_POOL_INFO_LOCATION, uint32_t, HSA_AMD_MEMORY_POOL_LOCATION_CPU),
+    INFO_FIELD(HSA_AMD_MEMORY_POOL_INFO_RUNTIME_ALLOC_REC_GRANULE, pool, recommended),
+};
 
 hsa_status_t hsa_amd_memory_pool_get_info(hsa_amd_memory_pool_t handle, hsa_amd_memory_pool_info_t attribute,
                                           void *value)
 {
-    const struct pool *pool;
+    const struct pool *pool = topology_memory_pool(handle);
+    hsa_status_t status = check(value, pool ? HSA_STATUS_SUCCESS : INVALID_MEMORY_POOL);
 
-    if (!runtime_is_up())
-        return HSA_STATUS_ERROR_NOT_INITIALIZED;
-    if (!value)
-        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
-    pool = topology_memory_pool(handle);
-    if (!pool)
-        return INVALID_MEMORY_POOL;
-    switch ((uint32_t)attribute) {
-    case HSA_AMD_MEMORY_POOL_INFO_SEGMENT:
-        return answer_u32(value, pool->segment);
-    case HSA_AMD_MEMORY_POOL_INFO_GLOBAL_FLAGS:
-        return answer_u32(value, pool->flags);
-    case HSA_AMD_MEMORY_POOL_INFO_SIZE:
-        return answer_size(value, pool->capacity);
-    case HSA_AMD_MEMORY_POOL_INFO_RUNTIME_ALLOC_ALLOWED:
-    case HSA_AMD_MEMORY_POOL_INFO_ACCESSIBLE_BY_ALL:
-        return answer_bool(value, true);
-    case HSA_AMD_MEMORY_POOL_INFO_RUNTIME_ALLOC_GRANULE:
-    case HSA_AMD_MEMORY_POOL_INFO_RUNTIME_ALLOC_ALIGNMENT:
-        return answer_size(value, pool->granule);
-    case HSA_AMD_MEMORY_POOL_INFO_ALLOC_MAX_SIZE:
-        return tell_room(pool, value);
-    case HSA_AMD_MEMORY_POOL_INFO_LOCATION:
-        return answer_u32(value, HSA_AMD_MEMORY_POOL_LOCATION_CPU);
-    case HSA_AMD_MEMORY_POOL_INFO_RUNTIME_ALLOC_REC_GRANULE:
-        return answer_size(value, pool->recommended);
-    default:
-        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
-    }
+    return status ? status : INFO_PUT(pool_info, attribute, pool, value);
 }
 
-hsa_status_t hsa_amd_agent_memory_pool_get_info(hsa_agent_t agent_handle, hsa_amd_memory_pool_t pool_handle,
-                                                hsa_amd_agent_memory_pool_info_t attribute, void *value)
-{
-    hsa_amd_memory_pool_link_info_t link;
+/* What an agent and a pool are to each other. */
+struct link {
     const struct agent *agent;
     const struct pool *pool;
+};
 
-    if (!runtime_is_up())
-        return HSA_STATUS_ERROR_NOT_INITIALIZED;
-    if (!value)
-        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
-    agent = topology_agent(agent_handle);
-    if (!agent)
-        return HSA_STATUS_ERROR_INVALID_AGENT;
-    pool = topology_memory_pool(pool_handle);
-    if (!pool)
-        return INVALID_MEMORY_POOL;
-    switch ((uint32_t)attribute) {
-    case HSA_AMD_AGENT_MEMORY_POOL_INFO_ACCESS:
-        return answer_u32(value, HSA_AMD_MEMORY_POOL_ACCESS_ALLOWED_BY_DEFAULT);
-    case HSA_AMD_AGENT_MEMORY_POOL_INFO_NUM_LINK_HOPS:
-        return answer_u32(value, pool->agent != agent);
-    case HSA_AMD_AGENT_MEMORY_POOL_INFO_LINK_INFO:
-        memset(&link, 0, sizeof(link));
-        if (pool->agent != agent) {
-            link.atomic_support_32bit = true;
-            link.atomic_support_64bit = true;
-            link.coherent_support = true;
-            link.numa_distance = agent->distances[pool->agent->index];
-        }
-        return answer(value, &link, sizeof(link));
-    default:
-        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+static hsa_status_t put_hops(const void *object, void *value)
+{
+    const struct link *link = object;
+    uint32_t hops = link->pool->agent != link->agent;
+
+    memcpy(value, &hops, sizeof(hops));
+    return HSA_STATUS_SUCCESS;
+}
+
+static hsa_status_t put_link(const void *object, void *value)
+{
+    const struct link *link = object;
+    hsa_amd_memory_pool_link_info_t info;
+
+    memset(&info, 0, sizeof(info));
+    if (link->pool->agent != link->agent) {
+        info.atomic_support_32bit = true;
+        info.atomic_support_64bit = true;
+        info.coherent_support = true;
+        info.numa_distance = link->agent->distances[link->pool->agent->index];
     }
+    memcpy(value, &info, sizeof(info));
+    return HSA_STATUS_SUCCESS;
+}
+
+static const struct info link_info[] = {
+    INFO_CONSTANT(HSA_AMD_AGENT_MEMORY_POOL_INFO_ACCESS, hsa_amd_memory_pool_access_t,
+                  HSA_AMD_MEMORY_POOL_ACCESS_ALLOWED_BY_DEFAULT),
+    INFO_FUNCTION(HSA_AMD_AGENT_MEMORY_POOL_INFO_NUM_LINK_HOPS, put_hops),
+    INFO_FUNCTION(HSA_AMD_AGENT_MEMORY_POOL_INFO_LINK_INFO, put_link),
+};
+
+hsa_status_t hsa_amd_agent_memory_pool_get_info(hsa_agent_t agent, hsa_amd_memory_pool_t pool,
+                                                hsa_amd_agent_memory_pool_info_t attribute, void *value)
+{
+    struct link link = {topology_agent(agent), topology_memory_pool(pool)};
+    hsa_status_t status = check_agent(value, agent, link.pool ? HSA_STATUS_SUCCESS : INVALID_MEMORY_POOL);
+
+    return status ? status : INFO_PUT(link_info, attribute, &link, value);
 }

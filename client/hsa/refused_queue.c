@@ -4,30 +4,30 @@
  * name.
  */
 #include "base/align.h"
-#include "hsa/refuse.h"
+#include "hsa/check.h"
 
 hsa_status_t hsa_queue_create(hsa_agent_t agent, uint32_t size, hsa_queue_type32_t type,
                               void (*callback)(hsa_status_t status, hsa_queue_t *source, void *data), void *data,
                               uint32_t private_segment_size, uint32_t group_segment_size, hsa_queue_t **queue)
 {
-    return refuse_agent(queue && is_power_of_two(size), agent, HSA_STATUS_ERROR_INVALID_QUEUE_CREATION);
+    return check_agent(queue && is_power_of_two(size), agent, HSA_STATUS_ERROR_INVALID_QUEUE_CREATION);
 }
 
 hsa_status_t hsa_soft_queue_create(hsa_region_t region, uint32_t size, hsa_queue_type32_t type, uint32_t features,
                                    hsa_signal_t doorbell_signal, hsa_queue_t **queue)
 {
-    return refuse(queue && is_power_of_two(size), topology_pool(region.handle) ? HSA_STATUS_ERROR_INVALID_QUEUE_CREATION
+    return check(queue && is_power_of_two(size), topology_pool(region.handle) ? HSA_STATUS_ERROR_INVALID_QUEUE_CREATION
                                                                                : HSA_STATUS_ERROR_INVALID_REGION);
 }
 
 hsa_status_t hsa_queue_destroy(hsa_queue_t *queue)
 {
-    return refuse(queue, HSA_STATUS_ERROR_INVALID_QUEUE);
+    return check(queue, HSA_STATUS_ERROR_INVALID_QUEUE);
 }
 
 hsa_status_t hsa_queue_inactivate(hsa_queue_t *queue)
 {
-    return refuse(queue, HSA_STATUS_ERROR_INVALID_QUEUE);
+    return check(queue, HSA_STATUS_ERROR_INVALID_QUEUE);
 }
 
 uint64_t hsa_queue_load_read_index_relaxed(const hsa_queue_t *queue)

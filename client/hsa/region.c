@@ -8,93 +8,66 @@
 #include <memclient/hsa/hsa/hsa.h>
 #include <memclient/hsa/hsa/hsa_ext_amd.h>
 
-#include "hsa/answer.h"
+#include "hsa/check.h"
+#include "hsa/info.h"
 #include "hsa/room.h"
-#include "hsa/runtime.h"
-#include "hsa/topology.h"
 
 /* The agent's own first: programs take the first that fits. */
 hsa_status_t hsa_agent_iterate_regions(hsa_agent_t handle, hsa_status_t (*callback)(hsa_region_t region, void *data),
                                        void *data)
 {
-    const struct topology *t;
-    const struct agent *agent;
-    hsa_status_t status = HSA_STATUS_SUCCESS;
+    const struct topology *t = topology();
+    const struct agent *agent = topology_agent(handle);
+    hsa_status_t status = check_agent(callback, handle, HSA_STATUS_SUCCESS);
 
-    if (!runtime_is_up())
-        return HSA_STATUS_ERROR_NOT_INITIALIZED;
-    if (!callback)
-        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
-    agent = topology_agent(handle);
-    if (!agent)
-        return HSA_STATUS_ERROR_INVALID_AGENT;
-    t = topology();
     for (unsigned i = 0; !status && i < agent->n_regions; i++)
         status = callback((hsa_region_t){agent->pools[i].handle}, data);
-    for (unsigned k = 0; k < t->n_agents; k++)
+    for (unsigned k = 0; !status && k < t->n_agents; k++)
         for (unsigned i = 0; !status && k != agent->index && i < t->agents[k].n_pools; i++)
             status = callback((hsa_region_t){t->agents[k].pools[i].handle}, data);
     return status;
 }
 
 /* The most that can be asked for at once: of memory, or by a kernel for one of its work-groups or work-items. */
-static hsa_status_t tell_max_size(const struct pool *region, void *value)
+static hsa_status_t put_max_size(const void *object, void *value)
 {
-    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
-    uint64_t bytes;
-    hsa_status_t status;
+    const struct pool *region = object;
+    size_t most = region->kind == REGION_READONLY ? 0 : region->capacity;
 
-    if (!region->allocatable)
-        return answer_size(value, region->kind == REGION_READONLY ? 0 : region->capacity);
-    if (!ctx)
-        return HSA_STATUS_ERROR_NOT_INITIALIZED;
-    status = room_tell(region, &bytes);
-    return status ? status : answer_size(value, bytes);
+    if (region->allocatable)
+        return room_put(region, value);
+    memcpy(value, &most, sizeof(most));
+    return HSA_STATUS_SUCCESS;
 }
 
-static hsa_status_t tell_of_amd(const struct pool *region, uint32_t attribute, void *value)
+static hsa_status_t put_private_size(const void *object, void *value)
 {
-    switch (attribute) {
-    case HSA_AMD_REGION_INFO_HOST_ACCESSIBLE:
-        return answer_bool(value, region->allocatable);
-    case HSA_AMD_REGION_INFO_BASE:
-        return answer_zeros(value, sizeof(void *));
-    case HSA_AMD_REGION_INFO_BUS_WIDTH:
-    case HSA_AMD_REGION_INFO_MAX_CLOCK_FREQUENCY:
-        return answer_u32(value, 0);
-    default:
-        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
-    }
+    const struct pool *region = object;
+    uint32_t size = region->kind == REGION_PRIVATE ? (uint32_t)region->capacity : 0;
+
+    memcpy(value, &size, sizeof(size));
+    return HSA_STATUS_SUCCESS;
 }
+
+static const struct info region_info[] = {
+    INFO_FIELD(HSA_REGION_INFO_SEGMENT, pool, segment),
+    INFO_FIELD(HSA_REGION_INFO_GLOBAL_FLAGS, pool, flags),
+    INFO_FIELD(HSA_REGION_INFO_SIZE, pool, capacity),
+    INFO_FUNCTION(HSA_REGION_INFO_ALLOC_MAX_SIZE, put_max_size),
+    INFO_FUNCTION(HSA_REGION_INFO_ALLOC_MAX_PRIVATE_WORKGROUP_SIZE, put_private_size),
+    INFO_FIELD(HSA_REGION_INFO_RUNTIME_ALLOC_ALLOWED, pool, allocatable),
+    INFO_FIELD(HSA_REGION_INFO_RUNTIME_ALLOC_GRANULE, pool, granule),
+    INFO_FIELD(HSA_REGION_INFO_RUNTIME_ALLOC_ALIGNMENT, pool, granule),
+    INFO_FIELD(HSA_AMD_REGION_INFO_HOST_ACCESSIBLE, pool, allocatable),
+    INFO_CONSTANT(HSA_AMD_REGION_INFO_BASE, void *, NULL),
+    INFO_CONSTANT(HSA_AMD_REGION_INFO_BUS_WIDTH, uint32_t, 0),
+    INFO_CONSTANT(HSA_AMD_REGION_INFO_MAX_CLOCK_FREQUENCY, uint32_t, 0),
+};
 
 hsa_status_t hsa_region_get_info(hsa_region_t handle, hsa_region_info_t attribute, void *value)
 {
-    const struct pool *region;
+    const struct pool *region = topology_pool(handle.handle);
+    hsa_status_t status = check(value, region ? HSA_STATUS_SUCCESS : HSA_STATUS_ERROR_INVALID_REGION);
 
-    if (!runtime_is_up())
-        return HSA_STATUS_ERROR_NOT_INITIALIZED;
-    if (!value)
-        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
-    region = topology_pool(handle.handle);
-    if (!region)
-        return HSA_STATUS_ERROR_INVALID_REGION;
-    switch ((uint32_t)attribute) {
-    case HSA_REGION_INFO_SEGMENT:
-        return answer_u32(value, region->segment);
-    case HSA_REGION_INFO_GLOBAL_FLAGS:
-        return answer_u32(value, region->flags);
-    case HSA_REGION_INFO_SIZE:
-        return answer_size(value, region->capacity);
-    case HSA_REGION_INFO_ALLOC_MAX_SIZE:
-        return tell_max_size(region, value);
-    case HSA_REGION_INFO_ALLOC_MAX_PRIVATE_WORKGROUP_SIZE:
-        return answer_u32(value, region->kind == REGION_PRIVATE ? (uint32_t)region->capacity : 0);
-    case HSA_REGION_INFO_RUNTIME_ALLOC_ALLOWED:
-        return answer_bool(value, region->allocatable);
-    case HSA_REGION_INFO_RUNTIME_ALLOC_GRANULE:
-    case HSA_REGION_INFO_RUNTIME_ALLOC_ALIGNMENT:
-        return answer_size(value, region->granule);
-    default:
-        return tell_of_amd(region, (uint32_t)attribute, value);
-    }
+    return status ? status : INFO_PUT(region_info, attribute, region, value);
 }

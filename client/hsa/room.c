@@ -81,6 +81,20 @@ hsa_status_t room_tell(const struct pool *pool, uint64_t *bytes)
     return HSA_STATUS_SUCCESS;
 }
 
+hsa_status_t room_put(const void *pool, void *value)
+{
+    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
+    uint64_t bytes;
+    hsa_status_t status;
+
+    if (!ctx)
+        return HSA_STATUS_ERROR_NOT_INITIALIZED;
+    status = room_tell(pool, &bytes);
+    if (!status)
+        memcpy(value, &bytes, sizeof(size_t));
+    return status;
+}
+
 hsa_status_t room_of_agent(const struct agent *agent, uint64_t *bytes)
 {
     *bytes = 0;

@@ -16,6 +16,8 @@
 
 /* Between enter and leave; may call the broker. ALLOC_MAX_SIZE: remembered as told. */
 hsa_status_t room_tell(const struct pool *pool, uint64_t *bytes);
+/* The same for a program, as put() of info.h: a size_t. */
+hsa_status_t room_put(const void *pool, void *value);
 /* What the node could give of ordinary pages, for MEMORY_AVAIL; 0 if it has no memory. */
 hsa_status_t room_of_agent(const struct agent *agent, uint64_t *bytes);
 /* This process has taken or given back. Makes no call. */

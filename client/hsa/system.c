@@ -8,51 +8,43 @@
 #include <memclient/hsa/hsa/hsa_ext_amd.h>
 
 #include "base/clock.h"
-#include "hsa/answer.h"
-#include "hsa/runtime.h"
+#include "hsa/check.h"
+#include "hsa/info.h"
+
+static hsa_status_t put_timestamp(const void *nothing, void *value)
+{
+    uint64_t now = clock_now_ns();
+
+    memcpy(value, &now, sizeof(now));
+    return HSA_STATUS_SUCCESS;
+}
+
+static const struct info system_info[] = {
+    INFO_FUNCTION(HSA_SYSTEM_INFO_TIMESTAMP, put_timestamp),
+    INFO_CONSTANT(HSA_SYSTEM_INFO_TIMESTAMP_FREQUENCY, uint64_t, NSEC_PER_SEC),
+    INFO_CONSTANT(HSA_SYSTEM_INFO_VERSION_MAJOR, uint16_t, 1),
+    INFO_CONSTANT(HSA_SYSTEM_INFO_VERSION_MINOR, uint16_t, 1),
+    INFO_CONSTANT(HSA_SYSTEM_INFO_SIGNAL_MAX_WAIT, uint64_t, UINT64_MAX),
+    INFO_CONSTANT(HSA_SYSTEM_INFO_ENDIANNESS, hsa_endianness_t,
+                  __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? HSA_ENDIANNESS_LITTLE : HSA_ENDIANNESS_BIG),
+    INFO_CONSTANT(HSA_SYSTEM_INFO_MACHINE_MODEL, hsa_machine_model_t, MACHINE_MODEL),
+    INFO_CONSTANT(HSA_SYSTEM_INFO_EXTENSIONS, uint8_t[128], 0),
+    INFO_CONSTANT(HSA_AMD_SYSTEM_INFO_BUILD_VERSION, const char *, PACKAGE_STRING),
+    INFO_CONSTANT(HSA_AMD_SYSTEM_INFO_MWAITX_ENABLED, bool, false),
+    INFO_CONSTANT(HSA_AMD_SYSTEM_INFO_XNACK_ENABLED, bool, false),
+    INFO_CONSTANT(HSA_AMD_SYSTEM_INFO_SVM_SUPPORTED, bool, true),
+    INFO_CONSTANT(HSA_AMD_SYSTEM_INFO_SVM_ACCESSIBLE_BY_DEFAULT, bool, true),
+    INFO_CONSTANT(HSA_AMD_SYSTEM_INFO_DMABUF_SUPPORTED, bool, true),
+    INFO_CONSTANT(HSA_AMD_SYSTEM_INFO_VIRTUAL_MEM_API_SUPPORTED, bool, true),
+    INFO_CONSTANT(HSA_AMD_SYSTEM_INFO_EXT_VERSION_MAJOR, uint16_t, HSA_AMD_INTERFACE_VERSION_MAJOR),
+    INFO_CONSTANT(HSA_AMD_SYSTEM_INFO_EXT_VERSION_MINOR, uint16_t, HSA_AMD_INTERFACE_VERSION_MINOR),
+};
 
 hsa_status_t hsa_system_get_info(hsa_system_info_t attribute, void *value)
 {
-    static const char *const build = PACKAGE_STRING;
+    hsa_status_t status = check(value, HSA_STATUS_SUCCESS);
 
-    if (!runtime_is_up())
-        return HSA_STATUS_ERROR_NOT_INITIALIZED;
-    if (!value)
-        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
-    switch ((uint32_t)attribute) {
-    case HSA_SYSTEM_INFO_VERSION_MAJOR:
-    case HSA_SYSTEM_INFO_VERSION_MINOR:
-        return answer_u16(value, 1);
-    case HSA_SYSTEM_INFO_TIMESTAMP:
-        return answer_u64(value, clock_now_ns());
-    case HSA_SYSTEM_INFO_TIMESTAMP_FREQUENCY:
-        return answer_u64(value, NSEC_PER_SEC);
-    case HSA_SYSTEM_INFO_SIGNAL_MAX_WAIT:
-        return answer_u64(value, UINT64_MAX);
-    case HSA_SYSTEM_INFO_ENDIANNESS:
-        return answer_u32(value, __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? HSA_ENDIANNESS_LITTLE
-                                                                           : HSA_ENDIANNESS_BIG);
-    case HSA_SYSTEM_INFO_MACHINE_MODEL:
-        return answer_u32(value, sizeof(void *) == 8 ? HSA_MACHINE_MODEL_LARGE : HSA_MACHINE_MODEL_SMALL);
-    case HSA_SYSTEM_INFO_EXTENSIONS:
-        return answer_zeros(value, sizeof(uint8_t[128]));
-    case HSA_AMD_SYSTEM_INFO_BUILD_VERSION:
-        return answer(value, &build, sizeof(build));
-    case HSA_AMD_SYSTEM_INFO_MWAITX_ENABLED:
-    case HSA_AMD_SYSTEM_INFO_XNACK_ENABLED:
-        return answer_bool(value, false);
-    case HSA_AMD_SYSTEM_INFO_SVM_SUPPORTED:
-    case HSA_AMD_SYSTEM_INFO_SVM_ACCESSIBLE_BY_DEFAULT:
-    case HSA_AMD_SYSTEM_INFO_DMABUF_SUPPORTED:
-    case HSA_AMD_SYSTEM_INFO_VIRTUAL_MEM_API_SUPPORTED:
-        return answer_bool(value, true);
-    case HSA_AMD_SYSTEM_INFO_EXT_VERSION_MAJOR:
-        return answer_u16(value, HSA_AMD_INTERFACE_VERSION_MAJOR);
-    case HSA_AMD_SYSTEM_INFO_EXT_VERSION_MINOR:
-        return answer_u16(value, HSA_AMD_INTERFACE_VERSION_MINOR);
-    default:
-        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
-    }
+    return status ? status : INFO_PUT(system_info, attribute, NULL, value);
 }
 
 #define MEANS(name, sentence) {HSA_STATUS_##name, "HSA_STATUS_" #name ": " sentence}

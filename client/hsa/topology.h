@@ -59,7 +59,7 @@ struct pool {
 
 struct cache {
     hsa_cache_t handle;
-    unsigned level;
+    uint8_t level;
     uint32_t size;
     char name[32];
 };

@@ -30,126 +30,52 @@ hsa_status_t hsa_queue_inactivate(hsa_queue_t *queue)
     return check(queue, HSA_STATUS_ERROR_INVALID_QUEUE);
 }
 
-uint64_t hsa_queue_load_read_index_relaxed(const hsa_queue_t *queue)
-{
-    return 0;
-}
+/* Indices are 0, and stay so. */
+#define LOAD(name)                          \
+    uint64_t name(const hsa_queue_t *queue) \
+    {                                       \
+        return 0;                           \
+    }
+LOAD(hsa_queue_load_read_index_relaxed)
+LOAD(hsa_queue_load_read_index_scacquire)
+LOAD(hsa_queue_load_read_index_acquire)
+LOAD(hsa_queue_load_write_index_relaxed)
+LOAD(hsa_queue_load_write_index_scacquire)
+LOAD(hsa_queue_load_write_index_acquire)
 
-uint64_t hsa_queue_load_read_index_scacquire(const hsa_queue_t *queue)
-{
-    return 0;
-}
+#define CAS(name)                                                              \
+    uint64_t name(const hsa_queue_t *queue, uint64_t expected, uint64_t value) \
+    {                                                                          \
+        return 0;                                                              \
+    }
+CAS(hsa_queue_cas_write_index_relaxed)
+CAS(hsa_queue_cas_write_index_scacquire)
+CAS(hsa_queue_cas_write_index_acquire)
+CAS(hsa_queue_cas_write_index_screlease)
+CAS(hsa_queue_cas_write_index_release)
+CAS(hsa_queue_cas_write_index_scacq_screl)
+CAS(hsa_queue_cas_write_index_acq_rel)
 
-uint64_t hsa_queue_load_read_index_acquire(const hsa_queue_t *queue)
-{
-    return 0;
-}
+#define ADD(name)                                           \
+    uint64_t name(const hsa_queue_t *queue, uint64_t value) \
+    {                                                       \
+        return 0;                                           \
+    }
+ADD(hsa_queue_add_write_index_relaxed)
+ADD(hsa_queue_add_write_index_scacquire)
+ADD(hsa_queue_add_write_index_acquire)
+ADD(hsa_queue_add_write_index_screlease)
+ADD(hsa_queue_add_write_index_release)
+ADD(hsa_queue_add_write_index_scacq_screl)
+ADD(hsa_queue_add_write_index_acq_rel)
 
-uint64_t hsa_queue_load_write_index_relaxed(const hsa_queue_t *queue)
-{
-    return 0;
-}
-
-uint64_t hsa_queue_load_write_index_scacquire(const hsa_queue_t *queue)
-{
-    return 0;
-}
-
-uint64_t hsa_queue_load_write_index_acquire(const hsa_queue_t *queue)
-{
-    return 0;
-}
-
-uint64_t hsa_queue_cas_write_index_relaxed(const hsa_queue_t *queue, uint64_t expected, uint64_t value)
-{
-    return 0;
-}
-
-uint64_t hsa_queue_cas_write_index_scacquire(const hsa_queue_t *queue, uint64_t expected, uint64_t value)
-{
-    return 0;
-}
-
-uint64_t hsa_queue_cas_write_index_acquire(const hsa_queue_t *queue, uint64_t expected, uint64_t value)
-{
-    return 0;
-}
-
-uint64_t hsa_queue_cas_write_index_screlease(const hsa_queue_t *queue, uint64_t expected, uint64_t value)
-{
-    return 0;
-}
-
-uint64_t hsa_queue_cas_write_index_release(const hsa_queue_t *queue, uint64_t expected, uint64_t value)
-{
-    return 0;
-}
-
-uint64_t hsa_queue_cas_write_index_scacq_screl(const hsa_queue_t *queue, uint64_t expected, uint64_t value)
-{
-    return 0;
-}
-
-uint64_t hsa_queue_cas_write_index_acq_rel(const hsa_queue_t *queue, uint64_t expected, uint64_t value)
-{
-    return 0;
-}
-
-uint64_t hsa_queue_add_write_index_relaxed(const hsa_queue_t *queue, uint64_t value)
-{
-    return 0;
-}
-
-uint64_t hsa_queue_add_write_index_scacquire(const hsa_queue_t *queue, uint64_t value)
-{
-    return 0;
-}
-
-uint64_t hsa_queue_add_write_index_acquire(const hsa_queue_t *queue, uint64_t value)
-{
-    return 0;
-}
-
-uint64_t hsa_queue_add_write_index_screlease(const hsa_queue_t *queue, uint64_t value)
-{
-    return 0;
-}
-
-uint64_t hsa_queue_add_write_index_release(const hsa_queue_t *queue, uint64_t value)
-{
-    return 0;
-}
-
-uint64_t hsa_queue_add_write_index_scacq_screl(const hsa_queue_t *queue, uint64_t value)
-{
-    return 0;
-}
-
-uint64_t hsa_queue_add_write_index_acq_rel(const hsa_queue_t *queue, uint64_t value)
-{
-    return 0;
-}
-
-void hsa_queue_store_write_index_relaxed(const hsa_queue_t *queue, uint64_t value)
-{
-}
-
-void hsa_queue_store_write_index_screlease(const hsa_queue_t *queue, uint64_t value)
-{
-}
-
-void hsa_queue_store_write_index_release(const hsa_queue_t *queue, uint64_t value)
-{
-}
-
-void hsa_queue_store_read_index_relaxed(const hsa_queue_t *queue, uint64_t value)
-{
-}
-
-void hsa_queue_store_read_index_screlease(const hsa_queue_t *queue, uint64_t value)
-{
-}
-
-void hsa_queue_store_read_index_release(const hsa_queue_t *queue, uint64_t value)
-{
-}
+#define STORE(name)                                     \
+    void name(const hsa_queue_t *queue, uint64_t value) \
+    {                                                   \
+    }
+STORE(hsa_queue_store_write_index_relaxed)
+STORE(hsa_queue_store_write_index_screlease)
+STORE(hsa_queue_store_write_index_release)
+STORE(hsa_queue_store_read_index_relaxed)
+STORE(hsa_queue_store_read_index_screlease)
+STORE(hsa_queue_store_read_index_release)

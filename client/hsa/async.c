@@ -9,28 +9,18 @@
 
 /* ---- ranges ---------------------------------------------------------------------------------------------- */
 
-/* With the runtime entered. */
-static hsa_status_t copy_range(void *dst, hsa_agent_t dst_agent, const void *src, hsa_agent_t src_agent, size_t size,
-                               uint32_t n_needed, const hsa_signal_t *needed, hsa_signal_t completion)
-{
-    struct rows rows = {.to = dst, .from = src, .width = size, .n_rows = 1, .n_slices = 1};
-
-    if (!dst || !src || !n_needed != !needed)
-        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
-    if (!topology_agent(dst_agent) || !topology_agent(src_agent))
-        return HSA_STATUS_ERROR_INVALID_AGENT;
-    return job_start(&rows, n_needed, needed, completion, false);
-}
-
 hsa_status_t hsa_amd_memory_async_copy(void *dst, hsa_agent_t dst_agent, const void *src, hsa_agent_t src_agent,
                                        size_t size, uint32_t num_dep_signals, const hsa_signal_t *dep_signals,
                                        hsa_signal_t completion_signal)
 {
     _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
+    struct rows rows = {.to = dst, .from = src, .width = size, .n_rows = 1, .n_slices = 1};
 
-    if (!ctx)
-        return HSA_STATUS_ERROR_NOT_INITIALIZED;
-    return copy_range(dst, dst_agent, src, src_agent, size, num_dep_signals, dep_signals, completion_signal);
+    if (!ctx || !dst || !src || !num_dep_signals != !dep_signals)
+        return runtime_refusal(ctx);
+    if (!topology_agent(dst_agent) || !topology_agent(src_agent))
+        return HSA_STATUS_ERROR_INVALID_AGENT;
+    return job_start(&rows, num_dep_signals, dep_signals, completion_signal, false);
 }
 
 /* ---- engines --------------------------------------------------------------------------------------------- */
@@ -40,12 +30,13 @@ hsa_status_t hsa_amd_memory_async_copy_on_engine(void *dst, hsa_agent_t dst_agen
                                                  const hsa_signal_t *dep_signals, hsa_signal_t completion_signal,
                                                  hsa_amd_sdma_engine_id_t engine_id, bool force_copy_on_sdma)
 {
-    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
     uint32_t engine = (uint32_t)engine_id;
+    hsa_status_t status = check(engine && !(engine & (engine - 1)), HSA_STATUS_SUCCESS);
 
-    if (!ctx || !engine || engine & (engine - 1))
-        return runtime_refusal(ctx);
-    return copy_range(dst, dst_agent, src, src_agent, size, num_dep_signals, dep_signals, completion_signal);
+    if (status)
+        return status;
+    return hsa_amd_memory_async_copy(dst, dst_agent, src, src_agent, size, num_dep_signals, dep_signals,
+                                     completion_signal);
 }
 
 static hsa_status_t tell_engines(hsa_agent_t dst_agent, hsa_agent_t src_agent, uint32_t *mask, hsa_status_t status)

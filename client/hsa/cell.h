@@ -44,6 +44,11 @@ hsa_signal_value_t cell_change(struct cell *cell, bool own, enum cell_change cha
 hsa_signal_value_t cell_cas(struct cell *cell, bool own, hsa_signal_value_t expected, hsa_signal_value_t value);
 /* Wakes nobody. */
 void cell_store_silently(struct cell *cell, hsa_signal_value_t value);
+static inline bool cell_is_condition(hsa_signal_condition_t condition)
+{
+    return condition >= HSA_SIGNAL_CONDITION_EQ && condition <= HSA_SIGNAL_CONDITION_GTE;
+}
+
 /* Does a value meet the condition? Every value meets what is no condition. */
 bool cell_meets(hsa_signal_value_t value, hsa_signal_condition_t condition, hsa_signal_value_t compare);
 /* Between two looks, for a moment. */

@@ -133,6 +133,7 @@ static hsa_status_t wait_for_group(hsa_signal_group_t handle, const hsa_signal_c
 {
     _cleanup_(group_unrefp) struct group *group = NULL;
     hsa_status_t status = check(conditions && values && signal && value, HSA_STATUS_SUCCESS);
+    struct several_list list;
     uint32_t index;
 
     if (status)
@@ -140,7 +141,8 @@ static hsa_status_t wait_for_group(hsa_signal_group_t handle, const hsa_signal_c
     group = group_find(handle);
     if (!group)
         return HSA_STATUS_ERROR_INVALID_SIGNAL_GROUP;
-    index = several_wait_any(group->n, group->signals, conditions, values, DEADLINE_NEVER, state, value);
+    list = (struct several_list){group->n, group->signals, conditions, values};
+    index = several_wait_any(&list, DEADLINE_NEVER, state, value);
     if (index == SEVERAL_NONE)
         return HSA_STATUS_ERROR_INVALID_ARGUMENT;
     *signal = group->signals[index];

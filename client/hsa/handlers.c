@@ -267,18 +267,13 @@ void handlers_fork_child(void)
 
 /* ---- hsa_ext_amd.h --------------------------------------------------------------------------------------- */
 
-static bool is_condition(hsa_signal_condition_t condition)
-{
-    return condition >= HSA_SIGNAL_CONDITION_EQ && condition <= HSA_SIGNAL_CONDITION_GTE;
-}
-
 hsa_status_t hsa_amd_signal_async_handler(hsa_signal_t signal, hsa_signal_condition_t cond, hsa_signal_value_t value,
                                           hsa_amd_signal_handler handler, void *arg)
 {
     _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
     struct handler *new;
 
-    if (!ctx || !handler || !is_condition(cond))
+    if (!ctx || !handler || !cell_is_condition(cond))
         return runtime_refusal(ctx);
     new = calloc(1, sizeof(*new));
     if (!new)

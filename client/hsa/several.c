@@ -35,25 +35,20 @@ static void several_deinit(struct several *several)
     free(several->signals);
 }
 
-static bool is_condition(hsa_signal_condition_t condition)
-{
-    return condition >= HSA_SIGNAL_CONDITION_EQ && condition <= HSA_SIGNAL_CONDITION_GTE;
-}
-
 /* Those of the list that are signals. False for want of memory, or if a condition is none. */
-static bool several_init(struct several *several, uint32_t n, const hsa_signal_t *signals,
-                         const hsa_signal_condition_t *conditions, const hsa_signal_value_t *values)
+static bool several_init(struct several *several, const struct several_list *list)
 {
-    several->signals = calloc(n, sizeof(several->signals[0]));
+    several->signals = calloc(list->n, sizeof(several->signals[0]));
     if (!several->signals)
         return false;
-    for (uint32_t i = 0; i < n; i++) {
-        struct signal *signal = signal_find(signals[i]);
+    for (uint32_t i = 0; i < list->n; i++) {
+        struct signal *signal = signal_find(list->signals[i]);
+        struct watch watch = {signal, list->conditions[i], list->values[i], 0};
 
         if (!signal)
             continue;
-        several->signals[several->n++] = (struct awaited){{signal, conditions[i], values[i], 0}, i, false};
-        if (!is_condition(conditions[i]))
+        several->signals[several->n++] = (struct awaited){watch, i, false};
+        if (!cell_is_condition(watch.condition))
             return false;
     }
     return true;
@@ -116,14 +111,13 @@ static enum outcome wait_for_several(struct several *several, bool all, uint64_t
     return outcome;
 }
 
-uint32_t several_wait_any(uint32_t n, const hsa_signal_t *signals, const hsa_signal_condition_t *conditions,
-                          const hsa_signal_value_t *values, uint64_t deadline, hsa_wait_state_t state,
+uint32_t several_wait_any(const struct several_list *list, uint64_t deadline, hsa_wait_state_t state,
                           hsa_signal_value_t *value)
 {
     _cleanup_(several_deinit) struct several several = {0};
     struct awaited *met = NULL;
 
-    if (!n || !several_init(&several, n, signals, conditions, values) || !several.n ||
+    if (!list->n || !several_init(&several, list) || !several.n ||
         wait_for_several(&several, false, deadline, state, &met) != DONE)
         return SEVERAL_NONE;
     if (value)
@@ -135,8 +129,9 @@ uint32_t hsa_amd_signal_wait_any(uint32_t signal_count, hsa_signal_t *signals, h
                                  hsa_signal_value_t *values, uint64_t timeout_hint, hsa_wait_state_t wait_hint,
                                  hsa_signal_value_t *satisfying_value)
 {
-    return several_wait_any(signal_count, signals, conds, values, deadline_after_ns(timeout_hint), wait_hint,
-                            satisfying_value);
+    struct several_list list = {signal_count, signals, conds, values};
+
+    return several_wait_any(&list, deadline_after_ns(timeout_hint), wait_hint, satisfying_value);
 }
 
 uint32_t hsa_amd_signal_wait_all(uint32_t signal_count, hsa_signal_t *signals, hsa_signal_condition_t *conds,
@@ -144,11 +139,12 @@ uint32_t hsa_amd_signal_wait_all(uint32_t signal_count, hsa_signal_t *signals, h
                                  hsa_signal_value_t *satisfying_values)
 {
     _cleanup_(several_deinit) struct several several = {0};
+    struct several_list list = {signal_count, signals, conds, values};
     struct awaited *met = NULL;
 
     if (!signal_count)
         return 0;
-    if (!several_init(&several, signal_count, signals, conds, values))
+    if (!several_init(&several, &list))
         return SEVERAL_NONE;
     if (several.n &&
         wait_for_several(&several, true, deadline_after_ns(timeout_hint), wait_hint, &met) != DONE)

@@ -12,9 +12,10 @@
 static hsa_status_t allow(const void *ptr, uint64_t agents)
 {
     struct place *place = place_find(ptr);
+    struct mapping *mapping = place_mapping(place);
 
-    if (place && place->kind == PLACE_MAPPING)
-        return permissions_allow(place_mapping(place), agents);
+    if (mapping)
+        return permissions_allow(mapping, agents);
     if (!place || place->kind == PLACE_LOCKED || place->start != (uintptr_t)ptr)
         return HSA_STATUS_ERROR_INVALID_ALLOCATION;
     return HSA_STATUS_SUCCESS;

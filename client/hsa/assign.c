@@ -42,14 +42,14 @@ static bool is_coarse(const struct pool *pool)
  * process's is, and nothing is to be done. With the lock. */
 static hsa_status_t find(const void *ptr, struct allocation **allocation)
 {
-    struct place *place = place_find(ptr);
+    struct allocation *found = place_allocation(place_find(ptr));
 
     *allocation = NULL;
-    if (!place || place->kind != PLACE_ALLOCATION || !is_coarse(place_allocation(place)->pool))
+    if (!found || !is_coarse(found->pool))
         return HSA_STATUS_SUCCESS;
-    if (place->start != (uintptr_t)ptr)
+    if (found->place.start != (uintptr_t)ptr)
         return HSA_STATUS_ERROR_INVALID_ALLOCATION;
-    *allocation = place_allocation(place);
+    *allocation = found;
     return HSA_STATUS_SUCCESS;
 }
 

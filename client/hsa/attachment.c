@@ -50,15 +50,14 @@ struct attachment *attachment_find(const struct memclient_token *token)
 
 bool attachment_join(const struct attachment *new, struct attachment **there)
 {
-    struct place *place = place_find_base((const void *)(uintptr_t)new->place.start);
+    struct attachment *found = place_attachment(place_find_base((const void *)(uintptr_t)new->place.start));
 
-    if (!place || place->kind != PLACE_ATTACHMENT || place_attachment(place)->interop ||
-        place_attachment(place)->buffer != new->buffer)
+    if (!found || found->interop || found->buffer != new->buffer)
         return false;
-    *there = place_attachment(place);
-    (*there)->refs++;
-    (*there)->maps++;
-    (*there)->allowed |= new->allowed;
+    found->refs++;
+    found->maps++;
+    found->allowed |= new->allowed;
+    *there = found;
     return true;
 }
 
@@ -90,15 +89,13 @@ hsa_status_t attachment_detach(void *ptr, bool interop)
     _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
     struct list callbacks = LIST_INIT(callbacks);
     struct attachment *attachment;
-    struct place *place;
     uint64_t bytes = 0;
     bool last, is_joined = false;
 
     if (!ctx)
         return HSA_STATUS_ERROR_NOT_INITIALIZED;
     places_lock();
-    place = place_find_base(ptr);
-    attachment = place && place->kind == PLACE_ATTACHMENT ? place_attachment(place) : NULL;
+    attachment = place_attachment(place_find_base(ptr));
     if (attachment && attachment->interop != interop)
         attachment = NULL;
     last = attachment && count_down(attachment, &callbacks);

@@ -122,21 +122,6 @@ void handles_forget(void)
     }
 }
 
-/* A reference to the handle of this memory. False: there is none. */
-static bool find_again(struct memclient_buffer *buffer, hsa_amd_vmem_alloc_handle_t *ret)
-{
-    struct handle *handle;
-
-    places_lock();
-    handle = find_of(buffer);
-    if (handle) {
-        handle->refs++;
-        ret->handle = handle->number;
-    }
-    places_unlock();
-    return handle;
-}
-
 /*
  * A reference to the memory's handle: takes the buffer into a new one, unless it has one by now. In one turn of the
  * lock, as other threads may import the same and release it at any time.
@@ -245,20 +230,18 @@ hsa_status_t hsa_amd_vmem_handle_release(hsa_amd_vmem_alloc_handle_t memory_hand
 hsa_status_t hsa_amd_vmem_retain_alloc_handle(hsa_amd_vmem_alloc_handle_t *memory_handle, void *addr)
 {
     _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
-    struct place *place;
-    bool mapped;
+    struct mapping *mapping;
 
     if (!ctx || !memory_handle || !addr)
         return runtime_refusal(ctx);
     places_lock();
-    place = place_find(addr);
-    mapped = place && place->kind == PLACE_MAPPING;
-    if (mapped) {
-        place_mapping(place)->handle->refs++;
-        memory_handle->handle = place_mapping(place)->handle->number;
+    mapping = place_mapping(place_find(addr));
+    if (mapping) {
+        mapping->handle->refs++;
+        memory_handle->handle = mapping->handle->number;
     }
     places_unlock();
-    return mapped ? HSA_STATUS_SUCCESS : HSA_STATUS_ERROR_INVALID_ALLOCATION;
+    return mapping ? HSA_STATUS_SUCCESS : HSA_STATUS_ERROR_INVALID_ALLOCATION;
 }
 
 void handle_told(struct handle *handle, const struct memclient_buffer_info *info)
@@ -351,7 +334,5 @@ hsa_status_t hsa_amd_vmem_import_shareable_handle(int dmabuf_fd, hsa_amd_vmem_al
     r = memclient_import_fd(ctx, dmabuf_fd, &buffer);
     if (r < 0)
         return r == -EBADF ? HSA_STATUS_ERROR_INVALID_ALLOCATION : runtime_status(r);
-    if (find_again(buffer, handle))
-        return HSA_STATUS_SUCCESS;
     return enter(&buffer, NULL, MEMORY_TYPE_NONE, false, handle);
 }

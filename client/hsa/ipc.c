@@ -52,17 +52,17 @@ static bool is_size(uint64_t length, uint64_t size, uint64_t bytes)
 static bool look_up(const void *ptr, size_t length, struct memclient_token *token, struct memclient_buffer **buffer)
 {
     struct place *place = place_find_base(ptr);
-    struct allocation *allocation;
+    const struct attachment *attachment = place_attachment(place);
+    const struct allocation *allocation = place_allocation(place);
 
     if (!place || !is_size(length, place->size, place->bytes))
         return false;
-    if (place->kind == PLACE_ATTACHMENT && !place_attachment(place)->interop) {
-        *token = place_attachment(place)->token;
+    if (attachment && !attachment->interop) {
+        *token = attachment->token;
         return true;
     }
-    if (place->kind != PLACE_ALLOCATION)
+    if (!allocation)
         return false;
-    allocation = place_allocation(place);
     if (allocation->has_token)
         *token = allocation->token;
     else
@@ -73,13 +73,9 @@ static bool look_up(const void *ptr, size_t length, struct memclient_token *toke
 /* With the lock: the token is kept, if the allocation is still there and no other thread was quicker. */
 static bool keep(const void *ptr, const struct memclient_buffer *buffer, const struct memclient_token *token)
 {
-    struct place *place = place_find_base(ptr);
-    struct allocation *allocation;
+    struct allocation *allocation = place_allocation(place_find_base(ptr));
 
-    if (!place || place->kind != PLACE_ALLOCATION)
-        return false;
-    allocation = place_allocation(place);
-    if (allocation->buffer != buffer || allocation->has_token)
+    if (!allocation || allocation->buffer != buffer || allocation->has_token)
         return false;
     allocation->token = *token;
     allocation->has_token = true;

@@ -29,7 +29,7 @@ struct attachment {
 
 static inline struct attachment *place_attachment(struct place *place)
 {
-    return container_of(place, struct attachment, place);
+    return place && place->kind == PLACE_ATTACHMENT ? container_of(place, struct attachment, place) : NULL;
 }
 
 /*

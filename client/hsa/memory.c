@@ -15,6 +15,7 @@
 
 #include "base/cleanup.h"
 #include "base/steal.h"
+#include "hsa/ipc.h"
 #include "hsa/room.h"
 #include "hsa/runtime.h"
 
@@ -78,14 +79,12 @@ static hsa_status_t take(void *ptr, struct allocation **allocation, struct list 
 
     places_lock();
     place = place_find_base(ptr);
-    if (place && place->kind == PLACE_ALLOCATION) {
+    *allocation = place_allocation(place);
+    if (*allocation) {
         place_remove(place);
         callbacks_take(place, callbacks);
-        *allocation = place_allocation(place);
-    } else if (place && place->kind == PLACE_ATTACHMENT) {
-        status = HSA_STATUS_ERROR_INVALID_ARGUMENT;
     } else {
-        status = HSA_STATUS_ERROR_INVALID_ALLOCATION;
+        status = place_attachment(place) ? HSA_STATUS_ERROR_INVALID_ARGUMENT : HSA_STATUS_ERROR_INVALID_ALLOCATION;
     }
     places_unlock();
     return status;

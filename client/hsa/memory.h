@@ -30,12 +30,12 @@ struct locked {
 
 static inline struct allocation *place_allocation(struct place *place)
 {
-    return container_of(place, struct allocation, place);
+    return place && place->kind == PLACE_ALLOCATION ? container_of(place, struct allocation, place) : NULL;
 }
 
 static inline struct locked *place_locked(struct place *place)
 {
-    return container_of(place, struct locked, place);
+    return place && place->kind == PLACE_LOCKED ? container_of(place, struct locked, place) : NULL;
 }
 
 /* All agents, as a set. */

@@ -168,14 +168,14 @@ hsa_status_t hsa_amd_vmem_get_access(void *va, hsa_access_permission_t *perms, h
     const struct agent *agent = topology_agent(agent_handle);
     hsa_status_t status = HSA_STATUS_SUCCESS;
     const struct permissions *found;
-    struct place *place;
+    struct mapping *mapping;
 
     if (!ctx || !va || !perms)
         return runtime_refusal(ctx);
     *perms = HSA_ACCESS_PERMISSION_NONE;
     places_lock_read();
-    place = place_find(va);
-    found = place && place->kind == PLACE_MAPPING ? &place_mapping(place)->permissions : NULL;
+    mapping = place_mapping(place_find(va));
+    found = mapping ? &mapping->permissions : NULL;
     if (!found)
         status = HSA_STATUS_ERROR_INVALID_ALLOCATION;
     else if (!agent)

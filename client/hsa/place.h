@@ -36,6 +36,7 @@ enum place_kind {
     PLACE_RESERVATION /* struct reservation, vmem.h */
 };
 
+/* What embeds it is found by place_allocation() and so on: NULL if it is NULL or of another kind. */
 struct place {
     RB_ENTRY(place) entry;
     enum place_kind kind;

@@ -62,13 +62,19 @@ static void describe_attachment(const struct attachment *attachment, struct answ
         answer->untold = memclient_buffer_ref(attachment->buffer);
 }
 
-/* Leaves the answer as it is, UNKNOWN, if nothing is there. With the lock. */
-static void describe(const void *ptr, struct answer *answer)
+/* What HSA has there, reservations last; NULL if nothing. With the lock. */
+static struct place *find_any(const void *ptr)
 {
     struct place *place = place_find(ptr);
 
-    if (!place)
-        place = reservation_find(ptr);
+    return place ? place : reservation_find(ptr);
+}
+
+/* Leaves the answer as it is, UNKNOWN, if nothing is there. With the lock. */
+static void describe(const void *ptr, struct answer *answer)
+{
+    struct place *place = find_any(ptr);
+
     if (!place)
         return;
     answer->info.hostBaseAddress = answer->info.agentBaseAddress = (void *)(uintptr_t)place->start;
@@ -106,12 +112,14 @@ static void describe(const void *ptr, struct answer *answer)
 static void note(const void *ptr, const struct memclient_buffer *buffer, const struct memclient_buffer_info *info)
 {
     struct place *place = place_find(ptr);
+    struct attachment *attachment = place_attachment(place);
+    const struct mapping *mapping = place_mapping(place);
 
-    if (place && place->kind == PLACE_ATTACHMENT && place_attachment(place)->buffer == buffer) {
-        place_attachment(place)->pool = topology_pool_of(info);
-        place_attachment(place)->is_told = true;
-    } else if (place && place->kind == PLACE_MAPPING && place_mapping(place)->handle->buffer == buffer) {
-        handle_told(place_mapping(place)->handle, info);
+    if (attachment && attachment->buffer == buffer) {
+        attachment->pool = topology_pool_of(info);
+        attachment->is_told = true;
+    } else if (mapping && mapping->handle->buffer == buffer) {
+        handle_told(mapping->handle, info);
     }
 }
 
@@ -186,9 +194,7 @@ hsa_status_t hsa_amd_pointer_info_set_userdata(const void *ptr, void *userdata)
     if (!ctx || !ptr)
         return runtime_refusal(ctx);
     places_lock();
-    place = place_find(ptr);
-    if (!place)
-        place = reservation_find(ptr);
+    place = find_any(ptr);
     if (place)
         place->userdata = userdata;
     places_unlock();

@@ -28,9 +28,9 @@ static bool is_ours(uint64_t start, uint64_t size)
 /* The record of just this range; NULL if there is none. With the lock. */
 static struct locked *find(const void *ptr, size_t size)
 {
-    struct place *place = place_find_base(ptr);
+    struct locked *locked = place_locked(place_find_base(ptr));
 
-    return place && place->kind == PLACE_LOCKED && place->size == size ? place_locked(place) : NULL;
+    return locked && locked->place.size == size ? locked : NULL;
 }
 
 /* Finds or makes the record. *locked is NULL if the memory is HSA's, which needs none. With the lock. */
@@ -60,12 +60,7 @@ static hsa_status_t make_known(void *ptr, size_t size, struct locked **locked)
 /* Does the range lie across what is known of ordinary memory, and touch nothing of HSA's? With the lock. */
 static bool overlaps_known(uint64_t start, uint64_t size)
 {
-    if (size > UINT64_MAX - start || !reservation_is_none(start, size))
-        return false;
-    for (struct place *place = place_first(start); place && place->start < start + size; place = place_next(place))
-        if (place->kind != PLACE_LOCKED)
-            return false;
-    return true;
+    return size <= UINT64_MAX - start && reservation_is_none(start, size) && place_is_unclaimed(start, size);
 }
 
 /* With the lock. */
@@ -173,15 +168,15 @@ hsa_status_t hsa_amd_memory_lock_to_pool(void *host_ptr, size_t size, hsa_agent_
 hsa_status_t hsa_amd_memory_unlock(void *host_ptr)
 {
     _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
-    struct place *place;
+    struct locked *locked;
 
     if (!ctx)
         return HSA_STATUS_ERROR_NOT_INITIALIZED;
     places_lock();
-    place = place_find_base(host_ptr);
-    if (place && place->kind == PLACE_LOCKED && place_locked(place)->locks) {
-        place_locked(place)->locks--;
-        forget_unless_known(place_locked(place));
+    locked = place_locked(place_find_base(host_ptr));
+    if (locked && locked->locks) {
+        locked->locks--;
+        forget_unless_known(locked);
     }
     places_unlock();
     return HSA_STATUS_SUCCESS;

@@ -204,7 +204,6 @@ hsa_signal_value_t signal_wait(struct signal *signal, hsa_signal_condition_t con
 static hsa_status_t check_consumers(uint32_t n, const hsa_agent_t *consumers)
 {
     uint64_t seen = 0;
-    bool all_valid = true;
 
     if (n && !consumers)
         return HSA_STATUS_ERROR_INVALID_ARGUMENT;
@@ -212,15 +211,13 @@ static hsa_status_t check_consumers(uint32_t n, const hsa_agent_t *consumers)
     for (uint32_t i = 0; i < n; i++) {
         const struct agent *agent = topology_agent(consumers[i]);
 
-        if (!agent) {
-            all_valid = false;
-            break;
-        }
+        if (!agent)
+            return HSA_STATUS_ERROR_INVALID_AGENT;
         if (seen & UINT64_C(1) << agent->index)
             return HSA_STATUS_ERROR_INVALID_ARGUMENT;
         seen |= UINT64_C(1) << agent->index;
     }
-    return all_valid ? HSA_STATUS_SUCCESS : HSA_STATUS_ERROR_INVALID_AGENT;
+    return HSA_STATUS_SUCCESS;
 }
 
 /* A page for the value, for the mapping of which the signal's buffer is there. */

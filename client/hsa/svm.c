@@ -20,11 +20,14 @@
 #define GRANULARITY_USUAL 9
 #define GRANULARITY_MAX   18
 
-enum flag { READ_ONLY, HIVE_LOCAL, READ_MOSTLY, GPU_EXEC, FLAGS };
+/* The attributes that are true or false, as a mask. */
+#define FLAGS                                                                            \
+    (1U << HSA_AMD_SVM_ATTRIB_READ_ONLY | 1U << HSA_AMD_SVM_ATTRIB_HIVE_LOCAL |          \
+     1U << HSA_AMD_SVM_ATTRIB_READ_MOSTLY | 1U << HSA_AMD_SVM_ATTRIB_GPU_EXEC)
 
 struct saying {
     uint64_t model;
-    bool flags[FLAGS];
+    uint32_t flags; /* those that are true */
     uint64_t granularity;
     uint64_t preferred, prefetched; /* handles of agents */
     uint64_t no_access, in_place;   /* sets of agents */
@@ -151,29 +154,17 @@ static hsa_status_t wish_access(struct wish *wish, uint64_t attribute, uint64_t 
     return HSA_STATUS_SUCCESS;
 }
 
-/* FLAGS if the attribute is none. */
-static enum flag flag_of(uint64_t attribute)
+static bool is_flag(uint64_t attribute)
 {
-    switch (attribute) {
-    case HSA_AMD_SVM_ATTRIB_READ_ONLY:
-        return READ_ONLY;
-    case HSA_AMD_SVM_ATTRIB_HIVE_LOCAL:
-        return HIVE_LOCAL;
-    case HSA_AMD_SVM_ATTRIB_READ_MOSTLY:
-        return READ_MOSTLY;
-    case HSA_AMD_SVM_ATTRIB_GPU_EXEC:
-        return GPU_EXEC;
-    default:
-        return FLAGS;
-    }
+    return attribute < 32 && FLAGS & 1U << attribute;
 }
 
 static hsa_status_t wish_for(struct wish *wish, uint64_t attribute, uint64_t value)
 {
     if (attribute >= HSA_AMD_SVM_ATTRIB_AGENT_ACCESSIBLE && attribute <= HSA_AMD_SVM_ATTRIB_AGENT_NO_ACCESS)
         return wish_access(wish, attribute, value);
-    if (flag_of(attribute) != FLAGS) {
-        wish->saying.flags[flag_of(attribute)] = value != 0;
+    if (is_flag(attribute)) {
+        wish->saying.flags |= (uint32_t)(value != 0) << attribute;
     } else if (attribute == HSA_AMD_SVM_ATTRIB_GLOBAL_FLAG) {
         if (value != HSA_AMD_SVM_GLOBAL_FLAG_FINE_GRAINED && value != HSA_AMD_SVM_GLOBAL_FLAG_COARSE_GRAINED)
             return HSA_STATUS_ERROR_INVALID_ARGUMENT;
@@ -200,16 +191,7 @@ static bool is_given(const struct wish *wish, hsa_amd_svm_attribute_t attribute)
 
 static void apply(const struct wish *wish, struct saying *saying)
 {
-    static const hsa_amd_svm_attribute_t flags[FLAGS] = {
-        [READ_ONLY] = HSA_AMD_SVM_ATTRIB_READ_ONLY,
-        [HIVE_LOCAL] = HSA_AMD_SVM_ATTRIB_HIVE_LOCAL,
-        [READ_MOSTLY] = HSA_AMD_SVM_ATTRIB_READ_MOSTLY,
-        [GPU_EXEC] = HSA_AMD_SVM_ATTRIB_GPU_EXEC,
-    };
-
-    for (unsigned i = 0; i < FLAGS; i++)
-        if (is_given(wish, flags[i]))
-            saying->flags[i] = wish->saying.flags[i];
+    saying->flags = (saying->flags & ~wish->given) | wish->saying.flags;
     if (is_given(wish, HSA_AMD_SVM_ATTRIB_GLOBAL_FLAG))
         saying->model = wish->saying.model;
     if (is_given(wish, HSA_AMD_SVM_ATTRIB_MIGRATION_GRANULARITY))
@@ -271,8 +253,7 @@ static void join(struct saying *all, const struct saying *other)
 {
     if (all->model != other->model)
         all->model = HSA_AMD_SVM_GLOBAL_FLAG_INDETERMINATE;
-    for (unsigned i = 0; i < FLAGS; i++)
-        all->flags[i] = all->flags[i] && other->flags[i];
+    all->flags &= other->flags;
     if (other->granularity < all->granularity)
         all->granularity = other->granularity;
     if (all->preferred != other->preferred)
@@ -332,9 +313,9 @@ static hsa_status_t tell(const struct saying *saying, hsa_amd_svm_attribute_pair
         pair->value = saying->prefetched;
         return HSA_STATUS_SUCCESS;
     default:
-        if (flag_of(pair->attribute) == FLAGS)
+        if (!is_flag(pair->attribute))
             return HSA_STATUS_ERROR_INVALID_ARGUMENT;
-        pair->value = saying->flags[flag_of(pair->attribute)];
+        pair->value = saying->flags >> pair->attribute & 1;
         return HSA_STATUS_SUCCESS;
     }
 }

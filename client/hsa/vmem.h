@@ -54,12 +54,12 @@ struct mapping {
 
 static inline struct reservation *place_reservation(struct place *place)
 {
-    return container_of(place, struct reservation, place);
+    return place && place->kind == PLACE_RESERVATION ? container_of(place, struct reservation, place) : NULL;
 }
 
 static inline struct mapping *place_mapping(struct place *place)
 {
-    return container_of(place, struct mapping, place);
+    return place && place->kind == PLACE_MAPPING ? container_of(place, struct mapping, place) : NULL;
 }
 
 /* ---- handle.c; with the lock ----------------------------------------------------------------------------- */

@@ -9,7 +9,7 @@
 #include "hsa/vmem.h"
 
 /* With the lock. */
-static hsa_status_t allow(const void *ptr, uint64_t agents)
+static hsa_status_t access_allow(const void *ptr, uint64_t agents)
 {
     struct place *place = place_find(ptr);
     struct mapping *mapping = place_mapping(place);
@@ -33,7 +33,7 @@ hsa_status_t hsa_amd_agents_allow_access(uint32_t num_agents, const hsa_agent_t 
     if (!topology_agents(num_agents, agents, &set))
         return HSA_STATUS_ERROR_INVALID_AGENT;
     places_lock();
-    status = allow(ptr, set);
+    status = access_allow(ptr, set);
     places_unlock();
     return status;
 }

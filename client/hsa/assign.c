@@ -28,7 +28,7 @@ void assign_fork_child(void)
 }
 
 /* Small allocations lie side by side, large ones at multiples of 2 MiB. */
-static pthread_mutex_t *lock_of(const void *ptr)
+static pthread_mutex_t *assign_lock_of(const void *ptr)
 {
     return &assigning[(((uintptr_t)ptr >> 21) + ((uintptr_t)ptr >> 12)) % N_ASSIGNING];
 }
@@ -40,7 +40,7 @@ static bool is_coarse(const struct pool *pool)
 
 /* The coarse-grained allocation that begins there; with SUCCESS and NULL it is other memory, fine-grained as all of the
  * process's is, and nothing is to be done. With the lock. */
-static hsa_status_t find(const void *ptr, struct allocation **allocation)
+static hsa_status_t assign_find(const void *ptr, struct allocation **allocation)
 {
     struct allocation *found = place_allocation(place_find(ptr));
 
@@ -55,7 +55,7 @@ static hsa_status_t find(const void *ptr, struct allocation **allocation)
 
 /* What cannot be moved is not: in use by another process, huge pages of the system, or of a kind that the node has no
  * pool of. */
-static hsa_status_t move(struct memclient_buffer *buffer, const struct agent *agent)
+static hsa_status_t assign_move(struct memclient_buffer *buffer, const struct agent *agent)
 {
     int r = memclient_move(buffer, agent->node);
 
@@ -64,7 +64,8 @@ static hsa_status_t move(struct memclient_buffer *buffer, const struct agent *ag
 }
 
 /* With the lock. */
-static hsa_status_t give(struct allocation *allocation, const struct agent *agent, hsa_access_permission_t access)
+static hsa_status_t assign_give(struct allocation *allocation, const struct agent *agent,
+                                hsa_access_permission_t access)
 {
     unsigned bits = access == HSA_ACCESS_PERMISSION_RO ? MEMCLIENT_READ : MEMCLIENT_READ | MEMCLIENT_WRITE;
     int r = memclient_protect(runtime_context(), (void *)(uintptr_t)allocation->place.start, 0, bits);
@@ -77,7 +78,7 @@ static hsa_status_t give(struct allocation *allocation, const struct agent *agen
 }
 
 /* With the allocation's lock of `assigning`. */
-static hsa_status_t assign(void *ptr, const struct agent *agent, hsa_access_permission_t access)
+static hsa_status_t assign_agent(void *ptr, const struct agent *agent, hsa_access_permission_t access)
 {
     _cleanup_(memclient_buffer_unrefp) struct memclient_buffer *buffer = NULL;
     const struct agent *owner = NULL;
@@ -85,7 +86,7 @@ static hsa_status_t assign(void *ptr, const struct agent *agent, hsa_access_perm
     hsa_status_t status;
 
     places_lock_read();
-    status = find(ptr, &allocation);
+    status = assign_find(ptr, &allocation);
     if (allocation) {
         buffer = memclient_buffer_ref(allocation->buffer);
         owner = allocation->owner;
@@ -94,15 +95,15 @@ static hsa_status_t assign(void *ptr, const struct agent *agent, hsa_access_perm
     if (!buffer)
         return status;
     if (owner != agent)
-        status = move(buffer, agent);
+        status = assign_move(buffer, agent);
     if (status)
         return status;
     places_lock();
-    status = find(ptr, &allocation);
+    status = assign_find(ptr, &allocation);
     if (!allocation || allocation->buffer != buffer)
         status = HSA_STATUS_ERROR_INVALID_ALLOCATION; /* it was freed meanwhile */
     else
-        status = give(allocation, agent, access);
+        status = assign_give(allocation, agent, access);
     places_unlock();
     return status;
 }
@@ -110,7 +111,7 @@ static hsa_status_t assign(void *ptr, const struct agent *agent, hsa_access_perm
 hsa_status_t hsa_memory_assign_agent(void *ptr, hsa_agent_t agent, hsa_access_permission_t access)
 {
     _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
-    pthread_mutex_t *lock = lock_of(ptr);
+    pthread_mutex_t *lock = assign_lock_of(ptr);
     const struct agent *owner;
     hsa_status_t status;
 
@@ -120,7 +121,7 @@ hsa_status_t hsa_memory_assign_agent(void *ptr, hsa_agent_t agent, hsa_access_pe
     if (!owner)
         return HSA_STATUS_ERROR_INVALID_AGENT;
     pthread_mutex_lock(lock);
-    status = assign(ptr, owner, access);
+    status = assign_agent(ptr, owner, access);
     pthread_mutex_unlock(lock);
     return status;
 }

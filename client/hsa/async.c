@@ -63,13 +63,13 @@ hsa_status_t hsa_amd_memory_get_preferred_copy_engine(hsa_agent_t dst_agent, hsa
 
 /* ---- boxes ----------------------------------------------------------------------------------------------- */
 
-static bool is_empty(const hsa_dim3_t *range)
+static bool box_is_empty(const hsa_dim3_t *range)
 {
     return !range->x || !range->y || !range->z;
 }
 
 /* x + y * pitch + z * slice; false if that is beyond all addresses. */
-static bool offset_of(const hsa_pitched_ptr_t *memory, uint64_t x, uint64_t y, uint64_t z, uint64_t *offset)
+static bool box_offset(const hsa_pitched_ptr_t *memory, uint64_t x, uint64_t y, uint64_t z, uint64_t *offset)
 {
     uint64_t rows, slices;
 
@@ -78,7 +78,7 @@ static bool offset_of(const hsa_pitched_ptr_t *memory, uint64_t x, uint64_t y, u
 }
 
 /* Where the box begins; NULL if it is not in the memory so described. */
-static char *first_byte(const hsa_pitched_ptr_t *memory, const hsa_dim3_t *at, const hsa_dim3_t *range)
+static char *box_first_byte(const hsa_pitched_ptr_t *memory, const hsa_dim3_t *at, const hsa_dim3_t *range)
 {
     uint64_t first, last, end;
 
@@ -90,9 +90,9 @@ static char *first_byte(const hsa_pitched_ptr_t *memory, const hsa_dim3_t *at, c
         return NULL;
     if (range->z > 1 && !memory->slice)
         return NULL;
-    if (!offset_of(memory, at->x, at->y, at->z, &first) ||
-        !offset_of(memory, (uint64_t)at->x + range->x, (uint64_t)at->y + range->y - 1,
-                   (uint64_t)at->z + range->z - 1, &last) ||
+    if (!box_offset(memory, at->x, at->y, at->z, &first) ||
+        !box_offset(memory, (uint64_t)at->x + range->x, (uint64_t)at->y + range->y - 1,
+                    (uint64_t)at->z + range->z - 1, &last) ||
         __builtin_add_overflow((uintptr_t)memory->base, last, &end))
         return NULL;
     return (char *)memory->base + first;
@@ -119,9 +119,9 @@ hsa_status_t hsa_amd_memory_async_copy_rect(const hsa_pitched_ptr_t *dst, const 
     if (!ctx || !dst || !dst_offset || !src || !src_offset || !range || !num_dep_signals != !dep_signals ||
         (uint32_t)dir > hsaDeviceToDevice)
         return runtime_refusal(ctx);
-    if (!is_empty(range)) {
-        rows.to = first_byte(dst, dst_offset, range);
-        rows.from = first_byte(src, src_offset, range);
+    if (!box_is_empty(range)) {
+        rows.to = box_first_byte(dst, dst_offset, range);
+        rows.from = box_first_byte(src, src_offset, range);
         if (!rows.to || !rows.from)
             return HSA_STATUS_ERROR_INVALID_ARGUMENT;
         rows.to_pitch = dst->pitch;

@@ -73,7 +73,7 @@ bool attachment_insert(struct attachment *attachment)
 }
 
 /* With the lock. True if that was the last: it is in no index any more. */
-static bool count_down(struct attachment *attachment, struct list *callbacks)
+static bool attachment_count_down(struct attachment *attachment, struct list *callbacks)
 {
     if (--attachment->refs)
         return false;
@@ -98,7 +98,7 @@ hsa_status_t attachment_detach(void *ptr, bool interop)
     attachment = place_attachment(place_find_base(ptr));
     if (attachment && attachment->interop != interop)
         attachment = NULL;
-    last = attachment && count_down(attachment, &callbacks);
+    last = attachment && attachment_count_down(attachment, &callbacks);
     if (attachment && !last && attachment->maps > attachment->refs) {
         is_joined = true;
         attachment->maps--;

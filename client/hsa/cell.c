@@ -42,7 +42,7 @@ static int futex_operation(int operation, bool own)
     return own ? operation | FUTEX_PRIVATE_FLAG : operation;
 }
 
-static void sleep_while(struct cell *cell, bool own, uint32_t changes, uint64_t left)
+static void cell_sleep(struct cell *cell, bool own, uint32_t changes, uint64_t left)
 {
     struct timespec time = {.tv_sec = (time_t)(left / NSEC_PER_SEC), .tv_nsec = (long)(left % NSEC_PER_SEC)};
 
@@ -72,7 +72,7 @@ hsa_signal_value_t cell_load(const struct cell *cell)
     return atomic_load(&cell->value);
 }
 
-static hsa_signal_value_t change_value(struct cell *cell, enum cell_change change, hsa_signal_value_t operand)
+static hsa_signal_value_t cell_apply(struct cell *cell, enum cell_change change, hsa_signal_value_t operand)
 {
     switch (change) {
     case CELL_EXCHANGE:
@@ -91,7 +91,7 @@ static hsa_signal_value_t change_value(struct cell *cell, enum cell_change chang
     return cell_load(cell);
 }
 
-static void wake_if_awaited(struct cell *cell, bool own)
+static void cell_wake_waiting(struct cell *cell, bool own)
 {
     if (atomic_load(&cell->waiting))
         cell_wake(cell, own);
@@ -99,9 +99,9 @@ static void wake_if_awaited(struct cell *cell, bool own)
 
 hsa_signal_value_t cell_change(struct cell *cell, bool own, enum cell_change change, hsa_signal_value_t operand)
 {
-    hsa_signal_value_t before = change_value(cell, change, operand);
+    hsa_signal_value_t before = cell_apply(cell, change, operand);
 
-    wake_if_awaited(cell, own);
+    cell_wake_waiting(cell, own);
     return before;
 }
 
@@ -110,7 +110,7 @@ hsa_signal_value_t cell_cas(struct cell *cell, bool own, hsa_signal_value_t expe
     int64_t before = expected;
 
     if (atomic_compare_exchange_strong(&cell->value, &before, value))
-        wake_if_awaited(cell, own);
+        cell_wake_waiting(cell, own);
     return before;
 }
 
@@ -134,7 +134,7 @@ bool cell_meets(hsa_signal_value_t value, hsa_signal_condition_t condition, hsa_
     return true;
 }
 
-static bool meets(hsa_signal_value_t value, const struct cell_wish *wish)
+static bool cell_meets_wish(hsa_signal_value_t value, const struct cell_wish *wish)
 {
     return cell_meets(value, wish->condition, wish->compare);
 }
@@ -146,7 +146,7 @@ hsa_signal_value_t cell_wait(struct cell *cell, bool own, const struct cell_wish
 
     for (unsigned i = 0; i < spins; i++) {
         value = cell_load(cell);
-        if (meets(value, wish))
+        if (cell_meets_wish(value, wish))
             return value;
         cell_relax();
     }
@@ -156,9 +156,9 @@ hsa_signal_value_t cell_wait(struct cell *cell, bool own, const struct cell_wish
         uint64_t left = deadline_left(wish->deadline, clock_now_ns());
 
         value = cell_load(cell);
-        if (meets(value, wish) || !left || atomic_load(dead))
+        if (cell_meets_wish(value, wish) || !left || atomic_load(dead))
             break;
-        sleep_while(cell, own, changes, atomic_load(&cell->is_bare) && left > BARE_NAP_NS ? BARE_NAP_NS : left);
+        cell_sleep(cell, own, changes, atomic_load(&cell->is_bare) && left > BARE_NAP_NS ? BARE_NAP_NS : left);
     }
     atomic_fetch_sub(&cell->waiting, 1);
     return value;

@@ -40,7 +40,7 @@ _Static_assert(sizeof(wchar_t) == sizeof(uint32_t), "wmemset() fills with 32 bit
 
 /* ---- one thread ------------------------------------------------------------------------------------------ */
 
-static void do_plainly(const struct part *part)
+static void copier_do_plainly(const struct part *part)
 {
     if (part->from)
         memcpy(part->to, part->from, part->size);
@@ -75,7 +75,7 @@ __attribute__((target("avx2"))) static void stream_avx2(const struct part *part)
     _mm_sfence();
 }
 
-static void stream(const struct part *part)
+static void copier_stream(const struct part *part)
 {
     if (__builtin_cpu_supports("avx2"))
         stream_avx2(part);
@@ -83,14 +83,14 @@ static void stream(const struct part *part)
         stream_sse2(part);
 }
 #else
-static void stream(const struct part *part)
+static void copier_stream(const struct part *part)
 {
-    do_plainly(part);
+    copier_do_plainly(part);
 }
 #endif
 
 /* From the first whole line of `to` on. */
-static void do_part(const struct part *part)
+static void copier_do_part(const struct part *part)
 {
     struct part head = *part, body = *part, tail = *part;
 
@@ -103,14 +103,14 @@ static void do_part(const struct part *part)
         body.from += head.size;
         tail.from = body.from + body.size;
     }
-    do_plainly(&head);
-    stream(&body);
-    do_plainly(&tail);
+    copier_do_plainly(&head);
+    copier_stream(&body);
+    copier_do_plainly(&tail);
 }
 
-static void *run(void *part)
+static void *copier_run(void *part)
 {
-    do_part(part);
+    copier_do_part(part);
     return NULL;
 }
 
@@ -129,7 +129,7 @@ static size_t threads_for(size_t size)
 
 /* The calling thread does the first part, and those that no thread could be made for. The application's signals are
  * not for our threads. */
-static void do_parts(const struct part *parts, size_t n)
+static void copier_do_parts(const struct part *parts, size_t n)
 {
     pthread_t threads[THREADS_MAX];
     bool made[THREADS_MAX] = {false};
@@ -138,17 +138,17 @@ static void do_parts(const struct part *parts, size_t n)
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_SETMASK, &all, &former);
     for (size_t i = 1; i < n; i++)
-        made[i] = !pthread_create(&threads[i], NULL, run, (void *)(uintptr_t)&parts[i]);
+        made[i] = !pthread_create(&threads[i], NULL, copier_run, (void *)(uintptr_t)&parts[i]);
     (void)pthread_sigmask(SIG_SETMASK, &former, NULL);
     for (size_t i = 0; i < n; i++)
         if (!made[i])
-            do_part(&parts[i]);
+            copier_do_part(&parts[i]);
     for (size_t i = 1; i < n; i++)
         if (made[i])
             (void)pthread_join(threads[i], NULL);
 }
 
-static void share_out(const struct part *whole, size_t n)
+static void copier_share_out(const struct part *whole, size_t n)
 {
     struct part parts[THREADS_MAX];
     size_t each = whole->size / n / LINE * LINE;
@@ -160,25 +160,25 @@ static void share_out(const struct part *whole, size_t n)
             parts[i].from += i * each;
         parts[i].size = i < n - 1 ? each : whole->size - i * each;
     }
-    do_parts(parts, n);
+    copier_do_parts(parts, n);
 }
 
-static void do_whole(const struct part *whole)
+static void copier_do_whole(const struct part *whole)
 {
     size_t n = whole->size >= COPY_LARGE ? threads_for(whole->size) : 1;
 
     if (n > 1 && (whole->size >= LARGE || (whole->from && n >= THREADS_MANY)))
-        share_out(whole, n);
+        copier_share_out(whole, n);
     else
-        do_plainly(whole);
+        copier_do_plainly(whole);
 }
 
 void copier_copy(void *to, const void *from, size_t size)
 {
-    do_whole(&(struct part){.to = to, .from = from, .size = size});
+    copier_do_whole(&(struct part){.to = to, .from = from, .size = size});
 }
 
 void copier_fill(void *to, uint32_t pattern, size_t size)
 {
-    do_whole(&(struct part){.to = to, .pattern = pattern, .size = size});
+    copier_do_whole(&(struct part){.to = to, .pattern = pattern, .size = size});
 }

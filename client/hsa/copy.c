@@ -19,7 +19,7 @@ hsa_status_t hsa_memory_copy(void *dst, const void *src, size_t size)
 }
 
 /* Is all of [start, start + size) memory that HSA knows? With the lock. */
-static bool is_known(uint64_t start, uint64_t size)
+static bool copy_is_known(uint64_t start, uint64_t size)
 {
     for (;;) {
         const struct place *place = place_find((const void *)(uintptr_t)start);
@@ -48,7 +48,7 @@ hsa_status_t hsa_amd_memory_fill(void *ptr, uint32_t value, size_t count)
     if (__builtin_mul_overflow(count, sizeof(value), &size))
         return HSA_STATUS_ERROR_INVALID_ALLOCATION;
     places_lock_read();
-    if (!is_known((uintptr_t)ptr, size))
+    if (!copy_is_known((uintptr_t)ptr, size))
         status = HSA_STATUS_ERROR_INVALID_ALLOCATION;
     else if (!pointer_allows(ptr, size, HSA_ACCESS_PERMISSION_WO))
         status = HSA_STATUS_ERROR_INVALID_ARGUMENT;

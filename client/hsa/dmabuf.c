@@ -11,7 +11,7 @@
 #include "hsa/runtime.h"
 
 /* With the lock: the buffer that holds all of the range, counted up, and where in it the range begins; or NULL. */
-static struct memclient_buffer *find_buffer(const void *ptr, uint64_t size, uint64_t *offset)
+static struct memclient_buffer *dmabuf_find_buffer(const void *ptr, uint64_t size, uint64_t *offset)
 {
     struct place *place = place_find(ptr);
     struct memclient_buffer *buffer;
@@ -38,7 +38,7 @@ hsa_status_t hsa_amd_portable_export_dmabuf(const void *ptr, size_t size, int *d
     if (!ctx || !ptr || !dmabuf || !offset || !size)
         return runtime_refusal(ctx);
     places_lock_read();
-    buffer = find_buffer(ptr, size, &start);
+    buffer = dmabuf_find_buffer(ptr, size, &start);
     places_unlock();
     if (!buffer)
         return HSA_STATUS_ERROR_INVALID_ALLOCATION;

@@ -8,7 +8,7 @@
 #include "hsa/check.h"
 
 /* NULL if there is no such extension. */
-static const char *name_of(uint16_t extension)
+static const char *extension_name(uint16_t extension)
 {
     switch (extension) {
     case HSA_EXTENSION_FINALIZER:
@@ -34,10 +34,10 @@ static const char *name_of(uint16_t extension)
 
 hsa_status_t hsa_extension_get_name(uint16_t extension, const char **name)
 {
-    hsa_status_t status = check(name && name_of(extension), HSA_STATUS_SUCCESS);
+    hsa_status_t status = check(name && extension_name(extension), HSA_STATUS_SUCCESS);
 
     if (!status)
-        *name = name_of(extension);
+        *name = extension_name(extension);
     return status;
 }
 
@@ -50,7 +50,7 @@ hsa_status_t hsa_system_extension_supported(uint16_t extension, uint16_t version
 hsa_status_t hsa_system_major_extension_supported(uint16_t extension, uint16_t version_major, uint16_t *version_minor,
                                                   bool *result)
 {
-    hsa_status_t status = check(version_minor && result && name_of(extension), HSA_STATUS_SUCCESS);
+    hsa_status_t status = check(version_minor && result && extension_name(extension), HSA_STATUS_SUCCESS);
 
     if (!status)
         *result = false;
@@ -66,7 +66,7 @@ hsa_status_t hsa_agent_extension_supported(uint16_t extension, hsa_agent_t agent
 hsa_status_t hsa_agent_major_extension_supported(uint16_t extension, hsa_agent_t agent, uint16_t version_major,
                                                  uint16_t *version_minor, bool *result)
 {
-    hsa_status_t status = check_agent(version_minor && result && name_of(extension), agent, HSA_STATUS_SUCCESS);
+    hsa_status_t status = check_agent(version_minor && result && extension_name(extension), agent, HSA_STATUS_SUCCESS);
 
     if (!status)
         *result = false;
@@ -82,7 +82,7 @@ hsa_status_t hsa_system_get_extension_table(uint16_t extension, uint16_t version
 hsa_status_t hsa_system_get_major_extension_table(uint16_t extension, uint16_t version_major, size_t table_length,
                                                   void *table)
 {
-    return check(table && table_length && name_of(extension), HSA_STATUS_ERROR);
+    return check(table && table_length && extension_name(extension), HSA_STATUS_ERROR);
 }
 
 hsa_status_t hsa_agent_get_exception_policies(hsa_agent_t agent, hsa_profile_t profile, uint16_t *mask)

@@ -71,7 +71,7 @@ static hsa_status_t check_signals(uint32_t n, const hsa_signal_t *signals)
     return HSA_STATUS_SUCCESS;
 }
 
-static hsa_status_t publish_group(struct group *group, hsa_signal_group_t *handle)
+static hsa_status_t group_publish(struct group *group, hsa_signal_group_t *handle)
 {
     bool is_in;
 
@@ -108,7 +108,7 @@ hsa_status_t hsa_signal_group_create(uint32_t num_signals, const hsa_signal_t *s
         return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
     group->n = num_signals;
     memcpy(group->signals, signals, num_signals * sizeof(group->signals[0]));
-    return publish_group(group, signal_group);
+    return group_publish(group, signal_group);
 }
 
 hsa_status_t hsa_signal_group_destroy(hsa_signal_group_t signal_group)
@@ -127,9 +127,9 @@ hsa_status_t hsa_signal_group_destroy(hsa_signal_group_t signal_group)
 }
 
 /* Not in the runtime while it waits: shutting down ends the signals, and so the wait. */
-static hsa_status_t wait_for_group(hsa_signal_group_t handle, const hsa_signal_condition_t *conditions,
-                                   const hsa_signal_value_t *values, hsa_wait_state_t state, hsa_signal_t *signal,
-                                   hsa_signal_value_t *value)
+static hsa_status_t group_wait(hsa_signal_group_t handle, const hsa_signal_condition_t *conditions,
+                               const hsa_signal_value_t *values, hsa_wait_state_t state, hsa_signal_t *signal,
+                               hsa_signal_value_t *value)
 {
     _cleanup_(group_unrefp) struct group *group = NULL;
     hsa_status_t status = check(conditions && values && signal && value, HSA_STATUS_SUCCESS);
@@ -155,7 +155,7 @@ hsa_status_t hsa_signal_group_wait_any_scacquire(hsa_signal_group_t signal_group
                                                  hsa_wait_state_t wait_state_hint, hsa_signal_t *signal,
                                                  hsa_signal_value_t *value)
 {
-    return wait_for_group(signal_group, conditions, compare_values, wait_state_hint, signal, value);
+    return group_wait(signal_group, conditions, compare_values, wait_state_hint, signal, value);
 }
 
 hsa_status_t hsa_signal_group_wait_any_relaxed(hsa_signal_group_t signal_group,
@@ -164,10 +164,10 @@ hsa_status_t hsa_signal_group_wait_any_relaxed(hsa_signal_group_t signal_group,
                                                hsa_wait_state_t wait_state_hint, hsa_signal_t *signal,
                                                hsa_signal_value_t *value)
 {
-    return wait_for_group(signal_group, conditions, compare_values, wait_state_hint, signal, value);
+    return group_wait(signal_group, conditions, compare_values, wait_state_hint, signal, value);
 }
 
-static void forget_groups(struct group *all)
+static void groups_free(struct group *all)
 {
     struct group *group, *next;
 
@@ -186,7 +186,7 @@ void groups_stop(void)
     all = groups;
     groups = NULL;
     pthread_mutex_unlock(&lock);
-    forget_groups(all);
+    groups_free(all);
 }
 
 void groups_fork_prepare(void)

@@ -28,7 +28,7 @@ static uint64_t next_number = NO_ID;
 
 /* ---- the table ------------------------------------------------------------------------------------------- */
 
-static struct handle *find(uint64_t number)
+static struct handle *handle_of_number(uint64_t number)
 {
     struct handle *handle;
 
@@ -38,13 +38,13 @@ static struct handle *find(uint64_t number)
 
 struct handle *handle_find(hsa_amd_vmem_alloc_handle_t wanted)
 {
-    struct handle *handle = find(wanted.handle);
+    struct handle *handle = handle_of_number(wanted.handle);
 
     return handle && handle->refs ? handle : NULL;
 }
 
 /* Also one that has only uses. */
-static struct handle *find_of(const struct memclient_buffer *buffer)
+static struct handle *handle_of_buffer(const struct memclient_buffer *buffer)
 {
     struct handle *handle;
 
@@ -53,10 +53,10 @@ static struct handle *find_of(const struct memclient_buffer *buffer)
 }
 
 /* Gives it its number. False without memory. */
-static bool add(struct handle *handle)
+static bool handle_add(struct handle *handle)
 {
     handle->number = memclient_buffer_id(handle->buffer);
-    if (find(handle->number))
+    if (handle_of_number(handle->number))
         handle->number = next_number++;
     HASH_ADD(by_number, by_number, number, sizeof(handle->number), handle);
     if (!handle->by_number.tbl)
@@ -68,30 +68,30 @@ static bool add(struct handle *handle)
     return false;
 }
 
-static void drop(struct handle *handle)
+static void handle_drop(struct handle *handle)
 {
     HASH_DELETE(by_number, by_number, handle);
     HASH_DELETE(by_buffer, by_buffer, handle);
 }
 
-static void end_if_unused(struct handle *handle, struct list *ended)
+static void handle_end_if_unused(struct handle *handle, struct list *ended)
 {
     if (handle->refs || handle->uses)
         return;
-    drop(handle);
+    handle_drop(handle);
     list_append(ended, &handle->ended);
 }
 
-static void unref(struct handle *handle, struct list *ended)
+static void handle_unref(struct handle *handle, struct list *ended)
 {
     handle->refs--;
-    end_if_unused(handle, ended);
+    handle_end_if_unused(handle, ended);
 }
 
 void handle_unuse(struct handle *handle, struct list *ended)
 {
     handle->uses--;
-    end_if_unused(handle, ended);
+    handle_end_if_unused(handle, ended);
 }
 
 static void handle_free(struct handle *handle)
@@ -117,7 +117,7 @@ void handles_forget(void)
 
     HASH_ITER(by_number, by_number, handle, next)
     {
-        drop(handle);
+        handle_drop(handle);
         handle_free(handle);
     }
 }
@@ -126,8 +126,8 @@ void handles_forget(void)
  * A reference to the memory's handle: takes the buffer into a new one, unless it has one by now. In one turn of the
  * lock, as other threads may import the same and release it at any time.
  */
-static hsa_status_t enter(struct memclient_buffer **buffer, const struct pool *pool, hsa_amd_memory_type_t type,
-                          bool is_told, hsa_amd_vmem_alloc_handle_t *ret)
+static hsa_status_t handle_ref_buffer(struct memclient_buffer **buffer, const struct pool *pool,
+                                      hsa_amd_memory_type_t type, bool is_told, hsa_amd_vmem_alloc_handle_t *ret)
 {
     _cleanup_free_ struct handle *new = calloc(1, sizeof(*new));
     struct handle *handle;
@@ -143,8 +143,8 @@ static hsa_status_t enter(struct memclient_buffer **buffer, const struct pool *p
     };
     list_init(&new->ended);
     places_lock();
-    handle = find_of(*buffer);
-    if (!handle && add(new)) {
+    handle = handle_of_buffer(*buffer);
+    if (!handle && handle_add(new)) {
         handle = steal_ptr(&new);
         *buffer = NULL;
     }
@@ -162,7 +162,7 @@ static hsa_status_t enter(struct memclient_buffer **buffer, const struct pool *p
  * A pool is told to give no more than it said it could, also where memory of another node would be as welcome. What it
  * said last may be too little by now, so it is asked again first.
  */
-static bool is_too_much(const struct pool *pool, uint64_t size)
+static bool handle_exceeds_pool(const struct pool *pool, uint64_t size)
 {
     uint64_t available;
 
@@ -172,8 +172,8 @@ static bool is_too_much(const struct pool *pool, uint64_t size)
            size > available;
 }
 
-static int allocate(const struct pool *pool, uint64_t size, hsa_amd_memory_type_t type,
-                    struct memclient_buffer **buffer)
+static int handle_allocate(const struct pool *pool, uint64_t size, hsa_amd_memory_type_t type,
+                           struct memclient_buffer **buffer)
 {
     struct memclient_alloc_options options = MEMCLIENT_ALLOC_OPTIONS_INIT;
 
@@ -203,11 +203,11 @@ hsa_status_t hsa_amd_vmem_handle_create(hsa_amd_memory_pool_t wanted, size_t siz
     pool = topology_pool(wanted.handle);
     if (!pool || !is_aligned(size, pool->allocatable ? pool->granule : page_size()))
         return HSA_STATUS_ERROR_INVALID_ARGUMENT;
-    if (!pool->allocatable || (type == MEMORY_TYPE_NONE && is_too_much(pool, size)))
+    if (!pool->allocatable || (type == MEMORY_TYPE_NONE && handle_exceeds_pool(pool, size)))
         return HSA_STATUS_ERROR_INVALID_ALLOCATION;
-    r = allocate(pool, size, type, &buffer);
+    r = handle_allocate(pool, size, type, &buffer);
     room_changed();
-    return r < 0 ? room_refusal(pool, size, r) : enter(&buffer, pool, type, true, memory_handle);
+    return r < 0 ? room_refusal(pool, size, r) : handle_ref_buffer(&buffer, pool, type, true, memory_handle);
 }
 
 hsa_status_t hsa_amd_vmem_handle_release(hsa_amd_vmem_alloc_handle_t memory_handle)
@@ -221,7 +221,7 @@ hsa_status_t hsa_amd_vmem_handle_release(hsa_amd_vmem_alloc_handle_t memory_hand
     places_lock();
     handle = handle_find(memory_handle);
     if (handle)
-        unref(handle, &ended);
+        handle_unref(handle, &ended);
     places_unlock();
     handles_end(&ended);
     return handle ? HSA_STATUS_SUCCESS : HSA_STATUS_ERROR_INVALID_ALLOCATION;
@@ -254,7 +254,7 @@ void handle_told(struct handle *handle, const struct memclient_buffer_info *info
 }
 
 /* Has the broker asked of what was imported, once. */
-static hsa_status_t tell(hsa_amd_vmem_alloc_handle_t memory_handle)
+static hsa_status_t handle_ask(hsa_amd_vmem_alloc_handle_t memory_handle)
 {
     struct memclient_buffer_info info = MEMCLIENT_BUFFER_INFO_INIT;
     _cleanup_(memclient_buffer_unrefp) struct memclient_buffer *buffer = NULL;
@@ -288,7 +288,7 @@ hsa_status_t hsa_amd_vmem_get_alloc_properties_from_handle(hsa_amd_vmem_alloc_ha
 
     if (!ctx || !pool || !type)
         return runtime_refusal(ctx);
-    status = tell(memory_handle);
+    status = handle_ask(memory_handle);
     if (status)
         return status;
     places_lock_read();
@@ -334,5 +334,5 @@ hsa_status_t hsa_amd_vmem_import_shareable_handle(int dmabuf_fd, hsa_amd_vmem_al
     r = memclient_import_fd(ctx, dmabuf_fd, &buffer);
     if (r < 0)
         return r == -EBADF ? HSA_STATUS_ERROR_INVALID_ALLOCATION : runtime_status(r);
-    return enter(&buffer, NULL, MEMORY_TYPE_NONE, false, handle);
+    return handle_ref_buffer(&buffer, NULL, MEMORY_TYPE_NONE, false, handle);
 }

@@ -59,7 +59,7 @@ static void handler_free(struct handler *handler)
 }
 
 /* True if it is to be called again. Without the lock. */
-static bool call(struct handler *handler)
+static bool handler_call(struct handler *handler)
 {
     if (handler->plain) {
         handler->plain(handler->arg);
@@ -68,30 +68,30 @@ static bool call(struct handler *handler)
     return handler->function(handler->watch.value, handler->arg);
 }
 
-static bool is_dead(const struct handler *handler)
+static bool handler_is_dead(const struct handler *handler)
 {
     return handler->watch.signal && atomic_load(&handler->watch.signal->dead);
 }
 
 /* The first that is to be called, or whose signal was destroyed; else all are in the set. With the lock. */
-static struct handler *find_due(struct monitor *m, struct watch_set *set)
+static struct handler *monitor_find_due(struct monitor *m, struct watch_set *set)
 {
     watch_set_begin(set);
     list_for_each_entry(handler, &m->handlers, struct handler, link)
-        if (is_dead(handler) || !handler->watch.signal || watch_look(set, &handler->watch))
+        if (handler_is_dead(handler) || !handler->watch.signal || watch_look(set, &handler->watch))
             return handler;
     return NULL;
 }
 
 /* With the lock, which it lets go of meanwhile. Called again, it is behind all others. */
-static void attend(struct monitor *m, struct handler *handler)
+static void monitor_attend(struct monitor *m, struct handler *handler)
 {
     bool again = false;
 
     m->called = handler;
     pthread_mutex_unlock(&lock);
-    if (!is_dead(handler))
-        again = call(handler);
+    if (!handler_is_dead(handler))
+        again = handler_call(handler);
     pthread_mutex_lock(&lock);
     m->called = NULL;
     list_remove(&handler->link);
@@ -104,7 +104,7 @@ static void attend(struct monitor *m, struct handler *handler)
     pthread_mutex_lock(&lock);
 }
 
-static void free_all(struct list *handlers)
+static void handlers_free(struct list *handlers)
 {
     struct list *link;
 
@@ -112,7 +112,7 @@ static void free_all(struct list *handlers)
         handler_free(container_of(link, struct handler, link));
 }
 
-static void *run(void *data)
+static void *monitor_run(void *data)
 {
     struct monitor *m = data;
     struct watch_set set;
@@ -120,10 +120,10 @@ static void *run(void *data)
 
     pthread_mutex_lock(&lock);
     while (!m->stopping) {
-        struct handler *due = find_due(m, &set);
+        struct handler *due = monitor_find_due(m, &set);
 
         if (due) {
-            attend(m, due);
+            monitor_attend(m, due);
             continue;
         }
         pthread_mutex_unlock(&lock);
@@ -132,7 +132,7 @@ static void *run(void *data)
     }
     is_detached = m->is_detached;
     pthread_mutex_unlock(&lock);
-    free_all(&m->handlers);
+    handlers_free(&m->handlers);
     if (is_detached)
         free(m);
     return NULL;
@@ -140,14 +140,14 @@ static void *run(void *data)
 
 /* ---- starting and stopping ------------------------------------------------------------------------------- */
 
-static void note_exit(void)
+static void handlers_note_exit(void)
 {
     exiting = true;
 }
 
-static void watch_exit(void)
+static void handlers_watch_exit(void)
 {
-    exiting = atexit(note_exit) != 0;
+    exiting = atexit(handlers_note_exit) != 0;
 }
 
 /* The application's signal handlers are not for this thread. With the lock. */
@@ -160,14 +160,14 @@ static bool monitor_start(void)
 
     if (monitor)
         return true;
-    (void)pthread_once(&once, watch_exit);
+    (void)pthread_once(&once, handlers_watch_exit);
     new = calloc(1, sizeof(*new));
     if (!new)
         return false;
     list_init(&new->handlers);
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_BLOCK, &all, &before);
-    error = pthread_create(&new->thread, NULL, run, new);
+    error = pthread_create(&new->thread, NULL, monitor_run, new);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (error) {
         free(new);
@@ -178,7 +178,7 @@ static bool monitor_start(void)
 }
 
 /* Takes the handler over. */
-static hsa_status_t add(struct handler *handler)
+static hsa_status_t handler_add(struct handler *handler)
 {
     bool is_there;
 
@@ -196,7 +196,7 @@ static hsa_status_t add(struct handler *handler)
 }
 
 /* The caller is the thread, in one of its functions: what that was called for stays until it returns. */
-static void stop_myself(struct monitor *m)
+static void monitor_stop_self(struct monitor *m)
 {
     struct list others = LIST_INIT(others);
 
@@ -207,7 +207,7 @@ static void stop_myself(struct monitor *m)
     pthread_mutex_unlock(&lock);
     (void)pthread_detach(m->thread);
     handler_release(m->called);
-    free_all(&others);
+    handlers_free(&others);
 }
 
 void handlers_stop(void)
@@ -222,7 +222,7 @@ void handlers_stop(void)
     if (!m)
         return;
     if (pthread_equal(m->thread, pthread_self())) {
-        stop_myself(m);
+        monitor_stop_self(m);
         return;
     }
     watch_wake();
@@ -231,7 +231,7 @@ void handlers_stop(void)
 }
 
 /* The code is about to go, unless the process ends: then the thread may be in a function that never returns. */
-__attribute__((__destructor__)) static void unloaded(void)
+__attribute__((__destructor__)) static void handlers_unload(void)
 {
     if (!exiting)
         handlers_stop();
@@ -261,7 +261,7 @@ void handlers_fork_child(void)
     m->stopping = m->is_detached = true;
     if (pthread_equal(m->thread, pthread_self()))
         return;
-    free_all(&m->handlers);
+    handlers_free(&m->handlers);
     free(m);
 }
 
@@ -286,7 +286,7 @@ hsa_status_t hsa_amd_signal_async_handler(hsa_signal_t signal, hsa_signal_condit
         return HSA_STATUS_ERROR_INVALID_SIGNAL;
     }
     watch_begin(&new->watch);
-    return add(new);
+    return handler_add(new);
 }
 
 hsa_status_t hsa_amd_async_function(void (*callback)(void *arg), void *arg)
@@ -301,5 +301,5 @@ hsa_status_t hsa_amd_async_function(void (*callback)(void *arg), void *arg)
         return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
     new->plain = callback;
     new->arg = arg;
-    return add(new);
+    return handler_add(new);
 }

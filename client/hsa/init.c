@@ -121,7 +121,7 @@ static void keep_records_whole(void)
 /* ---- up and down ----------------------------------------------------------------------------------------- */
 
 /* With `starting`. */
-static hsa_status_t start(void)
+static hsa_status_t runtime_start(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     struct memclient *ctx;
@@ -144,7 +144,7 @@ static hsa_status_t start(void)
 
 /* With `starting`, and the count at 0. A handler may be about to enter, so it is waited for first; who was inside may
  * have added another one meanwhile. */
-static void stop(void)
+static void runtime_stop(void)
 {
     handlers_stop();
     pthread_rwlock_wrlock(&runtime.in_use);
@@ -177,7 +177,7 @@ hsa_status_t hsa_init(void)
         pthread_mutex_lock(&starting);
         n = __atomic_load_n(&runtime.count, __ATOMIC_ACQUIRE);
         if (!n) {
-            status = start();
+            status = runtime_start();
             if (!status)
                 __atomic_store_n(&runtime.count, 1, __ATOMIC_RELEASE);
         }
@@ -203,7 +203,7 @@ hsa_status_t hsa_shut_down(void)
         pthread_mutex_lock(&starting);
         done = __atomic_compare_exchange_n(&runtime.count, &n, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
         if (done)
-            stop();
+            runtime_stop();
         pthread_mutex_unlock(&starting);
         if (done)
             return HSA_STATUS_SUCCESS;

@@ -49,7 +49,8 @@ static bool is_size(uint64_t length, uint64_t size, uint64_t bytes)
  * With the lock: what is known of the allocation or attached memory at ptr. True if it has a token; if it has none, a
  * reference of its buffer is taken; and no buffer if nothing of this length is there.
  */
-static bool look_up(const void *ptr, size_t length, struct memclient_token *token, struct memclient_buffer **buffer)
+static bool ipc_find_token(const void *ptr, size_t length, struct memclient_token *token,
+                           struct memclient_buffer **buffer)
 {
     struct place *place = place_find_base(ptr);
     const struct attachment *attachment = place_attachment(place);
@@ -71,7 +72,7 @@ static bool look_up(const void *ptr, size_t length, struct memclient_token *toke
 }
 
 /* With the lock: the token is kept, if the allocation is still there and no other thread was quicker. */
-static bool keep(const void *ptr, const struct memclient_buffer *buffer, const struct memclient_token *token)
+static bool ipc_keep_token(const void *ptr, const struct memclient_buffer *buffer, const struct memclient_token *token)
 {
     struct allocation *allocation = place_allocation(place_find_base(ptr));
 
@@ -82,8 +83,8 @@ static bool keep(const void *ptr, const struct memclient_buffer *buffer, const s
     return true;
 }
 
-static hsa_status_t make_token(void *ptr, size_t length, struct memclient_buffer *buffer,
-                               struct memclient_token *token)
+static hsa_status_t ipc_make_token(void *ptr, size_t length, struct memclient_buffer *buffer,
+                                   struct memclient_token *token)
 {
     _cleanup_(memclient_buffer_unrefp) struct memclient_buffer *again = NULL;
     struct memclient_token made;
@@ -93,8 +94,8 @@ static hsa_status_t make_token(void *ptr, size_t length, struct memclient_buffer
     if (r)
         return runtime_status(r);
     places_lock();
-    kept = keep(ptr, buffer, &made);
-    found = look_up(ptr, length, token, &again);
+    kept = ipc_keep_token(ptr, buffer, &made);
+    found = ipc_find_token(ptr, length, token, &again);
     places_unlock();
     if (!kept)
         (void)memclient_revoke(runtime_context(), &made);
@@ -112,10 +113,10 @@ hsa_status_t hsa_amd_ipc_memory_create(void *ptr, size_t len, hsa_amd_ipc_memory
     if (!ctx || !ptr || !handle || !len)
         return runtime_refusal(ctx);
     places_lock_read();
-    found = look_up(ptr, len, &token, &buffer);
+    found = ipc_find_token(ptr, len, &token, &buffer);
     places_unlock();
     if (!found)
-        status = buffer ? make_token(ptr, len, buffer, &token) : HSA_STATUS_ERROR_INVALID_ARGUMENT;
+        status = buffer ? ipc_make_token(ptr, len, buffer, &token) : HSA_STATUS_ERROR_INVALID_ARGUMENT;
     if (!status)
         memcpy(handle->handle, token.bytes, sizeof(handle->handle));
     return status;
@@ -124,7 +125,7 @@ hsa_status_t hsa_amd_ipc_memory_create(void *ptr, size_t len, hsa_amd_ipc_memory
 /* ---- attaching ------------------------------------------------------------------------------------------- */
 
 /* With the lock: counts up what the handle has attached already. */
-static bool attach_again(const struct memclient_token *token, uint64_t allowed, void **ptr)
+static bool ipc_attach_again(const struct memclient_token *token, uint64_t allowed, void **ptr)
 {
     struct attachment *attachment = attachment_find(token);
 
@@ -139,12 +140,12 @@ static bool attach_again(const struct memclient_token *token, uint64_t allowed, 
 /* With the lock: what has become of a new attachment. */
 enum entered { ENTERED, COUNTED, JOINED, NOT_FREE, NO_MEMORY };
 
-static enum entered enter(struct attachment *new, void **ptr)
+static enum entered ipc_enter(struct attachment *new, void **ptr)
 {
     struct attachment *there = new;
 
     /* another thread may have been quicker */
-    if (attach_again(&new->token, new->allowed, ptr))
+    if (ipc_attach_again(&new->token, new->allowed, ptr))
         return COUNTED;
     *ptr = (void *)(uintptr_t)new->place.start;
     if (attachment_join(new, &there))
@@ -154,8 +155,8 @@ static enum entered enter(struct attachment *new, void **ptr)
     return attachment_insert(new) ? ENTERED : NO_MEMORY;
 }
 
-static hsa_status_t attach_first(struct memclient_buffer *buffer, const struct memclient_token *token,
-                                 uint64_t allowed, void **ret)
+static hsa_status_t ipc_attach_first(struct memclient_buffer *buffer, const struct memclient_token *token,
+                                     uint64_t allowed, void **ret)
 {
     enum entered entered = NOT_FREE;
 
@@ -169,7 +170,7 @@ static hsa_status_t attach_first(struct memclient_buffer *buffer, const struct m
             return status;
         new->token = *token;
         places_lock();
-        entered = enter(new, &ptr);
+        entered = ipc_enter(new, &ptr);
         places_unlock();
         if (entered == JOINED) {
             (void)memclient_buffer_unref(new->buffer);
@@ -207,9 +208,9 @@ hsa_status_t hsa_amd_ipc_memory_attach(const hsa_amd_ipc_memory_t *handle, size_
     if (!num_agents)
         allowed = agents_all();
     places_lock();
-    again = attach_again(&token, allowed, mapped_ptr);
+    again = ipc_attach_again(&token, allowed, mapped_ptr);
     places_unlock();
-    return again ? HSA_STATUS_SUCCESS : attach_first(buffer, &token, allowed, mapped_ptr);
+    return again ? HSA_STATUS_SUCCESS : ipc_attach_first(buffer, &token, allowed, mapped_ptr);
 }
 
 hsa_status_t hsa_amd_ipc_memory_detach(void *mapped_ptr)

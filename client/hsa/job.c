@@ -38,7 +38,7 @@ static void job_free(struct job *job)
 }
 
 /* A negative value says that what it stands for has failed. */
-static bool wait_for_all(const struct job *job)
+static bool job_wait(const struct job *job)
 {
     for (uint32_t i = 0; i < job->n_needed; i++)
         if (signal_wait(job->needed[i], HSA_SIGNAL_CONDITION_LT, 1, DEADLINE_NEVER, HSA_WAIT_STATE_BLOCKED) != 0)
@@ -75,7 +75,7 @@ static bool copy_rows(const struct rows *rows)
     return for_each_row(rows, may_copy) && for_each_row(rows, do_copy);
 }
 
-static void complete(const struct job *job, bool is_done, uint64_t start)
+static void job_complete(const struct job *job, bool is_done, uint64_t start)
 {
     if (!job->completion)
         return;
@@ -89,19 +89,19 @@ static void complete(const struct job *job, bool is_done, uint64_t start)
         signal_change(job->completion, CELL_EXCHANGE, FAILED);
 }
 
-static void *run(void *data)
+static void *job_run(void *data)
 {
     struct job *job = data;
-    bool is_ready = wait_for_all(job);
+    bool is_ready = job_wait(job);
     uint64_t start = clock_now_ns();
 
-    complete(job, is_ready && copy_rows(&job->rows), start);
+    job_complete(job, is_ready && copy_rows(&job->rows), start);
     job_free(job);
     return NULL;
 }
 
 /* The application's signal handlers are not for this thread. */
-static int start_thread(struct job *job)
+static int job_start_thread(struct job *job)
 {
     pthread_attr_t attributes;
     sigset_t all, before;
@@ -115,14 +115,14 @@ static int start_thread(struct job *job)
     (void)pthread_attr_setstacksize(&attributes, STACK_BYTES);
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_BLOCK, &all, &before);
-    error = pthread_create(&thread, &attributes, run, job);
+    error = pthread_create(&thread, &attributes, job_run, job);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     (void)pthread_attr_destroy(&attributes);
     return -error;
 }
 
-static hsa_status_t find_signals(struct job *job, const hsa_signal_t *needed, uint32_t n, hsa_signal_t completion,
-                                 bool is_optional)
+static hsa_status_t job_find_signals(struct job *job, const hsa_signal_t *needed, uint32_t n, hsa_signal_t completion,
+                                     bool is_optional)
 {
     for (uint32_t i = 0; i < n; i++) {
         job->needed[i] = signal_find(needed[i]);
@@ -146,8 +146,8 @@ hsa_status_t job_start(const struct rows *rows, uint32_t n_needed, const hsa_sig
         return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
     job->rows = *rows;
     job->is_timed = atomic_load(&jobs_are_timed);
-    status = find_signals(job, needed, n_needed, completion, is_optional);
-    if (!status && start_thread(job) < 0)
+    status = job_find_signals(job, needed, n_needed, completion, is_optional);
+    if (!status && job_start_thread(job) < 0)
         status = HSA_STATUS_ERROR_OUT_OF_RESOURCES;
     if (status)
         job_free(job);

@@ -67,7 +67,7 @@ struct description {
 };
 
 /* Of "key : value" the value, if it is the first. */
-static void take(const char *line, const char *key, char *value, size_t size)
+static void cpuinfo_take(const char *line, const char *key, char *value, size_t size)
 {
     const char *colon = strchr(line, ':');
 
@@ -95,16 +95,16 @@ static struct description read_cpuinfo(const char *root, unsigned processor)
     while (file && getline(&line, &size, file) > 0) {
         char number[16] = "";
 
-        take(line, "processor", number, sizeof(number));
+        cpuinfo_take(line, "processor", number, sizeof(number));
         if (*number && here)
             break;
         here = here || (*number && strtoul(number, NULL, 10) == processor);
         if (!here)
             continue;
-        take(line, "model name", d.model, sizeof(d.model));
-        take(line, "CPU implementer", d.implementer, sizeof(d.implementer));
-        take(line, "CPU part", d.part, sizeof(d.part));
-        take(line, "cpu MHz", d.mhz, sizeof(d.mhz));
+        cpuinfo_take(line, "model name", d.model, sizeof(d.model));
+        cpuinfo_take(line, "CPU implementer", d.implementer, sizeof(d.implementer));
+        cpuinfo_take(line, "CPU part", d.part, sizeof(d.part));
+        cpuinfo_take(line, "cpu MHz", d.mhz, sizeof(d.mhz));
     }
     return d;
 }
@@ -213,7 +213,7 @@ void machine_describe(struct agent *agent, uint32_t physical, bool has_cpus, con
 
 /* ---- who it is ------------------------------------------------------------------------------------------- */
 
-static uint64_t mix(uint64_t hash, const void *bytes, size_t size)
+static uint64_t hash_mix(uint64_t hash, const void *bytes, size_t size)
 {
     for (size_t i = 0; i < size; i++)
         hash = (hash ^ ((const unsigned char *)bytes)[i]) * UINT64_C(0x100000001b3);
@@ -232,7 +232,7 @@ void machine_identify(struct agent *agent, const char *root)
     if (!textfile_line(id, sizeof(id), "%s/etc/machine-id", root) &&
         !textfile_line(id, sizeof(id), "%s/var/lib/dbus/machine-id", root) && !uname(&machine))
         memcpy(id, machine.nodename, sizeof(id));
-    hash = mix(UINT64_C(0xcbf29ce484222325), id, strlen(id));
-    hash = mix(hash, &agent->node, sizeof(agent->node));
+    hash = hash_mix(UINT64_C(0xcbf29ce484222325), id, strlen(id));
+    hash = hash_mix(hash, &agent->node, sizeof(agent->node));
     (void)snprintf(agent->uuid, sizeof(agent->uuid), "CPU-%016" PRIx64, hash);
 }

@@ -48,8 +48,8 @@ struct mapping *mapping_run(const void *address, uint64_t size)
 /* ---- mapping --------------------------------------------------------------------------------------------- */
 
 /* With the lock: the record, busy, holds the addresses, the reservation and the handle. False: something is wrong. */
-static bool begin(struct mapping *mapping, void *va, uint64_t size, uint64_t offset,
-                  hsa_amd_vmem_alloc_handle_t memory_handle)
+static bool mapping_begin(struct mapping *mapping, void *va, uint64_t size, uint64_t offset,
+                          hsa_amd_vmem_alloc_handle_t memory_handle)
 {
     struct place *around = reservation_around((uintptr_t)va, size);
     struct handle *handle = handle_find(memory_handle);
@@ -73,7 +73,7 @@ static bool begin(struct mapping *mapping, void *va, uint64_t size, uint64_t off
 }
 
 /* With the lock: the contrary. */
-static void end(struct mapping *mapping, struct list *ended)
+static void mapping_end(struct mapping *mapping, struct list *ended)
 {
     place_remove(&mapping->place);
     mapping->reservation->mappings--;
@@ -81,7 +81,7 @@ static void end(struct mapping *mapping, struct list *ended)
 }
 
 /* Without access, until it is given; and not as the buffer's home. */
-static int map(const struct mapping *mapping)
+static int mapping_map(const struct mapping *mapping)
 {
     struct memclient_map_options options = MEMCLIENT_MAP_OPTIONS_INIT;
     void *address;
@@ -110,14 +110,14 @@ hsa_status_t hsa_amd_vmem_map(void *va, size_t size, size_t in_offset, hsa_amd_v
     if (!mapping)
         return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
     places_lock();
-    begun = begin(mapping, va, size, in_offset, memory_handle);
+    begun = mapping_begin(mapping, va, size, in_offset, memory_handle);
     places_unlock();
     if (!begun)
         return HSA_STATUS_ERROR_INVALID_ARGUMENT;
-    r = map(mapping);
+    r = mapping_map(mapping);
     places_lock();
     if (r < 0)
-        end(mapping, &ended);
+        mapping_end(mapping, &ended);
     else
         steal_ptr(&mapping)->place.busy = false;
     places_unlock();
@@ -127,7 +127,7 @@ hsa_status_t hsa_amd_vmem_map(void *va, size_t size, size_t in_offset, hsa_amd_v
 
 /* ---- unmapping ------------------------------------------------------------------------------------------- */
 
-static bool is_mapped(const struct mapping *mapping)
+static bool mapping_is_mapped(const struct mapping *mapping)
 {
     struct memclient_address_info info = MEMCLIENT_ADDRESS_INFO_INIT;
 
@@ -135,15 +135,16 @@ static bool is_mapped(const struct mapping *mapping)
 }
 
 /* With the lock: what was unmapped of a busy run ends, and if the kernel did not unmap `all` the rest is as before. */
-static void finish(struct mapping *first, uint64_t run_end, bool all, struct list *callbacks, struct list *ended)
+static void mapping_end_run(struct mapping *first, uint64_t run_end, bool all, struct list *callbacks,
+                            struct list *ended)
 {
     for (struct mapping *m = first, *next; m; m = next) {
         next = mapping_next(m, run_end);
         m->place.busy = false;
-        if (!all && is_mapped(m))
+        if (!all && mapping_is_mapped(m))
             continue;
         callbacks_take(&m->place, callbacks);
-        end(m, ended);
+        mapping_end(m, ended);
         free(m);
     }
 }
@@ -168,7 +169,7 @@ hsa_status_t hsa_amd_vmem_unmap(void *va, size_t size)
         return HSA_STATUS_ERROR_INVALID_ALLOCATION;
     r = memclient_unmap(ctx, va, size);
     places_lock();
-    finish(first, run_end, !r, &callbacks, &ended);
+    mapping_end_run(first, run_end, !r, &callbacks, &ended);
     places_unlock();
     handles_end(&ended);
     runtime_leavep(&ctx);

@@ -20,7 +20,7 @@
 #include "hsa/runtime.h"
 
 /* With a home, so that other processes find it at the same address; where the arena has no room for one, without. */
-static int allocate_buffer(const struct pool *pool, uint64_t size, struct memclient_buffer **buffer)
+static int memory_allocate_buffer(const struct pool *pool, uint64_t size, struct memclient_buffer **buffer)
 {
     struct memclient_alloc_options options = MEMCLIENT_ALLOC_OPTIONS_INIT;
     int r;
@@ -36,7 +36,7 @@ static int allocate_buffer(const struct pool *pool, uint64_t size, struct memcli
     return r;
 }
 
-static hsa_status_t allocate(const struct pool *pool, size_t size, uint32_t flags, void **ptr)
+static hsa_status_t memory_allocate(const struct pool *pool, size_t size, uint32_t flags, void **ptr)
 {
     struct memclient_map_options options = MEMCLIENT_MAP_OPTIONS_INIT;
     _cleanup_(memclient_buffer_unrefp) struct memclient_buffer *buffer = NULL;
@@ -44,7 +44,7 @@ static hsa_status_t allocate(const struct pool *pool, size_t size, uint32_t flag
     void *address;
     int r;
 
-    r = allocate_buffer(pool, size, &buffer);
+    r = memory_allocate_buffer(pool, size, &buffer);
     room_changed();
     if (r < 0)
         return room_refusal(pool, size, r);
@@ -72,7 +72,7 @@ static hsa_status_t allocate(const struct pool *pool, size_t size, uint32_t flag
 }
 
 /* Takes an allocation and its callbacks out of the index. */
-static hsa_status_t take(void *ptr, struct allocation **allocation, struct list *callbacks)
+static hsa_status_t memory_take(void *ptr, struct allocation **allocation, struct list *callbacks)
 {
     hsa_status_t status = HSA_STATUS_SUCCESS;
     struct place *place;
@@ -99,7 +99,7 @@ void memory_give_back(const struct place *place, struct memclient_buffer *buffer
 }
 
 /* Enters and leaves the runtime itself, since it calls deallocation callbacks. NULL is no error. */
-static hsa_status_t free_memory(void *ptr)
+static hsa_status_t memory_free(void *ptr)
 {
     _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
     struct list callbacks = LIST_INIT(callbacks);
@@ -110,7 +110,7 @@ static hsa_status_t free_memory(void *ptr)
         return HSA_STATUS_ERROR_NOT_INITIALIZED;
     if (!ptr)
         return HSA_STATUS_SUCCESS;
-    status = take(ptr, &allocation, &callbacks);
+    status = memory_take(ptr, &allocation, &callbacks);
     if (status)
         return status;
     callbacks_run_outside(&callbacks, &ctx);
@@ -133,12 +133,12 @@ hsa_status_t hsa_memory_allocate(hsa_region_t region, size_t size, void **ptr)
         return HSA_STATUS_ERROR_INVALID_REGION;
     if (!pool->allocatable)
         return HSA_STATUS_ERROR_INVALID_ALLOCATION;
-    return allocate(pool, size, 0, ptr);
+    return memory_allocate(pool, size, 0, ptr);
 }
 
 hsa_status_t hsa_memory_free(void *ptr)
 {
-    return free_memory(ptr);
+    return memory_free(ptr);
 }
 
 /* ---- hsa_ext_amd.h --------------------------------------------------------------------------------------- */
@@ -153,10 +153,10 @@ hsa_status_t hsa_amd_memory_pool_allocate(hsa_amd_memory_pool_t memory_pool, siz
     pool = topology_memory_pool(memory_pool);
     if (!pool)
         return INVALID_MEMORY_POOL;
-    return allocate(pool, size, flags, ptr);
+    return memory_allocate(pool, size, flags, ptr);
 }
 
 hsa_status_t hsa_amd_memory_pool_free(void *ptr)
 {
-    return free_memory(ptr);
+    return memory_free(ptr);
 }

@@ -20,32 +20,32 @@ struct change {
 };
 
 /* The union, as access of memclient_protect(). */
-static unsigned access_of(const struct permissions *permissions)
+static unsigned permissions_access(const struct permissions *permissions)
 {
     if (permissions->write)
         return MEMCLIENT_READ | MEMCLIENT_WRITE;
     return permissions->read ? MEMCLIENT_READ : MEMCLIENT_NO_ACCESS;
 }
 
-static uint64_t bit(const struct agent *agent)
+static uint64_t agent_bit(const struct agent *agent)
 {
     return UINT64_C(1) << agent->index;
 }
 
-static hsa_access_permission_t permission_of(const struct permissions *permissions, const struct agent *agent)
+static hsa_access_permission_t permissions_of_agent(const struct permissions *permissions, const struct agent *agent)
 {
     unsigned access = HSA_ACCESS_PERMISSION_NONE;
 
-    if (permissions->read & bit(agent))
+    if (permissions->read & agent_bit(agent))
         access |= HSA_ACCESS_PERMISSION_RO;
-    if (permissions->write & bit(agent))
+    if (permissions->write & agent_bit(agent))
         access |= HSA_ACCESS_PERMISSION_WO;
     return (hsa_access_permission_t)access;
 }
 
 /* ---- changing -------------------------------------------------------------------------------------------- */
 
-static struct permissions changed(const struct permissions *old, const struct change *change)
+static struct permissions permissions_change(const struct permissions *old, const struct change *change)
 {
     uint64_t kept = change->replaces ? 0 : ~change->list.set;
 
@@ -57,33 +57,34 @@ static struct permissions changed(const struct permissions *old, const struct ch
 }
 
 /* One mapping's pages, if that makes a difference to them. */
-static int protect(const struct mapping *mapping, const struct permissions *from, const struct permissions *to)
+static int permissions_protect(const struct mapping *mapping, const struct permissions *from,
+                               const struct permissions *to)
 {
-    unsigned access = access_of(to);
+    unsigned access = permissions_access(to);
 
-    if (access == access_of(from))
+    if (access == permissions_access(from))
         return 0;
     return memclient_protect(runtime_context(), (void *)(uintptr_t)mapping->place.start, mapping->place.bytes, access);
 }
 
 /* With the lock, on a run: all of it, or none. */
-static hsa_status_t apply(struct mapping *first, uint64_t end, const struct change *change)
+static hsa_status_t permissions_apply(struct mapping *first, uint64_t end, const struct change *change)
 {
     struct mapping *failed = NULL;
     int r = 0;
 
     for (struct mapping *m = first; m && !failed; m = mapping_next(m, end)) {
-        struct permissions new = changed(&m->permissions, change);
+        struct permissions new = permissions_change(&m->permissions, change);
 
-        r = protect(m, &m->permissions, &new);
+        r = permissions_protect(m, &m->permissions, &new);
         if (r < 0)
             failed = m;
     }
     for (struct mapping *m = first; m && m != failed; m = mapping_next(m, end)) {
-        struct permissions new = changed(&m->permissions, change);
+        struct permissions new = permissions_change(&m->permissions, change);
 
         if (failed)
-            (void)protect(m, &new, &m->permissions);
+            (void)permissions_protect(m, &new, &m->permissions);
         else
             m->permissions = new;
     }
@@ -102,7 +103,7 @@ static hsa_status_t apply(struct mapping *first, uint64_t end, const struct chan
 }
 
 /* Reads the caller's array once, before anything changes: it may lie in the mapping. The last of two entries counts. */
-static hsa_status_t read_list(const hsa_amd_memory_access_desc_t *desc, size_t n, struct permissions *list)
+static hsa_status_t permissions_read(const hsa_amd_memory_access_desc_t *desc, size_t n, struct permissions *list)
 {
     *list = (struct permissions){0};
     for (size_t i = 0; i < n; i++)
@@ -114,13 +115,13 @@ static hsa_status_t read_list(const hsa_amd_memory_access_desc_t *desc, size_t n
 
         if (!agent)
             return HSA_STATUS_ERROR_INVALID_AGENT;
-        list->set |= bit(agent);
-        list->read &= ~bit(agent);
-        list->write &= ~bit(agent);
+        list->set |= agent_bit(agent);
+        list->read &= ~agent_bit(agent);
+        list->write &= ~agent_bit(agent);
         if (access & HSA_ACCESS_PERMISSION_RO)
-            list->read |= bit(agent);
+            list->read |= agent_bit(agent);
         if (access & HSA_ACCESS_PERMISSION_WO)
-            list->write |= bit(agent);
+            list->write |= agent_bit(agent);
     }
     return HSA_STATUS_SUCCESS;
 }
@@ -134,7 +135,7 @@ hsa_status_t hsa_amd_vmem_set_access(void *va, size_t size, const hsa_amd_memory
 
     if (!ctx || !va || !desc || !size || !desc_cnt || !is_page_aligned(size))
         return runtime_refusal(ctx);
-    status = read_list(desc, desc_cnt, &change.list);
+    status = permissions_read(desc, desc_cnt, &change.list);
     if (status)
         return status;
     places_lock();
@@ -144,7 +145,7 @@ hsa_status_t hsa_amd_vmem_set_access(void *va, size_t size, const hsa_amd_memory
     else if (!first)
         status = HSA_STATUS_ERROR_INVALID_ALLOCATION;
     else
-        status = apply(first, (uintptr_t)va + size, &change);
+        status = permissions_apply(first, (uintptr_t)va + size, &change);
     places_unlock();
     return status;
 }
@@ -157,7 +158,7 @@ hsa_status_t permissions_allow(struct mapping *mapping, uint64_t agents)
 
     for (; next && next->start == end && next->kind == PLACE_MAPPING && !next->busy; next = place_next(next))
         end += next->bytes;
-    return apply(mapping, end, &change);
+    return permissions_apply(mapping, end, &change);
 }
 
 /* ---- asking ---------------------------------------------------------------------------------------------- */
@@ -180,10 +181,10 @@ hsa_status_t hsa_amd_vmem_get_access(void *va, hsa_access_permission_t *perms, h
         status = HSA_STATUS_ERROR_INVALID_ALLOCATION;
     else if (!agent)
         status = HSA_STATUS_ERROR_INVALID_AGENT;
-    else if (!(found->set & bit(agent)) && !runtime_is_like_rocr())
+    else if (!(found->set & agent_bit(agent)) && !runtime_is_like_rocr())
         status = HSA_STATUS_ERROR_INVALID_ALLOCATION;
     else
-        *perms = permission_of(found, agent);
+        *perms = permissions_of_agent(found, agent);
     places_unlock();
     return status;
 }

@@ -15,12 +15,12 @@
 
 RB_HEAD(place_tree, place);
 
-static int compare(const struct place *a, const struct place *b)
+static int place_compare(const struct place *a, const struct place *b)
 {
     return a->start < b->start ? -1 : a->start > b->start;
 }
 
-TREE_GENERATE(place_tree, place, entry, compare)
+TREE_GENERATE(place_tree, place, entry, place_compare)
 
 static struct place_tree places = RB_INITIALIZER(0);
 static struct place_tree reservations = RB_INITIALIZER(0);
@@ -55,7 +55,7 @@ void place_init(struct place *place, enum place_kind kind, const void *start, ui
 }
 
 /* The last that starts at or before the address. */
-static struct place *last_before(struct place_tree *tree, uint64_t address)
+static struct place *tree_last_before(struct place_tree *tree, uint64_t address)
 {
     struct place key = {.start = address};
     struct place *found = RB_NFIND(place_tree, tree, &key);
@@ -67,7 +67,7 @@ static struct place *last_before(struct place_tree *tree, uint64_t address)
 
 struct place *place_find(const void *address)
 {
-    struct place *place = last_before(&places, (uintptr_t)address);
+    struct place *place = tree_last_before(&places, (uintptr_t)address);
 
     return place && !place->busy && (uintptr_t)address - place->start < place->size ? place : NULL;
 }
@@ -79,25 +79,25 @@ struct place *place_find_base(const void *address)
     return place && place->start == (uintptr_t)address ? place : NULL;
 }
 
-static struct place *first(struct place_tree *tree, uint64_t address)
+static struct place *tree_first(struct place_tree *tree, uint64_t address)
 {
-    struct place *place = last_before(tree, address);
+    struct place *place = tree_last_before(tree, address);
 
     if (!place)
         return RB_MIN(place_tree, tree);
     return address - place->start < place->bytes ? place : RB_NEXT(place_tree, NULL, place);
 }
 
-static bool is_free(struct place_tree *tree, uint64_t start, uint64_t bytes)
+static bool tree_is_free(struct place_tree *tree, uint64_t start, uint64_t bytes)
 {
-    const struct place *place = first(tree, start);
+    const struct place *place = tree_first(tree, start);
 
     return !place || (place->start > start && place->start - start >= bytes);
 }
 
 struct place *place_first(uint64_t address)
 {
-    return first(&places, address);
+    return tree_first(&places, address);
 }
 
 struct place *place_next(struct place *place)
@@ -107,7 +107,7 @@ struct place *place_next(struct place *place)
 
 bool place_is_free(uint64_t start, uint64_t bytes)
 {
-    return is_free(&places, start, bytes);
+    return tree_is_free(&places, start, bytes);
 }
 
 bool place_is_unclaimed(uint64_t start, uint64_t bytes)
@@ -119,7 +119,7 @@ bool place_is_unclaimed(uint64_t start, uint64_t bytes)
 }
 
 /* Memory that was registered and is still known there was unmapped without a word. */
-static void drop_registered(uint64_t start, uint64_t bytes)
+static void tree_drop_registered(uint64_t start, uint64_t bytes)
 {
     struct place *place, *next;
 
@@ -137,7 +137,7 @@ void place_insert(struct place *place)
     struct place *there;
 
     if (place->kind != PLACE_LOCKED)
-        drop_registered(place->start, place->bytes);
+        tree_drop_registered(place->start, place->bytes);
     there = RB_INSERT(place_tree, place->kind == PLACE_RESERVATION ? &reservations : &places, place);
     assert(!there);
     (void)there;
@@ -168,7 +168,7 @@ struct memclient_buffer *place_buffer(struct place *place, uint64_t *offset)
 
 struct place *reservation_find(const void *address)
 {
-    struct place *place = last_before(&reservations, (uintptr_t)address);
+    struct place *place = tree_last_before(&reservations, (uintptr_t)address);
 
     return place && !place->busy && (uintptr_t)address - place->start < place->bytes ? place : NULL;
 }
@@ -182,7 +182,7 @@ struct place *reservation_around(uint64_t start, uint64_t bytes)
 
 bool reservation_is_none(uint64_t start, uint64_t bytes)
 {
-    return is_free(&reservations, start, bytes);
+    return tree_is_free(&reservations, start, bytes);
 }
 
 struct place *places_pop(void)

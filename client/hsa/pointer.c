@@ -63,7 +63,7 @@ static void describe_attachment(const struct attachment *attachment, struct answ
 }
 
 /* What HSA has there, reservations last; NULL if nothing. With the lock. */
-static struct place *find_any(const void *ptr)
+static struct place *pointer_find(const void *ptr)
 {
     struct place *place = place_find(ptr);
 
@@ -71,9 +71,9 @@ static struct place *find_any(const void *ptr)
 }
 
 /* Leaves the answer as it is, UNKNOWN, if nothing is there. With the lock. */
-static void describe(const void *ptr, struct answer *answer)
+static void pointer_describe(const void *ptr, struct answer *answer)
 {
-    struct place *place = find_any(ptr);
+    struct place *place = pointer_find(ptr);
 
     if (!place)
         return;
@@ -109,7 +109,8 @@ static void describe(const void *ptr, struct answer *answer)
 }
 
 /* With the lock: for all who ask from now on. What was there may have gone meanwhile. */
-static void note(const void *ptr, const struct memclient_buffer *buffer, const struct memclient_buffer_info *info)
+static void pointer_note(const void *ptr, const struct memclient_buffer *buffer,
+                         const struct memclient_buffer_info *info)
 {
     struct place *place = place_find(ptr);
     struct attachment *attachment = place_attachment(place);
@@ -124,7 +125,7 @@ static void note(const void *ptr, const struct memclient_buffer *buffer, const s
 }
 
 /* Completes the answer by a call, the first time that anybody wants to know it of what another process has made. */
-static hsa_status_t complete(const void *ptr, struct answer *answer)
+static hsa_status_t pointer_complete(const void *ptr, struct answer *answer)
 {
     struct memclient_buffer_info info = MEMCLIENT_BUFFER_INFO_INIT;
     int r;
@@ -135,7 +136,7 @@ static hsa_status_t complete(const void *ptr, struct answer *answer)
     if (!r) {
         describe_pool(topology_pool_of(&info), answer);
         places_lock();
-        note(ptr, answer->untold, &info);
+        pointer_note(ptr, answer->untold, &info);
         places_unlock();
     }
     answer->untold = memclient_buffer_unref(answer->untold);
@@ -143,7 +144,7 @@ static hsa_status_t complete(const void *ptr, struct answer *answer)
 }
 
 /* Calls the application. The topology stays, so this needs nothing of the runtime. */
-static hsa_status_t list_agents(uint64_t set, void *(*alloc)(size_t), uint32_t *n, hsa_agent_t **list)
+static hsa_status_t pointer_list_agents(uint64_t set, void *(*alloc)(size_t), uint32_t *n, hsa_agent_t **list)
 {
     unsigned count = (unsigned)__builtin_popcountll(set);
     hsa_agent_t *array = NULL;
@@ -170,14 +171,14 @@ hsa_status_t hsa_amd_pointer_info(const void *ptr, hsa_amd_pointer_info_t *info,
     if (!ctx || !ptr || !info || !info->size)
         return runtime_refusal(ctx);
     places_lock_read();
-    describe(ptr, &answer);
+    pointer_describe(ptr, &answer);
     places_unlock();
-    status = complete(ptr, &answer);
+    status = pointer_complete(ptr, &answer);
     runtime_leavep(&ctx);
     if (status)
         return status;
     if (alloc && num_agents_accessible && accessible) {
-        status = list_agents(answer.agents, alloc, num_agents_accessible, accessible);
+        status = pointer_list_agents(answer.agents, alloc, num_agents_accessible, accessible);
         if (status)
             return status;
     }
@@ -194,7 +195,7 @@ hsa_status_t hsa_amd_pointer_info_set_userdata(const void *ptr, void *userdata)
     if (!ctx || !ptr)
         return runtime_refusal(ctx);
     places_lock();
-    place = find_any(ptr);
+    place = pointer_find(ptr);
     if (place)
         place->userdata = userdata;
     places_unlock();
@@ -203,7 +204,7 @@ hsa_status_t hsa_amd_pointer_info_set_userdata(const void *ptr, void *userdata)
 
 /* ---- permissions ----------------------------------------------------------------------------------------- */
 
-static bool allows(struct place *place, hsa_access_permission_t access)
+static bool pointer_place_allows(struct place *place, hsa_access_permission_t access)
 {
     const struct permissions *permissions;
 
@@ -234,7 +235,7 @@ bool pointer_allows(const void *address, size_t size, hsa_access_permission_t ac
         /* in between it is not HSA's, or it is reserved and nothing is there */
         if (place->start > at && !reservation_is_none(at, place->start - at))
             return false;
-        if (!allows(place, access))
+        if (!pointer_place_allows(place, access))
             return false;
         at = place->start + place->bytes;
     }

@@ -17,7 +17,7 @@
 #include "hsa/runtime.h"
 #include "hsa/vmem.h"
 
-static int reserve_somehow(uint64_t size, uint64_t alignment, uint64_t address, struct memclient_reservation **res)
+static int reservation_try(uint64_t size, uint64_t alignment, uint64_t address, struct memclient_reservation **res)
 {
     int r = memclient_reserve(runtime_context(), size, alignment, address, res);
 
@@ -25,15 +25,15 @@ static int reserve_somehow(uint64_t size, uint64_t alignment, uint64_t address, 
 }
 
 /* At the wanted address, aligned as the caller says; else anywhere, aligned so that huge pages fit. */
-static int reserve(uint64_t size, uint64_t alignment, uint64_t address, struct memclient_reservation **res)
+static int reservation_make(uint64_t size, uint64_t alignment, uint64_t address, struct memclient_reservation **res)
 {
     uint64_t least = alignment ? alignment : page_size();
 
-    if (address && is_aligned(address, least) && !reserve_somehow(size, least, address, res))
+    if (address && is_aligned(address, least) && !reservation_try(size, least, address, res))
         return 0;
     if (!alignment && size >= HUGE_PAGE)
         least = HUGE_PAGE;
-    return reserve_somehow(size, least, 0, res);
+    return reservation_try(size, least, 0, res);
 }
 
 hsa_status_t hsa_amd_vmem_address_reserve_align(void **va, size_t size, uint64_t address, uint64_t alignment,
@@ -48,7 +48,7 @@ hsa_status_t hsa_amd_vmem_address_reserve_align(void **va, size_t size, uint64_t
     if (alignment && (!is_power_of_two(alignment) || alignment < page_size()))
         return HSA_STATUS_ERROR_INVALID_ARGUMENT;
     reservation = calloc(1, sizeof(*reservation));
-    if (!reservation || reserve(size, alignment, address, &res) < 0)
+    if (!reservation || reservation_make(size, alignment, address, &res) < 0)
         return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
     *va = memclient_reservation_address(res);
     place_init(&reservation->place, PLACE_RESERVATION, *va, size, size);
@@ -67,7 +67,7 @@ hsa_status_t hsa_amd_vmem_address_reserve(void **va, size_t size, uint64_t addre
 }
 
 /* Takes it out of the index, so that it has left when somebody else gets the addresses. */
-static hsa_status_t take(void *va, uint64_t size, struct reservation **taken)
+static hsa_status_t reservation_take(void *va, uint64_t size, struct reservation **taken)
 {
     struct place *place = reservation_find(va);
 
@@ -92,7 +92,7 @@ hsa_status_t hsa_amd_vmem_address_free(void *va, size_t size)
     if (!ctx || !va || !size)
         return runtime_refusal(ctx);
     places_lock();
-    status = take(va, size, &reservation);
+    status = reservation_take(va, size, &reservation);
     places_unlock();
     if (status)
         return status;

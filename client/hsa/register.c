@@ -15,7 +15,7 @@
 #include "hsa/runtime.h"
 
 /* Does the range lie in HSA's own memory, or in addresses reserved for it? With the lock. */
-static bool is_ours(uint64_t start, uint64_t size)
+static bool register_is_ours(uint64_t start, uint64_t size)
 {
     const struct place *place = place_first(start);
 
@@ -26,7 +26,7 @@ static bool is_ours(uint64_t start, uint64_t size)
 }
 
 /* The record of just this range; NULL if there is none. With the lock. */
-static struct locked *find(const void *ptr, size_t size)
+static struct locked *locked_find(const void *ptr, size_t size)
 {
     struct locked *locked = place_locked(place_find_base(ptr));
 
@@ -34,16 +34,16 @@ static struct locked *find(const void *ptr, size_t size)
 }
 
 /* Finds or makes the record. *locked is NULL if the memory is HSA's, which needs none. With the lock. */
-static hsa_status_t make_known(void *ptr, size_t size, struct locked **locked)
+static hsa_status_t locked_make(void *ptr, size_t size, struct locked **locked)
 {
     uint64_t start = (uintptr_t)ptr;
 
     *locked = NULL;
     if (size > UINT64_MAX - start)
         return HSA_STATUS_ERROR_INVALID_ARGUMENT;
-    if (is_ours(start, size))
+    if (register_is_ours(start, size))
         return HSA_STATUS_SUCCESS;
-    *locked = find(ptr, size);
+    *locked = locked_find(ptr, size);
     if (*locked)
         return HSA_STATUS_SUCCESS;
     if (!place_is_free(start, size) || !reservation_is_none(start, size))
@@ -58,13 +58,13 @@ static hsa_status_t make_known(void *ptr, size_t size, struct locked **locked)
 }
 
 /* Does the range lie across what is known of ordinary memory, and touch nothing of HSA's? With the lock. */
-static bool overlaps_known(uint64_t start, uint64_t size)
+static bool register_overlaps_known(uint64_t start, uint64_t size)
 {
     return size <= UINT64_MAX - start && reservation_is_none(start, size) && place_is_unclaimed(start, size);
 }
 
 /* With the lock. */
-static void forget_unless_known(struct locked *locked)
+static void locked_drop_unused(struct locked *locked)
 {
     if (locked->registered || locked->locks)
         return;
@@ -85,7 +85,7 @@ hsa_status_t hsa_memory_register(void *ptr, size_t size)
     if (!size)
         return HSA_STATUS_ERROR_INVALID_ARGUMENT;
     places_lock();
-    status = make_known(ptr, size, &locked);
+    status = locked_make(ptr, size, &locked);
     if (locked)
         locked->registered = true;
     places_unlock();
@@ -100,10 +100,10 @@ hsa_status_t hsa_memory_deregister(void *ptr, size_t size)
     if (!ctx)
         return HSA_STATUS_ERROR_NOT_INITIALIZED;
     places_lock();
-    locked = find(ptr, size);
+    locked = locked_find(ptr, size);
     if (locked) {
         locked->registered = false;
-        forget_unless_known(locked);
+        locked_drop_unused(locked);
     }
     places_unlock();
     return HSA_STATUS_SUCCESS;
@@ -127,10 +127,10 @@ static hsa_status_t lock_memory(void *host_ptr, size_t size, void **agent_ptr)
     hsa_status_t status;
 
     places_lock();
-    status = make_known(host_ptr, size, &locked);
+    status = locked_make(host_ptr, size, &locked);
     if (locked)
         locked->locks++;
-    else if (status == HSA_STATUS_ERROR_INVALID_ARGUMENT && overlaps_known((uintptr_t)host_ptr, size))
+    else if (status == HSA_STATUS_ERROR_INVALID_ARGUMENT && register_overlaps_known((uintptr_t)host_ptr, size))
         status = HSA_STATUS_SUCCESS;
     places_unlock();
     if (!status)
@@ -176,7 +176,7 @@ hsa_status_t hsa_amd_memory_unlock(void *host_ptr)
     locked = place_locked(place_find_base(host_ptr));
     if (locked && locked->locks) {
         locked->locks--;
-        forget_unless_known(locked);
+        locked_drop_unused(locked);
     }
     places_unlock();
     return HSA_STATUS_SUCCESS;

@@ -25,7 +25,7 @@ void room_changed(void)
     atomic_fetch_add_explicit(&changes, 1, memory_order_release);
 }
 
-static int note(const struct memclient_pool *pool, void *data)
+static int room_note(const struct memclient_pool *pool, void *data)
 {
     const struct topology *t = topology();
 
@@ -41,7 +41,7 @@ static int note(const struct memclient_pool *pool, void *data)
  * With the lock; the answer is to have been asked for after change `since`. Threads that wait for the lock take what
  * the one before them has asked for, if that was late enough, so that nobody waits for more than two calls.
  */
-static hsa_status_t ask(uint64_t since)
+static hsa_status_t room_ask(uint64_t since)
 {
     uint64_t now = clock_now_ns();
     uint64_t in = atomic_load_explicit(&changes, memory_order_acquire);
@@ -49,20 +49,20 @@ static hsa_status_t ask(uint64_t since)
     if (asked_at && asked_in >= since && now - asked_at < KEPT_NS)
         return HSA_STATUS_SUCCESS;
     asked_at = 0;
-    if (memclient_list_pools(runtime_context(), note, NULL) < 0)
+    if (memclient_list_pools(runtime_context(), room_note, NULL) < 0)
         return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
     asked_at = now;
     asked_in = in;
     return HSA_STATUS_SUCCESS;
 }
 
-static hsa_status_t look(const struct pool *pool, uint64_t *bytes)
+static hsa_status_t room_look(const struct pool *pool, uint64_t *bytes)
 {
     uint64_t since = atomic_load_explicit(&changes, memory_order_acquire);
     hsa_status_t status;
 
     pthread_mutex_lock(&lock);
-    status = ask(since);
+    status = room_ask(since);
     if (!status)
         *bytes = available[pool->index];
     pthread_mutex_unlock(&lock);
@@ -71,7 +71,7 @@ static hsa_status_t look(const struct pool *pool, uint64_t *bytes)
 
 hsa_status_t room_tell(const struct pool *pool, uint64_t *bytes)
 {
-    hsa_status_t status = look(pool, bytes);
+    hsa_status_t status = room_look(pool, bytes);
 
     if (status)
         return status;
@@ -98,7 +98,7 @@ hsa_status_t room_put(const void *pool, void *value)
 hsa_status_t room_of_agent(const struct agent *agent, uint64_t *bytes)
 {
     *bytes = 0;
-    return agent->n_pools ? look(&agent->pools[POOL_FINE], bytes) : HSA_STATUS_SUCCESS;
+    return agent->n_pools ? room_look(&agent->pools[POOL_FINE], bytes) : HSA_STATUS_SUCCESS;
 }
 
 hsa_status_t room_refusal(const struct pool *pool, uint64_t size, int r)

@@ -57,7 +57,7 @@ static bool several_init(struct several *several, const struct several_list *lis
 enum outcome { NOT_YET, DONE, BROKEN };
 
 /* One that was met once counts as met from then on; *met is the last one that was. */
-static enum outcome look_at_all(struct several *several, struct watch_set *set, bool all, struct awaited **met)
+static enum outcome several_look(struct several *several, struct watch_set *set, bool all, struct awaited **met)
 {
     uint32_t n_unmet = 0;
 
@@ -81,8 +81,8 @@ static enum outcome look_at_all(struct several *several, struct watch_set *set, 
 }
 
 /* Looks for a moment, then sleeps. */
-static enum outcome wait_for_several(struct several *several, bool all, uint64_t deadline, hsa_wait_state_t state,
-                                     struct awaited **met)
+static enum outcome several_wait(struct several *several, bool all, uint64_t deadline, hsa_wait_state_t state,
+                                 struct awaited **met)
 {
     uint32_t looks = state == HSA_WAIT_STATE_ACTIVE ? LOOKS_ACTIVE : LOOKS;
     enum outcome outcome = NOT_YET;
@@ -90,7 +90,7 @@ static enum outcome wait_for_several(struct several *several, bool all, uint64_t
 
     for (uint32_t i = 0; i < looks && outcome == NOT_YET; i += several->n) {
         watch_set_begin(&set);
-        outcome = look_at_all(several, &set, all, met);
+        outcome = several_look(several, &set, all, met);
         cell_relax();
     }
     if (outcome != NOT_YET)
@@ -101,7 +101,7 @@ static enum outcome wait_for_several(struct several *several, bool all, uint64_t
         bool is_over = deadline_passed(deadline, clock_now_ns());
 
         watch_set_begin(&set);
-        outcome = look_at_all(several, &set, all, met);
+        outcome = several_look(several, &set, all, met);
         if (outcome != NOT_YET || is_over)
             break;
         watch_set_sleep(&set, deadline);
@@ -118,7 +118,7 @@ uint32_t several_wait_any(const struct several_list *list, uint64_t deadline, hs
     struct awaited *met = NULL;
 
     if (!list->n || !several_init(&several, list) || !several.n ||
-        wait_for_several(&several, false, deadline, state, &met) != DONE)
+        several_wait(&several, false, deadline, state, &met) != DONE)
         return SEVERAL_NONE;
     if (value)
         *value = met->watch.value;
@@ -147,7 +147,7 @@ uint32_t hsa_amd_signal_wait_all(uint32_t signal_count, hsa_signal_t *signals, h
     if (!several_init(&several, &list))
         return SEVERAL_NONE;
     if (several.n &&
-        wait_for_several(&several, true, deadline_after_ns(timeout_hint), wait_hint, &met) != DONE)
+        several_wait(&several, true, deadline_after_ns(timeout_hint), wait_hint, &met) != DONE)
         return SEVERAL_NONE;
     if (!satisfying_values)
         return 0;

@@ -71,7 +71,7 @@ static struct signal *signal_new(void)
 }
 
 /* Gives it its handle, which takes over the reference. */
-static hsa_status_t publish(struct signal **signal, hsa_signal_t *handle)
+static hsa_status_t signal_publish(struct signal **signal, hsa_signal_t *handle)
 {
     struct signal *new = *signal;
     hsa_status_t status = HSA_STATUS_ERROR_OUT_OF_RESOURCES;
@@ -89,18 +89,18 @@ static hsa_status_t publish(struct signal **signal, hsa_signal_t *handle)
 }
 
 /* Who watches has counted itself before it looked at the value: see cell.c. */
-static void wake_watchers(const struct signal *signal)
+static void signal_wake_watchers(const struct signal *signal)
 {
     if (atomic_load(&signal->watched))
         watch_wake();
 }
 
 /* It has left the table. */
-static void end(struct signal *signal)
+static void signal_end(struct signal *signal)
 {
     atomic_store(&signal->dead, true);
     cell_wake(signal->cell, !signal->buffer);
-    wake_watchers(signal);
+    signal_wake_watchers(signal);
     signal_unref(signal);
 }
 
@@ -118,7 +118,7 @@ hsa_status_t hsa_signal_destroy(hsa_signal_t handle)
     pthread_rwlock_unlock(&lock);
     if (!signal)
         return HSA_STATUS_ERROR_INVALID_SIGNAL;
-    end(signal);
+    signal_end(signal);
     return HSA_STATUS_SUCCESS;
 }
 
@@ -133,7 +133,7 @@ void signals_stop(void)
     HASH_ITER(hh, taken, signal, next)
     {
         HASH_DELETE(hh, taken, signal);
-        end(signal);
+        signal_end(signal);
     }
     pthread_mutex_lock(&alive_lock);
     while (alive)
@@ -179,7 +179,7 @@ hsa_signal_value_t signal_change(struct signal *signal, enum cell_change change,
 {
     hsa_signal_value_t before = cell_change(signal->cell, !signal->buffer, change, operand);
 
-    wake_watchers(signal);
+    signal_wake_watchers(signal);
     return before;
 }
 
@@ -188,7 +188,7 @@ hsa_signal_value_t signal_cas(struct signal *signal, hsa_signal_value_t expected
     hsa_signal_value_t before = cell_cas(signal->cell, !signal->buffer, expected, value);
 
     if (before == expected)
-        wake_watchers(signal);
+        signal_wake_watchers(signal);
     return before;
 }
 
@@ -221,7 +221,7 @@ static hsa_status_t check_consumers(uint32_t n, const hsa_agent_t *consumers)
 }
 
 /* A page for the value, for the mapping of which the signal's buffer is there. */
-static int map_cell(struct signal *signal)
+static int signal_map_cell(struct signal *signal)
 {
     struct memclient_map_options options = MEMCLIENT_MAP_OPTIONS_INIT;
     void *address;
@@ -235,7 +235,7 @@ static int map_cell(struct signal *signal)
     return r;
 }
 
-static int make_shared(struct signal *signal)
+static int signal_make_shared(struct signal *signal)
 {
     struct memclient_alloc_options options = MEMCLIENT_ALLOC_OPTIONS_INIT;
     int r;
@@ -244,7 +244,7 @@ static int make_shared(struct signal *signal)
     r = memclient_alloc(runtime_context(), sizeof(struct cell), &options, &signal->buffer);
     if (!r)
         r = memclient_share(signal->buffer, NULL, &signal->token);
-    return r ? r : map_cell(signal);
+    return r ? r : signal_map_cell(signal);
 }
 
 hsa_status_t hsa_amd_signal_create(hsa_signal_value_t initial_value, uint32_t num_consumers,
@@ -265,14 +265,14 @@ hsa_status_t hsa_amd_signal_create(hsa_signal_value_t initial_value, uint32_t nu
         return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
     signal->may_be_bare = attributes & (HSA_AMD_SIGNAL_AMD_GPU_ONLY | HSA_AMD_SIGNAL_IPC);
     if (attributes & HSA_AMD_SIGNAL_IPC) {
-        r = make_shared(signal);
+        r = signal_make_shared(signal);
         if (r < 0)
             return runtime_status(r);
     } else {
         signal->cell = &signal->own;
     }
     cell_init(signal->cell, initial_value);
-    return publish(&signal, handle);
+    return signal_publish(&signal, handle);
 }
 
 hsa_status_t hsa_signal_create(hsa_signal_value_t initial_value, uint32_t num_consumers, const hsa_agent_t *consumers,
@@ -315,13 +315,13 @@ hsa_status_t hsa_amd_ipc_signal_attach(const hsa_amd_ipc_signal_t *ipc, hsa_sign
     /* a handle of other memory is none of a signal */
     if (memclient_buffer_size(signal->buffer) != sizeof(struct cell))
         return HSA_STATUS_ERROR_INVALID_ARGUMENT;
-    r = map_cell(signal);
+    r = signal_map_cell(signal);
     if (r < 0)
         return runtime_status(r);
     if (!cell_is_one(signal->cell))
         return HSA_STATUS_ERROR_INVALID_ARGUMENT;
     signal->may_be_bare = true;
-    return publish(&signal, handle);
+    return signal_publish(&signal, handle);
 }
 
 hsa_status_t hsa_amd_signal_value_pointer(hsa_signal_t handle, volatile hsa_signal_value_t **value_ptr)
@@ -339,7 +339,7 @@ hsa_status_t hsa_amd_signal_value_pointer(hsa_signal_t handle, volatile hsa_sign
     /* those who sleep already go on in naps */
     atomic_store(&signal->cell->is_bare, 1);
     cell_wake(signal->cell, !signal->buffer);
-    wake_watchers(signal);
+    signal_wake_watchers(signal);
     *value_ptr = (volatile hsa_signal_value_t *)&signal->cell->value;
     return HSA_STATUS_SUCCESS;
 }

@@ -13,28 +13,28 @@
 
 DEFINE_CLEANUP(struct signal *, signal_unref);
 
-static hsa_signal_value_t value_of(hsa_signal_t handle)
+static hsa_signal_value_t value_load(hsa_signal_t handle)
 {
     _cleanup_(signal_unrefp) struct signal *signal = signal_find(handle);
 
     return signal ? cell_load(signal->cell) : 0;
 }
 
-static hsa_signal_value_t change_value(hsa_signal_t handle, enum cell_change change, hsa_signal_value_t operand)
+static hsa_signal_value_t value_change(hsa_signal_t handle, enum cell_change change, hsa_signal_value_t operand)
 {
     _cleanup_(signal_unrefp) struct signal *signal = signal_find(handle);
 
     return signal ? signal_change(signal, change, operand) : 0;
 }
 
-static hsa_signal_value_t swap_value(hsa_signal_t handle, hsa_signal_value_t expected, hsa_signal_value_t value)
+static hsa_signal_value_t value_cas(hsa_signal_t handle, hsa_signal_value_t expected, hsa_signal_value_t value)
 {
     _cleanup_(signal_unrefp) struct signal *signal = signal_find(handle);
 
     return signal ? signal_cas(signal, expected, value) : 0;
 }
 
-static void set_silently(hsa_signal_t handle, hsa_signal_value_t value)
+static void value_store_silently(hsa_signal_t handle, hsa_signal_value_t value)
 {
     _cleanup_(signal_unrefp) struct signal *signal = signal_find(handle);
 
@@ -43,8 +43,8 @@ static void set_silently(hsa_signal_t handle, hsa_signal_value_t value)
 }
 
 /* A tick is a nanosecond. */
-static hsa_signal_value_t wait_for_value(hsa_signal_t handle, hsa_signal_condition_t condition,
-                                         hsa_signal_value_t compare, uint64_t ticks, hsa_wait_state_t state)
+static hsa_signal_value_t value_wait(hsa_signal_t handle, hsa_signal_condition_t condition,
+                                     hsa_signal_value_t compare, uint64_t ticks, hsa_wait_state_t state)
 {
     _cleanup_(signal_unrefp) struct signal *signal = signal_find(handle);
 
@@ -54,7 +54,7 @@ static hsa_signal_value_t wait_for_value(hsa_signal_t handle, hsa_signal_conditi
 #define LOAD(order)                                                 \
     hsa_signal_value_t hsa_signal_load_##order(hsa_signal_t signal) \
     {                                                               \
-        return value_of(signal);                                    \
+        return value_load(signal);                                    \
     }
 LOAD(relaxed)
 LOAD(scacquire)
@@ -63,7 +63,7 @@ LOAD(acquire)
 #define STORE(order)                                                                \
     void hsa_signal_store_##order(hsa_signal_t signal, hsa_signal_value_t value)    \
     {                                                                               \
-        (void)change_value(signal, CELL_EXCHANGE, value);                           \
+        (void)value_change(signal, CELL_EXCHANGE, value);                           \
     }
 STORE(relaxed)
 STORE(screlease)
@@ -72,7 +72,7 @@ STORE(release)
 #define SILENT_STORE(order)                                                             \
     void hsa_signal_silent_store_##order(hsa_signal_t signal, hsa_signal_value_t value) \
     {                                                                                   \
-        set_silently(signal, value);                                                    \
+        value_store_silently(signal, value);                                                    \
     }
 SILENT_STORE(relaxed)
 SILENT_STORE(screlease)
@@ -82,7 +82,7 @@ SILENT_STORE(screlease)
                                                hsa_signal_value_t compare_value, uint64_t timeout_hint,    \
                                                hsa_wait_state_t wait_state_hint)                           \
     {                                                                                                      \
-        return wait_for_value(signal, condition, compare_value, timeout_hint, wait_state_hint);            \
+        return value_wait(signal, condition, compare_value, timeout_hint, wait_state_hint);            \
     }
 WAIT(relaxed)
 WAIT(scacquire)
@@ -100,7 +100,7 @@ WAIT(acquire)
 #define CHANGE(order, name, change)                                                  \
     void hsa_signal_##name##_##order(hsa_signal_t signal, hsa_signal_value_t value)  \
     {                                                                                \
-        (void)change_value(signal, change, value);                                   \
+        (void)value_change(signal, change, value);                                   \
     }
 IN_EVERY_ORDER(CHANGE, add, CELL_ADD)
 IN_EVERY_ORDER(CHANGE, subtract, CELL_SUBTRACT)
@@ -111,7 +111,7 @@ IN_EVERY_ORDER(CHANGE, xor, CELL_XOR)
 #define EXCHANGE(order, change)                                                                       \
     hsa_signal_value_t hsa_signal_exchange_##order(hsa_signal_t signal, hsa_signal_value_t value)     \
     {                                                                                                 \
-        return change_value(signal, change, value);                                                   \
+        return value_change(signal, change, value);                                                   \
     }
 IN_EVERY_ORDER(EXCHANGE, CELL_EXCHANGE)
 
@@ -121,4 +121,4 @@ IN_EVERY_ORDER(EXCHANGE, CELL_EXCHANGE)
     {                                                                                               \
         return swap(signal, expected, value);                                                       \
     }
-IN_EVERY_ORDER(CAS, swap_value)
+IN_EVERY_ORDER(CAS, value_cas)

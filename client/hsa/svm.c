@@ -70,7 +70,7 @@ static struct stretch *first_behind(uint64_t address)
     return found;
 }
 
-static struct stretch *insert(uint64_t start, uint64_t end, const struct saying *saying)
+static struct stretch *svm_insert(uint64_t start, uint64_t end, const struct saying *saying)
 {
     struct stretch *new = malloc(sizeof(*new));
 
@@ -91,7 +91,7 @@ static bool cut_at(uint64_t address)
         return true;
     end = s->end;
     s->end = address;
-    if (insert(address, end, &s->saying))
+    if (svm_insert(address, end, &s->saying))
         return true;
     s->end = end;
     return false;
@@ -106,7 +106,7 @@ static bool make_whole(uint64_t start, uint64_t end)
         struct stretch *s = first_behind(start);
         uint64_t gap_end = s && s->start < end ? s->start : end;
 
-        if (start < gap_end && !insert(start, gap_end, &nothing_said))
+        if (start < gap_end && !svm_insert(start, gap_end, &nothing_said))
             return false;
         start = s && s->start < end ? s->end : end;
     }
@@ -189,7 +189,7 @@ static bool is_given(const struct wish *wish, hsa_amd_svm_attribute_t attribute)
     return wish->given & 1U << attribute;
 }
 
-static void apply(const struct wish *wish, struct saying *saying)
+static void svm_apply(const struct wish *wish, struct saying *saying)
 {
     saying->flags = (saying->flags & ~wish->given) | wish->saying.flags;
     if (is_given(wish, HSA_AMD_SVM_ATTRIB_GLOBAL_FLAG))
@@ -216,7 +216,7 @@ static bool pages_of(const void *ptr, size_t size, uint64_t *start, uint64_t *en
     return true;
 }
 
-static hsa_status_t say(uint64_t start, uint64_t end, const struct wish *wish)
+static hsa_status_t svm_say(uint64_t start, uint64_t end, const struct wish *wish)
 {
     bool is_whole;
 
@@ -224,7 +224,7 @@ static hsa_status_t say(uint64_t start, uint64_t end, const struct wish *wish)
     is_whole = make_whole(start, end);
     for (struct stretch *s = first_behind(start); is_whole && s && s->start < end;
          s = RB_NEXT(stretches, &stretches, s))
-        apply(wish, &s->saying);
+        svm_apply(wish, &s->saying);
     places_unlock();
     return is_whole ? HSA_STATUS_SUCCESS : HSA_STATUS_ERROR_OUT_OF_RESOURCES;
 }
@@ -244,12 +244,12 @@ hsa_status_t hsa_amd_svm_attributes_set(void *ptr, size_t size, hsa_amd_svm_attr
         if (status)
             return status;
     }
-    return say(start, end, &wish);
+    return svm_say(start, end, &wish);
 }
 
 /* ---- what was said --------------------------------------------------------------------------------------- */
 
-static void join(struct saying *all, const struct saying *other)
+static void svm_join(struct saying *all, const struct saying *other)
 {
     if (all->model != other->model)
         all->model = HSA_AMD_SVM_GLOBAL_FLAG_INDETERMINATE;
@@ -272,16 +272,16 @@ static struct saying said_of(uint64_t start, uint64_t end)
 
     for (; s && s->start < end; s = RB_NEXT(stretches, &stretches, s)) {
         if (s->start > start)
-            join(&all, &nothing_said);
-        join(&all, &s->saying);
+            svm_join(&all, &nothing_said);
+        svm_join(&all, &s->saying);
         start = s->end;
     }
     if (start < end)
-        join(&all, &nothing_said);
+        svm_join(&all, &nothing_said);
     return all;
 }
 
-static hsa_status_t tell_access(const struct saying *saying, hsa_amd_svm_attribute_pair_t *pair)
+static hsa_status_t svm_tell_access(const struct saying *saying, hsa_amd_svm_attribute_pair_t *pair)
 {
     const struct agent *agent = topology_agent((hsa_agent_t){pair->value});
     uint64_t bit;
@@ -295,11 +295,11 @@ static hsa_status_t tell_access(const struct saying *saying, hsa_amd_svm_attribu
     return HSA_STATUS_SUCCESS;
 }
 
-static hsa_status_t tell(const struct saying *saying, hsa_amd_svm_attribute_pair_t *pair)
+static hsa_status_t svm_tell(const struct saying *saying, hsa_amd_svm_attribute_pair_t *pair)
 {
     switch (pair->attribute) {
     case HSA_AMD_SVM_ATTRIB_ACCESS_QUERY:
-        return tell_access(saying, pair);
+        return svm_tell_access(saying, pair);
     case HSA_AMD_SVM_ATTRIB_GLOBAL_FLAG:
         pair->value = saying->model;
         return HSA_STATUS_SUCCESS;
@@ -332,7 +332,7 @@ hsa_status_t hsa_amd_svm_attributes_get(void *ptr, size_t size, hsa_amd_svm_attr
     /* first as a trial, since what fails changes nothing */
     for (size_t i = 0; i < attribute_count; i++) {
         hsa_amd_svm_attribute_pair_t pair = attribute_list[i];
-        hsa_status_t status = tell(&nothing_said, &pair);
+        hsa_status_t status = svm_tell(&nothing_said, &pair);
 
         if (status)
             return status;
@@ -341,7 +341,7 @@ hsa_status_t hsa_amd_svm_attributes_get(void *ptr, size_t size, hsa_amd_svm_attr
     saying = said_of(start, end);
     places_unlock();
     for (size_t i = 0; i < attribute_count; i++)
-        (void)tell(&saying, &attribute_list[i]);
+        (void)svm_tell(&saying, &attribute_list[i]);
     return HSA_STATUS_SUCCESS;
 }
 
@@ -361,8 +361,8 @@ hsa_status_t hsa_amd_svm_prefetch_async(void *ptr, size_t size, hsa_agent_t agen
     if (!topology_agent(agent))
         return HSA_STATUS_ERROR_INVALID_AGENT;
     /* nothing is said yet, but can be afterwards: what fails changes nothing */
-    status = say(start, end, &(struct wish){0});
+    status = svm_say(start, end, &(struct wish){0});
     if (!status)
         status = job_start(&none, num_dep_signals, dep_signals, completion_signal, true);
-    return status ? status : say(start, end, &wish);
+    return status ? status : svm_say(start, end, &wish);
 }

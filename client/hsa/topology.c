@@ -264,14 +264,14 @@ static void set_pools(struct snapshot *snapshot)
 
 /* ---- publishing ------------------------------------------------------------------------------------------ */
 
-static bool same_pool(const struct pool *a, const struct pool *b)
+static bool topology_same_pool(const struct pool *a, const struct pool *b)
 {
     return a->kind == b->kind && !strcmp(a->name, b->name) && a->pages == b->pages && a->page_size == b->page_size &&
            a->granule == b->granule && a->capacity == b->capacity;
 }
 
 /* The frequency may be one measured just now, and is no reason for a new one. */
-static bool same_agent(const struct agent *a, const struct agent *b)
+static bool topology_same_agent(const struct agent *a, const struct agent *b)
 {
     bool same = a->node == b->node && a->physical == b->physical && a->cores == b->cores &&
                 a->cacheline == b->cacheline && a->nearest_cpu.handle == b->nearest_cpu.handle &&
@@ -280,28 +280,28 @@ static bool same_agent(const struct agent *a, const struct agent *b)
                 a->n_pools == b->n_pools && a->n_regions == b->n_regions && a->n_caches == b->n_caches;
 
     for (unsigned i = 0; same && i < a->n_regions; i++)
-        same = same_pool(&a->pools[i], &b->pools[i]);
+        same = topology_same_pool(&a->pools[i], &b->pools[i]);
     for (unsigned i = 0; same && i < a->n_caches; i++)
         same = a->caches[i].level == b->caches[i].level && a->caches[i].size == b->caches[i].size &&
                !strcmp(a->caches[i].name, b->caches[i].name);
     return same;
 }
 
-static bool same(const struct topology *a, const struct topology *b)
+static bool topology_same(const struct topology *a, const struct topology *b)
 {
     bool same = a->n_agents == b->n_agents && a->simulated == b->simulated && a->page_size == b->page_size;
 
     for (unsigned i = 0; same && i < a->n_agents; i++)
-        same = same_agent(&a->agents[i], &b->agents[i]);
+        same = topology_same_agent(&a->agents[i], &b->agents[i]);
     return same;
 }
 
 /* It, or one that says the same. */
-static void publish(struct snapshot *snapshot)
+static void topology_publish(struct snapshot *snapshot)
 {
     struct snapshot *former = known;
 
-    while (former && !same(&former->topology, &snapshot->topology))
+    while (former && !topology_same(&former->topology, &snapshot->topology))
         former = former->next;
     if (former) {
         free(snapshot);
@@ -328,6 +328,6 @@ hsa_status_t topology_load(struct memclient *ctx)
     set_pools(snapshot);
     if (!snapshot->topology.n_pools)
         return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
-    publish(steal_ptr(&snapshot));
+    topology_publish(steal_ptr(&snapshot));
     return HSA_STATUS_SUCCESS;
 }

@@ -11,12 +11,12 @@
 /* With the lock. */
 static hsa_status_t access_allow(const void *ptr, uint64_t agents)
 {
-    struct place *place = place_find(ptr);
-    struct mapping *mapping = place_mapping(place);
+    struct address_range *range = address_map_find(ptr);
+    struct mapping *mapping = range_mapping(range);
 
     if (mapping)
         return permissions_allow(mapping, agents);
-    if (!place || place->kind == PLACE_LOCKED || place->start != (uintptr_t)ptr)
+    if (!range || range->kind == RANGE_LOCKED || range->start != (uintptr_t)ptr)
         return HSA_STATUS_ERROR_INVALID_ALLOCATION;
     return HSA_STATUS_SUCCESS;
 }
@@ -32,8 +32,8 @@ hsa_status_t hsa_amd_agents_allow_access(uint32_t num_agents, const hsa_agent_t 
         return runtime_refusal(ctx);
     if (!topology_agents(num_agents, agents, &set))
         return HSA_STATUS_ERROR_INVALID_AGENT;
-    places_lock();
+    address_map_lock();
     status = access_allow(ptr, set);
-    places_unlock();
+    address_map_unlock();
     return status;
 }

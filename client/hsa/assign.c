@@ -42,12 +42,12 @@ static bool is_coarse(const struct pool *pool)
  * process's is, and nothing is to be done. With the lock. */
 static hsa_status_t assign_find(const void *ptr, struct allocation **allocation)
 {
-    struct allocation *found = place_allocation(place_find(ptr));
+    struct allocation *found = range_allocation(address_map_find(ptr));
 
     *allocation = NULL;
     if (!found || !is_coarse(found->pool))
         return HSA_STATUS_SUCCESS;
-    if (found->place.start != (uintptr_t)ptr)
+    if (found->range.start != (uintptr_t)ptr)
         return HSA_STATUS_ERROR_INVALID_ALLOCATION;
     *allocation = found;
     return HSA_STATUS_SUCCESS;
@@ -68,7 +68,7 @@ static hsa_status_t assign_give(struct allocation *allocation, const struct agen
                                 hsa_access_permission_t access)
 {
     unsigned bits = access == HSA_ACCESS_PERMISSION_RO ? MEMCLIENT_READ : MEMCLIENT_READ | MEMCLIENT_WRITE;
-    int r = memclient_protect(runtime_context(), (void *)(uintptr_t)allocation->place.start, 0, bits);
+    int r = memclient_protect(runtime_context(), (void *)(uintptr_t)allocation->range.start, 0, bits);
 
     if (r < 0)
         return runtime_status(r);
@@ -85,26 +85,26 @@ static hsa_status_t assign_agent(void *ptr, const struct agent *agent, hsa_acces
     struct allocation *allocation;
     hsa_status_t status;
 
-    places_lock_read();
+    address_map_lock_read();
     status = assign_find(ptr, &allocation);
     if (allocation) {
         buffer = memclient_buffer_ref(allocation->buffer);
         owner = allocation->owner;
     }
-    places_unlock();
+    address_map_unlock();
     if (!buffer)
         return status;
     if (owner != agent)
         status = assign_move(buffer, agent);
     if (status)
         return status;
-    places_lock();
+    address_map_lock();
     status = assign_find(ptr, &allocation);
     if (!allocation || allocation->buffer != buffer)
         status = HSA_STATUS_ERROR_INVALID_ALLOCATION; /* it was freed meanwhile */
     else
         status = assign_give(allocation, agent, access);
-    places_unlock();
+    address_map_unlock();
     return status;
 }
 

@@ -24,8 +24,9 @@ hsa_status_t attachment_map(struct memclient_buffer **buffer, uint64_t allowed, 
     r = memclient_map(*buffer, &options, &address);
     if (r)
         return runtime_status(r);
-    place_init(&new->place, PLACE_ATTACHMENT, address, memclient_buffer_size(*buffer), memclient_buffer_bytes(*buffer));
-    new->place.busy = false;
+    address_range_init(&new->range, RANGE_ATTACHMENT, address, memclient_buffer_size(*buffer),
+                       memclient_buffer_bytes(*buffer));
+    new->range.busy = false;
     new->allowed = allowed;
     new->refs = 1;
     new->maps = 1;
@@ -36,7 +37,7 @@ hsa_status_t attachment_map(struct memclient_buffer **buffer, uint64_t allowed, 
 
 void attachment_free(struct attachment *attachment, struct memclient *ctx)
 {
-    memory_give_back(&attachment->place, attachment->buffer, ctx);
+    memory_give_back(&attachment->range, attachment->buffer, ctx);
     free(attachment);
 }
 
@@ -50,7 +51,7 @@ struct attachment *attachment_find(const struct memclient_token *token)
 
 bool attachment_join(const struct attachment *new, struct attachment **there)
 {
-    struct attachment *found = place_attachment(place_find_base((const void *)(uintptr_t)new->place.start));
+    struct attachment *found = range_attachment(address_map_find_base((const void *)(uintptr_t)new->range.start));
 
     if (!found || found->interop || found->buffer != new->buffer)
         return false;
@@ -68,7 +69,7 @@ bool attachment_insert(struct attachment *attachment)
         if (!attachment->hh.tbl)
             return false;
     }
-    place_insert(&attachment->place);
+    address_map_insert(&attachment->range);
     return true;
 }
 
@@ -77,10 +78,10 @@ static bool attachment_count_down(struct attachment *attachment, struct list *ca
 {
     if (--attachment->refs)
         return false;
-    place_remove(&attachment->place);
+    address_map_remove(&attachment->range);
     if (!attachment->interop)
         HASH_DELETE(hh, by_token, attachment);
-    callbacks_take(&attachment->place, callbacks);
+    callbacks_take(&attachment->range, callbacks);
     return true;
 }
 
@@ -94,17 +95,17 @@ hsa_status_t attachment_detach(void *ptr, bool interop)
 
     if (!ctx)
         return HSA_STATUS_ERROR_NOT_INITIALIZED;
-    places_lock();
-    attachment = place_attachment(place_find_base(ptr));
+    address_map_lock();
+    attachment = range_attachment(address_map_find_base(ptr));
     if (attachment && attachment->interop != interop)
         attachment = NULL;
     last = attachment && attachment_count_down(attachment, &callbacks);
     if (attachment && !last && attachment->maps > attachment->refs) {
         is_joined = true;
         attachment->maps--;
-        bytes = attachment->place.bytes;
+        bytes = attachment->range.bytes;
     }
-    places_unlock();
+    address_map_unlock();
     if (!attachment)
         return HSA_STATUS_ERROR_INVALID_ARGUMENT;
     if (is_joined)

@@ -2,9 +2,9 @@
 /*
  * Deallocation callbacks: functions of the application that are told when memory goes.
  *
- * They hang on the place that holds the address they were registered for. Whoever takes the place out of the index
- * takes them along, and calls them when it has let go of everything: so they may allocate, free and register, and find
- * the memory gone, as HSA promises.
+ * They hang on the range that holds the address they were registered for. Whoever removes the range from the address
+ * map takes them along, and calls them when it has let go of everything: so they may allocate, free and register,
+ * and find the memory gone, as HSA promises.
  */
 #include <stdlib.h>
 
@@ -20,9 +20,9 @@ struct callback {
     void *data;
 };
 
-void callbacks_take(struct place *place, struct list *taken)
+void callbacks_take(struct address_range *range, struct list *taken)
 {
-    list_splice(taken, &place->callbacks);
+    list_splice(taken, &range->callbacks);
 }
 
 void callbacks_run(struct list *taken)
@@ -46,20 +46,20 @@ void callbacks_run_outside(struct list *taken, struct memclient **ctx)
     *ctx = runtime_enter();
 }
 
-void callbacks_drop(struct place *place)
+void callbacks_drop(struct address_range *range)
 {
     struct list *link;
 
-    while ((link = list_pop(&place->callbacks)))
+    while ((link = list_pop(&range->callbacks)))
         free(container_of(link, struct callback, link));
 }
 
 /* What can be freed; ordinary memory that was registered is not ours to free. */
-static struct place *find_memory(const void *address)
+static struct address_range *find_memory(const void *address)
 {
-    struct place *place = place_find(address);
+    struct address_range *range = address_map_find(address);
 
-    return place && place->kind != PLACE_LOCKED ? place : NULL;
+    return range && range->kind != RANGE_LOCKED ? range : NULL;
 }
 
 hsa_status_t hsa_amd_register_deallocation_callback(void *ptr, hsa_amd_deallocation_callback_t callback,
@@ -67,7 +67,7 @@ hsa_status_t hsa_amd_register_deallocation_callback(void *ptr, hsa_amd_deallocat
 {
     _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
     struct callback *new;
-    struct place *place;
+    struct address_range *range;
 
     if (!ctx || !ptr || !callback)
         return runtime_refusal(ctx);
@@ -75,21 +75,21 @@ hsa_status_t hsa_amd_register_deallocation_callback(void *ptr, hsa_amd_deallocat
     if (!new)
         return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
     *new = (struct callback){.address = ptr, .function = callback, .data = user_data};
-    places_lock();
-    place = find_memory(ptr);
-    if (place)
-        list_append(&place->callbacks, &new->link);
-    places_unlock();
-    if (place)
+    address_map_lock();
+    range = find_memory(ptr);
+    if (range)
+        list_append(&range->callbacks, &new->link);
+    address_map_unlock();
+    if (range)
         return HSA_STATUS_SUCCESS;
     free(new);
     return HSA_STATUS_ERROR_INVALID_ALLOCATION;
 }
 
-static struct callback *find_callback(struct place *place, const void *address,
+static struct callback *find_callback(struct address_range *range, const void *address,
                                       hsa_amd_deallocation_callback_t function)
 {
-    list_for_each_entry(callback, &place->callbacks, struct callback, link)
+    list_for_each_entry(callback, &range->callbacks, struct callback, link)
         if (callback->address == address && callback->function == function)
             return callback;
     return NULL;
@@ -99,18 +99,18 @@ hsa_status_t hsa_amd_deregister_deallocation_callback(void *ptr, hsa_amd_dealloc
 {
     _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
     struct callback *found = NULL;
-    struct place *place;
+    struct address_range *range;
 
     if (!ctx || !ptr || !callback)
         return runtime_refusal(ctx);
-    places_lock();
-    place = find_memory(ptr);
-    if (place) {
-        found = find_callback(place, ptr, callback);
+    address_map_lock();
+    range = find_memory(ptr);
+    if (range) {
+        found = find_callback(range, ptr, callback);
         if (found)
             list_remove(&found->link);
     }
-    places_unlock();
+    address_map_unlock();
     if (!found)
         return HSA_STATUS_ERROR_INVALID_ARGUMENT;
     free(found);

@@ -22,12 +22,12 @@ hsa_status_t hsa_memory_copy(void *dst, const void *src, size_t size)
 static bool copy_is_known(uint64_t start, uint64_t size)
 {
     for (;;) {
-        const struct place *place = place_find((const void *)(uintptr_t)start);
+        const struct address_range *range = address_map_find((const void *)(uintptr_t)start);
         uint64_t rest;
 
-        if (!place)
+        if (!range)
             return false;
-        rest = place->size - (start - place->start);
+        rest = range->size - (start - range->start);
         if (size <= rest)
             return true;
         start += rest;
@@ -47,12 +47,12 @@ hsa_status_t hsa_amd_memory_fill(void *ptr, uint32_t value, size_t count)
         return HSA_STATUS_SUCCESS;
     if (__builtin_mul_overflow(count, sizeof(value), &size))
         return HSA_STATUS_ERROR_INVALID_ALLOCATION;
-    places_lock_read();
+    address_map_lock_read();
     if (!copy_is_known((uintptr_t)ptr, size))
         status = HSA_STATUS_ERROR_INVALID_ALLOCATION;
     else if (!pointer_allows(ptr, size, HSA_ACCESS_PERMISSION_WO))
         status = HSA_STATUS_ERROR_INVALID_ARGUMENT;
-    places_unlock();
+    address_map_unlock();
     if (!status)
         copier_fill(ptr, value, size);
     return status;

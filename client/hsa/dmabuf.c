@@ -7,22 +7,22 @@
 
 #include "base/cleanup.h"
 #include "base/range.h"
-#include "hsa/place.h"
+#include "hsa/address_map.h"
 #include "hsa/runtime.h"
 
 /* With the lock: the buffer that holds all of the range, counted up, and where in it the range begins; or NULL. */
 static struct memclient_buffer *dmabuf_find_buffer(const void *ptr, uint64_t size, uint64_t *offset)
 {
-    struct place *place = place_find(ptr);
+    struct address_range *range = address_map_find(ptr);
     struct memclient_buffer *buffer;
     uint64_t inside;
 
-    if (!place)
+    if (!range)
         return NULL;
-    inside = (uintptr_t)ptr - place->start;
-    if (!range_in_bounds(inside, size, place->bytes))
+    inside = (uintptr_t)ptr - range->start;
+    if (!range_in_bounds(inside, size, range->bytes))
         return NULL;
-    buffer = place_buffer(place, offset);
+    buffer = address_range_buffer(range, offset);
     *offset += inside;
     return memclient_buffer_ref(buffer);
 }
@@ -37,9 +37,9 @@ hsa_status_t hsa_amd_portable_export_dmabuf(const void *ptr, size_t size, int *d
 
     if (!ctx || !ptr || !dmabuf || !offset || !size)
         return runtime_refusal(ctx);
-    places_lock_read();
+    address_map_lock_read();
     buffer = dmabuf_find_buffer(ptr, size, &start);
-    places_unlock();
+    address_map_unlock();
     if (!buffer)
         return HSA_STATUS_ERROR_INVALID_ALLOCATION;
     (void)memclient_make_home(buffer); /* for those who open it */

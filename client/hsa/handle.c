@@ -142,7 +142,7 @@ static hsa_status_t handle_ref_buffer(struct memclient_buffer **buffer, const st
         .type = type,
     };
     list_init(&new->ended);
-    places_lock();
+    address_map_lock();
     handle = handle_of_buffer(*buffer);
     if (!handle && handle_add(new)) {
         handle = steal_ptr(&new);
@@ -152,7 +152,7 @@ static hsa_status_t handle_ref_buffer(struct memclient_buffer **buffer, const st
         handle->refs++;
         ret->handle = handle->number;
     }
-    places_unlock();
+    address_map_unlock();
     return handle ? HSA_STATUS_SUCCESS : HSA_STATUS_ERROR_OUT_OF_RESOURCES;
 }
 
@@ -218,11 +218,11 @@ hsa_status_t hsa_amd_vmem_handle_release(hsa_amd_vmem_alloc_handle_t memory_hand
 
     if (!ctx)
         return HSA_STATUS_ERROR_NOT_INITIALIZED;
-    places_lock();
+    address_map_lock();
     handle = handle_find(memory_handle);
     if (handle)
         handle_unref(handle, &ended);
-    places_unlock();
+    address_map_unlock();
     handles_end(&ended);
     return handle ? HSA_STATUS_SUCCESS : HSA_STATUS_ERROR_INVALID_ALLOCATION;
 }
@@ -234,13 +234,13 @@ hsa_status_t hsa_amd_vmem_retain_alloc_handle(hsa_amd_vmem_alloc_handle_t *memor
 
     if (!ctx || !memory_handle || !addr)
         return runtime_refusal(ctx);
-    places_lock();
-    mapping = place_mapping(place_find(addr));
+    address_map_lock();
+    mapping = range_mapping(address_map_find(addr));
     if (mapping) {
         mapping->handle->refs++;
         memory_handle->handle = mapping->handle->number;
     }
-    places_unlock();
+    address_map_unlock();
     return mapping ? HSA_STATUS_SUCCESS : HSA_STATUS_ERROR_INVALID_ALLOCATION;
 }
 
@@ -261,21 +261,21 @@ static hsa_status_t handle_ask(hsa_amd_vmem_alloc_handle_t memory_handle)
     struct handle *handle;
     int r;
 
-    places_lock_read();
+    address_map_lock_read();
     handle = handle_find(memory_handle);
     if (handle && !handle->is_told)
         buffer = memclient_buffer_ref(handle->buffer);
-    places_unlock();
+    address_map_unlock();
     if (!buffer)
         return HSA_STATUS_SUCCESS;
     r = memclient_buffer_info(buffer, &info);
     if (r < 0)
         return runtime_status(r);
-    places_lock();
+    address_map_lock();
     handle = handle_find(memory_handle);
     if (handle && handle->buffer == buffer)
         handle_told(handle, &info);
-    places_unlock();
+    address_map_unlock();
     return HSA_STATUS_SUCCESS;
 }
 
@@ -291,13 +291,13 @@ hsa_status_t hsa_amd_vmem_get_alloc_properties_from_handle(hsa_amd_vmem_alloc_ha
     status = handle_ask(memory_handle);
     if (status)
         return status;
-    places_lock_read();
+    address_map_lock_read();
     handle = handle_find(memory_handle);
     if (handle) {
         pool->handle = handle->pool ? handle->pool->handle : 0;
         *type = handle->type;
     }
-    places_unlock();
+    address_map_unlock();
     return handle ? HSA_STATUS_SUCCESS : HSA_STATUS_ERROR_INVALID_ALLOCATION;
 }
 
@@ -312,10 +312,10 @@ hsa_status_t hsa_amd_vmem_export_shareable_handle(int *dmabuf_fd, hsa_amd_vmem_a
     if (!ctx || !dmabuf_fd)
         return runtime_refusal(ctx);
     *dmabuf_fd = -1;
-    places_lock_read();
+    address_map_lock_read();
     handle = handle_find(wanted);
     buffer = handle ? memclient_buffer_ref(handle->buffer) : NULL;
-    places_unlock();
+    address_map_unlock();
     if (!buffer)
         return HSA_STATUS_ERROR_INVALID_ALLOCATION;
     /* others find it where the application has mapped it, if that can be */

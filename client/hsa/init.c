@@ -26,32 +26,32 @@ static pthread_mutex_t starting = PTHREAD_MUTEX_INITIALIZER;
  * The context was closed, or is the parent's: nothing is unmapped by this. What is busy belongs to a thread that a fork
  * has left behind in the middle of something, and only its record can safely be freed.
  */
-static void forget_place(struct place *place)
+static void forget_range(struct address_range *range)
 {
-    bool whole = !place->busy;
+    bool whole = !range->busy;
 
-    callbacks_drop(place);
-    switch (place->kind) {
-    case PLACE_ALLOCATION:
+    callbacks_drop(range);
+    switch (range->kind) {
+    case RANGE_ALLOCATION:
         if (whole)
-            memclient_buffer_unref(place_allocation(place)->buffer);
-        free(place_allocation(place));
+            memclient_buffer_unref(range_allocation(range)->buffer);
+        free(range_allocation(range));
         break;
-    case PLACE_ATTACHMENT:
+    case RANGE_ATTACHMENT:
         if (whole)
-            memclient_buffer_unref(place_attachment(place)->buffer);
-        free(place_attachment(place));
+            memclient_buffer_unref(range_attachment(range)->buffer);
+        free(range_attachment(range));
         break;
-    case PLACE_LOCKED:
-        free(place_locked(place));
+    case RANGE_LOCKED:
+        free(range_locked(range));
         break;
-    case PLACE_MAPPING:
-        free(place_mapping(place));
+    case RANGE_MAPPING:
+        free(range_mapping(range));
         break;
-    case PLACE_RESERVATION:
+    case RANGE_RESERVATION:
         if (whole)
-            (void)memclient_reservation_release(place_reservation(place)->res);
-        free(place_reservation(place));
+            (void)memclient_reservation_release(range_reservation(range)->res);
+        free(range_reservation(range));
         break;
     }
 }
@@ -59,11 +59,11 @@ static void forget_place(struct place *place)
 /* With the lock of the records. */
 static void forget_records(void)
 {
-    struct place *place;
+    struct address_range *range;
 
     attachments_forget();
-    while ((place = places_pop()))
-        forget_place(place);
+    while ((range = address_map_pop()))
+        forget_range(range);
     svm_forget();
     handles_forget();
 }
@@ -72,7 +72,7 @@ static void forget_records(void)
 
 static void fork_prepare(void)
 {
-    places_lock();
+    address_map_lock();
     handlers_fork_prepare();
     groups_fork_prepare();
     signals_fork_prepare();
@@ -83,7 +83,7 @@ static void fork_parent(void)
     signals_fork_parent();
     groups_fork_parent();
     handlers_fork_parent();
-    places_unlock();
+    address_map_unlock();
 }
 
 static void fork_child(void)
@@ -91,7 +91,7 @@ static void fork_child(void)
     signals_fork_child();
     groups_fork_child();
     handlers_fork_child();
-    places_fork_child();
+    address_map_fork_child();
     forget_records();
 }
 
@@ -153,9 +153,9 @@ static void runtime_stop(void)
     signals_stop();
     memclient_close(runtime.context);
     runtime.context = NULL;
-    places_lock(); /* only for a fork meanwhile: nobody else is here */
+    address_map_lock(); /* only for a fork meanwhile: nobody else is here */
     forget_records();
-    places_unlock();
+    address_map_unlock();
     pthread_rwlock_unlock(&runtime.in_use);
 }
 

@@ -33,15 +33,15 @@ hsa_status_t hsa_amd_interop_map_buffer(uint32_t num_agents, hsa_agent_t *agents
     if (status)
         return status;
     attachment->interop = true;
-    *size = attachment->place.size;
-    *ptr = (void *)(uintptr_t)attachment->place.start;
+    *size = attachment->range.size;
+    *ptr = (void *)(uintptr_t)attachment->range.start;
     if (metadata_size)
         *metadata_size = 0;
     if (metadata)
         *metadata = NULL;
-    places_lock();
+    address_map_lock();
     (void)attachment_insert(attachment);
-    places_unlock();
+    address_map_unlock();
     return HSA_STATUS_SUCCESS;
 }
 

@@ -52,11 +52,11 @@ static bool is_size(uint64_t length, uint64_t size, uint64_t bytes)
 static bool ipc_find_token(const void *ptr, size_t length, struct memclient_token *token,
                            struct memclient_buffer **buffer)
 {
-    struct place *place = place_find_base(ptr);
-    const struct attachment *attachment = place_attachment(place);
-    const struct allocation *allocation = place_allocation(place);
+    struct address_range *range = address_map_find_base(ptr);
+    const struct attachment *attachment = range_attachment(range);
+    const struct allocation *allocation = range_allocation(range);
 
-    if (!place || !is_size(length, place->size, place->bytes))
+    if (!range || !is_size(length, range->size, range->bytes))
         return false;
     if (attachment && !attachment->interop) {
         *token = attachment->token;
@@ -74,7 +74,7 @@ static bool ipc_find_token(const void *ptr, size_t length, struct memclient_toke
 /* With the lock: the token is kept, if the allocation is still there and no other thread was quicker. */
 static bool ipc_keep_token(const void *ptr, const struct memclient_buffer *buffer, const struct memclient_token *token)
 {
-    struct allocation *allocation = place_allocation(place_find_base(ptr));
+    struct allocation *allocation = range_allocation(address_map_find_base(ptr));
 
     if (!allocation || allocation->buffer != buffer || allocation->has_token)
         return false;
@@ -93,10 +93,10 @@ static hsa_status_t ipc_make_token(void *ptr, size_t length, struct memclient_bu
 
     if (r)
         return runtime_status(r);
-    places_lock();
+    address_map_lock();
     kept = ipc_keep_token(ptr, buffer, &made);
     found = ipc_find_token(ptr, length, token, &again);
-    places_unlock();
+    address_map_unlock();
     if (!kept)
         (void)memclient_revoke(runtime_context(), &made);
     return found ? HSA_STATUS_SUCCESS : HSA_STATUS_ERROR_INVALID_ARGUMENT;
@@ -112,9 +112,9 @@ hsa_status_t hsa_amd_ipc_memory_create(void *ptr, size_t len, hsa_amd_ipc_memory
 
     if (!ctx || !ptr || !handle || !len)
         return runtime_refusal(ctx);
-    places_lock_read();
+    address_map_lock_read();
     found = ipc_find_token(ptr, len, &token, &buffer);
-    places_unlock();
+    address_map_unlock();
     if (!found)
         status = buffer ? ipc_make_token(ptr, len, buffer, &token) : HSA_STATUS_ERROR_INVALID_ARGUMENT;
     if (!status)
@@ -133,7 +133,7 @@ static bool ipc_attach_again(const struct memclient_token *token, uint64_t allow
         return false;
     attachment->refs++;
     attachment->allowed |= allowed;
-    *ptr = (void *)(uintptr_t)attachment->place.start;
+    *ptr = (void *)(uintptr_t)attachment->range.start;
     return true;
 }
 
@@ -147,10 +147,10 @@ static enum entered ipc_enter(struct attachment *new, void **ptr)
     /* another thread may have been quicker */
     if (ipc_attach_again(&new->token, new->allowed, ptr))
         return COUNTED;
-    *ptr = (void *)(uintptr_t)new->place.start;
+    *ptr = (void *)(uintptr_t)new->range.start;
     if (attachment_join(new, &there))
         return JOINED;
-    if (!place_is_unclaimed(new->place.start, new->place.bytes))
+    if (!address_map_is_unclaimed(new->range.start, new->range.bytes))
         return NOT_FREE;
     return attachment_insert(new) ? ENTERED : NO_MEMORY;
 }
@@ -169,9 +169,9 @@ static hsa_status_t ipc_attach_first(struct memclient_buffer *buffer, const stru
         if (status)
             return status;
         new->token = *token;
-        places_lock();
+        address_map_lock();
         entered = ipc_enter(new, &ptr);
-        places_unlock();
+        address_map_unlock();
         if (entered == JOINED) {
             (void)memclient_buffer_unref(new->buffer);
             free(new);
@@ -207,9 +207,9 @@ hsa_status_t hsa_amd_ipc_memory_attach(const hsa_amd_ipc_memory_t *handle, size_
         return HSA_STATUS_ERROR_INVALID_ARGUMENT;
     if (!num_agents)
         allowed = agents_all();
-    places_lock();
+    address_map_lock();
     again = ipc_attach_again(&token, allowed, mapped_ptr);
-    places_unlock();
+    address_map_unlock();
     return again ? HSA_STATUS_SUCCESS : ipc_attach_first(buffer, &token, allowed, mapped_ptr);
 }
 

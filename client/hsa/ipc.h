@@ -11,11 +11,11 @@
 #pragma once
 
 #include "base/hash.h"
-#include "hsa/place.h"
+#include "hsa/address_map.h"
 #include "hsa/topology.h"
 
 struct attachment {
-    struct place place;
+    struct address_range range;
     struct memclient_buffer *buffer; /* counted */
     bool is_told;                    /* its pool: that is asked for when somebody wants to know */
     const struct pool *pool;         /* the standard one of the agent that has its first page, or NULL */
@@ -27,9 +27,9 @@ struct attachment {
     UT_hash_handle hh;               /* by token */
 };
 
-static inline struct attachment *place_attachment(struct place *place)
+static inline struct attachment *range_attachment(struct address_range *range)
 {
-    return place && place->kind == PLACE_ATTACHMENT ? container_of(place, struct attachment, place) : NULL;
+    return range && range->kind == RANGE_ATTACHMENT ? container_of(range, struct attachment, range) : NULL;
 }
 
 /*
@@ -49,7 +49,7 @@ bool attachment_join(const struct attachment *new, struct attachment **there);
 bool attachment_insert(struct attachment *attachment);
 /* Enters the runtime itself: counts down what lies at ptr, and calls deallocation callbacks if that was the last. */
 hsa_status_t attachment_detach(void *ptr, bool interop);
-/* Empties the hash of tokens. The attachments themselves are in the index of places. */
+/* Empties the hash of tokens. The attachments themselves are in the address map. */
 void attachments_forget(void);
 
 /* What a failure to open a token is called. */

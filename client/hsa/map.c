@@ -24,23 +24,23 @@
 
 struct mapping *mapping_next(struct mapping *mapping, uint64_t end)
 {
-    struct place *next = place_next(&mapping->place);
+    struct address_range *next = address_map_next(&mapping->range);
 
-    return next && next->start < end ? place_mapping(next) : NULL;
+    return next && next->start < end ? range_mapping(next) : NULL;
 }
 
 struct mapping *mapping_run(const void *address, uint64_t size)
 {
-    struct place *first = place_find_base(address);
+    struct address_range *first = address_map_find_base(address);
     uint64_t at = (uintptr_t)address;
 
-    for (struct place *place = first; place; place = place_next(place)) {
-        if (place->kind != PLACE_MAPPING || place->busy || place->start != at ||
-            place->bytes > size - (at - (uintptr_t)address))
+    for (struct address_range *range = first; range; range = address_map_next(range)) {
+        if (range->kind != RANGE_MAPPING || range->busy || range->start != at ||
+            range->bytes > size - (at - (uintptr_t)address))
             return NULL;
-        at += place->bytes;
+        at += range->bytes;
         if (at - (uintptr_t)address == size)
-            return place_mapping(first);
+            return range_mapping(first);
     }
     return NULL;
 }
@@ -51,22 +51,22 @@ struct mapping *mapping_run(const void *address, uint64_t size)
 static bool mapping_begin(struct mapping *mapping, void *va, uint64_t size, uint64_t offset,
                           hsa_amd_vmem_alloc_handle_t memory_handle)
 {
-    struct place *around = reservation_around((uintptr_t)va, size);
+    struct address_range *around = reservation_around((uintptr_t)va, size);
     struct handle *handle = handle_find(memory_handle);
     uint64_t granule;
 
-    if (!around || !handle || !range_in_bounds(offset, size, handle->size) || !place_is_free((uintptr_t)va, size))
+    if (!around || !handle || !range_in_bounds(offset, size, handle->size) || !address_map_is_free((uintptr_t)va, size))
         return false;
     granule = memclient_buffer_granule(handle->buffer);
     if (!is_aligned((uintptr_t)va, granule) || !is_aligned(size, granule) || !is_aligned(offset, granule))
         return false;
     *mapping = (struct mapping){
         .handle = handle,
-        .reservation = place_reservation(around),
+        .reservation = range_reservation(around),
         .offset = offset,
     };
-    place_init(&mapping->place, PLACE_MAPPING, va, size, size);
-    place_insert(&mapping->place);
+    address_range_init(&mapping->range, RANGE_MAPPING, va, size, size);
+    address_map_insert(&mapping->range);
     mapping->reservation->mappings++;
     handle->uses++;
     return true;
@@ -75,7 +75,7 @@ static bool mapping_begin(struct mapping *mapping, void *va, uint64_t size, uint
 /* With the lock: the contrary. */
 static void mapping_end(struct mapping *mapping, struct list *ended)
 {
-    place_remove(&mapping->place);
+    address_map_remove(&mapping->range);
     mapping->reservation->mappings--;
     handle_unuse(mapping->handle, ended);
 }
@@ -87,8 +87,8 @@ static int mapping_map(const struct mapping *mapping)
     void *address;
 
     options.offset = mapping->offset;
-    options.length = mapping->place.bytes;
-    options.address = (void *)(uintptr_t)mapping->place.start;
+    options.length = mapping->range.bytes;
+    options.address = (void *)(uintptr_t)mapping->range.start;
     options.access = MEMCLIENT_NO_ACCESS;
     /* nor with pages of others', whose access would be this one's too */
     options.flags = MEMCLIENT_MAP_NOT_HOME | MEMCLIENT_MAP_ALONE;
@@ -109,18 +109,18 @@ hsa_status_t hsa_amd_vmem_map(void *va, size_t size, size_t in_offset, hsa_amd_v
     mapping = malloc(sizeof(*mapping));
     if (!mapping)
         return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
-    places_lock();
+    address_map_lock();
     begun = mapping_begin(mapping, va, size, in_offset, memory_handle);
-    places_unlock();
+    address_map_unlock();
     if (!begun)
         return HSA_STATUS_ERROR_INVALID_ARGUMENT;
     r = mapping_map(mapping);
-    places_lock();
+    address_map_lock();
     if (r < 0)
         mapping_end(mapping, &ended);
     else
-        steal_ptr(&mapping)->place.busy = false;
-    places_unlock();
+        steal_ptr(&mapping)->range.busy = false;
+    address_map_unlock();
     handles_end(&ended);
     return runtime_status(r);
 }
@@ -131,7 +131,7 @@ static bool mapping_is_mapped(const struct mapping *mapping)
 {
     struct memclient_address_info info = MEMCLIENT_ADDRESS_INFO_INIT;
 
-    return !memclient_query_address((void *)(uintptr_t)mapping->place.start, &info) && info.buffer;
+    return !memclient_query_address((void *)(uintptr_t)mapping->range.start, &info) && info.buffer;
 }
 
 /* With the lock: what was unmapped of a busy run ends, and if the kernel did not unmap `all` the rest is as before. */
@@ -140,10 +140,10 @@ static void mapping_end_run(struct mapping *first, uint64_t run_end, bool all, s
 {
     for (struct mapping *m = first, *next; m; m = next) {
         next = mapping_next(m, run_end);
-        m->place.busy = false;
+        m->range.busy = false;
         if (!all && mapping_is_mapped(m))
             continue;
-        callbacks_take(&m->place, callbacks);
+        callbacks_take(&m->range, callbacks);
         mapping_end(m, ended);
         free(m);
     }
@@ -160,17 +160,17 @@ hsa_status_t hsa_amd_vmem_unmap(void *va, size_t size)
 
     if (!ctx || !va || !size || !is_page_aligned(size))
         return runtime_refusal(ctx);
-    places_lock();
+    address_map_lock();
     first = mapping_run(va, size);
     for (struct mapping *m = first; m; m = mapping_next(m, run_end))
-        m->place.busy = true;
-    places_unlock();
+        m->range.busy = true;
+    address_map_unlock();
     if (!first)
         return HSA_STATUS_ERROR_INVALID_ALLOCATION;
     r = memclient_unmap(ctx, va, size);
-    places_lock();
+    address_map_lock();
     mapping_end_run(first, run_end, !r, &callbacks, &ended);
-    places_unlock();
+    address_map_unlock();
     handles_end(&ended);
     runtime_leavep(&ctx);
     callbacks_run(&callbacks);

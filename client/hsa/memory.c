@@ -57,16 +57,16 @@ static hsa_status_t memory_allocate(const struct pool *pool, size_t size, uint32
         (void)memclient_unmap(runtime_context(), address, 0);
         return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
     }
-    place_init(&allocation->place, PLACE_ALLOCATION, address, size, memclient_buffer_bytes(buffer));
-    allocation->place.busy = false;
+    address_range_init(&allocation->range, RANGE_ALLOCATION, address, size, memclient_buffer_bytes(buffer));
+    allocation->range.busy = false;
     allocation->buffer = steal_ptr(&buffer);
     allocation->pool = pool;
     allocation->flags = flags;
     allocation->owner = pool->agent;
     allocation->access = HSA_ACCESS_PERMISSION_RW;
-    places_lock();
-    place_insert(&allocation->place);
-    places_unlock();
+    address_map_lock();
+    address_map_insert(&allocation->range);
+    address_map_unlock();
     *ptr = address;
     return HSA_STATUS_SUCCESS;
 }
@@ -75,25 +75,25 @@ static hsa_status_t memory_allocate(const struct pool *pool, size_t size, uint32
 static hsa_status_t memory_take(void *ptr, struct allocation **allocation, struct list *callbacks)
 {
     hsa_status_t status = HSA_STATUS_SUCCESS;
-    struct place *place;
+    struct address_range *range;
 
-    places_lock();
-    place = place_find_base(ptr);
-    *allocation = place_allocation(place);
+    address_map_lock();
+    range = address_map_find_base(ptr);
+    *allocation = range_allocation(range);
     if (*allocation) {
-        place_remove(place);
-        callbacks_take(place, callbacks);
+        address_map_remove(range);
+        callbacks_take(range, callbacks);
     } else {
-        status = place_attachment(place) ? HSA_STATUS_ERROR_INVALID_ARGUMENT : HSA_STATUS_ERROR_INVALID_ALLOCATION;
+        status = range_attachment(range) ? HSA_STATUS_ERROR_INVALID_ARGUMENT : HSA_STATUS_ERROR_INVALID_ALLOCATION;
     }
-    places_unlock();
+    address_map_unlock();
     return status;
 }
 
-void memory_give_back(const struct place *place, struct memclient_buffer *buffer, struct memclient *ctx)
+void memory_give_back(const struct address_range *range, struct memclient_buffer *buffer, struct memclient *ctx)
 {
     if (memclient_buffer_context(buffer) == ctx)
-        (void)memclient_unmap(ctx, (void *)(uintptr_t)place->start, place->bytes);
+        (void)memclient_unmap(ctx, (void *)(uintptr_t)range->start, range->bytes);
     memclient_buffer_unref(buffer);
     room_changed();
 }
@@ -114,7 +114,7 @@ static hsa_status_t memory_free(void *ptr)
     if (status)
         return status;
     callbacks_run_outside(&callbacks, &ctx);
-    memory_give_back(&allocation->place, allocation->buffer, ctx);
+    memory_give_back(&allocation->range, allocation->buffer, ctx);
     free(allocation);
     return HSA_STATUS_SUCCESS;
 }

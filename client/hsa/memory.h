@@ -7,11 +7,11 @@
  */
 #pragma once
 
-#include "hsa/place.h"
+#include "hsa/address_map.h"
 #include "hsa/topology.h"
 
 struct allocation {
-    struct place place;
+    struct address_range range;
     struct memclient_buffer *buffer; /* counted */
     const struct pool *pool;
     uint32_t flags; /* hsa_amd_memory_pool_flag_t: as given, to be told again */
@@ -23,19 +23,19 @@ struct allocation {
 };
 
 struct locked {
-    struct place place;
+    struct address_range range;
     bool registered; /* by hsa_memory_register() */
     uint64_t locks;  /* by hsa_amd_memory_lock(), and not unlocked */
 };
 
-static inline struct allocation *place_allocation(struct place *place)
+static inline struct allocation *range_allocation(struct address_range *range)
 {
-    return place && place->kind == PLACE_ALLOCATION ? container_of(place, struct allocation, place) : NULL;
+    return range && range->kind == RANGE_ALLOCATION ? container_of(range, struct allocation, range) : NULL;
 }
 
-static inline struct locked *place_locked(struct place *place)
+static inline struct locked *range_locked(struct address_range *range)
 {
-    return place && place->kind == PLACE_LOCKED ? container_of(place, struct locked, place) : NULL;
+    return range && range->kind == RANGE_LOCKED ? container_of(range, struct locked, range) : NULL;
 }
 
 /* All agents, as a set. */
@@ -48,16 +48,16 @@ static inline uint64_t agents_all(void)
 
 /* memory.c: unmaps what was allocated or attached and lets go of the buffer. ctx is the session of now, or NULL: if the
  * buffer's was another one, HSA was shut down meanwhile, which has unmapped it. */
-void memory_give_back(const struct place *place, struct memclient_buffer *buffer, struct memclient *ctx);
+void memory_give_back(const struct address_range *range, struct memclient_buffer *buffer, struct memclient *ctx);
 
-/* callbacks.c: takes the place's callbacks, to be called when no lock is held. */
-void callbacks_take(struct place *place, struct list *taken);
+/* callbacks.c: takes the range's callbacks, to be called when no lock is held. */
+void callbacks_take(struct address_range *range, struct list *taken);
 /* Calls each, outside of the runtime, and frees them. */
 void callbacks_run(struct list *taken);
 /* Leaves the runtime for that, and enters it again, if there are any; *ctx is NULL if it is not up any more. */
 void callbacks_run_outside(struct list *taken, struct memclient **ctx);
 /* Frees them uncalled. */
-void callbacks_drop(struct place *place);
+void callbacks_drop(struct address_range *range);
 
 /* pointer.c: may the owner, or any agent, read (RO) or write (WO) all of [address, address + size)? True for memory
  * that is not HSA's. With the lock. */

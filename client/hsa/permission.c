@@ -64,7 +64,7 @@ static int permissions_protect(const struct mapping *mapping, const struct permi
 
     if (access == permissions_access(from))
         return 0;
-    return memclient_protect(runtime_context(), (void *)(uintptr_t)mapping->place.start, mapping->place.bytes, access);
+    return memclient_protect(runtime_context(), (void *)(uintptr_t)mapping->range.start, mapping->range.bytes, access);
 }
 
 /* With the lock, on a run: all of it, or none. */
@@ -138,7 +138,7 @@ hsa_status_t hsa_amd_vmem_set_access(void *va, size_t size, const hsa_amd_memory
     status = permissions_read(desc, desc_cnt, &change.list);
     if (status)
         return status;
-    places_lock();
+    address_map_lock();
     first = mapping_run(va, size);
     if (!reservation_around((uintptr_t)va, size))
         status = HSA_STATUS_ERROR_INVALID_ARGUMENT;
@@ -146,17 +146,17 @@ hsa_status_t hsa_amd_vmem_set_access(void *va, size_t size, const hsa_amd_memory
         status = HSA_STATUS_ERROR_INVALID_ALLOCATION;
     else
         status = permissions_apply(first, (uintptr_t)va + size, &change);
-    places_unlock();
+    address_map_unlock();
     return status;
 }
 
 hsa_status_t permissions_allow(struct mapping *mapping, uint64_t agents)
 {
     const struct change change = {.list = {.set = agents, .read = agents, .write = agents}};
-    uint64_t end = mapping->place.start + mapping->place.bytes;
-    struct place *next = place_next(&mapping->place);
+    uint64_t end = mapping->range.start + mapping->range.bytes;
+    struct address_range *next = address_map_next(&mapping->range);
 
-    for (; next && next->start == end && next->kind == PLACE_MAPPING && !next->busy; next = place_next(next))
+    for (; next && next->start == end && next->kind == RANGE_MAPPING && !next->busy; next = address_map_next(next))
         end += next->bytes;
     return permissions_apply(mapping, end, &change);
 }
@@ -174,8 +174,8 @@ hsa_status_t hsa_amd_vmem_get_access(void *va, hsa_access_permission_t *perms, h
     if (!ctx || !va || !perms)
         return runtime_refusal(ctx);
     *perms = HSA_ACCESS_PERMISSION_NONE;
-    places_lock_read();
-    mapping = place_mapping(place_find(va));
+    address_map_lock_read();
+    mapping = range_mapping(address_map_find(va));
     found = mapping ? &mapping->permissions : NULL;
     if (!found)
         status = HSA_STATUS_ERROR_INVALID_ALLOCATION;
@@ -185,6 +185,6 @@ hsa_status_t hsa_amd_vmem_get_access(void *va, hsa_access_permission_t *perms, h
         status = HSA_STATUS_ERROR_INVALID_ALLOCATION;
     else
         *perms = permissions_of_agent(found, agent);
-    places_unlock();
+    address_map_unlock();
     return status;
 }

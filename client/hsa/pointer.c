@@ -63,47 +63,47 @@ static void describe_attachment(const struct attachment *attachment, struct answ
 }
 
 /* What HSA has there, reservations last; NULL if nothing. With the lock. */
-static struct place *pointer_find(const void *ptr)
+static struct address_range *pointer_find(const void *ptr)
 {
-    struct place *place = place_find(ptr);
+    struct address_range *range = address_map_find(ptr);
 
-    return place ? place : reservation_find(ptr);
+    return range ? range : reservation_find(ptr);
 }
 
 /* Leaves the answer as it is, UNKNOWN, if nothing is there. With the lock. */
 static void pointer_describe(const void *ptr, struct answer *answer)
 {
-    struct place *place = pointer_find(ptr);
+    struct address_range *range = pointer_find(ptr);
 
-    if (!place)
+    if (!range)
         return;
-    answer->info.hostBaseAddress = answer->info.agentBaseAddress = (void *)(uintptr_t)place->start;
-    answer->info.sizeInBytes = place->size;
-    answer->info.userData = place->userdata;
+    answer->info.hostBaseAddress = answer->info.agentBaseAddress = (void *)(uintptr_t)range->start;
+    answer->info.sizeInBytes = range->size;
+    answer->info.userData = range->userdata;
     answer->info.registered = true;
-    switch (place->kind) {
-    case PLACE_ALLOCATION:
+    switch (range->kind) {
+    case RANGE_ALLOCATION:
         answer->info.type = HSA_EXT_POINTER_TYPE_HSA;
         answer->agents = agents_all();
-        describe_pool(place_allocation(place)->pool, answer);
-        answer->info.agentOwner = place_allocation(place)->owner->handle;
-        answer->info.alloc_flags = place_allocation(place)->flags;
+        describe_pool(range_allocation(range)->pool, answer);
+        answer->info.agentOwner = range_allocation(range)->owner->handle;
+        answer->info.alloc_flags = range_allocation(range)->flags;
         break;
-    case PLACE_ATTACHMENT:
-        describe_attachment(place_attachment(place), answer);
+    case RANGE_ATTACHMENT:
+        describe_attachment(range_attachment(range), answer);
         break;
-    case PLACE_LOCKED:
+    case RANGE_LOCKED:
         answer->info.type = HSA_EXT_POINTER_TYPE_LOCKED;
         answer->agents = agents_all();
         /* all share it equally, and then any may be told */
         answer->info.agentOwner = topology()->agents[0].handle;
         answer->info.global_flags = HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_FINE_GRAINED;
         break;
-    case PLACE_MAPPING:
-        describe_mapping(place_mapping(place), ptr, answer);
+    case RANGE_MAPPING:
+        describe_mapping(range_mapping(range), ptr, answer);
         break;
-    case PLACE_RESERVATION:
-        describe_reservation(place_reservation(place), ptr, answer);
+    case RANGE_RESERVATION:
+        describe_reservation(range_reservation(range), ptr, answer);
         break;
     }
 }
@@ -112,9 +112,9 @@ static void pointer_describe(const void *ptr, struct answer *answer)
 static void pointer_note(const void *ptr, const struct memclient_buffer *buffer,
                          const struct memclient_buffer_info *info)
 {
-    struct place *place = place_find(ptr);
-    struct attachment *attachment = place_attachment(place);
-    const struct mapping *mapping = place_mapping(place);
+    struct address_range *range = address_map_find(ptr);
+    struct attachment *attachment = range_attachment(range);
+    const struct mapping *mapping = range_mapping(range);
 
     if (attachment && attachment->buffer == buffer) {
         attachment->pool = topology_pool_of(info);
@@ -135,9 +135,9 @@ static hsa_status_t pointer_complete(const void *ptr, struct answer *answer)
     r = memclient_buffer_info(answer->untold, &info);
     if (!r) {
         describe_pool(topology_pool_of(&info), answer);
-        places_lock();
+        address_map_lock();
         pointer_note(ptr, answer->untold, &info);
-        places_unlock();
+        address_map_unlock();
     }
     answer->untold = memclient_buffer_unref(answer->untold);
     return runtime_status(r);
@@ -170,9 +170,9 @@ hsa_status_t hsa_amd_pointer_info(const void *ptr, hsa_amd_pointer_info_t *info,
 
     if (!ctx || !ptr || !info || !info->size)
         return runtime_refusal(ctx);
-    places_lock_read();
+    address_map_lock_read();
     pointer_describe(ptr, &answer);
-    places_unlock();
+    address_map_unlock();
     status = pointer_complete(ptr, &answer);
     runtime_leavep(&ctx);
     if (status)
@@ -190,34 +190,34 @@ hsa_status_t hsa_amd_pointer_info(const void *ptr, hsa_amd_pointer_info_t *info,
 hsa_status_t hsa_amd_pointer_info_set_userdata(const void *ptr, void *userdata)
 {
     _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
-    struct place *place;
+    struct address_range *range;
 
     if (!ctx || !ptr)
         return runtime_refusal(ctx);
-    places_lock();
-    place = pointer_find(ptr);
-    if (place)
-        place->userdata = userdata;
-    places_unlock();
-    return place ? HSA_STATUS_SUCCESS : HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    address_map_lock();
+    range = pointer_find(ptr);
+    if (range)
+        range->userdata = userdata;
+    address_map_unlock();
+    return range ? HSA_STATUS_SUCCESS : HSA_STATUS_ERROR_INVALID_ARGUMENT;
 }
 
 /* ---- permissions ----------------------------------------------------------------------------------------- */
 
-static bool pointer_place_allows(struct place *place, hsa_access_permission_t access)
+static bool range_allows(struct address_range *range, hsa_access_permission_t access)
 {
     const struct permissions *permissions;
 
-    if (place->busy)
+    if (range->busy)
         return false;
-    switch (place->kind) {
-    case PLACE_ALLOCATION:
-        return (place_allocation(place)->access & access) == access;
-    case PLACE_ATTACHMENT:
+    switch (range->kind) {
+    case RANGE_ALLOCATION:
+        return (range_allocation(range)->access & access) == access;
+    case RANGE_ATTACHMENT:
         return access == HSA_ACCESS_PERMISSION_RO ||
-               (memclient_buffer_rights(place_attachment(place)->buffer) & MEMCLIENT_WRITE);
-    case PLACE_MAPPING:
-        permissions = &place_mapping(place)->permissions;
+               (memclient_buffer_rights(range_attachment(range)->buffer) & MEMCLIENT_WRITE);
+    case RANGE_MAPPING:
+        permissions = &range_mapping(range)->permissions;
         return (access == HSA_ACCESS_PERMISSION_RO ? permissions->read : permissions->write) != 0;
     default:
         return true;
@@ -231,13 +231,14 @@ bool pointer_allows(const void *address, size_t size, hsa_access_permission_t ac
 
     if (__builtin_add_overflow(at, size, &end))
         return false;
-    for (struct place *place = place_first(at); place && place->start < end; place = place_next(place)) {
+    for (struct address_range *range = address_map_first(at); range && range->start < end;
+         range = address_map_next(range)) {
         /* in between it is not HSA's, or it is reserved and nothing is there */
-        if (place->start > at && !reservation_is_none(at, place->start - at))
+        if (range->start > at && !reservation_is_none(at, range->start - at))
             return false;
-        if (!pointer_place_allows(place, access))
+        if (!range_allows(range, access))
             return false;
-        at = place->start + place->bytes;
+        at = range->start + range->bytes;
     }
     return at >= end || reservation_is_none(at, end - at);
 }
@@ -248,9 +249,9 @@ bool pointer_allows_copy(const void *to, const void *from, size_t size)
 
     if (!size)
         return true;
-    places_lock_read();
+    address_map_lock_read();
     allowed = pointer_allows(from, size, HSA_ACCESS_PERMISSION_RO) &&
               pointer_allows(to, size, HSA_ACCESS_PERMISSION_WO);
-    places_unlock();
+    address_map_unlock();
     return allowed;
 }

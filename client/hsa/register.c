@@ -17,20 +17,20 @@
 /* Does the range lie in HSA's own memory, or in addresses reserved for it? With the lock. */
 static bool register_is_ours(uint64_t start, uint64_t size)
 {
-    const struct place *place = place_first(start);
+    const struct address_range *range = address_map_first(start);
 
     if (reservation_around(start, size))
         return true;
-    return place && place->kind != PLACE_LOCKED && place->start <= start &&
-           size <= place->bytes - (start - place->start);
+    return range && range->kind != RANGE_LOCKED && range->start <= start &&
+           size <= range->bytes - (start - range->start);
 }
 
 /* The record of just this range; NULL if there is none. With the lock. */
 static struct locked *locked_find(const void *ptr, size_t size)
 {
-    struct locked *locked = place_locked(place_find_base(ptr));
+    struct locked *locked = range_locked(address_map_find_base(ptr));
 
-    return locked && locked->place.size == size ? locked : NULL;
+    return locked && locked->range.size == size ? locked : NULL;
 }
 
 /* Finds or makes the record. *locked is NULL if the memory is HSA's, which needs none. With the lock. */
@@ -46,21 +46,21 @@ static hsa_status_t locked_make(void *ptr, size_t size, struct locked **locked)
     *locked = locked_find(ptr, size);
     if (*locked)
         return HSA_STATUS_SUCCESS;
-    if (!place_is_free(start, size) || !reservation_is_none(start, size))
+    if (!address_map_is_free(start, size) || !reservation_is_none(start, size))
         return HSA_STATUS_ERROR_INVALID_ARGUMENT;
     *locked = calloc(1, sizeof(**locked));
     if (!*locked)
         return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
-    place_init(&(*locked)->place, PLACE_LOCKED, ptr, size, size);
-    (*locked)->place.busy = false;
-    place_insert(&(*locked)->place);
+    address_range_init(&(*locked)->range, RANGE_LOCKED, ptr, size, size);
+    (*locked)->range.busy = false;
+    address_map_insert(&(*locked)->range);
     return HSA_STATUS_SUCCESS;
 }
 
 /* Does the range lie across what is known of ordinary memory, and touch nothing of HSA's? With the lock. */
 static bool register_overlaps_known(uint64_t start, uint64_t size)
 {
-    return size <= UINT64_MAX - start && reservation_is_none(start, size) && place_is_unclaimed(start, size);
+    return size <= UINT64_MAX - start && reservation_is_none(start, size) && address_map_is_unclaimed(start, size);
 }
 
 /* With the lock. */
@@ -68,7 +68,7 @@ static void locked_drop_unused(struct locked *locked)
 {
     if (locked->registered || locked->locks)
         return;
-    place_remove(&locked->place);
+    address_map_remove(&locked->range);
     free(locked);
 }
 
@@ -84,11 +84,11 @@ hsa_status_t hsa_memory_register(void *ptr, size_t size)
         return HSA_STATUS_SUCCESS;
     if (!size)
         return HSA_STATUS_ERROR_INVALID_ARGUMENT;
-    places_lock();
+    address_map_lock();
     status = locked_make(ptr, size, &locked);
     if (locked)
         locked->registered = true;
-    places_unlock();
+    address_map_unlock();
     return status;
 }
 
@@ -99,13 +99,13 @@ hsa_status_t hsa_memory_deregister(void *ptr, size_t size)
 
     if (!ctx)
         return HSA_STATUS_ERROR_NOT_INITIALIZED;
-    places_lock();
+    address_map_lock();
     locked = locked_find(ptr, size);
     if (locked) {
         locked->registered = false;
         locked_drop_unused(locked);
     }
-    places_unlock();
+    address_map_unlock();
     return HSA_STATUS_SUCCESS;
 }
 
@@ -126,13 +126,13 @@ static hsa_status_t lock_memory(void *host_ptr, size_t size, void **agent_ptr)
     struct locked *locked;
     hsa_status_t status;
 
-    places_lock();
+    address_map_lock();
     status = locked_make(host_ptr, size, &locked);
     if (locked)
         locked->locks++;
     else if (status == HSA_STATUS_ERROR_INVALID_ARGUMENT && register_overlaps_known((uintptr_t)host_ptr, size))
         status = HSA_STATUS_SUCCESS;
-    places_unlock();
+    address_map_unlock();
     if (!status)
         *agent_ptr = host_ptr;
     return status;
@@ -172,12 +172,12 @@ hsa_status_t hsa_amd_memory_unlock(void *host_ptr)
 
     if (!ctx)
         return HSA_STATUS_ERROR_NOT_INITIALIZED;
-    places_lock();
-    locked = place_locked(place_find_base(host_ptr));
+    address_map_lock();
+    locked = range_locked(address_map_find_base(host_ptr));
     if (locked && locked->locks) {
         locked->locks--;
         locked_drop_unused(locked);
     }
-    places_unlock();
+    address_map_unlock();
     return HSA_STATUS_SUCCESS;
 }

@@ -19,7 +19,7 @@
  * which stays for good, asks runtime_is_up() instead and takes no lock.
  *
  * Locks, in the order in which they are taken: starting and stopping (init.c); being in use (here); the records
- * (place.h). The last is never held while the broker is called.
+ * (address_map.h). The last is never held while the broker is called.
  */
 #pragma once
 

@@ -2,7 +2,7 @@
 /*
  * See svm.h. Ranges that something was said of are in a tree, whole pages each and none overlapping another; where none
  * is, nothing was said. A range is cut where a new one begins or ends inside of it, so that each is as a whole either
- * touched by a call or not. All under the lock of the records, place.h.
+ * touched by a call or not. All under the lock of the records, address_map.h.
  */
 #include "hsa/svm.h"
 
@@ -13,7 +13,7 @@
 #include "base/align.h"
 #include "base/tree.h"
 #include "hsa/job.h"
-#include "hsa/place.h"
+#include "hsa/address_map.h"
 #include "hsa/runtime.h"
 #include "hsa/topology.h"
 
@@ -220,12 +220,12 @@ static hsa_status_t svm_say(uint64_t start, uint64_t end, const struct wish *wis
 {
     bool is_whole;
 
-    places_lock();
+    address_map_lock();
     is_whole = make_whole(start, end);
     for (struct stretch *s = first_behind(start); is_whole && s && s->start < end;
          s = RB_NEXT(stretches, &stretches, s))
         svm_apply(wish, &s->saying);
-    places_unlock();
+    address_map_unlock();
     return is_whole ? HSA_STATUS_SUCCESS : HSA_STATUS_ERROR_OUT_OF_RESOURCES;
 }
 
@@ -337,9 +337,9 @@ hsa_status_t hsa_amd_svm_attributes_get(void *ptr, size_t size, hsa_amd_svm_attr
         if (status)
             return status;
     }
-    places_lock_read();
+    address_map_lock_read();
     saying = said_of(start, end);
-    places_unlock();
+    address_map_unlock();
     for (size_t i = 0; i < attribute_count; i++)
         (void)svm_tell(&saying, &attribute_list[i]);
     return HSA_STATUS_SUCCESS;

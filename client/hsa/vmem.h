@@ -13,11 +13,11 @@
 #pragma once
 
 #include "base/hash.h"
-#include "hsa/place.h"
+#include "hsa/address_map.h"
 #include "hsa/topology.h"
 
 struct reservation {
-    struct place place;
+    struct address_range range;
     struct memclient_reservation *res;
     bool no_register; /* the flag of that name was given */
     unsigned mappings; /* in it, busy ones included */
@@ -45,21 +45,21 @@ struct permissions {
 };
 
 struct mapping {
-    struct place place;
+    struct address_range range;
     struct handle *handle;
     struct reservation *reservation;
     uint64_t offset; /* in the handle's memory */
     struct permissions permissions;
 };
 
-static inline struct reservation *place_reservation(struct place *place)
+static inline struct reservation *range_reservation(struct address_range *range)
 {
-    return place && place->kind == PLACE_RESERVATION ? container_of(place, struct reservation, place) : NULL;
+    return range && range->kind == RANGE_RESERVATION ? container_of(range, struct reservation, range) : NULL;
 }
 
-static inline struct mapping *place_mapping(struct place *place)
+static inline struct mapping *range_mapping(struct address_range *range)
 {
-    return place && place->kind == PLACE_MAPPING ? container_of(place, struct mapping, place) : NULL;
+    return range && range->kind == RANGE_MAPPING ? container_of(range, struct mapping, range) : NULL;
 }
 
 /* ---- handle.c; with the lock ----------------------------------------------------------------------------- */

@@ -51,13 +51,13 @@ hsa_status_t hsa_amd_vmem_address_reserve_align(void **va, size_t size, uint64_t
     if (!reservation || reservation_make(size, alignment, address, &res) < 0)
         return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
     *va = memclient_reservation_address(res);
-    place_init(&reservation->place, PLACE_RESERVATION, *va, size, size);
-    reservation->place.busy = false;
+    address_range_init(&reservation->range, RANGE_RESERVATION, *va, size, size);
+    reservation->range.busy = false;
     reservation->res = res;
     reservation->no_register = flags & HSA_AMD_VMEM_ADDRESS_NO_REGISTER;
-    places_lock();
-    place_insert(&steal_ptr(&reservation)->place);
-    places_unlock();
+    address_map_lock();
+    address_map_insert(&steal_ptr(&reservation)->range);
+    address_map_unlock();
     return HSA_STATUS_SUCCESS;
 }
 
@@ -69,16 +69,16 @@ hsa_status_t hsa_amd_vmem_address_reserve(void **va, size_t size, uint64_t addre
 /* Takes it out of the index, so that it has left when somebody else gets the addresses. */
 static hsa_status_t reservation_take(void *va, uint64_t size, struct reservation **taken)
 {
-    struct place *place = reservation_find(va);
+    struct address_range *range = reservation_find(va);
 
-    if (!place || place->start != (uintptr_t)va)
+    if (!range || range->start != (uintptr_t)va)
         return HSA_STATUS_ERROR_INVALID_ALLOCATION;
-    if (place->size != size)
+    if (range->size != size)
         return HSA_STATUS_ERROR_INVALID_ARGUMENT;
-    if (place_reservation(place)->mappings)
+    if (range_reservation(range)->mappings)
         return HSA_STATUS_ERROR_RESOURCE_FREE;
-    place_remove(place);
-    *taken = place_reservation(place);
+    address_map_remove(range);
+    *taken = range_reservation(range);
     return HSA_STATUS_SUCCESS;
 }
 
@@ -91,9 +91,9 @@ hsa_status_t hsa_amd_vmem_address_free(void *va, size_t size)
 
     if (!ctx || !va || !size)
         return runtime_refusal(ctx);
-    places_lock();
+    address_map_lock();
     status = reservation_take(va, size, &reservation);
-    places_unlock();
+    address_map_unlock();
     if (status)
         return status;
     r = memclient_reservation_release(reservation->res);
@@ -102,8 +102,8 @@ hsa_status_t hsa_amd_vmem_address_free(void *va, size_t size)
         return HSA_STATUS_SUCCESS;
     }
     /* the program has mapped something there by the native API */
-    places_lock();
-    place_insert(&reservation->place);
-    places_unlock();
+    address_map_lock();
+    address_map_insert(&reservation->range);
+    address_map_unlock();
     return r == -EBUSY ? HSA_STATUS_ERROR_RESOURCE_FREE : HSA_STATUS_ERROR;
 }

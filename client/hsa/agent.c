@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "hsa/check.h"
 #include "hsa/info.h"
-#include "hsa/room.h"
+#include "hsa/headroom.h"
 
 hsa_status_t hsa_iterate_agents(hsa_status_t (*callback)(hsa_agent_t agent, void *data), void *data)
 {
@@ -31,7 +31,7 @@ static hsa_status_t put_available(const void *agent, void *value)
 
     if (!ctx)
         return HSA_STATUS_ERROR_NOT_INITIALIZED;
-    status = room_of_agent(agent, &bytes);
+    status = headroom_of_agent(agent, &bytes);
     if (!status)
         memcpy(value, &bytes, sizeof(bytes));
     return status;

@@ -10,7 +10,7 @@
 #include <pthread.h>
 
 #include "hsa/memory.h"
-#include "hsa/room.h"
+#include "hsa/headroom.h"
 #include "hsa/runtime.h"
 
 /*
@@ -59,7 +59,7 @@ static hsa_status_t assign_move(struct memclient_buffer *buffer, const struct ag
 {
     int r = memclient_move(buffer, agent->node);
 
-    room_changed();
+    headroom_changed();
     return r == -EBUSY || r == -EOPNOTSUPP || r == -ENODEV ? HSA_STATUS_SUCCESS : runtime_status(r);
 }
 

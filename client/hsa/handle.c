@@ -16,7 +16,7 @@
 #include "base/align.h"
 #include "base/cleanup.h"
 #include "base/steal.h"
-#include "hsa/room.h"
+#include "hsa/headroom.h"
 #include "hsa/runtime.h"
 #include "hsa/vmem.h"
 
@@ -108,7 +108,7 @@ void handles_end(struct list *ended)
         return;
     while ((link = list_pop(ended)))
         handle_free(container_of(link, struct handle, ended));
-    room_changed();
+    headroom_changed();
 }
 
 void handles_forget(void)
@@ -166,9 +166,9 @@ static bool handle_exceeds_pool(const struct pool *pool, uint64_t size)
 {
     uint64_t available;
 
-    if (room_refusal(pool, size, -ENOMEM) != HSA_STATUS_ERROR_INVALID_ALLOCATION)
+    if (headroom_refusal(pool, size, -ENOMEM) != HSA_STATUS_ERROR_INVALID_ALLOCATION)
         return false;
-    return size > pool->capacity || pool->kind == POOL_DECLARED || room_of_agent(pool->agent, &available) ||
+    return size > pool->capacity || pool->kind == POOL_DECLARED || headroom_of_agent(pool->agent, &available) ||
            size > available;
 }
 
@@ -206,8 +206,8 @@ hsa_status_t hsa_amd_vmem_handle_create(hsa_amd_memory_pool_t wanted, size_t siz
     if (!pool->allocatable || (type == MEMORY_TYPE_NONE && handle_exceeds_pool(pool, size)))
         return HSA_STATUS_ERROR_INVALID_ALLOCATION;
     r = handle_allocate(pool, size, type, &buffer);
-    room_changed();
-    return r < 0 ? room_refusal(pool, size, r) : handle_ref_buffer(&buffer, pool, type, true, memory_handle);
+    headroom_changed();
+    return r < 0 ? headroom_refusal(pool, size, r) : handle_ref_buffer(&buffer, pool, type, true, memory_handle);
 }
 
 hsa_status_t hsa_amd_vmem_handle_release(hsa_amd_vmem_alloc_handle_t memory_handle)

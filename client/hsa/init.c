@@ -12,7 +12,7 @@
 #include "hsa/handlers.h"
 #include "hsa/ipc.h"
 #include "hsa/memory.h"
-#include "hsa/room.h"
+#include "hsa/headroom.h"
 #include "hsa/runtime.h"
 #include "hsa/signal.h"
 #include "hsa/svm.h"
@@ -100,7 +100,7 @@ static void begin_anew(void)
 {
     (void)pthread_rwlock_init(&runtime.in_use, NULL);
     (void)pthread_mutex_init(&starting, NULL);
-    room_fork_child();
+    headroom_fork_child();
     assign_fork_child();
     runtime.context = NULL;
     __atomic_store_n(&runtime.count, 0, __ATOMIC_RELAXED);
@@ -138,7 +138,7 @@ static hsa_status_t runtime_start(void)
         return status;
     }
     runtime.context = ctx;
-    room_start();
+    headroom_start();
     return HSA_STATUS_SUCCESS;
 }
 

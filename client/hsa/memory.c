@@ -16,7 +16,7 @@
 #include "base/cleanup.h"
 #include "base/steal.h"
 #include "hsa/ipc.h"
-#include "hsa/room.h"
+#include "hsa/headroom.h"
 #include "hsa/runtime.h"
 
 /* With a home, so that other processes find it at the same address; where the arena has no room for one, without. */
@@ -45,9 +45,9 @@ static hsa_status_t memory_allocate(const struct pool *pool, size_t size, uint32
     int r;
 
     r = memory_allocate_buffer(pool, size, &buffer);
-    room_changed();
+    headroom_changed();
     if (r < 0)
-        return room_refusal(pool, size, r);
+        return headroom_refusal(pool, size, r);
     options.flags = MEMCLIENT_MAP_ANYWHERE;
     r = memclient_map(buffer, &options, &address);
     if (r < 0)
@@ -95,7 +95,7 @@ void memory_give_back(const struct address_range *range, struct memclient_buffer
     if (memclient_buffer_context(buffer) == ctx)
         (void)memclient_unmap(ctx, (void *)(uintptr_t)range->start, range->bytes);
     memclient_buffer_unref(buffer);
-    room_changed();
+    headroom_changed();
 }
 
 /* Enters and leaves the runtime itself, since it calls deallocation callbacks. NULL is no error. */

@@ -10,7 +10,7 @@
 
 #include "hsa/check.h"
 #include "hsa/info.h"
-#include "hsa/room.h"
+#include "hsa/headroom.h"
 
 hsa_status_t hsa_amd_agent_iterate_memory_pools(
     hsa_agent_t handle, hsa_status_t (*callback)(hsa_amd_memory_pool_t memory_pool, void *data), void *data)
@@ -31,7 +31,7 @@ static const struct info pool_info[] = {
     INFO_CONSTANT(HSA_AMD_MEMORY_POOL_INFO_ACCESSIBLE_BY_ALL, bool, true),
     INFO_FIELD(HSA_AMD_MEMORY_POOL_INFO_RUNTIME_ALLOC_GRANULE, pool, granule),
     INFO_FIELD(HSA_AMD_MEMORY_POOL_INFO_RUNTIME_ALLOC_ALIGNMENT, pool, granule),
-    INFO_FUNCTION(HSA_AMD_MEMORY_POOL_INFO_ALLOC_MAX_SIZE, room_put),
+    INFO_FUNCTION(HSA_AMD_MEMORY_POOL_INFO_ALLOC_MAX_SIZE, headroom_put),
     INFO_CONSTANT(HSA_AMD_MEMORY_POOL_INFO_LOCATION, uint32_t, HSA_AMD_MEMORY_POOL_LOCATION_CPU),
     INFO_FIELD(HSA_AMD_MEMORY_POOL_INFO_RUNTIME_ALLOC_REC_GRANULE, pool, recommended),
 };

@@ -10,7 +10,7 @@
 
 #include "hsa/check.h"
 #include "hsa/info.h"
-#include "hsa/room.h"
+#include "hsa/headroom.h"
 
 /* The agent's own first: programs take the first that fits. */
 hsa_status_t hsa_agent_iterate_regions(hsa_agent_t handle, hsa_status_t (*callback)(hsa_region_t region, void *data),
@@ -35,7 +35,7 @@ static hsa_status_t put_max_size(const void *object, void *value)
     size_t most = region->kind == REGION_READONLY ? 0 : region->capacity;
 
     if (region->allocatable)
-        return room_put(region, value);
+        return headroom_put(region, value);
     memcpy(value, &most, sizeof(most));
     return HSA_STATUS_SUCCESS;
 }

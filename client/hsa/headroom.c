@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See room.h: one answer of the broker for all pools, how old it is, and what was told of it. */
-#include "hsa/room.h"
+/* See headroom.h: one answer of the broker for all pools, how old it is, and what was reported of it. */
+#include "hsa/headroom.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -17,15 +17,15 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t asked_at;                    /* 0 = never, or not to the end */
 static uint64_t asked_in;                    /* how many changes there had been by then */
 static uint64_t available[POOLS_MAX];        /* by a pool's index */
-static _Atomic uint64_t told[POOLS_MAX];
+static _Atomic uint64_t reported[POOLS_MAX];
 static _Atomic uint64_t changes = 1;
 
-void room_changed(void)
+void headroom_changed(void)
 {
     atomic_fetch_add_explicit(&changes, 1, memory_order_release);
 }
 
-static int room_note(const struct memclient_pool *pool, void *data)
+static int headroom_note(const struct memclient_pool *pool, void *data)
 {
     const struct topology *t = topology();
 
@@ -41,7 +41,7 @@ static int room_note(const struct memclient_pool *pool, void *data)
  * With the lock; the answer is to have been asked for after change `since`. Threads that wait for the lock take what
  * the one before them has asked for, if that was late enough, so that nobody waits for more than two calls.
  */
-static hsa_status_t room_ask(uint64_t since)
+static hsa_status_t headroom_refresh(uint64_t since)
 {
     uint64_t now = clock_now_ns();
     uint64_t in = atomic_load_explicit(&changes, memory_order_acquire);
@@ -49,39 +49,39 @@ static hsa_status_t room_ask(uint64_t since)
     if (asked_at && asked_in >= since && now - asked_at < KEPT_NS)
         return HSA_STATUS_SUCCESS;
     asked_at = 0;
-    if (memclient_list_pools(runtime_context(), room_note, NULL) < 0)
+    if (memclient_list_pools(runtime_context(), headroom_note, NULL) < 0)
         return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
     asked_at = now;
     asked_in = in;
     return HSA_STATUS_SUCCESS;
 }
 
-static hsa_status_t room_look(const struct pool *pool, uint64_t *bytes)
+static hsa_status_t headroom_read(const struct pool *pool, uint64_t *bytes)
 {
     uint64_t since = atomic_load_explicit(&changes, memory_order_acquire);
     hsa_status_t status;
 
     pthread_mutex_lock(&lock);
-    status = room_ask(since);
+    status = headroom_refresh(since);
     if (!status)
         *bytes = available[pool->index];
     pthread_mutex_unlock(&lock);
     return status;
 }
 
-hsa_status_t room_tell(const struct pool *pool, uint64_t *bytes)
+hsa_status_t headroom_get(const struct pool *pool, uint64_t *bytes)
 {
-    hsa_status_t status = room_look(pool, bytes);
+    hsa_status_t status = headroom_read(pool, bytes);
 
     if (status)
         return status;
     if (*bytes > pool->capacity)
         *bytes = pool->capacity;
-    atomic_store_explicit(&told[pool->index], *bytes, memory_order_relaxed);
+    atomic_store_explicit(&reported[pool->index], *bytes, memory_order_relaxed);
     return HSA_STATUS_SUCCESS;
 }
 
-hsa_status_t room_put(const void *pool, void *value)
+hsa_status_t headroom_put(const void *pool, void *value)
 {
     _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
     uint64_t bytes;
@@ -89,19 +89,19 @@ hsa_status_t room_put(const void *pool, void *value)
 
     if (!ctx)
         return HSA_STATUS_ERROR_NOT_INITIALIZED;
-    status = room_tell(pool, &bytes);
+    status = headroom_get(pool, &bytes);
     if (!status)
         memcpy(value, &bytes, sizeof(size_t));
     return status;
 }
 
-hsa_status_t room_of_agent(const struct agent *agent, uint64_t *bytes)
+hsa_status_t headroom_of_agent(const struct agent *agent, uint64_t *bytes)
 {
     *bytes = 0;
-    return agent->n_pools ? room_look(&agent->pools[POOL_FINE], bytes) : HSA_STATUS_SUCCESS;
+    return agent->n_pools ? headroom_read(&agent->pools[POOL_FINE], bytes) : HSA_STATUS_SUCCESS;
 }
 
-hsa_status_t room_refusal(const struct pool *pool, uint64_t size, int r)
+hsa_status_t headroom_refusal(const struct pool *pool, uint64_t size, int r)
 {
     switch (-r) {
     case EFBIG:
@@ -109,7 +109,7 @@ hsa_status_t room_refusal(const struct pool *pool, uint64_t size, int r)
         return HSA_STATUS_ERROR_INVALID_ALLOCATION;
     case ENOMEM:
     case EDQUOT:
-        return size > atomic_load_explicit(&told[pool->index], memory_order_relaxed)
+        return size > atomic_load_explicit(&reported[pool->index], memory_order_relaxed)
                    ? HSA_STATUS_ERROR_INVALID_ALLOCATION
                    : HSA_STATUS_ERROR_OUT_OF_RESOURCES;
     default:
@@ -117,19 +117,19 @@ hsa_status_t room_refusal(const struct pool *pool, uint64_t size, int r)
     }
 }
 
-void room_fork_child(void)
+void headroom_fork_child(void)
 {
     (void)pthread_mutex_init(&lock, NULL);
     asked_at = 0;
 }
 
-void room_start(void)
+void headroom_start(void)
 {
     const struct topology *t = topology();
     uint64_t bytes;
 
-    room_changed();
+    headroom_changed();
     for (unsigned a = 0; a < t->n_agents; a++)
         for (unsigned p = 0; p < t->agents[a].n_pools; p++)
-            (void)room_tell(&t->agents[a].pools[p], &bytes);
+            (void)headroom_get(&t->agents[a].pools[p], &bytes);
 }

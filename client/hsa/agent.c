@@ -10,8 +10,8 @@
 
 #include "base/clock.h"
 #include "hsa/check.h"
-#include "hsa/info.h"
 #include "hsa/headroom.h"
+#include "hsa/info.h"
 
 hsa_status_t hsa_iterate_agents(hsa_status_t (*callback)(hsa_agent_t agent, void *data), void *data)
 {

@@ -9,8 +9,8 @@
 #include <errno.h>
 #include <pthread.h>
 
-#include "hsa/memory.h"
 #include "hsa/headroom.h"
+#include "hsa/memory.h"
 #include "hsa/runtime.h"
 
 /*

@@ -10,9 +10,9 @@
 
 #include "hsa/group.h"
 #include "hsa/handlers.h"
+#include "hsa/headroom.h"
 #include "hsa/ipc.h"
 #include "hsa/memory.h"
-#include "hsa/headroom.h"
 #include "hsa/runtime.h"
 #include "hsa/signal.h"
 #include "hsa/svm.h"

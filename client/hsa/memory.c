@@ -15,8 +15,8 @@
 
 #include "base/cleanup.h"
 #include "base/steal.h"
-#include "hsa/ipc.h"
 #include "hsa/headroom.h"
+#include "hsa/ipc.h"
 #include "hsa/runtime.h"
 
 /* With a home, so that other processes find it at the same address; where the arena has no room for one, without. */

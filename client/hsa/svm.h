@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What programs say of ranges of memory: hsa_amd_svm_...().
+ * Attributes that programs give to ranges of memory: hsa_amd_svm_...().
  */
 #pragma once
 

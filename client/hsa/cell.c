@@ -8,7 +8,7 @@
  * one order for everybody, so one of the two sees the other. A process that was killed while it waited leaves its
  * count behind, which costs the others a system call per change, and nothing else.
  *
- * Where a program has asked for the value's address (`is_bare`), changes may come without a wake-up, so waits sleep
+ * Where a program has asked for the value's address (`is_exposed`), changes may come without a wake-up, so waits sleep
  * for half a millisecond at a time.
  */
 #include "hsa/cell.h"
@@ -21,12 +21,7 @@
 
 #include "base/clock.h"
 
-#define MAGIC        UINT64_C(0x3c6e676973617368)
-#define SPINS        100
-#define SPINS_ACTIVE 10000
-
-/* A value that is changed by its address alone is looked at so often. */
-#define BARE_NAP_NS (500 * NSEC_PER_USEC)
+#define MAGIC UINT64_C(0x3c6e676973617368)
 
 void cell_relax(void)
 {
@@ -134,31 +129,31 @@ bool cell_meets(hsa_signal_value_t value, hsa_signal_condition_t condition, hsa_
     return true;
 }
 
-static bool cell_meets_wish(hsa_signal_value_t value, const struct cell_wish *wish)
+static bool cell_meets_options(hsa_signal_value_t value, const struct wait_options *options)
 {
-    return cell_meets(value, wish->condition, wish->compare);
+    return cell_meets(value, options->condition, options->compare);
 }
 
-hsa_signal_value_t cell_wait(struct cell *cell, bool own, const struct cell_wish *wish, const _Atomic bool *dead)
+hsa_signal_value_t cell_wait(struct cell *cell, bool own, const struct wait_options *options, const _Atomic bool *dead)
 {
-    unsigned spins = wish->state == HSA_WAIT_STATE_ACTIVE ? SPINS_ACTIVE : SPINS;
+    unsigned spins = options->state == HSA_WAIT_STATE_ACTIVE ? CELL_SPINS_ACTIVE : CELL_SPINS;
     hsa_signal_value_t value;
 
     for (unsigned i = 0; i < spins; i++) {
         value = cell_load(cell);
-        if (cell_meets_wish(value, wish))
+        if (cell_meets_options(value, options))
             return value;
         cell_relax();
     }
     atomic_fetch_add(&cell->waiting, 1);
     for (;;) {
         uint32_t changes = atomic_load(&cell->changes);
-        uint64_t left = deadline_left(wish->deadline, clock_now_ns());
+        uint64_t left = deadline_left(options->deadline, clock_now_ns());
 
         value = cell_load(cell);
-        if (cell_meets_wish(value, wish) || !left || atomic_load(dead))
+        if (cell_meets_options(value, options) || !left || atomic_load(dead))
             break;
-        cell_sleep(cell, own, changes, atomic_load(&cell->is_bare) && left > BARE_NAP_NS ? BARE_NAP_NS : left);
+        cell_sleep(cell, own, changes, atomic_load(&cell->is_exposed) && left > CELL_POLL_NS ? CELL_POLL_NS : left);
     }
     atomic_fetch_sub(&cell->waiting, 1);
     return value;

@@ -13,13 +13,21 @@
 
 #include <memclient/hsa/hsa/hsa.h>
 
+#include "base/clock.h"
+
+/* How often a wait compares the value before it sleeps. */
+#define CELL_SPINS        100
+#define CELL_SPINS_ACTIVE 10000
+/* For how long it sleeps at most where the value may change without a wake-up. */
+#define CELL_POLL_NS (500 * NSEC_PER_USEC)
+
 /* Processes share it, so its layout is fixed. */
 struct cell {
     uint64_t magic;
     _Atomic int64_t value;
     _Atomic uint32_t changes; /* not all of them: those that somebody waited for */
     _Atomic uint32_t waiting;
-    _Atomic uint32_t is_bare; /* some process has the value's address, and may change it without a word */
+    _Atomic uint32_t is_exposed; /* some process has the value's address, and may change it without a wake-up */
     uint32_t reserved;
 };
 
@@ -27,7 +35,7 @@ struct cell {
 enum cell_change { CELL_EXCHANGE, CELL_ADD, CELL_SUBTRACT, CELL_AND, CELL_OR, CELL_XOR };
 
 /* What is waited for, until when, and how. */
-struct cell_wish {
+struct wait_options {
     hsa_signal_condition_t condition;
     hsa_signal_value_t compare;
     uint64_t deadline;
@@ -51,9 +59,9 @@ static inline bool cell_is_condition(hsa_signal_condition_t condition)
 
 /* Does a value meet the condition? Every value meets what is no condition. */
 bool cell_meets(hsa_signal_value_t value, hsa_signal_condition_t condition, hsa_signal_value_t compare);
-/* Between two looks, for a moment. */
+/* Between two comparisons, for a moment. */
 void cell_relax(void);
-/* Has all that wait look again. */
+/* Has all that wait compare again. */
 void cell_wake(struct cell *cell, bool own);
 /* Also until *dead; whoever sets that then calls cell_wake(). The value last seen. */
-hsa_signal_value_t cell_wait(struct cell *cell, bool own, const struct cell_wish *wish, const _Atomic bool *dead);
+hsa_signal_value_t cell_wait(struct cell *cell, bool own, const struct wait_options *options, const _Atomic bool *dead);

@@ -78,7 +78,7 @@ static struct handler *monitor_find_due(struct monitor *m, struct watch_set *set
 {
     watch_set_begin(set);
     list_for_each_entry(handler, &m->handlers, struct handler, link)
-        if (handler_is_dead(handler) || !handler->watch.signal || watch_look(set, &handler->watch))
+        if (handler_is_dead(handler) || !handler->watch.signal || watch_check(set, &handler->watch))
             return handler;
     return NULL;
 }

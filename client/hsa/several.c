@@ -13,9 +13,6 @@
 #include "base/clock.h"
 #include "hsa/watch.h"
 
-#define LOOKS        100
-#define LOOKS_ACTIVE 10000
-
 /* One that is waited for, and where it was in the caller's list. */
 struct awaited {
     struct watch watch;
@@ -57,7 +54,7 @@ static bool several_init(struct several *several, const struct several_list *lis
 enum outcome { NOT_YET, DONE, BROKEN };
 
 /* One that was met once counts as met from then on; *met is the last one that was. */
-static enum outcome several_look(struct several *several, struct watch_set *set, bool all, struct awaited **met)
+static enum outcome several_check(struct several *several, struct watch_set *set, bool all, struct awaited **met)
 {
     uint32_t n_unmet = 0;
 
@@ -68,7 +65,7 @@ static enum outcome several_look(struct several *several, struct watch_set *set,
             continue;
         if (atomic_load(&awaited->watch.signal->dead))
             return BROKEN;
-        awaited->is_met = watch_look(set, &awaited->watch);
+        awaited->is_met = watch_check(set, &awaited->watch);
         if (!awaited->is_met) {
             n_unmet++;
             continue;
@@ -84,13 +81,13 @@ static enum outcome several_look(struct several *several, struct watch_set *set,
 static enum outcome several_wait(struct several *several, bool all, uint64_t deadline, hsa_wait_state_t state,
                                  struct awaited **met)
 {
-    uint32_t looks = state == HSA_WAIT_STATE_ACTIVE ? LOOKS_ACTIVE : LOOKS;
+    uint32_t spins = state == HSA_WAIT_STATE_ACTIVE ? CELL_SPINS_ACTIVE : CELL_SPINS;
     enum outcome outcome = NOT_YET;
     struct watch_set set;
 
-    for (uint32_t i = 0; i < looks && outcome == NOT_YET; i += several->n) {
+    for (uint32_t i = 0; i < spins && outcome == NOT_YET; i += several->n) {
         watch_set_begin(&set);
-        outcome = several_look(several, &set, all, met);
+        outcome = several_check(several, &set, all, met);
         cell_relax();
     }
     if (outcome != NOT_YET)
@@ -101,7 +98,7 @@ static enum outcome several_wait(struct several *several, bool all, uint64_t dea
         bool is_over = deadline_passed(deadline, clock_now_ns());
 
         watch_set_begin(&set);
-        outcome = several_look(several, &set, all, met);
+        outcome = several_check(several, &set, all, met);
         if (outcome != NOT_YET || is_over)
             break;
         watch_set_sleep(&set, deadline);

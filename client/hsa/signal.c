@@ -195,7 +195,7 @@ hsa_signal_value_t signal_cas(struct signal *signal, hsa_signal_value_t expected
 hsa_signal_value_t signal_wait(struct signal *signal, hsa_signal_condition_t condition, hsa_signal_value_t compare,
                                uint64_t deadline, hsa_wait_state_t state)
 {
-    return cell_wait(signal->cell, !signal->buffer, &(struct cell_wish){condition, compare, deadline, state},
+    return cell_wait(signal->cell, !signal->buffer, &(struct wait_options){condition, compare, deadline, state},
                      &signal->dead);
 }
 
@@ -263,7 +263,7 @@ hsa_status_t hsa_amd_signal_create(hsa_signal_value_t initial_value, uint32_t nu
     signal = signal_new();
     if (!signal)
         return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
-    signal->may_be_bare = attributes & (HSA_AMD_SIGNAL_AMD_GPU_ONLY | HSA_AMD_SIGNAL_IPC);
+    signal->may_be_exposed = attributes & (HSA_AMD_SIGNAL_AMD_GPU_ONLY | HSA_AMD_SIGNAL_IPC);
     if (attributes & HSA_AMD_SIGNAL_IPC) {
         r = signal_make_shared(signal);
         if (r < 0)
@@ -320,7 +320,7 @@ hsa_status_t hsa_amd_ipc_signal_attach(const hsa_amd_ipc_signal_t *ipc, hsa_sign
         return runtime_status(r);
     if (!cell_is_one(signal->cell))
         return HSA_STATUS_ERROR_INVALID_ARGUMENT;
-    signal->may_be_bare = true;
+    signal->may_be_exposed = true;
     return signal_publish(&signal, handle);
 }
 
@@ -334,10 +334,10 @@ hsa_status_t hsa_amd_signal_value_pointer(hsa_signal_t handle, volatile hsa_sign
     signal = signal_find(handle);
     if (!signal)
         return HSA_STATUS_ERROR_INVALID_SIGNAL;
-    if (!signal->may_be_bare)
+    if (!signal->may_be_exposed)
         return HSA_STATUS_ERROR_INVALID_ARGUMENT;
-    /* those who sleep already go on in naps */
-    atomic_store(&signal->cell->is_bare, 1);
+    /* those who sleep already poll from now on */
+    atomic_store(&signal->cell->is_exposed, 1);
     cell_wake(signal->cell, !signal->buffer);
     signal_wake_watchers(signal);
     *value_ptr = (volatile hsa_signal_value_t *)&signal->cell->value;

@@ -27,7 +27,7 @@ struct signal {
     _Atomic unsigned watched; /* by how many of watch.h, which changes then wake */
     struct cell *cell;        /* its own, or mapped */
     struct cell own;
-    bool may_be_bare;                /* its value's address may be asked for */
+    bool may_be_exposed;             /* its value's address may be asked for */
     struct memclient_buffer *buffer; /* counted; NULL = of this process only */
     struct memclient_token token;    /* of it */
     _Atomic uint64_t copy_start, copy_end; /* of the last copy that counted it down while copies were timed, or 0 */

@@ -14,8 +14,6 @@
 
 #include "base/clock.h"
 
-#define NAP_NS (500 * NSEC_PER_USEC)
-
 static _Atomic uint32_t changes; /* of watched signals, by this process */
 
 void watch_wake(void)
@@ -41,20 +39,20 @@ void watch_end(struct watch *watch)
 void watch_set_begin(struct watch_set *set)
 {
     set->n_words = 1;
-    set->naps = false;
+    set->polls = false;
     set->words[0] = (struct watch_word){&changes, atomic_load(&changes)};
 }
 
-bool watch_look(struct watch_set *set, struct watch *watch)
+bool watch_check(struct watch_set *set, struct watch *watch)
 {
     struct cell *cell = watch->signal->cell;
 
     if (watch->signal->buffer && set->n_words < WATCH_WORDS_MAX)
         set->words[set->n_words++] = (struct watch_word){&cell->changes, atomic_load(&cell->changes)};
     else if (watch->signal->buffer)
-        set->naps = true;
-    if (atomic_load(&cell->is_bare))
-        set->naps = true;
+        set->polls = true;
+    if (atomic_load(&cell->is_exposed))
+        set->polls = true;
     watch->value = cell_load(cell);
     return cell_meets(watch->value, watch->condition, watch->compare);
 }
@@ -93,12 +91,12 @@ static bool sleep_on_all(const struct watch_set *set, uint64_t left)
 void watch_set_sleep(const struct watch_set *set, uint64_t deadline)
 {
     uint64_t left = deadline_left(deadline, clock_now_ns());
-    uint64_t nap = left < NAP_NS ? left : NAP_NS;
+    uint64_t poll = left < CELL_POLL_NS ? left : CELL_POLL_NS;
 
     if (!left)
         return;
     if (set->n_words == 1)
-        sleep_on_one(set, set->naps ? nap : left);
-    else if (!sleep_on_all(set, set->naps ? nap : left))
-        sleep_on_one(set, nap);
+        sleep_on_one(set, set->polls ? poll : left);
+    else if (!sleep_on_all(set, set->polls ? poll : left))
+        sleep_on_one(set, poll);
 }

@@ -2,17 +2,17 @@
 /*
  * Waiting for several signals at once, asleep.
  *
- *     watch_begin(&each)                          before it is first looked at: from now on changes wake
+ *     watch_begin(&each)                          before it is first checked: from now on changes wake
  *     for (;;) {
  *         watch_set_begin(&set);
- *         if (watch_look(&set, &each)) ...        enters it in the set
+ *         if (watch_check(&set, &each)) ...       enters it in the set
  *         watch_set_sleep(&set, deadline);
  *     }
  *     watch_end(&each)
  *
  * What changes a signal of this process wakes all who watch, by one word that they sleep on. A signal for other
  * processes is slept on itself, beside that word, which takes a kernel of 5.16 and at most 127 such signals; else, and
- * where values may change without a word, sleeps are naps.
+ * where values may change without a wake-up, they are polled.
  */
 #pragma once
 
@@ -32,7 +32,7 @@ struct watch {
 
 struct watch_set {
     unsigned n_words; /* the first is the process's own */
-    bool naps;
+    bool polls;
     struct watch_word {
         _Atomic uint32_t *word;
         uint32_t seen;
@@ -41,11 +41,11 @@ struct watch_set {
 
 void watch_begin(struct watch *watch);
 void watch_end(struct watch *watch);
-/* Has all who watch look again. */
+/* Has all who watch check again. */
 void watch_wake(void);
 
 void watch_set_begin(struct watch_set *set);
 /* Is its condition met now? */
-bool watch_look(struct watch_set *set, struct watch *watch);
+bool watch_check(struct watch_set *set, struct watch *watch);
 /* Until something may have changed since watch_set_begin(), or the deadline. */
 void watch_set_sleep(const struct watch_set *set, uint64_t deadline);

@@ -37,7 +37,7 @@ hsa_status_t attachment_map(struct memclient_buffer **buffer, uint64_t allowed, 
 
 void attachment_free(struct attachment *attachment, struct memclient *ctx)
 {
-    memory_give_back(&attachment->range, attachment->buffer, ctx);
+    memory_release(&attachment->range, attachment->buffer, ctx);
     free(attachment);
 }
 

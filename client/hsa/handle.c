@@ -127,7 +127,7 @@ void handles_forget(void)
  * lock, as other threads may import the same and release it at any time.
  */
 static hsa_status_t handle_ref_buffer(struct memclient_buffer **buffer, const struct pool *pool,
-                                      hsa_amd_memory_type_t type, bool is_told, hsa_amd_vmem_alloc_handle_t *ret)
+                                      hsa_amd_memory_type_t type, bool is_described, hsa_amd_vmem_alloc_handle_t *ret)
 {
     _cleanup_free_ struct handle *new = calloc(1, sizeof(*new));
     struct handle *handle;
@@ -137,7 +137,7 @@ static hsa_status_t handle_ref_buffer(struct memclient_buffer **buffer, const st
     *new = (struct handle){
         .buffer = *buffer,
         .size = memclient_buffer_bytes(*buffer),
-        .is_told = is_told,
+        .is_described = is_described,
         .pool = pool,
         .type = type,
     };
@@ -244,13 +244,13 @@ hsa_status_t hsa_amd_vmem_retain_alloc_handle(hsa_amd_vmem_alloc_handle_t *memor
     return mapping ? HSA_STATUS_SUCCESS : HSA_STATUS_ERROR_INVALID_ALLOCATION;
 }
 
-void handle_told(struct handle *handle, const struct memclient_buffer_info *info)
+void handle_describe(struct handle *handle, const struct memclient_buffer_info *info)
 {
-    if (handle->is_told)
+    if (handle->is_described)
         return;
     handle->pool = topology_pool_of(info);
     handle->type = info->placement == MEMCLIENT_PLACEMENT_PREFERRED ? MEMORY_TYPE_NONE : MEMORY_TYPE_PINNED;
-    handle->is_told = true;
+    handle->is_described = true;
 }
 
 /* Has the broker asked of what was imported, once. */
@@ -263,7 +263,7 @@ static hsa_status_t handle_ask(hsa_amd_vmem_alloc_handle_t memory_handle)
 
     address_map_lock_read();
     handle = handle_find(memory_handle);
-    if (handle && !handle->is_told)
+    if (handle && !handle->is_described)
         buffer = memclient_buffer_ref(handle->buffer);
     address_map_unlock();
     if (!buffer)
@@ -274,7 +274,7 @@ static hsa_status_t handle_ask(hsa_amd_vmem_alloc_handle_t memory_handle)
     address_map_lock();
     handle = handle_find(memory_handle);
     if (handle && handle->buffer == buffer)
-        handle_told(handle, &info);
+        handle_describe(handle, &info);
     address_map_unlock();
     return HSA_STATUS_SUCCESS;
 }

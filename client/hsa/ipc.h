@@ -17,7 +17,7 @@
 struct attachment {
     struct address_range range;
     struct memclient_buffer *buffer; /* counted */
-    bool is_told;                    /* its pool: that is asked for when somebody wants to know */
+    bool is_described;                    /* its pool: that is asked for when somebody wants to know */
     const struct pool *pool;         /* the standard one of the agent that has its first page, or NULL */
     uint64_t allowed;                /* agents by index */
     bool interop;                    /* mapped by a shareable handle; it has none of what follows */
@@ -38,7 +38,7 @@ static inline struct attachment *range_attachment(struct address_range *range)
  */
 hsa_status_t attachment_map(struct memclient_buffer **buffer, uint64_t allowed, bool alone,
                             struct attachment **attachment);
-/* Unmaps and frees what is in no index; ctx as with memory_give_back(). */
+/* Unmaps and frees what is in no index; ctx as with memory_release(). */
 void attachment_free(struct attachment *attachment, struct memclient *ctx);
 
 /* With the lock: attached by this handle, or NULL. */

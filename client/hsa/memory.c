@@ -90,7 +90,7 @@ static hsa_status_t memory_take(void *ptr, struct allocation **allocation, struc
     return status;
 }
 
-void memory_give_back(const struct address_range *range, struct memclient_buffer *buffer, struct memclient *ctx)
+void memory_release(const struct address_range *range, struct memclient_buffer *buffer, struct memclient *ctx)
 {
     if (memclient_buffer_context(buffer) == ctx)
         (void)memclient_unmap(ctx, (void *)(uintptr_t)range->start, range->bytes);
@@ -114,7 +114,7 @@ static hsa_status_t memory_free(void *ptr)
     if (status)
         return status;
     callbacks_run_outside(&callbacks, &ctx);
-    memory_give_back(&allocation->range, allocation->buffer, ctx);
+    memory_release(&allocation->range, allocation->buffer, ctx);
     free(allocation);
     return HSA_STATUS_SUCCESS;
 }

@@ -48,7 +48,7 @@ static inline uint64_t agents_all(void)
 
 /* memory.c: unmaps what was allocated or attached and lets go of the buffer. ctx is the session of now, or NULL: if the
  * buffer's was another one, HSA was shut down meanwhile, which has unmapped it. */
-void memory_give_back(const struct address_range *range, struct memclient_buffer *buffer, struct memclient *ctx);
+void memory_release(const struct address_range *range, struct memclient_buffer *buffer, struct memclient *ctx);
 
 /* callbacks.c: takes the range's callbacks, to be called when no lock is held. */
 void callbacks_take(struct address_range *range, struct list *taken);

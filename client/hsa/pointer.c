@@ -16,7 +16,7 @@
 struct answer {
     hsa_amd_pointer_info_t info;
     uint64_t agents;                 /* that may use it */
-    struct memclient_buffer *untold; /* counted: of this the pool is to be asked for; or NULL */
+    struct memclient_buffer *undescribed; /* counted: of this the pool is to be asked for; or NULL */
 };
 
 /* NULL: imported memory of a node that is no agent. */
@@ -46,20 +46,20 @@ static void describe_mapping(const struct mapping *mapping, const void *ptr, str
     answer->info.hostBaseAddress = (void *)(uintptr_t)ptr;
     answer->info.agentBaseAddress = (void *)(uintptr_t)ptr;
     answer->agents = mapping->permissions.read | mapping->permissions.write;
-    if (mapping->handle->is_told)
+    if (mapping->handle->is_described)
         describe_pool(mapping->handle->pool, answer);
     else
-        answer->untold = memclient_buffer_ref(mapping->handle->buffer);
+        answer->undescribed = memclient_buffer_ref(mapping->handle->buffer);
 }
 
 static void describe_attachment(const struct attachment *attachment, struct answer *answer)
 {
     answer->info.type = attachment->interop ? HSA_EXT_POINTER_TYPE_GRAPHICS : HSA_EXT_POINTER_TYPE_IPC;
     answer->agents = attachment->allowed;
-    if (attachment->is_told)
+    if (attachment->is_described)
         describe_pool(attachment->pool, answer);
     else
-        answer->untold = memclient_buffer_ref(attachment->buffer);
+        answer->undescribed = memclient_buffer_ref(attachment->buffer);
 }
 
 /* What HSA has there, reservations last; NULL if nothing. With the lock. */
@@ -118,9 +118,9 @@ static void pointer_note(const void *ptr, const struct memclient_buffer *buffer,
 
     if (attachment && attachment->buffer == buffer) {
         attachment->pool = topology_pool_of(info);
-        attachment->is_told = true;
+        attachment->is_described = true;
     } else if (mapping && mapping->handle->buffer == buffer) {
-        handle_told(mapping->handle, info);
+        handle_describe(mapping->handle, info);
     }
 }
 
@@ -130,16 +130,16 @@ static hsa_status_t pointer_complete(const void *ptr, struct answer *answer)
     struct memclient_buffer_info info = MEMCLIENT_BUFFER_INFO_INIT;
     int r;
 
-    if (!answer->untold)
+    if (!answer->undescribed)
         return HSA_STATUS_SUCCESS;
-    r = memclient_buffer_info(answer->untold, &info);
+    r = memclient_buffer_info(answer->undescribed, &info);
     if (!r) {
         describe_pool(topology_pool_of(&info), answer);
         address_map_lock();
-        pointer_note(ptr, answer->untold, &info);
+        pointer_note(ptr, answer->undescribed, &info);
         address_map_unlock();
     }
-    answer->untold = memclient_buffer_unref(answer->untold);
+    answer->undescribed = memclient_buffer_unref(answer->undescribed);
     return runtime_status(r);
 }
 

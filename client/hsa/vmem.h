@@ -29,7 +29,7 @@ struct handle {
     UT_hash_handle by_buffer;
     struct memclient_buffer *buffer; /* one reference, however many refs and uses */
     uint64_t size;
-    bool is_told; /* what follows: of imported memory that is asked for when somebody wants to know, handle_told() */
+    bool is_described; /* by what follows: of imported memory it is asked for when it is first needed */
     const struct pool *pool; /* of imported memory: the standard one of its first node; NULL if none is */
     hsa_amd_memory_type_t type;
     uint64_t refs;
@@ -71,7 +71,7 @@ void handle_unuse(struct handle *handle, struct list *ended);
 /* Without the lock: gives back what the handles of the list have, and frees them. */
 void handles_end(struct list *ended);
 /* What its buffer is. */
-void handle_told(struct handle *handle, const struct memclient_buffer_info *info);
+void handle_describe(struct handle *handle, const struct memclient_buffer_info *info);
 /* Frees all records, not what they describe. */
 void handles_forget(void);
 

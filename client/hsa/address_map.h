@@ -43,10 +43,10 @@ struct address_range {
     enum address_range_kind kind;
     bool busy;
     uint64_t start;
-    uint64_t size;  /* as asked for: what the application may be told of */
+    uint64_t size;  /* as asked for: what is reported to the application */
     uint64_t bytes; /* that it occupies */
     void *userdata; /* the application's, for hsa_amd_pointer_info() */
-    struct list callbacks; /* struct callback, callbacks.c: to be told when it goes */
+    struct list callbacks; /* struct callback, callbacks.c: to be called when it goes */
 };
 
 void address_range_init(struct address_range *range, enum address_range_kind kind, const void *start, uint64_t size,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What IPC memory and interop buffers have in common: mapping another's buffer, and giving it back. See ipc.h. */
+/* What IPC memory and interop buffers have in common: mapping another process's buffer and releasing it. See ipc.h. */
 #include <stdlib.h>
 
 #include "base/cleanup.h"
@@ -73,7 +73,7 @@ bool attachment_insert(struct attachment *attachment)
     return true;
 }
 
-/* With the lock. True if that was the last: it is in no index any more. */
+/* With the lock. True if that was the last: it is not in the address map any more. */
 static bool attachment_count_down(struct attachment *attachment, struct list *callbacks)
 {
     if (--attachment->refs)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Deallocation callbacks: functions of the application that are told when memory goes.
+ * Deallocation callbacks: functions of the application that are called when memory is freed.
  *
  * They hang on the range that holds the address they were registered for. Whoever removes the range from the address
  * map takes them along, and calls them when it has let go of everything: so they may allocate, free and register,

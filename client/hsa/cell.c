@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Waiting without asking again and again, and changing without a system call where nobody waits.
+ * Waiting without polling, and changing without a system call where nothing waits.
  *
- * A wait looks at the value for a moment, and then sleeps on `changes`, which moves with every change that somebody
- * waits for. (The value itself has 64 bits, of which the kernel would compare 32.) The one side writes the value and
- * then looks for waiters; the other counts itself as one and then reads `changes` and the value. All of that is in
- * one order for everybody, so one of the two sees the other. A process that was killed while it waited leaves its
- * count behind, which costs the others a system call per change, and nothing else.
+ * A wait spins for a moment, and then sleeps on `changes`, which moves with every change while there are waiters. (The
+ * value itself has 64 bits, of which the kernel would compare 32.) The one side writes the value and then checks for
+ * waiters; the other counts itself as one and then reads `changes` and the value. All of that is sequentially
+ * consistent, so one of the two sees the other. A process that was killed while it waited leaves its count behind,
+ * which costs the others a system call per change, and nothing else.
  *
  * Where a program has asked for the value's address (`is_exposed`), changes may come without a wake-up, so waits sleep
  * for half a millisecond at a time.

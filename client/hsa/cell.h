@@ -25,7 +25,7 @@
 struct cell {
     uint64_t magic;
     _Atomic int64_t value;
-    _Atomic uint32_t changes; /* not all of them: those that somebody waited for */
+    _Atomic uint32_t changes; /* not all of them: those that were waited for */
     _Atomic uint32_t waiting;
     _Atomic uint32_t is_exposed; /* some process has the value's address, and may change it without a wake-up */
     uint32_t reserved;
@@ -50,7 +50,7 @@ hsa_signal_value_t cell_load(const struct cell *cell);
 /* They wake who waits, and return what the value was before. */
 hsa_signal_value_t cell_change(struct cell *cell, bool own, enum cell_change change, hsa_signal_value_t operand);
 hsa_signal_value_t cell_cas(struct cell *cell, bool own, hsa_signal_value_t expected, hsa_signal_value_t value);
-/* Wakes nobody. */
+/* Wakes no waiter. */
 void cell_store_silently(struct cell *cell, hsa_signal_value_t value);
 static inline bool cell_is_condition(hsa_signal_condition_t condition)
 {
@@ -63,5 +63,5 @@ bool cell_meets(hsa_signal_value_t value, hsa_signal_condition_t condition, hsa_
 void cell_relax(void);
 /* Has all that wait compare again. */
 void cell_wake(struct cell *cell, bool own);
-/* Also until *dead; whoever sets that then calls cell_wake(). The value last seen. */
+/* Also until *dead, which is followed by cell_wake(). The value last seen. */
 hsa_signal_value_t cell_wait(struct cell *cell, bool own, const struct wait_options *options, const _Atomic bool *dead);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Descriptors of memory by its address. A descriptor is of a whole buffer, so the caller is told where in it the
- * address lies; whoever gets it maps, imports or attaches as he likes.
+ * address lies; the receiver may map, import or attach it.
  */
 #include <memclient/hsa/hsa/hsa_ext_amd.h>
 
@@ -42,7 +42,7 @@ hsa_status_t hsa_amd_portable_export_dmabuf(const void *ptr, size_t size, int *d
     address_map_unlock();
     if (!buffer)
         return HSA_STATUS_ERROR_INVALID_ALLOCATION;
-    (void)memclient_make_home(buffer); /* for those who open it */
+    (void)memclient_make_home(buffer); /* for its importers */
     r = memclient_export_fd(buffer, 0, &fd);
     if (r)
         return runtime_status(r);

@@ -2,11 +2,11 @@
 /*
  * Handles of memory: made, imported and counted; see vmem.h.
  *
- * What type a handle was created with is told by its placement, NONE being a mere preference of a node, so that whoever
- * imports it learns it from the broker. Its buffer has no home: virtual memory is where the application maps it.
+ * The buffer's placement tells what type a handle was created with, NONE being a mere preference of a node, so that
+ * importers learn it from the broker. The buffer has no home: virtual memory is where the application maps it.
  *
- * The native library has one buffer object for a buffer in a session, however often it is opened, so that is what it is
- * found again by. A broker that has begun anew gives the same ids once more: then the handle gets another number.
+ * The native library has one buffer object for a buffer in a session, however often it is opened, so a handle is found
+ * by it. A broker that has begun anew gives the same ids once more: then the handle gets another number.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -123,8 +123,8 @@ void handles_forget(void)
 }
 
 /*
- * A reference to the memory's handle: takes the buffer into a new one, unless it has one by now. In one turn of the
- * lock, as other threads may import the same and release it at any time.
+ * A reference to the buffer's handle: to a new one, which takes the buffer over, if it has none. All in one turn of the
+ * lock, as other threads may import the same memory and release it at any time.
  */
 static hsa_status_t handle_ref_buffer(struct memclient_buffer **buffer, const struct pool *pool,
                                       hsa_amd_memory_type_t type, bool is_described, hsa_amd_vmem_alloc_handle_t *ret)
@@ -159,8 +159,8 @@ static hsa_status_t handle_ref_buffer(struct memclient_buffer **buffer, const st
 /* ---- creating and counting ------------------------------------------------------------------------------- */
 
 /*
- * A pool is told to give no more than it said it could, also where memory of another node would be as welcome. What it
- * said last may be too little by now, so it is asked again first.
+ * No pool is to give more than the headroom that it reported, though memory of another node would do. What it reported
+ * last may be too little by now, so it is asked again first.
  */
 static bool handle_exceeds_pool(const struct pool *pool, uint64_t size)
 {
@@ -253,7 +253,7 @@ void handle_describe(struct handle *handle, const struct memclient_buffer_info *
     handle->is_described = true;
 }
 
-/* Has the broker asked of what was imported, once. */
+/* Asks the broker what imported memory is, once. */
 static hsa_status_t handle_ask(hsa_amd_vmem_alloc_handle_t memory_handle)
 {
     struct memclient_buffer_info info = MEMCLIENT_BUFFER_INFO_INIT;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See handlers.h. The list is everybody's to add to, under the lock, and the thread's to take from; so what the thread
- * looks at and sleeps on stays while it has let go of the lock. It calls functions without the lock.
+ * See handlers.h. All threads may add to the list, under the lock, and only the monitor's thread takes from it; so what
+ * that checks and sleeps on stays while it has not the lock. It calls functions without the lock.
  *
  * A monitor is the thread and its list. Stopping takes the monitor away from `monitor`, so what is added afterwards has
  * a new one.

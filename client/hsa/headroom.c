@@ -39,7 +39,7 @@ static int headroom_note(const struct memclient_pool *pool, void *data)
 
 /*
  * With the lock; the answer is to have been asked for after change `since`. Threads that wait for the lock take what
- * the one before them has asked for, if that was late enough, so that nobody waits for more than two calls.
+ * the one before them has asked for, if that was late enough, so that none waits for more than two calls.
  */
 static hsa_status_t headroom_refresh(uint64_t since)
 {

@@ -4,7 +4,8 @@
  *
  * The count says whether HSA is up. It goes from 0 to 1 and from 1 to 0 under one mutex, with everything that this
  * means; between other numbers it moves by itself, so that hsa_init() in a thousand threads costs each an atomic
- * instruction. Whoever is stopping sets it to 0 first, so that nobody enters any more, and then waits for those inside.
+ * instruction. The thread that stops sets it to 0 first, so that no other enters any more, and then waits for those
+ * inside.
  */
 #include <stdlib.h>
 
@@ -106,7 +107,7 @@ static void begin_anew(void)
     __atomic_store_n(&runtime.count, 0, __ATOMIC_RELAXED);
 }
 
-/* Before anybody starts: another thread may fork meanwhile. */
+/* Before the first start: another thread may fork meanwhile. */
 static void watch_forks(void)
 {
     (void)pthread_atfork(NULL, NULL, begin_anew);
@@ -142,8 +143,8 @@ static hsa_status_t runtime_start(void)
     return HSA_STATUS_SUCCESS;
 }
 
-/* With `starting`, and the count at 0. A handler may be about to enter, so it is waited for first; who was inside may
- * have added another one meanwhile. */
+/* With `starting`, and the count at 0. A handler may be about to enter, so it is waited for first; threads that were
+ * inside may have added another one meanwhile. */
 static void runtime_stop(void)
 {
     handlers_stop();
@@ -153,7 +154,7 @@ static void runtime_stop(void)
     signals_stop();
     memclient_close(runtime.context);
     runtime.context = NULL;
-    address_map_lock(); /* only for a fork meanwhile: nobody else is here */
+    address_map_lock(); /* only for a fork meanwhile: no other thread is here */
     forget_records();
     address_map_unlock();
     pthread_rwlock_unlock(&runtime.in_use);

@@ -17,7 +17,7 @@
 struct attachment {
     struct address_range range;
     struct memclient_buffer *buffer; /* counted */
-    bool is_described;                    /* its pool: that is asked for when somebody wants to know */
+    bool is_described;               /* by `pool`, which is asked for when it is first needed */
     const struct pool *pool;         /* the standard one of the agent that has its first page, or NULL */
     uint64_t allowed;                /* agents by index */
     bool interop;                    /* mapped by a shareable handle; it has none of what follows */
@@ -33,19 +33,19 @@ static inline struct attachment *range_attachment(struct address_range *range)
 }
 
 /*
- * Maps a buffer, at home where that is possible, and takes it over; it has no place in the index yet. alone = where
- * nobody has mapped it.
+ * Maps a buffer, at its home where that is free, and takes it over; it is not in the address map yet. alone = without
+ * sharing a mapping that the process has.
  */
 hsa_status_t attachment_map(struct memclient_buffer **buffer, uint64_t allowed, bool alone,
                             struct attachment **attachment);
-/* Unmaps and frees what is in no index; ctx as with memory_release(). */
+/* Unmaps and frees what is not in the address map; ctx as with memory_release(). */
 void attachment_free(struct attachment *attachment, struct memclient *ctx);
 
 /* With the lock: attached by this handle, or NULL. */
 struct attachment *attachment_find(const struct memclient_token *token);
 /* With the lock: if the same memory is attached at this address already, it takes the new mapping over, counted. */
 bool attachment_join(const struct attachment *new, struct attachment **there);
-/* With the lock, into the index: there is none of its handle yet. False without memory. */
+/* With the lock, into the address map: there is none of its handle yet. False without memory. */
 bool attachment_insert(struct attachment *attachment);
 /* Enters the runtime itself: counts down what lies at ptr, and calls deallocation callbacks if that was the last. */
 hsa_status_t attachment_detach(void *ptr, bool interop);

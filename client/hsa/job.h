@@ -6,8 +6,8 @@
  * The thread holds the signals, so they may be destroyed meanwhile: the work still completes its own, and fails if it
  * was waiting for one that was destroyed.
  *
- * Shutting down ends all signals, so what still waits for others fails and what has begun is done; it goes on when the
- * last of them has let go of its signals (signals_stop()), which is the last thing that a thread does.
+ * Shutting down ends all signals, so jobs that still wait for others fail and jobs that have begun are done. It waits
+ * until the last of them has released its signals (signals_stop()), which is the last thing that a thread does.
  */
 #pragma once
 
@@ -28,8 +28,8 @@ struct rows {
 
 /*
  * Copies the rows, none of nothing, after all needed signals are 0, and counts completion down, or sets it to -1.
- * Checks what all such calls have in common, after the caller has looked at its own arguments but handles. completion
- * may be 0 if is_optional.
+ * Checks what all such calls have in common, after the caller has checked its own arguments but handles. completion may
+ * be 0 if is_optional.
  */
 hsa_status_t job_start(const struct rows *rows, uint32_t n_needed, const hsa_signal_t *needed,
                        hsa_signal_t completion, bool is_optional);

@@ -2,8 +2,8 @@
 /*
  * See machine.h. Of sysfs: a node's list of processors, a processor's caches and highest frequency. Of /proc/cpuinfo:
  * its model, and on machines without frequency scaling its frequency; there each processor has a paragraph that begins
- * with its number. ARM's kernel tells no model there, only numbers of who designed what. In containers either may be
- * missing; then the C library is asked.
+ * with its number. ARM's kernel gives no model there, only the numbers of implementer and part. In containers either
+ * file may be missing; then the C library is asked.
  */
 #include "hsa/machine.h"
 

@@ -2,9 +2,9 @@
 /*
  * Allocating and freeing, of both APIs.
  *
- * An allocation is one call to the broker and one mmap(). Nobody knows its address before it is returned, so its record
- * enters the index whole. Freeing takes the record out first: from then on the allocation is unknown to everybody,
- * which makes a second free an error, while its addresses stay taken until the mapping is gone.
+ * An allocation is one call to the broker and one mmap(). Its address is unknown before it is returned, so its record
+ * enters the address map whole. Freeing removes the record first: from then on the allocation is unknown, which makes a
+ * second free an error, while its addresses stay taken until the mapping is gone.
  */
 #include "hsa/memory.h"
 
@@ -71,7 +71,7 @@ static hsa_status_t memory_allocate(const struct pool *pool, size_t size, uint32
     return HSA_STATUS_SUCCESS;
 }
 
-/* Takes an allocation and its callbacks out of the index. */
+/* Takes an allocation and its callbacks out of the address map. */
 static hsa_status_t memory_take(void *ptr, struct allocation **allocation, struct list *callbacks)
 {
     hsa_status_t status = HSA_STATUS_SUCCESS;

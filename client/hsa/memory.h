@@ -14,7 +14,7 @@ struct allocation {
     struct address_range range;
     struct memclient_buffer *buffer; /* counted */
     const struct pool *pool;
-    uint32_t flags; /* hsa_amd_memory_pool_flag_t: as given, to be told again */
+    uint32_t flags; /* hsa_amd_memory_pool_flag_t, as given */
     /* of coarse-grained memory: who may use it, and how */
     const struct agent *owner;
     hsa_access_permission_t access;
@@ -46,7 +46,7 @@ static inline uint64_t agents_all(void)
     return n == 64 ? UINT64_MAX : (UINT64_C(1) << n) - 1;
 }
 
-/* memory.c: unmaps what was allocated or attached and lets go of the buffer. ctx is the session of now, or NULL: if the
+/* memory.c: unmaps what was allocated or attached and releases the buffer. ctx is the session of now, or NULL: if the
  * buffer's was another one, HSA was shut down meanwhile, which has unmapped it. */
 void memory_release(const struct address_range *range, struct memclient_buffer *buffer, struct memclient *ctx);
 

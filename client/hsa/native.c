@@ -23,7 +23,7 @@ hsa_status_t memclient_hsa_buffer(const void *ptr, struct memclient_buffer **buf
     address_map_unlock();
     if (!found)
         return HSA_STATUS_ERROR_INVALID_ALLOCATION;
-    (void)memclient_make_home(found); /* for those who open it */
+    (void)memclient_make_home(found); /* for other processes */
     *buf = found;
     return HSA_STATUS_SUCCESS;
 }

@@ -4,7 +4,7 @@
  *
  * A change is the same for all mappings of a run: sets of agents that it speaks of, that may read, and that may write
  * from then on. What mappings had before makes them differ, and so does which of them need the kernel at all. All of
- * it happens under the lock, so that nobody sees a half of it, and a thread that unmaps comes before or after.
+ * it happens under the lock, so that no thread sees a half of it, and a thread that unmaps comes before or after.
  */
 #include <errno.h>
 
@@ -16,7 +16,7 @@
 
 struct change {
     struct permissions list;
-    bool replaces; /* whatever was said of other agents */
+    bool replaces; /* other agents lose the access that they had */
 };
 
 /* The union, as access of memclient_protect(). */
@@ -93,7 +93,7 @@ static hsa_status_t permissions_apply(struct mapping *first, uint64_t end, const
         return HSA_STATUS_SUCCESS;
     case EACCES:
     case EROFS:
-        /* nobody may write to memory that was shared for reading only */
+        /* memory that was shared for reading only cannot be written */
         return HSA_STATUS_ERROR_INVALID_ARGUMENT;
     case ENOMEM:
         return HSA_STATUS_ERROR_OUT_OF_RESOURCES;

@@ -11,12 +11,12 @@
 #include "hsa/runtime.h"
 #include "hsa/vmem.h"
 
-/* ---- telling --------------------------------------------------------------------------------------------- */
+/* ---- describing ------------------------------------------------------------------------------------------ */
 
 struct answer {
     hsa_amd_pointer_info_t info;
-    uint64_t agents;                 /* that may use it */
-    struct memclient_buffer *undescribed; /* counted: of this the pool is to be asked for; or NULL */
+    uint64_t agents;                      /* that may use it */
+    struct memclient_buffer *undescribed; /* counted: the pool of this is to be asked for; or NULL */
 };
 
 /* NULL: imported memory of a node that is no agent. */
@@ -95,7 +95,7 @@ static void pointer_describe(const void *ptr, struct answer *answer)
     case RANGE_LOCKED:
         answer->info.type = HSA_EXT_POINTER_TYPE_LOCKED;
         answer->agents = agents_all();
-        /* all share it equally, and then any may be told */
+        /* all share it equally, so any may be named */
         answer->info.agentOwner = topology()->agents[0].handle;
         answer->info.global_flags = HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_FINE_GRAINED;
         break;
@@ -108,7 +108,7 @@ static void pointer_describe(const void *ptr, struct answer *answer)
     }
 }
 
-/* With the lock: for all who ask from now on. What was there may have gone meanwhile. */
+/* With the lock: for later questions. What was there may have gone meanwhile. */
 static void pointer_note(const void *ptr, const struct memclient_buffer *buffer,
                          const struct memclient_buffer_info *info)
 {
@@ -124,7 +124,7 @@ static void pointer_note(const void *ptr, const struct memclient_buffer *buffer,
     }
 }
 
-/* Completes the answer by a call, the first time that anybody wants to know it of what another process has made. */
+/* Asks the broker for the pool of what another process has made, the first time that it is needed. */
 static hsa_status_t pointer_complete(const void *ptr, struct answer *answer)
 {
     struct memclient_buffer_info info = MEMCLIENT_BUFFER_INFO_INIT;

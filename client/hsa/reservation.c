@@ -3,8 +3,8 @@
  * Reserving addresses.
  *
  * A range comes out of the broker's arena, where no other process has anything at the same addresses. Where that cannot
- * be (the wish is outside of the arena, the arena is full, a limit is reached, there is no broker just now) it is a
- * range of this process only, which is as good for everything but finding the same address free elsewhere.
+ * be (the wanted address is outside of the arena, the arena is full, a limit is reached, there is no broker just now)
+ * it is a range of this process only, which is as good for everything but finding the same address free elsewhere.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -66,7 +66,7 @@ hsa_status_t hsa_amd_vmem_address_reserve(void **va, size_t size, uint64_t addre
     return hsa_amd_vmem_address_reserve_align(va, size, address, 0, flags);
 }
 
-/* Takes it out of the index, so that it has left when somebody else gets the addresses. */
+/* Takes it out of the address map before anything else can get the addresses. */
 static hsa_status_t reservation_take(void *va, uint64_t size, struct reservation **taken)
 {
     struct address_range *range = reservation_find(va);

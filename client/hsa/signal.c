@@ -84,11 +84,11 @@ static hsa_status_t signal_publish(struct signal **signal, hsa_signal_t *handle)
         status = HSA_STATUS_SUCCESS;
     }
     pthread_rwlock_unlock(&lock);
-    /* now anybody may destroy it */
+    /* from now on other threads may destroy it */
     return status;
 }
 
-/* Who watches has counted itself before it looked at the value: see cell.c. */
+/* A watcher counts itself before it reads the value: see cell.c. */
 static void signal_wake_watchers(const struct signal *signal)
 {
     if (atomic_load(&signal->watched))
@@ -153,7 +153,7 @@ void signals_fork_parent(void)
     pthread_rwlock_unlock(&lock);
 }
 
-/* Only the forking thread is here, and it waits for nothing: what has a handle is freed, whoever counted it up. */
+/* Only the forking thread is here, and it waits for nothing: what has a handle is freed, whatever has counted it up. */
 void signals_fork_child(void)
 {
     struct signal *signal, *next;

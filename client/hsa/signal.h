@@ -2,8 +2,9 @@
 /*
  * Signals: numbers that threads wait for.
  *
- * A handle is a number that is looked up, and never used again. The object behind it is counted: by its handle, and
- * by whoever waits for it or has a copy pending on it; so a signal may be destroyed under them, which ends their wait.
+ * A handle is a number that is looked up, and never used again. The object behind it is counted: by its handle, and by
+ * threads that wait for it or have a copy pending on it. So a signal may be destroyed under them, which ends their
+ * wait.
  *
  * A signal for other processes has its value in a page of a buffer of the broker's, and each process an object of its
  * own for it. What is in that page is everybody's to write: nothing there is followed or trusted, waits excepted.
@@ -45,8 +46,8 @@ hsa_signal_value_t signal_cas(struct signal *signal, hsa_signal_value_t expected
 hsa_signal_value_t signal_wait(struct signal *signal, hsa_signal_condition_t condition, hsa_signal_value_t compare,
                                uint64_t deadline, hsa_wait_state_t state);
 
-/* At the last hsa_shut_down(), while the session is still open: ends all signals and waits, and returns when nobody
- * has any of them; so what was copying has copied. */
+/* At the last hsa_shut_down(), while the session is still open: ends all signals and waits, and returns when nothing
+ * has a reference to any of them; so all copies are done. */
 void signals_stop(void);
 /* Around a fork. The child has no signal. */
 void signals_fork_prepare(void);

@@ -2,7 +2,7 @@
 /*
  * The machine as HSA sees it: a CPU agent for each NUMA node that the broker has, with its pools and regions.
  *
- * It is found out at hsa_init() and does not change afterwards; how much memory is left is headroom.h's business. A
+ * It is found out at hsa_init() and does not change afterwards; how much memory is left is asked for by headroom.h. A
  * snapshot is never freed, so that pointers into it, and handles, need no lock; when HSA is initialised again and the
  * broker has become another one, there is a new one.
  *

@@ -3,10 +3,10 @@
  * Virtual memory: reservations of addresses, handles of physical memory, mappings of the one in the other, and who may
  * use a mapping how.
  *
- * A handle is a buffer of the broker's, and its number is the buffer's id, unless that is taken: whoever imports a
- * shareable handle that the process has already finds the same one. It is counted twice, as a claim of the application
- * (refs: create, import, retain) and by mappings (uses); memory goes exactly when both are 0. A handle with uses only
- * is dead for everything but retain, which finds it by an address, and import, which finds it by the memory.
+ * A handle is a buffer of the broker's, and its number is the buffer's id, unless that is taken. Importing memory that
+ * the process has already gives the same handle. A handle is counted twice, by references of the application (refs:
+ * create, import, retain) and by mappings (uses); its memory is released when both are 0. A handle with uses only is
+ * unknown to everything but retain, which finds it by an address, and import, which finds it by the memory.
  *
  * Agents are the CPUs of one process, so a page's protection is the union of what the agents of its mapping may do.
  */
@@ -39,7 +39,7 @@ struct handle {
 
 /* What agents may do, as sets of agents by index. */
 struct permissions {
-    uint64_t set; /* for whom anything was said, be it that they may do nothing */
+    uint64_t set; /* for whom access was set, be it to none */
     uint64_t read;
     uint64_t write;
 };
@@ -64,13 +64,13 @@ static inline struct mapping *range_mapping(struct address_range *range)
 
 /* ---- handle.c; with the lock ----------------------------------------------------------------------------- */
 
-/* One that the application has a claim on (refs > 0); NULL if there is none. */
+/* One that the application has references to (refs > 0); NULL if there is none. */
 struct handle *handle_find(hsa_amd_vmem_alloc_handle_t handle);
 /* Counts uses down. Where that was the last, and there is no ref, the handle leaves the table for the list. */
 void handle_unuse(struct handle *handle, struct list *ended);
-/* Without the lock: gives back what the handles of the list have, and frees them. */
+/* Without the lock: releases the buffers of the handles of the list, and frees them. */
 void handles_end(struct list *ended);
-/* What its buffer is. */
+/* Enters what its buffer is, once. */
 void handle_describe(struct handle *handle, const struct memclient_buffer_info *info);
 /* Frees all records, not what they describe. */
 void handles_forget(void);
@@ -80,7 +80,7 @@ void handles_forget(void);
 /* With the lock: the first of the mappings that the range consists of; NULL if it begins or ends inside of one, or
  * there is a gap. The others follow by mapping_next(). */
 struct mapping *mapping_run(const void *address, uint64_t size);
-/* The one behind it, if the run goes on to there; NULL at its end. */
+/* The one behind it; NULL at the end of the run. */
 struct mapping *mapping_next(struct mapping *mapping, uint64_t end);
 
 /* ---- permission.c ---------------------------------------------------------------------------------------- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See watch.h. As in cell.c, the one side changes a value and then looks for those who watch; the other counts itself
- * among them, then reads the words, then the values; all in one order, so one of the two sees the other.
+ * See watch.h. As in cell.c, the one side changes a value and then checks for watchers; the other counts itself as one,
+ * then reads the words, then the values; all sequentially consistent, so one of the two sees the other.
  */
 #include "hsa/watch.h"
 

@@ -22,7 +22,7 @@
 #include "hsa/signal.h"
 
 struct watch {
-    struct signal *signal; /* counted by whoever watches */
+    struct signal *signal; /* counted by the watcher */
     hsa_signal_condition_t condition;
     hsa_signal_value_t compare;
     hsa_signal_value_t value; /* as last seen */

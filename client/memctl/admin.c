@@ -77,7 +77,7 @@ run_upgrade(struct invocation *invocation, struct memclient *ctx)
 /* ---- reload ------------------------------------------------------------------------------------ */
 
 static unsigned
-print_lines(const struct memclient_reload_result *result, unsigned what, FILE *stream, const char *what_of_it)
+print_reload_lines(const struct memclient_reload_result *result, unsigned what, FILE *stream, const char *what_of_it)
 {
     unsigned n = 0;
 
@@ -101,8 +101,8 @@ print_reload(const struct memclient_reload_result *result)
         printf("%s was read\n", text_clean(result->config, clean, sizeof(clean)));
     else
         printf("there is no configuration file, the defaults are in force\n");
-    n = print_lines(result, MEMCLIENT_RELOAD_APPLIED, stdout, ": changed");
-    n += print_lines(result, MEMCLIENT_RELOAD_RESTART, stdout, ": as before until a restart (memctl upgrade)");
+    n = print_reload_lines(result, MEMCLIENT_RELOAD_APPLIED, stdout, ": changed");
+    n += print_reload_lines(result, MEMCLIENT_RELOAD_RESTART, stdout, ": as before until a restart (memctl upgrade)");
     if (!n)
         printf("nothing has changed\n");
 }
@@ -117,7 +117,7 @@ run_reload(struct invocation *invocation, struct memclient *ctx)
     r = memclient_reload(ctx, &result);
     if (r < 0)
         return r;
-    n_mistakes = print_lines(&result, MEMCLIENT_RELOAD_MISTAKE, stderr, "");
+    n_mistakes = print_reload_lines(&result, MEMCLIENT_RELOAD_MISTAKE, stderr, "");
     if (n_mistakes)
         say("reload: nothing has changed, the configuration stays as it was");
     if (!invocation->json) {

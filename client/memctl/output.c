@@ -189,7 +189,7 @@ print_table(const struct output *output)
 }
 
 static void
-print_lines(const struct output *output)
+print_vertical(const struct output *output)
 {
     const json_t *row = json_array_get(output->rows, 0);
     size_t width = 0;
@@ -225,7 +225,7 @@ output_end(struct output *output, int r)
             (void)json_dumpf(output->rows, stdout, JSON_INDENT(2) | JSON_ENSURE_ASCII);
             putchar('\n');
         } else if (output->vertical) {
-            print_lines(output);
+            print_vertical(output);
         } else {
             print_table(output);
         }

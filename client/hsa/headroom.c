@@ -85,14 +85,17 @@ hsa_status_t headroom_put(const void *pool, void *value)
 {
     _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
     uint64_t bytes;
+    size_t size;
     hsa_status_t status;
 
     if (!ctx)
         return HSA_STATUS_ERROR_NOT_INITIALIZED;
     status = headroom_get(pool, &bytes);
-    if (!status)
-        memcpy(value, &bytes, sizeof(size_t));
-    return status;
+    if (status)
+        return status;
+    size = bytes;
+    memcpy(value, &size, sizeof(size));
+    return HSA_STATUS_SUCCESS;
 }
 
 hsa_status_t headroom_of_agent(const struct agent *agent, uint64_t *bytes)

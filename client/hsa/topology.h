@@ -41,6 +41,7 @@ enum pool_kind {
 
 struct agent;
 
+/* Members that get_info answers with have HSA's types. */
 struct pool {
     uint64_t handle; /* of hsa_region_t and hsa_amd_memory_pool_t */
     const struct agent *agent;
@@ -52,9 +53,9 @@ struct pool {
     char name[MEMCLIENT_POOL_NAME_SIZE]; /* the broker's pool */
     unsigned pages;       /* enum memclient_pages */
     uint64_t page_size;
-    uint64_t granule;     /* and alignment */
-    uint64_t recommended; /* granule */
-    uint64_t capacity;    /* REGION_INFO_SIZE */
+    size_t granule;       /* and alignment */
+    size_t recommended;   /* granule */
+    size_t capacity;      /* REGION_INFO_SIZE */
 };
 
 struct cache {

@@ -24,28 +24,28 @@ TREE_GENERATE(address_tree, address_range, entry, address_compare)
 
 static struct address_tree ranges = RB_INITIALIZER(0);
 static struct address_tree reservations = RB_INITIALIZER(0);
-static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
+static pthread_rwlock_t address_lock = PTHREAD_RWLOCK_INITIALIZER;
 
 void address_map_lock(void)
 {
-    pthread_rwlock_wrlock(&lock);
+    pthread_rwlock_wrlock(&address_lock);
 }
 
 void address_map_lock_read(void)
 {
-    pthread_rwlock_rdlock(&lock);
+    pthread_rwlock_rdlock(&address_lock);
 }
 
 void address_map_unlock(void)
 {
-    pthread_rwlock_unlock(&lock);
+    pthread_rwlock_unlock(&address_lock);
 }
 
 void address_map_fork_child(void)
 {
     /* given up, and made anew: it may count waiters that the child does not have */
-    pthread_rwlock_unlock(&lock);
-    pthread_rwlock_init(&lock, NULL);
+    pthread_rwlock_unlock(&address_lock);
+    pthread_rwlock_init(&address_lock, NULL);
 }
 
 void address_range_init(struct address_range *range, enum address_range_kind kind, const void *start, uint64_t size,

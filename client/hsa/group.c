@@ -27,9 +27,9 @@ struct group {
     hsa_signal_t signals[];
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t groups_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct group *groups; /* hash by id */
-static uint64_t next_id = GROUP_BASE;
+static uint64_t next_group = GROUP_BASE;
 
 static void group_unref(struct group *group)
 {
@@ -37,9 +37,9 @@ static void group_unref(struct group *group)
 
     if (!group)
         return;
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&groups_lock);
     is_last = !--group->refs;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&groups_lock);
     if (is_last)
         free(group);
 }
@@ -51,11 +51,11 @@ static struct group *group_find(hsa_signal_group_t handle)
 {
     struct group *group;
 
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&groups_lock);
     HASH_FIND(hh, groups, &handle.handle, sizeof(handle.handle), group);
     if (group)
         group->refs++;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&groups_lock);
     return group;
 }
 
@@ -75,14 +75,14 @@ static hsa_status_t group_publish(struct group *group, hsa_signal_group_t *handl
 {
     bool is_in;
 
-    pthread_mutex_lock(&lock);
-    group->id = next_id++;
+    pthread_mutex_lock(&groups_lock);
+    group->id = next_group++;
     group->refs = 1;
     HASH_ADD(hh, groups, id, sizeof(group->id), group);
     is_in = group->hh.tbl;
     if (is_in)
         handle->handle = group->id;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&groups_lock);
     if (!is_in)
         free(group);
     return is_in ? HSA_STATUS_SUCCESS : HSA_STATUS_ERROR_OUT_OF_RESOURCES;
@@ -118,11 +118,11 @@ hsa_status_t hsa_signal_group_destroy(hsa_signal_group_t signal_group)
 
     if (!ctx)
         return HSA_STATUS_ERROR_NOT_INITIALIZED;
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&groups_lock);
     HASH_FIND(hh, groups, &signal_group.handle, sizeof(signal_group.handle), group);
     if (group)
         HASH_DELETE(hh, groups, group);
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&groups_lock);
     return group ? HSA_STATUS_SUCCESS : HSA_STATUS_ERROR_INVALID_SIGNAL_GROUP;
 }
 
@@ -182,26 +182,26 @@ void groups_stop(void)
 {
     struct group *all;
 
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&groups_lock);
     all = groups;
     groups = NULL;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&groups_lock);
     groups_free(all);
 }
 
 void groups_fork_prepare(void)
 {
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&groups_lock);
 }
 
 void groups_fork_parent(void)
 {
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&groups_lock);
 }
 
 void groups_fork_child(void)
 {
-    pthread_mutex_unlock(&lock);
-    pthread_mutex_init(&lock, NULL);
+    pthread_mutex_unlock(&groups_lock);
+    pthread_mutex_init(&groups_lock, NULL);
     groups_stop();
 }

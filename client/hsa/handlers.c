@@ -37,7 +37,7 @@ struct monitor {
     struct handler *called; /* at the moment; in the list */
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t handlers_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct monitor *monitor; /* NULL = no thread */
 static bool exiting;
 
@@ -89,19 +89,19 @@ static void monitor_attend(struct monitor *m, struct handler *handler)
     bool again = false;
 
     m->called = handler;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&handlers_lock);
     if (!handler_is_dead(handler))
         again = handler_call(handler);
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&handlers_lock);
     m->called = NULL;
     list_remove(&handler->link);
     if (again) {
         list_append(&m->handlers, &handler->link);
         return;
     }
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&handlers_lock);
     handler_free(handler);
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&handlers_lock);
 }
 
 static void handlers_free(struct list *handlers)
@@ -118,7 +118,7 @@ static void *monitor_run(void *data)
     struct watch_set set;
     bool is_detached;
 
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&handlers_lock);
     while (!m->stopping) {
         struct handler *due = monitor_find_due(m, &set);
 
@@ -126,12 +126,12 @@ static void *monitor_run(void *data)
             monitor_attend(m, due);
             continue;
         }
-        pthread_mutex_unlock(&lock);
+        pthread_mutex_unlock(&handlers_lock);
         watch_set_sleep(&set, DEADLINE_NEVER);
-        pthread_mutex_lock(&lock);
+        pthread_mutex_lock(&handlers_lock);
     }
     is_detached = m->is_detached;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&handlers_lock);
     handlers_free(&m->handlers);
     if (is_detached)
         free(m);
@@ -182,11 +182,11 @@ static hsa_status_t handler_add(struct handler *handler)
 {
     bool is_there;
 
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&handlers_lock);
     is_there = monitor_start();
     if (is_there)
         list_append(&monitor->handlers, &handler->link);
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&handlers_lock);
     if (!is_there) {
         handler_free(handler);
         return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
@@ -200,11 +200,11 @@ static void monitor_stop_self(struct monitor *m)
 {
     struct list others = LIST_INIT(others);
 
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&handlers_lock);
     m->is_detached = true;
     list_remove(&m->called->link);
     list_splice(&others, &m->handlers);
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&handlers_lock);
     (void)pthread_detach(m->thread);
     handler_release(m->called);
     handlers_free(&others);
@@ -214,11 +214,11 @@ void handlers_stop(void)
 {
     struct monitor *m;
 
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&handlers_lock);
     m = steal_ptr(&monitor);
     if (m)
         m->stopping = true;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&handlers_lock);
     if (!m)
         return;
     if (pthread_equal(m->thread, pthread_self())) {
@@ -239,12 +239,12 @@ __attribute__((__destructor__)) static void handlers_unload(void)
 
 void handlers_fork_prepare(void)
 {
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&handlers_lock);
 }
 
 void handlers_fork_parent(void)
 {
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&handlers_lock);
 }
 
 /* The signals are gone already, so none of them is let go of. A function that forked is gone on with. */
@@ -252,8 +252,8 @@ void handlers_fork_child(void)
 {
     struct monitor *m = steal_ptr(&monitor);
 
-    pthread_mutex_unlock(&lock);
-    pthread_mutex_init(&lock, NULL);
+    pthread_mutex_unlock(&handlers_lock);
+    pthread_mutex_init(&handlers_lock, NULL);
     if (!m)
         return;
     list_for_each_entry(handler, &m->handlers, struct handler, link)

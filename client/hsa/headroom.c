@@ -13,16 +13,16 @@
 #define POOLS_MAX (TOPOLOGY_AGENTS_MAX * TOPOLOGY_POOLS_MAX)
 #define KEPT_NS   (10 * UINT64_C(1000000))
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t headroom_lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t asked_at;                    /* 0 = never, or not to the end */
 static uint64_t asked_in;                    /* how many changes there had been by then */
 static uint64_t available[POOLS_MAX];        /* by a pool's index */
 static _Atomic uint64_t reported[POOLS_MAX];
-static _Atomic uint64_t changes = 1;
+static _Atomic uint64_t headroom_changes = 1;
 
 void headroom_changed(void)
 {
-    atomic_fetch_add_explicit(&changes, 1, memory_order_release);
+    atomic_fetch_add_explicit(&headroom_changes, 1, memory_order_release);
 }
 
 static int headroom_note(const struct memclient_pool *pool, void *data)
@@ -44,7 +44,7 @@ static int headroom_note(const struct memclient_pool *pool, void *data)
 static hsa_status_t headroom_refresh(uint64_t since)
 {
     uint64_t now = clock_now_ns();
-    uint64_t in = atomic_load_explicit(&changes, memory_order_acquire);
+    uint64_t in = atomic_load_explicit(&headroom_changes, memory_order_acquire);
 
     if (asked_at && asked_in >= since && now - asked_at < KEPT_NS)
         return HSA_STATUS_SUCCESS;
@@ -58,14 +58,14 @@ static hsa_status_t headroom_refresh(uint64_t since)
 
 static hsa_status_t headroom_read(const struct pool *pool, uint64_t *bytes)
 {
-    uint64_t since = atomic_load_explicit(&changes, memory_order_acquire);
+    uint64_t since = atomic_load_explicit(&headroom_changes, memory_order_acquire);
     hsa_status_t status;
 
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&headroom_lock);
     status = headroom_refresh(since);
     if (!status)
         *bytes = available[pool->index];
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&headroom_lock);
     return status;
 }
 
@@ -122,7 +122,7 @@ hsa_status_t headroom_refusal(const struct pool *pool, uint64_t size, int r)
 
 void headroom_fork_child(void)
 {
-    (void)pthread_mutex_init(&lock, NULL);
+    (void)pthread_mutex_init(&headroom_lock, NULL);
     asked_at = 0;
 }
 

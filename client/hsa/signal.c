@@ -17,9 +17,9 @@
 
 #define SIGNAL_BASE (UINT64_C(1) << 40) /* beyond the handles of agents and pools */
 
-static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
+static pthread_rwlock_t signals_lock = PTHREAD_RWLOCK_INITIALIZER;
 static struct signal *signals; /* hash by id */
-static uint64_t next_id = SIGNAL_BASE;
+static uint64_t next_signal = SIGNAL_BASE;
 
 /* Objects, those without a handle included. */
 static pthread_mutex_t alive_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -32,11 +32,11 @@ struct signal *signal_find(hsa_signal_t handle)
 {
     struct signal *signal;
 
-    pthread_rwlock_rdlock(&lock);
+    pthread_rwlock_rdlock(&signals_lock);
     HASH_FIND(hh, signals, &handle.handle, sizeof(handle.handle), signal);
     if (signal)
         atomic_fetch_add(&signal->refs, 1);
-    pthread_rwlock_unlock(&lock);
+    pthread_rwlock_unlock(&signals_lock);
     return signal;
 }
 
@@ -76,14 +76,14 @@ static hsa_status_t signal_publish(struct signal **signal, hsa_signal_t *handle)
     struct signal *new = *signal;
     hsa_status_t status = HSA_STATUS_ERROR_OUT_OF_RESOURCES;
 
-    pthread_rwlock_wrlock(&lock);
-    new->id = next_id++;
+    pthread_rwlock_wrlock(&signals_lock);
+    new->id = next_signal++;
     HASH_ADD(hh, signals, id, sizeof(new->id), new);
     if (new->hh.tbl) {
         handle->handle = steal_ptr(signal)->id;
         status = HSA_STATUS_SUCCESS;
     }
-    pthread_rwlock_unlock(&lock);
+    pthread_rwlock_unlock(&signals_lock);
     /* from now on other threads may destroy it */
     return status;
 }
@@ -111,11 +111,11 @@ hsa_status_t hsa_signal_destroy(hsa_signal_t handle)
 
     if (!ctx || !handle.handle)
         return runtime_refusal(ctx);
-    pthread_rwlock_wrlock(&lock);
+    pthread_rwlock_wrlock(&signals_lock);
     HASH_FIND(hh, signals, &handle.handle, sizeof(handle.handle), signal);
     if (signal)
         HASH_DELETE(hh, signals, signal);
-    pthread_rwlock_unlock(&lock);
+    pthread_rwlock_unlock(&signals_lock);
     if (!signal)
         return HSA_STATUS_ERROR_INVALID_SIGNAL;
     signal_end(signal);
@@ -126,10 +126,10 @@ void signals_stop(void)
 {
     struct signal *taken, *signal, *next;
 
-    pthread_rwlock_wrlock(&lock);
+    pthread_rwlock_wrlock(&signals_lock);
     taken = signals;
     signals = NULL;
-    pthread_rwlock_unlock(&lock);
+    pthread_rwlock_unlock(&signals_lock);
     HASH_ITER(hh, taken, signal, next)
     {
         HASH_DELETE(hh, taken, signal);
@@ -143,14 +143,14 @@ void signals_stop(void)
 
 void signals_fork_prepare(void)
 {
-    pthread_rwlock_wrlock(&lock);
+    pthread_rwlock_wrlock(&signals_lock);
     pthread_mutex_lock(&alive_lock);
 }
 
 void signals_fork_parent(void)
 {
     pthread_mutex_unlock(&alive_lock);
-    pthread_rwlock_unlock(&lock);
+    pthread_rwlock_unlock(&signals_lock);
 }
 
 /* Only the forking thread is here, and it waits for nothing: what has a handle is freed, whatever has counted it up. */
@@ -161,8 +161,8 @@ void signals_fork_child(void)
     /* given up, and made anew: they may count waiters that the child does not have */
     pthread_mutex_unlock(&alive_lock);
     pthread_mutex_init(&alive_lock, NULL);
-    pthread_rwlock_unlock(&lock);
-    pthread_rwlock_init(&lock, NULL);
+    pthread_rwlock_unlock(&signals_lock);
+    pthread_rwlock_init(&signals_lock, NULL);
     pthread_cond_init(&none_alive, NULL);
     alive = 0;
     HASH_ITER(hh, signals, signal, next)

@@ -14,12 +14,12 @@
 
 #include "base/clock.h"
 
-static _Atomic uint32_t changes; /* of watched signals, by this process */
+static _Atomic uint32_t watch_changes; /* of watched signals, by this process */
 
 void watch_wake(void)
 {
-    atomic_fetch_add(&changes, 1);
-    (void)syscall(SYS_futex, &changes, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+    atomic_fetch_add(&watch_changes, 1);
+    (void)syscall(SYS_futex, &watch_changes, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 }
 
 void watch_begin(struct watch *watch)
@@ -40,7 +40,7 @@ void watch_set_begin(struct watch_set *set)
 {
     set->n_words = 1;
     set->polls = false;
-    set->words[0] = (struct watch_word){&changes, atomic_load(&changes)};
+    set->words[0] = (struct watch_word){&watch_changes, atomic_load(&watch_changes)};
 }
 
 bool watch_check(struct watch_set *set, struct watch *watch)

@@ -51,13 +51,7 @@ void address_map_fork_child(void)
 void address_range_init(struct address_range *range, enum address_range_kind kind, const void *start, uint64_t size,
                         uint64_t bytes)
 {
-    *range = (struct address_range){
-        .kind = kind,
-        .busy = true,
-        .start = (uintptr_t)start,
-        .size = size,
-        .bytes = bytes,
-    };
+    *range = (struct address_range){.kind = kind, .start = (uintptr_t)start, .size = size, .bytes = bytes};
     list_init(&range->callbacks);
 }
 

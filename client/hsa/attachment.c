@@ -26,7 +26,6 @@ hsa_status_t attachment_map(struct memclient_buffer **buffer, uint64_t allowed, 
         return runtime_status(r);
     address_range_init(&new->range, RANGE_ATTACHMENT, address, memclient_buffer_size(*buffer),
                        memclient_buffer_bytes(*buffer));
-    new->range.busy = false;
     new->allowed = allowed;
     new->refs = 1;
     new->maps = 1;

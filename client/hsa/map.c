@@ -66,6 +66,7 @@ static bool mapping_begin(struct mapping *mapping, void *va, uint64_t size, uint
         .offset = offset,
     };
     address_range_init(&mapping->range, RANGE_MAPPING, va, size, size);
+    mapping->range.busy = true;
     address_map_insert(&mapping->range);
     mapping->reservation->mappings++;
     handle->uses++;

@@ -58,7 +58,6 @@ static hsa_status_t memory_allocate(const struct pool *pool, size_t size, uint32
         return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
     }
     address_range_init(&allocation->range, RANGE_ALLOCATION, address, size, memclient_buffer_bytes(buffer));
-    allocation->range.busy = false;
     allocation->buffer = steal_ptr(&buffer);
     allocation->pool = pool;
     allocation->flags = flags;

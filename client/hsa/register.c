@@ -52,7 +52,6 @@ static hsa_status_t locked_make(void *ptr, size_t size, struct locked **locked)
     if (!*locked)
         return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
     address_range_init(&(*locked)->range, RANGE_LOCKED, ptr, size, size);
-    (*locked)->range.busy = false;
     address_map_insert(&(*locked)->range);
     return HSA_STATUS_SUCCESS;
 }

@@ -52,7 +52,6 @@ hsa_status_t hsa_amd_vmem_address_reserve_align(void **va, size_t size, uint64_t
         return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
     *va = memclient_reservation_address(res);
     address_range_init(&reservation->range, RANGE_RESERVATION, *va, size, size);
-    reservation->range.busy = false;
     reservation->res = res;
     reservation->no_register = flags & HSA_AMD_VMEM_ADDRESS_NO_REGISTER;
     address_map_lock();

@@ -16,7 +16,7 @@
  *
  * It has a read lock until the function's end, which the last hsa_shut_down() waits for, so the session stays open.
  * Functions of the application may shut down: they are called after runtime_leavep(&ctx). What reads only the topology,
- * which stays for good, asks runtime_is_up() instead and takes no lock.
+ * which stays for good, begins with check() of check.h instead and takes no lock.
  *
  * Locks, in the order in which they are taken: starting and stopping (init.c); being in use (here); the records
  * (address_map.h). The last is never held while the broker is called.

@@ -16,7 +16,7 @@
 
 #include "base/range_index.h"
 #include "base/tree.h"
-#include "umf/shared.h"
+#include "umf/shared_buffer.h"
 
 struct opened {
     RB_ENTRY(opened) entry;

@@ -11,7 +11,8 @@
 #include <string.h>
 
 #include "base/list.h"
-#include "umf/shared.h"
+#include "umf/area.h"
+#include "umf/shared_buffer.h"
 
 struct closed {
     struct list link;
@@ -113,7 +114,7 @@ static struct memclient_buffer *buffer_of(const struct closed *closed)
 static void release(struct closed *closed)
 {
     (void)memclient_cache_take(buffer_of(closed));
-    shared_release(&closed->area);
+    shared_buffer_release(&closed->area);
     free(closed);
 }
 

@@ -15,6 +15,7 @@
 #include "umf/pages.h"
 #include "umf/profile.h"
 #include "umf/shared.h"
+#include "umf/shared_buffer.h"
 
 /* A struct of a program is no larger than this, whatever version it was compiled with. */
 #define PARAMS_MAX 65536
@@ -100,7 +101,7 @@ static void finalize(void *provider)
     uint64_t from = 0;
 
     while (area_take_any(&memoryd->shared, &from, &area))
-        shared_release(&area);
+        shared_buffer_release(&area);
     shared_deinit(&memoryd->shared);
     free((void *)(uintptr_t)memoryd->params.pool);
     free((void *)(uintptr_t)memoryd->params.nodes);
@@ -298,7 +299,7 @@ static umf_result_t do_free(void *provider, void *ptr, size_t size)
     if (r <= 0)
         return r ? UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY : profile_for_unknown(PROFILE_MEMORYD);
     do
-        shared_release(&area);
+        shared_buffer_release(&area);
     while (area_take(&memoryd->shared, &from, (uintptr_t)ptr + length, false, &area) > 0);
     return UMF_RESULT_SUCCESS;
 }

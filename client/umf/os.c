@@ -12,6 +12,7 @@
 #include "umf/log.h"
 #include "umf/native_error.h"
 #include "umf/profile.h"
+#include "umf/shared_buffer.h"
 
 static __thread struct native_error last = {UMF_OS_RESULT_SUCCESS, "success"};
 
@@ -106,7 +107,7 @@ static umf_result_t release(const struct os *os, const struct area *taken)
 {
     if (os->visibility == UMF_MEM_MAP_PRIVATE)
         return os_private_release(taken);
-    shared_release(taken);
+    shared_buffer_release(taken);
     return UMF_RESULT_SUCCESS;
 }
 

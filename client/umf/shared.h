@@ -19,6 +19,8 @@
 
 #include "umf/area.h"
 
+struct shared_buffer;
+
 /* What a provider wants its memory to be like. */
 struct shared {
     struct memclient *ctx;
@@ -41,12 +43,14 @@ int shared_alloc(struct shared *shared, uint64_t size, uint64_t alignment,
                  const struct memclient_alloc_options *options, void **ptr);
 /* Nothing of it is used any more; what it has closed is let go of. */
 void shared_deinit(struct shared *shared);
-/* An area that was taken out: unmaps it, and gives it back. */
-void shared_release(const struct area *taken);
 /* Gives the pages back. -EFAULT: a part of it is not this provider's. */
 int shared_purge(const struct shared *shared, void *ptr, uint64_t length);
 /* The pages of what is there. 0 if that is not this provider's. */
 uint64_t shared_page_size(const struct shared *shared, const void *ptr);
+
+/* Makes known what was mapped, with the count of the buffer, on success; else unmaps it. */
+int shared_note(struct shared *shared, enum area_kind kind, void *ptr, uint64_t length, uint64_t offset,
+                struct shared_buffer *buffer);
 
 /* ---- handles --------------------------------------------------------------------------------------------- */
 
@@ -61,29 +65,3 @@ int shared_open_handle(struct shared *shared, const void *data, void **ptr);
 int shared_close_handle(const struct shared *shared, void *ptr);
 /* What such a failure is, for UMF. */
 umf_result_t shared_handle_result(int r);
-
-/* ---- buffers --------------------------------------------------------------------------------------------- */
-
-/* A buffer of which something is mapped. Counted; the last is released with calls to the broker. */
-struct shared_buffer {
-    unsigned refs;
-    struct memclient_buffer *handle;
-    struct memclient_reservation *reservation; /* where it lies, or NULL */
-    struct memclient_token *token;             /* once there is a handle; or NULL */
-    bool token_keeps;
-    bool may_be_shared; /* others may know of it */
-    char *name;         /* that it was given, or NULL */
-    void *opened_by;    /* the handle's bytes, or NULL */
-    int pid;            /* who made this */
-    /* of what was allocated: the provider, and where the first byte is mapped, as area.c has it */
-    const void *owner;
-    uint64_t base;
-};
-
-void shared_buffer_ref(struct shared_buffer *buffer);
-void shared_buffer_unref(struct shared_buffer *buffer);
-/* Takes the handle, on success. NULL without memory. */
-struct shared_buffer *shared_buffer_new(struct memclient_buffer *handle);
-/* Makes known what was mapped, with the count of the buffer, on success; else unmaps it. */
-int shared_note(struct shared *shared, enum area_kind kind, void *ptr, uint64_t length, uint64_t offset,
-                struct shared_buffer *buffer);

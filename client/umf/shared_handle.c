@@ -16,6 +16,7 @@
 #include "umf/check.h"
 #include "umf/closed.h"
 #include "umf/shared.h"
+#include "umf/shared_buffer.h"
 
 #define MAGIC UINT32_C(0x3148534d) /* "MSH1" */
 
@@ -166,7 +167,7 @@ static bool open_again(const struct shared *shared, const struct handle *handle,
     if (!closed_take(shared, handle, sizeof(*handle), &area))
         return false;
     if (area_add(&area)) {
-        shared_release(&area);
+        shared_buffer_release(&area);
         return false;
     }
     *ptr = (void *)(uintptr_t)area.start;
@@ -217,7 +218,7 @@ int shared_close_handle(const struct shared *shared, void *ptr)
     if (!area_take_opened(shared, (uintptr_t)ptr, &area))
         return -EFAULT;
     if (!area.buffer->opened_by || !closed_put(&area, area.buffer->opened_by, sizeof(struct handle)))
-        shared_release(&area);
+        shared_buffer_release(&area);
     return 0;
 }
 

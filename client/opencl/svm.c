@@ -251,7 +251,7 @@ uint32_t svm_largest_type(const struct memclient_svm_device *devices, size_t n)
     return largest;
 }
 
-static struct entry *entry_new(struct memclient_svm *svm, const void *owner)
+static struct entry *entry_new(struct memclient_svm *svm)
 {
     struct entry *entry = calloc(1, sizeof(*entry));
 
@@ -262,7 +262,6 @@ static struct entry *entry_new(struct memclient_svm *svm, const void *owner)
     list_init(&entry->waiting);
     list_init(&entry->returned.link);
     entry->svm = svm;
-    entry->owner = owner;
     return entry;
 }
 
@@ -286,7 +285,7 @@ int svm_alloc(struct memclient_svm *svm, const void *owner, uint64_t flags, uint
     r = get_heap(svm, &heap);
     if (r)
         return r;
-    entry = entry_new(svm, owner);
+    entry = entry_new(svm);
     if (!entry)
         return -ENOMEM;
     r = heap_alloc(heap, (size_t)size, alignment, &ptr);
@@ -302,7 +301,7 @@ int svm_alloc(struct memclient_svm *svm, const void *owner, uint64_t flags, uint
     entry->start = (uintptr_t)ptr;
     entry->size = (size_t)size;
     entry->flags = flags;
-    table_add(entry);
+    table_add(entry, owner);
     *ret = ptr;
     return 0;
 }
@@ -337,7 +336,7 @@ int memclient_svm_info(const void *ptr, struct memclient_svm_info *info)
         .address = (void *)entry.start,
         .length = entry.size,
         .flags = entry.flags,
-        .ordinal = entry.ordinal,
+        .ordinal = entry.range.serial,
         .imported = !entry.heap,
     };
     return 0;
@@ -366,7 +365,7 @@ static int import(struct memclient_svm *svm, const void *owner, struct memclient
 
     if (r)
         return r;
-    entry = entry_new(svm, owner);
+    entry = entry_new(svm);
     if (!entry)
         return -ENOMEM;
     r = import_get(buf, &entry->import, &base);
@@ -379,7 +378,7 @@ static int import(struct memclient_svm *svm, const void *owner, struct memclient
     entry->flags = memclient_buffer_rights(buf) & MEMCLIENT_WRITE ? MEMCLIENT_SVM_READ_WRITE : MEMCLIENT_SVM_READ_ONLY;
     /* whoever has the address may free it from now on */
     *ret = (char *)base + offset;
-    table_add(entry);
+    table_add(entry, owner);
     return 0;
 }
 

@@ -9,21 +9,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/interval.h"
 #include "base/list.h"
-#include "base/tree.h"
 #include "opencl/returns.h"
 
 struct import;
 
 struct entry {
-    RB_ENTRY(entry) by_address;
+    struct interval range; /* its owner is for whom it is: an OpenCL context, or NULL */
     uintptr_t start;
     size_t size;
-    uintptr_t reach;       /* the last end of what is below it in the tree, and of itself */
     struct memclient_svm *svm;
-    const void *owner;     /* for whom: an OpenCL context, or NULL */
     uint64_t flags;
-    uint64_t ordinal;
     unsigned life;         /* table_life() when it was made: in a child of fork() it is the parent's */
     struct heap *heap;     /* what it was allocated from; NULL: imported */
     struct import *import; /* or NULL: mapped by somebody else */
@@ -31,8 +28,8 @@ struct entry {
     struct returned returned;
 };
 
-/* Enters it with its ordinal and life. */
-void table_add(struct entry *entry);
+/* Enters it with its ordinal, which is its range's serial, and its life. */
+void table_add(struct entry *entry, const void *owner);
 /*
  * Copies out what the address is in; of several the one that starts last, and of those the newest. With an owner, only
  * his count. False: there is none.

@@ -5,8 +5,7 @@
  * Allocations do not overlap: they are in an index. Its value for private memory is the owner; where one allocation of
  * its ends and the next begins does not matter, so those that lie together, as the kernel places them, are one area.
  * For a buffer's memory the value is the buffer, made odd, which says whose it is and where it is mapped. What was
- * opened may overlap: it is in a tree by address, in which each knows how far its subtree reaches, so that subtrees
- * that end before an address are passed by.
+ * opened may overlap.
  */
 #include "umf/area.h"
 
@@ -14,54 +13,24 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "base/interval.h"
+#include "base/list.h"
 #include "base/range_index.h"
-#include "base/tree.h"
 #include "umf/shared_buffer.h"
 
-struct opened {
-    RB_ENTRY(opened) entry;
-    uint64_t serial;     /* tells apart those with one start */
-    uint64_t reach;      /* where what reaches furthest in this subtree ends */
-    struct opened *next; /* in a chain of those that were taken out */
+struct opened_area {
+    struct interval range;
     struct area area;
 };
 
-RB_HEAD(opened_tree, opened);
-
-static int compare(const struct opened *a, const struct opened *b)
-{
-    if (a->area.start != b->area.start)
-        return a->area.start < b->area.start ? -1 : 1;
-    return a->serial < b->serial ? -1 : a->serial > b->serial;
-}
+static struct range_index allocated;
+static struct interval_tree opened_areas;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static uint64_t end_of(const struct area *area)
 {
     return area->start + area->length;
 }
-
-/* Sums up from there to the root. */
-static void augment(struct opened *opened)
-{
-    for (; opened; opened = RB_PARENT(opened, entry)) {
-        const struct opened *left = RB_LEFT(opened, entry), *right = RB_RIGHT(opened, entry);
-
-        opened->reach = end_of(&opened->area);
-        if (left && left->reach > opened->reach)
-            opened->reach = left->reach;
-        if (right && right->reach > opened->reach)
-            opened->reach = right->reach;
-    }
-}
-
-#undef RB_AUGMENT
-#define RB_AUGMENT(opened) augment(opened)
-TREE_GENERATE(opened_tree, opened, entry, compare)
-
-static struct range_index allocated;
-static struct opened_tree opened_areas = RB_INITIALIZER(0);
-static uint64_t serials;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* ---- allocations, with the lock -------------------------------------------------------------------------- */
 
@@ -219,26 +188,15 @@ void area_put_back(const struct area *taken)
 
 /* ---- what was opened, with the lock ---------------------------------------------------------------------- */
 
-/*
- * In this part of what was opened: the owner's (NULL: anybody's) that holds the address and reaches furthest, or
- * `best`.
- */
-static struct opened *furthest(struct opened *top, const void *owner, uint64_t address, struct opened *best)
+static struct opened_area *of_interval(struct interval *range)
 {
-    if (!top || top->reach <= address || (best && top->reach <= end_of(&best->area)))
-        return best;
-    best = furthest(RB_LEFT(top, entry), owner, address, best);
-    if (top->area.start > address)
-        return best;
-    if (end_of(&top->area) > address && (!owner || top->area.owner == owner) &&
-        (!best || end_of(&top->area) > end_of(&best->area)))
-        best = top;
-    return furthest(RB_RIGHT(top, entry), owner, address, best);
+    return range ? container_of(range, struct opened_area, range) : NULL;
 }
 
+/* The owner's (NULL: anybody's) that holds the address and reaches furthest. */
 static const struct area *find_opened(const void *owner, uint64_t address)
 {
-    const struct opened *opened = furthest(RB_ROOT(&opened_areas), owner, address, NULL);
+    const struct opened_area *opened = of_interval(interval_furthest(&opened_areas, address, owner));
 
     return opened ? &opened->area : NULL;
 }
@@ -260,45 +218,36 @@ static bool is_same(const struct area *a, const struct area *b)
            memclient_buffer_id(a->buffer->handle) == memclient_buffer_id(b->buffer->handle);
 }
 
-/* Puts into the chain what was opened, in this part of the tree, where something else is now. */
-static struct opened *find_stale(struct opened *top, const struct area *by, struct opened *chain)
+/* Takes out what was opened where something else is now: a chain by `found`. */
+static struct interval *take_stale(const struct area *by)
 {
-    if (!top || top->reach <= by->start)
-        return chain;
-    chain = find_stale(RB_LEFT(top, entry), by, chain);
-    if (top->area.start >= end_of(by))
-        return chain;
-    if (end_of(&top->area) > by->start && !(by->kind == AREA_OPENED && is_same(&top->area, by))) {
-        top->next = chain;
-        chain = top;
+    struct interval *range = interval_overlapping(&opened_areas, by->start, end_of(by) - 1), *stale = NULL, *next;
+
+    for (; range; range = next) {
+        next = range->found;
+        if (by->kind == AREA_OPENED && is_same(&of_interval(range)->area, by))
+            continue;
+        interval_remove(&opened_areas, range);
+        range->found = stale;
+        stale = range;
     }
-    return find_stale(RB_RIGHT(top, entry), by, chain);
-}
-
-/* Takes that out. */
-static struct opened *take_stale(const struct area *by)
-{
-    struct opened *stale = find_stale(RB_ROOT(&opened_areas), by, NULL);
-
-    for (struct opened *opened = stale; opened; opened = opened->next)
-        RB_REMOVE(opened_tree, &opened_areas, opened);
     return stale;
 }
 
-static void insert_opened(struct opened *opened)
+static void insert_opened(struct opened_area *opened, const struct area *area)
 {
-    opened->serial = ++serials;
-    RB_INSERT(opened_tree, &opened_areas, opened);
-    augment(opened);
+    opened->area = *area;
+    opened->range = (struct interval){.start = area->start, .last = end_of(area) - 1, .owner = area->owner};
+    interval_insert(&opened_areas, &opened->range);
 }
 
 /* ---- taking out ------------------------------------------------------------------------------------------ */
 
 /* Ends the lock. */
-static bool take_one_opened(struct opened *opened, struct area *taken)
+static bool take_one_opened(struct opened_area *opened, struct area *taken)
 {
     if (opened) {
-        RB_REMOVE(opened_tree, &opened_areas, opened);
+        interval_remove(&opened_areas, &opened->range);
         *taken = opened->area;
     }
     pthread_mutex_unlock(&lock);
@@ -308,27 +257,26 @@ static bool take_one_opened(struct opened *opened, struct area *taken)
 
 bool area_take_opened(const void *owner, uint64_t start, struct area *taken)
 {
-    struct opened key = {.area.start = start}, *shortest = NULL;
+    struct interval *range, *shortest = NULL;
 
     pthread_mutex_lock(&lock);
-    for (struct opened *opened = RB_NFIND(opened_tree, &opened_areas, &key); opened && opened->area.start == start;
-         opened = RB_NEXT(opened_tree, NULL, opened))
-        if (opened->area.owner == owner && (!shortest || opened->area.length < shortest->area.length))
-            shortest = opened;
-    return take_one_opened(shortest, taken);
+    for (range = interval_from(&opened_areas, start); range && range->start == start; range = interval_next(range))
+        if (range->owner == owner && (!shortest || range->last < shortest->last))
+            shortest = range;
+    return take_one_opened(of_interval(shortest), taken);
 }
 
 bool area_take_any(const void *owner, uint64_t *from, struct area *taken)
 {
-    struct opened *opened;
+    struct interval *range;
 
     if (area_take(owner, from, UINT64_MAX, false, taken) > 0)
         return true;
     pthread_mutex_lock(&lock);
-    opened = RB_MIN(opened_tree, &opened_areas);
-    while (opened && opened->area.owner != owner)
-        opened = RB_NEXT(opened_tree, NULL, opened);
-    return take_one_opened(opened, taken);
+    range = interval_from(&opened_areas, 0);
+    while (range && range->owner != owner)
+        range = interval_next(range);
+    return take_one_opened(of_interval(range), taken);
 }
 
 /* ---- adding and finding ---------------------------------------------------------------------------------- */
@@ -339,20 +287,21 @@ static void forget(const struct area *area)
         shared_buffer_unref(area->buffer);
 }
 
-static void forget_all(struct opened *stale)
+static void forget_all(struct interval *stale)
 {
-    struct opened *next;
+    struct interval *next;
 
     for (; stale; stale = next) {
-        next = stale->next;
-        forget(&stale->area);
-        free(stale);
+        next = stale->found;
+        forget(&of_interval(stale)->area);
+        free(of_interval(stale));
     }
 }
 
 int area_add(const struct area *area)
 {
-    struct opened *opened = area->kind == AREA_OPENED ? malloc(sizeof(*opened)) : NULL, *stale;
+    struct opened_area *opened = area->kind == AREA_OPENED ? malloc(sizeof(*opened)) : NULL;
+    struct interval *stale;
     struct area other;
     uint64_t from;
     int r;
@@ -366,10 +315,8 @@ int area_add(const struct area *area)
         r = opened ? -EEXIST : insert(area);
         if (r == -EEXIST)
             r = take(NULL, &from, end_of(area), false, &other);
-        if (!r && opened) {
-            opened->area = *area;
-            insert_opened(opened);
-        }
+        if (!r && opened)
+            insert_opened(opened, area);
         pthread_mutex_unlock(&lock);
         forget_all(stale);
         if (r == 1)

@@ -8,11 +8,11 @@
 
 #include <memclient/umf/umf.h>
 
+#include "umf/ipc_lock.h"
 #include "umf/log.h"
 #include "umf/opened.h"
 #include "umf/owned.h"
 #include "umf/pool_threads.h"
-#include "umf/tracker.h"
 
 static void fork_prepare(void)
 {
@@ -20,12 +20,12 @@ static void fork_prepare(void)
     thread_parts_fork_prepare();
     opened_fork_prepare();
     owned_fork_prepare();
-    tracker_fork_prepare();
+    ipc_lock_fork_prepare();
 }
 
 static void fork_parent(void)
 {
-    tracker_fork_parent();
+    ipc_lock_fork_parent();
     owned_fork_parent();
     opened_fork_parent();
     thread_parts_fork_parent();
@@ -33,7 +33,7 @@ static void fork_parent(void)
 
 static void fork_child(void)
 {
-    tracker_fork_child();
+    ipc_lock_fork_child();
     owned_fork_child();
     opened_fork_child();
     thread_parts_fork_child();

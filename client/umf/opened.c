@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A record is found by its handle's bytes when it is opened again, and by addresses when it is closed; both without
- * any lock but the tracker's for readers. Whatever changes which records there are, or their states, holds the lock
- * below and the tracker's for writers.
+ * any lock but ipc_lock_read(). Whatever changes which records there are, or their states, holds the lock below and
+ * ipc_lock().
+ *
+ * A provider may well put it where it has something already, so ranges may overlap. They nest where several pools
+ * opened the same; then the innermost is meant.
  *
  * Opening and closing call the provider without a lock; meanwhile the record says so, and whoever wants it waits.
  *
@@ -20,14 +23,17 @@
 #include <memclient/memclient.h>
 
 #include "base/hash.h"
+#include "base/interval.h"
 #include "base/list.h"
+#include "umf/ipc_lock.h"
 #include "umf/pool.h"
-#include "umf/tracker.h"
 
 enum opened_state { OPENING, OPEN, CLOSING };
 
 struct opened {
-    struct tracked tracked; /* in the tracker while it is OPEN; the first member */
+    struct interval range;  /* in the tree while it is OPEN */
+    uint64_t size;          /* as its handle says; 0 takes 1 byte in the tree */
+    umf_memory_pool_handle_t pool;
     UT_hash_handle hh;      /* in its pool's */
     struct opened *next;    /* of twins that are closing */
     struct list in_transit; /* while it is not OPEN */
@@ -38,9 +44,10 @@ struct opened {
     uint8_t handle[];
 };
 
-static pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER; /* before the tracker's lock */
+static pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER; /* before ipc_lock */
 static pthread_cond_t settled = PTHREAD_COND_INITIALIZER;    /* some record is OPEN, or has gone */
 static struct list in_transit = LIST_INIT(in_transit);
+static struct interval_tree open_ranges;
 
 static void lock(void)
 {
@@ -63,21 +70,36 @@ static struct opened *find(umf_memory_pool_handle_t pool, const void *handle, si
     return opened;
 }
 
-static struct opened *of_tracked(struct tracked *tracked)
+static struct opened *of_interval(struct interval *range)
 {
-    return tracked ? container_of(tracked, struct opened, tracked) : NULL;
+    return range ? container_of(range, struct opened, range) : NULL;
 }
 
 /* With a lock: the innermost that is open around ptr. */
 static struct opened *find_around(const void *ptr)
 {
-    return of_tracked(tracker_find(ptr));
+    return of_interval(interval_innermost(&open_ranges, (uintptr_t)ptr, NULL));
 }
 
 /* With a lock: the next of its twins, outwards. */
 static struct opened *next_twin(struct opened *opened)
 {
-    return of_tracked(tracker_next_twin(&opened->tracked));
+    struct opened *other = of_interval(interval_previous(&opened->range));
+
+    return other && other->range.start == opened->range.start && other->size == opened->size ? other : NULL;
+}
+
+umf_memory_pool_handle_t opened_pool(const void *ptr)
+{
+    umf_memory_pool_handle_t pool = NULL;
+    const struct opened *opened;
+
+    ipc_lock_read();
+    opened = find_around(ptr);
+    if (opened && opened->pool->tracking)
+        pool = opened->pool;
+    ipc_unlock_read();
+    return pool;
 }
 
 /* ---- changing -------------------------------------------------------------------------------------------- */
@@ -98,8 +120,8 @@ static struct opened *begin(umf_memory_pool_handle_t pool, const void *handle, s
 
     if (!opened)
         return NULL;
-    opened->tracked.size = base_size;
-    opened->tracked.pool = pool;
+    opened->size = base_size;
+    opened->pool = pool;
     opened->opens = 1;
     opened->uses = 1;
     memcpy(opened->handle, handle, size);
@@ -117,8 +139,10 @@ static void settle(struct opened *opened, const void *ptr)
 {
     list_remove(&opened->in_transit);
     opened->state = OPEN;
-    opened->tracked.start = (uintptr_t)ptr;
-    tracker_insert(&opened->tracked);
+    /* of those that start at one address the larger comes first, so that an inner one comes behind the outer one */
+    opened->range = (struct interval){.start = (uintptr_t)ptr, .rank = UINT64_MAX - opened->size};
+    opened->range.last = opened->range.start + (opened->size ? opened->size - 1 : 0);
+    interval_insert(&open_ranges, &opened->range);
     pthread_cond_broadcast(&settled);
 }
 
@@ -126,7 +150,7 @@ static void settle(struct opened *opened, const void *ptr)
 static void end(struct opened *opened)
 {
     list_remove(&opened->in_transit);
-    HASH_DELETE(hh, opened->tracked.pool->opened, opened);
+    HASH_DELETE(hh, opened->pool->opened, opened);
     free(opened);
     pthread_cond_broadcast(&settled);
 }
@@ -134,15 +158,15 @@ static void end(struct opened *opened)
 /* With the lock, which is given up meanwhile. The record is in transit. */
 static umf_result_t call_close(struct opened *opened)
 {
-    umf_memory_provider_handle_t provider = opened->tracked.pool->provider;
+    umf_memory_provider_handle_t provider = opened->pool->provider;
     umf_result_t result;
 
     unlock();
-    result = umfMemoryProviderCloseIPCHandle(provider, (void *)(uintptr_t)opened->tracked.start, opened->tracked.size);
+    result = umfMemoryProviderCloseIPCHandle(provider, (void *)(uintptr_t)opened->range.start, opened->size);
     lock();
-    tracker_lock();
+    ipc_lock();
     end(opened);
-    tracker_unlock();
+    ipc_unlock();
     return result;
 }
 
@@ -151,11 +175,11 @@ static umf_result_t call_close(struct opened *opened)
 /* With a lock: one more of what is OPEN. Handles of the same memory know the same size. */
 static umf_result_t use(struct opened *opened, size_t base_size, void **base)
 {
-    if (opened->tracked.size != base_size)
+    if (opened->size != base_size)
         return UMF_RESULT_ERROR_INVALID_ARGUMENT;
     atomic_fetch_add_explicit(&opened->opens, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&opened->uses, 1, memory_order_relaxed);
-    *base = (void *)(uintptr_t)opened->tracked.start;
+    *base = (void *)(uintptr_t)opened->range.start;
     return UMF_RESULT_SUCCESS;
 }
 
@@ -172,12 +196,12 @@ static bool is_so_large(const void *base, uint64_t size)
 /* Without a lock. */
 static umf_result_t call_open(struct opened *opened, void **ptr)
 {
-    umf_memory_provider_handle_t provider = opened->tracked.pool->provider;
+    umf_memory_provider_handle_t provider = opened->pool->provider;
     umf_result_t result = umfMemoryProviderOpenIPCHandle(provider, opened->handle, ptr);
 
-    if (result != UMF_RESULT_SUCCESS || is_so_large(*ptr, opened->tracked.size))
+    if (result != UMF_RESULT_SUCCESS || is_so_large(*ptr, opened->size))
         return result;
-    (void)umfMemoryProviderCloseIPCHandle(provider, *ptr, opened->tracked.size);
+    (void)umfMemoryProviderCloseIPCHandle(provider, *ptr, opened->size);
     return UMF_RESULT_ERROR_INVALID_ARGUMENT;
 }
 
@@ -189,22 +213,22 @@ static umf_result_t open_first(umf_memory_pool_handle_t pool, const void *handle
     umf_result_t result;
     void *ptr = NULL;
 
-    tracker_lock();
+    ipc_lock();
     opened = begin(pool, handle, size, hash, base_size);
-    tracker_unlock();
+    ipc_unlock();
     if (!opened)
         return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
     unlock();
     result = call_open(opened, &ptr);
     lock();
-    tracker_lock();
+    ipc_lock();
     if (result == UMF_RESULT_SUCCESS) {
         settle(opened, ptr);
         *base = ptr;
     } else {
         end(opened);
     }
-    tracker_unlock();
+    ipc_unlock();
     return result;
 }
 
@@ -214,12 +238,12 @@ umf_result_t opened_open(umf_memory_pool_handle_t pool, const void *handle, size
     struct opened *opened;
     umf_result_t result;
 
-    tracker_lock_read();
+    ipc_lock_read();
     opened = find(pool, handle, size, hash);
     if (opened && opened->state != OPEN)
         opened = NULL;
     result = opened ? use(opened, base_size, base) : UMF_RESULT_SUCCESS;
-    tracker_unlock_read();
+    ipc_unlock_read();
     if (opened)
         return result;
 
@@ -239,14 +263,14 @@ static bool close_one_of_many(const void *ptr)
     struct opened *opened;
     int64_t uses = 0;
 
-    tracker_lock_read();
+    ipc_lock_read();
     opened = find_around(ptr);
     if (opened && !next_twin(opened))
         uses = atomic_load_explicit(&opened->uses, memory_order_relaxed);
     while (uses > 1 && !atomic_compare_exchange_weak_explicit(&opened->uses, &uses, uses - 1, memory_order_relaxed,
                                                               memory_order_relaxed))
         ;
-    tracker_unlock_read();
+    ipc_unlock_read();
     return uses > 1;
 }
 
@@ -257,7 +281,7 @@ static struct opened *leave_all(struct opened *opened)
 
     for (struct opened *twin = opened; twin; twin = next) {
         next = next_twin(twin);
-        tracker_remove(&twin->tracked);
+        interval_remove(&open_ranges, &twin->range);
         leave(twin, CLOSING);
         twin->next = next;
     }
@@ -282,7 +306,7 @@ umf_result_t opened_close(const void *ptr)
     if (close_one_of_many(ptr))
         return UMF_RESULT_SUCCESS;
     lock();
-    tracker_lock();
+    ipc_lock();
     opened = find_around(ptr);
     if (!opened)
         result = UMF_RESULT_ERROR_INVALID_ARGUMENT;
@@ -292,7 +316,7 @@ umf_result_t opened_close(const void *ptr)
         opened = leave_all(opened);
     else
         opened = NULL;
-    tracker_unlock();
+    ipc_unlock();
     for (; opened; opened = next) {
         next = opened->next;
         one = call_close(opened);
@@ -308,9 +332,9 @@ umf_result_t opened_close(const void *ptr)
  */
 static void settle_up(struct opened *opened)
 {
-    struct opened *twin = find_around((void *)(uintptr_t)opened->tracked.start);
+    struct opened *twin = find_around((void *)(uintptr_t)opened->range.start);
 
-    while (twin && (twin == opened || twin->tracked.size != opened->tracked.size))
+    while (twin && (twin == opened || twin->size != opened->size))
         twin = next_twin(twin);
     if (!twin)
         return;
@@ -330,11 +354,11 @@ void opened_close_all(umf_memory_pool_handle_t pool)
             pthread_cond_wait(&settled, &changing);
             continue;
         }
-        tracker_lock();
+        ipc_lock();
         settle_up(opened);
-        tracker_remove(&opened->tracked);
+        interval_remove(&open_ranges, &opened->range);
         leave(opened, CLOSING);
-        tracker_unlock();
+        ipc_unlock();
         (void)call_close(opened);
     }
     unlock();

@@ -14,10 +14,12 @@ umf_result_t opened_open(umf_memory_pool_handle_t pool, const void *handle, size
                          size_t base_size, void **base);
 /* Counts down what is open around ptr. INVALID_ARGUMENT if nothing is. */
 umf_result_t opened_close(const void *ptr);
+/* The pool that has open what is around ptr; NULL: none, or it is not to be tracked. */
+umf_memory_pool_handle_t opened_pool(const void *ptr);
 /* Closes all that is open in a pool. */
 void opened_close_all(umf_memory_pool_handle_t pool);
 
-/* Around a fork, within the tracker's: prepare comes before, what is in the child or parent behind. */
+/* Around a fork, within ipc_lock's: prepare comes before, what is in the child or parent behind. */
 void opened_fork_prepare(void);
 void opened_fork_parent(void);
 void opened_fork_child(void);

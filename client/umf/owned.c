@@ -11,8 +11,8 @@
 #include <stdlib.h>
 
 #include "base/range_index.h"
+#include "umf/ipc_lock.h"
 #include "umf/pool.h"
-#include "umf/tracker.h"
 
 #define LEVELS 16
 
@@ -98,13 +98,13 @@ void *owned_take_handle(const struct owned *owned)
     return range_index_take(&handles[owned->level], owned->start, 0, NULL, &entry) ? entry.value : NULL;
 }
 
-/* Those who copy handles have the tracker's lock for readers. */
+/* Those who copy handles have ipc_lock_read(). */
 void owned_free_handle(void *handle)
 {
     if (!handle)
         return;
-    tracker_lock();
-    tracker_unlock();
+    ipc_lock();
+    ipc_unlock();
     free(handle);
 }
 

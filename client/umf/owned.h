@@ -25,7 +25,7 @@ struct owned {
 bool owned_find(const void *ptr, struct owned *ret);
 /* The one of this pool that starts just there. */
 bool owned_find_base(const void *ptr, umf_memory_pool_handle_t pool, struct owned *ret);
-/* The handle that is kept with it; NULL: none. With the lock, or the tracker's for readers. */
+/* The handle that is kept with it; NULL: none. With the lock, or ipc_lock_read(). */
 void *owned_handle(const struct owned *owned);
 
 /* What is below is done with the lock. */
@@ -56,7 +56,7 @@ void *owned_take_handle(const struct owned *owned);
 /* Of what was taken; also without the lock. */
 void owned_free_handle(void *handle);
 
-/* Around a fork, around the tracker's: prepare comes before, what is in the child or parent behind. */
+/* Around a fork, around ipc_lock's: prepare comes before, what is in the child or parent behind. */
 void owned_fork_prepare(void);
 void owned_fork_parent(void);
 void owned_fork_child(void);

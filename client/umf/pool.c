@@ -9,7 +9,6 @@
 #include "umf/log.h"
 #include "umf/opened.h"
 #include "umf/owned.h"
-#include "umf/tracker.h"
 #include "umf/tracking.h"
 
 #define FLAGS_ALL ((umf_pool_create_flags_t)(UMF_POOL_CREATE_FLAG_OWN_PROVIDER | UMF_POOL_CREATE_FLAG_DISABLE_TRACKING))
@@ -126,25 +125,11 @@ umf_memory_pool_handle_t pool_of_own(const void *ptr)
     return owned_find(ptr, &owned) ? owned.pool : NULL;
 }
 
-/* A pool that is not to be tracked is not found, though what it opened is known. */
-static umf_memory_pool_handle_t pool_of_opened(const void *ptr)
-{
-    umf_memory_pool_handle_t pool = NULL;
-    const struct tracked *tracked;
-
-    tracker_lock_read();
-    tracked = tracker_find(ptr);
-    if (tracked && tracked->pool->tracking)
-        pool = tracked->pool;
-    tracker_unlock_read();
-    return pool;
-}
-
 umf_memory_pool_handle_t umfPoolByPtr(const void *ptr)
 {
     umf_memory_pool_handle_t pool = pool_of_own(ptr);
 
-    return pool ? pool : pool_of_opened(ptr);
+    return pool ? pool : opened_pool(ptr);
 }
 
 /* What was opened is closed, not freed. */

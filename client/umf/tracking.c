@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "umf/ipc_lock.h"
 #include "umf/owned.h"
 #include "umf/pool.h"
 #include "umf/provider.h"
-#include "umf/tracker.h"
 
 /* ---- getting and freeing --------------------------------------------------------------------------------- */
 
@@ -272,13 +272,13 @@ umf_result_t tracking_get_ipc(umf_memory_pool_handle_t pool, const void *ptr, si
     bool found;
     void *new;
 
-    tracker_lock_read();
+    ipc_lock_read();
     found = owned_find(ptr, &owned) && owned.pool == pool;
     if (found)
         kept = owned_handle(&owned);
     if (kept)
         memcpy(data, kept, size);
-    tracker_unlock_read();
+    ipc_unlock_read();
     if (!found)
         return UMF_RESULT_ERROR_INVALID_ARGUMENT;
     *base = (void *)(uintptr_t)owned.start;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The provider that a pool really gets: it passes everything on to the application's, and notes in the tracker what
- * comes back.
+ * The provider that a pool really gets: it passes everything on to the application's, and notes what comes
+ * back among what is owned.
  */
 #pragma once
 

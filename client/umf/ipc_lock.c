@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See ipc_lock.h. */
+#include "umf/ipc_lock.h"
+
+#include <pthread.h>
+
+#define LOCKS 16
+
+/* Writers go first: there are few of them, and readers never stop coming. */
+static struct {
+    pthread_rwlock_t lock;
+} __attribute__((__aligned__(128))) locks[LOCKS] = {
+    [0 ... LOCKS - 1] = {PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP},
+};
+
+/* A thread's own one of them. */
+static pthread_rwlock_t *reader_lock(void)
+{
+    static unsigned threads;
+    static __thread unsigned mine; /* 0 = none yet */
+
+    if (!mine)
+        mine = __atomic_fetch_add(&threads, 1, __ATOMIC_RELAXED) % LOCKS + 1;
+    return &locks[mine - 1].lock;
+}
+
+void ipc_lock_read(void)
+{
+    pthread_rwlock_rdlock(reader_lock());
+}
+
+void ipc_unlock_read(void)
+{
+    pthread_rwlock_unlock(reader_lock());
+}
+
+void ipc_lock(void)
+{
+    for (unsigned i = 0; i < LOCKS; i++)
+        pthread_rwlock_wrlock(&locks[i].lock);
+}
+
+void ipc_unlock(void)
+{
+    for (unsigned i = LOCKS; i--;)
+        pthread_rwlock_unlock(&locks[i].lock);
+}
+
+void ipc_lock_fork_prepare(void)
+{
+    ipc_lock();
+}
+
+void ipc_lock_fork_parent(void)
+{
+    ipc_unlock();
+}
+
+/* Given up, and then made anew: they count waiters, and have an owner, that the child does not have. */
+void ipc_lock_fork_child(void)
+{
+    static const pthread_rwlock_t fresh = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
+
+    ipc_unlock();
+    for (unsigned i = 0; i < LOCKS; i++)
+        locks[i].lock = fresh;
+}

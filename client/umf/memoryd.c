@@ -13,9 +13,7 @@
 #include "umf/log.h"
 #include "umf/native_error.h"
 #include "umf/pages.h"
-#include "umf/profile.h"
 #include "umf/shared.h"
-#include "umf/shared_buffer.h"
 
 /* A struct of a program is no larger than this, whatever version it was compiled with. */
 #define PARAMS_MAX 65536
@@ -23,7 +21,7 @@
 static __thread struct native_error last = {UMF_MEMORYD_RESULTS_START_FROM, "success"};
 
 struct memoryd {
-    struct shared shared; /* the owner of all areas */
+    struct shared shared;
     umf_memoryd_memory_provider_params_t params; /* with copies of all that it points to */
     _Atomic uint64_t granule; /* of the pool by that name; 0: the broker has not told yet */
 };
@@ -97,11 +95,7 @@ static bool is_valid(const umf_memoryd_memory_provider_params_t *params)
 static void finalize(void *provider)
 {
     struct memoryd *memoryd = provider;
-    struct area area;
-    uint64_t from = 0;
 
-    while (area_take_any(&memoryd->shared, &from, &area))
-        shared_buffer_release(&area);
     shared_deinit(&memoryd->shared);
     free((void *)(uintptr_t)memoryd->params.pool);
     free((void *)(uintptr_t)memoryd->params.nodes);
@@ -145,6 +139,8 @@ static void set_up(struct memoryd *memoryd)
     options->page_size = params->page_size;
     options->flags = params->flags;
     options->wait_ms = params->wait_ms;
+    memoryd->shared.profile = PROFILE_MEMORYD;
+    memoryd->shared.result_of = result_of_handle;
     memoryd->shared.ctx = params->context;
     memoryd->shared.access = params->access;
     memoryd->shared.rights = params->shared_rights;
@@ -283,25 +279,15 @@ static uint64_t whole_pages(const struct memoryd *memoryd, const void *ptr, size
 
 static umf_result_t do_free(void *provider, void *ptr, size_t size)
 {
-    struct memoryd *memoryd = provider;
-    uint64_t length, from = (uintptr_t)ptr;
-    struct area area;
-    int r;
+    const struct memoryd *memoryd = provider;
+    uint64_t length;
 
     if (!ptr)
         return UMF_RESULT_SUCCESS;
     if (!is_page_aligned((uintptr_t)ptr) || !size)
         return UMF_RESULT_ERROR_INVALID_ARGUMENT;
     length = whole_pages(memoryd, ptr, size);
-    if (!length)
-        return profile_for_unknown(PROFILE_MEMORYD);
-    r = area_take(&memoryd->shared, &from, (uintptr_t)ptr + length, !profile_is_upstream(PROFILE_MEMORYD), &area);
-    if (r <= 0)
-        return r ? UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY : profile_for_unknown(PROFILE_MEMORYD);
-    do
-        shared_buffer_release(&area);
-    while (area_take(&memoryd->shared, &from, (uintptr_t)ptr + length, false, &area) > 0);
-    return UMF_RESULT_SUCCESS;
+    return length ? shared_free(&memoryd->shared, ptr, length) : profile_for_unknown(PROFILE_MEMORYD);
 }
 
 static umf_result_t purge_force(void *provider, void *ptr, size_t size)
@@ -342,58 +328,6 @@ static umf_result_t split(void *provider, void *ptr, size_t total, size_t first)
     return first % shared_page_size(&memoryd->shared, ptr) ? UMF_RESULT_ERROR_INVALID_ALIGNMENT : UMF_RESULT_SUCCESS;
 }
 
-/* Two buffers cannot be one: no handle could mean both. */
-static umf_result_t merge(void *provider, void *low, void *high, size_t total)
-{
-    const struct memoryd *memoryd = provider;
-
-    (void)high;
-    return area_is_one(&memoryd->shared, (uintptr_t)low, total) ? UMF_RESULT_SUCCESS
-                                                                : UMF_RESULT_ERROR_INVALID_ARGUMENT;
-}
-
-/* ---- sharing --------------------------------------------------------------------------------------------- */
-
-static umf_result_t get_ipc_handle_size(void *provider, size_t *size)
-{
-    (void)provider;
-    if (!size)
-        return UMF_RESULT_ERROR_INVALID_ARGUMENT;
-    *size = SHARED_HANDLE_SIZE;
-    return UMF_RESULT_SUCCESS;
-}
-
-static umf_result_t get_ipc_handle(void *provider, const void *ptr, size_t size, void *data)
-{
-    struct memoryd *memoryd = provider;
-
-    return result_of_handle(shared_get_handle(&memoryd->shared, ptr, size, data));
-}
-
-static umf_result_t put_ipc_handle(void *provider, void *data)
-{
-    const struct memoryd *memoryd = provider;
-
-    return result_of_handle(shared_put_handle(&memoryd->shared, data));
-}
-
-static umf_result_t open_ipc_handle(void *provider, void *data, void **ptr)
-{
-    struct memoryd *memoryd = provider;
-
-    return result_of_handle(shared_open_handle(&memoryd->shared, data, ptr));
-}
-
-static umf_result_t close_ipc_handle(void *provider, void *ptr, size_t size)
-{
-    const struct memoryd *memoryd = provider;
-
-    (void)size;
-    if (!ptr)
-        return UMF_RESULT_ERROR_INVALID_ARGUMENT;
-    return shared_close_handle(&memoryd->shared, ptr) ? profile_for_unknown(PROFILE_MEMORYD) : UMF_RESULT_SUCCESS;
-}
-
 /* ---------------------------------------------------------------------------------------------------------- */
 
 umf_memory_provider_ops_t *umfMemorydMemoryProviderOps(void)
@@ -408,8 +342,9 @@ umf_memory_provider_ops_t *umfMemorydMemoryProviderOps(void)
         .get_recommended_page_size = get_recommended_page_size,
         .get_min_page_size = get_min_page_size,
         .get_name = get_name,
-        .ext = {purge_lazy, purge_force, merge, split},
-        .ipc = {get_ipc_handle_size, get_ipc_handle, put_ipc_handle, open_ipc_handle, close_ipc_handle},
+        .ext = {purge_lazy, purge_force, shared_merge, split},
+        .ipc = {shared_get_ipc_handle_size, shared_get_ipc_handle, shared_put_ipc_handle, shared_open_ipc_handle,
+                shared_close_ipc_handle},
     };
 
     return &ops;

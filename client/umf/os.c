@@ -11,8 +11,6 @@
 #include "umf/area.h"
 #include "umf/log.h"
 #include "umf/native_error.h"
-#include "umf/profile.h"
-#include "umf/shared_buffer.h"
 
 static __thread struct native_error last = {UMF_OS_RESULT_SUCCESS, "success"};
 
@@ -51,6 +49,15 @@ umf_result_t os_fail_shared(umf_os_memory_provider_native_error_t error)
 {
     native_error_set(&last, error, text_of(error), memclient_error());
     return UMF_RESULT_ERROR_MEMORY_PROVIDER_SPECIFIC;
+}
+
+static umf_result_t result_of(int r)
+{
+    umf_result_t result = shared_handle_result(r);
+
+    log_because_of(r);
+    return result == UMF_RESULT_ERROR_MEMORY_PROVIDER_SPECIFIC ? os_fail_shared(UMF_OS_RESULT_ERROR_ALLOC_FAILED)
+                                                               : result;
 }
 
 /* ---- making one ------------------------------------------------------------------------------------------ */
@@ -103,22 +110,10 @@ static bool is_valid(const umf_os_memory_provider_params_t *params)
            is_numa_valid(params);
 }
 
-static umf_result_t release(const struct os *os, const struct area *taken)
-{
-    if (os->visibility == UMF_MEM_MAP_PRIVATE)
-        return os_private_release(taken);
-    shared_buffer_release(taken);
-    return UMF_RESULT_SUCCESS;
-}
-
 static void finalize(void *provider)
 {
     struct os *os = provider;
-    struct area left;
-    uint64_t from = 0;
 
-    while (area_take_any(&os->shared, &from, &left))
-        (void)release(os, &left);
     shared_deinit(&os->shared);
     free(os->nodes);
     free(os->partitions);
@@ -191,6 +186,9 @@ static umf_result_t initialize(void *arg, void **provider)
     if (!os)
         return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
     os->visibility = params->visibility;
+    os->shared.profile = PROFILE_OS;
+    os->shared.result_of = result_of;
+    os->shared.release_private = os->visibility == UMF_MEM_MAP_PRIVATE ? os_private_release : NULL;
     os->shared.options.size = sizeof(os->shared.options);
     os->shared.options.pages = MEMCLIENT_PAGES_BASE; /* as anonymous memory is split */
     os->shared.options.flags = MEMCLIENT_SHARED_SOON; /* that is what such a provider is for */
@@ -245,24 +243,13 @@ static umf_result_t do_alloc(void *provider, size_t size, size_t alignment, void
 
 static umf_result_t do_free(void *provider, void *ptr, size_t size)
 {
-    struct os *os = provider;
-    uint64_t from = (uintptr_t)ptr, end;
-    struct area area;
-    umf_result_t result;
-    int r;
+    const struct os *os = provider;
 
     if (!ptr)
         return UMF_RESULT_SUCCESS;
     if (!is_page_aligned((uintptr_t)ptr) || !size || size > SIZE_MAX - page_size())
         return os_fail(UMF_OS_RESULT_ERROR_FREE_FAILED, EINVAL);
-    end = from + page_align_up(size);
-    r = area_take(&os->shared, &from, end, !profile_is_upstream(PROFILE_OS), &area);
-    if (r <= 0)
-        return r ? UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY : profile_for_unknown(PROFILE_OS);
-    do
-        result = release(os, &area);
-    while (result == UMF_RESULT_SUCCESS && from < end && area_take(&os->shared, &from, end, false, &area) > 0);
-    return result;
+    return shared_free(&os->shared, ptr, page_align_up(size));
 }
 
 static umf_result_t purge(struct os *os, void *ptr, size_t size, int advice,
@@ -308,17 +295,6 @@ static umf_result_t split(void *provider, void *ptr, size_t total, size_t first)
     return area_is_one(&os->shared, (uintptr_t)ptr, total) ? UMF_RESULT_SUCCESS : profile_for_unknown(PROFILE_OS);
 }
 
-/* Two buffers cannot be one: no handle could mean both. */
-static umf_result_t merge(void *provider, void *low, void *high, size_t total)
-{
-    const struct os *os = provider;
-
-    (void)high;
-    if (area_is_one(&os->shared, (uintptr_t)low, total))
-        return UMF_RESULT_SUCCESS;
-    return os->visibility == UMF_MEM_MAP_SHARED ? UMF_RESULT_ERROR_INVALID_ARGUMENT : profile_for_unknown(PROFILE_OS);
-}
-
 /* ---- questions ------------------------------------------------------------------------------------------- */
 
 static void get_last_native_error(void *provider, const char **message, int32_t *error)
@@ -353,71 +329,6 @@ static const char *get_name(void *provider)
     return "OS";
 }
 
-/* ---- sharing --------------------------------------------------------------------------------------------- */
-
-/* Private memory has no handles; programs of upstream's count on hearing so in two ways. */
-static umf_result_t not_shared(void)
-{
-    return profile_is_upstream(PROFILE_OS) ? UMF_RESULT_ERROR_INVALID_ARGUMENT : UMF_RESULT_ERROR_NOT_SUPPORTED;
-}
-
-static umf_result_t result_of(int r)
-{
-    umf_result_t result = shared_handle_result(r);
-
-    log_because_of(r);
-    return result == UMF_RESULT_ERROR_MEMORY_PROVIDER_SPECIFIC ? os_fail_shared(UMF_OS_RESULT_ERROR_ALLOC_FAILED)
-                                                               : result;
-}
-
-static umf_result_t get_ipc_handle_size(void *provider, size_t *size)
-{
-    const struct os *os = provider;
-
-    if (!size)
-        return UMF_RESULT_ERROR_INVALID_ARGUMENT;
-    if (os->visibility == UMF_MEM_MAP_PRIVATE && !profile_is_upstream(PROFILE_OS))
-        return UMF_RESULT_ERROR_NOT_SUPPORTED;
-    *size = SHARED_HANDLE_SIZE;
-    return UMF_RESULT_SUCCESS;
-}
-
-static umf_result_t get_ipc_handle(void *provider, const void *ptr, size_t size, void *data)
-{
-    struct os *os = provider;
-
-    return os->visibility == UMF_MEM_MAP_PRIVATE ? not_shared()
-                                                 : result_of(shared_get_handle(&os->shared, ptr, size, data));
-}
-
-static umf_result_t put_ipc_handle(void *provider, void *data)
-{
-    const struct os *os = provider;
-
-    return os->visibility == UMF_MEM_MAP_PRIVATE ? not_shared() : result_of(shared_put_handle(&os->shared, data));
-}
-
-static umf_result_t open_ipc_handle(void *provider, void *data, void **ptr)
-{
-    struct os *os = provider;
-
-    return os->visibility == UMF_MEM_MAP_PRIVATE ? not_shared()
-                                                 : result_of(shared_open_handle(&os->shared, data, ptr));
-}
-
-/* Who closes does not always know the size, so it is not looked at. */
-static umf_result_t close_ipc_handle(void *provider, void *ptr, size_t size)
-{
-    const struct os *os = provider;
-
-    (void)size;
-    if (os->visibility == UMF_MEM_MAP_PRIVATE)
-        return not_shared();
-    if (!ptr)
-        return UMF_RESULT_ERROR_INVALID_ARGUMENT;
-    return shared_close_handle(&os->shared, ptr) ? profile_for_unknown(PROFILE_OS) : UMF_RESULT_SUCCESS;
-}
-
 /* ---------------------------------------------------------------------------------------------------------- */
 
 umf_memory_provider_ops_t *umfOsMemoryProviderOps(void)
@@ -432,8 +343,9 @@ umf_memory_provider_ops_t *umfOsMemoryProviderOps(void)
         .get_recommended_page_size = get_recommended_page_size,
         .get_min_page_size = get_min_page_size,
         .get_name = get_name,
-        .ext = {purge_lazy, purge_force, merge, split},
-        .ipc = {get_ipc_handle_size, get_ipc_handle, put_ipc_handle, open_ipc_handle, close_ipc_handle},
+        .ext = {purge_lazy, purge_force, shared_merge, split},
+        .ipc = {shared_get_ipc_handle_size, shared_get_ipc_handle, shared_put_ipc_handle, shared_open_ipc_handle,
+                shared_close_ipc_handle},
     };
 
     return &ops;

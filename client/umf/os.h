@@ -15,7 +15,7 @@
 #include "umf/shared.h"
 
 struct os {
-    struct shared shared; /* of SHARED; its address is the owner of all areas */
+    struct shared shared;
     umf_memory_visibility_t visibility;
     int protection; /* for mmap() */
     umf_numa_mode_t mode;

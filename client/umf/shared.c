@@ -28,8 +28,21 @@ void shared_init(struct shared *shared)
     shared->maker = (uint64_t)getpid() << 32 | (uint32_t)__atomic_add_fetch(&n, 1, __ATOMIC_RELAXED);
 }
 
-void shared_deinit(struct shared *shared)
+static umf_result_t release(const struct shared *shared, const struct area *taken)
 {
+    if (shared->release_private)
+        return shared->release_private(taken);
+    shared_buffer_release(taken);
+    return UMF_RESULT_SUCCESS;
+}
+
+void shared_deinit(const struct shared *shared)
+{
+    struct area left;
+    uint64_t from = 0;
+
+    while (area_take_any(shared, &from, &left))
+        (void)release(shared, &left);
     closed_release_all(shared);
 }
 
@@ -196,6 +209,21 @@ int shared_alloc(struct shared *shared, uint64_t size, uint64_t alignment, const
 
 /* ---- giving back ----------------------------------------------------------------------------------------- */
 
+umf_result_t shared_free(const struct shared *shared, void *ptr, uint64_t length)
+{
+    uint64_t from = (uintptr_t)ptr, end = from + length;
+    struct area area;
+    umf_result_t result;
+    int r = area_take(shared, &from, end, !profile_is_upstream(shared->profile), &area);
+
+    if (r <= 0)
+        return r ? UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY : profile_for_unknown(shared->profile);
+    do
+        result = release(shared, &area);
+    while (result == UMF_RESULT_SUCCESS && from < end && area_take(shared, &from, end, false, &area) > 0);
+    return result;
+}
+
 int shared_purge(const struct shared *shared, void *ptr, uint64_t length)
 {
     uint64_t at = (uintptr_t)ptr, end = at + length;
@@ -225,4 +253,14 @@ uint64_t shared_page_size(const struct shared *shared, const void *ptr)
     granule = memclient_buffer_granule(area.buffer->handle);
     shared_buffer_unref(area.buffer);
     return granule;
+}
+
+/* Two buffers cannot be one: no handle could mean both. */
+umf_result_t shared_merge(void *provider, void *low, void *high, size_t total)
+{
+    const struct shared *shared = provider;
+
+    if (area_is_one(shared, (uintptr_t)low, total))
+        return UMF_RESULT_SUCCESS;
+    return shared->release_private ? profile_for_unknown(shared->profile) : UMF_RESULT_ERROR_INVALID_ARGUMENT;
 }

@@ -18,11 +18,17 @@
 #include <memclient/umf/umf/base.h>
 
 #include "umf/area.h"
+#include "umf/profile.h"
 
 struct shared_buffer;
 
-/* What a provider wants its memory to be like. */
+/* What a provider wants its memory to be like; the first member of its own struct, and the owner of its areas. */
 struct shared {
+    enum profile_provider profile;
+    /* What a failure is for UMF, 0 included, noted as this thread's native error. */
+    umf_result_t (*result_of)(int r);
+    /* Of a provider of the process's private memory, which has no handles; NULL: the memory is the broker's. */
+    umf_result_t (*release_private)(const struct area *taken);
     struct memclient *ctx;
     struct memclient_alloc_options options; /* what it points to is the provider's */
     unsigned access;     /* of mappings: 0 = what the rights allow, MEMCLIENT_READ, MEMCLIENT_NO_ACCESS */
@@ -41,8 +47,10 @@ void shared_init(struct shared *shared);
 /* options: instead of the provider's own, or NULL. alignment: any multiple or divisor of the granule, 0 = none. */
 int shared_alloc(struct shared *shared, uint64_t size, uint64_t alignment,
                  const struct memclient_alloc_options *options, void **ptr);
-/* Nothing of it is used any more; what it has closed is let go of. */
-void shared_deinit(struct shared *shared);
+/* Frees whole pages at ptr, of one allocation or several, as far as they are this provider's. */
+umf_result_t shared_free(const struct shared *shared, void *ptr, uint64_t length);
+/* All that it has is freed. */
+void shared_deinit(const struct shared *shared);
 /* Gives the pages back. -EFAULT: a part of it is not this provider's. */
 int shared_purge(const struct shared *shared, void *ptr, uint64_t length);
 /* The pages of what is there. 0 if that is not this provider's. */
@@ -56,12 +64,16 @@ int shared_note(struct shared *shared, enum area_kind kind, void *ptr, uint64_t 
 
 #define SHARED_HANDLE_SIZE 64
 
-int shared_get_handle(struct shared *shared, const void *ptr, size_t size, void *data);
 /* Of a part of a buffer that came by another way; no provider has made it, and none takes it back. */
 void shared_make_handle(const struct memclient_token *token, uint64_t offset, uint64_t length, void *data);
-int shared_put_handle(const struct shared *shared, const void *data);
-int shared_open_handle(struct shared *shared, const void *data, void **ptr);
-/* -EFAULT: it is not open. */
-int shared_close_handle(const struct shared *shared, void *ptr);
 /* What such a failure is, for UMF. */
 umf_result_t shared_handle_result(int r);
+
+/* ---- operations of the provider whose struct begins with a struct shared ----------------------------------- */
+
+umf_result_t shared_merge(void *provider, void *low, void *high, size_t total);
+umf_result_t shared_get_ipc_handle_size(void *provider, size_t *size);
+umf_result_t shared_get_ipc_handle(void *provider, const void *ptr, size_t size, void *data);
+umf_result_t shared_put_ipc_handle(void *provider, void *data);
+umf_result_t shared_open_ipc_handle(void *provider, void *data, void **ptr);
+umf_result_t shared_close_ipc_handle(void *provider, void *ptr, size_t size);

@@ -80,7 +80,7 @@ static int token_of(const struct shared *shared, struct shared_buffer *buffer, s
     return 0;
 }
 
-int shared_get_handle(struct shared *shared, const void *ptr, size_t size, void *data)
+static int get_handle(const struct shared *shared, const void *ptr, size_t size, void *data)
 {
     _cleanup_(shared_buffer_unrefp) struct shared_buffer *buffer = NULL;
     struct handle handle = {.magic = MAGIC, .length = size, .maker = shared->maker};
@@ -121,7 +121,7 @@ umf_result_t umfMemorydProviderHandle(const struct memclient_token *token, size_
 }
 
 /* The token stays with the buffer. */
-int shared_put_handle(const struct shared *shared, const void *data)
+static int put_handle(const struct shared *shared, const void *data)
 {
     struct handle handle;
 
@@ -174,7 +174,7 @@ static bool open_again(const struct shared *shared, const struct handle *handle,
     return true;
 }
 
-int shared_open_handle(struct shared *shared, const void *data, void **ptr)
+static int open_handle(struct shared *shared, const void *data, void **ptr)
 {
     _cleanup_(memclient_buffer_unrefp) struct memclient_buffer *opened = NULL;
     _cleanup_(shared_buffer_unrefp) struct shared_buffer *buffer = NULL;
@@ -211,15 +211,10 @@ int shared_open_handle(struct shared *shared, const void *data, void **ptr)
     return 0;
 }
 
-int shared_close_handle(const struct shared *shared, void *ptr)
+static void close_area(const struct area *area)
 {
-    struct area area;
-
-    if (!area_take_opened(shared, (uintptr_t)ptr, &area))
-        return -EFAULT;
-    if (!area.buffer->opened_by || !closed_put(&area, area.buffer->opened_by, sizeof(struct handle)))
-        shared_buffer_release(&area);
-    return 0;
+    if (!area->buffer->opened_by || !closed_put(area, area->buffer->opened_by, sizeof(struct handle)))
+        shared_buffer_release(area);
 }
 
 umf_result_t shared_handle_result(int r)
@@ -244,4 +239,61 @@ umf_result_t shared_handle_result(int r)
     default:
         return UMF_RESULT_ERROR_MEMORY_PROVIDER_SPECIFIC;
     }
+}
+
+/* ---- operations ------------------------------------------------------------------------------------------ */
+
+/* Private memory has no handles; programs of upstream's count on hearing so in two ways. */
+static umf_result_t no_handles(const struct shared *shared)
+{
+    return profile_is_upstream(shared->profile) ? UMF_RESULT_ERROR_INVALID_ARGUMENT : UMF_RESULT_ERROR_NOT_SUPPORTED;
+}
+
+umf_result_t shared_get_ipc_handle_size(void *provider, size_t *size)
+{
+    const struct shared *shared = provider;
+
+    if (!size)
+        return UMF_RESULT_ERROR_INVALID_ARGUMENT;
+    if (shared->release_private && !profile_is_upstream(shared->profile))
+        return UMF_RESULT_ERROR_NOT_SUPPORTED;
+    *size = SHARED_HANDLE_SIZE;
+    return UMF_RESULT_SUCCESS;
+}
+
+umf_result_t shared_get_ipc_handle(void *provider, const void *ptr, size_t size, void *data)
+{
+    const struct shared *shared = provider;
+
+    return shared->release_private ? no_handles(shared) : shared->result_of(get_handle(shared, ptr, size, data));
+}
+
+umf_result_t shared_put_ipc_handle(void *provider, void *data)
+{
+    const struct shared *shared = provider;
+
+    return shared->release_private ? no_handles(shared) : shared->result_of(put_handle(shared, data));
+}
+
+umf_result_t shared_open_ipc_handle(void *provider, void *data, void **ptr)
+{
+    struct shared *shared = provider;
+
+    return shared->release_private ? no_handles(shared) : shared->result_of(open_handle(shared, data, ptr));
+}
+
+/* Who closes does not always know the size, so it is not looked at. */
+umf_result_t shared_close_ipc_handle(void *provider, void *ptr, size_t size)
+{
+    const struct shared *shared = provider;
+    struct area area;
+
+    if (shared->release_private)
+        return no_handles(shared);
+    if (!ptr)
+        return UMF_RESULT_ERROR_INVALID_ARGUMENT;
+    if (!area_take_opened(shared, (uintptr_t)ptr, &area))
+        return profile_for_unknown(shared->profile);
+    close_area(&area);
+    return UMF_RESULT_SUCCESS;
 }

@@ -1,17 +1,44 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The check value of providers' handles: against bytes that were damaged on their way, not against those who forge. */
+/*
+ * How handles of our providers begin: with what they are of, and a check value of all that follows, against bytes that
+ * were damaged on their way, not against those who forge.
+ */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
-/* FNV-1a. */
-static inline uint32_t check_value(const void *data, size_t size)
+struct check {
+    uint32_t magic;
+    uint32_t value;
+};
+
+/* FNV-1a of what follows, in a handle of `size` bytes. */
+static inline uint32_t check_value(const void *handle, size_t size)
 {
-    const uint8_t *bytes = data;
-    uint32_t check = UINT32_C(2166136261);
+    const uint8_t *bytes = handle;
+    uint32_t value = UINT32_C(2166136261);
 
-    for (size_t i = 0; i < size; i++)
-        check = (check ^ bytes[i]) * UINT32_C(16777619);
-    return check;
+    for (size_t i = sizeof(struct check); i < size; i++)
+        value = (value ^ bytes[i]) * UINT32_C(16777619);
+    return value;
+}
+
+/* When all that follows is there. */
+static inline void check_seal(void *handle, size_t size, uint32_t magic)
+{
+    *(struct check *)handle = (struct check){.magic = magic, .value = check_value(handle, size)};
+}
+
+/* Copies a handle; false: it is NULL, of another kind, or damaged. */
+static inline bool check_read(void *handle, size_t size, uint32_t magic, const void *data)
+{
+    const struct check *check = handle;
+
+    if (!data)
+        return false;
+    memcpy(handle, data, size);
+    return check->magic == magic && check->value == check_value(handle, size);
 }

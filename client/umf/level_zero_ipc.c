@@ -32,8 +32,7 @@
 #define MAGIC UINT32_C(0x31303d4c) /* "L=01" */
 
 struct handle {
-    uint32_t magic;
-    uint32_t check;   /* of all that follows */
+    struct check check;
     struct memclient_token token;
     uint64_t maker;
     uint64_t address; /* with its maker */
@@ -59,17 +58,9 @@ struct l0_opened {
 
 DEFINE_CLEANUP(struct memclient_buffer *, memclient_buffer_unref);
 
-static uint32_t check_of(const struct handle *handle)
-{
-    return check_value(&handle->token, sizeof(*handle) - offsetof(struct handle, token));
-}
-
 static bool read_handle(struct handle *handle, const void *data)
 {
-    if (!data)
-        return false;
-    memcpy(handle, data, sizeof(*handle));
-    return handle->magic == MAGIC && handle->check == check_of(handle);
+    return check_read(handle, sizeof(*handle), MAGIC, data);
 }
 
 static int descriptor_of(const struct l0_ipc_handle *driver)
@@ -162,12 +153,11 @@ static umf_result_t make(const struct level_zero *provider, const void *ptr, siz
         put_driver(provider, given);
         return result;
     }
-    given->handle.magic = MAGIC;
     given->handle.maker = provider->maker;
     given->handle.address = given->address;
     given->handle.driver = given->driver;
     set_descriptor(&given->handle.driver, 0);
-    given->handle.check = check_of(&given->handle);
+    check_seal(&given->handle, sizeof(given->handle), MAGIC);
     return UMF_RESULT_SUCCESS;
 }
 

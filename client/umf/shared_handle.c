@@ -21,8 +21,7 @@
 #define MAGIC UINT32_C(0x3148534d) /* "MSH1" */
 
 struct handle {
-    uint32_t magic;
-    uint32_t check; /* of all that follows */
+    struct check check;
     struct memclient_token token;
     uint64_t offset; /* in the buffer */
     uint64_t length;
@@ -34,15 +33,9 @@ _Static_assert(sizeof(struct handle) == SHARED_HANDLE_SIZE, "a handle has this s
 DEFINE_CLEANUP(struct shared_buffer *, shared_buffer_unref);
 DEFINE_CLEANUP(struct memclient_buffer *, memclient_buffer_unref);
 
-static uint32_t check_of(const struct handle *handle)
-{
-    return check_value(&handle->token, sizeof(*handle) - offsetof(struct handle, token));
-}
-
 static bool read_handle(struct handle *handle, const void *data)
 {
-    memcpy(handle, data, sizeof(*handle));
-    return handle->magic == MAGIC && handle->check == check_of(handle);
+    return check_read(handle, sizeof(*handle), MAGIC, data);
 }
 
 /* ---- giving one ------------------------------------------------------------------------------------------ */
@@ -83,7 +76,7 @@ static int token_of(const struct shared *shared, struct shared_buffer *buffer, s
 static int get_handle(const struct shared *shared, const void *ptr, size_t size, void *data)
 {
     _cleanup_(shared_buffer_unrefp) struct shared_buffer *buffer = NULL;
-    struct handle handle = {.magic = MAGIC, .length = size, .maker = shared->maker};
+    struct handle handle = {.length = size, .maker = shared->maker};
     struct area area;
     int r;
 
@@ -96,16 +89,16 @@ static int get_handle(const struct shared *shared, const void *ptr, size_t size,
     r = token_of(shared, buffer, &handle.token);
     if (r)
         return r;
-    handle.check = check_of(&handle);
+    check_seal(&handle, sizeof(handle), MAGIC);
     memcpy(data, &handle, sizeof(handle));
     return 0;
 }
 
 void shared_make_handle(const struct memclient_token *token, uint64_t offset, uint64_t length, void *data)
 {
-    struct handle handle = {.magic = MAGIC, .token = *token, .offset = offset, .length = length};
+    struct handle handle = {.token = *token, .offset = offset, .length = length};
 
-    handle.check = check_of(&handle);
+    check_seal(&handle, sizeof(handle), MAGIC);
     memcpy(data, &handle, sizeof(handle));
 }
 
@@ -125,7 +118,7 @@ static int put_handle(const struct shared *shared, const void *data)
 {
     struct handle handle;
 
-    return data && read_handle(&handle, data) && handle.maker == shared->maker ? 0 : -EBADMSG;
+    return read_handle(&handle, data) && handle.maker == shared->maker ? 0 : -EBADMSG;
 }
 
 /* ---- using one ------------------------------------------------------------------------------------------- */
@@ -183,7 +176,7 @@ static int open_handle(struct shared *shared, const void *data, void **ptr)
     void *at;
     int r;
 
-    if (!data || !ptr || !read_handle(&handle, data))
+    if (!ptr || !read_handle(&handle, data))
         return -EBADMSG;
     if (open_again(shared, &handle, ptr))
         return 0;

@@ -16,6 +16,7 @@
 #include "base/interval.h"
 #include "base/list.h"
 #include "base/range_index.h"
+#include "umf/fork.h"
 #include "umf/shared_buffer.h"
 
 struct opened_area {
@@ -384,24 +385,17 @@ bool area_is_one(const void *owner, uint64_t start, uint64_t length)
 
 /* ---- around a fork --------------------------------------------------------------------------------------- */
 
-static void fork_prepare(void)
+void area_lock(void)
 {
     pthread_mutex_lock(&lock);
 }
 
-static void fork_parent(void)
+void area_unlock(void)
 {
     pthread_mutex_unlock(&lock);
 }
 
-static void fork_child(void)
+void area_in_child(void)
 {
-    pthread_mutex_unlock(&lock);
-    /* made anew: it may count waiters that the child does not have */
-    (void)pthread_mutex_init(&lock, NULL);
-}
-
-__attribute__((__constructor__)) static void loaded(void)
-{
-    (void)pthread_atfork(fork_prepare, fork_parent, fork_child);
+    fork_renew_mutex(&lock);
 }

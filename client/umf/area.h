@@ -49,3 +49,8 @@ bool area_is_allocated(uint64_t start, uint64_t length);
 bool area_covers(const void *owner, uint64_t start, uint64_t length);
 /* Has it allocated the range as one? */
 bool area_is_one(const void *owner, uint64_t start, uint64_t length);
+
+/* Around a fork. */
+void area_lock(void);
+void area_unlock(void);
+void area_in_child(void);

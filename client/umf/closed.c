@@ -12,6 +12,7 @@
 
 #include "base/list.h"
 #include "umf/area.h"
+#include "umf/fork.h"
 #include "umf/shared_buffer.h"
 
 struct closed {
@@ -24,25 +25,19 @@ struct closed {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct list all = LIST_INIT(all); /* the oldest first */
 
-static void fork_prepare(void)
+void closed_lock(void)
 {
     pthread_mutex_lock(&lock);
 }
 
-static void fork_parent(void)
+void closed_unlock(void)
 {
     pthread_mutex_unlock(&lock);
 }
 
-static void fork_child(void)
+void closed_in_child(void)
 {
-    pthread_mutex_unlock(&lock);
-    (void)pthread_mutex_init(&lock, NULL);
-}
-
-__attribute__((__constructor__)) static void loaded(void)
-{
-    (void)pthread_atfork(fork_prepare, fork_parent, fork_child);
+    fork_renew_mutex(&lock);
 }
 
 /* ---- the list -------------------------------------------------------------------------------------------- */

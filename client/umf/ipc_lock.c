@@ -46,18 +46,8 @@ void ipc_unlock(void)
         pthread_rwlock_unlock(&locks[i].lock);
 }
 
-void ipc_lock_fork_prepare(void)
-{
-    ipc_lock();
-}
-
-void ipc_lock_fork_parent(void)
-{
-    ipc_unlock();
-}
-
 /* Given up, and then made anew: they count waiters, and have an owner, that the child does not have. */
-void ipc_lock_fork_child(void)
+void ipc_lock_in_child(void)
 {
     static const pthread_rwlock_t fresh = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
 

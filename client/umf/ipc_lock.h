@@ -14,7 +14,5 @@ void ipc_unlock_read(void);
 void ipc_lock(void);
 void ipc_unlock(void);
 
-/* Around a fork. */
-void ipc_lock_fork_prepare(void);
-void ipc_lock_fork_parent(void);
-void ipc_lock_fork_child(void);
+/* A fork takes it. */
+void ipc_lock_in_child(void);

@@ -14,38 +14,38 @@
 #include "umf/owned.h"
 #include "umf/pool_threads.h"
 
-static void fork_prepare(void)
+static void library_before_fork(void)
 {
-    log_fork_prepare();
-    thread_parts_fork_prepare();
-    opened_fork_prepare();
-    owned_fork_prepare();
-    ipc_lock_fork_prepare();
+    log_flush();
+    thread_parts_lock_all();
+    opened_lock();
+    owned_lock();
+    ipc_lock();
 }
 
-static void fork_parent(void)
+static void library_in_parent(void)
 {
-    ipc_lock_fork_parent();
-    owned_fork_parent();
-    opened_fork_parent();
-    thread_parts_fork_parent();
+    ipc_unlock();
+    owned_unlock();
+    opened_unlock();
+    thread_parts_unlock_all();
 }
 
-static void fork_child(void)
+static void library_in_child(void)
 {
-    ipc_lock_fork_child();
-    owned_fork_child();
-    opened_fork_child();
-    thread_parts_fork_child();
+    ipc_lock_in_child();
+    owned_in_child();
+    opened_in_child();
+    thread_parts_in_child();
 }
 
-__attribute__((__constructor__)) static void loaded(void)
+__attribute__((__constructor__)) static void library_loaded(void)
 {
     log_init();
-    (void)pthread_atfork(fork_prepare, fork_parent, fork_child);
+    (void)pthread_atfork(library_before_fork, library_in_parent, library_in_child);
 }
 
-__attribute__((__destructor__)) static void unloaded(void)
+__attribute__((__destructor__)) static void library_unloaded(void)
 {
     log_deinit();
 }

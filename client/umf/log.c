@@ -139,7 +139,7 @@ void log_deinit(void)
         (void)fclose(output);
 }
 
-void log_fork_prepare(void)
+void log_flush(void)
 {
     if (settings.level != LOG_OFF)
         (void)fflush(settings.output);

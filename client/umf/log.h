@@ -18,8 +18,8 @@ enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARNING, LOG_ERROR, LOG_FATAL, LOG_OFF
 /* Reads the environment, and says on standard error what is wrong in it. */
 void log_init(void);
 void log_deinit(void);
-/* Nothing unwritten is to be written by both processes. */
-void log_fork_prepare(void);
+/* Before a fork: nothing unwritten is to be written by both processes. */
+void log_flush(void);
 
 bool log_wants(enum log_level level);
 /* A line, if it is wanted; errno stays. */

@@ -25,6 +25,7 @@
 #include "base/hash.h"
 #include "base/interval.h"
 #include "base/list.h"
+#include "umf/fork.h"
 #include "umf/ipc_lock.h"
 #include "umf/pool.h"
 
@@ -49,12 +50,12 @@ static pthread_cond_t settled = PTHREAD_COND_INITIALIZER;    /* some record is O
 static struct list in_transit = LIST_INIT(in_transit);
 static struct interval_tree open_ranges;
 
-static void lock(void)
+void opened_lock(void)
 {
     pthread_mutex_lock(&changing);
 }
 
-static void unlock(void)
+void opened_unlock(void)
 {
     pthread_mutex_unlock(&changing);
 }
@@ -161,9 +162,9 @@ static umf_result_t call_close(struct opened *opened)
     umf_memory_provider_handle_t provider = opened->pool->provider;
     umf_result_t result;
 
-    unlock();
+    opened_unlock();
     result = umfMemoryProviderCloseIPCHandle(provider, (void *)(uintptr_t)opened->range.start, opened->size);
-    lock();
+    opened_lock();
     ipc_lock();
     end(opened);
     ipc_unlock();
@@ -218,9 +219,9 @@ static umf_result_t open_first(umf_memory_pool_handle_t pool, const void *handle
     ipc_unlock();
     if (!opened)
         return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
-    unlock();
+    opened_unlock();
     result = call_open(opened, &ptr);
-    lock();
+    opened_lock();
     ipc_lock();
     if (result == UMF_RESULT_SUCCESS) {
         settle(opened, ptr);
@@ -247,11 +248,11 @@ umf_result_t opened_open(umf_memory_pool_handle_t pool, const void *handle, size
     if (opened)
         return result;
 
-    lock();
+    opened_lock();
     while ((opened = find(pool, handle, size, hash)) && opened->state != OPEN)
         pthread_cond_wait(&settled, &changing);
     result = opened ? use(opened, base_size, base) : open_first(pool, handle, size, hash, base_size, base);
-    unlock();
+    opened_unlock();
     return result;
 }
 
@@ -305,7 +306,7 @@ umf_result_t opened_close(const void *ptr)
 
     if (close_one_of_many(ptr))
         return UMF_RESULT_SUCCESS;
-    lock();
+    opened_lock();
     ipc_lock();
     opened = find_around(ptr);
     if (!opened)
@@ -322,7 +323,7 @@ umf_result_t opened_close(const void *ptr)
         one = call_close(opened);
         result = result == UMF_RESULT_SUCCESS ? one : result;
     }
-    unlock();
+    opened_unlock();
     return result;
 }
 
@@ -345,7 +346,7 @@ static void settle_up(struct opened *opened)
 
 void opened_close_all(umf_memory_pool_handle_t pool)
 {
-    lock();
+    opened_lock();
     while (pool->opened) {
         struct opened *opened = pool->opened;
 
@@ -361,28 +362,17 @@ void opened_close_all(umf_memory_pool_handle_t pool)
         ipc_unlock();
         (void)call_close(opened);
     }
-    unlock();
+    opened_unlock();
 }
 
 /* ---- around a fork --------------------------------------------------------------------------------------- */
 
-void opened_fork_prepare(void)
-{
-    lock();
-}
-
-void opened_fork_parent(void)
-{
-    unlock();
-}
-
 /* Threads that were at the provider are not here: nobody is to wait for them. What they opened nobody knows. */
-void opened_fork_child(void)
+void opened_in_child(void)
 {
     struct list *link, *next;
 
-    unlock();
-    (void)pthread_mutex_init(&changing, NULL);
+    fork_renew_mutex(&changing);
     (void)pthread_cond_init(&settled, NULL);
     for (link = in_transit.next; link != &in_transit; link = next) {
         struct opened *opened = container_of(link, struct opened, in_transit);

@@ -19,7 +19,7 @@ umf_memory_pool_handle_t opened_pool(const void *ptr);
 /* Closes all that is open in a pool. */
 void opened_close_all(umf_memory_pool_handle_t pool);
 
-/* Around a fork, within ipc_lock's: prepare comes before, what is in the child or parent behind. */
-void opened_fork_prepare(void);
-void opened_fork_parent(void);
-void opened_fork_child(void);
+/* Around a fork, before ipc_lock(). */
+void opened_lock(void);
+void opened_unlock(void);
+void opened_in_child(void);

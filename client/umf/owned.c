@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "base/range_index.h"
+#include "umf/fork.h"
 #include "umf/ipc_lock.h"
 #include "umf/pool.h"
 
@@ -188,21 +189,7 @@ umf_result_t owned_merge(const struct owned *low, uint64_t high)
     return UMF_RESULT_SUCCESS;
 }
 
-/* ---- around a fork --------------------------------------------------------------------------------------- */
-
-void owned_fork_prepare(void)
+void owned_in_child(void)
 {
-    owned_lock();
-}
-
-void owned_fork_parent(void)
-{
-    owned_unlock();
-}
-
-void owned_fork_child(void)
-{
-    owned_unlock();
-    /* made anew: it may count waiters that the child does not have */
-    (void)pthread_mutex_init(&lock, NULL);
+    fork_renew_mutex(&lock);
 }

@@ -56,7 +56,5 @@ void *owned_take_handle(const struct owned *owned);
 /* Of what was taken; also without the lock. */
 void owned_free_handle(void *handle);
 
-/* Around a fork, around ipc_lock's: prepare comes before, what is in the child or parent behind. */
-void owned_fork_prepare(void);
-void owned_fork_parent(void);
-void owned_fork_child(void);
+/* A fork takes the lock before ipc_lock(). */
+void owned_in_child(void);

@@ -200,23 +200,18 @@ void thread_parts_leave(struct thread_parts *parts)
 
 /* ---- around a fork ---------------------------------------------------------------------------------------- */
 
-void thread_parts_fork_prepare(void)
+void thread_parts_lock_all(void)
 {
     pthread_mutex_lock(&lock);
     list_for_each_entry(parts, &pools, struct thread_parts, in_register)
         parts->ops->lock(parts);
 }
 
-static void unlock_all(void)
+void thread_parts_unlock_all(void)
 {
     list_for_each_entry(parts, &pools, struct thread_parts, in_register)
         parts->ops->unlock(parts);
     pthread_mutex_unlock(&lock);
-}
-
-void thread_parts_fork_parent(void)
-{
-    unlock_all();
 }
 
 static void lose(struct thread_parts *parts, const struct thread *thread)
@@ -230,13 +225,13 @@ static void lose(struct thread_parts *parts, const struct thread *thread)
         }
 }
 
-void thread_parts_fork_child(void)
+void thread_parts_in_child(void)
 {
     const struct thread *thread = have_key ? pthread_getspecific(key) : NULL;
 
     list_for_each_entry(parts, &pools, struct thread_parts, in_register)
         lose(parts, thread);
-    unlock_all();
+    thread_parts_unlock_all();
     /* made anew: they may count waiters that the child does not have */
     (void)pthread_mutex_init(&lock, NULL);
     (void)pthread_cond_init(&left, NULL);

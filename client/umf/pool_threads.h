@@ -100,6 +100,6 @@ static inline struct thread_part *thread_part_mine(const struct thread_now *now,
 }
 
 /* Around a fork. */
-void thread_parts_fork_prepare(void);
-void thread_parts_fork_parent(void);
-void thread_parts_fork_child(void);
+void thread_parts_lock_all(void);
+void thread_parts_unlock_all(void);
+void thread_parts_in_child(void);

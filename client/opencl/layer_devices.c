@@ -12,15 +12,12 @@
 
 static const cl_bool host_is_little = __BYTE_ORDER == __LITTLE_ENDIAN ? CL_TRUE : CL_FALSE;
 
-/* A number of a device; 0 where the driver does not know it, as of older versions of OpenCL. */
-#define NUMBER(type, device, what)                                                                        \
-    ({                                                                                                    \
-        type number_ = 0;                                                                                 \
-                                                                                                          \
-        if (layer_below->clGetDeviceInfo((device), (what), sizeof(number_), &number_, NULL) != CL_SUCCESS) \
-            number_ = 0;                                                                                  \
-        number_;                                                                                          \
-    })
+/* A number of a device, of this type; 0 where the driver does not know it, as of older versions of OpenCL. */
+static void get_number(cl_device_id device, cl_device_info what, void *number, size_t size)
+{
+    if (layer_below->clGetDeviceInfo(device, what, size, number, NULL) != CL_SUCCESS)
+        memset(number, 0, size);
+}
 
 /* A text of a device, the caller's to free; NULL if there is none. */
 static char *text_of(cl_device_id device, cl_device_info what)
@@ -51,10 +48,25 @@ static uint32_t largest_type(cl_device_id device)
 
 static void describe(cl_device_id device, struct memclient_svm_device *ret)
 {
-    ret->max_alloc_size = NUMBER(cl_ulong, device, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
-    ret->capabilities = NUMBER(cl_device_svm_capabilities, device, CL_DEVICE_SVM_CAPABILITIES);
+    cl_device_svm_capabilities capabilities;
+    cl_ulong max_alloc_size;
+    cl_bool is_little;
+
+    get_number(device, CL_DEVICE_MAX_MEM_ALLOC_SIZE, &max_alloc_size, sizeof(max_alloc_size));
+    get_number(device, CL_DEVICE_SVM_CAPABILITIES, &capabilities, sizeof(capabilities));
+    get_number(device, CL_DEVICE_ENDIAN_LITTLE, &is_little, sizeof(is_little));
+    ret->max_alloc_size = max_alloc_size;
+    ret->capabilities = capabilities;
     ret->largest_type = largest_type(device);
-    ret->other_endian = NUMBER(cl_bool, device, CL_DEVICE_ENDIAN_LITTLE) != host_is_little;
+    ret->other_endian = is_little != host_is_little;
+}
+
+static bool is_processor(cl_device_id device)
+{
+    cl_device_type type;
+
+    get_number(device, CL_DEVICE_TYPE, &type, sizeof(type));
+    return type & CL_DEVICE_TYPE_CPU;
 }
 
 /* PoCL's release, of "OpenCL 3.0 PoCL 3.1 ..."; 0: it is none. */
@@ -81,7 +93,7 @@ static bool takes_our_memory(const cl_device_id *ids, const struct layer_devices
         return false;
     for (size_t i = 0; i < devices->n; i++)
         if (!(devices->of[i].capabilities & CL_DEVICE_SVM_FINE_GRAIN_SYSTEM) &&
-            !(pocl && NUMBER(cl_device_type, ids[i], CL_DEVICE_TYPE) & CL_DEVICE_TYPE_CPU))
+            !(pocl && is_processor(ids[i])))
             return false;
     return true;
 }

@@ -89,27 +89,39 @@ static void get_last_native_error(void *provider, const char **message, int32_t 
 
 /* ---- making one ------------------------------------------------------------------------------------------ */
 
-static bool find(void *library, const char *name, void *function, size_t size)
-{
-    void *symbol = dlsym(library, name);
-
-    memcpy(function, &symbol, size); /* C has no cast from data to functions */
-    return symbol != NULL;
-}
-
-#define FIND(provider, name, member) \
-    find((provider)->library, (name), &(provider)->call.member, sizeof((provider)->call.member))
-
+/* Drivers before Level Zero 1.6 have no zeMemPutIpcHandle(). */
 static bool load(struct level_zero *provider)
 {
+    struct l0_functions *call = &provider->call;
+    const struct {
+        const char *name;
+        void *function;
+        bool may_be_missing;
+    } symbols[] = {
+        {"zeInit", &call->init},
+        {"zeMemAllocHost", &call->alloc_host},
+        {"zeMemAllocDevice", &call->alloc_device},
+        {"zeMemAllocShared", &call->alloc_shared},
+        {"zeMemFree", &call->free},
+        {"zeMemGetAllocProperties", &call->get_properties},
+        {"zeMemGetAddressRange", &call->get_range},
+        {"zeMemGetIpcHandle", &call->get_ipc},
+        {"zeMemOpenIpcHandle", &call->open_ipc},
+        {"zeMemCloseIpcHandle", &call->close_ipc},
+        {"zeMemPutIpcHandle", &call->put_ipc, true},
+    };
+
     provider->library = dlopen(L0_LOADER, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-    if (provider->library)
-        (void)FIND(provider, "zeMemPutIpcHandle", put_ipc);
-    return provider->library && FIND(provider, "zeInit", init) && FIND(provider, "zeMemAllocHost", alloc_host) &&
-           FIND(provider, "zeMemAllocDevice", alloc_device) && FIND(provider, "zeMemAllocShared", alloc_shared) &&
-           FIND(provider, "zeMemFree", free) && FIND(provider, "zeMemGetAllocProperties", get_properties) &&
-           FIND(provider, "zeMemGetAddressRange", get_range) && FIND(provider, "zeMemGetIpcHandle", get_ipc) &&
-           FIND(provider, "zeMemOpenIpcHandle", open_ipc) && FIND(provider, "zeMemCloseIpcHandle", close_ipc);
+    if (!provider->library)
+        return false;
+    for (size_t i = 0; i < sizeof(symbols) / sizeof(symbols[0]); i++) {
+        void *symbol = dlsym(provider->library, symbols[i].name);
+
+        if (!symbol && !symbols[i].may_be_missing)
+            return false;
+        memcpy(symbols[i].function, &symbol, sizeof(symbol)); /* C has no cast from data to functions */
+    }
+    return true;
 }
 
 static void finalize(void *p)

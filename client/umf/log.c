@@ -86,24 +86,26 @@ static void set_output(const char *item, const char *value)
     }
 }
 
-static void read_item(char *item, enum log_level *level)
+static bool is_word(const char *text, size_t length, const char *word)
 {
-    char *value = strchr(item, ':');
+    return length == strlen(word) && !strncmp(text, word, length);
+}
+
+static void read_item(const char *item, enum log_level *level)
+{
+    const char *value = strchr(item, ':');
     size_t length = value ? (size_t)(value - item) : 0;
 
-#define IS(key) (length == sizeof(key) - 1 && !strncmp(item, (key), length))
-    if (value)
-        value++;
-    if (IS("output"))
-        set_output(item, value);
-    else if (IS("level"))
-        set_level(item, value, level);
-    else if (IS("flush"))
-        set_level(item, value, &settings.flush);
-    else if (IS("timestamp"))
-        set_answer(item, value, &settings.timestamp);
-    else if (IS("pid"))
-        set_answer(item, value, &settings.pid);
+    if (is_word(item, length, "output"))
+        set_output(item, value + 1);
+    else if (is_word(item, length, "level"))
+        set_level(item, value + 1, level);
+    else if (is_word(item, length, "flush"))
+        set_level(item, value + 1, &settings.flush);
+    else if (is_word(item, length, "timestamp"))
+        set_answer(item, value + 1, &settings.timestamp);
+    else if (is_word(item, length, "pid"))
+        set_answer(item, value + 1, &settings.pid);
     else
         complain(item, "is none of level:, flush:, output:, timestamp: and pid:");
 }

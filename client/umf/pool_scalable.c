@@ -49,29 +49,31 @@ static __thread umf_result_t last_error;
 
 /* ---- TBB -------------------------------------------------------------------------------------------------- */
 
-static bool find(void *library, const char *name, void *ret)
-{
-    void *function = dlsym(library, name);
-
-    *(void **)ret = function;
-    return function;
-}
-
 /* It stays loaded: it has threads' caches. */
 static void load(void)
 {
+    static const struct {
+        const char *name;
+        void *function;
+    } symbols[] = {
+        {"_ZN3rml14pool_create_v1ElPKNS_13MemPoolPolicyEPPNS_10MemoryPoolE", &tbb.create},
+        {"_ZN3rml12pool_destroyEPNS_10MemoryPoolE", &tbb.destroy},
+        {"_ZN3rml11pool_mallocEPNS_10MemoryPoolEm", &tbb.malloc},
+        {"_ZN3rml12pool_reallocEPNS_10MemoryPoolEPvm", &tbb.realloc},
+        {"_ZN3rml19pool_aligned_mallocEPNS_10MemoryPoolEmm", &tbb.aligned_malloc},
+        {"_ZN3rml9pool_freeEPNS_10MemoryPoolEPv", &tbb.free},
+        {"_ZN3rml10pool_msizeEPNS_10MemoryPoolEPv", &tbb.msize},
+    };
     void *library = dlopen("libtbbmalloc.so.2", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
 
-    if (!library)
-        return;
-    is_loaded = find(library, "_ZN3rml14pool_create_v1ElPKNS_13MemPoolPolicyEPPNS_10MemoryPoolE", &tbb.create) &&
-                find(library, "_ZN3rml12pool_destroyEPNS_10MemoryPoolE", &tbb.destroy) &&
-                find(library, "_ZN3rml11pool_mallocEPNS_10MemoryPoolEm", &tbb.malloc) &&
-                find(library, "_ZN3rml12pool_reallocEPNS_10MemoryPoolEPvm", &tbb.realloc) &&
-                find(library, "_ZN3rml19pool_aligned_mallocEPNS_10MemoryPoolEmm", &tbb.aligned_malloc) &&
-                find(library, "_ZN3rml9pool_freeEPNS_10MemoryPoolEPv", &tbb.free) &&
-                find(library, "_ZN3rml10pool_msizeEPNS_10MemoryPoolEPv", &tbb.msize);
-    if (!is_loaded)
+    is_loaded = library;
+    for (size_t i = 0; is_loaded && i < sizeof(symbols) / sizeof(symbols[0]); i++) {
+        void *symbol = dlsym(library, symbols[i].name);
+
+        is_loaded = symbol;
+        memcpy(symbols[i].function, &symbol, sizeof(symbol));
+    }
+    if (library && !is_loaded)
         dlclose(library);
 }
 

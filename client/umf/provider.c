@@ -42,13 +42,18 @@ static umf_result_t note(umf_memory_provider_handle_t provider, const char *func
 }
 
 /* Of what is called with something that cannot be. */
-static umf_result_t refuse(const char *function, const char *why)
+static umf_result_t refuse_argument(const char *function, const char *why)
 {
     log_write(LOG_ERROR, function, "%s: %s", log_name_of(UMF_RESULT_ERROR_INVALID_ARGUMENT), why);
     return UMF_RESULT_ERROR_INVALID_ARGUMENT;
 }
 
-static const char no_provider[] = "the provider is NULL";
+/* The provider is NULL, or has no such operation. */
+static umf_result_t refuse(umf_memory_provider_handle_t provider, const char *function)
+{
+    return provider ? note(provider, function, UMF_RESULT_ERROR_NOT_SUPPORTED)
+                    : refuse_argument(function, "the provider is NULL");
+}
 
 umf_memory_provider_handle_t umfGetLastFailedMemoryProvider(void)
 {
@@ -94,11 +99,11 @@ umf_result_t umfMemoryProviderCreate(const umf_memory_provider_ops_t *ops, void 
     umf_result_t result;
 
     if (!ops || !hProvider)
-        return refuse(__func__, "the operations are NULL, or nothing is there to put the provider into");
+        return refuse_argument(__func__, "the operations are NULL, or nothing is there to put the provider into");
     if (UMF_MAJOR_VERSION(ops->version) > UMF_MAJOR_VERSION(UMF_VERSION_CURRENT))
         return UMF_RESULT_ERROR_NOT_SUPPORTED;
     if (!is_complete(ops))
-        return refuse(__func__, "an operation is missing");
+        return refuse_argument(__func__, "an operation is missing");
     result = provider_new(ops, params, NULL, hProvider);
     if (result != UMF_RESULT_SUCCESS)
         log_write(LOG_ERROR, __func__, "%s: %s", log_name_of(result), log_reason().text);
@@ -121,14 +126,14 @@ void umfMemoryProviderDestroy(umf_memory_provider_handle_t hProvider)
 umf_result_t umfMemoryProviderAlloc(umf_memory_provider_handle_t hProvider, size_t size, size_t alignment, void **ptr)
 {
     if (!hProvider)
-        return refuse(__func__, no_provider);
+        return refuse(hProvider, __func__);
     return note(hProvider, __func__, hProvider->ops.alloc(hProvider->priv, size, alignment, ptr));
 }
 
 umf_result_t umfMemoryProviderFree(umf_memory_provider_handle_t hProvider, void *ptr, size_t size)
 {
     if (!hProvider)
-        return refuse(__func__, no_provider);
+        return refuse(hProvider, __func__);
     return note(hProvider, __func__, hProvider->ops.free(hProvider->priv, ptr, size));
 }
 
@@ -143,14 +148,14 @@ umf_result_t umfMemoryProviderGetRecommendedPageSize(umf_memory_provider_handle_
                                                      size_t *pageSize)
 {
     if (!hProvider)
-        return refuse(__func__, no_provider);
+        return refuse(hProvider, __func__);
     return note(hProvider, __func__, hProvider->ops.get_recommended_page_size(hProvider->priv, size, pageSize));
 }
 
 umf_result_t umfMemoryProviderGetMinPageSize(umf_memory_provider_handle_t hProvider, void *ptr, size_t *pageSize)
 {
     if (!hProvider)
-        return refuse(__func__, no_provider);
+        return refuse(hProvider, __func__);
     return note(hProvider, __func__, hProvider->ops.get_min_page_size(hProvider->priv, ptr, pageSize));
 }
 
@@ -161,78 +166,73 @@ const char *umfMemoryProviderGetName(umf_memory_provider_handle_t hProvider)
 
 /* ---- what some can --------------------------------------------------------------------------------------- */
 
-/* The operation's result, or that there is none. */
-#define IF_SUPPORTED(provider, operation, ...)                                                       \
-    note((provider), __func__, (provider)->ops.operation ? (provider)->ops.operation((provider)->priv, __VA_ARGS__) \
-                                               : UMF_RESULT_ERROR_NOT_SUPPORTED)
-
 umf_result_t umfMemoryProviderPurgeLazy(umf_memory_provider_handle_t hProvider, void *ptr, size_t size)
 {
-    if (!hProvider)
-        return refuse(__func__, no_provider);
-    return IF_SUPPORTED(hProvider, ext.purge_lazy, ptr, size);
+    if (!hProvider || !hProvider->ops.ext.purge_lazy)
+        return refuse(hProvider, __func__);
+    return note(hProvider, __func__, hProvider->ops.ext.purge_lazy(hProvider->priv, ptr, size));
 }
 
 umf_result_t umfMemoryProviderPurgeForce(umf_memory_provider_handle_t hProvider, void *ptr, size_t size)
 {
-    if (!hProvider)
-        return refuse(__func__, no_provider);
-    return IF_SUPPORTED(hProvider, ext.purge_force, ptr, size);
+    if (!hProvider || !hProvider->ops.ext.purge_force)
+        return refuse(hProvider, __func__);
+    return note(hProvider, __func__, hProvider->ops.ext.purge_force(hProvider->priv, ptr, size));
 }
 
 umf_result_t umfMemoryProviderAllocationSplit(umf_memory_provider_handle_t hProvider, void *ptr, size_t totalSize,
                                               size_t firstSize)
 {
-    if (!hProvider)
-        return refuse(__func__, no_provider);
-    if (!ptr || !firstSize || firstSize >= totalSize)
+    if (hProvider && (!ptr || !firstSize || firstSize >= totalSize))
         return note(hProvider, __func__, UMF_RESULT_ERROR_INVALID_ARGUMENT);
-    return IF_SUPPORTED(hProvider, ext.allocation_split, ptr, totalSize, firstSize);
+    if (!hProvider || !hProvider->ops.ext.allocation_split)
+        return refuse(hProvider, __func__);
+    return note(hProvider, __func__, hProvider->ops.ext.allocation_split(hProvider->priv, ptr, totalSize, firstSize));
 }
 
 umf_result_t umfMemoryProviderAllocationMerge(umf_memory_provider_handle_t hProvider, void *lowPtr, void *highPtr,
                                               size_t totalSize)
 {
-    if (!hProvider)
-        return refuse(__func__, no_provider);
-    if (!lowPtr || !highPtr || !totalSize || lowPtr >= highPtr ||
-        (size_t)((char *)highPtr - (char *)lowPtr) >= totalSize)
+    if (hProvider && (!lowPtr || !highPtr || !totalSize || lowPtr >= highPtr ||
+                      (size_t)((char *)highPtr - (char *)lowPtr) >= totalSize))
         return note(hProvider, __func__, UMF_RESULT_ERROR_INVALID_ARGUMENT);
-    return IF_SUPPORTED(hProvider, ext.allocation_merge, lowPtr, highPtr, totalSize);
+    if (!hProvider || !hProvider->ops.ext.allocation_merge)
+        return refuse(hProvider, __func__);
+    return note(hProvider, __func__, hProvider->ops.ext.allocation_merge(hProvider->priv, lowPtr, highPtr, totalSize));
 }
 
 umf_result_t umfMemoryProviderGetIPCHandleSize(umf_memory_provider_handle_t hProvider, size_t *size)
 {
-    if (!hProvider)
-        return refuse(__func__, no_provider);
-    return IF_SUPPORTED(hProvider, ipc.get_ipc_handle_size, size);
+    if (!hProvider || !hProvider->ops.ipc.get_ipc_handle_size)
+        return refuse(hProvider, __func__);
+    return note(hProvider, __func__, hProvider->ops.ipc.get_ipc_handle_size(hProvider->priv, size));
 }
 
 umf_result_t umfMemoryProviderGetIPCHandle(umf_memory_provider_handle_t hProvider, const void *ptr, size_t size,
                                            void *providerIpcData)
 {
-    if (!hProvider)
-        return refuse(__func__, no_provider);
-    return IF_SUPPORTED(hProvider, ipc.get_ipc_handle, ptr, size, providerIpcData);
+    if (!hProvider || !hProvider->ops.ipc.get_ipc_handle)
+        return refuse(hProvider, __func__);
+    return note(hProvider, __func__, hProvider->ops.ipc.get_ipc_handle(hProvider->priv, ptr, size, providerIpcData));
 }
 
 umf_result_t umfMemoryProviderPutIPCHandle(umf_memory_provider_handle_t hProvider, void *providerIpcData)
 {
-    if (!hProvider)
-        return refuse(__func__, no_provider);
-    return IF_SUPPORTED(hProvider, ipc.put_ipc_handle, providerIpcData);
+    if (!hProvider || !hProvider->ops.ipc.put_ipc_handle)
+        return refuse(hProvider, __func__);
+    return note(hProvider, __func__, hProvider->ops.ipc.put_ipc_handle(hProvider->priv, providerIpcData));
 }
 
 umf_result_t umfMemoryProviderOpenIPCHandle(umf_memory_provider_handle_t hProvider, void *providerIpcData, void **ptr)
 {
-    if (!hProvider)
-        return refuse(__func__, no_provider);
-    return IF_SUPPORTED(hProvider, ipc.open_ipc_handle, providerIpcData, ptr);
+    if (!hProvider || !hProvider->ops.ipc.open_ipc_handle)
+        return refuse(hProvider, __func__);
+    return note(hProvider, __func__, hProvider->ops.ipc.open_ipc_handle(hProvider->priv, providerIpcData, ptr));
 }
 
 umf_result_t umfMemoryProviderCloseIPCHandle(umf_memory_provider_handle_t hProvider, void *ptr, size_t size)
 {
-    if (!hProvider)
-        return refuse(__func__, no_provider);
-    return IF_SUPPORTED(hProvider, ipc.close_ipc_handle, ptr, size);
+    if (!hProvider || !hProvider->ops.ipc.close_ipc_handle)
+        return refuse(hProvider, __func__);
+    return note(hProvider, __func__, hProvider->ops.ipc.close_ipc_handle(hProvider->priv, ptr, size));
 }

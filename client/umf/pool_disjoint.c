@@ -69,7 +69,7 @@ static umf_result_t initialize(umf_memory_provider_handle_t provider, void *arg,
     /* it need not know, nor write it when it says that it does */
     if (umfMemoryProviderGetMinPageSize(provider, NULL, &pool->min_page_size) != UMF_RESULT_SUCCESS)
         pool->min_page_size = 0;
-    thread_parts_init(&pool->heaps, &heap_ops, &heap_none.part);
+    thread_parts_init(&pool->heaps, &heap_ops, &pool->lock, &heap_none.part);
     *ret = pool;
     return UMF_RESULT_SUCCESS;
 }

@@ -299,20 +299,8 @@ static void detach(struct thread_part *part)
     heap_detach(heap_of(part));
 }
 
-static void lock(struct thread_parts *parts)
-{
-    pthread_mutex_lock(&container_of(parts, struct disjoint, heaps)->lock);
-}
-
-static void unlock(struct thread_parts *parts)
-{
-    pthread_mutex_unlock(&container_of(parts, struct disjoint, heaps)->lock);
-}
-
 const struct thread_parts_ops heap_ops = {
     .make = make,
     .attach = attach,
     .detach = detach,
-    .lock = lock,
-    .unlock = unlock,
 };

@@ -127,11 +127,6 @@ static struct thread_part *cache_make(struct thread_parts *parts)
     return &cache->part;
 }
 
-static void cache_attach(struct thread_part *part)
-{
-    (void)part;
-}
-
 static void cache_detach(struct thread_part *part)
 {
     struct cache *cache = container_of(part, struct cache, part);
@@ -149,22 +144,9 @@ static void cache_free(struct cache *cache)
     free(cache);
 }
 
-static void memory_lock(struct thread_parts *parts)
-{
-    pthread_mutex_lock(&container_of(parts, struct jemalloc, caches)->memory.lock);
-}
-
-static void memory_unlock(struct thread_parts *parts)
-{
-    pthread_mutex_unlock(&container_of(parts, struct jemalloc, caches)->memory.lock);
-}
-
 static const struct thread_parts_ops cache_ops = {
     .make = cache_make,
-    .attach = cache_attach,
     .detach = cache_detach,
-    .lock = memory_lock,
-    .unlock = memory_unlock,
 };
 
 static int flags_of(struct jemalloc *pool)
@@ -212,7 +194,7 @@ static umf_result_t initialize(umf_memory_provider_handle_t provider, void *arg,
         free(pool);
         return result;
     }
-    thread_parts_init(&pool->caches, &cache_ops, &no_cache.part);
+    thread_parts_init(&pool->caches, &cache_ops, &pool->memory.lock, &no_cache.part);
     *ret = pool;
     return UMF_RESULT_SUCCESS;
 }

@@ -125,7 +125,8 @@ struct thread_part *thread_part_look(const struct thread_parts *parts)
 static void hand_over(struct thread_part *part, struct thread *thread)
 {
     list_append(&thread->parts, &part->in_thread);
-    part->parts->ops->attach(part);
+    if (part->parts->ops->attach)
+        part->parts->ops->attach(part);
 }
 
 /* Made without the lock: whom that asks may have locks of its own, which a fork takes before. */
@@ -169,7 +170,8 @@ void thread_part_init(struct thread_part *part, struct thread_parts *parts)
     list_init(&part->in_thread);
 }
 
-void thread_parts_init(struct thread_parts *parts, const struct thread_parts_ops *ops, struct thread_part *none)
+void thread_parts_init(struct thread_parts *parts, const struct thread_parts_ops *ops, pthread_mutex_t *pool_lock,
+                       struct thread_part *none)
 {
     static _Atomic uint64_t ids;
     intptr_t offset;
@@ -178,6 +180,7 @@ void thread_parts_init(struct thread_parts *parts, const struct thread_parts_ops
         __atomic_store_n(&thread_now_offset, offset, __ATOMIC_RELAXED);
     parts->id = ++ids;
     parts->ops = ops;
+    parts->lock = pool_lock;
     parts->none = none;
     list_init(&parts->all);
     list_init(&parts->in_register);
@@ -204,13 +207,13 @@ void thread_parts_lock_all(void)
 {
     pthread_mutex_lock(&lock);
     list_for_each_entry(parts, &pools, struct thread_parts, in_register)
-        parts->ops->lock(parts);
+        pthread_mutex_lock(parts->lock);
 }
 
 void thread_parts_unlock_all(void)
 {
     list_for_each_entry(parts, &pools, struct thread_parts, in_register)
-        parts->ops->unlock(parts);
+        pthread_mutex_unlock(parts->lock);
     pthread_mutex_unlock(&lock);
 }
 

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -22,16 +23,14 @@ struct thread_part {
 
 struct thread_parts_ops {
     struct thread_part *(*make)(struct thread_parts *parts); /* NULL without memory */
-    void (*attach)(struct thread_part *part);                /* a thread gets it; with the register's lock */
+    void (*attach)(struct thread_part *part);                /* a thread gets it; with the register's lock; or NULL */
     void (*detach)(struct thread_part *part);                /* the thread ends; in that thread, without a lock */
-    /* The pool's own locks, which are held around a fork; the register's is, too. */
-    void (*lock)(struct thread_parts *parts);
-    void (*unlock)(struct thread_parts *parts);
 };
 
 struct thread_parts {
     uint64_t id; /* never the same again */
     const struct thread_parts_ops *ops;
+    pthread_mutex_t *lock;    /* the pool's own, which is held around a fork, as the register's is */
     struct thread_part *none; /* what a thread has that has none */
     struct list all;          /* with the register's lock */
     struct list in_register;
@@ -72,8 +71,9 @@ static inline struct thread_now *thread_now_quick(void)
     return (struct thread_now *)(void *)((char *)__builtin_thread_pointer() + offset);
 }
 
-/* From now on a fork takes the pool's locks, which are there already. */
-void thread_parts_init(struct thread_parts *parts, const struct thread_parts_ops *ops, struct thread_part *none);
+/* From now on a fork takes the pool's lock, which is there already. */
+void thread_parts_init(struct thread_parts *parts, const struct thread_parts_ops *ops, pthread_mutex_t *pool_lock,
+                       struct thread_part *none);
 /* No thread has a part any more; all are left to be freed. */
 void thread_parts_leave(struct thread_parts *parts);
 

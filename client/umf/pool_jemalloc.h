@@ -8,15 +8,15 @@
 
 #include <memclient/umf/umf/memory_provider.h>
 
-struct range;
+#include "base/range_index.h"
 
 struct jemalloc_memory {
     extent_hooks_t hooks;
     umf_memory_provider_handle_t provider;
-    bool disable_free;  /* nothing goes back before the end */
-    pthread_mutex_t lock;
-    struct range *ranges; /* hash by address: allocations, as the provider knows them */
-    bool whole;         /* it cannot split */
+    bool disable_free;           /* nothing goes back before the end */
+    pthread_mutex_t lock;        /* of changes of the index */
+    struct range_index extents;  /* allocations, as the provider knows them */
+    bool whole;                  /* it cannot split */
 };
 
 void jemalloc_memory_init(struct jemalloc_memory *memory, umf_memory_provider_handle_t provider, bool disable_free);

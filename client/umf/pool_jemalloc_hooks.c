@@ -3,66 +3,72 @@
  * jemalloc asks here for memory, gives it back, cuts it, joins it, and lets its contents go. A hook that returns true
  * has refused.
  *
- * jemalloc calls for one extent from one thread at a time, so a record stays while its hook is in the provider, which
- * is without the lock.
+ * jemalloc calls for one extent from one thread at a time, so what is known of it stays while its hook is in the
+ * provider, which is without the lock.
  */
 #include "umf/pool_jemalloc.h"
 
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/cleanup.h"
-#include "base/hash.h"
 #include "base/list.h"
-#include "base/steal.h"
-
-struct range {
-    UT_hash_handle hh;
-    void *base;
-    size_t size;
-};
 
 static struct jemalloc_memory *memory_of(extent_hooks_t *hooks)
 {
     return container_of(hooks, struct jemalloc_memory, hooks);
 }
 
-/* ---- records ---------------------------------------------------------------------------------------------- */
+/* ---- what the provider knows ------------------------------------------------------------------------------- */
 
-static struct range *find(struct jemalloc_memory *memory, void *base)
+/* As one allocation that starts just there; its size, or 0. */
+static size_t known_size(const struct jemalloc_memory *memory, const void *base)
 {
-    struct range *range;
+    struct range_entry entry;
 
-    pthread_mutex_lock(&memory->lock);
-    HASH_FIND_PTR(memory->ranges, &base, range);
-    pthread_mutex_unlock(&memory->lock);
-    return range;
+    return range_index_find(&memory->extents, (uintptr_t)base, &entry) && entry.start == (uintptr_t)base ? entry.size
+                                                                                                         : 0;
 }
 
-/* What the provider knows as just this; else NULL. */
-static struct range *find_whole(struct jemalloc_memory *memory, void *base, size_t size)
+static bool add(struct jemalloc_memory *memory, const void *base, size_t size)
 {
-    struct range *range = find(memory, base);
+    int r;
 
-    return range && range->size == size ? range : NULL;
+    pthread_mutex_lock(&memory->lock);
+    r = range_index_insert(&memory->extents, (uintptr_t)base, size, NULL);
+    pthread_mutex_unlock(&memory->lock);
+    return !r;
 }
 
-static bool add(struct jemalloc_memory *memory, struct range *range, void *base, size_t size)
+/* False: it does not know it as one allocation. */
+static bool take(struct jemalloc_memory *memory, const void *base, size_t size)
 {
-    range->base = base;
-    range->size = size;
+    struct range_entry entry;
+    bool taken;
+
     pthread_mutex_lock(&memory->lock);
-    HASH_ADD_PTR(memory->ranges, base, range);
+    taken = range_index_take(&memory->extents, (uintptr_t)base, size, NULL, &entry);
     pthread_mutex_unlock(&memory->lock);
-    return range->hh.tbl;
+    return taken;
 }
 
-static void drop(struct jemalloc_memory *memory, struct range *range)
+static bool split(struct jemalloc_memory *memory, const void *rest)
 {
+    int r;
+
     pthread_mutex_lock(&memory->lock);
-    HASH_DELETE(hh, memory->ranges, range);
+    r = range_index_split(&memory->extents, (uintptr_t)rest);
     pthread_mutex_unlock(&memory->lock);
+    return !r;
+}
+
+static bool merge(struct jemalloc_memory *memory, const void *low, const void *high)
+{
+    int r;
+
+    pthread_mutex_lock(&memory->lock);
+    r = range_index_merge(&memory->extents, (uintptr_t)low, (uintptr_t)high);
+    pthread_mutex_unlock(&memory->lock);
+    return !r;
 }
 
 /* ---- hooks ------------------------------------------------------------------------------------------------ */
@@ -71,40 +77,33 @@ static void *hook_alloc(extent_hooks_t *hooks, void *wanted, size_t size, size_t
                         unsigned arena)
 {
     struct jemalloc_memory *memory = memory_of(hooks);
-    _cleanup_free_ struct range *range = calloc(1, sizeof(*range));
     void *ptr = NULL;
 
     (void)arena;
-    if (wanted || !range || umfMemoryProviderAlloc(memory->provider, size, alignment, &ptr) != UMF_RESULT_SUCCESS ||
-        !ptr)
+    if (wanted || umfMemoryProviderAlloc(memory->provider, size, alignment, &ptr) != UMF_RESULT_SUCCESS || !ptr)
         return NULL;
-    if ((uintptr_t)ptr & (alignment - 1) || !add(memory, range, ptr, size)) {
+    if ((uintptr_t)ptr & (alignment - 1) || !add(memory, ptr, size)) {
         (void)umfMemoryProviderFree(memory->provider, ptr, size);
         return NULL;
     }
-    steal_ptr(&range);
     if (*zero)
         memset(ptr, 0, size);
     *commit = true;
     return ptr;
 }
 
-/* The record goes first: the provider may give the address to another thread at once. */
+/* It is forgotten first: the provider may give the address to another thread at once. */
 static bool hook_dalloc(extent_hooks_t *hooks, void *ptr, size_t size, bool committed, unsigned arena)
 {
     struct jemalloc_memory *memory = memory_of(hooks);
-    struct range *range = memory->disable_free ? NULL : find_whole(memory, ptr, size);
 
     (void)committed;
     (void)arena;
-    if (!range)
+    if (memory->disable_free || !take(memory, ptr, size))
         return true;
-    drop(memory, range);
-    if (umfMemoryProviderFree(memory->provider, ptr, size) == UMF_RESULT_SUCCESS) {
-        free(range);
+    if (umfMemoryProviderFree(memory->provider, ptr, size) == UMF_RESULT_SUCCESS)
         return false;
-    }
-    (void)add(memory, range, ptr, size);
+    (void)add(memory, ptr, size);
     return true;
 }
 
@@ -145,44 +144,39 @@ static bool hook_split(extent_hooks_t *hooks, void *ptr, size_t size, size_t fir
                        unsigned arena)
 {
     struct jemalloc_memory *memory = memory_of(hooks);
-    struct range *range = find_whole(memory, ptr, size);
-    _cleanup_free_ struct range *rest = NULL;
 
+    (void)second;
     (void)committed;
     (void)arena;
-    if (!range || __atomic_load_n(&memory->whole, __ATOMIC_RELAXED))
+    if (known_size(memory, ptr) != size || __atomic_load_n(&memory->whole, __ATOMIC_RELAXED))
         return false;
-    rest = calloc(1, sizeof(*rest));
-    if (!rest || !add(memory, rest, (char *)ptr + first, second))
-        return true;
-    if (umfMemoryProviderAllocationSplit(memory->provider, ptr, size, first) == UMF_RESULT_SUCCESS) {
-        range->size = first;
-        steal_ptr(&rest);
+    if (umfMemoryProviderAllocationSplit(memory->provider, ptr, size, first) != UMF_RESULT_SUCCESS) {
+        __atomic_store_n(&memory->whole, true, __ATOMIC_RELAXED);
         return false;
     }
-    drop(memory, rest);
-    __atomic_store_n(&memory->whole, true, __ATOMIC_RELAXED);
-    return false;
+    if (split(memory, (char *)ptr + first))
+        return false;
+    (void)umfMemoryProviderAllocationMerge(memory->provider, ptr, (char *)ptr + first, size);
+    return true;
 }
 
 static bool hook_merge(extent_hooks_t *hooks, void *low, size_t low_size, void *high, size_t high_size, bool committed,
                        unsigned arena)
 {
     struct jemalloc_memory *memory = memory_of(hooks);
-    struct range *first, *second = find(memory, high);
+    size_t second = known_size(memory, high);
 
     (void)committed;
     (void)arena;
     if (!second)
         return false; /* parts of one */
-    first = find_whole(memory, low, low_size);
-    if (!first || second->size != high_size ||
+    if (second != high_size || known_size(memory, low) != low_size ||
         umfMemoryProviderAllocationMerge(memory->provider, low, high, low_size + high_size) != UMF_RESULT_SUCCESS)
         return true;
-    first->size += high_size;
-    drop(memory, second);
-    free(second);
-    return false;
+    if (merge(memory, low, high))
+        return false;
+    (void)umfMemoryProviderAllocationSplit(memory->provider, low, low_size + high_size, low_size);
+    return true;
 }
 
 /* ---- all of it -------------------------------------------------------------------------------------------- */
@@ -209,12 +203,10 @@ void jemalloc_memory_init(struct jemalloc_memory *memory, umf_memory_provider_ha
 
 void jemalloc_memory_deinit(struct jemalloc_memory *memory)
 {
-    struct range *range, *next;
+    struct range_entry extent;
 
-    HASH_ITER(hh, memory->ranges, range, next) {
-        HASH_DELETE(hh, memory->ranges, range);
-        (void)umfMemoryProviderFree(memory->provider, range->base, range->size);
-        free(range);
-    }
+    for (uint64_t from = 0; range_index_next(&memory->extents, from, &extent); from = extent.start + extent.size)
+        (void)umfMemoryProviderFree(memory->provider, (void *)(uintptr_t)extent.start, extent.size);
+    range_index_deinit(&memory->extents);
     (void)pthread_mutex_destroy(&memory->lock);
 }

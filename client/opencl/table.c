@@ -52,7 +52,7 @@ struct entry *table_take(const void *ptr, const struct memclient_svm *svm, const
     struct interval *range, *newest = NULL;
 
     pthread_mutex_lock(&lock);
-    range = interval_from(&entries, (uintptr_t)ptr);
+    range = interval_at(&entries, (uintptr_t)ptr);
     for (; range && range->start == (uintptr_t)ptr; range = interval_next(range))
         if (entry_of(range)->svm == svm && range->owner == owner)
             newest = range;

@@ -261,7 +261,7 @@ bool area_take_opened(const void *owner, uint64_t start, struct area *taken)
     struct interval *range, *shortest = NULL;
 
     pthread_mutex_lock(&lock);
-    for (range = interval_from(&opened_areas, start); range && range->start == start; range = interval_next(range))
+    for (range = interval_at(&opened_areas, start); range && range->start == start; range = interval_next(range))
         if (range->owner == owner && (!shortest || range->last < shortest->last))
             shortest = range;
     return take_one_opened(of_interval(shortest), taken);

@@ -10,10 +10,8 @@
 
 #include <memclient/umf/umf/providers/provider_level_zero.h>
 
+#include "base/interval.h"
 #include "umf/level_zero_api.h"
-
-struct l0_given;
-struct l0_opened;
 
 struct level_zero {
     void *context;
@@ -23,11 +21,11 @@ struct level_zero {
     void *library;
     atomic_size_t min_page; /* 0 = not asked yet */
 
-    uint64_t maker;           /* which provider of which process made a handle */
-    pthread_mutex_t lock;     /* of the two below */
-    pthread_cond_t made;      /* something of `given`, or it could not be */
-    struct l0_given *given;   /* hash, by address: what others may open */
-    struct l0_opened *opened; /* hash, by address: what others made */
+    uint64_t maker;              /* which provider of which process made a handle */
+    pthread_mutex_t lock;        /* of the two below */
+    pthread_cond_t made;         /* something of `given`, or it could not be */
+    struct interval_tree given;  /* by address: what others may open */
+    struct interval_tree opened; /* by address: what others made */
 };
 
 /* The driver's answer, for UMF; what is the provider's own is this thread's native error then. */

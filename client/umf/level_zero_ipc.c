@@ -25,7 +25,8 @@
 #include <memclient/memclient.h>
 
 #include "base/cleanup.h"
-#include "base/hash.h"
+#include "base/interval.h"
+#include "base/list.h"
 #include "base/steal.h"
 #include "umf/check.h"
 
@@ -40,20 +41,17 @@ struct handle {
 };
 
 struct l0_given {
-    uint64_t address;
+    struct interval at;
     unsigned gets; /* less puts; 0 = it is being made */
     struct l0_ipc_handle driver;
     struct memclient_buffer *buffer;
     struct handle handle;
-    UT_hash_handle hh;
 };
 
 /* A driver may give one address for what is opened twice, and counts then; so do we. */
 struct l0_opened {
-    uint64_t address;
+    struct interval at;
     struct memclient_buffer *buffer;
-    struct l0_opened *next; /* of the same address, of which the first is in the hash */
-    UT_hash_handle hh;
 };
 
 DEFINE_CLEANUP(struct memclient_buffer *, memclient_buffer_unref);
@@ -78,12 +76,11 @@ static void set_descriptor(struct l0_ipc_handle *driver, int fd)
 
 /* ---- giving one ------------------------------------------------------------------------------------------ */
 
-static struct l0_given *find_given(const struct level_zero *provider, uint64_t address)
+static struct l0_given *find_given(struct level_zero *provider, uint64_t address)
 {
-    struct l0_given *given;
+    struct interval *at = interval_at(&provider->given, address);
 
-    HASH_FIND(hh, provider->given, &address, sizeof(address), given);
-    return given;
+    return at ? container_of(at, struct l0_given, at) : NULL;
 }
 
 /* With the lock, which others have while it is being made: when it is made, or not. */
@@ -106,7 +103,7 @@ static void put_driver(const struct level_zero *provider, const struct l0_given 
 /* With the lock: nobody finds it any more. */
 static void take_out(struct level_zero *provider, struct l0_given *given)
 {
-    HASH_DELETE(hh, provider->given, given);
+    interval_remove(&provider->given, &given->at);
     put_driver(provider, given);
 }
 
@@ -154,7 +151,7 @@ static umf_result_t make(const struct level_zero *provider, const void *ptr, siz
         return result;
     }
     given->handle.maker = provider->maker;
-    given->handle.address = given->address;
+    given->handle.address = given->at.start;
     given->handle.driver = given->driver;
     set_descriptor(&given->handle.driver, 0);
     check_seal(&given->handle, sizeof(given->handle), MAGIC);
@@ -169,18 +166,14 @@ static umf_result_t give(struct level_zero *provider, const void *ptr, size_t si
 
     if (!given)
         return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
-    given->address = (uintptr_t)ptr;
-    HASH_ADD(hh, provider->given, address, sizeof(given->address), given);
-    if (!given->hh.tbl) {
-        free(given);
-        return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
-    }
+    given->at.start = given->at.last = (uintptr_t)ptr;
+    interval_insert(&provider->given, &given->at);
     pthread_mutex_unlock(&provider->lock);
     result = make(provider, ptr, size, given);
     pthread_mutex_lock(&provider->lock);
     pthread_cond_broadcast(&provider->made);
     if (result != UMF_RESULT_SUCCESS) {
-        HASH_DELETE(hh, provider->given, given);
+        interval_remove(&provider->given, &given->at);
         free(given);
         return result;
     }
@@ -249,33 +242,6 @@ void l0_ipc_forget(struct level_zero *provider, const void *ptr)
 
 /* ---- using one ------------------------------------------------------------------------------------------- */
 
-static struct l0_opened *find_opened(const struct level_zero *provider, uint64_t address)
-{
-    struct l0_opened *opened;
-
-    HASH_FIND(hh, provider->opened, &address, sizeof(address), opened);
-    return opened;
-}
-
-static bool note_opened(struct level_zero *provider, struct l0_opened *opened, const void *ptr)
-{
-    struct l0_opened *first;
-    bool noted = true;
-
-    opened->address = (uintptr_t)ptr;
-    pthread_mutex_lock(&provider->lock);
-    first = find_opened(provider, opened->address);
-    if (first) {
-        opened->next = first->next;
-        first->next = opened;
-    } else {
-        HASH_ADD(hh, provider->opened, address, sizeof(opened->address), opened);
-        noted = opened->hh.tbl;
-    }
-    pthread_mutex_unlock(&provider->lock);
-    return noted;
-}
-
 /* Memory that the broker did not make, which is what was asked for; and it is no more to us than its descriptor. */
 static int receive(const struct handle *handle, struct memclient_buffer **ret, int *ret_fd)
 {
@@ -314,42 +280,31 @@ umf_result_t l0_open_ipc_handle(void *p, void *data, void **ptr)
                        provider->call.open_ipc(provider->context, provider->device, handle.driver, 0, &at));
     if (result != UMF_RESULT_SUCCESS)
         return result;
-    opened->buffer = buffer;
-    if (!note_opened(provider, opened, at)) {
-        (void)provider->call.close_ipc(provider->context, at);
-        return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
-    }
-    buffer = NULL;
-    opened = NULL;
+    opened->at.start = opened->at.last = (uintptr_t)at;
+    opened->buffer = steal_ptr(&buffer);
+    pthread_mutex_lock(&provider->lock);
+    interval_insert(&provider->opened, &steal_ptr(&opened)->at);
+    pthread_mutex_unlock(&provider->lock);
     *ptr = at;
     return UMF_RESULT_SUCCESS;
-}
-
-/* With the lock: one of those that were opened there. */
-static struct l0_opened *take_opened(struct level_zero *provider, uint64_t address)
-{
-    struct l0_opened *first = find_opened(provider, address);
-    struct l0_opened *next = first ? first->next : NULL;
-
-    if (next)
-        first->next = next->next;
-    else if (first)
-        HASH_DELETE(hh, provider->opened, first);
-    return next ? next : first;
 }
 
 umf_result_t l0_close_ipc_handle(void *p, void *ptr, size_t size)
 {
     struct level_zero *provider = p;
     struct l0_opened *opened;
+    struct interval *at;
     umf_result_t result;
 
     (void)size;
     pthread_mutex_lock(&provider->lock);
-    opened = take_opened(provider, (uintptr_t)ptr);
+    at = interval_at(&provider->opened, (uintptr_t)ptr);
+    if (at)
+        interval_remove(&provider->opened, at);
     pthread_mutex_unlock(&provider->lock);
-    if (!opened)
+    if (!at)
         return UMF_RESULT_ERROR_INVALID_ARGUMENT;
+    opened = container_of(at, struct l0_opened, at);
     result = l0_answer("zeMemCloseIpcHandle", provider->call.close_ipc(provider->context, ptr));
     memclient_buffer_unref(opened->buffer);
     free(opened);
@@ -369,14 +324,16 @@ void l0_ipc_init(struct level_zero *provider)
 
 void l0_ipc_deinit(struct level_zero *provider)
 {
-    struct l0_given *given;
+    struct interval *at;
 
-    while ((given = provider->given)) {
+    while ((at = interval_from(&provider->given, 0))) {
+        struct l0_given *given = container_of(at, struct l0_given, at);
+
         take_out(provider, given);
         end_given(given);
     }
-    while (provider->opened)
-        (void)l0_close_ipc_handle(provider, (void *)(uintptr_t)provider->opened->address, 0);
+    while ((at = interval_from(&provider->opened, 0)))
+        (void)l0_close_ipc_handle(provider, (void *)(uintptr_t)at->start, 0);
     (void)pthread_cond_destroy(&provider->made);
     (void)pthread_mutex_destroy(&provider->lock);
 }

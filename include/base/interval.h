@@ -76,6 +76,14 @@ TREE_UNUSED struct interval *interval_from(struct interval_tree *tree, uint64_t 
     return RB_NFIND(interval_nodes, &tree->nodes, &first);
 }
 
+/* The first in order that starts just there; NULL: none. */
+static inline struct interval *interval_at(struct interval_tree *tree, uint64_t start)
+{
+    struct interval *first = interval_from(tree, start);
+
+    return first && first->start == start ? first : NULL;
+}
+
 /* In order; NULL: it was the last one, or the first. */
 static inline struct interval *interval_next(struct interval *interval)
 {

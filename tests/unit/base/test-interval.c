@@ -111,6 +111,8 @@ static void test_order_of_those_that_start_together(void **state)
     for (unsigned i = 0; i < 3; i++)
         interval_insert(&tree, &intervals[i]);
     assert_ptr_equal(interval_from(&tree, 5), &intervals[1]);
+    assert_ptr_equal(interval_at(&tree, 5), &intervals[1]);
+    assert_null(interval_at(&tree, 4));
     assert_ptr_equal(interval_next(&intervals[1]), &intervals[0]);
     assert_ptr_equal(interval_next(&intervals[0]), &intervals[2]);
     assert_null(interval_next(&intervals[2]));

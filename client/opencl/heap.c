@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <memclient/memclient.h>
+#include <memclient/svm.h>
 #include <memclient/umf/umf.h>
 #include <memclient/umf/umf/memory_provider_ops.h>
 #include <memclient/umf/umf/pools/pool_disjoint.h>
@@ -156,30 +157,30 @@ static const umf_memory_provider_ops_t later_ops = {
 /* ---- making one ------------------------------------------------------------------------------------------- */
 
 /* Unlike those of any other heap: pids are not, where there are several namespaces of them. */
-static int begin_of_names(const struct heap_wishes *wishes, char name[MEMCLIENT_NAME_SIZE])
+static int begin_of_names(const struct memclient_svm_options *options, char name[MEMCLIENT_NAME_SIZE])
 {
     struct memclient_connection_info info = MEMCLIENT_CONNECTION_INFO_INIT;
     static atomic_uint heaps;
-    int r = svm_native(memclient_connection(wishes->ctx, &info));
+    int r = svm_native(memclient_connection(options->context, &info));
 
     if (!r)
-        (void)snprintf(name, MEMCLIENT_NAME_SIZE, "%s/%ld-%" PRIu64 "-%u", wishes->name, (long)getpid(), info.session,
+        (void)snprintf(name, MEMCLIENT_NAME_SIZE, "%s/%ld-%" PRIu64 "-%u", options->name, (long)getpid(), info.session,
                        atomic_fetch_add(&heaps, 1) + 1);
     return r;
 }
 
-static umf_result_t make_pool(const struct heap_wishes *wishes, const char *name, struct heap *heap)
+static umf_result_t make_pool(const struct memclient_svm_options *options, const char *name, struct heap *heap)
 {
     umf_memoryd_memory_provider_params_t params = umfMemorydMemoryProviderParamsDefault();
     umf_disjoint_pool_params_t pool_params = umfDisjointPoolParamsDefault();
     umf_memory_provider_handle_t memoryd, later;
     umf_result_t result;
 
-    params.context = wishes->ctx;
-    params.pool = wishes->pool;
-    params.nodes = wishes->nodes;
-    params.n_nodes = wishes->n_nodes;
-    params.placement = wishes->placement;
+    params.context = options->context;
+    params.pool = options->pool;
+    params.nodes = options->nodes;
+    params.n_nodes = options->n_nodes;
+    params.placement = options->placement;
     params.name = name;
     pool_params.SlabMinSize = SLAB_SIZE;
     pool_params.MaxPoolableSize = heap->poolable_max;
@@ -202,11 +203,11 @@ static umf_result_t make_pool(const struct heap_wishes *wishes, const char *name
     return result;
 }
 
-int heap_new(const struct heap_wishes *wishes, struct heap **ret)
+int heap_new(const struct memclient_svm_options *options, struct heap **ret)
 {
     char name[MEMCLIENT_NAME_SIZE];
     struct heap *heap;
-    int r = begin_of_names(wishes, name);
+    int r = begin_of_names(options, name);
 
     if (r)
         return r;
@@ -214,8 +215,8 @@ int heap_new(const struct heap_wishes *wishes, struct heap **ret)
     if (!heap)
         return svm_fail(-ENOMEM, "no memory for the records of a heap");
     heap->life = table_life();
-    heap->poolable_max = wishes->separate ? 0 : POOLABLE_MAX;
-    if (make_pool(wishes, name, heap) != UMF_RESULT_SUCCESS) {
+    heap->poolable_max = options->flags & MEMCLIENT_SVM_SEPARATE ? 0 : POOLABLE_MAX;
+    if (make_pool(options, name, heap) != UMF_RESULT_SUCCESS) {
         free(heap);
         return svm_fail(-EINVAL, "no heap can be made so: see that pool, nodes and placement are what the broker has");
     }

@@ -10,21 +10,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct memclient;
+struct memclient_svm_options;
 struct heap;
 
-struct heap_wishes {
-    struct memclient *ctx;
-    char *pool;
-    uint32_t *nodes;
-    size_t n_nodes;
-    unsigned placement;
-    bool separate; /* nothing is cut from slabs */
-    char *name;    /* what names of buffers begin with */
-};
-
-/* Connects, if nobody has yet. Wishes that cannot be fulfilled are told by heap_alloc(). */
-int heap_new(const struct heap_wishes *wishes, struct heap **heap);
+/* Connects, if nobody has yet. Options that the broker cannot follow are told by heap_alloc(). */
+int heap_new(const struct memclient_svm_options *options, struct heap **heap);
 /* With all that was allocated. In a child of fork() the parent's heap is left as it is. */
 void heap_free(struct heap *heap);
 

@@ -23,9 +23,7 @@
 #define NAME_DEFAULT "svm"
 
 struct memclient_svm {
-    struct heap_wishes wishes;
-    struct memclient_svm_device *devices;
-    size_t n_devices;
+    struct memclient_svm_options options; /* with copies of all that it points to */
     _Atomic(struct heap *) heap; /* made when it is needed, and again in a child of fork() */
     struct quarantine quarantine;
 };
@@ -90,49 +88,54 @@ static int check_options(const struct memclient_svm_options *options)
     return 0;
 }
 
-static void *copy(const void *from, size_t size)
+/* NULL of nothing. */
+static void *copy(const void *from, size_t size, bool *failed)
 {
-    void *to = malloc(size ? size : 1);
+    void *to = from && size ? malloc(size) : NULL;
 
-    if (to && size)
+    if (to)
         memcpy(to, from, size);
+    *failed |= from && size && !to;
     return to;
 }
 
 static void free_records(struct memclient_svm *svm)
 {
-    free(svm->wishes.pool);
-    free(svm->wishes.nodes);
-    free(svm->wishes.name);
-    free(svm->devices);
+    free((void *)(uintptr_t)svm->options.devices);
+    free((void *)(uintptr_t)svm->options.pool);
+    free((void *)(uintptr_t)svm->options.nodes);
+    free((void *)(uintptr_t)svm->options.name);
     free(svm);
 }
 
 int memclient_svm_create(const struct memclient_svm_options *options, struct memclient_svm **ret)
 {
-    const struct memclient_svm_options defaults = MEMCLIENT_SVM_OPTIONS_INIT;
+    struct memclient_svm_options given = MEMCLIENT_SVM_OPTIONS_INIT;
     struct memclient_svm *svm;
-    int r;
+    bool failed = false;
+    int r = ret ? check_options(options ? options : &given)
+                : svm_fail(-EINVAL, "there is nothing to put the heap into");
 
-    if (!options)
-        options = &defaults;
-    r = ret ? check_options(options) : svm_fail(-EINVAL, "there is nothing to put the heap into");
     if (r)
         return r;
     svm = calloc(1, sizeof(*svm));
     if (!svm)
         return svm_fail(-ENOMEM, "no memory for the records of a heap");
-    svm->n_devices = options->n_devices ? options->n_devices : 1;
-    svm->devices = copy(options->n_devices ? options->devices : &any_device, svm->n_devices * sizeof(any_device));
-    svm->wishes.ctx = options->context;
-    svm->wishes.pool = options->pool ? strdup(options->pool) : NULL;
-    svm->wishes.nodes = copy(options->nodes, options->n_nodes * sizeof(*options->nodes));
-    svm->wishes.n_nodes = options->n_nodes;
-    svm->wishes.placement = options->placement;
-    svm->wishes.separate = options->flags & MEMCLIENT_SVM_SEPARATE;
-    svm->wishes.name = strdup(options->name ? options->name : NAME_DEFAULT);
-    quarantine_init(&svm->quarantine, options->quarantine);
-    if (!svm->devices || !svm->wishes.nodes || !svm->wishes.name || (options->pool && !svm->wishes.pool)) {
+    if (options)
+        given = *options;
+    if (!given.n_devices) {
+        given.devices = &any_device;
+        given.n_devices = 1;
+    }
+    if (!given.name)
+        given.name = NAME_DEFAULT;
+    given.devices = copy(given.devices, given.n_devices * sizeof(*given.devices), &failed);
+    given.nodes = copy(given.nodes, given.n_nodes * sizeof(*given.nodes), &failed);
+    given.pool = copy(given.pool, given.pool ? strlen(given.pool) + 1 : 0, &failed);
+    given.name = copy(given.name, strlen(given.name) + 1, &failed);
+    svm->options = given;
+    quarantine_init(&svm->quarantine, given.quarantine);
+    if (failed) {
         free_records(svm);
         return svm_fail(-ENOMEM, "no memory for the records of a heap");
     }
@@ -150,7 +153,7 @@ static int get_heap(struct memclient_svm *svm, struct heap **ret)
         pthread_mutex_lock(&heap_lock);
         heap = atomic_load_explicit(&svm->heap, memory_order_relaxed);
         if (!heap || heap_life(heap) != table_life())
-            r = heap_new(&svm->wishes, &heap);
+            r = heap_new(&svm->options, &heap);
         if (!r)
             atomic_store_explicit(&svm->heap, heap, memory_order_release);
         pthread_mutex_unlock(&heap_lock);
@@ -209,7 +212,7 @@ int svm_free(struct memclient_svm *svm, const void *owner, void *ptr)
         return 0;
     }
     if (heap_is_separate(entry->heap, entry->size))
-        (void)memclient_protect(svm->wishes.ctx, ptr, 0, MEMCLIENT_NO_ACCESS);
+        (void)memclient_protect(svm->options.context, ptr, 0, MEMCLIENT_NO_ACCESS);
     quarantine_put(&svm->quarantine, entry);
     release_quarantine(svm, svm->quarantine.most);
     return 0;
@@ -312,11 +315,11 @@ int memclient_svm_alloc(struct memclient_svm *svm, uint64_t flags, uint64_t size
 
     if (!svm || !ptr)
         return svm_fail(-EINVAL, "no heap is given, or nothing to put the address into");
-    r = memclient_svm_check(svm->devices, svm->n_devices, flags, size, alignment, NULL);
+    r = memclient_svm_check(svm->options.devices, svm->options.n_devices, flags, size, alignment, NULL);
     if (r)
         return r;
     if (!alignment)
-        alignment = svm_largest_type(svm->devices, svm->n_devices);
+        alignment = svm_largest_type(svm->options.devices, svm->options.n_devices);
     return svm_alloc(svm, NULL, flags, size, alignment, ptr);
 }
 
@@ -406,7 +409,7 @@ int memclient_svm_import_fd(struct memclient_svm *svm, int fd, uint64_t offset, 
 
     if (!svm || !ptr)
         return svm_fail(-EINVAL, "no heap is given, or nothing to put the address into");
-    r = svm_native(memclient_import_fd(svm->wishes.ctx, fd, &buf));
+    r = svm_native(memclient_import_fd(svm->options.context, fd, &buf));
     return r ? r : svm_import(svm, NULL, buf, offset, length, ptr);
 }
 
@@ -418,6 +421,6 @@ int memclient_svm_open_token(struct memclient_svm *svm, const struct memclient_t
 
     if (!svm || !token || !ptr)
         return svm_fail(-EINVAL, "a heap, a token or what to put the address into is missing");
-    r = svm_native(memclient_open_token(svm->wishes.ctx, token, 0, &buf));
+    r = svm_native(memclient_open_token(svm->options.context, token, 0, &buf));
     return r ? r : svm_import(svm, NULL, buf, offset, length, ptr);
 }

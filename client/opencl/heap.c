@@ -138,7 +138,6 @@ static umf_result_t later_get_min_page_size(void *provider, void *ptr, size_t *p
 
 static const char *later_get_name(void *provider)
 {
-    (void)provider;
     return "memoryd-later";
 }
 

@@ -84,7 +84,6 @@ static void CL_API_CALL svm_free_call(cl_context context, void *ptr)
 /* What the driver calls when the time has come, instead of freeing itself. */
 static void CL_CALLBACK free_them(cl_command_queue queue, cl_uint n, void *ptrs[], void *data)
 {
-    (void)queue;
     for (cl_uint i = 0; i < n; i++)
         svm_free_call(data, ptrs[i]);
 }

@@ -12,18 +12,10 @@ MEMCLIENT_API int32_t clInitLayer(uint32_t n, const void *below, uint32_t *n_ret
 
 int32_t clGetLayerInfo(uint32_t what, size_t room, void *value, size_t *size_ret)
 {
-    (void)what;
-    (void)room;
-    (void)value;
-    (void)size_ret;
     return CL_INVALID_OPERATION;
 }
 
 int32_t clInitLayer(uint32_t n, const void *below, uint32_t *n_ret, const void **ret)
 {
-    (void)n;
-    (void)below;
-    (void)n_ret;
-    (void)ret;
     return CL_INVALID_OPERATION;
 }

@@ -33,7 +33,6 @@ static bool release_first(void)
 
 static void *work(void *unused)
 {
-    (void)unused;
     pthread_mutex_lock(&lock);
     for (;;)
         if (!release_first())

@@ -65,14 +65,12 @@ static umf_result_t initialize(void *params, void **provider)
 
 static void finalize(void *provider)
 {
-    (void)provider;
 }
 
 static umf_result_t provider_alloc(void *provider, size_t size, size_t alignment, void **ptr)
 {
     uintptr_t start, behind, at = atomic_load_explicit(&next, memory_order_relaxed);
 
-    (void)provider;
     if (alignment < page_size())
         alignment = (size_t)page_size();
     do {
@@ -92,23 +90,17 @@ static umf_result_t provider_alloc(void *provider, size_t size, size_t alignment
 
 static umf_result_t provider_free(void *provider, void *ptr, size_t size)
 {
-    (void)provider;
-    (void)ptr;
-    (void)size;
     return UMF_RESULT_ERROR_NOT_SUPPORTED;
 }
 
 static void get_last_native_error(void *provider, const char **message, int32_t *error)
 {
-    (void)provider;
     *message = "";
     *error = 0;
 }
 
 static umf_result_t get_page_size(void *provider, size_t size, size_t *page)
 {
-    (void)provider;
-    (void)size;
     *page = (size_t)page_size();
     return UMF_RESULT_SUCCESS;
 }
@@ -120,37 +112,26 @@ static umf_result_t get_min_page_size(void *provider, void *ptr, size_t *page)
 
 static const char *get_name(void *provider)
 {
-    (void)provider;
     return "preload";
 }
 
 static umf_result_t purge_lazy(void *provider, void *ptr, size_t size)
 {
-    (void)provider;
     return madvise(ptr, size, MADV_FREE) ? UMF_RESULT_ERROR_UNKNOWN : UMF_RESULT_SUCCESS;
 }
 
 static umf_result_t purge_force(void *provider, void *ptr, size_t size)
 {
-    (void)provider;
     return madvise(ptr, size, MADV_DONTNEED) ? UMF_RESULT_ERROR_UNKNOWN : UMF_RESULT_SUCCESS;
 }
 
 static umf_result_t merge(void *provider, void *low, void *high, size_t total)
 {
-    (void)provider;
-    (void)low;
-    (void)high;
-    (void)total;
     return UMF_RESULT_SUCCESS;
 }
 
 static umf_result_t split(void *provider, void *ptr, size_t total, size_t first)
 {
-    (void)provider;
-    (void)ptr;
-    (void)total;
-    (void)first;
     return UMF_RESULT_SUCCESS;
 }
 
@@ -176,7 +157,6 @@ static bool is_ours(const void *ptr)
 
 static void thread_ends(void *unused)
 {
-    (void)unused;
     ending = true;
 }
 

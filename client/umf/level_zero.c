@@ -83,7 +83,6 @@ umf_result_t l0_broker_answer(int r)
 
 static void get_last_native_error(void *provider, const char **message, int32_t *code)
 {
-    (void)provider;
     native_error_get(&last_error, message, code);
 }
 
@@ -180,7 +179,6 @@ static umf_result_t initialize(void *p, void **ret)
 
 static const char *get_name(void *provider)
 {
-    (void)provider;
     return "LEVEL_ZERO";
 }
 
@@ -214,7 +212,6 @@ static umf_result_t do_free(void *p, void *ptr, size_t size)
 {
     struct level_zero *provider = p;
 
-    (void)size;
     if (!ptr)
         return UMF_RESULT_SUCCESS;
     l0_ipc_forget(provider, ptr);
@@ -268,7 +265,6 @@ static umf_result_t get_min_page_size(void *provider, void *ptr, size_t *page)
 /* The driver takes larger pages by itself where it pays. */
 static umf_result_t get_recommended_page_size(void *provider, size_t size, size_t *page)
 {
-    (void)size;
     return page ? min_page(provider, page) : UMF_RESULT_ERROR_INVALID_ARGUMENT;
 }
 

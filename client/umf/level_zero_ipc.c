@@ -183,7 +183,6 @@ static umf_result_t give(struct level_zero *provider, const void *ptr, size_t si
 
 umf_result_t l0_get_ipc_handle_size(void *p, size_t *size)
 {
-    (void)p;
     if (!size)
         return UMF_RESULT_ERROR_INVALID_ARGUMENT;
     *size = sizeof(struct handle);
@@ -296,7 +295,6 @@ umf_result_t l0_close_ipc_handle(void *p, void *ptr, size_t size)
     struct interval *at;
     umf_result_t result;
 
-    (void)size;
     pthread_mutex_lock(&provider->lock);
     at = interval_at(&provider->opened, (uintptr_t)ptr);
     if (at)

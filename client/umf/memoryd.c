@@ -221,7 +221,6 @@ static uint64_t granule_of(struct memoryd *memoryd)
 
 static void get_last_native_error(void *provider, const char **message, int32_t *error)
 {
-    (void)provider;
     native_error_get(&last, message, error);
 }
 
@@ -249,7 +248,6 @@ static umf_result_t get_min_page_size(void *provider, void *ptr, size_t *page_si
 
 static const char *get_name(void *provider)
 {
-    (void)provider;
     return "memoryd";
 }
 

@@ -291,7 +291,6 @@ static umf_result_t split(void *provider, void *ptr, size_t total, size_t first)
 {
     const struct os *os = provider;
 
-    (void)first;
     return area_is_one(&os->shared, (uintptr_t)ptr, total) ? UMF_RESULT_SUCCESS : profile_for_unknown(PROFILE_OS);
 }
 
@@ -299,13 +298,11 @@ static umf_result_t split(void *provider, void *ptr, size_t total, size_t first)
 
 static void get_last_native_error(void *provider, const char **message, int32_t *error)
 {
-    (void)provider;
     native_error_get(&last, message, error);
 }
 
 static umf_result_t get_recommended_page_size(void *provider, size_t size, size_t *page_size_of)
 {
-    (void)provider;
     (void)size; /* as upstream: huge pages are not for this provider to ask for */
     if (!page_size_of)
         return UMF_RESULT_ERROR_INVALID_ARGUMENT;
@@ -315,7 +312,6 @@ static umf_result_t get_recommended_page_size(void *provider, size_t size, size_
 
 static umf_result_t get_min_page_size(void *provider, void *ptr, size_t *page_size_of)
 {
-    (void)provider;
     (void)ptr; /* all have the same */
     if (!page_size_of)
         return UMF_RESULT_ERROR_INVALID_ARGUMENT;
@@ -325,7 +321,6 @@ static umf_result_t get_min_page_size(void *provider, void *ptr, size_t *page_si
 
 static const char *get_name(void *provider)
 {
-    (void)provider;
     return "OS";
 }
 

@@ -256,33 +256,24 @@ static umf_result_t do_free(void *arg, void *ptr)
 
 static void *do_calloc(void *pool, size_t num, size_t size)
 {
-    (void)pool;
-    (void)num;
-    (void)size;
     thread_now()->disjoint_error = UMF_RESULT_ERROR_NOT_SUPPORTED;
     return NULL;
 }
 
 static void *do_realloc(void *pool, void *ptr, size_t size)
 {
-    (void)pool;
-    (void)ptr;
-    (void)size;
     thread_now()->disjoint_error = UMF_RESULT_ERROR_NOT_SUPPORTED;
     return NULL;
 }
 
 static size_t malloc_usable_size(void *pool, void *ptr)
 {
-    (void)pool;
-    (void)ptr;
     thread_now()->disjoint_error = UMF_RESULT_ERROR_NOT_SUPPORTED;
     return 0;
 }
 
 static umf_result_t get_last_allocation_error(void *pool)
 {
-    (void)pool;
     return thread_now()->disjoint_error;
 }
 

@@ -290,13 +290,11 @@ static void *do_aligned_malloc(void *pool, size_t size, size_t alignment)
 
 static size_t usable_size(void *pool, void *ptr)
 {
-    (void)pool;
     return ptr ? umf_je_sallocx(ptr, 0) : 0;
 }
 
 static umf_result_t get_last_allocation_error(void *pool)
 {
-    (void)pool;
     return thread_now()->jemalloc_error;
 }
 
@@ -317,9 +315,6 @@ static umf_memory_pool_ops_t ops = {
 
 static umf_result_t initialize(umf_memory_provider_handle_t provider, void *params, void **pool)
 {
-    (void)provider;
-    (void)params;
-    (void)pool;
     return UMF_RESULT_ERROR_NOT_SUPPORTED;
 }
 

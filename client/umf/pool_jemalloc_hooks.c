@@ -79,7 +79,6 @@ static void *hook_alloc(extent_hooks_t *hooks, void *wanted, size_t size, size_t
     struct jemalloc_memory *memory = memory_of(hooks);
     void *ptr = NULL;
 
-    (void)arena;
     if (wanted || umfMemoryProviderAlloc(memory->provider, size, alignment, &ptr) != UMF_RESULT_SUCCESS || !ptr)
         return NULL;
     if ((uintptr_t)ptr & (alignment - 1) || !add(memory, ptr, size)) {
@@ -97,8 +96,6 @@ static bool hook_dalloc(extent_hooks_t *hooks, void *ptr, size_t size, bool comm
 {
     struct jemalloc_memory *memory = memory_of(hooks);
 
-    (void)committed;
-    (void)arena;
     if (memory->disable_free || !take(memory, ptr, size))
         return true;
     if (umfMemoryProviderFree(memory->provider, ptr, size) == UMF_RESULT_SUCCESS)
@@ -114,28 +111,18 @@ static void hook_destroy(extent_hooks_t *hooks, void *ptr, size_t size, bool com
 
 static bool hook_commit(extent_hooks_t *hooks, void *ptr, size_t size, size_t offset, size_t length, unsigned arena)
 {
-    (void)hooks;
-    (void)ptr;
-    (void)size;
-    (void)offset;
-    (void)length;
-    (void)arena;
     return false;
 }
 
 static bool hook_purge_lazy(extent_hooks_t *hooks, void *ptr, size_t size, size_t offset, size_t length,
                             unsigned arena)
 {
-    (void)size;
-    (void)arena;
     return umfMemoryProviderPurgeLazy(memory_of(hooks)->provider, (char *)ptr + offset, length) != UMF_RESULT_SUCCESS;
 }
 
 static bool hook_purge_forced(extent_hooks_t *hooks, void *ptr, size_t size, size_t offset, size_t length,
                               unsigned arena)
 {
-    (void)size;
-    (void)arena;
     return umfMemoryProviderPurgeForce(memory_of(hooks)->provider, (char *)ptr + offset, length) != UMF_RESULT_SUCCESS;
 }
 
@@ -145,9 +132,6 @@ static bool hook_split(extent_hooks_t *hooks, void *ptr, size_t size, size_t fir
 {
     struct jemalloc_memory *memory = memory_of(hooks);
 
-    (void)second;
-    (void)committed;
-    (void)arena;
     if (known_size(memory, ptr) != size || __atomic_load_n(&memory->whole, __ATOMIC_RELAXED))
         return false;
     if (umfMemoryProviderAllocationSplit(memory->provider, ptr, size, first) != UMF_RESULT_SUCCESS) {
@@ -166,8 +150,6 @@ static bool hook_merge(extent_hooks_t *hooks, void *low, size_t low_size, void *
     struct jemalloc_memory *memory = memory_of(hooks);
     size_t second = known_size(memory, high);
 
-    (void)committed;
-    (void)arena;
     if (!second)
         return false; /* parts of one */
     if (second != high_size || known_size(memory, low) != low_size ||

@@ -7,14 +7,12 @@ static __thread umf_result_t last_error;
 
 static umf_result_t initialize(umf_memory_provider_handle_t provider, void *params, void **pool)
 {
-    (void)params;
     *pool = provider;
     return UMF_RESULT_SUCCESS;
 }
 
 static void finalize(void *pool)
 {
-    (void)pool;
 }
 
 static void *do_aligned_malloc(void *pool, size_t size, size_t alignment)
@@ -32,26 +30,18 @@ static void *do_malloc(void *pool, size_t size)
 
 static void *do_calloc(void *pool, size_t num, size_t size)
 {
-    (void)pool;
-    (void)num;
-    (void)size;
     last_error = UMF_RESULT_ERROR_NOT_SUPPORTED;
     return NULL;
 }
 
 static void *do_realloc(void *pool, void *ptr, size_t size)
 {
-    (void)pool;
-    (void)ptr;
-    (void)size;
     last_error = UMF_RESULT_ERROR_NOT_SUPPORTED;
     return NULL;
 }
 
 static size_t malloc_usable_size(void *pool, void *ptr)
 {
-    (void)pool;
-    (void)ptr;
     last_error = UMF_RESULT_ERROR_NOT_SUPPORTED;
     return 0;
 }
@@ -64,7 +54,6 @@ static umf_result_t do_free(void *pool, void *ptr)
 
 static umf_result_t get_last_allocation_error(void *pool)
 {
-    (void)pool;
     return last_error;
 }
 

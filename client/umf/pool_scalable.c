@@ -103,7 +103,6 @@ static umf_result_t initialize(umf_memory_provider_handle_t provider, void *para
     };
     struct scalable *pool;
 
-    (void)params;
     (void)pthread_once(&once, load);
     if (!is_loaded)
         return UMF_RESULT_ERROR_NOT_SUPPORTED;
@@ -198,7 +197,6 @@ static umf_result_t do_free(void *arg, void *ptr)
 
 static umf_result_t get_last_allocation_error(void *pool)
 {
-    (void)pool;
     return last_error;
 }
 

@@ -25,7 +25,6 @@ static umf_result_t initialize(void *params, void **provider)
 
 static void finalize(void *provider)
 {
-    (void)provider;
 }
 
 static umf_result_t do_alloc(void *provider, size_t size, size_t alignment, void **ptr)

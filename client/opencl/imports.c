@@ -22,7 +22,7 @@ struct import {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct list all = LIST_INIT(all);
 
-static struct import *find(const struct memclient_buffer *buf)
+static struct import *import_find(const struct memclient_buffer *buf)
 {
     list_for_each_entry(import, &all, struct import, link)
         if (import->buffer == buf)
@@ -31,14 +31,14 @@ static struct import *find(const struct memclient_buffer *buf)
 }
 
 /* Where the process has it already, by whatever interface, it shares the pages. */
-static int map(struct import *import)
+static int import_map(struct import *import)
 {
     if (!memclient_buffer_address(import->buffer))
         return svm_fail(-EADDRNOTAVAIL, "the buffer has no home, so it cannot be at one address in all processes");
     return svm_native(memclient_map(import->buffer, NULL, &import->base));
 }
 
-static int make(struct memclient_buffer *buf, struct import **ret)
+static int import_make(struct memclient_buffer *buf, struct import **ret)
 {
     struct import *import = calloc(1, sizeof(*import));
     int r;
@@ -46,7 +46,7 @@ static int make(struct memclient_buffer *buf, struct import **ret)
     if (!import)
         return svm_fail(-ENOMEM, "no memory for the records of an import");
     import->buffer = memclient_buffer_ref(buf);
-    r = map(import);
+    r = import_map(import);
     if (r) {
         (void)memclient_buffer_unref(import->buffer);
         free(import);
@@ -63,9 +63,9 @@ int import_get(struct memclient_buffer *buf, struct import **ret, void **base)
     int r = 0;
 
     pthread_mutex_lock(&lock);
-    import = find(buf);
+    import = import_find(buf);
     if (!import)
-        r = make(buf, &import);
+        r = import_make(buf, &import);
     if (!r) {
         import->refs++;
         *ret = import;

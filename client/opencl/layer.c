@@ -19,7 +19,7 @@ const struct _cl_icd_dispatch *layer_below;
 
 static struct _cl_icd_dispatch table;
 
-static cl_int answer(const void *value, size_t size, size_t room, void *to, size_t *size_ret)
+static cl_int layer_put_info(const void *value, size_t size, size_t room, void *to, size_t *size_ret)
 {
     if (to && room < size)
         return CL_INVALID_VALUE;
@@ -37,9 +37,9 @@ MEMCLIENT_API cl_int CL_API_CALL clGetLayerInfo(cl_layer_info what, size_t room,
 
     switch (what) {
     case CL_LAYER_API_VERSION:
-        return answer(&version, sizeof(version), room, value, size_ret);
+        return layer_put_info(&version, sizeof(version), room, value, size_ret);
     case CL_LAYER_NAME:
-        return answer(name, sizeof(name), room, value, size_ret);
+        return layer_put_info(name, sizeof(name), room, value, size_ret);
     default:
         return CL_INVALID_VALUE;
     }

@@ -15,8 +15,8 @@
 
 /* ---- allocating ------------------------------------------------------------------------------------------- */
 
-static void *allocate(cl_context context, const struct layer_devices *devices, cl_svm_mem_flags flags, size_t size,
-                      cl_uint alignment)
+static void *layer_allocate(cl_context context, const struct layer_devices *devices, cl_svm_mem_flags flags,
+                            size_t size, cl_uint alignment)
 {
     void *ptr;
 
@@ -52,7 +52,7 @@ static void *CL_API_CALL svm_alloc_call(cl_context context, cl_svm_mem_flags fla
         layer_explain("clSVMAlloc");
     } else {
         if (devices.takes_our_memory) {
-            ptr = allocate(context, &devices, flags, size, alignment);
+            ptr = layer_allocate(context, &devices, flags, size, alignment);
         } else {
             layer_say(&said,
                       "this driver takes no memory but its own, so that it allocates shared virtual memory itself");
@@ -123,7 +123,7 @@ static bool goes_beyond(cl_mem_flags flags, size_t size, const void *ptr)
     return left && size > left;
 }
 
-static cl_mem refuse_size(cl_int *error)
+static cl_mem refuse_buffer_size(cl_int *error)
 {
     if (error)
         *error = CL_INVALID_BUFFER_SIZE;
@@ -133,7 +133,7 @@ static cl_mem refuse_size(cl_int *error)
 static cl_mem CL_API_CALL create_buffer_call(cl_context context, cl_mem_flags flags, size_t size, void *ptr,
                                              cl_int *error)
 {
-    return goes_beyond(flags, size, ptr) ? refuse_size(error)
+    return goes_beyond(flags, size, ptr) ? refuse_buffer_size(error)
                                          : layer_below->clCreateBuffer(context, flags, size, ptr, error);
 }
 
@@ -142,7 +142,7 @@ static cl_mem CL_API_CALL create_buffer_with_properties_call(cl_context context,
                                                              cl_int *error)
 {
     return goes_beyond(flags, size, ptr)
-               ? refuse_size(error)
+               ? refuse_buffer_size(error)
                : layer_below->clCreateBufferWithProperties(context, properties, flags, size, ptr, error);
 }
 

@@ -23,7 +23,7 @@ static const char *setting(const char *name)
     return value ? value : "";
 }
 
-static uint64_t quarantine(void)
+static uint64_t quarantine_setting(void)
 {
     static atomic_flag said = ATOMIC_FLAG_INIT;
     const char *text = setting("MEMORYD_OPENCL_QUARANTINE");
@@ -44,7 +44,7 @@ static void make_heap(void)
 {
     struct memclient_svm_options options = MEMCLIENT_SVM_OPTIONS_INIT;
 
-    options.quarantine = quarantine();
+    options.quarantine = quarantine_setting();
     options.flags = !strcmp(setting("MEMORYD_OPENCL_SEPARATE"), "1") ? MEMCLIENT_SVM_SEPARATE : 0;
     (void)memclient_svm_create(&options, &heap);
 }

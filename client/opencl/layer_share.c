@@ -10,7 +10,7 @@
 static const char no_handle[] = "the handle is NULL, or its type is neither a descriptor nor a token";
 
 /* What the layer refuses itself: the sentence is for who asks why. */
-static cl_int refuse(const char *function, cl_int error, const char *why)
+static cl_int refuse_share(const char *function, cl_int error, const char *why)
 {
     (void)svm_fail(-EINVAL, "%s", why);
     layer_explain(function);
@@ -24,9 +24,9 @@ static cl_int export_svm(cl_context context, const void *ptr, cl_svm_handle_memo
     int r;
 
     if (!context)
-        return refuse("clExportSVMMEMORYD", CL_INVALID_CONTEXT, "the context is NULL");
+        return refuse_share("clExportSVMMEMORYD", CL_INVALID_CONTEXT, "the context is NULL");
     if (!handle || handle->type > CL_SVM_HANDLE_TOKEN_MEMORYD)
-        return refuse("clExportSVMMEMORYD", CL_INVALID_VALUE, no_handle);
+        return refuse_share("clExportSVMMEMORYD", CL_INVALID_VALUE, no_handle);
     made.type = handle->type;
     if (made.type == CL_SVM_HANDLE_FD_MEMORYD) {
         r = svm_export_fd(context, ptr, 0, &made.fd, &made.offset, &made.length);
@@ -71,7 +71,7 @@ static int open_handle(const cl_svm_handle_memoryd *handle, struct memclient_buf
     return svm_native(memclient_open_token(NULL, &token, 0, buf));
 }
 
-static cl_int import(cl_context context, const cl_svm_handle_memoryd *handle, void **ptr)
+static cl_int import_into(cl_context context, const cl_svm_handle_memoryd *handle, void **ptr)
 {
     struct layer_devices devices = {0};
     struct memclient_buffer *buf;
@@ -82,13 +82,14 @@ static cl_int import(cl_context context, const cl_svm_handle_memoryd *handle, vo
     takes = devices.takes_our_memory;
     layer_devices_put(&devices);
     if (error != CL_SUCCESS)
-        return refuse("clImportSVMMEMORYD", error, "the context is none, or the driver does not tell its devices");
+        return refuse_share("clImportSVMMEMORYD", error,
+                            "the context is none, or the driver does not tell its devices");
     if (!handle || handle->type > CL_SVM_HANDLE_TOKEN_MEMORYD)
-        return refuse("clImportSVMMEMORYD", CL_INVALID_VALUE, no_handle);
+        return refuse_share("clImportSVMMEMORYD", CL_INVALID_VALUE, no_handle);
     if (!takes)
-        return refuse("clImportSVMMEMORYD", CL_INVALID_OPERATION, "the driver takes no memory but its own");
+        return refuse_share("clImportSVMMEMORYD", CL_INVALID_OPERATION, "the driver takes no memory but its own");
     if (!layer_heap())
-        return refuse("clImportSVMMEMORYD", CL_OUT_OF_HOST_MEMORY, "no memory for the records of a heap");
+        return refuse_share("clImportSVMMEMORYD", CL_OUT_OF_HOST_MEMORY, "no memory for the records of a heap");
     r = open_handle(handle, &buf);
     if (!r)
         r = svm_import(layer_heap(), context, buf, handle->offset, handle->length, ptr);
@@ -102,7 +103,7 @@ static cl_int import(cl_context context, const cl_svm_handle_memoryd *handle, vo
 static void *import_svm(cl_context context, const cl_svm_handle_memoryd *handle, cl_int *error_ret)
 {
     void *ptr = NULL;
-    cl_int error = import(context, handle, &ptr);
+    cl_int error = import_into(context, handle, &ptr);
 
     if (error_ret)
         *error_ret = error;

@@ -31,21 +31,21 @@ struct memclient_svm {
 /* Making heaps. Held over calls, so no fork waits for it. */
 static pthread_mutex_t heap_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static void before_fork(void)
+static void svm_before_fork(void)
 {
     table_before_fork();
     quarantine_before_fork();
     returns_before_fork();
 }
 
-static void in_parent(void)
+static void svm_in_parent(void)
 {
     returns_in_parent();
     quarantine_in_parent();
     table_in_parent();
 }
 
-static void in_child(void)
+static void svm_in_child(void)
 {
     returns_in_child();
     quarantine_in_child();
@@ -54,9 +54,9 @@ static void in_child(void)
     (void)pthread_mutex_init(&heap_lock, NULL);
 }
 
-__attribute__((__constructor__)) static void loaded(void)
+__attribute__((__constructor__)) static void svm_loaded(void)
 {
-    (void)pthread_atfork(before_fork, in_parent, in_child);
+    (void)pthread_atfork(svm_before_fork, svm_in_parent, svm_in_child);
 }
 
 /* ---- making one ------------------------------------------------------------------------------------------- */
@@ -89,7 +89,7 @@ static int check_options(const struct memclient_svm_options *options)
 }
 
 /* NULL of nothing. */
-static void *copy(const void *from, size_t size, bool *failed)
+static void *copy_option(const void *from, size_t size, bool *failed)
 {
     void *to = from && size ? malloc(size) : NULL;
 
@@ -129,10 +129,10 @@ int memclient_svm_create(const struct memclient_svm_options *options, struct mem
     }
     if (!given.name)
         given.name = NAME_DEFAULT;
-    given.devices = copy(given.devices, given.n_devices * sizeof(*given.devices), &failed);
-    given.nodes = copy(given.nodes, given.n_nodes * sizeof(*given.nodes), &failed);
-    given.pool = copy(given.pool, given.pool ? strlen(given.pool) + 1 : 0, &failed);
-    given.name = copy(given.name, strlen(given.name) + 1, &failed);
+    given.devices = copy_option(given.devices, given.n_devices * sizeof(*given.devices), &failed);
+    given.nodes = copy_option(given.nodes, given.n_nodes * sizeof(*given.nodes), &failed);
+    given.pool = copy_option(given.pool, given.pool ? strlen(given.pool) + 1 : 0, &failed);
+    given.name = copy_option(given.name, strlen(given.name) + 1, &failed);
     svm->options = given;
     quarantine_init(&svm->quarantine, given.quarantine);
     if (failed) {
@@ -144,7 +144,7 @@ int memclient_svm_create(const struct memclient_svm_options *options, struct mem
 }
 
 /* This process's: one that a parent made is left behind. */
-static int get_heap(struct memclient_svm *svm, struct heap **ret)
+static int svm_get_heap(struct memclient_svm *svm, struct heap **ret)
 {
     struct heap *heap = atomic_load_explicit(&svm->heap, memory_order_acquire);
     int r = 0;
@@ -167,7 +167,7 @@ int svm_connect(struct memclient_svm *svm)
 {
     struct heap *heap;
 
-    return get_heap(svm, &heap);
+    return svm_get_heap(svm, &heap);
 }
 
 /* ---- giving back ------------------------------------------------------------------------------------------ */
@@ -181,7 +181,7 @@ static void release_import(struct returned *returned)
 }
 
 /* Without a call to the broker; what is left of that is put into the line. */
-static void release(struct entry *entry)
+static void entry_release(struct entry *entry)
 {
     if (entry->life == table_life() && entry->import) {
         entry->returned.release = release_import;
@@ -198,7 +198,7 @@ static void release_quarantine(struct memclient_svm *svm, uint64_t most)
     struct entry *entry;
 
     while ((entry = quarantine_take(&svm->quarantine, most)))
-        release(entry);
+        entry_release(entry);
 }
 
 int svm_free(struct memclient_svm *svm, const void *owner, void *ptr)
@@ -208,7 +208,7 @@ int svm_free(struct memclient_svm *svm, const void *owner, void *ptr)
     if (!entry)
         return -EINVAL;
     if (!entry->heap || entry->life != table_life() || entry->size > svm->quarantine.most) {
-        release(entry);
+        entry_release(entry);
         return 0;
     }
     if (heap_is_separate(entry->heap, entry->size))
@@ -235,7 +235,7 @@ void memclient_svm_destroy(struct memclient_svm *svm)
         return;
     table_take_all(svm, &all);
     while ((link = list_pop(&all)))
-        release(container_of(link, struct entry, waiting));
+        entry_release(container_of(link, struct entry, waiting));
     release_quarantine(svm, 0);
     returns_flush();
     heap_free(atomic_load_explicit(&svm->heap, memory_order_acquire));
@@ -269,7 +269,7 @@ static struct entry *entry_new(struct memclient_svm *svm)
 }
 
 /* What is on its way back may be enough; some of it may have arrived since there was no room. */
-static void make_room(struct memclient_svm *svm)
+static void svm_make_room(struct memclient_svm *svm)
 {
     release_quarantine(svm, 0);
     returns_flush();
@@ -285,7 +285,7 @@ int svm_alloc(struct memclient_svm *svm, const void *owner, uint64_t flags, uint
 
     if (size > SIZE_MAX)
         return svm_fail(-ENOMEM, "that many bytes have no place in this process");
-    r = get_heap(svm, &heap);
+    r = svm_get_heap(svm, &heap);
     if (r)
         return r;
     entry = entry_new(svm);
@@ -293,7 +293,7 @@ int svm_alloc(struct memclient_svm *svm, const void *owner, uint64_t flags, uint
         return -ENOMEM;
     r = heap_alloc(heap, (size_t)size, alignment, &ptr);
     if (r) {
-        make_room(svm);
+        svm_make_room(svm);
         r = heap_alloc(heap, (size_t)size, alignment, &ptr);
     }
     if (r) {
@@ -359,8 +359,8 @@ static int check_part(const struct memclient_buffer *buf, uint64_t offset, uint6
     return 0;
 }
 
-static int import(struct memclient_svm *svm, const void *owner, struct memclient_buffer *buf, uint64_t offset,
-                  uint64_t length, void **ret)
+static int import_buffer(struct memclient_svm *svm, const void *owner, struct memclient_buffer *buf, uint64_t offset,
+                         uint64_t length, void **ret)
 {
     struct entry *entry;
     void *base;
@@ -388,7 +388,7 @@ static int import(struct memclient_svm *svm, const void *owner, struct memclient
 int svm_import(struct memclient_svm *svm, const void *owner, struct memclient_buffer *buf, uint64_t offset,
                uint64_t length, void **ptr)
 {
-    int r = import(svm, owner, buf, offset, length, ptr);
+    int r = import_buffer(svm, owner, buf, offset, length, ptr);
 
     (void)memclient_buffer_unref(buf);
     return r;
@@ -399,7 +399,7 @@ int memclient_svm_import(struct memclient_svm *svm, struct memclient_buffer *buf
 {
     if (!svm || !buf || !ptr)
         return svm_fail(-EINVAL, "a heap, a buffer or what to put the address into is missing");
-    return import(svm, NULL, buf, offset, length, ptr);
+    return import_buffer(svm, NULL, buf, offset, length, ptr);
 }
 
 int memclient_svm_import_fd(struct memclient_svm *svm, int fd, uint64_t offset, uint64_t length, void **ptr)

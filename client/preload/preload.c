@@ -57,13 +57,13 @@ OF_THREAD bool inside, known, ending;
 
 /* ---- the pool's provider: pages from the range, which are never given back but purged -------------------------- */
 
-static umf_result_t initialize(void *params, void **provider)
+static umf_result_t provider_initialize(void *params, void **provider)
 {
     *provider = params;
     return UMF_RESULT_SUCCESS;
 }
 
-static void finalize(void *provider)
+static void provider_finalize(void *provider)
 {
 }
 
@@ -93,59 +93,59 @@ static umf_result_t provider_free(void *provider, void *ptr, size_t size)
     return UMF_RESULT_ERROR_NOT_SUPPORTED;
 }
 
-static void get_last_native_error(void *provider, const char **message, int32_t *error)
+static void provider_get_last_native_error(void *provider, const char **message, int32_t *error)
 {
     *message = "";
     *error = 0;
 }
 
-static umf_result_t get_page_size(void *provider, size_t size, size_t *page)
+static umf_result_t provider_get_page_size(void *provider, size_t size, size_t *page)
 {
     *page = (size_t)page_size();
     return UMF_RESULT_SUCCESS;
 }
 
-static umf_result_t get_min_page_size(void *provider, void *ptr, size_t *page)
+static umf_result_t provider_get_min_page_size(void *provider, void *ptr, size_t *page)
 {
-    return get_page_size(provider, (size_t)!ptr, page);
+    return provider_get_page_size(provider, (size_t)!ptr, page);
 }
 
-static const char *get_name(void *provider)
+static const char *provider_get_name(void *provider)
 {
     return "preload";
 }
 
-static umf_result_t purge_lazy(void *provider, void *ptr, size_t size)
+static umf_result_t provider_purge_lazy(void *provider, void *ptr, size_t size)
 {
     return madvise(ptr, size, MADV_FREE) ? UMF_RESULT_ERROR_UNKNOWN : UMF_RESULT_SUCCESS;
 }
 
-static umf_result_t purge_force(void *provider, void *ptr, size_t size)
+static umf_result_t provider_purge_force(void *provider, void *ptr, size_t size)
 {
     return madvise(ptr, size, MADV_DONTNEED) ? UMF_RESULT_ERROR_UNKNOWN : UMF_RESULT_SUCCESS;
 }
 
-static umf_result_t merge(void *provider, void *low, void *high, size_t total)
+static umf_result_t provider_merge(void *provider, void *low, void *high, size_t total)
 {
     return UMF_RESULT_SUCCESS;
 }
 
-static umf_result_t split(void *provider, void *ptr, size_t total, size_t first)
+static umf_result_t provider_split(void *provider, void *ptr, size_t total, size_t first)
 {
     return UMF_RESULT_SUCCESS;
 }
 
 static const umf_memory_provider_ops_t provider_ops = {
     .version = UMF_VERSION_CURRENT,
-    .initialize = initialize,
-    .finalize = finalize,
+    .initialize = provider_initialize,
+    .finalize = provider_finalize,
     .alloc = provider_alloc,
     .free = provider_free,
-    .get_last_native_error = get_last_native_error,
-    .get_recommended_page_size = get_page_size,
-    .get_min_page_size = get_min_page_size,
-    .get_name = get_name,
-    .ext = {purge_lazy, purge_force, merge, split},
+    .get_last_native_error = provider_get_last_native_error,
+    .get_recommended_page_size = provider_get_page_size,
+    .get_min_page_size = provider_get_min_page_size,
+    .get_name = provider_get_name,
+    .ext = {provider_purge_lazy, provider_purge_force, provider_merge, provider_split},
 };
 
 /* ---- which of the two --------------------------------------------------------------------------------------- */
@@ -160,8 +160,8 @@ static void thread_ends(void *unused)
     ending = true;
 }
 
-/* The pool, for an allocation; NULL: the C library is to give it. Behind it comes leave(). */
-static umf_memory_pool_handle_t enter(void)
+/* The pool, for an allocation; NULL: the C library is to give it. Behind it comes pool_leave(). */
+static umf_memory_pool_handle_t pool_enter(void)
 {
     umf_memory_pool_handle_t now = atomic_load_explicit(&pool, memory_order_acquire);
 
@@ -175,7 +175,7 @@ static umf_memory_pool_handle_t enter(void)
     return now;
 }
 
-static void *leave(void *ptr)
+static void *pool_leave(void *ptr)
 {
     inside = false;
     return ptr;
@@ -185,16 +185,16 @@ static void *leave(void *ptr)
 
 EXPORT void *malloc(size_t size)
 {
-    umf_memory_pool_handle_t from = enter();
-    void *ptr = from ? leave(umfPoolMalloc(from, size)) : NULL;
+    umf_memory_pool_handle_t from = pool_enter();
+    void *ptr = from ? pool_leave(umfPoolMalloc(from, size)) : NULL;
 
     return ptr ? ptr : __libc_malloc(size);
 }
 
 EXPORT void *calloc(size_t n, size_t size)
 {
-    umf_memory_pool_handle_t from = enter();
-    void *ptr = from ? leave(umfPoolCalloc(from, n, size)) : NULL;
+    umf_memory_pool_handle_t from = pool_enter();
+    void *ptr = from ? pool_leave(umfPoolCalloc(from, n, size)) : NULL;
 
     return ptr ? ptr : __libc_calloc(n, size);
 }
@@ -203,8 +203,8 @@ EXPORT void *calloc(size_t n, size_t size)
 EXPORT void *memalign(size_t alignment, size_t size)
 {
     bool is_odd = alignment & (alignment - 1);
-    umf_memory_pool_handle_t from = is_odd ? NULL : enter();
-    void *ptr = from ? leave(umfPoolAlignedMalloc(from, size, alignment)) : NULL;
+    umf_memory_pool_handle_t from = is_odd ? NULL : pool_enter();
+    void *ptr = from ? pool_leave(umfPoolAlignedMalloc(from, size, alignment)) : NULL;
 
     return ptr ? ptr : __libc_memalign(alignment, size);
 }
@@ -321,7 +321,7 @@ static bool reserve(void)
 }
 
 /* Without a pool the C library goes on, which is said. */
-__attribute__((__constructor__)) static void loaded(void)
+__attribute__((__constructor__)) static void preload_loaded(void)
 {
     umf_memory_provider_handle_t provider;
     umf_memory_pool_handle_t made;

@@ -28,7 +28,7 @@ static struct range_index allocated;
 static struct interval_tree opened_areas;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static uint64_t end_of(const struct area *area)
+static uint64_t area_end(const struct area *area)
 {
     return area->start + area->length;
 }
@@ -52,7 +52,7 @@ static void to_area(const struct range_entry *entry, struct area *area)
 }
 
 /* -EEXIST: something is there. */
-static int insert(const struct area *area)
+static int insert_allocated(const struct area *area)
 {
     struct shared_buffer *buffer = area->buffer;
 
@@ -64,7 +64,7 @@ static int insert(const struct area *area)
 }
 
 /* The allocation that holds the address. */
-static bool find(uint64_t address, struct area *area)
+static bool find_allocated(uint64_t address, struct area *area)
 {
     struct range_entry entry;
 
@@ -75,7 +75,7 @@ static bool find(uint64_t address, struct area *area)
 }
 
 /* That, or the first behind. */
-static bool find_from(uint64_t address, struct area *area)
+static bool find_allocated_from(uint64_t address, struct area *area)
 {
     struct range_entry entry;
 
@@ -93,15 +93,15 @@ static bool is_whole(const void *owner, uint64_t start, uint64_t end, enum deman
     const struct shared_buffer *buffer;
     struct area area;
 
-    if (!find(start, &area))
+    if (!find_allocated(start, &area))
         return false;
     buffer = area.buffer;
     do {
         if (area.owner != owner || (demand == ONE_BUFFER && area.buffer != buffer))
             return false;
-        if (end_of(&area) >= end)
+        if (area_end(&area) >= end)
             return true;
-    } while (find(end_of(&area), &area));
+    } while (find_allocated(area_end(&area), &area));
     return false;
 }
 
@@ -111,7 +111,7 @@ static int cut_at(uint64_t address)
     struct area area;
     int r;
 
-    if (!find(address, &area) || area.start == address)
+    if (!find_allocated(address, &area) || area.start == address)
         return 0;
     r = range_index_split(&allocated, address);
     if (!r && area.buffer)
@@ -128,7 +128,7 @@ static int cut_to(struct area *area, uint64_t from, uint64_t end)
     if (!r)
         r = cut_at(end);
     if (!r)
-        (void)find(start, area);
+        (void)find_allocated(start, area);
     return r;
 }
 
@@ -137,7 +137,7 @@ static int first_in(const void *owner, uint64_t from, uint64_t end, struct area 
 {
     int r;
 
-    for (uint64_t at = from; find_from(at, area) && area->start < end; at = end_of(area))
+    for (uint64_t at = from; find_allocated_from(at, area) && area->start < end; at = area_end(area))
         if (!owner || area->owner == owner) {
             r = cut_to(area, from, end);
             return r ? r : 1;
@@ -145,7 +145,7 @@ static int first_in(const void *owner, uint64_t from, uint64_t end, struct area 
     return 0;
 }
 
-static int take(const void *owner, uint64_t *from, uint64_t end, bool whole, struct area *taken)
+static int take_allocated(const void *owner, uint64_t *from, uint64_t end, bool whole, struct area *taken)
 {
     struct area area;
     int r;
@@ -156,7 +156,7 @@ static int take(const void *owner, uint64_t *from, uint64_t end, bool whole, str
     if (r <= 0)
         return r;
     (void)range_index_remove(&allocated, area.start);
-    *from = end_of(&area);
+    *from = area_end(&area);
     *taken = area;
     return 1;
 }
@@ -174,7 +174,7 @@ int area_take(const void *owner, uint64_t *from, uint64_t end, bool whole, struc
         *taken = (struct area){.owner = owner, .start = start, .length = end - start};
         *from = end;
     } else if (!r) {
-        r = take(owner, from, end, whole, taken);
+        r = take_allocated(owner, from, end, whole, taken);
     }
     pthread_mutex_unlock(&lock);
     return r;
@@ -183,13 +183,13 @@ int area_take(const void *owner, uint64_t *from, uint64_t end, bool whole, struc
 void area_put_back(const struct area *taken)
 {
     pthread_mutex_lock(&lock);
-    (void)insert(taken);
+    (void)insert_allocated(taken);
     pthread_mutex_unlock(&lock);
 }
 
 /* ---- what was opened, with the lock ---------------------------------------------------------------------- */
 
-static struct opened_area *of_interval(struct interval *range)
+static struct opened_area *opened_area_of(struct interval *range)
 {
     return range ? container_of(range, struct opened_area, range) : NULL;
 }
@@ -197,7 +197,7 @@ static struct opened_area *of_interval(struct interval *range)
 /* The owner's (NULL: anybody's) that holds the address and reaches furthest. */
 static const struct area *find_opened(const void *owner, uint64_t address)
 {
-    const struct opened_area *opened = of_interval(interval_furthest(&opened_areas, address, owner));
+    const struct opened_area *opened = opened_area_of(interval_furthest(&opened_areas, address, owner));
 
     return opened ? &opened->area : NULL;
 }
@@ -208,12 +208,12 @@ static bool is_opened(const void *owner, uint64_t start, uint64_t end)
     const struct area *area;
 
     while (start < end && (area = find_opened(owner, start)))
-        start = end_of(area);
+        start = area_end(area);
     return start >= end;
 }
 
 /* Of one buffer, at one place? */
-static bool is_same(const struct area *a, const struct area *b)
+static bool is_same_place(const struct area *a, const struct area *b)
 {
     return a->buffer && b->buffer && a->start - a->offset == b->start - b->offset &&
            memclient_buffer_id(a->buffer->handle) == memclient_buffer_id(b->buffer->handle);
@@ -222,11 +222,11 @@ static bool is_same(const struct area *a, const struct area *b)
 /* Takes out what was opened where something else is now: a chain by `found`. */
 static struct interval *take_stale(const struct area *by)
 {
-    struct interval *range = interval_overlapping(&opened_areas, by->start, end_of(by) - 1), *stale = NULL, *next;
+    struct interval *range = interval_overlapping(&opened_areas, by->start, area_end(by) - 1), *stale = NULL, *next;
 
     for (; range; range = next) {
         next = range->found;
-        if (by->kind == AREA_OPENED && is_same(&of_interval(range)->area, by))
+        if (by->kind == AREA_OPENED && is_same_place(&opened_area_of(range)->area, by))
             continue;
         interval_remove(&opened_areas, range);
         range->found = stale;
@@ -238,7 +238,7 @@ static struct interval *take_stale(const struct area *by)
 static void insert_opened(struct opened_area *opened, const struct area *area)
 {
     opened->area = *area;
-    opened->range = (struct interval){.start = area->start, .last = end_of(area) - 1, .owner = area->owner};
+    opened->range = (struct interval){.start = area->start, .last = area_end(area) - 1, .owner = area->owner};
     interval_insert(&opened_areas, &opened->range);
 }
 
@@ -264,7 +264,7 @@ bool area_take_opened(const void *owner, uint64_t start, struct area *taken)
     for (range = interval_at(&opened_areas, start); range && range->start == start; range = interval_next(range))
         if (range->owner == owner && (!shortest || range->last < shortest->last))
             shortest = range;
-    return take_one_opened(of_interval(shortest), taken);
+    return take_one_opened(opened_area_of(shortest), taken);
 }
 
 bool area_take_any(const void *owner, uint64_t *from, struct area *taken)
@@ -277,25 +277,25 @@ bool area_take_any(const void *owner, uint64_t *from, struct area *taken)
     range = interval_from(&opened_areas, 0);
     while (range && range->owner != owner)
         range = interval_next(range);
-    return take_one_opened(of_interval(range), taken);
+    return take_one_opened(opened_area_of(range), taken);
 }
 
 /* ---- adding and finding ---------------------------------------------------------------------------------- */
 
-static void forget(const struct area *area)
+static void forget_area(const struct area *area)
 {
     if (area->buffer)
         shared_buffer_unref(area->buffer);
 }
 
-static void forget_all(struct interval *stale)
+static void forget_stale(struct interval *stale)
 {
     struct interval *next;
 
     for (; stale; stale = next) {
         next = stale->found;
-        forget(&of_interval(stale)->area);
-        free(of_interval(stale));
+        forget_area(&opened_area_of(stale)->area);
+        free(opened_area_of(stale));
     }
 }
 
@@ -313,15 +313,15 @@ int area_add(const struct area *area)
         from = area->start;
         pthread_mutex_lock(&lock);
         stale = take_stale(area);
-        r = opened ? -EEXIST : insert(area);
+        r = opened ? -EEXIST : insert_allocated(area);
         if (r == -EEXIST)
-            r = take(NULL, &from, end_of(area), false, &other);
+            r = take_allocated(NULL, &from, area_end(area), false, &other);
         if (!r && opened)
             insert_opened(opened, area);
         pthread_mutex_unlock(&lock);
-        forget_all(stale);
+        forget_stale(stale);
         if (r == 1)
-            forget(&other);
+            forget_area(&other);
     } while (r == 1);
     if (r)
         free(opened);
@@ -335,7 +335,7 @@ bool area_find(const void *owner, const void *address, struct area *copy)
     bool found;
 
     pthread_mutex_lock(&lock);
-    found = find((uintptr_t)address, &area) && (!owner || area.owner == owner);
+    found = find_allocated((uintptr_t)address, &area) && (!owner || area.owner == owner);
     opened = found ? NULL : find_opened(owner, (uintptr_t)address);
     if (opened)
         area = *opened;
@@ -354,7 +354,7 @@ bool area_is_allocated(uint64_t start, uint64_t length)
     bool is;
 
     pthread_mutex_lock(&lock);
-    is = find_from(start, &area) && area.start < start + length;
+    is = find_allocated_from(start, &area) && area.start < start + length;
     pthread_mutex_unlock(&lock);
     return is;
 }

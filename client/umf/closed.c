@@ -57,7 +57,7 @@ static struct closed *take_oldest(void)
     return closed;
 }
 
-static void put_back(struct closed *closed, bool is_oldest)
+static void closed_put_back(struct closed *closed, bool is_oldest)
 {
     pthread_mutex_lock(&lock);
     if (is_oldest)
@@ -100,30 +100,30 @@ static struct closed *take_wanted(const struct wanted *wanted)
 
 /* ---- what is in it --------------------------------------------------------------------------------------- */
 
-static struct memclient_buffer *buffer_of(const struct closed *closed)
+static struct memclient_buffer *closed_buffer(const struct closed *closed)
 {
     return closed->area.buffer->handle;
 }
 
 /* If the broker has taken it, its mapping is left. */
-static void release(struct closed *closed)
+static void closed_release(struct closed *closed)
 {
-    (void)memclient_cache_take(buffer_of(closed));
+    (void)memclient_cache_take(closed_buffer(closed));
     shared_buffer_release(&closed->area);
     free(closed);
 }
 
 /* The oldest are those that the broker took first, as far as it takes all. */
-static void release_lost(void)
+static void closed_release_lost(void)
 {
     struct closed *closed;
 
     while ((closed = take_oldest())) {
-        if (!memclient_cache_is_lost(buffer_of(closed))) {
-            put_back(closed, true);
+        if (!memclient_cache_is_lost(closed_buffer(closed))) {
+            closed_put_back(closed, true);
             return;
         }
-        release(closed);
+        closed_release(closed);
     }
 }
 
@@ -132,7 +132,7 @@ bool closed_put(const struct area *area, const void *handle, size_t size)
     struct closed *closed, *oldest;
     int r;
 
-    release_lost();
+    closed_release_lost();
     if (__atomic_load_n(&area->buffer->refs, __ATOMIC_RELAXED) > 1)
         return false;
     closed = malloc(sizeof(*closed) + size);
@@ -143,12 +143,12 @@ bool closed_put(const struct area *area, const void *handle, size_t size)
     closed->size = size;
     memcpy(closed->handle, handle, size);
     while ((r = memclient_cache_put(area->buffer->handle)) == -ENOSPC && (oldest = take_oldest()))
-        release(oldest);
+        closed_release(oldest);
     if (r) {
         free(closed);
         return false;
     }
-    put_back(closed, false);
+    closed_put_back(closed, false);
     return true;
 }
 
@@ -158,32 +158,32 @@ bool closed_take(const void *owner, const void *handle, size_t size, struct area
     struct closed *closed;
 
     while ((closed = take_wanted(&wanted))) {
-        if (memclient_cache_take(buffer_of(closed))) {
-            release(closed);
+        if (memclient_cache_take(closed_buffer(closed))) {
+            closed_release(closed);
             continue;
         }
         *area = closed->area;
         free(closed);
         return true;
     }
-    release_lost();
+    closed_release_lost();
     return false;
 }
 
-static void release_wanted(const struct wanted *wanted)
+static void closed_release_wanted(const struct wanted *wanted)
 {
     struct closed *closed;
 
     while ((closed = take_wanted(wanted)))
-        release(closed);
+        closed_release(closed);
 }
 
 void closed_release_all(const void *owner)
 {
-    release_wanted(&(struct wanted){.owner = owner});
+    closed_release_wanted(&(struct wanted){.owner = owner});
 }
 
 void closed_release_buffer(uint64_t id)
 {
-    release_wanted(&(struct wanted){.buffer = id});
+    closed_release_wanted(&(struct wanted){.buffer = id});
 }

@@ -30,7 +30,7 @@ struct umf_ipc_data_t {
     uint8_t data[];     /* the provider's */
 };
 
-static uint64_t mix(uint64_t hash, uint64_t word)
+static uint64_t ipc_mix(uint64_t hash, uint64_t word)
 {
     hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
     return hash ^ hash >> 32;
@@ -40,22 +40,22 @@ static uint64_t mix(uint64_t hash, uint64_t word)
  * Of the provider's bytes, as many at a time as a register has: handles that are open already are looked up often. It
  * finds those, and is a part of the check value; that is against damage, not against those who forge.
  */
-static uint64_t hash_of(const uint8_t *bytes, size_t size)
+static uint64_t ipc_hash(const uint8_t *bytes, size_t size)
 {
     uint64_t hash = size, word;
 
     for (; size >= sizeof(word); bytes += sizeof(word), size -= sizeof(word)) {
         memcpy(&word, bytes, sizeof(word));
-        hash = mix(hash, word);
+        hash = ipc_mix(hash, word);
     }
     word = 0;
     memcpy(&word, bytes, size);
-    return size ? mix(hash, word) : hash;
+    return size ? ipc_mix(hash, word) : hash;
 }
 
-static uint32_t check_of(const struct umf_ipc_data_t *handle, uint64_t hash)
+static uint32_t ipc_check_value(const struct umf_ipc_data_t *handle, uint64_t hash)
 {
-    return (uint32_t)mix(mix(mix(hash, handle->size), handle->base_size), handle->offset);
+    return (uint32_t)ipc_mix(ipc_mix(ipc_mix(hash, handle->size), handle->base_size), handle->offset);
 }
 
 /* What is in front of the provider's bytes, when those are there. */
@@ -65,7 +65,7 @@ static void fill_header(umf_ipc_handle_t handle, size_t of_provider, size_t base
     handle->size = sizeof(*handle) + of_provider;
     handle->base_size = base_size;
     handle->offset = offset;
-    handle->check = check_of(handle, hash_of(handle->data, of_provider));
+    handle->check = ipc_check_value(handle, ipc_hash(handle->data, of_provider));
 }
 
 umf_result_t umfPoolGetIPCHandleSize(umf_memory_pool_handle_t hPool, size_t *size)
@@ -163,8 +163,8 @@ umf_result_t umfOpenIPCHandle(umf_memory_pool_handle_t hPool, umf_ipc_handle_t i
     /* before anything behind the header is read */
     if (ipcHandle->magic != MAGIC || ipcHandle->size != total)
         return refuse_handle(__func__);
-    hash = hash_of(ipcHandle->data, total - sizeof(*ipcHandle));
-    if (ipcHandle->check != check_of(ipcHandle, hash) || !is_within(ipcHandle))
+    hash = ipc_hash(ipcHandle->data, total - sizeof(*ipcHandle));
+    if (ipcHandle->check != ipc_check_value(ipcHandle, hash) || !is_within(ipcHandle))
         return refuse_handle(__func__);
     result = opened_open(hPool, ipcHandle->data, total - sizeof(*ipcHandle), (unsigned)hash, ipcHandle->base_size,
                          &base);

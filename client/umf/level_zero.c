@@ -26,7 +26,7 @@ static __thread struct native_error last_error = {.text = "success"};
 
 /* ---- results --------------------------------------------------------------------------------------------- */
 
-static const char *name_of(uint32_t result)
+static const char *l0_name_of(uint32_t result)
 {
     static const struct {
         uint32_t result;
@@ -67,7 +67,7 @@ umf_result_t l0_answer(const char *function, uint32_t result)
     case L0_UNSUPPORTED_FEATURE:
         return UMF_RESULT_ERROR_NOT_SUPPORTED;
     default:
-        name = name_of(result);
+        name = l0_name_of(result);
         (void)snprintf(number, sizeof(number), "ze_result_t 0x%" PRIx32, result);
         native_error_set(&last_error, (int32_t)result, function, name ? name : number);
         return UMF_RESULT_ERROR_MEMORY_PROVIDER_SPECIFIC;
@@ -81,7 +81,7 @@ umf_result_t l0_broker_answer(int r)
     return r == -EOPNOTSUPP ? UMF_RESULT_ERROR_NOT_SUPPORTED : shared_handle_result(r);
 }
 
-static void get_last_native_error(void *provider, const char **message, int32_t *code)
+static void l0_get_last_native_error(void *provider, const char **message, int32_t *code)
 {
     native_error_get(&last_error, message, code);
 }
@@ -89,7 +89,7 @@ static void get_last_native_error(void *provider, const char **message, int32_t 
 /* ---- making one ------------------------------------------------------------------------------------------ */
 
 /* Drivers before Level Zero 1.6 have no zeMemPutIpcHandle(). */
-static bool load(struct level_zero *provider)
+static bool l0_load(struct level_zero *provider)
 {
     struct l0_functions *call = &provider->call;
     const struct {
@@ -123,7 +123,7 @@ static bool load(struct level_zero *provider)
     return true;
 }
 
-static void finalize(void *p)
+static void l0_finalize(void *p)
 {
     struct level_zero *provider = p;
 
@@ -133,9 +133,9 @@ static void finalize(void *p)
     free(provider);
 }
 
-DEFINE_CLEANUP(struct level_zero *, finalize);
+DEFINE_CLEANUP(struct level_zero *, l0_finalize);
 
-static bool are_params(const level_zero_memory_provider_params_t *params)
+static bool l0_are_params_valid(const level_zero_memory_provider_params_t *params)
 {
     if (!params || !params->level_zero_context_handle)
         return false;
@@ -151,13 +151,13 @@ static bool are_params(const level_zero_memory_provider_params_t *params)
     }
 }
 
-static umf_result_t initialize(void *p, void **ret)
+static umf_result_t l0_initialize(void *p, void **ret)
 {
     const level_zero_memory_provider_params_t *params = p;
-    _cleanup_(finalizep) struct level_zero *provider = NULL;
+    _cleanup_(l0_finalizep) struct level_zero *provider = NULL;
     uint32_t result;
 
-    if (!are_params(params))
+    if (!l0_are_params_valid(params))
         return UMF_RESULT_ERROR_INVALID_ARGUMENT;
     provider = calloc(1, sizeof(*provider));
     if (!provider)
@@ -166,7 +166,7 @@ static umf_result_t initialize(void *p, void **ret)
     provider->device = params->level_zero_device_handle;
     provider->type = params->memory_type;
     l0_ipc_init(provider);
-    if (!load(provider))
+    if (!l0_load(provider))
         return UMF_RESULT_ERROR_NOT_SUPPORTED;
     result = provider->call.init(0); /* harmless if the program did so */
     if (result == L0_OUT_OF_HOST_MEMORY)
@@ -177,14 +177,14 @@ static umf_result_t initialize(void *p, void **ret)
     return UMF_RESULT_SUCCESS;
 }
 
-static const char *get_name(void *provider)
+static const char *l0_get_name(void *provider)
 {
     return "LEVEL_ZERO";
 }
 
 /* ---- memory ---------------------------------------------------------------------------------------------- */
 
-static umf_result_t do_alloc(void *p, size_t size, size_t alignment, void **ret)
+static umf_result_t l0_alloc(void *p, size_t size, size_t alignment, void **ret)
 {
     static const struct l0_host_desc host = {.structure = L0_STRUCTURE_HOST_DESC};
     static const struct l0_device_desc desc = {.structure = L0_STRUCTURE_DEVICE_DESC};
@@ -208,7 +208,7 @@ static umf_result_t do_alloc(void *p, size_t size, size_t alignment, void **ret)
     return result;
 }
 
-static umf_result_t do_free(void *p, void *ptr, size_t size)
+static umf_result_t l0_free(void *p, void *ptr, size_t size)
 {
     struct level_zero *provider = p;
 
@@ -220,7 +220,7 @@ static umf_result_t do_free(void *p, void *ptr, size_t size)
 
 /* ---- pages ----------------------------------------------------------------------------------------------- */
 
-static umf_result_t page_of(const struct level_zero *provider, const void *ptr, size_t *page)
+static umf_result_t l0_page_of(const struct level_zero *provider, const void *ptr, size_t *page)
 {
     struct l0_properties properties = {.structure = L0_STRUCTURE_PROPERTIES};
     umf_result_t result = l0_answer("zeMemGetAllocProperties",
@@ -235,17 +235,17 @@ static umf_result_t page_of(const struct level_zero *provider, const void *ptr, 
 }
 
 /* Level Zero tells pages of allocations only, so one is made for it, once. */
-static umf_result_t min_page(struct level_zero *provider, size_t *page)
+static umf_result_t l0_min_page(struct level_zero *provider, size_t *page)
 {
     size_t known = atomic_load_explicit(&provider->min_page, memory_order_relaxed);
     umf_result_t result;
     void *ptr;
 
     if (!known) {
-        result = do_alloc(provider, 1, 0, &ptr);
+        result = l0_alloc(provider, 1, 0, &ptr);
         if (result != UMF_RESULT_SUCCESS)
             return result;
-        result = page_of(provider, ptr, &known);
+        result = l0_page_of(provider, ptr, &known);
         (void)provider->call.free(provider->context, ptr);
         if (result != UMF_RESULT_SUCCESS)
             return result;
@@ -255,31 +255,31 @@ static umf_result_t min_page(struct level_zero *provider, size_t *page)
     return UMF_RESULT_SUCCESS;
 }
 
-static umf_result_t get_min_page_size(void *provider, void *ptr, size_t *page)
+static umf_result_t l0_get_min_page_size(void *provider, void *ptr, size_t *page)
 {
     if (!page)
         return UMF_RESULT_ERROR_INVALID_ARGUMENT;
-    return ptr ? page_of(provider, ptr, page) : min_page(provider, page);
+    return ptr ? l0_page_of(provider, ptr, page) : l0_min_page(provider, page);
 }
 
 /* The driver takes larger pages by itself where it pays. */
-static umf_result_t get_recommended_page_size(void *provider, size_t size, size_t *page)
+static umf_result_t l0_get_recommended_page_size(void *provider, size_t size, size_t *page)
 {
-    return page ? min_page(provider, page) : UMF_RESULT_ERROR_INVALID_ARGUMENT;
+    return page ? l0_min_page(provider, page) : UMF_RESULT_ERROR_INVALID_ARGUMENT;
 }
 
 umf_memory_provider_ops_t *umfLevelZeroMemoryProviderOps(void)
 {
     static umf_memory_provider_ops_t ops = {
         .version = UMF_VERSION_CURRENT,
-        .initialize = initialize,
-        .finalize = finalize,
-        .alloc = do_alloc,
-        .free = do_free,
-        .get_last_native_error = get_last_native_error,
-        .get_recommended_page_size = get_recommended_page_size,
-        .get_min_page_size = get_min_page_size,
-        .get_name = get_name,
+        .initialize = l0_initialize,
+        .finalize = l0_finalize,
+        .alloc = l0_alloc,
+        .free = l0_free,
+        .get_last_native_error = l0_get_last_native_error,
+        .get_recommended_page_size = l0_get_recommended_page_size,
+        .get_min_page_size = l0_get_min_page_size,
+        .get_name = l0_get_name,
         .ipc =
             {
                 .get_ipc_handle_size = l0_get_ipc_handle_size,

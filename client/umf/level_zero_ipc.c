@@ -56,7 +56,7 @@ struct l0_opened {
 
 DEFINE_CLEANUP(struct memclient_buffer *, memclient_buffer_unref);
 
-static bool read_handle(struct handle *handle, const void *data)
+static bool l0_read_handle(struct handle *handle, const void *data)
 {
     return check_read(handle, sizeof(*handle), MAGIC, data);
 }
@@ -101,7 +101,7 @@ static void put_driver(const struct level_zero *provider, const struct l0_given 
 }
 
 /* With the lock: nobody finds it any more. */
-static void take_out(struct level_zero *provider, struct l0_given *given)
+static void take_out_given(struct level_zero *provider, struct l0_given *given)
 {
     interval_remove(&provider->given, &given->at);
     put_driver(provider, given);
@@ -117,7 +117,7 @@ static void end_given(struct l0_given *given)
 }
 
 /* An allocation, and all of it: the driver's handle is of the whole. */
-static umf_result_t check_range(const struct level_zero *provider, const void *ptr, size_t size)
+static umf_result_t l0_check_range(const struct level_zero *provider, const void *ptr, size_t size)
 {
     void *base = NULL;
     size_t length = 0;
@@ -129,22 +129,23 @@ static umf_result_t check_range(const struct level_zero *provider, const void *p
     return result;
 }
 
-static int carry(struct l0_given *given)
+static int l0_carry(struct l0_given *given)
 {
     int r = memclient_adopt_fd(NULL, descriptor_of(&given->driver), &given->buffer);
 
     return r ? r : memclient_share(given->buffer, NULL, &given->handle.token);
 }
 
-static umf_result_t make(const struct level_zero *provider, const void *ptr, size_t size, struct l0_given *given)
+static umf_result_t l0_make_handle(const struct level_zero *provider, const void *ptr, size_t size,
+                                   struct l0_given *given)
 {
-    umf_result_t result = check_range(provider, ptr, size);
+    umf_result_t result = l0_check_range(provider, ptr, size);
 
     if (result == UMF_RESULT_SUCCESS)
         result = l0_answer("zeMemGetIpcHandle", provider->call.get_ipc(provider->context, ptr, &given->driver));
     if (result != UMF_RESULT_SUCCESS)
         return result;
-    result = l0_broker_answer(carry(given));
+    result = l0_broker_answer(l0_carry(given));
     if (result != UMF_RESULT_SUCCESS) {
         memclient_buffer_unref(given->buffer);
         put_driver(provider, given);
@@ -159,7 +160,7 @@ static umf_result_t make(const struct level_zero *provider, const void *ptr, siz
 }
 
 /* With the lock, which it gives up meanwhile. */
-static umf_result_t give(struct level_zero *provider, const void *ptr, size_t size, struct l0_given **ret)
+static umf_result_t l0_give(struct level_zero *provider, const void *ptr, size_t size, struct l0_given **ret)
 {
     struct l0_given *given = calloc(1, sizeof(*given));
     umf_result_t result;
@@ -169,7 +170,7 @@ static umf_result_t give(struct level_zero *provider, const void *ptr, size_t si
     given->at.start = given->at.last = (uintptr_t)ptr;
     interval_insert(&provider->given, &given->at);
     pthread_mutex_unlock(&provider->lock);
-    result = make(provider, ptr, size, given);
+    result = l0_make_handle(provider, ptr, size, given);
     pthread_mutex_lock(&provider->lock);
     pthread_cond_broadcast(&provider->made);
     if (result != UMF_RESULT_SUCCESS) {
@@ -200,7 +201,7 @@ umf_result_t l0_get_ipc_handle(void *p, const void *ptr, size_t size, void *data
     pthread_mutex_lock(&provider->lock);
     given = wait_given(provider, (uintptr_t)ptr);
     if (!given)
-        result = give(provider, ptr, size, &given);
+        result = l0_give(provider, ptr, size, &given);
     if (result == UMF_RESULT_SUCCESS) {
         given->gets++;
         memcpy(data, &given->handle, sizeof(given->handle));
@@ -216,12 +217,12 @@ umf_result_t l0_put_ipc_handle(void *p, void *data)
     struct level_zero *provider = p;
     struct handle handle;
 
-    if (!read_handle(&handle, data) || handle.maker != provider->maker)
+    if (!l0_read_handle(&handle, data) || handle.maker != provider->maker)
         return UMF_RESULT_ERROR_INVALID_ARGUMENT;
     pthread_mutex_lock(&provider->lock);
     given = wait_given(provider, handle.address);
     if (given && !memcmp(&given->handle, &handle, sizeof(handle)) && !--given->gets)
-        take_out(provider, ended = given);
+        take_out_given(provider, ended = given);
     pthread_mutex_unlock(&provider->lock);
     end_given(ended);
     return UMF_RESULT_SUCCESS;
@@ -234,7 +235,7 @@ void l0_ipc_forget(struct level_zero *provider, const void *ptr)
     pthread_mutex_lock(&provider->lock);
     given = wait_given(provider, (uintptr_t)ptr);
     if (given)
-        take_out(provider, given);
+        take_out_given(provider, given);
     pthread_mutex_unlock(&provider->lock);
     end_given(given);
 }
@@ -242,7 +243,7 @@ void l0_ipc_forget(struct level_zero *provider, const void *ptr)
 /* ---- using one ------------------------------------------------------------------------------------------- */
 
 /* Memory that the broker did not make, which is what was asked for; and it is no more to us than its descriptor. */
-static int receive(const struct handle *handle, struct memclient_buffer **ret, int *ret_fd)
+static int l0_receive(const struct handle *handle, struct memclient_buffer **ret, int *ret_fd)
 {
     _cleanup_(memclient_buffer_unrefp) struct memclient_buffer *buffer = NULL;
     int r = memclient_open_token(NULL, &handle->token, MEMCLIENT_ACCEPT_FOREIGN, &buffer);
@@ -266,12 +267,12 @@ umf_result_t l0_open_ipc_handle(void *p, void *data, void **ptr)
     umf_result_t result;
     void *at = NULL;
 
-    if (!ptr || !read_handle(&handle, data))
+    if (!ptr || !l0_read_handle(&handle, data))
         return UMF_RESULT_ERROR_INVALID_ARGUMENT;
     opened = calloc(1, sizeof(*opened));
     if (!opened)
         return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
-    result = l0_broker_answer(receive(&handle, &buffer, &fd));
+    result = l0_broker_answer(l0_receive(&handle, &buffer, &fd));
     if (result != UMF_RESULT_SUCCESS)
         return result;
     set_descriptor(&handle.driver, fd);
@@ -327,7 +328,7 @@ void l0_ipc_deinit(struct level_zero *provider)
     while ((at = interval_from(&provider->given, 0))) {
         struct l0_given *given = container_of(at, struct l0_given, at);
 
-        take_out(provider, given);
+        take_out_given(provider, given);
         end_given(given);
     }
     while ((at = interval_from(&provider->opened, 0)))

@@ -26,7 +26,7 @@ struct memoryd {
     _Atomic uint64_t granule; /* of the pool by that name; 0: the broker has not told yet */
 };
 
-static umf_result_t fail(int r)
+static umf_result_t memoryd_fail(int r)
 {
     log_because_of(r);
     native_error_set(&last, UMF_MEMORYD_RESULTS_START_FROM - r, memclient_error(), NULL);
@@ -38,7 +38,7 @@ static umf_result_t result_of_alloc(int r)
 {
     if (!r)
         return UMF_RESULT_SUCCESS;
-    (void)fail(r);
+    (void)memoryd_fail(r);
     switch (-r) {
     case ENOMEM:
     case EDQUOT:
@@ -55,7 +55,7 @@ static umf_result_t result_of_alloc(int r)
 static umf_result_t result_of_handle(int r)
 {
     if (r)
-        (void)fail(r);
+        (void)memoryd_fail(r);
     return shared_handle_result(r);
 }
 
@@ -80,7 +80,7 @@ static bool read_params(umf_memoryd_memory_provider_params_t *params, const void
     return true;
 }
 
-static bool is_valid(const umf_memoryd_memory_provider_params_t *params)
+static bool memoryd_are_params_valid(const umf_memoryd_memory_provider_params_t *params)
 {
     const unsigned both = MEMCLIENT_READ | MEMCLIENT_WRITE;
 
@@ -92,7 +92,7 @@ static bool is_valid(const umf_memoryd_memory_provider_params_t *params)
            (!params->page_size || is_power_of_two(params->page_size));
 }
 
-static void finalize(void *provider)
+static void memoryd_finalize(void *provider)
 {
     struct memoryd *memoryd = provider;
 
@@ -122,7 +122,7 @@ static const uint32_t *copy_array(const uint32_t *from, size_t n, bool *failed)
     return to;
 }
 
-static void set_up(struct memoryd *memoryd)
+static void memoryd_set_up(struct memoryd *memoryd)
 {
     const umf_memoryd_memory_provider_params_t *params = &memoryd->params;
     struct memclient_alloc_options *options = &memoryd->shared.options;
@@ -149,13 +149,13 @@ static void set_up(struct memoryd *memoryd)
     shared_init(&memoryd->shared);
 }
 
-static umf_result_t initialize(void *arg, void **provider)
+static umf_result_t memoryd_initialize(void *arg, void **provider)
 {
     umf_memoryd_memory_provider_params_t params;
     struct memoryd *memoryd;
     bool failed = false;
 
-    if (!read_params(&params, arg) || !is_valid(&params))
+    if (!read_params(&params, arg) || !memoryd_are_params_valid(&params))
         return UMF_RESULT_ERROR_INVALID_ARGUMENT;
     memoryd = calloc(1, sizeof(*memoryd));
     if (!memoryd)
@@ -166,10 +166,10 @@ static umf_result_t initialize(void *arg, void **provider)
     params.weights = copy_array(params.weights, params.n_nodes, &failed);
     memoryd->params = params;
     if (failed) {
-        finalize(memoryd);
+        memoryd_finalize(memoryd);
         return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
     }
-    set_up(memoryd);
+    memoryd_set_up(memoryd);
     *provider = memoryd;
     return UMF_RESULT_SUCCESS;
 }
@@ -219,12 +219,12 @@ static uint64_t granule_of(struct memoryd *memoryd)
     return granule ? granule : page_size();
 }
 
-static void get_last_native_error(void *provider, const char **message, int32_t *error)
+static void memoryd_get_last_native_error(void *provider, const char **message, int32_t *error)
 {
     native_error_get(&last, message, error);
 }
 
-static umf_result_t get_recommended_page_size(void *provider, size_t size, size_t *page_size_of)
+static umf_result_t memoryd_get_recommended_page_size(void *provider, size_t size, size_t *page_size_of)
 {
     struct memoryd *memoryd = provider;
     uint64_t page = granule_of(memoryd), huge = memoryd->params.pages == MEMCLIENT_PAGES_THP ? pages_transparent() : 0;
@@ -235,7 +235,7 @@ static umf_result_t get_recommended_page_size(void *provider, size_t size, size_
     return UMF_RESULT_SUCCESS;
 }
 
-static umf_result_t get_min_page_size(void *provider, void *ptr, size_t *page_size_of)
+static umf_result_t memoryd_get_min_page_size(void *provider, void *ptr, size_t *page_size_of)
 {
     struct memoryd *memoryd = provider;
     uint64_t page = ptr ? shared_page_size(&memoryd->shared, ptr) : granule_of(memoryd);
@@ -246,14 +246,14 @@ static umf_result_t get_min_page_size(void *provider, void *ptr, size_t *page_si
     return UMF_RESULT_SUCCESS;
 }
 
-static const char *get_name(void *provider)
+static const char *memoryd_get_name(void *provider)
 {
     return "memoryd";
 }
 
 /* ---- memory ---------------------------------------------------------------------------------------------- */
 
-static umf_result_t do_alloc(void *provider, size_t size, size_t alignment, void **ptr)
+static umf_result_t memoryd_alloc(void *provider, size_t size, size_t alignment, void **ptr)
 {
     struct memoryd *memoryd = provider;
     uint64_t page = page_size();
@@ -275,7 +275,7 @@ static uint64_t whole_pages(const struct memoryd *memoryd, const void *ptr, size
     return page && is_aligned((uintptr_t)ptr, page) && size && size <= UINT64_MAX - page ? align_up(size, page) : 0;
 }
 
-static umf_result_t do_free(void *provider, void *ptr, size_t size)
+static umf_result_t memoryd_free(void *provider, void *ptr, size_t size)
 {
     const struct memoryd *memoryd = provider;
     uint64_t length;
@@ -288,7 +288,7 @@ static umf_result_t do_free(void *provider, void *ptr, size_t size)
     return length ? shared_free(&memoryd->shared, ptr, length) : profile_for_unknown(PROFILE_MEMORYD);
 }
 
-static umf_result_t purge_force(void *provider, void *ptr, size_t size)
+static umf_result_t memoryd_purge_force(void *provider, void *ptr, size_t size)
 {
     struct memoryd *memoryd = provider;
     uint64_t page;
@@ -306,18 +306,18 @@ static umf_result_t purge_force(void *provider, void *ptr, size_t size)
     r = shared_purge(&memoryd->shared, ptr, align_up(size, page));
     if (r == -EOPNOTSUPP)
         return UMF_RESULT_ERROR_NOT_SUPPORTED;
-    return r ? fail(r) : UMF_RESULT_SUCCESS;
+    return r ? memoryd_fail(r) : UMF_RESULT_SUCCESS;
 }
 
 /* The pages may stay, where the system does not give them back. */
-static umf_result_t purge_lazy(void *provider, void *ptr, size_t size)
+static umf_result_t memoryd_purge_lazy(void *provider, void *ptr, size_t size)
 {
-    umf_result_t result = purge_force(provider, ptr, size);
+    umf_result_t result = memoryd_purge_force(provider, ptr, size);
 
     return result == UMF_RESULT_ERROR_NOT_SUPPORTED ? UMF_RESULT_SUCCESS : result;
 }
 
-static umf_result_t split(void *provider, void *ptr, size_t total, size_t first)
+static umf_result_t memoryd_split(void *provider, void *ptr, size_t total, size_t first)
 {
     const struct memoryd *memoryd = provider;
 
@@ -332,15 +332,15 @@ umf_memory_provider_ops_t *umfMemorydMemoryProviderOps(void)
 {
     static umf_memory_provider_ops_t ops = {
         .version = UMF_VERSION_CURRENT,
-        .initialize = initialize,
-        .finalize = finalize,
-        .alloc = do_alloc,
-        .free = do_free,
-        .get_last_native_error = get_last_native_error,
-        .get_recommended_page_size = get_recommended_page_size,
-        .get_min_page_size = get_min_page_size,
-        .get_name = get_name,
-        .ext = {purge_lazy, purge_force, shared_merge, split},
+        .initialize = memoryd_initialize,
+        .finalize = memoryd_finalize,
+        .alloc = memoryd_alloc,
+        .free = memoryd_free,
+        .get_last_native_error = memoryd_get_last_native_error,
+        .get_recommended_page_size = memoryd_get_recommended_page_size,
+        .get_min_page_size = memoryd_get_min_page_size,
+        .get_name = memoryd_get_name,
+        .ext = {memoryd_purge_lazy, memoryd_purge_force, shared_merge, memoryd_split},
         .ipc = {shared_get_ipc_handle_size, shared_get_ipc_handle, shared_put_ipc_handle, shared_open_ipc_handle,
                 shared_close_ipc_handle},
     };

@@ -21,7 +21,7 @@ static bool is_largest(const struct nodes *nodes, const struct node *node)
 }
 
 /* The more the better; 0 = not told. */
-static uint64_t speed(const struct node *node, enum memspace_kind kind)
+static uint64_t node_speed(const struct node *node, enum memspace_kind kind)
 {
     if (kind == MEMSPACE_HIGHEST_BANDWIDTH)
         return node->bandwidth;
@@ -34,7 +34,7 @@ static bool is_fastest_for(const struct nodes *nodes, const struct node *node, e
     if (!node_set_has(&node->nearest, initiator))
         return false;
     for (const struct node *other = nodes->nodes; other < nodes->nodes + nodes->n; other++)
-        if (node_set_has(&other->nearest, initiator) && speed(other, kind) > speed(node, kind))
+        if (node_set_has(&other->nearest, initiator) && node_speed(other, kind) > node_speed(node, kind))
             return false;
     return true;
 }
@@ -45,20 +45,20 @@ static bool belongs(const struct nodes *nodes, const struct node *node, enum mem
         return true;
     if (kind == MEMSPACE_HIGHEST_CAPACITY)
         return is_largest(nodes, node);
-    for (unsigned initiator = 0; speed(node, kind) && initiator < NODE_NUMBERS; initiator++)
+    for (unsigned initiator = 0; node_speed(node, kind) && initiator < NODE_NUMBERS; initiator++)
         if (is_fastest_for(nodes, node, kind, initiator))
             return true;
     return false;
 }
 
-static struct umf_memspace_t *allocate(size_t n)
+static struct umf_memspace_t *memspace_allocate(size_t n)
 {
     return calloc(1, sizeof(struct umf_memspace_t) + n * sizeof(unsigned));
 }
 
 struct umf_memspace_t *memspace_new(enum memspace_kind kind, const struct nodes *nodes)
 {
-    struct umf_memspace_t *memspace = allocate(nodes->n);
+    struct umf_memspace_t *memspace = memspace_allocate(nodes->n);
 
     if (!memspace)
         return NULL;
@@ -86,7 +86,7 @@ static void make_predefined(void)
         predefined[kind] = memspace_new(kind, nodes);
 }
 
-static umf_const_memspace_handle_t get(enum memspace_kind kind)
+static umf_const_memspace_handle_t memspace_get_predefined(enum memspace_kind kind)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -96,22 +96,22 @@ static umf_const_memspace_handle_t get(enum memspace_kind kind)
 
 umf_const_memspace_handle_t umfMemspaceHostAllGet(void)
 {
-    return get(MEMSPACE_HOST_ALL);
+    return memspace_get_predefined(MEMSPACE_HOST_ALL);
 }
 
 umf_const_memspace_handle_t umfMemspaceHighestCapacityGet(void)
 {
-    return get(MEMSPACE_HIGHEST_CAPACITY);
+    return memspace_get_predefined(MEMSPACE_HIGHEST_CAPACITY);
 }
 
 umf_const_memspace_handle_t umfMemspaceHighestBandwidthGet(void)
 {
-    return get(MEMSPACE_HIGHEST_BANDWIDTH);
+    return memspace_get_predefined(MEMSPACE_HIGHEST_BANDWIDTH);
 }
 
 umf_const_memspace_handle_t umfMemspaceLowestLatencyGet(void)
 {
-    return get(MEMSPACE_LOWEST_LATENCY);
+    return memspace_get_predefined(MEMSPACE_LOWEST_LATENCY);
 }
 
 /* ---- by number ------------------------------------------------------------------------------------------- */
@@ -122,7 +122,7 @@ umf_result_t umfMemspaceCreateFromNumaArray(unsigned *nodeIds, size_t numIds, um
 
     if (!nodeIds || !numIds || numIds > UINT_MAX || !hMemspace)
         return UMF_RESULT_ERROR_INVALID_ARGUMENT;
-    memspace = allocate(numIds);
+    memspace = memspace_allocate(numIds);
     if (!memspace)
         return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
     memspace->n = (unsigned)numIds;

@@ -63,7 +63,7 @@ void opened_unlock(void)
 /* ---- finding --------------------------------------------------------------------------------------------- */
 
 /* With a lock. */
-static struct opened *find(umf_memory_pool_handle_t pool, const void *handle, size_t size, unsigned hash)
+static struct opened *opened_find(umf_memory_pool_handle_t pool, const void *handle, size_t size, unsigned hash)
 {
     struct opened *opened;
 
@@ -71,21 +71,21 @@ static struct opened *find(umf_memory_pool_handle_t pool, const void *handle, si
     return opened;
 }
 
-static struct opened *of_interval(struct interval *range)
+static struct opened *opened_of(struct interval *range)
 {
     return range ? container_of(range, struct opened, range) : NULL;
 }
 
 /* With a lock: the innermost that is open around ptr. */
-static struct opened *find_around(const void *ptr)
+static struct opened *opened_find_around(const void *ptr)
 {
-    return of_interval(interval_innermost(&open_ranges, (uintptr_t)ptr, NULL));
+    return opened_of(interval_innermost(&open_ranges, (uintptr_t)ptr, NULL));
 }
 
 /* With a lock: the next of its twins, outwards. */
 static struct opened *next_twin(struct opened *opened)
 {
-    struct opened *other = of_interval(interval_previous(&opened->range));
+    struct opened *other = opened_of(interval_previous(&opened->range));
 
     return other && other->range.start == opened->range.start && other->size == opened->size ? other : NULL;
 }
@@ -96,7 +96,7 @@ umf_memory_pool_handle_t opened_pool(const void *ptr)
     const struct opened *opened;
 
     ipc_lock_read();
-    opened = find_around(ptr);
+    opened = opened_find_around(ptr);
     if (opened && opened->pool->tracking)
         pool = opened->pool;
     ipc_unlock_read();
@@ -106,7 +106,7 @@ umf_memory_pool_handle_t opened_pool(const void *ptr)
 /* ---- changing -------------------------------------------------------------------------------------------- */
 
 /* With the lock: this thread goes to the provider for it. */
-static void leave(struct opened *opened, enum opened_state state)
+static void opened_leave(struct opened *opened, enum opened_state state)
 {
     opened->state = state;
     opened->thread = pthread_self();
@@ -114,8 +114,8 @@ static void leave(struct opened *opened, enum opened_state state)
 }
 
 /* With both locks: its record, in state OPENING. NULL without memory. */
-static struct opened *begin(umf_memory_pool_handle_t pool, const void *handle, size_t size, unsigned hash,
-                            size_t base_size)
+static struct opened *opened_begin(umf_memory_pool_handle_t pool, const void *handle, size_t size, unsigned hash,
+                                   size_t base_size)
 {
     struct opened *opened = calloc(1, sizeof(*opened) + size);
 
@@ -131,12 +131,12 @@ static struct opened *begin(umf_memory_pool_handle_t pool, const void *handle, s
         free(opened);
         return NULL;
     }
-    leave(opened, OPENING);
+    opened_leave(opened, OPENING);
     return opened;
 }
 
 /* With both locks: it is at this address. */
-static void settle(struct opened *opened, const void *ptr)
+static void opened_settle(struct opened *opened, const void *ptr)
 {
     list_remove(&opened->in_transit);
     opened->state = OPEN;
@@ -148,7 +148,7 @@ static void settle(struct opened *opened, const void *ptr)
 }
 
 /* With both locks: it is not open any more, and not known. */
-static void end(struct opened *opened)
+static void opened_end(struct opened *opened)
 {
     list_remove(&opened->in_transit);
     HASH_DELETE(hh, opened->pool->opened, opened);
@@ -166,7 +166,7 @@ static umf_result_t call_close(struct opened *opened)
     result = umfMemoryProviderCloseIPCHandle(provider, (void *)(uintptr_t)opened->range.start, opened->size);
     opened_lock();
     ipc_lock();
-    end(opened);
+    opened_end(opened);
     ipc_unlock();
     return result;
 }
@@ -174,7 +174,7 @@ static umf_result_t call_close(struct opened *opened)
 /* ---- opening --------------------------------------------------------------------------------------------- */
 
 /* With a lock: one more of what is OPEN. Handles of the same memory know the same size. */
-static umf_result_t use(struct opened *opened, size_t base_size, void **base)
+static umf_result_t opened_use(struct opened *opened, size_t base_size, void **base)
 {
     if (opened->size != base_size)
         return UMF_RESULT_ERROR_INVALID_ARGUMENT;
@@ -215,7 +215,7 @@ static umf_result_t open_first(umf_memory_pool_handle_t pool, const void *handle
     void *ptr = NULL;
 
     ipc_lock();
-    opened = begin(pool, handle, size, hash, base_size);
+    opened = opened_begin(pool, handle, size, hash, base_size);
     ipc_unlock();
     if (!opened)
         return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
@@ -224,10 +224,10 @@ static umf_result_t open_first(umf_memory_pool_handle_t pool, const void *handle
     opened_lock();
     ipc_lock();
     if (result == UMF_RESULT_SUCCESS) {
-        settle(opened, ptr);
+        opened_settle(opened, ptr);
         *base = ptr;
     } else {
-        end(opened);
+        opened_end(opened);
     }
     ipc_unlock();
     return result;
@@ -240,18 +240,18 @@ umf_result_t opened_open(umf_memory_pool_handle_t pool, const void *handle, size
     umf_result_t result;
 
     ipc_lock_read();
-    opened = find(pool, handle, size, hash);
+    opened = opened_find(pool, handle, size, hash);
     if (opened && opened->state != OPEN)
         opened = NULL;
-    result = opened ? use(opened, base_size, base) : UMF_RESULT_SUCCESS;
+    result = opened ? opened_use(opened, base_size, base) : UMF_RESULT_SUCCESS;
     ipc_unlock_read();
     if (opened)
         return result;
 
     opened_lock();
-    while ((opened = find(pool, handle, size, hash)) && opened->state != OPEN)
+    while ((opened = opened_find(pool, handle, size, hash)) && opened->state != OPEN)
         pthread_cond_wait(&settled, &changing);
-    result = opened ? use(opened, base_size, base) : open_first(pool, handle, size, hash, base_size, base);
+    result = opened ? opened_use(opened, base_size, base) : open_first(pool, handle, size, hash, base_size, base);
     opened_unlock();
     return result;
 }
@@ -265,7 +265,7 @@ static bool close_one_of_many(const void *ptr)
     int64_t uses = 0;
 
     ipc_lock_read();
-    opened = find_around(ptr);
+    opened = opened_find_around(ptr);
     if (opened && !next_twin(opened))
         uses = atomic_load_explicit(&opened->uses, memory_order_relaxed);
     while (uses > 1 && !atomic_compare_exchange_weak_explicit(&opened->uses, &uses, uses - 1, memory_order_relaxed,
@@ -276,14 +276,14 @@ static bool close_one_of_many(const void *ptr)
 }
 
 /* With both locks: takes it and all its twins to the provider. */
-static struct opened *leave_all(struct opened *opened)
+static struct opened *opened_leave_all(struct opened *opened)
 {
     struct opened *next;
 
     for (struct opened *twin = opened; twin; twin = next) {
         next = next_twin(twin);
         interval_remove(&open_ranges, &twin->range);
-        leave(twin, CLOSING);
+        opened_leave(twin, CLOSING);
         twin->next = next;
     }
     return opened;
@@ -308,13 +308,13 @@ umf_result_t opened_close(const void *ptr)
         return UMF_RESULT_SUCCESS;
     opened_lock();
     ipc_lock();
-    opened = find_around(ptr);
+    opened = opened_find_around(ptr);
     if (!opened)
         result = UMF_RESULT_ERROR_INVALID_ARGUMENT;
     else
         opened->uses--;
     if (opened && !uses_of_all(opened))
-        opened = leave_all(opened);
+        opened = opened_leave_all(opened);
     else
         opened = NULL;
     ipc_unlock();
@@ -333,7 +333,7 @@ umf_result_t opened_close(const void *ptr)
  */
 static void settle_up(struct opened *opened)
 {
-    struct opened *twin = find_around((void *)(uintptr_t)opened->range.start);
+    struct opened *twin = opened_find_around((void *)(uintptr_t)opened->range.start);
 
     while (twin && (twin == opened || twin->size != opened->size))
         twin = next_twin(twin);
@@ -358,7 +358,7 @@ void opened_close_all(umf_memory_pool_handle_t pool)
         ipc_lock();
         settle_up(opened);
         interval_remove(&open_ranges, &opened->range);
-        leave(opened, CLOSING);
+        opened_leave(opened, CLOSING);
         ipc_unlock();
         (void)call_close(opened);
     }
@@ -379,6 +379,6 @@ void opened_in_child(void)
 
         next = link->next;
         if (!pthread_equal(opened->thread, pthread_self()))
-            end(opened);
+            opened_end(opened);
     }
 }

@@ -14,7 +14,7 @@
 
 static __thread struct native_error last = {UMF_OS_RESULT_SUCCESS, "success"};
 
-static const char *text_of(umf_os_memory_provider_native_error_t error)
+static const char *os_text_of(umf_os_memory_provider_native_error_t error)
 {
     switch (error) {
     case UMF_OS_RESULT_SUCCESS:
@@ -41,17 +41,17 @@ umf_result_t os_fail(umf_os_memory_provider_native_error_t error, int number)
 {
     char text[128];
 
-    native_error_set(&last, error, text_of(error), number ? strerror_r(number, text, sizeof(text)) : NULL);
+    native_error_set(&last, error, os_text_of(error), number ? strerror_r(number, text, sizeof(text)) : NULL);
     return UMF_RESULT_ERROR_MEMORY_PROVIDER_SPECIFIC;
 }
 
 umf_result_t os_fail_shared(umf_os_memory_provider_native_error_t error)
 {
-    native_error_set(&last, error, text_of(error), memclient_error());
+    native_error_set(&last, error, os_text_of(error), memclient_error());
     return UMF_RESULT_ERROR_MEMORY_PROVIDER_SPECIFIC;
 }
 
-static umf_result_t result_of(int r)
+static umf_result_t os_result_of(int r)
 {
     umf_result_t result = shared_handle_result(r);
 
@@ -101,7 +101,7 @@ static bool is_numa_valid(const umf_os_memory_provider_params_t *params)
     }
 }
 
-static bool is_valid(const umf_os_memory_provider_params_t *params)
+static bool os_are_params_valid(const umf_os_memory_provider_params_t *params)
 {
     const unsigned all = UMF_PROTECTION_NONE | UMF_PROTECTION_READ | UMF_PROTECTION_WRITE | UMF_PROTECTION_EXEC;
 
@@ -110,7 +110,7 @@ static bool is_valid(const umf_os_memory_provider_params_t *params)
            is_numa_valid(params);
 }
 
-static void finalize(void *provider)
+static void os_finalize(void *provider)
 {
     struct os *os = provider;
 
@@ -169,13 +169,13 @@ static void set_protection(struct os *os, unsigned protection)
     os->shared.protection = os->protection & PROT_EXEC ? os->protection : 0;
 }
 
-static umf_result_t initialize(void *arg, void **provider)
+static umf_result_t os_initialize(void *arg, void **provider)
 {
     const umf_os_memory_provider_params_t *params = arg;
     struct os *os;
     int r;
 
-    if (!is_valid(params)) {
+    if (!os_are_params_valid(params)) {
         log_because("the protection, the visibility, the mode with its nodes, or a partition is none that there is");
         return UMF_RESULT_ERROR_INVALID_ARGUMENT;
     }
@@ -187,7 +187,7 @@ static umf_result_t initialize(void *arg, void **provider)
         return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
     os->visibility = params->visibility;
     os->shared.profile = PROFILE_OS;
-    os->shared.result_of = result_of;
+    os->shared.result_of = os_result_of;
     os->shared.release_private = os->visibility == UMF_MEM_MAP_PRIVATE ? os_private_release : NULL;
     os->shared.options.size = sizeof(os->shared.options);
     os->shared.options.pages = MEMCLIENT_PAGES_BASE; /* as anonymous memory is split */
@@ -198,7 +198,7 @@ static umf_result_t initialize(void *arg, void **provider)
     if (!r && params->shm_name && os->visibility == UMF_MEM_MAP_SHARED)
         r = copy_name(os, params->shm_name);
     if (r) {
-        finalize(os);
+        os_finalize(os);
         return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
     }
     os->shared.name = os->name;
@@ -214,7 +214,7 @@ static bool has_no_such_nodes(int r)
     return r == -ENXIO || r == -ENODEV;
 }
 
-static umf_result_t alloc_shared(struct os *os, size_t size, size_t alignment, void **ptr)
+static umf_result_t os_shared_alloc(struct os *os, size_t size, size_t alignment, void **ptr)
 {
     uint64_t before = __atomic_fetch_add(&os->allocated, size, __ATOMIC_RELAXED);
     struct os_wish wish;
@@ -230,18 +230,18 @@ static umf_result_t alloc_shared(struct os *os, size_t size, size_t alignment, v
     return os_fail_shared(has_no_such_nodes(r) ? UMF_OS_RESULT_ERROR_BIND_FAILED : UMF_OS_RESULT_ERROR_ALLOC_FAILED);
 }
 
-static umf_result_t do_alloc(void *provider, size_t size, size_t alignment, void **ptr)
+static umf_result_t os_alloc(void *provider, size_t size, size_t alignment, void **ptr)
 {
     const size_t page = (size_t)page_size();
     struct os *os = provider;
 
     if (!ptr || (alignment && alignment % page && page % alignment))
         return UMF_RESULT_ERROR_INVALID_ARGUMENT;
-    return os->visibility == UMF_MEM_MAP_SHARED ? alloc_shared(os, size, alignment, ptr)
+    return os->visibility == UMF_MEM_MAP_SHARED ? os_shared_alloc(os, size, alignment, ptr)
                                                 : os_private_alloc(os, size, alignment, ptr);
 }
 
-static umf_result_t do_free(void *provider, void *ptr, size_t size)
+static umf_result_t os_free(void *provider, void *ptr, size_t size)
 {
     const struct os *os = provider;
 
@@ -252,8 +252,8 @@ static umf_result_t do_free(void *provider, void *ptr, size_t size)
     return shared_free(&os->shared, ptr, page_align_up(size));
 }
 
-static umf_result_t purge(struct os *os, void *ptr, size_t size, int advice,
-                          umf_os_memory_provider_native_error_t error)
+static umf_result_t os_purge(struct os *os, void *ptr, size_t size, int advice,
+                             umf_os_memory_provider_native_error_t error)
 {
     int r;
 
@@ -276,18 +276,18 @@ static umf_result_t purge(struct os *os, void *ptr, size_t size, int advice,
     return r ? os_fail_shared(error) : UMF_RESULT_SUCCESS;
 }
 
-static umf_result_t purge_lazy(void *provider, void *ptr, size_t size)
+static umf_result_t os_purge_lazy(void *provider, void *ptr, size_t size)
 {
-    return purge(provider, ptr, size, MADV_FREE, UMF_OS_RESULT_ERROR_PURGE_LAZY_FAILED);
+    return os_purge(provider, ptr, size, MADV_FREE, UMF_OS_RESULT_ERROR_PURGE_LAZY_FAILED);
 }
 
-static umf_result_t purge_force(void *provider, void *ptr, size_t size)
+static umf_result_t os_purge_force(void *provider, void *ptr, size_t size)
 {
-    return purge(provider, ptr, size, MADV_DONTNEED, UMF_OS_RESULT_ERROR_PURGE_FORCE_FAILED);
+    return os_purge(provider, ptr, size, MADV_DONTNEED, UMF_OS_RESULT_ERROR_PURGE_FORCE_FAILED);
 }
 
 /* Nothing is to be done: parts are what is freed. */
-static umf_result_t split(void *provider, void *ptr, size_t total, size_t first)
+static umf_result_t os_split(void *provider, void *ptr, size_t total, size_t first)
 {
     const struct os *os = provider;
 
@@ -296,12 +296,12 @@ static umf_result_t split(void *provider, void *ptr, size_t total, size_t first)
 
 /* ---- questions ------------------------------------------------------------------------------------------- */
 
-static void get_last_native_error(void *provider, const char **message, int32_t *error)
+static void os_get_last_native_error(void *provider, const char **message, int32_t *error)
 {
     native_error_get(&last, message, error);
 }
 
-static umf_result_t get_recommended_page_size(void *provider, size_t size, size_t *page_size_of)
+static umf_result_t os_get_recommended_page_size(void *provider, size_t size, size_t *page_size_of)
 {
     (void)size; /* as upstream: huge pages are not for this provider to ask for */
     if (!page_size_of)
@@ -310,7 +310,7 @@ static umf_result_t get_recommended_page_size(void *provider, size_t size, size_
     return UMF_RESULT_SUCCESS;
 }
 
-static umf_result_t get_min_page_size(void *provider, void *ptr, size_t *page_size_of)
+static umf_result_t os_get_min_page_size(void *provider, void *ptr, size_t *page_size_of)
 {
     (void)ptr; /* all have the same */
     if (!page_size_of)
@@ -319,7 +319,7 @@ static umf_result_t get_min_page_size(void *provider, void *ptr, size_t *page_si
     return UMF_RESULT_SUCCESS;
 }
 
-static const char *get_name(void *provider)
+static const char *os_get_name(void *provider)
 {
     return "OS";
 }
@@ -330,15 +330,15 @@ umf_memory_provider_ops_t *umfOsMemoryProviderOps(void)
 {
     static umf_memory_provider_ops_t ops = {
         .version = UMF_VERSION_CURRENT,
-        .initialize = initialize,
-        .finalize = finalize,
-        .alloc = do_alloc,
-        .free = do_free,
-        .get_last_native_error = get_last_native_error,
-        .get_recommended_page_size = get_recommended_page_size,
-        .get_min_page_size = get_min_page_size,
-        .get_name = get_name,
-        .ext = {purge_lazy, purge_force, shared_merge, split},
+        .initialize = os_initialize,
+        .finalize = os_finalize,
+        .alloc = os_alloc,
+        .free = os_free,
+        .get_last_native_error = os_get_last_native_error,
+        .get_recommended_page_size = os_get_recommended_page_size,
+        .get_min_page_size = os_get_min_page_size,
+        .get_name = os_get_name,
+        .ext = {os_purge_lazy, os_purge_force, shared_merge, os_split},
         .ipc = {shared_get_ipc_handle_size, shared_get_ipc_handle, shared_put_ipc_handle, shared_open_ipc_handle,
                 shared_close_ipc_handle},
     };

@@ -86,7 +86,7 @@ static int bind_all(const struct os *os, void *ptr, uint64_t length, int policy)
     return bind_mask(ptr, length, policy, &mask);
 }
 
-static int prefer(const struct os *os, void *ptr, uint64_t length)
+static int bind_preferred(const struct os *os, void *ptr, uint64_t length)
 {
     struct mask first = {{0}};
     int r;
@@ -103,7 +103,7 @@ static int prefer(const struct os *os, void *ptr, uint64_t length)
 }
 
 /* A huge page would be on one node as a whole. Kernels that know of none refuse, and need not be told. */
-static int interleave_pages(const struct os *os, void *ptr, uint64_t length)
+static int bind_interleaved_pages(const struct os *os, void *ptr, uint64_t length)
 {
     if (os->n_nodes > 1)
         (void)os_calls->madvise(ptr, (size_t)length, MADV_NOHUGEPAGE);
@@ -111,13 +111,13 @@ static int interleave_pages(const struct os *os, void *ptr, uint64_t length)
 }
 
 /* Parts of part_size, each on the next node, going on where the former allocation ended. */
-static int interleave(const struct os *os, char *ptr, uint64_t length, uint64_t before)
+static int bind_interleaved(const struct os *os, char *ptr, uint64_t length, uint64_t before)
 {
     uint64_t part, next;
     int r = 0;
 
     if (!os->part_size)
-        return interleave_pages(os, ptr, length);
+        return bind_interleaved_pages(os, ptr, length);
     part = whole_part(os->part_size);
     next = before / os->part_size;
     for (uint64_t at = 0; !r && at < length; at += part < length - at ? part : length - at)
@@ -125,7 +125,7 @@ static int interleave(const struct os *os, char *ptr, uint64_t length, uint64_t 
     return r;
 }
 
-static int split(const struct os *os, char *ptr, uint64_t length)
+static int bind_split(const struct os *os, char *ptr, uint64_t length)
 {
     const uint64_t page = page_size(), n_pages = length / page;
     uint64_t sum = 0, end = 0; /* of weights: all, and up to the end of partition i */
@@ -163,11 +163,11 @@ int os_numa_bind(const struct os *os, void *ptr, uint64_t length, uint64_t befor
     case UMF_NUMA_MODE_BIND:
         return bind_all(os, ptr, length, POLICY_BIND);
     case UMF_NUMA_MODE_INTERLEAVE:
-        return interleave(os, ptr, length, before);
+        return bind_interleaved(os, ptr, length, before);
     case UMF_NUMA_MODE_PREFERRED:
-        return prefer(os, ptr, length);
+        return bind_preferred(os, ptr, length);
     case UMF_NUMA_MODE_SPLIT:
-        return split(os, ptr, length);
+        return bind_split(os, ptr, length);
     case UMF_NUMA_MODE_LOCAL:
         return bind_mask(ptr, length, POLICY_LOCAL, NULL);
     case UMF_NUMA_MODE_DEFAULT:

@@ -123,7 +123,7 @@ bool owned_take(umf_memory_pool_handle_t pool, const void *ptr, uint64_t size, s
 }
 
 /* Is something on this level around all of the range? What overlaps it and is not goes. */
-static bool is_enclosed(unsigned level, uint64_t start, uint64_t size)
+static bool owned_is_enclosed(unsigned level, uint64_t start, uint64_t size)
 {
     uint64_t last = start + (size ? size - 1 : 0);
     struct range_entry there;
@@ -141,12 +141,13 @@ static bool is_enclosed(unsigned level, uint64_t start, uint64_t size)
 }
 
 /* On the first level from this on where nothing is in its way; or above what encloses it, if that may be there. */
-static umf_result_t enter(umf_memory_pool_handle_t pool, uint64_t start, uint64_t size, unsigned level, bool is_new)
+static umf_result_t owned_enter(umf_memory_pool_handle_t pool, uint64_t start, uint64_t size, unsigned level,
+                                bool is_new)
 {
     int r = -EEXIST;
 
     while (level < LEVELS && (r = range_index_insert(&levels[level], start, size, pool)) == -EEXIST)
-        if (!is_new || is_enclosed(level, start, size))
+        if (!is_new || owned_is_enclosed(level, start, size))
             level++;
     if (r)
         return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
@@ -163,14 +164,14 @@ umf_result_t owned_add(umf_memory_pool_handle_t pool, uint64_t start, uint64_t s
     if (size && size - 1 > UINT64_MAX - start)
         return UMF_RESULT_ERROR_INVALID_ARGUMENT;
     for (unsigned i = n_levels - 1; i && !level; i--)
-        if (is_enclosed(i, start, size))
+        if (owned_is_enclosed(i, start, size))
             level = i + 1;
-    return enter(pool, start, size, level, true);
+    return owned_enter(pool, start, size, level, true);
 }
 
 umf_result_t owned_put_back(const struct owned *owned)
 {
-    return enter(owned->pool, owned->start, owned->size, owned->level, false);
+    return owned_enter(owned->pool, owned->start, owned->size, owned->level, false);
 }
 
 umf_result_t owned_split(const struct owned *owned, uint64_t address)

@@ -15,7 +15,7 @@
 
 /* ---- making one ------------------------------------------------------------------------------------------ */
 
-static umf_result_t initialize(umf_memory_pool_handle_t pool, void *params)
+static umf_result_t pool_initialize(umf_memory_pool_handle_t pool, void *params)
 {
     umf_result_t result = UMF_RESULT_SUCCESS;
 
@@ -47,7 +47,7 @@ umf_result_t umfPoolCreate(const umf_memory_pool_ops_t *ops, umf_memory_provider
     pool->ops = *ops;
     pool->provider = provider;
     pool->flags = flags;
-    result = initialize(pool, params);
+    result = pool_initialize(pool, params);
     if (result != UMF_RESULT_SUCCESS) {
         log_write(LOG_ERROR, __func__, "the pool's initialization fails: %s", log_name_of(result));
         free(pool);

@@ -43,7 +43,7 @@ static size_t largest_cut(const struct disjoint *pool)
     return size;
 }
 
-static umf_result_t initialize(umf_memory_provider_handle_t provider, void *arg, void **ret)
+static umf_result_t disjoint_initialize(umf_memory_provider_handle_t provider, void *arg, void **ret)
 {
     const umf_disjoint_pool_params_t *params = arg;
     struct disjoint *pool;
@@ -75,7 +75,7 @@ static umf_result_t initialize(umf_memory_provider_handle_t provider, void *arg,
 }
 
 /* All goes back to the provider: what is kept, and what is still allocated. */
-static void finalize(void *arg)
+static void disjoint_finalize(void *arg)
 {
     struct disjoint *pool = arg;
     struct list left = LIST_INIT(left), *link;
@@ -135,7 +135,7 @@ static void *chunk_get(struct disjoint *pool, struct bucket *bucket, bool padded
     return NULL;
 }
 
-static void *pass_on(struct disjoint *pool, size_t size, size_t alignment, umf_result_t *result)
+static void *disjoint_pass_on(struct disjoint *pool, size_t size, size_t alignment, umf_result_t *result)
 {
     void *ptr = NULL;
 
@@ -143,7 +143,7 @@ static void *pass_on(struct disjoint *pool, size_t size, size_t alignment, umf_r
     return *result == UMF_RESULT_SUCCESS ? ptr : NULL;
 }
 
-static void *get(struct disjoint *pool, size_t size, size_t room, size_t alignment)
+static void *disjoint_get(struct disjoint *pool, size_t size, size_t room, size_t alignment)
 {
     umf_result_t result = UMF_RESULT_SUCCESS;
     struct bucket *bucket = NULL;
@@ -151,7 +151,8 @@ static void *get(struct disjoint *pool, size_t size, size_t room, size_t alignme
     void *ptr;
 
     if (!is_pooled(pool, room)) {
-        ptr = pool->is_tracked ? pass_on(pool, size, alignment, &result) : large_get(pool, size, alignment, &result);
+        ptr = pool->is_tracked ? disjoint_pass_on(pool, size, alignment, &result)
+                               : large_get(pool, size, alignment, &result);
     } else {
         bucket = &pool->buckets[bucket_for(pool, room)];
         if (bucket->is_cut) {
@@ -169,15 +170,15 @@ static void *get(struct disjoint *pool, size_t size, size_t room, size_t alignme
 }
 
 /* Apart, so that what is done most is a leaf, without a frame. */
-__attribute__((__noinline__)) static void *malloc_slowly(struct disjoint *pool, size_t size)
+__attribute__((__noinline__)) static void *disjoint_malloc_slow(struct disjoint *pool, size_t size)
 {
     if (size)
-        return get(pool, size, size, 0);
+        return disjoint_get(pool, size, size, 0);
     thread_now()->disjoint_error = UMF_RESULT_SUCCESS;
     return NULL;
 }
 
-static void *do_malloc(void *arg, size_t size)
+static void *disjoint_malloc(void *arg, size_t size)
 {
     struct disjoint *pool = arg;
     struct thread_now *now = thread_now_quick();
@@ -185,21 +186,21 @@ static void *do_malloc(void *arg, size_t size)
     void *ptr;
 
     if (!part || size - 1 >= pool->cut_max)
-        return malloc_slowly(pool, size);
+        return disjoint_malloc_slow(pool, size);
     ptr = heap_pop(&heap_of(part)->bins[bucket_for(pool, size)]);
     if (!ptr)
-        return malloc_slowly(pool, size);
+        return disjoint_malloc_slow(pool, size);
     now->disjoint_error = UMF_RESULT_SUCCESS;
     return ptr;
 }
 
-static void *do_aligned_malloc(void *arg, size_t size, size_t alignment)
+static void *disjoint_aligned_malloc(void *arg, size_t size, size_t alignment)
 {
     struct disjoint *pool = arg;
     size_t room;
 
     if (!size || alignment <= 1)
-        return do_malloc(pool, size);
+        return disjoint_malloc(pool, size);
     if (!is_power_of_two(alignment)) {
         thread_now()->disjoint_error = UMF_RESULT_ERROR_INVALID_ALIGNMENT;
         return NULL;
@@ -212,12 +213,12 @@ static void *do_aligned_malloc(void *arg, size_t size, size_t alignment)
     room = size + alignment - 1;
     if (alignment <= pool->min_page_size)
         room = align_down(room, alignment);
-    return get(pool, size, room, alignment);
+    return disjoint_get(pool, size, room, alignment);
 }
 
 /* ---- freeing ---------------------------------------------------------------------------------------------- */
 
-__attribute__((__noinline__)) static umf_result_t free_slowly(struct disjoint *pool, void *ptr)
+__attribute__((__noinline__)) static umf_result_t disjoint_free_slow(struct disjoint *pool, void *ptr)
 {
     struct block *block = map_find(&pool->map, ptr);
     umf_result_t result = UMF_RESULT_SUCCESS;
@@ -240,39 +241,39 @@ __attribute__((__noinline__)) static umf_result_t free_slowly(struct disjoint *p
     return result;
 }
 
-static umf_result_t do_free(void *arg, void *ptr)
+static umf_result_t disjoint_free(void *arg, void *ptr)
 {
     struct disjoint *pool = arg;
     struct thread_part *part = thread_part_quick(thread_now_quick(), &pool->heaps);
     struct slab *slab = part ? heap_find(pool, heap_of(part), ptr) : NULL;
 
     if (!slab || slab->watched)
-        return free_slowly(pool, ptr);
+        return disjoint_free_slow(pool, ptr);
     heap_push(slab, ptr);
     return UMF_RESULT_SUCCESS;
 }
 
 /* ---- what it has not -------------------------------------------------------------------------------------- */
 
-static void *do_calloc(void *pool, size_t num, size_t size)
+static void *disjoint_calloc(void *pool, size_t num, size_t size)
 {
     thread_now()->disjoint_error = UMF_RESULT_ERROR_NOT_SUPPORTED;
     return NULL;
 }
 
-static void *do_realloc(void *pool, void *ptr, size_t size)
+static void *disjoint_realloc(void *pool, void *ptr, size_t size)
 {
     thread_now()->disjoint_error = UMF_RESULT_ERROR_NOT_SUPPORTED;
     return NULL;
 }
 
-static size_t malloc_usable_size(void *pool, void *ptr)
+static size_t disjoint_malloc_usable_size(void *pool, void *ptr)
 {
     thread_now()->disjoint_error = UMF_RESULT_ERROR_NOT_SUPPORTED;
     return 0;
 }
 
-static umf_result_t get_last_allocation_error(void *pool)
+static umf_result_t disjoint_get_last_allocation_error(void *pool)
 {
     return thread_now()->disjoint_error;
 }
@@ -281,15 +282,15 @@ umf_memory_pool_ops_t *umfDisjointPoolOps(void)
 {
     static umf_memory_pool_ops_t ops = {
         .version = UMF_VERSION_CURRENT,
-        .initialize = initialize,
-        .finalize = finalize,
-        .malloc = do_malloc,
-        .calloc = do_calloc,
-        .realloc = do_realloc,
-        .aligned_malloc = do_aligned_malloc,
-        .malloc_usable_size = malloc_usable_size,
-        .free = do_free,
-        .get_last_allocation_error = get_last_allocation_error,
+        .initialize = disjoint_initialize,
+        .finalize = disjoint_finalize,
+        .malloc = disjoint_malloc,
+        .calloc = disjoint_calloc,
+        .realloc = disjoint_realloc,
+        .aligned_malloc = disjoint_aligned_malloc,
+        .malloc_usable_size = disjoint_malloc_usable_size,
+        .free = disjoint_free,
+        .get_last_allocation_error = disjoint_get_last_allocation_error,
     };
 
     return &ops;

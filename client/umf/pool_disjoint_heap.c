@@ -20,7 +20,7 @@ struct heap heap_none = {
     .bins = {[0 ... BUCKETS_MAX - 1] = {.current = &heap_no_slab}},
 };
 
-static struct thread_part *make(struct thread_parts *parts)
+static struct thread_part *heap_make(struct thread_parts *parts)
 {
     struct heap *heap = calloc(1, sizeof(*heap));
 
@@ -44,31 +44,31 @@ static struct bin *bin_of(struct slab *slab)
 
 /* ---- slabs of a heap -------------------------------------------------------------------------------------- */
 
-static bool is_empty(const struct slab *slab)
+static bool slab_is_empty(const struct slab *slab)
 {
     return slab->n_free == slab->n_fresh;
 }
 
-static bool is_used_up(const struct slab *slab)
+static bool slab_is_used_up(const struct slab *slab)
 {
     return !slab->n_free && slab->n_fresh == slab->n;
 }
 
-static void set_listed(struct slab *slab, bool listed)
+static void slab_set_listed(struct slab *slab, bool listed)
 {
     slab->listed = listed;
     slab->watched = !listed || slab->padded || slab->block.heap->pool->careful;
 }
 
-static void enter(struct heap *heap, struct bin *bin, struct slab *slab)
+static void bin_enter(struct heap *heap, struct bin *bin, struct slab *slab)
 {
     slab->block.heap = heap;
     list_prepend(&bin->available, &slab->block.link);
     slab->padded = slab->kept = false;
-    set_listed(slab, true);
+    slab_set_listed(slab, true);
 }
 
-static void set_kept(struct bin *bin, struct slab *slab)
+static void bin_set_kept(struct bin *bin, struct slab *slab)
 {
     if (bin->empty)
         bin->empty->kept = false;
@@ -77,14 +77,14 @@ static void set_kept(struct bin *bin, struct slab *slab)
     bin->empty = slab;
 }
 
-static void leave(struct bin *bin, struct slab *slab)
+static void bin_leave(struct bin *bin, struct slab *slab)
 {
     struct heap *heap = slab->block.heap;
 
     if (bin->current == slab)
         bin->current = &heap_no_slab;
     if (slab->kept)
-        set_kept(bin, NULL);
+        bin_set_kept(bin, NULL);
     if (heap->recent == slab)
         heap->recent = &heap_no_slab;
     list_remove(&slab->block.link);
@@ -92,11 +92,11 @@ static void leave(struct bin *bin, struct slab *slab)
 
 /* May its bin keep it? One that is noted need not be empty now, since taking from it is not noted, unless something is
  * to be counted. */
-static bool may_keep(const struct bin *bin, const struct slab *slab)
+static bool bin_may_keep(const struct bin *bin, const struct slab *slab)
 {
     const struct bucket *bucket = slab->block.bucket;
 
-    return !(bin->empty && is_empty(bin->empty)) && !atomic_load_explicit(&bucket->n_kept, memory_order_relaxed);
+    return !(bin->empty && slab_is_empty(bin->empty)) && !atomic_load_explicit(&bucket->n_kept, memory_order_relaxed);
 }
 
 /* Nothing is allocated of it any more. */
@@ -106,13 +106,13 @@ bool heap_emptied(struct slab *slab)
     struct bin *bin = bin_of(slab);
     bool attached = atomic_load_explicit(&heap->attached, memory_order_relaxed);
 
-    if (attached && may_keep(bin, slab) && slab_keep(slab->block.bucket)) {
-        set_kept(bin, slab);
+    if (attached && bin_may_keep(bin, slab) && slab_keep(slab->block.bucket)) {
+        bin_set_kept(bin, slab);
         list_remove(&slab->block.link);
         list_append(&bin->available, &slab->block.link);
         return true;
     }
-    leave(bin, slab);
+    bin_leave(bin, slab);
     if (attached)
         return slab_put(slab, false);
     list_append(&heap->unused, &slab->block.link);
@@ -121,43 +121,43 @@ bool heap_emptied(struct slab *slab)
 
 /* ---- free chunks ------------------------------------------------------------------------------------------ */
 
-static uint32_t number_of(const struct slab *slab, const void *ptr)
+static uint32_t chunk_number(const struct slab *slab, const void *ptr)
 {
     return (uint32_t)((size_t)((const char *)ptr - (const char *)slab->block.base) / slab->block.bucket->stride);
 }
 
 /* One back onto the stack; heap_push() is this without the cases that are rare. */
-static void stack_push(struct slab *slab, uint32_t number)
+static void slab_stack_push(struct slab *slab, uint32_t number)
 {
     slab->stack[slab->n_free++] = (uint32_t)(number * slab->block.bucket->stride / 8);
     if (!slab->listed) {
         list_prepend(&bin_of(slab)->available, &slab->block.link);
-        set_listed(slab, true);
+        slab_set_listed(slab, true);
     }
 }
 
 bool heap_watched_push(struct slab *slab, const void *ptr)
 {
-    stack_push(slab, number_of(slab, ptr));
-    return !is_empty(slab) || slab->kept || heap_emptied(slab);
+    slab_stack_push(slab, chunk_number(slab, ptr));
+    return !slab_is_empty(slab) || slab->kept || heap_emptied(slab);
 }
 
 /* Those that others have freed. */
-static void collect(struct heap *heap)
+static void heap_collect(struct heap *heap)
 {
     struct slab *slab = atomic_exchange(&heap->pending, NULL), *next;
 
     for (; slab; slab = next) {
         next = slab->next_pending;
         for (uint32_t number = atomic_exchange(&slab->freed, 0); number; number = slab->next[number - 1])
-            stack_push(slab, number - 1);
-        if (is_empty(slab) && !slab->kept)
+            slab_stack_push(slab, number - 1);
+        if (slab_is_empty(slab) && !slab->kept)
             (void)heap_emptied(slab);
     }
 }
 
 /* The lock, which is held, is given up, and then the slabs that the heap has given up meanwhile. */
-static void unlock_heap(struct heap *heap)
+static void heap_unlock(struct heap *heap)
 {
     struct list unused = LIST_INIT(unused), *link;
 
@@ -168,15 +168,15 @@ static void unlock_heap(struct heap *heap)
         (void)slab_put(container_of(link, struct slab, block.link), true);
 }
 
-static void collect_for_nobody(struct heap *heap)
+static void heap_collect_unattached(struct heap *heap)
 {
     pthread_mutex_lock(&heap->pool->lock);
     if (!atomic_load(&heap->attached))
-        collect(heap);
-    unlock_heap(heap);
+        heap_collect(heap);
+    heap_unlock(heap);
 }
 
-static void put_others(struct slab *slab, uint32_t number)
+static void heap_put_others(struct slab *slab, uint32_t number)
 {
     struct heap *heap = slab->block.heap;
     uint32_t first = atomic_load_explicit(&slab->freed, memory_order_relaxed);
@@ -189,7 +189,7 @@ static void put_others(struct slab *slab, uint32_t number)
         while (!atomic_compare_exchange_weak(&heap->pending, &slab->next_pending, slab))
             ;
         if (!atomic_load(&heap->attached))
-            collect_for_nobody(heap);
+            heap_collect_unattached(heap);
     }
 }
 
@@ -197,42 +197,42 @@ bool heap_put(struct heap *mine, struct slab *slab, const void *ptr)
 {
     if (mine == slab->block.heap)
         return heap_watched_push(slab, ptr);
-    put_others(slab, number_of(slab, ptr));
+    heap_put_others(slab, chunk_number(slab, ptr));
     return true;
 }
 
 /* ---- allocating ------------------------------------------------------------------------------------------- */
 
 /* What else the heap has. */
-static struct slab *next_available(struct bin *bin)
+static struct slab *bin_next_available(struct bin *bin)
 {
     struct list *link;
 
     while ((link = list_first(&bin->available))) {
         struct slab *slab = container_of(link, struct slab, block.link);
 
-        if (!is_used_up(slab))
+        if (!slab_is_used_up(slab))
             return slab;
         list_remove(link);
-        set_listed(slab, false);
+        slab_set_listed(slab, false);
     }
     return NULL;
 }
 
-static struct slab *refill(struct heap *heap, struct bin *bin, struct bucket *bucket, bool *from_pool,
-                           umf_result_t *result)
+static struct slab *bin_refill(struct heap *heap, struct bin *bin, struct bucket *bucket, bool *from_pool,
+                               umf_result_t *result)
 {
-    struct slab *slab = next_available(bin);
+    struct slab *slab = bin_next_available(bin);
 
     if (slab)
         return slab;
-    collect(heap);
-    slab = next_available(bin);
+    heap_collect(heap);
+    slab = bin_next_available(bin);
     if (slab)
         return slab;
     slab = slab_get(bucket, from_pool, result);
     if (slab)
-        enter(heap, bin, slab);
+        bin_enter(heap, bin, slab);
     return slab;
 }
 
@@ -243,14 +243,14 @@ void *heap_malloc(struct heap *heap, struct bucket *bucket, bool padded, bool *f
     void *ptr;
 
     *from_pool = true;
-    if (is_used_up(slab)) {
-        slab = refill(heap, bin, bucket, from_pool, result);
+    if (slab_is_used_up(slab)) {
+        slab = bin_refill(heap, bin, bucket, from_pool, result);
         if (!slab)
             return NULL;
         bin->current = slab;
     }
     if (heap->pool->careful && slab->kept) {
-        set_kept(bin, NULL);
+        bin_set_kept(bin, NULL);
         slab_unkeep(bucket);
     }
     if (padded)
@@ -261,7 +261,7 @@ void *heap_malloc(struct heap *heap, struct bucket *bucket, bool padded, bool *f
 
 /* ---- heaps and threads ------------------------------------------------------------------------------------ */
 
-static void attach(struct thread_part *part)
+static void heap_attach(struct thread_part *part)
 {
     struct heap *heap = heap_of(part);
 
@@ -270,17 +270,17 @@ static void attach(struct thread_part *part)
     pthread_mutex_unlock(&heap->pool->lock);
 }
 
-static void give_up_empty(struct bin *bin)
+static void bin_give_up_empty(struct bin *bin)
 {
     struct slab *slab = bin->empty;
 
     if (!slab)
         return;
-    set_kept(bin, NULL);
-    if (!is_empty(slab))
+    bin_set_kept(bin, NULL);
+    if (!slab_is_empty(slab))
         return;
     slab_unkeep(slab->block.bucket);
-    leave(bin, slab);
+    bin_leave(bin, slab);
     list_append(&slab->block.heap->unused, &slab->block.link);
 }
 
@@ -288,19 +288,19 @@ void heap_detach(struct heap *heap)
 {
     pthread_mutex_lock(&heap->pool->lock);
     atomic_store(&heap->attached, false);
-    collect(heap);
+    heap_collect(heap);
     for (unsigned i = 0; i < heap->pool->n_buckets; i++)
-        give_up_empty(&heap->bins[i]);
-    unlock_heap(heap);
+        bin_give_up_empty(&heap->bins[i]);
+    heap_unlock(heap);
 }
 
-static void detach(struct thread_part *part)
+static void heap_detach_part(struct thread_part *part)
 {
     heap_detach(heap_of(part));
 }
 
 const struct thread_parts_ops heap_ops = {
-    .make = make,
-    .attach = attach,
-    .detach = detach,
+    .make = heap_make,
+    .attach = heap_attach,
+    .detach = heap_detach_part,
 };

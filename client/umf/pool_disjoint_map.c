@@ -16,7 +16,7 @@
 /* It holds no address. */
 struct block map_gap;
 
-static struct map_table *table_new(size_t n, struct map_table *older)
+static struct map_table *map_table_new(size_t n, struct map_table *older)
 {
     struct map_table *table = calloc(1, sizeof(*table) + n * sizeof(table->slots[0]));
 
@@ -29,7 +29,7 @@ static struct map_table *table_new(size_t n, struct map_table *older)
 
 bool map_init(struct map *map, size_t granule)
 {
-    struct map_table *table = table_new(SLOTS_MIN, NULL);
+    struct map_table *table = map_table_new(SLOTS_MIN, NULL);
 
     if (!table)
         return false;
@@ -48,107 +48,107 @@ void map_deinit(struct map *map)
     }
 }
 
-static struct block *look(struct map_table *table, size_t i)
+static struct block *map_load(struct map_table *table, size_t i)
 {
     return atomic_load_explicit(&table->slots[i & table->mask], memory_order_relaxed);
 }
 
-static void store(struct map_table *table, size_t i, struct block *block)
+static void map_store(struct map_table *table, size_t i, struct block *block)
 {
     atomic_store_explicit(&table->slots[i & table->mask], block, memory_order_release);
 }
 
-static void enter(struct map_table *table, uintptr_t granule, struct block *block)
+static void map_enter(struct map_table *table, uintptr_t granule, struct block *block)
 {
     size_t i = map_hash(granule);
 
-    while (look(table, i) && look(table, i) != &map_gap)
+    while (map_load(table, i) && map_load(table, i) != &map_gap)
         i++;
-    table->used += !look(table, i);
-    store(table, i, block);
+    table->used += !map_load(table, i);
+    map_store(table, i, block);
 }
 
 /* Gaps that no search goes beyond become empty. */
-static void close_gaps(struct map_table *table, size_t i)
+static void map_close_gaps(struct map_table *table, size_t i)
 {
-    if (look(table, i + 1))
+    if (map_load(table, i + 1))
         return;
-    for (; look(table, i) == &map_gap; i--) {
-        store(table, i, NULL);
+    for (; map_load(table, i) == &map_gap; i--) {
+        map_store(table, i, NULL);
         table->used--;
     }
 }
 
-static void leave(struct map_table *table, uintptr_t granule, const struct block *block)
+static void map_leave(struct map_table *table, uintptr_t granule, const struct block *block)
 {
     size_t i = map_hash(granule);
 
-    while (look(table, i) != block)
+    while (map_load(table, i) != block)
         i++;
-    store(table, i, &map_gap);
-    close_gaps(table, i);
+    map_store(table, i, &map_gap);
+    map_close_gaps(table, i);
 }
 
 /* ---- granules --------------------------------------------------------------------------------------------- */
 
-static uintptr_t first_of(const struct map *map, const struct block *block)
+static uintptr_t first_granule(const struct map *map, const struct block *block)
 {
     return atomic_load_explicit(&block->from, memory_order_relaxed) >> map->shift;
 }
 
-static uintptr_t last_of(const struct map *map, const struct block *block)
+static uintptr_t last_granule(const struct map *map, const struct block *block)
 {
     return (atomic_load_explicit(&block->from, memory_order_relaxed) +
             atomic_load_explicit(&block->span, memory_order_relaxed) - 1) >> map->shift;
 }
 
-static void enter_all(const struct map *map, struct map_table *table, struct block *block)
+static void map_enter_all(const struct map *map, struct map_table *table, struct block *block)
 {
-    for (uintptr_t granule = first_of(map, block); granule <= last_of(map, block); granule++)
-        enter(table, granule, block);
+    for (uintptr_t granule = first_granule(map, block); granule <= last_granule(map, block); granule++)
+        map_enter(table, granule, block);
 }
 
-static bool has(struct map_table *table, uintptr_t granule, const struct block *block)
+static bool map_has(struct map_table *table, uintptr_t granule, const struct block *block)
 {
     size_t i = map_hash(granule);
 
-    while (look(table, i) && look(table, i) != block)
+    while (map_load(table, i) && map_load(table, i) != block)
         i++;
-    return look(table, i);
+    return map_load(table, i);
 }
 
 /* A block comes up once for each of its granules. */
-static void copy(const struct map *map, struct map_table *from, struct map_table *to)
+static void map_copy(const struct map *map, struct map_table *from, struct map_table *to)
 {
     for (size_t i = 0; i <= from->mask; i++) {
-        struct block *block = look(from, i);
+        struct block *block = map_load(from, i);
 
-        if (block && block != &map_gap && !has(to, first_of(map, block), block))
-            enter_all(map, to, block);
+        if (block && block != &map_gap && !map_has(to, first_granule(map, block), block))
+            map_enter_all(map, to, block);
     }
 }
 
-static bool make_room(struct map *map, size_t n)
+static bool map_make_room(struct map *map, size_t n)
 {
     struct map_table *table = atomic_load_explicit(&map->table, memory_order_relaxed), *larger;
 
     if (table->used + n <= table->mask / 4)
         return true;
-    larger = table_new((table->mask + 1) * 2, table);
+    larger = map_table_new((table->mask + 1) * 2, table);
     if (!larger)
         return table->used + n < table->mask; /* one stays empty, where searches end */
-    copy(map, table, larger);
+    map_copy(map, table, larger);
     atomic_store_explicit(&map->table, larger, memory_order_release);
     return true;
 }
 
 bool map_insert(struct map *map, struct block *block, uintptr_t from, size_t span)
 {
-    if (!make_room(map, (span >> map->shift) + 2))
+    if (!map_make_room(map, (span >> map->shift) + 2))
         return false;
     atomic_store_explicit(&block->span, span, memory_order_relaxed);
     atomic_store_explicit(&block->from, from, memory_order_release);
-    enter_all(map, atomic_load_explicit(&map->table, memory_order_relaxed), block);
+    map_enter_all(map, atomic_load_explicit(&map->table, memory_order_relaxed), block);
     return true;
 }
 
@@ -156,8 +156,8 @@ void map_remove(struct map *map, struct block *block)
 {
     struct map_table *table = atomic_load_explicit(&map->table, memory_order_relaxed);
 
-    for (uintptr_t granule = first_of(map, block); granule <= last_of(map, block); granule++)
-        leave(table, granule, block);
+    for (uintptr_t granule = first_granule(map, block); granule <= last_granule(map, block); granule++)
+        map_leave(table, granule, block);
     atomic_store_explicit(&block->from, UINTPTR_MAX, memory_order_relaxed);
 }
 
@@ -166,7 +166,7 @@ void map_take_all(struct map *map, struct list *list)
     struct map_table *table = atomic_load_explicit(&map->table, memory_order_relaxed);
 
     for (size_t i = 0; i <= table->mask; i++) {
-        struct block *block = look(table, i);
+        struct block *block = map_load(table, i);
 
         if (!block || block == &map_gap || atomic_load(&block->from) == UINTPTR_MAX)
             continue;

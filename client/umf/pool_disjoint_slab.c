@@ -26,7 +26,7 @@ void umfDisjointPoolSharedLimitsDestroy(umf_disjoint_pool_shared_limits_t *limit
 }
 
 /* false: there is no room for a slab more. */
-static bool charge(umf_disjoint_pool_shared_limits_t *limits, size_t size)
+static bool limits_charge(umf_disjoint_pool_shared_limits_t *limits, size_t size)
 {
     size_t total;
 
@@ -42,7 +42,7 @@ static bool charge(umf_disjoint_pool_shared_limits_t *limits, size_t size)
 
 bool slab_keep(struct bucket *bucket)
 {
-    bool kept = charge(bucket->pool->params.SharedLimits, bucket->slab_size);
+    bool kept = limits_charge(bucket->pool->params.SharedLimits, bucket->slab_size);
 
     if (bucket->pool->params.PoolTrace)
         trace_slabs(bucket, -1, kept);
@@ -59,7 +59,7 @@ void slab_unkeep(struct bucket *bucket)
 
 /* ---- from the provider, and back -------------------------------------------------------------------------- */
 
-static bool enter_map(struct disjoint *pool, struct block *block, uintptr_t from, size_t span)
+static bool block_enter_map(struct disjoint *pool, struct block *block, uintptr_t from, size_t span)
 {
     bool fits;
 
@@ -69,7 +69,7 @@ static bool enter_map(struct disjoint *pool, struct block *block, uintptr_t from
     return fits;
 }
 
-static void leave_map(struct disjoint *pool, struct block *block)
+static void block_leave_map(struct disjoint *pool, struct block *block)
 {
     pthread_mutex_lock(&pool->lock);
     map_remove(&pool->map, block);
@@ -84,14 +84,14 @@ static umf_result_t block_alloc(struct disjoint *pool, struct block *block, size
     return umfMemoryProviderAlloc(pool->provider, size, alignment, &block->base);
 }
 
-static void recycle(struct disjoint *pool, struct list *spare, struct block *block)
+static void block_recycle(struct disjoint *pool, struct list *spare, struct block *block)
 {
     pthread_mutex_lock(&pool->lock);
     list_prepend(spare, &block->link);
     pthread_mutex_unlock(&pool->lock);
 }
 
-static struct block *take_first(struct disjoint *pool, struct list *list, atomic_size_t *n)
+static struct block *block_take_first(struct disjoint *pool, struct list *list, atomic_size_t *n)
 {
     struct list *link;
 
@@ -106,7 +106,7 @@ static struct block *take_first(struct disjoint *pool, struct list *list, atomic
 /* A record, used before or new. */
 static struct block *block_new(struct disjoint *pool, struct list *spare, size_t size, umf_result_t *result)
 {
-    struct block *block = take_first(pool, spare, NULL);
+    struct block *block = block_take_first(pool, spare, NULL);
 
     if (block)
         return block;
@@ -127,10 +127,10 @@ void block_list_free(struct list *list)
 }
 
 /* What the provider says cannot be told to anybody: the allocation is free anyway. */
-static void give_back(struct bucket *bucket, struct block *block)
+static void block_give_back(struct bucket *bucket, struct block *block)
 {
     (void)umfMemoryProviderFree(bucket->pool->provider, block->base, block->size);
-    recycle(bucket->pool, &bucket->spare, block);
+    block_recycle(bucket->pool, &bucket->spare, block);
 }
 
 static struct block *slab_alloc(struct bucket *bucket, size_t record_size, umf_result_t *result)
@@ -142,7 +142,7 @@ static struct block *slab_alloc(struct bucket *bucket, size_t record_size, umf_r
     block->bucket = bucket;
     *result = block_alloc(bucket->pool, block, bucket->slab_size, 0);
     if (*result != UMF_RESULT_SUCCESS || !block->base) {
-        recycle(bucket->pool, &bucket->spare, block);
+        block_recycle(bucket->pool, &bucket->spare, block);
         return NULL;
     }
     if (bucket->pool->params.PoolTrace)
@@ -152,7 +152,7 @@ static struct block *slab_alloc(struct bucket *bucket, size_t record_size, umf_r
 
 /* ---- slabs that are cut ----------------------------------------------------------------------------------- */
 
-static struct slab *cut(struct bucket *bucket, umf_result_t *result)
+static struct slab *slab_cut(struct bucket *bucket, umf_result_t *result)
 {
     size_t n = bucket->slab_size / bucket->stride;
     struct slab *slab;
@@ -163,8 +163,8 @@ static struct slab *cut(struct bucket *bucket, umf_result_t *result)
     block = slab_alloc(bucket, sizeof(*slab) + 2 * n * sizeof(slab->stack[0]), result);
     if (!block)
         return NULL;
-    if (!enter_map(bucket->pool, block, (uintptr_t)block->base, block->size)) {
-        give_back(bucket, block);
+    if (!block_enter_map(bucket->pool, block, (uintptr_t)block->base, block->size)) {
+        block_give_back(bucket, block);
         *result = UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
         return NULL;
     }
@@ -178,17 +178,17 @@ static struct slab *cut(struct bucket *bucket, umf_result_t *result)
 
 struct slab *slab_get(struct bucket *bucket, bool *from_pool, umf_result_t *result)
 {
-    struct block *block = take_first(bucket->pool, &bucket->kept, &bucket->n_kept);
+    struct block *block = block_take_first(bucket->pool, &bucket->kept, &bucket->n_kept);
 
     *from_pool = block;
     if (!block)
-        return cut(bucket, result);
+        return slab_cut(bucket, result);
     slab_unkeep(bucket);
     return container_of(block, struct slab, block);
 }
 
 /* Is it kept? */
-static bool keep(struct bucket *bucket, struct block *block, size_t capacity)
+static bool bucket_keep(struct bucket *bucket, struct block *block, size_t capacity)
 {
     bool kept;
 
@@ -206,10 +206,10 @@ bool slab_put(struct slab *slab, bool may_keep)
 {
     struct bucket *bucket = slab->block.bucket;
 
-    if (keep(bucket, &slab->block, may_keep))
+    if (bucket_keep(bucket, &slab->block, may_keep))
         return true;
-    leave_map(bucket->pool, &slab->block);
-    give_back(bucket, &slab->block);
+    block_leave_map(bucket->pool, &slab->block);
+    block_give_back(bucket, &slab->block);
     return false;
 }
 
@@ -219,16 +219,16 @@ bool whole_put(struct block *block)
 {
     struct bucket *bucket = block->bucket;
 
-    leave_map(bucket->pool, block);
-    if (keep(bucket, block, bucket->pool->params.Capacity))
+    block_leave_map(bucket->pool, block);
+    if (bucket_keep(bucket, block, bucket->pool->params.Capacity))
         return true;
-    give_back(bucket, block);
+    block_give_back(bucket, block);
     return false;
 }
 
 void *whole_get(struct bucket *bucket, size_t alignment, bool *from_pool, umf_result_t *result)
 {
-    struct block *block = take_first(bucket->pool, &bucket->kept, &bucket->n_kept);
+    struct block *block = block_take_first(bucket->pool, &bucket->kept, &bucket->n_kept);
     uintptr_t ptr;
 
     *from_pool = block;
@@ -239,9 +239,9 @@ void *whole_get(struct bucket *bucket, size_t alignment, bool *from_pool, umf_re
     if (!block)
         return NULL;
     ptr = align_up((uintptr_t)block->base, alignment);
-    if (enter_map(bucket->pool, block, ptr, 1))
+    if (block_enter_map(bucket->pool, block, ptr, 1))
         return (void *)ptr;
-    give_back(bucket, block);
+    block_give_back(bucket, block);
     *result = UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
     return NULL;
 }
@@ -256,13 +256,13 @@ void *large_get(struct disjoint *pool, size_t size, size_t alignment, umf_result
         return NULL;
     block->bucket = NULL;
     *result = block_alloc(pool, block, size, alignment);
-    if (*result == UMF_RESULT_SUCCESS && block->base && !enter_map(pool, block, (uintptr_t)block->base, 1)) {
+    if (*result == UMF_RESULT_SUCCESS && block->base && !block_enter_map(pool, block, (uintptr_t)block->base, 1)) {
         (void)umfMemoryProviderFree(pool->provider, block->base, size);
         *result = UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
     }
     if (*result == UMF_RESULT_SUCCESS && block->base)
         return block->base;
-    recycle(pool, &pool->spare, block);
+    block_recycle(pool, &pool->spare, block);
     return NULL;
 }
 
@@ -272,10 +272,10 @@ umf_result_t large_put(struct disjoint *pool, struct block *block)
 {
     umf_result_t result;
 
-    leave_map(pool, block);
+    block_leave_map(pool, block);
     result = umfMemoryProviderFree(pool->provider, block->base, block->size);
-    if (result == UMF_RESULT_SUCCESS || !enter_map(pool, block, (uintptr_t)block->base, 1))
-        recycle(pool, &pool->spare, block);
+    if (result == UMF_RESULT_SUCCESS || !block_enter_map(pool, block, (uintptr_t)block->base, 1))
+        block_recycle(pool, &pool->spare, block);
     return result;
 }
 
@@ -300,11 +300,11 @@ void bucket_deinit(struct bucket *bucket)
 {
     struct block *block;
 
-    while ((block = take_first(bucket->pool, &bucket->kept, &bucket->n_kept))) {
+    while ((block = block_take_first(bucket->pool, &bucket->kept, &bucket->n_kept))) {
         slab_unkeep(bucket);
         if (bucket->is_cut)
-            leave_map(bucket->pool, block);
-        give_back(bucket, block);
+            block_leave_map(bucket->pool, block);
+        block_give_back(bucket, block);
     }
     block_list_free(&bucket->spare);
 }

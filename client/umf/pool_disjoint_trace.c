@@ -7,7 +7,7 @@
 /* PoolTrace at least */
 enum { TRACE_TOTALS = 1, TRACE_BUCKETS, TRACE_CALLS };
 
-static const char *name_of(const struct disjoint *pool)
+static const char *trace_name(const struct disjoint *pool)
 {
     return pool->params.Name ? pool->params.Name : "disjoint_pool";
 }
@@ -20,7 +20,7 @@ void trace_alloc(struct disjoint *pool, struct bucket *bucket, const void *ptr, 
         atomic_fetch_add(&bucket->n_from_pool, from_pool);
     }
     if (pool->params.PoolTrace >= TRACE_CALLS)
-        fprintf(stderr, "%s: allocated %zu bytes aligned at %zu from %s: %p\n", name_of(pool), size, alignment,
+        fprintf(stderr, "%s: allocated %zu bytes aligned at %zu from %s: %p\n", trace_name(pool), size, alignment,
                 from_pool ? "the pool" : "the provider", ptr);
 }
 
@@ -29,10 +29,10 @@ void trace_free(struct disjoint *pool, struct bucket *bucket, const void *ptr, b
     if (bucket)
         atomic_fetch_add(&bucket->n_frees, 1);
     if (pool->params.PoolTrace >= TRACE_CALLS)
-        fprintf(stderr, "%s: freed %p to %s\n", name_of(pool), ptr, to_pool ? "the pool" : "the provider");
+        fprintf(stderr, "%s: freed %p to %s\n", trace_name(pool), ptr, to_pool ? "the pool" : "the provider");
 }
 
-static void count(atomic_size_t *n, atomic_size_t *max, int more)
+static void trace_count(atomic_size_t *n, atomic_size_t *max, int more)
 {
     size_t now = atomic_fetch_add(n, (size_t)more) + (size_t)more;
     size_t before = atomic_load(max);
@@ -43,8 +43,8 @@ static void count(atomic_size_t *n, atomic_size_t *max, int more)
 
 void trace_slabs(struct bucket *bucket, int in_use, int in_pool)
 {
-    count(&bucket->n_in_pool, &bucket->max_in_pool, in_pool);
-    count(&bucket->n_in_use, &bucket->max_in_use, in_use);
+    trace_count(&bucket->n_in_pool, &bucket->max_in_pool, in_pool);
+    trace_count(&bucket->n_in_use, &bucket->max_in_use, in_use);
 }
 
 static void print_bucket(const struct bucket *bucket)
@@ -60,7 +60,7 @@ void trace_end(struct disjoint *pool)
 
     if (pool->params.PoolTrace >= TRACE_BUCKETS)
         fprintf(stderr, "%s: bucket       allocated        freed    from pool  most in use     most in pool\n",
-                name_of(pool));
+                trace_name(pool));
     for (unsigned i = 0; i < pool->n_buckets; i++) {
         const struct bucket *bucket = &pool->buckets[i];
 
@@ -71,7 +71,7 @@ void trace_end(struct disjoint *pool)
         if (pool->params.PoolTrace >= TRACE_BUCKETS && bucket->n_allocs)
             print_bucket(bucket);
     }
-    fprintf(stderr, "%s: %zu allocations, %zu frees, %zu from the pool; %zu bytes kept", name_of(pool), n_allocs,
+    fprintf(stderr, "%s: %zu allocations, %zu frees, %zu from the pool; %zu bytes kept", trace_name(pool), n_allocs,
             n_frees, n_from_pool, kept);
     if (limits)
         fprintf(stderr, "; %zu of %zu by all pools with its limits", limits->total, limits->max);

@@ -149,7 +149,7 @@ static const struct thread_parts_ops cache_ops = {
     .detach = cache_detach,
 };
 
-static int flags_of(struct jemalloc *pool)
+static int jemalloc_flags(struct jemalloc *pool)
 {
     struct thread_part *part = thread_part_mine(thread_now(), &pool->caches);
 
@@ -162,7 +162,7 @@ static int flags_of(struct jemalloc *pool)
 /* ---- making one ------------------------------------------------------------------------------------------- */
 
 /* The arena's own records come from where they are taken while it has no hooks. */
-static umf_result_t make_arena(struct jemalloc *pool)
+static umf_result_t jemalloc_make_arena(struct jemalloc *pool)
 {
     extent_hooks_t *hooks = &pool->memory.hooks;
     size_t size = sizeof(pool->arena);
@@ -174,7 +174,7 @@ static umf_result_t make_arena(struct jemalloc *pool)
     return umf_je_mallctl(name, NULL, NULL, &hooks, sizeof(hooks)) ? UMF_RESULT_ERROR_UNKNOWN : UMF_RESULT_SUCCESS;
 }
 
-static umf_result_t initialize(umf_memory_provider_handle_t provider, void *arg, void **ret)
+static umf_result_t jemalloc_initialize(umf_memory_provider_handle_t provider, void *arg, void **ret)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     const umf_jemalloc_pool_params_t *params = arg;
@@ -189,7 +189,7 @@ static umf_result_t initialize(umf_memory_provider_handle_t provider, void *arg,
     if (!pool)
         return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
     jemalloc_memory_init(&pool->memory, provider, params && params->disable_provider_free);
-    result = make_arena(pool);
+    result = jemalloc_make_arena(pool);
     if (result != UMF_RESULT_SUCCESS) {
         free(pool);
         return result;
@@ -199,7 +199,7 @@ static umf_result_t initialize(umf_memory_provider_handle_t provider, void *arg,
     return UMF_RESULT_SUCCESS;
 }
 
-static void finalize(void *arg)
+static void jemalloc_finalize(void *arg)
 {
     struct jemalloc *pool = arg;
     char name[64];
@@ -215,19 +215,19 @@ static void finalize(void *arg)
 
 /* ---- the pool's operations -------------------------------------------------------------------------------- */
 
-static void *note(void *ptr)
+static void *jemalloc_note(void *ptr)
 {
     thread_now()->jemalloc_error = ptr ? UMF_RESULT_SUCCESS : UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
     return ptr;
 }
 
 /* Apart, so that what is done most is a leaf, without a frame. */
-__attribute__((__noinline__)) static void *malloc_slowly(struct jemalloc *pool, size_t size)
+__attribute__((__noinline__)) static void *jemalloc_malloc_slow(struct jemalloc *pool, size_t size)
 {
-    return note(umf_je_mallocx(MAX(size, STEP), flags_of(pool)));
+    return jemalloc_note(umf_je_mallocx(MAX(size, STEP), jemalloc_flags(pool)));
 }
 
-static void *do_malloc(void *arg, size_t size)
+static void *jemalloc_malloc(void *arg, size_t size)
 {
     struct jemalloc *pool = arg;
     struct thread_now *now = thread_now_quick();
@@ -235,22 +235,22 @@ static void *do_malloc(void *arg, size_t size)
     struct shelf *shelf;
 
     if (!part || size - 1 >= shelved_max)
-        return malloc_slowly(pool, size);
+        return jemalloc_malloc_slow(pool, size);
     shelf = find_shelf(container_of(part, struct cache, part), size);
     if (!shelf->n)
-        return malloc_slowly(pool, size);
+        return jemalloc_malloc_slow(pool, size);
     now->jemalloc_error = UMF_RESULT_SUCCESS;
     return shelf->pieces[--shelf->n];
 }
 
-static void *do_calloc(void *pool, size_t num, size_t size)
+static void *jemalloc_calloc(void *pool, size_t num, size_t size)
 {
     if (__builtin_mul_overflow(num, size, &size))
-        return note(NULL);
-    return note(umf_je_mallocx(MAX(size, STEP), flags_of(pool) | MALLOCX_ZERO));
+        return jemalloc_note(NULL);
+    return jemalloc_note(umf_je_mallocx(MAX(size, STEP), jemalloc_flags(pool) | MALLOCX_ZERO));
 }
 
-static umf_result_t do_free(void *arg, void *ptr)
+static umf_result_t jemalloc_free(void *arg, void *ptr)
 {
     struct jemalloc *pool = arg;
     struct thread_part *part = thread_part_quick(thread_now_quick(), &pool->caches);
@@ -262,58 +262,58 @@ static umf_result_t do_free(void *arg, void *ptr)
     if (shelf && shelf->n < PIECES)
         shelf->pieces[shelf->n++] = ptr;
     else
-        umf_je_dallocx(ptr, flags_of(pool));
+        umf_je_dallocx(ptr, jemalloc_flags(pool));
     return UMF_RESULT_SUCCESS;
 }
 
 /* To size 0 it frees. */
-static void *do_realloc(void *pool, void *ptr, size_t size)
+static void *jemalloc_realloc(void *pool, void *ptr, size_t size)
 {
     if (!ptr)
-        return do_malloc(pool, size);
+        return jemalloc_malloc(pool, size);
     if (size)
-        return note(umf_je_rallocx(ptr, MAX(size, STEP), flags_of(pool)));
-    thread_now()->jemalloc_error = do_free(pool, ptr);
+        return jemalloc_note(umf_je_rallocx(ptr, MAX(size, STEP), jemalloc_flags(pool)));
+    thread_now()->jemalloc_error = jemalloc_free(pool, ptr);
     return NULL;
 }
 
-static void *do_aligned_malloc(void *pool, size_t size, size_t alignment)
+static void *jemalloc_aligned_malloc(void *pool, size_t size, size_t alignment)
 {
     if (!alignment)
-        return do_malloc(pool, size);
+        return jemalloc_malloc(pool, size);
     if (!is_power_of_two(alignment)) {
         thread_now()->jemalloc_error = UMF_RESULT_ERROR_INVALID_ALIGNMENT;
         return NULL;
     }
-    return note(umf_je_mallocx(MAX(size, STEP), flags_of(pool) | MALLOCX_ALIGN(alignment)));
+    return jemalloc_note(umf_je_mallocx(MAX(size, STEP), jemalloc_flags(pool) | MALLOCX_ALIGN(alignment)));
 }
 
-static size_t usable_size(void *pool, void *ptr)
+static size_t jemalloc_malloc_usable_size(void *pool, void *ptr)
 {
     return ptr ? umf_je_sallocx(ptr, 0) : 0;
 }
 
-static umf_result_t get_last_allocation_error(void *pool)
+static umf_result_t jemalloc_get_last_allocation_error(void *pool)
 {
     return thread_now()->jemalloc_error;
 }
 
 static umf_memory_pool_ops_t ops = {
     .version = UMF_VERSION_CURRENT,
-    .initialize = initialize,
-    .finalize = finalize,
-    .malloc = do_malloc,
-    .calloc = do_calloc,
-    .realloc = do_realloc,
-    .aligned_malloc = do_aligned_malloc,
-    .malloc_usable_size = usable_size,
-    .free = do_free,
-    .get_last_allocation_error = get_last_allocation_error,
+    .initialize = jemalloc_initialize,
+    .finalize = jemalloc_finalize,
+    .malloc = jemalloc_malloc,
+    .calloc = jemalloc_calloc,
+    .realloc = jemalloc_realloc,
+    .aligned_malloc = jemalloc_aligned_malloc,
+    .malloc_usable_size = jemalloc_malloc_usable_size,
+    .free = jemalloc_free,
+    .get_last_allocation_error = jemalloc_get_last_allocation_error,
 };
 
 #else
 
-static umf_result_t initialize(umf_memory_provider_handle_t provider, void *params, void **pool)
+static umf_result_t jemalloc_initialize(umf_memory_provider_handle_t provider, void *params, void **pool)
 {
     return UMF_RESULT_ERROR_NOT_SUPPORTED;
 }
@@ -321,7 +321,7 @@ static umf_result_t initialize(umf_memory_provider_handle_t provider, void *para
 /* No such pool is ever made, so the rest is not called. */
 static umf_memory_pool_ops_t ops = {
     .version = UMF_VERSION_CURRENT,
-    .initialize = initialize,
+    .initialize = jemalloc_initialize,
 };
 
 #endif

@@ -21,7 +21,7 @@ static struct jemalloc_memory *memory_of(extent_hooks_t *hooks)
 /* ---- what the provider knows ------------------------------------------------------------------------------- */
 
 /* As one allocation that starts just there; its size, or 0. */
-static size_t known_size(const struct jemalloc_memory *memory, const void *base)
+static size_t extent_size(const struct jemalloc_memory *memory, const void *base)
 {
     struct range_entry entry;
 
@@ -29,7 +29,7 @@ static size_t known_size(const struct jemalloc_memory *memory, const void *base)
                                                                                                          : 0;
 }
 
-static bool add(struct jemalloc_memory *memory, const void *base, size_t size)
+static bool extent_add(struct jemalloc_memory *memory, const void *base, size_t size)
 {
     int r;
 
@@ -40,7 +40,7 @@ static bool add(struct jemalloc_memory *memory, const void *base, size_t size)
 }
 
 /* False: it does not know it as one allocation. */
-static bool take(struct jemalloc_memory *memory, const void *base, size_t size)
+static bool extent_take(struct jemalloc_memory *memory, const void *base, size_t size)
 {
     struct range_entry entry;
     bool taken;
@@ -51,7 +51,7 @@ static bool take(struct jemalloc_memory *memory, const void *base, size_t size)
     return taken;
 }
 
-static bool split(struct jemalloc_memory *memory, const void *rest)
+static bool extent_split(struct jemalloc_memory *memory, const void *rest)
 {
     int r;
 
@@ -61,7 +61,7 @@ static bool split(struct jemalloc_memory *memory, const void *rest)
     return !r;
 }
 
-static bool merge(struct jemalloc_memory *memory, const void *low, const void *high)
+static bool extent_merge(struct jemalloc_memory *memory, const void *low, const void *high)
 {
     int r;
 
@@ -81,7 +81,7 @@ static void *hook_alloc(extent_hooks_t *hooks, void *wanted, size_t size, size_t
 
     if (wanted || umfMemoryProviderAlloc(memory->provider, size, alignment, &ptr) != UMF_RESULT_SUCCESS || !ptr)
         return NULL;
-    if ((uintptr_t)ptr & (alignment - 1) || !add(memory, ptr, size)) {
+    if ((uintptr_t)ptr & (alignment - 1) || !extent_add(memory, ptr, size)) {
         (void)umfMemoryProviderFree(memory->provider, ptr, size);
         return NULL;
     }
@@ -96,11 +96,11 @@ static bool hook_dalloc(extent_hooks_t *hooks, void *ptr, size_t size, bool comm
 {
     struct jemalloc_memory *memory = memory_of(hooks);
 
-    if (memory->disable_free || !take(memory, ptr, size))
+    if (memory->disable_free || !extent_take(memory, ptr, size))
         return true;
     if (umfMemoryProviderFree(memory->provider, ptr, size) == UMF_RESULT_SUCCESS)
         return false;
-    (void)add(memory, ptr, size);
+    (void)extent_add(memory, ptr, size);
     return true;
 }
 
@@ -132,13 +132,13 @@ static bool hook_split(extent_hooks_t *hooks, void *ptr, size_t size, size_t fir
 {
     struct jemalloc_memory *memory = memory_of(hooks);
 
-    if (known_size(memory, ptr) != size || __atomic_load_n(&memory->whole, __ATOMIC_RELAXED))
+    if (extent_size(memory, ptr) != size || __atomic_load_n(&memory->whole, __ATOMIC_RELAXED))
         return false;
     if (umfMemoryProviderAllocationSplit(memory->provider, ptr, size, first) != UMF_RESULT_SUCCESS) {
         __atomic_store_n(&memory->whole, true, __ATOMIC_RELAXED);
         return false;
     }
-    if (split(memory, (char *)ptr + first))
+    if (extent_split(memory, (char *)ptr + first))
         return false;
     (void)umfMemoryProviderAllocationMerge(memory->provider, ptr, (char *)ptr + first, size);
     return true;
@@ -148,14 +148,14 @@ static bool hook_merge(extent_hooks_t *hooks, void *low, size_t low_size, void *
                        unsigned arena)
 {
     struct jemalloc_memory *memory = memory_of(hooks);
-    size_t second = known_size(memory, high);
+    size_t second = extent_size(memory, high);
 
     if (!second)
         return false; /* parts of one */
-    if (second != high_size || known_size(memory, low) != low_size ||
+    if (second != high_size || extent_size(memory, low) != low_size ||
         umfMemoryProviderAllocationMerge(memory->provider, low, high, low_size + high_size) != UMF_RESULT_SUCCESS)
         return true;
-    if (merge(memory, low, high))
+    if (extent_merge(memory, low, high))
         return false;
     (void)umfMemoryProviderAllocationSplit(memory->provider, low, low_size + high_size, low_size);
     return true;

@@ -5,17 +5,17 @@
 
 static __thread umf_result_t last_error;
 
-static umf_result_t initialize(umf_memory_provider_handle_t provider, void *params, void **pool)
+static umf_result_t proxy_initialize(umf_memory_provider_handle_t provider, void *params, void **pool)
 {
     *pool = provider;
     return UMF_RESULT_SUCCESS;
 }
 
-static void finalize(void *pool)
+static void proxy_finalize(void *pool)
 {
 }
 
-static void *do_aligned_malloc(void *pool, size_t size, size_t alignment)
+static void *proxy_aligned_malloc(void *pool, size_t size, size_t alignment)
 {
     void *ptr = NULL;
 
@@ -23,36 +23,36 @@ static void *do_aligned_malloc(void *pool, size_t size, size_t alignment)
     return last_error == UMF_RESULT_SUCCESS ? ptr : NULL;
 }
 
-static void *do_malloc(void *pool, size_t size)
+static void *proxy_malloc(void *pool, size_t size)
 {
-    return do_aligned_malloc(pool, size, 0);
+    return proxy_aligned_malloc(pool, size, 0);
 }
 
-static void *do_calloc(void *pool, size_t num, size_t size)
-{
-    last_error = UMF_RESULT_ERROR_NOT_SUPPORTED;
-    return NULL;
-}
-
-static void *do_realloc(void *pool, void *ptr, size_t size)
+static void *proxy_calloc(void *pool, size_t num, size_t size)
 {
     last_error = UMF_RESULT_ERROR_NOT_SUPPORTED;
     return NULL;
 }
 
-static size_t malloc_usable_size(void *pool, void *ptr)
+static void *proxy_realloc(void *pool, void *ptr, size_t size)
+{
+    last_error = UMF_RESULT_ERROR_NOT_SUPPORTED;
+    return NULL;
+}
+
+static size_t proxy_malloc_usable_size(void *pool, void *ptr)
 {
     last_error = UMF_RESULT_ERROR_NOT_SUPPORTED;
     return 0;
 }
 
 /* Of what is not tracked nobody knows the size: 0. Otherwise the provider below fills it in. */
-static umf_result_t do_free(void *pool, void *ptr)
+static umf_result_t proxy_free(void *pool, void *ptr)
 {
     return umfMemoryProviderFree(pool, ptr, 0);
 }
 
-static umf_result_t get_last_allocation_error(void *pool)
+static umf_result_t proxy_get_last_allocation_error(void *pool)
 {
     return last_error;
 }
@@ -61,15 +61,15 @@ umf_memory_pool_ops_t *umfProxyPoolOps(void)
 {
     static umf_memory_pool_ops_t ops = {
         .version = UMF_VERSION_CURRENT,
-        .initialize = initialize,
-        .finalize = finalize,
-        .malloc = do_malloc,
-        .calloc = do_calloc,
-        .realloc = do_realloc,
-        .aligned_malloc = do_aligned_malloc,
-        .malloc_usable_size = malloc_usable_size,
-        .free = do_free,
-        .get_last_allocation_error = get_last_allocation_error,
+        .initialize = proxy_initialize,
+        .finalize = proxy_finalize,
+        .malloc = proxy_malloc,
+        .calloc = proxy_calloc,
+        .realloc = proxy_realloc,
+        .aligned_malloc = proxy_aligned_malloc,
+        .malloc_usable_size = proxy_malloc_usable_size,
+        .free = proxy_free,
+        .get_last_allocation_error = proxy_get_last_allocation_error,
     };
 
     return &ops;

@@ -50,7 +50,7 @@ static __thread umf_result_t last_error;
 /* ---- TBB -------------------------------------------------------------------------------------------------- */
 
 /* It stays loaded: it has threads' caches. */
-static void load(void)
+static void scalable_load(void)
 {
     static const struct {
         const char *name;
@@ -92,7 +92,7 @@ static int raw_free(intptr_t id, void *ptr, size_t size)
     return umfMemoryProviderFree(pool->provider, ptr, size) == UMF_RESULT_SUCCESS ? 0 : -1;
 }
 
-static umf_result_t initialize(umf_memory_provider_handle_t provider, void *params, void **ret)
+static umf_result_t scalable_initialize(umf_memory_provider_handle_t provider, void *params, void **ret)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     static const struct policy policy = {
@@ -103,7 +103,7 @@ static umf_result_t initialize(umf_memory_provider_handle_t provider, void *para
     };
     struct scalable *pool;
 
-    (void)pthread_once(&once, load);
+    (void)pthread_once(&once, scalable_load);
     if (!is_loaded)
         return UMF_RESULT_ERROR_NOT_SUPPORTED;
     pool = calloc(1, sizeof(*pool));
@@ -118,7 +118,7 @@ static umf_result_t initialize(umf_memory_provider_handle_t provider, void *para
     return UMF_RESULT_SUCCESS;
 }
 
-static void finalize(void *arg)
+static void scalable_finalize(void *arg)
 {
     struct scalable *pool = arg;
 
@@ -128,65 +128,65 @@ static void finalize(void *arg)
 
 /* ---- the pool's operations -------------------------------------------------------------------------------- */
 
-static void *note(void *ptr)
+static void *scalable_note(void *ptr)
 {
     last_error = ptr ? UMF_RESULT_SUCCESS : UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
     return ptr;
 }
 
-static void *do_malloc(void *arg, size_t size)
+static void *scalable_malloc(void *arg, size_t size)
 {
     const struct scalable *pool = arg;
 
-    return note(tbb.malloc(pool->tbb, size));
+    return scalable_note(tbb.malloc(pool->tbb, size));
 }
 
-static void *do_calloc(void *arg, size_t num, size_t size)
+static void *scalable_calloc(void *arg, size_t num, size_t size)
 {
     char *ptr;
 
     if (__builtin_mul_overflow(num, size, &size))
-        return note(NULL);
-    ptr = do_malloc(arg, size);
+        return scalable_note(NULL);
+    ptr = scalable_malloc(arg, size);
     if (ptr)
         memset(ptr, 0, size);
     return ptr;
 }
 
 /* To size 0 it frees, and has nothing to say. */
-static void *do_realloc(void *arg, void *ptr, size_t size)
+static void *scalable_realloc(void *arg, void *ptr, size_t size)
 {
     const struct scalable *pool = arg;
 
     if (!ptr)
-        return do_malloc(arg, size);
-    ptr = note(tbb.realloc(pool->tbb, ptr, size));
+        return scalable_malloc(arg, size);
+    ptr = scalable_note(tbb.realloc(pool->tbb, ptr, size));
     if (!size)
         last_error = UMF_RESULT_ERROR_UNKNOWN;
     return ptr;
 }
 
-static void *do_aligned_malloc(void *arg, size_t size, size_t alignment)
+static void *scalable_aligned_malloc(void *arg, size_t size, size_t alignment)
 {
     const struct scalable *pool = arg;
 
     if (!alignment)
-        return do_malloc(arg, size);
+        return scalable_malloc(arg, size);
     if (!is_power_of_two(alignment)) {
         last_error = UMF_RESULT_ERROR_INVALID_ALIGNMENT;
         return NULL;
     }
-    return note(tbb.aligned_malloc(pool->tbb, size ? size : 1, alignment));
+    return scalable_note(tbb.aligned_malloc(pool->tbb, size ? size : 1, alignment));
 }
 
-static size_t malloc_usable_size(void *arg, void *ptr)
+static size_t scalable_malloc_usable_size(void *arg, void *ptr)
 {
     const struct scalable *pool = arg;
 
     return ptr ? tbb.msize(pool->tbb, ptr) : 0;
 }
 
-static umf_result_t do_free(void *arg, void *ptr)
+static umf_result_t scalable_free(void *arg, void *ptr)
 {
     const struct scalable *pool = arg;
 
@@ -195,7 +195,7 @@ static umf_result_t do_free(void *arg, void *ptr)
     return UMF_RESULT_ERROR_UNKNOWN;
 }
 
-static umf_result_t get_last_allocation_error(void *pool)
+static umf_result_t scalable_get_last_allocation_error(void *pool)
 {
     return last_error;
 }
@@ -204,15 +204,15 @@ umf_memory_pool_ops_t *umfScalablePoolOps(void)
 {
     static umf_memory_pool_ops_t ops = {
         .version = UMF_VERSION_CURRENT,
-        .initialize = initialize,
-        .finalize = finalize,
-        .malloc = do_malloc,
-        .calloc = do_calloc,
-        .realloc = do_realloc,
-        .aligned_malloc = do_aligned_malloc,
-        .malloc_usable_size = malloc_usable_size,
-        .free = do_free,
-        .get_last_allocation_error = get_last_allocation_error,
+        .initialize = scalable_initialize,
+        .finalize = scalable_finalize,
+        .malloc = scalable_malloc,
+        .calloc = scalable_calloc,
+        .realloc = scalable_realloc,
+        .aligned_malloc = scalable_aligned_malloc,
+        .malloc_usable_size = scalable_malloc_usable_size,
+        .free = scalable_free,
+        .get_last_allocation_error = scalable_get_last_allocation_error,
     };
 
     return &ops;

@@ -80,7 +80,7 @@ static struct thread *this_thread(void)
     return thread;
 }
 
-static struct thread_part *find_of(const struct thread *thread, const struct thread_parts *parts)
+static struct thread_part *part_find(const struct thread *thread, const struct thread_parts *parts)
 {
     list_for_each_entry(part, &thread->parts, struct thread_part, in_thread)
         if (part->parts == parts)
@@ -89,7 +89,7 @@ static struct thread_part *find_of(const struct thread *thread, const struct thr
 }
 
 /* One that its thread has left. */
-static struct thread_part *find_left(const struct thread_parts *parts)
+static struct thread_part *part_find_left(const struct thread_parts *parts)
 {
     list_for_each_entry(part, &parts->all, struct thread_part, in_pool)
         if (!list_is_linked(&part->in_thread) && !part->leaving && !part->lost)
@@ -97,7 +97,7 @@ static struct thread_part *find_left(const struct thread_parts *parts)
     return NULL;
 }
 
-static void remember(const struct thread_parts *parts, struct thread_part *part)
+static void part_remember(const struct thread_parts *parts, struct thread_part *part)
 {
     unsigned i = parts->id % THREAD_PARTS_NOW;
 
@@ -112,17 +112,17 @@ struct thread_part *thread_part_look(const struct thread_parts *parts)
 
     if (thread) {
         pthread_mutex_lock(&lock);
-        part = find_of(thread, parts);
+        part = part_find(thread, parts);
         pthread_mutex_unlock(&lock);
     }
     if (!part)
         part = parts->none;
-    remember(parts, part);
+    part_remember(parts, part);
     return part;
 }
 
 /* With the lock. */
-static void hand_over(struct thread_part *part, struct thread *thread)
+static void part_hand_over(struct thread_part *part, struct thread *thread)
 {
     list_append(&thread->parts, &part->in_thread);
     if (part->parts->ops->attach)
@@ -130,7 +130,7 @@ static void hand_over(struct thread_part *part, struct thread *thread)
 }
 
 /* Made without the lock: whom that asks may have locks of its own, which a fork takes before. */
-static struct thread_part *make(struct thread_parts *parts, struct thread *thread)
+static struct thread_part *part_make(struct thread_parts *parts, struct thread *thread)
 {
     struct thread_part *part = parts->ops->make(parts);
 
@@ -138,7 +138,7 @@ static struct thread_part *make(struct thread_parts *parts, struct thread *threa
         return NULL;
     pthread_mutex_lock(&lock);
     list_append(&parts->all, &part->in_pool);
-    hand_over(part, thread);
+    part_hand_over(part, thread);
     pthread_mutex_unlock(&lock);
     return part;
 }
@@ -151,14 +151,14 @@ struct thread_part *thread_part_get(struct thread_parts *parts)
     if (!thread)
         return NULL;
     pthread_mutex_lock(&lock);
-    part = find_left(parts);
+    part = part_find_left(parts);
     if (part)
-        hand_over(part, thread);
+        part_hand_over(part, thread);
     pthread_mutex_unlock(&lock);
     if (!part)
-        part = make(parts, thread);
+        part = part_make(parts, thread);
     if (part)
-        remember(parts, part);
+        part_remember(parts, part);
     return part;
 }
 
@@ -217,9 +217,9 @@ void thread_parts_unlock_all(void)
     pthread_mutex_unlock(&lock);
 }
 
-static void lose(struct thread_parts *parts, const struct thread *thread)
+static void parts_lose(struct thread_parts *parts, const struct thread *thread)
 {
-    const struct thread_part *mine = thread ? find_of(thread, parts) : NULL;
+    const struct thread_part *mine = thread ? part_find(thread, parts) : NULL;
 
     list_for_each_entry(part, &parts->all, struct thread_part, in_pool)
         if (part != mine && (part->leaving || list_is_linked(&part->in_thread))) {
@@ -233,7 +233,7 @@ void thread_parts_in_child(void)
     const struct thread *thread = have_key ? pthread_getspecific(key) : NULL;
 
     list_for_each_entry(parts, &pools, struct thread_parts, in_register)
-        lose(parts, thread);
+        parts_lose(parts, thread);
     thread_parts_unlock_all();
     /* made anew: they may count waiters that the child does not have */
     (void)pthread_mutex_init(&lock, NULL);

@@ -13,7 +13,7 @@
 static __thread umf_memory_provider_handle_t last_failed;
 
 /* What has failed, of which provider, and why, as far as anybody says it. */
-static void log_failure(umf_memory_provider_handle_t provider, const char *function, umf_result_t result)
+static void provider_log_failure(umf_memory_provider_handle_t provider, const char *function, umf_result_t result)
 {
     /* a pool's tracking stands between the pool and the provider, which has had its line */
     enum log_level level = provider->shown == provider ? LOG_ERROR : LOG_DEBUG;
@@ -31,28 +31,28 @@ static void log_failure(umf_memory_provider_handle_t provider, const char *funct
               *why ? ": " : "", why);
 }
 
-static umf_result_t note(umf_memory_provider_handle_t provider, const char *function, umf_result_t result)
+static umf_result_t provider_note(umf_memory_provider_handle_t provider, const char *function, umf_result_t result)
 {
     if (result == UMF_RESULT_SUCCESS)
         return result;
     last_failed = provider->shown;
     if (log_wants(LOG_ERROR))
-        log_failure(provider, function, result);
+        provider_log_failure(provider, function, result);
     return result;
 }
 
 /* Of what is called with something that cannot be. */
-static umf_result_t refuse_argument(const char *function, const char *why)
+static umf_result_t provider_refuse_argument(const char *function, const char *why)
 {
     log_write(LOG_ERROR, function, "%s: %s", log_name_of(UMF_RESULT_ERROR_INVALID_ARGUMENT), why);
     return UMF_RESULT_ERROR_INVALID_ARGUMENT;
 }
 
 /* The provider is NULL, or has no such operation. */
-static umf_result_t refuse(umf_memory_provider_handle_t provider, const char *function)
+static umf_result_t provider_refuse(umf_memory_provider_handle_t provider, const char *function)
 {
-    return provider ? note(provider, function, UMF_RESULT_ERROR_NOT_SUPPORTED)
-                    : refuse_argument(function, "the provider is NULL");
+    return provider ? provider_note(provider, function, UMF_RESULT_ERROR_NOT_SUPPORTED)
+                    : provider_refuse_argument(function, "the provider is NULL");
 }
 
 umf_memory_provider_handle_t umfGetLastFailedMemoryProvider(void)
@@ -99,11 +99,12 @@ umf_result_t umfMemoryProviderCreate(const umf_memory_provider_ops_t *ops, void 
     umf_result_t result;
 
     if (!ops || !hProvider)
-        return refuse_argument(__func__, "the operations are NULL, or nothing is there to put the provider into");
+        return provider_refuse_argument(__func__,
+                                        "the operations are NULL, or nothing is there to put the provider into");
     if (UMF_MAJOR_VERSION(ops->version) > UMF_MAJOR_VERSION(UMF_VERSION_CURRENT))
         return UMF_RESULT_ERROR_NOT_SUPPORTED;
     if (!is_complete(ops))
-        return refuse_argument(__func__, "an operation is missing");
+        return provider_refuse_argument(__func__, "an operation is missing");
     result = provider_new(ops, params, NULL, hProvider);
     if (result != UMF_RESULT_SUCCESS)
         log_write(LOG_ERROR, __func__, "%s: %s", log_name_of(result), log_reason().text);
@@ -126,15 +127,15 @@ void umfMemoryProviderDestroy(umf_memory_provider_handle_t hProvider)
 umf_result_t umfMemoryProviderAlloc(umf_memory_provider_handle_t hProvider, size_t size, size_t alignment, void **ptr)
 {
     if (!hProvider)
-        return refuse(hProvider, __func__);
-    return note(hProvider, __func__, hProvider->ops.alloc(hProvider->priv, size, alignment, ptr));
+        return provider_refuse(hProvider, __func__);
+    return provider_note(hProvider, __func__, hProvider->ops.alloc(hProvider->priv, size, alignment, ptr));
 }
 
 umf_result_t umfMemoryProviderFree(umf_memory_provider_handle_t hProvider, void *ptr, size_t size)
 {
     if (!hProvider)
-        return refuse(hProvider, __func__);
-    return note(hProvider, __func__, hProvider->ops.free(hProvider->priv, ptr, size));
+        return provider_refuse(hProvider, __func__);
+    return provider_note(hProvider, __func__, hProvider->ops.free(hProvider->priv, ptr, size));
 }
 
 void umfMemoryProviderGetLastNativeError(umf_memory_provider_handle_t hProvider, const char **ppMessage,
@@ -148,15 +149,16 @@ umf_result_t umfMemoryProviderGetRecommendedPageSize(umf_memory_provider_handle_
                                                      size_t *pageSize)
 {
     if (!hProvider)
-        return refuse(hProvider, __func__);
-    return note(hProvider, __func__, hProvider->ops.get_recommended_page_size(hProvider->priv, size, pageSize));
+        return provider_refuse(hProvider, __func__);
+    return provider_note(hProvider, __func__,
+                         hProvider->ops.get_recommended_page_size(hProvider->priv, size, pageSize));
 }
 
 umf_result_t umfMemoryProviderGetMinPageSize(umf_memory_provider_handle_t hProvider, void *ptr, size_t *pageSize)
 {
     if (!hProvider)
-        return refuse(hProvider, __func__);
-    return note(hProvider, __func__, hProvider->ops.get_min_page_size(hProvider->priv, ptr, pageSize));
+        return provider_refuse(hProvider, __func__);
+    return provider_note(hProvider, __func__, hProvider->ops.get_min_page_size(hProvider->priv, ptr, pageSize));
 }
 
 const char *umfMemoryProviderGetName(umf_memory_provider_handle_t hProvider)
@@ -169,25 +171,26 @@ const char *umfMemoryProviderGetName(umf_memory_provider_handle_t hProvider)
 umf_result_t umfMemoryProviderPurgeLazy(umf_memory_provider_handle_t hProvider, void *ptr, size_t size)
 {
     if (!hProvider || !hProvider->ops.ext.purge_lazy)
-        return refuse(hProvider, __func__);
-    return note(hProvider, __func__, hProvider->ops.ext.purge_lazy(hProvider->priv, ptr, size));
+        return provider_refuse(hProvider, __func__);
+    return provider_note(hProvider, __func__, hProvider->ops.ext.purge_lazy(hProvider->priv, ptr, size));
 }
 
 umf_result_t umfMemoryProviderPurgeForce(umf_memory_provider_handle_t hProvider, void *ptr, size_t size)
 {
     if (!hProvider || !hProvider->ops.ext.purge_force)
-        return refuse(hProvider, __func__);
-    return note(hProvider, __func__, hProvider->ops.ext.purge_force(hProvider->priv, ptr, size));
+        return provider_refuse(hProvider, __func__);
+    return provider_note(hProvider, __func__, hProvider->ops.ext.purge_force(hProvider->priv, ptr, size));
 }
 
 umf_result_t umfMemoryProviderAllocationSplit(umf_memory_provider_handle_t hProvider, void *ptr, size_t totalSize,
                                               size_t firstSize)
 {
     if (hProvider && (!ptr || !firstSize || firstSize >= totalSize))
-        return note(hProvider, __func__, UMF_RESULT_ERROR_INVALID_ARGUMENT);
+        return provider_note(hProvider, __func__, UMF_RESULT_ERROR_INVALID_ARGUMENT);
     if (!hProvider || !hProvider->ops.ext.allocation_split)
-        return refuse(hProvider, __func__);
-    return note(hProvider, __func__, hProvider->ops.ext.allocation_split(hProvider->priv, ptr, totalSize, firstSize));
+        return provider_refuse(hProvider, __func__);
+    return provider_note(hProvider, __func__,
+                         hProvider->ops.ext.allocation_split(hProvider->priv, ptr, totalSize, firstSize));
 }
 
 umf_result_t umfMemoryProviderAllocationMerge(umf_memory_provider_handle_t hProvider, void *lowPtr, void *highPtr,
@@ -195,44 +198,47 @@ umf_result_t umfMemoryProviderAllocationMerge(umf_memory_provider_handle_t hProv
 {
     if (hProvider && (!lowPtr || !highPtr || !totalSize || lowPtr >= highPtr ||
                       (size_t)((char *)highPtr - (char *)lowPtr) >= totalSize))
-        return note(hProvider, __func__, UMF_RESULT_ERROR_INVALID_ARGUMENT);
+        return provider_note(hProvider, __func__, UMF_RESULT_ERROR_INVALID_ARGUMENT);
     if (!hProvider || !hProvider->ops.ext.allocation_merge)
-        return refuse(hProvider, __func__);
-    return note(hProvider, __func__, hProvider->ops.ext.allocation_merge(hProvider->priv, lowPtr, highPtr, totalSize));
+        return provider_refuse(hProvider, __func__);
+    return provider_note(hProvider, __func__,
+                         hProvider->ops.ext.allocation_merge(hProvider->priv, lowPtr, highPtr, totalSize));
 }
 
 umf_result_t umfMemoryProviderGetIPCHandleSize(umf_memory_provider_handle_t hProvider, size_t *size)
 {
     if (!hProvider || !hProvider->ops.ipc.get_ipc_handle_size)
-        return refuse(hProvider, __func__);
-    return note(hProvider, __func__, hProvider->ops.ipc.get_ipc_handle_size(hProvider->priv, size));
+        return provider_refuse(hProvider, __func__);
+    return provider_note(hProvider, __func__, hProvider->ops.ipc.get_ipc_handle_size(hProvider->priv, size));
 }
 
 umf_result_t umfMemoryProviderGetIPCHandle(umf_memory_provider_handle_t hProvider, const void *ptr, size_t size,
                                            void *providerIpcData)
 {
     if (!hProvider || !hProvider->ops.ipc.get_ipc_handle)
-        return refuse(hProvider, __func__);
-    return note(hProvider, __func__, hProvider->ops.ipc.get_ipc_handle(hProvider->priv, ptr, size, providerIpcData));
+        return provider_refuse(hProvider, __func__);
+    return provider_note(hProvider, __func__,
+                         hProvider->ops.ipc.get_ipc_handle(hProvider->priv, ptr, size, providerIpcData));
 }
 
 umf_result_t umfMemoryProviderPutIPCHandle(umf_memory_provider_handle_t hProvider, void *providerIpcData)
 {
     if (!hProvider || !hProvider->ops.ipc.put_ipc_handle)
-        return refuse(hProvider, __func__);
-    return note(hProvider, __func__, hProvider->ops.ipc.put_ipc_handle(hProvider->priv, providerIpcData));
+        return provider_refuse(hProvider, __func__);
+    return provider_note(hProvider, __func__, hProvider->ops.ipc.put_ipc_handle(hProvider->priv, providerIpcData));
 }
 
 umf_result_t umfMemoryProviderOpenIPCHandle(umf_memory_provider_handle_t hProvider, void *providerIpcData, void **ptr)
 {
     if (!hProvider || !hProvider->ops.ipc.open_ipc_handle)
-        return refuse(hProvider, __func__);
-    return note(hProvider, __func__, hProvider->ops.ipc.open_ipc_handle(hProvider->priv, providerIpcData, ptr));
+        return provider_refuse(hProvider, __func__);
+    return provider_note(hProvider, __func__,
+                         hProvider->ops.ipc.open_ipc_handle(hProvider->priv, providerIpcData, ptr));
 }
 
 umf_result_t umfMemoryProviderCloseIPCHandle(umf_memory_provider_handle_t hProvider, void *ptr, size_t size)
 {
     if (!hProvider || !hProvider->ops.ipc.close_ipc_handle)
-        return refuse(hProvider, __func__);
-    return note(hProvider, __func__, hProvider->ops.ipc.close_ipc_handle(hProvider->priv, ptr, size));
+        return provider_refuse(hProvider, __func__);
+    return provider_note(hProvider, __func__, hProvider->ops.ipc.close_ipc_handle(hProvider->priv, ptr, size));
 }

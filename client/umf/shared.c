@@ -52,7 +52,7 @@ __attribute__((__constructor__)) static void shared_loaded(void)
     (void)pthread_atfork(shared_before_fork, shared_in_parent, shared_in_child);
 }
 
-static umf_result_t release(const struct shared *shared, const struct area *taken)
+static umf_result_t shared_release(const struct shared *shared, const struct area *taken)
 {
     if (shared->release_private)
         return shared->release_private(taken);
@@ -66,7 +66,7 @@ void shared_deinit(const struct shared *shared)
     uint64_t from = 0;
 
     while (area_take_any(shared, &from, &left))
-        (void)release(shared, &left);
+        (void)shared_release(shared, &left);
     closed_release_all(shared);
 }
 
@@ -115,8 +115,8 @@ static int alloc_named(struct shared *shared, uint64_t size, struct memclient_al
     return r;
 }
 
-static int make(struct shared *shared, uint64_t size, struct memclient_alloc_options *options,
-                struct shared_buffer **ret)
+static int shared_make_buffer(struct shared *shared, uint64_t size, struct memclient_alloc_options *options,
+                              struct shared_buffer **ret)
 {
     struct memclient_buffer *handle = NULL;
     _cleanup_free_ char *name = NULL;
@@ -169,7 +169,7 @@ static int map_in_reservation(struct shared_buffer *buffer, uint64_t alignment, 
     return r;
 }
 
-static int map(struct shared_buffer *buffer, uint64_t alignment, unsigned access, void **ptr)
+static int shared_map(struct shared_buffer *buffer, uint64_t alignment, unsigned access, void **ptr)
 {
     struct memclient_map_options options = MEMCLIENT_MAP_OPTIONS_INIT;
     int r;
@@ -219,9 +219,9 @@ int shared_alloc(struct shared *shared, uint64_t size, uint64_t alignment, const
         options.flags |= MEMCLIENT_NO_ADDRESS;
     else
         options.alignment = alignment;
-    r = make(shared, size, &options, &buffer);
+    r = shared_make_buffer(shared, size, &options, &buffer);
     if (!r)
-        r = map(buffer, alignment, shared->access, &at);
+        r = shared_map(buffer, alignment, shared->access, &at);
     if (!r)
         r = shared_note(shared, AREA_ALLOCATED, at, memclient_buffer_bytes(buffer->handle), 0, buffer);
     if (r)
@@ -243,7 +243,7 @@ umf_result_t shared_free(const struct shared *shared, void *ptr, uint64_t length
     if (r <= 0)
         return r ? UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY : profile_for_unknown(shared->profile);
     do
-        result = release(shared, &area);
+        result = shared_release(shared, &area);
     while (result == UMF_RESULT_SUCCESS && from < end && area_take(shared, &from, end, false, &area) > 0);
     return result;
 }

@@ -33,7 +33,7 @@ _Static_assert(sizeof(struct handle) == SHARED_HANDLE_SIZE, "a handle has this s
 DEFINE_CLEANUP(struct shared_buffer *, shared_buffer_unref);
 DEFINE_CLEANUP(struct memclient_buffer *, memclient_buffer_unref);
 
-static bool read_handle(struct handle *handle, const void *data)
+static bool handle_read(struct handle *handle, const void *data)
 {
     return check_read(handle, sizeof(*handle), MAGIC, data);
 }
@@ -73,7 +73,7 @@ static int token_of(const struct shared *shared, struct shared_buffer *buffer, s
     return 0;
 }
 
-static int get_handle(const struct shared *shared, const void *ptr, size_t size, void *data)
+static int handle_get(const struct shared *shared, const void *ptr, size_t size, void *data)
 {
     _cleanup_(shared_buffer_unrefp) struct shared_buffer *buffer = NULL;
     struct handle handle = {.length = size, .maker = shared->maker};
@@ -114,17 +114,17 @@ umf_result_t umfMemorydProviderHandle(const struct memclient_token *token, size_
 }
 
 /* The token stays with the buffer. */
-static int put_handle(const struct shared *shared, const void *data)
+static int handle_put(const struct shared *shared, const void *data)
 {
     struct handle handle;
 
-    return read_handle(&handle, data) && handle.maker == shared->maker ? 0 : -EBADMSG;
+    return handle_read(&handle, data) && handle.maker == shared->maker ? 0 : -EBADMSG;
 }
 
 /* ---- using one ------------------------------------------------------------------------------------------- */
 
 /* Where the handle's part of the buffer ends, in granules; 0 if there is no such part. */
-static uint64_t length_of(const struct handle *handle, const struct memclient_buffer *buffer)
+static uint64_t handle_length(const struct handle *handle, const struct memclient_buffer *buffer)
 {
     uint64_t granule = memclient_buffer_granule(buffer), bytes = memclient_buffer_bytes(buffer);
 
@@ -153,7 +153,7 @@ static int map_part(const struct shared *shared, struct memclient_buffer *buffer
 }
 
 /* It is closed, and mapped still. */
-static bool open_again(const struct shared *shared, const struct handle *handle, void **ptr)
+static bool handle_reopen(const struct shared *shared, const struct handle *handle, void **ptr)
 {
     struct area area;
 
@@ -167,7 +167,7 @@ static bool open_again(const struct shared *shared, const struct handle *handle,
     return true;
 }
 
-static int open_handle(struct shared *shared, const void *data, void **ptr)
+static int handle_open(struct shared *shared, const void *data, void **ptr)
 {
     _cleanup_(memclient_buffer_unrefp) struct memclient_buffer *opened = NULL;
     _cleanup_(shared_buffer_unrefp) struct shared_buffer *buffer = NULL;
@@ -176,15 +176,15 @@ static int open_handle(struct shared *shared, const void *data, void **ptr)
     void *at;
     int r;
 
-    if (!ptr || !read_handle(&handle, data))
+    if (!ptr || !handle_read(&handle, data))
         return -EBADMSG;
-    if (open_again(shared, &handle, ptr))
+    if (handle_reopen(shared, &handle, ptr))
         return 0;
     r = memclient_open_token(shared->ctx, &handle.token, 0, &opened);
     if (r)
         return r;
     closed_release_buffer(memclient_buffer_id(opened));
-    length = length_of(&handle, opened);
+    length = handle_length(&handle, opened);
     if (!length)
         return -EBADMSG;
     buffer = shared_buffer_new(opened);
@@ -204,7 +204,7 @@ static int open_handle(struct shared *shared, const void *data, void **ptr)
     return 0;
 }
 
-static void close_area(const struct area *area)
+static void handle_close(const struct area *area)
 {
     if (!area->buffer->opened_by || !closed_put(area, area->buffer->opened_by, sizeof(struct handle)))
         shared_buffer_release(area);
@@ -237,7 +237,7 @@ umf_result_t shared_handle_result(int r)
 /* ---- operations ------------------------------------------------------------------------------------------ */
 
 /* Private memory has no handles; programs of upstream's count on hearing so in two ways. */
-static umf_result_t no_handles(const struct shared *shared)
+static umf_result_t handle_refuse(const struct shared *shared)
 {
     return profile_is_upstream(shared->profile) ? UMF_RESULT_ERROR_INVALID_ARGUMENT : UMF_RESULT_ERROR_NOT_SUPPORTED;
 }
@@ -258,21 +258,21 @@ umf_result_t shared_get_ipc_handle(void *provider, const void *ptr, size_t size,
 {
     const struct shared *shared = provider;
 
-    return shared->release_private ? no_handles(shared) : shared->result_of(get_handle(shared, ptr, size, data));
+    return shared->release_private ? handle_refuse(shared) : shared->result_of(handle_get(shared, ptr, size, data));
 }
 
 umf_result_t shared_put_ipc_handle(void *provider, void *data)
 {
     const struct shared *shared = provider;
 
-    return shared->release_private ? no_handles(shared) : shared->result_of(put_handle(shared, data));
+    return shared->release_private ? handle_refuse(shared) : shared->result_of(handle_put(shared, data));
 }
 
 umf_result_t shared_open_ipc_handle(void *provider, void *data, void **ptr)
 {
     struct shared *shared = provider;
 
-    return shared->release_private ? no_handles(shared) : shared->result_of(open_handle(shared, data, ptr));
+    return shared->release_private ? handle_refuse(shared) : shared->result_of(handle_open(shared, data, ptr));
 }
 
 /* Who closes does not always know the size, so it is not looked at. */
@@ -282,11 +282,11 @@ umf_result_t shared_close_ipc_handle(void *provider, void *ptr, size_t size)
     struct area area;
 
     if (shared->release_private)
-        return no_handles(shared);
+        return handle_refuse(shared);
     if (!ptr)
         return UMF_RESULT_ERROR_INVALID_ARGUMENT;
     if (!area_take_opened(shared, (uintptr_t)ptr, &area))
         return profile_for_unknown(shared->profile);
-    close_area(&area);
+    handle_close(&area);
     return UMF_RESULT_SUCCESS;
 }

@@ -17,17 +17,17 @@
 
 /* ---- getting and freeing --------------------------------------------------------------------------------- */
 
-static umf_result_t initialize(void *params, void **provider)
+static umf_result_t tracked_initialize(void *params, void **provider)
 {
     *provider = params; /* the pool */
     return UMF_RESULT_SUCCESS;
 }
 
-static void finalize(void *provider)
+static void tracked_finalize(void *provider)
 {
 }
 
-static umf_result_t do_alloc(void *provider, size_t size, size_t alignment, void **ptr)
+static umf_result_t tracked_alloc(void *provider, size_t size, size_t alignment, void **ptr)
 {
     umf_memory_pool_handle_t pool = provider;
     void *got = NULL;
@@ -46,7 +46,7 @@ static umf_result_t do_alloc(void *provider, size_t size, size_t alignment, void
 }
 
 /* The handle that an entry has, if any, is given back: the entry is about to change or has gone. */
-static void put_handle(umf_memory_pool_handle_t pool, void *data)
+static void put_kept_handle(umf_memory_pool_handle_t pool, void *data)
 {
     if (!data)
         return;
@@ -62,7 +62,7 @@ struct freed {
 };
 
 /* With the lock: cuts off what is not to be freed. */
-static umf_result_t cut(const struct owned *whole, struct freed *freed, size_t size)
+static umf_result_t cut_owned(const struct owned *whole, struct freed *freed, size_t size)
 {
     struct owned *part = &freed->owned;
     umf_result_t result = UMF_RESULT_SUCCESS;
@@ -80,7 +80,7 @@ static umf_result_t cut(const struct owned *whole, struct freed *freed, size_t s
 }
 
 /* With the lock. */
-static umf_result_t take(umf_memory_pool_handle_t pool, const void *ptr, size_t size, struct freed *freed)
+static umf_result_t take_owned(umf_memory_pool_handle_t pool, const void *ptr, size_t size, struct freed *freed)
 {
     struct owned whole;
     uint64_t before;
@@ -99,7 +99,7 @@ static umf_result_t take(umf_memory_pool_handle_t pool, const void *ptr, size_t 
     freed->owned.size -= before;
     freed->has_before = before;
     freed->has_behind = size < freed->owned.size;
-    result = cut(&whole, freed, size);
+    result = cut_owned(&whole, freed, size);
     if (result != UMF_RESULT_SUCCESS) {
         freed->owned.pool = NULL;
         return result;
@@ -110,7 +110,7 @@ static umf_result_t take(umf_memory_pool_handle_t pool, const void *ptr, size_t 
 }
 
 /* With the lock: undoes that, but for the handle. Without memory the pool is not found by its addresses any more. */
-static void put_back(const struct freed *freed)
+static void put_back_freed(const struct freed *freed)
 {
     struct owned owned = freed->owned, before;
 
@@ -126,7 +126,7 @@ static void put_back(const struct freed *freed)
  * Taken out first: the provider may give the addresses to another thread at once. Size 0 is the allocation's
  * own: the proxy pool does not know it.
  */
-static umf_result_t do_free(void *provider, void *ptr, size_t size)
+static umf_result_t tracked_free(void *provider, void *ptr, size_t size)
 {
     umf_memory_pool_handle_t pool = provider;
     struct freed freed = {.ipc_data = NULL};
@@ -134,18 +134,18 @@ static umf_result_t do_free(void *provider, void *ptr, size_t size)
 
     if (ptr) {
         owned_lock();
-        result = take(pool, ptr, size, &freed);
+        result = take_owned(pool, ptr, size, &freed);
         owned_unlock();
     }
     if (result != UMF_RESULT_SUCCESS)
         return result;
-    put_handle(pool, freed.ipc_data);
+    put_kept_handle(pool, freed.ipc_data);
     if (!size)
         size = freed.owned.size;
     result = umfMemoryProviderFree(pool->provider, ptr, size);
     if (result != UMF_RESULT_SUCCESS && freed.owned.pool) {
         owned_lock();
-        put_back(&freed);
+        put_back_freed(&freed);
         owned_unlock();
     }
     return result;
@@ -173,7 +173,7 @@ static umf_result_t split_owned(umf_memory_pool_handle_t pool, const void *ptr, 
     return result;
 }
 
-static umf_result_t do_split(void *provider, void *ptr, size_t total, size_t first)
+static umf_result_t tracked_split(void *provider, void *ptr, size_t total, size_t first)
 {
     umf_memory_pool_handle_t pool = provider;
     struct owned owned;
@@ -190,7 +190,7 @@ static umf_result_t do_split(void *provider, void *ptr, size_t total, size_t fir
     owned_unlock();
     if (result != UMF_RESULT_SUCCESS)
         (void)umfMemoryProviderAllocationMerge(pool->provider, ptr, (char *)ptr + first, total);
-    put_handle(pool, data);
+    put_kept_handle(pool, data);
     return result;
 }
 
@@ -219,7 +219,7 @@ static umf_result_t merge_owned(umf_memory_pool_handle_t pool, const void *low_p
     return result;
 }
 
-static umf_result_t do_merge(void *provider, void *low_ptr, void *high_ptr, size_t total)
+static umf_result_t tracked_merge(void *provider, void *low_ptr, void *high_ptr, size_t total)
 {
     umf_memory_pool_handle_t pool = provider;
     void *low_data = NULL, *high_data = NULL;
@@ -236,8 +236,8 @@ static umf_result_t do_merge(void *provider, void *low_ptr, void *high_ptr, size
     owned_unlock();
     if (result != UMF_RESULT_SUCCESS)
         (void)umfMemoryProviderAllocationSplit(pool->provider, low_ptr, total, low.size);
-    put_handle(pool, low_data);
-    put_handle(pool, high_data);
+    put_kept_handle(pool, low_data);
+    put_kept_handle(pool, high_data);
     return result;
 }
 
@@ -294,7 +294,7 @@ umf_result_t tracking_get_ipc(umf_memory_pool_handle_t pool, const void *ptr, si
     }
     memcpy(data, new, size);
     keep_handle(pool, *base, *base_size, size, data, &new);
-    put_handle(pool, new);
+    put_kept_handle(pool, new);
     return UMF_RESULT_SUCCESS;
 }
 
@@ -305,57 +305,57 @@ static umf_memory_provider_handle_t upstream_of(void *provider)
     return ((umf_memory_pool_handle_t)provider)->provider;
 }
 
-static void get_last_native_error(void *provider, const char **message, int32_t *error)
+static void tracked_get_last_native_error(void *provider, const char **message, int32_t *error)
 {
     umfMemoryProviderGetLastNativeError(upstream_of(provider), message, error);
 }
 
-static umf_result_t get_recommended_page_size(void *provider, size_t size, size_t *page_size)
+static umf_result_t tracked_get_recommended_page_size(void *provider, size_t size, size_t *page_size)
 {
     return umfMemoryProviderGetRecommendedPageSize(upstream_of(provider), size, page_size);
 }
 
-static umf_result_t get_min_page_size(void *provider, void *ptr, size_t *page_size)
+static umf_result_t tracked_get_min_page_size(void *provider, void *ptr, size_t *page_size)
 {
     return umfMemoryProviderGetMinPageSize(upstream_of(provider), ptr, page_size);
 }
 
-static const char *get_name(void *provider)
+static const char *tracked_get_name(void *provider)
 {
     return umfMemoryProviderGetName(upstream_of(provider));
 }
 
-static umf_result_t purge_lazy(void *provider, void *ptr, size_t size)
+static umf_result_t tracked_purge_lazy(void *provider, void *ptr, size_t size)
 {
     return umfMemoryProviderPurgeLazy(upstream_of(provider), ptr, size);
 }
 
-static umf_result_t purge_force(void *provider, void *ptr, size_t size)
+static umf_result_t tracked_purge_force(void *provider, void *ptr, size_t size)
 {
     return umfMemoryProviderPurgeForce(upstream_of(provider), ptr, size);
 }
 
-static umf_result_t get_ipc_handle_size(void *provider, size_t *size)
+static umf_result_t tracked_get_ipc_handle_size(void *provider, size_t *size)
 {
     return umfMemoryProviderGetIPCHandleSize(upstream_of(provider), size);
 }
 
-static umf_result_t get_ipc_handle(void *provider, const void *ptr, size_t size, void *data)
+static umf_result_t tracked_get_ipc_handle(void *provider, const void *ptr, size_t size, void *data)
 {
     return umfMemoryProviderGetIPCHandle(upstream_of(provider), ptr, size, data);
 }
 
-static umf_result_t put_ipc_handle(void *provider, void *data)
+static umf_result_t tracked_put_ipc_handle(void *provider, void *data)
 {
     return umfMemoryProviderPutIPCHandle(upstream_of(provider), data);
 }
 
-static umf_result_t open_ipc_handle(void *provider, void *data, void **ptr)
+static umf_result_t tracked_open_ipc_handle(void *provider, void *data, void **ptr)
 {
     return umfMemoryProviderOpenIPCHandle(upstream_of(provider), data, ptr);
 }
 
-static umf_result_t close_ipc_handle(void *provider, void *ptr, size_t size)
+static umf_result_t tracked_close_ipc_handle(void *provider, void *ptr, size_t size)
 {
     return umfMemoryProviderCloseIPCHandle(upstream_of(provider), ptr, size);
 }
@@ -364,28 +364,28 @@ static umf_result_t close_ipc_handle(void *provider, void *ptr, size_t size)
 
 static const umf_memory_provider_ops_t tracking_ops = {
     .version = UMF_VERSION_CURRENT,
-    .initialize = initialize,
-    .finalize = finalize,
-    .alloc = do_alloc,
-    .free = do_free,
-    .get_last_native_error = get_last_native_error,
-    .get_recommended_page_size = get_recommended_page_size,
-    .get_min_page_size = get_min_page_size,
-    .get_name = get_name,
+    .initialize = tracked_initialize,
+    .finalize = tracked_finalize,
+    .alloc = tracked_alloc,
+    .free = tracked_free,
+    .get_last_native_error = tracked_get_last_native_error,
+    .get_recommended_page_size = tracked_get_recommended_page_size,
+    .get_min_page_size = tracked_get_min_page_size,
+    .get_name = tracked_get_name,
     .ext =
         {
-            .purge_lazy = purge_lazy,
-            .purge_force = purge_force,
-            .allocation_merge = do_merge,
-            .allocation_split = do_split,
+            .purge_lazy = tracked_purge_lazy,
+            .purge_force = tracked_purge_force,
+            .allocation_merge = tracked_merge,
+            .allocation_split = tracked_split,
         },
     .ipc =
         {
-            .get_ipc_handle_size = get_ipc_handle_size,
-            .get_ipc_handle = get_ipc_handle,
-            .put_ipc_handle = put_ipc_handle,
-            .open_ipc_handle = open_ipc_handle,
-            .close_ipc_handle = close_ipc_handle,
+            .get_ipc_handle_size = tracked_get_ipc_handle_size,
+            .get_ipc_handle = tracked_get_ipc_handle,
+            .put_ipc_handle = tracked_put_ipc_handle,
+            .open_ipc_handle = tracked_open_ipc_handle,
+            .close_ipc_handle = tracked_close_ipc_handle,
         },
 };
 
@@ -396,10 +396,10 @@ umf_result_t tracking_new(umf_memory_pool_handle_t pool, umf_memory_provider_han
 
 bool tracking_is(umf_memory_provider_handle_t provider)
 {
-    return provider->ops.alloc == do_alloc;
+    return provider->ops.alloc == tracked_alloc;
 }
 
-static void forget_all(umf_memory_pool_handle_t pool, bool give_back)
+static void forget_owned(umf_memory_pool_handle_t pool, bool give_back)
 {
     struct owned owned = {.start = 0}, taken;
 
@@ -409,7 +409,7 @@ static void forget_all(umf_memory_pool_handle_t pool, bool give_back)
 
         (void)owned_take(pool, (void *)(uintptr_t)owned.start, 0, &taken);
         owned_unlock();
-        put_handle(pool, data);
+        put_kept_handle(pool, data);
         if (give_back)
             (void)umfMemoryProviderFree(pool->provider, (void *)(uintptr_t)taken.start, taken.size);
         owned_lock();
@@ -419,11 +419,11 @@ static void forget_all(umf_memory_pool_handle_t pool, bool give_back)
 
 void tracking_give_back_all(umf_memory_provider_handle_t tracking)
 {
-    forget_all(tracking->priv, true);
+    forget_owned(tracking->priv, true);
 }
 
 void tracking_free(umf_memory_provider_handle_t tracking)
 {
-    forget_all(tracking->priv, false);
+    forget_owned(tracking->priv, false);
     umfMemoryProviderDestroy(tracking);
 }

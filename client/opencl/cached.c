@@ -31,7 +31,7 @@ static void return_slabs(struct list *slabs)
 
         /* if it is lost, its mapping is left to be given back */
         (void)memclient_cache_take(slab->buffer);
-        returns_put(&slab->returned);
+        free_queue_put(&slab->queued);
     }
 }
 

@@ -13,11 +13,11 @@
 #include <memclient/umf/umf/memory_provider.h>
 
 #include "base/list.h"
-#include "opencl/returns.h"
+#include "opencl/free_queue.h"
 
 /* One that was freed. */
 struct slab {
-    struct returned returned; /* on its way to the provider */
+    struct queued_free queued; /* on its way to the provider */
     struct list link;         /* or in the cache */
     umf_memory_provider_handle_t memoryd;
     struct memclient_buffer *buffer; /* the allocation's, while it is in the cache */
@@ -33,7 +33,7 @@ struct cached_slabs {
 void cached_init(struct cached_slabs *cached);
 void cached_deinit(struct cached_slabs *cached);
 
-/* Puts it there if it may be; others may have to go for that, and are given back by returns.h. False: it may not. */
+/* Puts it there if it may be; others may have to go for that, by the free queue. False: it may not. */
 bool cached_put(struct cached_slabs *cached, struct slab *slab);
 /* One of this size, at a multiple of the alignment, is in use again, and its record freed. NULL: there is none. */
 void *cached_take(struct cached_slabs *cached, size_t size, size_t alignment);

@@ -18,7 +18,7 @@
 
 #include "opencl/cached.h"
 #include "opencl/error.h"
-#include "opencl/returns.h"
+#include "opencl/free_queue.h"
 #include "opencl/table.h"
 
 /*
@@ -63,7 +63,7 @@ static void later_finalize(void *provider)
     struct later *later = provider;
 
     (void)cached_return_all(&later->cached);
-    returns_flush();
+    free_queue_flush();
     cached_deinit(&later->cached);
     umfMemoryProviderDestroy(later->memoryd);
     free(later);
@@ -82,7 +82,7 @@ static umf_result_t later_alloc(void *provider, size_t size, size_t alignment, v
         return UMF_RESULT_SUCCESS;
     result = umfMemoryProviderAlloc(later->memoryd, size, alignment, ptr);
     if (result != UMF_RESULT_SUCCESS && cached_return_all(&later->cached)) {
-        returns_flush();
+        free_queue_flush();
         result = umfMemoryProviderAlloc(later->memoryd, size, alignment, ptr);
     }
     if (result == UMF_RESULT_SUCCESS)
@@ -92,9 +92,9 @@ static umf_result_t later_alloc(void *provider, size_t size, size_t alignment, v
     return result;
 }
 
-static void release_slab(struct returned *returned)
+static void release_slab(struct queued_free *queued)
 {
-    struct slab *slab = container_of(returned, struct slab, returned);
+    struct slab *slab = container_of(queued, struct slab, queued);
 
     (void)umfMemoryProviderFree(slab->memoryd, slab->ptr, slab->size);
     free(slab);
@@ -107,11 +107,11 @@ static umf_result_t later_free(void *provider, void *ptr, size_t size)
 
     if (!slab)
         return umfMemoryProviderFree(later->memoryd, ptr, size);
-    *slab = (struct slab){.memoryd = later->memoryd, .ptr = ptr, .size = size, .returned.release = release_slab};
-    list_init(&slab->returned.link);
+    *slab = (struct slab){.memoryd = later->memoryd, .ptr = ptr, .size = size, .queued.release = release_slab};
+    list_init(&slab->queued.link);
     list_init(&slab->link);
     if (!cached_put(&later->cached, slab))
-        returns_put(&slab->returned);
+        free_queue_put(&slab->queued);
     return UMF_RESULT_SUCCESS;
 }
 

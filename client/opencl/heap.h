@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where allocations come from: a disjoint pool of UMF's interface over the memoryd provider, whose slabs are buffers of
- * the broker. Between the two there is a provider that keeps what is freed (cached.h), or gives it back by returns.h,
- * so that freeing makes no call.
+ * the broker. Between the two there is a provider that keeps what is freed (cached.h), or puts it into free_queue.h, so
+ * that freeing makes no call.
  */
 #pragma once
 

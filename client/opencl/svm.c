@@ -13,10 +13,10 @@
 
 #include "base/align.h"
 #include "opencl/error.h"
+#include "opencl/free_queue.h"
 #include "opencl/heap.h"
 #include "opencl/imports.h"
 #include "opencl/quarantine.h"
-#include "opencl/returns.h"
 #include "opencl/table.h"
 
 #define NODES_MAX 64
@@ -35,19 +35,19 @@ static void svm_before_fork(void)
 {
     table_before_fork();
     quarantine_before_fork();
-    returns_before_fork();
+    free_queue_before_fork();
 }
 
 static void svm_in_parent(void)
 {
-    returns_in_parent();
+    free_queue_in_parent();
     quarantine_in_parent();
     table_in_parent();
 }
 
 static void svm_in_child(void)
 {
-    returns_in_child();
+    free_queue_in_child();
     quarantine_in_child();
     table_in_child();
     imports_in_child();
@@ -172,20 +172,20 @@ int svm_connect(struct memclient_svm *svm)
 
 /* ---- giving back ------------------------------------------------------------------------------------------ */
 
-static void release_import(struct returned *returned)
+static void release_import(struct queued_free *queued)
 {
-    struct entry *entry = container_of(returned, struct entry, returned);
+    struct entry *entry = container_of(queued, struct entry, queued);
 
     import_put(entry->import);
     free(entry);
 }
 
-/* Without a call to the broker; what is left of that is put into the line. */
+/* Makes no call to the broker: what needs one is put into the free queue. */
 static void entry_release(struct entry *entry)
 {
     if (entry->life == table_life() && entry->import) {
-        entry->returned.release = release_import;
-        returns_put(&entry->returned);
+        entry->queued.release = release_import;
+        free_queue_put(&entry->queued);
         return;
     }
     if (entry->life == table_life())
@@ -237,7 +237,7 @@ void memclient_svm_destroy(struct memclient_svm *svm)
     while ((link = list_pop(&all)))
         entry_release(container_of(link, struct entry, waiting));
     release_quarantine(svm, 0);
-    returns_flush();
+    free_queue_flush();
     heap_free(atomic_load_explicit(&svm->heap, memory_order_acquire));
     free_records(svm);
 }
@@ -263,7 +263,7 @@ static struct entry *entry_new(struct memclient_svm *svm)
         return NULL;
     }
     list_init(&entry->waiting);
-    list_init(&entry->returned.link);
+    list_init(&entry->queued.link);
     entry->svm = svm;
     return entry;
 }
@@ -272,7 +272,7 @@ static struct entry *entry_new(struct memclient_svm *svm)
 static void svm_make_room(struct memclient_svm *svm)
 {
     release_quarantine(svm, 0);
-    returns_flush();
+    free_queue_flush();
 }
 
 int svm_alloc(struct memclient_svm *svm, const void *owner, uint64_t flags, uint64_t size, uint32_t alignment,

@@ -11,7 +11,7 @@
 
 #include "base/interval.h"
 #include "base/list.h"
-#include "opencl/returns.h"
+#include "opencl/free_queue.h"
 
 struct import;
 
@@ -25,7 +25,7 @@ struct entry {
     struct heap *heap;     /* what it was allocated from; NULL: imported */
     struct import *import; /* or NULL: mapped by somebody else */
     struct list waiting;   /* to be released */
-    struct returned returned;
+    struct queued_free queued;
 };
 
 /* Enters it with its ordinal, which is its range's serial, and its life. */

@@ -202,7 +202,7 @@ static umf_result_t os_initialize(void *arg, void **provider)
         return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
     }
     os->shared.name = os->name;
-    os->shared.name_is_a_wish = true;
+    os->shared.name_is_optional = true;
     *provider = os;
     return UMF_RESULT_SUCCESS;
 }
@@ -217,14 +217,14 @@ static bool has_no_such_nodes(int r)
 static umf_result_t os_shared_alloc(struct os *os, size_t size, size_t alignment, void **ptr)
 {
     uint64_t before = __atomic_fetch_add(&os->allocated, size, __ATOMIC_RELAXED);
-    struct os_wish wish;
-    int r = os_numa_wish(os, before, &wish);
+    struct os_request request;
+    int r = os_numa_request(os, before, &request);
 
     if (r)
         return os_fail(UMF_OS_RESULT_ERROR_BIND_FAILED, -r);
     do
-        r = shared_alloc(&os->shared, size, alignment, &wish.options, ptr);
-    while (has_no_such_nodes(r) && os_numa_wish_less(os, &wish));
+        r = shared_alloc(&os->shared, size, alignment, &request.options, ptr);
+    while (has_no_such_nodes(r) && os_numa_request_fewer(os, &request));
     if (!r)
         return UMF_RESULT_SUCCESS;
     return os_fail_shared(has_no_such_nodes(r) ? UMF_OS_RESULT_ERROR_BIND_FAILED : UMF_OS_RESULT_ERROR_ALLOC_FAILED);

@@ -43,15 +43,15 @@ int os_numa_discover(void);
 int os_numa_bind(const struct os *os, void *ptr, uint64_t length, uint64_t before);
 
 /* The same for the broker: which it is asked for. */
-#define OS_WISH_NODES 64
-struct os_wish {
+#define OS_REQUEST_NODES 64
+struct os_request {
     struct memclient_alloc_options options;
-    uint32_t nodes[OS_WISH_NODES];
-    uint32_t weights[OS_WISH_NODES];
+    uint32_t nodes[OS_REQUEST_NODES];
+    uint32_t weights[OS_REQUEST_NODES];
 };
-int os_numa_wish(const struct os *os, uint64_t before, struct os_wish *wish);
+int os_numa_request(const struct os *os, uint64_t before, struct os_request *request);
 /*
- * After the broker had no such nodes: a wish for those of them that it has, then for any node. True if there is one: if
- * nodes are not the provider's, but the thread's, whose policy knows nothing of the broker.
+ * After the broker had no such nodes: a request for those of them that it has, then for any node. True if there is one:
+ * if nodes are not the provider's, but the thread's, whose policy knows nothing of the broker.
  */
-bool os_numa_wish_less(const struct os *os, struct os_wish *wish);
+bool os_numa_request_fewer(const struct os *os, struct os_request *request);

@@ -180,31 +180,31 @@ int os_numa_bind(const struct os *os, void *ptr, uint64_t length, uint64_t befor
 /* ---- the broker's memory --------------------------------------------------------------------------------- */
 
 /* The broker takes each node once; a second mention adds its weight to the first. */
-static int add_node(struct os_wish *wish, unsigned node, uint64_t weight)
+static int add_node(struct os_request *request, unsigned node, uint64_t weight)
 {
     size_t i = 0;
 
-    while (i < wish->options.n_nodes && wish->nodes[i] != node)
+    while (i < request->options.n_nodes && request->nodes[i] != node)
         i++;
-    if (i == OS_WISH_NODES)
+    if (i == OS_REQUEST_NODES)
         return -EINVAL;
-    if (i == wish->options.n_nodes) {
-        wish->nodes[i] = node;
-        wish->weights[i] = 0;
-        wish->options.n_nodes++;
+    if (i == request->options.n_nodes) {
+        request->nodes[i] = node;
+        request->weights[i] = 0;
+        request->options.n_nodes++;
     }
-    if (weight > UINT32_MAX - wish->weights[i])
-        weight = UINT32_MAX - wish->weights[i];
-    wish->weights[i] += (uint32_t)weight;
+    if (weight > UINT32_MAX - request->weights[i])
+        weight = UINT32_MAX - request->weights[i];
+    request->weights[i] += (uint32_t)weight;
     return 0;
 }
 
-static int add_nodes(const struct os *os, uint64_t first, struct os_wish *wish)
+static int add_nodes(const struct os *os, uint64_t first, struct os_request *request)
 {
     int r = 0;
 
     for (unsigned i = 0; !r && i < os->n_nodes; i++)
-        r = add_node(wish, os->nodes[(first + i) % os->n_nodes], 0);
+        r = add_node(request, os->nodes[(first + i) % os->n_nodes], 0);
     return r;
 }
 
@@ -225,77 +225,77 @@ static unsigned placement_of(int policy)
 }
 
 /* As the kernel would place this thread's pages. */
-static int wish_of_thread(struct os_wish *wish)
+static int request_of_thread(struct os_request *request)
 {
     struct mask mask = {{0}};
     int policy = POLICY_DEFAULT, r = 0;
 
     if (os_calls->get_mempolicy(&policy, mask.words, NODE_BITS, NULL, 0) < 0)
         policy = POLICY_DEFAULT;
-    wish->options.placement = placement_of(policy);
-    if (wish->options.placement == MEMCLIENT_PLACEMENT_LOCAL)
+    request->options.placement = placement_of(policy);
+    if (request->options.placement == MEMCLIENT_PLACEMENT_LOCAL)
         return 0;
     for (unsigned node = 0; !r && node < NODES; node++)
         if (mask.words[node / WORD_BITS] >> node % WORD_BITS & 1)
-            r = add_node(wish, node, 0);
-    if (!wish->options.n_nodes)
-        wish->options.placement = MEMCLIENT_PLACEMENT_LOCAL;
+            r = add_node(request, node, 0);
+    if (!request->options.n_nodes)
+        request->options.placement = MEMCLIENT_PLACEMENT_LOCAL;
     return r;
 }
 
-int os_numa_wish(const struct os *os, uint64_t before, struct os_wish *wish)
+int os_numa_request(const struct os *os, uint64_t before, struct os_request *request)
 {
     const uint64_t part = os->part_size ? os->part_size : page_size();
     int r = 0;
 
-    wish->options = os->shared.options;
-    wish->options.nodes = wish->nodes;
+    request->options = os->shared.options;
+    request->options.nodes = request->nodes;
     switch (os->mode) {
     case UMF_NUMA_MODE_BIND:
-        wish->options.placement = MEMCLIENT_PLACEMENT_BIND;
-        return add_nodes(os, 0, wish);
+        request->options.placement = MEMCLIENT_PLACEMENT_BIND;
+        return add_nodes(os, 0, request);
     case UMF_NUMA_MODE_INTERLEAVE:
-        wish->options.placement = MEMCLIENT_PLACEMENT_INTERLEAVE;
-        wish->options.part_size = whole_part(part);
-        return add_nodes(os, before / part, wish);
+        request->options.placement = MEMCLIENT_PLACEMENT_INTERLEAVE;
+        request->options.part_size = whole_part(part);
+        return add_nodes(os, before / part, request);
     case UMF_NUMA_MODE_PREFERRED:
-        wish->options.placement = os->n_nodes ? MEMCLIENT_PLACEMENT_PREFERRED : MEMCLIENT_PLACEMENT_LOCAL;
-        return add_nodes(os, 0, wish);
+        request->options.placement = os->n_nodes ? MEMCLIENT_PLACEMENT_PREFERRED : MEMCLIENT_PLACEMENT_LOCAL;
+        return add_nodes(os, 0, request);
     case UMF_NUMA_MODE_SPLIT:
-        wish->options.placement = MEMCLIENT_PLACEMENT_SPLIT;
-        wish->options.weights = wish->weights;
+        request->options.placement = MEMCLIENT_PLACEMENT_SPLIT;
+        request->options.weights = request->weights;
         for (unsigned i = 0; !r && i < os->n_partitions; i++)
-            r = add_node(wish, os->partitions[i].target, os->partitions[i].weight);
+            r = add_node(request, os->partitions[i].target, os->partitions[i].weight);
         return r;
     case UMF_NUMA_MODE_LOCAL:
-        wish->options.placement = MEMCLIENT_PLACEMENT_LOCAL;
+        request->options.placement = MEMCLIENT_PLACEMENT_LOCAL;
         return 0;
     case UMF_NUMA_MODE_DEFAULT:
         break;
     }
-    return wish_of_thread(wish);
+    return request_of_thread(request);
 }
 
-/* Nodes of a wish that the broker has memory of, in one pool or another. */
+/* Nodes of a request that the broker has memory of, in one pool or another. */
 struct served {
-    const struct os_wish *wish;
-    bool has[OS_WISH_NODES];
+    const struct os_request *request;
+    bool has[OS_REQUEST_NODES];
 };
 
 static int note_served(const struct memclient_pool *pool, void *data)
 {
     struct served *served = data;
 
-    for (size_t i = 0; i < served->wish->options.n_nodes; i++)
+    for (size_t i = 0; i < served->request->options.n_nodes; i++)
         for (size_t k = 0; k < pool->n_nodes; k++)
-            served->has[i] |= pool->nodes[k] == served->wish->nodes[i];
+            served->has[i] |= pool->nodes[k] == served->request->nodes[i];
     return 0;
 }
 
-bool os_numa_wish_less(const struct os *os, struct os_wish *wish)
+bool os_numa_request_fewer(const struct os *os, struct os_request *request)
 {
-    struct memclient_alloc_options *options = &wish->options;
-    struct served served = {.wish = wish};
+    struct memclient_alloc_options *options = &request->options;
+    struct served served = {.request = request};
     size_t n = 0;
 
     if (os->mode != UMF_NUMA_MODE_DEFAULT || options->placement == MEMCLIENT_PLACEMENT_LOCAL ||
@@ -303,7 +303,7 @@ bool os_numa_wish_less(const struct os *os, struct os_wish *wish)
         return false;
     for (size_t i = 0; i < options->n_nodes; i++)
         if (served.has[i])
-            wish->nodes[n++] = wish->nodes[i];
+            request->nodes[n++] = request->nodes[i];
     if (!n || n == options->n_nodes) {
         options->placement = MEMCLIENT_PLACEMENT_LOCAL;
         n = 0;

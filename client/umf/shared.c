@@ -90,7 +90,7 @@ umf_result_t umfMemorydGetBuffer(const void *ptr, struct memclient_buffer **ret)
 
 /* ---- allocating ------------------------------------------------------------------------------------------ */
 
-/* Makes a buffer with the provider's next name. One that is bound already is left out, if it was a wish only. */
+/* Makes a buffer with the provider's next name. One that is bound already is left out, if it is optional. */
 static int alloc_named(struct shared *shared, uint64_t size, struct memclient_alloc_options *options,
                        struct memclient_buffer **handle, char **name)
 {
@@ -110,7 +110,7 @@ static int alloc_named(struct shared *shared, uint64_t size, struct memclient_al
     options->name_options = NULL;
     if (!r)
         *name = steal_ptr(&next);
-    else if (shared->name_is_a_wish && (r == -EEXIST || r == -EINVAL))
+    else if (shared->name_is_optional && (r == -EEXIST || r == -EINVAL))
         r = memclient_alloc(shared->ctx, size, options, handle);
     return r;
 }

@@ -36,7 +36,7 @@ struct shared {
     unsigned rights;     /* that handles grant, as memclient_share() has it */
     uint64_t keep_ms;    /* for how long a handle keeps the memory; 0 = it does not */
     const char *name;    /* buffers are NAME/1 and so on; NULL = they have no names */
-    bool name_is_a_wish; /* another's name is no reason to fail */
+    bool name_is_optional; /* another's name is no reason to fail */
     uint64_t names;      /* given so far */
     uint64_t maker;      /* which provider made a handle */
 };

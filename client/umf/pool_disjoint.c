@@ -62,9 +62,9 @@ static umf_result_t disjoint_initialize(umf_memory_provider_handle_t provider, v
     list_init(&pool->spare);
     (void)pthread_mutex_init(&pool->lock, NULL);
     make_buckets(pool);
-    pool->careful = params->PoolTrace || params->SharedLimits;
+    pool->counted = params->PoolTrace || params->SharedLimits;
     pool->is_tracked = !params->PoolTrace && tracking_is(provider);
-    if (!pool->careful)
+    if (!pool->counted)
         pool->cut_max = MIN(params->MaxPoolableSize, largest_cut(pool));
     /* it need not know, nor write it when it says that it does */
     if (umfMemoryProviderGetMinPageSize(provider, NULL, &pool->min_page_size) != UMF_RESULT_SUCCESS)
@@ -122,7 +122,7 @@ static inline bool is_pooled(const struct disjoint *pool, size_t size)
     return size <= pool->params.MaxPoolableSize && size <= BUCKET_SIZE_MAX;
 }
 
-static void *chunk_get(struct disjoint *pool, struct bucket *bucket, bool padded, bool *from_pool,
+static void *chunk_get(struct disjoint *pool, struct bucket *bucket, bool aligned, bool *from_pool,
                        umf_result_t *result)
 {
     struct thread_part *part = thread_part_mine(thread_now(), &pool->heaps);
@@ -130,7 +130,7 @@ static void *chunk_get(struct disjoint *pool, struct bucket *bucket, bool padded
     if (part == pool->heaps.none)
         part = thread_part_get(&pool->heaps);
     if (part)
-        return heap_malloc(heap_of(part), bucket, padded, from_pool, result);
+        return heap_malloc(heap_of(part), bucket, aligned, from_pool, result);
     *result = UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
     return NULL;
 }
@@ -247,7 +247,7 @@ static umf_result_t disjoint_free(void *arg, void *ptr)
     struct thread_part *part = thread_part_quick(thread_now_quick(), &pool->heaps);
     struct slab *slab = part ? heap_find(pool, heap_of(part), ptr) : NULL;
 
-    if (!slab || slab->watched)
+    if (!slab || slab->slow_free)
         return disjoint_free_slow(pool, ptr);
     heap_push(slab, ptr);
     return UMF_RESULT_SUCCESS;

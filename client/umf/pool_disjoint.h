@@ -51,9 +51,9 @@ struct slab {
     uint32_t n_free;  /* of the stack */
     uint32_t n_fresh; /* so many were ever used */
     uint32_t n;       /* chunks */
-    bool watched;     /* freeing is more than a push: it is not in its bin's list, `padded`, or to be counted */
+    bool slow_free;   /* freeing is more than a push: it is not in its bin's list, `aligned`, or to be counted */
     bool listed;
-    bool padded;      /* allocations need not begin where chunks do */
+    bool aligned;     /* allocations need not begin where chunks do */
     bool kept;        /* its bin keeps it when nothing is allocated of it */
     _Atomic uint32_t freed; /* a list of those that other threads have freed: the first one's number, plus 1; or 0 */
     struct slab *next_pending;
@@ -114,7 +114,7 @@ struct disjoint {
     umf_memory_provider_handle_t provider;
     umf_disjoint_pool_params_t params;
     size_t cut_max;  /* the largest allocation that gets a chunk at once; 0 if something is to be counted */
-    bool careful;    /* something is to be counted: the limits, or for traces */
+    bool counted;    /* the limits, or for traces */
     bool is_tracked; /* the provider knows the large allocations; they need no records */
     size_t min_page_size;
     unsigned first_bucket; /* what the smallest's would be, were there buckets from 1 byte on */
@@ -190,7 +190,7 @@ void block_list_free(struct list *list);
 
 extern const struct thread_parts_ops heap_ops;
 
-void *heap_malloc(struct heap *heap, struct bucket *bucket, bool padded, bool *from_pool, umf_result_t *result);
+void *heap_malloc(struct heap *heap, struct bucket *bucket, bool aligned, bool *from_pool, umf_result_t *result);
 /* A chunk back; `mine` is the heap of the calling thread. False: its slab went to the provider. */
 bool heap_put(struct heap *mine, struct slab *slab, const void *ptr);
 /* No thread has it any more, and it keeps no slab that is free. */
@@ -240,10 +240,10 @@ static inline struct slab *heap_find(struct disjoint *pool, struct heap *heap, c
     return heap->recent;
 }
 
-bool heap_watched_push(struct slab *slab, const void *ptr);
+bool heap_slow_push(struct slab *slab, const void *ptr);
 bool heap_emptied(struct slab *slab);
 
-/* A chunk of the thread's own, of a slab that is not watched. */
+/* A chunk of the thread's own, of a slab without slow_free. */
 static inline void heap_push(struct slab *slab, const void *ptr)
 {
     slab->stack[slab->n_free++] = (uint32_t)((size_t)((const char *)ptr - (const char *)slab->block.base) / 8);

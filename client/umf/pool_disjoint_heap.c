@@ -57,14 +57,14 @@ static bool slab_is_used_up(const struct slab *slab)
 static void slab_set_listed(struct slab *slab, bool listed)
 {
     slab->listed = listed;
-    slab->watched = !listed || slab->padded || slab->block.heap->pool->careful;
+    slab->slow_free = !listed || slab->aligned || slab->block.heap->pool->counted;
 }
 
 static void bin_enter(struct heap *heap, struct bin *bin, struct slab *slab)
 {
     slab->block.heap = heap;
     list_prepend(&bin->available, &slab->block.link);
-    slab->padded = slab->kept = false;
+    slab->aligned = slab->kept = false;
     slab_set_listed(slab, true);
 }
 
@@ -136,7 +136,7 @@ static void slab_stack_push(struct slab *slab, uint32_t number)
     }
 }
 
-bool heap_watched_push(struct slab *slab, const void *ptr)
+bool heap_slow_push(struct slab *slab, const void *ptr)
 {
     slab_stack_push(slab, chunk_number(slab, ptr));
     return !slab_is_empty(slab) || slab->kept || heap_emptied(slab);
@@ -196,7 +196,7 @@ static void heap_put_others(struct slab *slab, uint32_t number)
 bool heap_put(struct heap *mine, struct slab *slab, const void *ptr)
 {
     if (mine == slab->block.heap)
-        return heap_watched_push(slab, ptr);
+        return heap_slow_push(slab, ptr);
     heap_put_others(slab, chunk_number(slab, ptr));
     return true;
 }
@@ -236,7 +236,7 @@ static struct slab *bin_refill(struct heap *heap, struct bin *bin, struct bucket
     return slab;
 }
 
-void *heap_malloc(struct heap *heap, struct bucket *bucket, bool padded, bool *from_pool, umf_result_t *result)
+void *heap_malloc(struct heap *heap, struct bucket *bucket, bool aligned, bool *from_pool, umf_result_t *result)
 {
     struct bin *bin = &heap->bins[bucket - heap->pool->buckets];
     struct slab *slab = bin->current;
@@ -249,12 +249,12 @@ void *heap_malloc(struct heap *heap, struct bucket *bucket, bool padded, bool *f
             return NULL;
         bin->current = slab;
     }
-    if (heap->pool->careful && slab->kept) {
+    if (heap->pool->counted && slab->kept) {
         bin_set_kept(bin, NULL);
         slab_unkeep(bucket);
     }
-    if (padded)
-        slab->padded = slab->watched = true;
+    if (aligned)
+        slab->aligned = slab->slow_free = true;
     ptr = heap_pop(bin);
     return ptr ? ptr : (char *)slab->block.base + slab->n_fresh++ * bucket->stride;
 }

@@ -10,7 +10,7 @@
  * Opening and closing call the provider without a lock; meanwhile the record says so, and whoever wants it waits.
  *
  * Several pools may have opened one handle, and a provider may give them one address. Closing says just that address,
- * so it is not known whose it is: such *twins* count together, and close together.
+ * so it is not known whose it is: records of the same range count together, and close together.
  */
 #include "umf/opened.h"
 
@@ -36,12 +36,12 @@ struct opened {
     uint64_t size;          /* as its handle says; 0 takes 1 byte in the tree */
     umf_memory_pool_handle_t pool;
     UT_hash_handle hh;      /* in its pool's */
-    struct opened *next;    /* of twins that are closing */
+    struct opened *next;    /* of the same range, which are closing */
     struct list in_transit; /* while it is not OPEN */
     pthread_t thread;       /* whose doing that is */
     enum opened_state state;
     _Atomic int64_t opens;
-    _Atomic int64_t uses; /* opens less closes; of twins only the sum means something */
+    _Atomic int64_t uses; /* opens less closes; of the same range only the sum means something */
     uint8_t handle[];
 };
 
@@ -82,8 +82,8 @@ static struct opened *opened_find_around(const void *ptr)
     return opened_of(interval_innermost(&open_ranges, (uintptr_t)ptr, NULL));
 }
 
-/* With a lock: the next of its twins, outwards. */
-static struct opened *next_twin(struct opened *opened)
+/* With a lock: the next record of the same range, outwards. */
+static struct opened *next_same_range(struct opened *opened)
 {
     struct opened *other = opened_of(interval_previous(&opened->range));
 
@@ -266,7 +266,7 @@ static bool close_one_of_many(const void *ptr)
 
     ipc_lock_read();
     opened = opened_find_around(ptr);
-    if (opened && !next_twin(opened))
+    if (opened && !next_same_range(opened))
         uses = atomic_load_explicit(&opened->uses, memory_order_relaxed);
     while (uses > 1 && !atomic_compare_exchange_weak_explicit(&opened->uses, &uses, uses - 1, memory_order_relaxed,
                                                               memory_order_relaxed))
@@ -275,16 +275,16 @@ static bool close_one_of_many(const void *ptr)
     return uses > 1;
 }
 
-/* With both locks: takes it and all its twins to the provider. */
+/* With both locks: takes all of the same range to the provider. */
 static struct opened *opened_leave_all(struct opened *opened)
 {
     struct opened *next;
 
-    for (struct opened *twin = opened; twin; twin = next) {
-        next = next_twin(twin);
-        interval_remove(&open_ranges, &twin->range);
-        opened_leave(twin, CLOSING);
-        twin->next = next;
+    for (struct opened *at = opened; at; at = next) {
+        next = next_same_range(at);
+        interval_remove(&open_ranges, &at->range);
+        opened_leave(at, CLOSING);
+        at->next = next;
     }
     return opened;
 }
@@ -294,7 +294,7 @@ static int64_t uses_of_all(struct opened *opened)
 {
     int64_t uses = 0;
 
-    for (; opened; opened = next_twin(opened))
+    for (; opened; opened = next_same_range(opened))
         uses += opened->uses;
     return uses;
 }
@@ -328,20 +328,20 @@ umf_result_t opened_close(const void *ptr)
 }
 
 /*
- * With both locks: it goes before its twins. What was closed was closed by its own users first, so far as there were
- * any, since a pool is not destroyed with something open in it by those who mind.
+ * With both locks: it goes before the others of the same range. What was closed was closed by its own users first, so
+ * far as there were any, since a pool is not destroyed with something open in it by those who mind.
  */
-static void settle_up(struct opened *opened)
+static void opened_hand_over_uses(struct opened *opened)
 {
-    struct opened *twin = opened_find_around((void *)(uintptr_t)opened->range.start);
+    struct opened *other = opened_find_around((void *)(uintptr_t)opened->range.start);
 
-    while (twin && (twin == opened || twin->size != opened->size))
-        twin = next_twin(twin);
-    if (!twin)
+    while (other && (other == opened || other->size != opened->size))
+        other = next_same_range(other);
+    if (!other)
         return;
-    twin->uses += opened->uses;
-    if (twin->uses > twin->opens)
-        twin->uses = (int64_t)twin->opens;
+    other->uses += opened->uses;
+    if (other->uses > other->opens)
+        other->uses = (int64_t)other->opens;
 }
 
 void opened_close_all(umf_memory_pool_handle_t pool)
@@ -350,13 +350,13 @@ void opened_close_all(umf_memory_pool_handle_t pool)
     while (pool->opened) {
         struct opened *opened = pool->opened;
 
-        /* a twin's closing takes it along */
+        /* closing another of the same range takes it along */
         if (opened->state != OPEN) {
             pthread_cond_wait(&settled, &changing);
             continue;
         }
         ipc_lock();
-        settle_up(opened);
+        opened_hand_over_uses(opened);
         interval_remove(&open_ranges, &opened->range);
         opened_leave(opened, CLOSING);
         ipc_unlock();

@@ -48,7 +48,7 @@ static const char *l0_name_of(uint32_t result)
 }
 
 /* What UMF has a word for; the rest is the provider's own. */
-umf_result_t l0_answer(const char *function, uint32_t result)
+umf_result_t l0_result(const char *function, uint32_t result)
 {
     char number[32];
     const char *name;
@@ -74,7 +74,7 @@ umf_result_t l0_answer(const char *function, uint32_t result)
     }
 }
 
-umf_result_t l0_broker_answer(int r)
+umf_result_t l0_broker_result(int r)
 {
     if (r)
         native_error_set(&last_error, UMF_MEMORYD_RESULTS_START_FROM - r, memclient_error(), NULL);
@@ -196,13 +196,13 @@ static umf_result_t l0_alloc(void *p, size_t size, size_t alignment, void **ret)
     if (!ret)
         return UMF_RESULT_ERROR_INVALID_ARGUMENT;
     if (provider->type == UMF_MEMORY_TYPE_HOST)
-        result = l0_answer("zeMemAllocHost", call->alloc_host(provider->context, &host, size, alignment, &ptr));
+        result = l0_result("zeMemAllocHost", call->alloc_host(provider->context, &host, size, alignment, &ptr));
     else if (provider->type == UMF_MEMORY_TYPE_DEVICE)
-        result = l0_answer("zeMemAllocDevice",
-                        call->alloc_device(provider->context, &desc, size, alignment, provider->device, &ptr));
+        result = l0_result("zeMemAllocDevice",
+                           call->alloc_device(provider->context, &desc, size, alignment, provider->device, &ptr));
     else
-        result = l0_answer("zeMemAllocShared", call->alloc_shared(provider->context, &desc, &host, size, alignment,
-                                                               provider->device, &ptr));
+        result = l0_result("zeMemAllocShared", call->alloc_shared(provider->context, &desc, &host, size, alignment,
+                                                                  provider->device, &ptr));
     if (result == UMF_RESULT_SUCCESS)
         *ret = ptr;
     return result;
@@ -215,7 +215,7 @@ static umf_result_t l0_free(void *p, void *ptr, size_t size)
     if (!ptr)
         return UMF_RESULT_SUCCESS;
     l0_ipc_forget(provider, ptr);
-    return l0_answer("zeMemFree", provider->call.free(provider->context, ptr));
+    return l0_result("zeMemFree", provider->call.free(provider->context, ptr));
 }
 
 /* ---- pages ----------------------------------------------------------------------------------------------- */
@@ -223,8 +223,8 @@ static umf_result_t l0_free(void *p, void *ptr, size_t size)
 static umf_result_t l0_page_of(const struct level_zero *provider, const void *ptr, size_t *page)
 {
     struct l0_properties properties = {.structure = L0_STRUCTURE_PROPERTIES};
-    umf_result_t result = l0_answer("zeMemGetAllocProperties",
-                                 provider->call.get_properties(provider->context, ptr, &properties, NULL));
+    umf_result_t result =
+        l0_result("zeMemGetAllocProperties", provider->call.get_properties(provider->context, ptr, &properties, NULL));
 
     if (result != UMF_RESULT_SUCCESS)
         return result;

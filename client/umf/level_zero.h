@@ -28,10 +28,10 @@ struct level_zero {
     struct interval_tree opened; /* by address: what others made */
 };
 
-/* The driver's answer, for UMF; what is the provider's own is this thread's native error then. */
-umf_result_t l0_answer(const char *function, uint32_t result);
+/* The driver's result, for UMF; what is the provider's own is this thread's native error then. */
+umf_result_t l0_result(const char *function, uint32_t result);
 /* Likewise the broker's: 0 or a negative errno of the native library. */
-umf_result_t l0_broker_answer(int r);
+umf_result_t l0_broker_result(int r);
 
 void l0_ipc_init(struct level_zero *provider);
 /* Takes back and closes all. */

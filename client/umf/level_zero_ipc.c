@@ -122,7 +122,7 @@ static umf_result_t l0_check_range(const struct level_zero *provider, const void
     void *base = NULL;
     size_t length = 0;
     umf_result_t result =
-        l0_answer("zeMemGetAddressRange", provider->call.get_range(provider->context, ptr, &base, &length));
+        l0_result("zeMemGetAddressRange", provider->call.get_range(provider->context, ptr, &base, &length));
 
     if (result == UMF_RESULT_SUCCESS && (base != ptr || size > length))
         return UMF_RESULT_ERROR_INVALID_ARGUMENT;
@@ -142,10 +142,10 @@ static umf_result_t l0_make_handle(const struct level_zero *provider, const void
     umf_result_t result = l0_check_range(provider, ptr, size);
 
     if (result == UMF_RESULT_SUCCESS)
-        result = l0_answer("zeMemGetIpcHandle", provider->call.get_ipc(provider->context, ptr, &given->driver));
+        result = l0_result("zeMemGetIpcHandle", provider->call.get_ipc(provider->context, ptr, &given->driver));
     if (result != UMF_RESULT_SUCCESS)
         return result;
-    result = l0_broker_answer(l0_carry(given));
+    result = l0_broker_result(l0_carry(given));
     if (result != UMF_RESULT_SUCCESS) {
         memclient_buffer_unref(given->buffer);
         put_driver(provider, given);
@@ -272,11 +272,11 @@ umf_result_t l0_open_ipc_handle(void *p, void *data, void **ptr)
     opened = calloc(1, sizeof(*opened));
     if (!opened)
         return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
-    result = l0_broker_answer(l0_receive(&handle, &buffer, &fd));
+    result = l0_broker_result(l0_receive(&handle, &buffer, &fd));
     if (result != UMF_RESULT_SUCCESS)
         return result;
     set_descriptor(&handle.driver, fd);
-    result = l0_answer("zeMemOpenIpcHandle",
+    result = l0_result("zeMemOpenIpcHandle",
                        provider->call.open_ipc(provider->context, provider->device, handle.driver, 0, &at));
     if (result != UMF_RESULT_SUCCESS)
         return result;
@@ -304,7 +304,7 @@ umf_result_t l0_close_ipc_handle(void *p, void *ptr, size_t size)
     if (!at)
         return UMF_RESULT_ERROR_INVALID_ARGUMENT;
     opened = container_of(at, struct l0_opened, at);
-    result = l0_answer("zeMemCloseIpcHandle", provider->call.close_ipc(provider->context, ptr));
+    result = l0_result("zeMemCloseIpcHandle", provider->call.close_ipc(provider->context, ptr));
     memclient_buffer_unref(opened->buffer);
     free(opened);
     return result;

@@ -30,7 +30,7 @@ static __thread struct log_reason reason;
 /* ---- UMF_LOG ---------------------------------------------------------------------------------------------- */
 
 static const char *const levels[] = {"debug", "info", "warning", "error", "fatal"};
-static const char *const answers[] = {"no", "yes"};
+static const char *const yes_no[] = {"no", "yes"};
 
 static void complain(const char *item, const char *what)
 {
@@ -56,14 +56,14 @@ static void set_level(const char *item, const char *value, enum log_level *level
         *level = (enum log_level)i;
 }
 
-static void set_answer(const char *item, const char *value, bool *answer)
+static void set_yes_no(const char *item, const char *value, bool *is_yes)
 {
-    int i = find_word(value, answers, 2);
+    int i = find_word(value, yes_no, 2);
 
     if (i < 0)
         complain(item, "it is yes or no");
     else
-        *answer = i;
+        *is_yes = i;
 }
 
 static void set_output(const char *item, const char *value)
@@ -103,9 +103,9 @@ static void read_item(const char *item, enum log_level *level)
     else if (is_word(item, length, "flush"))
         set_level(item, value + 1, &settings.flush);
     else if (is_word(item, length, "timestamp"))
-        set_answer(item, value + 1, &settings.timestamp);
+        set_yes_no(item, value + 1, &settings.timestamp);
     else if (is_word(item, length, "pid"))
-        set_answer(item, value + 1, &settings.pid);
+        set_yes_no(item, value + 1, &settings.pid);
     else
         complain(item, "is none of level:, flush:, output:, timestamp: and pid:");
 }

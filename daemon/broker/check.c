@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "broker/lookup.h"
 #include "broker/op_move.h"
 #include "mem/pool.h"
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "base/list.h"
+#include "broker/lookup.h"
 #include "broker/stocking.h"
 #include "mem/pool.h"
 

@@ -52,20 +52,6 @@ enum {
     TIME_GRACE, /* the session's connection is away too long */
 };
 
-/* What the broker remembers of a session beside its record; session->userdata. */
-struct client {
-    struct session *session;
-    uint64_t id;
-    bool ended;             /* being taken apart; no verb finds it any more */
-    bool has_release_log;   /* and when that is complete: the keeper is to drop it, too */
-    struct list in_ending;  /* then; once that is complete, until it is committed */
-    struct list subscribed; /* if it wants any events */
-    struct list lingering;  /* its grace is over, but `in_use` is open or mapped somewhere (I6) */
-    uint64_t in_use;
-    uint64_t taken;   /* slots of its cache whose holds have ended, but that is not committed: caches.c */
-    uint64_t scanned; /* of its holds, in order of the buffers' ids */
-};
-
 struct check;
 struct news;
 struct stocking;
@@ -125,32 +111,6 @@ struct broker {
     struct list moves;    /* struct move, on their way: op_move.c */
     struct list upgrades; /* asked for: op_admin.c */
 };
-
-/* ---- what verbs begin with ------------------------------------------------------------------------------ */
-
-/* The session that asks: 0; NO_SESSION, STALE or SHUTTING_DOWN. */
-int op_session(struct op *op, struct session **ret);
-bool is_admin(const struct broker *broker, const struct session *session);
-bool is_admin_uid(const struct broker *broker, uid_t uid);
-static inline struct client *client_of(const struct session *session)
-{
-    return session->userdata;
-}
-/* NULL if there is none, or if it is being taken apart. */
-struct session *find_session(const struct broker *broker, uint64_t id);
-
-/* Why there is no such thing: STALE or NO_SUCH_ID. `what` is a noun. */
-int no_such(struct broker *broker, struct problem *problem, uint64_t id, const char *what);
-
-/*
- * The session's hold on a buffer that lives, with at least these rights. STALE, NO_SUCH_ID, NO_RIGHT (also if it
- * holds it not at all).
- */
-int find_hold(struct broker *broker, struct session *session, uint64_t buffer, uint32_t rights, struct hold **ret,
-              struct problem *problem);
-
-/* The problem of the first item of a batch that failed is what the batch says. */
-void item_failed(struct problem *all, const struct problem *one, uint32_t item);
 
 /* ---- exactly once --------------------------------------------------------------------------------------- */
 

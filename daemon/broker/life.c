@@ -15,6 +15,7 @@
 #include "broker/closing.h"
 #include "broker/events.h"
 #include "broker/internal.h"
+#include "broker/lookup.h"
 #include "mem/handle.h"
 #include "proto/status.h"
 

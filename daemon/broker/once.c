@@ -14,6 +14,7 @@
  */
 #include "base/clock.h"
 #include "broker/internal.h"
+#include "broker/lookup.h"
 #include "log/log.h"
 #include "proto/status.h"
 

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "broker/internal.h"
+#include "broker/lookup.h"
 #include "keeper/link.h"
 #include "log/log.h"
 

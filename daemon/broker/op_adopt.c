@@ -21,6 +21,7 @@
 #include "broker/claims.h"
 #include "broker/internal.h"
 #include "broker/life.h"
+#include "broker/lookup.h"
 #include "mem/handle.h"
 #include "proto/status.h"
 

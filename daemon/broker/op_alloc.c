@@ -15,6 +15,7 @@
 #include "broker/claims.h"
 #include "broker/events.h"
 #include "broker/internal.h"
+#include "broker/lookup.h"
 #include "broker/stocking.h"
 #include "mem/pool.h"
 #include "proto/methods.h"

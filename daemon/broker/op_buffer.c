@@ -12,6 +12,7 @@
 #include "broker/events.h"
 #include "broker/internal.h"
 #include "broker/life.h"
+#include "broker/lookup.h"
 #include "mem/handle.h"
 #include "sys/sys.h"
 

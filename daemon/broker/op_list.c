@@ -11,6 +11,7 @@
 #include "base/align.h"
 #include "base/clock.h"
 #include "broker/internal.h"
+#include "broker/lookup.h"
 #include "broker/stocking.h"
 #include "mem/pool.h"
 

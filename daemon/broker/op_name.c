@@ -5,6 +5,7 @@
 #include "broker/claims.h"
 #include "broker/internal.h"
 #include "broker/life.h"
+#include "broker/lookup.h"
 
 int op_name_bind(struct op *op, const struct name_args *args)
 {

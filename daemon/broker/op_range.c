@@ -6,6 +6,7 @@
 #include "base/range.h"
 #include "broker/check.h"
 #include "broker/internal.h"
+#include "broker/lookup.h"
 
 static void occupy(struct broker *broker, struct session *session, uint64_t start, uint64_t end)
 {

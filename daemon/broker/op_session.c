@@ -20,6 +20,7 @@
 #include "broker/events.h"
 #include "broker/internal.h"
 #include "broker/life.h"
+#include "broker/lookup.h"
 #include "log/log.h"
 #include "mem/handle.h"
 

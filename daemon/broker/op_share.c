@@ -9,6 +9,7 @@
 #include "broker/claims.h"
 #include "broker/internal.h"
 #include "broker/life.h"
+#include "broker/lookup.h"
 
 /* ---- share ---------------------------------------------------------------------------------------------- */
 

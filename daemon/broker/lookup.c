@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See lookup.h. */
+#include "broker/lookup.h"
+
+#include "broker/internal.h"
+#include "proto/status.h"
+
+struct session *find_session(const struct broker *broker, uint64_t id)
+{
+    struct session *session = sessions_find(&broker->sessions, id);
+
+    return session && !client_of(session)->ended ? session : NULL;
+}
+
+int op_session(struct op *op, struct session **ret)
+{
+    struct broker *broker = op->broker;
+    struct session *session;
+
+    if (broker->stopping)
+        return refuse(&op->problem, STATUS_SHUTTING_DOWN, "the broker is stopping; try again in a moment");
+    if (!op->session)
+        return refuse(&op->problem, STATUS_NO_SESSION, "the first message must be HELLO");
+    session = find_session(broker, op->session);
+    if (!session)
+        return refuse(&op->problem, STATUS_STALE, "session %llu has ended; begin a new one",
+                      (unsigned long long)op->session);
+    *ret = session;
+    return 0;
+}
+
+bool is_admin_uid(const struct broker *broker, uid_t uid)
+{
+    return uid == 0 || uid == broker->options.uid;
+}
+
+bool is_admin(const struct broker *broker, const struct session *session)
+{
+    return is_admin_uid(broker, session->record->uid);
+}
+
+int no_such(struct broker *broker, struct problem *problem, uint64_t id, const char *what)
+{
+    if (ledger_id_was_given(broker->ledger, id))
+        return refuse(problem, STATUS_STALE, "%s %llu has ended; ids are not used again", what,
+                      (unsigned long long)id);
+    return refuse(problem, STATUS_NO_SUCH_ID, "there never was a %s %llu", what, (unsigned long long)id);
+}
+
+int find_hold(struct broker *broker, struct session *session, uint64_t buffer, uint32_t rights, struct hold **ret,
+              struct problem *problem)
+{
+    struct hold *hold = session_hold(session, buffer);
+    const struct buffer *found;
+    uint32_t missing;
+
+    if (!hold) {
+        found = buffers_find(&broker->buffers, buffer);
+        if (!found || found->record->state != BUFFER_LIVE)
+            return no_such(broker, problem, buffer, "buffer");
+        return refuse(problem, STATUS_NO_RIGHT,
+                      "session %llu does not hold buffer %llu; open it by a token, a name or a descriptor first",
+                      (unsigned long long)session->record->head.id, (unsigned long long)buffer);
+    }
+    missing = rights & ~hold->record->rights;
+    if (missing)
+        return refuse(problem, STATUS_NO_RIGHT,
+                      "the hold on buffer %llu lacks%s%s%s%s; open it with a token or name that grants that",
+                      (unsigned long long)buffer, missing & RIGHT_READ ? " READ" : "",
+                      missing & RIGHT_WRITE ? " WRITE" : "", missing & RIGHT_SHARE ? " SHARE" : "",
+                      missing & RIGHT_MANAGE ? " MANAGE" : "");
+    *ret = hold;
+    return 0;
+}
+
+void item_failed(struct problem *all, const struct problem *one, uint32_t item)
+{
+    if (all->sentence[0])
+        return;
+    *all = *one;
+    all->item = item;
+}

@@ -12,6 +12,7 @@
 #include "broker/batch.h"
 #include "broker/check.h"
 #include "broker/events.h"
+#include "broker/export.h"
 #include "broker/life.h"
 #include "mem/handle.h"
 #include "proto/status.h"

@@ -9,6 +9,7 @@
 #include "base/steal.h"
 #include "broker/check.h"
 #include "broker/events.h"
+#include "broker/export.h"
 #include "broker/internal.h"
 #include "broker/life.h"
 #include "mem/commit.h"

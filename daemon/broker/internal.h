@@ -154,21 +154,6 @@ uint64_t quarantined_records(const struct broker *broker);
 
 /* ---- allocation ----------------------------------------------------------------------------------------- */
 
-/* One row of Buffers. */
-void opened_fill(struct opened_item *item, const struct hold *hold);
-/* Is it watched, or can be from now on? Before a descriptor leaves (I4). LIMIT, NO_MEMORY, NOT_SUPPORTED. */
-int buffer_watch(struct broker *broker, struct buffer *buffer, struct problem *problem);
-/* A descriptor that leaves: watched before it does. */
-int buffer_export(struct broker *broker, struct buffer *buffer, bool writable, int *ret_fd,
-                  struct problem *problem);
-
-/* Has whoever opens it said that it may be foreign? 0 or NOT_SUPPORTED. */
-int foreign_is_wanted(const struct buffer *buffer, bool wanted, struct problem *problem);
-/* What is done to memory, and not to that of others. 0 or NOT_SUPPORTED. */
-int foreign_cannot(const struct buffer *buffer, struct problem *problem);
-/* Of a foreign one. NO_RIGHT: it is open otherwise. */
-int foreign_export(const struct buffer *buffer, bool writable, int *ret_fd, struct problem *problem);
-
 void fill_info(struct broker *broker, const struct session *session, const struct buffer *buffer,
                struct buffer_info *info);
 bool may_see_buffer(const struct broker *broker, const struct session *session, const struct buffer *buffer);

@@ -19,43 +19,12 @@
 #include "base/cleanup.h"
 #include "broker/check.h"
 #include "broker/claims.h"
+#include "broker/export.h"
 #include "broker/internal.h"
 #include "broker/life.h"
 #include "broker/lookup.h"
 #include "mem/handle.h"
 #include "proto/status.h"
-
-int foreign_is_wanted(const struct buffer *buffer, bool wanted, struct problem *problem)
-{
-    if (!buffer_is_foreign(buffer) || wanted)
-        return 0;
-    return refuse(problem, STATUS_NOT_SUPPORTED,
-                  "buffer %llu is foreign: unsealed memory that the broker did not make; say that you accept such",
-                  (unsigned long long)buffer->record->head.id);
-}
-
-int foreign_cannot(const struct buffer *buffer, struct problem *problem)
-{
-    if (!buffer_is_foreign(buffer))
-        return 0;
-    return refuse(problem, STATUS_NOT_SUPPORTED,
-                  "buffer %llu is foreign: its memory is not the broker's to seal, empty, move or place; ask who made "
-                  "it",
-                  (unsigned long long)buffer->record->head.id);
-}
-
-int foreign_export(const struct buffer *buffer, bool writable, int *ret_fd, struct problem *problem)
-{
-    bool is_writable = handle_is_writable(buffer->fd);
-    const char *how = is_writable ? "reading and writing" : "reading only";
-
-    if (writable != is_writable)
-        return refuse(problem, STATUS_NO_RIGHT,
-                      "buffer %llu is foreign: its descriptor is open for %s, and nobody can be given another; ask "
-                      "for that",
-                      (unsigned long long)buffer->record->head.id, how);
-    return handle_duplicate(buffer->fd, ret_fd, problem);
-}
 
 /* Its own buffers it knows, with all that they can do. */
 static int check_descriptor(struct broker *broker, int fd, struct handle_identity *ret, struct problem *problem)

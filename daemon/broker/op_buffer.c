@@ -10,62 +10,12 @@
 #include "broker/buffer_work.h"
 #include "broker/claims.h"
 #include "broker/events.h"
+#include "broker/export.h"
 #include "broker/internal.h"
 #include "broker/life.h"
 #include "broker/lookup.h"
 #include "mem/handle.h"
 #include "sys/sys.h"
-
-/* ---- shared with other verbs ---------------------------------------------------------------------------- */
-
-void opened_fill(struct opened_item *item, const struct hold *hold)
-{
-    const struct buffer_record *record = hold->buffer->record;
-
-    *item = (struct opened_item){
-        .rights = hold->record->rights,
-        .flags = buffer_flags(hold->buffer),
-        .id = record->head.id,
-        .size = record->size,
-        .bytes = record->bytes,
-        .granule = buffer_granule(hold->buffer),
-        .address = record->address,
-    };
-}
-
-int buffer_watch(struct broker *broker, struct buffer *buffer, struct problem *problem)
-{
-    int wd, r;
-
-    if (buffer->record->watch >= 0)
-        return 0;
-    r = watch_add(&broker->watch, buffer->fd, &wd, problem);
-    if (r)
-        return r;
-    buffer_set_watch(&broker->buffers, buffer, wd);
-    if (wd > broker->newest_watch)
-        broker->newest_watch = wd;
-    return 0;
-}
-
-int buffer_export(struct broker *broker, struct buffer *buffer, bool writable, int *ret_fd,
-                  struct problem *problem)
-{
-    int r;
-
-    if (buffer_is_foreign(buffer))
-        return foreign_export(buffer, writable, ret_fd, problem);
-    if (writable && buffer->record->flags & (BUFFER_PUBLISHED | BUFFER_PUBLISHED_FUTURE_ONLY))
-        return refuse(problem, STATUS_PUBLISHED, "buffer %llu is published: nobody may write it; ask for READ",
-                      (unsigned long long)buffer->record->head.id);
-    r = buffer_watch(broker, buffer, problem);
-    if (!r)
-        r = handle_reopen(buffer->fd, writable, ret_fd, problem);
-    if (r)
-        return r;
-    buffer_add_flags(&broker->buffers, buffer, BUFFER_EXPORTED);
-    return 0;
-}
 
 /* ---- release -------------------------------------------------------------------------------------------- */
 

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "broker/check.h"
 #include "broker/events.h"
+#include "broker/export.h"
 #include "broker/lookup.h"
 #include "broker/stocking.h"
 #include "proto/methods.h"

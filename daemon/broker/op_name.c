@@ -3,6 +3,7 @@
  * Names: bound, looked up and unbound; and opening by id, for those who own the buffer.
  */
 #include "broker/claims.h"
+#include "broker/export.h"
 #include "broker/internal.h"
 #include "broker/life.h"
 #include "broker/lookup.h"

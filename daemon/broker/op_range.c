@@ -5,6 +5,7 @@
 #include "base/align.h"
 #include "base/range.h"
 #include "broker/check.h"
+#include "broker/export.h"
 #include "broker/internal.h"
 #include "broker/lookup.h"
 

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "broker/claims.h"
+#include "broker/export.h"
 #include "broker/internal.h"
 #include "broker/life.h"
 #include "broker/lookup.h"

@@ -21,6 +21,7 @@
 #include "base/cleanup.h"
 #include "base/steal.h"
 #include "broker/claims.h"
+#include "broker/export.h"
 #include "broker/internal.h"
 #include "broker/life.h"
 #include "broker/stocking.h"

@@ -15,6 +15,7 @@
 #include "broker/batch.h"
 #include "broker/check.h"
 #include "broker/events.h"
+#include "broker/export.h"
 #include "broker/internal.h"
 #include "broker/life.h"
 #include "log/log.h"

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See export.h. */
+#include "broker/export.h"
+
+#include "broker/internal.h"
+#include "mem/handle.h"
+#include "proto/status.h"
+
+void opened_fill(struct opened_item *item, const struct hold *hold)
+{
+    const struct buffer_record *record = hold->buffer->record;
+
+    *item = (struct opened_item){
+        .rights = hold->record->rights,
+        .flags = buffer_flags(hold->buffer),
+        .id = record->head.id,
+        .size = record->size,
+        .bytes = record->bytes,
+        .granule = buffer_granule(hold->buffer),
+        .address = record->address,
+    };
+}
+
+int buffer_watch(struct broker *broker, struct buffer *buffer, struct problem *problem)
+{
+    int wd, r;
+
+    if (buffer->record->watch >= 0)
+        return 0;
+    r = watch_add(&broker->watch, buffer->fd, &wd, problem);
+    if (r)
+        return r;
+    buffer_set_watch(&broker->buffers, buffer, wd);
+    if (wd > broker->newest_watch)
+        broker->newest_watch = wd;
+    return 0;
+}
+
+int foreign_is_wanted(const struct buffer *buffer, bool wanted, struct problem *problem)
+{
+    if (!buffer_is_foreign(buffer) || wanted)
+        return 0;
+    return refuse(problem, STATUS_NOT_SUPPORTED,
+                  "buffer %llu is foreign: unsealed memory that the broker did not make; say that you accept such",
+                  (unsigned long long)buffer->record->head.id);
+}
+
+int foreign_cannot(const struct buffer *buffer, struct problem *problem)
+{
+    if (!buffer_is_foreign(buffer))
+        return 0;
+    return refuse(problem, STATUS_NOT_SUPPORTED,
+                  "buffer %llu is foreign: its memory is not the broker's to seal, empty, move or place; ask who made "
+                  "it",
+                  (unsigned long long)buffer->record->head.id);
+}
+
+/* NO_RIGHT: it is open otherwise. */
+static int foreign_export(const struct buffer *buffer, bool writable, int *ret_fd, struct problem *problem)
+{
+    bool is_writable = handle_is_writable(buffer->fd);
+    const char *how = is_writable ? "reading and writing" : "reading only";
+
+    if (writable != is_writable)
+        return refuse(problem, STATUS_NO_RIGHT,
+                      "buffer %llu is foreign: its descriptor is open for %s, and nobody can be given another; ask "
+                      "for that",
+                      (unsigned long long)buffer->record->head.id, how);
+    return handle_duplicate(buffer->fd, ret_fd, problem);
+}
+
+int buffer_export(struct broker *broker, struct buffer *buffer, bool writable, int *ret_fd,
+                  struct problem *problem)
+{
+    int r;
+
+    if (buffer_is_foreign(buffer))
+        return foreign_export(buffer, writable, ret_fd, problem);
+    if (writable && buffer->record->flags & (BUFFER_PUBLISHED | BUFFER_PUBLISHED_FUTURE_ONLY))
+        return refuse(problem, STATUS_PUBLISHED, "buffer %llu is published: nobody may write it; ask for READ",
+                      (unsigned long long)buffer->record->head.id);
+    r = buffer_watch(broker, buffer, problem);
+    if (!r)
+        r = handle_reopen(buffer->fd, writable, ret_fd, problem);
+    if (r)
+        return r;
+    buffer_add_flags(&broker->buffers, buffer, BUFFER_EXPORTED);
+    return 0;
+}

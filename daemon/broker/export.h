@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How a buffer leaves the broker: as a row of a reply, and as a descriptor.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "base/problem.h"
+#include "broker/verbs.h"
+#include "mem/buffer.h"
+#include "session/hold.h"
+
+/* One row of Buffers. */
+void opened_fill(struct opened_item *item, const struct hold *hold);
+/* Is it watched, or can be from now on? Before a descriptor leaves (I4). LIMIT, NO_MEMORY, NOT_SUPPORTED. */
+int buffer_watch(struct broker *broker, struct buffer *buffer, struct problem *problem);
+/* A descriptor that leaves: watched before it does. */
+int buffer_export(struct broker *broker, struct buffer *buffer, bool writable, int *ret_fd,
+                  struct problem *problem);
+
+/* Has whoever opens it said that it may be foreign? 0 or NOT_SUPPORTED. */
+int foreign_is_wanted(const struct buffer *buffer, bool wanted, struct problem *problem);
+/* What is done to memory, and not to that of others. 0 or NOT_SUPPORTED. */
+int foreign_cannot(const struct buffer *buffer, struct problem *problem);

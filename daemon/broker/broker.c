@@ -8,14 +8,17 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/clock.h"
-#include "broker/claims.h"
 #include "broker/closing.h"
 #include "broker/events.h"
+#include "broker/handed.h"
 #include "broker/internal.h"
 #include "broker/life.h"
 #include "broker/lookup.h"
+#include "broker/session_end.h"
+#include "broker/session_teardown.h"
 #include "broker/stocking.h"
 #include "broker/survey.h"
 #include "log/log.h"
@@ -26,6 +29,14 @@ static void announce(void *userdata, uint64_t at)
     uint64_t left = deadline_left(at, clock_now_ns());
 
     broker->host.schedule(broker->host.userdata, left / NSEC_PER_MSEC + (left % NSEC_PER_MSEC != 0));
+}
+
+static void pressure_turn(struct timer *timer)
+{
+    struct broker *broker = container_of(timer, struct broker, pressure_turn);
+
+    if (pressure_look(broker))
+        stocking_look(broker);
 }
 
 /* What may not fail. */
@@ -110,6 +121,7 @@ int broker_new(struct broker **ret, const struct broker_options *options)
         r = recover_lives(broker);
     if (r)
         return fatal(r);
+    broker_commit(broker);
     *ret = broker;
     return 0;
 }
@@ -253,6 +265,63 @@ int broker_watch_ready(struct broker *broker)
 
     broker_commit(broker);
     return r < 0 ? fatal(r) : 0;
+}
+
+int broker_session_exited(struct broker *broker, uint64_t id)
+{
+    struct session *session = sessions_find(&broker->sessions, id);
+
+    if (session)
+        session_end(broker, session, STATUS_STALE);
+    broker_commit(broker);
+    return 0;
+}
+
+int broker_connection_lost(struct broker *broker, uint64_t id, void *connection)
+{
+    struct session *session = sessions_find(&broker->sessions, id);
+
+    /* News of a connection that another one has replaced come late, and say nothing. */
+    if (!session || session->connection != connection)
+        return 0;
+    /* went with this broker: for the next one it was not lost */
+    if (broker->leaving) {
+        session->connection = NULL;
+        return 0;
+    }
+    session_detach(session);
+    broker_commit(broker);
+    if (client_of(session)->ended)
+        return 0;
+    return session_begin_grace(broker, session);
+}
+
+void broker_leave(struct broker *broker)
+{
+    for (struct op_state *state = NULL; (state = pending_next(&broker->pending, state));)
+        once_rests(state);
+    broker_commit(broker);
+}
+
+bool broker_next_release_log(struct broker *broker, uint64_t *cursor, struct broker_release_log *ret)
+{
+    unsigned budget = UINT32_MAX;
+    struct session *session;
+
+    while ((session = sessions_next(&broker->sessions, cursor, &budget))) {
+        const struct session_record *record = session->record;
+
+        if (session->release_log < 0 || client_of(session)->ended)
+            continue;
+        if (pread(session->release_log, &ret->log, sizeof(ret->log), 0) != (ssize_t)sizeof(ret->log)) {
+            log_error("the release log of session %llu cannot be read", (unsigned long long)record->head.id);
+            continue;
+        }
+        ret->session = record->head.id;
+        ret->who = (struct log_client){record->uid, (pid_t)record->pid};
+        return true;
+    }
+    return false;
 }
 
 bool broker_is_idle(const struct broker *broker)

@@ -11,7 +11,6 @@
 #include "broker/events.h"
 #include "broker/export.h"
 #include "broker/internal.h"
-#include "broker/life.h"
 #include "mem/commit.h"
 #include "mem/handle.h"
 
@@ -26,12 +25,27 @@ struct closing {
     uint64_t left;         /* bytes that may have pages: the first ones */
 };
 
+void closing_ended(struct broker *broker, struct buffer *buffer)
+{
+    struct reservation *reservation = NULL;
+
+    if (buffer->record->reservation)
+        reservation = reservations_find(&broker->reservations, buffer->record->reservation);
+    check_crediting(broker, CHECK_BUFFER, buffer);
+    /* One that its session has given up goes with the last buffer in it. */
+    if (reservation && !reservation->record->session && reservation->record->buffers == 1)
+        check_crediting(broker, CHECK_RESERVATION, reservation);
+    buffer_free(&broker->buffers, buffer);
+    waiters_wake(&broker->waiters);
+    pressure_changed(broker);
+}
+
 /* T is closed. If a descriptor ever left, the inode may be there still, by means that nobody sees. */
 static void closed(struct broker *broker, struct buffer *buffer)
 {
     buffer->userdata = NULL;
     if (buffer->record->watch < 0)
-        life_ended(broker, buffer);
+        closing_ended(broker, buffer);
 }
 
 /*

@@ -20,3 +20,5 @@ struct buffer;
 void closing_add(struct broker *broker, struct buffer *buffer);
 /* What was added is committed. */
 void closing_run(struct broker *broker);
+/* Nothing of it is left anywhere: it is credited, and gone. */
+void closing_ended(struct broker *broker, struct buffer *buffer);

@@ -10,7 +10,6 @@
 
 #include "base/list.h"
 #include "broker/lookup.h"
-#include "broker/stocking.h"
 #include "mem/pool.h"
 
 /* pools looked at in one turn */
@@ -184,10 +183,10 @@ void pressure_changed(struct broker *broker)
     timer_arm(&broker->timers, &broker->pressure_turn, 0);
 }
 
-void pressure_turn(struct timer *timer)
+bool pressure_look(struct broker *broker)
 {
-    struct broker *broker = container_of(timer, struct broker, pressure_turn);
     uint32_t n = pools_count(broker->options.pools);
+    bool changed = false;
 
     for (unsigned i = 0; i < POOLS_A_TURN && broker->pressure_at < n; i++, broker->pressure_at++) {
         const struct pool *pool = pools_get(broker->options.pools, broker->pressure_at);
@@ -199,7 +198,7 @@ void pressure_turn(struct timer *timer)
         if (now == *level)
             continue;
         *level = (uint8_t)now;
-        stocking_look(broker);
+        changed = true;
         news = add_news(broker, EVENT_PRESSURE);
         if (news) {
             news->pool = pool;
@@ -207,7 +206,8 @@ void pressure_turn(struct timer *timer)
         }
     }
     if (broker->pressure_at < n)
-        timer_arm(&broker->timers, timer, 0);
+        timer_arm(&broker->timers, &broker->pressure_turn, 0);
     else if (broker->pressure_again)
         pressure_changed(broker);
+    return changed;
 }

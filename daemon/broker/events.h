@@ -32,6 +32,7 @@ void event_shutdown(struct broker *broker);
 
 /* Pools have more or less room than before: look, in a turn of its own. */
 void pressure_changed(struct broker *broker);
-void pressure_turn(struct timer *timer);
+/* That turn: has the level of any pool changed? */
+bool pressure_look(struct broker *broker);
 /* 0, 1 (above 85 %) or 2 (above 95 %); it falls only 5 % below. */
 unsigned pressure_level(unsigned before, uint64_t used, uint64_t capacity);

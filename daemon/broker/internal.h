@@ -121,16 +121,8 @@ void once_working(struct op *op);
 /* Has it submit its job: at once or, if a broker died over it, when this one has lived for a moment. */
 void once_work(struct op_state *state, void (*submit)(struct op_state *state));
 
-/* ---- sessions ------------------------------------------------------------------------------------------- */
-
-void session_end(struct broker *broker, struct session *session, int status);
-/* One that another broker left, with its claims. 0 or a negative errno. */
-int session_goes_on(struct broker *broker, struct session *session);
-/* The ends of those that are gone are committed. */
-void sessions_forget(struct broker *broker);
-void sessions_take_apart(struct timer *timer);
-/* Something let go of a buffer, or lost it: ask again about those that linger because of it; 0 = any. */
-void sessions_stop_lingering(struct broker *broker, uint64_t buffer);
+/* This broker is to end while it is pending: the next one does not count that as a death. */
+void once_rests(struct op_state *state);
 
 /* ---- addresses ------------------------------------------------------------------------------------------ */
 
@@ -141,8 +133,6 @@ void session_vacates(struct broker *broker, struct session *session, uint64_t st
 
 /* ---- what another broker left --------------------------------------------------------------------------- */
 
-/* The descriptor that the keeper handed over; the array is sorted. NULL if there is none. */
-int *handed_fd(struct broker *broker, enum keeper_kind kind, uint64_t id);
 /* The ledger: another broker's, or a new one. 0, BROKER_E_LEDGER, or a negative errno. */
 int recover_ledger(struct broker *broker);
 /* Objects, indexes and charges of all that is in it. 0 or a negative errno. */

@@ -13,28 +13,11 @@
 #include "broker/check.h"
 #include "broker/claims.h"
 #include "broker/closing.h"
-#include "broker/events.h"
 #include "broker/internal.h"
 #include "broker/lookup.h"
+#include "broker/session_end.h"
 #include "mem/handle.h"
 #include "proto/status.h"
-
-/* ---- ending --------------------------------------------------------------------------------------------- */
-
-void life_ended(struct broker *broker, struct buffer *buffer)
-{
-    struct reservation *reservation = NULL;
-
-    if (buffer->record->reservation)
-        reservation = reservations_find(&broker->reservations, buffer->record->reservation);
-    check_crediting(broker, CHECK_BUFFER, buffer);
-    /* One that its session has given up goes with the last buffer in it. */
-    if (reservation && !reservation->record->session && reservation->record->buffers == 1)
-        check_crediting(broker, CHECK_RESERVATION, reservation);
-    buffer_free(&broker->buffers, buffer);
-    waiters_wake(&broker->waiters);
-    pressure_changed(broker);
-}
 
 /* ---- parting -------------------------------------------------------------------------------------------- */
 
@@ -325,7 +308,7 @@ void life_abort(struct broker *broker, struct buffer *buffer)
     if (buffer->fd >= 0)
         end(broker, buffer, true);
     else
-        life_ended(broker, buffer);
+        closing_ended(broker, buffer);
 }
 
 void life_goes_on(struct broker *broker, struct buffer *buffer)
@@ -337,7 +320,7 @@ void life_goes_on(struct broker *broker, struct buffer *buffer)
     if (buffer->record->state != BUFFER_ENDING)
         return;
     if (buffer->fd < 0 && buffer->record->watch < 0) {
-        life_ended(broker, buffer);
+        closing_ended(broker, buffer);
         return;
     }
     /* what is left of one that caches have mapped comes back when they like */
@@ -354,7 +337,7 @@ static void gone(struct broker *broker, struct buffer *buffer)
     buffer_set_watch(&broker->buffers, buffer, -1);
     /* While T is being closed by a worker, its done() will find that nothing is left. */
     if (buffer->record->state == BUFFER_ENDING && buffer->fd < 0 && !buffer->userdata)
-        life_ended(broker, buffer);
+        closing_ended(broker, buffer);
 }
 
 static void overflow(struct broker *broker);

@@ -47,9 +47,6 @@ void life_cut_short(struct broker *broker, struct buffer *buffer);
 void life_pin(struct buffer *buffer);
 void life_unpin(struct broker *broker, struct buffer *buffer);
 
-/* Nothing of it is left anywhere: it is credited, and gone. */
-void life_ended(struct broker *broker, struct buffer *buffer);
-
 /* One that another broker left: goes on with its end, or begins it. The buffer may be gone afterwards. */
 void life_goes_on(struct broker *broker, struct buffer *buffer);
 /* Events may have been lost: soon, asks about all that matter, in slices. */

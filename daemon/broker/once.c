@@ -118,15 +118,12 @@ void once_work(struct op_state *state, void (*submit)(struct op_state *state))
     timer_arm(&broker->timers, &state->rest, at);
 }
 
-void broker_leave(struct broker *broker)
+void once_rests(struct op_state *state)
 {
-    for (struct op_state *state = NULL; (state = pending_next(&broker->pending, state));) {
-        struct kept *kept = find_kept(broker, state->session, state->op->sequence);
+    struct kept *kept = find_kept(state->op->broker, state->session, state->op->sequence);
 
-        if (kept)
-            kept_rests(kept);
-    }
-    broker_commit(broker);
+    if (kept)
+        kept_rests(kept);
 }
 
 void op_keep(struct broker *broker, uint64_t session, uint64_t sequence, uint32_t status, const void *message,

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sessions begin, lose their connection, come back and end (I3, I6).
- *
- * A session ends when it says so, when its process is dead, or when it has been without a connection for the grace
- * time and nothing that it holds is open or mapped anywhere. Ending takes as many turns of the loop as it holds
- * things for; from its first moment no verb finds the session any more.
+ * Sessions begin, come back (I3), and go on with the next broker. How they end is in session_end.h.
  */
+#include "broker/op_session.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -16,19 +14,12 @@
 #include "base/clock.h"
 #include "base/steal.h"
 #include "broker/check.h"
-#include "broker/claims.h"
-#include "broker/events.h"
+#include "broker/handed.h"
 #include "broker/internal.h"
-#include "broker/life.h"
 #include "broker/lookup.h"
+#include "broker/session_end.h"
 #include "log/log.h"
 #include "mem/handle.h"
-
-/* holds, names and the like given up in one turn: each may close a small buffer */
-#define ENDING_SLICE 16
-
-/* how long after its event a close is surely complete */
-#define CLOSE_MS 50
 
 /* ---- the beginning -------------------------------------------------------------------------------------- */
 
@@ -219,228 +210,6 @@ int op_subscribe(struct op *op, uint32_t mask)
     return 0;
 }
 
-/* ---- the end -------------------------------------------------------------------------------------------- */
-
-void session_end(struct broker *broker, struct session *session, int status)
-{
-    struct client *client = client_of(session);
-    uint64_t id = session->record->head.id;
-    void *connection = session->connection;
-
-    if (client->ended)
-        return;
-    client->ended = true;
-    record_change(&broker->sessions.table, session)->ended = 1;
-    /* Both sides forget each other at once, so that neither is left with what the other has freed. */
-    if (connection) {
-        session_detach(session);
-        broker->host.disconnect(broker->host.userdata, connection);
-    }
-    list_remove(&client->subscribed);
-    list_remove(&client->lingering);
-    list_append(&broker->ending, &client->in_ending);
-    timers_clear_record(&broker->timers, TIME_GRACE, id);
-    if (session->peer.pidfd >= 0)
-        broker->host.unwatch_process(broker->host.userdata, id);
-    pending_hurry(&broker->pending, id, status);
-    timer_arm(&broker->timers, &broker->ending_turn, 0);
-}
-
-/* Gives up one thing of it; false if there is none left. */
-static bool give_up_one(struct broker *broker, struct session *session)
-{
-    struct hold *hold = session_next_hold(session, 0);
-    struct list *link;
-
-    if (hold) {
-        struct buffer *buffer = hold->buffer;
-
-        caches_hold_ends(broker, hold);
-        hold_free(hold);
-        life_claim_gone(broker, buffer);
-        return true;
-    }
-    link = list_first(&session->names);
-    if (link) {
-        name_outlives(broker, container_of(link, struct name, in_session));
-        return true;
-    }
-    link = list_pop(&session->tokens);
-    if (link) {
-        token_leave_session(container_of(link, struct token, in_session));
-        return true;
-    }
-    link = list_first(&session->reservations);
-    if (link) {
-        struct reservation *reservation = container_of(link, struct reservation, in_session);
-
-        if (!reservation->record->buffers)
-            check_crediting(broker, CHECK_RESERVATION, reservation);
-        reservation_release(reservation);
-        return true;
-    }
-    link = list_first(&session->kept);
-    if (link) {
-        kept_free(container_of(link, struct kept, in_session));
-        return true;
-    }
-    return false;
-}
-
-void sessions_take_apart(struct timer *timer)
-{
-    struct broker *broker = container_of(timer, struct broker, ending_turn);
-
-    for (unsigned i = 0; i < ENDING_SLICE; i++) {
-        struct list *link = list_first(&broker->ending);
-        struct client *client;
-        struct session *session;
-
-        if (!link)
-            return;
-        client = container_of(link, struct client, in_ending);
-        session = client->session;
-        if (give_up_one(broker, session))
-            continue;
-        list_remove(&client->in_ending);
-        list_append(&broker->gone, &client->in_ending);
-        check_crediting(broker, CHECK_SESSION, session);
-        client->has_release_log = session->release_log >= 0;
-        session_free(session);
-    }
-    timer_arm(&broker->timers, timer, 0);
-}
-
-void sessions_forget(struct broker *broker)
-{
-    struct list *link;
-
-    while ((link = list_pop(&broker->gone))) {
-        struct client *client = container_of(link, struct client, in_ending);
-
-        keeper_drop(broker->options.keeper, KEEPER_SESSION, client->id);
-        if (client->has_release_log)
-            keeper_drop(broker->options.keeper, KEEPER_RELEASE_LOG, client->id);
-        free(client);
-    }
-}
-
-int broker_session_exited(struct broker *broker, uint64_t id)
-{
-    struct session *session = sessions_find(&broker->sessions, id);
-
-    if (session)
-        session_end(broker, session, STATUS_STALE);
-    broker_commit(broker);
-    return 0;
-}
-
-/* ---- without a connection (I6) -------------------------------------------------------------------------- */
-
-/* Its grace is over: while anything that it holds is open or mapped somewhere, it may well be by its process. */
-static void grace_is_over(void *userdata, uint64_t id)
-{
-    struct broker *broker = userdata;
-    struct session *session = find_session(broker, id);
-    struct client *client;
-    struct hold *hold;
-
-    if (!session || session->connection)
-        return;
-    client = client_of(session);
-    /* one that cannot come back now, stopped or in a debugger, has as long again */
-    if (process_pauses((pid_t)session->record->pid) &&
-        !timers_set_record(&broker->timers, TIME_GRACE, id, deadline_after_ms(broker->options.grace_ms),
-                           grace_is_over, broker))
-        return;
-    for (unsigned i = 0; i < SLICE; i++) {
-        bool sole = true;
-
-        hold = session_next_hold(session, client->scanned);
-        if (!hold) {
-            log_client(LOG_LEVEL_INFO, (struct log_client){session->record->uid, (pid_t)session->record->pid},
-                       "session %llu of pid %u ends: no connection, and nothing of it is in use",
-                       (unsigned long long)id, session->record->pid);
-            session_end(broker, session, STATUS_STALE);
-            return;
-        }
-        /* What never left the broker is in nobody's use. Where the kernel does not answer, or cannot, it is. */
-        if (buffer_is_foreign(hold->buffer) ||
-            (hold->buffer->record->watch >= 0 && handle_sole(hold->buffer->fd, &sole, NULL)))
-            sole = false;
-        if (!sole) {
-            client->in_use = hold->record->buffer;
-            list_remove(&client->lingering);
-            list_append(&broker->lingering, &client->lingering);
-            return;
-        }
-        client->scanned = hold->record->buffer + 1;
-    }
-    if (timers_set_record(&broker->timers, TIME_GRACE, id, 0, grace_is_over, broker))
-        session_end(broker, session, STATUS_STALE);
-}
-
-void sessions_stop_lingering(struct broker *broker, uint64_t buffer)
-{
-    list_for_each_entry_safe(client, &broker->lingering, struct client, lingering)
-    {
-        if (buffer && client->in_use != buffer)
-            continue;
-        client->scanned = 0;
-        /* Not at once: the kernel tells of a close a moment before it is true. Without memory for a timer it goes
-         * on lingering until the next event. */
-        if (!timers_set_record(&broker->timers, TIME_GRACE, client->session->record->head.id,
-                               deadline_after_ms(CLOSE_MS), grace_is_over, broker))
-            list_remove(&client->lingering);
-    }
-}
-
-int broker_connection_lost(struct broker *broker, uint64_t id, void *connection)
-{
-    struct session *session = sessions_find(&broker->sessions, id);
-
-    /* News of a connection that another one has replaced come late, and say nothing. */
-    if (!session || session->connection != connection)
-        return 0;
-    /* went with this broker: for the next one it was not lost */
-    if (broker->leaving) {
-        session->connection = NULL;
-        return 0;
-    }
-    session_detach(session);
-    broker_commit(broker);
-    if (client_of(session)->ended)
-        return 0;
-    client_of(session)->scanned = 0;
-    if (timers_set_record(&broker->timers, TIME_GRACE, id, deadline_after_ms(broker->options.grace_ms),
-                          grace_is_over, broker))
-        return fatal(-ENOMEM);
-    return 0;
-}
-
-/* ---- what it gave back while there was no broker --------------------------------------------------------- */
-
-bool broker_next_release_log(struct broker *broker, uint64_t *cursor, struct broker_release_log *ret)
-{
-    unsigned budget = UINT32_MAX;
-    struct session *session;
-
-    while ((session = sessions_next(&broker->sessions, cursor, &budget))) {
-        const struct session_record *record = session->record;
-
-        if (session->release_log < 0 || client_of(session)->ended)
-            continue;
-        if (pread(session->release_log, &ret->log, sizeof(ret->log), 0) != (ssize_t)sizeof(ret->log)) {
-            log_error("the release log of session %llu cannot be read", (unsigned long long)record->head.id);
-            continue;
-        }
-        ret->session = record->head.id;
-        ret->who = (struct log_client){record->uid, (pid_t)record->pid};
-        return true;
-    }
-    return false;
-}
-
 /* ---- after another broker ------------------------------------------------------------------------------- */
 
 /* Whose connection went with that broker has no grace running: it was not lost. */
@@ -471,10 +240,5 @@ int session_goes_on(struct broker *broker, struct session *session)
         return fatal(r);
     if (record->subscribed)
         list_append(&broker->subscribers, &client->subscribed);
-    if (record->lost_at &&
-        timers_set_record(&broker->timers, TIME_GRACE, client->id,
-                          deadline_at(record->lost_at, broker->options.grace_ms * NSEC_PER_MSEC), grace_is_over,
-                          broker))
-        return fatal(-ENOMEM);
-    return 0;
+    return record->lost_at ? session_begin_grace(broker, session) : 0;
 }

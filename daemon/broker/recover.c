@@ -22,70 +22,13 @@
 #include "base/steal.h"
 #include "broker/claims.h"
 #include "broker/export.h"
+#include "broker/handed.h"
 #include "broker/internal.h"
 #include "broker/life.h"
+#include "broker/op_session.h"
 #include "broker/stocking.h"
 #include "broker/survey.h"
 #include "log/log.h"
-
-/* ---- what was handed over ------------------------------------------------------------------------------- */
-
-/* By id, a byte of all ids at a time, from the lowest on: of many that takes a tenth of the time of comparing them. */
-static int sort_things(struct broker_options *options)
-{
-    size_t n = options->n_things;
-    _cleanup_free_ struct keeper_thing *spare = calloc(n + 1, sizeof(*spare));
-    struct keeper_thing *from = options->things, *to = spare;
-    uint64_t ids = 0;
-
-    if (!spare)
-        return fatal(-ENOMEM);
-    for (size_t i = 0; i < n; i++)
-        ids |= from[i].key.id;
-    for (unsigned shift = 0; shift < 64 && ids >> shift; shift += 8) {
-        size_t at[257] = {0};
-        struct keeper_thing *sorted = to;
-
-        for (size_t i = 0; i < n; i++)
-            at[(from[i].key.id >> shift & 255) + 1]++;
-        for (unsigned byte = 0; byte < 256; byte++)
-            at[byte + 1] += at[byte];
-        for (size_t i = 0; i < n; i++)
-            to[at[from[i].key.id >> shift & 255]++] = from[i];
-        to = from;
-        from = sorted;
-    }
-    if (from == spare)
-        memcpy(options->things, spare, n * sizeof(*spare));
-    return 0;
-}
-
-/* Few have the same id: those of which there is one only have 0. */
-static struct keeper_thing *find_thing(struct broker *broker, enum keeper_kind kind, uint64_t id)
-{
-    struct keeper_thing *things = broker->options.things;
-    size_t low = 0, high = broker->options.n_things;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (things[middle].key.id < id)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    for (; low < broker->options.n_things && things[low].key.id == id; low++)
-        if (things[low].key.kind == (uint32_t)kind)
-            return &things[low];
-    return NULL;
-}
-
-int *handed_fd(struct broker *broker, enum keeper_kind kind, uint64_t id)
-{
-    struct keeper_thing *thing = find_thing(broker, kind, id);
-
-    return thing ? &thing->fd : NULL;
-}
 
 /* ---- the ledger ----------------------------------------------------------------------------------------- */
 
@@ -95,14 +38,14 @@ static int set_aside(struct broker *broker, struct keeper_thing *thing)
     uint64_t id = 1;
     int r;
 
-    while (find_thing(broker, KEEPER_LEDGER, id))
+    while (handed_find(broker, KEEPER_LEDGER, id))
         id++;
     log_error("the ledger is damaged: a new one begins, and all that the damaged one knew of is lost");
     r = keeper_hold(broker->options.keeper, KEEPER_LEDGER, id, thing->fd);
     if (r)
         return r;
     thing->key.id = id;
-    return sort_things(&broker->options);
+    return handed_sort(&broker->options);
 }
 
 static bool has_addresses(struct ledger *ledger, enum record_kind kind)
@@ -150,11 +93,11 @@ int recover_ledger(struct broker *broker)
 {
     struct broker_options *options = &broker->options;
     struct keeper_thing *thing;
-    int r = sort_things(options);
+    int r = handed_sort(options);
 
     if (r)
         return r;
-    thing = find_thing(broker, KEEPER_LEDGER, 0);
+    thing = handed_find(broker, KEEPER_LEDGER, 0);
     if (thing) {
         r = ledger_adopt(&broker->ledger, thing->fd);
         if (!r)
@@ -252,7 +195,7 @@ static enum table_verdict recover_buffer(void *userdata, void *object, const cha
     struct broker *broker = recovery->broker;
     struct buffer *buffer = object;
     const struct buffer_record *record = buffer->record;
-    struct keeper_thing *thing = find_thing(broker, KEEPER_BUFFER, record->head.id);
+    struct keeper_thing *thing = handed_find(broker, KEEPER_BUFFER, record->head.id);
     struct session *session = session_of_user(recovery, record->charged_session, record->charged_uid);
     bool nobodys = buffer_is_nobodys(buffer);
     _cleanup_(account_unrefp) struct account *account =
@@ -366,81 +309,6 @@ uint64_t quarantined_records(const struct broker *broker)
     return n;
 }
 
-/* Memory that belongs to nothing, which may be a lot: the keeper closes its copy, and then a worker ours. It is not
- * emptied: whose it is nobody knows. */
-struct leftover {
-    struct keeper_drop drop;
-    struct memory_job job;
-    struct broker *broker;
-};
-
-static void leftover_closed(struct memory_job *job)
-{
-    free(container_of(job, struct leftover, job));
-}
-
-static void leftover_dropped(struct keeper_drop *drop)
-{
-    struct leftover *leftover = container_of(drop, struct leftover, drop);
-
-    memory_job_end(&leftover->broker->jobs, &leftover->job);
-}
-
-static void drop_thing(struct broker *broker, struct keeper_thing *thing)
-{
-    struct leftover *leftover = thing->key.kind == KEEPER_BUFFER ? calloc(1, sizeof(*leftover)) : NULL;
-
-    if (!leftover) {
-        keeper_drop(broker->options.keeper, (enum keeper_kind)thing->key.kind, thing->key.id);
-        thing->fd = fd_close(thing->fd);
-        return;
-    }
-    leftover->broker = broker;
-    leftover->job.fd = steal_fd(&thing->fd);
-    leftover->job.done = leftover_closed;
-    leftover->drop.done = leftover_dropped;
-    keeper_drop_then(broker->options.keeper, KEEPER_BUFFER, thing->key.id, &leftover->drop);
-}
-
-/* Those of quarantined records are put aside first, so that the rest is what belongs to nothing. */
-static void sort_out(struct broker *broker, const struct table *table, enum keeper_kind kind, int *aside)
-{
-    const struct record *record;
-    uint64_t cursor = 0;
-
-    while ((record = table_next_quarantined(table, &cursor))) {
-        struct keeper_thing *thing = find_thing(broker, kind, record->id);
-
-        if (thing && thing->fd >= 0)
-            aside[thing - broker->options.things] = steal_fd(&thing->fd);
-    }
-}
-
-static int drop_leftovers(struct broker *broker)
-{
-    struct broker_options *options = &broker->options;
-    _cleanup_free_ int *aside = calloc(options->n_things + 1, sizeof(*aside));
-
-    if (!aside)
-        return fatal(-ENOMEM);
-    for (size_t i = 0; i < options->n_things; i++)
-        aside[i] = -1;
-    sort_out(broker, &broker->buffers.table, KEEPER_BUFFER, aside);
-    sort_out(broker, &broker->sessions.table, KEEPER_SESSION, aside);
-    sort_out(broker, &broker->sessions.table, KEEPER_RELEASE_LOG, aside);
-    for (size_t i = 0; i < options->n_things; i++) {
-        struct keeper_thing *thing = &options->things[i];
-        bool ours = thing->key.kind == KEEPER_BUFFER || thing->key.kind == KEEPER_SESSION ||
-                    thing->key.kind == KEEPER_RELEASE_LOG;
-
-        if (thing->fd >= 0 && ours)
-            drop_thing(broker, thing);
-        if (aside[i] >= 0)
-            thing->fd = aside[i];
-    }
-    return 0;
-}
-
 /* ---- lives ---------------------------------------------------------------------------------------------- */
 
 /* What was exported must be watched: with another instance than before, or where two had one number, it is not. */
@@ -508,7 +376,7 @@ int recover_lives(struct broker *broker)
     if (!r)
         r = times_go_on(broker);
     if (!r)
-        r = drop_leftovers(broker);
+        r = handed_drop_rest(broker);
     if (r)
         return r;
     watch_again(broker);
@@ -523,6 +391,5 @@ int recover_lives(struct broker *broker)
     broker->watches_proven = ledger_header(broker->ledger)->starts == 1;
     if (!broker->watches_proven)
         life_look_again(broker);
-    broker_commit(broker);
     return 0;
 }

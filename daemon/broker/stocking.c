@@ -14,7 +14,6 @@
 #include "base/clock.h"
 #include "broker/batch.h"
 #include "broker/check.h"
-#include "broker/events.h"
 #include "broker/export.h"
 #include "broker/internal.h"
 #include "broker/life.h"

@@ -62,9 +62,14 @@ static inline uint64_t deadline_after_ns(uint64_t ns)
 }
 
 /* UINT64_MAX milliseconds, like every number that ns cannot express, is never. */
+static inline uint64_t deadline_at_ms(uint64_t now, uint64_t ms)
+{
+    return ms > UINT64_MAX / NSEC_PER_MSEC ? DEADLINE_NEVER : deadline_at(now, ms * NSEC_PER_MSEC);
+}
+
 static inline uint64_t deadline_after_ms(uint64_t ms)
 {
-    return ms > UINT64_MAX / NSEC_PER_MSEC ? DEADLINE_NEVER : deadline_after_ns(ms * NSEC_PER_MSEC);
+    return deadline_at_ms(clock_now_ns(), ms);
 }
 
 /* How much is left at `now`: 0 when it has passed, UINT64_MAX when there is none. */

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See session_teardown.h. */
+#include "broker/session_teardown.h"
+
+#include "broker/caches.h"
+#include "broker/check.h"
+#include "broker/claims.h"
+#include "broker/internal.h"
+#include "broker/life.h"
+#include "broker/lookup.h"
+
+/* holds, names and the like given up in one turn: each may close a small buffer */
+#define TEARDOWN_SLICE 16
+
+/* Gives up one thing of it; false if there is none left. */
+static bool give_up_one(struct broker *broker, struct session *session)
+{
+    struct hold *hold = session_next_hold(session, 0);
+    struct list *link;
+
+    if (hold) {
+        struct buffer *buffer = hold->buffer;
+
+        caches_hold_ends(broker, hold);
+        hold_free(hold);
+        life_claim_gone(broker, buffer);
+        return true;
+    }
+    link = list_first(&session->names);
+    if (link) {
+        name_outlives(broker, container_of(link, struct name, in_session));
+        return true;
+    }
+    link = list_pop(&session->tokens);
+    if (link) {
+        token_leave_session(container_of(link, struct token, in_session));
+        return true;
+    }
+    link = list_first(&session->reservations);
+    if (link) {
+        struct reservation *reservation = container_of(link, struct reservation, in_session);
+
+        if (!reservation->record->buffers)
+            check_crediting(broker, CHECK_RESERVATION, reservation);
+        reservation_release(reservation);
+        return true;
+    }
+    link = list_first(&session->kept);
+    if (link) {
+        kept_free(container_of(link, struct kept, in_session));
+        return true;
+    }
+    return false;
+}
+
+void sessions_take_apart(struct timer *timer)
+{
+    struct broker *broker = container_of(timer, struct broker, ending_turn);
+
+    for (unsigned i = 0; i < TEARDOWN_SLICE; i++) {
+        struct list *link = list_first(&broker->ending);
+        struct client *client;
+        struct session *session;
+
+        if (!link)
+            return;
+        client = container_of(link, struct client, in_ending);
+        session = client->session;
+        if (give_up_one(broker, session))
+            continue;
+        list_remove(&client->in_ending);
+        list_append(&broker->gone, &client->in_ending);
+        check_crediting(broker, CHECK_SESSION, session);
+        client->has_release_log = session->release_log >= 0;
+        session_free(session);
+    }
+    timer_arm(&broker->timers, timer, 0);
+}
+
+void sessions_forget(struct broker *broker)
+{
+    struct list *link;
+
+    while ((link = list_pop(&broker->gone))) {
+        struct client *client = container_of(link, struct client, in_ending);
+
+        keeper_drop(broker->options.keeper, KEEPER_SESSION, client->id);
+        if (client->has_release_log)
+            keeper_drop(broker->options.keeper, KEEPER_RELEASE_LOG, client->id);
+        free(client);
+    }
+}

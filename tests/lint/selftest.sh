@@ -80,7 +80,7 @@ expect() {
 }
 
 fresh
-for check in layers calls style map; do
+for check in layers circles calls style map; do
     if ! run $check; then
         echo "$check is unhappy about a good tree:"
         cat "$tmp/out"
@@ -105,6 +105,25 @@ c daemon/net/x.c '#include "proto/memoryd.pb-c.h"';         expect layers 'may i
 c daemon/sys/x.c '#include <numa.h>';                       expect layers 'may include numa.h'
 c daemon/va/x.c '#include <sys/socket.h>';                  expect layers 'may include sys/socket.h'
 mkdir "$tree/daemon/rpc"; c daemon/rpc/call.h '#pragma once'; expect layers 'ambiguous'
+
+# circles: each of n files of a folder calls the next
+circle() {
+    local folder=$1 n=$2 head=$3 i
+    for ((i = 0; i < n; i++)); do
+        c "$folder/c$i.c" "$head ring$i(int x)
+{
+    return x ? ring$(((i + 1) % n))(x) : 0;
+}"
+    done
+}
+circle daemon/va 5 int;                                     expect circles 'daemon/va: 5 files call each other'
+circle daemon/va 5 int; run circles || true
+grep -q 'daemon/va/c4.c calls daemon/va/c0.c: ring0' "$tmp/out" || { echo "circles does not say who calls"; failures=$((failures + 1)); }
+circle daemon/va 5 'static int'; circle daemon/net 4 int
+run circles || { echo "circles is unhappy about four files, or about static functions:"; cat "$tmp/out"; failures=$((failures + 1)); }
+fresh
+circle client/core 5 'static int';                          expect circles 'client/core has no circle of'
+mkdir "$tree/client/api"; circle client/core 14 int; mv "$tree"/client/core/c{0,2}.c "$tree/client/api"; expect circles 'client/core: 14 files'
 
 # calls
 c daemon/va/x.c 'int f(void) { sprintf(a, "b"); }';         expect calls 'sprintf: unbounded'

@@ -19,13 +19,6 @@
 #include "net/connection.h"
 #include "sys/sys.h"
 
-void app_fail(struct app *app, int error)
-{
-    if (!app->error)
-        app->error = error;
-    (void)event_base_loopbreak(app->base);
-}
-
 static int build_broker(struct app *app)
 {
     struct account_limits limits;

@@ -110,10 +110,6 @@ int app_check_config(const struct app_options *options);
 
 /* ---- between the files of this room ---------------------------------------------------------------------- */
 
-/* The loop ends with this error. */
-void app_fail(struct app *app, int error);
-void app_stop(struct app *app);
-
 /* configuration.c: what is in force, see there */
 /* Makes configuration and pools, in the end of what was in force last. An exit status, after saying what is wrong. */
 int configuration_start(struct app *app);
@@ -144,6 +140,10 @@ int loop_init(struct app *app);
 int loop_watch_broker(struct app *app);
 /* Serves until something breaks the loop; app->error says whether it was an error. */
 void loop_run(struct app *app);
+/* It ends with this error. */
+void app_fail(struct app *app, int error);
+/* It ends in order. */
+void app_stop(struct app *app);
 /* Reads what the keeper says. 0 or a negative errno. */
 int loop_ask_keeper(struct app *app);
 void loop_arm_idle(struct app *app);

@@ -23,6 +23,13 @@
 /* The loop is soon done with what it woke up for: it goes before whoever computes. */
 #define SLICE_NS UINT64_C(100000)
 
+void app_fail(struct app *app, int error)
+{
+    if (!app->error)
+        app->error = error;
+    (void)event_base_loopbreak(app->base);
+}
+
 static struct timeval milliseconds(uint64_t ms)
 {
     return (struct timeval){.tv_sec = (time_t)(ms / 1000), .tv_usec = (suseconds_t)(ms % 1000) * 1000};

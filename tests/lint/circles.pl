@@ -17,7 +17,6 @@ my %of_libc = map { $_ => 1 } qw(malloc calloc realloc free memalign aligned_all
 my %allowed = (
     'client/core' => 13,
     'client/hsa' => 16,
-    'daemon/app' => 5,
 );
 
 my (%text, %folder, %local, %defined_in);

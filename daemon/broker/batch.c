@@ -11,8 +11,8 @@
 #include "base/cleanup.h"
 #include "base/steal.h"
 #include "broker/check.h"
-#include "broker/internal.h"
 #include "broker/life.h"
+#include "broker/state.h"
 #include "broker/stocking.h"
 #include "proto/status.h"
 

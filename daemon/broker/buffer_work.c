@@ -6,6 +6,8 @@
 #include <stdlib.h>
 
 #include "broker/life.h"
+#include "broker/once.h"
+#include "broker/state.h"
 
 static void hurry(struct op_state *state, int status)
 {

@@ -6,7 +6,9 @@
  */
 #pragma once
 
-#include "broker/internal.h"
+#include "broker/jobs.h"
+#include "broker/pending.h"
+#include "mem/buffer.h"
 
 struct buffer_work {
     struct op_state state;

@@ -6,9 +6,9 @@
 
 #include "base/clock.h"
 #include "broker/claims.h"
-#include "broker/internal.h"
 #include "broker/life.h"
 #include "broker/lookup.h"
+#include "broker/state.h"
 #include "session/cache.h"
 
 /* sessions looked at, and buffers taken, in one turn: each of these may be small enough to be emptied at once */

@@ -11,6 +11,8 @@
 
 #include "broker/lookup.h"
 #include "broker/op_move.h"
+#include "broker/recover.h"
+#include "broker/state.h"
 #include "mem/pool.h"
 
 struct account_sum {

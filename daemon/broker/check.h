@@ -9,7 +9,7 @@
  */
 #pragma once
 
-#include "broker/internal.h"
+#include "broker/state.h"
 
 enum check_kind { CHECK_BUFFER, CHECK_TOKEN, CHECK_NAME, CHECK_RESERVATION, CHECK_SESSION, CHECK_KINDS };
 

@@ -14,6 +14,7 @@
 #include "broker/events.h"
 #include "broker/export.h"
 #include "broker/life.h"
+#include "broker/state.h"
 #include "mem/handle.h"
 #include "proto/status.h"
 

@@ -10,7 +10,12 @@
 
 #include <stdint.h>
 
-#include "broker/internal.h"
+#include "base/problem.h"
+#include "broker/verbs.h"
+#include "mem/buffer.h"
+#include "mem/name.h"
+#include "mem/token.h"
+#include "session/hold.h"
 
 struct batch;
 

@@ -10,7 +10,7 @@
 #include "broker/check.h"
 #include "broker/events.h"
 #include "broker/export.h"
-#include "broker/internal.h"
+#include "broker/state.h"
 #include "mem/commit.h"
 #include "mem/handle.h"
 

@@ -10,6 +10,7 @@
 
 #include "base/list.h"
 #include "broker/lookup.h"
+#include "broker/state.h"
 #include "mem/pool.h"
 
 /* pools looked at in one turn */

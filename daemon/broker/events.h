@@ -8,7 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "broker/internal.h"
+#include "mem/buffer.h"
+#include "mem/name.h"
 
 /* The numbers of EventKind. */
 enum {
@@ -18,6 +19,9 @@ enum {
     EVENT_SHUTDOWN = 8,
     EVENT_LOST = 16,
 };
+
+struct broker;
+struct timer;
 
 /* 0 or -ENOMEM. */
 int events_init(struct broker *broker);

@@ -2,7 +2,7 @@
 /* See export.h. */
 #include "broker/export.h"
 
-#include "broker/internal.h"
+#include "broker/state.h"
 #include "mem/handle.h"
 #include "proto/status.h"
 

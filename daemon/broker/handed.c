@@ -8,7 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/steal.h"
-#include "broker/internal.h"
+#include "broker/state.h"
 
 /* By id, a byte of all ids at a time, from the lowest on: of many that takes a tenth of the time of comparing them. */
 int handed_sort(struct broker_options *options)

@@ -13,9 +13,9 @@
 #include "broker/check.h"
 #include "broker/claims.h"
 #include "broker/closing.h"
-#include "broker/internal.h"
 #include "broker/lookup.h"
 #include "broker/session_end.h"
+#include "broker/state.h"
 #include "mem/handle.h"
 #include "proto/status.h"
 

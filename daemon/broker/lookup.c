@@ -2,7 +2,7 @@
 /* See lookup.h. */
 #include "broker/lookup.h"
 
-#include "broker/internal.h"
+#include "broker/state.h"
 #include "proto/status.h"
 
 struct session *find_session(const struct broker *broker, uint64_t id)

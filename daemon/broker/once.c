@@ -12,9 +12,11 @@
  * Who kills one broker may well kill the next a moment later, and the slow request that met the first would meet the
  * second as well, and be blamed for both. So such a request rests until its broker has lived for a while.
  */
+#include "broker/once.h"
+
 #include "base/clock.h"
-#include "broker/internal.h"
 #include "broker/lookup.h"
+#include "broker/state.h"
 #include "log/log.h"
 #include "proto/status.h"
 

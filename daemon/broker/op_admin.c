@@ -9,8 +9,9 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
-#include "broker/internal.h"
 #include "broker/lookup.h"
+#include "broker/recover.h"
+#include "broker/state.h"
 #include "keeper/link.h"
 #include "log/log.h"
 

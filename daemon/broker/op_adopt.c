@@ -20,9 +20,9 @@
 #include "broker/check.h"
 #include "broker/claims.h"
 #include "broker/export.h"
-#include "broker/internal.h"
 #include "broker/life.h"
 #include "broker/lookup.h"
+#include "broker/state.h"
 #include "mem/handle.h"
 #include "proto/status.h"
 

@@ -2,6 +2,8 @@
 /*
  * What is done to buffers that exist: given up, exported, imported, published, discarded, destroyed, shown.
  */
+#include "broker/op_buffer.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -11,9 +13,10 @@
 #include "broker/claims.h"
 #include "broker/events.h"
 #include "broker/export.h"
-#include "broker/internal.h"
 #include "broker/life.h"
 #include "broker/lookup.h"
+#include "broker/once.h"
+#include "broker/state.h"
 #include "mem/handle.h"
 #include "sys/sys.h"
 

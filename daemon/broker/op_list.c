@@ -10,8 +10,9 @@
 
 #include "base/align.h"
 #include "base/clock.h"
-#include "broker/internal.h"
 #include "broker/lookup.h"
+#include "broker/op_buffer.h"
+#include "broker/state.h"
 #include "broker/stocking.h"
 #include "mem/pool.h"
 

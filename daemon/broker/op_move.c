@@ -9,6 +9,8 @@
 #include "broker/events.h"
 #include "broker/export.h"
 #include "broker/lookup.h"
+#include "broker/once.h"
+#include "broker/state.h"
 #include "broker/stocking.h"
 #include "proto/methods.h"
 

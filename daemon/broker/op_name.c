@@ -4,9 +4,9 @@
  */
 #include "broker/claims.h"
 #include "broker/export.h"
-#include "broker/internal.h"
 #include "broker/life.h"
 #include "broker/lookup.h"
+#include "broker/state.h"
 
 int op_name_bind(struct op *op, const struct name_args *args)
 {

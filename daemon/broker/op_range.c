@@ -2,12 +2,14 @@
 /*
  * Addresses: ranges of the arena for a session, and buffers placed in them (I9).
  */
+#include "broker/op_range.h"
+
 #include "base/align.h"
 #include "base/range.h"
 #include "broker/check.h"
 #include "broker/export.h"
-#include "broker/internal.h"
 #include "broker/lookup.h"
+#include "broker/state.h"
 
 static void occupy(struct broker *broker, struct session *session, uint64_t start, uint64_t end)
 {

@@ -15,9 +15,10 @@
 #include "base/steal.h"
 #include "broker/check.h"
 #include "broker/handed.h"
-#include "broker/internal.h"
 #include "broker/lookup.h"
+#include "broker/op_range.h"
 #include "broker/session_end.h"
+#include "broker/state.h"
 #include "log/log.h"
 #include "mem/handle.h"
 

@@ -8,9 +8,9 @@
 #include "base/clock.h"
 #include "broker/claims.h"
 #include "broker/export.h"
-#include "broker/internal.h"
 #include "broker/life.h"
 #include "broker/lookup.h"
+#include "broker/state.h"
 
 /* ---- share ---------------------------------------------------------------------------------------------- */
 

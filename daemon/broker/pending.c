@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "broker/internal.h"
+#include "broker/once.h"
 
 /* in one turn of the loop */
 #define SERVE_MAX 16

@@ -11,6 +11,8 @@
  * trees' inserts. Whatever takes longer is what happens after an overflow of the watch anyway: everything that is over
  * is asked about, in slices of the loop, and so it is noticed what ended while no broker ran.
  */
+#include "broker/recover.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -23,9 +25,9 @@
 #include "broker/claims.h"
 #include "broker/export.h"
 #include "broker/handed.h"
-#include "broker/internal.h"
 #include "broker/life.h"
 #include "broker/op_session.h"
+#include "broker/state.h"
 #include "broker/stocking.h"
 #include "broker/survey.h"
 #include "log/log.h"

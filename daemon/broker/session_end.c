@@ -5,8 +5,8 @@
 #include <errno.h>
 
 #include "base/clock.h"
-#include "broker/internal.h"
 #include "broker/lookup.h"
+#include "broker/state.h"
 #include "log/log.h"
 #include "mem/handle.h"
 

@@ -5,9 +5,9 @@
 #include "broker/caches.h"
 #include "broker/check.h"
 #include "broker/claims.h"
-#include "broker/internal.h"
 #include "broker/life.h"
 #include "broker/lookup.h"
+#include "broker/state.h"
 
 /* holds, names and the like given up in one turn: each may close a small buffer */
 #define TEARDOWN_SLICE 16

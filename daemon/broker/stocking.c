@@ -15,8 +15,8 @@
 #include "broker/batch.h"
 #include "broker/check.h"
 #include "broker/export.h"
-#include "broker/internal.h"
 #include "broker/life.h"
+#include "broker/state.h"
 #include "log/log.h"
 #include "sys/sys.h"
 

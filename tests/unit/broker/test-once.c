@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "broker/internal.h"
+#include "broker/state.h"
 #include "proto/methods.h"
 #include "tests/support/wait.h"
 #include "tests/unit/broker/host.h"

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The broker from the inside: what the files of this room share.
+ * The broker's state, for the files of this room:
  *
- *     op_*.c     one family of verbs each; op_adopt.c has what is different about foreign buffers
- *     batch.c    how buffers get their memory, be it for a client or for the stock
- *     buffer_work.c   those that a worker does with one buffer
+ *     op_*.c     the operations, a family of them each; lookup.c is what they begin with
+ *     claims.c   names, tokens and holds as they come and go; export.c gives descriptors out
+ *     batch.c    how buffers get their memory, be it for a client or for the stock (stocking.c)
+ *     life.c     when a buffer ends (I4), and who pays for it (I5); closing.c gives its memory back
  *     caches.c   what clients keep though they have given it back
- *     life.c     when a buffer ends, and how (I4); who pays for it (I5)
- *     recover.c, survey.c   what another broker left
- *     claims.c   names, tokens and holds as they come and go, with their times and events
+ *     session_end.c, session_teardown.c   how sessions end (I6)
  *     once.c     each request once, however often it comes
+ *     recover.c, handed.c, survey.c   what another broker left
  *     check.c    I5, proven
  *     events.c   who is told what
- *     stocking.c buffers that are made before anybody asks for them
- *     pending.c, jobs.c, timers.c   what is going on
+ *     broker.c   makes it of these, and is driven by the loop
+ *     pending.c, jobs.c, timers.c, buffer_work.c   what is going on
  */
 #pragma once
 
@@ -111,39 +111,3 @@ struct broker {
     struct list moves;    /* struct move, on their way: op_move.c */
     struct list upgrades; /* asked for: op_admin.c */
 };
-
-/* ---- exactly once --------------------------------------------------------------------------------------- */
-
-/* It is pending: who sends it again waits for this one. */
-void once_pending(struct op *op);
-/* A worker begins with it: should the broker die meanwhile, this is one of those that it may have died of. */
-void once_working(struct op *op);
-/* Has it submit its job: at once or, if a broker died over it, when this one has lived for a moment. */
-void once_work(struct op_state *state, void (*submit)(struct op_state *state));
-
-/* This broker is to end while it is pending: the next one does not count that as a death. */
-void once_rests(struct op_state *state);
-
-/* ---- addresses ------------------------------------------------------------------------------------------ */
-
-/* The session's process has these occupied, as far as they are in the arena and its limits allow. */
-void session_occupies(struct broker *broker, struct session *session, const struct hello_args *args);
-/* It wants an address in one of them: it has that no more. */
-void session_vacates(struct broker *broker, struct session *session, uint64_t start, uint64_t size);
-
-/* ---- what another broker left --------------------------------------------------------------------------- */
-
-/* The ledger: another broker's, or a new one. 0, BROKER_E_LEDGER, or a negative errno. */
-int recover_ledger(struct broker *broker);
-/* Objects, indexes and charges of all that is in it. 0 or a negative errno. */
-int recover_records(struct broker *broker);
-/* Then: times, ends, and what happened meanwhile. 0 or a negative errno. */
-int recover_lives(struct broker *broker);
-/* Records that make no sense. */
-uint64_t quarantined_records(const struct broker *broker);
-
-/* ---- allocation ----------------------------------------------------------------------------------------- */
-
-void fill_info(struct broker *broker, const struct session *session, const struct buffer *buffer,
-               struct buffer_info *info);
-bool may_see_buffer(const struct broker *broker, const struct session *session, const struct buffer *buffer);

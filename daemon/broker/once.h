@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Each request once, however often it comes: what operations say of themselves. Their caller's part is in verbs.h.
+ */
+#pragma once
+
+struct op;
+struct op_state;
+
+/* It is pending: who sends it again waits for this one. */
+void once_pending(struct op *op);
+/* A worker begins with it: should the broker die meanwhile, this is one of those that it may have died of. */
+void once_working(struct op *op);
+/* Has it submit its job: at once or, if a broker died over it, when this one has lived for a moment. */
+void once_work(struct op_state *state, void (*submit)(struct op_state *state));
+
+/* This broker is to end while it is pending: the next one does not count that as a death. */
+void once_rests(struct op_state *state);

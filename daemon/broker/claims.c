@@ -133,7 +133,7 @@ static int claim_plain_token(struct broker *broker, struct session *session, str
     return r < 0 ? r : 0;
 }
 
-int claim_batch(struct session *session, struct batch *batch, const struct alloc_args *args, struct opened *ret,
+int claim_batch(struct session *session, struct batch *batch, const struct alloc_spec *args, struct opened *ret,
                 struct problem *problem)
 {
     _cleanup_fdset_ struct fdset fds = FDSET_NULL;

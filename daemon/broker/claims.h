@@ -29,7 +29,7 @@ int claim_open(struct broker *broker, struct session *session, struct buffer *bu
 
 /* What whoever allocated them claims of new buffers, which are LIVE and without claims: a hold on each and, as it was
  * asked for, descriptors, tokens and a name. All or nothing. */
-int claim_batch(struct session *session, struct batch *batch, const struct alloc_args *args, struct opened *ret,
+int claim_batch(struct session *session, struct batch *batch, const struct alloc_spec *args, struct opened *ret,
                 struct problem *problem);
 
 /* `key` is that of args->name. */

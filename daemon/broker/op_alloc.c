@@ -32,7 +32,7 @@ struct alloc {
     struct commit_job job;
     struct broker *broker;
     struct op *op;
-    const struct alloc_args *args;
+    const struct alloc_spec *args;
     struct opened *result;
     struct pool_choice choice;
     uint32_t chosen;
@@ -55,7 +55,7 @@ static struct problem *problem_of(struct alloc *alloc)
 
 /* ---- charging ------------------------------------------------------------------------------------------- */
 
-static struct pool_request request_of(const struct alloc_args *args)
+static struct pool_request request_of(const struct alloc_spec *args)
 {
     return (struct pool_request){
         .pool = args->pool,
@@ -75,7 +75,7 @@ static struct pool_request request_of(const struct alloc_args *args)
 
 static struct buffer_args args_of(const struct alloc *alloc, const struct session *session, uint64_t size)
 {
-    const struct alloc_args *args = alloc->args;
+    const struct alloc_spec *args = alloc->args;
 
     return (struct buffer_args){
         .pool = alloc->pool,
@@ -131,7 +131,7 @@ static uint64_t bytes_that_fit_soon(const struct alloc *alloc)
     return bytes;
 }
 
-static bool is_one_size(const struct alloc_args *args)
+static bool is_one_size(const struct alloc_spec *args)
 {
     for (uint32_t i = 1; i < args->n; i++)
         if (args->sizes[i] != args->sizes[0])
@@ -142,7 +142,7 @@ static bool is_one_size(const struct alloc_args *args)
 /* As many as there are. */
 static int take_from_stock(struct alloc *alloc, struct session *session)
 {
-    const struct alloc_args *args = alloc->args;
+    const struct alloc_spec *args = alloc->args;
     struct pool_request request = request_of(args);
     struct buffer_args user = args_of(alloc, session, args->sizes[0]);
 
@@ -169,7 +169,7 @@ static int add(struct alloc *alloc, struct session *session, uint64_t size)
 /* All of the buffers, or none: those that are not from stock have no memory yet, and the others are still in stock. */
 static int acquire(struct alloc *alloc, struct session *session)
 {
-    const struct alloc_args *args = alloc->args;
+    const struct alloc_spec *args = alloc->args;
     struct batch *batch = &alloc->batch;
     int r = check_name(alloc, session);
 
@@ -538,7 +538,7 @@ static int go_on_with(struct alloc *alloc, struct session *session, uint32_t cho
 
 /* ---- the verb ------------------------------------------------------------------------------------------- */
 
-int op_alloc(struct op *op, const struct alloc_args *args, struct opened *result)
+int op_alloc(struct op *op, const struct alloc_spec *args, struct opened *result)
 {
     struct broker *broker = op->broker;
     struct pool_request request = request_of(args);

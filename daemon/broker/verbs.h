@@ -165,7 +165,7 @@ struct name_args {
     uint32_t other_rights;
 };
 
-struct alloc_args {
+struct alloc_spec {
     char pool[64]; /* empty = chosen by the rest */
     uint32_t n_nodes;
     uint32_t nodes[MEMORYD_NODES_MAX];
@@ -185,7 +185,7 @@ struct alloc_args {
     struct name_args name;
 };
 
-int op_alloc(struct op *op, const struct alloc_args *args, struct opened *result);
+int op_alloc(struct op *op, const struct alloc_spec *args, struct opened *result);
 
 struct ids {
     uint32_t n;

@@ -64,7 +64,7 @@ static void reply_opened(struct request *request, struct opened *opened, bool wi
 
 struct alloc_request {
     struct request request;
-    struct alloc_args args;
+    struct alloc_spec args;
     struct opened result;
 };
 
@@ -97,7 +97,7 @@ int serve_alloc(const struct call *call, const Memoryd__V1__AllocRequest *m)
 {
     struct problem problem = PROBLEM_NULL;
     struct alloc_request *alloc;
-    struct alloc_args *args;
+    struct alloc_spec *args;
 
     if (m->flags & MEMORYD__V1__ALLOC_REQUEST__FLAG__AHEAD)
         return answer_none_ahead(call);

@@ -21,7 +21,7 @@
 #define SIZE (UINT64_C(64) << 10)
 #define MIB_ (UINT64_C(1) << 20)
 
-static struct alloc_args args;
+static struct alloc_spec args;
 static struct opened result;
 
 static int alloc(uint64_t session)
@@ -42,9 +42,9 @@ static void bad_sizes_each_have_their_own_answer(void **state)
     assert_int_equal(host_alloc(session, 0, 0, &buffer), STATUS_SIZE_ZERO);
     assert_int_equal(host_alloc(session, UINT64_MAX, 0, &buffer), STATUS_SIZE_OVERFLOW);
     assert_int_equal(host_alloc(session, UINT64_C(1) << 50, 0, &buffer), STATUS_TOO_BIG);
-    args = (struct alloc_args){.n = 1, .sizes = {SIZE}, .pool = "no-such-pool"};
+    args = (struct alloc_spec){.n = 1, .sizes = {SIZE}, .pool = "no-such-pool"};
     assert_int_equal(alloc(session), STATUS_NO_SUCH_POOL);
-    args = (struct alloc_args){.n = 1, .sizes = {SIZE}, .n_nodes = 1, .nodes = {63}};
+    args = (struct alloc_spec){.n = 1, .sizes = {SIZE}, .n_nodes = 1, .nodes = {63}};
     assert_int_equal(alloc(session), STATUS_NO_SUCH_NODE);
     assert_int_equal(host_used(), 0);
     assert_int_equal(host_check(session), 0);
@@ -57,7 +57,7 @@ static void a_batch_is_all_or_none(void **state)
     unsigned fds = fd_count();
 
     (void)state;
-    args = (struct alloc_args){.n = 3, .sizes = {SIZE, SIZE, HOST_POOL_BYTES}};
+    args = (struct alloc_spec){.n = 3, .sizes = {SIZE, SIZE, HOST_POOL_BYTES}};
     assert_int_equal(alloc(session), STATUS_POOL_FULL);
     assert_int_equal(host_used(), 0);
     assert_int_equal(fd_count(), fds);
@@ -90,11 +90,11 @@ static void tokens_come_along_where_they_are_wanted(void **state)
     struct opened opened;
 
     (void)state;
-    args = (struct alloc_args){.n = 1, .sizes = {SIZE}};
+    args = (struct alloc_spec){.n = 1, .sizes = {SIZE}};
     assert_int_equal(alloc(session), 0);
     assert_memory_equal(result.items[0].token, none, sizeof(none));
 
-    args = (struct alloc_args){.n = 2, .sizes = {SIZE, SIZE}, .flags = BUFFER_WANT_TOKENS};
+    args = (struct alloc_spec){.n = 2, .sizes = {SIZE, SIZE}, .flags = BUFFER_WANT_TOKENS};
     assert_int_equal(alloc(session), 0);
     for (unsigned i = 0; i < 2; i++)
         memcpy(open.tokens[i], result.items[i].token, sizeof(open.tokens[i]));
@@ -154,7 +154,7 @@ static void a_name_comes_with_it_or_nothing_does(void **state)
     uint64_t session = host_session(1);
 
     (void)state;
-    args = (struct alloc_args){.n = 1, .sizes = {SIZE}, .name = {.name = "x/y"}};
+    args = (struct alloc_spec){.n = 1, .sizes = {SIZE}, .name = {.name = "x/y"}};
     assert_int_equal(alloc(session), 0);
     assert_int_equal(alloc(session), STATUS_NAME_EXISTS);
     assert_int_equal(host_used(), SIZE);
@@ -170,7 +170,7 @@ static void an_address_is_had_or_refused(void **state)
     uint64_t session = host_session(1), wish = host.options.arena_base + (UINT64_C(1) << 30), buffer;
 
     (void)state;
-    args = (struct alloc_args){.n = 1, .sizes = {SIZE}, .address = wish};
+    args = (struct alloc_spec){.n = 1, .sizes = {SIZE}, .address = wish};
     assert_int_equal(alloc(session), 0);
     assert_int_equal(result.items[0].address, wish);
     buffer = result.items[0].id;
@@ -186,7 +186,7 @@ static void an_address_is_had_or_refused(void **state)
     /* the range is free when the buffer has ended */
     assert_int_equal(host_release(session, buffer), 0);
     assert_true(HOST_UNTIL(host_used() == 2 * SIZE));
-    args = (struct alloc_args){.n = 1, .sizes = {SIZE}, .address = wish};
+    args = (struct alloc_spec){.n = 1, .sizes = {SIZE}, .address = wish};
     assert_int_equal(alloc(session), 0);
     assert_int_equal(host_check(session), 0);
 }
@@ -229,14 +229,14 @@ static void I9_placed_buffers_keep_their_range(void **state)
 
 struct waiting {
     struct call call;
-    struct alloc_args args;
+    struct alloc_spec args;
     struct opened result;
 };
 
 static int begin(struct waiting *waiting, uint64_t session, uint64_t size, uint64_t wait_ms)
 {
     call_init(&waiting->call, session);
-    waiting->args = (struct alloc_args){.n = 1, .sizes = {size}, .wait_ms = wait_ms};
+    waiting->args = (struct alloc_spec){.n = 1, .sizes = {size}, .wait_ms = wait_ms};
     return op_alloc(&waiting->call.op, &waiting->args, &waiting->result);
 }
 
@@ -313,7 +313,7 @@ static void a_batch_that_waits_keeps_the_loop_quiet(void **state)
     assert_int_equal(host_alloc(session, HOST_POOL_BYTES / 2, 0, &first), 0);
     assert_int_equal(host_alloc(session, SIZE, 0, &second), 0);
     call_init(&batch.call, session);
-    batch.args = (struct alloc_args){.n = 2, .sizes = {SIZE, HOST_POOL_BYTES / 2}, .wait_ms = UINT64_MAX};
+    batch.args = (struct alloc_spec){.n = 2, .sizes = {SIZE, HOST_POOL_BYTES / 2}, .wait_ms = UINT64_MAX};
     assert_int_equal(op_alloc(&batch.call.op, &batch.args, &batch.result), OP_PENDING);
     assert_int_equal(host_release(session, second), 0);
     host_settle();
@@ -485,7 +485,7 @@ static void faults_leave_nothing_behind(void **state)
 
             fail_in = nth;
             fail_errno = errors[nth % 3];
-            args = (struct alloc_args){
+            args = (struct alloc_spec){
                 .n = 2, .sizes = {SIZE, large ? MIB_ : 1}, .flags = BUFFER_WANT_FDS, .name = {.name = ""}};
             r = alloc(session);
             fdset_deinit(&result.fds);

@@ -188,7 +188,7 @@ static void I7_one_turn_empties_few_caches(void **state)
     const unsigned all = SESSIONS * HOLD_CACHE_SLOTS;
     struct session_memory *memories[SESSIONS];
     uint64_t admin = host_session(1), buffer;
-    struct alloc_args args = {.n = 1, .sizes = {HOST_POOL_BYTES}};
+    struct alloc_spec args = {.n = 1, .sizes = {HOST_POOL_BYTES}};
     static struct opened result;
     struct call call;
 

@@ -43,10 +43,10 @@ static void a_session(uint32_t i)
 
 static void one_alloc(uint64_t session)
 {
-    static struct alloc_args args;
+    static struct alloc_spec args;
     static struct opened result;
 
-    args = (struct alloc_args){.n = 1 + pick(3), .flags = pick(8)};
+    args = (struct alloc_spec){.n = 1 + pick(3), .flags = pick(8)};
     memset(&result, 0, sizeof(result));
     if (host.nodes && pick(2)) {
         args.placement = 1 + pick(5);

@@ -80,9 +80,9 @@ static void assert_on(uint64_t session, uint64_t buffer, uint32_t node, uint64_t
     assert_int_equal(host_check(session), 0);
 }
 
-static uint64_t alloc_as(uint64_t session, const struct alloc_args *wanted, uint64_t size)
+static uint64_t alloc_as(uint64_t session, const struct alloc_spec *wanted, uint64_t size)
 {
-    static struct alloc_args args;
+    static struct alloc_spec args;
     static struct opened result;
 
     args = *wanted;
@@ -95,7 +95,7 @@ static uint64_t alloc_as(uint64_t session, const struct alloc_args *wanted, uint
 
 static uint64_t alloc_on(uint64_t session, uint32_t node, uint64_t size)
 {
-    const struct alloc_args args = {.n_nodes = 1, .nodes = {node}, .placement = PLACEMENT_BIND};
+    const struct alloc_spec args = {.n_nodes = 1, .nodes = {node}, .placement = PLACEMENT_BIND};
 
     return alloc_as(session, &args, size);
 }
@@ -128,7 +128,7 @@ static void the_charge_goes_along(void **state)
 /* In its own pool, where that has the node; what is there already needs no room. */
 static void several_nodes_become_one(void **state)
 {
-    const struct alloc_args split = {
+    const struct alloc_spec split = {
         .n_nodes = 2, .nodes = {0, 1}, .placement = PLACEMENT_SPLIT, .n_weights = 2, .weights = {1, 1}};
     uint64_t session = host_session(1), large = HOST_POOL_BYTES - SIZE, buffer = alloc_as(session, &split, large);
     struct buffer_info info;
@@ -221,7 +221,7 @@ static void what_cannot_suffice_is_not(void **state)
 static void hope_ends_when_another_was_first(void **state)
 {
     uint64_t session = host_session(1), buffer = alloc_beside_what_returns(session);
-    static struct alloc_args args = {
+    static struct alloc_spec args = {
         .n = 1, .sizes = {HOST_POOL_BYTES}, .n_nodes = 1, .nodes = {1}, .placement = PLACEMENT_BIND};
     static struct opened result;
     static struct call first;

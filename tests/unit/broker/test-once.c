@@ -118,7 +118,7 @@ static void they_end_with_their_session(void **state)
 
 static void one_that_waits_for_room_is_running_and_not_working(void **state)
 {
-    static struct alloc_args args = {.n = 1, .sizes = {HOST_POOL_BYTES}};
+    static struct alloc_spec args = {.n = 1, .sizes = {HOST_POOL_BYTES}};
     static struct opened result;
     static struct call call;
     uint64_t session = host_session(1), buffer;

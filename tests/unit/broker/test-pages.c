@@ -120,7 +120,7 @@ static void those_that_others_used_up_are_not_missed(void **state)
     uint64_t size = 4 * huge_page_size(), session = host_session(1), buffer;
     unsigned fds = fd_count();
     struct opened result = {0};
-    struct alloc_args args = {.n = 2, .sizes = {size, size}};
+    struct alloc_spec args = {.n = 2, .sizes = {size, size}};
 
     (void)state;
     need_huge_pages();
@@ -154,10 +154,10 @@ static void those_that_others_used_up_are_not_missed(void **state)
 static void room_is_waited_for_in_the_last_pool(void **state)
 {
     static struct call call;
-    static struct alloc_args args;
+    static struct alloc_spec args;
     static struct opened result;
     uint64_t size = 4 * huge_page_size(), session = host_session(1), buffer;
-    struct alloc_args all = {.n = 1, .sizes = {HOST_POOL_BYTES}, .pages = PAGES_BASE};
+    struct alloc_spec all = {.n = 1, .sizes = {HOST_POOL_BYTES}, .pages = PAGES_BASE};
     struct opened base = {0};
 
     (void)state;
@@ -167,7 +167,7 @@ static void room_is_waited_for_in_the_last_pool(void **state)
     assert_int_equal(host_alloc(session, size, 0, &buffer), STATUS_POOL_FULL);
     for (unsigned patient = 0; patient < 2; patient++) {
         call_init(&call, session);
-        args = (struct alloc_args){.n = 1, .sizes = {size}, .wait_ms = patient ? UINT64_MAX : 3600 * 1000};
+        args = (struct alloc_spec){.n = 1, .sizes = {size}, .wait_ms = patient ? UINT64_MAX : 3600 * 1000};
         assert_int_equal(op_alloc(&call.op, &args, &result), OP_PENDING);
         assert_true(HOST_UNTIL(refused == 2 + patient));
         host_settle();

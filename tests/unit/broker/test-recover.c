@@ -121,7 +121,7 @@ static void for_ever(unsigned moves)
 /* To a node that is played to be a real one, and the broker dies before it is there. */
 static void begin_a_move(void)
 {
-    static const struct alloc_args args = {.n = 1, .sizes = {1 << 20}, .n_nodes = 1, .placement = PLACEMENT_BIND};
+    static const struct alloc_spec args = {.n = 1, .sizes = {1 << 20}, .n_nodes = 1, .placement = PLACEMENT_BIND};
     static struct opened result;
     static struct call call;
 
@@ -168,7 +168,7 @@ static void what_was_on_its_way_is_charged_where_it_was_I5(void **state)
 
 static struct sys_calls calls;
 static atomic_uint slices_taken;
-static struct alloc_args large = {.n = 1, .sizes = {LARGE_BYTES}};
+static struct alloc_spec large = {.n = 1, .sizes = {LARGE_BYTES}};
 static bool large_is_exported;
 
 /* The kernel takes one slice back, and is at the next for as long as this broker lives. */
@@ -308,7 +308,7 @@ static void an_arena_with_addresses_in_it_stays(void **state)
 /* The next broker does it: this one, which ends at once, gives no answer that would be an error. */
 static void nothing_begins_that_a_crash_would_lose(void **state)
 {
-    static const struct alloc_args args = {.n = 1, .sizes = {4096}};
+    static const struct alloc_spec args = {.n = 1, .sizes = {4096}};
     static struct opened result;
     static struct call call;
     uint64_t session;
@@ -336,7 +336,7 @@ static void nothing_begins_that_a_crash_would_lose(void **state)
 
 static void allocate_two(void)
 {
-    static struct alloc_args args = {
+    static struct alloc_spec args = {
         .n = 2, .sizes = {AHEAD_SIZE, AHEAD_SIZE}, .flags = BUFFER_WANT_FDS | BUFFER_WANT_TOKENS};
     static struct opened result;
 

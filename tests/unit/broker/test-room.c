@@ -19,7 +19,7 @@
 
 struct waiting {
     struct call call;
-    struct alloc_args args;
+    struct alloc_spec args;
     struct opened result;
 };
 
@@ -32,7 +32,7 @@ static int begin(struct waiting *waiting, uint64_t session, uint64_t size, uint6
 {
     memset(waiting, 0, sizeof(*waiting));
     call_init(&waiting->call, session);
-    waiting->args = (struct alloc_args){.n = 1, .sizes = {size}, .wait_ms = wait_ms};
+    waiting->args = (struct alloc_spec){.n = 1, .sizes = {size}, .wait_ms = wait_ms};
     return op_alloc(&waiting->call.op, &waiting->args, &waiting->result);
 }
 
@@ -185,7 +185,7 @@ static void what_cannot_suffice_is_refused_at_once(void **state)
     assert_int_equal(begin(&none, session, HALF + PAGE, 0), STATUS_POOL_FULL);
     memset(&none, 0, sizeof(none));
     call_init(&none.call, session);
-    none.args = (struct alloc_args){.n = 2, .sizes = {HALF, PAGE}};
+    none.args = (struct alloc_spec){.n = 2, .sizes = {HALF, PAGE}};
     assert_int_equal(op_alloc(&none.call.op, &none.args, &none.result), STATUS_POOL_FULL);
     come_back(session);
     assert_int_equal(host_check(session), 0);

@@ -46,9 +46,9 @@ static void wait_for_stock(uint64_t before)
 
 static int take(uint64_t session, uint32_t n, uint64_t size, uint32_t flags, struct opened *ret)
 {
-    static struct alloc_args args;
+    static struct alloc_spec args;
 
-    args = (struct alloc_args){.n = n, .flags = flags};
+    args = (struct alloc_spec){.n = n, .flags = flags};
     for (uint32_t i = 0; i < n; i++)
         args.sizes[i] = size;
     memset(ret, 0, sizeof(*ret));
@@ -262,9 +262,9 @@ static void of_a_batch_only_what_is_not_there_is_made(void **state)
 /* More than the loop makes itself: what is in stock waits until workers have made the rest. */
 static void begin_large_batch(struct call *call, uint64_t session, struct opened *ret)
 {
-    static struct alloc_args args;
+    static struct alloc_spec args;
 
-    args = (struct alloc_args){.n = MEMORYD_BATCH_MAX};
+    args = (struct alloc_spec){.n = MEMORYD_BATCH_MAX};
     for (uint32_t i = 0; i < args.n; i++)
         args.sizes[i] = SIZE;
     call_init(call, session);
@@ -342,9 +342,9 @@ static void it_comes_back_from_a_batch_that_is_given_up(void **state)
 /* He finds no room, but were what is in stock given back there would be. */
 static void begin_to_wait_for_stock(struct call *call, uint64_t session, struct opened *ret)
 {
-    static struct alloc_args args;
+    static struct alloc_spec args;
 
-    args = (struct alloc_args){.n = 1, .sizes = {HOST_POOL_BYTES - MEMORYD_BATCH_MAX * SIZE + SIZE}};
+    args = (struct alloc_spec){.n = 1, .sizes = {HOST_POOL_BYTES - MEMORYD_BATCH_MAX * SIZE + SIZE}};
     call_init(call, session);
     memset(ret, 0, sizeof(*ret));
     assert_int_equal(op_alloc(&call->op, &args, ret), OP_PENDING);
@@ -519,11 +519,11 @@ static void it_goes_before_somebody_is_refused(void **state)
 /* For a caller on this node; where it is. */
 static uint32_t take_near(uint64_t session, uint32_t node, uint64_t size, uint64_t *ret)
 {
-    static struct alloc_args args;
+    static struct alloc_spec args;
     static struct opened opened;
     struct buffer_info info;
 
-    args = (struct alloc_args){.n = 1, .sizes = {size}, .caller_node = 1 + node};
+    args = (struct alloc_spec){.n = 1, .sizes = {size}, .caller_node = 1 + node};
     memset(&opened, 0, sizeof(opened));
     assert_int_equal(CALL(session, op_alloc, &args, &opened), 0);
     *ret = opened.items[0].id;

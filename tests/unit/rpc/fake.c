@@ -159,7 +159,7 @@ static void fill(struct opened *result, uint32_t n)
     add_fds(&result->fds, n);
 }
 
-int op_alloc(struct op *op, const struct alloc_args *args, struct opened *result)
+int op_alloc(struct op *op, const struct alloc_spec *args, struct opened *result)
 {
     fake.alloc = *args;
     fill(result, args->n);

@@ -37,7 +37,7 @@ struct fake {
     void *connection;     /* of the last hello */
     const struct broker_host *host;
 
-    struct alloc_args alloc;
+    struct alloc_spec alloc;
     struct export_args export;
     struct open_args open;
     struct lookup_args lookup;

@@ -133,25 +133,21 @@ static int claim_plain_token(struct broker *broker, struct session *session, str
     return r < 0 ? r : 0;
 }
 
-int claim_batch(struct session *session, struct batch *batch, const struct alloc_spec *args, struct opened *ret,
-                struct problem *problem)
+int claim_batch(struct session *session, struct batch *batch, const struct alloc_spec *spec,
+                const struct name_key *name, struct opened *ret, struct problem *problem)
 {
     _cleanup_fdset_ struct fdset fds = FDSET_NULL;
-    struct name_key key;
     int r = 0;
 
     for (uint32_t i = 0; i < batch->n && !r; i++) {
-        r = claim_one(session, batch, i, args->flags & BUFFER_WANT_FDS, &ret->items[i], &fds, problem);
+        r = claim_one(session, batch, i, spec->flags & BUFFER_WANT_FDS, &ret->items[i], &fds, problem);
         if (r)
             problem->item = i;
     }
-    for (uint32_t i = 0; i < batch->n && args->flags & BUFFER_WANT_TOKENS && !r; i++)
+    for (uint32_t i = 0; i < batch->n && spec->flags & BUFFER_WANT_TOKENS && !r; i++)
         r = claim_plain_token(batch->broker, session, batch->buffers[i], ret->items[i].token);
-    if (!r && args->name.name[0]) {
-        r = name_parse(args->name.name, session->record->uid, &key, problem);
-        if (!r)
-            r = claim_name(batch->broker, session, batch->buffers[0], &args->name, &key, problem);
-    }
+    if (!r && spec->name.name[0])
+        r = claim_name(batch->broker, session, batch->buffers[0], &spec->name, name, problem);
     if (r) {
         for (uint32_t i = 0; i < batch->n; i++)
             hold_free(session_hold(session, batch->buffers[i]->record->head.id));

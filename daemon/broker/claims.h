@@ -28,9 +28,9 @@ int claim_open(struct broker *broker, struct session *session, struct buffer *bu
                struct opened_item *ret, int *ret_fd, struct problem *problem);
 
 /* What whoever allocated them claims of new buffers, which are LIVE and without claims: a hold on each and, as it was
- * asked for, descriptors, tokens and a name. All or nothing. */
-int claim_batch(struct session *session, struct batch *batch, const struct alloc_spec *args, struct opened *ret,
-                struct problem *problem);
+ * asked for, descriptors, tokens and a name, whose key is `name`. All or nothing. */
+int claim_batch(struct session *session, struct batch *batch, const struct alloc_spec *spec,
+                const struct name_key *name, struct opened *ret, struct problem *problem);
 
 /* `key` is that of args->name. */
 int claim_name(struct broker *broker, struct session *session, struct buffer *buffer, const struct name_args *args,

@@ -34,8 +34,9 @@ for my $folder (sort keys %folders) {
     complain('ARCHITECTURE.md', undef, "does not name $folder") if index($text{'ARCHITECTURE.md'}, "`$folder`") < 0;
 }
 
-# lines are broken between a file and its function, too
+# lines are broken between a file and its function, too; figures are not looked at, and their fences are no quotes
 for my $map (@maps) {
+    $text{$map} =~ s/^```.*?^```$/"\n" x ($& =~ tr{\n}{})/gmse;
     while ($text{$map} =~ /`([^`]+)`/g) {
         my ($quoted, $line) = ($1, line_at($text{$map}, $-[0]));
         my ($path, $function) = $quoted =~ m{^([A-Za-z0-9_.-]+(?:/[A-Za-z0-9_.-]+)+)(?::\s+(\w+))?$} or next;

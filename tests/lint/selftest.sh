@@ -156,6 +156,7 @@ mkdir "$tree/stuff"; c stuff/x.c '';                        expect style 'no new
 map '`daemon/va/nothing.c`' '';                             expect map 'there is no daemon/va/nothing.c'
 map '' '`daemon/va/nothing.c`';                             expect map 'there is no daemon/va/nothing.c'
 map '`daemon/va/arena.c: arena_mmap`' '';                   expect map 'daemon/va/arena.c has no function arena_mmap()'
+map "$(printf '```\nfigure\n```\n`daemon/va/nothing.c`')" '';     expect map 'there is no daemon/va/nothing.c'
 map '* **I1 Again.**' '';                                   expect map 'I1 is defined more than once'
 c tests/unit/va/test-x.c '/* I2 */';                        expect map 'I2 is defined nowhere'
 c tests/unit/va/test-x.c 'void I7_x(void);';                expect map 'I7 is defined nowhere'

@@ -34,10 +34,10 @@ static void done(struct memory_job *job)
     free(work);
 }
 
-int buffer_work_begin(struct op *op, struct buffer *buffer, size_t size, int (*ended)(struct buffer_work *work),
+int buffer_work_begin(struct op *op, struct buffer *buffer, int (*ended)(struct buffer_work *work),
                       struct buffer_work **ret)
 {
-    struct buffer_work *work = calloc(1, size);
+    struct buffer_work *work = calloc(1, sizeof(*work));
 
     if (!work)
         return refuse(&op->problem, STATUS_NO_MEMORY, "the broker has no memory for one more request");

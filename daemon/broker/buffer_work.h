@@ -20,10 +20,9 @@ struct buffer_work {
 };
 
 /*
- * OP_PENDING: *ret is the head of `size` zeroed bytes, which are freed when the verb has ended. The caller fills in the
- * job and says once_work(). Else NO_MEMORY.
+ * OP_PENDING: *ret is freed when the verb has ended. The caller fills in the job and says once_work(). Else NO_MEMORY.
  */
-int buffer_work_begin(struct op *op, struct buffer *buffer, size_t size, int (*ended)(struct buffer_work *work),
+int buffer_work_begin(struct op *op, struct buffer *buffer, int (*ended)(struct buffer_work *work),
                       struct buffer_work **ret);
 
 /* "session 12 (pid 345, cam), ..." as far as they fit: those but `except` that hold it with all these rights. */

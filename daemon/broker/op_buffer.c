@@ -205,7 +205,7 @@ int op_publish(struct op *op, uint64_t id, bool future_only)
         return refuse(&op->problem, STATUS_NOT_SUPPORTED,
                       "buffer %llu was not made to be published; allocate it with PUBLISHABLE",
                       (unsigned long long)id);
-    r = buffer_work_begin(op, hold->buffer, sizeof(*work), published, &work);
+    r = buffer_work_begin(op, hold->buffer, published, &work);
     if (r == OP_PENDING) {
         work->job.future_only = future_only;
         once_work(&work->state, submit_publish);
@@ -250,7 +250,7 @@ int op_discard(struct op *op, uint64_t id, uint64_t offset, uint64_t length)
     if (offset >= record->bytes || !checked_add_u64(offset, length, &end) || end > record->bytes)
         return refuse(&op->problem, STATUS_SIZE_OVERFLOW, "the range goes beyond the buffer's %llu bytes",
                       (unsigned long long)record->bytes);
-    r = buffer_work_begin(op, hold->buffer, sizeof(*work), discarded, &work);
+    r = buffer_work_begin(op, hold->buffer, discarded, &work);
     if (r == OP_PENDING) {
         work->job.offset = offset;
         work->job.length = length;
@@ -318,7 +318,7 @@ int op_destroy(struct op *op, uint64_t id, bool force)
                       "buffer %llu has ended, but it is published and the kernel lets nobody empty it; it goes with "
                       "the last who has it mapped",
                       (unsigned long long)id);
-    r = buffer_work_begin(op, buffer, sizeof(*work), emptied, &work);
+    r = buffer_work_begin(op, buffer, emptied, &work);
     if (r == OP_PENDING)
         once_work(&work->state, submit_discard);
     return r;

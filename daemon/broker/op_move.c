@@ -1,21 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Moving a buffer to another node. See op_move.h. */
+/*
+ * Moving a buffer to another node: see op_move.h.
+ *
+ * As in op_alloc.c, move_run() alone goes from one step to the next. A request whose room is on its way back waits for
+ * that and keeps nothing meanwhile; then it begins anew.
+ */
 #include "broker/op_move.h"
 
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "broker/buffer_work.h"
 #include "broker/check.h"
 #include "broker/events.h"
 #include "broker/export.h"
+#include "broker/life.h"
 #include "broker/lookup.h"
 #include "broker/once.h"
 #include "broker/state.h"
 #include "broker/stocking.h"
 #include "proto/methods.h"
 
+/* ---- from where, to where ------------------------------------------------------------------------------- */
+
 /* Where it stays, if it has that node: else the pool of such pages that the machine made there. */
-static int choose_pool(struct op *op, const struct buffer *buffer, uint32_t node, struct pool **ret)
+static int move_choose_pool(struct op *op, const struct buffer *buffer, uint32_t node, struct pool **ret)
 {
     struct pool *own = buffer_pool(&op->broker->buffers, buffer);
     const struct pool_request request = {
@@ -38,7 +47,7 @@ static uint64_t bytes_on(const struct plan *plan, uint32_t node)
 }
 
 /* All on that node, and bound to it. */
-static struct plan plan_for(const struct plan *from, uint32_t node)
+static struct plan move_plan(const struct plan *from, uint32_t node)
 {
     const struct plan_brief brief = {
         .bytes = from->brief.bytes, .n_nodes = 1, .node = node, .placement = PLACEMENT_BIND, .strict = true};
@@ -61,86 +70,10 @@ static bool is_moving(const struct broker *broker, const struct buffer *buffer)
 {
     list_for_each_entry(move, &broker->moves, struct move, link)
     {
-        if (move->work.buffer == buffer)
+        if (move->buffer == buffer)
             return true;
     }
     return false;
-}
-
-/* The pages are there: from one charge to the other. */
-static void arrive(struct broker *broker, struct buffer *buffer, const struct pool_room *room, uint64_t huge_bytes)
-{
-    check_crediting(broker, CHECK_BUFFER, buffer);
-    pool_give_room(room);
-    buffer_set_node(&broker->buffers, buffer, room->pool, room->node, huge_bytes);
-    buffer_set_verified(&broker->buffers, buffer, true);
-    check_charged(broker, CHECK_BUFFER, buffer);
-    waiters_wake(&broker->waiters);
-    pressure_changed(broker);
-}
-
-static int refuse_in_use(const struct move *move, struct op *op)
-{
-    char who[PROBLEM_SENTENCE_MAX];
-
-    name_holders(move->work.buffer, 0, op->session, who);
-    return refuse(&op->problem, STATUS_BUSY,
-                  "it stays: another process has some of its pages mapped, or uses them; who else holds it: %s", who);
-}
-
-static int moved(struct buffer_work *work)
-{
-    struct move *move = container_of(work, struct move, work);
-    struct broker *broker = work->broker;
-
-    list_remove(&move->link);
-    if (!work->job.status) {
-        arrive(broker, work->buffer, &move->room, move->migration.to.huge_bytes);
-        return 0;
-    }
-    pool_give_room(&move->room);
-    waiters_wake(&broker->waiters);
-    pressure_changed(broker);
-    if (move->was_verified && !move->migration.displaced)
-        buffer_set_verified(&broker->buffers, work->buffer, true);
-    return work->job.status == STATUS_BUSY ? refuse_in_use(move, work->state.op) : work->job.status;
-}
-
-static void submit(struct op_state *state)
-{
-    struct buffer_work *work = container_of(state, struct buffer_work, state);
-
-    memory_job_move(&work->broker->jobs, &work->job);
-}
-
-/* The room is kept. As long as the pages are on their way nobody has seen where they are. */
-static int depart(struct op *op, struct buffer *buffer, const struct pool_room *room, const struct plan *from)
-{
-    struct broker *broker = op->broker;
-    struct buffer_work *work;
-    struct move *move;
-    int r = buffer_work_begin(op, buffer, sizeof(*move), moved, &work);
-
-    if (r != OP_PENDING) {
-        pool_give_room(room);
-        return r;
-    }
-    move = container_of(work, struct move, work);
-    move->room = *room;
-    move->was_verified = buffer->record->flags & BUFFER_VERIFIED;
-    buffer_set_verified(&broker->buffers, buffer, false);
-    list_append(&broker->moves, &move->link);
-    commit_init(&move->migration.to);
-    move->migration.to.topology = broker->options.topology;
-    move->migration.to.plan = plan_for(from, room->node);
-    move->migration.to.pages = room->pool->pages;
-    move->migration.to.page_size = room->pool->page_size;
-    move->migration.from = *from;
-    move->migration.cancel = &work->job.cancel;
-    work->job.migration = &move->migration;
-    pressure_changed(broker);
-    once_work(&work->state, submit);
-    return OP_PENDING;
 }
 
 static int may_move(struct op *op, const struct buffer *buffer)
@@ -158,133 +91,254 @@ static int may_move(struct op *op, const struct buffer *buffer)
     return 0;
 }
 
-/* ---- waiting for room ----------------------------------------------------------------------------------- */
+/* ---- the steps: 0, and move->step is the next; OP_PENDING; or the status to end with --------------------- */
 
-/* For what is on its way back to the node, as allocation does; nothing is kept meanwhile, and then all begins anew. */
-struct move_wait {
-    struct op_state state;
-    struct waiter waiter;
-    struct timer ending; /* for what was hurried */
-    struct broker *broker;
-    uint64_t buffer;
-    uint32_t node;
-    int hurried; /* the status to end with */
-};
-
-/* What is to be moved, from where, and the room that it needs; NULL if it is there already. */
-static int prepare(struct op *op, uint64_t id, uint32_t node, struct buffer **ret, struct plan *from,
-                   struct pool_room *room)
+static void move_cancel(struct op_state *state, int status)
 {
-    struct broker *broker = op->broker;
+    struct move *move = container_of(state, struct move, state);
+
+    if (list_is_linked(&move->link)) {
+        atomic_store(&move->job.cancel, true);
+    } else if (!move->cancel_status) {
+        move->cancel_status = status;
+        waiters_remove(&move->broker->waiters, &move->waiter);
+        timer_arm(&move->broker->timers, &move->cancel_turn, 0);
+    }
+}
+
+static void move_begin_pending(struct move *move)
+{
+    if (!move->state.op)
+        pending_begin(&move->broker->pending, &move->state, move->op, move_cancel);
+}
+
+/* What is to be moved, from where, and the room that it needs. */
+static int move_choose(struct move *move)
+{
+    struct broker *broker = move->broker;
+    struct op *op = move->op;
     struct session *session;
     struct hold *hold;
     int r = op_session(op, &session);
 
     if (!r)
-        r = find_hold(broker, session, id, RIGHT_MANAGE, &hold, &op->problem);
+        r = find_hold(broker, session, move->id, RIGHT_MANAGE, &hold, &op->problem);
     if (!r)
         r = foreign_cannot(hold->buffer, &op->problem);
     if (!r)
         r = may_move(op, hold->buffer);
-    *room = (struct pool_room){.node = node};
     if (!r)
-        r = choose_pool(op, hold->buffer, node, &room->pool);
+        r = move_choose_pool(op, hold->buffer, move->room.node, &move->room.pool);
     if (r)
         return r;
-    *ret = is_there(hold->buffer, node) ? NULL : hold->buffer;
-    buffer_plan(&broker->buffers, hold->buffer, from);
-    room->on_node = from->brief.bytes - bytes_on(from, node);
-    room->in_pool = room->pool == buffer_pool(&broker->buffers, hold->buffer) ? 0 : from->brief.bytes;
+    move->buffer = hold->buffer;
+    move->step = is_there(hold->buffer, move->room.node) ? MOVE_DONE : MOVE_RESERVE;
+    buffer_plan(&broker->buffers, hold->buffer, &move->migration.from);
+    move->room.on_node = move->migration.from.brief.bytes - bytes_on(&move->migration.from, move->room.node);
+    move->room.in_pool =
+        move->room.pool == buffer_pool(&broker->buffers, hold->buffer) ? 0 : move->migration.from.brief.bytes;
+    move->waiter.pool = move->room.pool->index;
+    move->waiter.uid = session->record->uid;
     return 0;
 }
 
-static bool need_not_wait(struct waiter *waiter)
+static int move_reserve(struct move *move)
 {
-    struct move_wait *wait = container_of(waiter, struct move_wait, waiter);
-    struct pool_room room;
-    struct buffer *buffer;
-    struct plan from;
+    const struct pool_room *room = &move->room;
+    int r = pool_keep_room(room, &move->op->problem);
 
-    return prepare(wait->state.op, wait->buffer, wait->node, &buffer, &from, &room) || !buffer ||
-           !pool_room_returns(&room);
-}
-
-static void begin_anew(struct waiter *waiter)
-{
-    struct move_wait *wait = container_of(waiter, struct move_wait, waiter);
-    struct op *op = pending_leave(&wait->state);
-    uint64_t buffer = wait->buffer;
-    uint32_t node = wait->node;
-    int r;
-
-    free(wait);
-    op->problem = (struct problem)PROBLEM_NULL;
-    op_executing(op->broker, op->session, op->sequence, METHOD_MOVE);
-    r = op_move(op, buffer, node);
-    op_executing(op->broker, 0, 0, 0);
-    if (r != OP_PENDING)
-        op->done(op, r);
-}
-
-static void ending_turn(struct timer *timer)
-{
-    struct move_wait *wait = container_of(timer, struct move_wait, ending);
-    int r = refuse(&wait->state.op->problem, wait->hurried, "moving was cancelled before it began");
-
-    pending_end(&wait->state, r);
-    free(wait);
-}
-
-static void hurry(struct op_state *state, int status)
-{
-    struct move_wait *wait = container_of(state, struct move_wait, state);
-
-    if (wait->hurried)
-        return;
-    wait->hurried = status;
-    waiters_remove(&wait->broker->waiters, &wait->waiter);
-    timer_arm(&wait->broker->timers, &wait->ending, 0);
-}
-
-static int wait_for_room(struct op *op, uint64_t buffer, const struct pool_room *room)
-{
-    struct session *session = find_session(op->broker, op->session);
-    struct move_wait *wait = calloc(1, sizeof(*wait));
-
-    if (!wait)
-        return refuse(&op->problem, STATUS_NO_MEMORY, "the broker has no memory for one more request");
-    wait->broker = op->broker;
-    wait->buffer = buffer;
-    wait->node = room->node;
-    wait->ending = (struct timer)TIMER_INIT(ending_turn);
-    waiter_init(&wait->waiter, room->pool->index, session->record->uid);
-    wait->waiter.hoping = true;
-    wait->waiter.ready = need_not_wait;
-    wait->waiter.go = begin_anew;
-    pending_begin(&op->broker->pending, &wait->state, op, hurry);
-    waiters_add(&op->broker->waiters, &wait->waiter, DEADLINE_NEVER);
+    move->step = move->broker->options.topology->one_node ? MOVE_PUBLISH : MOVE_MIGRATE;
+    if (!r || !pool_room_returns(room))
+        return r;
+    stocking_give_way(move->broker, room->pool, room->node,
+                      room->on_node > room->in_pool ? room->on_node : room->in_pool);
+    if (!pool_room_returns(room))
+        return r;
+    move->step = MOVE_CHOOSE;
+    move_begin_pending(move);
+    waiters_add(&move->broker->waiters, &move->waiter, DEADLINE_NEVER);
     return OP_PENDING;
 }
 
-/* ---- the verb ------------------------------------------------------------------------------------------- */
+static void move_submit(struct op_state *state)
+{
+    struct move *move = container_of(state, struct move, state);
+
+    memory_job_move(&move->broker->jobs, &move->job);
+}
+
+/* As long as the pages are on their way nobody has seen where they are. */
+static int move_migrate(struct move *move)
+{
+    struct migration *migration = &move->migration;
+    struct broker *broker = move->broker;
+    struct buffer *buffer = move->buffer;
+
+    move->was_verified = buffer->record->flags & BUFFER_VERIFIED;
+    buffer_set_verified(&broker->buffers, buffer, false);
+    list_append(&broker->moves, &move->link);
+    life_pin(buffer);
+    commit_init(&migration->to);
+    migration->to.topology = broker->options.topology;
+    migration->to.plan = move_plan(&migration->from, move->room.node);
+    migration->to.pages = move->room.pool->pages;
+    migration->to.page_size = move->room.pool->page_size;
+    migration->cancel = &move->job.cancel;
+    move->job.fd = buffer->fd;
+    move->job.buffer = buffer->record->head.id;
+    move->job.migration = migration;
+    pressure_changed(broker);
+    move->step = MOVE_PUBLISH;
+    move_begin_pending(move);
+    once_work(&move->state, move_submit);
+    return OP_PENDING;
+}
+
+static int move_refuse(struct move *move, int status)
+{
+    struct problem *problem = &move->op->problem;
+    char who[PROBLEM_SENTENCE_MAX];
+
+    if (status != STATUS_BUSY) {
+        *problem = move->job.problem;
+        return status;
+    }
+    name_holders(move->buffer, 0, move->op->session, who);
+    return refuse(problem, STATUS_BUSY,
+                  "it stays: another process has some of its pages mapped, or uses them; who else holds it: %s", who);
+}
+
+/* The pages are there, and so go from one charge to the other; or they are not, and the room is given back. */
+static int move_publish(struct move *move)
+{
+    struct broker *broker = move->broker;
+    struct buffer *buffer = move->buffer;
+    const struct pool_room *room = &move->room;
+    bool migrated = list_is_linked(&move->link);
+    int r = move->job.status;
+
+    list_remove(&move->link);
+    if (!r)
+        check_crediting(broker, CHECK_BUFFER, buffer);
+    pool_give_room(room);
+    if (!r) {
+        buffer_set_node(&broker->buffers, buffer, room->pool, room->node,
+                        migrated ? move->migration.to.huge_bytes : buffer->record->huge_bytes);
+        check_charged(broker, CHECK_BUFFER, buffer);
+    }
+    if (!r || (move->was_verified && !move->migration.displaced))
+        buffer_set_verified(&broker->buffers, buffer, true);
+    waiters_wake(&broker->waiters);
+    pressure_changed(broker);
+    if (r)
+        r = move_refuse(move, r);
+    if (migrated)
+        life_unpin(broker, buffer);
+    move->step = MOVE_DONE;
+    return r;
+}
+
+/* 0 or a status if it is done, else OP_PENDING. */
+static int move_run(struct move *move)
+{
+    int r = 0;
+
+    if (move->cancel_status)
+        r = refuse(&move->op->problem, move->cancel_status, "moving was cancelled before it began");
+    while (!r && move->step != MOVE_DONE) {
+        switch (move->step) {
+        case MOVE_CHOOSE:
+            r = move_choose(move);
+            break;
+        case MOVE_RESERVE:
+            r = move_reserve(move);
+            break;
+        case MOVE_MIGRATE:
+            r = move_migrate(move);
+            break;
+        case MOVE_PUBLISH:
+            r = move_publish(move);
+            break;
+        case MOVE_DONE:
+            break;
+        }
+    }
+    return r;
+}
+
+/* ---- going on, from the loop ---------------------------------------------------------------------------- */
+
+static void move_end(struct move *move, int r)
+{
+    if (r == OP_PENDING)
+        return;
+    pending_end(&move->state, r);
+    free(move);
+}
+
+static void move_begins(struct memory_job *job)
+{
+    once_working(container_of(job, struct move, job)->op);
+}
+
+static void move_migrated(struct memory_job *job)
+{
+    struct move *move = container_of(job, struct move, job);
+
+    move_end(move, move_run(move));
+}
+
+static void move_cancelled(struct timer *timer)
+{
+    struct move *move = container_of(timer, struct move, cancel_turn);
+
+    move_end(move, move_run(move));
+}
+
+static bool move_need_not_wait(struct waiter *waiter)
+{
+    struct move *move = container_of(waiter, struct move, waiter);
+    int r = move_choose(move);
+    bool is_done = r || move->step == MOVE_DONE;
+
+    move->step = MOVE_CHOOSE;
+    return is_done || !pool_room_returns(&move->room);
+}
+
+static void move_has_room(struct waiter *waiter)
+{
+    struct move *move = container_of(waiter, struct move, waiter);
+    struct op *op = move->op;
+    int r;
+
+    op->problem = (struct problem)PROBLEM_NULL;
+    op_executing(op->broker, op->session, op->sequence, METHOD_MOVE);
+    r = move_run(move);
+    op_executing(op->broker, 0, 0, 0);
+    move_end(move, r);
+}
 
 int op_move(struct op *op, uint64_t id, uint32_t node)
 {
-    struct broker *broker = op->broker;
-    struct pool_room room;
-    struct buffer *buffer;
-    struct plan from;
-    int r = prepare(op, id, node, &buffer, &from, &room);
+    struct move *move = calloc(1, sizeof(*move));
+    int r;
 
-    if (r || !buffer)
-        return r;
-    r = pool_keep_room(&room, &op->problem);
-    if (r && pool_room_returns(&room))
-        stocking_give_way(broker, room.pool, room.node, room.on_node > room.in_pool ? room.on_node : room.in_pool);
-    if (r)
-        return pool_room_returns(&room) ? wait_for_room(op, id, &room) : r;
-    if (!broker->options.topology->one_node)
-        return depart(op, buffer, &room, &from);
-    arrive(broker, buffer, &room, buffer->record->huge_bytes);
-    return 0;
+    if (!move)
+        return refuse(&op->problem, STATUS_NO_MEMORY, "the broker has no memory for one more request");
+    move->broker = op->broker;
+    move->op = op;
+    move->id = id;
+    move->room.node = node;
+    move->cancel_turn = (struct timer)TIMER_INIT(move_cancelled);
+    move->job.begins = move_begins;
+    move->job.done = move_migrated;
+    waiter_init(&move->waiter, 0, 0);
+    move->waiter.hoping = true;
+    move->waiter.ready = move_need_not_wait;
+    move->waiter.go = move_has_room;
+    list_init(&move->link);
+    r = move_run(move);
+    if (r != OP_PENDING)
+        free(move);
+    return r;
 }

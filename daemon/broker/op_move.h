@@ -9,14 +9,32 @@
  */
 #pragma once
 
-#include "broker/buffer_work.h"
+#include "broker/jobs.h"
+#include "broker/pending.h"
 #include "mem/migrate.h"
 #include "mem/pool.h"
 
+enum move_step {
+    MOVE_CHOOSE,  /* the pool, and how much room it takes there */
+    MOVE_RESERVE, /* that room */
+    MOVE_MIGRATE, /* the pages, by a worker */
+    MOVE_PUBLISH, /* where they are */
+    MOVE_DONE,
+};
+
 struct move {
-    struct buffer_work work; /* the first member */
+    struct op_state state;
+    struct waiter waiter;
+    struct timer cancel_turn; /* for what was cancelled while it waited */
+    struct memory_job job;
     struct migration migration;
     struct pool_room room;
-    struct list link; /* in broker->moves */
+    struct list link; /* in broker->moves, while pages are on their way */
+    struct broker *broker;
+    struct op *op;
+    uint64_t id;
+    struct buffer *buffer; /* pinned while pages are on their way */
+    enum move_step step;
+    int cancel_status; /* to end with at the next step */
     bool was_verified;
 };

@@ -42,7 +42,7 @@ void pending_begin(struct pending *pending, struct op_state *state, struct op *o
     once_pending(op);
 }
 
-struct op *pending_leave(struct op_state *state)
+void pending_end(struct op_state *state, int status)
 {
     struct op *op = state->op;
 
@@ -50,13 +50,6 @@ struct op *pending_leave(struct op_state *state)
     RB_REMOVE(op_state_tree, &state->pending->tree, state);
     op->state = NULL;
     state->op = NULL;
-    return op;
-}
-
-void pending_end(struct op_state *state, int status)
-{
-    struct op *op = pending_leave(state);
-
     op->done(op, status);
 }
 

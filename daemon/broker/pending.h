@@ -55,9 +55,6 @@ void pending_begin(struct pending *pending, struct op_state *state, struct op *o
                    void (*hurry)(struct op_state *state, int status));
 /* In progress no more, then op->done(). The state may be freed by then or afterwards, as its owner likes. */
 void pending_end(struct op_state *state, int status);
-/* The state is none of those in progress, and the verb goes on: it begins again with another, or its caller calls
- * op->done(). */
-struct op *pending_leave(struct op_state *state);
 
 /* All of them: the first after NULL; NULL after the last. */
 struct op_state *pending_next(struct pending *pending, struct op_state *state);

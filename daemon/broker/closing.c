@@ -2,7 +2,6 @@
 /* See closing.h. */
 #include "broker/closing.h"
 
-#include <assert.h>
 #include <stdlib.h>
 
 #include "base/cleanup.h"
@@ -21,7 +20,7 @@ struct closing {
     struct keeper_drop drop;
     struct memory_job job;
     struct broker *broker;
-    struct buffer *buffer; /* it stays as long as its userdata is this */
+    struct buffer *buffer; /* it stays as long as its exit is this */
     uint64_t left;         /* bytes that may have pages: the first ones */
 };
 
@@ -43,7 +42,7 @@ void closing_ended(struct broker *broker, struct buffer *buffer)
 /* T is closed. If a descriptor ever left, the inode may be there still, by means that nobody sees. */
 static void closed(struct broker *broker, struct buffer *buffer)
 {
-    buffer->userdata = NULL;
+    buffer->exit_phase = BUFFER_EXIT_NONE;
     if (buffer->record->watch < 0)
         closing_ended(broker, buffer);
 }
@@ -184,18 +183,33 @@ static void start_closing(struct broker *broker, struct buffer *buffer)
     closing->broker = broker;
     closing->buffer = buffer;
     closing->left = record->bytes;
-    buffer->userdata = closing;
+    buffer->exit_phase = BUFFER_EXIT_CLOSING;
+    buffer->exit.closing = closing;
     if (may_empty)
         empty_slice(closing);
     else
         close_whole(closing);
 }
 
-void closing_add(struct broker *broker, struct buffer *buffer)
+/* Nobody needs T any more, and nobody is at it. */
+static bool may_be_closed(const struct buffer *buffer)
 {
-    assert(!buffer->userdata);
-    buffer->userdata = broker->closing;
+    return buffer->record->state == BUFFER_ENDING && buffer->fd >= 0 && !buffer->pins &&
+           buffer->exit_phase == BUFFER_EXIT_NONE;
+}
+
+void closing_request(struct broker *broker, struct buffer *buffer)
+{
+    if (!may_be_closed(buffer))
+        return;
+    buffer->exit_phase = BUFFER_EXIT_QUEUED;
+    buffer->exit.next = broker->closing;
     broker->closing = buffer;
+}
+
+bool closing_awaits_inode(const struct buffer *buffer)
+{
+    return buffer->record->state == BUFFER_ENDING && buffer->fd < 0 && buffer->exit_phase == BUFFER_EXIT_NONE;
 }
 
 void closing_run(struct broker *broker)
@@ -203,8 +217,8 @@ void closing_run(struct broker *broker)
     while (broker->closing) {
         struct buffer *buffer = broker->closing;
 
-        broker->closing = buffer->userdata;
-        buffer->userdata = NULL;
+        broker->closing = buffer->exit.next;
+        buffer->exit_phase = BUFFER_EXIT_NONE;
         start_closing(broker, buffer);
     }
 }

@@ -13,11 +13,16 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 struct broker;
 struct buffer;
 
-/* At the next commit. */
-void closing_add(struct broker *broker, struct buffer *buffer);
+/* At the next commit, if it may be closed now: while an operation has it pinned, or it still has tokens, it is asked
+ * again when they have gone. */
+void closing_request(struct broker *broker, struct buffer *buffer);
+/* It is closed, and somebody who cannot be seen has its inode still: the watch will tell of its end. */
+bool closing_awaits_inode(const struct buffer *buffer);
 /* What was added is committed. */
 void closing_run(struct broker *broker);
 /* Nothing of it is left anywhere: it is credited, and gone. */

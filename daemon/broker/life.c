@@ -30,7 +30,7 @@
 #define ASK_LAST_MS 1024
 
 /* What is still to be done about one that is over, before T is closed: its tokens go, a slice at a turn; and then,
- * while it is DETACHED, it is asked about. The userdata of the buffer, as long as either goes on. */
+ * while it is DETACHED, it is asked about. */
 struct parting {
     struct timer timer;
     struct broker *broker;
@@ -41,26 +41,28 @@ struct parting {
 static void parting_turn(struct timer *timer);
 
 /* NULL without memory. */
-static struct parting *part(struct broker *broker, struct buffer *buffer)
+static struct parting *parting_begin(struct broker *broker, struct buffer *buffer)
 {
-    struct parting *parting = buffer->userdata;
+    struct parting *parting;
 
-    if (parting)
-        return parting;
+    if (buffer->exit_phase == BUFFER_EXIT_PARTING)
+        return buffer->exit.parting;
     parting = malloc(sizeof(*parting));
-    if (parting)
-        *parting = (struct parting){.timer = TIMER_INIT(parting_turn), .broker = broker, .buffer = buffer};
-    buffer->userdata = parting;
+    if (!parting)
+        return NULL;
+    *parting = (struct parting){.timer = TIMER_INIT(parting_turn), .broker = broker, .buffer = buffer};
+    buffer->exit_phase = BUFFER_EXIT_PARTING;
+    buffer->exit.parting = parting;
     return parting;
 }
 
-static void parting_free(struct parting *parting)
+static void parting_end(struct broker *broker, struct buffer *buffer)
 {
-    if (!parting)
+    if (buffer->exit_phase != BUFFER_EXIT_PARTING)
         return;
-    timer_disarm(&parting->broker->timers, &parting->timer);
-    parting->buffer->userdata = NULL;
-    free(parting);
+    timer_disarm(&broker->timers, &buffer->exit.parting->timer);
+    free(buffer->exit.parting);
+    buffer->exit_phase = BUFFER_EXIT_NONE;
 }
 
 /* At most so many of them; are none left? */
@@ -76,7 +78,7 @@ void life_cut_short(struct broker *broker, struct buffer *buffer)
     if (buffer->record->state != BUFFER_DETACHED && !buffer->n_tokens)
         return;
     (void)drop_tokens(broker, buffer, UINT32_MAX);
-    parting_free(buffer->userdata);
+    parting_end(broker, buffer);
 }
 
 /* Its memory is certain to come back: whoever finds no room may wait for that (op_alloc.c). */
@@ -91,12 +93,11 @@ static void comes_back(struct broker *broker, struct buffer *buffer)
 static void end(struct broker *broker, struct buffer *buffer, bool sole)
 {
     if (!buffer->n_tokens)
-        parting_free(buffer->userdata);
+        parting_end(broker, buffer);
     buffer_set_state(&broker->buffers, buffer, BUFFER_ENDING);
     if (sole)
         comes_back(broker, buffer);
-    if (!buffer->userdata && !buffer->pins)
-        closing_add(broker, buffer);
+    closing_request(broker, buffer);
 }
 
 void life_pin(struct buffer *buffer)
@@ -107,8 +108,8 @@ void life_pin(struct buffer *buffer)
 void life_unpin(struct broker *broker, struct buffer *buffer)
 {
     assert(buffer->pins > 0);
-    if (!--buffer->pins && buffer->record->state == BUFFER_ENDING && buffer->fd >= 0 && !buffer->userdata)
-        closing_add(broker, buffer);
+    buffer->pins--;
+    closing_request(broker, buffer);
 }
 
 static void ask(struct broker *broker, struct buffer *buffer);
@@ -120,7 +121,7 @@ static void ask_again(struct parting *parting)
 
     parting->wait_ms *= 2;
     if (parting->wait_ms > ASK_LAST_MS)
-        parting_free(parting);
+        parting_end(broker, buffer);
     else
         timer_arm(&broker->timers, &parting->timer, deadline_after_ms(parting->wait_ms));
     ask(broker, buffer);
@@ -137,9 +138,8 @@ static void parting_turn(struct timer *timer)
     } else if (buffer->record->state == BUFFER_DETACHED) {
         ask_again(parting);
     } else {
-        parting_free(parting);
-        if (!buffer->pins)
-            closing_add(broker, buffer);
+        parting_end(broker, buffer);
+        closing_request(broker, buffer);
     }
 }
 
@@ -149,7 +149,7 @@ static void parting_turn(struct timer *timer)
  */
 static void ask_for_a_while(struct broker *broker, struct buffer *buffer)
 {
-    struct parting *parting = part(broker, buffer);
+    struct parting *parting = parting_begin(broker, buffer);
 
     if (!parting)
         return; /* as if that somebody still had it: the memory stays charged, until the next event */
@@ -182,7 +182,7 @@ static void over(struct broker *broker, struct buffer *buffer)
     struct parting *parting;
 
     if (!drop_tokens(broker, buffer, TOKENS_SLICE)) {
-        parting = part(broker, buffer);
+        parting = parting_begin(broker, buffer);
         if (parting)
             timer_arm(&broker->timers, &parting->timer, 0);
         else
@@ -297,7 +297,7 @@ void life_revived(struct broker *broker, struct buffer *buffer)
 {
     if (buffer->record->state == BUFFER_DETACHED) {
         assert(!buffer->n_tokens);
-        parting_free(buffer->userdata);
+        parting_end(broker, buffer);
         buffer_set_state(&broker->buffers, buffer, BUFFER_LIVE);
     }
     settle_charge(broker, buffer);
@@ -326,8 +326,7 @@ void life_goes_on(struct broker *broker, struct buffer *buffer)
     /* what is left of one that caches have mapped comes back when they like */
     if (buffer->fd >= 0 || !(buffer->record->flags & BUFFER_WAS_CACHED))
         comes_back(broker, buffer);
-    if (buffer->fd >= 0)
-        closing_add(broker, buffer);
+    closing_request(broker, buffer);
 }
 
 /* ---- what the watch says -------------------------------------------------------------------------------- */
@@ -335,8 +334,7 @@ void life_goes_on(struct broker *broker, struct buffer *buffer)
 static void gone(struct broker *broker, struct buffer *buffer)
 {
     buffer_set_watch(&broker->buffers, buffer, -1);
-    /* While T is being closed by a worker, its done() will find that nothing is left. */
-    if (buffer->record->state == BUFFER_ENDING && buffer->fd < 0 && !buffer->userdata)
+    if (closing_awaits_inode(buffer))
         closing_ended(broker, buffer);
 }
 
@@ -434,8 +432,8 @@ static void look_again(struct broker *broker, struct buffer *buffer)
     wd = buffer->record->watch;
     if (buffer->record->state == BUFFER_DETACHED)
         ask(broker, buffer);
-    else if (buffer->record->state == BUFFER_ENDING && wd >= 0 && buffer->fd < 0 && !buffer->userdata &&
-             !list->status && wd <= broker->overflow_newest && !survivors_has(list, wd))
+    else if (closing_awaits_inode(buffer) && wd >= 0 && !list->status && wd <= broker->overflow_newest &&
+             !survivors_has(list, wd))
         gone(broker, buffer);
 }
 

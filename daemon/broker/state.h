@@ -82,7 +82,7 @@ struct broker {
 
     struct list ending; /* struct client, being taken apart */
     struct list gone;   /* … and taken apart, but that is not committed */
-    struct buffer *closing; /* whose T is closed when that is committed; the userdata of each is the next */
+    struct buffer *closing; /* whose T is closed when that is committed; of each exit.next is the next */
     struct list subscribers;
     struct news *news; /* a ring, and how far the first of it has been told: events.c */
     unsigned first_news;

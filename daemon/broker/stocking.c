@@ -18,6 +18,7 @@
 #include "broker/life.h"
 #include "broker/state.h"
 #include "log/log.h"
+#include "mem/stock.h"
 #include "sys/sys.h"
 
 /* In one job, which is done with by one turn of the loop. */

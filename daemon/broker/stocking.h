@@ -15,7 +15,6 @@
 #include <stdint.h>
 
 #include "mem/pool.h"
-#include "mem/stock.h"
 
 struct batch;
 struct broker;

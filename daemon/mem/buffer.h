@@ -70,7 +70,17 @@ enum buffer_flag {
      BUFFER_STRICT)
 #define BUFFER_FLAGS_ON_WIRE ((uint32_t)0x0fffffff)
 
+/* What is being done about its end, by the broker; whose pointer is in `exit` meanwhile. */
+enum buffer_exit {
+    BUFFER_EXIT_NONE,
+    BUFFER_EXIT_PARTING, /* broker/life.c: its tokens go, or it is asked who has it */
+    BUFFER_EXIT_QUEUED,  /* broker/closing.c: its memory goes at the next commit */
+    BUFFER_EXIT_CLOSING, /* … and is on its way back */
+};
+
 struct buffer;
+struct closing;
+struct parting;
 RB_HEAD(buffer_inode_tree, buffer);
 RB_HEAD(buffer_watch_tree, buffer);
 
@@ -97,9 +107,14 @@ struct buffer {
     struct list tokens;        /* struct token's in_buffer */
     struct list names;         /* struct name's in_buffer */
     struct charge charge;      /* of its bytes */
-    void *userdata; /* the broker's own: what is going on with it; NULL at first */
-    int fd;         /* T, owned; -1 without */
-    uint32_t pins;  /* operations in progress that need it */
+    union {
+        struct parting *parting;
+        struct buffer *next;
+        struct closing *closing;
+    } exit; /* of exit_phase */
+    int fd; /* T, owned; -1 without */
+    uint32_t pins : 28;      /* operations in progress that need it */
+    uint32_t exit_phase : 4; /* enum buffer_exit */
     uint32_t n_holds;
     uint32_t n_tokens;
     uint32_t n_names;

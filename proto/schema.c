@@ -127,3 +127,24 @@ const struct schema_event *schema_events(size_t *n)
     *n = sizeof(events) / sizeof(events[0]);
     return events;
 }
+
+static void *member_at(ProtobufCMessage *message, unsigned offset)
+{
+    return (char *)message + offset;
+}
+
+void schema_page(ProtobufCMessage *reply, struct schema_page *ret)
+{
+    const ProtobufCMessageDescriptor *type = reply->descriptor;
+    const ProtobufCFieldDescriptor *rows = &type->fields[0];
+    const ProtobufCFieldDescriptor *next = protobuf_c_message_descriptor_get_field_by_name(type, "next");
+    const ProtobufCFieldDescriptor *simulated = protobuf_c_message_descriptor_get_field_by_name(type, "simulated");
+
+    *ret = (struct schema_page){
+        .row = rows->descriptor,
+        .n_rows = member_at(reply, rows->quantifier_offset),
+        .rows = member_at(reply, rows->offset),
+        .next = member_at(reply, next->offset),
+        .simulated = simulated ? member_at(reply, simulated->offset) : NULL,
+    };
+}

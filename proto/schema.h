@@ -40,3 +40,14 @@ const struct schema_event *schema_event(uint16_t id);
 /* All of them, in the order of the table. */
 const struct schema_method *schema_methods(size_t *n);
 const struct schema_event *schema_events(size_t *n);
+
+/* What the replies of all listings have, wherever it is in the message. */
+struct schema_page {
+    const ProtobufCMessageDescriptor *row;
+    size_t *n_rows;
+    ProtobufCMessage ***rows;
+    uint64_t *next;
+    protobuf_c_boolean *simulated; /* NULL: not this one */
+};
+
+void schema_page(ProtobufCMessage *reply, struct schema_page *ret);

@@ -9,7 +9,7 @@
  * Every listing pages in the same way; what differs is the type of the caller's function, which
  * takes a pointer to its own item. A small struct carries it through the untyped one of rpc.
  */
-static int list(struct memclient *ctx, enum rpc_list what, rpc_item *fn, void *data)
+static int list(struct memclient *ctx, enum list_kind kind, rpc_item *fn, void *data)
 {
     struct rpc_listing *listing;
     uint64_t cursor = 0;
@@ -26,13 +26,13 @@ static int list(struct memclient *ctx, enum rpc_list what, rpc_item *fn, void *d
         uint64_t deadline = context_deadline(ctx);
 
         r = CONTEXT_CALL(ctx, deadline, channel,
-                         rpc_list(channel, what, listing, &cursor, deadline, fn, data, &stopped));
+                         rpc_list(channel, kind, listing, &cursor, deadline, fn, data, &stopped));
     } while (!r && !stopped && cursor);
     rpc_listing_free(listing);
     return r ? r : stopped;
 }
 
-#define LISTING(name, what, type)                                                            \
+#define LISTING(name, kind, type)                                                            \
     struct name##_caller {                                                                   \
         int (*fn)(const struct type *, void *);                                              \
         void *data;                                                                          \
@@ -50,16 +50,16 @@ static int list(struct memclient *ctx, enum rpc_list what, rpc_item *fn, void *d
                                                                                              \
         if (!fn)                                                                             \
             return fail_with(EINVAL, "fn is NULL");                                               \
-        return list(ctx, what, name##_item, &caller);                                        \
+        return list(ctx, kind, name##_item, &caller);                                        \
     }
 
-LISTING(nodes, RPC_NODES, memclient_node)
-LISTING(pools, RPC_POOLS, memclient_pool)
-LISTING(buffers, RPC_BUFFERS, memclient_buffer_info)
-LISTING(sessions, RPC_SESSIONS, memclient_session)
-LISTING(reservations, RPC_RESERVATIONS, memclient_reservation_info)
-LISTING(names, RPC_NAMES, memclient_name)
-LISTING(tokens, RPC_TOKENS, memclient_token_info)
+LISTING(nodes, LIST_NODES, memclient_node)
+LISTING(pools, LIST_POOLS, memclient_pool)
+LISTING(buffers, LIST_BUFFERS, memclient_buffer_info)
+LISTING(sessions, LIST_SESSIONS, memclient_session)
+LISTING(reservations, LIST_RESERVATIONS, memclient_reservation_info)
+LISTING(names, LIST_NAMES, memclient_name)
+LISTING(tokens, LIST_TOKENS, memclient_token_info)
 
 /* ---- status --------------------------------------------------------------------------------- */
 

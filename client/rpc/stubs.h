@@ -17,6 +17,7 @@
 
 #include "proto/hold_cache.h"
 #include "proto/limits.h"
+#include "proto/rows.h"
 
 struct channel;
 
@@ -165,17 +166,7 @@ struct rpc_listing; /* the memory that a page needs */
 struct rpc_listing *rpc_listing_new(void);
 struct rpc_listing *rpc_listing_free(struct rpc_listing *listing);
 
-enum rpc_list {
-    RPC_NODES,
-    RPC_POOLS,
-    RPC_BUFFERS,
-    RPC_SESSIONS,
-    RPC_RESERVATIONS,
-    RPC_NAMES,
-    RPC_TOKENS,
-};
-
-int rpc_list(struct channel *channel, enum rpc_list what, struct rpc_listing *listing,
+int rpc_list(struct channel *channel, enum list_kind kind, struct rpc_listing *listing,
              uint64_t *cursor, uint64_t deadline, rpc_item *fn, void *data, int *stopped);
 
 /* ---- events ---- */

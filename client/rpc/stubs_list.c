@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "proto/envelope.h"
+#include "proto/rows.h"
 #include "proto/schema.h"
 #include "rpc/channel.h"
 #include "rpc/convert.h"
@@ -43,210 +44,115 @@ struct rpc_listing *rpc_listing_free(struct rpc_listing *listing)
     return NULL;
 }
 
-static int emit_node(const Memoryd__V1__NodeInfo *m, bool simulated, rpc_item *fn, void *data)
-{
-    struct memclient_node item = {
-        .size = sizeof(item),
-        .node = m->node,
-        .physical = m->physical,
-        .total = m->total,
-        .capacity = m->capacity,
-        .used = m->used,
-        .has_cpus = m->has_cpus,
-        .simulated = simulated,
-        .n_distances = m->n_distances,
-        .distances = m->distances,
-    };
+/* ---- rows ----------------------------------------------------------------------------------- */
 
-    return fn(&item, data);
-}
+union item {
+    struct memclient_node node;
+    struct memclient_pool pool;
+    struct memclient_buffer_info buffer;
+    struct memclient_session session;
+    struct memclient_reservation_info reservation;
+    struct memclient_name name;
+    struct memclient_token_info token;
+};
 
-static int emit_pool(const Memoryd__V1__PoolInfo *m, bool simulated, rpc_item *fn, void *data)
-{
-    struct memclient_pool item = {
-        .size = sizeof(item),
-        .name = m->name,
-        .n_nodes = m->n_nodes,
-        .nodes = m->nodes,
-        .pages = m->pages,
-        .placement = m->placement,
-        .page_size = m->page_size,
-        .granule = m->granule,
-        .part_size = m->part_size,
-        .n_weights = m->n_weights,
-        .weights = m->weights,
-        .lazy = m->lazy,
-        .declared = m->declared,
-        .simulated = simulated,
-        .capacity = m->capacity,
-        .used = m->used,
-        .available = m->available,
-        .buffers = m->buffers,
-        .stock = m->stock,
-        .stock_buffers = m->stock_buffers,
-        .stock_ready = m->stock_ready,
-    };
+/* The library's structs borrow strings and arrays, here from the message. */
+#define BORROW(form, ...)                  BORROW_##form(__VA_ARGS__)
+#define BORROW_NUMBER(name, type)          item->name = (type)m->name;
+#define BORROW_RENAMED(name, type, public) item->public = (type)m->name;
+#define BORROW_TEXT(name, size)            item->name = m->name;
+#define BORROW_COUNT(name)                 /* comes with the array */
+#define BORROW_NUMBERS(name, type, max, count) \
+    item->count = m->n_##name;                 \
+    item->name = m->name;
 
-    return fn(&item, data);
-}
-
-static int emit_buffer(const Memoryd__V1__BufferInfo *m, rpc_item *fn, void *data)
-{
-    struct memclient_buffer_info item;
-
-    convert_buffer_info(m, &item);
-    return fn(&item, data);
-}
-
-static int emit_session(const Memoryd__V1__SessionInfo *m, rpc_item *fn, void *data)
-{
-    struct memclient_session item = {
-        .size = sizeof(item),
-        .id = m->id,
-        .uid = m->uid,
-        .gid = m->gid,
-        .pid = (int32_t)m->pid,
-        .program = m->program,
-        .connected = m->connected,
-        .created_ms = m->created_ms,
-        .bytes = m->bytes,
-        .holds = m->holds,
-        .tokens = m->tokens,
-        .reservations = m->reservations,
-        .fds_in_flight = m->fds_in_flight,
-        .queued_bytes = m->queued_bytes,
-    };
-
-    return fn(&item, data);
-}
-
-static int emit_reservation(const Memoryd__V1__ReservationInfo *m, rpc_item *fn, void *data)
-{
-    struct memclient_reservation_info item = {
-        .size = sizeof(item),
-        .id = m->id,
-        .session = m->session,
-        .address = m->address,
-        .length = m->size,
-        .buffers = m->buffers,
-        .uid = m->uid,
-    };
-
-    return fn(&item, data);
-}
-
-static int emit_name(const Memoryd__V1__NameInfo *m, rpc_item *fn, void *data)
-{
-    struct memclient_name item = {
-        .size = sizeof(item),
-        .name = m->name,
-        .uid = m->uid,
-        .buffer = m->buffer,
-        .policy = m->policy,
-        .keep_ms = m->keep_ms,
-        .group_rights = m->group,
-        .gid = m->gid,
-        .other_rights = m->others,
-        .session = m->session,
-    };
-
-    return fn(&item, data);
-}
-
-static int emit_token(const Memoryd__V1__TokenInfo *m, rpc_item *fn, void *data)
-{
-    struct memclient_token_info item = {
-        .size = sizeof(item),
-        .serial = m->serial,
-        .buffer = m->buffer,
-        .rights = m->rights,
-        .flags = m->flags,
-        .uid = m->uid,
-        .gid = m->gid,
-        .pid = (int32_t)m->pid,
-        .uses_left = m->uses_left,
-        .expires_ms = m->expires_ms,
-        .maker_uid = m->maker_uid,
-        .session = m->session,
-    };
-
-    return fn(&item, data);
-}
-
-static enum method method_of(enum rpc_list what)
-{
-    switch (what) {
-    case RPC_NODES:
-        return METHOD_LIST_NODES;
-    case RPC_POOLS:
-        return METHOD_LIST_POOLS;
-    case RPC_BUFFERS:
-        return METHOD_LIST_BUFFERS;
-    case RPC_SESSIONS:
-        return METHOD_LIST_SESSIONS;
-    case RPC_RESERVATIONS:
-        return METHOD_LIST_RESERVATIONS;
-    case RPC_NAMES:
-        return METHOD_LIST_NAMES;
-    case RPC_TOKENS:
-        break;
-    }
-    return METHOD_LIST_TOKENS;
-}
-
-/* Calls fn with each row until it says stop, and gives the cursor of the next page. */
-#define EACH(Reply, field, emit)                                         \
+#define TAKE(row, Row)                                                   \
+    static void take_##row(const void *message, union item *to)          \
     {                                                                    \
-        const Memoryd__V1__##Reply *reply = (const void *)message;       \
+        const Memoryd__V1__##Row *m = message;                           \
+        __typeof__(to->row) *item = &to->row;                            \
                                                                          \
-        *next = reply->next;                                             \
-        for (size_t i = 0; i < reply->n_##field && !stopped; i++)        \
-            stopped = emit;                                              \
-        break;                                                           \
+        *item = (__typeof__(to->row)){.size = sizeof(*item)};            \
+        MEMORYD_ROW_##row(BORROW)                                        \
     }
+TAKE(node, NodeInfo)
+TAKE(pool, PoolInfo)
+TAKE(session, SessionInfo)
+TAKE(reservation, ReservationInfo)
+TAKE(name, NameInfo)
+TAKE(token, TokenInfo)
 
-static int emit_page(enum rpc_list what, const ProtobufCMessage *message, rpc_item *fn, void *data,
-                     uint64_t *next)
+/* That of a buffer, which programs keep, has room for them. */
+#define KEEP(form, ...)                  KEEP_##form(__VA_ARGS__)
+#define KEEP_NUMBER(name, type)          item->name = (type)m->name;
+#define KEEP_RENAMED(name, type, public) item->public = (type)m->name;
+#define KEEP_TEXT(name, size)            copy_text(item->name, sizeof(item->name), m->name);
+#define KEEP_COUNT(name)                 /* the least of the arrays', below */
+#define KEEP_NUMBERS(name, type, max, count)              \
+    for (size_t i = 0; i < m->n_##name && i < (max); i++) \
+        item->name[i] = m->name[i];
+
+static uint32_t least(size_t a, size_t b, size_t most)
 {
-    int stopped = 0;
+    size_t n = a < b ? a : b;
 
-    switch (what) {
-    case RPC_NODES:
-        EACH(NodesReply, nodes, emit_node(reply->nodes[i], reply->simulated, fn, data))
-    case RPC_POOLS:
-        EACH(PoolsReply, pools, emit_pool(reply->pools[i], reply->simulated, fn, data))
-    case RPC_BUFFERS:
-        EACH(BuffersReply, buffers, emit_buffer(reply->buffers[i], fn, data))
-    case RPC_SESSIONS:
-        EACH(SessionsReply, sessions, emit_session(reply->sessions[i], fn, data))
-    case RPC_RESERVATIONS:
-        EACH(ReservationsReply, reservations, emit_reservation(reply->reservations[i], fn, data))
-    case RPC_NAMES:
-        EACH(NamesReply, names, emit_name(reply->names[i], fn, data))
-    case RPC_TOKENS:
-        EACH(TokensReply, tokens, emit_token(reply->tokens[i], fn, data))
-    }
-    return stopped;
+    return (uint32_t)(n < most ? n : most);
 }
 
-int rpc_list(struct channel *channel, enum rpc_list what, struct rpc_listing *listing,
+void convert_buffer_info(const Memoryd__V1__BufferInfo *m, struct memclient_buffer_info *item)
+{
+    *item = (struct memclient_buffer_info){.size = sizeof(*item)};
+    MEMORYD_ROW_buffer(KEEP)
+    item->n_nodes = least(m->n_nodes, m->n_node_bytes, MEMORYD_NODES_MAX);
+    /* the other arrays are missing where a broker is older than they are, and zero here */
+    item->n_holders = least(m->n_holders, m->n_holder_rights, MEMORYD_HOLDERS_MAX);
+}
+
+static void take_buffer(const void *message, union item *to)
+{
+    convert_buffer_info(message, &to->buffer);
+}
+
+/* ---- pages ---------------------------------------------------------------------------------- */
+
+static const struct {
+    enum method method;
+    void (*take)(const void *message, union item *to);
+} listings[] = {
+#define X(NAME, name, row, Row, Reply) [LIST_##NAME] = {METHOD_LIST_##NAME, take_##row},
+    MEMORYD_LISTINGS(X)
+#undef X
+};
+
+int rpc_list(struct channel *channel, enum list_kind kind, struct rpc_listing *listing,
              uint64_t *cursor, uint64_t deadline, rpc_item *fn, void *data, int *stopped)
 {
     Memoryd__V1__ListRequest request = MEMORYD__V1__LIST_REQUEST__INIT;
+    enum method method = listings[kind].method;
     struct channel_raw raw = {.bytes = listing->bytes};
-    ProtobufCMessage *message;
-    uint64_t next = 0;
+    struct schema_page page;
+    ProtobufCMessage *reply;
     int r;
 
     request.cursor = *cursor;
-    r = channel_call(channel, method_of(what), &request.base, NULL, 0, deadline, NULL, NULL, &raw);
+    r = channel_call(channel, method, &request.base, NULL, 0, deadline, NULL, NULL, &raw);
     if (r)
         return r;
-    if (envelope_unpack(schema_method((uint16_t)method_of(what))->reply, raw.bytes, raw.n,
-                        &listing->arena, &message))
+    if (envelope_unpack(schema_method((uint16_t)method)->reply, raw.bytes, raw.n, &listing->arena, &reply))
         return fail_with(EPROTO, "the broker's listing makes no sense");
-    *stopped = emit_page(what, message, fn, data, &next);
-    *cursor = next;
+    schema_page(reply, &page);
+    *cursor = *page.next;
+    *stopped = 0;
+    for (size_t i = 0; i < *page.n_rows && !*stopped; i++) {
+        union item item;
+
+        listings[kind].take((*page.rows)[i], &item);
+        if (kind == LIST_NODES)
+            item.node.simulated = *page.simulated;
+        if (kind == LIST_POOLS)
+            item.pool.simulated = *page.simulated;
+        *stopped = fn(&item, data);
+    }
     return 0;
 }
 

@@ -9,47 +9,6 @@
 #include "rpc/channel.h"
 #include "rpc/convert.h"
 
-void convert_buffer_info(const Memoryd__V1__BufferInfo *m, struct memclient_buffer_info *info)
-{
-    *info = (struct memclient_buffer_info){
-        .size = sizeof(*info),
-        .id = m->id,
-        .state = m->state,
-        .flags = m->flags,
-        .length = m->size,
-        .bytes = m->bytes,
-        .pages = m->pages,
-        .placement = m->placement,
-        .page_size = m->page_size,
-        .huge_bytes = m->huge_bytes,
-        .uid = m->uid,
-        .charged_uid = m->charged_uid,
-        .pid = (int32_t)m->pid,
-        .holds = m->holds,
-        .names = m->names,
-        .tokens = m->tokens,
-        .inode = m->inode,
-        .address = m->address,
-        .created_ms = m->created_ms,
-        .detached_ms = m->detached_ms,
-    };
-    COPY_TEXT(info->pool, m->pool);
-    COPY_TEXT(info->name, m->name);
-    for (size_t i = 0; i < m->n_nodes && i < m->n_node_bytes && i < MEMORYD_NODES_MAX; i++) {
-        info->nodes[i] = m->nodes[i];
-        info->node_bytes[i] = m->node_bytes[i];
-        info->n_nodes++;
-    }
-    for (size_t i = 0; i < m->n_holders && i < m->n_holder_rights && i < MEMORYD_HOLDERS_MAX; i++) {
-        info->holders[i] = m->holders[i];
-        info->holder_rights[i] = m->holder_rights[i];
-        /* a broker that is older than claims tells of none */
-        info->holder_claims[i] = i < m->n_holder_claims ? m->holder_claims[i] : MEMCLIENT_CLAIM_NONE;
-        info->holder_cached[i] = i < m->n_holder_cached && m->holder_cached[i];
-        info->n_holders++;
-    }
-}
-
 static int take_info(void *result, const ProtobufCMessage *reply, struct fdset *fds)
 {
     (void)fds;

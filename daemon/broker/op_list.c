@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Listings: walks over the records, so many in one call, with what the caller may see.
+ * Listings: walks over the records, so many in one call, with what the caller may see. What differs between them is a
+ * function that takes one step of the walk, and makes a row of what it met.
  *
  * A cursor on the wire is one more than the walk's own, which begins at 0: so 0 is "the beginning" in a request
  * and "that was all" in a reply, and there is no third meaning.
@@ -19,79 +20,66 @@
 static_assert(TOPOLOGY_NODES_MAX <= MEMORYD_NODES_MAX, "a node's distances fit into a row");
 
 struct walk {
-    struct session *session;
+    struct broker *broker;
+    struct session *session; /* the caller's */
+    bool all;                /* an administrator's */
+    uint64_t buffer;         /* only what is about this one; 0 = everything */
     uint64_t cursor;
-    uint64_t before; /* of the item at hand */
     unsigned budget;
-    bool all; /* an administrator's */
 };
 
-static int walk_begin(struct op *op, const struct list_args *args, struct walk *walk)
-{
-    int r;
-
-    *walk = (struct walk){.cursor = args->cursor ? args->cursor - 1 : 0, .budget = SLICE};
-    r = op_session(op, &walk->session);
-    if (r)
-        return r;
-    walk->all = is_admin(op->broker, walk->session);
-    return 0;
-}
+/* What a step came to: a row; something that the caller may not see or did not ask for; nothing: the walk is over (its
+ * cursor is 0), or its budget is. */
+enum walk_step { WALK_ROW, WALK_SKIPPED, WALK_ENDED };
 
 static bool may_see(const struct walk *walk, uid_t uid)
 {
     return walk->all || uid == walk->session->record->uid;
 }
 
-/* The walk is over, or its budget is. */
-static uint64_t walk_end(const struct walk *walk)
+static bool is_about(const struct walk *walk, uint64_t buffer)
 {
-    return walk->cursor ? walk->cursor + 1 : 0;
+    return !walk->buffer || walk->buffer == buffer;
 }
-
-/* The item at hand found no room: it comes first in the next. */
-static uint64_t walk_again(const struct walk *walk)
-{
-    return walk->before + 1;
-}
-
-#define WALK(walk, object, next) while (((walk).before = (walk).cursor, (object) = (next)))
 
 /* ---- the machine ---------------------------------------------------------------------------------------- */
 
-int op_list_nodes(struct op *op, const struct list_args *args, uint64_t *ret_next,
-                  bool (*item)(void *userdata, const struct node_info *info))
+/* The next of `n` things that have numbers, and no records. */
+static bool walk_index(struct walk *walk, uint64_t n, uint64_t *ret_index)
 {
-    const struct topology *topology = op->broker->options.topology;
-    struct walk walk;
-    int r = walk_begin(op, args, &walk);
-
-    if (r)
-        return r;
-    for (uint64_t i = walk.cursor; i < topology->n_nodes; i++) {
-        const struct topology_node *node = &topology->nodes[i];
-        const struct budget *budget = pools_node_budget(op->broker->options.pools, node->number);
-        struct node_info info = {
-            .node = node->number,
-            .physical = node->physical,
-            .total = node->total,
-            .capacity = budget ? budget->capacity : 0,
-            .used = budget ? budget->used : 0,
-            .has_cpus = node->has_cpus,
-        };
-
-        for (uint32_t to = 0; to < TOPOLOGY_NODES_MAX; to++) {
-            info.distances[to] = node->distances[to];
-            if (node->distances[to])
-                info.n_distances = to + 1;
-        }
-        if (!item(args->userdata, &info)) {
-            *ret_next = i + 1;
-            return 0;
-        }
+    if (walk->cursor >= n) {
+        walk->cursor = 0;
+        return false;
     }
-    *ret_next = 0;
-    return 0;
+    *ret_index = walk->cursor++;
+    return true;
+}
+
+static enum walk_step list_node(struct walk *walk, union list_row *row)
+{
+    const struct topology *topology = walk->broker->options.topology;
+    const struct topology_node *node;
+    const struct budget *budget;
+    uint64_t index;
+
+    if (!walk_index(walk, topology->n_nodes, &index))
+        return WALK_ENDED;
+    node = &topology->nodes[index];
+    budget = pools_node_budget(walk->broker->options.pools, node->number);
+    row->node = (struct node_info){
+        .node = node->number,
+        .physical = node->physical,
+        .total = node->total,
+        .capacity = budget ? budget->capacity : 0,
+        .used = budget ? budget->used : 0,
+        .has_cpus = node->has_cpus,
+    };
+    for (uint32_t to = 0; to < TOPOLOGY_NODES_MAX; to++) {
+        row->node.distances[to] = node->distances[to];
+        if (node->distances[to])
+            row->node.n_distances = to + 1;
+    }
+    return WALK_ROW;
 }
 
 /* In one piece, if need be after waiting for what is on its way back (op_alloc.c). */
@@ -104,9 +92,16 @@ static uint64_t pool_available_to(struct pool *pool, const struct session *sessi
     return mine < largest ? align_down(mine, pool->granule) : largest;
 }
 
-static void fill_pool(const struct broker *broker, struct pool *pool, const struct session *session,
-                      struct pool_info *info)
+static enum walk_step list_pool(struct walk *walk, union list_row *row)
 {
+    struct pools *pools = walk->broker->options.pools;
+    struct pool_info *info = &row->pool;
+    struct pool *pool;
+    uint64_t index;
+
+    if (!walk_index(walk, pools_count(pools), &index))
+        return WALK_ENDED;
+    pool = pools_get(pools, (uint32_t)index);
     *info = (struct pool_info){
         .n_nodes = pool->n_nodes,
         .pages = pool->pages,
@@ -119,74 +114,47 @@ static void fill_pool(const struct broker *broker, struct pool *pool, const stru
         .declared = pool->declared,
         .capacity = pool_capacity(pool),
         .used = pool->used,
-        .available = pool_available_to(pool, session),
+        .available = pool_available_to(pool, walk->session),
         .buffers = pool->buffers,
         .stock = pool->stock,
         .stock_buffers = pool->stock_buffers,
-        .stock_ready = stocking_ready(broker, pool),
+        .stock_ready = stocking_ready(walk->broker, pool),
     };
     memcpy(info->name, pool->name, sizeof(pool->name));
     memcpy(info->nodes, pool->nodes, pool->n_nodes * sizeof(*info->nodes));
     memcpy(info->weights, pool->weights, pool->n_weights * sizeof(*info->weights));
-}
-
-int op_list_pools(struct op *op, const struct list_args *args, uint64_t *ret_next,
-                  bool (*item)(void *userdata, const struct pool_info *info))
-{
-    struct pools *pools = op->broker->options.pools;
-    struct walk walk;
-    int r = walk_begin(op, args, &walk);
-
-    if (r)
-        return r;
-    pools_refresh(pools);
-    for (uint64_t i = walk.cursor; i < pools_count(pools); i++) {
-        struct pool_info info;
-
-        fill_pool(op->broker, pools_get(pools, (uint32_t)i), walk.session, &info);
-        if (!item(args->userdata, &info)) {
-            *ret_next = i + 1;
-            return 0;
-        }
-    }
-    *ret_next = 0;
-    return 0;
+    return WALK_ROW;
 }
 
 /* ---- buffers and sessions ------------------------------------------------------------------------------- */
 
-int op_list_buffers(struct op *op, const struct list_args *args, uint64_t *ret_next,
-                    bool (*item)(void *userdata, const struct buffer_info *info))
+static enum walk_step list_buffer(struct walk *walk, union list_row *row)
 {
-    struct broker *broker = op->broker;
-    struct buffer *buffer;
-    struct walk walk;
-    int r = walk_begin(op, args, &walk);
+    struct buffer *buffer = buffers_next(&walk->broker->buffers, &walk->cursor, &walk->budget);
 
-    if (r)
-        return r;
-    WALK(walk, buffer, buffers_next(&broker->buffers, &walk.cursor, &walk.budget))
-    {
-        struct buffer_info info;
-
-        if ((args->buffer && buffer->record->head.id != args->buffer) || buffer_is_nobodys(buffer) ||
-            !may_see_buffer(broker, walk.session, buffer))
-            continue;
-        fill_info(broker, walk.session, buffer, &info);
-        if (!item(args->userdata, &info)) {
-            *ret_next = walk_again(&walk);
-            return 0;
-        }
-    }
-    *ret_next = walk_end(&walk);
-    return 0;
+    if (!buffer)
+        return WALK_ENDED;
+    if (!is_about(walk, buffer->record->head.id) || buffer_is_nobodys(buffer) ||
+        !may_see_buffer(walk->broker, walk->session, buffer))
+        return WALK_SKIPPED;
+    fill_info(walk->broker, walk->session, buffer, &row->buffer);
+    return WALK_ROW;
 }
 
-static void fill_session(struct broker *broker, const struct session *session, struct session_info *info)
+static enum walk_step list_session(struct walk *walk, union list_row *row)
 {
-    const struct session_record *record = session->record;
-    const uint64_t *used = session->account->used;
+    struct broker *broker = walk->broker;
+    struct session *session = sessions_next(&broker->sessions, &walk->cursor, &walk->budget);
+    struct session_info *info = &row->session;
+    const struct session_record *record;
+    const uint64_t *used;
 
+    if (!session)
+        return WALK_ENDED;
+    record = session->record;
+    if (!may_see(walk, record->uid) || (walk->buffer && !session_hold(session, walk->buffer)))
+        return WALK_SKIPPED;
+    used = session->account->used;
     *info = (struct session_info){
         .id = record->head.id,
         .uid = record->uid,
@@ -203,140 +171,116 @@ static void fill_session(struct broker *broker, const struct session *session, s
     if (session->connection)
         broker->host.connection_info(broker->host.userdata, session->connection, &info->fds_in_flight,
                                      &info->queued_bytes);
-}
-
-int op_list_sessions(struct op *op, const struct list_args *args, uint64_t *ret_next,
-                     bool (*item)(void *userdata, const struct session_info *info))
-{
-    struct broker *broker = op->broker;
-    struct session *session;
-    struct walk walk;
-    int r = walk_begin(op, args, &walk);
-
-    if (r)
-        return r;
-    WALK(walk, session, sessions_next(&broker->sessions, &walk.cursor, &walk.budget))
-    {
-        struct session_info info;
-
-        if (!may_see(&walk, session->record->uid) ||
-            (args->buffer && !session_hold(session, args->buffer)))
-            continue;
-        fill_session(broker, session, &info);
-        if (!item(args->userdata, &info)) {
-            *ret_next = walk_again(&walk);
-            return 0;
-        }
-    }
-    *ret_next = walk_end(&walk);
-    return 0;
+    return WALK_ROW;
 }
 
 /* ---- reservations, names, tokens ------------------------------------------------------------------------ */
 
-int op_list_reservations(struct op *op, const struct list_args *args, uint64_t *ret_next,
-                         bool (*item)(void *userdata, const struct reservation_info *info))
+static enum walk_step list_reservation(struct walk *walk, union list_row *row)
 {
-    struct reservation *reservation;
-    struct walk walk;
-    int r = walk_begin(op, args, &walk);
+    const struct reservation *reservation =
+        reservations_next(&walk->broker->reservations, &walk->cursor, &walk->budget);
+    const struct reservation_record *record;
 
-    if (r)
-        return r;
-    WALK(walk, reservation, reservations_next(&op->broker->reservations, &walk.cursor, &walk.budget))
-    {
-        const struct reservation_record *record = reservation->record;
-        struct reservation_info info = {
-            .id = record->head.id,
-            .session = record->session,
-            .address = record->address,
-            .size = record->size,
-            .buffers = record->buffers,
-            .uid = record->uid,
-        };
-
-        if (!may_see(&walk, record->uid))
-            continue;
-        if (!item(args->userdata, &info)) {
-            *ret_next = walk_again(&walk);
-            return 0;
-        }
-    }
-    *ret_next = walk_end(&walk);
-    return 0;
+    if (!reservation)
+        return WALK_ENDED;
+    record = reservation->record;
+    if (!may_see(walk, record->uid))
+        return WALK_SKIPPED;
+    row->reservation = (struct reservation_info){
+        .id = record->head.id,
+        .session = record->session,
+        .address = record->address,
+        .size = record->size,
+        .buffers = record->buffers,
+        .uid = record->uid,
+    };
+    return WALK_ROW;
 }
 
-int op_list_names(struct op *op, const struct list_args *args, uint64_t *ret_next,
-                  bool (*item)(void *userdata, const struct name_info *info))
+static enum walk_step list_name(struct walk *walk, union list_row *row)
 {
-    struct name *name;
-    struct walk walk;
-    int r = walk_begin(op, args, &walk);
+    const struct name *name = names_next(&walk->broker->names, &walk->cursor, &walk->budget);
+    const struct name_record *record;
 
-    if (r)
-        return r;
-    WALK(walk, name, names_next(&op->broker->names, &walk.cursor, &walk.budget))
-    {
-        const struct name_record *record = name->record;
-        struct name_info info = {
-            .uid = record->uid,
-            .buffer = record->buffer,
-            .policy = record->policy,
-            .keep_ms = record->keep_ms,
-            .group_rights = record->group_rights,
-            .gid = record->gid,
-            .other_rights = record->other_rights,
-            .session = record->session,
-        };
-
-        if (!may_see(&walk, record->uid) || (args->buffer && record->buffer != args->buffer))
-            continue;
-        memcpy(info.name, record->path, sizeof(info.name));
-        if (!item(args->userdata, &info)) {
-            *ret_next = walk_again(&walk);
-            return 0;
-        }
-    }
-    *ret_next = walk_end(&walk);
-    return 0;
+    if (!name)
+        return WALK_ENDED;
+    record = name->record;
+    if (!may_see(walk, record->uid) || !is_about(walk, record->buffer))
+        return WALK_SKIPPED;
+    row->name = (struct name_info){
+        .uid = record->uid,
+        .buffer = record->buffer,
+        .policy = record->policy,
+        .keep_ms = record->keep_ms,
+        .group = record->group_rights,
+        .gid = record->gid,
+        .others = record->other_rights,
+        .session = record->session,
+    };
+    memcpy(row->name.name, record->path, sizeof(row->name.name));
+    return WALK_ROW;
 }
 
-int op_list_tokens(struct op *op, const struct list_args *args, uint64_t *ret_next,
-                   bool (*item)(void *userdata, const struct token_info *info))
+static enum walk_step list_token(struct walk *walk, union list_row *row)
 {
-    uint64_t now = clock_now_ns();
-    struct token *token;
-    struct walk walk;
-    int r = walk_begin(op, args, &walk);
+    const struct token *token = tokens_next(&walk->broker->tokens, &walk->cursor, &walk->budget);
+    const struct token_record *record;
 
+    if (!token)
+        return WALK_ENDED;
+    record = token->record;
+    if (!may_see(walk, record->maker_uid) || !is_about(walk, record->buffer))
+        return WALK_SKIPPED;
+    row->token = (struct token_info){
+        .serial = record->head.id,
+        .buffer = record->buffer,
+        .rights = record->rights,
+        .flags = record->flags,
+        .uid = record->uid,
+        .gid = record->gid,
+        .pid = (pid_t)record->pid,
+        .uses_left = record->uses ? record->uses_left : 0,
+        .maker_uid = record->maker_uid,
+        .session = record->session,
+    };
+    /* rounded up: 0 means never */
+    if (record->expires_at != DEADLINE_NEVER)
+        row->token.expires_ms = deadline_left(record->expires_at, clock_now_ns()) / NSEC_PER_MSEC + 1;
+    return WALK_ROW;
+}
+
+/* --------------------------------------------------------------------------------------------------------- */
+
+int op_list(struct op *op, enum list_kind kind, const struct list_args *args, uint64_t *ret_next,
+            bool (*item)(void *userdata, const union list_row *row))
+{
+    static enum walk_step (*const steps[])(struct walk *walk, union list_row *row) = {
+#define X(NAME, name, row, Row, Reply) [LIST_##NAME] = list_##row,
+        MEMORYD_LISTINGS(X)
+#undef X
+    };
+    struct walk walk = {.broker = op->broker, .buffer = args->buffer, .budget = SLICE};
+    enum walk_step step;
+    union list_row row;
+    int r;
+
+    r = op_session(op, &walk.session);
     if (r)
         return r;
-    WALK(walk, token, tokens_next(&op->broker->tokens, &walk.cursor, &walk.budget))
-    {
-        const struct token_record *record = token->record;
-        struct token_info info = {
-            .serial = record->head.id,
-            .buffer = record->buffer,
-            .rights = record->rights,
-            .flags = record->flags,
-            .uid = record->uid,
-            .gid = record->gid,
-            .pid = (pid_t)record->pid,
-            .uses_left = record->uses ? record->uses_left : 0,
-            .maker_uid = record->maker_uid,
-            .session = record->session,
-        };
+    walk.all = is_admin(op->broker, walk.session);
+    walk.cursor = args->cursor ? args->cursor - 1 : 0;
+    if (kind == LIST_POOLS)
+        pools_refresh(op->broker->options.pools);
+    do {
+        uint64_t before = walk.cursor;
 
-        if (!may_see(&walk, record->maker_uid) || (args->buffer && record->buffer != args->buffer))
-            continue;
-        /* rounded up: 0 means never */
-        if (record->expires_at != DEADLINE_NEVER)
-            info.expires_ms = deadline_left(record->expires_at, now) / NSEC_PER_MSEC + 1;
-        if (!item(args->userdata, &info)) {
-            *ret_next = walk_again(&walk);
+        step = steps[kind](&walk, &row);
+        if (step == WALK_ROW && !item(args->userdata, &row)) {
+            *ret_next = before + 1;
             return 0;
         }
-    }
-    *ret_next = walk_end(&walk);
+    } while (step != WALK_ENDED);
+    *ret_next = walk.cursor ? walk.cursor + 1 : 0;
     return 0;
 }

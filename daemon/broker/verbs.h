@@ -36,9 +36,11 @@
 #include "base/range.h"
 #include "proto/fdset.h"
 #include "proto/limits.h"
+#include "proto/rows.h"
 #include "proto/status.h"
 
 struct broker;
+struct buffer_info;
 struct peer; /* sys/peer.h: who the kernel says the client is; owns the pidfd */
 
 enum { OP_PENDING = 0x10000 };
@@ -270,38 +272,6 @@ int op_discard(struct op *op, uint64_t buffer, uint64_t offset, uint64_t length)
 int op_move(struct op *op, uint64_t buffer, uint32_t node);
 int op_destroy(struct op *op, uint64_t buffer, bool force);
 
-struct buffer_info {
-    uint64_t id;
-    uint32_t state; /* BufferState */
-    uint32_t flags; /* BufferInfo.Flag */
-    uint64_t size;
-    uint64_t bytes;
-    char pool[64];
-    uint32_t pages;
-    uint64_t page_size;
-    uint32_t placement;
-    uint32_t n_nodes;
-    uint32_t nodes[MEMORYD_NODES_MAX];
-    uint64_t node_bytes[MEMORYD_NODES_MAX];
-    uint64_t huge_bytes;
-    uid_t uid;
-    uid_t charged_uid;
-    pid_t pid;
-    uint64_t inode;
-    uint64_t address;
-    uint64_t created_ms;
-    uint64_t detached_ms;
-    uint32_t holds;
-    uint32_t names;
-    uint32_t tokens;
-    uint32_t n_holders;
-    uint64_t holders[16];
-    uint32_t holder_rights[16];
-    uint32_t holder_claims[16];
-    uint32_t holder_cached[16];
-    char name[MEMORYD_NAME_MAX + 16]; /* with "uid:N/" where it is another user's */
-};
-
 int op_info(struct op *op, uint64_t buffer, struct buffer_info *result);
 
 /* ------------------------------------------------------------------------------------------------ addresses */
@@ -313,115 +283,38 @@ int op_place(struct op *op, uint64_t buffer, uint64_t reservation, uint64_t offs
 
 /* ------------------------------------------------------------------------------------------------- listings */
 
+/* The fields of proto/rows.h as plain structs: struct node_info, struct pool_info and so on. */
+#define ROW_MEMBER(form, ...)                     ROW_MEMBER_##form(__VA_ARGS__)
+#define ROW_MEMBER_NUMBER(name, type)             type name;
+#define ROW_MEMBER_RENAMED(name, type, public)    type name;
+#define ROW_MEMBER_TEXT(name, size)               char name[size];
+#define ROW_MEMBER_COUNT(name)                    uint32_t name;
+#define ROW_MEMBER_NUMBERS(name, type, max, count) type name[max];
+
+#define X(NAME, name, row, Row, Reply) struct row##_info { MEMORYD_ROW_##row(ROW_MEMBER) };
+MEMORYD_LISTINGS(X)
+#undef X
+
+/* A row of whichever listing was asked for: `node` is a struct node_info. */
+union list_row {
+#define X(NAME, name, row, Row, Reply) struct row##_info row;
+    MEMORYD_LISTINGS(X)
+#undef X
+};
+
 /*
  * A listing calls `item` for each thing that the caller may see, from the cursor on, until item() returns false
  * (the packet is full; that item comes again next time) or a bounded number of records has been looked at.
  * *ret_next is the cursor to go on with, 0 at the end.
  */
-struct node_info {
-    uint32_t node;
-    uint32_t physical;
-    uint64_t total;
-    uint64_t capacity;
-    uint64_t used;
-    bool has_cpus;
-    uint32_t n_distances;
-    uint32_t distances[MEMORYD_NODES_MAX];
-};
-
-struct pool_info {
-    char name[64];
-    uint32_t n_nodes;
-    uint32_t nodes[MEMORYD_NODES_MAX];
-    uint32_t pages;
-    uint64_t page_size;
-    uint64_t granule;
-    uint32_t placement;
-    uint64_t part_size;
-    uint32_t n_weights;
-    uint32_t weights[MEMORYD_NODES_MAX];
-    bool lazy;
-    bool declared;
-    uint64_t capacity;
-    uint64_t used;
-    uint64_t available;
-    uint64_t buffers;
-    uint64_t stock;
-    uint64_t stock_buffers;
-    uint64_t stock_ready;
-};
-
-struct session_info {
-    uint64_t id;
-    uid_t uid;
-    gid_t gid;
-    pid_t pid;
-    char program[64];
-    bool connected;
-    uint64_t created_ms;
-    uint64_t bytes;
-    uint32_t holds;
-    uint32_t tokens;
-    uint32_t reservations;
-    uint32_t fds_in_flight;
-    uint32_t queued_bytes;
-};
-
-struct reservation_info {
-    uint64_t id;
-    uint64_t session;
-    uint64_t address;
-    uint64_t size;
-    uint32_t buffers;
-    uid_t uid;
-};
-
-struct name_info {
-    char name[MEMORYD_NAME_MAX + 1];
-    uid_t uid;
-    uint64_t buffer;
-    uint32_t policy;
-    uint64_t keep_ms;
-    uint32_t group_rights;
-    gid_t gid;
-    uint32_t other_rights;
-    uint64_t session;
-};
-
-struct token_info {
-    uint64_t serial;
-    uint64_t buffer;
-    uint32_t rights;
-    uint32_t flags;
-    uid_t uid;
-    gid_t gid;
-    pid_t pid;
-    uint32_t uses_left;
-    uint64_t expires_ms;
-    uid_t maker_uid;
-    uint64_t session;
-};
-
 struct list_args {
     uint64_t cursor;
     uint64_t buffer; /* 0 = everything */
     void *userdata;
 };
 
-int op_list_nodes(struct op *op, const struct list_args *args, uint64_t *ret_next,
-                  bool (*item)(void *userdata, const struct node_info *info));
-int op_list_pools(struct op *op, const struct list_args *args, uint64_t *ret_next,
-                  bool (*item)(void *userdata, const struct pool_info *info));
-int op_list_buffers(struct op *op, const struct list_args *args, uint64_t *ret_next,
-                    bool (*item)(void *userdata, const struct buffer_info *info));
-int op_list_sessions(struct op *op, const struct list_args *args, uint64_t *ret_next,
-                     bool (*item)(void *userdata, const struct session_info *info));
-int op_list_reservations(struct op *op, const struct list_args *args, uint64_t *ret_next,
-                         bool (*item)(void *userdata, const struct reservation_info *info));
-int op_list_names(struct op *op, const struct list_args *args, uint64_t *ret_next,
-                  bool (*item)(void *userdata, const struct name_info *info));
-int op_list_tokens(struct op *op, const struct list_args *args, uint64_t *ret_next,
-                   bool (*item)(void *userdata, const struct token_info *info));
+int op_list(struct op *op, enum list_kind kind, const struct list_args *args, uint64_t *ret_next,
+            bool (*item)(void *userdata, const union list_row *row));
 
 /* The broker's part of StatusReply; rpc/ and app/ know the rest (program version, pid, requests served). */
 struct status_info {

@@ -47,41 +47,6 @@ int serve_destroy(const struct call *call, const Memoryd__V1__DestroyRequest *m)
     return request_go(request, op_destroy(&request->op, m->buffer, m->force));
 }
 
-void buffer_info_message(Memoryd__V1__BufferInfo *message, struct buffer_info *info)
-{
-    *message = (Memoryd__V1__BufferInfo)MEMORYD__V1__BUFFER_INFO__INIT;
-    message->id = info->id;
-    message->state = (Memoryd__V1__BufferState)info->state;
-    message->size = info->size;
-    message->bytes = info->bytes;
-    message->flags = info->flags;
-    message->pool = info->pool;
-    message->pages = (Memoryd__V1__Pages)info->pages;
-    message->page_size = info->page_size;
-    message->placement = (Memoryd__V1__Placement)info->placement;
-    message->n_nodes = message->n_node_bytes = info->n_nodes;
-    message->nodes = info->nodes;
-    message->node_bytes = info->node_bytes;
-    message->huge_bytes = info->huge_bytes;
-    message->uid = info->uid;
-    message->charged_uid = info->charged_uid;
-    message->pid = (uint32_t)info->pid;
-    message->inode = info->inode;
-    message->address = info->address;
-    message->created_ms = info->created_ms;
-    message->holds = info->holds;
-    message->names = info->names;
-    message->tokens = info->tokens;
-    message->detached_ms = info->detached_ms;
-    message->n_holders = message->n_holder_rights = message->n_holder_claims = info->n_holders;
-    message->n_holder_cached = info->n_holders;
-    message->holders = info->holders;
-    message->holder_rights = info->holder_rights;
-    message->holder_claims = info->holder_claims;
-    message->holder_cached = info->holder_cached;
-    message->name = info->name;
-}
-
 struct info_request {
     struct request request;
     struct buffer_info result;

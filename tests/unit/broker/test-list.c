@@ -45,12 +45,12 @@ static bool fits(uint64_t id)
 }
 
 #define ITEM(kind, id_member) \
-    static bool on_##kind(void *userdata, const struct kind##_info *info) \
+    static bool on_##kind(void *userdata, const union list_row *row) \
     { \
         assert_ptr_equal(userdata, &page); \
-        if (!fits(info->id_member)) \
+        if (!fits(row->kind.id_member)) \
             return false; \
-        page.kind = *info; \
+        page.kind = row->kind; \
         return true; \
     }
 ITEM(buffer, id)
@@ -59,26 +59,26 @@ ITEM(reservation, id)
 ITEM(token, serial)
 ITEM(node, node)
 
-static bool on_name(void *userdata, const struct name_info *info)
+static bool on_name(void *userdata, const union list_row *row)
 {
     (void)userdata;
     page.n++;
     page.total++;
-    page.name = *info;
+    page.name = row->name;
     return true;
 }
 
-static bool on_pool(void *userdata, const struct pool_info *info)
+static bool on_pool(void *userdata, const union list_row *row)
 {
     (void)userdata;
     page.n++;
     page.total++;
-    page.pool = *info;
+    page.pool = row->pool;
     return true;
 }
 
 /* All pages of `at_most` items; how many there were. */
-#define LIST(session_id, verb, of_buffer, at_most, fn) \
+#define LIST(session_id, kind, of_buffer, at_most, fn) \
     __extension__({ \
         struct list_args list_ = {.buffer = (of_buffer), .userdata = &page}; \
         uint64_t next_ = 0; \
@@ -87,7 +87,7 @@ static bool on_pool(void *userdata, const struct pool_info *info)
         do { \
             page.n = 0; \
             list_.cursor = next_; \
-            assert_int_equal(CALL(session_id, verb, &list_, &next_, fn), 0); \
+            assert_int_equal(CALL(session_id, op_list, kind, &list_, &next_, fn), 0); \
         } while (next_); \
         page.total; \
     })
@@ -99,14 +99,14 @@ static void buffers_page(void **state)
     uint64_t next = 0;
 
     (void)state;
-    assert_int_equal(LIST(session, op_list_buffers, 0, 0, on_buffer), 0);
+    assert_int_equal(LIST(session, LIST_BUFFERS, 0, 0, on_buffer), 0);
     for (unsigned i = 0; i < 300; i++)
         assert_int_equal(host_alloc(i < 100 ? other : session, SIZE, 0, &buffers[i]), 0);
-    assert_int_equal(LIST(session, op_list_buffers, 0, 0, on_buffer), 300);
-    assert_int_equal(LIST(session, op_list_buffers, 0, 7, on_buffer), 300);
-    assert_int_equal(LIST(session, op_list_buffers, 0, 1, on_buffer), 300);
-    assert_int_equal(LIST(other, op_list_buffers, 0, 7, on_buffer), 100);
-    assert_int_equal(LIST(session, op_list_buffers, buffers[5], 7, on_buffer), 1);
+    assert_int_equal(LIST(session, LIST_BUFFERS, 0, 0, on_buffer), 300);
+    assert_int_equal(LIST(session, LIST_BUFFERS, 0, 7, on_buffer), 300);
+    assert_int_equal(LIST(session, LIST_BUFFERS, 0, 1, on_buffer), 300);
+    assert_int_equal(LIST(other, LIST_BUFFERS, 0, 7, on_buffer), 100);
+    assert_int_equal(LIST(session, LIST_BUFFERS, buffers[5], 7, on_buffer), 1);
     assert_int_equal(page.buffer.uid, 7001);
     assert_int_equal(page.buffer.bytes, SIZE);
     assert_true(page.buffer.pool[0]);
@@ -118,7 +118,7 @@ static void buffers_page(void **state)
     do {
         page.n = 0;
         args.cursor = next;
-        assert_int_equal(CALL(session, op_list_buffers, &args, &next, on_buffer), 0);
+        assert_int_equal(CALL(session, op_list, LIST_BUFFERS, &args, &next, on_buffer), 0);
         if (page.total <= 300) {
             assert_int_equal(host_alloc(session, SIZE, 0, &more), 0);
             assert_int_equal(host_release(session, more), 0);
@@ -146,8 +146,8 @@ static void the_rest_is_listed_too(void **state)
     assert_int_equal(host_bind(session, buffer, "some/name", 2, 50), 0);
     assert_int_equal(CALL(session, op_reserve, 16 * SIZE, 0, 0, &id, &address), 0);
 
-    assert_int_equal(LIST(admin, op_list_sessions, 0, 1, on_session), 2);
-    assert_int_equal(LIST(session, op_list_sessions, 0, 1, on_session), 1);
+    assert_int_equal(LIST(admin, LIST_SESSIONS, 0, 1, on_session), 2);
+    assert_int_equal(LIST(session, LIST_SESSIONS, 0, 1, on_session), 1);
     assert_int_equal(page.session.uid, 7001);
     assert_int_equal(page.session.pid, getpid());
     assert_int_equal(page.session.bytes, SIZE);
@@ -156,25 +156,25 @@ static void the_rest_is_listed_too(void **state)
     assert_int_equal(page.session.reservations, 1);
     assert_int_equal(page.session.fds_in_flight, 1);
     assert_string_equal(page.session.program, "test");
-    assert_int_equal(LIST(admin, op_list_sessions, buffer, 0, on_session), 1);
+    assert_int_equal(LIST(admin, LIST_SESSIONS, buffer, 0, on_session), 1);
 
-    assert_int_equal(LIST(admin, op_list_tokens, 0, 1, on_token), 1);
+    assert_int_equal(LIST(admin, LIST_TOKENS, 0, 1, on_token), 1);
     assert_int_equal(page.token.buffer, buffer);
     assert_int_equal(page.token.uses_left, 3);
     assert_true(page.token.expires_ms > 0 && page.token.expires_ms <= 60001);
-    assert_int_equal(LIST(admin, op_list_tokens, buffer + 1, 1, on_token), 0);
+    assert_int_equal(LIST(admin, LIST_TOKENS, buffer + 1, 1, on_token), 0);
 
-    assert_int_equal(LIST(admin, op_list_names, 0, 1, on_name), 1);
+    assert_int_equal(LIST(admin, LIST_NAMES, 0, 1, on_name), 1);
     assert_string_equal(page.name.name, "some/name");
     assert_int_equal(page.name.uid, 7001);
     assert_int_equal(page.name.keep_ms, 50);
 
-    assert_int_equal(LIST(admin, op_list_reservations, 0, 1, on_reservation), 1);
+    assert_int_equal(LIST(admin, LIST_RESERVATIONS, 0, 1, on_reservation), 1);
     assert_int_equal(page.reservation.address, address);
     assert_int_equal(page.reservation.session, session);
 
-    assert_true(LIST(session, op_list_pools, 0, 0, on_pool) > 0);
-    assert_true(LIST(session, op_list_nodes, 0, 1, on_node) > 0);
+    assert_true(LIST(session, LIST_POOLS, 0, 0, on_pool) > 0);
+    assert_true(LIST(session, LIST_NODES, 0, 1, on_node) > 0);
     assert_true(page.node.total > 0);
 
     assert_int_equal(CALL(session, op_status, &status), 0);
@@ -190,10 +190,10 @@ static void the_rest_is_listed_too(void **state)
     /* what is another user's is nobody's business */
     uint64_t stranger = host_session_of(3, getpid(), 7002);
     struct buffer_info info;
-    assert_int_equal(LIST(stranger, op_list_buffers, 0, 0, on_buffer), 0);
-    assert_int_equal(LIST(stranger, op_list_names, 0, 0, on_name), 0);
-    assert_int_equal(LIST(stranger, op_list_tokens, 0, 0, on_token), 0);
-    assert_int_equal(LIST(stranger, op_list_reservations, 0, 0, on_reservation), 0);
+    assert_int_equal(LIST(stranger, LIST_BUFFERS, 0, 0, on_buffer), 0);
+    assert_int_equal(LIST(stranger, LIST_NAMES, 0, 0, on_name), 0);
+    assert_int_equal(LIST(stranger, LIST_TOKENS, 0, 0, on_token), 0);
+    assert_int_equal(LIST(stranger, LIST_RESERVATIONS, 0, 0, on_reservation), 0);
     assert_int_equal(host_info(stranger, buffer, &info), STATUS_NO_RIGHT);
     assert_int_equal(host_lookup(stranger, NULL, buffer, 0, NULL), STATUS_NO_RIGHT);
     assert_int_equal(host_lookup(stranger, "uid:7001/some/name", 0, 0, NULL), STATUS_NO_RIGHT);
@@ -206,10 +206,10 @@ static void the_rest_is_listed_too(void **state)
 
 static unsigned n_of_state[4];
 
-static bool count_state(void *userdata, const struct buffer_info *info)
+static bool count_state(void *userdata, const union list_row *row)
 {
     (void)userdata;
-    n_of_state[info->state]++;
+    n_of_state[row->buffer.state]++;
     return true;
 }
 
@@ -231,7 +231,7 @@ static void status_and_listings_agree(void **state)
     /* so large that a worker is at its pages, until the loop hears of it */
     assert_int_equal(host_alloc(session, UINT64_C(8) << 20, 0, &ending), 0);
     assert_int_equal(host_release(session, ending), 0);
-    assert_int_equal(CALL(admin, op_list_buffers, &all, &next, count_state), 0);
+    assert_int_equal(CALL(admin, op_list, LIST_BUFFERS, &all, &next, count_state), 0);
     assert_int_equal(CALL(admin, op_status, &status), 0);
     assert_int_equal(n_of_state[BUFFER_DETACHED], 1);
     assert_int_equal(n_of_state[BUFFER_ENDING], 1);

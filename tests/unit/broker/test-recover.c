@@ -373,8 +373,10 @@ static int take_by_a_lock(uint64_t buffer)
     return fd;
 }
 
-static bool add_buffer(void *userdata, const struct buffer_info *info)
+static bool add_buffer(void *userdata, const union list_row *row)
 {
+    const struct buffer_info *info = &row->buffer;
+
     assert_int_equal(info->flags & BUFFER_AHEAD, 0);
     assert_int_equal(info->holds, 1);
     assert_int_equal(info->tokens, 1);
@@ -382,10 +384,10 @@ static bool add_buffer(void *userdata, const struct buffer_info *info)
     return true;
 }
 
-static bool look_at_session(void *userdata, const struct session_info *info)
+static bool look_at_session(void *userdata, const union list_row *row)
 {
-    if (info->id == shared->sessions[0])
-        *(struct session_info *)userdata = *info;
+    if (row->session.id == shared->sessions[0])
+        *(struct session_info *)userdata = row->session;
     return true;
 }
 
@@ -402,9 +404,9 @@ static void assert_two_are_shown(void)
     assert_int_equal(shared->status.tokens, 2);
     assert_int_equal(shared->status.quarantined, 0);
     assert_int_equal(shared->used, 2 * AHEAD_SIZE);
-    assert_int_equal(CALL(shared->observer, op_list_buffers, &list_buffers, &next, add_buffer), 0);
+    assert_int_equal(CALL(shared->observer, op_list, LIST_BUFFERS, &list_buffers, &next, add_buffer), 0);
     assert_int_equal(bytes, 2 * AHEAD_SIZE);
-    assert_int_equal(CALL(shared->observer, op_list_sessions, &list_sessions, &next, look_at_session), 0);
+    assert_int_equal(CALL(shared->observer, op_list, LIST_SESSIONS, &list_sessions, &next, look_at_session), 0);
     assert_int_equal(session.holds, 2);
     assert_int_equal(session.bytes, 2 * AHEAD_SIZE);
     assert_int_equal(session.tokens, 2);

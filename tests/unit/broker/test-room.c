@@ -49,12 +49,12 @@ static void come_back(uint64_t session)
     assert_int_equal(host_check(session), 0);
 }
 
-static bool see_pool(void *userdata, const struct pool_info *info)
+static bool see_pool(void *userdata, const union list_row *row)
 {
-    const char *name = info->name;
+    const char *name = row->pool.name;
 
     if (!strcmp(name, "node0-4k"))
-        *(uint64_t *)userdata = info->available;
+        *(uint64_t *)userdata = row->pool.available;
     return true;
 }
 
@@ -64,7 +64,7 @@ static uint64_t available(uint64_t session)
     uint64_t next, bytes = 0;
 
     args.userdata = &bytes;
-    assert_int_equal(CALL(session, op_list_pools, &args, &next, see_pool), 0);
+    assert_int_equal(CALL(session, op_list, LIST_POOLS, &args, &next, see_pool), 0);
     return bytes;
 }
 

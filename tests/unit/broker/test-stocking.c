@@ -397,9 +397,9 @@ static void what_differs_is_another_kind(void **state)
     assert_int_equal(made, 2);
 }
 
-static bool see_buffer(void *userdata, const struct buffer_info *info)
+static bool see_buffer(void *userdata, const union list_row *row)
 {
-    (void)info;
+    (void)row;
     ++*(unsigned *)userdata;
     return true;
 }
@@ -415,7 +415,7 @@ static void I5_it_is_nobodys(void **state)
     (void)state;
     have_stock(session, 0);
     args.userdata = &seen;
-    assert_int_equal(CALL(session, op_list_buffers, &args, &next, see_buffer), 0);
+    assert_int_equal(CALL(session, op_list, LIST_BUFFERS, &args, &next, see_buffer), 0);
     assert_int_equal(seen, 0);
     assert_int_equal(CALL(session, op_status, &status), 0);
     assert_int_equal(status.buffers, 0);

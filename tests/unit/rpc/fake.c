@@ -299,31 +299,57 @@ int op_place(struct op *op, uint64_t buffer, uint64_t reservation, uint64_t offs
     return verb(op, "place");
 }
 
-/* records 1 to n_records; the cursor is the next one's number */
-#define FAKE_LIST(name, type, setup)                                                                         \
-    int op_list_##name(struct op *op, const struct list_args *args, uint64_t *ret_next,                      \
-                       bool (*item)(void *userdata, const struct type *info))                                \
-    {                                                                                                        \
-        for (uint64_t i = args->cursor ? args->cursor : 1; i <= fake.n_records; i++) {                       \
-            struct type info = {0};                                                                          \
-                                                                                                             \
-            setup;                                                                                           \
-            if (!item(args->userdata, &info)) {                                                              \
-                *ret_next = i;                                                                               \
-                return verb(op, "list_" #name);                                                              \
-            }                                                                                                \
-        }                                                                                                    \
-        *ret_next = 0;                                                                                       \
-        return verb(op, "list_" #name);                                                                      \
+static void fill_row(enum list_kind kind, uint64_t id, union list_row *row)
+{
+    memset(row, 0, sizeof(*row));
+    switch (kind) {
+    case LIST_NODES:
+        row->node.node = (uint32_t)id;
+        return;
+    case LIST_POOLS:
+        row->pool.used = id;
+        return;
+    case LIST_BUFFERS:
+        widest(&row->buffer, id);
+        return;
+    case LIST_SESSIONS:
+        row->session.id = id;
+        return;
+    case LIST_RESERVATIONS:
+        row->reservation.id = id;
+        return;
+    case LIST_NAMES:
+        memset(row->name.name, 'n', sizeof(row->name.name) - 1);
+        row->name.buffer = id;
+        return;
+    case LIST_TOKENS:
+        row->token.serial = id;
+        return;
     }
+}
 
-FAKE_LIST(nodes, node_info, info.node = (uint32_t)i)
-FAKE_LIST(pools, pool_info, info.used = i)
-FAKE_LIST(buffers, buffer_info, widest(&info, i))
-FAKE_LIST(sessions, session_info, info.id = i)
-FAKE_LIST(reservations, reservation_info, info.id = i)
-FAKE_LIST(names, name_info, memset(info.name, 'n', sizeof(info.name) - 1); info.buffer = i)
-FAKE_LIST(tokens, token_info, info.serial = i)
+/* records 1 to n_records; the cursor is the next one's number */
+int op_list(struct op *op, enum list_kind kind, const struct list_args *args, uint64_t *ret_next,
+            bool (*item)(void *userdata, const union list_row *row))
+{
+    static const char *const names[] = {
+#define X(NAME, name, row, Row, Reply) "list_" #name,
+        MEMORYD_LISTINGS(X)
+#undef X
+    };
+
+    for (uint64_t i = args->cursor ? args->cursor : 1; i <= fake.n_records; i++) {
+        union list_row row;
+
+        fill_row(kind, i, &row);
+        if (!item(args->userdata, &row)) {
+            *ret_next = i;
+            return verb(op, names[kind]);
+        }
+    }
+    *ret_next = 0;
+    return verb(op, names[kind]);
+}
 
 int op_status(struct op *op, struct status_info *result)
 {

@@ -30,7 +30,7 @@ print_buffer(const struct invocation *invocation, struct memclient_buffer *buf)
     struct memclient_buffer_info info = MEMCLIENT_BUFFER_INFO_INIT;
     int r = memclient_buffer_info(buf, &info);
 
-    return r < 0 ? r : output_one(invocation->json, buffer_columns, row_buffer(&info));
+    return r < 0 ? r : output_one_item(invocation->json, buffer_columns, &info);
 }
 
 /* The token's text, or an object that has it. */

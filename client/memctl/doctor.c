@@ -325,7 +325,7 @@ static const struct column doctor_columns[] = {
     {"CHECK", "check", COLUMN_TEXT},
     {"OK", "ok", COLUMN_YES},
     {"DETAIL", "detail", COLUMN_TEXT},
-    {NULL, NULL, COLUMN_TEXT},
+    COLUMNS_END,
 };
 
 static const char *process; /* to be looked at, or NULL */

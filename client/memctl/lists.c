@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The commands that show: one JSON object per thing, and the columns that a table has of it.
+ * The commands that show. What they show of each thing is in rows.c.
  *
  * Keys are documented in memctl(1) and do not change. Numbers are numbers; addresses are hexadecimal strings, since
  * many JSON readers lose the low bits of a large number, and people read them in hexadecimal.
@@ -15,11 +15,11 @@
 #include "memctl/rows.h"
 #include "memctl/text.h"
 
-/* One listing of the library as a command: memclient_list_PLURAL() fills rows with row_SINGULAR(). */
+/* One listing of the library as a command: the items of memclient_list_PLURAL() become rows of SINGULAR_columns. */
 #define LISTING(plural, singular, type)                                                                      \
     static int singular##_item(const struct type *item, void *data)                                          \
     {                                                                                                        \
-        return output_row(data, row_##singular(item));                                                       \
+        return output_item(data, item);                                                                      \
     }                                                                                                        \
     static int run_##plural(struct invocation *invocation, struct memclient *ctx)                            \
     {                                                                                                        \
@@ -30,37 +30,6 @@
     }
 
 /* ---- status ------------------------------------------------------------------------------------ */
-
-static const struct column status_columns[] = {
-    {"version", "version", COLUMN_TEXT},
-    {"socket", "socket", COLUMN_TEXT},
-    {"configuration", "config", COLUMN_TEXT},
-    {"stale-configuration", "config_stale", COLUMN_YES},
-    {"uid", "broker_uid", COLUMN_NUMBER},
-    {"broker", "broker_pid", COLUMN_NUMBER},
-    {"keeper", "keeper_pid", COLUMN_NUMBER},
-    {"up", "started_ms", COLUMN_AGE},
-    {"restarts", "restarts", COLUMN_NUMBER},
-    {"simulated", "simulated", COLUMN_YES},
-    {"capacity", "capacity", COLUMN_BYTES},
-    {"used", "used", COLUMN_BYTES},
-    {"huge-capacity", "huge_capacity", COLUMN_BYTES},
-    {"huge-used", "huge_used", COLUMN_BYTES},
-    {"bytes", "bytes", COLUMN_BYTES},
-    {"buffers", "buffers", COLUMN_NUMBER},
-    {"detached", "buffers_detached", COLUMN_NUMBER},
-    {"ending", "buffers_ending", COLUMN_NUMBER},
-    {"sessions", "sessions", COLUMN_NUMBER},
-    {"names", "names", COLUMN_NUMBER},
-    {"tokens", "tokens", COLUMN_NUMBER},
-    {"reservations", "reservations", COLUMN_NUMBER},
-    {"fds", "fds", COLUMN_NUMBER},
-    {"fd-limit", "fds_limit", COLUMN_NUMBER},
-    {"requests", "requests", COLUMN_NUMBER},
-    {"refused", "refused", COLUMN_NUMBER},
-    {"quarantined", "quarantined", COLUMN_NUMBER},
-    {NULL, NULL, COLUMN_TEXT},
-};
 
 static int
 add_node(const struct memclient_node *node, void *data)
@@ -88,94 +57,35 @@ add_huge_pool(const struct memclient_pool *pool, void *data)
 static int
 run_status(struct invocation *invocation, struct memclient *ctx)
 {
-    struct memclient_broker_status status = MEMCLIENT_BROKER_STATUS_INIT;
-    struct memclient_connection_info connection = MEMCLIENT_CONNECTION_INFO_INIT;
-    struct capacity capacity = {.capacity = 0};
+    struct status_row row = {.status = MEMCLIENT_BROKER_STATUS_INIT, .connection = MEMCLIENT_CONNECTION_INFO_INIT};
     struct output output;
     int r;
 
-    r = memclient_connection(ctx, &connection);
+    r = memclient_connection(ctx, &row.connection);
     if (!r)
-        r = memclient_status(ctx, &status);
+        r = memclient_status(ctx, &row.status);
     if (!r)
-        r = memclient_list_nodes(ctx, add_node, &capacity);
+        r = memclient_list_nodes(ctx, add_node, &row.capacity);
     if (!r)
-        r = memclient_list_pools(ctx, add_huge_pool, &capacity);
+        r = memclient_list_pools(ctx, add_huge_pool, &row.capacity);
     if (r < 0)
         return r;
     output_init(&output, invocation->json, status_columns);
     output.vertical = true;
-    return output_end(&output, output_row(&output, row_status(&status, &connection, &capacity)));
+    return output_end(&output, output_item(&output, &row));
 }
 
-/* ---- nodes and pools --------------------------------------------------------------------------- */
-
-static const struct column node_columns[] = {
-    {"NODE", "node", COLUMN_NUMBER},
-    {"TOTAL", "total", COLUMN_BYTES},
-    {"CAPACITY", "capacity", COLUMN_BYTES},
-    {"USED", "used", COLUMN_BYTES},
-    {"CPUS", "has_cpus", COLUMN_YES},
-    {"SIMULATED", "simulated", COLUMN_YES},
-    {"DISTANCES", "distances", COLUMN_LIST},
-    {NULL, NULL, COLUMN_TEXT},
-};
+/* ---- listings ---------------------------------------------------------------------------------- */
 
 LISTING(nodes, node, memclient_node)
-
-static const struct column pool_columns[] = {
-    {"POOL", "name", COLUMN_TEXT},
-    {"NODES", "nodes", COLUMN_LIST},
-    {"PAGES", "pages", COLUMN_TEXT},
-    {"PAGE", "page_size", COLUMN_BYTES},
-    {"PLACEMENT", "placement", COLUMN_TEXT},
-    {"LAZY", "lazy", COLUMN_YES},
-    {"CAPACITY", "capacity", COLUMN_BYTES},
-    {"USED", "used", COLUMN_BYTES},
-    {"AVAILABLE", "available", COLUMN_BYTES},
-    {"BUFFERS", "buffers", COLUMN_NUMBER},
-    {"STOCK", "stock", COLUMN_BYTES},
-    {"SIMULATED", "simulated", COLUMN_YES},
-    {NULL, NULL, COLUMN_TEXT},
-};
-
 LISTING(pools, pool, memclient_pool)
-
-/* ---- what the broker keeps --------------------------------------------------------------------- */
-
-const struct column buffer_columns[] = {
-    {"ID", "id", COLUMN_NUMBER},
-    {"SIZE", "size", COLUMN_BYTES},
-    {"POOL", "pool", COLUMN_TEXT},
-    {"STATE", "state", COLUMN_TEXT},
-    {"UID", "charged_uid", COLUMN_NUMBER},
-    {"PID", "pid", COLUMN_NUMBER},
-    {"HOLDS", "holds", COLUMN_NUMBER},
-    {"NAMES", "names", COLUMN_NUMBER},
-    {"TOKENS", "tokens", COLUMN_NUMBER},
-    {"ADDRESS", "address", COLUMN_TEXT},
-    {"AGE", "created_ms", COLUMN_AGE},
-    {"FLAGS", "flags", COLUMN_LIST},
-    {"NAME", "name", COLUMN_TEXT},
-    {NULL, NULL, COLUMN_TEXT},
-};
-
 LISTING(buffers, buffer, memclient_buffer_info)
+LISTING(sessions, session, memclient_session)
+LISTING(reservations, reservation, memclient_reservation_info)
+LISTING(names, name, memclient_name)
+LISTING(tokens, token, memclient_token_info)
 
 /* ---- leaks ------------------------------------------------------------------------------------- */
-
-static const struct column leak_columns[] = {
-    {"ID", "id", COLUMN_NUMBER},
-    {"BYTES", "bytes", COLUMN_BYTES},
-    {"POOL", "pool", COLUMN_TEXT},
-    {"SINCE", "detached_ms", COLUMN_AGE},
-    {"UID", "charged_uid", COLUMN_NUMBER},
-    {"USER", "user", COLUMN_TEXT},
-    {"PID", "pid", COLUMN_NUMBER},
-    {"PROGRAM", "program", COLUMN_TEXT},
-    {"INODE", "inode", COLUMN_NUMBER},
-    {NULL, NULL, COLUMN_TEXT},
-};
 
 struct leaks {
     struct output output;
@@ -191,7 +101,7 @@ leak_item(const struct memclient_buffer_info *info, void *data)
         return 0;
     leaks->n++;
     leaks->bytes += info->bytes;
-    return output_row(&leaks->output, row_leak(info));
+    return output_item(&leaks->output, info);
 }
 
 /* The maker's program, if a session of the process that made a buffer is older than the buffer: then it is the same
@@ -237,81 +147,18 @@ run_leaks(struct invocation *invocation, struct memclient *ctx)
     return output_flush();
 }
 
-static const struct column session_columns[] = {
-    {"SESSION", "id", COLUMN_NUMBER},
-    {"UID", "uid", COLUMN_NUMBER},
-    {"PID", "pid", COLUMN_NUMBER},
-    {"PROGRAM", "program", COLUMN_TEXT},
-    {"CONNECTED", "connected", COLUMN_YES},
-    {"BYTES", "bytes", COLUMN_BYTES},
-    {"HOLDS", "holds", COLUMN_NUMBER},
-    {"TOKENS", "tokens", COLUMN_NUMBER},
-    {"RESERVATIONS", "reservations", COLUMN_NUMBER},
-    {"AGE", "created_ms", COLUMN_AGE},
-    {NULL, NULL, COLUMN_TEXT},
-};
-
-LISTING(sessions, session, memclient_session)
-
-static const struct column reservation_columns[] = {
-    {"RESERVATION", "id", COLUMN_NUMBER},
-    {"ADDRESS", "address", COLUMN_TEXT},
-    {"SIZE", "size", COLUMN_BYTES},
-    {"SESSION", "session", COLUMN_NUMBER},
-    {"UID", "uid", COLUMN_NUMBER},
-    {"BUFFERS", "buffers", COLUMN_NUMBER},
-    {NULL, NULL, COLUMN_TEXT},
-};
-
-LISTING(reservations, reservation, memclient_reservation_info)
-
-static const struct column name_columns[] = {
-    {"NAME", "name", COLUMN_TEXT},
-    {"UID", "uid", COLUMN_NUMBER},
-    {"BUFFER", "buffer", COLUMN_NUMBER},
-    {"POLICY", "policy", COLUMN_TEXT},
-    {"GROUP", "group_rights", COLUMN_TEXT},
-    {"GID", "gid", COLUMN_NUMBER},
-    {"OTHERS", "other_rights", COLUMN_TEXT},
-    {"SESSION", "session", COLUMN_NUMBER},
-    {NULL, NULL, COLUMN_TEXT},
-};
-
-LISTING(names, name, memclient_name)
-
-static const struct column token_columns[] = {
-    {"SERIAL", "serial", COLUMN_NUMBER},
-    {"BUFFER", "buffer", COLUMN_NUMBER},
-    {"RIGHTS", "rights", COLUMN_TEXT},
-    {"KEEPING", "keeping", COLUMN_YES},
-    {"USES", "uses_left", COLUMN_NUMBER},
-    {"EXPIRES", "expires_ms", COLUMN_SPAN},
-    {"FOR-UID", "for_uid", COLUMN_NUMBER},
-    {"FOR-GID", "for_gid", COLUMN_NUMBER},
-    {"FOR-PID", "for_pid", COLUMN_NUMBER},
-    {"MAKER", "maker_uid", COLUMN_NUMBER},
-    {"SESSION", "session", COLUMN_NUMBER},
-    {NULL, NULL, COLUMN_TEXT},
-};
-
-LISTING(tokens, token, memclient_token_info)
-
 /* ---- check ------------------------------------------------------------------------------------- */
 
 static int
 run_check(struct invocation *invocation, struct memclient *ctx)
 {
-    static const struct column columns[] = {{"BUFFERS", "buffers", COLUMN_NUMBER},
-                                            {"RECORDS", "records", COLUMN_NUMBER},
-                                            {"FAULTS", "faults", COLUMN_NUMBER},
-                                            {NULL, NULL, COLUMN_TEXT}};
     struct memclient_check_result result = MEMCLIENT_CHECK_RESULT_INIT;
     int r;
 
     r = memclient_check(ctx, &result);
     if (r < 0)
         return r;
-    r = output_one(invocation->json, columns, row_check(&result));
+    r = output_one_item(invocation->json, check_columns, &result);
     for (uint32_t i = 0; i < result.n_sentences; i++)
         say("check: %s", result.sentences[i]);
     return r ? r : result.faults ? EXIT_REFUSED : EXIT_DONE;

@@ -33,6 +33,45 @@ output_row(struct output *output, json_t *row)
     return -ENOMEM;
 }
 
+static json_t *
+column_value(const struct column *column, const void *item)
+{
+    const void *member = (const char *)item + column->offset;
+    const unsigned *flags = (const void *)((const char *)item + column->mask_offset);
+    uint64_t number;
+
+    if (column->make)
+        return column->make(item);
+    if (!column->size || (column->mask && !(column->mask & *flags)))
+        return json_null();
+    /* a text is a pointer, or an array, which is longer */
+    if (column->form == COLUMN_TEXT && !column->number)
+        return json_text(column->size > sizeof(char *) ? member : *(const char *const *)member);
+    if (column->size == sizeof(bool))
+        number = *(const bool *)member;
+    else if (column->size == sizeof(uint32_t))
+        number = *(const uint32_t *)member;
+    else
+        number = *(const uint64_t *)member;
+    if (column->number)
+        return column->number(number);
+    return column->form == COLUMN_YES ? json_boolean(number) : json_integer((json_int_t)number);
+}
+
+int
+output_item(struct output *output, const void *item)
+{
+    json_t *row = json_object();
+
+    for (const struct column *column = output->columns; column->key; column++)
+        if (json_object_set_new(row, column->key, column_value(column, item))) {
+            json_decref(row);
+            row = NULL;
+            break;
+        }
+    return output_row(output, row);
+}
+
 json_t *
 json_text(const char *text)
 {
@@ -155,37 +194,45 @@ print_cell(const char *cell, size_t width, bool right, bool last)
 }
 
 static void
-print_table(const struct output *output)
+print_row(const struct column *const *columns, const size_t *widths, size_t n, const json_t *row)
 {
-    size_t widths[COLUMNS_MAX] = {0}, index, n = 0;
-    const json_t *row;
-    char cell[TEXT_MAX];
-
-    for (; n < COLUMNS_MAX && output->columns[n].heading; n++)
-        widths[n] = text_columns(output->columns[n].heading);
-    json_array_foreach (output->rows, index, row)
-        for (size_t i = 0; i < n; i++) {
-            size_t columns;
-
-            format_cell(&output->columns[i], row, cell, sizeof(cell));
-            columns = text_columns(cell);
-            if (columns > widths[i])
-                widths[i] = columns;
-        }
-
     for (size_t i = 0; i < n; i++) {
+        char cell[TEXT_MAX];
+
         fputs(i ? "  " : "", stdout);
-        print_cell(output->columns[i].heading, widths[i], is_right(&output->columns[i]), i + 1 == n);
+        if (row)
+            format_cell(columns[i], row, cell, sizeof(cell));
+        print_cell(row ? cell : columns[i]->heading, widths[i], is_right(columns[i]), i + 1 == n);
     }
     putchar('\n');
-    json_array_foreach (output->rows, index, row) {
-        for (size_t i = 0; i < n; i++) {
-            fputs(i ? "  " : "", stdout);
-            format_cell(&output->columns[i], row, cell, sizeof(cell));
-            print_cell(cell, widths[i], is_right(&output->columns[i]), i + 1 == n);
+}
+
+static void
+print_table(const struct output *output)
+{
+    const struct column *columns[COLUMNS_MAX];
+    size_t widths[COLUMNS_MAX], index, n = 0;
+    const json_t *row;
+
+    for (const struct column *column = output->columns; column->key && n < COLUMNS_MAX; column++)
+        if (column->heading) {
+            widths[n] = text_columns(column->heading);
+            columns[n++] = column;
         }
-        putchar('\n');
-    }
+    json_array_foreach (output->rows, index, row)
+        for (size_t i = 0; i < n; i++) {
+            char cell[TEXT_MAX];
+            size_t width;
+
+            format_cell(columns[i], row, cell, sizeof(cell));
+            width = text_columns(cell);
+            if (width > widths[i])
+                widths[i] = width;
+        }
+
+    print_row(columns, widths, n, NULL);
+    json_array_foreach (output->rows, index, row)
+        print_row(columns, widths, n, row);
 }
 
 static void
@@ -195,10 +242,12 @@ print_vertical(const struct output *output)
     size_t width = 0;
     char cell[TEXT_MAX];
 
-    for (const struct column *column = output->columns; column->heading; column++)
-        if (strlen(column->heading) > width)
+    for (const struct column *column = output->columns; column->key; column++)
+        if (column->heading && strlen(column->heading) > width)
             width = strlen(column->heading);
-    for (const struct column *column = output->columns; column->heading; column++) {
+    for (const struct column *column = output->columns; column->key; column++) {
+        if (!column->heading)
+            continue;
         format_cell(column, row, cell, sizeof(cell));
         printf("%s:%*s %s\n", column->heading, (int)(width - strlen(column->heading)), "", cell);
     }
@@ -243,4 +292,13 @@ output_one(bool json, const struct column *columns, json_t *row)
 
     output_init(&output, json, columns);
     return output_end(&output, output_row(&output, row));
+}
+
+int
+output_one_item(bool json, const struct column *columns, const void *item)
+{
+    struct output output;
+
+    output_init(&output, json, columns);
+    return output_end(&output, output_item(&output, item));
 }

@@ -2,8 +2,8 @@
 /*
  * What memctl prints: rows, as a table for people or as one JSON array for programs.
  *
- * A command describes each thing as a JSON object, whose keys are the documented, stable ones. A table shows some of
- * them, in the order and under the headings that its columns say. So both forms tell the same facts, and a key
+ * Each thing is described by a JSON object, whose keys are the documented, stable ones. A table shows those that have a
+ * heading, in the same order. So both forms tell the same facts, and a key
  * that is new in the one is in the other for a line. What is absent is null in the one and "-" in the other.
  */
 #pragma once
@@ -23,16 +23,29 @@ enum column_form {
     COLUMN_SPAN,   /* milliseconds: "3m" */
 };
 
+/*
+ * A fact about an item, which is a struct. The value is what make() says of the item, or number() of a member of it, or
+ * the member itself: a number, a boolean (COLUMN_YES) or a string (COLUMN_TEXT). It is null where there is none of
+ * these, and where no bit of the mask is set.
+ */
 struct column {
-    const char *heading;
+    const char *heading; /* NULL: it is in JSON only */
     const char *key;
     enum column_form form;
+    size_t offset; /* of the member */
+    size_t size;
+    unsigned mask; /* 0: it always applies */
+    size_t mask_offset; /* of an unsigned */
+    json_t *(*number)(uint64_t number);
+    json_t *(*make)(const void *item);
 };
+
+#define COLUMNS_END {.key = NULL}
 
 struct output {
     bool json;
     bool vertical; /* a line for each column of the one row, not a column */
-    const struct column *columns; /* up to one without a heading; NULL: what has no table */
+    const struct column *columns; /* up to COLUMNS_END; NULL: what has no table */
     json_t *rows;
     bool no_memory;
 };
@@ -44,12 +57,15 @@ json_t *json_text(const char *text);
 void output_init(struct output *output, bool json, const struct column *columns);
 /* Takes the reference to `row`. 0, or -ENOMEM also for a NULL row. */
 int output_row(struct output *output, json_t *row);
+/* The item as a row of the columns' keys. */
+int output_item(struct output *output, const void *item);
 /* Prints everything, unless `r`, the outcome so far, is a failure, and ends the output. The outcome: `r`, or
  * EXIT_REFUSED after having said why. */
 int output_end(struct output *output, int r);
 
-/* All of it for a single row. */
+/* All of it for a single row, or item. */
 int output_one(bool json, const struct column *columns, json_t *row);
+int output_one_item(bool json, const struct column *columns, const void *item);
 
 /* Everything that was written is where it should be: 0, or EXIT_REFUSED after having said why. */
 int output_flush(void);

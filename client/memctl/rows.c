@@ -1,14 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From the library's structs to JSON objects: the one place that knows memctl's keys.
+ * What memctl tells of each thing: the one place that knows its keys and headings. A new column is a line here.
  */
 #include <inttypes.h>
 #include <pwd.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <time.h>
 
 #include "memctl/rows.h"
+
+/* where a column of `struct type` finds its member */
+#define IN(type, member) offsetof(struct type, member), sizeof(((struct type *)NULL)->member)
+
+/* and that it is null unless a flag is set in another one */
+#define ONLY(type, member, bits) .mask = (bits), .mask_offset = offsetof(struct type, member)
 
 #define INT(value) ((json_int_t)(value))
 
@@ -21,7 +28,7 @@ some_json(uint64_t number)
 
 /* "rwsm", "r"; null for none */
 static json_t *
-rights_json(unsigned rights)
+rights_json(uint64_t rights)
 {
     static const struct {
         unsigned right;
@@ -64,54 +71,62 @@ numbers_json(const uint32_t *numbers, size_t n)
     return array;
 }
 
-static const char *
-pages_text(unsigned pages)
+/* the name of an enum's value */
+static json_t *
+word_json(const char *const *words, size_t n, uint64_t value)
 {
-    switch (pages) {
-    case MEMCLIENT_PAGES_BASE:
-        return "base";
-    case MEMCLIENT_PAGES_THP:
-        return "thp";
-    case MEMCLIENT_PAGES_HUGETLB:
-        return "hugetlb";
-    }
-    return "any";
+    return json_text(value < n ? words[value] : "unknown");
 }
 
-static const char *
-placement_text(unsigned placement)
+#define WORD_JSON(words, value) word_json(words, sizeof(words) / sizeof((words)[0]), value)
+
+static json_t *
+pages_json(uint64_t pages)
 {
-    static const char *const texts[] = {"pool", "bind", "preferred", "interleave", "split", "local"};
+    static const char *const words[] = {
+        [MEMCLIENT_PAGES_ANY] = "any",
+        [MEMCLIENT_PAGES_BASE] = "base",
+        [MEMCLIENT_PAGES_THP] = "thp",
+        [MEMCLIENT_PAGES_HUGETLB] = "hugetlb",
+    };
 
-    return placement < sizeof(texts) / sizeof(texts[0]) ? texts[placement] : "unknown";
-}
-
-static const char *
-state_text(unsigned state)
-{
-    static const char *const texts[] = {"committing", "live", "detached", "ending"};
-
-    return state < sizeof(texts) / sizeof(texts[0]) ? texts[state] : "unknown";
-}
-
-static const char *
-policy_text(unsigned policy)
-{
-    static const char *const texts[] = {"keep", "free", "keep-for"};
-
-    return policy < sizeof(texts) / sizeof(texts[0]) ? texts[policy] : "unknown";
+    return WORD_JSON(words, pages);
 }
 
 static json_t *
-claim_json(unsigned claim)
+placement_json(uint64_t placement)
 {
-    static const char *const texts[] = {"", "shared", "exclusive"};
+    static const char *const words[] = {"pool", "bind", "preferred", "interleave", "split", "local"};
 
-    return json_text(claim < sizeof(texts) / sizeof(texts[0]) ? texts[claim] : "unknown");
+    return WORD_JSON(words, placement);
 }
 
 static json_t *
-flags_json(unsigned flags)
+state_json(uint64_t state)
+{
+    static const char *const words[] = {"committing", "live", "detached", "ending"};
+
+    return WORD_JSON(words, state);
+}
+
+static json_t *
+policy_json(uint64_t policy)
+{
+    static const char *const words[] = {"keep", "free", "keep-for"};
+
+    return WORD_JSON(words, policy);
+}
+
+static json_t *
+claim_json(uint64_t claim)
+{
+    static const char *const words[] = {"", "shared", "exclusive"};
+
+    return WORD_JSON(words, claim);
+}
+
+static json_t *
+flags_json(uint64_t flags)
 {
     static const struct {
         unsigned flag;
@@ -141,59 +156,164 @@ now_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-json_t *
-row_status(const struct memclient_broker_status *status, const struct memclient_connection_info *connection,
-           const struct capacity *capacity)
-{
-    char broker[16];
+/* ---- the broker -------------------------------------------------------------------------------- */
 
-    snprintf(broker, sizeof(broker), "%08x", status->broker_id);
-    return json_pack("{s:s, s:o, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I,"
-                     " s:b, s:o, s:I, s:o, s:I, s:I, s:I, s:I, s:b, s:I, s:I, s:I, s:I}",
-                     "version", status->version, "socket", json_text(connection->socket), "broker_id", broker,
-                     "broker_pid",
-                     INT(status->broker_pid), "broker_uid", INT(status->broker_uid), "started_ms",
-                     INT(now_ms() - (int64_t)status->uptime_ms), "uptime_ms", INT(status->uptime_ms), "sessions",
-                     INT(status->sessions), "buffers", INT(status->buffers), "buffers_detached",
-                     INT(status->buffers_detached), "bytes", INT(status->bytes), "names", INT(status->names), "tokens",
-                     INT(status->tokens), "reservations", INT(status->reservations), "fds", INT(status->fds),
-                     "fds_limit", INT(status->fds_limit), "requests", INT(status->requests), "refused",
-                     INT(status->refused), "simulated", (int)status->simulated, "arena_base",
-                     address_json(status->arena_base), "arena_size", INT(status->arena_size), "config",
-                     json_text(status->config), "keeper_pid", INT(status->keeper_pid), "restarts",
-                     INT(status->restarts),
-                     "quarantined", INT(status->quarantined), "buffers_ending", INT(status->buffers_ending),
-                     "config_stale", (int)status->config_stale, "capacity", INT(capacity->capacity), "used",
-                     INT(capacity->used), "huge_capacity", INT(capacity->huge_capacity), "huge_used",
-                     INT(capacity->huge_used));
-}
-
-json_t *
-row_node(const struct memclient_node *node)
+static json_t *
+broker_id_json(uint64_t id)
 {
-    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:b, s:b, s:o}", "node", INT(node->node), "physical",
-                     INT(node->physical), "total", INT(node->total), "capacity", INT(node->capacity), "used",
-                     INT(node->used), "has_cpus", (int)node->has_cpus, "simulated", (int)node->simulated, "distances",
-                     numbers_json(node->distances, node->n_distances));
-}
-
-json_t *
-row_pool(const struct memclient_pool *pool)
-{
-    return json_pack("{s:s, s:o, s:s, s:I, s:I, s:s, s:o, s:o, s:b, s:b, s:I, s:I, s:I, s:I, s:b, s:I, s:I, s:I}",
-                     "name", pool->name, "nodes", numbers_json(pool->nodes, pool->n_nodes), "pages",
-                     pages_text(pool->pages), "page_size", INT(pool->page_size), "granule",
-                     INT(pool->granule), "placement", placement_text(pool->placement), "part_size",
-                     some_json(pool->part_size), "weights", numbers_json(pool->weights, pool->n_weights), "lazy",
-                     (int)pool->lazy, "simulated", (int)pool->simulated, "capacity", INT(pool->capacity), "used",
-                     INT(pool->used), "available", INT(pool->available), "buffers", INT(pool->buffers), "declared",
-                     (int)pool->declared, "stock", INT(pool->stock), "stock_buffers", INT(pool->stock_buffers),
-                     "stock_ready", INT(pool->stock_ready));
+    return json_sprintf("%08" PRIx64, id);
 }
 
 static json_t *
-holders_json(const struct memclient_buffer_info *info)
+started_json(uint64_t uptime_ms)
 {
+    return json_integer(now_ms() - INT(uptime_ms));
+}
+
+const struct column status_columns[] = {
+    {"version", "version", COLUMN_TEXT, IN(status_row, status.version)},
+    {"socket", "socket", COLUMN_TEXT, IN(status_row, connection.socket)},
+    {"configuration", "config", COLUMN_TEXT, IN(status_row, status.config)},
+    {"stale-configuration", "config_stale", COLUMN_YES, IN(status_row, status.config_stale)},
+    {NULL, "broker_id", COLUMN_TEXT, IN(status_row, status.broker_id), .number = broker_id_json},
+    {"uid", "broker_uid", COLUMN_NUMBER, IN(status_row, status.broker_uid)},
+    {"broker", "broker_pid", COLUMN_NUMBER, IN(status_row, status.broker_pid)},
+    {"keeper", "keeper_pid", COLUMN_NUMBER, IN(status_row, status.keeper_pid)},
+    {"up", "started_ms", COLUMN_AGE, IN(status_row, status.uptime_ms), .number = started_json},
+    {NULL, "uptime_ms", COLUMN_SPAN, IN(status_row, status.uptime_ms)},
+    {"restarts", "restarts", COLUMN_NUMBER, IN(status_row, status.restarts)},
+    {"simulated", "simulated", COLUMN_YES, IN(status_row, status.simulated)},
+    {"capacity", "capacity", COLUMN_BYTES, IN(status_row, capacity.capacity)},
+    {"used", "used", COLUMN_BYTES, IN(status_row, capacity.used)},
+    {"huge-capacity", "huge_capacity", COLUMN_BYTES, IN(status_row, capacity.huge_capacity)},
+    {"huge-used", "huge_used", COLUMN_BYTES, IN(status_row, capacity.huge_used)},
+    {"bytes", "bytes", COLUMN_BYTES, IN(status_row, status.bytes)},
+    {"buffers", "buffers", COLUMN_NUMBER, IN(status_row, status.buffers)},
+    {"detached", "buffers_detached", COLUMN_NUMBER, IN(status_row, status.buffers_detached)},
+    {"ending", "buffers_ending", COLUMN_NUMBER, IN(status_row, status.buffers_ending)},
+    {"sessions", "sessions", COLUMN_NUMBER, IN(status_row, status.sessions)},
+    {"names", "names", COLUMN_NUMBER, IN(status_row, status.names)},
+    {"tokens", "tokens", COLUMN_NUMBER, IN(status_row, status.tokens)},
+    {"reservations", "reservations", COLUMN_NUMBER, IN(status_row, status.reservations)},
+    {"fds", "fds", COLUMN_NUMBER, IN(status_row, status.fds)},
+    {"fd-limit", "fds_limit", COLUMN_NUMBER, IN(status_row, status.fds_limit)},
+    {"requests", "requests", COLUMN_NUMBER, IN(status_row, status.requests)},
+    {"refused", "refused", COLUMN_NUMBER, IN(status_row, status.refused)},
+    {"quarantined", "quarantined", COLUMN_NUMBER, IN(status_row, status.quarantined)},
+    {NULL, "arena_base", COLUMN_TEXT, IN(status_row, status.arena_base), .number = address_json},
+    {NULL, "arena_size", COLUMN_BYTES, IN(status_row, status.arena_size)},
+    COLUMNS_END,
+};
+
+/* ---- nodes and pools --------------------------------------------------------------------------- */
+
+static json_t *
+distances_json(const void *item)
+{
+    const struct memclient_node *node = item;
+
+    return numbers_json(node->distances, node->n_distances);
+}
+
+const struct column node_columns[] = {
+    {"NODE", "node", COLUMN_NUMBER, IN(memclient_node, node)},
+    {NULL, "physical", COLUMN_NUMBER, IN(memclient_node, physical)},
+    {"TOTAL", "total", COLUMN_BYTES, IN(memclient_node, total)},
+    {"CAPACITY", "capacity", COLUMN_BYTES, IN(memclient_node, capacity)},
+    {"USED", "used", COLUMN_BYTES, IN(memclient_node, used)},
+    {"CPUS", "has_cpus", COLUMN_YES, IN(memclient_node, has_cpus)},
+    {"SIMULATED", "simulated", COLUMN_YES, IN(memclient_node, simulated)},
+    {"DISTANCES", "distances", COLUMN_LIST, .make = distances_json},
+    COLUMNS_END,
+};
+
+static json_t *
+pool_nodes_json(const void *item)
+{
+    const struct memclient_pool *pool = item;
+
+    return numbers_json(pool->nodes, pool->n_nodes);
+}
+
+static json_t *
+pool_weights_json(const void *item)
+{
+    const struct memclient_pool *pool = item;
+
+    return numbers_json(pool->weights, pool->n_weights);
+}
+
+const struct column pool_columns[] = {
+    {"POOL", "name", COLUMN_TEXT, IN(memclient_pool, name)},
+    {"NODES", "nodes", COLUMN_LIST, .make = pool_nodes_json},
+    {"PAGES", "pages", COLUMN_TEXT, IN(memclient_pool, pages), .number = pages_json},
+    {"PAGE", "page_size", COLUMN_BYTES, IN(memclient_pool, page_size)},
+    {NULL, "granule", COLUMN_BYTES, IN(memclient_pool, granule)},
+    {"PLACEMENT", "placement", COLUMN_TEXT, IN(memclient_pool, placement), .number = placement_json},
+    {NULL, "part_size", COLUMN_BYTES, IN(memclient_pool, part_size), .number = some_json},
+    {NULL, "weights", COLUMN_LIST, .make = pool_weights_json},
+    {"LAZY", "lazy", COLUMN_YES, IN(memclient_pool, lazy)},
+    {"CAPACITY", "capacity", COLUMN_BYTES, IN(memclient_pool, capacity)},
+    {"USED", "used", COLUMN_BYTES, IN(memclient_pool, used)},
+    {"AVAILABLE", "available", COLUMN_BYTES, IN(memclient_pool, available)},
+    {"BUFFERS", "buffers", COLUMN_NUMBER, IN(memclient_pool, buffers)},
+    {NULL, "declared", COLUMN_YES, IN(memclient_pool, declared)},
+    {"STOCK", "stock", COLUMN_BYTES, IN(memclient_pool, stock)},
+    {NULL, "stock_buffers", COLUMN_NUMBER, IN(memclient_pool, stock_buffers)},
+    {NULL, "stock_ready", COLUMN_BYTES, IN(memclient_pool, stock_ready)},
+    {"SIMULATED", "simulated", COLUMN_YES, IN(memclient_pool, simulated)},
+    COLUMNS_END,
+};
+
+/* ---- buffers ----------------------------------------------------------------------------------- */
+
+/* One that nobody uses now, but that programs keep for the next time, lives for that alone. */
+static json_t *
+buffer_state_json(const void *item)
+{
+    const struct memclient_buffer_info *info = item;
+    uint32_t cached = 0;
+
+    for (uint32_t i = 0; i < info->n_holders; i++)
+        cached += info->holder_cached[i];
+    if (info->state == MEMCLIENT_STATE_LIVE && cached && cached == info->holds)
+        return json_string("cached");
+    return state_json(info->state);
+}
+
+/* a foreign one is of no pool and has no pages of ours */
+static json_t *
+buffer_pages_json(const void *item)
+{
+    const struct memclient_buffer_info *info = item;
+
+    return info->flags & MEMCLIENT_BUFFER_FOREIGN ? json_null() : pages_json(info->pages);
+}
+
+static json_t *
+buffer_placement_json(const void *item)
+{
+    const struct memclient_buffer_info *info = item;
+
+    return info->flags & MEMCLIENT_BUFFER_FOREIGN ? json_null() : placement_json(info->placement);
+}
+
+static json_t *
+places_json(const void *item)
+{
+    const struct memclient_buffer_info *info = item;
+    json_t *array = json_array();
+
+    for (uint32_t i = 0; i < info->n_nodes; i++)
+        json_array_append_new(array, json_pack("{s:I, s:I}", "node", INT(info->nodes[i]), "bytes",
+                                               INT(info->node_bytes[i])));
+    return array;
+}
+
+static json_t *
+holders_json(const void *item)
+{
+    const struct memclient_buffer_info *info = item;
     json_t *array = json_array();
 
     for (uint32_t i = 0; i < info->n_holders; i++)
@@ -204,124 +324,151 @@ holders_json(const struct memclient_buffer_info *info)
     return array;
 }
 
-/* One that nobody uses now, but that programs keep for the next time, lives for that alone. */
-static const char *
-buffer_state_text(const struct memclient_buffer_info *info)
-{
-    uint32_t cached = 0;
+const struct column buffer_columns[] = {
+    {"ID", "id", COLUMN_NUMBER, IN(memclient_buffer_info, id)},
+    {NULL, "ref", COLUMN_TEXT, IN(memclient_buffer_info, id), .number = ref_json},
+    {"SIZE", "size", COLUMN_BYTES, IN(memclient_buffer_info, length)},
+    {NULL, "bytes", COLUMN_BYTES, IN(memclient_buffer_info, bytes)},
+    {"POOL", "pool", COLUMN_TEXT, IN(memclient_buffer_info, pool)},
+    {NULL, "pages", COLUMN_TEXT, .make = buffer_pages_json},
+    {NULL, "page_size", COLUMN_BYTES, IN(memclient_buffer_info, page_size), .number = some_json},
+    {NULL, "placement", COLUMN_TEXT, .make = buffer_placement_json},
+    {NULL, "places", COLUMN_LIST, .make = places_json},
+    {NULL, "huge_bytes", COLUMN_BYTES, IN(memclient_buffer_info, huge_bytes)},
+    {"STATE", "state", COLUMN_TEXT, .make = buffer_state_json},
+    {NULL, "uid", COLUMN_NUMBER, IN(memclient_buffer_info, uid)},
+    {"UID", "charged_uid", COLUMN_NUMBER, IN(memclient_buffer_info, charged_uid)},
+    {"PID", "pid", COLUMN_NUMBER, IN(memclient_buffer_info, pid)},
+    {"HOLDS", "holds", COLUMN_NUMBER, IN(memclient_buffer_info, holds)},
+    {"NAMES", "names", COLUMN_NUMBER, IN(memclient_buffer_info, names)},
+    {"TOKENS", "tokens", COLUMN_NUMBER, IN(memclient_buffer_info, tokens)},
+    {NULL, "inode", COLUMN_NUMBER, IN(memclient_buffer_info, inode), .number = some_json},
+    {"ADDRESS", "address", COLUMN_TEXT, IN(memclient_buffer_info, address), .number = address_json},
+    {"AGE", "created_ms", COLUMN_AGE, IN(memclient_buffer_info, created_ms)},
+    {NULL, "detached_ms", COLUMN_AGE, IN(memclient_buffer_info, detached_ms), .number = some_json},
+    {"FLAGS", "flags", COLUMN_LIST, IN(memclient_buffer_info, flags), .number = flags_json},
+    {"NAME", "name", COLUMN_TEXT, IN(memclient_buffer_info, name)},
+    {NULL, "holders", COLUMN_LIST, .make = holders_json},
+    COLUMNS_END,
+};
 
-    for (uint32_t i = 0; i < info->n_holders; i++)
-        cached += info->holder_cached[i];
-    return info->state == MEMCLIENT_STATE_LIVE && cached && cached == info->holds ? "cached" : state_text(info->state);
-}
+/* ---- leaks: buffers, too ----------------------------------------------------------------------- */
 
 static json_t *
-places_json(const struct memclient_buffer_info *info)
+user_json(uint64_t uid)
 {
+    const struct passwd *user = getpwuid((uid_t)uid);
+
+    return json_text(user ? user->pw_name : "");
+}
+
+const struct column leak_columns[] = {
+    {"ID", "id", COLUMN_NUMBER, IN(memclient_buffer_info, id)},
+    {NULL, "ref", COLUMN_TEXT, IN(memclient_buffer_info, id), .number = ref_json},
+    {NULL, "size", COLUMN_BYTES, IN(memclient_buffer_info, length)},
+    {"BYTES", "bytes", COLUMN_BYTES, IN(memclient_buffer_info, bytes)},
+    {"POOL", "pool", COLUMN_TEXT, IN(memclient_buffer_info, pool)},
+    {"SINCE", "detached_ms", COLUMN_AGE, IN(memclient_buffer_info, detached_ms), .number = some_json},
+    {NULL, "created_ms", COLUMN_AGE, IN(memclient_buffer_info, created_ms)},
+    {"UID", "charged_uid", COLUMN_NUMBER, IN(memclient_buffer_info, charged_uid)},
+    {"USER", "user", COLUMN_TEXT, IN(memclient_buffer_info, charged_uid), .number = user_json},
+    {NULL, "uid", COLUMN_NUMBER, IN(memclient_buffer_info, uid)},
+    {"PID", "pid", COLUMN_NUMBER, IN(memclient_buffer_info, pid)},
+    {"PROGRAM", "program", COLUMN_TEXT}, /* of the maker; sessions know it */
+    {"INODE", "inode", COLUMN_NUMBER, IN(memclient_buffer_info, inode), .number = some_json},
+    COLUMNS_END,
+};
+
+/* ---- sessions and reservations ----------------------------------------------------------------- */
+
+const struct column session_columns[] = {
+    {"SESSION", "id", COLUMN_NUMBER, IN(memclient_session, id)},
+    {"UID", "uid", COLUMN_NUMBER, IN(memclient_session, uid)},
+    {NULL, "gid", COLUMN_NUMBER, IN(memclient_session, gid)},
+    {"PID", "pid", COLUMN_NUMBER, IN(memclient_session, pid)},
+    {"PROGRAM", "program", COLUMN_TEXT, IN(memclient_session, program)},
+    {"CONNECTED", "connected", COLUMN_YES, IN(memclient_session, connected)},
+    {"BYTES", "bytes", COLUMN_BYTES, IN(memclient_session, bytes)},
+    {"HOLDS", "holds", COLUMN_NUMBER, IN(memclient_session, holds)},
+    {"TOKENS", "tokens", COLUMN_NUMBER, IN(memclient_session, tokens)},
+    {"RESERVATIONS", "reservations", COLUMN_NUMBER, IN(memclient_session, reservations)},
+    {NULL, "fds_in_flight", COLUMN_NUMBER, IN(memclient_session, fds_in_flight)},
+    {NULL, "queued_bytes", COLUMN_BYTES, IN(memclient_session, queued_bytes)},
+    {"AGE", "created_ms", COLUMN_AGE, IN(memclient_session, created_ms)},
+    COLUMNS_END,
+};
+
+const struct column reservation_columns[] = {
+    {"RESERVATION", "id", COLUMN_NUMBER, IN(memclient_reservation_info, id)},
+    {"ADDRESS", "address", COLUMN_TEXT, IN(memclient_reservation_info, address), .number = address_json},
+    {"SIZE", "size", COLUMN_BYTES, IN(memclient_reservation_info, length)},
+    {"SESSION", "session", COLUMN_NUMBER, IN(memclient_reservation_info, session), .number = some_json},
+    {"UID", "uid", COLUMN_NUMBER, IN(memclient_reservation_info, uid)},
+    {"BUFFERS", "buffers", COLUMN_NUMBER, IN(memclient_reservation_info, buffers)},
+    COLUMNS_END,
+};
+
+/* ---- names and tokens -------------------------------------------------------------------------- */
+
+const struct column name_columns[] = {
+    {"NAME", "name", COLUMN_TEXT, IN(memclient_name, name)},
+    {"UID", "uid", COLUMN_NUMBER, IN(memclient_name, uid)},
+    {"BUFFER", "buffer", COLUMN_NUMBER, IN(memclient_name, buffer)},
+    {"POLICY", "policy", COLUMN_TEXT, IN(memclient_name, policy), .number = policy_json},
+    {NULL, "keep_ms", COLUMN_SPAN, IN(memclient_name, keep_ms), ONLY(memclient_name, policy, MEMCLIENT_NAME_KEEP_FOR)},
+    {"GROUP", "group_rights", COLUMN_TEXT, IN(memclient_name, group_rights), .number = rights_json},
+    {"GID", "gid", COLUMN_NUMBER, IN(memclient_name, gid), ONLY(memclient_name, group_rights, ~0u)},
+    {"OTHERS", "other_rights", COLUMN_TEXT, IN(memclient_name, other_rights), .number = rights_json},
+    {"SESSION", "session", COLUMN_NUMBER, IN(memclient_name, session), .number = some_json},
+    COLUMNS_END,
+};
+
+static json_t *
+keeping_json(uint64_t flags)
+{
+    return json_boolean(flags & MEMCLIENT_TOKEN_KEEPING);
+}
+
+const struct column token_columns[] = {
+    {"SERIAL", "serial", COLUMN_NUMBER, IN(memclient_token_info, serial)},
+    {"BUFFER", "buffer", COLUMN_NUMBER, IN(memclient_token_info, buffer)},
+    {"RIGHTS", "rights", COLUMN_TEXT, IN(memclient_token_info, rights), .number = rights_json},
+    {"KEEPING", "keeping", COLUMN_YES, IN(memclient_token_info, flags), .number = keeping_json},
+    {"USES", "uses_left", COLUMN_NUMBER, IN(memclient_token_info, uses_left), .number = some_json},
+    {"EXPIRES", "expires_ms", COLUMN_SPAN, IN(memclient_token_info, expires_ms), .number = some_json},
+    {"FOR-UID", "for_uid", COLUMN_NUMBER, IN(memclient_token_info, uid),
+     ONLY(memclient_token_info, flags, MEMCLIENT_TOKEN_ONLY_UID)},
+    {"FOR-GID", "for_gid", COLUMN_NUMBER, IN(memclient_token_info, gid),
+     ONLY(memclient_token_info, flags, MEMCLIENT_TOKEN_ONLY_GID)},
+    {"FOR-PID", "for_pid", COLUMN_NUMBER, IN(memclient_token_info, pid),
+     ONLY(memclient_token_info, flags, MEMCLIENT_TOKEN_ONLY_PID)},
+    {"MAKER", "maker_uid", COLUMN_NUMBER, IN(memclient_token_info, maker_uid)},
+    {"SESSION", "session", COLUMN_NUMBER, IN(memclient_token_info, session), .number = some_json},
+    COLUMNS_END,
+};
+
+/* ---- check ------------------------------------------------------------------------------------- */
+
+static json_t *
+sentences_json(const void *item)
+{
+    const struct memclient_check_result *result = item;
     json_t *array = json_array();
 
-    for (uint32_t i = 0; i < info->n_nodes; i++)
-        json_array_append_new(array, json_pack("{s:I, s:I}", "node", INT(info->nodes[i]), "bytes",
-                                               INT(info->node_bytes[i])));
+    for (uint32_t i = 0; i < result->n_sentences; i++)
+        json_array_append_new(array, json_text(result->sentences[i]));
     return array;
 }
 
-json_t *
-row_buffer(const struct memclient_buffer_info *info)
-{
-    /* a foreign one is of no pool and has no pages of ours */
-    bool foreign = info->flags & MEMCLIENT_BUFFER_FOREIGN;
+const struct column check_columns[] = {
+    {"BUFFERS", "buffers", COLUMN_NUMBER, IN(memclient_check_result, buffers)},
+    {"RECORDS", "records", COLUMN_NUMBER, IN(memclient_check_result, records)},
+    {"FAULTS", "faults", COLUMN_NUMBER, IN(memclient_check_result, faults)},
+    {NULL, "sentences", COLUMN_LIST, .make = sentences_json},
+    COLUMNS_END,
+};
 
-    return json_pack("{s:I, s:o, s:s, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:o,"
-                     " s:o, s:I, s:o, s:o, s:o}",
-                     "id", INT(info->id), "ref", ref_json(info->id), "state", buffer_state_text(info), "size",
-                     INT(info->length), "bytes", INT(info->bytes), "pool", json_text(info->pool), "pages",
-                     json_text(foreign ? "" : pages_text(info->pages)), "page_size", some_json(info->page_size),
-                     "placement", json_text(foreign ? "" : placement_text(info->placement)), "places",
-                     places_json(info), "huge_bytes", INT(info->huge_bytes), "flags", flags_json(info->flags), "uid",
-                     INT(info->uid), "charged_uid", INT(info->charged_uid), "pid", INT(info->pid), "holds",
-                     INT(info->holds), "names", INT(info->names), "tokens", INT(info->tokens), "inode",
-                     some_json(info->inode), "address", address_json(info->address), "created_ms",
-                     INT(info->created_ms), "detached_ms", some_json(info->detached_ms), "name",
-                     json_text(info->name), "holders", holders_json(info));
-}
-
-json_t *
-row_leak(const struct memclient_buffer_info *info)
-{
-    const struct passwd *user = getpwuid(info->charged_uid);
-
-    return json_pack("{s:I, s:o, s:I, s:I, s:o, s:I, s:o, s:I, s:I, s:n, s:o, s:I, s:o}", "id", INT(info->id), "ref",
-                     ref_json(info->id), "size", INT(info->length), "bytes", INT(info->bytes), "pool",
-                     json_text(info->pool), "charged_uid", INT(info->charged_uid), "user",
-                     json_text(user ? user->pw_name : ""), "uid", INT(info->uid), "pid", INT(info->pid), "program",
-                     "inode", some_json(info->inode), "created_ms", INT(info->created_ms), "detached_ms",
-                     some_json(info->detached_ms));
-}
-
-json_t *
-row_session(const struct memclient_session *session)
-{
-    return json_pack("{s:I, s:I, s:I, s:I, s:o, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "id", INT(session->id),
-                     "uid", INT(session->uid), "gid", INT(session->gid), "pid", INT(session->pid), "program",
-                     json_text(session->program), "connected", (int)session->connected, "created_ms",
-                     INT(session->created_ms),
-                     "bytes", INT(session->bytes), "holds", INT(session->holds), "tokens", INT(session->tokens),
-                     "reservations", INT(session->reservations), "fds_in_flight", INT(session->fds_in_flight),
-                     "queued_bytes", INT(session->queued_bytes));
-}
-
-json_t *
-row_reservation(const struct memclient_reservation_info *reservation)
-{
-    return json_pack("{s:I, s:o, s:o, s:I, s:I, s:I}", "id", INT(reservation->id), "session",
-                     some_json(reservation->session), "address", address_json(reservation->address), "size",
-                     INT(reservation->length), "buffers", INT(reservation->buffers), "uid", INT(reservation->uid));
-}
-
-json_t *
-row_name(const struct memclient_name *name)
-{
-    bool keeps = name->policy == MEMCLIENT_NAME_KEEP_FOR;
-
-    return json_pack("{s:o, s:I, s:I, s:s, s:o, s:o, s:o, s:o, s:o}", "name", json_text(name->name), "uid",
-                     INT(name->uid), "buffer", INT(name->buffer), "policy", policy_text(name->policy), "keep_ms",
-                     keeps ? json_integer(INT(name->keep_ms)) : json_null(), "group_rights",
-                     rights_json(name->group_rights), "gid",
-                     name->group_rights ? json_integer(INT(name->gid)) : json_null(), "other_rights",
-                     rights_json(name->other_rights), "session", some_json(name->session));
-}
-
-/* whom a token is for: a number where it is restricted, else null */
-static json_t *
-only_json(const struct memclient_token_info *token, unsigned flag, int64_t number)
-{
-    return token->flags & flag ? json_integer(number) : json_null();
-}
-
-json_t *
-row_token(const struct memclient_token_info *token)
-{
-    return json_pack("{s:I, s:I, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:I, s:o}", "serial", INT(token->serial),
-                     "buffer", INT(token->buffer), "rights", rights_json(token->rights), "keeping",
-                     (int)!!(token->flags & MEMCLIENT_TOKEN_KEEPING), "for_uid",
-                     only_json(token, MEMCLIENT_TOKEN_ONLY_UID, token->uid), "for_gid",
-                     only_json(token, MEMCLIENT_TOKEN_ONLY_GID, token->gid), "for_pid",
-                     only_json(token, MEMCLIENT_TOKEN_ONLY_PID, token->pid), "uses_left", some_json(token->uses_left),
-                     "expires_ms", some_json(token->expires_ms), "maker_uid", INT(token->maker_uid), "session",
-                     some_json(token->session));
-}
-
-json_t *
-row_check(const struct memclient_check_result *result)
-{
-    json_t *sentences = json_array();
-
-    for (uint32_t i = 0; i < result->n_sentences; i++)
-        json_array_append_new(sentences, json_text(result->sentences[i]));
-    return json_pack("{s:I, s:I, s:I, s:o}", "buffers", INT(result->buffers), "records", INT(result->records),
-                     "faults", INT(result->faults), "sentences", sentences);
-}
+/* ---- answers that are no listing --------------------------------------------------------------- */
 
 json_t *
 row_removed(const char *kind, const char *given)

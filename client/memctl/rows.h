@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The JSON object of each kind of thing. NULL only for want of memory. What is absent is null; a list may be empty.
+ * What is told of each kind of thing: the columns of listings, and the JSON objects of other answers.
  */
 #pragma once
 
@@ -15,23 +15,28 @@ struct capacity {
     uint64_t huge_capacity, huge_used; /* huge pages that are set aside */
 };
 
-extern const struct column buffer_columns[];
+struct status_row {
+    struct memclient_broker_status status;
+    struct memclient_connection_info connection;
+    struct capacity capacity;
+};
 
-json_t *row_status(const struct memclient_broker_status *status,
-                   const struct memclient_connection_info *connection, const struct capacity *capacity);
-json_t *row_node(const struct memclient_node *node);
-json_t *row_pool(const struct memclient_pool *pool);
-json_t *row_buffer(const struct memclient_buffer_info *info);
-/* of a buffer whose maker's program is not known yet */
-json_t *row_leak(const struct memclient_buffer_info *info);
-json_t *row_session(const struct memclient_session *session);
-json_t *row_reservation(const struct memclient_reservation_info *reservation);
-json_t *row_name(const struct memclient_name *name);
-json_t *row_token(const struct memclient_token_info *token);
+/* of a struct status_row, and of what the library's listings give */
+extern const struct column status_columns[];
+extern const struct column node_columns[];
+extern const struct column pool_columns[];
+extern const struct column buffer_columns[];
+extern const struct column leak_columns[]; /* of a buffer; its maker's program is null until it is known */
+extern const struct column session_columns[];
+extern const struct column reservation_columns[];
+extern const struct column name_columns[];
+extern const struct column token_columns[];
+extern const struct column check_columns[]; /* of a struct memclient_check_result */
+
+/* The JSON object of other answers. NULL only for want of memory. What is absent is null; a list may be empty. */
 json_t *row_reload(const struct memclient_reload_result *result);
 json_t *row_upgrade(const struct memclient_broker_status *before, const struct memclient_broker_status *now,
                     uint64_t ms);
-json_t *row_check(const struct memclient_check_result *result);
 /* what rm was given, and what that is: a name, a buffer or a token */
 json_t *row_removed(const char *kind, const char *given);
 

@@ -17,6 +17,7 @@
 #include "base/align.h"
 #include "base/range.h"
 #include "core/map.h"
+#include "core/pages.h"
 #include "core/span.h"
 
 #define HEX(number) ((unsigned long long)(number))
@@ -274,19 +275,6 @@ int map_protect(struct memclient *ctx, uint64_t start, uint64_t size, unsigned a
 
 /* ---- children ------------------------------------------------------------------------------- */
 
-int map_withhold_pages(uint64_t start, uint64_t size)
-{
-    struct sweep sweep;
-    struct span span;
-
-    sweep_begin(&sweep, &process_space, start, size);
-    while (sweep_next(&sweep, &span))
-        if (span.mapped && !span.for_children &&
-            madvise((void *)(uintptr_t)span.start, (size_t)span.size, MADV_DONTFORK) < 0)
-            return -1;
-    return 0;
-}
-
 int map_dont_copy(struct memclient *ctx, uint64_t start, uint64_t size)
 {
     _cleanup_(cut_deinit) struct cut cut = {.start = start, .size = size};
@@ -311,26 +299,6 @@ int map_dont_copy(struct memclient *ctx, uint64_t start, uint64_t size)
 }
 
 /* ---- unmapping ------------------------------------------------------------------------------ */
-
-int map_take_pages(uint64_t start, uint64_t size)
-{
-    int r = 0;
-
-    while (!r && size) {
-        const struct reserved_range *in = space_reserved_find(&process_space, start);
-        const struct reserved_range *next = in ? NULL : space_reserved_next(&process_space, start);
-        uint64_t part = size;
-
-        if (in && part > in->start + in->size - start)
-            part = in->start + in->size - start;
-        if (next && part > next->start - start)
-            part = next->start - start;
-        r = in ? map_withdraw_pages(start, part) : munmap((void *)(uintptr_t)start, (size_t)part);
-        start += part;
-        size -= part;
-    }
-    return r;
-}
 
 /* With the space's lock: the pages that others show as well are to be what those want. */
 static void lower_pages(const struct mapping *m, const struct span *span)

@@ -11,6 +11,7 @@
 #include "core/context.h"
 #include "core/hold_cache.h"
 #include "core/map.h"
+#include "core/pages.h"
 #include "core/ready.h"
 #include "core/span.h"
 

@@ -9,7 +9,7 @@
 
 #include "core/buffer.h"
 #include "core/context.h"
-#include "core/map.h"
+#include "core/pages.h"
 #include "core/space.h"
 
 #define CACHE_MIB_MAX 64

@@ -11,6 +11,7 @@
 #include "base/align.h"
 #include "base/checked.h"
 #include "base/range.h"
+#include "core/pages.h"
 #include "core/place.h"
 
 #ifndef F_SEAL_FUTURE_WRITE
@@ -18,13 +19,6 @@
 #endif
 
 #define HEX(number) ((unsigned long long)(number))
-
-int map_prot(unsigned access)
-{
-    if (access & MEMCLIENT_WRITE)
-        return PROT_READ | PROT_WRITE;
-    return access & MEMCLIENT_READ ? PROT_READ : PROT_NONE;
-}
 
 static int check_range(const struct memclient_buffer *buf,
                        const struct memclient_map_options *options, struct wish *wish)

@@ -27,9 +27,6 @@ struct memclient_reservation {
     unsigned generation;
 };
 
-/* The mapping's access as mmap() has it. */
-int map_prot(unsigned access);
-
 int map_buffer(struct memclient_buffer *buf, const struct memclient_map_options *options,
                void **address);
 /* core/map_many.c: n buffers, 64 at most, all or none. */
@@ -38,8 +35,6 @@ int map_buffers(unsigned n, struct memclient_buffer *const *bufs, const struct m
 int map_protect(struct memclient *ctx, uint64_t start, uint64_t size, unsigned access);
 int map_unmap(struct memclient *ctx, uint64_t start, uint64_t size);
 int map_dont_copy(struct memclient *ctx, uint64_t start, uint64_t size);
-/* With the space's lock: what only such mappings show as are not for children is not for them. -1 and errno, or 0. */
-int map_withhold_pages(uint64_t start, uint64_t size);
 int map_query(uint64_t address, struct memclient_address_info *info);
 
 /* core/home.c: where it is mapped, if it has none. */
@@ -47,9 +42,6 @@ int map_make_home(struct memclient_buffer *buf);
 /* The first mapping of a buffer without a home, in a reservation that it fits into, makes its home. */
 int map_make_home_by(struct memclient_buffer *buf, uint64_t address, uint64_t offset, uint64_t length,
                      uint64_t deadline);
-
-/* With the space's lock: pages that no mapping shows any more go; those in a reservation are reserved as before. */
-int map_take_pages(uint64_t start, uint64_t size);
 
 /* Without a lock. Frees what was taken out of the index, each the next one's `taken`, and drops their references. */
 void map_drop_taken(struct mapping *taken);
@@ -63,12 +55,6 @@ int map_reserve(struct memclient *ctx, uint64_t size, uint64_t alignment, uint64
 int map_reserve_private(struct memclient *ctx, uint64_t size, uint64_t alignment, uint64_t address,
                         struct memclient_reservation **res);
 int map_release(struct memclient_reservation *res);
-/* Makes the pages inaccessible, with MAP_FIXED or MAP_FIXED_NOREPLACE. -1 and errno, or 0. */
-int map_reserve_pages(uint64_t start, uint64_t size, int flags);
-/* With the space's lock: likewise those of a reservation, over what is mapped there. */
-int map_withdraw_pages(uint64_t start, uint64_t size);
-/* With the space's lock: unmaps what a reservation had, but for what is mapped in it. */
-void map_give_up_pages(const struct reserved_range *range);
 
 /* Does it show the buffer? */
 static inline bool mapping_is_of(const struct mapping *m, const struct memclient_buffer *buf)

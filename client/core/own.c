@@ -11,6 +11,7 @@
 
 #include "base/fileid.h"
 #include "core/map.h"
+#include "core/pages.h"
 #include "core/span.h"
 
 /* What is smaller is copied in less time than it takes to be told of. */

@@ -13,6 +13,7 @@
 
 #include "base/cleanup.h"
 #include "core/map.h"
+#include "core/pages.h"
 #include "core/span.h"
 #include "proto/status.h"
 

@@ -19,61 +19,9 @@
 #include "base/align.h"
 #include "base/range.h"
 #include "core/map.h"
-#include "core/span.h"
+#include "core/pages.h"
 
 #define HEX(number) ((unsigned long long)(number))
-
-/* What no access is possible to is not committed, whatever the system's overcommit policy is. */
-static void *inaccessible(uint64_t start, uint64_t size, int flags)
-{
-    return mmap((void *)(uintptr_t)start, (size_t)size, PROT_NONE,
-                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | flags, -1, 0);
-}
-
-int map_reserve_pages(uint64_t start, uint64_t size, int flags)
-{
-    void *at = inaccessible(start, size, flags);
-
-    if (at != MAP_FAILED && (uintptr_t)at != start) {
-        munmap(at, (size_t)size);
-        at = MAP_FAILED;
-    }
-    return at == MAP_FAILED ? -1 : 0;
-}
-
-/*
- * Where mapping a part cut a mapping in three, the process may have one more than the kernel's limit, and then mmap()
- * is refused even over what is there: nothing could be unmapped in a reservation any more. So a mapping that nobody
- * uses is kept while there are reservations, to be given up at that moment. It is shared, for then it is never joined
- * to another.
- */
-static void *spare;
-
-static void make_spare(void)
-{
-    void *at = spare ? spare : mmap(NULL, page_size(), PROT_NONE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-
-    spare = at == MAP_FAILED ? NULL : at;
-}
-
-static void drop_spare(void)
-{
-    if (spare)
-        munmap(spare, page_size());
-    spare = NULL;
-}
-
-int map_withdraw_pages(uint64_t start, uint64_t size)
-{
-    int r = map_reserve_pages(start, size, MAP_FIXED);
-
-    if (r < 0 && spare) {
-        drop_spare();
-        r = map_reserve_pages(start, size, MAP_FIXED);
-    }
-    make_spare();
-    return r;
-}
 
 /* MAP_FIXED_NOREPLACE, or MAP_FIXED over what was reserved just for this. */
 static int enter(struct memclient_reservation *res, int flags)
@@ -89,7 +37,7 @@ static int enter(struct memclient_reservation *res, int flags)
                  HEX(start), HEX(start + size));
     } else {
         space_reserved_insert(&process_space, &res->range);
-        make_spare();
+        map_keep_spare();
     }
     space_unlock();
     return r;
@@ -182,7 +130,7 @@ static uint64_t take_anywhere(uint64_t size, uint64_t alignment, struct range ar
     const uint64_t hints[] = {0, below, range_end(arena)};
 
     for (unsigned i = 0; i < sizeof(hints) / sizeof(hints[0]); i++) {
-        void *at = inaccessible(hints[i], room, 0);
+        void *at = map_inaccessible(hints[i], room, 0);
 
         if (at == MAP_FAILED)
             return 0;
@@ -244,19 +192,6 @@ static bool holds_wanted(const struct reserved_range *range)
         if (!m->at_home)
             return true;
     return false;
-}
-
-void map_give_up_pages(const struct reserved_range *range)
-{
-    struct sweep sweep;
-    struct span span;
-
-    sweep_begin(&sweep, &process_space, range->start, range->size);
-    while (sweep_next(&sweep, &span))
-        if (!span.mapped)
-            munmap((void *)(uintptr_t)span.start, (size_t)span.size);
-    if (!space_reserved_next(&process_space, 0))
-        drop_spare();
 }
 
 int map_release(struct memclient_reservation *res)

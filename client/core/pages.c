@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See pages.h. */
+#include "core/pages.h"
+
+#include <sys/mman.h>
+
+#include <memclient/memclient.h>
+
+#include "base/align.h"
+#include "core/span.h"
+
+int map_prot(unsigned access)
+{
+    if (access & MEMCLIENT_WRITE)
+        return PROT_READ | PROT_WRITE;
+    return access & MEMCLIENT_READ ? PROT_READ : PROT_NONE;
+}
+
+/* What no access is possible to is not committed, whatever the system's overcommit policy is. */
+void *map_inaccessible(uint64_t start, uint64_t size, int flags)
+{
+    return mmap((void *)(uintptr_t)start, (size_t)size, PROT_NONE,
+                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | flags, -1, 0);
+}
+
+int map_reserve_pages(uint64_t start, uint64_t size, int flags)
+{
+    void *at = map_inaccessible(start, size, flags);
+
+    if (at != MAP_FAILED && (uintptr_t)at != start) {
+        munmap(at, (size_t)size);
+        at = MAP_FAILED;
+    }
+    return at == MAP_FAILED ? -1 : 0;
+}
+
+/*
+ * Where mapping a part cut a mapping in three, the process may have one more than the kernel's limit, and then mmap()
+ * is refused even over what is there: nothing could be unmapped in a reservation any more. So a mapping that nobody
+ * uses is kept while there are reservations, to be given up at that moment. It is shared, for then it is never joined
+ * to another.
+ */
+static void *spare;
+
+void map_keep_spare(void)
+{
+    void *at = spare ? spare : mmap(NULL, page_size(), PROT_NONE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+    spare = at == MAP_FAILED ? NULL : at;
+}
+
+static void drop_spare(void)
+{
+    if (spare)
+        munmap(spare, page_size());
+    spare = NULL;
+}
+
+int map_withdraw_pages(uint64_t start, uint64_t size)
+{
+    int r = map_reserve_pages(start, size, MAP_FIXED);
+
+    if (r < 0 && spare) {
+        drop_spare();
+        r = map_reserve_pages(start, size, MAP_FIXED);
+    }
+    map_keep_spare();
+    return r;
+}
+
+void map_give_up_pages(const struct reserved_range *range)
+{
+    struct sweep sweep;
+    struct span span;
+
+    sweep_begin(&sweep, &process_space, range->start, range->size);
+    while (sweep_next(&sweep, &span))
+        if (!span.mapped)
+            munmap((void *)(uintptr_t)span.start, (size_t)span.size);
+    if (!space_reserved_next(&process_space, 0))
+        drop_spare();
+}
+
+int map_take_pages(uint64_t start, uint64_t size)
+{
+    int r = 0;
+
+    while (!r && size) {
+        const struct reserved_range *in = space_reserved_find(&process_space, start);
+        const struct reserved_range *next = in ? NULL : space_reserved_next(&process_space, start);
+        uint64_t part = size;
+
+        if (in && part > in->start + in->size - start)
+            part = in->start + in->size - start;
+        if (next && part > next->start - start)
+            part = next->start - start;
+        r = in ? map_withdraw_pages(start, part) : munmap((void *)(uintptr_t)start, (size_t)part);
+        start += part;
+        size -= part;
+    }
+    return r;
+}
+
+int map_withhold_pages(uint64_t start, uint64_t size)
+{
+    struct sweep sweep;
+    struct span span;
+
+    sweep_begin(&sweep, &process_space, start, size);
+    while (sweep_next(&sweep, &span))
+        if (span.mapped && !span.for_children &&
+            madvise((void *)(uintptr_t)span.start, (size_t)span.size, MADV_DONTFORK) < 0)
+            return -1;
+    return 0;
+}

@@ -13,39 +13,6 @@
 #include "core/ready.h"
 #include "proto/status.h"
 
-/* ---- properties ----------------------------------------------------------------------------- */
-
-unsigned buffer_rights(const struct memclient_buffer *buf)
-{
-    return __atomic_load_n(&buf->rights, __ATOMIC_RELAXED);
-}
-
-unsigned buffer_flags(const struct memclient_buffer *buf)
-{
-    return __atomic_load_n(&buf->flags, __ATOMIC_RELAXED);
-}
-
-uint64_t buffer_address(const struct memclient_buffer *buf)
-{
-    return __atomic_load_n(&buf->address, __ATOMIC_RELAXED);
-}
-
-bool buffer_may_write(const struct memclient_buffer *buf)
-{
-    return (buffer_rights(buf) & MEMCLIENT_WRITE) &&
-           !(buffer_flags(buf) & MEMCLIENT_BUFFER_PUBLISHED);
-}
-
-void buffer_set_address(struct memclient_buffer *buf, uint64_t address)
-{
-    __atomic_store_n(&buf->address, address, __ATOMIC_RELAXED);
-}
-
-void buffer_set_published(struct memclient_buffer *buf, unsigned flags)
-{
-    __atomic_or_fetch(&buf->flags, MEMCLIENT_BUFFER_PUBLISHED | flags, __ATOMIC_RELAXED);
-}
-
 void buffer_set_keeps_out(struct memclient_buffer *buf)
 {
     pthread_mutex_lock(&buf->ctx->lock);

@@ -55,6 +55,38 @@ struct memclient_buffer {
     struct list mappings;
 };
 
+static inline unsigned buffer_rights(const struct memclient_buffer *buf)
+{
+    return __atomic_load_n(&buf->rights, __ATOMIC_RELAXED);
+}
+
+static inline unsigned buffer_flags(const struct memclient_buffer *buf)
+{
+    return __atomic_load_n(&buf->flags, __ATOMIC_RELAXED);
+}
+
+static inline uint64_t buffer_address(const struct memclient_buffer *buf)
+{
+    return __atomic_load_n(&buf->address, __ATOMIC_RELAXED);
+}
+
+static inline bool buffer_may_write(const struct memclient_buffer *buf)
+{
+    return (buffer_rights(buf) & MEMCLIENT_WRITE) && !(buffer_flags(buf) & MEMCLIENT_BUFFER_PUBLISHED);
+}
+
+static inline void buffer_set_address(struct memclient_buffer *buf, uint64_t address)
+{
+    __atomic_store_n(&buf->address, address, __ATOMIC_RELAXED);
+}
+
+static inline void buffer_set_published(struct memclient_buffer *buf, unsigned flags)
+{
+    __atomic_or_fetch(&buf->flags, MEMCLIENT_BUFFER_PUBLISHED | flags, __ATOMIC_RELAXED);
+}
+
+void buffer_set_keeps_out(struct memclient_buffer *buf);
+
 /*
  * Makes handles of what a reply granted, over the channel it came by; all or none. The items' status
  * is OK or they are skipped (bufs[i] is NULL then). Descriptors are stolen from the items. On
@@ -82,13 +114,6 @@ struct leaving {
 void leaving_unref(struct leaving *leaving, struct memclient_buffer *buf);
 void leaving_send(struct leaving *leaving);
 
-unsigned buffer_rights(const struct memclient_buffer *buf);
-unsigned buffer_flags(const struct memclient_buffer *buf);
-uint64_t buffer_address(const struct memclient_buffer *buf);
-bool buffer_may_write(const struct memclient_buffer *buf);
-void buffer_set_address(struct memclient_buffer *buf, uint64_t address);
-void buffer_set_published(struct memclient_buffer *buf, unsigned flags);
-void buffer_set_keeps_out(struct memclient_buffer *buf);
 
 /* A connection in whose session the buffer is claimed. */
 int buffer_channel(struct memclient_buffer *buf, uint64_t deadline, struct channel **channel);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/utf8.h"
+#include "core/context.h"
 #include "proto/limits.h"
 
 int check_options(void *to, size_t size, const void *from, const char *what)
@@ -49,7 +50,7 @@ void write_output(void *to, const void *from, size_t size)
 
 int check_context(struct memclient **ctx)
 {
-    return *ctx ? 0 : memclient_default(ctx);
+    return *ctx ? 0 : context_default(ctx);
 }
 
 int check_pointer(const void *pointer, const char *what)

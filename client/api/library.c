@@ -27,37 +27,16 @@ const char *memclient_status_name(unsigned status)
     return status_name(status);
 }
 
-/* Opens and says hello at once, so that what is wrong is known here. */
-static int open_context(const struct memclient_options *from, struct memclient **ctxp)
+int memclient_open(const struct memclient_options *from, struct memclient **ctx)
 {
     struct memclient_options options;
-    struct memclient *ctx;
-    struct channel *channel;
-    int r;
-
-    r = check_options(&options, sizeof(options), from, "options");
-    if (r)
-        return r;
-    if (options.autostart > MEMCLIENT_AUTOSTART_ALWAYS)
-        return fail_with(EINVAL, "%u is no way of autostart", options.autostart);
-    r = context_new(&options, &ctx);
-    if (r)
-        return r;
-    r = context_channel(ctx, context_deadline(ctx), &channel);
-    if (r) {
-        context_unref(ctx);
-        return r;
-    }
-    channel_unref(channel);
-    *ctxp = ctx;
-    return 0;
-}
-
-int memclient_open(const struct memclient_options *options, struct memclient **ctx)
-{
     int r = check_pointer(ctx, "ctx");
 
-    return r ? r : open_context(options, ctx);
+    if (!r)
+        r = check_options(&options, sizeof(options), from, "options");
+    if (!r && options.autostart > MEMCLIENT_AUTOSTART_ALWAYS)
+        r = fail_with(EINVAL, "%u is no way of autostart", options.autostart);
+    return r ? r : context_open(&options, ctx);
 }
 
 void memclient_close(struct memclient *ctx)
@@ -66,30 +45,11 @@ void memclient_close(struct memclient *ctx)
         context_close(ctx);
 }
 
-/* Two threads may open it at the same time; one wins, and the other's is closed again. */
-int memclient_default(struct memclient **ctxp)
+int memclient_default(struct memclient **ctx)
 {
-    static struct memclient *the_default;
-    struct memclient *ctx = __atomic_load_n(&the_default, __ATOMIC_ACQUIRE);
-    struct memclient *none = NULL;
-    int r;
+    int r = check_pointer(ctx, "ctx");
 
-    r = check_pointer(ctxp, "ctx");
-    if (r)
-        return r;
-    if (!ctx) {
-        r = open_context(NULL, &ctx);
-        if (r)
-            return r;
-        ctx->is_default = true;
-        if (!__atomic_compare_exchange_n(&the_default, &none, ctx, false, __ATOMIC_ACQ_REL,
-                                         __ATOMIC_ACQUIRE)) {
-            context_close(ctx);
-            ctx = none;
-        }
-    }
-    *ctxp = ctx;
-    return 0;
+    return r ? r : context_default(ctx);
 }
 
 /* What is kept may be of a session that is gone, so the broker is asked first. */

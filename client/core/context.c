@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Opening, connecting and closing. One thread connects, without a lock; those that come meanwhile
- * wait for it, each until its own deadline.
+ * Contexts, and connecting them. One thread connects, without a lock; those that come meanwhile wait for it, each until
+ * its own deadline.
  */
 #include "core/context.h"
 
@@ -12,16 +12,11 @@
 #include "base/steal.h"
 #include "base/utf8.h"
 #include "core/buffer.h"
-#include "core/fork.h"
-#include "core/map.h"
 #include "core/occupied.h"
 #include "core/ready.h"
-#include "core/unload.h"
 #include "rpc/connect.h"
 
 #define DEADLINE_DEFAULT_MS 30000
-/* A session that nobody waits for must not keep anybody waiting. */
-#define GOODBYE_MS 1000
 
 struct list contexts = LIST_INIT(contexts);
 static pthread_mutex_t contexts_mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -48,8 +43,6 @@ int context_new(const struct memclient_options *options, struct memclient **ctxp
     size_t n = strlen(program);
     struct memclient *ctx;
 
-    fork_register();
-    unload_register();
     ctx = calloc(1, sizeof(*ctx));
     if (!ctx)
         goto no_memory;
@@ -275,44 +268,4 @@ int context_channel(struct memclient *ctx, uint64_t deadline, struct channel **c
     }
     pthread_mutex_unlock(&ctx->lock);
     return r;
-}
-
-void context_close(struct memclient *ctx)
-{
-    struct channel *channel;
-
-    pthread_mutex_lock(&ctx->lock);
-    ctx->closed = true; /* so that nothing below gives up claims one by one */
-    channel = steal_ptr(&ctx->channel);
-    buffer_drop_fds(ctx);
-    ready_forget_all(ctx);
-    hold_cache_forget_all(ctx);
-    pthread_mutex_unlock(&ctx->lock);
-    map_drop_context(ctx);
-    if (channel && !channel_is_broken(channel)) {
-        (void)rpc_goodbye(channel, deadline_after_ms(GOODBYE_MS));
-        channel_break(channel, ESHUTDOWN, "the context was closed");
-    }
-    channel_unref(channel);
-    context_unref(ctx);
-}
-
-bool context_is_empty(const struct memclient *ctx)
-{
-    return __atomic_load_n(&ctx->refs, __ATOMIC_ACQUIRE) == 1 && list_is_empty(&ctx->reservations);
-}
-
-void context_abandon(struct memclient *ctx)
-{
-    struct channel *channel;
-
-    pthread_mutex_lock(&ctx->lock);
-    ctx->closed = true;
-    channel = steal_ptr(&ctx->channel);
-    buffer_drop_fds(ctx);
-    events_deinit(&ctx->events);
-    pthread_mutex_unlock(&ctx->lock);
-    if (channel)
-        channel_break(channel, ESHUTDOWN, "the context was closed");
-    channel_unref(channel);
 }

@@ -77,12 +77,13 @@ extern struct list contexts;
 int context_new(const struct memclient_options *options, struct memclient **ctx);
 struct memclient *context_ref(struct memclient *ctx);
 struct memclient *context_unref(struct memclient *ctx);
+
+/* core/open.c: a new one, that has said hello, so that what is wrong is known at once. */
+int context_open(const struct memclient_options *options, struct memclient **ctx);
+/* The process's own one, opened by whoever asks first. */
+int context_default(struct memclient **ctx);
 /* Says goodbye, unmaps and releases everything; handles may be left. */
 void context_close(struct memclient *ctx);
-/* Is nothing left of what was opened through it? */
-bool context_is_empty(const struct memclient *ctx);
-/* Closes its descriptors and nothing else, as one that is not used any more; the broker is told nothing. */
-void context_abandon(struct memclient *ctx);
 
 /* Anew, in the child of a fork. */
 void context_init_condition(struct memclient *ctx);

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Opening and closing contexts, and what becomes of them when dlclose() takes the library away.
+ *
+ * The default context is nobody's to close, so it is closed at dlclose(), as is every other that nothing is left of but
+ * itself. Where buffers or reservations are left, their memory stays mapped as it is: only the descriptors are closed,
+ * and the broker has the session end, after its grace, when the last of the memory is unmapped. At the end of the
+ * process nothing is done: other threads may still be at work, and the kernel does it all.
+ *
+ * dlclose() and exit() both call destructors; what tells them apart is the order. exit() begins with what atexit() was
+ * given, and runs destructors last; dlclose() runs ours first, before the one of the compiler's that runs what
+ * atexit() was given by this library.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "base/steal.h"
+#include "core/buffer.h"
+#include "core/context.h"
+#include "core/fork.h"
+#include "core/map.h"
+
+/* A session that nobody waits for must not keep anybody waiting. */
+#define GOODBYE_MS 1000
+
+/* ---- closing -------------------------------------------------------------------------------- */
+
+void context_close(struct memclient *ctx)
+{
+    struct channel *channel;
+
+    pthread_mutex_lock(&ctx->lock);
+    ctx->closed = true; /* so that nothing below gives up claims one by one */
+    channel = steal_ptr(&ctx->channel);
+    buffer_drop_fds(ctx);
+    ready_forget_all(ctx);
+    hold_cache_forget_all(ctx);
+    pthread_mutex_unlock(&ctx->lock);
+    map_drop_context(ctx);
+    if (channel && !channel_is_broken(channel)) {
+        (void)rpc_goodbye(channel, deadline_after_ms(GOODBYE_MS));
+        channel_break(channel, ESHUTDOWN, "the context was closed");
+    }
+    channel_unref(channel);
+    context_unref(ctx);
+}
+
+static bool is_empty(const struct memclient *ctx)
+{
+    return __atomic_load_n(&ctx->refs, __ATOMIC_ACQUIRE) == 1 && list_is_empty(&ctx->reservations);
+}
+
+/* Closes its descriptors and nothing else, as one that is not used any more; the broker is told nothing. */
+static void abandon(struct memclient *ctx)
+{
+    struct channel *channel;
+
+    pthread_mutex_lock(&ctx->lock);
+    ctx->closed = true;
+    channel = steal_ptr(&ctx->channel);
+    buffer_drop_fds(ctx);
+    events_deinit(&ctx->events);
+    pthread_mutex_unlock(&ctx->lock);
+    if (channel)
+        channel_break(channel, ESHUTDOWN, "the context was closed");
+    channel_unref(channel);
+}
+
+/* ---- dlclose() ------------------------------------------------------------------------------ */
+
+static bool exiting;
+
+static void note_exit(void)
+{
+    exiting = true;
+}
+
+static void do_register(void)
+{
+    exiting = atexit(note_exit) != 0;
+}
+
+static void unload_register(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    (void)pthread_once(&once, do_register);
+}
+
+/* Nobody else is inside: their code is about to go as well. So no lock is held, and closing takes those it wants. */
+__attribute__((__destructor__)) static void unloaded(void)
+{
+    if (exiting)
+        return;
+    list_for_each_entry_safe(ctx, &contexts, struct memclient, in_contexts)
+    {
+        if (is_empty(ctx))
+            context_close(ctx);
+        else
+            abandon(ctx);
+    }
+}
+
+/* ---- opening -------------------------------------------------------------------------------- */
+
+int context_open(const struct memclient_options *options, struct memclient **ctxp)
+{
+    struct memclient *ctx;
+    struct channel *channel;
+    int r;
+
+    fork_register();
+    unload_register();
+    r = context_new(options, &ctx);
+    if (r)
+        return r;
+    r = context_channel(ctx, context_deadline(ctx), &channel);
+    if (r) {
+        context_unref(ctx);
+        return r;
+    }
+    channel_unref(channel);
+    *ctxp = ctx;
+    return 0;
+}
+
+/* Two threads may open it at the same time; one wins, and the other's is closed again. */
+int context_default(struct memclient **ctxp)
+{
+    static const struct memclient_options defaults = MEMCLIENT_OPTIONS_INIT;
+    static struct memclient *the_default;
+    struct memclient *ctx = __atomic_load_n(&the_default, __ATOMIC_ACQUIRE);
+    struct memclient *none = NULL;
+    int r;
+
+    if (!ctx) {
+        r = context_open(&defaults, &ctx);
+        if (r)
+            return r;
+        ctx->is_default = true;
+        if (!__atomic_compare_exchange_n(&the_default, &none, ctx, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+            context_close(ctx);
+            ctx = none;
+        }
+    }
+    *ctxp = ctx;
+    return 0;
+}

@@ -306,27 +306,31 @@ static int call_result(const struct call *call)
     }
 }
 
-int channel_call(struct channel *channel, enum method method, const ProtobufCMessage *request,
-                 const int *fds, unsigned n_fds, uint64_t deadline, channel_take *take,
-                 void *result, struct channel_raw *raw)
+int channel_call(struct channel *channel, const struct channel_request *request, uint64_t deadline)
 {
-    struct call call = {.state = CALL_WAITING, .take = take, .result = result, .raw = raw};
+    struct call call = {
+        .state = CALL_WAITING,
+        .take = request->take,
+        .result = request->result,
+        .raw = request->raw,
+    };
     uint8_t payload[REQUEST_MAX];
     size_t n;
     int r;
 
-    r = envelope_pack(request, payload, sizeof(payload), &n);
+    r = envelope_pack(request->message, payload, sizeof(payload), &n);
     if (r)
         return fail_with(EMSGSIZE, "the request is longer than any packet may be");
     pthread_mutex_lock(&channel->lock);
     if (channel->broken) {
         r = fail_with(ENOTCONN, "the connection to the broker is lost");
     } else {
-        struct pending *pending = request_enter(channel, schema_method((uint16_t)method), payload, n, &call);
+        const struct schema_method *row = schema_method((uint16_t)request->method);
+        struct pending *pending = request_enter(channel, row, payload, n, &call);
 
         if (pending) {
-            pending->fds = fds;
-            pending->n_fds = n_fds;
+            pending->fds = request->fds;
+            pending->n_fds = request->n_fds;
         }
         r = make_call(channel, pending, &call, deadline);
     }

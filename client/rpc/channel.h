@@ -122,10 +122,19 @@ struct rpc_session;
 int channel_may_resume(struct channel *channel, const struct connected *connected, const char *program,
                        struct rpc_session *session);
 
+/* What is asked; all of it is the caller's until the call returns. */
+struct channel_request {
+    enum method method;
+    const ProtobufCMessage *message;
+    const int *fds; /* that travel with it */
+    unsigned n_fds;
+    channel_take *take; /* NULL: the reply says no more than that it was done, or it goes to `raw` */
+    void *result;       /* of take() */
+    struct channel_raw *raw;
+};
+
 /*
- * Sends a request with descriptors, which stay the caller's, and waits for its reply until the
- * deadline. `take` may be NULL; the reply then says no more than that it was done, or it goes to
- * `raw`. 0; a refusal as fail_refused() has it; or
+ * Sends a request and waits for its reply until the deadline. 0; a refusal as fail_refused() has it; or
  *     -ENOTCONN    the session is lost, and the request was not sent or is harmless: try in another one
  *     -ECONNRESET  it was sent, and the session was lost before the reply
  *     -ETIMEDOUT
@@ -138,9 +147,7 @@ int channel_may_resume(struct channel *channel, const struct connected *connecte
  * nobody's concern. Only when very many such replies are missing some are waited for, so that a caller that does
  * nothing else does not get ahead of the broker; of a broker that is away, or does not answer HELLO, for two seconds.
  */
-int channel_call(struct channel *channel, enum method method, const ProtobufCMessage *request,
-                 const int *fds, unsigned n_fds, uint64_t deadline, channel_take *take,
-                 void *result, struct channel_raw *raw);
+int channel_call(struct channel *channel, const struct channel_request *request, uint64_t deadline);
 
 /*
  * Sends, now or later, without waiting; the reply will be ignored. For giving back what nobody wants any more. Where

@@ -11,11 +11,20 @@
 
 struct memclient_buffer_info;
 
-/* For a method whose reply says no more than that it was done. */
-static inline int call_done(struct channel *channel, enum method method, const ProtobufCMessage *request,
+/* A request without descriptors, of whose reply take() makes the result. */
+static inline int call_take(struct channel *channel, enum method method, const ProtobufCMessage *message,
+                            channel_take *take, void *result, uint64_t deadline)
+{
+    const struct channel_request request = {.method = method, .message = message, .take = take, .result = result};
+
+    return channel_call(channel, &request, deadline);
+}
+
+/* The same for a method whose reply says no more than that it was done. */
+static inline int call_done(struct channel *channel, enum method method, const ProtobufCMessage *message,
                             uint64_t deadline)
 {
-    return channel_call(channel, method, request, NULL, 0, deadline, NULL, NULL, NULL);
+    return call_take(channel, method, message, NULL, NULL, deadline);
 }
 
 /* A string into an array of its own; one that is too long is cut between characters. */

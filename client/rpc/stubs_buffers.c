@@ -97,15 +97,26 @@ static int take_opened(void *result, const ProtobufCMessage *reply, struct fdset
     return 0;
 }
 
-static int call_opened(struct channel *channel, enum method method,
-                       const ProtobufCMessage *request, const int *fds, unsigned n_fds, unsigned n,
-                       uint64_t deadline, struct rpc_opened *opened)
+/* A request for n buffers. */
+static int call_opened(struct channel *channel, struct channel_request *request, unsigned n, uint64_t deadline,
+                       struct rpc_opened *opened)
 {
     struct take_opened take = {.opened = opened, .n = n};
 
     opened->n = 0;
     channel_cache_changes(channel, opened->changes);
-    return channel_call(channel, method, request, fds, n_fds, deadline, take_opened, &take, NULL);
+    request->take = take_opened;
+    request->result = &take;
+    return channel_call(channel, request, deadline);
+}
+
+/* IMPORT and ADOPT. */
+static int call_with_fd(struct channel *channel, enum method method, const ProtobufCMessage *message, int fd,
+                        uint64_t deadline, struct rpc_opened *opened)
+{
+    struct channel_request request = {.method = method, .message = message, .fds = &fd, .n_fds = 1};
+
+    return call_opened(channel, &request, 1, deadline, opened);
 }
 
 static void fill_name(Memoryd__V1__NameBindRequest *message, const char *name,
@@ -158,7 +169,8 @@ int rpc_alloc(struct channel *channel, unsigned n, const uint64_t *sizes,
         fill_name(&name, options->name, name_options);
         request.name = &name;
     }
-    return call_opened(channel, METHOD_ALLOC, &request.base, NULL, 0, n, deadline, opened);
+    return call_opened(channel, &(struct channel_request){.method = METHOD_ALLOC, .message = &request.base}, n,
+                       deadline, opened);
 }
 
 int rpc_import(struct channel *channel, int fd, uint64_t deadline, struct rpc_opened *opened)
@@ -168,7 +180,7 @@ int rpc_import(struct channel *channel, int fd, uint64_t deadline, struct rpc_op
     /* to send one would be a breach of the protocol, whose end is the connection's */
     if (sockio_is_socket(fd))
         return fail_with(EREMOTE, "%d is a socket, not a buffer", fd);
-    return call_opened(channel, METHOD_IMPORT, &request.base, &fd, 1, 1, deadline, opened);
+    return call_with_fd(channel, METHOD_IMPORT, &request.base, fd, deadline, opened);
 }
 
 int rpc_adopt(struct channel *channel, int fd, uint64_t deadline, struct rpc_opened *opened)
@@ -177,7 +189,7 @@ int rpc_adopt(struct channel *channel, int fd, uint64_t deadline, struct rpc_ope
 
     if (sockio_is_socket(fd))
         return fail_with(EOPNOTSUPP, "%d is a socket, which holds no memory", fd);
-    return call_opened(channel, METHOD_ADOPT, &request.base, &fd, 1, 1, deadline, opened);
+    return call_with_fd(channel, METHOD_ADOPT, &request.base, fd, deadline, opened);
 }
 
 int rpc_open(struct channel *channel, unsigned n, const struct memclient_token *tokens,
@@ -190,7 +202,8 @@ int rpc_open(struct channel *channel, unsigned n, const struct memclient_token *
     request.rights = rights & ~(uint32_t)MEMCLIENT_ACCEPT_FOREIGN;
     request.want_fds = true;
     request.foreign = rights & MEMCLIENT_ACCEPT_FOREIGN;
-    return call_opened(channel, METHOD_OPEN, &request.base, NULL, 0, n, deadline, opened);
+    return call_opened(channel, &(struct channel_request){.method = METHOD_OPEN, .message = &request.base}, n,
+                       deadline, opened);
 }
 
 int rpc_lookup(struct channel *channel, const char *name, uint64_t id, uint32_t rights,
@@ -205,7 +218,8 @@ int rpc_lookup(struct channel *channel, const char *name, uint64_t id, uint32_t 
     request.foreign = rights & MEMCLIENT_ACCEPT_FOREIGN;
     request.claim = (Memoryd__V1__Claim)claim;
     request.want_fd = true;
-    return call_opened(channel, METHOD_LOOKUP, &request.base, NULL, 0, 1, deadline, opened);
+    return call_opened(channel, &(struct channel_request){.method = METHOD_LOOKUP, .message = &request.base}, 1,
+                       deadline, opened);
 }
 
 /* ---- claims and descriptors ----------------------------------------------------------------- */
@@ -228,8 +242,7 @@ void rpc_give_back(struct channel *channel, unsigned n, const uint64_t *ids, boo
     request.n_buffers = n;
     request.buffers = (uint64_t *)ids;
     fail_save(&saved, 0);
-    (void)channel_call(channel, METHOD_RELEASE, &request.base, NULL, 0, deadline, wait ? take_released : NULL, &n,
-                       NULL);
+    (void)call_take(channel, METHOD_RELEASE, &request.base, wait ? take_released : NULL, &n, deadline);
     (void)fail_restore(&saved);
     errno = err;
 }
@@ -271,7 +284,7 @@ int rpc_export(struct channel *channel, unsigned n, const uint64_t *ids, const u
     request.buffers = (uint64_t *)ids;
     request.n_rights = n;
     request.rights = (uint32_t *)rights;
-    return channel_call(channel, METHOD_EXPORT, &request.base, NULL, 0, deadline, take_exported, &take, NULL);
+    return call_take(channel, METHOD_EXPORT, &request.base, take_exported, &take, deadline);
 }
 
 /* ---- names ---------------------------------------------------------------------------------- */

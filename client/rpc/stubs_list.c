@@ -135,7 +135,8 @@ int rpc_list(struct channel *channel, enum list_kind kind, struct rpc_listing *l
     int r;
 
     request.cursor = *cursor;
-    r = channel_call(channel, method, &request.base, NULL, 0, deadline, NULL, NULL, &raw);
+    r = channel_call(channel, &(struct channel_request){.method = method, .message = &request.base, .raw = &raw},
+                     deadline);
     if (r)
         return r;
     if (envelope_unpack(schema_method((uint16_t)method)->reply, raw.bytes, raw.n, &listing->arena, &reply))
@@ -199,8 +200,7 @@ int rpc_status(struct channel *channel, uint64_t deadline, struct memclient_brok
 {
     Memoryd__V1__StatusRequest request = MEMORYD__V1__STATUS_REQUEST__INIT;
 
-    return channel_call(channel, METHOD_STATUS, &request.base, NULL, 0, deadline, take_status,
-                        status, NULL);
+    return call_take(channel, METHOD_STATUS, &request.base, take_status, status, deadline);
 }
 
 static int take_check(void *result, const ProtobufCMessage *reply, struct fdset *fds)
@@ -224,8 +224,7 @@ int rpc_check(struct channel *channel, uint64_t deadline, struct memclient_check
 {
     Memoryd__V1__CheckRequest request = MEMORYD__V1__CHECK_REQUEST__INIT;
 
-    return channel_call(channel, METHOD_CHECK, &request.base, NULL, 0, deadline, take_check,
-                        result, NULL);
+    return call_take(channel, METHOD_CHECK, &request.base, take_check, result, deadline);
 }
 
 int rpc_upgrade(struct channel *channel, uint64_t deadline)
@@ -265,5 +264,5 @@ int rpc_reload(struct channel *channel, uint64_t deadline, struct memclient_relo
 {
     Memoryd__V1__ReloadRequest request = MEMORYD__V1__RELOAD_REQUEST__INIT;
 
-    return channel_call(channel, METHOD_RELOAD, &request.base, NULL, 0, deadline, take_reload, result, NULL);
+    return call_take(channel, METHOD_RELOAD, &request.base, take_reload, result, deadline);
 }

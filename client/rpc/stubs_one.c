@@ -22,8 +22,7 @@ int rpc_info(struct channel *channel, uint64_t id, uint64_t deadline,
     Memoryd__V1__InfoRequest request = MEMORYD__V1__INFO_REQUEST__INIT;
 
     request.buffer = id;
-    return channel_call(channel, METHOD_INFO, &request.base, NULL, 0, deadline, take_info, info,
-                        NULL);
+    return call_take(channel, METHOD_INFO, &request.base, take_info, info, deadline);
 }
 
 int rpc_publish(struct channel *channel, uint64_t id, bool future_only, uint64_t deadline)
@@ -97,8 +96,7 @@ int rpc_share(struct channel *channel, unsigned n, const uint64_t *ids,
     request.uid = options->uid;
     request.gid = options->gid;
     request.pid = (uint32_t)options->pid;
-    return channel_call(channel, METHOD_SHARE, &request.base, NULL, 0, deadline, take_shared,
-                        shared, NULL);
+    return call_take(channel, METHOD_SHARE, &request.base, take_shared, shared, deadline);
 }
 
 int rpc_revoke(struct channel *channel, const struct memclient_token *token, uint64_t serial,
@@ -137,8 +135,7 @@ int rpc_reserve(struct channel *channel, uint64_t size, uint64_t alignment, uint
     request.size = size;
     request.alignment = alignment;
     request.address = address;
-    return channel_call(channel, METHOD_RESERVE, &request.base, NULL, 0, deadline, take_reserved,
-                        reserved, NULL);
+    return call_take(channel, METHOD_RESERVE, &request.base, take_reserved, reserved, deadline);
 }
 
 int rpc_unreserve(struct channel *channel, uint64_t reservation, uint64_t deadline)

@@ -17,7 +17,7 @@ int rpc_hello(struct channel *channel, const char *program, bool administrator, 
     request.occupied_brokers = occupied->brokers;
     request.occupied_addresses = occupied->addresses;
     request.occupied_sizes = occupied->sizes;
-    return channel_call(channel, METHOD_HELLO, &request.base, NULL, 0, deadline, hello_take, session, NULL);
+    return call_take(channel, METHOD_HELLO, &request.base, hello_take, session, deadline);
 }
 
 int rpc_goodbye(struct channel *channel, uint64_t deadline)

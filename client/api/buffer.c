@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Allocating buffers, handles, what is done to a buffer as a whole. */
-#include <sched.h>
 #include <string.h>
 
 #include "api/check.h"
+#include "base/align.h"
 #include "core/buffer.h"
 #include "core/context.h"
 #include "core/map.h"
-#include "core/ready.h"
-#include "base/align.h"
 
 static int check_alloc(const struct memclient_alloc_options *o, size_t n)
 {
@@ -32,74 +30,26 @@ static int check_alloc(const struct memclient_alloc_options *o, size_t n)
     return o->name ? check_name(o->name) : 0;
 }
 
-/* The call may take what waiting for room takes, and its own time. */
-static uint64_t alloc_deadline(const struct memclient *ctx, uint64_t wait_ms)
-{
-    uint64_t ms;
-
-    return __builtin_add_overflow(ctx->deadline_ms, wait_ms, &ms) ? DEADLINE_NEVER
-                                                                  : deadline_after_ms(ms);
-}
-
-static int alloc(struct memclient *ctx, struct channel *channel, size_t n, const uint64_t *sizes,
-                 const struct memclient_alloc_options *options,
-                 const struct memclient_name_options *name, uint64_t deadline,
-                 struct memclient_buffer **bufs)
-{
-    struct memclient_buffer *made[MEMORYD_BATCH_MAX];
-    struct rpc_opened opened = RPC_OPENED_NULL;
-    int r;
-
-    r = ready_alloc(ctx, channel, (unsigned)n, sizes, options, name, deadline, &opened);
-    if (!r)
-        r = buffer_adopt(ctx, channel, &opened, true, made);
-    if (r)
-        return r;
-    if (options->name && name->policy != MEMCLIENT_NAME_FREE)
-        hold_cache_let_out(made[0], false);
-    if (n == 1)
-        ready_allocated(made[0], &opened.items[0]);
-    for (size_t i = 0; i < n; i++) {
-        map_enter_when_mapped(made[i]);
-        bufs[i] = made[i];
-    }
-    return 0;
-}
-
 int memclient_alloc_many(struct memclient *ctx, size_t n, const uint64_t *sizes,
                          const struct memclient_alloc_options *from, struct memclient_buffer **bufs)
 {
-    struct memclient_alloc_options options;
-    struct memclient_name_options name;
-    unsigned cpu, node;
-    uint32_t here;
-    uint64_t deadline;
+    struct alloc_spec spec = {.n = (unsigned)n, .sizes = sizes};
     int r;
 
     r = check_pointer(sizes, "sizes");
     if (!r)
         r = check_pointer(bufs, "bufs");
     if (!r)
-        r = check_options(&options, sizeof(options), from, "allocation options");
+        r = check_options(&spec.options, sizeof(spec.options), from, "allocation options");
     if (!r && (!n || n > MEMCLIENT_BATCH_MAX))
         r = fail_with(EINVAL, "%zu buffers: 1 to %d can be made at once", n, MEMCLIENT_BATCH_MAX);
     if (!r)
-        r = check_alloc(&options, n);
+        r = check_alloc(&spec.options, n);
     if (!r)
-        r = check_name_options(options.name_options, &name);
+        r = check_name_options(spec.options.name_options, &spec.name);
     if (!r)
         r = check_context(&ctx);
-    if (r)
-        return r;
-    if (options.placement == MEMCLIENT_PLACEMENT_LOCAL && !options.n_nodes &&
-        !getcpu(&cpu, &node)) {
-        here = node;
-        options.nodes = &here;
-        options.n_nodes = 1;
-    }
-    deadline = alloc_deadline(ctx, options.wait_ms);
-    return CONTEXT_CALL(ctx, deadline, channel,
-                        alloc(ctx, channel, n, sizes, &options, &name, deadline, bufs));
+    return r ? r : buffer_alloc(ctx, &spec, bufs);
 }
 
 int memclient_alloc(struct memclient *ctx, uint64_t size,
@@ -243,12 +193,7 @@ int memclient_move(struct memclient_buffer *buf, uint32_t node)
 
 int memclient_destroy(struct memclient *ctx, uint64_t id, bool force)
 {
-    uint64_t deadline;
     int r = id ? check_context(&ctx) : fail_with(EINVAL, "0 is no buffer's id");
 
-    if (r)
-        return r;
-    ready_forget_id(ctx, id);
-    deadline = context_deadline(ctx);
-    return CONTEXT_CALL(ctx, deadline, channel, rpc_destroy(channel, id, force, deadline));
+    return r ? r : buffer_destroy(ctx, id, force);
 }

@@ -181,17 +181,16 @@ static struct memclient_buffer *adopt_one(struct memclient *ctx, unsigned genera
     return buf;
 }
 
-static void give_back(struct channel *channel, const struct rpc_opened *opened, uint64_t deadline)
+static void give_back(const struct rpc_opened *opened, uint64_t deadline)
 {
     uint64_t ids[MEMORYD_BATCH_MAX];
     unsigned n = rpc_opened_ids(opened, ids);
 
     if (n)
-        rpc_give_back(channel, n, ids, false, deadline);
+        rpc_give_back(opened->channel, n, ids, false, deadline);
 }
 
-int buffer_adopt(struct memclient *ctx, struct channel *channel, struct rpc_opened *opened,
-                 bool writable_fds, struct memclient_buffer **bufs)
+int buffer_adopt(struct memclient *ctx, struct rpc_opened *opened, bool writable_fds, struct memclient_buffer **bufs)
 {
     struct memclient_buffer *spares[MEMORYD_BATCH_MAX] = {NULL};
     bool enough = true;
@@ -206,7 +205,7 @@ int buffer_adopt(struct memclient *ctx, struct channel *channel, struct rpc_open
             enough = spares[i];
         }
     if (!enough)
-        give_back(channel, opened, context_deadline(ctx));
+        give_back(opened, context_deadline(ctx));
 
     if (enough) {
         pthread_mutex_lock(&ctx->lock);
@@ -216,7 +215,7 @@ int buffer_adopt(struct memclient *ctx, struct channel *channel, struct rpc_open
                             !(item->flags & MEMCLIENT_BUFFER_PUBLISHED) && writable_fds;
 
             bufs[i] = item->status ? NULL
-                                   : adopt_one(ctx, channel->generation, item, writable,
+                                   : adopt_one(ctx, opened->channel->generation, item, writable,
                                                opened->changes[item->id % HOLD_CACHE_CHANGES], &spares[i]);
         }
         pthread_mutex_unlock(&ctx->lock);
@@ -344,7 +343,7 @@ static int claim_anew(struct memclient_buffer *buf, struct channel *channel, uin
     if (r)
         return r;
     if (opened.items[0].status || opened.items[0].id != buf->id) {
-        give_back(channel, &opened, deadline);
+        give_back(&opened, deadline);
         rpc_opened_deinit(&opened);
         return fail_with(ESTALE, "buffer #%llu is of a session that has ended", (unsigned long long)buf->id);
     }

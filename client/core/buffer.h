@@ -88,12 +88,10 @@ static inline void buffer_set_published(struct memclient_buffer *buf, unsigned f
 void buffer_set_keeps_out(struct memclient_buffer *buf);
 
 /*
- * Makes handles of what a reply granted, over the channel it came by; all or none. The items' status
- * is OK or they are skipped (bufs[i] is NULL then). Descriptors are stolen from the items. On
- * failure the claims are given back.
+ * Makes handles of what a reply granted; all or none. The items' status is OK or they are skipped (bufs[i] is NULL
+ * then). Descriptors are stolen from the items. On failure the claims are given back.
  */
-int buffer_adopt(struct memclient *ctx, struct channel *channel, struct rpc_opened *opened,
-                 bool writable_fds, struct memclient_buffer **bufs);
+int buffer_adopt(struct memclient *ctx, struct rpc_opened *opened, bool writable_fds, struct memclient_buffer **bufs);
 
 struct memclient_buffer *buffer_ref(struct memclient_buffer *buf);
 /* May send a request, so no lock is held. */
@@ -114,6 +112,11 @@ struct leaving {
 void leaving_unref(struct leaving *leaving, struct memclient_buffer *buf);
 void leaving_send(struct leaving *leaving);
 
+
+/* core/alloc.c: as many buffers as are wanted, all or none. The context's broker chooses what the options leave open. */
+int buffer_alloc(struct memclient *ctx, struct alloc_spec *spec, struct memclient_buffer **bufs);
+/* Ends a buffer, whoever has it. */
+int buffer_destroy(struct memclient *ctx, uint64_t id, bool force);
 
 /* A connection in whose session the buffer is claimed. */
 int buffer_channel(struct memclient_buffer *buf, uint64_t deadline, struct channel **channel);

@@ -36,16 +36,19 @@ static bool is_wanted(struct memclient *ctx, bool soon)
     return wanted;
 }
 
-int ready_alloc(struct memclient *ctx, struct channel *channel, unsigned n, const uint64_t *sizes,
-                const struct memclient_alloc_options *options, const struct memclient_name_options *name_options,
-                uint64_t deadline, struct rpc_opened *opened)
+int ready_alloc(struct memclient *ctx, struct channel *channel, struct alloc_spec *spec, uint64_t deadline,
+                struct rpc_opened *opened)
 {
-    bool token = n == 1 && is_wanted(ctx, options->flags & MEMCLIENT_SHARED_SOON) && channel_speaks(channel, 2);
-    int r = rpc_alloc(channel, n, sizes, options, name_options, token, deadline, opened);
+    int r;
 
+    spec->want_token = spec->n == 1 && is_wanted(ctx, spec->options.flags & MEMCLIENT_SHARED_SOON) &&
+                       channel_speaks(channel, 2);
+    r = rpc_alloc(channel, spec, deadline, opened);
     /* an older broker has taken the session over meanwhile: it has done nothing */
-    if (r && token && fail_status() == STATUS_INVALID_ARGUMENT && !channel_speaks(channel, 2))
-        r = rpc_alloc(channel, n, sizes, options, name_options, false, deadline, opened);
+    if (r && spec->want_token && fail_status() == STATUS_INVALID_ARGUMENT && !channel_speaks(channel, 2)) {
+        spec->want_token = false;
+        r = rpc_alloc(channel, spec, deadline, opened);
+    }
     return r;
 }
 

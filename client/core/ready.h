@@ -47,9 +47,8 @@ void ready_init(struct ready *ready);
 void ready_token_init(struct ready_token *token);
 
 /* rpc_alloc(), with a token if the buffer is likely to be shared. Then, without the lock, the handle is told of it. */
-int ready_alloc(struct memclient *ctx, struct channel *channel, unsigned n, const uint64_t *sizes,
-                const struct memclient_alloc_options *options, const struct memclient_name_options *name_options,
-                uint64_t deadline, struct rpc_opened *opened);
+int ready_alloc(struct memclient *ctx, struct channel *channel, struct alloc_spec *spec, uint64_t deadline,
+                struct rpc_opened *opened);
 void ready_allocated(struct memclient_buffer *buf, const struct rpc_opened_item *item);
 
 /* A token of the buffer without any terms is asked for: false if there is none ready. */

@@ -66,39 +66,50 @@ struct rpc_opened_item {
 };
 
 struct rpc_opened {
+    struct channel *channel;              /* in whose session they are; counted, NULL without a reply */
     uint32_t changes[HOLD_CACHE_CHANGES]; /* what the broker had told in the session's cache before it was asked */
-    unsigned n;
+    unsigned n;                           /* as many as were asked for; 0 without a reply */
     struct rpc_opened_item items[MEMORYD_BATCH_MAX];
     char sentence[MEMORYD_SENTENCE_MAX + 1]; /* of the first that was refused, or "" */
 };
 
-/* Closes the descriptors that nobody stole. */
+/* Closes the descriptors that nobody stole, and drops the channel. */
 void rpc_opened_deinit(struct rpc_opened *opened);
 /* The ids of those that are open, MEMORYD_BATCH_MAX at most: how many. */
 unsigned rpc_opened_ids(const struct rpc_opened *opened, uint64_t *ids);
 #define RPC_OPENED_NULL {.n = 0}
 
-/* n sizes; the options are checked except for what only the broker knows; name options not NULL
- * if there is a name. Asks for descriptors unless MEMCLIENT_NO_DESCRIPTOR, and for tokens, of those who speak minor
- * version 2, if wanted. */
-int rpc_alloc(struct channel *channel, unsigned n, const uint64_t *sizes,
-              const struct memclient_alloc_options *options,
-              const struct memclient_name_options *name_options, bool want_tokens, uint64_t deadline,
-              struct rpc_opened *opened);
+/* What an allocation is to be: the one form between the caller's options and the message. */
+struct alloc_spec {
+    unsigned n;
+    const uint64_t *sizes;                  /* of each */
+    struct memclient_alloc_options options; /* checked, but for what only the broker knows */
+    struct memclient_name_options name;     /* if it has one */
+    bool want_token;                        /* of a broker who speaks minor version 2 */
+};
+
+int rpc_alloc(struct channel *channel, const struct alloc_spec *spec, uint64_t deadline, struct rpc_opened *opened);
 int rpc_import(struct channel *channel, int fd, uint64_t deadline, struct rpc_opened *opened);
 /* no socket: that would be a breach of the protocol, whose end is the connection's; -EOPNOTSUPP */
 int rpc_adopt(struct channel *channel, int fd, uint64_t deadline, struct rpc_opened *opened);
 /* rights may have MEMCLIENT_ACCEPT_FOREIGN here and below */
 int rpc_open(struct channel *channel, unsigned n, const struct memclient_token *tokens,
              uint32_t rights, uint64_t deadline, struct rpc_opened *opened);
-/* name, or NULL and the id; claim: enum memclient_claim */
-int rpc_lookup(struct channel *channel, const char *name, uint64_t id, uint32_t rights,
-               unsigned claim, uint64_t deadline, struct rpc_opened *opened);
+
+struct lookup_spec {
+    const char *name; /* or NULL and the id */
+    uint64_t id;
+    uint32_t rights;
+    unsigned claim; /* enum memclient_claim */
+};
+
+int rpc_lookup(struct channel *channel, const struct lookup_spec *spec, uint64_t deadline, struct rpc_opened *opened);
 /* A claim on each of n, the same one several times as well. What becomes of it is nobody's concern: errno and the last
  * sentence stay. `wait`: until it is done, if there is a broker; else it is only sent. */
 void rpc_give_back(struct channel *channel, unsigned n, const uint64_t *ids, bool wait, uint64_t deadline);
 
 struct rpc_exported {
+    unsigned n; /* as many as were asked for */
     unsigned statuses[MEMORYD_BATCH_MAX];
     int fds[MEMORYD_BATCH_MAX];              /* the caller's; -1 where it was refused */
     char sentence[MEMORYD_SENTENCE_MAX + 1]; /* of the first that was refused, or "" */

@@ -17,16 +17,12 @@
 #include "rpc/convert.h"
 #include "rpc/fail.h"
 
-struct take_opened {
-    struct rpc_opened *opened;
-    unsigned n; /* items that the request had */
-};
-
 void rpc_opened_deinit(struct rpc_opened *opened)
 {
     for (unsigned i = 0; i < opened->n; i++)
         opened->items[i].fd = fd_close(opened->items[i].fd);
     opened->n = 0;
+    opened->channel = channel_unref(opened->channel);
 }
 
 unsigned rpc_opened_ids(const struct rpc_opened *opened, uint64_t *ids)
@@ -54,17 +50,15 @@ static bool is_sane(const struct rpc_opened_item *item)
 static int take_opened(void *result, const ProtobufCMessage *reply, struct fdset *fds)
 {
     const Memoryd__V1__Buffers *b = (const Memoryd__V1__Buffers *)reply;
-    struct take_opened *take = result;
-    struct rpc_opened *opened = take->opened;
-    unsigned good = 0;
+    struct rpc_opened *opened = result;
+    unsigned n = opened->n, good = 0;
 
-    if (b->n_statuses != take->n || b->n_ids != take->n || b->n_rights != take->n ||
-        b->n_sizes != take->n || b->n_bytes != take->n || b->n_granules != take->n ||
-        b->n_addresses != take->n || b->n_flags != take->n ||
-        (b->tokens.len && b->tokens.len != take->n * sizeof(opened->items[0].token)))
+    if (b->n_statuses != n || b->n_ids != n || b->n_rights != n || b->n_sizes != n || b->n_bytes != n ||
+        b->n_granules != n || b->n_addresses != n || b->n_flags != n ||
+        (b->tokens.len && b->tokens.len != n * sizeof(opened->items[0].token)))
         return -EPROTO;
     COPY_TEXT(opened->sentence, b->sentence);
-    for (unsigned i = 0; i < take->n; i++) {
+    for (unsigned i = 0; i < n; i++) {
         struct rpc_opened_item *item = &opened->items[i];
 
         *item = (struct rpc_opened_item){
@@ -90,33 +84,34 @@ static int take_opened(void *result, const ProtobufCMessage *reply, struct fdset
     if (fdset_count(fds) && fdset_count(fds) != good)
         return -EPROTO;
     good = 0;
-    for (unsigned i = 0; i < take->n; i++)
+    for (unsigned i = 0; i < n; i++)
         if (!opened->items[i].status)
             opened->items[i].fd = fdset_steal(fds, good++);
-    opened->n = take->n;
     return 0;
 }
 
-/* A request for n buffers. */
-static int call_opened(struct channel *channel, struct channel_request *request, unsigned n, uint64_t deadline,
-                       struct rpc_opened *opened)
+/* A request for opened->n buffers, with a descriptor or NULL. */
+static int call_opened(struct channel *channel, enum method method, const ProtobufCMessage *message, const int *fd,
+                       uint64_t deadline, struct rpc_opened *opened)
 {
-    struct take_opened take = {.opened = opened, .n = n};
+    const struct channel_request request = {
+        .method = method,
+        .message = message,
+        .fds = fd,
+        .n_fds = fd ? 1 : 0,
+        .take = take_opened,
+        .result = opened,
+    };
 
-    opened->n = 0;
+    int r;
+
     channel_cache_changes(channel, opened->changes);
-    request->take = take_opened;
-    request->result = &take;
-    return channel_call(channel, request, deadline);
-}
-
-/* IMPORT and ADOPT. */
-static int call_with_fd(struct channel *channel, enum method method, const ProtobufCMessage *message, int fd,
-                        uint64_t deadline, struct rpc_opened *opened)
-{
-    struct channel_request request = {.method = method, .message = message, .fds = &fd, .n_fds = 1};
-
-    return call_opened(channel, &request, 1, deadline, opened);
+    r = channel_call(channel, &request, deadline);
+    if (r)
+        opened->n = 0;
+    else
+        opened->channel = channel_ref(channel);
+    return r;
 }
 
 static void fill_name(Memoryd__V1__NameBindRequest *message, const char *name,
@@ -130,47 +125,39 @@ static void fill_name(Memoryd__V1__NameBindRequest *message, const char *name,
     message->others = options->other_rights;
 }
 
-static void fill_alloc(Memoryd__V1__AllocRequest *request, struct channel *channel, unsigned n, const uint64_t *sizes,
-                       const struct memclient_alloc_options *options, bool want_tokens)
+int rpc_alloc(struct channel *channel, const struct alloc_spec *spec, uint64_t deadline, struct rpc_opened *opened)
 {
-    if (options->pool)
-        request->pool = (char *)options->pool;
-    request->n_nodes = options->n_nodes;
-    request->nodes = (uint32_t *)options->nodes;
-    request->caller_node = channel_caller_node(channel);
-    request->pages = (Memoryd__V1__Pages)options->pages;
-    request->page_size = options->page_size;
-    request->placement = (Memoryd__V1__Placement)options->placement;
-    request->part_size = options->part_size;
-    request->n_weights = options->weights ? options->n_nodes : 0;
-    request->weights = (uint32_t *)options->weights;
-    request->n_sizes = n;
-    request->sizes = (uint64_t *)sizes;
-    request->alignment = options->alignment;
-    request->address = options->address;
-    request->flags = options->flags & ~(uint32_t)(MEMCLIENT_NO_DESCRIPTOR | MEMCLIENT_SHARED_SOON);
-    if (!(options->flags & MEMCLIENT_NO_DESCRIPTOR))
-        request->flags |= MEMORYD__V1__ALLOC_REQUEST__FLAG__WANT_FDS;
-    if (want_tokens)
-        request->flags |= MEMORYD__V1__ALLOC_REQUEST__FLAG__WANT_TOKENS;
-    request->wait_ms = options->wait_ms;
-}
-
-int rpc_alloc(struct channel *channel, unsigned n, const uint64_t *sizes,
-              const struct memclient_alloc_options *options,
-              const struct memclient_name_options *name_options, bool want_tokens, uint64_t deadline,
-              struct rpc_opened *opened)
-{
+    const struct memclient_alloc_options *options = &spec->options;
     Memoryd__V1__AllocRequest request = MEMORYD__V1__ALLOC_REQUEST__INIT;
     Memoryd__V1__NameBindRequest name = MEMORYD__V1__NAME_BIND_REQUEST__INIT;
 
-    fill_alloc(&request, channel, n, sizes, options, want_tokens);
+    if (options->pool)
+        request.pool = (char *)options->pool;
+    request.n_nodes = options->n_nodes;
+    request.nodes = (uint32_t *)options->nodes;
+    request.caller_node = channel_caller_node(channel);
+    request.pages = (Memoryd__V1__Pages)options->pages;
+    request.page_size = options->page_size;
+    request.placement = (Memoryd__V1__Placement)options->placement;
+    request.part_size = options->part_size;
+    request.n_weights = options->weights ? options->n_nodes : 0;
+    request.weights = (uint32_t *)options->weights;
+    request.n_sizes = spec->n;
+    request.sizes = (uint64_t *)spec->sizes;
+    request.alignment = options->alignment;
+    request.address = options->address;
+    request.flags = options->flags & ~(uint32_t)(MEMCLIENT_NO_DESCRIPTOR | MEMCLIENT_SHARED_SOON);
+    if (!(options->flags & MEMCLIENT_NO_DESCRIPTOR))
+        request.flags |= MEMORYD__V1__ALLOC_REQUEST__FLAG__WANT_FDS;
+    if (spec->want_token)
+        request.flags |= MEMORYD__V1__ALLOC_REQUEST__FLAG__WANT_TOKENS;
+    request.wait_ms = options->wait_ms;
     if (options->name) {
-        fill_name(&name, options->name, name_options);
+        fill_name(&name, options->name, &spec->name);
         request.name = &name;
     }
-    return call_opened(channel, &(struct channel_request){.method = METHOD_ALLOC, .message = &request.base}, n,
-                       deadline, opened);
+    opened->n = spec->n;
+    return call_opened(channel, METHOD_ALLOC, &request.base, NULL, deadline, opened);
 }
 
 int rpc_import(struct channel *channel, int fd, uint64_t deadline, struct rpc_opened *opened)
@@ -180,7 +167,8 @@ int rpc_import(struct channel *channel, int fd, uint64_t deadline, struct rpc_op
     /* to send one would be a breach of the protocol, whose end is the connection's */
     if (sockio_is_socket(fd))
         return fail_with(EREMOTE, "%d is a socket, not a buffer", fd);
-    return call_with_fd(channel, METHOD_IMPORT, &request.base, fd, deadline, opened);
+    opened->n = 1;
+    return call_opened(channel, METHOD_IMPORT, &request.base, &fd, deadline, opened);
 }
 
 int rpc_adopt(struct channel *channel, int fd, uint64_t deadline, struct rpc_opened *opened)
@@ -189,7 +177,8 @@ int rpc_adopt(struct channel *channel, int fd, uint64_t deadline, struct rpc_ope
 
     if (sockio_is_socket(fd))
         return fail_with(EOPNOTSUPP, "%d is a socket, which holds no memory", fd);
-    return call_with_fd(channel, METHOD_ADOPT, &request.base, fd, deadline, opened);
+    opened->n = 1;
+    return call_opened(channel, METHOD_ADOPT, &request.base, &fd, deadline, opened);
 }
 
 int rpc_open(struct channel *channel, unsigned n, const struct memclient_token *tokens,
@@ -202,24 +191,23 @@ int rpc_open(struct channel *channel, unsigned n, const struct memclient_token *
     request.rights = rights & ~(uint32_t)MEMCLIENT_ACCEPT_FOREIGN;
     request.want_fds = true;
     request.foreign = rights & MEMCLIENT_ACCEPT_FOREIGN;
-    return call_opened(channel, &(struct channel_request){.method = METHOD_OPEN, .message = &request.base}, n,
-                       deadline, opened);
+    opened->n = n;
+    return call_opened(channel, METHOD_OPEN, &request.base, NULL, deadline, opened);
 }
 
-int rpc_lookup(struct channel *channel, const char *name, uint64_t id, uint32_t rights,
-               unsigned claim, uint64_t deadline, struct rpc_opened *opened)
+int rpc_lookup(struct channel *channel, const struct lookup_spec *spec, uint64_t deadline, struct rpc_opened *opened)
 {
     Memoryd__V1__LookupRequest request = MEMORYD__V1__LOOKUP_REQUEST__INIT;
 
-    if (name)
-        request.name = (char *)name;
-    request.id = id;
-    request.rights = rights & ~(uint32_t)MEMCLIENT_ACCEPT_FOREIGN;
-    request.foreign = rights & MEMCLIENT_ACCEPT_FOREIGN;
-    request.claim = (Memoryd__V1__Claim)claim;
+    if (spec->name)
+        request.name = (char *)spec->name;
+    request.id = spec->id;
+    request.rights = spec->rights & ~(uint32_t)MEMCLIENT_ACCEPT_FOREIGN;
+    request.foreign = spec->rights & MEMCLIENT_ACCEPT_FOREIGN;
+    request.claim = (Memoryd__V1__Claim)spec->claim;
     request.want_fd = true;
-    return call_opened(channel, &(struct channel_request){.method = METHOD_LOOKUP, .message = &request.base}, 1,
-                       deadline, opened);
+    opened->n = 1;
+    return call_opened(channel, METHOD_LOOKUP, &request.base, NULL, deadline, opened);
 }
 
 /* ---- claims and descriptors ----------------------------------------------------------------- */
@@ -247,26 +235,20 @@ void rpc_give_back(struct channel *channel, unsigned n, const uint64_t *ids, boo
     errno = err;
 }
 
-struct take_exported {
-    struct rpc_exported *exported;
-    unsigned n; /* items that the request had */
-};
-
 static int take_exported(void *result, const ProtobufCMessage *reply, struct fdset *fds)
 {
     const Memoryd__V1__Statuses *s = (const Memoryd__V1__Statuses *)reply;
-    struct take_exported *take = result;
-    struct rpc_exported *exported = take->exported;
+    struct rpc_exported *exported = result;
     unsigned good = 0;
 
-    if (s->n_statuses != take->n)
+    if (s->n_statuses != exported->n)
         return -EPROTO;
-    for (unsigned i = 0; i < take->n; i++)
+    for (unsigned i = 0; i < exported->n; i++)
         good += !s->statuses[i];
     if (fdset_count(fds) != good)
         return -EPROTO;
     good = 0;
-    for (unsigned i = 0; i < take->n; i++) {
+    for (unsigned i = 0; i < exported->n; i++) {
         exported->statuses[i] = s->statuses[i];
         exported->fds[i] = s->statuses[i] ? -1 : fdset_steal(fds, good++);
     }
@@ -278,13 +260,13 @@ int rpc_export(struct channel *channel, unsigned n, const uint64_t *ids, const u
                struct rpc_exported *exported)
 {
     Memoryd__V1__ExportRequest request = MEMORYD__V1__EXPORT_REQUEST__INIT;
-    struct take_exported take = {.exported = exported, .n = n};
 
+    exported->n = n;
     request.n_buffers = n;
     request.buffers = (uint64_t *)ids;
     request.n_rights = n;
     request.rights = (uint32_t *)rights;
-    return call_take(channel, METHOD_EXPORT, &request.base, take_exported, &take, deadline);
+    return call_take(channel, METHOD_EXPORT, &request.base, take_exported, exported, deadline);
 }
 
 /* ---- names ---------------------------------------------------------------------------------- */

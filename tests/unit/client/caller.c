@@ -20,11 +20,10 @@ static void *run_caller(void *data)
         c->result = rpc_ping(c->channel, deadline);
         break;
     case ALLOC: {
-        struct memclient_alloc_options options = MEMCLIENT_ALLOC_OPTIONS_INIT;
+        struct alloc_spec spec = {.n = 1, .sizes = &(uint64_t){1}};
         struct rpc_opened opened = RPC_OPENED_NULL;
-        uint64_t size = 1;
 
-        c->result = rpc_alloc(c->channel, 1, &size, &options, NULL, false, deadline, &opened);
+        c->result = rpc_alloc(c->channel, &spec, deadline, &opened);
         if (!c->result)
             c->id = opened.items[0].id;
         rpc_opened_deinit(&opened);

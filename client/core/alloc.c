@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Allocating, and ending what was allocated. */
+#include <sched.h>
+
+#include "core/buffer.h"
+#include "core/map.h"
+#include "core/ready.h"
+
+/* The call may take what waiting for room takes, and its own time. */
+static uint64_t alloc_deadline(const struct memclient *ctx, uint64_t wait_ms)
+{
+    uint64_t ms;
+
+    return __builtin_add_overflow(ctx->deadline_ms, wait_ms, &ms) ? DEADLINE_NEVER : deadline_after_ms(ms);
+}
+
+int buffer_alloc(struct memclient *ctx, struct alloc_spec *spec, struct memclient_buffer **bufs)
+{
+    uint64_t deadline = alloc_deadline(ctx, spec->options.wait_ms);
+    struct rpc_opened opened = RPC_OPENED_NULL;
+    unsigned cpu, node;
+    uint32_t here;
+    int r;
+
+    if (spec->options.placement == MEMCLIENT_PLACEMENT_LOCAL && !spec->options.n_nodes && !getcpu(&cpu, &node)) {
+        here = node;
+        spec->options.nodes = &here;
+        spec->options.n_nodes = 1;
+    }
+    r = CONTEXT_CALL(ctx, deadline, channel, ready_alloc(ctx, channel, spec, deadline, &opened));
+    if (!r)
+        r = buffer_adopt(ctx, &opened, true, bufs);
+    if (r)
+        return r;
+    if (spec->options.name && spec->name.policy != MEMCLIENT_NAME_FREE)
+        hold_cache_let_out(bufs[0], false);
+    if (spec->n == 1)
+        ready_allocated(bufs[0], &opened.items[0]);
+    for (unsigned i = 0; i < spec->n; i++)
+        map_enter_when_mapped(bufs[i]);
+    return 0;
+}
+
+int buffer_destroy(struct memclient *ctx, uint64_t id, bool force)
+{
+    uint64_t deadline = context_deadline(ctx);
+
+    ready_forget_id(ctx, id);
+    return CONTEXT_CALL(ctx, deadline, channel, rpc_destroy(channel, id, force, deadline));
+}

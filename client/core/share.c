@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Giving buffers to other processes; see share.h. */
+#include "core/share.h"
+
+#include <errno.h>
+
+#include "core/buffer.h"
+#include "core/ready.h"
+#include "proto/status.h"
+
+int share_fd(struct memclient_buffer *buf, unsigned rights, int *fd)
+{
+    if (!rights)
+        rights = buffer_may_write(buf) ? MEMCLIENT_WRITE : MEMCLIENT_READ;
+    hold_cache_let_out(buf, true);
+    return buffer_export(buf, rights | MEMCLIENT_READ, context_deadline(buf->ctx), fd);
+}
+
+/* ---- tokens --------------------------------------------------------------------------------- */
+
+/* As many of one context as one request may ask for. */
+struct sharing {
+    unsigned n;
+    struct memclient_buffer *const *bufs;
+    struct memclient_share_options terms;
+    struct memclient_token *tokens;
+    int *results;
+};
+
+/* Some of these, by their places among all. */
+struct wanted {
+    unsigned n;
+    unsigned at[MEMORYD_BATCH_MAX];
+};
+
+static int ask(const struct sharing *part, const struct wanted *wanted, uint64_t deadline, struct rpc_shared *shared)
+{
+    struct memclient_buffer *some[MEMORYD_BATCH_MAX];
+    uint64_t ids[MEMORYD_BATCH_MAX];
+    int r;
+
+    for (unsigned i = 0; i < wanted->n; i++) {
+        some[i] = part->bufs[wanted->at[i]];
+        ids[i] = some[i]->id;
+    }
+    r = buffer_claim_others(wanted->n, some, deadline);
+    if (r)
+        return r;
+    return BUFFER_CALL(some[wanted->n - 1], deadline, channel,
+                       rpc_share(channel, wanted->n, ids, &part->terms, deadline, shared));
+}
+
+static struct wanted refused_by_limit(const struct sharing *part)
+{
+    struct wanted wanted = {.n = 0};
+
+    for (unsigned i = 0; i < part->n; i++)
+        if (part->results[i] == -EDQUOT)
+            wanted.at[wanted.n++] = i;
+    return wanted;
+}
+
+/* Where others that nobody has got are in the way of a limit, these make room, and it is tried once more. */
+static int ask_all(const struct sharing *part, struct wanted wanted)
+{
+    struct memclient *ctx = part->bufs[0]->ctx;
+    uint64_t deadline = context_deadline(ctx);
+    struct rpc_shared shared;
+    unsigned first;
+    int r;
+
+    do {
+        r = ask(part, &wanted, deadline, &shared);
+        if (r)
+            return r;
+        first = 0;
+        for (unsigned i = wanted.n; i-- > 0;) {
+            unsigned at = wanted.at[i];
+
+            part->results[at] = shared.statuses[i] ? -status_errno(shared.statuses[i]) : 0;
+            if (!part->results[at])
+                part->tokens[at] = shared.tokens[i];
+            else
+                first = shared.statuses[i];
+        }
+        if (first)
+            (void)fail_refused(first, shared.sentence);
+        wanted = refused_by_limit(part);
+    } while (wanted.n && ready_revoke_all(ctx, deadline));
+    return 0;
+}
+
+static int share_part(struct sharing *part)
+{
+    struct memclient_share_options *terms = &part->terms;
+    struct wanted wanted = {.n = 0};
+    bool plain;
+
+    if (!terms->rights) {
+        terms->rights = MEMCLIENT_READ | MEMCLIENT_WRITE;
+        for (unsigned i = 0; i < part->n; i++)
+            if (!buffer_may_write(part->bufs[i]))
+                terms->rights = MEMCLIENT_READ;
+    }
+    plain = terms->rights == (MEMCLIENT_READ | MEMCLIENT_WRITE) && !terms->flags && !terms->uses && !terms->expiry_ms;
+    for (unsigned i = 0; i < part->n; i++) {
+        hold_cache_let_out(part->bufs[i], false);
+        if (plain && ready_take(part->bufs[i], &part->tokens[i]))
+            part->results[i] = 0;
+        else
+            wanted.at[wanted.n++] = i;
+    }
+    return wanted.n ? ask_all(part, wanted) : 0;
+}
+
+int share_tokens(size_t n, struct memclient_buffer *const *bufs, const struct memclient_share_options *options,
+                 struct memclient_token *tokens, int *results)
+{
+    int r;
+
+    for (size_t i = 0; i < n; i += MEMORYD_BATCH_MAX) {
+        struct sharing part = {
+            .n = (unsigned)(n - i < MEMORYD_BATCH_MAX ? n - i : MEMORYD_BATCH_MAX),
+            .bufs = bufs + i,
+            .terms = *options,
+            .tokens = tokens + i,
+            .results = results + i,
+        };
+
+        r = share_part(&part);
+        if (!r)
+            continue;
+        if (!i)
+            return r;
+        /* what was made before cannot be taken back in one step: the rest is told item by item */
+        for (size_t k = i; k < n; k++)
+            results[k] = r;
+        break;
+    }
+    return 0;
+}
+
+int share_revoke_all(struct memclient_buffer *buf)
+{
+    uint64_t deadline = context_deadline(buf->ctx);
+
+    ready_forget_id(buf->ctx, buf->id);
+    return BUFFER_CALL(buf, deadline, channel, rpc_revoke(channel, NULL, 0, buf->id, deadline));
+}
+
+/* ---- names ---------------------------------------------------------------------------------- */
+
+int share_name(struct memclient_buffer *buf, const char *name, const struct memclient_name_options *options)
+{
+    uint64_t deadline = context_deadline(buf->ctx);
+
+    hold_cache_let_out(buf, false);
+    return BUFFER_CALL(buf, deadline, channel, rpc_name_bind(channel, buf->id, name, options, deadline));
+}

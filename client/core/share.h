@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Getting buffers from one process to another: descriptors, tokens, names. What is given away here may be in other
+ * hands from then on, so it is cached no more (core/hold_cache.h).
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <memclient/memclient.h>
+
+struct lookup_spec;
+
+/* ---- core/share.c: giving ---- */
+/* A descriptor of its own for the caller; rights 0 = all that the handle has. */
+int share_fd(struct memclient_buffer *buf, unsigned rights, int *fd);
+/* Of any number of buffers of one context; each has its own result. */
+int share_tokens(size_t n, struct memclient_buffer *const *bufs, const struct memclient_share_options *options,
+                 struct memclient_token *tokens, int *results);
+int share_revoke_all(struct memclient_buffer *buf);
+int share_name(struct memclient_buffer *buf, const char *name, const struct memclient_name_options *options);
+
+/* ---- core/take.c: taking ---- */
+int take_imported(struct memclient *ctx, int fd, struct memclient_buffer **buf);
+int take_adopted(struct memclient *ctx, int fd, struct memclient_buffer **buf);
+/* Any number of them; each has its own result. */
+int take_by_tokens(struct memclient *ctx, size_t n, const struct memclient_token *tokens, unsigned rights,
+                   struct memclient_buffer **bufs, int *results);
+/* By name or id; what it claims keeps others out. */
+int take_found(struct memclient *ctx, const struct lookup_spec *spec, struct memclient_buffer **buf);

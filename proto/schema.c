@@ -65,8 +65,8 @@
 #define DESCRIPTOR_ReloadReply       memoryd__v1__reload_reply__descriptor
 
 static const struct schema_method methods[] = {
-#define X(id, NAME, name, Request, Reply, session, in, out, cost, repeat) \
-    { id, #name, DESCRIPTOR(Request), DESCRIPTOR(Reply), session, in, out, cost, repeat },
+#define X(id, NAME, name, Request, Reply, session, in, out, cost, repeat, grants) \
+    { id, #name, DESCRIPTOR(Request), DESCRIPTOR(Reply), session, in, out, cost, repeat, grants },
     MEMORYD_METHODS(X)
 #undef X
 };

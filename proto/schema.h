@@ -25,6 +25,7 @@ struct schema_method {
     unsigned fds_out; /* and with a reply */
     enum method_cost cost;
     enum method_repeat repeat;
+    enum method_grants grants;
 };
 
 struct schema_event {

@@ -58,7 +58,7 @@ static void undo(struct channel *channel, const struct schema_method *row, const
     ProtobufCMessage *message;
 
     if (!envelope_unpack(row->reply, payload, n, &channel->arena, &message))
-        undo_reply(channel, row->id, message);
+        undo_reply(channel, row->grants, message);
 }
 
 static int deliver_event(struct channel *channel, uint16_t id, const uint8_t *payload, size_t n)

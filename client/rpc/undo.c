@@ -11,7 +11,7 @@
 #include "proto/memoryd.pb-c.h"
 #include "rpc/channel.h"
 
-static void release(struct channel *channel, const Memoryd__V1__Buffers *reply)
+static void undo_holds(struct channel *channel, const Memoryd__V1__Buffers *reply)
 {
     Memoryd__V1__ReleaseRequest request = MEMORYD__V1__RELEASE_REQUEST__INIT;
     uint64_t ids[MEMORYD_BATCH_MAX];
@@ -27,7 +27,7 @@ static void release(struct channel *channel, const Memoryd__V1__Buffers *reply)
     channel_post(channel, METHOD_RELEASE, &request.base);
 }
 
-static void unreserve(struct channel *channel, const Memoryd__V1__ReserveReply *reply)
+static void undo_range(struct channel *channel, const Memoryd__V1__ReserveReply *reply)
 {
     Memoryd__V1__UnreserveRequest request = MEMORYD__V1__UNRESERVE_REQUEST__INIT;
 
@@ -35,7 +35,7 @@ static void unreserve(struct channel *channel, const Memoryd__V1__ReserveReply *
     channel_post(channel, METHOD_UNRESERVE, &request.base);
 }
 
-static void revoke_tokens(struct channel *channel, const Memoryd__V1__ShareReply *reply)
+static void undo_tokens(struct channel *channel, const Memoryd__V1__ShareReply *reply)
 {
     static const uint8_t none[MEMORYD_TOKEN_SIZE];
 
@@ -50,55 +50,19 @@ static void revoke_tokens(struct channel *channel, const Memoryd__V1__ShareReply
     }
 }
 
-void undo_reply(struct channel *channel, enum method method, const ProtobufCMessage *reply)
+void undo_reply(struct channel *channel, enum method_grants grants, const ProtobufCMessage *reply)
 {
-    switch (method) {
-    case METHOD_ALLOC:
-    case METHOD_IMPORT:
-    case METHOD_ADOPT:
-    case METHOD_OPEN:
-    case METHOD_LOOKUP:
-        release(channel, (const Memoryd__V1__Buffers *)reply);
+    switch (grants) {
+    case GRANTS_NOTHING:
         break;
-    case METHOD_RESERVE:
-        unreserve(channel, (const Memoryd__V1__ReserveReply *)reply);
+    case GRANTS_HOLDS:
+        undo_holds(channel, (const Memoryd__V1__Buffers *)reply);
         break;
-    case METHOD_SHARE:
-        revoke_tokens(channel, (const Memoryd__V1__ShareReply *)reply);
+    case GRANTS_RANGE:
+        undo_range(channel, (const Memoryd__V1__ReserveReply *)reply);
         break;
-    /* these grant nothing */
-    case METHOD_HELLO:
-    case METHOD_GOODBYE:
-    case METHOD_PING:
-    case METHOD_SUBSCRIBE:
-    case METHOD_RELEASE:
-    case METHOD_EXPORT:
-    case METHOD_REVOKE:
-    case METHOD_PUBLISH:
-    case METHOD_DISCARD:
-    case METHOD_MOVE:
-    case METHOD_DESTROY:
-    case METHOD_INFO:
-    case METHOD_NAME_BIND:
-    case METHOD_NAME_UNBIND:
-    case METHOD_UNRESERVE:
-    case METHOD_PLACE:
-    case METHOD_STATUS:
-    case METHOD_CHECK:
-    case METHOD_UPGRADE:
-    case METHOD_RELOAD:
-    case METHOD_LIST_NODES:
-    case METHOD_LIST_POOLS:
-    case METHOD_LIST_BUFFERS:
-    case METHOD_LIST_SESSIONS:
-    case METHOD_LIST_RESERVATIONS:
-    case METHOD_LIST_NAMES:
-    case METHOD_LIST_TOKENS:
-    case METHOD_EVENT_PRESSURE:
-    case METHOD_EVENT_DISCARDED:
-    case METHOD_EVENT_NAME:
-    case METHOD_EVENT_SHUTDOWN:
-    case METHOD_EVENT_LOST:
+    case GRANTS_TOKENS:
+        undo_tokens(channel, (const Memoryd__V1__ShareReply *)reply);
         break;
     }
 }

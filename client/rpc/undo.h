@@ -13,4 +13,4 @@
 
 struct channel;
 
-void undo_reply(struct channel *channel, enum method method, const ProtobufCMessage *reply);
+void undo_reply(struct channel *channel, enum method_grants grants, const ProtobufCMessage *reply);

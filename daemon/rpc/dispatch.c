@@ -86,7 +86,7 @@ static void breach(struct rpc_client *client, const struct call *call, const cha
 static int serve(const struct call *call, const ProtobufCMessage *message)
 {
     switch ((enum method)call->method) {
-#define X(id, NAME, name, request, reply, session, fds_in, fds_out, cost, repeat)                            \
+#define X(id, NAME, name, request, reply, session, fds_in, fds_out, cost, repeat, grants)                    \
     case METHOD_##NAME:                                                                                      \
         return serve_##name(call, (const Memoryd__V1__##request *)(const void *)message);
         MEMORYD_METHODS(X)

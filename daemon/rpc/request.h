@@ -66,7 +66,7 @@ void request_reply(struct request *request, const ProtobufCMessage *message, str
 void request_done(struct request *request);
 
 /* One for each row of the method table: serve_hello(), ... 0, or a negative errno that is fatal. */
-#define X(id, NAME, name, request, reply, session, fds_in, fds_out, cost, repeat)                            \
+#define X(id, NAME, name, request, reply, session, fds_in, fds_out, cost, repeat, grants)                    \
     int serve_##name(const struct call *call, const Memoryd__V1__##request *message);
 MEMORYD_METHODS(X)
 #undef X

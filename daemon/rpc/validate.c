@@ -415,7 +415,7 @@ static int validate_list(const Memoryd__V1__ListRequest *m, struct problem *prob
 int validate(uint16_t method, const ProtobufCMessage *message, struct problem *problem)
 {
     switch ((enum method)method) {
-#define X(id, NAME, name, request, reply, session, fds_in, fds_out, cost, repeat)                            \
+#define X(id, NAME, name, request, reply, session, fds_in, fds_out, cost, repeat, grants)                    \
     case METHOD_##NAME:                                                                                      \
         return validate_##name((const Memoryd__V1__##request *)(const void *)message, problem);
         MEMORYD_METHODS(X)

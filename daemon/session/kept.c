@@ -29,7 +29,7 @@ static struct piece *next_piece(const struct sessions *sessions, uint64_t id)
 static bool is_recorded(uint16_t method)
 {
     switch ((enum method)method) {
-#define X(id, NAME, name, request, reply, session, fds_in, fds_out, cost, repeat)                            \
+#define X(id, NAME, name, request, reply, session, fds_in, fds_out, cost, repeat, grants)                    \
     case METHOD_##NAME:                                                                                      \
         return repeat == REPEAT_RECORDED;
         MEMORYD_METHODS(X)

@@ -440,7 +440,7 @@ static void once_in_all_ways(uint16_t method, void **state)
         once_in_all_ways(METHOD_##NAME, state); \
     }
 #define REPEAT_HARMLESS(NAME, name)
-#define X(id, NAME, name, request, reply, session, fds_in, fds_out, cost, repeat) repeat(NAME, name)
+#define X(id, NAME, name, request, reply, session, fds_in, fds_out, cost, repeat, grants) repeat(NAME, name)
 MEMORYD_METHODS(X)
 #undef REPEAT_RECORDED
 

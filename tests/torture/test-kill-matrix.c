@@ -27,7 +27,7 @@ static const struct {
     uint16_t method;
     const char *name;
 } methods[] = {
-#define X(id, NAME, name, request, reply, session, fds_in, fds_out, cost, repeat) {METHOD_##NAME, #NAME},
+#define X(id, NAME, name, request, reply, session, fds_in, fds_out, cost, repeat, grants) {METHOD_##NAME, #NAME},
     MEMORYD_METHODS(X)
 #undef X
 };

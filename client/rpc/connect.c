@@ -117,16 +117,13 @@ static int fail_absent(bool refused, const char *places)
                      "no broker answers at %s: start memoryd, or set MEMORYD_SOCKET", places);
 }
 
-/* The path in the user's folder; false if there is no such folder. */
-static bool private_path(char *path, size_t size)
+/* The path in the user's folder, or "" if there is no such folder. */
+static void private_path(char *path, size_t size)
 {
     const char *folder = secure_getenv("XDG_RUNTIME_DIR");
-    int n;
 
-    if (!folder || folder[0] != '/')
-        return false;
-    n = snprintf(path, size, "%s/memoryd/memoryd.sock", folder);
-    return n > 0 && (size_t)n < size;
+    if (!folder || folder[0] != '/' || (size_t)snprintf(path, size, "%s/memoryd/memoryd.sock", folder) >= size)
+        path[0] = '\0';
 }
 
 static bool may_autostart(unsigned wish)
@@ -141,55 +138,64 @@ static bool may_autostart(unsigned wish)
     return !text || strcmp(text, "0") != 0;
 }
 
-int connect_broker(const struct connect_wish *wish, struct connected *connected)
+/* Where a broker usually is. Of two places without one, it counts that somebody refused. */
+static int connect_usual(const char *path, uint64_t deadline, struct connected *found)
 {
-    struct connected found = {.socket = -1};
-    const char *chosen = wish->path ? wish->path : secure_getenv("MEMORYD_SOCKET");
-    char path[sizeof(found.path)], places[2 * sizeof(found.path)];
-    bool has_private;
-    bool refused = false;
+    int first = *path ? try_path(path, true, deadline, found) : -ENOENT;
     int r;
 
-    if (chosen && *chosen) {
-        r = try_path(chosen, false, wish->deadline, &found);
-        if (!r)
-            *connected = found;
-        return is_absent(r) ? fail_absent(r == -ECONNREFUSED, chosen) : r;
-    }
+    if (!is_absent(first))
+        return first;
+    r = try_path(SYSTEM_SOCKET, false, deadline, found);
+    return is_absent(r) && first == -ECONNREFUSED ? first : r;
+}
 
-    has_private = private_path(path, sizeof(path));
-    if (has_private) {
-        r = try_path(path, true, wish->deadline, &found);
-        if (!is_absent(r))
-            goto out;
-        refused = r == -ECONNREFUSED;
-    }
-    r = try_path(SYSTEM_SOCKET, false, wish->deadline, &found);
-    if (!is_absent(r))
-        goto out;
-    refused |= r == -ECONNREFUSED;
+/* Nobody listens there: starts a private broker, where that is wanted. */
+static int connect_started(const struct connect_wish *wish, const char *path, bool refused, struct connected *found)
+{
+    char places[2 * sizeof(found->path)];
+    int r;
 
-    snprintf(places, sizeof(places), "%s%s" SYSTEM_SOCKET, has_private ? path : "", has_private ? " or " : "");
+    snprintf(places, sizeof(places), "%s%s" SYSTEM_SOCKET, path, *path ? " or " : "");
     if (!may_autostart(wish->autostart))
         return fail_absent(refused, places);
-    if (!has_private)
+    if (!*path)
         return fail_with(refused ? ECONNREFUSED : ENOENT,
                     "no broker answers at " SYSTEM_SOCKET
                     ", and without XDG_RUNTIME_DIR none can be started: set it, or MEMORYD_SOCKET");
     r = autostart_broker(places, wish->deadline);
     if (r)
         return r;
-    found.autostarted = true;
+    found->autostarted = true;
     for (unsigned attempt = 0;; attempt++) {
-        r = try_path(path, true, wish->deadline, &found);
+        r = try_path(path, true, wish->deadline, found);
         /* where the starter's end could not be seen it may take a while */
         if (!is_absent(r) || deadline_passed(wish->deadline, clock_now_ns()) || attempt > 200)
-            break;
+            return r;
         back_off(attempt, wish->deadline);
     }
-out:
+}
+
+int connect_broker(const struct connect_wish *wish, struct connected *connected)
+{
+    const char *chosen = wish->path ? wish->path : secure_getenv("MEMORYD_SOCKET");
+    struct connected found = {.socket = -1};
+    char path[sizeof(found.path)];
+    int r;
+
+    if (chosen && *chosen) {
+        r = try_path(chosen, false, wish->deadline, &found);
+        if (is_absent(r))
+            r = fail_absent(r == -ECONNREFUSED, chosen);
+    } else {
+        private_path(path, sizeof(path));
+        r = connect_usual(path, wish->deadline, &found);
+        if (is_absent(r))
+            r = connect_started(wish, path, r == -ECONNREFUSED, &found);
+    }
+    if (r)
+        return r;
     found.may_autostart = found.private && may_autostart(wish->autostart);
-    if (!r)
-        *connected = found;
-    return r;
+    *connected = found;
+    return 0;
 }

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/look.h"
 #include "proto/envelope.h"
 #include "proto/frame.h"
 #include "proto/memoryd.pb-c.h"
@@ -16,6 +15,7 @@
 #include "proto/status.h"
 #include "rpc/convert.h"
 #include "rpc/requests.h"
+#include "rpc/spin.h"
 #include "rpc/undo.h"
 
 /* What a leader receives before it looks whether its own call is answered. */
@@ -192,40 +192,12 @@ static void lose_to_nonsense(struct channel *channel)
     pthread_mutex_unlock(&channel->lock);
 }
 
-/* What the calling thread knows of looking before it waits. */
-static struct look *my_look(void)
-{
-    static _Thread_local struct look look;
-
-    if (!look.count_lost)
-        look_init(&look, look_may_pay(), look_count_lost);
-    return &look;
-}
-
-/* Waits; but first it looks for a moment, if that is likely to be worth it. */
-static int receive_soon(struct channel *channel, size_t *size, struct fdset *fds)
-{
-    struct look *look = my_look();
-
-    if (look_begin(look, clock_now_ns())) {
-        do {
-            int r = sockio_recv(channel->socket, channel->packet, MEMORYD_FRAME_MAX, size, fds);
-
-            if (r != SOCKIO_E_AGAIN) {
-                look_found(look);
-                return r;
-            }
-        } while (look_again(look, clock_now_ns()));
-    }
-    return sockio_recv_wait(channel->socket, channel->packet, MEMORYD_FRAME_MAX, size, fds);
-}
-
 /* Without the lock. True if there may be more. */
 static bool receive_one(struct channel *channel, bool wait)
 {
     _cleanup_fdset_ struct fdset fds = FDSET_NULL;
     size_t size;
-    int r = wait ? receive_soon(channel, &size, &fds)
+    int r = wait ? spin_recv(channel->socket, channel->packet, &size, &fds)
                  : sockio_recv(channel->socket, channel->packet, MEMORYD_FRAME_MAX, &size, &fds);
 
     switch (r) {

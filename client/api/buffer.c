@@ -155,7 +155,7 @@ int memclient_buffer_info(struct memclient_buffer *buf, struct memclient_buffer_
     r = BUFFER_CALL(buf, deadline, channel, rpc_info(channel, buf->id, deadline, &filled));
     if (r)
         return r;
-    write_output(info, &filled, sizeof(filled));
+    sized_write(info, &filled, sizeof(filled));
     return 0;
 }
 

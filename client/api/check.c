@@ -8,44 +8,25 @@
 #include "core/context.h"
 #include "proto/limits.h"
 
+static int refuse_size(int r, const char *what)
+{
+    if (r == -E2BIG)
+        return fail_with(EINVAL, "%s: an option of a later version of this library is set", what);
+    return fail_with(EINVAL, "%s: size is not set; initialise it with its _INIT macro", what);
+}
+
 int check_options(void *to, size_t size, const void *from, const char *what)
 {
-    const uint8_t *bytes = from;
-    size_t given = 0;
+    int r = sized_read(to, size, from);
 
-    memset(to, 0, size);
-    if (from) {
-        memcpy(&given, from, sizeof(given));
-        if (given < sizeof(given) || given > 65536)
-            return fail_with(EINVAL, "%s: size is not set; initialise it with its _INIT macro", what);
-        for (size_t i = size; i < given; i++)
-            if (bytes[i])
-                return fail_with(EINVAL, "%s: an option of a later version of this library is set", what);
-        memcpy(to, from, given < size ? given : size);
-    }
-    memcpy(to, &size, sizeof(size));
-    return 0;
+    return r ? refuse_size(r, what) : 0;
 }
 
 int check_output(const void *to, const char *what)
 {
-    size_t given;
+    int r = to ? sized_check(to) : fail_with(EINVAL, "%s is NULL", what);
 
-    if (!to)
-        return fail_with(EINVAL, "%s is NULL", what);
-    memcpy(&given, to, sizeof(given));
-    if (given < sizeof(given) || given > 65536)
-        return fail_with(EINVAL, "%s: size is not set; initialise it with its _INIT macro", what);
-    return 0;
-}
-
-void write_output(void *to, const void *from, size_t size)
-{
-    size_t given;
-
-    memcpy(&given, to, sizeof(given));
-    memcpy((uint8_t *)to + sizeof(given), (const uint8_t *)from + sizeof(given),
-           (given < size ? given : size) - sizeof(given));
+    return r && to ? refuse_size(r, what) : r;
 }
 
 int check_context(struct memclient **ctx)

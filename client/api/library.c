@@ -76,7 +76,7 @@ int memclient_connection(struct memclient *ctx, struct memclient_connection_info
     filled.simulated = ctx->session.simulated;
     filled.autostarted = ctx->autostarted;
     pthread_mutex_unlock(&ctx->lock);
-    write_output(info, &filled, sizeof(filled));
+    sized_write(info, &filled, sizeof(filled));
     return 0;
 }
 

@@ -79,7 +79,7 @@ LISTING(tokens, LIST_TOKENS, memclient_token_info)
         r = CONTEXT_CALL(ctx, deadline, channel, rpc_##name(channel, deadline, &filled));   \
         if (r)                                                                              \
             return r;                                                                       \
-        write_output(output, &filled, sizeof(filled));                                      \
+        sized_write(output, &filled, sizeof(filled));                                      \
         return 0;                                                                           \
     }
 
@@ -134,6 +134,6 @@ int memclient_next_event(struct memclient *ctx, struct memclient_event *event)
         r = event_next(ctx, &next);
     if (r)
         return r;
-    write_output(event, &next, sizeof(next));
+    sized_write(event, &next, sizeof(next));
     return 0;
 }

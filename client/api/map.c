@@ -143,6 +143,6 @@ int memclient_query_address(const void *address, struct memclient_address_info *
         r = map_query((uintptr_t)address, &filled);
     if (r)
         return r;
-    write_output(info, &filled, sizeof(filled));
+    sized_write(info, &filled, sizeof(filled));
     return 0;
 }

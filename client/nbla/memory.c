@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sized.h"
 #include "nbla/error.h"
 
 /* ---- making and ending ----------------------------------------------------------------------------------- */
@@ -14,8 +15,9 @@ nbla_memory *nbla_memory_new_ops(size_t bytes, const char *device_id, nbla_memor
 {
     nbla_memory *memory;
 
-    if (!device_id || !ops || ops->size < offsetof(struct nbla_memory_ops, bind) || !ops->alloc || !ops->divide ||
-        !ops->merge_next || !ops->merge_prev || (type != NBLA_TYPE_NORMAL && type != NBLA_TYPE_VIRTUAL)) {
+    if (!device_id || !ops || sized_accept(ops, sizeof(*ops)) || ops->size < offsetof(struct nbla_memory_ops, bind) ||
+        !ops->alloc || !ops->divide || !ops->merge_next || !ops->merge_prev ||
+        (type != NBLA_TYPE_NORMAL && type != NBLA_TYPE_VIRTUAL)) {
         (void)fail(NBLA_ERROR_VALUE, "a kind of memory needs a device id, a type, and operations: alloc, divide, "
                                      "merge_next and merge_prev, in a table that says its size");
         return NULL;

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/align.h"
+#include "base/sized.h"
 #include "opencl/error.h"
 #include "opencl/free_queue.h"
 #include "opencl/heap.h"
@@ -73,9 +74,13 @@ static bool is_valid_device(const struct memclient_svm_device *device)
     return is_power_of_two(device->largest_type) && device->largest_type <= page_size();
 }
 
-static int check_options(const struct memclient_svm_options *options)
+static int read_options(struct memclient_svm_options *options, const struct memclient_svm_options *from)
 {
-    if (options->size != sizeof(*options))
+    int r = sized_read(options, sizeof(*options), from);
+
+    if (r == -E2BIG)
+        return svm_fail(-EINVAL, "an option of a later version of this library is set");
+    if (r)
         return svm_fail(-EINVAL, "the options have no size: begin with MEMCLIENT_SVM_OPTIONS_INIT");
     if (options->flags & ~(unsigned)MEMCLIENT_SVM_SEPARATE || options->placement > MEMCLIENT_PLACEMENT_LOCAL)
         return svm_fail(-EINVAL, "a flag or the placement is none of their enums");
@@ -110,19 +115,16 @@ static void free_records(struct memclient_svm *svm)
 
 int memclient_svm_create(const struct memclient_svm_options *options, struct memclient_svm **ret)
 {
-    struct memclient_svm_options given = MEMCLIENT_SVM_OPTIONS_INIT;
+    struct memclient_svm_options given;
     struct memclient_svm *svm;
     bool failed = false;
-    int r = ret ? check_options(options ? options : &given)
-                : svm_fail(-EINVAL, "there is nothing to put the heap into");
+    int r = ret ? read_options(&given, options) : svm_fail(-EINVAL, "there is nothing to put the heap into");
 
     if (r)
         return r;
     svm = calloc(1, sizeof(*svm));
     if (!svm)
         return svm_fail(-ENOMEM, "no memory for the records of a heap");
-    if (options)
-        given = *options;
     if (!given.n_devices) {
         given.devices = &any_device;
         given.n_devices = 1;
@@ -327,14 +329,14 @@ int memclient_svm_alloc(struct memclient_svm *svm, uint64_t flags, uint64_t size
 
 int memclient_svm_info(const void *ptr, struct memclient_svm_info *info)
 {
+    struct memclient_svm_info filled;
     struct entry entry;
 
-    if (!info || info->size != sizeof(*info))
+    if (!info || sized_check(info))
         return svm_fail(-EINVAL, "the info has no size: begin with MEMCLIENT_SVM_INFO_INIT");
     if (!table_find(ptr, NULL, &entry))
         return svm_fail(-EFAULT, "no allocation has %p in it", ptr);
-    *info = (struct memclient_svm_info){
-        .size = sizeof(*info),
+    filled = (struct memclient_svm_info){
         .svm = entry.svm,
         .address = (void *)entry.start,
         .length = entry.size,
@@ -342,6 +344,7 @@ int memclient_svm_info(const void *ptr, struct memclient_svm_info *info)
         .ordinal = entry.range.serial,
         .imported = !entry.heap,
     };
+    sized_write(info, &filled, sizeof(filled));
     return 0;
 }
 

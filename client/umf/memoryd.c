@@ -9,14 +9,12 @@
 #include <memclient/umf/umf/providers/provider_memoryd.h>
 
 #include "base/align.h"
+#include "base/sized.h"
 #include "umf/area.h"
 #include "umf/log.h"
 #include "umf/native_error.h"
 #include "umf/pages.h"
 #include "umf/shared.h"
-
-/* A struct of a program is no larger than this, whatever version it was compiled with. */
-#define PARAMS_MAX 65536
 
 static __thread struct native_error last = {UMF_MEMORYD_RESULTS_START_FROM, "success"};
 
@@ -60,25 +58,6 @@ static umf_result_t result_of_handle(int r)
 }
 
 /* ---- making one ------------------------------------------------------------------------------------------ */
-
-/* As memclient's structs of options: shorter ones are of older programs, longer ones may say no more than we know. */
-static bool read_params(umf_memoryd_memory_provider_params_t *params, const void *from)
-{
-    const uint8_t *bytes = from;
-    size_t given;
-
-    *params = umfMemorydMemoryProviderParamsDefault();
-    if (!from)
-        return true;
-    memcpy(&given, from, sizeof(given));
-    if (given < sizeof(given) || given > PARAMS_MAX)
-        return false;
-    for (size_t i = sizeof(*params); i < given; i++)
-        if (bytes[i])
-            return false;
-    memcpy(params, from, given < sizeof(*params) ? given : sizeof(*params));
-    return true;
-}
 
 static bool memoryd_are_params_valid(const umf_memoryd_memory_provider_params_t *params)
 {
@@ -155,7 +134,7 @@ static umf_result_t memoryd_initialize(void *arg, void **provider)
     struct memoryd *memoryd;
     bool failed = false;
 
-    if (!read_params(&params, arg) || !memoryd_are_params_valid(&params))
+    if (sized_read(&params, sizeof(params), arg) || !memoryd_are_params_valid(&params))
         return UMF_RESULT_ERROR_INVALID_ARGUMENT;
     memoryd = calloc(1, sizeof(*memoryd));
     if (!memoryd)

@@ -59,9 +59,11 @@
  *
  * Sizes, offsets, lengths and addresses are in bytes; times in milliseconds.
  *
- * Option structs start with their size and are initialised with their _INIT macro; all other fields then are zero,
- * which is the default of each. NULL stands for a struct of defaults. Structs that the library fills in are
- * initialised likewise. New versions add fields at the end, so programs need not be compiled again.
+ * Structs that may grow start with their size and are initialised with their _INIT macro; all other fields then are
+ * zero, which is the default of each. NULL stands for a struct of defaults. New versions add fields at the end, so
+ * programs need not be compiled again. Of a program that is older than the library, fields that it does not have are
+ * zero; of one that is newer, fields that the library does not have must be zero (-EINVAL). Structs that the library
+ * fills in are initialised likewise, and filled as far as both go. This holds in all headers beside this one.
  *
  * Contexts. Wherever a function takes a context, NULL means the process-wide one of memclient_default().
  *

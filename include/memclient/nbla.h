@@ -122,7 +122,7 @@ MEMCLIENT_NBLA_API nbla_memory *nbla_memory_new_virtual(memclient *ctx, size_t b
  * name below.
  */
 struct nbla_memory_ops {
-    size_t size; /* of this struct, as it was compiled: what it does not have is the default */
+    size_t size; /* of this struct, as it was compiled; it grows as the structs of <memclient/memclient.h> */
     /* Gets memory for bytes(), and calls nbla_memory_set_pointer(). May be called again after a failure. */
     int (*alloc)(nbla_memory *memory);
     /* Makes the second block, of bytes() - second_start, with its pointer set. bytes() is still the whole. */

@@ -27,6 +27,8 @@
  *     -EINVAL   an argument is outside of what is documented
  *     -ENOMEM   no memory for the library's own records
  *
+ * Structs that start with their size grow as those of <memclient/memclient.h>.
+ *
  * Threads. Every function may be called from any thread, also for the same objects; memclient_svm_destroy() comes after
  * all other uses of one. Freeing never waits for the broker: what goes back to it does so in a thread of the
  * library's, which starts when it is first needed, takes no signals and lives on. Nothing is async-signal-safe.

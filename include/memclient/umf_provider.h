@@ -31,7 +31,9 @@ struct memclient;
 struct umf_memory_provider_ops_t;
 
 /*
- * What memory the provider gets. Initialise it with MEMCLIENT_UMF_PARAMS_INIT. Strings and arrays are copied when the
+ * What memory the provider gets. Initialise it with MEMCLIENT_UMF_PARAMS_INIT: new versions add fields at the end. Of a
+ * program that is older than the library these are zero, the default; of one that is newer, what the library does not
+ * have must be zero (UMF_RESULT_ERROR_INVALID_ARGUMENT). Strings and arrays are copied when the
  * provider is created. Numbers are those of <memclient/memclient.h>.
  */
 struct memclient_umf_params {

@@ -255,6 +255,24 @@ static void older_ops(void **state)
     assert_calls("bind");
 }
 
+/* Of a newer program: an operation that is not known here must not be there. */
+static void newer_ops(void **state)
+{
+    struct {
+        struct nbla_memory_ops ops;
+        void (*later)(void);
+    } newer = {.ops = full_ops};
+    nbla_memory *memory;
+
+    (void)state;
+    newer.ops.size = sizeof(newer);
+    memory = nbla_memory_new_ops(1, "", NBLA_TYPE_VIRTUAL, &newer.ops, bytes_of_all);
+    assert_gives(nbla_memory_bind(memory), 0);
+    assert_gives(nbla_memory_destroy(memory), 0);
+    newer.later = abort;
+    assert_fails(nbla_memory_new_ops(1, "", NBLA_TYPE_VIRTUAL, &newer.ops, bytes_of_all), NBLA_ERROR_VALUE);
+}
+
 /*
  * nbla_memory_destroy: "It is recommended to insert assertion ensuring that this->prev() returns false". "If ptr_ is
  * nullptr, a Memory has previously been merged to another, and is not retaining a memory block that should be freed."
@@ -816,6 +834,7 @@ int main(void)
         TEST(layout),
         TEST(no_bytes_are_one),
         TEST(older_ops),
+        TEST(newer_ops),
         TEST(destroy),
         TEST(destroy_merged),
         TEST(bytes_and_requested_bytes),

@@ -140,6 +140,39 @@ static void refuses_options_out_of_range(void **state)
     memclient_svm_destroy(NULL);
 }
 
+/* An old program has shorter structs, a new one longer ones: memclient_svm_options, memclient_svm_info. */
+static void structs_of_other_versions_have_other_sizes(void **state)
+{
+    struct {
+        struct memclient_svm_options options;
+        uint64_t later;
+    } larger = {.options = MEMCLIENT_SVM_OPTIONS_INIT};
+    struct memclient_svm_options smaller = {.size = offsetof(struct memclient_svm_options, flags), .flags = ~0U};
+    struct {
+        struct memclient_svm_info info;
+        uint64_t later;
+    } info = {.later = 9};
+    struct memclient_svm *made;
+    void *ptr = allocate(svm, 100);
+
+    (void)state;
+    assert_done(memclient_svm_create(&smaller, &made)); /* the flags are beyond its size */
+    memclient_svm_destroy(made);
+    larger.options.size = sizeof(larger);
+    assert_done(memclient_svm_create(&larger.options, &made));
+    memclient_svm_destroy(made);
+    larger.later = 1;
+    assert_refused(memclient_svm_create(&larger.options, &made), -EINVAL);
+
+    info.info = (struct memclient_svm_info){.size = offsetof(struct memclient_svm_info, length), .length = 9};
+    assert_done(memclient_svm_info(ptr, &info.info));
+    assert_true(info.info.address == ptr && info.info.length == 9);
+    info.info.size = sizeof(info);
+    assert_done(memclient_svm_info(ptr, &info.info));
+    assert_true(info.info.size == sizeof(info) && info.info.length == 100 && info.later == 9);
+    assert_done(memclient_svm_free(svm, ptr));
+}
+
 static void takes_memory_of_the_nodes_it_is_told(void **state)
 {
     struct memclient_svm_options options = MEMCLIENT_SVM_OPTIONS_INIT;
@@ -539,6 +572,7 @@ int main(void)
         TEST(keeps_allocations_apart),
         TEST(refuses_by_the_rules),
         TEST(refuses_options_out_of_range),
+        TEST(structs_of_other_versions_have_other_sizes),
         TEST(takes_memory_of_the_nodes_it_is_told),
         TEST(frees_only_what_starts_there),
         TEST(gives_back_what_was_not_freed),

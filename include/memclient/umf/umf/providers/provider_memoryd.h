@@ -34,7 +34,7 @@ static inline umf_memoryd_memory_provider_params_t umfMemorydMemoryProviderParam
 
 /*
  * A static table. params NULL = the default ones. Creating a provider makes no call to the broker, and fails with
- *     INVALID_ARGUMENT   params->size is none, or a number is none of its enum
+ *     INVALID_ARGUMENT   params->size is none, a number is none of its enum, or a later version's field is not zero
  */
 UMF_API umf_memory_provider_ops_t *umfMemorydMemoryProviderOps(void);
 

@@ -40,12 +40,12 @@ int memclient_reserve_private(struct memclient *ctx, uint64_t size, uint64_t ali
 
 void *memclient_reservation_address(const struct memclient_reservation *res)
 {
-    return (void *)(uintptr_t)res->range.start;
+    return (void *)(uintptr_t)res->start;
 }
 
 uint64_t memclient_reservation_size(const struct memclient_reservation *res)
 {
-    return res->range.size;
+    return res->size;
 }
 
 int memclient_reservation_release(struct memclient_reservation *res)

@@ -393,8 +393,8 @@ void map_drop_context(struct memclient *ctx)
         struct memclient_reservation *res =
             container_of(link, struct memclient_reservation, in_context);
 
-        space_reserved_remove(&process_space, &res->range);
-        map_give_up_pages(&res->range);
+        (void)range_index_remove(&process_space.reserved, res->start);
+        map_give_up_pages(res->start, res->size);
     }
     pthread_mutex_unlock(&ctx->lock);
     space_unlock();

@@ -17,16 +17,17 @@ struct plot {
 /* With the space's lock: all of the buffer would lie in one reservation of its session. */
 static struct plot plot_at(const struct memclient_buffer *buf, uint64_t home)
 {
-    struct reserved_range *range = space_reserved_find(&process_space, home);
     const struct memclient_reservation *res;
+    struct range_entry range;
 
-    if (!range || !range_encloses((struct range){range->start, range->size}, (struct range){home, buf->bytes}))
+    if (!range_index_find(&process_space.reserved, home, &range) ||
+        !range_encloses((struct range){range.start, range.size}, (struct range){home, buf->bytes}))
         return (struct plot){0};
-    res = container_of(range, struct memclient_reservation, range);
+    res = range.value;
     return (struct plot){
         .home = home,
         .reservation = res->ctx == buf->ctx ? res->id : 0,
-        .offset = home - range->start,
+        .offset = home - range.start,
         .generation = res->generation,
     };
 }

@@ -437,20 +437,20 @@ int map_buffer(struct memclient_buffer *buf, const struct memclient_map_options 
 
 int map_query(uint64_t address, struct memclient_address_info *info)
 {
-    struct reserved_range *range;
+    struct range_entry range;
     struct mapping *mapping;
+    bool reserved;
 
     space_lock_read();
     mapping = space_find(&process_space, address);
-    range = space_reserved_find(&process_space, address);
-    if (range) {
-        struct memclient_reservation *res =
-            container_of(range, struct memclient_reservation, range);
+    reserved = range_index_find(&process_space.reserved, address, &range);
+    if (reserved) {
+        struct memclient_reservation *res = range.value;
 
         info->reservation = res;
         info->context = res->ctx;
-        info->address = (void *)(uintptr_t)range->start;
-        info->length = range->size;
+        info->address = (void *)(uintptr_t)range.start;
+        info->length = range.size;
         info->access = MEMCLIENT_NO_ACCESS;
         info->process_private = !res->id;
     }
@@ -464,7 +464,7 @@ int map_query(uint64_t address, struct memclient_address_info *info)
         info->access = mapping->access;
     }
     space_unlock();
-    if (!range && !mapping)
+    if (!reserved && !mapping)
         return fail_with(EFAULT, "0x%llx: nothing of this library is there", HEX(address));
     return 0;
 }

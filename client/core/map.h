@@ -19,7 +19,8 @@
 #include "core/space.h"
 
 struct memclient_reservation {
-    struct reserved_range range;
+    uint64_t start;
+    uint64_t size;
     struct list in_context;
     struct memclient *ctx;
     uint64_t id; /* 0 = of this process only */

@@ -47,7 +47,7 @@ static void add_all(struct memclient *ctx, struct stretches *all)
     list_for_each_entry(res, &ctx->reservations, struct memclient_reservation, in_context)
     {
         if (res->id)
-            add(all, res->range.start, res->range.size, res->broker);
+            add(all, res->start, res->size, res->broker);
     }
 }
 

@@ -68,16 +68,16 @@ int map_withdraw_pages(uint64_t start, uint64_t size)
     return r;
 }
 
-void map_give_up_pages(const struct reserved_range *range)
+void map_give_up_pages(uint64_t start, uint64_t size)
 {
     struct sweep sweep;
     struct span span;
 
-    sweep_begin(&sweep, &process_space, range->start, range->size);
+    sweep_begin(&sweep, &process_space, start, size);
     while (sweep_next(&sweep, &span))
         if (!span.mapped)
             munmap((void *)(uintptr_t)span.start, (size_t)span.size);
-    if (!space_reserved_next(&process_space, 0))
+    if (range_index_is_empty(&process_space.reserved))
         drop_spare();
 }
 
@@ -86,14 +86,11 @@ int map_take_pages(uint64_t start, uint64_t size)
     int r = 0;
 
     while (!r && size) {
-        const struct reserved_range *in = space_reserved_find(&process_space, start);
-        const struct reserved_range *next = in ? NULL : space_reserved_next(&process_space, start);
-        uint64_t part = size;
+        struct range_entry next = {.start = UINT64_MAX};
+        bool in = range_index_next(&process_space.reserved, start, &next) && next.start <= start;
+        uint64_t end = in ? next.start + next.size : next.start;
+        uint64_t part = size < end - start ? size : end - start;
 
-        if (in && part > in->start + in->size - start)
-            part = in->start + in->size - start;
-        if (next && part > next->start - start)
-            part = next->start - start;
         r = in ? map_withdraw_pages(start, part) : munmap((void *)(uintptr_t)start, (size_t)part);
         start += part;
         size -= part;

@@ -23,7 +23,7 @@ void map_keep_spare(void);
 /* Likewise those of a reservation, over what is mapped there. */
 int map_withdraw_pages(uint64_t start, uint64_t size);
 /* Unmaps what a reservation had, but for what is mapped in it. */
-void map_give_up_pages(const struct reserved_range *range);
+void map_give_up_pages(uint64_t start, uint64_t size);
 /* Pages that no mapping shows any more go; those in a reservation are reserved as before. */
 int map_take_pages(uint64_t start, uint64_t size);
 /* What only such mappings show as are not for children is not for them. -1 and errno, or 0. */

@@ -28,16 +28,17 @@ static int refuse_taken(uint64_t start, uint64_t size)
 
 int place_flags(const struct memclient_buffer *buf, const struct wish *wish, const struct span *gap, int *flags)
 {
-    struct reserved_range *reserved = space_reserved_find(&process_space, gap->start);
+    struct range_entry range;
+    bool reserved = range_index_find(&process_space.reserved, gap->start, &range);
 
     /* the broker, which gives homes, knows nothing of such a range, so nobody meant the home to be in it */
-    if (!wish->address && reserved && !container_of(reserved, struct memclient_reservation, range)->id)
+    if (!wish->address && reserved && !((const struct memclient_reservation *)range.value)->id)
         return fail_with(EADDRINUSE, "0x%llx, the home of buffer #%llu: this process has reserved that for itself",
                          HEX(gap->start), HEX(buf->id));
     *flags = MAP_FIXED_NOREPLACE;
     if (wish->flags & MEMCLIENT_MAP_UNRESERVED)
-        return space_reserved_overlaps(&process_space, gap->start, gap->size) ? refuse_taken(gap->start, gap->size) : 0;
-    if (reserved && range_encloses((struct range){reserved->start, reserved->size},
+        return space_is_reserved(&process_space, gap->start, gap->size) ? refuse_taken(gap->start, gap->size) : 0;
+    if (reserved && range_encloses((struct range){range.start, range.size},
                                    (struct range){gap->start, gap->size}))
         *flags = MAP_FIXED;
     else if (wish->address)

@@ -26,21 +26,22 @@
 /* MAP_FIXED_NOREPLACE, or MAP_FIXED over what was reserved just for this. */
 static int enter(struct memclient_reservation *res, int flags)
 {
-    uint64_t start = res->range.start;
-    uint64_t size = res->range.size;
-    int r = 0;
+    int r;
 
     space_lock();
-    if (space_reserved_overlaps(&process_space, start, size) ||
-        !space_is_free(&process_space, start, size) || map_reserve_pages(start, size, flags) < 0) {
-        r = fail_with(EADDRINUSE, "0x%llx-0x%llx: something of this process is there already",
-                 HEX(start), HEX(start + size));
-    } else {
-        space_reserved_insert(&process_space, &res->range);
-        map_keep_spare();
+    r = range_index_insert(&process_space.reserved, res->start, res->size, res);
+    if (!r && (!space_is_free(&process_space, res->start, res->size) ||
+               map_reserve_pages(res->start, res->size, flags) < 0)) {
+        (void)range_index_remove(&process_space.reserved, res->start);
+        r = -EEXIST;
     }
+    if (!r)
+        map_keep_spare();
     space_unlock();
-    return r;
+    if (r == -EEXIST)
+        return fail_with(EADDRINUSE, "0x%llx-0x%llx: something of this process is there already", HEX(res->start),
+                         HEX(res->start + res->size));
+    return r ? fail_with(ENOMEM, "no memory for a reservation's record") : 0;
 }
 
 static void keep(struct memclient *ctx, struct memclient_reservation *res)
@@ -79,8 +80,8 @@ int map_reserve(struct memclient *ctx, uint64_t size, uint64_t alignment, uint64
         free(res);
         return r;
     }
-    res->range.start = reserved.address;
-    res->range.size = size;
+    res->start = reserved.address;
+    res->size = size;
     res->id = reserved.reservation;
     res->generation = generation;
     r = enter(res, MAP_FIXED_NOREPLACE);
@@ -143,7 +144,7 @@ static uint64_t take_anywhere(uint64_t size, uint64_t alignment, struct range ar
 
 static int take_private(struct memclient_reservation *res, struct memclient *ctx, uint64_t alignment, uint64_t wish)
 {
-    uint64_t size = res->range.size;
+    uint64_t size = res->size;
     int r;
 
     if (wish) {
@@ -152,15 +153,15 @@ static int take_private(struct memclient_reservation *res, struct memclient *ctx
                              HEX(alignment));
         if (wish > UINT64_MAX - size)
             return fail_with(EINVAL, "the wanted range goes beyond the end of all addresses");
-        res->range.start = wish;
+        res->start = wish;
         return enter(res, MAP_FIXED_NOREPLACE);
     }
-    res->range.start = take_anywhere(size, alignment, arena_of(ctx));
-    if (!res->range.start)
+    res->start = take_anywhere(size, alignment, arena_of(ctx));
+    if (!res->start)
         return fail_with(ENOMEM, "the kernel gives no %llu bytes of addresses", HEX(size));
     r = enter(res, MAP_FIXED);
     if (r)
-        munmap((void *)(uintptr_t)res->range.start, (size_t)size);
+        munmap((void *)(uintptr_t)res->start, (size_t)size);
     return r;
 }
 
@@ -172,7 +173,7 @@ int map_reserve_private(struct memclient *ctx, uint64_t size, uint64_t alignment
 
     if (!res)
         return -ENOMEM;
-    res->range.size = size;
+    res->size = size;
     r = take_private(res, ctx, alignment > page_size() ? alignment : page_size(), address);
     if (r) {
         free(res);
@@ -186,9 +187,9 @@ int map_reserve_private(struct memclient *ctx, uint64_t size, uint64_t alignment
 /* ---- giving back ---------------------------------------------------------------------------- */
 
 /* With the space's lock: what is mapped at home in it stays, and needs no reservation. */
-static bool holds_wanted(const struct reserved_range *range)
+static bool holds_wanted(const struct memclient_reservation *res)
 {
-    for (const struct mapping *m = space_overlapping(&process_space, range->start, range->size); m; m = m->found)
+    for (const struct mapping *m = space_overlapping(&process_space, res->start, res->size); m; m = m->found)
         if (!m->at_home)
             return true;
     return false;
@@ -201,16 +202,16 @@ int map_release(struct memclient_reservation *res)
     struct fail_saved saved;
 
     space_lock();
-    if (holds_wanted(&res->range)) {
+    if (holds_wanted(res)) {
         space_unlock();
         return fail_with(EBUSY, "something is mapped in the reservation at 0x%llx: unmap it first",
-                    HEX(res->range.start));
+                    HEX(res->start));
     }
     pthread_mutex_lock(&ctx->lock);
     /* one that its context's end has released already is in no list */
     if (list_is_linked(&res->in_context)) {
-        space_reserved_remove(&process_space, &res->range);
-        map_give_up_pages(&res->range);
+        (void)range_index_remove(&process_space.reserved, res->start);
+        map_give_up_pages(res->start, res->size);
         list_remove(&res->in_context);
         if (res->id && ctx->channel && res->generation == ctx->generation)
             channel = channel_ref(ctx->channel);

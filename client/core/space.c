@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The two trees. Both are ordered by their start. Reservations do not overlap, so the one that could hold an
- * address is the last that starts at or before it. Mappings may: each knows how far its subtree reaches, so that
+ * The tree of mappings, ordered by their start. They may overlap: each knows how far its subtree reaches, so that
  * subtrees that end before an address are passed by.
  */
 #include "core/space.h"
 
 #include <assert.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <unistd.h>
 
-#include "base/cleanup.h"
+#include "base/textfile.h"
 
 /* Where it cannot be read. */
 #define USUAL_MAP_COUNT 65530
@@ -26,15 +23,8 @@ static int compare_mappings(const struct mapping *a, const struct mapping *b)
     return a->serial < b->serial ? -1 : a->serial > b->serial;
 }
 
-static int compare_reserved(const struct reserved_range *a, const struct reserved_range *b)
-{
-    return a->start < b->start ? -1 : a->start > b->start;
-}
-
 /* libbsd's static form wants a macro of the BSDs that glibc does not have */
 #define TREE static __attribute__((__unused__))
-
-RB_GENERATE_INTERNAL(reserved_tree, reserved_range, entry, compare_reserved, TREE)
 
 static uint64_t end_of(const struct mapping *mapping)
 {
@@ -167,16 +157,11 @@ uint64_t space_mappings_max(void)
 {
     static uint64_t most;
     char text[24];
-    ssize_t n;
-    int fd;
 
     if (most)
         return most;
-    fd = open("/proc/sys/vm/max_map_count", O_RDONLY | O_CLOEXEC);
-    n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-    (void)fd_close(fd);
-    text[n > 0 ? n : 0] = '\0';
-    most = strtoull(text, NULL, 10);
+    if (textfile_line(text, sizeof(text), "/proc/sys/vm/max_map_count"))
+        most = strtoull(text, NULL, 10);
     if (!most)
         most = USUAL_MAP_COUNT;
     return most -= most / FOR_OTHERS;
@@ -194,44 +179,6 @@ void space_split(struct space *space, struct mapping *mapping, uint64_t at, stru
     mapping->size = head;
     augment(mapping);
     space_insert(space, rest);
-}
-
-struct reserved_range *space_reserved_find(struct space *space, uint64_t address)
-{
-    struct reserved_range key = {.start = address};
-    struct reserved_range *found = RB_NFIND(reserved_tree, &space->reserved, &key);
-
-    if (!found || found->start != address)
-        found = found ? RB_PREV(reserved_tree, NULL, found)
-                      : RB_MAX(reserved_tree, &space->reserved);
-    return found && address - found->start < found->size && address >= found->start ? found : NULL;
-}
-
-struct reserved_range *space_reserved_next(struct space *space, uint64_t address)
-{
-    struct reserved_range key = {.start = address};
-
-    return RB_NFIND(reserved_tree, &space->reserved, &key);
-}
-
-bool space_reserved_overlaps(struct space *space, uint64_t start, uint64_t size)
-{
-    const struct reserved_range *behind = space_reserved_next(space, start);
-
-    return space_reserved_find(space, start) || (behind && behind->start - start < size);
-}
-
-void space_reserved_insert(struct space *space, struct reserved_range *range)
-{
-    struct reserved_range *there = RB_INSERT(reserved_tree, &space->reserved, range);
-
-    assert(!there);
-    (void)there;
-}
-
-void space_reserved_remove(struct space *space, struct reserved_range *range)
-{
-    RB_REMOVE(reserved_tree, &space->reserved, range);
 }
 
 void space_lock(void)

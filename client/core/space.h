@@ -2,10 +2,10 @@
 /*
  * What this library has put where in the process's address space.
  *
- * Two ordered sets of ranges: mappings, and reservations, which mappings may lie in and which do not
- * overlap each other. The sets are plain data; whoever changes the address space changes them in the
- * same breath, under the one lock of the process's own space (space_lock()), so that neither is ever
- * seen without the other.
+ * Two ordered sets of ranges: mappings, and reservations, which mappings may lie in and which do not overlap each
+ * other, so that base/range_index.h has them. The sets are plain data; whoever changes the address space changes them
+ * in the same breath, under the one lock of the process's own space (space_lock()), so that neither is ever seen
+ * without the other.
  *
  * Mappings overlap where the same bytes of one buffer were mapped there several times, by whatever handle.
  * The pages are there once: they come with the first of these mappings and go with the last, and
@@ -22,6 +22,7 @@
 #include <bsd/sys/tree.h>
 
 #include "base/list.h"
+#include "base/range_index.h"
 
 struct memclient_buffer;
 struct memclient_reservation;
@@ -47,24 +48,16 @@ struct mapping {
     struct mapping *taken;           /* the next one of those that a change is about, or that are to be dropped */
 };
 
-/* The part of a reservation that the index needs; embedded in it. */
-struct reserved_range {
-    RB_ENTRY(reserved_range) entry;
-    uint64_t start;
-    uint64_t size;
-};
-
 RB_HEAD(mapping_tree, mapping);
-RB_HEAD(reserved_tree, reserved_range);
 
 struct space {
     struct mapping_tree mappings;
-    struct reserved_tree reserved;
+    struct range_index reserved; /* to struct memclient_reservation */
     uint64_t n_mappings;
     uint64_t serials;
 };
 
-#define SPACE_NULL {.mappings = RB_INITIALIZER(0), .reserved = RB_INITIALIZER(0)}
+#define SPACE_NULL {.mappings = RB_INITIALIZER(0)}
 
 /* The mapping that holds an address, of several the one that reaches furthest; or NULL. */
 struct mapping *space_find(struct space *space, uint64_t address);
@@ -89,13 +82,13 @@ void space_remove(struct space *space, struct mapping *mapping);
 /* Cuts inside a mapping: `rest` becomes the part from `at` on, and is inserted. */
 void space_split(struct space *space, struct mapping *mapping, uint64_t at, struct mapping *rest);
 
-struct reserved_range *space_reserved_find(struct space *space, uint64_t address);
-/* The first that starts at or behind an address, or NULL. */
-struct reserved_range *space_reserved_next(struct space *space, uint64_t address);
 /* Does any reservation overlap the range? */
-bool space_reserved_overlaps(struct space *space, uint64_t start, uint64_t size);
-void space_reserved_insert(struct space *space, struct reserved_range *range);
-void space_reserved_remove(struct space *space, struct reserved_range *range);
+static inline bool space_is_reserved(struct space *space, uint64_t start, uint64_t size)
+{
+    struct range_entry first;
+
+    return range_index_next(&space->reserved, start, &first) && (first.start <= start || first.start - start < size);
+}
 
 /* The process's own, and its lock. */
 extern struct space process_space;

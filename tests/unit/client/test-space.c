@@ -94,20 +94,21 @@ static void both_parts_of_a_split_show_what_the_whole_did(void **state)
 static void reservations_are_apart_from_what_is_mapped_in_them(void **state)
 {
     struct space space = SPACE_NULL;
-    struct reserved_range r = {.start = 100, .size = 100};
+    struct range_entry found;
 
     (void)state;
-    space_reserved_insert(&space, &r);
+    assert_int_equal(range_index_insert(&space.reserved, 100, 100, &space), 0);
     assert_true(space_is_free(&space, 100, 100));
-    assert_ptr_equal(space_reserved_find(&space, 199), &r);
-    assert_null(space_reserved_find(&space, 200));
-    assert_null(space_reserved_find(&space, 99));
-    assert_true(space_reserved_overlaps(&space, 0, 101));
-    assert_false(space_reserved_overlaps(&space, 0, 100));
-    assert_true(space_reserved_overlaps(&space, 150, 1));
-    assert_false(space_reserved_overlaps(&space, 200, 10));
-    space_reserved_remove(&space, &r);
-    assert_null(space_reserved_find(&space, 150));
+    assert_true(range_index_find(&space.reserved, 199, &found) && found.value == &space);
+    assert_false(range_index_find(&space.reserved, 200, &found));
+    assert_false(range_index_find(&space.reserved, 99, &found));
+    assert_true(space_is_reserved(&space, 0, 101));
+    assert_false(space_is_reserved(&space, 0, 100));
+    assert_true(space_is_reserved(&space, 150, 1));
+    assert_false(space_is_reserved(&space, 200, 10));
+    assert_true(range_index_remove(&space.reserved, 100));
+    assert_false(range_index_find(&space.reserved, 150, &found));
+    range_index_deinit(&space.reserved);
 }
 
 /* Each page of the model has the offset that it shows, or 0 for nothing. */

@@ -4,7 +4,8 @@
 #include "base/align.h"
 #include "core/map.h"
 
-static int check_reserve(uint64_t size, uint64_t alignment, uint64_t address, struct memclient_reservation **res)
+static int check_reserve(struct memclient **ctx, uint64_t size, uint64_t alignment, uint64_t address,
+                         struct memclient_reservation **res)
 {
     int r;
 
@@ -15,26 +16,22 @@ static int check_reserve(uint64_t size, uint64_t alignment, uint64_t address, st
         r = fail_with(EINVAL, "the alignment is no power of two");
     if (!r && !is_page_aligned(address))
         r = fail_with(EINVAL, "the wanted address is no multiple of the page size");
-    return r;
+    return r ? r : check_context(ctx);
 }
 
 int memclient_reserve(struct memclient *ctx, uint64_t size, uint64_t alignment, uint64_t address,
                       struct memclient_reservation **res)
 {
-    int r = check_reserve(size, alignment, address, res);
+    int r = check_reserve(&ctx, size, alignment, address, res);
 
-    if (!r)
-        r = check_context(&ctx);
     return r ? r : map_reserve(ctx, size, alignment, address, res);
 }
 
 int memclient_reserve_private(struct memclient *ctx, uint64_t size, uint64_t alignment, uint64_t address,
                               struct memclient_reservation **res)
 {
-    int r = check_reserve(size, alignment, address, res);
+    int r = check_reserve(&ctx, size, alignment, address, res);
 
-    if (!r)
-        r = check_context(&ctx);
     return r ? r : map_reserve_private(ctx, size, alignment, address, res);
 }
 

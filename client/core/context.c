@@ -19,23 +19,7 @@
 #define DEADLINE_DEFAULT_MS 30000
 
 struct list contexts = LIST_INIT(contexts);
-static pthread_mutex_t contexts_mutex = PTHREAD_MUTEX_INITIALIZER;
-
-void contexts_lock(void)
-{
-    pthread_mutex_lock(&contexts_mutex);
-}
-
-void contexts_unlock(void)
-{
-    pthread_mutex_unlock(&contexts_mutex);
-}
-
-void contexts_fork_child(void)
-{
-    pthread_mutex_unlock(&contexts_mutex);
-    pthread_mutex_init(&contexts_mutex, NULL);
-}
+pthread_mutex_t contexts_lock = PTHREAD_MUTEX_INITIALIZER;
 
 int context_new(const struct memclient_options *options, struct memclient **ctxp)
 {
@@ -66,9 +50,9 @@ int context_new(const struct memclient_options *options, struct memclient **ctxp
     list_init(&ctx->reservations);
     ready_init(&ctx->ready);
     events_init(&ctx->events);
-    contexts_lock();
+    pthread_mutex_lock(&contexts_lock);
     list_append(&contexts, &ctx->in_contexts);
-    contexts_unlock();
+    pthread_mutex_unlock(&contexts_lock);
     *ctxp = ctx;
     return 0;
 
@@ -97,9 +81,9 @@ struct memclient *context_unref(struct memclient *ctx)
 {
     if (!ctx || __atomic_sub_fetch(&ctx->refs, 1, __ATOMIC_ACQ_REL))
         return NULL;
-    contexts_lock();
+    pthread_mutex_lock(&contexts_lock);
     list_remove(&ctx->in_contexts);
-    contexts_unlock();
+    pthread_mutex_unlock(&contexts_lock);
     channel_unref(ctx->channel);
     channel_unref(ctx->inherited);
     events_deinit(&ctx->events);

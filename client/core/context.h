@@ -68,11 +68,9 @@ struct memclient {
     struct events events;
 };
 
-/* All of the process's, for fork. */
-void contexts_lock(void);
-void contexts_unlock(void);
-void contexts_fork_child(void);
+/* All of the process's. */
 extern struct list contexts;
+extern pthread_mutex_t contexts_lock;
 
 int context_new(const struct memclient_options *options, struct memclient **ctx);
 struct memclient *context_ref(struct memclient *ctx);

@@ -11,13 +11,7 @@
 
 void events_init(struct events *events)
 {
-    events->first = 0;
-    events->n = 0;
-    events->lost = false;
-    events->connected = false;
-    events->mask = 0;
-    events->epoll = -1;
-    events->signal = -1;
+    *events = (struct events){.epoll = -1, .signal = -1};
 }
 
 void events_deinit(struct events *events)

@@ -17,7 +17,7 @@
 
 static void prepare(void)
 {
-    contexts_lock();
+    pthread_mutex_lock(&contexts_lock);
     space_lock();
     list_for_each_entry(ctx, &contexts, struct memclient, in_contexts)
     {
@@ -42,7 +42,7 @@ static void in_parent(void)
         pthread_mutex_unlock(&ctx->lock);
     }
     space_unlock();
-    contexts_unlock();
+    pthread_mutex_unlock(&contexts_lock);
 }
 
 /* The parent's: closed, and kept only because threads that are gone had references to it. */
@@ -108,7 +108,8 @@ static void in_child(void)
         pthread_mutex_init(&ctx->lock, NULL);
     }
     space_fork_child();
-    contexts_fork_child();
+    pthread_mutex_unlock(&contexts_lock);
+    pthread_mutex_init(&contexts_lock, NULL);
     map_drop_taken(taken);
 }
 

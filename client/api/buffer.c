@@ -143,16 +143,13 @@ struct memclient *memclient_buffer_context(const struct memclient_buffer *buf)
 int memclient_buffer_info(struct memclient_buffer *buf, struct memclient_buffer_info *info)
 {
     struct memclient_buffer_info filled;
-    uint64_t deadline;
     int r;
 
     r = check_pointer(buf, "buf");
     if (!r)
         r = check_output(info, "info");
-    if (r)
-        return r;
-    deadline = context_deadline(buf->ctx);
-    r = BUFFER_CALL(buf, deadline, channel, rpc_info(channel, buf->id, deadline, &filled));
+    if (!r)
+        r = rpc_info(buffer_route(buf), buf->id, &filled);
     if (r)
         return r;
     sized_write(info, &filled, sizeof(filled));
@@ -174,14 +171,9 @@ int memclient_publish(struct memclient_buffer *buf, unsigned flags)
 
 int memclient_discard(struct memclient_buffer *buf, uint64_t offset, uint64_t length)
 {
-    uint64_t deadline;
     int r = check_pointer(buf, "buf");
 
-    if (r)
-        return r;
-    deadline = context_deadline(buf->ctx);
-    return BUFFER_CALL(buf, deadline, channel,
-                       rpc_discard(channel, buf->id, offset, length, deadline));
+    return r ? r : rpc_discard(buffer_route(buf), buf->id, offset, length);
 }
 
 int memclient_move(struct memclient_buffer *buf, uint32_t node)

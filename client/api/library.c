@@ -82,12 +82,7 @@ int memclient_connection(struct memclient *ctx, struct memclient_connection_info
 
 int memclient_ping(struct memclient *ctx)
 {
-    uint64_t deadline;
-    int r;
+    int r = check_context(&ctx);
 
-    r = check_context(&ctx);
-    if (r)
-        return r;
-    deadline = context_deadline(ctx);
-    return CONTEXT_CALL(ctx, deadline, channel, rpc_ping(channel, deadline));
+    return r ? r : rpc_ping(context_route(ctx));
 }

@@ -22,12 +22,9 @@ static int list(struct memclient *ctx, enum list_kind kind, rpc_item *fn, void *
     listing = rpc_listing_new();
     if (!listing)
         return fail_with(ENOMEM, "no memory for a listing");
-    do {
-        uint64_t deadline = context_deadline(ctx);
-
-        r = CONTEXT_CALL(ctx, deadline, channel,
-                         rpc_list(channel, kind, listing, &cursor, deadline, fn, data, &stopped));
-    } while (!r && !stopped && cursor);
+    do
+        r = rpc_list(context_route(ctx), kind, listing, &cursor, fn, data, &stopped);
+    while (!r && !stopped && cursor);
     rpc_listing_free(listing);
     return r ? r : stopped;
 }
@@ -68,15 +65,12 @@ LISTING(tokens, LIST_TOKENS, memclient_token_info)
     int memclient_##name(struct memclient *ctx, struct type *output)                        \
     {                                                                                       \
         struct type filled;                                                                 \
-        uint64_t deadline;                                                                  \
         int r = check_output(output, #output);                                              \
                                                                                             \
         if (!r)                                                                             \
             r = check_context(&ctx);                                                        \
-        if (r)                                                                              \
-            return r;                                                                       \
-        deadline = context_deadline(ctx);                                                   \
-        r = CONTEXT_CALL(ctx, deadline, channel, rpc_##name(channel, deadline, &filled));   \
+        if (!r)                                                                             \
+            r = rpc_##name(context_route(ctx), &filled);                                   \
         if (r)                                                                              \
             return r;                                                                       \
         sized_write(output, &filled, sizeof(filled));                                      \
@@ -89,13 +83,9 @@ QUESTION(reload, memclient_reload_result, result)
 
 int memclient_upgrade(struct memclient *ctx)
 {
-    uint64_t deadline;
     int r = check_context(&ctx);
 
-    if (r)
-        return r;
-    deadline = context_deadline(ctx);
-    return CONTEXT_CALL(ctx, deadline, channel, rpc_upgrade(channel, deadline));
+    return r ? r : rpc_upgrade(context_route(ctx));
 }
 
 /* ---- events --------------------------------------------------------------------------------- */

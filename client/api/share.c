@@ -134,13 +134,9 @@ int memclient_open_token(struct memclient *ctx, const struct memclient_token *to
 
 static int revoke_one(struct memclient *ctx, const struct memclient_token *token, uint64_t serial)
 {
-    uint64_t deadline;
     int r = check_context(&ctx);
 
-    if (r)
-        return r;
-    deadline = context_deadline(ctx);
-    return CONTEXT_CALL(ctx, deadline, channel, rpc_revoke(channel, token, serial, 0, deadline));
+    return r ? r : rpc_revoke(context_route(ctx), token, serial, 0);
 }
 
 int memclient_revoke(struct memclient *ctx, const struct memclient_token *token)
@@ -197,15 +193,11 @@ int memclient_name_bind(struct memclient_buffer *buf, const char *name,
 
 int memclient_name_unbind(struct memclient *ctx, const char *name)
 {
-    uint64_t deadline;
     int r = check_name(name);
 
     if (!r)
         r = check_context(&ctx);
-    if (r)
-        return r;
-    deadline = context_deadline(ctx);
-    return CONTEXT_CALL(ctx, deadline, channel, rpc_name_unbind(channel, name, deadline));
+    return r ? r : rpc_name_unbind(context_route(ctx), name);
 }
 
 static int open_by(struct memclient *ctx, const struct lookup_spec *spec, struct memclient_buffer **buf)

@@ -16,7 +16,6 @@ static uint64_t alloc_deadline(const struct memclient *ctx, uint64_t wait_ms)
 
 int buffer_alloc(struct memclient *ctx, struct alloc_spec *spec, struct memclient_buffer **bufs)
 {
-    uint64_t deadline = alloc_deadline(ctx, spec->options.wait_ms);
     struct rpc_opened opened = RPC_OPENED_NULL;
     unsigned cpu, node;
     uint32_t here;
@@ -27,7 +26,8 @@ int buffer_alloc(struct memclient *ctx, struct alloc_spec *spec, struct memclien
         spec->options.nodes = &here;
         spec->options.n_nodes = 1;
     }
-    r = CONTEXT_CALL(ctx, deadline, channel, ready_alloc(ctx, channel, spec, deadline, &opened));
+    spec->want_token = ready_is_wanted(ctx, spec);
+    r = rpc_alloc(context_route_by(ctx, alloc_deadline(ctx, spec->options.wait_ms)), spec, &opened);
     if (!r)
         r = buffer_adopt(ctx, &opened, true, bufs);
     if (r)
@@ -43,8 +43,6 @@ int buffer_alloc(struct memclient *ctx, struct alloc_spec *spec, struct memclien
 
 int buffer_destroy(struct memclient *ctx, uint64_t id, bool force)
 {
-    uint64_t deadline = context_deadline(ctx);
-
     ready_forget_id(ctx, id);
-    return CONTEXT_CALL(ctx, deadline, channel, rpc_destroy(channel, id, force, deadline));
+    return rpc_destroy(context_route(ctx), id, force);
 }

@@ -187,7 +187,7 @@ static void give_back(const struct rpc_opened *opened, uint64_t deadline)
     unsigned n = rpc_opened_ids(opened, ids);
 
     if (n)
-        rpc_give_back(opened->channel, n, ids, false, deadline);
+        rpc_give_back(rpc_route_of(opened->channel, deadline), n, ids, false);
 }
 
 int buffer_adopt(struct memclient *ctx, struct rpc_opened *opened, bool writable_fds, struct memclient_buffer **bufs)
@@ -266,7 +266,7 @@ static bool drop_reference(struct memclient_buffer *buf, struct channel **channe
 
 static void give_up(struct leaving *leaving, bool wait)
 {
-    rpc_give_back(leaving->channel, leaving->n, leaving->ids, wait, leaving->deadline);
+    rpc_give_back(rpc_route_of(leaving->channel, leaving->deadline), leaving->n, leaving->ids, wait);
     leaving->n = 0;
 }
 
@@ -337,7 +337,7 @@ static int claim_anew(struct memclient_buffer *buf, struct channel *channel, uin
         return fail_with(ESTALE, "buffer #%llu was opened in a session that has ended (with its connection, or "
                             "before a fork); open it again",
                     (unsigned long long)buf->id);
-    r = rpc_import(channel, fd, deadline, &opened);
+    r = rpc_import(rpc_route_of(channel, deadline), fd, &opened);
     if (r == -EREMOTE)
         return fail_with(ESTALE, "buffer #%llu is of a broker that has ended", (unsigned long long)buf->id);
     if (r)
@@ -361,8 +361,9 @@ static int claim_anew(struct memclient_buffer *buf, struct channel *channel, uin
     return 0;
 }
 
-int buffer_channel(struct memclient_buffer *buf, uint64_t deadline, struct channel **channelp)
+int buffer_channel(void *buffer, uint64_t deadline, struct channel **channelp)
 {
+    struct memclient_buffer *buf = buffer;
     _cleanup_(channel_unrefp) struct channel *channel = NULL;
     bool claimed;
     int r;
@@ -400,7 +401,7 @@ int buffer_export(struct memclient_buffer *buf, unsigned rights, uint64_t deadli
     uint32_t wanted = rights;
     int r;
 
-    r = BUFFER_CALL(buf, deadline, channel, rpc_export(channel, 1, &buf->id, &wanted, deadline, &exported));
+    r = rpc_export(buffer_route_by(buf, deadline), 1, &buf->id, &wanted, &exported);
     if (!r && exported.statuses[0])
         r = fail_refused(exported.statuses[0], exported.sentence);
     if (!r)
@@ -467,8 +468,7 @@ int buffer_cache_fds(unsigned n, struct memclient_buffer *const *bufs, uint64_t 
     r = buffer_claim_others(n_wanted, wanted, deadline);
     if (r)
         return r;
-    r = BUFFER_CALL(wanted[n_wanted - 1], deadline, channel,
-                    rpc_export(channel, n_wanted, ids, rights, deadline, &exported));
+    r = rpc_export(buffer_route_by(wanted[n_wanted - 1], deadline), n_wanted, ids, rights, &exported);
     if (r)
         return r;
     for (unsigned i = 0; i < n_wanted; i++)

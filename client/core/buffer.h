@@ -113,18 +113,27 @@ void leaving_unref(struct leaving *leaving, struct memclient_buffer *buf);
 void leaving_send(struct leaving *leaving);
 
 
-/* core/alloc.c: as many buffers as are wanted, all or none. The context's broker chooses what the options leave open. */
+/* core/alloc.c: as many buffers as are wanted, all or none. The broker chooses what the options leave open. */
 int buffer_alloc(struct memclient *ctx, struct alloc_spec *spec, struct memclient_buffer **bufs);
 /* Ends a buffer, whoever has it. */
 int buffer_destroy(struct memclient *ctx, uint64_t id, bool force);
 
-/* A connection in whose session the buffer is claimed. */
-int buffer_channel(struct memclient_buffer *buf, uint64_t deadline, struct channel **channel);
+/* A connection in whose session a buffer is claimed. */
+int buffer_channel(void *buf, uint64_t deadline, struct channel **channel);
 /* The same for those of a batch, but for the last one: the call for that gives the connection. */
 int buffer_claim_others(unsigned n, struct memclient_buffer *const *bufs, uint64_t deadline);
 
-/* CONTEXT_CALL() for what needs the claim. */
-#define BUFFER_CALL(buf, deadline, channel, call) CALL_BY(buffer_channel, buf, deadline, channel, call)
+/* Requests that need the claim go there. */
+static inline struct rpc_route buffer_route_by(struct memclient_buffer *buf, uint64_t deadline)
+{
+    return (struct rpc_route){.connect = buffer_channel, .of = buf, .deadline = deadline};
+}
+
+/* A call that begins now. */
+static inline struct rpc_route buffer_route(struct memclient_buffer *buf)
+{
+    return buffer_route_by(buf, context_deadline(buf->ctx));
+}
 
 /* A descriptor of its own for the caller: READ, or READ|WRITE. */
 int buffer_export(struct memclient_buffer *buf, unsigned rights, uint64_t deadline, int *fd);

@@ -135,7 +135,7 @@ static int say_hello(struct memclient *ctx, uint64_t deadline, struct connected 
     ctx->opening = channel;
     pthread_mutex_unlock(&ctx->lock);
     occupied_ranges(ctx, &occupied);
-    r = rpc_hello(channel, ctx->program, ctx->administrator, &occupied, deadline, session);
+    r = rpc_hello(rpc_route_of(channel, deadline), ctx->program, ctx->administrator, &occupied, session);
     return r ? r : channel_may_resume(channel, connected, ctx->program, session);
 }
 
@@ -185,7 +185,7 @@ static int connect_locked(struct memclient *ctx, uint64_t deadline)
     pthread_mutex_unlock(&ctx->lock);
     r = connect_now(ctx, deadline, &connected, &session);
     if (!r && mask)
-        r = rpc_subscribe(ctx->opening, mask, deadline);
+        r = rpc_subscribe(rpc_route_of(ctx->opening, deadline), mask);
     pthread_mutex_lock(&ctx->lock);
     channel = steal_ptr(&ctx->opening);
     ctx->connecting = false;
@@ -216,8 +216,9 @@ static int connect_locked(struct memclient *ctx, uint64_t deadline)
     return r;
 }
 
-int context_channel(struct memclient *ctx, uint64_t deadline, struct channel **channel)
+int context_channel(void *context, uint64_t deadline, struct channel **channel)
 {
+    struct memclient *ctx = context;
     int r = 0;
 
     pthread_mutex_lock(&ctx->lock);

@@ -89,27 +89,17 @@ void context_init_condition(struct memclient *ctx);
 /* When a call that begins now has to have ended. */
 uint64_t context_deadline(const struct memclient *ctx);
 
-/* The connection, made or made anew if need be; counted. Its generation is the session's. */
-int context_channel(struct memclient *ctx, uint64_t deadline, struct channel **channel);
+/* The connection of a context, made or made anew if need be; counted. Its generation is the session's. */
+int context_channel(void *ctx, uint64_t deadline, struct channel **channel);
 
-/*
- * Evaluates `call`, which uses the variable `channel`, with a connection that get(of, deadline, &channel) gives; once
- * more on a new one if the session of the former turned out to be lost, and nothing can have been done in it.
- */
-#define CALL_BY(get, of, deadline, channel, call)                                    \
-    ({                                                                               \
-        int result_ = 0;                                                             \
-                                                                                     \
-        for (unsigned attempt_ = 0; attempt_ < 2; attempt_++) {                      \
-            _cleanup_(channel_unrefp) struct channel *channel = NULL;                \
-                                                                                     \
-            result_ = get((of), (deadline), &channel);                               \
-            if (!result_)                                                            \
-                result_ = (call);                                                    \
-            if (result_ != -ENOTCONN)                                                \
-                break;                                                               \
-        }                                                                            \
-        result_;                                                                     \
-    })
+/* Requests go there. */
+static inline struct rpc_route context_route_by(struct memclient *ctx, uint64_t deadline)
+{
+    return (struct rpc_route){.connect = context_channel, .of = ctx, .deadline = deadline};
+}
 
-#define CONTEXT_CALL(ctx, deadline, channel, call) CALL_BY(context_channel, ctx, deadline, channel, call)
+/* A call that begins now. */
+static inline struct rpc_route context_route(struct memclient *ctx)
+{
+    return context_route_by(ctx, context_deadline(ctx));
+}

@@ -96,10 +96,8 @@ int event_next(struct memclient *ctx, struct memclient_event *event)
 
 int event_subscribe(struct memclient *ctx, unsigned mask)
 {
-    uint64_t deadline = context_deadline(ctx);
-    int r;
+    int r = rpc_subscribe(context_route(ctx), mask);
 
-    r = CONTEXT_CALL(ctx, deadline, channel, rpc_subscribe(channel, mask, deadline));
     if (r)
         return r;
     pthread_mutex_lock(&ctx->lock);

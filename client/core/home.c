@@ -37,25 +37,24 @@ static bool may_get_home(const struct memclient_buffer *buf)
     return !buffer_address(buf) && buffer_rights(buf) & MEMCLIENT_MANAGE;
 }
 
-static int ask_place(struct channel *channel, const struct memclient_buffer *buf, const struct plot *plot,
-                 uint64_t deadline)
-{
-    if (channel->generation != plot->generation)
-        return fail_with(EADDRNOTAVAIL, "the reservation is of a session that ended");
-    return rpc_place(channel, buf->id, plot->reservation, plot->offset, deadline);
-}
-
 /* It stays without if it has one by now, another has this one, or the range is not suited or not ours any more. */
 static int make_home(struct memclient_buffer *buf, const struct plot *plot, uint64_t deadline)
 {
+    _cleanup_(channel_unrefp) struct channel *channel = NULL;
     int r;
 
     if (!plot->reservation)
         return 0;
-    r = BUFFER_CALL(buf, deadline, channel, ask_place(channel, buf, plot, deadline));
+    r = buffer_channel(buf, deadline, &channel);
+    if (r)
+        return r;
+    /* the reservation is the session's, and ends with it */
+    if (channel->generation != plot->generation)
+        return 0;
+    r = rpc_place(rpc_route_of(channel, deadline), buf->id, plot->reservation, plot->offset);
     if (!r)
         buffer_set_address(buf, plot->home);
-    if (r == -EADDRNOTAVAIL)
+    if (r == -ENOTCONN)
         return 0;
     switch (r ? fail_status() : STATUS_OK) {
     case STATUS_BUSY:

@@ -21,8 +21,6 @@ static void empty_page_tables(const struct memclient_buffer *buf)
 
 int map_move(struct memclient_buffer *buf, uint32_t node)
 {
-    uint64_t deadline = context_deadline(buf->ctx);
-
     empty_page_tables(buf);
-    return BUFFER_CALL(buf, deadline, channel, rpc_move(channel, buf->id, node, deadline));
+    return rpc_move(buffer_route(buf), buf->id, node);
 }

@@ -39,7 +39,7 @@ void context_close(struct memclient *ctx)
     pthread_mutex_unlock(&ctx->lock);
     map_drop_context(ctx);
     if (channel && !channel_is_broken(channel)) {
-        (void)rpc_goodbye(channel, deadline_after_ms(GOODBYE_MS));
+        (void)rpc_goodbye(rpc_route_of(channel, deadline_after_ms(GOODBYE_MS)));
         channel_break(channel, ESHUTDOWN, "the context was closed");
     }
     channel_unref(channel);

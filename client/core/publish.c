@@ -117,8 +117,7 @@ int map_publish(struct memclient_buffer *buf, bool future_only)
     space_unlock();
 
     if (!r)
-        r = BUFFER_CALL(buf, deadline, channel,
-                        rpc_publish(channel, buf->id, future_only, deadline));
+        r = rpc_publish(buffer_route_by(buf, deadline), buf->id, future_only);
 
     space_lock();
     if (!r) {

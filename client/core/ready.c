@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "core/buffer.h"
-#include "proto/status.h"
 
 /* As likely as can be; so likely that tokens are asked for; how much more so when a buffer is shared. */
 #define HABIT_MAX    6
@@ -22,34 +21,20 @@ void ready_token_init(struct ready_token *token)
     list_init(&token->link);
 }
 
-/* One buffer is about to be allocated: should it come with a token? `soon`: its owner says so. */
-static bool is_wanted(struct memclient *ctx, bool soon)
+bool ready_is_wanted(struct memclient *ctx, const struct alloc_spec *spec)
 {
+    bool soon = spec->options.flags & MEMCLIENT_SHARED_SOON;
     struct ready *ready = &ctx->ready;
     bool wanted;
 
+    if (spec->n != 1)
+        return false;
     pthread_mutex_lock(&ctx->lock);
     if (ready->sharing_habit)
         ready->sharing_habit--;
     wanted = (soon || ready->sharing_habit >= HABIT_TOKENS) && ready->n < READY_MAX;
     pthread_mutex_unlock(&ctx->lock);
     return wanted;
-}
-
-int ready_alloc(struct memclient *ctx, struct channel *channel, struct alloc_spec *spec, uint64_t deadline,
-                struct rpc_opened *opened)
-{
-    int r;
-
-    spec->want_token = spec->n == 1 && is_wanted(ctx, spec->options.flags & MEMCLIENT_SHARED_SOON) &&
-                       channel_speaks(channel, 2);
-    r = rpc_alloc(channel, spec, deadline, opened);
-    /* an older broker has taken the session over meanwhile: it has done nothing */
-    if (r && spec->want_token && fail_status() == STATUS_INVALID_ARGUMENT && !channel_speaks(channel, 2)) {
-        spec->want_token = false;
-        r = rpc_alloc(channel, spec, deadline, opened);
-    }
-    return r;
 }
 
 void ready_allocated(struct memclient_buffer *buf, const struct rpc_opened_item *item)
@@ -129,7 +114,7 @@ bool ready_revoke_all(struct memclient *ctx, uint64_t deadline)
     pthread_mutex_unlock(&ctx->lock);
     fail_save(&saved, 0);
     for (unsigned i = 0; i < n; i++)
-        (void)CONTEXT_CALL(ctx, deadline, channel, rpc_revoke(channel, &tokens[i], 0, 0, deadline));
+        (void)rpc_revoke(context_route_by(ctx, deadline), &tokens[i], 0, 0);
     (void)fail_restore(&saved);
     explicit_bzero(tokens, sizeof(tokens));
     return n;

@@ -46,9 +46,9 @@ struct ready_token {
 void ready_init(struct ready *ready);
 void ready_token_init(struct ready_token *token);
 
-/* rpc_alloc(), with a token if the buffer is likely to be shared. Then, without the lock, the handle is told of it. */
-int ready_alloc(struct memclient *ctx, struct channel *channel, struct alloc_spec *spec, uint64_t deadline,
-                struct rpc_opened *opened);
+/* Something is about to be allocated: should it come with a token? */
+bool ready_is_wanted(struct memclient *ctx, const struct alloc_spec *spec);
+/* Of one that was allocated, the handle is told; without the lock. */
 void ready_allocated(struct memclient_buffer *buf, const struct rpc_opened_item *item);
 
 /* A token of the buffer without any terms is asked for: false if there is none ready. */

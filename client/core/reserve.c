@@ -65,17 +65,14 @@ static struct memclient_reservation *reservation_new(void)
 int map_reserve(struct memclient *ctx, uint64_t size, uint64_t alignment, uint64_t address,
                 struct memclient_reservation **resp)
 {
-    uint64_t deadline = context_deadline(ctx);
+    struct rpc_route route = context_route(ctx);
     struct memclient_reservation *res = reservation_new();
     struct rpc_reserved reserved;
-    unsigned generation = 0;
     int r;
 
     if (!res)
         return -ENOMEM;
-    r = CONTEXT_CALL(ctx, deadline, channel,
-                     (generation = channel->generation,
-                      rpc_reserve(channel, size, alignment, address, deadline, &reserved)));
+    r = rpc_reserve(route, size, alignment, address, &reserved);
     if (r) {
         free(res);
         return r;
@@ -83,14 +80,13 @@ int map_reserve(struct memclient *ctx, uint64_t size, uint64_t alignment, uint64
     res->start = reserved.address;
     res->size = size;
     res->id = reserved.reservation;
-    res->generation = generation;
+    res->generation = reserved.generation;
     r = enter(res, MAP_FIXED_NOREPLACE);
     if (r) {
         struct fail_saved saved;
 
         fail_save(&saved, r);
-        (void)CONTEXT_CALL(ctx, deadline, channel,
-                           rpc_unreserve(channel, reserved.reservation, deadline));
+        (void)rpc_unreserve(route, reserved.reservation);
         free(res);
         return fail_restore(&saved);
     }
@@ -220,7 +216,7 @@ int map_release(struct memclient_reservation *res)
     space_unlock();
     if (channel) {
         fail_save(&saved, 0);
-        (void)rpc_unreserve(channel, res->id, context_deadline(ctx));
+        (void)rpc_unreserve(rpc_route_of(channel, context_deadline(ctx)), res->id);
         (void)fail_restore(&saved);
         channel_unref(channel);
     }

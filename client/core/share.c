@@ -46,8 +46,7 @@ static int ask(const struct sharing *part, const struct wanted *wanted, uint64_t
     r = buffer_claim_others(wanted->n, some, deadline);
     if (r)
         return r;
-    return BUFFER_CALL(some[wanted->n - 1], deadline, channel,
-                       rpc_share(channel, wanted->n, ids, &part->terms, deadline, shared));
+    return rpc_share(buffer_route_by(some[wanted->n - 1], deadline), wanted->n, ids, &part->terms, shared);
 }
 
 static struct wanted refused_by_limit(const struct sharing *part)
@@ -142,18 +141,14 @@ int share_tokens(size_t n, struct memclient_buffer *const *bufs, const struct me
 
 int share_revoke_all(struct memclient_buffer *buf)
 {
-    uint64_t deadline = context_deadline(buf->ctx);
-
     ready_forget_id(buf->ctx, buf->id);
-    return BUFFER_CALL(buf, deadline, channel, rpc_revoke(channel, NULL, 0, buf->id, deadline));
+    return rpc_revoke(buffer_route(buf), NULL, 0, buf->id);
 }
 
 /* ---- names ---------------------------------------------------------------------------------- */
 
 int share_name(struct memclient_buffer *buf, const char *name, const struct memclient_name_options *options)
 {
-    uint64_t deadline = context_deadline(buf->ctx);
-
     hold_cache_let_out(buf, false);
-    return BUFFER_CALL(buf, deadline, channel, rpc_name_bind(channel, buf->id, name, options, deadline));
+    return rpc_name_bind(buffer_route(buf), buf->id, name, options);
 }

@@ -26,10 +26,8 @@ int take_imported(struct memclient *ctx, int fd, struct memclient_buffer **buf)
     _cleanup_close_ int kept = fcntl(fd, F_DUPFD_CLOEXEC, 3);
     int access = fcntl(kept, F_GETFL) & O_ACCMODE;
     struct rpc_opened opened = RPC_OPENED_NULL;
-    uint64_t deadline = context_deadline(ctx);
-    int r;
+    int r = rpc_import(context_route(ctx), kept < 0 ? fd : kept, &opened);
 
-    r = CONTEXT_CALL(ctx, deadline, channel, rpc_import(channel, kept < 0 ? fd : kept, deadline, &opened));
     if (r)
         return r;
     if (!opened.items[0].status && (access == O_RDONLY || access == O_RDWR))
@@ -43,10 +41,8 @@ int take_imported(struct memclient *ctx, int fd, struct memclient_buffer **buf)
 int take_adopted(struct memclient *ctx, int fd, struct memclient_buffer **buf)
 {
     struct rpc_opened opened = RPC_OPENED_NULL;
-    uint64_t deadline = context_deadline(ctx);
-    int r;
+    int r = rpc_adopt(context_route(ctx), fd, &opened);
 
-    r = CONTEXT_CALL(ctx, deadline, channel, rpc_adopt(channel, fd, deadline, &opened));
     if (!r)
         r = adopt_only(ctx, &opened, false, buf);
     if (!r)
@@ -74,14 +70,14 @@ int take_by_tokens(struct memclient *ctx, size_t n, const struct memclient_token
                    struct memclient_buffer **bufs, int *results)
 {
     struct rpc_opened opened = RPC_OPENED_NULL;
-    uint64_t deadline = context_deadline(ctx);
+    struct rpc_route route = context_route(ctx);
     size_t done = 0;
     int r = 0;
 
     while (done < n) {
         unsigned part = n - done < MEMORYD_BATCH_MAX ? (unsigned)(n - done) : MEMORYD_BATCH_MAX;
 
-        r = CONTEXT_CALL(ctx, deadline, channel, rpc_open(channel, part, tokens + done, rights, deadline, &opened));
+        r = rpc_open(route, part, tokens + done, rights, &opened);
         if (!r)
             r = buffer_adopt(ctx, &opened, true, bufs + done);
         if (r)
@@ -99,10 +95,8 @@ int take_by_tokens(struct memclient *ctx, size_t n, const struct memclient_token
 int take_found(struct memclient *ctx, const struct lookup_spec *spec, struct memclient_buffer **buf)
 {
     struct rpc_opened opened = RPC_OPENED_NULL;
-    uint64_t deadline = context_deadline(ctx);
-    int r;
+    int r = rpc_lookup(context_route(ctx), spec, &opened);
 
-    r = CONTEXT_CALL(ctx, deadline, channel, rpc_lookup(channel, spec, deadline, &opened));
     if (!r)
         r = adopt_only(ctx, &opened, true, buf);
     if (!r && spec->claim != MEMCLIENT_CLAIM_NONE)

@@ -131,6 +131,10 @@ struct channel_request {
     channel_take *take; /* NULL: the reply says no more than that it was done, or it goes to `raw` */
     void *result;       /* of take() */
     struct channel_raw *raw;
+
+    /* for call_request(): filled in with what the broker had told before, and by whom it was answered, counted */
+    uint32_t *changes;
+    struct channel **answered_by;
 };
 
 /*

@@ -8,23 +8,29 @@
 #include "base/utf8.h"
 #include "proto/memoryd.pb-c.h"
 #include "rpc/channel.h"
+#include "rpc/stubs.h"
 
 struct memclient_buffer_info;
 
-/* A request without descriptors, of whose reply take() makes the result. */
-static inline int call_take(struct channel *channel, enum method method, const ProtobufCMessage *message,
-                            channel_take *take, void *result, uint64_t deadline)
+/*
+ * channel_call() with a connection that the route gives; and once more with a new one, if the session of the former turned out
+ * to be lost, and nothing can have been done in it.
+ */
+int call_request(struct rpc_route route, const struct channel_request *request);
+
+/* The same without descriptors; take() makes the result of the reply. */
+static inline int call_take(struct rpc_route route, enum method method, const ProtobufCMessage *message,
+                            channel_take *take, void *result)
 {
     const struct channel_request request = {.method = method, .message = message, .take = take, .result = result};
 
-    return channel_call(channel, &request, deadline);
+    return call_request(route, &request);
 }
 
-/* The same for a method whose reply says no more than that it was done. */
-static inline int call_done(struct channel *channel, enum method method, const ProtobufCMessage *message,
-                            uint64_t deadline)
+/* And for a method whose reply says no more than that it was done. */
+static inline int call_done(struct rpc_route route, enum method method, const ProtobufCMessage *message)
 {
-    return call_take(channel, method, message, NULL, NULL, deadline);
+    return call_take(route, method, message, NULL, NULL);
 }
 
 /* A string into an array of its own; one that is too long is cut between characters. */

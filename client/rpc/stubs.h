@@ -21,6 +21,16 @@
 
 struct channel;
 
+/* Where a request goes: what gives a connection for it, and until when all of it may take. */
+struct rpc_route {
+    int (*connect)(void *of, uint64_t deadline, struct channel **channel);
+    void *of;
+    uint64_t deadline;
+};
+
+/* A connection that is there. */
+struct rpc_route rpc_route_of(struct channel *channel, uint64_t deadline);
+
 /* ---- the session ---- */
 struct rpc_session {
     uint32_t version; /* the minor one that both speak */
@@ -45,11 +55,11 @@ struct rpc_occupied {
 };
 
 /* Opens a new one. */
-int rpc_hello(struct channel *channel, const char *program, bool administrator, struct rpc_occupied *occupied,
-              uint64_t deadline, struct rpc_session *session);
-int rpc_goodbye(struct channel *channel, uint64_t deadline);
-int rpc_ping(struct channel *channel, uint64_t deadline);
-int rpc_subscribe(struct channel *channel, uint32_t mask, uint64_t deadline);
+int rpc_hello(struct rpc_route route, const char *program, bool administrator, struct rpc_occupied *occupied,
+              struct rpc_session *session);
+int rpc_goodbye(struct rpc_route route);
+int rpc_ping(struct rpc_route route);
+int rpc_subscribe(struct rpc_route route, uint32_t mask);
 
 /* ---- several buffers ---- */
 struct rpc_opened_item {
@@ -85,16 +95,16 @@ struct alloc_spec {
     const uint64_t *sizes;                  /* of each */
     struct memclient_alloc_options options; /* checked, but for what only the broker knows */
     struct memclient_name_options name;     /* if it has one */
-    bool want_token;                        /* of a broker who speaks minor version 2 */
+    bool want_token;                        /* if the broker has such */
 };
 
-int rpc_alloc(struct channel *channel, const struct alloc_spec *spec, uint64_t deadline, struct rpc_opened *opened);
-int rpc_import(struct channel *channel, int fd, uint64_t deadline, struct rpc_opened *opened);
+int rpc_alloc(struct rpc_route route, const struct alloc_spec *spec, struct rpc_opened *opened);
+int rpc_import(struct rpc_route route, int fd, struct rpc_opened *opened);
 /* no socket: that would be a breach of the protocol, whose end is the connection's; -EOPNOTSUPP */
-int rpc_adopt(struct channel *channel, int fd, uint64_t deadline, struct rpc_opened *opened);
+int rpc_adopt(struct rpc_route route, int fd, struct rpc_opened *opened);
 /* rights may have MEMCLIENT_ACCEPT_FOREIGN here and below */
-int rpc_open(struct channel *channel, unsigned n, const struct memclient_token *tokens,
-             uint32_t rights, uint64_t deadline, struct rpc_opened *opened);
+int rpc_open(struct rpc_route route, unsigned n, const struct memclient_token *tokens,
+             uint32_t rights, struct rpc_opened *opened);
 
 struct lookup_spec {
     const char *name; /* or NULL and the id */
@@ -103,10 +113,10 @@ struct lookup_spec {
     unsigned claim; /* enum memclient_claim */
 };
 
-int rpc_lookup(struct channel *channel, const struct lookup_spec *spec, uint64_t deadline, struct rpc_opened *opened);
+int rpc_lookup(struct rpc_route route, const struct lookup_spec *spec, struct rpc_opened *opened);
 /* A claim on each of n, the same one several times as well. What becomes of it is nobody's concern: errno and the last
  * sentence stay. `wait`: until it is done, if there is a broker; else it is only sent. */
-void rpc_give_back(struct channel *channel, unsigned n, const uint64_t *ids, bool wait, uint64_t deadline);
+void rpc_give_back(struct rpc_route route, unsigned n, const uint64_t *ids, bool wait);
 
 struct rpc_exported {
     unsigned n; /* as many as were asked for */
@@ -116,17 +126,16 @@ struct rpc_exported {
 };
 
 /* rights, of each: READ, or READ and WRITE */
-int rpc_export(struct channel *channel, unsigned n, const uint64_t *ids, const uint32_t *rights, uint64_t deadline,
+int rpc_export(struct rpc_route route, unsigned n, const uint64_t *ids, const uint32_t *rights,
                struct rpc_exported *exported);
 
 /* ---- one buffer ---- */
-int rpc_info(struct channel *channel, uint64_t id, uint64_t deadline,
+int rpc_info(struct rpc_route route, uint64_t id,
              struct memclient_buffer_info *info);
-int rpc_publish(struct channel *channel, uint64_t id, bool future_only, uint64_t deadline);
-int rpc_move(struct channel *channel, uint64_t id, uint32_t node, uint64_t deadline);
-int rpc_discard(struct channel *channel, uint64_t id, uint64_t offset, uint64_t length,
-                uint64_t deadline);
-int rpc_destroy(struct channel *channel, uint64_t id, bool force, uint64_t deadline);
+int rpc_publish(struct rpc_route route, uint64_t id, bool future_only);
+int rpc_move(struct rpc_route route, uint64_t id, uint32_t node);
+int rpc_discard(struct rpc_route route, uint64_t id, uint64_t offset, uint64_t length);
+int rpc_destroy(struct rpc_route route, uint64_t id, bool force);
 
 /* ---- tokens ---- */
 struct rpc_shared {
@@ -136,35 +145,35 @@ struct rpc_shared {
     char sentence[MEMORYD_SENTENCE_MAX + 1]; /* of the first that was refused, or "" */
 };
 
-int rpc_share(struct channel *channel, unsigned n, const uint64_t *ids,
-              const struct memclient_share_options *options, uint64_t deadline,
+int rpc_share(struct rpc_route route, unsigned n, const uint64_t *ids,
+              const struct memclient_share_options *options,
               struct rpc_shared *shared);
 /* exactly one of the three */
-int rpc_revoke(struct channel *channel, const struct memclient_token *token, uint64_t serial,
-               uint64_t buffer, uint64_t deadline);
+int rpc_revoke(struct rpc_route route, const struct memclient_token *token, uint64_t serial,
+               uint64_t buffer);
 
 /* ---- names ---- */
-int rpc_name_bind(struct channel *channel, uint64_t id, const char *name,
-                  const struct memclient_name_options *options, uint64_t deadline);
-int rpc_name_unbind(struct channel *channel, const char *name, uint64_t deadline);
+int rpc_name_bind(struct rpc_route route, uint64_t id, const char *name,
+                  const struct memclient_name_options *options);
+int rpc_name_unbind(struct rpc_route route, const char *name);
 
 /* ---- the arena ---- */
 struct rpc_reserved {
+    unsigned generation; /* of the session that has it */
     uint64_t reservation;
     uint64_t address;
 };
 
-int rpc_reserve(struct channel *channel, uint64_t size, uint64_t alignment, uint64_t address,
-                uint64_t deadline, struct rpc_reserved *reserved);
-int rpc_unreserve(struct channel *channel, uint64_t reservation, uint64_t deadline);
-int rpc_place(struct channel *channel, uint64_t id, uint64_t reservation, uint64_t offset,
-              uint64_t deadline);
+int rpc_reserve(struct rpc_route route, uint64_t size, uint64_t alignment, uint64_t address,
+                struct rpc_reserved *reserved);
+int rpc_unreserve(struct rpc_route route, uint64_t reservation);
+int rpc_place(struct rpc_route route, uint64_t id, uint64_t reservation, uint64_t offset);
 
 /* ---- status and listings ---- */
-int rpc_status(struct channel *channel, uint64_t deadline, struct memclient_broker_status *status);
-int rpc_check(struct channel *channel, uint64_t deadline, struct memclient_check_result *result);
-int rpc_upgrade(struct channel *channel, uint64_t deadline);
-int rpc_reload(struct channel *channel, uint64_t deadline, struct memclient_reload_result *result);
+int rpc_status(struct rpc_route route, struct memclient_broker_status *status);
+int rpc_check(struct rpc_route route, struct memclient_check_result *result);
+int rpc_upgrade(struct rpc_route route);
+int rpc_reload(struct rpc_route route, struct memclient_reload_result *result);
 
 /*
  * One page of a listing, from *cursor, which then is that of the next one, 0 at the end. `fn` is
@@ -177,8 +186,8 @@ struct rpc_listing; /* the memory that a page needs */
 struct rpc_listing *rpc_listing_new(void);
 struct rpc_listing *rpc_listing_free(struct rpc_listing *listing);
 
-int rpc_list(struct channel *channel, enum list_kind kind, struct rpc_listing *listing,
-             uint64_t *cursor, uint64_t deadline, rpc_item *fn, void *data, int *stopped);
+int rpc_list(struct rpc_route route, enum list_kind kind, struct rpc_listing *listing,
+             uint64_t *cursor, rpc_item *fn, void *data, int *stopped);
 
 /* ---- events ---- */
 /* The message of a channel_event() as the public type; false if there is nothing to tell. */

@@ -91,8 +91,8 @@ static int take_opened(void *result, const ProtobufCMessage *reply, struct fdset
 }
 
 /* A request for opened->n buffers, with a descriptor or NULL. */
-static int call_opened(struct channel *channel, enum method method, const ProtobufCMessage *message, const int *fd,
-                       uint64_t deadline, struct rpc_opened *opened)
+static int call_opened(struct rpc_route route, enum method method, const ProtobufCMessage *message, const int *fd,
+                       struct rpc_opened *opened)
 {
     const struct channel_request request = {
         .method = method,
@@ -101,16 +101,13 @@ static int call_opened(struct channel *channel, enum method method, const Protob
         .n_fds = fd ? 1 : 0,
         .take = take_opened,
         .result = opened,
+        .changes = opened->changes,
+        .answered_by = &opened->channel,
     };
+    int r = call_request(route, &request);
 
-    int r;
-
-    channel_cache_changes(channel, opened->changes);
-    r = channel_call(channel, &request, deadline);
     if (r)
         opened->n = 0;
-    else
-        opened->channel = channel_ref(channel);
     return r;
 }
 
@@ -125,12 +122,32 @@ static void fill_name(Memoryd__V1__NameBindRequest *message, const char *name,
     message->others = options->other_rights;
 }
 
-int rpc_alloc(struct channel *channel, const struct alloc_spec *spec, uint64_t deadline, struct rpc_opened *opened)
+/* Is it another broker by now, that does not speak this minor version? */
+static bool is_older(struct rpc_route route, unsigned minor)
+{
+    _cleanup_(channel_unrefp) struct channel *channel = NULL;
+    struct fail_saved saved;
+    bool older;
+
+    fail_save(&saved, 0);
+    older = !route.connect(route.of, route.deadline, &channel) && !channel_speaks(channel, minor);
+    (void)fail_restore(&saved);
+    return older;
+}
+
+int rpc_alloc(struct rpc_route route, const struct alloc_spec *spec, struct rpc_opened *opened)
 {
     const struct memclient_alloc_options *options = &spec->options;
     Memoryd__V1__AllocRequest request = MEMORYD__V1__ALLOC_REQUEST__INIT;
     Memoryd__V1__NameBindRequest name = MEMORYD__V1__NAME_BIND_REQUEST__INIT;
+    _cleanup_(channel_unrefp) struct channel *channel = NULL;
+    bool want_token;
+    int r;
 
+    r = route.connect(route.of, route.deadline, &channel);
+    if (r)
+        return r;
+    want_token = spec->want_token && channel_speaks(channel, 2);
     if (options->pool)
         request.pool = (char *)options->pool;
     request.n_nodes = options->n_nodes;
@@ -149,7 +166,7 @@ int rpc_alloc(struct channel *channel, const struct alloc_spec *spec, uint64_t d
     request.flags = options->flags & ~(uint32_t)(MEMCLIENT_NO_DESCRIPTOR | MEMCLIENT_SHARED_SOON);
     if (!(options->flags & MEMCLIENT_NO_DESCRIPTOR))
         request.flags |= MEMORYD__V1__ALLOC_REQUEST__FLAG__WANT_FDS;
-    if (spec->want_token)
+    if (want_token)
         request.flags |= MEMORYD__V1__ALLOC_REQUEST__FLAG__WANT_TOKENS;
     request.wait_ms = options->wait_ms;
     if (options->name) {
@@ -157,10 +174,17 @@ int rpc_alloc(struct channel *channel, const struct alloc_spec *spec, uint64_t d
         request.name = &name;
     }
     opened->n = spec->n;
-    return call_opened(channel, METHOD_ALLOC, &request.base, NULL, deadline, opened);
+    r = call_opened(route, METHOD_ALLOC, &request.base, NULL, opened);
+    /* an older broker has taken the session over meanwhile: it has done nothing */
+    if (r && want_token && fail_status() == STATUS_INVALID_ARGUMENT && is_older(route, 2)) {
+        request.flags &= ~(uint32_t)MEMORYD__V1__ALLOC_REQUEST__FLAG__WANT_TOKENS;
+        opened->n = spec->n;
+        r = call_opened(route, METHOD_ALLOC, &request.base, NULL, opened);
+    }
+    return r;
 }
 
-int rpc_import(struct channel *channel, int fd, uint64_t deadline, struct rpc_opened *opened)
+int rpc_import(struct rpc_route route, int fd, struct rpc_opened *opened)
 {
     Memoryd__V1__ImportRequest request = MEMORYD__V1__IMPORT_REQUEST__INIT;
 
@@ -168,21 +192,21 @@ int rpc_import(struct channel *channel, int fd, uint64_t deadline, struct rpc_op
     if (sockio_is_socket(fd))
         return fail_with(EREMOTE, "%d is a socket, not a buffer", fd);
     opened->n = 1;
-    return call_opened(channel, METHOD_IMPORT, &request.base, &fd, deadline, opened);
+    return call_opened(route, METHOD_IMPORT, &request.base, &fd, opened);
 }
 
-int rpc_adopt(struct channel *channel, int fd, uint64_t deadline, struct rpc_opened *opened)
+int rpc_adopt(struct rpc_route route, int fd, struct rpc_opened *opened)
 {
     Memoryd__V1__AdoptRequest request = MEMORYD__V1__ADOPT_REQUEST__INIT;
 
     if (sockio_is_socket(fd))
         return fail_with(EOPNOTSUPP, "%d is a socket, which holds no memory", fd);
     opened->n = 1;
-    return call_opened(channel, METHOD_ADOPT, &request.base, &fd, deadline, opened);
+    return call_opened(route, METHOD_ADOPT, &request.base, &fd, opened);
 }
 
-int rpc_open(struct channel *channel, unsigned n, const struct memclient_token *tokens,
-             uint32_t rights, uint64_t deadline, struct rpc_opened *opened)
+int rpc_open(struct rpc_route route, unsigned n, const struct memclient_token *tokens,
+             uint32_t rights, struct rpc_opened *opened)
 {
     Memoryd__V1__OpenRequest request = MEMORYD__V1__OPEN_REQUEST__INIT;
 
@@ -192,10 +216,10 @@ int rpc_open(struct channel *channel, unsigned n, const struct memclient_token *
     request.want_fds = true;
     request.foreign = rights & MEMCLIENT_ACCEPT_FOREIGN;
     opened->n = n;
-    return call_opened(channel, METHOD_OPEN, &request.base, NULL, deadline, opened);
+    return call_opened(route, METHOD_OPEN, &request.base, NULL, opened);
 }
 
-int rpc_lookup(struct channel *channel, const struct lookup_spec *spec, uint64_t deadline, struct rpc_opened *opened)
+int rpc_lookup(struct rpc_route route, const struct lookup_spec *spec, struct rpc_opened *opened)
 {
     Memoryd__V1__LookupRequest request = MEMORYD__V1__LOOKUP_REQUEST__INIT;
 
@@ -207,7 +231,7 @@ int rpc_lookup(struct channel *channel, const struct lookup_spec *spec, uint64_t
     request.claim = (Memoryd__V1__Claim)spec->claim;
     request.want_fd = true;
     opened->n = 1;
-    return call_opened(channel, METHOD_LOOKUP, &request.base, NULL, deadline, opened);
+    return call_opened(route, METHOD_LOOKUP, &request.base, NULL, opened);
 }
 
 /* ---- claims and descriptors ----------------------------------------------------------------- */
@@ -221,7 +245,7 @@ static int take_released(void *result, const ProtobufCMessage *reply, struct fds
     return s->n_statuses == *n ? 0 : -EPROTO;
 }
 
-void rpc_give_back(struct channel *channel, unsigned n, const uint64_t *ids, bool wait, uint64_t deadline)
+void rpc_give_back(struct rpc_route route, unsigned n, const uint64_t *ids, bool wait)
 {
     Memoryd__V1__ReleaseRequest request = MEMORYD__V1__RELEASE_REQUEST__INIT;
     struct fail_saved saved;
@@ -230,7 +254,7 @@ void rpc_give_back(struct channel *channel, unsigned n, const uint64_t *ids, boo
     request.n_buffers = n;
     request.buffers = (uint64_t *)ids;
     fail_save(&saved, 0);
-    (void)call_take(channel, METHOD_RELEASE, &request.base, wait ? take_released : NULL, &n, deadline);
+    (void)call_take(route, METHOD_RELEASE, &request.base, wait ? take_released : NULL, &n);
     (void)fail_restore(&saved);
     errno = err;
 }
@@ -256,7 +280,7 @@ static int take_exported(void *result, const ProtobufCMessage *reply, struct fds
     return 0;
 }
 
-int rpc_export(struct channel *channel, unsigned n, const uint64_t *ids, const uint32_t *rights, uint64_t deadline,
+int rpc_export(struct rpc_route route, unsigned n, const uint64_t *ids, const uint32_t *rights,
                struct rpc_exported *exported)
 {
     Memoryd__V1__ExportRequest request = MEMORYD__V1__EXPORT_REQUEST__INIT;
@@ -266,25 +290,25 @@ int rpc_export(struct channel *channel, unsigned n, const uint64_t *ids, const u
     request.buffers = (uint64_t *)ids;
     request.n_rights = n;
     request.rights = (uint32_t *)rights;
-    return call_take(channel, METHOD_EXPORT, &request.base, take_exported, exported, deadline);
+    return call_take(route, METHOD_EXPORT, &request.base, take_exported, exported);
 }
 
 /* ---- names ---------------------------------------------------------------------------------- */
 
-int rpc_name_bind(struct channel *channel, uint64_t id, const char *name,
-                  const struct memclient_name_options *options, uint64_t deadline)
+int rpc_name_bind(struct rpc_route route, uint64_t id, const char *name,
+                  const struct memclient_name_options *options)
 {
     Memoryd__V1__NameBindRequest request = MEMORYD__V1__NAME_BIND_REQUEST__INIT;
 
     fill_name(&request, name, options);
     request.buffer = id;
-    return call_done(channel, METHOD_NAME_BIND, &request.base, deadline);
+    return call_done(route, METHOD_NAME_BIND, &request.base);
 }
 
-int rpc_name_unbind(struct channel *channel, const char *name, uint64_t deadline)
+int rpc_name_unbind(struct rpc_route route, const char *name)
 {
     Memoryd__V1__NameUnbindRequest request = MEMORYD__V1__NAME_UNBIND_REQUEST__INIT;
 
     request.name = (char *)name;
-    return call_done(channel, METHOD_NAME_UNBIND, &request.base, deadline);
+    return call_done(route, METHOD_NAME_UNBIND, &request.base);
 }

@@ -124,8 +124,8 @@ static const struct {
 #undef X
 };
 
-int rpc_list(struct channel *channel, enum list_kind kind, struct rpc_listing *listing,
-             uint64_t *cursor, uint64_t deadline, rpc_item *fn, void *data, int *stopped)
+int rpc_list(struct rpc_route route, enum list_kind kind, struct rpc_listing *listing,
+             uint64_t *cursor, rpc_item *fn, void *data, int *stopped)
 {
     Memoryd__V1__ListRequest request = MEMORYD__V1__LIST_REQUEST__INIT;
     enum method method = listings[kind].method;
@@ -135,8 +135,7 @@ int rpc_list(struct channel *channel, enum list_kind kind, struct rpc_listing *l
     int r;
 
     request.cursor = *cursor;
-    r = channel_call(channel, &(struct channel_request){.method = method, .message = &request.base, .raw = &raw},
-                     deadline);
+    r = call_request(route, &(struct channel_request){.method = method, .message = &request.base, .raw = &raw});
     if (r)
         return r;
     if (envelope_unpack(schema_method((uint16_t)method)->reply, raw.bytes, raw.n, &listing->arena, &reply))
@@ -196,11 +195,11 @@ static int take_status(void *result, const ProtobufCMessage *reply, struct fdset
     return 0;
 }
 
-int rpc_status(struct channel *channel, uint64_t deadline, struct memclient_broker_status *status)
+int rpc_status(struct rpc_route route, struct memclient_broker_status *status)
 {
     Memoryd__V1__StatusRequest request = MEMORYD__V1__STATUS_REQUEST__INIT;
 
-    return call_take(channel, METHOD_STATUS, &request.base, take_status, status, deadline);
+    return call_take(route, METHOD_STATUS, &request.base, take_status, status);
 }
 
 static int take_check(void *result, const ProtobufCMessage *reply, struct fdset *fds)
@@ -220,18 +219,18 @@ static int take_check(void *result, const ProtobufCMessage *reply, struct fdset 
     return 0;
 }
 
-int rpc_check(struct channel *channel, uint64_t deadline, struct memclient_check_result *result)
+int rpc_check(struct rpc_route route, struct memclient_check_result *result)
 {
     Memoryd__V1__CheckRequest request = MEMORYD__V1__CHECK_REQUEST__INIT;
 
-    return call_take(channel, METHOD_CHECK, &request.base, take_check, result, deadline);
+    return call_take(route, METHOD_CHECK, &request.base, take_check, result);
 }
 
-int rpc_upgrade(struct channel *channel, uint64_t deadline)
+int rpc_upgrade(struct rpc_route route)
 {
     Memoryd__V1__UpgradeRequest request = MEMORYD__V1__UPGRADE_REQUEST__INIT;
 
-    return call_done(channel, METHOD_UPGRADE, &request.base, deadline);
+    return call_done(route, METHOD_UPGRADE, &request.base);
 }
 
 static void take_lines(struct memclient_reload_result *result, unsigned what, size_t n, char **lines)
@@ -260,9 +259,9 @@ static int take_reload(void *result, const ProtobufCMessage *reply, struct fdset
     return 0;
 }
 
-int rpc_reload(struct channel *channel, uint64_t deadline, struct memclient_reload_result *result)
+int rpc_reload(struct rpc_route route, struct memclient_reload_result *result)
 {
     Memoryd__V1__ReloadRequest request = MEMORYD__V1__RELOAD_REQUEST__INIT;
 
-    return call_take(channel, METHOD_RELOAD, &request.base, take_reload, result, deadline);
+    return call_take(route, METHOD_RELOAD, &request.base, take_reload, result);
 }

@@ -16,51 +16,50 @@ static int take_info(void *result, const ProtobufCMessage *reply, struct fdset *
     return 0;
 }
 
-int rpc_info(struct channel *channel, uint64_t id, uint64_t deadline,
+int rpc_info(struct rpc_route route, uint64_t id,
              struct memclient_buffer_info *info)
 {
     Memoryd__V1__InfoRequest request = MEMORYD__V1__INFO_REQUEST__INIT;
 
     request.buffer = id;
-    return call_take(channel, METHOD_INFO, &request.base, take_info, info, deadline);
+    return call_take(route, METHOD_INFO, &request.base, take_info, info);
 }
 
-int rpc_publish(struct channel *channel, uint64_t id, bool future_only, uint64_t deadline)
+int rpc_publish(struct rpc_route route, uint64_t id, bool future_only)
 {
     Memoryd__V1__PublishRequest request = MEMORYD__V1__PUBLISH_REQUEST__INIT;
 
     request.buffer = id;
     request.future_only = future_only;
-    return call_done(channel, METHOD_PUBLISH, &request.base, deadline);
+    return call_done(route, METHOD_PUBLISH, &request.base);
 }
 
-int rpc_discard(struct channel *channel, uint64_t id, uint64_t offset, uint64_t length,
-                uint64_t deadline)
+int rpc_discard(struct rpc_route route, uint64_t id, uint64_t offset, uint64_t length)
 {
     Memoryd__V1__DiscardRequest request = MEMORYD__V1__DISCARD_REQUEST__INIT;
 
     request.buffer = id;
     request.offset = offset;
     request.length = length;
-    return call_done(channel, METHOD_DISCARD, &request.base, deadline);
+    return call_done(route, METHOD_DISCARD, &request.base);
 }
 
-int rpc_move(struct channel *channel, uint64_t id, uint32_t node, uint64_t deadline)
+int rpc_move(struct rpc_route route, uint64_t id, uint32_t node)
 {
     Memoryd__V1__MoveRequest request = MEMORYD__V1__MOVE_REQUEST__INIT;
 
     request.buffer = id;
     request.node = node;
-    return call_done(channel, METHOD_MOVE, &request.base, deadline);
+    return call_done(route, METHOD_MOVE, &request.base);
 }
 
-int rpc_destroy(struct channel *channel, uint64_t id, bool force, uint64_t deadline)
+int rpc_destroy(struct rpc_route route, uint64_t id, bool force)
 {
     Memoryd__V1__DestroyRequest request = MEMORYD__V1__DESTROY_REQUEST__INIT;
 
     request.buffer = id;
     request.force = force;
-    return call_done(channel, METHOD_DESTROY, &request.base, deadline);
+    return call_done(route, METHOD_DESTROY, &request.base);
 }
 
 /* ---- tokens --------------------------------------------------------------------------------- */
@@ -80,8 +79,8 @@ static int take_shared(void *result, const ProtobufCMessage *reply, struct fdset
     return 0;
 }
 
-int rpc_share(struct channel *channel, unsigned n, const uint64_t *ids,
-              const struct memclient_share_options *options, uint64_t deadline,
+int rpc_share(struct rpc_route route, unsigned n, const uint64_t *ids,
+              const struct memclient_share_options *options,
               struct rpc_shared *shared)
 {
     Memoryd__V1__ShareRequest request = MEMORYD__V1__SHARE_REQUEST__INIT;
@@ -96,11 +95,11 @@ int rpc_share(struct channel *channel, unsigned n, const uint64_t *ids,
     request.uid = options->uid;
     request.gid = options->gid;
     request.pid = (uint32_t)options->pid;
-    return call_take(channel, METHOD_SHARE, &request.base, take_shared, shared, deadline);
+    return call_take(route, METHOD_SHARE, &request.base, take_shared, shared);
 }
 
-int rpc_revoke(struct channel *channel, const struct memclient_token *token, uint64_t serial,
-               uint64_t buffer, uint64_t deadline)
+int rpc_revoke(struct rpc_route route, const struct memclient_token *token, uint64_t serial,
+               uint64_t buffer)
 {
     Memoryd__V1__RevokeRequest request = MEMORYD__V1__REVOKE_REQUEST__INIT;
 
@@ -110,7 +109,7 @@ int rpc_revoke(struct channel *channel, const struct memclient_token *token, uin
     }
     request.serial = serial;
     request.buffer = buffer;
-    return call_done(channel, METHOD_REVOKE, &request.base, deadline);
+    return call_done(route, METHOD_REVOKE, &request.base);
 }
 
 /* ---- the arena ------------------------------------------------------------------------------ */
@@ -123,36 +122,48 @@ static int take_reserved(void *result, const ProtobufCMessage *reply, struct fds
     (void)fds;
     if (!r->reservation || !r->address || !is_page_aligned(r->address))
         return -EPROTO;
-    *reserved = (struct rpc_reserved){.reservation = r->reservation, .address = r->address};
+    reserved->reservation = r->reservation;
+    reserved->address = r->address;
     return 0;
 }
 
-int rpc_reserve(struct channel *channel, uint64_t size, uint64_t alignment, uint64_t address,
-                uint64_t deadline, struct rpc_reserved *reserved)
+int rpc_reserve(struct rpc_route route, uint64_t size, uint64_t alignment, uint64_t address,
+                struct rpc_reserved *reserved)
 {
-    Memoryd__V1__ReserveRequest request = MEMORYD__V1__RESERVE_REQUEST__INIT;
+    Memoryd__V1__ReserveRequest message = MEMORYD__V1__RESERVE_REQUEST__INIT;
+    _cleanup_(channel_unrefp) struct channel *channel = NULL;
+    const struct channel_request request = {
+        .method = METHOD_RESERVE,
+        .message = &message.base,
+        .take = take_reserved,
+        .result = reserved,
+        .answered_by = &channel,
+    };
+    int r;
 
-    request.size = size;
-    request.alignment = alignment;
-    request.address = address;
-    return call_take(channel, METHOD_RESERVE, &request.base, take_reserved, reserved, deadline);
+    message.size = size;
+    message.alignment = alignment;
+    message.address = address;
+    r = call_request(route, &request);
+    if (!r)
+        reserved->generation = channel->generation;
+    return r;
 }
 
-int rpc_unreserve(struct channel *channel, uint64_t reservation, uint64_t deadline)
+int rpc_unreserve(struct rpc_route route, uint64_t reservation)
 {
     Memoryd__V1__UnreserveRequest request = MEMORYD__V1__UNRESERVE_REQUEST__INIT;
 
     request.reservation = reservation;
-    return call_done(channel, METHOD_UNRESERVE, &request.base, deadline);
+    return call_done(route, METHOD_UNRESERVE, &request.base);
 }
 
-int rpc_place(struct channel *channel, uint64_t id, uint64_t reservation, uint64_t offset,
-              uint64_t deadline)
+int rpc_place(struct rpc_route route, uint64_t id, uint64_t reservation, uint64_t offset)
 {
     Memoryd__V1__PlaceRequest request = MEMORYD__V1__PLACE_REQUEST__INIT;
 
     request.buffer = id;
     request.reservation = reservation;
     request.offset = offset;
-    return call_done(channel, METHOD_PLACE, &request.base, deadline);
+    return call_done(route, METHOD_PLACE, &request.base);
 }

@@ -1,13 +1,52 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stubs: the session itself, and events. */
+/* Stubs: how all of them call, the session itself, and events. */
 #include "rpc/stubs.h"
 
+#include <errno.h>
+
+#include "base/steal.h"
 #include "rpc/channel.h"
 #include "rpc/convert.h"
 #include "rpc/hello.h"
 
-int rpc_hello(struct channel *channel, const char *program, bool administrator, struct rpc_occupied *occupied,
-              uint64_t deadline, struct rpc_session *session)
+/* ---- where to -------------------------------------------------------------------------------- */
+
+static int connect_there(void *of, uint64_t deadline, struct channel **channel)
+{
+    (void)deadline;
+    *channel = channel_ref(of);
+    return 0;
+}
+
+struct rpc_route rpc_route_of(struct channel *channel, uint64_t deadline)
+{
+    return (struct rpc_route){.connect = connect_there, .of = channel, .deadline = deadline};
+}
+
+int call_request(struct rpc_route route, const struct channel_request *request)
+{
+    int r = 0;
+
+    for (unsigned n = 0; n < 2; n++) {
+        _cleanup_(channel_unrefp) struct channel *channel = NULL;
+
+        r = route.connect(route.of, route.deadline, &channel);
+        if (!r && request->changes)
+            channel_cache_changes(channel, request->changes);
+        if (!r)
+            r = channel_call(channel, request, route.deadline);
+        if (!r && request->answered_by)
+            *request->answered_by = steal_ptr(&channel);
+        if (r != -ENOTCONN)
+            break;
+    }
+    return r;
+}
+
+/* ---- the session ----------------------------------------------------------------------------- */
+
+int rpc_hello(struct rpc_route route, const char *program, bool administrator, struct rpc_occupied *occupied,
+              struct rpc_session *session)
 {
     Memoryd__V1__HelloRequest request;
 
@@ -17,29 +56,29 @@ int rpc_hello(struct channel *channel, const char *program, bool administrator, 
     request.occupied_brokers = occupied->brokers;
     request.occupied_addresses = occupied->addresses;
     request.occupied_sizes = occupied->sizes;
-    return call_take(channel, METHOD_HELLO, &request.base, hello_take, session, deadline);
+    return call_take(route, METHOD_HELLO, &request.base, hello_take, session);
 }
 
-int rpc_goodbye(struct channel *channel, uint64_t deadline)
+int rpc_goodbye(struct rpc_route route)
 {
     Memoryd__V1__GoodbyeRequest request = MEMORYD__V1__GOODBYE_REQUEST__INIT;
 
-    return call_done(channel, METHOD_GOODBYE, &request.base, deadline);
+    return call_done(route, METHOD_GOODBYE, &request.base);
 }
 
-int rpc_ping(struct channel *channel, uint64_t deadline)
+int rpc_ping(struct rpc_route route)
 {
     Memoryd__V1__PingRequest request = MEMORYD__V1__PING_REQUEST__INIT;
 
-    return call_done(channel, METHOD_PING, &request.base, deadline);
+    return call_done(route, METHOD_PING, &request.base);
 }
 
-int rpc_subscribe(struct channel *channel, uint32_t mask, uint64_t deadline)
+int rpc_subscribe(struct rpc_route route, uint32_t mask)
 {
     Memoryd__V1__SubscribeRequest request = MEMORYD__V1__SUBSCRIBE_REQUEST__INIT;
 
     request.mask = mask;
-    return call_done(channel, METHOD_SUBSCRIBE, &request.base, deadline);
+    return call_done(route, METHOD_SUBSCRIBE, &request.base);
 }
 
 bool rpc_event(unsigned id, const struct ProtobufCMessage *message, struct memclient_event *event)

@@ -17,13 +17,13 @@ static void *run_caller(void *data)
 
     switch (c->what) {
     case PING:
-        c->result = rpc_ping(c->channel, deadline);
+        c->result = rpc_ping(rpc_route_of(c->channel, deadline));
         break;
     case ALLOC: {
         struct alloc_spec spec = {.n = 1, .sizes = &(uint64_t){1}};
         struct rpc_opened opened = RPC_OPENED_NULL;
 
-        c->result = rpc_alloc(c->channel, &spec, deadline, &opened);
+        c->result = rpc_alloc(rpc_route_of(c->channel, deadline), &spec, &opened);
         if (!c->result)
             c->id = opened.items[0].id;
         rpc_opened_deinit(&opened);
@@ -32,7 +32,7 @@ static void *run_caller(void *data)
     case RESERVE: {
         struct rpc_reserved reserved;
 
-        c->result = rpc_reserve(c->channel, page_size(), 0, 0, deadline, &reserved);
+        c->result = rpc_reserve(rpc_route_of(c->channel, deadline), page_size(), 0, 0, &reserved);
         if (!c->result)
             c->id = reserved.reservation;
         break;
@@ -40,7 +40,7 @@ static void *run_caller(void *data)
     case IMPORT: {
         struct rpc_opened opened = RPC_OPENED_NULL;
 
-        c->result = rpc_import(c->channel, c->fd, deadline, &opened);
+        c->result = rpc_import(rpc_route_of(c->channel, deadline), c->fd, &opened);
         if (!c->result)
             c->id = opened.items[0].id;
         rpc_opened_deinit(&opened);
@@ -48,7 +48,7 @@ static void *run_caller(void *data)
     }
     case RELEASE:
     case GIVE_BACK:
-        rpc_give_back(c->channel, 1, &(uint64_t){1}, c->what == RELEASE, deadline);
+        rpc_give_back(rpc_route_of(c->channel, deadline), 1, &(uint64_t){1}, c->what == RELEASE);
         c->result = 0;
         break;
     case SHARE: {
@@ -56,7 +56,7 @@ static void *run_caller(void *data)
         struct rpc_shared shared;
         uint64_t id = 1;
 
-        c->result = rpc_share(c->channel, 1, &id, &options, deadline, &shared);
+        c->result = rpc_share(rpc_route_of(c->channel, deadline), 1, &id, &options, &shared);
         break;
     }
     }

@@ -258,7 +258,7 @@ static void breaks(struct world *w, int error)
 {
     struct caller c;
 
-    assert_int_equal(rpc_ping(w->channel, deadline_after_ms(PATIENCE_MS)), error);
+    assert_int_equal(rpc_ping(rpc_route_of(w->channel, deadline_after_ms(PATIENCE_MS))), error);
     start(w, &c, PING, PATIENCE_MS);
     assert_int_equal(caller_finish(&c), -ENOTCONN);
 }
@@ -373,7 +373,7 @@ static void a_lost_connection_ends_every_call(void **state)
     /* what does no harm may be tried elsewhere */
     for (unsigned i = 0; i < 4; i++)
         assert_int_equal(caller_finish(&callers[i]), i % 2 ? -ENOTCONN : -ECONNRESET);
-    assert_int_equal(rpc_ping(w->channel, DEADLINE_NEVER), -ENOTCONN);
+    assert_int_equal(rpc_ping(rpc_route_of(w->channel, DEADLINE_NEVER)), -ENOTCONN);
 }
 
 static void a_reply_sent_before_the_end_still_counts(void **state)
@@ -398,8 +398,8 @@ static void a_reply_that_is_there_counts_although_the_deadline_has_passed(void *
     struct world *w = *state;
 
     fake_reply(w->broker, METHOD_PING, 1, NULL, NULL, 0);
-    assert_int_equal(rpc_ping(w->channel, deadline_after_ms(0)), 0);
-    assert_int_equal(rpc_ping(w->channel, deadline_after_ms(0)), -ETIMEDOUT);
+    assert_int_equal(rpc_ping(rpc_route_of(w->channel, deadline_after_ms(0))), 0);
+    assert_int_equal(rpc_ping(rpc_route_of(w->channel, deadline_after_ms(0))), -ETIMEDOUT);
 }
 
 static void a_request_that_cannot_be_sent_ends_at_its_deadline(void **state)
@@ -409,7 +409,7 @@ static void a_request_that_cannot_be_sent_ends_at_its_deadline(void **state)
     int r = 0;
 
     while (r != -ETIMEDOUT || !strstr(fail_sentence(), "did not take"))
-        r = rpc_ping(w->channel, deadline_after_ms(0));
+        r = rpc_ping(rpc_route_of(w->channel, deadline_after_ms(0)));
     start(w, &c, PING, QUIET_MS);
     assert_int_equal(caller_finish(&c), -ETIMEDOUT);
 
@@ -436,7 +436,7 @@ static void events_arrive_beside_replies_and_alone(void **state)
     event.pool = (char *)"node0";
     fake_reply(w->broker, METHOD_EVENT_PRESSURE, 0, &event.base, NULL, 0);
     fake_reply(w->broker, METHOD_PING, 1, NULL, NULL, 0);
-    assert_int_equal(rpc_ping(w->channel, deadline_after_ms(PATIENCE_MS)), 0);
+    assert_int_equal(rpc_ping(rpc_route_of(w->channel, deadline_after_ms(PATIENCE_MS))), 0);
     assert_int_equal(w->events, 1);
 
     fake_reply(w->broker, METHOD_EVENT_PRESSURE, 0, &event.base, NULL, 0);
@@ -459,8 +459,8 @@ static void *call_many(void *data)
     for (unsigned i = 0; i < CALLS && !c->result; i++) {
         struct rpc_reserved reserved = {0};
 
-        c->result = rpc_reserve(c->channel, page_size(), 0, (c->id << 32 | i) * page_size(),
-                                deadline_after_ms(PATIENCE_MS), &reserved);
+        c->result = rpc_reserve(rpc_route_of(c->channel, deadline_after_ms(PATIENCE_MS)), page_size(), 0,
+                                (c->id << 32 | i) * page_size(), &reserved);
         if (!c->result && reserved.address != (c->id << 32 | i) * page_size())
             c->result = -EBADE; /* somebody else's reply */
     }

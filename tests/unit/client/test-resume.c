@@ -340,8 +340,8 @@ static void giving_back_does_not_wait_for_a_broker_that_is_away(void **state)
     hang_up();
     assert_int_equal(caller_finish(&sent), 0);
     for (uint64_t id = 2; id < 102; id++)
-        rpc_give_back(w.channel, 1, &id, id % 2, deadline_after_ms(PATIENCE_MS));
-    assert_int_equal(rpc_unreserve(w.channel, 3, deadline_after_ms(PATIENCE_MS)), 0);
+        rpc_give_back(rpc_route_of(w.channel, deadline_after_ms(PATIENCE_MS)), 1, &id, id % 2);
+    assert_int_equal(rpc_unreserve(rpc_route_of(w.channel, deadline_after_ms(PATIENCE_MS)), 3), 0);
 
     /* it is sent before whatever is next; no more at a time than may be without acknowledgement */
     listen_there(SOCK_SEQPACKET);
@@ -386,7 +386,7 @@ static void a_session_that_is_not_known_any_more_ends_every_call(void **state)
         assert_int_equal(caller_finish(&sent), -ECONNRESET);
         assert_int_equal(caller_finish(&unsent), -ENOTCONN);
         assert_true(channel_is_broken(w.channel));
-        assert_int_equal(rpc_ping(w.channel, DEADLINE_NEVER), -ENOTCONN);
+        assert_int_equal(rpc_ping(rpc_route_of(w.channel, DEADLINE_NEVER)), -ENOTCONN);
     }
 }
 

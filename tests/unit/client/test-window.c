@@ -48,7 +48,7 @@ static void *reserve_many(void *data)
     for (unsigned i = 0; i < MANY && !c->result; i++) {
         struct rpc_reserved reserved;
 
-        c->result = rpc_reserve(c->channel, page_size(), 0, 0, deadline_after_ms(PATIENCE_MS), &reserved);
+        c->result = rpc_reserve(rpc_route_of(c->channel, deadline_after_ms(PATIENCE_MS)), page_size(), 0, 0, &reserved);
     }
     return NULL;
 }
@@ -162,7 +162,7 @@ static void done(enum method method, uint64_t sequence)
 
 static void give_back(uint64_t id)
 {
-    rpc_give_back(w.channel, 1, &id, false, deadline_after_ms(PATIENCE_MS));
+    rpc_give_back(rpc_route_of(w.channel, deadline_after_ms(PATIENCE_MS)), 1, &id, false);
 }
 
 static void what_is_given_back_is_sent_and_not_waited_for(void **state)
@@ -174,7 +174,7 @@ static void what_is_given_back_is_sent_and_not_waited_for(void **state)
     /* nobody answers */
     give_back(1);
     give_back(2);
-    assert_int_equal(rpc_unreserve(w.channel, 3, deadline_after_ms(PATIENCE_MS)), 0);
+    assert_int_equal(rpc_unreserve(rpc_route_of(w.channel, deadline_after_ms(PATIENCE_MS)), 3), 0);
     assert_int_equal(expect_plain(w.broker, METHOD_RELEASE), 1);
     assert_int_equal(expect_plain(w.broker, METHOD_RELEASE), 2);
     assert_int_equal(expect_plain(w.broker, METHOD_UNRESERVE), 3);

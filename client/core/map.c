@@ -100,6 +100,9 @@ static bool was_published(struct memclient_buffer *buf, int fd)
     return true;
 }
 
+/* Beside 0 and a negative errno: there is no descriptor at hand to map it by, or it is not good any more. */
+enum { MAP_NEEDS_FD = 1 };
+
 /* What to map it by: the descriptor or, without one, what is mapped already. */
 struct origin {
     int fd; /* or -1 */
@@ -204,8 +207,8 @@ static int refuse_publishing(const struct memclient_buffer *buf)
 }
 
 /*
- * With the space's lock and the context's: maps what nothing of ours is mapped at. 1 = it cannot be mapped by that, or
- * not any more.
+ * With the space's lock and the context's: maps what nothing of ours is mapped at. 0, MAP_NEEDS_FD, or a negative
+ * errno.
  */
 static int map_pages(struct memclient_buffer *buf, const struct origin *from, const struct wish *wish,
                      const struct place *place, void **at)
@@ -217,7 +220,7 @@ static int map_pages(struct memclient_buffer *buf, const struct origin *from, co
     } else {
         *at = duplicate(from->mapping, wish);
         if (*at == MAP_FAILED)
-            return 1;
+            return MAP_NEEDS_FD;
         *at = move_to(*at, wish->length, place);
     }
     if (*at != MAP_FAILED)
@@ -229,7 +232,7 @@ static int map_pages(struct memclient_buffer *buf, const struct origin *from, co
     if (r != -EPERM || from->fd < 0 || !from->writable)
         return r;
     /* the kernel refuses from when a seal is tried on, and shows it when it fits */
-    return was_published(buf, from->fd) ? 1 : refuse_publishing(buf);
+    return was_published(buf, from->fd) ? MAP_NEEDS_FD : refuse_publishing(buf);
 }
 
 /* Part of the wish, at its place. */
@@ -314,7 +317,7 @@ static int map_spans(struct memclient_buffer *buf, const struct origin *from, co
 
         fail_save(&saved, r);
         take_back(address, span.start);
-        return r == 1 ? 1 : fail_restore(&saved);
+        return r == MAP_NEEDS_FD ? r : fail_restore(&saved);
     }
     return 0;
 }
@@ -358,7 +361,7 @@ static int map_at(struct memclient_buffer *buf, const struct origin *from, const
     return 0;
 }
 
-/* With the space's lock. 1 = there is nothing at hand to map it by. */
+/* With the space's lock. As map_pages(). */
 static int try_map(struct memclient_buffer *buf, const struct wish *wish, bool writable,
                    struct mapping *mapping)
 {
@@ -379,12 +382,13 @@ static int try_map(struct memclient_buffer *buf, const struct wish *wish, bool w
     if (buf->ctx->closed) {
         r = fail_with(ESHUTDOWN, "the context was closed");
     } else if (!find_origin(buf, wish, &place, writable, &from)) {
-        r = 1;
+        r = MAP_NEEDS_FD;
     } else {
         r = map_at(buf, &from, wish, &place, mapping);
         if (r == -EADDRINUSE && wish->flags & MEMCLIENT_MAP_ANYWHERE) {
             place = (struct place){0};
-            r = find_origin(buf, wish, &place, writable, &from) ? map_at(buf, &from, wish, &place, mapping) : 1;
+            r = find_origin(buf, wish, &place, writable, &from) ? map_at(buf, &from, wish, &place, mapping)
+                                                                  : MAP_NEEDS_FD;
         }
     }
     pthread_mutex_unlock(&buf->ctx->lock);
@@ -428,7 +432,7 @@ int map_buffer(struct memclient_buffer *buf, const struct memclient_map_options 
             *address = (void *)(uintptr_t)start;
             return 0;
         }
-        if (r == 1)
+        if (r == MAP_NEEDS_FD)
             r = buffer_cache_fd(buf, writable, deadline);
     }
     free(mapping);

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "base/align.h"
 #include "base/cleanup.h"
 #include "core/buffer.h"
 #include "core/map.h"
@@ -68,13 +69,6 @@ static int by_start(const void *a, const void *b)
     return x->start < y->start ? -1 : x->start > y->start;
 }
 
-static int by_size(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-    return x < y ? -1 : x > y;
-}
-
 /* Bytes between two neighbours, 0 where they overlap; of different brokers they stay two. */
 static uint64_t gap_before(const struct stretch *stretch, const struct stretch *next)
 {
@@ -99,19 +93,6 @@ static void join(struct stretches *all, uint64_t gap)
     all->n = all->n ? n + 1 : 0;
 }
 
-/* The widest gap that has to go so that so many are left. 0 without memory: then the first are told. */
-static uint64_t gap_for(const struct stretches *all, size_t most)
-{
-    _cleanup_free_ uint64_t *gaps = calloc(all->n, sizeof(*gaps));
-
-    if (!gaps)
-        return 0;
-    for (size_t i = 1; i < all->n; i++)
-        gaps[i] = gap_before(&all->items[i - 1], &all->items[i]);
-    qsort(gaps + 1, all->n - 1, sizeof(*gaps), by_size);
-    return gaps[all->n - most] == UINT64_MAX ? UINT64_MAX - 1 : gaps[all->n - most];
-}
-
 void occupied_ranges(struct memclient *ctx, struct rpc_occupied *occupied)
 {
     _cleanup_free_ struct stretch *items = NULL;
@@ -130,8 +111,8 @@ void occupied_ranges(struct memclient *ctx, struct rpc_occupied *occupied)
         return;
     qsort(all.items, all.n, sizeof(*all.items), by_start);
     join(&all, 0);
-    if (all.n > MEMORYD_OCCUPIED_MAX)
-        join(&all, gap_for(&all, MEMORYD_OCCUPIED_MAX));
+    for (uint64_t gap = page_size(); all.n > MEMORYD_OCCUPIED_MAX && gap; gap *= 2)
+        join(&all, gap);
     for (; occupied->n < all.n && occupied->n < MEMORYD_OCCUPIED_MAX; occupied->n++) {
         const struct stretch *stretch = &all.items[occupied->n];
 

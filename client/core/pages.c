@@ -56,7 +56,8 @@ static void drop_spare(void)
     spare = NULL;
 }
 
-int map_withdraw_pages(uint64_t start, uint64_t size)
+/* With what is mapped there. */
+static int map_withdraw_pages(uint64_t start, uint64_t size)
 {
     int r = map_reserve_pages(start, size, MAP_FIXED);
 

@@ -20,8 +20,6 @@ void *map_inaccessible(uint64_t start, uint64_t size, int flags);
 int map_reserve_pages(uint64_t start, uint64_t size, int flags);
 /* There are reservations from now on: pages can be withdrawn in them even at the kernel's limit of mappings. */
 void map_keep_spare(void);
-/* Likewise those of a reservation, over what is mapped there. */
-int map_withdraw_pages(uint64_t start, uint64_t size);
 /* Unmaps what a reservation had, but for what is mapped in it. */
 void map_give_up_pages(uint64_t start, uint64_t size);
 /* Pages that no mapping shows any more go; those in a reservation are reserved as before. */

@@ -99,19 +99,6 @@ bool space_is_free(struct space *space, uint64_t start, uint64_t size)
     return !found || !size || (found->start > start && found->start - start >= size);
 }
 
-bool space_is_covered(struct space *space, uint64_t start, uint64_t size)
-{
-    struct mapping *m = space_first(space, start);
-    uint64_t at = start;
-
-    if (!size || size > UINT64_MAX - start)
-        return false;
-    for (; m && m->start <= at && at - start < size; m = space_next(m))
-        if (end_of(m) > at)
-            at = end_of(m);
-    return at - start >= size;
-}
-
 /* Appends those of this part of the tree; the end of the chain is returned. */
 static struct mapping **collect(struct mapping *top, uint64_t start, uint64_t end, struct mapping **chain)
 {

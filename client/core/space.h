@@ -67,8 +67,6 @@ struct mapping *space_first(struct space *space, uint64_t address);
 struct mapping *space_next(struct mapping *mapping);
 /* Is nothing mapped in the range? */
 bool space_is_free(struct space *space, uint64_t start, uint64_t size);
-/* Is every byte of the range mapped? An empty range is not. */
-bool space_is_covered(struct space *space, uint64_t start, uint64_t size);
 /* All mappings that overlap the range, by their start, linked by `found`. With the lock for changes. */
 struct mapping *space_overlapping(struct space *space, uint64_t start, uint64_t size);
 /*

@@ -152,7 +152,8 @@ static int deliver(struct channel *channel, size_t size, struct fdset *fds, bool
 
 /* ---- the socket ----------------------------------------------------------------------------- */
 
-void link_lose(struct channel *channel)
+/* The connection is lost. */
+static void link_lose(struct channel *channel)
 {
     bool was_up = channel->link == LINK_UP;
 

@@ -35,9 +35,6 @@ void link_lead(struct channel *channel, uint64_t deadline, bool just_sent);
 /* Receives all that is there. */
 void link_drain(struct channel *channel);
 
-/* The connection is lost. */
-void link_lose(struct channel *channel);
-
 /*
  * A thread that stops leading, or never led, calls this before it goes: then a thread that waits leads. If none waits,
  * and the connection was lost before all that gives something back was sent, it makes the next one and sends HELLO and

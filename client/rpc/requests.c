@@ -108,7 +108,8 @@ static void end_call(struct call *call, int err, unsigned status, const char *se
     pthread_cond_broadcast(&call->pending->wake);
 }
 
-void request_fail(struct channel *channel, struct pending *pending, int err, unsigned status, const char *sentence)
+/* Its caller goes with an error: of the broker if `status`, else `err` (positive). */
+static void request_fail(struct channel *channel, struct pending *pending, int err, unsigned status, const char *sentence)
 {
     struct call *call = pending->call;
 

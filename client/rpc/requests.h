@@ -74,8 +74,6 @@ void request_keep(struct pending *pending);
 void request_abandon(struct channel *channel, struct pending *pending);
 /* Its reply has come, or never will. */
 void request_drop(struct channel *channel, struct pending *pending);
-/* Its caller goes with an error: of the broker if `status`, else `err` (positive). */
-void request_fail(struct channel *channel, struct pending *pending, int err, unsigned status, const char *sentence);
 
 struct pending *request_find(struct channel *channel, uint64_t sequence);
 /* The reply to it has come: it will be acknowledged. */

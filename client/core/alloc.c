@@ -4,7 +4,7 @@
 
 #include "core/buffer.h"
 #include "core/map.h"
-#include "core/ready.h"
+#include "core/token_cache.h"
 
 /* The call may take what waiting for room takes, and its own time. */
 static uint64_t alloc_deadline(const struct memclient *ctx, uint64_t wait_ms)
@@ -26,7 +26,7 @@ int buffer_alloc(struct memclient *ctx, struct alloc_spec *spec, struct memclien
         spec->options.nodes = &here;
         spec->options.n_nodes = 1;
     }
-    spec->want_token = ready_is_wanted(ctx, spec);
+    spec->want_token = token_cache_is_wanted(ctx, spec);
     r = rpc_alloc(context_route_by(ctx, alloc_deadline(ctx, spec->options.wait_ms)), spec, &opened);
     if (!r)
         r = buffer_adopt(ctx, &opened, true, bufs);
@@ -35,7 +35,7 @@ int buffer_alloc(struct memclient *ctx, struct alloc_spec *spec, struct memclien
     if (spec->options.name && spec->name.policy != MEMCLIENT_NAME_FREE)
         hold_cache_let_out(bufs[0], false);
     if (spec->n == 1)
-        ready_allocated(bufs[0], &opened.items[0]);
+        token_cache_allocated(bufs[0], &opened.items[0]);
     for (unsigned i = 0; i < spec->n; i++)
         map_enter_when_mapped(bufs[i]);
     return 0;
@@ -43,6 +43,6 @@ int buffer_alloc(struct memclient *ctx, struct alloc_spec *spec, struct memclien
 
 int buffer_destroy(struct memclient *ctx, uint64_t id, bool force)
 {
-    ready_forget_id(ctx, id);
+    token_cache_forget_id(ctx, id);
     return rpc_destroy(context_route(ctx), id, force);
 }

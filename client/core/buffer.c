@@ -10,7 +10,7 @@
 
 #include "base/cleanup.h"
 #include "base/steal.h"
-#include "core/ready.h"
+#include "core/token_cache.h"
 #include "proto/status.h"
 
 void buffer_set_keeps_out(struct memclient_buffer *buf)
@@ -147,7 +147,7 @@ static struct memclient_buffer *buffer_new(struct memclient *ctx,
     buf->broker = broker;
     buf->fd = -1;
     list_init(&buf->in_fds);
-    ready_token_init(&buf->ready);
+    cached_token_init(&buf->token);
     list_init(&buf->mappings);
     return buf;
 }
@@ -255,7 +255,7 @@ static bool drop_reference(struct memclient_buffer *buf, struct channel **channe
     if (last) {
         leave_table(buf);
         buffer_drop_fd(buf);
-        ready_forget(buf);
+        token_cache_forget(buf);
         hold_cache_leave(buf);
         if (!ctx->closed && ctx->channel && buf->generation == ctx->generation)
             *channel = channel_ref(ctx->channel);

@@ -46,7 +46,7 @@ struct memclient_buffer {
     bool fd_writable;
     bool fd_kept; /* in the context's other list */
     struct list in_fds;
-    struct ready_token ready;
+    struct cached_token token;
     struct cached_hold cached;
     UT_hash_handle hh;
 

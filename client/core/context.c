@@ -13,7 +13,7 @@
 #include "base/utf8.h"
 #include "core/buffer.h"
 #include "core/occupied.h"
-#include "core/ready.h"
+#include "core/token_cache.h"
 #include "rpc/connect.h"
 
 #define DEADLINE_DEFAULT_MS 30000
@@ -48,7 +48,7 @@ int context_new(const struct memclient_options *options, struct memclient **ctxp
     list_init(&ctx->fds);
     list_init(&ctx->kept_fds);
     list_init(&ctx->reservations);
-    ready_init(&ctx->ready);
+    token_cache_init(&ctx->tokens);
     events_init(&ctx->events);
     pthread_mutex_lock(&contexts_lock);
     list_append(&contexts, &ctx->in_contexts);
@@ -191,7 +191,7 @@ static int connect_locked(struct memclient *ctx, uint64_t deadline)
     ctx->connecting = false;
     if (!r) {
         channel->generation = ++ctx->generation;
-        ready_forget_all(ctx);
+        token_cache_forget_all(ctx);
         hold_cache_forget_all(ctx);
         ctx->session = session;
         memcpy(ctx->path, connected.path, sizeof(ctx->path));

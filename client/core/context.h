@@ -23,7 +23,7 @@
 #include "base/list.h"
 #include "core/event.h"
 #include "core/hold_cache.h"
-#include "core/ready.h"
+#include "core/token_cache.h"
 #include "rpc/channel.h"
 #include "rpc/fail.h"
 #include "rpc/stubs.h"
@@ -63,7 +63,7 @@ struct memclient {
     struct list kept_fds;             /* those with one that is not to be pushed out: core/own.c */
     unsigned n_kept_fds;
     struct list reservations;
-    struct ready ready;
+    struct token_cache tokens;
     struct hold_cache_owners cached;
     struct events events;
 };

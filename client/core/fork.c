@@ -12,7 +12,7 @@
 #include "core/hold_cache.h"
 #include "core/map.h"
 #include "core/pages.h"
-#include "core/ready.h"
+#include "core/token_cache.h"
 #include "core/span.h"
 
 static void prepare(void)
@@ -96,7 +96,7 @@ static void in_child(void)
         ctx->opening = NULL;
         ctx->connecting = false;
         ctx->generation++;
-        ready_forget_all(ctx);
+        token_cache_forget_all(ctx);
         hold_cache_forget_all(ctx);
         ctx->session.session = 0;
         ctx->events.n = 0;

@@ -34,7 +34,7 @@ void context_close(struct memclient *ctx)
     ctx->closed = true; /* so that nothing below gives up claims one by one */
     channel = steal_ptr(&ctx->channel);
     buffer_drop_fds(ctx);
-    ready_forget_all(ctx);
+    token_cache_forget_all(ctx);
     hold_cache_forget_all(ctx);
     pthread_mutex_unlock(&ctx->lock);
     map_drop_context(ctx);

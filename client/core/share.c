@@ -5,7 +5,7 @@
 #include <errno.h>
 
 #include "core/buffer.h"
-#include "core/ready.h"
+#include "core/token_cache.h"
 #include "proto/status.h"
 
 int share_fd(struct memclient_buffer *buf, unsigned rights, int *fd)
@@ -85,7 +85,7 @@ static int ask_all(const struct sharing *part, struct wanted wanted)
         if (first)
             (void)fail_refused(first, shared.sentence);
         wanted = refused_by_limit(part);
-    } while (wanted.n && ready_revoke_all(ctx, deadline));
+    } while (wanted.n && token_cache_revoke_all(ctx, deadline));
     return 0;
 }
 
@@ -104,7 +104,7 @@ static int share_part(struct sharing *part)
     plain = terms->rights == (MEMCLIENT_READ | MEMCLIENT_WRITE) && !terms->flags && !terms->uses && !terms->expiry_ms;
     for (unsigned i = 0; i < part->n; i++) {
         hold_cache_let_out(part->bufs[i], false);
-        if (plain && ready_take(part->bufs[i], &part->tokens[i]))
+        if (plain && token_cache_take(part->bufs[i], &part->tokens[i]))
             part->results[i] = 0;
         else
             wanted.at[wanted.n++] = i;
@@ -141,7 +141,7 @@ int share_tokens(size_t n, struct memclient_buffer *const *bufs, const struct me
 
 int share_revoke_all(struct memclient_buffer *buf)
 {
-    ready_forget_id(buf->ctx, buf->id);
+    token_cache_forget_id(buf->ctx, buf->id);
     return rpc_revoke(buffer_route(buf), NULL, 0, buf->id);
 }
 

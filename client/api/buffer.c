@@ -72,11 +72,11 @@ struct memclient_buffer *memclient_buffer_unref(struct memclient_buffer *buf)
 
 void memclient_buffer_unref_many(size_t n, struct memclient_buffer *const *bufs)
 {
-    struct leaving leaving = LEAVING_NULL;
+    struct release_batch batch = RELEASE_BATCH_NULL;
 
     for (size_t i = 0; i < n; i++)
-        leaving_unref(&leaving, bufs[i]);
-    leaving_send(&leaving);
+        release_batch_unref(&batch, bufs[i]);
+    release_batch_send(&batch);
 }
 
 int memclient_cache_put(struct memclient_buffer *buf)

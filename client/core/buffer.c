@@ -181,13 +181,13 @@ static struct memclient_buffer *adopt_one(struct memclient *ctx, unsigned genera
     return buf;
 }
 
-static void give_back(const struct rpc_opened *opened, uint64_t deadline)
+static void release_opened(const struct rpc_opened *opened, uint64_t deadline)
 {
     uint64_t ids[MEMORYD_BATCH_MAX];
     unsigned n = rpc_opened_ids(opened, ids);
 
     if (n)
-        rpc_give_back(rpc_route_of(opened->channel, deadline), n, ids, false);
+        rpc_release(rpc_route_of(opened->channel, deadline), n, ids, false);
 }
 
 int buffer_adopt(struct memclient *ctx, struct rpc_opened *opened, bool writable_fds, struct memclient_buffer **bufs)
@@ -205,7 +205,7 @@ int buffer_adopt(struct memclient *ctx, struct rpc_opened *opened, bool writable
             enough = spares[i];
         }
     if (!enough)
-        give_back(opened, context_deadline(ctx));
+        release_opened(opened, context_deadline(ctx));
 
     if (enough) {
         pthread_mutex_lock(&ctx->lock);
@@ -264,37 +264,37 @@ static bool drop_reference(struct memclient_buffer *buf, struct channel **channe
     return last;
 }
 
-static void give_up(struct leaving *leaving, bool wait)
+static void release_batch_flush(struct release_batch *batch, bool wait)
 {
-    rpc_give_back(rpc_route_of(leaving->channel, leaving->deadline), leaving->n, leaving->ids, wait);
-    leaving->n = 0;
+    rpc_release(rpc_route_of(batch->channel, batch->deadline), batch->n, batch->ids, wait);
+    batch->n = 0;
 }
 
-void leaving_send(struct leaving *leaving)
+void release_batch_send(struct release_batch *batch)
 {
-    if (leaving->n)
-        give_up(leaving, false);
-    leaving->channel = channel_unref(leaving->channel);
+    if (batch->n)
+        release_batch_flush(batch, false);
+    batch->channel = channel_unref(batch->channel);
 }
 
 /* Takes the channel. */
-static void leave(struct leaving *leaving, const struct memclient_buffer *buf, struct channel *channel)
+static void release_batch_add(struct release_batch *batch, const struct memclient_buffer *buf, struct channel *channel)
 {
-    if (leaving->channel != channel)
-        leaving_send(leaving);
-    channel_unref(leaving->channel);
-    leaving->channel = channel;
-    leaving->deadline = context_deadline(buf->ctx);
+    if (batch->channel != channel)
+        release_batch_send(batch);
+    channel_unref(batch->channel);
+    batch->channel = channel;
+    batch->deadline = context_deadline(buf->ctx);
     for (uint64_t i = 0; i < buf->claims; i++) {
-        if (leaving->n == MEMORYD_BATCH_MAX)
-            give_up(leaving, false);
-        leaving->ids[leaving->n++] = buf->id;
+        if (batch->n == MEMORYD_BATCH_MAX)
+            release_batch_flush(batch, false);
+        batch->ids[batch->n++] = buf->id;
     }
     if (buf->keeps_out)
-        give_up(leaving, true);
+        release_batch_flush(batch, true);
 }
 
-void leaving_unref(struct leaving *leaving, struct memclient_buffer *buf)
+void release_batch_unref(struct release_batch *batch, struct memclient_buffer *buf)
 {
     struct channel *channel = NULL;
     struct memclient *ctx;
@@ -304,7 +304,7 @@ void leaving_unref(struct leaving *leaving, struct memclient_buffer *buf)
         return;
     ctx = buf->ctx;
     if (channel)
-        leave(leaving, buf, channel);
+        release_batch_add(batch, buf, channel);
     free(buf);
     context_unref(ctx);
     errno = err;
@@ -312,10 +312,10 @@ void leaving_unref(struct leaving *leaving, struct memclient_buffer *buf)
 
 struct memclient_buffer *buffer_unref(struct memclient_buffer *buf)
 {
-    struct leaving leaving = LEAVING_NULL;
+    struct release_batch batch = RELEASE_BATCH_NULL;
 
-    leaving_unref(&leaving, buf);
-    leaving_send(&leaving);
+    release_batch_unref(&batch, buf);
+    release_batch_send(&batch);
     return NULL;
 }
 
@@ -343,7 +343,7 @@ static int claim_anew(struct memclient_buffer *buf, struct channel *channel, uin
     if (r)
         return r;
     if (opened.items[0].status || opened.items[0].id != buf->id) {
-        give_back(&opened, deadline);
+        release_opened(&opened, deadline);
         rpc_opened_deinit(&opened);
         return fail_with(ESTALE, "buffer #%llu is of a session that has ended", (unsigned long long)buf->id);
     }

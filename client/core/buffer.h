@@ -99,18 +99,18 @@ struct memclient_buffer *buffer_unref(struct memclient_buffer *buf);
 
 /*
  * The same for several: the claims of those whose last references these were are given up together, 64 to a request,
- * the rest of them by leaving_send(). Of claims that keep other sessions out the end is waited for.
+ * the rest of them by release_batch_send(). Of claims that keep other sessions out the end is waited for.
  */
-struct leaving {
+struct release_batch {
     struct channel *channel; /* in whose session they are */
     uint64_t deadline;
     unsigned n;
     uint64_t ids[MEMORYD_BATCH_MAX];
 };
-#define LEAVING_NULL {.channel = NULL}
+#define RELEASE_BATCH_NULL {.channel = NULL}
 
-void leaving_unref(struct leaving *leaving, struct memclient_buffer *buf);
-void leaving_send(struct leaving *leaving);
+void release_batch_unref(struct release_batch *batch, struct memclient_buffer *buf);
+void release_batch_send(struct release_batch *batch);
 
 
 /* core/alloc.c: as many buffers as are wanted, all or none. The broker chooses what the options leave open. */

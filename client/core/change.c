@@ -339,16 +339,16 @@ static int take_away(struct mapping *m)
 /* Without a lock: these may have been the last references of buffers. */
 void map_drop_taken(struct mapping *taken)
 {
-    struct leaving leaving = LEAVING_NULL;
+    struct release_batch batch = RELEASE_BATCH_NULL;
 
     while (taken) {
         struct mapping *next = taken->taken;
 
-        leaving_unref(&leaving, taken->buffer);
+        release_batch_unref(&batch, taken->buffer);
         free(taken);
         taken = next;
     }
-    leaving_send(&leaving);
+    release_batch_send(&batch);
 }
 
 int map_unmap(struct memclient *ctx, uint64_t start, uint64_t size)

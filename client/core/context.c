@@ -132,7 +132,7 @@ static int say_hello(struct memclient *ctx, uint64_t deadline, struct connected 
         return r;
     }
     pthread_mutex_lock(&ctx->lock);
-    ctx->opening = channel;
+    ctx->pending_channel = channel;
     pthread_mutex_unlock(&ctx->lock);
     occupied_ranges(ctx, &occupied);
     r = rpc_hello(rpc_route_of(channel, deadline), ctx->program, ctx->administrator, &occupied, session);
@@ -145,12 +145,12 @@ static bool is_lost(int r)
     return r == -ECONNRESET || r == -ENOTCONN;
 }
 
-static void give_up_opening(struct memclient *ctx)
+static void drop_pending_channel(struct memclient *ctx)
 {
     struct channel *channel;
 
     pthread_mutex_lock(&ctx->lock);
-    channel = steal_ptr(&ctx->opening);
+    channel = steal_ptr(&ctx->pending_channel);
     if (channel)
         channel_break(channel, ECONNRESET, "the session could not be opened");
     pthread_mutex_unlock(&ctx->lock);
@@ -167,7 +167,7 @@ static int connect_now(struct memclient *ctx, uint64_t deadline, struct connecte
         r = say_hello(ctx, deadline, connected, session);
         if (!is_lost(r) || n == HELLOS_MAX || deadline_passed(deadline, clock_now_ns()))
             return r;
-        give_up_opening(ctx);
+        drop_pending_channel(ctx);
     }
 }
 
@@ -185,9 +185,9 @@ static int connect_locked(struct memclient *ctx, uint64_t deadline)
     pthread_mutex_unlock(&ctx->lock);
     r = connect_now(ctx, deadline, &connected, &session);
     if (!r && mask)
-        r = rpc_subscribe(rpc_route_of(ctx->opening, deadline), mask);
+        r = rpc_subscribe(rpc_route_of(ctx->pending_channel, deadline), mask);
     pthread_mutex_lock(&ctx->lock);
-    channel = steal_ptr(&ctx->opening);
+    channel = steal_ptr(&ctx->pending_channel);
     ctx->connecting = false;
     if (!r) {
         channel->generation = ++ctx->generation;

@@ -50,7 +50,7 @@ struct memclient {
     bool connecting;           /* one thread is; the others wait for `connected` */
     pthread_cond_t connected;
     struct channel *channel;   /* or NULL */
-    struct channel *opening;   /* while it says hello */
+    struct channel *pending_channel;  /* while it says hello */
     struct channel *inherited; /* from the parent process */
     unsigned generation;
     struct rpc_session session; /* .session is 0 before the first */

@@ -24,8 +24,8 @@ static void prepare(void)
         pthread_mutex_lock(&ctx->lock);
         if (ctx->channel)
             channel_fork_prepare(ctx->channel);
-        if (ctx->opening)
-            channel_fork_prepare(ctx->opening);
+        if (ctx->pending_channel)
+            channel_fork_prepare(ctx->pending_channel);
         hold_cache_fork_prepare(ctx);
     }
 }
@@ -35,8 +35,8 @@ static void in_parent(void)
     hold_cache_forked();
     list_for_each_entry(ctx, &contexts, struct memclient, in_contexts)
     {
-        if (ctx->opening)
-            channel_fork_parent(ctx->opening);
+        if (ctx->pending_channel)
+            channel_fork_parent(ctx->pending_channel);
         if (ctx->channel)
             channel_fork_parent(ctx->channel);
         pthread_mutex_unlock(&ctx->lock);
@@ -91,9 +91,9 @@ static void in_child(void)
     list_for_each_entry(ctx, &contexts, struct memclient, in_contexts)
     {
         inherit(ctx, ctx->channel);
-        inherit(ctx, ctx->opening);
+        inherit(ctx, ctx->pending_channel);
         ctx->channel = NULL;
-        ctx->opening = NULL;
+        ctx->pending_channel = NULL;
         ctx->connecting = false;
         ctx->generation++;
         token_cache_forget_all(ctx);

@@ -22,7 +22,7 @@
 #define REQUEST_MAX 8192
 
 /* So many requests that give something back are under way without anybody who waits for them: half of what may be. */
-#define LEFT_MAX (MEMORYD_UNACKNOWLEDGED_MAX / 2)
+#define FIRE_AND_FORGET_MAX (MEMORYD_UNACKNOWLEDGED_MAX / 2)
 
 /* How soon to try to send again while somebody else leads. */
 #define RESEND_NS (10 * NSEC_PER_MSEC)
@@ -197,11 +197,11 @@ static void follow(struct channel *channel, struct call *call, uint64_t deadline
 
     if (call->state == CALL_TAKING) {
         deadline = soon = DEADLINE_NEVER;
-    } else if (channel->stopped && !call->pending->sequence) {
+    } else if (channel->send_blocked && !call->pending->sequence) {
         soon = deadline_after_ns(RESEND_NS);
     }
     wait_until(channel, call, soon < deadline ? soon : deadline);
-    if (channel->stopped && !channel->broken)
+    if (channel->send_blocked && !channel->broken)
         requests_flush(channel);
 }
 
@@ -214,10 +214,12 @@ static uint64_t wait_at_most(const struct channel *channel, const struct call *c
     const struct pending *pending = call->pending;
     uint64_t until = deadline_at(channel->since, LINK_LEAVE_NS);
 
-    if (!request_gives_back(pending))
+    if (!request_is_release(pending))
         return deadline;
     if (channel->link == LINK_UP)
-        return !call->take && pending->sequence && !pending->lost && channel->n_left < LEFT_MAX ? 0 : deadline;
+        return !call->take && pending->sequence && !pending->lost && channel->n_fire_and_forget < FIRE_AND_FORGET_MAX
+                   ? 0
+                   : deadline;
     if (!channel->release_log || pending->in_log || deadline_passed(until, clock_now_ns()))
         return 0;
     return until < deadline ? until : deadline;
@@ -237,7 +239,7 @@ static int await(struct channel *channel, struct call *call, uint64_t deadline)
             call->state = CALL_ANSWERED;
         } else if (waits && deadline_passed(deadline, clock_now_ns())) {
             /* if all of the process was stopped, the reply may have been there for long */
-            if (!channel->led && channel->link != LINK_DOWN && !channel->stopped)
+            if (!channel->led && channel->link != LINK_DOWN && !channel->send_blocked)
                 link_drain(channel);
             if (call->state != CALL_WAITING)
                 continue;
@@ -257,9 +259,9 @@ static int await(struct channel *channel, struct call *call, uint64_t deadline)
  * Replies that nobody waits for are received along with others. Those that came behind the last one are not left in
  * the socket: the broker takes descriptors for not received while anything is in it.
  */
-static void receive_what_is_left(struct channel *channel)
+static void receive_rest(struct channel *channel)
 {
-    if (channel->n_left && !channel->led && !channel->broken && channel->link == LINK_UP) {
+    if (channel->n_fire_and_forget && !channel->led && !channel->broken && channel->link == LINK_UP) {
         link_drain(channel);
         link_leave(channel);
     }
@@ -268,7 +270,7 @@ static void receive_what_is_left(struct channel *channel)
 /* The reply to HELLO may be there for long: then there is a broker, and what gives something back waits its turn. */
 static void hear_hello(struct channel *channel)
 {
-    if (channel->link == LINK_GREETING && !channel->led && !channel->stolen && !channel->broken)
+    if (channel->link == LINK_HANDSHAKING && !channel->led && !channel->fd_replaced && !channel->broken)
         link_drain(channel);
 }
 
@@ -279,13 +281,13 @@ static int make_call(struct channel *channel, struct pending *pending, struct ca
     if (!pending)
         return fail_with(ENOMEM, "no memory for a request");
     requests_flush(channel);
-    if (request_gives_back(pending))
+    if (request_is_release(pending))
         hear_hello(channel);
     r = await(channel, call, deadline);
     if (!r && call->state == CALL_FAILED)
         r = fail_with(call->err, "%s", call->sentence);
     else if (!r && call->take)
-        receive_what_is_left(channel);
+        receive_rest(channel);
     return r;
 }
 

@@ -59,7 +59,7 @@ struct channel_owner {
 
 enum link_state {
     LINK_DOWN,
-    LINK_GREETING, /* connected, HELLO is sent */
+    LINK_HANDSHAKING, /* connected, HELLO is sent */
     LINK_UP
 };
 
@@ -78,7 +78,7 @@ struct channel {
     enum link_state link;
     int socket;
     struct file_id socket_id; /* of it: the program may have closed it under our feet */
-    bool stolen;              /* it has */
+    bool fd_replaced;         /* it has */
     bool may_wait;            /* inside recvmsg() */
 
     /* how the next one is made, or NULL; resume.c */
@@ -92,14 +92,14 @@ struct channel {
     struct list unsent[2]; /* not yet, by enum method_repeat */
     struct list unused;    /* for reuse */
     unsigned n_recorded;   /* of the waiting ones */
-    unsigned n_left;       /* that give something back, and nobody waits for */
+    unsigned n_fire_and_forget; /* that give something back, and nobody waits for */
     unsigned n_answered;
     uint64_t answered[MEMORYD_UNACKNOWLEDGED_MAX]; /* and to be acknowledged one by one */
     struct release_log *release_log; /* where those that give something back are noted first; or NULL */
     struct hold_cache *cache; /* what the session has cached, in the same memory; NULL: an older broker made that */
     uint64_t since; /* when the connection was lost; or, if that was later, HELLO was sent on the next one */
-    bool behind; /* some of the waiting ones are to be sent again */
-    int stopped; /* why sending stopped: see sockio_send() */
+    bool needs_resend; /* some of the waiting ones are to be sent again */
+    int send_blocked; /* why sending stopped: see sockio_send() */
 
     /* the leader's alone */
     bool others_wait; /* seen when it received last */

@@ -13,8 +13,8 @@
 struct memclient_buffer_info;
 
 /*
- * channel_call() with a connection that the route gives; and once more with a new one, if the session of the former turned out
- * to be lost, and nothing can have been done in it.
+ * channel_call() with a connection that the route gives; and once more with a new one, if the session of the former
+ * turned out to be lost, and nothing can have been done in it.
  */
 int call_request(struct rpc_route route, const struct channel_request *request);
 

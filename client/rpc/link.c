@@ -77,7 +77,7 @@ static int deliver_event(struct channel *channel, uint16_t id, const uint8_t *pa
 }
 
 /* The pending one that a reply answers, which is nobody else's from now on; NULL if there is none. */
-static struct pending *claim(struct channel *channel, const struct frame_header *header)
+static struct pending *match_reply(struct channel *channel, const struct frame_header *header)
 {
     struct pending *pending;
 
@@ -126,9 +126,9 @@ static int deliver(struct channel *channel, size_t size, struct fdset *fds, bool
     if (!header.sequence)
         return deliver_event(channel, header.method, payload, n);
     /* HELLO was refused, and what was sent behind it has not been looked at */
-    if (channel->link == LINK_GREETING && header.status == STATUS_NO_SESSION)
+    if (channel->link == LINK_HANDSHAKING && header.status == STATUS_NO_SESSION)
         return 0;
-    pending = claim(channel, &header);
+    pending = match_reply(channel, &header);
     if (!pending)
         return -EPROTO;
 
@@ -140,7 +140,7 @@ static int deliver(struct channel *channel, size_t size, struct fdset *fds, bool
         take_problem(channel, call, payload, n);
     } else if (call && complete) {
         call->err = err = take_reply(channel, pending->row, call, payload, n, fds);
-    } else if (!header.status && !pending->left) {
+    } else if (!header.status && !pending->fire_and_forget) {
         /* nobody wants it any more, or it is of no use */
         undo(channel, pending->row, payload, n);
         if (call)
@@ -163,7 +163,7 @@ static void link_lose(struct channel *channel)
         channel_break_locked(channel, ECONNRESET, "the broker closed the connection");
         return;
     }
-    if (channel->link == LINK_GREETING)
+    if (channel->link == LINK_HANDSHAKING)
         resume_unheard(channel);
     if (was_up)
         channel->since = clock_now_ns();
@@ -175,8 +175,8 @@ static void link_lose(struct channel *channel)
         pthread_mutex_lock(&channel->lock);
     }
     channel->socket = file_id_close(channel->socket_id, channel->socket);
-    channel->stolen = false;
-    channel->stopped = 0;
+    channel->fd_replaced = false;
+    channel->send_blocked = 0;
 }
 
 /* What it said cannot be: whoever waits must know, and another connection may go better. */
@@ -236,11 +236,11 @@ static void receive_some(struct channel *channel, bool wait)
 static void listen_once(struct channel *channel, uint64_t deadline)
 {
     uint64_t now = clock_now_ns();
-    uint64_t until = deadline_at(now, channel->stopped == SOCKIO_E_TOO_MANY_IN_FLIGHT ? LINK_RETRY_NS
+    uint64_t until = deadline_at(now, channel->send_blocked == SOCKIO_E_TOO_MANY_IN_FLIGHT ? LINK_RETRY_NS
                                                                                       : LINK_WAIT_MS * NSEC_PER_MSEC);
     struct pollfd p = {.fd = channel->socket,
-                       .events = channel->stopped == SOCKIO_E_AGAIN ? POLLIN | POLLOUT : POLLIN};
-    bool wait = channel->may_wait && !channel->stopped && until < deadline;
+                       .events = channel->send_blocked == SOCKIO_E_AGAIN ? POLLIN | POLLOUT : POLLIN};
+    bool wait = channel->may_wait && !channel->send_blocked && until < deadline;
 
     pthread_mutex_unlock(&channel->lock);
     if (wait)
@@ -256,8 +256,8 @@ void link_lead(struct channel *channel, uint64_t deadline, bool just_sent)
     assert(!channel->led);
     channel->led = true;
     if (!just_sent && channel->link != LINK_DOWN && !file_id_is(channel->socket_id, channel->socket))
-        channel->stolen = true;
-    if (channel->stolen)
+        channel->fd_replaced = true;
+    if (channel->fd_replaced)
         link_lose(channel);
     if (!just_sent)
         requests_flush(channel);
@@ -267,7 +267,7 @@ void link_lead(struct channel *channel, uint64_t deadline, bool just_sent)
         resume_step(channel, deadline);
     else
         listen_once(channel, deadline);
-    if (channel->link == LINK_GREETING)
+    if (channel->link == LINK_HANDSHAKING)
         resume_heard(channel);
     channel->led = false;
 }
@@ -279,7 +279,7 @@ void link_drain(struct channel *channel)
     while (receive_one(channel, false))
         ;
     pthread_mutex_lock(&channel->lock);
-    if (channel->link == LINK_GREETING)
+    if (channel->link == LINK_HANDSHAKING)
         resume_heard(channel);
     channel->led = false;
 }
@@ -287,7 +287,7 @@ void link_drain(struct channel *channel)
 /* What it said last, and its end. */
 static void hear_the_end(struct channel *channel)
 {
-    if (channel->stolen) {
+    if (channel->fd_replaced) {
         channel->led = true;
         link_lose(channel);
         channel->led = false;
@@ -306,7 +306,7 @@ static void reconnect(struct channel *channel)
             channel->led = false;
             if (channel->link == LINK_DOWN)
                 break;
-        } else if (channel->stopped == SOCKIO_E_GONE) {
+        } else if (channel->send_blocked == SOCKIO_E_GONE) {
             hear_the_end(channel);
         } else if (channel->link == LINK_UP || requests_flush(channel) != SOCKIO_E_GONE) {
             break;
@@ -318,7 +318,7 @@ void link_leave(struct channel *channel)
 {
     if (channel->led || requests_wake_one(channel))
         return;
-    if ((channel->link != LINK_UP || channel->stopped == SOCKIO_E_GONE) && requests_give_back(channel)) {
+    if ((channel->link != LINK_UP || channel->send_blocked == SOCKIO_E_GONE) && requests_have_release(channel)) {
         reconnect(channel);
         if (!channel->led)
             requests_wake_one(channel);

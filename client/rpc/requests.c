@@ -16,7 +16,7 @@ static bool is_recorded(const struct pending *pending)
     return pending->row->repeat == REPEAT_RECORDED;
 }
 
-bool request_gives_back(const struct pending *pending)
+bool request_is_release(const struct pending *pending)
 {
     return pending->row->id == METHOD_RELEASE || pending->row->id == METHOD_UNRESERVE;
 }
@@ -69,8 +69,8 @@ void request_drop(struct channel *channel, struct pending *pending)
 {
     if (pending->sequence && is_recorded(pending))
         channel->n_recorded--;
-    if (pending->left)
-        channel->n_left--;
+    if (pending->fire_and_forget)
+        channel->n_fire_and_forget--;
     if (pending->in_log && channel->release_log)
         release_log_remove(channel->release_log, pending->in_log);
     free(pending->copy);
@@ -89,14 +89,14 @@ void request_abandon(struct channel *channel, struct pending *pending)
     pending->call = NULL;
     pending->fds = NULL;
     pending->n_fds = 0;
-    if (is_recorded(pending) ? !pending->sequence && !request_gives_back(pending)
+    if (is_recorded(pending) ? !pending->sequence && !request_is_release(pending)
                              : !pending->sequence || pending->lost) {
         request_drop(channel, pending);
         return;
     }
     request_keep(pending);
-    pending->left = request_gives_back(pending);
-    channel->n_left += pending->left;
+    pending->fire_and_forget = request_is_release(pending);
+    channel->n_fire_and_forget += pending->fire_and_forget;
 }
 
 static void end_call(struct call *call, int err, unsigned status, const char *sentence)
@@ -109,7 +109,8 @@ static void end_call(struct call *call, int err, unsigned status, const char *se
 }
 
 /* Its caller goes with an error: of the broker if `status`, else `err` (positive). */
-static void request_fail(struct channel *channel, struct pending *pending, int err, unsigned status, const char *sentence)
+static void request_fail(struct channel *channel, struct pending *pending, int err, unsigned status,
+                         const char *sentence)
 {
     struct call *call = pending->call;
 
@@ -207,7 +208,7 @@ static void prepare(const struct channel *channel, const struct pending *pending
 /* Before it is sent: should this broker not read it, the next one does. */
 static void note_in_log(struct channel *channel, struct pending *pending, const struct outgoing *out)
 {
-    if (out->is_new && channel->release_log && request_gives_back(pending))
+    if (out->is_new && channel->release_log && request_is_release(pending))
         pending->in_log = release_log_put(channel->release_log, out->iov);
 }
 
@@ -238,7 +239,7 @@ static int send_or_note(struct channel *channel, struct pending *pending, bool c
     if (out.is_new)
         enter_waiting(channel, pending, &out);
     pending->lost = r;
-    channel->behind |= pending->lost;
+    channel->needs_resend |= pending->lost;
     return r;
 }
 
@@ -276,21 +277,21 @@ static int try_to_send(struct channel *channel, struct pending *pending)
 /* Before HELLO is answered nothing else is: if it is refused for good, the others can go to another session. */
 static bool may_go(const struct channel *channel, const struct pending *pending)
 {
-    return channel->link == LINK_UP || request_gives_back(pending);
+    return channel->link == LINK_UP || request_is_release(pending);
 }
 
 static int flush(struct channel *channel)
 {
     int r;
 
-    if (channel->behind)
+    if (channel->needs_resend)
         list_for_each_entry_safe(pending, &channel->waiting, struct pending, link)
         {
             r = pending->lost && may_go(channel, pending) ? try_to_send(channel, pending) : 0;
             if (r)
                 return r;
         }
-    channel->behind = channel->behind && channel->link != LINK_UP;
+    channel->needs_resend = channel->needs_resend && channel->link != LINK_UP;
     /* what changes something goes first, so that what looks afterwards sees it; it may look past what has no room */
     list_for_each_entry_safe(pending, &channel->unsent[REPEAT_RECORDED], struct pending, link)
     {
@@ -316,7 +317,7 @@ static void note_unsent(struct channel *channel)
 {
     list_for_each_entry_safe(pending, &channel->unsent[REPEAT_RECORDED], struct pending, link)
     {
-        if (!request_gives_back(pending))
+        if (!request_is_release(pending))
             continue;
         if (!has_room(channel))
             return;
@@ -330,27 +331,27 @@ int requests_flush(struct channel *channel)
 {
     int r = 0;
 
-    if (!channel->behind && list_is_empty(&channel->unsent[0]) && list_is_empty(&channel->unsent[1]))
-        return channel->stopped = 0;
+    if (!channel->needs_resend && list_is_empty(&channel->unsent[0]) && list_is_empty(&channel->unsent[1]))
+        return channel->send_blocked = 0;
     if (channel->link != LINK_DOWN && !file_id_is(channel->socket_id, channel->socket)) {
         /* this program has closed it; whoever leads sees to that */
-        channel->stolen = true;
+        channel->fd_replaced = true;
         r = SOCKIO_E_GONE;
     } else if (channel->link != LINK_DOWN) {
         r = flush(channel);
     }
     if (channel->link != LINK_UP)
         note_unsent(channel);
-    return channel->stopped = r;
+    return channel->send_blocked = r;
 }
 
-bool requests_give_back(const struct channel *channel)
+bool requests_have_release(const struct channel *channel)
 {
     list_for_each_entry(pending, &channel->waiting, struct pending, link)
-        if (pending->lost && request_gives_back(pending))
+        if (pending->lost && request_is_release(pending))
             return true;
     list_for_each_entry(pending, &channel->unsent[REPEAT_RECORDED], struct pending, link)
-        if (request_gives_back(pending))
+        if (request_is_release(pending))
             return true;
     return false;
 }
@@ -369,13 +370,13 @@ void requests_lost(struct channel *channel)
             request_drop(channel, pending);
         } else {
             pending->lost = true;
-            channel->behind = true;
-            if (pending->call && request_gives_back(pending))
+            channel->needs_resend = true;
+            if (pending->call && request_is_release(pending))
                 pthread_cond_broadcast(&pending->wake);
         }
     }
     list_for_each_entry(pending, &channel->unsent[REPEAT_RECORDED], struct pending, link)
-        if (pending->call && request_gives_back(pending))
+        if (pending->call && request_is_release(pending))
             pthread_cond_broadcast(&pending->wake);
 }
 

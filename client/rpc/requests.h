@@ -50,7 +50,7 @@ struct pending {
     const struct schema_method *row;
     bool lost;         /* with its connection: to be sent again */
     unsigned in_log;   /* its place in the release log; 0: it is not there */
-    bool left;         /* it gives something back, and nobody waits for the reply */
+    bool fire_and_forget; /* it gives something back, and nobody waits for the reply */
     struct call *call; /* NULL: nobody waits any more */
     const void *payload;
     size_t n;
@@ -91,7 +91,7 @@ int request_send(struct channel *channel, struct pending *pending);
  */
 int requests_flush(struct channel *channel);
 /* Is anything to be given back that is not sent, or was lost? */
-bool requests_give_back(const struct channel *channel);
+bool requests_have_release(const struct channel *channel);
 /* The connection is lost: all that was sent is to be sent again, or is forgotten. */
 void requests_lost(struct channel *channel);
 /* Each caller goes with this error. If `forget`, what was sent does not stay either, as if it was answered. */
@@ -107,4 +107,4 @@ bool requests_wake_one(struct channel *channel);
 void requests_deinit(struct channel *channel);
 
 /* Does it give something back? Then nobody waits for a broker that is away: it is sent when there is one again. */
-bool request_gives_back(const struct pending *pending);
+bool request_is_release(const struct pending *pending);

@@ -40,7 +40,7 @@ struct resumption {
     unsigned attempt;      /* since there was a connection */
     uint64_t next_attempt; /* when */
     struct call hello;
-    struct rpc_session greeted;
+    struct rpc_session hello_reply;
     uint8_t request[MEMORYD_PROGRAM_MAX + 128]; /* the HELLO, packed */
 };
 
@@ -88,7 +88,7 @@ int channel_may_resume(struct channel *channel, const struct connected *connecte
     next->may_autostart = connected->may_autostart;
     snprintf(next->program, sizeof(next->program), "%s", program);
     next->session = *session;
-    next->greeted.release_log = -1;
+    next->hello_reply.release_log = -1;
     pthread_mutex_lock(&channel->lock);
     map_memory(channel, steal_fd(&log), true);
     channel->minor = session->version;
@@ -104,7 +104,7 @@ void resume_deinit(struct channel *channel)
 
     if (!next)
         return;
-    (void)fd_close(next->greeted.release_log);
+    (void)fd_close(next->hello_reply.release_log);
     explicit_bzero(next, sizeof(*next));
     free(next);
     channel->resumption = NULL;
@@ -168,14 +168,14 @@ static void say_hello(struct channel *channel)
     hello_request(&hello, next->program, &next->session, !channel->release_log);
     next->hello.state = CALL_OF_LEADER;
     next->hello.take = hello_take;
-    next->hello.result = &next->greeted;
+    next->hello.result = &next->hello_reply;
     next->hello.status = 0;
     next->hello.err = 0;
     pending = envelope_pack(&hello.base, next->request, sizeof(next->request), &n)
                   ? NULL
                   : request_enter(channel, schema_method(METHOD_HELLO), next->request, n, &next->hello);
     if (pending && !request_send(channel, pending)) {
-        channel->link = LINK_GREETING;
+        channel->link = LINK_HANDSHAKING;
         channel->since = clock_now_ns();
         return;
     }
@@ -268,13 +268,13 @@ static void go_on(struct channel *channel)
 
     /* what the broker has told before is not in it, nor what was let out: so without its cache */
     if (!channel->release_log)
-        map_memory(channel, steal_fd(&next->greeted.release_log), false);
-    if (next->greeted.session != next->session.session || next->greeted.broker != next->session.broker) {
+        map_memory(channel, steal_fd(&next->hello_reply.release_log), false);
+    if (next->hello_reply.session != next->session.session || next->hello_reply.broker != next->session.broker) {
         channel_break_locked(channel, ECONNRESET, "another broker serves here now, which does not know the session");
         return;
     }
-    channel->minor = next->greeted.version;
-    __atomic_store_n(&channel->has_nodes, next->greeted.n_nodes > 1, __ATOMIC_RELAXED);
+    channel->minor = next->hello_reply.version;
+    __atomic_store_n(&channel->has_nodes, next->hello_reply.n_nodes > 1, __ATOMIC_RELAXED);
     channel->link = LINK_UP;
     /* if it is lost before anything is answered on it, the next one is not made at once */
     next->next_attempt = deadline_after_ns(connect_pause_ns(next->attempt++));
@@ -330,6 +330,6 @@ void resume_unheard(struct channel *channel)
 
     if (next->hello.state == CALL_OF_LEADER)
         request_drop(channel, next->hello.pending);
-    next->greeted.release_log = fd_close(next->greeted.release_log);
+    next->hello_reply.release_log = fd_close(next->hello_reply.release_log);
     next->next_attempt = deadline_after_ns(connect_pause_ns(next->attempt++));
 }

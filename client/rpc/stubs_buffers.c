@@ -245,7 +245,7 @@ static int take_released(void *result, const ProtobufCMessage *reply, struct fds
     return s->n_statuses == *n ? 0 : -EPROTO;
 }
 
-void rpc_give_back(struct rpc_route route, unsigned n, const uint64_t *ids, bool wait)
+void rpc_release(struct rpc_route route, unsigned n, const uint64_t *ids, bool wait)
 {
     Memoryd__V1__ReleaseRequest request = MEMORYD__V1__RELEASE_REQUEST__INIT;
     struct fail_saved saved;

@@ -48,7 +48,7 @@ static void *run_caller(void *data)
     }
     case RELEASE:
     case GIVE_BACK:
-        rpc_give_back(rpc_route_of(c->channel, deadline), 1, &(uint64_t){1}, c->what == RELEASE);
+        rpc_release(rpc_route_of(c->channel, deadline), 1, &(uint64_t){1}, c->what == RELEASE);
         c->result = 0;
         break;
     case SHARE: {

@@ -28,7 +28,7 @@
 
 static void give_back(uint64_t id)
 {
-    rpc_give_back(rpc_route_of(w.channel, deadline_after_ms(PATIENCE_MS)), 1, &id, false);
+    rpc_release(rpc_route_of(w.channel, deadline_after_ms(PATIENCE_MS)), 1, &id, false);
 }
 
 /* The sequence of what is in the log behind this one; 0: nothing. */

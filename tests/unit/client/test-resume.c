@@ -340,7 +340,7 @@ static void giving_back_does_not_wait_for_a_broker_that_is_away(void **state)
     hang_up();
     assert_int_equal(caller_finish(&sent), 0);
     for (uint64_t id = 2; id < 102; id++)
-        rpc_give_back(rpc_route_of(w.channel, deadline_after_ms(PATIENCE_MS)), 1, &id, id % 2);
+        rpc_release(rpc_route_of(w.channel, deadline_after_ms(PATIENCE_MS)), 1, &id, id % 2);
     assert_int_equal(rpc_unreserve(rpc_route_of(w.channel, deadline_after_ms(PATIENCE_MS)), 3), 0);
 
     /* it is sent before whatever is next; no more at a time than may be without acknowledgement */

@@ -162,7 +162,7 @@ static void done(enum method method, uint64_t sequence)
 
 static void give_back(uint64_t id)
 {
-    rpc_give_back(rpc_route_of(w.channel, deadline_after_ms(PATIENCE_MS)), 1, &id, false);
+    rpc_release(rpc_route_of(w.channel, deadline_after_ms(PATIENCE_MS)), 1, &id, false);
 }
 
 static void what_is_given_back_is_sent_and_not_waited_for(void **state)

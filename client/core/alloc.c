@@ -37,7 +37,7 @@ int buffer_alloc(struct memclient *ctx, struct alloc_spec *spec, struct memclien
     if (spec->n == 1)
         token_cache_allocated(bufs[0], &opened.items[0]);
     for (unsigned i = 0; i < spec->n; i++)
-        map_enter_when_mapped(bufs[i]);
+        map_prefault_when_mapped(bufs[i]);
     return 0;
 }
 

@@ -31,7 +31,7 @@ struct memclient_buffer {
     uint64_t bytes;
     uint64_t granule;
     uint32_t broker; /* whose id it is */
-    uint64_t to_enter; /* atomic: so many bytes get into the page tables as they are mapped; core/enter.c */
+    uint64_t to_prefault; /* atomic: so many bytes get into the page tables as they are mapped; core/prefault.c */
 
     /* under the context's lock; the first three are read without it, atomically */
     uint64_t address;

@@ -114,7 +114,7 @@ static int say_hello(struct memclient *ctx, uint64_t deadline, struct connected 
         .resumed = event_link_resumed,
         .data = ctx,
     };
-    struct connect_wish wish = {
+    struct connect_options options = {
         .path = ctx->wanted_path,
         .autostart = ctx->autostart,
         .deadline = deadline,
@@ -123,7 +123,7 @@ static int say_hello(struct memclient *ctx, uint64_t deadline, struct connected 
     struct channel *channel;
     int r;
 
-    r = connect_broker(&wish, connected);
+    r = connect_broker(&options, connected);
     if (r)
         return r;
     r = channel_new(connected->socket, &owner, &channel);

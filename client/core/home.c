@@ -7,7 +7,7 @@
 #include "proto/status.h"
 
 /* A place for a buffer's home: in which reservation, and where in it. */
-struct plot {
+struct address_candidate {
     uint64_t home;
     uint64_t reservation; /* 0 = none suits */
     uint64_t offset;
@@ -15,16 +15,16 @@ struct plot {
 };
 
 /* With the space's lock: all of the buffer would lie in one reservation of its session. */
-static struct plot plot_at(const struct memclient_buffer *buf, uint64_t home)
+static struct address_candidate candidate_at(const struct memclient_buffer *buf, uint64_t home)
 {
     const struct memclient_reservation *res;
     struct range_entry range;
 
     if (!range_index_find(&process_space.reserved, home, &range) ||
         !range_encloses((struct range){range.start, range.size}, (struct range){home, buf->bytes}))
-        return (struct plot){0};
+        return (struct address_candidate){0};
     res = range.value;
-    return (struct plot){
+    return (struct address_candidate){
         .home = home,
         .reservation = res->ctx == buf->ctx ? res->id : 0,
         .offset = home - range.start,
@@ -38,22 +38,22 @@ static bool may_get_home(const struct memclient_buffer *buf)
 }
 
 /* It stays without if it has one by now, another has this one, or the range is not suited or not ours any more. */
-static int make_home(struct memclient_buffer *buf, const struct plot *plot, uint64_t deadline)
+static int make_home(struct memclient_buffer *buf, const struct address_candidate *candidate, uint64_t deadline)
 {
     _cleanup_(channel_unrefp) struct channel *channel = NULL;
     int r;
 
-    if (!plot->reservation)
+    if (!candidate->reservation)
         return 0;
     r = buffer_channel(buf, deadline, &channel);
     if (r)
         return r;
     /* the reservation is the session's, and ends with it */
-    if (channel->generation != plot->generation)
+    if (channel->generation != candidate->generation)
         return 0;
-    r = rpc_place(rpc_route_of(channel, deadline), buf->id, plot->reservation, plot->offset);
+    r = rpc_place(rpc_route_of(channel, deadline), buf->id, candidate->reservation, candidate->offset);
     if (!r)
-        buffer_set_address(buf, plot->home);
+        buffer_set_address(buf, candidate->home);
     if (r == -ENOTCONN)
         return 0;
     switch (r ? fail_status() : STATUS_OK) {
@@ -70,34 +70,34 @@ static int make_home(struct memclient_buffer *buf, const struct plot *plot, uint
 int map_make_home_by(struct memclient_buffer *buf, uint64_t address, uint64_t offset, uint64_t length,
                      uint64_t deadline)
 {
-    struct plot plot = {0};
+    struct address_candidate candidate = {0};
 
     if (offset > address || !may_get_home(buf))
         return 0;
     space_lock_read();
     if (space_is_free(&process_space, address, length))
-        plot = plot_at(buf, address - offset);
+        candidate = candidate_at(buf, address - offset);
     space_unlock();
-    return make_home(buf, &plot, deadline);
+    return make_home(buf, &candidate, deadline);
 }
 
 int map_make_home(struct memclient_buffer *buf)
 {
-    struct plot plot = {0};
+    struct address_candidate candidate = {0};
     int r;
 
     if (may_get_home(buf)) {
         space_lock_read();
         /* the oldest comes last */
         list_for_each_entry(mapping, &buf->mappings, struct mapping, in_buffer) {
-            struct plot here = plot_at(buf, mapping->start - mapping->offset);
+            struct address_candidate here = candidate_at(buf, mapping->start - mapping->offset);
 
             if (here.reservation && !mapping->is_copy)
-                plot = here;
+                candidate = here;
         }
         space_unlock();
     }
-    r = make_home(buf, &plot, context_deadline(buf->ctx));
+    r = make_home(buf, &candidate, context_deadline(buf->ctx));
     if (r || buffer_address(buf))
         return r;
     return fail_with(EADDRNOTAVAIL,

@@ -12,7 +12,7 @@
 #include "base/checked.h"
 #include "base/range.h"
 #include "core/pages.h"
-#include "core/place.h"
+#include "core/target.h"
 
 #ifndef F_SEAL_FUTURE_WRITE
 #define F_SEAL_FUTURE_WRITE 0x0010
@@ -21,25 +21,25 @@
 #define HEX(number) ((unsigned long long)(number))
 
 static int check_range(const struct memclient_buffer *buf,
-                       const struct memclient_map_options *options, struct wish *wish)
+                       const struct memclient_map_options *options, struct map_request *request)
 {
-    wish->offset = options->offset;
-    wish->length = options->length;
-    wish->address = (uintptr_t)options->address;
-    wish->flags = options->flags;
-    if (wish->offset >= buf->bytes)
+    request->offset = options->offset;
+    request->length = options->length;
+    request->address = (uintptr_t)options->address;
+    request->flags = options->flags;
+    if (request->offset >= buf->bytes)
         return fail_with(EOVERFLOW, "offset %llu is not inside the buffer's %llu bytes",
-                    HEX(wish->offset), HEX(buf->bytes));
-    if (!wish->length)
-        wish->length = buf->bytes - wish->offset;
-    if (!is_aligned(wish->offset, buf->granule) || !is_aligned(wish->length, buf->granule) ||
-        !is_aligned(wish->address, buf->granule))
+                    HEX(request->offset), HEX(buf->bytes));
+    if (!request->length)
+        request->length = buf->bytes - request->offset;
+    if (!is_aligned(request->offset, buf->granule) || !is_aligned(request->length, buf->granule) ||
+        !is_aligned(request->address, buf->granule))
         return fail_with(EINVAL, "offset, length and address must be multiples of the granule, %llu bytes",
                     HEX(buf->granule));
-    if (!range_in_bounds(wish->offset, wish->length, buf->bytes))
+    if (!range_in_bounds(request->offset, request->length, buf->bytes))
         return fail_with(EOVERFLOW, "%llu bytes from offset %llu go beyond the buffer's %llu bytes",
-                    HEX(wish->length), HEX(wish->offset), HEX(buf->bytes));
-    if (wish->address > UINTPTR_MAX - wish->length)
+                    HEX(request->length), HEX(request->offset), HEX(buf->bytes));
+    if (request->address > UINTPTR_MAX - request->length)
         return fail_with(EOVERFLOW, "the range goes beyond the end of all addresses");
     return 0;
 }
@@ -61,14 +61,14 @@ static int check_access(const struct memclient_buffer *buf, unsigned wanted, uns
     return 0;
 }
 
-static int map_errno(const struct memclient_buffer *buf, const struct place *place)
+static int map_errno(const struct memclient_buffer *buf, const struct target *target)
 {
     char text[128];
 
     if (errno == EEXIST)
         return fail_with(EADDRINUSE,
                     "0x%llx, the home of buffer #%llu: something of this process is there already",
-                    HEX(place->address), HEX(buf->id));
+                    HEX(target->address), HEX(buf->id));
     if (errno == ENOMEM)
         return fail_with(ENOMEM,
                          "the kernel maps no more here: too many mappings (vm.max_map_count) or addresses (ulimit -v); "
@@ -104,19 +104,19 @@ static bool was_published(struct memclient_buffer *buf, int fd)
 enum { MAP_NEEDS_FD = 1 };
 
 /* What to map it by: the descriptor or, without one, what is mapped already. */
-struct origin {
+struct map_source {
     int fd; /* or -1 */
     const struct mapping *mapping;
     bool writable;
 };
 
 /* With the space's lock: are its pages there already, by no lesser descriptor? */
-static bool is_there(const struct wish *wish, uint64_t address, bool writable)
+static bool is_there(const struct map_request *request, uint64_t address, bool writable)
 {
     struct sweep sweep;
     struct span span;
 
-    sweep_begin(&sweep, &process_space, address, wish->length);
+    sweep_begin(&sweep, &process_space, address, request->length);
     while (sweep_next(&sweep, &span))
         if (!span.mapped || (writable && !span.writable))
             return false;
@@ -124,20 +124,20 @@ static bool is_there(const struct wish *wish, uint64_t address, bool writable)
 }
 
 /* With the space's lock and the context's. False: there is none at hand. */
-static bool find_origin(struct memclient_buffer *buf, const struct wish *wish, const struct place *place,
-                        bool writable, struct origin *from)
+static bool find_source(struct memclient_buffer *buf, const struct map_request *request, const struct target *target,
+                        bool writable, struct map_source *from)
 {
     int fd = buffer_cached_fd(buf, writable);
 
-    *from = (struct origin){.fd = fd, .writable = fd >= 0 ? buf->fd_writable : writable};
+    *from = (struct map_source){.fd = fd, .writable = fd >= 0 ? buf->fd_writable : writable};
     if (fd >= 0)
         return true;
-    if (place->address && !space_is_free(&process_space, place->address, wish->length))
-        return is_there(wish, place->address, writable);
+    if (target->address && !space_is_free(&process_space, target->address, request->length))
+        return is_there(request, target->address, writable);
     list_for_each_entry(m, &buf->mappings, struct mapping, in_buffer)
     {
         if (m->writable == writable && m->by_writer == writable && !m->is_copy &&
-            range_contains((struct range){m->offset, m->size}, wish->offset)) {
+            range_contains((struct range){m->offset, m->size}, request->offset)) {
             from->mapping = m;
             return true;
         }
@@ -145,14 +145,14 @@ static bool find_origin(struct memclient_buffer *buf, const struct wish *wish, c
     return false;
 }
 
-static void *map_descriptor(int fd, const struct wish *wish, const struct place *place)
+static void *map_descriptor(int fd, const struct map_request *request, const struct target *target)
 {
-    void *at = mmap((void *)(uintptr_t)place->address, (size_t)wish->length,
-                    map_prot(wish->access), MAP_SHARED | place->flags, fd, (off_t)wish->offset);
+    void *at = mmap((void *)(uintptr_t)target->address, (size_t)request->length,
+                    map_prot(request->access), MAP_SHARED | target->flags, fd, (off_t)request->offset);
 
     /* where MAP_FIXED_NOREPLACE is not known (valgrind) the address is a mere hint */
-    if (at != MAP_FAILED && place->address && (uintptr_t)at != place->address) {
-        munmap(at, (size_t)wish->length);
+    if (at != MAP_FAILED && target->address && (uintptr_t)at != target->address) {
+        munmap(at, (size_t)request->length);
         at = MAP_FAILED;
         errno = EEXIST;
     }
@@ -163,34 +163,34 @@ static void *map_descriptor(int fd, const struct wish *wish, const struct place 
  * A shared mapping of no size, "moved", stays and is there once more, as long as one likes from that page of the file
  * on. First to wherever the kernel likes, so that nothing is lost by a refusal: of huge pages, and in valgrind.
  */
-static void *duplicate(const struct mapping *m, const struct wish *wish)
+static void *duplicate(const struct mapping *m, const struct map_request *request)
 {
-    size_t length = (size_t)wish->length;
-    uint64_t from = m->start + (wish->offset - m->offset);
+    size_t length = (size_t)request->length;
+    uint64_t from = m->start + (request->offset - m->offset);
     void *at = mremap((void *)(uintptr_t)from, 0, length, MREMAP_MAYMOVE);
 
     if (at == MAP_FAILED)
         return at;
-    if (mprotect(at, length, map_prot(wish->access)) < 0 || (m->dont_copy && madvise(at, length, MADV_DOFORK) < 0)) {
+    if (mprotect(at, length, map_prot(request->access)) < 0 || (m->dont_copy && madvise(at, length, MADV_DOFORK) < 0)) {
         munmap(at, length);
         return MAP_FAILED;
     }
     return at;
 }
 
-static void *move_to(void *from, uint64_t length, const struct place *place)
+static void *move_to(void *from, uint64_t length, const struct target *target)
 {
-    void *to = (void *)(uintptr_t)place->address;
+    void *to = (void *)(uintptr_t)target->address;
 
     if (!to)
         return from;
-    if (place->flags & MAP_FIXED_NOREPLACE && map_reserve_pages(place->address, length, MAP_FIXED_NOREPLACE) < 0) {
+    if (target->flags & MAP_FIXED_NOREPLACE && map_reserve_pages(target->address, length, MAP_FIXED_NOREPLACE) < 0) {
         errno = EEXIST;
         to = MAP_FAILED;
     } else {
         to = mremap(from, (size_t)length, (size_t)length, MREMAP_MAYMOVE | MREMAP_FIXED, to);
-        if (to == MAP_FAILED && place->flags & MAP_FIXED_NOREPLACE)
-            munmap((void *)(uintptr_t)place->address, (size_t)length);
+        if (to == MAP_FAILED && target->flags & MAP_FIXED_NOREPLACE)
+            munmap((void *)(uintptr_t)target->address, (size_t)length);
     }
     if (to == MAP_FAILED) {
         int err = errno;
@@ -210,35 +210,35 @@ static int refuse_publishing(const struct memclient_buffer *buf)
  * With the space's lock and the context's: maps what nothing of ours is mapped at. 0, MAP_NEEDS_FD, or a negative
  * errno.
  */
-static int map_pages(struct memclient_buffer *buf, const struct origin *from, const struct wish *wish,
-                     const struct place *place, void **at)
+static int map_pages(struct memclient_buffer *buf, const struct map_source *from, const struct map_request *request,
+                     const struct target *target, void **at)
 {
     int r;
 
     if (from->fd >= 0) {
-        *at = map_descriptor(from->fd, wish, place);
+        *at = map_descriptor(from->fd, request, target);
     } else {
-        *at = duplicate(from->mapping, wish);
+        *at = duplicate(from->mapping, request);
         if (*at == MAP_FAILED)
             return MAP_NEEDS_FD;
-        *at = move_to(*at, wish->length, place);
+        *at = move_to(*at, request->length, target);
     }
     if (*at != MAP_FAILED)
         return 0;
-    r = map_errno(buf, place);
+    r = map_errno(buf, target);
     /* some kernels take away what is there before they refuse */
-    if (place->flags & MAP_FIXED)
-        (void)map_reserve_pages(place->address, wish->length, MAP_FIXED_NOREPLACE);
+    if (target->flags & MAP_FIXED)
+        (void)map_reserve_pages(target->address, request->length, MAP_FIXED_NOREPLACE);
     if (r != -EPERM || from->fd < 0 || !from->writable)
         return r;
     /* the kernel refuses from when a seal is tried on, and shows it when it fits */
     return was_published(buf, from->fd) ? MAP_NEEDS_FD : refuse_publishing(buf);
 }
 
-/* Part of the wish, at its place. */
-static struct wish wish_of(const struct wish *wish, uint64_t address, const struct span *span)
+/* Part of the request, at its place. */
+static struct map_request request_part(const struct map_request *request, uint64_t address, const struct span *span)
 {
-    struct wish part = *wish;
+    struct map_request part = *request;
 
     part.offset += span->start - address;
     part.length = span->size;
@@ -249,18 +249,18 @@ static struct wish wish_of(const struct wish *wish, uint64_t address, const stru
  * With both locks: pages that are there are to allow what is wished as well. Those of a descriptor for reading are put
  * in by one for writing, made elsewhere first, so that a refusal takes nothing away from those mappings.
  */
-static int raise_pages(struct memclient_buffer *buf, const struct origin *from, const struct wish *wish,
+static int raise_pages(struct memclient_buffer *buf, const struct map_source *from, const struct map_request *request,
                        const struct span *span)
 {
-    bool is_more = span_level(wish->access) > span_level(span->access);
+    bool is_more = span_level(request->access) > span_level(span->access);
     void *at = (void *)(uintptr_t)span->start;
     int r = 0;
 
     if (from->writable && !span->writable) {
-        struct wish all = *wish;
+        struct map_request all = *request;
 
-        all.access = is_more ? wish->access : span->access;
-        r = map_pages(buf, from, &all, &(struct place){0}, &at);
+        all.access = is_more ? request->access : span->access;
+        r = map_pages(buf, from, &all, &(struct target){0}, &at);
         if (!r && mremap(at, (size_t)span->size, (size_t)span->size, MREMAP_MAYMOVE | MREMAP_FIXED,
                          (void *)(uintptr_t)span->start) == MAP_FAILED) {
             r = fail_errno("putting pages in their place");
@@ -268,7 +268,7 @@ static int raise_pages(struct memclient_buffer *buf, const struct origin *from, 
         }
         return r;
     }
-    if (is_more && mprotect(at, (size_t)span->size, map_prot(wish->access)) < 0)
+    if (is_more && mprotect(at, (size_t)span->size, map_prot(request->access)) < 0)
         return fail_errno("mprotect");
     if (!span->for_children && madvise(at, (size_t)span->size, MADV_DOFORK) < 0)
         return fail_errno("MADV_DOFORK");
@@ -291,7 +291,7 @@ static void take_back(uint64_t start, uint64_t end)
 }
 
 /* With both locks. As map_pages(). */
-static int map_spans(struct memclient_buffer *buf, const struct origin *from, const struct wish *wish,
+static int map_spans(struct memclient_buffer *buf, const struct map_source *from, const struct map_request *request,
                      uint64_t address)
 {
     struct sweep sweep;
@@ -299,17 +299,17 @@ static int map_spans(struct memclient_buffer *buf, const struct origin *from, co
     void *at;
     int r = 0;
 
-    sweep_begin(&sweep, &process_space, address, wish->length);
+    sweep_begin(&sweep, &process_space, address, request->length);
     while (!r && sweep_next(&sweep, &span)) {
-        struct wish part = wish_of(wish, address, &span);
-        struct place place = {.address = span.start};
+        struct map_request part = request_part(request, address, &span);
+        struct target target = {.address = span.start};
 
         if (span.mapped) {
             r = raise_pages(buf, from, &part, &span);
         } else {
-            r = place_flags(buf, wish, &span, &place.flags);
+            r = target_flags(buf, request, &span, &target.flags);
             if (!r)
-                r = map_pages(buf, from, &part, &place, &at);
+                r = map_pages(buf, from, &part, &target, &at);
         }
     }
     if (r) {
@@ -334,24 +334,24 @@ static void note_writers(struct mapping *mapping)
 }
 
 /* With the space's lock and the context's. As map_pages(). */
-static int map_at(struct memclient_buffer *buf, const struct origin *from, const struct wish *wish,
-                  const struct place *place, struct mapping *mapping)
+static int map_at(struct memclient_buffer *buf, const struct map_source *from, const struct map_request *request,
+                  const struct target *target, struct mapping *mapping)
 {
-    void *at = (void *)(uintptr_t)place->address;
-    int r = at ? map_spans(buf, from, wish, place->address) : map_pages(buf, from, wish, place, &at);
+    void *at = (void *)(uintptr_t)target->address;
+    int r = at ? map_spans(buf, from, request, target->address) : map_pages(buf, from, request, target, &at);
 
     if (r)
         return r;
     *mapping = (struct mapping){
         .start = (uintptr_t)at,
-        .size = wish->length,
+        .size = request->length,
         .buffer = buffer_ref(buf),
-        .offset = wish->offset,
-        .access = wish->access,
+        .offset = request->offset,
+        .access = request->access,
         .writable = from->writable,
         .by_writer = from->writable,
-        .at_home = !wish->address,
-        .own_in_child = wish->flags & MEMCLIENT_MAP_OWN_IN_CHILD,
+        .at_home = !request->address,
+        .own_in_child = request->flags & MEMCLIENT_MAP_OWN_IN_CHILD,
     };
     if (mapping->own_in_child)
         map_keep_for_copies(buf);
@@ -362,33 +362,33 @@ static int map_at(struct memclient_buffer *buf, const struct origin *from, const
 }
 
 /* With the space's lock. As map_pages(). */
-static int try_map(struct memclient_buffer *buf, const struct wish *wish, bool writable,
+static int try_map(struct memclient_buffer *buf, const struct map_request *request, bool writable,
                    struct mapping *mapping)
 {
-    struct origin from;
-    struct place place;
+    struct map_source from;
+    struct target target;
     int r;
 
     if (buf->publishing && writable)
         return refuse_publishing(buf);
     if (process_space.n_mappings >= space_mappings_max())
         return refuse_another();
-    r = place_find(buf, wish, &place);
-    if (r && !(r == -EADDRINUSE && wish->flags & MEMCLIENT_MAP_ANYWHERE))
+    r = target_find(buf, request, &target);
+    if (r && !(r == -EADDRINUSE && request->flags & MEMCLIENT_MAP_ANYWHERE))
         return r;
     if (r)
-        place = (struct place){0};
+        target = (struct target){0};
     pthread_mutex_lock(&buf->ctx->lock);
     if (buf->ctx->closed) {
         r = fail_with(ESHUTDOWN, "the context was closed");
-    } else if (!find_origin(buf, wish, &place, writable, &from)) {
+    } else if (!find_source(buf, request, &target, writable, &from)) {
         r = MAP_NEEDS_FD;
     } else {
-        r = map_at(buf, &from, wish, &place, mapping);
-        if (r == -EADDRINUSE && wish->flags & MEMCLIENT_MAP_ANYWHERE) {
-            place = (struct place){0};
-            r = find_origin(buf, wish, &place, writable, &from) ? map_at(buf, &from, wish, &place, mapping)
-                                                                  : MAP_NEEDS_FD;
+        r = map_at(buf, &from, request, &target, mapping);
+        if (r == -EADDRINUSE && request->flags & MEMCLIENT_MAP_ANYWHERE) {
+            target = (struct target){0};
+            r = find_source(buf, request, &target, writable, &from) ? map_at(buf, &from, request, &target, mapping)
+                                                                    : MAP_NEEDS_FD;
         }
     }
     pthread_mutex_unlock(&buf->ctx->lock);
@@ -400,35 +400,35 @@ int map_buffer(struct memclient_buffer *buf, const struct memclient_map_options 
 {
     uint64_t deadline = context_deadline(buf->ctx);
     struct mapping *mapping;
-    struct wish wish;
+    struct map_request request;
     uint64_t start;
     int r;
 
     if (buffer_flags(buf) & MEMCLIENT_BUFFER_FOREIGN)
         return fail_with(EOPNOTSUPP, "buffer #%llu is foreign: export its descriptor, and use that as its maker says",
                          HEX(buf->id));
-    r = check_range(buf, options, &wish);
+    r = check_range(buf, options, &request);
     if (r)
         return r;
     mapping = malloc(sizeof(*mapping));
     if (!mapping)
         return fail_with(ENOMEM, "no memory for a mapping's record");
-    if (wish.address && !(wish.flags & (MEMCLIENT_MAP_NOT_HOME | MEMCLIENT_MAP_UNRESERVED)))
-        r = map_make_home_by(buf, wish.address, wish.offset, wish.length, deadline);
+    if (request.address && !(request.flags & (MEMCLIENT_MAP_NOT_HOME | MEMCLIENT_MAP_UNRESERVED)))
+        r = map_make_home_by(buf, request.address, request.offset, request.length, deadline);
     while (!r) {
         bool writable;
 
-        r = check_access(buf, options->access, &wish.access);
+        r = check_access(buf, options->access, &request.access);
         if (r)
             break;
         writable = buffer_may_write(buf);
         space_lock();
-        r = try_map(buf, &wish, writable, mapping);
+        r = try_map(buf, &request, writable, mapping);
         if (!r)
             start = mapping->start;
         space_unlock();
         if (!r) {
-            map_enter_pages(buf, options, wish.access, start, wish.length);
+            map_prefault(buf, options, request.access, start, request.length);
             *address = (void *)(uintptr_t)start;
             return 0;
         }

@@ -68,10 +68,10 @@ void map_keep_for_copies(struct memclient_buffer *buf);
 /* In a child, with all locks: makes the copies. */
 void map_own_in_child(void);
 
-/* core/enter.c: the process has made it, so its first mapping for writing enters its pages into the page tables. */
-void map_enter_when_mapped(struct memclient_buffer *buf);
+/* core/prefault.c: the process has made it, so its first mapping for writing enters its pages into the page tables. */
+void map_prefault_when_mapped(struct memclient_buffer *buf);
 /* Without a lock: enters what is to be entered of what was just mapped with this access. */
-void map_enter_pages(struct memclient_buffer *buf, const struct memclient_map_options *options, unsigned access,
+void map_prefault(struct memclient_buffer *buf, const struct memclient_map_options *options, unsigned access,
                      uint64_t start, uint64_t length);
 
 /* core/publish.c */

@@ -4,13 +4,13 @@
  * process only, of which the broker knows nothing. What is mapped in either is the same to the rest of the library.
  *
  * Each range of the arena is one request; no chunk of it is leased, to be cut up here. Only the broker knows when the
- * home of the last buffer that was placed in a range has gone, so what was cut could not be used again; a wish within
+ * home of the last buffer that was placed in a range has gone, so what was cut could not be used again; a request in
  * the rest of one's own chunk would be refused, and limits would count what nobody has asked for. All that for a round
  * trip once a range, whose memory costs more: to bind and write one fresh MiB of nbla's took fifty times as long.
  * Who has many small ranges may ask for several in one reservation, as nbla does (client/nbla/lease.h).
  *
- * A process's own range lies in the arena only at its wish, even where the arena is free: homes in it are out of this
- * process's reach while it lasts. The wish has its use: what another process has placed is mapped at the same address.
+ * A process's own range lies in the arena only on request, even where the arena is free: homes in it are out of this
+ * process's reach while it lasts. That has its use: what another process has placed is mapped at the same address.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -138,18 +138,18 @@ static uint64_t take_anywhere(uint64_t size, uint64_t alignment, struct range ar
     return 0;
 }
 
-static int take_private(struct memclient_reservation *res, struct memclient *ctx, uint64_t alignment, uint64_t wish)
+static int take_private(struct memclient_reservation *res, struct memclient *ctx, uint64_t alignment, uint64_t wanted)
 {
     uint64_t size = res->size;
     int r;
 
-    if (wish) {
-        if (!is_aligned(wish, alignment))
-            return fail_with(EINVAL, "the wanted address 0x%llx is no multiple of the alignment %llu", HEX(wish),
+    if (wanted) {
+        if (!is_aligned(wanted, alignment))
+            return fail_with(EINVAL, "the wanted address 0x%llx is no multiple of the alignment %llu", HEX(wanted),
                              HEX(alignment));
-        if (wish > UINT64_MAX - size)
+        if (wanted > UINT64_MAX - size)
             return fail_with(EINVAL, "the wanted range goes beyond the end of all addresses");
-        res->start = wish;
+        res->start = wanted;
         return enter(res, MAP_FIXED_NOREPLACE);
     }
     res->start = take_anywhere(size, alignment, arena_of(ctx));

@@ -126,13 +126,13 @@ static void private_path(char *path, size_t size)
         path[0] = '\0';
 }
 
-static bool may_autostart(unsigned wish)
+static bool may_autostart(unsigned autostart)
 {
     const char *text;
 
-    if (getauxval(AT_SECURE) || wish == MEMCLIENT_AUTOSTART_NEVER)
+    if (getauxval(AT_SECURE) || autostart == MEMCLIENT_AUTOSTART_NEVER)
         return false;
-    if (wish == MEMCLIENT_AUTOSTART_ALWAYS)
+    if (autostart == MEMCLIENT_AUTOSTART_ALWAYS)
         return true;
     text = secure_getenv("MEMORYD_AUTOSTART");
     return !text || strcmp(text, "0") != 0;
@@ -151,51 +151,52 @@ static int connect_usual(const char *path, uint64_t deadline, struct connected *
 }
 
 /* Nobody listens there: starts a private broker, where that is wanted. */
-static int connect_started(const struct connect_wish *wish, const char *path, bool refused, struct connected *found)
+static int connect_started(const struct connect_options *options, const char *path, bool refused,
+                           struct connected *found)
 {
     char places[2 * sizeof(found->path)];
     int r;
 
     snprintf(places, sizeof(places), "%s%s" SYSTEM_SOCKET, path, *path ? " or " : "");
-    if (!may_autostart(wish->autostart))
+    if (!may_autostart(options->autostart))
         return fail_absent(refused, places);
     if (!*path)
         return fail_with(refused ? ECONNREFUSED : ENOENT,
                     "no broker answers at " SYSTEM_SOCKET
                     ", and without XDG_RUNTIME_DIR none can be started: set it, or MEMORYD_SOCKET");
-    r = autostart_broker(places, wish->deadline);
+    r = autostart_broker(places, options->deadline);
     if (r)
         return r;
     found->autostarted = true;
     for (unsigned attempt = 0;; attempt++) {
-        r = try_path(path, true, wish->deadline, found);
+        r = try_path(path, true, options->deadline, found);
         /* where the starter's end could not be seen it may take a while */
-        if (!is_absent(r) || deadline_passed(wish->deadline, clock_now_ns()) || attempt > 200)
+        if (!is_absent(r) || deadline_passed(options->deadline, clock_now_ns()) || attempt > 200)
             return r;
-        back_off(attempt, wish->deadline);
+        back_off(attempt, options->deadline);
     }
 }
 
-int connect_broker(const struct connect_wish *wish, struct connected *connected)
+int connect_broker(const struct connect_options *options, struct connected *connected)
 {
-    const char *chosen = wish->path ? wish->path : secure_getenv("MEMORYD_SOCKET");
+    const char *chosen = options->path ? options->path : secure_getenv("MEMORYD_SOCKET");
     struct connected found = {.socket = -1};
     char path[sizeof(found.path)];
     int r;
 
     if (chosen && *chosen) {
-        r = try_path(chosen, false, wish->deadline, &found);
+        r = try_path(chosen, false, options->deadline, &found);
         if (is_absent(r))
             r = fail_absent(r == -ECONNREFUSED, chosen);
     } else {
         private_path(path, sizeof(path));
-        r = connect_usual(path, wish->deadline, &found);
+        r = connect_usual(path, options->deadline, &found);
         if (is_absent(r))
-            r = connect_started(wish, path, r == -ECONNREFUSED, &found);
+            r = connect_started(options, path, r == -ECONNREFUSED, &found);
     }
     if (r)
         return r;
-    found.may_autostart = found.private && may_autostart(wish->autostart);
+    found.may_autostart = found.private && may_autostart(options->autostart);
     *connected = found;
     return 0;
 }

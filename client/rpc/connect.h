@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-struct connect_wish {
+struct connect_options {
     const char *path;     /* the socket, or NULL: look for it */
     unsigned autostart;   /* enum memclient_autostart */
     uint64_t deadline;
@@ -27,7 +27,7 @@ struct connected {
  * -ENAMETOOLONG, -ETIMEDOUT with a sentence that names the paths tried, or another negative errno
  * of the kernel.
  */
-int connect_broker(const struct connect_wish *wish, struct connected *connected);
+int connect_broker(const struct connect_options *options, struct connected *connected);
 
 /*
  * Connects a socket, one try. 0, or a negative errno with a sentence; -EAGAIN: the queue of the broker is full, which

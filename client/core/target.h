@@ -11,7 +11,7 @@
 #include "core/span.h"
 
 /* A request with its defaults filled in. */
-struct wish {
+struct map_request {
     uint64_t offset;
     uint64_t length;
     uint64_t address; /* 0 = home or anywhere */
@@ -20,12 +20,13 @@ struct wish {
 };
 
 /* Where to map, and how mmap() is to treat what is there. */
-struct place {
+struct target {
     uint64_t address; /* 0 = anywhere */
     int flags;
 };
 
 /* With the space's lock. */
-int place_find(const struct memclient_buffer *buf, const struct wish *wish, struct place *place);
+int target_find(const struct memclient_buffer *buf, const struct map_request *request, struct target *target);
 /* With the space's lock: for a part of it that nothing of ours is mapped at. */
-int place_flags(const struct memclient_buffer *buf, const struct wish *wish, const struct span *gap, int *flags);
+int target_flags(const struct memclient_buffer *buf, const struct map_request *request, const struct span *gap,
+                 int *flags);

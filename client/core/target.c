@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See place.h. */
-#include "core/place.h"
+/* See target.h. */
+#include "core/target.h"
 
 #include <errno.h>
 #include <sys/mman.h>
@@ -11,12 +11,12 @@
 #define HEX(number) ((unsigned long long)(number))
 
 /* With the space's lock: the same bytes may be mapped there already, and nothing else of ours. */
-static bool is_only_this(const struct memclient_buffer *buf, const struct wish *wish, uint64_t address)
+static bool is_only_this(const struct memclient_buffer *buf, const struct map_request *request, uint64_t address)
 {
-    if (wish->flags & MEMCLIENT_MAP_ALONE)
-        return space_is_free(&process_space, address, wish->length);
-    for (const struct mapping *m = space_overlapping(&process_space, address, wish->length); m; m = m->found)
-        if (!mapping_is_of(m, buf) || m->start - m->offset != address - wish->offset)
+    if (request->flags & MEMCLIENT_MAP_ALONE)
+        return space_is_free(&process_space, address, request->length);
+    for (const struct mapping *m = space_overlapping(&process_space, address, request->length); m; m = m->found)
+        if (!mapping_is_of(m, buf) || m->start - m->offset != address - request->offset)
             return false;
     return true;
 }
@@ -26,52 +26,53 @@ static int refuse_taken(uint64_t start, uint64_t size)
     return fail_with(EADDRINUSE, "0x%llx-0x%llx: something is mapped there already", HEX(start), HEX(start + size));
 }
 
-int place_flags(const struct memclient_buffer *buf, const struct wish *wish, const struct span *gap, int *flags)
+int target_flags(const struct memclient_buffer *buf, const struct map_request *request, const struct span *gap,
+                 int *flags)
 {
     struct range_entry range;
     bool reserved = range_index_find(&process_space.reserved, gap->start, &range);
 
     /* the broker, which gives homes, knows nothing of such a range, so nobody meant the home to be in it */
-    if (!wish->address && reserved && !((const struct memclient_reservation *)range.value)->id)
+    if (!request->address && reserved && !((const struct memclient_reservation *)range.value)->id)
         return fail_with(EADDRINUSE, "0x%llx, the home of buffer #%llu: this process has reserved that for itself",
                          HEX(gap->start), HEX(buf->id));
     *flags = MAP_FIXED_NOREPLACE;
-    if (wish->flags & MEMCLIENT_MAP_UNRESERVED)
+    if (request->flags & MEMCLIENT_MAP_UNRESERVED)
         return space_is_reserved(&process_space, gap->start, gap->size) ? refuse_taken(gap->start, gap->size) : 0;
     if (reserved && range_encloses((struct range){range.start, range.size},
                                    (struct range){gap->start, gap->size}))
         *flags = MAP_FIXED;
-    else if (wish->address)
+    else if (request->address)
         return fail_with(EADDRNOTAVAIL, "0x%llx-0x%llx is not inside one reservation of this process", HEX(gap->start),
                          HEX(gap->start + gap->size));
     return 0;
 }
 
-int place_find(const struct memclient_buffer *buf, const struct wish *wish, struct place *place)
+int target_find(const struct memclient_buffer *buf, const struct map_request *request, struct target *target)
 {
     uint64_t home = buffer_address(buf);
-    uint64_t address = wish->address;
+    uint64_t address = request->address;
     struct sweep sweep;
     struct span span;
     int r = 0;
 
     if (!address) {
-        if (wish->flags & MEMCLIENT_MAP_NOT_HOME || (!home && wish->flags & MEMCLIENT_MAP_ANYWHERE)) {
-            *place = (struct place){0};
+        if (request->flags & MEMCLIENT_MAP_NOT_HOME || (!home && request->flags & MEMCLIENT_MAP_ANYWHERE)) {
+            *target = (struct target){0};
             return 0;
         }
         if (!home)
             return fail_with(EADDRNOTAVAIL,
                         "buffer #%llu has no home address: map it into a reservation, or anywhere",
                         HEX(buf->id));
-        address = home + wish->offset;
+        address = home + request->offset;
     }
-    if (!is_only_this(buf, wish, address))
-        return refuse_taken(address, wish->length);
-    *place = (struct place){.address = address};
-    sweep_begin(&sweep, &process_space, address, wish->length);
+    if (!is_only_this(buf, request, address))
+        return refuse_taken(address, request->length);
+    *target = (struct target){.address = address};
+    sweep_begin(&sweep, &process_space, address, request->length);
     while (!r && sweep_next(&sweep, &span))
         if (!span.mapped)
-            r = place_flags(buf, wish, &span, &place->flags);
+            r = target_flags(buf, request, &span, &target->flags);
     return r;
 }

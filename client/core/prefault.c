@@ -9,7 +9,7 @@
  * mapping is: all in 12 ms.
  *
  * Whoever has allocated memory is about to write it, so the first mapping of it for writing enters its pages, up to
- * ENTER_MAX. What others map, and what is mapped once more, is entered as it is touched: nobody knows how much of it
+ * PREFAULT_MAX. What others map, and what is mapped once more, is entered as it is touched: nobody knows how much of it
  * that will be. Entering allocates nothing but page tables, 8 bytes a page. It is the kernel that touches the pages, so
  * one that is lost raises no signal here, and whatever it refuses is left to the first touch.
  */
@@ -29,37 +29,37 @@
 /* The kernel's fault_around_bytes, as nobody changes it. */
 #define FAULT_AROUND (UINT64_C(64) << 10)
 /* Of one buffer: so that mapping a very large one does not take seconds, of which a part may never be written. */
-#define ENTER_MAX (UINT64_C(1) << 30)
+#define PREFAULT_MAX (UINT64_C(1) << 30)
 /* At once: as long as that takes other threads of the process cannot map anything. */
-#define ENTER_STEP (UINT64_C(2) << 20)
+#define PREFAULT_STEP (UINT64_C(2) << 20)
 
-void map_enter_when_mapped(struct memclient_buffer *buf)
+void map_prefault_when_mapped(struct memclient_buffer *buf)
 {
-    uint64_t bytes = buf->bytes < ENTER_MAX ? buf->bytes : ENTER_MAX;
+    uint64_t bytes = buf->bytes < PREFAULT_MAX ? buf->bytes : PREFAULT_MAX;
 
     /* a huge page is one fault anyway */
     if (buf->granule == page_size())
-        __atomic_store_n(&buf->to_enter, bytes, __ATOMIC_RELAXED);
+        __atomic_store_n(&buf->to_prefault, bytes, __ATOMIC_RELAXED);
 }
 
 /* How much of so many bytes is to be entered now, and not again. */
 static uint64_t take_share(struct memclient_buffer *buf, uint64_t length)
 {
-    uint64_t left = __atomic_load_n(&buf->to_enter, __ATOMIC_RELAXED), share;
+    uint64_t left = __atomic_load_n(&buf->to_prefault, __ATOMIC_RELAXED), share;
 
     do
         share = left < length ? left : length;
-    while (share && !__atomic_compare_exchange_n(&buf->to_enter, &left, left - share, true, __ATOMIC_RELAXED,
+    while (share && !__atomic_compare_exchange_n(&buf->to_prefault, &left, left - share, true, __ATOMIC_RELAXED,
                                                  __ATOMIC_RELAXED));
     return share;
 }
 
-static void enter_window(uint64_t at)
+static void prefault_window(uint64_t at)
 {
     (void)madvise((void *)(uintptr_t)at, (size_t)page_size(), MADV_POPULATE_READ);
 }
 
-static int enter_each(uint64_t start, uint64_t end)
+static int prefault_each(uint64_t start, uint64_t end)
 {
     return madvise((void *)(uintptr_t)start, (size_t)(end - start), MADV_POPULATE_WRITE);
 }
@@ -85,39 +85,39 @@ static uint64_t window_end(uint64_t at, uint64_t end)
  * Whether pages are cleared the first of them show: reading one has then entered the others of its window, so that they
  * do not fault. And if the last one does not either, all is one huge page.
  */
-static int enter_step(uint64_t start, uint64_t end)
+static int prefault_step(uint64_t start, uint64_t end)
 {
     uint64_t at = window_end(start, end);
     long before;
 
-    enter_window(start);
+    prefault_window(start);
     before = count_faults();
-    if (enter_each(start, at) < 0)
+    if (prefault_each(start, at) < 0)
         return -1;
     if (at == end)
         return 0;
     if (count_faults() != before || at - start == page_size())
-        return enter_each(at, end);
-    enter_window(end - page_size());
+        return prefault_each(at, end);
+    prefault_window(end - page_size());
     if (count_faults() == before)
         return 0;
     for (; at < end; at = window_end(at, end))
-        enter_window(at);
+        prefault_window(at);
     return 0;
 }
 
-static void enter_all(uint64_t start, uint64_t end)
+static void prefault_all(uint64_t start, uint64_t end)
 {
     for (uint64_t at = start, next; at < end; at = next) {
-        next = align_down(at, ENTER_STEP) + ENTER_STEP;
+        next = align_down(at, PREFAULT_STEP) + PREFAULT_STEP;
         if (next > end)
             next = end;
-        if (enter_step(at, next) < 0)
+        if (prefault_step(at, next) < 0)
             return;
     }
 }
 
-void map_enter_pages(struct memclient_buffer *buf, const struct memclient_map_options *options, unsigned access,
+void map_prefault(struct memclient_buffer *buf, const struct memclient_map_options *options, unsigned access,
                      uint64_t start, uint64_t length)
 {
     /* with less than four pages it costs as much as it spares */
@@ -125,10 +125,10 @@ void map_enter_pages(struct memclient_buffer *buf, const struct memclient_map_op
         options->flags & MEMCLIENT_MAP_SPARSE)
         return;
     if (length > FAULT_AROUND) {
-        enter_all(start, start + take_share(buf, length));
+        prefault_all(start, start + take_share(buf, length));
         return;
     }
     /* what is so small, and mapped for writing, will soon be written, by whomever */
     for (uint64_t at = start; at < start + length; at = window_end(at, start + length))
-        enter_window(at);
+        prefault_window(at);
 }

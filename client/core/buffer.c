@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Handles: made of replies, counted, claimed anew, given up; buffer.h tells the rules. */
+/* Handles: made of replies, counted, held anew, given up; buffer.h tells the rules. */
 #include "core/buffer.h"
 
 #include <assert.h>
@@ -173,9 +173,9 @@ static struct memclient_buffer *adopt_one(struct memclient *ctx, unsigned genera
         /* without memory for the table it is a handle beside it: right by itself, only not found again */
         buf->in_table = buf->hh.tbl;
     }
-    buf->claims++;
+    buf->holds++;
     learn(buf, item);
-    /* a foreign one is never mapped, and cannot be claimed anew by what it is of */
+    /* a foreign one is never mapped, and cannot be held anew by what it is of */
     if (item->fd >= 0 && !(item->flags & MEMCLIENT_BUFFER_FOREIGN))
         cache_fd(buf, steal_fd(&item->fd), writable_fd);
     return buf;
@@ -285,7 +285,7 @@ static void release_batch_add(struct release_batch *batch, const struct memclien
     channel_unref(batch->channel);
     batch->channel = channel;
     batch->deadline = context_deadline(buf->ctx);
-    for (uint64_t i = 0; i < buf->claims; i++) {
+    for (uint64_t i = 0; i < buf->holds; i++) {
         if (batch->n == MEMORYD_BATCH_MAX)
             release_batch_flush(batch, false);
         batch->ids[batch->n++] = buf->id;
@@ -319,10 +319,10 @@ struct memclient_buffer *buffer_unref(struct memclient_buffer *buf)
     return NULL;
 }
 
-/* ---- the claim ------------------------------------------------------------------------------ */
+/* ---- the hold ------------------------------------------------------------------------------- */
 
-/* The buffer is not claimed in the channel's session: tries to import its cached descriptor. */
-static int claim_anew(struct memclient_buffer *buf, struct channel *channel, uint64_t deadline)
+/* The buffer is not held in the channel's session: tries to import its cached descriptor. */
+static int hold_anew(struct memclient_buffer *buf, struct channel *channel, uint64_t deadline)
 {
     struct memclient *ctx = buf->ctx;
     struct rpc_opened opened = RPC_OPENED_NULL;
@@ -349,10 +349,10 @@ static int claim_anew(struct memclient_buffer *buf, struct channel *channel, uin
     }
     pthread_mutex_lock(&ctx->lock);
     if (buf->generation == channel->generation) {
-        buf->claims++;
+        buf->holds++;
     } else {
         buf->generation = channel->generation;
-        buf->claims = 1;
+        buf->holds = 1;
         buf->keeps_out = false;
         learn(buf, &opened.items[0]);
     }
@@ -365,17 +365,17 @@ int buffer_channel(void *buffer, uint64_t deadline, struct channel **channelp)
 {
     struct memclient_buffer *buf = buffer;
     _cleanup_(channel_unrefp) struct channel *channel = NULL;
-    bool claimed;
+    bool held;
     int r;
 
     r = context_channel(buf->ctx, deadline, &channel);
     if (r)
         return r;
     pthread_mutex_lock(&buf->ctx->lock);
-    claimed = buf->generation == channel->generation;
+    held = buf->generation == channel->generation;
     pthread_mutex_unlock(&buf->ctx->lock);
-    if (!claimed) {
-        r = claim_anew(buf, channel, deadline);
+    if (!held) {
+        r = hold_anew(buf, channel, deadline);
         if (r)
             return r;
     }
@@ -383,7 +383,7 @@ int buffer_channel(void *buffer, uint64_t deadline, struct channel **channelp)
     return 0;
 }
 
-int buffer_claim_others(unsigned n, struct memclient_buffer *const *bufs, uint64_t deadline)
+int buffer_hold_others(unsigned n, struct memclient_buffer *const *bufs, uint64_t deadline)
 {
     for (unsigned i = 0; i + 1 < n; i++) {
         _cleanup_(channel_unrefp) struct channel *channel = NULL;
@@ -465,7 +465,7 @@ int buffer_cache_fds(unsigned n, struct memclient_buffer *const *bufs, uint64_t 
     }
     if (n_wanted < 2)
         return 0;
-    r = buffer_claim_others(n_wanted, wanted, deadline);
+    r = buffer_hold_others(n_wanted, wanted, deadline);
     if (r)
         return r;
     r = rpc_export(buffer_route_by(wanted[n_wanted - 1], deadline), n_wanted, ids, rights, &exported);

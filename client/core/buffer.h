@@ -2,13 +2,13 @@
 /*
  * Handles of buffers, and the descriptors kept for mapping them.
  *
- * A context has one handle of a buffer however often it was opened; the handle counts the claims
+ * A context has one handle of a buffer however often it was opened; the handle counts the holds
  * that the broker counted, and gives them up together. A descriptor came with the buffer or is
  * asked for when a mapping needs it; it stays in a cache of the context, so that mapping again
  * makes no call, until 64 younger ones push it out. What is mapped then can still be mapped again, by
  * its mapping.
  *
- * A handle of a former session (see core/context.h) claims its buffer anew by importing its cached
+ * A handle of a former session (see core/context.h) gets a hold of its buffer anew by importing its cached
  * descriptor; without one, nothing can prove that it ever had the right, and the handle is stale.
  */
 #pragma once
@@ -38,7 +38,7 @@ struct memclient_buffer {
     unsigned rights;
     unsigned flags;
     unsigned generation;
-    uint64_t claims; /* that the session of that generation has */
+    uint64_t holds; /* that the session of that generation has */
     bool keeps_out;  /* one of them keeps other sessions out, which may be waiting for its end */
     bool in_table;
     int fd; /* or -1 */
@@ -89,7 +89,7 @@ void buffer_set_keeps_out(struct memclient_buffer *buf);
 
 /*
  * Makes handles of what a reply granted; all or none. The items' status is OK or they are skipped (bufs[i] is NULL
- * then). Descriptors are stolen from the items. On failure the claims are given back.
+ * then). Descriptors are stolen from the items. On failure the holds are given back.
  */
 int buffer_adopt(struct memclient *ctx, struct rpc_opened *opened, bool writable_fds, struct memclient_buffer **bufs);
 
@@ -98,8 +98,8 @@ struct memclient_buffer *buffer_ref(struct memclient_buffer *buf);
 struct memclient_buffer *buffer_unref(struct memclient_buffer *buf);
 
 /*
- * The same for several: the claims of those whose last references these were are given up together, 64 to a request,
- * the rest of them by release_batch_send(). Of claims that keep other sessions out the end is waited for.
+ * The same for several: the holds of those whose last references these were are given up together, 64 to a request,
+ * the rest of them by release_batch_send(). Of holds that keep other sessions out the end is waited for.
  */
 struct release_batch {
     struct channel *channel; /* in whose session they are */
@@ -118,12 +118,12 @@ int buffer_alloc(struct memclient *ctx, struct alloc_spec *spec, struct memclien
 /* Ends a buffer, whoever has it. */
 int buffer_destroy(struct memclient *ctx, uint64_t id, bool force);
 
-/* A connection in whose session a buffer is claimed. */
+/* A connection in whose session a buffer is held. */
 int buffer_channel(void *buf, uint64_t deadline, struct channel **channel);
 /* The same for those of a batch, but for the last one: the call for that gives the connection. */
-int buffer_claim_others(unsigned n, struct memclient_buffer *const *bufs, uint64_t deadline);
+int buffer_hold_others(unsigned n, struct memclient_buffer *const *bufs, uint64_t deadline);
 
-/* Requests that need the claim go there. */
+/* Requests that need the hold go there. */
 static inline struct rpc_route buffer_route_by(struct memclient_buffer *buf, uint64_t deadline)
 {
     return (struct rpc_route){.connect = buffer_channel, .of = buf, .deadline = deadline};

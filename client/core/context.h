@@ -8,7 +8,7 @@
  *
  * Generations. A session goes on over a lost connection and a broker that is restarted (rpc/channel.h); it ends when
  * the broker does not know it any more, and in the child of a fork. The context then gets a new one at its next call,
- * one generation later. A handle knows the generation in which its buffer was claimed; in a later one it is claimed
+ * one generation later. A handle knows the generation in which its buffer was held; in a later one it is held
  * anew if that can be done (core/buffer.h).
  */
 #pragma once

@@ -98,7 +98,7 @@ static void leave_slot(struct memclient_buffer *buf)
     count_out(buf);
 }
 
-/* Out of its slot. False: the broker was faster, and the claims of it have ended. */
+/* Out of its slot. False: the broker was faster, and the holds of it have ended. */
 static bool get_back(struct memclient_buffer *buf)
 {
     struct hold_cache *cache = cache_of(buf);
@@ -109,7 +109,7 @@ static bool get_back(struct memclient_buffer *buf)
         slot = &cache->slots[buf->cached.slot];
         is_back = swap_back(slot);
         if (!is_back)
-            buf->claims -= slot->claims < buf->claims ? slot->claims : buf->claims;
+            buf->holds -= slot->claims < buf->holds ? slot->claims : buf->holds;
     }
     leave_slot(buf);
     return is_back;
@@ -220,7 +220,7 @@ static int put(struct memclient_buffer *buf)
     buf->cached.lost = false;
     buf->ctx->cached.owners[slot] = buf;
     cache->slots[slot].buffer = buf->id;
-    cache->slots[slot].claims = (uint32_t)buf->claims;
+    cache->slots[slot].claims = (uint32_t)buf->holds;
     __atomic_store_n(&cache->slots[slot].state, HOLD_CACHED, __ATOMIC_SEQ_CST);
     /* if the broker has it meanwhile, whoever wants it again is told so */
     if (!is_wanted(buf, cache) || !swap_back(&cache->slots[slot]))

@@ -31,7 +31,7 @@ void context_close(struct memclient *ctx)
     struct channel *channel;
 
     pthread_mutex_lock(&ctx->lock);
-    ctx->closed = true; /* so that nothing below gives up claims one by one */
+    ctx->closed = true; /* so that nothing below gives up holds one by one */
     channel = steal_ptr(&ctx->channel);
     buffer_drop_fds(ctx);
     token_cache_forget_all(ctx);

@@ -43,7 +43,7 @@ static int ask(const struct sharing *part, const struct wanted *wanted, uint64_t
         some[i] = part->bufs[wanted->at[i]];
         ids[i] = some[i]->id;
     }
-    r = buffer_claim_others(wanted->n, some, deadline);
+    r = buffer_hold_others(wanted->n, some, deadline);
     if (r)
         return r;
     return rpc_share(buffer_route_by(some[wanted->n - 1], deadline), wanted->n, ids, &part->terms, shared);

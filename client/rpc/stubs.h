@@ -114,7 +114,7 @@ struct lookup_spec {
 };
 
 int rpc_lookup(struct rpc_route route, const struct lookup_spec *spec, struct rpc_opened *opened);
-/* A claim on each of n, the same one several times as well. What becomes of it is nobody's concern: errno and the last
+/* A hold on each of n, the same one several times as well. What becomes of it is nobody's concern: errno and the last
  * sentence stay. `wait`: until it is done, if there is a broker; else it is only sent. */
 void rpc_release(struct rpc_route route, unsigned n, const uint64_t *ids, bool wait);
 

@@ -234,7 +234,7 @@ int rpc_lookup(struct rpc_route route, const struct lookup_spec *spec, struct rp
     return call_opened(route, METHOD_LOOKUP, &request.base, NULL, opened);
 }
 
-/* ---- claims and descriptors ----------------------------------------------------------------- */
+/* ---- holds and descriptors ------------------------------------------------------------------ */
 
 static int take_released(void *result, const ProtobufCMessage *reply, struct fdset *fds)
 {

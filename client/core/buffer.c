@@ -20,7 +20,7 @@ void buffer_set_keeps_out(struct memclient_buffer *buf)
     pthread_mutex_unlock(&buf->ctx->lock);
 }
 
-static void learn(struct memclient_buffer *buf, const struct rpc_opened_item *item)
+static void buffer_learn(struct memclient_buffer *buf, const struct rpc_opened_item *item)
 {
     __atomic_store_n(&buf->rights, item->rights, __ATOMIC_RELAXED);
     __atomic_store_n(&buf->flags, item->flags, __ATOMIC_RELAXED);
@@ -115,7 +115,7 @@ int buffer_cached_fd(struct memclient_buffer *buf, bool writable)
 
 /* ---- adopting ------------------------------------------------------------------------------- */
 
-static struct memclient_buffer *find(struct memclient *ctx, uint64_t id)
+static struct memclient_buffer *buffer_find(struct memclient *ctx, uint64_t id)
 {
     struct memclient_buffer *buf;
 
@@ -123,7 +123,7 @@ static struct memclient_buffer *find(struct memclient *ctx, uint64_t id)
     return buf;
 }
 
-static void leave_table(struct memclient_buffer *buf)
+static void buffer_leave_table(struct memclient_buffer *buf)
 {
     if (!buf->in_table)
         return;
@@ -157,7 +157,7 @@ static struct memclient_buffer *adopt_one(struct memclient *ctx, unsigned genera
                                           struct rpc_opened_item *item, bool writable_fd,
                                           uint32_t changes, struct memclient_buffer **spare)
 {
-    struct memclient_buffer *buf = find(ctx, item->id);
+    struct memclient_buffer *buf = buffer_find(ctx, item->id);
 
     if (buf && buf->generation == generation) {
         __atomic_add_fetch(&buf->refs, 1, __ATOMIC_RELAXED);
@@ -165,7 +165,7 @@ static struct memclient_buffer *adopt_one(struct memclient *ctx, unsigned genera
     } else {
         /* of a session that ended: its number may mean another buffer by now */
         if (buf)
-            leave_table(buf);
+            buffer_leave_table(buf);
         buf = steal_ptr(spare);
         buf->generation = generation;
         hold_cache_opened(buf, changes);
@@ -174,7 +174,7 @@ static struct memclient_buffer *adopt_one(struct memclient *ctx, unsigned genera
         buf->in_table = buf->hh.tbl;
     }
     buf->holds++;
-    learn(buf, item);
+    buffer_learn(buf, item);
     /* a foreign one is never mapped, and cannot be held anew by what it is of */
     if (item->fd >= 0 && !(item->flags & MEMCLIENT_BUFFER_FOREIGN))
         cache_fd(buf, steal_fd(&item->fd), writable_fd);
@@ -253,7 +253,7 @@ static bool drop_reference(struct memclient_buffer *buf, struct channel **channe
     pthread_mutex_lock(&ctx->lock);
     last = !__atomic_sub_fetch(&buf->refs, 1, __ATOMIC_ACQ_REL);
     if (last) {
-        leave_table(buf);
+        buffer_leave_table(buf);
         buffer_drop_fd(buf);
         token_cache_forget(buf);
         hold_cache_leave(buf);
@@ -354,7 +354,7 @@ static int hold_anew(struct memclient_buffer *buf, struct channel *channel, uint
         buf->generation = channel->generation;
         buf->holds = 1;
         buf->keeps_out = false;
-        learn(buf, &opened.items[0]);
+        buffer_learn(buf, &opened.items[0]);
     }
     pthread_mutex_unlock(&ctx->lock);
     rpc_opened_deinit(&opened);

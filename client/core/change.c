@@ -40,7 +40,7 @@ static void cut_deinit(struct cut *cut)
     }
 }
 
-static uint64_t end_of(const struct mapping *m)
+static uint64_t cut_end_of(const struct mapping *m)
 {
     return m->start + m->size;
 }
@@ -48,11 +48,11 @@ static uint64_t end_of(const struct mapping *m)
 /* ---- which mappings are meant --------------------------------------------------------------- */
 
 /* How well it fits a call about [at, end): less is better. */
-static unsigned misfit(const struct mapping *m, uint64_t at, uint64_t end)
+static unsigned cut_misfit(const struct mapping *m, uint64_t at, uint64_t end)
 {
     if (m->start != at)
         return 3;
-    return end_of(m) == end ? 0 : end_of(m) < end ? 1 : 2;
+    return cut_end_of(m) == end ? 0 : cut_end_of(m) < end ? 1 : 2;
 }
 
 static bool is_better(const struct mapping *m, const struct mapping *than, uint64_t at, uint64_t end)
@@ -61,8 +61,8 @@ static bool is_better(const struct mapping *m, const struct mapping *than, uint6
 
     if (!than)
         return true;
-    a = misfit(m, at, end);
-    b = misfit(than, at, end);
+    a = cut_misfit(m, at, end);
+    b = cut_misfit(than, at, end);
     if (a != b)
         return a < b;
     if (a == 1 && m->size != than->size)
@@ -71,7 +71,7 @@ static bool is_better(const struct mapping *m, const struct mapping *than, uint6
 }
 
 /* With the space's lock: the context's mapping with which a change of [at, end) begins. */
-static struct mapping *choose(struct memclient *ctx, uint64_t at, uint64_t end)
+static struct mapping *cut_choose_best(struct memclient *ctx, uint64_t at, uint64_t end)
 {
     struct mapping *best = NULL;
 
@@ -82,7 +82,7 @@ static struct mapping *choose(struct memclient *ctx, uint64_t at, uint64_t end)
 }
 
 /* With the space's lock: of the context's that start just there the shortest, and of these the one that wants least. */
-static struct mapping *choose_whole(struct memclient *ctx, uint64_t start)
+static struct mapping *cut_choose_whole(struct memclient *ctx, uint64_t start)
 {
     struct mapping *best = NULL;
 
@@ -106,10 +106,10 @@ static int refuse_uncovered(const struct cut *cut, uint64_t at)
 static int cut_check(struct cut *cut, const struct mapping *m, uint64_t at, uint64_t end)
 {
     if ((m->start < at && !is_aligned(at - m->start, m->buffer->granule)) ||
-        (end_of(m) > end && !is_aligned(end - m->start, m->buffer->granule)))
+        (cut_end_of(m) > end && !is_aligned(end - m->start, m->buffer->granule)))
         return fail_with(EINVAL, "a buffer of granule %llu can only be cut at multiples of it",
                          HEX(m->buffer->granule));
-    cut->n_spares += (m->start < at) + (end_of(m) > end);
+    cut->n_spares += (m->start < at) + (cut_end_of(m) > end);
     return 0;
 }
 
@@ -121,19 +121,19 @@ static int cut_choose(struct memclient *ctx, struct cut *cut, int (*allows)(cons
     uint64_t at = cut->start, end;
 
     if (!cut->size) {
-        const struct mapping *whole = choose_whole(ctx, at);
+        const struct mapping *whole = cut_choose_whole(ctx, at);
 
-        if (!whole && choose(ctx, at, at))
+        if (!whole && cut_choose_best(ctx, at, at))
             return fail_with(EINVAL, "0x%llx is not where a mapping starts: say how much of it", HEX(at));
         if (!whole)
             return refuse_uncovered(cut, at);
         cut->size = whole->size;
     }
     end = at + cut->size;
-    for (struct mapping *m; at < end; at = end_of(m)) {
+    for (struct mapping *m; at < end; at = cut_end_of(m)) {
         int r;
 
-        m = choose(ctx, at, end);
+        m = cut_choose_best(ctx, at, end);
         if (!m)
             return refuse_uncovered(cut, at);
         r = cut_check(cut, m, at, end);
@@ -198,13 +198,13 @@ static int cut_begin(struct memclient *ctx, struct cut *cut,
             (*link)->taken = m->taken;
             m = *link;
         }
-        if (end_of(m) > cut->start + cut->size) {
+        if (cut_end_of(m) > cut->start + cut->size) {
             struct mapping *next = m->taken;
 
             (void)cut_at(cut, m, cut->start + cut->size);
             m->taken = next;
         }
-        at = end_of(m);
+        at = cut_end_of(m);
     }
     return 0;
 }

@@ -106,7 +106,8 @@ uint64_t context_deadline(const struct memclient *ctx)
 #define HELLOS_MAX 8
 
 /* One connection. */
-static int say_hello(struct memclient *ctx, uint64_t deadline, struct connected *connected, struct rpc_session *session)
+static int context_say_hello(struct memclient *ctx, uint64_t deadline, struct connected *connected,
+                             struct rpc_session *session)
 {
     const struct channel_owner owner = {
         .event = event_arrived,
@@ -164,7 +165,7 @@ static int connect_now(struct memclient *ctx, uint64_t deadline, struct connecte
     int r;
 
     for (unsigned n = 1;; n++) {
-        r = say_hello(ctx, deadline, connected, session);
+        r = context_say_hello(ctx, deadline, connected, session);
         if (!is_lost(r) || n == HELLOS_MAX || deadline_passed(deadline, clock_now_ns()))
             return r;
         drop_pending_channel(ctx);

@@ -20,7 +20,7 @@ void events_deinit(struct events *events)
     events->signal = fd_close(events->signal);
 }
 
-static void tell(struct events *events)
+static void events_tell(struct events *events)
 {
     if (events->signal >= 0)
         (void)eventfd_write(events->signal, 1);
@@ -44,12 +44,12 @@ void event_arrived(void *data, unsigned id, const struct ProtobufCMessage *messa
     } else {
         events->ring[(events->first + events->n++) % EVENTS_KEPT] = event;
     }
-    tell(events);
+    events_tell(events);
     pthread_mutex_unlock(&ctx->lock);
 }
 
 /* The one that is lost comes first: what follows happened after the gap. */
-static bool take(struct events *events, struct memclient_event *event)
+static bool events_take(struct events *events, struct memclient_event *event)
 {
     if (events->lost) {
         *event = (struct memclient_event)MEMCLIENT_EVENT_INIT;
@@ -76,7 +76,7 @@ int event_next(struct memclient *ctx, struct memclient_event *event)
     bool found;
 
     pthread_mutex_lock(&ctx->lock);
-    found = take(&ctx->events, event);
+    found = events_take(&ctx->events, event);
     if (!found && ctx->channel)
         channel = channel_ref(ctx->channel);
     pthread_mutex_unlock(&ctx->lock);
@@ -87,7 +87,7 @@ int event_next(struct memclient *ctx, struct memclient_event *event)
         pthread_mutex_lock(&ctx->lock);
         if (ctx->channel == channel && channel_is_broken(channel))
             event_disconnected(ctx, channel);
-        found = take(&ctx->events, event);
+        found = events_take(&ctx->events, event);
         pthread_mutex_unlock(&ctx->lock);
         channel_unref(channel);
     }
@@ -106,7 +106,7 @@ int event_subscribe(struct memclient *ctx, unsigned mask)
     return 0;
 }
 
-static void watch(struct events *events, int fd)
+static void events_watch(struct events *events, int fd)
 {
     struct epoll_event event = {.events = EPOLLIN};
 
@@ -130,9 +130,9 @@ int event_descriptor(struct memclient *ctx, int *fd)
             r = fail_errno("a descriptor for events");
             events_deinit(events);
         } else {
-            watch(events, events->signal);
+            events_watch(events, events->signal);
             if (events->connected)
-                watch(events, ctx->channel->socket);
+                events_watch(events, ctx->channel->socket);
         }
     }
     if (!r)
@@ -142,12 +142,12 @@ int event_descriptor(struct memclient *ctx, int *fd)
 }
 
 /* What happened meanwhile is not known. */
-static void miss(struct events *events)
+static void events_miss(struct events *events)
 {
     if (!events->mask)
         return;
     events->lost = true;
-    tell(events);
+    events_tell(events);
 }
 
 void event_connected(struct memclient *ctx, struct channel *channel, bool is_another)
@@ -156,9 +156,9 @@ void event_connected(struct memclient *ctx, struct channel *channel, bool is_ano
 
     events->connected = true;
     if (events->epoll >= 0)
-        watch(events, channel->socket);
+        events_watch(events, channel->socket);
     if (is_another)
-        miss(events);
+        events_miss(events);
 }
 
 void event_disconnected(struct memclient *ctx, struct channel *channel)
@@ -170,7 +170,7 @@ void event_disconnected(struct memclient *ctx, struct channel *channel)
     events->connected = false;
     if (events->epoll >= 0)
         (void)epoll_ctl(events->epoll, EPOLL_CTL_DEL, channel->socket, NULL);
-    miss(events);
+    events_miss(events);
 }
 
 void event_link_lost(void *data, struct channel *channel)

@@ -15,7 +15,7 @@
 #include "core/token_cache.h"
 #include "core/span.h"
 
-static void prepare(void)
+static void fork_prepare(void)
 {
     pthread_mutex_lock(&contexts_lock);
     space_lock();
@@ -30,7 +30,7 @@ static void prepare(void)
     }
 }
 
-static void in_parent(void)
+static void fork_in_parent(void)
 {
     hold_cache_forked();
     list_for_each_entry(ctx, &contexts, struct memclient, in_contexts)
@@ -46,7 +46,7 @@ static void in_parent(void)
 }
 
 /* The parent's: closed, and kept only because threads that are gone had references to it. */
-static void inherit(struct memclient *ctx, struct channel *channel)
+static void fork_inherit(struct memclient *ctx, struct channel *channel)
 {
     if (!channel)
         return;
@@ -82,7 +82,7 @@ static struct mapping *forget_uncopied(void)
     return taken;
 }
 
-static void in_child(void)
+static void fork_in_child(void)
 {
     struct mapping *taken = forget_uncopied();
 
@@ -90,8 +90,8 @@ static void in_child(void)
     map_own_in_child();
     list_for_each_entry(ctx, &contexts, struct memclient, in_contexts)
     {
-        inherit(ctx, ctx->channel);
-        inherit(ctx, ctx->pending_channel);
+        fork_inherit(ctx, ctx->channel);
+        fork_inherit(ctx, ctx->pending_channel);
         ctx->channel = NULL;
         ctx->pending_channel = NULL;
         ctx->connecting = false;
@@ -113,14 +113,14 @@ static void in_child(void)
     map_drop_taken(taken);
 }
 
-static void do_register(void)
+static void fork_do_register(void)
 {
-    pthread_atfork(prepare, in_parent, in_child);
+    pthread_atfork(fork_prepare, fork_in_parent, fork_in_child);
 }
 
 void fork_register(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-    pthread_once(&once, do_register);
+    pthread_once(&once, fork_do_register);
 }

@@ -206,7 +206,7 @@ static int check_put(const struct memclient_buffer *buf, const struct hold_cache
     return is_wanted(buf, cache) ? refuse_wanted(buf) : 0;
 }
 
-static int put(struct memclient_buffer *buf)
+static int cache_put(struct memclient_buffer *buf)
 {
     struct hold_cache *cache = cache_of(buf);
     int slot, r = check_put(buf, cache);
@@ -235,7 +235,7 @@ int hold_cache_put(struct memclient_buffer *buf)
 
     space_lock_read();
     pthread_mutex_lock(&buf->ctx->lock);
-    r = put(buf);
+    r = cache_put(buf);
     pthread_mutex_unlock(&buf->ctx->lock);
     space_unlock();
     return r;
@@ -300,7 +300,7 @@ static bool is_for_children(const struct memclient_buffer *buf)
 }
 
 /* But for pages that other mappings show as well. */
-static void withhold(struct memclient_buffer *buf)
+static void cache_withhold(struct memclient_buffer *buf)
 {
     list_for_each_entry(m, &buf->mappings, struct mapping, in_buffer)
     {
@@ -320,7 +320,7 @@ void hold_cache_fork_prepare(struct memclient *ctx)
 
     for (unsigned i = 0; i < HOLD_CACHE_SLOTS; i++)
         if (ctx->cached.owners[i])
-            withhold(ctx->cached.owners[i]);
+            cache_withhold(ctx->cached.owners[i]);
     for (struct memclient_buffer *buf = cache ? ctx->buffers : NULL; buf; buf = buf->hh.next)
         if (is_for_children(buf)) {
             __atomic_store_n(&cache->in_hand, 0, __ATOMIC_SEQ_CST);

@@ -163,7 +163,7 @@ static void *map_descriptor(int fd, const struct map_request *request, const str
  * A shared mapping of no size, "moved", stays and is there once more, as long as one likes from that page of the file
  * on. First to wherever the kernel likes, so that nothing is lost by a refusal: of huge pages, and in valgrind.
  */
-static void *duplicate(const struct mapping *m, const struct map_request *request)
+static void *map_duplicate(const struct mapping *m, const struct map_request *request)
 {
     size_t length = (size_t)request->length;
     uint64_t from = m->start + (request->offset - m->offset);
@@ -218,7 +218,7 @@ static int map_pages(struct memclient_buffer *buf, const struct map_source *from
     if (from->fd >= 0) {
         *at = map_descriptor(from->fd, request, target);
     } else {
-        *at = duplicate(from->mapping, request);
+        *at = map_duplicate(from->mapping, request);
         if (*at == MAP_FAILED)
             return MAP_NEEDS_FD;
         *at = move_to(*at, request->length, target);
@@ -276,7 +276,7 @@ static int raise_pages(struct memclient_buffer *buf, const struct map_source *fr
 }
 
 /* With both locks: from `start` up to `end` all is again as the mappings have it. */
-static void take_back(uint64_t start, uint64_t end)
+static void map_take_back(uint64_t start, uint64_t end)
 {
     struct sweep sweep;
     struct span span;
@@ -316,7 +316,7 @@ static int map_spans(struct memclient_buffer *buf, const struct map_source *from
         struct fail_saved saved;
 
         fail_save(&saved, r);
-        take_back(address, span.start);
+        map_take_back(address, span.start);
         return r == MAP_NEEDS_FD ? r : fail_restore(&saved);
     }
     return 0;

@@ -22,7 +22,7 @@ struct stretches {
     size_t room;
 };
 
-static void add(struct stretches *all, uint64_t start, uint64_t size, uint32_t broker)
+static void stretches_add(struct stretches *all, uint64_t start, uint64_t size, uint32_t broker)
 {
     /* a buffer that is mapped in parts */
     if (all->n && all->items[all->n - 1].end == start && all->items[all->n - 1].broker == broker) {
@@ -33,22 +33,22 @@ static void add(struct stretches *all, uint64_t start, uint64_t size, uint32_t b
         all->items[all->n++] = (struct stretch){start, start + size, broker};
 }
 
-static void count_all(struct memclient *ctx, struct stretches *all)
+static void stretches_count_all(struct memclient *ctx, struct stretches *all)
 {
     all->room = process_space.n_mappings;
     list_for_each_entry(res, &ctx->reservations, struct memclient_reservation, in_context)
         all->room++;
 }
 
-static void add_all(struct memclient *ctx, struct stretches *all)
+static void stretches_add_all(struct memclient *ctx, struct stretches *all)
 {
     for (struct mapping *m = space_first(&process_space, 0); m; m = space_next(m))
         if (m->buffer->ctx == ctx)
-            add(all, m->start, m->size, m->buffer->broker);
+            stretches_add(all, m->start, m->size, m->buffer->broker);
     list_for_each_entry(res, &ctx->reservations, struct memclient_reservation, in_context)
     {
         if (res->id)
-            add(all, res->start, res->size, res->broker);
+            stretches_add(all, res->start, res->size, res->broker);
     }
 }
 
@@ -78,7 +78,7 @@ static uint64_t gap_before(const struct stretch *stretch, const struct stretch *
 }
 
 /* Those that are no further apart than that become one. */
-static void join(struct stretches *all, uint64_t gap)
+static void stretches_join(struct stretches *all, uint64_t gap)
 {
     size_t n = 0;
 
@@ -99,20 +99,20 @@ void occupied_ranges(struct memclient *ctx, struct rpc_occupied *occupied)
     struct stretches all = {.n = 0};
 
     occupied->n = 0;
-    with_locks(ctx, &all, count_all);
+    with_locks(ctx, &all, stretches_count_all);
     if (!all.room)
         return;
     /* of another thread's, which may come meanwhile, the next HELLO tells */
     all.items = items = calloc(all.room, sizeof(*items));
     if (!items)
         return;
-    with_locks(ctx, &all, add_all);
+    with_locks(ctx, &all, stretches_add_all);
     if (!all.n)
         return;
     qsort(all.items, all.n, sizeof(*all.items), by_start);
-    join(&all, 0);
+    stretches_join(&all, 0);
     for (uint64_t gap = page_size(); all.n > MEMORYD_OCCUPIED_MAX && gap; gap *= 2)
-        join(&all, gap);
+        stretches_join(&all, gap);
     for (; occupied->n < all.n && occupied->n < MEMORYD_OCCUPIED_MAX; occupied->n++) {
         const struct stretch *stretch = &all.items[occupied->n];
 

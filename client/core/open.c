@@ -46,13 +46,13 @@ void context_close(struct memclient *ctx)
     context_unref(ctx);
 }
 
-static bool is_empty(const struct memclient *ctx)
+static bool context_is_empty(const struct memclient *ctx)
 {
     return __atomic_load_n(&ctx->refs, __ATOMIC_ACQUIRE) == 1 && list_is_empty(&ctx->reservations);
 }
 
 /* Closes its descriptors and nothing else, as one that is not used any more; the broker is told nothing. */
-static void abandon(struct memclient *ctx)
+static void context_abandon(struct memclient *ctx)
 {
     struct channel *channel;
 
@@ -76,7 +76,7 @@ static void note_exit(void)
     exiting = true;
 }
 
-static void do_register(void)
+static void unload_do_register(void)
 {
     exiting = atexit(note_exit) != 0;
 }
@@ -85,7 +85,7 @@ static void unload_register(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-    (void)pthread_once(&once, do_register);
+    (void)pthread_once(&once, unload_do_register);
 }
 
 /* Nobody else is inside: their code is about to go as well. So no lock is held, and closing takes those it wants. */
@@ -95,10 +95,10 @@ __attribute__((__destructor__)) static void unloaded(void)
         return;
     list_for_each_entry_safe(ctx, &contexts, struct memclient, in_contexts)
     {
-        if (is_empty(ctx))
+        if (context_is_empty(ctx))
             context_close(ctx);
         else
-            abandon(ctx);
+            context_abandon(ctx);
     }
 }
 

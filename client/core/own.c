@@ -23,14 +23,14 @@ void map_keep_for_copies(struct memclient_buffer *buf)
         buffer_keep_fd(buf);
 }
 
-static void *map_private(const struct memclient_buffer *buf, uint64_t offset, const struct span *span)
+static void *own_map_private(const struct memclient_buffer *buf, uint64_t offset, const struct span *span)
 {
     if (!file_id_is(buf->fd_id, buf->fd))
         return MAP_FAILED;
     return mmap(NULL, (size_t)span->size, map_prot(span->access), MAP_PRIVATE, buf->fd, (off_t)offset);
 }
 
-static void *copy(const struct span *span)
+static void *own_copy(const struct span *span)
 {
     void *from = (void *)(uintptr_t)span->start;
     void *to = mmap(NULL, (size_t)span->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -49,11 +49,11 @@ static void *copy(const struct span *span)
 /* Where the kernel gives no memory for it, the pages stay the parent's as well. */
 static void own_pages(const struct mapping *m, const struct span *span)
 {
-    void *at = map_private(m->buffer, m->offset + (span->start - m->start), span);
+    void *at = own_map_private(m->buffer, m->offset + (span->start - m->start), span);
 
     /* touching memory of a lazy pool may raise SIGBUS */
     if (at == MAP_FAILED && !(buffer_flags(m->buffer) & MEMCLIENT_BUFFER_LAZY))
-        at = copy(span);
+        at = own_copy(span);
     if (at == MAP_FAILED)
         return;
     if (mremap(at, (size_t)span->size, (size_t)span->size, MREMAP_MAYMOVE | MREMAP_FIXED,

@@ -18,7 +18,7 @@
 #include "proto/status.h"
 
 /* With the space's lock: maps it anew in its place, by that descriptor, with the access that all want, as it allows. */
-static int replace(struct mapping *m, int fd, bool writable)
+static int publish_replace(struct mapping *m, int fd, bool writable)
 {
     struct sweep sweep;
     struct span span;
@@ -48,7 +48,7 @@ static int drop_writable(const struct memclient_buffer *buf, int fd)
 
     for (struct mapping *m = space_first(&process_space, 0); m && !r; m = space_next(m))
         if (mapping_is_of(m, buf) && m->by_writer)
-            r = replace(m, fd, false);
+            r = publish_replace(m, fd, false);
     return r;
 }
 
@@ -58,7 +58,7 @@ static int put_back(const struct memclient_buffer *buf, int fd)
 
     for (struct mapping *m = space_first(&process_space, 0); m; m = space_next(m))
         if (mapping_is_of(m, buf) && m->access & MEMCLIENT_WRITE && !m->writable)
-            r |= replace(m, fd, true);
+            r |= publish_replace(m, fd, true);
     return r;
 }
 

@@ -24,7 +24,7 @@
 #define HEX(number) ((unsigned long long)(number))
 
 /* MAP_FIXED_NOREPLACE, or MAP_FIXED over what was reserved just for this. */
-static int enter(struct memclient_reservation *res, int flags)
+static int reservation_enter(struct memclient_reservation *res, int flags)
 {
     int r;
 
@@ -44,7 +44,7 @@ static int enter(struct memclient_reservation *res, int flags)
     return r ? fail_with(ENOMEM, "no memory for a reservation's record") : 0;
 }
 
-static void keep(struct memclient *ctx, struct memclient_reservation *res)
+static void reservation_keep(struct memclient *ctx, struct memclient_reservation *res)
 {
     res->ctx = context_ref(ctx);
     pthread_mutex_lock(&ctx->lock);
@@ -81,7 +81,7 @@ int map_reserve(struct memclient *ctx, uint64_t size, uint64_t alignment, uint64
     res->size = size;
     res->id = reserved.reservation;
     res->generation = reserved.generation;
-    r = enter(res, MAP_FIXED_NOREPLACE);
+    r = reservation_enter(res, MAP_FIXED_NOREPLACE);
     if (r) {
         struct fail_saved saved;
 
@@ -90,7 +90,7 @@ int map_reserve(struct memclient *ctx, uint64_t size, uint64_t alignment, uint64
         free(res);
         return fail_restore(&saved);
     }
-    keep(ctx, res);
+    reservation_keep(ctx, res);
     *resp = res;
     return 0;
 }
@@ -108,7 +108,7 @@ static struct range arena_of(struct memclient *ctx)
 }
 
 /* Gives back what surrounds the aligned part. */
-static uint64_t trim(uint64_t at, uint64_t room, uint64_t size, uint64_t alignment)
+static uint64_t range_trim(uint64_t at, uint64_t room, uint64_t size, uint64_t alignment)
 {
     uint64_t start = align_up(at, alignment);
 
@@ -132,7 +132,7 @@ static uint64_t take_anywhere(uint64_t size, uint64_t alignment, struct range ar
         if (at == MAP_FAILED)
             return 0;
         if (!range_overlaps((struct range){(uintptr_t)at, room}, arena))
-            return trim((uintptr_t)at, room, size, alignment);
+            return range_trim((uintptr_t)at, room, size, alignment);
         munmap(at, (size_t)room);
     }
     return 0;
@@ -150,12 +150,12 @@ static int take_private(struct memclient_reservation *res, struct memclient *ctx
         if (wanted > UINT64_MAX - size)
             return fail_with(EINVAL, "the wanted range goes beyond the end of all addresses");
         res->start = wanted;
-        return enter(res, MAP_FIXED_NOREPLACE);
+        return reservation_enter(res, MAP_FIXED_NOREPLACE);
     }
     res->start = take_anywhere(size, alignment, arena_of(ctx));
     if (!res->start)
         return fail_with(ENOMEM, "the kernel gives no %llu bytes of addresses", HEX(size));
-    r = enter(res, MAP_FIXED);
+    r = reservation_enter(res, MAP_FIXED);
     if (r)
         munmap((void *)(uintptr_t)res->start, (size_t)size);
     return r;
@@ -175,7 +175,7 @@ int map_reserve_private(struct memclient *ctx, uint64_t size, uint64_t alignment
         free(res);
         return r;
     }
-    keep(ctx, res);
+    reservation_keep(ctx, res);
     *resp = res;
     return 0;
 }

@@ -33,7 +33,8 @@ struct wanted {
     unsigned at[MEMORYD_BATCH_MAX];
 };
 
-static int ask(const struct sharing *part, const struct wanted *wanted, uint64_t deadline, struct rpc_shared *shared)
+static int share_ask(const struct sharing *part, const struct wanted *wanted, uint64_t deadline,
+                     struct rpc_shared *shared)
 {
     struct memclient_buffer *some[MEMORYD_BATCH_MAX];
     uint64_t ids[MEMORYD_BATCH_MAX];
@@ -60,7 +61,7 @@ static struct wanted refused_by_limit(const struct sharing *part)
 }
 
 /* Where others that nobody has got are in the way of a limit, these make room, and it is tried once more. */
-static int ask_all(const struct sharing *part, struct wanted wanted)
+static int share_ask_all(const struct sharing *part, struct wanted wanted)
 {
     struct memclient *ctx = part->bufs[0]->ctx;
     uint64_t deadline = context_deadline(ctx);
@@ -69,7 +70,7 @@ static int ask_all(const struct sharing *part, struct wanted wanted)
     int r;
 
     do {
-        r = ask(part, &wanted, deadline, &shared);
+        r = share_ask(part, &wanted, deadline, &shared);
         if (r)
             return r;
         first = 0;
@@ -109,7 +110,7 @@ static int share_part(struct sharing *part)
         else
             wanted.at[wanted.n++] = i;
     }
-    return wanted.n ? ask_all(part, wanted) : 0;
+    return wanted.n ? share_ask_all(part, wanted) : 0;
 }
 
 int share_tokens(size_t n, struct memclient_buffer *const *bufs, const struct memclient_share_options *options,

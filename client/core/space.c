@@ -26,18 +26,18 @@ static int compare_mappings(const struct mapping *a, const struct mapping *b)
 /* libbsd's static form wants a macro of the BSDs that glibc does not have */
 #define TREE static __attribute__((__unused__))
 
-static uint64_t end_of(const struct mapping *mapping)
+static uint64_t mapping_end(const struct mapping *mapping)
 {
     return mapping->start + mapping->size;
 }
 
 /* Sums up from there to the root. */
-static void augment(struct mapping *mapping)
+static void mapping_augment(struct mapping *mapping)
 {
     for (; mapping; mapping = RB_PARENT(mapping, entry)) {
         const struct mapping *left = RB_LEFT(mapping, entry), *right = RB_RIGHT(mapping, entry);
 
-        mapping->reach = end_of(mapping);
+        mapping->reach = mapping_end(mapping);
         if (left && left->reach > mapping->reach)
             mapping->reach = left->reach;
         if (right && right->reach > mapping->reach)
@@ -46,7 +46,7 @@ static void augment(struct mapping *mapping)
 }
 
 #undef RB_AUGMENT
-#define RB_AUGMENT(mapping) augment(mapping)
+#define RB_AUGMENT(mapping) mapping_augment(mapping)
 RB_GENERATE_INTERNAL(mapping_tree, mapping, entry, compare_mappings, TREE)
 
 struct space process_space = SPACE_NULL;
@@ -66,7 +66,7 @@ struct mapping *space_first(struct space *space, uint64_t address)
 
         if (left && left->reach > address)
             at = left;
-        else if (end_of(at) > address)
+        else if (mapping_end(at) > address)
             return at;
         else
             at = RB_RIGHT(at, entry);
@@ -75,21 +75,21 @@ struct mapping *space_first(struct space *space, uint64_t address)
 }
 
 /* In this part of the tree, or `best`. */
-static struct mapping *furthest(struct mapping *top, uint64_t address, struct mapping *best)
+static struct mapping *mapping_furthest(struct mapping *top, uint64_t address, struct mapping *best)
 {
-    if (!top || top->reach <= address || (best && top->reach <= end_of(best)))
+    if (!top || top->reach <= address || (best && top->reach <= mapping_end(best)))
         return best;
-    best = furthest(RB_LEFT(top, entry), address, best);
+    best = mapping_furthest(RB_LEFT(top, entry), address, best);
     if (top->start > address)
         return best;
-    if (end_of(top) > address && (!best || end_of(top) > end_of(best)))
+    if (mapping_end(top) > address && (!best || mapping_end(top) > mapping_end(best)))
         best = top;
-    return furthest(RB_RIGHT(top, entry), address, best);
+    return mapping_furthest(RB_RIGHT(top, entry), address, best);
 }
 
 struct mapping *space_find(struct space *space, uint64_t address)
 {
-    return furthest(RB_ROOT(&space->mappings), address, NULL);
+    return mapping_furthest(RB_ROOT(&space->mappings), address, NULL);
 }
 
 bool space_is_free(struct space *space, uint64_t start, uint64_t size)
@@ -100,25 +100,25 @@ bool space_is_free(struct space *space, uint64_t start, uint64_t size)
 }
 
 /* Appends those of this part of the tree; the end of the chain is returned. */
-static struct mapping **collect(struct mapping *top, uint64_t start, uint64_t end, struct mapping **chain)
+static struct mapping **mappings_collect(struct mapping *top, uint64_t start, uint64_t end, struct mapping **chain)
 {
     if (!top || top->reach <= start)
         return chain;
-    chain = collect(RB_LEFT(top, entry), start, end, chain);
+    chain = mappings_collect(RB_LEFT(top, entry), start, end, chain);
     if (top->start >= end)
         return chain;
-    if (end_of(top) > start) {
+    if (mapping_end(top) > start) {
         *chain = top;
         chain = &top->found;
     }
-    return collect(RB_RIGHT(top, entry), start, end, chain);
+    return mappings_collect(RB_RIGHT(top, entry), start, end, chain);
 }
 
 struct mapping *space_overlapping(struct space *space, uint64_t start, uint64_t size)
 {
     struct mapping *first = NULL;
 
-    *collect(RB_ROOT(&space->mappings), start, start + size, &first) = NULL;
+    *mappings_collect(RB_ROOT(&space->mappings), start, start + size, &first) = NULL;
     return first;
 }
 
@@ -130,7 +130,7 @@ void space_insert(struct space *space, struct mapping *mapping)
     there = RB_INSERT(mapping_tree, &space->mappings, mapping);
     assert(!there);
     (void)there;
-    augment(mapping);
+    mapping_augment(mapping);
     space->n_mappings++;
 }
 
@@ -164,7 +164,7 @@ void space_split(struct space *space, struct mapping *mapping, uint64_t at, stru
     rest->size = mapping->size - head;
     rest->offset = mapping->offset + head;
     mapping->size = head;
-    augment(mapping);
+    mapping_augment(mapping);
     space_insert(space, rest);
 }
 

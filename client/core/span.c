@@ -18,22 +18,22 @@ void sweep_begin(struct sweep *sweep, struct space *space, uint64_t start, uint6
     };
 }
 
-static void extend(struct sweep *sweep, enum span_property property, bool has, uint64_t end)
+static void sweep_extend(struct sweep *sweep, enum span_property property, bool has, uint64_t end)
 {
     if (has && end > sweep->until[property])
         sweep->until[property] = end;
 }
 
-static void enter(struct sweep *sweep, const struct mapping *m)
+static void sweep_enter(struct sweep *sweep, const struct mapping *m)
 {
     uint64_t end = m->start + m->size;
 
-    extend(sweep, SPAN_MAPPED, true, end);
-    extend(sweep, SPAN_READ, span_level(m->access) >= 1, end);
-    extend(sweep, SPAN_WRITTEN, span_level(m->access) == 2, end);
-    extend(sweep, SPAN_WRITABLE, m->writable, end);
-    extend(sweep, SPAN_FOR_CHILDREN, !m->dont_copy, end);
-    extend(sweep, SPAN_STAYS_SHARED, !m->own_in_child, end);
+    sweep_extend(sweep, SPAN_MAPPED, true, end);
+    sweep_extend(sweep, SPAN_READ, span_level(m->access) >= 1, end);
+    sweep_extend(sweep, SPAN_WRITTEN, span_level(m->access) == 2, end);
+    sweep_extend(sweep, SPAN_WRITABLE, m->writable, end);
+    sweep_extend(sweep, SPAN_FOR_CHILDREN, !m->dont_copy, end);
+    sweep_extend(sweep, SPAN_STAYS_SHARED, !m->own_in_child, end);
 }
 
 bool sweep_next(struct sweep *sweep, struct span *span)
@@ -44,7 +44,7 @@ bool sweep_next(struct sweep *sweep, struct span *span)
     if (at >= end)
         return false;
     for (; sweep->next && sweep->next->start <= at; sweep->next = sweep->next->found)
-        enter(sweep, sweep->next);
+        sweep_enter(sweep, sweep->next);
     if (sweep->next && sweep->next->start < end)
         end = sweep->next->start;
     for (unsigned i = 0; i < SPAN_PROPERTIES; i++)

@@ -23,7 +23,7 @@
 
 #define LOOK_AGAIN_MS 5
 
-static int spawn(const char *program, pid_t *pid)
+static int autostart_spawn(const char *program, pid_t *pid)
 {
     char *argv[] = {(char *)program, (char *)"--autostart", NULL};
     posix_spawn_file_actions_t actions;
@@ -64,7 +64,7 @@ int autostart_broker(const char *places, uint64_t deadline)
     int status;
     int r;
 
-    r = spawn(program, &pid);
+    r = autostart_spawn(program, &pid);
     if (r)
         return fail_with(r == ENOENT ? ENOENT : ECONNREFUSED,
                     "no broker answers at %s, and %s cannot be run: start one, or set MEMORYD_SOCKET", places,

@@ -179,7 +179,7 @@ static void wait_until(struct channel *channel, struct call *call, uint64_t dead
         pthread_cond_timedwait(&call->pending->wake, &channel->lock, &ts);
 }
 
-static int give_up(struct channel *channel, struct call *call)
+static int call_give_up(struct channel *channel, struct call *call)
 {
     bool unsent = !call->pending->sequence;
 
@@ -191,7 +191,7 @@ static int give_up(struct channel *channel, struct call *call)
 }
 
 /* Somebody else leads. */
-static void follow(struct channel *channel, struct call *call, uint64_t deadline)
+static void call_follow(struct channel *channel, struct call *call, uint64_t deadline)
 {
     uint64_t soon = deadline;
 
@@ -226,7 +226,7 @@ static uint64_t wait_at_most(const struct channel *channel, const struct call *c
 }
 
 /* With the lock. Afterwards the call has ended, or is nobody's any more: -ETIMEDOUT, or 0 for what can wait. */
-static int await(struct channel *channel, struct call *call, uint64_t deadline)
+static int call_await(struct channel *channel, struct call *call, uint64_t deadline)
 {
     int r = 0;
 
@@ -243,12 +243,12 @@ static int await(struct channel *channel, struct call *call, uint64_t deadline)
                 link_drain(channel);
             if (call->state != CALL_WAITING)
                 continue;
-            r = give_up(channel, call);
+            r = call_give_up(channel, call);
             break;
         } else if (waits && !channel->led) {
             link_lead(channel, until, first && call->pending->sequence);
         } else {
-            follow(channel, call, until);
+            call_follow(channel, call, until);
         }
     }
     link_leave(channel);
@@ -283,7 +283,7 @@ static int make_call(struct channel *channel, struct pending *pending, struct ca
     requests_flush(channel);
     if (request_is_release(pending))
         hear_hello(channel);
-    r = await(channel, call, deadline);
+    r = call_await(channel, call, deadline);
     if (!r && call->state == CALL_FAILED)
         r = fail_with(call->err, "%s", call->sentence);
     else if (!r && call->take)

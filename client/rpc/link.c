@@ -53,7 +53,7 @@ static int take_reply(struct channel *channel, const struct schema_method *row, 
     return call->take ? call->take(call->result, message, fds) : 0;
 }
 
-static void undo(struct channel *channel, const struct schema_method *row, const uint8_t *payload, size_t n)
+static void link_undo(struct channel *channel, const struct schema_method *row, const uint8_t *payload, size_t n)
 {
     ProtobufCMessage *message;
 
@@ -77,7 +77,7 @@ static int deliver_event(struct channel *channel, uint16_t id, const uint8_t *pa
 }
 
 /* The pending one that a reply answers, which is nobody else's from now on; NULL if there is none. */
-static struct pending *match_reply(struct channel *channel, const struct frame_header *header)
+static struct pending *link_match_reply(struct channel *channel, const struct frame_header *header)
 {
     struct pending *pending;
 
@@ -91,7 +91,7 @@ static struct pending *match_reply(struct channel *channel, const struct frame_h
     return pending;
 }
 
-static void settle(struct channel *channel, struct pending *pending)
+static void link_settle(struct channel *channel, struct pending *pending)
 {
     struct call *call = pending->call;
 
@@ -110,7 +110,7 @@ static void settle(struct channel *channel, struct pending *pending)
 }
 
 /* A packet of the broker. 0, or a frame that cannot be. `complete`: its descriptors came with it. */
-static int deliver(struct channel *channel, size_t size, struct fdset *fds, bool complete)
+static int link_deliver(struct channel *channel, size_t size, struct fdset *fds, bool complete)
 {
     struct frame_header header;
     const uint8_t *payload;
@@ -128,7 +128,7 @@ static int deliver(struct channel *channel, size_t size, struct fdset *fds, bool
     /* HELLO was refused, and what was sent behind it has not been looked at */
     if (channel->link == LINK_HANDSHAKING && header.status == STATUS_NO_SESSION)
         return 0;
-    pending = match_reply(channel, &header);
+    pending = link_match_reply(channel, &header);
     if (!pending)
         return -EPROTO;
 
@@ -142,11 +142,11 @@ static int deliver(struct channel *channel, size_t size, struct fdset *fds, bool
         call->err = err = take_reply(channel, pending->row, call, payload, n, fds);
     } else if (!header.status && !pending->fire_and_forget) {
         /* nobody wants it any more, or it is of no use */
-        undo(channel, pending->row, payload, n);
+        link_undo(channel, pending->row, payload, n);
         if (call)
             call->err = -EMFILE;
     }
-    settle(channel, pending);
+    link_settle(channel, pending);
     return err == -EPROTO ? err : 0;
 }
 
@@ -204,7 +204,7 @@ static bool receive_one(struct channel *channel, bool wait)
     switch (r) {
     case 0:
     case SOCKIO_E_FDS_LOST:
-        if (!deliver(channel, size, &fds, !r))
+        if (!link_deliver(channel, size, &fds, !r))
             return true;
         lose_to_nonsense(channel);
         return false;
@@ -296,7 +296,7 @@ static void hear_the_end(struct channel *channel)
     }
 }
 
-static void reconnect(struct channel *channel)
+static void link_reconnect(struct channel *channel)
 {
     /* The next broker may die as well, but that has an end. */
     for (unsigned n = 0; n < 4 && !channel->led && !channel->broken && channel->resumption; n++) {
@@ -319,7 +319,7 @@ void link_leave(struct channel *channel)
     if (channel->led || requests_wake_one(channel))
         return;
     if ((channel->link != LINK_UP || channel->send_blocked == SOCKIO_E_GONE) && requests_have_release(channel)) {
-        reconnect(channel);
+        link_reconnect(channel);
         if (!channel->led)
             requests_wake_one(channel);
     }

@@ -131,7 +131,7 @@ struct pending *request_find(struct channel *channel, uint64_t sequence)
 
 /* ---- acknowledging -------------------------------------------------------------------------- */
 
-static uint64_t acknowledged(const struct channel *channel)
+static uint64_t requests_acknowledged(const struct channel *channel)
 {
     struct list *first = list_first(&channel->waiting);
 
@@ -144,14 +144,14 @@ void request_answered(struct channel *channel, struct pending *pending)
     uint64_t sequence = pending->sequence;
 
     request_drop(channel, pending);
-    if (recorded && sequence > acknowledged(channel))
+    if (recorded && sequence > requests_acknowledged(channel))
         channel->answered[channel->n_answered++] = sequence;
 }
 
 /* Those that the next request acknowledges anyway need not be told one by one. */
 static void forget_acknowledged(struct channel *channel)
 {
-    uint64_t done = acknowledged(channel);
+    uint64_t done = requests_acknowledged(channel);
     unsigned n = 0;
 
     for (unsigned i = 0; i < channel->n_answered; i++)
@@ -184,9 +184,9 @@ struct outgoing {
     bool tells; /* of one that was answered */
 };
 
-static void prepare(const struct channel *channel, const struct pending *pending, struct outgoing *out)
+static void request_prepare(const struct channel *channel, const struct pending *pending, struct outgoing *out)
 {
-    uint64_t done = acknowledged(channel);
+    uint64_t done = requests_acknowledged(channel);
     uint64_t answered;
 
     out->is_new = !pending->sequence;
@@ -230,7 +230,7 @@ static int send_or_note(struct channel *channel, struct pending *pending, bool c
     struct outgoing out;
     int r = SOCKIO_E_GONE;
 
-    prepare(channel, pending, &out);
+    request_prepare(channel, pending, &out);
     note_in_log(channel, pending, &out);
     if (connected)
         r = sockio_send(channel->socket, out.iov, pending->n ? 2 : 1, pending->fds, pending->n_fds);
@@ -280,7 +280,7 @@ static bool may_go(const struct channel *channel, const struct pending *pending)
     return channel->link == LINK_UP || request_is_release(pending);
 }
 
-static int flush(struct channel *channel)
+static int requests_send_all(struct channel *channel)
 {
     int r;
 
@@ -338,7 +338,7 @@ int requests_flush(struct channel *channel)
         channel->fd_replaced = true;
         r = SOCKIO_E_GONE;
     } else if (channel->link != LINK_DOWN) {
-        r = flush(channel);
+        r = requests_send_all(channel);
     }
     if (channel->link != LINK_UP)
         note_unsent(channel);

@@ -158,7 +158,7 @@ static bool pause_until_next(struct channel *channel, uint64_t deadline)
     return until <= deadline && !channel->broken;
 }
 
-static void say_hello(struct channel *channel)
+static void resume_say_hello(struct channel *channel)
 {
     struct resumption *next = channel->resumption;
     Memoryd__V1__HelloRequest hello;
@@ -225,7 +225,7 @@ void resume_step(struct channel *channel, uint64_t deadline)
     fail_save(&saved, 0);
     r = connect_again(channel);
     if (!r && !channel->broken) {
-        say_hello(channel);
+        resume_say_hello(channel);
     } else if (is_restarting(r)) {
         try_later(channel);
         if (r != -EAGAIN && next->may_autostart && next->attempt > AUTOSTART_ATTEMPTS) {
@@ -254,7 +254,7 @@ void resume_at_once(struct channel *channel)
             break;
     }
     if (!r && !channel->broken)
-        say_hello(channel);
+        resume_say_hello(channel);
     else
         try_later(channel);
     (void)fail_restore(&saved);

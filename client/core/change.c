@@ -40,11 +40,6 @@ static void cut_deinit(struct cut *cut)
     }
 }
 
-static uint64_t cut_end_of(const struct mapping *m)
-{
-    return m->start + m->size;
-}
-
 /* ---- which mappings are meant --------------------------------------------------------------- */
 
 /* How well it fits a call about [at, end): less is better. */
@@ -52,7 +47,7 @@ static unsigned cut_misfit(const struct mapping *m, uint64_t at, uint64_t end)
 {
     if (m->start != at)
         return 3;
-    return cut_end_of(m) == end ? 0 : cut_end_of(m) < end ? 1 : 2;
+    return mapping_end(m) == end ? 0 : mapping_end(m) < end ? 1 : 2;
 }
 
 static bool is_better(const struct mapping *m, const struct mapping *than, uint64_t at, uint64_t end)
@@ -106,10 +101,10 @@ static int refuse_uncovered(const struct cut *cut, uint64_t at)
 static int cut_check(struct cut *cut, const struct mapping *m, uint64_t at, uint64_t end)
 {
     if ((m->start < at && !is_aligned(at - m->start, m->buffer->granule)) ||
-        (cut_end_of(m) > end && !is_aligned(end - m->start, m->buffer->granule)))
+        (mapping_end(m) > end && !is_aligned(end - m->start, m->buffer->granule)))
         return fail_with(EINVAL, "a buffer of granule %llu can only be cut at multiples of it",
                          HEX(m->buffer->granule));
-    cut->n_spares += (m->start < at) + (cut_end_of(m) > end);
+    cut->n_spares += (m->start < at) + (mapping_end(m) > end);
     return 0;
 }
 
@@ -130,7 +125,7 @@ static int cut_choose(struct memclient *ctx, struct cut *cut, int (*allows)(cons
         cut->size = whole->size;
     }
     end = at + cut->size;
-    for (struct mapping *m; at < end; at = cut_end_of(m)) {
+    for (struct mapping *m; at < end; at = mapping_end(m)) {
         int r;
 
         m = cut_choose_best(ctx, at, end);
@@ -198,13 +193,13 @@ static int cut_begin(struct memclient *ctx, struct cut *cut,
             (*link)->taken = m->taken;
             m = *link;
         }
-        if (cut_end_of(m) > cut->start + cut->size) {
+        if (mapping_end(m) > cut->start + cut->size) {
             struct mapping *next = m->taken;
 
             (void)cut_at(cut, m, cut->start + cut->size);
             m->taken = next;
         }
-        at = cut_end_of(m);
+        at = mapping_end(m);
     }
     return 0;
 }

@@ -26,11 +26,6 @@ static int compare_mappings(const struct mapping *a, const struct mapping *b)
 /* libbsd's static form wants a macro of the BSDs that glibc does not have */
 #define TREE static __attribute__((__unused__))
 
-static uint64_t mapping_end(const struct mapping *mapping)
-{
-    return mapping->start + mapping->size;
-}
-
 /* Sums up from there to the root. */
 static void mapping_augment(struct mapping *mapping)
 {

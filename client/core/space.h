@@ -48,6 +48,11 @@ struct mapping {
     struct mapping *taken;           /* the next one of those that a change is about, or that are to be dropped */
 };
 
+static inline uint64_t mapping_end(const struct mapping *mapping)
+{
+    return mapping->start + mapping->size;
+}
+
 RB_HEAD(mapping_tree, mapping);
 
 struct space {

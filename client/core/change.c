@@ -70,7 +70,7 @@ static struct mapping *cut_choose_best(struct memclient *ctx, uint64_t at, uint6
 {
     struct mapping *best = NULL;
 
-    for (struct mapping *m = space_overlapping(&process_space, at, 1); m; m = m->found)
+    for (struct mapping *m = space_overlapping(&process_space, at, 1); m; m = mapping_found_next(m))
         if (m->buffer->ctx == ctx && is_better(m, best, at, end))
             best = m;
     return best;
@@ -81,7 +81,7 @@ static struct mapping *cut_choose_whole(struct memclient *ctx, uint64_t start)
 {
     struct mapping *best = NULL;
 
-    for (struct mapping *m = space_overlapping(&process_space, start, 1); m; m = m->found)
+    for (struct mapping *m = space_overlapping(&process_space, start, 1); m; m = mapping_found_next(m))
         if (m->buffer->ctx == ctx && m->start == start &&
             (!best || m->size < best->size ||
              (m->size == best->size && span_level(m->access) < span_level(best->access))))
@@ -376,7 +376,7 @@ void map_drop_context(struct memclient *ctx)
     struct list *link;
 
     space_lock();
-    for (struct mapping *m = space_first(&process_space, 0), *next; m; m = next) {
+    for (struct mapping *m = space_first(&process_space), *next; m; m = next) {
         next = space_next(m);
         if (m->buffer->ctx == ctx && !take_away(m)) {
             m->taken = taken;

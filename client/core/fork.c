@@ -60,7 +60,7 @@ static struct mapping *forget_uncopied(void)
 {
     struct mapping *taken = NULL;
 
-    for (struct mapping *m = space_first(&process_space, 0), *next; m; m = next) {
+    for (struct mapping *m = space_first(&process_space), *next; m; m = next) {
         next = space_next(m);
         if (!m->dont_copy)
             continue;

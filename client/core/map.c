@@ -325,7 +325,8 @@ static int map_spans(struct memclient_buffer *buf, const struct map_source *from
 /* With both locks: whose descriptor the pages are of now, for all mappings that show them. */
 static void note_writers(struct mapping *mapping)
 {
-    for (struct mapping *m = space_overlapping(&process_space, mapping->start, mapping->size); m; m = m->found) {
+    for (struct mapping *m = space_overlapping(&process_space, mapping->start, mapping->size); m;
+         m = mapping_found_next(m)) {
         if (mapping->writable)
             m->by_writer = true;
         else

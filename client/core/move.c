@@ -13,7 +13,7 @@
 static void empty_page_tables(const struct memclient_buffer *buf)
 {
     space_lock_read();
-    for (struct mapping *m = space_first(&process_space, 0); m; m = space_next(m))
+    for (struct mapping *m = space_first(&process_space); m; m = space_next(m))
         if (mapping_is_of(m, buf))
             (void)madvise((void *)(uintptr_t)m->start, (size_t)m->size, MADV_DONTNEED);
     space_unlock();

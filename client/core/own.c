@@ -66,7 +66,7 @@ void map_own_in_child(void)
     struct sweep sweep;
     struct span span;
 
-    for (struct mapping *m = space_first(&process_space, 0); m; m = space_next(m)) {
+    for (struct mapping *m = space_first(&process_space); m; m = space_next(m)) {
         if (!m->own_in_child || m->is_copy)
             continue;
         sweep_begin(&sweep, &process_space, m->start, m->size);

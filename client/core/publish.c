@@ -35,7 +35,8 @@ static int publish_replace(struct mapping *m, int fd, bool writable)
             (void)madvise(at, (size_t)span.size, MADV_DONTFORK);
     }
     m->writable = writable;
-    for (struct mapping *each = space_overlapping(&process_space, m->start, m->size); each; each = each->found)
+    for (struct mapping *each = space_overlapping(&process_space, m->start, m->size); each;
+         each = mapping_found_next(each))
         each->by_writer |= writable;
     m->by_writer = writable;
     return 0;
@@ -46,7 +47,7 @@ static int drop_writable(const struct memclient_buffer *buf, int fd)
 {
     int r = 0;
 
-    for (struct mapping *m = space_first(&process_space, 0); m && !r; m = space_next(m))
+    for (struct mapping *m = space_first(&process_space); m && !r; m = space_next(m))
         if (mapping_is_of(m, buf) && m->by_writer)
             r = publish_replace(m, fd, false);
     return r;
@@ -56,7 +57,7 @@ static int put_back(const struct memclient_buffer *buf, int fd)
 {
     int r = 0;
 
-    for (struct mapping *m = space_first(&process_space, 0); m; m = space_next(m))
+    for (struct mapping *m = space_first(&process_space); m; m = space_next(m))
         if (mapping_is_of(m, buf) && m->access & MEMCLIENT_WRITE && !m->writable)
             r |= publish_replace(m, fd, true);
     return r;
@@ -66,7 +67,7 @@ static void mark_published(struct memclient_buffer *buf, bool future_only)
 {
     buffer_set_published(buf, future_only ? MEMCLIENT_BUFFER_FUTURE_ONLY : 0);
     if (!future_only)
-        for (struct mapping *m = space_first(&process_space, 0); m; m = space_next(m))
+        for (struct mapping *m = space_first(&process_space); m; m = space_next(m))
             if (mapping_is_of(m, buf) && m->access & MEMCLIENT_WRITE) {
                 m->access = MEMCLIENT_READ;
                 buffer_set_published(m->buffer, 0);
@@ -81,7 +82,7 @@ static bool has_writable(const struct memclient_buffer *buf)
     bool found = false;
 
     space_lock_read();
-    for (struct mapping *m = space_first(&process_space, 0); m && !found; m = space_next(m))
+    for (struct mapping *m = space_first(&process_space); m && !found; m = space_next(m))
         found = mapping_is_of(m, buf) && m->by_writer;
     space_unlock();
     return found;

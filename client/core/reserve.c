@@ -185,7 +185,8 @@ int map_reserve_private(struct memclient *ctx, uint64_t size, uint64_t alignment
 /* With the space's lock: what is mapped at home in it stays, and needs no reservation. */
 static bool holds_wanted(const struct memclient_reservation *res)
 {
-    for (const struct mapping *m = space_overlapping(&process_space, res->start, res->size); m; m = m->found)
+    for (const struct mapping *m = space_overlapping(&process_space, res->start, res->size); m;
+         m = mapping_found_next(m))
         if (!m->at_home)
             return true;
     return false;

@@ -2,10 +2,10 @@
 /*
  * What this library has put where in the process's address space.
  *
- * Two ordered sets of ranges: mappings, and reservations, which mappings may lie in and which do not overlap each
- * other, so that base/range_index.h has them. The sets are plain data; whoever changes the address space changes them
- * in the same breath, under the one lock of the process's own space (space_lock()), so that neither is ever seen
- * without the other.
+ * Two ordered sets of ranges: mappings, which may overlap (base/interval.h), and reservations, which mappings may lie
+ * in and which do not overlap each other (base/range_index.h). The sets are plain data; whoever changes the address
+ * space changes them in the same breath, under the one lock of the process's own space (space_lock()), so that neither
+ * is ever seen without the other.
  *
  * Mappings overlap where the same bytes of one buffer were mapped there several times, by whatever handle.
  * The pages are there once: they come with the first of these mappings and go with the last, and
@@ -19,8 +19,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <bsd/sys/tree.h>
-
+#include "base/interval.h"
 #include "base/list.h"
 #include "base/range_index.h"
 
@@ -28,11 +27,9 @@ struct memclient_buffer;
 struct memclient_reservation;
 
 struct mapping {
-    RB_ENTRY(mapping) entry;
+    struct interval range;           /* as the index has it, of these: */
     uint64_t start;
     uint64_t size;
-    uint64_t serial;                 /* tells apart those with one start: the order of insertion */
-    uint64_t reach;                  /* where what reaches furthest in this subtree ends */
     struct memclient_buffer *buffer; /* counted by whoever inserts */
     uint64_t offset;                 /* in the buffer, of `start` */
     unsigned access;                 /* MEMCLIENT_READ, with WRITE, or MEMCLIENT_NO_ACCESS */
@@ -44,7 +41,6 @@ struct mapping {
     bool own_in_child;               /* children get a copy of their own */
     bool is_copy;                    /* such a one: not, or not all of it, the buffer's pages */
     struct list in_buffer;           /* the buffer's mappings; linked by whoever inserts */
-    struct mapping *found;           /* the next one of an answer, see space_overlapping() */
     struct mapping *taken;           /* the next one of those that a change is about, or that are to be dropped */
 };
 
@@ -53,27 +49,51 @@ static inline uint64_t mapping_end(const struct mapping *mapping)
     return mapping->start + mapping->size;
 }
 
-RB_HEAD(mapping_tree, mapping);
+/* NULL of NULL. */
+static inline struct mapping *mapping_of(struct interval *range)
+{
+    return range ? container_of(range, struct mapping, range) : NULL;
+}
+
+/* The next one of an answer of space_overlapping(), or NULL. */
+static inline struct mapping *mapping_found_next(const struct mapping *mapping)
+{
+    return mapping_of(mapping->range.found);
+}
 
 struct space {
-    struct mapping_tree mappings;
+    struct interval_tree mappings;
     struct range_index reserved; /* to struct memclient_reservation */
     uint64_t n_mappings;
-    uint64_t serials;
 };
 
-#define SPACE_NULL {.mappings = RB_INITIALIZER(0)}
+#define SPACE_NULL {.n_mappings = 0}
 
 /* The mapping that holds an address, of several the one that reaches furthest; or NULL. */
-struct mapping *space_find(struct space *space, uint64_t address);
-/* The first mapping, by its start, that ends behind an address, or NULL. */
-struct mapping *space_first(struct space *space, uint64_t address);
-/* The one that starts next, or NULL. */
-struct mapping *space_next(struct mapping *mapping);
+static inline struct mapping *space_find(struct space *space, uint64_t address)
+{
+    return mapping_of(interval_furthest(&space->mappings, address, NULL));
+}
+
+/* All of them, by their start, from the first to NULL. */
+static inline struct mapping *space_first(struct space *space)
+{
+    return mapping_of(interval_from(&space->mappings, 0));
+}
+
+static inline struct mapping *space_next(struct mapping *mapping)
+{
+    return mapping_of(interval_next(&mapping->range));
+}
+
 /* Is nothing mapped in the range? */
 bool space_is_free(struct space *space, uint64_t start, uint64_t size);
-/* All mappings that overlap the range, by their start, linked by `found`. With the lock for changes. */
-struct mapping *space_overlapping(struct space *space, uint64_t start, uint64_t size);
+/* All mappings that overlap the range, by their start, linked for mapping_found_next(). With the lock for changes. */
+static inline struct mapping *space_overlapping(struct space *space, uint64_t start, uint64_t size)
+{
+    return mapping_of(interval_overlapping(&space->mappings, start, start + size - 1));
+}
+
 /*
  * So many mappings of buffers a process may have: of all that the kernel allows, a part stays for its heap, its threads
  * and its libraries, of which few bear to be refused one. With the lock.

@@ -43,7 +43,7 @@ bool sweep_next(struct sweep *sweep, struct span *span)
 
     if (at >= end)
         return false;
-    for (; sweep->next && sweep->next->start <= at; sweep->next = sweep->next->found)
+    for (; sweep->next && sweep->next->start <= at; sweep->next = mapping_found_next(sweep->next))
         sweep_enter(sweep, sweep->next);
     if (sweep->next && sweep->next->start < end)
         end = sweep->next->start;

@@ -35,7 +35,7 @@ enum span_property {
 };
 
 struct sweep {
-    const struct mapping *next; /* by `found` */
+    const struct mapping *next; /* by mapping_found_next() */
     uint64_t at;
     uint64_t end;
     uint64_t until[SPAN_PROPERTIES];

@@ -15,7 +15,8 @@ static bool is_only_this(const struct memclient_buffer *buf, const struct map_re
 {
     if (request->flags & MEMCLIENT_MAP_ALONE)
         return space_is_free(&process_space, address, request->length);
-    for (const struct mapping *m = space_overlapping(&process_space, address, request->length); m; m = m->found)
+    for (const struct mapping *m = space_overlapping(&process_space, address, request->length); m;
+         m = mapping_found_next(m))
         if (!mapping_is_of(m, buf) || m->start - m->offset != address - request->offset)
             return false;
     return true;

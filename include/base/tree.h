@@ -22,6 +22,7 @@
 
 #include <bsd/sys/tree.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 #define TREE_UNUSED __attribute__((__unused__)) static
 

@@ -120,7 +120,7 @@ bool address_map_is_unclaimed(uint64_t start, uint64_t bytes)
     return true;
 }
 
-/* Memory that was registered and is still known there was unmapped without a word. */
+/* Memory that was registered and is still known there was unmapped without being deregistered. */
 static void tree_drop_registered(uint64_t start, uint64_t bytes)
 {
     struct address_range *range, *next;

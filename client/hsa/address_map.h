@@ -4,14 +4,14 @@
  *
  * Whatever lies at an address embeds a struct address_range: allocations, attached IPC memory, registered memory and
  * mappings, which do not overlap, in one tree; reservations, which mappings lie in, in another. One lock is held to
- * change them or to look at them, and it is the lock of all other records of HSA memory, too (handles, permissions,
- * callbacks). So nothing would be gained by an index that is read without a lock; and entering a range cannot fail.
+ * change them or to read them, and it is the lock of all other records of HSA memory, too (handles, permissions,
+ * callbacks). An index that is read without a lock would gain nothing by that; and inserting into a tree cannot fail.
  *
  * The lock is never held while the broker is called. So what is being made, or being taken away, is in the tree but
- * *busy*: its addresses are taken, and for everything else it is not there.
+ * *busy*: its addresses are taken, and for everything else it does not exist.
  *
  *     address_map_lock();
- *     address_map_insert(&mapping->range)     busy: nobody else gets these addresses
+ *     address_map_insert(&mapping->range)     busy: nothing else gets these addresses
  *     address_map_unlock();
  *     r = memclient_map(...)                  may call the broker
  *     address_map_lock();
@@ -53,7 +53,7 @@ void address_range_init(struct address_range *range, enum address_range_kind kin
                         uint64_t bytes);
 
 void address_map_lock(void);      /* to change anything */
-void address_map_lock_read(void); /* to look */
+void address_map_lock_read(void); /* to read */
 void address_map_unlock(void);
 
 /* The one whose `size` holds the address; NULL if there is none, or it is busy. Not reservations. */

@@ -39,7 +39,7 @@ hsa_status_t hsa_amd_memory_async_copy_on_engine(void *dst, hsa_agent_t dst_agen
                                      completion_signal);
 }
 
-static hsa_status_t tell_engines(hsa_agent_t dst_agent, hsa_agent_t src_agent, uint32_t *mask, hsa_status_t status)
+static hsa_status_t put_engines(hsa_agent_t dst_agent, hsa_agent_t src_agent, uint32_t *mask, hsa_status_t status)
 {
     bool are_agents = topology_agent(dst_agent) && topology_agent(src_agent);
     hsa_status_t found = check(mask, are_agents ? HSA_STATUS_SUCCESS : HSA_STATUS_ERROR_INVALID_AGENT);
@@ -52,13 +52,13 @@ static hsa_status_t tell_engines(hsa_agent_t dst_agent, hsa_agent_t src_agent, u
 
 hsa_status_t hsa_amd_memory_copy_engine_status(hsa_agent_t dst_agent, hsa_agent_t src_agent, uint32_t *engine_ids_mask)
 {
-    return tell_engines(dst_agent, src_agent, engine_ids_mask, HSA_STATUS_ERROR_OUT_OF_RESOURCES);
+    return put_engines(dst_agent, src_agent, engine_ids_mask, HSA_STATUS_ERROR_OUT_OF_RESOURCES);
 }
 
 hsa_status_t hsa_amd_memory_get_preferred_copy_engine(hsa_agent_t dst_agent, hsa_agent_t src_agent,
                                                       uint32_t *recommended_ids_mask)
 {
-    return tell_engines(dst_agent, src_agent, recommended_ids_mask, HSA_STATUS_SUCCESS);
+    return put_engines(dst_agent, src_agent, recommended_ids_mask, HSA_STATUS_SUCCESS);
 }
 
 /* ---- boxes ----------------------------------------------------------------------------------------------- */

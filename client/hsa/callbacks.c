@@ -2,9 +2,9 @@
 /*
  * Deallocation callbacks: functions of the application that are called when memory is freed.
  *
- * They hang on the range that holds the address they were registered for. Whoever removes the range from the address
- * map takes them along, and calls them when it has let go of everything: so they may allocate, free and register,
- * and find the memory gone, as HSA promises.
+ * They hang on the range that holds the address they were registered for. What removes the range from the address map
+ * takes them along, and calls them when it holds no lock: so they may allocate, free and register, and find the memory
+ * gone, as HSA promises.
  */
 #include <stdlib.h>
 

@@ -47,7 +47,7 @@ void cell_init(struct cell *cell, hsa_signal_value_t value);
 bool cell_is_one(const struct cell *cell);
 
 hsa_signal_value_t cell_load(const struct cell *cell);
-/* They wake who waits, and return what the value was before. */
+/* They wake all waiters, and return what the value was before. */
 hsa_signal_value_t cell_change(struct cell *cell, bool own, enum cell_change change, hsa_signal_value_t operand);
 hsa_signal_value_t cell_cas(struct cell *cell, bool own, hsa_signal_value_t expected, hsa_signal_value_t value);
 /* Wakes no waiter. */

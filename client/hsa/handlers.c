@@ -83,7 +83,7 @@ static struct handler *monitor_find_due(struct monitor *m, struct watch_set *set
     return NULL;
 }
 
-/* With the lock, which it lets go of meanwhile. Called again, it is behind all others. */
+/* With the lock, which is released meanwhile. Called again, it is behind all others. */
 static void monitor_attend(struct monitor *m, struct handler *handler)
 {
     bool again = false;
@@ -247,7 +247,7 @@ void handlers_fork_parent(void)
     pthread_mutex_unlock(&handlers_lock);
 }
 
-/* The signals are gone already, so none of them is let go of. A function that forked is gone on with. */
+/* The signals are gone already, so none is released. A function that forked is continued. */
 void handlers_fork_child(void)
 {
     struct monitor *m = steal_ptr(&monitor);

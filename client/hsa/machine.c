@@ -211,7 +211,7 @@ void machine_describe(struct agent *agent, uint32_t physical, bool has_cpus, con
     set_cacheline(agent);
 }
 
-/* ---- who it is ------------------------------------------------------------------------------------------- */
+/* ---- identity -------------------------------------------------------------------------------------------- */
 
 static uint64_t hash_mix(uint64_t hash, const void *bytes, size_t size)
 {

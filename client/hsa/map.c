@@ -6,7 +6,7 @@
  * it is busy, so neither a second mapping, nor the release of the reservation or the handle, can come in between.
  *
  * In a reservation, the native library puts inaccessible pages where something is unmapped, so addresses stay reserved
- * and the memory is really let go of.
+ * and the memory is really released.
  */
 #include <stdlib.h>
 
@@ -47,7 +47,7 @@ struct mapping *mapping_run(const void *address, uint64_t size)
 
 /* ---- mapping --------------------------------------------------------------------------------------------- */
 
-/* With the lock: the record, busy, holds the addresses, the reservation and the handle. False: something is wrong. */
+/* With the lock: the record, busy, holds the addresses, the reservation and the handle. False if that is invalid. */
 static bool mapping_begin(struct mapping *mapping, void *va, uint64_t size, uint64_t offset,
                           hsa_amd_vmem_alloc_handle_t memory_handle)
 {
@@ -73,7 +73,7 @@ static bool mapping_begin(struct mapping *mapping, void *va, uint64_t size, uint
     return true;
 }
 
-/* With the lock: the contrary. */
+/* With the lock: undoes mapping_begin(). */
 static void mapping_end(struct mapping *mapping, struct list *ended)
 {
     address_map_remove(&mapping->range);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who may use a mapping.
+ * Which agents may use a mapping.
  *
  * A change is the same for all mappings of a run: sets of agents that it speaks of, that may read, and that may write
  * from then on. What mappings had before makes them differ, and so does which of them need the kernel at all. All of

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Regions: the pools once more, as HSA's core calls them, and those that only kernels would use.
+ * Regions: what HSA's core calls the pools, and those that only kernels would use.
  *
  * The latter exist since HSA has them on every agent; nothing can be allocated from them. Their sizes are constants,
  * not below the least that HSA lets a runtime have.

@@ -336,7 +336,7 @@ hsa_status_t hsa_amd_signal_value_pointer(hsa_signal_t handle, volatile hsa_sign
         return HSA_STATUS_ERROR_INVALID_SIGNAL;
     if (!signal->may_be_exposed)
         return HSA_STATUS_ERROR_INVALID_ARGUMENT;
-    /* those who sleep already poll from now on */
+    /* waiters that sleep already poll from now on */
     atomic_store(&signal->cell->is_exposed, 1);
     cell_wake(signal->cell, !signal->buffer);
     signal_wake_watchers(signal);

@@ -7,7 +7,7 @@
  * wait.
  *
  * A signal for other processes has its value in a page of a buffer of the broker's, and each process an object of its
- * own for it. What is in that page is everybody's to write: nothing there is followed or trusted, waits excepted.
+ * own for it. All these processes may write to that page: nothing there is followed or trusted, waits excepted.
  */
 #pragma once
 
@@ -39,7 +39,7 @@ struct signal *signal_find(hsa_signal_t handle);
 /* NULL is ignored. May call the broker, at the end of one for other processes. */
 void signal_unref(struct signal *signal);
 
-/* They wake who waits, and return what the value was before. */
+/* They wake all waiters, and return what the value was before. */
 hsa_signal_value_t signal_change(struct signal *signal, enum cell_change change, hsa_signal_value_t operand);
 hsa_signal_value_t signal_cas(struct signal *signal, hsa_signal_value_t expected, hsa_signal_value_t value);
 /* Until it meets the condition, the deadline passes or it is dead; the value last seen. */

@@ -29,7 +29,7 @@
 #define INVALID_MEMORY_POOL ((hsa_status_t)HSA_STATUS_ERROR_INVALID_MEMORY_POOL)
 
 enum pool_kind {
-    POOL_FINE,     /* the first: what programs take when they look for any */
+    POOL_FINE,     /* the first: programs that want any pool take it */
     POOL_KERNARG,
     POOL_COARSE,
     POOL_DECLARED, /* of huge pages, as the broker's configuration declares them */

@@ -10,7 +10,7 @@
  *     }
  *     watch_end(&each)
  *
- * What changes a signal of this process wakes all who watch, by one word that they sleep on. A signal for other
+ * What changes a signal of this process wakes all watchers, by one word that they sleep on. A signal for other
  * processes is slept on itself, beside that word, which takes a kernel of 5.16 and at most 127 such signals; else, and
  * where values may change without a wake-up, they are polled.
  */
@@ -41,7 +41,7 @@ struct watch_set {
 
 void watch_begin(struct watch *watch);
 void watch_end(struct watch *watch);
-/* Has all who watch check again. */
+/* Has all watchers check again. */
 void watch_wake(void);
 
 void watch_set_begin(struct watch_set *set);

@@ -17,9 +17,9 @@ void cached_deinit(struct cached_slabs *cached)
     pthread_mutex_destroy(&cached->lock);
 }
 
-static struct slab *slab_of(struct list *link)
+static struct cached_slab *slab_of(struct list *link)
 {
-    return container_of(link, struct slab, link);
+    return container_of(link, struct cached_slab, link);
 }
 
 static void return_slabs(struct list *slabs)
@@ -27,7 +27,7 @@ static void return_slabs(struct list *slabs)
     struct list *link;
 
     while ((link = list_pop(slabs))) {
-        struct slab *slab = slab_of(link);
+        struct cached_slab *slab = slab_of(link);
 
         /* if it is lost, its mapping is left to be given back */
         (void)memclient_cache_take(slab->buffer);
@@ -36,7 +36,7 @@ static void return_slabs(struct list *slabs)
 }
 
 /* The allocation's whole buffer, mapped as it was allocated; or NULL. */
-static struct memclient_buffer *buffer_of(const struct slab *slab)
+static struct memclient_buffer *buffer_of(const struct cached_slab *slab)
 {
     struct memclient_address_info info = MEMCLIENT_ADDRESS_INFO_INIT;
 
@@ -49,7 +49,7 @@ static struct memclient_buffer *buffer_of(const struct slab *slab)
 /* With the lock: those that the broker has taken, into the list. */
 static void find_lost(struct cached_slabs *cached, struct list *lost)
 {
-    list_for_each_entry_safe(slab, &cached->slabs, struct slab, link)
+    list_for_each_entry_safe(slab, &cached->slabs, struct cached_slab, link)
     {
         if (memclient_cache_is_lost(slab->buffer)) {
             list_remove(&slab->link);
@@ -58,7 +58,7 @@ static void find_lost(struct cached_slabs *cached, struct list *lost)
     }
 }
 
-bool cached_put(struct cached_slabs *cached, struct slab *slab)
+bool cached_put(struct cached_slabs *cached, struct cached_slab *slab)
 {
     struct list leaving = LIST_INIT(leaving), *oldest;
     int r;
@@ -80,10 +80,10 @@ bool cached_put(struct cached_slabs *cached, struct slab *slab)
 }
 
 /* With the lock: the youngest that fits, whose pages the processor knows best. */
-static struct slab *find_fitting(struct cached_slabs *cached, size_t size, size_t alignment)
+static struct cached_slab *find_fitting(struct cached_slabs *cached, size_t size, size_t alignment)
 {
     for (struct list *link = cached->slabs.prev; link != &cached->slabs; link = link->prev) {
-        struct slab *slab = slab_of(link);
+        struct cached_slab *slab = slab_of(link);
 
         if (slab->size == size && (uintptr_t)slab->ptr % (alignment ? alignment : 1) == 0)
             return slab;
@@ -94,7 +94,7 @@ static struct slab *find_fitting(struct cached_slabs *cached, size_t size, size_
 void *cached_take(struct cached_slabs *cached, size_t size, size_t alignment)
 {
     struct list lost = LIST_INIT(lost);
-    struct slab *slab;
+    struct cached_slab *slab;
     void *ptr = NULL;
 
     pthread_mutex_lock(&cached->lock);

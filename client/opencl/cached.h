@@ -16,7 +16,7 @@
 #include "opencl/free_queue.h"
 
 /* One that was freed. */
-struct slab {
+struct cached_slab {
     struct queued_free queued; /* on its way to the provider */
     struct list link;         /* or in the cache */
     umf_memory_provider_handle_t memoryd;
@@ -34,7 +34,7 @@ void cached_init(struct cached_slabs *cached);
 void cached_deinit(struct cached_slabs *cached);
 
 /* Puts it there if it may be; others may have to go for that, by the free queue. False: it may not. */
-bool cached_put(struct cached_slabs *cached, struct slab *slab);
+bool cached_put(struct cached_slabs *cached, struct cached_slab *slab);
 /* One of this size, at a multiple of the alignment, is in use again, and its record freed. NULL: there is none. */
 void *cached_take(struct cached_slabs *cached, size_t size, size_t alignment);
 /* All of it goes back, without waiting. False: there was nothing. */

@@ -30,7 +30,7 @@
 #define SLABS_KEPT    1
 #define BUCKET_MIN    64
 
-struct heap {
+struct svm_heap {
     unsigned life;
     size_t poolable_max;
     umf_memory_pool_handle_t pool;
@@ -94,7 +94,7 @@ static umf_result_t later_alloc(void *provider, size_t size, size_t alignment, v
 
 static void release_slab(struct queued_free *queued)
 {
-    struct slab *slab = container_of(queued, struct slab, queued);
+    struct cached_slab *slab = container_of(queued, struct cached_slab, queued);
 
     (void)umfMemoryProviderFree(slab->memoryd, slab->ptr, slab->size);
     free(slab);
@@ -103,11 +103,11 @@ static void release_slab(struct queued_free *queued)
 static umf_result_t later_free(void *provider, void *ptr, size_t size)
 {
     struct later *later = provider;
-    struct slab *slab = malloc(sizeof(*slab));
+    struct cached_slab *slab = malloc(sizeof(*slab));
 
     if (!slab)
         return umfMemoryProviderFree(later->memoryd, ptr, size);
-    *slab = (struct slab){.memoryd = later->memoryd, .ptr = ptr, .size = size, .queued.release = release_slab};
+    *slab = (struct cached_slab){.memoryd = later->memoryd, .ptr = ptr, .size = size, .queued.release = release_slab};
     list_init(&slab->queued.link);
     list_init(&slab->link);
     if (!cached_put(&later->cached, slab))
@@ -168,7 +168,7 @@ static int begin_of_names(const struct memclient_svm_options *options, char name
     return r;
 }
 
-static umf_result_t make_pool(const struct memclient_svm_options *options, const char *name, struct heap *heap)
+static umf_result_t make_pool(const struct memclient_svm_options *options, const char *name, struct svm_heap *heap)
 {
     umf_memoryd_memory_provider_params_t params = umfMemorydMemoryProviderParamsDefault();
     umf_disjoint_pool_params_t pool_params = umfDisjointPoolParamsDefault();
@@ -202,10 +202,10 @@ static umf_result_t make_pool(const struct memclient_svm_options *options, const
     return result;
 }
 
-int heap_new(const struct memclient_svm_options *options, struct heap **ret)
+int svm_heap_new(const struct memclient_svm_options *options, struct svm_heap **ret)
 {
     char name[MEMCLIENT_NAME_SIZE];
-    struct heap *heap;
+    struct svm_heap *heap;
     int r = begin_of_names(options, name);
 
     if (r)
@@ -223,7 +223,7 @@ int heap_new(const struct memclient_svm_options *options, struct heap **ret)
     return 0;
 }
 
-void heap_free(struct heap *heap)
+void svm_heap_free(struct svm_heap *heap)
 {
     if (!heap || heap->life != table_life())
         return;
@@ -233,7 +233,7 @@ void heap_free(struct heap *heap)
 
 /* ---- using one -------------------------------------------------------------------------------------------- */
 
-int heap_alloc(struct heap *heap, size_t size, size_t alignment, void **ret)
+int svm_heap_alloc(struct svm_heap *heap, size_t size, size_t alignment, void **ret)
 {
     void *ptr;
 
@@ -245,17 +245,17 @@ int heap_alloc(struct heap *heap, size_t size, size_t alignment, void **ret)
     return 0;
 }
 
-void heap_give_back(struct heap *heap, void *ptr)
+void svm_heap_give_back(struct svm_heap *heap, void *ptr)
 {
     (void)umfPoolFree(heap->pool, ptr);
 }
 
-bool heap_is_separate(const struct heap *heap, size_t size)
+bool svm_heap_is_separate(const struct svm_heap *heap, size_t size)
 {
     return size > heap->poolable_max;
 }
 
-unsigned heap_life(const struct heap *heap)
+unsigned svm_heap_life(const struct svm_heap *heap)
 {
     return heap->life;
 }

@@ -11,17 +11,17 @@
 #include <stdint.h>
 
 struct memclient_svm_options;
-struct heap;
+struct svm_heap;
 
-/* Connects, if nobody has yet. Options that the broker cannot follow are told by heap_alloc(). */
-int heap_new(const struct memclient_svm_options *options, struct heap **heap);
+/* Connects, if nobody has yet. Options that the broker cannot follow are told by svm_heap_alloc(). */
+int svm_heap_new(const struct memclient_svm_options *options, struct svm_heap **heap);
 /* With all that was allocated. In a child of fork() the parent's heap is left as it is. */
-void heap_free(struct heap *heap);
+void svm_heap_free(struct svm_heap *heap);
 
 /* 0, or a negative errno with its sentence. alignment is a power of two, of at most a page. */
-int heap_alloc(struct heap *heap, size_t size, size_t alignment, void **ptr);
-void heap_give_back(struct heap *heap, void *ptr);
+int svm_heap_alloc(struct svm_heap *heap, size_t size, size_t alignment, void **ptr);
+void svm_heap_give_back(struct svm_heap *heap, void *ptr);
 /* Is what has this size a buffer of its own? */
-bool heap_is_separate(const struct heap *heap, size_t size);
+bool svm_heap_is_separate(const struct svm_heap *heap, size_t size);
 /* table_life() when it was made. */
-unsigned heap_life(const struct heap *heap);
+unsigned svm_heap_life(const struct svm_heap *heap);

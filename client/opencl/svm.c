@@ -25,7 +25,7 @@
 
 struct memclient_svm {
     struct memclient_svm_options options; /* with copies of all that it points to */
-    _Atomic(struct heap *) heap; /* made when it is needed, and again in a child of fork() */
+    _Atomic(struct svm_heap *) heap; /* made when it is needed, and again in a child of fork() */
     struct quarantine quarantine;
 };
 
@@ -146,16 +146,16 @@ int memclient_svm_create(const struct memclient_svm_options *options, struct mem
 }
 
 /* This process's: one that a parent made is left behind. */
-static int svm_get_heap(struct memclient_svm *svm, struct heap **ret)
+static int svm_get_heap(struct memclient_svm *svm, struct svm_heap **ret)
 {
-    struct heap *heap = atomic_load_explicit(&svm->heap, memory_order_acquire);
+    struct svm_heap *heap = atomic_load_explicit(&svm->heap, memory_order_acquire);
     int r = 0;
 
-    if (!heap || heap_life(heap) != table_life()) {
+    if (!heap || svm_heap_life(heap) != table_life()) {
         pthread_mutex_lock(&heap_lock);
         heap = atomic_load_explicit(&svm->heap, memory_order_relaxed);
-        if (!heap || heap_life(heap) != table_life())
-            r = heap_new(&svm->options, &heap);
+        if (!heap || svm_heap_life(heap) != table_life())
+            r = svm_heap_new(&svm->options, &heap);
         if (!r)
             atomic_store_explicit(&svm->heap, heap, memory_order_release);
         pthread_mutex_unlock(&heap_lock);
@@ -167,7 +167,7 @@ static int svm_get_heap(struct memclient_svm *svm, struct heap **ret)
 
 int svm_connect(struct memclient_svm *svm)
 {
-    struct heap *heap;
+    struct svm_heap *heap;
 
     return svm_get_heap(svm, &heap);
 }
@@ -191,7 +191,7 @@ static void entry_release(struct entry *entry)
         return;
     }
     if (entry->life == table_life())
-        heap_give_back(entry->heap, (void *)entry->start);
+        svm_heap_give_back(entry->heap, (void *)entry->start);
     free(entry);
 }
 
@@ -213,7 +213,7 @@ int svm_free(struct memclient_svm *svm, const void *owner, void *ptr)
         entry_release(entry);
         return 0;
     }
-    if (heap_is_separate(entry->heap, entry->size))
+    if (svm_heap_is_separate(entry->heap, entry->size))
         (void)memclient_protect(svm->options.context, ptr, 0, MEMCLIENT_NO_ACCESS);
     quarantine_put(&svm->quarantine, entry);
     release_quarantine(svm, svm->quarantine.most);
@@ -240,7 +240,7 @@ void memclient_svm_destroy(struct memclient_svm *svm)
         entry_release(container_of(link, struct entry, waiting));
     release_quarantine(svm, 0);
     free_queue_flush();
-    heap_free(atomic_load_explicit(&svm->heap, memory_order_acquire));
+    svm_heap_free(atomic_load_explicit(&svm->heap, memory_order_acquire));
     free_records(svm);
 }
 
@@ -281,7 +281,7 @@ int svm_alloc(struct memclient_svm *svm, const void *owner, uint64_t flags, uint
               void **ret)
 {
     struct entry *entry;
-    struct heap *heap;
+    struct svm_heap *heap;
     void *ptr;
     int r;
 
@@ -293,10 +293,10 @@ int svm_alloc(struct memclient_svm *svm, const void *owner, uint64_t flags, uint
     entry = entry_new(svm);
     if (!entry)
         return -ENOMEM;
-    r = heap_alloc(heap, (size_t)size, alignment, &ptr);
+    r = svm_heap_alloc(heap, (size_t)size, alignment, &ptr);
     if (r) {
         svm_make_room(svm);
-        r = heap_alloc(heap, (size_t)size, alignment, &ptr);
+        r = svm_heap_alloc(heap, (size_t)size, alignment, &ptr);
     }
     if (r) {
         free(entry);

@@ -22,7 +22,7 @@ struct entry {
     struct memclient_svm *svm;
     uint64_t flags;
     unsigned life;         /* table_life() when it was made: in a child of fork() it is the parent's */
-    struct heap *heap;     /* what it was allocated from; NULL: imported */
+    struct svm_heap *heap; /* what it was allocated from; NULL: imported */
     struct import *import; /* or NULL: mapped by somebody else */
     struct list waiting;   /* to be released */
     struct queued_free queued;

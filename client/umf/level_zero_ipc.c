@@ -32,7 +32,7 @@
 
 #define MAGIC UINT32_C(0x31303d4c) /* "L=01" */
 
-struct handle {
+struct l0_handle {
     struct check check;
     struct memclient_token token;
     uint64_t maker;
@@ -45,7 +45,7 @@ struct l0_given {
     unsigned gets; /* less puts; 0 = it is being made */
     struct l0_ipc_handle driver;
     struct memclient_buffer *buffer;
-    struct handle handle;
+    struct l0_handle handle;
 };
 
 /* A driver may give one address for what is opened twice, and counts then; so do we. */
@@ -56,7 +56,7 @@ struct l0_opened {
 
 DEFINE_CLEANUP(struct memclient_buffer *, memclient_buffer_unref);
 
-static bool l0_read_handle(struct handle *handle, const void *data)
+static bool l0_read_handle(struct l0_handle *handle, const void *data)
 {
     return check_read(handle, sizeof(*handle), MAGIC, data);
 }
@@ -186,7 +186,7 @@ umf_result_t l0_get_ipc_handle_size(void *p, size_t *size)
 {
     if (!size)
         return UMF_RESULT_ERROR_INVALID_ARGUMENT;
-    *size = sizeof(struct handle);
+    *size = sizeof(struct l0_handle);
     return UMF_RESULT_SUCCESS;
 }
 
@@ -215,7 +215,7 @@ umf_result_t l0_put_ipc_handle(void *p, void *data)
 {
     struct l0_given *given, *ended = NULL;
     struct level_zero *provider = p;
-    struct handle handle;
+    struct l0_handle handle;
 
     if (!l0_read_handle(&handle, data) || handle.maker != provider->maker)
         return UMF_RESULT_ERROR_INVALID_ARGUMENT;
@@ -243,7 +243,7 @@ void l0_ipc_forget(struct level_zero *provider, const void *ptr)
 /* ---- using one ------------------------------------------------------------------------------------------- */
 
 /* Memory that the broker did not make, which is what was asked for; and it is no more to us than its descriptor. */
-static int l0_receive(const struct handle *handle, struct memclient_buffer **ret, int *ret_fd)
+static int l0_receive(const struct l0_handle *handle, struct memclient_buffer **ret, int *ret_fd)
 {
     _cleanup_(memclient_buffer_unrefp) struct memclient_buffer *buffer = NULL;
     int r = memclient_open_token(NULL, &handle->token, MEMCLIENT_ACCEPT_FOREIGN, &buffer);
@@ -263,7 +263,7 @@ umf_result_t l0_open_ipc_handle(void *p, void *data, void **ptr)
     _cleanup_free_ struct l0_opened *opened = NULL;
     _cleanup_close_ int fd = -1; /* the driver has what it needs when it has opened it */
     struct level_zero *provider = p;
-    struct handle handle;
+    struct l0_handle handle;
     umf_result_t result;
     void *at = NULL;
 

@@ -20,7 +20,7 @@
 
 #define MAGIC UINT32_C(0x3148534d) /* "MSH1" */
 
-struct handle {
+struct shared_handle {
     struct check check;
     struct memclient_token token;
     uint64_t offset; /* in the buffer */
@@ -28,12 +28,12 @@ struct handle {
     uint64_t maker; /* the provider that made it, and takes it back */
 };
 
-_Static_assert(sizeof(struct handle) == SHARED_HANDLE_SIZE, "a handle has this size everywhere");
+_Static_assert(sizeof(struct shared_handle) == SHARED_HANDLE_SIZE, "a handle has this size everywhere");
 
 DEFINE_CLEANUP(struct shared_buffer *, shared_buffer_unref);
 DEFINE_CLEANUP(struct memclient_buffer *, memclient_buffer_unref);
 
-static bool handle_read(struct handle *handle, const void *data)
+static bool handle_read(struct shared_handle *handle, const void *data)
 {
     return check_read(handle, sizeof(*handle), MAGIC, data);
 }
@@ -76,7 +76,7 @@ static int token_of(const struct shared *shared, struct shared_buffer *buffer, s
 static int handle_get(const struct shared *shared, const void *ptr, size_t size, void *data)
 {
     _cleanup_(shared_buffer_unrefp) struct shared_buffer *buffer = NULL;
-    struct handle handle = {.length = size, .maker = shared->maker};
+    struct shared_handle handle = {.length = size, .maker = shared->maker};
     struct area area;
     int r;
 
@@ -96,7 +96,7 @@ static int handle_get(const struct shared *shared, const void *ptr, size_t size,
 
 void shared_make_handle(const struct memclient_token *token, uint64_t offset, uint64_t length, void *data)
 {
-    struct handle handle = {.token = *token, .offset = offset, .length = length};
+    struct shared_handle handle = {.token = *token, .offset = offset, .length = length};
 
     check_seal(&handle, sizeof(handle), MAGIC);
     memcpy(data, &handle, sizeof(handle));
@@ -116,7 +116,7 @@ umf_result_t umfMemorydProviderHandle(const struct memclient_token *token, size_
 /* The token stays with the buffer. */
 static int handle_put(const struct shared *shared, const void *data)
 {
-    struct handle handle;
+    struct shared_handle handle;
 
     return handle_read(&handle, data) && handle.maker == shared->maker ? 0 : -EBADMSG;
 }
@@ -124,7 +124,7 @@ static int handle_put(const struct shared *shared, const void *data)
 /* ---- using one ------------------------------------------------------------------------------------------- */
 
 /* Where the handle's part of the buffer ends, in granules; 0 if there is no such part. */
-static uint64_t handle_length(const struct handle *handle, const struct memclient_buffer *buffer)
+static uint64_t handle_length(const struct shared_handle *handle, const struct memclient_buffer *buffer)
 {
     uint64_t granule = memclient_buffer_granule(buffer), bytes = memclient_buffer_bytes(buffer);
 
@@ -153,7 +153,7 @@ static int map_part(const struct shared *shared, struct memclient_buffer *buffer
 }
 
 /* It is closed, and mapped still. */
-static bool handle_reopen(const struct shared *shared, const struct handle *handle, void **ptr)
+static bool handle_reopen(const struct shared *shared, const struct shared_handle *handle, void **ptr)
 {
     struct area area;
 
@@ -171,7 +171,7 @@ static int handle_open(struct shared *shared, const void *data, void **ptr)
 {
     _cleanup_(memclient_buffer_unrefp) struct memclient_buffer *opened = NULL;
     _cleanup_(shared_buffer_unrefp) struct shared_buffer *buffer = NULL;
-    struct handle handle;
+    struct shared_handle handle;
     uint64_t length;
     void *at;
     int r;
@@ -206,7 +206,7 @@ static int handle_open(struct shared *shared, const void *data, void **ptr)
 
 static void handle_close(const struct area *area)
 {
-    if (!area->buffer->opened_by || !closed_put(area, area->buffer->opened_by, sizeof(struct handle)))
+    if (!area->buffer->opened_by || !closed_put(area, area->buffer->opened_by, sizeof(struct shared_handle)))
         shared_buffer_release(area);
 }
 

@@ -14,11 +14,11 @@
 
 struct interval {
     RB_ENTRY(interval) link;
-    uint64_t start, last; /* the first byte and the last */
-    uint64_t rank;
-    uint64_t serial;        /* which insertion into the tree it was */
+    uint64_t start, last;   /* the first byte and the last */
     uint64_t max_last;      /* of all that is at and below it in the tree */
     const void *owner;      /* that lookups may ask for; NULL asks for any */
+    uint64_t rank;
+    uint64_t serial;        /* which insertion into the tree it was */
     struct interval *found; /* the next one of an answer of interval_overlapping() */
 };
 

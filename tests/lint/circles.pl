@@ -11,8 +11,6 @@ use lib dirname(__FILE__);
 use Lint;
 
 my $most = 4;
-# what preload.c of client/umf defines in the C library's stead
-my %of_libc = map { $_ => 1 } qw(malloc calloc realloc free memalign aligned_alloc posix_memalign malloc_usable_size);
 # folders that are not untied yet => the files of their largest circle
 my %allowed = ();
 
@@ -24,7 +22,7 @@ for my $file (grep { m{^(daemon|client|proto)/.*\.c$} } files()) {
     while ($text{$file} =~ /^((?:[A-Za-z_][\w \t*]*?[\s*])?)([A-Za-z_]\w*)\([^;{}]*\)\s*\n\{/mg) {
         my ($before, $name) = ($1, $2);
         $local{$file}{$name} = 1;
-        push @{$defined_in{$folder{$file}}{$name}}, $file if $before !~ /\bstatic\b/ && !$of_libc{$name};
+        push @{$defined_in{$folder{$file}}{$name}}, $file if $before !~ /\bstatic\b/;
     }
 }
 

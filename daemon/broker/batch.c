@@ -158,7 +158,7 @@ int batch_commit(struct batch *batch, const struct buffer_args *user, struct pro
 
 /* ---- going ---------------------------------------------------------------------------------------------- */
 
-void batch_hurry(struct batch *batch)
+void batch_cancel(struct batch *batch)
 {
     for (uint32_t i = 0; i < batch->n && batch->commits; i++)
         atomic_store(&batch->commits[i].cancel, true);

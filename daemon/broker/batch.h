@@ -52,6 +52,6 @@ uint32_t batch_enter(struct batch *batch);
 int batch_commit(struct batch *batch, const struct buffer_args *user, struct problem *problem);
 
 /* Their commits need not be finished. */
-void batch_hurry(struct batch *batch);
+void batch_cancel(struct batch *batch);
 /* Only the first n stay. Nobody has seen anything of the others, except for descriptors in an unsent reply. */
 void batch_cut(struct batch *batch, uint32_t n);

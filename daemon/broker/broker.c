@@ -206,7 +206,7 @@ struct broker *broker_free(struct broker *broker)
         return NULL;
     broker->stopping = true;
     stocking_stop(broker);
-    pending_hurry(&broker->pending, 0, STATUS_SHUTTING_DOWN);
+    pending_cancel(&broker->pending, 0, STATUS_SHUTTING_DOWN);
     while (!pending_is_empty(&broker->pending)) {
         timers_run(&broker->timers, clock_now_ns());
         wait_for_jobs(broker);

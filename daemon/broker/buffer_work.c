@@ -9,12 +9,9 @@
 #include "broker/once.h"
 #include "broker/state.h"
 
-static void hurry(struct op_state *state, int status)
+static void buffer_work_cancel(struct op_state *state)
 {
-    struct buffer_work *work = container_of(state, struct buffer_work, state);
-
-    (void)status;
-    atomic_store(&work->job.cancel, true);
+    atomic_store(&container_of(state, struct buffer_work, state)->job.cancel, true);
 }
 
 static void begins(struct memory_job *job)
@@ -49,7 +46,7 @@ int buffer_work_begin(struct op *op, struct buffer *buffer, int (*ended)(struct 
     work->job.begins = begins;
     work->job.done = done;
     life_pin(buffer);
-    pending_begin(&op->broker->pending, &work->state, op, hurry);
+    pending_begin(&op->broker->pending, &work->state, op, buffer_work_cancel);
     *ret = work;
     return OP_PENDING;
 }

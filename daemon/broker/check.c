@@ -45,7 +45,6 @@ struct check {
     struct broker *broker;
     struct check_result *result; /* the caller's */
     struct check_result found;
-    int hurried;
     bool no_memory;
     enum check_kind kind; /* being walked; those before it are done */
     uint64_t cursor;
@@ -492,8 +491,8 @@ static void finish(struct check *check)
     struct problem *problem = &check->state.op->problem;
     int r = 0;
 
-    if (check->hurried) {
-        r = refuse(problem, check->hurried, "the check was given up before its end");
+    if (check->state.cancel_status) {
+        r = refuse(problem, check->state.cancel_status, "the check was given up before its end");
     } else {
         compare_accounts_all(check);
         compare_pools(check);
@@ -519,7 +518,7 @@ static void turn(struct timer *timer)
     struct check *check = container_of(timer, struct check, timer);
     unsigned budget = SLICE;
 
-    while (check->kind < CHECK_KINDS && !check->hurried) {
+    while (check->kind < CHECK_KINDS && !check->state.cancel_status) {
         const void *object;
 
         /* A walk must not begin with nothing left: it would seem to have ended. */
@@ -537,11 +536,6 @@ static void turn(struct timer *timer)
         }
     }
     finish(check);
-}
-
-static void hurry(struct op_state *state, int status)
-{
-    container_of(state, struct check, state)->hurried = status;
 }
 
 int op_check(struct op *op, struct check_result *result)
@@ -570,7 +564,7 @@ int op_check(struct op *op, struct check_result *result)
     check->timer = (struct timer)TIMER_INIT(turn);
     check->next = broker->checks;
     broker->checks = check;
-    pending_begin(&broker->pending, &check->state, op, hurry);
+    pending_begin(&broker->pending, &check->state, op, NULL);
     timer_arm(&broker->timers, &check->timer, 0);
     return OP_PENDING;
 }

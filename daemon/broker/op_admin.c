@@ -85,7 +85,6 @@ struct upgrade {
     struct broker *broker;
     struct list link;   /* in broker->upgrades */
     struct timer timer; /* to end early */
-    int hurried;        /* … with this */
 };
 
 static void upgrade_end(struct upgrade *upgrade, int status)
@@ -96,18 +95,17 @@ static void upgrade_end(struct upgrade *upgrade, int status)
     free(upgrade);
 }
 
-static void upgrade_is_hurried(struct timer *timer)
+static void upgrade_cancelled(struct timer *timer)
 {
     struct upgrade *upgrade = container_of(timer, struct upgrade, timer);
 
-    upgrade_end(upgrade, upgrade->hurried);
+    upgrade_end(upgrade, upgrade->state.cancel_status);
 }
 
-static void hurry(struct op_state *state, int status)
+static void upgrade_cancel(struct op_state *state)
 {
     struct upgrade *upgrade = container_of(state, struct upgrade, state);
 
-    upgrade->hurried = status;
     timer_arm(&upgrade->broker->timers, &upgrade->timer, 0);
 }
 
@@ -150,9 +148,9 @@ int op_upgrade(struct op *op)
     upgrade = malloc(sizeof(*upgrade));
     if (!upgrade)
         return refuse(&op->problem, STATUS_NO_MEMORY, "the broker has no memory to wait for the answer");
-    *upgrade = (struct upgrade){.broker = broker, .timer = TIMER_INIT(upgrade_is_hurried)};
+    *upgrade = (struct upgrade){.broker = broker, .timer = TIMER_INIT(upgrade_cancelled)};
     list_append(&broker->upgrades, &upgrade->link);
-    pending_begin(&broker->pending, &upgrade->state, op, hurry);
+    pending_begin(&broker->pending, &upgrade->state, op, upgrade_cancel);
     keeper_tell_upgrade(broker->options.keeper);
     return OP_PENDING;
 }

@@ -51,7 +51,6 @@ struct alloc {
     uint64_t session;
 
     enum alloc_step step;
-    int cancel_status; /* to end with at the next step */
     int wait_status;   /* of the reserving that ended the wait */
     struct pool_choice choice;
     uint32_t chosen;
@@ -69,15 +68,12 @@ static struct problem *alloc_problem(struct alloc *alloc)
     return &alloc->op->problem;
 }
 
-static void alloc_cancel(struct op_state *state, int status)
+static void alloc_cancel(struct op_state *state)
 {
     struct alloc *alloc = container_of(state, struct alloc, state);
 
-    if (alloc->cancel_status)
-        return;
-    alloc->cancel_status = status;
     if (alloc->batch.n) {
-        batch_hurry(&alloc->batch);
+        batch_cancel(&alloc->batch);
     } else {
         waiters_remove(&alloc->broker->waiters, &alloc->waiter);
         timer_arm(&alloc->broker->timers, &alloc->cancel_turn, 0);
@@ -94,7 +90,7 @@ static void alloc_begin_pending(struct alloc *alloc)
 
 static int alloc_refuse_cancelled(struct alloc *alloc)
 {
-    switch (alloc->cancel_status) {
+    switch (alloc->state.cancel_status) {
     case STATUS_TIMED_OUT:
         if (alloc->batch.n)
             return refuse(alloc_problem(alloc), STATUS_TIMED_OUT,
@@ -399,7 +395,7 @@ static int alloc_grant(struct alloc *alloc, struct session *session)
 static int alloc_run(struct alloc *alloc)
 {
     struct session *session = find_session(alloc->broker, alloc->session);
-    int r = alloc->cancel_status || !session ? alloc_refuse_cancelled(alloc) : alloc->wait_status;
+    int r = alloc->state.cancel_status || !session ? alloc_refuse_cancelled(alloc) : alloc->wait_status;
 
     while (!r && alloc->step != ALLOC_DONE) {
         switch (alloc->step) {
@@ -482,7 +478,7 @@ static bool alloc_room_is_there(struct waiter *waiter)
     if (alloc_may_wait(alloc, session, r))
         return false;
     if (r == STATUS_POOL_FULL && alloc->spec->wait_ms)
-        alloc->cancel_status = STATUS_TIMED_OUT;
+        alloc->state.cancel_status = STATUS_TIMED_OUT;
     alloc->wait_status = r;
     return true;
 }
@@ -508,7 +504,7 @@ static void alloc_waited_too_long(struct waiter *waiter)
         waiters_add(&alloc->broker->waiters, waiter, DEADLINE_NEVER);
         return;
     }
-    alloc->cancel_status = STATUS_TIMED_OUT;
+    alloc->state.cancel_status = STATUS_TIMED_OUT;
     alloc_resume(alloc);
 }
 

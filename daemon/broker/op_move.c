@@ -93,14 +93,13 @@ static int may_move(struct op *op, const struct buffer *buffer)
 
 /* ---- the steps: 0, and move->step is the next; OP_PENDING; or the status to end with --------------------- */
 
-static void move_cancel(struct op_state *state, int status)
+static void move_cancel(struct op_state *state)
 {
     struct move *move = container_of(state, struct move, state);
 
     if (list_is_linked(&move->link)) {
         atomic_store(&move->job.cancel, true);
-    } else if (!move->cancel_status) {
-        move->cancel_status = status;
+    } else {
         waiters_remove(&move->broker->waiters, &move->waiter);
         timer_arm(&move->broker->timers, &move->cancel_turn, 0);
     }
@@ -243,8 +242,9 @@ static int move_run(struct move *move)
 {
     int r = 0;
 
-    if (move->cancel_status)
-        r = refuse(&move->op->problem, move->cancel_status, "moving was cancelled before it began");
+    /* later the pages are on their way, and what becomes of them is the worker's to say */
+    if (move->state.cancel_status && move->step == MOVE_CHOOSE)
+        r = refuse(&move->op->problem, move->state.cancel_status, "moving was cancelled before it began");
     while (!r && move->step != MOVE_DONE) {
         switch (move->step) {
         case MOVE_CHOOSE:

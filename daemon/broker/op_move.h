@@ -35,6 +35,5 @@ struct move {
     uint64_t id;
     struct buffer *buffer; /* pinned while pages are on their way */
     enum move_step step;
-    int cancel_status; /* to end with at the next step */
     bool was_verified;
 };

@@ -189,7 +189,6 @@ struct revocation {
     uint64_t buffer;
     uint64_t end; /* the first serial that is none of them */
     uint32_t *revoked; /* the caller's */
-    int hurried;
 };
 
 /* Are there more? The list is in the order of their making, but for those from before this broker's start: all of them
@@ -218,17 +217,12 @@ static void revoke_turn(struct timer *timer)
 {
     struct revocation *revocation = container_of(timer, struct revocation, timer);
 
-    if (!revocation->hurried && revoke_some(revocation)) {
+    if (!revocation->state.cancel_status && revoke_some(revocation)) {
         timer_arm(&revocation->broker->timers, timer, 0);
         return;
     }
-    pending_end(&revocation->state, revocation->hurried);
+    pending_end(&revocation->state, revocation->state.cancel_status);
     free(revocation);
-}
-
-static void hurry(struct op_state *state, int status)
-{
-    container_of(state, struct revocation, state)->hurried = status;
 }
 
 static int revoke_all(struct op *op, uint64_t buffer, uint32_t *revoked)
@@ -249,7 +243,7 @@ static int revoke_all(struct op *op, uint64_t buffer, uint32_t *revoked)
     if (!revocation)
         return refuse(&op->problem, STATUS_NO_MEMORY, "the broker has no memory to revoke all of so many; ask again");
     *revocation = all;
-    pending_begin(&op->broker->pending, &revocation->state, op, hurry);
+    pending_begin(&op->broker->pending, &revocation->state, op, NULL);
     timer_arm(&op->broker->timers, &revocation->timer, 0);
     return OP_PENDING;
 }

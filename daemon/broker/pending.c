@@ -30,12 +30,12 @@ void pending_init(struct pending *pending)
 }
 
 void pending_begin(struct pending *pending, struct op_state *state, struct op *op,
-                   void (*hurry)(struct op_state *state, int status))
+                   void (*cancel)(struct op_state *state))
 {
     assert(!op->state);
     state->op = op;
     state->session = op->session;
-    state->hurry = hurry;
+    state->cancel = cancel;
     state->pending = pending;
     RB_INSERT(op_state_tree, &pending->tree, state);
     op->state = state;
@@ -74,18 +74,27 @@ static struct op_state *first_of(struct pending *pending, uint64_t session)
     return first;
 }
 
-void pending_hurry(struct pending *pending, uint64_t session, int status)
+static void op_state_cancel(struct op_state *state, int status)
+{
+    if (state->cancel_status)
+        return;
+    state->cancel_status = status;
+    if (state->cancel)
+        state->cancel(state);
+}
+
+void pending_cancel(struct pending *pending, uint64_t session, int status)
 {
     struct op_state *state = first_of(pending, session);
 
     for (; state && (!session || state->session == session); state = pending_next(pending, state))
-        state->hurry(state, status);
+        op_state_cancel(state, status);
 }
 
 void op_cancel(struct op *op)
 {
     if (op->state)
-        op->state->hurry(op->state, STATUS_TIMED_OUT);
+        op_state_cancel(op->state, STATUS_TIMED_OUT);
 }
 
 /* ---- room ----------------------------------------------------------------------------------------------- */

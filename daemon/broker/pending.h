@@ -2,10 +2,10 @@
 /*
  * Verbs that could not end at once: those that a worker does, and those that wait for room in a pool.
  *
- * Whoever starts one embeds a struct op_state in what the verb needs meanwhile and calls pending_begin(); it
- * ends by pending_end(), which tells the caller. In between the caller may want it to end early, its session may
- * end, and the broker may stop: all three call `hurry`, which makes the verb end soon, from the loop and never
- * from inside the call.
+ * Whoever starts one embeds a struct op_state in what the operation needs meanwhile and calls pending_begin(); it ends
+ * by pending_end(), which tells the caller. In between the caller may want it to end early, its session may end, and
+ * the broker may stop: then it is cancelled, and ends soon with cancel_status, from the loop and never from inside the
+ * call.
  *
  * Room is waited for pool by pool, and within a pool user by user. A user's requests are served in the order of
  * asking, none before an older one, so that his many small ones do not keep a large one waiting. Users take turns, and
@@ -32,7 +32,8 @@ struct op_state {
     struct pending *pending;
     struct op *op;
     uint64_t session; /* when it began */
-    void (*hurry)(struct op_state *state, int status);
+    int cancel_status; /* not 0: it was cancelled, with this */
+    void (*cancel)(struct op_state *state); /* it is now; NULL: it looks at the status every now and then */
     struct timer rest; /* this and the next are for once.c */
     void (*submit)(struct op_state *state);
 };
@@ -52,14 +53,14 @@ static inline bool pending_is_empty(const struct pending *pending)
 }
 
 void pending_begin(struct pending *pending, struct op_state *state, struct op *op,
-                   void (*hurry)(struct op_state *state, int status));
+                   void (*cancel)(struct op_state *state));
 /* In progress no more, then op->done(). The state may be freed by then or afterwards, as its owner likes. */
 void pending_end(struct op_state *state, int status);
 
 /* All of them: the first after NULL; NULL after the last. */
 struct op_state *pending_next(struct pending *pending, struct op_state *state);
-/* All of a session's, or of everybody with session 0. */
-void pending_hurry(struct pending *pending, uint64_t session, int status);
+/* Cancels all of a session's, or of everybody with session 0. */
+void pending_cancel(struct pending *pending, uint64_t session, int status);
 
 /* ---- room ----------------------------------------------------------------------------------------------- */
 

@@ -34,7 +34,7 @@ void session_end(struct broker *broker, struct session *session, int status)
     timers_clear_record(&broker->timers, TIME_GRACE, id);
     if (session->peer.pidfd >= 0)
         broker->host.unwatch_process(broker->host.userdata, id);
-    pending_hurry(&broker->pending, id, status);
+    pending_cancel(&broker->pending, id, status);
     timer_arm(&broker->timers, &broker->ending_turn, 0);
 }
 

@@ -72,7 +72,7 @@ static void stop_refills(struct stocking *stocking, const struct stock_class *cl
         if (class && refill->class != class)
             continue;
         atomic_store(&refill->job.stop, true);
-        batch_hurry(&refill->batch);
+        batch_cancel(&refill->batch);
     }
 }
 

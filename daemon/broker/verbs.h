@@ -16,7 +16,7 @@
  *                  from the loop, with 0 or a status; never from inside the verb itself
  *     < 0          a negative errno that is fatal for the broker
  * The client may vanish meanwhile: a pending op still ends by its done(); what it had acquired for a session
- * that has ended is given back first. op_cancel() hurries a pending op along: it ends with TIMED_OUT soon.
+ * that has ended is given back first. a pending op that is cancelled by op_cancel() ends with TIMED_OUT soon.
  *
  * Around each request of a session rpc/ says which one it is, so that one that comes again is recognised: op_begin()
  * before it, op_keep() with its reply, in the same change as its effects.

@@ -42,9 +42,7 @@ int batch_add_stock(struct batch *batch, struct buffer *buffer, int fd, const st
     int r;
 
     assert(batch->n < batch->most && batch->n == batch->n_stock);
-    check_crediting(batch->broker, CHECK_BUFFER, buffer);
     r = buffer_promise(&batch->broker->buffers, buffer, user, problem);
-    check_charged(batch->broker, CHECK_BUFFER, buffer);
     if (r)
         return r;
     batch->buffers[batch->n] = buffer;
@@ -84,7 +82,6 @@ int batch_add(struct batch *batch, const struct buffer_args *args, struct proble
     r = buffer_new(&batch->broker->buffers, args, buffer, problem);
     if (r)
         return r;
-    check_charged(batch->broker, CHECK_BUFFER, *buffer);
     prepare(batch, args, &batch->commits[batch->n]);
     batch->fds[batch->n++] = -1;
     return 0;
@@ -136,20 +133,13 @@ static int hold(struct batch *batch, struct problem *problem)
     return 0;
 }
 
-static void take(struct broker *broker, struct buffer *buffer, const struct buffer_args *user)
-{
-    check_crediting(broker, CHECK_BUFFER, buffer);
-    buffer_take(&broker->buffers, buffer, user);
-    check_charged(broker, CHECK_BUFFER, buffer);
-}
-
 int batch_commit(struct batch *batch, const struct buffer_args *user, struct problem *problem)
 {
     int r = hold(batch, problem);
 
     for (uint32_t i = 0; i < batch->n && !r; i++) {
         if (i < batch->n_stock)
-            take(batch->broker, batch->buffers[i], user);
+            buffer_take(&batch->broker->buffers, batch->buffers[i], user);
         else
             buffer_commit(&batch->broker->buffers, batch->buffers[i]);
     }
@@ -170,9 +160,7 @@ static void drop(struct batch *batch, uint32_t i)
     struct buffer *buffer = batch->buffers[i];
 
     if (buffer->record->state == BUFFER_STOCK) {
-        check_crediting(broker, CHECK_BUFFER, buffer);
         buffer_unpromise(&broker->buffers, buffer);
-        check_charged(broker, CHECK_BUFFER, buffer);
         stocking_put(broker, buffer, steal_fd(&batch->fds[i]));
         return;
     }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "broker/check.h"
 #include "broker/closing.h"
 #include "broker/events.h"
 #include "broker/handed.h"
@@ -114,6 +115,7 @@ int broker_new(struct broker **ret, const struct broker_options *options)
     tokens_init(&broker->tokens, broker->ledger);
     names_init(&broker->names, broker->ledger);
     sessions_init(&broker->sessions, broker->ledger, &broker->accounts);
+    check_init(broker);
     r = recover_records(broker);
     if (!r)
         r = init_pools(broker);

@@ -282,6 +282,22 @@ void check_follow(struct broker *broker, enum check_kind kind, const void *objec
     }
 }
 
+static void check_buffer_changes(void *broker, const void *buffer, int sign)
+{
+    check_follow(broker, CHECK_BUFFER, buffer, sign);
+}
+
+static void check_reservation_changes(void *broker, const void *reservation, int sign)
+{
+    check_follow(broker, CHECK_RESERVATION, reservation, sign);
+}
+
+void check_init(struct broker *broker)
+{
+    broker->buffers.audit = (struct audit){check_buffer_changes, broker};
+    broker->reservations.audit = (struct audit){check_reservation_changes, broker};
+}
+
 /* ---- each for itself ------------------------------------------------------------------------------------ */
 
 static uint32_t length(const struct list *list)

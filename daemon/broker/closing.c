@@ -26,14 +26,6 @@ struct closing {
 
 void closing_ended(struct broker *broker, struct buffer *buffer)
 {
-    struct reservation *reservation = NULL;
-
-    if (buffer->record->reservation)
-        reservation = reservations_find(&broker->reservations, buffer->record->reservation);
-    check_crediting(broker, CHECK_BUFFER, buffer);
-    /* One that its session has given up goes with the last buffer in it. */
-    if (reservation && !reservation->record->session && reservation->record->buffers == 1)
-        check_crediting(broker, CHECK_RESERVATION, reservation);
     buffer_free(&broker->buffers, buffer);
     waiters_wake(&broker->waiters);
     pressure_changed(broker);
@@ -57,11 +49,9 @@ static void credit_cached(struct broker *broker, struct buffer *buffer)
 
     if (!(buffer->record->flags & BUFFER_WAS_CACHED) || buffer->record->watch < 0 || buffer->record->plan)
         return;
-    check_crediting(broker, CHECK_BUFFER, buffer);
     if (buffer->record->bytes > granule)
         buffer_lower(&broker->buffers, buffer, buffer->record->bytes - granule);
     buffer_unreturn(&broker->buffers, buffer);
-    check_charged(broker, CHECK_BUFFER, buffer);
     waiters_wake(&broker->waiters);
     pressure_changed(broker);
 }
@@ -131,9 +121,7 @@ static void credit_slice(struct closing *closing)
 
     if (closing->buffer->record->plan || buffer_is_nobodys(closing->buffer))
         return;
-    check_crediting(broker, CHECK_BUFFER, closing->buffer);
     buffer_lower(&broker->buffers, closing->buffer, closing->job.length);
-    check_charged(broker, CHECK_BUFFER, closing->buffer);
     waiters_wake(&broker->waiters);
     pressure_changed(broker);
 }

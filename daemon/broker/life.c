@@ -81,22 +81,15 @@ void life_cut_short(struct broker *broker, struct buffer *buffer)
     parting_end(broker, buffer);
 }
 
-/* Its memory is certain to come back: whoever finds no room may wait for that (op_alloc.c). */
-static void comes_back(struct broker *broker, struct buffer *buffer)
-{
-    check_crediting(broker, CHECK_BUFFER, buffer);
-    buffer_return(&broker->buffers, buffer);
-    check_charged(broker, CHECK_BUFFER, buffer);
-}
-
 /* `sole`: nobody else has it. */
 static void end(struct broker *broker, struct buffer *buffer, bool sole)
 {
     if (!buffer->n_tokens)
         parting_end(broker, buffer);
     buffer_set_state(&broker->buffers, buffer, BUFFER_ENDING);
+    /* it is certain to come back: whoever finds no room may wait for that (reclaim.h) */
     if (sole)
-        comes_back(broker, buffer);
+        buffer_return(&broker->buffers, buffer);
     closing_request(broker, buffer);
 }
 
@@ -241,9 +234,7 @@ static void settle_charge(struct broker *broker, struct buffer *buffer)
     } else if (account_of_user(&broker->accounts, keeper_of(broker, buffer), &account, NULL)) {
         return; /* no memory for the account: it stays with who paid so far, and the sum stays exact */
     }
-    check_crediting(broker, CHECK_BUFFER, buffer);
     buffer_charge_to(&broker->buffers, buffer, account, session);
-    check_charged(broker, CHECK_BUFFER, buffer);
     account_unref(account);
 }
 
@@ -325,7 +316,7 @@ void life_goes_on(struct broker *broker, struct buffer *buffer)
     }
     /* what is left of one that caches have mapped comes back when they like */
     if (buffer->fd >= 0 || !(buffer->record->flags & BUFFER_WAS_CACHED))
-        comes_back(broker, buffer);
+        buffer_return(&broker->buffers, buffer);
     closing_request(broker, buffer);
 }
 

@@ -81,7 +81,6 @@ static int adopt(struct broker *broker, struct session *session, int fd, struct 
         fd_close(t);
         return r;
     }
-    check_charged(broker, CHECK_BUFFER, buffer);
     r = buffer_set_memory(&broker->buffers, buffer, t, identity.dev, identity.ino, 0, false);
     assert(!r);
     r = hold_memory(broker, buffer, problem);

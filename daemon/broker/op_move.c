@@ -217,14 +217,10 @@ static int move_publish(struct move *move)
     int r = move->job.status;
 
     list_remove(&move->link);
-    if (!r)
-        check_crediting(broker, CHECK_BUFFER, buffer);
     pool_give_room(room);
-    if (!r) {
+    if (!r)
         buffer_set_node(&broker->buffers, buffer, room->pool, room->node,
                         migrated ? move->migration.to.huge_bytes : buffer->record->huge_bytes);
-        check_charged(broker, CHECK_BUFFER, buffer);
-    }
     if (!r || (move->was_verified && !move->migration.displaced))
         buffer_set_verified(&broker->buffers, buffer, true);
     waiters_wake(&broker->waiters);

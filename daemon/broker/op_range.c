@@ -19,7 +19,6 @@ static void occupy(struct broker *broker, struct session *session, uint64_t star
                                            &session->reservations, start, end - start, &reservation, NULL))
         return;
     record_commit(&broker->reservations.table, reservation);
-    check_charged(broker, CHECK_RESERVATION, reservation);
 }
 
 void session_occupies(struct broker *broker, struct session *session, const struct hello_args *args)
@@ -51,7 +50,6 @@ void session_vacates(struct broker *broker, struct session *session, uint64_t st
                                                      end - start))) {
         uint64_t from = reservation->record->address, to = from + reservation->record->size;
 
-        check_crediting(broker, CHECK_RESERVATION, reservation);
         reservation_release(reservation);
         occupy(broker, session, from, start);
         occupy(broker, session, end, to);
@@ -73,7 +71,6 @@ int op_reserve(struct op *op, uint64_t size, uint64_t alignment, uint64_t addres
     if (r)
         return r;
     record_commit(&op->broker->reservations.table, reservation);
-    check_charged(op->broker, CHECK_RESERVATION, reservation);
     *ret_id = reservation->record->head.id;
     *ret_address = reservation->record->address;
     return 0;
@@ -102,8 +99,6 @@ int op_unreserve(struct op *op, uint64_t id)
         r = find_own(op, id, &reservation);
     if (r)
         return r;
-    if (!reservation->record->buffers)
-        check_crediting(op->broker, CHECK_RESERVATION, reservation);
     reservation_release(reservation);
     return 0;
 }

@@ -40,8 +40,6 @@ static bool give_up_one(struct broker *broker, struct session *session)
     if (link) {
         struct reservation *reservation = container_of(link, struct reservation, in_session);
 
-        if (!reservation->record->buffers)
-            check_crediting(broker, CHECK_RESERVATION, reservation);
         reservation_release(reservation);
         return true;
     }

@@ -170,6 +170,43 @@ static void set_owner(struct buffer_record *record, const struct buffer_args *ar
     record->pid = args->account ? (uint32_t)args->pid : 0;
 }
 
+/* What acquire() took, as far as it got, and the object. */
+static void dispose(struct buffers *buffers, struct buffer *buffer)
+{
+    const struct buffer_record *record = buffer->record;
+
+    assert(!buffer->pins && !buffer->n_holds && !buffer->n_tokens && !buffer->n_names);
+    assert(list_is_empty(&buffer->holds) && list_is_empty(&buffer->tokens) && list_is_empty(&buffer->names));
+
+    buffer_set_watch(buffers, buffer, -1);
+    if (record->inode && !buffer_is_foreign(buffer))
+        buffer_unindex_inode(buffers, buffer);
+    if (buffer_is_nobodys(buffer))
+        buffers->n_stock--;
+    else
+        buffer_count_state(buffers, record->state, -1);
+    if (record->reservation)
+        reservation_unplace(table_find(&buffers->reservations->table, record->reservation), &buffer->home);
+    else
+        arena_give(buffers->arena, &buffer->home);
+    if (record->bytes && buffer_is_nobodys(buffer)) {
+        pool_unstock(buffer_pool(buffers, buffer), record->node, record->bytes);
+    } else if (record->bytes) {
+        struct plan plan;
+
+        buffer_plan(buffers, buffer, &plan);
+        if (buffer->charge.returning)
+            pool_unreturn(buffer_pool(buffers, buffer), &plan);
+        pool_uncharge(buffer_pool(buffers, buffer), &plan);
+        buffers->bytes -= record->bytes;
+    }
+    if (record->plan)
+        table_free(&buffers->plans, table_find(&buffers->plans, record->plan));
+    charge_deinit(&buffer->charge);
+    buffer->fd = fd_close(buffer->fd);
+    table_free(&buffers->table, buffer);
+}
+
 int buffer_new(struct buffers *buffers, const struct buffer_args *args, struct buffer **ret, struct problem *problem)
 {
     uint64_t granule = args->pool ? args->pool->granule : buffers->arena->page;
@@ -201,50 +238,20 @@ int buffer_new(struct buffers *buffers, const struct buffer_args *args, struct b
     }
     r = acquire(buffers, buffer, args, problem);
     if (r) {
-        buffer_free(buffers, buffer);
+        dispose(buffers, buffer);
         return r;
     }
+    audit_after(&buffers->audit, buffer);
     *ret = buffer;
     return 0;
 }
 
 struct buffer *buffer_free(struct buffers *buffers, struct buffer *buffer)
 {
-    const struct buffer_record *record;
-
-    if (!buffer)
-        return NULL;
-    record = buffer->record;
-    assert(!buffer->pins && !buffer->n_holds && !buffer->n_tokens && !buffer->n_names);
-    assert(list_is_empty(&buffer->holds) && list_is_empty(&buffer->tokens) && list_is_empty(&buffer->names));
-
-    buffer_set_watch(buffers, buffer, -1);
-    if (record->inode && !buffer_is_foreign(buffer))
-        buffer_unindex_inode(buffers, buffer);
-    if (buffer_is_nobodys(buffer))
-        buffers->n_stock--;
-    else
-        buffer_count_state(buffers, record->state, -1);
-    if (record->reservation)
-        reservation_unplace(table_find(&buffers->reservations->table, record->reservation), &buffer->home);
-    else
-        arena_give(buffers->arena, &buffer->home);
-    if (record->bytes && buffer_is_nobodys(buffer)) {
-        pool_unstock(buffer_pool(buffers, buffer), record->node, record->bytes);
-    } else if (record->bytes) {
-        struct plan plan;
-
-        buffer_plan(buffers, buffer, &plan);
-        if (buffer->charge.returning)
-            pool_unreturn(buffer_pool(buffers, buffer), &plan);
-        pool_uncharge(buffer_pool(buffers, buffer), &plan);
-        buffers->bytes -= record->bytes;
+    if (buffer) {
+        audit_before(&buffers->audit, buffer);
+        dispose(buffers, buffer);
     }
-    if (record->plan)
-        table_free(&buffers->plans, table_find(&buffers->plans, record->plan));
-    charge_deinit(&buffer->charge);
-    buffer->fd = fd_close(buffer->fd);
-    table_free(&buffers->table, buffer);
     return NULL;
 }
 
@@ -286,18 +293,22 @@ int buffer_promise(struct buffers *buffers, struct buffer *buffer, const struct 
     int r;
 
     assert(buffer->record->state == BUFFER_STOCK && args->account);
+    audit_before(&buffers->audit, buffer);
     r = charge_init(&buffer->charge, args->account, ACCOUNT_BYTES, buffer->record->bytes, problem);
     if (!r && !(args->flags & BUFFER_NO_ADDRESS))
         r = take_home(buffers, buffer, args, pool, problem);
     if (r)
         charge_deinit(&buffer->charge);
+    audit_after(&buffers->audit, buffer);
     return r;
 }
 
 void buffer_unpromise(struct buffers *buffers, struct buffer *buffer)
 {
+    audit_before(&buffers->audit, buffer);
     arena_give(buffers->arena, &buffer->home);
     charge_deinit(&buffer->charge);
+    audit_after(&buffers->audit, buffer);
 }
 
 void buffer_take(struct buffers *buffers, struct buffer *buffer, const struct buffer_args *args)
@@ -307,6 +318,7 @@ void buffer_take(struct buffers *buffers, struct buffer *buffer, const struct bu
     struct plan plan;
 
     assert(record->state == BUFFER_STOCK && buffer->charge.account);
+    audit_before(&buffers->audit, buffer);
     set_owner(record, args);
     record->flags |= args->flags & BUFFER_NO_ADDRESS;
     record->address = args->flags & BUFFER_NO_ADDRESS ? 0 : buffer->home.start;
@@ -316,6 +328,7 @@ void buffer_take(struct buffers *buffers, struct buffer *buffer, const struct bu
     pool_recharge(pool, &plan);
     buffers->n_stock--;
     buffers->bytes += record->bytes;
+    audit_after(&buffers->audit, buffer);
 }
 
 void buffer_count_state(struct buffers *buffers, enum buffer_state state, int by)
@@ -349,11 +362,13 @@ void buffer_return(struct buffers *buffers, struct buffer *buffer)
     assert(buffer->record->state == BUFFER_ENDING && !buffer->charge.returning);
     if (buffer_is_nobodys(buffer))
         return; /* all stock is, as it were */
+    audit_before(&buffers->audit, buffer);
     if (pool) {
         buffer_plan(buffers, buffer, &plan);
         pool_return(pool, &plan);
     }
     charge_return(&buffer->charge);
+    audit_after(&buffers->audit, buffer);
 }
 
 void buffer_lower(struct buffers *buffers, struct buffer *buffer, uint64_t by)
@@ -362,6 +377,7 @@ void buffer_lower(struct buffers *buffers, struct buffer *buffer, uint64_t by)
     struct pool *pool = buffer_pool(buffers, buffer);
 
     assert(record->state == BUFFER_ENDING && !record->plan && record->bytes > by);
+    audit_before(&buffers->audit, buffer);
     record->bytes -= by;
     if (record->size > record->bytes)
         record->size = record->bytes;
@@ -371,6 +387,7 @@ void buffer_lower(struct buffers *buffers, struct buffer *buffer, uint64_t by)
                                            .nodes = {.node = {record->node}, .bytes = {by}}});
     charge_lower(&buffer->charge, by);
     pool_lower(pool, record->node, by);
+    audit_after(&buffers->audit, buffer);
 }
 
 void buffer_unreturn(struct buffers *buffers, struct buffer *buffer)
@@ -380,11 +397,13 @@ void buffer_unreturn(struct buffers *buffers, struct buffer *buffer)
 
     if (!buffer->charge.returning)
         return;
+    audit_before(&buffers->audit, buffer);
     if (pool) {
         buffer_plan(buffers, buffer, &plan);
         pool_unreturn(pool, &plan);
     }
     charge_unreturn(&buffer->charge);
+    audit_after(&buffers->audit, buffer);
 }
 
 void buffer_set_node(struct buffers *buffers, struct buffer *buffer, struct pool *pool, uint32_t node,
@@ -394,6 +413,7 @@ void buffer_set_node(struct buffers *buffers, struct buffer *buffer, struct pool
     struct plan plan;
 
     assert(pool->pages == (enum pages)record->pages && pool->granule == buffer_granule(buffer));
+    audit_before(&buffers->audit, buffer);
     buffer_plan(buffers, buffer, &plan);
     if (buffer->charge.returning)
         pool_unreturn(buffer_pool(buffers, buffer), &plan);
@@ -411,6 +431,7 @@ void buffer_set_node(struct buffers *buffers, struct buffer *buffer, struct pool
     pool_recharge(pool, &plan);
     if (buffer->charge.returning)
         pool_return(pool, &plan);
+    audit_after(&buffers->audit, buffer);
 }
 
 void buffer_set_verified(struct buffers *buffers, struct buffer *buffer, bool verified)
@@ -457,9 +478,11 @@ void buffer_charge_to(struct buffers *buffers, struct buffer *buffer, struct acc
 {
     struct buffer_record *record = record_change(&buffers->table, buffer);
 
+    audit_before(&buffers->audit, buffer);
     charge_move(&buffer->charge, account);
     record->charged_uid = account->uid;
     record->charged_session = session;
+    audit_after(&buffers->audit, buffer);
 }
 
 void buffer_add_flags(struct buffers *buffers, struct buffer *buffer, uint32_t flags)

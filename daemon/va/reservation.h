@@ -22,6 +22,7 @@ struct reservations {
     struct table table;
     struct arena *arena; /* borrowed */
     struct occupied_tree occupied;
+    struct audit audit; /* of what each costs */
 };
 
 struct reservation {

@@ -42,7 +42,7 @@ int batch_add_stock(struct batch *batch, struct buffer *buffer, int fd, const st
     int r;
 
     assert(batch->n < batch->most && batch->n == batch->n_stock);
-    r = buffer_promise(&batch->broker->buffers, buffer, user, problem);
+    r = buffer_earmark(&batch->broker->buffers, buffer, user, problem);
     if (r)
         return r;
     batch->buffers[batch->n] = buffer;
@@ -160,7 +160,7 @@ static void drop(struct batch *batch, uint32_t i)
     struct buffer *buffer = batch->buffers[i];
 
     if (buffer->record->state == BUFFER_STOCK) {
-        buffer_unpromise(&broker->buffers, buffer);
+        buffer_unearmark(&broker->buffers, buffer);
         stocking_put(broker, buffer, steal_fd(&batch->fds[i]));
         return;
     }

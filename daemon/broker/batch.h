@@ -3,7 +3,7 @@
  * Buffers that come together, and how their memory is had: for an allocation (op_alloc.c), or for the stock
  * (stocking.c).
  *
- *     batch_add_stock()   it is in stock, and so it stays until all of the batch are there, promised to its user
+ *     batch_add_stock()   it is in stock, and so it stays until all of the batch are there, earmarked for its user
  *     batch_add()         it is to be made: a record, all that is charged is charged, and it has its place
  *     its commit          is run then, on the loop or by a worker, as whoever makes it likes
  *     batch_enter()       the memory is the buffer's
@@ -38,7 +38,7 @@ void batch_init(struct batch *batch, struct broker *broker, uint32_t most);
 /* The buffers are in other hands, or gone. */
 void batch_deinit(struct batch *batch);
 
-/* Those from stock come first. Outcomes of buffer_promise(). */
+/* Those from stock come first. Outcomes of buffer_earmark(). */
 int batch_add_stock(struct batch *batch, struct buffer *buffer, int fd, const struct buffer_args *user,
                     struct problem *problem);
 /* Its commit is ready to be run. Outcomes of buffer_new(). */

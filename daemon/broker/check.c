@@ -179,7 +179,7 @@ static void add_buffer(struct check *check, const struct buffer *buffer, int sig
 
     add_charge(check, &buffer->charge, ACCOUNT_BYTES, record->bytes, sign);
     add_charge(check, &buffer->charge, ACCOUNT_BUFFERS, 1, sign);
-    if (buffer_is_nobodys(buffer)) {
+    if (buffer_is_unowned(buffer)) {
         add_stock(check, buffer, sign);
         return;
     }
@@ -309,16 +309,16 @@ static uint32_t length(const struct list *list)
     return n;
 }
 
-/* One that is in stock costs nobody anything, or him to whom it is promised. */
+/* One that is in stock costs nobody anything, or the user that it is earmarked for. */
 static bool is_charged(const struct buffer *buffer)
 {
     const struct buffer_record *record = buffer->record;
     const struct charge *charge = &buffer->charge;
 
     if (!charge->account)
-        return buffer_is_nobodys(buffer);
+        return buffer_is_unowned(buffer);
     return charge->amount == record->bytes &&
-           (buffer_is_nobodys(buffer) ? record->state == BUFFER_STOCK : charge->account->uid == record->charged_uid);
+           (buffer_is_unowned(buffer) ? record->state == BUFFER_STOCK : charge->account->uid == record->charged_uid);
 }
 
 static void look_at_buffer(struct check *check, const struct buffer *buffer)
@@ -326,7 +326,7 @@ static void look_at_buffer(struct check *check, const struct buffer *buffer)
     const struct buffer_record *record = buffer->record;
     unsigned long long id = record->head.id;
 
-    if (!buffer_is_nobodys(buffer)) {
+    if (!buffer_is_unowned(buffer)) {
         check->found.buffers++;
         check->found.records++;
     }

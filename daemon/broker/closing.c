@@ -119,7 +119,7 @@ static void credit_slice(struct closing *closing)
 {
     struct broker *broker = closing->broker;
 
-    if (closing->buffer->record->plan || buffer_is_nobodys(closing->buffer))
+    if (closing->buffer->record->plan || buffer_is_unowned(closing->buffer))
         return;
     buffer_lower(&broker->buffers, closing->buffer, closing->job.length);
     waiters_wake(&broker->waiters);

@@ -279,7 +279,7 @@ static int alloc_acquire(struct alloc *alloc, struct session *session)
     alloc_problem(alloc)->item = batch->n;
     batch_cut(batch, 0);
     if (r == STATUS_POOL_FULL)
-        stocking_give_way(alloc->broker, alloc->pool, alloc->node, alloc_bytes_that_fit_soon(alloc));
+        stocking_shrink(alloc->broker, alloc->pool, alloc->node, alloc_bytes_that_fit_soon(alloc));
     return r;
 }
 

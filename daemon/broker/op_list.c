@@ -134,7 +134,7 @@ static enum walk_step list_buffer(struct walk *walk, union list_row *row)
 
     if (!buffer)
         return WALK_ENDED;
-    if (!is_about(walk, buffer->record->head.id) || buffer_is_nobodys(buffer) ||
+    if (!is_about(walk, buffer->record->head.id) || buffer_is_unowned(buffer) ||
         !may_see_buffer(walk->broker, walk->session, buffer))
         return WALK_SKIPPED;
     fill_info(walk->broker, walk->session, buffer, &row->buffer);

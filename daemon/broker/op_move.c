@@ -149,7 +149,7 @@ static int move_reserve(struct move *move)
     move->step = move->broker->options.topology->one_node ? MOVE_PUBLISH : MOVE_MIGRATE;
     if (!r || !pool_room_returns(room))
         return r;
-    stocking_give_way(move->broker, room->pool, room->node,
+    stocking_shrink(move->broker, room->pool, room->node,
                       room->on_node > room->in_pool ? room->on_node : room->in_pool);
     if (!pool_room_returns(room))
         return r;

@@ -31,7 +31,7 @@ bool reclaim_caches(struct broker *broker, uint64_t *ticket, int status, uid_t u
 bool reclaim_all(struct broker *broker, uint64_t *ticket)
 {
     uint64_t ending = broker->buffers.n_ending;
-    bool any = stocking_give_all(broker);
+    bool any = stocking_drain(broker);
 
     any |= caches_wanted(broker, ticket, CACHES_ALL);
     return any | (broker->buffers.n_ending > ending);

@@ -199,9 +199,9 @@ static enum table_verdict recover_buffer(void *userdata, void *object, const cha
     const struct buffer_record *record = buffer->record;
     struct keeper_thing *thing = handed_find(broker, KEEPER_BUFFER, record->head.id);
     struct session *session = session_of_user(recovery, record->charged_session, record->charged_uid);
-    bool nobodys = buffer_is_nobodys(buffer);
+    bool unowned = buffer_is_unowned(buffer);
     _cleanup_(account_unrefp) struct account *account =
-        nobodys ? NULL : payer_of(recovery, session, record->charged_uid);
+        unowned ? NULL : payer_of(recovery, session, record->charged_uid);
     struct buffer_found found = {
         .account = account,
         .session = session ? record->charged_session : 0,
@@ -212,7 +212,7 @@ static enum table_verdict recover_buffer(void *userdata, void *object, const cha
     };
     enum table_verdict verdict;
 
-    if (!account && !nobodys)
+    if (!account && !unowned)
         return TABLE_KEEP;
     verdict = buffer_recover(&broker->buffers, buffer, &found, why);
     if (verdict == TABLE_KEEP)

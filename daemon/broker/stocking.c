@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See stocking.h. One timer looks at all classes, of which there are few: in the lull after a burst, when a period of
+ * See stocking.h. One timer looks at all bins, of which there are few: in the idle gap after a burst, when a period of
  * one is over, and once a second as long as there is any stock, since memory may get short by others' doing.
  */
 #include "broker/stocking.h"
@@ -47,7 +47,7 @@ struct refill {
     struct stock_job job;
     struct list link;
     struct stocking *stocking;
-    struct stock_class *class;
+    struct stock_bin *bin;
     struct batch batch;
 };
 
@@ -59,28 +59,28 @@ static void drop(struct broker *broker, struct stock_item item)
     life_abort(broker, item.buffer);
 }
 
-static void give_back(struct stocking *stocking, struct stock_class *class, uint32_t n)
+static void give_back(struct stocking *stocking, struct stock_bin *bin, uint32_t n)
 {
-    while (n-- && class->n)
-        drop(stocking->broker, stock_take(class));
+    while (n-- && bin->n)
+        drop(stocking->broker, stock_take(bin));
 }
 
-static void stop_refills(struct stocking *stocking, const struct stock_class *class)
+static void stop_refills(struct stocking *stocking, const struct stock_bin *bin)
 {
     list_for_each_entry(refill, &stocking->refills, struct refill, link)
     {
-        if (class && refill->class != class)
+        if (bin && refill->bin != bin)
             continue;
         atomic_store(&refill->job.stop, true);
         batch_cancel(&refill->batch);
     }
 }
 
-static void empty(struct stocking *stocking, struct stock_class *class)
+static void empty(struct stocking *stocking, struct stock_bin *bin)
 {
-    stock_lower(class, 0);
-    stop_refills(stocking, class);
-    give_back(stocking, class, class->n);
+    stock_lower(bin, 0);
+    stop_refills(stocking, bin);
+    give_back(stocking, bin, bin->n);
 }
 
 /* ---- may there be any? ---------------------------------------------------------------------------------- */
@@ -102,10 +102,10 @@ static bool has_descriptors(const struct stocking *stocking, uint32_t more)
     return stock <= stocking->descriptors / 16 && others + 2 * stock <= stocking->descriptors / 2;
 }
 
-static bool may_have(const struct stocking *stocking, const struct stock_kind *kind, uint32_t more)
+static bool may_have(const struct stocking *stocking, const struct stock_key *key, uint32_t more)
 {
-    return !is_nearly_full(stocking->broker, kind->pool) && has_descriptors(stocking, more) &&
-           kind->pool->stock + more * kind->bytes <= pool_most_stock(kind->pool);
+    return !is_nearly_full(stocking->broker, key->pool) && has_descriptors(stocking, more) &&
+           key->pool->stock + more * key->bytes <= pool_most_stock(key->pool);
 }
 
 /* ---- refilling ------------------------------------------------------------------------------------------ */
@@ -126,7 +126,7 @@ static void refilled(struct stock_job *job)
     uint32_t made = atomic_load(&job->stop) ? 0 : job->made;
 
     list_remove(&refill->link);
-    refill->class->coming -= batch->n;
+    refill->bin->coming -= batch->n;
     if (made < batch->n)
         stocking->rests_until = deadline_at(now, REST_NS);
     batch_cut(batch, made);
@@ -138,7 +138,7 @@ static void refilled(struct stock_job *job)
     for (uint32_t i = 0; i < batch->n; i++) {
         /* not watched now, it is when a descriptor leaves */
         (void)buffer_watch(broker, batch->buffers[i], NULL);
-        stock_put(refill->class, (struct stock_item){.buffer = batch->buffers[i], .fd = batch->fds[i]});
+        stock_put(refill->bin, (struct stock_item){.buffer = batch->buffers[i], .fd = batch->fds[i]});
     }
     batch_deinit(batch);
     free(refill);
@@ -146,26 +146,26 @@ static void refilled(struct stock_job *job)
     schedule(stocking, 0);
 }
 
-static bool add(struct batch *batch, const struct stock_kind *kind)
+static bool add(struct batch *batch, const struct stock_key *key)
 {
     const struct plan_brief brief = {
-        .bytes = kind->bytes, .n_nodes = 1, .node = kind->node, .placement = kind->placement, .strict = kind->strict};
+        .bytes = key->bytes, .n_nodes = 1, .node = key->node, .placement = key->placement, .strict = key->strict};
     struct plan plan;
     struct buffer_args args = {
-        .pool = kind->pool,
+        .pool = key->pool,
         .plan = &plan,
-        .size = kind->bytes,
-        .flags = kind->publishable ? BUFFER_PUBLISHABLE : 0,
+        .size = key->bytes,
+        .flags = key->publishable ? BUFFER_PUBLISHABLE : 0,
     };
 
     plan_unpack(&plan, &brief, NULL);
     return !batch_add(batch, &args, NULL);
 }
 
-static void refill(struct stocking *stocking, struct stock_class *class, uint32_t n)
+static void refill(struct stocking *stocking, struct stock_bin *bin, uint32_t n)
 {
-    uint64_t fit = REFILL_BYTES / class->kind.bytes;
-    uint32_t urgent = stock_urgent(class);
+    uint64_t fit = REFILL_BYTES / bin->key.bytes;
+    uint32_t urgent = stock_urgent(bin);
     struct refill *refill;
     struct batch *batch;
 
@@ -173,16 +173,16 @@ static void refill(struct stocking *stocking, struct stock_class *class, uint32_
         n = urgent;
     n = n < REFILL_MAX ? n : REFILL_MAX;
     n = n < fit ? n : fit ? (uint32_t)fit : 1;
-    while (n && !may_have(stocking, &class->kind, n))
+    while (n && !may_have(stocking, &bin->key, n))
         n--;
     refill = n ? calloc(1, sizeof(*refill)) : NULL;
     if (!refill)
         return;
     refill->stocking = stocking;
-    refill->class = class;
+    refill->bin = bin;
     batch = &refill->batch;
     batch_init(batch, stocking->broker, n);
-    while (batch->n < n && add(batch, &class->kind))
+    while (batch->n < n && add(batch, &bin->key))
         continue;
     if (!batch->n) {
         batch_deinit(batch);
@@ -193,9 +193,9 @@ static void refill(struct stocking *stocking, struct stock_class *class, uint32_
     refill->job.commits = batch->commits;
     refill->job.urgent = urgent;
     refill->job.reserve = 2 * stocking->reserve;
-    refill->job.fds = stock_wants_fds(class) ? batch->fds : NULL;
+    refill->job.fds = stock_wants_fds(bin) ? batch->fds : NULL;
     refill->job.done = refilled;
-    class->coming += batch->n;
+    bin->coming += batch->n;
     list_init(&refill->link);
     list_append(&stocking->refills, &refill->link);
     stock_job_submit(&stocking->broker->jobs, &refill->job);
@@ -204,19 +204,19 @@ static void refill(struct stocking *stocking, struct stock_class *class, uint32_
 /* ---- looking -------------------------------------------------------------------------------------------- */
 
 /* When it is to be looked at again. */
-static uint64_t look_at(struct stocking *stocking, struct stock_class *class, uint64_t now)
+static uint64_t look_at(struct stocking *stocking, struct stock_bin *bin, uint64_t now)
 {
     uint64_t again;
     uint32_t n;
 
-    give_back(stocking, class, stock_surplus(class, now));
-    if (!class->kind.bytes)
+    give_back(stocking, bin, stock_surplus(bin, now));
+    if (!bin->key.bytes)
         return DEADLINE_NEVER;
-    if (class->n && is_nearly_full(stocking->broker, class->kind.pool))
-        empty(stocking, class);
-    n = stock_wanted(class, now, &again);
+    if (bin->n && is_nearly_full(stocking->broker, bin->key.pool))
+        empty(stocking, bin);
+    n = stock_wanted(bin, now, &again);
     if (n && !stocking->broker->waiters.waiting && now >= stocking->rests_until)
-        refill(stocking, class, n);
+        refill(stocking, bin, n);
     if (n && now < stocking->rests_until && stocking->rests_until < again)
         again = stocking->rests_until;
     return again;
@@ -232,17 +232,17 @@ static void turn(struct timer *timer)
     if (now - stocking->looked_at >= LOOK_NS) {
         stocking->looked_at = now;
         if (broker->buffers.n_stock && (sys->available(-1) < stocking->reserve || !has_descriptors(stocking, 0)))
-            (void)stocking_give_all(broker);
+            (void)stocking_drain(broker);
     }
-    for (unsigned i = 0; i < STOCK_CLASSES; i++) {
-        struct stock_class *class = &stocking->stock.classes[i];
+    for (unsigned i = 0; i < STOCK_BINS; i++) {
+        struct stock_bin *bin = &stocking->stock.bins[i];
         uint64_t again;
 
-        if (!class->kind.bytes)
+        if (!bin->key.bytes)
             continue;
-        again = look_at(stocking, class, now);
+        again = look_at(stocking, bin, now);
         next = again < next ? again : next;
-        any = any || class->kind.bytes;
+        any = any || bin->key.bytes;
     }
     if (any && deadline_at(now, LOOK_NS) < next)
         next = deadline_at(now, LOOK_NS);
@@ -261,32 +261,32 @@ int stocking_take(struct batch *batch, uint32_t n, const struct pool_request *re
                   bool with_fds, struct problem *problem)
 {
     struct stocking *stocking = batch->broker->stocking;
-    struct stock_class *class;
-    struct stock_kind kind;
+    struct stock_bin *bin;
+    struct stock_key key;
     uint64_t now, again;
     struct plan plan;
     int r = 0;
 
     if (!stocking || !pool_most_stock(user->pool) ||
         pool_plan_without_stock(user->pool, request, user->size, &plan, NULL) ||
-        !stock_kind_of(user->pool, &plan.brief, user->flags & BUFFER_PUBLISHABLE, &kind))
+        !stock_key_of(user->pool, &plan.brief, user->flags & BUFFER_PUBLISHABLE, &key))
         return 0;
     now = clock_now_ns();
-    class = stock_find(&stocking->stock, &kind);
-    if (!class)
-        class = stock_add(&stocking->stock, &kind, now);
-    if (!class)
+    bin = stock_find(&stocking->stock, &key);
+    if (!bin)
+        bin = stock_add(&stocking->stock, &key, now);
+    if (!bin)
         return 0;
-    stock_asked(class, n, class->n >= n, with_fds, now);
-    while (batch->n < n && class->n && !r) {
-        struct stock_item item = stock_take(class);
+    stock_asked(bin, n, bin->n >= n, with_fds, now);
+    while (batch->n < n && bin->n && !r) {
+        struct stock_item item = stock_take(bin);
 
         r = batch_add_stock(batch, item.buffer, item.fd, user, problem);
         if (r)
-            stock_put(class, item);
+            stock_put(bin, item);
     }
-    if (class->target)
-        schedule(stocking, stock_wanted(class, now, &again) ? 0 : again);
+    if (bin->target)
+        schedule(stocking, stock_wanted(bin, now, &again) ? 0 : again);
     return r;
 }
 
@@ -295,77 +295,77 @@ uint64_t stocking_ready(const struct broker *broker, const struct pool *pool)
     const struct stocking *stocking = broker->stocking;
     uint64_t bytes = 0;
 
-    for (unsigned i = 0; stocking && i < STOCK_CLASSES; i++) {
-        const struct stock_class *class = &stocking->stock.classes[i];
+    for (unsigned i = 0; stocking && i < STOCK_BINS; i++) {
+        const struct stock_bin *bin = &stocking->stock.bins[i];
 
-        if (class->kind.bytes && class->kind.pool == pool)
-            bytes += class->n * class->kind.bytes;
+        if (bin->key.bytes && bin->key.pool == pool)
+            bytes += bin->n * bin->key.bytes;
     }
     return bytes;
 }
 
 /* ---- giving way ----------------------------------------------------------------------------------------- */
 
-/* Would the room of this class do for what the pool gives out? */
-static bool is_in_the_way(const struct stock_class *class, const struct pool *pool)
+/* Would the room of this bin do for what the pool gives out? */
+static bool is_in_the_way(const struct stock_bin *bin, const struct pool *pool)
 {
-    const struct stock_kind *kind = &class->kind;
+    const struct stock_key *key = &bin->key;
 
-    return kind->bytes && (kind->pool == pool || (kind->pool->purse == pool->purse && pool_has_node(pool, kind->node)));
+    return key->bytes && (key->pool == pool || (key->pool->purse == pool->purse && pool_has_node(pool, key->node)));
 }
 
 /* Does this one give way before that one? On this node, or if both or neither are, when nobody asked for longer. */
-static bool gives_way_before(const struct stock_class *class, const struct stock_class *other, uint32_t node)
+static bool shrinks_before(const struct stock_bin *bin, const struct stock_bin *other, uint32_t node)
 {
-    bool here = class->kind.node == node, other_here = other->kind.node == node;
+    bool here = bin->key.node == node, other_here = other->key.node == node;
 
-    return here != other_here ? here : class->asked_at < other->asked_at;
+    return here != other_here ? here : bin->asked_at < other->asked_at;
 }
 
-static struct stock_class *next_in_the_way(struct stocking *stocking, const struct pool *pool, uint32_t node)
+static struct stock_bin *next_in_the_way(struct stocking *stocking, const struct pool *pool, uint32_t node)
 {
-    struct stock_class *found = NULL;
+    struct stock_bin *found = NULL;
 
-    for (unsigned i = 0; i < STOCK_CLASSES; i++) {
-        struct stock_class *class = &stocking->stock.classes[i];
+    for (unsigned i = 0; i < STOCK_BINS; i++) {
+        struct stock_bin *bin = &stocking->stock.bins[i];
 
-        if ((class->n || class->target) && is_in_the_way(class, pool) &&
-            (!found || gives_way_before(class, found, node)))
-            found = class;
+        if ((bin->n || bin->target) && is_in_the_way(bin, pool) &&
+            (!found || shrinks_before(bin, found, node)))
+            found = bin;
     }
     return found;
 }
 
-void stocking_give_way(struct broker *broker, const struct pool *pool, uint32_t node, uint64_t bytes)
+void stocking_shrink(struct broker *broker, const struct pool *pool, uint32_t node, uint64_t bytes)
 {
     struct stocking *stocking = broker->stocking;
-    struct stock_class *class;
+    struct stock_bin *bin;
 
     if (!stocking)
         return;
     stocking->rests_until = deadline_after_ns(REST_NS);
-    while (bytes && (class = next_in_the_way(stocking, pool, node))) {
-        uint64_t enough = bytes / class->kind.bytes + (bytes % class->kind.bytes != 0);
-        uint32_t n = enough < class->n ? (uint32_t)enough : class->n;
-        uint64_t given = n * class->kind.bytes;
+    while (bytes && (bin = next_in_the_way(stocking, pool, node))) {
+        uint64_t enough = bytes / bin->key.bytes + (bytes % bin->key.bytes != 0);
+        uint32_t n = enough < bin->n ? (uint32_t)enough : bin->n;
+        uint64_t given = n * bin->key.bytes;
 
-        stop_refills(stocking, class);
-        give_back(stocking, class, n);
-        stock_lower(class, class->n);
+        stop_refills(stocking, bin);
+        give_back(stocking, bin, n);
+        stock_lower(bin, bin->n);
         bytes -= given < bytes ? given : bytes;
     }
 }
 
-bool stocking_give_all(struct broker *broker)
+bool stocking_drain(struct broker *broker)
 {
     struct stocking *stocking = broker->stocking;
 
     if (!stocking || !broker->buffers.n_stock)
         return false;
     stocking->rests_until = deadline_after_ns(REST_NS);
-    for (unsigned i = 0; i < STOCK_CLASSES; i++)
-        if (stocking->stock.classes[i].kind.bytes)
-            empty(stocking, &stocking->stock.classes[i]);
+    for (unsigned i = 0; i < STOCK_BINS; i++)
+        if (stocking->stock.bins[i].key.bytes)
+            empty(stocking, &stocking->stock.bins[i]);
     return true;
 }
 
@@ -428,42 +428,42 @@ void stocking_deinit(struct broker *broker)
     if (!stocking)
         return;
     assert(stocking->stopped && list_is_empty(&stocking->refills));
-    for (unsigned i = 0; i < STOCK_CLASSES; i++) {
-        struct stock_class *class = &stocking->stock.classes[i];
+    for (unsigned i = 0; i < STOCK_BINS; i++) {
+        struct stock_bin *bin = &stocking->stock.bins[i];
 
-        while (class->n)
-            (void)fd_close(stock_take(class).fd);
+        while (bin->n)
+            (void)fd_close(stock_take(bin).fd);
     }
     free(stocking);
     broker->stocking = NULL;
 }
 
-/* Its class, which has as many as there are for a target, or none if there is no such stock any more. */
-static struct stock_class *class_of(struct stocking *stocking, const struct buffer *buffer, uint64_t now)
+/* Its bin, which has as many as there are for a target, or none if there is no such stock any more. */
+static struct stock_bin *bin_of(struct stocking *stocking, const struct buffer *buffer, uint64_t now)
 {
     struct buffers *buffers = &stocking->broker->buffers;
-    struct stock_class *class;
-    struct stock_kind kind;
+    struct stock_bin *bin;
+    struct stock_key key;
     struct plan plan;
 
     buffer_plan(buffers, buffer, &plan);
-    if (!stock_kind_of(buffer_pool(buffers, buffer), &plan.brief, buffer->record->flags & BUFFER_PUBLISHABLE, &kind))
+    if (!stock_key_of(buffer_pool(buffers, buffer), &plan.brief, buffer->record->flags & BUFFER_PUBLISHABLE, &key))
         return NULL;
-    class = stock_find(&stocking->stock, &kind);
-    if (!class)
-        class = stock_add(&stocking->stock, &kind, now);
-    return class && class->n < stock_most(&kind) ? class : NULL;
+    bin = stock_find(&stocking->stock, &key);
+    if (!bin)
+        bin = stock_add(&stocking->stock, &key, now);
+    return bin && bin->n < stock_most(&key) ? bin : NULL;
 }
 
 void stocking_put(struct broker *broker, struct buffer *buffer, int fd)
 {
     struct stocking *stocking = broker->stocking;
-    struct stock_class *class = class_of(stocking, buffer, clock_now_ns());
+    struct stock_bin *bin = bin_of(stocking, buffer, clock_now_ns());
     struct stock_item item = {.buffer = buffer, .fd = fd};
 
     /* it may be what somebody waits for */
-    if (class && class->n + class->coming < class->target && !broker->waiters.waiting)
-        stock_put(class, item);
+    if (bin && bin->n + bin->coming < bin->target && !broker->waiters.waiting)
+        stock_put(bin, item);
     else
         drop(broker, item);
 }
@@ -477,18 +477,18 @@ void stocking_goes_on(struct broker *broker)
 
     while (broker->buffers.n_stock && (buffer = buffers_next(&broker->buffers, &cursor, &budget))) {
         struct stock_item item = {.buffer = buffer, .fd = -1};
-        struct stock_class *class;
+        struct stock_bin *bin;
 
         if (buffer->record->state != BUFFER_STOCK)
             continue;
-        class = stocking ? class_of(stocking, buffer, now) : NULL;
-        if (!class) {
+        bin = stocking ? bin_of(stocking, buffer, now) : NULL;
+        if (!bin) {
             drop(broker, item);
             continue;
         }
-        stock_put(class, item);
-        class->target = class->n;
-        class->least = class->n;
+        stock_put(bin, item);
+        bin->target = bin->n;
+        bin->least = bin->n;
     }
     stocking_look(broker);
 }

@@ -42,8 +42,8 @@ void stocking_put(struct broker *broker, struct buffer *buffer, int fd);
 uint64_t stocking_ready(const struct broker *broker, const struct pool *pool);
 
 /* So many bytes found no room in this pool: they will, as far as stock is in the way, that on this node first. */
-void stocking_give_way(struct broker *broker, const struct pool *pool, uint32_t node, uint64_t bytes);
+void stocking_shrink(struct broker *broker, const struct pool *pool, uint32_t node, uint64_t bytes);
 /* So were they, though there was room, because the memory is not there: all of it goes. False if there is none. */
-bool stocking_give_all(struct broker *broker);
+bool stocking_drain(struct broker *broker);
 /* A pool fills up. */
 void stocking_look(struct broker *broker);

@@ -181,7 +181,7 @@ static void dispose(struct buffers *buffers, struct buffer *buffer)
     buffer_set_watch(buffers, buffer, -1);
     if (record->inode && !buffer_is_foreign(buffer))
         buffer_unindex_inode(buffers, buffer);
-    if (buffer_is_nobodys(buffer))
+    if (buffer_is_unowned(buffer))
         buffers->n_stock--;
     else
         buffer_count_state(buffers, record->state, -1);
@@ -189,7 +189,7 @@ static void dispose(struct buffers *buffers, struct buffer *buffer)
         reservation_unplace(table_find(&buffers->reservations->table, record->reservation), &buffer->home);
     else
         arena_give(buffers->arena, &buffer->home);
-    if (record->bytes && buffer_is_nobodys(buffer)) {
+    if (record->bytes && buffer_is_unowned(buffer)) {
         pool_unstock(buffer_pool(buffers, buffer), record->node, record->bytes);
     } else if (record->bytes) {
         struct plan plan;
@@ -223,7 +223,7 @@ int buffer_new(struct buffers *buffers, const struct buffer_args *args, struct b
     record = record_fresh(buffer);
     buffer_init(buffer);
     set_owner(record, args);
-    if (buffer_is_nobodys(buffer))
+    if (buffer_is_unowned(buffer))
         buffers->n_stock++;
     record->flags = args->flags & (BUFFER_PUBLISHABLE | BUFFER_NO_ADDRESS);
     record->watch = -1;
@@ -280,13 +280,13 @@ int buffer_set_memory(struct buffers *buffers, struct buffer *buffer, int fd, de
 void buffer_commit(struct buffers *buffers, struct buffer *buffer)
 {
     assert(buffer->record->state == BUFFER_COMMITTING);
-    record_change(&buffers->table, buffer)->state = buffer_is_nobodys(buffer) ? BUFFER_STOCK : BUFFER_LIVE;
+    record_change(&buffers->table, buffer)->state = buffer_is_unowned(buffer) ? BUFFER_STOCK : BUFFER_LIVE;
     if (buffer->record->plan)
         record_commit(&buffers->plans, table_find(&buffers->plans, buffer->record->plan));
     record_commit(&buffers->table, buffer);
 }
 
-int buffer_promise(struct buffers *buffers, struct buffer *buffer, const struct buffer_args *args,
+int buffer_earmark(struct buffers *buffers, struct buffer *buffer, const struct buffer_args *args,
                    struct problem *problem)
 {
     struct pool *pool = buffer_pool(buffers, buffer);
@@ -303,7 +303,7 @@ int buffer_promise(struct buffers *buffers, struct buffer *buffer, const struct 
     return r;
 }
 
-void buffer_unpromise(struct buffers *buffers, struct buffer *buffer)
+void buffer_unearmark(struct buffers *buffers, struct buffer *buffer)
 {
     audit_before(&buffers->audit, buffer);
     arena_give(buffers->arena, &buffer->home);
@@ -347,7 +347,7 @@ void buffer_set_state(struct buffers *buffers, struct buffer *buffer, enum buffe
         record->detached_ms = clock_wall_ms();
     else if (state != BUFFER_DETACHED)
         record->detached_ms = 0;
-    if (!buffer_is_nobodys(buffer)) {
+    if (!buffer_is_unowned(buffer)) {
         buffer_count_state(buffers, record->state, -1);
         buffer_count_state(buffers, state, 1);
     }
@@ -360,7 +360,7 @@ void buffer_return(struct buffers *buffers, struct buffer *buffer)
     struct plan plan;
 
     assert(buffer->record->state == BUFFER_ENDING && !buffer->charge.returning);
-    if (buffer_is_nobodys(buffer))
+    if (buffer_is_unowned(buffer))
         return; /* all stock is, as it were */
     audit_before(&buffers->audit, buffer);
     if (pool) {
@@ -533,7 +533,7 @@ struct buffer *buffers_find_near(const struct buffers *buffers, struct buffer *n
 {
     struct buffer *buffer = table_find_near(&buffers->table, near, id);
 
-    return buffer && record_is_live(&buffer->record->head) && !buffer_is_nobodys(buffer) ? buffer : NULL;
+    return buffer && record_is_live(&buffer->record->head) && !buffer_is_unowned(buffer) ? buffer : NULL;
 }
 
 struct buffer *buffers_by_inode(const struct buffers *buffers, dev_t device, ino_t inode)
@@ -542,7 +542,7 @@ struct buffer *buffers_by_inode(const struct buffers *buffers, dev_t device, ino
         const struct buffer_record *record = buffer->record;
 
         if (inode == record->inode && device == record->device)
-            return record_is_live(&record->head) && !buffer_is_nobodys(buffer) ? buffer : NULL;
+            return record_is_live(&record->head) && !buffer_is_unowned(buffer) ? buffer : NULL;
         if (inode < record->inode || (inode == record->inode && device < record->device))
             buffer = RB_LEFT(buffer, by_inode);
         else

@@ -11,9 +11,10 @@
  * pool, no plan, no bytes and no home, it is in no index of inodes and never watched, since its memory is as old and
  * lives as long as whoever made it likes. So it ends with its last claim, and nothing of it is emptied.
  *
- * A buffer of the warm stock is nobody's yet: its memory is there, made by the broker and never seen by anybody else,
+ * A buffer of the warm stock is unowned: its memory is there, made by the broker and never seen by anybody else,
  * and is charged to the stock of its pool and to no user. It is found by nobody, until buffer_take() gives it to a
- * user and makes it one like others. Before that it is promised to him: he is charged for it, and it has its home.
+ * user and makes it one like others. Before that it is earmarked: the user is charged for it, and it has its
+ * home.
  *
  * A buffer, one session's hold on it and its home address take 496 bytes altogether (buffer.c proves it), and 512 are
  * promised, with what tables leave unused of their pages.
@@ -173,10 +174,10 @@ int buffer_set_memory(struct buffers *buffers, struct buffer *buffer, int fd, de
 void buffer_commit(struct buffers *buffers, struct buffer *buffer);
 /* One that is in stock: whom `args` tell of pays for it, and it has its home; no record changes. LIMIT, outcomes of
  * arena_take(). */
-int buffer_promise(struct buffers *buffers, struct buffer *buffer, const struct buffer_args *args,
+int buffer_earmark(struct buffers *buffers, struct buffer *buffer, const struct buffer_args *args,
                    struct problem *problem);
-void buffer_unpromise(struct buffers *buffers, struct buffer *buffer);
-/* The one that was promised is LIVE from now on and theirs; its pool, plan and seals are what they were. */
+void buffer_unearmark(struct buffers *buffers, struct buffer *buffer);
+/* The one that was earmarked is LIVE from now on and theirs; its pool, plan and seals are what they were. */
 void buffer_take(struct buffers *buffers, struct buffer *buffer, const struct buffer_args *args);
 /* LIVE, DETACHED, ENDING; keeps the time and the counts. */
 void buffer_set_state(struct buffers *buffers, struct buffer *buffer, enum buffer_state state);
@@ -221,7 +222,7 @@ static inline bool buffer_is_foreign(const struct buffer *buffer)
 }
 
 /* Of the stock: waiting, being made, or being given back. */
-static inline bool buffer_is_nobodys(const struct buffer *buffer)
+static inline bool buffer_is_unowned(const struct buffer *buffer)
 {
     return buffer->record->charged_uid == (uid_t)-1;
 }

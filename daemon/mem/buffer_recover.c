@@ -146,7 +146,7 @@ static void recharge(struct buffers *buffers, struct buffer *buffer, struct pool
     const struct buffer_record *record = buffer->record;
     struct plan plan;
 
-    if (buffer_is_nobodys(buffer)) {
+    if (buffer_is_unowned(buffer)) {
         pool_restock(pool, record->node, record->bytes);
         buffers->n_stock++;
         return;

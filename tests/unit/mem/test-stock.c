@@ -15,7 +15,7 @@
 static struct topology machine;
 static struct pools *pools;
 static struct stock stock;
-static struct stock_class *class;
+static struct stock_bin *bin;
 static uint64_t now;
 
 static int setup(void **state)
@@ -28,7 +28,7 @@ static int setup(void **state)
     machine.nodes[0].distances[0] = 10;
     assert_int_equal(pools_new(&pools, &machine, &config, NULL), 0);
     memset(&stock, 0, sizeof(stock));
-    class = NULL;
+    bin = NULL;
     now = 100 * NSEC_PER_SEC;
     return 0;
 }
@@ -40,29 +40,29 @@ static int teardown(void **state)
     return 0;
 }
 
-static struct stock_kind kind_of(uint64_t bytes, bool publishable)
+static struct stock_key key_of(uint64_t bytes, bool publishable)
 {
     const struct plan_brief plan = {.bytes = bytes, .n_nodes = 1, .placement = PLACEMENT_BIND, .strict = true};
-    struct stock_kind kind;
+    struct stock_key key;
 
-    assert_true(stock_kind_of(pools_get(pools, 0), &plan, publishable, &kind));
-    return kind;
+    assert_true(stock_key_of(pools_get(pools, 0), &plan, publishable, &key));
+    return key;
 }
 
 /* As the broker does: whether it was there is known first. */
 static bool ask(uint64_t bytes, uint32_t n)
 {
-    struct stock_kind kind = kind_of(bytes, false);
+    struct stock_key key = key_of(bytes, false);
     bool got;
 
-    class = stock_find(&stock, &kind);
-    if (!class)
-        class = stock_add(&stock, &kind, now);
-    assert_non_null(class);
-    got = class->n >= n;
-    stock_asked(class, n, got, false, now);
+    bin = stock_find(&stock, &key);
+    if (!bin)
+        bin = stock_add(&stock, &key, now);
+    assert_non_null(bin);
+    got = bin->n >= n;
+    stock_asked(bin, n, got, false, now);
     for (uint32_t i = 0; i < n && got; i++)
-        (void)stock_take(class);
+        (void)stock_take(bin);
     return got;
 }
 
@@ -70,17 +70,17 @@ static uint32_t wanted(void)
 {
     uint64_t again;
 
-    return stock_wanted(class, now, &again);
+    return stock_wanted(bin, now, &again);
 }
 
 static void fill(void)
 {
     uint32_t n;
 
-    now += STOCK_LULL_NS;
+    now += STOCK_IDLE_GAP_NS;
     while ((n = wanted()))
         while (n--)
-            stock_put(class, (struct stock_item){.fd = -1});
+            stock_put(bin, (struct stock_item){.fd = -1});
 }
 
 static uint32_t a_period_later(void)
@@ -88,10 +88,10 @@ static uint32_t a_period_later(void)
     uint32_t n;
 
     now += STOCK_PERIOD_NS;
-    n = stock_surplus(class, now);
+    n = stock_surplus(bin, now);
     for (uint32_t i = 0; i < n; i++)
-        (void)stock_take(class);
-    return class->n;
+        (void)stock_take(bin);
+    return bin->n;
 }
 
 static void a_kind_is_stocked_when_it_is_asked_for_again_and_again(void **state)
@@ -99,10 +99,10 @@ static void a_kind_is_stocked_when_it_is_asked_for_again_and_again(void **state)
     (void)state;
     for (unsigned i = 1; i <= STOCK_ASKS; i++) {
         assert_false(ask(64 * KIB, 1));
-        assert_int_equal(class->target, i < STOCK_ASKS ? 0 : STOCK_FIRST);
+        assert_int_equal(bin->target, i < STOCK_ASKS ? 0 : STOCK_FIRST);
     }
     fill();
-    assert_int_equal(class->n, STOCK_FIRST);
+    assert_int_equal(bin->n, STOCK_FIRST);
     assert_true(ask(64 * KIB, 1));
     /* not of another size */
     assert_false(ask(68 * KIB, 1));
@@ -113,7 +113,7 @@ static void what_is_asked_for_now_and_then_is_not(void **state)
     (void)state;
     for (unsigned i = 0; i < 10; i++) {
         assert_false(ask(64 * KIB, 1));
-        assert_int_equal(class->target, 0);
+        assert_int_equal(bin->target, 0);
         now += STOCK_ASKS_NS + 1;
     }
 }
@@ -126,30 +126,30 @@ static void it_grows_with_bursts_and_has_an_end(void **state)
     for (unsigned burst = 0; burst < 10; burst++) {
         for (unsigned i = 0; i < 100; i++)
             (void)ask(64 * KIB, 1);
-        assert_true(class->target >= before);
-        before = class->target;
+        assert_true(bin->target >= before);
+        before = bin->target;
         fill();
     }
-    assert_int_equal(class->n, STOCK_MOST);
+    assert_int_equal(bin->n, STOCK_MOST);
     /* as many as are asked for at once */
     for (unsigned i = 0; i < STOCK_ASKS; i++)
         (void)ask(4 * KIB, 50);
-    assert_int_equal(class->target, 50);
+    assert_int_equal(bin->target, 50);
 }
 
 static void large_ones_are_few(void **state)
 {
-    struct stock_kind kind;
+    struct stock_key key;
     const struct plan_brief plan = {.bytes = 3 * GIB, .n_nodes = 1};
 
     (void)state;
     for (unsigned i = 0; i < 100; i++)
         (void)ask(GIB, 1);
-    assert_int_equal(class->target, 2);
+    assert_int_equal(bin->target, 2);
     for (unsigned i = 0; i < 100; i++)
         (void)ask(2 * GIB, 1);
-    assert_int_equal(class->target, 1);
-    assert_false(stock_kind_of(pools_get(pools, 0), &plan, false, &kind));
+    assert_int_equal(bin->target, 1);
+    assert_false(stock_key_of(pools_get(pools, 0), &plan, false, &key));
 }
 
 /* While it goes on, only if next to nothing is left. */
@@ -161,19 +161,19 @@ static void a_burst_is_left_in_peace(void **state)
     for (unsigned i = 0; i < 100; i++)
         (void)ask(64 * KIB, 1);
     fill();
-    assert_int_equal(class->n, 64);
+    assert_int_equal(bin->n, 64);
     for (unsigned i = 0; i < 31; i++)
         assert_true(ask(64 * KIB, 1));
-    now += STOCK_LULL_NS;
+    now += STOCK_IDLE_GAP_NS;
     assert_int_equal(wanted(), 0);
     assert_true(ask(64 * KIB, 1));
-    assert_int_equal(stock_wanted(class, now, &again), 0);
-    assert_int_equal(again, now + STOCK_LULL_NS);
-    assert_int_equal(stock_wanted(class, again, &again), 32);
+    assert_int_equal(stock_wanted(bin, now, &again), 0);
+    assert_int_equal(again, now + STOCK_IDLE_GAP_NS);
+    assert_int_equal(stock_wanted(bin, again, &again), 32);
     for (unsigned i = 0; i < 17; i++)
         assert_true(ask(64 * KIB, 1));
     assert_int_equal(wanted(), 49);
-    class->coming = 8;
+    bin->coming = 8;
     assert_int_equal(wanted(), 0);
 }
 
@@ -183,17 +183,17 @@ static void the_first_ones_are_urgent(void **state)
     (void)state;
     for (unsigned i = 0; i < 100; i++)
         (void)ask(64 * KIB, 1);
-    assert_int_equal(stock_urgent(class), STOCK_MOST / 4);
-    class->coming = 8;
-    assert_int_equal(stock_urgent(class), STOCK_MOST / 4 - 8);
-    class->coming = 0;
+    assert_int_equal(stock_urgent(bin), STOCK_MOST / 4);
+    bin->coming = 8;
+    assert_int_equal(stock_urgent(bin), STOCK_MOST / 4 - 8);
+    bin->coming = 0;
     fill();
-    assert_int_equal(stock_urgent(class), 0);
+    assert_int_equal(stock_urgent(bin), 0);
     for (unsigned i = 0; i < STOCK_ASKS; i++)
         (void)ask(GIB, 1);
-    assert_int_equal(stock_urgent(class), 1);
-    stock_lower(class, 0);
-    assert_int_equal(stock_urgent(class), 0);
+    assert_int_equal(stock_urgent(bin), 1);
+    stock_lower(bin, 0);
+    assert_int_equal(stock_urgent(bin), 0);
 }
 
 static void it_goes_when_nobody_asks(void **state)
@@ -213,8 +213,8 @@ static void it_goes_when_nobody_asks(void **state)
     }
     assert_int_equal(wanted(), 0);
     /* and its place with it */
-    (void)stock_surplus(class, now);
-    assert_int_equal(class->kind.bytes, 0);
+    (void)stock_surplus(bin, now);
+    assert_int_equal(bin->key.bytes, 0);
 }
 
 static void what_is_not_needed_goes_sooner(void **state)
@@ -229,45 +229,45 @@ static void what_is_not_needed_goes_sooner(void **state)
         (void)a_period_later();
         fill();
     }
-    assert_int_equal(class->n, STOCK_FIRST);
+    assert_int_equal(bin->n, STOCK_FIRST);
 }
 
 static void places_are_used_again(void **state)
 {
-    struct stock_kind kind = kind_of(4 * MIB, false);
+    struct stock_key key = key_of(4 * MIB, false);
 
     (void)state;
     for (unsigned i = 0; i < 1000; i++)
         assert_false(ask((i + 1) * 4 * KIB, 1));
-    for (unsigned i = 0; i < STOCK_CLASSES; i++)
+    for (unsigned i = 0; i < STOCK_BINS; i++)
         for (unsigned k = 0; k < STOCK_ASKS; k++)
             (void)ask((i + 1) * 4 * KIB, 1);
-    assert_null(stock_add(&stock, &kind, now));
+    assert_null(stock_add(&stock, &key, now));
 }
 
 static void who_publishes_has_his_own(void **state)
 {
-    struct stock_kind kind = kind_of(64 * KIB, true), other = kind_of(64 * KIB, false);
+    struct stock_key key = key_of(64 * KIB, true), other = key_of(64 * KIB, false);
 
     (void)state;
-    assert_non_null(stock_add(&stock, &kind, now));
+    assert_non_null(stock_add(&stock, &key, now));
     assert_null(stock_find(&stock, &other));
-    assert_non_null(stock_find(&stock, &kind));
+    assert_non_null(stock_find(&stock, &key));
 }
 
 static void descriptors_are_opened_for_those_who_want_them(void **state)
 {
-    struct stock_kind kind = kind_of(64 * KIB, false);
+    struct stock_key key = key_of(64 * KIB, false);
 
     (void)state;
-    class = stock_add(&stock, &kind, now);
-    assert_false(stock_wants_fds(class));
+    bin = stock_add(&stock, &key, now);
+    assert_false(stock_wants_fds(bin));
     for (unsigned i = 0; i < 3; i++)
-        stock_asked(class, 1, false, true, now);
-    assert_true(stock_wants_fds(class));
+        stock_asked(bin, 1, false, true, now);
+    assert_true(stock_wants_fds(bin));
     for (unsigned i = 0; i < 3; i++)
-        stock_asked(class, 1, false, false, now);
-    assert_false(stock_wants_fds(class));
+        stock_asked(bin, 1, false, false, now);
+    assert_false(stock_wants_fds(bin));
 }
 
 int main(void)

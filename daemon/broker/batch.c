@@ -11,7 +11,7 @@
 #include "base/cleanup.h"
 #include "base/steal.h"
 #include "broker/check.h"
-#include "broker/life.h"
+#include "broker/lifecycle.h"
 #include "broker/state.h"
 #include "broker/stocking.h"
 #include "proto/status.h"
@@ -169,9 +169,9 @@ static void drop(struct batch *batch, uint32_t i)
     if (buffer->fd < 0 && batch->commits[i].fd >= 0)
         (void)enter(batch, i);
     if (buffer->record->state == BUFFER_LIVE)
-        life_claim_gone(broker, buffer);
+        lifecycle_claim_gone(broker, buffer);
     else
-        life_abort(broker, buffer);
+        lifecycle_abort(broker, buffer);
 }
 
 void batch_cut(struct batch *batch, uint32_t n)

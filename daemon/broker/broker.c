@@ -15,7 +15,7 @@
 #include "broker/closing.h"
 #include "broker/events.h"
 #include "broker/handed.h"
-#include "broker/life.h"
+#include "broker/lifecycle.h"
 #include "broker/lookup.h"
 #include "broker/once.h"
 #include "broker/recover.h"
@@ -54,7 +54,7 @@ static void init(struct broker *broker, const struct broker_options *options)
     broker->watch = (struct watch)WATCH_NULL;
     broker->ending_turn = (struct timer)TIMER_INIT(sessions_take_apart);
     broker->pressure_turn = (struct timer)TIMER_INIT(pressure_turn);
-    broker->overflow_turn = (struct timer)TIMER_INIT(life_overflow_turn);
+    broker->overflow_turn = (struct timer)TIMER_INIT(lifecycle_overflow_turn);
     caches_init(&broker->caches);
     pending_init(&broker->pending);
     list_init(&broker->upgrades);
@@ -122,7 +122,7 @@ int broker_new(struct broker **ret, const struct broker_options *options)
     if (!r)
         r = stocking_init(broker);
     if (!r)
-        r = recover_lives(broker);
+        r = recover_lifecycles(broker);
     if (r)
         return fatal(r);
     broker_commit(broker);
@@ -178,7 +178,7 @@ static void end_everything(struct broker *broker)
 
     while ((buffer = buffers_next(&broker->buffers, &cursor, &budget)))
         if (buffer->record->state == BUFFER_LIVE)
-            life_destroy(broker, buffer);
+            lifecycle_destroy(broker, buffer);
     broker_commit(broker);
     wait_for_jobs(broker);
     stocking_deinit(broker);
@@ -186,7 +186,7 @@ static void end_everything(struct broker *broker)
     while ((buffer = buffers_next(&broker->buffers, &cursor, &budget))) {
         if (buffer->record->watch >= 0)
             buffer_set_watch(&broker->buffers, buffer, -1);
-        life_cut_short(broker, buffer);
+        lifecycle_abandon(broker, buffer);
         buffer_free(&broker->buffers, buffer);
     }
     cursor = 0;
@@ -215,9 +215,9 @@ struct broker *broker_free(struct broker *broker)
     }
     end_everything(broker);
     wait_for_jobs(broker);
-    if (broker->survivors) {
-        free(broker->survivors->wds);
-        free(broker->survivors);
+    if (broker->live_watches) {
+        free(broker->live_watches->wds);
+        free(broker->live_watches);
     }
     timer_disarm(&broker->timers, &broker->ending_turn);
     caches_deinit(broker);
@@ -265,7 +265,7 @@ int broker_watch_fd(struct broker *broker)
 
 int broker_watch_ready(struct broker *broker)
 {
-    int r = watch_read(&broker->watch, life_watch_event, broker);
+    int r = watch_read(&broker->watch, lifecycle_watch_event, broker);
 
     broker_commit(broker);
     return r < 0 ? fatal(r) : 0;

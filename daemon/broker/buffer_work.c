@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "broker/life.h"
+#include "broker/lifecycle.h"
 #include "broker/once.h"
 #include "broker/state.h"
 
@@ -26,7 +26,7 @@ static void done(struct memory_job *job)
 
     if (r && !work->state.op->problem.sentence[0])
         work->state.op->problem = work->job.problem;
-    life_unpin(work->broker, work->buffer);
+    lifecycle_unpin(work->broker, work->buffer);
     pending_end(&work->state, r);
     free(work);
 }
@@ -45,7 +45,7 @@ int buffer_work_begin(struct op *op, struct buffer *buffer, int (*ended)(struct 
     work->job.buffer = buffer->record->head.id;
     work->job.begins = begins;
     work->job.done = done;
-    life_pin(buffer);
+    lifecycle_pin(buffer);
     pending_begin(&op->broker->pending, &work->state, op, buffer_work_cancel);
     *ret = work;
     return OP_PENDING;

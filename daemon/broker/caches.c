@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "broker/claims.h"
-#include "broker/life.h"
+#include "broker/lifecycle.h"
 #include "broker/lookup.h"
 #include "broker/state.h"
 #include "session/cache.h"
@@ -157,7 +157,7 @@ bool caches_opened(struct broker *broker, const struct session *session, struct 
 
     if (!hold || hold->session == session || client_of(hold->session)->ended || !take_hold(broker, hold))
         return false;
-    life_claim_gone(broker, buffer);
+    lifecycle_claim_gone(broker, buffer);
     return true;
 }
 
@@ -214,7 +214,7 @@ static unsigned visit(struct broker *broker, struct session *session)
         n++;
         buffer = take(broker, session, i, 0);
         if (buffer)
-            life_claim_gone(broker, buffer);
+            lifecycle_claim_gone(broker, buffer);
     }
     return n;
 }
@@ -296,7 +296,7 @@ bool caches_wanted(struct broker *broker, uint64_t *ticket, uid_t uid)
 }
 
 /* Before any client is served: whatever one opens from now on is none of that. */
-void caches_go_on(struct broker *broker)
+void caches_restore(struct broker *broker)
 {
     begin_pass(&broker->caches, false, CACHES_ALL);
     while (broker->caches.running)

@@ -72,6 +72,6 @@ bool caches_alone_have(const struct buffer *buffer);
 bool caches_have(const struct hold *hold);
 
 /* What another broker began to take is taken. */
-void caches_go_on(struct broker *broker);
+void caches_restore(struct broker *broker);
 /* The ends of what was taken are committed. */
 void caches_committed(struct broker *broker);

@@ -13,7 +13,7 @@
 #include "broker/check.h"
 #include "broker/events.h"
 #include "broker/export.h"
-#include "broker/life.h"
+#include "broker/lifecycle.h"
 #include "broker/state.h"
 #include "mem/handle.h"
 #include "proto/status.h"
@@ -206,10 +206,10 @@ static void name_time_is_over(void *userdata, uint64_t id)
         return;
     buffer = name->buffer;
     drop_name(broker, name, true);
-    life_claim_gone(broker, buffer);
+    lifecycle_claim_gone(broker, buffer);
 }
 
-int name_goes_on(struct broker *broker, struct name *name)
+int name_arm_timer(struct broker *broker, struct name *name)
 {
     const struct name_record *record = name->record;
 
@@ -232,7 +232,7 @@ void name_outlives(struct broker *broker, struct name *name)
     case NAME_KEEP_FOR:
         record_change(&broker->names.table, name)->ends_at = deadline_after_ms(name->record->keep_ms);
         /* Without memory for a timer it is kept no longer. */
-        if (name_goes_on(broker, name))
+        if (name_arm_timer(broker, name))
             name_time_is_over(broker, id);
         return;
     }
@@ -250,10 +250,10 @@ static void token_time_is_over(void *userdata, uint64_t serial)
         return;
     buffer = token->buffer;
     drop_token(broker, token, STATUS_TOKEN_EXHAUSTED);
-    life_claim_gone(broker, buffer);
+    lifecycle_claim_gone(broker, buffer);
 }
 
-int token_goes_on(struct broker *broker, struct token *token)
+int token_arm_timer(struct broker *broker, struct token *token)
 {
     return timers_set_record(&broker->timers, TIME_TOKEN, token->record->head.id, token->record->expires_at,
                              token_time_is_over, broker);
@@ -265,7 +265,7 @@ int claim_token(struct broker *broker, const struct token_args *args, struct tok
 
     if (r)
         return r;
-    if (token_goes_on(broker, *ret)) {
+    if (token_arm_timer(broker, *ret)) {
         *ret = token_free(*ret);
         return refuse(problem, STATUS_NO_MEMORY, "the broker has no memory to remember more; try again later");
     }

@@ -4,7 +4,7 @@
  *
  * Each of them costs somebody something, may keep a buffer alive, may have a time, and others may want to know.
  * The objects' own rooms know nothing of times and events, so verbs make and end them only by these functions.
- * None of them asks what becomes of the buffer: that is life_claim_gone(), for the caller, once all is done.
+ * None of them asks what becomes of the buffer: that is lifecycle_claim_gone(), for the caller, once all is done.
  */
 #pragma once
 
@@ -41,8 +41,8 @@ void drop_name(struct broker *broker, struct name *name, bool told);
 void name_outlives(struct broker *broker, struct name *name);
 
 /* One that another broker left: its time runs on. 0 or -ENOMEM. */
-int name_goes_on(struct broker *broker, struct name *name);
-int token_goes_on(struct broker *broker, struct token *token);
+int name_arm_timer(struct broker *broker, struct name *name);
+int token_arm_timer(struct broker *broker, struct token *token);
 
 int claim_token(struct broker *broker, const struct token_args *args, struct token **ret, struct problem *problem);
 /* With the status that its bearer is told; 0 = because its buffer ended. */

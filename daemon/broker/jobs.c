@@ -225,7 +225,7 @@ static int compare(const void *a, const void *b)
 }
 
 /* "inotify wd:1f ino:... " a line, numbers in hexadecimal */
-static int read_survivors(struct survivors_job *job)
+static int read_survivors(struct live_watches_job *job)
 {
     static const char prefix[] = "inotify wd:";
     char path[64];
@@ -258,30 +258,30 @@ static int read_survivors(struct survivors_job *job)
     return 0;
 }
 
-static void survivors_work(struct work_job *work)
+static void live_watches_work(struct work_job *work)
 {
-    struct survivors_job *job = container_of(work, struct survivors_job, job);
+    struct live_watches_job *job = container_of(work, struct live_watches_job, job);
 
     job->status = read_survivors(job);
 }
 
-static void survivors_done(struct work_job *work)
+static void live_watches_done(struct work_job *work)
 {
-    struct survivors_job *job = container_of(work, struct survivors_job, job);
+    struct live_watches_job *job = container_of(work, struct live_watches_job, job);
 
     job->jobs->running--;
     job->done(job);
 }
 
-void survivors_job_submit(struct jobs *jobs, struct survivors_job *job)
+void live_watches_job_submit(struct jobs *jobs, struct live_watches_job *job)
 {
     job->jobs = jobs;
-    job->job = (struct work_job)WORK_JOB_INIT(job->job, survivors_work, survivors_done);
+    job->job = (struct work_job)WORK_JOB_INIT(job->job, live_watches_work, live_watches_done);
     jobs->running++;
     work_submit(jobs->work, WORK_RELEASE, &job->job);
 }
 
-bool survivors_has(const struct survivors_job *job, int wd)
+bool live_watches_has(const struct live_watches_job *job, int wd)
 {
     return job->n && bsearch(&wd, job->wds, job->n, sizeof(*job->wds), compare);
 }

@@ -82,16 +82,16 @@ void memory_job_discard(struct jobs *jobs, struct memory_job *job);
 void memory_job_end(struct jobs *jobs, struct memory_job *job);
 
 /* Which watches of the instance still exist, as the kernel lists them: after events were lost. */
-struct survivors_job {
+struct live_watches_job {
     struct work_job job;
     struct jobs *jobs;
     int watch; /* borrowed */
     int *wds;  /* ascending; the job's owner frees them */
     size_t n;
     int status; /* 0 or a negative errno */
-    void (*done)(struct survivors_job *job);
+    void (*done)(struct live_watches_job *job);
     void *userdata;
 };
 
-void survivors_job_submit(struct jobs *jobs, struct survivors_job *job);
-bool survivors_has(const struct survivors_job *job, int wd);
+void live_watches_job_submit(struct jobs *jobs, struct live_watches_job *job);
+bool live_watches_has(const struct live_watches_job *job, int wd);

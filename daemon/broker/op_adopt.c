@@ -20,7 +20,7 @@
 #include "broker/check.h"
 #include "broker/claims.h"
 #include "broker/export.h"
-#include "broker/life.h"
+#include "broker/lifecycle.h"
 #include "broker/lookup.h"
 #include "broker/state.h"
 #include "mem/handle.h"
@@ -89,9 +89,9 @@ static int adopt(struct broker *broker, struct session *session, int fd, struct 
         rights = handle_is_writable(t) ? RIGHTS_ALL : RIGHTS_ALL & ~(uint32_t)RIGHT_WRITE;
         r = claim_hold(broker, session, buffer, rights, ret, problem);
         if (r)
-            life_claim_gone(broker, buffer);
+            lifecycle_claim_gone(broker, buffer);
     } else if (r > 0) {
-        life_abort(broker, buffer);
+        lifecycle_abort(broker, buffer);
     }
     return r;
 }

@@ -13,7 +13,7 @@
 #include "broker/claims.h"
 #include "broker/events.h"
 #include "broker/export.h"
-#include "broker/life.h"
+#include "broker/lifecycle.h"
 #include "broker/lookup.h"
 #include "broker/once.h"
 #include "broker/state.h"
@@ -48,7 +48,7 @@ int op_release(struct op *op, const struct ids *buffers, struct statuses *result
             if (hold->record->claims == 1)
                 caches_hold_ends(op->broker, hold);
             if (!hold_release(hold))
-                life_claim_gone(op->broker, buffer);
+                lifecycle_claim_gone(op->broker, buffer);
         }
     }
     return 0;
@@ -127,7 +127,7 @@ int op_import(struct op *op, const struct fdset *fds, struct opened *result)
 
         r = identify(op->broker, fds, i, &buffer, &writable, &problem);
         if (!r)
-            r = life_may_revive(op->broker, buffer, &problem);
+            r = lifecycle_may_revive(op->broker, buffer, &problem);
         if (!r)
             r = claim_hold(op->broker, session, buffer,
                            RIGHT_READ | RIGHT_SHARE | (writable ? (uint32_t)RIGHT_WRITE : 0), &hold, &problem);
@@ -135,7 +135,7 @@ int op_import(struct op *op, const struct fdset *fds, struct opened *result)
             item_failed(&op->problem, &problem, i);
             result->items[i] = (struct opened_item){.status = r};
         } else {
-            life_revived(op->broker, buffer);
+            lifecycle_revived(op->broker, buffer);
             /* where a descriptor came from, others may have one, whatever its holders say */
             buffer_remove_flags(&op->broker->buffers, buffer, BUFFER_IN_HAND);
             opened_fill(&result->items[i], hold);
@@ -309,7 +309,7 @@ int op_destroy(struct op *op, uint64_t id, bool force)
         return refuse(&op->problem, STATUS_STALE,
                       "buffer %llu has ended, but somebody has it open or mapped; an administrator may use force",
                       (unsigned long long)id);
-    life_destroy(broker, buffer);
+    lifecycle_destroy(broker, buffer);
     buffer = force ? buffers_find(&broker->buffers, id) : NULL;
     if (!buffer || buffer->record->state != BUFFER_DETACHED)
         return 0;

@@ -14,7 +14,7 @@
 #include "broker/check.h"
 #include "broker/events.h"
 #include "broker/export.h"
-#include "broker/life.h"
+#include "broker/lifecycle.h"
 #include "broker/lookup.h"
 #include "broker/once.h"
 #include "broker/state.h"
@@ -176,7 +176,7 @@ static int move_migrate(struct move *move)
     move->was_verified = buffer->record->flags & BUFFER_VERIFIED;
     buffer_set_verified(&broker->buffers, buffer, false);
     list_append(&broker->moves, &move->link);
-    life_pin(buffer);
+    lifecycle_pin(buffer);
     commit_init(&migration->to);
     migration->to.topology = broker->options.topology;
     migration->to.plan = move_plan(&migration->from, move->room.node);
@@ -228,7 +228,7 @@ static int move_publish(struct move *move)
     if (r)
         r = move_refuse(move, r);
     if (migrated)
-        life_unpin(broker, buffer);
+        lifecycle_unpin(broker, buffer);
     move->step = MOVE_DONE;
     return r;
 }

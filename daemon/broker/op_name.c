@@ -4,7 +4,7 @@
  */
 #include "broker/claims.h"
 #include "broker/export.h"
-#include "broker/life.h"
+#include "broker/lifecycle.h"
 #include "broker/lookup.h"
 #include "broker/state.h"
 
@@ -47,7 +47,7 @@ int op_name_unbind(struct op *op, const char *text)
                       text, (unsigned)key.uid);
     buffer = name->buffer;
     drop_name(op->broker, name, true);
-    life_claim_gone(op->broker, buffer);
+    lifecycle_claim_gone(op->broker, buffer);
     return 0;
 }
 

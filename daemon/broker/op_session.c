@@ -214,7 +214,7 @@ int op_subscribe(struct op *op, uint32_t mask)
 /* ---- after another broker ------------------------------------------------------------------------------- */
 
 /* Whose connection went with that broker has no grace running: it was not lost. */
-int session_goes_on(struct broker *broker, struct session *session)
+int session_restore(struct broker *broker, struct session *session)
 {
     const struct session_record *record = session->record;
     int *release_log = handed_fd(broker, KEEPER_RELEASE_LOG, record->head.id);

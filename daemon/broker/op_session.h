@@ -6,4 +6,4 @@ struct broker;
 struct session;
 
 /* It goes on, with its claims. 0 or a negative errno. */
-int session_goes_on(struct broker *broker, struct session *session);
+int session_restore(struct broker *broker, struct session *session);

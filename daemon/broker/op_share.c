@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "broker/claims.h"
 #include "broker/export.h"
-#include "broker/life.h"
+#include "broker/lifecycle.h"
 #include "broker/lookup.h"
 #include "broker/state.h"
 
@@ -125,7 +125,7 @@ static int open_one(struct op *op, struct session *session, const struct open_ar
         (void)fdset_push(&result->fds, fd);
     if (!token_use(token)) {
         drop_token(broker, token, STATUS_TOKEN_EXHAUSTED);
-        life_claim_gone(broker, buffer);
+        lifecycle_claim_gone(broker, buffer);
     }
     return 0;
 }
@@ -158,7 +158,7 @@ static void end_token(struct broker *broker, struct token *token)
     struct buffer *buffer = token->buffer;
 
     drop_token(broker, token, STATUS_TOKEN_REVOKED);
-    life_claim_gone(broker, buffer);
+    lifecycle_claim_gone(broker, buffer);
 }
 
 static int revoke_serial(struct op *op, const struct session *session, uint64_t serial)

@@ -25,7 +25,7 @@
 #include "broker/claims.h"
 #include "broker/export.h"
 #include "broker/handed.h"
-#include "broker/life.h"
+#include "broker/lifecycle.h"
 #include "broker/op_session.h"
 #include "broker/state.h"
 #include "broker/stocking.h"
@@ -335,7 +335,7 @@ static void watch_again(struct broker *broker)
     }
 }
 
-static int sessions_go_on(struct broker *broker)
+static int restore_sessions(struct broker *broker)
 {
     unsigned budget = UINT32_MAX;
     struct session *session;
@@ -343,11 +343,11 @@ static int sessions_go_on(struct broker *broker)
     int r = 0;
 
     while (!r && (session = sessions_next(&broker->sessions, &cursor, &budget)))
-        r = session_goes_on(broker, session);
+        r = session_restore(broker, session);
     return r;
 }
 
-static int times_go_on(struct broker *broker)
+static int restore_timers(struct broker *broker)
 {
     unsigned budget = UINT32_MAX;
     uint64_t cursor = 0;
@@ -356,27 +356,27 @@ static int times_go_on(struct broker *broker)
     int r = 0;
 
     while (!r && (token = tokens_next(&broker->tokens, &cursor, &budget)))
-        r = token_goes_on(broker, token);
+        r = token_arm_timer(broker, token);
     budget = UINT32_MAX;
     while (!r && (name = names_next(&broker->names, &cursor, &budget))) {
         if (name->record->session && !list_is_linked(&name->in_session))
             name_outlives(broker, name);
         else
-            r = name_goes_on(broker, name);
+            r = name_arm_timer(broker, name);
     }
     return r ? fatal(r) : 0;
 }
 
-int recover_lives(struct broker *broker)
+int recover_lifecycles(struct broker *broker)
 {
     struct reservation *reservation;
     unsigned budget = UINT32_MAX;
     struct buffer *buffer;
     uint64_t cursor = 0;
-    int r = sessions_go_on(broker);
+    int r = restore_sessions(broker);
 
     if (!r)
-        r = times_go_on(broker);
+        r = restore_timers(broker);
     if (!r)
         r = handed_drop_rest(broker);
     if (r)
@@ -387,11 +387,11 @@ int recover_lives(struct broker *broker)
     occupied_begin(&broker->reservations);
     budget = UINT32_MAX;
     while ((buffer = buffers_next(&broker->buffers, &cursor, &budget)))
-        life_goes_on(broker, buffer);
-    stocking_goes_on(broker);
-    caches_go_on(broker);
+        lifecycle_restore(broker, buffer);
+    stocking_restore(broker);
+    caches_restore(broker);
     broker->watches_proven = ledger_header(broker->ledger)->starts == 1;
     if (!broker->watches_proven)
-        life_look_again(broker);
+        lifecycle_rescan(broker);
     return 0;
 }

@@ -11,6 +11,6 @@ int recover_ledger(struct broker *broker);
 /* Objects, indexes and charges of all that is in it. 0 or a negative errno. */
 int recover_records(struct broker *broker);
 /* Then: times, ends, and what happened meanwhile. 0 or a negative errno. */
-int recover_lives(struct broker *broker);
+int recover_lifecycles(struct broker *broker);
 /* Records that make no sense. */
 uint64_t quarantined_records(const struct broker *broker);

@@ -5,7 +5,7 @@
 #include "broker/caches.h"
 #include "broker/check.h"
 #include "broker/claims.h"
-#include "broker/life.h"
+#include "broker/lifecycle.h"
 #include "broker/lookup.h"
 #include "broker/state.h"
 
@@ -23,7 +23,7 @@ static bool give_up_one(struct broker *broker, struct session *session)
 
         caches_hold_ends(broker, hold);
         hold_free(hold);
-        life_claim_gone(broker, buffer);
+        lifecycle_claim_gone(broker, buffer);
         return true;
     }
     link = list_first(&session->names);

@@ -5,7 +5,7 @@
  *     op_*.c     the operations, a family of them each; lookup.c is what they begin with
  *     claims.c   names, tokens and holds as they come and go; export.c gives descriptors out
  *     batch.c    how buffers get their memory, be it for a client or for the stock (stocking.c)
- *     life.c     when a buffer ends (I4), and who pays for it (I5); closing.c gives its memory back
+ *     lifecycle.c     when a buffer ends (I4), and who pays for it (I5); closing.c gives its memory back
  *     caches.c   what clients keep though they have given it back
  *     session_end.c, session_teardown.c   how sessions end (I6)
  *     once.c     each request once, however often it comes
@@ -104,7 +104,7 @@ struct broker {
     bool watch_is_new;   /* no watch of the broker before is in it */
     bool watches_proven; /* or made by this broker */
     bool no_leases;      /* the kernel does not answer who has a file open */
-    struct survivors_job *survivors;
+    struct live_watches_job *live_watches;
 
     struct stocking *stocking; /* NULL: no pool may have stock */
     struct check *checks; /* running, the latest first */

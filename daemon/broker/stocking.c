@@ -15,7 +15,7 @@
 #include "broker/batch.h"
 #include "broker/check.h"
 #include "broker/export.h"
-#include "broker/life.h"
+#include "broker/lifecycle.h"
 #include "broker/state.h"
 #include "log/log.h"
 #include "mem/stock.h"
@@ -56,7 +56,7 @@ struct refill {
 static void drop(struct broker *broker, struct stock_item item)
 {
     item.fd = fd_close(item.fd);
-    life_abort(broker, item.buffer);
+    lifecycle_abort(broker, item.buffer);
 }
 
 static void give_back(struct stocking *stocking, struct stock_bin *bin, uint32_t n)
@@ -468,7 +468,7 @@ void stocking_put(struct broker *broker, struct buffer *buffer, int fd)
         drop(broker, item);
 }
 
-void stocking_goes_on(struct broker *broker)
+void stocking_restore(struct broker *broker)
 {
     struct stocking *stocking = broker->stocking;
     unsigned budget = UINT32_MAX;

@@ -29,7 +29,7 @@ void stocking_deinit(struct broker *broker);
 void stocking_stop(struct broker *broker);
 
 /* What another broker had in stock still is. */
-void stocking_goes_on(struct broker *broker);
+void stocking_restore(struct broker *broker);
 
 /* Of n buffers that are alike as many as there are, for this user. Outcomes of batch_add_stock(). It takes note of the
  * demand. */

@@ -74,14 +74,14 @@ enum buffer_flag {
 /* What is being done about its end, by the broker; whose pointer is in `exit` meanwhile. */
 enum buffer_exit {
     BUFFER_EXIT_NONE,
-    BUFFER_EXIT_PARTING, /* broker/life.c: its tokens go, or it is asked who has it */
+    BUFFER_EXIT_TEARDOWN, /* broker/lifecycle.c: its tokens go, or it is asked who has it */
     BUFFER_EXIT_QUEUED,  /* broker/closing.c: its memory goes at the next commit */
     BUFFER_EXIT_CLOSING, /* … and is on its way back */
 };
 
 struct buffer;
 struct closing;
-struct parting;
+struct teardown;
 RB_HEAD(buffer_inode_tree, buffer);
 RB_HEAD(buffer_watch_tree, buffer);
 
@@ -110,7 +110,7 @@ struct buffer {
     struct list names;         /* struct name's in_buffer */
     struct charge charge;      /* of its bytes */
     union {
-        struct parting *parting;
+        struct teardown *teardown;
         struct buffer *next;
         struct closing *closing;
     } exit; /* of exit_phase */

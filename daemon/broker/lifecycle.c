@@ -3,7 +3,7 @@
  * How a buffer ends. Everything here is about one buffer at a time but the scan after an overflow, which walks the
  * records in slices.
  */
-#include "broker/life.h"
+#include "broker/lifecycle.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@
 #include "mem/handle.h"
 #include "proto/status.h"
 
-/* ---- parting -------------------------------------------------------------------------------------------- */
+/* ---- teardown -------------------------------------------------------------------------------------------- */
 
 /* Tokens dropped in one turn: many buffers may be at it at once, each with a turn of its own. */
 #define TOKENS_SLICE 8
@@ -27,41 +27,41 @@
 #define TOKENS_REVIVE 1024
 
 /* The last wait before it is believed that somebody has it: 1, 2, 4 ... ms. */
-#define ASK_LAST_MS 1024
+#define PROBE_LAST_MS 1024
 
 /* What is still to be done about one that is over, before T is closed: its tokens go, a slice at a turn; and then,
  * while it is DETACHED, it is asked about. */
-struct parting {
+struct teardown {
     struct timer timer;
     struct broker *broker;
     struct buffer *buffer;
     uint64_t wait_ms; /* while it is DETACHED */
 };
 
-static void parting_turn(struct timer *timer);
+static void teardown_turn(struct timer *timer);
 
 /* NULL without memory. */
-static struct parting *parting_begin(struct broker *broker, struct buffer *buffer)
+static struct teardown *teardown_begin(struct broker *broker, struct buffer *buffer)
 {
-    struct parting *parting;
+    struct teardown *teardown;
 
-    if (buffer->exit_phase == BUFFER_EXIT_PARTING)
-        return buffer->exit.parting;
-    parting = malloc(sizeof(*parting));
-    if (!parting)
+    if (buffer->exit_phase == BUFFER_EXIT_TEARDOWN)
+        return buffer->exit.teardown;
+    teardown = malloc(sizeof(*teardown));
+    if (!teardown)
         return NULL;
-    *parting = (struct parting){.timer = TIMER_INIT(parting_turn), .broker = broker, .buffer = buffer};
-    buffer->exit_phase = BUFFER_EXIT_PARTING;
-    buffer->exit.parting = parting;
-    return parting;
+    *teardown = (struct teardown){.timer = TIMER_INIT(teardown_turn), .broker = broker, .buffer = buffer};
+    buffer->exit_phase = BUFFER_EXIT_TEARDOWN;
+    buffer->exit.teardown = teardown;
+    return teardown;
 }
 
-static void parting_end(struct broker *broker, struct buffer *buffer)
+static void teardown_end(struct broker *broker, struct buffer *buffer)
 {
-    if (buffer->exit_phase != BUFFER_EXIT_PARTING)
+    if (buffer->exit_phase != BUFFER_EXIT_TEARDOWN)
         return;
-    timer_disarm(&broker->timers, &buffer->exit.parting->timer);
-    free(buffer->exit.parting);
+    timer_disarm(&broker->timers, &buffer->exit.teardown->timer);
+    free(buffer->exit.teardown);
     buffer->exit_phase = BUFFER_EXIT_NONE;
 }
 
@@ -73,19 +73,19 @@ static bool drop_tokens(struct broker *broker, struct buffer *buffer, unsigned n
     return !buffer->n_tokens;
 }
 
-void life_cut_short(struct broker *broker, struct buffer *buffer)
+void lifecycle_abandon(struct broker *broker, struct buffer *buffer)
 {
     if (buffer->record->state != BUFFER_DETACHED && !buffer->n_tokens)
         return;
     (void)drop_tokens(broker, buffer, UINT32_MAX);
-    parting_end(broker, buffer);
+    teardown_end(broker, buffer);
 }
 
 /* `sole`: nobody else has it. */
-static void end(struct broker *broker, struct buffer *buffer, bool sole)
+static void lifecycle_end(struct broker *broker, struct buffer *buffer, bool sole)
 {
     if (!buffer->n_tokens)
-        parting_end(broker, buffer);
+        teardown_end(broker, buffer);
     buffer_set_state(&broker->buffers, buffer, BUFFER_ENDING);
     /* it is certain to come back: whoever finds no room may wait for that (reclaim.h) */
     if (sole)
@@ -93,45 +93,45 @@ static void end(struct broker *broker, struct buffer *buffer, bool sole)
     closing_request(broker, buffer);
 }
 
-void life_pin(struct buffer *buffer)
+void lifecycle_pin(struct buffer *buffer)
 {
     buffer->pins++;
 }
 
-void life_unpin(struct broker *broker, struct buffer *buffer)
+void lifecycle_unpin(struct broker *broker, struct buffer *buffer)
 {
     assert(buffer->pins > 0);
     buffer->pins--;
     closing_request(broker, buffer);
 }
 
-static void ask(struct broker *broker, struct buffer *buffer);
+static void lifecycle_probe(struct broker *broker, struct buffer *buffer);
 
-static void ask_again(struct parting *parting)
+static void lifecycle_probe_again(struct teardown *teardown)
 {
-    struct broker *broker = parting->broker;
-    struct buffer *buffer = parting->buffer;
+    struct broker *broker = teardown->broker;
+    struct buffer *buffer = teardown->buffer;
 
-    parting->wait_ms *= 2;
-    if (parting->wait_ms > ASK_LAST_MS)
-        parting_end(broker, buffer);
+    teardown->wait_ms *= 2;
+    if (teardown->wait_ms > PROBE_LAST_MS)
+        teardown_end(broker, buffer);
     else
-        timer_arm(&broker->timers, &parting->timer, deadline_after_ms(parting->wait_ms));
-    ask(broker, buffer);
+        timer_arm(&broker->timers, &teardown->timer, deadline_after_ms(teardown->wait_ms));
+    lifecycle_probe(broker, buffer);
 }
 
-static void parting_turn(struct timer *timer)
+static void teardown_turn(struct timer *timer)
 {
-    struct parting *parting = container_of(timer, struct parting, timer);
-    struct broker *broker = parting->broker;
-    struct buffer *buffer = parting->buffer;
+    struct teardown *teardown = container_of(timer, struct teardown, timer);
+    struct broker *broker = teardown->broker;
+    struct buffer *buffer = teardown->buffer;
 
     if (!drop_tokens(broker, buffer, TOKENS_SLICE)) {
         timer_arm(&broker->timers, timer, 0);
     } else if (buffer->record->state == BUFFER_DETACHED) {
-        ask_again(parting);
+        lifecycle_probe_again(teardown);
     } else {
-        parting_end(broker, buffer);
+        teardown_end(broker, buffer);
         closing_request(broker, buffer);
     }
 }
@@ -140,18 +140,18 @@ static void parting_turn(struct timer *timer)
  * The kernel tells of a close before it has done it: one that was interrupted in between still counts when it is asked
  * at once, and there is no second event. So it is asked again for a while.
  */
-static void ask_for_a_while(struct broker *broker, struct buffer *buffer)
+static void lifecycle_probe_for_a_while(struct broker *broker, struct buffer *buffer)
 {
-    struct parting *parting = parting_begin(broker, buffer);
+    struct teardown *teardown = teardown_begin(broker, buffer);
 
-    if (!parting)
+    if (!teardown)
         return; /* as if that somebody still had it: the memory stays charged, until the next event */
-    parting->wait_ms = 1;
-    timer_arm(&broker->timers, &parting->timer, deadline_after_ms(parting->wait_ms));
+    teardown->wait_ms = 1;
+    timer_arm(&broker->timers, &teardown->timer, deadline_after_ms(teardown->wait_ms));
 }
 
 /* Its life is over, and a descriptor has left: does anybody still have it? */
-static void ask(struct broker *broker, struct buffer *buffer)
+static void lifecycle_probe(struct broker *broker, struct buffer *buffer)
 {
     bool sole = false;
     int r = handle_sole(buffer->fd, &sole, NULL);
@@ -160,31 +160,31 @@ static void ask(struct broker *broker, struct buffer *buffer)
         /* A kernel that does not answer: give up T and touch no page; the watch will tell when the last has let
          * go, and until then it stays charged. */
         broker->no_leases = true;
-        end(broker, buffer, false);
+        lifecycle_end(broker, buffer, false);
     } else if (sole || caches_alone_have(buffer))
-        end(broker, buffer, true);
+        lifecycle_end(broker, buffer, true);
     else if (buffer->record->state != BUFFER_DETACHED) {
         buffer_set_state(&broker->buffers, buffer, BUFFER_DETACHED);
         /* its event may have come while it still lived */
-        ask_for_a_while(broker, buffer);
+        lifecycle_probe_for_a_while(broker, buffer);
     }
 }
 
-static void over(struct broker *broker, struct buffer *buffer)
+static void lifecycle_unreferenced(struct broker *broker, struct buffer *buffer)
 {
-    struct parting *parting;
+    struct teardown *teardown;
 
     if (!drop_tokens(broker, buffer, TOKENS_SLICE)) {
-        parting = parting_begin(broker, buffer);
-        if (parting)
-            timer_arm(&broker->timers, &parting->timer, 0);
+        teardown = teardown_begin(broker, buffer);
+        if (teardown)
+            timer_arm(&broker->timers, &teardown->timer, 0);
         else
             (void)drop_tokens(broker, buffer, UINT32_MAX);
     }
     if (buffer->record->watch < 0)
-        end(broker, buffer, true);
+        lifecycle_end(broker, buffer, true);
     else
-        ask(broker, buffer);
+        lifecycle_probe(broker, buffer);
 }
 
 /* ---- who pays ------------------------------------------------------------------------------------------- */
@@ -240,23 +240,23 @@ static void settle_charge(struct broker *broker, struct buffer *buffer)
 
 /* ---- the events of a life ------------------------------------------------------------------------------- */
 
-static void claim_gone(struct broker *broker, struct buffer *buffer)
+static void lifecycle_look_after(struct broker *broker, struct buffer *buffer)
 {
     if (buffer_is_kept(buffer))
         settle_charge(broker, buffer);
     else
-        over(broker, buffer);
+        lifecycle_unreferenced(broker, buffer);
 }
 
-void life_claim_gone(struct broker *broker, struct buffer *buffer)
+void lifecycle_claim_gone(struct broker *broker, struct buffer *buffer)
 {
     if (buffer->record->state != BUFFER_LIVE)
         return;
     caches_let_go(broker, buffer);
-    claim_gone(broker, buffer);
+    lifecycle_look_after(broker, buffer);
 }
 
-void life_destroy(struct broker *broker, struct buffer *buffer)
+void lifecycle_destroy(struct broker *broker, struct buffer *buffer)
 {
     uint64_t id = buffer->record->head.id;
 
@@ -271,11 +271,11 @@ void life_destroy(struct broker *broker, struct buffer *buffer)
         hold_free(hold);
     }
     if (buffer->record->state == BUFFER_LIVE)
-        over(broker, buffer);
+        lifecycle_unreferenced(broker, buffer);
     sessions_stop_lingering(broker, id);
 }
 
-int life_may_revive(struct broker *broker, struct buffer *buffer, struct problem *problem)
+int lifecycle_may_revive(struct broker *broker, struct buffer *buffer, struct problem *problem)
 {
     if (buffer->record->state != BUFFER_DETACHED || drop_tokens(broker, buffer, TOKENS_REVIVE))
         return 0;
@@ -284,28 +284,28 @@ int life_may_revive(struct broker *broker, struct buffer *buffer, struct problem
                   (unsigned long long)buffer->record->head.id);
 }
 
-void life_revived(struct broker *broker, struct buffer *buffer)
+void lifecycle_revived(struct broker *broker, struct buffer *buffer)
 {
     if (buffer->record->state == BUFFER_DETACHED) {
         assert(!buffer->n_tokens);
-        parting_end(broker, buffer);
+        teardown_end(broker, buffer);
         buffer_set_state(&broker->buffers, buffer, BUFFER_LIVE);
     }
     settle_charge(broker, buffer);
 }
 
-void life_abort(struct broker *broker, struct buffer *buffer)
+void lifecycle_abort(struct broker *broker, struct buffer *buffer)
 {
     if (buffer->fd >= 0)
-        end(broker, buffer, true);
+        lifecycle_end(broker, buffer, true);
     else
         closing_ended(broker, buffer);
 }
 
-void life_goes_on(struct broker *broker, struct buffer *buffer)
+void lifecycle_restore(struct broker *broker, struct buffer *buffer)
 {
     if (buffer->record->state == BUFFER_LIVE) {
-        claim_gone(broker, buffer);
+        lifecycle_look_after(broker, buffer);
         return;
     }
     if (buffer->record->state != BUFFER_ENDING)
@@ -322,32 +322,32 @@ void life_goes_on(struct broker *broker, struct buffer *buffer)
 
 /* ---- what the watch says -------------------------------------------------------------------------------- */
 
-static void gone(struct broker *broker, struct buffer *buffer)
+static void lifecycle_inode_gone(struct broker *broker, struct buffer *buffer)
 {
     buffer_set_watch(&broker->buffers, buffer, -1);
     if (closing_awaits_inode(buffer))
         closing_ended(broker, buffer);
 }
 
-static void overflow(struct broker *broker);
+static void lifecycle_overflow(struct broker *broker);
 
-void life_watch_event(void *userdata, int wd, enum watch_event event)
+void lifecycle_watch_event(void *userdata, int wd, enum watch_event event)
 {
     struct broker *broker = userdata;
     struct buffer *buffer;
 
     if (event == WATCH_OVERFLOW) {
-        overflow(broker);
+        lifecycle_overflow(broker);
         return;
     }
     buffer = buffers_by_watch(&broker->buffers, wd);
     if (!buffer)
         return;
     if (event == WATCH_GONE)
-        gone(broker, buffer);
+        lifecycle_inode_gone(broker, buffer);
     else if (buffer->record->state == BUFFER_DETACHED) {
-        ask_for_a_while(broker, buffer);
-        ask(broker, buffer);
+        lifecycle_probe_for_a_while(broker, buffer);
+        lifecycle_probe(broker, buffer);
     } else if (buffer->record->state == BUFFER_LIVE)
         sessions_stop_lingering(broker, buffer->record->head.id);
 }
@@ -357,13 +357,13 @@ void life_watch_event(void *userdata, int wd, enum watch_event event)
 /* Clients come first. */
 #define LOOK_LATER_MS 100
 
-void life_look_again(struct broker *broker)
+void lifecycle_rescan(struct broker *broker)
 {
     broker->overflow_again = true;
     timer_arm(&broker->timers, &broker->overflow_turn, deadline_after_ms(LOOK_LATER_MS));
 }
 
-static void survivors_done(struct survivors_job *job)
+static void live_watches_listed(struct live_watches_job *job)
 {
     struct broker *broker = job->userdata;
 
@@ -376,32 +376,32 @@ static void survivors_done(struct survivors_job *job)
  * detached is asked about; who is ending, and has a watch that was set before the list was read and is not in it,
  * is gone.
  */
-static void overflow(struct broker *broker)
+static void lifecycle_overflow(struct broker *broker)
 {
-    struct survivors_job *job;
+    struct live_watches_job *job;
 
     sessions_stop_lingering(broker, 0);
-    if (broker->survivors) {
+    if (broker->live_watches) {
         broker->overflow_again = true;
         return;
     }
     job = calloc(1, sizeof(*job));
     if (!job) {
         /* as if it had happened a little later */
-        life_look_again(broker);
+        lifecycle_rescan(broker);
         return;
     }
     job->watch = watch_fd(&broker->watch);
-    job->done = survivors_done;
+    job->done = live_watches_listed;
     job->userdata = broker;
-    broker->survivors = job;
+    broker->live_watches = job;
     broker->overflow_again = false;
     broker->overflow_newest = broker->newest_watch;
-    survivors_job_submit(&broker->jobs, job);
+    live_watches_job_submit(&broker->jobs, job);
 }
 
 /* What a record says of its watch is asked once after another broker: the same inode gives the same number. */
-static void prove_watch(struct broker *broker, struct buffer *buffer)
+static void lifecycle_prove_watch(struct broker *broker, struct buffer *buffer)
 {
     int wd;
 
@@ -414,39 +414,39 @@ static void prove_watch(struct broker *broker, struct buffer *buffer)
         broker->newest_watch = wd;
 }
 
-static void look_again(struct broker *broker, struct buffer *buffer)
+static void lifecycle_rescan_one(struct broker *broker, struct buffer *buffer)
 {
-    const struct survivors_job *list = broker->survivors;
+    const struct live_watches_job *list = broker->live_watches;
     int wd;
 
-    prove_watch(broker, buffer);
+    lifecycle_prove_watch(broker, buffer);
     wd = buffer->record->watch;
     if (buffer->record->state == BUFFER_DETACHED)
-        ask(broker, buffer);
+        lifecycle_probe(broker, buffer);
     else if (closing_awaits_inode(buffer) && wd >= 0 && !list->status && wd <= broker->overflow_newest &&
-             !survivors_has(list, wd))
-        gone(broker, buffer);
+             !live_watches_has(list, wd))
+        lifecycle_inode_gone(broker, buffer);
 }
 
-void life_overflow_turn(struct timer *timer)
+void lifecycle_overflow_turn(struct timer *timer)
 {
     struct broker *broker = container_of(timer, struct broker, overflow_turn);
     unsigned budget = SLICE;
     struct buffer *buffer;
 
-    if (broker->survivors) {
+    if (broker->live_watches) {
         while ((buffer = buffers_next(&broker->buffers, &broker->overflow_cursor, &budget)))
-            look_again(broker, buffer);
+            lifecycle_rescan_one(broker, buffer);
         if (broker->overflow_cursor) {
             timer_arm(&broker->timers, timer, 0);
             return;
         }
         broker->watches_proven = true;
-        broker->overflow_again = broker->overflow_again || broker->survivors->status;
-        free(broker->survivors->wds);
-        free(broker->survivors);
-        broker->survivors = NULL;
+        broker->overflow_again = broker->overflow_again || broker->live_watches->status;
+        free(broker->live_watches->wds);
+        free(broker->live_watches);
+        broker->live_watches = NULL;
     }
     if (broker->overflow_again)
-        overflow(broker);
+        lifecycle_overflow(broker);
 }

@@ -51,7 +51,7 @@ int batch_add_stock(struct batch *batch, struct buffer *buffer, int fd, const st
     return 0;
 }
 
-static void prepare(struct batch *batch, const struct buffer_args *args, struct commit *commit)
+static void batch_prepare(struct batch *batch, const struct buffer_args *args, struct commit *commit)
 {
     const struct broker *broker = batch->broker;
     const struct pool *pool = args->pool;
@@ -82,13 +82,13 @@ int batch_add(struct batch *batch, const struct buffer_args *args, struct proble
     r = buffer_new(&batch->broker->buffers, args, buffer, problem);
     if (r)
         return r;
-    prepare(batch, args, &batch->commits[batch->n]);
+    batch_prepare(batch, args, &batch->commits[batch->n]);
     batch->fds[batch->n++] = -1;
     return 0;
 }
 
 /* False: it has none, and that commit is as if it had not been run. */
-static bool enter(struct batch *batch, uint32_t i)
+static bool batch_enter_one(struct batch *batch, uint32_t i)
 {
     struct commit *commit = &batch->commits[i];
 
@@ -105,13 +105,13 @@ uint32_t batch_enter(struct batch *batch)
 {
     uint32_t i = 0;
 
-    while (i < batch->n && (batch->buffers[i]->fd >= 0 || enter(batch, i)))
+    while (i < batch->n && (batch->buffers[i]->fd >= 0 || batch_enter_one(batch, i)))
         i++;
     return i;
 }
 
 /* Another broker must find the memory of what is LIVE or in stock. */
-static int hold(struct batch *batch, struct problem *problem)
+static int batch_hold(struct batch *batch, struct problem *problem)
 {
     uint32_t n = batch->n - batch->n_stock;
     uint64_t ids[MEMORYD_BATCH_MAX];
@@ -135,7 +135,7 @@ static int hold(struct batch *batch, struct problem *problem)
 
 int batch_commit(struct batch *batch, const struct buffer_args *user, struct problem *problem)
 {
-    int r = hold(batch, problem);
+    int r = batch_hold(batch, problem);
 
     for (uint32_t i = 0; i < batch->n && !r; i++) {
         if (i < batch->n_stock)
@@ -154,7 +154,7 @@ void batch_cancel(struct batch *batch)
         atomic_store(&batch->commits[i].cancel, true);
 }
 
-static void drop(struct batch *batch, uint32_t i)
+static void batch_drop(struct batch *batch, uint32_t i)
 {
     struct broker *broker = batch->broker;
     struct buffer *buffer = batch->buffers[i];
@@ -167,7 +167,7 @@ static void drop(struct batch *batch, uint32_t i)
     batch->fds[i] = fd_close(batch->fds[i]);
     /* so that a worker closes it, if it is large */
     if (buffer->fd < 0 && batch->commits[i].fd >= 0)
-        (void)enter(batch, i);
+        (void)batch_enter_one(batch, i);
     if (buffer->record->state == BUFFER_LIVE)
         lifecycle_claim_gone(broker, buffer);
     else
@@ -177,7 +177,7 @@ static void drop(struct batch *batch, uint32_t i)
 void batch_cut(struct batch *batch, uint32_t n)
 {
     while (batch->n > n)
-        drop(batch, --batch->n);
+        batch_drop(batch, --batch->n);
     if (batch->n_stock > n)
         batch->n_stock = n;
     if (!batch->n)

@@ -26,7 +26,7 @@
 #include "broker/survey.h"
 #include "log/log.h"
 
-static void announce(void *userdata, uint64_t at)
+static void broker_announce_deadline(void *userdata, uint64_t at)
 {
     struct broker *broker = userdata;
     uint64_t left = deadline_left(at, clock_now_ns());
@@ -49,7 +49,7 @@ static void init(struct broker *broker, const struct broker_options *options)
     broker->host = *options->host;
     broker->limits = *options->limits;
     broker->started = clock_now_ns();
-    broker->timers = (struct timers)TIMERS_INIT(announce, broker);
+    broker->timers = (struct timers)TIMERS_INIT(broker_announce_deadline, broker);
     broker->jobs.work = options->work;
     broker->watch = (struct watch)WATCH_NULL;
     broker->ending_turn = (struct timer)TIMER_INIT(sessions_take_apart);

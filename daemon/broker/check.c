@@ -122,7 +122,7 @@ static struct account_sum *sum_of(struct check *check, struct account *account)
 }
 
 /* Wraps where something is taken off before it was added on by a later visit; the end result is exact. */
-static void add(uint64_t *sum, uint64_t amount, int sign)
+static void sum_add(uint64_t *sum, uint64_t amount, int sign)
 {
     *sum = sign > 0 ? *sum + amount : *sum - amount;
 }
@@ -134,9 +134,9 @@ static void add_charge(struct check *check, const struct charge *charge, enum ac
         struct account_sum *sum = sum_of(check, account);
 
         if (sum)
-            add(&sum->used[slot], amount, sign);
+            sum_add(&sum->used[slot], amount, sign);
         if (sum && charge->returning)
-            add(&sum->returning[slot], amount, sign);
+            sum_add(&sum->returning[slot], amount, sign);
     }
 }
 
@@ -164,9 +164,9 @@ static void add_stock(struct check *check, const struct buffer *buffer, int sign
     const struct pool *pool = buffer_pool(&check->broker->buffers, buffer);
     struct budget_sum *sum = budget_of(check, pool_node_budget(pool, record->node));
 
-    add(&check->pools[pool->index].stock, record->bytes, sign);
+    sum_add(&check->pools[pool->index].stock, record->bytes, sign);
     if (sum)
-        add(&sum->stock, record->bytes, sign);
+        sum_add(&sum->stock, record->bytes, sign);
 }
 
 static void add_buffer(struct check *check, const struct buffer *buffer, int sign)
@@ -183,36 +183,36 @@ static void add_buffer(struct check *check, const struct buffer *buffer, int sig
         add_stock(check, buffer, sign);
         return;
     }
-    add(&check->bytes, record->bytes, sign);
+    sum_add(&check->bytes, record->bytes, sign);
     if (!pool)
         return;
     pool_sum = &check->pools[pool->index];
-    add(&pool_sum->used, record->bytes, sign);
-    add(&pool_sum->returning, returning ? record->bytes : 0, sign);
-    add(&pool_sum->buffers, 1, sign);
+    sum_add(&pool_sum->used, record->bytes, sign);
+    sum_add(&pool_sum->returning, returning ? record->bytes : 0, sign);
+    sum_add(&pool_sum->buffers, 1, sign);
     buffer_plan(&check->broker->buffers, buffer, &plan);
     for (uint32_t i = 0; i < plan.brief.n_nodes; i++) {
         struct budget_sum *sum = budget_of(check, pool_node_budget(pool, plan.nodes.node[i]));
 
         if (!sum)
             continue;
-        add(&sum->used, plan.nodes.bytes[i], sign);
-        add(&sum->returning, returning ? plan.nodes.bytes[i] : 0, sign);
+        sum_add(&sum->used, plan.nodes.bytes[i], sign);
+        sum_add(&sum->returning, returning ? plan.nodes.bytes[i] : 0, sign);
     }
 }
 
 /* A buffer may have so many that they are not counted one by one: the sums must agree. */
 static void count_tokens(struct check *check, const struct buffer *buffer, int sign)
 {
-    add(&check->counted, buffer->n_tokens, sign);
-    add(&check->counted_keeping, buffer->n_keeping, sign);
+    sum_add(&check->counted, buffer->n_tokens, sign);
+    sum_add(&check->counted_keeping, buffer->n_keeping, sign);
 }
 
 static void add_token(struct check *check, const struct token *token, int sign)
 {
     add_charge(check, &token->charge, ACCOUNT_TOKENS, 1, sign);
-    add(&check->tokens, 1, sign);
-    add(&check->keeping, token->record->flags & TOKEN_KEEPING ? 1 : 0, sign);
+    sum_add(&check->tokens, 1, sign);
+    sum_add(&check->keeping, token->record->flags & TOKEN_KEEPING ? 1 : 0, sign);
 }
 
 static void add_reservation(struct check *check, const struct reservation *reservation, int sign)
@@ -276,8 +276,9 @@ void check_follow(struct broker *broker, enum check_kind kind, const void *objec
         if (was_met(check, kind, object))
             add_object(check, kind, object, sign);
         if (kind == CHECK_TOKEN && was_met(check, CHECK_BUFFER, ((const struct token *)object)->buffer)) {
-            add(&check->counted, 1, sign);
-            add(&check->counted_keeping, ((const struct token *)object)->record->flags & TOKEN_KEEPING ? 1 : 0, sign);
+            sum_add(&check->counted, 1, sign);
+            sum_add(&check->counted_keeping, ((const struct token *)object)->record->flags & TOKEN_KEEPING ? 1 : 0,
+                    sign);
         }
     }
 }
@@ -300,7 +301,7 @@ void check_init(struct broker *broker)
 
 /* ---- each for itself ------------------------------------------------------------------------------------ */
 
-static uint32_t length(const struct list *list)
+static uint32_t list_length(const struct list *list)
 {
     uint32_t n = 0;
 
@@ -330,7 +331,7 @@ static void look_at_buffer(struct check *check, const struct buffer *buffer)
         check->found.buffers++;
         check->found.records++;
     }
-    if (length(&buffer->holds) != buffer->n_holds || length(&buffer->names) != buffer->n_names)
+    if (list_length(&buffer->holds) != buffer->n_holds || list_length(&buffer->names) != buffer->n_names)
         fault(check, "buffer %llu counts its holds or names wrongly", id);
     list_for_each_entry(hold, &buffer->holds, struct hold, in_buffer)
     {
@@ -355,7 +356,7 @@ static void look_at_token(struct check *check, const struct token *token)
               (unsigned long long)token->record->buffer);
 }
 
-static void look_at(struct check *check, enum check_kind kind, const void *object)
+static void check_object(struct check *check, enum check_kind kind, const void *object)
 {
     check->found.records += kind != CHECK_BUFFER;
     switch (kind) {
@@ -501,7 +502,7 @@ static void check_free(struct check *check)
     free(check);
 }
 
-static void finish(struct check *check)
+static void check_finish(struct check *check)
 {
     struct broker *broker = check->broker;
     struct problem *problem = &check->state.op->problem;
@@ -529,7 +530,7 @@ static void finish(struct check *check)
     check_free(check);
 }
 
-static void turn(struct timer *timer)
+static void check_turn(struct timer *timer)
 {
     struct check *check = container_of(timer, struct check, timer);
     unsigned budget = SLICE;
@@ -545,13 +546,13 @@ static void turn(struct timer *timer)
         object = table_next(table_of(check->broker, check->kind), &check->cursor, &budget);
 
         if (object) {
-            look_at(check, check->kind, object);
+            check_object(check, check->kind, object);
             add_object(check, check->kind, object, 1);
         } else if (!check->cursor) {
             check->kind++;
         }
     }
-    finish(check);
+    check_finish(check);
 }
 
 int op_check(struct op *op, struct check_result *result)
@@ -577,7 +578,7 @@ int op_check(struct op *op, struct check_result *result)
     }
     check->broker = broker;
     check->result = result;
-    check->timer = (struct timer)TIMER_INIT(turn);
+    check->timer = (struct timer)TIMER_INIT(check_turn);
     check->next = broker->checks;
     broker->checks = check;
     pending_begin(&broker->pending, &check->state, op, NULL);

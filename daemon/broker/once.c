@@ -10,7 +10,7 @@
  * next one finds in the ledger: what the loop was at, and what workers were at.
  *
  * Who kills one broker may well kill the next a moment later, and the slow request that met the first would meet the
- * second as well, and be blamed for both. So such a request rests until its broker has lived for a while.
+ * second as well, and be blamed for both. So such a request is delayed until its broker has lived for a while.
  */
 #include "broker/once.h"
 
@@ -21,7 +21,7 @@
 #include "proto/status.h"
 
 #define DEATHS_MAX 2
-#define REST_MS    100
+#define RETRY_DELAY_MS    100
 
 static struct kept *find_kept(struct broker *broker, uint64_t id, uint64_t sequence)
 {
@@ -98,9 +98,9 @@ void once_working(struct op *op)
         kept_working(kept);
 }
 
-static void rested(struct timer *timer)
+static void once_retry(struct timer *timer)
 {
-    struct op_state *state = container_of(timer, struct op_state, rest);
+    struct op_state *state = container_of(timer, struct op_state, retry_timer);
 
     state->submit(state);
 }
@@ -109,15 +109,15 @@ void once_work(struct op_state *state, void (*submit)(struct op_state *state))
 {
     struct broker *broker = state->op->broker;
     const struct kept *kept = find_kept(broker, state->op->session, state->op->sequence);
-    uint64_t at = deadline_at(broker->started, REST_MS * NSEC_PER_MSEC);
+    uint64_t at = deadline_at(broker->started, RETRY_DELAY_MS * NSEC_PER_MSEC);
 
     if (!kept || !kept->record->deaths || deadline_passed(at, clock_now_ns())) {
         submit(state);
         return;
     }
     state->submit = submit;
-    state->rest = (struct timer)TIMER_INIT(rested);
-    timer_arm(&broker->timers, &state->rest, at);
+    state->retry_timer = (struct timer)TIMER_INIT(once_retry);
+    timer_arm(&broker->timers, &state->retry_timer, at);
 }
 
 void once_rests(struct op_state *state)

@@ -41,7 +41,7 @@ static int check_descriptor(struct broker *broker, int fd, struct handle_identit
     return 0;
 }
 
-/* As batch.c's hold(). With the keeper gone this broker ends, and answers nobody what the next would not. */
+/* As batch_hold(). With the keeper gone this broker ends, and answers nobody what the next would not. */
 static int hold_memory(struct broker *broker, const struct buffer *buffer, struct problem *problem)
 {
     int r = keeper_hold(broker->options.keeper, KEEPER_BUFFER, buffer->record->head.id, buffer->fd);

@@ -136,7 +136,7 @@ static bool alloc_may_wait(struct alloc *alloc, const struct session *session, i
 {
     if (reclaim_caches(alloc->broker, &alloc->caches, status, session->record->uid))
         return true;
-    if (status == STATUS_POOL_FULL && !alloc->waiter.hoping)
+    if (status == STATUS_POOL_FULL && !alloc->waiter.for_reclaim)
         return true;
     return (status == STATUS_POOL_FULL || status == STATUS_LIMIT) && alloc_may_reclaim(alloc, session);
 }
@@ -146,7 +146,7 @@ static int alloc_wait(struct alloc *alloc)
     *alloc_problem(alloc) = (struct problem)PROBLEM_NULL;
     alloc_begin_pending(alloc);
     waiters_add(&alloc->broker->waiters, &alloc->waiter,
-                alloc->waiter.hoping ? DEADLINE_NEVER : deadline_after_ms(alloc->spec->wait_ms));
+                alloc->waiter.for_reclaim ? DEADLINE_NEVER : deadline_after_ms(alloc->spec->wait_ms));
     return OP_PENDING;
 }
 
@@ -341,7 +341,7 @@ static int alloc_commit_failed(struct alloc *alloc)
     }
     if (alloc_may_drain(alloc)) {
         batch_cut(batch, 0);
-        alloc->waiter.hoping = true;
+        alloc->waiter.for_reclaim = true;
         return alloc_wait(alloc);
     }
     *alloc_problem(alloc) = job->commits[job->failed].problem;
@@ -500,7 +500,7 @@ static void alloc_waited_too_long(struct waiter *waiter)
     struct session *session = find_session(alloc->broker, alloc->session);
 
     if (session && alloc_may_reclaim(alloc, session)) {
-        waiter->hoping = true;
+        waiter->for_reclaim = true;
         waiters_add(&alloc->broker->waiters, waiter, DEADLINE_NEVER);
         return;
     }
@@ -561,7 +561,7 @@ int op_alloc(struct op *op, const struct alloc_spec *spec, struct opened *result
     alloc->job.done = alloc_committed;
     alloc->job.userdata = alloc;
     waiter_init(&alloc->waiter, choice.pools[choice.n - 1]->index, session->record->uid);
-    alloc->waiter.hoping = !spec->wait_ms;
+    alloc->waiter.for_reclaim = !spec->wait_ms;
     alloc->waiter.ready = alloc_room_is_there;
     alloc->waiter.go = alloc_has_room;
     alloc->waiter.expired = alloc_waited_too_long;

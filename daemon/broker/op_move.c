@@ -329,7 +329,7 @@ int op_move(struct op *op, uint64_t id, uint32_t node)
     move->job.begins = move_begins;
     move->job.done = move_migrated;
     waiter_init(&move->waiter, 0, 0);
-    move->waiter.hoping = true;
+    move->waiter.for_reclaim = true;
     move->waiter.ready = move_need_not_wait;
     move->waiter.go = move_has_room;
     list_init(&move->link);

@@ -99,11 +99,11 @@ void op_cancel(struct op *op)
 
 /* ---- room ----------------------------------------------------------------------------------------------- */
 
-static struct waiter *oldest_of(const struct waiters *waiters, uint32_t pool, uid_t uid, bool hoping)
+static struct waiter *oldest_of(const struct waiters *waiters, uint32_t pool, uid_t uid, bool for_reclaim)
 {
     list_for_each_entry(waiter, &waiters->pools[pool], struct waiter, in_turn)
     {
-        if (waiter->uid == uid && waiter->hoping == hoping)
+        if (waiter->uid == uid && waiter->for_reclaim == for_reclaim)
             return waiter;
     }
     return NULL;
@@ -137,7 +137,7 @@ static bool serve_pool(struct waiters *waiters, uint32_t pool, unsigned *served)
 }
 
 /* As long as any is served there may be room for more. */
-static void turn(struct timer *timer)
+static void waiters_turn(struct timer *timer)
 {
     struct waiters *waiters = container_of(timer, struct waiters, turn);
     unsigned served = 0;
@@ -157,7 +157,7 @@ int waiters_init(struct waiters *waiters, struct timers *timers, uint32_t n_pool
         return -ENOMEM;
     for (uint32_t i = 0; i < n_pools; i++)
         list_init(&pools[i]);
-    *waiters = (struct waiters){.timers = timers, .pools = pools, .n_pools = n_pools, .turn = TIMER_INIT(turn)};
+    *waiters = (struct waiters){.timers = timers, .pools = pools, .n_pools = n_pools, .turn = TIMER_INIT(waiters_turn)};
     return 0;
 }
 
@@ -193,7 +193,7 @@ void waiter_init(struct waiter *waiter, uint32_t pool, uid_t uid)
 
 void waiters_add(struct waiters *waiters, struct waiter *waiter, uint64_t deadline)
 {
-    struct waiter *oldest = oldest_of(waiters, waiter->pool, waiter->uid, waiter->hoping);
+    struct waiter *oldest = oldest_of(waiters, waiter->pool, waiter->uid, waiter->for_reclaim);
 
     waiter->waiters = waiters;
     if (oldest)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Verbs that could not end at once: those that a worker does, and those that wait for room in a pool.
+ * Operations that could not end at once: those that a worker does, and those that wait for room in a pool.
  *
  * Whoever starts one embeds a struct op_state in what the operation needs meanwhile and calls pending_begin(); it ends
  * by pending_end(), which tells the caller. In between the caller may want it to end early, its session may end, and
@@ -12,9 +12,9 @@
  * one whose oldest does not fit keeps nobody else waiting: else a request for all of a pool would close it to all who
  * wait (I7). The bound of the wait is the caller's.
  *
- * Whoever need only wait for what is on its way back is *hoping*: he waits as long as that may still do, and no
- * longer, so there is no bound of the caller's. A user's hoping requests are a queue of their own, else one would stay
- * behind an older one that waits for something else.
+ * A request may wait only for memory that is on its way back (reclaim.h): as long as that may still do, and no longer,
+ * so there is no bound of the caller's. A user's requests that wait *for reclaim* are a queue of their own, else one
+ * would stay behind an older one that waits for something else.
  */
 #pragma once
 
@@ -34,7 +34,7 @@ struct op_state {
     uint64_t session; /* when it began */
     int cancel_status; /* not 0: it was cancelled, with this */
     void (*cancel)(struct op_state *state); /* it is now; NULL: it looks at the status every now and then */
-    struct timer rest; /* this and the next are for once.c */
+    struct timer retry_timer; /* this and the next are for once.c */
     void (*submit)(struct op_state *state);
 };
 
@@ -73,7 +73,7 @@ struct waiter {
     struct timer timer;  /* the caller's bound */
     uint32_t pool;
     uid_t uid;
-    bool hoping;
+    bool for_reclaim;
     bool (*ready)(struct waiter *waiter);   /* there may be room: try; true = it need not wait any more */
     void (*go)(struct waiter *waiter);      /* it was ready, and is in no queue now */
     void (*expired)(struct waiter *waiter); /* its time is over, and it is in no queue now */

@@ -29,14 +29,14 @@
 #define SHORT_OF_PART   64
 #define LOOK_NS         NSEC_PER_SEC
 /* After somebody had no room, or no more could be made. */
-#define REST_NS NSEC_PER_SEC
+#define RETRY_DELAY_NS NSEC_PER_SEC
 
 struct stocking {
     struct stock stock;
     struct broker *broker;
     struct timer turn;
     struct list refills; /* running */
-    uint64_t rests_until;
+    uint64_t retry_at;
     uint64_t looked_at;
     uint64_t descriptors; /* that the broker may have */
     uint64_t reserve; /* memory that nobody uses: with less, stock goes; it is made as long as there is twice as much */
@@ -53,16 +53,16 @@ struct refill {
 
 /* ---- giving back ---------------------------------------------------------------------------------------- */
 
-static void drop(struct broker *broker, struct stock_item item)
+static void stocking_drop(struct broker *broker, struct stock_item item)
 {
     item.fd = fd_close(item.fd);
     lifecycle_abort(broker, item.buffer);
 }
 
-static void give_back(struct stocking *stocking, struct stock_bin *bin, uint32_t n)
+static void stocking_give_back(struct stocking *stocking, struct stock_bin *bin, uint32_t n)
 {
     while (n-- && bin->n)
-        drop(stocking->broker, stock_take(bin));
+        stocking_drop(stocking->broker, stock_take(bin));
 }
 
 static void stop_refills(struct stocking *stocking, const struct stock_bin *bin)
@@ -76,11 +76,11 @@ static void stop_refills(struct stocking *stocking, const struct stock_bin *bin)
     }
 }
 
-static void empty(struct stocking *stocking, struct stock_bin *bin)
+static void stocking_empty(struct stocking *stocking, struct stock_bin *bin)
 {
     stock_lower(bin, 0);
     stop_refills(stocking, bin);
-    give_back(stocking, bin, bin->n);
+    stocking_give_back(stocking, bin, bin->n);
 }
 
 /* ---- may there be any? ---------------------------------------------------------------------------------- */
@@ -110,13 +110,13 @@ static bool may_have(const struct stocking *stocking, const struct stock_key *ke
 
 /* ---- refilling ------------------------------------------------------------------------------------------ */
 
-static void schedule(struct stocking *stocking, uint64_t at)
+static void stocking_schedule(struct stocking *stocking, uint64_t at)
 {
     if (!stocking->stopped && at < stocking->turn.at)
         timer_arm(&stocking->broker->timers, &stocking->turn, at);
 }
 
-static void refilled(struct stock_job *job)
+static void stocking_refilled(struct stock_job *job)
 {
     struct refill *refill = container_of(job, struct refill, job);
     struct stocking *stocking = refill->stocking;
@@ -128,7 +128,7 @@ static void refilled(struct stock_job *job)
     list_remove(&refill->link);
     refill->bin->coming -= batch->n;
     if (made < batch->n)
-        stocking->rests_until = deadline_at(now, REST_NS);
+        stocking->retry_at = deadline_at(now, RETRY_DELAY_NS);
     batch_cut(batch, made);
     batch_cut(batch, batch_enter(batch));
     if (batch->n)
@@ -143,10 +143,10 @@ static void refilled(struct stock_job *job)
     batch_deinit(batch);
     free(refill);
     waiters_wake(&broker->waiters);
-    schedule(stocking, 0);
+    stocking_schedule(stocking, 0);
 }
 
-static bool add(struct batch *batch, const struct stock_key *key)
+static bool stocking_add(struct batch *batch, const struct stock_key *key)
 {
     const struct plan_brief brief = {
         .bytes = key->bytes, .n_nodes = 1, .node = key->node, .placement = key->placement, .strict = key->strict};
@@ -162,7 +162,7 @@ static bool add(struct batch *batch, const struct stock_key *key)
     return !batch_add(batch, &args, NULL);
 }
 
-static void refill(struct stocking *stocking, struct stock_bin *bin, uint32_t n)
+static void stocking_refill(struct stocking *stocking, struct stock_bin *bin, uint32_t n)
 {
     uint64_t fit = REFILL_BYTES / bin->key.bytes;
     uint32_t urgent = stock_urgent(bin);
@@ -182,7 +182,7 @@ static void refill(struct stocking *stocking, struct stock_bin *bin, uint32_t n)
     refill->bin = bin;
     batch = &refill->batch;
     batch_init(batch, stocking->broker, n);
-    while (batch->n < n && add(batch, &bin->key))
+    while (batch->n < n && stocking_add(batch, &bin->key))
         continue;
     if (!batch->n) {
         batch_deinit(batch);
@@ -194,7 +194,7 @@ static void refill(struct stocking *stocking, struct stock_bin *bin, uint32_t n)
     refill->job.urgent = urgent;
     refill->job.reserve = 2 * stocking->reserve;
     refill->job.fds = stock_wants_fds(bin) ? batch->fds : NULL;
-    refill->job.done = refilled;
+    refill->job.done = stocking_refilled;
     bin->coming += batch->n;
     list_init(&refill->link);
     list_append(&stocking->refills, &refill->link);
@@ -204,25 +204,25 @@ static void refill(struct stocking *stocking, struct stock_bin *bin, uint32_t n)
 /* ---- looking -------------------------------------------------------------------------------------------- */
 
 /* When it is to be looked at again. */
-static uint64_t look_at(struct stocking *stocking, struct stock_bin *bin, uint64_t now)
+static uint64_t stocking_look_at(struct stocking *stocking, struct stock_bin *bin, uint64_t now)
 {
     uint64_t again;
     uint32_t n;
 
-    give_back(stocking, bin, stock_surplus(bin, now));
+    stocking_give_back(stocking, bin, stock_surplus(bin, now));
     if (!bin->key.bytes)
         return DEADLINE_NEVER;
     if (bin->n && is_nearly_full(stocking->broker, bin->key.pool))
-        empty(stocking, bin);
+        stocking_empty(stocking, bin);
     n = stock_wanted(bin, now, &again);
-    if (n && !stocking->broker->waiters.waiting && now >= stocking->rests_until)
-        refill(stocking, bin, n);
-    if (n && now < stocking->rests_until && stocking->rests_until < again)
-        again = stocking->rests_until;
+    if (n && !stocking->broker->waiters.waiting && now >= stocking->retry_at)
+        stocking_refill(stocking, bin, n);
+    if (n && now < stocking->retry_at && stocking->retry_at < again)
+        again = stocking->retry_at;
     return again;
 }
 
-static void turn(struct timer *timer)
+static void stocking_turn(struct timer *timer)
 {
     struct stocking *stocking = container_of(timer, struct stocking, turn);
     struct broker *broker = stocking->broker;
@@ -240,19 +240,19 @@ static void turn(struct timer *timer)
 
         if (!bin->key.bytes)
             continue;
-        again = look_at(stocking, bin, now);
+        again = stocking_look_at(stocking, bin, now);
         next = again < next ? again : next;
         any = any || bin->key.bytes;
     }
     if (any && deadline_at(now, LOOK_NS) < next)
         next = deadline_at(now, LOOK_NS);
-    schedule(stocking, next);
+    stocking_schedule(stocking, next);
 }
 
 void stocking_look(struct broker *broker)
 {
     if (broker->stocking)
-        schedule(broker->stocking, 0);
+        stocking_schedule(broker->stocking, 0);
 }
 
 /* ---- taking --------------------------------------------------------------------------------------------- */
@@ -286,7 +286,7 @@ int stocking_take(struct batch *batch, uint32_t n, const struct pool_request *re
             stock_put(bin, item);
     }
     if (bin->target)
-        schedule(stocking, stock_wanted(bin, now, &again) ? 0 : again);
+        stocking_schedule(stocking, stock_wanted(bin, now, &again) ? 0 : again);
     return r;
 }
 
@@ -343,14 +343,14 @@ void stocking_shrink(struct broker *broker, const struct pool *pool, uint32_t no
 
     if (!stocking)
         return;
-    stocking->rests_until = deadline_after_ns(REST_NS);
+    stocking->retry_at = deadline_after_ns(RETRY_DELAY_NS);
     while (bytes && (bin = next_in_the_way(stocking, pool, node))) {
         uint64_t enough = bytes / bin->key.bytes + (bytes % bin->key.bytes != 0);
         uint32_t n = enough < bin->n ? (uint32_t)enough : bin->n;
         uint64_t given = n * bin->key.bytes;
 
         stop_refills(stocking, bin);
-        give_back(stocking, bin, n);
+        stocking_give_back(stocking, bin, n);
         stock_lower(bin, bin->n);
         bytes -= given < bytes ? given : bytes;
     }
@@ -362,10 +362,10 @@ bool stocking_drain(struct broker *broker)
 
     if (!stocking || !broker->buffers.n_stock)
         return false;
-    stocking->rests_until = deadline_after_ns(REST_NS);
+    stocking->retry_at = deadline_after_ns(RETRY_DELAY_NS);
     for (unsigned i = 0; i < STOCK_BINS; i++)
         if (stocking->stock.bins[i].key.bytes)
-            empty(stocking, &stocking->stock.bins[i]);
+            stocking_empty(stocking, &stocking->stock.bins[i]);
     return true;
 }
 
@@ -402,7 +402,7 @@ int stocking_init(struct broker *broker)
     if (!stocking)
         return fatal(-ENOMEM);
     stocking->broker = broker;
-    stocking->turn = (struct timer)TIMER_INIT(turn);
+    stocking->turn = (struct timer)TIMER_INIT(stocking_turn);
     stocking->descriptors = getrlimit(RLIMIT_NOFILE, &limit) < 0 ? 0 : limit.rlim_cur;
     stocking->reserve = reserve_of(broker->options.topology);
     list_init(&stocking->refills);
@@ -465,7 +465,7 @@ void stocking_put(struct broker *broker, struct buffer *buffer, int fd)
     if (bin && bin->n + bin->coming < bin->target && !broker->waiters.waiting)
         stock_put(bin, item);
     else
-        drop(broker, item);
+        stocking_drop(broker, item);
 }
 
 void stocking_restore(struct broker *broker)
@@ -483,7 +483,7 @@ void stocking_restore(struct broker *broker)
             continue;
         bin = stocking ? bin_of(stocking, buffer, now) : NULL;
         if (!bin) {
-            drop(broker, item);
+            stocking_drop(broker, item);
             continue;
         }
         stock_put(bin, item);

@@ -40,7 +40,7 @@ static int record_compare(struct record_timer *a, struct record_timer *b)
 TREE_GENERATE(timer_tree, timer, link, timer_compare)
 TREE_GENERATE(record_timer_tree, record_timer, link, record_compare)
 
-static void announce(struct timers *timers, uint64_t at)
+static void timers_announce(struct timers *timers, uint64_t at)
 {
     if (at >= timers->announced)
         return;
@@ -65,7 +65,7 @@ void timer_arm(struct timers *timers, struct timer *timer, uint64_t at)
     timer->at = at;
     timer->order = timers->order++;
     RB_INSERT(timer_tree, &timers->tree, timer);
-    announce(timers, at);
+    timers_announce(timers, at);
 }
 
 uint64_t timers_next(const struct timers *timers)
@@ -97,7 +97,7 @@ void timers_run(struct timers *timers, uint64_t now)
         timer = RB_MIN(timer_tree, &timers->tree);
     }
     timers->announced = DEADLINE_NEVER;
-    announce(timers, timers_next(timers));
+    timers_announce(timers, timers_next(timers));
 }
 
 static struct record_timer *find(const struct timers *timers, unsigned kind, uint64_t id)

@@ -29,15 +29,16 @@ int claim_hold(struct broker *broker, struct session *session, struct buffer *bu
     return 0;
 }
 
-int claim_open(struct broker *broker, struct session *session, struct buffer *buffer, uint32_t may, uint32_t rights,
-               struct opened_item *ret, int *ret_fd, struct problem *problem)
+int claim_open(struct broker *broker, const struct claim *claim, struct opened_item *ret, int *ret_fd,
+               struct problem *problem)
 {
+    struct buffer *buffer = claim->buffer;
+    uint32_t may = claim->may, rights = rights_complete(claim->rights);
     bool is_published = buffer->record->flags & BUFFER_PUBLISHED;
     bool is_read_only = is_published || (buffer_is_foreign(buffer) && !handle_is_writable(buffer->fd));
     struct hold *hold;
     int r;
 
-    rights = rights_complete(rights);
     if (!rights_cover(may, rights))
         return refuse(problem, STATUS_NO_RIGHT,
                       "not all of these rights are granted; ask for fewer, or for a token that grants them");
@@ -49,7 +50,7 @@ int claim_open(struct broker *broker, struct session *session, struct buffer *bu
                       (unsigned long long)buffer->record->head.id);
     if (!rights)
         rights = may & ~(is_read_only ? (uint32_t)RIGHT_WRITE : 0);
-    r = claim_hold(broker, session, buffer, rights, &hold, problem);
+    r = claim_hold(broker, claim->session, buffer, rights, &hold, problem);
     if (r)
         return r;
     if (ret_fd) {
@@ -82,7 +83,8 @@ static int export_first(struct batch *batch, uint32_t i, int *ret_fd, struct pro
     return 0;
 }
 
-static int claim_one(struct session *session, struct batch *batch, uint32_t i, bool want_fd, struct opened_item *ret,
+/* With its descriptor, unless `fds` is NULL. */
+static int claim_one(struct session *session, struct batch *batch, uint32_t i, struct opened_item *ret,
                      struct fdset *fds, struct problem *problem)
 {
     struct hold *hold;
@@ -90,7 +92,7 @@ static int claim_one(struct session *session, struct batch *batch, uint32_t i, b
 
     if (r)
         return r;
-    if (want_fd) {
+    if (fds) {
         r = export_first(batch, i, &fd, problem);
         if (r)
             return r;
@@ -137,10 +139,11 @@ int claim_batch(struct session *session, struct batch *batch, const struct alloc
                 const struct name_key *name, struct opened *ret, struct problem *problem)
 {
     _cleanup_fdset_ struct fdset fds = FDSET_NULL;
+    struct fdset *wanted = spec->flags & BUFFER_WANT_FDS ? &fds : NULL;
     int r = 0;
 
     for (uint32_t i = 0; i < batch->n && !r; i++) {
-        r = claim_one(session, batch, i, spec->flags & BUFFER_WANT_FDS, &ret->items[i], &fds, problem);
+        r = claim_one(session, batch, i, &ret->items[i], wanted, problem);
         if (r)
             problem->item = i;
     }

@@ -22,10 +22,18 @@ struct batch;
 int claim_hold(struct broker *broker, struct session *session, struct buffer *buffer, uint32_t rights,
                struct hold **ret, struct problem *problem);
 
-/* What a token or a name lets its bearer do: a hold with `rights` (0 = with all that they may) and, unless `ret_fd` is
- * NULL, a descriptor that grants as much. NO_RIGHT, PUBLISHED, LIMIT, NO_MEMORY, and what buffer_export() says. */
-int claim_open(struct broker *broker, struct session *session, struct buffer *buffer, uint32_t may, uint32_t rights,
-               struct opened_item *ret, int *ret_fd, struct problem *problem);
+/* What a token or a name lets its bearer do. */
+struct claim {
+    struct session *session;
+    struct buffer *buffer;
+    uint32_t may;
+    uint32_t rights; /* that are wanted of these; 0 = all */
+};
+
+/* A hold and, unless `ret_fd` is NULL, a descriptor that grants as much. NO_RIGHT, PUBLISHED, LIMIT, NO_MEMORY, and
+ * what buffer_export() says. */
+int claim_open(struct broker *broker, const struct claim *claim, struct opened_item *ret, int *ret_fd,
+               struct problem *problem);
 
 /* What whoever allocated them claims of new buffers, which are LIVE and without claims: a hold on each and, as it was
  * asked for, descriptors, tokens and a name, whose key is `name`. All or nothing. */

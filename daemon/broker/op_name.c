@@ -149,8 +149,8 @@ int op_lookup(struct op *op, const struct lookup_args *args, struct opened *resu
     if (!r)
         r = may_claim(op, session, buffer, (enum hold_kind)args->claim, may);
     if (!r)
-        r = claim_open(op->broker, session, buffer, may, args->rights, &item, args->want_fd ? &fd : NULL,
-                       &op->problem);
+        r = claim_open(op->broker, &(struct claim){session, buffer, may, args->rights}, &item,
+                       args->want_fd ? &fd : NULL, &op->problem);
     if (r)
         return r;
     hold_claim_kind(session_hold(session, item.id), (enum hold_kind)args->claim);

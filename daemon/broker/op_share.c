@@ -40,12 +40,12 @@ static int start_time_of(struct op *op, pid_t pid, uint64_t *ret)
     return 0;
 }
 
-static int share_one(struct op *op, struct session *session, const struct share_args *args, uint32_t i,
-                     struct token_args *new, uint8_t wire[MEMORYD_TOKEN_SIZE], struct problem *problem)
+static int share_one(struct op *op, struct session *session, uint64_t buffer, struct token_args *new,
+                     uint8_t wire[MEMORYD_TOKEN_SIZE], struct problem *problem)
 {
     struct token *token;
     struct hold *hold;
-    int r = find_hold(op->broker, session, args->buffers.id[i], new->rights | RIGHT_SHARE, &hold, problem);
+    int r = find_hold(op->broker, session, buffer, new->rights | RIGHT_SHARE, &hold, problem);
 
     if (r)
         return r;
@@ -89,7 +89,7 @@ int op_share(struct op *op, const struct share_args *args, struct share_result *
         struct problem problem = PROBLEM_NULL;
 
         memset(result->tokens[i], 0, sizeof(result->tokens[i]));
-        r = share_one(op, session, args, i, &new, result->tokens[i], &problem);
+        r = share_one(op, session, args->buffers.id[i], &new, result->tokens[i], &problem);
         if (r < 0)
             return r;
         if (r)
@@ -107,6 +107,7 @@ static int open_one(struct op *op, struct session *session, const struct open_ar
 {
     struct broker *broker = op->broker;
     struct buffer *buffer;
+    struct claim claim;
     struct token *token;
     int fd = -1;
     int r = tokens_check(&broker->tokens, args->tokens[i], &session->peer, clock_now_ns(), &token, problem);
@@ -117,8 +118,8 @@ static int open_one(struct op *op, struct session *session, const struct open_ar
     r = foreign_is_wanted(buffer, args->foreign, problem);
     if (r)
         return r;
-    r = claim_open(broker, session, buffer, token->record->rights, args->rights, &result->items[i],
-                   args->want_fds ? &fd : NULL, problem);
+    claim = (struct claim){session, buffer, token->record->rights, args->rights};
+    r = claim_open(broker, &claim, &result->items[i], args->want_fds ? &fd : NULL, problem);
     if (r)
         return r;
     if (fd >= 0)

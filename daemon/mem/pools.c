@@ -364,47 +364,62 @@ static int no_such_pages(const struct pools *pools, enum pages pages, uint64_t s
                   (unsigned long long)size);
 }
 
-int pools_find(struct pools *pools, const struct pool_request *request, struct pool **ret,
-               struct problem *problem)
+/* The node that a thread runs on may well be one without memory. */
+static int check_nodes(const struct pools *pools, const struct pool_request *request, struct problem *problem)
 {
-    const struct topology *topology = pools->topology;
-    bool own_node = request->n_nodes == 1 && (request->placement == PLACEMENT_POOL ||
-                                              request->placement == PLACEMENT_BIND);
-    struct pool wanted = {.pools = pools};
-    enum pages pages = request->pages;
-    struct pool *found = NULL;
-
     for (uint32_t i = 0; i < request->n_nodes; i++) {
-        const struct topology_node *node = topology_node(topology, request->nodes[i]);
+        const struct topology_node *node = topology_node(pools->topology, request->nodes[i]);
 
-        /* the node that a thread runs on may well be one without memory */
         if (!node || (!node->total && request->placement != PLACEMENT_LOCAL))
             return refuse(problem, STATUS_NO_SUCH_NODE,
                           node ? "node %u has no memory; `memctl nodes` lists those that have"
                                : "there is no node %u; `memctl nodes` lists the nodes there are",
                           request->nodes[i]);
     }
-    if (request->pool && request->pool[0])
-        return find_named(pools, request, ret, problem);
+    return 0;
+}
 
-    if (pages == PAGES_ANY && request->page_size && request->page_size != topology->base_page)
-        pages = PAGES_HUGETLB;
-    if (!set_kind(&wanted, pages, request->page_size))
-        return no_such_pages(pools, pages, wanted.page_size, problem);
+/* Of those that the machine made itself, the one over all nodes comes after those of single nodes. NULL if none is. */
+static struct pool *find_like(struct pools *pools, const struct pool *wanted, const uint32_t *own_node)
+{
+    struct pool *found = NULL;
+
     for (uint32_t i = 0; i < pools->n_pools; i++) {
         struct pool *pool = &pools->pools[i];
 
-        if (pool->declared || pool->pages != wanted.pages || pool->page_size != wanted.page_size)
+        if (pool->declared || pool->pages != wanted->pages || pool->page_size != wanted->page_size)
             continue;
-        /* the one over all nodes comes after those of single nodes */
-        if (!own_node || (pool->n_nodes == 1 && pool->nodes[0] == request->nodes[0]))
+        if (!own_node || (pool->n_nodes == 1 && pool->nodes[0] == *own_node))
             found = pool;
     }
+    return found;
+}
+
+int pools_find(struct pools *pools, const struct pool_request *request, struct pool **ret,
+               struct problem *problem)
+{
+    bool is_own = request->n_nodes == 1 &&
+                  (request->placement == PLACEMENT_POOL || request->placement == PLACEMENT_BIND);
+    const uint32_t *own_node = is_own ? request->nodes : NULL;
+    struct pool wanted = {.pools = pools};
+    enum pages pages = request->pages;
+    struct pool *found;
+    int r = check_nodes(pools, request, problem);
+
+    if (r)
+        return r;
+    if (request->pool && request->pool[0])
+        return find_named(pools, request, ret, problem);
+    if (pages == PAGES_ANY && request->page_size && request->page_size != pools->topology->base_page)
+        pages = PAGES_HUGETLB;
+    if (!set_kind(&wanted, pages, request->page_size))
+        return no_such_pages(pools, pages, wanted.page_size, problem);
+    found = find_like(pools, &wanted, own_node);
     if (!found && own_node && wanted.pages == PAGES_HUGETLB)
         return refuse(problem, STATUS_NO_SUCH_POOL,
                       "node %u had no %s huge pages when memoryd started; name another node, or "
                       "ask for base pages",
-                      request->nodes[0], size_text(wanted.page_size).text);
+                      *own_node, size_text(wanted.page_size).text);
     if (!found)
         return no_such_pages(pools, wanted.pages, wanted.page_size, problem);
     *ret = found;

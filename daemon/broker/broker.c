@@ -13,11 +13,11 @@
 #include "base/clock.h"
 #include "broker/check.h"
 #include "broker/closing.h"
+#include "broker/dedup.h"
 #include "broker/events.h"
 #include "broker/handed.h"
 #include "broker/lifecycle.h"
 #include "broker/lookup.h"
-#include "broker/once.h"
 #include "broker/recover.h"
 #include "broker/session_end.h"
 #include "broker/session_teardown.h"
@@ -303,7 +303,7 @@ int broker_connection_lost(struct broker *broker, uint64_t id, void *connection)
 void broker_leave(struct broker *broker)
 {
     for (struct op_state *state = NULL; (state = pending_next(&broker->pending, state));)
-        once_rests(state);
+        dedup_rests(state);
     broker_commit(broker);
 }
 

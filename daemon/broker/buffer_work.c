@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "broker/dedup.h"
 #include "broker/lifecycle.h"
-#include "broker/once.h"
 #include "broker/state.h"
 
 static void buffer_work_cancel(struct op_state *state)
@@ -16,7 +16,7 @@ static void buffer_work_cancel(struct op_state *state)
 
 static void begins(struct memory_job *job)
 {
-    once_working(container_of(job, struct buffer_work, job)->state.op);
+    dedup_working(container_of(job, struct buffer_work, job)->state.op);
 }
 
 static void done(struct memory_job *job)

@@ -20,7 +20,7 @@ struct buffer_work {
 };
 
 /*
- * OP_PENDING: *ret is freed when the verb has ended. The caller fills in the job and says once_work(). Else NO_MEMORY.
+ * OP_PENDING: *ret is freed when the verb has ended. The caller fills in the job and says dedup_work(). Else NO_MEMORY.
  */
 int buffer_work_begin(struct op *op, struct buffer *buffer, int (*ended)(struct buffer_work *work),
                       struct buffer_work **ret);

@@ -14,9 +14,9 @@
 #include "broker/batch.h"
 #include "broker/caches.h"
 #include "broker/claims.h"
+#include "broker/dedup.h"
 #include "broker/events.h"
 #include "broker/lookup.h"
-#include "broker/once.h"
 #include "broker/op_range.h"
 #include "broker/reclaim.h"
 #include "broker/state.h"
@@ -315,7 +315,7 @@ static int alloc_commit(struct alloc *alloc)
         return 0;
     }
     alloc_begin_pending(alloc);
-    once_work(&alloc->state, alloc_submit);
+    dedup_work(&alloc->state, alloc_submit);
     return OP_PENDING;
 }
 
@@ -450,7 +450,7 @@ static void alloc_resume(struct alloc *alloc)
 
 static void alloc_commit_begins(struct commit_job *job)
 {
-    once_working(((struct alloc *)job->userdata)->op);
+    dedup_working(((struct alloc *)job->userdata)->op);
 }
 
 static void alloc_committed(struct commit_job *job)

@@ -11,11 +11,11 @@
 #include "base/cleanup.h"
 #include "broker/buffer_work.h"
 #include "broker/claims.h"
+#include "broker/dedup.h"
 #include "broker/events.h"
 #include "broker/export.h"
 #include "broker/lifecycle.h"
 #include "broker/lookup.h"
-#include "broker/once.h"
 #include "broker/state.h"
 #include "mem/handle.h"
 #include "sys/sys.h"
@@ -208,7 +208,7 @@ int op_publish(struct op *op, uint64_t id, bool future_only)
     r = buffer_work_begin(op, hold->buffer, published, &work);
     if (r == OP_PENDING) {
         work->job.future_only = future_only;
-        once_work(&work->state, submit_publish);
+        dedup_work(&work->state, submit_publish);
     }
     return r;
 }
@@ -254,7 +254,7 @@ int op_discard(struct op *op, uint64_t id, uint64_t offset, uint64_t length)
     if (r == OP_PENDING) {
         work->job.offset = offset;
         work->job.length = length;
-        once_work(&work->state, submit_discard);
+        dedup_work(&work->state, submit_discard);
     }
     return r;
 }
@@ -320,7 +320,7 @@ int op_destroy(struct op *op, uint64_t id, bool force)
                       (unsigned long long)id);
     r = buffer_work_begin(op, buffer, emptied, &work);
     if (r == OP_PENDING)
-        once_work(&work->state, submit_discard);
+        dedup_work(&work->state, submit_discard);
     return r;
 }
 

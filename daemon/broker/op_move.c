@@ -12,11 +12,11 @@
 #include "base/clock.h"
 #include "broker/buffer_work.h"
 #include "broker/check.h"
+#include "broker/dedup.h"
 #include "broker/events.h"
 #include "broker/export.h"
 #include "broker/lifecycle.h"
 #include "broker/lookup.h"
-#include "broker/once.h"
 #include "broker/state.h"
 #include "broker/stocking.h"
 #include "proto/methods.h"
@@ -189,7 +189,7 @@ static int move_migrate(struct move *move)
     pressure_changed(broker);
     move->step = MOVE_PUBLISH;
     move_begin_pending(move);
-    once_work(&move->state, move_submit);
+    dedup_work(&move->state, move_submit);
     return OP_PENDING;
 }
 
@@ -274,7 +274,7 @@ static void move_end(struct move *move, int r)
 
 static void move_begins(struct memory_job *job)
 {
-    once_working(container_of(job, struct move, job)->op);
+    dedup_working(container_of(job, struct move, job)->op);
 }
 
 static void move_migrated(struct memory_job *job)

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "broker/once.h"
+#include "broker/dedup.h"
 
 /* in one turn of the loop */
 #define SERVE_MAX 16
@@ -39,7 +39,7 @@ void pending_begin(struct pending *pending, struct op_state *state, struct op *o
     state->pending = pending;
     RB_INSERT(op_state_tree, &pending->tree, state);
     op->state = state;
-    once_pending(op);
+    dedup_pending(op);
 }
 
 void pending_end(struct op_state *state, int status)

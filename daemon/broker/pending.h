@@ -34,7 +34,7 @@ struct op_state {
     uint64_t session; /* when it began */
     int cancel_status; /* not 0: it was cancelled, with this */
     void (*cancel)(struct op_state *state); /* it is now; NULL: it looks at the status every now and then */
-    struct timer retry_timer; /* this and the next are for once.c */
+    struct timer retry_timer; /* this and the next are for dedup.c */
     void (*submit)(struct op_state *state);
 };
 

@@ -8,7 +8,7 @@
  *     lifecycle.c     when a buffer ends (I4), and who pays for it (I5); closing.c gives its memory back
  *     caches.c   what clients keep though they have given it back
  *     session_end.c, session_teardown.c   how sessions end (I6)
- *     once.c     each request once, however often it comes
+ *     dedup.c     each request once, however often it comes
  *     recover.c, handed.c, survey.c   what another broker left
  *     check.c    I5, proven
  *     events.c   who is told what

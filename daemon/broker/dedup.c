@@ -12,7 +12,7 @@
  * Who kills one broker may well kill the next a moment later, and the slow request that met the first would meet the
  * second as well, and be blamed for both. So such a request is delayed until its broker has lived for a while.
  */
-#include "broker/once.h"
+#include "broker/dedup.h"
 
 #include "base/clock.h"
 #include "broker/lookup.h"
@@ -23,7 +23,7 @@
 #define DEATHS_MAX 2
 #define RETRY_DELAY_MS    100
 
-static struct kept *find_kept(struct broker *broker, uint64_t id, uint64_t sequence)
+static struct kept *dedup_find(struct broker *broker, uint64_t id, uint64_t sequence)
 {
     struct session *session = sequence ? find_session(broker, id) : NULL;
 
@@ -82,33 +82,33 @@ int op_begin(struct broker *broker, const struct op_request *request, struct op 
     return kept_new(session, request->sequence, request->method, &kept, problem);
 }
 
-void once_pending(struct op *op)
+void dedup_pending(struct op *op)
 {
-    struct kept *kept = find_kept(op->broker, op->session, op->sequence);
+    struct kept *kept = dedup_find(op->broker, op->session, op->sequence);
 
     if (kept)
         kept->running = op;
 }
 
-void once_working(struct op *op)
+void dedup_working(struct op *op)
 {
-    struct kept *kept = find_kept(op->broker, op->session, op->sequence);
+    struct kept *kept = dedup_find(op->broker, op->session, op->sequence);
 
     if (kept)
         kept_working(kept);
 }
 
-static void once_retry(struct timer *timer)
+static void dedup_retry(struct timer *timer)
 {
     struct op_state *state = container_of(timer, struct op_state, retry_timer);
 
     state->submit(state);
 }
 
-void once_work(struct op_state *state, void (*submit)(struct op_state *state))
+void dedup_work(struct op_state *state, void (*submit)(struct op_state *state))
 {
     struct broker *broker = state->op->broker;
-    const struct kept *kept = find_kept(broker, state->op->session, state->op->sequence);
+    const struct kept *kept = dedup_find(broker, state->op->session, state->op->sequence);
     uint64_t at = deadline_at(broker->started, RETRY_DELAY_MS * NSEC_PER_MSEC);
 
     if (!kept || !kept->record->deaths || deadline_passed(at, clock_now_ns())) {
@@ -116,13 +116,13 @@ void once_work(struct op_state *state, void (*submit)(struct op_state *state))
         return;
     }
     state->submit = submit;
-    state->retry_timer = (struct timer)TIMER_INIT(once_retry);
+    state->retry_timer = (struct timer)TIMER_INIT(dedup_retry);
     timer_arm(&broker->timers, &state->retry_timer, at);
 }
 
-void once_rests(struct op_state *state)
+void dedup_rests(struct op_state *state)
 {
-    struct kept *kept = find_kept(state->op->broker, state->session, state->op->sequence);
+    struct kept *kept = dedup_find(state->op->broker, state->session, state->op->sequence);
 
     if (kept)
         kept_rests(kept);
@@ -131,7 +131,7 @@ void once_rests(struct op_state *state)
 void op_keep(struct broker *broker, uint64_t session, uint64_t sequence, uint32_t status, const void *message,
              size_t size, unsigned n_fds)
 {
-    struct kept *kept = find_kept(broker, session, sequence);
+    struct kept *kept = dedup_find(broker, session, sequence);
 
     if (kept)
         kept_finish(kept, status, message, size, n_fds);
@@ -139,7 +139,7 @@ void op_keep(struct broker *broker, uint64_t session, uint64_t sequence, uint32_
 
 void op_kept(struct broker *broker, uint64_t session, uint64_t sequence, struct op_reply *ret, void *message)
 {
-    struct kept *kept = find_kept(broker, session, sequence);
+    struct kept *kept = dedup_find(broker, session, sequence);
 
     *ret = (struct op_reply){
         .status = kept->record->status, .size = kept->record->size, .n_fds = kept->record->n_fds};

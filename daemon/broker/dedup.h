@@ -8,11 +8,11 @@ struct op;
 struct op_state;
 
 /* It is pending: who sends it again waits for this one. */
-void once_pending(struct op *op);
+void dedup_pending(struct op *op);
 /* A worker begins with it: should the broker die meanwhile, this is one of those that it may have died of. */
-void once_working(struct op *op);
+void dedup_working(struct op *op);
 /* Has it submit its job: at once or, if a broker died over it, when this one has lived for a moment. */
-void once_work(struct op_state *state, void (*submit)(struct op_state *state));
+void dedup_work(struct op_state *state, void (*submit)(struct op_state *state));
 
 /* This broker is to end while it is pending: the next one does not count that as a death. */
-void once_rests(struct op_state *state);
+void dedup_rests(struct op_state *state);

@@ -37,8 +37,8 @@ void device_unref(struct device *device)
 
 bool device_is_same(const struct device *a, const struct device *b)
 {
-    return a->placement == b->placement && a->n_nodes == b->n_nodes &&
-           !memcmp(a->nodes, b->nodes, a->n_nodes * sizeof(*a->nodes)) && !strcmp(a->pool, b->pool);
+    return a == b || (a->placement == b->placement && a->n_nodes == b->n_nodes &&
+                      !memcmp(a->nodes, b->nodes, a->n_nodes * sizeof(*a->nodes)) && !strcmp(a->pool, b->pool));
 }
 
 void device_choose(const struct device *device, struct memclient_alloc_options *options)
@@ -128,8 +128,6 @@ static bool read_id(struct device *device, const char *id)
 {
     const char *nodes;
 
-    if (!*id)
-        return true;
     if (begins_with(id, "numa:", &nodes)) {
         device->placement = MEMCLIENT_PLACEMENT_BIND;
         return read_nodes(device, nodes);
@@ -195,8 +193,6 @@ static int look_for(struct memclient *ctx, const struct device *device, const ch
     struct search search = {device, 0, names, sizeof(names)};
     int r;
 
-    if (readable && !*id)
-        return 0;
     r = memclient_list_nodes(ctx, see_node, &search);
     if (!r)
         r = memclient_list_pools(ctx, see_pool, &search);
@@ -219,7 +215,7 @@ static __thread struct {
 
 static bool find_again(struct memclient *ctx, const char *id, struct device *device)
 {
-    if (ctx || !*id || strcmp(found.id, id))
+    if (ctx || !*found.id || strcmp(found.id, id))
         return false;
     *device = found.device;
     return true;
@@ -229,11 +225,14 @@ static void remember(struct memclient *ctx, const char *id, const struct device 
 {
     size_t length = strlen(id);
 
-    if (ctx || !length || length >= sizeof(found.id))
+    if (ctx || length >= sizeof(found.id))
         return;
     memcpy(found.id, id, length + 1);
     found.device = *device;
 }
+
+/* "", which most are; it never ends, since the count begins with one that is nobody's. */
+static struct device by_default = {.refs = 1};
 
 struct device *device_new(struct memclient *ctx, const char *id)
 {
@@ -243,6 +242,8 @@ struct device *device_new(struct memclient *ctx, const char *id)
         (void)fail_null("device_id");
         return NULL;
     }
+    if (!*id)
+        return device_ref(&by_default);
     device = calloc(1, sizeof(*device));
     if (!device) {
         (void)fail(NBLA_ERROR_MEMORY, "no memory for a device");

@@ -5,10 +5,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "nbla/error.h"
+#include "nbla/process.h"
 
 /* Descriptors are kept while they are few: a process that asks about much memory must have some left for itself. */
 enum { KEPT_MAX = 128 };
@@ -16,18 +16,18 @@ static unsigned kept;
 
 void holding_init(struct holding *holding, struct memclient_buffer *buffer, bool opened)
 {
-    *holding = (struct holding){.buffer = buffer, .opened = opened, .pid = getpid()};
+    *holding = (struct holding){.buffer = buffer, .opened = opened, .pid = process_id()};
 }
 
 bool holding_is_parents(const struct holding *holding)
 {
-    return holding->buffer && !holding->opened && holding->pid != getpid();
+    return holding->buffer && !holding->opened && holding->pid != process_id();
 }
 
 /* The descriptor, if this process has opened it: a forked child's is its parent's, with its parent's locks. */
 static int own_descriptor(uint64_t description)
 {
-    return description >> 32 == (uint32_t)getpid() ? (int)(uint32_t)description - 1 : -1;
+    return description >> 32 == (uint32_t)process_id() ? (int)(uint32_t)description - 1 : -1;
 }
 
 /*
@@ -46,7 +46,7 @@ static int descriptor(struct holding *holding, bool keep, int *once)
         return fail_native(r);
     if (!keep && !seen && __atomic_load_n(&kept, __ATOMIC_RELAXED) >= KEPT_MAX)
         return *once = fd;
-    made = (uint64_t)getpid() << 32 | (uint32_t)(fd + 1);
+    made = (uint64_t)process_id() << 32 | (uint32_t)(fd + 1);
     if (__atomic_compare_exchange_n(&holding->description, &seen, made, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
         (void)fd_close((int)(uint32_t)seen - 1);
         if (!seen)

@@ -8,17 +8,23 @@
  */
 #include "nbla/lease.h"
 
-#include <stdbool.h>
 #include <stdlib.h>
-#include <unistd.h>
 
-#define PARTS     8
-#define KEPT      8 /* for as many threads or contexts at a time; with more, addresses are left unused */
-#define ALIGNMENT (UINT64_C(2) << 20)
+#include "nbla/process.h"
+
+#define PARTS_FIRST 8
+#define PARTS_MOST  32
+/* A lease is not used forever: the session that reserved it may have ended, and then nothing gets a home in it. */
+#define TIMES_MOST 64
+#define KEPT       8 /* for as many threads or contexts at a time; with more, addresses are left unused */
+#define ALIGNMENT  (UINT64_C(2) << 20)
 
 struct lease {
-    unsigned refs; /* atomic */
-    unsigned used; /* parts that were taken; of whoever has it in hand */
+    unsigned refs;     /* atomic */
+    uint32_t returned; /* atomic: the parts that may be used again */
+    unsigned parts;
+    unsigned used;  /* parts that were taken, here and below: of whoever has it in hand */
+    unsigned times; /* that one was taken */
     pid_t pid;     /* a child's session is another, which it is not of */
     struct memclient *ctx;
     struct memclient_reservation *reservation;
@@ -30,32 +36,39 @@ static struct {
     struct memclient *ctx;
 } kept[KEPT];
 
-/* By the number of others. */
-static unsigned drop(struct lease *lease)
+static void lease_drop(struct lease *lease)
 {
-    unsigned left = __atomic_sub_fetch(&lease->refs, 1, __ATOMIC_ACQ_REL);
-
-    if (!left) {
-        (void)memclient_reservation_release(lease->reservation);
-        free(lease);
-    }
-    return left;
+    if (__atomic_sub_fetch(&lease->refs, 1, __ATOMIC_ACQ_REL))
+        return;
+    (void)memclient_reservation_release(lease->reservation);
+    free(lease);
 }
 
-/*
- * Of a lease whose parts are not in use any more: it ends, unless somebody has it in hand and is about to use one. By
- * now it may have ended, and another be where it was, which then only loses parts. So it is named by a number.
- */
-static void end_if_kept(uintptr_t address)
-{
-    for (unsigned i = 0; i < KEPT; i++) {
-        uintptr_t expected = address;
+/* How many parts the next lease has, and the most that it may. */
+static unsigned parts_next = PARTS_FIRST;
+static unsigned parts_most = PARTS_MOST;
 
-        if (__atomic_compare_exchange_n(&kept[i].lease, &expected, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
-            (void)drop((struct lease *)address);
-            return;
-        }
+static int lease_reserve(struct lease *lease, unsigned parts)
+{
+    lease->parts = parts;
+    return memclient_reserve(lease->ctx, parts * LEASE_PART, ALIGNMENT, 0, &lease->reservation);
+}
+
+/* More than the last one had are a wish, and not wished again where it is refused. */
+static int lease_reserve_more(struct lease *lease)
+{
+    unsigned most = __atomic_load_n(&parts_most, __ATOMIC_RELAXED);
+    unsigned next = __atomic_load_n(&parts_next, __ATOMIC_RELAXED);
+    unsigned parts = next < most ? next : most;
+    int r = lease_reserve(lease, parts);
+
+    if (r && parts > PARTS_FIRST) {
+        __atomic_store_n(&parts_most, PARTS_FIRST, __ATOMIC_RELAXED);
+        return lease_reserve(lease, PARTS_FIRST);
     }
+    if (!r)
+        __atomic_store_n(&parts_next, 2 * parts < PARTS_MOST ? 2 * parts : PARTS_MOST, __ATOMIC_RELAXED);
+    return r;
 }
 
 static struct lease *lease_new(struct memclient *ctx)
@@ -64,15 +77,16 @@ static struct lease *lease_new(struct memclient *ctx)
 
     if (!lease)
         return NULL;
-    *lease = (struct lease){.refs = 1, .pid = getpid(), .ctx = ctx};
-    if (memclient_reserve(ctx, PARTS * LEASE_PART, ALIGNMENT, 0, &lease->reservation)) {
+    *lease = (struct lease){.refs = 1, .pid = process_id(), .ctx = ctx};
+    if (lease_reserve_more(lease)) {
         free(lease);
         return NULL;
     }
+    process_register();
     return lease;
 }
 
-static bool keep(struct lease *lease)
+static bool lease_keep(struct lease *lease)
 {
     uintptr_t address = (uintptr_t)lease;
     struct memclient *ctx = lease->ctx; /* once it is kept, another thread may end it */
@@ -89,46 +103,104 @@ static bool keep(struct lease *lease)
     return false;
 }
 
-static void put_back(struct lease *lease)
+static bool lease_has_parts(const struct lease *lease)
 {
-    if (lease->used == PARTS || !keep(lease))
-        (void)drop(lease);
+    return lease->times < TIMES_MOST &&
+           (lease->used < lease->parts || __atomic_load_n(&lease->returned, __ATOMIC_RELAXED));
 }
 
-static struct lease *take_kept(struct memclient *ctx)
+static void lease_put_back(struct lease *lease)
+{
+    if (!lease_has_parts(lease) || !lease_keep(lease))
+        lease_drop(lease);
+}
+
+static struct lease *lease_take_at(unsigned i)
+{
+    return (struct lease *)__atomic_exchange_n(&kept[i].lease, 0, __ATOMIC_ACQ_REL);
+}
+
+static struct lease *lease_take_kept(struct memclient *ctx)
 {
     for (unsigned i = 0; i < KEPT; i++) {
-        struct lease *lease = NULL;
+        struct lease *lease = __atomic_load_n(&kept[i].ctx, __ATOMIC_RELAXED) == ctx ? lease_take_at(i) : NULL;
 
-        if (__atomic_load_n(&kept[i].ctx, __ATOMIC_RELAXED) == ctx)
-            lease = (struct lease *)__atomic_exchange_n(&kept[i].lease, 0, __ATOMIC_ACQ_REL);
-        if (lease && lease->ctx == ctx && lease->pid == getpid())
+        if (lease && lease->ctx == ctx && lease->pid == process_id())
             return lease;
         if (lease)
-            (void)drop(lease);
+            lease_drop(lease);
     }
     return NULL;
 }
 
+/* Is it of a context that was closed, and its addresses not reserved any more? */
+static bool lease_is_over(const struct lease *lease)
+{
+    struct memclient_address_info info = MEMCLIENT_ADDRESS_INFO_INIT;
+
+    return memclient_query_address(memclient_reservation_address(lease->reservation), &info) ||
+           info.reservation != lease->reservation;
+}
+
+/* Those that nobody will take any more leave room for others. */
+static void lease_drop_over(void)
+{
+    for (unsigned i = 0; i < KEPT; i++) {
+        struct lease *lease = lease_take_at(i);
+
+        if (lease && !lease_is_over(lease))
+            lease_put_back(lease);
+        else if (lease)
+            lease_drop(lease);
+    }
+}
+
+/* One that was used is warm in the processor's caches. */
+static unsigned lease_use_part(struct lease *lease)
+{
+    uint32_t returned = __atomic_load_n(&lease->returned, __ATOMIC_ACQUIRE);
+    unsigned part;
+
+    lease->times++;
+    if (!returned)
+        return lease->used++;
+    part = (unsigned)__builtin_ctz(returned);
+    __atomic_fetch_and(&lease->returned, ~(UINT32_C(1) << part), __ATOMIC_ACQ_REL);
+    return part;
+}
+
 struct lease *lease_take_part(struct memclient *ctx, struct memclient_reservation **reservation, uint64_t *base)
 {
-    struct lease *lease = take_kept(ctx);
+    struct lease *lease = lease_take_kept(ctx);
 
-    if (!lease)
+    if (!lease) {
+        lease_drop_over();
         lease = lease_new(ctx);
+    }
     if (!lease)
         return NULL;
     *reservation = lease->reservation;
-    *base = (uintptr_t)memclient_reservation_address(lease->reservation) + lease->used++ * LEASE_PART;
+    *base = (uintptr_t)memclient_reservation_address(lease->reservation) + lease_use_part(lease) * LEASE_PART;
     __atomic_fetch_add(&lease->refs, 1, __ATOMIC_RELAXED);
-    put_back(lease);
+    lease_put_back(lease);
     return lease;
 }
 
-void lease_end_part(struct lease *lease)
+void lease_end_part(struct lease *lease, uint64_t base, bool again)
 {
-    uintptr_t address = (uintptr_t)lease;
+    uint64_t part = (base - (uintptr_t)memclient_reservation_address(lease->reservation)) / LEASE_PART;
 
-    if (drop(lease) == 1)
-        end_if_kept(address);
+    if (again)
+        __atomic_fetch_or(&lease->returned, UINT32_C(1) << part, __ATOMIC_ACQ_REL);
+    lease_drop(lease);
+}
+
+void lease_release_all(void)
+{
+    for (unsigned i = 0; i < KEPT; i++) {
+        struct lease *lease = lease_take_at(i);
+
+        if (lease)
+            lease_drop(lease);
+    }
 }

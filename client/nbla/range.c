@@ -34,6 +34,8 @@ static void cut(struct range *range, size_t n)
     while (range->chunks.n > n) {
         const nbla_physical_memory *p = range->chunks.at[range->chunks.n - 1];
 
+        range->had_home |= __atomic_load_n(&p->shared, __ATOMIC_RELAXED) || physical_home(p) ||
+                           memclient_buffer_address(p->holding.buffer);
         range->used -= p->bytes;
         /* its buffer may be another one by now: what a child has bound is a copy of its parent's */
         (void)memclient_unmap(p->ctx, (void *)(uintptr_t)(range->base + range->used), p->bytes);
@@ -41,10 +43,25 @@ static void cut(struct range *range, size_t n)
     }
 }
 
-/*
- * A negative errno, or 0. MEMCLIENT_BATCH_MAX at most: all or none. A chunk's home is made when it is shared; here, if
- * it was shared before it had a place.
- */
+/* A chunk's home is made when it is shared; here, if it was shared before it had a place. */
+static struct memclient_map_options options_of(const struct range *range, const nbla_physical_memory *p, uint64_t at)
+{
+    struct memclient_map_options options = MEMCLIENT_MAP_OPTIONS_INIT;
+
+    options.offset = p->offset;
+    options.length = p->bytes;
+    if (range->reservation) {
+        options.address = (void *)(uintptr_t)at;
+        options.flags = __atomic_load_n(&p->shared, __ATOMIC_RELAXED) ? 0 : MEMCLIENT_MAP_NOT_HOME;
+    } else if (!range->is_wanted) {
+        options.flags = MEMCLIENT_MAP_ALONE;
+    }
+    if (!p->holding.opened)
+        options.flags |= MEMCLIENT_MAP_OWN_IN_CHILD;
+    return options;
+}
+
+/* A negative errno, or 0. MEMCLIENT_BATCH_MAX at most: all or none. */
 static int map_some(const struct range *range, nbla_physical_memory *const *p, size_t n)
 {
     struct memclient_map_options options[MEMCLIENT_BATCH_MAX];
@@ -53,21 +70,11 @@ static int map_some(const struct range *range, nbla_physical_memory *const *p, s
     uint64_t at = range->base + range->used;
 
     for (size_t i = 0; i < n; i++) {
-        options[i] = (struct memclient_map_options)MEMCLIENT_MAP_OPTIONS_INIT;
-        options[i].offset = p[i]->offset;
-        options[i].length = p[i]->bytes;
-        if (range->reservation) {
-            options[i].address = (void *)(uintptr_t)at;
-            options[i].flags = __atomic_load_n(&p[i]->shared, __ATOMIC_RELAXED) ? 0 : MEMCLIENT_MAP_NOT_HOME;
-        } else if (!range->is_wanted) {
-            options[i].flags = MEMCLIENT_MAP_ALONE;
-        }
-        if (!p[i]->holding.opened)
-            options[i].flags |= MEMCLIENT_MAP_OWN_IN_CHILD;
+        options[i] = options_of(range, p[i], at);
         buffers[i] = p[i]->holding.buffer;
         at += p[i]->bytes;
     }
-    return memclient_map_many(n, buffers, options, addresses);
+    return n == 1 ? memclient_map(*buffers, options, addresses) : memclient_map_many(n, buffers, options, addresses);
 }
 
 /* A negative errno, or 0. */
@@ -246,7 +253,7 @@ void range_unbind(struct range *range)
     cut(range, 0);
     chunks_clear(&range->chunks);
     if (range->lease)
-        lease_end_part(range->lease);
+        lease_end_part(range->lease, range->base, !range->had_home);
     else
         (void)memclient_reservation_release(range->reservation);
     *range = (struct range){0};

@@ -16,6 +16,7 @@ struct range {
     struct memclient_reservation *reservation; /* NULL: each chunk is at its home */
     struct lease *lease;  /* that it is part of, or NULL */
     bool is_wanted;       /* there, also over what others have mapped; else addresses of its own, to grow in, do */
+    bool had_home;        /* a chunk may have had its home in it */
     uint64_t base;
     uint64_t used;        /* bytes of what is mapped */
     uint64_t size;        /* of the reservation, or the part */

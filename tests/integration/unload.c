@@ -155,6 +155,25 @@ static void use_handlers(void)
         (void)hsa_signal_wait_relaxed_(signal, HSA_SIGNAL_CONDITION_EQ, 8, 1000000, HSA_WAIT_STATE_BLOCKED);
 }
 
+/* One after the other, so that chunks are spare and addresses are left. */
+static void use_nbla_virtual(void)
+{
+    GET(nbla_physical_memory_new);
+    GET(nbla_physical_memory_unref);
+    GET(nbla_memory_new_virtual);
+    GET(nbla_memory_bind);
+    GET(nbla_memory_destroy);
+
+    for (int i = 0; i < 4; i++) {
+        nbla_physical_memory *p = nbla_physical_memory_new_(NULL, 1024, "");
+        nbla_memory *memory = nbla_memory_new_virtual_(NULL, 1024, "", &p, 1);
+
+        CHECK(memory && !nbla_memory_bind_(memory));
+        CHECK(!nbla_memory_destroy_(memory));
+        nbla_physical_memory_unref_(p);
+    }
+}
+
 static void use_nbla(void)
 {
     GET(nbla_memory_new);
@@ -173,6 +192,7 @@ static void use_nbla(void)
     CHECK(!nbla_memory_token_(second, &token, &offset, &length));
     CHECK(nbla_memory_get_device_state_(second) == NBLA_DEVICE_UNLOCKED);
     CHECK(!nbla_memory_destroy_(memory) && !nbla_memory_destroy_(second));
+    use_nbla_virtual();
 }
 
 static void use_umf(void)

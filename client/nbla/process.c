@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * See process.h. dlclose() and exit() both call destructors; only exit() has called what atexit() was given before.
+ */
+#include "nbla/process.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "nbla/lease.h"
+
+static bool exiting;
+static pid_t id;
+
+static void note_id(void)
+{
+    id = getpid();
+}
+
+__attribute__((__constructor__)) static void process_loaded(void)
+{
+    note_id();
+    (void)pthread_atfork(NULL, NULL, note_id);
+}
+
+pid_t process_id(void)
+{
+    return id;
+}
+
+static void note_exit(void)
+{
+    exiting = true;
+}
+
+static void do_register(void)
+{
+    exiting = atexit(note_exit) != 0;
+}
+
+void process_register(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    (void)pthread_once(&once, do_register);
+}
+
+__attribute__((__destructor__)) static void process_unloaded(void)
+{
+    if (exiting)
+        return;
+    lease_release_all();
+}

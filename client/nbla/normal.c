@@ -6,6 +6,7 @@
 
 #include "nbla/device.h"
 #include "nbla/error.h"
+#include "nbla/spare.h"
 
 struct normal {
     struct memclient *ctx;
@@ -65,7 +66,7 @@ static int do_alloc(nbla_memory *memory)
 {
     struct memclient_alloc_options options = MEMCLIENT_ALLOC_OPTIONS_INIT;
     struct normal *normal = nbla_memory_priv(memory);
-    size_t bytes = nbla_memory_bytes(memory);
+    uint64_t bytes = nbla_memory_bytes(memory);
     struct memclient_buffer *buffer;
     int r;
 
@@ -73,7 +74,7 @@ static int do_alloc(nbla_memory *memory)
         device_choose(normal->device, &options);
     else
         options.pool = nbla_memory_device_id(memory);
-    r = memclient_alloc(normal->ctx, bytes, &options, &buffer);
+    r = spare_alloc_many(normal->ctx, 1, &bytes, &options, &buffer);
     if (r)
         return fail_alloc(r);
     r = segment_map(buffer, false, 0, bytes, NULL, &normal->segment);

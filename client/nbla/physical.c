@@ -7,6 +7,7 @@
 
 #include "base/checked.h"
 #include "nbla/error.h"
+#include "nbla/spare.h"
 
 nbla_physical_memory *nbla_physical_memory_new(memclient *ctx, size_t bytes, const char *device_id)
 {
@@ -79,11 +80,15 @@ static int alloc_alike(size_t n, nbla_physical_memory *const *p, unsigned flags)
     uint64_t sizes[MEMCLIENT_BATCH_MAX];
     int r;
 
-    for (size_t i = 0; i < n; i++)
-        sizes[i] = p[i]->bytes;
-    device_choose((*p)->device, &options);
-    options.flags = MEMCLIENT_NO_ADDRESS | flags;
-    r = memclient_alloc_many((*p)->ctx, n, sizes, &options, buffers);
+    if (n == 1) {
+        r = spare_alloc((*p)->ctx, (*p)->device, (*p)->bytes, flags, buffers);
+    } else {
+        for (size_t i = 0; i < n; i++)
+            sizes[i] = p[i]->bytes;
+        device_choose((*p)->device, &options);
+        options.flags = MEMCLIENT_NO_ADDRESS | flags;
+        r = spare_alloc_many((*p)->ctx, n, sizes, &options, buffers);
+    }
     if (r)
         return fail_alloc(r);
     for (size_t i = 0; i < n; i++) {

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "nbla/lease.h"
+#include "nbla/spare.h"
 
 static bool exiting;
 static pid_t id;
@@ -38,6 +39,7 @@ static void note_exit(void)
 static void do_register(void)
 {
     exiting = atexit(note_exit) != 0;
+    (void)pthread_atfork(spare_fork_prepare, spare_fork_parent, spare_fork_child);
 }
 
 void process_register(void)
@@ -51,5 +53,6 @@ __attribute__((__destructor__)) static void process_unloaded(void)
 {
     if (exiting)
         return;
+    (void)spare_release_all();
     lease_release_all();
 }

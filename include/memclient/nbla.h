@@ -296,8 +296,9 @@ MEMCLIENT_NBLA_API nbla_physical_memory *nbla_physical_memory_ref(nbla_physical_
 /* Counts it down; the last frees it. Lists and bound memories count too. NULL is ignored. */
 MEMCLIENT_NBLA_API void nbla_physical_memory_unref(nbla_physical_memory *p);
 
-/* Gets its memory, unless it has it: its bytes, which may have been rounded up to whole pages. 0 and an error:
- * VALUE, MEMORY, OS as nbla_memory_alloc(); it may be called again. */
+/* Gets its memory, unless it has it: its bytes, which may have been rounded up to whole pages. Small ones are asked for
+ * several at once, see memclient-nbla(3): most calls ask nobody. 0 and an error: VALUE, MEMORY, OS as
+ * nbla_memory_alloc(); it may be called again. */
 MEMCLIENT_NBLA_API size_t nbla_physical_memory_alloc(nbla_physical_memory *p);
 
 /* Its bytes: as asked for, and once it has memory as that is. They make no call. */

@@ -32,7 +32,7 @@ expect svm svm_again_{256k,1m,16m}
 expect small write_256m_small_vs_malloc map_64g
 expect umf_live umf_live_{os,proxy,disjoint,jemalloc}_{1,2,4}
 expect umf_ipc ipc_open_unpooled{,_vs_upstream} ipc_get_unpooled_vs_upstream
-expect nbla nbla_cold_1k nbla_grow_flat
+expect nbla nbla_cold_{1k,2m} nbla_grow_flat
 expect rivals {hand_over_64k,hand_over_16m,loan_64k}_vs_{memfd,shm,iceoryx,mmap,mmap_thp,malloc,jemalloc,tbb}
 [ $failed != 0 ] || echo "all rows have their names"
 exit $failed

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Virtual memory of nbla: a small block that is made where the program did something else before, against the memory
- * file and the mapping of its granule that one would make by oneself; and growing, whose last steps should take what
+ * Virtual memory of nbla: a block that is made where the program did something else before, against the memory file and
+ * the mapping of its granules that one would make by oneself; and growing, whose last steps should take what
  * the first ones take.
  */
 #include <memclient/nbla.h>
@@ -11,14 +11,13 @@
 #include "tests/bench/bench.h"
 #include "tests/bench/raw.h"
 
-#define BYTES    1024
 #define PAGE     ((size_t)4096)
 #define PAUSE_US 4000 /* in which nothing of it stays in a processor's cache */
 
 /* Of growing: chunks of one round, and how many of them are first and last ones. */
 enum { CHUNKS = 512, AT_AN_END = 64 };
 
-enum { COLD, GROW, ROWS };
+enum { COLD_1K, COLD_2M, GROW, ROWS };
 
 static void
 nbla_did(int ok)
@@ -31,24 +30,25 @@ nbla_did(int ok)
 /* ---- cold -------------------------------------------------------------------------------------------------- */
 
 struct block {
+    size_t bytes;
     nbla_memory *memory;
     size_t granule; /* what it takes */
     int fd;
-    char *bytes;
+    char *raw;
 };
 
 static void
 make_block(void *context)
 {
     struct block *block = context;
-    nbla_physical_memory *chunk = nbla_physical_memory_new(NULL, BYTES, "");
+    nbla_physical_memory *chunk = nbla_physical_memory_new(NULL, block->bytes, "");
 
     nbla_did(chunk && nbla_physical_memory_alloc(chunk));
     block->granule = nbla_physical_memory_bytes(chunk);
-    block->memory = nbla_memory_new_virtual(NULL, BYTES, "", &chunk, 1);
+    block->memory = nbla_memory_new_virtual(NULL, block->bytes, "", &chunk, 1);
     nbla_did(block->memory && nbla_memory_bind(block->memory) >= 0);
     nbla_physical_memory_unref(chunk);
-    raw_touch(nbla_memory_pointer(block->memory), BYTES, PAGE);
+    raw_touch(nbla_memory_pointer(block->memory), block->bytes, PAGE);
 }
 
 static void
@@ -64,8 +64,8 @@ make_raw(void *context)
     struct block *block = context;
 
     block->fd = raw_memfd(block->granule, 0);
-    block->bytes = raw_map(block->fd, block->granule);
-    raw_touch(block->bytes, BYTES, PAGE);
+    block->raw = raw_map(block->fd, block->granule);
+    raw_touch(block->raw, block->bytes, PAGE);
 }
 
 static void
@@ -73,7 +73,7 @@ free_raw(void *context)
 {
     struct block *block = context;
 
-    munmap(block->bytes, block->granule);
+    munmap(block->raw, block->granule);
     close(block->fd);
     usleep(PAUSE_US);
 }
@@ -133,21 +133,30 @@ measure_growth(const struct bench_row *row)
     samples_free(&last.times);
 }
 
+static void
+measure_cold(const struct bench_row *row, size_t bytes)
+{
+    struct block block = {.bytes = bytes};
+
+    make_block(&block); /* how large its granule is */
+    free_block(&block);
+    (void)bench_run(row, &(struct bench){.ours = {.once = make_block, .after = free_block},
+                                         .other = {.once = make_raw, .after = free_raw}, .context = &block,
+                                         .rounds = 8, .a_round = 10});
+}
+
 int
 main(int argc, char **argv)
 {
     static const struct bench_row rows[ROWS] = {
-        [COLD] = {.name = "nbla_cold_1k", .unit = BENCH_US, .hold = 1.2},
+        [COLD_1K] = {.name = "nbla_cold_1k", .unit = BENCH_US, .hold = 1.2},
+        [COLD_2M] = {.name = "nbla_cold_2m", .unit = BENCH_US, .hold = 1.2},
         [GROW] = {.name = "nbla_grow_flat", .unit = BENCH_US, .hold = 1.2},
     };
-    struct block block = {.granule = PAGE};
 
     bench_begin(argc, argv, rows, ROWS);
-    make_block(&block); /* how large its granule is */
-    free_block(&block);
-    (void)bench_run(&rows[COLD], &(struct bench){.ours = {.once = make_block, .after = free_block},
-                                                 .other = {.once = make_raw, .after = free_raw}, .context = &block,
-                                                 .rounds = 8, .a_round = 10});
+    measure_cold(&rows[COLD_1K], 1024);
+    measure_cold(&rows[COLD_2M], (size_t)2 << 20);
     measure_growth(&rows[GROW]);
     return bench_end();
 }

@@ -2,6 +2,8 @@
 /* See nbla.h. */
 #include "tests/unit/nbla/nbla.h"
 
+#include <stdlib.h>
+
 const char *nbla_config;
 
 void nbla_assert_gives(int got, int wanted, const char *call, const char *file, int line)
@@ -25,6 +27,8 @@ void nbla_assert_fails(bool worked, int wanted, const char *call, const char *fi
 int nbla_group_setup(void **state)
 {
     (void)state;
+    /* what is kept is asked for where it is meant: test-spare.c */
+    setenv("MEMORYD_CACHE", "0", 0);
     observer_start(2, nbla_config);
     return 0;
 }

@@ -17,7 +17,7 @@ struct normal {
 static const struct nbla_memory_ops normal_ops;
 
 /* Takes device and segment over, on success. */
-static nbla_memory *make(size_t bytes, const char *device_id, const struct normal *from)
+static nbla_memory *normal_make(size_t bytes, const char *device_id, const struct normal *from)
 {
     struct normal *normal = malloc(sizeof(*normal));
     nbla_memory *memory;
@@ -36,7 +36,7 @@ static nbla_memory *make(size_t bytes, const char *device_id, const struct norma
 nbla_memory *nbla_memory_new(memclient *ctx, size_t bytes, const char *device_id)
 {
     const struct normal normal = {.ctx = ctx, .device = device_new(ctx, device_id)};
-    nbla_memory *memory = normal.device ? make(bytes, device_id, &normal) : NULL;
+    nbla_memory *memory = normal.device ? normal_make(bytes, device_id, &normal) : NULL;
 
     if (!memory)
         device_unref(normal.device);
@@ -46,14 +46,14 @@ nbla_memory *nbla_memory_new(memclient *ctx, size_t bytes, const char *device_id
 nbla_memory *normal_new(struct segment *segment, void *pointer, size_t bytes, const char *device_id)
 {
     const struct normal normal = {.ctx = memclient_buffer_context(segment->holding.buffer), .segment = segment};
-    nbla_memory *memory = make(bytes, device_id, &normal);
+    nbla_memory *memory = normal_make(bytes, device_id, &normal);
 
     if (memory)
         nbla_memory_set_pointer(memory, pointer);
     return memory;
 }
 
-static uint64_t offset_of(nbla_memory *memory)
+static uint64_t normal_offset(nbla_memory *memory)
 {
     const struct normal *normal = nbla_memory_priv(memory);
 
@@ -62,7 +62,7 @@ static uint64_t offset_of(nbla_memory *memory)
 
 /* ---- operations ------------------------------------------------------------------------------------------ */
 
-static int do_alloc(nbla_memory *memory)
+static int normal_alloc(nbla_memory *memory)
 {
     struct memclient_alloc_options options = MEMCLIENT_ALLOC_OPTIONS_INIT;
     struct normal *normal = nbla_memory_priv(memory);
@@ -86,10 +86,10 @@ static int do_alloc(nbla_memory *memory)
     return 0;
 }
 
-static int divide(nbla_memory *memory, size_t second_start, nbla_memory **second)
+static int normal_divide(nbla_memory *memory, size_t second_start, nbla_memory **second)
 {
     const struct normal *normal = nbla_memory_priv(memory);
-    nbla_memory *made = make(nbla_memory_bytes(memory) - second_start, nbla_memory_device_id(memory), normal);
+    nbla_memory *made = normal_make(nbla_memory_bytes(memory) - second_start, nbla_memory_device_id(memory), normal);
 
     if (!made)
         return NBLA_ERROR_MEMORY;
@@ -102,7 +102,7 @@ static int divide(nbla_memory *memory, size_t second_start, nbla_memory **second
 }
 
 /* `left` and `right` are parts of one segment, next to each other: `from`, which is one of them, gives its part up. */
-static int merge(nbla_memory *left, nbla_memory *right, nbla_memory *from)
+static int normal_merge(nbla_memory *left, nbla_memory *right, nbla_memory *from)
 {
     const struct normal *l = nbla_memory_priv(left), *r = nbla_memory_priv(right);
     struct normal *gone = nbla_memory_priv(from);
@@ -115,76 +115,76 @@ static int merge(nbla_memory *left, nbla_memory *right, nbla_memory *from)
     return 0;
 }
 
-static int merge_next(nbla_memory *memory, nbla_memory *from)
+static int normal_merge_next(nbla_memory *memory, nbla_memory *from)
 {
-    return merge(memory, from, from);
+    return normal_merge(memory, from, from);
 }
 
-static int merge_prev(nbla_memory *memory, nbla_memory *from)
+static int normal_merge_prev(nbla_memory *memory, nbla_memory *from)
 {
     void *pointer = nbla_memory_pointer(from);
-    int r = merge(from, memory, from);
+    int r = normal_merge(from, memory, from);
 
     if (!r)
         nbla_memory_set_pointer(memory, pointer);
     return r;
 }
 
-static nbla_device_memory_state get_device_state(nbla_memory *memory)
+static nbla_device_memory_state normal_get_device_state(nbla_memory *memory)
 {
     struct normal *normal = nbla_memory_priv(memory);
 
     if (!normal->segment)
         return NBLA_DEVICE_UNLOCKED;
-    return holding_state(&normal->segment->holding, offset_of(memory), nbla_memory_bytes(memory));
+    return holding_state(&normal->segment->holding, normal_offset(memory), nbla_memory_bytes(memory));
 }
 
-static void lock_device(nbla_memory *memory)
+static void normal_lock_device(nbla_memory *memory)
 {
     struct normal *normal = nbla_memory_priv(memory);
 
     if (normal->segment)
-        holding_lock(&normal->segment->holding, offset_of(memory), nbla_memory_bytes(memory));
+        holding_lock(&normal->segment->holding, normal_offset(memory), nbla_memory_bytes(memory));
 }
 
-static void unlock_device(nbla_memory *memory)
+static void normal_unlock_device(nbla_memory *memory)
 {
     struct normal *normal = nbla_memory_priv(memory);
 
     if (normal->segment)
-        holding_unlock(&normal->segment->holding, offset_of(memory), nbla_memory_bytes(memory));
+        holding_unlock(&normal->segment->holding, normal_offset(memory), nbla_memory_bytes(memory));
 }
 
-static void destroy(nbla_memory *memory)
+static void normal_destroy(nbla_memory *memory)
 {
     struct normal *normal = nbla_memory_priv(memory);
 
-    unlock_device(memory);
+    normal_unlock_device(memory);
     segment_unref(normal->segment);
     device_unref(normal->device);
     free(normal);
 }
 
-static int find_buffer(nbla_memory *memory, struct memclient_buffer **buffer, uint64_t *offset)
+static int normal_buffer(nbla_memory *memory, struct memclient_buffer **buffer, uint64_t *offset)
 {
     const struct normal *normal = nbla_memory_priv(memory);
 
     if (holding_is_parents(&normal->segment->holding))
         return fail_parents();
     *buffer = normal->segment->holding.buffer;
-    *offset = offset_of(memory);
+    *offset = normal_offset(memory);
     return 0;
 }
 
 static const struct nbla_memory_ops normal_ops = {
     .size = sizeof(normal_ops),
-    .alloc = do_alloc,
-    .divide = divide,
-    .merge_next = merge_next,
-    .merge_prev = merge_prev,
-    .get_device_state = get_device_state,
-    .lock_device = lock_device,
-    .destroy = destroy,
-    .unlock_device = unlock_device,
-    .buffer = find_buffer,
+    .alloc = normal_alloc,
+    .divide = normal_divide,
+    .merge_next = normal_merge_next,
+    .merge_prev = normal_merge_prev,
+    .get_device_state = normal_get_device_state,
+    .lock_device = normal_lock_device,
+    .destroy = normal_destroy,
+    .unlock_device = normal_unlock_device,
+    .buffer = normal_buffer,
 };

@@ -64,13 +64,13 @@ static int fail_virtual(const char *what)
     return fail(NBLA_ERROR_MEMORY, "virtual memory is not %s", what);
 }
 
-static int do_alloc(nbla_memory *memory)
+static int virtual_alloc(nbla_memory *memory)
 {
     (void)memory;
     return fail_virtual("allocated: bind() it");
 }
 
-static int divide(nbla_memory *memory, size_t second_start, nbla_memory **second)
+static int virtual_divide(nbla_memory *memory, size_t second_start, nbla_memory **second)
 {
     (void)memory;
     (void)second_start;
@@ -78,14 +78,14 @@ static int divide(nbla_memory *memory, size_t second_start, nbla_memory **second
     return fail_virtual("divided");
 }
 
-static int merge(nbla_memory *memory, nbla_memory *from)
+static int virtual_merge(nbla_memory *memory, nbla_memory *from)
 {
     (void)memory;
     (void)from;
     return fail(NBLA_ERROR_RUNTIME, "they are no parts of one allocation that lie next to each other");
 }
 
-static int bind_chunks(nbla_memory *memory)
+static int virtual_bind(nbla_memory *memory)
 {
     struct virtual *virtual = nbla_memory_priv(memory);
     const struct chunks *chunks = &memory->chunks;
@@ -107,7 +107,7 @@ static int bind_chunks(nbla_memory *memory)
     return 0;
 }
 
-static int grow(nbla_memory *memory, nbla_physical_memory *const *p, size_t n)
+static int virtual_grow(nbla_memory *memory, nbla_physical_memory *const *p, size_t n)
 {
     struct virtual *virtual = nbla_memory_priv(memory);
     uint64_t total;
@@ -121,28 +121,28 @@ static int grow(nbla_memory *memory, nbla_physical_memory *const *p, size_t n)
     return range_append(&virtual->range, p, n, total);
 }
 
-static void lock_device(nbla_memory *memory)
+static void virtual_lock_device(nbla_memory *memory)
 {
     struct virtual *virtual = nbla_memory_priv(memory);
 
     range_lock(&virtual->range);
 }
 
-static void unlock_device(nbla_memory *memory)
+static void virtual_unlock_device(nbla_memory *memory)
 {
     struct virtual *virtual = nbla_memory_priv(memory);
 
     range_unlock(&virtual->range);
 }
 
-static nbla_device_memory_state get_device_state(nbla_memory *memory)
+static nbla_device_memory_state virtual_get_device_state(nbla_memory *memory)
 {
     struct virtual *virtual = nbla_memory_priv(memory);
 
     return range_state(&virtual->range);
 }
 
-static int unbind(nbla_memory *memory)
+static int virtual_unbind(nbla_memory *memory)
 {
     struct virtual *virtual = nbla_memory_priv(memory);
 
@@ -150,13 +150,13 @@ static int unbind(nbla_memory *memory)
     return 0;
 }
 
-static void destroy(nbla_memory *memory)
+static void virtual_destroy(nbla_memory *memory)
 {
-    (void)unbind(memory);
+    (void)virtual_unbind(memory);
     free(nbla_memory_priv(memory));
 }
 
-static int find_buffer(nbla_memory *memory, struct memclient_buffer **buffer, uint64_t *offset)
+static int virtual_buffer(nbla_memory *memory, struct memclient_buffer **buffer, uint64_t *offset)
 {
     const struct virtual *virtual = nbla_memory_priv(memory);
 
@@ -172,16 +172,16 @@ static int find_buffer(nbla_memory *memory, struct memclient_buffer **buffer, ui
 
 static const struct nbla_memory_ops virtual_ops = {
     .size = sizeof(virtual_ops),
-    .alloc = do_alloc,
-    .divide = divide,
-    .merge_next = merge,
-    .merge_prev = merge,
-    .bind = bind_chunks,
-    .unbind = unbind,
-    .grow = grow,
-    .get_device_state = get_device_state,
-    .lock_device = lock_device,
-    .destroy = destroy,
-    .unlock_device = unlock_device,
-    .buffer = find_buffer,
+    .alloc = virtual_alloc,
+    .divide = virtual_divide,
+    .merge_next = virtual_merge,
+    .merge_prev = virtual_merge,
+    .bind = virtual_bind,
+    .unbind = virtual_unbind,
+    .grow = virtual_grow,
+    .get_device_state = virtual_get_device_state,
+    .lock_device = virtual_lock_device,
+    .destroy = virtual_destroy,
+    .unlock_device = virtual_unlock_device,
+    .buffer = virtual_buffer,
 };

@@ -185,4 +185,4 @@ done
 for program in "$dest$bindir/memctl" "$dest$sbindir/memoryd"; do
     LD_LIBRARY_PATH=$dest$libdir "$program" --version
 done
-[ -e "$dest$man8dir/memoryd.8" ] || { command -v scdoc >/dev/null && { echo "no manual"; exit 1; }; }
+[ -e "$dest$man8dir/memoryd.8" ] && [ -e "$dest${man8dir%8}7/memclient.7" ] || { command -v scdoc >/dev/null && { echo "no manual"; exit 1; }; }

@@ -4,7 +4,7 @@
  * opened in another process through every interface that can take it: at the same address, with the same contents for
  * both, and given back in either order. After each pair the broker has nothing left.
  *
- * What came out is printed as a table; the README has it, and must have it as it is.
+ * What came out is printed as a table; memclient(7) has it, and must have it as it is.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -167,39 +167,39 @@ static const char *cell(unsigned maker, unsigned opener)
     return cells[met[maker][opener][BY_TOKEN] + 2 * met[maker][opener][BY_FD]];
 }
 
-/* `maker` N_FACADES = the heading, N_FACADES + 1 = the line below it. */
+/* As scdoc has rows of tables: a line for each cell. `maker` N_FACADES = the heading. */
 static void print_row(unsigned maker, char *row, size_t size)
 {
+    bool heading = maker == N_FACADES;
     FILE *out = fmemopen(row, size, "w");
 
     assert_non_null(out);
-    fprintf(out, "| %s |", maker < N_FACADES ? facades[maker]->name : maker == N_FACADES ? "made through" : "---");
+    fprintf(out, "%s %s\n", heading ? "[[" : "| ", heading ? "made through" : facades[maker]->name);
     for (unsigned i = 0; i < N_FACADES; i++)
-        fprintf(out, " %s |", maker < N_FACADES ? cell(maker, i) : maker == N_FACADES ? facades[i]->name : "---");
-    fprintf(out, "\n");
+        fprintf(out, "%s %s\n", heading ? ":[" : ": ", heading ? facades[i]->name : cell(maker, i));
     assert_int_equal(fclose(out), 0);
 }
 
-static void the_table_stands_in_the_readme(void **state)
+static void the_table_stands_in_the_manual(void **state)
 {
     const char *srcdir = getenv("srcdir");
-    char path[4096], row[512], *readme = NULL;
+    char path[4096], row[512], *manual = NULL;
     size_t size = 0;
     FILE *in;
 
     (void)state;
-    snprintf(path, sizeof(path), "%s/README.md", srcdir ? srcdir : ".");
+    snprintf(path, sizeof(path), "%s/client/memclient.7.scd", srcdir ? srcdir : ".");
     in = fopen(path, "r");
     assert_non_null(in);
-    assert_true(getdelim(&readme, &size, '\0', in) > 0);
+    assert_true(getdelim(&manual, &size, '\0', in) > 0);
     fclose(in);
-    for (unsigned order = 0; order < N_FACADES + 2; order++) {
-        print_row((order + N_FACADES) % (N_FACADES + 2), row, sizeof(row));
+    for (unsigned maker = 0; maker <= N_FACADES; maker++) {
+        print_row(maker, row, sizeof(row));
         print_message("%s", row);
-        if (!strstr(readme, row))
-            fail_msg("the README does not say so");
+        if (!strstr(manual, row))
+            fail_msg("memclient(7) does not say so");
     }
-    free(readme);
+    free(manual);
 }
 
 /* ---- the program ----------------------------------------------------------------------------------------- */
@@ -215,7 +215,7 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(memory_of_each_is_opened_through_all),
-        cmocka_unit_test(the_table_stands_in_the_readme),
+        cmocka_unit_test(the_table_stands_in_the_manual),
     };
 
     return test_run(tests, observer_group_setup, observer_group_teardown);

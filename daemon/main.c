@@ -28,7 +28,7 @@ static const char help[] =
     "                   $XDG_RUNTIME_DIR/memoryd/memoryd.sock\n"
     "  --config FILE    read FILE; by default memoryd/memoryd.conf in " SYSCONFDIR " for\n"
     "                   the system's broker and in ~/.config for a private one, if it is there\n"
-    "  --check-config   only say what is wrong with the configuration\n"
+    "  --check-config   only report mistakes in the configuration\n"
     "  --autostart      a private broker in the background; returns when it serves, and it\n"
     "                   ends some time after its last client\n"
     "  --version        print the version\n"

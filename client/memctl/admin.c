@@ -66,7 +66,7 @@ run_upgrade(struct invocation *invocation, struct memclient *ctx)
         return r;
     ms = (clock_now_ns() - begun) / NSEC_PER_MSEC;
     if (now.broker_pid == before.broker_pid)
-        return refused(invocation, "the broker goes on as it was; its log says why it is not replaced");
+        return refused(invocation, "the broker was not replaced; its log says why");
     if (!invocation->json) {
         print_upgrade(&before, &now, ms);
         return EXIT_DONE;
@@ -100,9 +100,10 @@ print_reload(const struct memclient_reload_result *result)
     if (*result->config)
         printf("%s was read\n", text_clean(result->config, clean, sizeof(clean)));
     else
-        printf("there is no configuration file, the defaults are in force\n");
+        printf("there is no configuration file; the defaults are in force\n");
     n = print_reload_lines(result, MEMCLIENT_RELOAD_APPLIED, stdout, ": changed");
-    n += print_reload_lines(result, MEMCLIENT_RELOAD_RESTART, stdout, ": as before until a restart (memctl upgrade)");
+    n += print_reload_lines(result, MEMCLIENT_RELOAD_RESTART, stdout,
+                            ": takes effect after a restart (memctl upgrade)");
     if (!n)
         printf("nothing has changed\n");
 }
@@ -119,7 +120,7 @@ run_reload(struct invocation *invocation, struct memclient *ctx)
         return r;
     n_mistakes = print_reload_lines(&result, MEMCLIENT_RELOAD_MISTAKE, stderr, "");
     if (n_mistakes)
-        say("reload: nothing has changed, the configuration stays as it was");
+        say("reload: the configuration is unchanged");
     if (!invocation->json) {
         if (!n_mistakes)
             print_reload(&result);
@@ -131,14 +132,15 @@ run_reload(struct invocation *invocation, struct memclient *ctx)
 
 const struct command admin_commands[] = {
     {.name = "reload", .synopsis = "",
-     .summary = "Have the broker read its configuration again",
-     .help = "For root and the broker's user. Names each key that has changed: what is in force now, and what takes a\n"
-             "restart. Exit status 1, and nothing changes, if there are mistakes in the file; each is told.\n",
+     .summary = "Make the broker read its configuration again",
+     .help = "For root and the broker's user. Names each key that has changed: those in force now, and those that\n"
+             "take a restart. If there are mistakes in the file, each is reported, nothing changes, and the exit\n"
+             "status is 1.\n",
      .parse = parse_nothing, .run = run_reload},
     {.name = "upgrade", .synopsis = "",
-     .summary = "Have the broker go on as the program that is installed now",
-     .help = "For root and the broker's user. Buffers, sessions and mappings stay; calls of clients just take longer\n"
-             "meanwhile. Exit status 1 if no other broker answers within 30 s.\n",
+     .summary = "Replace the broker by the installed version",
+     .help = "For root and the broker's user. Buffers, sessions and mappings stay; clients' calls just take longer\n"
+             "meanwhile. Exit status 1 if the new broker does not answer within 30 s.\n",
      .parse = parse_nothing, .run = run_upgrade},
     {.name = NULL},
 };

@@ -79,11 +79,11 @@ parse_alloc(struct invocation *invocation)
     if (r)
         return r;
     if (!line.have_size)
-        return usage_error(invocation, "how large? give --size");
+        return usage_error(invocation, "--size is required");
     if (line.alloc.weights && line.n_weights != line.alloc.n_nodes)
-        return usage_error(invocation, "--weights needs one number for each of --node's");
+        return usage_error(invocation, "--weights needs one number for each node of --node");
     if (!line.alloc.name && (line.name.policy || line.name.group_rights || line.name.other_rights))
-        return usage_error(invocation, "--keep-for, --group and --others are about a --name");
+        return usage_error(invocation, "--keep-for, --group and --others require --name");
     line.alloc.name_options = &line.name;
     return EXIT_DONE;
 }
@@ -191,9 +191,9 @@ parse_open(struct invocation *invocation)
         optind++;
     invocation->program = optind < invocation->argc ? invocation->argv + optind : NULL;
     if (line.claim && line.reference.kind != REFERENCE_NAME)
-        return usage_error(invocation, "--claim is about a name");
+        return usage_error(invocation, "--claim requires a name");
     if (invocation->program && invocation->json)
-        return usage_error(invocation, "--json does not go with a program, whose output it is");
+        return usage_error(invocation, "--json cannot be combined with a program, which has the output");
     return EXIT_DONE;
 }
 
@@ -269,7 +269,7 @@ parse_move(struct invocation *invocation)
     int r = parse_only_reference(invocation);
 
     if (!r && line.alloc.n_nodes != 1)
-        return usage_error(invocation, "to which node? give one --node");
+        return usage_error(invocation, "one --node is required");
     return r;
 }
 
@@ -300,7 +300,7 @@ parse_rm(struct invocation *invocation)
     int r = parse_only_reference(invocation);
 
     if (!r && line.force && line.reference.kind != REFERENCE_ID)
-        r = usage_error(invocation, "--force is about a buffer itself: give its id");
+        r = usage_error(invocation, "--force requires a buffer's id: it is about the buffer itself");
     return r;
 }
 
@@ -329,11 +329,11 @@ run_rm(struct invocation *invocation, struct memclient *ctx)
 
 const struct command buffer_commands[] = {
     {.name = "alloc", .synopsis = "--size SIZE [OPTIONS]",
-     .summary = "Make a buffer",
-     .help = "With --name the buffer stays until it is removed, and its id is printed. Without, a token\n"
-             "is printed that opens it once within 60 s and keeps it until then.\n"
+     .summary = "Allocate a buffer",
+     .help = "With --name the buffer stays until it is removed, and its id is printed. Without it, a token is\n"
+             "printed that opens the buffer once within 60 s and keeps it alive until then.\n"
              "\n"
-             "  --size SIZE         how large\n"
+             "  --size SIZE         its size; required\n"
              "  --name NAME         bind this name to it, which may be any text\n"
              "  --keep-for TIME     unbind the name that long after memctl has ended\n"
              "  --group GROUP:rw    members of GROUP may read (r), write (w), share (s) it by its name\n"
@@ -351,8 +351,8 @@ const struct command buffer_commands[] = {
      .autostart = true, .options = alloc_options, .parse = parse_alloc, .run = run_alloc},
     {.name = "share", .synopsis = "[OPTIONS] BUFFER",
      .summary = "Make a token that opens a buffer, and print it",
-     .help = "  --rights RIGHTS  what it grants: r read, w write, s share, m manage; else reading, and\n"
-             "                   writing if you may\n"
+     .help = "  --rights RIGHTS  what it grants: r read, w write, s share, m manage; by default\n"
+             "                   reading, and writing if you may\n"
              "  --keeping        it keeps the buffer alive; needs --uses or --expires\n"
              "  --uses N         it can be opened N times\n"
              "  --expires TIME   it can be opened for that long: 500ms, 10s, 5min, 2h\n"
@@ -364,35 +364,35 @@ const struct command buffer_commands[] = {
      .summary = "Open a buffer and show it, or run a program with it",
      .help = "PROGRAM gets a descriptor of the buffer, whose number is in $MEMORYD_FD, and its size in\n"
              "$MEMORYD_SIZE. It holds the buffer until it exits. Its exit status is that of memctl, as\n"
-             "with env(1): 127 if there is no such program, 126 if it cannot be run, and 125, whatever\n"
-             "it may be, if memctl does not come so far.\n"
+             "with env(1): 127 if there is no such program, 126 if it cannot be run, and 125 if memctl fails\n"
+             "before that for any reason.\n"
              "\n"
-             "  --rights RIGHTS  r to read, rw to write; else as much as you may\n"
+             "  --rights RIGHTS  r to read, rw to write; by default as much as you may\n"
              "  --claim KIND     shared or exclusive, of a NAME: refused while another session's claim\n"
              "                   forbids it\n",
      .runs_program = true, .options = open_options, .parse = parse_open, .run = run_open},
     {.name = "cat", .synopsis = "BUFFER", .summary = "Write a buffer's bytes to standard output",
-     .help = "With --json they are in base64.\n",
+     .help = "With --json they are base64.\n",
      .parse = parse_only_reference, .run = run_cat},
     {.name = "fill", .synopsis = "BUFFER", .summary = "Fill a buffer from standard input",
-     .help = "From its start; what is behind the end of the input stays as it is.\n",
+     .help = "From its start; bytes beyond the end of the input are left unchanged.\n",
      .parse = parse_only_reference, .run = run_fill},
-    {.name = "publish", .synopsis = "[--future-only] BUFFER", .summary = "Make a buffer immutable for good",
+    {.name = "publish", .synopsis = "[--future-only] BUFFER", .summary = "Make a buffer immutable",
      .help = "It must have been made with --publishable, and nobody may have it mapped for writing.\n"
              "\n"
-             "  --future-only    let those who write it now go on\n",
+             "  --future-only    existing writable mappings stay writable\n",
      .options = publish_options, .parse = parse_only_reference, .run = run_publish},
     {.name = "move", .synopsis = "--node N BUFFER", .summary = "Move a buffer's pages to another NUMA node",
-     .help = "Contents and addresses stay. Nobody may have touched a mapping of it that still exists.\n"
+     .help = "Contents and addresses stay. No existing mapping of it may have been touched yet.\n"
              "\n"
-             "  --node N         to this one; it is bound there afterwards\n",
+             "  --node N         the node to move to; the buffer is bound to it afterwards\n",
      .options = move_options, .parse = parse_move, .run = run_move},
     {.name = "rm", .synopsis = "[--force] BUFFER", .summary = "Unbind a name, end a buffer, or revoke a token",
-     .help = "A name is unbound: its buffer ends when nobody holds it any more. A token is revoked. An id\n"
-             "ends the buffer itself, with all its names, tokens and holds; those who have it mapped keep\n"
-             "the contents until they let go.\n"
+     .help = "A name is unbound; its buffer is freed when nobody holds it any more. A token is revoked. An id\n"
+             "ends the buffer itself, with all its names, tokens and holds; processes that have it mapped keep\n"
+             "the contents until they unmap it.\n"
              "\n"
-             "  --force          take the contents away too, also from those who have it mapped\n"
+             "  --force          discard the contents too, even where they are mapped\n"
              "                   (administrators)\n",
      .options = rm_options, .parse = parse_rm, .run = run_rm},
     {.name = NULL},

@@ -336,12 +336,12 @@ parse_doctor(struct invocation *invocation)
     if (next_option(invocation) != -1)
         return EXIT_USAGE;
     if (optind == invocation->argc || strcmp(invocation->argv[optind], "opencl") != 0)
-        return usage_error(invocation, "it knows about `opencl' only");
+        return usage_error(invocation, "the only thing to examine is `opencl'");
     if (optind + 2 < invocation->argc)
         return usage_error(invocation, "`%s' is one argument too many", invocation->argv[optind + 2]);
     process = invocation->argv[optind + 1];
     if (process && (!*process || process[strspn(process, "0123456789")]))
-        return usage_error(invocation, "`%s' is no process's number", process);
+        return usage_error(invocation, "`%s' is not a process id", process);
     return EXIT_DONE;
 }
 

@@ -17,7 +17,7 @@ print_usage(FILE *stream)
 {
     fputs("usage: memctl [--json] [--socket PATH] COMMAND [ARGUMENTS]\n"
           "\n"
-          "Look at and use the memory that memoryd owns.\n"
+          "Inspect and use the memory that memoryd owns.\n"
           "\n"
           "commands:\n",
           stream);
@@ -28,10 +28,10 @@ print_usage(FILE *stream)
           "A BUFFER is an id (12), a token's 64 digits, or a name (a/b; uid:1000/a/b for another\n"
           "user's). A name that looks like one of the others is given as name:12; id:12 and\n"
           "token:... say so too.\n"
-          "A SIZE is a number of bytes, or one with K, M, G or T behind it.\n"
+          "A SIZE is a number of bytes, or one followed by K, M, G or T.\n"
           "\n"
           "      --json          print one JSON array of objects instead of text\n"
-          "      --socket PATH   the broker's socket; else $MEMORYD_SOCKET, else this user's, else\n"
+          "      --socket PATH   the broker's socket; by default $MEMORYD_SOCKET, this user's or\n"
           "                      the system's\n"
           "  -h, --help          this text; behind a COMMAND, and as `memctl help COMMAND`: about it\n"
           "  -V, --version       print the version\n"

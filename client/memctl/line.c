@@ -171,7 +171,7 @@ parse_reference(struct invocation *invocation)
     if (r)
         return r;
     if (optind == invocation->argc)
-        return usage_error(invocation, "which buffer?");
+        return usage_error(invocation, "a buffer is required");
     line.given = invocation->argv[optind];
     wrong = reference_parse(line.given, &line.reference);
     if (wrong)

@@ -165,7 +165,7 @@ run_check(struct invocation *invocation, struct memclient *ctx)
 }
 
 const struct command list_commands[] = {
-    {.name = "status", .synopsis = "", .summary = "Show the broker: who it is, what it keeps, its limits",
+    {.name = "status", .synopsis = "", .summary = "Show the broker: its processes, what it holds, its limits",
      .help = "What each line means is in memctl(1), as for the columns of all listings.\n",
      .parse = parse_nothing, .run = run_status},
     {.name = "nodes", .synopsis = "", .summary = "List the NUMA nodes", .help = "",
@@ -177,9 +177,9 @@ const struct command list_commands[] = {
      .parse = parse_nothing, .run = run_buffers},
     {.name = "leaks", .synopsis = "",
      .summary = "List buffers that only descriptors outside of any session still hold",
-     .help = "Their life is over, but some process has them open or mapped and does not say so: a\n"
-             "descriptor that was passed on and forgotten, a child that lives on. They stay charged\n"
-             "until it lets go. To find it, look for the INODE: `lsof | grep INODE`.\n",
+     .help = "Nothing refers to them any more, but some process still has them open or mapped: a descriptor\n"
+             "that was passed on and forgotten, or a child that lives on. They stay charged until it closes\n"
+             "them. To find it, look for the INODE: `lsof | grep INODE`.\n",
      .parse = parse_nothing, .run = run_leaks},
     {.name = "sessions", .synopsis = "", .summary = "List sessions: which processes hold what", .help = "",
      .parse = parse_nothing, .run = run_sessions},
@@ -189,8 +189,9 @@ const struct command list_commands[] = {
     {.name = "tokens", .synopsis = "", .summary = "List tokens, without their secrets", .help = "",
      .parse = parse_nothing, .run = run_tokens},
     {.name = "check", .synopsis = "",
-     .summary = "Have the broker prove its accounts against its records",
-     .help = "For root and the broker's user. Exit status 1 and a sentence for each fault, if there is one.\n",
+     .summary = "Verify the broker's accounts against its records",
+     .help = "For root and the broker's user. Each fault is reported in a sentence; if there is one, the exit\n"
+             "status is 1.\n",
      .parse = parse_nothing, .run = run_check},
     {.name = NULL},
 };

@@ -79,7 +79,7 @@ take_common(struct invocation *invocation, int option, char *const *argv)
         printf("memctl %s\n", memclient_version());
         exit(EXIT_DONE);
     case ':':
-        usage_error(invocation, "%s needs a value", argv[optind - 1]);
+        usage_error(invocation, "%s requires a value", argv[optind - 1]);
         return '?';
     case '?':
         if (optopt > 0 && optopt < 0x80 && strncmp(argv[optind - 1], "--", 2) != 0)

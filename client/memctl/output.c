@@ -267,7 +267,7 @@ int
 output_end(struct output *output, int r)
 {
     if (output->no_memory) {
-        say("there is no memory for what is to be printed");
+        say("not enough memory to print the result");
         r = EXIT_REFUSED;
     } else if (!r) {
         if (output->json) {

@@ -127,7 +127,7 @@ static void announce(const struct app *app, const char *path)
     for (uint32_t i = 0; i < pools_count(app->pools); i++)
         say_pool(pools_get(app->pools, i));
     say_recovered(app);
-    log_notice("memoryd %s serves at %s", app->options->version, path ? path : "the socket it was given");
+    log_notice("memoryd %s is listening on %s", app->options->version, path ? path : "the socket it was given");
     if (app->options->autostart)
         place_leave_terminal();
     keeper_tell_ready(app->keeper);
@@ -168,9 +168,9 @@ static int run(struct app *app)
     if (app->orphaned)
         return inherited_leave(app);
     if (app->error)
-        log_error("the broker ends: %s", strerror(-app->error));
+        log_error("shutting down after an error: %s", strerror(-app->error));
     else
-        log_notice("the broker ends in order");
+        log_notice("shutting down");
     if (!app->error)
         leave(app);
     return app->error ? EXIT_FAILED : EXIT_OK;

@@ -33,7 +33,7 @@
 /* What the process ends with; documented in memoryd.8. */
 enum exit_status {
     EXIT_OK = 0,
-    EXIT_FAILED = 1,  /* something it needs is not to be had, or it broke */
+    EXIT_FAILED = 1,  /* something it needs is not available, or it broke */
     EXIT_USAGE = 2,
     EXIT_CONFIG = 3,  /* mistakes in the configuration */
     EXIT_RUNNING = 4, /* a broker serves there already */

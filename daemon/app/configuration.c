@@ -171,7 +171,7 @@ static int start_with_last_good(struct app *app, const char *path)
     if (status)
         return status;
     app->config_stale = true;
-    log_error("the configuration stays as it was before the mistakes; when %s is mended, have it read again (memctl "
+    log_error("the last good configuration stays in force; correct %s and have it read again (memctl "
               "reload)", path ? path : "it");
     return EXIT_OK;
 }
@@ -207,7 +207,7 @@ static bool is_mended(const struct app *app, const char *path, const struct look
 
     if (app->inherited.carrier[0] < 0)
         return false;
-    log_notice("waiting until %s is changed", path);
+    log_notice("waiting for %s to change", path);
     do {
         struct look_of_file now = look_at_file(path);
 
@@ -297,9 +297,9 @@ static void note_mistake(void *userdata, const char *sentence)
 static void note_difference(void *userdata, const char *key, bool live)
 {
     if (live)
-        log_notice("%s is changed", key);
+        log_notice("%s has changed", key);
     else
-        log_warning("%s is changed in the file, but stays as it was: that takes a restart (memctl upgrade, or "
+        log_warning("%s has changed in the file, but takes effect only after a restart (memctl upgrade, or "
                     "systemctl restart)", key);
     add_line(userdata, live ? RELOAD_APPLIED : RELOAD_RESTART, key);
 }
@@ -385,13 +385,13 @@ static void fill_result(struct app *app, struct reload_result *result)
     (void)snprintf(result->path, sizeof(result->path), "%s", path ? path : "");
     if (result->n_of[RELOAD_MISTAKE]) {
         app->config_stale = true;
-        log_error("the configuration stays as it was");
+        log_error("the configuration is unchanged");
     } else if (path)
-        log_notice("%s was read again: %u keys changed, %u changed that take a restart", path,
+        log_notice("%s was read again: %u keys changed, %u more take effect after a restart", path,
                    result->n_of[RELOAD_APPLIED], result->n_of[RELOAD_RESTART]);
     else
-        log_notice("there is no configuration file, the defaults are in force: %u keys changed, %u changed that take a "
-                   "restart", result->n_of[RELOAD_APPLIED], result->n_of[RELOAD_RESTART]);
+        log_notice("there is no configuration file; the defaults are in force: %u keys changed, %u more take effect "
+                   "after a restart", result->n_of[RELOAD_APPLIED], result->n_of[RELOAD_RESTART]);
 }
 
 void configuration_reload(struct app *app, struct reload_result *result)
@@ -427,7 +427,7 @@ int configuration_check(struct app *app, struct problem *problem)
         struct reload_result *result = calloc(1, sizeof(*result));
 
         if (result && !fits_machine(config, result))
-            r = refuse(problem, STATUS_NOT_SUPPORTED, "%.180s; the broker goes on as it was", result->lines[0].text);
+            r = refuse(problem, STATUS_NOT_SUPPORTED, "%.180s; the running broker is unchanged", result->lines[0].text);
         free(result);
     }
     config_free(config);

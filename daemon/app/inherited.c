@@ -132,13 +132,13 @@ int inherited_leave(struct app *app)
     if (!r)
         r = keeper_orphan(carrier, enumerate, app);
     if (!r && stored) {
-        log_notice("the keeper is gone; all is left for the next one, and this broker ends");
+        log_notice("the keeper is gone; everything is kept for the next one, and this broker exits");
         return EXIT_OK;
     }
     if (!r) {
         log_notice("the keeper is gone; this broker takes its place");
         r = become_keeper(app, carrier);
     }
-    log_error("the keeper is gone, and so is what the broker held: %s", strerror(-r));
+    log_error("the keeper is gone, and what the broker held is lost: %s", strerror(-r));
     return EXIT_FAILED;
 }

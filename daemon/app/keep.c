@@ -123,7 +123,7 @@ static int take_carrier(struct keep *keep)
             (void)fd_close(keep->options->carrier[i]);
     }
     if (store_get(store, KEEPER_KEY(KEEPER_LISTENER, 0)) < 0)
-        return failed("cannot take over what was held: no socket to listen at is among it", -ENOENT);
+        return failed("cannot take over what was held: there is no listening socket in it", -ENOENT);
     return EXIT_OK;
 }
 

@@ -103,7 +103,7 @@ static void on_idle(evutil_socket_t fd, short events, void *userdata)
         loop_arm_idle(app);
         return;
     }
-    log_notice("nobody has used this private broker for %llu s, it ends",
+    log_notice("this private broker has been idle for %llu s and exits",
                (unsigned long long)(app->config->idle_exit_ms / 1000));
     app->for_good = true;
     app_stop(app);
@@ -143,14 +143,14 @@ static const char *becomes_of_it(enum keeper_stop how)
     case KEEPER_STOP_NEXT:
         break;
     case KEEPER_STOP_STORED:
-        return "the service manager keeps what this broker holds, over a stop if FileDescriptorStorePreserve=yes";
+        return "the service manager keeps what this broker holds, across a stop if FileDescriptorStorePreserve=yes";
     case KEEPER_STOP_RESTART:
-        return "this service manager (systemd before 254) keeps what this broker holds over a restart only; by a stop "
-               "it is lost, but for what is mapped";
+        return "this service manager (systemd before 254) keeps what this broker holds across a restart only; with a "
+               "stop it is lost, except what is mapped";
     case KEEPER_STOP_LOST:
-        return "nobody keeps what this broker holds: it is lost, but for what is mapped";
+        return "nobody keeps what this broker holds: it is lost, except what is mapped";
     }
-    return "it is not known who keeps what this broker holds";
+    return "whether anybody keeps what this broker holds is unknown";
 }
 
 /* Before it is lost. */

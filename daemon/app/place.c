@@ -54,7 +54,7 @@ char *place_socket(const struct app_options *options)
     } else if (runtime && *runtime == '/') {
         r = asprintf(&path, "%s/memoryd/memoryd.sock", runtime);
     } else {
-        log_error("where to listen? XDG_RUNTIME_DIR is not set; give --socket PATH");
+        log_error("no socket path: XDG_RUNTIME_DIR is not set, so --socket is required");
         return NULL;
     }
     if (r < 0 || !path) {
@@ -159,7 +159,7 @@ static int wait_for_winner(const char *path)
             return EXIT_OK;
         (void)poll(NULL, 0, 10);
     }
-    log_error("another broker is starting at %s and does not get ready", path);
+    log_error("another broker is starting on %s, but does not become ready", path);
     return EXIT_FAILED;
 }
 

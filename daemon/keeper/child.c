@@ -31,7 +31,7 @@ void keeper_kill_broker(struct keeper *keeper, const char *why)
     if (keeper->pid <= 0)
         return;
     if (why)
-        log_error("broker %d %s, it is killed", keeper->pid, why);
+        log_error("killing broker %d, which %s", keeper->pid, why);
     (void)kill(keeper->pid, SIGKILL);
 }
 

@@ -85,7 +85,7 @@ void keeper_upgrade(struct keeper *keeper)
         else if (!keeper->runs_previous)
             (void)fd_close(store_remove(&keeper->store, KEEPER_KEY(KEEPER_PROGRAM, 0)));
     }
-    log_error("no upgrade to %s: %s; the program that runs goes on", keeper->start.path, strerror(-r));
+    log_error("no upgrade to %s: %s; the running program stays", keeper->start.path, strerror(-r));
     (void)fd_close(fresh[0]);
     (void)fd_close(fresh[1]);
 }

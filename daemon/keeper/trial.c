@@ -76,7 +76,7 @@ static void try_run(struct keeper *keeper)
 
     if (!r)
         return;
-    log_error("no upgrade: cannot execute %s: %s", keeper->start.path ? keeper->start.path : "what nobody knows",
+    log_error("no upgrade: cannot execute %s: %s", keeper->start.path ? keeper->start.path : "the installed program",
               strerror(-r));
     refuse_upgrade(keeper, -r);
 }

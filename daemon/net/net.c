@@ -126,7 +126,7 @@ struct net *net_free(struct net *net)
     if (!net)
         return NULL;
     list_for_each_entry_safe(connection, &net->connections, struct connection, in_connections)
-        connection_close(connection, LOG_LEVEL_DEBUG, "the broker ends");
+        connection_close(connection, LOG_LEVEL_DEBUG, "the broker is shutting down");
     reap(net);
     (void)event_del(&net->reap_event);
     (void)event_del(&net->budget_event);

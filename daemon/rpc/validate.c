@@ -283,7 +283,7 @@ static int validate_share(const Memoryd__V1__ShareRequest *m, struct problem *pr
         return refuse(problem, STATUS_INVALID_ARGUMENT, "flags 0x%x have bits without a meaning", m->flags);
     if (m->flags & MEMORYD__V1__SHARE_REQUEST__FLAG__KEEPING && !m->uses && !m->expiry_ms)
         return bad(problem,
-                   "a keeping token needs a number of uses or an expiry, or it would keep its buffer for ever");
+                   "a keeping token needs a number of uses or an expiry, or it would keep its buffer forever");
     if (m->flags & MEMORYD__V1__SHARE_REQUEST__FLAG__ONLY_PID && (!m->pid || m->pid > INT32_MAX))
         return bad(problem, "ONLY_PID needs the number of a process");
     if (!(m->flags & MEMORYD__V1__SHARE_REQUEST__FLAG__ONLY_UID) && m->uid)

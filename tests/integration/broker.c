@@ -132,7 +132,7 @@ static void start(struct broker_process *broker, const char *extra, unsigned nof
 {
     launch(broker, extra, nofile, uid);
     /* one may connect before: the socket is there, and the broker comes */
-    if (!WAIT_UNTIL(broker_said(broker, "serves at") || !broker_lives(broker)) || !broker_lives(broker)) {
+    if (!WAIT_UNTIL(broker_said(broker, "is listening on") || !broker_lives(broker)) || !broker_lives(broker)) {
         print_log(broker);
         fail_msg("memoryd does not serve");
     }

@@ -73,7 +73,7 @@ sed -i 's/^pages = base/pages = auto\ncapacity = 10%\nstock = 1M/' "$dir/config"
 for _ in 1 2; do # it stays so until a restart
     reload 0
     for key in '[pools] capacity' '[pools] stock' '[pool fast]' '[arena] half' '[broker] worker_threads' '[topology] simulate_nodes'; do
-        shows "$key: as before until a restart (memctl upgrade)"
+        shows "$key: takes effect after a restart (memctl upgrade)"
         logged "warning: ${key//[/\\[} .*restart"
     done
 done
@@ -164,7 +164,7 @@ mkdir -p "$dir/home/memoryd" "$dir/user"
 MEMORYD_SOCKET=$dir/user/memoryd.sock
 begin_broker "${as_user[@]}" "$builddir/daemon/memoryd"
 reload 0
-shows "there is no configuration file, the defaults are in force"
+shows "there is no configuration file; the defaults are in force"
 shows "nothing has changed"
 logged "there is no configuration file"
 dir_config=$dir/home/memoryd/memoryd.conf
@@ -175,7 +175,7 @@ limited uid_bytes
 [ "$(status config)" = "$dir_config" ] || fail "the status names $(status config)"
 rm "$dir_config"
 reload 0
-shows "there is no configuration file, the defaults are in force"
+shows "there is no configuration file; the defaults are in force"
 unlimited
 # and what is good without a file is good enough to go on with
 printf '[limits]\nuid_bites = 1M\n' >"$dir_config"

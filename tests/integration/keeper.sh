@@ -108,7 +108,7 @@ kill "$keeper"
 until_ gone "$keeper"
 until_ gone "$broker"
 [ ! -e s ] && [ ! -e s.lock ] || fail "files were left"
-says 'warning: nobody keeps .* it is lost, but for what is mapped: 1 buffer with 1048576 bytes, 1 name, [01] sessions*$' ||
+says 'warning: nobody keeps .* it is lost, except what is mapped: 1 buffer with 1048576 bytes, 1 name, [01] sessions*$' ||
     fail "nobody said what is lost: $(cat log)"
 keeper=0
 

@@ -35,7 +35,7 @@ start() {
     pid=$!
     pids+=($pid)
     for _ in $(seq 300); do
-        grep -q 'serves at' log && return 0
+        grep -q 'is listening on' log && return 0
         kill -0 $pid 2>/dev/null || break
         sleep 0.1
     done
@@ -126,8 +126,8 @@ if [ "$(id -u)" = 0 ]; then
     "${nobody[@]}" "$memoryd" --config good.conf --socket "$dir/shared/s" 2>other.log &
     other=$!
     pids+=($other)
-    for _ in $(seq 300); do grep -q 'serves at' other.log && break; sleep 0.1; done
-    grep -q 'serves at' other.log || fail "as another user: $(cat other.log)"
+    for _ in $(seq 300); do grep -q 'is listening on' other.log && break; sleep 0.1; done
+    grep -q 'is listening on' other.log || fail "as another user: $(cat other.log)"
     expect 1 'not a file of ours\|belongs to\|Permission denied' --config good.conf --socket "$dir/shared/s"
     crash $other
     wait $other 2>/dev/null
@@ -187,8 +187,8 @@ if command -v systemd-socket-activate >/dev/null; then
     perl -MSocket -e 'socket(S, AF_UNIX, 5, 0) && connect(S, pack_sockaddr_un($ARGV[0])) or exit 1; sleep 60' "$dir/act" &
     client=$!
     pids+=($client)
-    for _ in $(seq 300); do grep -q 'serves at' act.log && break; sleep 0.1; done
-    grep -q 'serves at' act.log || fail "socket activation: $(cat act.log)"
+    for _ in $(seq 300); do grep -q 'is listening on' act.log && break; sleep 0.1; done
+    grep -q 'is listening on' act.log || fail "socket activation: $(cat act.log)"
     kill $client
     kill $pid
     wait $pid || fail "it did not end in order: $(cat act.log)"

@@ -141,13 +141,13 @@ stop_and_start() { ctl stop memoryd.service && ctl start memoryd.service; }
 stop_keeps() { [ "$(ctl --version | sed -n '1s/^systemd \([0-9]*\).*/\1/p')" -ge 254 ]; }
 
 lose_everything() {
-    local survivor kept="over a restart only; by a stop it is lost"
+    local survivor kept="across a restart only; with a stop it is lost"
     "$programs/survivor" live/survivor >"$work/survivor" 2>&1 &
     survivor=$!
     within "the survivor" 60 grep -q waits "$work/survivor"
     ctl stop memoryd.service || fail "stop"
     if stop_keeps; then
-        kept="over a stop if FileDescriptorStorePreserve=yes"
+        kept="across a stop if FileDescriptorStorePreserve=yes"
         ctl clean --what=fdstore memoryd.service || fail "clean"
     fi
     journal | grep -q "$kept.*: 1 buffer with 1048576 bytes, 1 name, 1 session$" ||

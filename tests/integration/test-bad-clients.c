@@ -266,7 +266,7 @@ static void a_bad_reload_changes_nothing(void **state)
     assert_int_equal(write(fd, "nonsense = 1\n", 13), 13);
     close(fd);
     assert_ok(kill(broker.pid, SIGHUP));
-    assert_true(WAIT_UNTIL(broker_said(&broker, "stays as it was")));
+    assert_true(WAIT_UNTIL(broker_said(&broker, "the configuration is unchanged")));
     assert_true(broker_said(&broker, ".conf:6: [arena] nonsense: no such key"));
     assert_true(raw_is_served(good));
     close(good);

@@ -20,7 +20,7 @@ static const char help[] =
     "Usage: memoryd [--socket PATH] [--config FILE] [--autostart]\n"
     "       memoryd --check-config [--config FILE]\n"
     "\n"
-    "The memory broker: owns a machine's shareable memory and gives it out to processes.\n"
+    "The memory broker: owns a machine's shareable memory and allocates it to processes.\n"
     "It runs in the foreground.\n"
     "\n"
     "  --socket PATH    listen there; by default the socket that systemd passes, else\n"
@@ -29,13 +29,37 @@ static const char help[] =
     "  --config FILE    read FILE; by default memoryd/memoryd.conf in " SYSCONFDIR " for\n"
     "                   the system's broker and in ~/.config for a private one, if it is there\n"
     "  --check-config   only report mistakes in the configuration\n"
-    "  --autostart      a private broker in the background; returns when it serves, and it\n"
-    "                   ends some time after its last client\n"
+    "  --autostart      a private broker in the background; returns when it is ready; it\n"
+    "                   exits some time after its last client has gone\n"
     "  --version        print the version\n"
     "  --help           print this\n"
     "\n"
     "Exit status: 0 done, 1 failed, 2 wrong use, 3 mistakes in the configuration,\n"
     "4 a broker is already running there, 5 the ledger is of another version. See memoryd(8) and memoryd.conf(5).\n";
+
+enum {
+    OPTION_SOCKET = 256,
+    OPTION_CONFIG,
+    OPTION_CHECK,
+    OPTION_AUTOSTART,
+    OPTION_VERSION,
+    OPTION_HELP,
+    OPTION_BROKER,
+    OPTION_CARRIER,
+};
+
+static const struct option options[] = {
+    {"socket", required_argument, NULL, OPTION_SOCKET},
+    {"config", required_argument, NULL, OPTION_CONFIG},
+    {"check-config", no_argument, NULL, OPTION_CHECK},
+    {"autostart", no_argument, NULL, OPTION_AUTOSTART},
+    {"version", no_argument, NULL, OPTION_VERSION},
+    {"help", no_argument, NULL, OPTION_HELP},
+    /* for this program's own use, see keeper/start.h */
+    {START_OPTION_BROKER, required_argument, NULL, OPTION_BROKER},
+    {START_OPTION_CARRIER, required_argument, NULL, OPTION_CARRIER},
+    {NULL, 0, NULL, 0},
+};
 
 static int usage(void)
 {
@@ -59,20 +83,6 @@ static void ensure_standard_descriptors(void)
 
 int main(int argc, char **argv)
 {
-    enum { OPTION_SOCKET = 256, OPTION_CONFIG, OPTION_CHECK, OPTION_AUTOSTART, OPTION_VERSION, OPTION_HELP,
-           OPTION_BROKER, OPTION_CARRIER };
-    static const struct option options[] = {
-        {"socket", required_argument, NULL, OPTION_SOCKET},
-        {"config", required_argument, NULL, OPTION_CONFIG},
-        {"check-config", no_argument, NULL, OPTION_CHECK},
-        {"autostart", no_argument, NULL, OPTION_AUTOSTART},
-        {"version", no_argument, NULL, OPTION_VERSION},
-        {"help", no_argument, NULL, OPTION_HELP},
-        /* for this program's own use, see keeper/start.h */
-        {START_OPTION_BROKER, required_argument, NULL, OPTION_BROKER},
-        {START_OPTION_CARRIER, required_argument, NULL, OPTION_CARRIER},
-        {NULL, 0, NULL, 0},
-    };
     struct app_options app = {
         .sysconfdir = SYSCONFDIR,
         .version = PACKAGE_VERSION,

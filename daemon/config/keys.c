@@ -31,10 +31,10 @@ const struct key config_keys[] = {
     {"pools", "pages", KIND_UNASKED, offsetof(struct config, base_pages), 0, 0, LIVE},
     {"pools", "stock", KIND_SIZE_OR_PERCENT, offsetof(struct config, stock), 0, MAX_BYTES},
 
-    {"pool", "nodes", KIND_NODES, offsetof(struct config_pool, n_nodes), 0, 0},
+    {"pool", "nodes", KIND_NODES, offsetof(struct config_pool, n_nodes), 0, MEMORYD_NODES_MAX - 1},
     {"pool", "placement", KIND_PLACEMENT, offsetof(struct config_pool, placement), 0, 0},
     {"pool", "part_size", KIND_SIZE, offsetof(struct config_pool, part_size), 4096, 1 * TIB},
-    {"pool", "weights", KIND_WEIGHTS, offsetof(struct config_pool, n_weights), 0, 0},
+    {"pool", "weights", KIND_WEIGHTS, offsetof(struct config_pool, n_weights), 1, 1000000},
     {"pool", "page_size", KIND_SIZE, offsetof(struct config_pool, page_size), 4096, 16 * GIB},
     {"pool", "pages", KIND_PAGES, offsetof(struct config_pool, pages), 0, 0},
     {"pool", "commit", KIND_COMMIT, offsetof(struct config_pool, lazy), 0, 0},
@@ -76,6 +76,13 @@ const size_t config_n_keys = sizeof(config_keys) / sizeof(*config_keys);
 
 _Static_assert(sizeof(config_keys) / sizeof(*config_keys) <= CONFIG_KEYS_MAX, "raise CONFIG_KEYS_MAX");
 
+/* ---- what each kind takes ------------------------------------------------------------------------------------ */
+
+static void describe_number(uint64_t v, char *text, size_t size)
+{
+    (void)snprintf(text, size, "%llu", (unsigned long long)v);
+}
+
 static void describe_size(uint64_t v, char *text, size_t size)
 {
     static const char units[] = " KMGTPE";
@@ -88,241 +95,161 @@ static void describe_size(uint64_t v, char *text, size_t size)
     (void)snprintf(text, size, unit ? "%llu%c" : "%llu", (unsigned long long)v, units[unit]);
 }
 
-/* What the key takes, for the end of a sentence. */
-const char *key_takes(const struct key *key, char *text, size_t size)
+static void describe_time(uint64_t ms, char *text, size_t size)
 {
-    char min[32];
-    char max[32];
+    const uint64_t hour = 3600 * 1000;
+    bool hours = ms && ms % hour == 0;
 
-    describe_size(key->min, min, sizeof(min));
-    describe_size(key->max, max, sizeof(max));
-    switch (key->kind) {
-    case KIND_NUMBER:
-        (void)snprintf(text, size, "a number from %llu to %llu", (unsigned long long)key->min,
-                       (unsigned long long)key->max);
-        break;
-    case KIND_LIMIT:
-        (void)snprintf(text, size, "a number from %llu to %llu, or none", (unsigned long long)key->min,
-                       (unsigned long long)key->max);
-        break;
-    case KIND_SIZE:
-        (void)snprintf(text, size, "a size from %s to %s, like 64K, 8M, 2G or 1T", min, max);
-        break;
-    case KIND_SIZE_LIMIT:
-        (void)snprintf(text, size, "a size from %s to %s, like 64K, 8M, 2G or 1T, or none", min, max);
-        break;
-    case KIND_SIZE_OR_PERCENT:
-        (void)snprintf(text, size, "a size from %s to %s, like 8M or 2G, or 1%% to 100%%", min, max);
-        break;
-    case KIND_UID_BYTES:
-        (void)snprintf(text, size, "a size from %s to %s, like 8M or 2G, or 1%% to 100%%, or none", min, max);
-        break;
-    case KIND_TIME:
-        (void)snprintf(text, size, "a time from %llums to 168h with its unit: ms, s, min or h",
-                       (unsigned long long)key->min);
-        break;
-    case KIND_HALF:
-        (void)snprintf(text, size, "lower, upper or auto");
-        break;
-    case KIND_NODES:
-        (void)snprintf(text, size, "up to %d different node numbers below %d, like 0,2 or 0-3",
-                       MEMORYD_NODES_MAX, MEMORYD_NODES_MAX);
-        break;
-    case KIND_WEIGHTS:
-        (void)snprintf(text, size, "one number from 1 to 1000000 for each node, like 3,1");
-        break;
-    case KIND_PLACEMENT:
-        (void)snprintf(text, size, "bind, preferred, interleave, split or local");
-        break;
-    case KIND_PAGES:
-        (void)snprintf(text, size, "base, thp or hugetlb");
-        break;
-    case KIND_COMMIT:
-        (void)snprintf(text, size, "eager or lazy");
-        break;
-    case KIND_SPIN:
-        (void)snprintf(text, size, "off or auto");
-        break;
-    case KIND_UNASKED:
-        (void)snprintf(text, size, "auto or base");
-        break;
-    }
+    (void)snprintf(text, size, "%llu%s", (unsigned long long)(hours ? ms / hour : ms), hours ? "h" : "ms");
+}
+
+static const char *const half_words[] = {"auto", "lower", "upper", NULL};
+static const char *const placement_words[] = {"bind", "preferred", "interleave", "split", "local", NULL};
+static const char *const pages_words[] = {"base", "thp", "hugetlb", NULL};
+static const char *const commit_words[] = {"eager", "lazy", NULL};
+static const char *const spin_words[] = {"off", "auto", NULL};
+static const char *const unasked_words[] = {"auto", "base", NULL};
+
+#define TEXT_OF(number)  #number
+#define TEXT(number)     TEXT_OF(number)
+
+static const struct form {
+    size_t size; /* of what is stored, if that is one piece without holes; else 0 */
+    const char *what;
+    /* a number between the key's bounds */
+    bool (*read)(const char *value, uint64_t *ret);
+    void (*describe)(uint64_t bound, char *text, size_t size);
+    const char *like; /* examples */
+    bool or_percent;
+    bool or_none;
+    /* or a word, which stands for a number */
+    const char *const *words;
+    unsigned first; /* what the first one stands for */
+} forms[] = {
+    [KIND_NUMBER] = {sizeof(uint64_t), "a number", value_number, describe_number, ""},
+    [KIND_SIZE] = {sizeof(uint64_t), "a size", value_size, describe_size, ", like 64K, 8M, 2G or 1T"},
+    [KIND_TIME] = {sizeof(uint64_t), "a time", value_time, describe_time, " with its unit: ms, s, min or h"},
+    [KIND_LIMIT] = {sizeof(uint64_t), "a number", value_number, describe_number, "", .or_none = true},
+    [KIND_SIZE_LIMIT] = {sizeof(uint64_t), "a size", value_size, describe_size, ", like 64K, 8M, 2G or 1T",
+                         .or_none = true},
+    [KIND_SIZE_OR_PERCENT] = {0, "a size", value_size, describe_size, ", like 8M or 2G", .or_percent = true},
+    [KIND_UID_BYTES] = {0, "a size", value_size, describe_size, ", like 8M or 2G", .or_percent = true,
+                        .or_none = true},
+    /* lists: the number of elements, and right behind it they */
+    [KIND_NODES] = {sizeof(uint32_t) * (1 + MEMORYD_NODES_MAX), "up to " TEXT(MEMORYD_NODES_MAX)
+                    " different node numbers below " TEXT(MEMORYD_NODES_MAX) ", like 0,2 or 0-3"},
+    [KIND_WEIGHTS] = {sizeof(uint32_t) * (1 + MEMORYD_NODES_MAX),
+                      "one number from 1 to 1000000 for each node, like 3,1"},
+    [KIND_HALF] = {sizeof(enum config_half), .words = half_words, .first = CONFIG_HALF_AUTO},
+    [KIND_PLACEMENT] = {sizeof(enum config_placement), .words = placement_words, .first = CONFIG_PLACEMENT_BIND},
+    [KIND_PAGES] = {sizeof(enum config_pages), .words = pages_words, .first = CONFIG_PAGES_BASE},
+    [KIND_COMMIT] = {sizeof(bool), .words = commit_words},
+    [KIND_SPIN] = {sizeof(bool), .words = spin_words},
+    [KIND_UNASKED] = {sizeof(bool), .words = unasked_words},
+};
+
+/* "base, thp or hugetlb" */
+static const char *takes_words(const char *const *words, char *text, size_t size)
+{
+    size_t n = 0;
+
+    for (unsigned i = 0; words[i] && n < size; i++)
+        n += (size_t)snprintf(text + n, size - n, "%s%s", !i ? "" : words[i + 1] ? ", " : " or ", words[i]);
     return text;
 }
 
-static bool one_of(const char *value, const char *const *words, unsigned n, unsigned *index)
+const char *key_takes(const struct key *key, char *text, size_t size)
 {
-    for (unsigned i = 0; i < n; i++) {
-        if (!strcmp(value, words[i])) {
-            *index = i;
-            return true;
-        }
+    const struct form *form = &forms[key->kind];
+    char min[32];
+    char max[32];
+
+    if (form->words)
+        return takes_words(form->words, text, size);
+    if (!form->describe) {
+        (void)snprintf(text, size, "%s", form->what);
+        return text;
     }
-    return false;
+    form->describe(key->min, min, sizeof(min));
+    form->describe(key->max, max, sizeof(max));
+    (void)snprintf(text, size, "%s from %s to %s%s%s%s", form->what, min, max, form->like,
+                   form->or_percent ? ", or 1% to 100%" : "", form->or_none ? ", or none" : "");
+    return text;
 }
+
+/* ---- values -------------------------------------------------------------------------------------------------- */
 
 static bool in_range(const struct key *key, uint64_t v)
 {
     return v >= key->min && v <= key->max;
 }
 
-static bool store_number(const struct key *key, void *base, uint64_t v)
+static bool store_word(const struct form *form, char *member, const char *value)
 {
-    if (!in_range(key, v))
-        return false;
-    memcpy((char *)base + key->offset, &v, sizeof(v));
-    return true;
+    unsigned n = form->first;
+
+    for (const char *const *word = form->words; *word; word++, n++)
+        if (!strcmp(value, *word)) {
+            bool flag = n;
+
+            memcpy(member, form->size == sizeof(flag) ? (const void *)&flag : (const void *)&n, form->size);
+            return true;
+        }
+    return false;
 }
 
-static bool store_none(const struct key *key, void *base)
+static bool store_list(const struct key *key, char *member, const char *value)
 {
-    uint64_t none = CONFIG_NONE;
-
-    memcpy((char *)base + key->offset, &none, sizeof(none));
-    return true;
-}
-
-static bool store_nodes(struct config_pool *pool, const char *value)
-{
-    uint32_t nodes[MEMORYD_NODES_MAX];
+    uint32_t elements[MEMORYD_NODES_MAX];
     uint32_t n;
 
-    if (!value_list(value, nodes, &n, MEMORYD_NODES_MAX, MEMORYD_NODES_MAX - 1))
+    if (!value_list(value, elements, &n, MEMORYD_NODES_MAX, (uint32_t)key->max))
         return false;
-    for (uint32_t i = 0; i < n; i++)
-        for (uint32_t j = 0; j < i; j++)
-            if (nodes[i] == nodes[j])
-                return false;
-    memcpy(pool->nodes, nodes, n * sizeof(*nodes));
-    pool->n_nodes = n;
-    return true;
-}
-
-static bool store_weights(struct config_pool *pool, const char *value)
-{
-    uint32_t weights[MEMORYD_NODES_MAX];
-    uint32_t n;
-
-    if (!value_list(value, weights, &n, MEMORYD_NODES_MAX, 1000000))
-        return false;
-    for (uint32_t i = 0; i < n; i++)
-        if (!weights[i])
+    for (uint32_t i = 0; i < n; i++) {
+        if (!in_range(key, elements[i]))
             return false;
-    memcpy(pool->weights, weights, n * sizeof(*weights));
-    pool->n_weights = n;
+        for (uint32_t j = 0; key->kind == KIND_NODES && j < i; j++)
+            if (elements[i] == elements[j])
+                return false;
+    }
+    memcpy(member, &n, sizeof(n));
+    memcpy(member + sizeof(n), elements, n * sizeof(*elements));
+    return true;
+}
+
+/* A number, a percentage or none; `config` for the one key that has two members. */
+static bool store_number(const struct key *key, struct config *config, char *member, const char *value)
+{
+    const struct form *form = &forms[key->kind];
+    struct config_size size = {0};
+
+    if (form->or_none && !strcmp(value, "none"))
+        size.bytes = CONFIG_NONE;
+    else if (!(form->or_percent && value_percent(value, &size.percent)) &&
+             !(form->read(value, &size.bytes) && in_range(key, size.bytes)))
+        return false;
+    if (key->kind == KIND_UID_BYTES) {
+        config->uid_limits[CONFIG_LIMIT_BYTES] = size.percent ? CONFIG_NONE : size.bytes;
+        config->uid_bytes_percent = size.percent;
+    } else if (form->or_percent) {
+        memcpy(member, &size, sizeof(size));
+    } else {
+        memcpy(member, &size.bytes, sizeof(size.bytes));
+    }
     return true;
 }
 
 bool key_store(const struct key *key, struct config *config, struct config_pool *pool, const char *value)
 {
-    static const char *const halves[] = {"auto", "lower", "upper"};
-    static const char *const placements[] = {"bind", "preferred", "interleave", "split", "local"};
-    static const char *const pages[] = {"base", "thp", "hugetlb"};
-    static const char *const commits[] = {"eager", "lazy"};
-    static const char *const spins[] = {"off", "auto"};
-    static const char *const unasked[] = {"auto", "base"};
-    void *base = pool ? (void *)pool : (void *)config;
-    struct config_size size = {0};
-    unsigned percent;
-    unsigned index;
-    uint64_t v;
+    const struct form *form = &forms[key->kind];
+    char *member = (pool ? (char *)pool : (char *)config) + key->offset;
 
-    switch (key->kind) {
-    case KIND_NUMBER:
-        return value_number(value, &v) && store_number(key, base, v);
-    case KIND_SIZE:
-        return value_size(value, &v) && store_number(key, base, v);
-    case KIND_TIME:
-        return value_time(value, &v) && store_number(key, base, v);
-    case KIND_LIMIT:
-        return !strcmp(value, "none") ? store_none(key, base)
-                                      : value_number(value, &v) && store_number(key, base, v);
-    case KIND_SIZE_LIMIT:
-        return !strcmp(value, "none") ? store_none(key, base)
-                                      : value_size(value, &v) && store_number(key, base, v);
-    case KIND_UID_BYTES:
-        percent = 0;
-        v = CONFIG_NONE;
-        if (strcmp(value, "none") != 0 && !value_percent(value, &percent) &&
-            !(value_size(value, &v) && in_range(key, v)))
-            return false;
-        config->uid_limits[CONFIG_LIMIT_BYTES] = v;
-        config->uid_bytes_percent = percent;
-        return true;
-    case KIND_SIZE_OR_PERCENT:
-        if (!value_percent(value, &size.percent) && !(value_size(value, &size.bytes) && in_range(key, size.bytes)))
-            return false;
-        memcpy((char *)base + key->offset, &size, sizeof(size));
-        return true;
-    case KIND_HALF:
-        if (!one_of(value, halves, 3, &index))
-            return false;
-        config->arena_half = (enum config_half)index;
-        return true;
-    case KIND_NODES:
-        return store_nodes(pool, value);
-    case KIND_WEIGHTS:
-        return store_weights(pool, value);
-    case KIND_PLACEMENT:
-        if (!one_of(value, placements, 5, &index))
-            return false;
-        pool->placement = (enum config_placement)(index + 1);
-        return true;
-    case KIND_PAGES:
-        if (!one_of(value, pages, 3, &index))
-            return false;
-        pool->pages = (enum config_pages)(index + 1);
-        return true;
-    case KIND_COMMIT:
-        if (!one_of(value, commits, 2, &index))
-            return false;
-        pool->lazy = index == 1;
-        return true;
-    case KIND_SPIN:
-        if (!one_of(value, spins, 2, &index))
-            return false;
-        config->spin = index == 1;
-        return true;
-    case KIND_UNASKED:
-        if (!one_of(value, unasked, 2, &index))
-            return false;
-        config->base_pages = index == 1;
-        return true;
-    }
-    return false;
+    if (form->words)
+        return store_word(form, member, value);
+    return form->read ? store_number(key, config, member, value) : store_list(key, member, value);
 }
 
 /* ---- two of them --------------------------------------------------------------------------------------------- */
-
-/* Of a value that is stored in one piece, without holes; else 0. */
-static size_t stored_size(const struct key *key)
-{
-    switch (key->kind) {
-    case KIND_NUMBER:
-    case KIND_SIZE:
-    case KIND_TIME:
-    case KIND_LIMIT:
-    case KIND_SIZE_LIMIT:
-        return sizeof(uint64_t);
-    case KIND_HALF:
-        return sizeof(enum config_half);
-    case KIND_PLACEMENT:
-        return sizeof(enum config_placement);
-    case KIND_PAGES:
-        return sizeof(enum config_pages);
-    case KIND_COMMIT:
-    case KIND_SPIN:
-    case KIND_UNASKED:
-        return sizeof(bool);
-    case KIND_NODES: /* the number of them, and right behind it they */
-    case KIND_WEIGHTS:
-        return sizeof(uint32_t) * (1 + MEMORYD_NODES_MAX);
-    case KIND_SIZE_OR_PERCENT:
-    case KIND_UID_BYTES:
-        break;
-    }
-    return 0;
-}
 
 _Static_assert(offsetof(struct config_pool, nodes) == offsetof(struct config_pool, n_nodes) + sizeof(uint32_t) &&
                    offsetof(struct config_pool, weights) == offsetof(struct config_pool, n_weights) + sizeof(uint32_t),
@@ -337,7 +264,7 @@ bool key_is_same(const struct key *key, const void *a, const void *b)
         return config_a->uid_limits[CONFIG_LIMIT_BYTES] == config_b->uid_limits[CONFIG_LIMIT_BYTES] &&
                config_a->uid_bytes_percent == config_b->uid_bytes_percent;
     if (key->kind != KIND_SIZE_OR_PERCENT)
-        return !memcmp((const char *)a + key->offset, (const char *)b + key->offset, stored_size(key));
+        return !memcmp((const char *)a + key->offset, (const char *)b + key->offset, forms[key->kind].size);
     memcpy(&size_a, (const char *)a + key->offset, sizeof(size_a));
     memcpy(&size_b, (const char *)b + key->offset, sizeof(size_b));
     return size_a.bytes == size_b.bytes && size_a.percent == size_b.percent;
@@ -345,7 +272,7 @@ bool key_is_same(const struct key *key, const void *a, const void *b)
 
 void key_copy(const struct key *key, void *to, const void *from)
 {
-    size_t size = key->kind == KIND_SIZE_OR_PERCENT ? sizeof(struct config_size) : stored_size(key);
+    size_t size = key->kind == KIND_SIZE_OR_PERCENT ? sizeof(struct config_size) : forms[key->kind].size;
 
     assert(size);
     memcpy((char *)to + key->offset, (const char *)from + key->offset, size);

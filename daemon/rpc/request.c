@@ -83,13 +83,16 @@ static void on_done(struct op *op, int status)
     request_end(request, status);
 }
 
-void *request_new(const struct call *call, size_t size, void (*answer)(struct request *request),
-                  void (*release)(struct request *request))
+void *request_begin(const struct call *call, size_t size, void (*answer)(struct request *request),
+                    void (*release)(struct request *request))
 {
     struct request *request = take_memory(call->rpc, &size);
+    struct problem problem = PROBLEM_NULL;
 
-    if (!request)
+    if (!request) {
+        (void)call_refuse(call, STATUS_NO_MEMORY, &problem);
         return NULL;
+    }
     request->size = size;
     request->op.broker = call->rpc->broker;
     request->op.session = call->session;
@@ -102,6 +105,11 @@ void *request_new(const struct call *call, size_t size, void (*answer)(struct re
     request->answer = answer;
     request->release = release;
     return request;
+}
+
+struct request *request_begin_plain(const struct call *call)
+{
+    return request_begin(call, sizeof(struct request), request_done, NULL);
 }
 
 int request_go(struct request *request, int r)

@@ -9,7 +9,7 @@
  * request then ends without a reply, or with one that is kept for when it is asked for again, and what its result holds
  * is released.
  *
- * A family serves a message by making its request, filling the arguments, and giving what the verb returned to
+ * A family serves a message by beginning its request, filling the arguments, and giving what the verb returned to
  * request_go(), which knows the ways it can go on from there.
  */
 
@@ -46,9 +46,12 @@ struct request {
     void (*release)(struct request *request); /* what the result holds; NULL = nothing */
 };
 
-/* `size` is that of a struct that begins with a struct request; all of it is zero behind that. NULL = no memory. */
-void *request_new(const struct call *call, size_t size, void (*answer)(struct request *request),
-                  void (*release)(struct request *request));
+/* `size` is that of a struct that begins with a struct request; all of it is zero behind that. NULL: there is no
+ * memory, and the call has been refused. */
+void *request_begin(const struct call *call, size_t size, void (*answer)(struct request *request),
+                    void (*release)(struct request *request));
+/* One that has no more than that, and whose answer is Done. */
+struct request *request_begin_plain(const struct call *call);
 
 /* Goes on with what a verb returned. 0, or a negative errno that is fatal. The request may be gone afterwards. */
 int request_go(struct request *request, int r);
@@ -56,7 +59,7 @@ int request_go(struct request *request, int r);
 /* The client waits for this one, too, on another connection than the one that it came on. */
 void request_attach(struct request *request, struct rpc_client *client);
 
-/* For serve functions that need no verb, or cannot make a request. */
+/* For serve functions that need no verb, or refuse before there is a request. */
 int call_refuse(const struct call *call, int status, struct problem *problem);
 int call_done(const struct call *call);
 

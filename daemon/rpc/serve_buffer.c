@@ -95,15 +95,14 @@ static int answer_none_ahead(const struct call *call)
 
 int serve_alloc(const struct call *call, const Memoryd__V1__AllocRequest *m)
 {
-    struct problem problem = PROBLEM_NULL;
     struct alloc_request *alloc;
     struct alloc_spec *args;
 
     if (m->flags & MEMORYD__V1__ALLOC_REQUEST__FLAG__AHEAD)
         return answer_none_ahead(call);
-    alloc = request_new(call, sizeof(*alloc), answer_alloc, release_alloc);
+    alloc = request_begin(call, sizeof(*alloc), answer_alloc, release_alloc);
     if (!alloc)
-        return call_refuse(call, STATUS_NO_MEMORY, &problem);
+        return 0;
     args = &alloc->args;
     memcpy(args->pool, m->pool, strlen(m->pool) + 1);
     args->n_nodes = (uint32_t)m->n_nodes;
@@ -157,11 +156,10 @@ static void answer_release(struct request *request)
 
 int serve_release(const struct call *call, const Memoryd__V1__ReleaseRequest *m)
 {
-    struct problem problem = PROBLEM_NULL;
-    struct release_request *release = request_new(call, sizeof(*release), answer_release, NULL);
+    struct release_request *release = request_begin(call, sizeof(*release), answer_release, NULL);
 
     if (!release)
-        return call_refuse(call, STATUS_NO_MEMORY, &problem);
+        return 0;
     release->args.n = (uint32_t)m->n_buffers;
     for (size_t i = 0; i < m->n_buffers; i++)
         release->args.id[i] = m->buffers[i];
@@ -186,11 +184,10 @@ static void release_export(struct request *request)
 
 int serve_export(const struct call *call, const Memoryd__V1__ExportRequest *m)
 {
-    struct problem problem = PROBLEM_NULL;
-    struct export_request *export = request_new(call, sizeof(*export), answer_export, release_export);
+    struct export_request *export = request_begin(call, sizeof(*export), answer_export, release_export);
 
     if (!export)
-        return call_refuse(call, STATUS_NO_MEMORY, &problem);
+        return 0;
     export->args.buffers.n = (uint32_t)m->n_buffers;
     for (size_t i = 0; i < m->n_buffers; i++) {
         export->args.buffers.id[i] = m->buffers[i];
@@ -228,14 +225,13 @@ int serve_import(const struct call *call, const Memoryd__V1__ImportRequest *m)
     struct import_request *import;
     int r;
 
-    (void)m;
     if (!fdset_count(call->fds)) {
         problem_set(&problem, "no descriptor came with the packet; from 1 to %d are allowed", MEMORYD_FDS_MAX);
         return call_refuse(call, STATUS_INVALID_ARGUMENT, &problem);
     }
-    import = request_new(call, sizeof(*import), answer_import, release_import);
+    import = request_begin(call, sizeof(*import), answer_import, release_import);
     if (!import)
-        return call_refuse(call, STATUS_NO_MEMORY, &problem);
+        return 0;
     fdset_move(&import->args, call->fds);
     r = op_import(&import->request.op, &import->args, &import->result);
     /* those of a buffer are never its last ones, so they need no disposer */
@@ -262,14 +258,13 @@ int serve_adopt(const struct call *call, const Memoryd__V1__AdoptRequest *m)
     struct problem problem = PROBLEM_NULL;
     struct adopt_request *adopt;
 
-    (void)m;
     if (!fdset_count(call->fds)) {
         problem_set(&problem, "no descriptor came with the packet; one is needed");
         return call_refuse(call, STATUS_INVALID_ARGUMENT, &problem);
     }
-    adopt = request_new(call, sizeof(*adopt), answer_adopt, NULL);
+    adopt = request_begin(call, sizeof(*adopt), answer_adopt, NULL);
     if (!adopt)
-        return call_refuse(call, STATUS_NO_MEMORY, &problem);
+        return 0;
     return request_go(&adopt->request, op_adopt(&adopt->request.op, call->fds, &adopt->result));
 }
 
@@ -294,11 +289,10 @@ static void release_open(struct request *request)
 
 int serve_open(const struct call *call, const Memoryd__V1__OpenRequest *m)
 {
-    struct problem problem = PROBLEM_NULL;
-    struct open_request *open = request_new(call, sizeof(*open), answer_open, release_open);
+    struct open_request *open = request_begin(call, sizeof(*open), answer_open, release_open);
 
     if (!open)
-        return call_refuse(call, STATUS_NO_MEMORY, &problem);
+        return 0;
     open->args.n = (uint32_t)(m->tokens.len / MEMORYD_TOKEN_SIZE);
     memcpy(open->args.tokens, m->tokens.data, m->tokens.len);
     open->args.rights = complete_rights(m->rights);
@@ -325,11 +319,10 @@ static void release_lookup(struct request *request)
 
 int serve_lookup(const struct call *call, const Memoryd__V1__LookupRequest *m)
 {
-    struct problem problem = PROBLEM_NULL;
-    struct lookup_request *lookup = request_new(call, sizeof(*lookup), answer_lookup, release_lookup);
+    struct lookup_request *lookup = request_begin(call, sizeof(*lookup), answer_lookup, release_lookup);
 
     if (!lookup)
-        return call_refuse(call, STATUS_NO_MEMORY, &problem);
+        return 0;
     memcpy(lookup->args.name, m->name, strlen(m->name) + 1);
     lookup->args.id = m->id;
     lookup->args.rights = complete_rights(m->rights);

@@ -119,12 +119,11 @@ static void answer_list(struct request *request)
 
 static int serve_list(const struct call *call, enum list_kind kind, const Memoryd__V1__ListRequest *m)
 {
-    struct list_request *list = request_new(call, sizeof(*list), answer_list, NULL);
-    struct problem problem = PROBLEM_NULL;
+    struct list_request *list = request_begin(call, sizeof(*list), answer_list, NULL);
     struct list_args args = {.cursor = m->cursor, .buffer = m->buffer, .userdata = list};
 
     if (!list)
-        return call_refuse(call, STATUS_NO_MEMORY, &problem);
+        return 0;
     arena_reset(&call->rpc->scratch);
     list->kind = kind;
     list->most = m->most && m->most < MEMORYD_ROWS_MAX ? m->most : MEMORYD_ROWS_MAX;

@@ -9,42 +9,30 @@
 
 int serve_publish(const struct call *call, const Memoryd__V1__PublishRequest *m)
 {
-    struct problem problem = PROBLEM_NULL;
-    struct request *request = request_new(call, sizeof(*request), request_done, NULL);
+    struct request *request = request_begin_plain(call);
 
-    if (!request)
-        return call_refuse(call, STATUS_NO_MEMORY, &problem);
-    return request_go(request, op_publish(&request->op, m->buffer, m->future_only));
+    return request ? request_go(request, op_publish(&request->op, m->buffer, m->future_only)) : 0;
 }
 
 int serve_discard(const struct call *call, const Memoryd__V1__DiscardRequest *m)
 {
-    struct problem problem = PROBLEM_NULL;
-    struct request *request = request_new(call, sizeof(*request), request_done, NULL);
+    struct request *request = request_begin_plain(call);
 
-    if (!request)
-        return call_refuse(call, STATUS_NO_MEMORY, &problem);
-    return request_go(request, op_discard(&request->op, m->buffer, m->offset, m->length));
+    return request ? request_go(request, op_discard(&request->op, m->buffer, m->offset, m->length)) : 0;
 }
 
 int serve_move(const struct call *call, const Memoryd__V1__MoveRequest *m)
 {
-    struct problem problem = PROBLEM_NULL;
-    struct request *request = request_new(call, sizeof(*request), request_done, NULL);
+    struct request *request = request_begin_plain(call);
 
-    if (!request)
-        return call_refuse(call, STATUS_NO_MEMORY, &problem);
-    return request_go(request, op_move(&request->op, m->buffer, m->node));
+    return request ? request_go(request, op_move(&request->op, m->buffer, m->node)) : 0;
 }
 
 int serve_destroy(const struct call *call, const Memoryd__V1__DestroyRequest *m)
 {
-    struct problem problem = PROBLEM_NULL;
-    struct request *request = request_new(call, sizeof(*request), request_done, NULL);
+    struct request *request = request_begin_plain(call);
 
-    if (!request)
-        return call_refuse(call, STATUS_NO_MEMORY, &problem);
-    return request_go(request, op_destroy(&request->op, m->buffer, m->force));
+    return request ? request_go(request, op_destroy(&request->op, m->buffer, m->force)) : 0;
 }
 
 struct info_request {
@@ -62,11 +50,10 @@ static void answer_info(struct request *request)
 
 int serve_info(const struct call *call, const Memoryd__V1__InfoRequest *m)
 {
-    struct problem problem = PROBLEM_NULL;
-    struct info_request *info = request_new(call, sizeof(*info), answer_info, NULL);
+    struct info_request *info = request_begin(call, sizeof(*info), answer_info, NULL);
 
     if (!info)
-        return call_refuse(call, STATUS_NO_MEMORY, &problem);
+        return 0;
     return request_go(&info->request, op_info(&info->request.op, m->buffer, &info->result));
 }
 
@@ -88,31 +75,24 @@ static void answer_reserve(struct request *request)
 
 int serve_reserve(const struct call *call, const Memoryd__V1__ReserveRequest *m)
 {
-    struct problem problem = PROBLEM_NULL;
-    struct reserve_request *reserve = request_new(call, sizeof(*reserve), answer_reserve, NULL);
+    struct reserve_request *reserve = request_begin(call, sizeof(*reserve), answer_reserve, NULL);
 
     if (!reserve)
-        return call_refuse(call, STATUS_NO_MEMORY, &problem);
+        return 0;
     return request_go(&reserve->request, op_reserve(&reserve->request.op, m->size, m->alignment, m->address,
                                                     &reserve->id, &reserve->address));
 }
 
 int serve_unreserve(const struct call *call, const Memoryd__V1__UnreserveRequest *m)
 {
-    struct problem problem = PROBLEM_NULL;
-    struct request *request = request_new(call, sizeof(*request), request_done, NULL);
+    struct request *request = request_begin_plain(call);
 
-    if (!request)
-        return call_refuse(call, STATUS_NO_MEMORY, &problem);
-    return request_go(request, op_unreserve(&request->op, m->reservation));
+    return request ? request_go(request, op_unreserve(&request->op, m->reservation)) : 0;
 }
 
 int serve_place(const struct call *call, const Memoryd__V1__PlaceRequest *m)
 {
-    struct problem problem = PROBLEM_NULL;
-    struct request *request = request_new(call, sizeof(*request), request_done, NULL);
+    struct request *request = request_begin_plain(call);
 
-    if (!request)
-        return call_refuse(call, STATUS_NO_MEMORY, &problem);
-    return request_go(request, op_place(&request->op, m->buffer, m->reservation, m->offset));
+    return request ? request_go(request, op_place(&request->op, m->buffer, m->reservation, m->offset)) : 0;
 }

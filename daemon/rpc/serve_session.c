@@ -71,9 +71,9 @@ int serve_hello(const struct call *call, const Memoryd__V1__HelloRequest *m)
                     "release of both", m->version_min, m->version_max, MEMORYD_MINOR_MIN, MEMORYD_MINOR_MAX);
         return call_refuse(call, STATUS_VERSION, &problem);
     }
-    hello = request_new(call, sizeof(*hello), answer_hello, wipe_hello);
+    hello = request_begin(call, sizeof(*hello), answer_hello, wipe_hello);
     if (!hello)
-        return call_refuse(call, STATUS_NO_MEMORY, &problem);
+        return 0;
     hello->version = m->version_max < MEMORYD_MINOR_MAX ? m->version_max : MEMORYD_MINOR_MAX;
     hello->args.peer = call->client->peer;
     hello->args.connection = call->client->connection;
@@ -101,29 +101,23 @@ static void answer_goodbye(struct request *request)
 
 int serve_goodbye(const struct call *call, const Memoryd__V1__GoodbyeRequest *m)
 {
-    struct problem problem = PROBLEM_NULL;
-    struct request *request = request_new(call, sizeof(*request), answer_goodbye, NULL);
+    struct request *request = request_begin(call, sizeof(*request), answer_goodbye, NULL);
 
-    (void)m;
     if (!request)
-        return call_refuse(call, STATUS_NO_MEMORY, &problem);
+        return 0;
     return request_go(request, op_goodbye(&request->op));
 }
 
 int serve_ping(const struct call *call, const Memoryd__V1__PingRequest *m)
 {
-    (void)m;
     return call_done(call);
 }
 
 int serve_subscribe(const struct call *call, const Memoryd__V1__SubscribeRequest *m)
 {
-    struct problem problem = PROBLEM_NULL;
-    struct request *request = request_new(call, sizeof(*request), request_done, NULL);
+    struct request *request = request_begin_plain(call);
 
-    if (!request)
-        return call_refuse(call, STATUS_NO_MEMORY, &problem);
-    return request_go(request, op_subscribe(&request->op, m->mask));
+    return request ? request_go(request, op_subscribe(&request->op, m->mask)) : 0;
 }
 
 struct status_request {
@@ -167,12 +161,10 @@ static void answer_status(struct request *request)
 
 int serve_status(const struct call *call, const Memoryd__V1__StatusRequest *m)
 {
-    struct problem problem = PROBLEM_NULL;
-    struct status_request *request = request_new(call, sizeof(*request), answer_status, NULL);
+    struct status_request *request = request_begin(call, sizeof(*request), answer_status, NULL);
 
-    (void)m;
     if (!request)
-        return call_refuse(call, STATUS_NO_MEMORY, &problem);
+        return 0;
     return request_go(&request->request, op_status(&request->request.op, &request->result));
 }
 
@@ -199,24 +191,18 @@ static void answer_check(struct request *request)
 
 int serve_check(const struct call *call, const Memoryd__V1__CheckRequest *m)
 {
-    struct problem problem = PROBLEM_NULL;
-    struct check_request *request = request_new(call, sizeof(*request), answer_check, NULL);
+    struct check_request *request = request_begin(call, sizeof(*request), answer_check, NULL);
 
-    (void)m;
     if (!request)
-        return call_refuse(call, STATUS_NO_MEMORY, &problem);
+        return 0;
     return request_go(&request->request, op_check(&request->request.op, &request->result));
 }
 
 int serve_upgrade(const struct call *call, const Memoryd__V1__UpgradeRequest *m)
 {
-    struct problem problem = PROBLEM_NULL;
-    struct request *request = request_new(call, sizeof(*request), request_done, NULL);
+    struct request *request = request_begin_plain(call);
 
-    (void)m;
-    if (!request)
-        return call_refuse(call, STATUS_NO_MEMORY, &problem);
-    return request_go(request, op_upgrade(&request->op));
+    return request ? request_go(request, op_upgrade(&request->op)) : 0;
 }
 
 struct reload_request {
@@ -255,11 +241,9 @@ static void answer_reload(struct request *request)
 
 int serve_reload(const struct call *call, const Memoryd__V1__ReloadRequest *m)
 {
-    struct problem problem = PROBLEM_NULL;
-    struct reload_request *request = request_new(call, sizeof(*request), answer_reload, NULL);
+    struct reload_request *request = request_begin(call, sizeof(*request), answer_reload, NULL);
 
-    (void)m;
     if (!request)
-        return call_refuse(call, STATUS_NO_MEMORY, &problem);
+        return 0;
     return request_go(&request->request, op_reload(&request->request.op, &request->result));
 }

@@ -44,12 +44,11 @@ static void wipe_share(struct request *request)
 
 int serve_share(const struct call *call, const Memoryd__V1__ShareRequest *m)
 {
-    struct problem problem = PROBLEM_NULL;
-    struct share_request *share = request_new(call, sizeof(*share), answer_share, wipe_share);
+    struct share_request *share = request_begin(call, sizeof(*share), answer_share, wipe_share);
     struct share_args *args;
 
     if (!share)
-        return call_refuse(call, STATUS_NO_MEMORY, &problem);
+        return 0;
     args = &share->args;
     args->buffers.n = (uint32_t)m->n_buffers;
     for (size_t i = 0; i < m->n_buffers; i++)
@@ -87,11 +86,10 @@ static void wipe_revoke(struct request *request)
 
 int serve_revoke(const struct call *call, const Memoryd__V1__RevokeRequest *m)
 {
-    struct problem problem = PROBLEM_NULL;
-    struct revoke_request *revoke = request_new(call, sizeof(*revoke), answer_revoke, wipe_revoke);
+    struct revoke_request *revoke = request_begin(call, sizeof(*revoke), answer_revoke, wipe_revoke);
 
     if (!revoke)
-        return call_refuse(call, STATUS_NO_MEMORY, &problem);
+        return 0;
     revoke->args.by_token = m->token.len != 0;
     if (m->token.len)
         memcpy(revoke->args.token, m->token.data, sizeof(revoke->args.token));
@@ -120,11 +118,10 @@ struct name_request {
 
 int serve_name_bind(const struct call *call, const Memoryd__V1__NameBindRequest *m)
 {
-    struct problem problem = PROBLEM_NULL;
-    struct name_request *bind = request_new(call, sizeof(*bind), request_done, NULL);
+    struct name_request *bind = request_begin(call, sizeof(*bind), request_done, NULL);
 
     if (!bind)
-        return call_refuse(call, STATUS_NO_MEMORY, &problem);
+        return 0;
     name_args_from(&bind->args, m);
     return request_go(&bind->request, op_name_bind(&bind->request.op, &bind->args));
 }
@@ -136,11 +133,10 @@ struct unbind_request {
 
 int serve_name_unbind(const struct call *call, const Memoryd__V1__NameUnbindRequest *m)
 {
-    struct problem problem = PROBLEM_NULL;
-    struct unbind_request *unbind = request_new(call, sizeof(*unbind), request_done, NULL);
+    struct unbind_request *unbind = request_begin(call, sizeof(*unbind), request_done, NULL);
 
     if (!unbind)
-        return call_refuse(call, STATUS_NO_MEMORY, &problem);
+        return 0;
     memcpy(unbind->name, m->name, strlen(m->name) + 1);
     return request_go(&unbind->request, op_name_unbind(&unbind->request.op, unbind->name));
 }

@@ -51,7 +51,7 @@ static bool allocate_all(const struct crowd_setup *setup)
 
     options.socket = setup->socket;
     options.autostart = MEMCLIENT_AUTOSTART_NEVER;
-    options.deadline_ms = 4 * PATIENCE_MS;
+    options.deadline_ms = PATIENCE_MS;
     for (size_t i = 0; i < BUFFERS_EACH; i++)
         sizes[i] = 1;
     for (unsigned c = 0; c < setup->contexts_each; c++) {
@@ -70,7 +70,7 @@ static bool allocate_all(const struct crowd_setup *setup)
 
 static _Noreturn void be_a_client(const struct crowd_setup *setup)
 {
-    alarm(TEST_PROGRAM_SECONDS);
+    alarm(2 * PATIENCE_MS / 1000);
     close(setup->start[1]);
     close(setup->end[1]);
     wait_for(setup->start[0]);

@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 #define LOCK_DIRECTORY "/proc/sys/vm"
-#define LOCK_PATIENCE_MS 150000
 #define SAVED_MAX 32
 
 struct saved {
@@ -146,7 +145,7 @@ static void tell_the_guardian(const struct saved *message)
 
 void settings_hold(void)
 {
-    int64_t end = wait_now_ms() + LOCK_PATIENCE_MS;
+    int64_t end = wait_now_ms() + PATIENCE_MS;
     int ends[2], self;
 
     if (lock_fd >= 0)

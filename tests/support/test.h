@@ -37,9 +37,6 @@
 /* The exit status that means "not tried" to automake's harness and to our own children. */
 #define TEST_SKIPPED 77
 
-/* What the alarm clock gives a program beyond run-test's $TEST_TIMEOUT, if there is one. It only ends a hang. */
-#define TEST_PROGRAM_SECONDS 300
-
 /* Leave the running test, counting it as not tried. Only from the test's own process. */
 _Noreturn void test_skip(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -8,13 +8,23 @@
 #include <poll.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <time.h>
 
 /*
- * How long something that should happen at once may take, on an emulated and busy machine: workers that make or give
- * back much memory let everybody else go first.
+ * How long something that should happen at once may take, on a busy machine: workers that make or give back much memory
+ * let everybody else go first. It is half of what run-test gives the whole test ($TEST_TIMEOUT, which sanitizers and
+ * virtual machines lengthen), so that a test fails by itself and says at what, and never more than five minutes.
  */
-#define PATIENCE_MS 120000
+#define PATIENCE_MS wait_patience_ms()
+
+static inline int wait_patience_ms(void)
+{
+    const char *limit = getenv("TEST_TIMEOUT");
+    long seconds = limit ? strtol(limit, NULL, 10) / 2 : 60;
+
+    return seconds < 300 ? (int)seconds * 1000 : 300000;
+}
 
 /* How long a test watches that something does NOT happen. Such a check is one-sided: slowness can only
  * hide a fault, never invent one. */

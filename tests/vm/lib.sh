@@ -135,7 +135,8 @@ vm_make_root() {
     install "$srcdir/tests/vm/init" "$vm_root/init"
 
     printf '%s\n' 'export srcdir=/source builddir=/build LD_LIBRARY_PATH=/build/client/.libs MEMORYD_AUTOSTART=0' \
-        "export LC_ALL=C.UTF-8 CMOCKA_MESSAGE_OUTPUT=stdout MEMORYD_VM=$vm_name" "${vm_settings[@]}" >"$vm_root/settings"
+        "export LC_ALL=C.UTF-8 CMOCKA_MESSAGE_OUTPUT=stdout MEMORYD_VM=$vm_name" \
+        "export TEST_TIMEOUT=$vm_program_seconds" "${vm_settings[@]}" >"$vm_root/settings"
     for i in "${!vm_programs[@]}"; do
         echo "$vm_program_seconds ${vm_programs[$i]}"
         program=${vm_programs[$i]%% *}

@@ -23,7 +23,7 @@
 #     their comments name, enumerators, fields, types, macros), and there is no line for it;
 #   * where a line is about what neither has;
 #   * where a line names no test, or one that its file does not have, or that is never run;
-#   * where that test, its comment included, does not name what the line is about.
+#   * where that test, its comment included, does not name what the line is about (assert_success names SUCCESS).
 use strict;
 use warnings;
 use File::Basename;
@@ -148,14 +148,14 @@ sub lines {
             my ($thing) = $what =~ /^(\w+)/;
             complain($path, $n, "twice: $name | $thing") if $tested{$name}{$thing};
             $tested{$name}{$thing} = $n;
-            check_test($path, $n, $name, $thing, $test // '');
+            check_test($path, $n, $set, $name, $thing, $test // '');
         }
     }
     return (\%tested, \%listed, \%cannot);
 }
 
 sub check_test {
-    my ($path, $n, $name, $thing, $test) = @_;
+    my ($path, $n, $set, $name, $thing, $test) = @_;
     if ($test !~ /^([\w-]+):(\w+)$/) {
         complain($path, $n, "names no test: $name | $thing");
         return;
@@ -166,7 +166,9 @@ sub check_test {
         return;
     }
     for my $word ($name, $thing =~ /^\d/ ? () : $thing) {
-        complain($path, $n, "$test does not name $word") if $text !~ /\b\Q$word\E\b/;
+        my $short = $word =~ /^\Q$set->{status}\E(?:ERROR_)?(\w+)$/ ? $1 : $word;
+        $short .= '|assert_success' if $short eq 'SUCCESS';
+        complain($path, $n, "$test does not name $word") if $text !~ /\b(?:\Q$word\E|$short)\b/;
     }
 }
 

@@ -109,7 +109,8 @@ static void test_other_pointers(void **state)
 {
     char *ptr = allocate(0, COARSE, MIB);
 
-    assert_status(hsa_memory_assign_agent(ptr + 4096, agents[1], RW), HSA_STATUS_ERROR_INVALID_ALLOCATION);
+    assert_status(hsa_memory_assign_agent(ptr + 4096, agents[1], RO), HSA_STATUS_ERROR_INVALID_ALLOCATION);
+    assert_true(can(write_it, ptr));
     /* fine-grained, as all memory that is not HSA's */
     assert_success(hsa_memory_assign_agent(&state, agents[1], HSA_ACCESS_PERMISSION_RO));
     state = NULL;
@@ -150,6 +151,7 @@ static void test_fine_grained(void **state)
 static void test_owner(void **state)
 {
     const size_t size = 3 * MIB + 5;
+    hsa_amd_pointer_info_t info = {.size = sizeof(info)};
     char *ptr = allocate(0, COARSE, size);
 
     (void)state;
@@ -157,6 +159,8 @@ static void test_owner(void **state)
     assert_int_equal(charged(ptr), 0);
     memset(ptr, 0x5a, size);
     assert_success(hsa_memory_assign_agent(ptr, agents[1], RW));
+    assert_success(hsa_amd_pointer_info(ptr, &info, NULL, NULL, NULL));
+    assert_ptr_equal(info.hostBaseAddress, ptr);
     assert_int_equal(owner(ptr), agents[1].handle);
     assert_int_equal(owner(ptr + size - 1), agents[1].handle);
     assert_int_equal(charged(ptr), 1);
@@ -170,12 +174,14 @@ static void test_owner(void **state)
 }
 
 /* hsa_memory_assign_agent, access: "Access permissions requested for the new owner": RO, WO, RW are what the process
- * may do with all of it, and no more. */
+ * may do with all of it, and no more. hsa_region_global_flag_t: of COARSE_GRAINED regions, "Updates to memory in this
+ * region can be performed by a single agent at a time": "the previous owner cannot longer access". */
 static void test_access(void **state)
 {
     char *ptr = allocate(0, COARSE, 2 * MIB);
 
     (void)state;
+    assert_true(can(write_it, ptr));
     for (unsigned i = 0; i < 2 * AGENTS; i++) {
         hsa_agent_t agent = agents[i % AGENTS];
 
@@ -202,8 +208,12 @@ static void test_same_owner(void **state)
     assert_success(hsa_memory_assign_agent(ptr, agents[1], RW));
     assert_success(hsa_memory_assign_agent(ptr, agents[1], RO));
     assert_success(hsa_memory_assign_agent(ptr, agents[1], RO));
+    assert_false(can(write_it, ptr));
+    assert_success(hsa_memory_assign_agent(ptr, agents[1], RW));
+    assert_true(can(write_it, ptr));
     assert_int_equal(observer_requests(), before);
     assert_int_equal(owner(ptr), agents[1].handle);
+    assert_int_equal(charged(ptr), 1);
     assert_success(hsa_memory_free(ptr));
 }
 
@@ -224,6 +234,7 @@ static void test_out_of_resources(void **state)
     /* what is on its way back is waited for */
     assert_success(hsa_memory_assign_agent(ptr, agents[1], RO));
     assert_int_equal(charged(ptr), 1);
+    assert_int_equal(ptr[16 * MIB - 1], 0x5a);
     assert_success(hsa_memory_free(ptr));
 }
 
@@ -248,6 +259,10 @@ static void test_copy(void **state)
     assert_success(hsa_memory_assign_agent(b, agents[0], RO));
     assert_int_equal(b[0], 1);
     assert_int_equal(b[MIB - 4], 7);
+    assert_int_equal(a[0], 1);
+    assert_success(hsa_memory_assign_agent(a, agents[0], RW));
+    assert_success(hsa_memory_copy(a, b, MIB));
+    assert_int_equal(a[MIB - 4], 7);
     assert_success(hsa_memory_free(a));
     assert_success(hsa_memory_free(b));
 }

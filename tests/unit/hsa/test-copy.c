@@ -61,15 +61,46 @@ static void test_copy(void **state)
  * source or destination pointers are NULL". */
 static void test_copy_arguments(void **state)
 {
-    char byte = 1;
+    char byte = 1, other = 2;
 
     (void)state;
     assert_success(hsa_memory_copy(to, from, 0));
+    assert_success(hsa_memory_copy(&byte, &other, 0));
+    assert_int_equal(byte, 1);
+    assert_status(hsa_memory_copy(NULL, &byte, 0), HSA_STATUS_ERROR_INVALID_ARGUMENT);
+    assert_status(hsa_memory_copy(&byte, NULL, 0), HSA_STATUS_ERROR_INVALID_ARGUMENT);
     assert_success(hsa_memory_copy((void *)8, (void *)8, 0));
     assert_status(hsa_memory_copy(NULL, &byte, 1), HSA_STATUS_ERROR_INVALID_ARGUMENT);
     assert_status(hsa_memory_copy(&byte, NULL, 1), HSA_STATUS_ERROR_INVALID_ARGUMENT);
     assert_status(hsa_memory_copy(NULL, NULL, 0), HSA_STATUS_ERROR_INVALID_ARGUMENT);
     assert_status(hsa_memory_copy(to, from, SIZE_MAX), HSA_STATUS_ERROR_INVALID_ARGUMENT);
+}
+
+/* hsa_memory_copy, dst, src, size: just the "Number of bytes to copy", between HSA's and ordinary memory at any
+ * address; src stays. */
+static void test_copy_offsets(void **state)
+{
+    const size_t sizes[] = {1, 3, 63, 64, 65, 4095, 4096, 4097, MIB - 1, 20 * MIB + 5};
+    char *ordinary = malloc(21 * MIB);
+
+    assert_non_null(ordinary);
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+        char *at = to + 1 + i * 5, *wanted = from + i;
+        size_t size = sizes[i];
+
+        memset(to, 0, size + 128);
+        memcpy(ordinary + 7, wanted, size);
+        assert_success(hsa_memory_copy(at, ordinary + 7, size));
+        assert_memory_equal(at, wanted, size);
+        assert_memory_equal(ordinary + 7, wanted, size);
+        assert_int_equal(at[-1], 0);
+        assert_int_equal(at[size], 0);
+        memset(ordinary, 0, size + 128);
+        assert_success(hsa_memory_copy(ordinary, at, size));
+        assert_memory_equal(ordinary, wanted, size);
+        assert_int_equal(ordinary[size], 0);
+    }
+    free(ordinary);
 }
 
 /* hsa_memory_copy, src: "A valid pointer to the source of data": memory that is not HSA's as well. */
@@ -204,6 +235,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_copy),
+        cmocka_unit_test(test_copy_offsets),
         cmocka_unit_test(test_copy_arguments),
         cmocka_unit_test(test_copy_host_memory),
         cmocka_unit_test(test_copy_mappings),

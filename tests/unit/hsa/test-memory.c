@@ -5,7 +5,10 @@
  */
 #include "tests/unit/hsa/hsa.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+#include "tests/unit/hsa/vmem.h"
 
 #define NODE_BYTES (64 * MIB) /* capacity of a node, below */
 #define BYTES      (3 * MIB + 5)
@@ -53,7 +56,9 @@ static void test_allocate_granule(void **state)
     (void)state;
     assert_success(hsa_region_get_info(regions[0][FINE], HSA_REGION_INFO_RUNTIME_ALLOC_GRANULE, &granule));
     assert_success(hsa_memory_allocate(regions[0][FINE], 1, (void **)&ptr));
-    ptr[granule - 1] = 1;
+    for (size_t i = 0; i < granule; i++)
+        assert_int_equal(ptr[i], 0);
+    memset(ptr, 1, granule);
     assert_success(memclient_hsa_buffer(ptr, &buffer));
     assert_int_equal(memclient_buffer_bytes(buffer), granule);
     memclient_buffer_unref(buffer);
@@ -79,6 +84,11 @@ static void test_allocate_alignment(void **state)
     for (int i = 0; i < 8; i++)
         assert_success(hsa_memory_free(small[i]));
     assert_success(hsa_memory_free(large));
+    for (size_t size = 1; size < 4 * MIB; size = size * 3 + 1) {
+        assert_success(hsa_memory_allocate(regions[0][FINE], size, &large));
+        assert_int_equal((uintptr_t)large % alignment, 0);
+        assert_success(hsa_memory_free(large));
+    }
 }
 
 /* hsa_memory_allocate: INVALID_ARGUMENT "ptr is NULL, or size is 0", whatever the region. */
@@ -90,6 +100,7 @@ static void test_allocate_invalid_argument(void **state)
     assert_status(hsa_memory_allocate(regions[0][FINE], 4096, NULL), HSA_STATUS_ERROR_INVALID_ARGUMENT);
     assert_status(hsa_memory_allocate(regions[0][FINE], 0, &ptr), HSA_STATUS_ERROR_INVALID_ARGUMENT);
     assert_status(hsa_memory_allocate((hsa_region_t){77}, 0, &ptr), HSA_STATUS_ERROR_INVALID_ARGUMENT);
+    assert_status(hsa_memory_allocate((hsa_region_t){0}, 4096, NULL), HSA_STATUS_ERROR_INVALID_ARGUMENT);
     assert_ptr_equal(ptr, &ptr);
 }
 
@@ -124,20 +135,24 @@ static void test_allocate_not_allowed(void **state)
     }
 }
 
-/* hsa_memory_allocate: INVALID_ALLOCATION "size is greater than the value of HSA_REGION_INFO_ALLOC_MAX_SIZE". */
+/* hsa_memory_allocate: INVALID_ALLOCATION "size is greater than the value of HSA_REGION_INFO_ALLOC_MAX_SIZE". ptr: "If
+ * the allocation fails, the returned value is undefined": here it stays. */
 static void test_allocate_too_large(void **state)
 {
     size_t max = 0;
-    void *ptr;
+    void *ptr = &max;
 
     (void)state;
     for (unsigned k = 0; k < POOLS; k++) {
         assert_success(hsa_region_get_info(regions[0][k], HSA_REGION_INFO_ALLOC_MAX_SIZE, &max));
         assert_int_equal(max, NODE_BYTES);
         assert_status(hsa_memory_allocate(regions[0][k], max + 1, &ptr), HSA_STATUS_ERROR_INVALID_ALLOCATION);
+        assert_status(hsa_memory_allocate(regions[0][k], SIZE_MAX / 2, &ptr), HSA_STATUS_ERROR_INVALID_ALLOCATION);
         assert_status(hsa_memory_allocate(regions[0][k], SIZE_MAX, &ptr), HSA_STATUS_ERROR_INVALID_ALLOCATION);
+        assert_ptr_equal(ptr, &max);
         assert_success(hsa_memory_allocate(regions[0][k], max, &ptr));
         assert_success(hsa_memory_free(ptr));
+        ptr = &max;
     }
 }
 
@@ -152,6 +167,7 @@ static void test_allocate_out_of_resources(void **state)
     assert_success(hsa_region_get_info(regions[0][FINE], HSA_REGION_INFO_ALLOC_MAX_SIZE, &max));
     assert_success(hsa_memory_allocate(regions[0][FINE], NODE_BYTES - 8 * MIB, &ptr));
     assert_status(hsa_memory_allocate(regions[0][FINE], 9 * MIB, &other), HSA_STATUS_ERROR_OUT_OF_RESOURCES);
+    assert_status(hsa_memory_allocate(regions[0][COARSE], 9 * MIB, &other), HSA_STATUS_ERROR_OUT_OF_RESOURCES);
     /* the other node has room; its memory is not taken for this one's */
     assert_success(hsa_memory_allocate(regions[1][FINE], 9 * MIB, &other));
     assert_success(hsa_memory_free(other));
@@ -235,6 +251,7 @@ static void test_allocate_arena_full(void **state)
 /* hsa_memory_free: SUCCESS, and NULL is SUCCESS; the memory goes. */
 static void test_free_allocated(void **state)
 {
+    hsa_amd_pointer_info_t info = {.size = sizeof(info)};
     void *ptr;
 
     (void)state;
@@ -243,22 +260,27 @@ static void test_free_allocated(void **state)
     assert_true(WAIT_UNTIL(observer_buffers() == 1));
     assert_success(hsa_memory_free(ptr));
     assert_true(WAIT_UNTIL(observer_buffers() == 0));
+    assert_success(hsa_amd_pointer_info(ptr, &info, NULL, NULL, NULL));
+    assert_int_equal(info.type, HSA_EXT_POINTER_TYPE_UNKNOWN);
+    assert_string_equal(vmem_pages(ptr), "");
 }
 
 /* hsa_memory_free, ptr: "If ptr does not match a value previously returned by hsa_memory_allocate, the behavior is
  * undefined": INVALID_ALLOCATION, and nothing happens. */
 static void test_free_unknown(void **state)
 {
-    char *ptr;
+    char *ptr, *ordinary = malloc(4096);
 
     (void)state;
     assert_success(hsa_memory_allocate(regions[0][FINE], MIB, (void **)&ptr));
     assert_status(hsa_memory_free(&ptr), HSA_STATUS_ERROR_INVALID_ALLOCATION);
+    assert_status(hsa_memory_free(ordinary), HSA_STATUS_ERROR_INVALID_ALLOCATION);
+    free(ordinary);
     assert_status(hsa_memory_free(ptr + 1), HSA_STATUS_ERROR_INVALID_ALLOCATION);
     assert_status(hsa_memory_free(ptr + 4096), HSA_STATUS_ERROR_INVALID_ALLOCATION);
     assert_status(hsa_memory_free(ptr + MIB), HSA_STATUS_ERROR_INVALID_ALLOCATION);
     assert_status(hsa_memory_free((void *)8), HSA_STATUS_ERROR_INVALID_ALLOCATION);
-    ptr[0] = 1;
+    memset(ptr, 1, MIB);
     assert_success(hsa_memory_free(ptr));
     assert_status(hsa_memory_free(ptr), HSA_STATUS_ERROR_INVALID_ALLOCATION);
 }

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include "tests/support/child.h"
+
 #define INVALID_MEMORY_POOL (hsa_status_t)HSA_STATUS_ERROR_INVALID_MEMORY_POOL
 
 static char memory[16384];
@@ -34,12 +36,14 @@ static int nothing_known(void **state)
 
 /* ---- hsa_memory_register --------------------------------------------------------------------------------- */
 
-/* hsa_memory_register: SUCCESS; ptr and size are what hsa_amd_pointer_info tells, byte for byte, as LOCKED. */
+/* hsa_memory_register: SUCCESS, "a performance hint", so the bytes stay as they are; ptr and size are what
+ * hsa_amd_pointer_info tells, byte for byte, as LOCKED, until hsa_memory_deregister: SUCCESS. */
 static void test_register(void **state)
 {
     hsa_amd_pointer_info_t info;
 
     (void)state;
+    memory[1099] = 3;
     assert_success(hsa_memory_register(memory + 100, 1000));
     info = info_of(memory + 1099);
     assert_int_equal(info.type, HSA_EXT_POINTER_TYPE_LOCKED);
@@ -48,8 +52,25 @@ static void test_register(void **state)
     assert_int_equal(info.sizeInBytes, 1000);
     assert_false(is_locked(memory + 99));
     assert_false(is_locked(memory + 1100));
+    assert_int_equal(memory[1099], 3);
+    memory[1099] = 4;
     assert_success(hsa_memory_deregister(memory + 100, 1000));
     assert_false(is_locked(memory + 100));
+    assert_int_equal(memory[1099], 4);
+}
+
+/* A process in which malloc() has nothing left to give. */
+static void register_without_memory(int channel, void *data)
+{
+    CHECK(hsa_init() == HSA_STATUS_SUCCESS);
+    child_use_up_memory();
+    CHECK(hsa_memory_register(memory, sizeof(memory)) == HSA_STATUS_ERROR_OUT_OF_RESOURCES);
+}
+
+/* hsa_memory_register: OUT_OF_RESOURCES "failed to allocate the required resources". */
+static void test_register_out_of_resources(void **state)
+{
+    child_run(register_without_memory, NULL);
 }
 
 /* hsa_memory_register, size: "A size of 0 is only allowed if ptr is NULL": INVALID_ARGUMENT "size is 0 but ptr is not
@@ -262,6 +283,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_register),
+        TEST(test_register_out_of_resources),
         TEST(test_register_nothing),
         TEST(test_register_known),
         TEST(test_register_overlap),

@@ -39,8 +39,8 @@ static char *allocate(size_t size)
     return ptr;
 }
 
-/* ptr: any address of the allocation, and what the callback gets; user_data likewise; in the order of registration, and
- * as often as registered. */
+/* hsa_amd_register_deallocation_callback(ptr, callback, user_data): SUCCESS. ptr: any address of the allocation, and
+ * what the callback gets; user_data likewise; in the order of registration, and as often as registered. */
 static void test_calls(void **state)
 {
     char *ptr = allocate(8192);
@@ -82,7 +82,8 @@ static void test_register_errors(void **state)
     assert_int_equal(n_calls, 0);
 }
 
-/* hsa_amd_deregister_deallocation_callback: that one of them; INVALID_ARGUMENT for what was not registered so. */
+/* hsa_amd_deregister_deallocation_callback(ptr, callback): SUCCESS, that one of them; INVALID_ARGUMENT for what was not
+ * registered so. */
 static void test_deregister(void **state)
 {
     char *ptr = allocate(100);

@@ -172,7 +172,7 @@ static void check_fill(size_t at, size_t count)
         assert_int_equal(to[at + count * sizeof(value) + i], 0x11);
 }
 
-/* hsa_amd_memory_fill, ptr, value, count: a pattern of 32 bits, count times. */
+/* hsa_amd_memory_fill(ptr, value, count): SUCCESS, a pattern of 32 bits, count times. */
 static void test_fill(void **state)
 {
     const size_t counts[] = {1, 15, 1024, MIB, 16 * MIB - 1, 16 * MIB, 16 * MIB + 1, BIG / 4};
@@ -194,7 +194,9 @@ static void test_fill_errors(void **state)
     assert_status(hsa_amd_memory_fill(NULL, 1, 1), HSA_STATUS_ERROR_INVALID_ARGUMENT);
     assert_status(hsa_amd_memory_fill(to + 1, 1, 1), HSA_STATUS_ERROR_INVALID_ARGUMENT);
     assert_status(hsa_amd_memory_fill(to + 2, 1, 0), HSA_STATUS_ERROR_INVALID_ARGUMENT);
+    *(uint32_t *)(void *)to = 7;
     assert_success(hsa_amd_memory_fill(to, 1, 0));
+    assert_int_equal(*(uint32_t *)(void *)to, 7);
     assert_status(hsa_amd_memory_fill(host, 1, 16), HSA_STATUS_ERROR_INVALID_ALLOCATION);
     assert_status(hsa_amd_memory_fill(to, 1, SIZE_MAX), HSA_STATUS_ERROR_INVALID_ALLOCATION);
     assert_status(hsa_amd_memory_fill(to, 1, SIZE_MAX / 4), HSA_STATUS_ERROR_INVALID_ALLOCATION);

@@ -38,7 +38,8 @@ static void refuses_at(const void *ptr, size_t size, hsa_status_t status, int li
     assert_int_equal(offset, 77);
 }
 
-/* hsa_amd_portable_export_dmabuf: ptr, size, dmabuf, offset: INVALID_ARGUMENT, INVALID_ALLOCATION */
+/* hsa_amd_portable_export_dmabuf(ptr, size, dmabuf, offset), hsa_amd_portable_export_dmabuf_v2: INVALID_ARGUMENT,
+ * INVALID_ALLOCATION */
 static void export_checks_its_arguments(void **state)
 {
     unsigned before = fd_count();
@@ -70,7 +71,9 @@ static void export_checks_its_arguments(void **state)
     free(ordinary);
 }
 
-/* The descriptor is of the whole memory, *offset where in it ptr is; it keeps the contents, and is the caller's. */
+/* hsa_amd_portable_export_dmabuf(ptr, size, dmabuf, offset), hsa_amd_portable_export_dmabuf_v2(ptr, size, dmabuf,
+ * offset, flags): SUCCESS. The descriptor is of the whole memory, *offset where in it ptr is; it keeps the contents,
+ * and is the caller's. */
 static void exports_allocations(void **state)
 {
     struct memclient_buffer *buf;
@@ -172,7 +175,7 @@ static void exports_virtual_memory(void **state)
     assert_success(hsa_amd_vmem_address_free(va, 2 * SIZE));
 }
 
-/* hsa_amd_portable_close_dmabuf: dmabuf: RESOURCE_FREE */
+/* hsa_amd_portable_close_dmabuf(dmabuf): SUCCESS, then RESOURCE_FREE */
 static void close_refuses_what_is_not_open(void **state)
 {
     int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);

@@ -103,7 +103,7 @@ static void create_refuses_virtual_memory(void **state)
     assert_success(hsa_amd_vmem_address_free(va, SIZE + MIB));
 }
 
-/* hsa_amd_ipc_memory_create: len as asked for, or rounded up to pages */
+/* hsa_amd_ipc_memory_create(ptr, len, handle): SUCCESS, len as asked for, or rounded up to pages */
 static void create_takes_both_sizes(void **state)
 {
     hsa_amd_ipc_memory_t asked, rounded;
@@ -238,7 +238,8 @@ static void see(const void *ptr, hsa_amd_pointer_type_t type, size_t size, uint3
     free(accessible);
 }
 
-/* In the process that made it: at another address, the same memory, and known as IPC memory. */
+/* hsa_amd_ipc_memory_attach, hsa_amd_ipc_memory_detach(mapped_ptr): SUCCESS. hsa_memory_free: INVALID_ARGUMENT. In the
+ * process that made it: at another address, the same memory, and known as IPC memory. */
 static void attach_in_the_same_process(void **state)
 {
     hsa_amd_ipc_memory_t handle, other;

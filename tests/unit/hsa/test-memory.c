@@ -303,7 +303,8 @@ static void test_free_attached(void **state)
 
 /* ---- pools ----------------------------------------------------------------------------------------------- */
 
-/* hsa_amd_memory_pool_allocate and hsa_amd_memory_pool_free: the same memory as by regions, and freed by either. */
+/* hsa_amd_memory_pool_allocate(memory_pool, size, flags, ptr) and hsa_amd_memory_pool_free(ptr): the same memory as by
+ * regions, and freed by either, once, by its address. */
 static void test_pool(void **state)
 {
     void *ptr;
@@ -315,6 +316,8 @@ static void test_pool(void **state)
             memset(ptr, 1, BYTES);
             assert_success(hsa_memory_free(ptr));
             assert_success(hsa_memory_allocate(regions[i][k], BYTES, &ptr));
+            assert_status(hsa_amd_memory_pool_free((char *)ptr + 4096), HSA_STATUS_ERROR_INVALID_ALLOCATION);
+            assert_status(hsa_amd_memory_pool_free(&ptr), HSA_STATUS_ERROR_INVALID_ALLOCATION);
             assert_success(hsa_amd_memory_pool_free(ptr));
             assert_status(hsa_amd_memory_pool_free(ptr), HSA_STATUS_ERROR_INVALID_ALLOCATION);
         }
@@ -337,23 +340,32 @@ static void test_pool_flags(void **state)
 }
 
 /* hsa_amd_memory_pool_allocate: INVALID_ARGUMENT first, INVALID_MEMORY_POOL also for regions that are no pools,
- * INVALID_ALLOCATION above ALLOC_MAX_SIZE. */
+ * INVALID_ALLOCATION above ALLOC_MAX_SIZE, OUT_OF_RESOURCES when that has become less. */
 static void test_pool_errors(void **state)
 {
     hsa_amd_memory_pool_t readonly = {region_of(HSA_REGION_SEGMENT_READONLY).handle};
-    void *ptr;
+    void *ptr, *other;
 
     (void)state;
     assert_status(hsa_amd_memory_pool_allocate(pools[0][FINE], 0, 0, &ptr), HSA_STATUS_ERROR_INVALID_ARGUMENT);
     assert_status(hsa_amd_memory_pool_allocate(pools[0][FINE], 1, 0, NULL), HSA_STATUS_ERROR_INVALID_ARGUMENT);
     assert_status(hsa_amd_memory_pool_allocate((hsa_amd_memory_pool_t){0}, 0, 0, &ptr),
                   HSA_STATUS_ERROR_INVALID_ARGUMENT);
+    assert_status(hsa_amd_memory_pool_allocate((hsa_amd_memory_pool_t){0}, 1, 0, NULL),
+                  HSA_STATUS_ERROR_INVALID_ARGUMENT);
     assert_status(hsa_amd_memory_pool_allocate((hsa_amd_memory_pool_t){0}, 1, 0, &ptr), INVALID_MEMORY_POOL);
+    assert_status(hsa_amd_memory_pool_allocate((hsa_amd_memory_pool_t){agents[0].handle}, 1, 0, &ptr),
+                  INVALID_MEMORY_POOL);
     assert_status(hsa_amd_memory_pool_allocate((hsa_amd_memory_pool_t){(uintptr_t)&ptr}, 1, 0, &ptr),
                   INVALID_MEMORY_POOL);
     assert_status(hsa_amd_memory_pool_allocate(readonly, 1, 0, &ptr), INVALID_MEMORY_POOL);
     assert_status(hsa_amd_memory_pool_allocate(pools[0][FINE], NODE_BYTES + 1, 0, &ptr),
                   HSA_STATUS_ERROR_INVALID_ALLOCATION);
+    assert_status(hsa_amd_memory_pool_allocate(pools[0][FINE], SIZE_MAX, 0, &ptr),
+                  HSA_STATUS_ERROR_INVALID_ALLOCATION);
+    assert_success(hsa_amd_memory_pool_allocate(pools[0][FINE], NODE_BYTES, 0, &ptr));
+    assert_status(hsa_amd_memory_pool_allocate(pools[0][FINE], MIB, 0, &other), HSA_STATUS_ERROR_OUT_OF_RESOURCES);
+    assert_success(hsa_amd_memory_pool_free(ptr));
 }
 
 /* ---- the runtime's end ----------------------------------------------------------------------------------- */

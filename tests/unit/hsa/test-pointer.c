@@ -31,7 +31,7 @@ static void assert_info_at(const void *ptr, const hsa_amd_pointer_info_t *wanted
 #define assert_info(ptr, ...) assert_info_at((ptr), &(hsa_amd_pointer_info_t){__VA_ARGS__}, __LINE__)
 #define assert_unknown(ptr) assert_info(ptr, .type = HSA_EXT_POINTER_TYPE_UNKNOWN)
 
-/* Agents that may use it, as a mask of ours. */
+/* Agents that may use it, as a mask of ours; they are listed in order. */
 static unsigned accessible(const void *ptr)
 {
     hsa_amd_pointer_info_t info = {.size = sizeof(info)};
@@ -43,7 +43,10 @@ static unsigned accessible(const void *ptr)
     assert_int_equal(!list, !n);
     for (uint32_t i = 0; i < n; i++)
         for (unsigned a = 0; a < AGENTS; a++)
-            found |= (unsigned)(list[i].handle == agents[a].handle) << a;
+            if (list[i].handle == agents[a].handle) {
+                assert_int_equal(found >> a, 0);
+                found |= 1U << a;
+            }
     free(list);
     assert_int_equal(__builtin_popcount(found), n);
     return found;
@@ -163,13 +166,14 @@ static void test_process_private(void **state)
 
 /* ---- the call -------------------------------------------------------------------------------------------- */
 
-/* hsa_amd_pointer_info: INVALID_ARGUMENT, and what alloc, num_agents_accessible and accessible are for. */
 static void *no_memory(size_t size)
 {
     (void)size;
     return NULL;
 }
 
+/* hsa_amd_pointer_info(ptr, info, alloc, num_agents_accessible, accessible): SUCCESS, INVALID_ARGUMENT,
+ * OUT_OF_RESOURCES where alloc gives nothing, and what the last three are for. */
 static void test_arguments(void **state)
 {
     hsa_amd_pointer_info_t info = {.size = sizeof(info)};
@@ -250,8 +254,8 @@ static void test_alloc_calls_back(void **state)
     assert_success(hsa_memory_free(ptr));
 }
 
-/* hsa_amd_pointer_info_t: userData. hsa_amd_pointer_info_set_userdata: of the allocation around ptr;
- * INVALID_ARGUMENT where nothing is known. */
+/* hsa_amd_pointer_info_t: userData. hsa_amd_pointer_info_set_userdata(ptr, userdata): SUCCESS, of the allocation
+ * around ptr; INVALID_ARGUMENT where nothing is known. */
 static void test_userdata(void **state)
 {
     void *ptr;
@@ -270,8 +274,8 @@ static void test_userdata(void **state)
 
 /* ---- hsa_amd_agents_allow_access ------------------------------------------------------------------------- */
 
-/* hsa_amd_agents_allow_access: SUCCESS of allocations and attached memory by their address; INVALID_ARGUMENT,
- * INVALID_AGENT, INVALID_ALLOCATION. */
+/* hsa_amd_agents_allow_access(num_agents, agents, flags, ptr): SUCCESS of allocations and attached memory by their
+ * address; INVALID_ARGUMENT, INVALID_AGENT, INVALID_ALLOCATION. */
 static void test_allow_access(void **state)
 {
     hsa_agent_t bad[2] = {agents[0], {0}};
@@ -362,6 +366,7 @@ static void test_newer_fields(void **state)
         assert_success(hsa_amd_pointer_info(ptr, &older.info, NULL, NULL, NULL));
         assert_int_equal(older.info.size, size);
         assert_int_equal(older.info.agentOwner.handle, agents[0].handle);
+        assert_int_equal(older.info.sizeInBytes, 100);
         assert_int_equal(older.info.global_flags, size > 48 ? FINE_FLAG : 0xeeeeeeee);
         assert_int_equal(*(unsigned char *)&older.info.registered, size > 52 ? true : 0xee);
         assert_int_equal(older.info.alloc_flags, 0xeeeeeeee);

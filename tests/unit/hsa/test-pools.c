@@ -158,8 +158,10 @@ static void room_follows(void **state)
     }
 }
 
-/* hsa_amd_agent_memory_pool_get_info: HSA_AMD_AGENT_MEMORY_POOL_INFO_ACCESS, NUM_LINK_HOPS, LINK_INFO. Every agent may
- * use every pool; another agent's is one link away, at the distance that the system's table says. */
+/* hsa_amd_agent_memory_pool_get_info(agent, memory_pool, attribute, value): SUCCESS for
+ * HSA_AMD_AGENT_MEMORY_POOL_INFO_ACCESS, HSA_AMD_AGENT_MEMORY_POOL_INFO_NUM_LINK_HOPS and
+ * HSA_AMD_AGENT_MEMORY_POOL_INFO_LINK_INFO, hsa_amd_memory_pool_link_info_t. Every agent may use every pool; another
+ * agent's is one link away, at the distance that the system's table says. */
 static void links(void **state)
 {
     (void)state;
@@ -188,6 +190,7 @@ static void links(void **state)
             assert_int_equal(room.behind, 0xa5a5a5a5);
             assert_int_equal(room.link.numa_distance, own ? 0 : 20);
             assert_int_equal(room.link.coherent_support, !own);
+            assert_int_equal(room.link.link_type, 0);
             assert_int_equal(room.link.atomic_support_32bit, !own);
             assert_int_equal(room.link.atomic_support_64bit, !own);
             assert_int_equal(room.link.min_latency | room.link.max_latency | room.link.min_bandwidth |

@@ -90,7 +90,7 @@ sub declared {
 
 my %tests; # folder/file => { test => its text }
 
-# The text of a test that is run, with its comment; or undef and what is wrong.
+# The text of a test that is run, with its comment and the tables that it uses; or undef and what is wrong.
 sub test_of {
     my ($folder, $file, $name) = @_;
     my $path = "$folder/$file";
@@ -99,9 +99,11 @@ sub test_of {
         return (undef, "nothing builds $path") if slurp("$folder/local.am") !~ m{\Q$path\E(?![\w.-])};
         my $text = slurp("$path.c");
         my $table = join '', $text =~ /struct CMUnitTest \w+\[\] = \{(.*?)\};/sg;
+        my %data = $text =~ /^static const [^;{]*?(\w+)\[\] = (\{.*?\n\});/msg;
         $tests{$path} = {};
         while ($text =~ m{((?:$comment\n)?static void (\w+)\(void \*\*state\)\n\{.*?\n\})}sg) {
             my ($all, $test) = ($1, $2);
+            $all .= join '', map { $data{$_} // () } $all =~ /\b\w+\b/g;
             $tests{$path}{$test} = $all if $table =~ /\(\Q$test\E[,)]/;
         }
     }

@@ -63,6 +63,7 @@ static void ask_one(ask_function *ask, uint64_t handle, const struct attribute *
 {
     uint8_t value[ANSWER_MAX], wanted[ANSWER_MAX];
 
+    assert_status(ask(handle, row->attribute, NULL), HSA_STATUS_ERROR_INVALID_ARGUMENT);
     ask_exactly(ask, handle, row->attribute, row->size, value);
     if (row->number == DIFFERS)
         return;

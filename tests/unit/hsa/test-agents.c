@@ -115,7 +115,7 @@ static hsa_status_t count_nothing(hsa_agent_t agent, void *data)
     return HSA_STATUS_SUCCESS;
 }
 
-/* hsa_iterate_agents: every agent once, in the order of nodes; 0 is no agent; data may be NULL. */
+/* hsa_iterate_agents: SUCCESS, every agent once, in the order of nodes; 0 is no agent; data may be NULL. */
 static void iterate_agents(void **state)
 {
     struct visit v = {0};
@@ -146,7 +146,10 @@ static void iterate_agents_ends_early(void **state)
     assert_status(hsa_iterate_agents(NULL, NULL), HSA_STATUS_ERROR_INVALID_ARGUMENT);
 }
 
-/* hsa_agent_get_info, attribute and value: each attribute has its size and value, and nothing else is an attribute. */
+/* hsa_agent_get_info, agent, attribute and value: SUCCESS, each attribute has its size and value, and nothing else is
+ * an attribute: INVALID_ARGUMENT, also for what only GPUs have (HSA_AMD_AGENT_INFO_MEMORY_WIDTH,
+ * HSA_AMD_AGENT_INFO_MEMORY_MAX_FREQUENCY, HSA_AMD_AGENT_INFO_PM4_EMULATION, HSA_AMD_AGENT_INFO_LUID) and for
+ * HSA_AGENT_INFO_LAST. */
 static void attributes(void **state)
 {
     (void)state;
@@ -173,14 +176,16 @@ static void names(void **state)
     char name[64], vendor[64], product[64];
 
     (void)state;
-    assert_success(hsa_agent_get_info(agents[0], HSA_AGENT_INFO_NAME, name));
-    assert_success(hsa_agent_get_info(agents[0], HSA_AGENT_INFO_VENDOR_NAME, vendor));
-    assert_success(ask_agent(agents[0].handle, HSA_AMD_AGENT_INFO_PRODUCT_NAME, product));
-    assert_memory_equal(vendor, cpu, sizeof(cpu));
-    assert_memory_equal(name, product, sizeof(name));
-    assert_in_range(strnlen(name, sizeof(name)), 1, sizeof(name) - 1);
-    for (size_t i = strlen(name); i < sizeof(name); i++)
-        assert_int_equal(name[i], 0);
+    for (unsigned agent = 0; agent < AGENTS; agent++) {
+        assert_success(hsa_agent_get_info(agents[agent], HSA_AGENT_INFO_NAME, name));
+        assert_success(hsa_agent_get_info(agents[agent], HSA_AGENT_INFO_VENDOR_NAME, vendor));
+        assert_success(ask_agent(agents[agent].handle, HSA_AMD_AGENT_INFO_PRODUCT_NAME, product));
+        assert_memory_equal(vendor, cpu, sizeof(cpu));
+        assert_memory_equal(name, product, sizeof(name));
+        assert_in_range(strnlen(name, sizeof(name)), 1, sizeof(name) - 1);
+        for (size_t i = strlen(name); i < sizeof(name); i++)
+            assert_int_equal(name[i], 0);
+    }
 }
 
 /* HSA_AGENT_INFO_NODE, HSA_AMD_AGENT_INFO_DRIVER_NODE_ID, COMPUTE_UNIT_COUNT, COOPERATIVE_COMPUTE_UNIT_COUNT,
@@ -269,7 +274,8 @@ static void calls(void **state)
     assert_in_range(observer_requests(), before, before + 500);
 }
 
-/* hsa_agent_iterate_caches: each of the agent's, and of no other's. callback NULL: INVALID_ARGUMENT. */
+/* hsa_agent_iterate_caches(agent, callback, data): SUCCESS, each of the agent's, and of no other's. callback NULL:
+ * INVALID_ARGUMENT; INVALID_AGENT. */
 static void iterate_caches(void **state)
 {
     struct visit v[AGENTS] = {{0}}, first = {.end_at = 1, .end_with = HSA_STATUS_INFO_BREAK}, none = {0};
@@ -290,7 +296,8 @@ static void iterate_caches(void **state)
     assert_int_equal(first.calls, 1);
 }
 
-/* hsa_cache_get_info: HSA_CACHE_INFO_NAME_LENGTH, NAME, LEVEL, SIZE, the last as HSA_AGENT_INFO_CACHE_SIZE has it. */
+/* hsa_cache_get_info(cache, attribute, value): SUCCESS for HSA_CACHE_INFO_NAME_LENGTH, HSA_CACHE_INFO_NAME,
+ * HSA_CACHE_INFO_LEVEL and HSA_CACHE_INFO_SIZE, the last as HSA_AGENT_INFO_CACHE_SIZE has it; else INVALID_ARGUMENT. */
 static void cache_attributes(void **state)
 {
     struct visit v = {0};
@@ -326,11 +333,30 @@ static void invalid_caches(void **state)
     for (unsigned i = 0; i < AGENTS; i++)
         assert_success(hsa_agent_iterate_caches(agents[i], visit_cache, &v));
     ask_handles(ask_cache, HSA_CACHE_INFO_LEVEL, v.seen, v.calls, HSA_STATUS_ERROR_INVALID_CACHE);
+    assert_status(ask_cache(agents[0].handle, HSA_CACHE_INFO_SIZE, &v), HSA_STATUS_ERROR_INVALID_CACHE);
 }
 
-/* hsa_agent_iterate_isas: there is none. hsa_isa_get_info_alt: value NULL is INVALID_ARGUMENT, else INVALID_ISA. */
+/* hsa_agent_iterate_isas(agent, callback, data): SUCCESS, and there is none; INVALID_AGENT, INVALID_ARGUMENT.
+ * hsa_isa_get_info_alt(isa, attribute, value): value NULL is INVALID_ARGUMENT, else INVALID_ISA. */
 static void instruction_sets(void **state)
 {
+    const hsa_isa_info_t attributes_of_isas[] = {
+        HSA_ISA_INFO_NAME_LENGTH,
+        HSA_ISA_INFO_NAME,
+        HSA_ISA_INFO_CALL_CONVENTION_COUNT,
+        HSA_ISA_INFO_CALL_CONVENTION_INFO_WAVEFRONT_SIZE,
+        HSA_ISA_INFO_CALL_CONVENTION_INFO_WAVEFRONTS_PER_COMPUTE_UNIT,
+        HSA_ISA_INFO_MACHINE_MODELS,
+        HSA_ISA_INFO_PROFILES,
+        HSA_ISA_INFO_DEFAULT_FLOAT_ROUNDING_MODES,
+        HSA_ISA_INFO_BASE_PROFILE_DEFAULT_FLOAT_ROUNDING_MODES,
+        HSA_ISA_INFO_FAST_F16_OPERATION,
+        HSA_ISA_INFO_WORKGROUP_MAX_DIM,
+        HSA_ISA_INFO_WORKGROUP_MAX_SIZE,
+        HSA_ISA_INFO_GRID_MAX_DIM,
+        HSA_ISA_INFO_GRID_MAX_SIZE,
+        HSA_ISA_INFO_FBARRIER_MAX_SIZE,
+    };
     struct visit v = {0};
     hsa_isa_t isa;
     uint32_t length;
@@ -343,6 +369,9 @@ static void instruction_sets(void **state)
     assert_success(hsa_agent_get_info(agents[0], HSA_AGENT_INFO_ISA, &isa));
     assert_status(hsa_isa_get_info_alt(isa, HSA_ISA_INFO_NAME_LENGTH, NULL), HSA_STATUS_ERROR_INVALID_ARGUMENT);
     assert_status(hsa_isa_get_info_alt(isa, HSA_ISA_INFO_NAME_LENGTH, &length), HSA_STATUS_ERROR_INVALID_ISA);
+    for (unsigned i = 0; i < sizeof(attributes_of_isas) / sizeof(attributes_of_isas[0]); i++)
+        assert_status(hsa_isa_get_info_alt((hsa_isa_t){i}, attributes_of_isas[i], &length),
+                      HSA_STATUS_ERROR_INVALID_ISA);
 }
 
 /* HSA_AMD_AGENT_INFO_CLOCK_COUNTERS: the system's clock, which goes on; a processor has no GPU's. */

@@ -44,7 +44,8 @@ static hsa_signal_value_t until_below(hsa_signal_t signal, hsa_signal_value_t va
     return hsa_signal_wait_scacquire(signal, HSA_SIGNAL_CONDITION_LT, value, UINT64_MAX, HSA_WAIT_STATE_BLOCKED);
 }
 
-/* Every argument: INVALID_ARGUMENT, INVALID_AGENT, INVALID_SIGNAL. Nothing is copied, and no signal changes. */
+/* hsa_amd_memory_async_copy(dst, dst_agent, src, src_agent, size, num_dep_signals, dep_signals, completion_signal).
+ * Every argument: INVALID_ARGUMENT, INVALID_AGENT, INVALID_SIGNAL. Nothing is copied, and no signal changes. */
 static void checks_its_arguments(void **state)
 {
     hsa_signal_t done = make(1), needed[] = {make(0), {5}};
@@ -68,7 +69,7 @@ static void checks_its_arguments(void **state)
     assert_success(hsa_signal_destroy(needed[0]));
 }
 
-/* completion_signal is counted down, after all is copied; also of nothing */
+/* hsa_amd_memory_async_copy: SUCCESS. completion_signal is counted down, after all is copied; also of nothing */
 static void copies(void **state)
 {
     char *ordinary = malloc(SIZE);

@@ -47,6 +47,16 @@ static bool is_up(void)
     return hsa_system_get_info(HSA_SYSTEM_INFO_VERSION_MAJOR, &version) == HSA_STATUS_SUCCESS;
 }
 
+/* hsa_init: INVALID_ARGUMENT where the environment names no profile. It is looked at once in a process, so this comes
+ * first. */
+static void no_profile(void **state)
+{
+    setenv("MEMORYD_HSA_PROFILE", "no profile", 1);
+    assert_status(hsa_init(), HSA_STATUS_ERROR_INVALID_ARGUMENT);
+    assert_status(hsa_shut_down(), HSA_STATUS_ERROR_NOT_INITIALIZED);
+    unsetenv("MEMORYD_HSA_PROFILE");
+}
+
 /* ---- counting -------------------------------------------------------------------------------------------- */
 
 /* hsa_init counts up, hsa_shut_down down; at 0 it is HSA_STATUS_ERROR_NOT_INITIALIZED, however often. */
@@ -120,6 +130,22 @@ static void begins_anew(void **state)
     assert_int_equal(v.calls, AGENTS);
     for (unsigned i = 0; i < AGENTS; i++)
         assert_int_equal(v.seen[i], agents[i].handle);
+}
+
+/* So does virtual memory. */
+static void virtual_memory_goes(void **state)
+{
+    hsa_amd_vmem_alloc_handle_t handle;
+    void *va;
+
+    assert_success(hsa_amd_vmem_address_reserve(&va, MIB, 0, 0));
+    assert_success(hsa_amd_vmem_handle_create(pools[1][COARSE], MIB, MEMORY_TYPE_NONE, 0, &handle));
+    assert_success(hsa_amd_vmem_map(va, MIB, 0, handle, 0));
+    assert_success(hsa_shut_down());
+    hsa_nothing_left(state);
+    assert_success(hsa_init());
+    assert_status(hsa_amd_vmem_address_free(va, MIB), HSA_STATUS_ERROR_INVALID_ALLOCATION);
+    assert_status(hsa_amd_vmem_handle_release(handle), HSA_STATUS_ERROR_INVALID_ALLOCATION);
 }
 
 /* ---- racing ---------------------------------------------------------------------------------------------- */
@@ -471,10 +497,14 @@ static void another_broker(void **state)
 
 int main(void)
 {
+    const struct CMUnitTest at_first[] = {
+        cmocka_unit_test(no_profile),
+    };
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(counts),
         cmocka_unit_test(nothing_is_told_before),
         cmocka_unit_test_teardown(begins_anew, hsa_nothing_left),
+        cmocka_unit_test_teardown(virtual_memory_goes, hsa_nothing_left),
         cmocka_unit_test(racing_counts),
         cmocka_unit_test(racing_up_and_down),
         cmocka_unit_test(stops_while_others_ask),
@@ -486,5 +516,7 @@ int main(void)
         cmocka_unit_test(another_broker),
     };
 
+    if (cmocka_run_group_tests(at_first, NULL, NULL))
+        return EXIT_FAILURE;
     return test_run(tests, hsa_group_setup, hsa_group_teardown);
 }

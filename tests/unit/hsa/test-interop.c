@@ -71,7 +71,8 @@ static void map_checks_its_arguments(void **state)
     assert_success(hsa_memory_free(memory));
 }
 
-/* All of the memory, which it keeps; each call maps it once more; metadata_size, metadata: 0 and NULL */
+/* hsa_amd_interop_map_buffer(num_agents, agents, interop_handle, flags, size, ptr, metadata_size, metadata): SUCCESS.
+ * All of the memory, which it keeps; each call maps it once more; metadata_size, metadata: 0 and NULL */
 static void maps_descriptors(void **state)
 {
     size_t size, metadata_size = 8;
@@ -124,7 +125,7 @@ static void is_known_as_graphics(void **state)
     assert_success(hsa_memory_free(memory));
 }
 
-/* hsa_amd_interop_unmap_buffer: ptr: what is none is ignored, and stays as it is */
+/* hsa_amd_interop_unmap_buffer(ptr): SUCCESS, what is none is ignored, and stays as it is */
 static void unmap_ignores_others(void **state)
 {
     hsa_amd_ipc_memory_t handle;

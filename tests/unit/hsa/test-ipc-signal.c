@@ -23,10 +23,10 @@ static hsa_amd_ipc_signal_t handle_of(hsa_signal_t signal)
     return handle;
 }
 
-/* hsa_amd_ipc_signal_create: signal, handle: INVALID_ARGUMENT, INVALID_SIGNAL */
+/* hsa_amd_ipc_signal_create(signal, handle): SUCCESS, INVALID_ARGUMENT, INVALID_SIGNAL */
 static void create_checks_its_arguments(void **state)
 {
-    hsa_signal_t local, signal = make(0);
+    hsa_signal_t local, plain, signal = make(0);
     hsa_amd_ipc_signal_t handle, again;
 
     (void)state;
@@ -37,6 +37,10 @@ static void create_checks_its_arguments(void **state)
     assert_status(hsa_amd_ipc_signal_create(local, &handle), HSA_STATUS_ERROR_INVALID_ARGUMENT);
     assert_status(hsa_amd_ipc_signal_create((hsa_signal_t){0}, &handle), HSA_STATUS_ERROR_INVALID_SIGNAL);
     assert_status(hsa_amd_ipc_signal_create((hsa_signal_t){12}, &handle), HSA_STATUS_ERROR_INVALID_SIGNAL);
+    assert_status(hsa_amd_ipc_signal_create((hsa_signal_t){UINT64_MAX}, &handle), HSA_STATUS_ERROR_INVALID_SIGNAL);
+    assert_success(hsa_amd_signal_create(1, 1, agents, HSA_AMD_SIGNAL_AMD_GPU_ONLY, &plain));
+    assert_status(hsa_amd_ipc_signal_create(plain, &handle), HSA_STATUS_ERROR_INVALID_ARGUMENT);
+    assert_success(hsa_signal_destroy(plain));
     assert_memory_equal(&handle, &again, sizeof(handle));
     handle = handle_of(signal);
     again = handle_of(signal);
@@ -54,7 +58,7 @@ static void refuses_attach(const hsa_amd_ipc_signal_t *handle)
     assert_int_equal(signal.handle, 99);
 }
 
-/* hsa_amd_ipc_signal_attach: handle, signal: INVALID_ARGUMENT */
+/* hsa_amd_ipc_signal_attach(handle, signal): SUCCESS, INVALID_ARGUMENT */
 static void attach_checks_its_arguments(void **state)
 {
     hsa_signal_t signal = make(0), attached;

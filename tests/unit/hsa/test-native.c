@@ -43,7 +43,7 @@ static void assert_other_sees(struct memclient_buffer *buffer, const char *text)
     memclient_buffer_unref(again);
 }
 
-/* memclient_hsa_buffer: ptr, any address of an allocation; buf, counted up */
+/* memclient_hsa_buffer: SUCCESS. ptr, any address of an allocation; buf, counted up */
 static void an_allocation_is_a_buffer(void **state)
 {
     struct memclient_buffer *first = NULL, *second = NULL;
@@ -167,7 +167,7 @@ static void other_memory_is_no_buffer(void **state)
     free(ours);
 }
 
-/* memclient_hsa_set_profile: profile; INVALID_ARGUMENT */
+/* memclient_hsa_set_profile: profile; SUCCESS, INVALID_ARGUMENT */
 static void a_profile_is_one_of_two(void **state)
 {
     (void)state;

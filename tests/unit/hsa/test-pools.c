@@ -29,7 +29,7 @@ static size_t size_of(hsa_amd_memory_pool_t pool, hsa_amd_memory_pool_info_t att
     return size;
 }
 
-/* hsa_amd_agent_iterate_memory_pools, agent and callback: the agent's own, and no more than three. */
+/* hsa_amd_agent_iterate_memory_pools, agent, callback and data: SUCCESS, the agent's own, and no more than three. */
 static void iterate_pools(void **state)
 {
     (void)state;
@@ -72,8 +72,8 @@ static void iterate_pools_arguments(void **state)
     assert_int_equal(v.calls, 0);
 }
 
-/* hsa_amd_memory_pool_get_info, attribute and value: each attribute has its size and value; those that only regions
- * have (3, 4, 8) are none. */
+/* hsa_amd_memory_pool_get_info, memory_pool, attribute and value: SUCCESS, each attribute has its size and value; those
+ * that only regions have (3, 4, 8) are none: INVALID_ARGUMENT. */
 static void attributes(void **state)
 {
     static const uint32_t flags[POOLS] = {

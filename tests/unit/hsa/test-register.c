@@ -187,8 +187,8 @@ static void test_unmapped_behind_our_back(void **state)
 
 /* ---- hsa_amd_memory_lock --------------------------------------------------------------------------------- */
 
-/* hsa_amd_memory_lock: *agent_ptr is host_ptr, since CPU agents have no other addresses; counted, and apart from
- * hsa_memory_register. */
+/* hsa_amd_memory_lock(host_ptr, size, agents, num_agent, agent_ptr), hsa_amd_memory_unlock(host_ptr): SUCCESS,
+ * *agent_ptr is host_ptr, since CPU agents have no other addresses; counted, and apart from hsa_memory_register. */
 static void test_lock(void **state)
 {
     void *agent_ptr = NULL;
@@ -259,7 +259,8 @@ static void test_lock_errors(void **state)
     assert_ptr_equal(agent_ptr, &agent_ptr);
 }
 
-/* hsa_amd_memory_lock_to_pool: likewise, with INVALID_MEMORY_POOL and no flags. */
+/* hsa_amd_memory_lock_to_pool(host_ptr, size, agents, num_agent, pool, flags, agent_ptr): likewise SUCCESS,
+ * INVALID_ARGUMENT, INVALID_AGENT, with INVALID_MEMORY_POOL and no flags. */
 static void test_lock_to_pool(void **state)
 {
     void *agent_ptr = NULL;
@@ -271,6 +272,8 @@ static void test_lock_to_pool(void **state)
     assert_success(hsa_amd_memory_unlock(memory));
     assert_status(hsa_amd_memory_lock_to_pool(memory, 100, NULL, 0, (hsa_amd_memory_pool_t){0}, 0, &agent_ptr),
                   INVALID_MEMORY_POOL);
+    assert_status(hsa_amd_memory_lock_to_pool(memory, 100, &(hsa_agent_t){0}, 1, pools[0][FINE], 0, &agent_ptr),
+                  HSA_STATUS_ERROR_INVALID_AGENT);
     assert_status(hsa_amd_memory_lock_to_pool(memory, 100, NULL, 0, pools[0][FINE], 1, &agent_ptr),
                   HSA_STATUS_ERROR_INVALID_ARGUMENT);
     assert_status(hsa_amd_memory_lock_to_pool(memory, 0, NULL, 0, pools[0][FINE], 0, &agent_ptr),

@@ -22,8 +22,8 @@ static hsa_signal_t make(hsa_signal_value_t value)
     return signal;
 }
 
-/* hsa_signal_create, hsa_amd_signal_create: num_consumers, consumers, attributes, signal: INVALID_ARGUMENT,
- * INVALID_AGENT */
+/* hsa_signal_create(initial_value, num_consumers, consumers, signal), hsa_amd_signal_create(initial_value,
+ * num_consumers, consumers, attributes, signal): SUCCESS, INVALID_ARGUMENT, INVALID_AGENT */
 static void create_checks_its_arguments(void **state)
 {
     hsa_agent_t twice[] = {agents[0], agents[1], agents[0]}, bad[] = {agents[0], {7}};
@@ -49,7 +49,8 @@ static void create_checks_its_arguments(void **state)
     assert_success(hsa_signal_destroy(signal));
 }
 
-/* hsa_signal_destroy: signal: INVALID_ARGUMENT, INVALID_SIGNAL. What was destroyed is no signal, and never another. */
+/* hsa_signal_destroy(signal): SUCCESS, INVALID_ARGUMENT, INVALID_SIGNAL. What was destroyed is no signal, and never
+ * another. */
 static void destroy_checks_its_argument(void **state)
 {
     hsa_signal_t signal = make(1), next;
@@ -96,7 +97,9 @@ typedef hsa_signal_value_t wait_function(hsa_signal_t, hsa_signal_condition_t, h
                                          hsa_wait_state_t);
 static wait_function *const waits[] = {hsa_signal_wait_relaxed, hsa_signal_wait_scacquire, hsa_signal_wait_acquire};
 
-/* Every load sees every store, of all 64 bits. */
+/* Every load sees every store, of all 64 bits: hsa_signal_load_relaxed(signal), hsa_signal_load_scacquire,
+ * hsa_signal_load_acquire, hsa_signal_store_relaxed(signal, value), hsa_signal_store_screlease,
+ * hsa_signal_store_release. */
 static void values(void **state)
 {
     const hsa_signal_value_t all[] = {0, 1, -1, INT64_MAX, INT64_MIN, INT64_C(1) << 32};
@@ -156,7 +159,8 @@ static void conditions(void **state)
     assert_success(hsa_signal_destroy(signal));
 }
 
-/* hsa_signal_wait_...: timeout_hint, in ticks of HSA_SYSTEM_INFO_TIMESTAMP_FREQUENCY */
+/* hsa_signal_wait_relaxed(signal, condition, compare_value, timeout_hint, wait_state_hint), hsa_signal_wait_scacquire,
+ * hsa_signal_wait_acquire: timeout_hint is in ticks of HSA_SYSTEM_INFO_TIMESTAMP_FREQUENCY */
 static void timeouts(void **state)
 {
     uint64_t frequency, before, after;

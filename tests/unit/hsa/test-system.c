@@ -2,6 +2,7 @@
 /* hsa_system_get_info with every attribute, and hsa_status_string with every status of hsa.h and hsa_ext_amd.h. */
 #include <ctype.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tests/unit/hsa/ask.h"
 
@@ -56,7 +57,8 @@ static const struct {
     STATUS(ERROR_NOT_SUPPORTED),
 };
 
-/* hsa_system_get_info, attribute and value: each attribute has its size and value, and nothing else is an attribute. */
+/* hsa_system_get_info, attribute and value: SUCCESS, each attribute has its size and value, and nothing else is an
+ * attribute. */
 static void attributes(void **state)
 {
     static const struct attribute rows[] = {
@@ -97,10 +99,10 @@ static void arguments(void **state)
     assert_status(hsa_system_get_info((hsa_system_info_t)4711, &value), HSA_STATUS_ERROR_INVALID_ARGUMENT);
 }
 
-/* HSA_SYSTEM_INFO_TIMESTAMP goes forward. */
+/* HSA_SYSTEM_INFO_TIMESTAMP goes forward at HSA_SYSTEM_INFO_TIMESTAMP_FREQUENCY. */
 static void timestamp(void **state)
 {
-    uint64_t last = 0;
+    uint64_t last = 0, frequency, later;
 
     (void)state;
     for (unsigned i = 0; i < 1000; i++) {
@@ -110,6 +112,10 @@ static void timestamp(void **state)
         assert_in_range(now, last + (i == 0), UINT64_MAX);
         last = now;
     }
+    assert_success(hsa_system_get_info(HSA_SYSTEM_INFO_TIMESTAMP_FREQUENCY, &frequency));
+    usleep(20000);
+    assert_success(hsa_system_get_info(HSA_SYSTEM_INFO_TIMESTAMP, &later));
+    assert_true(later - last >= frequency / 50);
 }
 
 /* HSA_AMD_SYSTEM_INFO_BUILD_VERSION: a text that stays. */
@@ -124,7 +130,8 @@ static void build_version(void **state)
     assert_string_equal(first, PACKAGE_STRING);
 }
 
-/* hsa_status_string, status: the name, a colon and a sentence, each another one, always at the same address. */
+/* hsa_status_string(status, status_string): SUCCESS, the name, a colon and a sentence, each another one, always at the
+ * same address. */
 static void status_strings(void **state)
 {
     (void)state;

@@ -125,7 +125,8 @@ static void set_desc_may_lie_in_the_mapping(void **state)
     assert_string_equal(vmem_pages(va + 3 * SIZE - 1), "---");
 }
 
-/* "size must be equal to size of previously mapped virtual memory handle", or that of several in a row. */
+/* hsa_amd_vmem_set_access: "size must be equal to size of previously mapped virtual memory handle", or that of several
+ * in a row. */
 static void set_size_may_span_whole_mappings(void **state)
 {
     (void)state;
@@ -182,10 +183,12 @@ static void set_va_or_size_that_is_none_is_invalid_argument(void **state)
     assert_status(hsa_amd_vmem_set_access(va, 5 * SIZE, &desc, 1), INVALID_ARGUMENT);
     assert_status(hsa_amd_vmem_set_access(va, SIZE_MAX - page_size() + 1, &desc, 1), INVALID_ARGUMENT);
     assert_status(hsa_amd_vmem_set_access(allocated, SIZE, &desc, 1), INVALID_ARGUMENT);
-    assert_status(hsa_amd_vmem_set_access(allocated, SIZE, &desc, 1), INVALID_ARGUMENT);
+    assert_status(hsa_amd_vmem_set_access((void *)((uintptr_t)&desc & ~(page_size() - 1)), page_size(), &desc, 1),
+                  INVALID_ARGUMENT);
     assert_success(hsa_amd_memory_pool_free(allocated));
 }
 
+/* hsa_amd_vmem_set_access, desc_cnt */
 static void set_desc_null_or_desc_cnt_zero_is_invalid_argument(void **state)
 {
     const hsa_amd_memory_access_desc_t desc = {RW, agents[0]};
@@ -231,7 +234,8 @@ static void set_desc_with_an_agent_that_is_none_is_invalid_agent(void **state)
 
 /* ---- get_access ------------------------------------------------------------------------------------------ */
 
-/* "Get access permissions for memory mapping for specific agent", at any address of it. */
+/* hsa_amd_vmem_get_access, perms, SUCCESS: "Get access permissions for memory mapping for specific agent", at any
+ * address of it. */
 static void get_va_is_any_in_the_mapping(void **state)
 {
     (void)state;
@@ -243,7 +247,7 @@ static void get_va_is_any_in_the_mapping(void **state)
     assert_never_set(va + SIZE - 1, 0);
 }
 
-/* "HSA_STATUS_ERROR_INVALID_AGENT - Invalid agent" */
+/* hsa_amd_vmem_get_access, agent_handle: "HSA_STATUS_ERROR_INVALID_AGENT - Invalid agent" */
 static void get_agent_handle_that_is_none_is_invalid_agent(void **state)
 {
     const uint64_t values[] = {0, agents[1].handle + 1, pools[0][FINE].handle, UINT64_MAX, (uintptr_t)va};
@@ -276,6 +280,7 @@ static void get_va_that_is_not_mapped_is_invalid_allocation(void **state)
     assert_success(hsa_amd_memory_pool_free(allocated));
 }
 
+/* hsa_amd_vmem_get_access */
 static void get_agent_never_set_is_invalid_allocation(void **state)
 {
     (void)state;

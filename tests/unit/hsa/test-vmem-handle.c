@@ -30,7 +30,8 @@ static void assert_is_dead(handle_t handle)
 
 /* ---- handle_create --------------------------------------------------------------------------------------- */
 
-/* "Create a virtual memory handle within this pool", of every pool of every agent; it reads as zeros. */
+/* hsa_amd_vmem_handle_create: "Create a virtual memory handle within this pool", of every pool of every agent; it reads
+ * as zeros. */
 static void create_pool_of_every_agent_gives_memory_of_its_node(void **state)
 {
     char *va = vmem_reserve(SIZE);
@@ -124,8 +125,8 @@ static void create_size_is_a_multiple_of_the_granule(void **state)
         vmem_release(vmem_create(granule * i));
 }
 
-/* "To minimize internal memory fragmentation, align the size to the recommended allocation granule size, see
- * HSA_AMD_MEMORY_POOL_INFO_RUNTIME_ALLOC_REC_GRANULE" */
+/* hsa_amd_vmem_handle_create: "To minimize internal memory fragmentation, align the size to the recommended allocation
+ * granule size, see HSA_AMD_MEMORY_POOL_INFO_RUNTIME_ALLOC_REC_GRANULE" */
 static void create_size_of_the_recommended_granule(void **state)
 {
     size_t granule = 0, recommended = 0;
@@ -154,6 +155,7 @@ static void create_size_that_is_no_longer_there_is_out_of_resources(void **state
                   HSA_STATUS_ERROR_OUT_OF_RESOURCES);
     assert_int_equal(second.handle, 7);
     vmem_release(first);
+    vmem_release(vmem_create_in(pools[1][FINE], most));
 }
 
 /* What the pool has never promised is the caller's mistake. */
@@ -176,6 +178,7 @@ static void create_size_beyond_the_pool_is_invalid_allocation(void **state)
     assert_int_equal(handle.handle, 7);
 }
 
+/* hsa_amd_vmem_handle_create, type */
 static void create_type_that_is_none_is_invalid_argument(void **state)
 {
     const unsigned types[] = {2, 3, 1000, UINT32_MAX};
@@ -205,7 +208,7 @@ static void create_memory_handle_null_is_invalid_argument(void **state)
                   HSA_STATUS_ERROR_INVALID_ARGUMENT);
 }
 
-/* A number is never used again. */
+/* hsa_amd_vmem_handle_create, memory_handle: A number is never used again. */
 static void create_memory_handle_is_a_new_one(void **state)
 {
     handle_t last = {0};
@@ -222,7 +225,7 @@ static void create_memory_handle_is_a_new_one(void **state)
 
 /* ---- handle_release -------------------------------------------------------------------------------------- */
 
-/* "HSA_STATUS_ERROR_INVALID_ALLOCATION - Invalid memory handle" */
+/* hsa_amd_vmem_handle_release: "HSA_STATUS_ERROR_INVALID_ALLOCATION - Invalid memory handle" */
 static void release_memory_handle_that_is_none_is_invalid_allocation(void **state)
 {
     const uint64_t values[] = {0, 1, UINT64_MAX, (uintptr_t)&values, pools[0][FINE].handle, agents[0].handle};
@@ -236,6 +239,7 @@ static void release_memory_handle_that_is_none_is_invalid_allocation(void **stat
     assert_is_dead(handle);
 }
 
+/* hsa_amd_vmem_handle_release, memory_handle, SUCCESS */
 static void release_of_the_last_reference_frees_the_memory(void **state)
 {
     handle_t handle = vmem_create(SIZE);
@@ -271,8 +275,9 @@ static void release_while_it_is_mapped_keeps_the_mapping(void **state)
 
 /* ---- retain_alloc_handle --------------------------------------------------------------------------------- */
 
-/* "Return a memory handle for previously mapped memory. The handle will be the same value of handle used to map the
- * memory. The returned handle must be released with corresponding number of calls" */
+/* hsa_amd_vmem_retain_alloc_handle, memory_handle, addr: "Return a memory handle for previously mapped memory. The
+ * handle will be the same value of handle used to map the memory. The returned handle must be released with
+ * corresponding number of calls" */
 static void retain_memory_handle_is_the_one_that_was_mapped(void **state)
 {
     char *va = vmem_reserve(2 * SIZE);
@@ -346,7 +351,8 @@ static void retain_addr_that_is_not_mapped_is_invalid_allocation(void **state)
 
 /* ---- get_alloc_properties_from_handle -------------------------------------------------------------------- */
 
-/* "Returns the allocation properties of an existing handle" */
+/* hsa_amd_vmem_get_alloc_properties_from_handle, memory_handle: "Returns the allocation properties of an existing
+ * handle" */
 static void properties_pool_and_type_are_those_of_its_creation(void **state)
 {
     (void)state;

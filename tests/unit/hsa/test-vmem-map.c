@@ -33,7 +33,8 @@ static int teardown(void **state)
 
 /* ---- map ------------------------------------------------------------------------------------------------- */
 
-/* "Map a virtual memory handle to a reserved address range." At its start, inside, and at its end. */
+/* hsa_amd_vmem_map, SUCCESS: "Map a virtual memory handle to a reserved address range." At its start, inside, and at
+ * its end. */
 static void map_va_is_anywhere_in_a_reserved_range(void **state)
 {
     const size_t offsets[] = {0, SIZE, 3 * SIZE, page_size(), SIZE + 3 * page_size()};
@@ -48,7 +49,8 @@ static void map_va_is_anywhere_in_a_reserved_range(void **state)
     }
 }
 
-/* "hsa_amd_vmem_set_access needs to be called to make the memory accessible to specific agents": until then, nobody. */
+/* hsa_amd_vmem_map: "hsa_amd_vmem_set_access needs to be called to make the memory accessible to specific agents":
+ * until then, nobody. */
 static void map_gives_no_access_before_set_access(void **state)
 {
     hsa_access_permission_t permissions = HSA_ACCESS_PERMISSION_RW;
@@ -106,7 +108,7 @@ static void map_va_that_is_no_multiple_of_the_page_size_is_invalid_argument(void
     assert_status(hsa_amd_vmem_map(va + 512, page_size(), 0, handle, 0), INVALID_ARGUMENT);
 }
 
-/* "size must be equal to size of the memory_handle", or a part of it. */
+/* hsa_amd_vmem_map: "size must be equal to size of the memory_handle", or a part of it. */
 static void map_size_may_be_a_part_of_the_handle(void **state)
 {
     (void)state;
@@ -220,9 +222,57 @@ static void map_memory_handle_many_times_gives_aliases(void **state)
     vmem_unmap(va, 4 * SIZE);
 }
 
+static hsa_status_t allow(void *address, size_t size, hsa_agent_t agent)
+{
+    const hsa_amd_memory_access_desc_t rw = {HSA_ACCESS_PERMISSION_RW, agent};
+
+    return hsa_amd_vmem_set_access(address, size, &rw, 1);
+}
+
+static void use_up_mappings(unsigned most)
+{
+    hsa_status_t status = HSA_STATUS_SUCCESS;
+    handle_t memory;
+    unsigned n = 0;
+    char *range;
+
+    memory = vmem_create(2 * page_size());
+    range = vmem_reserve((2 * most + 2) * page_size());
+    /* one piece for the kernel, two for us */
+    assert_success(hsa_amd_vmem_map(range, page_size(), 0, memory, 0));
+    assert_success(hsa_amd_vmem_map(range + page_size(), page_size(), page_size(), memory, 0));
+    while (n < most && !(status = hsa_amd_vmem_map(range + (3 + 2 * n) * page_size(), page_size(), 0, memory, 0)))
+        n++;
+    assert_status(status, HSA_STATUS_ERROR_OUT_OF_RESOURCES);
+    assert_status(allow(range, page_size(), agents[0]), HSA_STATUS_ERROR_OUT_OF_RESOURCES);
+    while (n--)
+        assert_success(hsa_amd_vmem_unmap(range + (3 + 2 * n) * page_size(), page_size()));
+    assert_success(allow(range, page_size(), agents[0]));
+    assert_success(hsa_amd_vmem_unmap(range, 2 * page_size()));
+    assert_success(hsa_amd_vmem_handle_release(memory));
+    assert_success(hsa_amd_vmem_address_free(range, (2 * most + 2) * page_size()));
+}
+
+/* hsa_amd_vmem_map(): HSA_STATUS_ERROR_OUT_OF_RESOURCES: the kernel takes no more mappings. Then
+ * hsa_amd_vmem_set_access() that would need one more gives HSA_STATUS_ERROR_OUT_OF_RESOURCES too. All can be unmapped
+ * again, whether the last that fitted came up to the kernel's limit or beyond it by one: each takes two. */
+static void map_out_of_resources(void **state)
+{
+    const unsigned most = 70000;
+    void *one_more;
+
+    hsa_skip_unless_few_mappings(most);
+    use_up_mappings(most);
+    one_more = mmap(NULL, page_size(), PROT_NONE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(one_more, MAP_FAILED);
+    use_up_mappings(most);
+    assert_int_equal(munmap(one_more, page_size()), 0);
+}
+
 /* ---- unmap ----------------------------------------------------------------------------------------------- */
 
-/* "Unmap previously mapped virtual address range". The addresses stay reserved, the contents in the handle. */
+/* hsa_amd_vmem_unmap, SUCCESS: "Unmap previously mapped virtual address range". The addresses stay reserved, the
+ * contents in the handle. */
 static void unmap_va_stays_reserved(void **state)
 {
     (void)state;
@@ -261,7 +311,7 @@ static void unmap_of_the_last_mapping_gives_the_memory_back(void **state)
     vmem_free(wish, SIZE);
 }
 
-/* Several whole mappings that follow each other without a gap go at once. */
+/* hsa_amd_vmem_unmap, size: Several whole mappings that follow each other without a gap go at once. */
 static void unmap_size_may_span_whole_mappings(void **state)
 {
     handle_t second = vmem_create(SIZE);
@@ -329,6 +379,40 @@ static void unmap_size_with_a_cut_or_a_gap_is_invalid_allocation(void **state)
     vmem_unmap(va + 2 * SIZE, SIZE);
 }
 
+/* HSA_STATUS_ERROR "Unexpected internal error" of hsa_amd_vmem_address_free(), _map(), _unmap(), _set_access() and
+ * _get_access(): nothing that a program passes gives it, whatever it is. (hsa_amd_vmem_map, hsa_amd_vmem_unmap,
+ * hsa_amd_vmem_set_access, hsa_amd_vmem_get_access) */
+static void nothing_is_unexpected(void **state)
+{
+    hsa_amd_vmem_alloc_handle_t handles[] = {vmem_create(4 * page_size()), {0}, {UINT64_MAX}};
+    char *range = vmem_reserve(8 * page_size());
+    void *addresses[] = {NULL,   range, range + page_size(), range + 1, range + 8 * page_size(),
+                         &range, (void *)UINTPTR_MAX};
+    const size_t sizes[] = {0,        1, page_size(), 4 * page_size(), 8 * page_size(), SIZE_MAX,
+                            SIZE_MAX & ~(page_size() - 1)};
+    hsa_agent_t some[] = {agents[0], {0}};
+
+    assert_success(hsa_amd_vmem_map(range, page_size(), 0, handles[0], 0));
+    for (unsigned i = 0; i < 7 * 7 * 7 * 3 * 2; i++) {
+        void *address = addresses[i % 7];
+        size_t size = sizes[i / 7 % 7];
+        hsa_access_permission_t perms;
+
+        assert_int_not_equal(hsa_amd_vmem_map(address, size, sizes[i / 49 % 7], handles[i / 343 % 3], 0),
+                             HSA_STATUS_ERROR);
+        assert_int_not_equal(allow(address, size, some[i / 1029]), HSA_STATUS_ERROR);
+        assert_int_not_equal(hsa_amd_vmem_get_access(address, &perms, some[i / 1029]), HSA_STATUS_ERROR);
+        assert_int_not_equal(hsa_amd_vmem_unmap(address, size), HSA_STATUS_ERROR);
+        if (size != 8 * page_size())
+            assert_int_not_equal(hsa_amd_vmem_address_free(address, size), HSA_STATUS_ERROR);
+    }
+    for (unsigned i = 0; i < 8; i++)
+        for (size_t size = page_size(); size <= 8 * page_size(); size += page_size())
+            (void)hsa_amd_vmem_unmap(range + i * page_size(), size);
+    assert_success(hsa_amd_vmem_handle_release(handles[0]));
+    assert_success(hsa_amd_vmem_address_free(range, 8 * page_size()));
+}
+
 /* ---- callbacks ------------------------------------------------------------------------------------------- */
 
 static void note_callback(void *ptr, void *data)
@@ -374,12 +458,14 @@ int main(void)
         test(map_flags_are_ignored),
         test(map_over_a_mapping_is_invalid_argument),
         test(map_memory_handle_many_times_gives_aliases),
+        cmocka_unit_test_teardown(map_out_of_resources, hsa_nothing_left),
         test(unmap_va_stays_reserved),
         test(unmap_of_the_last_mapping_gives_the_memory_back),
         test(unmap_size_may_span_whole_mappings),
         test(unmap_va_that_is_not_mapped_is_invalid_allocation),
         test(unmap_size_zero_or_odd_is_invalid_argument),
         test(unmap_size_with_a_cut_or_a_gap_is_invalid_allocation),
+        cmocka_unit_test_teardown(nothing_is_unexpected, hsa_nothing_left),
         test(unmap_calls_deallocation_callbacks),
     };
 

@@ -57,7 +57,8 @@ static void vmem_functions_are_not_initialized(void **state)
 
 /* ---- address_reserve ------------------------------------------------------------------------------------- */
 
-/* "Reserve a virtual address range." It is inaccessible, takes no memory, and is given back by address_free. */
+/* hsa_amd_vmem_address_reserve, SUCCESS; hsa_amd_vmem_address_free, SUCCESS: "Reserve a virtual address range." It is
+ * inaccessible, takes no memory, and is given back by address_free. */
 static void reserve_va_is_an_inaccessible_range(void **state)
 {
     char *va = vmem_reserve(64 * MIB);
@@ -89,8 +90,10 @@ static void reserve_size_is_a_multiple_of_the_page_size(void **state)
     assert_status(hsa_amd_vmem_address_reserve(&va, 1, 0, 0), HSA_STATUS_ERROR_INVALID_ARGUMENT);
     assert_status(hsa_amd_vmem_address_reserve(&va, SIZE + 1, 0, 0), HSA_STATUS_ERROR_INVALID_ARGUMENT);
     assert_ptr_equal(va, &va);
-    va = vmem_reserve(page_size());
-    vmem_free(va, page_size());
+    for (size_t size = page_size(); size < 8 * MIB; size = size * 2 + page_size()) {
+        va = vmem_reserve(size);
+        vmem_free(va, size);
+    }
 }
 
 static void reserve_address_is_got_if_it_is_free(void **state)
@@ -123,6 +126,7 @@ static void reserve_address_that_is_taken_gives_another(void **state)
     assert_ptr_not_equal(va, first);
     vmem_free(va, SIZE);
     assert_success(hsa_amd_vmem_address_reserve(&va, SIZE, (uintptr_t)&va & ~(page_size() - 1), 0));
+    assert_true((uintptr_t)va != ((uintptr_t)&va & ~(page_size() - 1)));
     vmem_free(va, SIZE);
     for (unsigned i = 0; i < sizeof(wishes) / sizeof(wishes[0]); i++) {
         assert_success(hsa_amd_vmem_address_reserve(&va, SIZE, wishes[i], 0));
@@ -169,7 +173,7 @@ static void reserve_flags_are_ignored(void **state)
 /* "HSA_STATUS_ERROR_OUT_OF_RESOURCES - Insufficient resources to allocate an address range of this size." */
 static void reserve_size_beyond_all_addresses_is_out_of_resources(void **state)
 {
-    const size_t sizes[] = {(size_t)1 << 62, SIZE_MAX - page_size() + 1, ((size_t)1 << 63) + SIZE};
+    const size_t sizes[] = {(size_t)1 << 62, (size_t)1 << 50, SIZE_MAX - page_size() + 1, ((size_t)1 << 63) + SIZE};
     void *va = &va;
 
     (void)state;
@@ -224,6 +228,7 @@ static void reserve_beyond_the_process_limit_is_out_of_resources(void **state)
 
 /* ---- address_reserve_align ------------------------------------------------------------------------------- */
 
+/* hsa_amd_vmem_address_reserve; hsa_amd_vmem_address_reserve_align, size, address, flags */
 static void reserve_align_alignment_is_kept(void **state)
 {
     (void)state;
@@ -284,6 +289,7 @@ static void free_size_that_does_not_match_is_invalid_argument(void **state)
 
     (void)state;
     assert_status(hsa_amd_vmem_address_free(va, 0), HSA_STATUS_ERROR_INVALID_ARGUMENT);
+    assert_status(hsa_amd_vmem_address_free(va, SIZE - 1), HSA_STATUS_ERROR_INVALID_ARGUMENT);
     assert_status(hsa_amd_vmem_address_free(va, SIZE - page_size()), HSA_STATUS_ERROR_INVALID_ARGUMENT);
     assert_status(hsa_amd_vmem_address_free(va, SIZE + page_size()), HSA_STATUS_ERROR_INVALID_ARGUMENT);
     assert_string_equal(vmem_pages(va), "---");

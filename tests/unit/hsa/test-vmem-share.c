@@ -39,7 +39,8 @@ static handle_t import(int fd)
 
 /* ---- export ---------------------------------------------------------------------------------------------- */
 
-/* "Get an exportable shareable handle": a new one each time, the caller's, and closed by exec. */
+/* hsa_amd_vmem_export_shareable_handle, dmabuf_fd, SUCCESS: "Get an exportable shareable handle": a new one each time,
+ * the caller's, and closed by exec. */
 static void export_dmabuf_fd_is_a_new_one_each_time(void **state)
 {
     handle_t handle = vmem_create(SIZE);
@@ -121,7 +122,8 @@ static void export_without_descriptors_is_out_of_resources(void **state)
     vmem_release(handle);
 }
 
-/* "Once all shareable handles are closed, the memory_handle is released": each of both keeps the memory. */
+/* hsa_amd_vmem_export_shareable_handle: "Once all shareable handles are closed, the memory_handle is released": each of
+ * both keeps the memory. */
 static void export_dmabuf_fd_keeps_the_memory_alive(void **state)
 {
     char *va = vmem_reserve(SIZE);
@@ -145,7 +147,8 @@ static void export_dmabuf_fd_keeps_the_memory_alive(void **state)
 
 /* ---- import ---------------------------------------------------------------------------------------------- */
 
-/* "re-create a virtual memory handle": of what this process has, it is the same one, and a reference more. */
+/* hsa_amd_vmem_export_shareable_handle; hsa_amd_vmem_import_shareable_handle, dmabuf_fd: "re-create a virtual memory
+ * handle": of what this process has, it is the same one, and a reference more. */
 static void import_dmabuf_fd_of_ones_own_is_the_same_handle(void **state)
 {
     handle_t handle = vmem_create_in(pools[1][COARSE], SIZE);
@@ -231,6 +234,48 @@ static void import_dmabuf_fd_negative_or_handle_null_is_invalid_argument(void **
     assert_int_equal(again.handle, 7);
     close(fd);
     vmem_release(handle);
+}
+
+static void import_without_memory(int channel, void *data)
+{
+    handle_t handle;
+    int fd = fd_receive_one(channel);
+
+    (void)data;
+    CHECK(fd >= 0);
+    CHECK(hsa_init() == HSA_STATUS_SUCCESS);
+    child_use_up_memory();
+    CHECK(hsa_amd_vmem_import_shareable_handle(fd, &handle) == HSA_STATUS_ERROR_OUT_OF_RESOURCES);
+}
+
+/* hsa_amd_vmem_import_shareable_handle(): HSA_STATUS_ERROR_OUT_OF_RESOURCES: "Out of resources". */
+static void import_out_of_resources(void **state)
+{
+    handle_t handle = vmem_create(SIZE);
+    struct child child;
+    int fd = export(handle);
+
+    child_start(&child, import_without_memory, NULL);
+    assert_int_equal(fd_send_one(child.channel, fd), 1);
+    assert_int_equal(close(fd), 0);
+    assert_success(hsa_amd_vmem_handle_release(handle));
+    child_finish(&child);
+}
+
+/* HSA_STATUS_ERROR "Unexpected internal error" of hsa_amd_vmem_export_shareable_handle() and
+ * hsa_amd_vmem_import_shareable_handle(): nothing that a program passes gives it. */
+static void nothing_is_unexpected(void **state)
+{
+    const uint64_t handles[] = {0, 1, 2, 1000, UINT64_MAX, INT64_MAX};
+    handle_t handle;
+    int fd;
+
+    for (int i = -3; i < 300; i++)
+        assert_int_not_equal(hsa_amd_vmem_import_shareable_handle(i, &handle), HSA_STATUS_ERROR);
+    for (unsigned i = 0; i < sizeof(handles) / sizeof(handles[0]); i++) {
+        handle.handle = handles[i];
+        assert_int_not_equal(hsa_amd_vmem_export_shareable_handle(&fd, handle, i), HSA_STATUS_ERROR);
+    }
 }
 
 /* Nothing piles up: neither descriptors, nor references, nor memory. */
@@ -381,6 +426,7 @@ static void share_by_descriptor_between_two_processes(hsa_amd_memory_pool_t pool
     assert_ok(munmap(found, page_size()));
 }
 
+/* hsa_amd_vmem_export_shareable_handle */
 static void import_in_another_process_shares_the_memory(void **state)
 {
     (void)state;
@@ -464,6 +510,8 @@ int main(void)
         test(import_dmabuf_fd_that_is_foreign_is_invalid_allocation),
         test(import_dmabuf_fd_that_is_closed_is_invalid_allocation),
         test(import_dmabuf_fd_negative_or_handle_null_is_invalid_argument),
+        test(import_out_of_resources),
+        test(nothing_is_unexpected),
         test(import_after_export_and_close_64_times),
         test(handles_are_2000_with_256_descriptors),
         test(import_in_another_process_shares_the_memory),

@@ -94,3 +94,22 @@ int svm_group_teardown(void **state)
     broker_stop(&svm_broker);
     return 0;
 }
+
+struct memclient_svm *svm_create(unsigned flags, uint64_t quarantine)
+{
+    struct memclient_svm_options options = MEMCLIENT_SVM_OPTIONS_INIT;
+    struct memclient_svm *svm;
+
+    options.flags = flags;
+    options.quarantine = quarantine;
+    assert_done(memclient_svm_create(&options, &svm));
+    return svm;
+}
+
+void *svm_allocate(struct memclient_svm *svm, uint64_t size)
+{
+    void *ptr;
+
+    assert_done(memclient_svm_alloc(svm, MEMCLIENT_SVM_READ_WRITE, size, 0, &ptr));
+    return ptr;
+}

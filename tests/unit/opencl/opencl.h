@@ -29,6 +29,10 @@ int svm_group_setup(void **state);
 /* The broker must have nothing left. */
 int svm_group_teardown(void **state);
 
+/* A heap with these of its options, and read-write memory of one; the test fails if there is none. */
+struct memclient_svm *svm_create(unsigned flags, uint64_t quarantine);
+void *svm_allocate(struct memclient_svm *svm, uint64_t size);
+
 /* After each test: the broker has no buffer left, and its sums are right. */
 int svm_nothing_left(void **state);
 

@@ -12,40 +12,19 @@
 #include "tests/support/wait.h"
 #include "tests/unit/opencl/opencl.h"
 
-#define RW  MEMCLIENT_SVM_READ_WRITE
-
-static struct memclient_svm *create(unsigned flags, uint64_t quarantine)
-{
-    struct memclient_svm_options options = MEMCLIENT_SVM_OPTIONS_INIT;
-    struct memclient_svm *svm;
-
-    options.flags = flags;
-    options.quarantine = quarantine;
-    assert_done(memclient_svm_create(&options, &svm));
-    return svm;
-}
-
-static char *allocate(struct memclient_svm *svm, uint64_t size)
-{
-    void *ptr;
-
-    assert_done(memclient_svm_alloc(svm, RW, size, 0, &ptr));
-    return ptr;
-}
-
 static void large_ones_come_back_without_a_call(void **state)
 {
-    struct memclient_svm *svm = create(0, 0);
+    struct memclient_svm *svm = svm_create(0, 0);
 
     (void)state;
     for (uint64_t size = 256 * 1024; size <= 16 * MIB; size *= 2) {
-        char *first = allocate(svm, size);
+        char *first = svm_allocate(svm, size);
         uint64_t requests;
 
         assert_done(memclient_svm_free(svm, first));
         requests = svm_requests();
         for (unsigned i = 0; i < 100; i++) {
-            char *ptr = allocate(svm, size);
+            char *ptr = svm_allocate(svm, size);
 
             assert_ptr_equal(ptr, first);
             memset(ptr, (int)i, size);
@@ -75,26 +54,26 @@ static unsigned cached_holds(void)
 
 static void at_most_64_mib_are_kept(void **state)
 {
-    struct memclient_svm *svm = create(0, 0);
+    struct memclient_svm *svm = svm_create(0, 0);
     char *ptrs[12];
 
     (void)state;
     for (unsigned i = 0; i < 12; i++)
-        ptrs[i] = allocate(svm, 8 * MIB);
+        ptrs[i] = svm_allocate(svm, 8 * MIB);
     for (unsigned i = 0; i < 12; i++)
         assert_done(memclient_svm_free(svm, ptrs[i]));
     assert_true(WAIT_UNTIL(svm_buffers() == 8));
     assert_int_equal(cached_holds(), 8);
     /* the youngest are kept */
-    assert_ptr_equal(allocate(svm, 8 * MIB), ptrs[11]);
+    assert_ptr_equal(svm_allocate(svm, 8 * MIB), ptrs[11]);
     assert_int_equal(cached_holds(), 7);
     memclient_svm_destroy(svm);
 }
 
 static void what_others_have_is_not_kept(void **state)
 {
-    struct memclient_svm *svm = create(0, 0);
-    char *ptr = allocate(svm, MIB + 4096);
+    struct memclient_svm *svm = svm_create(0, 0);
+    char *ptr = svm_allocate(svm, MIB + 4096);
     struct memclient_buffer *buf;
     struct memclient_token token;
     uint64_t offset, length;
@@ -110,13 +89,13 @@ static void what_others_have_is_not_kept(void **state)
 /* Mistakes are to be found there: what was freed is touched by nobody. */
 static void what_is_in_quarantine_is_not_kept(void **state)
 {
-    struct memclient_svm *svm = create(0, 4 * MIB);
-    char *first = allocate(svm, 2 * MIB), *next;
+    struct memclient_svm *svm = svm_create(0, 4 * MIB);
+    char *first = svm_allocate(svm, 2 * MIB), *next;
 
     (void)state;
     for (unsigned i = 0; i < 10; i++) {
         assert_done(memclient_svm_free(svm, first));
-        next = allocate(svm, 2 * MIB);
+        next = svm_allocate(svm, 2 * MIB);
         memset(next, 1, 2 * MIB);
         first = next;
     }
@@ -127,13 +106,13 @@ static void what_is_in_quarantine_is_not_kept(void **state)
 static void I4_others_get_what_is_kept(void **state)
 {
     struct memclient_alloc_options options = MEMCLIENT_ALLOC_OPTIONS_INIT;
-    struct memclient_svm *svm = create(0, 0);
+    struct memclient_svm *svm = svm_create(0, 0);
     struct memclient_buffer *buf;
     char *ptrs[6];
 
     (void)state;
     for (unsigned i = 0; i < 6; i++)
-        ptrs[i] = allocate(svm, 10 * MIB);
+        ptrs[i] = svm_allocate(svm, 10 * MIB);
     for (unsigned i = 0; i < 6; i++) {
         memset(ptrs[i], 1, 10 * MIB);
         assert_done(memclient_svm_free(svm, ptrs[i]));
@@ -144,7 +123,7 @@ static void I4_others_get_what_is_kept(void **state)
     memclient_buffer_unref(buf);
     /* whatever it gets now is its own */
     for (unsigned i = 0; i < 6; i++) {
-        ptrs[i] = allocate(svm, 10 * MIB);
+        ptrs[i] = svm_allocate(svm, 10 * MIB);
         memset(ptrs[i], 2, 10 * MIB);
     }
     memclient_svm_destroy(svm);

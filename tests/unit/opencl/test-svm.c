@@ -35,25 +35,6 @@ static int clean_up(void **state)
     return svm_nothing_left(state);
 }
 
-static struct memclient_svm *create(unsigned flags, uint64_t quarantine)
-{
-    struct memclient_svm_options options = MEMCLIENT_SVM_OPTIONS_INIT;
-    struct memclient_svm *made;
-
-    options.flags = flags;
-    options.quarantine = quarantine;
-    assert_done(memclient_svm_create(&options, &made));
-    return made;
-}
-
-static void *allocate(struct memclient_svm *from, uint64_t size)
-{
-    void *ptr;
-
-    assert_done(memclient_svm_alloc(from, RW, size, 0, &ptr));
-    return ptr;
-}
-
 /* ---- allocating ------------------------------------------------------------------------------------------- */
 
 /* memclient_svm_alloc(): flags, size, alignment, from svm to ptr. */
@@ -83,7 +64,7 @@ static void keeps_allocations_apart(void **state)
     (void)state;
     for (unsigned i = 0; i < N; i++) {
         size = size % 5000 + 37;
-        ptrs[i] = allocate(svm, size);
+        ptrs[i] = svm_allocate(svm, size);
         memset(ptrs[i], (int)i, size);
     }
     size = 0;
@@ -188,7 +169,7 @@ static void takes_memory_of_the_nodes_it_is_told(void **state)
     options.n_nodes = 1;
     options.placement = MEMCLIENT_PLACEMENT_BIND;
     assert_done(memclient_svm_create(&options, &on_node));
-    ptr = allocate(on_node, 1000);
+    ptr = svm_allocate(on_node, 1000);
     assert_done(memclient_svm_buffer(ptr, &buf, &offset, &length));
     assert_int_equal(memclient_buffer_info(buf, &info), 0);
     assert_int_equal(info.n_nodes, 1);
@@ -206,8 +187,8 @@ static void takes_memory_of_the_nodes_it_is_told(void **state)
 
 static void frees_only_what_starts_there(void **state)
 {
-    struct memclient_svm *other = create(0, 0);
-    char *ptr = allocate(svm, 1000);
+    struct memclient_svm *other = svm_create(0, 0);
+    char *ptr = svm_allocate(svm, 1000);
     int variable;
 
     (void)state;
@@ -224,12 +205,12 @@ static void frees_only_what_starts_there(void **state)
 /* memclient_svm_destroy() of svm. */
 static void gives_back_what_was_not_freed(void **state)
 {
-    struct memclient_svm *other = create(0, 1 << 20);
+    struct memclient_svm *other = svm_create(0, 1 << 20);
 
     (void)state;
     for (unsigned i = 0; i < 100; i++)
-        (void)allocate(other, 1000 * i + 1);
-    (void)memclient_svm_free(other, allocate(other, 5000));
+        (void)svm_allocate(other, 1000 * i + 1);
+    (void)memclient_svm_free(other, svm_allocate(other, 5000));
     assert_true(svm_buffers() > 0);
     memclient_svm_destroy(other);
 }
@@ -243,19 +224,19 @@ static void asks_nothing_of_the_broker_before_memory_is_needed(void **state)
     /* a call, which is answered after what was given back before */
     assert_int_equal(memclient_ping(NULL), 0);
     before = svm_requests();
-    other = create(0, 0);
+    other = svm_create(0, 0);
     memclient_svm_destroy(other);
     assert_int_equal(svm_requests(), before);
 }
 
 static void small_ones_make_no_calls(void **state)
 {
-    void *first = allocate(svm, 1000);
+    void *first = svm_allocate(svm, 1000);
     uint64_t before = svm_requests();
 
     (void)state;
     for (unsigned i = 0; i < 500; i++)
-        assert_done(memclient_svm_free(svm, allocate(svm, 1000)));
+        assert_done(memclient_svm_free(svm, svm_allocate(svm, 1000)));
     assert_int_equal(svm_requests(), before);
     assert_done(memclient_svm_free(svm, first));
 }
@@ -263,13 +244,13 @@ static void small_ones_make_no_calls(void **state)
 /* A worker of an OpenCL driver must not be kept waiting by a broker that stands still. */
 static void frees_while_the_broker_stands_still(void **state)
 {
-    struct memclient_svm *separate = create(MEMCLIENT_SVM_SEPARATE, 0);
+    struct memclient_svm *separate = svm_create(MEMCLIENT_SVM_SEPARATE, 0);
     pid_t broker = broker_child(&svm_broker);
     void *ptrs[10];
 
     (void)state;
     for (unsigned i = 0; i < 10; i++)
-        ptrs[i] = allocate(separate, 100000);
+        ptrs[i] = svm_allocate(separate, 100000);
     assert_int_equal(svm_buffers(), 10);
     assert_int_equal(kill(broker, SIGSTOP), 0);
     for (unsigned i = 0; i < 10; i++)
@@ -309,7 +290,7 @@ static void frees_while_another_thread_waits_for_the_broker(void **state)
 
     (void)state;
     for (unsigned i = 0; i < 100; i++)
-        ours[i] = allocate(svm, 1024);
+        ours[i] = svm_allocate(svm, 1024);
     assert_int_equal(kill(broker, SIGSTOP), 0);
     assert_int_equal(pthread_create(&thread, NULL, allocate_much, theirs), 0);
     assert_true(WAIT_UNTIL(is_stuck()));
@@ -330,7 +311,7 @@ static void hundred_thousand_kilobytes_need_few_mappings(void **state)
     (void)state;
     assert_non_null(ptrs);
     for (unsigned i = 0; i < N; i++) {
-        ptrs[i] = allocate(svm, 1024);
+        ptrs[i] = svm_allocate(svm, 1024);
         *(unsigned *)ptrs[i] = i;
     }
     assert_true(svm_buffers() < 200);
@@ -372,7 +353,7 @@ static void frees_from_other_threads(void **state)
     (void)state;
     for (unsigned i = 0; i < 4; i++)
         for (unsigned j = 0; j < 200; j++)
-            workers[i].given[j] = allocate(svm, j * 1999 + 1);
+            workers[i].given[j] = svm_allocate(svm, j * 1999 + 1);
     for (unsigned i = 0; i < 4; i++)
         assert_int_equal(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
     for (unsigned i = 0; i < 4; i++) {
@@ -391,14 +372,14 @@ static void write_there(int channel, void *context)
 
 static void does_not_use_again_what_is_in_quarantine(void **state)
 {
-    struct memclient_svm *careful = create(0, 100 * 1024);
-    char *first = allocate(careful, 1024);
+    struct memclient_svm *careful = svm_create(0, 100 * 1024);
+    char *first = svm_allocate(careful, 1024);
 
     (void)state;
     memset(first, 7, 1024);
     assert_done(memclient_svm_free(careful, first));
     for (unsigned i = 0; i < 99; i++) {
-        char *ptr = allocate(careful, 1024);
+        char *ptr = svm_allocate(careful, 1024);
 
         assert_ptr_not_equal(ptr, first);
         memset(ptr, 1, 1024);
@@ -411,8 +392,8 @@ static void does_not_use_again_what_is_in_quarantine(void **state)
 
 static void large_ones_in_quarantine_are_inaccessible(void **state)
 {
-    struct memclient_svm *careful = create(0, 1 << 20);
-    char *large = allocate(careful, 400000);
+    struct memclient_svm *careful = svm_create(0, 1 << 20);
+    char *large = svm_allocate(careful, 400000);
 
     (void)state;
     *large = 1;
@@ -420,11 +401,11 @@ static void large_ones_in_quarantine_are_inaccessible(void **state)
     assert_int_equal(child_signal(write_there, large), SIGSEGV);
     assert_int_equal(svm_buffers(), 1);
     /* more than that is in no quarantine at all */
-    assert_done(memclient_svm_free(careful, allocate(careful, 2 << 20)));
+    assert_done(memclient_svm_free(careful, svm_allocate(careful, 2 << 20)));
     assert_true(WAIT_UNTIL(svm_buffers() == 1));
     /* the third time the first one has to go */
-    assert_done(memclient_svm_free(careful, allocate(careful, 400000)));
-    assert_done(memclient_svm_free(careful, allocate(careful, 400000)));
+    assert_done(memclient_svm_free(careful, svm_allocate(careful, 400000)));
+    assert_done(memclient_svm_free(careful, svm_allocate(careful, 400000)));
     assert_true(WAIT_UNTIL(svm_buffers() == 2));
     memclient_svm_destroy(careful);
 }
@@ -432,22 +413,22 @@ static void large_ones_in_quarantine_are_inaccessible(void **state)
 /* struct memclient_svm_options: quarantine; with a limit that has no room for both. */
 static void room_is_made_of_quarantine_and_what_is_on_its_way(void **state)
 {
-    struct memclient_svm *careful = create(0, (uint64_t)1 << 30), *plain = create(0, 0);
+    struct memclient_svm *careful = svm_create(0, (uint64_t)1 << 30), *plain = svm_create(0, 0);
     const uint64_t most_of_it = 150 << 20;
     void *ptr, *other = NULL;
 
     (void)state;
-    ptr = allocate(careful, most_of_it);
+    ptr = svm_allocate(careful, most_of_it);
     assert_refused(memclient_svm_alloc(careful, RW, most_of_it, 0, &other), -EDQUOT);
     assert_null(other);
     for (unsigned i = 0; i < 3; i++) {
         assert_done(memclient_svm_free(careful, ptr));
-        ptr = allocate(careful, most_of_it);
+        ptr = svm_allocate(careful, most_of_it);
     }
     memclient_svm_destroy(careful);
     /* often, as it may arrive at any time */
     for (unsigned i = 0; i < 100; i++)
-        assert_done(memclient_svm_free(plain, allocate(plain, most_of_it)));
+        assert_done(memclient_svm_free(plain, svm_allocate(plain, most_of_it)));
     memclient_svm_destroy(plain);
 }
 
@@ -477,7 +458,7 @@ static void tells_what_an_address_is(void **state)
     assert_refused(memclient_svm_info((void *)UINTPTR_MAX, &info), -EFAULT);
     assert_done(memclient_svm_free(svm, ptr));
     assert_refused(memclient_svm_info(ptr, &info), -EFAULT);
-    ptr = allocate(svm, 1);
+    ptr = svm_allocate(svm, 1);
     assert_done(memclient_svm_info(ptr, &info));
     assert_int_equal(info.ordinal, ordinal + 1);
     info.size = 0;
@@ -504,14 +485,14 @@ static int see(const struct memclient_buffer_info *info, void *data)
 /* enum memclient_svm_option */
 static void buffers_have_names_with_process_and_ordinal(void **state)
 {
-    struct memclient_svm *separate = create(MEMCLIENT_SVM_SEPARATE, 0);
+    struct memclient_svm *separate = svm_create(MEMCLIENT_SVM_SEPARATE, 0);
     unsigned long ordinals = 0;
     struct seen seen = {0};
     char begin[32];
 
     (void)state;
-    (void)allocate(separate, 1);
-    (void)allocate(separate, 1);
+    (void)svm_allocate(separate, 1);
+    (void)svm_allocate(separate, 1);
     assert_int_equal(memclient_list_buffers(svm_observer, see, &seen), 0);
     assert_int_equal(seen.n, 2);
     assert_int_equal(seen.pid, getpid());
@@ -547,7 +528,7 @@ static void use_and_free_in_child(int channel, void *context)
 
 static void children_share_and_have_their_own(void **state)
 {
-    char *ptr = allocate(svm, 1000), *next;
+    char *ptr = svm_allocate(svm, 1000), *next;
     struct child child;
 
     (void)state;
@@ -555,7 +536,7 @@ static void children_share_and_have_their_own(void **state)
     child_start(&child, use_and_free_in_child, ptr);
     child_hear(&child);
     assert_int_equal(ptr[1], 'c');
-    next = allocate(svm, 1000);
+    next = svm_allocate(svm, 1000);
     assert_ptr_not_equal(next, ptr);
     memset(next, 'y', 1000);
     tell(child.channel);

@@ -4,7 +4,6 @@
  * sizes, native errors, parameters; and that it talks to no broker. There is none.
  */
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -240,46 +239,17 @@ static void test_end_frees(void **state)
 
 /* ---- protection ------------------------------------------------------------------------------------------ */
 
-static void do_read(int channel, void *context)
+static umf_memory_provider_handle_t make_protected(unsigned protection)
 {
-    (void)channel;
-    (void)*(volatile char *)context;
-}
+    umf_os_memory_provider_params_t params = umfOsMemoryProviderParamsDefault();
 
-static void do_write(int channel, void *context)
-{
-    (void)channel;
-    *(volatile char *)context = 1;
+    params.protection = protection;
+    return make(params);
 }
 
 static void test_protections(void **state)
 {
-    const struct {
-        unsigned protection;
-        bool read, write;
-    } cases[] = {
-        {UMF_PROTECTION_NONE, false, false},
-        {0, false, false},
-        {UMF_PROTECTION_READ, true, false},
-        {UMF_PROTECTION_READ | UMF_PROTECTION_WRITE, true, true},
-        {UMF_PROTECTION_READ | UMF_PROTECTION_EXEC, true, false},
-        {UMF_PROTECTION_READ | UMF_PROTECTION_WRITE | UMF_PROTECTION_EXEC, true, true},
-    };
-
-    (void)state;
-    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-        umf_os_memory_provider_params_t params = umfOsMemoryProviderParamsDefault();
-        umf_memory_provider_handle_t protected;
-        void *ptr;
-
-        params.protection = cases[i].protection;
-        protected = make(params);
-        assert_success(umfMemoryProviderAlloc(protected, page, 0, &ptr));
-        assert_int_equal(child_signal(do_read, ptr), cases[i].read ? 0 : SIGSEGV);
-        assert_int_equal(child_signal(do_write, ptr), cases[i].write ? 0 : SIGSEGV);
-        assert_success(umfMemoryProviderFree(protected, ptr, page));
-        umfMemoryProviderDestroy(protected);
-    }
+    umf_check_protections(make_protected);
 }
 
 #if defined(__x86_64__)

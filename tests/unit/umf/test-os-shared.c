@@ -4,7 +4,6 @@
  * and purging give back, protections, names, errors. test-ipc-shared has the other processes.
  */
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -290,43 +289,14 @@ static void test_purge(void **state)
 
 /* ---- protection and names -------------------------------------------------------------------------------- */
 
-static void do_read(int channel, void *context)
+static umf_memory_provider_handle_t make_protected(unsigned protection)
 {
-    (void)channel;
-    (void)*(volatile char *)context;
-}
-
-static void do_write(int channel, void *context)
-{
-    (void)channel;
-    *(volatile char *)context = 1;
+    return make(protection, NULL);
 }
 
 static void test_protections(void **state)
 {
-    const struct {
-        unsigned protection;
-        bool read, write;
-    } cases[] = {
-        {UMF_PROTECTION_NONE, false, false},
-        {0, false, false},
-        {UMF_PROTECTION_READ, true, false},
-        {UMF_PROTECTION_READ | UMF_PROTECTION_WRITE, true, true},
-        {UMF_PROTECTION_READ | UMF_PROTECTION_EXEC, true, false},
-        {UMF_PROTECTION_READ | UMF_PROTECTION_WRITE | UMF_PROTECTION_EXEC, true, true},
-    };
-
-    (void)state;
-    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-        umf_memory_provider_handle_t protected = make(cases[i].protection, NULL);
-        void *ptr;
-
-        assert_success(umfMemoryProviderAlloc(protected, page, 0, &ptr));
-        assert_int_equal(child_signal(do_read, ptr), cases[i].read ? 0 : SIGSEGV);
-        assert_int_equal(child_signal(do_write, ptr), cases[i].write ? 0 : SIGSEGV);
-        assert_success(umfMemoryProviderFree(protected, ptr, page));
-        umfMemoryProviderDestroy(protected);
-    }
+    umf_check_protections(make_protected);
 }
 
 #if defined(__x86_64__)

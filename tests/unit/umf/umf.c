@@ -2,8 +2,12 @@
 /* See umf.h. */
 #include "tests/unit/umf/umf.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "tests/support/child.h"
+#include "tests/support/memory.h"
 
 const char *umf_config;
 
@@ -50,4 +54,40 @@ int umf_group_teardown(void **state)
     umf_nothing_left(state);
     observer_stop();
     return 0;
+}
+
+static void do_read(int channel, void *context)
+{
+    (void)*(volatile char *)context;
+}
+
+static void do_write(int channel, void *context)
+{
+    *(volatile char *)context = 1;
+}
+
+void umf_check_protections(umf_memory_provider_handle_t (*make)(unsigned protection))
+{
+    const struct {
+        unsigned protection;
+        bool read, write;
+    } cases[] = {
+        {UMF_PROTECTION_NONE, false, false},
+        {0, false, false},
+        {UMF_PROTECTION_READ, true, false},
+        {UMF_PROTECTION_READ | UMF_PROTECTION_WRITE, true, true},
+        {UMF_PROTECTION_READ | UMF_PROTECTION_EXEC, true, false},
+        {UMF_PROTECTION_READ | UMF_PROTECTION_WRITE | UMF_PROTECTION_EXEC, true, true},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        umf_memory_provider_handle_t protected = make(cases[i].protection);
+        void *ptr;
+
+        assert_success(umfMemoryProviderAlloc(protected, page_size(), 0, &ptr));
+        assert_int_equal(child_signal(do_read, ptr), cases[i].read ? 0 : SIGSEGV);
+        assert_int_equal(child_signal(do_write, ptr), cases[i].write ? 0 : SIGSEGV);
+        assert_success(umfMemoryProviderFree(protected, ptr, page_size()));
+        umfMemoryProviderDestroy(protected);
+    }
 }

@@ -36,5 +36,8 @@ int umf_group_teardown(void **state);
 /* After each test: the broker has no buffer left, and its sums are right. */
 int umf_nothing_left(void **state);
 
+/* Memory of a provider that `make` makes can be read and written as its umf_mem_protection_flags_t say. */
+void umf_check_protections(umf_memory_provider_handle_t (*make)(unsigned protection));
+
 /* The rest of the process has the answers of upstream's releases, or of the document. */
 void umf_profile(enum umf_memoryd_profile_t profile);

@@ -388,7 +388,7 @@ static void many_starters_get_one_private_broker(void **state)
 }
 
 /* Instead of memoryd a script is started here, which writes down what it has open, and fails. */
-static void what_is_started_has_nothing_of_ours_open(void **state)
+static void a_started_broker_inherits_no_descriptors(void **state)
 {
     static const char script[] = "#!/bin/sh\n"
                                  "open=$(for fd in 0 1 2; do readlink /proc/$$/fd/$fd; done)\n"
@@ -438,7 +438,7 @@ int main(void)
         cmocka_unit_test(calls_of_many_threads_outlive_connections_and_brokers_I6),
         cmocka_unit_test(a_broker_that_dies_costs_a_call_nothing_but_time),
         cmocka_unit_test(many_starters_get_one_private_broker),
-        cmocka_unit_test(what_is_started_has_nothing_of_ours_open),
+        cmocka_unit_test(a_started_broker_inherits_no_descriptors),
     };
 
     return test_run(tests, NULL, NULL);

@@ -143,7 +143,7 @@ static void hand_in_and_die(int channel, void *context)
 }
 
 /* A keeping token keeps it after its maker, and another does not, as of any buffer. */
-static void who_handed_it_in_may_die(void **state)
+static void imported_memory_outlives_its_importer(void **state)
 {
     struct broker_process *broker = broker_for_test(NULL);
     struct memclient *ctx = broker_connect(broker);
@@ -170,7 +170,7 @@ static void who_handed_it_in_may_die(void **state)
 
 /* ---- the broker ------------------------------------------------------------------------------------------- */
 
-static void it_outlives_brokers(void **state)
+static void imported_memory_outlives_brokers(void **state)
 {
     struct broker_process *broker = broker_for_test(NULL);
     struct memclient *ctx = broker_connect(broker);
@@ -214,7 +214,7 @@ static void it_outlives_brokers(void **state)
 
 /* ---- what it cannot ----------------------------------------------------------------------------------------- */
 
-static void what_rests_on_the_broker_having_made_it_is_refused(void **state)
+static void calls_only_for_the_brokers_own_memory_are_refused(void **state)
 {
     struct broker_process *broker = broker_for_test(NULL);
     struct memclient *ctx = broker_connect(broker);
@@ -243,7 +243,7 @@ static void what_rests_on_the_broker_having_made_it_is_refused(void **state)
     broker_finish(broker);
 }
 
-static void what_is_no_memory_is_refused(void **state)
+static void descriptors_of_no_memory_are_refused(void **state)
 {
     struct broker_process *broker = broker_for_test("[limits]\nuid_buffers = 2\n");
     struct memclient *ctx = broker_connect(broker);
@@ -301,10 +301,10 @@ int main(void)
         at_broker(another_process_gets_it),
         at_broker(another_user_gets_it_by_a_token),
         at_broker(a_token_for_somebody_is_for_nobody_else),
-        at_broker(who_handed_it_in_may_die),
-        at_broker(it_outlives_brokers),
-        at_broker(what_rests_on_the_broker_having_made_it_is_refused),
-        at_broker(what_is_no_memory_is_refused),
+        at_broker(imported_memory_outlives_its_importer),
+        at_broker(imported_memory_outlives_brokers),
+        at_broker(calls_only_for_the_brokers_own_memory_are_refused),
+        at_broker(descriptors_of_no_memory_are_refused),
         at_broker(packets_that_are_none),
     };
 

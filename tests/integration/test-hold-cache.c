@@ -81,7 +81,7 @@ static int try_alloc(struct memclient *ctx, uint64_t size, uint64_t wait_ms, str
 
 /* ---- in one process ----------------------------------------------------------------------------------- */
 
-static void what_is_kept_comes_back_as_it_was(void **state)
+static void a_cached_buffer_comes_back_as_it_was(void **state)
 {
     struct broker_process *broker = broker_for_test(NULL);
     struct memclient *ctx = broker_connect(broker), *other = broker_connect(broker);
@@ -117,7 +117,7 @@ static void what_is_kept_comes_back_as_it_was(void **state)
     broker_finish(broker);
 }
 
-static void what_others_may_have_is_not_kept(void **state)
+static void buffers_that_others_may_have_are_not_cached(void **state)
 {
     struct broker_process *broker = broker_for_test(NULL);
     struct memclient *ctx = broker_connect(broker), *other = broker_connect(broker);
@@ -671,7 +671,7 @@ static void give_back_one_of_two(int channel, void *context)
     memclient_close(ctx);
 }
 
-static void what_is_open_besides_stays(void **state)
+static void a_buffer_that_is_open_elsewhere_stays(void **state)
 {
     struct broker_process *broker = broker_for_test(TIGHT);
     struct memclient_token token;
@@ -767,8 +767,8 @@ static void I8_nonsense_in_a_cache_hurts_nobody_else(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        at_broker(what_is_kept_comes_back_as_it_was),
-        at_broker(what_others_may_have_is_not_kept),
+        at_broker(a_cached_buffer_comes_back_as_it_was),
+        at_broker(buffers_that_others_may_have_are_not_cached),
         at_broker(who_opens_it_besides_has_it),
         at_broker(no_more_is_kept_than_that),
         at_broker(I4_an_idle_cache_gives_way_to_who_finds_no_room),
@@ -783,7 +783,7 @@ int main(void)
         at_broker(a_child_has_nothing_of_a_cache),
         at_broker(a_child_has_what_is_mapped_besides),
         at_broker(what_is_taken_back_was_never_the_brokers),
-        at_broker(what_is_open_besides_stays),
+        at_broker(a_buffer_that_is_open_elsewhere_stays),
         at_broker(I8_nonsense_in_a_cache_hurts_nobody_else),
     };
 

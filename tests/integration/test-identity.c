@@ -347,7 +347,7 @@ static void ask_for_much(int fd)
     }
 }
 
-static void what_is_under_way_ends_with_its_session(void **state)
+static void requests_under_way_end_with_their_session(void **state)
 {
     struct broker_process *broker = broker_for_test("[pools]\ncapacity = 256M\n");
     int fd = raw_client(broker);
@@ -392,7 +392,7 @@ int main(void)
         at_broker(I3_what_is_anothers_is_out_of_reach),
         at_broker(I3_a_claimed_name_is_shown_beside_the_kernels_word),
         at_broker(I3_only_its_own_process_resumes_a_session),
-        at_broker(what_is_under_way_ends_with_its_session),
+        at_broker(requests_under_way_end_with_their_session),
         at_broker(I6_a_session_goes_on_beside_what_its_old_connection_asked),
     };
 

@@ -316,7 +316,7 @@ static void make_many(struct memclient *ctx, struct memclient_buffer *bufs[stati
     }
 }
 
-static void what_is_mapped_is_mapped_again_without_a_call(void **state)
+static void a_second_mapping_makes_no_call(void **state)
 {
     struct broker_process *broker = broker_for_test(NULL);
     struct memclient *ctx = broker_connect(broker);
@@ -542,7 +542,7 @@ int main(void)
         at_broker(i9_a_buffer_gets_its_home_where_it_is_mapped),
         at_broker(programs_of_0_1_are_not_told_more_than_they_know),
         at_broker(private_ranges_commit_nothing_and_are_as_large_as_one_likes),
-        at_broker(what_is_mapped_is_mapped_again_without_a_call),
+        at_broker(a_second_mapping_makes_no_call),
         at_broker(a_part_leads_to_what_is_behind_it),
         at_broker(small_mappings_are_written_without_faults),
         at_broker(duplicates_have_the_access_of_their_handle),

@@ -144,7 +144,7 @@ static void the_charge_moves_and_nothing_else(void **state)
     broker_finish(broker);
 }
 
-static void what_cannot_be_moved_stays(void **state)
+static void pages_that_cannot_be_moved_stay(void **state)
 {
     struct broker_process *broker = broker_for_test("[topology]\nsimulate_nodes = 2\n[pools]\ncapacity = 64M\n"
                                                     "[pool slow]\nnodes = 0\ncommit = lazy\n");
@@ -383,7 +383,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         at_broker(the_charge_moves_and_nothing_else),
-        at_broker(what_cannot_be_moved_stays),
+        at_broker(pages_that_cannot_be_moved_stay),
         at_broker_with_settings(huge_pages_of_the_system_stay),
         at_broker(the_pages_are_on_the_other_node),
         at_broker(pages_that_are_yet_to_come_come_there),

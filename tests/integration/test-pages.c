@@ -73,7 +73,7 @@ static void stay_here(void)
     assert_ok(sched_setaffinity(0, sizeof(set), &set));
 }
 
-static void what_is_set_aside_is_used_and_then_ordinary_pages(void **state)
+static void reserved_huge_pages_are_used_before_ordinary_ones(void **state)
 {
     size_t huge = huge_page_size(), size = 4 * huge;
     const long all = 5 * n_nodes();
@@ -271,7 +271,7 @@ static void transparent_ones_are_used_where_the_kernel_gives_them(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        at_broker_with_settings(what_is_set_aside_is_used_and_then_ordinary_pages),
+        at_broker_with_settings(reserved_huge_pages_are_used_before_ordinary_ones),
         at_broker_with_settings(what_others_have_taken_is_replaced),
         at_broker_with_settings(pools_grow_and_shrink_as_far_as_the_administrator_allows),
         at_broker_with_settings(those_made_on_demand_are_on_their_node),

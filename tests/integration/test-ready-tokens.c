@@ -46,7 +46,7 @@ static void opens(struct memclient *other, const struct memclient_token *token, 
     memclient_buffer_unref(buf);
 }
 
-static void who_shares_what_is_allocated_makes_no_call_for_it(void **state)
+static void sharing_after_alloc_makes_no_call(void **state)
 {
     struct broker_process *broker = broker_for_test(NULL);
     struct memclient *ctx = broker_connect(broker), *other = broker_connect(broker);
@@ -97,7 +97,7 @@ static void who_shares_what_is_allocated_makes_no_call_for_it(void **state)
     broker_finish(broker);
 }
 
-static void who_shares_nothing_or_little_has_no_tokens(void **state)
+static void sessions_that_share_little_get_no_tokens_in_advance(void **state)
 {
     struct broker_process *broker = broker_for_test(NULL);
     struct memclient *ctx = broker_connect(broker);
@@ -144,7 +144,7 @@ static void who_says_so_has_the_token_of_the_first(void **state)
     broker_finish(broker);
 }
 
-static void what_ends_tokens_ends_those_that_are_ready(void **state)
+static void tokens_in_advance_end_as_all_tokens_do(void **state)
 {
     struct broker_process *broker = broker_for_test(NULL);
     struct memclient *ctx = broker_connect(broker), *other = broker_connect(broker);
@@ -282,10 +282,10 @@ static void a_child_has_none_of_its_parents(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        at_broker(who_shares_what_is_allocated_makes_no_call_for_it),
-        at_broker(who_shares_nothing_or_little_has_no_tokens),
+        at_broker(sharing_after_alloc_makes_no_call),
+        at_broker(sessions_that_share_little_get_no_tokens_in_advance),
         at_broker(who_says_so_has_the_token_of_the_first),
-        at_broker(what_ends_tokens_ends_those_that_are_ready),
+        at_broker(tokens_in_advance_end_as_all_tokens_do),
         at_broker(those_that_wait_make_room_at_a_limit_I7),
         at_broker(a_broker_that_dies_takes_none_of_them_along),
         at_broker(a_child_has_none_of_its_parents),

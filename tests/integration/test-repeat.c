@@ -40,7 +40,7 @@ static void a_refusal_is_the_same_again(void **state)
     assert_int_equal(names(), 1);
 }
 
-static void what_was_acknowledged_is_forgotten(void **state)
+static void acknowledged_replies_are_forgotten(void **state)
 {
     (void)state;
     make_reserve(&request);
@@ -118,7 +118,7 @@ static const void *do_besides(uint16_t method, const ProtobufCMessage *message)
 }
 
 /* Allocated with a descriptor for writing, and published before the reply is asked for again. */
-static void what_is_published_meanwhile_comes_for_reading(void **state)
+static void a_repeated_reply_of_a_published_buffer_is_for_reading(void **state)
 {
     Memoryd__V1__AllocRequest m = MEMORYD__V1__ALLOC_REQUEST__INIT;
     Memoryd__V1__PublishRequest publish = MEMORYD__V1__PUBLISH_REQUEST__INIT;
@@ -141,7 +141,7 @@ static void what_is_published_meanwhile_comes_for_reading(void **state)
     wire_close_fds(&first);
 }
 
-static void what_is_gone_meanwhile_has_a_status(void **state)
+static void a_repeated_reply_of_a_gone_buffer_has_a_status(void **state)
 {
     Memoryd__V1__AllocRequest m = MEMORYD__V1__ALLOC_REQUEST__INIT;
     Memoryd__V1__ReleaseRequest release = MEMORYD__V1__RELEASE_REQUEST__INIT;
@@ -381,7 +381,7 @@ static void refused_after_two_deaths(void)
     again();
 }
 
-static void what_kills_brokers_is_not_tried_a_third_time(void **state)
+static void a_request_that_kills_brokers_is_not_tried_a_third_time(void **state)
 {
     Memoryd__V1__LookupRequest lookup = MEMORYD__V1__LOOKUP_REQUEST__INIT;
     Memoryd__V1__ExportRequest export = MEMORYD__V1__EXPORT_REQUEST__INIT;
@@ -404,7 +404,7 @@ static void what_kills_brokers_is_not_tried_a_third_time(void **state)
     assert_int_equal(claims(), 1);
 }
 
-static void what_two_brokers_died_over_is_not_tried_again(void **state)
+static void a_request_that_two_brokers_died_over_is_not_tried_again(void **state)
 {
     const Memoryd__V1__Problem *said;
     bool refused = false;
@@ -427,17 +427,17 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_refusal_is_the_same_again),
-        TEST(what_was_acknowledged_is_forgotten),
+        TEST(acknowledged_replies_are_forgotten),
         TEST(an_empty_message_does_nothing),
         TEST(so_many_may_be_without_acknowledgement),
-        TEST(what_is_published_meanwhile_comes_for_reading),
-        TEST(what_is_gone_meanwhile_has_a_status),
+        TEST(a_repeated_reply_of_a_published_buffer_is_for_reading),
+        TEST(a_repeated_reply_of_a_gone_buffer_has_a_status),
         TEST(nothing_is_had_ahead),
         TEST(one_that_waits_is_answered_on_the_new_connection),
         TEST(one_that_waits_is_answered_by_the_next_broker),
         TEST(one_that_waits_outlives_many_brokers),
-        TEST(what_kills_brokers_is_not_tried_a_third_time),
-        TEST(what_two_brokers_died_over_is_not_tried_again),
+        TEST(a_request_that_kills_brokers_is_not_tried_a_third_time),
+        TEST(a_request_that_two_brokers_died_over_is_not_tried_again),
     };
 
     return test_run(tests, NULL, once_cleanup);

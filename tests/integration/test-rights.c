@@ -372,7 +372,7 @@ static void a_handle_learns_that_somebody_published_the_buffer(void **state)
 
 /* ---- discard ----------------------------------------------------------------------------------------- */
 
-static void what_is_discarded_reads_as_zeros_and_stays_charged(void **state)
+static void discarded_bytes_read_as_zeros_and_stay_charged(void **state)
 {
     struct broker_process *broker = broker_for_test(NULL);
     struct memclient *ctx = broker_connect(broker), *other = broker_connect(broker);
@@ -420,7 +420,7 @@ int main(void)
         at_broker(somebody_elses_writable_mapping_forbids_publishing),
         at_broker(a_handle_learns_that_somebody_published_the_buffer),
         at_broker(publishing_for_the_future_leaves_mappings_that_exist),
-        at_broker(what_is_discarded_reads_as_zeros_and_stays_charged),
+        at_broker(discarded_bytes_read_as_zeros_and_stay_charged),
     };
 
     return test_run(tests, NULL, NULL);

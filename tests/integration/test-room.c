@@ -34,7 +34,7 @@ static void *alloc_mapped(struct memclient *ctx, uint64_t size, struct memclient
     return p;
 }
 
-static void what_is_available_is_exact_at_once(void **state)
+static void available_memory_is_exact_at_once(void **state)
 {
     struct broker_process *broker = broker_for_test(TIGHT);
     struct memclient *ctx = broker_connect(broker);
@@ -80,7 +80,7 @@ static void pools_of_the_configuration_say_so(void **state)
     broker_finish(broker);
 }
 
-static void what_was_given_back_can_be_had(void **state)
+static void released_memory_can_be_allocated(void **state)
 {
     struct broker_process *broker = broker_for_test(TIGHT);
     struct memclient *ctx = broker_connect(broker), *other = broker_connect(broker);
@@ -249,9 +249,9 @@ static void the_next_broker_gives_back_and_waits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        at_broker(what_is_available_is_exact_at_once),
+        at_broker(available_memory_is_exact_at_once),
         at_broker(pools_of_the_configuration_say_so),
-        at_broker(what_was_given_back_can_be_had),
+        at_broker(released_memory_can_be_allocated),
         at_broker(limits_wait_for_what_was_given_back),
         at_broker(what_cannot_suffice_is_not_waited_for),
         at_broker(nobody_takes_what_another_waits_for),

@@ -78,7 +78,7 @@ static bool sees_it_go(struct memclient *ctx)
     return pool.stock_ready == before.stock_ready - SIZE;
 }
 
-static void who_asks_again_has_it(void **state)
+static void a_repeated_size_is_allocated_from_stock(void **state)
 {
     struct broker_process *broker = broker_for_test(TIGHT);
     struct memclient *ctx = broker_connect(broker);
@@ -89,7 +89,7 @@ static void who_asks_again_has_it(void **state)
 }
 
 /* What another one gives back does not get there. */
-static void I4_it_is_zeros_and_never_was_anybodys(void **state)
+static void I4_stock_is_zeros_that_nobody_had(void **state)
 {
     struct broker_process *broker = broker_for_test(TIGHT);
     struct memclient *ctx = broker_connect(broker), *other = broker_connect(broker);
@@ -112,7 +112,7 @@ static void I4_it_is_zeros_and_never_was_anybodys(void **state)
     broker_finish(broker);
 }
 
-static void it_is_in_nobodys_way(void **state)
+static void stock_leaves_room_for_everybody(void **state)
 {
     struct broker_process *broker = broker_for_test(TIGHT);
     struct memclient *ctx = broker_connect(broker), *other = broker_connect(broker);
@@ -134,7 +134,7 @@ static void it_is_in_nobodys_way(void **state)
 }
 
 /* Whoever kills brokers gets no second copy of it, nor loses it; and it is not handed out twice. */
-static void I5_it_outlives_the_broker(void **state)
+static void I5_stock_outlives_the_broker(void **state)
 {
     struct broker_process *broker = broker_for_test(TIGHT);
     struct memclient *ctx = broker_connect(broker);
@@ -184,10 +184,10 @@ static void none_is_made_where_none_is_wanted(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        at_broker(who_asks_again_has_it),
-        at_broker(I4_it_is_zeros_and_never_was_anybodys),
-        at_broker(it_is_in_nobodys_way),
-        at_broker(I5_it_outlives_the_broker),
+        at_broker(a_repeated_size_is_allocated_from_stock),
+        at_broker(I4_stock_is_zeros_that_nobody_had),
+        at_broker(stock_leaves_room_for_everybody),
+        at_broker(I5_stock_outlives_the_broker),
         at_broker(none_is_made_where_none_is_wanted),
     };
 

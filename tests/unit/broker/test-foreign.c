@@ -42,7 +42,7 @@ static bool is_same_file(int a, int b)
 
 /* ---- what may be handed in --------------------------------------------------------------------------------- */
 
-static void what_is_no_memory_is_refused(void **state)
+static void descriptors_of_no_memory_are_refused(void **state)
 {
     uint64_t session = host_session(1), buffer;
     _cleanup_close_ int file = memory(SIZE);
@@ -123,7 +123,7 @@ static void a_dma_buf_is_taken(void **state)
 
 /* ---- what it is ---------------------------------------------------------------------------------------------- */
 
-static void it_is_charged_as_a_buffer_without_bytes_I5(void **state)
+static void imported_memory_is_charged_as_a_buffer_without_bytes_I5(void **state)
 {
     uint64_t session = host_session(1), buffer, again, third;
     _cleanup_close_ int fd = memory(SIZE);
@@ -328,10 +328,10 @@ static int setup(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(what_is_no_memory_is_refused),
+        TEST(descriptors_of_no_memory_are_refused),
         TEST(its_own_the_broker_wants_imported),
         TEST(a_dma_buf_is_taken),
-        TEST(it_is_charged_as_a_buffer_without_bytes_I5),
+        TEST(imported_memory_is_charged_as_a_buffer_without_bytes_I5),
         TEST(it_is_carried_to_those_who_accept_it),
         TEST(nobody_gets_more_or_less_than_was_handed_in),
         TEST(what_is_done_to_memory_is_not_done_to_it),

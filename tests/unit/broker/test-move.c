@@ -187,7 +187,7 @@ static void come_back(uint64_t session)
     assert_int_equal(host_check(session), 0);
 }
 
-static void what_comes_back_to_the_node_is_waited_for(void **state)
+static void a_move_waits_for_memory_reclaimed_on_the_node(void **state)
 {
     uint64_t session = host_session(1), buffer = alloc_beside_what_returns(session);
 
@@ -201,7 +201,7 @@ static void what_comes_back_to_the_node_is_waited_for(void **state)
     assert_on(session, buffer, 1, SIZE);
 }
 
-static void what_cannot_suffice_is_not(void **state)
+static void a_move_does_not_wait_for_less_than_it_needs(void **state)
 {
     uint64_t session = host_session(1), buffer = alloc_on(session, 0, SIZE), large = alloc_on(session, 0, 2 * SIZE);
     uint64_t some = alloc_on(session, 1, SIZE), most = alloc_on(session, 1, HOST_POOL_BYTES - SIZE - SIZE / 2);
@@ -218,7 +218,7 @@ static void what_cannot_suffice_is_not(void **state)
     host_settle();
 }
 
-static void hope_ends_when_another_was_first(void **state)
+static void a_move_fails_when_another_took_what_was_reclaimed(void **state)
 {
     uint64_t session = host_session(1), buffer = alloc_beside_what_returns(session);
     static struct alloc_spec args = {
@@ -238,7 +238,7 @@ static void hope_ends_when_another_was_first(void **state)
 }
 
 /* It goes, its session goes, or it is cancelled: nothing is kept for it. */
-static void who_hopes_may_go(void **state)
+static void a_move_that_waits_for_reclaimed_memory_can_be_cancelled(void **state)
 {
     uint64_t session = host_session(1), other = host_session(2), buffer = alloc_beside_what_returns(session);
     static struct call cancelled;
@@ -466,18 +466,18 @@ int main(void)
         SIMULATED(the_charge_goes_along),
         SIMULATED(several_nodes_become_one),
         SIMULATED(a_node_without_room_gets_nothing),
-        SIMULATED(what_comes_back_to_the_node_is_waited_for),
-        SIMULATED(what_cannot_suffice_is_not),
-        SIMULATED(hope_ends_when_another_was_first),
-        SIMULATED(who_hopes_may_go),
+        SIMULATED(a_move_waits_for_memory_reclaimed_on_the_node),
+        SIMULATED(a_move_does_not_wait_for_less_than_it_needs),
+        SIMULATED(a_move_fails_when_another_took_what_was_reclaimed),
+        SIMULATED(a_move_that_waits_for_reclaimed_memory_can_be_cancelled),
         SIMULATED(not_everybody_may_and_not_everything_can),
         PLAYED(the_charge_goes_along),
         PLAYED(several_nodes_become_one),
         PLAYED(a_node_without_room_gets_nothing),
-        PLAYED(what_comes_back_to_the_node_is_waited_for),
-        PLAYED(what_cannot_suffice_is_not),
-        PLAYED(hope_ends_when_another_was_first),
-        PLAYED(who_hopes_may_go),
+        PLAYED(a_move_waits_for_memory_reclaimed_on_the_node),
+        PLAYED(a_move_does_not_wait_for_less_than_it_needs),
+        PLAYED(a_move_fails_when_another_took_what_was_reclaimed),
+        PLAYED(a_move_that_waits_for_reclaimed_memory_can_be_cancelled),
         PLAYED(not_everybody_may_and_not_everything_can),
         PLAYED(pages_and_charge_go_together),
         PLAYED(what_is_in_use_stays_and_it_is_said_whose_it_is),

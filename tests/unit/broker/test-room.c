@@ -77,7 +77,7 @@ static void set_limit(bool of_session, enum account_slot slot, uint64_t limit)
 
 /* ---- it does ------------------------------------------------------------------------------------------------ */
 
-static void what_comes_back_is_waited_for_and_available(void **state)
+static void reclaimed_memory_is_waited_for_and_counts_as_available(void **state)
 {
     static struct waiting again;
     uint64_t session = host_session(1), all;
@@ -100,7 +100,7 @@ static void what_comes_back_is_waited_for_and_available(void **state)
     assert_int_equal(host_check(session), 0);
 }
 
-static void limits_of_bytes_and_buffers_wait_as_well(void **state)
+static void limits_of_bytes_and_buffers_wait_for_reclaimed_memory_too(void **state)
 {
     static struct waiting again;
     uint64_t session = host_session(1), other = host_session(2), one;
@@ -130,7 +130,7 @@ static void limits_of_bytes_and_buffers_wait_as_well(void **state)
     }
 }
 
-static void a_bound_that_passes_meanwhile_is_none(void **state)
+static void a_deadline_that_passes_during_reclaim_does_not_fail_the_alloc(void **state)
 {
     static struct waiting again;
     uint64_t session = host_session(1), all;
@@ -149,7 +149,7 @@ static void a_bound_that_passes_meanwhile_is_none(void **state)
 }
 
 /* In a session's queue there may be one that waits for much more, and for long. */
-static void hope_does_not_wait_behind_patience(void **state)
+static void a_short_alloc_passes_longer_waiters_of_its_session(void **state)
 {
     static struct waiting patient, behind, hoping;
     uint64_t session = host_session(1), one, two;
@@ -172,7 +172,7 @@ static void hope_does_not_wait_behind_patience(void **state)
 
 /* ---- it does not -------------------------------------------------------------------------------------------- */
 
-static void what_cannot_suffice_is_refused_at_once(void **state)
+static void an_alloc_larger_than_what_is_reclaimed_is_refused_at_once(void **state)
 {
     static struct waiting none;
     uint64_t session = host_session(1), one, two;
@@ -191,7 +191,7 @@ static void what_cannot_suffice_is_refused_at_once(void **state)
     assert_int_equal(host_check(session), 0);
 }
 
-static void hope_ends_when_another_was_first(void **state)
+static void an_alloc_fails_when_another_took_what_was_reclaimed(void **state)
 {
     static struct waiting first, second, late;
     uint64_t session = host_session(1), all;
@@ -212,7 +212,7 @@ static void hope_ends_when_another_was_first(void **state)
     assert_int_equal(host_check(session), 0);
 }
 
-static void what_somebody_still_has_does_not_count(void **state)
+static void memory_that_is_still_exported_is_not_available(void **state)
 {
     static struct waiting none, again;
     uint64_t session = host_session(1), all;
@@ -235,7 +235,7 @@ static void what_somebody_still_has_does_not_count(void **state)
     assert_int_equal(host_check(session), 0);
 }
 
-static void who_hopes_may_go(void **state)
+static void an_alloc_that_waits_for_reclaimed_memory_can_be_cancelled(void **state)
 {
     static struct waiting gone, cancelled;
     uint64_t session = host_session(1), other = host_session(2), all;
@@ -260,14 +260,14 @@ static void who_hopes_may_go(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(what_comes_back_is_waited_for_and_available),
-        TEST(limits_of_bytes_and_buffers_wait_as_well),
-        TEST(a_bound_that_passes_meanwhile_is_none),
-        TEST(hope_does_not_wait_behind_patience),
-        TEST(what_cannot_suffice_is_refused_at_once),
-        TEST(hope_ends_when_another_was_first),
-        TEST(what_somebody_still_has_does_not_count),
-        TEST(who_hopes_may_go),
+        TEST(reclaimed_memory_is_waited_for_and_counts_as_available),
+        TEST(limits_of_bytes_and_buffers_wait_for_reclaimed_memory_too),
+        TEST(a_deadline_that_passes_during_reclaim_does_not_fail_the_alloc),
+        TEST(a_short_alloc_passes_longer_waiters_of_its_session),
+        TEST(an_alloc_larger_than_what_is_reclaimed_is_refused_at_once),
+        TEST(an_alloc_fails_when_another_took_what_was_reclaimed),
+        TEST(memory_that_is_still_exported_is_not_available),
+        TEST(an_alloc_that_waits_for_reclaimed_memory_can_be_cancelled),
     };
 
     return test_run(tests, NULL, NULL);

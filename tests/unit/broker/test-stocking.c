@@ -118,7 +118,7 @@ static int teardown(void **state)
 
 /* ---- there -------------------------------------------------------------------------------------------------- */
 
-static void who_asks_again_gets_what_is_there(void **state)
+static void a_repeated_size_is_allocated_from_stock(void **state)
 {
     uint64_t session = host_session(1), before;
     static struct opened opened;
@@ -147,7 +147,7 @@ static void who_asks_again_gets_what_is_there(void **state)
     assert_int_equal(host_check(session), 0);
 }
 
-static void I4_it_is_zeros_and_never_was_anybodys(void **state)
+static void I4_stock_is_zeros_that_nobody_had(void **state)
 {
     static char bytes[SIZE];
     uint64_t session = host_session(1);
@@ -383,7 +383,7 @@ static void who_waits_for_it_gets_it_from_a_batch_that_is_given_up(void **state)
     assert_int_equal(host_check(other), 0);
 }
 
-static void what_differs_is_another_kind(void **state)
+static void stock_of_other_properties_is_not_taken(void **state)
 {
     uint64_t session = host_session(1), id;
 
@@ -404,7 +404,7 @@ static bool see_buffer(void *userdata, const union list_row *row)
     return true;
 }
 
-static void I5_it_is_nobodys(void **state)
+static void I5_stock_belongs_to_nobody(void **state)
 {
     uint64_t session = host_session(1), next, before;
     struct list_args args = {.userdata = NULL};
@@ -495,7 +495,7 @@ static ssize_t fails_at_first(int fd, const void *bytes, size_t size, off_t offs
 }
 
 /* The room is there, and the memory is not. */
-static void it_goes_before_somebody_is_refused(void **state)
+static void stock_is_drained_before_an_alloc_is_refused(void **state)
 {
     uint64_t session = host_session(1), id;
 
@@ -548,7 +548,7 @@ static void have_stock_near(uint64_t session, uint32_t node)
     assert_false(pools_node_budget(host.pools, !node)->stock);
 }
 
-static void what_is_ready_on_another_node_is_not_taken(void **state)
+static void stock_of_another_node_is_not_taken(void **state)
 {
     uint64_t session = host_session(1), before, id;
 
@@ -573,7 +573,7 @@ static void what_is_ready_on_another_node_is_not_taken(void **state)
 }
 
 /* There would be room at once on the other node. */
-static void it_goes_before_anybody_has_to_go_to_another_node(void **state)
+static void stock_is_drained_before_an_alloc_goes_to_another_node(void **state)
 {
     uint64_t session = host_session(1), id;
 
@@ -590,7 +590,7 @@ static void it_goes_before_anybody_has_to_go_to_another_node(void **state)
 
 /* ---- and refused -------------------------------------------------------------------------------------------- */
 
-static void it_goes_before_a_batch_is_refused(void **state)
+static void stock_is_drained_before_a_batch_is_refused(void **state)
 {
     static struct opened opened;
     uint64_t session = host_session(1);
@@ -617,7 +617,7 @@ static uint64_t hardly_any(int node)
     return UINT64_C(1) << 20;
 }
 
-static void it_goes_when_the_machine_is_short_of_memory(void **state)
+static void stock_is_drained_when_the_machine_is_short_of_memory(void **state)
 {
     uint64_t session = host_session(1);
 
@@ -728,7 +728,7 @@ static void a_broker_without_stock_gives_it_back(void **state)
     generation_finish();
 }
 
-static void what_is_missing_of_it_is_forgotten(void **state)
+static void missing_stock_is_forgotten(void **state)
 {
     struct status_info status;
 
@@ -788,8 +788,8 @@ int main(void)
 #define TEST_NODES(function) cmocka_unit_test_setup_teardown(function, setup_nodes, teardown)
 #define TEST_OVER_DEATHS(function) cmocka_unit_test_setup_teardown(function, generations_setup, steps_tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(who_asks_again_gets_what_is_there),
-        TEST(I4_it_is_zeros_and_never_was_anybodys),
+        TEST(a_repeated_size_is_allocated_from_stock),
+        TEST(I4_stock_is_zeros_that_nobody_had),
         TEST(I4_it_comes_back_if_it_could_not_be_watched_before),
         TEST_LITTLE(of_a_batch_only_what_is_not_there_is_made),
         TEST_LITTLE(what_waits_for_the_rest_of_its_batch_is_still_in_stock),
@@ -797,21 +797,21 @@ int main(void)
         TEST_LITTLE(it_comes_back_from_a_batch_that_is_given_up),
         TEST_LITTLE(who_waits_for_it_is_told_when_a_batch_has_taken_it),
         TEST_LITTLE(who_waits_for_it_gets_it_from_a_batch_that_is_given_up),
-        TEST(what_differs_is_another_kind),
-        TEST(I5_it_is_nobodys),
+        TEST(stock_of_other_properties_is_not_taken),
+        TEST(I5_stock_belongs_to_nobody),
         TEST(whoever_takes_it_pays),
         TEST(the_last_byte_is_had),
         TEST(none_is_kept_in_a_pool_that_is_nearly_full),
-        TEST(it_goes_before_somebody_is_refused),
-        TEST_LITTLE(it_goes_before_a_batch_is_refused),
-        TEST_NODES(what_is_ready_on_another_node_is_not_taken),
-        TEST_NODES(it_goes_before_anybody_has_to_go_to_another_node),
-        TEST(it_goes_when_the_machine_is_short_of_memory),
+        TEST(stock_is_drained_before_an_alloc_is_refused),
+        TEST_LITTLE(stock_is_drained_before_a_batch_is_refused),
+        TEST_NODES(stock_of_another_node_is_not_taken),
+        TEST_NODES(stock_is_drained_before_an_alloc_goes_to_another_node),
+        TEST(stock_is_drained_when_the_machine_is_short_of_memory),
         TEST_OVER_DEATHS(the_next_broker_has_it),
         TEST_OVER_DEATHS(I5_what_was_taken_without_a_commit_is_still_in_stock),
         TEST_OVER_DEATHS(what_waited_for_the_rest_of_its_batch_is_still_in_stock),
         TEST_OVER_DEATHS(a_broker_without_stock_gives_it_back),
-        TEST_OVER_DEATHS(what_is_missing_of_it_is_forgotten),
+        TEST_OVER_DEATHS(missing_stock_is_forgotten),
         TEST_OVER_DEATHS(a_record_that_is_somebodys_and_in_stock_is_left_alone),
     };
 

@@ -49,7 +49,7 @@ static void assert_worthless(uint64_t admin, uint64_t buffer)
     assert_int_equal(host_check(admin), 0);
 }
 
-static void they_end_with_their_buffer(void **state)
+static void tokens_end_with_their_buffer(void **state)
 {
     uint64_t admin = host_session(1), buffer;
 
@@ -65,7 +65,7 @@ static void they_end_with_their_buffer(void **state)
 }
 
 /* What kept it does so no more, and its maker may be gone. */
-static void they_end_when_it_is_destroyed(void **state)
+static void tokens_end_when_the_buffer_is_destroyed(void **state)
 {
     uint64_t admin = host_session(1), maker = host_session(2), buffer;
 
@@ -82,7 +82,7 @@ static void they_end_when_it_is_destroyed(void **state)
 }
 
 /* With the buffer they do not come back to life. */
-static void they_stay_away_when_it_comes_back(void **state)
+static void tokens_stay_ended_when_the_buffer_is_imported_again(void **state)
 {
     uint64_t admin = host_session(1), buffer, found;
     _cleanup_close_ int fd = -1;
@@ -112,7 +112,7 @@ static void they_stay_away_when_it_comes_back(void **state)
 }
 
 /* Its last descriptor goes while they do. */
-static void they_may_outlast_the_last_descriptor(void **state)
+static void tokens_may_outlast_the_last_descriptor(void **state)
 {
     uint64_t admin = host_session(1), buffer;
     int fd;
@@ -131,7 +131,7 @@ static void they_may_outlast_the_last_descriptor(void **state)
 }
 
 /* The broker ends first. */
-static void they_go_with_the_broker(void **state)
+static void tokens_end_with_the_broker(void **state)
 {
     uint64_t admin = host_session(1), buffer;
 
@@ -250,11 +250,11 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, host_setup, host_teardown)
     const struct CMUnitTest tests[] = {
-        TEST(they_end_with_their_buffer),
-        TEST(they_end_when_it_is_destroyed),
-        TEST(they_stay_away_when_it_comes_back),
-        TEST(they_may_outlast_the_last_descriptor),
-        TEST(they_go_with_the_broker),
+        TEST(tokens_end_with_their_buffer),
+        TEST(tokens_end_when_the_buffer_is_destroyed),
+        TEST(tokens_stay_ended_when_the_buffer_is_imported_again),
+        TEST(tokens_may_outlast_the_last_descriptor),
+        TEST(tokens_end_with_the_broker),
         TEST(all_are_revoked),
         TEST(the_buffer_may_end_of_it),
         TEST(its_session_may_end_meanwhile),

@@ -209,7 +209,7 @@ static void every_mistake_is_reported_in_one_go(void **state)
     assert_int_equal(complaints, 5);
 }
 
-static void what_is_no_configuration_is_refused(void **state)
+static void a_file_that_is_no_configuration_is_refused(void **state)
 {
     static char big[200000];
     struct config *config = NULL;
@@ -409,7 +409,7 @@ int main(void)
         cmocka_unit_test(absurd_values_are_refused_with_what_is_allowed),
         cmocka_unit_test(pools_that_make_no_sense_are_refused),
         cmocka_unit_test(every_mistake_is_reported_in_one_go),
-        cmocka_unit_test(what_is_no_configuration_is_refused),
+        cmocka_unit_test(a_file_that_is_no_configuration_is_refused),
         cmocka_unit_test(a_key_that_differs_is_named),
         cmocka_unit_test(a_pool_that_comes_or_goes_is_named),
         cmocka_unit_test(a_text_is_as_good_as_the_file),

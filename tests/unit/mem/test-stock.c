@@ -108,7 +108,7 @@ static void a_kind_is_stocked_when_it_is_asked_for_again_and_again(void **state)
     assert_false(ask(68 * KIB, 1));
 }
 
-static void what_is_asked_for_now_and_then_is_not(void **state)
+static void sizes_asked_for_rarely_are_not_stocked(void **state)
 {
     (void)state;
     for (unsigned i = 0; i < 10; i++) {
@@ -118,7 +118,7 @@ static void what_is_asked_for_now_and_then_is_not(void **state)
     }
 }
 
-static void it_grows_with_bursts_and_has_an_end(void **state)
+static void stock_grows_with_bursts_up_to_a_limit(void **state)
 {
     uint32_t before = 0;
 
@@ -196,7 +196,7 @@ static void the_first_ones_are_urgent(void **state)
     assert_int_equal(stock_urgent(bin), 0);
 }
 
-static void it_goes_when_nobody_asks(void **state)
+static void stock_is_dropped_when_nobody_asks(void **state)
 {
     uint32_t before = STOCK_MOST;
 
@@ -275,12 +275,12 @@ int main(void)
 #define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
     const struct CMUnitTest tests[] = {
         TEST(a_kind_is_stocked_when_it_is_asked_for_again_and_again),
-        TEST(what_is_asked_for_now_and_then_is_not),
-        TEST(it_grows_with_bursts_and_has_an_end),
+        TEST(sizes_asked_for_rarely_are_not_stocked),
+        TEST(stock_grows_with_bursts_up_to_a_limit),
         TEST(large_ones_are_few),
         TEST(a_burst_is_left_in_peace),
         TEST(the_first_ones_are_urgent),
-        TEST(it_goes_when_nobody_asks),
+        TEST(stock_is_dropped_when_nobody_asks),
         TEST(what_is_not_needed_goes_sooner),
         TEST(places_are_used_again),
         TEST(who_publishes_has_his_own),

@@ -252,7 +252,7 @@ static void who_cancels_waits_for_one_slice_each(void **state)
 }
 
 /* What another thread is about to take is not free, though nobody has it yet. */
-static void what_is_under_way_counts(void **state)
+static void memory_promised_to_another_thread_is_not_free(void **state)
 {
     struct commit c;
 
@@ -316,7 +316,7 @@ int main(void)
         TEST(every_byte_has_its_page),
         TEST(one_that_fails_ends_it),
         TEST(who_cancels_waits_for_one_slice_each),
-        TEST(what_is_under_way_counts),
+        TEST(memory_promised_to_another_thread_is_not_free),
         TEST(commits_share_the_threads),
     };
 

@@ -52,7 +52,7 @@ static bool is_closed(int watched)
     return wait_for_events(watched, POLLIN, 0) & POLLHUP;
 }
 
-static void what_is_put_in_is_closed(void **state)
+static void descriptors_put_in_are_closed(void **state)
 {
     struct disposer *user = disposal_get(disposal, 1000);
     int watched[20];
@@ -131,7 +131,7 @@ static void the_end_closes_what_is_left(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(what_is_put_in_is_closed),
+        TEST(descriptors_put_in_are_closed),
         TEST(I7_one_users_close_that_hangs_keeps_no_other_user_waiting),
         TEST(a_user_who_comes_back_finds_what_he_left),
         TEST(the_end_closes_what_is_left),

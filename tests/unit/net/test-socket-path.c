@@ -46,7 +46,7 @@ static int take(struct socket_path *where, int *fd)
     return r ? r : socket_path_listen(where, true, fd, &problem);
 }
 
-static void it_is_made_with_its_folder_and_goes_at_the_end(void **state)
+static void the_socket_is_made_with_its_folder_and_removed_at_the_end(void **state)
 {
     struct socket_path where = SOCKET_PATH_NULL;
     FD_AUTO int fd = -1;
@@ -129,7 +129,7 @@ static void a_socket_that_answers_is_left_alone(void **state)
     assert_int_equal(access(path, F_OK), 0);
 }
 
-static void what_is_no_socket_is_left_alone(void **state)
+static void a_file_that_is_no_socket_is_left_alone(void **state)
 {
     struct socket_path where = SOCKET_PATH_NULL;
     FD_AUTO int fd = -1;
@@ -195,12 +195,12 @@ static void impossible_paths_are_refused_with_a_reason(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(it_is_made_with_its_folder_and_goes_at_the_end),
+        TEST(the_socket_is_made_with_its_folder_and_removed_at_the_end),
         TEST(everybody_may_connect_to_the_system_broker),
         TEST(one_broker_wins),
         TEST(a_stale_socket_is_replaced),
         TEST(a_socket_that_answers_is_left_alone),
-        TEST(what_is_no_socket_is_left_alone),
+        TEST(a_file_that_is_no_socket_is_left_alone),
         TEST(a_socket_of_another_user_is_left_alone),
         TEST(a_folder_that_others_may_change_is_refused),
         TEST(impossible_paths_are_refused_with_a_reason),

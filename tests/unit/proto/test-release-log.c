@@ -59,7 +59,7 @@ static void expect_end(uint64_t after)
     assert_false(release_log_next(&releases, &after, &packet, &size));
 }
 
-static void what_is_put_is_found_in_order_until_it_is_removed(void **state)
+static void entries_are_found_in_order_until_removed(void **state)
 {
     unsigned places[3];
     uint64_t after = 0;
@@ -82,7 +82,7 @@ static void what_is_put_is_found_in_order_until_it_is_removed(void **state)
     expect_end(after);
 }
 
-static void what_finds_no_room_is_not_put(void **state)
+static void a_full_log_takes_no_entry(void **state)
 {
     unsigned places[RELEASE_LOG_CELLS];
 
@@ -180,8 +180,8 @@ static void I8_no_contents_lead_out_of_the_page(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(what_is_put_is_found_in_order_until_it_is_removed),
-        TEST(what_finds_no_room_is_not_put),
+        TEST(entries_are_found_in_order_until_removed),
+        TEST(a_full_log_takes_no_entry),
         TEST(all_of_it_is_one_packet_if_need_be),
         TEST(any_order_of_putting_and_removing_works),
         TEST(I8_no_contents_lead_out_of_the_page),

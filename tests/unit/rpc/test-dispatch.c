@@ -498,7 +498,7 @@ static void I7_a_pending_verb_of_a_vanished_client_leaks_nothing(void **state)
     assert_int_equal(fd_count(), open_before);
 }
 
-static void what_is_not_recorded_is_cancelled_with_its_connection(void **state)
+static void unrecorded_requests_are_cancelled_with_their_connection(void **state)
 {
     unsigned before;
 
@@ -634,7 +634,7 @@ int main(void)
         TEST(a_listing_gives_no_more_than_wanted),
         TEST(pending_verbs_are_answered_later),
         TEST(I7_a_pending_verb_of_a_vanished_client_leaks_nothing),
-        TEST(what_is_not_recorded_is_cancelled_with_its_connection),
+        TEST(unrecorded_requests_are_cancelled_with_their_connection),
         TEST(goodbye_is_answered_before_the_end),
         TEST(unsound_packets_hear_why),
         TEST(events_arrive_or_are_replaced_by_lost),

@@ -127,7 +127,7 @@ static void alloc(struct heard *on, uint64_t sequence)
 
 /* ---------------------------------------------------------------------------------------------------------------- */
 
-static void what_was_done_is_answered_and_not_done_again(void **state)
+static void a_repeated_request_is_answered_and_not_executed_again(void **state)
 {
     Memoryd__V1__ReserveRequest m = MEMORYD__V1__RESERVE_REQUEST__INIT;
 
@@ -266,7 +266,7 @@ static void one_sequence_twice_on_one_connection_is_a_breach(void **state)
     assert_int_equal(fake.calls, 1);
 }
 
-static void what_was_acknowledged_is_forgotten(void **state)
+static void acknowledged_replies_are_forgotten(void **state)
 {
     (void)state;
     alloc(&first, 2);
@@ -349,7 +349,7 @@ static void a_broker_that_died_over_it_is_told_of(void **state)
     assert_true(fake.kept[0].done);
 }
 
-static void what_is_executing_is_noted(void **state)
+static void a_request_in_execution_is_recorded(void **state)
 {
     (void)state;
     alloc(&first, 2);
@@ -470,7 +470,7 @@ static void I8_nothing_else_is_served_from_a_release_log(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(what_was_done_is_answered_and_not_done_again),
+        TEST(a_repeated_request_is_answered_and_not_executed_again),
         TEST(a_refusal_is_kept_too),
         TEST(descriptors_come_anew),
         TEST(what_cannot_be_exported_any_more_has_its_status),
@@ -478,13 +478,13 @@ int main(void)
         TEST(one_that_is_running_moves_from_a_connection_that_is_not_yet_lost),
         TEST(one_that_ends_without_a_client_is_answered_later),
         TEST(one_sequence_twice_on_one_connection_is_a_breach),
-        TEST(what_was_acknowledged_is_forgotten),
+        TEST(acknowledged_replies_are_forgotten),
         TEST(one_beyond_is_acknowledged_by_recorded_requests),
         TEST(a_resume_acknowledges),
         TEST(one_too_many_is_refused_and_not_kept),
         TEST(an_old_client_is_served_as_before),
         TEST(a_broker_that_died_over_it_is_told_of),
-        TEST(what_is_executing_is_noted),
+        TEST(a_request_in_execution_is_recorded),
         TEST(harmless_requests_are_not_kept),
         TEST(the_table_says_what_is_kept),
         TEST(what_is_in_a_release_log_is_done_once_and_kept),

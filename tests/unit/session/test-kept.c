@@ -145,7 +145,7 @@ static void a_reply_is_read_as_it_was(void **state)
     }
 }
 
-static void it_is_found_by_its_sequence(void **state)
+static void a_reply_is_found_by_its_sequence(void **state)
 {
     static const uint64_t order[] = {5, 9, 2, 7, UINT64_MAX - 1};
 
@@ -174,7 +174,7 @@ static void there_is_a_bound(void **state)
     assert_int_equal(kept_new(session, 101, METHOD_ALLOC, &kept, NULL), STATUS_LIMIT);
 }
 
-static void what_is_acknowledged_is_forgotten(void **state)
+static void acknowledged_replies_are_forgotten(void **state)
 {
     (void)state;
     for (uint64_t i = 1; i <= 6; i++)
@@ -338,9 +338,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_reply_is_read_as_it_was),
-        TEST(it_is_found_by_its_sequence),
+        TEST(a_reply_is_found_by_its_sequence),
         TEST(there_is_a_bound),
-        TEST(what_is_acknowledged_is_forgotten),
+        TEST(acknowledged_replies_are_forgotten),
         TEST(without_memory_the_status_says_so),
         TEST(what_is_at_work_is_not_forgotten_before_its_end),
         TEST(another_broker_has_the_replies),

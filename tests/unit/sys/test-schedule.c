@@ -69,7 +69,7 @@ static void nothing_is_nicer_than_the_nicest(void **state)
     assert_int_equal(asked.nice, 19);
 }
 
-static void what_somebody_decided_stays(void **state)
+static void a_policy_set_by_others_stays(void **state)
 {
     struct asked asked = asking(SCHED_IDLE, (struct sys_schedule){SCHED_OTHER, 0, 100000});
 
@@ -138,7 +138,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(policy_and_niceness_are_the_threads_own),
         cmocka_unit_test(nothing_is_nicer_than_the_nicest),
-        cmocka_unit_test(what_somebody_decided_stays),
+        cmocka_unit_test(a_policy_set_by_others_stays),
         cmocka_unit_test(another_slice_changes_nothing_else),
     };
 

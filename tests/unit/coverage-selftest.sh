@@ -81,7 +81,7 @@ damage $hsa/COVERAGE 's/:test_copy_offsets$/:copy_bites/'              'does not
 damage $hsa/COVERAGE 's/(hsa_memory_copy \| size \| .*):.*/\1:test_fill/' \
     'test-copy:test_fill does not name hsa_memory_copy'
 damage $hsa/COVERAGE 's/^(core \| hsa_memory_copy \| size .*)/\1\n\1/' 'twice: hsa_memory_copy | size'
-damage $umf/COVERAGE 's/^pools \| umfFree \| ptr .*/&\nheader | umfFree | size | test-document-memory:free_and_by_ptr/' \
+damage $umf/COVERAGE 's/^pools \| umfFree \| ptr .*/&\nheader | umfFree | size | test-tracking:free_fails/' \
     'neither a document nor a header has it: umfFree | size'
 damage $umf/COVERAGE 's/^pools \| umfFree \| ptr .*/&\nheader | umfFree | - UMF_RESULT_ERROR_UNKNOWN: it knows/' \
     'nobody says that it can be: umfFree | UMF_RESULT_ERROR_UNKNOWN'
@@ -89,7 +89,7 @@ damage $umf/COVERAGE 's/^returns = /return = /'                        'there is
 damage $umf/COVERAGE 's/^headers = umf.umf.h/&, usm.h/'                'there are no headers usm.h'
 
 # tests that are not built, not run, or do not say what they are about
-damage $umf/local.am 's/test-document-memory/test-memory/g'            "nothing builds $umf/test-document-memory"
+damage $umf/local.am 's/test-tracking/test-trackings/g'              "nothing builds $umf/test-tracking"
 damage $hsa/test-copy.c 's/^ *cmocka_unit_test\(test_copy_offsets\),//' 'does not run a test test_copy_offsets'
 damage $hsa/test-memory.c 's/(HSA_STATUS_ERROR_)?INVALID_REGION/0/g' 'does not name HSA_STATUS_ERROR_INVALID_REGION'
 damage $umf/test-os-calls.c 's/TEST\(test_discovery_fails\),//'        'does not run a test test_discovery_fails'

@@ -98,13 +98,13 @@ sub test_of {
         return (undef, "there is no $path.c") if !-e root() . "/$path.c";
         return (undef, "nothing builds $path") if slurp("$folder/local.am") !~ m{\Q$path\E(?![\w.-])};
         my $text = slurp("$path.c");
-        my $table = join '', $text =~ /struct CMUnitTest \w+\[\] = \{(.*?)\};/sg;
+        my $table = join '', $text =~ /(?:struct CMUnitTest|CMUnitTestFunction) \w+\[\w*\] = \{(.*?)\};/sg;
         my %data = $text =~ /^static const [^;{]*?(\w+)\[\] = (\{.*?\n\});/msg;
         $tests{$path} = {};
         while ($text =~ m{((?:$comment\n)?static void (\w+)\(void \*\*state\)\n\{.*?\n\})}sg) {
             my ($all, $test) = ($1, $2);
             $all .= join '', map { $data{$_} // () } $all =~ /\b\w+\b/g;
-            $tests{$path}{$test} = $all if $table =~ /\(\Q$test\E[,)]/;
+            $tests{$path}{$test} = $all if $table =~ /[(\s]\Q$test\E[,)]/;
         }
     }
     return $tests{$path}{$name} // (undef, "$path.c does not run a test $name");

@@ -36,7 +36,8 @@ struct attribute {
 /* One answer, of this size exactly; it is put into value, if that is not NULL. */
 void ask_exactly(ask_function *ask, uint64_t handle, uint32_t attribute, size_t size, void *value);
 
-/* Each row, which must have a value, and that no other attribute of those that hsa.h, hsa_ext_amd.h or nobody defines is answered. */
+/* Each row, which wants a value to write to, and that no other attribute of those that hsa.h, hsa_ext_amd.h or nobody
+ * defines is answered. */
 void ask_all(ask_function *ask, uint64_t handle, const struct attribute *rows, size_t n);
 
 /* Whoever is asked for a handle that does not exist says `wanted`, and lives; `n` handles do exist. */

@@ -2,6 +2,7 @@
 /* What is told of failures: to the thread that had them, and of the provider that the program knows. */
 #include <pthread.h>
 
+#include <memclient/umf/umf/ipc.h>
 #include <memclient/umf/umf/memory_pool_ops.h>
 #include <memclient/umf/umf/pools/pool_proxy.h>
 
@@ -147,6 +148,93 @@ static void of_allocations(void **state)
     umfMemoryProviderDestroy(fine);
 }
 
+static pthread_barrier_t within, go_on;
+
+static void block(void)
+{
+    pthread_barrier_wait(&within);
+    pthread_barrier_wait(&go_on);
+}
+
+static void *open_blocked(void *argument)
+{
+    umf_memory_provider_handle_t blocked = argument;
+    char handle[MOCK_HANDLE_SIZE] = {0};
+    void *ptr;
+
+    return umfMemoryProviderOpenIPCHandle(blocked, handle, &ptr) == UMF_RESULT_SUCCESS ? blocked : NULL;
+}
+
+/* umfMemoryProviderGetLastNativeError and umfGetLastFailedMemoryProvider are lock-free: they answer while another
+ * thread is held up within the provider. */
+static void lock_free(void **state)
+{
+    struct mock blocking = {.on_open = block};
+    umf_memory_provider_handle_t blocked = mock_new(&blocking);
+    pthread_t thread;
+    int32_t error = 0;
+    void *opened;
+
+    pthread_barrier_init(&within, NULL, 2);
+    pthread_barrier_init(&go_on, NULL, 2);
+    assert_int_equal(pthread_create(&thread, NULL, open_blocked, blocked), 0);
+    pthread_barrier_wait(&within);
+    umfMemoryProviderGetLastNativeError(blocked, NULL, &error);
+    assert_int_equal(error, MOCK_NATIVE_ERROR);
+    assert_result(umfMemoryProviderPurgeLazy(provider, P, 1), UMF_RESULT_ERROR_UNKNOWN);
+    assert_ptr_equal(umfGetLastFailedMemoryProvider(), provider);
+    pthread_barrier_wait(&go_on);
+    assert_int_equal(pthread_join(thread, &opened), 0);
+    assert_null(opened); /* its bytes were no handle */
+    pthread_barrier_destroy(&within);
+    pthread_barrier_destroy(&go_on);
+    umfMemoryProviderDestroy(blocked);
+}
+
+struct opening {
+    umf_memory_pool_handle_t pool;
+    umf_ipc_handle_t handle;
+};
+
+static void *open_in_pool_blocked(void *argument)
+{
+    struct opening *opening = argument;
+    void *ptr;
+
+    if (umfOpenIPCHandle(opening->pool, opening->handle, &ptr) != UMF_RESULT_SUCCESS)
+        return opening;
+    return umfCloseIPCHandle(ptr) == UMF_RESULT_SUCCESS ? NULL : opening;
+}
+
+/* umfPoolGetLastAllocationError is lock-free: it answers while another thread is held up in the pool's provider;
+ * also from simultaneous threads. */
+static void last_error_is_lock_free(void **state)
+{
+    struct mock blocking = {.on_open = block};
+    umf_memory_provider_handle_t blocked = mock_new(&blocking);
+    struct opening opening = {.pool = proxy_of(blocked)};
+    void *ptr = umfPoolMalloc(opening.pool, 5000), *wrong;
+    pthread_t thread;
+    size_t size;
+
+    assert_success(umfGetIPCHandle(ptr, &opening.handle, &size));
+    pthread_barrier_init(&within, NULL, 2);
+    pthread_barrier_init(&go_on, NULL, 2);
+    assert_int_equal(pthread_create(&thread, NULL, open_in_pool_blocked, &opening), 0);
+    pthread_barrier_wait(&within);
+    assert_null(umfPoolCalloc(opening.pool, 1, 1));
+    assert_result(umfPoolGetLastAllocationError(opening.pool), UMF_RESULT_ERROR_NOT_SUPPORTED);
+    pthread_barrier_wait(&go_on);
+    assert_int_equal(pthread_join(thread, &wrong), 0);
+    assert_null(wrong);
+    pthread_barrier_destroy(&within);
+    pthread_barrier_destroy(&go_on);
+    assert_success(umfPutIPCHandle(opening.handle));
+    assert_success(umfFree(ptr));
+    umfPoolDestroy(opening.pool);
+    umfMemoryProviderDestroy(blocked);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -154,6 +242,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(of_every_operation, setup, teardown),
         cmocka_unit_test_setup_teardown(of_a_pool, setup, teardown),
         cmocka_unit_test_setup_teardown(of_allocations, setup, teardown),
+        cmocka_unit_test_setup_teardown(lock_free, setup, teardown),
+        cmocka_unit_test_setup_teardown(last_error_is_lock_free, setup, teardown),
     };
 
     return test_run(tests, NULL, NULL);

@@ -45,6 +45,19 @@ static void begins_and_ends(void **state)
     use_everything();
 }
 
+/* UMF_MAKE_VERSION(_major, _minor): generates a version; UMF_MAJOR_VERSION(_ver), UMF_MINOR_VERSION(_ver): extract
+ * its parts; UMF_VERSION_CURRENT: that of the headers; umfGetCurrentVersion(): of the library, which umfInit() and
+ * umfTearDown() begin and end. */
+static void versions(void **state)
+{
+    assert_int_equal(UMF_MAJOR_VERSION(UMF_MAKE_VERSION(3, 14)), 3);
+    assert_int_equal(UMF_MINOR_VERSION(UMF_MAKE_VERSION(3, 14)), 14);
+    assert_int_equal(UMF_VERSION_CURRENT, UMF_MAKE_VERSION(0, 9));
+    assert_int_equal(umfInit(), 0);
+    assert_int_equal(umfGetCurrentVersion(), UMF_VERSION_CURRENT);
+    umfTearDown();
+}
+
 /* In a process that does not have it yet, with an ending too many each time. */
 static void child_loads(int channel, void *context)
 {
@@ -71,6 +84,7 @@ static void loads_and_unloads(void **state)
     child_run(child_loads, NULL);
 }
 
+/* umfMemorydSetProfile, profile */
 static void profiles(void **state)
 {
     (void)state;
@@ -279,6 +293,7 @@ static void forks_within(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(versions),
         cmocka_unit_test(begins_and_ends),
         cmocka_unit_test(loads_and_unloads),
         cmocka_unit_test(profiles),

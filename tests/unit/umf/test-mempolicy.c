@@ -8,6 +8,7 @@
 
 #define KINDS 4 /* numbers 0 to 3 */
 
+/* umf_const_mempolicy_handle_t; umfMempolicyCreate, bind, hPolicy; umfMempolicyDestroy, hPolicy */
 static void every_kind_can_be_made(void **state)
 {
     (void)state;

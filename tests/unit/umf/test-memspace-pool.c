@@ -4,7 +4,10 @@
  * program runs itself again without TBB's, for the next one.
  */
 #include <dlfcn.h>
+#include <linux/mempolicy.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <memclient/umf/umf.h>
 
@@ -118,6 +121,7 @@ static void predefined_memspaces(void **state)
     }
 }
 
+/* umfPoolCreateFromMemspace, hPolicy */
 static void each_policy(void **state)
 {
     (void)state;
@@ -133,6 +137,7 @@ static void each_policy(void **state)
     }
 }
 
+/* umfPoolCreateFromMemspace, hMemspace, hPool */
 static void bound_to_each_node(void **state)
 {
     unsigned long nodes = nodes_with_memory();
@@ -140,15 +145,27 @@ static void bound_to_each_node(void **state)
     (void)state;
     for (unsigned node = 0; node < NODES_MAX; node++) {
         umf_memspace_handle_t memspace;
+        umf_mempolicy_handle_t policy;
         umf_memory_pool_handle_t pool;
+        void *ptr;
+        int mode;
 
         if (!(nodes >> node & 1))
             continue;
         assert_int_equal(umfMemspaceCreateFromNumaArray(&node, 1, &memspace), UMF_RESULT_SUCCESS);
-        pool = pool_of(memspace, NULL);
+        assert_int_equal(umfMempolicyCreate(UMF_MEMPOLICY_BIND, &policy), UMF_RESULT_SUCCESS);
+        for (unsigned by_policy = 0; by_policy < 2; by_policy++) {
+            pool = pool_of(memspace, by_policy ? policy : NULL);
+            use(pool, 1UL << node);
+            ptr = umfPoolMalloc(pool, 10000);
+            assert_non_null(ptr);
+            assert_int_equal(syscall(SYS_get_mempolicy, &mode, NULL, 0UL, ptr, MPOL_F_ADDR), 0);
+            assert_int_equal(mode, MPOL_BIND);
+            assert_int_equal(umfPoolFree(pool, ptr), UMF_RESULT_SUCCESS);
+            umfPoolDestroy(pool);
+        }
         umfMemspaceDestroy(memspace);
-        use(pool, 1UL << node);
-        umfPoolDestroy(pool);
+        assert_int_equal(umfMempolicyDestroy(policy), UMF_RESULT_SUCCESS);
     }
 }
 

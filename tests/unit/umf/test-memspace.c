@@ -229,6 +229,8 @@ static void the_fastest_nodes(void **state)
     (void)state;
     assert_int_equal(umfMemspaceHighestBandwidthGet() != NULL, kernel_tells("bandwidth"));
     assert_int_equal(umfMemspaceLowestLatencyGet() != NULL, kernel_tells("latency"));
+    assert_ptr_equal(umfMemspaceHighestBandwidthGet(), umfMemspaceHighestBandwidthGet());
+    assert_ptr_equal(umfMemspaceLowestLatencyGet(), umfMemspaceLowestLatencyGet());
     if (!machine || strcmp(machine, "tiers") != 0)
         return;
     assert_int_equal(nodes_of(umfMemspaceHighestBandwidthGet()), 1UL << 1 | 1UL << 2);
@@ -262,6 +264,8 @@ static void all_of_the_host_is_left_to_the_kernel(void **state)
     assert_ok(munmap(plain, page_size()));
 }
 
+/* umf_const_memspace_handle_t; umfMemspaceCreateFromNumaArray, nodeIds, numIds, hMemspace, SUCCESS; umfMemspaceDestroy,
+ * hMemspace */
 static void others_are_bound(void **state)
 {
     struct machine machine = this_machine();
@@ -303,9 +307,10 @@ static void a_node_that_is_not_there(void **state)
 
 /* ---- policies -------------------------------------------------------------------------------------------- */
 
-/* umf_mempolicy_membind_t: UMF_MEMPOLICY_INTERLEAVE: interleaves memory from all memory in the memspace;
- * UMF_MEMPOLICY_BIND: binds memory to the memspace; UMF_MEMPOLICY_PREFERRED: prefers memory of the memspace, but
- * falls back to others. umfMempolicyDestroy: providers go on. */
+/* umfMemoryProviderCreateFromMemspace, hMemspace, hPolicy, hProvider, SUCCESS: umf_mempolicy_membind_t:
+ * UMF_MEMPOLICY_INTERLEAVE: interleaves memory from all memory in the memspace; UMF_MEMPOLICY_BIND: binds memory to the
+ * memspace; UMF_MEMPOLICY_PREFERRED: prefers memory of the memspace, but falls back to others. umfMempolicyDestroy:
+ * providers go on. */
 static void each_policy_is_the_kernels(void **state)
 {
     struct machine machine = this_machine();
@@ -344,7 +349,8 @@ static void assert_pages(char *ptr, const unsigned *wanted, size_t n)
         assert_int_equal(page_node(ptr + page * page_size()), wanted[page]);
 }
 
-/* umfMempolicySetInterleavePartSize: parts in turn on each node; the last call counts. */
+/* umfMempolicySetInterleavePartSize, hPolicy, partSize: umfMempolicySetInterleavePartSize: parts in turn on each node;
+ * the last call counts. */
 static void interleaving_in_parts(void **state)
 {
     struct machine machine = this_machine();
@@ -356,12 +362,18 @@ static void interleaving_in_parts(void **state)
 
     (void)state;
     assert_int_equal(umfMempolicySetInterleavePartSize(policy, 3 * page_size()), UMF_RESULT_SUCCESS);
+    assert_int_equal(umfMempolicySetInterleavePartSize(policy, 0), UMF_RESULT_SUCCESS); /* by pages, as by default */
+    provider = provider_of(memspace, policy);
+    ptr = allocate(provider, 1);
+    assert_int_equal(placement_of(ptr).mode, MPOL_INTERLEAVE);
+    release(provider, ptr, 1);
     assert_int_equal(umfMempolicySetInterleavePartSize(policy, 2 * page_size()), UMF_RESULT_SUCCESS); /* the last */
     provider = provider_by(memspace, policy);
     for (unsigned page = 0; page < 12; page++)
         wanted[page] = machine.nodes[page / 2 % machine.n];
     ptr = allocate(provider, 12);
     assert_pages(ptr, wanted, 12);
+    assert_int_equal(placement_of(ptr).mode, MPOL_BIND);
     release(provider, ptr, 12);
     umfMemspaceDestroy(memspace);
 }
@@ -379,13 +391,14 @@ static void splitting_in_equal_pieces(void **state)
     for (unsigned page = 0; page < 4 * machine.n; page++)
         wanted[page] = machine.nodes[page / 4];
     assert_pages(ptr, wanted, 4 * machine.n);
+    assert_int_equal(placement_of(ptr).mode, MPOL_BIND);
     release(provider, ptr, 4 * machine.n);
     umfMemspaceDestroy(memspace);
 }
 
-/* umf_mempolicy_membind_t: UMF_MEMPOLICY_SPLIT with umf_mempolicy_split_partition_t: weight, target;
- * umfMempolicySetCustomSplitPartitions: They are copied: what becomes of the array afterwards does not matter. Their
- * order is that of the array. */
+/* umfMempolicySetCustomSplitPartitions, hPolicy, partList, partListLen: umf_mempolicy_membind_t: UMF_MEMPOLICY_SPLIT
+ * with umf_mempolicy_split_partition_t: weight, target; umfMempolicySetCustomSplitPartitions: They are copied: what
+ * becomes of the array afterwards does not matter. Their order is that of the array. */
 static void splitting_in_pieces_of_ones_own(void **state)
 {
     struct machine machine = this_machine();

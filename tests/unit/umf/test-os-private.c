@@ -73,6 +73,8 @@ static size_t resident(void *ptr, size_t size)
 
 /* ---- what it is ------------------------------------------------------------------------------------------ */
 
+/* umfMemoryProviderCreate; umfMemoryProviderGetRecommendedPageSize, hProvider, pageSize;
+ * umfMemoryProviderGetMinPageSize, hProvider, pageSize; umfMemoryProviderGetName, hProvider; umfOsMemoryProviderOps */
 static void test_names_and_pages(void **state)
 {
     size_t min = 0, best = 0, of = 0;
@@ -89,6 +91,10 @@ static void test_names_and_pages(void **state)
     assert_success(umfMemoryProviderGetRecommendedPageSize(provider, 64 * MIB, &best));
     assert_true(best >= min && best % min == 0);
     assert_true(best == page || best == thp_size());
+    for (size_t size = 1; size < 64 * MIB; size *= 8) {
+        assert_success(umfMemoryProviderGetRecommendedPageSize(provider, size, &best));
+        assert_int_equal(best % min, 0);
+    }
     assert_result(umfMemoryProviderGetMinPageSize(provider, NULL, NULL), UMF_RESULT_ERROR_INVALID_ARGUMENT);
     assert_result(umfMemoryProviderGetRecommendedPageSize(provider, 0, NULL), UMF_RESULT_ERROR_INVALID_ARGUMENT);
     assert_success(umfMemoryProviderFree(provider, ptr, page));
@@ -127,6 +133,7 @@ static void test_parameters(void **state)
 
 /* ---- allocating ------------------------------------------------------------------------------------------ */
 
+/* umfMemoryProviderAlloc, hProvider, size, alignment; umfMemoryProviderFree, hProvider, size */
 static void test_alignments(void **state)
 {
     const size_t good[] = {0, 1, 8, page / 2, page, 2 * page, 3 * page, 5 * page, 512 * page, 4 * MIB};
@@ -156,6 +163,7 @@ static void test_alignments(void **state)
     assert_result(umfMemoryProviderAlloc(provider, page, 0, NULL), UMF_RESULT_ERROR_INVALID_ARGUMENT);
 }
 
+/* umfMemoryProviderAlloc, MEMORY_PROVIDER_SPECIFIC */
 static void test_impossible(void **state)
 {
     const size_t huge = SIZE_MAX / page * page;
@@ -274,6 +282,7 @@ static void test_execute(void **state)
 
 /* ---- purging --------------------------------------------------------------------------------------------- */
 
+/* umf_result_t; umfMemoryProviderPurgeLazy, hProvider; umfMemoryProviderPurgeForce, hProvider */
 static void test_purge(void **state)
 {
     const size_t size = 256 * page;
@@ -289,8 +298,14 @@ static void test_purge(void **state)
     memset(ptr, 2, size);
     assert_success(umfMemoryProviderPurgeForce(provider, ptr + page, page));
     assert_true(ptr[0] == 2 && ptr[page - 1] == 2 && ptr[page] == 0 && ptr[2 * page - 1] == 0 && ptr[2 * page] == 2);
+    memset(ptr, 3, 4 * page);
+    assert_success(umfMemoryProviderPurgeLazy(provider, ptr + page, 2 * page));
+    for (size_t i = 0; i < 4 * page; i += page) /* the others' stay; these are what they were or zeros */
+        assert_true(ptr[i] == 3 || (ptr[i] == 0 && i && i < 3 * page));
+    ptr[page] = 2; /* which takes them back */
+    assert_int_equal(ptr[page], 2);
     assert_success(umfMemoryProviderPurgeLazy(provider, ptr, size));
-    assert_true(ptr[0] == 2 || ptr[0] == 0);
+    assert_true(ptr[0] == 3 || ptr[0] == 0);
     assert_success(umfMemoryProviderPurgeLazy(provider, ptr, 0));
     assert_success(umfMemoryProviderPurgeForce(provider, ptr, 0));
     assert_result(umfMemoryProviderPurgeLazy(provider, NULL, page), UMF_RESULT_ERROR_INVALID_ARGUMENT);
@@ -324,6 +339,8 @@ static void test_purge_upstream(void **state)
 
 /* ---- splitting ------------------------------------------------------------------------------------------- */
 
+/* umfMemoryProviderAllocationSplit, hProvider, totalSize, firstSize; umfMemoryProviderAllocationMerge, hProvider,
+ * lowPtr, highPtr, totalSize */
 static void test_split_and_merge(void **state)
 {
     char *ptr = alloc(8 * page, 0);
@@ -387,6 +404,8 @@ static void *other_thread(void *arg)
     return NULL;
 }
 
+/* umf_result_t, MEMORY_PROVIDER_SPECIFIC; umfMemoryProviderGetLastNativeError, hProvider, ppMessage, pError,
+ * MEMORY_PROVIDER_SPECIFIC; umf_os_memory_provider_native_error_t, UMF_OS_RESULT_SUCCESS */
 static void test_errors_are_a_threads(void **state)
 {
     pthread_t thread;

@@ -121,7 +121,8 @@ static void test_default_pool(void **state)
 
 /* ---- slabs and limits ------------------------------------------------------------------------------------- */
 
-/* umfDisjointPoolSharedLimitsCreate, umfDisjointPoolSharedLimitsDestroy: two pools keep what the limits allow both. */
+/* umfDisjointPoolSharedLimitsCreate, MaxSize: umfDisjointPoolSharedLimitsCreate, umfDisjointPoolSharedLimitsDestroy:
+ * two pools keep what the limits allow both. */
 static void test_shared_limits(void **state)
 {
     umf_disjoint_pool_shared_limits_t *limits = umfDisjointPoolSharedLimitsCreate(4 * SLAB);
@@ -193,6 +194,35 @@ static void test_capacity(void **state)
         free_all(pool, ptrs, 6);
         end(pool, &mock);
     }
+}
+
+/* umfPoolCreate; umfDisjointPoolOps; umf_disjoint_pool_params_t, Capacity, MaxPoolableSize, SlabMinSize: User data is
+ * the provider's and metadata is not, so the memory need not be readable; chunks are MinBucketSize apart. CurPoolSize
+ * has no effect. */
+static void test_untouched(void **state)
+{
+    struct mock mock = {.kind = MOCK_PAGES, .is_guarded = true};
+    umf_disjoint_pool_params_t params = params_of(4096, 4096, 1, 64);
+    umf_memory_pool_handle_t pool;
+    void *small[4], *large;
+
+    params.CurPoolSize = SIZE_MAX;
+    pool = pool_of(params, &mock);
+    for (unsigned i = 0; i < 4; i++) {
+        small[i] = umfPoolMalloc(pool, 1);
+        assert_non_null(small[i]);
+        for (unsigned k = 0; k < i; k++)
+            assert_true(labs((char *)small[i] - (char *)small[k]) >= 64);
+    }
+    assert_int_equal(mock.calls[MOCK_ALLOC], 1);
+    assert_int_equal(mock.size, 4096);
+    large = umfPoolMalloc(pool, 5000);
+    assert_int_equal(mock.calls[MOCK_ALLOC], 2);
+    assert_success(umfPoolFree(pool, large));
+    assert_int_equal(mock.calls[MOCK_FREE], 1);
+    free_all(pool, small, 4);
+    assert_int_equal(mock.calls[MOCK_FREE], 1); /* the slab is kept */
+    end(pool, &mock);
 }
 
 /* SlabMinSize: what is no larger than half of it is a chunk; of slabs of chunks one is kept. */
@@ -551,6 +581,7 @@ int main(void)
         cmocka_unit_test(test_default_pool),
         cmocka_unit_test(test_shared_limits),
         cmocka_unit_test(test_limits_of_chunks),
+        cmocka_unit_test(test_untouched),
         cmocka_unit_test(test_capacity),
         cmocka_unit_test(test_chunks),
         cmocka_unit_test(test_buckets),

@@ -5,9 +5,14 @@
 #include <string.h>
 
 #include <memclient/umf/umf/memory_pool_ops.h>
+#include <memclient/umf/umf/pools/pool_disjoint.h>
+#include <memclient/umf/umf/pools/pool_jemalloc.h>
 #include <memclient/umf/umf/pools/pool_proxy.h>
+#include <memclient/umf/umf/pools/pool_scalable.h>
 
 #include "tests/unit/umf/mock.h"
+
+#pragma weak umfJemallocPoolOps /* not every build has it */
 
 #define BOGUS ((umf_memory_provider_handle_t)0x1)
 #define P ((void *)0x10000)
@@ -109,6 +114,7 @@ static int forget(void **state)
 
 /* ---- making one ------------------------------------------------------------------------------------------ */
 
+/* umf_pool_create_flag_t */
 static void create_checks_its_arguments(void **state)
 {
     static const umf_pool_create_flags_t flags[] = {UMF_POOL_CREATE_FLAG_NONE, UMF_POOL_CREATE_FLAG_OWN_PROVIDER};
@@ -122,6 +128,8 @@ static void create_checks_its_arguments(void **state)
         assert_result(umfPoolCreate(&ops, provider, NULL, flags[i], NULL), UMF_RESULT_ERROR_INVALID_ARGUMENT);
     }
     assert_result(umfPoolCreate(&ops, provider, NULL, 4, &pool), UMF_RESULT_ERROR_INVALID_ARGUMENT);
+    assert_result(umfPoolCreate(&ops, provider, NULL, UMF_POOL_CREATE_FLAG_FORCE_UINT32, &pool),
+                  UMF_RESULT_ERROR_INVALID_ARGUMENT);
     assert_null(pool);
     assert_int_equal(seen.initialized, 0);
     umfPoolDestroy(NULL);
@@ -156,7 +164,7 @@ static void create_passes_failures_on(void **state)
     umfMemoryProviderDestroy(provider);
 }
 
-/* A provider is not looked at before there is a need. */
+/* umfPoolGetMemoryProvider, hPool, hProvider: A provider is not looked at before there is a need. */
 static void provider_may_be_anything(void **state)
 {
     umf_memory_provider_handle_t provider = NULL;
@@ -182,6 +190,7 @@ static void count_finalize(void *provider)
     finalized++;
 }
 
+/* umf_memory_pool_ops_t; umfPoolDestroy, hPool */
 static void owned_provider(void **state)
 {
     umf_memory_provider_ops_t own = mock_ops[MOCK_NULL];
@@ -201,8 +210,55 @@ static void owned_provider(void **state)
     assert_int_equal(seen.finalized, 2);
 }
 
+/* umf_pool_create_flag_t, combined in umf_pool_create_flags_t: UMF_POOL_CREATE_FLAG_NONE: no additional flags;
+ * UMF_POOL_CREATE_FLAG_OWN_PROVIDER: the provider is destroyed in umfPoolDestroy;
+ * UMF_POOL_CREATE_FLAG_DISABLE_TRACKING: allocations are not tracked. UMF_POOL_CREATE_FLAG_FORCE_UINT32 is no flag. */
+static void every_flag(void **state)
+{
+    umf_memory_provider_ops_t own = mock_ops[MOCK_MALLOC];
+
+    own.finalize = count_finalize;
+    for (umf_pool_create_flags_t set = UMF_POOL_CREATE_FLAG_NONE; set <= 3; set++) {
+        umf_memory_provider_handle_t provider = provider_of(&own);
+        umf_memory_pool_handle_t pool = NULL;
+        void *ptr;
+
+        finalized = 0;
+        assert_success(umfPoolCreate(umfProxyPoolOps(), provider, NULL, set, &pool));
+        ptr = umfPoolMalloc(pool, 100);
+        assert_ptr_equal(umfPoolByPtr(ptr), set & UMF_POOL_CREATE_FLAG_DISABLE_TRACKING ? NULL : pool);
+        assert_success(umfPoolFree(pool, ptr));
+        umfPoolDestroy(pool);
+        assert_int_equal(finalized, set & UMF_POOL_CREATE_FLAG_OWN_PROVIDER ? 1 : 0);
+        if (!finalized)
+            umfMemoryProviderDestroy(provider);
+    }
+}
+
+/* umf_memory_pool_ops_t: each implementation initializes all function pointers. They are static tables. */
+static void whole_tables(void **state)
+{
+    umf_memory_pool_ops_t *(*const all[])(void) = {umfDisjointPoolOps, umfJemallocPoolOps, umfProxyPoolOps,
+                                                   umfScalablePoolOps};
+
+    for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
+        const umf_memory_pool_ops_t *table;
+
+        if (!all[i])
+            continue;
+        table = all[i]();
+        assert_ptr_equal(all[i](), table);
+        assert_int_equal(table->version, UMF_VERSION_CURRENT);
+        assert_true(table->initialize && table->finalize && table->malloc && table->calloc && table->realloc &&
+                    table->aligned_malloc && table->malloc_usable_size && table->free &&
+                    table->get_last_allocation_error);
+    }
+}
+
 /* ---- using it -------------------------------------------------------------------------------------------- */
 
+/* umf_memory_pool_ops_t, aligned_malloc, calloc, free, get_last_allocation_error, initialize, malloc,
+ * malloc_usable_size, realloc; umfPoolCreate, hPool */
 static void everything_reaches_the_pool(void **state)
 {
     umf_memory_provider_handle_t provider = mock_of(MOCK_NULL);
@@ -216,6 +272,7 @@ static void everything_reaches_the_pool(void **state)
     assert_ptr_equal(seen.params, &params);
     assert_string_equal(umfMemoryProviderGetName(seen.provider), "mock");
     assert_ptr_equal(umfPoolMalloc(pool, 1), P);
+    assert_null(umfPoolByPtr(P)); /* no provider's memory */
     assert_int_equal(seen.size, 1);
     assert_ptr_equal(umfPoolCalloc(pool, 2, 3), P);
     assert_int_equal(seen.count, 2);
@@ -291,6 +348,8 @@ int main(void)
         cmocka_unit_test_setup(create_passes_failures_on, forget),
         cmocka_unit_test(provider_may_be_anything),
         cmocka_unit_test_setup(owned_provider, forget),
+        cmocka_unit_test(every_flag),
+        cmocka_unit_test(whole_tables),
         cmocka_unit_test_setup(everything_reaches_the_pool, forget),
         cmocka_unit_test_setup(whole_provider_reaches_the_pool, forget),
         cmocka_unit_test(no_pool),

@@ -67,6 +67,7 @@ static void end(struct fixture *fixture)
 
 /* ---- one thread ------------------------------------------------------------------------------------------- */
 
+/* umfPoolCreate; umfPoolMalloc, hPool, size */
 static void check_malloc(void **state)
 {
     static const size_t sizes[] = {1, 8, 64, 100, 4096, 5000, 70000, 1 << 20, 5 << 20};
@@ -114,6 +115,7 @@ static void check_nothing(void **state)
     end(fixture);
 }
 
+/* umfPoolCalloc, hPool, num, size */
 static void check_calloc(void **state)
 {
     struct fixture *fixture;
@@ -141,10 +143,12 @@ static void check_calloc(void **state)
     end(fixture);
 }
 
+/* umfPoolRealloc, hPool */
 static void check_realloc(void **state)
 {
     struct fixture *fixture;
     unsigned char *ptr;
+    size_t before = 100;
 
     setup(state);
     fixture = *state;
@@ -161,10 +165,11 @@ static void check_realloc(void **state)
     for (size_t size = 200; size < 4 << 20; size *= 3) {
         ptr = umfPoolRealloc(fixture->pool, ptr, size);
         assert_non_null(ptr);
-        for (unsigned i = 0; i < 100; i++)
-            assert_int_equal(ptr[i], i);
-        memset(ptr + 100, 1, size - 100);
+        for (size_t i = 0; i < before; i++)
+            assert_int_equal(ptr[i], i < 100 ? i : 1);
         assert_true(umfPoolMallocUsableSize(fixture->pool, ptr) >= size);
+        memset(ptr + 100, 1, umfPoolMallocUsableSize(fixture->pool, ptr) - 100);
+        before = size;
     }
     ptr = umfPoolRealloc(fixture->pool, ptr, 50);
     for (unsigned i = 0; i < 50; i++)
@@ -173,6 +178,7 @@ static void check_realloc(void **state)
     end(fixture);
 }
 
+/* umfPoolMallocUsableSize, hPool */
 static void check_usable_size(void **state)
 {
     struct fixture *fixture;
@@ -194,6 +200,17 @@ static void check_usable_size(void **state)
 
 static void aligned(umf_memory_pool_handle_t pool)
 {
+    static const size_t sizes[] = {1, 100, 5000, 1 << 20};
+
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++)
+        for (size_t alignment = 8; alignment <= 65536; alignment *= 8) {
+            void *ptr = umfPoolAlignedMalloc(pool, sizes[i], alignment);
+
+            assert_non_null(ptr);
+            assert_int_equal((uintptr_t)ptr % alignment, 0);
+            memset(ptr, 1, sizes[i]);
+            assert_success(umfPoolFree(pool, ptr));
+        }
     for (size_t alignment = 1; alignment <= 4 << 20; alignment *= 2) {
         void *ptrs[4];
 
@@ -210,6 +227,7 @@ static void aligned(umf_memory_pool_handle_t pool)
     }
 }
 
+/* umfPoolAlignedMalloc, hPool, size, alignment */
 static void check_aligned(void **state)
 {
     struct fixture *fixture;
@@ -233,6 +251,31 @@ static void check_no_memory(void **state)
     }
     fixture->mock.fails[MOCK_ALLOC] = UMF_RESULT_SUCCESS;
     assert_success(umfPoolFree(fixture->pool, umfPoolMalloc(fixture->pool, 64)));
+    end(fixture);
+}
+
+static void *free_elsewhere(void *pool)
+{
+    return umfPoolFree(pool, umfPoolMalloc(pool, 16)) == UMF_RESULT_SUCCESS ? pool : NULL;
+}
+
+/* What another thread does is its own business. */
+static void check_last_error(void **state)
+{
+    struct fixture *fixture;
+    pthread_t thread;
+    umf_result_t error;
+    void *fine;
+
+    setup(state);
+    fixture = *state;
+    assert_null(umfPoolMalloc(fixture->pool, SIZE_MAX / 2));
+    error = umfPoolGetLastAllocationError(fixture->pool);
+    assert_int_not_equal(error, UMF_RESULT_SUCCESS);
+    assert_int_equal(pthread_create(&thread, NULL, free_elsewhere, fixture->pool), 0);
+    assert_int_equal(pthread_join(thread, &fine), 0);
+    assert_ptr_equal(fine, fixture->pool);
+    assert_result(umfPoolGetLastAllocationError(fixture->pool), error);
     end(fixture);
 }
 
@@ -312,14 +355,14 @@ static void check_threads(void **state)
 
 /* ---- all of them ------------------------------------------------------------------------------------------ */
 
-#define TESTS 8
+#define TESTS 9
 #define VARIANTS (sizeof(variants) / sizeof(*variants))
 
 int main(void)
 {
     static const CMUnitTestFunction functions[TESTS] = {
         check_malloc, check_nothing, check_calloc, check_realloc, check_usable_size, check_aligned, check_no_memory,
-        check_threads,
+        check_last_error, check_threads,
     };
     static const char *const names[] = {"proxy", "disjoint", "scalable", "jemalloc"};
     struct CMUnitTest tests[VARIANTS * TESTS];

@@ -25,6 +25,7 @@ static umf_result_t try_ops(const umf_memory_provider_ops_t *ops)
     return result;
 }
 
+/* umfMemoryProviderCreate, ops */
 static void create_checks_its_arguments(void **state)
 {
     struct mock mock = {.calls = {0}};
@@ -83,7 +84,7 @@ static void create_wants_pairs_and_all_of_ipc(void **state)
     assert_success(try_ops(&ops));
 }
 
-/* A later minor version, and an older one, is fine; another major one is not. */
+/* umfMemoryProviderCreate: A later minor version, and an older one, is fine; another major one is not. */
 static void create_looks_at_the_version(void **state)
 {
     umf_memory_provider_ops_t ops = mock_ops[MOCK_PAGES];
@@ -120,6 +121,41 @@ static void create_passes_failures_on(void **state)
     assert_ptr_equal(provider, &ops);
 }
 
+static void *initialized_with;
+static unsigned finalized;
+
+static umf_result_t initialize(void *params, void **provider)
+{
+    initialized_with = params;
+    return params ? mock_ops[MOCK_PAGES].initialize(params, provider) : UMF_RESULT_ERROR_UNKNOWN;
+}
+
+static void finalize(void *provider)
+{
+    assert_ptr_equal(provider, initialized_with);
+    finalized++;
+}
+
+/* umf_result_t, INVALID_ARGUMENT; umfMemoryProviderCreate, params, hProvider; umfMemoryProviderDestroy, hProvider: The
+ * parameters reach initialize, and what that makes reaches finalize, once; a failure is finalized never. */
+static void parameters_reach_the_provider(void **state)
+{
+    struct mock mock = {.calls = {0}};
+    umf_memory_provider_ops_t ops = mock_ops[MOCK_PAGES];
+    umf_memory_provider_handle_t provider = NULL;
+
+    ops.initialize = initialize;
+    ops.finalize = finalize;
+    finalized = 0;
+    assert_result(umfMemoryProviderCreate(&ops, NULL, &provider), UMF_RESULT_ERROR_UNKNOWN);
+    assert_null(provider);
+    assert_int_equal(finalized, 0);
+    assert_success(umfMemoryProviderCreate(&ops, &mock, &provider));
+    assert_ptr_equal(initialized_with, &mock);
+    umfMemoryProviderDestroy(provider);
+    assert_int_equal(finalized, 1);
+}
+
 static void the_table_is_copied(void **state)
 {
     umf_memory_provider_ops_t ops = mock_ops[MOCK_PAGES];
@@ -135,7 +171,9 @@ static void the_table_is_copied(void **state)
 
 /* ---- using it -------------------------------------------------------------------------------------------- */
 
-/* Each call makes one call, whatever its arguments are. */
+/* umfMemoryProviderCreate; umf_memory_provider_ops_t, alloc, ext, free, get_last_native_error, get_min_page_size,
+ * get_name, get_recommended_page_size; umf_memory_provider_ext_ops_t, allocation_merge, allocation_split, purge_force,
+ * purge_lazy: Each call makes one call, whatever its arguments are. */
 static void each_call_is_one(void **state)
 {
     struct mock mock = {.calls = {0}};
@@ -166,6 +204,32 @@ static void each_call_is_one(void **state)
     umfMemoryProviderDestroy(provider);
 }
 
+/* umf_result_t: UMF_RESULT_SUCCESS, UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY, UMF_RESULT_ERROR_MEMORY_PROVIDER_SPECIFIC,
+ * UMF_RESULT_ERROR_INVALID_ARGUMENT, UMF_RESULT_ERROR_INVALID_ALIGNMENT, UMF_RESULT_ERROR_NOT_SUPPORTED and
+ * UMF_RESULT_ERROR_UNKNOWN come through as the provider returned them. */
+static void results_come_through(void **state)
+{
+    const umf_result_t all[] = {
+        UMF_RESULT_SUCCESS,
+        UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY,
+        UMF_RESULT_ERROR_MEMORY_PROVIDER_SPECIFIC,
+        UMF_RESULT_ERROR_INVALID_ARGUMENT,
+        UMF_RESULT_ERROR_INVALID_ALIGNMENT,
+        UMF_RESULT_ERROR_NOT_SUPPORTED,
+        UMF_RESULT_ERROR_UNKNOWN,
+    };
+    struct mock mock = {.calls = {0}};
+    umf_memory_provider_handle_t provider = mock_new(&mock);
+
+    for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
+        mock.fails[MOCK_PURGE_LAZY] = all[i];
+        assert_result(umfMemoryProviderPurgeLazy(provider, NULL, 0), all[i]);
+        for (size_t k = 0; k < i; k++)
+            assert_int_not_equal(all[i], all[k]);
+    }
+    umfMemoryProviderDestroy(provider);
+}
+
 static void native_errors(void **state)
 {
     struct mock mock = {.calls = {0}};
@@ -181,6 +245,8 @@ static void native_errors(void **state)
     umfMemoryProviderDestroy(provider);
 }
 
+/* umf_memory_provider_ops_t, ipc; umf_memory_provider_ipc_ops_t, close_ipc_handle, get_ipc_handle, get_ipc_handle_size,
+ * open_ipc_handle, put_ipc_handle */
 static void handles_of_memory(void **state)
 {
     struct mock mock = {.calls = {0}};
@@ -198,6 +264,8 @@ static void handles_of_memory(void **state)
     assert_string_equal(opened, "shared");
     assert_success(umfMemoryProviderCloseIPCHandle(provider, opened, 100));
     assert_success(umfMemoryProviderPutIPCHandle(provider, handle));
+    for (unsigned op = MOCK_IPC_GET; op < MOCK_OPS; op++)
+        assert_int_equal(mock.calls[op], 1);
     memset(handle, 0, sizeof(handle));
     assert_result(umfMemoryProviderOpenIPCHandle(provider, handle, &opened), UMF_RESULT_ERROR_INVALID_ARGUMENT);
     assert_result(umfMemoryProviderPutIPCHandle(provider, handle), UMF_RESULT_ERROR_INVALID_ARGUMENT);
@@ -205,7 +273,7 @@ static void handles_of_memory(void **state)
     umfMemoryProviderDestroy(provider);
 }
 
-/* What a provider does not have, it does not support. */
+/* umf_result_t: What a provider does not have, it does not support. */
 static void missing_operations(void **state)
 {
     umf_memory_provider_handle_t provider = mock_of(MOCK_NULL);
@@ -321,8 +389,10 @@ int main(void)
         cmocka_unit_test(create_wants_pairs_and_all_of_ipc),
         cmocka_unit_test(create_looks_at_the_version),
         cmocka_unit_test(create_passes_failures_on),
+        cmocka_unit_test(parameters_reach_the_provider),
         cmocka_unit_test(the_table_is_copied),
         cmocka_unit_test(each_call_is_one),
+        cmocka_unit_test(results_come_through),
         cmocka_unit_test(native_errors),
         cmocka_unit_test(handles_of_memory),
         cmocka_unit_test(missing_operations),

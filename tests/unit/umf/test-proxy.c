@@ -7,6 +7,7 @@
 
 #include "tests/unit/umf/mock.h"
 
+/* umfProxyPoolOps */
 static void allocates_and_frees(void **state)
 {
     struct mock mock = {.calls = {0}};
@@ -37,6 +38,7 @@ static void allocates_and_frees(void **state)
     umfMemoryProviderDestroy(provider);
 }
 
+/* umfProxyPoolOps */
 static void cannot_do_more(void **state)
 {
     umf_memory_provider_handle_t provider = mock_of(MOCK_MALLOC);

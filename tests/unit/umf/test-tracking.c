@@ -155,7 +155,7 @@ static void not_tracked(void **state)
 
 /* ---- freeing --------------------------------------------------------------------------------------------- */
 
-/* What the provider did not take back is still the pool's, with its size. */
+/* umfPoolFree, hPool: What the provider did not take back is still the pool's, with its size. */
 static void free_fails(void **state)
 {
     struct mock mock = {.calls = {0}};

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What our headers say of the memoryd provider, and of pools of the broker that are full, with a broker that has two
- * simulated nodes of 16 MiB each. Each test quotes the function or type and what of it is checked; test-memoryd has the
- * rest of the parameters.
+ * The memoryd provider beside the native API: its buffers and sessions, handles made of tokens, and pools of the broker
+ * that are full: two simulated nodes of 16 MiB each. test-memoryd has the rest of the parameters.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -87,24 +86,6 @@ static void get_buffer(void **state)
         umfMemoryProviderDestroy(providers[i]);
         assert_true(WAIT_UNTIL(observer_buffers() == 0));
     }
-}
-
-/* umfMemorydSetProfile(profile): UMF_RESULT_SUCCESS for UMF_MEMORYD_PROFILE_DOCUMENT and
- * UMF_MEMORYD_PROFILE_UPSTREAM of umf_memoryd_profile_t, from this call on; UMF_RESULT_ERROR_INVALID_ARGUMENT: it is
- * none. */
-static void set_profile(void **state)
-{
-    umf_memory_provider_handle_t provider = make(umfMemorydMemoryProviderParamsDefault());
-    char *ptr = alloc(provider, page);
-
-    (void)state;
-    assert_success(umfMemoryProviderFree(provider, ptr, page));
-    assert_result(umfMemorydSetProfile(UMF_MEMORYD_PROFILE_UPSTREAM), UMF_RESULT_SUCCESS);
-    assert_result(umfMemorydSetProfile((enum umf_memoryd_profile_t)2), UMF_RESULT_ERROR_INVALID_ARGUMENT);
-    assert_success(umfMemoryProviderFree(provider, ptr, page));
-    assert_result(umfMemorydSetProfile(UMF_MEMORYD_PROFILE_DOCUMENT), UMF_RESULT_SUCCESS);
-    assert_result(umfMemoryProviderFree(provider, ptr, page), UMF_RESULT_ERROR_INVALID_ARGUMENT);
-    umfMemoryProviderDestroy(provider);
 }
 
 /* memclient_umf_params: context: whose session. */
@@ -360,7 +341,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(get_buffer),
-        TEST(set_profile),
         TEST(context),
         TEST(parts),
         TEST(provider_handle),

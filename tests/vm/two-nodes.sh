@@ -10,7 +10,6 @@ vm_runs tests/integration/test-dma-buf
 vm_runs tests/integration/test-foreign
 vm_runs tests/unit/sys/test-topology
 vm_runs tests/unit/umf/programs/memspaces
-vm_runs tests/unit/umf/test-document-shared
 vm_runs tests/unit/umf/test-memspace
 vm_runs tests/unit/umf/test-os-numa
 vm_runs tests/unit/umf/test-os-shared

@@ -11,6 +11,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <memclient/umf/umf/pools/pool_proxy.h>
+
 #include "tests/support/child.h"
 #include "tests/support/wait.h"
 #include "tests/unit/umf/handles.h"
@@ -97,6 +99,52 @@ static void test_another_user(void **state)
     (void)state;
     test_needs_root();
     share_with(&stranger);
+}
+
+struct sent {
+    umf_memory_pool_handle_t pool;
+    char bytes[1024];
+};
+
+static void consume_in_pool(int channel, void *context)
+{
+    struct sent *sent = context;
+    void *ptr = NULL;
+
+    CHECK(umfOpenIPCHandle(sent->pool, (umf_ipc_handle_t)sent->bytes, &ptr) == UMF_RESULT_SUCCESS);
+    CHECK(!strcmp(ptr, "from the parent"));
+    memcpy(ptr, "from the child", sizeof("from the child"));
+    CHECK(umfCloseIPCHandle(ptr) == UMF_RESULT_SUCCESS);
+}
+
+/* umfOpenIPCHandle, of a handle that came as bytes, and of a copy after the handle was put. */
+static void test_pools(void **state)
+{
+    umf_memory_provider_handle_t other;
+    umf_memory_pool_handle_t producer;
+    umf_ipc_handle_t handle = NULL;
+    struct sent sent;
+    size_t bytes = 0;
+    char *from;
+
+    assert_success(create(UMF_PROTECTION_READ | UMF_PROTECTION_WRITE, &other));
+    assert_success(umfPoolCreate(umfProxyPoolOps(), provider, NULL, 0, &producer));
+    assert_success(umfPoolCreate(umfProxyPoolOps(), other, NULL, 0, &sent.pool));
+    from = umfPoolMalloc(producer, 2 * page);
+    memcpy(from + page, "from the parent", sizeof("from the parent"));
+    assert_success(umfGetIPCHandle(from + page, &handle, &bytes));
+    assert_true(bytes <= sizeof(sent.bytes));
+    memcpy(sent.bytes, handle, bytes);
+    child_run(consume_in_pool, &sent);
+    assert_string_equal(from + page, "from the child");
+    assert_success(umfPutIPCHandle(handle));
+    memcpy(from + page, "from the parent", sizeof("from the parent"));
+    child_run(consume_in_pool, &sent);
+    assert_string_equal(from + page, "from the child");
+    assert_success(umfFree(from));
+    umfPoolDestroy(producer);
+    umfPoolDestroy(sent.pool);
+    umfMemoryProviderDestroy(other);
 }
 
 /* The producer is killed: who has opened it has it, and as long as he does others can open it. */
@@ -249,6 +297,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         TEST(test_another_process),
         TEST(test_another_user),
+        TEST(test_pools),
         TEST(test_producer_killed),
         TEST(test_broker_killed),
         TEST(test_another_broker),

@@ -12,6 +12,8 @@
 
 /* ---- bytes ----------------------------------------------------------------------------------------------- */
 
+/* umfMemoryProviderGetIPCHandleSize, hProvider; umfMemoryProviderGetIPCHandle, hProvider, ptr, providerIpcData;
+ * umfMemoryProviderPutIPCHandle, hProvider, providerIpcData */
 static void test_same_bytes(void **state)
 {
     struct note note = produce(), again;
@@ -128,6 +130,7 @@ static void test_forged(void **state)
 
 /* ---- in one process -------------------------------------------------------------------------------------- */
 
+/* umfMemoryProviderOpenIPCHandle, hProvider, providerIpcData, ptr; umfMemoryProviderCloseIPCHandle, hProvider, ptr */
 static void test_here(void **state)
 {
     struct note note = produce();

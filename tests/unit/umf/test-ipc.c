@@ -56,6 +56,7 @@ static umf_ipc_handle_t handle_of(const void *ptr, size_t *size)
 
 /* ---- making them ----------------------------------------------------------------------------------------- */
 
+/* umfPoolGetIPCHandleSize, hPool */
 static void size_of_handles(void **state)
 {
     umf_memory_provider_handle_t none = mock_of(MOCK_NULL);
@@ -104,7 +105,8 @@ static void get_checks_its_arguments(void **state)
     assert_success(umfPutIPCHandle(NULL));
 }
 
-/* The provider is asked once, for the whole, whatever place in it is asked for; and gets it back in the end. */
+/* umfGetIPCHandle, ipcHandle; umfPutIPCHandle, ipcHandle: The provider is asked once, for the whole, whatever place in
+ * it is asked for; and gets it back in the end. */
 static void one_for_all_of_an_allocation(void **state)
 {
     char *ptr = umfPoolMalloc(pool, SIZE);
@@ -180,6 +182,7 @@ static void allocated_again(void **state)
 
 /* ---- opening and closing --------------------------------------------------------------------------------- */
 
+/* umfPutIPCHandle; umfOpenIPCHandle, hPool, ipcHandle */
 static void opens_where_it_was_made(void **state)
 {
     char *ptr = umfPoolMalloc(pool, SIZE), *opened = NULL;

@@ -48,6 +48,7 @@ static void expect_invalid(umf_os_memory_provider_params_t params)
     assert_result(create(params), UMF_RESULT_ERROR_INVALID_ARGUMENT);
 }
 
+/* umf_os_memory_provider_params_t, numa_list, numa_list_len, numa_mode */
 static void test_parameters(void **state)
 {
     umf_numa_split_partition_t none = {0, 0}, missing = {1, 5};
@@ -104,6 +105,7 @@ static int policy_of(umf_os_memory_provider_params_t params, unsigned long *node
     return mode;
 }
 
+/* umf_numa_mode_t */
 static void test_policies(void **state)
 {
     umf_os_memory_provider_params_t params;
@@ -250,6 +252,7 @@ static void expect_placement(umf_os_memory_provider_params_t params, unsigned pl
     assert_int_equal(bytes[1], second * page);
 }
 
+/* umf_numa_mode_t; umf_numa_split_partition_t, target */
 static void test_shared_placements(void **state)
 {
     umf_numa_split_partition_t weights[] = {{3, 1}, {1, 0}}, again[] = {{1, 0}, {2, 1}, {1, 0}};

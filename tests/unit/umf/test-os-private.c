@@ -109,6 +109,7 @@ static void expect_no_provider(const umf_os_memory_provider_params_t *params)
     assert_null(none);
 }
 
+/* umf_mem_protection_flags_t, UMF_PROTECTION_MAX; umfOsMemoryProviderOps, INVALID_ARGUMENT */
 static void test_parameters(void **state)
 {
     umf_os_memory_provider_params_t params = umfOsMemoryProviderParamsDefault();
@@ -421,6 +422,7 @@ static void test_errors_are_a_threads(void **state)
     umfMemoryProviderGetLastNativeError(provider, &text, NULL);
     assert_non_null(strstr(text, ": "));
     umfMemoryProviderGetLastNativeError(provider, NULL, NULL);
+    assert_int_equal(UMF_OS_RESULT_SUCCESS, UMF_OS_RESULTS_START_FROM);
 }
 
 static void *churn(void *arg)
@@ -455,11 +457,13 @@ static void in_child(int channel, void *context)
     void *ptr;
 
     (void)channel;
+    *(char *)context = 6; /* which is its own */
     CHECK(umfMemoryProviderAlloc(provider, page, 0, &ptr) == UMF_RESULT_SUCCESS);
     CHECK(umfMemoryProviderFree(provider, ptr, page) == UMF_RESULT_SUCCESS);
     CHECK(umfMemoryProviderFree(provider, context, page) == UMF_RESULT_SUCCESS);
 }
 
+/* umf_memory_visibility_t, UMF_MEM_MAP_PRIVATE */
 static void test_fork(void **state)
 {
     char *ptr = alloc(page, 0);

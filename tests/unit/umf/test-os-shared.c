@@ -167,6 +167,7 @@ static void test_home_is_taken(void **state)
     assert_int_equal(munmap(block, room), 0);
 }
 
+/* umf_os_memory_provider_native_error_t */
 static void test_impossible(void **state)
 {
     void *ptr = &ptr;
@@ -294,6 +295,8 @@ static umf_memory_provider_handle_t make_protected(unsigned protection)
     return make(protection, NULL);
 }
 
+/* umf_mem_protection_flags_t, UMF_PROTECTION_NONE, UMF_PROTECTION_READ, UMF_PROTECTION_WRITE, UMF_PROTECTION_EXEC;
+ * umf_os_memory_provider_params_t, protection */
 static void test_protections(void **state)
 {
     umf_check_protections(make_protected);
@@ -327,7 +330,8 @@ static bool is_named(const void *ptr, const char *name)
     return !strcmp(info.name, name);
 }
 
-/* Several programs have the same name, and it begins with a slash: it only says what listings call the memory. */
+/* umf_os_memory_provider_params_t: Several programs have the same name, and it begins with a slash: it only says what
+ * listings call the memory. */
 static void test_names(void **state)
 {
     umf_memory_provider_handle_t a = make(UMF_PROTECTION_READ | UMF_PROTECTION_WRITE, "/shm_name"),
@@ -396,6 +400,7 @@ static void in_child(int channel, void *context)
     umfMemoryProviderDestroy(provider);
 }
 
+/* umf_memory_visibility_t, UMF_MEM_MAP_SHARED; umf_os_memory_provider_params_t, visibility */
 static void test_fork(void **state)
 {
     char *ptr = alloc(4 * page, 0);

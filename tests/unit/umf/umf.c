@@ -66,6 +66,20 @@ static void do_write(int channel, void *context)
     *(volatile char *)context = 1;
 }
 
+/* What /proc/self/maps says of the page: "rwxp" or the like. */
+static void access_of(const void *ptr, char access[5])
+{
+    FILE *maps = fopen("/proc/self/maps", "re");
+    unsigned long from, to;
+    char line[512];
+
+    assert_non_null(maps);
+    while (fgets(line, sizeof(line), maps))
+        if (sscanf(line, "%lx-%lx %4s", &from, &to, access) == 3 && (uintptr_t)ptr >= from && (uintptr_t)ptr < to)
+            break;
+    (void)fclose(maps);
+}
+
 void umf_check_protections(umf_memory_provider_handle_t (*make)(unsigned protection))
 {
     const struct {
@@ -82,11 +96,14 @@ void umf_check_protections(umf_memory_provider_handle_t (*make)(unsigned protect
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         umf_memory_provider_handle_t protected = make(cases[i].protection);
+        char access[5] = "";
         void *ptr;
 
         assert_success(umfMemoryProviderAlloc(protected, page_size(), 0, &ptr));
         assert_int_equal(child_signal(do_read, ptr), cases[i].read ? 0 : SIGSEGV);
         assert_int_equal(child_signal(do_write, ptr), cases[i].write ? 0 : SIGSEGV);
+        access_of(ptr, access);
+        assert_int_equal(access[2] == 'x', cases[i].protection & UMF_PROTECTION_EXEC ? 1 : 0);
         assert_success(umfMemoryProviderFree(protected, ptr, page_size()));
         umfMemoryProviderDestroy(protected);
     }

@@ -44,7 +44,7 @@ crowd() {
     : >"$dir/crowd"
     "${as[@]}" "$dir/crowd.program" "$@" <&3 >"$dir/crowd" 2>&1 &
     crowds+=($!)
-    for _ in $(seq 2400); do [ -s "$dir/crowd" ] && return; sleep 0.05; done
+    for _ in $(seq 1200); do [ -s "$dir/crowd" ] && return; sleep 0.05; done
     fail "no crowd"
 }
 mv "$dir/crowd" "$dir/crowd.program"

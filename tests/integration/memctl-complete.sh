@@ -59,7 +59,7 @@ memctl --socket $MEMORYD_SOCKET cat pl|[--socket][$MEMORYD_SOCKET][cat][plain/x]
 memctl --socket /nowhere cat pl|[--socket][/nowhere][cat][pl]
 EOF
 cut -d '|' -f 1 "$dir/cases" >"$dir/typed"
-LC_ALL=C.UTF-8 timeout 300 "$python3" "$srcdir/tests/integration/complete.py" "$srcdir/client/memctl/memctl.bash" \
+LC_ALL=C.UTF-8 timeout 100 "$python3" "$srcdir/tests/integration/complete.py" "$srcdir/client/memctl/memctl.bash" \
     <"$dir/typed" >"$dir/got" || exit 1
 if ! paste -d '|' "$dir/typed" "$dir/got" | diff "$dir/cases" -; then
     echo "memctl-complete.sh: > is not what is to be completed" >&2

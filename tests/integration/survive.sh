@@ -230,7 +230,7 @@ mistakes_at_a_first_start() {
     memctl status >/dev/null 2>&1 & # asks, and gives up one day
     waiting=$!
     n=$(value memoryd.service NRestarts)
-    within "restarts" 120 restarted $((n + 3))
+    within "restarts" 60 restarted $((n + 3))
     [ "$(value memoryd.socket ActiveState)" = active ] || fail "the socket is $(value memoryd.socket Result)"
     : >"$1"
     within "a broker, by itself" 60 memctl status

@@ -194,7 +194,7 @@ mkdir -p $inaccessible
 mkdir -m 000 $inaccessible/dir
 install -m 000 /dev/null $inaccessible/reg
 mkfifo -m 000 $inaccessible/fifo
-timeout -k 5 500 systemd-nspawn --register=no --keep-unit --quiet -D "$root" --machine="memorydtest$$" \
+timeout -k 5 100 systemd-nspawn --register=no --keep-unit --quiet -D "$root" --machine="memorydtest$$" \
     --bind="$tmp/io:/io" --private-network --console=pipe \
     /lib/systemd/systemd --unit=memoryd-test.target --log-target=journal --show-status=no \
     </dev/null >"$tmp/io/console" 2>&1 || :

@@ -91,7 +91,7 @@ hogs=()
 [ "$(status broker_pid)" != "$before" ] || fail "the same broker serves"
 grep "does not stop" "$dir/log" && fail "a broker was killed"
 [ "$(memctl --json check | jq '.[0].faults')" = 0 ] || fail "the sums do not agree"
-for _ in $(seq 2400); do [ "$(used)" != "$used" ] || break; sleep 0.05; done
+for _ in $(seq 1200); do [ "$(used)" != "$used" ] || break; sleep 0.05; done
 [ "$(used)" = "$used" ] || fail "not all memory is back: $(memctl pools)"
 [ "$(memctl --json check | jq '.[0].faults')" = 0 ] || fail "the sums do not agree"
 

@@ -27,14 +27,12 @@
 
 static int setup(void **state)
 {
-    (void)state;
     setenv("MEMORYD_SOCKET", "/nonexistent/memoryd.sock", 1);
     return 0;
 }
 
 static void no_failure_has_no_sentence(void **state)
 {
-    (void)state;
     assert_string_equal(memclient_error(), "");
     assert_int_equal(memclient_error_status(), 0);
     assert_string_equal(memclient_status_name(8), "POOL_FULL");
@@ -48,7 +46,6 @@ static void contexts(void **state)
     struct memclient_connection_info info = MEMCLIENT_CONNECTION_INFO_INIT;
     struct memclient *ctx = NULL;
 
-    (void)state;
     reaches(memclient_open(NULL, &ctx));
     reaches(memclient_open(&options, &ctx));
     refuses(memclient_open(&options, NULL), EINVAL);
@@ -71,7 +68,6 @@ static void options_of_other_versions(void **state)
     struct memclient_options smaller = {.size = offsetof(struct memclient_options, deadline_ms)};
     struct memclient *ctx = NULL;
 
-    (void)state;
     larger.options.size = sizeof(larger);
     reaches(memclient_open(&larger.options, &ctx));
     larger.later = 1;
@@ -89,7 +85,6 @@ static void buffers(void **state)
     struct memclient_buffer *buf = NULL;
     uint64_t sizes[2] = {1, 1};
 
-    (void)state;
     reaches(memclient_alloc(NULL, 1, &options, &buf));
     refuses(memclient_alloc(NULL, 1, &options, NULL), EINVAL);
     reaches(memclient_alloc_many(NULL, 2, sizes, NULL, &buf));
@@ -120,7 +115,6 @@ static void sharing(void **state)
     char back[MEMCLIENT_TOKEN_TEXT + 1];
     int result = 0, fd = -1;
 
-    (void)state;
     refuses(memclient_export_fd(NULL, 0, &fd), EINVAL);
     reaches(memclient_import_fd(NULL, 0, &buf));
     refuses(memclient_import_fd(NULL, -1, &buf), EBADF);
@@ -156,7 +150,6 @@ static void names(void **state)
     struct memclient_buffer *buf = NULL;
     char longest[400];
 
-    (void)state;
     refuses(memclient_name_bind(NULL, "a", NULL), EINVAL);
     reaches(memclient_open_name(NULL, "a/b", 0, &buf));
     refuses(memclient_open_name(NULL, NULL, 0, &buf), EINVAL);
@@ -179,7 +172,6 @@ static void addresses(void **state)
     struct memclient_reservation *res = NULL;
     void *p = NULL;
 
-    (void)state;
     reaches(memclient_reserve(NULL, 65536, 0, 0, &res));
     refuses(memclient_reserve(NULL, 0, 0, 0, &res), EINVAL);
     refuses(memclient_reserve(NULL, 1, 0, 0, &res), EINVAL);
@@ -207,7 +199,6 @@ static void events(void **state)
     struct memclient_event event = MEMCLIENT_EVENT_INIT;
     int fd = -1;
 
-    (void)state;
     reaches(memclient_subscribe(NULL, MEMCLIENT_EVENT_NAME));
     reaches(memclient_event_fd(NULL, &fd));
     reaches(memclient_next_event(NULL, &event));
@@ -240,7 +231,6 @@ static void listings(void **state)
     struct memclient_check_result result = MEMCLIENT_CHECK_RESULT_INIT;
     struct memclient_reload_result reloaded = MEMCLIENT_RELOAD_RESULT_INIT;
 
-    (void)state;
     reaches(memclient_status(NULL, &status));
     reaches(memclient_check(NULL, &result));
     reaches(memclient_upgrade(NULL));
@@ -258,7 +248,6 @@ static void listings(void **state)
 /* They may grow at their ends before 1.0, since each begins with its size; never by accident. */
 static void structs_are_as_large_as_they_were_in_0_1(void **state)
 {
-    (void)state;
     if (sizeof(void *) != 8)
         test_skip("the sizes are those of 64-bit systems");
     assert_int_equal(sizeof(struct memclient_token), 32);

@@ -229,7 +229,6 @@ void broker_finish(struct broker_process *broker)
 
 int broker_cleanup(void **state)
 {
-    (void)state;
     if (the_broker.pid > 0)
         broker_kill(&the_broker);
     return 0;

@@ -6,7 +6,6 @@ struct memclient *ctx;
 
 int context_setup(void **state)
 {
-    (void)state;
     broker_start(&broker, NULL, 0);
     ctx = broker_connect(&broker);
     return 0;
@@ -14,7 +13,6 @@ int context_setup(void **state)
 
 int context_teardown(void **state)
 {
-    (void)state;
     memclient_close(ctx);
     broker_stop(&broker);
     return 0;

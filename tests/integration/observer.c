@@ -91,14 +91,12 @@ void observer_stop(void)
 
 int observer_group_setup(void **state)
 {
-    (void)state;
     observer_start(2, NULL);
     return 0;
 }
 
 int observer_group_teardown(void **state)
 {
-    (void)state;
     observer_stop();
     return 0;
 }

@@ -25,13 +25,11 @@ int once_start_with(const char *configuration)
 
 int once_start(void **state)
 {
-    (void)state;
     return once_start_with("[pools]\ncapacity = 64M\n");
 }
 
 int once_stop(void **state)
 {
-    (void)state;
     wire_close(&wire);
     broker_stop(&broker);
     return 0;
@@ -39,7 +37,6 @@ int once_stop(void **state)
 
 int once_cleanup(void **state)
 {
-    (void)state;
     if (broker.pid > 0)
         broker_kill(&broker);
     return 0;

@@ -16,7 +16,6 @@ static struct broker_process broker;
 /* Of a test that failed. */
 static int kill_broker(void **state)
 {
-    (void)state;
     if (broker.pid)
         broker_kill(&broker);
     return 0;
@@ -134,7 +133,6 @@ static void what_is_given_out_can_be_mapped_by_all_who_lost_a_broker_I9(void **s
     char path[300];
     void *p;
 
-    (void)state;
     begin(path);
     child_start(&child, map_what_comes, path);
     ctx = open_at(path);
@@ -174,7 +172,6 @@ static void what_was_lost_can_be_made_again_where_it_was_I9(void **state)
     char path[300];
     void *p[3], *q, *at;
 
-    (void)state;
     begin(path);
     ctx = open_at(path);
     for (unsigned i = 0; i < 3; i++) {
@@ -260,7 +257,6 @@ static void again_and_again_I9(void **state)
     struct child players[PLAYERS];
     char path[300];
 
-    (void)state;
     begin(path);
     for (unsigned i = 0; i < PLAYERS; i++)
         child_start(&players[i], play, path);

@@ -56,7 +56,6 @@ static void a_child_goes_on_with_a_session_of_its_own(void **state)
     struct memclient_buffer_info info = MEMCLIENT_BUFFER_INFO_INIT;
     void *p = NULL;
 
-    (void)state;
     assert_done(memclient_map(s.buf, NULL, &p));
     s.p = p;
     s.p[0] = 'p';
@@ -83,7 +82,6 @@ static void a_child_that_closes_at_once_harms_nobody(void **state)
     uint64_t session = session_of(ctx);
     void *p = NULL;
 
-    (void)state;
     assert_done(memclient_map(buf, NULL, &p));
     child_run(close_in_child, NULL);
     *(char *)p = 1;
@@ -109,7 +107,6 @@ static void a_handle_without_a_descriptor_is_stale_in_a_child(void **state)
     struct memclient_buffer *more[64];
     uint64_t sizes[64];
 
-    (void)state;
     /* pushes the descriptor of the first out */
     for (unsigned i = 0; i < 64; i++)
         sizes[i] = 1;
@@ -155,7 +152,6 @@ static void a_child_gets_a_copy_where_that_was_asked_for(void **state)
     static const uint64_t sizes[] = {SIZE, 8 * SIZE};
     struct memclient_map_options options = MEMCLIENT_MAP_OPTIONS_INIT;
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         struct shared s = {.buf = make(sizes[i], 0), .session = sizes[i]};
         void *p = NULL, *page = NULL;
@@ -201,7 +197,6 @@ static void what_is_not_to_be_copied_is_not_in_the_child(void **state)
     struct shared s = {.buf = make(SIZE, 0)};
     void *p = NULL;
 
-    (void)state;
     assert_done(memclient_map(s.buf, NULL, &p));
     s.p = p;
     assert_refused(memclient_fork_dont_copy(ctx, s.p, SIZE * 2), EFAULT);
@@ -253,7 +248,6 @@ static void threads_may_be_busy_meanwhile(void **state)
 {
     pthread_t threads[4];
 
-    (void)state;
     child_need_malloc();
     for (unsigned i = 0; i < 4; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, be_busy, NULL), 0);

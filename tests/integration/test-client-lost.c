@@ -30,7 +30,6 @@ static void each_reason_for_no_broker_has_its_errno(void **state)
     struct memclient *ctx = NULL;
     char path[300];
 
-    (void)state;
     assert_refused(open_at("/nonexistent/socket", &ctx), ENOENT);
     snprintf(path, sizeof(path), "%0200d", 0);
     assert_refused(open_at(path, &ctx), ENAMETOOLONG);
@@ -75,7 +74,6 @@ static void a_broker_that_went_and_came_gets_a_new_session(void **state)
     unsigned fds = fd_count();
     void *p = NULL, *q = NULL;
 
-    (void)state;
     broker_start(&broker, NULL, 0);
     assert_done(open_at(broker.socket, &ctx));
     assert_done(memclient_alloc(ctx, SIZE, NULL, &buf));
@@ -147,7 +145,6 @@ static void a_session_is_resumed_on_a_new_connection_I6(void **state)
     struct memclient *ctx;
     void *p = NULL;
 
-    (void)state;
     broker_start(&broker, NULL, 0);
     ctx = broker_connect(&broker);
     assert_done(memclient_alloc(ctx, SIZE, NULL, &buf));
@@ -246,7 +243,6 @@ static void calls_of_many_threads_outlive_connections_and_brokers_I6(void **stat
     struct memclient *ctx;
     unsigned least = 0, most = 0, bar = 0, deaths = 0;
 
-    (void)state;
     broker_start(&broker, NULL, 0);
     ctx = broker_connect(&broker);
     for (unsigned i = 0; i < 4; i++) {
@@ -287,7 +283,6 @@ static void a_broker_that_dies_costs_a_call_nothing_but_time(void **state)
     struct memclient *ctx;
     void *p = NULL;
 
-    (void)state;
     broker_start(&broker, NULL, 0);
     ctx = broker_connect(&broker);
     assert_done(memclient_alloc(ctx, SIZE, NULL, &buf));
@@ -348,7 +343,6 @@ static void many_starters_get_one_private_broker(void **state)
     char runtime[300], path[4200];
     int32_t pid = 0;
 
-    (void)state;
     if (!access("/run/memoryd/memoryd.sock", F_OK))
         test_skip("the system's broker is running here, so no private one would be started");
     snprintf(runtime, sizeof(runtime), "%s/start.%d", folder ? folder : "/tmp", getpid());
@@ -402,7 +396,6 @@ static void a_started_broker_inherits_no_descriptors(void **state)
     int ours = fcntl(STDIN_FILENO, F_DUPFD, 50); // NOLINT(android-cloexec-dup)
     FILE *file;
 
-    (void)state;
     if (!access("/run/memoryd/memoryd.sock", F_OK))
         test_skip("the system's broker is running here, so no private one would be started");
     snprintf(folder, sizeof(folder), "%s/spawn.%d", tmp ? tmp : "/tmp", getpid());

@@ -68,7 +68,6 @@ static void many_threads_share_one_context(void **state)
     unsigned numbers[THREADS];
     unsigned fds = fd_count();
 
-    (void)state;
     for (unsigned i = 0; i < THREADS; i++) {
         numbers[i] = i;
         assert_int_equal(pthread_create(&threads[i], NULL, work, &numbers[i]), 0);
@@ -109,7 +108,6 @@ static void one_handle_is_opened_and_dropped_by_all(void **state)
     struct memclient_buffer *buf = NULL;
     pthread_t threads[THREADS];
 
-    (void)state;
     assert_done(memclient_alloc(owner, SIZE, NULL, &buf));
     assert_done(memclient_share(buf, NULL, &common));
     for (unsigned i = 0; i < THREADS; i++)
@@ -142,7 +140,6 @@ static void the_default_context_is_one(void **state)
     pthread_t threads[THREADS];
     void *first = NULL;
 
-    (void)state;
     assert_ok(setenv("MEMORYD_SOCKET", broker.socket, 1));
     for (unsigned i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, open_default, NULL), 0);

@@ -14,7 +14,6 @@
 /* After every test nothing is left, and the sums are right. */
 static int clean(void **state)
 {
-    (void)state;
     if (!WAIT_UNTIL(broker_buffers(ctx) == 0))
         fail_msg("a buffer is left");
     broker_check(&broker);
@@ -40,7 +39,6 @@ static void a_buffer_is_what_was_asked_for(void **state)
     struct memclient_buffer *buf = make(SIZE + 1, 0);
     char *p;
 
-    (void)state;
     assert_int_equal(memclient_buffer_size(buf), SIZE + 1);
     assert_int_equal(memclient_buffer_bytes(buf), SIZE + memclient_buffer_granule(buf));
     assert_int_equal(memclient_buffer_rights(buf), 15);
@@ -67,7 +65,6 @@ static void bad_arguments_are_refused_before_any_harm(void **state)
     struct memclient_buffer *buf = (void *)1;
     uint32_t node = 4711;
 
-    (void)state;
     assert_refused(memclient_alloc(ctx, 0, NULL, &buf), EINVAL);
     assert_refused(memclient_alloc(ctx, UINT64_MAX, NULL, &buf), EOVERFLOW);
     assert_refused(memclient_alloc(ctx, UINT64_C(1) << 60, NULL, &buf), EFBIG);
@@ -95,7 +92,6 @@ static void many_buffers_are_made_all_or_none(void **state)
     uint64_t sizes[MEMCLIENT_BATCH_MAX];
     unsigned fds;
 
-    (void)state;
     for (unsigned i = 0; i < MEMCLIENT_BATCH_MAX; i++)
         sizes[i] = (i + 1) * 100;
     assert_refused(memclient_alloc_many(ctx, MEMCLIENT_BATCH_MAX + 1, sizes, NULL, bufs), EINVAL);
@@ -117,7 +113,6 @@ static void a_thousand_buffers_are_not_a_thousand_descriptors(void **state)
     unsigned fds = fd_count();
     uint64_t sizes[64];
 
-    (void)state;
     for (unsigned i = 0; i < 64; i++)
         sizes[i] = 4096;
     for (unsigned i = 0; i < 1024; i += 64)
@@ -141,7 +136,6 @@ static void opening_again_counts_the_same_handle(void **state)
     struct memclient_buffer *buf = make(SIZE, 0), *again = NULL;
     struct memclient_token token;
 
-    (void)state;
     assert_done(memclient_share(buf, NULL, &token));
     assert_done(memclient_open_token(ctx, &token, 0, &again));
     assert_ptr_equal(again, buf);
@@ -158,7 +152,6 @@ static void a_descriptor_is_a_shareable_handle(void **state)
     char *p = map(buf);
     char byte = 0;
 
-    (void)state;
     p[100] = 'x';
     assert_done(memclient_export_fd(buf, MEMCLIENT_READ, &fd));
     assert_int_equal(fcntl(fd, F_GETFL) & O_ACCMODE, O_RDONLY);
@@ -193,7 +186,6 @@ static void tokens_grant_what_they_say_and_fail_each_in_its_way(void **state)
     char text[MEMCLIENT_TOKEN_TEXT + 1];
     void *p = NULL;
 
-    (void)state;
     terms.rights = MEMCLIENT_READ;
     terms.uses = 1;
     assert_done(memclient_share(buf, &terms, &token));
@@ -245,7 +237,6 @@ static void many_tokens_have_each_their_own_result(void **state)
     struct memclient_token tokens[N];
     int results[N];
 
-    (void)state;
     for (unsigned i = 0; i < N; i++)
         bufs[i] = make(1, 0);
     assert_done(memclient_share_many(N, bufs, NULL, tokens, results));
@@ -281,7 +272,6 @@ static void publishing_makes_immutable_for_good(void **state)
     void *q = NULL;
     int fd = -1;
 
-    (void)state;
     assert_refused(memclient_publish(plain, 0), EOPNOTSUPP);
     memclient_buffer_unref(plain);
     p[0] = 'p';
@@ -314,7 +304,6 @@ static void a_refused_publication_puts_mappings_back(void **state)
     void *outside;
     int fd = -1;
 
-    (void)state;
     assert_done(memclient_protect(ctx, p, 4096, MEMCLIENT_READ));
     assert_done(memclient_export_fd(buf, 0, &fd));
     outside = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -336,7 +325,6 @@ static void discarded_pages_read_as_zeros(void **state)
     struct memclient_buffer *buf = make(SIZE, 0);
     char *p = map(buf);
 
-    (void)state;
     memset(p, 1, SIZE);
     assert_done(memclient_discard(buf, 8192, 4096));
     assert_int_equal(p[8191], 1);
@@ -353,7 +341,6 @@ static void names_keep_buffers(void **state)
     struct memclient_buffer *buf = NULL, *found = NULL;
     char *p;
 
-    (void)state;
     options.name = "test/a";
     assert_done(memclient_alloc(ctx, SIZE, &options, &buf));
     assert_refused(memclient_alloc(ctx, SIZE, &options, &found), EEXIST);
@@ -385,7 +372,6 @@ static void a_taken_home_is_an_error_or_another_address_I9(void **state)
     struct memclient_buffer *buf = make(SIZE, 0);
     void *home = memclient_buffer_address(buf), *p = NULL;
 
-    (void)state;
     assert_ptr_equal(mmap(home, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0), home);
     assert_refused(memclient_map(buf, NULL, &p), EADDRINUSE);
     options.flags = MEMCLIENT_MAP_ANYWHERE;
@@ -415,7 +401,6 @@ static void a_reservation_is_filled_cut_and_emptied(void **state)
     char *base, *at;
     void *p = NULL, *q = NULL;
 
-    (void)state;
     assert_done(memclient_reserve(ctx, 16 * SIZE, SIZE, 0, &res));
     base = memclient_reservation_address(res);
     assert_int_equal((uintptr_t)base % SIZE, 0);
@@ -480,7 +465,6 @@ static void a_mapping_keeps_its_buffer(void **state)
     struct memclient_address_info info = MEMCLIENT_ADDRESS_INFO_INIT;
     char *p = map(buf);
 
-    (void)state;
     memclient_buffer_unref(buf);
     p[0] = 1;
     assert_done(memclient_query_address(p, &info));
@@ -500,7 +484,6 @@ static void closing_takes_everything_along(void **state)
     unsigned fds = fd_count();
     void *p = NULL;
 
-    (void)state;
     assert_done(memclient_alloc(other, SIZE, NULL, &buf));
     assert_done(memclient_map(buf, NULL, &p));
     assert_done(memclient_reserve(other, SIZE, 0, 0, &res));
@@ -533,7 +516,6 @@ static void listings_page_until_the_end_or_as_told(void **state)
     static struct memclient_buffer *bufs[N];
     unsigned n = 0;
 
-    (void)state;
     for (unsigned i = 0; i < N; i++)
         bufs[i] = make(1, 0);
     assert_done(memclient_list_buffers(ctx, count, &n));
@@ -549,7 +531,6 @@ static void events_can_be_polled_for(void **state)
     struct memclient_buffer *buf = make(1, 0);
     int fd = -1;
 
-    (void)state;
     assert_refused(memclient_next_event(ctx, &event), EAGAIN);
     assert_done(memclient_event_fd(ctx, &fd));
     assert_done(memclient_subscribe(ctx, MEMCLIENT_EVENT_NAME));

@@ -40,7 +40,6 @@ static void a_dma_buf_goes_from_process_to_process(void **state)
     struct memclient_token token;
     char *p;
 
-    (void)state;
     assert_done(memclient_adopt_fd(ctx, fd, &buf));
     close(fd);
     assert_int_equal(memclient_buffer_size(buf), size);

@@ -94,7 +94,6 @@ static void the_first_mapping_has_all(void **state)
     struct memclient_buffer *buf;
     void *at;
 
-    (void)state;
     begin("[pools]\nstock = 0\n");
     buf = allocate(SIZE, NULL);
     at = map(buf, 0, 0, 0, 0);
@@ -113,7 +112,6 @@ static void so_have_the_first_mappings_of_parts(void **state)
     struct memclient_buffer *buf;
     void *at;
 
-    (void)state;
     begin(NULL);
     buf = allocate(SIZE, NULL);
     at = map(buf, 0, 0, MEMCLIENT_READ, 0);
@@ -145,7 +143,6 @@ static void odd_sizes_have_all(void **state)
 {
     static const size_t pages[] = {4, 17, 31, 33, 512, 513, 1023, 1041};
 
-    (void)state;
     begin(NULL);
     for (size_t i = 0; i < sizeof(pages) / sizeof(*pages); i++)
         for (size_t first = 0; first < 2; first++) {
@@ -174,7 +171,6 @@ static size_t entered_by_reading(void)
 
 static void stock_is_cleared(void **state)
 {
-    (void)state;
     begin("[pool kept]\nnodes = 0\ncapacity = 64M\nstock = 50%\n");
     assert_int_equal(entered_by_reading(), 1);
     assert_true(WAIT_UNTIL(entered_by_reading() > 1));
@@ -189,7 +185,6 @@ static void others_have_nothing(void **state)
     struct memclient_buffer *buf, *view;
     void *at;
 
-    (void)state;
     begin(NULL);
     other = broker_connect(broker);
     buf = allocate(SIZE, NULL);
@@ -208,7 +203,6 @@ static void sparse_mappings_have_nothing(void **state)
     struct memclient_buffer *buf;
     char *at;
 
-    (void)state;
     begin(NULL);
     buf = allocate(SIZE, NULL);
     at = map(buf, 0, 0, 0, MEMCLIENT_MAP_SPARSE);
@@ -230,7 +224,6 @@ static void lazy_memory_has_nothing(void **state)
     void *at;
     int fd;
 
-    (void)state;
     begin("[pool lazy]\nnodes = 0\ncapacity = 16M\ncommit = lazy\n");
     buf = allocate(SIZE, "lazy");
     at = map(buf, 0, 0, 0, 0);
@@ -248,7 +241,6 @@ static void very_large_memory_has_a_part(void **state)
     struct memclient_buffer *buf;
     char *at;
 
-    (void)state;
     if (meminfo_kib("MemAvailable") < 4 * (long)(MOST / KIB))
         test_skip("this takes a machine with 4 GiB of free memory");
     begin(NULL);

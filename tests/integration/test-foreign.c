@@ -104,13 +104,11 @@ static void hand_it_to(struct broker_process *broker, struct guest *guest, const
 
 static void another_process_gets_it(void **state)
 {
-    (void)state;
     hand_it_to(broker_for_test(NULL), &(struct guest){.uid = 0}, NULL);
 }
 
 static void another_user_gets_it_by_a_token(void **state)
 {
-    (void)state;
     hand_it_to(broker_for_test_as(UID_BROKER, NULL), &(struct guest){.uid = UID_STRANGER}, NULL);
 }
 
@@ -118,7 +116,6 @@ static void a_token_for_somebody_is_for_nobody_else(void **state)
 {
     struct memclient_share_options terms = MEMCLIENT_SHARE_OPTIONS_INIT;
 
-    (void)state;
     terms.flags = MEMCLIENT_TOKEN_ONLY_UID;
     terms.uid = 4711;
     hand_it_to(broker_for_test_as(UID_BROKER, NULL), &(struct guest){.uid = UID_STRANGER, .refused = true}, &terms);
@@ -152,7 +149,6 @@ static void imported_memory_outlives_its_importer(void **state)
     struct child child;
     int fd;
 
-    (void)state;
     child_start(&child, hand_in_and_die, broker->socket);
     assert_true(take_bytes(child.channel, tokens, sizeof(tokens)));
     child_kill(&child);
@@ -178,7 +174,6 @@ static void imported_memory_outlives_brokers(void **state)
     struct memclient_buffer *buf = adopt(ctx), *again;
     int fd;
 
-    (void)state;
     assert_done(memclient_name_bind(buf, "camera/left", NULL));
     before = broker_info(buf);
     assert_int_equal(before.bytes, 0);
@@ -224,7 +219,6 @@ static void calls_only_for_the_brokers_own_memory_are_refused(void **state)
     void *p;
     int fd;
 
-    (void)state;
     assert_refused(memclient_map(buf, NULL, &p), EOPNOTSUPP);
     assert_sentence("export");
     assert_done(memclient_reserve(ctx, MIB, 0, 0, &res));
@@ -250,7 +244,6 @@ static void descriptors_of_no_memory_are_refused(void **state)
     struct memclient_buffer *bufs[2], *buf;
     int pair[2], fd;
 
-    (void)state;
     assert_refused(memclient_adopt_fd(ctx, -1, &buf), EBADF);
     assert_ok(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair));
     assert_refused(memclient_adopt_fd(ctx, pair[0], &buf), EOPNOTSUPP);
@@ -281,7 +274,6 @@ static void packets_that_are_none(void **state)
     int client = raw_client(broker), fds[2] = {device_memory(), device_memory()};
     struct raw_reply reply;
 
-    (void)state;
     assert_int_equal(raw_call(client, METHOD_ADOPT, NULL, 0), STATUS_INVALID_ARGUMENT);
     (void)raw_send(client, METHOD_ADOPT, NULL, 0, fds, 1);
     raw_receive(client, &reply);

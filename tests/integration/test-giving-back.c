@@ -33,7 +33,6 @@ static void the_next_call_finds_it_gone(void **state)
     struct memclient_reservation *res;
     struct memclient_buffer *bufs[4], *more;
 
-    (void)state;
     for (unsigned i = 0; i < 50; i++) {
         make_many(ctx, bufs, 4);
         assert_refused(memclient_alloc(ctx, SIZE, NULL, &more), EDQUOT);
@@ -59,7 +58,6 @@ static void many_are_given_back_together(void **state)
     struct memclient_reservation *res;
     uint64_t requests;
 
-    (void)state;
     make_many(ctx, bufs, MANY);
     requests = broker_status(ctx).requests;
     memclient_buffer_unref_many(MANY, bufs);
@@ -109,7 +107,6 @@ static void nobody_waits_for_it(void **state)
     struct memclient_buffer *bufs[10];
     pid_t pid = broker_child(broker);
 
-    (void)state;
     make_many(ctx, bufs, 10);
     assert_done(memclient_reserve(ctx, 1 << 20, 0, 0, &res));
     assert_ok(kill(pid, SIGSTOP));
@@ -129,7 +126,6 @@ static void a_broker_that_dies_loses_none_of_it(void **state)
     struct memclient *ctx = broker_connect(broker);
     struct memclient_buffer *bufs[20];
 
-    (void)state;
     for (unsigned round = 0; round < 5; round++) {
         make_many(ctx, bufs, 20);
         for (unsigned i = 0; i < 20; i++) {
@@ -166,7 +162,6 @@ static void what_was_said_counts_when_the_connection_is_gone(void **state)
     struct memclient *ctx = broker_connect(broker);
     struct child child;
 
-    (void)state;
     child_start(&child, give_back_and_become_another_program, broker->socket);
     child_hear(&child);
     assert_int_equal(broker_buffers(ctx), MANY);

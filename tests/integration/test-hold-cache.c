@@ -88,7 +88,6 @@ static void a_cached_buffer_comes_back_as_it_was(void **state)
     struct kept kept = make(ctx, SIZE, NULL);
     uint64_t id = memclient_buffer_id(kept.buf), requests = broker_status(other).requests;
 
-    (void)state;
     for (unsigned i = 0; i < 1000; i++) {
         assert_done(memclient_cache_put(kept.buf));
         assert_int_equal(memclient_cache_is_lost(kept.buf), 0);
@@ -129,7 +128,6 @@ static void buffers_that_others_may_have_are_not_cached(void **state)
     void *p;
     int fd;
 
-    (void)state;
     kept = make(ctx, SIZE, NULL);
     assert_done(memclient_share(kept.buf, NULL, &token));
     assert_refused(memclient_cache_put(kept.buf), EBUSY);
@@ -196,7 +194,6 @@ static void who_opens_it_besides_has_it(void **state)
     uint64_t id = memclient_buffer_id(kept.buf);
     struct memclient_buffer *buf;
 
-    (void)state;
     assert_done(memclient_cache_put(kept.buf));
     assert_done(memclient_open_id(ctx, id, 0, &buf));
     assert_refused(memclient_cache_take(kept.buf), ESTALE);
@@ -215,7 +212,6 @@ static void no_more_is_kept_than_that(void **state)
     struct memclient *ctx = broker_connect(broker);
     struct kept all[HOLD_CACHE_SLOTS + 1], large[3];
 
-    (void)state;
     for (unsigned i = 0; i < HOLD_CACHE_SLOTS + 1; i++) {
         all[i] = make(ctx, 4096, NULL);
         if (i < HOLD_CACHE_SLOTS)
@@ -293,25 +289,21 @@ static void kept_goes_to_who_needs_it(const char *config, uint64_t wait_ms, bool
 
 static void I4_an_idle_cache_gives_way_to_who_finds_no_room(void **state)
 {
-    (void)state;
     kept_goes_to_who_needs_it(TIGHT, 0, false);
 }
 
 static void I4_an_idle_cache_gives_way_to_who_waits(void **state)
 {
-    (void)state;
     kept_goes_to_who_needs_it(TIGHT, PATIENCE_MS, false);
 }
 
 static void I4_an_idle_cache_gives_way_over_the_brokers_death(void **state)
 {
-    (void)state;
     kept_goes_to_who_needs_it(TIGHT, 0, true);
 }
 
 static void I7_an_idle_cache_is_no_limit_to_its_user(void **state)
 {
-    (void)state;
     kept_goes_to_who_needs_it("[limits]\nuid_bytes = 64M\n[pool tight]\nnodes = 0\ncapacity = 256M\n", 0, false);
 }
 
@@ -400,21 +392,18 @@ static void maker_lets_go(bool early, bool broker_dies, enum end how)
 
 static void I4_what_its_maker_freed_lives_in_no_cache(void **state)
 {
-    (void)state;
     maker_lets_go(true, false, RELEASED);
     maker_lets_go(true, false, CLOSED);
 }
 
 static void I4_what_its_maker_freed_is_not_put_in_a_cache(void **state)
 {
-    (void)state;
     maker_lets_go(false, false, RELEASED);
     maker_lets_go(false, false, CLOSED);
 }
 
 static void I4_what_its_maker_freed_lives_in_no_cache_over_the_brokers_death(void **state)
 {
-    (void)state;
     maker_lets_go(true, true, RELEASED);
     maker_lets_go(false, true, RELEASED);
 }
@@ -432,7 +421,6 @@ static void I4_who_has_a_descriptor_keeps_the_contents(void **state)
     char *p;
     int fd;
 
-    (void)state;
     child_start(&child, open_and_keep, &opener);
     child_hear(&child);
     ctx = broker_connect(broker);
@@ -466,7 +454,6 @@ static void I4_who_uses_what_is_destroyed_keeps_the_contents(void **state)
     struct kept kept;
     uint64_t id;
 
-    (void)state;
     child_start(&child, open_and_keep, &opener);
     child_hear(&child);
     ctx = broker_connect(broker);
@@ -517,7 +504,6 @@ static void a_child_has_nothing_of_a_cache(void **state)
     struct memclient *ctx = broker_connect(broker);
     struct kept kept = make(ctx, SIZE, NULL);
 
-    (void)state;
     assert_done(memclient_cache_put(kept.buf));
     child_run(see_nothing_of_it, kept.p);
     assert_done(memclient_cache_take(kept.buf));
@@ -537,7 +523,6 @@ static void a_child_has_what_is_mapped_besides(void **state)
     struct kept kept = make(ctx, SIZE, NULL), again;
     struct memclient_token token;
 
-    (void)state;
     assert_done(memclient_share(kept.buf, NULL, &token));
     assert_done(memclient_open_token(other, &token, 0, &again.buf));
     assert_done(memclient_map(again.buf, NULL, (void **)&again.p));
@@ -600,7 +585,6 @@ static void what_is_taken_back_was_never_the_brokers(void **state)
     pthread_t threads[3];
     uint64_t lost = 0, kept = 0;
 
-    (void)state;
     for (unsigned i = 0; i < 3; i++) {
         workers[i] = (struct worker){.ctx = ctx, .stop = &stop};
         assert_int_equal(pthread_create(&threads[i], NULL, put_and_take, &workers[i]), 0);
@@ -679,7 +663,6 @@ static void a_buffer_that_is_open_elsewhere_stays(void **state)
     struct child child;
     struct kept kept;
 
-    (void)state;
     child_start(&child, give_back_one_of_two, broker->socket);
     child_hear(&child);
     ctx = broker_connect(broker);
@@ -737,7 +720,6 @@ static void I8_nonsense_in_a_cache_hurts_nobody_else(void **state)
     struct kept kept;
     pid_t serving;
 
-    (void)state;
     child_start(&child, write_nonsense, broker->socket);
     child_hear(&child);
     ctx = broker_connect(broker);

@@ -176,7 +176,6 @@ static void brokers_die_and_nobody_notices(void **state)
     struct offer offer;
     uint64_t *kept;
 
-    (void)state;
     turns = mmap(NULL, (THREADS + 1) * sizeof(*turns), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     assert_mapped(turns);
     assert_success(hsa_memory_allocate(regions[0][FINE], SIZE, (void **)&kept));

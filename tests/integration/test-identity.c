@@ -352,7 +352,6 @@ static void requests_under_way_end_with_their_session(void **state)
     struct broker_process *broker = broker_for_test("[pools]\ncapacity = 256M\n");
     int fd = raw_client(broker);
 
-    (void)state;
     ask_for_much(fd);
     raw_send(fd, METHOD_GOODBYE, NULL, 0, NULL, 0);
     raw_send_if_open(fd, METHOD_PING);
@@ -367,7 +366,6 @@ static void I6_a_session_goes_on_beside_what_its_old_connection_asked(void **sta
     struct secret secret = {.broker = broker};
     int old = raw_connect(broker), fd;
 
-    (void)state;
     assert_int_equal(say_hello(old, &secret), 0);
     for (unsigned i = 0; i < 5; i++) {
         ask_for_much(old);

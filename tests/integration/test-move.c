@@ -122,7 +122,6 @@ static void the_charge_moves_and_nothing_else(void **state)
     void *p = map(buf);
     struct child child;
 
-    (void)state;
     pattern_write(p, SIZE, SEED);
     child_start(&child, look_at_it, &other);
     child_hear(&child);
@@ -152,7 +151,6 @@ static void pages_that_cannot_be_moved_stay(void **state)
     struct memclient_buffer *buf = make_on(ctx, 0, SIZE, MEMCLIENT_PAGES_ANY), *other, *lazy;
     struct memclient_alloc_options options = MEMCLIENT_ALLOC_OPTIONS_INIT;
 
-    (void)state;
     assert_refused(memclient_move(buf, 2), ENXIO);
     other = make_on(ctx, 1, 60 * MIB, MEMCLIENT_PAGES_ANY);
     assert_refused(memclient_move(buf, 1), ENOMEM);
@@ -175,7 +173,6 @@ static void huge_pages_of_the_system_stay(void **state)
     struct memclient *ctx;
     struct memclient_buffer *buf;
 
-    (void)state;
     settings_huge_pages_on_node(huge_page_size(), 4, nodes_with_memory() > 1 ? 0 : -1);
     broker = broker_for_test(NULL);
     ctx = broker_connect(broker);
@@ -209,7 +206,6 @@ static void the_pages_are_on_the_other_node(void **state)
     uint32_t nodes[2];
     void *p, *again;
 
-    (void)state;
     several_nodes(nodes);
     broker = broker_for_test_as(UID_BROKER, NULL);
     ctx = broker_connect(broker);
@@ -242,7 +238,6 @@ static void pages_that_are_yet_to_come_come_there(void **state)
     uint32_t nodes[2];
     void *p;
 
-    (void)state;
     several_nodes(nodes);
     broker = broker_for_test(NULL);
     ctx = broker_connect(broker);
@@ -265,7 +260,6 @@ static void huge_ones_stay_huge(void **state)
     uint32_t nodes[2];
     void *p;
 
-    (void)state;
     several_nodes(nodes);
     settings_shmem_thp();
     broker = broker_for_test(NULL);
@@ -296,7 +290,6 @@ static void what_somebody_else_has_touched_stays_until_he_lets_go(void **state)
     char who[40];
     void *p;
 
-    (void)state;
     several_nodes(nodes);
     broker = broker_for_test(NULL);
     ctx = broker_connect(broker);
@@ -364,7 +357,6 @@ static void a_broker_that_dies_meanwhile_is_not_noticed(void **state)
     struct broker_process *broker;
     struct child child;
 
-    (void)state;
     several_nodes(traveller.nodes);
     broker = broker_for_test(NULL);
     traveller.socket = broker->socket;

@@ -435,7 +435,6 @@ static void try_ways(uint32_t here)
 
 static void memory_is_near_its_caller(void **state)
 {
-    (void)state;
     for_each_caller(try_ways);
     assert_int_equal(wrong, 0);
     observer_expect_nothing();
@@ -468,7 +467,6 @@ static void try_declared(uint32_t here)
 
 static void declared_pools_of_several_nodes_are_no_different(void **state)
 {
-    (void)state;
     for_each_caller(try_declared);
     observer_expect_nothing();
 }
@@ -507,7 +505,6 @@ static void try_next(uint32_t here)
 
 static void full_nodes_are_passed_over_in_order(void **state)
 {
-    (void)state;
     for_each_caller(try_next);
 }
 
@@ -545,7 +542,6 @@ static void try_agents(uint32_t here)
 
 static void an_agents_memory_is_on_its_node_whoever_asks(void **state)
 {
-    (void)state;
     assert_int_equal(hsa_init(), HSA_STATUS_SUCCESS);
     for_each_caller(try_agents);
     assert_int_equal(hsa_shut_down(), HSA_STATUS_SUCCESS);
@@ -558,7 +554,6 @@ static int group_setup(void **state)
 {
     bool several = __builtin_popcountl(nodes_with_memory()) > 1;
 
-    (void)state;
     observer_start(several ? 0 : 4, "[pools]\ncapacity = 64M\n"
                                     "[pool near-bind]\nplacement = bind\n"
                                     "[pool near-preferred]\nplacement = preferred\n"

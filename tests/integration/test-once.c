@@ -26,7 +26,6 @@ static uint8_t token[MEMORYD_TOKEN_SIZE];
 
 static int begin(void **state)
 {
-    (void)state;
     reservation = 0;
     return once_start_with("[topology]\nsimulate_nodes = 2\n[pools]\ncapacity = 64M\n");
 }

@@ -54,7 +54,6 @@ static void sharing_after_alloc_makes_no_call(void **state)
     struct memclient_buffer *buf;
     uint64_t requests;
 
-    (void)state;
     buf = make(ctx);
     assert_int_equal(broker_info(buf).tokens, 0);
     memclient_buffer_unref(buf);
@@ -104,7 +103,6 @@ static void sessions_that_share_little_get_no_tokens_in_advance(void **state)
     struct memclient_buffer *bufs[16];
     struct memclient_token token;
 
-    (void)state;
     share_what_is_allocated(ctx);
     for (unsigned i = 0; i < 16; i++)
         bufs[i] = make(ctx);
@@ -128,7 +126,6 @@ static void who_says_so_has_the_token_of_the_first(void **state)
     struct memclient_token token;
     uint64_t requests;
 
-    (void)state;
     options.flags = MEMCLIENT_SHARED_SOON;
     for (unsigned i = 0; i < 70; i++)
         assert_done(memclient_alloc(ctx, SIZE, &options, &bufs[i]));
@@ -151,7 +148,6 @@ static void tokens_in_advance_end_as_all_tokens_do(void **state)
     struct memclient_token token;
     struct memclient_buffer *buf;
 
-    (void)state;
     share_what_is_allocated(ctx);
     buf = make(ctx);
     assert_done(memclient_revoke_all(buf));
@@ -195,7 +191,6 @@ static void those_that_wait_make_room_at_a_limit_I7(void **state)
     struct memclient_token tokens[6];
     struct memclient_buffer *bufs[4];
 
-    (void)state;
     share_what_is_allocated(ctx);
     for (unsigned i = 0; i < 4; i++)
         bufs[i] = make(ctx);
@@ -227,7 +222,6 @@ static void a_broker_that_dies_takes_none_of_them_along(void **state)
     struct memclient_token token;
     struct memclient_buffer *buf;
 
-    (void)state;
     share_what_is_allocated(ctx);
     buf = make(ctx);
     assert_int_equal(broker_info(buf).tokens, 1);
@@ -262,7 +256,6 @@ static void a_child_has_none_of_its_parents(void **state)
     struct memclient_token token, its;
     struct child child;
 
-    (void)state;
     share_what_is_allocated(ctx);
     inherited = make(ctx);
     child_start(&child, share_it_again, NULL);

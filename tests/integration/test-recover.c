@@ -68,7 +68,6 @@ static void everything_outlives_the_broker_I5(void **state)
     void *at[N] = {NULL};
     uint64_t used;
 
-    (void)state;
     assert_done(memclient_connection(ctx, &before));
     for (unsigned i = 0; i < N; i++) {
         assert_done(memclient_alloc(ctx, sizes[i], NULL, &bufs[i]));
@@ -128,7 +127,6 @@ static void many_outlive_the_broker_as_well_I5(void **state)
     struct memclient *ctx = broker_connect(broker);
     unsigned n = sizeof(bufs) / sizeof(bufs[0]);
 
-    (void)state;
     for (unsigned i = 0; i < n; i += MEMCLIENT_BATCH_MAX)
         assert_done(memclient_alloc_many(ctx, MEMCLIENT_BATCH_MAX, pages, NULL, bufs + i));
     for (unsigned i = 0; i < n; i++) {
@@ -196,7 +194,6 @@ static void a_death_without_a_broker_is_noticed_I6(void **state)
     struct child child;
     uint64_t id;
 
-    (void)state;
     child_start(&child, hold_something, broker->socket);
     assert_true(take_bytes(child.channel, &id, sizeof(id)));
     assert_int_equal(broker_buffers(ctx), 3);
@@ -221,7 +218,6 @@ static void a_last_close_without_a_broker_is_noticed_I4(void **state)
     int fd = -1;
     void *p;
 
-    (void)state;
     used = broker_pool_used(ctx, NULL);
     assert_done(memclient_alloc(ctx, 1 << 20, NULL, &buf));
     assert_done(memclient_export_fd(buf, MEMCLIENT_READ | MEMCLIENT_WRITE, &fd));
@@ -249,7 +245,6 @@ static void what_was_under_way_comes_to_its_end(void **state)
     struct broker_process *broker = broker_for_test(NULL);
     struct memclient *ctx = broker_connect(broker);
 
-    (void)state;
     for (unsigned i = 0; i < 8; i++) {
         struct memclient_buffer *buf = NULL, *other = NULL;
         void *p = NULL;

@@ -24,7 +24,6 @@ static void a_refusal_is_the_same_again(void **state)
 {
     Memoryd__V1__NameUnbindRequest m = MEMORYD__V1__NAME_UNBIND_REQUEST__INIT;
 
-    (void)state;
     allocate();
     m.name = NAME;
     wire_request(&wire, &request, METHOD_NAME_UNBIND, &m.base);
@@ -42,7 +41,6 @@ static void a_refusal_is_the_same_again(void **state)
 
 static void acknowledged_replies_are_forgotten(void **state)
 {
-    (void)state;
     make_reserve(&request);
     first = *wire_call(&wire, &request);
     assert_int_equal(first.status, 0);
@@ -62,7 +60,6 @@ static void an_empty_message_does_nothing(void **state)
     size_t n;
     const struct schema_method *methods = schema_methods(&n);
 
-    (void)state;
     allocate();
     bind_name();
     for (size_t i = 0; i < n; i++) {
@@ -86,7 +83,6 @@ static void so_many_may_be_without_acknowledgement(void **state)
 {
     static struct wire_packet more;
 
-    (void)state;
     wire.acknowledged = 1;
     for (unsigned i = 0; i < MEMORYD_UNACKNOWLEDGED_MAX; i++) {
         make_reserve(&request);
@@ -125,7 +121,6 @@ static void a_repeated_reply_of_a_published_buffer_is_for_reading(void **state)
     struct wire_packet *reply;
     uint64_t size = SIZE;
 
-    (void)state;
     m.sizes = &size;
     m.n_sizes = 1;
     m.flags = MEMORYD__V1__ALLOC_REQUEST__FLAG__PUBLISHABLE | MEMORYD__V1__ALLOC_REQUEST__FLAG__WANT_FDS;
@@ -151,7 +146,6 @@ static void a_repeated_reply_of_a_gone_buffer_has_a_status(void **state)
     struct wire_packet *reply;
     struct stat a, b;
 
-    (void)state;
     m.sizes = size;
     m.n_sizes = 2;
     m.flags = MEMORYD__V1__ALLOC_REQUEST__FLAG__WANT_FDS | MEMORYD__V1__ALLOC_REQUEST__FLAG__WANT_TOKENS;
@@ -203,7 +197,6 @@ static void nothing_is_had_ahead(void **state)
 {
     const Memoryd__V1__Buffers *said;
 
-    (void)state;
     allocate();
     for (unsigned i = 0; i < 3; i++) {
         make_ahead();
@@ -291,20 +284,17 @@ static void one_that_waits_is_answered_after(void (*loss)(void))
 
 static void one_that_waits_is_answered_on_the_new_connection(void **state)
 {
-    (void)state;
     one_that_waits_is_answered_after(connection_is_lost);
 }
 
 static void one_that_waits_is_answered_by_the_next_broker(void **state)
 {
-    (void)state;
     one_that_waits_is_answered_after(broker_dies);
 }
 
 /* Waiting is no work: however many brokers end meanwhile, it is not for this request. */
 static void one_that_waits_outlives_many_brokers(void **state)
 {
-    (void)state;
     one_that_waits_is_answered_after(three_brokers_die);
 }
 
@@ -387,7 +377,6 @@ static void a_request_that_kills_brokers_is_not_tried_a_third_time(void **state)
     Memoryd__V1__ExportRequest export = MEMORYD__V1__EXPORT_REQUEST__INIT;
     uint32_t rights = MEMORYD__V1__RIGHT__RIGHT_READ;
 
-    (void)state;
     allocate();
     lookup.id = buffer;
     lookup.want_fd = true;

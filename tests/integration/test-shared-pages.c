@@ -95,7 +95,6 @@ static void equal_ranges_are_counted(void **state)
 {
     void *at;
 
-    (void)state;
     begin();
     for (int i = 0; i < 3; i++) {
         assert_done(memclient_map(buf, NULL, &at));
@@ -115,7 +114,6 @@ static void equal_ranges_are_counted(void **state)
 /* Of which the first that is mapped is not the first that goes. */
 static void ranges_that_extend_each_other_end_in_either_order(void **state)
 {
-    (void)state;
     begin();
     for (int order = 0; order < 2; order++) {
         map_part(buf, 0, 2, 0);
@@ -145,7 +143,6 @@ static void a_part_is_in_the_whole(void **state)
 {
     void *at;
 
-    (void)state;
     begin();
     assert_done(memclient_map(buf, NULL, &at));
     map_part(buf, 3, 2, 0);
@@ -176,7 +173,6 @@ static void any_ranges_in_any_order(void **state)
     unsigned count[PAGES] = {0}, seed = 4711;
     size_t n_open = 0;
 
-    (void)state;
     begin();
     for (unsigned step = 0; step < 6 * OPENINGS || n_open; step++) {
         bool opens = step < 6 * OPENINGS && n_open < OPENINGS && rand_r(&seed) % 2;
@@ -215,7 +211,6 @@ static void any_ranges_in_any_order(void **state)
 /* Pages allow what any of the mappings wants, whichever came first, and no more when that has gone. */
 static void pages_allow_what_any_mapping_wants(void **state)
 {
-    (void)state;
     begin();
     map_part(buf, 0, 2, MEMCLIENT_READ);
     assert_allows(1, READING);
@@ -251,7 +246,6 @@ static void pages_allow_what_any_mapping_wants(void **state)
 /* Of two that are alike nobody can say whose call it is: none ever has less than it wants. */
 static void twins_keep_what_they_want(void **state)
 {
-    (void)state;
     begin();
     map_part(buf, 0, 2, MEMCLIENT_READ | MEMCLIENT_WRITE);
     map_part(buf, 0, 2, MEMCLIENT_READ);
@@ -289,7 +283,6 @@ static void contexts_share_pages_with_the_rights_of_each(void **state)
     struct memclient_buffer *opened;
     char *page;
 
-    (void)state;
     begin();
     other = broker_connect(broker);
     opened = open_in(other, MEMCLIENT_READ);
@@ -331,7 +324,6 @@ static void a_context_that_ends_leaves_others_their_pages(void **state)
     struct memclient_buffer *opened;
     void *at;
 
-    (void)state;
     begin();
     other = broker_connect(broker);
     opened = open_in(other, MEMCLIENT_READ | MEMCLIENT_WRITE);
@@ -359,7 +351,6 @@ static void a_reservation_goes_and_what_is_at_home_stays(void **state)
     struct memclient *other;
     void *at;
 
-    (void)state;
     begin();
     memclient_buffer_unref(buf);
     other = broker_connect(broker);
@@ -398,7 +389,6 @@ static void at_an_address_that_is_not_reserved(void **state)
     void *at;
     char *there;
 
-    (void)state;
     begin();
     there = mmap(NULL, size(), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     assert_mapped(there);
@@ -438,7 +428,6 @@ static void a_refusal_leaves_all_as_it_was(void **state)
     struct memclient_map_options options = MEMCLIENT_MAP_OPTIONS_INIT;
     void *at, *in_the_way;
 
-    (void)state;
     begin();
     map_part(buf, 4, 1, MEMCLIENT_READ);
     map_part(buf, 8, 1, MEMCLIENT_READ);
@@ -465,7 +454,6 @@ static void shared_pages_are_published(void **state)
     struct memclient_buffer *reader;
     struct memclient *other;
 
-    (void)state;
     begin();
     memclient_buffer_unref(buf);
     options.flags = MEMCLIENT_PUBLISHABLE;
@@ -507,7 +495,6 @@ static void look_from_child(int channel, void *data)
 /* Children get what any mapping of it gives them, and unmap by themselves. */
 static void children_have_the_pages_that_are_for_them(void **state)
 {
-    (void)state;
     begin();
     map_part(buf, 0, 2, 0);
     assert_done(memclient_fork_dont_copy(ctx, home, 2 * page_size()));
@@ -550,7 +537,6 @@ static void threads_share_pages(void **state)
 {
     pthread_t threads[THREADS];
 
-    (void)state;
     begin();
     for (uintptr_t i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, open_and_close, (void *)(i + 1)), 0);
@@ -567,7 +553,6 @@ static void threads_share_pages(void **state)
 
 static void a_broker_that_is_replaced_meanwhile_is_no_matter(void **state)
 {
-    (void)state;
     begin();
     map_part(buf, 0, 2, 0);
     broker_kill_child(broker);

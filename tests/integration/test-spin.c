@@ -142,19 +142,16 @@ static void serve_on_one_processor(const char *config)
 
 static void a_broker_that_looks_serves_and_sleeps(void **state)
 {
-    (void)state;
     serve("[broker]\nspin = auto\n");
 }
 
 static void one_that_does_not_look_as_well(void **state)
 {
-    (void)state;
     serve("[broker]\nspin = off\n");
 }
 
 static void one_processor_is_enough(void **state)
 {
-    (void)state;
     serve_on_one_processor("[broker]\nspin = auto\n");
 }
 

@@ -61,7 +61,6 @@ static void I8_closing_a_received_descriptor_may_wait_for_its_sender(void **stat
     FD_AUTO int reader = -1;
     int fd;
 
-    (void)state;
     child_start(&child, close_what_comes, NULL);
     fd = fd_that_lingers(&reader);
     assert_int_equal(fd_send_one(child.channel, fd), 1);
@@ -89,7 +88,6 @@ static void I8_closing_a_connection_with_unread_descriptors_may_wait_too(void **
     FD_AUTO int reader = -1;
     int ends[2], fd;
 
-    (void)state;
     assert_ok(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends));
     child_start(&child, close_the_connection, ends);
     close(ends[0]);

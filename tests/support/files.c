@@ -16,7 +16,6 @@ int files_set_up(void **state)
 {
     const char *tmp = getenv("TMPDIR");
 
-    (void)state;
     (void)snprintf(files_root, sizeof(files_root), "%s/files.XXXXXX", tmp ? tmp : "/tmp");
     return mkdtemp(files_root) ? 0 : -1;
 }
@@ -31,7 +30,6 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 
 int files_clean_up(void **state)
 {
-    (void)state;
     return nftw(files_root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 

@@ -268,7 +268,6 @@ static const char *method_name(uint16_t method)
 
 static void every_method_has_a_scenario(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < N_METHODS; i++) {
         bool found = false;
 
@@ -284,7 +283,6 @@ static void each_request_is_done_once_wherever_the_broker_dies(void **state)
     struct broker_process *broker = broker_for_test("[topology]\nsimulate_nodes = 2\n");
     const char *only = getenv("KILL_MATRIX_ROW");
 
-    (void)state;
     wait_for_keeper(broker);
     print_message("%-34s %8s %8s\n", "the broker died for", "times", "of stops");
     for (size_t i = 0; i < n_scenarios; i++) {
@@ -355,7 +353,6 @@ static void a_broker_that_dies_while_it_allocates_pages_loses_nothing(void **sta
     uint64_t there = 0;
     pid_t pid;
 
-    (void)state;
     while (populate.size > 16 * MIB && populate.size > (uint64_t)meminfo_kib("MemAvailable") * KIB / 4)
         populate.size /= 2;
     for (int i = 0; i < 3; i++) {

@@ -296,7 +296,6 @@ static void nothing_is_lost(void **state)
     static struct run run;
     pid_t first;
 
-    (void)state;
     run.random.state = seed | 1;
     run.kills = given("TORTURE_KILLS", UINT64_MAX);
     run.end = run.kills == UINT64_MAX || run.kills == 0 ? 1 : 0;

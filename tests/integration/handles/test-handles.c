@@ -187,7 +187,6 @@ static void the_table_stands_in_the_manual(void **state)
     size_t size = 0;
     FILE *in;
 
-    (void)state;
     snprintf(path, sizeof(path), "%s/client/memclient.7.scd", srcdir ? srcdir : ".");
     in = fopen(path, "r");
     assert_non_null(in);
@@ -206,7 +205,6 @@ static void the_table_stands_in_the_manual(void **state)
 
 static void memory_of_each_is_opened_through_all(void **state)
 {
-    (void)state;
     for (unsigned maker = 0; maker < N_FACADES; maker++)
         meet_all(maker);
 }

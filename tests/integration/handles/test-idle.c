@@ -63,7 +63,6 @@ static void kill_broker(void)
 
 static void I4_what_is_freed_after_a_brokers_death_is_given_back(void **state)
 {
-    (void)state;
     free_when_the_next_broker_serves(kill_broker);
 }
 
@@ -77,14 +76,12 @@ static void upgrade_broker(void)
 
 static void I4_what_is_freed_after_an_upgrade_is_given_back(void **state)
 {
-    (void)state;
     free_when_the_next_broker_serves(upgrade_broker);
 }
 
 /* The request lies in the socket of a broker that will never read it. */
 static void I4_what_a_broker_died_before_reading_is_given_back(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof(facades) / sizeof(*facades); i++) {
         struct child child;
         pid_t broker = broker_child(&observed);

@@ -21,7 +21,6 @@ static void limits(uint64_t user, uint64_t session)
 
 static int setup(void **state)
 {
-    (void)state;
     accounts_init(&accounts, NULL);
     return 0;
 }
@@ -29,7 +28,6 @@ static int setup(void **state)
 /* Every test gives everything back: the assertions at the end of life are part of each. */
 static int teardown(void **state)
 {
-    (void)state;
     assert_int_equal(accounts.count, 0);
     accounts_deinit(&accounts);
     return 0;
@@ -41,7 +39,6 @@ static void test_limit_is_reached_and_not_passed(void **state)
     struct problem problem = PROBLEM_NULL;
     struct account *user;
 
-    (void)state;
     limits(10, ACCOUNT_NO_LIMIT);
     assert_int_equal(account_of_user(&accounts, 1000, &user, NULL), 0);
     assert_int_equal(account_left(user, ACCOUNT_BUFFERS), 10);
@@ -67,7 +64,6 @@ static void test_overflow_is_over_the_limit(void **state)
     struct charge charge = CHARGE_NULL;
     struct account *user;
 
-    (void)state;
     assert_int_equal(account_of_user(&accounts, 1, &user, NULL), 0);
     assert_int_equal(charge_init(&charge, user, ACCOUNT_BYTES, UINT64_MAX, NULL), STATUS_LIMIT);
     assert_int_equal(charge_init(&charge, user, ACCOUNT_BYTES, CHARGE_MAX + 1, NULL), STATUS_LIMIT);
@@ -86,7 +82,6 @@ static void test_session_is_part_of_its_user(void **state)
     struct problem problem = PROBLEM_NULL;
     struct account *one, *two;
 
-    (void)state;
     limits(10, 6);
     assert_int_equal(account_new_session(&accounts, 7, &one, NULL), 0);
     assert_int_equal(account_new_session(&accounts, 7, &two, NULL), 0);
@@ -118,7 +113,6 @@ static void test_account_lives_as_long_as_its_charges(void **state)
     struct charge charge = CHARGE_NULL;
     struct account *session;
 
-    (void)state;
     assert_int_equal(account_new_session(&accounts, 7, &session, NULL), 0);
     assert_int_equal(charge_init(&charge, session, ACCOUNT_BYTES, 4096, NULL), 0);
     /* the session ends; what it made goes on, and is still its user's */
@@ -134,7 +128,6 @@ static void test_I5_charge_moves_over_the_limit(void **state)
     struct charge charge = CHARGE_NULL, more = CHARGE_NULL;
     struct account *from, *to;
 
-    (void)state;
     limits(100, ACCOUNT_NO_LIMIT);
     assert_int_equal(account_of_user(&accounts, 1, &from, NULL), 0);
     assert_int_equal(account_new_session(&accounts, 2, &to, NULL), 0);
@@ -161,7 +154,6 @@ static void test_I7_lower_limit_takes_nothing_away(void **state)
     struct charge charge = CHARGE_NULL, more = CHARGE_NULL;
     struct account *user;
 
-    (void)state;
     assert_int_equal(account_of_user(&accounts, 1, &user, NULL), 0);
     assert_int_equal(charge_init(&charge, user, ACCOUNT_BYTES, 100, NULL), 0);
     limits(50, 50);
@@ -180,7 +172,6 @@ static void test_returning_is_left_and_not_free(void **state)
     struct charge charge = CHARGE_NULL, more = CHARGE_NULL;
     struct account *session, *to;
 
-    (void)state;
     limits(100, 80);
     assert_int_equal(account_new_session(&accounts, 1, &session, NULL), 0);
     assert_int_equal(account_new_session(&accounts, 1, &to, NULL), 0);
@@ -219,7 +210,6 @@ static void test_charge_counts_its_thing(void **state)
     struct account_limits few;
     struct account *one, *two;
 
-    (void)state;
     limits(ACCOUNT_NO_LIMIT, ACCOUNT_NO_LIMIT);
     few = accounts.limits;
     few.session[ACCOUNT_BUFFERS] = 1;
@@ -258,7 +248,6 @@ static void test_walk(void **state)
     struct account *users[4];
     uid_t from = 0;
 
-    (void)state;
     for (int i = 0; i < 4; i++)
         assert_int_equal(account_of_user(&accounts, uids[i], &users[i], NULL), 0);
     for (int i = 0; i < 4; i++) {
@@ -284,7 +273,6 @@ static void test_I5_sums_are_exact(void **state)
     struct account *owners[N_OWNERS];
     uint64_t random = 88172645463325252u;
 
-    (void)state;
     memset(charges, 0, sizeof(charges));
     limits(20000, 9000);
     for (unsigned i = 0; i < N_OWNERS; i++) {

@@ -13,7 +13,6 @@ static void test_equal(void **state)
 {
     uint8_t a[32], b[32];
 
-    (void)state;
     memset(a, 0xa5, sizeof(a));
     memcpy(b, a, sizeof(a));
     assert_true(bytes_equal(a, b, sizeof(a)));
@@ -34,7 +33,6 @@ static void test_wipe(void **state)
 {
     uint8_t a[8] = {1, 2, 3, 4, 5, 6, 7, 8};
 
-    (void)state;
     bytes_wipe(a, 7);
     for (int i = 0; i < 7; i++)
         assert_int_equal(a[i], 0);
@@ -46,7 +44,6 @@ static void test_hex_there_and_back(void **state)
     uint8_t in[256], out[256];
     char text[513];
 
-    (void)state;
     for (int i = 0; i < 256; i++)
         in[i] = (uint8_t)i;
     bytes_to_hex(in, sizeof(in), text);
@@ -65,7 +62,6 @@ static void test_hex_reading_is_strict(void **state)
     };
     uint8_t out[3] = {7, 7, 7};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         assert_false(bytes_from_hex(bad[i], out, sizeof(out)));
         assert_true(out[0] == 7 && out[1] == 7 && out[2] == 7);

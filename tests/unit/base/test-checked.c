@@ -17,7 +17,6 @@ static void test_add(void **state)
     uint64_t v = UNTOUCHED;
     size_t s = UNTOUCHED;
 
-    (void)state;
     assert_false(checked_add_u64(UINT64_MAX, 1, &v));
     assert_false(checked_add_u64(UINT64_MAX, UINT64_MAX, &v));
     assert_false(checked_add_u64(UINT64_C(1) << 63, UINT64_C(1) << 63, &v));
@@ -38,7 +37,6 @@ static void test_sub(void **state)
 {
     uint64_t v = UNTOUCHED;
 
-    (void)state;
     assert_false(checked_sub_u64(0, 1, &v));
     assert_false(checked_sub_u64(UINT64_MAX - 1, UINT64_MAX, &v));
     assert_true(v == UNTOUCHED);
@@ -51,7 +49,6 @@ static void test_mul(void **state)
     uint64_t v = UNTOUCHED;
     size_t s = UNTOUCHED;
 
-    (void)state;
     assert_false(checked_mul_u64(UINT64_C(1) << 32, UINT64_C(1) << 32, &v));
     assert_false(checked_mul_u64(UINT64_MAX, 2, &v));
     assert_true(v == UNTOUCHED);
@@ -72,7 +69,6 @@ static void test_align_up(void **state)
     uint64_t v = UNTOUCHED;
     size_t s = UNTOUCHED;
 
-    (void)state;
     assert_false(checked_align_up_u64(1, 0, &v));
     assert_false(checked_align_up_u64(1, 3, &v));
     assert_false(checked_align_up_u64(1, UINT64_MAX, &v));
@@ -97,7 +93,6 @@ static void test_narrowing(void **state)
     size_t s = UNTOUCHED;
     off_t off = UNTOUCHED;
 
-    (void)state;
     assert_false(checked_size((uint64_t)PTRDIFF_MAX + 1, &s));
     assert_false(checked_size(UINT64_MAX, &s));
     assert_true(s == UNTOUCHED);
@@ -112,7 +107,6 @@ static void test_narrowing(void **state)
 
 static void test_powers_of_two(void **state)
 {
-    (void)state;
     assert_false(is_power_of_two(0));
     assert_false(is_power_of_two(UINT64_MAX));
     for (int i = 0; i < 64; i++) {
@@ -128,7 +122,6 @@ static void test_powers_of_two(void **state)
 
 static void test_aligning(void **state)
 {
-    (void)state;
     assert_true(align_down(4095, 4096) == 0);
     assert_true(align_down(UINT64_MAX, 4096) == UINT64_MAX - 4095);
     assert_true(align_up(4095, 4096) == 4096);
@@ -144,7 +137,6 @@ static void test_pages(void **state)
 {
     uint64_t page = page_size();
 
-    (void)state;
     assert_true(is_power_of_two(page));
     assert_true(page >= 4096);
     assert_true(page_align_up(1) == page);

@@ -47,7 +47,6 @@ static void test_released_in_reverse_order(void **state)
 {
     struct thing a = {1}, b = {2};
 
-    (void)state;
     n_released = 0;
     errno = ENOENT;
     {
@@ -76,7 +75,6 @@ static void test_stolen_is_not_released(void **state)
 {
     struct thing a = {1};
 
-    (void)state;
     n_released = 0;
     assert_ptr_equal(hand_on(&a), &a);
     assert_int_equal(n_released, 0);
@@ -86,7 +84,6 @@ static void test_fd_is_closed_at_the_end(void **state)
 {
     int kept = -1, gone;
 
-    (void)state;
     errno = ENOENT;
     {
         _cleanup_close_ int a = open_null();
@@ -110,7 +107,6 @@ static void test_fd_close_keeps_errno(void **state)
 {
     int fd = open_null();
 
-    (void)state;
     assert_int_equal(fd_close(fd), -1);
     errno = EMLINK;
     /* already closed: close() itself fails with EBADF */
@@ -124,7 +120,6 @@ static void test_free_and_fclose(void **state)
 {
     int fd = -1;
 
-    (void)state;
     {
         _cleanup_free_ char *text = strdup("released");
         _cleanup_free_ void *none = NULL;

@@ -15,14 +15,12 @@ static void test_forward_only(void **state)
     uint64_t us = clock_now_us();
     uint64_t after = clock_now_ns();
 
-    (void)state;
     assert_true(before <= after);
     assert_true(before / NSEC_PER_USEC <= us && us <= after / NSEC_PER_USEC);
 }
 
 static void test_deadline_saturates(void **state)
 {
-    (void)state;
     assert_true(deadline_at(5, 7) == 12);
     assert_true(deadline_at(5, 0) == 5);
     assert_true(deadline_at(5, UINT64_MAX) == DEADLINE_NEVER);
@@ -36,7 +34,6 @@ static void test_deadline_saturates(void **state)
 
 static void test_what_is_left(void **state)
 {
-    (void)state;
     assert_true(deadline_left(100, 40) == 60);
     assert_true(deadline_left(100, 99) == 1);
     assert_true(deadline_left(100, 100) == 0);
@@ -55,7 +52,6 @@ static void test_for_poll(void **state)
 {
     const uint64_t ms = NSEC_PER_MSEC;
 
-    (void)state;
     assert_int_equal(deadline_poll_ms(DEADLINE_NEVER, 0), -1);
     assert_int_equal(deadline_poll_ms(DEADLINE_NEVER, UINT64_MAX), -1);
     assert_int_equal(deadline_poll_ms(100, 100), 0);

@@ -42,7 +42,6 @@ static void test_empty(void **state)
     struct list head = LIST_INIT(head);
     int rounds = 0;
 
-    (void)state;
     assert_true(list_is_empty(&head));
     assert_null(list_first(&head));
     assert_null(list_last(&head));
@@ -63,7 +62,6 @@ static void test_order(void **state)
     struct list head = LIST_INIT(head);
     struct item items[6];
 
-    (void)state;
     items_init(items, 6);
     list_append(&head, &items[3].link);
     assert_ptr_equal(list_first(&head), list_last(&head));
@@ -81,7 +79,6 @@ static void test_leaving(void **state)
     struct list head = LIST_INIT(head);
     struct item items[4];
 
-    (void)state;
     items_init(items, 4);
     assert_false(list_is_linked(&items[1].link));
     /* not in a list: nothing happens */
@@ -109,7 +106,6 @@ static void test_loops_that_remove(void **state)
     struct item items[8];
     struct list *link;
 
-    (void)state;
     items_init(items, 8);
     for (int i = 1; i < 8; i++)
         list_append(&head, &items[i].link);
@@ -136,7 +132,6 @@ static void test_splice(void **state)
     struct list a = LIST_INIT(a), b = LIST_INIT(b);
     struct item items[5];
 
-    (void)state;
     items_init(items, 5);
     list_splice(&a, &b);
     assert_true(list_is_empty(&a));

@@ -58,7 +58,6 @@ static void it_ends_soon(void **state)
 {
     struct clocked c = start(true);
 
-    (void)state;
     assert_int_equal(in_vain(&c), LOOK_NS);
 }
 
@@ -66,7 +65,6 @@ static void with_one_processor_it_never_begins(void **state)
 {
     struct clocked c = start(false);
 
-    (void)state;
     for (unsigned i = 0; i < 1000; i++, c.now += NSEC_PER_MSEC)
         assert_int_equal(in_vain(&c), 0);
 }
@@ -75,7 +73,6 @@ static void who_finds_goes_on(void **state)
 {
     struct clocked c = start(true);
 
-    (void)state;
     for (unsigned i = 0; i < 100000; i++)
         assert_true(finds(&c, i % 40));
 }
@@ -94,7 +91,6 @@ static void in_vain_it_becomes_rare(void **state)
 {
     struct clocked c = start(true);
 
-    (void)state;
     assert_int_equal(tries(&c, LOOK_VAIN), LOOK_VAIN);
     assert_int_equal(tries(&c, 1), 0);
     (void)tries(&c, 4 * LOOK_SKIP_MAX);
@@ -109,7 +105,6 @@ static void once_found_it_is_as_new(void **state)
     struct clocked c = start(true);
     unsigned n = 0;
 
-    (void)state;
     (void)tries(&c, 4 * LOOK_SKIP_MAX);
     while (!finds(&c, 3))
         assert_true(n++ <= LOOK_SKIP_MAX);
@@ -121,7 +116,6 @@ static void what_is_there_at_once_proves_nothing(void **state)
     struct clocked c = start(true);
     unsigned looked = 0;
 
-    (void)state;
     for (unsigned i = 0; i < 1000 * LOOK_SKIP_MAX; i++) {
         looked += in_vain(&c) > 0;
         (void)finds(&c, 0);
@@ -150,7 +144,6 @@ static void in_a_crowd_it_stays_away(void **state)
 {
     struct clocked c = start(true);
 
-    (void)state;
     assert_false(run(&c, 3 * LOOK_CHECK_NS, 3 * NSEC_PER_MSEC));
     /* longer, each time it finds the crowd again */
     for (unsigned i = 0; i < 100; i++)
@@ -166,7 +159,6 @@ static void an_accident_is_no_crowd(void **state)
 {
     struct clocked c = start(true);
 
-    (void)state;
     for (unsigned i = 0; i < 100; i++)
         assert_true(run(&c, LOOK_CHECK_NS, LOOK_CHECK_NS));
 }
@@ -176,7 +168,6 @@ static void what_was_before_does_not_count(void **state)
 {
     struct clocked c = start(true);
 
-    (void)state;
     assert_true(finds(&c, 1));
     c.now += NSEC_PER_SEC;
     lost += 1000;
@@ -189,7 +180,6 @@ static void only_one_processor_is_seen(void **state)
     cpu_set_t all, one;
     bool may;
 
-    (void)state;
     assert_ok(sched_getaffinity(0, sizeof(all), &all));
     assert_true(CPU_COUNT(&all) > 1 || !look_may_pay());
     CPU_ZERO(&one);
@@ -204,7 +194,6 @@ static void only_one_processor_is_seen(void **state)
 
 static void a_quota_counts_in_whole_processors(void **state)
 {
-    (void)state;
     assert_true(processors_of_quota("max 100000") == UINT_MAX);
     assert_int_equal(processors_of_quota("400000 100000"), 4);
     assert_int_equal(processors_of_quota("200000 100000"), 2);

@@ -19,7 +19,6 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static int empty_index(void **state)
 {
-    (void)state;
     range_index_deinit(&range_index);
     srandom(1);
     return 0;
@@ -204,7 +203,6 @@ static void as_an_array(void **state)
         {-(uint64_t)CELLS * 512, 512, 20}, /* up to the last address */
     };
 
-    (void)state;
     for (unsigned kind = 0; kind < sizeof(kinds) / sizeof(kinds[0]); kind++) {
         base = kinds[kind].base;
         unit = kinds[kind].unit;
@@ -255,7 +253,6 @@ static void random_cut(unsigned i, unsigned n, void *value)
 
 static void joined_as_an_array(void **state)
 {
-    (void)state;
     base = UINT64_C(0x7f1234567000);
     unit = PAGE;
     clear_cells(0, CELLS);
@@ -284,7 +281,6 @@ static void empty_ranges(void **state)
 {
     struct range_entry entry;
 
-    (void)state;
     assert_int_equal(range_index_insert(&range_index, 100, 0, &range_index), 0);
     assert_true(range_index_find(&range_index, 100, &entry));
     assert_int_equal(entry.size, 0);
@@ -308,7 +304,6 @@ static void memory_is_bounded(void **state)
     uint64_t at[LIVE];
     unsigned n = 0;
 
-    (void)state;
     for (unsigned round = 0; round < ROUNDS; round++) {
         for (unsigned i = 0; i < LIVE; i++) {
             at[i] = (uint64_t)random() << 20 | (uint64_t)i << 4;
@@ -397,7 +392,6 @@ static void threads_look_while_others_change(void **state)
 {
     pthread_t threads[THREADS];
 
-    (void)state;
     turns = TEST_TSAN || test_under_valgrind() ? 1000 : 10000;
     for (unsigned i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, change_and_look, (void *)(uintptr_t)i), 0);
@@ -432,7 +426,6 @@ static void threads_look_while_ranges_are_cut(void **state)
     static const uint64_t others[] = {LONG_END, 0x7f0077779000, 0x7f0077780000, 0x7f0077800000, 0x7f0078000000};
     pthread_t threads[4];
 
-    (void)state;
     assert_int_equal(range_index_insert(&range_index, LONG_START, LONG_END - LONG_START, NULL), 0);
     for (unsigned i = 0; i < sizeof(others) / sizeof(others[0]); i++)
         assert_int_equal(range_index_insert(&range_index, others[i], PAGE, NULL), 0);
@@ -477,7 +470,6 @@ static void forks_in_the_middle(void **state)
     pthread_t threads[3];
     struct child child;
 
-    (void)state;
     turns = TEST_TSAN || test_under_valgrind() ? 3000 : 200000;
     for (unsigned i = 0; i < 3; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, change_and_look, (void *)(uintptr_t)i), 0);

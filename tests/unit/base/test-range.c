@@ -21,7 +21,6 @@ static void test_init(void **state)
 {
     struct range range = at(1, 2);
 
-    (void)state;
     assert_false(range_init(&range, MAX, 1));
     assert_false(range_init(&range, 1, MAX));
     assert_false(range_init(&range, MAX, MAX));
@@ -36,7 +35,6 @@ static void test_init(void **state)
 
 static void test_in_bounds(void **state)
 {
-    (void)state;
     assert_true(range_in_bounds(0, 0, 0));
     assert_true(range_in_bounds(0, 10, 10));
     assert_true(range_in_bounds(9, 1, 10));
@@ -54,7 +52,6 @@ static void test_in_bounds(void **state)
 
 static void test_contains(void **state)
 {
-    (void)state;
     assert_false(range_contains(at(10, 5), 9));
     assert_true(range_contains(at(10, 5), 10));
     assert_true(range_contains(at(10, 5), 14));
@@ -67,7 +64,6 @@ static void test_contains(void **state)
 
 static void test_encloses(void **state)
 {
-    (void)state;
     assert_true(range_encloses(at(10, 5), at(10, 5)));
     assert_true(range_encloses(at(10, 5), at(12, 1)));
     assert_true(range_encloses(at(10, 5), at(15, 0)));
@@ -90,7 +86,6 @@ static void test_overlaps(void **state)
         {{0, 1}, {MAX, 1}, false}, {{MAX, 5}, {0, 10}, false}, {{1, MAX}, {0, 1}, false},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         assert_int_equal(range_overlaps(cases[i].a, cases[i].b), cases[i].overlap);
         assert_int_equal(range_overlaps(cases[i].b, cases[i].a), cases[i].overlap);

@@ -32,7 +32,6 @@ static void what_an_older_program_has_not_is_zero(void **state)
     const struct first from = {.size = sizeof(from), .a = 1};
     struct second ours = {.b = 9};
 
-    (void)state;
     assert_int_equal(sized_read(&ours, sizeof(ours), &from), 0);
     assert_true(ours.size == sizeof(ours) && ours.a == 1 && !ours.b);
     ours = (struct second){.a = 9, .b = 9};
@@ -45,7 +44,6 @@ static void what_a_newer_program_has_besides_must_be_zero(void **state)
     struct third from = {.size = sizeof(from), .a = 1, .b = 2};
     struct second ours;
 
-    (void)state;
     assert_int_equal(sized_read(&ours, sizeof(ours), &from), 0);
     assert_true(ours.size == sizeof(ours) && ours.a == 1 && ours.b == 2);
     ours.a = 7;
@@ -61,7 +59,6 @@ static void a_struct_without_a_size_is_refused(void **state)
     static const size_t none[] = {0, 1, sizeof(size_t) - 1, SIZED_MAX + 1, SIZE_MAX};
     struct second from = {.a = 1}, ours = {.a = 7};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
         from.size = none[i];
         assert_int_equal(sized_check(&from), -EINVAL);
@@ -76,7 +73,6 @@ static void a_result_goes_as_far_as_both_do(void **state)
     struct second shorter = {.size = sizeof(struct first), .b = 9};
     struct third longer = {.size = sizeof(longer), .c = 9};
 
-    (void)state;
     sized_write(&shorter, &ours, sizeof(ours));
     assert_true(shorter.size == sizeof(struct first) && shorter.a == 1 && shorter.b == 9);
     sized_write(&longer, &ours, sizeof(ours));

@@ -12,7 +12,6 @@
 
 static void test_sound_text(void **state)
 {
-    (void)state;
     assert_true(utf8_is_text(TEXT("")));
     assert_true(utf8_is_text(TEXT("a/b")));
     assert_true(utf8_is_text(TEXT("\x01\x7f")));
@@ -49,7 +48,6 @@ static void test_no_text(void **state)
         {TEXT("caf\xe9")}, /* Latin-1 */
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         assert_false(utf8_is_text(bad[i].bytes, bad[i].n));
         assert_false(utf8_is_printable(bad[i].bytes, bad[i].n));
@@ -58,7 +56,6 @@ static void test_no_text(void **state)
 
 static void test_control_characters(void **state)
 {
-    (void)state;
     for (int c = 0; c < 256; c++) {
         char text[2] = {(char)c, 'x'};
 
@@ -75,7 +72,6 @@ static void test_cut_between_characters(void **state)
     static const char text[] = "a\u00e4\u20ac\U0001f600z"; /* 1 + 2 + 3 + 4 + 1 bytes */
     static const size_t whole[] = {0, 1, 1, 3, 3, 3, 6, 6, 6, 6, 10, 11};
 
-    (void)state;
     for (size_t n = 0; n < sizeof(text); n++)
         assert_int_equal(utf8_cut(text, n), whole[n]);
 }
@@ -85,7 +81,6 @@ static void test_long_sentences_stay_text(void **state)
     struct problem problem = PROBLEM_NULL;
     char name[300];
 
-    (void)state;
     /* a name of three-byte characters, moved along so that each of the three cuts is met */
     for (int shift = 0; shift < 3; shift++) {
         memset(name, 'x', sizeof(name));

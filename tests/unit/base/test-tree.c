@@ -31,7 +31,6 @@ static struct node nodes[N];
 
 static int empty_tree(void **state)
 {
-    (void)state;
     RB_INIT(&tree);
     for (int i = 0; i < N; i++)
         nodes[i] = (struct node){.key = i};
@@ -72,7 +71,6 @@ static void check_tree(unsigned expected)
 
 static void test_ascending(void **state)
 {
-    (void)state;
     for (int i = 0; i < N; i++)
         assert_null(node_tree_insert_near(&tree, &nodes[i], i ? &nodes[i - 1] : NULL));
     check_tree(N);
@@ -80,7 +78,6 @@ static void test_ascending(void **state)
 
 static void test_descending(void **state)
 {
-    (void)state;
     for (int i = N; i-- > 0;)
         assert_null(node_tree_insert_near(&tree, &nodes[i], i < N - 1 ? &nodes[i + 1] : NULL));
     check_tree(N);
@@ -91,7 +88,6 @@ static void test_anywhere(void **state)
 {
     struct node *near = NULL;
 
-    (void)state;
     for (int i = 0; i < N; i++) {
         struct node *node = &nodes[i * 379 % N];
 
@@ -103,7 +99,6 @@ static void test_anywhere(void **state)
 
 static void test_twice(void **state)
 {
-    (void)state;
     for (int i = 0; i < N; i += 2)
         assert_null(node_tree_insert_near(&tree, &nodes[i], NULL));
     for (int i = 0; i < N; i += 2)
@@ -117,7 +112,6 @@ static void test_twice(void **state)
 
 static void test_before(void **state)
 {
-    (void)state;
     assert_null(RB_INSERT(node_tree, &tree, &nodes[N - 1]));
     for (int i = 0; i < N - 1; i++)
         node_tree_insert_before(&tree, &nodes[i], &nodes[N - 1]);

@@ -32,7 +32,6 @@ static void test_known_ranks(void **state)
     } table[] = {{6, 1},   {7, 1},   {8, 1},   {9, 2},   {11, 2},  {12, 3},  {15, 4},   {17, 5},
                  {20, 6},  {25, 8},  {30, 10}, {40, 14}, {50, 18}, {70, 27}, {100, 40}, {1000, 469}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(table) / sizeof(*table); i++) {
         struct stats_interval interval = interval_of_first(table[i].n);
 
@@ -48,7 +47,6 @@ static void test_many(void **state)
 {
     struct stats_interval interval = interval_of_first(100000);
 
-    (void)state;
     assert_true(interval.sure);
     assert_true(interval.low < 50000 && interval.high > 50001);
     assert_true(interval.high - interval.low <= 0.07 * 100000);
@@ -58,7 +56,6 @@ static void test_too_few(void **state)
 {
     struct stats_interval interval;
 
-    (void)state;
     for (size_t n = 1; n < STATS_FEWEST_N; n++) {
         interval = interval_of_first(n);
         assert_false(interval.sure);
@@ -77,7 +74,6 @@ static void test_covers(void **state)
     uint64_t x = 1;
     int missed = 0;
 
-    (void)state;
     for (int i = 0; i < TRIES; i++) {
         struct stats_interval interval;
 
@@ -102,7 +98,6 @@ static void test_outliers(void **state)
     double values[] = {1.01, 9, 1.02, 1.00, 7, 1.03, 0.99, 1.01, 30, 1.00, 8, 1.02, 1.01, 0.98, 1.00, 9, 1.01, 1.02};
     struct stats_interval interval = stats_median(values, sizeof(values) / sizeof(*values));
 
-    (void)state;
     assert_true(interval.low >= 0.98 && interval.median < 1.03);
     assert_false(stats_is_beyond(&interval, 1.05, false));
 }
@@ -111,7 +106,6 @@ static void test_even_and_odd(void **state)
 {
     double odd[] = {3, 1, 2}, even[] = {4, 1, 2, 3};
 
-    (void)state;
     assert_float_equal(stats_median(odd, 3).median, 2, 0);
     assert_float_equal(stats_median(even, 4).median, 2.5, 0);
 }
@@ -120,7 +114,6 @@ static void test_quantiles(void **state)
 {
     double values[101];
 
-    (void)state;
     for (int i = 0; i <= 100; i++)
         values[i] = 100 - i;
     assert_float_equal(stats_quantile(values, 101, 0.5), 50, 0);
@@ -133,7 +126,6 @@ static void test_narrow(void **state)
 {
     struct stats_interval interval = {.median = 2, .low = 1.91, .high = 2.1, .sure = true};
 
-    (void)state;
     assert_true(stats_is_narrow(&interval));
     interval.low = 1.89;
     assert_false(stats_is_narrow(&interval));
@@ -146,7 +138,6 @@ static void test_verdict(void **state)
 {
     struct stats_interval interval = {.median = 1.6, .low = 1.5, .high = 1.8, .sure = true};
 
-    (void)state;
     assert_false(stats_is_beyond(&interval, 1.5, false));
     assert_false(stats_is_beyond(&interval, 1.7, false));
     assert_false(stats_is_beyond(&interval, 2, false));
@@ -163,7 +154,6 @@ static void test_resolution(void **state)
 {
     struct stats_interval interval = {.median = 1.003, .low = 1.002, .high = 1.004, .sure = true};
 
-    (void)state;
     assert_false(stats_is_beyond(&interval, 1, false));
     assert_false(stats_is_beyond(&interval, 1.01, true));
     assert_true(stats_is_beyond(&interval, 0.98, false));
@@ -175,7 +165,6 @@ static void test_visits(void **state)
 {
     struct stats_interval interval = {.median = 1.6, .low = 1.59, .high = 1.61, .sure = true};
 
-    (void)state;
     stats_reach(&interval, 1.6);
     assert_true(stats_is_narrow(&interval));
     assert_true(stats_is_beyond(&interval, 1.5, false));

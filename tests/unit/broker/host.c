@@ -282,13 +282,11 @@ static int setup(uint32_t nodes, uint64_t pool_bytes)
 
 int host_setup(void **state)
 {
-    (void)state;
     return setup(0, HOST_POOL_BYTES);
 }
 
 int host_setup_stock(void **state)
 {
-    (void)state;
     host_reset(0);
     host.stock = (struct pool_capacity){.percent = 25};
     host_start();
@@ -297,19 +295,16 @@ int host_setup_stock(void **state)
 
 int host_setup_large(void **state)
 {
-    (void)state;
     return setup(0, HOST_LARGE_BYTES);
 }
 
 int host_setup_nodes(void **state)
 {
-    (void)state;
     return setup(3, HOST_POOL_BYTES);
 }
 
 int host_teardown(void **state)
 {
-    (void)state;
     host_stop();
     return 0;
 }

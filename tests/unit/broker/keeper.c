@@ -66,7 +66,6 @@ static int child_socket;
 
 static void broker_in_child(void **state)
 {
-    (void)state;
     assert_int_equal(keeper_link_new(&host.keeper, child_socket), 0);
     host.things = kept_things.things;
     host.n_things = kept_things.n;

@@ -224,7 +224,6 @@ void steps_run_full(void)
 
 int steps_set_up(void **state)
 {
-    (void)state;
     host_reset(3);
     host.grace_ms = PATIENCE_MS; /* nobody resumes the sessions, and all are to be seen */
     if (host_no_pidfds)
@@ -241,7 +240,6 @@ int steps_set_up(void **state)
 
 int steps_tear_down(void **state)
 {
-    (void)state;
     kept_unmap();
     generation_forget();
     return 0;

@@ -38,7 +38,6 @@ static void bad_sizes_each_have_their_own_answer(void **state)
     uint64_t session = host_session(1), buffer;
     unsigned fds = fd_count();
 
-    (void)state;
     assert_int_equal(host_alloc(session, 0, 0, &buffer), STATUS_SIZE_ZERO);
     assert_int_equal(host_alloc(session, UINT64_MAX, 0, &buffer), STATUS_SIZE_OVERFLOW);
     assert_int_equal(host_alloc(session, UINT64_C(1) << 50, 0, &buffer), STATUS_TOO_BIG);
@@ -56,7 +55,6 @@ static void a_batch_is_all_or_none(void **state)
     uint64_t session = host_session(1);
     unsigned fds = fd_count();
 
-    (void)state;
     args = (struct alloc_spec){.n = 3, .sizes = {SIZE, SIZE, HOST_POOL_BYTES}};
     assert_int_equal(alloc(session), STATUS_POOL_FULL);
     assert_int_equal(host_used(), 0);
@@ -89,7 +87,6 @@ static void tokens_come_along_where_they_are_wanted(void **state)
     struct open_args open = {.n = 2, .rights = RIGHT_WRITE};
     struct opened opened;
 
-    (void)state;
     args = (struct alloc_spec){.n = 1, .sizes = {SIZE}};
     assert_int_equal(alloc(session), 0);
     assert_memory_equal(result.items[0].token, none, sizeof(none));
@@ -120,7 +117,6 @@ static void large_ones_are_committed_by_workers(void **state)
 {
     uint64_t session = host_session(1), buffer;
 
-    (void)state;
     assert_int_equal(host_alloc(session, 20 * MIB_, 0, &buffer), 0);
     assert_int_equal(host_used(), 20 * MIB_);
     assert_int_equal(host_check(session), 0);
@@ -132,7 +128,6 @@ static void the_caller_is_told_which_limit_it_was(void **state)
 {
     uint64_t session = host_session(1), buffer;
 
-    (void)state;
     host.limits.session[ACCOUNT_BUFFERS] = 2;
     broker_set_limits(host.broker, &host.limits);
     assert_int_equal(host_alloc(session, SIZE, 0, &buffer), 0);
@@ -153,7 +148,6 @@ static void a_name_comes_with_it_or_nothing_does(void **state)
 {
     uint64_t session = host_session(1);
 
-    (void)state;
     args = (struct alloc_spec){.n = 1, .sizes = {SIZE}, .name = {.name = "x/y"}};
     assert_int_equal(alloc(session), 0);
     assert_int_equal(alloc(session), STATUS_NAME_EXISTS);
@@ -169,7 +163,6 @@ static void an_address_is_had_or_refused(void **state)
 {
     uint64_t session = host_session(1), wish = host.options.arena_base + (UINT64_C(1) << 30), buffer;
 
-    (void)state;
     args = (struct alloc_spec){.n = 1, .sizes = {SIZE}, .address = wish};
     assert_int_equal(alloc(session), 0);
     assert_int_equal(result.items[0].address, wish);
@@ -196,7 +189,6 @@ static void I9_placed_buffers_keep_their_range(void **state)
     uint64_t session = host_session(1), other = host_session(2), reservation, address, again, buffer, second, id;
     struct buffer_info info;
 
-    (void)state;
     assert_int_equal(CALL(session, op_reserve, 4 * SIZE, 0, 0, &reservation, &address), 0);
     assert_int_equal(CALL(session, op_reserve, 4 * SIZE, 0, address, &id, &again), STATUS_ADDRESS_TAKEN);
     assert_int_equal(host_alloc(session, SIZE, BUFFER_NO_ADDRESS, &buffer), 0);
@@ -245,7 +237,6 @@ static void room_is_had_in_the_order_of_asking(void **state)
     static struct waiting large, small, last;
     uint64_t session = host_session(1), first, buffer;
 
-    (void)state;
     memset(&large, 0, sizeof(large));
     memset(&small, 0, sizeof(small));
     memset(&last, 0, sizeof(last));
@@ -276,7 +267,6 @@ static void I7_a_user_who_waits_keeps_no_other_one_waiting(void **state)
     uint64_t mine = host_session_of(1, getpid(), 1001), his = host_session_of(2, getpid(), 1002), first, second;
     uint64_t admin = host_session(3);
 
-    (void)state;
     memset(&all, 0, sizeof(all));
     memset(&other, 0, sizeof(other));
     memset(&more, 0, sizeof(more));
@@ -308,7 +298,6 @@ static void a_batch_that_waits_keeps_the_loop_quiet(void **state)
     static struct waiting batch;
     uint64_t session = host_session(1), first, second;
 
-    (void)state;
     memset(&batch, 0, sizeof(batch));
     assert_int_equal(host_alloc(session, HOST_POOL_BYTES / 2, 0, &first), 0);
     assert_int_equal(host_alloc(session, SIZE, 0, &second), 0);
@@ -330,7 +319,6 @@ static void who_waits_is_served_while_a_large_one_is_given_back(void **state)
     uint64_t session = host_session(1), large;
     int fd;
 
-    (void)state;
     memset(&waiting, 0, sizeof(waiting));
     assert_int_equal(host_alloc(session, HOST_LARGE_BYTES, 0, &large), 0);
     fd = host_export(session, large, RIGHT_READ);
@@ -351,7 +339,6 @@ static void waiting_ends_when_the_caller_goes(void **state)
     static struct waiting a, b;
     uint64_t session = host_session(1), other = host_session(2), first;
 
-    (void)state;
     memset(&a, 0, sizeof(a));
     memset(&b, 0, sizeof(b));
     assert_int_equal(host_alloc(session, HOST_POOL_BYTES, 0, &first), 0);
@@ -372,7 +359,6 @@ static void what_was_for_a_client_that_is_gone_is_given_back(void **state)
     static struct waiting big;
     uint64_t session = host_session(1), other = host_session(2);
 
-    (void)state;
     memset(&big, 0, sizeof(big));
     assert_int_equal(begin(&big, other, 32 * MIB_, 0), OP_PENDING);
     assert_int_equal(host_used(), 32 * MIB_);
@@ -389,7 +375,6 @@ static void a_broker_that_stops_ends_what_is_pending(void **state)
     static struct waiting wait, work;
     uint64_t session, first;
 
-    (void)state;
     memset(&wait, 0, sizeof(wait));
     memset(&work, 0, sizeof(work));
     assert_int_equal(host_setup(state), 0);
@@ -468,7 +453,6 @@ static void faults_leave_nothing_behind(void **state)
     uint64_t session = host_session(1);
     unsigned fds = fd_count(), failures = 0;
 
-    (void)state;
     faulty = sys_kernel;
     faulty.memfd_create = faulty_memfd_create;
     faulty.ftruncate = faulty_ftruncate;
@@ -536,7 +520,6 @@ static void an_inode_number_that_is_taken_is_not_used(void **state)
     struct buffer_info a, b;
     unsigned fds;
 
-    (void)state;
     assert_int_equal(host_alloc(session, SIZE, 0, &first), 0);
     assert_int_equal(host_info(session, first, &a), 0);
     faulty = sys_kernel;
@@ -566,7 +549,6 @@ static void pressure_is_told_once(void **state)
 {
     uint64_t session = host_session(1), a, b, c;
 
-    (void)state;
     assert_int_equal(CALL(session, op_subscribe, 1), 0);
     assert_int_equal(host_alloc(session, HOST_POOL_BYTES * 8 / 10, 0, &a), 0);
     host_settle();

@@ -61,7 +61,6 @@ static void I4_what_came_back_by_a_descriptor_may_be_elsewhere(void **state)
     int fd, kept;
     char *p;
 
-    (void)state;
     assert_int_equal(host_alloc(maker, SIZE, 0, &buffer), 0);
     fd = host_export(maker, buffer, RW);
     p = map_shared(fd, SIZE, PROT_READ | PROT_WRITE);
@@ -102,7 +101,6 @@ static void I4_who_says_nothing_may_have_let_it_out(void **state)
     int fd, kept;
     char *p;
 
-    (void)state;
     assert_ok(madvise(makers, SESSION_MEMORY_SIZE, MADV_REMOVE));
     assert_int_equal(host_alloc(maker, SIZE, 0, &buffer), 0);
     fd = host_export(maker, buffer, RW);
@@ -147,7 +145,6 @@ static void I4_what_is_taken_instead_ends_too(void **state)
     uint8_t token[32];
     const struct share_args terms = {.rights = RW};
 
-    (void)state;
     for (unsigned i = 0; i < 2; i++)
         assert_int_equal(host_alloc(holder, SIZE, 0, &buffers[i]), 0);
     assert_int_equal(host_share(holder, buffers[0], &terms, token), 0);
@@ -192,7 +189,6 @@ static void I7_one_turn_empties_few_caches(void **state)
     static struct opened result;
     struct call call;
 
-    (void)state;
     for (unsigned i = 0; i < SESSIONS; i++) {
         uint64_t session = session_with_cache(2 + i, &memories[i]);
 

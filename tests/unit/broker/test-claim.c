@@ -64,7 +64,6 @@ static void exclusive_is_alone(void **state)
 {
     char who[64];
 
-    (void)state;
     assert_int_equal(claim(one, HOLD_EXCLUSIVE), 0);
     assert_int_equal(kind_of(one), HOLD_EXCLUSIVE);
     assert_int_equal(claim(other, HOLD_EXCLUSIVE), STATUS_BUSY);
@@ -81,7 +80,6 @@ static void exclusive_is_alone(void **state)
 
 static void shared_keeps_out_exclusive(void **state)
 {
-    (void)state;
     assert_int_equal(claim(one, HOLD_SHARED), 0);
     assert_int_equal(claim(other, HOLD_SHARED), 0);
     assert_int_equal(claim(maker, HOLD_EXCLUSIVE), STATUS_BUSY);
@@ -93,7 +91,6 @@ static void shared_keeps_out_exclusive(void **state)
 
 static void a_session_may_claim_again_and_more(void **state)
 {
-    (void)state;
     assert_int_equal(claim(one, HOLD_SHARED), 0);
     assert_int_equal(claim(other, HOLD_SHARED), 0);
     assert_int_equal(claim(one, HOLD_EXCLUSIVE), STATUS_BUSY);
@@ -115,7 +112,6 @@ static void a_session_may_claim_again_and_more(void **state)
 
 static void a_claim_ends_with_its_session(void **state)
 {
-    (void)state;
     assert_int_equal(claim(one, HOLD_EXCLUSIVE), 0);
     assert_int_equal(CALL(one, op_goodbye), 0);
     /* at once, even if it takes turns of the loop to take the session apart */
@@ -126,7 +122,6 @@ static void a_claim_ends_with_its_session(void **state)
 
 static void a_lost_connection_ends_no_claim(void **state)
 {
-    (void)state;
     assert_int_equal(claim(one, HOLD_EXCLUSIVE), 0);
     assert_int_equal(broker_connection_lost(host.broker, one, (void *)(uintptr_t)2), 0);
     assert_int_equal(claim(other, HOLD_EXCLUSIVE), STATUS_BUSY);
@@ -139,7 +134,6 @@ static void exclusive_needs_that_the_name_grants_writing(void **state)
     uint64_t reader = host_session_of(4, getpid(), 7001), writer = host_session_of(5, getpid(), 7001);
     char reading[64], writing[64];
 
-    (void)state;
     (void)snprintf(args.name, sizeof(args.name), "reading");
     assert_int_equal(CALL(maker, op_name_bind, &args), 0);
     (void)snprintf(args.name, sizeof(args.name), "writing");

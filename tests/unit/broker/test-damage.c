@@ -104,7 +104,6 @@ static const struct {
 
 static void damaged_records_are_left_alone(void **state)
 {
-    (void)state;
     for (unsigned i = 0; i < sizeof(damages) / sizeof(*damages); i++) {
         struct status_info status;
         uint64_t used;
@@ -133,7 +132,6 @@ static void a_wrong_number_of_a_watch_is_found_out_I4(void **state)
     struct buffer_record *record;
     uint64_t used;
 
-    (void)state;
     steps_run_full();
     record = kept_record(RECORD_BUFFER, 1);
     assert_int_equal(record->head.id, shared->buffers[1]);
@@ -275,7 +273,6 @@ static void wrong_descriptors_are_no_harm(void **state)
         {exchange_watch, 0, 0},
     };
 
-    (void)state;
     for (unsigned i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         struct status_info status;
         uint64_t used, id;
@@ -310,7 +307,6 @@ static void wrong_descriptors_are_no_harm(void **state)
 
 static void a_ledger_of_another_form_is_not_touched(void **state)
 {
-    (void)state;
     steps_run_full();
     kept_header()->features ^= LEDGER_FEATURES + 1;
     kept_header_written();
@@ -329,7 +325,6 @@ static void a_ledger_of_another_form_is_not_touched(void **state)
 
 static void a_damaged_ledger_is_put_aside_for_a_new_one(void **state)
 {
-    (void)state;
     steps_run_full();
     kept_header()->broker_id ^= 1;
     kept_unmap();

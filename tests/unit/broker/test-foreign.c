@@ -50,7 +50,6 @@ static void descriptors_of_no_memory_are_refused(void **state)
     const char *path;
     char text[64];
 
-    (void)state;
     assert_ok(pipe2(pair, O_CLOEXEC));
     (void)snprintf(text, sizeof(text), "/proc/self/fd/%d", file);
     path = text;
@@ -86,7 +85,6 @@ static void its_own_the_broker_wants_imported(void **state)
     uint64_t session = host_session(1), buffer, foreign;
     _cleanup_close_ int fd = -1;
 
-    (void)state;
     assert_int_equal(host_alloc(session, SIZE, 0, &buffer), 0);
     fd = host_export(session, buffer, RW);
     assert_int_equal(host_adopt(session, fd, &foreign), STATUS_INVALID_ARGUMENT);
@@ -108,7 +106,6 @@ static void a_dma_buf_is_taken(void **state)
     off_t size = lseek(fd, 0, SEEK_END);
     int r;
 
-    (void)state;
     with_dma_bufs.check_dma_buf = say_yes;
     sys = &with_dma_bufs;
     r = host_adopt(session, fd, &buffer);
@@ -129,7 +126,6 @@ static void imported_memory_is_charged_as_a_buffer_without_bytes_I5(void **state
     _cleanup_close_ int fd = memory(SIZE);
     struct buffer_info info;
 
-    (void)state;
     assert_int_equal(host_adopt(session, fd, &buffer), 0);
     assert_int_equal(host_opened.rights, RIGHTS_ALL);
     assert_int_equal(host_opened.size, SIZE);
@@ -163,7 +159,6 @@ static void it_is_carried_to_those_who_accept_it(void **state)
     uint8_t token[32];
     char text[7];
 
-    (void)state;
     assert_int_equal(host_adopt(maker, fd, &buffer), 0);
     assert_int_equal(host_share(maker, buffer, &terms, token), 0);
     assert_int_equal(host_bind(maker, buffer, "gpu/frame", NAME_KEEP, 0), 0);
@@ -195,7 +190,6 @@ static void nobody_gets_more_or_less_than_was_handed_in(void **state)
     char path[32];
     int out = -1;
 
-    (void)state;
     host_accepts_foreign = true;
     assert_int_equal(host_adopt(maker, fd, &buffer), 0);
     assert_int_equal(host_share(maker, buffer, &reading, token), 0);
@@ -225,7 +219,6 @@ static void what_is_done_to_memory_is_not_done_to_it(void **state)
     uint64_t session = host_session(1), buffer, reservation, address;
     _cleanup_close_ int fd = memory(SIZE);
 
-    (void)state;
     assert_int_equal(host_adopt(session, fd, &buffer), 0);
     assert_int_equal(CALL(session, op_reserve, 1 << 20, 0, 0, &reservation, &address), 0);
     assert_int_equal(CALL(session, op_publish, buffer, false), STATUS_NOT_SUPPORTED);
@@ -258,7 +251,6 @@ static void it_ends_with_its_last_claim_and_its_contents_stay(void **state)
     char path[32], text[7];
     int out;
 
-    (void)state;
     host_accepts_foreign = true;
     /* the first description of a memfd counts as none when leases are asked for */
     (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
@@ -289,7 +281,6 @@ static void an_administrator_ends_it(void **state)
     _cleanup_close_ int fd = memory(SIZE);
     struct buffer_info info;
 
-    (void)state;
     for (int force = 0; force < 2; force++) {
         assert_int_equal(host_adopt(session, fd, &buffer), 0);
         assert_int_equal(CALL(session, op_destroy, buffer, force), 0);
@@ -306,7 +297,6 @@ static void no_grace_ends_a_session_that_holds_one(void **state)
     _cleanup_close_ int fd = memory(SIZE);
     struct buffer_info info;
 
-    (void)state;
     assert_int_equal(host_adopt(session, fd, &buffer), 0);
     assert_int_equal(broker_connection_lost(host.broker, session, (void *)(uintptr_t)1), 0);
     for (int64_t end = wait_now_ms() + 3 * (int64_t)host.grace_ms; wait_now_ms() < end;)

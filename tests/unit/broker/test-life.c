@@ -42,7 +42,6 @@ static void never_exported_ends_at_once(void **state)
     uint64_t session = host_session(1), buffer;
     struct buffer_info info;
 
-    (void)state;
     assert_int_equal(host_alloc(session, SIZE - 1, 0, &buffer), 0);
     assert_int_equal(host_used(), SIZE);
     assert_int_equal(host_info(session, buffer, &info), 0);
@@ -64,7 +63,6 @@ static void I4_a_descriptor_in_flight_keeps_the_contents(void **state)
     uint64_t word = 0;
     int pair[2];
 
-    (void)state;
     assert_ok(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair));
     assert_int_equal(host_alloc(maker, SIZE, 0, &buffer), 0);
     fd = host_export(maker, buffer, RW);
@@ -120,7 +118,6 @@ static void I4_a_forked_mapping_keeps_the_contents(void **state)
     int fd;
     void *p;
 
-    (void)state;
     assert_int_equal(host_alloc(admin, SIZE, 0, &buffer), 0);
     fd = host_export(admin, buffer, RW);
     p = map_shared(fd, SIZE, PROT_READ | PROT_WRITE);
@@ -144,7 +141,6 @@ static void I4_a_published_one_ends_as_well(void **state)
     int fd;
     void *p;
 
-    (void)state;
     assert_int_equal(host_alloc(admin, SIZE, BUFFER_PUBLISHABLE, &buffer), 0);
     assert_int_equal(CALL(admin, op_publish, buffer, false), 0);
     fd = host_export(admin, buffer, RIGHT_READ);
@@ -163,7 +159,6 @@ static void I4_an_inode_that_nobody_sees_stays_charged(void **state)
     uint64_t admin = host_session(1), buffer;
     _cleanup_close_ int fd = -1, path = -1;
 
-    (void)state;
     assert_int_equal(host_alloc(admin, SIZE, 0, &buffer), 0);
     fd = host_export(admin, buffer, RIGHT_READ);
     path = fd_reopen(fd, O_PATH);
@@ -185,7 +180,6 @@ static void destroying_ends_all_claims(void **state)
     int fd;
     char *p;
 
-    (void)state;
     assert_int_equal(host_alloc(admin, SIZE, 0, &buffer), 0);
     assert_int_equal(host_bind(admin, buffer, "doomed", 0, 0), 0);
     assert_int_equal(host_share(admin, buffer, &terms, token), 0);
@@ -220,7 +214,6 @@ static void the_charge_follows_the_oldest_hold(void **state)
     const struct share_args terms = {.rights = RIGHT_READ};
     uint8_t token[32];
 
-    (void)state;
     assert_int_equal(host_alloc(maker, SIZE, 0, &buffer), 0);
     assert_int_equal(host_share(maker, buffer, &terms, token), 0);
     assert_int_equal(host_open(second, token, 0, NULL), 0);
@@ -251,7 +244,6 @@ static void I6_death_is_the_processs_and_nothing_else(void **state)
     int fd;
     void *p;
 
-    (void)state;
     if (host_no_pidfds)
         test_skip("no pidfds here: is this valgrind?");
     child_start(&child, sleeper, NULL);
@@ -286,7 +278,6 @@ static void I6_a_lost_connection_ends_it_when_nothing_is_in_use(void **state)
     int fd;
     void *p;
 
-    (void)state;
     assert_int_equal(host_alloc(session, SIZE, 0, &buffer), 0);
     assert_int_equal(host_alloc(session, SIZE, 0, &unused), 0);
     fd = host_export(session, buffer, RW);
@@ -309,7 +300,6 @@ static void I6_a_stopped_process_keeps_what_it_does_not_use(void **state)
     struct child child;
     int status;
 
-    (void)state;
     child_start(&child, sleeper, NULL);
     child_hear(&child);
     session = host_session_of(2, child.pid, geteuid());
@@ -331,7 +321,6 @@ static void I6_a_connection_that_goes_with_the_broker_ends_nothing(void **state)
 {
     uint64_t admin = host_session(1), session = host_session(2), buffer;
 
-    (void)state;
     assert_int_equal(host_alloc(session, SIZE, 0, &buffer), 0);
     broker_announce_shutdown(host.broker);
     assert_int_equal(broker_connection_lost(host.broker, session, (void *)2), 0);
@@ -349,7 +338,6 @@ static void I5_a_release_log_has_no_page_of_the_brokers(void **state)
     struct peer peer = PEER_NULL;
     struct stat st;
 
-    (void)state;
     memcpy(args.secret, host.secret, 16);
     args.peer = &peer;
     assert_int_equal(peer_init_pid(&peer, getpid()), 0);
@@ -373,7 +361,6 @@ static void I3_only_the_same_process_resumes(void **state)
     struct peer peer = PEER_NULL;
     struct child child;
 
-    (void)state;
     memcpy(args.secret, host.secret, 16);
     args.peer = &peer;
     assert_int_equal(host_alloc(session, SIZE, 0, &buffer), 0);
@@ -450,7 +437,6 @@ static void an_ended_session_forgets_its_connection(void **state)
 {
     uint64_t admin = host_session(1), leaves, dies, buffer;
 
-    (void)state;
     leaves = host_session(2);
     dies = host_session(3);
     assert_int_equal(CALL(leaves, op_subscribe, 4), 0);
@@ -477,7 +463,6 @@ static void I4_an_overflow_loses_nothing(void **state)
     uint64_t admin = host_session(1), buffers[N];
     int fds[N], paths[N];
 
-    (void)state;
     lossy = sys_kernel;
     lossy.read = lossy_read;
     lossy.set_lease = lossy_lease;
@@ -527,7 +512,6 @@ static void I4_a_close_that_was_told_too_early_is_asked_about_again(void **state
     uint64_t admin = host_session(1), buffer;
     int fd;
 
-    (void)state;
     slow = sys_kernel;
     slow.set_lease = slow_lease;
     sys = &slow;

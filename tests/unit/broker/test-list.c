@@ -98,7 +98,6 @@ static void buffers_page(void **state)
     struct list_args args = {.userdata = &page};
     uint64_t next = 0;
 
-    (void)state;
     assert_int_equal(LIST(session, LIST_BUFFERS, 0, 0, on_buffer), 0);
     for (unsigned i = 0; i < 300; i++)
         assert_int_equal(host_alloc(i < 100 ? other : session, SIZE, 0, &buffers[i]), 0);
@@ -140,7 +139,6 @@ static void the_rest_is_listed_too(void **state)
     struct status_info status;
     uint8_t token[32];
 
-    (void)state;
     assert_int_equal(host_alloc(session, SIZE, 0, &buffer), 0);
     assert_int_equal(host_share(session, buffer, &terms, token), 0);
     assert_int_equal(host_bind(session, buffer, "some/name", 2, 50), 0);
@@ -221,7 +219,6 @@ static void status_and_listings_agree(void **state)
     struct status_info status;
     _cleanup_close_ int fd = -1;
 
-    (void)state;
     assert_int_equal(host_alloc(session, SIZE, 0, &live), 0);
     assert_int_equal(host_alloc(session, SIZE, 0, &detached), 0);
     fd = host_export(session, detached, RIGHT_READ);
@@ -255,7 +252,6 @@ static void names_are_told_to_those_who_may_know(void **state)
     uint64_t maker = host_session_of(1, getpid(), 7001), mate = host_session_of(2, getpid(), 7001),
              stranger = host_session_of(3, getpid(), 7002), admin = host_session(4), buffer;
 
-    (void)state;
     assert_int_equal(CALL(mate, op_subscribe, 4), 0);
     assert_int_equal(CALL(stranger, op_subscribe, 4), 0);
     assert_int_equal(CALL(admin, op_subscribe, 4 | 8), 0);
@@ -291,7 +287,6 @@ static void a_large_client_is_taken_apart_in_slices(void **state)
     uint8_t token[32];
     unsigned turns = 0;
 
-    (void)state;
     assert_ok(getrlimit(RLIMIT_NOFILE, &limit));
     limit.rlim_cur = limit.rlim_max;
     assert_ok(setrlimit(RLIMIT_NOFILE, &limit));
@@ -332,7 +327,6 @@ static void only_administrators_have_it_upgraded(void **state)
 {
     uint64_t admin = host_session(1), stranger = host_session_of(2, getpid(), 7001);
 
-    (void)state;
     assert_int_equal(CALL(stranger, op_upgrade), STATUS_NOT_ADMIN);
     /* and here is no keeper */
     assert_int_equal(CALL(admin, op_upgrade), STATUS_NOT_SUPPORTED);

@@ -180,7 +180,6 @@ static void I5_the_sums_are_exact_after_every_operation(void **state)
     bool running = false;
     const char *given = getenv("MEMORYD_TEST_SEED");
 
-    (void)state;
     seed = given ? strtoull(given, NULL, 0) : (uint64_t)time(NULL);
     print_message("MEMORYD_TEST_SEED=%llu\n", (unsigned long long)seed);
     memset(fds, -1, sizeof(fds));
@@ -242,7 +241,6 @@ static void I5_a_sum_that_is_wrong_is_found(void **state)
     struct account *account;
     struct check_result result;
 
-    (void)state;
     assert_int_equal(host_alloc(admin, 5000, 0, &buffer), 0);
     assert_int_equal(host_check(admin), 0);
     assert_int_equal(CALL(other, op_check, &result), STATUS_NOT_ADMIN);

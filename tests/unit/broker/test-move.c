@@ -22,7 +22,6 @@
 
 static int setup_simulated(void **state)
 {
-    (void)state;
     host_reset(2);
     host_start();
     return 0;
@@ -107,7 +106,6 @@ static void the_charge_goes_along(void **state)
     uint64_t session = host_session(1), buffer = alloc_on(session, 0, SIZE);
     struct buffer_info before, after;
 
-    (void)state;
     assert_on(session, buffer, 0, SIZE);
     assert_int_equal(host_info(session, buffer, &before), 0);
     assert_int_equal(CALL(session, op_move, buffer, 1), 0);
@@ -133,7 +131,6 @@ static void several_nodes_become_one(void **state)
     uint64_t session = host_session(1), large = HOST_POOL_BYTES - SIZE, buffer = alloc_as(session, &split, large);
     struct buffer_info info;
 
-    (void)state;
     assert_int_equal(node_used(1), large / 2);
     assert_int_equal(CALL(session, op_move, buffer, 1), 0);
     assert_on(session, buffer, 1, large);
@@ -149,7 +146,6 @@ static void a_node_without_room_gets_nothing(void **state)
     uint64_t session = host_session(1), buffer = alloc_on(session, 0, SIZE);
     uint64_t other = alloc_on(session, 1, HOST_POOL_BYTES - SIZE / 2);
 
-    (void)state;
     assert_int_equal(CALL(session, op_move, buffer, 1), STATUS_POOL_FULL);
     assert_non_null(strstr(host_sentence, "node 1"));
     assert_int_equal(node_used(1), HOST_POOL_BYTES - SIZE / 2);
@@ -191,7 +187,6 @@ static void a_move_waits_for_memory_reclaimed_on_the_node(void **state)
 {
     uint64_t session = host_session(1), buffer = alloc_beside_what_returns(session);
 
-    (void)state;
     begin_move(session, buffer, 1);
     host_turn(5);
     assert_false(moving.ended);
@@ -206,7 +201,6 @@ static void a_move_does_not_wait_for_less_than_it_needs(void **state)
     uint64_t session = host_session(1), buffer = alloc_on(session, 0, SIZE), large = alloc_on(session, 0, 2 * SIZE);
     uint64_t some = alloc_on(session, 1, SIZE), most = alloc_on(session, 1, HOST_POOL_BYTES - SIZE - SIZE / 2);
 
-    (void)state;
     host.no_commit = true;
     assert_int_equal(host_release(session, some), 0);
     assert_int_equal(CALL(session, op_move, large, 1), STATUS_POOL_FULL);
@@ -226,7 +220,6 @@ static void a_move_fails_when_another_took_what_was_reclaimed(void **state)
     static struct opened result;
     static struct call first;
 
-    (void)state;
     call_init(&first, session);
     assert_int_equal(op_alloc(&first.op, &args, &result), OP_PENDING);
     begin_move(session, buffer, 1);
@@ -243,7 +236,6 @@ static void a_move_that_waits_for_reclaimed_memory_can_be_cancelled(void **state
     uint64_t session = host_session(1), other = host_session(2), buffer = alloc_beside_what_returns(session);
     static struct call cancelled;
 
-    (void)state;
     call_init(&cancelled, session);
     assert_int_equal(op_move(&cancelled.op, buffer, 1), OP_PENDING);
     op_cancel(&cancelled.op);
@@ -272,7 +264,6 @@ static void not_everybody_may_and_not_everything_can(void **state)
     uint64_t session = host_session(1), other = host_session(2), buffer = alloc_on(session, 0, SIZE);
     uint8_t token[32];
 
-    (void)state;
     assert_int_equal(CALL(other, op_move, buffer, 1), STATUS_NO_RIGHT);
     assert_int_equal(host_share(session, buffer, &terms, token), 0);
     assert_int_equal(host_open(other, token, 0, NULL), 0);
@@ -293,7 +284,6 @@ static void pages_and_charge_go_together(void **state)
     _cleanup_close_ int fd = host_export(session, buffer, RIGHT_READ | RIGHT_WRITE);
     char *map = map_shared(fd, SIZE, PROT_READ | PROT_WRITE);
 
-    (void)state;
     assert_mapped(map);
     memset(map, 7, SIZE);
     assert_int_equal(nodes_count(SIZE, 0), SIZE / page_size());
@@ -311,7 +301,6 @@ static void what_is_in_use_stays_and_it_is_said_whose_it_is(void **state)
     char who[64];
     uint8_t token[32];
 
-    (void)state;
     assert_int_equal(host_share(session, buffer, &terms, token), 0);
     assert_int_equal(host_open(other, token, 0, NULL), 0);
     nodes.stuck = 1000;
@@ -329,7 +318,6 @@ static void without_memory_there_it_stays(void **state)
 {
     uint64_t session = host_session(1), buffer = alloc_on(session, 0, SIZE);
 
-    (void)state;
     nodes.available[1] = MIB;
     assert_int_equal(CALL(session, op_move, buffer, 1), STATUS_NO_MEMORY);
     assert_on(session, buffer, 0, SIZE);
@@ -351,7 +339,6 @@ static void what_cannot_come_back_is_not_verified(void **state)
     uint64_t session = host_session(1), buffer = alloc_on(session, 0, SIZE);
     struct buffer_info info;
 
-    (void)state;
     nodes.moving = run_out_and_get_stuck;
     nodes.moves = 0;
     assert_int_equal(CALL(session, op_move, buffer, 1), STATUS_NO_MEMORY);
@@ -376,7 +363,6 @@ static void both_places_are_charged_meanwhile(void **state)
     static struct call check;
     static struct check_result result;
 
-    (void)state;
     /* one that walks the records before, during and after */
     call_init(&check, session);
     assert_int_equal(op_check(&check.op, &result), OP_PENDING);
@@ -394,7 +380,6 @@ static void it_may_end_meanwhile(void **state)
 {
     uint64_t session = host_session(1), other = host_session(2), buffer = alloc_on(session, 0, SIZE);
 
-    (void)state;
     begin_move(session, buffer, 1);
     assert_int_equal(host_release(session, buffer), 0);
     (void)call_finish(&moving, OP_PENDING);
@@ -408,7 +393,6 @@ static void its_session_may_end_meanwhile(void **state)
 {
     uint64_t session = host_session(1), other = host_session(2), buffer = alloc_on(session, 0, SIZE);
 
-    (void)state;
     assert_int_equal(host_bind(session, buffer, "stays", 0, 0), 0);
     begin_move(session, buffer, 1);
     assert_int_equal(CALL(session, op_goodbye), 0);
@@ -437,7 +421,6 @@ static void a_cancelled_one_stays(void **state)
 {
     uint64_t session, buffer;
 
-    (void)state;
     host_teardown(state);
     host_reset(2);
     host.pool_bytes = HOST_LARGE_BYTES;

@@ -55,7 +55,6 @@ static void a_request_is_new_then_kept_then_forgotten(void **state)
     struct op_reply reply;
     char message[MEMORYD_PAYLOAD_MAX];
 
-    (void)state;
     assert_int_equal(begin(session, 5, METHOD_RESERVE, true), 0);
     keep(session, 5, STATUS_NAME_EXISTS);
     assert_int_equal(begin(session, 5, METHOD_RESERVE, true), OP_KEPT);
@@ -75,7 +74,6 @@ static void sequences_are_of_a_session(void **state)
 {
     uint64_t one = host_session(1), other = host_session(2);
 
-    (void)state;
     assert_int_equal(begin(one, 5, METHOD_RESERVE, true), 0);
     keep(one, 5, 0);
     assert_int_equal(begin(other, 5, METHOD_RESERVE, true), 0);
@@ -88,7 +86,6 @@ static void so_many_and_no_more(void **state)
 {
     uint64_t session = host_session(1);
 
-    (void)state;
     for (uint64_t i = 1; i <= MEMORYD_UNACKNOWLEDGED_MAX; i++)
         assert_int_equal(begin(session, i, METHOD_RESERVE, true), 0);
     assert_int_equal(begin(session, 100, METHOD_RESERVE, true), STATUS_LIMIT);
@@ -103,7 +100,6 @@ static void they_end_with_their_session(void **state)
     uint64_t session = host_session(1);
     struct sessions *sessions = &host.broker->sessions;
 
-    (void)state;
     for (uint64_t i = 1; i <= MEMORYD_UNACKNOWLEDGED_MAX; i++) {
         static const char message[5000];
 
@@ -123,7 +119,6 @@ static void one_that_waits_for_room_is_running_and_not_working(void **state)
     static struct call call;
     uint64_t session = host_session(1), buffer;
 
-    (void)state;
     assert_int_equal(host_alloc(session, HOST_POOL_BYTES, 0, &buffer), 0);
     assert_int_equal(begin(session, 5, METHOD_ALLOC, true), 0);
     args.wait_ms = PATIENCE_MS;
@@ -152,7 +147,6 @@ static void one_that_a_worker_does_is_working(void **state)
     static struct call call;
     uint64_t session = host_session(1), buffer;
 
-    (void)state;
     assert_int_equal(host_alloc(session, PAGE, BUFFER_PUBLISHABLE, &buffer), 0);
     assert_int_equal(begin(session, 5, METHOD_PUBLISH, true), 0);
     call_init(&call, session);
@@ -174,7 +168,6 @@ static void one_that_waits_for_a_worker_is_not(void **state)
     static struct call calls[2];
     uint64_t session = host_session(1), buffer;
 
-    (void)state;
     for (unsigned i = 0; i < 2; i++) {
         assert_int_equal(host_alloc(session, PAGE, BUFFER_PUBLISHABLE, &buffer), 0);
         assert_int_equal(begin(session, 5 + i, METHOD_PUBLISH, true), 0);
@@ -198,7 +191,6 @@ static void what_one_broker_died_over_is_tried_again(void **state)
 {
     uint64_t session = host_session(1);
 
-    (void)state;
     died_over(session, 5, METHOD_PUBLISH, 1);
     assert_int_equal(begin(session, 5, METHOD_PUBLISH, true), OP_AGAIN);
     keep(session, 5, 0);
@@ -214,7 +206,6 @@ static void what_a_broker_died_over_rests_first(void **state)
     static struct call call;
     uint64_t session = host_session(1), buffer;
 
-    (void)state;
     assert_int_equal(host_alloc(session, PAGE, BUFFER_PUBLISHABLE, &buffer), 0);
     died_over(session, 5, METHOD_PUBLISH, 1);
     assert_int_equal(begin(session, 5, METHOD_PUBLISH, true), OP_AGAIN);
@@ -234,7 +225,6 @@ static void what_two_brokers_died_over_is_not(void **state)
 {
     uint64_t session = host_session(1);
 
-    (void)state;
     died_over(session, 5, METHOD_PUBLISH, 2);
     assert_int_equal(begin(session, 5, METHOD_PUBLISH, true), STATUS_REFUSED);
     assert_non_null(strstr(problem.sentence, "died"));
@@ -261,7 +251,6 @@ static void done_again_is_done(void **state)
 {
     uint64_t session = host_session(1), buffer;
 
-    (void)state;
     assert_int_equal(host_alloc(session, PAGE, BUFFER_PUBLISHABLE, &buffer), 0);
     assert_int_equal(CALL(session, op_publish, buffer, false), 0);
     assert_int_equal(CALL(session, op_publish, buffer, false), STATUS_PUBLISHED);

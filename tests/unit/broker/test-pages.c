@@ -43,7 +43,6 @@ static int made_up_memfd_create(const char *name, unsigned flags)
 
 static int setup(void **state)
 {
-    (void)state;
     calls = sys_kernel;
     calls.huge_pages = made_up_huge_pages;
     calls.memfd_create = made_up_memfd_create;
@@ -91,7 +90,6 @@ static void large_ones_get_huge_pages_as_long_as_there_are(void **state)
     uint64_t huge = huge_page_size(), size = N_HUGE / 2 * huge, session = host_session(1), buffers[4];
     struct buffer_info info;
 
-    (void)state;
     need_huge_pages();
     assert_int_equal(host_alloc(session, size - 1, 0, &buffers[0]), 0);
     assert_int_equal(host_info(session, buffers[0], &info), 0);
@@ -122,7 +120,6 @@ static void those_that_others_used_up_are_not_missed(void **state)
     struct opened result = {0};
     struct alloc_spec args = {.n = 2, .sizes = {size, size}};
 
-    (void)state;
     need_huge_pages();
     used_up = true;
     assert_int_equal(host_alloc(session, size, 0, &buffer), 0);
@@ -160,7 +157,6 @@ static void room_is_waited_for_in_the_last_pool(void **state)
     struct alloc_spec all = {.n = 1, .sizes = {HOST_POOL_BYTES}, .pages = PAGES_BASE};
     struct opened base = {0};
 
-    (void)state;
     need_huge_pages();
     used_up = true;
     assert_int_equal(CALL(session, op_alloc, &all, &base), 0);

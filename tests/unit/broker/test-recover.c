@@ -35,7 +35,6 @@ static void do_nothing(void)
 
 static void all_of_it_is_there_after_each_step_I5(void **state)
 {
-    (void)state;
     for (unsigned n = 0; n <= n_steps; n++) {
         (void)steps_set_up(NULL);
         shared->n_steps = n;
@@ -51,7 +50,6 @@ static void all_of_it_is_there_after_each_step_I5(void **state)
 
 static void what_was_not_committed_is_not_there(void **state)
 {
-    (void)state;
     for (unsigned n = 0; n < n_steps; n++) {
         if (steps[n].by_worker)
             continue;
@@ -73,7 +71,6 @@ static void each_thing_is_what_it_was(void **state)
     struct buffer_info info;
     struct call call;
 
-    (void)state;
     steps_run_full();
     generation_adopt();
     assert_int_equal(host_status, 0);
@@ -141,7 +138,6 @@ static void what_was_on_its_way_is_charged_where_it_was_I5(void **state)
     struct buffer_info info;
     uint64_t observer;
 
-    (void)state;
     generation_run(begin_a_move);
     generation_adopt();
     assert_int_equal(host_status, 0);
@@ -231,7 +227,6 @@ static void give_back_over_a_death(uint64_t charged)
 
 static void what_was_on_its_way_back_comes_back_by_the_next_one_I4_I5(void **state)
 {
-    (void)state;
     for (unsigned i = 0; i < 2; i++) {
         (void)steps_set_up(NULL);
         large_is_exported = i;
@@ -242,7 +237,6 @@ static void what_was_on_its_way_back_comes_back_by_the_next_one_I4_I5(void **sta
 /* It is credited whole. */
 static void so_does_what_lies_on_several_nodes_I4_I5(void **state)
 {
-    (void)state;
     host.nodes = 2;
     large.n_nodes = 2;
     large.nodes[1] = 1;
@@ -256,7 +250,6 @@ static void buffers_outlive_their_pool_in_the_configuration(void **state)
 {
     uint32_t retired = 0, usable = 0;
 
-    (void)state;
     steps_run_full();
     host.nodes = 2;
     generation_adopt();
@@ -281,7 +274,6 @@ static void an_arena_with_addresses_in_it_stays(void **state)
     struct status_info status;
     uint64_t used;
 
-    (void)state;
     steps_run_full();
     host.arena_base = UINT64_C(0x466000000000);
     generation_adopt();
@@ -314,7 +306,6 @@ static void nothing_begins_that_a_crash_would_lose(void **state)
     uint64_t session;
     int ends[2];
 
-    (void)state;
     assert_ok(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends));
     assert_int_equal(keeper_link_new(&host.keeper, ends[1]), 0);
     host_start();
@@ -425,7 +416,6 @@ static void what_was_ahead_is_its_sessions_I5(void **state)
     const struct buffer_record *record;
     int fd;
 
-    (void)state;
     generation_run(allocate_two);
     as_they_were_made_ahead();
     fd = take_by_a_lock(shared->buffers[0]);

@@ -82,7 +82,6 @@ static void reclaimed_memory_is_waited_for_and_counts_as_available(void **state)
     static struct waiting again;
     uint64_t session = host_session(1), all;
 
-    (void)state;
     assert_int_equal(host_alloc(session, HOST_POOL_BYTES, 0, &all), 0);
     assert_int_equal(available(session), 0);
     release_slowly(session, all);
@@ -105,7 +104,6 @@ static void limits_of_bytes_and_buffers_wait_for_reclaimed_memory_too(void **sta
     static struct waiting again;
     uint64_t session = host_session(1), other = host_session(2), one;
 
-    (void)state;
     for (unsigned turn = 0; turn < 3; turn++) {
         bool of_session = turn == 0;
 
@@ -135,7 +133,6 @@ static void a_deadline_that_passes_during_reclaim_does_not_fail_the_alloc(void *
     static struct waiting again;
     uint64_t session = host_session(1), all;
 
-    (void)state;
     assert_int_equal(host_alloc(session, HOST_POOL_BYTES, 0, &all), 0);
     release_slowly(session, all);
     assert_int_equal(begin(&again, session, HOST_POOL_BYTES, 1), OP_PENDING);
@@ -154,7 +151,6 @@ static void a_short_alloc_passes_longer_waiters_of_its_session(void **state)
     static struct waiting patient, behind, hoping;
     uint64_t session = host_session(1), one, two;
 
-    (void)state;
     assert_int_equal(host_alloc(session, HALF, 0, &one), 0);
     assert_int_equal(host_alloc(session, HALF, 0, &two), 0);
     assert_int_equal(begin(&patient, session, HOST_POOL_BYTES, UINT64_MAX), OP_PENDING);
@@ -177,7 +173,6 @@ static void an_alloc_larger_than_what_is_reclaimed_is_refused_at_once(void **sta
     static struct waiting none;
     uint64_t session = host_session(1), one, two;
 
-    (void)state;
     assert_int_equal(host_alloc(session, HALF, 0, &one), 0);
     assert_int_equal(host_alloc(session, HALF, 0, &two), 0);
     release_slowly(session, one);
@@ -196,7 +191,6 @@ static void an_alloc_fails_when_another_took_what_was_reclaimed(void **state)
     static struct waiting first, second, late;
     uint64_t session = host_session(1), all;
 
-    (void)state;
     assert_int_equal(host_alloc(session, HOST_POOL_BYTES, 0, &all), 0);
     release_slowly(session, all);
     assert_int_equal(begin(&first, session, HALF + PAGE, 0), OP_PENDING);
@@ -218,7 +212,6 @@ static void memory_that_is_still_exported_is_not_available(void **state)
     uint64_t session = host_session(1), all;
     int fd;
 
-    (void)state;
     assert_int_equal(host_alloc(session, HOST_POOL_BYTES, 0, &all), 0);
     fd = host_export(session, all, RIGHT_READ);
     assert_true(fd >= 0);
@@ -240,7 +233,6 @@ static void an_alloc_that_waits_for_reclaimed_memory_can_be_cancelled(void **sta
     static struct waiting gone, cancelled;
     uint64_t session = host_session(1), other = host_session(2), all;
 
-    (void)state;
     assert_int_equal(host_alloc(session, HOST_POOL_BYTES, 0, &all), 0);
     release_slowly(session, all);
     assert_int_equal(begin(&gone, other, HALF, 0), OP_PENDING);

@@ -46,7 +46,6 @@ static void by_descriptor(void **state)
     uint64_t maker = host_session(1), other = host_session(2), buffer, found;
     _cleanup_close_ int fd = -1, mine = -1;
 
-    (void)state;
     assert_int_equal(host_alloc(maker, SIZE, 0, &buffer), 0);
     fd = host_export(maker, buffer, RW);
     assert_true(fd >= 0);
@@ -73,7 +72,6 @@ static void a_read_only_descriptor_imports_as_such(void **state)
     uint64_t maker = host_session(1), other = host_session(2), buffer;
     _cleanup_close_ int fd = -1;
 
-    (void)state;
     assert_int_equal(host_alloc(maker, SIZE, 0, &buffer), 0);
     fd = host_export(maker, buffer, RIGHT_READ);
     assert_int_equal(host_import(other, fd, NULL), 0);
@@ -88,7 +86,6 @@ static void foreign_descriptors_are_refused(void **state)
     _cleanup_close_ int memfd = memfd_new(SIZE, 0), null = open("/dev/null", O_RDWR | O_CLOEXEC);
     int pair[2];
 
-    (void)state;
     assert_ok(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair));
     assert_int_equal(host_import(session, memfd, NULL), STATUS_FD_FOREIGN);
     assert_int_equal(host_import(session, null, NULL), STATUS_FD_FOREIGN);
@@ -105,7 +102,6 @@ static void by_token(void **state)
     _cleanup_close_ int mine = -1, theirs = -1;
     uint8_t token[32], wrong[32];
 
-    (void)state;
     assert_int_equal(host_alloc(maker, SIZE, 0, &buffer), 0);
     mine = host_export(maker, buffer, RW);
     write_word(mine, 42);
@@ -136,7 +132,6 @@ static void the_uses_of_a_token_are_exact(void **state)
     uint64_t maker = host_session(1), other = host_session(2), buffer;
     uint8_t token[32];
 
-    (void)state;
     assert_int_equal(host_alloc(maker, SIZE, 0, &buffer), 0);
     assert_int_equal(host_share(maker, buffer, &twice, token), 0);
     /* an open that fails costs no use */
@@ -156,7 +151,6 @@ static void a_token_is_revoked(void **state)
     uint32_t revoked = 0;
     uint8_t token[32], second[32];
 
-    (void)state;
     assert_int_equal(host_alloc(maker, SIZE, 0, &buffer), 0);
     assert_int_equal(host_share(maker, buffer, &terms, token), 0);
     assert_int_equal(host_share(maker, buffer, &terms, second), 0);
@@ -179,7 +173,6 @@ static void a_token_for_one_only(void **state)
     struct share_args terms = {.rights = RIGHT_READ, .flags = TOKEN_ONLY_UID, .uid = getuid() + 1};
     uint8_t token[32];
 
-    (void)state;
     assert_int_equal(host_alloc(maker, SIZE, 0, &buffer), 0);
     assert_int_equal(host_share(maker, buffer, &terms, token), 0);
     assert_int_equal(host_open(other, token, 0, NULL), STATUS_TOKEN_NOT_YOURS);
@@ -199,7 +192,6 @@ static void by_name(void **state)
     uint64_t maker = host_session(1), other = host_session(2), buffer;
     _cleanup_close_ int mine = -1, theirs = -1;
 
-    (void)state;
     assert_int_equal(host_alloc(maker, SIZE, 0, &buffer), 0);
     mine = host_export(maker, buffer, RW);
     write_word(mine, 99);
@@ -229,7 +221,6 @@ static void a_name_ends_with_its_session_if_it_should(void **state)
 {
     uint64_t maker = host_session(1), other = host_session(2), freed, kept, while_;
 
-    (void)state;
     assert_int_equal(host_alloc(maker, SIZE, 0, &freed), 0);
     assert_int_equal(host_alloc(maker, SIZE, 0, &kept), 0);
     assert_int_equal(host_alloc(maker, SIZE, 0, &while_), 0);
@@ -251,7 +242,6 @@ static void a_keeping_token_keeps(void **state)
     uint64_t maker = host_session(1), other = host_session(2), buffer;
     uint8_t token[32];
 
-    (void)state;
     /* until it is used */
     assert_int_equal(host_alloc(maker, SIZE, 0, &buffer), 0);
     assert_int_equal(host_share(maker, buffer, &terms, token), 0);
@@ -299,7 +289,6 @@ static void publishing_ends_all_writing(void **state)
     _cleanup_close_ int mine = -1;
     void *p;
 
-    (void)state;
     assert_int_equal(host_alloc(maker, SIZE, 0, &buffer), 0);
     assert_int_equal(CALL(maker, op_publish, buffer, false), STATUS_NOT_SUPPORTED);
     assert_int_equal(host_alloc(maker, SIZE, BUFFER_PUBLISHABLE, &buffer), 0);
@@ -326,7 +315,6 @@ static void discarding_reads_as_zeros_and_stays_charged(void **state)
     uint64_t maker = host_session(1), other = host_session(2), buffer;
     _cleanup_close_ int mine = -1;
 
-    (void)state;
     assert_int_equal(host_alloc(maker, SIZE, 0, &buffer), 0);
     mine = host_export(maker, buffer, RW);
     assert_int_equal(host_import(other, mine, NULL), 0);
@@ -349,7 +337,6 @@ static void more_news_than_are_kept_become_one_lost(void **state)
     uint64_t maker = host_session(1), other = host_session(2), buffer;
     char name[16];
 
-    (void)state;
     assert_int_equal(host_alloc(maker, SIZE, 0, &buffer), 0);
     assert_int_equal(CALL(other, op_subscribe, 4), 0);
     for (unsigned i = 0; i < 100; i++) {
@@ -378,7 +365,6 @@ static void I7_news_for_many_are_told_in_slices(void **state)
     enum { MANY = 200 };
     uint64_t maker = host_session(1), sessions[MANY], buffer;
 
-    (void)state;
     assert_int_equal(host_alloc(maker, SIZE, 0, &buffer), 0);
     for (unsigned i = 0; i < MANY; i++) {
         sessions[i] = host_session(100 + i);

@@ -87,7 +87,6 @@ static int setup_with(struct pool_capacity stock)
 
 static int setup(void **state)
 {
-    (void)state;
     return setup_with((struct pool_capacity){.percent = 25});
 }
 
@@ -96,13 +95,11 @@ static const struct pool_capacity little = {.bytes = 8 * SIZE};
 
 static int setup_little(void **state)
 {
-    (void)state;
     return setup_with(little);
 }
 
 static int setup_nodes(void **state)
 {
-    (void)state;
     host_reset(2);
     host.stock = (struct pool_capacity){.percent = 25};
     host_start();
@@ -124,7 +121,6 @@ static void a_repeated_size_is_allocated_from_stock(void **state)
     static struct opened opened;
     struct buffer_info info;
 
-    (void)state;
     have_stock(session, 0);
     before = host_stock();
     assert_int_equal(take(session, 1, SIZE - 5, 0, &opened), 0);
@@ -154,7 +150,6 @@ static void I4_stock_is_zeros_that_nobody_had(void **state)
     static struct opened opened;
     uint64_t inode;
 
-    (void)state;
     have_stock(session, BUFFER_WANT_FDS);
     for (unsigned turn = 0; turn < 2; turn++) {
         _cleanup_close_ int fd = -1;
@@ -198,7 +193,6 @@ static void I4_it_comes_back_if_it_could_not_be_watched_before(void **state)
     _cleanup_close_ int fd = -1;
     static struct opened opened;
 
-    (void)state;
     assert_int_equal(take(session, 1, SIZE, BUFFER_WANT_FDS, &opened), 0);
     id = opened.items[0].id;
     fdset_deinit(&opened.fds);
@@ -230,7 +224,6 @@ static void of_a_batch_only_what_is_not_there_is_made(void **state)
     static struct opened opened;
     uint32_t n;
 
-    (void)state;
     have_stock(session, 0);
     before = host_stock();
     n = (uint32_t)(before / SIZE) + 1;
@@ -278,7 +271,6 @@ static void what_waits_for_the_rest_of_its_batch_is_still_in_stock(void **state)
     static struct opened opened;
     static struct call call;
 
-    (void)state;
     have_stock(session, 0);
     before = host_stock();
     begin_large_batch(&call, session, &opened);
@@ -304,7 +296,6 @@ static void I5_who_waits_for_the_rest_of_his_batch_pays_for_all(void **state)
     static struct opened opened;
     static struct call call;
 
-    (void)state;
     have_stock(session, 0);
     host.limits.user[ACCOUNT_BUFFERS] = MEMORYD_BATCH_MAX;
     broker_set_limits(host.broker, &host.limits);
@@ -324,7 +315,6 @@ static void it_comes_back_from_a_batch_that_is_given_up(void **state)
     static struct opened opened;
     static struct call call;
 
-    (void)state;
     have_stock(session, 0);
     before = host_stock();
     begin_large_batch(&call, other, &opened);
@@ -356,7 +346,6 @@ static void who_waits_for_it_is_told_when_a_batch_has_taken_it(void **state)
     static struct opened opened, large;
     static struct call call, waiting;
 
-    (void)state;
     have_stock(session, 0);
     begin_large_batch(&call, session, &opened);
     begin_to_wait_for_stock(&waiting, other, &large);
@@ -372,7 +361,6 @@ static void who_waits_for_it_gets_it_from_a_batch_that_is_given_up(void **state)
     static struct opened opened, large;
     static struct call call, waiting;
 
-    (void)state;
     have_stock(session, 0);
     begin_large_batch(&call, session, &opened);
     begin_to_wait_for_stock(&waiting, other, &large);
@@ -387,7 +375,6 @@ static void stock_of_other_properties_is_not_taken(void **state)
 {
     uint64_t session = host_session(1), id;
 
-    (void)state;
     have_stock(session, 0);
     assert_int_equal(host_alloc(session, SIZE, BUFFER_PUBLISHABLE, &id), 0);
     assert_int_equal(host_alloc(session, SIZE + 1, 0, &id), 0);
@@ -412,7 +399,6 @@ static void I5_stock_belongs_to_nobody(void **state)
     struct buffer_info info;
     unsigned seen = 0;
 
-    (void)state;
     have_stock(session, 0);
     args.userdata = &seen;
     assert_int_equal(CALL(session, op_list, LIST_BUFFERS, &args, &next, see_buffer), 0);
@@ -439,7 +425,6 @@ static void whoever_takes_it_pays(void **state)
 {
     uint64_t session = host_session(1), before, id;
 
-    (void)state;
     have_stock(session, 0);
     before = host_stock();
     host.limits.user[ACCOUNT_BYTES] = SIZE - 1;
@@ -460,7 +445,6 @@ static void the_last_byte_is_had(void **state)
 {
     uint64_t session = host_session(1), rest = HOST_POOL_BYTES - SIZE, id, last;
 
-    (void)state;
     have_stock(session, 0);
     assert_int_equal(host_alloc(session, rest, 0, &id), 0);
     assert_int_equal(host_alloc(session, SIZE - 4096, 0, &last), 0);
@@ -475,7 +459,6 @@ static void none_is_kept_in_a_pool_that_is_nearly_full(void **state)
 {
     uint64_t session = host_session(1), id;
 
-    (void)state;
     have_stock(session, 0);
     assert_int_equal(host_alloc(session, HOST_POOL_BYTES / 100 * 86, 0, &id), 0);
     assert_true(HOST_UNTIL(!host_stock()));
@@ -499,7 +482,6 @@ static void stock_is_drained_before_an_alloc_is_refused(void **state)
 {
     uint64_t session = host_session(1), id;
 
-    (void)state;
     if (host_no_pidfds)
         test_skip("the test's own calls of the kernel take the place of those that are missing here");
     have_stock(session, 0);
@@ -552,7 +534,6 @@ static void stock_of_another_node_is_not_taken(void **state)
 {
     uint64_t session = host_session(1), before, id;
 
-    (void)state;
     for (uint32_t node = 0; node < 2; node++) {
         have_stock_near(session, node);
         before = host_stock();
@@ -577,7 +558,6 @@ static void stock_is_drained_before_an_alloc_goes_to_another_node(void **state)
 {
     uint64_t session = host_session(1), id;
 
-    (void)state;
     for (uint32_t node = 0; node < 2; node++) {
         have_stock_near(session, node);
         assert_int_equal(take_near(session, node, HOST_POOL_BYTES, &id), node);
@@ -596,7 +576,6 @@ static void stock_is_drained_before_a_batch_is_refused(void **state)
     uint64_t session = host_session(1);
     uint32_t n;
 
-    (void)state;
     if (host_no_pidfds)
         test_skip("the test's own calls of the kernel take the place of those that are missing here");
     have_stock(session, 0);
@@ -621,7 +600,6 @@ static void stock_is_drained_when_the_machine_is_short_of_memory(void **state)
 {
     uint64_t session = host_session(1);
 
-    (void)state;
     if (host_no_pidfds)
         test_skip("the test's own calls of the kernel take the place of those that are missing here");
     have_stock(session, 0);
@@ -654,7 +632,6 @@ static void the_next_broker_has_it(void **state)
 {
     uint64_t id;
 
-    (void)state;
     generation_run(make_stock_and_die);
     sys = &faulty;
     generation_adopt();
@@ -683,7 +660,6 @@ static void take_and_die(void)
 
 static void I5_what_was_taken_without_a_commit_is_still_in_stock(void **state)
 {
-    (void)state;
     generation_run(take_and_die);
     generation_adopt();
     assert_int_equal(host_status, 0);
@@ -705,7 +681,6 @@ static void begin_batch_and_die(void)
 
 static void what_waited_for_the_rest_of_its_batch_is_still_in_stock(void **state)
 {
-    (void)state;
     host.stock = little;
     generation_run(begin_batch_and_die);
     generation_adopt();
@@ -718,7 +693,6 @@ static void what_waited_for_the_rest_of_its_batch_is_still_in_stock(void **state
 
 static void a_broker_without_stock_gives_it_back(void **state)
 {
-    (void)state;
     generation_run(make_stock_and_die);
     host.stock = (struct pool_capacity){.percent = 0};
     generation_adopt();
@@ -732,7 +706,6 @@ static void missing_stock_is_forgotten(void **state)
 {
     struct status_info status;
 
-    (void)state;
     generation_run(make_stock_and_die);
     for (unsigned i = 0, dropped = 0; dropped < 2; i++) {
         const struct buffer_record *record = kept_record(RECORD_BUFFER, i);
@@ -758,7 +731,6 @@ static void a_record_that_is_somebodys_and_in_stock_is_left_alone(void **state)
     struct buffer_record *record = NULL;
     struct status_info status;
 
-    (void)state;
     generation_run(make_stock_and_die);
     for (unsigned i = 0; !record || record->state != BUFFER_STOCK; i++)
         assert_non_null(record = kept_record(RECORD_BUFFER, i));

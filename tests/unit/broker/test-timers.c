@@ -30,7 +30,6 @@ static void fire(struct timer *timer)
 
 static int setup(void **state)
 {
-    (void)state;
     timers = (struct timers)TIMERS_INIT(NULL, NULL);
     n_fired = 0;
     fired[0] = '\0';
@@ -39,7 +38,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    (void)state;
     timers_deinit(&timers);
     return 0;
 }
@@ -50,7 +48,6 @@ static void in_order_of_time(void **state)
 {
     struct one a = ONE('a'), b = ONE('b'), c = ONE('c');
 
-    (void)state;
     assert_true(timers_next(&timers) == DEADLINE_NEVER);
     timer_arm(&timers, &a.timer, 30);
     timer_arm(&timers, &b.timer, 10);
@@ -73,7 +70,6 @@ static void slices_take_turns(void **state)
 {
     struct one a = ONE('a'), b = ONE('b'), c = ONE('c');
 
-    (void)state;
     a.again = 2;
     b.again = 1;
     timer_arm(&timers, &a.timer, 0);
@@ -100,7 +96,6 @@ static void many_that_are_due_at_once_take_several_turns(void **state)
     enum { N = 5000 };
     unsigned fires = 0, runs = 0;
 
-    (void)state;
     for (uint64_t id = 0; id < N; id++)
         assert_int_equal(timers_set_record(&timers, 1, id, 10, count, &fires), 0);
     while (timers_next(&timers) <= 10) {
@@ -123,7 +118,6 @@ static void record_fire(void *userdata, uint64_t id)
 
 static void one_time_for_each_record(void **state)
 {
-    (void)state;
     assert_int_equal(timers_set_record(&timers, 1, 'x', 10, record_fire, NULL), 0);
     assert_int_equal(timers_set_record(&timers, 2, 'x', 20, record_fire, NULL), 0);
     assert_int_equal(timers_set_record(&timers, 1, 'y', 30, record_fire, NULL), 0);

@@ -53,7 +53,6 @@ static void tokens_end_with_their_buffer(void **state)
 {
     uint64_t admin = host_session(1), buffer;
 
-    (void)state;
     assert_int_equal(host_alloc(admin, SIZE, 0, &buffer), 0);
     make_tokens(admin, buffer, &plain);
     assert_int_equal(host_release(admin, buffer), 0);
@@ -69,7 +68,6 @@ static void tokens_end_when_the_buffer_is_destroyed(void **state)
 {
     uint64_t admin = host_session(1), maker = host_session(2), buffer;
 
-    (void)state;
     assert_int_equal(host_alloc(maker, SIZE, 0, &buffer), 0);
     make_tokens(maker, buffer, &keeping);
     assert_int_equal(host_release(maker, buffer), 0);
@@ -88,7 +86,6 @@ static void tokens_stay_ended_when_the_buffer_is_imported_again(void **state)
     _cleanup_close_ int fd = -1;
     uint8_t token[32];
 
-    (void)state;
     assert_int_equal(host_alloc(admin, SIZE, 0, &buffer), 0);
     make_tokens(admin, buffer, &plain);
     fd = host_export(admin, buffer, RIGHT_READ);
@@ -117,7 +114,6 @@ static void tokens_may_outlast_the_last_descriptor(void **state)
     uint64_t admin = host_session(1), buffer;
     int fd;
 
-    (void)state;
     assert_int_equal(host_alloc(admin, SIZE, 0, &buffer), 0);
     make_tokens(admin, buffer, &plain);
     fd = host_export(admin, buffer, RIGHT_READ);
@@ -135,7 +131,6 @@ static void tokens_end_with_the_broker(void **state)
 {
     uint64_t admin = host_session(1), buffer;
 
-    (void)state;
     assert_int_equal(host_alloc(admin, SIZE, 0, &buffer), 0);
     make_tokens(admin, buffer, &plain);
     assert_int_equal(host_release(admin, buffer), 0);
@@ -159,7 +154,6 @@ static void all_are_revoked(void **state)
     uint32_t revoked = 0;
     uint8_t later[32];
 
-    (void)state;
     assert_int_equal(host_alloc(admin, SIZE, 0, &buffer), 0);
     make_tokens(admin, buffer, &keeping);
     assert_int_equal(begin_to_revoke(&call, admin, buffer, &revoked), OP_PENDING);
@@ -181,7 +175,6 @@ static void the_buffer_may_end_of_it(void **state)
     static struct call call;
     uint32_t revoked = 0;
 
-    (void)state;
     assert_int_equal(host_alloc(admin, SIZE, 0, &buffer), 0);
     assert_int_equal(host_share(admin, buffer, &keeping, last), 0);
     make_tokens(admin, buffer, &plain);
@@ -199,7 +192,6 @@ static void its_session_may_end_meanwhile(void **state)
     static struct call call;
     uint32_t revoked = 0;
 
-    (void)state;
     assert_int_equal(host_alloc(admin, SIZE, 0, &buffer), 0);
     make_tokens(admin, buffer, &plain);
     assert_int_equal(begin_to_revoke(&call, other, buffer, &revoked), OP_PENDING);
@@ -234,7 +226,6 @@ static void the_next_broker_goes_on(void **state)
 {
     uint64_t observer;
 
-    (void)state;
     generation_run(begin_to_end);
     generation_adopt();
     assert_int_equal(host_status, 0);

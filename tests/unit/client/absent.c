@@ -85,25 +85,21 @@ static int setup_version(unsigned version, bool with_log)
 
 int setup(void **state)
 {
-    (void)state;
     return setup_version(MEMORYD_MINOR_MAX, false);
 }
 
 int setup_with_log(void **state)
 {
-    (void)state;
     return setup_version(MEMORYD_MINOR_MAX, true);
 }
 
 int setup_old_broker(void **state)
 {
-    (void)state;
     return setup_version(0, false);
 }
 
 int teardown(void **state)
 {
-    (void)state;
     channel_unref(w.channel);
     if (w.releases)
         assert_ok(munmap(w.releases, RELEASE_LOG_SIZE));

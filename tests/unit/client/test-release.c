@@ -45,7 +45,6 @@ static void I4_giving_back_connects_and_waits_for_nothing(void **state)
 {
     uint64_t hello, sent;
 
-    (void)state;
     give_back(5);
     sent = expect_plain(w.broker, METHOD_RELEASE);
     assert_int_equal(next_in_log(0), sent);
@@ -79,7 +78,6 @@ static void what_is_sent_behind_a_hello_that_is_refused_is_sent_again(void **sta
     uint64_t hello, sent = 0;
     struct caller c;
 
-    (void)state;
     hang_up();
     give_back(5);
     hello = expect_hello(0);
@@ -108,7 +106,6 @@ static void a_broker_that_stays_away_holds_nobody_up_for_good(void **state)
     struct caller c;
     unsigned n = 0;
 
-    (void)state;
     stop_listening();
     hang_up();
     for (uint64_t id = 1; id <= 200; id++)
@@ -139,7 +136,6 @@ static void nothing_is_sent_behind_hello_on_a_descriptor_of_the_program(void **s
     uint64_t sent;
     int own[2], number;
 
-    (void)state;
     hang_up();
     give_back(5);
     (void)expect_hello(0);
@@ -166,7 +162,6 @@ static void what_is_given_back_while_another_thread_connects_is_sent(void **stat
     uint64_t hello, sent;
     struct caller c;
 
-    (void)state;
     hang_up();
     start(&c, PING);
     hello = expect_hello(0);
@@ -184,7 +179,6 @@ static void who_gives_up_connecting_sends_what_was_given_back(void **state)
 {
     struct caller c;
 
-    (void)state;
     stop_listening();
     hang_up();
     caller_start(&c, w.channel, PING, 300);
@@ -210,7 +204,6 @@ static void more_than_the_log_holds_is_given_back_long_after_the_loss(void **sta
     pthread_t thread;
     uint64_t hello;
 
-    (void)state;
     stop_listening();
     hang_up();
     give_back(1000);
@@ -231,7 +224,6 @@ static void a_full_queue_holds_nobody_up_for_good(void **state)
 {
     int waiting[5];
 
-    (void)state;
     w.listening = fd_close(w.listening);
     listen_there(SOCK_SEQPACKET);
     for (size_t i = 0; i < sizeof(waiting) / sizeof(*waiting); i++) {
@@ -261,7 +253,6 @@ static void only_what_gives_back_is_sent_before_the_answer_to_hello(void **state
     struct caller c;
     uint64_t hello;
 
-    (void)state;
     hang_up();
     give_back(5);
     hello = expect_hello(0);
@@ -283,7 +274,6 @@ static void a_log_that_cannot_be_received_costs_no_session(void **state)
     uint64_t hello;
     int log = memfd_create("releases", MFD_CLOEXEC);
 
-    (void)state;
     assert_true(log >= 0);
     hang_up();
     start(&c, PING);
@@ -312,7 +302,6 @@ static void a_log_that_comes_late_has_no_cache(void **state)
     uint64_t hello;
     int log = memfd_create("releases", MFD_CLOEXEC);
 
-    (void)state;
     assert_true(log >= 0);
     assert_ok(ftruncate(log, SESSION_MEMORY_SIZE));
     hang_up();
@@ -334,7 +323,6 @@ static void I1_the_log_is_there_before_it_is_needed(void **state)
 {
     struct stat st;
 
-    (void)state;
     assert_ok(fstat(w.log, &st));
     assert_int_equal(st.st_blocks * 512, RELEASE_LOG_SIZE);
 }
@@ -349,7 +337,6 @@ static void write_into_the_log(int channel, void *context)
 /* It would give back what the parent has. */
 static void the_child_of_a_fork_has_no_part_in_the_log(void **state)
 {
-    (void)state;
     assert_int_equal(child_signal(write_into_the_log, NULL), SIGSEGV);
 }
 

@@ -40,7 +40,6 @@ static void a_request_is_sent_again_until_it_is_answered(void **state)
     struct fake_request once, again;
     struct caller c;
 
-    (void)state;
     start(&c, ALLOC);
     assert_int_equal(expect(w.broker, METHOD_ALLOC, &once), 1);
     for (unsigned i = 0; i < 3; i++) {
@@ -68,7 +67,6 @@ static void a_reply_before_the_end_is_not_asked_for_again(void **state)
 {
     struct caller a, b;
 
-    (void)state;
     start(&a, ALLOC);
     expect_plain(w.broker, METHOD_ALLOC);
     start(&b, RESERVE);
@@ -87,7 +85,6 @@ static void what_is_half_answered_is_half_repeated_in_order(void **state)
 {
     struct caller callers[5];
 
-    (void)state;
     for (unsigned i = 0; i < 5; i++) {
         start(&callers[i], ALLOC);
         assert_int_equal(expect_plain(w.broker, METHOD_ALLOC), i + 1);
@@ -110,7 +107,6 @@ static void a_request_for_a_broker_that_is_away_waits_for_it(void **state)
 {
     struct caller c;
 
-    (void)state;
     stop_listening();
     hang_up();
     start(&c, RESERVE);
@@ -126,7 +122,6 @@ static void a_broker_that_hangs_up_at_hello_is_asked_again(void **state)
 {
     struct caller c;
 
-    (void)state;
     start(&c, ALLOC);
     expect_plain(w.broker, METHOD_ALLOC);
     hang_up();
@@ -151,7 +146,6 @@ static void a_broker_that_is_not_ready_is_asked_again(void **state)
     struct caller c;
     uint64_t hello;
 
-    (void)state;
     start(&c, ALLOC);
     expect_plain(w.broker, METHOD_ALLOC);
     hang_up();
@@ -170,7 +164,6 @@ static void the_descriptors_of_an_import_are_sent_again(void **state)
     struct stat wanted, sent;
     struct caller c;
 
-    (void)state;
     assert_ok(fstat(fd, &wanted));
     caller_start_import(&c, w.channel, fd, PATIENCE_MS);
     for (unsigned i = 0; i < 2; i++) {
@@ -229,7 +222,6 @@ static void next_broker(unsigned nodes)
 /* A broker that does not say how many it has would not understand. */
 static void the_callers_node_is_told_where_there_are_several(void **state)
 {
-    (void)state;
     assert_int_equal(node_that_is_told(), 0);
     next_broker(2);
     assert_int_not_equal(node_that_is_told(), 0);
@@ -252,7 +244,6 @@ static void a_late_grant_is_asked_for_again_and_undone(void **state)
     struct fake_request once, again;
     struct caller c;
 
-    (void)state;
     caller_start(&c, w.channel, ALLOC, QUIET_MS);
     expect(w.broker, METHOD_ALLOC, &once);
     assert_int_equal(caller_finish(&c), -ETIMEDOUT);
@@ -289,7 +280,6 @@ static void a_broker_that_does_not_come_back_is_waited_for_until_the_deadline(vo
 {
     struct caller sent, unsent;
 
-    (void)state;
     stop_listening();
     caller_start(&sent, w.channel, ALLOC, LONG_MS);
     expect_plain(w.broker, METHOD_ALLOC);
@@ -315,7 +305,6 @@ static void the_next_leader_goes_on_where_the_former_gave_up(void **state)
     struct caller hasty, patient;
     uint64_t hello;
 
-    (void)state;
     hang_up();
     caller_start(&hasty, w.channel, ALLOC, LONG_MS);
     hello = expect_hello(0);
@@ -333,7 +322,6 @@ static void giving_back_does_not_wait_for_a_broker_that_is_away(void **state)
 {
     struct caller sent, unsent;
 
-    (void)state;
     stop_listening();
     start(&sent, RELEASE);
     expect_plain(w.broker, METHOD_RELEASE);
@@ -395,7 +383,6 @@ static void another_broker_with_another_session_ends_every_call(void **state)
     struct caller c;
     uint64_t hello;
 
-    (void)state;
     start(&c, ALLOC);
     expect_plain(w.broker, METHOD_ALLOC);
     hang_up();
@@ -409,7 +396,6 @@ static void a_connection_that_cannot_be_made_fails_at_once(void **state)
 {
     struct caller c;
 
-    (void)state;
     stop_listening();
     listen_there(SOCK_STREAM);
     start(&c, ALLOC);
@@ -433,7 +419,6 @@ static void another_version_fails_with_the_brokers_sentence(void **state)
     struct caller c;
     uint64_t hello;
 
-    (void)state;
     start(&c, ALLOC);
     expect_plain(w.broker, METHOD_ALLOC);
     hang_up();
@@ -448,7 +433,6 @@ static void nonsense_costs_the_calls_but_not_the_session(void **state)
 {
     struct caller c;
 
-    (void)state;
     start(&c, ALLOC);
     expect_plain(w.broker, METHOD_ALLOC);
     fake_send(w.broker, "what's this?", 12, NULL, 0);
@@ -464,7 +448,6 @@ static void nonsense_at_hello_costs_the_calls_but_not_the_session(void **state)
 {
     struct caller c;
 
-    (void)state;
     start(&c, ALLOC);
     expect_plain(w.broker, METHOD_ALLOC);
     hang_up();
@@ -483,7 +466,6 @@ static void an_old_broker_is_asked_again_only_what_is_harmless(void **state)
     struct caller alloc, ping;
     uint64_t hello;
 
-    (void)state;
     start(&alloc, ALLOC);
     expect_plain(w.broker, METHOD_ALLOC);
     start(&ping, PING);
@@ -501,7 +483,6 @@ static void a_channel_that_is_broken_while_it_reconnects_lets_all_go(void **stat
 {
     struct caller c;
 
-    (void)state;
     stop_listening();
     start(&c, ALLOC);
     expect_plain(w.broker, METHOD_ALLOC);

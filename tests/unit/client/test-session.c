@@ -149,7 +149,6 @@ static int setup(void **state)
     struct doing opening;
     uint64_t session;
 
-    (void)state;
     w = (struct world){.fds = fd_count()};
     snprintf(w.path, sizeof(w.path), "%.80s/session.%d", folder ? folder : "/tmp", getpid());
     listen_there();
@@ -166,7 +165,6 @@ static int teardown(void **state)
 {
     struct doing closing;
 
-    (void)state;
     begin(&closing, close_it);
     if (w.broker >= 0) {
         answer(METHOD_GOODBYE);
@@ -184,7 +182,6 @@ static void a_session_that_goes_on_goes_on_counting(void **state)
     struct doing pinging;
     uint64_t session = 0;
 
-    (void)state;
     begin(&pinging, ping);
     assert_int_equal(answer(METHOD_PING), 2);
     assert_int_equal(end(&pinging), 0);
@@ -216,7 +213,6 @@ static void a_session_that_the_broker_does_not_know_is_followed_by_another(void 
     struct doing pinging;
     uint64_t session = 0;
 
-    (void)state;
     hang_up();
     begin(&pinging, ping);
     answer_connect();
@@ -244,7 +240,6 @@ static void a_request_of_a_session_that_is_gone_is_tried_again_if_it_is_harmless
     struct doing doing;
     uint64_t session = 0;
 
-    (void)state;
     for (unsigned i = 0; i < 2; i++) {
         uint64_t hello;
         int former;
@@ -337,7 +332,6 @@ static void tokens_are_wanted_only_of_brokers_that_know_of_them(void **state)
     uint64_t session = 0, sequence = 0, hello;
     struct doing doing;
 
-    (void)state;
     share_what_is_allocated();
     begin(&doing, alloc);
     assert_true(wants_token(&sequence));
@@ -377,7 +371,6 @@ static void a_lost_connection_is_told_once_and_then_is_quiet(void **state)
     uint64_t session;
     int fd = -1;
 
-    (void)state;
     begin(&doing, subscribe);
     answer(METHOD_SUBSCRIBE);
     assert_int_equal(end(&doing), 0);
@@ -423,7 +416,6 @@ static void a_call_that_meets_a_lost_connection_leaves_no_noise(void **state)
     uint64_t session;
     int fd = -1;
 
-    (void)state;
     assert_int_equal(memclient_event_fd(w.ctx, &fd), 0);
     begin(&doing, ping);
     assert_int_equal(receive(METHOD_PING, NULL), 2);
@@ -456,7 +448,6 @@ static void a_fork_while_the_connection_is_made_anew_harms_nobody(void **state)
     struct doing pinging;
     uint64_t session;
 
-    (void)state;
     child_need_malloc();
     hang_up();
     assert_ok(close(w.listening));
@@ -486,7 +477,6 @@ static void a_fork_while_the_connection_is_made_anew_harms_nobody(void **state)
 /* Its own time is short, whatever the context's deadline is. */
 static void closing_does_not_wait_for_a_broker_that_is_away(void **state)
 {
-    (void)state;
     hang_up();
     assert_ok(close(w.listening));
     memclient_close(w.ctx);

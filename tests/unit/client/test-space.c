@@ -38,7 +38,6 @@ static void an_address_inside_is_found(void **state)
     struct mapping *a = add(&space, 100, 50, 0);
     struct mapping *b = add(&space, 150, 50, 7);
 
-    (void)state;
     assert_null(space_find(&space, 99));
     assert_ptr_equal(space_find(&space, 100), a);
     assert_ptr_equal(space_find(&space, 149), a);
@@ -61,7 +60,6 @@ static void both_parts_of_a_split_show_what_the_whole_did(void **state)
     struct mapping *a = add(&space, 100, 50, 1000);
     struct mapping *rest = calloc(1, sizeof(*rest));
 
-    (void)state;
     a->access = 1;
     space_split(&space, a, 120, rest);
     assert_int_equal(a->size, 20);
@@ -77,7 +75,6 @@ static void reservations_are_apart_from_what_is_mapped_in_them(void **state)
     struct space space = SPACE_NULL;
     struct range_entry found;
 
-    (void)state;
     assert_int_equal(range_index_insert(&space.reserved, 100, 100, &space), 0);
     assert_true(space_is_free(&space, 100, 100));
     assert_true(range_index_find(&space.reserved, 199, &found) && found.value == &space);
@@ -110,7 +107,6 @@ static void it_agrees_with_a_model_whatever_is_done(void **state)
     uint64_t model[PAGES] = {0};
     unsigned seed = 12345;
 
-    (void)state;
     for (unsigned step = 0; step < 3000; step++) {
         uint64_t start = (uint64_t)rand_r(&seed) % PAGES;
         uint64_t size = 1 + (uint64_t)rand_r(&seed) % 20;
@@ -230,7 +226,6 @@ static void pages_are_what_all_that_show_them_want(void **state)
     unsigned seed = 99;
     size_t n = 0;
 
-    (void)state;
     for (unsigned step = 0; step < 4000; step++) {
         uint64_t start = (uint64_t)rand_r(&seed) % PAGES, size = 1 + (uint64_t)rand_r(&seed) % (PAGES - start);
         size_t which = n ? (size_t)rand_r(&seed) % n : 0;

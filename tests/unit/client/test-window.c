@@ -70,7 +70,6 @@ static void a_slow_request_holds_nobody_up_and_acknowledgements_do_not_get_lost(
     struct fake_request request;
     unsigned done = 0, seen = 0;
 
-    (void)state;
     start(&slow, ALLOC);
     expect(w.broker, METHOD_ALLOC, &request);
     keep(&kept, &request.header);
@@ -118,7 +117,6 @@ static void who_comes_to_a_full_window_waits_for_room(void **state)
     struct caller callers[FULL], late, in_vain;
     struct fake_request request;
 
-    (void)state;
     for (unsigned i = 0; i < FULL; i++) {
         start(&callers[i], RESERVE);
         assert_int_equal(expect_plain(w.broker, METHOD_RESERVE), i + 1);
@@ -170,7 +168,6 @@ static void what_is_given_back_is_sent_and_not_waited_for(void **state)
     enum { HALF = MEMORYD_UNACKNOWLEDGED_MAX / 2 };
     struct caller ping, waits;
 
-    (void)state;
     /* nobody answers */
     give_back(1);
     give_back(2);
@@ -207,7 +204,6 @@ static void what_is_given_back_is_given_back_once(void **state)
     struct caller ping;
     struct fake_request request;
 
-    (void)state;
     give_back(77);
     hang_up();
     give_back(78);

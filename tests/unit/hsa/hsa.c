@@ -22,7 +22,6 @@ void hsa_assert_status(hsa_status_t got, hsa_status_t wanted, const char *call, 
 
 int hsa_nothing_left(void **state)
 {
-    (void)state;
     observer_expect_nothing();
     return 0;
 }
@@ -54,7 +53,6 @@ int hsa_group_setup(void **state)
 {
     unsigned n = 0;
 
-    (void)state;
     observer_start(AGENTS, hsa_config);
     assert_success(hsa_init());
     assert_success(hsa_iterate_agents(note_agent, &n));

@@ -120,7 +120,6 @@ static void iterate_agents(void **state)
 {
     struct visit v = {0};
 
-    (void)state;
     assert_success(hsa_iterate_agents(visit_agent, &v));
     assert_int_equal(v.calls, AGENTS);
     for (unsigned i = 0; i < AGENTS; i++) {
@@ -136,7 +135,6 @@ static void iterate_agents_ends_early(void **state)
 {
     static const hsa_status_t ends[] = {HSA_STATUS_INFO_BREAK, HSA_STATUS_ERROR, (hsa_status_t)12345};
 
-    (void)state;
     for (unsigned i = 0; i < 3; i++) {
         struct visit v = {.end_at = 1, .end_with = ends[i]};
 
@@ -152,7 +150,6 @@ static void iterate_agents_ends_early(void **state)
  * HSA_AGENT_INFO_LAST. */
 static void attributes(void **state)
 {
-    (void)state;
     for (unsigned i = 0; i < AGENTS; i++)
         ask_all(ask_agent, agents[i].handle, rows, sizeof(rows) / sizeof(rows[0]));
 }
@@ -162,7 +159,6 @@ static void invalid_agents(void **state)
 {
     uint64_t handles[AGENTS];
 
-    (void)state;
     for (unsigned i = 0; i < AGENTS; i++)
         handles[i] = agents[i].handle;
     ask_handles(ask_agent, HSA_AGENT_INFO_NODE, handles, AGENTS, HSA_STATUS_ERROR_INVALID_AGENT);
@@ -175,7 +171,6 @@ static void names(void **state)
     static const char cpu[64] = "CPU";
     char name[64], vendor[64], product[64];
 
-    (void)state;
     for (unsigned agent = 0; agent < AGENTS; agent++) {
         assert_success(hsa_agent_get_info(agents[agent], HSA_AGENT_INFO_NAME, name));
         assert_success(hsa_agent_get_info(agents[agent], HSA_AGENT_INFO_VENDOR_NAME, vendor));
@@ -192,7 +187,6 @@ static void names(void **state)
  * CACHELINE_SIZE, NEAREST_CPU: of the agent's own node. */
 static void processors(void **state)
 {
-    (void)state;
     for (unsigned i = 0; i < AGENTS; i++) {
         uint32_t line = number(i, HSA_AMD_AGENT_INFO_CACHELINE_SIZE);
         hsa_agent_t nearest;
@@ -214,7 +208,6 @@ static void uuids(void **state)
 {
     char uuid[AGENTS][21], again[21];
 
-    (void)state;
     for (unsigned i = 0; i < AGENTS; i++) {
         assert_success(ask_agent(agents[i].handle, HSA_AMD_AGENT_INFO_UUID, uuid[i]));
         assert_memory_equal(uuid[i], "CPU-", 4);
@@ -242,7 +235,6 @@ static void memory_goes_and_comes_back(void **state)
 {
     uint64_t before[AGENTS] = {memory(0), memory(1)};
 
-    (void)state;
     for (unsigned kind = 0; kind < POOLS; kind++) {
         void *ptr;
 
@@ -261,7 +253,6 @@ static void calls(void **state)
     uint64_t before;
     size_t max;
 
-    (void)state;
     /* a call, which is answered after what was given back before */
     assert_success(hsa_region_get_info(regions[0][FINE], HSA_REGION_INFO_ALLOC_MAX_SIZE, &max));
     before = observer_requests();
@@ -280,7 +271,6 @@ static void iterate_caches(void **state)
 {
     struct visit v[AGENTS] = {{0}}, first = {.end_at = 1, .end_with = HSA_STATUS_INFO_BREAK}, none = {0};
 
-    (void)state;
     for (unsigned i = 0; i < AGENTS; i++)
         assert_success(hsa_agent_iterate_caches(agents[i], visit_cache, &v[i]));
     for (unsigned i = 0; i < v[0].calls; i++)
@@ -303,7 +293,6 @@ static void cache_attributes(void **state)
     struct visit v = {0};
     uint32_t sizes[4];
 
-    (void)state;
     assert_success(hsa_agent_iterate_caches(agents[1], visit_cache, &v));
     assert_success(hsa_agent_get_info(agents[1], HSA_AGENT_INFO_CACHE_SIZE, sizes));
     for (unsigned i = 0; i < v.calls; i++) {
@@ -329,7 +318,6 @@ static void invalid_caches(void **state)
 {
     struct visit v = {0};
 
-    (void)state;
     for (unsigned i = 0; i < AGENTS; i++)
         assert_success(hsa_agent_iterate_caches(agents[i], visit_cache, &v));
     ask_handles(ask_cache, HSA_CACHE_INFO_LEVEL, v.seen, v.calls, HSA_STATUS_ERROR_INVALID_CACHE);
@@ -361,7 +349,6 @@ static void instruction_sets(void **state)
     hsa_isa_t isa;
     uint32_t length;
 
-    (void)state;
     assert_success(hsa_agent_iterate_isas(agents[0], visit_isa, &v));
     assert_int_equal(v.calls, 0);
     assert_status(hsa_agent_iterate_isas(agents[0], NULL, NULL), HSA_STATUS_ERROR_INVALID_ARGUMENT);

@@ -81,7 +81,6 @@ static void test_invalid_argument(void **state)
 {
     char *ptr = allocate(0, COARSE, MIB);
 
-    (void)state;
     assert_status(hsa_memory_assign_agent(NULL, agents[0], RW), HSA_STATUS_ERROR_INVALID_ARGUMENT);
     assert_status(hsa_memory_assign_agent(ptr, agents[0], HSA_ACCESS_PERMISSION_NONE),
                   HSA_STATUS_ERROR_INVALID_ARGUMENT);
@@ -97,7 +96,6 @@ static void test_invalid_agent(void **state)
 {
     char *ptr = allocate(0, COARSE, MIB);
 
-    (void)state;
     assert_status(hsa_memory_assign_agent(ptr, (hsa_agent_t){0}, RW), HSA_STATUS_ERROR_INVALID_AGENT);
     assert_status(hsa_memory_assign_agent(ptr, (hsa_agent_t){pools[0][0].handle}, RW), HSA_STATUS_ERROR_INVALID_AGENT);
     assert_status(hsa_memory_assign_agent(ptr, (hsa_agent_t){UINT64_MAX}, RW), HSA_STATUS_ERROR_INVALID_AGENT);
@@ -125,7 +123,6 @@ static void test_fine_grained(void **state)
 {
     static char ours[64];
 
-    (void)state;
     for (int k = FINE; k <= KERNARG; k++) {
         char *ptr = allocate(0, k, MIB);
         uint64_t before = observer_requests();
@@ -154,7 +151,6 @@ static void test_owner(void **state)
     hsa_amd_pointer_info_t info = {.size = sizeof(info)};
     char *ptr = allocate(0, COARSE, size);
 
-    (void)state;
     assert_int_equal(owner(ptr), agents[0].handle);
     assert_int_equal(charged(ptr), 0);
     memset(ptr, 0x5a, size);
@@ -180,7 +176,6 @@ static void test_access(void **state)
 {
     char *ptr = allocate(0, COARSE, 2 * MIB);
 
-    (void)state;
     assert_true(can(write_it, ptr));
     for (unsigned i = 0; i < 2 * AGENTS; i++) {
         hsa_agent_t agent = agents[i % AGENTS];
@@ -204,7 +199,6 @@ static void test_same_owner(void **state)
     char *ptr = allocate(1, COARSE, MIB);
     uint64_t before = observer_requests();
 
-    (void)state;
     assert_success(hsa_memory_assign_agent(ptr, agents[1], RW));
     assert_success(hsa_memory_assign_agent(ptr, agents[1], RO));
     assert_success(hsa_memory_assign_agent(ptr, agents[1], RO));
@@ -223,7 +217,6 @@ static void test_out_of_resources(void **state)
     char *ptr = allocate(0, COARSE, 16 * MIB);
     char *other = allocate(1, FINE, NODE_BYTES - 8 * MIB);
 
-    (void)state;
     memset(ptr, 0x5a, 16 * MIB);
     assert_status(hsa_memory_assign_agent(ptr, agents[1], RO), HSA_STATUS_ERROR_OUT_OF_RESOURCES);
     assert_int_equal(owner(ptr), agents[0].handle);
@@ -246,7 +239,6 @@ static void test_copy(void **state)
     char *a = allocate(0, COARSE, MIB);
     char *b = allocate(0, COARSE, MIB);
 
-    (void)state;
     memset(a, 1, MIB);
     assert_success(hsa_memory_assign_agent(a, agents[1], RO));
     assert_success(hsa_memory_assign_agent(b, agents[1], WO));
@@ -297,7 +289,6 @@ static void test_other_process(void **state)
     struct shared shared;
     struct child child;
 
-    (void)state;
     assert_success(hsa_amd_ipc_memory_create(ptr, MIB, &shared.handle));
     child_start(&child, other_process, &shared);
     child_hear(&child);
@@ -329,7 +320,6 @@ static void test_threads(void **state)
     pthread_t threads[8];
     void *result;
 
-    (void)state;
     for (int i = 0; i < 8; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, assign_often, ptrs[i % 2]), 0);
     for (int i = 0; i < 8; i++) {

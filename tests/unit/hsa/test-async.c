@@ -12,7 +12,6 @@ static char *from, *to;
 
 static int setup(void **state)
 {
-    (void)state;
     assert_success(hsa_amd_memory_pool_allocate(pools[0][FINE], SIZE, 0, (void **)&from));
     assert_success(hsa_amd_memory_pool_allocate(pools[1][COARSE], SIZE, 0, (void **)&to));
     memset(from, 'f', SIZE);
@@ -51,7 +50,6 @@ static void checks_its_arguments(void **state)
     hsa_signal_t done = make(1), needed[] = {make(0), {5}};
     hsa_agent_t bad = {pools[0][0].handle};
 
-    (void)state;
     assert_status(copy(NULL, from, 0, NULL, done), HSA_STATUS_ERROR_INVALID_ARGUMENT);
     assert_status(copy(to, NULL, 0, NULL, done), HSA_STATUS_ERROR_INVALID_ARGUMENT);
     assert_status(copy(to, from, 1, NULL, done), HSA_STATUS_ERROR_INVALID_ARGUMENT);
@@ -75,7 +73,6 @@ static void copies(void **state)
     char *ordinary = malloc(SIZE);
     hsa_signal_t done = make(3);
 
-    (void)state;
     assert_success(copy(to, from, 0, NULL, done));
     assert_int_equal(until_below(done, 3), 2);
     assert_memory_equal(to, from, SIZE);
@@ -95,7 +92,6 @@ static void waits_for_others(void **state)
 {
     hsa_signal_t needed[] = {make(2), make(1), make(0)}, done = make(1);
 
-    (void)state;
     assert_success(copy(to, from, 3, needed, done));
     hsa_signal_store_relaxed(needed[1], 0);
     hsa_signal_store_relaxed(needed[0], 1);
@@ -116,7 +112,6 @@ static void chains(void **state)
     hsa_signal_t signals[N + 1];
     size_t part = SIZE / (N + 1);
 
-    (void)state;
     for (unsigned i = 0; i <= N; i++)
         signals[i] = make(1);
     for (unsigned i = 0; i < N; i++)
@@ -137,7 +132,6 @@ static void failures(void **state)
 {
     hsa_signal_t first = make(1), second = make(1), third = make(1);
 
-    (void)state;
     memcpy(to, "kept", sizeof("kept"));
     assert_success(hsa_memory_assign_agent(to, agents[0], HSA_ACCESS_PERMISSION_RO));
     assert_success(copy(to, from, 0, NULL, first));
@@ -159,7 +153,6 @@ static void failures(void **state)
 /* Its signals may be destroyed meanwhile: it counts down what nobody here has a handle of any more. */
 static void signals_go(void **state)
 {
-    (void)state;
     for (unsigned i = 0; i < 10; i++) {
         hsa_amd_ipc_signal_t handle;
         hsa_signal_t done, same;
@@ -211,7 +204,6 @@ static void shut_down_meanwhile(int channel, void *context)
 
 static void shut_down(void **state)
 {
-    (void)state;
     child_run(shut_down_meanwhile, NULL);
 }
 

@@ -46,7 +46,6 @@ static void test_calls(void **state)
     char *ptr = allocate(8192);
     int data;
 
-    (void)state;
     assert_success(hsa_amd_register_deallocation_callback(ptr + 100, first, &data));
     assert_success(hsa_amd_register_deallocation_callback(ptr, second, NULL));
     assert_success(hsa_amd_register_deallocation_callback(ptr + 100, first, ptr));
@@ -69,7 +68,6 @@ static void test_register_errors(void **state)
 {
     char *ptr = allocate(100);
 
-    (void)state;
     assert_status(hsa_amd_register_deallocation_callback(NULL, first, NULL), HSA_STATUS_ERROR_INVALID_ARGUMENT);
     assert_status(hsa_amd_register_deallocation_callback(ptr, NULL, NULL), HSA_STATUS_ERROR_INVALID_ARGUMENT);
     assert_status(hsa_amd_register_deallocation_callback(ptr + 100, first, NULL), HSA_STATUS_ERROR_INVALID_ALLOCATION);
@@ -88,7 +86,6 @@ static void test_deregister(void **state)
 {
     char *ptr = allocate(100);
 
-    (void)state;
     assert_success(hsa_amd_register_deallocation_callback(ptr, first, NULL));
     assert_success(hsa_amd_register_deallocation_callback(ptr, second, NULL));
     assert_status(hsa_amd_deregister_deallocation_callback(NULL, first), HSA_STATUS_ERROR_INVALID_ARGUMENT);
@@ -123,7 +120,6 @@ static void test_is_unknown(void **state)
 {
     char *ptr = allocate(MIB);
 
-    (void)state;
     memset(ptr, 0x5a, MIB);
     assert_success(hsa_amd_register_deallocation_callback(ptr, free_again, NULL));
     assert_success(hsa_memory_free(ptr));
@@ -148,7 +144,6 @@ static void test_nested(void **state)
 {
     char *ptr = allocate(MIB);
 
-    (void)state;
     assert_success(hsa_amd_register_deallocation_callback(ptr, nest, (void *)8));
     assert_success(hsa_memory_free(ptr));
     assert_int_equal(n_calls, 9);
@@ -186,7 +181,6 @@ static void test_shut_down_calls_nobody(void **state)
 {
     char *ptr = allocate(MIB);
 
-    (void)state;
     assert_success(hsa_amd_register_deallocation_callback(ptr, first, NULL));
     assert_success(hsa_shut_down());
     assert_success(hsa_init());

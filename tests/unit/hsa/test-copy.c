@@ -51,7 +51,6 @@ static void test_copy(void **state)
     const size_t sizes[] = {1, 63, 4096, MIB + 1, 8 * MIB - 1, 8 * MIB, 8 * MIB + 1, 33 * MIB + 77, BIG};
     const size_t offsets[] = {0, 1, 31, 64};
 
-    (void)state;
     for (size_t s = 0; s < sizeof(sizes) / sizeof(*sizes); s++)
         for (size_t i = 0; i < 4; i++)
             check_copy(offsets[i], offsets[(i + s) % 4], sizes[s]);
@@ -63,7 +62,6 @@ static void test_copy_arguments(void **state)
 {
     char byte = 1, other = 2;
 
-    (void)state;
     assert_success(hsa_memory_copy(to, from, 0));
     assert_success(hsa_memory_copy(&byte, &other, 0));
     assert_int_equal(byte, 1);
@@ -109,7 +107,6 @@ static void test_copy_host_memory(void **state)
     const size_t size = 20 * MIB;
     char *host = malloc(size);
 
-    (void)state;
     assert_non_null(host);
     assert_success(hsa_memory_copy(host, from, size));
     assert_memory_equal(host, from, size);
@@ -129,7 +126,6 @@ static void test_copy_mappings(void **state)
     hsa_amd_vmem_alloc_handle_t handle;
     char *va;
 
-    (void)state;
     assert_success(hsa_amd_vmem_address_reserve((void **)&va, 3 * size, 0, 0));
     assert_success(hsa_amd_vmem_handle_create(pools[0][FINE], size, MEMORY_TYPE_NONE, 0, &handle));
     assert_success(hsa_amd_vmem_map(va + size, size, 0, handle, 0));
@@ -177,7 +173,6 @@ static void test_fill(void **state)
 {
     const size_t counts[] = {1, 15, 1024, MIB, 16 * MIB - 1, 16 * MIB, 16 * MIB + 1, BIG / 4};
 
-    (void)state;
     for (size_t c = 0; c < sizeof(counts) / sizeof(*counts); c++)
         for (size_t at = 0; at < 64; at += 36)
             check_fill(at, counts[c]);
@@ -190,7 +185,6 @@ static void test_fill_errors(void **state)
     uint32_t host[16];
     char *small;
 
-    (void)state;
     assert_status(hsa_amd_memory_fill(NULL, 1, 1), HSA_STATUS_ERROR_INVALID_ARGUMENT);
     assert_status(hsa_amd_memory_fill(to + 1, 1, 1), HSA_STATUS_ERROR_INVALID_ARGUMENT);
     assert_status(hsa_amd_memory_fill(to + 2, 1, 0), HSA_STATUS_ERROR_INVALID_ARGUMENT);
@@ -222,7 +216,6 @@ static void test_threads(void **state)
     pthread_t threads[9];
     void *result;
 
-    (void)state;
     memset(to, 0, BIG);
     for (uintptr_t i = 0; i < 9; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, copy_part, (void *)i), 0);

@@ -47,7 +47,6 @@ static void export_checks_its_arguments(void **state)
     uint64_t offset = 77;
     int fd = -7;
 
-    (void)state;
     refuses(NULL, SIZE, HSA_STATUS_ERROR_INVALID_ARGUMENT);
     refuses(ptr, 0, HSA_STATUS_ERROR_INVALID_ARGUMENT);
     assert_status(hsa_amd_portable_export_dmabuf(ptr, SIZE, NULL, &offset), HSA_STATUS_ERROR_INVALID_ARGUMENT);
@@ -83,7 +82,6 @@ static void exports_allocations(void **state)
     uint64_t offset;
     int fd, other;
 
-    (void)state;
     assert_success(hsa_amd_portable_export_dmabuf(ptr + 5000, 100, &fd, &offset));
     assert_int_equal(offset, 5000);
     assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC);
@@ -118,7 +116,6 @@ static void exports_whole_pages(void **state)
     uint64_t offset;
     int fd;
 
-    (void)state;
     assert_success(hsa_amd_portable_export_dmabuf(ptr, 8192, &fd, &offset));
     assert_success(hsa_amd_portable_close_dmabuf(fd));
     refuses(ptr, 8193, HSA_STATUS_ERROR_INVALID_ALLOCATION);
@@ -133,7 +130,6 @@ static void exports_attached_memory(void **state)
     int fd;
     char c;
 
-    (void)state;
     assert_success(hsa_amd_ipc_memory_create(ptr, SIZE, &handle));
     assert_success(hsa_amd_ipc_memory_attach(&handle, SIZE, 0, NULL, (void **)&mapped));
     assert_success(hsa_amd_portable_export_dmabuf(mapped + MIB, MIB, &fd, &offset));
@@ -155,7 +151,6 @@ static void exports_virtual_memory(void **state)
     char *va, c;
     int fd;
 
-    (void)state;
     assert_success(hsa_amd_vmem_address_reserve((void **)&va, 2 * SIZE, 0, 0));
     refuses(va, SIZE, HSA_STATUS_ERROR_INVALID_ALLOCATION);
     assert_success(hsa_amd_vmem_handle_create(pools[0][FINE], SIZE, MEMORY_TYPE_NONE, 0, &memory));
@@ -180,7 +175,6 @@ static void close_refuses_what_is_not_open(void **state)
 {
     int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 
-    (void)state;
     assert_ok(fd);
     assert_success(hsa_amd_portable_close_dmabuf(fd));
     assert_status(hsa_amd_portable_close_dmabuf(fd), HSA_STATUS_ERROR_RESOURCE_FREE);
@@ -195,7 +189,6 @@ static void many_exports(void **state)
     uint64_t offset;
     int fd;
 
-    (void)state;
     for (unsigned i = 0; i < 500; i++) {
         assert_success(hsa_amd_portable_export_dmabuf(ptr, SIZE, &fd, &offset));
         assert_success(hsa_amd_portable_close_dmabuf(fd));
@@ -220,7 +213,6 @@ static void not_initialized(void **state)
 {
     char *ptr = allocate(SIZE);
 
-    (void)state;
     child_run(call_all, ptr);
     assert_success(hsa_memory_free(ptr));
 }

@@ -62,7 +62,6 @@ static void no_profile(void **state)
 /* hsa_init counts up, hsa_shut_down down; at 0 it is HSA_STATUS_ERROR_NOT_INITIALIZED, however often. */
 static void counts(void **state)
 {
-    (void)state;
     for (unsigned i = 0; i < 3; i++)
         assert_success(hsa_init());
     for (unsigned i = 0; i < 4; i++) {
@@ -83,7 +82,6 @@ static void nothing_is_told_before(void **state)
     struct visit v = {0};
     uint8_t value[ANSWER_MAX];
 
-    (void)state;
     assert_success(hsa_shut_down());
     assert_status(hsa_iterate_agents(visit_agent, &v), NOT_INITIALIZED);
     assert_status(hsa_iterate_agents(NULL, NULL), NOT_INITIALIZED);
@@ -200,7 +198,6 @@ static void *shut_down_twice(void *unused)
 /* hsa_init in a thousand threads at once is a thousand; and of two thousand hsa_shut_down, just as many succeed. */
 static void racing_counts(void **state)
 {
-    (void)state;
     assert_success(hsa_shut_down());
     race(init_once);
     assert_int_equal(successes, THREADS);
@@ -237,7 +234,6 @@ static void *up_and_down(void *data)
 /* Between hsa_init and its own hsa_shut_down every thread finds the runtime up, though others stop and start it. */
 static void racing_up_and_down(void **state)
 {
-    (void)state;
     assert_success(hsa_shut_down());
     race(up_and_down);
     assert_int_equal(faults, 0);
@@ -265,7 +261,6 @@ static void stops_while_others_ask(void **state)
 {
     pthread_t threads[8];
 
-    (void)state;
     faults = 0;
     over = false;
     for (unsigned i = 0; i < 8; i++)
@@ -327,7 +322,6 @@ static void callbacks_may_call(void **state)
 {
     struct visit v = {0};
 
-    (void)state;
     assert_success(hsa_iterate_agents(from_agent, &v));
     assert_int_equal(v.calls, AGENTS);
     v.calls = 0;
@@ -367,7 +361,6 @@ static void forks(void **state)
 {
     void *ptr;
 
-    (void)state;
     assert_success(hsa_init());
     assert_success(hsa_memory_allocate(regions[1][COARSE], MIB, &ptr));
     child_run(child_begins_anew, ptr);
@@ -405,7 +398,6 @@ static void forks_amid_threads(void **state)
 {
     pthread_t threads[4];
 
-    (void)state;
     child_need_malloc();
     faults = 0;
     over = false;
@@ -428,7 +420,6 @@ static void broker_is_killed(void **state)
 {
     void *ptr;
 
-    (void)state;
     assert_success(hsa_memory_allocate(regions[0][FINE], MIB, &ptr));
     for (unsigned i = 0; i < 3; i++) {
         uint64_t bytes;
@@ -465,7 +456,6 @@ static void child_finds_none(int channel, void *context)
 /* hsa_init, HSA_STATUS_ERROR_OUT_OF_RESOURCES: no broker can be reached. Nothing is initialised; later it may work. */
 static void no_broker(void **state)
 {
-    (void)state;
     child_run(child_finds_none, NULL);
 }
 
@@ -474,7 +464,6 @@ static void another_broker(void **state)
 {
     static struct broker_process other;
 
-    (void)state;
     assert_success(hsa_shut_down());
     broker_start(&other, "[topology]\nsimulate_nodes = 5\n", 0);
     for (unsigned i = 0; i < 3; i++) {

@@ -49,7 +49,6 @@ static void map_checks_its_arguments(void **state)
     void *ptr = NULL;
     char *memory;
 
-    (void)state;
     assert_ok(foreign);
     assert_ok(ftruncate(foreign, SIZE));
     fd = make_descriptor(&memory);
@@ -80,7 +79,6 @@ static void maps_descriptors(void **state)
     char *memory, *first, *second;
     int fd = make_descriptor(&memory);
 
-    (void)state;
     memcpy(memory, "interop", sizeof("interop"));
     assert_success(hsa_amd_interop_map_buffer(AGENTS, agents, fd, 0, &size, (void **)&first, &metadata_size,
                                               &metadata));
@@ -116,7 +114,6 @@ static void is_known_as_graphics(void **state)
     int fd = make_descriptor(&memory);
     size_t size;
 
-    (void)state;
     assert_success(hsa_amd_interop_map_buffer(1, agents, fd, 0, &size, (void **)&mapped, NULL, NULL));
     see(mapped + 100, HSA_EXT_POINTER_TYPE_GRAPHICS);
     assert_success(hsa_amd_interop_unmap_buffer(mapped));
@@ -133,7 +130,6 @@ static void unmap_ignores_others(void **state)
     int fd = make_descriptor(&memory);
     size_t size;
 
-    (void)state;
     assert_success(hsa_amd_interop_map_buffer(1, agents, fd, 0, &size, (void **)&mapped, NULL, NULL));
     assert_success(hsa_amd_ipc_memory_create(memory, SIZE, &handle));
     assert_success(hsa_amd_ipc_memory_attach(&handle, SIZE, 0, NULL, (void **)&attached));
@@ -158,7 +154,6 @@ static void nothing_can_migrate(void **state)
     hsa_amd_memory_pool_t bad = {agents[0].handle};
     bool result = true;
 
-    (void)state;
     assert_status(hsa_amd_memory_pool_can_migrate(pools[0][0], pools[1][0], NULL), HSA_STATUS_ERROR_INVALID_ARGUMENT);
     assert_status(hsa_amd_memory_pool_can_migrate(bad, pools[1][0], &result), invalid);
     assert_status(hsa_amd_memory_pool_can_migrate(pools[0][0], bad, &result), invalid);
@@ -173,7 +168,6 @@ static void nothing_migrates(void **state)
 {
     void *ptr;
 
-    (void)state;
     assert_success(hsa_amd_memory_pool_allocate(pools[0][COARSE], SIZE, 0, &ptr));
     assert_status(hsa_amd_memory_migrate(NULL, pools[1][0], 0), HSA_STATUS_ERROR_INVALID_ARGUMENT);
     assert_status(hsa_amd_memory_migrate(ptr, pools[1][0], 1), HSA_STATUS_ERROR_INVALID_ARGUMENT);
@@ -198,7 +192,6 @@ static void call_all(int channel, void *context)
 
 static void not_initialized(void **state)
 {
-    (void)state;
     child_run(call_all, NULL);
 }
 

@@ -118,7 +118,6 @@ static void attach_at_home(void **state)
     struct note note, seen;
     struct child child;
 
-    (void)state;
     /* before there is anything that it would inherit */
     child_start(&child, import, NULL);
     note = allocate();
@@ -152,7 +151,6 @@ static void attach_over_the_parents(void **state)
 {
     struct note note = allocate();
 
-    (void)state;
     memcpy(note.address, "hello", sizeof("hello"));
     child_run(attach_inherited, &note);
     assert_success(hsa_memory_free(note.address));
@@ -180,7 +178,6 @@ static void attach_elsewhere(void **state)
     struct child child;
     struct note note;
 
-    (void)state;
     child_start(&child, attach_beside, NULL);
     note = allocate();
     memcpy(note.address, "hello", sizeof("hello"));
@@ -195,7 +192,6 @@ static void between_children(void **state)
     struct child exporter, importer;
     struct note note, seen;
 
-    (void)state;
     child_start(&exporter, export, NULL);
     child_start(&importer, import, NULL);
     receive_note(exporter.channel, &note);
@@ -241,13 +237,11 @@ static void exporter_ends(bool killed)
 
 static void exporter_exits(void **state)
 {
-    (void)state;
     exporter_ends(false);
 }
 
 static void exporter_is_killed(void **state)
 {
-    (void)state;
     exporter_ends(true);
 }
 
@@ -269,7 +263,6 @@ static void importer_is_killed(void **state)
     struct child importer;
     char *mapped;
 
-    (void)state;
     memcpy(note.address, "hello", sizeof("hello"));
     child_start(&importer, import, NULL);
     send_note(importer.channel, &note);
@@ -326,7 +319,6 @@ static void attach_in_another_program(void **state)
 {
     struct note note = allocate();
 
-    (void)state;
     memcpy(note.address, "hello", sizeof("hello"));
     child_run(execute, &note);
     assert_string_equal(note.address, "executed");
@@ -342,7 +334,6 @@ static void broker_is_killed(void **state)
     hsa_amd_ipc_memory_t again;
     char *mapped, *twice;
 
-    (void)state;
     memcpy(note.address, "hello", sizeof("hello"));
     broker_kill_child(&observed);
     assert_success(attach(&note, &mapped));
@@ -395,7 +386,6 @@ static void no_leaks(void **state)
     unsigned fds;
     size_t maps;
 
-    (void)state;
     for (unsigned i = 0; i < 10; i++)
         cycle();
     assert_true(WAIT_UNTIL(observer_buffers() == 0));

@@ -29,7 +29,6 @@ static void create_checks_its_arguments(void **state)
     hsa_signal_t local, plain, signal = make(0);
     hsa_amd_ipc_signal_t handle, again;
 
-    (void)state;
     memset(&handle, 0x5a, sizeof(handle));
     again = handle;
     assert_success(hsa_signal_create(0, 0, NULL, &local));
@@ -66,7 +65,6 @@ static void attach_checks_its_arguments(void **state)
     hsa_amd_ipc_memory_t memory;
     void *ptr;
 
-    (void)state;
     refuses_attach(NULL);
     assert_status(hsa_amd_ipc_signal_attach(&handle, NULL), HSA_STATUS_ERROR_INVALID_ARGUMENT);
     for (unsigned i = 0; i < sizeof(handle) * 8; i++) {
@@ -96,7 +94,6 @@ static void attach_in_the_same_process(void **state)
     hsa_signal_t signal = make(5), attached;
     hsa_amd_ipc_signal_t handle = handle_of(signal), again;
 
-    (void)state;
     assert_success(hsa_amd_ipc_signal_attach(&handle, &attached));
     assert_int_not_equal(attached.handle, signal.handle);
     assert_int_equal(hsa_signal_load_relaxed(attached), 5);
@@ -142,7 +139,6 @@ static void two_processes(void **state)
     hsa_amd_ipc_signal_t handle = handle_of(signal);
     struct child child;
 
-    (void)state;
     child_start(&child, answer, &handle);
     for (int i = 1; i < 1000; i += 2) {
         hsa_signal_store_screlease(signal, i);
@@ -171,7 +167,6 @@ static void three_processes(void **state)
     hsa_amd_ipc_signal_t handle = handle_of(signal);
     struct child waiting, killed;
 
-    (void)state;
     child_start(&waiting, wait_for_seven, &handle);
     child_start(&killed, wait_for_seven, &handle);
     child_hear(&waiting);
@@ -215,7 +210,6 @@ static void shut_down(void **state)
     hsa_signal_t signal = make(0);
     hsa_amd_ipc_signal_t handle = handle_of(signal);
 
-    (void)state;
     child_run(shut_down_under_a_waiter, &handle);
     assert_int_equal(hsa_signal_load_relaxed(signal), 0);
     assert_success(hsa_signal_destroy(signal));
@@ -236,7 +230,6 @@ static void call_all(int channel, void *context)
 
 static void not_initialized(void **state)
 {
-    (void)state;
     child_run(call_all, NULL);
 }
 

@@ -64,7 +64,6 @@ static void create_refuses_what_is_no_allocation(void **state)
     char *ptr = allocate(SIZE), *freed = allocate(SIZE), *ordinary = malloc(SIZE);
     hsa_amd_ipc_memory_t handle;
 
-    (void)state;
     assert_success(hsa_memory_free(freed));
     assert_status(hsa_amd_ipc_memory_create(ptr, SIZE, NULL), HSA_STATUS_ERROR_INVALID_ARGUMENT);
     refuses_create(NULL, SIZE);
@@ -92,7 +91,6 @@ static void create_refuses_virtual_memory(void **state)
     hsa_amd_vmem_alloc_handle_t memory;
     void *va = NULL;
 
-    (void)state;
     assert_success(hsa_amd_vmem_address_reserve(&va, SIZE + MIB, 0, 0));
     refuses_create(va, SIZE + MIB);
     assert_success(hsa_amd_vmem_handle_create(pools[0][FINE], SIZE + MIB, MEMORY_TYPE_NONE, 0, &memory));
@@ -109,7 +107,6 @@ static void create_takes_both_sizes(void **state)
     hsa_amd_ipc_memory_t asked, rounded;
     void *ptr = allocate(ODD), *again = NULL;
 
-    (void)state;
     assert_success(hsa_amd_ipc_memory_create(ptr, ODD, &asked));
     assert_success(hsa_amd_ipc_memory_create(ptr, 16384, &rounded));
     assert_memory_equal(&asked, &rounded, sizeof(asked));
@@ -128,7 +125,6 @@ static void handles_are_stable_and_unique(void **state)
     static hsa_amd_ipc_memory_t handles[N], again;
     void *ptr;
 
-    (void)state;
     for (unsigned i = 0; i < N; i++) {
         assert_success(hsa_amd_memory_pool_allocate(pools[i % AGENTS][i / AGENTS % POOLS], 4096, 0, &ptr));
         assert_success(hsa_amd_ipc_memory_create(ptr, 4096, &handles[i]));
@@ -155,7 +151,6 @@ static void one_handle_for_all_threads(void **state)
     hsa_amd_ipc_memory_t handles[N];
     pthread_t threads[N];
 
-    (void)state;
     for (unsigned round = 0; round < 20; round++) {
         struct memclient_buffer_info info = MEMCLIENT_BUFFER_INFO_INIT;
         struct memclient_buffer *buffer;
@@ -199,7 +194,6 @@ static void attach_checks_its_arguments(void **state)
     hsa_amd_ipc_memory_t handle, forged;
     void *ptr = allocate(SIZE);
 
-    (void)state;
     assert_success(hsa_amd_ipc_memory_create(ptr, SIZE, &handle));
     assert_status(hsa_amd_ipc_memory_attach(&handle, SIZE, 0, NULL, NULL), HSA_STATUS_ERROR_INVALID_ARGUMENT);
     refuses_attach(NULL, SIZE, 0, NULL, HSA_STATUS_ERROR_INVALID_ARGUMENT);
@@ -245,7 +239,6 @@ static void attach_in_the_same_process(void **state)
     hsa_amd_ipc_memory_t handle, other;
     uint32_t *ptr, *mapped, *again;
 
-    (void)state;
     assert_success(hsa_amd_memory_pool_allocate(pools[1][FINE], SIZE, 0, (void **)&ptr));
     assert_success(hsa_amd_ipc_memory_create(ptr, SIZE, &handle));
     assert_success(hsa_amd_ipc_memory_attach(&handle, SIZE, 1, &agents[0], (void **)&mapped));
@@ -294,7 +287,6 @@ static void attach_what_is_mapped_already(void **state)
     char *home, *at;
     void *part;
 
-    (void)state;
     assert_int_equal(memclient_alloc(native, SIZE, NULL, &buffer), 0);
     home = memclient_buffer_address(buffer);
     reading = token_for(buffer, MEMCLIENT_READ);
@@ -326,7 +318,6 @@ static void detach_refuses_what_is_not_attached(void **state)
     hsa_amd_ipc_memory_t handle;
     char *ptr = allocate(SIZE), *mapped;
 
-    (void)state;
     assert_success(hsa_amd_ipc_memory_create(ptr, SIZE, &handle));
     assert_success(hsa_amd_ipc_memory_attach(&handle, SIZE, 0, NULL, (void **)&mapped));
     assert_status(hsa_amd_ipc_memory_detach(NULL), HSA_STATUS_ERROR_INVALID_ARGUMENT);
@@ -343,7 +334,6 @@ static void stale_handles_are_refused(void **state)
     hsa_amd_ipc_memory_t handle, next;
     void *ptr = allocate(SIZE), *mapped;
 
-    (void)state;
     assert_success(hsa_amd_ipc_memory_create(ptr, SIZE, &handle));
     assert_success(hsa_memory_free(ptr));
     refuses_attach(&handle, SIZE, 0, NULL, HSA_STATUS_ERROR_INVALID_ARGUMENT);
@@ -374,7 +364,6 @@ static void a_handle_is_a_token(void **state)
     hsa_amd_ipc_memory_t handle;
     char *ptr = allocate(SIZE), *mapped, *there;
 
-    (void)state;
     assert_success(hsa_amd_ipc_memory_create(ptr, SIZE, &handle));
     token = as_token(&handle);
     assert_ok(memclient_open_token(native, &token, 0, &buf));
@@ -417,7 +406,6 @@ static void a_token_is_a_handle(void **state)
     hsa_amd_ipc_memory_t handle;
     char *here, *mapped;
 
-    (void)state;
     read_only.rights = MEMCLIENT_READ;
     assert_ok(memclient_alloc(native, SIZE, NULL, &buf));
     assert_ok(memclient_map(buf, NULL, (void **)&here));
@@ -455,7 +443,6 @@ static void detach_calls_back(void **state)
     hsa_amd_ipc_memory_t handle;
     void *ptr = allocate(SIZE), *mapped;
 
-    (void)state;
     calls = 0;
     assert_success(hsa_amd_ipc_memory_create(ptr, SIZE, &handle));
     for (unsigned i = 0; i < 2; i++)
@@ -491,7 +478,6 @@ static void attach_in_many_threads(void **state)
     uint32_t *ptr = allocate(SIZE);
     void *failed;
 
-    (void)state;
     *ptr = 4711;
     assert_success(hsa_amd_ipc_memory_create(ptr, SIZE, &handle));
     for (unsigned i = 0; i < N; i++)
@@ -524,7 +510,6 @@ static void not_initialized(void **state)
 {
     void *ptr = allocate(SIZE);
 
-    (void)state;
     child_run(call_all, ptr);
     assert_success(hsa_memory_free(ptr));
 }

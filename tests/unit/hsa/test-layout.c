@@ -364,7 +364,6 @@ static void permissions_come_first_in_an_access_entry(void **state)
     const hsa_agent_t agent = {7};
     const hsa_amd_memory_access_desc_t positional = {HSA_ACCESS_PERMISSION_RO, agent};
 
-    (void)state;
     assert_int_equal(positional.permissions, HSA_ACCESS_PERMISSION_RO);
     assert_int_equal(positional.agent_handle.handle, 7);
     assert_non_null(initialise);
@@ -377,7 +376,6 @@ static void attributes_and_statuses_of_extensions_go_through_casts(void **state)
     const hsa_region_info_t region = (hsa_region_info_t)HSA_AMD_REGION_INFO_HOST_ACCESSIBLE;
     const hsa_status_t status = (hsa_status_t)HSA_STATUS_ERROR_INVALID_MEMORY_POOL;
 
-    (void)state;
     assert_int_equal(attribute, 0xA011);
     assert_int_equal(region, 0xA000);
     assert_int_equal(status, 40);
@@ -388,7 +386,6 @@ static void flags_are_bits_of_eight_bytes(void **state)
 {
     uint8_t flags[8] = {0};
 
-    (void)state;
     hsa_flag_set64(flags, 0);
     hsa_flag_set64(flags, 63);
     assert_int_equal(flags[0], 1);

@@ -58,7 +58,6 @@ static void x86(void **state)
 {
     struct agent agent;
 
-    (void)state;
     put_two_nodes();
     agent = describe(0, true);
     assert_int_equal(agent.cores, 8);
@@ -81,7 +80,6 @@ static void second_node(void **state)
 {
     struct agent agent;
 
-    (void)state;
     put_two_nodes();
     agent = describe(1, true);
     assert_int_equal(agent.cores, 4);
@@ -95,7 +93,6 @@ static void memory_alone(void **state)
 {
     struct agent agent;
 
-    (void)state;
     put_two_nodes();
     agent = describe(2, false);
     assert_int_equal(agent.cores, 0);
@@ -110,7 +107,6 @@ static void arm64(void **state)
 {
     struct agent agent;
 
-    (void)state;
     files_put("sys/devices/system/node/node0/cpulist", "0-63\n");
     files_put("proc/cpuinfo",
         "processor\t: 0\nBogoMIPS\t: 50.00\nFeatures\t: fp asimd\nCPU implementer\t: 0x41\nCPU architecture: 8\n"
@@ -126,7 +122,6 @@ static void nothing(void **state)
 {
     struct agent agent;
 
-    (void)state;
     agent = describe(0, true);
     assert_int_equal(agent.cores, (uint32_t)sysconf(_SC_NPROCESSORS_ONLN));
     assert_in_range(strlen(agent.name), 1, 63);
@@ -150,7 +145,6 @@ static void uuids(void **state)
 {
     struct agent agent;
 
-    (void)state;
     put_two_nodes();
     agent = describe(0, true);
     assert_memory_equal(agent.uuid, "CPU-", 4);

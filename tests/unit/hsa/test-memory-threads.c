@@ -55,7 +55,6 @@ static void *on_every_pool(void *arg)
 /* 1 024 threads, 1 MiB each, on every pool: hsa_amd_memory_pool_allocate, hsa_amd_memory_pool_free. */
 static void test_every_pool(void **state)
 {
-    (void)state;
     run(MANY, on_every_pool);
 }
 
@@ -120,7 +119,6 @@ static void *replace_and_look(void *arg)
  * was registered is called once. */
 static void test_free_and_look(void **state)
 {
-    (void)state;
     run(9, replace_and_look);
     for (int i = 0; i < SLOTS; i++)
         assert_success(hsa_memory_free(atomic_exchange(&slots[i], NULL)));
@@ -155,7 +153,6 @@ static void *free_contended(void *arg)
 /* hsa_memory_free of one pointer by several threads: one of them frees it. */
 static void test_free_once(void **state)
 {
-    (void)state;
     assert_int_equal(pthread_barrier_init(&barrier, NULL, 4), 0);
     run(4, free_contended);
     assert_int_equal(freed, 100);
@@ -185,7 +182,6 @@ static void *come_and_go(void *arg)
 /* hsa_shut_down to 0 and hsa_init again, now and then, while every thread that has initialised uses memory. */
 static void test_come_and_go(void **state)
 {
-    (void)state;
     assert_success(hsa_shut_down());
     run(8, come_and_go);
     assert_success(hsa_init());

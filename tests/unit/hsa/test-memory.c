@@ -22,7 +22,6 @@ static hsa_region_t region_of(hsa_region_segment_t segment);
  * block", which is zeroed, on the region's node, and may be used to its end. */
 static void test_allocate(void **state)
 {
-    (void)state;
     for (unsigned i = 0; i < AGENTS; i++)
         for (unsigned k = 0; k < POOLS; k++) {
             struct memclient_buffer_info info = MEMCLIENT_BUFFER_INFO_INIT;
@@ -53,7 +52,6 @@ static void test_allocate_granule(void **state)
     size_t granule = 0;
     char *ptr;
 
-    (void)state;
     assert_success(hsa_region_get_info(regions[0][FINE], HSA_REGION_INFO_RUNTIME_ALLOC_GRANULE, &granule));
     assert_success(hsa_memory_allocate(regions[0][FINE], 1, (void **)&ptr));
     for (size_t i = 0; i < granule; i++)
@@ -72,7 +70,6 @@ static void test_allocate_alignment(void **state)
     size_t alignment = 0;
     void *small[8], *large;
 
-    (void)state;
     assert_success(hsa_region_get_info(regions[0][COARSE], HSA_REGION_INFO_RUNTIME_ALLOC_ALIGNMENT, &alignment));
     assert_true(alignment && !(alignment & (alignment - 1)));
     for (int i = 0; i < 8; i++) {
@@ -96,7 +93,6 @@ static void test_allocate_invalid_argument(void **state)
 {
     void *ptr = &ptr;
 
-    (void)state;
     assert_status(hsa_memory_allocate(regions[0][FINE], 4096, NULL), HSA_STATUS_ERROR_INVALID_ARGUMENT);
     assert_status(hsa_memory_allocate(regions[0][FINE], 0, &ptr), HSA_STATUS_ERROR_INVALID_ARGUMENT);
     assert_status(hsa_memory_allocate((hsa_region_t){77}, 0, &ptr), HSA_STATUS_ERROR_INVALID_ARGUMENT);
@@ -110,7 +106,6 @@ static void test_allocate_invalid_region(void **state)
     const uint64_t handles[] = {0, 1, 77, UINT64_MAX, (uintptr_t)&state, agents[0].handle};
     void *ptr = &ptr;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(handles) / sizeof(*handles); i++)
         assert_status(hsa_memory_allocate((hsa_region_t){handles[i]}, 4096, &ptr), HSA_STATUS_ERROR_INVALID_REGION);
     assert_ptr_equal(ptr, &ptr);
@@ -124,7 +119,6 @@ static void test_allocate_not_allowed(void **state)
                                              HSA_REGION_SEGMENT_PRIVATE};
     void *ptr;
 
-    (void)state;
     for (int i = 0; i < 3; i++) {
         hsa_region_t region = region_of(segments[i]);
         bool allowed = true;
@@ -142,7 +136,6 @@ static void test_allocate_too_large(void **state)
     size_t max = 0;
     void *ptr = &max;
 
-    (void)state;
     for (unsigned k = 0; k < POOLS; k++) {
         assert_success(hsa_region_get_info(regions[0][k], HSA_REGION_INFO_ALLOC_MAX_SIZE, &max));
         assert_int_equal(max, NODE_BYTES);
@@ -163,7 +156,6 @@ static void test_allocate_out_of_resources(void **state)
     size_t max = 0;
     void *ptr, *other = NULL;
 
-    (void)state;
     assert_success(hsa_region_get_info(regions[0][FINE], HSA_REGION_INFO_ALLOC_MAX_SIZE, &max));
     assert_success(hsa_memory_allocate(regions[0][FINE], NODE_BYTES - 8 * MIB, &ptr));
     assert_status(hsa_memory_allocate(regions[0][FINE], 9 * MIB, &other), HSA_STATUS_ERROR_OUT_OF_RESOURCES);
@@ -188,7 +180,6 @@ static void test_allocate_requests(void **state)
     uint64_t before;
     void *first, *ptr;
 
-    (void)state;
     assert_success(hsa_memory_allocate(regions[0][FINE], MIB, &first));
     before = observer_requests();
     assert_success(hsa_memory_allocate(regions[0][FINE], MIB, &ptr));
@@ -234,7 +225,6 @@ static void test_allocate_arena_full(void **state)
     hsa_amd_ipc_memory_t handle;
     char *ptr;
 
-    (void)state;
     assert_success(hsa_memory_allocate(regions[0][FINE], BYTES, (void **)&ptr));
     memset(ptr, 0x5a, BYTES);
     assert_success(hsa_amd_ipc_memory_create(ptr, BYTES, &handle));
@@ -254,7 +244,6 @@ static void test_free_allocated(void **state)
     hsa_amd_pointer_info_t info = {.size = sizeof(info)};
     void *ptr;
 
-    (void)state;
     assert_success(hsa_memory_free(NULL));
     assert_success(hsa_memory_allocate(regions[1][KERNARG], MIB, &ptr));
     assert_true(WAIT_UNTIL(observer_buffers() == 1));
@@ -271,7 +260,6 @@ static void test_free_unknown(void **state)
 {
     char *ptr, *ordinary = malloc(4096);
 
-    (void)state;
     assert_success(hsa_memory_allocate(regions[0][FINE], MIB, (void **)&ptr));
     assert_status(hsa_memory_free(&ptr), HSA_STATUS_ERROR_INVALID_ALLOCATION);
     assert_status(hsa_memory_free(ordinary), HSA_STATUS_ERROR_INVALID_ALLOCATION);
@@ -291,7 +279,6 @@ static void test_free_attached(void **state)
     hsa_amd_ipc_memory_t handle;
     void *ptr, *attached;
 
-    (void)state;
     assert_success(hsa_memory_allocate(regions[0][FINE], MIB, &ptr));
     assert_success(hsa_amd_ipc_memory_create(ptr, MIB, &handle));
     assert_success(hsa_amd_ipc_memory_attach(&handle, MIB, 0, NULL, &attached));
@@ -309,7 +296,6 @@ static void test_pool(void **state)
 {
     void *ptr;
 
-    (void)state;
     for (unsigned i = 0; i < AGENTS; i++)
         for (unsigned k = 0; k < POOLS; k++) {
             assert_success(hsa_amd_memory_pool_allocate(pools[i][k], BYTES, 0, &ptr));
@@ -332,7 +318,6 @@ static void test_pool_flags(void **state)
                               HSA_AMD_MEMORY_POOL_UNCACHED_FLAG, UINT32_MAX};
     void *ptr;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(flags) / sizeof(*flags); i++) {
         assert_success(hsa_amd_memory_pool_allocate(pools[0][FINE], 4096, flags[i], &ptr));
         assert_success(hsa_amd_memory_pool_free(ptr));
@@ -346,7 +331,6 @@ static void test_pool_errors(void **state)
     hsa_amd_memory_pool_t readonly = {region_of(HSA_REGION_SEGMENT_READONLY).handle};
     void *ptr, *other;
 
-    (void)state;
     assert_status(hsa_amd_memory_pool_allocate(pools[0][FINE], 0, 0, &ptr), HSA_STATUS_ERROR_INVALID_ARGUMENT);
     assert_status(hsa_amd_memory_pool_allocate(pools[0][FINE], 1, 0, NULL), HSA_STATUS_ERROR_INVALID_ARGUMENT);
     assert_status(hsa_amd_memory_pool_allocate((hsa_amd_memory_pool_t){0}, 0, 0, &ptr),
@@ -377,7 +361,6 @@ static void test_not_initialized(void **state)
     char memory[64];
     void *ptr = memory;
 
-    (void)state;
     assert_success(hsa_shut_down());
     assert_status(hsa_memory_allocate((hsa_region_t){0}, 0, NULL), HSA_STATUS_ERROR_NOT_INITIALIZED);
     assert_status(hsa_memory_free(NULL), HSA_STATUS_ERROR_NOT_INITIALIZED);

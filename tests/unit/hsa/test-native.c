@@ -49,7 +49,6 @@ static void an_allocation_is_a_buffer(void **state)
     struct memclient_buffer *first = NULL, *second = NULL;
     char *p;
 
-    (void)state;
     assert_success(hsa_memory_allocate(regions[0][FINE], 10000, (void **)&p));
     memcpy(p, "allocated", sizeof("allocated"));
     assert_success(memclient_hsa_buffer(p, &first));
@@ -73,7 +72,6 @@ static void a_mapping_is_the_buffer_of_its_handle(void **state)
     struct memclient_buffer *buffer;
     char *va;
 
-    (void)state;
     assert_success(hsa_amd_vmem_address_reserve((void **)&va, 4 * MIB, 0, 0));
     assert_success(hsa_amd_vmem_handle_create(pools[0][FINE], 2 * MIB, MEMORY_TYPE_NONE, 0, &memory));
     assert_success(hsa_amd_vmem_map(va, 2 * MIB, 0, memory, 0));
@@ -97,7 +95,6 @@ static void descriptors_go_both_ways(void **state)
     hsa_amd_vmem_alloc_handle_t memory;
     int fd;
 
-    (void)state;
     assert_int_equal(memclient_alloc(native, MIB, NULL, &made), 0);
     assert_int_equal(memclient_export_fd(made, 0, &fd), 0);
     assert_success(hsa_amd_vmem_import_shareable_handle(fd, &memory));
@@ -120,7 +117,6 @@ static void tokens_go_both_ways(void **state)
     struct memclient_token token;
     char *there, *here, *p;
 
-    (void)state;
     assert_int_equal(memclient_alloc(native, MIB, NULL, &made), 0);
     options.flags = MEMCLIENT_MAP_NOT_HOME;
     assert_int_equal(memclient_map(made, &options, (void **)&there), 0);
@@ -153,7 +149,6 @@ static void other_memory_is_no_buffer(void **state)
     struct memclient_buffer *buffer = NULL;
     void *ours = malloc(4096);
 
-    (void)state;
     assert_status(memclient_hsa_buffer(NULL, &buffer), HSA_STATUS_ERROR_INVALID_ARGUMENT);
     assert_status(memclient_hsa_buffer(ours, NULL), HSA_STATUS_ERROR_INVALID_ARGUMENT);
     assert_status(memclient_hsa_buffer(ours, &buffer), HSA_STATUS_ERROR_INVALID_ALLOCATION);
@@ -170,7 +165,6 @@ static void other_memory_is_no_buffer(void **state)
 /* memclient_hsa_set_profile: profile; SUCCESS, INVALID_ARGUMENT */
 static void a_profile_is_one_of_two(void **state)
 {
-    (void)state;
     assert_status(memclient_hsa_set_profile((enum memclient_hsa_profile)2), HSA_STATUS_ERROR_INVALID_ARGUMENT);
     assert_success(memclient_hsa_set_profile(MEMCLIENT_HSA_PROFILE_ROCR));
     assert_success(memclient_hsa_set_profile(MEMCLIENT_HSA_PROFILE_DOCUMENT));

@@ -7,7 +7,6 @@
 
 static void overflows(void **state)
 {
-    (void)state;
     for (int32_t n = 1; n < INT32_MAX; n++)
         if (hsa_init())
             fail_msg("the %dth call failed", n + 1);
@@ -20,7 +19,6 @@ static void overflows(void **state)
 
 static int stop_broker(void **state)
 {
-    (void)state;
     broker_stop(&observed);
     return 0;
 }

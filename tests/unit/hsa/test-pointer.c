@@ -60,7 +60,6 @@ static void test_type_hsa(void **state)
 {
     const unsigned flags[] = {FINE_FLAG, FINE_FLAG | HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_KERNARG_INIT, COARSE_FLAG};
 
-    (void)state;
     for (unsigned i = 0; i < AGENTS; i++)
         for (unsigned k = 0; k < POOLS; k++) {
             char *ptr;
@@ -92,7 +91,6 @@ static void test_type_locked(void **state)
 {
     char ours[100];
 
-    (void)state;
     assert_success(hsa_memory_register(ours, sizeof(ours)));
     assert_info(ours + 99, .type = HSA_EXT_POINTER_TYPE_LOCKED, .agentBaseAddress = ours, .hostBaseAddress = ours,
                 .sizeInBytes = 100, .agentOwner = agents[0], .global_flags = FINE_FLAG);
@@ -107,7 +105,6 @@ static void test_type_ipc(void **state)
     void *ptr;
     char *attached;
 
-    (void)state;
     assert_success(hsa_memory_allocate(regions[1][FINE], MIB, &ptr));
     assert_success(hsa_amd_ipc_memory_create(ptr, MIB, &handle));
     assert_success(hsa_amd_ipc_memory_attach(&handle, MIB, 0, NULL, (void **)&attached));
@@ -127,7 +124,6 @@ static void test_type_vmem(void **state)
     hsa_amd_vmem_alloc_handle_t handle;
     char *va;
 
-    (void)state;
     assert_success(hsa_amd_vmem_address_reserve((void **)&va, 4 * MIB, 0, 0));
     assert_success(hsa_amd_vmem_handle_create(pools[1][COARSE], MIB, MEMORY_TYPE_NONE, 0, &handle));
     assert_info(va + 5, .type = HSA_EXT_POINTER_TYPE_RESERVED_ADDR, .hostBaseAddress = va, .sizeInBytes = 4 * MIB);
@@ -154,7 +150,6 @@ static void test_process_private(void **state)
     void *hole = mmap(NULL, 4 * MIB, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     void *va;
 
-    (void)state;
     assert_mapped(hole);
     munmap(hole, 4 * MIB);
     assert_success(hsa_amd_vmem_address_reserve(&va, MIB, (uintptr_t)hole, 0));
@@ -181,7 +176,6 @@ static void test_arguments(void **state)
     uint32_t n = 77;
     void *ptr;
 
-    (void)state;
     assert_success(hsa_memory_allocate(regions[0][FINE], 4096, &ptr));
     assert_status(hsa_amd_pointer_info(NULL, &info, NULL, NULL, NULL), HSA_STATUS_ERROR_INVALID_ARGUMENT);
     assert_status(hsa_amd_pointer_info(ptr, NULL, NULL, NULL, NULL), HSA_STATUS_ERROR_INVALID_ARGUMENT);
@@ -205,7 +199,6 @@ static void test_size(void **state)
 {
     void *ptr;
 
-    (void)state;
     assert_success(hsa_memory_allocate(regions[0][FINE], 4096, &ptr));
     for (uint32_t size = sizeof(uint32_t); size <= sizeof(hsa_amd_pointer_info_t) + 16; size++) {
         unsigned char bytes[sizeof(hsa_amd_pointer_info_t) + 16];
@@ -241,7 +234,6 @@ static void test_alloc_calls_back(void **state)
     size_t max;
     void *ptr;
 
-    (void)state;
     assert_success(hsa_memory_allocate(regions[0][FINE], 4096, &ptr));
     assert_success(hsa_amd_pointer_info(ptr, &info, alloc_and_free, &n, &list));
     free(list);
@@ -260,7 +252,6 @@ static void test_userdata(void **state)
 {
     void *ptr;
 
-    (void)state;
     assert_success(hsa_memory_allocate(regions[0][FINE], 4096, &ptr));
     assert_success(hsa_amd_pointer_info_set_userdata((char *)ptr + 10, &ptr));
     assert_info(ptr, .type = HSA_EXT_POINTER_TYPE_HSA, .agentBaseAddress = ptr, .hostBaseAddress = ptr,
@@ -284,7 +275,6 @@ static void test_allow_access(void **state)
     void *attached;
     char *ptr;
 
-    (void)state;
     assert_success(hsa_memory_allocate(regions[0][FINE], 8192, (void **)&ptr));
     assert_success(hsa_amd_agents_allow_access(AGENTS, agents, NULL, ptr));
     assert_success(hsa_amd_agents_allow_access(1, &agents[1], NULL, ptr));
@@ -310,7 +300,6 @@ static void test_allow_access_vmem(void **state)
     hsa_access_permission_t access;
     char *va;
 
-    (void)state;
     assert_success(hsa_amd_vmem_address_reserve((void **)&va, 8 * MIB, 0, 0));
     assert_success(hsa_amd_vmem_handle_create(pools[0][FINE], MIB, MEMORY_TYPE_NONE, 0, &handle));
     for (int i = 0; i < 5; i++)

@@ -32,7 +32,6 @@ static size_t size_of(hsa_amd_memory_pool_t pool, hsa_amd_memory_pool_info_t att
 /* hsa_amd_agent_iterate_memory_pools, agent, callback and data: SUCCESS, the agent's own, and no more than three. */
 static void iterate_pools(void **state)
 {
-    (void)state;
     for (unsigned agent = 0; agent < AGENTS; agent++) {
         struct visit v = {0};
 
@@ -47,7 +46,6 @@ static void iterate_pools(void **state)
 /* hsa_amd_agent_iterate_memory_pools, callback: what it returns other than SUCCESS ends it and is returned. */
 static void iterate_pools_ends_early(void **state)
 {
-    (void)state;
     for (unsigned end = 1; end <= POOLS; end++) {
         struct visit v = {.end_at = end, .end_with = end % 2 ? HSA_STATUS_INFO_BREAK : HSA_STATUS_ERROR_FATAL};
 
@@ -61,7 +59,6 @@ static void iterate_pools_arguments(void **state)
 {
     struct visit v = {0};
 
-    (void)state;
     assert_status(hsa_amd_agent_iterate_memory_pools(agents[0], NULL, NULL), HSA_STATUS_ERROR_INVALID_ARGUMENT);
     assert_status(hsa_amd_agent_iterate_memory_pools((hsa_agent_t){0}, NULL, NULL),
                   HSA_STATUS_ERROR_INVALID_ARGUMENT);
@@ -83,7 +80,6 @@ static void attributes(void **state)
     };
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 
-    (void)state;
     for (unsigned agent = 0; agent < AGENTS; agent++)
         for (unsigned kind = 0; kind < POOLS; kind++) {
             const struct attribute rows[] = {
@@ -112,7 +108,6 @@ static void invalid_pools(void **state)
     struct visit v = {0};
     uint32_t segment;
 
-    (void)state;
     for (unsigned i = 0; i < AGENTS * POOLS; i++)
         handles[i] = pools[i / POOLS][i % POOLS].handle;
     ask_handles(ask_pool, HSA_AMD_MEMORY_POOL_INFO_SEGMENT, handles, AGENTS * POOLS, INVALID_MEMORY_POOL);
@@ -130,7 +125,6 @@ static void invalid_pools(void **state)
 /* HSA_AMD_MEMORY_POOL_INFO_SIZE, ALLOC_MAX_SIZE: as the region of the same handle says. */
 static void sizes(void **state)
 {
-    (void)state;
     for (unsigned kind = 0; kind < POOLS; kind++) {
         size_t of_region, max_of_region;
 
@@ -147,7 +141,6 @@ static void room_follows(void **state)
 {
     size_t before = size_of(pools[0][FINE], HSA_AMD_MEMORY_POOL_INFO_ALLOC_MAX_SIZE);
 
-    (void)state;
     for (unsigned i = 0; i < 50; i++) {
         void *ptr;
 
@@ -164,7 +157,6 @@ static void room_follows(void **state)
  * agent's is one link away, at the distance that the system's table says. */
 static void links(void **state)
 {
-    (void)state;
     for (unsigned agent = 0; agent < AGENTS; agent++)
         for (unsigned i = 0; i < AGENTS * POOLS; i++) {
             hsa_amd_memory_pool_t pool = pools[i / POOLS][i % POOLS];
@@ -207,7 +199,6 @@ static void links_arguments(void **state)
     const hsa_amd_memory_pool_t no_pool = {0};
     uint8_t value[64];
 
-    (void)state;
     assert_status(hsa_amd_agent_memory_pool_get_info(no_agent, no_pool, 77, NULL), HSA_STATUS_ERROR_INVALID_ARGUMENT);
     assert_status(hsa_amd_agent_memory_pool_get_info(no_agent, no_pool, 77, value), HSA_STATUS_ERROR_INVALID_AGENT);
     assert_status(hsa_amd_agent_memory_pool_get_info(agents[0], no_pool, 77, value), INVALID_MEMORY_POOL);
@@ -248,7 +239,6 @@ static void many_ask(void **state)
     pthread_t threads[ASKING];
     void *good;
 
-    (void)state;
     for (unsigned i = 0; i < ASKING; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, ask_much, (void *)(uintptr_t)i), 0);
     for (unsigned i = 0; i < ASKING; i++) {

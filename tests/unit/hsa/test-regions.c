@@ -111,7 +111,6 @@ static void iterate_regions(void **state)
  * iteration, the traversal stops and hsa_agent_iterate_regions returns that status value." Also among others' ones. */
 static void iterate_regions_ends_early(void **state)
 {
-    (void)state;
     for (unsigned end = 1; end <= OWN + POOLS; end++) {
         struct visit v = {.end_at = end, .end_with = end % 2 ? HSA_STATUS_INFO_BREAK : HSA_STATUS_ERROR};
 
@@ -134,7 +133,6 @@ static void iterate_regions_arguments(void **state)
     const uint64_t none[] = {0, 1, regions[0][FINE].handle, UINT64_MAX, INT64_MAX, (uintptr_t)&none};
     struct visit v = {0};
 
-    (void)state;
     assert_success(hsa_agent_iterate_regions(agents[0], expect_null, NULL));
     assert_status(hsa_agent_iterate_regions(agents[0], NULL, &v), HSA_STATUS_ERROR_INVALID_ARGUMENT);
     assert_status(hsa_agent_iterate_regions((hsa_agent_t){0}, NULL, &v), HSA_STATUS_ERROR_INVALID_ARGUMENT);
@@ -184,7 +182,6 @@ static void attributes(void **state)
     };
     struct visit v = regions_of(0);
 
-    (void)state;
     for (unsigned i = 0; i < v.calls; i++)
         ask_all(ask_region, v.seen[i], rows, sizeof(rows) / sizeof(rows[0]));
 }
@@ -196,7 +193,6 @@ static void invalid_regions(void **state)
 {
     uint64_t handles[AGENTS * OWN];
 
-    (void)state;
     for (unsigned agent = 0; agent < AGENTS; agent++)
         for (unsigned i = 0; i < OWN; i++)
             handles[agent * OWN + i] = regions_of(agent).seen[i];
@@ -222,7 +218,6 @@ static void global_flags(void **state)
     };
     struct visit v = regions_of(1);
 
-    (void)state;
     for (unsigned kind = 0; kind < POOLS; kind++) {
         assert_int_equal(flags_of(v.seen[kind]), wanted[kind]);
         assert_int_equal(flags_of(v.seen[OWN + kind]), wanted[kind]);
@@ -273,7 +268,6 @@ static void sizes(void **state)
     size_t others = size_of(regions[1][FINE].handle, HSA_REGION_INFO_ALLOC_MAX_SIZE);
     void *ptr;
 
-    (void)state;
     for (unsigned i = 0; i < v.calls; i++)
         assert_in_range(size_of(v.seen[i], HSA_REGION_INFO_ALLOC_MAX_SIZE), 0,
                         size_of(v.seen[i], HSA_REGION_INFO_SIZE));
@@ -298,7 +292,6 @@ static void maximum(void **state)
     uint64_t readonly = region_of_segment(0, HSA_REGION_SEGMENT_READONLY);
     void *ptr;
 
-    (void)state;
     for (unsigned kind = 0; kind < POOLS; kind++) {
         size_t max = size_of(regions[1][kind].handle, HSA_REGION_INFO_ALLOC_MAX_SIZE);
 
@@ -340,7 +333,6 @@ static void allowed(void **state)
 {
     struct visit v = regions_of(0);
 
-    (void)state;
     assert_false(may_allocate(region_of_segment(0, HSA_REGION_SEGMENT_GROUP)));
     assert_false(may_allocate(region_of_segment(0, HSA_REGION_SEGMENT_PRIVATE)));
     for (unsigned i = 0; i < v.calls; i++) {

@@ -42,7 +42,6 @@ static void test_register(void **state)
 {
     hsa_amd_pointer_info_t info;
 
-    (void)state;
     memory[1099] = 3;
     assert_success(hsa_memory_register(memory + 100, 1000));
     info = info_of(memory + 1099);
@@ -77,7 +76,6 @@ static void test_register_out_of_resources(void **state)
  * NULL"; ptr: "If a NULL pointer is passed, no operation is performed". */
 static void test_register_nothing(void **state)
 {
-    (void)state;
     assert_status(hsa_memory_register(memory, 0), HSA_STATUS_ERROR_INVALID_ARGUMENT);
     assert_success(hsa_memory_register(NULL, 0));
     assert_success(hsa_memory_register(NULL, 4096));
@@ -92,7 +90,6 @@ static void test_register_known(void **state)
     void *reserved;
     char *ptr;
 
-    (void)state;
     assert_success(hsa_memory_allocate(regions[0][FINE], 8192, (void **)&ptr));
     assert_success(hsa_memory_register(ptr, 8192));
     assert_success(hsa_memory_register(ptr + 100, 100));
@@ -120,7 +117,6 @@ static void test_register_overlap(void **state)
     } ranges[] = {{3999, 2}, {4000, 1}, {4000, 1999}, {4001, 1999}, {5999, 2}, {0, 16384}, {4500, 10}};
     char *ptr;
 
-    (void)state;
     assert_success(hsa_memory_register(memory + 4000, 2000));
     for (size_t i = 0; i < sizeof(ranges) / sizeof(*ranges); i++)
         assert_status(hsa_memory_register(memory + ranges[i].at, ranges[i].size), HSA_STATUS_ERROR_INVALID_ARGUMENT);
@@ -143,7 +139,6 @@ static void test_register_overlap(void **state)
  * end addresses), the behavior is undefined": SUCCESS, nothing happens. */
 static void test_deregister_no_match(void **state)
 {
-    (void)state;
     assert_success(hsa_memory_register(memory, 4096));
     assert_success(hsa_memory_deregister(memory, 4095));
     assert_success(hsa_memory_deregister(memory, 0));
@@ -157,7 +152,6 @@ static void test_deregister_no_match(void **state)
 /* Registered memory is the application's: not for freeing, copied and filled as any. */
 static void test_registered_is_ours(void **state)
 {
-    (void)state;
     assert_success(hsa_memory_register(memory, 4096));
     assert_status(hsa_memory_free(memory), HSA_STATUS_ERROR_INVALID_ALLOCATION);
     assert_status(hsa_amd_agents_allow_access(1, agents, NULL, memory), HSA_STATUS_ERROR_INVALID_ALLOCATION);
@@ -174,7 +168,6 @@ static void test_unmapped_behind_our_back(void **state)
     void *ptr = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     void *reserved;
 
-    (void)state;
     assert_mapped(ptr);
     assert_success(hsa_memory_register((char *)ptr + 4096, size - 8192));
     munmap(ptr, size);
@@ -193,7 +186,6 @@ static void test_lock(void **state)
 {
     void *agent_ptr = NULL;
 
-    (void)state;
     assert_success(hsa_amd_memory_lock(memory, 100, NULL, 0, &agent_ptr));
     assert_ptr_equal(agent_ptr, memory);
     assert_int_equal(info_of(memory + 99).sizeInBytes, 100);
@@ -216,7 +208,6 @@ static void test_lock_overlap(void **state)
 {
     void *agent_ptr = NULL, *ours = NULL;
 
-    (void)state;
     assert_success(hsa_amd_memory_lock(memory, 4096, NULL, 0, &agent_ptr));
     assert_success(hsa_memory_register(memory + 4096, 4096));
     assert_success(hsa_amd_memory_lock(memory + 100, 8000, NULL, 0, &agent_ptr));
@@ -248,7 +239,6 @@ static void test_lock_errors(void **state)
     hsa_agent_t bad[2] = {agents[0], {0}};
     void *agent_ptr = &agent_ptr;
 
-    (void)state;
     assert_status(hsa_amd_memory_lock(NULL, 1, NULL, 0, &agent_ptr), HSA_STATUS_ERROR_INVALID_ARGUMENT);
     assert_status(hsa_amd_memory_lock(memory, 0, NULL, 0, &agent_ptr), HSA_STATUS_ERROR_INVALID_ARGUMENT);
     assert_status(hsa_amd_memory_lock(memory, 1, NULL, 0, NULL), HSA_STATUS_ERROR_INVALID_ARGUMENT);
@@ -265,7 +255,6 @@ static void test_lock_to_pool(void **state)
 {
     void *agent_ptr = NULL;
 
-    (void)state;
     assert_success(hsa_amd_memory_lock_to_pool(memory, 100, agents, 1, pools[1][FINE], 0, &agent_ptr));
     assert_ptr_equal(agent_ptr, memory);
     assert_true(is_locked(memory));

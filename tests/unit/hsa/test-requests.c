@@ -24,7 +24,6 @@ static void allocations(void **state)
     hsa_amd_ipc_memory_t handle;
     void *ptr;
 
-    (void)state;
     assert_costs(1, assert_success(hsa_memory_allocate(regions[0][FINE], SIZE, &ptr)));
     assert_costs(1, assert_success(hsa_amd_ipc_memory_create(ptr, SIZE, &handle)));
     assert_costs(0, assert_success(hsa_amd_ipc_memory_create(ptr, SIZE, &handle)));
@@ -39,7 +38,6 @@ static void virtual_memory(void **state)
     char *va;
     int fd;
 
-    (void)state;
     assert_costs(1, va = vmem_reserve(2 * SIZE));
     assert_costs(1, handle = vmem_create(SIZE));
     assert_costs(0, {
@@ -93,7 +91,6 @@ static void of_others(void **state)
     void *ptr;
     int fd;
 
-    (void)state;
     assert_int_equal(memclient_share(buffer, NULL, &token), 0);
     assert_int_equal(memclient_export_fd(buffer, 0, &fd), 0);
     memcpy(&handle, &token, sizeof(handle));

@@ -29,7 +29,6 @@ static void create_checks_its_arguments(void **state)
     hsa_agent_t twice[] = {agents[0], agents[1], agents[0]}, bad[] = {agents[0], {7}};
     hsa_signal_t signal = {99};
 
-    (void)state;
     assert_status(hsa_signal_create(0, 0, NULL, NULL), HSA_STATUS_ERROR_INVALID_ARGUMENT);
     assert_status(hsa_signal_create(0, 1, NULL, &signal), HSA_STATUS_ERROR_INVALID_ARGUMENT);
     assert_status(hsa_signal_create(0, 3, twice, &signal), HSA_STATUS_ERROR_INVALID_ARGUMENT);
@@ -55,7 +54,6 @@ static void destroy_checks_its_argument(void **state)
 {
     hsa_signal_t signal = make(1), next;
 
-    (void)state;
     assert_status(hsa_signal_destroy((hsa_signal_t){0}), HSA_STATUS_ERROR_INVALID_ARGUMENT);
     assert_status(hsa_signal_destroy((hsa_signal_t){agents[0].handle}), HSA_STATUS_ERROR_INVALID_SIGNAL);
     assert_status(hsa_signal_destroy((hsa_signal_t){pools[0][0].handle}), HSA_STATUS_ERROR_INVALID_SIGNAL);
@@ -78,7 +76,6 @@ static void local_signals_make_no_call(void **state)
     uint64_t before;
     size_t max;
 
-    (void)state;
     /* a call, which is answered after what was given back before */
     assert_success(hsa_region_get_info(regions[0][FINE], HSA_REGION_INFO_ALLOC_MAX_SIZE, &max));
     before = observer_requests();
@@ -105,7 +102,6 @@ static void values(void **state)
     const hsa_signal_value_t all[] = {0, 1, -1, INT64_MAX, INT64_MIN, INT64_C(1) << 32};
     hsa_signal_t signal = make(INT64_MIN);
 
-    (void)state;
     assert_true(hsa_signal_load_relaxed(signal) == INT64_MIN);
     for (unsigned i = 0; i < sizeof(all) / sizeof(all[0]); i++)
         for (unsigned s = 0; s < 3; s++)
@@ -148,7 +144,6 @@ static void conditions(void **state)
     };
     hsa_signal_t signal = make(5);
 
-    (void)state;
     for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         for (unsigned w = 0; w < 3; w++)
             assert_int_equal(waits[w](signal, cases[i].condition, cases[i].compare,
@@ -166,7 +161,6 @@ static void timeouts(void **state)
     uint64_t frequency, before, after;
     hsa_signal_t signal = make(0);
 
-    (void)state;
     assert_success(hsa_system_get_info(HSA_SYSTEM_INFO_TIMESTAMP_FREQUENCY, &frequency));
     for (unsigned w = 0; w < 3; w++)
         for (int s = HSA_WAIT_STATE_BLOCKED; s <= HSA_WAIT_STATE_ACTIVE; s++) {
@@ -222,7 +216,6 @@ static void stores_wake(void **state)
     hsa_signal_t signal = make(0);
     struct waiter waiters[N], all;
 
-    (void)state;
     for (int i = 0; i < N; i++)
         start(&waiters[i], signal, HSA_SIGNAL_CONDITION_GTE, i + 1);
     start(&all, signal, HSA_SIGNAL_CONDITION_LT, 0);
@@ -256,7 +249,6 @@ static void ping_pong(void **state)
     hsa_signal_t signals[] = {make(0), make(0)};
     pthread_t thread;
 
-    (void)state;
     assert_int_equal(pthread_create(&thread, NULL, ping, signals), 0);
     for (int i = 1; i <= 2000; i++) {
         hsa_signal_store_relaxed(signals[0], i);
@@ -271,7 +263,6 @@ static void ping_pong(void **state)
 /* It is a mistake of the program's, and ends the wait. */
 static void destroyed_under_a_waiter(void **state)
 {
-    (void)state;
     for (unsigned round = 0; round < 50; round++) {
         hsa_signal_t signal = make(6);
         struct waiter waiter;
@@ -314,7 +305,6 @@ static void many_threads(void **state)
     pthread_t threads[N];
     void *failed;
 
-    (void)state;
     for (unsigned i = 0; i < N; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, use_wildly, signals), 0);
     for (unsigned i = 0; i < N; i++) {
@@ -361,7 +351,6 @@ static void before_and_after(void **state)
     hsa_signal_t signal = make(8);
     struct waiter waiter;
 
-    (void)state;
     start(&waiter, signal, HSA_SIGNAL_CONDITION_EQ, 9);
     child_run(in_a_child, &signal);
     hsa_signal_store_relaxed(signal, 9);

@@ -83,7 +83,6 @@ static void attributes(void **state)
     };
     uint64_t longest;
 
-    (void)state;
     ask_all(ask_system, 0, rows, sizeof(rows) / sizeof(rows[0]));
     ask_exactly(ask_system, 0, HSA_SYSTEM_INFO_SIGNAL_MAX_WAIT, sizeof(longest), &longest);
     assert_true(longest == UINT64_MAX);
@@ -94,7 +93,6 @@ static void arguments(void **state)
 {
     uint64_t value;
 
-    (void)state;
     assert_status(hsa_system_get_info(HSA_SYSTEM_INFO_TIMESTAMP, NULL), HSA_STATUS_ERROR_INVALID_ARGUMENT);
     assert_status(hsa_system_get_info((hsa_system_info_t)4711, &value), HSA_STATUS_ERROR_INVALID_ARGUMENT);
 }
@@ -104,7 +102,6 @@ static void timestamp(void **state)
 {
     uint64_t last = 0, frequency, later;
 
-    (void)state;
     for (unsigned i = 0; i < 1000; i++) {
         uint64_t now;
 
@@ -123,7 +120,6 @@ static void build_version(void **state)
 {
     const char *first, *second;
 
-    (void)state;
     assert_success(hsa_system_get_info((hsa_system_info_t)HSA_AMD_SYSTEM_INFO_BUILD_VERSION, &first));
     assert_success(hsa_system_get_info((hsa_system_info_t)HSA_AMD_SYSTEM_INFO_BUILD_VERSION, &second));
     assert_ptr_equal(first, second);
@@ -134,7 +130,6 @@ static void build_version(void **state)
  * same address. */
 static void status_strings(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++) {
         size_t length = strlen(statuses[i].name);
         const char *text = NULL, *again = NULL;
@@ -158,7 +153,6 @@ static void status_string_arguments(void **state)
 {
     size_t known = 0;
 
-    (void)state;
     assert_status(hsa_status_string(HSA_STATUS_SUCCESS, NULL), HSA_STATUS_ERROR_INVALID_ARGUMENT);
     for (uint32_t status = 0; status < 0x2000; status++) {
         const char *text = "untouched";
@@ -177,7 +171,6 @@ static void status_string_without_init(void **state)
 {
     const char *text = NULL;
 
-    (void)state;
     assert_success(hsa_shut_down());
     assert_success(hsa_status_string(HSA_STATUS_ERROR_NOT_INITIALIZED, &text));
     assert_non_null(text);

@@ -56,7 +56,6 @@ static void core_not_initialized(void **state)
     char memory[64];
     void *ptr = memory;
 
-    (void)state;
     assert_success(hsa_shut_down());
     assert_uninitialized(hsa_shut_down());
     assert_uninitialized(hsa_region_get_info(regions[0][FINE], HSA_REGION_INFO_SIZE, memory));
@@ -92,7 +91,6 @@ static void vmem_not_initialized(void **state)
     void *va = (void *)PAGE;
     int fd = 0;
 
-    (void)state;
     assert_success(hsa_shut_down());
     assert_uninitialized(hsa_amd_vmem_address_reserve(&va, PAGE, 0, 0));
     assert_uninitialized(hsa_amd_vmem_address_reserve_align(&va, PAGE, 0, 0, 0));
@@ -124,7 +122,6 @@ static void amd_not_initialized(void **state)
     bool result;
     int fd = -1;
 
-    (void)state;
     assert_success(hsa_shut_down());
     assert_uninitialized(hsa_amd_agent_iterate_memory_pools(agents[0], never_pool, NULL));
     assert_uninitialized(hsa_amd_memory_pool_get_info(pools[0][FINE], HSA_AMD_MEMORY_POOL_INFO_SIZE, memory));

@@ -22,7 +22,6 @@ static handle_t handle;
 
 static int setup(void **state)
 {
-    (void)state;
     va = vmem_reserve(4 * SIZE);
     handle = vmem_create(SIZE);
     for (unsigned i = 0; i < 3; i++)
@@ -54,7 +53,6 @@ static void set_desc_of_all_agents_makes_the_pages_protection(void **state)
 {
     static const char *const pages[] = {"---", "r--", "rw-", "rw-"};
 
-    (void)state;
     for (unsigned a = NONE; a <= RW; a++)
         for (unsigned b = NONE; b <= RW; b++) {
             const hsa_amd_memory_access_desc_t desc[] = {
@@ -73,7 +71,6 @@ static void set_desc_of_all_agents_makes_the_pages_protection(void **state)
 /* Each of several aliases has its own. */
 static void set_va_of_one_alias_leaves_the_others(void **state)
 {
-    (void)state;
     vmem_allow_one(va, SIZE, 0, RW);
     vmem_allow_one(va + SIZE, SIZE, 1, RO);
     write_text(va, "seen");
@@ -88,7 +85,6 @@ static void set_va_of_one_alias_leaves_the_others(void **state)
 /* "Calling hsa_amd_vmem_set_access multiple times on the same va will overwrite previous permissions for all agents" */
 static void set_access_again_overwrites_for_all_agents(void **state)
 {
-    (void)state;
     vmem_allow(va, SIZE);
     vmem_allow_one(va, SIZE, 1, RO);
     assert_int_equal(vmem_access(va, 1), RO);
@@ -105,7 +101,6 @@ static void set_desc_with_an_agent_twice_takes_the_last(void **state)
 {
     const hsa_amd_memory_access_desc_t desc[] = {{RW, agents[0]}, {RO, agents[1]}, {NONE, agents[0]}, {RO, agents[0]}};
 
-    (void)state;
     assert_success(hsa_amd_vmem_set_access(va, SIZE, desc, 4));
     assert_int_equal(vmem_access(va, 0), RO);
     assert_string_equal(vmem_pages(va), "r--");
@@ -116,7 +111,6 @@ static void set_desc_may_lie_in_the_mapping(void **state)
 {
     hsa_amd_memory_access_desc_t *desc = (void *)(va + 64);
 
-    (void)state;
     vmem_allow(va, 3 * SIZE);
     desc[0] = (hsa_amd_memory_access_desc_t){NONE, agents[0]};
     desc[1] = (hsa_amd_memory_access_desc_t){NONE, agents[1]};
@@ -129,7 +123,6 @@ static void set_desc_may_lie_in_the_mapping(void **state)
  * in a row. */
 static void set_size_may_span_whole_mappings(void **state)
 {
-    (void)state;
     vmem_allow_one(va, SIZE, 1, RO);
     vmem_allow_one(va, 3 * SIZE, 0, RW);
     for (unsigned i = 0; i < 3; i++) {
@@ -148,7 +141,6 @@ static void set_size_with_a_cut_or_a_gap_is_invalid_allocation(void **state)
 {
     const hsa_amd_memory_access_desc_t desc = {RW, agents[0]};
 
-    (void)state;
     assert_status(hsa_amd_vmem_set_access(va, SIZE - page_size(), &desc, 1), INVALID_ALLOCATION);
     assert_status(hsa_amd_vmem_set_access(va, SIZE + page_size(), &desc, 1), INVALID_ALLOCATION);
     assert_status(hsa_amd_vmem_set_access(va, 4 * SIZE, &desc, 1), INVALID_ALLOCATION);
@@ -164,7 +156,6 @@ static void set_va_that_is_not_mapped_is_invalid_allocation(void **state)
 {
     const hsa_amd_memory_access_desc_t desc = {RW, agents[0]};
 
-    (void)state;
     assert_status(hsa_amd_vmem_set_access(va + 3 * SIZE, SIZE, &desc, 1), INVALID_ALLOCATION);
     assert_string_equal(vmem_pages(va + 3 * SIZE), "---");
 }
@@ -175,7 +166,6 @@ static void set_va_or_size_that_is_none_is_invalid_argument(void **state)
     const hsa_amd_memory_access_desc_t desc = {RW, agents[0]};
     void *allocated;
 
-    (void)state;
     assert_success(hsa_amd_memory_pool_allocate(pools[0][FINE], SIZE, 0, &allocated));
     assert_status(hsa_amd_vmem_set_access(NULL, SIZE, &desc, 1), INVALID_ARGUMENT);
     assert_status(hsa_amd_vmem_set_access(va, 0, &desc, 1), INVALID_ARGUMENT);
@@ -193,7 +183,6 @@ static void set_desc_null_or_desc_cnt_zero_is_invalid_argument(void **state)
 {
     const hsa_amd_memory_access_desc_t desc = {RW, agents[0]};
 
-    (void)state;
     assert_status(hsa_amd_vmem_set_access(va, SIZE, NULL, 1), INVALID_ARGUMENT);
     assert_status(hsa_amd_vmem_set_access(va, SIZE, &desc, 0), INVALID_ARGUMENT);
     assert_status(hsa_amd_vmem_set_access(va, SIZE, NULL, 0), INVALID_ARGUMENT);
@@ -203,7 +192,6 @@ static void set_desc_with_a_permission_that_is_none_is_invalid_argument(void **s
 {
     const unsigned values[] = {4, 7, 8, UINT32_MAX};
 
-    (void)state;
     vmem_allow_one(va, SIZE, 0, RO);
     for (unsigned i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
         const hsa_amd_memory_access_desc_t desc[] = {
@@ -221,7 +209,6 @@ static void set_desc_with_an_agent_that_is_none_is_invalid_agent(void **state)
 {
     const uint64_t values[] = {0, agents[1].handle + 1, pools[0][FINE].handle, UINT64_MAX, (uintptr_t)va};
 
-    (void)state;
     vmem_allow_one(va, SIZE, 0, RO);
     for (unsigned i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
         const hsa_amd_memory_access_desc_t desc[] = {{RW, agents[0]}, {RW, {values[i]}}};
@@ -238,7 +225,6 @@ static void set_desc_with_an_agent_that_is_none_is_invalid_agent(void **state)
  * address of it. */
 static void get_va_is_any_in_the_mapping(void **state)
 {
-    (void)state;
     vmem_allow_one(va + SIZE, SIZE, 0, WO);
     assert_int_equal(vmem_access(va + SIZE, 0), WO);
     assert_int_equal(vmem_access(va + SIZE + 1, 0), WO);
@@ -252,7 +238,6 @@ static void get_agent_handle_that_is_none_is_invalid_agent(void **state)
 {
     const uint64_t values[] = {0, agents[1].handle + 1, pools[0][FINE].handle, UINT64_MAX, (uintptr_t)va};
 
-    (void)state;
     vmem_allow(va, SIZE);
     for (unsigned i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
         hsa_access_permission_t permissions = RW;
@@ -268,7 +253,6 @@ static void get_va_that_is_not_mapped_is_invalid_allocation(void **state)
     hsa_access_permission_t permissions = RW;
     void *allocated;
 
-    (void)state;
     vmem_allow(va, 3 * SIZE);
     assert_success(hsa_amd_memory_pool_allocate(pools[0][FINE], SIZE, 0, &allocated));
     assert_never_set(va + 3 * SIZE, 0);
@@ -283,7 +267,6 @@ static void get_va_that_is_not_mapped_is_invalid_allocation(void **state)
 /* hsa_amd_vmem_get_access */
 static void get_agent_never_set_is_invalid_allocation(void **state)
 {
-    (void)state;
     assert_never_set(va, 0);
     vmem_allow_one(va, SIZE, 0, RW);
     assert_never_set(va, 1);
@@ -293,7 +276,6 @@ static void get_va_or_perms_null_is_invalid_argument(void **state)
 {
     hsa_access_permission_t permissions = RW;
 
-    (void)state;
     assert_status(hsa_amd_vmem_get_access(NULL, &permissions, agents[0]), INVALID_ARGUMENT);
     assert_status(hsa_amd_vmem_get_access(va, NULL, agents[0]), INVALID_ARGUMENT);
 }
@@ -302,7 +284,6 @@ static void get_va_or_perms_null_is_invalid_argument(void **state)
 
 static void rocr_set_access_again_keeps_what_others_have(void **state)
 {
-    (void)state;
     assert_success(memclient_hsa_set_profile(MEMCLIENT_HSA_PROFILE_ROCR));
     vmem_allow_one(va, SIZE, 0, RW);
     vmem_allow_one(va, 2 * SIZE, 1, RO);
@@ -322,7 +303,6 @@ static void rocr_get_agent_never_set_is_none(void **state)
 {
     hsa_access_permission_t permissions = RW;
 
-    (void)state;
     assert_success(memclient_hsa_set_profile(MEMCLIENT_HSA_PROFILE_ROCR));
     assert_int_equal(vmem_access(va, 0), NONE);
     vmem_allow_one(va, SIZE, 0, RW);

@@ -36,7 +36,6 @@ static void create_pool_of_every_agent_gives_memory_of_its_node(void **state)
 {
     char *va = vmem_reserve(SIZE);
 
-    (void)state;
     for (unsigned a = 0; a < AGENTS; a++)
         for (unsigned p = 0; p < POOLS; p++) {
             handle_t handle = vmem_create_in(pools[a][p], SIZE);
@@ -65,7 +64,6 @@ static void create_pool_that_is_none_is_invalid_argument(void **state)
     const uint64_t values[] = {0, 1, agents[0].handle, UINT64_MAX, (uintptr_t)&values};
     handle_t handle = {7};
 
-    (void)state;
     for (unsigned i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
         hsa_amd_memory_pool_t pool = {values[i]};
 
@@ -92,7 +90,6 @@ static void create_pool_without_allocations_is_invalid_allocation(void **state)
     handle_t handle = {7};
     hsa_region_t group;
 
-    (void)state;
     assert_status(hsa_agent_iterate_regions(agents[0], note_group_region, &group), HSA_STATUS_INFO_BREAK);
     for (unsigned type = MEMORY_TYPE_NONE; type <= MEMORY_TYPE_PINNED; type++)
         assert_status(hsa_amd_vmem_handle_create((hsa_amd_memory_pool_t){group.handle}, SIZE,
@@ -108,7 +105,6 @@ static void create_size_is_a_multiple_of_the_granule(void **state)
     size_t granule = 0;
     handle_t handle = {7};
 
-    (void)state;
     assert_success(hsa_amd_memory_pool_get_info(pools[0][FINE], HSA_AMD_MEMORY_POOL_INFO_RUNTIME_ALLOC_GRANULE,
                                                 &granule));
     for (size_t i = 1; i < 8; i++) {
@@ -131,7 +127,6 @@ static void create_size_of_the_recommended_granule(void **state)
 {
     size_t granule = 0, recommended = 0;
 
-    (void)state;
     assert_success(hsa_amd_memory_pool_get_info(pools[0][FINE], HSA_AMD_MEMORY_POOL_INFO_RUNTIME_ALLOC_GRANULE,
                                                 &granule));
     assert_success(hsa_amd_memory_pool_get_info(pools[0][FINE], HSA_AMD_MEMORY_POOL_INFO_RUNTIME_ALLOC_REC_GRANULE,
@@ -147,7 +142,6 @@ static void create_size_that_is_no_longer_there_is_out_of_resources(void **state
     size_t most = 0;
     handle_t first = {0}, second = {7};
 
-    (void)state;
     assert_success(hsa_amd_memory_pool_get_info(pools[1][FINE], HSA_AMD_MEMORY_POOL_INFO_ALLOC_MAX_SIZE, &most));
     assert_true(most > 8 * SIZE);
     first = vmem_create_in(pools[1][FINE], 4 * SIZE);
@@ -164,7 +158,6 @@ static void create_size_beyond_the_pool_is_invalid_allocation(void **state)
     handle_t handle = {7};
     size_t most = 0;
 
-    (void)state;
     for (unsigned type = MEMORY_TYPE_NONE; type <= MEMORY_TYPE_PINNED; type++) {
         hsa_amd_memory_type_t t = (hsa_amd_memory_type_t)type;
         const size_t huge = SIZE_MAX - SIZE + 1;
@@ -184,7 +177,6 @@ static void create_type_that_is_none_is_invalid_argument(void **state)
     const unsigned types[] = {2, 3, 1000, UINT32_MAX};
     handle_t handle = {7};
 
-    (void)state;
     for (unsigned i = 0; i < sizeof(types) / sizeof(types[0]); i++)
         assert_status(hsa_amd_vmem_handle_create(pools[0][FINE], SIZE, (hsa_amd_memory_type_t)types[i], 0, &handle),
                       HSA_STATUS_ERROR_INVALID_ARGUMENT);
@@ -196,14 +188,12 @@ static void create_flags_are_ignored(void **state)
 {
     handle_t handle;
 
-    (void)state;
     assert_success(hsa_amd_vmem_handle_create(pools[0][FINE], SIZE, MEMORY_TYPE_NONE, UINT64_MAX, &handle));
     vmem_release(handle);
 }
 
 static void create_memory_handle_null_is_invalid_argument(void **state)
 {
-    (void)state;
     assert_status(hsa_amd_vmem_handle_create(pools[0][FINE], SIZE, MEMORY_TYPE_NONE, 0, NULL),
                   HSA_STATUS_ERROR_INVALID_ARGUMENT);
 }
@@ -213,7 +203,6 @@ static void create_memory_handle_is_a_new_one(void **state)
 {
     handle_t last = {0};
 
-    (void)state;
     for (unsigned i = 0; i < 20; i++) {
         handle_t handle = vmem_create(page_size());
 
@@ -231,7 +220,6 @@ static void release_memory_handle_that_is_none_is_invalid_allocation(void **stat
     const uint64_t values[] = {0, 1, UINT64_MAX, (uintptr_t)&values, pools[0][FINE].handle, agents[0].handle};
     handle_t handle = vmem_create(SIZE);
 
-    (void)state;
     for (unsigned i = 0; i < sizeof(values) / sizeof(values[0]); i++)
         if (values[i] != handle.handle)
             assert_is_dead((handle_t){values[i]});
@@ -244,7 +232,6 @@ static void release_of_the_last_reference_frees_the_memory(void **state)
 {
     handle_t handle = vmem_create(SIZE);
 
-    (void)state;
     assert_true(WAIT_UNTIL(observer_buffers() == 1));
     vmem_release(handle);
     assert_true(WAIT_UNTIL(observer_buffers() == 0));
@@ -257,7 +244,6 @@ static void release_while_it_is_mapped_keeps_the_mapping(void **state)
     handle_t handle = vmem_create(SIZE);
     int fd = 7;
 
-    (void)state;
     vmem_map_rw(va, SIZE, handle);
     write_text(va, "still there");
     vmem_release(handle);
@@ -283,7 +269,6 @@ static void retain_memory_handle_is_the_one_that_was_mapped(void **state)
     char *va = vmem_reserve(2 * SIZE);
     handle_t handle = vmem_create(SIZE), again;
 
-    (void)state;
     vmem_map(va + SIZE, SIZE, handle);
     for (unsigned i = 0; i < 3; i++) {
         again.handle = 0;
@@ -306,7 +291,6 @@ static void retain_after_the_last_release_revives_the_handle(void **state)
     char *va = vmem_reserve(2 * SIZE);
     handle_t handle = vmem_create(SIZE), again = {0};
 
-    (void)state;
     vmem_map_rw(va, SIZE, handle);
     write_text(va, "still there");
     vmem_release(handle);
@@ -329,7 +313,6 @@ static void retain_addr_that_is_not_mapped_is_invalid_allocation(void **state)
     handle_t handle = vmem_create(SIZE), again = {7};
     void *allocated;
 
-    (void)state;
     vmem_map(va + SIZE, SIZE, handle);
     assert_success(hsa_amd_memory_pool_allocate(pools[0][FINE], SIZE, 0, &allocated));
     {
@@ -355,7 +338,6 @@ static void retain_addr_that_is_not_mapped_is_invalid_allocation(void **state)
  * handle" */
 static void properties_pool_and_type_are_those_of_its_creation(void **state)
 {
-    (void)state;
     for (unsigned a = 0; a < AGENTS; a++)
         for (unsigned p = 0; p < POOLS; p++)
             for (unsigned t = MEMORY_TYPE_NONE; t <= MEMORY_TYPE_PINNED; t++) {
@@ -377,7 +359,6 @@ static void properties_memory_handle_that_is_none_is_invalid_allocation(void **s
     hsa_amd_memory_type_t type = MEMORY_TYPE_PINNED;
     hsa_amd_memory_pool_t pool = {7};
 
-    (void)state;
     assert_status(hsa_amd_vmem_get_alloc_properties_from_handle((handle_t){0}, &pool, &type),
                   HSA_STATUS_ERROR_INVALID_ALLOCATION);
     assert_status(hsa_amd_vmem_get_alloc_properties_from_handle((handle_t){UINT64_MAX}, &pool, &type),
@@ -392,7 +373,6 @@ static void properties_pool_or_type_null_is_invalid_argument(void **state)
     hsa_amd_memory_type_t type;
     hsa_amd_memory_pool_t pool;
 
-    (void)state;
     assert_status(hsa_amd_vmem_get_alloc_properties_from_handle(handle, NULL, &type),
                   HSA_STATUS_ERROR_INVALID_ARGUMENT);
     assert_status(hsa_amd_vmem_get_alloc_properties_from_handle(handle, &pool, NULL),
@@ -410,7 +390,6 @@ static void handles_of_a_broker_that_is_lost(void **state)
     handle_t before[8], after[8];
     char link[220];
 
-    (void)state;
     assert_success(hsa_shut_down());
     assert_true(snprintf(link, sizeof(link), "%s/%d.link", folder, getpid()) < (int)sizeof(link));
     broker_start(&lost, "[topology]\nsimulate_nodes = 2\n", 0);

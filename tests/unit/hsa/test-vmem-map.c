@@ -18,7 +18,6 @@ static handle_t handle;
 
 static int setup(void **state)
 {
-    (void)state;
     va = vmem_reserve(4 * SIZE);
     handle = vmem_create(SIZE);
     return 0;
@@ -39,7 +38,6 @@ static void map_va_is_anywhere_in_a_reserved_range(void **state)
 {
     const size_t offsets[] = {0, SIZE, 3 * SIZE, page_size(), SIZE + 3 * page_size()};
 
-    (void)state;
     for (unsigned i = 0; i < sizeof(offsets) / sizeof(offsets[0]); i++) {
         vmem_map_rw(va + offsets[i], SIZE, handle);
         va[offsets[i]] = 'a';
@@ -55,7 +53,6 @@ static void map_gives_no_access_before_set_access(void **state)
 {
     hsa_access_permission_t permissions = HSA_ACCESS_PERMISSION_RW;
 
-    (void)state;
     vmem_map(va, SIZE, handle);
     assert_string_equal(vmem_pages(va), "---");
     assert_status(hsa_amd_vmem_get_access(va, &permissions, agents[0]), INVALID_ALLOCATION);
@@ -75,7 +72,6 @@ static void map_va_outside_of_a_reserved_range_is_invalid_argument(void **state)
     void *other = mmap(NULL, SIZE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     char *gone = vmem_reserve(SIZE);
 
-    (void)state;
     assert_mapped(other);
     vmem_free(gone, SIZE);
     assert_status(hsa_amd_vmem_map(NULL, SIZE, 0, handle, 0), INVALID_ARGUMENT);
@@ -90,7 +86,6 @@ static void map_va_and_size_beyond_the_reserved_range_is_invalid_argument(void *
 {
     void *neighbour = NULL;
 
-    (void)state;
     assert_status(hsa_amd_vmem_map(va + 3 * SIZE + page_size(), SIZE, 0, handle, 0), INVALID_ARGUMENT);
     assert_status(hsa_amd_vmem_map(va - page_size(), SIZE, 0, handle, 0), INVALID_ARGUMENT);
     assert_status(hsa_amd_vmem_map(va + 4 * SIZE, SIZE, 0, handle, 0), INVALID_ARGUMENT);
@@ -103,7 +98,6 @@ static void map_va_and_size_beyond_the_reserved_range_is_invalid_argument(void *
 
 static void map_va_that_is_no_multiple_of_the_page_size_is_invalid_argument(void **state)
 {
-    (void)state;
     assert_status(hsa_amd_vmem_map(va + 1, SIZE, 0, handle, 0), INVALID_ARGUMENT);
     assert_status(hsa_amd_vmem_map(va + 512, page_size(), 0, handle, 0), INVALID_ARGUMENT);
 }
@@ -111,7 +105,6 @@ static void map_va_that_is_no_multiple_of_the_page_size_is_invalid_argument(void
 /* hsa_amd_vmem_map: "size must be equal to size of the memory_handle", or a part of it. */
 static void map_size_may_be_a_part_of_the_handle(void **state)
 {
-    (void)state;
     vmem_map_rw(va, SIZE, handle);
     vmem_map_rw(va + SIZE, page_size(), handle);
     write_text(va, "one page of it");
@@ -123,7 +116,6 @@ static void map_size_may_be_a_part_of_the_handle(void **state)
 
 static void map_size_zero_or_odd_is_invalid_argument(void **state)
 {
-    (void)state;
     assert_status(hsa_amd_vmem_map(va, 0, 0, handle, 0), INVALID_ARGUMENT);
     assert_status(hsa_amd_vmem_map(va, 1, 0, handle, 0), INVALID_ARGUMENT);
     assert_status(hsa_amd_vmem_map(va, SIZE - 1, 0, handle, 0), INVALID_ARGUMENT);
@@ -132,7 +124,6 @@ static void map_size_zero_or_odd_is_invalid_argument(void **state)
 
 static void map_size_beyond_the_handle_is_invalid_argument(void **state)
 {
-    (void)state;
     assert_status(hsa_amd_vmem_map(va, SIZE + page_size(), 0, handle, 0), INVALID_ARGUMENT);
     assert_status(hsa_amd_vmem_map(va, 4 * SIZE, 0, handle, 0), INVALID_ARGUMENT);
     assert_status(hsa_amd_vmem_map(va, SIZE_MAX - page_size() + 1, 0, handle, 0), INVALID_ARGUMENT);
@@ -145,7 +136,6 @@ static void map_in_offset_is_where_in_the_handle(void **state)
 {
     size_t page = page_size();
 
-    (void)state;
     vmem_map_rw(va, SIZE, handle);
     for (size_t i = 0; i < SIZE / page; i++)
         va[i * page] = (char)i;
@@ -164,7 +154,6 @@ static void map_in_offset_is_where_in_the_handle(void **state)
 
 static void map_in_offset_beyond_the_handle_or_odd_is_invalid_argument(void **state)
 {
-    (void)state;
     assert_status(hsa_amd_vmem_map(va, page_size(), 1, handle, 0), INVALID_ARGUMENT);
     assert_status(hsa_amd_vmem_map(va, page_size(), SIZE, handle, 0), INVALID_ARGUMENT);
     assert_status(hsa_amd_vmem_map(va, page_size(), SIZE + page_size(), handle, 0), INVALID_ARGUMENT);
@@ -176,7 +165,6 @@ static void map_memory_handle_that_is_none_is_invalid_argument(void **state)
 {
     handle_t gone = vmem_create(SIZE);
 
-    (void)state;
     vmem_release(gone);
     assert_status(hsa_amd_vmem_map(va, SIZE, 0, gone, 0), INVALID_ARGUMENT);
     assert_status(hsa_amd_vmem_map(va, SIZE, 0, (handle_t){0}, 0), INVALID_ARGUMENT);
@@ -186,7 +174,6 @@ static void map_memory_handle_that_is_none_is_invalid_argument(void **state)
 /* flags "currently unsupported": there are programs that pass a size. */
 static void map_flags_are_ignored(void **state)
 {
-    (void)state;
     assert_success(hsa_amd_vmem_map(va, SIZE, 0, handle, SIZE));
     assert_success(hsa_amd_vmem_map(va + SIZE, SIZE, 0, handle, UINT64_MAX));
     vmem_unmap(va, 2 * SIZE);
@@ -196,7 +183,6 @@ static void map_over_a_mapping_is_invalid_argument(void **state)
 {
     const size_t starts[] = {0, SIZE / 2, SIZE, SIZE + SIZE / 2, 2 * SIZE - page_size()};
 
-    (void)state;
     vmem_map(va + SIZE, SIZE, handle);
     for (unsigned i = 1; i < sizeof(starts) / sizeof(starts[0]); i++)
         assert_status(hsa_amd_vmem_map(va + starts[i], SIZE, 0, handle, 0), INVALID_ARGUMENT);
@@ -210,7 +196,6 @@ static void map_over_a_mapping_is_invalid_argument(void **state)
 /* One handle in several places shows the same memory. */
 static void map_memory_handle_many_times_gives_aliases(void **state)
 {
-    (void)state;
     for (unsigned i = 0; i < 4; i++)
         vmem_map_rw(va + i * SIZE, SIZE, handle);
     for (unsigned i = 0; i < 4; i++) {
@@ -275,7 +260,6 @@ static void map_out_of_resources(void **state)
  * contents in the handle. */
 static void unmap_va_stays_reserved(void **state)
 {
-    (void)state;
     vmem_map_rw(va, SIZE, handle);
     write_text(va, "kept");
     memset(va + page_size(), 1, SIZE - page_size());
@@ -295,7 +279,6 @@ static void unmap_of_the_last_mapping_gives_the_memory_back(void **state)
     handle_t second = vmem_create(SIZE);
     void *wish;
 
-    (void)state;
     vmem_map_rw(va, SIZE, second);
     vmem_map_rw(va + 2 * SIZE, SIZE, second);
     memset(va, 1, SIZE);
@@ -316,7 +299,6 @@ static void unmap_size_may_span_whole_mappings(void **state)
 {
     handle_t second = vmem_create(SIZE);
 
-    (void)state;
     vmem_map_rw(va, SIZE, handle);
     vmem_map_rw(va + SIZE, SIZE, second);
     vmem_map_rw(va + 2 * SIZE, SIZE / 2, handle);
@@ -337,7 +319,6 @@ static void unmap_va_that_is_not_mapped_is_invalid_allocation(void **state)
     char here[1];
     void *allocated;
 
-    (void)state;
     assert_success(hsa_amd_memory_pool_allocate(pools[0][FINE], SIZE, 0, &allocated));
     vmem_map(va + SIZE, SIZE, handle);
     assert_status(hsa_amd_vmem_unmap(va, SIZE), INVALID_ALLOCATION);
@@ -355,7 +336,6 @@ static void unmap_va_that_is_not_mapped_is_invalid_allocation(void **state)
 /* "HSA_STATUS_ERROR_INVALID_ARGUMENT - size is invalid" */
 static void unmap_size_zero_or_odd_is_invalid_argument(void **state)
 {
-    (void)state;
     vmem_map(va, SIZE, handle);
     assert_status(hsa_amd_vmem_unmap(va, 0), INVALID_ARGUMENT);
     assert_status(hsa_amd_vmem_unmap(va, 1), INVALID_ARGUMENT);
@@ -366,7 +346,6 @@ static void unmap_size_zero_or_odd_is_invalid_argument(void **state)
 /* A part of a mapping, and a range with a gap: nothing of it is unmapped. */
 static void unmap_size_with_a_cut_or_a_gap_is_invalid_allocation(void **state)
 {
-    (void)state;
     vmem_map_rw(va, SIZE, handle);
     vmem_map_rw(va + 2 * SIZE, SIZE, handle);
     assert_status(hsa_amd_vmem_unmap(va, SIZE - page_size()), INVALID_ALLOCATION);
@@ -430,7 +409,6 @@ static void unmap_calls_deallocation_callbacks(void **state)
 {
     unsigned called = 0;
 
-    (void)state;
     vmem_map(va, SIZE, handle);
     assert_success(hsa_amd_register_deallocation_callback(va + 5, note_callback, &called));
     vmem_unmap(va, SIZE);

@@ -34,7 +34,6 @@ static void vmem_functions_are_not_initialized(void **state)
     void *va;
     int fd;
 
-    (void)state;
     assert_success(hsa_shut_down());
     assert_status(hsa_amd_vmem_address_reserve(&va, SIZE, 0, 0), wanted);
     assert_status(hsa_amd_vmem_address_reserve_align(&va, SIZE, 0, 0, 0), wanted);
@@ -63,7 +62,6 @@ static void reserve_va_is_an_inaccessible_range(void **state)
 {
     char *va = vmem_reserve(64 * MIB);
 
-    (void)state;
     assert_true(is_aligned((uintptr_t)va, 2 * MIB));
     assert_string_equal(vmem_pages(va), "---");
     assert_string_equal(vmem_pages(va + 64 * MIB - 1), "---");
@@ -75,7 +73,6 @@ static void reserve_va_is_an_inaccessible_range(void **state)
 
 static void reserve_va_null_is_invalid_argument(void **state)
 {
-    (void)state;
     assert_status(hsa_amd_vmem_address_reserve(NULL, SIZE, 0, 0), HSA_STATUS_ERROR_INVALID_ARGUMENT);
     assert_status(hsa_amd_vmem_address_reserve_align(NULL, SIZE, 0, 0, 0), HSA_STATUS_ERROR_INVALID_ARGUMENT);
 }
@@ -85,7 +82,6 @@ static void reserve_size_is_a_multiple_of_the_page_size(void **state)
 {
     void *va = &va;
 
-    (void)state;
     assert_status(hsa_amd_vmem_address_reserve(&va, 0, 0, 0), HSA_STATUS_ERROR_INVALID_ARGUMENT);
     assert_status(hsa_amd_vmem_address_reserve(&va, 1, 0, 0), HSA_STATUS_ERROR_INVALID_ARGUMENT);
     assert_status(hsa_amd_vmem_address_reserve(&va, SIZE + 1, 0, 0), HSA_STATUS_ERROR_INVALID_ARGUMENT);
@@ -101,7 +97,6 @@ static void reserve_address_is_got_if_it_is_free(void **state)
     char *first = vmem_reserve(SIZE), *odd;
     void *va;
 
-    (void)state;
     vmem_free(first, SIZE);
     assert_success(hsa_amd_vmem_address_reserve(&va, SIZE, (uintptr_t)first, 0));
     assert_ptr_equal(va, first);
@@ -121,7 +116,6 @@ static void reserve_address_that_is_taken_gives_another(void **state)
     char *first = vmem_reserve(SIZE);
     void *va;
 
-    (void)state;
     assert_success(hsa_amd_vmem_address_reserve(&va, SIZE, (uintptr_t)first, 0));
     assert_ptr_not_equal(va, first);
     vmem_free(va, SIZE);
@@ -144,7 +138,6 @@ static void reserve_address_outside_of_the_arena_is_private(void **state)
     handle_t handle = vmem_create(SIZE);
     void *va;
 
-    (void)state;
     assert_mapped(free_range);
     assert_ok(munmap(free_range, 2 * SIZE));
     assert_success(hsa_amd_vmem_address_reserve(&va, SIZE, wish, 0));
@@ -163,7 +156,6 @@ static void reserve_flags_are_ignored(void **state)
     const uint64_t flags[] = {HSA_AMD_VMEM_ADDRESS_NO_REGISTER, 2, UINT64_MAX};
     void *va;
 
-    (void)state;
     for (unsigned i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
         assert_success(hsa_amd_vmem_address_reserve(&va, SIZE, 0, flags[i]));
         vmem_free(va, SIZE);
@@ -176,7 +168,6 @@ static void reserve_size_beyond_all_addresses_is_out_of_resources(void **state)
     const size_t sizes[] = {(size_t)1 << 62, (size_t)1 << 50, SIZE_MAX - page_size() + 1, ((size_t)1 << 63) + SIZE};
     void *va = &va;
 
-    (void)state;
     for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         assert_status(hsa_amd_vmem_address_reserve(&va, sizes[i], 0, 0), HSA_STATUS_ERROR_OUT_OF_RESOURCES);
         assert_status(hsa_amd_vmem_address_reserve_align(&va, sizes[i], SIZE, SIZE, 0),
@@ -191,7 +182,6 @@ static void reserve_size_of_a_tebibyte_takes_no_memory(void **state)
     size_t size = (size_t)1 << 40;
     char *va;
 
-    (void)state;
     if (TEST_TSAN)
         test_skip("TSan leaves a program less than that of addresses in one piece");
     settings_write("/proc/sys/vm/overcommit_memory", "2");
@@ -220,7 +210,6 @@ static void reserve_in_little_address_space(int channel, void *context)
 /* RLIMIT_AS is the kernel's word too. */
 static void reserve_beyond_the_process_limit_is_out_of_resources(void **state)
 {
-    (void)state;
     if (TEST_ASAN || TEST_TSAN || TEST_MSAN)
         test_skip("a sanitizer's shadow is larger than any limit of addresses");
     child_run(reserve_in_little_address_space, NULL);
@@ -231,7 +220,6 @@ static void reserve_beyond_the_process_limit_is_out_of_resources(void **state)
 /* hsa_amd_vmem_address_reserve; hsa_amd_vmem_address_reserve_align, size, address, flags */
 static void reserve_align_alignment_is_kept(void **state)
 {
-    (void)state;
     for (uint64_t alignment = page_size(); alignment <= (UINT64_C(1) << 34); alignment <<= 3) {
         void *va, *again;
 
@@ -253,7 +241,6 @@ static void reserve_align_alignment_that_is_none_is_invalid_argument(void **stat
     const uint64_t alignments[] = {1, page_size() / 2, 3 * page_size(), page_size() + 1, UINT64_MAX};
     void *va = &va;
 
-    (void)state;
     for (unsigned i = 0; i < sizeof(alignments) / sizeof(alignments[0]); i++)
         assert_status(hsa_amd_vmem_address_reserve_align(&va, SIZE, 0, alignments[i], 0),
                       HSA_STATUS_ERROR_INVALID_ARGUMENT);
@@ -272,7 +259,6 @@ static void free_va_that_is_none_is_invalid_allocation(void **state)
     char *va = vmem_reserve(SIZE);
     char here;
 
-    (void)state;
     assert_status(hsa_amd_vmem_address_free(NULL, SIZE), HSA_STATUS_ERROR_INVALID_ARGUMENT);
     assert_status(hsa_amd_vmem_address_free(&here, SIZE), HSA_STATUS_ERROR_INVALID_ALLOCATION);
     assert_status(hsa_amd_vmem_address_free(va + page_size(), SIZE - page_size()),
@@ -287,7 +273,6 @@ static void free_size_that_does_not_match_is_invalid_argument(void **state)
 {
     char *va = vmem_reserve(SIZE);
 
-    (void)state;
     assert_status(hsa_amd_vmem_address_free(va, 0), HSA_STATUS_ERROR_INVALID_ARGUMENT);
     assert_status(hsa_amd_vmem_address_free(va, SIZE - 1), HSA_STATUS_ERROR_INVALID_ARGUMENT);
     assert_status(hsa_amd_vmem_address_free(va, SIZE - page_size()), HSA_STATUS_ERROR_INVALID_ARGUMENT);
@@ -302,7 +287,6 @@ static void free_of_a_range_in_use_is_resource_free(void **state)
     char *va = vmem_reserve(2 * SIZE);
     handle_t handle = vmem_create(SIZE);
 
-    (void)state;
     vmem_map(va, SIZE, handle);
     vmem_map(va + SIZE, SIZE, handle);
     /* releasing the handle does not unmap it */
@@ -323,7 +307,6 @@ static void free_of_a_range_that_the_native_api_uses_is_resource_free(void **sta
     handle_t handle = vmem_create(SIZE);
     void *at;
 
-    (void)state;
     vmem_map(va, SIZE, handle);
     assert_success(memclient_hsa_buffer(va, &buffer));
     vmem_unmap(va, SIZE);

@@ -47,7 +47,6 @@ static void export_dmabuf_fd_is_a_new_one_each_time(void **state)
     struct stat of[3];
     int fds[3];
 
-    (void)state;
     for (unsigned i = 0; i < 3; i++) {
         fds[i] = export(handle);
         assert_true(fcntl(fds[i], F_GETFD) & FD_CLOEXEC);
@@ -70,7 +69,6 @@ static void export_handle_that_is_none_is_invalid_allocation(void **state)
     handle_t gone = vmem_create(SIZE);
     int fd = 7;
 
-    (void)state;
     vmem_release(gone);
     assert_status(hsa_amd_vmem_export_shareable_handle(&fd, gone, 0), INVALID_ALLOCATION);
     assert_int_equal(fd, -1);
@@ -82,7 +80,6 @@ static void export_dmabuf_fd_null_is_invalid_argument(void **state)
 {
     handle_t handle = vmem_create(SIZE);
 
-    (void)state;
     assert_status(hsa_amd_vmem_export_shareable_handle(NULL, handle, 0), INVALID_ARGUMENT);
     vmem_release(handle);
 }
@@ -93,7 +90,6 @@ static void export_flags_are_ignored(void **state)
     handle_t handle = vmem_create(SIZE);
     int fd;
 
-    (void)state;
     assert_success(hsa_amd_vmem_export_shareable_handle(&fd, handle, UINT64_MAX));
     close(fd);
     vmem_release(handle);
@@ -107,7 +103,6 @@ static void export_without_descriptors_is_out_of_resources(void **state)
     hsa_status_t status;
     int fd = 7, last;
 
-    (void)state;
     assert_ok(getrlimit(RLIMIT_NOFILE, &limit));
     last = open("/dev/null", O_RDONLY | O_CLOEXEC);
     assert_ok(last);
@@ -130,7 +125,6 @@ static void export_dmabuf_fd_keeps_the_memory_alive(void **state)
     handle_t handle = vmem_create(SIZE), again;
     int fd = export(handle);
 
-    (void)state;
     vmem_map_rw(va, SIZE, handle);
     write_text(va, "kept by a descriptor");
     vmem_unmap(va, SIZE);
@@ -156,7 +150,6 @@ static void import_dmabuf_fd_of_ones_own_is_the_same_handle(void **state)
     hsa_amd_memory_type_t type;
     int fd = export(handle);
 
-    (void)state;
     assert_int_equal(import(fd).handle, handle.handle);
     assert_int_equal(import(fd).handle, handle.handle);
     /* the descriptor is still the caller's */
@@ -176,7 +169,6 @@ static void import_dmabuf_fd_of_what_is_only_mapped_is_the_same_handle(void **st
     handle_t handle = vmem_create(SIZE);
     int fd = export(handle);
 
-    (void)state;
     vmem_map(va, SIZE, handle);
     vmem_release(handle);
     assert_int_equal(import(fd).handle, handle.handle);
@@ -198,7 +190,6 @@ static void import_dmabuf_fd_that_is_foreign_is_invalid_allocation(void **state)
     };
     handle_t handle = {7};
 
-    (void)state;
     for (unsigned i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) {
         assert_ok(fds[i]);
         assert_status(hsa_amd_vmem_import_shareable_handle(fds[i], &handle), INVALID_ALLOCATION);
@@ -214,7 +205,6 @@ static void import_dmabuf_fd_that_is_closed_is_invalid_allocation(void **state)
     handle_t handle = vmem_create(SIZE), again = {7};
     int fd = export(handle);
 
-    (void)state;
     close(fd);
     vmem_release(handle);
     assert_status(hsa_amd_vmem_import_shareable_handle(fd, &again), INVALID_ALLOCATION);
@@ -227,7 +217,6 @@ static void import_dmabuf_fd_negative_or_handle_null_is_invalid_argument(void **
     handle_t handle = vmem_create(SIZE), again = {7};
     int fd = export(handle);
 
-    (void)state;
     assert_status(hsa_amd_vmem_import_shareable_handle(-1, &again), INVALID_ARGUMENT);
     assert_status(hsa_amd_vmem_import_shareable_handle(INT32_MIN, &again), INVALID_ARGUMENT);
     assert_status(hsa_amd_vmem_import_shareable_handle(fd, NULL), INVALID_ARGUMENT);
@@ -284,7 +273,6 @@ static void import_after_export_and_close_64_times(void **state)
     handle_t handle = vmem_create(SIZE);
     unsigned fds = fd_count();
 
-    (void)state;
     for (unsigned i = 0; i < 64; i++) {
         int fd = export(handle);
         handle_t again = import(fd);
@@ -316,7 +304,6 @@ static void handles_are_2000_with_256_descriptors(void **state)
     char *va = vmem_reserve(MANY * page);
     struct rlimit limit, few;
 
-    (void)state;
     assert_ok(getrlimit(RLIMIT_NOFILE, &limit));
     few = (struct rlimit){.rlim_cur = 256, .rlim_max = limit.rlim_max};
     assert_ok(setrlimit(RLIMIT_NOFILE, &few));
@@ -429,7 +416,6 @@ static void share_by_descriptor_between_two_processes(hsa_amd_memory_pool_t pool
 /* hsa_amd_vmem_export_shareable_handle */
 static void import_in_another_process_shares_the_memory(void **state)
 {
-    (void)state;
     share_by_descriptor_between_two_processes(pools[0][FINE], MEMORY_TYPE_NONE);
     hsa_nothing_left(state);
     share_by_descriptor_between_two_processes(pools[1][COARSE], MEMORY_TYPE_PINNED);
@@ -478,7 +464,6 @@ static void import_for_reading_only_never_writes(void **state)
     struct child reader;
     int fd, read_only;
 
-    (void)state;
     vmem_map_rw(va, SIZE, handle);
     write_text(va, "to be read");
     child_start(&reader, import_for_reading, NULL);

@@ -96,7 +96,6 @@ static void map_against_map_and_unmap(void **state)
 {
     struct stage stage = begin();
 
-    (void)state;
     run_both(&stage, map_all_the_time, unmap_all_the_time);
     assert_true(stage.done - stage.undone <= 1);
     if (stage.done > stage.undone)
@@ -144,7 +143,6 @@ static void set_access_against_unmap(void **state)
 {
     struct stage stage = begin();
 
-    (void)state;
     run_both(&stage, map_and_unmap, set_and_get_access);
     assert_int_equal(stage.done, stage.undone);
     assert_string_equal(vmem_pages(stage.va), "---");
@@ -189,7 +187,6 @@ static void retain_against_release(void **state)
     struct stage stage = begin();
     unsigned left;
 
-    (void)state;
     vmem_map(stage.va, SIZE, stage.handle);
     run_both(&stage, retain_and_count, release_and_count);
     assert_int_equal(stage.done, ROUNDS * THREADS / 2);
@@ -227,7 +224,6 @@ static void import_against_release(void **state)
 {
     struct stage stage = begin();
 
-    (void)state;
     assert_success(hsa_amd_vmem_export_shareable_handle(&stage.fd, stage.handle, 0));
     vmem_release(stage.handle);
     run_both(&stage, import_use_and_release, import_use_and_release);
@@ -261,7 +257,6 @@ static void import_against_another_import_that_goes(void **state)
 {
     struct stage stage = begin();
 
-    (void)state;
     assert_success(hsa_amd_vmem_export_shareable_handle(&stage.fd, stage.handle, 0));
     vmem_release(stage.handle);
     run_both(&stage, import_and_release, import_and_release);
@@ -298,7 +293,6 @@ static void create_map_release_and_unmap_side_by_side(void **state)
 {
     struct stage stage = begin();
 
-    (void)state;
     run_both(&stage, map_release_and_unmap, map_release_and_unmap);
     assert_int_equal(stage.done, ROUNDS / 10 * THREADS);
     end(&stage);
@@ -329,7 +323,6 @@ static void reserve_against_free(void **state)
     struct stage stage = begin();
     char *va = stage.va;
 
-    (void)state;
     vmem_free(va, 2 * SIZE);
     run_both(&stage, reserve_map_and_free, reserve_map_and_free);
     vmem_release(stage.handle);
@@ -372,7 +365,6 @@ static void address_free_against_map(void **state)
 {
     struct stage stage = begin();
 
-    (void)state;
     run_both(&stage, map_where_it_may_vanish, free_and_reserve);
     assert_int_equal(stage.done, stage.undone);
     end(&stage);

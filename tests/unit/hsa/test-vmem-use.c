@@ -23,7 +23,6 @@ static void ring_buffer_of_one_handle_mapped_three_times(void **state)
     char *va = vmem_reserve(3 * SIZE);
     handle_t handle = vmem_create(SIZE);
 
-    (void)state;
     for (unsigned i = 0; i < 3; i++)
         vmem_map(va + i * SIZE, SIZE, handle);
     for (unsigned i = 0; i < 3; i++) {
@@ -55,7 +54,6 @@ static void array_that_grows_in_64_gibibytes(void **state)
     uint32_t *array = (void *)vmem_reserve(room);
     char *va = (char *)array;
 
-    (void)state;
     for (unsigned round = 0; round < 2; round++) {
         size_t used = 0;
 
@@ -88,7 +86,6 @@ static void permissions_of_a_thousand_pages(void **state)
     char *va = vmem_reserve(N * page);
     handle_t handle = vmem_create(N * page);
 
-    (void)state;
     for (unsigned i = 0; i < N; i++) {
         assert_success(hsa_amd_vmem_map(va + i * page, page, (N - 1 - i) * page, handle, 0));
         vmem_allow_one(va + i * page, page, i % 2, (hsa_access_permission_t)(i % 4));
@@ -127,7 +124,6 @@ static void calls_of_a_handle_used_lately_are_none(void **state)
     handle_t handle = vmem_create(SIZE), again;
     uint64_t before = observer_requests();
 
-    (void)state;
     for (unsigned i = 0; i < 100; i++)
         use_once(va + i % 4 * SIZE, handle);
     vmem_map(va, SIZE, handle);
@@ -147,7 +143,6 @@ static void calls_of_a_handle_not_used_lately_are_one(void **state)
     handle_t handle = vmem_create(SIZE), mapped = vmem_create(SIZE), others[OTHERS];
     uint64_t before;
 
-    (void)state;
     vmem_map(va, SIZE, mapped);
     for (unsigned i = 0; i < OTHERS; i++) {
         others[i] = vmem_create(page_size());
@@ -225,7 +220,6 @@ static void use_without_memory(int channel, void *context)
 /* HSA_STATUS_ERROR_OUT_OF_RESOURCES, "Insufficient resources": of a process that has no memory for records. */
 static void functions_without_memory_are_out_of_resources(void **state)
 {
-    (void)state;
     if (TEST_ASAN || TEST_TSAN || TEST_MSAN)
         test_skip("a sanitizer ends the process where there is no memory");
     child_run(use_without_memory, NULL);
@@ -275,7 +269,6 @@ static void fork_leaves_the_child_the_mappings_only(void **state)
 {
     struct inherited from = {.va = vmem_reserve(2 * SIZE), .handle = vmem_create(SIZE)};
 
-    (void)state;
     vmem_map_rw(from.va, SIZE, from.handle);
     write_text(from.va, "from the parent");
     child_run(be_the_child, &from);
@@ -293,7 +286,6 @@ static void shut_down_takes_everything_back(void **state)
     char *va = vmem_reserve(2 * SIZE), *empty = vmem_reserve(SIZE);
     handle_t handle = vmem_create(SIZE), only_mapped = vmem_create(SIZE), unused = vmem_create(SIZE);
 
-    (void)state;
     vmem_map_rw(va, SIZE, handle);
     vmem_map_rw(va + SIZE, SIZE, only_mapped);
     vmem_release(only_mapped);

@@ -29,7 +29,6 @@ static struct arrived arrived;
 
 static int set_up(void **state)
 {
-    (void)state;
     arrived = (struct arrived){0};
     assert_int_equal(carrier_new(ends), 0);
     for (unsigned i = 0; i < FILES; i++) {
@@ -45,7 +44,6 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-    (void)state;
     for (unsigned i = 0; i < FILES; i++)
         close(files[i]);
     close(ends[0]);
@@ -84,7 +82,6 @@ static void test_few(void **state)
 {
     unsigned before = fd_count();
 
-    (void)state;
     assert_int_equal(carrier_take(ends[1], arrive, &arrived), 0);
     assert_int_equal(arrived.n, 0);
     assert_int_equal(put(0, 0), 0);
@@ -109,7 +106,6 @@ static void test_many(void **state)
 {
     int r = put(0, MANY);
 
-    (void)state;
     if (r == -ENOBUFS)
         test_skip("this user may not have %d descriptors in flight", MANY);
     assert_int_equal(r, 0);
@@ -132,7 +128,6 @@ static void test_refused(void **state)
 {
     unsigned before = fd_count();
 
-    (void)state;
     assert_int_equal(put(0, MODEST), 0);
     assert_int_equal(carrier_take(ends[1], refuse_all, NULL), -EIO);
     assert_int_equal(fd_count(), before);

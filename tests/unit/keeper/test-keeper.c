@@ -474,7 +474,6 @@ static void what_is_held_goes_to_the_next_broker(void **state)
     struct message first = serve(&plain, BUFFERS);
     struct message next;
 
-    (void)state;
     order(ORDER_DROP, 7);
     (void)expect(REPORT_PONG);
     order(ORDER_DROP_ASK, 9);
@@ -496,7 +495,6 @@ static void nothing_is_lost_on_the_way(void **state)
 {
     struct message next;
 
-    (void)state;
     (void)serve(&plain, 0);
     order(ORDER_PING, 0);
     (void)expect(REPORT_PONG);
@@ -517,7 +515,6 @@ static void one_that_hoards_is_replaced(void **state)
     const struct settings poor = {.nofile = 100};
     struct message next;
 
-    (void)state;
     (void)serve(&poor, 0);
     order(ORDER_PING, 0);
     (void)expect(REPORT_PONG);
@@ -534,7 +531,6 @@ static void one_that_hoards_is_replaced(void **state)
 /* The keeper's own: who can neither exchange nor drop them cannot keep the next broker from starting. */
 static void what_is_the_keepers_stays(void **state)
 {
-    (void)state;
     (void)serve(&plain, 0);
     order(ORDER_USURP, 0);
     (void)expect(REPORT_PONG);
@@ -546,7 +542,6 @@ static void what_is_the_keepers_stays(void **state)
 
 static void a_first_broker_that_cannot_start_ends_it(void **state)
 {
-    (void)state;
     begin(&plain);
     (void)expect(REPORT_STARTED);
     order(ORDER_EXIT, 3);
@@ -557,7 +552,6 @@ static void how_it_ended_is_known_to_who_ignored_children(void **state)
 {
     const struct settings careless = {.careless = true};
 
-    (void)state;
     begin(&careless);
     (void)expect(REPORT_STARTED);
     order(ORDER_EXIT, 3);
@@ -570,7 +564,6 @@ static void one_whose_socket_others_have(void **state)
     struct message next;
     pid_t other;
 
-    (void)state;
     (void)serve(&plain, 3);
     order(ORDER_LEAK, 0);
     other = expect(REPORT_PONG).pid;
@@ -585,7 +578,6 @@ static void one_whose_socket_others_have(void **state)
 
 static void one_that_is_killed_before_it_serves_is_started_again(void **state)
 {
-    (void)state;
     begin(&plain);
     /* and soon, each time: the next one may be left alone */
     for (int round = 0; round < 20; round++) {
@@ -603,7 +595,6 @@ static void what_was_taken_over_is_never_given_up(void **state)
 {
     const struct settings settings = {.inherited = true};
 
-    (void)state;
     begin(&settings);
     for (int round = 0; round < 4; round++) {
         (void)expect(REPORT_STARTED);
@@ -618,7 +609,6 @@ static void signals(void **state)
 {
     struct message first = serve(&plain, 0);
 
-    (void)state;
     order(ORDER_PING, 0);
     (void)expect(REPORT_PONG);
     assert_ok(kill(keeper_pid_, SIGHUP));
@@ -636,7 +626,6 @@ static void signals(void **state)
 /* It may have looked already, so it is asked to look again. */
 static void a_broker_that_starts_is_told_to_reload(void **state)
 {
-    (void)state;
     begin(&plain);
     (void)expect(REPORT_STARTED);
     assert_ok(kill(keeper_pid_, SIGHUP));
@@ -647,7 +636,6 @@ static void a_broker_that_starts_is_told_to_reload(void **state)
 
 static void asked_twice_it_ends_at_once(void **state)
 {
-    (void)state;
     begin(&plain);
     (void)expect(REPORT_STARTED);
     order(ORDER_READY, DEAF);
@@ -664,7 +652,6 @@ static void a_broker_that_hangs_is_replaced(void **state)
     struct message first = serve(&impatient, 3);
     struct message next;
 
-    (void)state;
     order(ORDER_HANG, 0);
     next = expect(REPORT_STARTED);
     assert_int_not_equal(next.pid, first.pid);
@@ -677,7 +664,6 @@ static void one_that_is_stopped_is_not(void **state)
 {
     struct message first = serve(&impatient, 0);
 
-    (void)state;
     order(ORDER_PING, 0);
     (void)expect(REPORT_PONG);
     assert_ok(kill(first.pid, SIGSTOP));
@@ -694,7 +680,6 @@ static void a_ledger_that_it_cannot_read(void **state)
     const struct settings settings = {.program = true};
     struct message next = serve(&settings, 5);
 
-    (void)state;
     assert_true(next.program);
     for (int round = 0; round < 2; round++) {
         /* each such end starts the previous program once */
@@ -721,7 +706,6 @@ static void an_upgrade_in_place(void **state)
     struct message first = serve(&plain, BUFFERS);
     struct message next;
 
-    (void)state;
     assert_false(first.program);
     order(ORDER_UPGRADE, 0);
     /* so that it knows, should the keeper be killed meanwhile, that all of it is to go on */
@@ -748,7 +732,6 @@ static void nobody_waits_for_the_process_of_one_that_has_left(void **state)
 {
     struct message first, next;
 
-    (void)state;
     begin(&plain);
     first = expect(REPORT_STARTED);
     order(ORDER_READY, LINGERS);
@@ -784,7 +767,6 @@ static void an_upgrade_to_no_program(void **state)
         {"/bin/true", ENOEXEC},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(installed) / sizeof(*installed); i++) {
         const struct settings settings = {.installed = installed[i].path};
         struct message first = serve(&settings, 3);
@@ -804,7 +786,6 @@ static void an_upgrade_with_mistakes_in_the_configuration(void **state)
 {
     struct message first = serve(&plain, 3);
 
-    (void)state;
     fd_close(open(mistakes, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
     for (int round = 0; round < 2; round++) {
         order(ORDER_UPGRADE, 0);
@@ -825,7 +806,6 @@ static void an_upgrade_of_what_could_not_read_the_ledger(void **state)
     struct message first = serve(&settings, 0);
     struct message next;
 
-    (void)state;
     order(ORDER_EXIT, KEEPER_EXIT_LEDGER);
     assert_true(expect(REPORT_STARTED).previous);
     order(ORDER_READY, 0);
@@ -848,7 +828,6 @@ static void a_keeper_that_is_killed(void **state)
 {
     struct message now = serve(&plain, BUFFERS);
 
-    (void)state;
     for (int round = 0; round < 3; round++) {
         struct message next;
 

@@ -26,7 +26,6 @@ static int set_up(void **state)
 {
     int ends[2];
 
-    (void)state;
     stops = stops_for_good = reloads = orphans = counted = taken = 0;
     refusal = 0;
     assert_ok(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends));
@@ -37,7 +36,6 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-    (void)state;
     broker = keeper_link_free(broker);
     keeper = fd_close(keeper);
     return 0;
@@ -124,7 +122,6 @@ static void test_without_keeper(void **state)
     struct dropping one = {.drop.done = done};
     uint64_t id = 1;
 
-    (void)state;
     assert_int_equal(keeper_link_receive(NULL, count, take, NULL), 0);
     assert_int_equal(keeper_hold(NULL, KEEPER_BUFFER, 1, 0), 0);
     assert_int_equal(keeper_hold_many(NULL, KEEPER_BUFFER, 1, &id, &(int){0}), 0);
@@ -147,7 +144,6 @@ static void test_receive(void **state)
     int fds[PACKET_KEYS_MAX];
     unsigned sent = 0;
 
-    (void)state;
     say(PACKET_COUNT, 3 * PACKET_KEYS_MAX - 3, 0, NULL);
     for (unsigned round = 0; round < 3; round++) {
         packet.n = PACKET_KEYS_MAX - (uint16_t)round;
@@ -167,7 +163,6 @@ static void test_receive(void **state)
 /* A keeper that dies while it hands over. */
 static void test_receive_in_part(void **state)
 {
-    (void)state;
     keeper = fd_close(keeper);
     assert_int_equal(keeper_link_receive(broker, count, take, NULL), -EPIPE);
 }
@@ -178,7 +173,6 @@ static void test_hold(void **state)
     int fds[KEEPER_BATCH_MAX];
     struct keeper_key keys[KEEPER_BATCH_MAX + 1];
 
-    (void)state;
     for (unsigned i = 0; i < KEEPER_BATCH_MAX; i++) {
         ids[i] = i;
         fds[i] = keeper;
@@ -204,7 +198,6 @@ static void test_drop_then(void **state)
     struct keeper_key keys[N];
     unsigned asked;
 
-    (void)state;
     for (unsigned i = 0; i < N; i++) {
         drops[i] = (struct dropping){.drop.done = done};
         keeper_drop_then(broker, KEEPER_BUFFER, i, &drops[i].drop);
@@ -230,7 +223,6 @@ static void test_drop_then(void **state)
 
 static void test_events(void **state)
 {
-    (void)state;
     say(PACKET_RELOAD, 0, 0, NULL);
     say((enum packet_type)999, 0, 0, NULL); /* of a later version */
     say(PACKET_UPGRADE_REFUSED, ENOEXEC, 0, NULL);
@@ -270,7 +262,6 @@ static void test_orphan(void **state)
 {
     int carrier[2];
 
-    (void)state;
     assert_int_equal(carrier_new(carrier), 0);
     assert_int_equal(keeper_orphan(carrier, enumerate, &keeper), 0);
     assert_int_equal(carrier_take(carrier[1], take, NULL), 0);

@@ -13,14 +13,12 @@ static int ends[2];
 
 static int set_up(void **state)
 {
-    (void)state;
     assert_ok(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends));
     return 0;
 }
 
 static int tear_down(void **state)
 {
-    (void)state;
     close(ends[0]);
     close(ends[1]);
     return 0;
@@ -33,7 +31,6 @@ static void test_round_trip(void **state)
     struct fdset fds = FDSET_NULL;
     int given[PACKET_KEYS_MAX];
 
-    (void)state;
     for (unsigned i = 0; i < PACKET_KEYS_MAX; i++) {
         sent.keys[i] = KEEPER_KEY(KEEPER_BUFFER, UINT64_MAX - i);
         given[i] = ends[0];
@@ -63,7 +60,6 @@ static void test_malformed(void **state)
     struct fdset fds = FDSET_NULL;
     unsigned before = fd_count();
 
-    (void)state;
     fd_send(ends[0], &keyed, 8 + 16, NULL, 0, 0);
     fd_send(ends[0], &keyed, 7, NULL, 0, 0);
     fd_send(ends[0], &bare, 8, &ends[0], 1, 0);

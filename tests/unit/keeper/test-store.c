@@ -47,7 +47,6 @@ static void test_model(void **state)
     struct store store;
     uint64_t random = 4711;
 
-    (void)state;
     memset(model, -1, sizeof(model));
     /* just as large as has to be: everything collides */
     assert_int_equal(store_init(&store, IDS * KINDS), 0);
@@ -78,7 +77,6 @@ static void test_descriptors(void **state)
     unsigned before = fd_count();
     struct store store;
 
-    (void)state;
     assert_int_equal(store_init(&store, 64), 0);
     for (uint64_t i = 0; i < 10; i++)
         assert_int_equal(store_take_in(&store, KEEPER_BUFFER, i % 5, fcntl(0, F_DUPFD_CLOEXEC, 0)), 0);

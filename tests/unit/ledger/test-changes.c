@@ -102,7 +102,6 @@ static void test_committed_changes_stay_and_others_are_taken_back(void **state)
     struct thing *kept, *changed, *freed;
     uint64_t ids[4];
 
-    (void)state;
     broker_begin(&first);
     kept = new_thing(&first, 1);
     changed = new_thing(&first, 2);
@@ -143,7 +142,6 @@ static void test_large_change_is_taken_back_whole(void **state)
     unsigned budget = UINT32_MAX;
     void *object;
 
-    (void)state;
     broker_begin(&first);
     for (uint32_t i = 0; i < N; i++)
         (void)new_thing(&first, 100 + i);
@@ -163,7 +161,6 @@ static void test_intents_go(void **state)
     struct broker first, second;
     void *object;
 
-    (void)state;
     broker_begin(&first);
     assert_int_equal(table_alloc(&first.things, &object, NULL), 0);
     ledger_commit(first.ledger);
@@ -179,7 +176,6 @@ static void test_damaged_records_are_left_alone(void **state)
     struct broker first, second, third;
     struct thing *things[6];
 
-    (void)state;
     broker_begin(&first);
     for (unsigned i = 0; i < 6; i++)
         things[i] = new_thing(&first, i + 1);
@@ -227,7 +223,6 @@ static void test_other_formats_are_not_touched(void **state)
     int other = memfd_create("other", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     struct ledger *none = NULL;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(damage) / sizeof(*damage); i++) {
         struct broker first, second;
 
@@ -249,7 +244,6 @@ static void test_what_is_needed_is_said_first(void **state)
 {
     struct broker first, second;
 
-    (void)state;
     broker_begin(&first);
     assert_int_equal(ledger_header(first.ledger)->features, 0);
     write_header(&first, offsetof(struct ledger_header, features), LEDGER_FOREIGN, 8);
@@ -269,7 +263,6 @@ static void test_damaged_journal_is_no_reason_to_stop(void **state)
 {
     static const uint64_t sizes[] = {8, 16, 24, 4096, UINT64_C(1) << 40, UINT64_MAX, 7};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
         struct broker first, second;
 
@@ -320,7 +313,6 @@ static void test_kill_at_any_moment(void **state)
     struct thing **pair = moving.pair;
     uint64_t ids[2], moved = 0;
 
-    (void)state;
     broker_begin(&first);
     for (unsigned i = 0; i < 2; i++) {
         pair[i] = new_thing(&first, 50);

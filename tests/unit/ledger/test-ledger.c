@@ -30,7 +30,6 @@ static struct table things;
 
 static int setup(void **state)
 {
-    (void)state;
     assert_int_equal(ledger_new(&ledger, ARENA_BASE, ARENA_SIZE), 0);
     table_init(&things, ledger, RECORD_HOLD, sizeof(struct thing), true);
     return 0;
@@ -38,7 +37,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    (void)state;
     table_deinit(&things);
     ledger = ledger_free(ledger);
     assert_null(ledger);
@@ -59,7 +57,6 @@ static void test_header_says_how_to_read_the_rest(void **state)
     struct ledger_header copy;
     struct stat st;
 
-    (void)state;
     assert_int_equal(header->magic, LEDGER_MAGIC);
     assert_int_equal(header->major, LEDGER_MAJOR);
     assert_int_equal(header->extent_size, LEDGER_EXTENT_SIZE);
@@ -80,7 +77,6 @@ static void test_record_comes_zeroed_as_an_intent(void **state)
     struct thing *thing = thing_new(), *again;
     uint64_t id = thing->record->head.id;
 
-    (void)state;
     assert_int_equal(thing->record->head.kind, RECORD_HOLD);
     assert_int_equal(thing->record->head.state, RECORD_INTENT);
     assert_false(record_is_live(&thing->record->head));
@@ -110,7 +106,6 @@ static void test_ids_are_never_used_again(void **state)
     uint64_t last = 0;
     void *object;
 
-    (void)state;
     table_init(&names, ledger, RECORD_NAME, sizeof(struct plain), false);
     assert_false(ledger_id_was_given(ledger, 0));
     assert_false(ledger_id_was_given(ledger, 1));
@@ -139,7 +134,6 @@ static void test_growth_moves_nothing(void **state)
     static struct thing *all[N];
     static const struct hold_record *records[N];
 
-    (void)state;
     for (int i = 0; i < N; i++) {
         all[i] = thing_new();
         records[i] = all[i]->record;
@@ -186,7 +180,6 @@ static void test_growth_that_fails(void **state)
     unsigned budget = UINT32_MAX;
     int r;
 
-    (void)state;
     faulty.fallocate = failing_fallocate;
     fallocates_left = 1;
     sys = &faulty;
@@ -220,7 +213,6 @@ static void test_ledger_that_cannot_be_made(void **state)
     struct sys_calls faulty = sys_kernel;
     struct ledger *none = NULL;
 
-    (void)state;
     faulty.fallocate = failing_fallocate;
     fallocates_left = 0;
     sys = &faulty;
@@ -238,7 +230,6 @@ static void test_walk_in_slices(void **state)
     uint64_t cursor = 0;
     unsigned budget = 100, met = 0;
 
-    (void)state;
     assert_null(table_next(&things, &cursor, &budget));
     assert_int_equal(cursor, 0);
     assert_int_equal(budget, 100);
@@ -278,7 +269,6 @@ static void test_walk_while_things_change(void **state)
     uint64_t random = 2463534242u, last = 0, cursor = 0;
     unsigned met = 0;
 
-    (void)state;
     for (int i = 0; i < 2 * N; i++) {
         all[i] = thing_new();
         /* every other one stays */

@@ -80,7 +80,6 @@ static inline void fault_set(enum fault kind, unsigned nth, int error)
 
 static inline int fault_clear(void **state)
 {
-    (void)state;
     sys = &sys_kernel;
     return 0;
 }

@@ -22,7 +22,6 @@ static void test_takes_and_gives_back(void **state)
     struct plan plan;
     int fd;
 
-    (void)state;
     assert_int_equal(state_buffer_new(5000, false, NULL, &buffer, NULL), 0);
     assert_int_equal(buffer->record->size, 5000);
     assert_int_equal(buffer->record->bytes, 8192);
@@ -64,7 +63,6 @@ static void test_I5_failure_takes_nothing(void **state)
     struct buffer *buffer = NULL, *none = NULL;
     struct problem problem = PROBLEM_NULL;
 
-    (void)state;
     assert_int_equal(state_buffer_new(4096, false, &taken, &buffer, NULL), 0);
     /* the last thing that is taken is the address: all the rest was there already */
     assert_int_equal(state_buffer_new(4096, true, &taken, &none, &problem), STATUS_ADDRESS_TAKEN);
@@ -88,7 +86,6 @@ static void test_plan_of_several_nodes_is_kept(void **state)
     struct buffer *buffer = NULL;
     struct plan plan;
 
-    (void)state;
     assert_int_equal(state_buffer_new(10 * STATE_PAGE, true, NULL, &buffer, NULL), 0);
     assert_int_equal(table_count(&s.buffers.plans), 1);
     buffer_commit(&s.buffers, buffer);
@@ -111,7 +108,6 @@ static void test_no_address_when_not_wanted(void **state)
     struct reservation *reservation;
     uint64_t id;
 
-    (void)state;
     assert_int_equal(state_buffer_new(STATE_PAGE, false, &args, &buffer, NULL), 0);
     buffer_commit(&s.buffers, buffer);
     assert_int_equal(buffer->record->address, 0);
@@ -137,7 +133,6 @@ static void test_alignment_of_the_home(void **state)
     struct buffer_args args = {.alignment = UINT64_C(1) << 21};
     struct buffer *a = state_live_buffer(), *b = NULL;
 
-    (void)state;
     assert_int_equal(state_buffer_new(STATE_PAGE, false, &args, &b, NULL), 0);
     assert_int_equal(b->record->address, STATE_BASE + (UINT64_C(1) << 21));
     buffer_free(&s.buffers, b);
@@ -150,7 +145,6 @@ static void test_found_by_inode_and_watch(void **state)
     struct buffer *buffers[N];
     int fd = open_null();
 
-    (void)state;
     for (int i = 0; i < N; i++) {
         buffers[i] = state_live_buffer();
         /* the same inode number on two devices is two inodes */
@@ -192,7 +186,6 @@ static void test_states(void **state)
 {
     struct buffer *buffer = state_live_buffer();
 
-    (void)state;
     assert_int_equal(buffer->record->state, BUFFER_LIVE);
     buffer_set_state(&s.buffers, buffer, BUFFER_DETACHED);
     assert_int_equal(s.buffers.n_detached, 1);
@@ -216,7 +209,6 @@ static void test_I5_charge_goes_to_another_user(void **state)
     struct buffer *buffer = state_live_buffer();
     struct account *other;
 
-    (void)state;
     assert_int_equal(account_of_user(&s.accounts, 2000, &other, NULL), 0);
     s.accounts.limits.user[ACCOUNT_BYTES] = 1;
     buffer_charge_to(&s.buffers, buffer, other, 0);

@@ -33,7 +33,6 @@ static int fake_huge_pages(int physical_node, uint64_t size, enum sys_huge what,
 
 static int setup(void **state)
 {
-    (void)state;
     machine = (struct topology){
         .base_page = PAGE, .n_nodes = 2, .n_huge = 2, .huge_sizes = {2 * MB, GB}, .default_huge = 2 * MB};
     for (uint32_t i = 0; i < 2; i++)
@@ -49,7 +48,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    (void)state;
     sys = &sys_kernel;
     return 0;
 }
@@ -91,7 +89,6 @@ static void the_size_decides(void **state)
     const uint64_t large[] = {64 * MB, 8 * MB};
     struct pools *pools;
 
-    (void)state;
     for (unsigned node = 0; node < 2; node++) {
         set_aside[node][0] = 1024;
         set_aside[node][1] = 4;
@@ -122,7 +119,6 @@ static void transparent_ones_come_behind_those_that_are_set_aside(void **state)
 {
     struct pools *pools;
 
-    (void)state;
     machine.thp_size = 2 * MB;
     set_aside[0][0] = 8;
     pools = make(false);
@@ -144,7 +140,6 @@ static void what_was_asked_for_is_had(void **state)
     const uint32_t one[] = {1};
     struct pools *pools;
 
-    (void)state;
     set_aside[0][0] = 64;
     pools = make(false);
     assert_string_equal(choose(pools, (struct pool_request){.pages = PAGES_BASE}, 8 * MB), "all-4k");
@@ -174,7 +169,6 @@ static void a_preferred_node_that_is_full_gives_ordinary_pages(void **state)
     struct plan plan;
     struct pool *pool;
 
-    (void)state;
     set_aside[0][0] = 8;
     set_aside[1][0] = 8;
     pools = make(false);
@@ -206,7 +200,6 @@ static void those_of_a_farther_node_are_not_worth_it(void **state)
     struct plan plan;
     struct pool *near;
 
-    (void)state;
     set_aside[0][0] = 4;
     set_aside[1][0] = 64;
     pools = make(false);
@@ -235,7 +228,6 @@ static void those_made_on_demand_count(void **state)
 {
     struct pools *pools;
 
-    (void)state;
     set_aside[0][0] = 3;
     overcommit[0] = 9;
     pools = make(false);
@@ -260,7 +252,6 @@ static void mistakes_are_told_as_before(void **state)
     struct pool_choice choice;
     struct pools *pools;
 
-    (void)state;
     set_aside[0][0] = 64;
     pools = make(false);
     assert_int_equal(pools_choose(pools, &(struct pool_request){.pool = "none"}, 1, &size, &choice, &problem),

@@ -22,7 +22,6 @@ static struct topology machine;
 
 static int setup(void **state)
 {
-    (void)state;
     return topology_load(&machine, 0);
 }
 
@@ -91,7 +90,6 @@ static void I1_every_byte_has_its_page(void **state)
     unsigned fds = fd_count();
     struct commit c;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(pages) / sizeof(pages[0]); i++)
         for (int publishable = 0; publishable < 2; publishable++) {
             prepare(&c, PAGES_BASE, pages[i] * page_size(), publishable);
@@ -116,7 +114,6 @@ static void I1_what_is_written_in_part_is_written_on(void **state)
 {
     struct commit c;
 
-    (void)state;
     fault_set(FAULT_KINDS, 0, 0);
     faulty.pwrite = write_a_page;
     prepare(&c, PAGES_BASE, 5 * page_size(), false);
@@ -131,7 +128,6 @@ static void I1_what_is_to_be_cleared_is_written(void **state)
 {
     struct commit c;
 
-    (void)state;
     prepare(&c, PAGES_BASE, 4 * COMMIT_INLINE_MAX + page_size(), false);
     c.clear = true;
     fault_set(FAULT_fallocate, 1, ENOSPC);
@@ -146,7 +142,6 @@ static void lazy_buffers_have_none(void **state)
 {
     struct commit c;
 
-    (void)state;
     prepare(&c, PAGES_BASE, GIB * 64, true);
     c.lazy = true;
     assert_true(commit_is_small(&c));
@@ -164,7 +159,6 @@ static void pages_are_verified_on_their_node(void **state)
     struct commit c;
     char *map;
 
-    (void)state;
     machine.one_node = false;
     prepare(&c, PAGES_BASE, 80 * MIB, true);
     must(&c);
@@ -191,7 +185,6 @@ static void a_misplaced_page_is_found(void **state)
     unsigned fds = fd_count();
     struct commit c;
 
-    (void)state;
     machine.one_node = false;
     fault_set(FAULT_KINDS, 0, 0);
     faulty.page_nodes = lie_about_nodes;
@@ -210,7 +203,6 @@ static void a_node_that_is_not_ours_is_misplaced(void **state)
 {
     struct commit c;
 
-    (void)state;
     machine.one_node = false;
     for (uint32_t i = 0; i < machine.n_nodes; i++)
         machine.nodes[i].physical = 200;
@@ -224,7 +216,6 @@ static void thp_buffers_get_huge_pages(void **state)
     size_t huge = thp_size();
     struct commit c;
 
-    (void)state;
     settings_shmem_thp();
     for (int several = 0; several < 2; several++) {
         machine.one_node = !several && machine.one_node;
@@ -241,7 +232,6 @@ static void no_huge_page_is_given_unasked(void **state)
 {
     struct commit c;
 
-    (void)state;
     settings_shmem_thp();
     settings_write("/sys/kernel/mm/transparent_hugepage/shmem_enabled", "always");
     assert_int_equal(topology_load(&machine, 0), 0);
@@ -277,7 +267,6 @@ static void old_kernels_do_as_well(void **state)
     size_t huge = thp_size();
     struct commit c;
 
-    (void)state;
     fault_set(FAULT_KINDS, 0, 0);
     faulty.madvise = no_populate;
     faulty.memfd_create = no_noexec;
@@ -302,7 +291,6 @@ static void hugetlb_buffers_are_committed(void **state)
     struct commit second;
     int mode;
 
-    (void)state;
     have_huge_pages(8);
     fds = fd_count();
     machine.one_node = false;
@@ -353,7 +341,6 @@ static void I1_touching_is_no_SIGBUS_when_nothing_is_left(void **state)
     struct commit c;
     struct commit rest;
 
-    (void)state;
     have_huge_pages(4);
     prepare(&c, PAGES_HUGETLB, t.size, false);
     must(&c);
@@ -384,7 +371,6 @@ static void I2_another_user_gets_what_he_was_given(void **state)
     struct toucher t = {.size = MIB};
     struct commit c;
 
-    (void)state;
     test_needs_root();
     prepare(&c, PAGES_BASE, MIB, false);
     must(&c);
@@ -406,7 +392,6 @@ static void exhaustion_is_a_refusal(void **state)
     unsigned fds = fd_count();
     struct commit c;
 
-    (void)state;
     fault_set(FAULT_KINDS, 0, 0);
     faulty.available = next_to_nothing;
     prepare(&c, PAGES_BASE, 8 * MIB, false);
@@ -434,7 +419,6 @@ static void a_dead_clients_commit_stops(void **state)
     unsigned fds = fd_count();
     struct commit c;
 
-    (void)state;
     asked_for = 0;
     fault_set(FAULT_KINDS, 0, 0);
     faulty.fallocate = cancel_at_the_second;
@@ -459,7 +443,6 @@ static void so_does_one_that_clears(void **state)
     unsigned fds = fd_count();
     struct commit c;
 
-    (void)state;
     asked_for = 0;
     fault_set(FAULT_KINDS, 0, 0);
     faulty.pwrite = cancel_at_the_second_write;
@@ -512,7 +495,6 @@ static void faults_leave_nothing_behind(void **state)
 {
     static const int errors[] = {ENOMEM, EMFILE, EPERM, EINVAL};
 
-    (void)state;
     machine.one_node = false;
     for (size_t i = 0; i < 4; i++) {
         fail_everywhere(PAGES_BASE, 3 * MIB, errors[i]);
@@ -522,7 +504,6 @@ static void faults_leave_nothing_behind(void **state)
 
 static void faults_leave_nothing_behind_thp(void **state)
 {
-    (void)state;
     machine.one_node = false;
     settings_shmem_thp();
     fail_everywhere(PAGES_THP, 3 * thp_size(), ENOMEM);
@@ -530,7 +511,6 @@ static void faults_leave_nothing_behind_thp(void **state)
 
 static void faults_leave_nothing_behind_hugetlb(void **state)
 {
-    (void)state;
     machine.one_node = false;
     have_huge_pages(3);
     fail_everywhere(PAGES_HUGETLB, 3 * huge_page_size(), ENOSPC);
@@ -541,7 +521,6 @@ static void outcomes_have_their_status(void **state)
 {
     struct commit c;
 
-    (void)state;
     fault_set(FAULT_memfd_create, 1, EMFILE);
     prepare(&c, PAGES_BASE, MIB, false);
     assert_int_equal(commit_run(&c), STATUS_NO_DESCRIPTORS);
@@ -578,7 +557,6 @@ static void threads_commit_side_by_side(void **state)
     struct commit c[N];
     pthread_t threads[N];
 
-    (void)state;
     machine.one_node = false;
     for (int i = 0; i < N; i++) {
         prepare(&c[i], PAGES_BASE, 70 * MIB, true);

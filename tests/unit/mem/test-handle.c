@@ -22,7 +22,6 @@ static struct topology machine;
 
 static int setup(void **state)
 {
-    (void)state;
     signal(SIGIO, SIG_IGN);
     return topology_load(&machine, 0);
 }
@@ -60,7 +59,6 @@ static void I2_a_reader_cannot_write(void **state)
     int writer = -1;
     void *map;
 
-    (void)state;
     assert_int_equal(handle_reopen(t, false, &reader, NULL), 0);
     assert_int_equal(handle_reopen(t, true, &writer, NULL), 0);
     assert_int_equal(fcntl(reader, F_GETFD), FD_CLOEXEC);
@@ -86,7 +84,6 @@ static void I4_the_kernel_tells_whether_others_have_it(void **state)
     int pair[2];
     void *map;
 
-    (void)state;
     assert_true(sole(t));
     assert_int_equal(handle_reopen(t, false, &out, NULL), 0);
     assert_false(sole(t));
@@ -149,7 +146,6 @@ static void I4_a_killed_holder_is_noticed(void **state)
     int t = buffer(MIB, false);
     int out = -1;
 
-    (void)state;
     assert_int_equal(watch_init(&watch), 0);
     assert_int_equal(watch_add(&watch, t, &seen.wd, NULL), 0);
     assert_true(sole(t));
@@ -186,7 +182,6 @@ static void a_watch_proves_the_inode(void **state)
     int out = -1;
     int pair[2];
 
-    (void)state;
     assert_int_equal(watch_init(&watch), 0);
     assert_int_equal(watch_add(&watch, t, &seen.wd, NULL), 0);
     assert_int_equal(watch_add(&watch, t, &again, NULL), 0);
@@ -225,7 +220,6 @@ static void events_are_read_in_bounded_pieces(void **state)
     int fds[N];
     int first;
 
-    (void)state;
     assert_int_equal(watch_init(&watch), 0);
     for (int i = 0; i < N; i++) {
         fds[i] = memfd_new(page_size(), 0);
@@ -253,7 +247,6 @@ static void I2_a_published_buffer_stays_as_it_is(void **state)
     void *map;
     struct problem problem = PROBLEM_NULL;
 
-    (void)state;
     assert_int_equal(pwrite(t, "for good", 8, 0), 8);
     assert_int_equal(handle_reopen(t, true, &writer, NULL), 0);
     map = map_shared(writer, MIB, PROT_READ | PROT_WRITE);
@@ -280,7 +273,6 @@ static void publishing_has_its_terms(void **state)
     int t = buffer(MIB, true);
     char *map = map_shared(t, MIB, PROT_READ | PROT_WRITE);
 
-    (void)state;
     assert_mapped(map);
     assert_int_equal(handle_publish(sealed, false, NULL), STATUS_NOT_SUPPORTED);
     assert_int_equal(handle_publish(t, true, NULL), 0);
@@ -299,7 +291,6 @@ static void discarded_pages_are_given_back(void **state)
     atomic_bool cancel = false;
     char byte = 1;
 
-    (void)state;
     assert_int_equal(pwrite(t, "x", 1, 0), 1);
     assert_int_equal(handle_discard(t, MIB, 2 * MIB, &cancel, NULL), 0);
     assert_int_equal(memfd_allocated(t), size - 2 * MIB);
@@ -327,7 +318,6 @@ static void strangers_are_no_candidates(void **state)
     int pair[2];
     FD_AUTO int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
-    (void)state;
     assert_int_equal(handle_identity(t, &of_t), 0);
     assert_int_equal(of_t.size, MIB);
     assert_int_equal(of_t.allocated, MIB);
@@ -361,7 +351,6 @@ static void faults_have_their_status(void **state)
     int wd = -1;
     bool is = true;
 
-    (void)state;
     fault_set(FAULT_reopen, 1, EMFILE);
     assert_int_equal(handle_reopen(t, true, &fd, NULL), STATUS_NO_DESCRIPTORS);
     fault_set(FAULT_reopen, 1, ENOMEM);

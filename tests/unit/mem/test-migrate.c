@@ -24,7 +24,6 @@ static atomic_bool cancel;
 
 static int setup(void **state)
 {
-    (void)state;
     if (topology_load(&machine, 2) < 0)
         return -1;
     nodes_begin(&machine);
@@ -105,7 +104,6 @@ static void all_pages_go(void **state)
     unsigned fds;
     bool sole;
 
-    (void)state;
     make_on(0, SIZE);
     write_all(SIZE);
     fds = fd_count();
@@ -130,7 +128,6 @@ static void from_several_nodes_to_one(void **state)
     struct plan plan = {.brief = {.bytes = SIZE, .n_nodes = 2, .placement = PLACEMENT_INTERLEAVE, .part_size = MIB},
                         .nodes = {.node = {0, 1}, .bytes = {SIZE / 2, SIZE / 2}}};
 
-    (void)state;
     make(&plan);
     assert_int_equal(nodes_count(SIZE, 1), PAGES / 2);
     must_move_to(1);
@@ -140,7 +137,6 @@ static void from_several_nodes_to_one(void **state)
 
 static void one_that_is_in_use_keeps_all(void **state)
 {
-    (void)state;
     make_on(0, SIZE);
     write_all(SIZE);
     nodes.stuck = 100 * MIB / page_size();
@@ -162,7 +158,6 @@ static void run_out_of_memory(unsigned moves)
 
 static void want_of_memory_midway_brings_all_back(void **state)
 {
-    (void)state;
     make_on(0, SIZE);
     nodes.moving = run_out_of_memory;
     assert_int_equal(move_to(1), STATUS_NO_MEMORY);
@@ -188,7 +183,6 @@ static void grow_stuck(unsigned moves)
 
 static void one_that_cannot_come_back_is_told(void **state)
 {
-    (void)state;
     make_on(0, SIZE);
     nodes.moving = grow_stuck;
     assert_int_equal(move_to(1), STATUS_NO_MEMORY);
@@ -216,7 +210,6 @@ static void cancel_it(unsigned moves)
 
 static void a_cancelled_move_goes_back(void **state)
 {
-    (void)state;
     make_on(0, SIZE);
     nodes.moving = cancel_it;
     assert_int_equal(move_to(1), STATUS_TIMED_OUT);
@@ -235,7 +228,6 @@ static void publish_it(unsigned moves)
 
 static void a_move_forbids_no_publishing(void **state)
 {
-    (void)state;
     make_on(0, SIZE);
     published = -1;
     nodes.moving = publish_it;
@@ -255,7 +247,6 @@ static void faults_leave_nothing_behind(void **state)
     const size_t size = 66 * MIB;
     unsigned fds, refused = 0, displaced = 0;
 
-    (void)state;
     make_on(0, size);
     fds = fd_count();
     for (enum fault kind = 0; kind < FAULT_KINDS; kind++)

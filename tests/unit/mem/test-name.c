@@ -101,7 +101,6 @@ static void test_parsing(void **state)
         {"uid:5//a", NULL, 0},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct problem problem = PROBLEM_NULL;
         struct name_key key = {.uid = 4242};
@@ -127,7 +126,6 @@ static void test_length(void **state)
     struct name *name;
     char shown[NAME_TEXT_SIZE];
 
-    (void)state;
     memset(text, 'x', sizeof(text));
     text[MEMORYD_NAME_MAX + 1] = '\0';
     assert_int_equal(name_parse(text, 7, &key, NULL), STATUS_BAD_NAME);
@@ -153,7 +151,6 @@ static void test_one_namespace_for_each_user(void **state)
     struct name *mine, *yours, *none = NULL;
     char text[NAME_TEXT_SIZE];
 
-    (void)state;
     assert_int_equal(bind_as("a/b", (struct name_new_args){.policy = NAME_FREE}, &mine), 0);
     assert_int_equal(bind_as("uid:5/a/b", (struct name_new_args){.policy = NAME_KEEP}, &yours), 0);
     assert_int_equal(bind_as("a/b", (struct name_new_args){.policy = NAME_KEEP}, &none), STATUS_NAME_EXISTS);
@@ -189,7 +186,6 @@ static void test_name_being_bound(void **state)
     struct name_new_args args = {.buffer = buffer, .account = s.account, .policy = NAME_KEEP};
     struct name *name, *none = NULL;
 
-    (void)state;
     assert_int_equal(name_parse("x", 1000, &args.key, NULL), 0);
     assert_int_equal(name_new(&names, &args, &name, NULL), 0);
     assert_null(find_as("x", 1000));
@@ -209,7 +205,6 @@ static void test_rights(void **state)
                 primary = {.uid = 3, .gid = 20}, stranger = {.uid = 4, .gid = 4};
     struct name *name;
 
-    (void)state;
     assert_int_equal(bind_as("a", (struct name_new_args){.gid = 20, .group_rights = RIGHT_WRITE | RIGHT_SHARE,
                                                          .other_rights = RIGHT_READ}, &name), 0);
     assert_int_equal(name_rights(name, &owner, false), RIGHTS_ALL);
@@ -232,7 +227,6 @@ static void test_many_and_walk(void **state)
     unsigned met = 0;
     char text[32];
 
-    (void)state;
     for (int i = 0; i < N; i++) {
         (void)snprintf(text, sizeof(text), "uid:%d/n%d", i % 7, i * 7919 % N);
         assert_int_equal(bind_as(text, (struct name_new_args){.policy = NAME_KEEP}, &all[i]), 0);

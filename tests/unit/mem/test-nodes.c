@@ -22,7 +22,6 @@ static uint32_t n_nodes;
 
 static int setup(void **state)
 {
-    (void)state;
     n_nodes = 0;
     if (topology_load(&machine, 0) < 0)
         return -1;
@@ -109,14 +108,12 @@ static void every_way(enum pages pages, uint64_t size, uint64_t part)
 
 static void base_pages_are_where_they_are_charged(void **state)
 {
-    (void)state;
     needs_nodes();
     every_way(PAGES_BASE, 9 * MIB + 1, 64 * KIB);
 }
 
 static void thp_are_where_they_are_charged(void **state)
 {
-    (void)state;
     needs_nodes();
     settings_shmem_thp();
     assert_int_equal(topology_load(&machine, 0), 0);
@@ -127,7 +124,6 @@ static void huge_pages_are_where_they_are_charged(void **state)
 {
     size_t huge = huge_page_size();
 
-    (void)state;
     needs_nodes();
     for (uint32_t i = 0; i < n_nodes; i++)
         settings_huge_pages_on_node(huge, 8, (int)node[i]);
@@ -140,7 +136,6 @@ static void a_buffer_too_large_for_one_node_is_spread(void **state)
     struct pools *pools;
     uint64_t most = 0;
 
-    (void)state;
     needs_nodes();
     pools = all_pools();
     for (uint32_t i = 0; i < n_nodes; i++)
@@ -160,7 +155,6 @@ static void I1_a_full_node_refuses(void **state)
     unsigned fds = fd_count();
     struct commit c;
 
-    (void)state;
     needs_nodes();
     full = topology_node(&machine, node[n_nodes - 1]);
     if (full->total > 4 * GIB)

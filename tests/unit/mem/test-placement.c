@@ -70,7 +70,6 @@ static void any_plan_sums_up(void **state)
     uint64_t room[TOPOLOGY_NODES_MAX];
     unsigned made = 0;
 
-    (void)state;
     for (unsigned round = 0; round < 20000; round++) {
         enum placement placement = PLACEMENT_BIND + (enum placement)number(5);
         struct plan_request r = request(placement, 1 + number(500), 1 + (uint32_t)number(6));
@@ -117,7 +116,6 @@ static void nodes_are_tried_in_order(void **state)
     uint64_t room[TOPOLOGY_NODES_MAX] = {10 * GRANULE, 30 * GRANULE, 40 * GRANULE};
     struct plan plan;
 
-    (void)state;
     for (unsigned i = 0; i < 3; i++) {
         struct plan_request r = request(placements[i], 20, 3);
 
@@ -144,7 +142,6 @@ static void parts_go_round(void **state)
     struct problem problem = PROBLEM_NULL;
     struct plan plan;
 
-    (void)state;
     r.part_size = 2 * GRANULE;
     assert_int_equal(plan_make(&plan, &r, room, NULL), 0);
     for (uint64_t i = 0; i < 10; i++)
@@ -171,7 +168,6 @@ static void weights_divide(void **state)
     struct plan_request r = request(PLACEMENT_SPLIT, 100, 3);
     struct plan plan;
 
-    (void)state;
     r.weights[0] = 1;
     r.weights[2] = 3;
     assert_int_equal(plan_make(&plan, &r, room, NULL), 0);

@@ -17,7 +17,6 @@ static int setup(void **state)
 {
     static const uint64_t totals[] = {1024 * MB, 2048 * MB, 512 * MB, 0};
 
-    (void)state;
     machine = (struct topology){.base_page = PAGE, .thp_size = 2 * MB, .n_nodes = 4};
     for (uint32_t i = 0; i < 4; i++) {
         machine.nodes[i] = (struct topology_node){
@@ -64,7 +63,6 @@ static void every_node_has_its_pools(void **state)
 {
     struct pools *pools = make(&(struct pools_config){0});
 
-    (void)state;
     assert_non_null(pools_by_name(pools, "node0-4k"));
     assert_non_null(pools_by_name(pools, "node2-4k"));
     assert_non_null(pools_by_name(pools, "node1-thp"));
@@ -90,7 +88,6 @@ static void capacity_is_configured(void **state)
     struct pools *none = NULL;
     struct pools_config much = {.capacity = {.percent = 101}};
 
-    (void)state;
     assert_int_equal(pools_node_budget(pools, 0)->capacity, 1024 * MB / 100 * 80 / PAGE * PAGE);
     pools_free(pools);
     pools = make(&(struct pools_config){.capacity = {.bytes = 1000 * MB}});
@@ -109,7 +106,6 @@ static void a_request_finds_its_pool(void **state)
     const uint32_t none[] = {3};
     const uint32_t far[] = {9};
 
-    (void)state;
     assert_string_equal(find(pools, (struct pool_request){0})->name, "all-4k");
     assert_string_equal(find(pools, (struct pool_request){.n_nodes = 1, .nodes = one})->name, "node1-4k");
     assert_string_equal(find(pools, (struct pool_request){.n_nodes = 2, .nodes = two})->name, "all-4k");
@@ -163,7 +159,6 @@ static void sizes_have_their_own_errors(void **state)
     const uint32_t node0[] = {0};
     struct plan plan;
 
-    (void)state;
     assert_int_equal(plan_fails(pool, (struct pool_request){0}, 0), STATUS_SIZE_ZERO);
     assert_int_equal(plan_fails(pool, (struct pool_request){0}, UINT64_MAX), STATUS_SIZE_OVERFLOW);
     assert_int_equal(plan_fails(pool, (struct pool_request){0}, UINT64_C(1) << 63), STATUS_SIZE_OVERFLOW);
@@ -202,7 +197,6 @@ static void plans_mind_the_pool(void **state)
     struct pool *all = pools_by_name(pools, "all-4k");
     struct plan plan;
 
-    (void)state;
     assert_int_equal(plan_fails(pool, (struct pool_request){.n_nodes = 1, .nodes = other}, PAGE),
                      STATUS_NO_SUCH_NODE);
     assert_int_equal(pool_plan(pool, &(struct pool_request){.n_nodes = 1, .nodes = other,
@@ -231,7 +225,6 @@ static int setup_tiers(void **state)
     static const uint64_t totals[] = {1024 * MB, 1024 * MB, 256 * MB, 8192 * MB};
     static const uint32_t distances[4][4] = {{10, 21, 15, 40}, {21, 10, 30, 30}, {15, 30, 10, 50}, {40, 30, 50, 10}};
 
-    (void)state;
     machine = (struct topology){.base_page = PAGE, .n_nodes = 4};
     for (uint32_t i = 0; i < 4; i++) {
         machine.nodes[i] = (struct topology_node){
@@ -281,7 +274,6 @@ static void the_callers_node_comes_first_and_then_the_nearest(void **state)
     struct pools *pools = make(&(struct pools_config){0});
     struct pool *all = pools_by_name(pools, "all-4k");
 
-    (void)state;
     assert_string_equal(order(all, ANYWHERE(POOL, ON(0))), "0 2 1 3");
     assert_string_equal(order(all, ANYWHERE(POOL, ON(1))), "1 0 2 3");
     assert_string_equal(order(all, ANYWHERE(LOCAL, ON(1))), "1 0 2 3");
@@ -314,7 +306,6 @@ static void a_full_node_is_passed_over_for_the_next_nearest(void **state)
     const struct pool_request bound = ASKED(BIND, ON(0), 3, 2, 1, 0);
     struct plan plan;
 
-    (void)state;
     for (unsigned i = 0; i < 4; i++) {
         assert_int_equal(pool_plan(all, &bound, 100 * MB, &plan, NULL), 0);
         assert_int_equal(plan.brief.n_nodes, 1);
@@ -331,7 +322,6 @@ static void memory_only_nodes_come_after_others_that_are_as_far(void **state)
 {
     struct pools *pools;
 
-    (void)state;
     for (uint32_t i = 0; i < 4; i++)
         for (uint32_t k = 0; k < 4; k++)
             machine.nodes[i].distances[k] = i == k ? 10 : 20;
@@ -354,7 +344,6 @@ static void who_does_not_tell_his_node_gets_a_guess(void **state)
     struct pool *all = pools_by_name(pools, "all-4k"), *node0 = pools_by_name(pools, "node0-4k");
     struct plan plan;
 
-    (void)state;
     /* the one with processors that has most room, and not that without */
     assert_string_equal(order(all, ANYWHERE(POOL, 0)), "0 2 1 3");
     assert_int_equal(pool_plan(node0, &(struct pool_request){0}, PAGE, &plan, NULL), 0);
@@ -374,7 +363,6 @@ static void a_node_without_memory_has_neighbours_too(void **state)
     struct pools *pools = make(&(struct pools_config){0});
     struct pool *all = pools_by_name(pools, "all-4k");
 
-    (void)state;
     assert_string_equal(order(all, ANYWHERE(POOL, ON(3))), "2 1 0");
     assert_string_equal(order(all, ASKED(LOCAL, ON(3), 3)), "2 1 0");
     assert_string_equal(order(all, ASKED(BIND, ON(3), 0, 1)), "1 0");
@@ -390,7 +378,6 @@ static void the_order_is_the_same_in_declared_pools(void **state)
     };
     struct pools *pools = make(&(struct pools_config){.pools = declared, .n_pools = 3});
 
-    (void)state;
     for (unsigned i = 0; i < 3; i++) {
         struct pool *pool = pools_by_name(pools, declared[i].name);
 
@@ -414,7 +401,6 @@ static void declared_pools_have_caps(void **state)
     struct plan plan;
     struct plan second;
 
-    (void)state;
     assert_int_equal(small->placement, PLACEMENT_LOCAL);
     assert_int_equal(pool_capacity(small), 10 * MB);
     assert_int_equal(pool_capacity(pools_by_name(pools, "half")), 256 * MB);
@@ -447,7 +433,6 @@ static void what_returns_counts_for_what_is_had_soon(void **state)
     struct plan plan;
     struct plan part;
 
-    (void)state;
     assert_int_equal(pool_largest_soon(small), 10 * MB);
     assert_int_equal(pool_largest_soon(node), 512 * MB);
     /* node 2 has least, and as much as the others each */
@@ -498,7 +483,6 @@ static int declare(struct pool_config config)
 
 static void bad_declarations_are_refused(void **state)
 {
-    (void)state;
     assert_int_equal(declare((struct pool_config){.name = "fine"}), 0);
     assert_int_equal(declare((struct pool_config){.name = ""}), STATUS_INVALID_ARGUMENT);
     assert_int_equal(declare((struct pool_config){.name = "a b"}), STATUS_INVALID_ARGUMENT);
@@ -537,7 +521,6 @@ static void I5_budgets_stay_exact(void **state)
     static struct { struct pool *pool; struct plan plan; } live[LIVE];
     unsigned refused = 0;
 
-    (void)state;
     srandom(7);
     for (unsigned round = 0; round < 20000; round++) {
         unsigned i = (unsigned)random() % LIVE;

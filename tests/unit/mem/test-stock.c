@@ -22,7 +22,6 @@ static int setup(void **state)
 {
     const struct pools_config config = {.capacity = {.percent = 50}, .stock = {.percent = 25}};
 
-    (void)state;
     machine = (struct topology){.base_page = 4 * KIB, .n_nodes = 1};
     machine.nodes[0] = (struct topology_node){.total = 16 * GIB, .has_cpus = true};
     machine.nodes[0].distances[0] = 10;
@@ -35,7 +34,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    (void)state;
     pools = pools_free(pools);
     return 0;
 }
@@ -96,7 +94,6 @@ static uint32_t a_period_later(void)
 
 static void a_kind_is_stocked_when_it_is_asked_for_again_and_again(void **state)
 {
-    (void)state;
     for (unsigned i = 1; i <= STOCK_ASKS; i++) {
         assert_false(ask(64 * KIB, 1));
         assert_int_equal(bin->target, i < STOCK_ASKS ? 0 : STOCK_FIRST);
@@ -110,7 +107,6 @@ static void a_kind_is_stocked_when_it_is_asked_for_again_and_again(void **state)
 
 static void sizes_asked_for_rarely_are_not_stocked(void **state)
 {
-    (void)state;
     for (unsigned i = 0; i < 10; i++) {
         assert_false(ask(64 * KIB, 1));
         assert_int_equal(bin->target, 0);
@@ -122,7 +118,6 @@ static void stock_grows_with_bursts_up_to_a_limit(void **state)
 {
     uint32_t before = 0;
 
-    (void)state;
     for (unsigned burst = 0; burst < 10; burst++) {
         for (unsigned i = 0; i < 100; i++)
             (void)ask(64 * KIB, 1);
@@ -142,7 +137,6 @@ static void large_ones_are_few(void **state)
     struct stock_key key;
     const struct plan_brief plan = {.bytes = 3 * GIB, .n_nodes = 1};
 
-    (void)state;
     for (unsigned i = 0; i < 100; i++)
         (void)ask(GIB, 1);
     assert_int_equal(bin->target, 2);
@@ -157,7 +151,6 @@ static void a_burst_is_left_in_peace(void **state)
 {
     uint64_t again;
 
-    (void)state;
     for (unsigned i = 0; i < 100; i++)
         (void)ask(64 * KIB, 1);
     fill();
@@ -180,7 +173,6 @@ static void a_burst_is_left_in_peace(void **state)
 /* One of four is what the next who asks would have to wait for. */
 static void the_first_ones_are_urgent(void **state)
 {
-    (void)state;
     for (unsigned i = 0; i < 100; i++)
         (void)ask(64 * KIB, 1);
     assert_int_equal(stock_urgent(bin), STOCK_MOST / 4);
@@ -200,7 +192,6 @@ static void stock_is_dropped_when_nobody_asks(void **state)
 {
     uint32_t before = STOCK_MOST;
 
-    (void)state;
     for (unsigned i = 0; i < 100; i++)
         (void)ask(64 * KIB, 1);
     fill();
@@ -219,7 +210,6 @@ static void stock_is_dropped_when_nobody_asks(void **state)
 
 static void what_is_not_needed_goes_sooner(void **state)
 {
-    (void)state;
     for (unsigned i = 0; i < 100; i++)
         (void)ask(64 * KIB, 1);
     fill();
@@ -236,7 +226,6 @@ static void places_are_used_again(void **state)
 {
     struct stock_key key = key_of(4 * MIB, false);
 
-    (void)state;
     for (unsigned i = 0; i < 1000; i++)
         assert_false(ask((i + 1) * 4 * KIB, 1));
     for (unsigned i = 0; i < STOCK_BINS; i++)
@@ -249,7 +238,6 @@ static void who_publishes_has_his_own(void **state)
 {
     struct stock_key key = key_of(64 * KIB, true), other = key_of(64 * KIB, false);
 
-    (void)state;
     assert_non_null(stock_add(&stock, &key, now));
     assert_null(stock_find(&stock, &other));
     assert_non_null(stock_find(&stock, &key));
@@ -259,7 +247,6 @@ static void descriptors_are_opened_for_those_who_want_them(void **state)
 {
     struct stock_key key = key_of(64 * KIB, false);
 
-    (void)state;
     bin = stock_add(&stock, &key, now);
     assert_false(stock_wants_fds(bin));
     for (unsigned i = 0; i < 3; i++)

@@ -95,7 +95,6 @@ static uint64_t room_for_one(int node)
 
 static int setup(void **state)
 {
-    (void)state;
     impatient = pthread_self();
     assert_int_equal(topology_load(&machine, 0), 0);
     calls = sys_kernel;
@@ -110,7 +109,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    (void)state;
     sys = &sys_kernel;
     return 0;
 }
@@ -183,7 +181,6 @@ static void all_of_it_is_done_once(void **state)
         {3, 2 * SLICE - 4096, false},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         struct commit c;
         unsigned mine;
@@ -202,7 +199,6 @@ static void every_byte_has_its_page(void **state)
     uint64_t bytes = 2 * SLICE + thp_size() + 3 * page_size();
     struct commit c;
 
-    (void)state;
     calls.madvise = real_madvise;
     prepare(&c, bytes, 2);
     if (sys_kernel.available(-1) < 4 * bytes)
@@ -218,7 +214,6 @@ static void one_that_fails_ends_it(void **state)
 {
     unsigned fds = fd_count();
 
-    (void)state;
     for (unsigned threads = 0; threads < 4; threads++)
         for (fails_at = 1; fails_at < 5; fails_at++) {
             struct commit c;
@@ -236,7 +231,6 @@ static void who_cancels_waits_for_one_slice_each(void **state)
 {
     unsigned fds = fd_count();
 
-    (void)state;
     for (unsigned threads = 0; threads < 4; threads++) {
         struct commit c;
 
@@ -256,7 +250,6 @@ static void memory_promised_to_another_thread_is_not_free(void **state)
 {
     struct commit c;
 
-    (void)state;
     calls.madvise = slow_madvise;
     calls.available = room_for_one;
     prepare(&c, 8 * SLICE, 2);
@@ -277,7 +270,6 @@ static void commits_share_the_threads(void **state)
     pthread_t thread;
     unsigned before;
 
-    (void)state;
     calls.madvise = slow_madvise;
     prepare(&first, 4 * SLICE, 2);
     assert_int_equal(pthread_create(&thread, NULL, run_one, &first), 0);

@@ -80,7 +80,6 @@ static void test_layout(void **state)
     uint8_t wire[MEMORYD_TOKEN_SIZE], other[MEMORYD_TOKEN_SIZE];
     unsigned bits = 0;
 
-    (void)state;
     token_write(weak, wire);
     token_write(keeping, other);
     for (int i = 0; i < 4; i++)
@@ -106,7 +105,6 @@ static void test_malformed_and_foreign(void **state)
     struct token *token = token_with((struct token_args){0});
     uint8_t wire[MEMORYD_TOKEN_SIZE], bad[MEMORYD_TOKEN_SIZE] = {0};
 
-    (void)state;
     assert_int_equal(check(bad), STATUS_TOKEN_MALFORMED);
     memset(bad, 0xff, sizeof(bad));
     assert_int_equal(check(bad), STATUS_TOKEN_MALFORMED);
@@ -134,7 +132,6 @@ static void test_wrong_secret_tells_nothing(void **state)
     struct token *all[] = {live, others, revoked, used_up, expired};
     uint8_t wires[5][MEMORYD_TOKEN_SIZE];
 
-    (void)state;
     for (int i = 0; i < 5; i++)
         token_write(all[i], wires[i]);
     token_end(revoked, STATUS_TOKEN_REVOKED);
@@ -169,7 +166,6 @@ static void test_uses(void **state)
     struct token *token = token_with((struct token_args){.uses = 2}), *any = token_with((struct token_args){0});
     uint8_t wire[MEMORYD_TOKEN_SIZE];
 
-    (void)state;
     token_write(token, wire);
     /* checking uses nothing up */
     for (int i = 0; i < 5; i++)
@@ -190,7 +186,6 @@ static void test_expiry(void **state)
     struct token *token = token_with((struct token_args){.expires_at = 1000});
     uint8_t wire[MEMORYD_TOKEN_SIZE];
 
-    (void)state;
     token_write(token, wire);
     assert_int_equal(check_at(wire, 999), 0);
     /* even if the timer that ends it has not fired */
@@ -218,7 +213,6 @@ static void test_for_whom_it_is(void **state)
         {{.flags = TOKEN_ONLY_UID | TOKEN_ONLY_GID, .uid = 1000, .gid = 31}, STATUS_TOKEN_NOT_YOURS},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct token *token = token_with(cases[i].args), *found = NULL;
         uint8_t wire[MEMORYD_TOKEN_SIZE];
@@ -237,7 +231,6 @@ static void test_remembered_for_a_while(void **state)
     uint8_t first[MEMORYD_TOKEN_SIZE], second[MEMORYD_TOKEN_SIZE], gone[MEMORYD_TOKEN_SIZE];
     struct token *token = token_with((struct token_args){0});
 
-    (void)state;
     token_write(token, first);
     token_end(token, STATUS_TOKEN_REVOKED);
     token = token_with((struct token_args){0});
@@ -287,7 +280,6 @@ static void test_remembered_by_the_next_broker(void **state)
     struct child child;
     struct wires wires;
 
-    (void)state;
     child_start(&child, end_many_tokens, NULL);
     assert_int_equal(read(child.channel, &wires, sizeof(wires)), sizeof(wires));
     child_finish(&child);
@@ -323,7 +315,6 @@ static void test_links_counts_and_limit(void **state)
     struct token *weak = token_with((struct token_args){0}), *none = NULL;
     uint64_t id = weak->record->head.id;
 
-    (void)state;
     assert_int_equal(buffer->n_tokens, 2);
     assert_int_equal(buffer->n_keeping, 1);
     assert_true(buffer_is_kept(buffer));

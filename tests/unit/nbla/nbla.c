@@ -26,7 +26,6 @@ void nbla_assert_fails(bool worked, int wanted, const char *call, const char *fi
 
 int nbla_group_setup(void **state)
 {
-    (void)state;
     /* what is kept is asked for where it is meant: test-spare.c */
     setenv("MEMORYD_CACHE", "0", 0);
     observer_start(2, nbla_config);
@@ -35,7 +34,6 @@ int nbla_group_setup(void **state)
 
 int nbla_nothing_left(void **state)
 {
-    (void)state;
     observer_expect_nothing();
     return 0;
 }

@@ -18,7 +18,6 @@ static void blocks_of_one_page(void **state)
     struct memclient_token token[2];
     uint64_t offset[2], length[2];
 
-    (void)state;
     assert_mapped(there);
     assert_ok(munmap(there, BYTES));
     assert_gives(nbla_memory_divide(memory, 2 * page_size() + 512, &second), 0);
@@ -97,7 +96,6 @@ static void many_blocks_in_another_process(void **state)
     nbla_memory *blocks[BLOCKS], *rest;
     struct child child;
 
-    (void)state;
     assert_mapped(notes);
     child_start(&child, consume_blocks, notes);
     rest = nbla_allocated((size_t)1 << 20);

@@ -170,7 +170,6 @@ static void make_three(nbla_memory *blocks[3])
 
 static int setup(void **state)
 {
-    (void)state;
     memset(&mock, 0, sizeof(mock));
     return 0;
 }
@@ -185,7 +184,6 @@ static void new_ops(void **state)
     struct nbla_memory_ops ops = plain_ops;
     void *priv = bytes_of_all;
 
-    (void)state;
     assert_int_equal(nbla_memory_bytes(memory), 1000);
     assert_int_equal(nbla_memory_requested_bytes(memory), 1000);
     assert_string_equal(nbla_memory_device_id(memory), "some device_id");
@@ -213,7 +211,6 @@ static void new_ops(void **state)
 /* Programs compiled it in: it may grow at its end in a later version, with a new line here, and never change else. */
 static void layout(void **state)
 {
-    (void)state;
     if (sizeof(void *) != 8)
         test_skip("the sizes are those of 64-bit systems");
     assert_int_equal(offsetof(struct nbla_memory_ops, alloc), 8);
@@ -226,7 +223,6 @@ static void no_bytes_are_one(void **state)
 {
     nbla_memory *memory = make(0);
 
-    (void)state;
     assert_int_equal(nbla_memory_bytes(memory), 1);
     assert_int_equal(nbla_memory_requested_bytes(memory), 1);
     assert_gives(nbla_memory_destroy(memory), 0);
@@ -241,7 +237,6 @@ static void older_ops(void **state)
     uint64_t offset, length;
     nbla_memory *memory;
 
-    (void)state;
     ops.size = offsetof(struct nbla_memory_ops, unbind);
     memory = nbla_memory_new_ops(1, "", NBLA_TYPE_VIRTUAL, &ops, bytes_of_all);
     assert_gives(nbla_memory_bind(memory), 0);
@@ -264,7 +259,6 @@ static void newer_ops(void **state)
     } newer = {.ops = full_ops};
     nbla_memory *memory;
 
-    (void)state;
     newer.ops.size = sizeof(newer);
     memory = nbla_memory_new_ops(1, "", NBLA_TYPE_VIRTUAL, &newer.ops, bytes_of_all);
     assert_gives(nbla_memory_bind(memory), 0);
@@ -282,7 +276,6 @@ static void destroy(void **state)
 {
     nbla_memory *memory = nbla_memory_new_ops(1, "", NBLA_TYPE_NORMAL, &full_ops, bytes_of_all), *blocks[3];
 
-    (void)state;
     assert_gives(nbla_memory_destroy(NULL), 0);
     assert_gives(nbla_memory_destroy(memory), 0);
     assert_calls("destroy");
@@ -304,7 +297,6 @@ static void destroy_merged(void **state)
 {
     nbla_memory *blocks[3];
 
-    (void)state;
     make_three(blocks);
     assert_gives(nbla_memory_try_merge(blocks[0], blocks[1]), 1);
     assert_ptr_equal(nbla_memory_prev(blocks[1]), blocks[0]);
@@ -325,7 +317,6 @@ static void bytes_and_requested_bytes(void **state)
 {
     nbla_memory *memory = make_allocated(1000), *second;
 
-    (void)state;
     assert_gives(nbla_memory_divide(memory, 400, &second), 0);
     assert_int_equal(nbla_memory_bytes(memory), 400);
     assert_int_equal(nbla_memory_requested_bytes(memory), 1000);
@@ -350,7 +341,6 @@ static void pointer(void **state)
 {
     nbla_memory *memory = make(10);
 
-    (void)state;
     assert_null(nbla_memory_pointer(memory));
     assert_null(nbla_memory_const_pointer(memory));
     assert_gives(nbla_memory_alloc(memory), 0);
@@ -370,7 +360,6 @@ static void lock_and_release(void **state)
 {
     nbla_memory *memory = make_allocated(10), *second;
 
-    (void)state;
     assert_gives(nbla_memory_divide(memory, 5, &second), 0);
     assert_false(nbla_memory_locked(memory));
     nbla_memory_lock(memory);
@@ -393,7 +382,6 @@ static void disabled(void **state)
 {
     nbla_memory *memory = make(10), *second;
 
-    (void)state;
     assert_true(nbla_memory_disabled(memory));
     assert_gives(nbla_memory_alloc(memory), 0);
     assert_false(nbla_memory_disabled(memory));
@@ -413,7 +401,6 @@ static void next_and_prev(void **state)
 {
     nbla_memory *blocks[3];
 
-    (void)state;
     make_three(blocks);
     assert_null(nbla_memory_prev(blocks[0]));
     assert_ptr_equal(nbla_memory_next(blocks[0]), blocks[1]);
@@ -431,7 +418,6 @@ static void associate_consecutive(void **state)
 {
     nbla_memory *left = make(1), *right = make(1), *other = make(1);
 
-    (void)state;
     nbla_memory_associate_consecutive(NULL, NULL);
     nbla_memory_associate_consecutive(left, right);
     assert_ptr_equal(nbla_memory_next(left), right);
@@ -458,7 +444,6 @@ static void bytes_active(void **state)
 {
     nbla_memory *memory = make(10), *second;
 
-    (void)state;
     assert_int_equal(nbla_memory_bytes_active(memory), 0);
     assert_gives(nbla_memory_alloc(memory), 0);
     assert_int_equal(nbla_memory_bytes_active(memory), 10);
@@ -480,7 +465,6 @@ static void alloc(void **state)
 {
     nbla_memory *memory = make(10), *without = nbla_memory_new_ops(1, "", NBLA_TYPE_NORMAL, &plain_ops, NULL);
 
-    (void)state;
     mock.result = NBLA_ERROR_IO;
     assert_gives(nbla_memory_alloc(memory), NBLA_ERROR_IO);
     mock.result = NBLA_ERROR_MEMORY;
@@ -504,7 +488,6 @@ static void divide(void **state)
 {
     nbla_memory *memory = make(100), *second = NULL, *third;
 
-    (void)state;
     assert_gives(nbla_memory_divide(memory, 0, &second), NBLA_ERROR_VALUE);
     assert_gives(nbla_memory_divide(memory, 100, &second), NBLA_ERROR_VALUE);
     assert_gives(nbla_memory_divide(memory, SIZE_MAX, &second), NBLA_ERROR_VALUE);
@@ -550,7 +533,6 @@ static void no_second(void **state)
     struct nbla_memory_ops ops = plain_ops;
     nbla_memory *memory, *second = NULL;
 
-    (void)state;
     ops.divide = divide_into_nothing;
     memory = nbla_memory_new_ops(100, "", NBLA_TYPE_NORMAL, &ops, bytes_of_all);
     assert_gives(nbla_memory_alloc(memory), 0);
@@ -567,7 +549,6 @@ static void try_merge(void **state)
 {
     nbla_memory *memory, *from, *blocks[3];
 
-    (void)state;
     make_three(blocks);
     memory = blocks[1];
     from = blocks[2];
@@ -601,7 +582,6 @@ static void merge_of_others(void **state)
 {
     nbla_memory *blocks[3], *other = make_allocated(50);
 
-    (void)state;
     make_three(blocks);
     assert_gives(nbla_memory_try_merge(blocks[0], blocks[2]), 0);
     assert_gives(nbla_memory_try_merge(blocks[0], other), 0);
@@ -622,7 +602,6 @@ static void merge_refused(void **state)
     nbla_memory *memory = make_allocated(10), *second;
     nbla_memory *other = nbla_memory_new_ops(1, "", NBLA_TYPE_NORMAL, &full_ops, bytes_of_all);
 
-    (void)state;
     assert_gives(nbla_memory_divide(memory, 5, &second), 0);
     mock.result = NBLA_ERROR_RUNTIME;
     assert_gives(nbla_memory_try_merge(memory, second), NBLA_ERROR_RUNTIME);
@@ -646,7 +625,6 @@ static void only_virtual(void **state)
 {
     nbla_memory *memory = nbla_memory_new_ops(1, "", NBLA_TYPE_NORMAL, &full_ops, bytes_of_all);
 
-    (void)state;
     assert_gives(nbla_memory_bind(memory), NBLA_ERROR_MEMORY);
     assert_gives(nbla_memory_unbind(memory), NBLA_ERROR_MEMORY);
     assert_gives(nbla_memory_grow(memory, NULL, 0), NBLA_ERROR_MEMORY);
@@ -664,7 +642,6 @@ static void not_implemented(void **state)
     uint64_t offset, length;
     int fd;
 
-    (void)state;
     assert_gives(nbla_memory_bind(memory), NBLA_ERROR_NOT_IMPLEMENTED);
     assert_gives(nbla_memory_unbind(memory), NBLA_ERROR_NOT_IMPLEMENTED);
     assert_gives(nbla_memory_grow(memory, NULL, 0), NBLA_ERROR_NOT_IMPLEMENTED);
@@ -680,7 +657,6 @@ static void virtual_operations(void **state)
     nbla_memory *memory = nbla_memory_new_ops(1, "", NBLA_TYPE_VIRTUAL, &full_ops, bytes_of_all);
     nbla_physical_memory *p[2] = {nbla_physical_memory_new(NULL, 30, ""), nbla_physical_memory_new(NULL, 12, "")};
 
-    (void)state;
     mock.result = NBLA_ERROR_MEMORY;
     assert_gives(nbla_memory_bind(memory), NBLA_ERROR_MEMORY);
     assert_true(nbla_memory_disabled(memory));
@@ -718,7 +694,6 @@ static void physical_memories(void **state)
     nbla_physical_memory *p[3] = {nbla_physical_memory_new(NULL, 1, ""), nbla_physical_memory_new(NULL, 2, "")};
     size_t n = 2, i = 0;
 
-    (void)state;
     p[2] = p[0];
     assert_int_equal(nbla_memory_phys_count(memory), 0);
     assert_null(nbla_memory_phys_at(memory, i));
@@ -752,7 +727,6 @@ static void device_state(void **state)
 {
     nbla_memory *memory = make(1), *other = nbla_memory_new_ops(1, "", NBLA_TYPE_NORMAL, &full_ops, bytes_of_all);
 
-    (void)state;
     nbla_memory_lock_device(memory);
     assert_int_equal(nbla_memory_get_device_state(memory), NBLA_DEVICE_UNLOCKED);
     nbla_memory_unlock_device(memory);
@@ -787,7 +761,6 @@ static void errors(void **state)
     };
     nbla_memory *memory = make(1);
 
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         assert_int_equal(rows[i].error, rows[i].number);
         assert_string_equal(nbla_strerror(rows[i].number), rows[i].name);
@@ -807,7 +780,6 @@ static void no_broker(void **state)
     nbla_memory *memory = nbla_memory_new(NULL, 1, "");
     nbla_physical_memory *p = nbla_physical_memory_new(NULL, 1, "");
 
-    (void)state;
     assert_gives(nbla_memory_alloc(memory), NBLA_ERROR_OS);
     assert_fails(nbla_physical_memory_alloc(p), NBLA_ERROR_OS);
     assert_fails(nbla_memory_new(NULL, 1, "numa:0"), NBLA_ERROR_OS);
@@ -818,7 +790,6 @@ static void no_broker(void **state)
 
 static int group_setup(void **state)
 {
-    (void)state;
     setenv("MEMORYD_SOCKET", "/nonexistent/memoryd.sock", 1);
     assert_string_equal(nbla_error(), "");
     assert_int_equal(nbla_error_code(), 0);

@@ -91,7 +91,6 @@ static void free_blocks_are_of_one_process_only(void **state)
 {
     static const size_t sizes[] = {SMALL, LARGE};
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         struct blocks blocks = divided(sizes[i]);
 
@@ -108,7 +107,6 @@ static void what_was_shared_is_the_parents(void **state)
     uint64_t offset, length;
     nbla_memory *opened;
 
-    (void)state;
     assert_gives(nbla_memory_token(blocks.used, &token, &offset, &length), 0);
     use_in_both(&blocks);
     assert_gives(nbla_memory_open_token(NULL, &token, offset, length, NULL, &opened), 0);
@@ -140,7 +138,6 @@ static void there_may_be_more_than_descriptors(void **state)
     nbla_memory *memories[MANY];
     struct child child;
 
-    (void)state;
     assert_ok(getrlimit(RLIMIT_NOFILE, &before));
     few = before;
     few.rlim_cur = 100;
@@ -199,7 +196,6 @@ static void chunks_are_of_one_process_only(void **state)
     struct child child;
     nbla_memory *memory;
 
-    (void)state;
     assert_int_equal(nbla_physical_memory_alloc(parent.free), LARGE);
     parent.memory = nbla_bound(1, &parent.bound);
     fill(parent.memory, 'b');
@@ -252,7 +248,6 @@ static void opened_memory_stays_shared(void **state)
     struct memclient_token token;
     struct inherited inherited = {.made = nbla_allocated(LARGE)};
 
-    (void)state;
     assert_int_equal(memclient_alloc(NULL, LARGE, NULL, &buffer), 0);
     assert_int_equal(memclient_share(buffer, NULL, &token), 0);
     assert_gives(nbla_memory_open_token(NULL, &token, 0, 0, NULL, &inherited.opened), 0);

@@ -27,7 +27,6 @@ static void new_and_alloc(void **state)
     nbla_memory *memory = nbla_memory_new(NULL, bytes, "");
     char *pointer;
 
-    (void)state;
     assert_non_null(memory);
     assert_true(nbla_memory_disabled(memory));
     assert_true(WAIT_UNTIL(observer_buffers() == 0));
@@ -54,7 +53,6 @@ static void devices(void **state)
     } rows[] = {{"numa:0", 0}, {"numa:1", 1}, {"numa:1,1", 1}, {"interleave:0,1", -1}, {"interleave:0-1", -1},
                 {"numa:0-1", -2}, {"numa:0,1", -2}, {"", -2}, {"extra", 1}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         nbla_memory *memory = nbla_memory_new(NULL, 1 << 20, rows[i].device_id);
 
@@ -75,7 +73,6 @@ static void unknown_devices(void **state)
                                       "cuda:0", "0", "no such pool",
                                       "a name that is longer than any pool's name could be, which is 63 bytes at most"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(ids) / sizeof(*ids); i++) {
         assert_fails(nbla_memory_new(NULL, 1, ids[i]), NBLA_ERROR_VALUE);
         assert_non_null(strstr(nbla_error(), "numa:0"));
@@ -94,7 +91,6 @@ static void context(void **state)
     struct memclient *ctx;
     nbla_memory *memory;
 
-    (void)state;
     options.socket = observed.socket;
     assert_int_equal(memclient_open(&options, &ctx), 0);
     memory = nbla_memory_new(ctx, 100, "numa:1");
@@ -110,7 +106,6 @@ static void same_device(void **state)
 {
     uint64_t requests = 0;
 
-    (void)state;
     for (int i = 0; i < 3; i++) {
         nbla_memory *memory = nbla_memory_new(NULL, 100, "numa:1");
         nbla_memory *virtual = nbla_memory_new_virtual(NULL, 100, "numa:1", NULL, 0);
@@ -140,7 +135,6 @@ static void too_much(void **state)
 {
     nbla_memory *memory = nbla_memory_new(NULL, SIZE_MAX, ""), *large = nbla_memory_new(NULL, 9 << 20, "extra");
 
-    (void)state;
     assert_gives(nbla_memory_alloc(memory), NBLA_ERROR_MEMORY);
     assert_gives(nbla_memory_alloc(memory), NBLA_ERROR_MEMORY);
     assert_gives(nbla_memory_alloc(large), NBLA_ERROR_MEMORY);
@@ -159,7 +153,6 @@ static void flush_and_retry(void **state)
         const char *sentence;
     } rows[] = {{"extra", 4 << 20, "extra"}, {"", 8 << 20, "session_bytes"}};
 
-    (void)state;
     for (size_t row = 0; row < sizeof(rows) / sizeof(*rows); row++) {
         nbla_memory *cached[2], *memory = nbla_memory_new(NULL, 2 * rows[row].bytes, rows[row].device_id);
 
@@ -185,7 +178,6 @@ static void divide_and_merge(void **state)
     nbla_memory *memory = nbla_allocated(10000), *second, *third;
     char *pointer = nbla_memory_pointer(memory);
 
-    (void)state;
     for (int i = 0; i < 10000; i++)
         pointer[i] = (char)i;
     assert_gives(nbla_memory_divide(memory, 777, &second), 0);
@@ -213,7 +205,6 @@ static void head_before_tail(void **state)
     nbla_memory *memory = nbla_allocated(3 << 12), *second;
     char *pointer = nbla_memory_pointer(memory);
 
-    (void)state;
     assert_gives(nbla_memory_divide(memory, 1 << 12, &second), 0);
     assert_gives(nbla_memory_destroy(second), NBLA_ERROR_RUNTIME);
     assert_gives(nbla_memory_destroy(memory), 0);
@@ -230,7 +221,6 @@ static void alloc_again(void **state)
 {
     nbla_memory *memory = nbla_allocated(100), *second;
 
-    (void)state;
     assert_gives(nbla_memory_divide(memory, 60, &second), 0);
     assert_gives(nbla_memory_try_merge(memory, second), 1);
     assert_gives(nbla_memory_alloc(second), 0);
@@ -249,7 +239,6 @@ static void merge_of_strangers(void **state)
     nbla_memory *memory = nbla_allocated(300), *second, *third, *stranger = nbla_allocated(100);
     nbla_memory *empty = nbla_memory_new(NULL, 100, "");
 
-    (void)state;
     assert_gives(nbla_memory_divide(memory, 100, &second), 0);
     assert_gives(nbla_memory_divide(second, 100, &third), 0);
     nbla_memory_associate_consecutive(memory, third);
@@ -281,7 +270,6 @@ static void thousands(void **state)
     nbla_memory *memories[N], *blocks[N];
     size_t page = page_size();
 
-    (void)state;
     for (int i = 0; i < N; i++) {
         memories[i] = nbla_allocated(page);
         *(int *)nbla_memory_pointer(memories[i]) = i;
@@ -324,7 +312,6 @@ static void forked(void **state)
     nbla_memory *blocks[2] = {nbla_allocated(100)};
     char *pointer = nbla_memory_pointer(blocks[0]);
 
-    (void)state;
     assert_gives(nbla_memory_divide(blocks[0], 50, &blocks[1]), 0);
     *pointer = 1;
     child_run(use_in_child, blocks);

@@ -197,7 +197,6 @@ static void step(struct model *model)
 
 static void random_operations(void **state)
 {
-    (void)state;
     print_message("NBLA_SEED=%lu\n", seed);
     for (int i = 0; i < CHUNKS; i++) {
         chunks[i].bytes = (1 + next_random(4)) * page_size();

@@ -243,7 +243,6 @@ static void step(void)
 
 static void random_operations(void **state)
 {
-    (void)state;
     print_message("NBLA_SEED=%lu\n", seed);
     memset(models, 0, sizeof(models));
     for (int i = 0; i < STEPS; i++) {

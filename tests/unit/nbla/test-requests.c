@@ -13,7 +13,6 @@ static void normal(void **state)
 {
     nbla_memory *memory = nbla_memory_new(NULL, CHUNK, ""), *second;
 
-    (void)state;
     assert_costs(1, assert_gives(nbla_memory_alloc(memory), 0));
     assert_costs(0, {
         assert_gives(nbla_memory_divide(memory, 100, &second), 0);
@@ -29,7 +28,6 @@ static void few_chunks(void **state)
     nbla_physical_memory *p[3];
     nbla_memory *memory;
 
-    (void)state;
     for (int i = 0; i < 3; i++)
         p[i] = nbla_physical_memory_new(NULL, CHUNK, "");
     memory = nbla_memory_new_virtual(NULL, 2 * CHUNK, "", p, 2);
@@ -50,7 +48,6 @@ static void many_chunks(void **state)
     nbla_memory *memory;
     char *at;
 
-    (void)state;
     for (int i = 0; i < MANY; i++)
         p[i] = nbla_physical_memory_new(NULL, i % 2 ? 1 : CHUNK, "");
     memory = nbla_memory_new_virtual(NULL, MANY / 2 * CHUNK, "", p, MANY);
@@ -79,7 +76,6 @@ static void many_blocks(void **state)
     enum { PARTS = 8, BLOCKS = 40 };
     nbla_memory *memories[BLOCKS];
 
-    (void)state;
     assert_costs(BLOCKS + BLOCKS / PARTS, {
         for (int i = 0; i < BLOCKS; i++) {
             nbla_physical_memory *p = nbla_physical_memory_new(NULL, 1024, "");
@@ -104,7 +100,6 @@ static void many_blocks_of_two_contexts(void **state)
     nbla_memory *memories[BLOCKS];
     uint64_t before, after;
 
-    (void)state;
     assert_int_equal(memclient_open(NULL, &contexts[1]), 0);
     (void)observer_settled_requests(NULL);
     before = observer_settled_requests(contexts[1]);
@@ -129,7 +124,6 @@ static void one_block_after_the_other(void **state)
 {
     enum { BLOCKS = 40 };
 
-    (void)state;
     assert_costs(2 * BLOCKS + 2, {
         for (int i = 0; i < BLOCKS; i++) {
             nbla_physical_memory *p = nbla_physical_memory_new(NULL, 1024, "");
@@ -148,7 +142,6 @@ static void growing(void **state)
     nbla_memory *memory = nbla_bound(1, &p);
     const char *at = nbla_memory_pointer(memory);
 
-    (void)state;
     nbla_physical_memory_unref(p);
     for (int i = 0; i < MANY; i++) {
         p = nbla_physical_memory_new(NULL, 1024, "");
@@ -168,7 +161,6 @@ static void chunks_of_devices(void **state)
     nbla_physical_memory *p[DEVICES], *twice[2 * DEVICES];
     nbla_memory *memory;
 
-    (void)state;
     for (int i = 0; i < DEVICES; i++) {
         p[i] = nbla_physical_memory_new(NULL, CHUNK, devices[i]);
         twice[2 * i] = twice[2 * i + 1] = p[i];
@@ -195,7 +187,6 @@ static void passed_on(void **state)
     struct memclient_token token;
     uint64_t offset, length;
 
-    (void)state;
     assert_costs(1, assert_int_equal(nbla_physical_memory_alloc(p), CHUNK));
     assert_costs(1, assert_gives(nbla_physical_memory_token(p, &token, &offset, &length), 0));
     assert_costs(1, nbla_physical_memory_unref(p));

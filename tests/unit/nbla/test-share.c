@@ -25,7 +25,6 @@ static void export_and_import(void **state)
     char *pointer;
     int fd;
 
-    (void)state;
     assert_gives(nbla_memory_divide(memory, 5000, &second), 0);
     assert_gives(nbla_memory_export(second, &fd, &offset, &length), 0);
     assert_int_equal(offset, 5000);
@@ -70,7 +69,6 @@ static void token_of_all(void **state)
     struct memclient_token token;
     uint64_t offset, length;
 
-    (void)state;
     assert_gives(nbla_memory_token(memory, &token, &offset, &length), 0);
     assert_int_equal(offset, 0);
     assert_int_equal(length, 5000);
@@ -91,7 +89,6 @@ static void open_what_is_none(void **state)
     uint64_t offset, length;
     int fd = memfd_create("none", MFD_CLOEXEC);
 
-    (void)state;
     assert_gives(nbla_memory_open_token(NULL, &token, 0, 0, NULL, &opened), NBLA_ERROR_VALUE);
     assert_gives(nbla_memory_open_token(NULL, NULL, 0, 0, NULL, &opened), NBLA_ERROR_VALUE);
     assert_gives(nbla_memory_import_fd(NULL, -1, 0, 0, NULL, &opened), NBLA_ERROR_VALUE);
@@ -120,7 +117,6 @@ static void share_what_is_none(void **state)
     uint64_t offset, length;
     int fd;
 
-    (void)state;
     assert_gives(nbla_memory_export(memory, &fd, &offset, &length), NBLA_ERROR_MEMORY);
     assert_gives(nbla_memory_token(memory, &token, &offset, &length), NBLA_ERROR_MEMORY);
     assert_gives(nbla_memory_export(memory, NULL, &offset, &length), NBLA_ERROR_VALUE);
@@ -160,7 +156,6 @@ static void wanted(void **state)
     struct memclient_token token;
     uint64_t offset, length;
 
-    (void)state;
     assert_gives(nbla_memory_token(memory, &token, &offset, &length), 0);
     assert_gives(nbla_memory_open_token(NULL, &token, 5000, 100, there + 4000, &opened), NBLA_ERROR_VALUE);
     assert_gives(nbla_memory_open_token(NULL, &token, 0, 0, pointer, &opened), 0);
@@ -193,7 +188,6 @@ static void wanted_chunks(void **state)
     nbla_memory *memory, *again;
     uint64_t offset, length;
 
-    (void)state;
     assert_gives(nbla_physical_memory_token(p, &token, &offset, &length), 0);
     assert_gives(nbla_physical_memory_open_token(NULL, &token, 0, 0, there + 1, &opened[0]), NBLA_ERROR_VALUE);
     assert_gives(nbla_physical_memory_open_token(NULL, &token, 1, 0, NULL, &opened[0]), NBLA_ERROR_VALUE);
@@ -287,7 +281,6 @@ static void another_process_by_token(void **state)
     struct note note = {0};
     char *pointer;
 
-    (void)state;
     child_start(&child, consume_token, NULL);
     memory = nbla_allocated(BYTES);
     assert_gives(nbla_memory_divide(memory, 12345, &second), 0);
@@ -332,7 +325,6 @@ static void another_process_by_fd(void **state)
     struct note note = {0};
     int fd;
 
-    (void)state;
     child_start(&child, consume_fd, NULL);
     memory = nbla_allocated(BYTES);
     note.address = nbla_memory_pointer(memory);
@@ -383,7 +375,6 @@ static void chunks_in_another_process(void **state)
     struct note note = {0};
     char *pointer;
 
-    (void)state;
     child_start(&child, consume_chunks, NULL);
     for (int i = 0; i < CHUNKS; i++)
         p[i] = nbla_chunk(BYTES);
@@ -413,7 +404,6 @@ static void chunk_by_fd(void **state)
     uint64_t offset, length;
     int fd;
 
-    (void)state;
     assert_gives(nbla_physical_memory_export(p, &fd, &offset, &length), 0);
     assert_true(nbla_physical_memory_allocated(p));
     assert_int_equal(offset, 0);
@@ -448,7 +438,6 @@ static void own_context(void **state)
     struct memclient *ctx;
     int fd;
 
-    (void)state;
     options.socket = observed.socket;
     assert_int_equal(memclient_open(&options, &ctx), 0);
     own = nbla_physical_memory_new(ctx, BYTES, "numa:1");
@@ -488,7 +477,6 @@ static void wanted_by_fd(void **state)
     uint64_t offset, length;
     int fd;
 
-    (void)state;
     assert_gives(nbla_memory_export(memory, &fd, &offset, &length), 0);
     assert_gives(nbla_memory_import_fd(NULL, fd, 0, 0, pointer + page_size(), &opened), NBLA_ERROR_MEMORY);
     assert_gives(nbla_memory_import_fd(NULL, fd, 0, 0, there, &opened), 0);

@@ -111,7 +111,6 @@ static void make_many(int channel, void *context)
 
 static void many_cost_few_requests(void **state)
 {
-    (void)state;
     child_run(make_many, NULL);
 }
 
@@ -156,7 +155,6 @@ static void large_ones_are_not_spare(int channel, void *context)
 
 static void batches_grow_up_to_the_bounds(void **state)
 {
-    (void)state;
     child_run(grow_the_batch, NULL);
     child_run(large_ones_are_not_spare, NULL);
 }
@@ -203,7 +201,6 @@ static void use_all_at_once(int channel, void *context)
 
 static void I7_spare_ones_go_before_a_refusal(void **state)
 {
-    (void)state;
     child_run(use_all, NULL);
     child_run(use_all_at_once, NULL);
 }
@@ -240,7 +237,6 @@ static void I4_others_get_what_is_spare(void **state)
     struct memclient_buffer *all;
     struct child child;
 
-    (void)state;
     child_start(&child, keep_spare_ones, NULL);
     child_hear(&child);
     assert_int_equal(memclient_alloc(NULL, LIMIT - 9 * (64 << 10) - 6 * PAGE, NULL, &all), 0);
@@ -312,7 +308,6 @@ static void fork_with_spare_ones(int channel, void *context)
 
 static void forked(void **state)
 {
-    (void)state;
     child_run(fork_with_spare_ones, NULL);
 }
 
@@ -346,7 +341,6 @@ static void share_spare_ones(int channel, void *context)
 
 static void shared(void **state)
 {
-    (void)state;
     child_run(share_spare_ones, NULL);
 }
 
@@ -377,7 +371,6 @@ static void close_with_spare_ones(int channel, void *context)
 
 static void contexts(void **state)
 {
-    (void)state;
     child_run(close_with_spare_ones, NULL);
 }
 
@@ -418,7 +411,6 @@ static void run_threads(int channel, void *context)
 
 static void several_threads(void **state)
 {
-    (void)state;
     child_run(run_threads, NULL);
 }
 
@@ -427,7 +419,6 @@ static void I5_brokers_die_meanwhile(void **state)
 {
     struct child child;
 
-    (void)state;
     child_start(&child, run_threads, &child);
     child_hear(&child);
     for (int i = 0; i < 6; i++) {

@@ -70,7 +70,6 @@ static void locked_by_another_process(void **state)
     struct child child;
     uint64_t requests;
 
-    (void)state;
     child_start(&child, lock_in_turns, NULL);
     memory = nbla_allocated(BYTES);
     assert_gives(nbla_memory_divide(memory, 1000, &second), 0);
@@ -120,7 +119,6 @@ static void ends_with_the_process(void **state)
     struct child child;
     nbla_memory *memory;
 
-    (void)state;
     child_start(&child, lock_and_stay, NULL);
     memory = nbla_allocated(BYTES);
     share(memory, &child);
@@ -142,7 +140,6 @@ static void locked_by_its_maker(void **state)
     struct memclient_token token;
     uint64_t offset, length;
 
-    (void)state;
     nbla_memory_lock_device(memory);
     assert_int_equal(nbla_memory_get_device_state(memory), NBLA_DEVICE_UNLOCKED);
     /* one that was opened in the same process is another */
@@ -167,7 +164,6 @@ static void virtual_memory(void **state)
     struct memclient_token token;
     uint64_t offset, length;
 
-    (void)state;
     assert_int_equal(nbla_memory_get_device_state(memory), NBLA_DEVICE_UNLOCKED);
     assert_gives(nbla_physical_memory_token(p[1], &token, &offset, &length), 0);
     assert_gives(nbla_physical_memory_open_token(NULL, &token, offset, length, NULL, &p[2]), 0);
@@ -208,7 +204,6 @@ static void chunk_in_two_memories(void **state)
     nbla_memory *made[2] = {nbla_bound(1, p), nbla_bound(1, p + 1)};
     nbla_memory *one = nbla_bound(1, opened), *two = nbla_bound(1, opened);
 
-    (void)state;
     nbla_memory_lock_device(one);
     nbla_memory_lock_device(two);
     assert_int_equal(nbla_memory_get_device_state(made[0]), NBLA_DEVICE_LOCKED);
@@ -258,7 +253,6 @@ static void ask_about_many(int channel, void *context)
 
 static void few_descriptors(void **state)
 {
-    (void)state;
     child_run(ask_about_many, NULL);
 }
 
@@ -279,7 +273,6 @@ static void forked(void **state)
     struct memclient_token token;
     uint64_t offset, length;
 
-    (void)state;
     assert_gives(nbla_memory_token(memory, &token, &offset, &length), 0);
     assert_gives(nbla_memory_open_token(NULL, &token, offset, length, NULL, &opened), 0);
     nbla_memory_lock_device(opened);

@@ -80,7 +80,6 @@ static void own_memories(void **state)
 {
     void *contexts[THREADS] = {NULL};
 
-    (void)state;
     run(use_own, contexts);
 }
 
@@ -97,7 +96,6 @@ static void *end_block(void *context)
 /* Blocks of one allocation whose links were taken out: they share the memory, its descriptor and its end. */
 static void blocks_of_one(void **state)
 {
-    (void)state;
     for (int round = 0; round < ROUNDS; round++) {
         nbla_memory *blocks[THREADS] = {nbla_allocated(BYTES)};
 
@@ -131,7 +129,6 @@ static void chunks_of_all(void **state)
     nbla_physical_memory *p[2] = {nbla_chunk(BYTES), nbla_chunk(BYTES)};
     void *contexts[THREADS] = {p, p, p, p};
 
-    (void)state;
     run(alias, contexts);
     nbla_physical_memory_unref(p[0]);
     nbla_physical_memory_unref(p[1]);

@@ -20,7 +20,6 @@ static void physical(void **state)
     nbla_physical_memory *p = nbla_physical_memory_new(NULL, bytes, "numa:1");
     nbla_physical_memory *none = nbla_physical_memory_new(NULL, 0, "");
 
-    (void)state;
     assert_int_equal(nbla_physical_memory_bytes(p), bytes);
     assert_int_equal(nbla_physical_memory_bytes(none), 1);
     assert_false(nbla_physical_memory_allocated(p));
@@ -41,7 +40,6 @@ static void counted(void **state)
 {
     nbla_physical_memory *p = nbla_chunk(CHUNK);
 
-    (void)state;
     assert_ptr_equal(nbla_physical_memory_ref(p), p);
     assert_null(nbla_physical_memory_ref(NULL));
     nbla_physical_memory_unref(NULL);
@@ -56,7 +54,6 @@ static void physical_fails(void **state)
 {
     nbla_physical_memory *p = nbla_physical_memory_new(NULL, 9 << 20, "small");
 
-    (void)state;
     assert_fails(nbla_physical_memory_alloc(p), NBLA_ERROR_MEMORY);
     assert_fails(nbla_physical_memory_alloc(p), NBLA_ERROR_MEMORY);
     assert_false(nbla_physical_memory_allocated(p));
@@ -78,7 +75,6 @@ static void bind_grow_unbind(void **state)
     nbla_memory *memory, *second;
     char *pointer;
 
-    (void)state;
     for (int i = 0; i < 4; i++)
         p[i] = nbla_physical_memory_new(NULL, CHUNK, "");
     memory = nbla_memory_new_virtual(NULL, 3 * CHUNK, "", p, 3);
@@ -134,7 +130,6 @@ static void aliases(void **state)
     nbla_memory *first, *second;
     char *a, *b;
 
-    (void)state;
     p[2] = p[0];
     first = nbla_bound(2, p);
     second = nbla_bound(3, p);
@@ -168,7 +163,6 @@ static void grow_to_the_end(void **state)
     size_t bytes;
     int r;
 
-    (void)state;
     *pointer = 1;
     do {
         bytes = nbla_memory_bytes(memory);
@@ -193,7 +187,6 @@ static void all_or_nothing(void **state)
                                   nbla_physical_memory_new(NULL, 9 << 20, "small")};
     nbla_memory *memory = nbla_memory_new_virtual(NULL, CHUNK, "", p, 2);
 
-    (void)state;
     assert_gives(nbla_memory_bind(memory), NBLA_ERROR_MEMORY);
     assert_true(nbla_memory_disabled(memory));
     nbla_memory_clear_phys(memory);
@@ -215,7 +208,6 @@ static void bytes_of_virtual(void **state)
     size_t n = 1;
     nbla_memory *memory = nbla_memory_new_virtual(NULL, CHUNK + 1, "numa:0", p, n);
 
-    (void)state;
     assert_gives(nbla_memory_bind(memory), NBLA_ERROR_MEMORY);
     assert_gives(nbla_memory_append_phys(memory, p, 1), 0);
     assert_gives(nbla_memory_bind(memory), 0);
@@ -232,7 +224,6 @@ static void merge_of_virtual(void **state)
     nbla_physical_memory *p = nbla_chunk(CHUNK);
     nbla_memory *memory = nbla_bound(1, &p), *from = nbla_bound(1, &p);
 
-    (void)state;
     nbla_memory_associate_consecutive(memory, from);
     assert_gives(nbla_memory_try_merge(memory, from), NBLA_ERROR_RUNTIME);
     assert_gives(nbla_memory_destroy(memory), 0);
@@ -273,7 +264,6 @@ static void bind_without_room(int channel, void *context)
 
 static void no_room_in_the_arena(void **state)
 {
-    (void)state;
     child_run(bind_without_room, NULL);
 }
 
@@ -297,7 +287,6 @@ static void bind_with_few_addresses(int channel, void *context)
 /* Room is a wish: where the process may not have it, it is bound without, and does not grow. */
 static void no_room_in_the_process(void **state)
 {
-    (void)state;
     if (TEST_ASAN || TEST_TSAN)
         test_skip("sanitizers need addresses without a limit");
     child_run(bind_with_few_addresses, NULL);
@@ -324,7 +313,6 @@ static void forked(void **state)
     nbla_memory *memory = nbla_bound(1, &p);
     char *pointer = nbla_memory_pointer(memory);
 
-    (void)state;
     *pointer = 1;
     child_run(use_in_child, memory);
     assert_int_equal(*pointer, 1);

@@ -59,7 +59,6 @@ int svm_nothing_left(void **state)
 {
     struct memclient_check_result result = MEMCLIENT_CHECK_RESULT_INIT;
 
-    (void)state;
     if (!WAIT_UNTIL(svm_buffers() == 0))
         fail_msg("%llu buffers are left", (unsigned long long)svm_buffers());
     assert_int_equal(svm_names(), 0);
@@ -75,7 +74,6 @@ int svm_group_setup(void **state)
     struct memclient_options options = MEMCLIENT_OPTIONS_INIT;
     char config[4096];
 
-    (void)state;
     snprintf(config, sizeof(config), "[topology]\nsimulate_nodes = 2\n%s", svm_config ? svm_config : "");
     broker_start(&svm_broker, config, 0);
     setenv("MEMORYD_SOCKET", svm_broker.socket, 1);

@@ -22,7 +22,6 @@ static clImportSVMMEMORYD_fn import_svm;
 
 static int set_up(void **state)
 {
-    (void)state;
     context = fake_context(1, &fake_full);
     fake_seen = (struct fake_seen){0};
     fake_version = "OpenCL 3.0 PoCL 3.1+test";
@@ -78,7 +77,6 @@ static void tells_loaders_what_it_is(void **state)
     size_t size;
     char name[64];
 
-    (void)state;
     assert_int_equal(clGetLayerInfo(CL_LAYER_API_VERSION, sizeof(version), &version, &size), CL_SUCCESS);
     assert_int_equal(version, CL_LAYER_API_VERSION_100);
     assert_int_equal(size, sizeof(version));
@@ -100,7 +98,6 @@ static void tells_loaders_what_it_is(void **state)
 /* clSVMAlloc's flags: the table's, and nothing else. */
 static void gives_by_the_twelve_flag_words(void **state)
 {
-    (void)state;
     for (cl_svm_mem_flags flags = 0; flags < 1 << 13; flags++) {
         cl_svm_mem_flags access = flags & 7, sharing = flags & ~(cl_svm_mem_flags)7;
         bool allowed = !(access & (access - 1)) &&
@@ -120,7 +117,6 @@ static void refuses_contexts_that_are_none(void **state)
     struct fake_device without = fake_full;
     cl_context none = fake_context(0, &fake_full), old;
 
-    (void)state;
     without.capabilities = 0;
     old = fake_context(1, &without);
     assert_false(gives(NULL, 0, 64, 0));
@@ -136,7 +132,6 @@ static void asks_all_devices(void **state)
     struct fake_device devices[] = {fake_full, fake_full, fake_full};
     cl_context mixed;
 
-    (void)state;
     devices[1].capabilities = CL_DEVICE_SVM_COARSE_GRAIN_BUFFER;
     devices[2].max_alloc = 100000;
     mixed = fake_context(3, devices);
@@ -153,7 +148,6 @@ static void aligns_up_to_the_largest_type(void **state)
     struct fake_device embedded = fake_full, with_long = fake_full;
     cl_context small, large;
 
-    (void)state;
     embedded.profile = with_long.profile = "EMBEDDED_PROFILE";
     with_long.extensions = "cl_khr_fp16 cles_khr_int64";
     small = fake_context(1, &embedded);
@@ -175,7 +169,6 @@ static void refuses_mixed_byte_orders(void **state)
     struct fake_device devices[] = {fake_full, fake_full};
     cl_context mixed;
 
-    (void)state;
     devices[1].little_endian = !devices[1].little_endian;
     mixed = fake_context(2, devices);
     assert_false(gives(mixed, 0, 64, 0));
@@ -188,7 +181,6 @@ static void returns_null_where_there_is_no_memory(void **state)
     struct fake_device large = fake_full;
     cl_context all;
 
-    (void)state;
     large.max_alloc = UINT64_MAX;
     all = fake_context(1, &large);
     assert_false(gives(all, 0, (size_t)1 << 46, 0));
@@ -203,7 +195,6 @@ static void holds_the_context_of_each_allocation(void **state)
 {
     void *one, *two;
 
-    (void)state;
     one = cl.clSVMAlloc(context, 0, 100, 0);
     two = cl.clSVMAlloc(context, 0, 100, 0);
     assert_int_equal(fake_seen.retains, 2);
@@ -217,7 +208,6 @@ static void frees_only_in_its_own_context(void **state)
     cl_context other = fake_context(1, &fake_full);
     char *ptr = cl.clSVMAlloc(context, 0, 100, 0);
 
-    (void)state;
     cl.clSVMFree(other, ptr);
     cl.clSVMFree(context, ptr + 1);
     cl.clSVMFree(context, NULL);
@@ -237,7 +227,6 @@ static void frees_by_queue(void **state)
     char of_the_driver[10];
     void *ptrs[3];
 
-    (void)state;
     ptrs[0] = cl.clSVMAlloc(context, 0, 100, 0);
     ptrs[1] = of_the_driver;
     ptrs[2] = cl.clSVMAlloc(context, 0, 1 << 20, 0);
@@ -266,7 +255,6 @@ static void leaves_freeing_to_a_callback(void **state)
     cl_command_queue queue = fake_queue(context);
     void *ptr = cl.clSVMAlloc(context, 0, 100, 0);
 
-    (void)state;
     assert_int_equal(cl.clEnqueueSVMFree(queue, 1, &ptr, free_in_callback, context, 0, NULL, NULL), CL_SUCCESS);
     assert_int_equal(fake_seen.releases, 0);
     fake_execute();
@@ -279,7 +267,6 @@ static void frees_nothing_when_enqueueing_fails(void **state)
     cl_command_queue queue = fake_queue(context);
     void *ptr = cl.clSVMAlloc(context, 0, 100, 0);
 
-    (void)state;
     fake_failure = CL_OUT_OF_RESOURCES;
     assert_int_equal(cl.clEnqueueSVMFree(queue, 1, &ptr, NULL, NULL, 0, NULL, NULL), CL_OUT_OF_RESOURCES);
     assert_int_equal(cl.clEnqueueSVMFree(NULL, 1, &ptr, NULL, NULL, 0, NULL, NULL), CL_INVALID_COMMAND_QUEUE);
@@ -307,7 +294,6 @@ static void buffers_over_pointers_are_no_larger(void **state)
     cl_mem buffer, part, image;
     cl_int error = 1;
 
-    (void)state;
     assert_null(cl.clCreateBuffer(context, flags, 1001, ptr, &error));
     assert_int_equal(error, CL_INVALID_BUFFER_SIZE);
     assert_null(cl.clCreateBufferWithProperties(context, NULL, flags, 901, ptr + 100, NULL));
@@ -335,7 +321,6 @@ static void other_buffers_are_left_alone(void **state)
     char own[100], *ptr = cl.clSVMAlloc(context, 0, 50, 0);
     cl_mem buffer;
 
-    (void)state;
     buffer = cl.clCreateBuffer(context, CL_MEM_USE_HOST_PTR, 100, own, NULL);
     assert_false(uses_svm(buffer));
     cl.clReleaseMemObject(buffer);
@@ -351,7 +336,6 @@ static void other_buffers_are_left_alone(void **state)
 
 static void only_our_extension_is_ours(void **state)
 {
-    (void)state;
     assert_non_null(export_svm);
     assert_non_null(import_svm);
     assert_non_null(extension("clDriverHasThis"));
@@ -418,7 +402,6 @@ static void share(uint32_t type, size_t size)
 /* cl_svm_handle_memoryd, clExportSVMMEMORYD_fn, clImportSVMMEMORYD_fn: type, fd, offset, length. */
 static void shares_by_descriptor(void **state)
 {
-    (void)state;
     share(CL_SVM_HANDLE_FD_MEMORYD, 1000);
     share(CL_SVM_HANDLE_FD_MEMORYD, 1 << 20);
 }
@@ -426,7 +409,6 @@ static void shares_by_descriptor(void **state)
 /* cl_svm_handle_memoryd, clExportSVMMEMORYD_fn, clImportSVMMEMORYD_fn: type, token. */
 static void shares_by_token(void **state)
 {
-    (void)state;
     share(CL_SVM_HANDLE_TOKEN_MEMORYD, 1000);
     share(CL_SVM_HANDLE_TOKEN_MEMORYD, 1 << 20);
 }
@@ -509,7 +491,6 @@ static void pass_along(uint32_t type)
 /* cl_svm_handle_memoryd: type. */
 static void importers_share_on(void **state)
 {
-    (void)state;
     pass_along(CL_SVM_HANDLE_FD_MEMORYD);
     pass_along(CL_SVM_HANDLE_TOKEN_MEMORYD);
 }
@@ -524,7 +505,6 @@ static void contexts_of_one_process_share(void **state)
     cl_mem buffer;
     cl_int error = 1;
 
-    (void)state;
     assert_int_equal(export_svm(context, ptr, &handle), CL_SUCCESS);
     part = handle;
     part.offset += 1024;
@@ -564,7 +544,6 @@ static void refuses_handles_that_are_none(void **state)
     cl_int error = 1;
     int variable;
 
-    (void)state;
     assert_int_equal(export_svm(NULL, ptr, &handle), CL_INVALID_CONTEXT);
     assert_int_equal(export_svm(other, ptr, &handle), CL_INVALID_VALUE);
     assert_int_equal(export_svm(context, &variable, &handle), CL_INVALID_VALUE);
@@ -640,7 +619,6 @@ static void explain(int channel, void *unused)
 
 static void explains_what_fails(void **state)
 {
-    (void)state;
     child_run(explain, NULL);
 }
 
@@ -666,7 +644,6 @@ static void leaves_other_drivers_their_memory(void **state)
     static char newer[] = "OpenCL 3.0 PoCL 6.0  Linux", ten[] = "OpenCL 3.0 PoCL 10.2";
     static char another[] = "OpenCL 3.0 Some GPU";
 
-    (void)state;
     child_run(forward, newer);
     child_run(forward, ten);
     child_run(forward, another);
@@ -679,7 +656,6 @@ static void leaves_other_devices_of_pocl_their_memory(void **state)
     cl_context both;
     void *ptr;
 
-    (void)state;
     devices[1].type = CL_DEVICE_TYPE_GPU;
     both = fake_context(2, devices);
     ptr = cl.clSVMAlloc(both, 0, 64, 0);
@@ -695,7 +671,6 @@ static void serves_drivers_that_take_any_memory(void **state)
     struct fake_device system = fake_full;
     cl_context any;
 
-    (void)state;
     system.capabilities |= CL_DEVICE_SVM_FINE_GRAIN_SYSTEM;
     any = fake_context(1, &system);
     fake_version = "OpenCL 3.0 Some CPU";
@@ -728,7 +703,6 @@ static void without_a_broker_the_driver_serves_or_nobody(void **state)
 {
     static char driver[] = "driver", fail[] = "fail";
 
-    (void)state;
     child_run(without_broker, driver);
     child_run(without_broker, fail);
 }

@@ -186,7 +186,6 @@ static void kernels_use_it_by_every_flag_word(void **state)
     static const cl_svm_mem_flags sharing[] = {0, CL_MEM_SVM_FINE_GRAIN_BUFFER,
                                                CL_MEM_SVM_FINE_GRAIN_BUFFER | CL_MEM_SVM_ATOMICS};
 
-    (void)state;
     skip_without_pocl();
     for (size_t i = 0; i < 4; i++)
         for (size_t j = 0; j < 3; j++) {
@@ -207,7 +206,6 @@ static void refuses_what_the_driver_would_give(void **state)
                                            (cl_svm_mem_flags)1 << 40, CL_MEM_READ_WRITE | CL_MEM_READ_ONLY,
                                            CL_MEM_SVM_ATOMICS};
 
-    (void)state;
     skip_without_pocl();
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
         assert_null(cl.clSVMAlloc(context, bad[i], 64, 0));
@@ -220,7 +218,6 @@ static void commands_use_it(void **state)
 {
     int *g, *h, pattern = 7;
 
-    (void)state;
     skip_without_pocl();
     g = allocate(0);
     assert_cl(cl.clEnqueueSVMMap(queue, CL_TRUE, CL_MAP_WRITE, g + 1, 4, 0, NULL, NULL));
@@ -248,7 +245,6 @@ static void is_freed_by_queue(void **state)
     cl_event event;
     void *ptrs[3];
 
-    (void)state;
     skip_without_pocl();
     before = references();
     for (unsigned i = 0; i < 3; i++)
@@ -277,7 +273,6 @@ static void is_freed_by_callback(void **state)
     unsigned freed = 0;
     void *ptrs[50];
 
-    (void)state;
     skip_without_pocl();
     for (unsigned i = 0; i < 50; i++)
         ptrs[i] = cl.clSVMAlloc(context, 0, 1000 * i + 1, 0);
@@ -304,7 +299,6 @@ static void buffers_are_over_it(void **state)
     size_t n = N;
     int *g;
 
-    (void)state;
     skip_without_pocl();
     g = allocate(0);
     assert_null(cl.clCreateBuffer(context, CL_MEM_USE_HOST_PTR, N * sizeof(*g) + 1, g, &error));
@@ -336,7 +330,6 @@ static void images_are_of_such_buffers(void **state)
     cl_int error;
     int *g;
 
-    (void)state;
     skip_without_pocl();
     g = allocate(0);
     buffer = cl.clCreateBuffer(context, CL_MEM_USE_HOST_PTR, N * sizeof(*g), g, NULL);
@@ -388,7 +381,6 @@ static void another_process_reads_what_a_kernel_wrote(void **state)
     void *address;
     int *g;
 
-    (void)state;
     skip_without_pocl();
     child_need_malloc(); /* the driver has threads, whatever they do */
     child_start(&consumer, consume, NULL);
@@ -440,7 +432,6 @@ static void kernels_use_what_another_process_allocated(void **state)
     cl_int error;
     int *g;
 
-    (void)state;
     skip_without_pocl();
     child_need_malloc();
     child_start(&producer, produce, NULL);

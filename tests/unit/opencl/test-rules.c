@@ -60,7 +60,6 @@ static void allows_twelve_flag_words_of_sixteen_bits(void **state)
 {
     unsigned allowed = 0;
 
-    (void)state;
     for (uint64_t flags = 0; flags < 1 << 16; flags++) {
         bool ok = ask(&full, 1, flags, 1, 0) == MEMCLIENT_SVM_RULE_NONE;
 
@@ -72,7 +71,6 @@ static void allows_twelve_flag_words_of_sixteen_bits(void **state)
 
 static void refuses_every_higher_bit(void **state)
 {
-    (void)state;
     for (unsigned bit = 16; bit < 64; bit++)
         assert_int_equal(ask(&full, 1, (uint64_t)1 << bit, 1, 0), MEMCLIENT_SVM_RULE_UNKNOWN_FLAGS);
 }
@@ -83,7 +81,6 @@ static void refuses_every_higher_bit(void **state)
  */
 static void names_the_rule_of_flags(void **state)
 {
-    (void)state;
     /* CL_MEM_USE_HOST_PTR, _ALLOC_HOST_PTR, _COPY_HOST_PTR, _KERNEL_READ_AND_WRITE */
     for (unsigned bit = 3; bit < 6; bit++)
         assert_int_equal(ask(&full, 1, RW | 1U << bit, 1, 0), MEMCLIENT_SVM_RULE_UNKNOWN_FLAGS);
@@ -105,7 +102,6 @@ static void asks_every_device_for_what_flags_need(void **state)
 {
     const struct memclient_svm_device mixed[] = {full, fine, coarse};
 
-    (void)state;
     assert_int_equal(ask(mixed, 3, RW, 1, 0), MEMCLIENT_SVM_RULE_NONE);
     assert_int_equal(ask(mixed, 2, FINE, 1, 0), MEMCLIENT_SVM_RULE_NONE);
     assert_int_equal(ask(mixed, 3, FINE, 1, 0), MEMCLIENT_SVM_RULE_FINE_GRAIN);
@@ -119,7 +115,6 @@ static void needs_a_device_with_shared_memory(void **state)
 {
     const struct memclient_svm_device mixed[] = {without, coarse};
 
-    (void)state;
     assert_int_equal(ask(NULL, 0, RW, 1, 0), MEMCLIENT_SVM_RULE_DEVICES);
     assert_int_equal(ask(&without, 1, RW, 1, 0), MEMCLIENT_SVM_RULE_DEVICES);
     assert_int_equal(ask(mixed, 2, RW, 1, 0), MEMCLIENT_SVM_RULE_NONE);
@@ -131,7 +126,6 @@ static void bounds_sizes_by_every_device(void **state)
 {
     const struct memclient_svm_device mixed[] = {full, embedded};
 
-    (void)state;
     assert_int_equal(ask(&full, 1, RW, 0, 0), MEMCLIENT_SVM_RULE_SIZE);
     assert_int_equal(ask(&full, 1, RW, MOST, 0), MEMCLIENT_SVM_RULE_NONE);
     assert_int_equal(ask(&full, 1, RW, MOST + 1, 0), MEMCLIENT_SVM_RULE_SIZE);
@@ -145,7 +139,6 @@ static void takes_powers_of_two_up_to_the_largest_type(void **state)
 {
     const struct memclient_svm_device mixed[] = {full, embedded};
 
-    (void)state;
     for (uint32_t alignment = 0; alignment <= 4096; alignment++) {
         bool is_power = !(alignment & (alignment - 1));
 
@@ -163,14 +156,12 @@ static void refuses_the_other_byte_order(void **state)
 {
     const struct memclient_svm_device mixed[] = {full, foreign};
 
-    (void)state;
     assert_int_equal(ask(mixed, 2, RW, 1, 0), MEMCLIENT_SVM_RULE_ENDIAN);
 }
 
 /* memclient_svm_check(): of n devices, flags, size and alignment; broken may be NULL. */
 static void need_not_tell_the_rule(void **state)
 {
-    (void)state;
     assert_int_equal(memclient_svm_check(&full, 1, RW, 1, 0, NULL), 0);
     assert_int_equal(memclient_svm_check(&full, 1, RW, 0, 0, NULL), -EINVAL);
     assert_string_equal(memclient_svm_error(), "size 0: ask for a byte at least");

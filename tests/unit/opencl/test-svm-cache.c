@@ -16,7 +16,6 @@ static void large_ones_come_back_without_a_call(void **state)
 {
     struct memclient_svm *svm = svm_create(0, 0);
 
-    (void)state;
     for (uint64_t size = 256 * 1024; size <= 16 * MIB; size *= 2) {
         char *first = svm_allocate(svm, size);
         uint64_t requests;
@@ -57,7 +56,6 @@ static void at_most_64_mib_are_kept(void **state)
     struct memclient_svm *svm = svm_create(0, 0);
     char *ptrs[12];
 
-    (void)state;
     for (unsigned i = 0; i < 12; i++)
         ptrs[i] = svm_allocate(svm, 8 * MIB);
     for (unsigned i = 0; i < 12; i++)
@@ -78,7 +76,6 @@ static void what_others_have_is_not_kept(void **state)
     struct memclient_token token;
     uint64_t offset, length;
 
-    (void)state;
     assert_done(memclient_svm_share(ptr, NULL, &token, &offset, &length));
     assert_done(memclient_svm_free(svm, ptr));
     assert_true(WAIT_UNTIL(svm_buffers() == 0));
@@ -92,7 +89,6 @@ static void what_is_in_quarantine_is_not_kept(void **state)
     struct memclient_svm *svm = svm_create(0, 4 * MIB);
     char *first = svm_allocate(svm, 2 * MIB), *next;
 
-    (void)state;
     for (unsigned i = 0; i < 10; i++) {
         assert_done(memclient_svm_free(svm, first));
         next = svm_allocate(svm, 2 * MIB);
@@ -110,7 +106,6 @@ static void I4_others_get_what_is_kept(void **state)
     struct memclient_buffer *buf;
     char *ptrs[6];
 
-    (void)state;
     for (unsigned i = 0; i < 6; i++)
         ptrs[i] = svm_allocate(svm, 10 * MIB);
     for (unsigned i = 0; i < 6; i++) {

@@ -22,7 +22,6 @@ static struct memclient_svm *svm;
 
 static int set_up(void **state)
 {
-    (void)state;
     assert_done(memclient_svm_create(NULL, &svm));
     return 0;
 }
@@ -76,7 +75,6 @@ static void gives_and_takes_by_every_way(void **state)
     struct note note;
     int fd;
 
-    (void)state;
     child_start(&consumer, consume, NULL);
     assert_done(memclient_svm_alloc(svm, 0, 100, 0, (void **)&note.address));
     assert_done(memclient_svm_alloc(svm, 0, SIZE, 0, (void **)&note.address));
@@ -101,7 +99,6 @@ static void tells_the_buffer(void **state)
     uint64_t offset, length;
     char *ptr, *again;
 
-    (void)state;
     assert_done(memclient_svm_alloc(svm, 0, SIZE, 0, (void **)&ptr));
     assert_done(memclient_svm_buffer(ptr, &buf, &offset, &length));
     assert_ptr_equal((char *)memclient_buffer_address(buf) + offset, ptr);
@@ -121,7 +118,6 @@ static void shares_pages_that_are_there(void **state)
     struct memclient_buffer *buf;
     char *home, *part, *ptr;
 
-    (void)state;
     assert_done(memclient_alloc(NULL, SIZE, NULL, &buf));
     home = memclient_buffer_address(buf);
     options.length = memclient_buffer_granule(buf);
@@ -166,7 +162,6 @@ static void separate_ones_are_kept_by_imports(void **state)
     struct note note;
     void *others[10];
 
-    (void)state;
     options.flags = MEMCLIENT_SVM_SEPARATE;
     assert_done(memclient_svm_create(&options, &separate));
     child_start(&consumer, keep, NULL);
@@ -195,7 +190,6 @@ static void an_import_is_freed_before_the_allocation(void **state)
     char *ptr, *other;
     void *again;
 
-    (void)state;
     assert_done(memclient_svm_alloc(svm, 0, SIZE, 0, (void **)&ptr));
     assert_done(memclient_svm_buffer(ptr, &buf, &offset, &length));
     assert_done(memclient_svm_import(svm, buf, offset, 64, &again));
@@ -217,7 +211,6 @@ static void finds_among_overlapping_imports(void **state)
     void *whole, *part, *inner;
     char *home;
 
-    (void)state;
     assert_int_equal(memclient_alloc(NULL, 65536, NULL, &buf), 0);
     assert_done(memclient_svm_import(svm, buf, 0, 0, &whole));
     assert_done(memclient_svm_import(svm, buf, 4096, 8192, &part));
@@ -246,7 +239,6 @@ static void refuses_what_is_not_there(void **state)
     int variable = 0, fd;
     void *ptr;
 
-    (void)state;
     assert_refused(memclient_svm_buffer(&variable, &buf, &offset, &length), -EFAULT);
     assert_refused(memclient_svm_buffer(&variable, NULL, &offset, &length), -EINVAL);
     assert_refused(memclient_svm_export_fd(&variable, 0, &fd, &offset, &length), -EFAULT);
@@ -268,7 +260,6 @@ static void imports_need_a_home(void **state)
     struct memclient_buffer *buf;
     void *ptr;
 
-    (void)state;
     options.flags = MEMCLIENT_NO_ADDRESS;
     assert_int_equal(memclient_alloc(NULL, 4096, &options, &buf), 0);
     assert_refused(memclient_svm_import(svm, buf, 0, 0, &ptr), -EADDRNOTAVAIL);
@@ -288,7 +279,6 @@ static void options_say_whose_and_which(void **state)
     uint64_t offset, length;
     void *ptr;
 
-    (void)state;
     options.context = svm_observer;
     options.pool = "node1-4k";
     options.name = "mine";

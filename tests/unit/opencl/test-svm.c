@@ -24,7 +24,6 @@ static struct memclient_svm *svm;
 
 static int set_up(void **state)
 {
-    (void)state;
     assert_done(memclient_svm_create(NULL, &svm));
     return 0;
 }
@@ -43,7 +42,6 @@ static void allocates_every_size_and_alignment(void **state)
     static const uint64_t sizes[] = {1, 63, 64, 65, 100, 128, 129, 1000, 1024, 4095, 4096, 4097, 65536, 100000,
                                      262144, 262145, 1 << 20, (1 << 20) + 1, 5 << 20};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
         for (uint32_t alignment = 0; alignment <= 128; alignment = alignment ? alignment * 2 : 1) {
             char *ptr;
@@ -61,7 +59,6 @@ static void keeps_allocations_apart(void **state)
     char *ptrs[N];
     size_t size = 0;
 
-    (void)state;
     for (unsigned i = 0; i < N; i++) {
         size = size % 5000 + 37;
         ptrs[i] = svm_allocate(svm, size);
@@ -83,7 +80,6 @@ static void refuses_by_the_rules(void **state)
     struct memclient_svm *small;
     void *ptr = &ptr;
 
-    (void)state;
     options.devices = &device;
     options.n_devices = 1;
     assert_done(memclient_svm_create(&options, &small));
@@ -104,7 +100,6 @@ static void refuses_options_out_of_range(void **state)
     struct memclient_svm_options options = MEMCLIENT_SVM_OPTIONS_INIT;
     struct memclient_svm *made = NULL;
 
-    (void)state;
     options.flags = 2;
     assert_refused(memclient_svm_create(&options, &made), -EINVAL);
     options.flags = 0;
@@ -136,7 +131,6 @@ static void structs_of_other_versions_have_other_sizes(void **state)
     struct memclient_svm *made;
     void *ptr = allocate(svm, 100);
 
-    (void)state;
     assert_done(memclient_svm_create(&smaller, &made)); /* the flags are beyond its size */
     memclient_svm_destroy(made);
     larger.options.size = sizeof(larger);
@@ -164,7 +158,6 @@ static void takes_memory_of_the_nodes_it_is_told(void **state)
     uint64_t offset, length;
     void *ptr;
 
-    (void)state;
     options.nodes = nodes;
     options.n_nodes = 1;
     options.placement = MEMCLIENT_PLACEMENT_BIND;
@@ -191,7 +184,6 @@ static void frees_only_what_starts_there(void **state)
     char *ptr = svm_allocate(svm, 1000);
     int variable;
 
-    (void)state;
     assert_done(memclient_svm_free(svm, NULL));
     assert_refused(memclient_svm_free(svm, ptr + 1), -EINVAL);
     assert_refused(memclient_svm_free(svm, &variable), -EINVAL);
@@ -207,7 +199,6 @@ static void gives_back_what_was_not_freed(void **state)
 {
     struct memclient_svm *other = svm_create(0, 1 << 20);
 
-    (void)state;
     for (unsigned i = 0; i < 100; i++)
         (void)svm_allocate(other, 1000 * i + 1);
     (void)memclient_svm_free(other, svm_allocate(other, 5000));
@@ -220,7 +211,6 @@ static void asks_nothing_of_the_broker_before_memory_is_needed(void **state)
     struct memclient_svm *other;
     uint64_t before;
 
-    (void)state;
     /* a call, which is answered after what was given back before */
     assert_int_equal(memclient_ping(NULL), 0);
     before = svm_requests();
@@ -234,7 +224,6 @@ static void small_ones_make_no_calls(void **state)
     void *first = svm_allocate(svm, 1000);
     uint64_t before = svm_requests();
 
-    (void)state;
     for (unsigned i = 0; i < 500; i++)
         assert_done(memclient_svm_free(svm, svm_allocate(svm, 1000)));
     assert_int_equal(svm_requests(), before);
@@ -248,7 +237,6 @@ static void frees_while_the_broker_stands_still(void **state)
     pid_t broker = broker_child(&svm_broker);
     void *ptrs[10];
 
-    (void)state;
     for (unsigned i = 0; i < 10; i++)
         ptrs[i] = svm_allocate(separate, 100000);
     assert_int_equal(svm_buffers(), 10);
@@ -288,7 +276,6 @@ static void frees_while_another_thread_waits_for_the_broker(void **state)
     static void *theirs[MUCH], *ours[100];
     pthread_t thread;
 
-    (void)state;
     for (unsigned i = 0; i < 100; i++)
         ours[i] = svm_allocate(svm, 1024);
     assert_int_equal(kill(broker, SIGSTOP), 0);
@@ -308,7 +295,6 @@ static void hundred_thousand_kilobytes_need_few_mappings(void **state)
     enum { N = 100000 };
     void **ptrs = calloc(N, sizeof(*ptrs));
 
-    (void)state;
     assert_non_null(ptrs);
     for (unsigned i = 0; i < N; i++) {
         ptrs[i] = svm_allocate(svm, 1024);
@@ -350,7 +336,6 @@ static void frees_from_other_threads(void **state)
 {
     struct worker workers[4];
 
-    (void)state;
     for (unsigned i = 0; i < 4; i++)
         for (unsigned j = 0; j < 200; j++)
             workers[i].given[j] = svm_allocate(svm, j * 1999 + 1);
@@ -375,7 +360,6 @@ static void does_not_use_again_what_is_in_quarantine(void **state)
     struct memclient_svm *careful = svm_create(0, 100 * 1024);
     char *first = svm_allocate(careful, 1024);
 
-    (void)state;
     memset(first, 7, 1024);
     assert_done(memclient_svm_free(careful, first));
     for (unsigned i = 0; i < 99; i++) {
@@ -395,7 +379,6 @@ static void large_ones_in_quarantine_are_inaccessible(void **state)
     struct memclient_svm *careful = svm_create(0, 1 << 20);
     char *large = svm_allocate(careful, 400000);
 
-    (void)state;
     *large = 1;
     assert_done(memclient_svm_free(careful, large));
     assert_int_equal(child_signal(write_there, large), SIGSEGV);
@@ -417,7 +400,6 @@ static void room_is_made_of_quarantine_and_what_is_on_its_way(void **state)
     const uint64_t most_of_it = 150 << 20;
     void *ptr, *other = NULL;
 
-    (void)state;
     ptr = svm_allocate(careful, most_of_it);
     assert_refused(memclient_svm_alloc(careful, RW, most_of_it, 0, &other), -EDQUOT);
     assert_null(other);
@@ -441,7 +423,6 @@ static void tells_what_an_address_is(void **state)
     uint64_t ordinal;
     char *ptr;
 
-    (void)state;
     assert_done(memclient_svm_alloc(svm, MEMCLIENT_SVM_READ_ONLY, 1000, 0, (void **)&ptr));
     assert_done(memclient_svm_info(ptr, &info));
     assert_ptr_equal(info.address, ptr);
@@ -490,7 +471,6 @@ static void buffers_have_names_with_process_and_ordinal(void **state)
     struct seen seen = {0};
     char begin[32];
 
-    (void)state;
     (void)svm_allocate(separate, 1);
     (void)svm_allocate(separate, 1);
     assert_int_equal(memclient_list_buffers(svm_observer, see, &seen), 0);
@@ -531,7 +511,6 @@ static void children_share_and_have_their_own(void **state)
     char *ptr = svm_allocate(svm, 1000), *next;
     struct child child;
 
-    (void)state;
     ptr[0] = 'p';
     child_start(&child, use_and_free_in_child, ptr);
     child_hear(&child);

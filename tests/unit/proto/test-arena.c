@@ -12,7 +12,6 @@ static void test_ends_at_its_last_byte(void **state)
 {
     _cleanup_arena_ struct arena arena = ARENA_NULL;
 
-    (void)state;
     assert_int_equal(arena_init(&arena, 64, 100), 0);
     /* eight bytes go before each piece */
     assert_non_null(arena_alloc(&arena, 24));
@@ -32,7 +31,6 @@ static void test_ends_after_so_many_pieces(void **state)
 {
     _cleanup_arena_ struct arena arena = ARENA_NULL;
 
-    (void)state;
     assert_int_equal(arena_init(&arena, 4096, 3), 0);
     for (int round = 0; round < 2; round++) {
         for (int i = 0; i < 3; i++)
@@ -47,7 +45,6 @@ static void test_once_exhausted_stays_so(void **state)
 {
     _cleanup_arena_ struct arena arena = ARENA_NULL;
 
-    (void)state;
     assert_int_equal(arena_init(&arena, 4096, 100), 0);
     assert_null(arena_alloc(&arena, 5000));
     /* this would fit, but half a message is none */
@@ -62,7 +59,6 @@ static void test_absurd_sizes(void **state)
                                    SIZE_MAX - 15, SIZE_MAX / 2 + 1, PTRDIFF_MAX};
     _cleanup_arena_ struct arena arena = ARENA_NULL;
 
-    (void)state;
     assert_int_equal(arena_init(&arena, 4096, 100), 0);
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         assert_null(arena_alloc(&arena, sizes[i]));
@@ -78,7 +74,6 @@ static void test_pieces_are_apart_and_aligned(void **state)
     _cleanup_arena_ struct arena arena = ARENA_NULL;
     uint8_t *pieces[50];
 
-    (void)state;
     assert_int_equal(arena_init(&arena, 4096, 100), 0);
     for (unsigned i = 0; i < 50; i++) {
         pieces[i] = arena_alloc(&arena, i + 1);
@@ -96,7 +91,6 @@ static void test_given_back_is_used_again(void **state)
     _cleanup_arena_ struct arena arena = ARENA_NULL;
     void *note, *kept;
 
-    (void)state;
     assert_int_equal(arena_init(&arena, 1024, 1000), 0);
 
     /* the last piece: as if it had never been */
@@ -123,7 +117,6 @@ static void test_without_a_block(void **state)
 {
     struct arena arena = ARENA_NULL;
 
-    (void)state;
     arena_deinit(&arena);
     assert_null(arena_alloc(&arena, 1));
     arena_reset(&arena);
@@ -141,7 +134,6 @@ static void test_as_protobuf_sees_it(void **state)
     ProtobufCAllocator *allocator = &arena.allocator;
     void *piece;
 
-    (void)state;
     assert_int_equal(arena_init(&arena, 64, 100), 0);
     piece = allocator->alloc(allocator->allocator_data, 32);
     assert_non_null(piece);

@@ -17,13 +17,11 @@ static struct arena arena;
 
 static int setup(void **state)
 {
-    (void)state;
     return arena_init(&arena, MEMORYD_ARENA_BYTES, MEMORYD_ARENA_PIECES);
 }
 
 static int teardown(void **state)
 {
-    (void)state;
     arena_deinit(&arena);
     return 0;
 }
@@ -155,7 +153,6 @@ static void full_and_empty(const ProtobufCMessageDescriptor *descriptor)
 
 static void test_every_message_there_and_back(void **state)
 {
-    (void)state;
     for_every_message(full_and_empty);
 }
 
@@ -178,7 +175,6 @@ static void cut_anywhere(const ProtobufCMessageDescriptor *descriptor)
 
 static void test_cut_anywhere(void **state)
 {
-    (void)state;
     for_every_message(cut_anywhere);
 }
 
@@ -201,7 +197,6 @@ static void flip_every_bit(const ProtobufCMessageDescriptor *descriptor)
 
 static void test_flip_every_bit(void **state)
 {
-    (void)state;
     for_every_message(flip_every_bit);
 }
 
@@ -243,7 +238,6 @@ static void test_malformed(void **state)
     };
     ProtobufCMessage *message;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         int r =
             unpack(&memoryd__v1__hello_request__descriptor, cases[i].bytes, cases[i].n, &message);
@@ -260,7 +254,6 @@ static void test_packed_numbers(void **state)
     struct payload payload = {.n = 0};
     ProtobufCMessage *message;
 
-    (void)state;
     /* packed and one by one in the same message: both are allowed */
     put_bytes(&payload, 1, "\x01\x02\xac\x02", 4);
     put_number(&payload, 1, 7);
@@ -300,7 +293,6 @@ static void test_strings_are_text(void **state)
     };
     struct payload payload, nested;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         payload.n = nested.n = 0;
         put_bytes(&payload, 5, cases[i].bytes, cases[i].n);
@@ -324,7 +316,6 @@ static void test_last_of_several_counts(void **state)
     struct payload payload = {.n = 0};
     ProtobufCMessage *message;
 
-    (void)state;
     put_number(&payload, 3, 1);
     put_bytes(&payload, 5, "first", 5);
     put_number(&payload, 3, 2);
@@ -367,7 +358,6 @@ static void test_unknown_fields_are_skipped(void **state)
     struct payload payload = {.n = 0}, row = {.n = 0};
     ProtobufCMessage *message;
 
-    (void)state;
     put_unknown(&payload, MEMORYD_UNKNOWN_FIELDS_MAX);
     put_number(&payload, 3, 77);
     assert_int_equal(
@@ -396,7 +386,6 @@ static void test_unknown_enumerators_are_kept(void **state)
     struct payload payload = {.n = 0};
     ProtobufCMessage *message;
 
-    (void)state;
     /* it is validation that refuses them, with a sentence */
     put_number(&payload, 3, 99);
     assert_int_equal(
@@ -413,7 +402,6 @@ static void test_bombs(void **state)
 {
     static struct payload payload;
 
-    (void)state;
     /* empty rows */
     payload.n = 0;
     while (payload.n + 2 <= sizeof(payload.bytes))
@@ -472,7 +460,6 @@ static void test_long_but_sound(void **state)
     static struct payload payload;
     static uint8_t bytes[60000];
 
-    (void)state;
     memset(bytes, 'x', sizeof(bytes));
     payload.n = 0;
     put_bytes(&payload, 5, bytes, sizeof(bytes));
@@ -523,7 +510,6 @@ static void densest(const ProtobufCMessageDescriptor *descriptor)
 
 static void test_the_densest_messages_fit(void **state)
 {
-    (void)state;
     for_every_message(densest);
     print_message("the densest is %s; of %d bytes %zu, of %d pieces %u\n", most_name,
                   MEMORYD_ARENA_BYTES, most_bytes, MEMORYD_ARENA_PIECES, most_pieces);
@@ -539,7 +525,6 @@ static void test_what_does_not_fit_is_not_written(void **state)
     uint8_t bytes[100], untouched[100];
     size_t n = 0x5555, needed;
 
-    (void)state;
     memset(untouched, 0xee, sizeof(untouched));
     memcpy(bytes, untouched, sizeof(bytes));
     needed = protobuf_c_message_get_packed_size(message);
@@ -555,7 +540,6 @@ static void test_what_does_not_fit_is_not_written(void **state)
 
 static void test_every_error_has_a_text(void **state)
 {
-    (void)state;
     for (int a = 0; a <= ENVELOPE_E_TOO_LONG; a++) {
         assert_string_not_equal(envelope_error_text(a), "an unknown error");
         for (int b = 0; b < a; b++)

@@ -26,7 +26,6 @@ static void test_deinit_closes_all(void **state)
     unsigned before = fd_count();
     struct fdset set = FDSET_NULL;
 
-    (void)state;
     fdset_deinit(&set);
     for (int i = 0; i < MEMORYD_FDS_MAX; i++)
         assert_int_equal(fdset_push(&set, new_fd()), 0);
@@ -44,7 +43,6 @@ static void test_full_takes_nothing(void **state)
     _cleanup_fdset_ struct fdset set = FDSET_NULL;
     _cleanup_close_ int one_more = new_fd();
 
-    (void)state;
     for (int i = 0; i < MEMORYD_FDS_MAX; i++)
         assert_int_equal(fdset_push(&set, new_fd()), 0);
     assert_int_equal(fdset_push(&set, one_more), FDSET_E_FULL);
@@ -59,7 +57,6 @@ static void test_steal_leaves_a_gap(void **state)
     _cleanup_close_ int stolen = -1;
     int fds[3];
 
-    (void)state;
     for (int i = 0; i < 3; i++) {
         fds[i] = new_fd();
         assert_int_equal(fdset_push(&set, fds[i]), 0);
@@ -83,7 +80,6 @@ static void test_beyond_the_end(void **state)
     _cleanup_fdset_ struct fdset set = FDSET_NULL;
     volatile unsigned full = MEMORYD_FDS_MAX; /* gcc with a sanitizer sees the number, but not the check */
 
-    (void)state;
     assert_int_equal(fdset_get(&set, 0), -1);
     assert_int_equal(fdset_steal(&set, 0), -1);
     assert_int_equal(fdset_push(&set, new_fd()), 0);
@@ -97,7 +93,6 @@ static void test_move(void **state)
     struct fdset from = FDSET_NULL, to = FDSET_NULL;
     int a = new_fd(), b = new_fd();
 
-    (void)state;
     assert_int_equal(fdset_push(&from, a), 0);
     assert_int_equal(fdset_push(&from, b), 0);
     fdset_move(&to, &from);
@@ -126,7 +121,6 @@ static void test_another_way_to_get_rid_of_them(void **state)
     struct fdset set = FDSET_NULL, other = FDSET_NULL;
     int fds[3];
 
-    (void)state;
     n_disposed = 0;
     set.disposer = &disposer;
     for (int i = 0; i < 3; i++) {

@@ -71,7 +71,6 @@ static void test_request_both_ways(void **state)
     struct frame_header header;
     uint8_t bytes[MEMORYD_HEADER_SIZE];
 
-    (void)state;
     assert_int_equal(decode(request, sizeof(request), 2, FRAME_FROM_CLIENT, &header), 0);
     assert_int_equal(header.method, 13);
     assert_int_equal(header.fd_count, 2);
@@ -89,7 +88,6 @@ static void test_long_request_both_ways(void **state)
     struct frame_header header;
     uint8_t bytes[MEMORYD_HEADER_LONG];
 
-    (void)state;
     assert_int_equal(decode(long_request, sizeof(long_request), 2, FRAME_FROM_CLIENT, &header), 0);
     assert_true(header.acknowledged == 0x0102030405060705);
     assert_true(header.answered == 0x0102030405060707);
@@ -108,7 +106,6 @@ static void test_answered_lies_between_acknowledged_and_sequence(void **state)
     struct frame_header header;
     uint8_t packet[sizeof(long_request)];
 
-    (void)state;
     memcpy(packet, long_request, sizeof(packet));
     for (size_t i = 0; i < sizeof(tries) / sizeof(tries[0]); i++) {
         packet[32] = tries[i].low;
@@ -130,7 +127,6 @@ static void test_reply_both_ways(void **state)
     struct frame_header header;
     uint8_t bytes[MEMORYD_HEADER_SIZE];
 
-    (void)state;
     assert_int_equal(decode(reply, sizeof(reply), 2, FRAME_FROM_BROKER, &header), 0);
     assert_int_equal(header.status, 28);
     assert_true(header.sequence == 0x0102030405060708);
@@ -144,7 +140,6 @@ static void test_event(void **state)
     struct frame_header header = {.method = 0x8004};
     uint8_t bytes[MEMORYD_HEADER_SIZE];
 
-    (void)state;
     frame_encode(bytes, FRAME_FROM_BROKER, &header);
     assert_int_equal(decode(bytes, sizeof(bytes), 0, FRAME_FROM_BROKER, &header), 0);
     assert_int_equal(header.method, 0x8004);
@@ -210,7 +205,6 @@ static void test_every_field_can_be_wrong(void **state)
         {"reserved, last byte", FRAME_E_RESERVED, 31, {0x80}, 1},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(both) / sizeof(both[0]); i++) {
         check_damage(request, FRAME_FROM_CLIENT, &both[i]);
         check_damage(reply, FRAME_FROM_BROKER, &both[i]);
@@ -225,7 +219,6 @@ static void test_every_size_below_a_header_is_short(void **state)
 {
     struct frame_header header;
 
-    (void)state;
     for (size_t size = 0; size < MEMORYD_HEADER_SIZE; size++)
         assert_int_equal(decode(request, size, 2, FRAME_FROM_CLIENT, &header), FRAME_E_SHORT);
     /* and whole headers with their payload cut off */
@@ -241,7 +234,6 @@ static void test_the_largest_frame(void **state)
                                   .payload_length = MEMORYD_PAYLOAD_MAX};
     uint8_t *packet = calloc(1, MEMORYD_FRAME_MAX + 1);
 
-    (void)state;
     assert_non_null(packet);
     frame_encode(packet, FRAME_FROM_CLIENT, &header);
     assert_int_equal(decode(packet, MEMORYD_FRAME_MAX, MEMORYD_FDS_MAX, FRAME_FROM_CLIENT, &header),
@@ -257,7 +249,6 @@ static void test_fds_of_the_kernel_count(void **state)
 {
     struct frame_header header;
 
-    (void)state;
     for (unsigned n = 0; n < 256; n++)
         assert_int_equal(decode(request, sizeof(request), n, FRAME_FROM_CLIENT, &header),
                          n == 2 ? 0 : FRAME_E_FD_COUNT);
@@ -269,7 +260,6 @@ static void test_longer_header_is_skipped(void **state)
     struct frame_header header;
     uint8_t packet[64 + 3];
 
-    (void)state;
     for (unsigned length = 32; length <= 64; length++) {
         memset(packet, 0xee, sizeof(packet));
         memcpy(packet, request, 32);
@@ -289,7 +279,6 @@ static void test_sides_are_not_confused(void **state)
 {
     struct frame_header header;
 
-    (void)state;
     /* the upper half of the acknowledged sequence is where a reply has its zeros */
     assert_int_equal(decode(request, sizeof(request), 2, FRAME_FROM_BROKER, &header),
                      FRAME_E_RESERVED);
@@ -301,7 +290,6 @@ static void test_peek_at_another_version(void **state)
     uint64_t sequence = 0x5555;
     uint8_t packet[24];
 
-    (void)state;
     memcpy(packet, request, sizeof(packet));
     packet[4] = 9;
     assert_false(frame_peek(packet, 23, &version, &method, &sequence));
@@ -318,7 +306,6 @@ static void test_peek_at_another_version(void **state)
 
 static void test_every_error_has_a_text(void **state)
 {
-    (void)state;
     for (int a = 0; a <= FRAME_E_RESERVED; a++) {
         assert_string_not_equal(frame_error_text(a), "an unknown error");
         for (int b = 0; b < a; b++)

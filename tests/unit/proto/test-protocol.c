@@ -41,7 +41,6 @@ static char *read_whole(const char *name)
 
 static int setup(void **state)
 {
-    (void)state;
     manual = read_whole("PROTOCOL.md");
     schema = read_whole("memoryd.proto");
     return 0;
@@ -49,7 +48,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    (void)state;
     free(manual);
     free(schema);
     return 0;
@@ -114,7 +112,6 @@ static void test_methods_and_events(void **state)
     const struct schema_event *events;
     size_t n_methods, n_events;
 
-    (void)state;
     missing = 0;
     methods = schema_methods(&n_methods);
     for (size_t i = 0; i < n_methods; i++)
@@ -137,7 +134,6 @@ static void test_statuses(void **state)
 {
     unsigned n = 0;
 
-    (void)state;
     missing = 0;
 #define X(name, number, err, text)                                                            \
     need_row("| %u | %s | %s | %s |", (unsigned)(number), #name, (err) ? #err : "–", (text)); \
@@ -150,7 +146,6 @@ static void test_statuses(void **state)
 
 static void test_limits(void **state)
 {
-    (void)state;
     missing = 0;
     need_row("| packet | %d | bytes, header and message |", MEMORYD_FRAME_MAX);
     need_row("| header | %d to %d | bytes |", MEMORYD_HEADER_SIZE, MEMORYD_HEADER_MAX);
@@ -202,7 +197,6 @@ static void test_every_message_is_documented(void **state)
     const struct schema_event *events;
     size_t n;
 
-    (void)state;
     missing = 0;
     methods = schema_methods(&n);
     for (size_t i = 0; i < n; i++) {
@@ -277,7 +271,6 @@ static void test_the_example_is_true(void **state)
     uint32_t ok = STATUS_OK, flags = 0, rights = 15;
     uint8_t secret[MEMORYD_SECRET_SIZE];
 
-    (void)state;
     assert_non_null(text);
 
     hello.version_max = MEMORYD_MINOR_MAX;

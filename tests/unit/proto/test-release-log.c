@@ -15,7 +15,6 @@ static struct release_log releases;
 
 static int setup(void **state)
 {
-    (void)state;
     memset(&releases, 0, sizeof(releases));
     return 0;
 }
@@ -64,7 +63,6 @@ static void entries_are_found_in_order_until_removed(void **state)
     unsigned places[3];
     uint64_t after = 0;
 
-    (void)state;
     expect_end(0);
     places[0] = put(9, 4, 1);
     places[1] = put(3, 500, 2);
@@ -86,7 +84,6 @@ static void a_full_log_takes_no_entry(void **state)
 {
     unsigned places[RELEASE_LOG_CELLS];
 
-    (void)state;
     assert_int_equal(put(1, sizeof(releases.cells) - MEMORYD_HEADER_SIZE + 1, 1), 0);
     for (unsigned i = 0; i < RELEASE_LOG_CELLS; i++)
         assert_int_not_equal(places[i] = put(i + 1, 8, (uint8_t)i), 0);
@@ -106,7 +103,6 @@ static void all_of_it_is_one_packet_if_need_be(void **state)
     uint64_t after = 0;
     size_t n = sizeof(releases.cells) - MEMORYD_HEADER_SIZE;
 
-    (void)state;
     assert_int_equal(put(1, n, 7), 1);
     expect_next(&after, 1, n, 7);
     release_log_remove(&releases, 1);
@@ -122,7 +118,6 @@ static void any_order_of_putting_and_removing_works(void **state)
         size_t n;
     } model[200] = {0};
 
-    (void)state;
     srandom(1);
     for (unsigned round = 0; round < 20000; round++) {
         unsigned i = (unsigned)random() % 199 + 1;
@@ -152,7 +147,6 @@ static void I8_no_contents_lead_out_of_the_page(void **state)
         uint8_t bytes[RELEASE_LOG_SIZE];
     } page;
 
-    (void)state;
     srandom(2);
     for (unsigned round = 0; round < 3000; round++) {
         uint64_t after = 0, before = 0;

@@ -18,7 +18,6 @@ static void test_methods_are_told_apart(void **state)
     const struct schema_method *methods;
     size_t n;
 
-    (void)state;
     methods = schema_methods(&n);
     assert_true(n > 0);
     for (size_t i = 0; i < n; i++) {
@@ -41,7 +40,6 @@ static void test_events_are_told_apart(void **state)
     const struct schema_event *events;
     size_t n;
 
-    (void)state;
     events = schema_events(&n);
     assert_true(n > 0);
     for (size_t i = 0; i < n; i++) {
@@ -60,7 +58,6 @@ static void test_what_a_method_may_cost(void **state)
     const struct schema_method *methods;
     size_t n;
 
-    (void)state;
     methods = schema_methods(&n);
     for (size_t i = 0; i < n; i++) {
         assert_in_range(methods[i].fds_in, 0, MEMORYD_FDS_MAX);
@@ -97,7 +94,6 @@ static void test_no_message_is_nested_deep(void **state)
     const struct schema_event *events;
     size_t n_methods, n_events;
 
-    (void)state;
     methods = schema_methods(&n_methods);
     for (size_t i = 0; i < n_methods; i++) {
         (void)depth(methods[i].request, 0);
@@ -116,7 +112,6 @@ static void test_requests_do_not_multiply(void **state)
     const struct schema_method *methods;
     size_t n;
 
-    (void)state;
     methods = schema_methods(&n);
     for (size_t i = 0; i < n; i++)
         for (unsigned f = 0; f < methods[i].request->n_fields; f++) {
@@ -145,7 +140,6 @@ static void test_enumerations_start_at_zero(void **state)
         &memoryd__v1__buffer_info__flag__descriptor,
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(enums) / sizeof(enums[0]); i++)
         assert_non_null(protobuf_c_enum_descriptor_get_value(enums[i], 0));
 }
@@ -163,7 +157,6 @@ static void test_statuses(void **state)
     };
     const unsigned n = sizeof(rows) / sizeof(rows[0]);
 
-    (void)state;
     for (unsigned i = 0; i < n; i++) {
         /* without a gap: a number that was given out is never taken back */
         assert_int_equal(rows[i].number, i);

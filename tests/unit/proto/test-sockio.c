@@ -329,7 +329,6 @@ static void test_receiving_on_what_is_no_socket(void **state)
 {
     struct pair pair = {.us = new_fd()};
 
-    (void)state;
     assert_int_equal(receive_nothing(&pair), -ENOTSOCK);
     pair.us = fd_close(pair.us);
     assert_int_equal(receive_nothing(&pair), -EBADF);
@@ -489,7 +488,6 @@ static void test_sending_on_what_is_no_socket(void **state)
 {
     FD_AUTO int fd = new_fd();
 
-    (void)state;
     assert_int_equal(send_text(fd, "x", NULL, 0), -ENOTSOCK);
     assert_int_equal(send_text(-1, "x", NULL, 0), -EBADF);
 }
@@ -538,7 +536,6 @@ static void test_spent(void **state)
 {
     enum { NOTHING, PACKET, EMPTY, EMPTY_WITH_FD, CASES };
 
-    (void)state;
     for (unsigned i = 0; i < 2 * CASES; i++) {
         bool gone = i >= CASES;
         FD_AUTO int fd = new_fd();
@@ -605,7 +602,6 @@ static void waiting_ends_with_a_packet_an_end_or_its_time(void **state)
     size_t size;
     int ends[2];
 
-    (void)state;
     assert_ok(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends));
     ours = ends[0];
     assert_int_equal(sockio_set_wait(ours, 1), 0);

@@ -241,7 +241,6 @@ static void hello_tells_ranges_that_make_sense(void **state)
         {64, 64, 64, 4096, 8192, 0},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         Memoryd__V1__HelloRequest m = MEMORYD__V1__HELLO_REQUEST__INIT;
 

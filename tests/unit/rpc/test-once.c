@@ -85,7 +85,6 @@ static void introduce(struct heard *to)
 
 static int setup(void **state)
 {
-    (void)state;
     fake_reset();
     assert_int_equal(arena_init(&arena, MEMORYD_ARENA_BYTES, MEMORYD_ARENA_PIECES), 0);
     assert_int_equal(rpc_init(&rpc, (struct broker *)&fake, &transport, "1.2.3", ""), 0);
@@ -97,7 +96,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    (void)state;
     rpc_deinit(&rpc);
     arena_deinit(&arena);
     return 0;
@@ -131,7 +129,6 @@ static void a_repeated_request_is_answered_and_not_executed_again(void **state)
 {
     Memoryd__V1__ReserveRequest m = MEMORYD__V1__RESERVE_REQUEST__INIT;
 
-    (void)state;
     m.size = 4096;
     packet(&first, HEADER(RESERVE, 2), &m.base);
     assert_int_equal(rpc_client_lost(&first.client), 0);
@@ -146,7 +143,6 @@ static void a_refusal_is_kept_too(void **state)
 {
     Memoryd__V1__DestroyRequest m = MEMORYD__V1__DESTROY_REQUEST__INIT;
 
-    (void)state;
     m.buffer = 7;
     fake.status = STATUS_STALE;
     fake.sentence = "buffer 7 has ended";
@@ -162,7 +158,6 @@ static void descriptors_come_anew(void **state)
 {
     unsigned open_before = fd_count();
 
-    (void)state;
     fake.n_fds = 2;
     alloc(&first, 2);
     assert_int_equal(first.n_fds, 2);
@@ -181,7 +176,6 @@ static void what_cannot_be_exported_any_more_has_its_status(void **state)
     ProtobufCMessage *message;
     Memoryd__V1__Buffers *buffers;
 
-    (void)state;
     fake.n_fds = 2;
     alloc(&first, 2);
     fake.status = STATUS_NO_DESCRIPTORS;
@@ -203,7 +197,6 @@ static void what_cannot_be_exported_any_more_has_its_status(void **state)
 
 static void one_that_is_running_is_answered_where_it_was_asked_again(void **state)
 {
-    (void)state;
     fake.pend = true;
     alloc(&first, 2);
     assert_int_equal(rpc_client_lost(&first.client), 0);
@@ -220,7 +213,6 @@ static void one_that_is_running_is_answered_where_it_was_asked_again(void **stat
 /* The broker learns of a lost connection when it likes. */
 static void one_that_is_running_moves_from_a_connection_that_is_not_yet_lost(void **state)
 {
-    (void)state;
     fake.pend = true;
     alloc(&first, 2);
     alloc(&second, 2);
@@ -234,7 +226,6 @@ static void one_that_ends_without_a_client_is_answered_later(void **state)
 {
     unsigned open_before = fd_count();
 
-    (void)state;
     fake.pend = true;
     fake.n_fds = 2;
     alloc(&first, 2);
@@ -250,7 +241,6 @@ static void one_that_ends_without_a_client_is_answered_later(void **state)
 
 static void one_sequence_twice_on_one_connection_is_a_breach(void **state)
 {
-    (void)state;
     fake.pend = true;
     alloc(&first, 2);
     alloc(&first, 2);
@@ -268,7 +258,6 @@ static void one_sequence_twice_on_one_connection_is_a_breach(void **state)
 
 static void acknowledged_replies_are_forgotten(void **state)
 {
-    (void)state;
     alloc(&first, 2);
     alloc(&first, 3);
     packet(&first, (struct frame_header){.method = METHOD_PING, .sequence = 4, .acknowledged = 2}, NULL);
@@ -287,7 +276,6 @@ static void one_beyond_is_acknowledged_by_recorded_requests(void **state)
 {
     Memoryd__V1__ReserveRequest m = MEMORYD__V1__RESERVE_REQUEST__INIT;
 
-    (void)state;
     m.size = 4096;
     alloc(&first, 2);
     alloc(&first, 3);
@@ -300,7 +288,6 @@ static void a_resume_acknowledges(void **state)
 {
     Memoryd__V1__HelloRequest m = MEMORYD__V1__HELLO_REQUEST__INIT;
 
-    (void)state;
     alloc(&first, 2);
     memset(&second, 0, sizeof(second));
     rpc_client_init(&second.client, &rpc, &second, NULL, (struct log_client){.uid = 1, .pid = 1});
@@ -311,7 +298,6 @@ static void a_resume_acknowledges(void **state)
 
 static void one_too_many_is_refused_and_not_kept(void **state)
 {
-    (void)state;
     for (uint64_t sequence = 2; sequence < 6; sequence++)
         alloc(&first, sequence);
     assert_int_equal(first.header.status, 0);
@@ -327,7 +313,6 @@ static void one_too_many_is_refused_and_not_kept(void **state)
 
 static void an_old_client_is_served_as_before(void **state)
 {
-    (void)state;
     introduce_as(&first, 0);
     fake.pend = true;
     alloc(&first, 2);
@@ -340,7 +325,6 @@ static void an_old_client_is_served_as_before(void **state)
 
 static void a_broker_that_died_over_it_is_told_of(void **state)
 {
-    (void)state;
     fake.begin = OP_AGAIN;
     alloc(&first, 2);
     assert_true(fake.rerun);
@@ -351,7 +335,6 @@ static void a_broker_that_died_over_it_is_told_of(void **state)
 
 static void a_request_in_execution_is_recorded(void **state)
 {
-    (void)state;
     alloc(&first, 2);
     assert_int_equal(fake.was_executing, 2);
     assert_int_equal(fake.executing, 0);
@@ -362,7 +345,6 @@ static void a_request_in_execution_is_recorded(void **state)
 
 static void harmless_requests_are_not_kept(void **state)
 {
-    (void)state;
     packet(&first, HEADER(STATUS, 2), NULL);
     packet(&second, HEADER(STATUS, 2), NULL);
     assert_int_equal(fake.calls, 2);
@@ -375,7 +357,6 @@ static void the_table_says_what_is_kept(void **state)
     size_t n;
     const struct schema_method *methods = schema_methods(&n);
 
-    (void)state;
     for (size_t i = 0; i < n; i++) {
         uint64_t sequence = 100 + i;
 
@@ -410,7 +391,6 @@ static void note(unsigned i, struct frame_header header, uint64_t id)
 
 static void what_is_in_a_release_log_is_done_once_and_kept(void **state)
 {
-    (void)state;
     fake.n_releases = 2;
     fake.releases[0].session = first.client.session;
     fake.releases[1].session = second.client.session;
@@ -439,7 +419,6 @@ static void I8_nothing_else_is_served_from_a_release_log(void **state)
     size_t n;
     const struct schema_method *methods = schema_methods(&n);
 
-    (void)state;
     fake.n_releases = 1;
     fake.releases[0].session = first.client.session;
     for (size_t i = 0; i < n; i++) {

@@ -22,7 +22,6 @@ static struct session_memory *memory;
 
 static int set_up(void **state)
 {
-    (void)state;
     session.release_log = -1;
     assert_ok(session_make_release_log(&session));
     assert_ok(fallocate(session.release_log, 0, 0, SESSION_MEMORY_SIZE));
@@ -35,7 +34,6 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-    (void)state;
     assert_ok(munmap(memory, SESSION_MEMORY_SIZE));
     session.release_log = fd_close(session.release_log);
     return 0;
@@ -65,7 +63,6 @@ static void the_broker_takes_what_is_cached(void **state)
 {
     struct hold_cache_slot slot;
 
-    (void)state;
     assert_int_equal(session_find_cached(&session, 7), -1);
     assert_false(session_take_cached(&session, 5, &slot));
     put(5, 7);
@@ -89,7 +86,6 @@ static void the_broker_takes_what_is_cached(void **state)
 
 static void the_broker_tells(void **state)
 {
-    (void)state;
     assert_true(session_tell_wanted(&session, true));
     assert_false(session_tell_wanted(&session, true));
     assert_int_equal(memory->cache.wanted, 1);
@@ -111,7 +107,6 @@ static void without_a_cache_there_is_nothing(void **state)
     struct hold_cache_slot slots[HOLD_CACHE_SLOTS];
     struct session other = {.release_log = -1};
 
-    (void)state;
     for (unsigned i = 0; i < 2; i++) {
         assert_false(session_read_cache(&other, slots));
         assert_int_equal(session_find_cached(&other, 0), -1);
@@ -133,7 +128,6 @@ static void I8_the_client_may_take_the_pages_away(void **state)
     struct session other = {.release_log = memfd_create("cut", MFD_CLOEXEC)};
     struct hold_cache_slot slot;
 
-    (void)state;
     put(1, 7);
     assert_ok(madvise(memory, SESSION_MEMORY_SIZE, MADV_REMOVE));
     assert_false(session_take_cached(&session, 1, &slot));
@@ -149,7 +143,6 @@ static void I5_no_page_of_it_is_the_brokers(void **state)
     struct hold_cache_slot slot;
     struct stat st;
 
-    (void)state;
     put(1, 7);
     assert_true(session_take_cached(&session, 1, &slot));
     assert_ok(madvise(memory, SESSION_MEMORY_SIZE, MADV_REMOVE));
@@ -189,7 +182,6 @@ static void exactly_one_has_each(void **state)
     pthread_t thread;
     unsigned n = 0;
 
-    (void)state;
     assert_int_equal(pthread_create(&thread, NULL, client, NULL), 0);
     while (__atomic_load_n(&at, __ATOMIC_SEQ_CST) < ROUNDS) {
         assert_true(session_read_cache(&session, slots));

@@ -136,7 +136,6 @@ static void a_reply_is_read_as_it_was(void **state)
 {
     static const size_t sizes[] = {0, 1, 63, 64, 65, 64 + 488, 64 + 489, 64 + 2 * 488, 5000, MEMORYD_PAYLOAD_MAX};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
         reads_as(keep(10 + i, sizes[i]), sizes[i]);
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
@@ -149,7 +148,6 @@ static void a_reply_is_found_by_its_sequence(void **state)
 {
     static const uint64_t order[] = {5, 9, 2, 7, UINT64_MAX - 1};
 
-    (void)state;
     for (size_t i = 0; i < 5; i++)
         (void)begin(order[i]);
     for (size_t i = 0; i < 5; i++)
@@ -164,7 +162,6 @@ static void there_is_a_bound(void **state)
     struct problem problem = PROBLEM_NULL;
     struct kept *kept;
 
-    (void)state;
     for (uint64_t i = 1; i <= MEMORYD_UNACKNOWLEDGED_MAX; i++)
         (void)keep(i, 10);
     assert_int_equal(kept_new(session, 100, METHOD_ALLOC, &kept, &problem), STATUS_LIMIT);
@@ -176,7 +173,6 @@ static void there_is_a_bound(void **state)
 
 static void acknowledged_replies_are_forgotten(void **state)
 {
-    (void)state;
     for (uint64_t i = 1; i <= 6; i++)
         (void)keep(i, 2000);
     kept_acknowledge(session, 2, 5);
@@ -214,7 +210,6 @@ static void what_is_at_work_is_not_forgotten_before_its_end(void **state)
 {
     struct kept *kept = begin(4);
 
-    (void)state;
     kept->running = state;
     kept_acknowledge(session, 4, 0);
     assert_true(is_kept(4));
@@ -226,7 +221,6 @@ static void what_is_at_work_is_not_forgotten_before_its_end(void **state)
 
 static void another_broker_has_the_replies(void **state)
 {
-    (void)state;
     keep(3, 0);
     keep(1, 5000);
     keep(2, 64);
@@ -243,7 +237,6 @@ static void what_was_not_committed_never_was(void **state)
 {
     struct kept *kept = begin(1);
 
-    (void)state;
     keep(2, 5000);
     ledger_commit(s.ledger);
     kept_finish(kept, 0, message, 5000, 0);
@@ -258,7 +251,6 @@ static void deaths_are_counted(void **state)
 {
     struct ledger_executing *executing = ledger_executing(s.ledger);
 
-    (void)state;
     (void)begin(1);             /* waited for room */
     kept_working(begin(2));     /* at work */
     kept_working(begin(3));     /* at work, and the loop was at it: once */
@@ -288,7 +280,6 @@ static void deaths_are_counted(void **state)
 
 static void one_that_was_done_did_not_kill(void **state)
 {
-    (void)state;
     keep(4, 10);
     ledger_commit(s.ledger);
     ledger_executing_begin(ledger_executing(s.ledger), session->record->head.id, 4, METHOD_ALLOC);
@@ -300,7 +291,6 @@ static void one_that_was_done_did_not_kill(void **state)
 
 static void those_of_ended_sessions_go(void **state)
 {
-    (void)state;
     keep(1, 5000);
     ledger_commit(s.ledger);
     session->writable->ended = 1;
@@ -312,7 +302,6 @@ static void those_of_ended_sessions_go(void **state)
 
 static void damaged_ones_are_left_alone(void **state)
 {
-    (void)state;
     keep(1, 5000)->writable->more = 0;       /* its rest is missing */
     keep(2, 10)->writable->more = 12345;     /* it has one that is not there */
     keep(3, 10)->writable->size = 1 << 20;   /* it is too long */

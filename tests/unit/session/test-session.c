@@ -66,7 +66,6 @@ static void test_made_and_ended(void **state)
     uint64_t id;
     int pidfd = peer.pidfd;
 
-    (void)state;
     memset(program, 'p', sizeof(program));
     program[sizeof(program) - 1] = '\0';
     s.accounts.limits.user[ACCOUNT_SESSIONS] = 1;
@@ -111,7 +110,6 @@ static void test_I3_who_may_resume(void **state)
     struct peer same = peer_of(7, 70, 100), later = peer_of(7, 70, 101), child = peer_of(7, 72, 100),
                 user = peer_of(8, 70, 100);
 
-    (void)state;
     memcpy(secret, session->record->secret, sizeof(secret));
     assert_memory_not_equal(secret, other->record->secret, sizeof(secret));
     assert_int_equal(session_may_resume(session, secret, &same, NULL), 0);
@@ -147,7 +145,6 @@ static void test_claims_are_counted(void **state)
     struct buffer *buffer = state_live_buffer();
     struct hold *hold, *again;
 
-    (void)state;
     assert_null(session_hold(session, buffer->record->head.id));
     assert_int_equal(hold_claim(session, buffer, 1, &hold, NULL), 0);
     assert_int_equal(hold->record->head.state, RECORD_INTENT);
@@ -181,7 +178,6 @@ static void test_order_of_holds(void **state)
     uint64_t from = 0;
     int n = 0;
 
-    (void)state;
     for (int i = 0; i < 50; i++) {
         buffers[i] = state_live_buffer();
         for (int k = 0; k < 3; k++)
@@ -216,7 +212,6 @@ static void test_order_of_holds(void **state)
 /* Of the 512 bytes of the broker's memory that a buffer may take, with a session's hold and a home address. */
 static void test_memory_for_a_buffer(void **state)
 {
-    (void)state;
     print_message("a buffer: %zu + %zu bytes, a hold: %zu + %zu\n", sizeof(struct buffer_record),
                   sizeof(struct buffer), sizeof(struct hold_record), sizeof(struct hold));
     assert_true(sizeof(struct buffer_record) + sizeof(struct buffer) + sizeof(struct hold_record) +
@@ -243,7 +238,6 @@ static void test_memory_for_many_buffers(void **state)
     uint64_t before, used, cursor = 0;
     unsigned budget = UINT32_MAX;
 
-    (void)state;
     before = memory_used();
     for (int i = 0; i < N; i++) {
         buffer = state_live_buffer();

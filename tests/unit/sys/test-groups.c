@@ -7,7 +7,6 @@
 
 static void without_any_nothing_is_limited(void **state)
 {
-    (void)state;
     assert_int_equal(groups_memory(files_root), UINT64_MAX);
     files_put("proc/self/cgroup", "0::/\n");
     assert_int_equal(groups_memory(files_root), UINT64_MAX);
@@ -18,7 +17,6 @@ static void without_any_nothing_is_limited(void **state)
 
 static void the_one_that_leaves_least_counts(void **state)
 {
-    (void)state;
     files_put("proc/self/cgroup", "0::/pod/app\n");
     files_put("sys/fs/cgroup/pod/app/memory.max", "9000\n");
     files_put("sys/fs/cgroup/pod/app/memory.current", "1000\n");
@@ -33,7 +31,6 @@ static void the_one_that_leaves_least_counts(void **state)
 
 static void a_container_sees_its_own_as_the_first(void **state)
 {
-    (void)state;
     files_put("proc/self/cgroup", "0::/docker/0123\n");
     files_put("sys/fs/cgroup/memory.max", "700\n");
     files_put("sys/fs/cgroup/memory.current", "100\n");
@@ -42,7 +39,6 @@ static void a_container_sees_its_own_as_the_first(void **state)
 
 static void cached_files_are_given_up_first(void **state)
 {
-    (void)state;
     files_put("proc/self/cgroup", "0::/app\n5:memory:/app\n");
     files_put("sys/fs/cgroup/app/memory.max", "9000\n");
     files_put("sys/fs/cgroup/app/memory.current", "8000\n");
@@ -57,7 +53,6 @@ static void cached_files_are_given_up_first(void **state)
 
 static void those_of_the_first_version_have_other_files(void **state)
 {
-    (void)state;
     files_put("proc/self/cgroup", "9:name=systemd:/x\n4:cpu,memory:/x\n3:cpuset:/\n0::/\nnonsense\n1:memory\n");
     files_put("sys/fs/cgroup/memory/x/memory.limit_in_bytes", "400\n");
     files_put("sys/fs/cgroup/memory/x/memory.usage_in_bytes", "300\n");

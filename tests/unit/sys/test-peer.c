@@ -43,7 +43,6 @@ static void fault(int name, int error)
 
 static int restore(void **state)
 {
-    (void)state;
     sys = &sys_kernel;
     return 0;
 }
@@ -141,20 +140,17 @@ static void check_peer(bool other_user)
 
 static void I3_identity_is_the_kernels(void **state)
 {
-    (void)state;
     check_peer(false);
 }
 
 static void I3_identity_of_another_user(void **state)
 {
-    (void)state;
     test_needs_root();
     check_peer(true);
 }
 
 static void I3_identity_on_an_older_kernel(void **state)
 {
-    (void)state;
     fault(SO_PEERPIDFD, ENOPROTOOPT);
     check_peer(false);
 }
@@ -168,7 +164,6 @@ static void the_dead_are_gone(void **state)
     struct child child;
     FD_AUTO int fd = -1;
 
-    (void)state;
     needs_pidfd();
     child_start(&child, connect_and_wait, &client);
     fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
@@ -198,7 +193,6 @@ static void strange_sockets_have_no_peer(void **state)
     FD_AUTO int internet = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     int pair[2];
 
-    (void)state;
     assert_int_equal(peer_init_socket(&peer, unconnected), PEER_UNKNOWN);
     assert_int_equal(peer_init_socket(&peer, internet), PEER_UNKNOWN);
     assert_ok(pipe2(pair, O_CLOEXEC));
@@ -219,7 +213,6 @@ static void failures_leave_nothing_open(void **state)
     unsigned fds;
     int pair[2];
 
-    (void)state;
     assert_ok(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair));
     fds = fd_count();
     for (size_t n = 0; n < 3; n++)

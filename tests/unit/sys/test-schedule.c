@@ -52,7 +52,6 @@ static void policy_and_niceness_are_the_threads_own(void **state)
     int nice = getpriority(PRIO_PROCESS, 0);
     struct asked asked = asking(-1, (struct sys_schedule){SCHED_BATCH, 5, 20000000});
 
-    (void)state;
     assert_int_equal(asked.r, 0);
     assert_int_equal(asked.policy, SCHED_BATCH);
     assert_int_equal(asked.nice, nice + 5 < 19 ? nice + 5 : 19);
@@ -64,7 +63,6 @@ static void nothing_is_nicer_than_the_nicest(void **state)
 {
     struct asked asked = asking(-1, (struct sys_schedule){SCHED_OTHER, 100, 0});
 
-    (void)state;
     assert_int_equal(asked.r, 0);
     assert_int_equal(asked.nice, 19);
 }
@@ -73,7 +71,6 @@ static void a_policy_set_by_others_stays(void **state)
 {
     struct asked asked = asking(SCHED_IDLE, (struct sys_schedule){SCHED_OTHER, 0, 100000});
 
-    (void)state;
     assert_int_equal(asked.r, 0);
     assert_int_equal(asked.policy, SCHED_IDLE);
 }
@@ -119,7 +116,6 @@ static void another_slice_changes_nothing_else(void **state)
     struct changed changed;
     pthread_t thread;
 
-    (void)state;
     if (sched_getscheduler(0) != SCHED_OTHER)
         test_skip("this test runs under a policy that somebody has decided");
     assert_int_equal(pthread_create(&thread, NULL, change, &changed), 0);

@@ -15,7 +15,6 @@ static void nodes_are_those_of_the_kernel(void **state)
     unsigned long with_memory = nodes_with_memory();
     unsigned long with_cpu = nodes_with_cpu();
 
-    (void)state;
     assert_int_equal(topology_load(&t, 0), 0);
     assert_false(t.simulated);
     assert_int_equal(t.base_page, page_size());
@@ -44,7 +43,6 @@ static void nodes_can_be_simulated(void **state)
     static struct topology real;
     static struct topology t;
 
-    (void)state;
     assert_int_equal(topology_load(&real, 1), 0);
     assert_false(real.simulated);
     assert_int_equal(topology_load(&t, 3), 0);
@@ -68,7 +66,6 @@ static void huge_pages_set_aside_are_counted(void **state)
     uint64_t before = 0;
     uint64_t after = 0;
 
-    (void)state;
     settings_huge_pages(huge_page_size(), 5);
     assert_int_equal(topology_load(&t, 2), 0);
     for (uint32_t i = 0; i < 2; i++)
@@ -87,7 +84,6 @@ static void thp_is_seen_where_it_is_on(void **state)
 {
     static struct topology t;
 
-    (void)state;
     settings_shmem_thp();
     assert_int_equal(topology_load(&t, 0), 0);
     assert_int_equal(t.thp_size, thp_size());
@@ -101,7 +97,6 @@ static void libnuma_is_kept_quiet(void **state)
 {
     static struct topology t;
 
-    (void)state;
     assert_int_equal(topology_load(&t, 0), 0);
     assert_int_equal(numa_exit_on_error, 0);
     assert_int_equal(numa_exit_on_warn, 0);

@@ -16,7 +16,6 @@ umf_result_t create(unsigned protection, umf_memory_provider_handle_t *made)
 
 int setup(void **state)
 {
-    (void)state;
     assert_success(create(UMF_PROTECTION_READ | UMF_PROTECTION_WRITE, &provider));
     return 0;
 }

@@ -15,7 +15,6 @@ static umf_memory_provider_handle_t provider;
 
 static int setup(void **state)
 {
-    (void)state;
     for (unsigned op = 0; op < MOCK_OPS; op++)
         mock.fails[op] = UMF_RESULT_ERROR_UNKNOWN;
     provider = mock_new(&mock);
@@ -24,7 +23,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    (void)state;
     umfMemoryProviderDestroy(provider);
     return 0;
 }
@@ -42,7 +40,6 @@ static void of_a_thread(void **state)
     pthread_t thread;
     void *other, *ptr;
 
-    (void)state;
     assert_null(umfGetLastFailedMemoryProvider());
     assert_result(umfMemoryProviderAlloc(provider, 1, 0, &ptr), UMF_RESULT_ERROR_UNKNOWN);
     assert_ptr_equal(umfGetLastFailedMemoryProvider(), provider);
@@ -72,7 +69,6 @@ static void of_every_operation(void **state)
     size_t size;
     void *ptr;
 
-    (void)state;
     fails(umfMemoryProviderAlloc(provider, 1, 0, &ptr), UMF_RESULT_ERROR_UNKNOWN);
     fails(umfMemoryProviderFree(provider, P, 1), UMF_RESULT_ERROR_UNKNOWN);
     fails(umfMemoryProviderGetRecommendedPageSize(provider, 1, &size), UMF_RESULT_ERROR_UNKNOWN);
@@ -105,7 +101,6 @@ static void of_a_pool(void **state)
     umf_memory_pool_ops_t ops = *umfProxyPoolOps();
     umf_memory_pool_handle_t pool;
 
-    (void)state;
     ops.initialize = initialize;
     assert_success(umfPoolCreate(&ops, provider, NULL, 0, &pool));
     assert_ptr_not_equal(given, provider);
@@ -137,7 +132,6 @@ static void of_allocations(void **state)
     pthread_t thread;
     void *error;
 
-    (void)state;
     assert_null(umfPoolMalloc(failing, 1));
     assert_int_equal(pthread_create(&thread, NULL, error_of_thread, pool), 0);
     assert_int_equal(pthread_join(thread, &error), 0);

@@ -33,7 +33,6 @@ static void use_everything(void)
 
 static void begins_and_ends(void **state)
 {
-    (void)state;
     assert_int_equal(umfGetCurrentVersion(), UMF_VERSION_CURRENT);
     for (unsigned i = 0; i < 3; i++)
         assert_int_equal(umfInit(), 0);
@@ -80,14 +79,12 @@ static void child_loads(int channel, void *context)
 
 static void loads_and_unloads(void **state)
 {
-    (void)state;
     child_run(child_loads, NULL);
 }
 
 /* umfMemorydSetProfile, profile */
 static void profiles(void **state)
 {
-    (void)state;
     assert_success(umfMemorydSetProfile(UMF_MEMORYD_PROFILE_UPSTREAM));
     assert_result(umfMemorydSetProfile((enum umf_memoryd_profile_t)2), UMF_RESULT_ERROR_INVALID_ARGUMENT);
     assert_success(umfMemorydSetProfile(UMF_MEMORYD_PROFILE_DOCUMENT));
@@ -149,7 +146,6 @@ static void forks(void **state)
     umf_memory_provider_handle_t provider = mock_new(&mock);
     struct family family = begin(provider);
 
-    (void)state;
     assert_success(umfOpenIPCHandle(family.other, family.handle, (void **)&family.opened));
     child_run(child_uses_it, &family);
     assert_ptr_equal(umfPoolByPtr(family.ptr), family.pool);
@@ -196,7 +192,6 @@ static void forks_amid_threads(void **state)
     struct family family;
     pthread_t threads[4];
 
-    (void)state;
     child_need_malloc();
     provider = mock_new(&mock);
     family = begin(provider);
@@ -242,7 +237,6 @@ static void forks_amid_opening_and_closing(void **state)
     pthread_t thread;
     void *wrong;
 
-    (void)state;
     parent = getpid();
     pthread_barrier_init(&at_provider, NULL, 2);
     pthread_barrier_init(&go_on, NULL, 2);
@@ -277,7 +271,6 @@ static void forks_within(void **state)
     bool fine;
     int status;
 
-    (void)state;
     fine = umfOpenIPCHandle(family.other, family.handle, &opened) == UMF_RESULT_SUCCESS &&
            umfPoolByPtr(opened) == family.other && umfCloseIPCHandle(opened) == UMF_RESULT_SUCCESS;
     if (!forked)

@@ -101,7 +101,6 @@ static void opening_again_makes_no_call(void **state)
     struct entry *entry;
     uint64_t requests;
 
-    (void)state;
     start(&child, open_often, &note);
     entry = (void *)note.address;
     (void)snprintf(entry->text, sizeof(entry->text), "later");
@@ -155,7 +154,6 @@ static void I2_each_provider_opens_with_its_own_rights(void **state)
     struct child child;
     struct note note;
 
-    (void)state;
     start(&child, open_with_rights, &note);
     assert_success(umfMemoryProviderFree(provider, note.address, size));
     finish(&child);
@@ -239,13 +237,11 @@ static void maker_frees(bool broker_dies)
 
 static void I4_what_was_closed_goes_when_its_maker_frees_it(void **state)
 {
-    (void)state;
     maker_frees(false);
 }
 
 static void I4_what_was_closed_goes_over_the_brokers_death(void **state)
 {
-    (void)state;
     maker_frees(true);
 }
 
@@ -282,7 +278,6 @@ static void a_child_opens_its_own(void **state)
     struct child child;
     struct note note;
 
-    (void)state;
     start(&child, open_in_a_child, &note);
     assert_success(umfMemoryProviderFree(provider, note.address, size));
     finish(&child);

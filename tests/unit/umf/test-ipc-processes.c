@@ -88,7 +88,6 @@ static void share_with(uid_t *uid)
 /* umfMemoryProviderOpenIPCHandle: memory of the broker lies at the same address in all processes where that is free. */
 static void test_another_process(void **state)
 {
-    (void)state;
     share_with(NULL);
 }
 
@@ -96,7 +95,6 @@ static void test_another_user(void **state)
 {
     uid_t stranger = UID_STRANGER;
 
-    (void)state;
     test_needs_root();
     share_with(&stranger);
 }
@@ -155,7 +153,6 @@ static void test_producer_killed(void **state)
     char *here;
     void *ptr;
 
-    (void)state;
     child_start(&producer, produce_there, NULL);
     child_start(&consumer, consume, NULL);
     receive_note(producer.channel, &note);
@@ -178,7 +175,6 @@ static void test_broker_killed(void **state)
     struct note note, again;
     char *here;
 
-    (void)state;
     child_start(&consumer, consume, NULL);
     note = produce();
     broker_kill_child(&observed);
@@ -208,7 +204,6 @@ static void test_another_broker(void **state)
     uint8_t handle[HANDLE];
     void *ptr, *none;
 
-    (void)state;
     broker_start(&other, NULL, 0);
     options.socket = other.socket;
     assert_int_equal(memclient_open(&options, &params.context), 0);
@@ -283,7 +278,6 @@ static void test_another_program(void **state)
 {
     struct note note = produce();
 
-    (void)state;
     child_run(execute, &note);
     if (!TEST_ASAN && !TEST_TSAN)
         assert_string_equal(((struct entry *)(void *)note.address)->text, "executed");

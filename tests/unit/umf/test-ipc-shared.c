@@ -20,7 +20,6 @@ static void test_same_bytes(void **state)
     size_t bytes = 0;
     uint64_t before;
 
-    (void)state;
     assert_success(umfMemoryProviderGetIPCHandleSize(provider, &bytes));
     assert_int_equal(bytes, HANDLE);
     before = observer_requests();
@@ -42,7 +41,6 @@ static void test_whose(void **state)
     struct note note = produce();
     char *opened, local;
 
-    (void)state;
     assert_success(create(UMF_PROTECTION_READ, &other));
     opened = open_it(&note);
     assert_result(umfMemoryProviderGetIPCHandle(other, note.address, size, note.handle),
@@ -71,7 +69,6 @@ static void test_damaged(void **state)
     uint8_t zeros[HANDLE] = {0};
     void *ptr = &ptr;
 
-    (void)state;
     for (unsigned bit = 0; bit < HANDLE * 8; bit++) {
         damaged = note;
         damaged.handle[bit / 8] ^= (uint8_t)(1 << bit % 8);
@@ -106,7 +103,6 @@ static void test_forged(void **state)
     struct note forged;
     void *ptr;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
         forged = note;
         memcpy(forged.handle + 40, &parts[i].offset, 8);
@@ -136,7 +132,6 @@ static void test_here(void **state)
     struct note note = produce();
     char *one = open_it(&note), *two = open_it(&note);
 
-    (void)state;
     assert_true(one != note.address && two != note.address && one != two);
     assert_string_equal(((struct entry *)(void *)one)->text, "first");
     one[page] = 3;
@@ -166,7 +161,6 @@ static void test_parts(void **state)
     struct note note = produce(), part;
     char *opened;
 
-    (void)state;
     note.address[2 * page] = 9;
     assert_success(umfMemoryProviderAllocationSplit(provider, note.address, size, 2 * page));
     assert_success(umfMemoryProviderGetIPCHandle(provider, note.address + 2 * page, page + 100, part.handle));
@@ -185,7 +179,6 @@ static void test_end_closes(void **state)
     struct note note = produce();
     void *ptr;
 
-    (void)state;
     assert_success(create(UMF_PROTECTION_READ | UMF_PROTECTION_WRITE, &consumer));
     assert_success(umfMemoryProviderOpenIPCHandle(consumer, note.handle, &ptr));
     assert_success(umfMemoryProviderFree(provider, note.address, size));
@@ -207,7 +200,6 @@ static void test_rights(void **state)
     struct note note = produce();
     void *ptr, *source;
 
-    (void)state;
     assert_success(create(UMF_PROTECTION_READ, &reader));
     assert_success(umfMemoryProviderOpenIPCHandle(reader, note.handle, &ptr));
     assert_string_equal(((struct entry *)ptr)->text, "first");
@@ -241,7 +233,6 @@ static void test_threads(void **state)
     pthread_t threads[6];
     void *ptr;
 
-    (void)state;
     assert_success(umfMemoryProviderAlloc(provider, size, 0, &ptr));
     fill(ptr);
     for (int i = 0; i < 6; i++)
@@ -260,7 +251,6 @@ static void test_pools_ask_once(void **state)
     uint64_t before;
     size_t bytes;
 
-    (void)state;
     assert_success(umfPoolCreate(umfProxyPoolOps(), provider, NULL, 0, &producer));
     assert_success(umfPoolCreate(umfProxyPoolOps(), provider, NULL, 0, &consumer));
     ptr = umfPoolMalloc(producer, size);
@@ -308,7 +298,6 @@ static void test_overlapping_parts(void **state)
     size_t pages;
     char *home;
 
-    (void)state;
     assert_success(umfMemoryProviderCreate(umfMemorydMemoryProviderOps(), NULL, &providers[1]));
     assert_int_equal(memclient_alloc(NULL, 16 * page_size(), NULL, &buffer), 0);
     assert_int_equal(memclient_share(buffer, NULL, &token), 0);

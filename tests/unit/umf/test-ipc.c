@@ -21,7 +21,6 @@ static umf_memory_pool_handle_t pool, other;
 /* Two pools over one provider, with nothing counted yet. */
 static int setup(void **state)
 {
-    (void)state;
     memset(&mock, 0, sizeof(mock));
     provider = mock_new(&mock);
     pool = proxy_of(provider);
@@ -32,7 +31,6 @@ static int setup(void **state)
 /* All that was got was put, all that was opened was closed. */
 static int teardown(void **state)
 {
-    (void)state;
     umfPoolDestroy(pool);
     umfPoolDestroy(other);
     umfMemoryProviderDestroy(provider);
@@ -63,7 +61,6 @@ static void size_of_handles(void **state)
     umf_memory_pool_handle_t cannot = proxy_of(none);
     size_t size = 0;
 
-    (void)state;
     assert_result(umfPoolGetIPCHandleSize(NULL, &size), UMF_RESULT_ERROR_INVALID_ARGUMENT);
     assert_result(umfPoolGetIPCHandleSize(pool, NULL), UMF_RESULT_ERROR_INVALID_ARGUMENT);
     assert_result(umfPoolGetIPCHandleSize(cannot, &size), UMF_RESULT_ERROR_NOT_SUPPORTED);
@@ -82,7 +79,6 @@ static void get_checks_its_arguments(void **state)
     umf_ipc_handle_t handle = NULL;
     size_t size = 0;
 
-    (void)state;
     assert_result(umfGetIPCHandle(NULL, &handle, &size), UMF_RESULT_ERROR_INVALID_ARGUMENT);
     assert_result(umfGetIPCHandle(ptr, NULL, &size), UMF_RESULT_ERROR_INVALID_ARGUMENT);
     assert_result(umfGetIPCHandle(ptr, &handle, NULL), UMF_RESULT_ERROR_INVALID_ARGUMENT);
@@ -113,7 +109,6 @@ static void one_for_all_of_an_allocation(void **state)
     umf_ipc_handle_t first, second;
     size_t size, other_size, told;
 
-    (void)state;
     assert_success(umfGetIPCHandle(ptr + SIZE / 2, &first, &size));
     assert_ptr_equal(mock.ipc_ptr, ptr);
     assert_int_equal(mock.ipc_size, SIZE);
@@ -140,7 +135,6 @@ static void get_passes_failures_on(void **state)
     umf_ipc_handle_t handle = NULL;
     size_t size;
 
-    (void)state;
     mock.fails[MOCK_IPC_GET] = UMF_RESULT_ERROR_INVALID_ARGUMENT;
     assert_result(umfGetIPCHandle(ptr, &handle, &size), UMF_RESULT_ERROR_INVALID_ARGUMENT);
     mock.fails[MOCK_IPC_SIZE] = UMF_RESULT_ERROR_UNKNOWN;
@@ -157,7 +151,6 @@ static void pool_ends_with_handles(void **state)
     char *ptr = umfPoolMalloc(third, SIZE);
     size_t size;
 
-    (void)state;
     free(handle_of(ptr, &size));
     umfPoolDestroy(third);
     assert_int_equal(mock.calls[MOCK_IPC_PUT], 1);
@@ -170,7 +163,6 @@ static void allocated_again(void **state)
     size_t size;
     char *ptr;
 
-    (void)state;
     for (unsigned i = 1; i <= 3; i++) {
         ptr = umfPoolMalloc(pool, SIZE);
         free(handle_of(ptr, &size));
@@ -189,7 +181,6 @@ static void opens_where_it_was_made(void **state)
     umf_ipc_handle_t handle;
     size_t size;
 
-    (void)state;
     memcpy(ptr + 100, "in the middle", sizeof("in the middle"));
     handle = handle_of(ptr + 100, &size);
     assert_success(umfOpenIPCHandle(other, handle, (void **)&opened));
@@ -220,7 +211,6 @@ static void counts(void **state)
     umf_ipc_handle_t handles[2];
     size_t size;
 
-    (void)state;
     handles[0] = handle_of(ptr, &size);
     handles[1] = handle_of(ptr + 50, &size);
     for (unsigned i = 0; i < 10; i++)
@@ -248,7 +238,6 @@ static void open_checks_its_arguments(void **state)
     umf_ipc_handle_t handle;
     size_t size;
 
-    (void)state;
     handle = handle_of(ptr, &size);
     assert_result(umfOpenIPCHandle(NULL, handle, &opened), UMF_RESULT_ERROR_INVALID_ARGUMENT);
     assert_result(umfOpenIPCHandle(pool, NULL, &opened), UMF_RESULT_ERROR_INVALID_ARGUMENT);
@@ -277,7 +266,6 @@ static void damaged_bytes(void **state)
     size_t size;
     char *bytes;
 
-    (void)state;
     handle = handle_of((char *)ptr + 4, &size);
     bytes = (char *)handle;
     for (size_t bit = 0; bit < 8 * size; bit++) {
@@ -319,7 +307,6 @@ static void wrong_pool(void **state)
     umf_ipc_handle_t handle;
     size_t size;
 
-    (void)state;
     ops.ipc.get_ipc_handle_size = large_size;
     assert_success(umfMemoryProviderCreate(&ops, &mock, &stranger));
     wrong = proxy_of(stranger);
@@ -340,7 +327,6 @@ static void pool_ends_with_open_handles(void **state)
     umf_ipc_handle_t handles[3];
     size_t size;
 
-    (void)state;
     for (unsigned i = 0; i < 3; i++) {
         pieces[i] = umfPoolMalloc(pool, SIZE);
         handles[i] = handle_of(pieces[i], &size);
@@ -364,7 +350,6 @@ static void close_fails(void **state)
     umf_ipc_handle_t handle;
     size_t size;
 
-    (void)state;
     handle = handle_of(ptr, &size);
     assert_success(umfOpenIPCHandle(other, handle, &opened));
     mock.fails[MOCK_IPC_CLOSE] = UMF_RESULT_ERROR_UNKNOWN;
@@ -384,7 +369,6 @@ static void opens_untracked(void **state)
     umf_ipc_handle_t handle;
     size_t size;
 
-    (void)state;
     assert_success(umfPoolCreate(umfProxyPoolOps(), provider, NULL, UMF_POOL_CREATE_FLAG_DISABLE_TRACKING, &blind));
     handle = handle_of(ptr, &size);
     assert_success(umfOpenIPCHandle(blind, handle, &opened));
@@ -405,7 +389,6 @@ static void twins(void **state)
     umf_ipc_handle_t handle;
     size_t size;
 
-    (void)state;
     mock.opens_in_place = true;
     handle = handle_of(ptr, &size);
     for (unsigned leaver = 0; leaver < 2; leaver++) {
@@ -508,7 +491,6 @@ static void threads_get_and_put(void **state)
 {
     struct work work = {.ptr = umfPoolMalloc(pool, SIZE)};
 
-    (void)state;
     run(get_and_put, &work);
     assert_in_range(mock.calls[MOCK_IPC_GET], 1, THREADS);
     assert_success(umfFree(work.ptr));
@@ -520,7 +502,6 @@ static void threads_open_and_close(void **state)
     struct work work = {.ptr = umfPoolMalloc(pool, SIZE)};
     size_t size;
 
-    (void)state;
     memcpy(work.ptr, "all see it", sizeof("all see it"));
     work.handle = handle_of(work.ptr, &size);
     run(open_and_close, &work);
@@ -553,7 +534,6 @@ static void waits_for_the_first(void **state)
     umf_ipc_handle_t handle;
     size_t size;
 
-    (void)state;
     handle = handle_of(ptr, &size);
     pthread_barrier_init(&at_provider, NULL, 2);
     pthread_barrier_init(&go_on, NULL, 2);

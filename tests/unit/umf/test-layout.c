@@ -186,7 +186,6 @@ static void os_defaults(void **state)
 {
     umf_os_memory_provider_params_t params = umfOsMemoryProviderParamsDefault();
 
-    (void)state;
     assert_int_equal(params.protection, UMF_PROTECTION_READ | UMF_PROTECTION_WRITE);
     assert_int_equal(params.visibility, UMF_MEM_MAP_PRIVATE);
     assert_null(params.shm_name);
@@ -202,7 +201,6 @@ static void disjoint_defaults(void **state)
 {
     umf_disjoint_pool_params_t params = umfDisjointPoolParamsDefault();
 
-    (void)state;
     assert_int_equal(params.SlabMinSize, 0);
     assert_int_equal(params.MaxPoolableSize, 0);
     assert_int_equal(params.Capacity, 0);

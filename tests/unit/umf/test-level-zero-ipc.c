@@ -46,7 +46,6 @@ static umf_memory_provider_handle_t provider_of(umf_usm_memory_type_t type)
 
 static int setup(void **state)
 {
-    (void)state;
     provider = provider_of(UMF_MEMORY_TYPE_DEVICE);
     return 0;
 }
@@ -149,14 +148,12 @@ static void share_with_another(bool brokers_die)
 /* umfLevelZeroMemoryProviderOps: handles for other processes. */
 static void another_process(void **state)
 {
-    (void)state;
     share_with_another(false);
 }
 
 /* umfLevelZeroMemoryProviderOps: restarts of the broker change nothing. */
 static void brokers_that_die(void **state)
 {
-    (void)state;
     share_with_another(true);
 }
 
@@ -167,7 +164,6 @@ static void a_producer_that_dies(void **state)
     struct note note;
     void *first, *second;
 
-    (void)state;
     child_start(&producer, produce, NULL);
     assert_true(take_bytes(producer.channel, &note, sizeof(note)));
     assert_success(take(&note, &first));
@@ -223,7 +219,6 @@ static void pools(void **state)
     size_t size;
     void *ptr;
 
-    (void)state;
     child_start(&consumer, consume_of_pool, NULL);
     pool = pool_of(provider);
     ptr = umfPoolMalloc(pool, SIZE);
@@ -249,7 +244,6 @@ static void an_allocation_has_one_handle(void **state)
     void *opened[2];
     size_t size = 0;
 
-    (void)state;
     assert_success(umfMemoryProviderGetIPCHandleSize(provider, &size));
     assert_int_equal(size, HANDLE);
     first = give(ptr);
@@ -279,7 +273,6 @@ static void freeing_ends_it(void **state)
     void *ptr = allocate(), *other;
     struct note note = give(ptr);
 
-    (void)state;
     assert_success(umfMemoryProviderFree(provider, ptr, SIZE));
     assert_int_equal(ze->ipc_gets, 0);
     assert_result(take(&note, &other), UMF_RESULT_ERROR_INVALID_ARGUMENT);
@@ -293,7 +286,6 @@ static void a_provider_gives_back_what_is_left(void **state)
     void *ptr = allocate(), *opened[2];
     struct note note = give(ptr);
 
-    (void)state;
     provider = provider_of(UMF_MEMORY_TYPE_SHARED);
     assert_success(take(&note, &opened[0]));
     assert_success(take(&note, &opened[1]));
@@ -331,7 +323,6 @@ static void who_waits_for_the_broker_keeps_nobody_from_the_driver(void **state)
     pid_t broker = broker_child(&observed);
     pthread_t threads[2];
 
-    (void)state;
     givers[1].ptr = givers[0].ptr;
     assert_ok(kill(broker, SIGSTOP));
     assert_int_equal(pthread_create(&threads[0], NULL, give_meanwhile, &givers[0]), 0);
@@ -357,7 +348,6 @@ static void arguments(void **state)
     void *opened = NULL;
     size_t size;
 
-    (void)state;
     assert_result(umfMemoryProviderGetIPCHandleSize(provider, NULL), UMF_RESULT_ERROR_INVALID_ARGUMENT);
     assert_success(umfMemoryProviderGetIPCHandleSize(provider, &size));
     /* it is of the whole of an allocation */
@@ -403,7 +393,6 @@ static void damaged_and_forged_handles(void **state)
     struct memclient_buffer *buffer;
     struct memclient_token token;
 
-    (void)state;
     for (size_t i = 0; i < HANDLE; i++) {
         wrong = note;
         wrong.handle[i] ^= 0x10;
@@ -440,7 +429,6 @@ static void what_the_driver_refuses(void **state)
     void *ptr = allocate(), *opened;
     struct note note;
 
-    (void)state;
     ze->get_ipc_result = L0_UNSUPPORTED_FEATURE;
     assert_result(umfMemoryProviderGetIPCHandle(provider, ptr, SIZE, note.handle), UMF_RESULT_ERROR_NOT_SUPPORTED);
     ze->get_ipc_result = L0_DEVICE_LOST;
@@ -493,7 +481,6 @@ static void loader(void **state)
 {
     char path[2 * PATH_MAX];
 
-    (void)state;
     beside_us(path, sizeof(path), ".libs");
     assert_int_equal(run_again(path, "with-loader"), 0);
 }

@@ -101,7 +101,6 @@ static int nothing_left(void **state)
 {
     unsigned alive = ze->alive;
 
-    (void)state;
     *ze = (struct fake_ze){.page_size = FAKE_ZE_PAGE, .alive = alive};
     return alive ? -1 : 0;
 }
@@ -116,7 +115,6 @@ static void no_arguments(void **state)
     umf_memory_provider_handle_t provider = NULL;
     level_zero_memory_provider_params_t params;
 
-    (void)state;
     assert_int_equal(umfMemoryProviderCreate(umfLevelZeroMemoryProviderOps(), NULL, &provider),
                      UMF_RESULT_ERROR_INVALID_ARGUMENT);
     assert_int_equal(create(params_of(UMF_MEMORY_TYPE_UNKNOWN), &provider), UMF_RESULT_ERROR_INVALID_ARGUMENT);
@@ -140,7 +138,6 @@ static void no_driver(void **state)
 {
     umf_memory_provider_handle_t provider = NULL;
 
-    (void)state;
     ze->init_result = L0_UNINITIALIZED;
     assert_int_equal(create(params_of(UMF_MEMORY_TYPE_DEVICE), &provider), UMF_RESULT_ERROR_NOT_SUPPORTED);
     ze->init_result = L0_OUT_OF_HOST_MEMORY;
@@ -155,7 +152,6 @@ static void name(void **state)
 {
     umf_memory_provider_handle_t provider = provider_of(UMF_MEMORY_TYPE_HOST);
 
-    (void)state;
     assert_ptr_equal(umfLevelZeroMemoryProviderOps(), umfLevelZeroMemoryProviderOps());
     assert_string_equal(umfMemoryProviderGetName(provider), "LEVEL_ZERO");
     assert_int_equal(ze->allocs, 0);
@@ -174,7 +170,6 @@ static void each_type_is_asked_for_by_its_function(void **state)
         [UMF_MEMORY_TYPE_SHARED] = "zeMemAllocShared",
     };
 
-    (void)state;
     for (unsigned type = UMF_MEMORY_TYPE_HOST; type <= UMF_MEMORY_TYPE_SHARED; type++) {
         umf_memory_provider_handle_t provider = provider_of((umf_usm_memory_type_t)type);
         void *ptr = NULL;
@@ -214,7 +209,6 @@ static void freeing(void **state)
     umf_memory_provider_handle_t provider = provider_of(UMF_MEMORY_TYPE_DEVICE);
     int mine;
 
-    (void)state;
     assert_int_equal(umfMemoryProviderFree(provider, NULL, 0), UMF_RESULT_SUCCESS);
     assert_int_equal(ze->frees, 0);
     assert_int_equal(umfMemoryProviderFree(provider, &mine, sizeof(mine)), UMF_RESULT_ERROR_INVALID_ARGUMENT);
@@ -227,7 +221,6 @@ static void a_pool_on_it(void **state)
     umf_memory_pool_handle_t pool;
     void *ptr;
 
-    (void)state;
     assert_int_equal(umfPoolCreate(umfProxyPoolOps(), provider, NULL, UMF_POOL_CREATE_FLAG_OWN_PROVIDER, &pool),
                      UMF_RESULT_SUCCESS);
     ptr = umfPoolMalloc(pool, 5000);
@@ -263,7 +256,6 @@ static void results(void **state)
     umf_memory_provider_handle_t provider = provider_of(UMF_MEMORY_TYPE_DEVICE);
     char here;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         void *ptr = &here;
         size_t page = 1;
@@ -289,7 +281,6 @@ static void native_errors(void **state)
     void *ptr = NULL;
     int32_t code = -1;
 
-    (void)state;
     assert_int_equal(umfMemoryProviderAlloc(provider, SIZE_MAX, 0, &ptr), UMF_RESULT_ERROR_MEMORY_PROVIDER_SPECIFIC);
     umfMemoryProviderGetLastNativeError(provider, &message, &code);
     assert_int_equal(code, L0_UNSUPPORTED_SIZE);
@@ -311,7 +302,6 @@ static void pages(void **state)
     size_t page = 0;
     void *ptr;
 
-    (void)state;
     assert_int_equal(umfMemoryProviderGetMinPageSize(provider, NULL, NULL), UMF_RESULT_ERROR_INVALID_ARGUMENT);
     assert_int_equal(umfMemoryProviderGetRecommendedPageSize(provider, 0, NULL), UMF_RESULT_ERROR_INVALID_ARGUMENT);
     assert_int_equal(umfMemoryProviderGetMinPageSize(provider, NULL, &page), UMF_RESULT_SUCCESS);
@@ -338,7 +328,6 @@ static void not_supported(void **state)
     umf_memory_provider_handle_t provider = provider_of(UMF_MEMORY_TYPE_DEVICE);
     void *ptr;
 
-    (void)state;
     assert_int_equal(umfMemoryProviderAlloc(provider, 8192, 4096, &ptr), UMF_RESULT_SUCCESS);
     assert_int_equal(umfMemoryProviderPurgeLazy(provider, ptr, 4096), UMF_RESULT_ERROR_NOT_SUPPORTED);
     assert_int_equal(umfMemoryProviderPurgeForce(provider, ptr, 4096), UMF_RESULT_ERROR_NOT_SUPPORTED);
@@ -366,7 +355,6 @@ static void nothing_of_that_name(void **state)
 {
     void *library = dlopen(L0_LOADER, RTLD_LAZY | RTLD_LOCAL);
 
-    (void)state;
     if (library) {
         (void)dlclose(library);
         test_skip("this machine has a Level Zero loader");
@@ -376,7 +364,6 @@ static void nothing_of_that_name(void **state)
 
 static void no_library(void **state)
 {
-    (void)state;
     files_put(L0_LOADER, "this is no library\n");
     assert_int_equal(run_again(files_root, "no-loader"), 0);
 }
@@ -385,7 +372,6 @@ static void another_library(void **state)
 {
     char link[2 * PATH_MAX], library[2 * PATH_MAX];
 
-    (void)state;
     beside_us(library, sizeof(library), "../../../client/.libs/libmemclient.so");
     (void)snprintf(link, sizeof(link), "%s/%s", files_root, L0_LOADER);
     assert_ok(symlink(library, link));
@@ -422,7 +408,6 @@ static void loader(void **state)
 {
     char path[2 * PATH_MAX];
 
-    (void)state;
     beside_us(path, sizeof(path), ".libs");
     assert_int_equal(run_again(path, "with-loader"), 0);
 }

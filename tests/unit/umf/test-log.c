@@ -173,7 +173,6 @@ static void each_failure_has_a_line(int output)
 
 static void says_what_fails(void **state)
 {
-    (void)state;
     run("output:stderr", "fail");
     each_failure_has_a_line(ERR);
     assert_lines(ERR, 7, "^");
@@ -193,14 +192,12 @@ static void says_what_fails(void **state)
 /* The broker's sentence is there. */
 static void says_what_the_broker_says(void **state)
 {
-    (void)state;
     run("output:stderr", "broker");
     assert_lines(ERR, 1, "umfMemoryProviderAlloc: provider memoryd: [A-Z_]+: .*/nonexistent/sock");
 }
 
 static void says_as_much_as_is_wanted(void **state)
 {
-    (void)state;
     run("level:fatal;output:stderr", "fail");
     assert_string_equal(outputs[ERR], "");
     run("level:info;output:stderr", "fail");
@@ -221,7 +218,6 @@ static void complains(const char *value, const char *expression)
 
 static void complains_of_what_is_wrong(void **state)
 {
-    (void)state;
     /* no output: nothing is logged but that */
     complains("level:debug", "^memclient-umf: UMF_LOG: \"level:debug\": nothing is logged, as there is no output:");
     assert_lines(ERR, 0, "\\] ");
@@ -241,7 +237,6 @@ static void complains_of_what_is_wrong(void **state)
 
 static void is_silent_unless_asked(void **state)
 {
-    (void)state;
     for (int empty = 0; empty < 2; empty++) {
         run(empty ? "" : NULL, "fail");
         assert_string_equal(outputs[ERR], "");

@@ -66,7 +66,6 @@ static void get_buffer(void **state)
     umf_memory_provider_handle_t providers[2] = {make(umfMemorydMemoryProviderParamsDefault())};
     struct memclient_buffer *buffer = NULL;
 
-    (void)state;
     params.visibility = UMF_MEM_MAP_SHARED;
     assert_success(umfMemoryProviderCreate(umfOsMemoryProviderOps(), &params, &providers[1]));
     assert_ptr_equal(umfMemorydMemoryProviderOps(), umfMemorydMemoryProviderOps());
@@ -96,7 +95,6 @@ static void context(void **state)
     struct memclient_buffer *buffer;
     umf_memory_provider_handle_t provider;
 
-    (void)state;
     options.socket = observed.socket;
     assert_int_equal(memclient_open(&options, &params.context), 0);
     provider = make(params);
@@ -115,7 +113,6 @@ static void parts(void **state)
     umf_memory_provider_handle_t provider;
     char *ptr;
 
-    (void)state;
     params.nodes = nodes;
     params.n_nodes = 2;
     params.placement = MEMCLIENT_PLACEMENT_INTERLEAVE;
@@ -154,7 +151,6 @@ static void provider_handle(void **state)
     uint64_t before;
     void *ptr = NULL;
 
-    (void)state;
     assert_int_equal(memclient_share(buffer, NULL, &token), 0);
     before = observer_requests();
     assert_result(umfMemorydProviderHandle(NULL, offset, length, providerIpcData), UMF_RESULT_ERROR_INVALID_ARGUMENT);
@@ -188,7 +184,6 @@ static void make_handle_without_memory(int channel, void *context)
 /* umfMemorydPoolHandle(): UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY. */
 static void pool_handle_without_memory(void **state)
 {
-    (void)state;
     child_run(make_handle_without_memory, NULL);
 }
 
@@ -208,7 +203,6 @@ static void pool_handle(void **state)
     uint64_t before;
     void *ptr = NULL;
 
-    (void)state;
     assert_success(umfPoolCreate(umfProxyPoolOps(), provider, NULL, 0, &pool));
     assert_int_equal(memclient_share(buffer, NULL, &token), 0);
     before = observer_requests();
@@ -240,7 +234,6 @@ static void shared_rights(void **state)
     uint8_t handle[64];
     char *ptr;
 
-    (void)state;
     params.shared_rights = MEMCLIENT_READ;
     provider = make(params);
     ptr = alloc(provider, page);
@@ -277,7 +270,6 @@ static void waiting(void **state)
     pthread_t thread;
     void *got = NULL;
 
-    (void)state;
     params.wait_ms = 1;
     hasty = make(params);
     assert_native(hasty, umfMemoryProviderAlloc(hasty, MOST, 0, &got), UMF_MEMORYD_RESULTS_START_FROM + ETIMEDOUT, "");
@@ -300,7 +292,6 @@ static void more_than_there_is(void **state)
     umf_memory_provider_handle_t provider = make(of_node(&node));
     void *ptr = NULL;
 
-    (void)state;
     (void)alloc(provider, MOST);
     assert_result(umfMemoryProviderAlloc(provider, MOST, 0, &ptr), UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY);
     assert_null(ptr);
@@ -317,7 +308,6 @@ static void preferred(void **state)
     char *first, *second;
     void *none = NULL;
 
-    (void)state;
     params.visibility = UMF_MEM_MAP_SHARED;
     params.numa_list = node;
     params.numa_list_len = 1;

@@ -31,7 +31,6 @@ static umf_memory_provider_handle_t make(umf_memoryd_memory_provider_params_t pa
 
 static int setup(void **state)
 {
-    (void)state;
     provider = make(defaults());
     return 0;
 }
@@ -91,7 +90,6 @@ static void test_parameters(void **state)
     umf_memory_provider_handle_t made;
     size_t size = sizeof(size);
 
-    (void)state;
     EXPECT_INVALID(wrong_.size = 0);
     EXPECT_INVALID(wrong_.size = sizeof(size_t) - 1);
     EXPECT_INVALID(wrong_.size = SIZE_MAX);
@@ -124,7 +122,6 @@ static void test_no_call_before_memory(void **state)
     uint64_t before;
     size_t size;
 
-    (void)state;
     observer_settle();
     before = observer_requests();
     params.name = "idle";
@@ -149,7 +146,6 @@ static void test_placement(void **state)
     struct memclient_buffer_info info;
     umf_memory_provider_handle_t split;
 
-    (void)state;
     params.nodes = nodes;
     params.n_nodes = 2;
     params.placement = MEMCLIENT_PLACEMENT_SPLIT;
@@ -185,7 +181,6 @@ static void test_pool(void **state)
     uint64_t before;
     void *ptr;
 
-    (void)state;
     assert_int_equal(memclient_list_pools(NULL, note_pool, name), 0);
     assert_true(*name);
     params.pool = name;
@@ -218,7 +213,6 @@ static void test_pages(void **state)
     size_t min = 0, best = 0;
     void *ptr;
 
-    (void)state;
     params.pages = MEMCLIENT_PAGES_THP;
     huge = make(params);
     assert_success(umfMemoryProviderGetMinPageSize(huge, NULL, &min));
@@ -243,7 +237,6 @@ static void test_memory(void **state)
 {
     char *ptr;
 
-    (void)state;
     assert_success(umfMemoryProviderAlloc(provider, 8 * page, 3 * page, (void **)&ptr));
     assert_int_equal((uintptr_t)ptr % (3 * page), 0);
     memset(ptr, 1, 8 * page);
@@ -279,7 +272,6 @@ static void test_errors(void **state)
     uint32_t node = 7;
     int32_t number = 0;
 
-    (void)state;
     assert_native(provider, umfMemoryProviderAlloc(provider, 0, 0, &ptr), 3000 + EINVAL, "");
     assert_result(umfMemoryProviderAlloc(provider, 512 * TIB, 0, &ptr), UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY);
     /* the reason is told all the same */
@@ -305,7 +297,6 @@ static void test_limit(void **state)
     void *ptr = &ptr;
     int32_t number = 0;
 
-    (void)state;
     assert_result(umfMemoryProviderAlloc(provider, LIMIT + page, 0, &ptr), UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY);
     umfMemoryProviderGetLastNativeError(provider, &text, &number);
     assert_int_equal(number, 3000 + EDQUOT);
@@ -325,7 +316,6 @@ static void test_names(void **state)
     struct memclient_buffer *buffer;
     void *first, *second;
 
-    (void)state;
     params.name = "app/slab";
     named = make(params);
     same = make(params);
@@ -352,7 +342,6 @@ static void test_rights(void **state)
     uint8_t handle[64];
     void *ptr, *opened;
 
-    (void)state;
     params.access = MEMCLIENT_READ;
     params.shared_rights = MEMCLIENT_READ;
     reader = make(params);
@@ -395,7 +384,6 @@ static void test_keeping(void **state)
     struct child producer;
     char *ptr;
 
-    (void)state;
     handle = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     assert_true(handle != MAP_FAILED);
     child_start(&producer, make_and_die, handle);

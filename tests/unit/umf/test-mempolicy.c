@@ -11,7 +11,6 @@
 /* umf_const_mempolicy_handle_t; umfMempolicyCreate, bind, hPolicy; umfMempolicyDestroy, hPolicy */
 static void every_kind_can_be_made(void **state)
 {
-    (void)state;
     for (unsigned kind = 0; kind < KINDS; kind++) {
         umf_mempolicy_handle_t policy = NULL;
 
@@ -25,7 +24,6 @@ static void no_kind(void **state)
 {
     umf_mempolicy_handle_t policy = NULL;
 
-    (void)state;
     assert_int_equal(umfMempolicyCreate((umf_mempolicy_membind_t)KINDS, &policy), UMF_RESULT_ERROR_INVALID_ARGUMENT);
     assert_int_equal(umfMempolicyCreate((umf_mempolicy_membind_t)-1, &policy), UMF_RESULT_ERROR_INVALID_ARGUMENT);
     assert_null(policy);
@@ -38,7 +36,6 @@ static void each_setting_has_its_kind(void **state)
 {
     umf_mempolicy_split_partition_t pieces[] = {{1, 0}, {3, 0}};
 
-    (void)state;
     for (unsigned kind = 0; kind < KINDS; kind++) {
         umf_mempolicy_handle_t policy;
 
@@ -58,7 +55,6 @@ static void no_arguments(void **state)
     umf_mempolicy_split_partition_t piece = {1, 0};
     umf_mempolicy_handle_t policy;
 
-    (void)state;
     assert_int_equal(umfMempolicySetInterleavePartSize(NULL, 4096), UMF_RESULT_ERROR_INVALID_ARGUMENT);
     assert_int_equal(umfMempolicySetCustomSplitPartitions(NULL, &piece, 1), UMF_RESULT_ERROR_INVALID_ARGUMENT);
     assert_int_equal(umfMempolicyCreate(UMF_MEMPOLICY_SPLIT, &policy), UMF_RESULT_SUCCESS);

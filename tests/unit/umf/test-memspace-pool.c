@@ -64,7 +64,6 @@ static void the_scalable_pool_comes_first(void **state)
     umf_memory_pool_handle_t pool = pool_of(umfMemspaceHostAllGet(), NULL);
     void *loaded = dlopen(TBB, RTLD_LAZY | RTLD_NOLOAD), *there = dlopen(TBB, RTLD_LAZY | RTLD_LOCAL);
 
-    (void)state;
     assert_int_equal(loaded != NULL, there != NULL);
     if (there) {
         (void)dlclose(loaded);
@@ -77,7 +76,6 @@ static void no_arguments(void **state)
 {
     umf_memory_pool_handle_t pool = NULL;
 
-    (void)state;
     assert_int_equal(umfPoolCreateFromMemspace(NULL, NULL, &pool), UMF_RESULT_ERROR_INVALID_ARGUMENT);
     assert_null(pool);
     assert_int_equal(umfPoolCreateFromMemspace(umfMemspaceHostAllGet(), NULL, NULL),
@@ -91,7 +89,6 @@ static void a_policy_for_other_nodes(void **state)
     umf_mempolicy_handle_t policy;
     umf_memory_pool_handle_t pool = NULL;
 
-    (void)state;
     assert_int_equal(umfMempolicyCreate(UMF_MEMPOLICY_SPLIT, &policy), UMF_RESULT_SUCCESS);
     assert_int_equal(umfMempolicySetCustomSplitPartitions(policy, &nowhere, 1), UMF_RESULT_SUCCESS);
     assert_int_equal(umfPoolCreateFromMemspace(umfMemspaceHostAllGet(), policy, &pool),
@@ -109,7 +106,6 @@ static void predefined_memspaces(void **state)
         umfMemspaceLowestLatencyGet(),
     };
 
-    (void)state;
     for (unsigned i = 0; i < sizeof(memspaces) / sizeof(memspaces[0]); i++) {
         umf_memory_pool_handle_t pool;
 
@@ -124,7 +120,6 @@ static void predefined_memspaces(void **state)
 /* umfPoolCreateFromMemspace, hPolicy */
 static void each_policy(void **state)
 {
-    (void)state;
     for (unsigned bind = UMF_MEMPOLICY_INTERLEAVE; bind <= UMF_MEMPOLICY_SPLIT; bind++) {
         umf_mempolicy_handle_t policy;
         umf_memory_pool_handle_t pool;
@@ -142,7 +137,6 @@ static void bound_to_each_node(void **state)
 {
     unsigned long nodes = nodes_with_memory();
 
-    (void)state;
     for (unsigned node = 0; node < NODES_MAX; node++) {
         umf_memspace_handle_t memspace;
         umf_mempolicy_handle_t policy;
@@ -174,7 +168,6 @@ static void bound_to_each_node(void **state)
 /* umfPoolCreateFromMemspace: jemalloc, or else the disjoint pool, where TBB is not there. */
 static void without_tbb(void **state)
 {
-    (void)state;
     files_put(TBB, "this is no library\n");
     assert_int_equal(run_again(files_root, "again"), 0);
 }

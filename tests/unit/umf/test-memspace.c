@@ -148,7 +148,6 @@ static void no_arguments(void **state)
     umf_memspace_handle_t memspace = NULL;
     umf_memory_provider_handle_t provider = NULL;
 
-    (void)state;
     assert_int_equal(umfMemspaceCreateFromNumaArray(NULL, 1, &memspace), UMF_RESULT_ERROR_INVALID_ARGUMENT);
     assert_int_equal(umfMemspaceCreateFromNumaArray(&node, 0, &memspace), UMF_RESULT_ERROR_INVALID_ARGUMENT);
     assert_int_equal(umfMemspaceCreateFromNumaArray(NULL, 0, &memspace), UMF_RESULT_ERROR_INVALID_ARGUMENT);
@@ -167,7 +166,6 @@ static void predefined_ones_stay(void **state)
 {
     umf_const_memspace_handle_t all = umfMemspaceHostAllGet(), largest = umfMemspaceHighestCapacityGet();
 
-    (void)state;
     assert_non_null(all);
     assert_non_null(largest);
     umfMemspaceDestroy((umf_memspace_handle_t)all);
@@ -201,7 +199,6 @@ static void the_largest_node_has_the_highest_capacity(void **state)
     unsigned long nodes = nodes_of(umfMemspaceHighestCapacityGet());
     unsigned largest = (unsigned)__builtin_ctzl(nodes);
 
-    (void)state;
     assert_int_equal(nodes & (nodes - 1), 0); /* one only */
     for (unsigned i = 0; i < machine.n; i++)
         assert_true(node_bytes(machine.nodes[i]) <= node_bytes(largest));
@@ -226,7 +223,6 @@ static void the_fastest_nodes(void **state)
 {
     const char *machine = getenv("MEMORYD_VM");
 
-    (void)state;
     assert_int_equal(umfMemspaceHighestBandwidthGet() != NULL, kernel_tells("bandwidth"));
     assert_int_equal(umfMemspaceLowestLatencyGet() != NULL, kernel_tells("latency"));
     assert_ptr_equal(umfMemspaceHighestBandwidthGet(), umfMemspaceHighestBandwidthGet());
@@ -249,7 +245,6 @@ static void all_of_the_host_is_left_to_the_kernel(void **state)
     char *ptr = allocate(provider, 2), *other;
     void *plain = mmap(NULL, page_size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-    (void)state;
     assert_mapped(plain);
     assert_same_placement(ptr, plain);
     assert_int_equal(placement_of(ptr).mode, MPOL_DEFAULT);
@@ -270,7 +265,6 @@ static void others_are_bound(void **state)
 {
     struct machine machine = this_machine();
 
-    (void)state;
     for (unsigned i = 0; i < machine.n; i++) {
         umf_memspace_handle_t memspace = memspace_of(&machine.nodes[i], 1);
         umf_memory_provider_handle_t provider = provider_of(memspace, NULL);
@@ -295,7 +289,6 @@ static void a_node_that_is_not_there(void **state)
     void *ptr = NULL;
     int32_t code = 0;
 
-    (void)state;
     assert_int_equal(umfMemoryProviderAlloc(provider, page_size(), 0, &ptr),
                      UMF_RESULT_ERROR_MEMORY_PROVIDER_SPECIFIC);
     assert_null(ptr);
@@ -316,7 +309,6 @@ static void each_policy_is_the_kernels(void **state)
     struct machine machine = this_machine();
     umf_memspace_handle_t memspaces[] = {NULL, memspace_of(machine.nodes, machine.n)};
 
-    (void)state;
     for (unsigned i = 0; i < 2; i++) {
         umf_const_memspace_handle_t memspace = memspaces[i] ? memspaces[i] : umfMemspaceHostAllGet();
         umf_memory_provider_handle_t provider = provider_by(memspace, policy_of(UMF_MEMPOLICY_BIND));
@@ -360,7 +352,6 @@ static void interleaving_in_parts(void **state)
     unsigned wanted[12];
     char *ptr;
 
-    (void)state;
     assert_int_equal(umfMempolicySetInterleavePartSize(policy, 3 * page_size()), UMF_RESULT_SUCCESS);
     assert_int_equal(umfMempolicySetInterleavePartSize(policy, 0), UMF_RESULT_SUCCESS); /* by pages, as by default */
     provider = provider_of(memspace, policy);
@@ -387,7 +378,6 @@ static void splitting_in_equal_pieces(void **state)
     unsigned wanted[4 * NODES_MAX];
     char *ptr = allocate(provider, 4 * machine.n);
 
-    (void)state;
     for (unsigned page = 0; page < 4 * machine.n; page++)
         wanted[page] = machine.nodes[page / 4];
     assert_pages(ptr, wanted, 4 * machine.n);
@@ -410,7 +400,6 @@ static void splitting_in_pieces_of_ones_own(void **state)
     umf_memory_provider_handle_t provider;
     char *ptr;
 
-    (void)state;
     assert_int_equal(umfMempolicySetCustomSplitPartitions(policy, pieces, 3), UMF_RESULT_SUCCESS);
     memset(pieces, 0, sizeof(pieces));
     provider = provider_of(memspace, policy);
@@ -434,7 +423,6 @@ static void pieces_that_are_none(void **state)
     umf_mempolicy_handle_t policy = policy_of(UMF_MEMPOLICY_SPLIT);
     umf_memory_provider_handle_t provider = NULL;
 
-    (void)state;
     assert_int_equal(umfMempolicySetCustomSplitPartitions(policy, &nowhere, 1), UMF_RESULT_SUCCESS);
     assert_int_equal(umfMemoryProviderCreateFromMemspace(memspace, policy, &provider),
                      UMF_RESULT_ERROR_INVALID_ARGUMENT);

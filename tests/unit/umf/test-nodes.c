@@ -74,7 +74,6 @@ static void facts_of_nodes(void **state)
 {
     struct nodes *nodes;
 
-    (void)state;
     put_tiers();
     nodes = nodes_load(files_root);
     assert_non_null(nodes);
@@ -92,7 +91,6 @@ static void facts_of_nodes(void **state)
 /* Each processor's fastest nodes: the one beside it is not in the way of the others. */
 static void tiers(void **state)
 {
-    (void)state;
     put_tiers();
     assert_int_equal(nodes_of(MEMSPACE_HOST_ALL), 0xf);
     assert_int_equal(nodes_of(MEMSPACE_HIGHEST_CAPACITY), 1 << 3);
@@ -102,7 +100,6 @@ static void tiers(void **state)
 
 static void equal_nodes_are_all_the_fastest_and_the_first_is_the_largest(void **state)
 {
-    (void)state;
     files_put("sys/devices/system/node/has_memory", "0,2-3\n");
     for (unsigned i = 0; i < 4; i++) {
         if (i == 1)
@@ -119,7 +116,6 @@ static void equal_nodes_are_all_the_fastest_and_the_first_is_the_largest(void **
 /* Nodes of which nothing is told are not taken for the fastest. */
 static void half_told(void **state)
 {
-    (void)state;
     put_tiers();
     put_node(0, "access0/initiators/read_latency", NULL);
     put_node(0, "access0/initiators/write_latency", NULL);
@@ -136,7 +132,6 @@ static void processors_before_devices(void **state)
 {
     struct nodes *nodes;
 
-    (void)state;
     put_tiers();
     put_speeds(2, 5, "900000\n", "10\n");
     put_node(2, "access1/initiators/node0/online", "1\n");
@@ -153,7 +148,6 @@ static void processors_before_devices(void **state)
 
 static void without_hmat(void **state)
 {
-    (void)state;
     files_put("sys/devices/system/node/has_memory", "0-1\n");
     put_size(0, "1000");
     put_size(1, "1001");
@@ -166,7 +160,6 @@ static void without_hmat(void **state)
 /* What the process may not use is not offered. */
 static void control_groups(void **state)
 {
-    (void)state;
     put_tiers();
     files_put("proc/self/status", "Name:\ttest\nMems_allowed:\t00000003\nMems_allowed_list:\t0-1,9\nThreads:\t1\n");
     assert_int_equal(nodes_of(MEMSPACE_HOST_ALL), 3);
@@ -177,7 +170,6 @@ static void control_groups(void **state)
 /* There is always memory somewhere; nonsense is not believed. */
 static void nothing(void **state)
 {
-    (void)state;
     assert_int_equal(nodes_of(MEMSPACE_HOST_ALL), 1);
     assert_int_equal(nodes_of(MEMSPACE_HIGHEST_CAPACITY), 1);
     assert_int_equal(nodes_of(MEMSPACE_LOWEST_LATENCY), 0);

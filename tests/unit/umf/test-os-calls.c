@@ -58,7 +58,6 @@ static unsigned long nodes_of(const char *ptr, size_t n)
 
 static int setup(void **state)
 {
-    (void)state;
     page = (size_t)page_size();
     kernel = os_calls;
     calls = *os_calls;
@@ -71,7 +70,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    (void)state;
     calls = *kernel;
     umfMemoryProviderDestroy(provider);
     os_calls = kernel;
@@ -158,7 +156,6 @@ static void test_address_not_aligned(void **state)
 {
     void *ptr;
 
-    (void)state;
     make(umfOsMemoryProviderParamsDefault());
     calls.mmap = mmap_askew;
     calls.munmap = munmap_nothing;
@@ -171,7 +168,6 @@ static void test_free_fails(void **state)
 {
     void *ptr;
 
-    (void)state;
     make(umfOsMemoryProviderParamsDefault());
     ptr = alloc(page);
     calls.munmap = munmap_fails;
@@ -204,7 +200,6 @@ static void test_unmapped_unseen(void **state)
     umf_memory_provider_handle_t second;
     void *ptr;
 
-    (void)state;
     assert_mapped(region);
     make(params);
     assert_success(umfMemoryProviderCreate(umfOsMemoryProviderOps(), &params, &second));
@@ -238,7 +233,6 @@ static void test_purge_fails(void **state)
 {
     void *ptr;
 
-    (void)state;
     make(umfOsMemoryProviderParamsDefault());
     ptr = alloc(page);
     calls.madvise = madvise_fails;
@@ -254,7 +248,6 @@ static void test_bind_fails(void **state)
     umf_os_memory_provider_params_t params = umfOsMemoryProviderParamsDefault();
     void *ptr = &ptr;
 
-    (void)state;
     params.numa_mode = UMF_NUMA_MODE_LOCAL;
     make(params);
     calls.mbind = mbind_fails;
@@ -271,7 +264,6 @@ static void test_discovery_fails(void **state)
     const char *text;
     int32_t number;
 
-    (void)state;
     calls.get_mempolicy = get_mempolicy_fails;
     make(params); /* it needs no nodes */
     params.numa_mode = UMF_NUMA_MODE_LOCAL;
@@ -322,7 +314,6 @@ static void test_whole(void **state)
     };
     unsigned nodes[] = {5, 1, 2};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         char *ptr;
 
@@ -348,7 +339,6 @@ static void test_interleave(void **state)
     umf_os_memory_provider_params_t params = on(UMF_NUMA_MODE_INTERLEAVE, nodes, 3);
     char *ptr;
 
-    (void)state;
     params.part_size = 2 * page - 5; /* rounded up */
     make(params);
     ptr = alloc(7 * page);
@@ -388,7 +378,6 @@ static void test_interleave_by_pages(void **state)
     unsigned nodes[] = {3, 0};
     umf_os_memory_provider_params_t params = on(UMF_NUMA_MODE_INTERLEAVE, nodes, 2);
 
-    (void)state;
     calls.madvise = note_madvise;
     for (size_t i = 1; i <= 2; i++) {
         never_huge = i == 2;
@@ -442,7 +431,6 @@ static void test_split(void **state)
     umf_os_memory_provider_params_t params = on(UMF_NUMA_MODE_SPLIT, nodes, 3);
     char *ptr;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
         expect_split(even, 2, sizes[i]);
         expect_split(uneven, 3, sizes[i]);
@@ -500,7 +488,6 @@ static void test_thread_wants_nodes_that_are_not_served(void **state)
     const unsigned long first = 1, second = 2, others = 1UL << 40 | 1UL << 50;
     umf_os_memory_provider_params_t params = umfOsMemoryProviderParamsDefault();
 
-    (void)state;
     params.visibility = UMF_MEM_MAP_SHARED;
     make(params);
     calls.get_mempolicy = get_mempolicy_of_thread;

@@ -54,7 +54,6 @@ static void test_parameters(void **state)
     umf_numa_split_partition_t none = {0, 0}, missing = {1, 5};
     umf_os_memory_provider_params_t params;
 
-    (void)state;
     expect_invalid(with(UMF_NUMA_MODE_DEFAULT, both, 1));
     expect_invalid(with(UMF_NUMA_MODE_LOCAL, both, 1));
     expect_invalid(with(UMF_NUMA_MODE_BIND, NULL, 0));
@@ -112,7 +111,6 @@ static void test_policies(void **state)
     unsigned long nodes;
     int mode;
 
-    (void)state;
     assert_int_equal(policy_of(with(UMF_NUMA_MODE_DEFAULT, NULL, 0), &nodes), DEFAULT);
     assert_int_equal(nodes, 0);
     assert_int_equal(policy_of(with(UMF_NUMA_MODE_BIND, both, 1), &nodes), BIND);
@@ -140,7 +138,6 @@ static void test_default_is_the_threads(void **state)
 {
     unsigned long nodes;
 
-    (void)state;
     set_policy(BIND, 1);
     /* the mapping has no policy of its own, as memory of mmap() has none */
     assert_int_equal(policy_of(with(UMF_NUMA_MODE_DEFAULT, NULL, 0), &nodes), DEFAULT);
@@ -164,7 +161,6 @@ static void test_no_such_node(void **state)
     unsigned beyond[] = {100000};
     umf_os_memory_provider_params_t params;
 
-    (void)state;
     expect_bind_fails(with(UMF_NUMA_MODE_BIND, nowhere, 1));
     expect_bind_fails(with(UMF_NUMA_MODE_INTERLEAVE, beyond, 1));
     expect_bind_fails(with(UMF_NUMA_MODE_SPLIT, beyond, 1));
@@ -184,7 +180,6 @@ static void test_interleaved_pages(void **state)
     int node, before = -1;
     char *ptr;
 
-    (void)state;
     if (!getenv("MEMORYD_VM"))
         return;
     assert_success(umfMemoryProviderCreate(umfOsMemoryProviderOps(), &params, &provider));
@@ -258,7 +253,6 @@ static void test_shared_placements(void **state)
     umf_numa_split_partition_t weights[] = {{3, 1}, {1, 0}}, again[] = {{1, 0}, {2, 1}, {1, 0}};
     umf_os_memory_provider_params_t params;
 
-    (void)state;
     expect_placement(with(UMF_NUMA_MODE_BIND, both + 1, 1), MEMCLIENT_PLACEMENT_BIND, 8, 0, 8);
     expect_placement(with(UMF_NUMA_MODE_BIND, turned, 2), MEMCLIENT_PLACEMENT_BIND, 8, 8, 0);
     expect_placement(with(UMF_NUMA_MODE_PREFERRED, both + 1, 1), MEMCLIENT_PLACEMENT_PREFERRED, 8, 0, 8);
@@ -286,7 +280,6 @@ static void test_shared_default(void **state)
 {
     const umf_os_memory_provider_params_t params = with(UMF_NUMA_MODE_DEFAULT, NULL, 0);
 
-    (void)state;
     expect_placement(params, MEMCLIENT_PLACEMENT_LOCAL, 8, 8, 0);
     set_policy(BIND, 1);
     expect_placement(params, MEMCLIENT_PLACEMENT_BIND, 8, 8, 0);
@@ -303,7 +296,6 @@ static void test_shared_interleave_goes_on(void **state)
     umf_os_memory_provider_params_t params = with(UMF_NUMA_MODE_INTERLEAVE, both, 2);
     umf_memory_provider_handle_t provider;
 
-    (void)state;
     params.visibility = UMF_MEM_MAP_SHARED;
     assert_success(umfMemoryProviderCreate(umfOsMemoryProviderOps(), &params, &provider));
     for (unsigned i = 0; i < 4; i++) {

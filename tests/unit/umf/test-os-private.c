@@ -27,7 +27,6 @@ static umf_memory_provider_handle_t make(umf_os_memory_provider_params_t params)
 
 static int setup(void **state)
 {
-    (void)state;
     umf_profile(UMF_MEMORYD_PROFILE_DOCUMENT);
     page = (size_t)page_size();
     provider = make(umfOsMemoryProviderParamsDefault());
@@ -36,7 +35,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    (void)state;
     umfMemoryProviderDestroy(provider);
     return 0;
 }
@@ -80,7 +78,6 @@ static void test_names_and_pages(void **state)
     size_t min = 0, best = 0, of = 0;
     char *ptr = alloc(page, 0);
 
-    (void)state;
     assert_string_equal(umfMemoryProviderGetName(provider), "OS");
     assert_success(umfMemoryProviderGetMinPageSize(provider, NULL, &min));
     assert_int_equal(min, page);
@@ -114,7 +111,6 @@ static void test_parameters(void **state)
 {
     umf_os_memory_provider_params_t params = umfOsMemoryProviderParamsDefault();
 
-    (void)state;
     assert_int_equal(params.protection, UMF_PROTECTION_READ | UMF_PROTECTION_WRITE);
     assert_int_equal(params.visibility, UMF_MEM_MAP_PRIVATE);
     assert_int_equal(params.numa_mode, UMF_NUMA_MODE_DEFAULT);
@@ -142,7 +138,6 @@ static void test_alignments(void **state)
     const size_t sizes[] = {1, page / 2, page, page + 64, 3 * page, 100 * page};
     void *ptr;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++)
         for (size_t k = 0; k < sizeof(sizes) / sizeof(*sizes); k++) {
             char *at = alloc(sizes[k], good[i]);
@@ -170,7 +165,6 @@ static void test_impossible(void **state)
     const size_t huge = SIZE_MAX / page * page;
     void *ptr = &ptr;
 
-    (void)state;
     assert_native(provider, umfMemoryProviderAlloc(provider, SIZE_MAX, 0, &ptr), UMF_OS_RESULT_ERROR_ALLOC_FAILED,
                   "memory allocation failed: ");
     assert_native(provider, umfMemoryProviderAlloc(provider, SIZE_MAX / 2, 0, &ptr), UMF_OS_RESULT_ERROR_ALLOC_FAILED,
@@ -188,7 +182,6 @@ static void test_freeing(void **state)
     char *ptr = alloc(10 * page, 0);
     void *strange;
 
-    (void)state;
     assert_success(umfMemoryProviderFree(provider, NULL, 0));
     assert_native(provider, umfMemoryProviderFree(provider, (void *)1, 0), UMF_OS_RESULT_ERROR_FREE_FAILED,
                   "memory deallocation failed: ");
@@ -223,7 +216,6 @@ static void test_free_upstream(void **state)
 {
     char *ptr = alloc(1024 * page, 0);
 
-    (void)state;
     umf_profile(UMF_MEMORYD_PROFILE_UPSTREAM);
     assert_success(umfMemoryProviderFree(provider, ptr, 1024));
     assert_success(umfMemoryProviderFree(provider, ptr, 1024));
@@ -238,7 +230,6 @@ static void test_end_frees(void **state)
     umf_memory_provider_handle_t short_lived = make(umfOsMemoryProviderParamsDefault());
     void *ptr;
 
-    (void)state;
     assert_success(umfMemoryProviderAlloc(short_lived, 4 * page, 0, &ptr));
     /* each frees its own only */
     assert_result(umfMemoryProviderFree(provider, ptr, 4 * page), UMF_RESULT_ERROR_INVALID_ARGUMENT);
@@ -270,7 +261,6 @@ static void test_execute(void **state)
     int (*function)(void);
     void *ptr;
 
-    (void)state;
     params.protection |= UMF_PROTECTION_EXEC;
     executable = make(params);
     assert_success(umfMemoryProviderAlloc(executable, page, 0, &ptr));
@@ -289,7 +279,6 @@ static void test_purge(void **state)
     const size_t size = 256 * page;
     char *ptr = alloc(size, 0);
 
-    (void)state;
     memset(ptr, 1, size);
     assert_int_equal(resident(ptr, size), size);
     assert_success(umfMemoryProviderPurgeForce(provider, ptr, size));
@@ -326,7 +315,6 @@ static void test_purge_upstream(void **state)
 {
     char *ptr = alloc(page + 64, 0);
 
-    (void)state;
     umf_profile(UMF_MEMORYD_PROFILE_UPSTREAM);
     ptr[page] = ptr[0] = 1;
     assert_success(umfMemoryProviderPurgeLazy(provider, ptr, page + 64));
@@ -346,7 +334,6 @@ static void test_split_and_merge(void **state)
 {
     char *ptr = alloc(8 * page, 0);
 
-    (void)state;
     memset(ptr, 7, 8 * page);
     assert_success(umfMemoryProviderAllocationSplit(provider, ptr, 8 * page, 2 * page));
     assert_success(umfMemoryProviderAllocationSplit(provider, ptr + 2 * page, 6 * page, 2 * page));
@@ -371,7 +358,6 @@ static void test_no_handles(void **state)
     void *opened;
     size_t size = 0;
 
-    (void)state;
     assert_result(umfMemoryProviderGetIPCHandleSize(provider, &size), UMF_RESULT_ERROR_NOT_SUPPORTED);
     assert_result(umfMemoryProviderGetIPCHandle(provider, ptr, page, data), UMF_RESULT_ERROR_NOT_SUPPORTED);
     assert_result(umfMemoryProviderPutIPCHandle(provider, data), UMF_RESULT_ERROR_NOT_SUPPORTED);
@@ -413,7 +399,6 @@ static void test_errors_are_a_threads(void **state)
     const char *text = NULL;
     int32_t number = 0;
 
-    (void)state;
     assert_native(provider, umfMemoryProviderFree(provider, (void *)1, 1), 1004, "memory deallocation failed: ");
     assert_int_equal(pthread_create(&thread, NULL, other_thread, NULL), 0);
     assert_int_equal(pthread_join(thread, NULL), 0);
@@ -445,7 +430,6 @@ static void test_threads(void **state)
 {
     pthread_t threads[4];
 
-    (void)state;
     for (uintptr_t i = 0; i < 4; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, churn, (void *)(i + 1)), 0);
     for (int i = 0; i < 4; i++)
@@ -468,7 +452,6 @@ static void test_fork(void **state)
 {
     char *ptr = alloc(page, 0);
 
-    (void)state;
     *ptr = 5;
     child_run(in_child, ptr);
     assert_int_equal(*ptr, 5);

@@ -30,7 +30,6 @@ static umf_memory_provider_handle_t make(unsigned protection, const char *name)
 
 static int setup(void **state)
 {
-    (void)state;
     provider = make(UMF_PROTECTION_READ | UMF_PROTECTION_WRITE, NULL);
     return 0;
 }
@@ -87,7 +86,6 @@ static void test_no_call_before_memory(void **state)
     uint64_t before;
     size_t size;
 
-    (void)state;
     observer_settle();
     before = observer_requests();
     idle = make(UMF_PROTECTION_READ, "name");
@@ -108,7 +106,6 @@ static void test_home(void **state)
     char *ptr = alloc(3 * page + 64, 0);
     struct memclient_buffer *buffer = buffer_of(ptr), *none = NULL;
 
-    (void)state;
     assert_ptr_equal(memclient_buffer_address(buffer), ptr);
     assert_int_equal(memclient_buffer_bytes(buffer), 4 * page);
     assert_true(WAIT_UNTIL(observer_buffers() == 1));
@@ -129,7 +126,6 @@ static void test_alignments(void **state)
     const size_t sizes[] = {1, page, page + 64, 10 * page};
     void *ptr = &ptr;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++)
         for (size_t k = 0; k < sizeof(sizes) / sizeof(*sizes); k++) {
             char *at = alloc(sizes[k], good[i]);
@@ -156,7 +152,6 @@ static void test_home_is_taken(void **state)
     char *first = alloc(16 * page, 16 * page), *block, *next;
     size_t room = 256 * page;
 
-    (void)state;
     assert_success(umfMemoryProviderFree(provider, first, 16 * page));
     block = mmap(first, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
     assert_ptr_equal(block, first);
@@ -172,7 +167,6 @@ static void test_impossible(void **state)
 {
     void *ptr = &ptr;
 
-    (void)state;
     assert_native(provider, umfMemoryProviderAlloc(provider, SIZE_MAX, 0, &ptr), UMF_OS_RESULT_ERROR_ALLOC_FAILED,
                   "memory allocation failed: ");
     assert_native(provider, umfMemoryProviderAlloc(provider, 0, 0, &ptr), 1001, "memory allocation failed: ");
@@ -188,7 +182,6 @@ static void test_parts(void **state)
 {
     char *ptr = alloc(8 * page, 0);
 
-    (void)state;
     memset(ptr, 7, 8 * page);
     assert_success(umfMemoryProviderAllocationSplit(provider, ptr, 8 * page, 2 * page));
     assert_success(umfMemoryProviderAllocationSplit(provider, ptr + 2 * page, 6 * page, page));
@@ -215,7 +208,6 @@ static void test_no_merging_of_strangers(void **state)
     char *a = alloc(page, 0), *b = alloc(page, 0);
     char *low = a < b ? a : b, *high = a < b ? b : a;
 
-    (void)state;
     assert_result(umfMemoryProviderAllocationMerge(provider, low, high, (size_t)(high - low) + page),
                   UMF_RESULT_ERROR_INVALID_ARGUMENT);
     assert_success(umfMemoryProviderFree(provider, a, page));
@@ -227,7 +219,6 @@ static void test_freeing(void **state)
     umf_memory_provider_handle_t other = make(UMF_PROTECTION_READ, NULL);
     char *ptr = alloc(4 * page, 0);
 
-    (void)state;
     assert_success(umfMemoryProviderFree(provider, NULL, 0));
     assert_native(provider, umfMemoryProviderFree(provider, (void *)1, page), UMF_OS_RESULT_ERROR_FREE_FAILED,
                   "memory deallocation failed: ");
@@ -250,7 +241,6 @@ static void test_end_frees(void **state)
     umf_memory_provider_handle_t short_lived = make(UMF_PROTECTION_READ | UMF_PROTECTION_WRITE, "end");
     void *ptr;
 
-    (void)state;
     for (int i = 0; i < 20; i++)
         assert_success(umfMemoryProviderAlloc(short_lived, MIB, 0, &ptr));
     assert_success(umfMemoryProviderFree(short_lived, ptr, page));
@@ -263,7 +253,6 @@ static void test_purge(void **state)
 {
     char *ptr = alloc(8 * page, 0);
 
-    (void)state;
     memset(ptr, 1, 8 * page);
     assert_int_equal(pages_at(ptr), 8 * page);
     assert_success(umfMemoryProviderPurgeForce(provider, ptr + page, 2 * page));
@@ -311,7 +300,6 @@ static void test_execute(void **state)
     int (*function)(void);
     void *ptr;
 
-    (void)state;
     assert_success(umfMemoryProviderAlloc(executable, page, 0, &ptr));
     memcpy(ptr, code, sizeof(code));
     memcpy(&function, &ptr, sizeof(ptr));
@@ -339,7 +327,6 @@ static void test_names(void **state)
                                  bad = make(UMF_PROTECTION_READ | UMF_PROTECTION_WRITE, "a//\001b");
     void *of_a, *of_b, *second, *of_bad;
 
-    (void)state;
     assert_success(umfMemoryProviderAlloc(a, page, 0, &of_a));
     assert_success(umfMemoryProviderAlloc(a, page, 0, &second));
     assert_success(umfMemoryProviderAlloc(b, page, 0, &of_b));
@@ -379,7 +366,6 @@ static void test_threads(void **state)
 {
     pthread_t threads[4];
 
-    (void)state;
     for (uintptr_t i = 0; i < 4; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, churn, (void *)(i + 1)), 0);
     for (int i = 0; i < 4; i++)
@@ -405,7 +391,6 @@ static void test_fork(void **state)
 {
     char *ptr = alloc(4 * page, 0);
 
-    (void)state;
     memset(ptr, 5, 4 * page);
     child_run(in_child, ptr);
     assert_true(ptr[0] == 6 && ptr[page] == 5 && ptr[3 * page] == 5);

@@ -46,7 +46,6 @@ static size_t page;
 
 static int setup(void **state)
 {
-    (void)state;
     page = (size_t)page_size();
     broker_start(&broker, NULL, 0);
     setenv("MEMORYD_SOCKET", broker.socket, 1);
@@ -57,7 +56,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    (void)state;
     broker_stop(&broker);
     return 0;
 }
@@ -67,7 +65,6 @@ static void test_table(void **state)
 {
     const char *name = NULL;
 
-    (void)state;
     assert_non_null(ops);
     assert_int_equal(ops->version, UMF1_OPS_VERSION);
     assert_true(ops->initialize && ops->finalize && ops->alloc && ops->free && ops->get_last_native_error &&
@@ -92,7 +89,6 @@ static void test_use(void **state)
     int32_t number;
     char *bytes;
 
-    (void)state;
     assert_int_equal(ops->initialize(&params, &provider), UMF_RESULT_SUCCESS);
     assert_int_equal(ops->get_min_page_size(provider, NULL, &size), UMF_RESULT_SUCCESS);
     assert_int_equal(size, page);
@@ -128,7 +124,6 @@ static void test_parameters(void **state)
     struct memclient_umf_params params = MEMCLIENT_UMF_PARAMS_INIT;
     void *provider = NULL;
 
-    (void)state;
     assert_int_equal(params.size, sizeof(params));
     params.placement = 99;
     assert_int_equal(ops->initialize(&params, &provider), UMF_RESULT_ERROR_INVALID_ARGUMENT);

@@ -60,7 +60,6 @@ static void test_defaults(void **state)
 {
     umf_disjoint_pool_params_t params = umfDisjointPoolParamsDefault();
 
-    (void)state;
     assert_int_equal(params.SlabMinSize, 0);
     assert_int_equal(params.MaxPoolableSize, 0);
     assert_int_equal(params.Capacity, 0);
@@ -80,7 +79,6 @@ static void test_wrong(void **state)
     umf_disjoint_pool_params_t params = umfDisjointPoolParamsDefault();
     umf_memory_pool_handle_t pool = NULL;
 
-    (void)state;
     for (unsigned i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
         params.MinBucketSize = wrong[i];
         assert_result(umfPoolCreate(umfDisjointPoolOps(), provider, &params, 0, &pool),
@@ -98,7 +96,6 @@ static void test_default_pool(void **state)
     umf_memory_pool_handle_t pool = pool_of(umfDisjointPoolParamsDefault(), &null);
     void *ptr;
 
-    (void)state;
     assert_null(umfPoolMalloc(pool, 64));
     assert_success(umfPoolGetLastAllocationError(pool));
     assert_success(umfPoolFree(pool, NULL));
@@ -131,7 +128,6 @@ static void test_shared_limits(void **state)
     umf_memory_pool_handle_t pools[2];
     void *ptrs[2][4];
 
-    (void)state;
     assert_non_null(limits);
     params.SharedLimits = limits;
     for (unsigned i = 0; i < 2; i++) {
@@ -159,7 +155,6 @@ static void test_limits_of_chunks(void **state)
     umf_memory_pool_handle_t pool;
     void *chunk, *slab;
 
-    (void)state;
     params.SharedLimits = limits;
     pool = pool_of(params, &mock);
     chunk = umfPoolMalloc(pool, 64);
@@ -180,7 +175,6 @@ static void test_limits_of_chunks(void **state)
 /* Capacity: so many slabs are kept that are one allocation. */
 static void test_capacity(void **state)
 {
-    (void)state;
     for (unsigned capacity = 0; capacity <= 6; capacity++) {
         struct mock mock = {.kind = MOCK_MALLOC};
         umf_memory_pool_handle_t pool = pool_of(params_of(SLAB, 4096, capacity, 64), &mock);
@@ -232,7 +226,6 @@ static void test_chunks(void **state)
     umf_memory_pool_handle_t pool = pool_of(params_of(SLAB, 4096, 4, 64), &mock);
     void *ptrs[48];
 
-    (void)state;
     malloc_all(pool, ptrs, 48, 64);
     assert_int_equal(mock.calls[MOCK_ALLOC], 3);
     for (unsigned i = 0; i < 48; i++) {
@@ -259,7 +252,6 @@ static void test_buckets(void **state)
     umf_memory_pool_handle_t pool = pool_of(params_of(SLAB, 4096, 4, 64), &mock);
     void *ptrs[sizeof(sizes) / sizeof(*sizes)];
 
-    (void)state;
     for (unsigned i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
         ptrs[i] = umfPoolMalloc(pool, sizes[i]);
         assert_int_equal(mock.calls[MOCK_ALLOC], i / 2 + 1);
@@ -275,7 +267,6 @@ static void test_large(void **state)
     umf_memory_pool_handle_t pool = pool_of(params_of(SLAB, 4096, 4, 64), &mock);
     void *ptr = umfPoolMalloc(pool, 4097);
 
-    (void)state;
     assert_int_equal(mock.bytes, 4097);
     assert_success(umfPoolFree(pool, ptr));
     assert_int_equal(mock.bytes, 0);
@@ -292,7 +283,6 @@ static void test_leak(void **state)
     struct mock mock = {.kind = MOCK_PAGES};
     umf_memory_pool_handle_t pool = pool_of(params_of(SLAB, 4096, 4, 8), &mock);
 
-    (void)state;
     for (unsigned i = 0; i < 1000; i++)
         assert_non_null(umfPoolMalloc(pool, sizes[i % 6]));
     end(pool, &mock);
@@ -303,7 +293,6 @@ static void test_odd(void **state)
 {
     static const size_t slabs[] = {1, 40, 100, 1000, 5000, 70001};
 
-    (void)state;
     for (unsigned k = 0; k < sizeof(slabs) / sizeof(*slabs); k++) {
         struct mock mock = {.kind = MOCK_MALLOC};
         umf_memory_pool_handle_t pool = pool_of(params_of(slabs[k], 5000, 2, 8), &mock);
@@ -327,7 +316,6 @@ static void test_odd(void **state)
 /* umfPoolAlignedMalloc in chunks, slabs and beyond; of a provider that knows its pages, and of one that does not. */
 static void test_aligned(void **state)
 {
-    (void)state;
     for (enum mock_kind kind = MOCK_PAGES; kind <= MOCK_MALLOC; kind++) {
         struct mock mock = {.kind = kind};
         umf_memory_pool_handle_t pool = pool_of(params_of(65536, 1 << 20, 4, 8), &mock);
@@ -360,7 +348,6 @@ static void test_trace(void **state)
     char path[] = "traceXXXXXX", text[4096];
     int fd = mkstemp(path), saved = dup(STDERR_FILENO);
 
-    (void)state;
     assert_ok(fd);
     assert_ok(saved);
     for (int level = 0; level <= 3; level++) {
@@ -450,7 +437,6 @@ static void test_threads(void **state)
     umf_disjoint_pool_params_t params = params_of(4096, 8192, 1, 8);
     umf_disjoint_pool_shared_limits_t *limits = umfDisjointPoolSharedLimitsCreate(64 * SLAB);
 
-    (void)state;
     for (int limited = 0; limited < 2; limited++) {
         struct mock mock = {.kind = MOCK_MALLOC};
 
@@ -484,7 +470,6 @@ static void test_thread_end(void **state)
 {
     struct mock mock = {.kind = MOCK_MALLOC};
 
-    (void)state;
     shared_pool = pool_of(params_of(SLAB, 4096, 4, 64), &mock);
     run(4, keep_some);
     assert_int_equal(mock.bytes, SLAB);
@@ -508,7 +493,6 @@ static void test_left_behind(void **state)
     struct mock mock = {.kind = MOCK_MALLOC};
     void *ptr;
 
-    (void)state;
     shared_pool = pool_of(params_of(SLAB, 4096, 4, 64), &mock);
     ptr = umfPoolMalloc(shared_pool, 64);
     run(1, leave_one);
@@ -527,7 +511,6 @@ static void test_many_pools(void **state)
     umf_memory_pool_handle_t pools[40];
     void *ptrs[40];
 
-    (void)state;
     for (int round = 0; round < 3; round++) {
         for (unsigned i = 0; i < 40; i++)
             pools[i] = pool_of(params_of(SLAB, 4096, 4, 64), &mock);
@@ -551,7 +534,6 @@ static void test_fork(void **state)
     umf_memory_pool_handle_t pool = pool_of(params_of(SLAB, 4096, 4, 64), &mock), other;
     void *ptr = umfPoolMalloc(pool, 64);
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         pid_t pid = fork();
         int status;

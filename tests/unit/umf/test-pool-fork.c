@@ -171,7 +171,6 @@ static void test_disjoint(void **state)
 {
     umf_disjoint_pool_params_t params = slabs_of(4096);
 
-    (void)state;
     check(umfDisjointPoolOps(), &params);
 }
 
@@ -179,25 +178,21 @@ static void test_disjoint_shared(void **state)
 {
     umf_disjoint_pool_params_t params = slabs_of(65536);
 
-    (void)state;
     check_shared(umfDisjointPoolOps(), &params);
 }
 
 static void test_jemalloc(void **state)
 {
-    (void)state;
     check(umfJemallocPoolOps(), NULL);
 }
 
 static void test_jemalloc_shared(void **state)
 {
-    (void)state;
     check_shared(umfJemallocPoolOps(), NULL);
 }
 
 static void test_proxy(void **state)
 {
-    (void)state;
     check(umfProxyPoolOps(), NULL);
 }
 

@@ -25,7 +25,6 @@ static void test_untouched(void **state)
     umf_memory_pool_handle_t pool = mock_pool(umfJemallocPoolOps(), NULL, &mock);
     void *ptrs[1024];
 
-    (void)state;
     for (int round = 0; round < 3; round++) {
         for (int i = 0; i < 1024; i++) {
             ptrs[i] = umfPoolMalloc(pool, 1024);
@@ -52,7 +51,6 @@ static void test_parts(void **state)
     char *ptrs[400];
     unsigned x = 1;
 
-    (void)state;
     for (int round = 0; round < 4; round++) {
         for (int i = 0; i < 400; i++) {
             size_t size = 1 + (x = x * 1664525 + 1013904223) % 200000;
@@ -76,7 +74,6 @@ static void test_disable_provider_free(void **state)
     struct mock mock = {.kind = MOCK_PAGES};
     umf_memory_pool_handle_t pool;
 
-    (void)state;
     assert_false(params.disable_provider_free);
     params.disable_provider_free = true;
     pool = mock_pool(umfJemallocPoolOps(), &params, &mock);
@@ -100,7 +97,6 @@ static void *leave_some(void *arg)
 
 static void test_leak(void **state)
 {
-    (void)state;
     for (enum mock_kind kind = MOCK_PAGES; kind <= MOCK_MALLOC; kind++) {
         struct mock mock = {.kind = kind};
         pthread_t thread;
@@ -119,7 +115,6 @@ static void test_realloc_to_nothing(void **state)
     struct mock mock = {.kind = MOCK_PAGES};
     umf_memory_pool_handle_t pool = mock_pool(umfJemallocPoolOps(), NULL, &mock);
 
-    (void)state;
     assert_null(umfPoolRealloc(pool, umfPoolMalloc(pool, 100), 0));
     assert_success(umfPoolGetLastAllocationError(pool));
     end(pool, &mock);
@@ -132,7 +127,6 @@ static void test_several(void **state)
     umf_memory_pool_handle_t pools[20];
     void *ptrs[20];
 
-    (void)state;
     for (int i = 0; i < 20; i++) {
         mocks[i].kind = MOCK_PAGES;
         pools[i] = mock_pool(umfJemallocPoolOps(), NULL, &mocks[i]);
@@ -152,7 +146,6 @@ static void test_process(void **state)
 {
     Dl_info info;
 
-    (void)state;
     assert_null(dlsym(RTLD_DEFAULT, "mallocx"));
     assert_null(dlsym(RTLD_DEFAULT, "mallctl"));
     assert_null(dlsym(RTLD_DEFAULT, "umf_je_mallocx"));

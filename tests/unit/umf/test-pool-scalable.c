@@ -11,7 +11,6 @@ static void test_granularity(void **state)
     struct mock mock = {.kind = MOCK_PAGES};
     umf_memory_pool_handle_t pool = mock_pool(umfScalablePoolOps(), NULL, &mock);
 
-    (void)state;
     for (int i = 0; i < 1000; i++)
         assert_non_null(umfPoolMalloc(pool, 100));
     assert_true(mock.calls[MOCK_ALLOC] > 0);
@@ -29,7 +28,6 @@ static void test_provider_fails(void **state)
     umf_memory_pool_handle_t pool = NULL;
     umf_result_t result = umfPoolCreate(umfScalablePoolOps(), provider, NULL, 0, &pool);
 
-    (void)state;
     if (result == UMF_RESULT_ERROR_NOT_SUPPORTED) {
         umfMemoryProviderDestroy(provider);
         test_skip("libtbbmalloc.so.2 is not here");
@@ -47,7 +45,6 @@ static void test_realloc_to_nothing(void **state)
     struct mock mock = {.kind = MOCK_PAGES};
     umf_memory_pool_handle_t pool = mock_pool(umfScalablePoolOps(), NULL, &mock);
 
-    (void)state;
     assert_null(umfPoolRealloc(pool, umfPoolMalloc(pool, 100), 0));
     assert_result(umfPoolGetLastAllocationError(pool), UMF_RESULT_ERROR_UNKNOWN);
     umfPoolDestroy(pool);

@@ -107,7 +107,6 @@ static const umf_memory_pool_ops_t ops = {
 
 static int forget(void **state)
 {
-    (void)state;
     memset(&seen, 0, sizeof(seen));
     return 0;
 }
@@ -121,7 +120,6 @@ static void create_checks_its_arguments(void **state)
     umf_memory_provider_handle_t provider = mock_of(MOCK_NULL);
     umf_memory_pool_handle_t pool = NULL;
 
-    (void)state;
     for (unsigned i = 0; i < 2; i++) {
         assert_result(umfPoolCreate(NULL, provider, NULL, flags[i], &pool), UMF_RESULT_ERROR_INVALID_ARGUMENT);
         assert_result(umfPoolCreate(&ops, NULL, NULL, flags[i], &pool), UMF_RESULT_ERROR_INVALID_ARGUMENT);
@@ -141,7 +139,6 @@ static void create_looks_at_the_version(void **state)
     umf_memory_pool_ops_t other = ops;
     umf_memory_pool_handle_t pool = NULL;
 
-    (void)state;
     other.version = UMF_MAKE_VERSION(1, 0);
     assert_result(umfPoolCreate(&other, BOGUS, NULL, 0, &pool), UMF_RESULT_ERROR_NOT_SUPPORTED);
     assert_null(pool);
@@ -153,7 +150,6 @@ static void create_passes_failures_on(void **state)
     umf_memory_provider_handle_t provider = mock_of(MOCK_NULL);
     umf_memory_pool_handle_t pool = NULL;
 
-    (void)state;
     seen.fails = UMF_RESULT_ERROR_UNKNOWN;
     for (umf_pool_create_flags_t flags = 0; flags < 4; flags++)
         assert_result(umfPoolCreate(&ops, provider, NULL, flags, &pool), UMF_RESULT_ERROR_UNKNOWN);
@@ -170,7 +166,6 @@ static void provider_may_be_anything(void **state)
     umf_memory_provider_handle_t provider = NULL;
     umf_memory_pool_handle_t pool;
 
-    (void)state;
     for (unsigned i = 0; i < 2; i++) {
         assert_success(umfPoolCreate(umfProxyPoolOps(), BOGUS, NULL,
                                      i ? UMF_POOL_CREATE_FLAG_DISABLE_TRACKING : UMF_POOL_CREATE_FLAG_NONE, &pool));
@@ -197,7 +192,6 @@ static void owned_provider(void **state)
     umf_memory_provider_handle_t provider;
     umf_memory_pool_handle_t pool;
 
-    (void)state;
     own.finalize = count_finalize;
     finalized = 0;
     assert_success(umfMemoryProviderCreate(&own, NULL, &provider));
@@ -266,7 +260,6 @@ static void everything_reaches_the_pool(void **state)
     umf_memory_pool_handle_t pool;
     int params;
 
-    (void)state;
     assert_success(umfPoolCreate(&copied, provider, &params, 0, &pool));
     memset(&copied, 0, sizeof(copied));
     assert_ptr_equal(seen.params, &params);
@@ -303,7 +296,6 @@ static void whole_provider_reaches_the_pool(void **state)
     uint8_t handle[MOCK_HANDLE_SIZE];
     void *ptr, *opened;
 
-    (void)state;
     assert_success(umfPoolCreate(&ops, provider, NULL, 0, &pool));
     assert_success(umfMemoryProviderAlloc(seen.provider, 8192, 0, &ptr));
     umfMemoryProviderGetLastNativeError(seen.provider, &message, &error);
@@ -330,7 +322,6 @@ static void whole_provider_reaches_the_pool(void **state)
 
 static void no_pool(void **state)
 {
-    (void)state;
     assert_null(umfPoolMalloc(NULL, 1));
     assert_null(umfPoolAlignedMalloc(NULL, 1, 8));
     assert_null(umfPoolCalloc(NULL, 1, 1));

@@ -31,7 +31,6 @@ static void create_checks_its_arguments(void **state)
     struct mock mock = {.calls = {0}};
     umf_memory_provider_handle_t provider = NULL;
 
-    (void)state;
     assert_result(umfMemoryProviderCreate(NULL, &mock, &provider), UMF_RESULT_ERROR_INVALID_ARGUMENT);
     assert_null(provider);
     assert_result(umfMemoryProviderCreate(&mock_ops[MOCK_PAGES], &mock, NULL), UMF_RESULT_ERROR_INVALID_ARGUMENT);
@@ -50,7 +49,6 @@ static void create_checks_its_arguments(void **state)
 /* umfMemoryProviderCreate: operations that every provider has. */
 static void create_wants_every_operation(void **state)
 {
-    (void)state;
     assert_success(try_ops(&mock_ops[MOCK_PAGES]));
     assert_result(without(initialize), UMF_RESULT_ERROR_INVALID_ARGUMENT);
     assert_result(without(finalize), UMF_RESULT_ERROR_INVALID_ARGUMENT);
@@ -67,7 +65,6 @@ static void create_wants_pairs_and_all_of_ipc(void **state)
 {
     umf_memory_provider_ops_t ops = mock_ops[MOCK_PAGES];
 
-    (void)state;
     assert_success(without(ext.purge_lazy));
     assert_success(without(ext.purge_force));
     assert_result(without(ext.allocation_split), UMF_RESULT_ERROR_INVALID_ARGUMENT);
@@ -89,7 +86,6 @@ static void create_looks_at_the_version(void **state)
 {
     umf_memory_provider_ops_t ops = mock_ops[MOCK_PAGES];
 
-    (void)state;
     ops.version = UMF_MAKE_VERSION(0, 1);
     assert_success(try_ops(&ops));
     ops.version = UMF_MAKE_VERSION(0, 99);
@@ -114,7 +110,6 @@ static void create_passes_failures_on(void **state)
     umf_memory_provider_ops_t ops = mock_ops[MOCK_PAGES];
     umf_memory_provider_handle_t provider = (void *)&ops;
 
-    (void)state;
     ops.initialize = fails_with;
     for (unsigned i = 0; i < sizeof(results) / sizeof(*results); i++)
         assert_result(umfMemoryProviderCreate(&ops, (void *)&results[i], &provider), results[i]);
@@ -162,7 +157,6 @@ static void the_table_is_copied(void **state)
     struct mock mock = {.calls = {0}};
     umf_memory_provider_handle_t provider;
 
-    (void)state;
     assert_success(umfMemoryProviderCreate(&ops, &mock, &provider));
     memset(&ops, 0, sizeof(ops));
     assert_success(umfMemoryProviderPurgeLazy(provider, P, 1));
@@ -180,7 +174,6 @@ static void each_call_is_one(void **state)
     umf_memory_provider_handle_t provider = mock_new(&mock);
     size_t size;
 
-    (void)state;
     assert_int_equal(mock_called(&mock), 0);
     assert_result(umfMemoryProviderAlloc(provider, 0, 3, NULL), UMF_RESULT_ERROR_MEMORY_PROVIDER_SPECIFIC);
     assert_int_equal(mock.alignment, 3);
@@ -237,7 +230,6 @@ static void native_errors(void **state)
     const char *message = NULL;
     int32_t error = 0;
 
-    (void)state;
     umfMemoryProviderGetLastNativeError(provider, &message, &error);
     assert_string_equal(message, "mock");
     assert_int_equal(error, MOCK_NATIVE_ERROR);
@@ -254,7 +246,6 @@ static void handles_of_memory(void **state)
     uint8_t handle[MOCK_HANDLE_SIZE];
     void *ptr, *opened;
 
-    (void)state;
     assert_success(umfMemoryProviderAlloc(provider, 100, 0, &ptr));
     memcpy(ptr, "shared", sizeof("shared"));
     assert_success(umfMemoryProviderGetIPCHandle(provider, ptr, 100, handle));
@@ -281,7 +272,6 @@ static void missing_operations(void **state)
     size_t size;
     void *ptr;
 
-    (void)state;
     assert_result(umfMemoryProviderPurgeLazy(provider, P, 1), UMF_RESULT_ERROR_NOT_SUPPORTED);
     assert_result(umfMemoryProviderPurgeForce(provider, P, 1), UMF_RESULT_ERROR_NOT_SUPPORTED);
     assert_result(umfMemoryProviderAllocationSplit(provider, P, 2, 1), UMF_RESULT_ERROR_NOT_SUPPORTED);
@@ -300,7 +290,6 @@ static void no_provider(void **state)
     size_t size;
     void *ptr;
 
-    (void)state;
     assert_result(umfMemoryProviderAlloc(NULL, 1, 0, &ptr), UMF_RESULT_ERROR_INVALID_ARGUMENT);
     assert_result(umfMemoryProviderFree(NULL, P, 1), UMF_RESULT_ERROR_INVALID_ARGUMENT);
     assert_result(umfMemoryProviderGetRecommendedPageSize(NULL, 1, &size), UMF_RESULT_ERROR_INVALID_ARGUMENT);
@@ -323,7 +312,6 @@ static void split_checks_its_arguments(void **state)
     struct mock mock = {.calls = {0}};
     umf_memory_provider_handle_t provider = mock_new(&mock);
 
-    (void)state;
     assert_result(umfMemoryProviderAllocationSplit(provider, NULL, 2, 1), UMF_RESULT_ERROR_INVALID_ARGUMENT);
     assert_result(umfMemoryProviderAllocationSplit(provider, P, 0, 0), UMF_RESULT_ERROR_INVALID_ARGUMENT);
     assert_result(umfMemoryProviderAllocationSplit(provider, P, 2, 0), UMF_RESULT_ERROR_INVALID_ARGUMENT);
@@ -339,7 +327,6 @@ static void merge_checks_its_arguments(void **state)
     umf_memory_provider_handle_t provider = mock_new(&mock);
     char *high = (char *)P + 4;
 
-    (void)state;
     assert_result(umfMemoryProviderAllocationMerge(provider, NULL, high, 8), UMF_RESULT_ERROR_INVALID_ARGUMENT);
     assert_result(umfMemoryProviderAllocationMerge(provider, P, NULL, 8), UMF_RESULT_ERROR_INVALID_ARGUMENT);
     assert_result(umfMemoryProviderAllocationMerge(provider, P, high, 0), UMF_RESULT_ERROR_INVALID_ARGUMENT);
@@ -374,7 +361,6 @@ static void our_own_check_for_null(void **state)
     umf_os_memory_provider_params_t params = umfOsMemoryProviderParamsDefault();
     umf_memory_provider_handle_t provider;
 
-    (void)state;
     params.visibility = UMF_MEM_MAP_SHARED;
     assert_success(umfMemoryProviderCreate(umfOsMemoryProviderOps(), &params, &provider));
     nothing_to_share(provider);

@@ -15,7 +15,6 @@ static void allocates_and_frees(void **state)
     umf_memory_pool_handle_t pool = proxy_of(provider);
     char *ptr = umfPoolMalloc(pool, 100);
 
-    (void)state;
     assert_non_null(ptr);
     assert_int_equal(mock.size, 100);
     assert_int_equal(mock.alignment, 0);
@@ -45,7 +44,6 @@ static void cannot_do_more(void **state)
     umf_memory_pool_handle_t pool = proxy_of(provider);
     void *ptr = umfPoolMalloc(pool, 8);
 
-    (void)state;
     assert_null(umfPoolCalloc(pool, 1, 8));
     assert_result(umfPoolGetLastAllocationError(pool), UMF_RESULT_ERROR_NOT_SUPPORTED);
     assert_success(umfPoolFree(pool, ptr));
@@ -67,7 +65,6 @@ static void passes_failures_on(void **state)
     umf_memory_provider_handle_t provider = mock_new(&mock);
     umf_memory_pool_handle_t pool = proxy_of(provider);
 
-    (void)state;
     assert_null(umfPoolMalloc(pool, 0));
     assert_result(umfPoolGetLastAllocationError(pool), UMF_RESULT_ERROR_MEMORY_PROVIDER_SPECIFIC);
     assert_null(umfPoolMalloc(pool, SIZE_MAX));
@@ -86,7 +83,6 @@ static void frees_null(void **state)
     umf_memory_provider_handle_t provider = mock_new(&mock);
     umf_memory_pool_handle_t pool = proxy_of(provider);
 
-    (void)state;
     errno = 0;
     mock.size = 1;
     assert_success(umfPoolFree(pool, NULL));
@@ -105,7 +101,6 @@ static void gets_nothing(void **state)
     umf_memory_provider_handle_t provider = mock_of(MOCK_NULL);
     umf_memory_pool_handle_t pool = proxy_of(provider);
 
-    (void)state;
     for (size_t size = 0; size < 3; size++) {
         assert_null(umfPoolMalloc(pool, size));
         assert_success(umfPoolGetLastAllocationError(pool));

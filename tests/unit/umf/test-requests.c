@@ -24,7 +24,6 @@ static void provider_calls(void **state)
     size_t bytes;
     void *ptr, *opened;
 
-    (void)state;
     assert_success(umfMemoryProviderGetIPCHandleSize(provider, &bytes));
     assert_in_range(bytes, 1, sizeof(handle));
     assert_costs(1, assert_success(umfMemoryProviderAlloc(provider, SIZE, 0, &ptr)));
@@ -61,7 +60,6 @@ static void objects_of_a_slab(void **state)
     static void *ptrs[MANY], *opened[MANY];
     size_t bytes;
 
-    (void)state;
     assert_costs(1, {
         for (int i = 0; i < MANY; i++)
             assert_non_null(ptrs[i] = umfPoolMalloc(pool, 64));

@@ -61,7 +61,6 @@ static void any_address_within(void **state)
     struct mock mock = {.calls = {0}};
     struct open_pool open = open_pool(&mock);
 
-    (void)state;
     assert_null(umfPoolByPtr(NULL));
     assert_null(umfPoolByPtr(&mock));
     for (unsigned i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
@@ -83,7 +82,6 @@ static void many_pools(void **state)
     umf_memory_pool_handle_t pools[POOLS];
     char *pieces[POOLS][PIECES];
 
-    (void)state;
     for (unsigned i = 0; i < POOLS; i++)
         pools[i] = proxy_of(provider);
     for (unsigned j = 0; j < PIECES; j++)
@@ -107,7 +105,6 @@ static void what_is_no_pools(void **state)
 {
     char here[8];
 
-    (void)state;
     assert_success(umfFree(here));
     assert_success(umfFree(NULL));
     assert_null(umfPoolByPtr(here));
@@ -120,7 +117,6 @@ static void pool_ends(void **state)
     struct open_pool open = open_pool(&mock);
     char *ptr = umfPoolMalloc(open.pool, PAGE), *other;
 
-    (void)state;
     other = umfPoolMalloc(open.pool, PAGE);
     umfPoolDestroy(open.pool);
     assert_null(umfPoolByPtr(ptr));
@@ -138,7 +134,6 @@ static void not_tracked(void **state)
     umf_memory_pool_handle_t pool;
     void *ptr;
 
-    (void)state;
     assert_success(umfPoolCreate(umfProxyPoolOps(), provider, NULL, UMF_POOL_CREATE_FLAG_DISABLE_TRACKING, &pool));
     ptr = umfPoolMalloc(pool, 100);
     assert_non_null(ptr);
@@ -162,7 +157,6 @@ static void free_fails(void **state)
     struct open_pool open = open_pool(&mock);
     char *ptr = umfPoolMalloc(open.pool, 5000);
 
-    (void)state;
     mock.fails[MOCK_FREE] = UMF_RESULT_ERROR_UNKNOWN;
     assert_result(umfPoolFree(open.pool, ptr), UMF_RESULT_ERROR_UNKNOWN);
     assert_result(umfFree(ptr), UMF_RESULT_ERROR_UNKNOWN);
@@ -182,7 +176,6 @@ static void frees_the_unknown(void **state)
     struct open_pool open = open_pool(&mock);
     char here[8];
 
-    (void)state;
     mock.fails[MOCK_FREE] = UMF_RESULT_ERROR_INVALID_ARGUMENT;
     assert_result(umfPoolFree(open.pool, here), UMF_RESULT_ERROR_INVALID_ARGUMENT);
     assert_null(umfPoolByPtr(here));
@@ -196,7 +189,6 @@ static void frees_parts(void **state)
     struct open_pool open = open_pool(&mock);
     char *ptr = umfPoolMalloc(open.pool, 7 * PAGE);
 
-    (void)state;
     assert_success(umfMemoryProviderFree(open.inner, ptr, PAGE));
     assert_null(umfPoolByPtr(ptr));
     assert_pool(ptr + PAGE, ptr + 7 * PAGE, open.pool);
@@ -231,7 +223,6 @@ static void splits_and_merges(void **state)
     struct open_pool open = open_pool(&mock);
     char *ptr = umfPoolMalloc(open.pool, 8 * PAGE);
 
-    (void)state;
     assert_success(umfMemoryProviderAllocationSplit(open.inner, ptr, 8 * PAGE, 3 * PAGE));
     assert_success(umfMemoryProviderAllocationSplit(open.inner, ptr + 3 * PAGE, 5 * PAGE, PAGE));
     assert_pool(ptr, ptr + 8 * PAGE, open.pool);
@@ -254,7 +245,6 @@ static void splits_and_merges_what_is_there(void **state)
     struct open_pool open = open_pool(&mock), other = open_pool(&other_mock);
     char *ptr = umfPoolMalloc(open.pool, 4 * PAGE);
 
-    (void)state;
     assert_result(umfMemoryProviderAllocationSplit(open.inner, ptr, 3 * PAGE, PAGE), UMF_RESULT_ERROR_INVALID_ARGUMENT);
     assert_result(umfMemoryProviderAllocationSplit(open.inner, ptr, 5 * PAGE, PAGE), UMF_RESULT_ERROR_INVALID_ARGUMENT);
     assert_result(umfMemoryProviderAllocationSplit(open.inner, ptr + PAGE, 3 * PAGE, PAGE),
@@ -328,7 +318,6 @@ static void pool_in_pool(void **state)
     umf_memory_pool_handle_t inner = proxy_of(provider);
     char *ptr = umfPoolMalloc(inner, 3 * PAGE), *sibling = umfPoolMalloc(outer.pool, PAGE);
 
-    (void)state;
     assert_pool(ptr, ptr + 3 * PAGE, inner);
     assert_pool(sibling, sibling + PAGE, outer.pool);
     mock.fails[MOCK_FREE] = UMF_RESULT_ERROR_UNKNOWN;
@@ -353,7 +342,6 @@ static void pools_in_pools(void **state)
     umf_memory_pool_handle_t pools[DEEP + 1];
     char *ptr;
 
-    (void)state;
     for (unsigned i = 0; i <= DEEP; i++) {
         if (i)
             providers[i] = provider_of_pool(pools[i - 1]);
@@ -426,7 +414,6 @@ static void parts_in_a_pool(void **state)
     struct bump bump = {.used = 0};
     char *parts[60];
 
-    (void)state;
     ops.initialize = bump_initialize;
     ops.finalize = bump_finalize;
     ops.aligned_malloc = bump_malloc;
@@ -483,7 +470,6 @@ static void given_back_unseen(void **state)
     umf_memory_provider_handle_t provider;
     umf_memory_pool_handle_t first, second;
 
-    (void)state;
     ops.alloc = arena_alloc;
     provider = provider_of(&ops);
     first = proxy_of(provider);
@@ -542,7 +528,6 @@ static void threads_look_and_change(void **state)
     pthread_t lookers[THREADS], changers[THREADS];
     void *wrong;
 
-    (void)state;
     open.pool = proxy_of(open.provider);
     stop = false;
     for (unsigned i = 0; i < THREADS; i++) {

@@ -75,7 +75,6 @@ static void frees(umf_memory_visibility_t visibility)
 
 static void frees_what_it_does_not_have(void **state)
 {
-    (void)state;
     frees(UMF_MEM_MAP_PRIVATE);
     frees(UMF_MEM_MAP_SHARED);
 }
@@ -98,7 +97,6 @@ static void purges(umf_memory_visibility_t visibility)
 
 static void purges_what_are_no_whole_pages(void **state)
 {
-    (void)state;
     purges(UMF_MEM_MAP_PRIVATE);
     purges(UMF_MEM_MAP_SHARED);
 }
@@ -112,7 +110,6 @@ static void private_memory_has_no_handles(void **state)
     size_t size = 0;
     void *ptr;
 
-    (void)state;
     assert_success(umfMemoryProviderGetIPCHandleSize(provider, &size));
     assert_in_range(size, 1, sizeof(data));
     ptr = alloc(provider, page);
@@ -132,7 +129,6 @@ static void splits_and_closes_anything(void **state)
     umf_memory_provider_handle_t provider = make(UMF_MEM_MAP_PRIVATE), shared = make(UMF_MEM_MAP_SHARED);
     char *other = strange();
 
-    (void)state;
     assert_success(umfMemoryProviderAllocationSplit(provider, other, page, 64));
     assert_success(umfMemoryProviderAllocationMerge(provider, other, other + 64, page));
     assert_success(umfMemoryProviderCloseIPCHandle(shared, other, 8));
@@ -146,7 +142,6 @@ static void recommends_the_page(void **state)
 {
     umf_memory_provider_handle_t provider = make(UMF_MEM_MAP_PRIVATE);
 
-    (void)state;
     for (size_t size = 0; size < (size_t)1 << 40; size = 4 * size + 1) {
         size_t recommended = 0;
 
@@ -184,7 +179,6 @@ static void looks_at_partitions(void **state)
     umf_numa_split_partition_t partition = {.weight = 1, .target = 0};
     umf_memory_provider_handle_t provider;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
         assert_success(create(modes[i], 1, 0));
         assert_result(create(modes[i], 0, 0), UMF_RESULT_ERROR_INVALID_ARGUMENT);
@@ -208,7 +202,6 @@ static void errors_last(void **state)
     int32_t number = 0;
     void *ptr = NULL;
 
-    (void)state;
     assert_success(umfPoolCreate(umfProxyPoolOps(), provider, NULL, UMF_POOL_CREATE_FLAG_NONE, &pool));
     assert_null(umfPoolMalloc(pool, SIZE_MAX));
     assert_result(umfPoolGetLastAllocationError(pool), UMF_RESULT_ERROR_MEMORY_PROVIDER_SPECIFIC);
@@ -226,7 +219,6 @@ static void errors_last(void **state)
 
 static void policies_that_are_none_may_be_destroyed(void **state)
 {
-    (void)state;
     assert_success(umfMempolicyDestroy(NULL));
 }
 
@@ -238,7 +230,6 @@ static void the_memoryd_provider_keeps_to_the_document(void **state)
     umf_memory_provider_handle_t provider;
     char *other = strange(), *ptr;
 
-    (void)state;
     assert_success(umfMemoryProviderCreate(umfMemorydMemoryProviderOps(), NULL, &provider));
     ptr = alloc(provider, 2 * page);
     assert_result(umfMemoryProviderPurgeForce(provider, ptr, page + 64), UMF_RESULT_ERROR_INVALID_ALIGNMENT);
@@ -252,7 +243,6 @@ static void the_memoryd_provider_keeps_to_the_document(void **state)
 
 static int nothing_left(void **state)
 {
-    (void)state;
     observer_expect_nothing();
     return 0;
 }

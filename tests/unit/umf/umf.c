@@ -27,7 +27,6 @@ void umf_assert_native(umf_memory_provider_handle_t provider, int32_t number, co
 
 int umf_nothing_left(void **state)
 {
-    (void)state;
     umf_profile(UMF_MEMORYD_PROFILE_DOCUMENT);
     observer_expect_nothing();
     return 0;
@@ -40,7 +39,6 @@ void umf_profile(enum umf_memoryd_profile_t profile)
 
 int umf_group_setup(void **state)
 {
-    (void)state;
     umf_profile(UMF_MEMORYD_PROFILE_DOCUMENT);
     /* what is closed is unmapped, unless a test is about that */
     setenv("MEMORYD_CACHE", "0", 0);

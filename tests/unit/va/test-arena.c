@@ -25,7 +25,6 @@ static void test_arguments(void **state)
 {
     struct arena_extent extent = ARENA_EXTENT_NULL;
 
-    (void)state;
     va_arena_init(&arena, BASE, 16 * PAGE, PAGE);
     assert_int_equal(take(&extent, 0, 0, 0), STATUS_SIZE_ZERO);
     assert_int_equal(take(&extent, 1, 0, 0), STATUS_INVALID_ARGUMENT);
@@ -58,7 +57,6 @@ static void test_I9_wish_is_exact_or_refused(void **state)
 {
     struct arena_extent a = ARENA_EXTENT_NULL, b = ARENA_EXTENT_NULL;
 
-    (void)state;
     va_arena_init(&arena, BASE, 16 * PAGE, PAGE);
     assert_int_equal(take(&a, 4 * PAGE, 0, BASE + 4 * PAGE), 0);
     assert_int_equal(a.start, BASE + 4 * PAGE);
@@ -91,7 +89,6 @@ static void test_tight_aligned_gap(void **state)
 {
     struct arena_extent low = ARENA_EXTENT_NULL, high = ARENA_EXTENT_NULL, tight = ARENA_EXTENT_NULL;
 
-    (void)state;
     va_arena_init(&arena, BASE, 16 * PAGE, PAGE);
     assert_int_equal(take(&low, 8 * PAGE, 0, BASE), 0);
     assert_int_equal(take(&high, 4 * PAGE, 0, BASE + 12 * PAGE), 0);
@@ -112,7 +109,6 @@ static void test_arena_at_the_top(void **state)
     struct arena_extent extent = ARENA_EXTENT_NULL;
     uint64_t top = -PAGE;
 
-    (void)state;
     va_arena_init(&arena, top - 8 * PAGE, 8 * PAGE, PAGE);
     assert_int_equal(take(&extent, 9 * PAGE, 0, 0), STATUS_NO_ADDRESS_SPACE);
     assert_int_equal(take(&extent, PAGE, UINT64_C(1) << 63, 0), STATUS_NO_ADDRESS_SPACE);
@@ -183,7 +179,6 @@ static void test_I9_never_overlaps(void **state)
 {
     uint64_t random = UINT64_C(0x9e3779b97f4a7c15);
 
-    (void)state;
     va_arena_init(&arena, BASE, N_PAGES * PAGE, PAGE);
     for (int round = 0; round < 100000; round++) {
         unsigned which, n, alignment, start;

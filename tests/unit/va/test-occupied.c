@@ -21,7 +21,6 @@ static struct list in_session[SESSIONS];
 
 static int setup(void **state)
 {
-    (void)state;
     assert_int_equal(ledger_new(&ledger, BASE, N_PAGES * page_size()), 0);
     accounts_init(&accounts, NULL);
     assert_int_equal(account_new_session(&accounts, 1000, &account, NULL), 0);
@@ -34,7 +33,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    (void)state;
     assert_int_equal(account->used[ACCOUNT_RESERVATIONS], 0);
     assert_int_equal(account->used[ACCOUNT_ADDRESSES], 0);
     assert_int_equal(arena.used, 0);
@@ -79,7 +77,6 @@ static void the_next_who_told_it_takes_it_I9(void **state)
 {
     struct reservation *a, *b;
 
-    (void)state;
     occupied_begin(&reservations);
     a = occupy(1, 4, 8);
     b = occupy(2, 8, 8);
@@ -97,7 +94,6 @@ static void what_was_taken_is_kept_out_when_it_ends_I9(void **state)
 {
     struct reservation *real, *told;
 
-    (void)state;
     occupied_begin(&reservations);
     real = reserve(4, 8);
     told = occupy(2, 0, 8);
@@ -112,7 +108,6 @@ static void it_counts_against_the_limits_I7(void **state)
 {
     struct reservation *told, *none = NULL;
 
-    (void)state;
     accounts.limits.user[ACCOUNT_ADDRESSES] = 8 * page_size();
     occupied_begin(&reservations);
     told = occupy(2, 0, 6);
@@ -128,7 +123,6 @@ static void it_is_found_by_session_and_range(void **state)
 {
     struct reservation *a = occupy(1, 0, 100), *b = occupy(2, 10, 10), *c = occupy(3, 40, 10);
 
-    (void)state;
     assert_ptr_equal(reservations_find_occupied(&reservations, 2, at(19), 1), b);
     assert_null(reservations_find_occupied(&reservations, 2, at(20), 50 * page_size()));
     assert_null(reservations_find_occupied(&reservations, 2, at(0), 10 * page_size()));
@@ -159,7 +153,6 @@ static void each_page_that_anybody_has_is_taken_and_no_other_I9(void **state)
 {
     struct reservation *real[N_EACH] = {NULL}, *told[N_EACH] = {NULL};
 
-    (void)state;
     srandom(1);
     for (unsigned round = 0; round < 20000; round++) {
         unsigned i = (unsigned)random() % N_EACH;

@@ -18,7 +18,6 @@ static struct list in_session = LIST_INIT(in_session);
 
 static int setup(void **state)
 {
-    (void)state;
     assert_int_equal(ledger_new(&ledger, BASE, 16 * page_size()), 0);
     accounts_init(&accounts, NULL);
     accounts.limits.session[ACCOUNT_RESERVATIONS] = 2;
@@ -31,7 +30,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    (void)state;
     assert_true(list_is_empty(&in_session));
     reservations_deinit(&reservations);
     va_arena_deinit(&arena);
@@ -50,7 +48,6 @@ static void test_made_whole_or_not_at_all(void **state)
 {
     struct reservation *a, *b, *none = NULL;
 
-    (void)state;
     assert_int_equal(make(17, &none), STATUS_NO_ADDRESS_SPACE);
     assert_int_equal(account->used[ACCOUNT_RESERVATIONS], 0);
     assert_int_equal(make(8, &a), 0);
@@ -89,7 +86,6 @@ static void test_I9_kept_by_buffers_after_the_session(void **state)
     uint64_t id, cursor = 0;
     unsigned budget = 10;
 
-    (void)state;
     assert_int_equal(make(4, &reservation), 0);
     record_commit(&reservations.table, reservation);
     id = reservation->record->head.id;
@@ -113,7 +109,6 @@ static void test_I9_no_two_buffers_in_one_place(void **state)
     struct arena_extent one = ARENA_EXTENT_NULL, two = ARENA_EXTENT_NULL;
     struct reservation *reservation;
 
-    (void)state;
     assert_int_equal(make(4, &reservation), 0);
     assert_int_equal(place(reservation, &one, 1, 2), 0);
     assert_int_equal(one.start, reservation->record->address + page_size());
@@ -136,7 +131,6 @@ static void test_kept_by_the_session_after_buffers(void **state)
     struct arena_extent one = ARENA_EXTENT_NULL;
     struct reservation *reservation;
 
-    (void)state;
     assert_int_equal(make(4, &reservation), 0);
     assert_int_equal(place(reservation, &one, 0, 1), 0);
     assert_ptr_equal(reservation_unplace(reservation, &one), reservation);

@@ -67,7 +67,6 @@ static void each_job_runs_once(void **state)
     static struct counted jobs[N];
     _cleanup_(work_freep) struct work *work = NULL;
 
-    (void)state;
     assert_int_equal(work_new(&work, 2), 0);
     for (unsigned i = 0; i < N; i++) {
         counted_init(&jobs[i], work);
@@ -108,7 +107,6 @@ static void a_short_job_passes_the_long_ones(void **state)
     struct counted quick;
     _cleanup_(work_freep) struct work *work = NULL;
 
-    (void)state;
     assert_int_equal(work_new(&work, 1), 0);
     for (unsigned i = 0; i < N; i++) {
         counted_init(&slow[i].counted, work);
@@ -149,7 +147,6 @@ static void a_job_begins_when_a_worker_is_free(void **state)
     struct waiting slow[N];
     _cleanup_(work_freep) struct work *work = NULL;
 
-    (void)state;
     n_begun = 0;
     assert_int_equal(work_new(&work, THREADS), 0);
     for (unsigned i = 0; i < N; i++) {
@@ -180,7 +177,6 @@ static void stopping_finishes_everything(void **state)
     unsigned fds = fd_count();
     struct work *work = NULL;
 
-    (void)state;
     assert_int_equal(work_new(&work, 2), 0);
     for (unsigned i = 0; i < N; i++) {
         counted_init(&jobs[i], work);
@@ -200,7 +196,6 @@ static void senseless_sizes_are_refused(void **state)
 {
     struct work *work = NULL;
 
-    (void)state;
     assert_true(work_new(&work, 0) < 0);
     assert_true(work_new(&work, 100000) < 0);
     assert_null(work);

@@ -20,7 +20,7 @@ memctl() { "${builddir:?}/client/memctl/memctl" "$@"; }
 # the folder. make has compiled the ones in C; those in C++ are compiled here, where there is a compiler for it, for each
 # of $standards.
 begin_programs() {
-    local folder=$1 library=$2 source standard program
+    local folder=$1 library=$2 source standard program compilers=() compiler
     shift 2
 
     command -v jq >/dev/null || { echo "jq is not installed"; exit 77; }
@@ -41,9 +41,13 @@ begin_programs() {
                 # shellcheck disable=SC2086
                 $TEST_CXX "-std=$standard" -pthread -Wall -Wextra -Werror -I"$srcdir/include" \
                     -I"$srcdir/include/memclient/${library#memclient-}" "$@" \
-                    -o "$program" "$source" -L"$builddir/client/.libs" "-l$library" -lmemclient
+                    -o "$program" "$source" -L"$builddir/client/.libs" "-l$library" -lmemclient &
+                compilers+=($!)
                 programs+=("$program")
             done
+        done
+        for compiler in "${compilers[@]}"; do
+            wait "$compiler" || { echo "a program does not compile"; exit 1; }
         done
     fi
     export LD_LIBRARY_PATH=$builddir/client/.libs${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}

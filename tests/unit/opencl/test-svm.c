@@ -129,7 +129,7 @@ static void structs_of_other_versions_have_other_sizes(void **state)
         uint64_t later;
     } info = {.later = 9};
     struct memclient_svm *made;
-    void *ptr = allocate(svm, 100);
+    void *ptr = svm_allocate(svm, 100);
 
     assert_done(memclient_svm_create(&smaller, &made)); /* the flags are beyond its size */
     memclient_svm_destroy(made);

@@ -95,7 +95,7 @@ static umf_result_t do_alloc(void *provider, size_t size, size_t alignment, void
         *ptr = NULL;
         return UMF_RESULT_SUCCESS;
     }
-    if (size > SIZE_MAX / 2)
+    if (size >= SIZE_MAX / 2)
         return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
     if (mock->kind == MOCK_MALLOC)
         got = malloc_aligned(size, alignment);

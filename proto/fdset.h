@@ -45,7 +45,7 @@ struct fdset {
     int fds[MEMORYD_FDS_MAX];
 };
 
-#define FDSET_NULL {.n = 0}
+#define FDSET_NULL ((struct fdset){.n = 0})
 
 /* Only the first n places are ever read, so initialising does not touch the rest. */
 static inline void fdset_init(struct fdset *set)

@@ -107,7 +107,7 @@ struct release_batch {
     unsigned n;
     uint64_t ids[MEMORYD_BATCH_MAX];
 };
-#define RELEASE_BATCH_NULL {.channel = NULL}
+#define RELEASE_BATCH_NULL ((struct release_batch){.channel = NULL})
 
 void release_batch_unref(struct release_batch *batch, struct memclient_buffer *buf);
 void release_batch_send(struct release_batch *batch);

@@ -67,7 +67,7 @@ struct space {
     uint64_t n_mappings;
 };
 
-#define SPACE_NULL {.n_mappings = 0}
+#define SPACE_NULL ((struct space){.n_mappings = 0})
 
 /* The mapping that holds an address, of several the one that reaches furthest; or NULL. */
 static inline struct mapping *space_find(struct space *space, uint64_t address)

@@ -40,7 +40,7 @@ struct column {
     json_t *(*make)(const void *item);
 };
 
-#define COLUMNS_END {.key = NULL}
+#define COLUMNS_END ((struct column){.key = NULL})
 
 struct output {
     bool json;

@@ -87,7 +87,7 @@ struct rpc_opened {
 void rpc_opened_deinit(struct rpc_opened *opened);
 /* The ids of those that are open, MEMORYD_BATCH_MAX at most: how many. */
 unsigned rpc_opened_ids(const struct rpc_opened *opened, uint64_t *ids);
-#define RPC_OPENED_NULL {.n = 0}
+#define RPC_OPENED_NULL ((struct rpc_opened){.n = 0})
 
 /* What an allocation is to be: the one form between the caller's options and the message. */
 struct alloc_spec {

@@ -114,7 +114,7 @@ struct charge {
     uint64_t returning : 1;
 };
 
-#define CHARGE_NULL {.account = NULL}
+#define CHARGE_NULL ((struct charge){.account = NULL})
 
 /* All of it, or LIMIT with a sentence that names the limit, its value and its key. The charge must be CHARGE_NULL. */
 int charge_init(struct charge *charge, struct account *account, enum account_slot slot, uint64_t amount,

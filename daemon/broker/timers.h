@@ -42,8 +42,8 @@ struct timers {
     void *userdata;
 };
 
-#define TIMERS_INIT(fn, data) {.announced = UINT64_MAX, .announce = (fn), .userdata = (data)}
-#define TIMER_INIT(f)         {.at = UINT64_MAX, .fn = (f)}
+#define TIMERS_INIT(fn, data) ((struct timers){.announced = UINT64_MAX, .announce = (fn), .userdata = (data)})
+#define TIMER_INIT(f) ((struct timer){.at = UINT64_MAX, .fn = (f)})
 
 /* Frees the times of records; embedded timers are disarmed by those who own them. */
 void timers_deinit(struct timers *timers);

@@ -24,7 +24,7 @@ struct store {
     size_t n;
 };
 
-#define STORE_NULL {.slots = NULL}
+#define STORE_NULL ((struct store){.slots = NULL})
 
 /* `most` = the limit of open files. 0 or a negative errno. */
 int store_init(struct store *store, uint64_t most);

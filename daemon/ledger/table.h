@@ -62,7 +62,7 @@ struct table {
     struct object_tree tree;
 };
 
-#define TABLE_NULL {.ledger = NULL}
+#define TABLE_NULL ((struct table){.ledger = NULL})
 
 /* The ledger is borrowed. */
 void table_init(struct table *table, struct ledger *ledger, enum record_kind kind, size_t object_size, bool indexed);

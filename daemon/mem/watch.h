@@ -24,7 +24,7 @@ struct watch {
     int fd;
 };
 
-#define WATCH_NULL {.fd = -1}
+#define WATCH_NULL ((struct watch){.fd = -1})
 
 typedef void watch_fn(void *userdata, int wd, enum watch_event event);
 

@@ -20,7 +20,7 @@ struct socket_path {
     bool bound; /* the file at `path` is ours to remove */
 };
 
-#define SOCKET_PATH_NULL {.lock_fd = -1}
+#define SOCKET_PATH_NULL ((struct socket_path){.lock_fd = -1})
 
 enum {
     _SOCKET_PATH_E_SUCCESS,

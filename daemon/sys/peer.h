@@ -32,7 +32,7 @@ struct peer {
     size_t n_groups;
 };
 
-#define PEER_NULL {.uid = (uid_t)-1, .gid = (gid_t)-1, .pid = -1, .pidfd = -1}
+#define PEER_NULL ((struct peer){.uid = (uid_t)-1, .gid = (gid_t)-1, .pid = -1, .pidfd = -1})
 
 /* Of a connected local socket. 0, PEER_*, or a negative errno. */
 int peer_init_socket(struct peer *peer, int socket);

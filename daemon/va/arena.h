@@ -23,7 +23,7 @@ struct arena_extent {
     uint64_t widest; /* the largest gap of it and what is below it in the tree */
 };
 
-#define ARENA_EXTENT_NULL {.start = 0}
+#define ARENA_EXTENT_NULL ((struct arena_extent){.start = 0})
 
 RB_HEAD(arena_tree, arena_extent);
 

@@ -27,7 +27,7 @@ struct problem {
     uint32_t item;
 };
 
-#define PROBLEM_NULL {.sentence = "", .item = 0}
+#define PROBLEM_NULL ((struct problem){.sentence = "", .item = 0})
 
 /* What is too long is cut between two characters: names in it may be a client's, and long.
  * Keeps errno, so that it may be called between a failure and its handling. */

@@ -18,7 +18,7 @@
  * file can block the thread that does it, for as long as the peer likes. A TCP
  * socket may be set to linger, a file of a file system in user space asks its owner
  * first, a gigabyte of memory takes its time. A server that must go on gives such a
- * set a disposer that hands them to a thread which may wait.
+ * set a closer that hands them to a thread which may wait.
  */
 #pragma once
 
@@ -35,13 +35,13 @@ enum {
 };
 
 /* Takes what is to be closed; it is embedded in what it belongs to. */
-struct fd_disposer {
-    void (*dispose)(struct fd_disposer *disposer, int fd);
+struct fd_closer {
+    void (*close)(struct fd_closer *closer, int fd);
 };
 
 struct fdset {
     unsigned n;
-    struct fd_disposer *disposer; /* NULL: descriptors are just closed */
+    struct fd_closer *closer; /* NULL: descriptors are just closed */
     int fds[MEMORYD_FDS_MAX];
 };
 
@@ -51,14 +51,14 @@ struct fdset {
 static inline void fdset_init(struct fdset *set)
 {
     set->n = 0;
-    set->disposer = NULL;
+    set->closer = NULL;
 }
 
 /* Gets rid of a descriptor in the way of this set. */
-static inline void fdset_dispose(const struct fdset *set, int fd)
+static inline void fdset_close(const struct fdset *set, int fd)
 {
-    if (set->disposer && fd >= 0)
-        set->disposer->dispose(set->disposer, fd);
+    if (set->closer && fd >= 0)
+        set->closer->close(set->closer, fd);
     else
         (void)fd_close(fd);
 }
@@ -67,7 +67,7 @@ static inline void fdset_dispose(const struct fdset *set, int fd)
 static inline void fdset_deinit(struct fdset *set)
 {
     for (unsigned i = 0; i < set->n; i++)
-        fdset_dispose(set, steal_fd(&set->fds[i]));
+        fdset_close(set, steal_fd(&set->fds[i]));
     set->n = 0;
 }
 
@@ -93,7 +93,7 @@ static inline void fdset_move(struct fdset *to, struct fdset *from)
     assert(!to->n);
     memcpy(to->fds, from->fds, from->n * sizeof(from->fds[0]));
     to->n = from->n;
-    to->disposer = from->disposer;
+    to->closer = from->closer;
     from->n = 0;
 }
 

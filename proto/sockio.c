@@ -49,7 +49,7 @@ static bool take_fds(struct msghdr *message, bool keep, struct fdset *fds)
 
             memcpy(&fd, CMSG_DATA(h) + i * sizeof(int), sizeof(int));
             if (!keep || fdset_push(fds, fd)) {
-                fdset_dispose(fds, fd);
+                fdset_close(fds, fd);
                 closed = true;
             }
         }

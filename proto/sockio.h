@@ -45,7 +45,7 @@ enum {
 
 /*
  * Receives one packet into `buffer`, its length (at least 1) into *length and its descriptors into
- * `fds`, which must be empty. What is refused goes to the disposer of `fds`. Anything
+ * `fds`, which must be empty. What is refused goes to the closer of `fds`. Anything
  * but 0 and SOCKIO_E_FDS_LOST leaves `fds` empty, *length untouched and nothing open; the buffer's contents are then
  * undefined. A negative errno is ours (EBADF, ENOTSOCK), never the peer's doing.
  */

@@ -28,8 +28,8 @@
 /* More than that is never used, so that tables by descriptor stay small. */
 #define NOFILE_MAX (4u << 20)
 /* Descriptors of one user that wait to be closed: a packet with all that fit is still no reason to worry. */
-#define DISPOSALS_UID_MIN 256
-#define DISPOSALS_UID_MAX 1024
+#define UNCLOSED_UID_MIN 256
+#define UNCLOSED_UID_MAX 1024
 
 uint64_t settings_raise_nofile(void)
 {
@@ -119,8 +119,8 @@ void settings_net(const struct app *app, struct net_limits *ret)
     const uint64_t *session = config->session_limits;
     /* I7: at most a quarter of what we may have open is on its way to clients, half of that for one user */
     uint64_t in_flight = app->nofile / 4 > MEMORYD_FDS_MAX ? app->nofile / 4 : MEMORYD_FDS_MAX;
-    unsigned disposals = at_most(app->nofile / 32 > DISPOSALS_UID_MIN ? app->nofile / 32 : DISPOSALS_UID_MIN,
-                                 DISPOSALS_UID_MAX);
+    unsigned unclosed = at_most(app->nofile / 32 > UNCLOSED_UID_MIN ? app->nofile / 32 : UNCLOSED_UID_MIN,
+                                 UNCLOSED_UID_MAX);
 
     *ret = (struct net_limits){
         .connections = at_most(config->connections, app->nofile / 2),
@@ -138,8 +138,8 @@ void settings_net(const struct app *app, struct net_limits *ret)
         .fds_in_flight_uid = at_most(uid[CONFIG_LIMIT_FDS_IN_FLIGHT], in_flight / 2),
         .fds_in_flight_all = at_most(in_flight, UINT32_MAX),
         /* what one user's hanging files keep open, and what many such users' do */
-        .disposals_uid = disposals,
-        .disposals_all = at_most(app->nofile / 8 > 2 * disposals ? app->nofile / 8 : 2 * disposals, UINT32_MAX),
+        .unclosed_uid = unclosed,
+        .unclosed_all = at_most(app->nofile / 8 > 2 * unclosed ? app->nofile / 8 : 2 * unclosed, UINT32_MAX),
         .descriptors = at_most(app->nofile, UINT32_MAX),
         .last_descriptors = app->nofile > 2 * NOFILE_RESERVE ? NOFILE_LAST : 0,
         .handshake_ms = config->handshake_ms,

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "net/disposal.h"
+#include "net/closer.h"
 #include "net/outbox.h"
 #include "net/user.h"
 #include "proto/sockio.h"
@@ -94,14 +94,14 @@ static enum found handle_packet(struct connection *connection, size_t size, stru
 static enum found read_one(struct connection *connection)
 {
     struct net *net = connection->net;
-    _cleanup_fdset_ struct fdset fds = {.disposer = &connection->user->disposer->fds};
+    _cleanup_fdset_ struct fdset fds = {.closer = &connection->user->closer->fds};
     size_t size;
     int r;
 
     if (net_user_is_clogged(net, connection->user)) {
         connection_close(connection, LOG_LEVEL_WARNING,
                          "disconnected: %u descriptors that its user sent are not closed yet",
-                         disposer_pending(connection->user->disposer));
+                         closer_pending(connection->user->closer));
         return FOUND_NOTHING;
     }
     r = sockio_recv(connection->fd, net->buffer, MEMORYD_FRAME_MAX + 1, &size, &fds);
@@ -231,7 +231,7 @@ struct connection *connection_free(struct connection *connection)
     list_remove(&connection->closing_link);
     net->n_connections--;
     connection->user->connections--;
-    net_close_socket(connection->user->disposer, connection->fd);
+    net_close_socket(connection->user->closer, connection->fd);
     net_user_drop(net, connection->user);
     peer_deinit(&connection->peer);
     free(connection);

@@ -41,7 +41,7 @@
 
 struct net_user {
     uid_t uid;
-    struct disposer *disposer; /* closes what it sent */
+    struct closer *closer; /* closes what it sent */
     unsigned connections;
     unsigned fds_in_flight;
     size_t queued;

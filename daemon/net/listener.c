@@ -13,7 +13,7 @@
 
 #include "base/steal.h"
 #include "net/connection.h"
-#include "net/disposal.h"
+#include "net/closer.h"
 #include "net/user.h"
 #include "sys/peer.h"
 
@@ -55,7 +55,7 @@ static void turn_away(struct listener *listener)
         listener->spare = fd_close(listener->spare);
         fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd >= 0)
-            net_close_socket(disposal_nobody(listener->net->disposal), fd);
+            net_close_socket(closers_nobody(listener->net->closers), fd);
         listener->spare = open_spare();
         if (fd < 0 || listener->spare < 0)
             break;
@@ -119,7 +119,7 @@ static void welcome(struct listener *listener, int *fd, struct peer *peer)
     }
     if (net_user_is_clogged(net, user)) {
         log_client(LOG_LEVEL_WARNING, who, "turned away: %u descriptors that its user sent are not closed yet",
-                   disposer_pending(user->disposer));
+                   closer_pending(user->closer));
         net_user_drop(net, user);
         return;
     }
@@ -138,7 +138,7 @@ static void welcome(struct listener *listener, int *fd, struct peer *peer)
 /* Each that is turned away with packets of its own is one more descriptor to close. */
 static bool is_clogged(const struct net *net)
 {
-    return disposal_pending(net->disposal) > net->limits.disposals_all;
+    return closers_pending(net->closers) > net->limits.unclosed_all;
 }
 
 /* False when there is nobody (any more), or no room. */
@@ -179,12 +179,12 @@ static bool accept_one(struct listener *listener)
         welcome(listener, &fd, &peer);
     if (fd >= 0) {
         /* at the cost of its user, if one is known */
-        struct disposer *disposer = r ? disposal_nobody(listener->net->disposal)
-                                      : disposal_get(listener->net->disposal, peer.uid);
+        struct closer *closer = r ? closers_nobody(listener->net->closers)
+                                      : closers_get(listener->net->closers, peer.uid);
 
-        net_close_socket(disposer, fd);
+        net_close_socket(closer, fd);
         if (!r)
-            disposer_unref(disposer);
+            closer_unref(closer);
     }
     peer_deinit(&peer);
     if (r == PEER_NO_ROOM) {

@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 #include "net/connection.h"
-#include "net/disposal.h"
+#include "net/closer.h"
 #include "net/user.h"
 #include "proto/limits.h"
 #include "proto/sockio.h"
@@ -73,7 +73,7 @@ static void on_budget(evutil_socket_t fd, short events, void *userdata)
     ask_again(net);
 }
 
-void net_close_socket(struct disposer *disposer, int fd)
+void net_close_socket(struct closer *closer, int fd)
 {
     if (sockio_is_spent(fd)) {
         fd_close(fd);
@@ -81,12 +81,12 @@ void net_close_socket(struct disposer *disposer, int fd)
     }
     /* the close may take its time, but its client need not wait for it */
     (void)shutdown(fd, SHUT_RDWR);
-    disposer_close(disposer, fd);
+    closer_close(closer, fd);
 }
 
 bool net_user_is_clogged(const struct net *net, const struct net_user *user)
 {
-    return disposer_pending(user->disposer) > net->limits.disposals_uid;
+    return closer_pending(user->closer) > net->limits.unclosed_uid;
 }
 
 int net_new(struct net **ret, struct event_base *base, const struct net_handler *handler, void *userdata,
@@ -97,7 +97,7 @@ int net_new(struct net **ret, struct event_base *base, const struct net_handler 
     if (!net)
         return -ENOMEM;
     net->buffer = malloc(MEMORYD_FRAME_MAX + 1);
-    if (!net->buffer || disposal_new(&net->disposal, limits->descriptors) < 0) {
+    if (!net->buffer || closers_new(&net->closers, limits->descriptors) < 0) {
         free(net->buffer);
         free(net);
         return -ENOMEM;
@@ -112,7 +112,7 @@ int net_new(struct net **ret, struct event_base *base, const struct net_handler 
     list_init(&net->closing);
     if (event_assign(&net->reap_event, base, -1, 0, on_reap, net) < 0 ||
         event_assign(&net->budget_event, base, -1, 0, on_budget, net) < 0) {
-        disposal_free(net->disposal);
+        closers_free(net->closers);
         free(net->buffer);
         free(net);
         return -EINVAL;
@@ -130,7 +130,7 @@ struct net *net_free(struct net *net)
     reap(net);
     (void)event_del(&net->reap_event);
     (void)event_del(&net->budget_event);
-    disposal_free(net->disposal);
+    closers_free(net->closers);
     free(net->buffer);
     free(net);
     return NULL;
@@ -167,10 +167,10 @@ struct net_user *net_user_get(struct net *net, uid_t uid)
     if (!user)
         return NULL;
     user->uid = uid;
-    user->disposer = disposal_get(net->disposal, uid);
+    user->closer = closers_get(net->closers, uid);
     HASH_ADD(hh, net->users, uid, sizeof(user->uid), user);
     if (!user->hh.tbl) {
-        disposer_unref(user->disposer);
+        closer_unref(user->closer);
         free(user);
         return NULL;
     }
@@ -182,6 +182,6 @@ void net_user_drop(struct net *net, struct net_user *user)
     if (user->connections)
         return;
     HASH_DEL(net->users, user);
-    disposer_unref(user->disposer);
+    closer_unref(user->closer);
     free(user);
 }

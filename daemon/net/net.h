@@ -27,7 +27,7 @@
 #include "proto/frame.h"
 
 struct connection;
-struct disposal;
+struct closers;
 struct net_user;
 
 struct net_limits {
@@ -41,8 +41,8 @@ struct net_limits {
     unsigned fds_in_flight;     /* of one connection; more wait in the queue */
     unsigned fds_in_flight_uid; /* of one user */
     unsigned fds_in_flight_all; /* of everybody */
-    unsigned disposals_uid;     /* of one user: descriptors that wait to be closed; with more it is disconnected */
-    unsigned disposals_all;     /* of everybody: with more nobody is accepted */
+    unsigned unclosed_uid;      /* of one user: descriptors that wait to be closed; with more it is disconnected */
+    unsigned unclosed_all;      /* of everybody: with more nobody is accepted */
     unsigned descriptors;       /* that this process may have */
     unsigned last_descriptors;  /* so many of these are for clients that are told, half of them for administrators */
     uint64_t handshake_ms;      /* how long a connection may stay without connection_established() */
@@ -82,11 +82,11 @@ struct net {
     struct event reap_event;
     struct event budget_event;
 
-    struct disposal *disposal; /* of what clients send */
+    struct closers *closers; /* of what clients send */
     uint8_t *buffer; /* a packet being received, one byte larger than the largest */
 };
 
-/* 0 or a negative errno. `handler` is borrowed. Starts a thread for a user at need: disposal.h. */
+/* 0 or a negative errno. `handler` is borrowed. Starts a thread for a user at need: closer.h. */
 int net_new(struct net **ret, struct event_base *base, const struct net_handler *handler, void *userdata,
             const struct net_limits *limits);
 /* Ends all connections, telling the handler. */

@@ -9,7 +9,7 @@
 #include <sys/types.h>
 
 struct connection;
-struct disposer;
+struct closer;
 struct net;
 struct net_user;
 
@@ -22,7 +22,7 @@ void net_user_drop(struct net *net, struct net_user *user);
 bool net_user_is_clogged(const struct net *net, const struct net_user *user);
 
 /* Closes a client's socket without waiting for what is in packets that were not received. */
-void net_close_socket(struct disposer *disposer, int fd);
+void net_close_socket(struct closer *closer, int fd);
 
 /* Its next packet is tried again when descriptors on their way to others have arrived. */
 void net_wait_for_budget(struct net *net, struct connection *connection);

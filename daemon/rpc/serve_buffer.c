@@ -234,7 +234,7 @@ int serve_import(const struct call *call, const Memoryd__V1__ImportRequest *m)
         return 0;
     fdset_move(&import->args, call->fds);
     r = op_import(&import->request.op, &import->args, &import->result);
-    /* those of a buffer are never its last ones, so they need no disposer */
+    /* those of a buffer are never its last ones, so they need no closer */
     for (uint32_t i = 0; !r && i < import->result.n; i++)
         if (!import->result.items[i].status)
             fd_close(fdset_steal(&import->args, i));

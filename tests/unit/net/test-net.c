@@ -17,7 +17,7 @@
 
 #include "base/clock.h"
 #include "net/connection.h"
-#include "net/disposal.h"
+#include "net/closer.h"
 #include "net/listener.h"
 #include "net/net.h"
 #include "net/socket_path.h"
@@ -94,8 +94,8 @@ static struct net_limits limits(void)
         .fds_in_flight = 64,
         .fds_in_flight_uid = 1000,
         .fds_in_flight_all = 1000,
-        .disposals_uid = 100,
-        .disposals_all = 1000,
+        .unclosed_uid = 100,
+        .unclosed_all = 1000,
         .descriptors = 4096,
         .handshake_ms = 60000,
         .stall_ms = 60000,
@@ -567,7 +567,7 @@ static void I7_a_user_whose_descriptors_hang_is_disconnected(void **state)
     struct net_limits l = limits();
     int readers[3];
 
-    l.disposals_uid = 2;
+    l.unclosed_uid = 2;
     net_set_limits(net, &l);
     {
         FD_AUTO int good = client_new();
@@ -582,7 +582,7 @@ static void I7_a_user_whose_descriptors_hang_is_disconnected(void **state)
             close(lingers);
             assert_true(has_ended(fd));
         }
-        assert_int_equal(disposal_pending(net->disposal), 3);
+        assert_int_equal(closers_pending(net->closers), 3);
         ask(good, METHOD_PING);
         assert_true(has_ended(good)); /* with a packet unread, so it waits too */
     }
@@ -592,10 +592,10 @@ static void I7_a_user_whose_descriptors_hang_is_disconnected(void **state)
         assert_true(has_ended(fd));
     }
     /* all this while nothing was closed but what does not wait */
-    assert_int_equal(disposal_pending(net->disposal), 4);
+    assert_int_equal(closers_pending(net->closers), 4);
     for (int i = 0; i < 3; i++)
         close(readers[i]);
-    assert_true(WAIT_UNTIL(!disposal_pending(net->disposal)));
+    assert_true(WAIT_UNTIL(!closers_pending(net->closers)));
     {
         FD_AUTO int fd = client_new();
 

@@ -174,40 +174,40 @@ static void test_too_many_fds(void **state)
     assert_int_equal(receive_nothing(pair), SOCKIO_E_AGAIN);
 }
 
-static unsigned n_disposed;
+static unsigned n_taken;
 
-static void dispose(struct fd_disposer *way, int fd)
+static void take(struct fd_closer *way, int fd)
 {
     (void)way;
     assert_int_equal(fd_close(fd), -1);
-    n_disposed++;
+    n_taken++;
 }
 
 /* A server does not close on its loop what a peer sent it; none may slip through. */
 static void test_refused_fds_go_the_way_of_the_set(void **state)
 {
     struct pair *pair = *state;
-    struct fd_disposer disposer = {.dispose = dispose};
-    struct fdset fds = {.disposer = &disposer};
+    struct fd_closer closer = {.close = take};
+    struct fdset fds = {.closer = &closer};
     FD_AUTO int fd = new_fd();
     char byte;
     size_t length;
 
-    n_disposed = 0;
+    n_taken = 0;
     peer_sends_fds(pair, 253);
     assert_int_equal(sockio_recv(pair->us, &byte, 1, &length, &fds), SOCKIO_E_TOO_MANY_FDS);
-    assert_int_equal(n_disposed, 253);
+    assert_int_equal(n_taken, 253);
     assert_int_equal(fd_send(pair->peer, "xx", 2, &fd, 1, 0), 2);
     assert_int_equal(sockio_recv(pair->us, &byte, 1, &length, &fds), SOCKIO_E_TRUNCATED);
-    assert_int_equal(n_disposed, 254);
+    assert_int_equal(n_taken, 254);
     assert_int_equal(fd_send(pair->peer, "", 0, &fd, 1, 0), 0);
     assert_int_equal(sockio_recv(pair->us, &byte, 1, &length, &fds), SOCKIO_E_EOF);
-    assert_int_equal(n_disposed, 255);
+    assert_int_equal(n_taken, 255);
     peer_sends_fds(pair, 2);
     assert_int_equal(sockio_recv(pair->us, &byte, 1, &length, &fds), 0);
-    assert_int_equal(n_disposed, 255);
+    assert_int_equal(n_taken, 255);
     fdset_deinit(&fds);
-    assert_int_equal(n_disposed, 257);
+    assert_int_equal(n_taken, 257);
 }
 
 static void test_truncated(void **state)

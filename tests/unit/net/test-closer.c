@@ -8,20 +8,20 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "net/disposal.h"
+#include "net/closer.h"
 #include "tests/support/fd.h"
 #include "tests/support/wait.h"
 
-static struct disposal *disposal;
+static struct closers *closers;
 
 static int setup(void **state)
 {
-    return disposal_new(&disposal, 1024);
+    return closers_new(&closers, 1024);
 }
 
 static int teardown(void **state)
 {
-    disposal = disposal_free(disposal);
+    closers = closers_free(closers);
     return 0;
 }
 
@@ -54,75 +54,75 @@ static bool is_closed(int watched)
 
 static void descriptors_put_in_are_closed(void **state)
 {
-    struct disposer *user = disposal_get(disposal, 1000);
+    struct closer *user = closers_get(closers, 1000);
     int watched[20];
 
     for (unsigned round = 0; round < 3; round++) {
-        struct fdset fds = {.disposer = &user->fds};
+        struct fdset fds = {.closer = &user->fds};
 
         for (int i = 0; i < 20; i++)
             assert_int_equal(fdset_push(&fds, watched_end(&watched[i])), 0);
         fdset_deinit(&fds);
-        assert_true(WAIT_UNTIL(!disposer_pending(user)));
-        assert_int_equal(disposal_pending(disposal), 0);
+        assert_true(WAIT_UNTIL(!closer_pending(user)));
+        assert_int_equal(closers_pending(closers), 0);
         for (int i = 0; i < 20; i++) {
             assert_true(is_closed(watched[i]));
             close(watched[i]);
         }
     }
-    disposer_unref(user);
+    closer_unref(user);
 }
 
 static void I7_one_users_close_that_hangs_keeps_no_other_user_waiting(void **state)
 {
-    struct disposer *bad = disposal_get(disposal, 1000), *good = disposal_get(disposal, 1001);
+    struct closer *bad = closers_get(closers, 1000), *good = closers_get(closers, 1001);
     FD_AUTO int reader = -1, behind = -1, other = -1, nobodys = -1;
 
-    disposer_close(bad, connection_that_hangs(&reader));
-    disposer_close(bad, watched_end(&behind));
-    disposer_close(good, watched_end(&other));
-    disposer_close(disposal_nobody(disposal), watched_end(&nobodys));
-    assert_true(WAIT_UNTIL(!disposer_pending(good) && !disposer_pending(disposal_nobody(disposal))));
+    closer_close(bad, connection_that_hangs(&reader));
+    closer_close(bad, watched_end(&behind));
+    closer_close(good, watched_end(&other));
+    closer_close(closers_nobody(closers), watched_end(&nobodys));
+    assert_true(WAIT_UNTIL(!closer_pending(good) && !closer_pending(closers_nobody(closers))));
     assert_true(is_closed(other));
     assert_true(is_closed(nobodys));
 
     /* all the while it hangs, and what the same user sent hangs behind it */
     assert_true(stays_quiet(behind));
-    assert_int_equal(disposer_pending(bad), 2);
-    assert_int_equal(disposal_pending(disposal), 2);
+    assert_int_equal(closer_pending(bad), 2);
+    assert_int_equal(closers_pending(closers), 2);
 
     reader = fd_close(reader);
-    assert_true(WAIT_UNTIL(!disposer_pending(bad)));
+    assert_true(WAIT_UNTIL(!closer_pending(bad)));
     assert_true(is_closed(behind));
-    disposer_unref(bad);
-    disposer_unref(good);
+    closer_unref(bad);
+    closer_unref(good);
 }
 
 static void a_user_who_comes_back_finds_what_he_left(void **state)
 {
-    struct disposer *user = disposal_get(disposal, 1000);
+    struct closer *user = closers_get(closers, 1000);
     FD_AUTO int reader = -1;
 
-    disposer_close(user, connection_that_hangs(&reader));
-    disposer_unref(user);
+    closer_close(user, connection_that_hangs(&reader));
+    closer_unref(user);
     /* others come, for whom room is made */
     for (uid_t uid = 2000; uid < 2010; uid++)
-        disposer_unref(disposal_get(disposal, uid));
-    user = disposal_get(disposal, 1000);
-    assert_int_equal(disposer_pending(user), 1);
-    disposer_unref(user);
+        closer_unref(closers_get(closers, uid));
+    user = closers_get(closers, 1000);
+    assert_int_equal(closer_pending(user), 1);
+    closer_unref(user);
     reader = fd_close(reader);
-    assert_true(WAIT_UNTIL(!disposal_pending(disposal)));
+    assert_true(WAIT_UNTIL(!closers_pending(closers)));
 }
 
 static void the_end_closes_what_is_left(void **state)
 {
-    struct disposer *user = disposal_get(disposal, 1000);
+    struct closer *user = closers_get(closers, 1000);
     FD_AUTO int watched = -1;
 
-    disposer_close(user, watched_end(&watched));
-    disposer_unref(user);
-    disposal = disposal_free(disposal);
+    closer_close(user, watched_end(&watched));
+    closer_unref(user);
+    closers = closers_free(closers);
     assert_true(is_closed(watched));
 }
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See disposal.h. One lock guards all queues; nobody holds it while closing.
+ * See closer.h. One lock guards all queues; nobody holds it while closing.
  *
  * A thread is started when its queue has something and stays for a moment after the last one, so that a burst takes
  * one. If no thread can be had, the queue waits for the next descriptor of anybody, when it is tried again.
  */
-#include "net/disposal.h"
+#include "net/closer.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -38,8 +38,8 @@ enum thread_state {
 };
 
 struct queue {
-    struct disposer disposer;
-    struct disposal *disposal;
+    struct closer closer;
+    struct closers *closers;
     uid_t uid;
     unsigned refs;    /* the loop's */
     unsigned pending; /* atomic: the one that is being closed is among them */
@@ -52,7 +52,7 @@ struct queue {
     UT_hash_handle hh;
 };
 
-struct disposal {
+struct closers {
     pthread_mutex_t lock;
     pthread_attr_t attributes;
     pthread_condattr_t monotonic;
@@ -68,15 +68,15 @@ struct disposal {
     int next[]; /* under the lock: behind each descriptor that waits, -1 = none */
 };
 
-static struct queue *queue_of(struct disposer *disposer)
+static struct queue *queue_of(struct closer *closer)
 {
-    return container_of(disposer, struct queue, disposer);
+    return container_of(closer, struct queue, closer);
 }
 
 /* With the lock. */
 static void push(struct queue *queue, int fd)
 {
-    int *next = queue->disposal->next;
+    int *next = queue->closers->next;
 
     next[fd] = -1;
     if (queue->first < 0)
@@ -91,7 +91,7 @@ static int pop(struct queue *queue)
     int fd = queue->first;
 
     if (fd >= 0)
-        queue->first = queue->disposal->next[fd];
+        queue->first = queue->closers->next[fd];
     return fd;
 }
 
@@ -107,8 +107,8 @@ static bool wait_for_more(struct queue *queue)
 {
     struct timespec until = after(IDLE_NS);
 
-    while (queue->first < 0 && !queue->disposal->stopping)
-        if (pthread_cond_timedwait(&queue->wake, &queue->disposal->lock, &until) == ETIMEDOUT)
+    while (queue->first < 0 && !queue->closers->stopping)
+        if (pthread_cond_timedwait(&queue->wake, &queue->closers->lock, &until) == ETIMEDOUT)
             break;
     return queue->first >= 0;
 }
@@ -122,27 +122,27 @@ static void close_one(int fd)
     fd_close(fd);
 }
 
-static void *closer(void *argument)
+static void *run_closer(void *argument)
 {
     struct queue *queue = argument;
     static const struct sys_schedule schedule = {.policy = SCHED_BATCH, .slice = SLICE_NS};
-    struct disposal *disposal = queue->disposal;
+    struct closers *closers = queue->closers;
 
     (void)sys_schedule_self(&schedule);
-    pthread_mutex_lock(&disposal->lock);
+    pthread_mutex_lock(&closers->lock);
     while (wait_for_more(queue)) {
         int fd = pop(queue);
 
-        pthread_mutex_unlock(&disposal->lock);
+        pthread_mutex_unlock(&closers->lock);
         close_one(fd);
         __atomic_sub_fetch(&queue->pending, 1, __ATOMIC_RELAXED);
-        __atomic_sub_fetch(&disposal->pending, 1, __ATOMIC_RELAXED);
-        pthread_mutex_lock(&disposal->lock);
+        __atomic_sub_fetch(&closers->pending, 1, __ATOMIC_RELAXED);
+        pthread_mutex_lock(&closers->lock);
     }
     queue->state = THREAD_ENDED;
-    disposal->running--;
-    pthread_cond_signal(&disposal->ended);
-    pthread_mutex_unlock(&disposal->lock);
+    closers->running--;
+    pthread_cond_signal(&closers->ended);
+    pthread_mutex_unlock(&closers->lock);
     return NULL;
 }
 
@@ -160,74 +160,74 @@ static bool start(struct queue *queue)
     sigfillset(&all);
     if (pthread_sigmask(SIG_SETMASK, &all, &before))
         return false;
-    r = pthread_create(&queue->thread, &queue->disposal->attributes, closer, queue);
+    r = pthread_create(&queue->thread, &queue->closers->attributes, run_closer, queue);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (r)
         return false;
     queue->state = THREAD_RUNS;
-    queue->disposal->running++;
+    queue->closers->running++;
     return true;
 }
 
 /* With the lock. Once more for those that wait without a thread. */
-static void start_starved(struct disposal *disposal)
+static void start_starved(struct closers *closers)
 {
-    disposal->starved = 0;
-    list_for_each_entry(queue, &disposal->queues, struct queue, link)
+    closers->starved = 0;
+    list_for_each_entry(queue, &closers->queues, struct queue, link)
         if (queue->first >= 0 && !start(queue))
-            disposal->starved++;
+            closers->starved++;
 }
 
-void disposer_close(struct disposer *disposer, int fd)
+void closer_close(struct closer *closer, int fd)
 {
-    struct queue *queue = queue_of(disposer);
-    struct disposal *disposal = queue->disposal;
+    struct queue *queue = queue_of(closer);
+    struct closers *closers = queue->closers;
 
     if (fd < 0)
         return;
-    if ((unsigned)fd >= disposal->n_next) {
+    if ((unsigned)fd >= closers->n_next) {
         /* somebody has raised our limit from outside */
         fd_close(fd);
         return;
     }
     __atomic_add_fetch(&queue->pending, 1, __ATOMIC_RELAXED);
-    __atomic_add_fetch(&disposal->pending, 1, __ATOMIC_RELAXED);
-    pthread_mutex_lock(&disposal->lock);
+    __atomic_add_fetch(&closers->pending, 1, __ATOMIC_RELAXED);
+    pthread_mutex_lock(&closers->lock);
     push(queue, fd);
-    if (disposal->starved)
-        start_starved(disposal);
+    if (closers->starved)
+        start_starved(closers);
     else if (!start(queue))
-        disposal->starved = 1;
+        closers->starved = 1;
     pthread_cond_signal(&queue->wake);
-    pthread_mutex_unlock(&disposal->lock);
+    pthread_mutex_unlock(&closers->lock);
 }
 
-static void on_fdset(struct fd_disposer *fds, int fd)
+static void on_fdset(struct fd_closer *fds, int fd)
 {
-    disposer_close(container_of(fds, struct disposer, fds), fd);
+    closer_close(container_of(fds, struct closer, fds), fd);
 }
 
-unsigned disposer_pending(const struct disposer *disposer)
+unsigned closer_pending(const struct closer *closer)
 {
-    const struct queue *queue = container_of(disposer, const struct queue, disposer);
+    const struct queue *queue = container_of(closer, const struct queue, closer);
 
     return __atomic_load_n(&queue->pending, __ATOMIC_RELAXED);
 }
 
-unsigned disposal_pending(const struct disposal *disposal)
+unsigned closers_pending(const struct closers *closers)
 {
-    return __atomic_load_n(&disposal->pending, __ATOMIC_RELAXED);
+    return __atomic_load_n(&closers->pending, __ATOMIC_RELAXED);
 }
 
 /* ------------------------------------------------------------------------------------------------------ queues */
 
-static void queue_init(struct queue *queue, struct disposal *disposal, uid_t uid)
+static void queue_init(struct queue *queue, struct closers *closers, uid_t uid)
 {
-    *queue = (struct queue){.disposal = disposal, .uid = uid, .first = -1, .last = -1, .state = THREAD_NONE};
-    queue->disposer.fds.dispose = on_fdset;
-    pthread_cond_init(&queue->wake, &disposal->monotonic);
+    *queue = (struct queue){.closers = closers, .uid = uid, .first = -1, .last = -1, .state = THREAD_NONE};
+    queue->closer.fds.close = on_fdset;
+    pthread_cond_init(&queue->wake, &closers->monotonic);
     list_init(&queue->link);
-    list_append(&disposal->queues, &queue->link);
+    list_append(&closers->queues, &queue->link);
 }
 
 /* Its thread has ended. */
@@ -240,117 +240,117 @@ static void queue_deinit(struct queue *queue)
 }
 
 /* Users who have gone and whose thread has. */
-static void sweep(struct disposal *disposal)
+static void sweep(struct closers *closers)
 {
-    list_for_each_entry_safe(queue, &disposal->queues, struct queue, link)
+    list_for_each_entry_safe(queue, &closers->queues, struct queue, link)
     {
         bool over;
 
-        if (queue == &disposal->nobody || queue->refs)
+        if (queue == &closers->nobody || queue->refs)
             continue;
-        pthread_mutex_lock(&disposal->lock);
+        pthread_mutex_lock(&closers->lock);
         over = queue->first < 0 && queue->state != THREAD_RUNS;
-        pthread_mutex_unlock(&disposal->lock);
+        pthread_mutex_unlock(&closers->lock);
         if (!over)
             continue;
-        HASH_DEL(disposal->by_uid, queue);
+        HASH_DEL(closers->by_uid, queue);
         queue_deinit(queue);
         free(queue);
     }
 }
 
-struct disposer *disposal_get(struct disposal *disposal, uid_t uid)
+struct closer *closers_get(struct closers *closers, uid_t uid)
 {
     struct queue *queue;
 
-    HASH_FIND(hh, disposal->by_uid, &uid, sizeof(uid), queue);
+    HASH_FIND(hh, closers->by_uid, &uid, sizeof(uid), queue);
     if (!queue) {
-        sweep(disposal);
+        sweep(closers);
         queue = malloc(sizeof(*queue));
         if (!queue)
-            return disposal_nobody(disposal);
-        queue_init(queue, disposal, uid);
-        HASH_ADD(hh, disposal->by_uid, uid, sizeof(queue->uid), queue);
+            return closers_nobody(closers);
+        queue_init(queue, closers, uid);
+        HASH_ADD(hh, closers->by_uid, uid, sizeof(queue->uid), queue);
         if (!queue->hh.tbl) {
             queue_deinit(queue);
             free(queue);
-            return disposal_nobody(disposal);
+            return closers_nobody(closers);
         }
     }
     queue->refs++;
-    return &queue->disposer;
+    return &queue->closer;
 }
 
-struct disposer *disposal_nobody(struct disposal *disposal)
+struct closer *closers_nobody(struct closers *closers)
 {
-    return &disposal->nobody.disposer;
+    return &closers->nobody.closer;
 }
 
-void disposer_unref(struct disposer *disposer)
+void closer_unref(struct closer *closer)
 {
-    struct queue *queue = queue_of(disposer);
+    struct queue *queue = queue_of(closer);
 
-    if (queue != &queue->disposal->nobody)
+    if (queue != &queue->closers->nobody)
         queue->refs--;
 }
 
 /* -------------------------------------------------------------------------------------------------- start, end */
 
-int disposal_new(struct disposal **ret, unsigned descriptors)
+int closers_new(struct closers **ret, unsigned descriptors)
 {
     /* a row is touched when its descriptor comes here, so a high limit costs addresses only */
-    struct disposal *disposal = calloc(1, sizeof(*disposal) + (size_t)descriptors * sizeof(disposal->next[0]));
+    struct closers *closers = calloc(1, sizeof(*closers) + (size_t)descriptors * sizeof(closers->next[0]));
 
-    if (!disposal)
+    if (!closers)
         return -ENOMEM;
-    disposal->n_next = descriptors;
-    list_init(&disposal->queues);
-    pthread_mutex_init(&disposal->lock, NULL);
-    pthread_attr_init(&disposal->attributes);
-    (void)pthread_attr_setstacksize(&disposal->attributes, STACK_SIZE);
-    pthread_condattr_init(&disposal->monotonic);
-    (void)pthread_condattr_setclock(&disposal->monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&disposal->ended, &disposal->monotonic);
-    queue_init(&disposal->nobody, disposal, (uid_t)-1);
-    *ret = disposal;
+    closers->n_next = descriptors;
+    list_init(&closers->queues);
+    pthread_mutex_init(&closers->lock, NULL);
+    pthread_attr_init(&closers->attributes);
+    (void)pthread_attr_setstacksize(&closers->attributes, STACK_SIZE);
+    pthread_condattr_init(&closers->monotonic);
+    (void)pthread_condattr_setclock(&closers->monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&closers->ended, &closers->monotonic);
+    queue_init(&closers->nobody, closers, (uid_t)-1);
+    *ret = closers;
     return 0;
 }
 
-struct disposal *disposal_free(struct disposal *disposal)
+struct closers *closers_free(struct closers *closers)
 {
     struct timespec until = after(PATIENCE_NS);
     unsigned hanging;
 
-    if (!disposal)
+    if (!closers)
         return NULL;
-    pthread_mutex_lock(&disposal->lock);
-    disposal->stopping = true;
-    list_for_each_entry(queue, &disposal->queues, struct queue, link)
+    pthread_mutex_lock(&closers->lock);
+    closers->stopping = true;
+    list_for_each_entry(queue, &closers->queues, struct queue, link)
         pthread_cond_signal(&queue->wake);
-    while (disposal->running)
-        if (pthread_cond_timedwait(&disposal->ended, &disposal->lock, &until) == ETIMEDOUT)
+    while (closers->running)
+        if (pthread_cond_timedwait(&closers->ended, &closers->lock, &until) == ETIMEDOUT)
             break;
-    hanging = disposal->running;
-    pthread_mutex_unlock(&disposal->lock);
+    hanging = closers->running;
+    pthread_mutex_unlock(&closers->lock);
     if (hanging) {
         /* a thread that comes out of close() after all must find everything in its place */
         log_warning("what %u users sent takes long to close; the broker does not wait for it", hanging);
         return NULL;
     }
-    list_for_each_entry_safe(queue, &disposal->queues, struct queue, link)
+    list_for_each_entry_safe(queue, &closers->queues, struct queue, link)
     {
         while (queue->first >= 0)
             fd_close(pop(queue)); /* no thread could be had for it */
-        if (queue != &disposal->nobody)
-            HASH_DEL(disposal->by_uid, queue);
+        if (queue != &closers->nobody)
+            HASH_DEL(closers->by_uid, queue);
         queue_deinit(queue);
-        if (queue != &disposal->nobody)
+        if (queue != &closers->nobody)
             free(queue);
     }
-    pthread_cond_destroy(&disposal->ended);
-    pthread_condattr_destroy(&disposal->monotonic);
-    pthread_attr_destroy(&disposal->attributes);
-    pthread_mutex_destroy(&disposal->lock);
-    free(disposal);
+    pthread_cond_destroy(&closers->ended);
+    pthread_condattr_destroy(&closers->monotonic);
+    pthread_attr_destroy(&closers->attributes);
+    pthread_mutex_destroy(&closers->lock);
+    free(closers);
     return NULL;
 }

@@ -17,31 +17,31 @@
 #include "base/cleanup.h"
 #include "proto/fdset.h"
 
-struct disposal;
+struct closers;
 
 /* A user's queue. */
-struct disposer {
-    struct fd_disposer fds; /* for sets of descriptors that this user sent */
+struct closer {
+    struct fd_closer fds; /* for sets of descriptors that this user sent */
 };
 
 /* `descriptors` = the limit of open files: no descriptor has a number above it. 0 or a negative errno. */
-int disposal_new(struct disposal **ret, unsigned descriptors);
+int closers_new(struct closers **ret, unsigned descriptors);
 /* Waits a moment for closes in progress, and leaves those that hang to the end of the process. Returns NULL. */
-struct disposal *disposal_free(struct disposal *disposal);
-DEFINE_CLEANUP(struct disposal *, disposal_free);
+struct closers *closers_free(struct closers *closers);
+DEFINE_CLEANUP(struct closers *, closers_free);
 
 /* All that follows is for the loop's thread. */
 
 /* The queue of a user; that of nobody in particular if there is no memory for one. */
-struct disposer *disposal_get(struct disposal *disposal, uid_t uid);
+struct closer *closers_get(struct closers *closers, uid_t uid);
 /* The queue of nobody in particular, for those whose user is not known. Needs no unref. */
-struct disposer *disposal_nobody(struct disposal *disposal);
+struct closer *closers_nobody(struct closers *closers);
 /* The caller needs it no more; what is in it is still closed. */
-void disposer_unref(struct disposer *disposer);
+void closer_unref(struct closer *closer);
 
 /* Takes the descriptor. */
-void disposer_close(struct disposer *disposer, int fd);
+void closer_close(struct closer *closer, int fd);
 
 /* How many are not closed yet: of this user, of everybody. */
-unsigned disposer_pending(const struct disposer *disposer);
-unsigned disposal_pending(const struct disposal *disposal);
+unsigned closer_pending(const struct closer *closer);
+unsigned closers_pending(const struct closers *closers);

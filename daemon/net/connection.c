@@ -98,7 +98,7 @@ static enum found read_one(struct connection *connection)
     size_t size;
     int r;
 
-    if (net_user_is_clogged(net, connection->user)) {
+    if (net_user_is_backlogged(net, connection->user)) {
         connection_close(connection, LOG_LEVEL_WARNING,
                          "disconnected: %u descriptors that its user sent are not closed yet",
                          closer_pending(connection->user->closer));

@@ -117,7 +117,7 @@ static void welcome(struct listener *listener, int *fd, struct peer *peer)
         net_user_drop(net, user);
         return;
     }
-    if (net_user_is_clogged(net, user)) {
+    if (net_user_is_backlogged(net, user)) {
         log_client(LOG_LEVEL_WARNING, who, "turned away: %u descriptors that its user sent are not closed yet",
                    closer_pending(user->closer));
         net_user_drop(net, user);
@@ -136,7 +136,7 @@ static void welcome(struct listener *listener, int *fd, struct peer *peer)
 }
 
 /* Each that is turned away with packets of its own is one more descriptor to close. */
-static bool is_clogged(const struct net *net)
+static bool listener_is_backlogged(const struct net *net)
 {
     return closers_pending(net->closers) > net->limits.unclosed_all;
 }
@@ -149,7 +149,7 @@ static bool accept_one(struct listener *listener)
     int fd;
     int r;
 
-    if (is_clogged(listener->net)) {
+    if (listener_is_backlogged(listener->net)) {
         pause_accepting(listener, "too many that clients sent are not closed yet");
         return false;
     }
@@ -216,7 +216,7 @@ static void on_pause_over(evutil_socket_t fd, short events, void *userdata)
 
     (void)fd;
     (void)events;
-    if (listener->pauses >= LISTENER_PATIENCE && !is_clogged(listener->net))
+    if (listener->pauses >= LISTENER_PATIENCE && !listener_is_backlogged(listener->net))
         turn_away(listener);
     if (event_add(&listener->event, NULL) < 0)
         net_fail(listener->net, fatal(-ENOMEM));

@@ -84,7 +84,7 @@ void net_close_socket(struct closer *closer, int fd)
     closer_close(closer, fd);
 }
 
-bool net_user_is_clogged(const struct net *net, const struct net_user *user)
+bool net_user_is_backlogged(const struct net *net, const struct net_user *user)
 {
     return closer_pending(user->closer) > net->limits.unclosed_uid;
 }

@@ -19,7 +19,7 @@ struct net_user *net_user_get(struct net *net, uid_t uid);
 void net_user_drop(struct net *net, struct net_user *user);
 
 /* Do so many descriptors of this user wait to be closed that no more may come? */
-bool net_user_is_clogged(const struct net *net, const struct net_user *user);
+bool net_user_is_backlogged(const struct net *net, const struct net_user *user);
 
 /* Closes a client's socket without waiting for what is in packets that were not received. */
 void net_close_socket(struct closer *closer, int fd);

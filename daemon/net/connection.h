@@ -79,7 +79,7 @@ struct connection {
     bool established;
     bool finishing; /* close when the outbox is empty */
     bool closing;
-    bool deaf; /* its client has gone, and left something to be read */
+    bool write_closed; /* its client has gone, and left packets to be read */
 };
 
 /* For net.c: takes the socket and the peer on success. NULL if there is no memory. */

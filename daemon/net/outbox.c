@@ -86,9 +86,9 @@ enum sent { SENT, SENT_LATER, SENT_NEVER };
  * It has gone, and hears nothing any more. But what it said before it went is still to be read, and done: a client
  * need not wait for the reply to what it gives back. The end of that closes the connection.
  */
-static void hears_no_more(struct connection *connection)
+static void outbox_close_writing(struct connection *connection)
 {
-    connection->deaf = true;
+    connection->write_closed = true;
     outbox_clear(connection);
     (void)event_del(&connection->write_event);
     if (connection->finishing)
@@ -122,7 +122,7 @@ static enum sent send_packet(struct connection *connection, const struct iovec *
         net_wait_for_budget(connection->net, connection);
         return SENT_LATER;
     case SOCKIO_E_GONE:
-        hears_no_more(connection);
+        outbox_close_writing(connection);
         return SENT_NEVER;
     default:
         connection_close(connection, LOG_LEVEL_WARNING, "disconnected: sending failed (%d)", r);
@@ -257,7 +257,7 @@ void connection_reply(struct connection *connection, const struct frame_header *
         connection->unanswered--;
     if (connection->closing)
         return;
-    if (!connection->deaf)
+    if (!connection->write_closed)
         send_or_wait(connection, header, payload, size, fds, false, 0);
     connection_update_reading(connection);
 }
@@ -265,7 +265,7 @@ void connection_reply(struct connection *connection, const struct frame_header *
 bool connection_event(struct connection *connection, const struct frame_header *header, const void *payload,
                       size_t size, uint64_t key)
 {
-    if (connection->closing || connection->finishing || connection->deaf)
+    if (connection->closing || connection->finishing || connection->write_closed)
         return true;
     list_for_each_entry_safe(packet, &connection->outbox, struct waiting_packet, link)
     {

@@ -226,7 +226,7 @@ struct connection *connection_free(struct connection *connection)
     struct net *net = connection->net;
 
     outbox_clear(connection);
-    outbox_land(connection);
+    outbox_fds_delivered(connection);
     list_remove(&connection->in_connections);
     list_remove(&connection->closing_link);
     net->n_connections--;

@@ -71,7 +71,7 @@ struct connection {
     unsigned n_events;     /* events among them */
     unsigned unanswered;   /* requests handed up without a reply yet */
     unsigned fds_in_flight;
-    uint64_t flight_since; /* when we last sent descriptors */
+    uint64_t fds_sent_at;  /* when descriptors were last sent */
     unsigned bursts;       /* turns for which it is still believed to send several at once */
     unsigned lone_turns;   /* those in which it was not */
 

@@ -63,7 +63,7 @@ static void on_budget(evutil_socket_t fd, short events, void *userdata)
     {
         if (connection_settle(connection))
             continue;
-        if (now - connection->flight_since > net->limits.stall_ms * NSEC_PER_MSEC)
+        if (now - connection->fds_sent_at > net->limits.stall_ms * NSEC_PER_MSEC)
             connection_close(connection, LOG_LEVEL_WARNING,
                              "disconnected: it did not receive the descriptors sent to it, and others wait");
     }

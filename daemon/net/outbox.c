@@ -31,19 +31,19 @@ struct waiting_packet {
 
 /* ------------------------------------------------------------------------------------- descriptors on their way */
 
-static void take_off(struct connection *connection, unsigned n)
+static void fds_sent(struct connection *connection, unsigned n)
 {
     if (!n)
         return;
     connection->fds_in_flight += n;
     connection->user->fds_in_flight += n;
     connection->net->fds_in_flight += n;
-    connection->flight_since = clock_now_ns();
+    connection->fds_sent_at = clock_now_ns();
     if (!list_is_linked(&connection->in_flight_link))
         list_append(&connection->net->in_flight, &connection->in_flight_link);
 }
 
-void outbox_land(struct connection *connection)
+void outbox_fds_delivered(struct connection *connection)
 {
     connection->user->fds_in_flight -= connection->fds_in_flight;
     connection->net->fds_in_flight -= connection->fds_in_flight;
@@ -59,11 +59,11 @@ bool connection_settle(struct connection *connection)
         return true;
     if (sockio_is_drained(connection->fd, &drained) < 0 || !drained)
         return false;
-    outbox_land(connection);
+    outbox_fds_delivered(connection);
     return true;
 }
 
-static bool may_fly(struct connection *connection, unsigned n)
+static bool fd_budget_ok(struct connection *connection, unsigned n)
 {
     const struct net *net = connection->net;
     const struct net_limits *limits = &net->limits;
@@ -103,14 +103,14 @@ static enum sent send_packet(struct connection *connection, const struct iovec *
     unsigned n = fds ? fdset_count(fds) : 0;
     int r;
 
-    if (!may_fly(connection, n) && (!connection_settle(connection) || !may_fly(connection, n))) {
+    if (!fd_budget_ok(connection, n) && (!connection_settle(connection) || !fd_budget_ok(connection, n))) {
         net_wait_for_budget(connection->net, connection);
         return SENT_LATER;
     }
     r = sockio_send(connection->fd, iov, n_iov, n ? fds->fds : NULL, n);
     switch (r) {
     case 0:
-        take_off(connection, n);
+        fds_sent(connection, n);
         return SENT;
     case SOCKIO_E_AGAIN:
         if (event_add(&connection->write_event, NULL) < 0) {

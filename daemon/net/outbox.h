@@ -13,7 +13,7 @@ struct connection;
 /* Frees what waits, its descriptors with it. */
 void outbox_clear(struct connection *connection);
 /* What was sent is no longer counted as on its way. */
-void outbox_land(struct connection *connection);
+void outbox_fds_delivered(struct connection *connection);
 /* Does a reply wait, not only events? */
 bool outbox_has_reply(const struct connection *connection);
 

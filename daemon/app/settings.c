@@ -23,8 +23,8 @@
 #define NOFILE_NOT_FOR_BUFFERS 64
 #define NOFILE_LAST            32
 /* Connections beyond the limits, likewise. */
-#define CONNECTIONS_TOLD 16
-#define CONNECTIONS_KEPT 16
+#define CONNECTIONS_CROWDED 16
+#define CONNECTIONS_ADMINISTRATORS 16
 /* More than that is never used, so that tables by descriptor stay small. */
 #define NOFILE_MAX (4u << 20)
 /* Descriptors of one user that wait to be closed: a packet with all that fit is still no reason to worry. */
@@ -127,10 +127,10 @@ void settings_net(const struct app *app, struct net_limits *ret)
         /* a few more than sessions, so that one too many is told so by HELLO */
         .connections_uid = at_most(uid[CONFIG_LIMIT_SESSIONS] > UINT32_MAX
                                        ? UINT32_MAX
-                                       : uid[CONFIG_LIMIT_SESSIONS] + CONNECTIONS_TOLD,
+                                       : uid[CONFIG_LIMIT_SESSIONS] + CONNECTIONS_CROWDED,
                                    app->nofile / 2),
-        .told = CONNECTIONS_TOLD,
-        .kept = CONNECTIONS_KEPT,
+        .crowded = CONNECTIONS_CROWDED,
+        .administrators = CONNECTIONS_ADMINISTRATORS,
         .administrator = geteuid(),
         .queued_bytes = (size_t)session[CONFIG_LIMIT_QUEUED_BYTES],
         .queued_bytes_uid = (size_t)uid[CONFIG_LIMIT_QUEUED_BYTES],

@@ -90,12 +90,12 @@ static void welcome(struct listener *listener, int *fd, struct peer *peer)
     struct net *net = listener->net;
     struct log_client who = {.uid = peer->uid, .pid = peer->pid};
     bool administrator = is_administrator(net, peer->uid);
-    unsigned kept = administrator ? net->limits.kept : 0;
+    unsigned kept = administrator ? net->limits.administrators : 0;
     const char *crowded = why_crowded(net, *fd);
     struct connection *connection;
     struct net_user *user;
 
-    if (net->n_connections >= net->limits.connections + net->limits.told + kept) {
+    if (net->n_connections >= net->limits.connections + net->limits.crowded + kept) {
         log_client(LOG_LEVEL_WARNING, who,
                    "turned away: there are %u connections, and connections in [limits] allows no more",
                    net->n_connections);

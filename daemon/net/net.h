@@ -33,8 +33,8 @@ struct net_user;
 struct net_limits {
     unsigned connections;       /* of everybody */
     unsigned connections_uid;   /* of one user */
-    unsigned told;              /* beyond `connections`: let in to be told that there is no room */
-    unsigned kept;              /* of administrators beyond all of these */
+    unsigned crowded;           /* beyond `connections`: let in to be told that there is no room */
+    unsigned administrators;    /* of administrators beyond all of these */
     uid_t administrator;        /* beside root */
     size_t queued_bytes;        /* of one connection: above it nothing more is read from it */
     size_t queued_bytes_uid;    /* of one user: what goes above it is disconnected */

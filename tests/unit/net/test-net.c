@@ -452,7 +452,7 @@ static void a_full_house_tells_so(void **state)
     FD_AUTO int none = -1;
 
     l.connections = 1;
-    l.told = 1;
+    l.crowded = 1;
     l.administrator = getuid() + 1;
     net_set_limits(net, &l);
     assert_true(is_served(a));
@@ -463,7 +463,7 @@ static void a_full_house_tells_so(void **state)
     none = client_new();
     assert_true(has_ended(none));
 
-    l.kept = 1;
+    l.administrators = 1;
     l.administrator = getuid();
     net_set_limits(net, &l);
     kept = client_new();

@@ -44,12 +44,12 @@ static void free_for_protobuf(void *data, void *piece)
     arena_free(data, piece);
 }
 
-static void put_length(void *piece, uint64_t length)
+static void piece_set_length(void *piece, uint64_t length)
 {
     memcpy((uint8_t *)piece - PREFIX, &length, PREFIX);
 }
 
-static size_t length_of(const void *piece)
+static size_t piece_length(const void *piece)
 {
     uint64_t length;
 
@@ -111,7 +111,7 @@ void *arena_alloc(struct arena *arena, size_t size)
         goto exhausted;
 
     /* only an exact fit: a small piece would take the place from the next row's note */
-    if (arena->spare && length_of(arena->spare) == length) {
+    if (arena->spare && piece_length(arena->spare) == length) {
         piece = arena->spare;
         arena->spare = NULL;
     } else {
@@ -120,7 +120,7 @@ void *arena_alloc(struct arena *arena, size_t size)
         piece = arena->block + arena->used + PREFIX;
         arena->used += whole;
         ASAN_UNPOISON_MEMORY_REGION((uint8_t *)piece - PREFIX, PREFIX);
-        put_length(piece, length);
+        piece_set_length(piece, length);
     }
     ASAN_UNPOISON_MEMORY_REGION(piece, size);
     arena->pieces++;
@@ -135,9 +135,9 @@ void arena_free(struct arena *arena, void *piece)
 {
     if (!piece)
         return;
-    ASAN_POISON_MEMORY_REGION(piece, length_of(piece));
-    if ((uint8_t *)piece + length_of(piece) == arena->block + arena->used)
-        arena->used -= length_of(piece) + PREFIX;
-    else if (!arena->spare || length_of(piece) > length_of(arena->spare))
+    ASAN_POISON_MEMORY_REGION(piece, piece_length(piece));
+    if ((uint8_t *)piece + piece_length(piece) == arena->block + arena->used)
+        arena->used -= piece_length(piece) + PREFIX;
+    else if (!arena->spare || piece_length(piece) > piece_length(arena->spare))
         arena->spare = piece;
 }

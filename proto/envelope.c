@@ -96,7 +96,7 @@ static bool packed_is_sound(ProtobufCWireType type, struct cursor c)
 
 /* Recursion goes as deep as the schema and no deeper; the schema has an end, which a test sees to.
  */
-static int scan(const ProtobufCMessageDescriptor *descriptor, struct cursor c)
+static int scan_message(const ProtobufCMessageDescriptor *descriptor, struct cursor c)
 {
     unsigned unknown = 0;
 
@@ -147,7 +147,7 @@ static int scan(const ProtobufCMessageDescriptor *descriptor, struct cursor c)
             !utf8_is_text((const char *)value.p, value.left))
             return ENVELOPE_E_NOT_TEXT;
         if (field->type == PROTOBUF_C_TYPE_MESSAGE) {
-            r = scan(field->descriptor, value);
+            r = scan_message(field->descriptor, value);
             if (r)
                 return r;
         }
@@ -161,7 +161,7 @@ int envelope_unpack(const ProtobufCMessageDescriptor *descriptor, const void *pa
     ProtobufCMessage *message;
     int r;
 
-    r = scan(descriptor, (struct cursor){.p = payload, .left = n});
+    r = scan_message(descriptor, (struct cursor){.p = payload, .left = n});
     if (r)
         return r;
     arena_reset(arena);

@@ -57,7 +57,7 @@ static bool take_fds(struct msghdr *message, bool keep, struct fdset *fds)
     return closed;
 }
 
-static int receive(int socket, void *buffer, size_t size, size_t *length, struct fdset *fds, int flags)
+static int receive_packet(int socket, void *buffer, size_t size, size_t *length, struct fdset *fds, int flags)
 {
     union control_in control;
     struct iovec iov = {.iov_base = buffer, .iov_len = size};
@@ -106,12 +106,12 @@ static int receive(int socket, void *buffer, size_t size, size_t *length, struct
 
 int sockio_recv(int socket, void *buffer, size_t size, size_t *length, struct fdset *fds)
 {
-    return receive(socket, buffer, size, length, fds, MSG_DONTWAIT);
+    return receive_packet(socket, buffer, size, length, fds, MSG_DONTWAIT);
 }
 
 int sockio_recv_wait(int socket, void *buffer, size_t size, size_t *length, struct fdset *fds)
 {
-    return receive(socket, buffer, size, length, fds, 0);
+    return receive_packet(socket, buffer, size, length, fds, 0);
 }
 
 int sockio_set_wait(int socket, unsigned milliseconds)
@@ -128,7 +128,7 @@ int sockio_set_wait(int socket, unsigned milliseconds)
 /* Up to here copying the pieces together is cheaper than having the kernel do it. */
 #define ONE_PIECE_MAX 512
 
-static size_t length_of(const struct iovec *iov, unsigned n_iov)
+static size_t pieces_length(const struct iovec *iov, unsigned n_iov)
 {
     size_t length = 0;
 
@@ -172,7 +172,7 @@ static ssize_t send_message(int socket, const struct iovec *iov, unsigned n_iov,
 
 int sockio_send(int socket, const struct iovec *iov, unsigned n_iov, const int *fds, unsigned n_fds)
 {
-    bool small = !n_fds && length_of(iov, n_iov) <= ONE_PIECE_MAX;
+    bool small = !n_fds && pieces_length(iov, n_iov) <= ONE_PIECE_MAX;
     ssize_t n;
 
     assert(n_fds <= MEMORYD_FDS_MAX);

@@ -48,7 +48,7 @@ struct reader {
 };
 
 __attribute__((format(printf, 3, 4))) static void
-mistake(struct reader *reader, unsigned line, const char *format, ...)
+mistake_at(struct reader *reader, unsigned line, const char *format, ...)
 {
     char what[512];
     char sentence[1024];
@@ -104,19 +104,19 @@ static void begin_pool(struct reader *reader, const char *name)
     struct config_pool *pools;
 
     if (!is_pool_name(name)) {
-        mistake(reader, reader->line,
+        mistake_at(reader, reader->line,
                 "[pool %s]: not a name for a pool; letters, digits and the characters . _ - are allowed", name);
         return;
     }
     for (size_t i = 0; i < config->n_pools; i++) {
         if (!strcmp(config->pools[i].name, name)) {
-            mistake(reader, reader->line, "[pool %s]: this pool is in line %u already; names are different", name,
+            mistake_at(reader, reader->line, "[pool %s]: this pool is in line %u already; names are different", name,
                     config->pools[i].line);
             return;
         }
     }
     if (config->n_pools == POOLS_MAX) {
-        mistake(reader, reader->line, "[pool %s]: more than %d pools", name, POOLS_MAX);
+        mistake_at(reader, reader->line, "[pool %s]: more than %d pools", name, POOLS_MAX);
         return;
     }
     pools = reallocarray(config->pools, config->n_pools + 1, sizeof(*pools));
@@ -143,11 +143,11 @@ static void begin_section(struct reader *reader, const char *name)
     if (!strncmp(name, "pool ", 5))
         begin_pool(reader, name + 5 + strspn(name + 5, " "));
     else if (!strcmp(name, "pool"))
-        mistake(reader, reader->line, "[pool]: a pool needs a name: [pool NAME]");
+        mistake_at(reader, reader->line, "[pool]: a pool needs a name: [pool NAME]");
     else if (is_section(name))
         reader->section_known = true;
     else
-        mistake(reader, reader->line,
+        mistake_at(reader, reader->line,
                 "[%s]: no such section; did you mean [%s]? There are topology, pools, pool NAME, arena, limits, "
                 "session and broker",
                 name, nearest_section(name));
@@ -172,9 +172,9 @@ static void unknown_key(struct reader *reader, const char *section, const char *
         }
     }
     if (elsewhere)
-        mistake(reader, reader->line, "[%s] %s: no such key here; it belongs into [%s]", section, name, elsewhere);
+        mistake_at(reader, reader->line, "[%s] %s: no such key here; it belongs into [%s]", section, name, elsewhere);
     else
-        mistake(reader, reader->line, "[%s] %s: no such key; did you mean %s?", section, name, best);
+        mistake_at(reader, reader->line, "[%s] %s: no such key; did you mean %s?", section, name, best);
 }
 
 static int on_value(void *userdata, const char *section, const char *name, const char *value)
@@ -184,7 +184,7 @@ static int on_value(void *userdata, const char *section, const char *name, const
     char text[256];
 
     if (!*section) {
-        mistake(reader, reader->line, "%s: a key before any [section]", name);
+        mistake_at(reader, reader->line, "%s: a key before any [section]", name);
         return 1;
     }
     if (!reader->section_known)
@@ -195,9 +195,9 @@ static int on_value(void *userdata, const char *section, const char *name, const
         if (strcmp(key->section, kind) != 0 || strcmp(key->name, name) != 0)
             continue;
         if (reader->given[i])
-            mistake(reader, reader->line, "[%s] %s: given in line %u already", section, name, reader->given[i]);
+            mistake_at(reader, reader->line, "[%s] %s: given in line %u already", section, name, reader->given[i]);
         else if (!key_store(key, reader->config, reader->pool, value))
-            mistake(reader, reader->line, "[%s] %s: \"%s\" is not %s", section, name, value,
+            mistake_at(reader, reader->line, "[%s] %s: \"%s\" is not %s", section, name, value,
                     key_takes(key, text, sizeof(text)));
         reader->given[i] = reader->line;
         return 1;
@@ -209,7 +209,7 @@ static int on_value(void *userdata, const char *section, const char *name, const
 /* ----------------------------------------------------------------------------------------------------- lines */
 
 /* Takes blanks from both ends. */
-static char *trim(char *line)
+static char *trim_line(char *line)
 {
     char *end;
 
@@ -226,15 +226,15 @@ static void look_at_section(struct reader *reader, char *line)
     char *rest;
 
     if (!end) {
-        mistake(reader, reader->line, "%s: the bracket is not closed", line);
+        mistake_at(reader, reader->line, "%s: the bracket is not closed", line);
         return;
     }
     rest = end + 1 + strspn(end + 1, " \t");
     if (*rest && *rest != ';' && *rest != '#')
-        mistake(reader, reader->line, "%s: something behind the bracket; keys go into lines of their own", line);
+        mistake_at(reader, reader->line, "%s: something behind the bracket; keys go into lines of their own", line);
     *end = '\0';
     if (strlen(line + 1) > SECTION_BYTES) {
-        mistake(reader, reader->line, "[%s]: longer than %d characters", line + 1, SECTION_BYTES);
+        mistake_at(reader, reader->line, "[%s]: longer than %d characters", line + 1, SECTION_BYTES);
         reader->pool = NULL;
         reader->section_known = false;
     } else {
@@ -273,20 +273,20 @@ static char *next_line(char *buffer, int size, void *userdata)
             return NULL;
         reader->line++;
         if (strlen(whole) == sizeof(whole) - 1 && whole[sizeof(whole) - 2] != '\n') {
-            mistake(reader, reader->line, "a line longer than %zu bytes; this is no configuration", sizeof(whole));
+            mistake_at(reader, reader->line, "a line longer than %zu bytes; this is no configuration", sizeof(whole));
             return NULL;
         }
-        line = trim(whole);
+        line = trim_line(whole);
         if (!*line || *line == ';' || *line == '#')
             continue;
         if (strlen(line) > LINE_BYTES || (int)strlen(line) + 2 > size) {
-            mistake(reader, reader->line, "a line longer than %d bytes", LINE_BYTES);
+            mistake_at(reader, reader->line, "a line longer than %d bytes", LINE_BYTES);
             continue;
         }
         if (*line == '[')
             look_at_section(reader, line);
         else if (!strpbrk(line, "=:")) {
-            mistake(reader, reader->line, "%s: neither a [section] nor a key = value", line);
+            mistake_at(reader, reader->line, "%s: neither a [section] nor a key = value", line);
             continue;
         }
         memcpy(buffer, line, strlen(line) + 1);
@@ -300,20 +300,20 @@ static char *next_line(char *buffer, int size, void *userdata)
 static void check_pool(struct reader *reader, const struct config_pool *pool)
 {
     if (pool->n_weights && pool->placement != CONFIG_PLACEMENT_SPLIT)
-        mistake(reader, pool->line, "[pool %s] weights: only for placement = split", pool->name);
+        mistake_at(reader, pool->line, "[pool %s] weights: only for placement = split", pool->name);
     if (pool->placement == CONFIG_PLACEMENT_SPLIT && pool->n_weights && pool->n_weights != pool->n_nodes)
-        mistake(reader, pool->line, "[pool %s] weights: %u of them for %u nodes; as many as there are nodes are needed",
-                pool->name, pool->n_weights, pool->n_nodes);
+        mistake_at(reader, pool->line, "[pool %s] weights: %u of them for %u nodes; one for each node is needed",
+                   pool->name, pool->n_weights, pool->n_nodes);
     if (pool->part_size && pool->placement != CONFIG_PLACEMENT_INTERLEAVE)
-        mistake(reader, pool->line, "[pool %s] part_size: only for placement = interleave", pool->name);
+        mistake_at(reader, pool->line, "[pool %s] part_size: only for placement = interleave", pool->name);
     if (pool->part_size & 4095)
-        mistake(reader, pool->line, "[pool %s] part_size: not a multiple of 4K", pool->name);
+        mistake_at(reader, pool->line, "[pool %s] part_size: not a multiple of 4K", pool->name);
     if (pool->page_size && pool->pages != CONFIG_PAGES_HUGETLB)
-        mistake(reader, pool->line, "[pool %s] page_size: only for pages = hugetlb", pool->name);
+        mistake_at(reader, pool->line, "[pool %s] page_size: only for pages = hugetlb", pool->name);
     if (pool->page_size && !is_power_of_two(pool->page_size))
-        mistake(reader, pool->line, "[pool %s] page_size: not a power of two", pool->name);
+        mistake_at(reader, pool->line, "[pool %s] page_size: not a power of two", pool->name);
     if (pool->lazy && pool->pages == CONFIG_PAGES_HUGETLB)
-        mistake(reader, pool->line, "[pool %s] commit: lazy is only for base and thp pages; huge pages that "
+        mistake_at(reader, pool->line, "[pool %s] commit: lazy is only for base and thp pages; huge pages that "
                 "are missing at first touch would kill the process", pool->name);
 }
 
@@ -325,13 +325,13 @@ static void check_whole(struct reader *reader)
     for (size_t i = 0; i < config->n_pools; i++)
         check_pool(reader, &config->pools[i]);
     if (config->arena_base & (GIB - 1) || config->arena_size & (GIB - 1))
-        mistake(reader, 0, "[arena] base and size: multiples of 1G (0x40000000) are needed");
+        mistake_at(reader, 0, "[arena] base and size: multiples of 1G (0x40000000) are needed");
     if (!checked_add_u64(config->arena_base, config->arena_size, &end) || end > CONFIG_ADDRESS_TOP)
-        mistake(reader, 0, "[arena] base and size: the arena ends above 0x%llx, where no process can map it",
+        mistake_at(reader, 0, "[arena] base and size: the arena ends above 0x%llx, where no process can map it",
                 (unsigned long long)CONFIG_ADDRESS_TOP);
     for (unsigned i = 0; i < CONFIG_LIMIT_N; i++)
         if (config->session_limits[i] != CONFIG_NONE && config->session_limits[i] > config->uid_limits[i])
-            mistake(reader, 0, "[limits]: a session may have more than its user (%llu, %llu)",
+            mistake_at(reader, 0, "[limits]: a session may have more than its user (%llu, %llu)",
                     (unsigned long long)config->session_limits[i], (unsigned long long)config->uid_limits[i]);
 }
 
@@ -373,7 +373,7 @@ static int read_text(struct reader *reader)
     if (reader->error)
         return reader->error;
     if (r > 0 && !reader->mistakes)
-        mistake(reader, reader->line, "neither a [section] nor a key = value");
+        mistake_at(reader, reader->line, "neither a [section] nor a key = value");
     check_whole(reader);
     return reader->mistakes ? CONFIG_E_MISTAKES : 0;
 }
@@ -386,11 +386,11 @@ static int read_file(struct reader *reader)
     struct stat st;
 
     if (fd < 0 || fstat(fd, &st) < 0) {
-        mistake(reader, 0, "cannot be read: %s", strerror(errno));
+        mistake_at(reader, 0, "cannot be read: %s", strerror(errno));
         return CONFIG_E_UNREADABLE;
     }
     if (!S_ISREG(st.st_mode) || st.st_size > FILE_BYTES_MAX) {
-        mistake(reader, 0, "not a file of at most 1M");
+        mistake_at(reader, 0, "not a file of at most 1M");
         return CONFIG_E_UNREADABLE;
     }
     config->text = malloc(FILE_BYTES_MAX);
@@ -399,7 +399,7 @@ static int read_file(struct reader *reader)
     for (ssize_t n; config->text_size < FILE_BYTES_MAX; config->text_size += (size_t)n) {
         n = read(fd, config->text + config->text_size, FILE_BYTES_MAX - config->text_size);
         if (n < 0) {
-            mistake(reader, 0, "cannot be read: %s", strerror(errno));
+            mistake_at(reader, 0, "cannot be read: %s", strerror(errno));
             return CONFIG_E_UNREADABLE;
         }
         if (!n)
@@ -420,7 +420,7 @@ static int copy_text(struct config *config, const char *text, size_t size)
 }
 
 /* Without a text it is read from the file. */
-static int parse(struct config **ret, const char *path, const char *text, size_t size, config_complain *complain,
+static int config_read(struct config **ret, const char *path, const char *text, size_t size, config_complain *complain,
                  void *userdata)
 {
     _cleanup_(config_freep) struct config *config = config_defaults();
@@ -445,13 +445,13 @@ static int parse(struct config **ret, const char *path, const char *text, size_t
 
 int config_load(struct config **ret, const char *path, config_complain *complain, void *userdata)
 {
-    return parse(ret, path, NULL, 0, complain, userdata);
+    return config_read(ret, path, NULL, 0, complain, userdata);
 }
 
 int config_parse(struct config **ret, const char *path, const char *text, size_t size, config_complain *complain,
                  void *userdata)
 {
-    return parse(ret, path, text, size, complain, userdata);
+    return config_read(ret, path, text, size, complain, userdata);
 }
 
 struct config *config_free(struct config *config)

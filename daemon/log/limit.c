@@ -58,7 +58,7 @@ struct report {
     int level;
 };
 
-__attribute__((format(printf, 2, 3))) static void append(struct report *report, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void report_append(struct report *report, const char *format, ...)
 {
     va_list arguments;
     int n;
@@ -81,11 +81,11 @@ static void note_window(struct report *report, const struct log_limit_window *wi
         report->of_unnamed += window->left_out;
         return;
     }
-    append(report, report->named++ ? ", " : "lines about clients were left out: ");
+    report_append(report, report->named++ ? ", " : "lines about clients were left out: ");
     if (has_uid)
-        append(report, "%u of uid %u", window->left_out, (unsigned)window->uid);
+        report_append(report, "%u of uid %u", window->left_out, (unsigned)window->uid);
     else
-        append(report, "%u of other users", window->left_out);
+        report_append(report, "%u of other users", window->left_out);
 }
 
 /* True if it has ended now. */
@@ -116,7 +116,7 @@ bool log_limit_report(struct log_limit *limit, uint64_t now, char *line, size_t 
         if (close_window(limit, &limit->users[i], now))
             note_window(&report, &limit->users[i], true);
     if (report.unnamed)
-        append(&report, ", and %u of %u more users", report.of_unnamed, report.unnamed);
+        report_append(&report, ", and %u of %u more users", report.of_unnamed, report.unnamed);
     *level = report.level;
     return report.named > 0;
 }

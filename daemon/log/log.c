@@ -150,7 +150,7 @@ static void make_printable(char *message)
 }
 
 __attribute__((format(printf, 3, 0))) static void
-sayv(enum log_level level, const struct log_client *who, const char *format, va_list arguments)
+log_formatted(enum log_level level, const struct log_client *who, const char *format, va_list arguments)
 {
     int saved = errno;
     char message[LINE_MAX_BYTES];
@@ -172,7 +172,7 @@ void log_line(enum log_level level, const char *format, ...)
     if (!log_enabled(level))
         return;
     va_start(arguments, format);
-    sayv(level, NULL, format, arguments);
+    log_formatted(level, NULL, format, arguments);
     va_end(arguments);
 }
 

@@ -74,7 +74,7 @@ static struct queue *queue_of(struct closer *closer)
 }
 
 /* With the lock. */
-static void push(struct queue *queue, int fd)
+static void queue_push(struct queue *queue, int fd)
 {
     int *next = queue->closers->next;
 
@@ -86,7 +86,7 @@ static void push(struct queue *queue, int fd)
     queue->last = fd;
 }
 
-static int pop(struct queue *queue)
+static int queue_pop(struct queue *queue)
 {
     int fd = queue->first;
 
@@ -95,7 +95,7 @@ static int pop(struct queue *queue)
     return fd;
 }
 
-static struct timespec after(uint64_t ns)
+static struct timespec closer_deadline(uint64_t ns)
 {
     uint64_t at = clock_now_ns() + ns;
 
@@ -103,9 +103,9 @@ static struct timespec after(uint64_t ns)
 }
 
 /* With the lock. False: nothing came, or the broker ends. */
-static bool wait_for_more(struct queue *queue)
+static bool queue_wait(struct queue *queue)
 {
-    struct timespec until = after(IDLE_NS);
+    struct timespec until = closer_deadline(IDLE_NS);
 
     while (queue->first < 0 && !queue->closers->stopping)
         if (pthread_cond_timedwait(&queue->wake, &queue->closers->lock, &until) == ETIMEDOUT)
@@ -122,7 +122,7 @@ static void close_one(int fd)
     fd_close(fd);
 }
 
-static void *run_closer(void *argument)
+static void *closer_run(void *argument)
 {
     struct queue *queue = argument;
     static const struct sys_schedule schedule = {.policy = SCHED_BATCH, .slice = SLICE_NS};
@@ -130,8 +130,8 @@ static void *run_closer(void *argument)
 
     (void)sys_schedule_self(&schedule);
     pthread_mutex_lock(&closers->lock);
-    while (wait_for_more(queue)) {
-        int fd = pop(queue);
+    while (queue_wait(queue)) {
+        int fd = queue_pop(queue);
 
         pthread_mutex_unlock(&closers->lock);
         close_one(fd);
@@ -147,7 +147,7 @@ static void *run_closer(void *argument)
 }
 
 /* With the lock. Signals are the loop's business: the thread starts with all of them blocked. */
-static bool start(struct queue *queue)
+static bool queue_start(struct queue *queue)
 {
     sigset_t all, before;
     int r;
@@ -160,7 +160,7 @@ static bool start(struct queue *queue)
     sigfillset(&all);
     if (pthread_sigmask(SIG_SETMASK, &all, &before))
         return false;
-    r = pthread_create(&queue->thread, &queue->closers->attributes, run_closer, queue);
+    r = pthread_create(&queue->thread, &queue->closers->attributes, closer_run, queue);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (r)
         return false;
@@ -170,11 +170,11 @@ static bool start(struct queue *queue)
 }
 
 /* With the lock. Once more for those that wait without a thread. */
-static void start_starved(struct closers *closers)
+static void queues_start_starved(struct closers *closers)
 {
     closers->starved = 0;
     list_for_each_entry(queue, &closers->queues, struct queue, link)
-        if (queue->first >= 0 && !start(queue))
+        if (queue->first >= 0 && !queue_start(queue))
             closers->starved++;
 }
 
@@ -193,16 +193,16 @@ void closer_close(struct closer *closer, int fd)
     __atomic_add_fetch(&queue->pending, 1, __ATOMIC_RELAXED);
     __atomic_add_fetch(&closers->pending, 1, __ATOMIC_RELAXED);
     pthread_mutex_lock(&closers->lock);
-    push(queue, fd);
+    queue_push(queue, fd);
     if (closers->starved)
-        start_starved(closers);
-    else if (!start(queue))
+        queues_start_starved(closers);
+    else if (!queue_start(queue))
         closers->starved = 1;
     pthread_cond_signal(&queue->wake);
     pthread_mutex_unlock(&closers->lock);
 }
 
-static void on_fdset(struct fd_closer *fds, int fd)
+static void closer_on_fdset(struct fd_closer *fds, int fd)
 {
     closer_close(container_of(fds, struct closer, fds), fd);
 }
@@ -224,7 +224,7 @@ unsigned closers_pending(const struct closers *closers)
 static void queue_init(struct queue *queue, struct closers *closers, uid_t uid)
 {
     *queue = (struct queue){.closers = closers, .uid = uid, .first = -1, .last = -1, .state = THREAD_NONE};
-    queue->closer.fds.close = on_fdset;
+    queue->closer.fds.close = closer_on_fdset;
     pthread_cond_init(&queue->wake, &closers->monotonic);
     list_init(&queue->link);
     list_append(&closers->queues, &queue->link);
@@ -240,7 +240,7 @@ static void queue_deinit(struct queue *queue)
 }
 
 /* Users who have gone and whose thread has. */
-static void sweep(struct closers *closers)
+static void queues_sweep(struct closers *closers)
 {
     list_for_each_entry_safe(queue, &closers->queues, struct queue, link)
     {
@@ -265,7 +265,7 @@ struct closer *closers_get(struct closers *closers, uid_t uid)
 
     HASH_FIND(hh, closers->by_uid, &uid, sizeof(uid), queue);
     if (!queue) {
-        sweep(closers);
+        queues_sweep(closers);
         queue = malloc(sizeof(*queue));
         if (!queue)
             return closers_nobody(closers);
@@ -318,7 +318,7 @@ int closers_new(struct closers **ret, unsigned descriptors)
 
 struct closers *closers_free(struct closers *closers)
 {
-    struct timespec until = after(PATIENCE_NS);
+    struct timespec until = closer_deadline(PATIENCE_NS);
     unsigned hanging;
 
     if (!closers)
@@ -340,7 +340,7 @@ struct closers *closers_free(struct closers *closers)
     list_for_each_entry_safe(queue, &closers->queues, struct queue, link)
     {
         while (queue->first >= 0)
-            fd_close(pop(queue)); /* no thread could be had for it */
+            fd_close(queue_pop(queue)); /* no thread could be had for it */
         if (queue != &closers->nobody)
             HASH_DEL(closers->by_uid, queue);
         queue_deinit(queue);

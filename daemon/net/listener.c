@@ -85,7 +85,7 @@ static const char *why_crowded(const struct net *net, int fd)
     return NULL;
 }
 
-static void welcome(struct listener *listener, int *fd, struct peer *peer)
+static void listener_admit(struct listener *listener, int *fd, struct peer *peer)
 {
     struct net *net = listener->net;
     struct log_client who = {.uid = peer->uid, .pid = peer->pid};
@@ -176,7 +176,7 @@ static bool accept_one(struct listener *listener)
     }
     r = peer_init_socket(&peer, fd);
     if (r == 0)
-        welcome(listener, &fd, &peer);
+        listener_admit(listener, &fd, &peer);
     if (fd >= 0) {
         /* at the cost of its user, if one is known */
         struct closer *closer = r ? closers_nobody(listener->net->closers)

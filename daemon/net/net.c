@@ -22,7 +22,7 @@
 /* How often is asked while somebody waits. */
 #define BUDGET_INTERVAL_US 2000
 
-static void reap(struct net *net)
+static void net_reap(struct net *net)
 {
     struct list *link;
 
@@ -40,10 +40,10 @@ static void on_reap(evutil_socket_t fd, short events, void *userdata)
 {
     (void)fd;
     (void)events;
-    reap(userdata);
+    net_reap(userdata);
 }
 
-static void ask_again(struct net *net)
+static void net_arm_budget(struct net *net)
 {
     if (!list_is_empty(&net->waiting))
         (void)event_add(&net->budget_event, &(struct timeval){.tv_usec = BUDGET_INTERVAL_US});
@@ -70,7 +70,7 @@ static void on_budget(evutil_socket_t fd, short events, void *userdata)
     list_splice(&turn, &net->waiting);
     while ((link = list_pop(&turn)))
         connection_flush(container_of(link, struct connection, waiting_link));
-    ask_again(net);
+    net_arm_budget(net);
 }
 
 void net_close_socket(struct closer *closer, int fd)
@@ -127,7 +127,7 @@ struct net *net_free(struct net *net)
         return NULL;
     list_for_each_entry_safe(connection, &net->connections, struct connection, in_connections)
         connection_close(connection, LOG_LEVEL_DEBUG, "the broker is shutting down");
-    reap(net);
+    net_reap(net);
     (void)event_del(&net->reap_event);
     (void)event_del(&net->budget_event);
     closers_free(net->closers);
@@ -153,7 +153,7 @@ void net_wait_for_budget(struct net *net, struct connection *connection)
     if (!list_is_linked(&connection->waiting_link))
         list_append(&net->waiting, &connection->waiting_link);
     if (!event_pending(&net->budget_event, EV_TIMEOUT, NULL))
-        ask_again(net);
+        net_arm_budget(net);
 }
 
 struct net_user *net_user_get(struct net *net, uid_t uid)

@@ -130,7 +130,7 @@ static enum sent send_packet(struct connection *connection, const struct iovec *
     }
 }
 
-static void uncount(struct connection *connection, const struct waiting_packet *packet)
+static void outbox_uncount(struct connection *connection, const struct waiting_packet *packet)
 {
     connection->queued -= packet->size;
     connection->user->queued -= packet->size;
@@ -138,10 +138,10 @@ static void uncount(struct connection *connection, const struct waiting_packet *
         connection->n_events--;
 }
 
-static void drop(struct connection *connection, struct waiting_packet *packet)
+static void outbox_drop(struct connection *connection, struct waiting_packet *packet)
 {
     list_remove(&packet->link);
-    uncount(connection, packet);
+    outbox_uncount(connection, packet);
     fdset_deinit(&packet->fds);
     free(packet);
 }
@@ -149,7 +149,7 @@ static void drop(struct connection *connection, struct waiting_packet *packet)
 void outbox_clear(struct connection *connection)
 {
     list_for_each_entry_safe(packet, &connection->outbox, struct waiting_packet, link)
-        drop(connection, packet);
+        outbox_drop(connection, packet);
 }
 
 bool outbox_has_reply(const struct connection *connection)
@@ -175,7 +175,7 @@ void connection_flush(struct connection *connection)
             return;
         if (sent == SENT_LATER)
             break;
-        drop(connection, packet);
+        outbox_drop(connection, packet);
         progress = true;
     }
     if (list_is_empty(&connection->outbox) || list_is_linked(&connection->waiting_link))
@@ -193,7 +193,7 @@ void connection_flush(struct connection *connection)
 }
 
 /* Copies a packet to the end of the outbox. */
-static void wait_in_outbox(struct connection *connection, const struct iovec iov[static 2], struct fdset *fds,
+static void outbox_add(struct connection *connection, const struct iovec iov[static 2], struct fdset *fds,
                            bool is_event, uint64_t key)
 {
     size_t size = iov[0].iov_len + iov[1].iov_len;
@@ -247,7 +247,7 @@ static void send_or_wait(struct connection *connection, const struct frame_heade
         if (sent != SENT_LATER)
             return;
     }
-    wait_in_outbox(connection, iov, fds, is_event, key);
+    outbox_add(connection, iov, fds, is_event, key);
 }
 
 void connection_reply(struct connection *connection, const struct frame_header *header, const void *payload,
@@ -270,7 +270,7 @@ bool connection_event(struct connection *connection, const struct frame_header *
     list_for_each_entry_safe(packet, &connection->outbox, struct waiting_packet, link)
     {
         if (packet->is_event && packet->key == key)
-            drop(connection, packet);
+            outbox_drop(connection, packet);
     }
     if (connection->n_events >= CONNECTION_EVENTS_MAX)
         return false;
@@ -283,6 +283,6 @@ void connection_drop_events(struct connection *connection)
     list_for_each_entry_safe(packet, &connection->outbox, struct waiting_packet, link)
     {
         if (packet->is_event)
-            drop(connection, packet);
+            outbox_drop(connection, packet);
     }
 }

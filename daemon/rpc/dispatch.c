@@ -58,7 +58,7 @@ void rpc_client_init(struct rpc_client *client, struct rpc *rpc, void *connectio
     list_init(&client->requests);
 }
 
-static void finish(struct rpc_client *client)
+static void dispatch_finish(struct rpc_client *client)
 {
     client->finishing = true;
     if (!client->serving)
@@ -69,21 +69,21 @@ void rpc_client_disconnect(struct rpc_client *client)
 {
     /* each has forgotten the other: the broker is not told when the connection is gone */
     client->session = 0;
-    finish(client);
+    dispatch_finish(client);
 }
 
 /* A breach of the protocol: the last thing this connection hears is why. */
-static void breach(struct rpc_client *client, const struct call *call, const char *what)
+static void dispatch_breach(struct rpc_client *client, const struct call *call, const char *what)
 {
     struct problem problem = PROBLEM_NULL;
 
     log_client(LOG_LEVEL_WARNING, client->who, "disconnected: %s (method %u)", what, call->method);
     problem_set(&problem, "the connection closes because of %s", what);
     (void)call_refuse(call, STATUS_PROTOCOL, &problem);
-    finish(client);
+    dispatch_finish(client);
 }
 
-static int serve(const struct call *call, const ProtobufCMessage *message)
+static int dispatch_serve(const struct call *call, const ProtobufCMessage *message)
 {
     switch ((enum method)call->method) {
 #define X(id, NAME, name, request, reply, session, fds_in, fds_out, cost, repeat, grants)                    \
@@ -128,12 +128,12 @@ static bool is_repeat(struct rpc_client *client, struct call *call, const struct
         return true;
     case OP_RUNNING:
         if (container_of(op, struct request, op)->call.client == client)
-            breach(client, call, "a second request with the sequence of one that is under way");
+            dispatch_breach(client, call, "a second request with the sequence of one that is under way");
         else
             request_attach(container_of(op, struct request, op), client);
         return true;
     case OP_FORGOTTEN:
-        breach(client, call, "a repeat of a request whose reply it has acknowledged");
+        dispatch_breach(client, call, "a repeat of a request whose reply it has acknowledged");
         return true;
     default:
         call->kept = true;
@@ -142,7 +142,7 @@ static bool is_repeat(struct rpc_client *client, struct call *call, const struct
     }
 }
 
-static int dispatch(struct rpc_client *client, struct call *call, const struct frame_header *header,
+static int dispatch_request(struct rpc_client *client, struct call *call, const struct frame_header *header,
                     const uint8_t *payload)
 {
     const struct schema_method *method = schema_method(call->method);
@@ -156,13 +156,13 @@ static int dispatch(struct rpc_client *client, struct call *call, const struct f
         return call_refuse(call, STATUS_NO_SUCH_METHOD, &problem);
     }
     if (fdset_count(call->fds) > method->fds_in) {
-        breach(client, call, "more descriptors than the method takes");
+        dispatch_breach(client, call, "more descriptors than the method takes");
         return 0;
     }
     if (method->session == SESSION_NEEDED && !client->session)
         return call_refuse(call, STATUS_NO_SESSION, &problem);
     if (call->method == METHOD_HELLO && client->session) {
-        breach(client, call, "a second HELLO on one connection");
+        dispatch_breach(client, call, "a second HELLO on one connection");
         return 0;
     }
     if (client->session && (recorded || client->keeps)) {
@@ -177,13 +177,13 @@ static int dispatch(struct rpc_client *client, struct call *call, const struct f
         return call_refuse(call, STATUS_INVALID_ARGUMENT, &problem);
     }
     if (r) {
-        breach(client, call, envelope_error_text(r));
+        dispatch_breach(client, call, envelope_error_text(r));
         return 0;
     }
     r = validate(call->method, message, &problem);
     if (r)
         return call_refuse(call, r, &problem);
-    return serve(call, message);
+    return dispatch_serve(call, message);
 }
 
 /* `answered` = who waits for the reply: the client, or nobody. */
@@ -204,7 +204,7 @@ static int serve_packet(struct rpc_client *client, struct rpc_client *answered, 
 
     op_executing(broker, call.session, call.sequence, call.method);
     client->serving = true;
-    r = dispatch(client, &call, header, payload);
+    r = dispatch_request(client, &call, header, payload);
     client->serving = false;
     broker_commit(broker);
     op_executing(broker, 0, 0, 0);

@@ -33,7 +33,7 @@ static void send_reply(const struct call *call, uint32_t status, size_t size, st
         rpc->transport->reply(call->client->connection, &header, rpc->out, size, fds);
 }
 
-static size_t pack(struct rpc *rpc, const ProtobufCMessage *message)
+static size_t reply_pack(struct rpc *rpc, const ProtobufCMessage *message)
 {
     size_t size;
     int r = envelope_pack(message, rpc->out, MEMORYD_PAYLOAD_MAX, &size);
@@ -44,10 +44,10 @@ static size_t pack(struct rpc *rpc, const ProtobufCMessage *message)
     return size;
 }
 
-static void reply(const struct call *call, uint32_t status, const ProtobufCMessage *message, struct fdset *fds)
+static void reply_status(const struct call *call, uint32_t status, const ProtobufCMessage *message, struct fdset *fds)
 {
     struct rpc *rpc = call->rpc;
-    size_t size = pack(rpc, message);
+    size_t size = reply_pack(rpc, message);
 
     rpc->requests++;
     if (call->kept)
@@ -57,7 +57,7 @@ static void reply(const struct call *call, uint32_t status, const ProtobufCMessa
 
 void reply_message(const struct call *call, const ProtobufCMessage *message, struct fdset *fds)
 {
-    reply(call, STATUS_OK, message, fds);
+    reply_status(call, STATUS_OK, message, fds);
 }
 
 char *reply_text(char *sentence)
@@ -129,7 +129,7 @@ void reply_problem(const struct call *call, int status, struct problem *problem)
     message.item = problem->item;
     call->rpc->refused++;
     log_refusal(call, (unsigned)status, "", message.sentence);
-    reply(call, (uint32_t)status, &message.base, NULL);
+    reply_status(call, (uint32_t)status, &message.base, NULL);
 }
 
 /* ---- once more ------------------------------------------------------------------------------------------ */
@@ -209,7 +209,7 @@ static int reply_buffers_again(const struct call *call, size_t size)
         return r;
     if (problem.sentence[0])
         buffers->sentence = reply_sentence(call, &problem, buffers->n_statuses, buffers->statuses);
-    send_reply(call, STATUS_OK, pack(rpc, message), &fds);
+    send_reply(call, STATUS_OK, reply_pack(rpc, message), &fds);
     return 0;
 }
 

@@ -22,7 +22,7 @@
 
 /* ----------------------------------------------------------------------------------------------------- pieces */
 
-static int bad(struct problem *problem, const char *what)
+static int bad_argument(struct problem *problem, const char *what)
 {
     return refuse(problem, STATUS_INVALID_ARGUMENT, "%s", what);
 }
@@ -87,7 +87,7 @@ static int check_pool_name(const char *name, struct problem *problem)
 static int check_alignment(uint64_t alignment, struct problem *problem)
 {
     if (alignment && !is_power_of_two(alignment))
-        return bad(problem, "an alignment is a power of two");
+        return bad_argument(problem, "an alignment is a power of two");
     return 0;
 }
 
@@ -96,20 +96,20 @@ static int check_alignment(uint64_t alignment, struct problem *problem)
 static int validate_hello(const Memoryd__V1__HelloRequest *m, struct problem *problem)
 {
     if (m->version_min > m->version_max)
-        return bad(problem, "the lowest version the client speaks is above the highest");
+        return bad_argument(problem, "the lowest version the client speaks is above the highest");
     if (m->session ? m->secret.len != MEMORYD_SECRET_SIZE : m->secret.len != 0)
-        return bad(problem, "a session to resume needs its secret of 16 bytes, and a new one has none");
+        return bad_argument(problem, "a session to resume needs its secret of 16 bytes, and a new one has none");
     if (strlen(m->program) > MEMORYD_PROGRAM_MAX || !utf8_is_printable(m->program, strlen(m->program)))
-        return bad(problem, "a program's name has at most 63 bytes of UTF-8 without control characters");
+        return bad_argument(problem, "a program's name has at most 63 bytes of UTF-8 without control characters");
     if (m->n_occupied_addresses > MEMORYD_OCCUPIED_MAX || m->n_occupied_sizes != m->n_occupied_addresses ||
         m->n_occupied_brokers != m->n_occupied_addresses)
-        return bad(problem, "occupied ranges are 64 at most, and each has an address, a size and a broker");
+        return bad_argument(problem, "occupied ranges are 64 at most, and each has an address, a size and a broker");
     for (size_t i = 0; i < m->n_occupied_addresses; i++) {
         uint64_t start = m->occupied_addresses[i], size = m->occupied_sizes[i];
 
         /* no address is that high; rounded up to pages, the end is still a number */
         if (!size || start > INT64_MAX || size > INT64_MAX - start)
-            return bad(problem, "an occupied range has a size, and does not end beyond all addresses");
+            return bad_argument(problem, "an occupied range has a size, and does not end beyond all addresses");
     }
     return 0;
 }
@@ -150,7 +150,7 @@ static int check_binding(const Memoryd__V1__NameBindRequest *m, struct problem *
     if ((unsigned)m->policy > MEMORYD__V1__NAME_POLICY__NAME_KEEP_FOR)
         return refuse(problem, STATUS_INVALID_ARGUMENT, "no name policy has the number %d", (int)m->policy);
     if ((m->policy == MEMORYD__V1__NAME_POLICY__NAME_KEEP_FOR) != (m->keep_ms != 0))
-        return bad(problem, "the policy NAME_KEEP_FOR needs keep_ms, and no other one takes it");
+        return bad_argument(problem, "the policy NAME_KEEP_FOR needs keep_ms, and no other one takes it");
     r = check_rights(m->group, allowed, problem);
     return r ? r : check_rights(m->others, allowed, problem);
 }
@@ -160,7 +160,7 @@ static int check_nodes(const Memoryd__V1__AllocRequest *m, struct problem *probl
     uint64_t seen = 0;
 
     if (m->n_nodes > MEMORYD_NODES_MAX)
-        return bad(problem, "more than 64 nodes");
+        return bad_argument(problem, "more than 64 nodes");
     for (size_t i = 0; i < m->n_nodes; i++) {
         if (m->nodes[i] >= MEMORYD_NODES_MAX)
             return refuse(problem, STATUS_NO_SUCH_NODE, "there is no node %u", m->nodes[i]);
@@ -169,9 +169,9 @@ static int check_nodes(const Memoryd__V1__AllocRequest *m, struct problem *probl
         seen |= UINT64_C(1) << m->nodes[i];
     }
     if (m->n_weights && (m->placement != MEMORYD__V1__PLACEMENT__PLACEMENT_SPLIT || m->n_weights != m->n_nodes))
-        return bad(problem, "weights go with PLACEMENT_SPLIT, one for each node that is named");
+        return bad_argument(problem, "weights go with PLACEMENT_SPLIT, one for each node that is named");
     if (m->part_size && m->placement != MEMORYD__V1__PLACEMENT__PLACEMENT_INTERLEAVE)
-        return bad(problem, "part_size goes with PLACEMENT_INTERLEAVE only");
+        return bad_argument(problem, "part_size goes with PLACEMENT_INTERLEAVE only");
     return 0;
 }
 
@@ -197,17 +197,17 @@ static int validate_alloc(const Memoryd__V1__AllocRequest *m, struct problem *pr
     if ((unsigned)m->placement > MEMORYD__V1__PLACEMENT__PLACEMENT_LOCAL)
         return refuse(problem, STATUS_INVALID_ARGUMENT, "no placement has the number %d", (int)m->placement);
     if (m->page_size && m->pages != MEMORYD__V1__PAGES__PAGES_HUGETLB)
-        return bad(problem, "page_size goes with PAGES_HUGETLB only");
+        return bad_argument(problem, "page_size goes with PAGES_HUGETLB only");
     if (m->page_size && !is_power_of_two(m->page_size))
-        return bad(problem, "a page size is a power of two");
+        return bad_argument(problem, "a page size is a power of two");
     if (m->flags & ~flags)
         return refuse(problem, STATUS_INVALID_ARGUMENT, "flags 0x%x have bits without a meaning", m->flags);
     if (m->address && m->n_sizes > 1)
-        return bad(problem, "an address can be wished for one buffer, not for several");
+        return bad_argument(problem, "an address can be wished for one buffer, not for several");
     if (m->flags & MEMORYD__V1__ALLOC_REQUEST__FLAG__NO_ADDRESS && (m->address || m->alignment))
-        return bad(problem, "NO_ADDRESS contradicts an address or alignment");
+        return bad_argument(problem, "NO_ADDRESS contradicts an address or alignment");
     if (m->name && m->n_sizes > 1)
-        return bad(problem, "a name can be bound to one buffer, not to several");
+        return bad_argument(problem, "a name can be bound to one buffer, not to several");
     return m->name ? check_binding(m->name, problem) : 0;
 }
 
@@ -224,11 +224,11 @@ static int validate_export(const Memoryd__V1__ExportRequest *m, struct problem *
     if (r)
         return r;
     if (m->n_rights != m->n_buffers)
-        return bad(problem, "as many rights as buffers are needed");
+        return bad_argument(problem, "as many rights as buffers are needed");
     for (size_t i = 0; !r && i < m->n_rights; i++) {
         r = check_rights(m->rights[i], allowed, problem);
         if (!r && !m->rights[i])
-            r = bad(problem, "a descriptor has READ, or READ and WRITE");
+            r = bad_argument(problem, "a descriptor has READ, or READ and WRITE");
     }
     return r;
 }
@@ -258,9 +258,9 @@ static int validate_open(const Memoryd__V1__OpenRequest *m, struct problem *prob
 static int validate_lookup(const Memoryd__V1__LookupRequest *m, struct problem *problem)
 {
     if (!m->name[0] && !m->id)
-        return bad(problem, "neither a name nor an id");
+        return bad_argument(problem, "neither a name nor an id");
     if (m->name[0] && m->id)
-        return bad(problem, "a name and an id; give one of them");
+        return bad_argument(problem, "a name and an id; give one of them");
     if ((unsigned)m->claim > MEMORYD__V1__CLAIM__CLAIM_EXCLUSIVE)
         return refuse(problem, STATUS_INVALID_ARGUMENT, "no claim has the number %d", (int)m->claim);
     return (m->name[0] ? check_name(name_without_user(m->name), problem) : 0)
@@ -278,20 +278,20 @@ static int validate_share(const Memoryd__V1__ShareRequest *m, struct problem *pr
     if (r)
         return r;
     if (!(m->rights & (MEMORYD__V1__RIGHT__RIGHT_READ | MEMORYD__V1__RIGHT__RIGHT_WRITE)))
-        return bad(problem, "a token grants READ at least");
+        return bad_argument(problem, "a token grants READ at least");
     if (m->flags & ~flags)
         return refuse(problem, STATUS_INVALID_ARGUMENT, "flags 0x%x have bits without a meaning", m->flags);
     if (m->flags & MEMORYD__V1__SHARE_REQUEST__FLAG__KEEPING && !m->uses && !m->expiry_ms)
-        return bad(problem,
+        return bad_argument(problem,
                    "a keeping token needs a number of uses or an expiry, or it would keep its buffer forever");
     if (m->flags & MEMORYD__V1__SHARE_REQUEST__FLAG__ONLY_PID && (!m->pid || m->pid > INT32_MAX))
-        return bad(problem, "ONLY_PID needs the number of a process");
+        return bad_argument(problem, "ONLY_PID needs the number of a process");
     if (!(m->flags & MEMORYD__V1__SHARE_REQUEST__FLAG__ONLY_UID) && m->uid)
-        return bad(problem, "uid is given without ONLY_UID");
+        return bad_argument(problem, "uid is given without ONLY_UID");
     if (!(m->flags & MEMORYD__V1__SHARE_REQUEST__FLAG__ONLY_GID) && m->gid)
-        return bad(problem, "gid is given without ONLY_GID");
+        return bad_argument(problem, "gid is given without ONLY_GID");
     if (!(m->flags & MEMORYD__V1__SHARE_REQUEST__FLAG__ONLY_PID) && m->pid)
-        return bad(problem, "pid is given without ONLY_PID");
+        return bad_argument(problem, "pid is given without ONLY_PID");
     return 0;
 }
 
@@ -301,7 +301,7 @@ static int validate_revoke(const Memoryd__V1__RevokeRequest *m, struct problem *
         return refuse(problem, STATUS_TOKEN_MALFORMED, "a token has %d bytes, not %zu", MEMORYD_TOKEN_SIZE,
                       m->token.len);
     if (!!m->token.len + !!m->serial + !!m->buffer != 1)
-        return bad(problem, "exactly one of token, serial and buffer is needed");
+        return bad_argument(problem, "exactly one of token, serial and buffer is needed");
     return 0;
 }
 
@@ -354,7 +354,7 @@ static int validate_reserve(const Memoryd__V1__ReserveRequest *m, struct problem
     int r = check_alignment(m->alignment, problem);
 
     if (!r && m->address && m->alignment && m->address & (m->alignment - 1))
-        r = bad(problem, "the wished address is not a multiple of the alignment");
+        r = bad_argument(problem, "the wished address is not a multiple of the alignment");
     return r;
 }
 

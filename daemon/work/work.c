@@ -69,7 +69,7 @@ struct work {
 };
 
 /* An eventfd that nobody reads is full after 2^64 - 2 of these, so it never is. */
-static void ring(struct work *work)
+static void work_ring(struct work *work)
 {
     uint64_t one = 1;
     ssize_t n;
@@ -80,14 +80,14 @@ static void ring(struct work *work)
 }
 
 /* The worker is the loop's again as soon as it is in the list. */
-static void report(struct work *work, struct worker *worker)
+static void worker_report(struct work *work, struct worker *worker)
 {
     struct worker *last = __atomic_load_n(&work->finished, __ATOMIC_RELAXED);
 
     do
         worker->next = last;
     while (!__atomic_compare_exchange_n(&work->finished, &last, worker, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
-    ring(work);
+    work_ring(work);
 }
 
 static void *run_worker(void *argument)
@@ -108,11 +108,11 @@ static void *run_worker(void *argument)
         worker->job->run(worker->job);
         if (slice != REST_NS)
             (void)sys_schedule_slice(REST_NS);
-        report(worker->work, worker);
+        worker_report(worker->work, worker);
     }
 }
 
-static struct work *destroy(struct work *work)
+static struct work *work_destroy(struct work *work)
 {
     for (unsigned i = 0; i < work->n_workers; i++) {
         work->workers[i].job = NULL;
@@ -127,7 +127,7 @@ static struct work *destroy(struct work *work)
     return NULL;
 }
 
-static void rest(struct work *work, struct worker *worker)
+static void worker_park(struct work *work, struct worker *worker)
 {
     struct lane *lane = &work->lanes[worker->class];
 
@@ -150,7 +150,7 @@ static int start_worker(struct work *work, enum work_class class)
         return -r;
     }
     work->n_workers++;
-    rest(work, worker);
+    worker_park(work, worker);
     return 0;
 }
 
@@ -190,7 +190,7 @@ int work_new(struct work **ret, unsigned threads)
         list_init(&work->lanes[i].waiting);
     r = start_workers(work, threads);
     if (r < 0) {
-        destroy(work);
+        work_destroy(work);
         return fatal(r);
     }
     *ret = work;
@@ -214,7 +214,7 @@ static void hand_out(struct lane *lane)
     }
 }
 
-static void finish(struct work *work)
+static void work_finish(struct work *work)
 {
     struct worker *last = __atomic_exchange_n(&work->finished, NULL, __ATOMIC_ACQUIRE);
     struct worker *first = NULL;
@@ -230,7 +230,7 @@ static void finish(struct work *work)
 
         next = first->next;
         work->pending--;
-        rest(work, first);
+        worker_park(work, first);
         job->done(job);
     }
     for (unsigned i = 0; i < WORK_CLASSES; i++)
@@ -247,7 +247,7 @@ struct work *work_free(struct work *work)
         (void)poll(&p, 1, -1);
         (void)work_dispatch(work);
     }
-    return destroy(work);
+    return work_destroy(work);
 }
 
 void work_submit(struct work *work, enum work_class kind, struct work_job *job)
@@ -275,7 +275,7 @@ int work_dispatch(struct work *work)
     while (n < 0 && errno == EINTR);
     if (n < 0 && errno != EAGAIN)
         return fatal(-errno);
-    finish(work);
+    work_finish(work);
     return 0;
 }
 

@@ -11,10 +11,7 @@
 
 #include "broker/broker.h"
 #include "proto/envelope.h"
-#include "proto/schema.h"
-#include "rpc/reply.h"
 #include "rpc/request.h"
-#include "rpc/rpc.h"
 #include "rpc/validate.h"
 
 /* Rows of a listing: the widest, buffers, with their arrays, 128 times. */
@@ -45,8 +42,6 @@ void rpc_deinit(struct rpc *rpc)
 {
     free(rpc->out);
     rpc->out = NULL;
-    free(rpc->spare);
-    rpc->spare = NULL;
     arena_deinit(&rpc->arena);
     arena_deinit(&rpc->scratch);
 }
@@ -79,16 +74,16 @@ static void dispatch_breach(struct rpc_client *client, const struct call *call, 
 
     log_client(LOG_LEVEL_WARNING, client->who, "disconnected: %s (method %u)", what, call->method);
     problem_set(&problem, "the connection closes because of %s", what);
-    (void)call_refuse(call, STATUS_PROTOCOL, &problem);
+    reply_problem(call, STATUS_PROTOCOL, &problem);
     dispatch_finish(client);
 }
 
-static int dispatch_serve(const struct call *call, const ProtobufCMessage *message)
+static int dispatch_serve(struct request *request, const ProtobufCMessage *message)
 {
-    switch ((enum method)call->method) {
-#define X(id, NAME, name, request, reply, session, fds_in, fds_out, cost, repeat, grants)                    \
+    switch ((enum method)request->call.method) {
+#define X(id, NAME, name, Request, reply, session, fds_in, fds_out, cost, repeat, grants)                    \
     case METHOD_##NAME:                                                                                      \
-        return serve_##name(call, (const Memoryd__V1__##request *)(const void *)message);
+        return serve_##name(request, (const Memoryd__V1__##Request *)(const void *)message);
         MEMORYD_METHODS(X)
 #undef X
 #define X(id, NAME, name, message) case METHOD_EVENT_##NAME:
@@ -137,7 +132,7 @@ static bool is_repeat(struct rpc_client *client, struct call *call, const struct
         return true;
     default:
         call->kept = true;
-        *ret = call_refuse(call, r, &problem);
+        *ret = reply_problem(call, r, &problem);
         return true;
     }
 }
@@ -149,18 +144,19 @@ static int dispatch_request(struct rpc_client *client, struct call *call, const 
     bool recorded = method && method->repeat == REPEAT_RECORDED && client->minor >= 1;
     struct problem problem = PROBLEM_NULL;
     ProtobufCMessage *message;
+    struct request *request;
     int r;
 
     if (!method) {
         problem_set(&problem, "this broker has no method %u; it may be older than the client", call->method);
-        return call_refuse(call, STATUS_NO_SUCH_METHOD, &problem);
+        return reply_problem(call, STATUS_NO_SUCH_METHOD, &problem);
     }
     if (fdset_count(call->fds) > method->fds_in) {
         dispatch_breach(client, call, "more descriptors than the method takes");
         return 0;
     }
     if (method->session == SESSION_NEEDED && !client->session)
-        return call_refuse(call, STATUS_NO_SESSION, &problem);
+        return reply_problem(call, STATUS_NO_SESSION, &problem);
     if (call->method == METHOD_HELLO && client->session) {
         dispatch_breach(client, call, "a second HELLO on one connection");
         return 0;
@@ -174,7 +170,7 @@ static int dispatch_request(struct rpc_client *client, struct call *call, const 
     r = envelope_unpack(method->request, payload, header->payload_length, &client->rpc->arena, &message);
     if (r == ENVELOPE_E_NOT_TEXT) {
         problem_set(&problem, "%s; names and texts are UTF-8", envelope_error_text(r));
-        return call_refuse(call, STATUS_INVALID_ARGUMENT, &problem);
+        return reply_problem(call, STATUS_INVALID_ARGUMENT, &problem);
     }
     if (r) {
         dispatch_breach(client, call, envelope_error_text(r));
@@ -182,8 +178,9 @@ static int dispatch_request(struct rpc_client *client, struct call *call, const 
     }
     r = validate(call->method, message, &problem);
     if (r)
-        return call_refuse(call, r, &problem);
-    return dispatch_serve(call, message);
+        return reply_problem(call, r, &problem);
+    request = request_begin(call);
+    return request ? request_go(request, dispatch_serve(request, message)) : 0;
 }
 
 /* `answered` = who waits for the reply: the client, or nobody. */

@@ -4,7 +4,7 @@
  * A sentence may quote what the client wrote and may have been cut to fit, so it is made text again before it leaves.
  */
 
-#include "rpc/reply.h"
+#include "rpc/request.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -15,11 +15,7 @@
 #include "log/log.h"
 #include "proto/envelope.h"
 #include "proto/limits.h"
-#include "proto/memoryd.pb-c.h"
-#include "proto/schema.h"
 #include "proto/status.h"
-#include "rpc/request.h"
-#include "rpc/rpc.h"
 
 /* `size` bytes of the message are in rpc->out. */
 static void send_reply(const struct call *call, uint32_t status, size_t size, struct fdset *fds)
@@ -119,7 +115,7 @@ char *reply_sentence(const struct call *call, struct problem *problem, size_t n,
     return sentence;
 }
 
-void reply_problem(const struct call *call, int status, struct problem *problem)
+int reply_problem(const struct call *call, int status, struct problem *problem)
 {
     Memoryd__V1__Problem message = MEMORYD__V1__PROBLEM__INIT;
 
@@ -130,6 +126,7 @@ void reply_problem(const struct call *call, int status, struct problem *problem)
     call->rpc->refused++;
     log_refusal(call, (unsigned)status, "", message.sentence);
     reply_status(call, (uint32_t)status, &message.base, NULL);
+    return 0;
 }
 
 /* ---- once more ------------------------------------------------------------------------------------------ */
@@ -200,8 +197,7 @@ static int reply_buffers_again(const struct call *call, size_t size)
     /* it was packed by a broker, and the ledger is the broker's own */
     if (r) {
         problem_set(&problem, "the reply that was kept is damaged; see what there is");
-        reply_problem(call, STATUS_REFUSED, &problem);
-        return 0;
+        return reply_problem(call, STATUS_REFUSED, &problem);
     }
     buffers = (Memoryd__V1__Buffers *)message;
     r = export_again(call, buffers, &fds, &problem);
@@ -223,8 +219,7 @@ int reply_again(const struct call *call)
     rpc->requests++;
     if (kept.status && !kept.size) {
         problem_set(&problem, "it was done, but there was no memory to keep the reply in; see what there is");
-        reply_problem(call, (int)kept.status, &problem);
-        return 0;
+        return reply_problem(call, (int)kept.status, &problem);
     }
     if (kept.n_fds)
         return reply_buffers_again(call, kept.size);

@@ -4,13 +4,14 @@
 /*
  * One request while it is served.
  *
- * It embeds the verb's `struct op` and is followed by the verb's arguments and result, which stay where they are until
+ * It embeds the verb's `struct op` and has the verb's arguments and result behind it, which stay where they are until
  * the verb has ended. A verb may go on for long (a worker commits memory) and its client may be gone by then: the
  * request then ends without a reply, or with one that is kept for when it is asked for again, and what its result holds
  * is released.
  *
- * A family serves a message by beginning its request, filling the arguments, and giving what the verb returned to
- * request_go(), which knows the ways it can go on from there.
+ * A method needs a serve function, which turns the message into arguments and calls the verb, and an answer function,
+ * which turns the result into the reply; methods that reply with the same message share that one. All else is done
+ * once, in dispatch.c, request.c and reply.c.
  */
 
 #include <stddef.h>
@@ -19,12 +20,15 @@
 #include <protobuf-c/protobuf-c.h>
 
 #include "base/list.h"
+#include "base/problem.h"
 #include "broker/verbs.h"
+#include "proto/fdset.h"
 #include "proto/memoryd.pb-c.h"
 #include "proto/methods.h"
+#include "proto/schema.h"
 #include "rpc/rpc.h"
 
-/* What a serve function is told, and who waits for the answer. */
+/* What is asked, and who waits for the answer. */
 struct call {
     struct rpc *rpc;
     struct rpc_client *client; /* NULL: nobody any more */
@@ -37,21 +41,65 @@ struct call {
     struct fdset *fds; /* that came with it; while it is being served */
 };
 
-struct request {
-    struct op op;              /* first: what the broker gives back in done() */
-    struct call call;
-    struct list link; /* in its client's, while it is pending */
-    size_t size;      /* of its memory */
-    void (*answer)(struct request *request); /* the verb succeeded: reply */
-    void (*release)(struct request *request); /* what the result holds; NULL = nothing */
+/* A page of a listing. */
+struct listing {
+    enum list_kind kind;
+    union {
+        ProtobufCMessage base;
+#define X(NAME, name, row, Row, Reply) Memoryd__V1__##Reply name;
+        MEMORYD_LISTINGS(X)
+#undef X
+    } reply;
+    struct schema_page page; /* of the reply */
+    size_t used;
+    uint32_t most;
+    ProtobufCMessage *rows[MEMORYD_ROWS_MAX];
 };
 
-/* `size` is that of a struct that begins with a struct request; all of it is zero behind that. NULL: there is no
- * memory, and the call has been refused. */
-void *request_begin(const struct call *call, size_t size, void (*answer)(struct request *request),
-                    void (*release)(struct request *request));
-/* One that has no more than that, and whose answer is Done. */
-struct request *request_begin_plain(const struct call *call);
+struct request {
+    struct op op; /* first: what the broker gives back in done() */
+    struct call call;
+    struct list link;                         /* in its client's, while it is pending */
+    void (*release)(struct request *request); /* what the result holds, and secrets; NULL: nothing */
+    union {
+        struct {
+            struct hello_args args;
+            uint32_t version; /* the minor one that both speak */
+        } hello;
+        struct alloc_spec alloc;
+        struct ids release;
+        struct export_args export;
+        struct open_args open;
+        struct lookup_args lookup;
+        struct share_args share;
+        struct revoke_args revoke;
+        struct name_args name_bind;
+        char name_unbind[sizeof(((struct lookup_args *)NULL)->name)];
+    } args; /* whatever is there before the serve function sets it */
+    /* By the name of the reply; zero before the verb. Last: a request has only as much memory as its own one takes. */
+    union {
+        uint8_t Done; /* nothing more */
+        struct opened Buffers;
+        struct statuses Statuses;
+        struct hello_result HelloReply;
+        struct share_result ShareReply;
+        uint32_t RevokeReply; /* how many */
+        struct buffer_info BufferInfo;
+        struct {
+            uint64_t id;
+            uint64_t address;
+        } ReserveReply;
+        struct status_info StatusReply;
+        struct check_result CheckReply;
+        struct reload_result ReloadReply;
+#define X(NAME, name, row, Row, Reply) struct listing Reply;
+        MEMORYD_LISTINGS(X)
+#undef X
+    } result;
+};
+
+/* NULL: there is no memory, and the call has been refused. */
+struct request *request_begin(const struct call *call);
 
 /* Goes on with what a verb returned. 0, or a negative errno that is fatal. The request may be gone afterwards. */
 int request_go(struct request *request, int r);
@@ -59,17 +107,53 @@ int request_go(struct request *request, int r);
 /* The client waits for this one, too, on another connection than the one that it came on. */
 void request_attach(struct request *request, struct rpc_client *client);
 
-/* For serve functions that need no verb, or refuse before there is a request. */
-int call_refuse(const struct call *call, int status, struct problem *problem);
-int call_done(const struct call *call);
-
-/* Replies with a message and, if given, descriptors, which are taken. */
-void request_reply(struct request *request, const ProtobufCMessage *message, struct fdset *fds);
-/* Replies with Done. */
-void request_done(struct request *request);
-
-/* One for each row of the method table: serve_hello(), ... 0, or a negative errno that is fatal. */
-#define X(id, NAME, name, request, reply, session, fds_in, fds_out, cost, repeat, grants)                    \
-    int serve_##name(const struct call *call, const Memoryd__V1__##request *message);
+/* One for each row of the method table: serve_hello(), ... What the verb returned, or a status. */
+#define X(id, NAME, name, Request, Reply, session, fds_in, fds_out, cost, repeat, grants)                    \
+    int serve_##name(struct request *request, const Memoryd__V1__##Request *message);
 MEMORYD_METHODS(X)
 #undef X
+
+/* One for each message that is a reply: sends it. */
+void answer_Done(struct request *request);
+void answer_Buffers(struct request *request);
+void answer_Statuses(struct request *request);
+void answer_HelloReply(struct request *request);
+void answer_ShareReply(struct request *request);
+void answer_RevokeReply(struct request *request);
+void answer_BufferInfo(struct request *request);
+void answer_ReserveReply(struct request *request);
+void answer_StatusReply(struct request *request);
+void answer_CheckReply(struct request *request);
+void answer_ReloadReply(struct request *request);
+#define X(NAME, name, row, Row, Reply) void answer_##Reply(struct request *request);
+MEMORYD_LISTINGS(X)
+#undef X
+
+/* ---- replies --------------------------------------------------------------------------------------------- */
+
+/* Those of recorded requests are kept before they leave, also if nobody waits for them any more. Takes the
+ * descriptors, if there are any and somebody waits for them. */
+void reply_message(const struct call *call, const ProtobufCMessage *message, struct fdset *fds);
+
+/* A status, and why; it is logged. An empty sentence becomes the status's own text. `problem` is cleaned of what is no
+ * text. Returns 0. */
+int reply_problem(const struct call *call, int status, struct problem *problem);
+
+/* Once more the reply to a request that was done before: that of the first time, with descriptors anew. 0, or a
+ * negative errno that is fatal. */
+int reply_again(const struct call *call);
+
+/* The same text, cleaned of what a client would not take for text. */
+char *reply_text(char *text);
+
+/* Why the first item of a batch failed, for the batch's reply: the sentence, cleaned of what is no text. That any did
+ * is logged. */
+char *reply_sentence(const struct call *call, struct problem *problem, size_t n, const uint32_t *statuses);
+
+/* ---- what several serve functions share ---------------------------------------------------------------- */
+
+/* WRITE implies READ (memoryd.proto, enum Right). */
+uint32_t complete_rights(uint32_t rights);
+
+/* Of a message that was validated. */
+void name_args_from(struct name_args *args, const Memoryd__V1__NameBindRequest *message);

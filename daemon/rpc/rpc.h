@@ -54,8 +54,6 @@ struct rpc {
     struct arena arena;   /* the message being served */
     struct arena scratch; /* the rows of the listing being answered */
     uint8_t *out;         /* the payload being made */
-    void *spare;          /* memory of a request that is over, for the next one */
-    size_t spare_size;
 };
 
 struct rpc_client {

@@ -10,9 +10,7 @@
 
 #include <string.h>
 
-#include "proto/schema.h"
 #include "rpc/request.h"
-#include "rpc/serve.h"
 
 /* A row's tag and length, and the reply's own fields. */
 #define ROW_OVERHEAD   4
@@ -50,33 +48,34 @@ static const struct row_form {
 #undef X
 };
 
-void buffer_info_message(Memoryd__V1__BufferInfo *message, struct buffer_info *info)
+/* ---- one row ------------------------------------------------------------------------------------------- */
+
+int serve_info(struct request *request, const Memoryd__V1__InfoRequest *m)
 {
-    memoryd__v1__buffer_info__init(message);
-    pack_buffer(message, info);
+    return op_info(&request->op, m->buffer, &request->result.BufferInfo);
+}
+
+void answer_BufferInfo(struct request *request)
+{
+    Memoryd__V1__BufferInfo reply = MEMORYD__V1__BUFFER_INFO__INIT;
+
+    pack_buffer(&reply, &request->result.BufferInfo);
+    reply_message(&request->call, &reply.base, NULL);
 }
 
 /* ---- a page -------------------------------------------------------------------------------------------- */
 
-struct list_request {
-    struct request request;
-    enum list_kind kind;
-    union {
-        ProtobufCMessage base;
-#define X(NAME, name, row, Row, Reply) Memoryd__V1__##Reply name;
-        MEMORYD_LISTINGS(X)
-#undef X
-    } reply;
-    struct schema_page page; /* of the reply */
-    size_t used;
-    uint32_t most;
-    ProtobufCMessage *rows[MEMORYD_ROWS_MAX];
-};
+/* The listing of a request is the same member whatever its name is. */
+static struct listing *listing_of(struct request *request)
+{
+    return &request->result.NodesReply;
+}
 
 static bool list_add(void *userdata, const union list_row *row)
 {
-    struct list_request *list = userdata;
-    struct arena *scratch = &list->request.call.rpc->scratch;
+    struct request *request = userdata;
+    struct listing *list = listing_of(request);
+    struct arena *scratch = &request->call.rpc->scratch;
     const struct row_form *form = &row_forms[list->kind];
     ProtobufCMessage *message;
     size_t size;
@@ -109,33 +108,36 @@ static bool is_simulated(struct request *request)
 
 static void answer_list(struct request *request)
 {
-    struct list_request *list = (struct list_request *)request;
+    struct listing *list = listing_of(request);
 
     *list->page.rows = list->rows;
     if (list->page.simulated)
         *list->page.simulated = is_simulated(request);
-    request_reply(request, &list->reply.base, NULL);
+    reply_message(&request->call, &list->reply.base, NULL);
 }
 
-static int serve_list(const struct call *call, enum list_kind kind, const Memoryd__V1__ListRequest *m)
+static int serve_list(struct request *request, enum list_kind kind, const Memoryd__V1__ListRequest *m)
 {
-    struct list_request *list = request_begin(call, sizeof(*list), answer_list, NULL);
-    struct list_args args = {.cursor = m->cursor, .buffer = m->buffer, .userdata = list};
+    struct listing *list = listing_of(request);
+    struct list_args args = {.cursor = m->cursor, .buffer = m->buffer, .userdata = request};
 
-    if (!list)
-        return 0;
-    arena_reset(&call->rpc->scratch);
+    arena_reset(&request->call.rpc->scratch);
     list->kind = kind;
     list->most = m->most && m->most < MEMORYD_ROWS_MAX ? m->most : MEMORYD_ROWS_MAX;
-    protobuf_c_message_init(schema_method(call->method)->reply, &list->reply);
+    protobuf_c_message_init(schema_method(request->call.method)->reply, &list->reply);
     schema_page(&list->reply.base, &list->page);
-    return request_go(&list->request, op_list(&list->request.op, kind, &args, list->page.next, list_add));
+    return op_list(&request->op, kind, &args, list->page.next, list_add);
 }
 
-#define X(NAME, name, row, Row, Reply)                                                  \
-    int serve_list_##name(const struct call *call, const Memoryd__V1__ListRequest *m)   \
-    {                                                                                   \
-        return serve_list(call, LIST_##NAME, m);                                        \
+#define X(NAME, name, row, Row, Reply)                                                    \
+    int serve_list_##name(struct request *request, const Memoryd__V1__ListRequest *m)     \
+    {                                                                                     \
+        return serve_list(request, LIST_##NAME, m);                                       \
+    }                                                                                     \
+                                                                                          \
+    void answer_##Reply(struct request *request)                                          \
+    {                                                                                     \
+        answer_list(request);                                                             \
     }
 MEMORYD_LISTINGS(X)
 #undef X

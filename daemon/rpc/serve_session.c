@@ -9,32 +9,23 @@
 #include <unistd.h>
 
 #include "base/steal.h"
-#include "rpc/reply.h"
 #include "rpc/request.h"
 
-struct hello_request {
-    struct request request;
-    struct hello_args args;
-    struct hello_result result;
-    uint32_t version; /* the minor one that both speak */
-};
-
-static void answer_hello(struct request *request)
+void answer_HelloReply(struct request *request)
 {
-    struct hello_request *hello = (struct hello_request *)request;
-    const struct hello_result *result = &hello->result;
+    struct hello_result *result = &request->result.HelloReply;
     struct rpc_client *client = request->call.client;
     Memoryd__V1__HelloReply reply = MEMORYD__V1__HELLO_REPLY__INIT;
     _cleanup_fdset_ struct fdset fds = FDSET_NULL;
 
     client->session = result->session;
-    client->minor = hello->version;
+    client->minor = request->args.hello.version;
     client->keeps = op_acknowledge(client->rpc->broker, client->session, request->call.acknowledged, 0);
     client->rpc->transport->established(client->connection);
-    reply.version = hello->version;
+    reply.version = client->minor;
     reply.session = result->session;
-    reply.secret.data = hello->result.secret;
-    reply.secret.len = sizeof(hello->result.secret);
+    reply.secret.data = result->secret;
+    reply.secret.len = sizeof(result->secret);
     reply.broker = result->broker_id;
     reply.arena_base = result->arena_base;
     reply.arena_size = result->arena_size;
@@ -42,18 +33,18 @@ static void answer_hello(struct request *request)
     reply.broker_uid = result->broker_uid;
     reply.simulated = result->simulated;
     if (result->release_log >= 0)
-        (void)fdset_push(&fds, steal_fd(&hello->result.release_log));
+        (void)fdset_push(&fds, steal_fd(&result->release_log));
     reply.nodes = result->n_nodes;
-    request_reply(request, &reply.base, &fds);
+    reply_message(&request->call, &reply.base, &fds);
 }
 
-static void wipe_hello(struct request *request)
+static void release_hello(struct request *request)
 {
-    struct hello_request *hello = (struct hello_request *)request;
+    struct hello_result *result = &request->result.HelloReply;
 
-    hello->result.release_log = fd_close(hello->result.release_log);
-    explicit_bzero(hello->args.secret, sizeof(hello->args.secret));
-    explicit_bzero(hello->result.secret, sizeof(hello->result.secret));
+    result->release_log = fd_close(result->release_log);
+    explicit_bzero(request->args.hello.args.secret, sizeof(request->args.hello.args.secret));
+    explicit_bzero(result->secret, sizeof(result->secret));
 }
 
 static bool ranges_meet(uint32_t min_a, uint32_t max_a, uint32_t min_b, uint32_t max_b)
@@ -61,73 +52,68 @@ static bool ranges_meet(uint32_t min_a, uint32_t max_a, uint32_t min_b, uint32_t
     return min_a <= max_b && min_b <= max_a;
 }
 
-int serve_hello(const struct call *call, const Memoryd__V1__HelloRequest *m)
+int serve_hello(struct request *request, const Memoryd__V1__HelloRequest *m)
 {
-    struct problem problem = PROBLEM_NULL;
-    struct hello_request *hello;
+    struct hello_args *args = &request->args.hello.args;
 
-    if (!ranges_meet(m->version_min, m->version_max, MEMORYD_MINOR_MIN, MEMORYD_MINOR_MAX)) {
-        problem_set(&problem, "the client speaks versions 1.%u to 1.%u and this broker 1.%d to 1.%d; install the same "
-                    "release of both", m->version_min, m->version_max, MEMORYD_MINOR_MIN, MEMORYD_MINOR_MAX);
-        return call_refuse(call, STATUS_VERSION, &problem);
-    }
-    hello = request_begin(call, sizeof(*hello), answer_hello, wipe_hello);
-    if (!hello)
-        return 0;
-    hello->version = m->version_max < MEMORYD_MINOR_MAX ? m->version_max : MEMORYD_MINOR_MAX;
-    hello->args.peer = call->client->peer;
-    hello->args.connection = call->client->connection;
-    hello->args.resume = m->session;
-    hello->args.release_log = m->release_log;
-    hello->args.administrator = m->administrator;
-    hello->args.crowded = call->client->crowded;
-    hello->result.release_log = -1;
+    if (!ranges_meet(m->version_min, m->version_max, MEMORYD_MINOR_MIN, MEMORYD_MINOR_MAX))
+        return refuse(&request->op.problem, STATUS_VERSION,
+                      "the client speaks versions 1.%u to 1.%u and this broker 1.%d to 1.%d; install the same release "
+                      "of both", m->version_min, m->version_max, MEMORYD_MINOR_MIN, MEMORYD_MINOR_MAX);
+    request->release = release_hello;
+    request->result.HelloReply.release_log = -1;
+    request->args.hello.version = m->version_max < MEMORYD_MINOR_MAX ? m->version_max : MEMORYD_MINOR_MAX;
+    *args = (struct hello_args){
+        .peer = request->call.client->peer,
+        .connection = request->call.client->connection,
+        .resume = m->session,
+        .release_log = m->release_log,
+        .administrator = m->administrator,
+        .crowded = request->call.client->crowded,
+        .n_occupied = (unsigned)m->n_occupied_addresses,
+    };
     if (m->secret.len)
-        memcpy(hello->args.secret, m->secret.data, sizeof(hello->args.secret));
-    memcpy(hello->args.program, m->program, strlen(m->program) + 1);
-    hello->args.n_occupied = (unsigned)m->n_occupied_addresses;
-    for (unsigned i = 0; i < hello->args.n_occupied; i++) {
-        hello->args.occupied_by[i] = m->occupied_brokers[i];
-        hello->args.occupied[i] = (struct range){.start = m->occupied_addresses[i], .size = m->occupied_sizes[i]};
+        memcpy(args->secret, m->secret.data, sizeof(args->secret));
+    memcpy(args->program, m->program, strlen(m->program) + 1);
+    for (unsigned i = 0; i < args->n_occupied; i++) {
+        args->occupied_by[i] = m->occupied_brokers[i];
+        args->occupied[i] = (struct range){.start = m->occupied_addresses[i], .size = m->occupied_sizes[i]};
     }
-    return request_go(&hello->request, op_hello(&hello->request.op, &hello->args, &hello->result));
+    return op_hello(&request->op, args, &request->result.HelloReply);
 }
 
-static void answer_goodbye(struct request *request)
+int serve_goodbye(struct request *request, const Memoryd__V1__GoodbyeRequest *m)
 {
-    request_done(request);
-    rpc_client_disconnect(request->call.client);
+    return op_goodbye(&request->op);
 }
 
-int serve_goodbye(const struct call *call, const Memoryd__V1__GoodbyeRequest *m)
+int serve_ping(struct request *request, const Memoryd__V1__PingRequest *m)
 {
-    struct request *request = request_begin(call, sizeof(*request), answer_goodbye, NULL);
-
-    if (!request)
-        return 0;
-    return request_go(request, op_goodbye(&request->op));
+    return 0;
 }
 
-int serve_ping(const struct call *call, const Memoryd__V1__PingRequest *m)
+int serve_subscribe(struct request *request, const Memoryd__V1__SubscribeRequest *m)
 {
-    return call_done(call);
+    return op_subscribe(&request->op, m->mask);
 }
 
-int serve_subscribe(const struct call *call, const Memoryd__V1__SubscribeRequest *m)
+void answer_Done(struct request *request)
 {
-    struct request *request = request_begin_plain(call);
+    Memoryd__V1__Done done = MEMORYD__V1__DONE__INIT;
 
-    return request ? request_go(request, op_subscribe(&request->op, m->mask)) : 0;
+    reply_message(&request->call, &done.base, NULL);
+    if (request->call.method == METHOD_GOODBYE)
+        rpc_client_disconnect(request->call.client);
 }
 
-struct status_request {
-    struct request request;
-    struct status_info result;
-};
-
-static void answer_status(struct request *request)
+int serve_status(struct request *request, const Memoryd__V1__StatusRequest *m)
 {
-    const struct status_info *s = &((struct status_request *)request)->result;
+    return op_status(&request->op, &request->result.StatusReply);
+}
+
+void answer_StatusReply(struct request *request)
+{
+    const struct status_info *s = &request->result.StatusReply;
     const struct rpc *rpc = request->call.rpc;
     Memoryd__V1__StatusReply reply = MEMORYD__V1__STATUS_REPLY__INIT;
 
@@ -156,26 +142,17 @@ static void answer_status(struct request *request)
     reply.arena_size = s->arena_size;
     reply.config = (char *)(uintptr_t)rpc->config;
     reply.config_stale = rpc->config_stale;
-    request_reply(request, &reply.base, NULL);
+    reply_message(&request->call, &reply.base, NULL);
 }
 
-int serve_status(const struct call *call, const Memoryd__V1__StatusRequest *m)
+int serve_check(struct request *request, const Memoryd__V1__CheckRequest *m)
 {
-    struct status_request *request = request_begin(call, sizeof(*request), answer_status, NULL);
-
-    if (!request)
-        return 0;
-    return request_go(&request->request, op_status(&request->request.op, &request->result));
+    return op_check(&request->op, &request->result.CheckReply);
 }
 
-struct check_request {
-    struct request request;
-    struct check_result result;
-};
-
-static void answer_check(struct request *request)
+void answer_CheckReply(struct request *request)
 {
-    struct check_result *result = &((struct check_request *)request)->result;
+    struct check_result *result = &request->result.CheckReply;
     char *sentences[MEMORYD_CHECK_SENTENCES_MAX];
     Memoryd__V1__CheckReply reply = MEMORYD__V1__CHECK_REPLY__INIT;
 
@@ -186,29 +163,18 @@ static void answer_check(struct request *request)
     reply.faults = result->faults;
     reply.n_sentences = result->n_sentences;
     reply.sentences = sentences;
-    request_reply(request, &reply.base, NULL);
+    reply_message(&request->call, &reply.base, NULL);
 }
 
-int serve_check(const struct call *call, const Memoryd__V1__CheckRequest *m)
+int serve_upgrade(struct request *request, const Memoryd__V1__UpgradeRequest *m)
 {
-    struct check_request *request = request_begin(call, sizeof(*request), answer_check, NULL);
-
-    if (!request)
-        return 0;
-    return request_go(&request->request, op_check(&request->request.op, &request->result));
+    return op_upgrade(&request->op);
 }
 
-int serve_upgrade(const struct call *call, const Memoryd__V1__UpgradeRequest *m)
+int serve_reload(struct request *request, const Memoryd__V1__ReloadRequest *m)
 {
-    struct request *request = request_begin_plain(call);
-
-    return request ? request_go(request, op_upgrade(&request->op)) : 0;
+    return op_reload(&request->op, &request->result.ReloadReply);
 }
-
-struct reload_request {
-    struct request request;
-    struct reload_result result;
-};
 
 /* The lines of one kind, and how many more there were. */
 static size_t take_lines(struct reload_result *result, enum reload_what what, char **lines)
@@ -226,9 +192,9 @@ static size_t take_lines(struct reload_result *result, enum reload_what what, ch
     return n;
 }
 
-static void answer_reload(struct request *request)
+void answer_ReloadReply(struct request *request)
 {
-    struct reload_result *result = &((struct reload_request *)request)->result;
+    struct reload_result *result = &request->result.ReloadReply;
     char *lines[RELOAD_WHATS][RELOAD_LINES_MAX];
     Memoryd__V1__ReloadReply reply = MEMORYD__V1__RELOAD_REPLY__INIT;
 
@@ -236,14 +202,5 @@ static void answer_reload(struct request *request)
     reply.n_applied = take_lines(result, RELOAD_APPLIED, reply.applied = lines[RELOAD_APPLIED]);
     reply.n_restart = take_lines(result, RELOAD_RESTART, reply.restart = lines[RELOAD_RESTART]);
     reply.n_mistakes = take_lines(result, RELOAD_MISTAKE, reply.mistakes = lines[RELOAD_MISTAKE]);
-    request_reply(request, &reply.base, NULL);
-}
-
-int serve_reload(const struct call *call, const Memoryd__V1__ReloadRequest *m)
-{
-    struct reload_request *request = request_begin(call, sizeof(*request), answer_reload, NULL);
-
-    if (!request)
-        return 0;
-    return request_go(&request->request, op_reload(&request->request.op, &request->result));
+    reply_message(&request->call, &reply.base, NULL);
 }

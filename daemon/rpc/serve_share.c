@@ -6,19 +6,11 @@
 
 #include <string.h>
 
-#include "rpc/reply.h"
 #include "rpc/request.h"
-#include "rpc/serve.h"
 
-struct share_request {
-    struct request request;
-    struct share_args args;
-    struct share_result result;
-};
-
-static void answer_share(struct request *request)
+void answer_ShareReply(struct request *request)
 {
-    struct share_result *result = &((struct share_request *)request)->result;
+    struct share_result *result = &request->result.ShareReply;
     uint32_t statuses[MEMORYD_BATCH_MAX];
     Memoryd__V1__ShareReply reply = MEMORYD__V1__SHARE_REPLY__INIT;
 
@@ -32,70 +24,55 @@ static void answer_share(struct request *request)
     reply.tokens.data = result->tokens[0];
     reply.tokens.len = result->n * sizeof(result->tokens[0]);
     reply.sentence = reply_sentence(&request->call, &request->op.problem, result->n, statuses);
-    request_reply(request, &reply.base, NULL);
+    reply_message(&request->call, &reply.base, NULL);
 }
 
-static void wipe_share(struct request *request)
+static void release_share(struct request *request)
 {
-    struct share_result *result = &((struct share_request *)request)->result;
-
-    explicit_bzero(result->tokens, sizeof(result->tokens));
+    explicit_bzero(request->result.ShareReply.tokens, sizeof(request->result.ShareReply.tokens));
 }
 
-int serve_share(const struct call *call, const Memoryd__V1__ShareRequest *m)
+int serve_share(struct request *request, const Memoryd__V1__ShareRequest *m)
 {
-    struct share_request *share = request_begin(call, sizeof(*share), answer_share, wipe_share);
-    struct share_args *args;
+    struct share_args *args = &request->args.share;
 
-    if (!share)
-        return 0;
-    args = &share->args;
-    args->buffers.n = (uint32_t)m->n_buffers;
-    for (size_t i = 0; i < m->n_buffers; i++)
-        args->buffers.id[i] = m->buffers[i];
-    args->rights = complete_rights(m->rights);
-    args->flags = m->flags;
-    args->uses = m->uses;
-    args->expiry_ms = m->expiry_ms;
-    args->uid = m->uid;
-    args->gid = m->gid;
-    args->pid = (pid_t)m->pid;
-    return request_go(&share->request, op_share(&share->request.op, args, &share->result));
+    request->release = release_share;
+    *args = (struct share_args){
+        .buffers.n = (uint32_t)m->n_buffers,
+        .rights = complete_rights(m->rights),
+        .flags = m->flags,
+        .uses = m->uses,
+        .expiry_ms = m->expiry_ms,
+        .uid = m->uid,
+        .gid = m->gid,
+        .pid = (pid_t)m->pid,
+    };
+    memcpy(args->buffers.id, m->buffers, m->n_buffers * sizeof(m->buffers[0]));
+    return op_share(&request->op, args, &request->result.ShareReply);
 }
 
-struct revoke_request {
-    struct request request;
-    struct revoke_args args;
-    uint32_t revoked;
-};
+static void release_revoke(struct request *request)
+{
+    explicit_bzero(request->args.revoke.token, sizeof(request->args.revoke.token));
+}
 
-static void answer_revoke(struct request *request)
+int serve_revoke(struct request *request, const Memoryd__V1__RevokeRequest *m)
+{
+    struct revoke_args *args = &request->args.revoke;
+
+    request->release = release_revoke;
+    *args = (struct revoke_args){.by_token = m->token.len != 0, .serial = m->serial, .buffer = m->buffer};
+    if (args->by_token)
+        memcpy(args->token, m->token.data, sizeof(args->token));
+    return op_revoke(&request->op, args, &request->result.RevokeReply);
+}
+
+void answer_RevokeReply(struct request *request)
 {
     Memoryd__V1__RevokeReply reply = MEMORYD__V1__REVOKE_REPLY__INIT;
 
-    reply.revoked = ((struct revoke_request *)request)->revoked;
-    request_reply(request, &reply.base, NULL);
-}
-
-static void wipe_revoke(struct request *request)
-{
-    struct revoke_request *revoke = (struct revoke_request *)request;
-
-    explicit_bzero(revoke->args.token, sizeof(revoke->args.token));
-}
-
-int serve_revoke(const struct call *call, const Memoryd__V1__RevokeRequest *m)
-{
-    struct revoke_request *revoke = request_begin(call, sizeof(*revoke), answer_revoke, wipe_revoke);
-
-    if (!revoke)
-        return 0;
-    revoke->args.by_token = m->token.len != 0;
-    if (m->token.len)
-        memcpy(revoke->args.token, m->token.data, sizeof(revoke->args.token));
-    revoke->args.serial = m->serial;
-    revoke->args.buffer = m->buffer;
-    return request_go(&revoke->request, op_revoke(&revoke->request.op, &revoke->args, &revoke->revoked));
+    reply.revoked = request->result.RevokeReply;
+    reply_message(&request->call, &reply.base, NULL);
 }
 
 void name_args_from(struct name_args *args, const Memoryd__V1__NameBindRequest *m)
@@ -111,32 +88,14 @@ void name_args_from(struct name_args *args, const Memoryd__V1__NameBindRequest *
     memcpy(args->name, m->name, strlen(m->name) + 1);
 }
 
-struct name_request {
-    struct request request;
-    struct name_args args;
-};
-
-int serve_name_bind(const struct call *call, const Memoryd__V1__NameBindRequest *m)
+int serve_name_bind(struct request *request, const Memoryd__V1__NameBindRequest *m)
 {
-    struct name_request *bind = request_begin(call, sizeof(*bind), request_done, NULL);
-
-    if (!bind)
-        return 0;
-    name_args_from(&bind->args, m);
-    return request_go(&bind->request, op_name_bind(&bind->request.op, &bind->args));
+    name_args_from(&request->args.name_bind, m);
+    return op_name_bind(&request->op, &request->args.name_bind);
 }
 
-struct unbind_request {
-    struct request request;
-    char name[sizeof(((struct lookup_args *)NULL)->name)];
-};
-
-int serve_name_unbind(const struct call *call, const Memoryd__V1__NameUnbindRequest *m)
+int serve_name_unbind(struct request *request, const Memoryd__V1__NameUnbindRequest *m)
 {
-    struct unbind_request *unbind = request_begin(call, sizeof(*unbind), request_done, NULL);
-
-    if (!unbind)
-        return 0;
-    memcpy(unbind->name, m->name, strlen(m->name) + 1);
-    return request_go(&unbind->request, op_name_unbind(&unbind->request.op, unbind->name));
+    memcpy(request->args.name_unbind, m->name, strlen(m->name) + 1);
+    return op_name_unbind(&request->op, request->args.name_unbind);
 }

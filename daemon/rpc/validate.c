@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * One function for each request, in the order of the method table. Fields without a line here take any value.
+ * One function or macro for each request, in the order of the method table. Fields without a line here take any value.
  */
 
 #include "rpc/validate.h"
@@ -66,7 +66,8 @@ static int check_name(const char *name, struct problem *problem)
     }
 }
 
-const char *name_without_user(const char *name)
+/* What is behind "uid:N/", if that is there. */
+static const char *name_without_user(const char *name)
 {
     size_t digits;
 
@@ -81,6 +82,13 @@ static int check_pool_name(const char *name, struct problem *problem)
     if (strlen(name) > MEMORYD_POOL_NAME_MAX || !utf8_is_printable(name, strlen(name)))
         return refuse(problem, STATUS_NO_SUCH_POOL, "no pool has such a name: it has at most %d printable characters",
                       MEMORYD_POOL_NAME_MAX);
+    return 0;
+}
+
+static int check_id(uint64_t id, const char *what, struct problem *problem)
+{
+    if (!id)
+        return refuse(problem, STATUS_NO_SUCH_ID, "0 is no id of a %s", what);
     return 0;
 }
 
@@ -111,20 +119,6 @@ static int validate_hello(const Memoryd__V1__HelloRequest *m, struct problem *pr
         if (!size || start > INT64_MAX || size > INT64_MAX - start)
             return bad_argument(problem, "an occupied range has a size, and does not end beyond all addresses");
     }
-    return 0;
-}
-
-static int validate_goodbye(const Memoryd__V1__GoodbyeRequest *m, struct problem *problem)
-{
-    (void)m;
-    (void)problem;
-    return 0;
-}
-
-static int validate_ping(const Memoryd__V1__PingRequest *m, struct problem *problem)
-{
-    (void)m;
-    (void)problem;
     return 0;
 }
 
@@ -182,14 +176,9 @@ static int validate_alloc(const Memoryd__V1__AllocRequest *m, struct problem *pr
                            MEMORYD__V1__ALLOC_REQUEST__FLAG__WANT_FDS |
                            MEMORYD__V1__ALLOC_REQUEST__FLAG__WANT_TOKENS |
                            MEMORYD__V1__ALLOC_REQUEST__FLAG__AHEAD;
-    int r = check_batch(m->n_sizes, problem);
+    int r = check_batch(m->n_sizes, problem) ?: check_pool_name(m->pool, problem) ?: check_nodes(m, problem)
+                ?: check_alignment(m->alignment, problem);
 
-    if (!r)
-        r = check_pool_name(m->pool, problem);
-    if (!r)
-        r = check_nodes(m, problem);
-    if (!r)
-        r = check_alignment(m->alignment, problem);
     if (r)
         return r;
     if ((unsigned)m->pages > MEMORYD__V1__PAGES__PAGES_HUGETLB)
@@ -211,11 +200,6 @@ static int validate_alloc(const Memoryd__V1__AllocRequest *m, struct problem *pr
     return m->name ? check_binding(m->name, problem) : 0;
 }
 
-static int validate_release(const Memoryd__V1__ReleaseRequest *m, struct problem *problem)
-{
-    return check_batch(m->n_buffers, problem);
-}
-
 static int validate_export(const Memoryd__V1__ExportRequest *m, struct problem *problem)
 {
     const uint32_t allowed = MEMORYD__V1__RIGHT__RIGHT_READ | MEMORYD__V1__RIGHT__RIGHT_WRITE;
@@ -231,20 +215,6 @@ static int validate_export(const Memoryd__V1__ExportRequest *m, struct problem *
             r = bad_argument(problem, "a descriptor has READ, or READ and WRITE");
     }
     return r;
-}
-
-static int validate_import(const Memoryd__V1__ImportRequest *m, struct problem *problem)
-{
-    (void)m; /* the descriptors are counted by who serves it */
-    (void)problem;
-    return 0;
-}
-
-static int validate_adopt(const Memoryd__V1__AdoptRequest *m, struct problem *problem)
-{
-    (void)m;
-    (void)problem;
-    return 0;
 }
 
 static int validate_open(const Memoryd__V1__OpenRequest *m, struct problem *problem)
@@ -271,10 +241,8 @@ static int validate_share(const Memoryd__V1__ShareRequest *m, struct problem *pr
 {
     const uint32_t flags = MEMORYD__V1__SHARE_REQUEST__FLAG__KEEPING | MEMORYD__V1__SHARE_REQUEST__FLAG__ONLY_UID |
                            MEMORYD__V1__SHARE_REQUEST__FLAG__ONLY_GID | MEMORYD__V1__SHARE_REQUEST__FLAG__ONLY_PID;
-    int r = check_batch(m->n_buffers, problem);
+    int r = check_batch(m->n_buffers, problem) ?: check_rights(m->rights, RIGHTS_ALL, problem);
 
-    if (!r)
-        r = check_rights(m->rights, RIGHTS_ALL, problem);
     if (r)
         return r;
     if (!(m->rights & (MEMORYD__V1__RIGHT__RIGHT_READ | MEMORYD__V1__RIGHT__RIGHT_WRITE)))
@@ -305,18 +273,6 @@ static int validate_revoke(const Memoryd__V1__RevokeRequest *m, struct problem *
     return 0;
 }
 
-static int check_id(uint64_t id, const char *what, struct problem *problem)
-{
-    if (!id)
-        return refuse(problem, STATUS_NO_SUCH_ID, "0 is no id of a %s", what);
-    return 0;
-}
-
-static int validate_publish(const Memoryd__V1__PublishRequest *m, struct problem *problem)
-{
-    return check_id(m->buffer, "buffer", problem);
-}
-
 static int validate_discard(const Memoryd__V1__DiscardRequest *m, struct problem *problem)
 {
     if (m->length && m->offset > UINT64_MAX - m->length)
@@ -324,29 +280,9 @@ static int validate_discard(const Memoryd__V1__DiscardRequest *m, struct problem
     return check_id(m->buffer, "buffer", problem);
 }
 
-static int validate_move(const Memoryd__V1__MoveRequest *m, struct problem *problem)
-{
-    return check_id(m->buffer, "buffer", problem);
-}
-
-static int validate_destroy(const Memoryd__V1__DestroyRequest *m, struct problem *problem)
-{
-    return check_id(m->buffer, "buffer", problem);
-}
-
-static int validate_info(const Memoryd__V1__InfoRequest *m, struct problem *problem)
-{
-    return check_id(m->buffer, "buffer", problem);
-}
-
 static int validate_name_bind(const Memoryd__V1__NameBindRequest *m, struct problem *problem)
 {
     return check_binding(m, problem) ?: check_id(m->buffer, "buffer", problem);
-}
-
-static int validate_name_unbind(const Memoryd__V1__NameUnbindRequest *m, struct problem *problem)
-{
-    return check_name(name_without_user(m->name), problem);
 }
 
 static int validate_reserve(const Memoryd__V1__ReserveRequest *m, struct problem *problem)
@@ -358,59 +294,35 @@ static int validate_reserve(const Memoryd__V1__ReserveRequest *m, struct problem
     return r;
 }
 
-static int validate_unreserve(const Memoryd__V1__UnreserveRequest *m, struct problem *problem)
-{
-    return check_id(m->reservation, "reservation", problem);
-}
-
 static int validate_place(const Memoryd__V1__PlaceRequest *m, struct problem *problem)
 {
     return check_id(m->buffer, "buffer", problem) ?: check_id(m->reservation, "reservation", problem);
 }
 
-static int validate_status(const Memoryd__V1__StatusRequest *m, struct problem *problem)
-{
-    (void)m;
-    (void)problem;
-    return 0;
-}
-
-static int validate_check(const Memoryd__V1__CheckRequest *m, struct problem *problem)
-{
-    (void)m;
-    (void)problem;
-    return 0;
-}
-
-static int validate_reload(const Memoryd__V1__ReloadRequest *m, struct problem *problem)
-{
-    (void)m;
-    (void)problem;
-    return 0;
-}
-
-static int validate_upgrade(const Memoryd__V1__UpgradeRequest *m, struct problem *problem)
-{
-    (void)m;
-    (void)problem;
-    return 0;
-}
-
-/* Any cursor and any number of rows will do: who serves it goes by what there is. */
-static int validate_list(const Memoryd__V1__ListRequest *m, struct problem *problem)
-{
-    (void)m;
-    (void)problem;
-    return 0;
-}
-
-#define validate_list_nodes        validate_list
-#define validate_list_pools        validate_list
-#define validate_list_buffers      validate_list
-#define validate_list_sessions     validate_list
-#define validate_list_reservations validate_list
-#define validate_list_names        validate_list
-#define validate_list_tokens       validate_list
+/* Those of which one thing is checked, or nothing: descriptors are counted by who serves them, and any cursor and any
+ * number of rows will do. */
+#define validate_goodbye(m, problem)           0
+#define validate_ping(m, problem)              0
+#define validate_release(m, problem)           check_batch((m)->n_buffers, problem)
+#define validate_import(m, problem)            0
+#define validate_adopt(m, problem)             0
+#define validate_publish(m, problem)           check_id((m)->buffer, "buffer", problem)
+#define validate_move(m, problem)              check_id((m)->buffer, "buffer", problem)
+#define validate_destroy(m, problem)           check_id((m)->buffer, "buffer", problem)
+#define validate_info(m, problem)              check_id((m)->buffer, "buffer", problem)
+#define validate_name_unbind(m, problem)       check_name(name_without_user((m)->name), problem)
+#define validate_unreserve(m, problem)         check_id((m)->reservation, "reservation", problem)
+#define validate_status(m, problem)            0
+#define validate_check(m, problem)             0
+#define validate_reload(m, problem)            0
+#define validate_upgrade(m, problem)           0
+#define validate_list_nodes(m, problem)        0
+#define validate_list_pools(m, problem)        0
+#define validate_list_buffers(m, problem)      0
+#define validate_list_sessions(m, problem)     0
+#define validate_list_reservations(m, problem) 0
+#define validate_list_names(m, problem)        0
+#define validate_list_tokens(m, problem)       0
 
 int validate(uint16_t method, const ProtobufCMessage *message, struct problem *problem)
 {

@@ -15,6 +15,3 @@
 
 /* `message` is the request of the method. 0, or a status with its sentence. */
 int validate(uint16_t method, const ProtobufCMessage *message, struct problem *problem);
-
-/* What is behind "uid:N/", if that is there. */
-const char *name_without_user(const char *name);

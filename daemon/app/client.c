@@ -27,9 +27,9 @@ static bool on_opened(void *userdata, struct connection *connection)
         return false;
     client->app = app;
     client->connection = connection;
-    rpc_client_init(&client->rpc, &app->rpc, client, connection_peer(connection), connection_log_client(connection));
+    rpc_client_init(&client->rpc, &app->rpc, client, &connection->peer, connection->who);
     client->rpc.crowded = connection->crowded;
-    connection_set_userdata(connection, client);
+    connection->userdata = client;
     (void)event_del(&app->idle_event);
     return true;
 }
@@ -37,7 +37,7 @@ static bool on_opened(void *userdata, struct connection *connection)
 static int on_packet(void *userdata, struct connection *connection, const struct frame_header *header,
                      const uint8_t *payload, struct fdset *fds)
 {
-    struct client *client = connection_userdata(connection);
+    struct client *client = connection->userdata;
 
     (void)userdata;
     return rpc_client_packet(&client->rpc, header, payload, fds);
@@ -45,7 +45,7 @@ static int on_packet(void *userdata, struct connection *connection, const struct
 
 static void on_refused(void *userdata, struct connection *connection, int error, const uint8_t *packet, size_t size)
 {
-    struct client *client = connection_userdata(connection);
+    struct client *client = connection->userdata;
 
     (void)userdata;
     rpc_client_refused(&client->rpc, error, packet, size);
@@ -54,7 +54,7 @@ static void on_refused(void *userdata, struct connection *connection, int error,
 static int on_closed(void *userdata, struct connection *connection)
 {
     struct app *app = userdata;
-    struct client *client = connection_userdata(connection);
+    struct client *client = connection->userdata;
     int r = 0;
 
     if (client) {
@@ -139,7 +139,7 @@ void client_host_disconnect(void *userdata, void *connection)
 void client_host_info(void *userdata, void *connection, uint32_t *fds_in_flight, uint32_t *queued_bytes)
 {
     struct client *client = connection;
-    size_t queued = connection_queued(client->connection);
+    size_t queued = client->connection->queued;
 
     (void)userdata;
     *fds_in_flight = connection_fds_in_flight(client->connection);

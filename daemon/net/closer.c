@@ -37,8 +37,8 @@ enum thread_state {
     THREAD_ENDED, /* to be joined, which does not wait */
 };
 
-struct queue {
-    struct closer closer;
+struct closer {
+    struct fd_closer fds;
     struct closers *closers;
     uid_t uid;
     unsigned refs;    /* the loop's */
@@ -48,7 +48,7 @@ struct queue {
     enum thread_state state;
     pthread_t thread;
     pthread_cond_t wake;
-    struct list link; /* in `queues` */
+    struct list link; /* in the list of all */
     UT_hash_handle hh;
 };
 
@@ -56,42 +56,37 @@ struct closers {
     pthread_mutex_t lock;
     pthread_attr_t attributes;
     pthread_condattr_t monotonic;
-    struct queue nobody;
-    struct queue *by_uid; /* hash, the loop's */
-    struct list queues;   /* the loop's: all, nobody's too */
-    unsigned pending;     /* atomic */
-    unsigned starved;     /* the loop's: queues whose thread could not be started, at the last try */
-    bool stopping;        /* under the lock, like the two below */
-    unsigned running;     /* threads */
-    pthread_cond_t ended; /* one has */
+    struct closer nobody;
+    struct closer *by_uid; /* hash, the loop's */
+    struct list list;      /* the loop's: all, nobody's too */
+    unsigned pending;      /* atomic */
+    unsigned starved;      /* the loop's: those whose thread could not be started, at the last try */
+    bool stopping;         /* under the lock, like the two below */
+    unsigned running;      /* threads */
+    pthread_cond_t ended;  /* one has */
     unsigned n_next;
     int next[]; /* under the lock: behind each descriptor that waits, -1 = none */
 };
 
-static struct queue *queue_of(struct closer *closer)
-{
-    return container_of(closer, struct queue, closer);
-}
-
 /* With the lock. */
-static void queue_push(struct queue *queue, int fd)
+static void closer_push(struct closer *closer, int fd)
 {
-    int *next = queue->closers->next;
+    int *next = closer->closers->next;
 
     next[fd] = -1;
-    if (queue->first < 0)
-        queue->first = fd;
+    if (closer->first < 0)
+        closer->first = fd;
     else
-        next[queue->last] = fd;
-    queue->last = fd;
+        next[closer->last] = fd;
+    closer->last = fd;
 }
 
-static int queue_pop(struct queue *queue)
+static int closer_pop(struct closer *closer)
 {
-    int fd = queue->first;
+    int fd = closer->first;
 
     if (fd >= 0)
-        queue->first = queue->closers->next[fd];
+        closer->first = closer->closers->next[fd];
     return fd;
 }
 
@@ -103,14 +98,14 @@ static struct timespec closer_deadline(uint64_t ns)
 }
 
 /* With the lock. False: nothing came, or the broker ends. */
-static bool queue_wait(struct queue *queue)
+static bool closer_wait(struct closer *closer)
 {
     struct timespec until = closer_deadline(IDLE_NS);
 
-    while (queue->first < 0 && !queue->closers->stopping)
-        if (pthread_cond_timedwait(&queue->wake, &queue->closers->lock, &until) == ETIMEDOUT)
+    while (closer->first < 0 && !closer->closers->stopping)
+        if (pthread_cond_timedwait(&closer->wake, &closer->closers->lock, &until) == ETIMEDOUT)
             break;
-    return queue->first >= 0;
+    return closer->first >= 0;
 }
 
 /* A socket that came by itself can be told not to wait; one that lies in another one's packets cannot. */
@@ -124,22 +119,22 @@ static void close_one(int fd)
 
 static void *closer_run(void *argument)
 {
-    struct queue *queue = argument;
+    struct closer *closer = argument;
     static const struct sys_schedule schedule = {.policy = SCHED_BATCH, .slice = SLICE_NS};
-    struct closers *closers = queue->closers;
+    struct closers *closers = closer->closers;
 
     (void)sys_schedule_self(&schedule);
     pthread_mutex_lock(&closers->lock);
-    while (queue_wait(queue)) {
-        int fd = queue_pop(queue);
+    while (closer_wait(closer)) {
+        int fd = closer_pop(closer);
 
         pthread_mutex_unlock(&closers->lock);
         close_one(fd);
-        __atomic_sub_fetch(&queue->pending, 1, __ATOMIC_RELAXED);
+        __atomic_sub_fetch(&closer->pending, 1, __ATOMIC_RELAXED);
         __atomic_sub_fetch(&closers->pending, 1, __ATOMIC_RELAXED);
         pthread_mutex_lock(&closers->lock);
     }
-    queue->state = THREAD_ENDED;
+    closer->state = THREAD_ENDED;
     closers->running--;
     pthread_cond_signal(&closers->ended);
     pthread_mutex_unlock(&closers->lock);
@@ -147,41 +142,40 @@ static void *closer_run(void *argument)
 }
 
 /* With the lock. Signals are the loop's business: the thread starts with all of them blocked. */
-static bool queue_start(struct queue *queue)
+static bool closer_start(struct closer *closer)
 {
     sigset_t all, before;
     int r;
 
-    if (queue->state == THREAD_RUNS)
+    if (closer->state == THREAD_RUNS)
         return true;
-    if (queue->state == THREAD_ENDED)
-        pthread_join(queue->thread, NULL);
-    queue->state = THREAD_NONE;
+    if (closer->state == THREAD_ENDED)
+        pthread_join(closer->thread, NULL);
+    closer->state = THREAD_NONE;
     sigfillset(&all);
     if (pthread_sigmask(SIG_SETMASK, &all, &before))
         return false;
-    r = pthread_create(&queue->thread, &queue->closers->attributes, closer_run, queue);
+    r = pthread_create(&closer->thread, &closer->closers->attributes, closer_run, closer);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (r)
         return false;
-    queue->state = THREAD_RUNS;
-    queue->closers->running++;
+    closer->state = THREAD_RUNS;
+    closer->closers->running++;
     return true;
 }
 
 /* With the lock. Once more for those that wait without a thread. */
-static void queues_start_starved(struct closers *closers)
+static void closers_start_starved(struct closers *closers)
 {
     closers->starved = 0;
-    list_for_each_entry(queue, &closers->queues, struct queue, link)
-        if (queue->first >= 0 && !queue_start(queue))
+    list_for_each_entry(closer, &closers->list, struct closer, link)
+        if (closer->first >= 0 && !closer_start(closer))
             closers->starved++;
 }
 
 void closer_close(struct closer *closer, int fd)
 {
-    struct queue *queue = queue_of(closer);
-    struct closers *closers = queue->closers;
+    struct closers *closers = closer->closers;
 
     if (fd < 0)
         return;
@@ -190,15 +184,15 @@ void closer_close(struct closer *closer, int fd)
         fd_close(fd);
         return;
     }
-    __atomic_add_fetch(&queue->pending, 1, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&closer->pending, 1, __ATOMIC_RELAXED);
     __atomic_add_fetch(&closers->pending, 1, __ATOMIC_RELAXED);
     pthread_mutex_lock(&closers->lock);
-    queue_push(queue, fd);
+    closer_push(closer, fd);
     if (closers->starved)
-        queues_start_starved(closers);
-    else if (!queue_start(queue))
+        closers_start_starved(closers);
+    else if (!closer_start(closer))
         closers->starved = 1;
-    pthread_cond_signal(&queue->wake);
+    pthread_cond_signal(&closer->wake);
     pthread_mutex_unlock(&closers->lock);
 }
 
@@ -207,11 +201,14 @@ static void closer_on_fdset(struct fd_closer *fds, int fd)
     closer_close(container_of(fds, struct closer, fds), fd);
 }
 
+struct fd_closer *closer_fds(struct closer *closer)
+{
+    return &closer->fds;
+}
+
 unsigned closer_pending(const struct closer *closer)
 {
-    const struct queue *queue = container_of(closer, const struct queue, closer);
-
-    return __atomic_load_n(&queue->pending, __ATOMIC_RELAXED);
+    return __atomic_load_n(&closer->pending, __ATOMIC_RELAXED);
 }
 
 unsigned closers_pending(const struct closers *closers)
@@ -219,79 +216,77 @@ unsigned closers_pending(const struct closers *closers)
     return __atomic_load_n(&closers->pending, __ATOMIC_RELAXED);
 }
 
-/* ------------------------------------------------------------------------------------------------------ queues */
+/* ------------------------------------------------------------------------------------------------ one of a user */
 
-static void queue_init(struct queue *queue, struct closers *closers, uid_t uid)
+static void closer_init(struct closer *closer, struct closers *closers, uid_t uid)
 {
-    *queue = (struct queue){.closers = closers, .uid = uid, .first = -1, .last = -1, .state = THREAD_NONE};
-    queue->closer.fds.close = closer_on_fdset;
-    pthread_cond_init(&queue->wake, &closers->monotonic);
-    list_init(&queue->link);
-    list_append(&closers->queues, &queue->link);
+    *closer = (struct closer){.closers = closers, .uid = uid, .first = -1, .last = -1, .state = THREAD_NONE};
+    closer->fds.close = closer_on_fdset;
+    pthread_cond_init(&closer->wake, &closers->monotonic);
+    list_init(&closer->link);
+    list_append(&closers->list, &closer->link);
 }
 
 /* Its thread has ended. */
-static void queue_deinit(struct queue *queue)
+static void closer_deinit(struct closer *closer)
 {
-    if (queue->state == THREAD_ENDED)
-        pthread_join(queue->thread, NULL);
-    list_remove(&queue->link);
-    pthread_cond_destroy(&queue->wake);
+    if (closer->state == THREAD_ENDED)
+        pthread_join(closer->thread, NULL);
+    list_remove(&closer->link);
+    pthread_cond_destroy(&closer->wake);
 }
 
 /* Users who have gone and whose thread has. */
-static void queues_sweep(struct closers *closers)
+static void closers_sweep(struct closers *closers)
 {
-    list_for_each_entry_safe(queue, &closers->queues, struct queue, link)
+    list_for_each_entry_safe(closer, &closers->list, struct closer, link)
     {
         bool over;
 
-        if (queue == &closers->nobody || queue->refs)
+        if (closer == &closers->nobody || closer->refs)
             continue;
         pthread_mutex_lock(&closers->lock);
-        over = queue->first < 0 && queue->state != THREAD_RUNS;
+        over = closer->first < 0 && closer->state != THREAD_RUNS;
         pthread_mutex_unlock(&closers->lock);
         if (!over)
             continue;
-        HASH_DEL(closers->by_uid, queue);
-        queue_deinit(queue);
-        free(queue);
+        HASH_DEL(closers->by_uid, closer);
+        closer_deinit(closer);
+        free(closer);
     }
 }
 
 struct closer *closers_get(struct closers *closers, uid_t uid)
 {
-    struct queue *queue;
+    struct closer *closer;
 
-    HASH_FIND(hh, closers->by_uid, &uid, sizeof(uid), queue);
-    if (!queue) {
-        queues_sweep(closers);
-        queue = malloc(sizeof(*queue));
-        if (!queue)
+    HASH_FIND(hh, closers->by_uid, &uid, sizeof(uid), closer);
+    if (!closer) {
+        closers_sweep(closers);
+        closer = malloc(sizeof(*closer));
+        if (!closer)
             return closers_nobody(closers);
-        queue_init(queue, closers, uid);
-        HASH_ADD(hh, closers->by_uid, uid, sizeof(queue->uid), queue);
-        if (!queue->hh.tbl) {
-            queue_deinit(queue);
-            free(queue);
+        closer_init(closer, closers, uid);
+        HASH_ADD(hh, closers->by_uid, uid, sizeof(closer->uid), closer);
+        if (!closer->hh.tbl) {
+            closer_deinit(closer);
+            free(closer);
             return closers_nobody(closers);
         }
     }
-    queue->refs++;
-    return &queue->closer;
+    closer->refs++;
+    return closer;
 }
 
 struct closer *closers_nobody(struct closers *closers)
 {
-    return &closers->nobody.closer;
+    return &closers->nobody;
 }
 
 void closer_unref(struct closer *closer)
 {
-    struct queue *queue = queue_of(closer);
-
-    if (queue != &queue->closers->nobody)
-        queue->refs--;
+    if (closer != &closer->closers->nobody)
+        closer->refs--;
 }
 
 /* -------------------------------------------------------------------------------------------------- start, end */
@@ -304,14 +299,14 @@ int closers_new(struct closers **ret, unsigned descriptors)
     if (!closers)
         return -ENOMEM;
     closers->n_next = descriptors;
-    list_init(&closers->queues);
+    list_init(&closers->list);
     pthread_mutex_init(&closers->lock, NULL);
     pthread_attr_init(&closers->attributes);
     (void)pthread_attr_setstacksize(&closers->attributes, STACK_SIZE);
     pthread_condattr_init(&closers->monotonic);
     (void)pthread_condattr_setclock(&closers->monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&closers->ended, &closers->monotonic);
-    queue_init(&closers->nobody, closers, (uid_t)-1);
+    closer_init(&closers->nobody, closers, (uid_t)-1);
     *ret = closers;
     return 0;
 }
@@ -325,8 +320,8 @@ struct closers *closers_free(struct closers *closers)
         return NULL;
     pthread_mutex_lock(&closers->lock);
     closers->stopping = true;
-    list_for_each_entry(queue, &closers->queues, struct queue, link)
-        pthread_cond_signal(&queue->wake);
+    list_for_each_entry(closer, &closers->list, struct closer, link)
+        pthread_cond_signal(&closer->wake);
     while (closers->running)
         if (pthread_cond_timedwait(&closers->ended, &closers->lock, &until) == ETIMEDOUT)
             break;
@@ -337,15 +332,15 @@ struct closers *closers_free(struct closers *closers)
         log_warning("what %u users sent takes long to close; the broker does not wait for it", hanging);
         return NULL;
     }
-    list_for_each_entry_safe(queue, &closers->queues, struct queue, link)
+    list_for_each_entry_safe(closer, &closers->list, struct closer, link)
     {
-        while (queue->first >= 0)
-            fd_close(queue_pop(queue)); /* no thread could be had for it */
-        if (queue != &closers->nobody)
-            HASH_DEL(closers->by_uid, queue);
-        queue_deinit(queue);
-        if (queue != &closers->nobody)
-            free(queue);
+        while (closer->first >= 0)
+            fd_close(closer_pop(closer)); /* no thread could be had for it */
+        if (closer != &closers->nobody)
+            HASH_DEL(closers->by_uid, closer);
+        closer_deinit(closer);
+        if (closer != &closers->nobody)
+            free(closer);
     }
     pthread_cond_destroy(&closers->ended);
     pthread_condattr_destroy(&closers->monotonic);

@@ -19,10 +19,8 @@
 
 struct closers;
 
-/* A user's queue. */
-struct closer {
-    struct fd_closer fds; /* for sets of descriptors that this user sent */
-};
+/* A user's queue and thread. */
+struct closer;
 
 /* `descriptors` = the limit of open files: no descriptor has a number above it. 0 or a negative errno. */
 int closers_new(struct closers **ret, unsigned descriptors);
@@ -41,6 +39,9 @@ void closer_unref(struct closer *closer);
 
 /* Takes the descriptor. */
 void closer_close(struct closer *closer, int fd);
+
+/* For sets of descriptors that this user sent. */
+struct fd_closer *closer_fds(struct closer *closer);
 
 /* How many are not closed yet: of this user, of everybody. */
 unsigned closer_pending(const struct closer *closer);

@@ -5,33 +5,20 @@
  * net.c.
  */
 
-#include "net/connection.h"
+#include "net/internal.h"
 
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "net/closer.h"
-#include "net/outbox.h"
-#include "net/user.h"
 #include "proto/sockio.h"
-
-static struct timeval milliseconds(uint64_t ms)
-{
-    return (struct timeval){.tv_sec = (time_t)(ms / 1000), .tv_usec = (suseconds_t)(ms % 1000) * 1000};
-}
 
 void connection_arm_deadline(struct connection *connection, uint64_t ms)
 {
-    struct timeval tv = milliseconds(ms);
+    struct timeval tv = {.tv_sec = (time_t)(ms / 1000), .tv_usec = (suseconds_t)(ms % 1000) * 1000};
 
     (void)event_add(&connection->deadline_event, &tv);
-}
-
-void connection_disarm_deadline(struct connection *connection)
-{
-    (void)event_del(&connection->deadline_event);
 }
 
 void connection_update_reading(struct connection *connection)
@@ -76,7 +63,7 @@ static enum found handle_packet(struct connection *connection, size_t size, stru
     if (r) {
         net->handler->refused(net->userdata, connection, r, net->buffer, size);
         if (!connection->closing) {
-            log_client(LOG_LEVEL_WARNING, connection_log_client(connection), "disconnected: %s",
+            log_client(LOG_LEVEL_WARNING, connection->who, "disconnected: %s",
                        frame_error_text(r));
             connection_finish(connection);
         }
@@ -94,7 +81,7 @@ static enum found handle_packet(struct connection *connection, size_t size, stru
 static enum found read_one(struct connection *connection)
 {
     struct net *net = connection->net;
-    _cleanup_fdset_ struct fdset fds = {.closer = &connection->user->closer->fds};
+    _cleanup_fdset_ struct fdset fds = {.closer = closer_fds(connection->user->closer)};
     size_t size;
     int r;
 
@@ -151,8 +138,6 @@ static void on_readable(evutil_socket_t fd, short events, void *userdata)
     enum found found = FOUND_NOTHING;
     unsigned n = 0;
 
-    (void)fd;
-    (void)events;
     if (connection->fds_in_flight)
         (void)connection_settle(connection);
     while (n < CONNECTION_PACKETS_PER_TURN && may_read(connection)) {
@@ -172,8 +157,6 @@ static void on_readable(evutil_socket_t fd, short events, void *userdata)
 
 static void on_writable(evutil_socket_t fd, short events, void *userdata)
 {
-    (void)fd;
-    (void)events;
     connection_flush(userdata);
 }
 
@@ -181,8 +164,6 @@ static void on_deadline(evutil_socket_t fd, short events, void *userdata)
 {
     struct connection *connection = userdata;
 
-    (void)fd;
-    (void)events;
     if (!connection->established && !connection->finishing)
         connection_close(connection, LOG_LEVEL_WARNING, "disconnected: it connected and did not introduce itself");
     else if (list_is_linked(&connection->waiting_link) && !connection->fds_in_flight)
@@ -238,33 +219,13 @@ struct connection *connection_free(struct connection *connection)
     return NULL;
 }
 
-void connection_set_userdata(struct connection *connection, void *userdata)
-{
-    connection->userdata = userdata;
-}
-
-void *connection_userdata(const struct connection *connection)
-{
-    return connection->userdata;
-}
-
-struct peer *connection_peer(struct connection *connection)
-{
-    return &connection->peer;
-}
-
-struct log_client connection_log_client(const struct connection *connection)
-{
-    return connection->who;
-}
-
 void connection_established(struct connection *connection)
 {
     if (connection->established)
         return;
     connection->established = true;
     if (!outbox_has_reply(connection))
-        connection_disarm_deadline(connection);
+        (void)event_del(&connection->deadline_event);
 }
 
 void connection_finish(struct connection *connection)
@@ -288,7 +249,7 @@ void connection_close(struct connection *connection, enum log_level level, const
     va_start(arguments, format);
     (void)vsnprintf(reason, sizeof(reason), format, arguments);
     va_end(arguments);
-    log_client(level, connection_log_client(connection), "%s", reason);
+    log_client(level, connection->who, "%s", reason);
     (void)event_del(&connection->read_event);
     (void)event_del(&connection->write_event);
     (void)event_del(&connection->deadline_event);
@@ -302,9 +263,4 @@ unsigned connection_fds_in_flight(struct connection *connection)
     if (connection->fds_in_flight)
         (void)connection_settle(connection);
     return connection->fds_in_flight;
-}
-
-size_t connection_queued(const struct connection *connection)
-{
-    return connection->queued;
 }

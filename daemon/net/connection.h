@@ -22,7 +22,6 @@
 
 #include <event2/event_struct.h>
 
-#include "base/hash.h"
 #include "base/list.h"
 #include "log/log.h"
 #include "net/net.h"
@@ -39,15 +38,6 @@
 /* Events that wait for a client to read. */
 #define CONNECTION_EVENTS_MAX 8
 
-struct net_user {
-    uid_t uid;
-    struct closer *closer; /* closes what it sent */
-    unsigned connections;
-    unsigned fds_in_flight;
-    size_t queued;
-    UT_hash_handle hh;
-};
-
 struct connection {
     struct net *net;
     struct net_user *user;
@@ -55,7 +45,7 @@ struct connection {
     struct peer peer; /* empty once a session has taken it over */
     struct log_client who;
     const char *crowded; /* why it was let in only to be told that there is no room, or NULL */
-    void *userdata;
+    void *userdata; /* the handler's */
 
     struct list in_connections;
     struct list in_flight_link;
@@ -82,15 +72,6 @@ struct connection {
     bool write_closed; /* its client has gone, and left packets to be read */
 };
 
-/* For net.c: takes the socket and the peer on success. NULL if there is no memory. */
-struct connection *connection_new(struct net *net, int fd, struct peer *peer, struct net_user *user);
-struct connection *connection_free(struct connection *connection);
-
-void connection_set_userdata(struct connection *connection, void *userdata);
-void *connection_userdata(const struct connection *connection);
-struct peer *connection_peer(struct connection *connection);
-struct log_client connection_log_client(const struct connection *connection);
-
 /* The client has introduced itself: the handshake's deadline is off. */
 void connection_established(struct connection *connection);
 
@@ -114,11 +95,5 @@ void connection_finish(struct connection *connection);
 void connection_close(struct connection *connection, enum log_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* For listings. */
+/* For listings: how many descriptors are on their way to it? */
 unsigned connection_fds_in_flight(struct connection *connection);
-size_t connection_queued(const struct connection *connection);
-
-/* For net.c: tries to send what waits. */
-void connection_flush(struct connection *connection);
-/* For net.c: has it taken all descriptors? Then they are no longer counted. */
-bool connection_settle(struct connection *connection);

@@ -12,10 +12,7 @@
 #include <sys/socket.h>
 
 #include "base/steal.h"
-#include "net/connection.h"
-#include "net/closer.h"
-#include "net/user.h"
-#include "sys/peer.h"
+#include "net/internal.h"
 
 #define ACCEPTS_PER_TURN 16
 
@@ -201,8 +198,6 @@ static void on_connection(evutil_socket_t fd, short events, void *userdata)
 {
     struct listener *listener = userdata;
 
-    (void)fd;
-    (void)events;
     if (listener->spare < 0)
         listener->spare = open_spare();
     for (unsigned i = 0; i < ACCEPTS_PER_TURN; i++)
@@ -214,8 +209,6 @@ static void on_pause_over(evutil_socket_t fd, short events, void *userdata)
 {
     struct listener *listener = userdata;
 
-    (void)fd;
-    (void)events;
     if (listener->pauses >= LISTENER_PATIENCE && !listener_is_backlogged(listener->net))
         turn_away(listener);
     if (event_add(&listener->event, NULL) < 0)

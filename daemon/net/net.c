@@ -6,16 +6,13 @@
  * taken its descriptors, so while somebody waits, and only then, a timer asks.
  */
 
-#include "net/net.h"
+#include "net/internal.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 
 #include "base/clock.h"
-#include "net/connection.h"
-#include "net/closer.h"
-#include "net/user.h"
 #include "proto/limits.h"
 #include "proto/sockio.h"
 
@@ -38,8 +35,6 @@ static void net_reap(struct net *net)
 
 static void on_reap(evutil_socket_t fd, short events, void *userdata)
 {
-    (void)fd;
-    (void)events;
     net_reap(userdata);
 }
 
@@ -57,8 +52,6 @@ static void on_budget(evutil_socket_t fd, short events, void *userdata)
     struct list turn = LIST_INIT(turn);
     struct list *link;
 
-    (void)fd;
-    (void)events;
     list_for_each_entry_safe(connection, &net->in_flight, struct connection, in_flight_link)
     {
         if (connection_settle(connection))

@@ -51,7 +51,7 @@ struct net_limits {
 
 /* Whom the packets are for. `userdata` is that of net_new(). */
 struct net_handler {
-    /* A client has connected; give it a connection_set_userdata(). False = no room for it. */
+    /* A client has connected; set its `userdata`. False = no room for it. */
     bool (*opened)(void *userdata, struct connection *connection);
     /* A sound packet. What is stolen from `fds` is the handler's. 0, or a negative errno that ends the broker. */
     int (*packet)(void *userdata, struct connection *connection, const struct frame_header *header,

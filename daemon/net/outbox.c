@@ -9,15 +9,13 @@
  * when the kernel stops counting.
  */
 
-#include "net/outbox.h"
+#include "net/internal.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "net/connection.h"
-#include "net/user.h"
 #include "proto/sockio.h"
 
 struct waiting_packet {
@@ -94,7 +92,7 @@ static void outbox_close_writing(struct connection *connection)
     if (connection->finishing)
         connection_close(connection, LOG_LEVEL_INFO, "has closed its connection");
     else if (connection->established)
-        connection_disarm_deadline(connection);
+        (void)event_del(&connection->deadline_event);
 }
 
 static enum sent send_packet(struct connection *connection, const struct iovec *iov, unsigned n_iov,
@@ -186,7 +184,7 @@ void connection_flush(struct connection *connection)
     }
     /* before HELLO the clock that runs is the handshake's */
     if (connection->established && !outbox_has_reply(connection) && !connection->finishing)
-        connection_disarm_deadline(connection);
+        (void)event_del(&connection->deadline_event);
     else if (connection->established && progress)
         connection_arm_deadline(connection, connection->net->limits.stall_ms);
     connection_update_reading(connection);

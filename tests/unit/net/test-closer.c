@@ -58,7 +58,7 @@ static void descriptors_put_in_are_closed(void **state)
     int watched[20];
 
     for (unsigned round = 0; round < 3; round++) {
-        struct fdset fds = {.closer = &user->fds};
+        struct fdset fds = {.closer = closer_fds(user)};
 
         for (int i = 0; i < 20; i++)
             assert_int_equal(fdset_push(&fds, watched_end(&watched[i])), 0);

@@ -300,7 +300,7 @@ static void I7_a_client_that_does_not_read_is_stopped_then_disconnected(void **s
         turn();
         if (net->n_connections == 2 && seen.last)
             list_for_each_entry(c, &net->connections, struct connection, in_connections)
-                most = connection_queued(c) > most ? connection_queued(c) : most;
+                most = c->queued > most ? c->queued : most;
         wait_a_moment();
         if (asked % 16 == 0)
             assert_true(is_served(good));
@@ -612,17 +612,17 @@ static void unread_events_give_way_to_newer_ones(void **state)
     unsigned heard = 0;
 
     assert_true(is_served(fd));
-    while (connection_queued(seen.last) == 0 && sent++ < 1000)
+    while (seen.last->queued == 0 && sent++ < 1000)
         assert_true(connection_event(seen.last, &header, bytes, sizeof(bytes), 1));
     assert_true(sent < 1000);
     for (int i = 0; i < 100; i++)
         assert_true(connection_event(seen.last, &header, bytes, sizeof(bytes), 1));
-    assert_int_equal(connection_queued(seen.last), sizeof(bytes) + MEMORYD_HEADER_SIZE);
+    assert_int_equal(seen.last->queued, sizeof(bytes) + MEMORYD_HEADER_SIZE);
     for (uint64_t key = 2; key <= CONNECTION_EVENTS_MAX; key++)
         assert_true(connection_event(seen.last, &header, bytes, sizeof(bytes), key));
     assert_false(connection_event(seen.last, &header, bytes, sizeof(bytes), 99));
     connection_drop_events(seen.last);
-    assert_int_equal(connection_queued(seen.last), 0);
+    assert_int_equal(seen.last->queued, 0);
     assert_true(connection_event(seen.last, &header, bytes, 10, 99));
     TURN_UNTIL((heard += hear_fds(fd, NULL) > 0) == sent);
 }

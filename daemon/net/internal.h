@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * What the files of this room know of each other, and nobody else.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/hash.h"
+#include "net/closer.h"
+#include "net/connection.h"
+#include "net/net.h"
+#include "sys/peer.h"
+
+struct net_user {
+    uid_t uid;
+    struct closer *closer; /* of what it sent */
+    unsigned connections;
+    unsigned fds_in_flight;
+    size_t queued;
+    UT_hash_handle hh;
+};
+
+/* ---- net.c ----------------------------------------------------------------------------------------------- */
+
+/* The user's counters, made at need; NULL if there is no memory. They go when the last connection goes. */
+struct net_user *net_user_get(struct net *net, uid_t uid);
+/* Frees it if it has no connection. */
+void net_user_drop(struct net *net, struct net_user *user);
+
+/* Do so many descriptors of this user wait to be closed that no more may come? */
+bool net_user_is_backlogged(const struct net *net, const struct net_user *user);
+
+/* Closes a client's socket without waiting for what is in packets that were not received. */
+void net_close_socket(struct closer *closer, int fd);
+
+/* Its next packet is tried again when descriptors on their way to others have arrived. */
+void net_wait_for_budget(struct net *net, struct connection *connection);
+
+/* ---- connection.c ---------------------------------------------------------------------------------------- */
+
+/* Takes the socket and the peer on success. NULL if there is no memory. */
+struct connection *connection_new(struct net *net, int fd, struct peer *peer, struct net_user *user);
+struct connection *connection_free(struct connection *connection);
+
+void connection_update_reading(struct connection *connection);
+void connection_arm_deadline(struct connection *connection, uint64_t ms);
+
+/* ---- outbox.c -------------------------------------------------------------------------------------------- */
+
+/* Tries to send what waits. */
+void connection_flush(struct connection *connection);
+/* Has it taken all descriptors? Then they are no longer counted. */
+bool connection_settle(struct connection *connection);
+
+/* Frees what waits, its descriptors with it. */
+void outbox_clear(struct connection *connection);
+/* What was sent is no longer counted as on its way. */
+void outbox_fds_delivered(struct connection *connection);
+/* Does a reply wait, not only events? */
+bool outbox_has_reply(const struct connection *connection);

@@ -190,9 +190,18 @@ void connection_flush(struct connection *connection)
     connection_update_reading(connection);
 }
 
+/* A packet that is still its maker's. */
+struct outgoing {
+    const void *payload;
+    size_t size;
+    struct fdset *fds; /* or NULL */
+    bool is_event;
+    uint64_t key; /* of an event */
+};
+
 /* Copies a packet to the end of the outbox. */
-static void outbox_add(struct connection *connection, const struct iovec iov[static 2], struct fdset *fds,
-                           bool is_event, uint64_t key)
+static void outbox_add(struct connection *connection, const struct iovec iov[static 2],
+                       const struct outgoing *outgoing)
 {
     size_t size = iov[0].iov_len + iov[1].iov_len;
     struct waiting_packet *packet;
@@ -209,43 +218,42 @@ static void outbox_add(struct connection *connection, const struct iovec iov[sta
         return;
     }
     packet->size = size;
-    packet->is_event = is_event;
-    packet->key = key;
+    packet->is_event = outgoing->is_event;
+    packet->key = outgoing->key;
     fdset_init(&packet->fds);
-    if (fds)
-        fdset_move(&packet->fds, fds);
+    if (outgoing->fds)
+        fdset_move(&packet->fds, outgoing->fds);
     memcpy(packet->bytes, iov[0].iov_base, iov[0].iov_len);
     if (iov[1].iov_len)
         memcpy(packet->bytes + iov[0].iov_len, iov[1].iov_base, iov[1].iov_len);
     list_append(&connection->outbox, &packet->link);
     connection->queued += size;
     connection->user->queued += size;
-    if (is_event)
+    if (packet->is_event)
         connection->n_events++;
     else if (connection->established && !event_pending(&connection->deadline_event, EV_TIMEOUT, NULL))
         connection_arm_deadline(connection, connection->net->limits.stall_ms);
 }
 
-static void send_or_wait(struct connection *connection, const struct frame_header *wanted, const void *payload,
-                         size_t size, struct fdset *fds, bool is_event, uint64_t key)
+static void send_or_wait(struct connection *connection, struct frame_header header, const struct outgoing *outgoing)
 {
-    struct frame_header header = *wanted;
+    struct fdset *fds = outgoing->fds;
     uint8_t head[MEMORYD_HEADER_SIZE];
     struct iovec iov[2] = {{.iov_base = head, .iov_len = sizeof(head)},
-                           {.iov_base = (void *)(uintptr_t)payload, .iov_len = size}};
+                           {.iov_base = (void *)(uintptr_t)outgoing->payload, .iov_len = outgoing->size}};
 
-    header.payload_length = (uint32_t)size;
+    header.payload_length = (uint32_t)outgoing->size;
     header.fd_count = (uint16_t)(fds ? fdset_count(fds) : 0);
     frame_encode(head, FRAME_FROM_BROKER, &header);
     if (list_is_empty(&connection->outbox)) {
-        enum sent sent = send_packet(connection, iov, size ? 2 : 1, fds);
+        enum sent sent = send_packet(connection, iov, outgoing->size ? 2 : 1, fds);
 
         if (sent == SENT && fds)
             fdset_deinit(fds);
         if (sent != SENT_LATER)
             return;
     }
-    outbox_add(connection, iov, fds, is_event, key);
+    outbox_add(connection, iov, outgoing);
 }
 
 void connection_reply(struct connection *connection, const struct frame_header *header, const void *payload,
@@ -256,7 +264,7 @@ void connection_reply(struct connection *connection, const struct frame_header *
     if (connection->closing)
         return;
     if (!connection->write_closed)
-        send_or_wait(connection, header, payload, size, fds, false, 0);
+        send_or_wait(connection, *header, &(struct outgoing){.payload = payload, .size = size, .fds = fds});
     connection_update_reading(connection);
 }
 
@@ -272,7 +280,8 @@ bool connection_event(struct connection *connection, const struct frame_header *
     }
     if (connection->n_events >= CONNECTION_EVENTS_MAX)
         return false;
-    send_or_wait(connection, header, payload, size, NULL, true, key);
+    send_or_wait(connection, *header,
+                 &(struct outgoing){.payload = payload, .size = size, .is_event = true, .key = key});
     return true;
 }
 

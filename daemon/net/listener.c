@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
+#include "base/problem.h"
 #include "base/steal.h"
 #include "net/internal.h"
 
@@ -87,43 +88,29 @@ static void listener_admit(struct listener *listener, int *fd, struct peer *peer
     struct net *net = listener->net;
     struct log_client who = {.uid = peer->uid, .pid = peer->pid};
     bool administrator = is_administrator(net, peer->uid);
-    unsigned kept = administrator ? net->limits.administrators : 0;
+    unsigned extra = administrator ? net->limits.administrators : 0;
     const char *crowded = why_crowded(net, *fd);
-    struct connection *connection;
-    struct net_user *user;
+    struct problem why = PROBLEM_NULL;
+    struct connection *connection = NULL;
+    struct net_user *user = NULL;
 
-    if (net->n_connections >= net->limits.connections + net->limits.crowded + kept) {
-        log_client(LOG_LEVEL_WARNING, who,
-                   "turned away: there are %u connections, and connections in [limits] allows no more",
-                   net->n_connections);
-        return;
-    }
-    if (!administrator && is_among_last(net, *fd, net->limits.last_descriptors / 2)) {
-        log_client(LOG_LEVEL_WARNING, who, "turned away: hardly any descriptor is left (LimitNOFILE=)");
-        return;
-    }
-    user = net_user_get(net, peer->uid);
-    if (!user) {
-        log_client(LOG_LEVEL_WARNING, who, "turned away: no memory");
-        return;
-    }
-    if (user->connections >= net->limits.connections_uid + kept) {
-        log_client(LOG_LEVEL_WARNING, who,
-                   "turned away: its user has %u connections, and uid_sessions in [limits] allows no more",
-                   user->connections);
-        net_user_drop(net, user);
-        return;
-    }
-    if (net_user_is_backlogged(net, user)) {
-        log_client(LOG_LEVEL_WARNING, who, "turned away: %u descriptors that its user sent are not closed yet",
-                   closer_pending(user->closer));
-        net_user_drop(net, user);
-        return;
-    }
-    connection = connection_new(net, *fd, peer, user);
+    if (net->n_connections >= net->limits.connections + net->limits.crowded + extra)
+        problem_set(&why, "there are %u connections, and connections in [limits] allows no more", net->n_connections);
+    else if (!administrator && is_among_last(net, *fd, net->limits.last_descriptors / 2))
+        problem_set(&why, "hardly any descriptor is left (LimitNOFILE=)");
+    else if (!(user = net_user_get(net, peer->uid)))
+        problem_set(&why, "no memory");
+    else if (user->connections >= net->limits.connections_uid + extra)
+        problem_set(&why, "its user has %u connections, and uid_sessions in [limits] allows no more",
+                    user->connections);
+    else if (net_user_is_backlogged(net, user))
+        problem_set(&why, "%u descriptors that its user sent are not closed yet", closer_pending(user->closer));
+    else if (!(connection = connection_new(net, *fd, peer, user)))
+        problem_set(&why, "no memory");
     if (!connection) {
-        net_user_drop(net, user);
-        log_client(LOG_LEVEL_WARNING, who, "turned away: no memory");
+        if (user)
+            net_user_drop(net, user);
+        log_client(LOG_LEVEL_WARNING, who, "turned away: %s", why.sentence);
         return;
     }
     (void)steal_fd(fd);

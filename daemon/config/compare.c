@@ -26,16 +26,16 @@ static const struct config_pool *pool_named(const struct config *config, const c
     return NULL;
 }
 
-static void compare_pool(const struct config_pool *before, const struct config_pool *now, config_differs *differs,
-                         void *userdata)
+/* Of two pools of that name or, without one, of two configurations but for their pools. */
+static void compare_keys(const char *pool, const void *before, const void *now, config_differs *differs, void *userdata)
 {
     for (size_t i = 0; i < config_n_keys; i++) {
         const struct key *key = &config_keys[i];
         char name[KEY_BYTES];
 
-        if (!is_of_pool(key) || key_is_same(key, before, now))
+        if (is_of_pool(key) != (pool != NULL) || key_is_same(key, before, now))
             continue;
-        (void)snprintf(name, sizeof(name), "[pool %s] %s", now->name, key->name);
+        (void)snprintf(name, sizeof(name), "[%s%s%s] %s", key->section, pool ? " " : "", pool ? pool : "", key->name);
         differs(userdata, name, key->live);
     }
 }
@@ -50,7 +50,7 @@ static void compare_pools(const struct config *before, const struct config *now,
 
         (void)snprintf(name, sizeof(name), "[pool %s]", now->pools[i].name);
         if (same)
-            compare_pool(same, &now->pools[i], differs, userdata);
+            compare_keys(same->name, same, &now->pools[i], differs, userdata);
         else
             differs(userdata, name, false);
     }
@@ -63,15 +63,7 @@ static void compare_pools(const struct config *before, const struct config *now,
 
 void config_compare(const struct config *before, const struct config *now, config_differs *differs, void *userdata)
 {
-    for (size_t i = 0; i < config_n_keys; i++) {
-        const struct key *key = &config_keys[i];
-        char name[KEY_BYTES];
-
-        if (is_of_pool(key) || key_is_same(key, before, now))
-            continue;
-        (void)snprintf(name, sizeof(name), "[%s] %s", key->section, key->name);
-        differs(userdata, name, key->live);
-    }
+    compare_keys(NULL, before, now, differs, userdata);
     compare_pools(before, now, differs, userdata);
 }
 

@@ -35,8 +35,7 @@
 
 struct reader {
     struct config *config;
-    const char *at; /* of the text: what was not read yet, */
-    size_t left;    /* and how much that is */
+    FILE *text;
     config_complain *complain;
     void *userdata;
     unsigned line;
@@ -67,6 +66,7 @@ mistake_at(struct reader *reader, unsigned line, const char *format, ...)
 
 /* -------------------------------------------------------------------------------------------------- sections */
 
+/* The section of that name, or the one whose name is most like it. */
 static const char *nearest_section(const char *name)
 {
     const char *best = NULL;
@@ -81,14 +81,6 @@ static const char *nearest_section(const char *name)
         }
     }
     return best;
-}
-
-static bool is_section(const char *name)
-{
-    for (size_t i = 0; i < config_n_keys; i++)
-        if (!strcmp(config_keys[i].section, name))
-            return true;
-    return false;
 }
 
 static bool is_pool_name(const char *name)
@@ -144,7 +136,7 @@ static void begin_section(struct reader *reader, const char *name)
         begin_pool(reader, name + 5 + strspn(name + 5, " "));
     else if (!strcmp(name, "pool"))
         mistake_at(reader, reader->line, "[pool]: a pool needs a name: [pool NAME]");
-    else if (is_section(name))
+    else if (!strcmp(name, nearest_section(name)))
         reader->section_known = true;
     else
         mistake_at(reader, reader->line,
@@ -243,23 +235,6 @@ static void look_at_section(struct reader *reader, char *line)
     *end = ']';
 }
 
-/* As fgets(), from the text. */
-static bool copy_line(struct reader *reader, char *line, size_t size)
-{
-    const char *end = memchr(reader->at, '\n', reader->left);
-    size_t n = end ? (size_t)(end - reader->at) + 1 : reader->left;
-
-    if (!reader->left)
-        return false;
-    if (n > size - 1)
-        n = size - 1;
-    memcpy(line, reader->at, n);
-    line[n] = '\0';
-    reader->at += n;
-    reader->left -= n;
-    return true;
-}
-
 /* What inih reads lines with: as fgets(), one line that inih can hold at a time. */
 static char *next_line(char *buffer, int size, void *userdata)
 {
@@ -269,7 +244,7 @@ static char *next_line(char *buffer, int size, void *userdata)
         char whole[4096];
         char *line;
 
-        if (!copy_line(reader, whole, sizeof(whole)))
+        if (!fgets(whole, sizeof(whole), reader->text))
             return NULL;
         reader->line++;
         if (strlen(whole) == sizeof(whole) - 1 && whole[sizeof(whole) - 2] != '\n') {
@@ -365,10 +340,12 @@ static struct config *config_defaults(void)
 
 static int read_text(struct reader *reader)
 {
+    _cleanup_fclose_ FILE *text = fmemopen(reader->config->text, reader->config->text_size, "r");
     int r;
 
-    reader->at = reader->config->text;
-    reader->left = reader->config->text_size;
+    if (!text)
+        return -ENOMEM;
+    reader->text = text;
     r = ini_parse_stream(next_line, reader, on_value, reader);
     if (reader->error)
         return reader->error;
@@ -419,8 +396,7 @@ static int copy_text(struct config *config, const char *text, size_t size)
     return 0;
 }
 
-/* Without a text it is read from the file. */
-static int config_read(struct config **ret, const char *path, const char *text, size_t size, config_complain *complain,
+int config_parse(struct config **ret, const char *path, const char *text, size_t size, config_complain *complain,
                  void *userdata)
 {
     _cleanup_(config_freep) struct config *config = config_defaults();
@@ -445,13 +421,7 @@ static int config_read(struct config **ret, const char *path, const char *text, 
 
 int config_load(struct config **ret, const char *path, config_complain *complain, void *userdata)
 {
-    return config_read(ret, path, NULL, 0, complain, userdata);
-}
-
-int config_parse(struct config **ret, const char *path, const char *text, size_t size, config_complain *complain,
-                 void *userdata)
-{
-    return config_read(ret, path, text, size, complain, userdata);
+    return config_parse(ret, path, NULL, 0, complain, userdata);
 }
 
 struct config *config_free(struct config *config)

@@ -118,7 +118,7 @@ enum {
  * 0 and a configuration; or a positive outcome, after at least one complaint; or -ENOMEM.
  */
 int config_load(struct config **ret, const char *path, config_complain *complain, void *userdata);
-/* The same of a text that was in that file once. */
+/* The same of a text that was in that file once; NULL: of what is in it now. */
 int config_parse(struct config **ret, const char *path, const char *text, size_t size, config_complain *complain,
                  void *userdata);
 struct config *config_free(struct config *config);

@@ -101,7 +101,7 @@ void log_to_journal(void)
     to_journal = true;
 }
 
-static void say_text(enum log_level level, const char *message)
+static void write_text(enum log_level level, const char *message)
 {
     char line[LINE_MAX_BYTES + 32];
     int length = snprintf(line, sizeof(line), "memoryd: %s%s%s\n",
@@ -117,7 +117,7 @@ static void say_text(enum log_level level, const char *message)
     (void)ignored;
 }
 
-static void say_journal(enum log_level level, const char *message, const struct log_client *who)
+static void write_journal(enum log_level level, const char *message, const struct log_client *who)
 {
     char fields[4][LINE_MAX_BYTES + 16];
     struct iovec vectors[4];
@@ -132,48 +132,32 @@ static void say_journal(enum log_level level, const char *message, const struct 
     for (int i = 0; i < n; i++)
         vectors[i] = (struct iovec){.iov_base = fields[i], .iov_len = strlen(fields[i])};
     if (sd_journal_sendv(vectors, n) < 0)
-        say_text(level, message);
+        write_text(level, message);
 }
 
-/* What a client wrote may be in a message; it must not be able to write lines of its own, nor to a terminal what that
- * obeys. */
-static void make_printable(char *message)
+/* What a client wrote may be in the message. */
+static void write_message(enum log_level level, char *message, const struct log_client *who)
 {
-    size_t n = utf8_cut(message, strlen(message));
-
-    message[n] = '\0';
-    if (utf8_is_printable(message, n))
-        return;
-    for (; *message; message++)
-        if ((unsigned char)*message < ' ' || (unsigned char)*message > '~')
-            *message = '?';
-}
-
-__attribute__((format(printf, 3, 0))) static void
-log_formatted(enum log_level level, const struct log_client *who, const char *format, va_list arguments)
-{
-    int saved = errno;
-    char message[LINE_MAX_BYTES];
-
-    if (vsnprintf(message, sizeof(message), format, arguments) >= 0) {
-        make_printable(message);
-        if (to_journal)
-            say_journal(level, message, who);
-        else
-            say_text(level, message);
-    }
-    errno = saved;
+    utf8_make_printable(message);
+    if (to_journal)
+        write_journal(level, message, who);
+    else
+        write_text(level, message);
 }
 
 void log_line(enum log_level level, const char *format, ...)
 {
+    int saved = errno;
+    char message[LINE_MAX_BYTES];
     va_list arguments;
 
     if (!log_enabled(level))
         return;
     va_start(arguments, format);
-    log_formatted(level, NULL, format, arguments);
+    if (vsnprintf(message, sizeof(message), format, arguments) >= 0)
+        write_message(level, message, NULL);
     va_end(arguments);
+    errno = saved;
 }
 
 /* "name" of the process, as the kernel has it; "?" if it has gone. */
@@ -203,18 +187,14 @@ static void quote_program(pid_t pid, char quoted[PROGRAM_BYTES])
     quoted[n] = '\0';
 }
 
-static void say_about(enum log_level level, const struct log_client *who, const char *message)
+static void write_about(enum log_level level, const struct log_client *who, const char *message)
 {
     char program[PROGRAM_BYTES];
     char line[LINE_MAX_BYTES];
 
     quote_program(who->pid, program);
     (void)snprintf(line, sizeof(line), "client %d %s of uid %u: %s", who->pid, program, who->uid, message);
-    make_printable(line);
-    if (to_journal)
-        say_journal(level, line, who);
-    else
-        say_text(level, line);
+    write_message(level, line, who);
 }
 
 static void report_left_out(uint64_t now)
@@ -252,7 +232,7 @@ void log_client(enum log_level level, struct log_client who, const char *format,
     if (vsnprintf(message, sizeof(message), format, arguments) < 0)
         message[0] = '\0';
     va_end(arguments);
-    say_about(level, &who, message);
+    write_about(level, &who, message);
     if (answer == LOG_LIMIT_LAST)
         log_line(level, "clients of uid %u cause many lines; what more there is of them in the next %d s is counted, "
                  "not said", who.uid, LOG_CLIENT_WINDOW_SEC);

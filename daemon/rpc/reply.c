@@ -56,19 +56,6 @@ void reply_message(const struct call *call, const ProtobufCMessage *message, str
     reply_status(call, STATUS_OK, message, fds);
 }
 
-char *reply_text(char *sentence)
-{
-    size_t n = utf8_cut(sentence, strlen(sentence));
-
-    sentence[n] = '\0';
-    if (utf8_is_printable(sentence, n))
-        return sentence;
-    for (size_t i = 0; i < n; i++)
-        if ((unsigned char)sentence[i] < ' ' || (unsigned char)sentence[i] > '~')
-            sentence[i] = '?';
-    return sentence;
-}
-
 /* ---- refusals, in the log ------------------------------------------------------------------------------- */
 
 /* Answers that a program may well expect, and asks for again and again. */
@@ -98,7 +85,7 @@ static void log_refusal(const struct call *call, unsigned status, const char *it
 
 char *reply_sentence(const struct call *call, struct problem *problem, size_t n, const uint32_t *statuses)
 {
-    char *sentence = reply_text(problem->sentence);
+    char *sentence = utf8_make_printable(problem->sentence);
     uint32_t first = 0;
     size_t n_refused = 0;
     char items[64] = "";
@@ -121,7 +108,7 @@ int reply_problem(const struct call *call, int status, struct problem *problem)
 
     if (!problem->sentence[0])
         problem_set(problem, "%s", status_text((unsigned)status));
-    message.sentence = reply_text(problem->sentence);
+    message.sentence = utf8_make_printable(problem->sentence);
     message.item = problem->item;
     call->rpc->refused++;
     log_refusal(call, (unsigned)status, "", message.sentence);

@@ -143,9 +143,6 @@ int reply_problem(const struct call *call, int status, struct problem *problem);
  * negative errno that is fatal. */
 int reply_again(const struct call *call);
 
-/* The same text, cleaned of what a client would not take for text. */
-char *reply_text(char *text);
-
 /* Why the first item of a batch failed, for the batch's reply: the sentence, cleaned of what is no text. That any did
  * is logged. */
 char *reply_sentence(const struct call *call, struct problem *problem, size_t n, const uint32_t *statuses);

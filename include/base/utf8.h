@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /* The length of the character that begins the n > 0 bytes at `text`; 0 if there is none. */
 static inline size_t utf8_character(const char *text, size_t n)
@@ -84,4 +85,20 @@ static inline size_t utf8_cut(const char *text, size_t n)
         return n;
     start--;
     return utf8_character(text + start, n - start) ? n : start;
+}
+
+/*
+ * Makes printable text of what others may have written or what was cut to fit, so that no part of it passes for a line
+ * of its own or is obeyed by a terminal. Returns the text.
+ */
+static inline char *utf8_make_printable(char *text)
+{
+    size_t n = utf8_cut(text, strlen(text));
+
+    text[n] = '\0';
+    if (!utf8_is_printable(text, n))
+        for (char *c = text; *c; c++)
+            if (*c < ' ' || *c > '~')
+                *c = '?';
+    return text;
 }

@@ -187,14 +187,12 @@ int envelope_pack(const ProtobufCMessage *message, void *buffer, size_t size, si
 
 const char *envelope_error_text(int error)
 {
-    switch ((enum envelope_error)error) {
-    case _ENVELOPE_E_SUCCESS:
-        return "a sound message";
-#define X(name, text)       \
-    case ENVELOPE_E_##name: \
-        return text;
+    static const char *const texts[] = {
+        [_ENVELOPE_E_SUCCESS] = "a sound message",
+#define X(name, text) [ENVELOPE_E_##name] = text,
         ENVELOPE_ERRORS(X)
 #undef X
-    }
-    return "an unknown error";
+    };
+
+    return (size_t)error < sizeof(texts) / sizeof(texts[0]) ? texts[error] : "an unknown error";
 }

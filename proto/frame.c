@@ -165,14 +165,12 @@ bool frame_peek(const void *packet, size_t size, uint16_t *version, uint16_t *me
 
 const char *frame_error_text(int error)
 {
-    switch ((enum frame_error)error) {
-    case _FRAME_E_SUCCESS:
-        return "a sound packet";
-#define X(name, text)    \
-    case FRAME_E_##name: \
-        return text;
+    static const char *const texts[] = {
+        [_FRAME_E_SUCCESS] = "a sound packet",
+#define X(name, text) [FRAME_E_##name] = text,
         FRAME_ERRORS(X)
 #undef X
-    }
-    return "an unknown error";
+    };
+
+    return (size_t)error < sizeof(texts) / sizeof(texts[0]) ? texts[error] : "an unknown error";
 }

@@ -77,45 +77,6 @@ static const struct schema_event events[] = {
 #undef X
 };
 
-/* Where in the arrays above; the enum's values are the positions of the rows. */
-enum {
-#define X(id, NAME, ...) METHOD_AT_##NAME,
-    MEMORYD_METHODS(X)
-#undef X
-};
-
-enum {
-#define X(id, NAME, ...) EVENT_AT_##NAME,
-    MEMORYD_EVENTS(X)
-#undef X
-};
-
-const struct schema_method *schema_method(uint16_t id)
-{
-    switch (id) {
-#define X(id, NAME, ...) \
-    case id:             \
-        return &methods[METHOD_AT_##NAME];
-        MEMORYD_METHODS(X)
-#undef X
-    default:
-        return NULL;
-    }
-}
-
-const struct schema_event *schema_event(uint16_t id)
-{
-    switch (id) {
-#define X(id, NAME, ...) \
-    case id:             \
-        return &events[EVENT_AT_##NAME];
-        MEMORYD_EVENTS(X)
-#undef X
-    default:
-        return NULL;
-    }
-}
-
 const struct schema_method *schema_methods(size_t *n)
 {
     *n = sizeof(methods) / sizeof(methods[0]);
@@ -126,6 +87,22 @@ const struct schema_event *schema_events(size_t *n)
 {
     *n = sizeof(events) / sizeof(events[0]);
     return events;
+}
+
+const struct schema_method *schema_method(uint16_t id)
+{
+    for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++)
+        if (methods[i].id == id)
+            return &methods[i];
+    return NULL;
+}
+
+const struct schema_event *schema_event(uint16_t id)
+{
+    for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++)
+        if (events[i].id == id)
+            return &events[i];
+    return NULL;
 }
 
 static void *member_at(ProtobufCMessage *message, unsigned offset)

@@ -34,7 +34,7 @@ struct schema_event {
     const ProtobufCMessageDescriptor *message;
 };
 
-/* NULL if there is no such method, or no such event. Constant time. */
+/* NULL if there is no such method, or no such event. */
 const struct schema_method *schema_method(uint16_t id);
 const struct schema_event *schema_event(uint16_t id);
 

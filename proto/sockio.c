@@ -252,9 +252,8 @@ bool sockio_is_socket(int fd)
 
 bool sockio_has_socket(const struct fdset *fds)
 {
-    bool found = false;
-
-    for (unsigned i = 0; i < fds->n && !found; i++)
-        found = fds->fds[i] >= 0 && sockio_is_socket(fds->fds[i]);
-    return found;
+    for (unsigned i = 0; i < fds->n; i++)
+        if (fds->fds[i] >= 0 && sockio_is_socket(fds->fds[i]))
+            return true;
+    return false;
 }

@@ -2,8 +2,8 @@
 /*
  * See closer.h. One lock guards all queues; nobody holds it while closing.
  *
- * A thread is started when its queue has something and stays for a moment after the last one, so that a burst takes
- * one. If no thread can be had, the queue waits for the next descriptor of anybody, when it is tried again.
+ * A thread starts when its queue gets a descriptor and stays for a moment after the last one, so that a burst needs one
+ * thread. A queue whose thread cannot be started tries again at the next descriptor of anybody.
  */
 #include "net/closer.h"
 
@@ -24,11 +24,11 @@
 
 /* How long a thread stays without work. */
 #define IDLE_NS NSEC_PER_SEC
-/* How long the end of the broker waits for a close that hangs. */
+/* How long closers_free() waits for a close that hangs. */
 #define PATIENCE_NS NSEC_PER_SEC
-/* Whoever wakes up goes before it. */
+/* A long slice: whoever wakes up runs before it. */
 #define SLICE_NS UINT64_C(20000000)
-/* All that a thread does is to call close(). */
+/* A thread only calls close(). */
 #define STACK_SIZE (256u << 10)
 
 enum thread_state {
@@ -42,7 +42,7 @@ struct closer {
     struct closers *closers;
     uid_t uid;
     unsigned refs;    /* the loop's */
-    unsigned pending; /* atomic: the one that is being closed is among them */
+    unsigned pending; /* atomic; includes the one that is being closed */
     /* under the lock */
     int first, last; /* -1: empty */
     enum thread_state state;
@@ -60,12 +60,12 @@ struct closers {
     struct closer *by_uid; /* hash, the loop's */
     struct list list;      /* the loop's: all, nobody's too */
     unsigned pending;      /* atomic */
-    unsigned starved;      /* the loop's: those whose thread could not be started, at the last try */
+    unsigned starved;      /* the loop's: how many had no thread after the last try */
     bool stopping;         /* under the lock, like the two below */
     unsigned running;      /* threads */
     pthread_cond_t ended;  /* one has */
     unsigned n_next;
-    int next[]; /* under the lock: behind each descriptor that waits, -1 = none */
+    int next[]; /* under the lock: the one after each descriptor that waits, -1: none */
 };
 
 /* With the lock. */
@@ -97,7 +97,7 @@ static struct timespec closer_deadline(uint64_t ns)
     return (struct timespec){.tv_sec = (time_t)(at / NSEC_PER_SEC), .tv_nsec = (long)(at % NSEC_PER_SEC)};
 }
 
-/* With the lock. False: nothing came, or the broker ends. */
+/* With the lock. False: nothing came, or the broker is shutting down. */
 static bool closer_wait(struct closer *closer)
 {
     struct timespec until = closer_deadline(IDLE_NS);
@@ -108,7 +108,7 @@ static bool closer_wait(struct closer *closer)
     return closer->first >= 0;
 }
 
-/* A socket that came by itself can be told not to wait; one that lies in another one's packets cannot. */
+/* A socket can be set not to linger; one in a packet that nobody has received cannot. */
 static void close_one(int fd)
 {
     const struct linger at_once = {.l_onoff = 0};
@@ -164,7 +164,7 @@ static bool closer_start(struct closer *closer)
     return true;
 }
 
-/* With the lock. Once more for those that wait without a thread. */
+/* With the lock: tries again for those that wait without a thread. */
 static void closers_start_starved(struct closers *closers)
 {
     closers->starved = 0;
@@ -180,7 +180,7 @@ void closer_close(struct closer *closer, int fd)
     if (fd < 0)
         return;
     if ((unsigned)fd >= closers->n_next) {
-        /* somebody has raised our limit from outside */
+        /* somebody raised our limit from outside */
         fd_close(fd);
         return;
     }
@@ -227,7 +227,7 @@ static void closer_init(struct closer *closer, struct closers *closers, uid_t ui
     list_append(&closers->list, &closer->link);
 }
 
-/* Its thread has ended. */
+/* Its thread is not running. */
 static void closer_deinit(struct closer *closer)
 {
     if (closer->state == THREAD_ENDED)
@@ -236,7 +236,7 @@ static void closer_deinit(struct closer *closer)
     pthread_cond_destroy(&closer->wake);
 }
 
-/* Users who have gone and whose thread has. */
+/* Frees those of users who have gone, if their thread has ended. */
 static void closers_sweep(struct closers *closers)
 {
     list_for_each_entry_safe(closer, &closers->list, struct closer, link)
@@ -293,7 +293,7 @@ void closer_unref(struct closer *closer)
 
 int closers_new(struct closers **ret, unsigned descriptors)
 {
-    /* a row is touched when its descriptor comes here, so a high limit costs addresses only */
+    /* a row is touched when its descriptor arrives, so a high limit costs addresses only */
     struct closers *closers = calloc(1, sizeof(*closers) + (size_t)descriptors * sizeof(closers->next[0]));
 
     if (!closers)
@@ -328,14 +328,14 @@ struct closers *closers_free(struct closers *closers)
     hanging = closers->running;
     pthread_mutex_unlock(&closers->lock);
     if (hanging) {
-        /* a thread that comes out of close() after all must find everything in its place */
-        log_warning("what %u users sent takes long to close; the broker does not wait for it", hanging);
+        /* a thread whose close() returns after all still needs everything */
+        log_warning("descriptors that %u users sent take long to close; the broker does not wait for them", hanging);
         return NULL;
     }
     list_for_each_entry_safe(closer, &closers->list, struct closer, link)
     {
         while (closer->first >= 0)
-            fd_close(closer_pop(closer)); /* no thread could be had for it */
+            fd_close(closer_pop(closer)); /* it never had a thread */
         if (closer != &closers->nobody)
             HASH_DEL(closers->by_uid, closer);
         closer_deinit(closer);

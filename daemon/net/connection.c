@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * A connection's life: opened by the listener, read here, written in outbox.c, marked by connection_close(), freed by
- * net.c.
+ * The life of a connection: the listener opens it, it is read here and written in outbox.c, connection_close() marks
+ * it, and net.c frees it.
  */
 
 #include "net/internal.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,17 +35,17 @@ void connection_update_reading(struct connection *connection)
     connection->reading = want;
 }
 
-/* What receiving has come to. */
+/* What receiving found. */
 enum found {
-    FOUND_NOTHING, /* or there will be nothing more */
+    FOUND_NOTHING, /* now, or ever again */
     FOUND_ONE,
     FOUND_ONE_OF_SEVERAL,
 };
 
-/* Replies that a client had not received when it sent this: of what it gives back it does not wait for one. */
-#define LEFT_USUALLY 1
+/* How many replies a client usually lacks when it sends a request: it does not wait for that to a release. */
+#define REPLIES_LACKING_USUALLY 1
 
-/* Serves it. A client that had all its replies when it sent this one is likely to wait for the next. */
+/* A client that had all its replies when it sent this request probably waits for the next one. */
 static enum found handle_packet(struct connection *connection, size_t size, struct fdset *fds)
 {
     struct net *net = connection->net;
@@ -74,7 +73,7 @@ static enum found handle_packet(struct connection *connection, size_t size, stru
     r = net->handler->packet(net->userdata, connection, &header, payload, fds);
     if (r < 0)
         net_fail(net, r);
-    return header.sequence - header.acknowledged > 1 + LEFT_USUALLY ? FOUND_ONE_OF_SEVERAL : FOUND_ONE;
+    return header.sequence - header.acknowledged > 1 + REPLIES_LACKING_USUALLY ? FOUND_ONE_OF_SEVERAL : FOUND_ONE;
 }
 
 /* Receives one packet and hands it up. */
@@ -97,7 +96,7 @@ static enum found read_one(struct connection *connection)
     case 0:
         return handle_packet(connection, size, &fds);
     case SOCKIO_E_RESET:
-        return FOUND_ONE_OF_SEVERAL; /* its last packets are behind this */
+        return FOUND_ONE_OF_SEVERAL; /* its last packets come after this */
     case SOCKIO_E_AGAIN:
         return FOUND_NOTHING;
     case SOCKIO_E_EOF:
@@ -126,7 +125,7 @@ static bool may_read(const struct connection *connection)
     return connection->reading && !connection->closing;
 }
 
-/* Is it worth to ask for a second one? What is there all the same wakes the loop again. */
+/* Is a second packet likely? One that is there although it is not read wakes the loop again. */
 static bool expects_burst(struct connection *connection)
 {
     return connection->bursts || ++connection->lone_turns % CONNECTION_LONE_TURNS == 0;
@@ -165,9 +164,9 @@ static void on_deadline(evutil_socket_t fd, short events, void *userdata)
     struct connection *connection = userdata;
 
     if (!connection->established && !connection->finishing)
-        connection_close(connection, LOG_LEVEL_WARNING, "disconnected: it connected and did not introduce itself");
+        connection_close(connection, LOG_LEVEL_WARNING, "disconnected: it connected and did not send HELLO");
     else if (list_is_linked(&connection->waiting_link) && !connection->fds_in_flight)
-        connection_arm_deadline(connection, connection->net->limits.stall_ms); /* others keep it waiting */
+        connection_arm_deadline(connection, connection->net->limits.stall_ms); /* others make it wait */
     else
         connection_close(connection, LOG_LEVEL_WARNING, "disconnected: it does not read its replies");
 }

@@ -26,18 +26,18 @@ struct net_user {
 
 /* ---- net.c ----------------------------------------------------------------------------------------------- */
 
-/* The user's counters, made at need; NULL if there is no memory. They go when the last connection goes. */
+/* The user's counters, made on demand; NULL if there is no memory. They live as long as its last connection. */
 struct net_user *net_user_get(struct net *net, uid_t uid);
 /* Frees it if it has no connection. */
 void net_user_drop(struct net *net, struct net_user *user);
 
-/* Do so many descriptors of this user wait to be closed that no more may come? */
+/* Are so many descriptors of this user unclosed that no more may come? */
 bool net_user_is_backlogged(const struct net *net, const struct net_user *user);
 
-/* Closes a client's socket without waiting for what is in packets that were not received. */
+/* Closes a client's socket without waiting for descriptors in packets that nobody has received. */
 void net_close_socket(struct closer *closer, int fd);
 
-/* Its next packet is tried again when descriptors on their way to others have arrived. */
+/* Its next packet is tried again when descriptors in flight have arrived. */
 void net_wait_for_budget(struct net *net, struct connection *connection);
 
 /* ---- connection.c ---------------------------------------------------------------------------------------- */
@@ -53,12 +53,12 @@ void connection_arm_deadline(struct connection *connection, uint64_t ms);
 
 /* Tries to send what waits. */
 void connection_flush(struct connection *connection);
-/* Has it taken all descriptors? Then they are no longer counted. */
+/* Has it received all descriptors? Then they are no longer counted. */
 bool connection_settle(struct connection *connection);
 
-/* Frees what waits, its descriptors with it. */
+/* Drops the packets that wait, with their descriptors. */
 void outbox_clear(struct connection *connection);
-/* What was sent is no longer counted as on its way. */
+/* What was sent is no longer counted as in flight. */
 void outbox_fds_delivered(struct connection *connection);
 /* Does a reply wait, not only events? */
 bool outbox_has_reply(const struct connection *connection);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * One wake-up accepts a bounded number: a storm of connections is a turn like any other.
+ * One wake-up accepts a bounded number of clients: a storm of connections gets a turn like any other work.
  */
 
 #include "net/listener.h"
@@ -35,12 +35,12 @@ static int open_spare(void)
 static void pause_accepting(struct listener *listener, const char *what)
 {
     if (!listener->pauses++)
-        log_warning("no client can be accepted just now: %s; raise the limit of open files (LimitNOFILE=)", what);
+        log_warning("no client can be accepted now: %s; raise the limit of open files (LimitNOFILE=)", what);
     (void)event_del(&listener->event);
     (void)event_add(&listener->pause_event, &(struct timeval){.tv_usec = LISTENER_PAUSE_MS * 1000});
 }
 
-/* Accepts with the spare descriptor and closes, until the queue is empty. */
+/* Accepts with the spare descriptor and closes at once, until the queue is empty. */
 static void turn_away(struct listener *listener)
 {
     unsigned n = 0;
@@ -59,7 +59,7 @@ static void turn_away(struct listener *listener)
             break;
     }
     if (n)
-        log_warning("%u clients were turned away: there is no descriptor for them", n);
+        log_warning("%u clients were turned away: no descriptor is left for them", n);
 }
 
 static bool is_administrator(const struct net *net, uid_t uid)
@@ -67,13 +67,13 @@ static bool is_administrator(const struct net *net, uid_t uid)
     return !uid || uid == net->limits.administrator;
 }
 
-/* Are there fewer than so many descriptors left? The kernel gives out the lowest first. */
+/* Is `fd` one of the last n descriptors? The kernel hands out the lowest first. */
 static bool is_among_last(const struct net *net, int fd, unsigned n)
 {
     return n && (unsigned)fd >= net->limits.descriptors - n;
 }
 
-/* Why it may only be told that there is no room. An administrator may be let in all the same: see HELLO. */
+/* Why HELLO will refuse this client, or NULL. An administrator may be let in all the same: see HELLO. */
 static const char *why_crowded(const struct net *net, int fd)
 {
     if (net->n_connections >= net->limits.connections)
@@ -119,13 +119,13 @@ static void listener_admit(struct listener *listener, int *fd, struct peer *peer
         connection_close(connection, LOG_LEVEL_WARNING, "turned away: no memory");
 }
 
-/* Each that is turned away with packets of its own is one more descriptor to close. */
+/* Each client that is turned away with packets of its own is one more descriptor to close. */
 static bool listener_is_backlogged(const struct net *net)
 {
     return closers_pending(net->closers) > net->limits.unclosed_all;
 }
 
-/* False when there is nobody (any more), or no room. */
+/* False: nobody is waiting, or there is no room. */
 static bool accept_one(struct listener *listener)
 {
     const struct log_client nobody = {.uid = (uid_t)-1};
@@ -134,7 +134,7 @@ static bool accept_one(struct listener *listener)
     int r;
 
     if (listener_is_backlogged(listener->net)) {
-        pause_accepting(listener, "too many that clients sent are not closed yet");
+        pause_accepting(listener, "too many descriptors that clients sent are not closed yet");
         return false;
     }
     fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -162,7 +162,7 @@ static bool accept_one(struct listener *listener)
     if (r == 0)
         listener_admit(listener, &fd, &peer);
     if (fd >= 0) {
-        /* at the cost of its user, if one is known */
+        /* by the closer of its user, if the user is known */
         struct closer *closer = r ? closers_nobody(listener->net->closers)
                                       : closers_get(listener->net->closers, peer.uid);
 
@@ -176,7 +176,7 @@ static bool accept_one(struct listener *listener)
         return false;
     }
     if (r)
-        log_client(LOG_LEVEL_INFO, nobody, "turned away: its process cannot be told (%d)", r);
+        log_client(LOG_LEVEL_INFO, nobody, "turned away: its process cannot be identified (%d)", r);
     listener->pauses = 0;
     return true;
 }

@@ -4,10 +4,9 @@
 /*
  * Accepts clients.
  *
- * When there is no descriptor left, a listening socket stays readable and a loop that only tries again spins. So
- * accepting pauses for a moment and tries again: most shortages pass. One that does not pass must not let clients wait
- * for ever either: a spare descriptor, kept for that, is given up to accept each of them and close it, which they
- * can see.
+ * While no descriptor is left, the listening socket stays readable, and a loop that only tried again would spin. So
+ * accepting pauses for a moment: most shortages pass. If one does not, clients must not wait forever: the listener
+ * closes a spare descriptor, accepts a client with it, and closes the connection, which the client notices.
  */
 
 #include "base/cleanup.h"
@@ -21,6 +20,6 @@ struct listener;
 
 /* Takes the listening socket on success. 0 or a negative errno. */
 int listener_new(struct listener **ret, struct net *net, int fd);
-/* Closes it: nobody can connect any more. Returns NULL. */
+/* Closes the socket: nobody can connect any more. Returns NULL. */
 struct listener *listener_free(struct listener *listener);
 DEFINE_CLEANUP(struct listener *, listener_free);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Shared state, and the two things that happen between turns: connections that are marked are freed, and packets
- * that wait for descriptors of others to arrive are tried again. The kernel does not tell when a client has
- * taken its descriptors, so while somebody waits, and only then, a timer asks.
+ * Shared state, and what happens between turns of the loop: marked connections are freed, and packets that wait for
+ * descriptors in flight are tried again. The kernel does not notify when a client has received its descriptors, so a
+ * timer polls, but only while a packet waits.
  */
 
 #include "net/internal.h"
@@ -16,7 +16,7 @@
 #include "proto/limits.h"
 #include "proto/sockio.h"
 
-/* How often is asked while somebody waits. */
+/* How often the timer polls. */
 #define BUDGET_INTERVAL_US 2000
 
 static void net_reap(struct net *net)
@@ -44,7 +44,7 @@ static void net_arm_budget(struct net *net)
         (void)event_add(&net->budget_event, &(struct timeval){.tv_usec = BUDGET_INTERVAL_US});
 }
 
-/* Somebody waits: see who has taken what was sent, and end those who keep others waiting. */
+/* Finds out who has received what was sent, and disconnects those who make others wait too long. */
 static void on_budget(evutil_socket_t fd, short events, void *userdata)
 {
     struct net *net = userdata;
@@ -72,7 +72,7 @@ void net_close_socket(struct closer *closer, int fd)
         fd_close(fd);
         return;
     }
-    /* the close may take its time, but its client need not wait for it */
+    /* the close may take long, but the client need not wait for it */
     (void)shutdown(fd, SHUT_RDWR);
     closer_close(closer, fd);
 }

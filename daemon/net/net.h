@@ -4,13 +4,13 @@
 /*
  * What all connections share: limits, budgets per user, and the one place where connections end.
  *
- * No client may notice another one (I7). So whatever a connection takes that is not its own alone is counted
- * here, for the user that it belongs to and for everybody: connections, bytes of replies that wait, and
- * descriptors that were sent and not yet received. The last is the odd one: the kernel counts them against the
- * sending user, us, over all sockets, and refuses everybody once there are as many as we may have open. The whole
- * budget towards clients is therefore a quarter of that, and a user has a part of it.
+ * No client may starve another one (I7). So what a connection takes of shared things is counted here, for its user and
+ * for everybody: connections, bytes of replies that wait, and descriptors that were sent and not yet received. The
+ * kernel counts the last against the sending user, which is ours, over all sockets, and refuses to send any once there
+ * are as many as we may have open. The budget of all clients is therefore a quarter of that, and a user has a part of
+ * it.
  *
- * Packets are handed up as bytes and descriptors. What they mean is not known here.
+ * This room hands packets on as bytes and descriptors, and does not know what they mean.
  */
 
 #include <stdbool.h>
@@ -33,33 +33,33 @@ struct net_user;
 struct net_limits {
     unsigned connections;       /* of everybody */
     unsigned connections_uid;   /* of one user */
-    unsigned crowded;           /* beyond `connections`: let in to be told that there is no room */
-    unsigned administrators;    /* of administrators beyond all of these */
+    unsigned crowded;           /* beyond `connections`: accepted so that HELLO can say that there is no room */
+    unsigned administrators;    /* more of these, for administrators only */
     uid_t administrator;        /* beside root */
-    size_t queued_bytes;        /* of one connection: above it nothing more is read from it */
-    size_t queued_bytes_uid;    /* of one user: what goes above it is disconnected */
+    size_t queued_bytes;        /* of one connection: above it, no more is read from it */
+    size_t queued_bytes_uid;    /* of one user: a connection that exceeds it is disconnected */
     unsigned fds_in_flight;     /* of one connection; more wait in the queue */
     unsigned fds_in_flight_uid; /* of one user */
     unsigned fds_in_flight_all; /* of everybody */
-    unsigned unclosed_uid;      /* of one user: descriptors that wait to be closed; with more it is disconnected */
-    unsigned unclosed_all;      /* of everybody: with more nobody is accepted */
-    unsigned descriptors;       /* that this process may have */
-    unsigned last_descriptors;  /* so many of these are for clients that are told, half of them for administrators */
+    unsigned unclosed_uid;      /* of one user: descriptors to close; with more, its connections are disconnected */
+    unsigned unclosed_all;      /* of everybody: with more, nobody is accepted */
+    unsigned descriptors;       /* that this process may have open */
+    unsigned last_descriptors;  /* as many of these are for crowded clients, half of them for administrators */
     uint64_t handshake_ms;      /* how long a connection may stay without connection_established() */
     uint64_t stall_ms;          /* how long a reply may wait for a client that does not read */
 };
 
-/* Whom the packets are for. `userdata` is that of net_new(). */
+/* Who gets the packets. `userdata` is that of net_new(). */
 struct net_handler {
     /* A client has connected; set its `userdata`. False = no room for it. */
     bool (*opened)(void *userdata, struct connection *connection);
-    /* A sound packet. What is stolen from `fds` is the handler's. 0, or a negative errno that ends the broker. */
+    /* A sound packet. The handler owns what it steals from `fds`. 0, or a negative errno that ends the broker. */
     int (*packet)(void *userdata, struct connection *connection, const struct frame_header *header,
                   const uint8_t *payload, struct fdset *fds);
     /* A packet that is not sound: an enum frame_error. The handler may answer it; the connection closes. */
     void (*refused)(void *userdata, struct connection *connection, int error, const uint8_t *packet,
                     size_t size);
-    /* It is over; the connection is valid during the call only. 0, or a negative errno that ends the broker. */
+    /* It is closed; the connection is valid during the call only. 0, or a negative errno that ends the broker. */
     int (*closed)(void *userdata, struct connection *connection);
 };
 
@@ -68,7 +68,7 @@ struct net {
     const struct net_handler *handler;
     void *userdata;
     struct net_limits limits;
-    int error; /* negative: the handler's word that it is over */
+    int error; /* negative: the broker cannot go on */
 
     unsigned n_connections;
     uint64_t n_packets; /* received so far */
@@ -76,8 +76,8 @@ struct net {
     struct net_user *users; /* hash by uid */
 
     struct list connections;
-    struct list in_flight; /* connections that have not taken all descriptors sent to them */
-    struct list waiting;   /* connections whose next packet waits for the budget of descriptors */
+    struct list in_flight; /* connections that have not received all descriptors sent to them */
+    struct list waiting;   /* connections whose next packet waits until descriptors in flight arrive */
     struct list closing;   /* connections to free at the end of this turn */
     struct event reap_event;
     struct event budget_event;
@@ -86,14 +86,14 @@ struct net {
     uint8_t *buffer; /* a packet being received, one byte larger than the largest */
 };
 
-/* 0 or a negative errno. `handler` is borrowed. Starts a thread for a user at need: closer.h. */
+/* 0 or a negative errno. `handler` is borrowed. A closer starts threads: closer.h. */
 int net_new(struct net **ret, struct event_base *base, const struct net_handler *handler, void *userdata,
             const struct net_limits *limits);
-/* Ends all connections, telling the handler. */
+/* Closes all connections and informs the handler of each. */
 struct net *net_free(struct net *net);
 DEFINE_CLEANUP(struct net *, net_free);
 
-/* For those that come and those that are there. */
+/* For new connections and those that are there. */
 void net_set_limits(struct net *net, const struct net_limits *limits);
 
 /* Ends the loop with this error: `net->error` is set and the loop breaks. */

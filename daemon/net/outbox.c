@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Sending, and what waits to be sent.
+ * Sending, and the packets that wait to be sent.
  *
- * A packet goes out at once, straight from its maker's buffer, if nothing is before it and the socket and the
- * budgets have room. Only else it is copied, and its descriptors move with it. Our own descriptors are closed as soon
- * as the kernel has its references; they stay counted until the client has received them, because that is
- * when the kernel stops counting.
+ * A packet is sent at once, straight from its maker's buffer, if none is before it and the socket and the budgets have
+ * room. Otherwise it is copied, and its descriptors move with the copy. Our own descriptors are closed as soon as the
+ * kernel has its references; they stay counted until the client has received them, since the kernel counts them until
+ * then.
  */
 
 #include "net/internal.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,7 +26,7 @@ struct waiting_packet {
     uint8_t bytes[];
 };
 
-/* ------------------------------------------------------------------------------------- descriptors on their way */
+/* --------------------------------------------------------------------------------------- descriptors in flight */
 
 static void fds_sent(struct connection *connection, unsigned n)
 {
@@ -68,7 +67,7 @@ static bool fd_budget_ok(struct connection *connection, unsigned n)
 
     if (!n)
         return true;
-    /* a packet that is larger than a limit goes alone */
+    /* a packet with more descriptors than a limit allows is sent when none are in flight */
     if (connection->fds_in_flight && connection->fds_in_flight + n > limits->fds_in_flight)
         return false;
     if (connection->user->fds_in_flight && connection->user->fds_in_flight + n > limits->fds_in_flight_uid)
@@ -81,8 +80,8 @@ static bool fd_budget_ok(struct connection *connection, unsigned n)
 enum sent { SENT, SENT_LATER, SENT_NEVER };
 
 /*
- * It has gone, and hears nothing any more. But what it said before it went is still to be read, and done: a client
- * need not wait for the reply to what it gives back. The end of that closes the connection.
+ * The client has gone and reads nothing any more. What it sent before is still read and served, since a client need not
+ * wait for the reply to a release. The connection closes at the end of that.
  */
 static void outbox_close_writing(struct connection *connection)
 {

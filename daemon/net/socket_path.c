@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The lock comes first, and everything else only under it. A lock file that is removed at the end could be locked by
- * two: one that holds the removed file and one that made a new one. So after locking it is checked that the path
- * still leads to the file that was locked.
+ * The lock comes first, and everything else happens under it. The lock file is removed at the end, so two processes
+ * could hold a lock: one of the removed file and one of a new file. Therefore the path is checked after locking: it
+ * must still lead to the locked file.
  */
 
 #include "net/socket_path.h"
@@ -23,7 +23,7 @@
 #include "base/steal.h"
 
 #define LOCK_ATTEMPTS 100
-/* Those who connect cannot wait for room in a full queue. */
+/* A client cannot wait for room in a full queue. */
 #define BACKLOG 4096
 
 static bool make_address(const char *path, struct sockaddr_un *address)
@@ -57,7 +57,7 @@ bool socket_path_answers(const char *path)
     return r == 0 || r == -EAGAIN; /* a full queue has an owner */
 }
 
-/* The folder has to be one in which nobody else can exchange our socket. */
+/* Nobody else may be able to replace our socket in the folder. */
 static int check_folder(const char *path, struct problem *problem)
 {
     _cleanup_free_ char *folder = strdup(path);
@@ -105,7 +105,7 @@ static int lock_once(const char *lock_path, int *ret_fd, struct problem *problem
         return refuse(problem, SOCKET_PATH_E_REFUSED, "cannot lock %.120s: %s", lock_path, strerror(errno));
     }
     if (lstat(lock_path, &there) < 0 || there.st_ino != ours.st_ino || there.st_dev != ours.st_dev)
-        return 0; /* its owner removed it at his end: again */
+        return 0; /* its owner removed it when it ended: try again */
     *ret_fd = steal_fd(&fd);
     return 0;
 }
@@ -132,7 +132,7 @@ int socket_path_lock(struct socket_path *ret, const char *path, struct problem *
     for (int i = 0; i < LOCK_ATTEMPTS && !r && made.lock_fd < 0; i++)
         r = lock_once(made.lock_path, &made.lock_fd, problem);
     if (!r && made.lock_fd < 0)
-        r = refuse(problem, SOCKET_PATH_E_REFUSED, "cannot get hold of %.120s: it keeps being removed", made.lock_path);
+        r = refuse(problem, SOCKET_PATH_E_REFUSED, "cannot lock %.120s: it keeps being removed", made.lock_path);
     if (r) {
         free(made.path);
         free(made.lock_path);
@@ -146,7 +146,7 @@ int socket_path_adopt(struct socket_path *ret, const char *path, int lock_fd)
 {
     _cleanup_free_ char *copy = strdup(path);
     _cleanup_free_ char *lock_path = NULL;
-    /* of the same description, so it is the same lock */
+    /* the same open file description has the same lock */
     _cleanup_close_ int fd = fcntl(lock_fd, F_DUPFD_CLOEXEC, 0);
 
     if (fd < 0)
@@ -205,7 +205,7 @@ int socket_path_listen(struct socket_path *path, bool private, int *ret_fd, stru
     fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return refuse(problem, SOCKET_PATH_E_REFUSED, "cannot make a socket: %s", strerror(errno));
-    /* the file has its mode from birth: between bind() and a chmod() anybody could connect */
+    /* the file is made with its mode: between bind() and a chmod() anybody could connect */
     mask = umask(private ? 0177 : 0111);
     r = bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0 ? errno : 0;
     (void)umask(mask);
@@ -213,14 +213,14 @@ int socket_path_listen(struct socket_path *path, bool private, int *ret_fd, stru
         return refuse(problem, SOCKET_PATH_E_REFUSED, "cannot bind %s: %s", path->path, strerror(r));
     path->bound = true;
     if (listen(fd, BACKLOG) < 0)
-        return refuse(problem, SOCKET_PATH_E_REFUSED, "cannot listen at %s: %s", path->path, strerror(errno));
+        return refuse(problem, SOCKET_PATH_E_REFUSED, "cannot listen on %s: %s", path->path, strerror(errno));
     *ret_fd = steal_fd(&fd);
     return 0;
 }
 
 void socket_path_forget(struct socket_path *path)
 {
-    /* the lock is the open file description's, which the other process shares */
+    /* the lock belongs to the open file description, which the other process shares */
     path->lock_fd = fd_close(path->lock_fd);
     free(path->path);
     free(path->lock_path);
@@ -229,7 +229,7 @@ void socket_path_forget(struct socket_path *path)
 
 void socket_path_deinit(struct socket_path *path)
 {
-    /* what we hold the lock of is ours; the lock file goes last, while it is still locked */
+    /* the files are ours if we hold the lock; the lock file goes last, while it is still locked */
     if (path->bound)
         (void)unlink(path->path);
     if (path->lock_fd >= 0)

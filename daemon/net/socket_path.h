@@ -2,11 +2,11 @@
 #pragma once
 
 /*
- * A socket in the file system, and the certainty that only one broker has it.
+ * A socket in the file system that only one broker has.
  *
- * A socket file outlives its process, so a new broker finds a file that may be stale, in use, or somebody else's.
- * Beside it lies a lock file; who holds its lock is the broker, and only the holder looks at the socket file. It is
- * replaced only if it is a socket, ours, and nobody answers behind it.
+ * A socket file outlives its process, so a new broker finds a file that may be stale, in use, or somebody else's. A
+ * lock file lies beside it: the broker is who holds its lock, and only the holder touches the socket file. It replaces
+ * that only if it is a socket of ours and nobody answers behind it.
  */
 
 #include <stdbool.h>
@@ -30,15 +30,15 @@ enum {
 
 /* Makes the folder if it is missing, and takes the lock. 0, a positive outcome with its sentence, or -ENOMEM. */
 int socket_path_lock(struct socket_path *ret, const char *path, struct problem *problem);
-/* Goes on with what another process made: it listens at `path` and holds the lock `lock_fd`, which stays the caller's.
+/* Takes over what another process made, which listens on `path` and holds the lock `lock_fd`; that stays the caller's.
  * 0 or a negative errno. */
 int socket_path_adopt(struct socket_path *ret, const char *path, int lock_fd);
-/* Listens there; `private` = for this user only, else for all. The umask changes for a moment: no other thread
- * makes files. */
+/* Listens there, for this user only if `private`, else for all. The umask changes for a moment: no other thread may
+ * make files. */
 int socket_path_listen(struct socket_path *path, bool private, int *ret_fd, struct problem *problem);
 /* Does somebody accept connections there? */
 bool socket_path_answers(const char *path);
-/* Another process has it now: frees what is here and leaves lock and files alone. */
+/* Another process has it now: frees the struct and leaves lock and files alone. */
 void socket_path_forget(struct socket_path *path);
-/* Removes the files, in an order in which nobody can be robbed of his. */
+/* Removes the files, in an order in which nobody else can lose theirs. */
 void socket_path_deinit(struct socket_path *path);

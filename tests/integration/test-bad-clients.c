@@ -100,7 +100,7 @@ static void I7_clients_that_say_nothing(void **state)
         close(mute[i]);
     }
     assert_true(raw_is_served(good));
-    assert_true(broker_said(&broker, "did not introduce itself"));
+    assert_true(broker_said(&broker, "did not send HELLO"));
     close(good);
     good = -1;
     broker_stop(&broker);

@@ -3,7 +3,7 @@
 /*
  * The way of a packet: method row, session, descriptors, bounded decoding, validation, serve function.
  *
- * What is checked here is what the table says; what a message may contain is in validate.c.
+ * This file checks what the table says; validate.c checks what a message contains.
  */
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include "rpc/request.h"
 #include "rpc/validate.h"
 
-/* Rows of a listing: the widest, buffers, with their arrays, 128 times. */
+/* For the rows of a listing: 128 of the widest ones, buffers, with their arrays. */
 #define SCRATCH_BYTES  (1u << 20)
 #define SCRATCH_PIECES 2048
 
@@ -62,12 +62,12 @@ static void dispatch_finish(struct rpc_client *client)
 
 void rpc_client_disconnect(struct rpc_client *client)
 {
-    /* each has forgotten the other: the broker is not told when the connection is gone */
+    /* client and session forget each other: the broker does not learn when the connection is gone */
     client->session = 0;
     dispatch_finish(client);
 }
 
-/* A breach of the protocol: the last thing this connection hears is why. */
+/* The client broke the protocol: the last packet to it says how. */
 static void dispatch_breach(struct rpc_client *client, const struct call *call, const char *what)
 {
     struct problem problem = PROBLEM_NULL;
@@ -95,8 +95,8 @@ static int dispatch_serve(struct request *request, const ProtobufCMessage *messa
 }
 
 /*
- * Has it come before? True: it is answered, or will be. Then nothing else of it is looked at: who repeats it need not
- * have it any more.
+ * Is this a repeat? True: it is answered, or will be. Its message is not read then, since a client that repeats a
+ * request may have lost parts of it.
  */
 static bool is_repeat(struct rpc_client *client, struct call *call, const struct frame_header *header, bool recorded,
                       int *ret)
@@ -183,7 +183,7 @@ static int dispatch_request(struct rpc_client *client, struct call *call, const 
     return request ? request_go(request, dispatch_serve(request, message)) : 0;
 }
 
-/* `answered` = who waits for the reply: the client, or nobody. */
+/* `answered` is who gets the reply: the client, or NULL. */
 static int serve_packet(struct rpc_client *client, struct rpc_client *answered, const struct frame_header *header,
                         const uint8_t *payload, struct fdset *fds)
 {
@@ -218,7 +218,7 @@ int rpc_client_packet(struct rpc_client *client, const struct frame_header *head
     return r;
 }
 
-/* One session's. What does not belong into such a log is passed over: all that is served here ends at once. */
+/* Serves the log of one session, but only methods that belong in it: these never pend. */
 static int replay_log(struct rpc *rpc, const struct broker_release_log *releases)
 {
     uint64_t sequence = 0;
@@ -260,7 +260,7 @@ void rpc_client_refused(struct rpc_client *client, int error, const uint8_t *pac
     struct problem problem = PROBLEM_NULL;
     uint16_t version;
 
-    /* sequence 0 would look like an event, and no packet has method 0 */
+    /* a reply with sequence 0 would look like an event, and no packet has method 0 */
     if (!frame_peek(packet, size, &version, &call.method, &call.sequence) || !call.sequence || !call.method)
         return;
     if (error == FRAME_E_VERSION) {

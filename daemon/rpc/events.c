@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Events to a client. Each has a key: a newer one about the same thing takes the place of one that was not read yet.
- * If too many different ones wait, they all go, and one LOST tells the client to look for itself.
+ * Events to a client. Each has a key: a newer event about the same thing replaces an unread one. If too many different
+ * ones wait, all are dropped, and one LOST says that the client has to look for itself.
  */
 
 #include <string.h>
@@ -13,7 +13,7 @@
 #include "proto/methods.h"
 #include "rpc/rpc.h"
 
-/* FNV-1a: only to tell events apart, and a mix-up of two costs a hint. */
+/* FNV-1a: it only distinguishes events, and a collision costs a hint. */
 static uint64_t key_of(uint32_t kind, const void *data, size_t size)
 {
     const uint8_t *bytes = data;

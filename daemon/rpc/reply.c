@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * A sentence may quote what the client wrote and may have been cut to fit, so it is made text again before it leaves.
+ * A sentence may quote what the client wrote, and may have been cut to fit, so it is made printable before it leaves.
  */
 
 #include "rpc/request.h"
@@ -17,13 +17,13 @@
 #include "proto/limits.h"
 #include "proto/status.h"
 
-/* `size` bytes of the message are in rpc->out. */
+/* The message is `size` bytes in rpc->out. */
 static void send_reply(const struct call *call, uint32_t status, size_t size, struct fdset *fds)
 {
     struct frame_header header = {.method = call->method, .sequence = call->sequence, .status = status};
     struct rpc *rpc = call->rpc;
 
-    /* what it says must not be taken back any more */
+    /* recovery must not take back what the reply says */
     broker_commit(rpc->broker);
     if (call->client)
         rpc->transport->reply(call->client->connection, &header, rpc->out, size, fds);
@@ -34,7 +34,7 @@ static size_t reply_pack(struct rpc *rpc, const ProtobufCMessage *message)
     size_t size;
     int r = envelope_pack(message, rpc->out, MEMORYD_PAYLOAD_MAX, &size);
 
-    /* replies are bounded by what they are made of: batches of 64, listings that count their bytes */
+    /* the contents bound every reply: batches have 64 items, listings count their bytes */
     assert(r == 0);
     (void)r;
     return size;
@@ -56,9 +56,9 @@ void reply_message(const struct call *call, const ProtobufCMessage *message, str
     reply_status(call, STATUS_OK, message, fds);
 }
 
-/* ---- refusals, in the log ------------------------------------------------------------------------------- */
+/* ---- refusals in the log -------------------------------------------------------------------------------- */
 
-/* Answers that a program may well expect, and asks for again and again. */
+/* Is this an answer that a program may expect, and provoke again and again? */
 static bool is_answer(unsigned status)
 {
     static const enum status answers[] = {STATUS_TIMED_OUT, STATUS_STALE, STATUS_NO_SUCH_ID, STATUS_NO_SUCH_NAME,
@@ -71,8 +71,8 @@ static bool is_answer(unsigned status)
     return false;
 }
 
-/* The one place where every refusal passes, whole or of an item of a batch. The sentence names limit or right, and the
- * numbers. A breach of the protocol has a line of its own: the connection ends. */
+/* Every refusal passes here, of a request or of items of a batch. The sentence names the limit or right, and its
+ * numbers. A breach of the protocol has a line of its own, since the connection ends. */
 static void log_refusal(const struct call *call, unsigned status, const char *items, const char *sentence)
 {
     const struct schema_method *method = schema_method(call->method);
@@ -116,9 +116,9 @@ int reply_problem(const struct call *call, int status, struct problem *problem)
     return 0;
 }
 
-/* ---- once more ------------------------------------------------------------------------------------------ */
+/* ---- replies to repeats --------------------------------------------------------------------------------- */
 
-/* Published meanwhile, it can be had for reading only. */
+/* The descriptor of one buffer, anew. */
 static int export_item(const struct call *call, uint64_t buffer, uint32_t rights, struct fdset *fds,
                        struct problem *problem)
 {
@@ -137,7 +137,7 @@ static int export_item(const struct call *call, uint64_t buffer, uint32_t rights
     return r;
 }
 
-/* What cannot be had any more has this status, and nothing in its other columns. */
+/* An item whose buffer is no longer available has this status, and zero in its other columns. */
 static void item_failed(Memoryd__V1__Buffers *buffers, size_t i, int status)
 {
     buffers->statuses[i] = (uint32_t)status;
@@ -159,7 +159,7 @@ static int export_again(const struct call *call, Memoryd__V1__Buffers *buffers, 
         if (buffers->statuses[i])
             continue;
         r = export_item(call, buffers->ids[i], buffers->rights[i] & writable, fds, &one);
-        if (r == STATUS_PUBLISHED)
+        if (r == STATUS_PUBLISHED) /* meanwhile: it can be read only */
             r = export_item(call, buffers->ids[i], readable, fds, &one);
         if (r < 0)
             return r;
@@ -181,9 +181,9 @@ static int reply_buffers_again(const struct call *call, size_t size)
     ProtobufCMessage *message;
     int r = envelope_unpack(&memoryd__v1__buffers__descriptor, rpc->out, size, &rpc->arena, &message);
 
-    /* it was packed by a broker, and the ledger is the broker's own */
+    /* a broker packed it, so only damage of the ledger makes this fail */
     if (r) {
-        problem_set(&problem, "the reply that was kept is damaged; see what there is");
+        problem_set(&problem, "the kept reply is damaged; list what there is");
         return reply_problem(call, STATUS_REFUSED, &problem);
     }
     buffers = (Memoryd__V1__Buffers *)message;
@@ -205,7 +205,7 @@ int reply_again(const struct call *call)
     op_kept(rpc->broker, call->session, call->sequence, &kept, rpc->out);
     rpc->requests++;
     if (kept.status && !kept.size) {
-        problem_set(&problem, "it was done, but there was no memory to keep the reply in; see what there is");
+        problem_set(&problem, "it was done, but there was no memory to keep the reply in; list what there is");
         return reply_problem(call, (int)kept.status, &problem);
     }
     if (kept.n_fds)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The life of a request: made, gone to the broker, answered now or later, freed in one place.
+ * The life of a request: it is made, the broker does it, it is answered now or later, and freed in one place.
  */
 
 #include "rpc/request.h"

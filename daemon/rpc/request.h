@@ -4,10 +4,9 @@
 /*
  * One request while it is served.
  *
- * It embeds the verb's `struct op` and has the verb's arguments and result behind it, which stay where they are until
- * the verb has ended. A verb may go on for long (a worker commits memory) and its client may be gone by then: the
- * request then ends without a reply, or with one that is kept for when it is asked for again, and what its result holds
- * is released.
+ * It embeds the verb's `struct op`, and the verb's arguments and result, which stay where they are until the verb has
+ * ended. A verb may take long (a worker commits memory), and its client may be gone by then: the request then ends
+ * without a reply, or with one that is kept for a repeat, and what its result holds is released.
  *
  * A method needs a serve function, which turns the message into arguments and calls the verb, and an answer function,
  * which turns the result into the reply; methods that reply with the same message share that one. All else is done
@@ -31,14 +30,14 @@
 /* What is asked, and who waits for the answer. */
 struct call {
     struct rpc *rpc;
-    struct rpc_client *client; /* NULL: nobody any more */
+    struct rpc_client *client; /* NULL: it has gone */
     uint64_t session;
     uint64_t sequence;
     uint64_t acknowledged;
     uint16_t method;
-    bool kept;         /* the reply is to be kept */
+    bool kept;         /* the reply is kept for a repeat */
     bool rerun;        /* as op->rerun */
-    struct fdset *fds; /* that came with it; while it is being served */
+    struct fdset *fds; /* that came with it; only while it is being served */
 };
 
 /* A page of a listing. */
@@ -57,9 +56,9 @@ struct listing {
 };
 
 struct request {
-    struct op op; /* first: what the broker gives back in done() */
+    struct op op; /* what the broker gives to done() */
     struct call call;
-    struct list link;                         /* in its client's, while it is pending */
+    struct list link;                         /* in its client's list, while it is pending */
     void (*release)(struct request *request); /* what the result holds, and secrets; NULL: nothing */
     union {
         struct {
@@ -75,8 +74,8 @@ struct request {
         struct revoke_args revoke;
         struct name_args name_bind;
         char name_unbind[sizeof(((struct lookup_args *)NULL)->name)];
-    } args; /* whatever is there before the serve function sets it */
-    /* By the name of the reply; zero before the verb. Last: a request has only as much memory as its own one takes. */
+    } args; /* undefined until the serve function sets it */
+    /* Named after the reply; zero before the verb. It is last, so that a request has memory for its own result only. */
     union {
         uint8_t Done; /* nothing more */
         struct opened Buffers;
@@ -98,16 +97,16 @@ struct request {
     } result;
 };
 
-/* NULL: there is no memory, and the call has been refused. */
+/* NULL: there is no memory, and the call is refused. */
 struct request *request_begin(const struct call *call);
 
 /* Goes on with what a verb returned. 0, or a negative errno that is fatal. The request may be gone afterwards. */
 int request_go(struct request *request, int r);
 
-/* The client waits for this one, too, on another connection than the one that it came on. */
+/* Its reply goes to this client: a repeat of it came on another connection. */
 void request_attach(struct request *request, struct rpc_client *client);
 
-/* One for each row of the method table: serve_hello(), ... What the verb returned, or a status. */
+/* One for each row of the method table: serve_hello(), ... Returns what the verb returned, or a status. */
 #define X(id, NAME, name, Request, Reply, session, fds_in, fds_out, cost, repeat, grants)                    \
     int serve_##name(struct request *request, const Memoryd__V1__##Request *message);
 MEMORYD_METHODS(X)
@@ -131,20 +130,19 @@ MEMORYD_LISTINGS(X)
 
 /* ---- replies --------------------------------------------------------------------------------------------- */
 
-/* Those of recorded requests are kept before they leave, also if nobody waits for them any more. Takes the
- * descriptors, if there are any and somebody waits for them. */
+/* Sends a message. Replies to recorded requests are kept first, even if their client has gone. Takes the descriptors,
+ * if there are any and the client is there. */
 void reply_message(const struct call *call, const ProtobufCMessage *message, struct fdset *fds);
 
-/* A status, and why; it is logged. An empty sentence becomes the status's own text. `problem` is cleaned of what is no
- * text. Returns 0. */
+/* Sends a status and its sentence, and logs them. An empty sentence becomes the status's own text; `problem` is made
+ * printable. Returns 0. */
 int reply_problem(const struct call *call, int status, struct problem *problem);
 
-/* Once more the reply to a request that was done before: that of the first time, with descriptors anew. 0, or a
- * negative errno that is fatal. */
+/* Sends the kept reply of an earlier request, with new descriptors. 0, or a negative errno that is fatal. */
 int reply_again(const struct call *call);
 
-/* Why the first item of a batch failed, for the batch's reply: the sentence, cleaned of what is no text. That any did
- * is logged. */
+/* The sentence, made printable, that says why the first item of a batch failed, for the batch's reply. Failed items are
+ * logged. */
 char *reply_sentence(const struct call *call, struct problem *problem, size_t n, const uint32_t *statuses);
 
 /* ---- what several serve functions share ---------------------------------------------------------------- */
@@ -152,5 +150,5 @@ char *reply_sentence(const struct call *call, struct problem *problem, size_t n,
 /* WRITE implies READ (memoryd.proto, enum Right). */
 uint32_t complete_rights(uint32_t rights);
 
-/* Of a message that was validated. */
+/* The message was validated. */
 void name_args_from(struct name_args *args, const Memoryd__V1__NameBindRequest *message);

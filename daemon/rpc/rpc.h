@@ -5,11 +5,11 @@
  * From packets to verbs and back, for a host that has the sockets.
  *
  * The host gives each sound packet of a client to rpc_client_packet() and offers a few functions by which replies and
- * events leave. A message that breaks the protocol is answered with PROTOCOL, and its connection finishes; a
- * request that is refused gets its status and a sentence, and the client goes on. Neither can do more than that (I8).
+ * events leave. A message that breaks the protocol is answered with PROTOCOL, and its connection finishes. A request
+ * that is refused gets its status and a sentence, and the client goes on. Neither has any other effect (I8).
  *
- * A request that the table calls recorded is done once, however often it comes: its reply is kept before it leaves, and
- * a lost connection does not end it.
+ * A request that the table calls recorded is done once, however often it arrives: its reply is kept before it leaves,
+ * and a lost connection does not end it.
  */
 
 #include <stdbool.h>
@@ -28,17 +28,17 @@ struct peer;
 
 /* What the host does; `connection` is that of rpc_client_init(). */
 struct rpc_transport {
-    /* Exactly one for each packet that was handed in. Takes the descriptors. */
+    /* Sends the one reply to each packet. Takes the descriptors. */
     void (*reply)(void *connection, const struct frame_header *header, const void *payload, size_t size,
                   struct fdset *fds);
-    /* False: too many wait already. One with the same key takes the other's place. */
+    /* Sends an event, which replaces an unread one of the same key. False: too many wait. */
     bool (*event)(void *connection, const struct frame_header *header, const void *payload, size_t size, uint64_t key);
     void (*drop_events)(void *connection);
     /* The client has a session now. */
     void (*established)(void *connection);
-    /* Send what is left, then close. */
+    /* Sends what waits, then closes. */
     void (*finish)(void *connection);
-    /* A negative errno after which the broker cannot go on. */
+    /* The broker cannot go on after this negative errno. */
     void (*fail)(void *connection, int error);
 };
 
@@ -46,9 +46,9 @@ struct rpc {
     struct broker *broker;
     const struct rpc_transport *transport;
     const char *version; /* of the program */
-    const char *config;  /* path of the configuration, or ""; set anew by who has another one */
+    const char *config;  /* path of the configuration, or ""; whoever reads another one sets it */
     bool config_stale;   /* as in StatusReply */
-    pid_t keeper_pid;    /* set by who has a keeper */
+    pid_t keeper_pid;    /* set by whoever has a keeper */
     uint64_t requests;
     uint64_t refused;
     struct arena arena;   /* the message being served */
@@ -61,12 +61,12 @@ struct rpc_client {
     void *connection;
     struct peer *peer; /* borrowed */
     struct log_client who;
-    const char *crowded;  /* why it may only be told that there is no room; NULL: it is welcome */
+    const char *crowded;  /* why HELLO refuses it: there is no room; or NULL */
     uint64_t session;     /* 0 before HELLO and after its end */
-    uint32_t minor;       /* the version that both speak; in 0 no reply is kept */
-    bool keeps;           /* the broker may have replies of the session to forget */
-    struct list requests; /* that are not answered yet */
-    bool serving;         /* a packet is being served: a wish to finish waits for its reply */
+    uint32_t minor;       /* the version that both speak; version 0 keeps no replies */
+    bool keeps;           /* the broker may keep replies of the session */
+    struct list requests; /* those without an answer yet */
+    bool serving;         /* a packet is being served: finishing waits for its reply */
     bool finishing;
 };
 
@@ -84,20 +84,20 @@ int rpc_client_packet(struct rpc_client *client, const struct frame_header *head
                       struct fdset *fds);
 
 /*
- * Before the first packet: serves what clients have noted in their release logs, which the broker before may not have
- * read. Nobody is told the replies; they are kept, like any. 0, or a negative errno that is fatal.
+ * Before the first packet: serves the requests in the clients' release logs, which the broker before may not have read.
+ * The replies are not sent, but kept like any other. 0, or a negative errno that is fatal.
  */
 int rpc_replay_releases(struct rpc *rpc);
 
-/* Answers a packet that is not sound (an enum frame_error), as far as it can be answered. */
+/* Answers a packet that is not sound (an enum frame_error), as far as possible. */
 void rpc_client_refused(struct rpc_client *client, int error, const uint8_t *packet, size_t size);
 
-/* The broker's wish: the session has ended or was resumed on another connection. */
+/* The broker asks for it: the session has ended or was resumed on another connection. */
 void rpc_client_disconnect(struct rpc_client *client);
 
-/* The broker's news for a client that subscribed. */
+/* Sends an event to a client that subscribed. */
 void rpc_client_event(struct rpc_client *client, const struct broker_event *event);
 
-/* The connection is gone: what is pending is hurried along and answered to nobody, or if it is recorded, goes on and
- * its reply is kept. 0, or a negative errno. */
+/* The connection is gone: pending requests are cancelled; recorded ones go on, and their replies are kept. 0, or a
+ * negative errno. */
 int rpc_client_lost(struct rpc_client *client);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Getting buffers, by whatever way, and giving them up: ALLOC, RELEASE, EXPORT, IMPORT, ADOPT, OPEN, LOOKUP.
+ * Getting buffers in any way, and releasing them: ALLOC, RELEASE, EXPORT, IMPORT, ADOPT, OPEN, LOOKUP.
  */
 
 #include <string.h>
@@ -13,7 +13,7 @@ uint32_t complete_rights(uint32_t rights)
     return rights & MEMORYD__V1__RIGHT__RIGHT_WRITE ? rights | MEMORYD__V1__RIGHT__RIGHT_READ : rights;
 }
 
-/* ---------------------------------------------------------------------------------------------- reply: Buffers */
+/* ----------------------------------------------------------------------------------------------------- Buffers */
 
 void answer_Buffers(struct request *request)
 {
@@ -90,7 +90,7 @@ int serve_alloc(struct request *request, const Memoryd__V1__AllocRequest *m)
         .flags = m->flags,
         .wait_ms = m->wait_ms,
     };
-    /* out of use: the broker has none for anybody (PROTOCOL.md, section 14) */
+    /* no longer in use: no broker has buffers for anybody in advance (PROTOCOL.md, section 14) */
     if (m->flags & MEMORYD__V1__ALLOC_REQUEST__FLAG__AHEAD)
         return 0;
     memcpy(args->pool, m->pool, strlen(m->pool) + 1);
@@ -150,7 +150,7 @@ int serve_export(struct request *request, const Memoryd__V1__ExportRequest *m)
 
 /* --------------------------------------------------------------------------------- IMPORT, ADOPT, OPEN, LOOKUP */
 
-/* The descriptors stay with the packet: who handed them in knows how to close what a client sent. */
+/* The descriptors stay with the packet, whose closer knows how to close what a client sent. */
 int serve_import(struct request *request, const Memoryd__V1__ImportRequest *m)
 {
     struct opened *result = &request->result.Buffers;
@@ -162,7 +162,7 @@ int serve_import(struct request *request, const Memoryd__V1__ImportRequest *m)
                       "no descriptor came with the packet; from 1 to %d are allowed", MEMORYD_FDS_MAX);
     request->release = release_buffers;
     r = op_import(&request->op, fds, result);
-    /* those of a buffer are never its last ones, so they need no closer */
+    /* closing a descriptor of a buffer never blocks, since it is not the last one */
     for (uint32_t i = 0; !r && i < result->n; i++)
         if (!result->items[i].status)
             fd_close(fdset_steal(fds, i));

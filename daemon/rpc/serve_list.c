@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Listings. The broker offers one row after the other; each is copied with its message into the scratch arena and its
- * size on the wire is counted, until the packet, the arena or what the client asked for is full. The row that did not
- * fit is the first of the next packet.
+ * Listings. The broker offers one row after the other. Each is copied with its message into the scratch arena, and its
+ * size on the wire is counted, until the packet or the arena is full or the client has as many as it asked for. The row
+ * that did not fit is the first of the next packet.
  *
  * Strings and arrays of a message lie in the copy of its row.
  */
@@ -65,7 +65,7 @@ void answer_BufferInfo(struct request *request)
 
 /* ---- a page -------------------------------------------------------------------------------------------- */
 
-/* The listing of a request is the same member whatever its name is. */
+/* The listing of a request has a name for each reply, and is the same member. */
 static struct listing *listing_of(struct request *request)
 {
     return &request->result.NodesReply;

@@ -177,7 +177,7 @@ int serve_reload(struct request *request, const Memoryd__V1__ReloadRequest *m)
     return op_reload(&request->op, &request->result.ReloadReply);
 }
 
-/* The lines of one kind, and how many more there were. */
+/* Collects the lines of one kind; the last one says how many there is no room for. */
 static size_t take_lines(struct reload_result *result, enum reload_what what, char **lines)
 {
     struct reload_line *last = NULL;

@@ -32,7 +32,7 @@ static int check_rights(uint32_t rights, uint32_t allowed, struct problem *probl
     if (rights & ~(uint32_t)RIGHTS_ALL)
         return refuse(problem, STATUS_INVALID_ARGUMENT, "rights 0x%x have bits without a meaning", rights);
     if (rights & ~allowed)
-        return refuse(problem, STATUS_INVALID_ARGUMENT, "rights 0x%x: only 0x%x may be asked for here", rights,
+        return refuse(problem, STATUS_INVALID_ARGUMENT, "rights 0x%x: only 0x%x may be requested here", rights,
                       allowed);
     return 0;
 }
@@ -45,7 +45,6 @@ static int check_batch(size_t n, struct problem *problem)
     return 0;
 }
 
-/* `name` is not empty for those who come here with an optional one. */
 static int check_name(const char *name, struct problem *problem)
 {
     size_t n = strlen(name);
@@ -66,7 +65,7 @@ static int check_name(const char *name, struct problem *problem)
     }
 }
 
-/* What is behind "uid:N/", if that is there. */
+/* The name without "uid:N/" before it. */
 static const char *name_without_user(const char *name)
 {
     size_t digits;
@@ -80,7 +79,7 @@ static const char *name_without_user(const char *name)
 static int check_pool_name(const char *name, struct problem *problem)
 {
     if (strlen(name) > MEMORYD_POOL_NAME_MAX || !utf8_is_printable(name, strlen(name)))
-        return refuse(problem, STATUS_NO_SUCH_POOL, "no pool has such a name: it has at most %d printable characters",
+        return refuse(problem, STATUS_NO_SUCH_POOL, "no pool has such a name; it has at most %d printable characters",
                       MEMORYD_POOL_NAME_MAX);
     return 0;
 }
@@ -115,7 +114,7 @@ static int validate_hello(const Memoryd__V1__HelloRequest *m, struct problem *pr
     for (size_t i = 0; i < m->n_occupied_addresses; i++) {
         uint64_t start = m->occupied_addresses[i], size = m->occupied_sizes[i];
 
-        /* no address is that high; rounded up to pages, the end is still a number */
+        /* no address is that high, and the end still fits when it is rounded up to pages */
         if (!size || start > INT64_MAX || size > INT64_MAX - start)
             return bad_argument(problem, "an occupied range has a size, and does not end beyond all addresses");
     }
@@ -129,7 +128,7 @@ static int validate_subscribe(const Memoryd__V1__SubscribeRequest *m, struct pro
     return 0;
 }
 
-/* What binding and allocating with a name have in common. */
+/* For binding a name, and for allocating with one. */
 static int check_binding(const Memoryd__V1__NameBindRequest *m, struct problem *problem)
 {
     const uint32_t allowed = MEMORYD__V1__RIGHT__RIGHT_READ | MEMORYD__V1__RIGHT__RIGHT_WRITE |
@@ -137,7 +136,7 @@ static int check_binding(const Memoryd__V1__NameBindRequest *m, struct problem *
     int r;
 
     if (!strncmp(m->name, "uid:", 4))
-        return refuse(problem, STATUS_BAD_NAME, "one binds names of one's own user only, without \"uid:\" before them");
+        return refuse(problem, STATUS_BAD_NAME, "one can bind names of one's own user only, without \"uid:\"");
     r = check_name(m->name, problem);
     if (r)
         return r;
@@ -192,7 +191,7 @@ static int validate_alloc(const Memoryd__V1__AllocRequest *m, struct problem *pr
     if (m->flags & ~flags)
         return refuse(problem, STATUS_INVALID_ARGUMENT, "flags 0x%x have bits without a meaning", m->flags);
     if (m->address && m->n_sizes > 1)
-        return bad_argument(problem, "an address can be wished for one buffer, not for several");
+        return bad_argument(problem, "an address can be requested for one buffer, not for several");
     if (m->flags & MEMORYD__V1__ALLOC_REQUEST__FLAG__NO_ADDRESS && (m->address || m->alignment))
         return bad_argument(problem, "NO_ADDRESS contradicts an address or alignment");
     if (m->name && m->n_sizes > 1)
@@ -290,7 +289,7 @@ static int validate_reserve(const Memoryd__V1__ReserveRequest *m, struct problem
     int r = check_alignment(m->alignment, problem);
 
     if (!r && m->address && m->alignment && m->address & (m->alignment - 1))
-        r = bad_argument(problem, "the wished address is not a multiple of the alignment");
+        r = bad_argument(problem, "the requested address is not a multiple of the alignment");
     return r;
 }
 
@@ -299,8 +298,8 @@ static int validate_place(const Memoryd__V1__PlaceRequest *m, struct problem *pr
     return check_id(m->buffer, "buffer", problem) ?: check_id(m->reservation, "reservation", problem);
 }
 
-/* Those of which one thing is checked, or nothing: descriptors are counted by who serves them, and any cursor and any
- * number of rows will do. */
+/* Requests with one check or none. Descriptors are counted where they are served; any cursor and any number of rows are
+ * allowed. */
 #define validate_goodbye(m, problem)           0
 #define validate_ping(m, problem)              0
 #define validate_release(m, problem)           check_batch((m)->n_buffers, problem)

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See work.h. There is no lock: a worker may lose its processor for long, to whoever matters more, and a lock that it
- * held then would keep the loop waiting as long. The loop gives a job to a worker that has none; the worker puts
- * itself, with the job, on a list that the loop takes as a whole. Then it writes to the eventfd, which is read before
- * the list is taken, so that no job can be missed. It writes also where another one is in the list already, for that
- * one may have lost its processor before it wrote.
+ * See work.h. There is no lock: a worker may lose its processor for long, and the loop would wait as long for a lock
+ * that the worker holds. The loop gives a job to a worker that has none; the worker puts itself, with the job, on a
+ * list that the loop takes as a whole. Then it writes to the eventfd, which the loop reads before it takes the list, so
+ * that no job is missed. It writes even if the list had a worker already, since that one may have lost its processor
+ * before it wrote.
  *
- * What has no worker to go to waits on the loop's side, so that the loop can say of each job that it begins before it
- * does.
+ * A job without a worker waits on the loop's side, so that the loop can announce that it begins before it does.
  */
 
 #include "work/work.h"
@@ -27,29 +26,29 @@
 #include "log/log.h"
 #include "sys/schedule.h"
 
-/* At work, longer than anybody else's: whoever wakes up goes before a worker. */
+/* At work: longer than anybody else's, so that whoever wakes up runs before a worker. */
 #define SLICE_NS UINT64_C(20000000)
 /*
- * Without a job, as short as can be. A thread that is killed has to run once more to die, and until the last one has
- * died the process has not, and no other broker takes its place: on a machine that is full, one that is nice and has a
- * long slice waits for that for seconds. For the same reason none is SCHED_IDLE, which has no slice of its own.
+ * Without a job: as short as possible. A killed thread has to run once more to die, and the process ends, and another
+ * broker takes its place, only when the last thread has died. On a busy machine, a nice thread with a long slice waits
+ * for that for seconds. For the same reason none is SCHED_IDLE, which has no slice of its own.
  */
-#define REST_NS UINT64_C(100000)
+#define IDLE_SLICE_NS UINT64_C(100000)
 
-/* Less haste where more memory is moved, and least where nobody waits for it. */
+/* Jobs that move more memory have less priority, and those that nobody waits for the least. */
 static const struct sys_schedule schedules[WORK_CLASSES] = {
     [WORK_SHORT] = {.policy = SCHED_OTHER, .slice = SLICE_NS},
     [WORK_LONG] = {.policy = SCHED_BATCH, .nicer = 5, .slice = SLICE_NS},
     [WORK_RELEASE] = {.policy = SCHED_BATCH, .nicer = 10, .slice = SLICE_NS},
-    [WORK_STOCK] = {.policy = SCHED_BATCH, .nicer = 19, .slice = REST_NS},
+    [WORK_STOCK] = {.policy = SCHED_BATCH, .nicer = 19, .slice = IDLE_SLICE_NS},
 };
 
 struct worker {
     struct work *work;
     enum work_class class;
     sem_t wake;
-    struct work_job *job; /* the loop's, and from wake to the list of finished ones the worker's; NULL: it is to end */
-    struct worker *next;  /* in a list: of those without a job, or of the finished ones */
+    struct work_job *job; /* the loop's, and the worker's from `wake` to the list of finished ones; NULL: end */
+    struct worker *next;  /* in the list of those without a job, or of the finished ones */
     pthread_t thread;
 };
 
@@ -59,7 +58,7 @@ struct lane {
 };
 
 struct work {
-    struct worker *finished; /* atomic: the last one first */
+    struct worker *finished; /* atomic; the last one first */
     int event;
     /* the loop's */
     struct lane lanes[WORK_CLASSES];
@@ -68,7 +67,7 @@ struct work {
     struct worker workers[];
 };
 
-/* An eventfd that nobody reads is full after 2^64 - 2 of these, so it never is. */
+/* An eventfd takes 2^64 - 2 of these, so it is never full. */
 static void work_ring(struct work *work)
 {
     uint64_t one = 1;
@@ -79,7 +78,7 @@ static void work_ring(struct work *work)
     while (n < 0 && errno == EINTR);
 }
 
-/* The worker is the loop's again as soon as it is in the list. */
+/* The worker belongs to the loop again as soon as it is in the list. */
 static void worker_report(struct work *work, struct worker *worker)
 {
     struct worker *last = __atomic_load_n(&work->finished, __ATOMIC_RELAXED);
@@ -96,18 +95,18 @@ static void *run_worker(void *argument)
     struct sys_schedule schedule = schedules[worker->class];
     uint64_t slice = schedule.slice;
 
-    schedule.slice = REST_NS;
+    schedule.slice = IDLE_SLICE_NS;
     (void)sys_schedule_self(&schedule);
     for (;;) {
         while (sem_wait(&worker->wake) < 0)
             ;
         if (!worker->job)
             return NULL;
-        if (slice != REST_NS)
+        if (slice != IDLE_SLICE_NS)
             (void)sys_schedule_slice(slice);
         worker->job->run(worker->job);
-        if (slice != REST_NS)
-            (void)sys_schedule_slice(REST_NS);
+        if (slice != IDLE_SLICE_NS)
+            (void)sys_schedule_slice(IDLE_SLICE_NS);
         worker_report(worker->work, worker);
     }
 }
@@ -154,7 +153,7 @@ static int start_worker(struct work *work, enum work_class class)
     return 0;
 }
 
-/* Signals are the loop's business: workers start with all of them blocked. */
+/* Signals are for the loop: workers start with all of them blocked. */
 static int start_workers(struct work *work, unsigned threads)
 {
     sigset_t all;
@@ -197,7 +196,7 @@ int work_new(struct work **ret, unsigned threads)
     return 0;
 }
 
-/* Those that have a worker to go to. */
+/* Gives jobs to idle workers. */
 static void hand_out(struct lane *lane)
 {
     struct list *link;

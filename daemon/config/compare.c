@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Two configurations: which keys differ, and what of it can be changed while a broker serves.
+ * Two configurations: which keys differ, and which of them a reload can change.
  */
 
 #include <errno.h>
@@ -26,7 +26,7 @@ static const struct config_pool *pool_named(const struct config *config, const c
     return NULL;
 }
 
-/* Of two pools of that name or, without one, of two configurations but for their pools. */
+/* Compares two pools of that name or, without a name, two configurations except for their pools. */
 static void compare_keys(const char *pool, const void *before, const void *now, config_differs *differs, void *userdata)
 {
     for (size_t i = 0; i < config_n_keys; i++) {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The way from lines to the struct; what the lines may say is in keys.c.
+ * From lines to the struct; keys.c has what the lines may say.
  *
- * libinih cuts lines into section, key and value. It does not tell line numbers to its handler, cuts long lines
- * and long section names without a word, and passes over a section without keys; so the lines come to it through
- * our reader, which counts and looks at each before inih does.
+ * libinih splits lines into section, key and value. It does not give line numbers to its handler, truncates long lines
+ * and long section names silently, and skips a section without keys; so it gets its lines from our reader, which counts
+ * and checks each before inih sees it.
  */
 
 #include "config/config.h"
@@ -25,11 +25,11 @@
 #include "config/keys.h"
 #include "config/value.h"
 
-/* What inih holds of a line and of a section's name. */
+/* How much of a line and of a section's name inih keeps. */
 #define LINE_BYTES    198
 #define SECTION_BYTES 49
 
-/* A configuration is written by hand; what is larger is some other file. */
+/* A configuration is written by hand; a larger file is something else. */
 #define FILE_BYTES_MAX (1u << 20)
 #define POOLS_MAX      256
 
@@ -41,9 +41,9 @@ struct reader {
     unsigned line;
     unsigned mistakes;
     int error;                /* -ENOMEM */
-    struct config_pool *pool; /* of the section we are in */
+    struct config_pool *pool; /* of the current section */
     bool section_known;
-    unsigned given[CONFIG_KEYS_MAX]; /* line at which it was given; of the pool we are in, for its keys */
+    unsigned given[CONFIG_KEYS_MAX]; /* line of each key; those of pools: of the current one */
 };
 
 __attribute__((format(printf, 3, 4))) static void
@@ -102,7 +102,7 @@ static void begin_pool(struct reader *reader, const char *name)
     }
     for (size_t i = 0; i < config->n_pools; i++) {
         if (!strcmp(config->pools[i].name, name)) {
-            mistake_at(reader, reader->line, "[pool %s]: this pool is in line %u already; names are different", name,
+            mistake_at(reader, reader->line, "[pool %s]: this pool is in line %u already; names must differ", name,
                     config->pools[i].line);
             return;
         }
@@ -127,7 +127,7 @@ static void begin_pool(struct reader *reader, const char *name)
     reader->section_known = true;
 }
 
-/* `name` is what is between the brackets. */
+/* `name` stands between the brackets. */
 static void begin_section(struct reader *reader, const char *name)
 {
     reader->pool = NULL;
@@ -164,7 +164,7 @@ static void unknown_key(struct reader *reader, const char *section, const char *
         }
     }
     if (elsewhere)
-        mistake_at(reader, reader->line, "[%s] %s: no such key here; it belongs into [%s]", section, name, elsewhere);
+        mistake_at(reader, reader->line, "[%s] %s: no such key here; it belongs in [%s]", section, name, elsewhere);
     else
         mistake_at(reader, reader->line, "[%s] %s: no such key; did you mean %s?", section, name, best);
 }
@@ -180,7 +180,7 @@ static int on_value(void *userdata, const char *section, const char *name, const
         return 1;
     }
     if (!reader->section_known)
-        return 1; /* said at its beginning */
+        return 1; /* the section was a mistake */
     for (size_t i = 0; i < config_n_keys; i++) {
         const struct key *key = &config_keys[i];
 
@@ -200,7 +200,7 @@ static int on_value(void *userdata, const char *section, const char *name, const
 
 /* ----------------------------------------------------------------------------------------------------- lines */
 
-/* Takes blanks from both ends. */
+/* Removes blanks at both ends. */
 static char *trim_line(char *line)
 {
     char *end;
@@ -212,7 +212,7 @@ static char *trim_line(char *line)
     return line;
 }
 
-static void look_at_section(struct reader *reader, char *line)
+static void read_section(struct reader *reader, char *line)
 {
     char *end = strchr(line, ']');
     char *rest;
@@ -223,7 +223,7 @@ static void look_at_section(struct reader *reader, char *line)
     }
     rest = end + 1 + strspn(end + 1, " \t");
     if (*rest && *rest != ';' && *rest != '#')
-        mistake_at(reader, reader->line, "%s: something behind the bracket; keys go into lines of their own", line);
+        mistake_at(reader, reader->line, "%s: something after the bracket; keys need lines of their own", line);
     *end = '\0';
     if (strlen(line + 1) > SECTION_BYTES) {
         mistake_at(reader, reader->line, "[%s]: longer than %d characters", line + 1, SECTION_BYTES);
@@ -235,7 +235,7 @@ static void look_at_section(struct reader *reader, char *line)
     *end = ']';
 }
 
-/* What inih reads lines with: as fgets(), one line that inih can hold at a time. */
+/* inih's fgets(): returns only lines that inih can hold. */
 static char *next_line(char *buffer, int size, void *userdata)
 {
     struct reader *reader = userdata;
@@ -248,7 +248,7 @@ static char *next_line(char *buffer, int size, void *userdata)
             return NULL;
         reader->line++;
         if (strlen(whole) == sizeof(whole) - 1 && whole[sizeof(whole) - 2] != '\n') {
-            mistake_at(reader, reader->line, "a line longer than %zu bytes; this is no configuration", sizeof(whole));
+            mistake_at(reader, reader->line, "a line longer than %zu bytes; no configuration has that", sizeof(whole));
             return NULL;
         }
         line = trim_line(whole);
@@ -259,7 +259,7 @@ static char *next_line(char *buffer, int size, void *userdata)
             continue;
         }
         if (*line == '[')
-            look_at_section(reader, line);
+            read_section(reader, line);
         else if (!strpbrk(line, "=:")) {
             mistake_at(reader, reader->line, "%s: neither a [section] nor a key = value", line);
             continue;
@@ -270,7 +270,7 @@ static char *next_line(char *buffer, int size, void *userdata)
     return NULL;
 }
 
-/* ---------------------------------------------------------------------------------------------------- wholes */
+/* ------------------------------------------------------------------------------------------ after all lines */
 
 static void check_pool(struct reader *reader, const struct config_pool *pool)
 {
@@ -355,7 +355,7 @@ static int read_text(struct reader *reader)
     return reader->mistakes ? CONFIG_E_MISTAKES : 0;
 }
 
-/* All of it, at once: what is kept of it is just what was read. */
+/* Reads all of it at once, so that the text that is kept is the one that was parsed. */
 static int read_file(struct reader *reader)
 {
     struct config *config = reader->config;

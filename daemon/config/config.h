@@ -4,9 +4,9 @@
 /*
  * memoryd.conf as a plain struct.
  *
- * Reading a configuration changes nothing and asks the machine nothing: whether a node exists or a page size is
- * there is found out by whoever builds the pools. So `memoryd --check-config` gives the same answer everywhere,
- * and a reload can be refused as a whole while the old settings stay in force.
+ * Reading a configuration changes nothing and does not depend on the machine: whoever builds the pools finds out
+ * whether a node or a page size exists. So `memoryd --check-config` gives the same answer everywhere, and a reload can
+ * be refused as a whole while the old settings stay in force.
  *
  * Every mistake is reported, not only the first, each with file, line, key, what is wrong and what is allowed.
  */
@@ -40,7 +40,7 @@ enum config_placement {
 
 struct config_pool {
     char name[MEMORYD_POOL_NAME_MAX + 1];
-    unsigned line; /* of its section, for mistakes that only the machine shows */
+    unsigned line; /* of its section, for mistakes that show only on this machine */
     uint32_t n_nodes;
     uint32_t nodes[MEMORYD_NODES_MAX];
     enum config_pages pages;
@@ -51,7 +51,7 @@ struct config_pool {
     uint32_t weights[MEMORYD_NODES_MAX];
     bool lazy;
     struct config_size capacity;
-    struct config_size stock; /* CONFIG_NONE bytes: as of [pools] */
+    struct config_size stock; /* CONFIG_NONE bytes: that of [pools] */
 };
 
 /* What a user or a session may have. X(NAME, key) */
@@ -77,13 +77,13 @@ enum config_half { CONFIG_HALF_AUTO, CONFIG_HALF_LOWER, CONFIG_HALF_UPPER };
 
 struct config {
     char *path; /* NULL = defaults only */
-    char *text; /* what is in that file */
+    char *text; /* the contents of that file */
     size_t text_size;
 
     uint64_t simulate_nodes; /* 0 = the real ones */
     struct config_size capacity;
-    bool base_pages; /* of whoever does not ask for pages; else as suits the size */
-    struct config_size stock; /* of each pool; 0 = none; CONFIG_NONE bytes: as suits its pages */
+    bool base_pages; /* for requests that name no pages; otherwise the size decides */
+    struct config_size stock; /* of each pool; 0 = none; CONFIG_NONE bytes: its pages decide */
     struct config_pool *pools;
     size_t n_pools;
 
@@ -92,7 +92,7 @@ struct config {
     enum config_half arena_half;
 
     uint64_t connections;                    /* of everybody */
-    uint64_t uid_limits[CONFIG_LIMIT_N];     /* CONFIG_NONE = no limit, or computed where it says so */
+    uint64_t uid_limits[CONFIG_LIMIT_N];     /* CONFIG_NONE = no limit, or a computed one */
     unsigned uid_bytes_percent;              /* of all capacity; used when uid_limits[BYTES] is none */
     uint64_t session_limits[CONFIG_LIMIT_N]; /* [SESSIONS] is not used */
 
@@ -102,7 +102,7 @@ struct config {
 
     uint64_t worker_threads; /* 0 = by the number of processors */
     uint64_t idle_exit_ms;   /* of a private broker */
-    bool spin;               /* look for a moment before sleeping, where it pays */
+    bool spin;               /* spin for a moment before sleeping, where it pays */
 };
 
 typedef void config_complain(void *userdata, const char *sentence);
@@ -114,23 +114,23 @@ enum {
 };
 
 /*
- * Reads `path` (NULL = all defaults). Each mistake goes to complain() as one line that begins with "PATH:LINE: ".
- * 0 and a configuration; or a positive outcome, after at least one complaint; or -ENOMEM.
+ * Reads `path` (NULL = all defaults). complain() gets each mistake as one line that begins with "PATH:LINE: ". 0 and a
+ * configuration; or a positive outcome, after at least one complaint; or -ENOMEM.
  */
 int config_load(struct config **ret, const char *path, config_complain *complain, void *userdata);
-/* The same of a text that was in that file once; NULL: of what is in it now. */
+/* The same from a text that the file once had; NULL: from the file. */
 int config_parse(struct config **ret, const char *path, const char *text, size_t size, config_complain *complain,
                  void *userdata);
 struct config *config_free(struct config *config);
 
-/* Tells of each key that is not the same, like "[limits] uid_bytes" or "[pool fast] capacity", and of each pool that
- * only one of them has, whether a reload can put it in force (`live`) or only the start of a broker. */
+/* Calls differs() for each key with another value, like "[limits] uid_bytes" or "[pool fast] capacity", and for each
+ * pool that only one of them has. `live`: a reload can put it in force, not only the start of a broker. */
 typedef void config_differs(void *userdata, const char *key, bool live);
 void config_compare(const struct config *before, const struct config *now, config_differs *differs, void *userdata);
-/* What only a start can change becomes what it is in `in_force`. 0 or -ENOMEM. */
+/* Sets all that only a start can change to its value in `in_force`. 0 or -ENOMEM. */
 int config_keep_started(struct config *config, const struct config *in_force);
 
-/* The index-th key that there is, and its section; false behind the last. Whoever lists them cannot forget one. */
+/* The index-th key and its section; false after the last one. */
 bool config_key(size_t index, const char **section, const char **key);
 
 DEFINE_CLEANUP(struct config *, config_free);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The table, and one way to read and to describe each kind of value. Bounds are there to refuse what can only be a slip
- * of the pen; what fits this machine is found out later.
+ * The table of keys, and how each kind of value is read and described. The bounds only refuse what must be a typing
+ * error; what fits this machine is found out later.
  */
 
 #include "config/keys.h"
@@ -21,14 +21,14 @@
     {"limits", #scope "_" name, kind, offsetof(struct config, scope##_limits[CONFIG_LIMIT_##which]), min, max, \
      LIVE}
 
-/* Is it in force when the configuration was read again? */
+/* A reload puts it in force. */
 #define LIVE true
 
 const struct key config_keys[] = {
     {"topology", "simulate_nodes", KIND_NUMBER, offsetof(struct config, simulate_nodes), 0,
      MEMORYD_NODES_MAX},
     {"pools", "capacity", KIND_SIZE_OR_PERCENT, offsetof(struct config, capacity), 1 << 20, MAX_BYTES},
-    {"pools", "pages", KIND_UNASKED, offsetof(struct config, base_pages), 0, 0, LIVE},
+    {"pools", "pages", KIND_DEFAULT_PAGES, offsetof(struct config, base_pages), 0, 0, LIVE},
     {"pools", "stock", KIND_SIZE_OR_PERCENT, offsetof(struct config, stock), 0, MAX_BYTES},
 
     {"pool", "nodes", KIND_NODES, offsetof(struct config_pool, n_nodes), 0, MEMORYD_NODES_MAX - 1},
@@ -108,23 +108,23 @@ static const char *const placement_words[] = {"bind", "preferred", "interleave",
 static const char *const pages_words[] = {"base", "thp", "hugetlb", NULL};
 static const char *const commit_words[] = {"eager", "lazy", NULL};
 static const char *const spin_words[] = {"off", "auto", NULL};
-static const char *const unasked_words[] = {"auto", "base", NULL};
+static const char *const default_pages_words[] = {"auto", "base", NULL};
 
 #define TEXT_OF(number)  #number
 #define TEXT(number)     TEXT_OF(number)
 
 static const struct form {
-    size_t size; /* of what is stored, if that is one piece without holes; else 0 */
+    size_t size; /* of what is stored, if that has no holes; else 0 */
     const char *what;
     /* a number between the key's bounds */
     bool (*read)(const char *value, uint64_t *ret);
     void (*describe)(uint64_t bound, char *text, size_t size);
-    const char *like; /* examples */
+    const char *examples;
     bool or_percent;
     bool or_none;
     /* or a word, which stands for a number */
     const char *const *words;
-    unsigned first; /* what the first one stands for */
+    unsigned first; /* the number of the first one */
 } forms[] = {
     [KIND_NUMBER] = {sizeof(uint64_t), "a number", value_number, describe_number, ""},
     [KIND_SIZE] = {sizeof(uint64_t), "a size", value_size, describe_size, ", like 64K, 8M, 2G or 1T"},
@@ -135,7 +135,7 @@ static const struct form {
     [KIND_SIZE_OR_PERCENT] = {0, "a size", value_size, describe_size, ", like 8M or 2G", .or_percent = true},
     [KIND_UID_BYTES] = {0, "a size", value_size, describe_size, ", like 8M or 2G", .or_percent = true,
                         .or_none = true},
-    /* lists: the number of elements, and right behind it they */
+    /* lists: the number of elements, and right after it the elements */
     [KIND_NODES] = {sizeof(uint32_t) * (1 + MEMORYD_NODES_MAX), "up to " TEXT(MEMORYD_NODES_MAX)
                     " different node numbers below " TEXT(MEMORYD_NODES_MAX) ", like 0,2 or 0-3"},
     [KIND_WEIGHTS] = {sizeof(uint32_t) * (1 + MEMORYD_NODES_MAX),
@@ -145,7 +145,7 @@ static const struct form {
     [KIND_PAGES] = {sizeof(enum config_pages), .words = pages_words, .first = CONFIG_PAGES_BASE},
     [KIND_COMMIT] = {sizeof(bool), .words = commit_words},
     [KIND_SPIN] = {sizeof(bool), .words = spin_words},
-    [KIND_UNASKED] = {sizeof(bool), .words = unasked_words},
+    [KIND_DEFAULT_PAGES] = {sizeof(bool), .words = default_pages_words},
 };
 
 /* "base, thp or hugetlb" */
@@ -172,7 +172,7 @@ const char *key_takes(const struct key *key, char *text, size_t size)
     }
     form->describe(key->min, min, sizeof(min));
     form->describe(key->max, max, sizeof(max));
-    (void)snprintf(text, size, "%s from %s to %s%s%s%s", form->what, min, max, form->like,
+    (void)snprintf(text, size, "%s from %s to %s%s%s%s", form->what, min, max, form->examples,
                    form->or_percent ? ", or 1% to 100%" : "", form->or_none ? ", or none" : "");
     return text;
 }
@@ -217,7 +217,7 @@ static bool store_list(const struct key *key, char *member, const char *value)
     return true;
 }
 
-/* A number, a percentage or none; `config` for the one key that has two members. */
+/* A number, a percentage or none; `config` is for the one key with two members. */
 static bool store_number(const struct key *key, struct config *config, char *member, const char *value)
 {
     const struct form *form = &forms[key->kind];
@@ -249,11 +249,11 @@ bool key_store(const struct key *key, struct config *config, struct config_pool 
     return form->read ? store_number(key, config, member, value) : store_list(key, member, value);
 }
 
-/* ---- two of them --------------------------------------------------------------------------------------------- */
+/* ---- comparing and copying ----------------------------------------------------------------------------------- */
 
 _Static_assert(offsetof(struct config_pool, nodes) == offsetof(struct config_pool, n_nodes) + sizeof(uint32_t) &&
                    offsetof(struct config_pool, weights) == offsetof(struct config_pool, n_weights) + sizeof(uint32_t),
-               "lists lie right behind their length");
+               "lists follow their length");
 
 bool key_is_same(const struct key *key, const void *a, const void *b)
 {

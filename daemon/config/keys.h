@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * The keys of memoryd.conf: one table that says for each where it goes and what it takes.
+ * The keys of memoryd.conf: one table that says for each where it is stored and what it takes.
  */
 
 #include <stdbool.h>
@@ -11,7 +11,7 @@
 
 #include "config/config.h"
 
-/* What a process of the smallest supported address space can map. */
+/* The end of the smallest supported address space. */
 #define CONFIG_ADDRESS_TOP (UINT64_C(1) << 47)
 
 #define GIB (UINT64_C(1) << 30)
@@ -32,7 +32,7 @@ enum kind {
     KIND_PAGES,
     KIND_COMMIT,
     KIND_SPIN,
-    KIND_UNASKED /* pages */
+    KIND_DEFAULT_PAGES
 };
 
 struct key {
@@ -42,21 +42,20 @@ struct key {
     size_t offset; /* in struct config, or in struct config_pool */
     uint64_t min;
     uint64_t max;
-    bool live; /* a reload puts it in force; else only the start of a broker does */
+    bool live; /* a reload puts it in force, not only the start of a broker */
 };
 
-/* No fewer than there are in the table. */
+/* At least as many as the table has. */
 #define CONFIG_KEYS_MAX 64
 
 extern const struct key config_keys[];
 extern const size_t config_n_keys;
 
-/* Stores what is written there, into `pool` if the key is of a pool. False, and nothing is stored, if the key does not
- * take it. */
+/* Stores the value, in `pool` if the key is of a pool. False, and nothing is stored, if the key does not take it. */
 bool key_store(const struct key *key, struct config *config, struct config_pool *pool, const char *value);
-/* Is the value the same in two of what it is stored into? */
+/* Do two configurations, or two pools, have the same value? */
 bool key_is_same(const struct key *key, const void *a, const void *b);
-/* The value of a key that is in force from a start on only. */
+/* Copies the value of a key that is not live. */
 void key_copy(const struct key *key, void *to, const void *from);
 /* What the key takes, for the end of a sentence. Returns `text`. */
 const char *key_takes(const struct key *key, char *text, size_t size);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Reading values. strtoull() accepts blanks, signs and wraps at a minus, so digits are read here and the
- * arithmetic is checked.
+ * Reading values. strtoull() accepts blanks and signs, and negates after a minus, so digits are read here, with checked
+ * arithmetic.
  */
 
 #include "config/value.h"
@@ -12,7 +12,7 @@
 #include "base/bytes.h"
 #include "base/checked.h"
 
-/* Reads digits; gives what is behind them, or NULL if there are none or they do not fit. */
+/* Reads digits and returns what follows, or NULL if there are none or they do not fit. */
 static const char *read_digits(const char *text, uint64_t *ret)
 {
     uint64_t base = 10;

@@ -4,8 +4,8 @@
 /*
  * The values of memoryd.conf: numbers, sizes, times and lists as people write them.
  *
- * Each returns true and writes, or returns false and writes nothing. None of them accepts what is left over
- * behind the value, a sign, or a number that does not fit.
+ * Each returns true and writes, or returns false and writes nothing. None accepts anything after the value, a sign, or
+ * a number that does not fit.
  */
 
 #include <stdbool.h>
@@ -22,5 +22,5 @@ bool value_time(const char *text, uint64_t *ret_ms);
 /* "0,2-4 7": at most `most` numbers, in the order written, none above `top` */
 bool value_list(const char *text, uint32_t *values, uint32_t *n, uint32_t most, uint32_t top);
 
-/* How many letters have to change to make one of the other; for "did you mean". */
+/* How many letters must change to turn one into the other; for "did you mean". */
 unsigned value_distance(const char *a, const char *b);

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "log/log.h"
 
-/* So many users are named in a report; the rest is summed up. */
+/* How many users a report names; the rest is summed up. */
 #define NAMED_MAX 16
 
 static bool is_open(const struct log_limit_window *window)
@@ -41,8 +41,8 @@ enum log_limit_answer log_limit_ask(struct log_limit *limit, uid_t uid, int leve
         if (!limit->first_end || window->end < limit->first_end)
             limit->first_end = window->end;
     }
-    if (window->said < LOG_CLIENT_LINES)
-        return ++window->said == LOG_CLIENT_LINES ? LOG_LIMIT_LAST : LOG_LIMIT_SAY;
+    if (window->logged < LOG_CLIENT_LINES)
+        return ++window->logged == LOG_CLIENT_LINES ? LOG_LIMIT_LAST : LOG_LIMIT_LOG;
     if (!window->left_out++ || level < window->level)
         window->level = level;
     return LOG_LIMIT_LEAVE_OUT;
@@ -53,8 +53,8 @@ struct report {
     size_t size;
     size_t length;
     unsigned named;
-    unsigned unnamed; /* users … */
-    unsigned of_unnamed; /* … and their lines */
+    unsigned unnamed;    /* users, */
+    unsigned of_unnamed; /* and their lines */
     int level;
 };
 
@@ -88,7 +88,7 @@ static void note_window(struct report *report, const struct log_limit_window *wi
         report_append(report, "%u of other users", window->left_out);
 }
 
-/* True if it has ended now. */
+/* True: it was open and has ended. */
 static bool close_window(struct log_limit *limit, struct log_limit_window *window, uint64_t now)
 {
     if (!is_open(window))

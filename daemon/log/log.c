@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * One line at a time, composed in a buffer of its own and written by one call, so that lines of several threads
- * do not mix and a line is either there or not.
+ * Each line is composed in a buffer and written by one call, so that lines of several threads do not mix and a line is
+ * either complete or missing.
  *
- * What is said about a client begins with who that is by the kernel's word, before anything that the client chose, and
- * the name of its program, which it chose, is quoted: nothing in a line can look like another client's line.
+ * A line about a client begins with what the kernel says of it, before anything that the client chose, and the name of
+ * its program, which it chose, is quoted: nothing in a line can look like a line about another client.
  */
 
 #include "log/log.h"
@@ -29,7 +29,7 @@
 #include "log/limit.h"
 
 #define LINE_MAX_BYTES 1024
-/* The kernel's name of a program has 15 bytes; each may be quoted by four. */
+/* The kernel's name of a program has 15 bytes; a quoted byte takes up to four. */
 #define PROGRAM_BYTES  (4 * 16 + 3)
 
 static enum log_level threshold = LOG_LEVEL_NOTICE;
@@ -64,7 +64,7 @@ bool log_enabled(enum log_level level)
     return level <= threshold;
 }
 
-/* systemd says in $JOURNAL_STREAM which file its journal is; a redirected standard error is another one. */
+/* systemd says in $JOURNAL_STREAM which file the journal is; a redirected standard error is another file. */
 static bool stderr_is_journal(void)
 {
     const char *stream = secure_getenv("JOURNAL_STREAM");
@@ -88,7 +88,7 @@ void log_init(void)
 
     to_journal = stderr_is_journal();
     if (word && !log_set_level(word))
-        log_warning("MEMORYD_LOG=%.32s is no level; error, warning, notice, info and debug are", word);
+        log_warning("MEMORYD_LOG=%.32s is not a level; use error, warning, notice, info or debug", word);
 }
 
 bool log_is_journal(void)
@@ -112,7 +112,7 @@ static void write_text(enum log_level level, const char *message)
         return;
     if ((size_t)length >= sizeof(line))
         length = (int)sizeof(line) - 1;
-    /* There is nobody to tell that the log cannot be written. */
+    /* a log that cannot be written cannot be reported anywhere */
     ssize_t ignored = write(STDERR_FILENO, line, (size_t)length);
     (void)ignored;
 }
@@ -135,7 +135,7 @@ static void write_journal(enum log_level level, const char *message, const struc
         write_text(level, message);
 }
 
-/* What a client wrote may be in the message. */
+/* The message may contain what a client wrote. */
 static void write_message(enum log_level level, char *message, const struct log_client *who)
 {
     utf8_make_printable(message);
@@ -160,7 +160,7 @@ void log_line(enum log_level level, const char *format, ...)
     errno = saved;
 }
 
-/* "name" of the process, as the kernel has it; "?" if it has gone. */
+/* The name of the process's program in quotes, as the kernel has it; "?" if the process is gone. */
 static void quote_program(pid_t pid, char quoted[PROGRAM_BYTES])
 {
     char path[32];
@@ -172,7 +172,7 @@ static void quote_program(pid_t pid, char quoted[PROGRAM_BYTES])
     (void)snprintf(path, sizeof(path), "/proc/%d/comm", pid);
     fd = pid > 0 ? open(path, O_RDONLY | O_CLOEXEC) : -1;
     if (fd >= 0) {
-        /* it ends with a newline, before which there may be others */
+        /* the name may contain newlines; the last one is the end */
         length = read(fd, name, sizeof(name));
         length = length > 0 && name[length - 1] == '\n' ? length - 1 : length;
         (void)close(fd);
@@ -197,7 +197,7 @@ static void write_about(enum log_level level, const struct log_client *who, cons
     write_message(level, line, who);
 }
 
-static void report_left_out(uint64_t now)
+static void log_left_out(uint64_t now)
 {
     char line[LINE_MAX_BYTES];
     int level;
@@ -208,7 +208,7 @@ static void report_left_out(uint64_t now)
 
 void log_tick(void)
 {
-    report_left_out(clock_now_ns());
+    log_left_out(clock_now_ns());
 }
 
 void log_client(enum log_level level, struct log_client who, const char *format, ...)
@@ -222,7 +222,7 @@ void log_client(enum log_level level, struct log_client who, const char *format,
     if (!log_enabled(level))
         return;
     now = clock_now_ns();
-    report_left_out(now);
+    log_left_out(now);
     answer = log_limit_ask(&limit, who.uid, (int)level, now);
     if (answer == LOG_LIMIT_LEAVE_OUT) {
         suppressed_total++;
@@ -234,8 +234,8 @@ void log_client(enum log_level level, struct log_client who, const char *format,
     va_end(arguments);
     write_about(level, &who, message);
     if (answer == LOG_LIMIT_LAST)
-        log_line(level, "clients of uid %u cause many lines; what more there is of them in the next %d s is counted, "
-                 "not said", who.uid, LOG_CLIENT_WINDOW_SEC);
+        log_line(level, "clients of uid %u cause many lines; further ones in the next %d s are counted, not logged",
+                 who.uid, LOG_CLIENT_WINDOW_SEC);
     errno = saved;
 }
 

@@ -159,7 +159,7 @@ static void unknown_keys_and_sections_name_the_nearest(void **state)
     refuse_at("[limit]\nuid_names=1\n", 1, "did you mean [limits]?");
     refuse_at("[limit]\n", 1, "did you mean [limits]?");
     refuse_at("[pool x]\nnode = 1\n", 2, "did you mean nodes?");
-    refuse_at("[broker]\ngrace = 1s\n", 2, "it belongs into [session]");
+    refuse_at("[broker]\ngrace = 1s\n", 2, "it belongs in [session]");
     refuse_at("capacity = 50%\n", 1, "a key before any [section]");
 }
 
@@ -215,7 +215,7 @@ static void a_file_that_is_no_configuration_is_refused(void **state)
     struct config *config = NULL;
 
     refuse_at("[arena\n", 1, "not closed");
-    refuse_at("[arena] base=1\n", 1, "behind the bracket");
+    refuse_at("[arena] base=1\n", 1, "after the bracket");
     memset(big, 'a', sizeof(big));
     assert_int_equal(load_bytes(&config, big, sizeof(big)), CONFIG_E_MISTAKES);
     memset(big, 0, sizeof(big));

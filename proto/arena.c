@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A bump allocator with an end; arena.h says what for.
+ * A bounded bump allocator; arena.h says what for.
  *
- * Each piece has its length in the eight bytes before it. Under AddressSanitizer
- * what is not allocated is poisoned, so that a decoded message which is used after
- * the next one was read is found out.
+ * Each piece has its length in the eight bytes before it. Under AddressSanitizer, memory that is not allocated is
+ * poisoned, so that using a decoded message after the next one was read is detected.
  */
 #include "proto/arena.h"
 
@@ -110,7 +109,7 @@ void *arena_alloc(struct arena *arena, size_t size)
         !checked_add_size(length, PREFIX, &whole))
         goto exhausted;
 
-    /* only an exact fit: a small piece would take the place from the next row's note */
+    /* only an exact fit: a small piece would take the place that protobuf-c needs for the next row */
     if (arena->spare && piece_length(arena->spare) == length) {
         piece = arena->spare;
         arena->spare = NULL;

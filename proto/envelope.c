@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading a payload against its schema before it is decoded; envelope.h says why.
+ * Checks a payload against its schema before it is decoded; envelope.h says why.
  *
- * The wire format in short: a message is a row of fields, each a tag (field number
- * and wire type) and a value. A value is a varint, four or eight bytes, or a length
- * and as many bytes, which are a string, bytes, packed numbers or another message.
+ * The wire format in short: a message is a sequence of fields, each a tag (field number and wire type) and a value. A
+ * value is a varint, four or eight bytes, or a length and as many bytes, which are a string, bytes, packed numbers or
+ * another message.
  */
 #include "proto/envelope.h"
 
@@ -34,7 +34,7 @@ static bool read_varint(struct cursor *c, unsigned most, uint64_t *value)
     return false;
 }
 
-/* Takes n bytes off the front. */
+/* Takes n bytes from the front. */
 static bool read_bytes(struct cursor *c, uint64_t n, struct cursor *bytes)
 {
     if (n > c->left)
@@ -73,7 +73,7 @@ static ProtobufCWireType wire_type_of(ProtobufCType type)
     return PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED;
 }
 
-/* Are these the bytes of whole numbers of that wire type, one behind the other? */
+/* Are these the bytes of complete numbers of that wire type? */
 static bool packed_is_sound(ProtobufCWireType type, struct cursor c)
 {
     uint64_t ignored;
@@ -94,8 +94,7 @@ static bool packed_is_sound(ProtobufCWireType type, struct cursor c)
     return false;
 }
 
-/* Recursion goes as deep as the schema and no deeper; the schema has an end, which a test sees to.
- */
+/* The recursion is as deep as the schema, which a test keeps finite. */
 static int scan_message(const ProtobufCMessageDescriptor *descriptor, struct cursor c)
 {
     unsigned unknown = 0;
@@ -125,7 +124,7 @@ static int scan_message(const ProtobufCMessageDescriptor *descriptor, struct cur
             if (!read_varint(&c, 5, &number) || !read_bytes(&c, number, &value))
                 return ENVELOPE_E_MALFORMED;
             break;
-        default: /* groups, and two that mean nothing */
+        default: /* groups, and two types without a meaning */
             return ENVELOPE_E_MALFORMED;
         }
 
@@ -136,7 +135,7 @@ static int scan_message(const ProtobufCMessageDescriptor *descriptor, struct cur
             continue;
         }
         if ((tag & 7) != (uint64_t)wire_type_of(field->type)) {
-            /* repeated numbers may come packed, however the schema has them */
+            /* repeated numbers may be packed, whatever the schema says */
             if (field->label != PROTOBUF_C_LABEL_REPEATED ||
                 (tag & 7) != PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED ||
                 !packed_is_sound(wire_type_of(field->type), value))

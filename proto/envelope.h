@@ -2,14 +2,11 @@
 /*
  * From the payload of a packet to a protobuf-c message, and back.
  *
- * protobuf-c trusts its input in ways that a broker cannot: it takes any number of
- * unknown fields, cuts strings at a NUL, accepts bytes that are no text, and
- * allocates before it knows whether the rest is sound. So the payload is read once
- * beforehand against the schema, touching no memory but its own; only what is
- * sound is decoded, into a bounded arena.
+ * protobuf-c trusts its input in ways that a broker cannot: it takes any number of unknown fields, cuts strings at a
+ * NUL, accepts bytes that are not text, and allocates before it knows whether the rest is sound. So the payload is
+ * first checked against the schema, without allocating; only a sound one is decoded, into a bounded arena.
  *
- * Which message belongs to which method is not known here, and whether a number
- * makes sense is not either: that is validation, in the rpc rooms.
+ * The rpc rooms know which message belongs to which method, and validate its values.
  */
 #pragma once
 
@@ -37,17 +34,16 @@ enum envelope_error {
 };
 
 /*
- * Decodes n bytes into the arena, which is reset first: the message lives until the arena's next
- * use, and nobody frees it. 0, or an enum envelope_error other than TOO_LONG, and *message is
- * untouched.
+ * Decodes n bytes into the arena, which is reset first: the message lives until the arena's next use, and nobody frees
+ * it. 0, or an enum envelope_error other than TOO_LONG; then *message is untouched.
  *
- * NOT_TEXT is a client that was given a bad name by its user: answer it. The others are a client
- * that does not speak the protocol.
+ * NOT_TEXT means that a user gave the client a bad name: answer it. The others mean that the client does not speak the
+ * protocol.
  */
 int envelope_unpack(const ProtobufCMessageDescriptor *descriptor, const void *payload, size_t n,
                     struct arena *arena, ProtobufCMessage **message);
 
-/* Encodes into `buffer` and gives the length. 0, or ENVELOPE_E_TOO_LONG and nothing is written. */
+/* Encodes into `buffer` and sets the length. 0, or ENVELOPE_E_TOO_LONG; then nothing is written. */
 int envelope_pack(const ProtobufCMessage *message, void *buffer, size_t size, size_t *n);
 
 /* The text of an enum envelope_error. */

@@ -1,24 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A few file descriptors with one owner.
+ * A few file descriptors with one owner, which came with a packet or go with one.
  *
- * What came with a packet, or is to go with one. Whoever has the set owns what is
- * in it; a handler that wants a descriptor steals it, and whatever nobody stole is
- * closed with the set. So no path, however it ends, leaks a descriptor of a peer
- * or closes one twice. The storage is inline: a set costs no allocation, can be
- * embedded, and 64 descriptors are as cheap as none.
+ * Whoever has the set owns its descriptors. A handler steals those that it wants, and the others are closed with the
+ * set, so no path leaks a descriptor of a peer or closes one twice. The storage is inline: a set needs no allocation,
+ * can be embedded, and 64 descriptors cost as little as none.
  *
- * Plain C without sockets, and all of it in this header, so that the broker's verbs
- * may hand descriptors out without knowing how they travel.
+ * The header is plain C without sockets, so that the broker's verbs can return descriptors without knowing how they
+ * travel.
  *
- * A position keeps its number when its neighbour is stolen: items of a batch and
- * descriptors are matched by position.
+ * A position keeps its number when its neighbour is stolen, because the items of a batch and their descriptors are
+ * matched by position.
  *
- * A warning about descriptors that a peer sent: to close the last descriptor of a
- * file can block the thread that does it, for as long as the peer likes. A TCP
- * socket may be set to linger, a file of a file system in user space asks its owner
- * first, a gigabyte of memory takes its time. A server that must go on gives such a
- * set a closer that hands them to a thread which may wait.
+ * Closing the last descriptor of a file that a peer sent can block for as long as the peer likes: a TCP socket may
+ * linger, and a file system in user space asks its owner first. A server that must not block gives such a set a closer,
+ * which hands them to a thread that may.
  */
 #pragma once
 
@@ -34,7 +30,7 @@ enum {
     FDSET_E_FULL,
 };
 
-/* Takes what is to be closed; it is embedded in what it belongs to. */
+/* Takes descriptors to close. It is embedded in its owner. */
 struct fd_closer {
     void (*close)(struct fd_closer *closer, int fd);
 };
@@ -47,14 +43,14 @@ struct fdset {
 
 #define FDSET_NULL ((struct fdset){.n = 0})
 
-/* Only the first n places are ever read, so initialising does not touch the rest. */
+/* Does not touch the descriptors: only the first n are ever read. */
 static inline void fdset_init(struct fdset *set)
 {
     set->n = 0;
     set->closer = NULL;
 }
 
-/* Gets rid of a descriptor in the way of this set. */
+/* Closes a descriptor as this set closes its own. */
 static inline void fdset_close(const struct fdset *set, int fd)
 {
     if (set->closer && fd >= 0)
@@ -63,7 +59,7 @@ static inline void fdset_close(const struct fdset *set, int fd)
         (void)fd_close(fd);
 }
 
-/* Closes all that is in it and leaves it empty; once more does nothing. errno stays. */
+/* Closes all descriptors and leaves the set empty. errno stays. */
 static inline void fdset_deinit(struct fdset *set)
 {
     for (unsigned i = 0; i < set->n; i++)
@@ -71,7 +67,7 @@ static inline void fdset_deinit(struct fdset *set)
     set->n = 0;
 }
 
-/* 0 and takes fd, or FDSET_E_FULL and fd stays the caller's. fd is a descriptor, not -1. */
+/* 0 and takes fd; or FDSET_E_FULL, and fd stays the caller's. fd is not -1. */
 static inline int fdset_push(struct fdset *set, int fd)
 {
     assert(fd >= 0);
@@ -81,13 +77,13 @@ static inline int fdset_push(struct fdset *set, int fd)
     return 0;
 }
 
-/* The descriptor at i, now the caller's; -1 if there is none or it was stolen before. */
+/* The descriptor at i, now the caller's; -1 if there is none or it was stolen. */
 static inline int fdset_steal(struct fdset *set, unsigned i)
 {
     return i < set->n ? steal_fd(&set->fds[i]) : -1;
 }
 
-/* Moves everything from one set into an empty other one, and the way to get rid of it. */
+/* Moves all descriptors and the closer into another set, which is empty. */
 static inline void fdset_move(struct fdset *to, struct fdset *from)
 {
     assert(!to->n);
@@ -97,7 +93,7 @@ static inline void fdset_move(struct fdset *to, struct fdset *from)
     from->n = 0;
 }
 
-/* How many places there are, the stolen ones too. */
+/* The number of positions, with the stolen ones. */
 static inline unsigned fdset_count(const struct fdset *set)
 {
     return set->n;

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The header, byte by byte; frame.h has the layout.
- *
- * Read and written by shifts rather than through a struct: the same on every
- * machine, at every alignment, and the compiler makes single moves of it.
+ * The header, byte by byte; frame.h has the layout. Shifts work on every machine and at every alignment, and the
+ * compiler turns them into single moves.
  */
 #include "proto/frame.h"
 

@@ -2,11 +2,10 @@
 /*
  * The fixed header of a packet.
  *
- * The kernel keeps packets apart and descriptors with their packet, so the header
- * need not delimit anything. It is there to say which message follows and to
- * answer which request it belongs to without decoding it, and to be compared with
- * what the kernel delivered: a packet whose header tells another length or number
- * of descriptors was damaged or made to confuse, and its sender is not served.
+ * The kernel keeps packets apart and descriptors with their packet, so the header need not delimit anything. It says
+ * which message follows and to which request it belongs, without decoding it, and is compared with what the kernel
+ * delivered: a packet whose header has another length or number of descriptors was damaged or made to confuse, and its
+ * sender is not served.
  *
  *     offset  size
  *          0     4  magic: "MEMD"
@@ -21,8 +20,8 @@
  *         28     4  from the broker: zero
  *         32     8  in a request, if the header is so long: one more sequence, beyond that, whose reply has arrived
  *
- * All little-endian. The first 24 bytes mean the same in every version, so that a
- * packet of a version we do not speak can be answered (frame_peek()).
+ * All numbers are little-endian. The first 24 bytes mean the same in every version, so that a packet of a version that
+ * we do not speak can be answered (frame_peek()).
  */
 #pragma once
 
@@ -32,15 +31,15 @@
 
 #include "proto/limits.h"
 
-/* Who sent it: what is behind the first 24 bytes differs. */
+/* Who sent it: the bytes after the first 24 differ. */
 enum frame_side {
     FRAME_FROM_CLIENT,
     FRAME_FROM_BROKER,
 };
 
 /*
- * What can be wrong with one: X(name, text). The text is for logs, and for the last sentence that
- * a client hears before its connection closes.
+ * What can be wrong with a packet: X(name, text). The text is for logs, and for the sentence that a client gets before
+ * its connection closes.
  */
 #define FRAME_ERRORS(X)                                                               \
     X(SHORT, "a packet shorter than a header")                                        \
@@ -76,25 +75,24 @@ struct frame_header {
 };
 
 /*
- * Writes the header and returns its length: MEMORYD_HEADER_SIZE bytes, or MEMORYD_HEADER_LONG if something is
- * `answered`. The numbers are within the limits: they are our own.
+ * Writes the header and returns its length: MEMORYD_HEADER_SIZE bytes, or MEMORYD_HEADER_LONG with `answered`. The
+ * numbers are our own, so they are within the limits.
  */
 size_t frame_encode(uint8_t *bytes, enum frame_side side, const struct frame_header *header);
 
-/* Of a packet whose descriptors could not be received: how many there were is not compared. */
+/* For a packet whose descriptors could not be received: their number is not compared. */
 #define FRAME_FDS_UNKNOWN (~0u)
 
 /*
- * Checks a packet of `size` bytes that came with `n_fds` descriptors from `side`, and gives its
- * header and payload, which lies in the packet and is header->payload_length long. 0, or an enum
- * frame_error; then nothing is written.
+ * Checks a packet of `size` bytes that came with `n_fds` descriptors from `side`, and sets its header and its payload,
+ * which lies in the packet and is header->payload_length long. 0, or an enum frame_error; then nothing is written.
  */
 int frame_decode(const void *packet, size_t size, unsigned n_fds, enum frame_side side,
                  struct frame_header *header, const uint8_t **payload);
 
 /*
- * What is the same in every version: enough to answer a packet that frame_decode() refused with
- * FRAME_E_VERSION. False if it is no packet of this protocol at all.
+ * Reads what is the same in every version: enough to answer a packet that frame_decode() refused with FRAME_E_VERSION.
+ * False: it is not a packet of this protocol.
  */
 bool frame_peek(const void *packet, size_t size, uint16_t *version, uint16_t *method,
                 uint64_t *sequence);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The numbers of the protocol, and what a peer may cost before anything is known
- * about it. Plain C without includes: every room may use it. PROTOCOL.md quotes
- * these, and a test compares the two.
+ * The numbers of the protocol, and what a peer may cost before anything is known about it. Plain C without includes:
+ * every room may use it. PROTOCOL.md quotes these, and a test compares the two.
  *
- * The limits that an operator may change ([limits] in memoryd.conf) are not here.
+ * Limits that an operator may change are in memoryd.conf, [limits].
  */
 #pragma once
 
@@ -19,18 +18,18 @@
 #define MEMORYD_HEADER_SIZE 32
 /* Of a request that says `answered`. */
 #define MEMORYD_HEADER_LONG 40
-/* A later version's longer header; what is behind the known part is skipped. */
+/* A later version may have a longer header; bytes after the known part are skipped. */
 #define MEMORYD_HEADER_MAX  64
 #define MEMORYD_PAYLOAD_MAX (MEMORYD_FRAME_MAX - MEMORYD_HEADER_SIZE)
 /* Descriptors beside it; the kernel would take 253. */
 #define MEMORYD_FDS_MAX 64
 
 /* ---- a message ---------------------------------------------------------------------- */
-/* Items of a batch: one descriptor each, so as many as fit into one packet. */
+/* Items of a batch: each may have a descriptor, so as many as fit into one packet. */
 #define MEMORYD_BATCH_MAX 64
-/* Rows of a listing in one packet, also where more would fit: decoded they are a multiple of their size. */
+/* Rows of a listing in one packet, even if more would fit: they take several times their size when decoded. */
 #define MEMORYD_ROWS_MAX 128
-/* Messages inside a message: a listing's rows, and what a row might hold. */
+/* Messages inside a message: the rows of a listing, and what a row might hold. */
 #define MEMORYD_NESTING_MAX 2
 /* Fields of a later version that are skipped, per message and per row of it. */
 #define MEMORYD_UNKNOWN_FIELDS_MAX  16
@@ -49,14 +48,14 @@
 /* Recorded requests that the client has not acknowledged: under way, or done and their replies kept for a repeat. */
 #define MEMORYD_UNACKNOWLEDGED_MAX 64
 
-/* Ranges that a client tells at HELLO: those that other brokers gave it. */
+/* Ranges that other brokers gave a client, in HELLO. */
 #define MEMORYD_OCCUPIED_MAX 64
 
 /* ---- decoding ------------------------------------------------------------------------- */
 /*
- * The memory that one decoded message may take, in bytes and in pieces. No message of the schema takes more, not
- * even the densest listing that fits into a packet (test-envelope tries). A packet that wants more is built to
- * hurt: without a bound 64 KiB of input take 3 MB in 32 000 pieces.
+ * The memory that one decoded message may take, in bytes and in pieces. No message of the schema takes more, not even
+ * the densest listing that fits into a packet (test-envelope tries). A packet that needs more is an attack: without a
+ * bound, 64 KiB of input take 3 MB in 32 000 pieces.
  */
 #define MEMORYD_ARENA_BYTES (5 * MEMORYD_FRAME_MAX)
 #define MEMORYD_ARENA_PIECES 4096

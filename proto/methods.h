@@ -4,24 +4,23 @@
 /*
  * The one table of methods.
  *
- * Dispatch in the broker, call stubs in the client, the lists in PROTOCOL.md and the fuzzer's seeds all expand
- * from these rows, so a method is added here and in memoryd.proto, and nowhere else by hand. Numbers are part
- * of the protocol and never change.
+ * Dispatch in the broker, call stubs in the client, the lists in PROTOCOL.md and the fuzzer's seeds all expand these
+ * rows. Numbers are part of the protocol and never change.
  */
 
-/* What the broker may have to do for a request: SLOW work runs on a worker thread and its reply may overtake,
- * or be overtaken by, replies to other requests of the same connection. */
+/* What the broker may have to do for a request: SLOW work runs on a worker thread, and its reply may overtake, or be
+ * overtaken by, replies to other requests of the same connection. */
 enum method_cost { METHOD_CHEAP, METHOD_SLOW };
 
 /* How a repeat of the request (same session and sequence, after a lost connection) is recognised. */
 enum method_repeat {
-    REPEAT_HARMLESS, /* reading, or setting to a value: doing it twice is doing it once */
+    REPEAT_HARMLESS, /* it reads, or sets to a value: doing it twice has the effect of doing it once */
     REPEAT_RECORDED  /* the reply is kept until the client acknowledges it */
 };
 
 enum method_session { SESSION_NONE, SESSION_NEEDED };
 
-/* What the reply gives the session: to be given back where it comes too late for who asked. */
+/* What the reply gives the session, and what a client releases if the reply comes too late. */
 enum method_grants { GRANTS_NOTHING, GRANTS_HOLDS, GRANTS_RANGE, GRANTS_TOKENS };
 
 /*

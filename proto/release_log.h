@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The release log: a page of memory that a client shares with its broker, where it notes what it gives back.
+ * The release log: a page of memory that a client shares with its broker, in which it writes what it releases.
  *
- * A client does not wait for the reply when it gives something back, and may then be idle for hours. If the broker dies
- * before it has read that request, nobody repeats it, and the memory stays charged all that time. So the client writes
- * such a request (RELEASE, UNRESERVE) into the log before it sends it, and removes it when the reply has arrived. The
- * keeper holds the log's descriptor; the next broker reads what is in the log and serves it. Serving twice does no
- * harm: the requests have sequences, and the replies of recorded requests are kept.
+ * A client does not wait for the reply to a release, and may then be idle for hours. If the broker dies before it has
+ * read that request, nobody repeats it, and the memory stays charged all that time. So the client writes such a request
+ * (RELEASE, UNRESERVE) into the log before it sends it, and removes it when the reply has arrived. The keeper holds the
+ * log's descriptor; the next broker reads the log and serves the requests in it. Serving one twice is harmless:
+ * requests have sequences, and the replies of recorded requests are kept.
  *
- * The client alone writes it and the broker alone relies on it, so a client can only deceive itself: what is read is
- * copied first, checked like any packet, and served in the client's own session.
+ * Only the client writes it and only the broker relies on it, so a client can only deceive itself: the broker copies
+ * the log, checks its packets like any other, and serves them in the client's own session.
  *
- * A packet lies in as many cells, one after the other, as it needs. `sizes` has its length where it begins and 0
- * elsewhere; it is written last, so that a packet is there wholly or not at all.
+ * A packet takes as many consecutive cells as it needs. `sizes` has its length where it begins and 0 elsewhere; the
+ * length is written last, so that a packet is there completely or not at all.
  */
 #pragma once
 
@@ -34,8 +34,8 @@ struct release_log {
 _Static_assert(sizeof(struct release_log) == RELEASE_LOG_SIZE, "the release log fills a page");
 
 /*
- * Writes a packet of two pieces into the log. Returns its place, from 1 on, or 0 if there is no room for it. One thread
- * at a time.
+ * Writes a packet of two pieces into the log. Returns its place, from 1 on, or 0 if there is no room. One thread at a
+ * time.
  */
 unsigned release_log_put(struct release_log *log, const struct iovec iov[2]);
 
@@ -43,8 +43,8 @@ unsigned release_log_put(struct release_log *log, const struct iovec iov[2]);
 void release_log_remove(struct release_log *log, unsigned place);
 
 /*
- * Finds the packet with the smallest sequence above *sequence, and makes *sequence that. What is no sound packet of a
- * client, has descriptors or lies in the cells of another one is passed over. The log is a copy, which nobody writes.
- * False if there is none. The packet points into the log.
+ * Finds the packet with the smallest sequence above *sequence, and sets *sequence to it. Anything that is not a sound
+ * packet of a client, has descriptors or overlaps another packet is skipped. The log is a copy, which nobody writes,
+ * and the packet points into it. False: there is none.
  */
 bool release_log_next(const struct release_log *log, uint64_t *sequence, const void **packet, size_t *size);

@@ -3,16 +3,16 @@
  * The rows of the listings, field by field.
  *
  * A row travels through three forms: a plain struct in the broker (broker/verbs.h), a message of memoryd.proto, and a
- * struct of memclient.h. The tables below are the first form, and what the other two are filled by (rpc/serve_list.c
- * in the daemon, rpc/stubs_list.c and rpc/convert.h in the client). A new field is a line here, in the message and in
- * the struct of the library; the compiler checks that they agree.
+ * struct of memclient.h. The tables below make the first form and fill the other two (rpc/serve_list.c in the daemon,
+ * rpc/stubs_list.c and rpc/convert.h in the client). A new field is a line here, in the message and in the struct of
+ * the library; the compiler checks that they agree.
  *
  * Each line of a table is one X(form, name, ...), where `name` is the field in the message and in the plain struct:
  *
  *     NUMBER, name, type                a number, a boolean or an enum
- *     RENAMED, name, type, public       a number that the library calls otherwise
+ *     RENAMED, name, type, public       a number that has another name in the library
  *     TEXT, name, size                  a string of less than `size` bytes
- *     COUNT, name                       how many elements the arrays have that say so; a message has that by itself
+ *     COUNT, name                       the number of elements of arrays that name it; a message has one for each array
  *     NUMBERS, name, type, max, count   an array of numbers
  *
  * Whoever expands a table defines what each form becomes:

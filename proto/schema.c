@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The method table made into data; schema.h says for whom.
+ * The method table as data.
  *
- * protoc-c names a message HelloRequest and its descriptor hello_request, and the
- * preprocessor cannot make the one from the other, so here is how they match. A
- * message that is missing does not compile.
+ * protoc-c calls a message HelloRequest and its descriptor hello_request. The preprocessor cannot derive one from the
+ * other, so the list below does; a missing message does not compile.
  */
 #include "proto/schema.h"
 

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The rows of proto/methods.h with their messages, to be looked up while running.
+ * The rows of proto/methods.h with their messages, for lookups at run time.
  *
- * methods.h is the table as text, for code that expands it. Whoever has a number
- * from a packet in its hand, the broker's dispatcher, the client's receiver, a fuzzer,
- * asks here what it stands for.
+ * methods.h is the table as text, for code that expands it. The broker's dispatcher, the client's receiver and the
+ * fuzzers have a number from a packet and find its row here.
  */
 #pragma once
 
@@ -42,13 +41,13 @@ const struct schema_event *schema_event(uint16_t id);
 const struct schema_method *schema_methods(size_t *n);
 const struct schema_event *schema_events(size_t *n);
 
-/* What the replies of all listings have, wherever it is in the message. */
+/* What the replies of all listings have in common, wherever it is in the message. */
 struct schema_page {
     const ProtobufCMessageDescriptor *row;
     size_t *n_rows;
     ProtobufCMessage ***rows;
     uint64_t *next;
-    protobuf_c_boolean *simulated; /* NULL: not this one */
+    protobuf_c_boolean *simulated; /* NULL: this listing has none */
 };
 
 void schema_page(ProtobufCMessage *reply, struct schema_page *ret);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One packet in, one packet out; sockio.h says what each outcome leaves behind.
+ * Receives and sends one packet; sockio.h says what each outcome leaves behind.
  *
  * A call for several packets (recvmmsg(), sendmmsg()) was measured and left out: with eight waiting a packet costs a
- * third less to receive and a seventh less to send, but a lone one, which most are, a quarter and a tenth more; and
- * each of the eight needs a buffer for the largest. What does pay is to send a small packet without descriptors as one
- * piece by send(): a tenth less, since the kernel has no message header and no list of pieces to copy and check.
+ * third less to receive and a seventh less to send, but a single one, which is the usual case, a quarter and a tenth
+ * more; and each of the eight needs a buffer for the largest. Sending a small packet without descriptors as one piece
+ * by send() does pay: it costs a tenth less, since the kernel has no message header and no list of pieces to copy and
+ * check.
  */
 #include "proto/sockio.h"
 
@@ -19,8 +20,8 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 
-/* SCM_MAX_FD: the most the kernel lets anybody send in one message. With room for all of them
- * MSG_CTRUNC can only mean that descriptors were lost, never that there were too many. */
+/* SCM_MAX_FD: the kernel allows no more in one message. With room for all of them, MSG_CTRUNC can only mean that
+ * descriptors were lost, never that there were too many. */
 #define KERNEL_FDS_MAX 253
 
 union control_in {
@@ -33,7 +34,7 @@ union control_out {
     char bytes[CMSG_SPACE(MEMORYD_FDS_MAX * sizeof(int))];
 };
 
-/* Keeps what fits and is wanted, closes the rest; true if there was a rest. */
+/* Keeps the descriptors that fit, if any are wanted, and closes the others. True: there were others. */
 static bool take_fds(struct msghdr *message, bool keep, struct fdset *fds)
 {
     bool closed = false;
@@ -78,13 +79,13 @@ static int receive_packet(int socket, void *buffer, size_t size, size_t *length,
         switch (errno) {
         case EAGAIN:
         case EINTR:
-        /* for the moment the kernel has no memory for the delivery; the packet stays where it is */
+        /* the kernel has no memory to deliver the packet now; the packet stays there */
         case ENOMEM:
         case ENOBUFS:
             return SOCKIO_E_AGAIN;
         case ECONNRESET:
             return SOCKIO_E_RESET;
-        /* kernels before 6.3: a send to the peer met its close() half-way */
+        /* kernels before 6.3: a send to the peer met its close() */
         case ENOTCONN:
             return SOCKIO_E_EOF;
         }
@@ -125,7 +126,7 @@ int sockio_set_wait(int socket, unsigned milliseconds)
     return 0;
 }
 
-/* Up to here copying the pieces together is cheaper than having the kernel do it. */
+/* Up to this size, copying the pieces together is cheaper than having the kernel do it. */
 #define ONE_PIECE_MAX 512
 
 static size_t pieces_length(const struct iovec *iov, unsigned n_iov)
@@ -229,7 +230,7 @@ bool sockio_is_spent(int socket)
     const int on = 1;
     ssize_t n;
 
-    /* an empty packet, which looks like the end, comes with credentials then, and the end does not */
+    /* an empty packet looks like the end, but now comes with credentials, which the end does not */
     if (shutdown(socket, SHUT_RD) < 0 || setsockopt(socket, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) < 0)
         return false;
     do {
@@ -243,7 +244,7 @@ bool sockio_is_socket(int fd)
     int saved = errno;
     int type;
     socklen_t size = sizeof(type);
-    /* EBADF: an O_PATH one. Other failures are about a socket (a security module's no). */
+    /* EBADF: it is an O_PATH descriptor. Any other failure means a socket, to which a security module said no. */
     bool found = !getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) || (errno != ENOTSOCK && errno != EBADF);
 
     errno = saved;

@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Waiting for a packet of the broker: for a moment by looking again and again, where that is likely to be worth it
- * (base/look.h), and then asleep. Nothing else in the library knows that there are two ways.
+ * Waiting for a packet of the broker: the thread spins for a moment where that is likely to pay (base/spin.h), and then
+ * sleeps. Nothing else in the library knows that there are two ways.
  */
 #pragma once
 
-#include "base/look.h"
+#include "base/spin.h"
 #include "proto/limits.h"
 #include "proto/sockio.h"
 
-/* sockio_recv_wait() of a packet that has MEMORYD_FRAME_MAX bytes. */
+/* As sockio_recv_wait(), for a packet of up to MEMORYD_FRAME_MAX bytes. */
 static inline int spin_recv(int socket, uint8_t *packet, size_t *size, struct fdset *fds)
 {
-    static _Thread_local struct look look; /* what this thread knows of looking */
+    static _Thread_local struct spin spin; /* this thread's */
 
-    if (!look.count_lost)
-        look_init(&look, look_may_pay(), look_count_lost);
-    if (look_begin(&look, clock_now_ns())) {
+    if (!spin.count_preempted)
+        spin_init(&spin, spin_may_pay(), spin_count_preempted);
+    if (spin_begin(&spin, clock_now_ns())) {
         do {
             int r = sockio_recv(socket, packet, MEMORYD_FRAME_MAX, size, fds);
 
             if (r != SOCKIO_E_AGAIN) {
-                look_found(&look);
+                spin_found(&spin);
                 return r;
             }
-        } while (look_again(&look, clock_now_ns()));
+        } while (spin_again(&spin, clock_now_ns()));
     }
     return sockio_recv_wait(socket, packet, MEMORYD_FRAME_MAX, size, fds);
 }

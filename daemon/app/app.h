@@ -17,7 +17,7 @@
 #include <event2/event_struct.h>
 
 #include "account/account.h"
-#include "base/look.h"
+#include "base/spin.h"
 #include "broker/broker.h"
 #include "config/config.h"
 #include "keeper/link.h"
@@ -81,7 +81,7 @@ struct app {
     uint64_t nofile;
 
     struct event_base *base;
-    struct look look; /* before the loop sleeps */
+    struct spin spin; /* before the loop sleeps */
     struct topology topology;
     struct pools *pools;
     struct work *work;

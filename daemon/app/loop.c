@@ -249,7 +249,7 @@ static int watch(struct app *app, struct event *event, int fd, short what, event
 
 void loop_set_spin(struct app *app)
 {
-    look_init(&app->look, app->config->spin && look_may_pay(), look_count_lost);
+    spin_init(&app->spin, app->config->spin && spin_may_pay(), spin_count_preempted);
 }
 
 int loop_init(struct app *app)
@@ -291,7 +291,7 @@ static bool turn(struct app *app, int how)
 }
 
 /* Turns that do not sleep, until one has served somebody or it is time to sleep. */
-static bool look_for_packets(struct app *app)
+static bool spin_for_packets(struct app *app)
 {
     uint64_t before = app->net->n_packets;
 
@@ -299,10 +299,10 @@ static bool look_for_packets(struct app *app)
         if (!turn(app, EVLOOP_NONBLOCK))
             return false;
         if (app->net->n_packets != before) {
-            look_found(&app->look);
+            spin_found(&app->spin);
             break;
         }
-    } while (look_again(&app->look, clock_now_ns()));
+    } while (spin_again(&app->spin, clock_now_ns()));
     return true;
 }
 
@@ -315,8 +315,8 @@ void loop_run(struct app *app)
 
     do {
         before = app->net->n_packets;
-        if (served && !app->stopping && !work_pending(app->work) && look_begin(&app->look, clock_now_ns()))
-            goes_on = look_for_packets(app);
+        if (served && !app->stopping && !work_pending(app->work) && spin_begin(&app->spin, clock_now_ns()))
+            goes_on = spin_for_packets(app);
         else
             goes_on = turn(app, 0);
         served = app->net->n_packets != before;

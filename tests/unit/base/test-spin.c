@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* When to look and when to sleep, told the time: nothing here looks at anything. */
+/* When to spin and when to sleep. The time is told: nothing here waits. */
 #include "tests/support/test.h"
 
 #include <sched.h>
 
-#include "base/look.h"
+#include "base/spin.h"
 
 #define STEP (1 * NSEC_PER_USEC)
 
 static uint64_t lost; /* what the kernel would say */
 
-static uint64_t count_lost(void)
+static uint64_t count_preempted(void)
 {
     return lost;
 }
 
 struct clocked {
-    struct look look;
+    struct spin spin;
     uint64_t now;
 };
 
@@ -25,32 +25,32 @@ static struct clocked start(bool may)
     struct clocked c = {.now = NSEC_PER_SEC};
 
     lost = 0;
-    look_init(&c.look, may, count_lost);
+    spin_init(&c.spin, may, count_preempted);
     return c;
 }
 
-/* Once in vain: how long it looked, 0 if it did not at all. */
+/* One attempt that fails: how long it spun, 0 if it did not at all. */
 static uint64_t in_vain(struct clocked *c)
 {
     uint64_t began = c->now;
 
-    if (!look_begin(&c->look, c->now))
+    if (!spin_begin(&c->spin, c->now))
         return 0;
     do
         c->now += STEP;
-    while (look_again(&c->look, c->now));
+    while (spin_again(&c->spin, c->now));
     return c->now - began;
 }
 
-/* Once with success after `n` looks. */
+/* One attempt that succeeds after `n` checks. */
 static bool finds(struct clocked *c, unsigned n)
 {
-    if (!look_begin(&c->look, c->now))
+    if (!spin_begin(&c->spin, c->now))
         return false;
     for (c->now += STEP; n; n--, c->now += STEP)
-        if (!look_again(&c->look, c->now))
+        if (!spin_again(&c->spin, c->now))
             return false;
-    look_found(&c->look);
+    spin_found(&c->spin);
     return true;
 }
 
@@ -58,7 +58,7 @@ static void it_ends_soon(void **state)
 {
     struct clocked c = start(true);
 
-    assert_int_equal(in_vain(&c), LOOK_NS);
+    assert_int_equal(in_vain(&c), SPIN_NS);
 }
 
 static void with_one_processor_it_never_begins(void **state)
@@ -77,27 +77,27 @@ static void who_finds_goes_on(void **state)
         assert_true(finds(&c, i % 40));
 }
 
-/* How often of `n` times it looked, in vain. */
+/* In how many of `n` attempts, which fail, it spun. */
 static unsigned tries(struct clocked *c, unsigned n)
 {
-    unsigned looked = 0;
+    unsigned spun = 0;
 
     for (unsigned i = 0; i < n; i++)
-        looked += in_vain(c) > 0;
-    return looked;
+        spun += in_vain(c) > 0;
+    return spun;
 }
 
 static void in_vain_it_becomes_rare(void **state)
 {
     struct clocked c = start(true);
 
-    assert_int_equal(tries(&c, LOOK_VAIN), LOOK_VAIN);
+    assert_int_equal(tries(&c, SPIN_FAILURES), SPIN_FAILURES);
     assert_int_equal(tries(&c, 1), 0);
-    (void)tries(&c, 4 * LOOK_SKIP_MAX);
-    assert_true(tries(&c, 10 * (LOOK_SKIP_MAX + 1)) == 10);
+    (void)tries(&c, 4 * SPIN_SKIP_MAX);
+    assert_true(tries(&c, 10 * (SPIN_SKIP_MAX + 1)) == 10);
     /* and never stays away for good, however long it was in vain */
     (void)tries(&c, 100000);
-    assert_true(tries(&c, 10 * (LOOK_SKIP_MAX + 1)) == 10);
+    assert_true(tries(&c, 10 * (SPIN_SKIP_MAX + 1)) == 10);
 }
 
 static void once_found_it_is_as_new(void **state)
@@ -105,25 +105,25 @@ static void once_found_it_is_as_new(void **state)
     struct clocked c = start(true);
     unsigned n = 0;
 
-    (void)tries(&c, 4 * LOOK_SKIP_MAX);
+    (void)tries(&c, 4 * SPIN_SKIP_MAX);
     while (!finds(&c, 3))
-        assert_true(n++ <= LOOK_SKIP_MAX);
-    assert_int_equal(tries(&c, LOOK_VAIN), LOOK_VAIN);
+        assert_true(n++ <= SPIN_SKIP_MAX);
+    assert_int_equal(tries(&c, SPIN_FAILURES), SPIN_FAILURES);
 }
 
 static void what_is_there_at_once_proves_nothing(void **state)
 {
     struct clocked c = start(true);
-    unsigned looked = 0;
+    unsigned spun = 0;
 
-    for (unsigned i = 0; i < 1000 * LOOK_SKIP_MAX; i++) {
-        looked += in_vain(&c) > 0;
+    for (unsigned i = 0; i < 1000 * SPIN_SKIP_MAX; i++) {
+        spun += in_vain(&c) > 0;
         (void)finds(&c, 0);
     }
-    assert_true(looked <= 1000 * 2 + LOOK_VAIN + LOOK_SKIP_DOUBLES);
+    assert_true(spun <= 1000 * 2 + SPIN_FAILURES + SPIN_SKIP_DOUBLES);
 }
 
-/* Looks with success for `ns`, and loses the processor once in `every`. False: there was no looking at its end. */
+/* Spins with success for `ns`, and is preempted once in `every`. False: it did not spin any more at the end. */
 static bool run(struct clocked *c, uint64_t ns, uint64_t every)
 {
     uint64_t end = c->now + ns, next = c->now + every;
@@ -144,15 +144,15 @@ static void in_a_crowd_it_stays_away(void **state)
 {
     struct clocked c = start(true);
 
-    assert_false(run(&c, 3 * LOOK_CHECK_NS, 3 * NSEC_PER_MSEC));
+    assert_false(run(&c, 3 * SPIN_CHECK_NS, 3 * NSEC_PER_MSEC));
     /* longer, each time it finds the crowd again */
     for (unsigned i = 0; i < 100; i++)
-        (void)run(&c, LOOK_CHECK_NS, 3 * NSEC_PER_MSEC);
-    assert_true(c.look.not_before - c.look.checked == LOOK_CHECK_NS << LOOK_CROWDS_MAX);
+        (void)run(&c, SPIN_CHECK_NS, 3 * NSEC_PER_MSEC);
+    assert_true(c.spin.not_before - c.spin.checked == SPIN_CHECK_NS << SPIN_CROWDS_MAX);
     /* but it comes back when the others have gone */
-    c.now = c.look.not_before;
+    c.now = c.spin.not_before;
     assert_true(run(&c, NSEC_PER_SEC, NSEC_PER_SEC));
-    assert_int_equal(c.look.crowds, 0);
+    assert_int_equal(c.spin.crowds, 0);
 }
 
 static void an_accident_is_no_crowd(void **state)
@@ -160,7 +160,7 @@ static void an_accident_is_no_crowd(void **state)
     struct clocked c = start(true);
 
     for (unsigned i = 0; i < 100; i++)
-        assert_true(run(&c, LOOK_CHECK_NS, LOOK_CHECK_NS));
+        assert_true(run(&c, SPIN_CHECK_NS, SPIN_CHECK_NS));
 }
 
 /* What happened while the thread did other things says nothing. */
@@ -172,7 +172,7 @@ static void what_was_before_does_not_count(void **state)
     c.now += NSEC_PER_SEC;
     lost += 1000;
     assert_true(finds(&c, 1));
-    assert_true(run(&c, LOOK_CHECK_NS / 2, LOOK_CHECK_NS));
+    assert_true(run(&c, SPIN_CHECK_NS / 2, SPIN_CHECK_NS));
 }
 
 static void only_one_processor_is_seen(void **state)
@@ -181,13 +181,13 @@ static void only_one_processor_is_seen(void **state)
     bool may;
 
     assert_ok(sched_getaffinity(0, sizeof(all), &all));
-    assert_true(CPU_COUNT(&all) > 1 || !look_may_pay());
+    assert_true(CPU_COUNT(&all) > 1 || !spin_may_pay());
     CPU_ZERO(&one);
     for (size_t i = 0; i < CPU_SETSIZE && !CPU_COUNT(&one); i++)
         if (CPU_ISSET(i, &all))
             CPU_SET(i, &one);
     assert_ok(sched_setaffinity(0, sizeof(one), &one));
-    may = look_may_pay();
+    may = spin_may_pay();
     assert_ok(sched_setaffinity(0, sizeof(all), &all));
     assert_false(may);
 }

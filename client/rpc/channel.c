@@ -195,7 +195,7 @@ static void call_follow(struct channel *channel, struct call *call, uint64_t dea
 {
     uint64_t soon = deadline;
 
-    if (call->state == CALL_TAKING) {
+    if (call->state == CALL_DECODING) {
         deadline = soon = DEADLINE_NEVER;
     } else if (channel->send_blocked && !call->pending->sequence) {
         soon = deadline_after_ns(RESEND_NS);
@@ -217,7 +217,7 @@ static uint64_t wait_at_most(const struct channel *channel, const struct call *c
     if (!request_is_release(pending))
         return deadline;
     if (channel->link == LINK_UP)
-        return !call->take && pending->sequence && !pending->lost && channel->n_fire_and_forget < FIRE_AND_FORGET_MAX
+        return !call->decode && pending->sequence && !pending->lost && channel->n_fire_and_forget < FIRE_AND_FORGET_MAX
                    ? 0
                    : deadline;
     if (!channel->release_log || pending->in_log || deadline_passed(until, clock_now_ns()))
@@ -230,7 +230,7 @@ static int call_await(struct channel *channel, struct call *call, uint64_t deadl
 {
     int r = 0;
 
-    for (bool first = true; call->state == CALL_WAITING || call->state == CALL_TAKING; first = false) {
+    for (bool first = true; call->state == CALL_WAITING || call->state == CALL_DECODING; first = false) {
         bool waits = call->state == CALL_WAITING;
         uint64_t until = waits ? wait_at_most(channel, call, deadline) : deadline;
 
@@ -286,7 +286,7 @@ static int make_call(struct channel *channel, struct pending *pending, struct ca
     r = call_await(channel, call, deadline);
     if (!r && call->state == CALL_FAILED)
         r = fail_with(call->err, "%s", call->sentence);
-    else if (!r && call->take)
+    else if (!r && call->decode)
         receive_rest(channel);
     return r;
 }
@@ -312,7 +312,7 @@ int channel_call(struct channel *channel, const struct channel_request *request,
 {
     struct call call = {
         .state = CALL_WAITING,
-        .take = request->take,
+        .decode = request->decode,
         .result = request->result,
         .raw = request->raw,
     };

@@ -39,7 +39,7 @@
  * descriptors it wants, the rest are closed. 0, or a negative errno if the reply makes no sense:
  * then nothing was stolen and the connection is given up.
  */
-typedef int channel_take(void *result, const ProtobufCMessage *reply, struct fdset *fds);
+typedef int channel_decode(void *result, const ProtobufCMessage *reply, struct fdset *fds);
 
 /* Where a listing's reply is copied to, to be decoded by the caller at leisure. */
 struct channel_raw {
@@ -128,8 +128,8 @@ struct channel_request {
     const ProtobufCMessage *message;
     const int *fds; /* that travel with it */
     unsigned n_fds;
-    channel_take *take; /* NULL: the reply says no more than that it was done, or it goes to `raw` */
-    void *result;       /* of take() */
+    channel_decode *decode; /* NULL: the reply says no more than that it was done, or it goes to `raw` */
+    void *result;       /* of decode() */
     struct channel_raw *raw;
 
     /* for call_request(): filled in with what the broker had told before, and by whom it was answered, counted */
@@ -146,9 +146,9 @@ struct channel_request {
  *     -EPROTO      what came makes no sense, and the connection was given up
  *     or why no connection can be made, other than that nobody listens.
  * What gives something back (RELEASE, UNRESERVE) does not wait for a broker that is away: it succeeds as soon as it is
- * in the release log, from which the next broker takes it even if this process never calls again. And without a `take`
- * it waits for no reply at all: it succeeds when it was sent, before whatever is called next, and what becomes of it is
- * nobody's concern. Only when very many such replies are missing some are waited for, so that a caller that does
+ * in the release log, from which the next broker takes it even if this process never calls again. And without a
+ * `decode` it waits for no reply at all: it succeeds when it was sent, before whatever is called next, and what becomes
+ * of it is nobody's concern. Only when very many such replies are missing some are waited for, so that a caller that does
  * nothing else does not get ahead of the broker; of a broker that is away, or does not answer HELLO, for two seconds.
  */
 int channel_call(struct channel *channel, const struct channel_request *request, uint64_t deadline);

@@ -18,11 +18,11 @@ struct memclient_buffer_info;
  */
 int call_request(struct rpc_route route, const struct channel_request *request);
 
-/* The same without descriptors; take() makes the result of the reply. */
-static inline int call_take(struct rpc_route route, enum method method, const ProtobufCMessage *message,
-                            channel_take *take, void *result)
+/* The same without descriptors; decode() makes the result of the reply. */
+static inline int call_reply(struct rpc_route route, enum method method, const ProtobufCMessage *message,
+                            channel_decode *decode, void *result)
 {
-    const struct channel_request request = {.method = method, .message = message, .take = take, .result = result};
+    const struct channel_request request = {.method = method, .message = message, .decode = decode, .result = result};
 
     return call_request(route, &request);
 }
@@ -30,7 +30,7 @@ static inline int call_take(struct rpc_route route, enum method method, const Pr
 /* And for a method whose reply says no more than that it was done. */
 static inline int call_done(struct rpc_route route, enum method method, const ProtobufCMessage *message)
 {
-    return call_take(route, method, message, NULL, NULL);
+    return call_reply(route, method, message, NULL, NULL);
 }
 
 /* A string into an array of its own; one that is too long is cut between characters. */

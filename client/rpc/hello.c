@@ -24,7 +24,7 @@ void hello_request(Memoryd__V1__HelloRequest *request, const char *program, cons
     }
 }
 
-int hello_take(void *result, const ProtobufCMessage *reply, struct fdset *fds)
+int hello_decode(void *result, const ProtobufCMessage *reply, struct fdset *fds)
 {
     const Memoryd__V1__HelloReply *hello = (const Memoryd__V1__HelloReply *)reply;
     struct rpc_session *session = result;

@@ -18,5 +18,5 @@ struct rpc_session;
 void hello_request(Memoryd__V1__HelloRequest *request, const char *program, const struct rpc_session *resume,
                    bool release_log);
 
-/* A channel_take() of a struct rpc_session. */
-int hello_take(void *session, const ProtobufCMessage *reply, struct fdset *fds);
+/* A channel_decode() of a struct rpc_session. */
+int hello_decode(void *session, const ProtobufCMessage *reply, struct fdset *fds);

@@ -24,7 +24,7 @@
 /* ---- a packet; without the lock -------------------------------------------------------------- */
 
 /* The Problem of a refusal; a broker that sends none, or nonsense, is believed the number only. */
-static void take_problem(struct channel *channel, struct call *call, const uint8_t *payload, size_t n)
+static void decode_problem(struct channel *channel, struct call *call, const uint8_t *payload, size_t n)
 {
     ProtobufCMessage *message;
 
@@ -36,7 +36,7 @@ static void take_problem(struct channel *channel, struct call *call, const uint8
     }
 }
 
-static int take_reply(struct channel *channel, const struct schema_method *row, struct call *call,
+static int decode_reply(struct channel *channel, const struct schema_method *row, struct call *call,
                       const uint8_t *payload, size_t n, struct fdset *fds)
 {
     ProtobufCMessage *message;
@@ -50,7 +50,7 @@ static int take_reply(struct channel *channel, const struct schema_method *row, 
     }
     if (envelope_unpack(row->reply, payload, n, &channel->arena, &message))
         return -EPROTO;
-    return call->take ? call->take(call->result, message, fds) : 0;
+    return call->decode ? call->decode(call->result, message, fds) : 0;
 }
 
 static void link_undo(struct channel *channel, const struct schema_method *row, const uint8_t *payload, size_t n)
@@ -86,7 +86,7 @@ static struct pending *link_match_reply(struct channel *channel, const struct fr
     if (pending && pending->row->id != header->method)
         pending = NULL;
     if (pending && pending->call)
-        pending->call->state = CALL_TAKING;
+        pending->call->state = CALL_DECODING;
     pthread_mutex_unlock(&channel->lock);
     return pending;
 }
@@ -98,7 +98,7 @@ static void link_settle(struct channel *channel, struct pending *pending)
     pthread_mutex_lock(&channel->lock);
     request_answered(channel, pending);
     resume_worked(channel);
-    if (call && call->state == CALL_TAKING)
+    if (call && call->state == CALL_DECODING)
         call->state = CALL_ANSWERED;
     /* it may have made room */
     requests_flush(channel);
@@ -137,9 +137,9 @@ static int link_deliver(struct channel *channel, size_t size, struct fdset *fds,
     complete = complete || header.method == METHOD_HELLO;
     if (call && header.status) {
         call->status = header.status;
-        take_problem(channel, call, payload, n);
+        decode_problem(channel, call, payload, n);
     } else if (call && complete) {
-        call->err = err = take_reply(channel, pending->row, call, payload, n, fds);
+        call->err = err = decode_reply(channel, pending->row, call, payload, n, fds);
     } else if (!header.status && !pending->fire_and_forget) {
         /* nobody wants it any more, or it is of no use */
         link_undo(channel, pending->row, payload, n);

@@ -26,7 +26,7 @@
 
 enum call_state {
     CALL_WAITING,  /* for its reply, or for being sent */
-    CALL_TAKING,   /* a leader is making its result */
+    CALL_DECODING, /* a leader is making its result */
     CALL_ANSWERED, /* `status` and `err` say how */
     CALL_FAILED,   /* `err` and `sentence` say why there will be no reply */
     CALL_OF_LEADER /* a HELLO of the channel's own: nobody sleeps for it */
@@ -35,10 +35,10 @@ enum call_state {
 struct call {
     enum call_state state;
     struct pending *pending; /* while it waits */
-    channel_take *take;
+    channel_decode *decode;
     void *result;
     struct channel_raw *raw;
-    int err;         /* answered: of take(), negative; failed: a positive errno */
+    int err;         /* answered: of decode(), negative; failed: a positive errno */
     unsigned status; /* the broker's */
     char sentence[MEMORYD_SENTENCE_MAX + 1];
 };

@@ -167,7 +167,7 @@ static void resume_say_hello(struct channel *channel)
 
     hello_request(&hello, next->program, &next->session, !channel->release_log);
     next->hello.state = CALL_OF_LEADER;
-    next->hello.take = hello_take;
+    next->hello.decode = hello_decode;
     next->hello.result = &next->hello_reply;
     next->hello.status = 0;
     next->hello.err = 0;

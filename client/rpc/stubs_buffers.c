@@ -47,7 +47,7 @@ static bool is_sane(const struct rpc_opened_item *item)
            is_page_aligned(item->address) && item->address <= UINTPTR_MAX - item->bytes;
 }
 
-static int take_opened(void *result, const ProtobufCMessage *reply, struct fdset *fds)
+static int decode_opened(void *result, const ProtobufCMessage *reply, struct fdset *fds)
 {
     const Memoryd__V1__Buffers *b = (const Memoryd__V1__Buffers *)reply;
     struct rpc_opened *opened = result;
@@ -99,7 +99,7 @@ static int call_opened(struct rpc_route route, enum method method, const Protobu
         .message = message,
         .fds = fd,
         .n_fds = fd ? 1 : 0,
-        .take = take_opened,
+        .decode = decode_opened,
         .result = opened,
         .changes = opened->changes,
         .answered_by = &opened->channel,
@@ -236,7 +236,7 @@ int rpc_lookup(struct rpc_route route, const struct lookup_spec *spec, struct rp
 
 /* ---- holds and descriptors ------------------------------------------------------------------ */
 
-static int take_released(void *result, const ProtobufCMessage *reply, struct fdset *fds)
+static int decode_released(void *result, const ProtobufCMessage *reply, struct fdset *fds)
 {
     const Memoryd__V1__Statuses *s = (const Memoryd__V1__Statuses *)reply;
     const unsigned *n = result;
@@ -254,12 +254,12 @@ void rpc_release(struct rpc_route route, unsigned n, const uint64_t *ids, bool w
     request.n_buffers = n;
     request.buffers = (uint64_t *)ids;
     fail_save(&saved, 0);
-    (void)call_take(route, METHOD_RELEASE, &request.base, wait ? take_released : NULL, &n);
+    (void)call_reply(route, METHOD_RELEASE, &request.base, wait ? decode_released : NULL, &n);
     (void)fail_restore(&saved);
     errno = err;
 }
 
-static int take_exported(void *result, const ProtobufCMessage *reply, struct fdset *fds)
+static int decode_exported(void *result, const ProtobufCMessage *reply, struct fdset *fds)
 {
     const Memoryd__V1__Statuses *s = (const Memoryd__V1__Statuses *)reply;
     struct rpc_exported *exported = result;
@@ -290,7 +290,7 @@ int rpc_export(struct rpc_route route, unsigned n, const uint64_t *ids, const ui
     request.buffers = (uint64_t *)ids;
     request.n_rights = n;
     request.rights = (uint32_t *)rights;
-    return call_take(route, METHOD_EXPORT, &request.base, take_exported, exported);
+    return call_reply(route, METHOD_EXPORT, &request.base, decode_exported, exported);
 }
 
 /* ---- names ---------------------------------------------------------------------------------- */

@@ -66,21 +66,21 @@ union item {
     item->count = m->n_##name;                 \
     item->name = m->name;
 
-#define TAKE(row, Row)                                                   \
-    static void take_##row(const void *message, union item *to)          \
-    {                                                                    \
-        const Memoryd__V1__##Row *m = message;                           \
-        __typeof__(to->row) *item = &to->row;                            \
-                                                                         \
-        *item = (__typeof__(to->row)){.size = sizeof(*item)};            \
-        MEMORYD_ROW_##row(BORROW)                                        \
+#define DECODE(row, Row)                                                \
+    static void decode_##row(const void *message, union item *to)       \
+    {                                                                   \
+        const Memoryd__V1__##Row *m = message;                          \
+        __typeof__(to->row) *item = &to->row;                           \
+                                                                        \
+        *item = (__typeof__(to->row)){.size = sizeof(*item)};           \
+        MEMORYD_ROW_##row(BORROW)                                       \
     }
-TAKE(node, NodeInfo)
-TAKE(pool, PoolInfo)
-TAKE(session, SessionInfo)
-TAKE(reservation, ReservationInfo)
-TAKE(name, NameInfo)
-TAKE(token, TokenInfo)
+DECODE(node, NodeInfo)
+DECODE(pool, PoolInfo)
+DECODE(session, SessionInfo)
+DECODE(reservation, ReservationInfo)
+DECODE(name, NameInfo)
+DECODE(token, TokenInfo)
 
 /* That of a buffer, which programs keep, has room for them. */
 #define KEEP(form, ...)                  KEEP_##form(__VA_ARGS__)
@@ -108,7 +108,7 @@ void convert_buffer_info(const Memoryd__V1__BufferInfo *m, struct memclient_buff
     item->n_holders = least(m->n_holders, m->n_holder_rights, MEMORYD_HOLDERS_MAX);
 }
 
-static void take_buffer(const void *message, union item *to)
+static void decode_buffer(const void *message, union item *to)
 {
     convert_buffer_info(message, &to->buffer);
 }
@@ -117,9 +117,9 @@ static void take_buffer(const void *message, union item *to)
 
 static const struct {
     enum method method;
-    void (*take)(const void *message, union item *to);
+    void (*decode)(const void *message, union item *to);
 } listings[] = {
-#define X(NAME, name, row, Row, Reply) [LIST_##NAME] = {METHOD_LIST_##NAME, take_##row},
+#define X(NAME, name, row, Row, Reply) [LIST_##NAME] = {METHOD_LIST_##NAME, decode_##row},
     MEMORYD_LISTINGS(X)
 #undef X
 };
@@ -146,7 +146,7 @@ int rpc_list(struct rpc_route route, enum list_kind kind, struct rpc_listing *li
     for (size_t i = 0; i < *page.n_rows && !*stopped; i++) {
         union item item;
 
-        listings[kind].take((*page.rows)[i], &item);
+        listings[kind].decode((*page.rows)[i], &item);
         if (kind == LIST_NODES)
             item.node.simulated = *page.simulated;
         if (kind == LIST_POOLS)
@@ -158,7 +158,7 @@ int rpc_list(struct rpc_route route, enum list_kind kind, struct rpc_listing *li
 
 /* ---- status and check ----------------------------------------------------------------------- */
 
-static int take_status(void *result, const ProtobufCMessage *reply, struct fdset *fds)
+static int decode_status(void *result, const ProtobufCMessage *reply, struct fdset *fds)
 {
     const Memoryd__V1__StatusReply *m = (const Memoryd__V1__StatusReply *)reply;
     struct memclient_broker_status *status = result;
@@ -199,10 +199,10 @@ int rpc_status(struct rpc_route route, struct memclient_broker_status *status)
 {
     Memoryd__V1__StatusRequest request = MEMORYD__V1__STATUS_REQUEST__INIT;
 
-    return call_take(route, METHOD_STATUS, &request.base, take_status, status);
+    return call_reply(route, METHOD_STATUS, &request.base, decode_status, status);
 }
 
-static int take_check(void *result, const ProtobufCMessage *reply, struct fdset *fds)
+static int decode_check(void *result, const ProtobufCMessage *reply, struct fdset *fds)
 {
     const Memoryd__V1__CheckReply *m = (const Memoryd__V1__CheckReply *)reply;
     struct memclient_check_result *check = result;
@@ -223,7 +223,7 @@ int rpc_check(struct rpc_route route, struct memclient_check_result *result)
 {
     Memoryd__V1__CheckRequest request = MEMORYD__V1__CHECK_REQUEST__INIT;
 
-    return call_take(route, METHOD_CHECK, &request.base, take_check, result);
+    return call_reply(route, METHOD_CHECK, &request.base, decode_check, result);
 }
 
 int rpc_upgrade(struct rpc_route route)
@@ -233,7 +233,7 @@ int rpc_upgrade(struct rpc_route route)
     return call_done(route, METHOD_UPGRADE, &request.base);
 }
 
-static void take_lines(struct memclient_reload_result *result, unsigned what, size_t n, char **lines)
+static void decode_lines(struct memclient_reload_result *result, unsigned what, size_t n, char **lines)
 {
     const size_t most = sizeof(result->lines) / sizeof(result->lines[0]);
 
@@ -245,7 +245,7 @@ static void take_lines(struct memclient_reload_result *result, unsigned what, si
     }
 }
 
-static int take_reload(void *result, const ProtobufCMessage *reply, struct fdset *fds)
+static int decode_reload(void *result, const ProtobufCMessage *reply, struct fdset *fds)
 {
     const Memoryd__V1__ReloadReply *m = (const Memoryd__V1__ReloadReply *)reply;
     struct memclient_reload_result *reload = result;
@@ -253,9 +253,9 @@ static int take_reload(void *result, const ProtobufCMessage *reply, struct fdset
     (void)fds;
     *reload = (struct memclient_reload_result){.size = sizeof(*reload)};
     COPY_TEXT(reload->config, m->config);
-    take_lines(reload, MEMCLIENT_RELOAD_MISTAKE, m->n_mistakes, m->mistakes);
-    take_lines(reload, MEMCLIENT_RELOAD_APPLIED, m->n_applied, m->applied);
-    take_lines(reload, MEMCLIENT_RELOAD_RESTART, m->n_restart, m->restart);
+    decode_lines(reload, MEMCLIENT_RELOAD_MISTAKE, m->n_mistakes, m->mistakes);
+    decode_lines(reload, MEMCLIENT_RELOAD_APPLIED, m->n_applied, m->applied);
+    decode_lines(reload, MEMCLIENT_RELOAD_RESTART, m->n_restart, m->restart);
     return 0;
 }
 
@@ -263,5 +263,5 @@ int rpc_reload(struct rpc_route route, struct memclient_reload_result *result)
 {
     Memoryd__V1__ReloadRequest request = MEMORYD__V1__RELOAD_REQUEST__INIT;
 
-    return call_take(route, METHOD_RELOAD, &request.base, take_reload, result);
+    return call_reply(route, METHOD_RELOAD, &request.base, decode_reload, result);
 }

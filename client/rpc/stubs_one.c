@@ -9,7 +9,7 @@
 #include "rpc/channel.h"
 #include "rpc/convert.h"
 
-static int take_info(void *result, const ProtobufCMessage *reply, struct fdset *fds)
+static int decode_info(void *result, const ProtobufCMessage *reply, struct fdset *fds)
 {
     (void)fds;
     convert_buffer_info((const Memoryd__V1__BufferInfo *)reply, result);
@@ -22,7 +22,7 @@ int rpc_info(struct rpc_route route, uint64_t id,
     Memoryd__V1__InfoRequest request = MEMORYD__V1__INFO_REQUEST__INIT;
 
     request.buffer = id;
-    return call_take(route, METHOD_INFO, &request.base, take_info, info);
+    return call_reply(route, METHOD_INFO, &request.base, decode_info, info);
 }
 
 int rpc_publish(struct rpc_route route, uint64_t id, bool future_only)
@@ -64,7 +64,7 @@ int rpc_destroy(struct rpc_route route, uint64_t id, bool force)
 
 /* ---- tokens --------------------------------------------------------------------------------- */
 
-static int take_shared(void *result, const ProtobufCMessage *reply, struct fdset *fds)
+static int decode_shared(void *result, const ProtobufCMessage *reply, struct fdset *fds)
 {
     const Memoryd__V1__ShareReply *r = (const Memoryd__V1__ShareReply *)reply;
     struct rpc_shared *shared = result;
@@ -95,7 +95,7 @@ int rpc_share(struct rpc_route route, unsigned n, const uint64_t *ids,
     request.uid = options->uid;
     request.gid = options->gid;
     request.pid = (uint32_t)options->pid;
-    return call_take(route, METHOD_SHARE, &request.base, take_shared, shared);
+    return call_reply(route, METHOD_SHARE, &request.base, decode_shared, shared);
 }
 
 int rpc_revoke(struct rpc_route route, const struct memclient_token *token, uint64_t serial,
@@ -114,7 +114,7 @@ int rpc_revoke(struct rpc_route route, const struct memclient_token *token, uint
 
 /* ---- the arena ------------------------------------------------------------------------------ */
 
-static int take_reserved(void *result, const ProtobufCMessage *reply, struct fdset *fds)
+static int decode_reserved(void *result, const ProtobufCMessage *reply, struct fdset *fds)
 {
     const Memoryd__V1__ReserveReply *r = (const Memoryd__V1__ReserveReply *)reply;
     struct rpc_reserved *reserved = result;
@@ -135,7 +135,7 @@ int rpc_reserve(struct rpc_route route, uint64_t size, uint64_t alignment, uint6
     const struct channel_request request = {
         .method = METHOD_RESERVE,
         .message = &message.base,
-        .take = take_reserved,
+        .decode = decode_reserved,
         .result = reserved,
         .answered_by = &channel,
     };

@@ -56,7 +56,7 @@ int rpc_hello(struct rpc_route route, const char *program, bool administrator, s
     request.occupied_brokers = occupied->brokers;
     request.occupied_addresses = occupied->addresses;
     request.occupied_sizes = occupied->sizes;
-    return call_take(route, METHOD_HELLO, &request.base, hello_take, session);
+    return call_reply(route, METHOD_HELLO, &request.base, hello_decode, session);
 }
 
 int rpc_goodbye(struct rpc_route route)

@@ -9,7 +9,7 @@
  * Every listing pages in the same way; what differs is the type of the caller's function, which
  * takes a pointer to its own item. A small struct carries it through the untyped one of rpc.
  */
-static int list(struct memclient *ctx, enum list_kind kind, rpc_item *fn, void *data)
+static int list_pages(struct memclient *ctx, enum list_kind kind, rpc_item *fn, void *data)
 {
     struct rpc_listing *listing;
     uint64_t cursor = 0;
@@ -47,7 +47,7 @@ static int list(struct memclient *ctx, enum list_kind kind, rpc_item *fn, void *
                                                                                              \
         if (!fn)                                                                             \
             return fail_with(EINVAL, "fn is NULL");                                               \
-        return list(ctx, kind, name##_item, &caller);                                        \
+        return list_pages(ctx, kind, name##_item, &caller);                                        \
     }
 
 LISTING(nodes, LIST_NODES, memclient_node)

@@ -77,7 +77,7 @@ void buffer_keep_fd(struct memclient_buffer *buf)
 }
 
 /* Takes fd. */
-static void cache_fd(struct memclient_buffer *buf, int fd, bool writable)
+static void buffer_store_fd(struct memclient_buffer *buf, int fd, bool writable)
 {
     struct memclient *ctx = buf->ctx;
     bool kept = buf->fd_kept;
@@ -153,7 +153,7 @@ static struct memclient_buffer *buffer_new(struct memclient *ctx,
 }
 
 /* With the lock. `spare` is used if the context has no handle of it in this generation. */
-static struct memclient_buffer *adopt_one(struct memclient *ctx, unsigned generation,
+static struct memclient_buffer *buffer_adopt_one(struct memclient *ctx, unsigned generation,
                                           struct rpc_opened_item *item, bool writable_fd,
                                           uint32_t changes, struct memclient_buffer **spare)
 {
@@ -177,11 +177,11 @@ static struct memclient_buffer *adopt_one(struct memclient *ctx, unsigned genera
     buffer_learn(buf, item);
     /* a foreign one is never mapped, and cannot be held anew by what it is of */
     if (item->fd >= 0 && !(item->flags & MEMCLIENT_BUFFER_FOREIGN))
-        cache_fd(buf, steal_fd(&item->fd), writable_fd);
+        buffer_store_fd(buf, steal_fd(&item->fd), writable_fd);
     return buf;
 }
 
-static void release_opened(const struct rpc_opened *opened, uint64_t deadline)
+static void buffer_release_opened(const struct rpc_opened *opened, uint64_t deadline)
 {
     uint64_t ids[MEMORYD_BATCH_MAX];
     unsigned n = rpc_opened_ids(opened, ids);
@@ -205,7 +205,7 @@ int buffer_adopt(struct memclient *ctx, struct rpc_opened *opened, bool writable
             enough = spares[i];
         }
     if (!enough)
-        release_opened(opened, context_deadline(ctx));
+        buffer_release_opened(opened, context_deadline(ctx));
 
     if (enough) {
         pthread_mutex_lock(&ctx->lock);
@@ -215,7 +215,7 @@ int buffer_adopt(struct memclient *ctx, struct rpc_opened *opened, bool writable
                             !(item->flags & MEMCLIENT_BUFFER_PUBLISHED) && writable_fds;
 
             bufs[i] = item->status ? NULL
-                                   : adopt_one(ctx, opened->channel->generation, item, writable,
+                                   : buffer_adopt_one(ctx, opened->channel->generation, item, writable,
                                                opened->changes[item->id % HOLD_CACHE_CHANGES], &spares[i]);
         }
         pthread_mutex_unlock(&ctx->lock);
@@ -238,7 +238,7 @@ struct memclient_buffer *buffer_ref(struct memclient_buffer *buf)
 }
 
 /* Gives up one reference. True if it was the last: then the handle is nobody else's any more. */
-static bool drop_reference(struct memclient_buffer *buf, struct channel **channel)
+static bool buffer_drop_reference(struct memclient_buffer *buf, struct channel **channel)
 {
     struct memclient *ctx = buf->ctx;
     unsigned refs = __atomic_load_n(&buf->refs, __ATOMIC_RELAXED);
@@ -300,7 +300,7 @@ void release_batch_unref(struct release_batch *batch, struct memclient_buffer *b
     struct memclient *ctx;
     int err = errno;
 
-    if (!buf || !drop_reference(buf, &channel))
+    if (!buf || !buffer_drop_reference(buf, &channel))
         return;
     ctx = buf->ctx;
     if (channel)
@@ -322,7 +322,7 @@ struct memclient_buffer *buffer_unref(struct memclient_buffer *buf)
 /* ---- the hold ------------------------------------------------------------------------------- */
 
 /* The buffer is not held in the channel's session: tries to import its cached descriptor. */
-static int hold_anew(struct memclient_buffer *buf, struct channel *channel, uint64_t deadline)
+static int buffer_hold_anew(struct memclient_buffer *buf, struct channel *channel, uint64_t deadline)
 {
     struct memclient *ctx = buf->ctx;
     struct rpc_opened opened = RPC_OPENED_NULL;
@@ -343,7 +343,7 @@ static int hold_anew(struct memclient_buffer *buf, struct channel *channel, uint
     if (r)
         return r;
     if (opened.items[0].status || opened.items[0].id != buf->id) {
-        release_opened(&opened, deadline);
+        buffer_release_opened(&opened, deadline);
         rpc_opened_deinit(&opened);
         return fail_with(ESTALE, "buffer #%llu is of a session that has ended", (unsigned long long)buf->id);
     }
@@ -375,7 +375,7 @@ int buffer_channel(void *buffer, uint64_t deadline, struct channel **channelp)
     held = buf->generation == channel->generation;
     pthread_mutex_unlock(&buf->ctx->lock);
     if (!held) {
-        r = hold_anew(buf, channel, deadline);
+        r = buffer_hold_anew(buf, channel, deadline);
         if (r)
             return r;
     }
@@ -409,7 +409,7 @@ int buffer_export(struct memclient_buffer *buf, unsigned rights, uint64_t deadli
     return r;
 }
 
-static bool has_cached_fd(struct memclient_buffer *buf, bool writable)
+static bool buffer_has_cached_fd(struct memclient_buffer *buf, bool writable)
 {
     int fd;
 
@@ -419,10 +419,10 @@ static bool has_cached_fd(struct memclient_buffer *buf, bool writable)
     return fd >= 0;
 }
 
-static void take_fd(struct memclient_buffer *buf, int fd, bool writable)
+static void buffer_take_fd(struct memclient_buffer *buf, int fd, bool writable)
 {
     pthread_mutex_lock(&buf->ctx->lock);
-    cache_fd(buf, fd, writable);
+    buffer_store_fd(buf, fd, writable);
     pthread_mutex_unlock(&buf->ctx->lock);
 }
 
@@ -431,7 +431,7 @@ int buffer_cache_fd(struct memclient_buffer *buf, bool writable, uint64_t deadli
     int fd;
     int r;
 
-    if (has_cached_fd(buf, writable))
+    if (buffer_has_cached_fd(buf, writable))
         return 0;
     r = buffer_export(buf, writable ? MEMCLIENT_READ | MEMCLIENT_WRITE : MEMCLIENT_READ, deadline,
                       &fd);
@@ -441,7 +441,7 @@ int buffer_cache_fd(struct memclient_buffer *buf, bool writable, uint64_t deadli
         r = buffer_export(buf, MEMCLIENT_READ, deadline, &fd);
     }
     if (!r)
-        take_fd(buf, fd, writable);
+        buffer_take_fd(buf, fd, writable);
     return r;
 }
 
@@ -457,7 +457,7 @@ int buffer_cache_fds(unsigned n, struct memclient_buffer *const *bufs, uint64_t 
     for (unsigned i = 0; i < n; i++) {
         bool writable = buffer_may_write(bufs[i]);
 
-        if (bufs[i]->ctx != bufs[0]->ctx || has_cached_fd(bufs[i], writable))
+        if (bufs[i]->ctx != bufs[0]->ctx || buffer_has_cached_fd(bufs[i], writable))
             continue;
         wanted[n_wanted] = bufs[i];
         ids[n_wanted] = bufs[i]->id;
@@ -473,6 +473,6 @@ int buffer_cache_fds(unsigned n, struct memclient_buffer *const *bufs, uint64_t 
         return r;
     for (unsigned i = 0; i < n_wanted; i++)
         if (exported.fds[i] >= 0)
-            take_fd(wanted[i], exported.fds[i], rights[i] & MEMCLIENT_WRITE);
+            buffer_take_fd(wanted[i], exported.fds[i], rights[i] & MEMCLIENT_WRITE);
     return 0;
 }

@@ -50,7 +50,7 @@ static unsigned cut_misfit(const struct mapping *m, uint64_t at, uint64_t end)
     return mapping_end(m) == end ? 0 : mapping_end(m) < end ? 1 : 2;
 }
 
-static bool is_better(const struct mapping *m, const struct mapping *than, uint64_t at, uint64_t end)
+static bool cut_is_better(const struct mapping *m, const struct mapping *than, uint64_t at, uint64_t end)
 {
     unsigned a, b;
 
@@ -71,7 +71,7 @@ static struct mapping *cut_choose_best(struct memclient *ctx, uint64_t at, uint6
     struct mapping *best = NULL;
 
     for (struct mapping *m = space_overlapping(&process_space, at, 1); m; m = mapping_found_next(m))
-        if (m->buffer->ctx == ctx && is_better(m, best, at, end))
+        if (m->buffer->ctx == ctx && cut_is_better(m, best, at, end))
             best = m;
     return best;
 }
@@ -89,7 +89,7 @@ static struct mapping *cut_choose_whole(struct memclient *ctx, uint64_t start)
     return best;
 }
 
-static int refuse_uncovered(const struct cut *cut, uint64_t at)
+static int cut_refuse(const struct cut *cut, uint64_t at)
 {
     if (space_find(&process_space, at))
         return fail_with(EFAULT, "0x%llx is mapped by another context", HEX(at));
@@ -121,7 +121,7 @@ static int cut_choose(struct memclient *ctx, struct cut *cut, int (*allows)(cons
         if (!whole && cut_choose_best(ctx, at, at))
             return fail_with(EINVAL, "0x%llx is not where a mapping starts: say how much of it", HEX(at));
         if (!whole)
-            return refuse_uncovered(cut, at);
+            return cut_refuse(cut, at);
         cut->size = whole->size;
     }
     end = at + cut->size;
@@ -130,7 +130,7 @@ static int cut_choose(struct memclient *ctx, struct cut *cut, int (*allows)(cons
 
         m = cut_choose_best(ctx, at, end);
         if (!m)
-            return refuse_uncovered(cut, at);
+            return cut_refuse(cut, at);
         r = cut_check(cut, m, at, end);
         if (!r && allows)
             r = allows(m, access);
@@ -208,7 +208,7 @@ static int cut_begin(struct memclient *ctx, struct cut *cut,
 
 /* ---- access --------------------------------------------------------------------------------- */
 
-static int allows_access(const struct mapping *m, unsigned access)
+static int change_allows_access(const struct mapping *m, unsigned access)
 {
     if (!(access & MEMCLIENT_WRITE) || m->writable)
         return 0;
@@ -217,7 +217,7 @@ static int allows_access(const struct mapping *m, unsigned access)
 }
 
 /* With the space's lock: -1 and errno, or 0. */
-static int protect_pages(const struct mapping *m)
+static int change_protect_pages(const struct mapping *m)
 {
     struct sweep sweep;
     struct span span;
@@ -229,7 +229,7 @@ static int protect_pages(const struct mapping *m)
     return 0;
 }
 
-static unsigned full_access(const struct mapping *m, unsigned access)
+static unsigned change_full_access(const struct mapping *m, unsigned access)
 {
     if (!access)
         return m->writable ? MEMCLIENT_READ | MEMCLIENT_WRITE : MEMCLIENT_READ;
@@ -242,14 +242,14 @@ int map_protect(struct memclient *ctx, uint64_t start, uint64_t size, unsigned a
     const struct mapping *refused = NULL;
     int r;
 
-    r = cut_begin(ctx, &cut, allows_access, access);
+    r = cut_begin(ctx, &cut, change_allows_access, access);
     if (r)
         return r;
     FOR_EACH_CUT(m, &cut)
     {
         m->former = m->access;
-        m->access = full_access(m, access);
-        if (protect_pages(m) < 0) {
+        m->access = change_full_access(m, access);
+        if (change_protect_pages(m) < 0) {
             r = fail_errno("mprotect");
             refused = m;
             break;
@@ -260,7 +260,7 @@ int map_protect(struct memclient *ctx, uint64_t start, uint64_t size, unsigned a
         FOR_EACH_CUT(m, &cut)
         {
             m->access = m->former;
-            (void)protect_pages(m);
+            (void)change_protect_pages(m);
             if (m == refused)
                 break;
         }
@@ -296,7 +296,7 @@ int map_dont_copy(struct memclient *ctx, uint64_t start, uint64_t size)
 /* ---- unmapping ------------------------------------------------------------------------------ */
 
 /* With the space's lock: the pages that others show as well are to be what those want. */
-static void lower_pages(const struct mapping *m, const struct span *span)
+static void change_lower_pages(const struct mapping *m, const struct span *span)
 {
     if (span_level(span->access) < span_level(m->access))
         (void)mprotect((void *)(uintptr_t)span->start, (size_t)span->size, map_prot(span->access));
@@ -308,7 +308,7 @@ static void lower_pages(const struct mapping *m, const struct span *span)
  * With the space's lock. Takes one whole mapping away; the record is the caller's then. The kernel refuses only where
  * it would have to cut what it has as one, so not the second part of what was mapped by several calls.
  */
-static int take_away(struct mapping *m)
+static int change_take_away(struct mapping *m)
 {
     bool is_begun = false;
     struct sweep sweep;
@@ -319,7 +319,7 @@ static int take_away(struct mapping *m)
     sweep_begin(&sweep, &process_space, m->start, m->size);
     while (!r && sweep_next(&sweep, &span)) {
         if (span.mapped)
-            lower_pages(m, &span);
+            change_lower_pages(m, &span);
         else if (map_take_pages(span.start, span.size) < 0 && !is_begun)
             r = fail_errno("unmapping");
         is_begun = true;
@@ -357,7 +357,7 @@ int map_unmap(struct memclient *ctx, uint64_t start, uint64_t size)
         return r;
     for (struct mapping *m = cut.chosen, *next; m && !r; m = next) {
         next = m->taken;
-        r = take_away(m);
+        r = change_take_away(m);
         if (!r) {
             m->taken = taken;
             taken = m;
@@ -378,7 +378,7 @@ void map_drop_context(struct memclient *ctx)
     space_lock();
     for (struct mapping *m = space_first(&process_space), *next; m; m = next) {
         next = space_next(m);
-        if (m->buffer->ctx == ctx && !take_away(m)) {
+        if (m->buffer->ctx == ctx && !change_take_away(m)) {
             m->taken = taken;
             taken = m;
         }

@@ -141,12 +141,12 @@ static int context_say_hello(struct memclient *ctx, uint64_t deadline, struct co
 }
 
 /* It was sent and not answered, or not even sent. */
-static bool is_lost(int r)
+static bool context_is_lost(int r)
 {
     return r == -ECONNRESET || r == -ENOTCONN;
 }
 
-static void drop_pending_channel(struct memclient *ctx)
+static void context_drop_pending(struct memclient *ctx)
 {
     struct channel *channel;
 
@@ -159,21 +159,21 @@ static void drop_pending_channel(struct memclient *ctx)
 }
 
 /* Without the lock, by the one thread that set `connecting`. */
-static int connect_now(struct memclient *ctx, uint64_t deadline, struct connected *connected,
+static int context_connect_now(struct memclient *ctx, uint64_t deadline, struct connected *connected,
                        struct rpc_session *session)
 {
     int r;
 
     for (unsigned n = 1;; n++) {
         r = context_say_hello(ctx, deadline, connected, session);
-        if (!is_lost(r) || n == HELLOS_MAX || deadline_passed(deadline, clock_now_ns()))
+        if (!context_is_lost(r) || n == HELLOS_MAX || deadline_passed(deadline, clock_now_ns()))
             return r;
-        drop_pending_channel(ctx);
+        context_drop_pending(ctx);
     }
 }
 
 /* With the lock; gives it up meanwhile. */
-static int connect_locked(struct memclient *ctx, uint64_t deadline)
+static int context_connect_locked(struct memclient *ctx, uint64_t deadline)
 {
     struct rpc_session session;
     struct connected connected = {.socket = -1};
@@ -184,7 +184,7 @@ static int connect_locked(struct memclient *ctx, uint64_t deadline)
 
     ctx->connecting = true;
     pthread_mutex_unlock(&ctx->lock);
-    r = connect_now(ctx, deadline, &connected, &session);
+    r = context_connect_now(ctx, deadline, &connected, &session);
     if (!r && mask)
         r = rpc_subscribe(rpc_route_of(ctx->pending_channel, deadline), mask);
     pthread_mutex_lock(&ctx->lock);
@@ -209,7 +209,7 @@ static int connect_locked(struct memclient *ctx, uint64_t deadline)
         fail_save(&saved, r);
         channel_unref(channel);
         r = fail_restore(&saved);
-        if (is_lost(r))
+        if (context_is_lost(r))
             r = fail_with(ECONNRESET, "the broker at %s closed the connection before saying hello",
                      connected.path);
     }
@@ -237,7 +237,7 @@ int context_channel(void *context, uint64_t deadline, struct channel **channel)
             ctx->channel = channel_unref(ctx->channel);
         }
         if (!ctx->connecting) {
-            r = connect_locked(ctx, deadline);
+            r = context_connect_locked(ctx, deadline);
             if (r)
                 break;
         } else if (deadline == DEADLINE_NEVER) {

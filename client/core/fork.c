@@ -56,7 +56,7 @@ static void fork_inherit(struct memclient *ctx, struct channel *channel)
 }
 
 /* With the locks still held. Mappings that the child did not get leave its index. */
-static struct mapping *forget_uncopied(void)
+static struct mapping *fork_forget_uncopied(void)
 {
     struct mapping *taken = NULL;
 
@@ -84,7 +84,7 @@ static struct mapping *forget_uncopied(void)
 
 static void fork_in_child(void)
 {
-    struct mapping *taken = forget_uncopied();
+    struct mapping *taken = fork_forget_uncopied();
 
     hold_cache_forked();
     map_own_in_child();

@@ -23,7 +23,7 @@ static unsigned forks;
 
 static uint64_t most_bytes;
 
-static void read_option(void)
+static void hold_cache_read_option(void)
 {
     const char *text = secure_getenv("MEMORYD_CACHE");
     unsigned long mib = CACHE_MIB_MAX;
@@ -37,36 +37,36 @@ static void read_option(void)
     most_bytes = (uint64_t)mib << 20;
 }
 
-static uint64_t cache_bytes_max(void)
+static uint64_t hold_cache_bytes_max(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-    pthread_once(&once, read_option);
+    pthread_once(&once, hold_cache_read_option);
     return most_bytes;
 }
 
-static void count_out(const struct memclient_buffer *buf)
+static void hold_cache_count_out(const struct memclient_buffer *buf)
 {
     __atomic_sub_fetch(&n_cached, 1, __ATOMIC_RELAXED);
     __atomic_sub_fetch(&bytes_cached, buf->bytes, __ATOMIC_RELAXED);
 }
 
 /* False: there is no room for it. */
-static bool count_in(const struct memclient_buffer *buf)
+static bool hold_cache_count_in(const struct memclient_buffer *buf)
 {
     unsigned n = __atomic_add_fetch(&n_cached, 1, __ATOMIC_RELAXED);
     uint64_t bytes = __atomic_add_fetch(&bytes_cached, buf->bytes, __ATOMIC_RELAXED);
 
-    if (n <= HOLD_CACHE_SLOTS && bytes <= cache_bytes_max())
+    if (n <= HOLD_CACHE_SLOTS && bytes <= hold_cache_bytes_max())
         return true;
-    count_out(buf);
+    hold_cache_count_out(buf);
     return false;
 }
 
 /* ---- slots ---------------------------------------------------------------------------------------------- */
 
 /* With the context's lock: where the buffer's session has its cache, or NULL. */
-static struct hold_cache *cache_of(const struct memclient_buffer *buf)
+static struct hold_cache *hold_cache_of(const struct memclient_buffer *buf)
 {
     const struct memclient *ctx = buf->ctx;
 
@@ -74,7 +74,7 @@ static struct hold_cache *cache_of(const struct memclient_buffer *buf)
 }
 
 /* One that was taken stays the broker's until it is done with it. */
-static int find_slot(const struct memclient *ctx, const struct hold_cache *cache)
+static int hold_cache_find_slot(const struct memclient *ctx, const struct hold_cache *cache)
 {
     for (int i = 0; i < HOLD_CACHE_SLOTS; i++)
         if (!ctx->cached.owners[i] &&
@@ -83,7 +83,7 @@ static int find_slot(const struct memclient *ctx, const struct hold_cache *cache
     return -1;
 }
 
-static bool swap_back(struct hold_cache_slot *slot)
+static bool hold_cache_swap_back(struct hold_cache_slot *slot)
 {
     uint32_t cached = HOLD_CACHED;
 
@@ -91,27 +91,27 @@ static bool swap_back(struct hold_cache_slot *slot)
 }
 
 /* It is in no slot any more. */
-static void leave_slot(struct memclient_buffer *buf)
+static void hold_cache_leave_slot(struct memclient_buffer *buf)
 {
     buf->ctx->cached.owners[buf->cached.slot] = NULL;
     buf->cached.slot = -1;
-    count_out(buf);
+    hold_cache_count_out(buf);
 }
 
 /* Out of its slot. False: the broker was faster, and the holds of it have ended. */
-static bool get_back(struct memclient_buffer *buf)
+static bool hold_cache_get_back(struct memclient_buffer *buf)
 {
-    struct hold_cache *cache = cache_of(buf);
+    struct hold_cache *cache = hold_cache_of(buf);
     struct hold_cache_slot *slot;
     bool is_back = false;
 
     if (cache) {
         slot = &cache->slots[buf->cached.slot];
-        is_back = swap_back(slot);
+        is_back = hold_cache_swap_back(slot);
         if (!is_back)
             buf->holds -= slot->claims < buf->holds ? slot->claims : buf->holds;
     }
-    leave_slot(buf);
+    hold_cache_leave_slot(buf);
     return is_back;
 }
 
@@ -128,14 +128,14 @@ void hold_cache_used(struct memclient_buffer *buf)
 {
     if (buf->cached.slot < 0)
         return;
-    (void)get_back(buf);
+    (void)hold_cache_get_back(buf);
     buf->cached.lost = true;
 }
 
 void hold_cache_leave(struct memclient_buffer *buf)
 {
     if (buf->cached.slot >= 0)
-        (void)get_back(buf);
+        (void)hold_cache_get_back(buf);
 }
 
 void hold_cache_forget_all(struct memclient *ctx)
@@ -145,7 +145,7 @@ void hold_cache_forget_all(struct memclient *ctx)
 
         if (!buf)
             continue;
-        leave_slot(buf);
+        hold_cache_leave_slot(buf);
         buf->cached.lost = true;
     }
 }
@@ -156,7 +156,7 @@ void hold_cache_let_out(struct memclient_buffer *buf, bool descriptor)
 
     pthread_mutex_lock(&buf->ctx->lock);
     buf->cached.let_out = true;
-    cache = cache_of(buf);
+    cache = hold_cache_of(buf);
     if (descriptor && cache)
         __atomic_store_n(&cache->in_hand, 0, __ATOMIC_SEQ_CST);
     pthread_mutex_unlock(&buf->ctx->lock);
@@ -165,7 +165,7 @@ void hold_cache_let_out(struct memclient_buffer *buf, bool descriptor)
 /* ---- putting and taking --------------------------------------------------------------------------------- */
 
 /* With both locks: does it have one user, and that one mapping at most? */
-static bool has_one_user(const struct memclient_buffer *buf)
+static bool hold_cache_has_one_user(const struct memclient_buffer *buf)
 {
     unsigned n = 0;
 
@@ -178,43 +178,43 @@ static bool has_one_user(const struct memclient_buffer *buf)
     return n <= 1 && __atomic_load_n(&buf->refs, __ATOMIC_ACQUIRE) == n + 1;
 }
 
-static bool is_wanted(const struct memclient_buffer *buf, const struct hold_cache *cache)
+static bool hold_cache_is_wanted(const struct memclient_buffer *buf, const struct hold_cache *cache)
 {
     return __atomic_load_n(&cache->wanted, __ATOMIC_SEQ_CST) ||
            __atomic_load_n(&cache->changes[buf->id % HOLD_CACHE_CHANGES], __ATOMIC_SEQ_CST) != buf->cached.changes;
 }
 
-static int refuse_wanted(const struct memclient_buffer *buf)
+static int hold_cache_refuse_wanted(const struct memclient_buffer *buf)
 {
     return fail_with(EAGAIN, "buffer #%llu is not kept: others need memory, or others had it besides",
                      (unsigned long long)buf->id);
 }
 
-static int check_put(const struct memclient_buffer *buf, const struct hold_cache *cache)
+static int hold_cache_check_put(const struct memclient_buffer *buf, const struct hold_cache *cache)
 {
     const unsigned never = MEMCLIENT_PUBLISHABLE | MEMCLIENT_BUFFER_FOREIGN | MEMCLIENT_BUFFER_PUBLISHED;
 
-    if (!cache || !cache_bytes_max())
+    if (!cache || !hold_cache_bytes_max())
         return fail_with(EOPNOTSUPP, "nothing is kept: MEMORYD_CACHE says so, or the broker is an older one");
     if (buf->cached.slot >= 0)
         return fail_with(EALREADY, "buffer #%llu is kept already", (unsigned long long)buf->id);
-    if (buf->bytes > cache_bytes_max())
+    if (buf->bytes > hold_cache_bytes_max())
         return fail_with(E2BIG, "buffer #%llu has more than what is kept altogether", (unsigned long long)buf->id);
-    if (buf->cached.let_out || buffer_flags(buf) & never || buf->keeps_out || !has_one_user(buf) ||
+    if (buf->cached.let_out || buffer_flags(buf) & never || buf->keeps_out || !hold_cache_has_one_user(buf) ||
         buf->cached.forks != __atomic_load_n(&forks, __ATOMIC_RELAXED))
         return fail_with(EBUSY, "others have buffer #%llu, or may have it", (unsigned long long)buf->id);
-    return is_wanted(buf, cache) ? refuse_wanted(buf) : 0;
+    return hold_cache_is_wanted(buf, cache) ? hold_cache_refuse_wanted(buf) : 0;
 }
 
-static int cache_put(struct memclient_buffer *buf)
+static int hold_cache_put_locked(struct memclient_buffer *buf)
 {
-    struct hold_cache *cache = cache_of(buf);
-    int slot, r = check_put(buf, cache);
+    struct hold_cache *cache = hold_cache_of(buf);
+    int slot, r = hold_cache_check_put(buf, cache);
 
     if (r)
         return r;
-    slot = find_slot(buf->ctx, cache);
-    if (slot < 0 || !count_in(buf))
+    slot = hold_cache_find_slot(buf->ctx, cache);
+    if (slot < 0 || !hold_cache_count_in(buf))
         return fail_with(ENOSPC, "there is no room for another buffer that is kept");
     buf->cached.slot = slot;
     buf->cached.lost = false;
@@ -223,10 +223,10 @@ static int cache_put(struct memclient_buffer *buf)
     cache->slots[slot].claims = (uint32_t)buf->holds;
     __atomic_store_n(&cache->slots[slot].state, HOLD_CACHED, __ATOMIC_SEQ_CST);
     /* if the broker has it meanwhile, whoever wants it again is told so */
-    if (!is_wanted(buf, cache) || !swap_back(&cache->slots[slot]))
+    if (!hold_cache_is_wanted(buf, cache) || !hold_cache_swap_back(&cache->slots[slot]))
         return 0;
-    leave_slot(buf);
-    return refuse_wanted(buf);
+    hold_cache_leave_slot(buf);
+    return hold_cache_refuse_wanted(buf);
 }
 
 int hold_cache_put(struct memclient_buffer *buf)
@@ -235,14 +235,14 @@ int hold_cache_put(struct memclient_buffer *buf)
 
     space_lock_read();
     pthread_mutex_lock(&buf->ctx->lock);
-    r = cache_put(buf);
+    r = hold_cache_put_locked(buf);
     pthread_mutex_unlock(&buf->ctx->lock);
     space_unlock();
     return r;
 }
 
 /* With the space's lock: children get it again. */
-static void give_to_children(struct memclient_buffer *buf)
+static void hold_cache_give_to_children(struct memclient_buffer *buf)
 {
     list_for_each_entry(m, &buf->mappings, struct mapping, in_buffer)
     {
@@ -257,7 +257,7 @@ int hold_cache_take(struct memclient_buffer *buf)
     bool is_back, was_withheld;
 
     pthread_mutex_lock(&ctx->lock);
-    is_back = buf->cached.slot >= 0 ? get_back(buf) : !buf->cached.lost;
+    is_back = buf->cached.slot >= 0 ? hold_cache_get_back(buf) : !buf->cached.lost;
     buf->cached.lost = !is_back;
     was_withheld = buf->cached.withheld;
     buf->cached.withheld = false;
@@ -267,7 +267,7 @@ int hold_cache_take(struct memclient_buffer *buf)
                          (unsigned long long)buf->id);
     if (was_withheld) {
         space_lock();
-        give_to_children(buf);
+        hold_cache_give_to_children(buf);
         space_unlock();
     }
     return 0;
@@ -279,7 +279,7 @@ bool hold_cache_is_lost(struct memclient_buffer *buf)
     bool is_lost;
 
     pthread_mutex_lock(&buf->ctx->lock);
-    cache = cache_of(buf);
+    cache = hold_cache_of(buf);
     is_lost = buf->cached.slot < 0 ? buf->cached.lost
                                    : !cache || __atomic_load_n(&cache->slots[buf->cached.slot].state,
                                                                __ATOMIC_RELAXED) != HOLD_CACHED;
@@ -289,7 +289,7 @@ bool hold_cache_is_lost(struct memclient_buffer *buf)
 
 /* ---- around a fork -------------------------------------------------------------------------------------- */
 
-static bool is_for_children(const struct memclient_buffer *buf)
+static bool hold_cache_is_for_children(const struct memclient_buffer *buf)
 {
     list_for_each_entry(m, &buf->mappings, struct mapping, in_buffer)
     {
@@ -300,7 +300,7 @@ static bool is_for_children(const struct memclient_buffer *buf)
 }
 
 /* But for pages that other mappings show as well. */
-static void cache_withhold(struct memclient_buffer *buf)
+static void hold_cache_withhold(struct memclient_buffer *buf)
 {
     list_for_each_entry(m, &buf->mappings, struct mapping, in_buffer)
     {
@@ -320,9 +320,9 @@ void hold_cache_fork_prepare(struct memclient *ctx)
 
     for (unsigned i = 0; i < HOLD_CACHE_SLOTS; i++)
         if (ctx->cached.owners[i])
-            cache_withhold(ctx->cached.owners[i]);
+            hold_cache_withhold(ctx->cached.owners[i]);
     for (struct memclient_buffer *buf = cache ? ctx->buffers : NULL; buf; buf = buf->hh.next)
-        if (is_for_children(buf)) {
+        if (hold_cache_is_for_children(buf)) {
             __atomic_store_n(&cache->in_hand, 0, __ATOMIC_SEQ_CST);
             break;
         }

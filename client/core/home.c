@@ -32,13 +32,13 @@ static struct address_candidate candidate_at(const struct memclient_buffer *buf,
     };
 }
 
-static bool may_get_home(const struct memclient_buffer *buf)
+static bool home_may_be_made(const struct memclient_buffer *buf)
 {
     return !buffer_address(buf) && buffer_rights(buf) & MEMCLIENT_MANAGE;
 }
 
 /* It stays without if it has one by now, another has this one, or the range is not suited or not ours any more. */
-static int make_home(struct memclient_buffer *buf, const struct address_candidate *candidate, uint64_t deadline)
+static int home_make(struct memclient_buffer *buf, const struct address_candidate *candidate, uint64_t deadline)
 {
     _cleanup_(channel_unrefp) struct channel *channel = NULL;
     int r;
@@ -72,13 +72,13 @@ int map_make_home_by(struct memclient_buffer *buf, uint64_t address, uint64_t of
 {
     struct address_candidate candidate = {0};
 
-    if (offset > address || !may_get_home(buf))
+    if (offset > address || !home_may_be_made(buf))
         return 0;
     space_lock_read();
     if (space_is_free(&process_space, address, length))
         candidate = candidate_at(buf, address - offset);
     space_unlock();
-    return make_home(buf, &candidate, deadline);
+    return home_make(buf, &candidate, deadline);
 }
 
 int map_make_home(struct memclient_buffer *buf)
@@ -86,7 +86,7 @@ int map_make_home(struct memclient_buffer *buf)
     struct address_candidate candidate = {0};
     int r;
 
-    if (may_get_home(buf)) {
+    if (home_may_be_made(buf)) {
         space_lock_read();
         /* the oldest comes last */
         list_for_each_entry(mapping, &buf->mappings, struct mapping, in_buffer) {
@@ -97,7 +97,7 @@ int map_make_home(struct memclient_buffer *buf)
         }
         space_unlock();
     }
-    r = make_home(buf, &candidate, context_deadline(buf->ctx));
+    r = home_make(buf, &candidate, context_deadline(buf->ctx));
     if (r || buffer_address(buf))
         return r;
     return fail_with(EADDRNOTAVAIL,

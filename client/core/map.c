@@ -20,7 +20,7 @@
 
 #define HEX(number) ((unsigned long long)(number))
 
-static int check_range(const struct memclient_buffer *buf,
+static int map_check_range(const struct memclient_buffer *buf,
                        const struct memclient_map_options *options, struct map_request *request)
 {
     request->offset = options->offset;
@@ -44,7 +44,7 @@ static int check_range(const struct memclient_buffer *buf,
     return 0;
 }
 
-static int check_access(const struct memclient_buffer *buf, unsigned wanted, unsigned *access)
+static int map_check_access(const struct memclient_buffer *buf, unsigned wanted, unsigned *access)
 {
     unsigned rights = buffer_rights(buf);
 
@@ -77,7 +77,7 @@ static int map_errno(const struct memclient_buffer *buf, const struct target *ta
                 strerror_r(errno, text, sizeof(text)));
 }
 
-static int refuse_another(void)
+static int map_refuse_another(void)
 {
     return fail_with(ENOMEM,
                      "this process has %llu mappings of buffers, and the rest of vm.max_map_count is for others; unmap "
@@ -89,7 +89,7 @@ static int refuse_another(void)
  * With the context's lock. Another process may have published the buffer after this handle last heard of it: the
  * kernel then refuses what the cached descriptor was good for. The handle learns it, and the next is for reading.
  */
-static bool was_published(struct memclient_buffer *buf, int fd)
+static bool map_was_published(struct memclient_buffer *buf, int fd)
 {
     int seals = fcntl(fd, F_GET_SEALS);
 
@@ -111,7 +111,7 @@ struct map_source {
 };
 
 /* With the space's lock: are its pages there already, by no lesser descriptor? */
-static bool is_there(const struct map_request *request, uint64_t address, bool writable)
+static bool map_is_there(const struct map_request *request, uint64_t address, bool writable)
 {
     struct sweep sweep;
     struct span span;
@@ -124,8 +124,8 @@ static bool is_there(const struct map_request *request, uint64_t address, bool w
 }
 
 /* With the space's lock and the context's. False: there is none at hand. */
-static bool find_source(struct memclient_buffer *buf, const struct map_request *request, const struct target *target,
-                        bool writable, struct map_source *from)
+static bool map_find_source(struct memclient_buffer *buf, const struct map_request *request,
+                            const struct target *target, bool writable, struct map_source *from)
 {
     int fd = buffer_cached_fd(buf, writable);
 
@@ -133,7 +133,7 @@ static bool find_source(struct memclient_buffer *buf, const struct map_request *
     if (fd >= 0)
         return true;
     if (target->address && !space_is_free(&process_space, target->address, request->length))
-        return is_there(request, target->address, writable);
+        return map_is_there(request, target->address, writable);
     list_for_each_entry(m, &buf->mappings, struct mapping, in_buffer)
     {
         if (m->writable == writable && m->by_writer == writable && !m->is_copy &&
@@ -178,7 +178,7 @@ static void *map_duplicate(const struct mapping *m, const struct map_request *re
     return at;
 }
 
-static void *move_to(void *from, uint64_t length, const struct target *target)
+static void *map_move_to(void *from, uint64_t length, const struct target *target)
 {
     void *to = (void *)(uintptr_t)target->address;
 
@@ -201,7 +201,7 @@ static void *move_to(void *from, uint64_t length, const struct target *target)
     return to;
 }
 
-static int refuse_publishing(const struct memclient_buffer *buf)
+static int map_refuse_publishing(const struct memclient_buffer *buf)
 {
     return fail_with(EBUSY, "buffer #%llu is being published; try again in a moment", HEX(buf->id));
 }
@@ -221,7 +221,7 @@ static int map_pages(struct memclient_buffer *buf, const struct map_source *from
         *at = map_duplicate(from->mapping, request);
         if (*at == MAP_FAILED)
             return MAP_NEEDS_FD;
-        *at = move_to(*at, request->length, target);
+        *at = map_move_to(*at, request->length, target);
     }
     if (*at != MAP_FAILED)
         return 0;
@@ -232,11 +232,11 @@ static int map_pages(struct memclient_buffer *buf, const struct map_source *from
     if (r != -EPERM || from->fd < 0 || !from->writable)
         return r;
     /* the kernel refuses from when a seal is tried on, and shows it when it fits */
-    return was_published(buf, from->fd) ? MAP_NEEDS_FD : refuse_publishing(buf);
+    return map_was_published(buf, from->fd) ? MAP_NEEDS_FD : map_refuse_publishing(buf);
 }
 
 /* Part of the request, at its place. */
-static struct map_request request_part(const struct map_request *request, uint64_t address, const struct span *span)
+static struct map_request map_request_part(const struct map_request *request, uint64_t address, const struct span *span)
 {
     struct map_request part = *request;
 
@@ -249,8 +249,8 @@ static struct map_request request_part(const struct map_request *request, uint64
  * With both locks: pages that are there are to allow what is wished as well. Those of a descriptor for reading are put
  * in by one for writing, made elsewhere first, so that a refusal takes nothing away from those mappings.
  */
-static int raise_pages(struct memclient_buffer *buf, const struct map_source *from, const struct map_request *request,
-                       const struct span *span)
+static int map_raise_pages(struct memclient_buffer *buf, const struct map_source *from,
+                           const struct map_request *request, const struct span *span)
 {
     bool is_more = span_level(request->access) > span_level(span->access);
     void *at = (void *)(uintptr_t)span->start;
@@ -301,11 +301,11 @@ static int map_spans(struct memclient_buffer *buf, const struct map_source *from
 
     sweep_begin(&sweep, &process_space, address, request->length);
     while (!r && sweep_next(&sweep, &span)) {
-        struct map_request part = request_part(request, address, &span);
+        struct map_request part = map_request_part(request, address, &span);
         struct target target = {.address = span.start};
 
         if (span.mapped) {
-            r = raise_pages(buf, from, &part, &span);
+            r = map_raise_pages(buf, from, &part, &span);
         } else {
             r = target_flags(buf, request, &span, &target.flags);
             if (!r)
@@ -323,7 +323,7 @@ static int map_spans(struct memclient_buffer *buf, const struct map_source *from
 }
 
 /* With both locks: whose descriptor the pages are of now, for all mappings that show them. */
-static void note_writers(struct mapping *mapping)
+static void map_note_writers(struct mapping *mapping)
 {
     for (struct mapping *m = space_overlapping(&process_space, mapping->start, mapping->size); m;
          m = mapping_found_next(m)) {
@@ -356,14 +356,14 @@ static int map_at(struct memclient_buffer *buf, const struct map_source *from, c
     };
     if (mapping->own_in_child)
         map_keep_for_copies(buf);
-    note_writers(mapping);
+    map_note_writers(mapping);
     space_insert(&process_space, mapping);
     list_prepend(&buf->mappings, &mapping->in_buffer);
     return 0;
 }
 
 /* With the space's lock. As map_pages(). */
-static int try_map(struct memclient_buffer *buf, const struct map_request *request, bool writable,
+static int map_try(struct memclient_buffer *buf, const struct map_request *request, bool writable,
                    struct mapping *mapping)
 {
     struct map_source from;
@@ -371,9 +371,9 @@ static int try_map(struct memclient_buffer *buf, const struct map_request *reque
     int r;
 
     if (buf->publishing && writable)
-        return refuse_publishing(buf);
+        return map_refuse_publishing(buf);
     if (process_space.n_mappings >= space_mappings_max())
-        return refuse_another();
+        return map_refuse_another();
     r = target_find(buf, request, &target);
     if (r && !(r == -EADDRINUSE && request->flags & MEMCLIENT_MAP_ANYWHERE))
         return r;
@@ -382,13 +382,13 @@ static int try_map(struct memclient_buffer *buf, const struct map_request *reque
     pthread_mutex_lock(&buf->ctx->lock);
     if (buf->ctx->closed) {
         r = fail_with(ESHUTDOWN, "the context was closed");
-    } else if (!find_source(buf, request, &target, writable, &from)) {
+    } else if (!map_find_source(buf, request, &target, writable, &from)) {
         r = MAP_NEEDS_FD;
     } else {
         r = map_at(buf, &from, request, &target, mapping);
         if (r == -EADDRINUSE && request->flags & MEMCLIENT_MAP_ANYWHERE) {
             target = (struct target){0};
-            r = find_source(buf, request, &target, writable, &from) ? map_at(buf, &from, request, &target, mapping)
+            r = map_find_source(buf, request, &target, writable, &from) ? map_at(buf, &from, request, &target, mapping)
                                                                     : MAP_NEEDS_FD;
         }
     }
@@ -408,7 +408,7 @@ int map_buffer(struct memclient_buffer *buf, const struct memclient_map_options 
     if (buffer_flags(buf) & MEMCLIENT_BUFFER_FOREIGN)
         return fail_with(EOPNOTSUPP, "buffer #%llu is foreign: export its descriptor, and use that as its maker says",
                          HEX(buf->id));
-    r = check_range(buf, options, &request);
+    r = map_check_range(buf, options, &request);
     if (r)
         return r;
     mapping = malloc(sizeof(*mapping));
@@ -419,12 +419,12 @@ int map_buffer(struct memclient_buffer *buf, const struct memclient_map_options 
     while (!r) {
         bool writable;
 
-        r = check_access(buf, options->access, &request.access);
+        r = map_check_access(buf, options->access, &request.access);
         if (r)
             break;
         writable = buffer_may_write(buf);
         space_lock();
-        r = try_map(buf, &request, writable, mapping);
+        r = map_try(buf, &request, writable, mapping);
         if (!r)
             start = mapping->start;
         space_unlock();

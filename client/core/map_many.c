@@ -11,7 +11,7 @@
 _Static_assert(MEMORYD_BATCH_MAX <= CONTEXT_FDS_MAX, "all descriptors of a batch are kept");
 
 /* What is mapped already is mapped again by that. */
-static int have_descriptors(unsigned n, struct memclient_buffer *const *bufs)
+static int map_have_descriptors(unsigned n, struct memclient_buffer *const *bufs)
 {
     struct memclient_buffer *unmapped[MEMORYD_BATCH_MAX];
     unsigned n_unmapped = 0;
@@ -35,7 +35,7 @@ int map_buffers(unsigned n, struct memclient_buffer *const *bufs, const struct m
     void *mapped[MEMORYD_BATCH_MAX];
     struct fail_saved saved;
     unsigned done;
-    int r = have_descriptors(n, bufs);
+    int r = map_have_descriptors(n, bufs);
 
     for (done = 0; !r && done < n; done++) {
         r = map_buffer(bufs[done], &options[done], &mapped[done]);

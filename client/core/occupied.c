@@ -53,7 +53,8 @@ static void stretches_add_all(struct memclient *ctx, struct stretches *all)
 }
 
 /* Nothing is allocated meanwhile: that may need them. */
-static void with_locks(struct memclient *ctx, struct stretches *all, void (*fn)(struct memclient *, struct stretches *))
+static void stretches_with_locks(struct memclient *ctx, struct stretches *all,
+                                 void (*fn)(struct memclient *, struct stretches *))
 {
     space_lock_read();
     pthread_mutex_lock(&ctx->lock);
@@ -62,7 +63,7 @@ static void with_locks(struct memclient *ctx, struct stretches *all, void (*fn)(
     space_unlock();
 }
 
-static int by_start(const void *a, const void *b)
+static int stretch_by_start(const void *a, const void *b)
 {
     const struct stretch *x = a, *y = b;
 
@@ -70,7 +71,7 @@ static int by_start(const void *a, const void *b)
 }
 
 /* Bytes between two neighbours, 0 where they overlap; of different brokers they stay two. */
-static uint64_t gap_before(const struct stretch *stretch, const struct stretch *next)
+static uint64_t stretch_gap_before(const struct stretch *stretch, const struct stretch *next)
 {
     if (stretch->broker != next->broker)
         return UINT64_MAX;
@@ -85,7 +86,7 @@ static void stretches_join(struct stretches *all, uint64_t gap)
     for (size_t i = 1; i < all->n; i++) {
         struct stretch *last = &all->items[n], *next = &all->items[i];
 
-        if (gap_before(last, next) > gap)
+        if (stretch_gap_before(last, next) > gap)
             all->items[++n] = *next;
         else if (next->end > last->end)
             last->end = next->end;
@@ -99,17 +100,17 @@ void occupied_ranges(struct memclient *ctx, struct rpc_occupied *occupied)
     struct stretches all = {.n = 0};
 
     occupied->n = 0;
-    with_locks(ctx, &all, stretches_count_all);
+    stretches_with_locks(ctx, &all, stretches_count_all);
     if (!all.room)
         return;
     /* of another thread's, which may come meanwhile, the next HELLO tells */
     all.items = items = calloc(all.room, sizeof(*items));
     if (!items)
         return;
-    with_locks(ctx, &all, stretches_add_all);
+    stretches_with_locks(ctx, &all, stretches_add_all);
     if (!all.n)
         return;
-    qsort(all.items, all.n, sizeof(*all.items), by_start);
+    qsort(all.items, all.n, sizeof(*all.items), stretch_by_start);
     stretches_join(&all, 0);
     for (uint64_t gap = page_size(); all.n > MEMORYD_OCCUPIED_MAX && gap; gap *= 2)
         stretches_join(&all, gap);

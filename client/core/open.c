@@ -71,14 +71,14 @@ static void context_abandon(struct memclient *ctx)
 
 static bool exiting;
 
-static void note_exit(void)
+static void unload_note_exit(void)
 {
     exiting = true;
 }
 
 static void unload_do_register(void)
 {
-    exiting = atexit(note_exit) != 0;
+    exiting = atexit(unload_note_exit) != 0;
 }
 
 static void unload_register(void)
@@ -89,7 +89,7 @@ static void unload_register(void)
 }
 
 /* Nobody else is inside: their code is about to go as well. So no lock is held, and closing takes those it wants. */
-__attribute__((__destructor__)) static void unloaded(void)
+__attribute__((__destructor__)) static void unload_run(void)
 {
     if (exiting)
         return;

@@ -49,7 +49,7 @@ void map_keep_spare(void)
     spare = at == MAP_FAILED ? NULL : at;
 }
 
-static void drop_spare(void)
+static void pages_drop_spare(void)
 {
     if (spare)
         munmap(spare, page_size());
@@ -62,7 +62,7 @@ static int map_withdraw_pages(uint64_t start, uint64_t size)
     int r = map_reserve_pages(start, size, MAP_FIXED);
 
     if (r < 0 && spare) {
-        drop_spare();
+        pages_drop_spare();
         r = map_reserve_pages(start, size, MAP_FIXED);
     }
     map_keep_spare();
@@ -79,7 +79,7 @@ void map_give_up_pages(uint64_t start, uint64_t size)
         if (!span.mapped)
             munmap((void *)(uintptr_t)span.start, (size_t)span.size);
     if (range_index_is_empty(&process_space.reserved))
-        drop_spare();
+        pages_drop_spare();
 }
 
 int map_take_pages(uint64_t start, uint64_t size)

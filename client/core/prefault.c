@@ -43,7 +43,7 @@ void map_prefault_when_mapped(struct memclient_buffer *buf)
 }
 
 /* How much of so many bytes is to be entered now, and not again. */
-static uint64_t take_share(struct memclient_buffer *buf, uint64_t length)
+static uint64_t prefault_take_share(struct memclient_buffer *buf, uint64_t length)
 {
     uint64_t left = __atomic_load_n(&buf->to_prefault, __ATOMIC_RELAXED), share;
 
@@ -65,7 +65,7 @@ static int prefault_each(uint64_t start, uint64_t end)
 }
 
 /* Of this thread, those that the kernel takes for a madvise() included. */
-static long count_faults(void)
+static long prefault_count_faults(void)
 {
     struct rusage usage = {0};
 
@@ -74,7 +74,7 @@ static long count_faults(void)
 }
 
 /* Where the pages around the address end that the kernel enters with it. */
-static uint64_t window_end(uint64_t at, uint64_t end)
+static uint64_t prefault_window_end(uint64_t at, uint64_t end)
 {
     uint64_t next = align_down(at, FAULT_AROUND) + FAULT_AROUND;
 
@@ -87,21 +87,21 @@ static uint64_t window_end(uint64_t at, uint64_t end)
  */
 static int prefault_step(uint64_t start, uint64_t end)
 {
-    uint64_t at = window_end(start, end);
+    uint64_t at = prefault_window_end(start, end);
     long before;
 
     prefault_window(start);
-    before = count_faults();
+    before = prefault_count_faults();
     if (prefault_each(start, at) < 0)
         return -1;
     if (at == end)
         return 0;
-    if (count_faults() != before || at - start == page_size())
+    if (prefault_count_faults() != before || at - start == page_size())
         return prefault_each(at, end);
     prefault_window(end - page_size());
-    if (count_faults() == before)
+    if (prefault_count_faults() == before)
         return 0;
-    for (; at < end; at = window_end(at, end))
+    for (; at < end; at = prefault_window_end(at, end))
         prefault_window(at);
     return 0;
 }
@@ -125,10 +125,10 @@ void map_prefault(struct memclient_buffer *buf, const struct memclient_map_optio
         options->flags & MEMCLIENT_MAP_SPARSE)
         return;
     if (length > FAULT_AROUND) {
-        prefault_all(start, start + take_share(buf, length));
+        prefault_all(start, start + prefault_take_share(buf, length));
         return;
     }
     /* what is so small, and mapped for writing, will soon be written, by whomever */
-    for (uint64_t at = start; at < start + length; at = window_end(at, start + length))
+    for (uint64_t at = start; at < start + length; at = prefault_window_end(at, start + length))
         prefault_window(at);
 }

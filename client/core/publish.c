@@ -43,7 +43,7 @@ static int publish_replace(struct mapping *m, int fd, bool writable)
 }
 
 /* With the space's lock. The access that each had stays in the index, for the way back. */
-static int drop_writable(const struct memclient_buffer *buf, int fd)
+static int publish_drop_writable(const struct memclient_buffer *buf, int fd)
 {
     int r = 0;
 
@@ -53,7 +53,7 @@ static int drop_writable(const struct memclient_buffer *buf, int fd)
     return r;
 }
 
-static int put_back(const struct memclient_buffer *buf, int fd)
+static int publish_put_back(const struct memclient_buffer *buf, int fd)
 {
     int r = 0;
 
@@ -63,7 +63,7 @@ static int put_back(const struct memclient_buffer *buf, int fd)
     return r;
 }
 
-static void mark_published(struct memclient_buffer *buf, bool future_only)
+static void publish_mark(struct memclient_buffer *buf, bool future_only)
 {
     buffer_set_published(buf, future_only ? MEMCLIENT_BUFFER_FUTURE_ONLY : 0);
     if (!future_only)
@@ -77,7 +77,7 @@ static void mark_published(struct memclient_buffer *buf, bool future_only)
     pthread_mutex_unlock(&buf->ctx->lock);
 }
 
-static bool has_writable(const struct memclient_buffer *buf)
+static bool publish_has_writable(const struct memclient_buffer *buf)
 {
     bool found = false;
 
@@ -96,7 +96,7 @@ int map_publish(struct memclient_buffer *buf, bool future_only)
     bool replaced = false;
     int r = 0;
 
-    if (!future_only && has_writable(buf)) {
+    if (!future_only && publish_has_writable(buf)) {
         r = buffer_export(buf, MEMCLIENT_READ, deadline, &reading);
         if (!r)
             r = buffer_export(buf, MEMCLIENT_READ | MEMCLIENT_WRITE, deadline, &writing);
@@ -113,7 +113,7 @@ int map_publish(struct memclient_buffer *buf, bool future_only)
     buf->publishing = !future_only;
     if (reading >= 0) {
         replaced = true;
-        r = drop_writable(buf, reading);
+        r = publish_drop_writable(buf, reading);
     }
     space_unlock();
 
@@ -122,12 +122,12 @@ int map_publish(struct memclient_buffer *buf, bool future_only)
 
     space_lock();
     if (!r) {
-        mark_published(buf, future_only);
+        publish_mark(buf, future_only);
     } else if (replaced) {
         struct fail_saved saved;
 
         fail_save(&saved, r);
-        if (put_back(buf, writing))
+        if (publish_put_back(buf, writing))
             saved.err = fail_with(-saved.err, "%s; and mappings could not be made writable again",
                              saved.sentence);
         else

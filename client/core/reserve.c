@@ -97,7 +97,7 @@ int map_reserve(struct memclient *ctx, uint64_t size, uint64_t alignment, uint64
 
 /* ---- of this process only ------------------------------------------------------------------- */
 
-static struct range arena_of(struct memclient *ctx)
+static struct range reservation_arena_of(struct memclient *ctx)
 {
     struct range arena;
 
@@ -108,7 +108,7 @@ static struct range arena_of(struct memclient *ctx)
 }
 
 /* Gives back what surrounds the aligned part. */
-static uint64_t range_trim(uint64_t at, uint64_t room, uint64_t size, uint64_t alignment)
+static uint64_t reservation_trim(uint64_t at, uint64_t room, uint64_t size, uint64_t alignment)
 {
     uint64_t start = align_up(at, alignment);
 
@@ -120,7 +120,7 @@ static uint64_t range_trim(uint64_t at, uint64_t room, uint64_t size, uint64_t a
 }
 
 /* Takes a range where the kernel likes; if it likes the arena, right below that, or behind it. 0 = there is none. */
-static uint64_t take_anywhere(uint64_t size, uint64_t alignment, struct range arena)
+static uint64_t reservation_take_anywhere(uint64_t size, uint64_t alignment, struct range arena)
 {
     uint64_t room = size + (alignment - page_size());
     uint64_t below = arena.start > room ? page_align_down(arena.start - room) : 0;
@@ -132,13 +132,14 @@ static uint64_t take_anywhere(uint64_t size, uint64_t alignment, struct range ar
         if (at == MAP_FAILED)
             return 0;
         if (!range_overlaps((struct range){(uintptr_t)at, room}, arena))
-            return range_trim((uintptr_t)at, room, size, alignment);
+            return reservation_trim((uintptr_t)at, room, size, alignment);
         munmap(at, (size_t)room);
     }
     return 0;
 }
 
-static int take_private(struct memclient_reservation *res, struct memclient *ctx, uint64_t alignment, uint64_t wanted)
+static int reservation_take_private(struct memclient_reservation *res, struct memclient *ctx, uint64_t alignment,
+                                    uint64_t wanted)
 {
     uint64_t size = res->size;
     int r;
@@ -152,7 +153,7 @@ static int take_private(struct memclient_reservation *res, struct memclient *ctx
         res->start = wanted;
         return reservation_enter(res, MAP_FIXED_NOREPLACE);
     }
-    res->start = take_anywhere(size, alignment, arena_of(ctx));
+    res->start = reservation_take_anywhere(size, alignment, reservation_arena_of(ctx));
     if (!res->start)
         return fail_with(ENOMEM, "the kernel gives no %llu bytes of addresses", HEX(size));
     r = reservation_enter(res, MAP_FIXED);
@@ -170,7 +171,7 @@ int map_reserve_private(struct memclient *ctx, uint64_t size, uint64_t alignment
     if (!res)
         return -ENOMEM;
     res->size = size;
-    r = take_private(res, ctx, alignment > page_size() ? alignment : page_size(), address);
+    r = reservation_take_private(res, ctx, alignment > page_size() ? alignment : page_size(), address);
     if (r) {
         free(res);
         return r;
@@ -183,7 +184,7 @@ int map_reserve_private(struct memclient *ctx, uint64_t size, uint64_t alignment
 /* ---- giving back ---------------------------------------------------------------------------- */
 
 /* With the space's lock: what is mapped at home in it stays, and needs no reservation. */
-static bool holds_wanted(const struct memclient_reservation *res)
+static bool reservation_is_used(const struct memclient_reservation *res)
 {
     for (const struct mapping *m = space_overlapping(&process_space, res->start, res->size); m;
          m = mapping_found_next(m))
@@ -199,7 +200,7 @@ int map_release(struct memclient_reservation *res)
     struct fail_saved saved;
 
     space_lock();
-    if (holds_wanted(res)) {
+    if (reservation_is_used(res)) {
         space_unlock();
         return fail_with(EBUSY, "something is mapped in the reservation at 0x%llx: unmap it first",
                     HEX(res->start));

@@ -50,7 +50,7 @@ static int share_ask(const struct sharing *part, const struct wanted *wanted, ui
     return rpc_share(buffer_route_by(some[wanted->n - 1], deadline), wanted->n, ids, &part->terms, shared);
 }
 
-static struct wanted refused_by_limit(const struct sharing *part)
+static struct wanted share_refused_by_limit(const struct sharing *part)
 {
     struct wanted wanted = {.n = 0};
 
@@ -85,7 +85,7 @@ static int share_ask_all(const struct sharing *part, struct wanted wanted)
         }
         if (first)
             (void)fail_refused(first, shared.sentence);
-        wanted = refused_by_limit(part);
+        wanted = share_refused_by_limit(part);
     } while (wanted.n && token_cache_revoke_all(ctx, deadline));
     return 0;
 }

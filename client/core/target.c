@@ -11,7 +11,7 @@
 #define HEX(number) ((unsigned long long)(number))
 
 /* With the space's lock: the same bytes may be mapped there already, and nothing else of ours. */
-static bool is_only_this(const struct memclient_buffer *buf, const struct map_request *request, uint64_t address)
+static bool target_is_only_this(const struct memclient_buffer *buf, const struct map_request *request, uint64_t address)
 {
     if (request->flags & MEMCLIENT_MAP_ALONE)
         return space_is_free(&process_space, address, request->length);
@@ -22,7 +22,7 @@ static bool is_only_this(const struct memclient_buffer *buf, const struct map_re
     return true;
 }
 
-static int refuse_taken(uint64_t start, uint64_t size)
+static int target_refuse(uint64_t start, uint64_t size)
 {
     return fail_with(EADDRINUSE, "0x%llx-0x%llx: something is mapped there already", HEX(start), HEX(start + size));
 }
@@ -39,7 +39,7 @@ int target_flags(const struct memclient_buffer *buf, const struct map_request *r
                          HEX(gap->start), HEX(buf->id));
     *flags = MAP_FIXED_NOREPLACE;
     if (request->flags & MEMCLIENT_MAP_UNRESERVED)
-        return space_is_reserved(&process_space, gap->start, gap->size) ? refuse_taken(gap->start, gap->size) : 0;
+        return space_is_reserved(&process_space, gap->start, gap->size) ? target_refuse(gap->start, gap->size) : 0;
     if (reserved && range_encloses((struct range){range.start, range.size},
                                    (struct range){gap->start, gap->size}))
         *flags = MAP_FIXED;
@@ -68,8 +68,8 @@ int target_find(const struct memclient_buffer *buf, const struct map_request *re
                         HEX(buf->id));
         address = home + request->offset;
     }
-    if (!is_only_this(buf, request, address))
-        return refuse_taken(address, request->length);
+    if (!target_is_only_this(buf, request, address))
+        return target_refuse(address, request->length);
     *target = (struct target){.address = address};
     sweep_begin(&sweep, &process_space, address, request->length);
     while (!r && sweep_next(&sweep, &span))

@@ -150,12 +150,12 @@ static const umf_memory_provider_ops_t provider_ops = {
 
 /* ---- which of the two --------------------------------------------------------------------------------------- */
 
-static bool is_ours(const void *ptr)
+static bool preload_owns(const void *ptr)
 {
     return (uintptr_t)ptr - base < end - base;
 }
 
-static void thread_ends(void *unused)
+static void preload_thread_ends(void *unused)
 {
     ending = true;
 }
@@ -170,7 +170,7 @@ static umf_memory_pool_handle_t pool_enter(void)
     inside = true;
     if (!known) {
         known = true;
-        (void)__cxa_thread_atexit_impl(thread_ends, NULL, &__dso_handle);
+        (void)__cxa_thread_atexit_impl(preload_thread_ends, NULL, &__dso_handle);
     }
     return now;
 }
@@ -249,7 +249,7 @@ EXPORT void free(void *ptr)
     int number = errno;
 
     inside = true;
-    if (is_ours(ptr))
+    if (preload_owns(ptr))
         (void)umfPoolFree(atomic_load_explicit(&pool, memory_order_acquire), ptr);
     else
         __libc_free(ptr);
@@ -258,7 +258,7 @@ EXPORT void free(void *ptr)
 }
 
 /* What the pool has no room for moves to the C library. */
-static void *move_out(void *ptr, size_t size)
+static void *preload_move_out(void *ptr, size_t size)
 {
     void *to = __libc_malloc(size);
 
@@ -276,12 +276,12 @@ EXPORT void *realloc(void *ptr, size_t size)
 
     if (!ptr)
         return malloc(size);
-    if (!is_ours(ptr))
+    if (!preload_owns(ptr))
         return __libc_realloc(ptr, size);
     inside = true;
     to = umfPoolRealloc(atomic_load_explicit(&pool, memory_order_acquire), ptr, size);
     inside = was;
-    return to || !size ? to : move_out(ptr, size);
+    return to || !size ? to : preload_move_out(ptr, size);
 }
 
 EXPORT size_t malloc_usable_size(void *ptr)
@@ -291,7 +291,7 @@ EXPORT size_t malloc_usable_size(void *ptr)
 
     if (!ptr)
         return 0;
-    if (is_ours(ptr))
+    if (preload_owns(ptr))
         return umfPoolMallocUsableSize(atomic_load_explicit(&pool, memory_order_acquire), ptr);
     address = dlsym(RTLD_NEXT, "malloc_usable_size");
     memcpy(&of_libc, &address, sizeof(of_libc));
@@ -300,7 +300,7 @@ EXPORT size_t malloc_usable_size(void *ptr)
 
 /* ---- the beginning ------------------------------------------------------------------------------------------ */
 
-static bool reserve(void)
+static bool preload_reserve(void)
 {
     struct rlimit limit = {.rlim_cur = RLIM_INFINITY};
 
@@ -328,7 +328,7 @@ __attribute__((__constructor__)) static void preload_loaded(void)
     umf_jemalloc_pool_params_t params = {.disable_provider_free = true};
 
     inside = true;
-    if (reserve() && umfMemoryProviderCreate(&provider_ops, NULL, &provider) == UMF_RESULT_SUCCESS &&
+    if (preload_reserve() && umfMemoryProviderCreate(&provider_ops, NULL, &provider) == UMF_RESULT_SUCCESS &&
         umfPoolCreate(umfJemallocPoolOps(), provider, &params, UMF_POOL_CREATE_FLAG_DISABLE_TRACKING, &made) ==
             UMF_RESULT_SUCCESS)
         atomic_store_explicit(&pool, made, memory_order_release);

@@ -169,7 +169,7 @@ void channel_post(struct channel *channel, enum method method, const ProtobufCMe
 
 /* ---- a call --------------------------------------------------------------------------------- */
 
-static void wait_until(struct channel *channel, struct call *call, uint64_t deadline)
+static void call_wait_until(struct channel *channel, struct call *call, uint64_t deadline)
 {
     struct timespec ts = {.tv_sec = (time_t)(deadline / NSEC_PER_SEC), .tv_nsec = (long)(deadline % NSEC_PER_SEC)};
 
@@ -200,7 +200,7 @@ static void call_follow(struct channel *channel, struct call *call, uint64_t dea
     } else if (channel->send_blocked && !call->pending->sequence) {
         soon = deadline_after_ns(RESEND_NS);
     }
-    wait_until(channel, call, soon < deadline ? soon : deadline);
+    call_wait_until(channel, call, soon < deadline ? soon : deadline);
     if (channel->send_blocked && !channel->broken)
         requests_flush(channel);
 }
@@ -209,7 +209,7 @@ static void call_follow(struct channel *channel, struct call *call, uint64_t dea
  * Until when somebody waits for it at most: what gives something back is not waited for if the next broker finds it,
  * nor for long if the link is down. 0: not any longer.
  */
-static uint64_t wait_at_most(const struct channel *channel, const struct call *call, uint64_t deadline)
+static uint64_t call_wait_at_most(const struct channel *channel, const struct call *call, uint64_t deadline)
 {
     const struct pending *pending = call->pending;
     uint64_t until = deadline_at(channel->since, LINK_LEAVE_NS);
@@ -232,7 +232,7 @@ static int call_await(struct channel *channel, struct call *call, uint64_t deadl
 
     for (bool first = true; call->state == CALL_WAITING || call->state == CALL_DECODING; first = false) {
         bool waits = call->state == CALL_WAITING;
-        uint64_t until = waits ? wait_at_most(channel, call, deadline) : deadline;
+        uint64_t until = waits ? call_wait_at_most(channel, call, deadline) : deadline;
 
         if (!until) {
             request_abandon(channel, call->pending);
@@ -259,7 +259,7 @@ static int call_await(struct channel *channel, struct call *call, uint64_t deadl
  * Replies that nobody waits for are received along with others. Those that came behind the last one are not left in
  * the socket: the broker takes descriptors for not received while anything is in it.
  */
-static void receive_rest(struct channel *channel)
+static void channel_receive_rest(struct channel *channel)
 {
     if (channel->n_fire_and_forget && !channel->led && !channel->broken && channel->link == LINK_UP) {
         link_drain(channel);
@@ -268,13 +268,13 @@ static void receive_rest(struct channel *channel)
 }
 
 /* The reply to HELLO may be there for long: then there is a broker, and what gives something back waits its turn. */
-static void hear_hello(struct channel *channel)
+static void channel_receive_hello(struct channel *channel)
 {
     if (channel->link == LINK_HANDSHAKING && !channel->led && !channel->fd_replaced && !channel->broken)
         link_drain(channel);
 }
 
-static int make_call(struct channel *channel, struct pending *pending, struct call *call, uint64_t deadline)
+static int channel_make_call(struct channel *channel, struct pending *pending, struct call *call, uint64_t deadline)
 {
     int r;
 
@@ -282,12 +282,12 @@ static int make_call(struct channel *channel, struct pending *pending, struct ca
         return fail_with(ENOMEM, "no memory for a request");
     requests_flush(channel);
     if (request_is_release(pending))
-        hear_hello(channel);
+        channel_receive_hello(channel);
     r = call_await(channel, call, deadline);
     if (!r && call->state == CALL_FAILED)
         r = fail_with(call->err, "%s", call->sentence);
     else if (!r && call->decode)
-        receive_rest(channel);
+        channel_receive_rest(channel);
     return r;
 }
 
@@ -334,7 +334,7 @@ int channel_call(struct channel *channel, const struct channel_request *request,
             pending->fds = request->fds;
             pending->n_fds = request->n_fds;
         }
-        r = make_call(channel, pending, &call, deadline);
+        r = channel_make_call(channel, pending, &call, deadline);
     }
     pthread_mutex_unlock(&channel->lock);
     return r ? r : call_result(&call);

@@ -26,7 +26,7 @@
 #define SYSTEM_SOCKET "/run/memoryd/memoryd.sock"
 
 /* Who serves it: only its own user, or root, may serve the socket in a user's folder. */
-static int check_owner(int socket, const char *path)
+static int connect_check_owner(int socket, const char *path)
 {
     struct ucred peer;
     socklen_t size = sizeof(peer);
@@ -46,7 +46,7 @@ uint64_t connect_pause_ns(unsigned attempt)
     return (1 + (clock_now_us() + (uint64_t)getpid()) % (UINT64_C(2) << shift)) * NSEC_PER_MSEC;
 }
 
-static void back_off(unsigned attempt, uint64_t deadline)
+static void connect_back_off(unsigned attempt, uint64_t deadline)
 {
     uint64_t now = clock_now_ns();
     uint64_t until = deadline_at(now, connect_pause_ns(attempt));
@@ -70,7 +70,7 @@ int connect_once(int socket, const char *path, bool private)
     while (r < 0 && errno == EINTR);
     if (r < 0)
         return fail_with(errno, "%s: %s", path, strerror_r(errno, text, sizeof(text)));
-    return private ? check_owner(socket, path) : 0;
+    return private ? connect_check_owner(socket, path) : 0;
 }
 
 static int connect_path(const char *path, bool private, uint64_t deadline, int *socketp)
@@ -83,7 +83,7 @@ static int connect_path(const char *path, bool private, uint64_t deadline, int *
     for (unsigned attempt = 0; (r = connect_once(fd, path, private)) == -EAGAIN; attempt++) {
         if (deadline_passed(deadline, clock_now_ns()))
             return fail_with(ETIMEDOUT, "the broker at %s does not accept connections", path);
-        back_off(attempt, deadline);
+        connect_back_off(attempt, deadline);
     }
     if (r)
         return r;
@@ -91,12 +91,12 @@ static int connect_path(const char *path, bool private, uint64_t deadline, int *
     return 0;
 }
 
-static bool is_absent(int r)
+static bool connect_is_absent(int r)
 {
     return r == -ENOENT || r == -ECONNREFUSED || r == -ENOTDIR;
 }
 
-static int try_path(const char *path, bool private, uint64_t deadline, struct connected *connected)
+static int connect_try_path(const char *path, bool private, uint64_t deadline, struct connected *connected)
 {
     int fd = -1;
     int r;
@@ -111,14 +111,14 @@ static int try_path(const char *path, bool private, uint64_t deadline, struct co
 }
 
 /* Nobody listens at any of the places: the one sentence for that, whatever the kernel says of each. */
-static int fail_absent(bool refused, const char *places)
+static int connect_fail_absent(bool refused, const char *places)
 {
     return fail_with(refused ? ECONNREFUSED : ENOENT,
                      "no broker answers at %s: start memoryd, or set MEMORYD_SOCKET", places);
 }
 
 /* The path in the user's folder, or "" if there is no such folder. */
-static void private_path(char *path, size_t size)
+static void connect_private_path(char *path, size_t size)
 {
     const char *folder = secure_getenv("XDG_RUNTIME_DIR");
 
@@ -126,7 +126,7 @@ static void private_path(char *path, size_t size)
         path[0] = '\0';
 }
 
-static bool may_autostart(unsigned autostart)
+static bool connect_may_autostart(unsigned autostart)
 {
     const char *text;
 
@@ -141,13 +141,13 @@ static bool may_autostart(unsigned autostart)
 /* Where a broker usually is. Of two places without one, it counts that somebody refused. */
 static int connect_usual(const char *path, uint64_t deadline, struct connected *found)
 {
-    int first = *path ? try_path(path, true, deadline, found) : -ENOENT;
+    int first = *path ? connect_try_path(path, true, deadline, found) : -ENOENT;
     int r;
 
-    if (!is_absent(first))
+    if (!connect_is_absent(first))
         return first;
-    r = try_path(SYSTEM_SOCKET, false, deadline, found);
-    return is_absent(r) && first == -ECONNREFUSED ? first : r;
+    r = connect_try_path(SYSTEM_SOCKET, false, deadline, found);
+    return connect_is_absent(r) && first == -ECONNREFUSED ? first : r;
 }
 
 /* Nobody listens there: starts a private broker, where that is wanted. */
@@ -158,8 +158,8 @@ static int connect_started(const struct connect_options *options, const char *pa
     int r;
 
     snprintf(places, sizeof(places), "%s%s" SYSTEM_SOCKET, path, *path ? " or " : "");
-    if (!may_autostart(options->autostart))
-        return fail_absent(refused, places);
+    if (!connect_may_autostart(options->autostart))
+        return connect_fail_absent(refused, places);
     if (!*path)
         return fail_with(refused ? ECONNREFUSED : ENOENT,
                     "no broker answers at " SYSTEM_SOCKET
@@ -169,11 +169,11 @@ static int connect_started(const struct connect_options *options, const char *pa
         return r;
     found->autostarted = true;
     for (unsigned attempt = 0;; attempt++) {
-        r = try_path(path, true, options->deadline, found);
+        r = connect_try_path(path, true, options->deadline, found);
         /* where the starter's end could not be seen it may take a while */
-        if (!is_absent(r) || deadline_passed(options->deadline, clock_now_ns()) || attempt > 200)
+        if (!connect_is_absent(r) || deadline_passed(options->deadline, clock_now_ns()) || attempt > 200)
             return r;
-        back_off(attempt, options->deadline);
+        connect_back_off(attempt, options->deadline);
     }
 }
 
@@ -185,18 +185,18 @@ int connect_broker(const struct connect_options *options, struct connected *conn
     int r;
 
     if (chosen && *chosen) {
-        r = try_path(chosen, false, options->deadline, &found);
-        if (is_absent(r))
-            r = fail_absent(r == -ECONNREFUSED, chosen);
+        r = connect_try_path(chosen, false, options->deadline, &found);
+        if (connect_is_absent(r))
+            r = connect_fail_absent(r == -ECONNREFUSED, chosen);
     } else {
-        private_path(path, sizeof(path));
+        connect_private_path(path, sizeof(path));
         r = connect_usual(path, options->deadline, &found);
-        if (is_absent(r))
+        if (connect_is_absent(r))
             r = connect_started(options, path, r == -ECONNREFUSED, &found);
     }
     if (r)
         return r;
-    found.may_autostart = found.private && may_autostart(options->autostart);
+    found.may_autostart = found.private && connect_may_autostart(options->autostart);
     *connected = found;
     return 0;
 }

@@ -24,7 +24,7 @@
 /* ---- a packet; without the lock -------------------------------------------------------------- */
 
 /* The Problem of a refusal; a broker that sends none, or nonsense, is believed the number only. */
-static void decode_problem(struct channel *channel, struct call *call, const uint8_t *payload, size_t n)
+static void link_decode_problem(struct channel *channel, struct call *call, const uint8_t *payload, size_t n)
 {
     ProtobufCMessage *message;
 
@@ -36,7 +36,7 @@ static void decode_problem(struct channel *channel, struct call *call, const uin
     }
 }
 
-static int decode_reply(struct channel *channel, const struct schema_method *row, struct call *call,
+static int link_decode_reply(struct channel *channel, const struct schema_method *row, struct call *call,
                       const uint8_t *payload, size_t n, struct fdset *fds)
 {
     ProtobufCMessage *message;
@@ -61,7 +61,7 @@ static void link_undo(struct channel *channel, const struct schema_method *row, 
         undo_reply(channel, row->grants, message);
 }
 
-static int deliver_event(struct channel *channel, uint16_t id, const uint8_t *payload, size_t n)
+static int link_deliver_event(struct channel *channel, uint16_t id, const uint8_t *payload, size_t n)
 {
     const struct schema_event *event = schema_event(id);
     ProtobufCMessage *message;
@@ -124,7 +124,7 @@ static int link_deliver(struct channel *channel, size_t size, struct fdset *fds,
         return -EPROTO;
     n = header.payload_length;
     if (!header.sequence)
-        return deliver_event(channel, header.method, payload, n);
+        return link_deliver_event(channel, header.method, payload, n);
     /* HELLO was refused, and what was sent behind it has not been looked at */
     if (channel->link == LINK_HANDSHAKING && header.status == STATUS_NO_SESSION)
         return 0;
@@ -137,9 +137,9 @@ static int link_deliver(struct channel *channel, size_t size, struct fdset *fds,
     complete = complete || header.method == METHOD_HELLO;
     if (call && header.status) {
         call->status = header.status;
-        decode_problem(channel, call, payload, n);
+        link_decode_problem(channel, call, payload, n);
     } else if (call && complete) {
-        call->err = err = decode_reply(channel, pending->row, call, payload, n, fds);
+        call->err = err = link_decode_reply(channel, pending->row, call, payload, n, fds);
     } else if (!header.status && !pending->fire_and_forget) {
         /* nobody wants it any more, or it is of no use */
         link_undo(channel, pending->row, payload, n);
@@ -180,7 +180,7 @@ static void link_lose(struct channel *channel)
 }
 
 /* What it said cannot be: whoever waits must know, and another connection may go better. */
-static void lose_to_nonsense(struct channel *channel)
+static void link_lose_to_nonsense(struct channel *channel)
 {
     static const char why[] = "the broker sent a packet that breaks the protocol; the connection was given up";
 
@@ -194,7 +194,7 @@ static void lose_to_nonsense(struct channel *channel)
 }
 
 /* Without the lock. True if there may be more. */
-static bool receive_one(struct channel *channel, bool wait)
+static bool link_receive_one(struct channel *channel, bool wait)
 {
     _cleanup_fdset_ struct fdset fds = FDSET_NULL;
     size_t size;
@@ -206,7 +206,7 @@ static bool receive_one(struct channel *channel, bool wait)
     case SOCKIO_E_FDS_LOST:
         if (!link_deliver(channel, size, &fds, !r))
             return true;
-        lose_to_nonsense(channel);
+        link_lose_to_nonsense(channel);
         return false;
     case SOCKIO_E_RESET: /* replies may lie behind it */
         return true;
@@ -218,7 +218,7 @@ static bool receive_one(struct channel *channel, bool wait)
         pthread_mutex_unlock(&channel->lock);
         return false;
     default: /* too large, too many descriptors, or a socket that is none */
-        lose_to_nonsense(channel);
+        link_lose_to_nonsense(channel);
         return false;
     }
 }
@@ -226,14 +226,14 @@ static bool receive_one(struct channel *channel, bool wait)
 /* ---- a turn --------------------------------------------------------------------------------- */
 
 /* Without the lock. Replies to several come together; the leader serves the others as well, but not for ever. */
-static void receive_some(struct channel *channel, bool wait)
+static void link_receive_some(struct channel *channel, bool wait)
 {
     channel->others_wait = false;
-    for (unsigned n = 0; n < PACKETS_PER_TURN && receive_one(channel, wait) && channel->others_wait; n++)
+    for (unsigned n = 0; n < PACKETS_PER_TURN && link_receive_one(channel, wait) && channel->others_wait; n++)
         wait = false;
 }
 
-static void listen_once(struct channel *channel, uint64_t deadline)
+static void link_listen(struct channel *channel, uint64_t deadline)
 {
     uint64_t now = clock_now_ns();
     uint64_t until = deadline_at(now, channel->send_blocked == SOCKIO_E_TOO_MANY_IN_FLIGHT ? LINK_RETRY_NS
@@ -244,10 +244,10 @@ static void listen_once(struct channel *channel, uint64_t deadline)
 
     pthread_mutex_unlock(&channel->lock);
     if (wait)
-        receive_some(channel, true);
+        link_receive_some(channel, true);
     else if (poll(&p, 1, deadline_poll_ms(until < deadline ? until : deadline, now)) > 0 &&
              (p.revents & (POLLIN | POLLHUP | POLLERR | POLLNVAL)))
-        receive_some(channel, false);
+        link_receive_some(channel, false);
     pthread_mutex_lock(&channel->lock);
 }
 
@@ -266,7 +266,7 @@ void link_lead(struct channel *channel, uint64_t deadline, bool just_sent)
     else if (channel->link == LINK_DOWN)
         resume_step(channel, deadline);
     else
-        listen_once(channel, deadline);
+        link_listen(channel, deadline);
     if (channel->link == LINK_HANDSHAKING)
         resume_heard(channel);
     channel->led = false;
@@ -276,7 +276,7 @@ void link_drain(struct channel *channel)
 {
     channel->led = true;
     pthread_mutex_unlock(&channel->lock);
-    while (receive_one(channel, false))
+    while (link_receive_one(channel, false))
         ;
     pthread_mutex_lock(&channel->lock);
     if (channel->link == LINK_HANDSHAKING)
@@ -285,7 +285,7 @@ void link_drain(struct channel *channel)
 }
 
 /* What it said last, and its end. */
-static void hear_the_end(struct channel *channel)
+static void link_receive_last(struct channel *channel)
 {
     if (channel->fd_replaced) {
         channel->led = true;
@@ -307,7 +307,7 @@ static void link_reconnect(struct channel *channel)
             if (channel->link == LINK_DOWN)
                 break;
         } else if (channel->send_blocked == SOCKIO_E_GONE) {
-            hear_the_end(channel);
+            link_receive_last(channel);
         } else if (channel->link == LINK_UP || requests_flush(channel) != SOCKIO_E_GONE) {
             break;
         }

@@ -11,7 +11,7 @@
 #include "proto/release_log.h"
 #include "proto/sockio.h"
 
-static bool is_recorded(const struct pending *pending)
+static bool request_is_recorded(const struct pending *pending)
 {
     return pending->row->repeat == REPEAT_RECORDED;
 }
@@ -21,7 +21,7 @@ bool request_is_release(const struct pending *pending)
     return pending->row->id == METHOD_RELEASE || pending->row->id == METHOD_UNRESERVE;
 }
 
-static struct pending *new_pending(void)
+static struct pending *pending_new(void)
 {
     struct pending *pending = malloc(sizeof(*pending));
     pthread_condattr_t attr;
@@ -39,7 +39,7 @@ struct pending *request_enter(struct channel *channel, const struct schema_metho
                               struct call *call)
 {
     struct list *link = list_pop(&channel->unused);
-    struct pending *pending = link ? container_of(link, struct pending, link) : new_pending();
+    struct pending *pending = link ? container_of(link, struct pending, link) : pending_new();
 
     if (!pending)
         return NULL;
@@ -67,7 +67,7 @@ void request_keep(struct pending *pending)
 
 void request_drop(struct channel *channel, struct pending *pending)
 {
-    if (pending->sequence && is_recorded(pending))
+    if (pending->sequence && request_is_recorded(pending))
         channel->n_recorded--;
     if (pending->fire_and_forget)
         channel->n_fire_and_forget--;
@@ -89,7 +89,7 @@ void request_abandon(struct channel *channel, struct pending *pending)
     pending->call = NULL;
     pending->fds = NULL;
     pending->n_fds = 0;
-    if (is_recorded(pending) ? !pending->sequence && !request_is_release(pending)
+    if (request_is_recorded(pending) ? !pending->sequence && !request_is_release(pending)
                              : !pending->sequence || pending->lost) {
         request_drop(channel, pending);
         return;
@@ -99,7 +99,7 @@ void request_abandon(struct channel *channel, struct pending *pending)
     channel->n_fire_and_forget += pending->fire_and_forget;
 }
 
-static void end_call(struct call *call, int err, unsigned status, const char *sentence)
+static void request_end_call(struct call *call, int err, unsigned status, const char *sentence)
 {
     call->state = status ? CALL_ANSWERED : CALL_FAILED;
     call->err = status ? 0 : err;
@@ -117,7 +117,7 @@ static void request_fail(struct channel *channel, struct pending *pending, int e
     /* one whose result is being made has had its reply */
     if (!call || call->state != CALL_WAITING)
         return;
-    end_call(call, err, status, sentence);
+    request_end_call(call, err, status, sentence);
     request_abandon(channel, pending);
 }
 
@@ -140,7 +140,7 @@ static uint64_t requests_acknowledged(const struct channel *channel)
 
 void request_answered(struct channel *channel, struct pending *pending)
 {
-    bool recorded = is_recorded(pending);
+    bool recorded = request_is_recorded(pending);
     uint64_t sequence = pending->sequence;
 
     request_drop(channel, pending);
@@ -149,7 +149,7 @@ void request_answered(struct channel *channel, struct pending *pending)
 }
 
 /* Those that the next request acknowledges anyway need not be told one by one. */
-static void forget_acknowledged(struct channel *channel)
+static void requests_forget_acknowledged(struct channel *channel)
 {
     uint64_t done = requests_acknowledged(channel);
     unsigned n = 0;
@@ -161,13 +161,13 @@ static void forget_acknowledged(struct channel *channel)
 }
 
 /* Is there room for one more? It may itself tell of one, which then counts no more. */
-static bool has_room(struct channel *channel)
+static bool requests_have_room(struct channel *channel)
 {
-    forget_acknowledged(channel);
+    requests_forget_acknowledged(channel);
     return channel->n_recorded + channel->n_answered - !!channel->n_answered < MEMORYD_UNACKNOWLEDGED_MAX;
 }
 
-static void has_told(struct channel *channel, struct pending *pending)
+static void request_has_told(struct channel *channel, struct pending *pending)
 {
     pending->answered = channel->answered[0];
     channel->n_answered--;
@@ -190,7 +190,7 @@ static void request_prepare(const struct channel *channel, const struct pending 
     uint64_t answered;
 
     out->is_new = !pending->sequence;
-    out->tells = out->is_new && is_recorded(pending) && channel->n_answered;
+    out->tells = out->is_new && request_is_recorded(pending) && channel->n_answered;
     answered = out->tells ? channel->answered[0] : pending->answered;
     out->iov[0].iov_base = out->header;
     out->iov[0].iov_len = frame_encode(out->header, FRAME_FROM_CLIENT,
@@ -206,38 +206,38 @@ static void request_prepare(const struct channel *channel, const struct pending 
 }
 
 /* Before it is sent: should this broker not read it, the next one does. */
-static void note_in_log(struct channel *channel, struct pending *pending, const struct outgoing *out)
+static void request_note_in_log(struct channel *channel, struct pending *pending, const struct outgoing *out)
 {
     if (out->is_new && channel->release_log && request_is_release(pending))
         pending->in_log = release_log_put(channel->release_log, out->iov);
 }
 
 /* It has a sequence from now on, be it sent or only in the log. */
-static void enter_waiting(struct channel *channel, struct pending *pending, const struct outgoing *out)
+static void request_enter_waiting(struct channel *channel, struct pending *pending, const struct outgoing *out)
 {
     pending->sequence = ++channel->sequence;
-    if (is_recorded(pending))
+    if (request_is_recorded(pending))
         channel->n_recorded++;
     if (out->tells)
-        has_told(channel, pending);
+        request_has_told(channel, pending);
     list_remove(&pending->link);
     list_append(&channel->waiting, &pending->link);
 }
 
 /* Without a connection it goes no further than the log. */
-static int send_or_note(struct channel *channel, struct pending *pending, bool connected)
+static int request_send_or_log(struct channel *channel, struct pending *pending, bool connected)
 {
     struct outgoing out;
     int r = SOCKIO_E_GONE;
 
     request_prepare(channel, pending, &out);
-    note_in_log(channel, pending, &out);
+    request_note_in_log(channel, pending, &out);
     if (connected)
         r = sockio_send(channel->socket, out.iov, pending->n ? 2 : 1, pending->fds, pending->n_fds);
     if (r && !(out.is_new && pending->in_log))
         return r;
     if (out.is_new)
-        enter_waiting(channel, pending, &out);
+        request_enter_waiting(channel, pending, &out);
     pending->lost = r;
     channel->needs_resend |= pending->lost;
     return r;
@@ -245,11 +245,11 @@ static int send_or_note(struct channel *channel, struct pending *pending, bool c
 
 int request_send(struct channel *channel, struct pending *pending)
 {
-    return send_or_note(channel, pending, true);
+    return request_send_or_log(channel, pending, true);
 }
 
 /* The kernel does not want it, and never will. */
-static int give_up_sending(struct channel *channel, struct pending *pending, int r)
+static int request_give_up(struct channel *channel, struct pending *pending, int r)
 {
     /* the broker has it, or wants no descriptors to say that it has not; see request_abandon() */
     if (pending->lost && pending->n_fds) {
@@ -265,17 +265,17 @@ static int give_up_sending(struct channel *channel, struct pending *pending, int
     return 0;
 }
 
-static int try_to_send(struct channel *channel, struct pending *pending)
+static int request_try_send(struct channel *channel, struct pending *pending)
 {
     int r = request_send(channel, pending);
 
     if (!r || r == SOCKIO_E_AGAIN || r == SOCKIO_E_TOO_MANY_IN_FLIGHT || r == SOCKIO_E_GONE)
         return r;
-    return give_up_sending(channel, pending, r);
+    return request_give_up(channel, pending, r);
 }
 
 /* Before HELLO is answered nothing else is: if it is refused for good, the others can go to another session. */
-static bool may_go(const struct channel *channel, const struct pending *pending)
+static bool request_may_go(const struct channel *channel, const struct pending *pending)
 {
     return channel->link == LINK_UP || request_is_release(pending);
 }
@@ -287,7 +287,7 @@ static int requests_send_all(struct channel *channel)
     if (channel->needs_resend)
         list_for_each_entry_safe(pending, &channel->waiting, struct pending, link)
         {
-            r = pending->lost && may_go(channel, pending) ? try_to_send(channel, pending) : 0;
+            r = pending->lost && request_may_go(channel, pending) ? request_try_send(channel, pending) : 0;
             if (r)
                 return r;
         }
@@ -295,17 +295,17 @@ static int requests_send_all(struct channel *channel)
     /* what changes something goes first, so that what looks afterwards sees it; it may look past what has no room */
     list_for_each_entry_safe(pending, &channel->unsent[REPEAT_RECORDED], struct pending, link)
     {
-        if (!may_go(channel, pending))
+        if (!request_may_go(channel, pending))
             continue;
-        if (!has_room(channel))
+        if (!requests_have_room(channel))
             break;
-        r = try_to_send(channel, pending);
+        r = request_try_send(channel, pending);
         if (r)
             return r;
     }
     list_for_each_entry_safe(pending, &channel->unsent[REPEAT_HARMLESS], struct pending, link)
     {
-        r = may_go(channel, pending) ? try_to_send(channel, pending) : 0;
+        r = request_may_go(channel, pending) ? request_try_send(channel, pending) : 0;
         if (r)
             return r;
     }
@@ -313,15 +313,15 @@ static int requests_send_all(struct channel *channel)
 }
 
 /* There is no connection to send it on, but the next broker is to find what gives something back. */
-static void note_unsent(struct channel *channel)
+static void requests_log_unsent(struct channel *channel)
 {
     list_for_each_entry_safe(pending, &channel->unsent[REPEAT_RECORDED], struct pending, link)
     {
         if (!request_is_release(pending))
             continue;
-        if (!has_room(channel))
+        if (!requests_have_room(channel))
             return;
-        (void)send_or_note(channel, pending, false);
+        (void)request_send_or_log(channel, pending, false);
         if (!pending->in_log)
             return;
     }
@@ -341,7 +341,7 @@ int requests_flush(struct channel *channel)
         r = requests_send_all(channel);
     }
     if (channel->link != LINK_UP)
-        note_unsent(channel);
+        requests_log_unsent(channel);
     return channel->send_blocked = r;
 }
 
@@ -362,11 +362,11 @@ void requests_lost(struct channel *channel)
 {
     list_for_each_entry_safe(pending, &channel->waiting, struct pending, link)
     {
-        if (is_recorded(pending) && !channel->minor) {
+        if (request_is_recorded(pending) && !channel->minor) {
             request_fail(channel, pending, ECONNRESET, 0,
                          "the connection was lost, and this old broker cannot say whether it has done the request");
             request_drop(channel, pending);
-        } else if (!is_recorded(pending) && !pending->call) {
+        } else if (!request_is_recorded(pending) && !pending->call) {
             request_drop(channel, pending);
         } else {
             pending->lost = true;
@@ -380,8 +380,8 @@ void requests_lost(struct channel *channel)
             pthread_cond_broadcast(&pending->wake);
 }
 
-static void fail_list(struct channel *channel, struct list *list, int err, unsigned status, const char *sentence,
-                      bool forget)
+static void requests_fail_list(struct channel *channel, struct list *list, int err, unsigned status,
+                               const char *sentence, bool forget)
 {
     list_for_each_entry_safe(pending, list, struct pending, link)
     {
@@ -389,7 +389,7 @@ static void fail_list(struct channel *channel, struct list *list, int err, unsig
             request_fail(channel, pending, err, status, sentence);
         } else if (!pending->call || pending->call->state == CALL_WAITING) {
             if (pending->call)
-                end_call(pending->call, err, status, sentence);
+                request_end_call(pending->call, err, status, sentence);
             request_answered(channel, pending);
         }
     }
@@ -397,36 +397,36 @@ static void fail_list(struct channel *channel, struct list *list, int err, unsig
 
 void requests_fail(struct channel *channel, int err, unsigned status, const char *sentence, bool forget)
 {
-    fail_list(channel, &channel->waiting, err, status, sentence, forget);
+    requests_fail_list(channel, &channel->waiting, err, status, sentence, forget);
     if (forget)
         return;
     for (unsigned repeat = 0; repeat < 2; repeat++)
-        fail_list(channel, &channel->unsent[repeat], err, status, sentence, false);
+        requests_fail_list(channel, &channel->unsent[repeat], err, status, sentence, false);
 }
 
 /* The lists stay as they are: a leader may be at one of the requests. */
-static void break_list(struct list *list, int err, const char *why)
+static void requests_break_list(struct list *list, int err, const char *why)
 {
     list_for_each_entry(pending, list, struct pending, link)
     {
-        bool elsewhere = !pending->sequence || (!is_recorded(pending) && err == ECONNRESET);
+        bool elsewhere = !pending->sequence || (!request_is_recorded(pending) && err == ECONNRESET);
         struct call *call = pending->call;
 
         if (call && call->state == CALL_WAITING) {
             pending->call = NULL;
-            end_call(call, elsewhere ? ENOTCONN : err, 0, why);
+            request_end_call(call, elsewhere ? ENOTCONN : err, 0, why);
         }
     }
 }
 
 void requests_break(struct channel *channel, int err, const char *why)
 {
-    break_list(&channel->waiting, err, why);
-    break_list(&channel->unsent[0], err, why);
-    break_list(&channel->unsent[1], err, why);
+    requests_break_list(&channel->waiting, err, why);
+    requests_break_list(&channel->unsent[0], err, why);
+    requests_break_list(&channel->unsent[1], err, why);
 }
 
-static void orphan_list(struct list *list)
+static void requests_orphan_list(struct list *list)
 {
     list_for_each_entry(pending, list, struct pending, link)
         pending->call = NULL;
@@ -434,12 +434,12 @@ static void orphan_list(struct list *list)
 
 void requests_orphan(struct channel *channel)
 {
-    orphan_list(&channel->waiting);
-    orphan_list(&channel->unsent[0]);
-    orphan_list(&channel->unsent[1]);
+    requests_orphan_list(&channel->waiting);
+    requests_orphan_list(&channel->unsent[0]);
+    requests_orphan_list(&channel->unsent[1]);
 }
 
-static struct pending *first_waiting(const struct list *list)
+static struct pending *requests_first_waiting(const struct list *list)
 {
     list_for_each_entry(pending, list, struct pending, link)
         if (pending->call && pending->call->state == CALL_WAITING)
@@ -449,12 +449,12 @@ static struct pending *first_waiting(const struct list *list)
 
 bool requests_has_waiting(const struct channel *channel)
 {
-    return first_waiting(&channel->waiting);
+    return requests_first_waiting(&channel->waiting);
 }
 
-static bool wake_first(const struct list *list)
+static bool requests_wake_first(const struct list *list)
 {
-    struct pending *pending = first_waiting(list);
+    struct pending *pending = requests_first_waiting(list);
 
     if (pending)
         pthread_cond_broadcast(&pending->wake);
@@ -463,11 +463,12 @@ static bool wake_first(const struct list *list)
 
 bool requests_wake_one(struct channel *channel)
 {
-    return wake_first(&channel->waiting) || wake_first(&channel->unsent[0]) || wake_first(&channel->unsent[1]);
+    return requests_wake_first(&channel->waiting) || requests_wake_first(&channel->unsent[0]) ||
+           requests_wake_first(&channel->unsent[1]);
 }
 
 /* What wakes is not destroyed: in the child of a fork it may still count sleepers that only the parent has. */
-static void free_list(struct list *list)
+static void requests_free_list(struct list *list)
 {
     struct list *link;
 
@@ -481,8 +482,8 @@ static void free_list(struct list *list)
 
 void requests_deinit(struct channel *channel)
 {
-    free_list(&channel->waiting);
-    free_list(&channel->unsent[0]);
-    free_list(&channel->unsent[1]);
-    free_list(&channel->unused);
+    requests_free_list(&channel->waiting);
+    requests_free_list(&channel->unsent[0]);
+    requests_free_list(&channel->unsent[1]);
+    requests_free_list(&channel->unused);
 }

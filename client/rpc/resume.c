@@ -48,7 +48,7 @@ struct resumption {
  * The pages are this process's to allocate, so that they are there whenever they are written to (I1). The child of a
  * fork has a session of its own, and must not write into this one's.
  */
-static void map_memory(struct channel *channel, int fd, bool with_cache)
+static void resume_map_memory(struct channel *channel, int fd, bool with_cache)
 {
     void *memory = MAP_FAILED;
     struct stat st;
@@ -90,7 +90,7 @@ int channel_may_resume(struct channel *channel, const struct connected *connecte
     next->session = *session;
     next->hello_reply.release_log = -1;
     pthread_mutex_lock(&channel->lock);
-    map_memory(channel, steal_fd(&log), true);
+    resume_map_memory(channel, steal_fd(&log), true);
     channel->minor = session->version;
     __atomic_store_n(&channel->has_nodes, session->n_nodes > 1, __ATOMIC_RELAXED);
     channel->resumption = next;
@@ -119,7 +119,7 @@ int resume_late(struct channel *channel)
                : fail_with(ETIMEDOUT, "the broker at %s did not take the session up again in time", path);
 }
 
-static void try_later(struct channel *channel)
+static void resume_later(struct channel *channel)
 {
     struct resumption *next = channel->resumption;
 
@@ -131,13 +131,13 @@ static void try_later(struct channel *channel)
 }
 
 /* Waiting is of no use to those who are here; those who come later may try again. */
-static void fail_all(struct channel *channel, int err, unsigned status, const char *sentence)
+static void resume_fail_all(struct channel *channel, int err, unsigned status, const char *sentence)
 {
     requests_fail(channel, err, status, sentence, false);
-    try_later(channel);
+    resume_later(channel);
 }
 
-static bool is_restarting(int r)
+static bool resume_is_restarting(int r)
 {
     return r == -ENOENT || r == -ECONNREFUSED || r == -EAGAIN || r == -ENOTDIR;
 }
@@ -145,7 +145,7 @@ static bool is_restarting(int r)
 /* ---- connecting ----------------------------------------------------------------------------- */
 
 /* False if the deadline came first, or there is nothing to be done any more. */
-static bool pause_until_next(struct channel *channel, uint64_t deadline)
+static bool resume_pause(struct channel *channel, uint64_t deadline)
 {
     uint64_t now = clock_now_ns();
     uint64_t until = channel->resumption->next_attempt;
@@ -181,11 +181,11 @@ static void resume_say_hello(struct channel *channel)
     }
     if (pending)
         request_drop(channel, pending);
-    try_later(channel);
+    resume_later(channel);
 }
 
 /* A socket is the channel's as soon as it exists, so that the child of a fork closes it. */
-static int connect_again(struct channel *channel)
+static int resume_connect(struct channel *channel)
 {
     struct resumption *next = channel->resumption;
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -203,7 +203,7 @@ static int connect_again(struct channel *channel)
     return r;
 }
 
-static int start_broker(struct channel *channel, uint64_t deadline)
+static int resume_start_broker(struct channel *channel, uint64_t deadline)
 {
     struct resumption *next = channel->resumption;
     int r;
@@ -220,22 +220,22 @@ void resume_step(struct channel *channel, uint64_t deadline)
     struct fail_saved saved;
     int r;
 
-    if (!pause_until_next(channel, deadline))
+    if (!resume_pause(channel, deadline))
         return;
     fail_save(&saved, 0);
-    r = connect_again(channel);
+    r = resume_connect(channel);
     if (!r && !channel->broken) {
         resume_say_hello(channel);
-    } else if (is_restarting(r)) {
-        try_later(channel);
+    } else if (resume_is_restarting(r)) {
+        resume_later(channel);
         if (r != -EAGAIN && next->may_autostart && next->attempt > AUTOSTART_ATTEMPTS) {
             next->attempt = 0;
-            r = start_broker(channel, deadline);
+            r = resume_start_broker(channel, deadline);
             if (r)
                 requests_fail(channel, -r, 0, fail_sentence(), false);
         }
     } else if (r) {
-        fail_all(channel, -r, 0, fail_sentence());
+        resume_fail_all(channel, -r, 0, fail_sentence());
     }
     (void)fail_restore(&saved);
 }
@@ -248,27 +248,27 @@ void resume_at_once(struct channel *channel)
     int r;
 
     fail_save(&saved, 0);
-    while ((r = connect_again(channel)) == -EAGAIN && !deadline_passed(until, clock_now_ns())) {
-        try_later(channel);
-        if (!pause_until_next(channel, until))
+    while ((r = resume_connect(channel)) == -EAGAIN && !deadline_passed(until, clock_now_ns())) {
+        resume_later(channel);
+        if (!resume_pause(channel, until))
             break;
     }
     if (!r && !channel->broken)
         resume_say_hello(channel);
     else
-        try_later(channel);
+        resume_later(channel);
     (void)fail_restore(&saved);
 }
 
 /* ---- the answer ----------------------------------------------------------------------------- */
 
-static void go_on(struct channel *channel)
+static void resume_succeeded(struct channel *channel)
 {
     struct resumption *next = channel->resumption;
 
     /* what the broker has told before is not in it, nor what was let out: so without its cache */
     if (!channel->release_log)
-        map_memory(channel, steal_fd(&next->hello_reply.release_log), false);
+        resume_map_memory(channel, steal_fd(&next->hello_reply.release_log), false);
     if (next->hello_reply.session != next->session.session || next->hello_reply.broker != next->session.broker) {
         channel_break_locked(channel, ECONNRESET, "another broker serves here now, which does not know the session");
         return;
@@ -295,7 +295,7 @@ void resume_heard(struct channel *channel)
     next->hello.state = CALL_OF_LEADER;
     switch (next->hello.status) {
     case STATUS_OK:
-        go_on(channel);
+        resume_succeeded(channel);
         break;
     case STATUS_STALE:
     case STATUS_NO_SUCH_ID:
@@ -307,10 +307,10 @@ void resume_heard(struct channel *channel)
     case STATUS_NO_MEMORY:
     case STATUS_NO_DESCRIPTORS:
     case STATUS_LIMIT:
-        try_later(channel);
+        resume_later(channel);
         break;
     default:
-        fail_all(channel, 0, next->hello.status, next->hello.sentence);
+        resume_fail_all(channel, 0, next->hello.status, next->hello.sentence);
     }
 }
 

@@ -35,7 +35,7 @@ unsigned rpc_opened_ids(const struct rpc_opened *opened, uint64_t *ids)
     return n;
 }
 
-static bool is_sane(const struct rpc_opened_item *item)
+static bool opened_item_is_sane(const struct rpc_opened_item *item)
 {
     size_t size;
 
@@ -74,7 +74,7 @@ static int decode_opened(void *result, const ProtobufCMessage *reply, struct fds
         };
         if (item->status)
             continue;
-        if (!is_sane(item))
+        if (!opened_item_is_sane(item))
             return -EPROTO;
         if (b->tokens.len)
             memcpy(&item->token, b->tokens.data + i * sizeof(item->token), sizeof(item->token));
@@ -111,7 +111,7 @@ static int call_opened(struct rpc_route route, enum method method, const Protobu
     return r;
 }
 
-static void fill_name(Memoryd__V1__NameBindRequest *message, const char *name,
+static void call_fill_name(Memoryd__V1__NameBindRequest *message, const char *name,
                       const struct memclient_name_options *options)
 {
     message->name = (char *)name;
@@ -123,7 +123,7 @@ static void fill_name(Memoryd__V1__NameBindRequest *message, const char *name,
 }
 
 /* Is it another broker by now, that does not speak this minor version? */
-static bool is_older(struct rpc_route route, unsigned minor)
+static bool route_is_older(struct rpc_route route, unsigned minor)
 {
     _cleanup_(channel_unrefp) struct channel *channel = NULL;
     struct fail_saved saved;
@@ -170,13 +170,13 @@ int rpc_alloc(struct rpc_route route, const struct alloc_spec *spec, struct rpc_
         request.flags |= MEMORYD__V1__ALLOC_REQUEST__FLAG__WANT_TOKENS;
     request.wait_ms = options->wait_ms;
     if (options->name) {
-        fill_name(&name, options->name, &spec->name);
+        call_fill_name(&name, options->name, &spec->name);
         request.name = &name;
     }
     opened->n = spec->n;
     r = call_opened(route, METHOD_ALLOC, &request.base, NULL, opened);
     /* an older broker has taken the session over meanwhile: it has done nothing */
-    if (r && want_token && fail_status() == STATUS_INVALID_ARGUMENT && is_older(route, 2)) {
+    if (r && want_token && fail_status() == STATUS_INVALID_ARGUMENT && route_is_older(route, 2)) {
         request.flags &= ~(uint32_t)MEMORYD__V1__ALLOC_REQUEST__FLAG__WANT_TOKENS;
         opened->n = spec->n;
         r = call_opened(route, METHOD_ALLOC, &request.base, NULL, opened);
@@ -300,7 +300,7 @@ int rpc_name_bind(struct rpc_route route, uint64_t id, const char *name,
 {
     Memoryd__V1__NameBindRequest request = MEMORYD__V1__NAME_BIND_REQUEST__INIT;
 
-    fill_name(&request, name, options);
+    call_fill_name(&request, name, options);
     request.buffer = id;
     return call_done(route, METHOD_NAME_BIND, &request.base);
 }

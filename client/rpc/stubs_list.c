@@ -92,7 +92,7 @@ DECODE(token, TokenInfo)
     for (size_t i = 0; i < m->n_##name && i < (max); i++) \
         item->name[i] = m->name[i];
 
-static uint32_t least(size_t a, size_t b, size_t most)
+static uint32_t listing_least(size_t a, size_t b, size_t most)
 {
     size_t n = a < b ? a : b;
 
@@ -103,9 +103,9 @@ void convert_buffer_info(const Memoryd__V1__BufferInfo *m, struct memclient_buff
 {
     *item = (struct memclient_buffer_info){.size = sizeof(*item)};
     MEMORYD_ROW_buffer(KEEP)
-    item->n_nodes = least(m->n_nodes, m->n_node_bytes, MEMORYD_NODES_MAX);
+    item->n_nodes = listing_least(m->n_nodes, m->n_node_bytes, MEMORYD_NODES_MAX);
     /* the other arrays are missing where a broker is older than they are, and zero here */
-    item->n_holders = least(m->n_holders, m->n_holder_rights, MEMORYD_HOLDERS_MAX);
+    item->n_holders = listing_least(m->n_holders, m->n_holder_rights, MEMORYD_HOLDERS_MAX);
 }
 
 static void decode_buffer(const void *message, union item *to)

@@ -5,49 +5,36 @@
 
 /* ---- listings ------------------------------------------------------------------------------- */
 
-/*
- * Every listing pages in the same way; what differs is the type of the caller's function, which
- * takes a pointer to its own item. A small struct carries it through the untyped one of rpc.
- */
-static int list_pages(struct memclient *ctx, enum list_kind kind, rpc_item *fn, void *data)
+static int list_pages(struct memclient *ctx, struct rpc_listing *listing)
 {
-    struct rpc_listing *listing;
-    uint64_t cursor = 0;
-    int stopped = 0;
-    int r;
+    int r = check_context(&ctx);
 
-    r = check_context(&ctx);
     if (r)
         return r;
-    listing = rpc_listing_new();
-    if (!listing)
-        return fail_with(ENOMEM, "no memory for a listing");
     do
-        r = rpc_list(context_route(ctx), kind, listing, &cursor, fn, data, &stopped);
-    while (!r && !stopped && cursor);
-    rpc_listing_free(listing);
-    return r ? r : stopped;
+        r = rpc_list(context_route(ctx), listing);
+    while (!r && !listing->stopped && listing->cursor);
+    return r ? r : listing->stopped;
 }
 
-#define LISTING(name, kind, type)                                                            \
-    struct name##_caller {                                                                   \
-        int (*fn)(const struct type *, void *);                                              \
-        void *data;                                                                          \
-    };                                                                                       \
-    static int name##_item(const void *item, void *data)                                     \
-    {                                                                                        \
-        const struct name##_caller *caller = data;                                           \
-                                                                                             \
-        return caller->fn(item, caller->data);                                               \
-    }                                                                                        \
-    int memclient_list_##name(struct memclient *ctx, int (*fn)(const struct type *, void *), \
-                              void *data)                                                    \
-    {                                                                                        \
-        struct name##_caller caller = {fn, data};                                            \
-                                                                                             \
-        if (!fn)                                                                             \
-            return fail_with(EINVAL, "fn is NULL");                                               \
-        return list_pages(ctx, kind, name##_item, &caller);                                        \
+/* The caller's function takes a pointer to its own type of item. A small struct carries it through the untyped one. */
+#define LISTING(name, KIND, type)                                                                            \
+    struct name##_caller {                                                                                   \
+        int (*fn)(const struct type *, void *);                                                              \
+        void *data;                                                                                          \
+    };                                                                                                       \
+    static int name##_item(const void *item, void *data)                                                     \
+    {                                                                                                        \
+        const struct name##_caller *caller = data;                                                           \
+                                                                                                             \
+        return caller->fn(item, caller->data);                                                               \
+    }                                                                                                        \
+    int memclient_list_##name(struct memclient *ctx, int (*fn)(const struct type *, void *), void *data)     \
+    {                                                                                                        \
+        struct name##_caller caller = {fn, data};                                                            \
+                                                                                                             \
+        return fn ? list_pages(ctx, &(struct rpc_listing){.kind = KIND, .fn = name##_item, .data = &caller}) \
+                  : fail_with(EINVAL, "fn is NULL");                                                         \
     }
 
 LISTING(nodes, LIST_NODES, memclient_node)

@@ -204,9 +204,8 @@ static int context_connect_locked(struct memclient *ctx, uint64_t deadline)
     }
     pthread_cond_broadcast(&ctx->connected);
     if (r) {
-        struct fail_saved saved;
+        struct fail_saved saved = fail_save(r);
 
-        fail_save(&saved, r);
         channel_unref(channel);
         r = fail_restore(&saved);
         if (context_is_lost(r))

@@ -313,9 +313,8 @@ static int map_spans(struct memclient_buffer *buf, const struct map_source *from
         }
     }
     if (r) {
-        struct fail_saved saved;
+        struct fail_saved saved = fail_save(r);
 
-        fail_save(&saved, r);
         map_take_back(address, span.start);
         return r == MAP_NEEDS_FD ? r : fail_restore(&saved);
     }

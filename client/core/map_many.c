@@ -46,7 +46,7 @@ int map_buffers(unsigned n, struct memclient_buffer *const *bufs, const struct m
         memcpy(addresses, mapped, n * sizeof(*mapped));
         return 0;
     }
-    fail_save(&saved, r);
+    saved = fail_save(r);
     while (done-- > 0) {
         uint64_t length = options[done].length ? options[done].length : bufs[done]->bytes - options[done].offset;
 

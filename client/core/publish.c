@@ -124,9 +124,8 @@ int map_publish(struct memclient_buffer *buf, bool future_only)
     if (!r) {
         publish_mark(buf, future_only);
     } else if (replaced) {
-        struct fail_saved saved;
+        struct fail_saved saved = fail_save(r);
 
-        fail_save(&saved, r);
         if (publish_put_back(buf, writing))
             saved.err = fail_with(-saved.err, "%s; and mappings could not be made writable again",
                              saved.sentence);

@@ -83,9 +83,8 @@ int map_reserve(struct memclient *ctx, uint64_t size, uint64_t alignment, uint64
     res->generation = reserved.generation;
     r = reservation_enter(res, MAP_FIXED_NOREPLACE);
     if (r) {
-        struct fail_saved saved;
+        struct fail_saved saved = fail_save(r);
 
-        fail_save(&saved, r);
         (void)rpc_unreserve(route, reserved.reservation);
         free(res);
         return fail_restore(&saved);
@@ -217,7 +216,7 @@ int map_release(struct memclient_reservation *res)
     pthread_mutex_unlock(&ctx->lock);
     space_unlock();
     if (channel) {
-        fail_save(&saved, 0);
+        saved = fail_save(0);
         (void)rpc_unreserve(rpc_route_of(channel, context_deadline(ctx)), res->id);
         (void)fail_restore(&saved);
         channel_unref(channel);

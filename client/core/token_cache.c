@@ -103,7 +103,7 @@ bool token_cache_take(struct memclient_buffer *buf, struct memclient_token *toke
 bool token_cache_revoke_all(struct memclient *ctx, uint64_t deadline)
 {
     struct memclient_token tokens[TOKEN_CACHE_MAX];
-    struct fail_saved saved;
+    struct fail_saved saved = fail_save(0);
     unsigned n = 0;
 
     pthread_mutex_lock(&ctx->lock);
@@ -112,7 +112,6 @@ bool token_cache_revoke_all(struct memclient *ctx, uint64_t deadline)
             tokens[n++] = buf->token.token;
     token_cache_forget_all(ctx);
     pthread_mutex_unlock(&ctx->lock);
-    fail_save(&saved, 0);
     for (unsigned i = 0; i < n; i++)
         (void)rpc_revoke(context_route_by(ctx, deadline), &tokens[i], 0, 0);
     (void)fail_restore(&saved);

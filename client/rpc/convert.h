@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Small steps that several stubs take: calls without a result, and from messages to plain structs. */
+/* What several stubs have in common: making requests, calling, and turning messages into plain structs. */
 #pragma once
 
 #include <stddef.h>
@@ -11,6 +11,14 @@
 #include "rpc/stubs.h"
 
 struct memclient_buffer_info;
+
+/*
+ * A request in the caller's block. `Name` and `name` are the two ways in which protoc-c spells it; the rest are members,
+ * as `.member = value`. Those that are not given are zero, which is the default of each.
+ */
+#define REQUEST(Name, name, ...)                                                         \
+    (&(Memoryd__V1__##Name##Request){                                                    \
+        .base = PROTOBUF_C_MESSAGE_INIT(&memoryd__v1__##name##_request__descriptor), __VA_ARGS__}.base)
 
 /*
  * channel_call() with a connection that the route gives; and once more with a new one, if the session of the former
@@ -47,3 +55,12 @@ static inline void copy_text(char *to, size_t size, const char *from)
 #define COPY_TEXT(array, from) copy_text((array), sizeof(array), (from))
 
 void convert_buffer_info(const Memoryd__V1__BufferInfo *message, struct memclient_buffer_info *info);
+
+/*
+ * HELLO (hello.c). The request points into its arguments. `resume`: the session to resume, or NULL for a new one.
+ * `release_log`: the broker is asked for the session's.
+ */
+void hello_request(Memoryd__V1__HelloRequest *request, const char *program, const struct rpc_session *resume,
+                   bool release_log);
+/* A channel_decode() of a struct rpc_session. */
+int hello_decode(void *session, const ProtobufCMessage *reply, struct fdset *fds);

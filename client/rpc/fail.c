@@ -54,11 +54,12 @@ unsigned fail_status(void)
     return last_status;
 }
 
-void fail_save(struct fail_saved *saved, int err)
+struct fail_saved fail_save(int err)
 {
-    saved->err = err;
-    saved->status = last_status;
-    memcpy(saved->sentence, last.sentence, sizeof(saved->sentence));
+    struct fail_saved saved = {.err = err, .status = last_status};
+
+    memcpy(saved.sentence, last.sentence, sizeof(saved.sentence));
+    return saved;
 }
 
 int fail_restore(const struct fail_saved *saved)

@@ -26,11 +26,11 @@ int fail_errno(const char *what);
 const char *fail_sentence(void);
 unsigned fail_status(void);
 
-/* What failed on behalf of another sentence, to be put back with fail_restore(). */
+/* A failure that is kept while something else, which may fail as well, is done. fail_restore() returns its `err`. */
 struct fail_saved {
     int err;
     unsigned status;
     char sentence[256];
 };
-void fail_save(struct fail_saved *saved, int err);
+struct fail_saved fail_save(int err);
 int fail_restore(const struct fail_saved *saved);

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a client says of itself, and learns of the broker. */
-#include "rpc/hello.h"
+/* HELLO: what a client says of itself, for a new session or one to be resumed, and what it learns of the broker. */
+#include "rpc/convert.h"
 
 #include <errno.h>
-#include <string.h>
 
 #include "base/align.h"
-#include "proto/limits.h"
-#include "rpc/stubs.h"
 
 void hello_request(Memoryd__V1__HelloRequest *request, const char *program, const struct rpc_session *resume,
                    bool release_log)

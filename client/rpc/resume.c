@@ -23,8 +23,8 @@
 #include "proto/sockio.h"
 #include "proto/status.h"
 #include "rpc/connect.h"
+#include "rpc/convert.h"
 #include "rpc/fail.h"
-#include "rpc/hello.h"
 #include "rpc/requests.h"
 
 /* So often nobody answered, in about half a second, before a private broker is started. */
@@ -217,12 +217,11 @@ static int resume_start_broker(struct channel *channel, uint64_t deadline)
 void resume_step(struct channel *channel, uint64_t deadline)
 {
     struct resumption *next = channel->resumption;
-    struct fail_saved saved;
+    struct fail_saved saved = fail_save(0);
     int r;
 
     if (!resume_pause(channel, deadline))
         return;
-    fail_save(&saved, 0);
     r = resume_connect(channel);
     if (!r && !channel->broken) {
         resume_say_hello(channel);
@@ -244,10 +243,9 @@ void resume_step(struct channel *channel, uint64_t deadline)
 void resume_at_once(struct channel *channel)
 {
     uint64_t until = deadline_at(channel->since, LINK_LEAVE_NS);
-    struct fail_saved saved;
+    struct fail_saved saved = fail_save(0);
     int r;
 
-    fail_save(&saved, 0);
     while ((r = resume_connect(channel)) == -EAGAIN && !deadline_passed(until, clock_now_ns())) {
         resume_later(channel);
         if (!resume_pause(channel, until))

@@ -175,19 +175,17 @@ int rpc_check(struct rpc_route route, struct memclient_check_result *result);
 int rpc_upgrade(struct rpc_route route);
 int rpc_reload(struct rpc_route route, struct memclient_reload_result *result);
 
-/*
- * One page of a listing, from *cursor, which then is that of the next one, 0 at the end. `fn` is
- * called with each item as the public type of it; what it returns other than 0 ends the page and
- * is returned in *stopped. It is called without a lock.
- */
-typedef int rpc_item(const void *item, void *data);
+/* A listing, and how far it is. fn() gets each item as its public type, and is called without a lock. */
+struct rpc_listing {
+    enum list_kind kind;
+    int (*fn)(const void *item, void *data);
+    void *data;
+    uint64_t cursor; /* of the next page; 0: at the beginning, and again after the last one */
+    int stopped;     /* what fn() returned other than 0: it wants no more */
+};
 
-struct rpc_listing; /* the memory that a page needs */
-struct rpc_listing *rpc_listing_new(void);
-struct rpc_listing *rpc_listing_free(struct rpc_listing *listing);
-
-int rpc_list(struct rpc_route route, enum list_kind kind, struct rpc_listing *listing,
-             uint64_t *cursor, rpc_item *fn, void *data, int *stopped);
+/* The next page. */
+int rpc_list(struct rpc_route route, struct rpc_listing *listing);
 
 /* ---- events ---- */
 /* The message of a channel_event() as the public type; false if there is nothing to tell. */

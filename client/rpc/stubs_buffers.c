@@ -90,9 +90,9 @@ static int decode_opened(void *result, const ProtobufCMessage *reply, struct fds
     return 0;
 }
 
-/* A request for opened->n buffers, with a descriptor or NULL. */
-static int call_opened(struct rpc_route route, enum method method, const ProtobufCMessage *message, const int *fd,
-                       struct rpc_opened *opened)
+/* A request for n buffers, with a descriptor or NULL. */
+static int call_opened(struct rpc_route route, enum method method, const ProtobufCMessage *message, unsigned n,
+                       const int *fd, struct rpc_opened *opened)
 {
     const struct channel_request request = {
         .method = method,
@@ -104,32 +104,35 @@ static int call_opened(struct rpc_route route, enum method method, const Protobu
         .changes = opened->changes,
         .answered_by = &opened->channel,
     };
-    int r = call_request(route, &request);
+    int r;
 
+    opened->n = n;
+    r = call_request(route, &request);
     if (r)
         opened->n = 0;
     return r;
 }
 
-static void call_fill_name(Memoryd__V1__NameBindRequest *message, const char *name,
-                      const struct memclient_name_options *options)
+static Memoryd__V1__NameBindRequest call_name_request(const char *name, const struct memclient_name_options *options)
 {
-    message->name = (char *)name;
-    message->policy = (Memoryd__V1__NamePolicy)options->policy;
-    message->keep_ms = options->keep_ms;
-    message->group = options->group_rights;
-    message->gid = options->gid;
-    message->others = options->other_rights;
+    Memoryd__V1__NameBindRequest request = MEMORYD__V1__NAME_BIND_REQUEST__INIT;
+
+    request.name = (char *)name;
+    request.policy = (Memoryd__V1__NamePolicy)options->policy;
+    request.keep_ms = options->keep_ms;
+    request.group = options->group_rights;
+    request.gid = options->gid;
+    request.others = options->other_rights;
+    return request;
 }
 
 /* Is it another broker by now, that does not speak this minor version? */
 static bool route_is_older(struct rpc_route route, unsigned minor)
 {
     _cleanup_(channel_unrefp) struct channel *channel = NULL;
-    struct fail_saved saved;
+    struct fail_saved saved = fail_save(0);
     bool older;
 
-    fail_save(&saved, 0);
     older = !route.connect(route.of, route.deadline, &channel) && !channel_speaks(channel, minor);
     (void)fail_restore(&saved);
     return older;
@@ -139,7 +142,7 @@ int rpc_alloc(struct rpc_route route, const struct alloc_spec *spec, struct rpc_
 {
     const struct memclient_alloc_options *options = &spec->options;
     Memoryd__V1__AllocRequest request = MEMORYD__V1__ALLOC_REQUEST__INIT;
-    Memoryd__V1__NameBindRequest name = MEMORYD__V1__NAME_BIND_REQUEST__INIT;
+    Memoryd__V1__NameBindRequest name;
     _cleanup_(channel_unrefp) struct channel *channel = NULL;
     bool want_token;
     int r;
@@ -148,8 +151,7 @@ int rpc_alloc(struct rpc_route route, const struct alloc_spec *spec, struct rpc_
     if (r)
         return r;
     want_token = spec->want_token && channel_speaks(channel, 2);
-    if (options->pool)
-        request.pool = (char *)options->pool;
+    request.pool = (char *)options->pool;
     request.n_nodes = options->n_nodes;
     request.nodes = (uint32_t *)options->nodes;
     request.caller_node = channel_caller_node(channel);
@@ -170,68 +172,52 @@ int rpc_alloc(struct rpc_route route, const struct alloc_spec *spec, struct rpc_
         request.flags |= MEMORYD__V1__ALLOC_REQUEST__FLAG__WANT_TOKENS;
     request.wait_ms = options->wait_ms;
     if (options->name) {
-        call_fill_name(&name, options->name, &spec->name);
+        name = call_name_request(options->name, &spec->name);
         request.name = &name;
     }
-    opened->n = spec->n;
-    r = call_opened(route, METHOD_ALLOC, &request.base, NULL, opened);
+    r = call_opened(route, METHOD_ALLOC, &request.base, spec->n, NULL, opened);
     /* an older broker has taken the session over meanwhile: it has done nothing */
     if (r && want_token && fail_status() == STATUS_INVALID_ARGUMENT && route_is_older(route, 2)) {
         request.flags &= ~(uint32_t)MEMORYD__V1__ALLOC_REQUEST__FLAG__WANT_TOKENS;
-        opened->n = spec->n;
-        r = call_opened(route, METHOD_ALLOC, &request.base, NULL, opened);
+        r = call_opened(route, METHOD_ALLOC, &request.base, spec->n, NULL, opened);
     }
     return r;
 }
 
 int rpc_import(struct rpc_route route, int fd, struct rpc_opened *opened)
 {
-    Memoryd__V1__ImportRequest request = MEMORYD__V1__IMPORT_REQUEST__INIT;
-
     /* to send one would be a breach of the protocol, whose end is the connection's */
     if (sockio_is_socket(fd))
         return fail_with(EREMOTE, "%d is a socket, not a buffer", fd);
-    opened->n = 1;
-    return call_opened(route, METHOD_IMPORT, &request.base, &fd, opened);
+    return call_opened(route, METHOD_IMPORT, REQUEST(Import, import), 1, &fd, opened);
 }
 
 int rpc_adopt(struct rpc_route route, int fd, struct rpc_opened *opened)
 {
-    Memoryd__V1__AdoptRequest request = MEMORYD__V1__ADOPT_REQUEST__INIT;
-
     if (sockio_is_socket(fd))
         return fail_with(EOPNOTSUPP, "%d is a socket, which holds no memory", fd);
-    opened->n = 1;
-    return call_opened(route, METHOD_ADOPT, &request.base, &fd, opened);
+    return call_opened(route, METHOD_ADOPT, REQUEST(Adopt, adopt), 1, &fd, opened);
 }
 
-int rpc_open(struct rpc_route route, unsigned n, const struct memclient_token *tokens,
-             uint32_t rights, struct rpc_opened *opened)
+int rpc_open(struct rpc_route route, unsigned n, const struct memclient_token *tokens, uint32_t rights,
+             struct rpc_opened *opened)
 {
-    Memoryd__V1__OpenRequest request = MEMORYD__V1__OPEN_REQUEST__INIT;
+    const ProtobufCBinaryData bytes = {.data = (uint8_t *)tokens, .len = n * sizeof(*tokens)};
 
-    request.tokens.data = (uint8_t *)tokens;
-    request.tokens.len = n * sizeof(*tokens);
-    request.rights = rights & ~(uint32_t)MEMCLIENT_ACCEPT_FOREIGN;
-    request.want_fds = true;
-    request.foreign = rights & MEMCLIENT_ACCEPT_FOREIGN;
-    opened->n = n;
-    return call_opened(route, METHOD_OPEN, &request.base, NULL, opened);
+    return call_opened(route, METHOD_OPEN,
+                       REQUEST(Open, open, .tokens = bytes, .rights = rights & ~(uint32_t)MEMCLIENT_ACCEPT_FOREIGN,
+                               .foreign = rights & MEMCLIENT_ACCEPT_FOREIGN, .want_fds = true),
+                       n, NULL, opened);
 }
 
 int rpc_lookup(struct rpc_route route, const struct lookup_spec *spec, struct rpc_opened *opened)
 {
-    Memoryd__V1__LookupRequest request = MEMORYD__V1__LOOKUP_REQUEST__INIT;
-
-    if (spec->name)
-        request.name = (char *)spec->name;
-    request.id = spec->id;
-    request.rights = spec->rights & ~(uint32_t)MEMCLIENT_ACCEPT_FOREIGN;
-    request.foreign = spec->rights & MEMCLIENT_ACCEPT_FOREIGN;
-    request.claim = (Memoryd__V1__Claim)spec->claim;
-    request.want_fd = true;
-    opened->n = 1;
-    return call_opened(route, METHOD_LOOKUP, &request.base, NULL, opened);
+    return call_opened(route, METHOD_LOOKUP,
+                       REQUEST(Lookup, lookup, .name = (char *)spec->name, .id = spec->id,
+                               .rights = spec->rights & ~(uint32_t)MEMCLIENT_ACCEPT_FOREIGN,
+                               .foreign = spec->rights & MEMCLIENT_ACCEPT_FOREIGN,
+                               .claim = (Memoryd__V1__Claim)spec->claim, .want_fd = true),
+                       1, NULL, opened);
 }
 
 /* ---- holds and descriptors ------------------------------------------------------------------ */
@@ -241,20 +227,16 @@ static int decode_released(void *result, const ProtobufCMessage *reply, struct f
     const Memoryd__V1__Statuses *s = (const Memoryd__V1__Statuses *)reply;
     const unsigned *n = result;
 
-    (void)fds;
     return s->n_statuses == *n ? 0 : -EPROTO;
 }
 
 void rpc_release(struct rpc_route route, unsigned n, const uint64_t *ids, bool wait)
 {
-    Memoryd__V1__ReleaseRequest request = MEMORYD__V1__RELEASE_REQUEST__INIT;
-    struct fail_saved saved;
+    struct fail_saved saved = fail_save(0);
     int err = errno;
 
-    request.n_buffers = n;
-    request.buffers = (uint64_t *)ids;
-    fail_save(&saved, 0);
-    (void)call_reply(route, METHOD_RELEASE, &request.base, wait ? decode_released : NULL, &n);
+    (void)call_reply(route, METHOD_RELEASE, REQUEST(Release, release, .n_buffers = n, .buffers = (uint64_t *)ids),
+                     wait ? decode_released : NULL, &n);
     (void)fail_restore(&saved);
     errno = err;
 }
@@ -283,14 +265,11 @@ static int decode_exported(void *result, const ProtobufCMessage *reply, struct f
 int rpc_export(struct rpc_route route, unsigned n, const uint64_t *ids, const uint32_t *rights,
                struct rpc_exported *exported)
 {
-    Memoryd__V1__ExportRequest request = MEMORYD__V1__EXPORT_REQUEST__INIT;
-
     exported->n = n;
-    request.n_buffers = n;
-    request.buffers = (uint64_t *)ids;
-    request.n_rights = n;
-    request.rights = (uint32_t *)rights;
-    return call_reply(route, METHOD_EXPORT, &request.base, decode_exported, exported);
+    return call_reply(route, METHOD_EXPORT,
+                      REQUEST(Export, export, .n_buffers = n, .buffers = (uint64_t *)ids, .n_rights = n,
+                              .rights = (uint32_t *)rights),
+                      decode_exported, exported);
 }
 
 /* ---- names ---------------------------------------------------------------------------------- */
@@ -298,17 +277,13 @@ int rpc_export(struct rpc_route route, unsigned n, const uint64_t *ids, const ui
 int rpc_name_bind(struct rpc_route route, uint64_t id, const char *name,
                   const struct memclient_name_options *options)
 {
-    Memoryd__V1__NameBindRequest request = MEMORYD__V1__NAME_BIND_REQUEST__INIT;
+    Memoryd__V1__NameBindRequest request = call_name_request(name, options);
 
-    call_fill_name(&request, name, options);
     request.buffer = id;
     return call_done(route, METHOD_NAME_BIND, &request.base);
 }
 
 int rpc_name_unbind(struct rpc_route route, const char *name)
 {
-    Memoryd__V1__NameUnbindRequest request = MEMORYD__V1__NAME_UNBIND_REQUEST__INIT;
-
-    request.name = (char *)name;
-    return call_done(route, METHOD_NAME_UNBIND, &request.base);
+    return call_done(route, METHOD_NAME_UNBIND, REQUEST(NameUnbind, name_unbind, .name = (char *)name));
 }

@@ -2,9 +2,8 @@
 /*
  * Stubs: status, check and the listings.
  *
- * A page of a listing can be as large as a packet, and its items go to a function of the caller's
- * that may call the library again. So the bytes of the reply are copied out, and decoded here, in
- * memory of this listing, after the connection has gone back to work.
+ * A page of a listing can be as large as a packet, and its items go to the caller's function, which may call the
+ * library again. So the bytes of the reply are copied out, and decoded here after the connection has gone back to work.
  */
 #include "rpc/stubs.h"
 
@@ -17,32 +16,6 @@
 #include "rpc/channel.h"
 #include "rpc/convert.h"
 #include "rpc/fail.h"
-
-struct rpc_listing {
-    struct arena arena;
-    uint8_t bytes[MEMORYD_PAYLOAD_MAX];
-};
-
-struct rpc_listing *rpc_listing_new(void)
-{
-    struct rpc_listing *listing = malloc(sizeof(*listing));
-
-    if (!listing)
-        return NULL;
-    if (arena_init(&listing->arena, MEMORYD_ARENA_BYTES, MEMORYD_ARENA_PIECES)) {
-        free(listing);
-        return NULL;
-    }
-    return listing;
-}
-
-struct rpc_listing *rpc_listing_free(struct rpc_listing *listing)
-{
-    if (listing)
-        arena_deinit(&listing->arena);
-    free(listing);
-    return NULL;
-}
 
 /* ---- rows ----------------------------------------------------------------------------------- */
 
@@ -124,34 +97,62 @@ static const struct {
 #undef X
 };
 
-int rpc_list(struct rpc_route route, enum list_kind kind, struct rpc_listing *listing,
-             uint64_t *cursor, rpc_item *fn, void *data, int *stopped)
+/* What a page needs: the bytes of the reply, and the memory in which they are decoded. */
+struct page {
+    struct arena arena;
+    uint8_t bytes[MEMORYD_PAYLOAD_MAX];
+};
+
+static struct page *page_new(void)
 {
-    Memoryd__V1__ListRequest request = MEMORYD__V1__LIST_REQUEST__INIT;
-    enum method method = listings[kind].method;
-    struct channel_raw raw = {.bytes = listing->bytes};
-    struct schema_page page;
+    struct page *page = malloc(sizeof(*page));
+
+    if (page && !arena_init(&page->arena, MEMORYD_ARENA_BYTES, MEMORYD_ARENA_PIECES))
+        return page;
+    free(page);
+    return NULL;
+}
+
+static void page_free(struct page *page)
+{
+    arena_deinit(&page->arena);
+    free(page);
+}
+
+DEFINE_CLEANUP(struct page *, page_free);
+
+int rpc_list(struct rpc_route route, struct rpc_listing *listing)
+{
+    _cleanup_(page_freep) struct page *page = page_new();
+    enum method method = listings[listing->kind].method;
+    struct channel_raw raw = {.bytes = page ? page->bytes : NULL};
+    struct channel_request request = {
+        .method = method,
+        .message = REQUEST(List, list, .cursor = listing->cursor),
+        .raw = &raw,
+    };
+    struct schema_page rows;
     ProtobufCMessage *reply;
     int r;
 
-    request.cursor = *cursor;
-    r = call_request(route, &(struct channel_request){.method = method, .message = &request.base, .raw = &raw});
+    if (!page)
+        return fail_with(ENOMEM, "no memory for a listing");
+    r = call_request(route, &request);
     if (r)
         return r;
-    if (envelope_unpack(schema_method((uint16_t)method)->reply, raw.bytes, raw.n, &listing->arena, &reply))
+    if (envelope_unpack(schema_method((uint16_t)method)->reply, raw.bytes, raw.n, &page->arena, &reply))
         return fail_with(EPROTO, "the broker's listing makes no sense");
-    schema_page(reply, &page);
-    *cursor = *page.next;
-    *stopped = 0;
-    for (size_t i = 0; i < *page.n_rows && !*stopped; i++) {
+    schema_page(reply, &rows);
+    listing->cursor = *rows.next;
+    for (size_t i = 0; i < *rows.n_rows && !listing->stopped; i++) {
         union item item;
 
-        listings[kind].decode((*page.rows)[i], &item);
-        if (kind == LIST_NODES)
-            item.node.simulated = *page.simulated;
-        if (kind == LIST_POOLS)
-            item.pool.simulated = *page.simulated;
-        *stopped = fn(&item, data);
+        listings[listing->kind].decode((*rows.rows)[i], &item);
+        if (listing->kind == LIST_NODES)
+            item.node.simulated = *rows.simulated;
+        if (listing->kind == LIST_POOLS)
+            item.pool.simulated = *rows.simulated;
+        listing->stopped = listing->fn(&item, listing->data);
     }
     return 0;
 }
@@ -163,7 +164,6 @@ static int decode_status(void *result, const ProtobufCMessage *reply, struct fds
     const Memoryd__V1__StatusReply *m = (const Memoryd__V1__StatusReply *)reply;
     struct memclient_broker_status *status = result;
 
-    (void)fds;
     *status = (struct memclient_broker_status){
         .size = sizeof(*status),
         .broker_id = m->broker,
@@ -197,9 +197,7 @@ static int decode_status(void *result, const ProtobufCMessage *reply, struct fds
 
 int rpc_status(struct rpc_route route, struct memclient_broker_status *status)
 {
-    Memoryd__V1__StatusRequest request = MEMORYD__V1__STATUS_REQUEST__INIT;
-
-    return call_reply(route, METHOD_STATUS, &request.base, decode_status, status);
+    return call_reply(route, METHOD_STATUS, REQUEST(Status, status), decode_status, status);
 }
 
 static int decode_check(void *result, const ProtobufCMessage *reply, struct fdset *fds)
@@ -207,7 +205,6 @@ static int decode_check(void *result, const ProtobufCMessage *reply, struct fdse
     const Memoryd__V1__CheckReply *m = (const Memoryd__V1__CheckReply *)reply;
     struct memclient_check_result *check = result;
 
-    (void)fds;
     *check = (struct memclient_check_result){
         .size = sizeof(*check),
         .buffers = m->buffers,
@@ -221,16 +218,12 @@ static int decode_check(void *result, const ProtobufCMessage *reply, struct fdse
 
 int rpc_check(struct rpc_route route, struct memclient_check_result *result)
 {
-    Memoryd__V1__CheckRequest request = MEMORYD__V1__CHECK_REQUEST__INIT;
-
-    return call_reply(route, METHOD_CHECK, &request.base, decode_check, result);
+    return call_reply(route, METHOD_CHECK, REQUEST(Check, check), decode_check, result);
 }
 
 int rpc_upgrade(struct rpc_route route)
 {
-    Memoryd__V1__UpgradeRequest request = MEMORYD__V1__UPGRADE_REQUEST__INIT;
-
-    return call_done(route, METHOD_UPGRADE, &request.base);
+    return call_done(route, METHOD_UPGRADE, REQUEST(Upgrade, upgrade));
 }
 
 static void decode_lines(struct memclient_reload_result *result, unsigned what, size_t n, char **lines)
@@ -250,7 +243,6 @@ static int decode_reload(void *result, const ProtobufCMessage *reply, struct fds
     const Memoryd__V1__ReloadReply *m = (const Memoryd__V1__ReloadReply *)reply;
     struct memclient_reload_result *reload = result;
 
-    (void)fds;
     *reload = (struct memclient_reload_result){.size = sizeof(*reload)};
     COPY_TEXT(reload->config, m->config);
     decode_lines(reload, MEMCLIENT_RELOAD_MISTAKE, m->n_mistakes, m->mistakes);
@@ -261,7 +253,5 @@ static int decode_reload(void *result, const ProtobufCMessage *reply, struct fds
 
 int rpc_reload(struct rpc_route route, struct memclient_reload_result *result)
 {
-    Memoryd__V1__ReloadRequest request = MEMORYD__V1__RELOAD_REQUEST__INIT;
-
-    return call_reply(route, METHOD_RELOAD, &request.base, decode_reload, result);
+    return call_reply(route, METHOD_RELOAD, REQUEST(Reload, reload), decode_reload, result);
 }

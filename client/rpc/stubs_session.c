@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stubs: how all of them call, the session itself, and events. */
+/* How all stubs call; the stubs of the session itself; events. */
 #include "rpc/stubs.h"
 
 #include <errno.h>
@@ -7,13 +7,11 @@
 #include "base/steal.h"
 #include "rpc/channel.h"
 #include "rpc/convert.h"
-#include "rpc/hello.h"
 
 /* ---- where to -------------------------------------------------------------------------------- */
 
 static int connect_there(void *of, uint64_t deadline, struct channel **channel)
 {
-    (void)deadline;
     *channel = channel_ref(of);
     return 0;
 }
@@ -61,24 +59,17 @@ int rpc_hello(struct rpc_route route, const char *program, bool administrator, s
 
 int rpc_goodbye(struct rpc_route route)
 {
-    Memoryd__V1__GoodbyeRequest request = MEMORYD__V1__GOODBYE_REQUEST__INIT;
-
-    return call_done(route, METHOD_GOODBYE, &request.base);
+    return call_done(route, METHOD_GOODBYE, REQUEST(Goodbye, goodbye));
 }
 
 int rpc_ping(struct rpc_route route)
 {
-    Memoryd__V1__PingRequest request = MEMORYD__V1__PING_REQUEST__INIT;
-
-    return call_done(route, METHOD_PING, &request.base);
+    return call_done(route, METHOD_PING, REQUEST(Ping, ping));
 }
 
 int rpc_subscribe(struct rpc_route route, uint32_t mask)
 {
-    Memoryd__V1__SubscribeRequest request = MEMORYD__V1__SUBSCRIBE_REQUEST__INIT;
-
-    request.mask = mask;
-    return call_done(route, METHOD_SUBSCRIBE, &request.base);
+    return call_done(route, METHOD_SUBSCRIBE, REQUEST(Subscribe, subscribe, .mask = mask));
 }
 
 bool rpc_event(unsigned id, const struct ProtobufCMessage *message, struct memclient_event *event)

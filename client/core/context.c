@@ -44,7 +44,7 @@ int context_new(const struct memclient_options *options, struct memclient **ctxp
     ctx->autostart = options->autostart;
     ctx->administrator = options->administrator;
     pthread_mutex_init(&ctx->lock, NULL);
-    context_init_condition(ctx);
+    pthread_cond_init(&ctx->connected, NULL);
     list_init(&ctx->fds);
     list_init(&ctx->kept_fds);
     list_init(&ctx->reservations);
@@ -59,16 +59,6 @@ int context_new(const struct memclient_options *options, struct memclient **ctxp
 no_memory:
     free(ctx);
     return fail_with(ENOMEM, "no memory for a context");
-}
-
-void context_init_condition(struct memclient *ctx)
-{
-    pthread_condattr_t attr;
-
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&ctx->connected, &attr);
-    pthread_condattr_destroy(&attr);
 }
 
 struct memclient *context_ref(struct memclient *ctx)
@@ -239,16 +229,9 @@ int context_channel(void *context, uint64_t deadline, struct channel **channel)
             r = context_connect_locked(ctx, deadline);
             if (r)
                 break;
-        } else if (deadline == DEADLINE_NEVER) {
-            pthread_cond_wait(&ctx->connected, &ctx->lock);
-        } else {
-            struct timespec ts = {.tv_sec = (time_t)(deadline / NSEC_PER_SEC),
-                                  .tv_nsec = (long)(deadline % NSEC_PER_SEC)};
-
-            if (pthread_cond_timedwait(&ctx->connected, &ctx->lock, &ts) == ETIMEDOUT) {
-                r = fail_with(ETIMEDOUT, "no connection to the broker in time");
-                break;
-            }
+        } else if (deadline_cond_wait(&ctx->connected, &ctx->lock, deadline) == ETIMEDOUT) {
+            r = fail_with(ETIMEDOUT, "no connection to the broker in time");
+            break;
         }
     }
     pthread_mutex_unlock(&ctx->lock);

@@ -83,9 +83,6 @@ int context_default(struct memclient **ctx);
 /* Says goodbye, unmaps and releases everything; handles may be left. */
 void context_close(struct memclient *ctx);
 
-/* Anew, in the child of a fork. */
-void context_init_condition(struct memclient *ctx);
-
 /* When a call that begins now has to have ended. */
 uint64_t context_deadline(const struct memclient *ctx);
 

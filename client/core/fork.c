@@ -103,7 +103,7 @@ static void fork_in_child(void)
         ctx->events.lost = false;
         ctx->events.connected = false;
         events_deinit(&ctx->events);
-        context_init_condition(ctx);
+        pthread_cond_init(&ctx->connected, NULL);
         pthread_mutex_unlock(&ctx->lock);
         pthread_mutex_init(&ctx->lock, NULL);
     }

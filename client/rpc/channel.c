@@ -169,16 +169,6 @@ void channel_post(struct channel *channel, enum method method, const ProtobufCMe
 
 /* ---- a call --------------------------------------------------------------------------------- */
 
-static void call_wait_until(struct channel *channel, struct call *call, uint64_t deadline)
-{
-    struct timespec ts = {.tv_sec = (time_t)(deadline / NSEC_PER_SEC), .tv_nsec = (long)(deadline % NSEC_PER_SEC)};
-
-    if (deadline == DEADLINE_NEVER)
-        pthread_cond_wait(&call->pending->wake, &channel->lock);
-    else
-        pthread_cond_timedwait(&call->pending->wake, &channel->lock, &ts);
-}
-
 static int call_give_up(struct channel *channel, struct call *call)
 {
     bool unsent = !call->pending->sequence;
@@ -195,12 +185,11 @@ static void call_follow(struct channel *channel, struct call *call, uint64_t dea
 {
     uint64_t soon = deadline;
 
-    if (call->state == CALL_DECODING) {
+    if (call->state == CALL_DECODING)
         deadline = soon = DEADLINE_NEVER;
-    } else if (channel->send_blocked && !call->pending->sequence) {
+    else if (channel->send_blocked && !call->pending->sequence)
         soon = deadline_after_ns(RESEND_NS);
-    }
-    call_wait_until(channel, call, soon < deadline ? soon : deadline);
+    (void)deadline_cond_wait(&call->pending->wake, &channel->lock, soon < deadline ? soon : deadline);
     if (channel->send_blocked && !channel->broken)
         requests_flush(channel);
 }

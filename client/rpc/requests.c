@@ -24,14 +24,9 @@ bool request_is_release(const struct pending *pending)
 static struct pending *pending_new(void)
 {
     struct pending *pending = malloc(sizeof(*pending));
-    pthread_condattr_t attr;
 
-    if (!pending)
-        return NULL;
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&pending->wake, &attr);
-    pthread_condattr_destroy(&attr);
+    if (pending)
+        pthread_cond_init(&pending->wake, NULL);
     return pending;
 }
 

@@ -12,6 +12,7 @@
 
 #include <assert.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
@@ -98,4 +99,14 @@ static inline int deadline_poll_ms(uint64_t deadline, uint64_t now)
         return -1;
     ms = left / NSEC_PER_MSEC + (left % NSEC_PER_MSEC ? 1 : 0);
     return ms > INT_MAX ? INT_MAX : (int)ms;
+}
+
+/* Waits on the condition, whatever its own clock is: 0, or ETIMEDOUT when the deadline has passed. */
+static inline int deadline_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t deadline)
+{
+    struct timespec ts = {.tv_sec = (time_t)(deadline / NSEC_PER_SEC), .tv_nsec = (long)(deadline % NSEC_PER_SEC)};
+
+    if (deadline == DEADLINE_NEVER)
+        return pthread_cond_wait(cond, lock);
+    return pthread_cond_clockwait(cond, lock, CLOCK_MONOTONIC, &ts);
 }

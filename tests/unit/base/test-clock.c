@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Deadlines, computed from given times: nothing here waits. */
+/* Deadlines, computed from given times; only the condition is waited for. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -66,6 +67,20 @@ static void test_for_poll(void **state)
     assert_int_equal(deadline_poll_ms(DEADLINE_NEVER - 1, 0), INT_MAX);
 }
 
+static void test_condition(void **state)
+{
+    pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    pthread_cond_t never = PTHREAD_COND_INITIALIZER;
+    uint64_t deadline = deadline_after_ms(2);
+
+    pthread_mutex_lock(&lock);
+    while (!deadline_cond_wait(&never, &lock, deadline))
+        ;
+    assert_true(deadline_passed(deadline, clock_now_ns()));
+    assert_int_equal(deadline_cond_wait(&never, &lock, 0), ETIMEDOUT);
+    pthread_mutex_unlock(&lock);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -73,6 +88,7 @@ int main(void)
         cmocka_unit_test(test_deadline_saturates),
         cmocka_unit_test(test_what_is_left),
         cmocka_unit_test(test_for_poll),
+        cmocka_unit_test(test_condition),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -105,16 +105,11 @@ static int context_say_hello(struct memclient *ctx, uint64_t deadline, struct co
         .resumed = event_link_resumed,
         .data = ctx,
     };
-    struct connect_options options = {
-        .path = ctx->wanted_path,
-        .autostart = ctx->autostart,
-        .deadline = deadline,
-    };
     struct rpc_occupied occupied;
     struct channel *channel;
     int r;
 
-    r = connect_broker(&options, connected);
+    r = connect_broker(ctx->wanted_path, ctx->autostart, deadline, connected);
     if (r)
         return r;
     r = channel_new(connected->socket, &owner, &channel);

@@ -73,7 +73,12 @@ int connect_once(int socket, const char *path, bool private)
     return private ? connect_check_owner(socket, path) : 0;
 }
 
-static int connect_path(const char *path, bool private, uint64_t deadline, int *socketp)
+static bool connect_is_absent(int r)
+{
+    return r == -ENOENT || r == -ECONNREFUSED || r == -ENOTDIR;
+}
+
+static int connect_path(const char *path, bool private, uint64_t deadline, struct connected *connected)
 {
     _cleanup_close_ int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     int r;
@@ -87,24 +92,7 @@ static int connect_path(const char *path, bool private, uint64_t deadline, int *
     }
     if (r)
         return r;
-    *socketp = steal_fd(&fd);
-    return 0;
-}
-
-static bool connect_is_absent(int r)
-{
-    return r == -ENOENT || r == -ECONNREFUSED || r == -ENOTDIR;
-}
-
-static int connect_try_path(const char *path, bool private, uint64_t deadline, struct connected *connected)
-{
-    int fd = -1;
-    int r;
-
-    r = connect_path(path, private, deadline, &fd);
-    if (r)
-        return r;
-    connected->socket = fd;
+    connected->socket = steal_fd(&fd);
     connected->private = private;
     snprintf(connected->path, sizeof(connected->path), "%s", path);
     return 0;
@@ -141,62 +129,62 @@ static bool connect_may_autostart(unsigned autostart)
 /* Where a broker usually is. Of two places without one, it counts that somebody refused. */
 static int connect_usual(const char *path, uint64_t deadline, struct connected *found)
 {
-    int first = *path ? connect_try_path(path, true, deadline, found) : -ENOENT;
+    int first = *path ? connect_path(path, true, deadline, found) : -ENOENT;
     int r;
 
     if (!connect_is_absent(first))
         return first;
-    r = connect_try_path(SYSTEM_SOCKET, false, deadline, found);
+    r = connect_path(SYSTEM_SOCKET, false, deadline, found);
     return connect_is_absent(r) && first == -ECONNREFUSED ? first : r;
 }
 
 /* Nobody listens there: starts a private broker, where that is wanted. */
-static int connect_started(const struct connect_options *options, const char *path, bool refused,
+static int connect_started(const char *path, unsigned autostart, uint64_t deadline, bool refused,
                            struct connected *found)
 {
     char places[2 * sizeof(found->path)];
     int r;
 
     snprintf(places, sizeof(places), "%s%s" SYSTEM_SOCKET, path, *path ? " or " : "");
-    if (!connect_may_autostart(options->autostart))
+    if (!connect_may_autostart(autostart))
         return connect_fail_absent(refused, places);
     if (!*path)
         return fail_with(refused ? ECONNREFUSED : ENOENT,
                     "no broker answers at " SYSTEM_SOCKET
                     ", and without XDG_RUNTIME_DIR none can be started: set it, or MEMORYD_SOCKET");
-    r = autostart_broker(places, options->deadline);
+    r = autostart_broker(places, deadline);
     if (r)
         return r;
     found->autostarted = true;
     for (unsigned attempt = 0;; attempt++) {
-        r = connect_try_path(path, true, options->deadline, found);
+        r = connect_path(path, true, deadline, found);
         /* where the starter's end could not be seen it may take a while */
-        if (!connect_is_absent(r) || deadline_passed(options->deadline, clock_now_ns()) || attempt > 200)
+        if (!connect_is_absent(r) || deadline_passed(deadline, clock_now_ns()) || attempt > 200)
             return r;
-        connect_back_off(attempt, options->deadline);
+        connect_back_off(attempt, deadline);
     }
 }
 
-int connect_broker(const struct connect_options *options, struct connected *connected)
+int connect_broker(const char *path, unsigned autostart, uint64_t deadline, struct connected *connected)
 {
-    const char *chosen = options->path ? options->path : secure_getenv("MEMORYD_SOCKET");
+    const char *chosen = path ? path : secure_getenv("MEMORYD_SOCKET");
     struct connected found = {.socket = -1};
-    char path[sizeof(found.path)];
+    char own[sizeof(found.path)];
     int r;
 
     if (chosen && *chosen) {
-        r = connect_try_path(chosen, false, options->deadline, &found);
+        r = connect_path(chosen, false, deadline, &found);
         if (connect_is_absent(r))
             r = connect_fail_absent(r == -ECONNREFUSED, chosen);
     } else {
-        connect_private_path(path, sizeof(path));
-        r = connect_usual(path, options->deadline, &found);
+        connect_private_path(own, sizeof(own));
+        r = connect_usual(own, deadline, &found);
         if (connect_is_absent(r))
-            r = connect_started(options, path, r == -ECONNREFUSED, &found);
+            r = connect_started(own, autostart, deadline, r == -ECONNREFUSED, &found);
     }
     if (r)
         return r;
-    found.may_autostart = found.private && connect_may_autostart(options->autostart);
+    found.may_autostart = found.private && connect_may_autostart(autostart);
     *connected = found;
     return 0;
 }

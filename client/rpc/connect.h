@@ -8,12 +8,6 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-struct connect_options {
-    const char *path;     /* the socket, or NULL: look for it */
-    unsigned autostart;   /* enum memclient_autostart */
-    uint64_t deadline;
-};
-
 struct connected {
     int socket;
     char path[108];
@@ -23,11 +17,11 @@ struct connected {
 };
 
 /*
- * Connects; the socket in the result is the caller's. 0, or -ENOENT, -ECONNREFUSED, -EACCES,
- * -ENAMETOOLONG, -ETIMEDOUT with a sentence that names the paths tried, or another negative errno
- * of the kernel.
+ * Connects to the socket at `path`, or finds one if that is NULL. `autostart` is one of enum memclient_autostart. The
+ * socket in the result is the caller's. 0, or -ENOENT, -ECONNREFUSED, -EACCES, -ENAMETOOLONG, -ETIMEDOUT with a
+ * sentence that names the paths tried, or another negative errno of the kernel.
  */
-int connect_broker(const struct connect_options *options, struct connected *connected);
+int connect_broker(const char *path, unsigned autostart, uint64_t deadline, struct connected *connected);
 
 /*
  * Connects a socket, one try. 0, or a negative errno with a sentence; -EAGAIN: the queue of the broker is full, which

@@ -16,10 +16,66 @@
 #include "rpc/convert.h"
 #include "rpc/requests.h"
 #include "rpc/spin.h"
-#include "rpc/undo.h"
 
 /* What a leader receives before it looks whether its own call is answered. */
 #define PACKETS_PER_TURN 16
+
+/* ---- undoing what nobody waits for any more; without the lock -------------------------------- */
+
+static void undo_holds(struct channel *channel, const Memoryd__V1__Buffers *reply)
+{
+    uint64_t ids[MEMORYD_BATCH_MAX];
+    size_t n = 0;
+
+    for (size_t i = 0; i < reply->n_ids && i < MEMORYD_BATCH_MAX; i++)
+        if (reply->ids[i])
+            ids[n++] = reply->ids[i];
+    if (n)
+        channel_post(channel, METHOD_RELEASE, REQUEST(Release, release, .n_buffers = n, .buffers = ids));
+}
+
+static void undo_range(struct channel *channel, const Memoryd__V1__ReserveReply *reply)
+{
+    channel_post(channel, METHOD_UNRESERVE, REQUEST(Unreserve, unreserve, .reservation = reply->reservation));
+}
+
+static void undo_tokens(struct channel *channel, const Memoryd__V1__ShareReply *reply)
+{
+    static const uint8_t none[MEMORYD_TOKEN_SIZE];
+
+    for (size_t i = 0; i + MEMORYD_TOKEN_SIZE <= reply->tokens.len; i += MEMORYD_TOKEN_SIZE) {
+        const ProtobufCBinaryData token = {.data = reply->tokens.data + i, .len = MEMORYD_TOKEN_SIZE};
+
+        if (memcmp(token.data, none, sizeof(none)) != 0)
+            channel_post(channel, METHOD_REVOKE, REQUEST(Revoke, revoke, .token = token));
+    }
+}
+
+/*
+ * Gives back what a reply granted whose caller has given up. The requests are posted, since the leader waits for
+ * something else. What a request changed for good (a name, a publication, a buffer's end) stays: its caller was told
+ * that the outcome is unknown.
+ */
+static void undo_reply(struct channel *channel, const struct schema_method *row, const uint8_t *payload, size_t n)
+{
+    ProtobufCMessage *reply;
+
+    if (envelope_unpack(row->reply, payload, n, &channel->arena, &reply))
+        return;
+    switch (row->grants) {
+    case GRANTS_NOTHING:
+        break;
+    case GRANTS_HOLDS:
+        undo_holds(channel, (const Memoryd__V1__Buffers *)reply);
+        break;
+    case GRANTS_RANGE:
+        undo_range(channel, (const Memoryd__V1__ReserveReply *)reply);
+        break;
+    case GRANTS_TOKENS:
+        undo_tokens(channel, (const Memoryd__V1__ShareReply *)reply);
+        break;
+    }
+}
 
 /* ---- a packet; without the lock -------------------------------------------------------------- */
 
@@ -51,14 +107,6 @@ static int link_decode_reply(struct channel *channel, const struct schema_method
     if (envelope_unpack(row->reply, payload, n, &channel->arena, &message))
         return -EPROTO;
     return call->decode ? call->decode(call->result, message, fds) : 0;
-}
-
-static void link_undo(struct channel *channel, const struct schema_method *row, const uint8_t *payload, size_t n)
-{
-    ProtobufCMessage *message;
-
-    if (!envelope_unpack(row->reply, payload, n, &channel->arena, &message))
-        undo_reply(channel, row->grants, message);
 }
 
 static int link_deliver_event(struct channel *channel, uint16_t id, const uint8_t *payload, size_t n)
@@ -142,7 +190,7 @@ static int link_deliver(struct channel *channel, size_t size, struct fdset *fds,
         call->err = err = link_decode_reply(channel, pending->row, call, payload, n, fds);
     } else if (!header.status && !pending->fire_and_forget) {
         /* nobody wants it any more, or it is of no use */
-        link_undo(channel, pending->row, payload, n);
+        undo_reply(channel, pending->row, payload, n);
         if (call)
             call->err = -EMFILE;
     }

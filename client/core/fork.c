@@ -23,9 +23,9 @@ static void fork_prepare(void)
     {
         pthread_mutex_lock(&ctx->lock);
         if (ctx->channel)
-            channel_fork_prepare(ctx->channel);
+            pthread_mutex_lock(&ctx->channel->lock);
         if (ctx->pending_channel)
-            channel_fork_prepare(ctx->pending_channel);
+            pthread_mutex_lock(&ctx->pending_channel->lock);
         hold_cache_fork_prepare(ctx);
     }
 }
@@ -36,9 +36,9 @@ static void fork_in_parent(void)
     list_for_each_entry(ctx, &contexts, struct memclient, in_contexts)
     {
         if (ctx->pending_channel)
-            channel_fork_parent(ctx->pending_channel);
+            pthread_mutex_unlock(&ctx->pending_channel->lock);
         if (ctx->channel)
-            channel_fork_parent(ctx->channel);
+            pthread_mutex_unlock(&ctx->channel->lock);
         pthread_mutex_unlock(&ctx->lock);
     }
     space_unlock();

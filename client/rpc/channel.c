@@ -86,9 +86,7 @@ void channel_break_locked(struct channel *channel, int err, const char *why)
 {
     if (channel->broken)
         return;
-    channel->broken = true;
-    channel->broken_err = err;
-    channel->broken_why = why;
+    __atomic_store_n(&channel->broken, true, __ATOMIC_RELEASE);
     /* whoever polls wakes up; the descriptor itself stays until nobody can be polling it */
     if (file_id_is(channel->socket_id, channel->socket))
         shutdown(channel->socket, SHUT_RDWR);
@@ -100,26 +98,6 @@ void channel_break(struct channel *channel, int err, const char *why)
     pthread_mutex_lock(&channel->lock);
     channel_break_locked(channel, err, why);
     pthread_mutex_unlock(&channel->lock);
-}
-
-bool channel_is_broken(struct channel *channel)
-{
-    bool broken;
-
-    pthread_mutex_lock(&channel->lock);
-    broken = channel->broken;
-    pthread_mutex_unlock(&channel->lock);
-    return broken;
-}
-
-bool channel_speaks(struct channel *channel, unsigned minor)
-{
-    bool speaks;
-
-    pthread_mutex_lock(&channel->lock);
-    speaks = channel->minor >= minor;
-    pthread_mutex_unlock(&channel->lock);
-    return speaks;
 }
 
 void channel_cache_changes(struct channel *channel, uint32_t changes[static HOLD_CACHE_CHANGES])
@@ -331,24 +309,12 @@ int channel_call(struct channel *channel, const struct channel_request *request,
 
 /* ---- fork ----------------------------------------------------------------------------------- */
 
-void channel_fork_prepare(struct channel *channel)
-{
-    pthread_mutex_lock(&channel->lock);
-}
-
-void channel_fork_parent(struct channel *channel)
-{
-    pthread_mutex_unlock(&channel->lock);
-}
-
 void channel_fork_child(struct channel *channel)
 {
     /* The calls that wait are of threads that the child does not have. */
     requests_orphan(channel);
     channel->led = false;
     channel->broken = true;
-    channel->broken_err = ECONNRESET;
-    channel->broken_why = "the connection is that of the parent process";
     channel->socket = file_id_close(channel->socket_id, channel->socket);
     /* the parent's, and not mapped here */
     channel->release_log = NULL;

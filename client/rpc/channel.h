@@ -13,7 +13,7 @@
  * any more every call fails; the channel stays broken then, and whoever owns it makes another one.
  *
  * A call whose deadline passes is left behind as an orphan: its reply, if it ever comes, is read by
- * whoever leads then, its descriptors are closed, and what it granted is given back (undo.h).
+ * whoever leads then, its descriptors are closed, and what it granted is given back (link.c).
  *
  * What is where: channel.c has the calls, requests.c what is under way and the sending, link.c the receiving, resume.c
  * the next connection.
@@ -69,9 +69,7 @@ struct channel {
     struct channel_owner owner;
 
     pthread_mutex_t lock;
-    bool broken;
-    int broken_err; /* positive errno */
-    const char *broken_why;
+    bool broken; /* atomic for those without the lock */
     bool led;
 
     /* the connection; only the leader changes it */
@@ -84,7 +82,7 @@ struct channel {
     /* how the next one is made, or NULL; resume.c */
     struct resumption *resumption;
     bool has_nodes; /* atomic: the broker has several, so that it is told on which a caller runs */
-    unsigned minor; /* version of the protocol that the broker speaks; from 1 on it keeps replies, for a repeat */
+    unsigned minor; /* atomic: version of the protocol that the broker speaks; from 1 on it keeps replies for repeats */
 
     /* requests under way, struct pending; requests.c */
     uint64_t sequence;     /* the last one used */
@@ -162,8 +160,11 @@ void channel_post(struct channel *channel, enum method method, const ProtobufCMe
 /* Receives what is there, without waiting, unless another thread is at it. */
 void channel_poll(struct channel *channel);
 
-/* Does the broker, the one of now, speak this minor version? */
-bool channel_speaks(struct channel *channel, unsigned minor);
+/* Does the present broker speak this minor version? */
+static inline bool channel_speaks(const struct channel *channel, unsigned minor)
+{
+    return __atomic_load_n(&channel->minor, __ATOMIC_RELAXED) >= minor;
+}
 
 /* What the broker has told in the session's cache until now; 0 without one. */
 void channel_cache_changes(struct channel *channel, uint32_t changes[static HOLD_CACHE_CHANGES]);
@@ -172,12 +173,13 @@ void channel_cache_changes(struct channel *channel, uint32_t changes[static HOLD
 uint32_t channel_caller_node(struct channel *channel);
 
 /* Is the session lost? */
-bool channel_is_broken(struct channel *channel);
+static inline bool channel_is_broken(const struct channel *channel)
+{
+    return __atomic_load_n(&channel->broken, __ATOMIC_ACQUIRE);
+}
 
 /* Every call fails from now on; sentence and errno as given, for good the first. */
 void channel_break(struct channel *channel, int err, const char *why);
 
-/* fork(): between these two no other thread is inside. The child closes and breaks its copy. */
-void channel_fork_prepare(struct channel *channel);
-void channel_fork_parent(struct channel *channel);
+/* In the child of a fork before which the lock was taken: closes and breaks its copy, and gives the lock up. */
 void channel_fork_child(struct channel *channel);

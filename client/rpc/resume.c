@@ -91,7 +91,7 @@ int channel_may_resume(struct channel *channel, const struct connected *connecte
     next->hello_reply.release_log = -1;
     pthread_mutex_lock(&channel->lock);
     resume_map_memory(channel, steal_fd(&log), true);
-    channel->minor = session->version;
+    __atomic_store_n(&channel->minor, session->version, __ATOMIC_RELAXED);
     __atomic_store_n(&channel->has_nodes, session->n_nodes > 1, __ATOMIC_RELAXED);
     channel->resumption = next;
     pthread_mutex_unlock(&channel->lock);
@@ -271,7 +271,7 @@ static void resume_succeeded(struct channel *channel)
         channel_break_locked(channel, ECONNRESET, "another broker serves here now, which does not know the session");
         return;
     }
-    channel->minor = next->hello_reply.version;
+    __atomic_store_n(&channel->minor, next->hello_reply.version, __ATOMIC_RELAXED);
     __atomic_store_n(&channel->has_nodes, next->hello_reply.n_nodes > 1, __ATOMIC_RELAXED);
     channel->link = LINK_UP;
     /* if it is lost before anything is answered on it, the next one is not made at once */

@@ -3,9 +3,7 @@
 #pragma once
 
 #include <errno.h>
-#include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 #include <memclient/memclient.h>
 

@@ -23,7 +23,6 @@
 #include <sys/mman.h>
 #include <sys/param.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include <memclient/umf/umf/memory_pool.h>
 #include <memclient/umf/umf/memory_provider_ops.h>

@@ -6,7 +6,6 @@
 #include "rpc/fail.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/problem.h"

@@ -180,7 +180,7 @@ int memclient_move(struct memclient_buffer *buf, uint32_t node)
 {
     int r = check_pointer(buf, "buf");
 
-    return r ? r : map_move(buf, node);
+    return r ? r : buffer_move(buf, node);
 }
 
 int memclient_destroy(struct memclient *ctx, uint64_t id, bool force)

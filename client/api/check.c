@@ -6,7 +6,6 @@
 
 #include "base/utf8.h"
 #include "core/context.h"
-#include "proto/limits.h"
 
 static int refuse_size(int r, const char *what)
 {
@@ -42,8 +41,7 @@ int check_pointer(const void *pointer, const char *what)
 int check_rights(unsigned rights, unsigned allowed, const char *what)
 {
     if (rights & ~allowed)
-        return fail_with(EINVAL, "%s: 0x%x has bits that are no right, or not one that fits here", what,
-                    rights);
+        return fail_with(EINVAL, "%s: 0x%x has bits that are no right, or not one that fits here", what, rights);
     return 0;
 }
 

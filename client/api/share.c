@@ -25,7 +25,7 @@ int memclient_export_fd(struct memclient_buffer *buf, unsigned rights, int *fd)
     return r ? r : share_fd(buf, rights, fd);
 }
 
-static int open_fd(struct memclient *ctx, int (*take)(struct memclient *, int, struct memclient_buffer **), int fd,
+static int open_fd(struct memclient *ctx, int (*open)(struct memclient *, int, struct memclient_buffer **), int fd,
                    struct memclient_buffer **buf)
 {
     int r;
@@ -35,17 +35,17 @@ static int open_fd(struct memclient *ctx, int (*take)(struct memclient *, int, s
         r = fail_with(EBADF, "%d is no open descriptor", fd);
     if (!r)
         r = check_context(&ctx);
-    return r ? r : take(ctx, fd, buf);
+    return r ? r : open(ctx, fd, buf);
 }
 
 int memclient_import_fd(struct memclient *ctx, int fd, struct memclient_buffer **buf)
 {
-    return open_fd(ctx, take_imported, fd, buf);
+    return open_fd(ctx, share_import, fd, buf);
 }
 
 int memclient_adopt_fd(struct memclient *ctx, int fd, struct memclient_buffer **buf)
 {
-    return open_fd(ctx, take_adopted, fd, buf);
+    return open_fd(ctx, share_adopt, fd, buf);
 }
 
 /* ---- tokens --------------------------------------------------------------------------------- */
@@ -114,7 +114,7 @@ int memclient_open_tokens(struct memclient *ctx, size_t n, const struct memclien
         r = check_rights(rights, OPEN_RIGHTS, "rights");
     if (!r)
         r = check_context(&ctx);
-    return r ? r : take_by_tokens(ctx, n, tokens, rights, bufs, results);
+    return r ? r : share_open_tokens(ctx, n, tokens, rights, bufs, results);
 }
 
 int memclient_open_token(struct memclient *ctx, const struct memclient_token *token,
@@ -208,7 +208,7 @@ static int open_by(struct memclient *ctx, const struct lookup_spec *spec, struct
         r = check_rights(spec->rights, OPEN_RIGHTS, "rights");
     if (!r)
         r = check_context(&ctx);
-    return r ? r : take_found(ctx, spec, buf);
+    return r ? r : share_lookup(ctx, spec, buf);
 }
 
 int memclient_open_name(struct memclient *ctx, const char *name, unsigned rights,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Allocating, and ending what was allocated. */
+/* What is done to a buffer as a whole: allocating, moving, destroying. */
 #include <sched.h>
+#include <sys/mman.h>
 
 #include "core/buffer.h"
 #include "core/map.h"
@@ -39,6 +40,21 @@ int buffer_alloc(struct memclient *ctx, struct alloc_spec *spec, struct memclien
     for (unsigned i = 0; i < spec->n; i++)
         map_prefault_when_mapped(bufs[i]);
     return 0;
+}
+
+/*
+ * The kernel moves no page for the broker that is in another process's page tables, so those of this process are
+ * emptied first: for a mapping of a file that drops nothing else, and the next access fills them again. The pages of
+ * locked memory stay in them, and the broker then says that the buffer is in use.
+ */
+int buffer_move(struct memclient_buffer *buf, uint32_t node)
+{
+    space_lock_read();
+    for (struct mapping *m = space_first(&process_space); m; m = space_next(m))
+        if (mapping_is_of(m, buf))
+            (void)madvise((void *)(uintptr_t)m->start, (size_t)m->size, MADV_DONTNEED);
+    space_unlock();
+    return rpc_move(buffer_route(buf), buf->id, node);
 }
 
 int buffer_destroy(struct memclient *ctx, uint64_t id, bool force)

@@ -2,7 +2,6 @@
 /* Handles: made of replies, counted, held anew, given up; buffer.h tells the rules. */
 #include "core/buffer.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -12,13 +11,6 @@
 #include "base/steal.h"
 #include "core/token_cache.h"
 #include "proto/status.h"
-
-void buffer_set_keeps_out(struct memclient_buffer *buf)
-{
-    pthread_mutex_lock(&buf->ctx->lock);
-    buf->keeps_out = true;
-    pthread_mutex_unlock(&buf->ctx->lock);
-}
 
 static void buffer_learn(struct memclient_buffer *buf, const struct rpc_opened_item *item)
 {
@@ -336,16 +328,16 @@ static int buffer_hold_anew(struct memclient_buffer *buf, struct channel *channe
     if (fd < 0)
         return fail_with(ESTALE, "buffer #%llu was opened in a session that has ended (with its connection, or "
                             "before a fork); open it again",
-                    (unsigned long long)buf->id);
+                    ULL(buf->id));
     r = rpc_import(rpc_route_of(channel, deadline), fd, &opened);
     if (r == -EREMOTE)
-        return fail_with(ESTALE, "buffer #%llu is of a broker that has ended", (unsigned long long)buf->id);
+        return fail_with(ESTALE, "buffer #%llu is of a broker that has ended", ULL(buf->id));
     if (r)
         return r;
     if (opened.items[0].status || opened.items[0].id != buf->id) {
         buffer_release_opened(&opened, deadline);
         rpc_opened_deinit(&opened);
-        return fail_with(ESTALE, "buffer #%llu is of a session that has ended", (unsigned long long)buf->id);
+        return fail_with(ESTALE, "buffer #%llu is of a session that has ended", ULL(buf->id));
     }
     pthread_mutex_lock(&ctx->lock);
     if (buf->generation == channel->generation) {

@@ -85,8 +85,6 @@ static inline void buffer_set_published(struct memclient_buffer *buf, unsigned f
     __atomic_or_fetch(&buf->flags, MEMCLIENT_BUFFER_PUBLISHED | flags, __ATOMIC_RELAXED);
 }
 
-void buffer_set_keeps_out(struct memclient_buffer *buf);
-
 /*
  * Makes handles of what a reply granted; all or none. The items' status is OK or they are skipped (bufs[i] is NULL
  * then). Descriptors are stolen from the items. On failure the holds are given back.
@@ -112,10 +110,11 @@ struct release_batch {
 void release_batch_unref(struct release_batch *batch, struct memclient_buffer *buf);
 void release_batch_send(struct release_batch *batch);
 
-
 /* core/alloc.c: as many buffers as are wanted, all or none. The broker chooses what the options leave open. */
 int buffer_alloc(struct memclient *ctx, struct alloc_spec *spec, struct memclient_buffer **bufs);
-/* Ends a buffer, whoever has it. */
+/* Moves a buffer's memory to another node. */
+int buffer_move(struct memclient_buffer *buf, uint32_t node);
+/* Ends a buffer, whoever holds it. */
 int buffer_destroy(struct memclient *ctx, uint64_t id, bool force);
 
 /* A connection in whose session a buffer is held. */

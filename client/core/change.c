@@ -20,8 +20,6 @@
 #include "core/pages.h"
 #include "core/span.h"
 
-#define HEX(number) ((unsigned long long)(number))
-
 struct cut {
     uint64_t start;
     uint64_t size;
@@ -92,9 +90,9 @@ static struct mapping *cut_choose_whole(struct memclient *ctx, uint64_t start)
 static int cut_refuse(const struct cut *cut, uint64_t at)
 {
     if (space_find(&process_space, at))
-        return fail_with(EFAULT, "0x%llx is mapped by another context", HEX(at));
-    return fail_with(EFAULT, "0x%llx-0x%llx is not all mapped by this library", HEX(cut->start),
-                     HEX(cut->start + cut->size));
+        return fail_with(EFAULT, "0x%llx is mapped by another context", ULL(at));
+    return fail_with(EFAULT, "0x%llx-0x%llx is not all mapped by this library", ULL(cut->start),
+                     ULL(cut->start + cut->size));
 }
 
 /* With the space's lock: where the range is to be cut, may it be? Counts the records that this needs. */
@@ -103,7 +101,7 @@ static int cut_check(struct cut *cut, const struct mapping *m, uint64_t at, uint
     if ((m->start < at && !is_aligned(at - m->start, m->buffer->granule)) ||
         (mapping_end(m) > end && !is_aligned(end - m->start, m->buffer->granule)))
         return fail_with(EINVAL, "a buffer of granule %llu can only be cut at multiples of it",
-                         HEX(m->buffer->granule));
+                         ULL(m->buffer->granule));
     cut->n_spares += (m->start < at) + (mapping_end(m) > end);
     return 0;
 }
@@ -119,7 +117,7 @@ static int cut_choose(struct memclient *ctx, struct cut *cut, int (*allows)(cons
         const struct mapping *whole = cut_choose_whole(ctx, at);
 
         if (!whole && cut_choose_best(ctx, at, at))
-            return fail_with(EINVAL, "0x%llx is not where a mapping starts: say how much of it", HEX(at));
+            return fail_with(EINVAL, "0x%llx is not where a mapping starts: say how much of it", ULL(at));
         if (!whole)
             return cut_refuse(cut, at);
         cut->size = whole->size;
@@ -212,8 +210,7 @@ static int change_allows_access(const struct mapping *m, unsigned access)
 {
     if (!(access & MEMCLIENT_WRITE) || m->writable)
         return 0;
-    return fail_with(EACCES, "0x%llx was mapped for reading only: unmap it and map it again",
-                HEX(m->start));
+    return fail_with(EACCES, "0x%llx was mapped for reading only: unmap it and map it again", ULL(m->start));
 }
 
 /* With the space's lock: -1 and errno, or 0. */

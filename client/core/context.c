@@ -12,7 +12,6 @@
 #include "base/steal.h"
 #include "base/utf8.h"
 #include "core/buffer.h"
-#include "core/occupied.h"
 #include "core/token_cache.h"
 #include "rpc/connect.h"
 
@@ -120,7 +119,7 @@ static int context_say_hello(struct memclient *ctx, uint64_t deadline, struct co
     pthread_mutex_lock(&ctx->lock);
     ctx->pending_channel = channel;
     pthread_mutex_unlock(&ctx->lock);
-    occupied_ranges(ctx, &occupied);
+    context_occupied(ctx, &occupied);
     r = rpc_hello(rpc_route_of(channel, deadline), ctx->program, ctx->administrator, &occupied, session);
     return r ? r : channel_may_resume(channel, connected, ctx->program, session);
 }
@@ -194,8 +193,7 @@ static int context_connect_locked(struct memclient *ctx, uint64_t deadline)
         channel_unref(channel);
         r = fail_restore(&saved);
         if (context_is_lost(r))
-            r = fail_with(ECONNRESET, "the broker at %s closed the connection before saying hello",
-                     connected.path);
+            r = fail_with(ECONNRESET, "the broker at %s closed the connection before saying hello", connected.path);
     }
     explicit_bzero(&session, sizeof(session));
     return r;

@@ -76,6 +76,15 @@ int context_new(const struct memclient_options *options, struct memclient **ctx)
 struct memclient *context_ref(struct memclient *ctx);
 struct memclient *context_unref(struct memclient *ctx);
 
+/* core/fork.c: registers what is done around a fork(), once per process. */
+void context_register_fork(void);
+
+/*
+ * core/occupied.c, without the lock: where this context still has something that brokers gave it which are lost, for its
+ * next HELLO. Without memory nothing is told.
+ */
+void context_occupied(struct memclient *ctx, struct rpc_occupied *occupied);
+
 /* core/open.c: a new one, that has said hello, so that what is wrong is known at once. */
 int context_open(const struct memclient_options *options, struct memclient **ctx);
 /* The process's own one, opened by whoever asks first. */

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The three handlers; fork.h says what they are for, context.h in which order locks are taken. */
-#include "core/fork.h"
-
+/*
+ * What a child made by fork() finds of the library.
+ *
+ * All locks are taken around the fork, so that the child gets everything between two changes and
+ * never in the middle of one, whatever other threads were doing. There it closes its copies of the
+ * connections (their session is the parent's), forgets the threads that it does not have, and goes
+ * one generation on: the next call opens a session of its own.
+ */
 #include <pthread.h>
-#include <stdlib.h>
-#include <sys/mman.h>
 
-#include "base/cleanup.h"
-#include "core/buffer.h"
 #include "core/context.h"
 #include "core/hold_cache.h"
 #include "core/map.h"
@@ -118,7 +119,7 @@ static void fork_do_register(void)
     pthread_atfork(fork_prepare, fork_in_parent, fork_in_child);
 }
 
-void fork_register(void)
+void context_register_fork(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
 

@@ -186,8 +186,7 @@ static bool hold_cache_is_wanted(const struct memclient_buffer *buf, const struc
 
 static int hold_cache_refuse_wanted(const struct memclient_buffer *buf)
 {
-    return fail_with(EAGAIN, "buffer #%llu is not kept: others need memory, or others had it besides",
-                     (unsigned long long)buf->id);
+    return fail_with(EAGAIN, "buffer #%llu is not kept: others need memory, or others had it besides", ULL(buf->id));
 }
 
 static int hold_cache_check_put(const struct memclient_buffer *buf, const struct hold_cache *cache)
@@ -197,12 +196,12 @@ static int hold_cache_check_put(const struct memclient_buffer *buf, const struct
     if (!cache || !hold_cache_bytes_max())
         return fail_with(EOPNOTSUPP, "nothing is kept: MEMORYD_CACHE says so, or the broker is an older one");
     if (buf->cached.slot >= 0)
-        return fail_with(EALREADY, "buffer #%llu is kept already", (unsigned long long)buf->id);
+        return fail_with(EALREADY, "buffer #%llu is kept already", ULL(buf->id));
     if (buf->bytes > hold_cache_bytes_max())
-        return fail_with(E2BIG, "buffer #%llu has more than what is kept altogether", (unsigned long long)buf->id);
+        return fail_with(E2BIG, "buffer #%llu has more than what is kept altogether", ULL(buf->id));
     if (buf->cached.let_out || buffer_flags(buf) & never || buf->keeps_out || !hold_cache_has_one_user(buf) ||
         buf->cached.forks != __atomic_load_n(&forks, __ATOMIC_RELAXED))
-        return fail_with(EBUSY, "others have buffer #%llu, or may have it", (unsigned long long)buf->id);
+        return fail_with(EBUSY, "others have buffer #%llu, or may have it", ULL(buf->id));
     return hold_cache_is_wanted(buf, cache) ? hold_cache_refuse_wanted(buf) : 0;
 }
 
@@ -263,8 +262,7 @@ int hold_cache_take(struct memclient_buffer *buf)
     buf->cached.withheld = false;
     pthread_mutex_unlock(&ctx->lock);
     if (!is_back)
-        return fail_with(ESTALE, "buffer #%llu was kept, and the broker has given it to others",
-                         (unsigned long long)buf->id);
+        return fail_with(ESTALE, "buffer #%llu was kept, and the broker has given it to others", ULL(buf->id));
     if (was_withheld) {
         space_lock();
         hold_cache_give_to_children(buf);

@@ -103,5 +103,5 @@ int map_make_home(struct memclient_buffer *buf)
     return fail_with(EADDRNOTAVAIL,
                      "buffer #%llu can have no home: it needs MANAGE and a mapping in a reservation of this session "
                      "that holds all of it, where no other buffer has its home",
-                     (unsigned long long)buf->id);
+                     ULL(buf->id));
 }

@@ -9,7 +9,6 @@
 #include <sys/mman.h>
 
 #include "base/align.h"
-#include "base/checked.h"
 #include "base/range.h"
 #include "core/pages.h"
 #include "core/target.h"
@@ -17,8 +16,6 @@
 #ifndef F_SEAL_FUTURE_WRITE
 #define F_SEAL_FUTURE_WRITE 0x0010
 #endif
-
-#define HEX(number) ((unsigned long long)(number))
 
 static int map_check_range(const struct memclient_buffer *buf,
                        const struct memclient_map_options *options, struct map_request *request)
@@ -29,16 +26,16 @@ static int map_check_range(const struct memclient_buffer *buf,
     request->flags = options->flags;
     if (request->offset >= buf->bytes)
         return fail_with(EOVERFLOW, "offset %llu is not inside the buffer's %llu bytes",
-                    HEX(request->offset), HEX(buf->bytes));
+                    ULL(request->offset), ULL(buf->bytes));
     if (!request->length)
         request->length = buf->bytes - request->offset;
     if (!is_aligned(request->offset, buf->granule) || !is_aligned(request->length, buf->granule) ||
         !is_aligned(request->address, buf->granule))
         return fail_with(EINVAL, "offset, length and address must be multiples of the granule, %llu bytes",
-                    HEX(buf->granule));
+                    ULL(buf->granule));
     if (!range_in_bounds(request->offset, request->length, buf->bytes))
         return fail_with(EOVERFLOW, "%llu bytes from offset %llu go beyond the buffer's %llu bytes",
-                    HEX(request->length), HEX(request->offset), HEX(buf->bytes));
+                    ULL(request->length), ULL(request->offset), ULL(buf->bytes));
     if (request->address > UINTPTR_MAX - request->length)
         return fail_with(EOVERFLOW, "the range goes beyond the end of all addresses");
     return 0;
@@ -50,10 +47,9 @@ static int map_check_access(const struct memclient_buffer *buf, unsigned wanted,
 
     if (wanted & MEMCLIENT_WRITE) {
         if (buffer_flags(buf) & MEMCLIENT_BUFFER_PUBLISHED)
-            return fail_with(EROFS, "buffer #%llu is published: it can be mapped for reading only",
-                        HEX(buf->id));
+            return fail_with(EROFS, "buffer #%llu is published: it can be mapped for reading only", ULL(buf->id));
         if (!(rights & MEMCLIENT_WRITE))
-            return fail_with(EACCES, "this handle of buffer #%llu has no right to write", HEX(buf->id));
+            return fail_with(EACCES, "this handle of buffer #%llu has no right to write", ULL(buf->id));
     }
     if (!wanted)
         wanted = buffer_may_write(buf) ? MEMCLIENT_READ | MEMCLIENT_WRITE : MEMCLIENT_READ;
@@ -68,13 +64,12 @@ static int map_errno(const struct memclient_buffer *buf, const struct target *ta
     if (errno == EEXIST)
         return fail_with(EADDRINUSE,
                     "0x%llx, the home of buffer #%llu: something of this process is there already",
-                    HEX(target->address), HEX(buf->id));
+                    ULL(target->address), ULL(buf->id));
     if (errno == ENOMEM)
         return fail_with(ENOMEM,
                          "the kernel maps no more here: too many mappings (vm.max_map_count) or addresses (ulimit -v); "
                          "unmap something");
-    return fail_with(errno, "mapping buffer #%llu: %s", HEX(buf->id),
-                strerror_r(errno, text, sizeof(text)));
+    return fail_with(errno, "mapping buffer #%llu: %s", ULL(buf->id), strerror_r(errno, text, sizeof(text)));
 }
 
 static int map_refuse_another(void)
@@ -82,7 +77,7 @@ static int map_refuse_another(void)
     return fail_with(ENOMEM,
                      "this process has %llu mappings of buffers, and the rest of vm.max_map_count is for others; unmap "
                      "some, raise that, or put small ones together: a UMF pool takes one mapping for a whole slab",
-                     HEX(process_space.n_mappings));
+                     ULL(process_space.n_mappings));
 }
 
 /*
@@ -203,7 +198,7 @@ static void *map_move_to(void *from, uint64_t length, const struct target *targe
 
 static int map_refuse_publishing(const struct memclient_buffer *buf)
 {
-    return fail_with(EBUSY, "buffer #%llu is being published; try again in a moment", HEX(buf->id));
+    return fail_with(EBUSY, "buffer #%llu is being published; try again in a moment", ULL(buf->id));
 }
 
 /*
@@ -406,7 +401,7 @@ int map_buffer(struct memclient_buffer *buf, const struct memclient_map_options 
 
     if (buffer_flags(buf) & MEMCLIENT_BUFFER_FOREIGN)
         return fail_with(EOPNOTSUPP, "buffer #%llu is foreign: export its descriptor, and use that as its maker says",
-                         HEX(buf->id));
+                         ULL(buf->id));
     r = map_check_range(buf, options, &request);
     if (r)
         return r;
@@ -469,6 +464,6 @@ int map_query(uint64_t address, struct memclient_address_info *info)
     }
     space_unlock();
     if (!reserved && !mapping)
-        return fail_with(EFAULT, "0x%llx: nothing of this library is there", HEX(address));
+        return fail_with(EFAULT, "0x%llx: nothing of this library is there", ULL(address));
     return 0;
 }

@@ -76,5 +76,3 @@ void map_prefault(struct memclient_buffer *buf, const struct memclient_map_optio
 
 /* core/publish.c */
 int map_publish(struct memclient_buffer *buf, bool future_only);
-/* core/move.c */
-int map_move(struct memclient_buffer *buf, uint32_t node);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See occupied.h. */
-#include "core/occupied.h"
-
+/*
+ * What a context has of brokers that are lost. Mappings and reservations stay when a broker is gone for good, and the
+ * next one is told of them, so that it gives no address that cannot be used here. If there are more than can be told,
+ * ranges that lie next to each other are told as one, with what is between them.
+ */
 #include <stdlib.h>
 
 #include "base/align.h"
 #include "base/cleanup.h"
-#include "core/buffer.h"
 #include "core/map.h"
-#include "core/space.h"
 
 struct stretch {
     uint64_t start;
@@ -24,11 +24,6 @@ struct stretches {
 
 static void stretches_add(struct stretches *all, uint64_t start, uint64_t size, uint32_t broker)
 {
-    /* a buffer that is mapped in parts */
-    if (all->n && all->items[all->n - 1].end == start && all->items[all->n - 1].broker == broker) {
-        all->items[all->n - 1].end += size;
-        return;
-    }
     if (all->n < all->room)
         all->items[all->n++] = (struct stretch){start, start + size, broker};
 }
@@ -52,7 +47,7 @@ static void stretches_add_all(struct memclient *ctx, struct stretches *all)
     }
 }
 
-/* Nothing is allocated meanwhile: that may need them. */
+/* Nothing is allocated under the locks: that may need them. */
 static void stretches_with_locks(struct memclient *ctx, struct stretches *all,
                                  void (*fn)(struct memclient *, struct stretches *))
 {
@@ -70,7 +65,7 @@ static int stretch_by_start(const void *a, const void *b)
     return x->start < y->start ? -1 : x->start > y->start;
 }
 
-/* Bytes between two neighbours, 0 where they overlap; of different brokers they stay two. */
+/* Bytes between two neighbours, 0 where they overlap. Ranges of different brokers stay apart. */
 static uint64_t stretch_gap_before(const struct stretch *stretch, const struct stretch *next)
 {
     if (stretch->broker != next->broker)
@@ -78,7 +73,7 @@ static uint64_t stretch_gap_before(const struct stretch *stretch, const struct s
     return next->start > stretch->end ? next->start - stretch->end : 0;
 }
 
-/* Those that are no further apart than that become one. */
+/* Neighbours with a gap of no more than that between them become one. */
 static void stretches_join(struct stretches *all, uint64_t gap)
 {
     size_t n = 0;
@@ -94,7 +89,7 @@ static void stretches_join(struct stretches *all, uint64_t gap)
     all->n = all->n ? n + 1 : 0;
 }
 
-void occupied_ranges(struct memclient *ctx, struct rpc_occupied *occupied)
+void context_occupied(struct memclient *ctx, struct rpc_occupied *occupied)
 {
     _cleanup_free_ struct stretch *items = NULL;
     struct stretches all = {.n = 0};
@@ -103,7 +98,7 @@ void occupied_ranges(struct memclient *ctx, struct rpc_occupied *occupied)
     stretches_with_locks(ctx, &all, stretches_count_all);
     if (!all.room)
         return;
-    /* of another thread's, which may come meanwhile, the next HELLO tells */
+    /* what another thread adds now, the next HELLO tells */
     all.items = items = calloc(all.room, sizeof(*items));
     if (!items)
         return;

@@ -18,7 +18,6 @@
 #include "base/steal.h"
 #include "core/buffer.h"
 #include "core/context.h"
-#include "core/fork.h"
 #include "core/map.h"
 
 /* A session that nobody waits for must not keep anybody waiting. */
@@ -110,7 +109,7 @@ int context_open(const struct memclient_options *options, struct memclient **ctx
     struct channel *channel;
     int r;
 
-    fork_register();
+    context_register_fork();
     unload_register();
     r = context_new(options, &ctx);
     if (r)

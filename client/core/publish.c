@@ -107,8 +107,7 @@ int map_publish(struct memclient_buffer *buf, bool future_only)
     space_lock();
     if (buf->publishing) {
         space_unlock();
-        return fail_with(EBUSY, "buffer #%llu is being published by another thread",
-                    (unsigned long long)buf->id);
+        return fail_with(EBUSY, "buffer #%llu is being published by another thread", ULL(buf->id));
     }
     buf->publishing = !future_only;
     if (reading >= 0) {

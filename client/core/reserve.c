@@ -21,8 +21,6 @@
 #include "core/map.h"
 #include "core/pages.h"
 
-#define HEX(number) ((unsigned long long)(number))
-
 /* MAP_FIXED_NOREPLACE, or MAP_FIXED over what was reserved just for this. */
 static int reservation_enter(struct memclient_reservation *res, int flags)
 {
@@ -39,8 +37,8 @@ static int reservation_enter(struct memclient_reservation *res, int flags)
         map_keep_spare();
     space_unlock();
     if (r == -EEXIST)
-        return fail_with(EADDRINUSE, "0x%llx-0x%llx: something of this process is there already", HEX(res->start),
-                         HEX(res->start + res->size));
+        return fail_with(EADDRINUSE, "0x%llx-0x%llx: something of this process is there already", ULL(res->start),
+                         ULL(res->start + res->size));
     return r ? fail_with(ENOMEM, "no memory for a reservation's record") : 0;
 }
 
@@ -145,8 +143,8 @@ static int reservation_take_private(struct memclient_reservation *res, struct me
 
     if (wanted) {
         if (!is_aligned(wanted, alignment))
-            return fail_with(EINVAL, "the wanted address 0x%llx is no multiple of the alignment %llu", HEX(wanted),
-                             HEX(alignment));
+            return fail_with(EINVAL, "the wanted address 0x%llx is no multiple of the alignment %llu", ULL(wanted),
+                             ULL(alignment));
         if (wanted > UINT64_MAX - size)
             return fail_with(EINVAL, "the wanted range goes beyond the end of all addresses");
         res->start = wanted;
@@ -154,7 +152,7 @@ static int reservation_take_private(struct memclient_reservation *res, struct me
     }
     res->start = reservation_take_anywhere(size, alignment, reservation_arena_of(ctx));
     if (!res->start)
-        return fail_with(ENOMEM, "the kernel gives no %llu bytes of addresses", HEX(size));
+        return fail_with(ENOMEM, "the kernel gives no %llu bytes of addresses", ULL(size));
     r = reservation_enter(res, MAP_FIXED);
     if (r)
         munmap((void *)(uintptr_t)res->start, (size_t)size);
@@ -201,8 +199,7 @@ int map_release(struct memclient_reservation *res)
     space_lock();
     if (reservation_is_used(res)) {
         space_unlock();
-        return fail_with(EBUSY, "something is mapped in the reservation at 0x%llx: unmap it first",
-                    HEX(res->start));
+        return fail_with(EBUSY, "something is mapped in the reservation at 0x%llx: unmap it first", ULL(res->start));
     }
     pthread_mutex_lock(&ctx->lock);
     /* one that its context's end has released already is in no list */

@@ -6,13 +6,11 @@
 #pragma once
 
 #include <stddef.h>
-#include <stdint.h>
 
 #include <memclient/memclient.h>
 
 struct lookup_spec;
 
-/* ---- core/share.c: giving ---- */
 /* A descriptor of its own for the caller; rights 0 = all that the handle has. */
 int share_fd(struct memclient_buffer *buf, unsigned rights, int *fd);
 /* Of any number of buffers of one context; each has its own result. */
@@ -21,11 +19,10 @@ int share_tokens(size_t n, struct memclient_buffer *const *bufs, const struct me
 int share_revoke_all(struct memclient_buffer *buf);
 int share_name(struct memclient_buffer *buf, const char *name, const struct memclient_name_options *options);
 
-/* ---- core/take.c: taking ---- */
-int take_imported(struct memclient *ctx, int fd, struct memclient_buffer **buf);
-int take_adopted(struct memclient *ctx, int fd, struct memclient_buffer **buf);
+int share_import(struct memclient *ctx, int fd, struct memclient_buffer **buf);
+int share_adopt(struct memclient *ctx, int fd, struct memclient_buffer **buf);
 /* Any number of them; each has its own result. */
-int take_by_tokens(struct memclient *ctx, size_t n, const struct memclient_token *tokens, unsigned rights,
-                   struct memclient_buffer **bufs, int *results);
+int share_open_tokens(struct memclient *ctx, size_t n, const struct memclient_token *tokens, unsigned rights,
+                      struct memclient_buffer **bufs, int *results);
 /* By name or id; what it claims keeps others out. */
-int take_found(struct memclient *ctx, const struct lookup_spec *spec, struct memclient_buffer **buf);
+int share_lookup(struct memclient *ctx, const struct lookup_spec *spec, struct memclient_buffer **buf);

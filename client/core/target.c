@@ -8,8 +8,6 @@
 #include "base/range.h"
 #include "core/map.h"
 
-#define HEX(number) ((unsigned long long)(number))
-
 /* With the space's lock: the same bytes may be mapped there already, and nothing else of ours. */
 static bool target_is_only_this(const struct memclient_buffer *buf, const struct map_request *request, uint64_t address)
 {
@@ -24,7 +22,7 @@ static bool target_is_only_this(const struct memclient_buffer *buf, const struct
 
 static int target_refuse(uint64_t start, uint64_t size)
 {
-    return fail_with(EADDRINUSE, "0x%llx-0x%llx: something is mapped there already", HEX(start), HEX(start + size));
+    return fail_with(EADDRINUSE, "0x%llx-0x%llx: something is mapped there already", ULL(start), ULL(start + size));
 }
 
 int target_flags(const struct memclient_buffer *buf, const struct map_request *request, const struct span *gap,
@@ -36,7 +34,7 @@ int target_flags(const struct memclient_buffer *buf, const struct map_request *r
     /* the broker, which gives homes, knows nothing of such a range, so nobody meant the home to be in it */
     if (!request->address && reserved && !((const struct memclient_reservation *)range.value)->id)
         return fail_with(EADDRINUSE, "0x%llx, the home of buffer #%llu: this process has reserved that for itself",
-                         HEX(gap->start), HEX(buf->id));
+                         ULL(gap->start), ULL(buf->id));
     *flags = MAP_FIXED_NOREPLACE;
     if (request->flags & MEMCLIENT_MAP_UNRESERVED)
         return space_is_reserved(&process_space, gap->start, gap->size) ? target_refuse(gap->start, gap->size) : 0;
@@ -44,8 +42,8 @@ int target_flags(const struct memclient_buffer *buf, const struct map_request *r
                                    (struct range){gap->start, gap->size}))
         *flags = MAP_FIXED;
     else if (request->address)
-        return fail_with(EADDRNOTAVAIL, "0x%llx-0x%llx is not inside one reservation of this process", HEX(gap->start),
-                         HEX(gap->start + gap->size));
+        return fail_with(EADDRNOTAVAIL, "0x%llx-0x%llx is not inside one reservation of this process", ULL(gap->start),
+                         ULL(gap->start + gap->size));
     return 0;
 }
 
@@ -65,7 +63,7 @@ int target_find(const struct memclient_buffer *buf, const struct map_request *re
         if (!home)
             return fail_with(EADDRNOTAVAIL,
                         "buffer #%llu has no home address: map it into a reservation, or anywhere",
-                        HEX(buf->id));
+                        ULL(buf->id));
         address = home + request->offset;
     }
     if (!target_is_only_this(buf, request, address))

@@ -62,8 +62,7 @@ int connect_once(int socket, const char *path, bool private)
     int r;
 
     if (!n || n >= sizeof(address.sun_path))
-        return fail_with(ENAMETOOLONG, "%s: a socket's path has 1 to %zu bytes", path,
-                    sizeof(address.sun_path) - 1);
+        return fail_with(ENAMETOOLONG, "%s: a socket's path has 1 to %zu bytes", path, sizeof(address.sun_path) - 1);
     memcpy(address.sun_path, path, n + 1);
     do
         r = connect(socket, (const struct sockaddr *)&address, sizeof(address));

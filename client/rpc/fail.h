@@ -13,6 +13,9 @@
 
 #include <stdarg.h>
 
+/* For %llu and %llx of a uint64_t. */
+#define ULL(number) ((unsigned long long)(number))
+
 /* Keeps the sentence and returns -err. */
 int fail_with(int err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

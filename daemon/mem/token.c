@@ -155,7 +155,7 @@ struct token *token_free(struct token *token)
     }
     list_remove(&token->in_session);
     charge_deinit(&token->charge);
-    bytes_wipe(record_change(&token->tokens->table, token)->secret, sizeof(token->record->secret));
+    explicit_bzero(record_change(&token->tokens->table, token)->secret, sizeof(token->record->secret));
     table_free(&token->tokens->table, token);
     return NULL;
 }
@@ -165,7 +165,7 @@ struct token *token_free(struct token *token)
 static void forget(struct tokens *tokens, struct ended_token *ended)
 {
     RB_REMOVE(ended_token_tree, &tokens->ended_by_serial, ended);
-    bytes_wipe(record_change(&tokens->ended, ended)->secret, sizeof(ended->record->secret));
+    explicit_bzero(record_change(&tokens->ended, ended)->secret, sizeof(ended->record->secret));
     table_free(&tokens->ended, ended);
 }
 
@@ -241,7 +241,7 @@ void token_write(const struct token *token, uint8_t wire[static MEMORYD_TOKEN_SI
 
     memcpy(w.secret, token->record->secret, sizeof(w.secret));
     memcpy(wire, &w, sizeof(w));
-    bytes_wipe(&w, sizeof(w));
+    explicit_bzero(&w, sizeof(w));
 }
 
 static int refuse_ended(struct problem *problem, int status)

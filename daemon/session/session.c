@@ -121,7 +121,7 @@ struct session *session_free(struct session *session)
     session->account = account_unref(session->account);
     peer_deinit(&session->peer);
     session->release_log = fd_close(session->release_log);
-    bytes_wipe(record_change(&session->sessions->table, session)->secret, sizeof(session->record->secret));
+    explicit_bzero(record_change(&session->sessions->table, session)->secret, sizeof(session->record->secret));
     table_free(&session->sessions->table, session);
     return NULL;
 }

@@ -2,10 +2,8 @@
 /*
  * Secrets and their text form.
  *
- * A secret is compared in a time that does not depend on where the first
- * difference is, and wiped when it is no longer needed. The text form is lower
- * case hexadecimal of an exact length; reading accepts either case and nothing
- * else: no blanks, no prefix, no odd digit.
+ * A secret is compared in a time that does not depend on where the first difference is. Its text form is lower-case
+ * hexadecimal of an exact length; reading accepts either case and nothing else: no blanks, no prefix, no odd digit.
  */
 #pragma once
 
@@ -24,12 +22,6 @@ static inline bool bytes_equal(const void *a, const void *b, size_t n)
     for (size_t i = 0; i < n; i++)
         difference |= (uint8_t)(pa[i] ^ pb[i]);
     return !difference;
-}
-
-/* Zeroes, and the compiler may not leave it out. */
-static inline void bytes_wipe(void *p, size_t n)
-{
-    explicit_bzero(p, n);
 }
 
 /* Writes 2 * n digits and a terminating NUL. */

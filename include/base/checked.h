@@ -29,14 +29,6 @@ static inline bool checked_add_u64(uint64_t a, uint64_t b, uint64_t *sum)
     return true;
 }
 
-static inline bool checked_sub_u64(uint64_t a, uint64_t b, uint64_t *difference)
-{
-    if (b > a)
-        return false;
-    *difference = a - b;
-    return true;
-}
-
 static inline bool checked_mul_u64(uint64_t a, uint64_t b, uint64_t *product)
 {
     uint64_t v;

@@ -89,11 +89,6 @@ static inline struct list *list_first(const struct list *head)
     return list_is_empty(head) ? NULL : head->next;
 }
 
-static inline struct list *list_last(const struct list *head)
-{
-    return list_is_empty(head) ? NULL : head->prev;
-}
-
 /*
  * Takes the first out; NULL if empty. `while ((l = list_pop(&head)))` is the
  * loop for bodies that may add or remove any entries.
@@ -123,17 +118,12 @@ static inline void list_splice(struct list *to, struct list *from)
 #define list_for_each(link, head) \
     for (struct list *link = (head)->next; link != (head); link = link->next)
 
-/* The body may remove the entry it is at, and no other. */
-#define list_for_each_safe(link, head)                                                 \
-    for (struct list *link = (head)->next, *_next_##link = link->next; link != (head); \
-         link = _next_##link, _next_##link = link->next)
-
 /* As list_for_each(), over the objects of type `type` by their member `member`. */
 #define list_for_each_entry(entry, head, type, member)                                     \
     for (type *entry = container_of((head)->next, type, member); &entry->member != (head); \
          entry = container_of(entry->member.next, type, member))
 
-/* As list_for_each_safe(), likewise. */
+/* The same, and the body may remove the entry it is at, but no other. */
 #define list_for_each_entry_safe(entry, head, type, member)                    \
     for (type *entry = container_of((head)->next, type, member),               \
               *_next_##entry = container_of(entry->member.next, type, member); \

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Half-open ranges of uint64_t: [start, start + size).
+ * Half-open ranges of uint64_t: [start, start + size), of addresses and of offsets in a buffer.
  *
- * Used for addresses and for offsets in a buffer. All questions are answered by
- * subtraction after a comparison, never by adding start and size, so that a
- * range near the top of the number space gives the right answer. range_init()
- * is the door for numbers that a peer chose.
+ * All questions are answered by subtraction after a comparison, never by adding start and size, so that a range near
+ * UINT64_MAX gives the right answer, and so do numbers that a peer chose.
  *
  * An empty range contains nothing, overlaps nothing, and lies in bounds up to
  * and including the end.
@@ -21,16 +19,7 @@ struct range {
     uint64_t size;
 };
 
-/* False, and `range` untouched, if the end is no uint64_t any more. */
-static inline bool range_init(struct range *range, uint64_t start, uint64_t size)
-{
-    if (size > UINT64_MAX - start)
-        return false;
-    *range = (struct range){.start = start, .size = size};
-    return true;
-}
-
-/* One past the last; only for ranges made by range_init(). */
+/* One past the last; only for ranges that do not end beyond UINT64_MAX. */
 static inline uint64_t range_end(struct range range)
 {
     assert(range.size <= UINT64_MAX - range.start);
@@ -60,9 +49,4 @@ static inline bool range_overlaps(struct range a, struct range b)
     if (!a.size || !b.size)
         return false;
     return a.start <= b.start ? b.start - a.start < a.size : a.start - b.start < b.size;
-}
-
-static inline bool range_equal(struct range a, struct range b)
-{
-    return a.start == b.start && a.size == b.size;
 }

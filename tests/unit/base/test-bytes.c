@@ -29,16 +29,6 @@ static void test_equal(void **state)
     assert_true(bytes_equal(a, b, 31));
 }
 
-static void test_wipe(void **state)
-{
-    uint8_t a[8] = {1, 2, 3, 4, 5, 6, 7, 8};
-
-    bytes_wipe(a, 7);
-    for (int i = 0; i < 7; i++)
-        assert_int_equal(a[i], 0);
-    assert_int_equal(a[7], 8);
-}
-
 static void test_hex_there_and_back(void **state)
 {
     uint8_t in[256], out[256];
@@ -75,7 +65,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_equal),
-        cmocka_unit_test(test_wipe),
         cmocka_unit_test(test_hex_there_and_back),
         cmocka_unit_test(test_hex_reading_is_strict),
     };

@@ -33,17 +33,6 @@ static void test_add(void **state)
     assert_true(checked_add_size(SIZE_MAX - 1, 1, &s) && s == SIZE_MAX);
 }
 
-static void test_sub(void **state)
-{
-    uint64_t v = UNTOUCHED;
-
-    assert_false(checked_sub_u64(0, 1, &v));
-    assert_false(checked_sub_u64(UINT64_MAX - 1, UINT64_MAX, &v));
-    assert_true(v == UNTOUCHED);
-    assert_true(checked_sub_u64(UINT64_MAX, UINT64_MAX, &v) && v == 0);
-    assert_true(checked_sub_u64(UINT64_MAX, 0, &v) && v == UINT64_MAX);
-}
-
 static void test_mul(void **state)
 {
     uint64_t v = UNTOUCHED;
@@ -148,7 +137,7 @@ static void test_pages(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_add),       cmocka_unit_test(test_sub),
+        cmocka_unit_test(test_add),
         cmocka_unit_test(test_mul),       cmocka_unit_test(test_align_up),
         cmocka_unit_test(test_narrowing), cmocka_unit_test(test_powers_of_two),
         cmocka_unit_test(test_aligning),  cmocka_unit_test(test_pages),

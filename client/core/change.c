@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Changing what is mapped: access, unmapping, not for children.
+ * Changing what is mapped: access, unmapping, withholding from children.
  *
- * Each takes a range that must be covered by mappings of the context, cuts them where the range begins and ends, and
- * then goes over whole ones. The records that the cuts need are allocated before anything is touched. The kernel is
- * told what the pages are to be by all mappings that show them, span by span.
+ * Each change is of a range that mappings of the context must cover. It cuts them where the range begins and ends, and
+ * is then made to whole mappings. The records that the cuts need are allocated before anything is touched. The kernel
+ * is told, span by span, what the pages have to be by all mappings that show them.
  *
- * Nobody says which of several mappings of the same pages is meant. One of just the range is; of several of those the
- * one that wants least: whichever was meant, the rest then want no less than what is still needed.
+ * Where several mappings show the same pages, the caller does not say which one it means. It is taken to mean one of
+ * just the range, and of several of those the one with the least access: whichever it meant, the others then have no
+ * less access than is still needed.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -23,6 +24,7 @@
 struct cut {
     uint64_t start;
     uint64_t size;
+    bool wants_write;       /* the mappings must be such that may be made writable */
     struct mapping *chosen; /* by `taken` */
     unsigned n_spares;
     struct mapping *spares; /* by `taken` */
@@ -40,7 +42,7 @@ static void cut_deinit(struct cut *cut)
 
 /* ---- which mappings are meant --------------------------------------------------------------- */
 
-/* How well it fits a call about [at, end): less is better. */
+/* How badly the mapping fits a call about [at, end): the less the better. */
 static unsigned cut_misfit(const struct mapping *m, uint64_t at, uint64_t end)
 {
     if (m->start != at)
@@ -74,7 +76,7 @@ static struct mapping *cut_choose_best(struct memclient *ctx, uint64_t at, uint6
     return best;
 }
 
-/* With the space's lock: of the context's that start just there the shortest, and of these the one that wants least. */
+/* With the space's lock: of the context's mappings that start there the shortest, or the one with least access. */
 static struct mapping *cut_choose_whole(struct memclient *ctx, uint64_t start)
 {
     struct mapping *best = NULL;
@@ -95,20 +97,21 @@ static int cut_refuse(const struct cut *cut, uint64_t at)
                      ULL(cut->start + cut->size));
 }
 
-/* With the space's lock: where the range is to be cut, may it be? Counts the records that this needs. */
+/* With the space's lock: may the mapping be changed, and cut at `at` and `end`? Counts the records that this needs. */
 static int cut_check(struct cut *cut, const struct mapping *m, uint64_t at, uint64_t end)
 {
     if ((m->start < at && !is_aligned(at - m->start, m->buffer->granule)) ||
         (mapping_end(m) > end && !is_aligned(end - m->start, m->buffer->granule)))
         return fail_with(EINVAL, "a buffer of granule %llu can only be cut at multiples of it",
                          ULL(m->buffer->granule));
+    if (cut->wants_write && !m->writable)
+        return fail_with(EACCES, "0x%llx was mapped for reading only: unmap it and map it again", ULL(m->start));
     cut->n_spares += (m->start < at) + (mapping_end(m) > end);
     return 0;
 }
 
-/* With the space's lock: finds the mappings that are meant, or says why they are none. */
-static int cut_choose(struct memclient *ctx, struct cut *cut, int (*allows)(const struct mapping *, unsigned),
-                      unsigned access)
+/* With the space's lock: finds the mappings that are meant, or says why there are none. */
+static int cut_choose(struct memclient *ctx, struct cut *cut)
 {
     struct mapping **last = &cut->chosen;
     uint64_t at = cut->start, end;
@@ -130,8 +133,6 @@ static int cut_choose(struct memclient *ctx, struct cut *cut, int (*allows)(cons
         if (!m)
             return cut_refuse(cut, at);
         r = cut_check(cut, m, at, end);
-        if (!r && allows)
-            r = allows(m, access);
         if (r)
             return r;
         *last = m;
@@ -154,7 +155,7 @@ static int cut_prepare(struct cut *cut)
     return 0;
 }
 
-/* The part from `at` on, which is a mapping by itself then. */
+/* Makes the part from `at` on a mapping by itself. */
 static struct mapping *cut_at(struct cut *cut, struct mapping *m, uint64_t at)
 {
     struct mapping *rest = cut->spares;
@@ -166,9 +167,8 @@ static struct mapping *cut_at(struct cut *cut, struct mapping *m, uint64_t at)
     return rest;
 }
 
-/* Begins a change: the lock is held on success, and what was chosen makes up the range. */
-static int cut_begin(struct memclient *ctx, struct cut *cut,
-                     int (*allows)(const struct mapping *, unsigned), unsigned access)
+/* Begins a change. On success the lock is held, and the chosen mappings make up the range. */
+static int cut_begin(struct memclient *ctx, struct cut *cut)
 {
     uint64_t at = cut->start;
     int r;
@@ -176,7 +176,7 @@ static int cut_begin(struct memclient *ctx, struct cut *cut,
     if (cut->size > UINT64_MAX - cut->start)
         return fail_with(EFAULT, "the range goes beyond the end of all addresses");
     space_lock();
-    r = cut_choose(ctx, cut, allows, access);
+    r = cut_choose(ctx, cut);
     if (!r)
         r = cut_prepare(cut);
     if (r) {
@@ -206,13 +206,6 @@ static int cut_begin(struct memclient *ctx, struct cut *cut,
 
 /* ---- access --------------------------------------------------------------------------------- */
 
-static int change_allows_access(const struct mapping *m, unsigned access)
-{
-    if (!(access & MEMCLIENT_WRITE) || m->writable)
-        return 0;
-    return fail_with(EACCES, "0x%llx was mapped for reading only: unmap it and map it again", ULL(m->start));
-}
-
 /* With the space's lock: -1 and errno, or 0. */
 static int change_protect_pages(const struct mapping *m)
 {
@@ -235,11 +228,10 @@ static unsigned change_full_access(const struct mapping *m, unsigned access)
 
 int map_protect(struct memclient *ctx, uint64_t start, uint64_t size, unsigned access)
 {
-    _cleanup_(cut_deinit) struct cut cut = {.start = start, .size = size};
+    _cleanup_(cut_deinit) struct cut cut = {.start = start, .size = size, .wants_write = access & MEMCLIENT_WRITE};
     const struct mapping *refused = NULL;
-    int r;
+    int r = cut_begin(ctx, &cut);
 
-    r = cut_begin(ctx, &cut, change_allows_access, access);
     if (r)
         return r;
     FOR_EACH_CUT(m, &cut)
@@ -252,7 +244,7 @@ int map_protect(struct memclient *ctx, uint64_t start, uint64_t size, unsigned a
             break;
         }
     }
-    /* all or nothing: what the kernel did before it refused is put back */
+    /* all or nothing: undo what the kernel did before it refused */
     if (r)
         FOR_EACH_CUT(m, &cut)
         {
@@ -270,9 +262,8 @@ int map_protect(struct memclient *ctx, uint64_t start, uint64_t size, unsigned a
 int map_dont_copy(struct memclient *ctx, uint64_t start, uint64_t size)
 {
     _cleanup_(cut_deinit) struct cut cut = {.start = start, .size = size};
-    int r;
+    int r = cut_begin(ctx, &cut);
 
-    r = cut_begin(ctx, &cut, NULL, 0);
     if (r)
         return r;
     FOR_EACH_CUT(m, &cut)
@@ -292,7 +283,7 @@ int map_dont_copy(struct memclient *ctx, uint64_t start, uint64_t size)
 
 /* ---- unmapping ------------------------------------------------------------------------------ */
 
-/* With the space's lock: the pages that others show as well are to be what those want. */
+/* With the space's lock: pages that other mappings still show get what those want. */
 static void change_lower_pages(const struct mapping *m, const struct span *span)
 {
     if (span_level(span->access) < span_level(m->access))
@@ -302,10 +293,10 @@ static void change_lower_pages(const struct mapping *m, const struct span *span)
 }
 
 /*
- * With the space's lock. Takes one whole mapping away; the record is the caller's then. The kernel refuses only where
- * it would have to cut what it has as one, so not the second part of what was mapped by several calls.
+ * With the space's lock: removes one whole mapping, whose record is the caller's then. The kernel refuses only where it
+ * has to cut one of its own mappings, so it can refuse at the first span only.
  */
-static int change_take_away(struct mapping *m)
+static int change_remove(struct mapping *m)
 {
     bool is_begun = false;
     struct sweep sweep;
@@ -328,7 +319,7 @@ static int change_take_away(struct mapping *m)
     return r;
 }
 
-/* Without a lock: these may have been the last references of buffers. */
+/* Without a lock: these may be the last references to buffers. */
 void map_drop_taken(struct mapping *taken)
 {
     struct release_batch batch = RELEASE_BATCH_NULL;
@@ -347,14 +338,13 @@ int map_unmap(struct memclient *ctx, uint64_t start, uint64_t size)
 {
     _cleanup_(cut_deinit) struct cut cut = {.start = start, .size = size};
     struct mapping *taken = NULL;
-    int r;
+    int r = cut_begin(ctx, &cut);
 
-    r = cut_begin(ctx, &cut, NULL, 0);
     if (r)
         return r;
     for (struct mapping *m = cut.chosen, *next; m && !r; m = next) {
         next = m->taken;
-        r = change_take_away(m);
+        r = change_remove(m);
         if (!r) {
             m->taken = taken;
             taken = m;
@@ -375,7 +365,7 @@ void map_drop_context(struct memclient *ctx)
     space_lock();
     for (struct mapping *m = space_first(&process_space), *next; m; m = next) {
         next = space_next(m);
-        if (m->buffer->ctx == ctx && !change_take_away(m)) {
+        if (m->buffer->ctx == ctx && !change_remove(m)) {
             m->taken = taken;
             taken = m;
         }

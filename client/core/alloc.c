@@ -7,7 +7,7 @@
 #include "core/map.h"
 #include "core/token_cache.h"
 
-/* The call may take what waiting for room takes, and its own time. */
+/* The call may take as long as the program waits for room, and its usual time. */
 static uint64_t alloc_deadline(const struct memclient *ctx, uint64_t wait_ms)
 {
     uint64_t ms;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Handles: made of replies, counted, held anew, given up; buffer.h tells the rules. */
+/* Handles: made of replies, counted, held anew, released; see buffer.h. */
 #include "core/buffer.h"
 
 #include <errno.h>
@@ -45,7 +45,7 @@ void buffer_drop_fds(struct memclient *ctx)
         buffer_drop_fd(container_of(link, struct memclient_buffer, in_fds));
 }
 
-/* A part of what the process may have open. */
+/* A quarter of what the process may have open. */
 static unsigned kept_fds_max(void)
 {
     struct rlimit limit;
@@ -68,7 +68,7 @@ void buffer_keep_fd(struct memclient_buffer *buf)
     buf->fd_kept = true;
 }
 
-/* Takes fd. */
+/* With the context's lock. Takes the descriptor. */
 static void buffer_store_fd(struct memclient_buffer *buf, int fd, bool writable)
 {
     struct memclient *ctx = buf->ctx;
@@ -155,19 +155,19 @@ static struct memclient_buffer *buffer_adopt_one(struct memclient *ctx, unsigned
         __atomic_add_fetch(&buf->refs, 1, __ATOMIC_RELAXED);
         hold_cache_used(buf);
     } else {
-        /* of a session that ended: its number may mean another buffer by now */
+        /* it is of a session that ended: the id may be another buffer's by now */
         if (buf)
             buffer_leave_table(buf);
         buf = steal_ptr(spare);
         buf->generation = generation;
         hold_cache_opened(buf, changes);
         HASH_ADD(hh, ctx->buffers, id, sizeof(buf->id), buf);
-        /* without memory for the table it is a handle beside it: right by itself, only not found again */
+        /* without memory for the table the handle works as well, but is not found again */
         buf->in_table = buf->hh.tbl;
     }
     buf->holds++;
     buffer_learn(buf, item);
-    /* a foreign one is never mapped, and cannot be held anew by what it is of */
+    /* a foreign buffer is never mapped, and its descriptor cannot be imported */
     if (item->fd >= 0 && !(item->flags & MEMCLIENT_BUFFER_FOREIGN))
         buffer_store_fd(buf, steal_fd(&item->fd), writable_fd);
     return buf;
@@ -229,14 +229,14 @@ struct memclient_buffer *buffer_ref(struct memclient_buffer *buf)
     return buf;
 }
 
-/* Gives up one reference. True if it was the last: then the handle is nobody else's any more. */
+/* Gives up one reference. True if it was the last: then nobody else has the handle any more. */
 static bool buffer_drop_reference(struct memclient_buffer *buf, struct channel **channel)
 {
     struct memclient *ctx = buf->ctx;
     unsigned refs = __atomic_load_n(&buf->refs, __ATOMIC_RELAXED);
     bool last;
 
-    /* the last reference goes under the lock, where the table could hand out another */
+    /* the last reference is dropped under the lock, since the table could hand out another */
     while (refs > 1)
         if (__atomic_compare_exchange_n(&buf->refs, &refs, refs - 1, true, __ATOMIC_RELEASE,
                                         __ATOMIC_RELAXED))

@@ -2,14 +2,13 @@
 /*
  * Handles of buffers, and the descriptors kept for mapping them.
  *
- * A context has one handle of a buffer however often it was opened; the handle counts the holds
- * that the broker counted, and gives them up together. A descriptor came with the buffer or is
- * asked for when a mapping needs it; it stays in a cache of the context, so that mapping again
- * makes no call, until 64 younger ones push it out. What is mapped then can still be mapped again, by
- * its mapping.
+ * A context has one handle of a buffer however often it was opened; the handle counts the holds that the broker
+ * counted, and gives them up together. A descriptor comes with the buffer or is asked for when a mapping needs it. It
+ * stays in a cache of the context until 64 newer ones push it out, so that mapping again makes no call. A buffer that
+ * is still mapped then can be mapped again by its mapping.
  *
- * A handle of a former session (see core/context.h) gets a hold of its buffer anew by importing its cached
- * descriptor; without one, nothing can prove that it ever had the right, and the handle is stale.
+ * A handle of a former session (see core/context.h) gets a new hold of its buffer by importing its cached descriptor.
+ * Without one, nothing can prove that it ever had the right, and the handle is stale.
  */
 #pragma once
 
@@ -31,7 +30,7 @@ struct memclient_buffer {
     uint64_t bytes;
     uint64_t granule;
     uint32_t broker; /* whose id it is */
-    uint64_t to_prefault; /* atomic: so many bytes get into the page tables as they are mapped; core/prefault.c */
+    uint64_t to_prefault; /* atomic: bytes whose pages are entered when they are mapped; core/prefault.c */
 
     /* under the context's lock; the first three are read without it, atomically */
     uint64_t address;
@@ -39,10 +38,10 @@ struct memclient_buffer {
     unsigned flags;
     unsigned generation;
     uint64_t holds; /* that the session of that generation has */
-    bool keeps_out;  /* one of them keeps other sessions out, which may be waiting for its end */
+    bool keeps_out; /* one of them keeps other sessions out, which may wait for its end */
     bool in_table;
     int fd; /* or -1 */
-    struct file_id fd_id; /* of it: the program may have closed it under our feet */
+    struct file_id fd_id; /* tells whether the program has closed it */
     bool fd_writable;
     bool fd_kept; /* in the context's other list */
     struct list in_fds;
@@ -86,21 +85,21 @@ static inline void buffer_set_published(struct memclient_buffer *buf, unsigned f
 }
 
 /*
- * Makes handles of what a reply granted; all or none. The items' status is OK or they are skipped (bufs[i] is NULL
- * then). Descriptors are stolen from the items. On failure the holds are given back.
+ * Makes handles of what a reply granted; all or none. Items that were refused are skipped, and their bufs[i] is NULL.
+ * Takes the descriptors of the items. On failure the holds are released.
  */
 int buffer_adopt(struct memclient *ctx, struct rpc_opened *opened, bool writable_fds, struct memclient_buffer **bufs);
 
 struct memclient_buffer *buffer_ref(struct memclient_buffer *buf);
-/* May send a request, so no lock is held. */
+/* May send a request, so no lock may be held. */
 struct memclient_buffer *buffer_unref(struct memclient_buffer *buf);
 
 /*
- * The same for several: the holds of those whose last references these were are given up together, 64 to a request,
- * the rest of them by release_batch_send(). Of holds that keep other sessions out the end is waited for.
+ * The same for several: where these were the last references, the holds are released together, 64 to a request, and
+ * the rest by release_batch_send(). The release of holds that keep other sessions out is waited for.
  */
 struct release_batch {
-    struct channel *channel; /* in whose session they are */
+    struct channel *channel; /* of the session that has the holds */
     uint64_t deadline;
     unsigned n;
     uint64_t ids[MEMORYD_BATCH_MAX];
@@ -119,43 +118,42 @@ int buffer_destroy(struct memclient *ctx, uint64_t id, bool force);
 
 /* A connection in whose session a buffer is held. */
 int buffer_channel(void *buf, uint64_t deadline, struct channel **channel);
-/* The same for those of a batch, but for the last one: the call for that gives the connection. */
+/* The same for all of a batch but the last one, whose call gives the connection. */
 int buffer_hold_others(unsigned n, struct memclient_buffer *const *bufs, uint64_t deadline);
 
-/* Requests that need the hold go there. */
+/* The route of requests that need the hold. */
 static inline struct rpc_route buffer_route_by(struct memclient_buffer *buf, uint64_t deadline)
 {
     return (struct rpc_route){.connect = buffer_channel, .of = buf, .deadline = deadline};
 }
 
-/* A call that begins now. */
+/* The same for a call that begins now. */
 static inline struct rpc_route buffer_route(struct memclient_buffer *buf)
 {
     return buffer_route_by(buf, context_deadline(buf->ctx));
 }
 
-/* A descriptor of its own for the caller: READ, or READ|WRITE. */
+/* The descriptor is the caller's; rights are READ, or READ and WRITE. */
 int buffer_export(struct memclient_buffer *buf, unsigned rights, uint64_t deadline, int *fd);
 
 /*
- * Sees to it that a descriptor is cached, writable if wanted; it may be gone again as soon as the
- * context's lock is not held. If the buffer turns out to be published, a readable one is got
- * instead and the handle knows.
+ * Has a descriptor cached, writable if wanted. Without the context's lock it may be gone again at any time. If the
+ * buffer turns out to be published, the handle notes that, and gets a readable one.
  */
 int buffer_cache_fd(struct memclient_buffer *buf, bool writable, uint64_t deadline);
 
 /*
- * The same for n buffers, 64 at most, by one request, as far as that goes: what the broker refuses, what is of another
- * context than the first, and one that is the only one, is left to buffer_cache_fd().
+ * The same for n buffers, 64 at most, by one request. It leaves to buffer_cache_fd() what the broker refuses, buffers
+ * of another context than the first one's, and a buffer that is the only one.
  */
 int buffer_cache_fds(unsigned n, struct memclient_buffer *const *bufs, uint64_t deadline);
 
-/* With the context's lock: the cached descriptor or -1. It becomes the youngest. */
+/* With the context's lock: the cached descriptor or -1. It becomes the most recently used. */
 int buffer_cached_fd(struct memclient_buffer *buf, bool writable);
 
-/* With the context's lock: the cached descriptor stays as long as the handle, as far as there is room for such. */
+/* With the context's lock: the cached descriptor is kept as long as the handle, if there is room for another such. */
 void buffer_keep_fd(struct memclient_buffer *buf);
 
-/* With the context's lock: forgets all cached descriptors, or one buffer's. */
+/* With the context's lock: closes all cached descriptors, or that of one buffer. */
 void buffer_drop_fds(struct memclient *ctx);
 void buffer_drop_fd(struct memclient_buffer *buf);

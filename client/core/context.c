@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Contexts, and connecting them. One thread connects, without a lock; those that come meanwhile wait for it, each until
- * its own deadline.
- */
+/* Contexts and connecting them. One thread connects, without a lock; the others wait for it until their deadlines. */
 #include "core/context.h"
 
 #include <errno.h>
@@ -91,10 +88,10 @@ uint64_t context_deadline(const struct memclient *ctx)
 
 /* ---- connecting ----------------------------------------------------------------------------- */
 
-/* Brokers that may die of, or before, our HELLO, one after the other. What is no broker closes as well. */
+/* So often in a row may a connection be lost before HELLO is answered. */
 #define HELLOS_MAX 8
 
-/* One connection. */
+/* Makes one connection. */
 static int context_say_hello(struct memclient *ctx, uint64_t deadline, struct connected *connected,
                              struct rpc_session *session)
 {
@@ -156,7 +153,7 @@ static int context_connect_now(struct memclient *ctx, uint64_t deadline, struct 
     }
 }
 
-/* With the lock; gives it up meanwhile. */
+/* With the lock, which it gives up meanwhile. */
 static int context_connect_locked(struct memclient *ctx, uint64_t deadline)
 {
     struct rpc_session session;

@@ -2,14 +2,13 @@
 /*
  * A context: one session with a broker and everything that was opened through it.
  *
- * Locks, in the order in which they are taken: the list of contexts, the address space
- * (core/space.h), a context's own, its channel's. None of them is held while anything waits for the
- * broker.
+ * Locks, in the order in which they are taken: that of the list of contexts, of the address space (core/space.h), of a
+ * context, of its channel. None of them is held while a thread waits for the broker.
  *
- * Generations. A session goes on over a lost connection and a broker that is restarted (rpc/channel.h); it ends when
- * the broker does not know it any more, and in the child of a fork. The context then gets a new one at its next call,
- * one generation later. A handle knows the generation in which its buffer was held; in a later one it is held
- * anew if that can be done (core/buffer.h).
+ * Generations. A session survives a lost connection and a broker that is restarted (rpc/channel.h). It ends when the
+ * broker does not know it any more, and in the child of a fork. The next call of the context then opens a new one, one
+ * generation later. A handle knows the generation in which its buffer was held; in a later one it gets a new hold if
+ * that can be done (core/buffer.h).
  */
 #pragma once
 
@@ -30,7 +29,7 @@
 
 /* Descriptors kept open for the next mapping. */
 #define CONTEXT_FDS_MAX 64
-/* And for copies in children. */
+/* Those kept for copies in children. */
 #define CONTEXT_KEPT_FDS_MAX 256
 
 struct memclient {
@@ -38,7 +37,7 @@ struct memclient {
     unsigned refs; /* atomic: its owner, and every handle */
     bool is_default;
 
-    /* never changed after it was opened */
+    /* constant once it is open */
     char *wanted_path; /* or NULL */
     char program[MEMORYD_PROGRAM_MAX + 1];
     uint64_t deadline_ms;
@@ -47,20 +46,20 @@ struct memclient {
 
     pthread_mutex_t lock;
     bool closed;
-    bool connecting;           /* one thread is; the others wait for `connected` */
+    bool connecting; /* one thread is; the others wait for `connected` */
     pthread_cond_t connected;
-    struct channel *channel;   /* or NULL */
-    struct channel *pending_channel;  /* while it says hello */
-    struct channel *inherited; /* from the parent process */
+    struct channel *channel;         /* or NULL */
+    struct channel *pending_channel; /* while HELLO has no answer */
+    struct channel *inherited;       /* from the parent process */
     unsigned generation;
     struct rpc_session session; /* .session is 0 before the first */
     char path[108];
     bool autostarted;
 
     struct memclient_buffer *buffers; /* hash by id */
-    struct list fds;                  /* buffers with a cached descriptor, the oldest first */
+    struct list fds;                  /* buffers with a cached descriptor, the least recently used first */
     unsigned n_fds;
-    struct list kept_fds;             /* those with one that is not to be pushed out: core/own.c */
+    struct list kept_fds;             /* those whose descriptor is not pushed out: core/own.c */
     unsigned n_kept_fds;
     struct list reservations;
     struct token_cache tokens;
@@ -68,7 +67,7 @@ struct memclient {
     struct events events;
 };
 
-/* All of the process's. */
+/* All contexts of the process. */
 extern struct list contexts;
 extern pthread_mutex_t contexts_lock;
 
@@ -79,32 +78,29 @@ struct memclient *context_unref(struct memclient *ctx);
 /* core/fork.c: registers what is done around a fork(), once per process. */
 void context_register_fork(void);
 
-/*
- * core/occupied.c, without the lock: where this context still has something that brokers gave it which are lost, for its
- * next HELLO. Without memory nothing is told.
- */
+/* core/occupied.c, without the lock: the ranges that this context still has of lost brokers. Without memory, none. */
 void context_occupied(struct memclient *ctx, struct rpc_occupied *occupied);
 
-/* core/open.c: a new one, that has said hello, so that what is wrong is known at once. */
+/* core/open.c: opens a context and its session, so that a failure is known at once. */
 int context_open(const struct memclient_options *options, struct memclient **ctx);
-/* The process's own one, opened by whoever asks first. */
+/* The default context, which the first call that wants it opens. */
 int context_default(struct memclient **ctx);
-/* Says goodbye, unmaps and releases everything; handles may be left. */
+/* Ends the session, unmaps and releases everything; handles may be left. */
 void context_close(struct memclient *ctx);
 
-/* When a call that begins now has to have ended. */
+/* The deadline of a call that begins now. */
 uint64_t context_deadline(const struct memclient *ctx);
 
-/* The connection of a context, made or made anew if need be; counted. Its generation is the session's. */
+/* A reference to the context's channel, with a new session if need be. Its generation is the session's. */
 int context_channel(void *ctx, uint64_t deadline, struct channel **channel);
 
-/* Requests go there. */
+/* The route of requests. */
 static inline struct rpc_route context_route_by(struct memclient *ctx, uint64_t deadline)
 {
     return (struct rpc_route){.connect = context_channel, .of = ctx, .deadline = deadline};
 }
 
-/* A call that begins now. */
+/* The same for a call that begins now. */
 static inline struct rpc_route context_route(struct memclient *ctx)
 {
     return context_route_by(ctx, context_deadline(ctx));

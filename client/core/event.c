@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ring of events; event.h tells how it is filled. */
+/* The ring of events; see event.h. */
 #include "core/event.h"
 
 #include <errno.h>
@@ -48,7 +48,7 @@ void event_arrived(void *data, unsigned id, const struct ProtobufCMessage *messa
     pthread_mutex_unlock(&ctx->lock);
 }
 
-/* The one that is lost comes first: what follows happened after the gap. */
+/* LOST comes first: the others happened after the gap. */
 static bool events_take(struct events *events, struct memclient_event *event)
 {
     if (events->lost) {
@@ -141,7 +141,7 @@ int event_descriptor(struct memclient *ctx, int *fd)
     return r;
 }
 
-/* What happened meanwhile is not known. */
+/* Tells that events may have been missed. */
 static void events_miss(struct events *events)
 {
     if (!events->mask)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Events that wait to be asked for, and the descriptor that tells that there are some.
+ * Events that the program has not taken yet, and the descriptor that tells that there are some.
  *
- * They arrive behind each other with replies, in whichever thread receives; so they are kept in a
- * short ring, and when that is full the oldest make way for one "more happened". The descriptor is
- * an epoll of two: the socket, for what nobody has received yet, and an eventfd, for what somebody
- * has. It is made when first asked for. The socket of a lost connection would poll readable for ever, so it is taken
- * out, and LOST is told: what happens until there is another connection is missed.
+ * Events arrive between replies, in whichever thread receives, so they are kept in a short ring. When that is full,
+ * LOST takes the place of the oldest. The descriptor is an epoll of two: the socket, for what nobody has received yet,
+ * and an eventfd, for what somebody has. It is made when it is first asked for. The socket of a lost connection would
+ * poll readable forever, so it is taken out, and LOST is told: what happens until there is another connection is
+ * missed.
  */
 #pragma once
 
@@ -21,7 +21,7 @@ struct events {
     unsigned first;
     unsigned n;
     bool lost;
-    bool connected; /* there is a connection that they come by */
+    bool connected; /* there is a connection by which they come */
     unsigned mask; /* what is subscribed to */
     int epoll;     /* or -1 */
     int signal;    /* the eventfd, or -1 */
@@ -33,14 +33,14 @@ void events_deinit(struct events *events);
 struct channel;
 struct ProtobufCMessage;
 
-/* The rest is by context; see api for what they mean. */
+/* These take the context; memclient.h says what they do. */
 void event_arrived(void *ctx, unsigned id, const struct ProtobufCMessage *message);
 int event_subscribe(struct memclient *ctx, unsigned mask);
 int event_descriptor(struct memclient *ctx, int *fd);
 int event_next(struct memclient *ctx, struct memclient_event *event);
-/* With the context's lock: a connection is there, the first or another, or it is lost; the latter may be said twice. */
+/* With the context's lock: there is a connection, the first or another, or it was lost, which may be told twice. */
 void event_connected(struct memclient *ctx, struct channel *channel, bool is_another);
 void event_disconnected(struct memclient *ctx, struct channel *channel);
-/* The same as a struct channel_owner has it, without the lock. */
+/* The same for a struct channel_owner, without the lock. */
 void event_link_lost(void *ctx, struct channel *channel);
 void event_link_resumed(void *ctx, struct channel *channel);

@@ -2,10 +2,9 @@
 /*
  * What a child made by fork() finds of the library.
  *
- * All locks are taken around the fork, so that the child gets everything between two changes and
- * never in the middle of one, whatever other threads were doing. There it closes its copies of the
- * connections (their session is the parent's), forgets the threads that it does not have, and goes
- * one generation on: the next call opens a session of its own.
+ * All locks are taken around the fork, so that the child gets everything between two changes, whatever other threads
+ * were doing. It closes its copies of the connections (their sessions are the parent's), forgets the threads that it
+ * does not have, and goes one generation on: the next call opens a session of its own.
  */
 #include <pthread.h>
 
@@ -46,7 +45,7 @@ static void fork_in_parent(void)
     pthread_mutex_unlock(&contexts_lock);
 }
 
-/* The parent's: closed, and kept only because threads that are gone had references to it. */
+/* Closes the parent's channel, and keeps it, since threads that the child does not have had references to it. */
 static void fork_inherit(struct memclient *ctx, struct channel *channel)
 {
     if (!channel)
@@ -56,7 +55,7 @@ static void fork_inherit(struct memclient *ctx, struct channel *channel)
     ctx->inherited = channel;
 }
 
-/* With the locks still held. Mappings that the child did not get leave its index. */
+/* With the locks still held: takes the mappings that the child did not get out of its index. */
 static struct mapping *fork_forget_uncopied(void)
 {
     struct mapping *taken = NULL;
@@ -70,7 +69,7 @@ static struct mapping *fork_forget_uncopied(void)
         m->taken = taken;
         taken = m;
     }
-    /* a hole in a reservation is nobody's: it is reserved again; what others show as well is there */
+    /* where that left a gap in a reservation it is reserved again; pages that others show as well are there */
     for (struct mapping *m = taken; m; m = m->taken) {
         struct sweep sweep;
         struct span span;

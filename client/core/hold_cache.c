@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See hold_cache.h, and proto/hold_cache.h for who may write what, and in which order. */
+/* See hold_cache.h, and proto/hold_cache.h for who may write what in which order. */
 #include "core/hold_cache.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 
 #define CACHE_MIB_MAX 64
 
-/* Of the process: what is in caches of all its contexts, and how often it has forked. */
+/* What all contexts of the process cache, and how often the process has forked. */
 static unsigned n_cached;
 static uint64_t bytes_cached;
 static unsigned forks;
@@ -51,7 +51,7 @@ static void hold_cache_count_out(const struct memclient_buffer *buf)
     __atomic_sub_fetch(&bytes_cached, buf->bytes, __ATOMIC_RELAXED);
 }
 
-/* False: there is no room for it. */
+/* False if there is no room for it. */
 static bool hold_cache_count_in(const struct memclient_buffer *buf)
 {
     unsigned n = __atomic_add_fetch(&n_cached, 1, __ATOMIC_RELAXED);
@@ -65,7 +65,7 @@ static bool hold_cache_count_in(const struct memclient_buffer *buf)
 
 /* ---- slots ---------------------------------------------------------------------------------------------- */
 
-/* With the context's lock: where the buffer's session has its cache, or NULL. */
+/* With the context's lock: the cache of the buffer's session, or NULL. */
 static struct hold_cache *hold_cache_of(const struct memclient_buffer *buf)
 {
     const struct memclient *ctx = buf->ctx;
@@ -73,7 +73,7 @@ static struct hold_cache *hold_cache_of(const struct memclient_buffer *buf)
     return !ctx->closed && ctx->channel && buf->generation == ctx->generation ? ctx->channel->cache : NULL;
 }
 
-/* One that was taken stays the broker's until it is done with it. */
+/* A slot that the broker took is free when the broker is done with it. */
 static int hold_cache_find_slot(const struct memclient *ctx, const struct hold_cache *cache)
 {
     for (int i = 0; i < HOLD_CACHE_SLOTS; i++)
@@ -90,7 +90,6 @@ static bool hold_cache_swap_back(struct hold_cache_slot *slot)
     return __atomic_compare_exchange_n(&slot->state, &cached, 0, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 }
 
-/* It is in no slot any more. */
 static void hold_cache_leave_slot(struct memclient_buffer *buf)
 {
     buf->ctx->cached.owners[buf->cached.slot] = NULL;
@@ -98,7 +97,7 @@ static void hold_cache_leave_slot(struct memclient_buffer *buf)
     hold_cache_count_out(buf);
 }
 
-/* Out of its slot. False: the broker was faster, and the holds of it have ended. */
+/* Takes the buffer out of its slot. False: the broker was faster, and its holds have ended. */
 static bool hold_cache_get_back(struct memclient_buffer *buf)
 {
     struct hold_cache *cache = hold_cache_of(buf);
@@ -164,7 +163,7 @@ void hold_cache_let_out(struct memclient_buffer *buf, bool descriptor)
 
 /* ---- putting and taking --------------------------------------------------------------------------------- */
 
-/* With both locks: does it have one user, and that one mapping at most? */
+/* With both locks: does the buffer have one user, and that one mapping at most? */
 static bool hold_cache_has_one_user(const struct memclient_buffer *buf)
 {
     unsigned n = 0;
@@ -186,7 +185,7 @@ static bool hold_cache_is_wanted(const struct memclient_buffer *buf, const struc
 
 static int hold_cache_refuse_wanted(const struct memclient_buffer *buf)
 {
-    return fail_with(EAGAIN, "buffer #%llu is not kept: others need memory, or others had it besides", ULL(buf->id));
+    return fail_with(EAGAIN, "buffer #%llu is not cached: others need memory, or have had it open", ULL(buf->id));
 }
 
 static int hold_cache_check_put(const struct memclient_buffer *buf, const struct hold_cache *cache)
@@ -194,14 +193,14 @@ static int hold_cache_check_put(const struct memclient_buffer *buf, const struct
     const unsigned never = MEMCLIENT_PUBLISHABLE | MEMCLIENT_BUFFER_FOREIGN | MEMCLIENT_BUFFER_PUBLISHED;
 
     if (!cache || !hold_cache_bytes_max())
-        return fail_with(EOPNOTSUPP, "nothing is kept: MEMORYD_CACHE says so, or the broker is an older one");
+        return fail_with(EOPNOTSUPP, "nothing is cached: MEMORYD_CACHE is 0, or the broker is an older version");
     if (buf->cached.slot >= 0)
-        return fail_with(EALREADY, "buffer #%llu is kept already", ULL(buf->id));
+        return fail_with(EALREADY, "buffer #%llu is cached already", ULL(buf->id));
     if (buf->bytes > hold_cache_bytes_max())
-        return fail_with(E2BIG, "buffer #%llu has more than what is kept altogether", ULL(buf->id));
+        return fail_with(E2BIG, "buffer #%llu is larger than the whole cache (MEMORYD_CACHE)", ULL(buf->id));
     if (buf->cached.let_out || buffer_flags(buf) & never || buf->keeps_out || !hold_cache_has_one_user(buf) ||
         buf->cached.forks != __atomic_load_n(&forks, __ATOMIC_RELAXED))
-        return fail_with(EBUSY, "others have buffer #%llu, or may have it", ULL(buf->id));
+        return fail_with(EBUSY, "buffer #%llu cannot be cached: others have it, or may have it", ULL(buf->id));
     return hold_cache_is_wanted(buf, cache) ? hold_cache_refuse_wanted(buf) : 0;
 }
 
@@ -214,14 +213,14 @@ static int hold_cache_put_locked(struct memclient_buffer *buf)
         return r;
     slot = hold_cache_find_slot(buf->ctx, cache);
     if (slot < 0 || !hold_cache_count_in(buf))
-        return fail_with(ENOSPC, "there is no room for another buffer that is kept");
+        return fail_with(ENOSPC, "the cache has no room for another buffer");
     buf->cached.slot = slot;
     buf->cached.lost = false;
     buf->ctx->cached.owners[slot] = buf;
     cache->slots[slot].buffer = buf->id;
     cache->slots[slot].claims = (uint32_t)buf->holds;
     __atomic_store_n(&cache->slots[slot].state, HOLD_CACHED, __ATOMIC_SEQ_CST);
-    /* if the broker has it meanwhile, whoever wants it again is told so */
+    /* if the broker has taken it meanwhile, hold_cache_take() will tell */
     if (!hold_cache_is_wanted(buf, cache) || !hold_cache_swap_back(&cache->slots[slot]))
         return 0;
     hold_cache_leave_slot(buf);
@@ -240,7 +239,7 @@ int hold_cache_put(struct memclient_buffer *buf)
     return r;
 }
 
-/* With the space's lock: children get it again. */
+/* With the space's lock: no longer withholds the mappings from children. */
 static void hold_cache_give_to_children(struct memclient_buffer *buf)
 {
     list_for_each_entry(m, &buf->mappings, struct mapping, in_buffer)
@@ -262,7 +261,7 @@ int hold_cache_take(struct memclient_buffer *buf)
     buf->cached.withheld = false;
     pthread_mutex_unlock(&ctx->lock);
     if (!is_back)
-        return fail_with(ESTALE, "buffer #%llu was kept, and the broker has given it to others", ULL(buf->id));
+        return fail_with(ESTALE, "the broker took buffer #%llu out of the cache: get another one", ULL(buf->id));
     if (was_withheld) {
         space_lock();
         hold_cache_give_to_children(buf);
@@ -297,7 +296,7 @@ static bool hold_cache_is_for_children(const struct memclient_buffer *buf)
     return false;
 }
 
-/* But for pages that other mappings show as well. */
+/* Withholds the mappings from children, but for pages that other mappings show as well. */
 static void hold_cache_withhold(struct memclient_buffer *buf)
 {
     list_for_each_entry(m, &buf->mappings, struct mapping, in_buffer)

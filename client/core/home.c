@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The homes of buffers that were made without one: where they are mapped first, or for the longest time. */
+/*
+ * Homes of buffers that were allocated without one. A buffer's home is its fixed address, the same in every process. It
+ * becomes where the buffer is mapped first in a reservation or, if the program asks later, where it is mapped longest.
+ */
 #include <errno.h>
 
 #include "base/range.h"
 #include "core/map.h"
 #include "proto/status.h"
 
-/* A place for a buffer's home: in which reservation, and where in it. */
+/* A possible home: the reservation, and the offset in it. */
 struct address_candidate {
     uint64_t home;
-    uint64_t reservation; /* 0 = none suits */
+    uint64_t reservation; /* 0 = none fits */
     uint64_t offset;
     unsigned generation;
 };
 
-/* With the space's lock: all of the buffer would lie in one reservation of its session. */
+/* With the space's lock: the reservation of the buffer's session that would hold all of it. */
 static struct address_candidate candidate_at(const struct memclient_buffer *buf, uint64_t home)
 {
     const struct memclient_reservation *res;
@@ -37,7 +40,7 @@ static bool home_may_be_made(const struct memclient_buffer *buf)
     return !buffer_address(buf) && buffer_rights(buf) & MEMCLIENT_MANAGE;
 }
 
-/* It stays without if it has one by now, another has this one, or the range is not suited or not ours any more. */
+/* It is no failure if the buffer or another has got a home meanwhile, or the range does not fit or is gone. */
 static int home_make(struct memclient_buffer *buf, const struct address_candidate *candidate, uint64_t deadline)
 {
     _cleanup_(channel_unrefp) struct channel *channel = NULL;
@@ -48,7 +51,7 @@ static int home_make(struct memclient_buffer *buf, const struct address_candidat
     r = buffer_channel(buf, deadline, &channel);
     if (r)
         return r;
-    /* the reservation is the session's, and ends with it */
+    /* the reservation ended with its session */
     if (channel->generation != candidate->generation)
         return 0;
     r = rpc_place(rpc_route_of(channel, deadline), buf->id, candidate->reservation, candidate->offset);
@@ -88,7 +91,7 @@ int map_make_home(struct memclient_buffer *buf)
 
     if (home_may_be_made(buf)) {
         space_lock_read();
-        /* the oldest comes last */
+        /* the oldest mapping comes last */
         list_for_each_entry(mapping, &buf->mappings, struct mapping, in_buffer) {
             struct address_candidate here = candidate_at(buf, mapping->start - mapping->offset);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Mapping a buffer: where, by which descriptor, and what may be there already. */
+/* Mapping a buffer: where, by which descriptor, and over what. */
 #include "core/map.h"
 
 #include <errno.h>
@@ -81,8 +81,8 @@ static int map_refuse_another(void)
 }
 
 /*
- * With the context's lock. Another process may have published the buffer after this handle last heard of it: the
- * kernel then refuses what the cached descriptor was good for. The handle learns it, and the next is for reading.
+ * With the context's lock. Another process may have published the buffer without this handle's knowing: the kernel then
+ * refuses to map the cached descriptor for writing. The handle notes it, and the next descriptor is for reading.
  */
 static bool map_was_published(struct memclient_buffer *buf, int fd)
 {
@@ -95,17 +95,17 @@ static bool map_was_published(struct memclient_buffer *buf, int fd)
     return true;
 }
 
-/* Beside 0 and a negative errno: there is no descriptor at hand to map it by, or it is not good any more. */
+/* Beside 0 and a negative errno: no descriptor is cached, or it cannot be used any more. */
 enum { MAP_NEEDS_FD = 1 };
 
-/* What to map it by: the descriptor or, without one, what is mapped already. */
+/* What to map from: a descriptor or, without one, a mapping. */
 struct map_source {
     int fd; /* or -1 */
     const struct mapping *mapping;
     bool writable;
 };
 
-/* With the space's lock: are its pages there already, by no lesser descriptor? */
+/* With the space's lock: are all pages there already, by a descriptor that is good enough? */
 static bool map_is_there(const struct map_request *request, uint64_t address, bool writable)
 {
     struct sweep sweep;
@@ -118,7 +118,7 @@ static bool map_is_there(const struct map_request *request, uint64_t address, bo
     return true;
 }
 
-/* With the space's lock and the context's. False: there is none at hand. */
+/* With the space's lock and the context's. False if there is none. */
 static bool map_find_source(struct memclient_buffer *buf, const struct map_request *request,
                             const struct target *target, bool writable, struct map_source *from)
 {
@@ -155,8 +155,8 @@ static void *map_descriptor(int fd, const struct map_request *request, const str
 }
 
 /*
- * A shared mapping of no size, "moved", stays and is there once more, as long as one likes from that page of the file
- * on. First to wherever the kernel likes, so that nothing is lost by a refusal: of huge pages, and in valgrind.
+ * mremap() of size 0 duplicates a shared mapping, from that page of the file on, with any length. It goes to wherever
+ * the kernel likes first, so that a refusal, as for huge pages and in valgrind, loses nothing.
  */
 static void *map_duplicate(const struct mapping *m, const struct map_request *request)
 {
@@ -201,10 +201,7 @@ static int map_refuse_publishing(const struct memclient_buffer *buf)
     return fail_with(EBUSY, "buffer #%llu is being published; try again in a moment", ULL(buf->id));
 }
 
-/*
- * With the space's lock and the context's: maps what nothing of ours is mapped at. 0, MAP_NEEDS_FD, or a negative
- * errno.
- */
+/* With the space's lock and the context's: maps where nothing of ours is. 0, MAP_NEEDS_FD, or a negative errno. */
 static int map_pages(struct memclient_buffer *buf, const struct map_source *from, const struct map_request *request,
                      const struct target *target, void **at)
 {
@@ -221,16 +218,16 @@ static int map_pages(struct memclient_buffer *buf, const struct map_source *from
     if (*at != MAP_FAILED)
         return 0;
     r = map_errno(buf, target);
-    /* some kernels take away what is there before they refuse */
+    /* some kernels unmap what is there before they refuse */
     if (target->flags & MAP_FIXED)
         (void)map_reserve_pages(target->address, request->length, MAP_FIXED_NOREPLACE);
     if (r != -EPERM || from->fd < 0 || !from->writable)
         return r;
-    /* the kernel refuses from when a seal is tried on, and shows it when it fits */
+    /* while publishing tries to seal the file the kernel refuses already, but shows no seal yet */
     return map_was_published(buf, from->fd) ? MAP_NEEDS_FD : map_refuse_publishing(buf);
 }
 
-/* Part of the request, at its place. */
+/* The part of the request that is in the span. */
 static struct map_request map_request_part(const struct map_request *request, uint64_t address, const struct span *span)
 {
     struct map_request part = *request;
@@ -241,8 +238,8 @@ static struct map_request map_request_part(const struct map_request *request, ui
 }
 
 /*
- * With both locks: pages that are there are to allow what is wished as well. Those of a descriptor for reading are put
- * in by one for writing, made elsewhere first, so that a refusal takes nothing away from those mappings.
+ * With both locks: has pages that are there allow the requested access as well. Those of a descriptor for reading are
+ * replaced by those of one for writing, mapped elsewhere first, so that a refusal costs the other mappings nothing.
  */
 static int map_raise_pages(struct memclient_buffer *buf, const struct map_source *from,
                            const struct map_request *request, const struct span *span)
@@ -270,7 +267,7 @@ static int map_raise_pages(struct memclient_buffer *buf, const struct map_source
     return 0;
 }
 
-/* With both locks: from `start` up to `end` all is again as the mappings have it. */
+/* With both locks: makes the pages from `start` to `end` again what the mappings in the index say. */
 static void map_take_back(uint64_t start, uint64_t end)
 {
     struct sweep sweep;
@@ -316,7 +313,7 @@ static int map_spans(struct memclient_buffer *buf, const struct map_source *from
     return 0;
 }
 
-/* With both locks: whose descriptor the pages are of now, for all mappings that show them. */
+/* With both locks: notes, for all mappings that show them, whether the pages are by a descriptor for writing now. */
 static void map_note_writers(struct mapping *mapping)
 {
     for (struct mapping *m = space_overlapping(&process_space, mapping->start, mapping->size); m;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Placing buffers in this process's address space. Arguments were checked by api for their form;
- * what depends on the buffer or the addresses is checked here.
+ * Mapping buffers into this process's address space. client/api has checked the form of arguments; what depends on the
+ * buffer or the addresses is checked here.
  *
- * Every change is made under the space's lock together with its entry in the index. Mappings of a
- * buffer that the handle may write are made by a descriptor open for writing whatever their access,
- * so that they can be made writable later; this is what publishing has to undo.
+ * Each change is made under the space's lock together with its entry in the index. If the handle may write the buffer,
+ * mappings are made by a descriptor open for writing, whatever their access, so that they can be made writable later.
+ * This is what publishing has to undo.
  */
 #pragma once
 
@@ -38,16 +38,16 @@ int map_unmap(struct memclient *ctx, uint64_t start, uint64_t size);
 int map_dont_copy(struct memclient *ctx, uint64_t start, uint64_t size);
 int map_query(uint64_t address, struct memclient_address_info *info);
 
-/* core/home.c: where it is mapped, if it has none. */
+/* core/home.c: makes the buffer's home where it is mapped, if it has none. */
 int map_make_home(struct memclient_buffer *buf);
-/* The first mapping of a buffer without a home, in a reservation that it fits into, makes its home. */
+/* The same for a first mapping at `address`, if it is in a reservation into which all of the buffer fits. */
 int map_make_home_by(struct memclient_buffer *buf, uint64_t address, uint64_t offset, uint64_t length,
                      uint64_t deadline);
 
-/* Without a lock. Frees what was taken out of the index, each the next one's `taken`, and drops their references. */
+/* Without a lock: frees mappings that were taken out of the index, linked by `taken`, and drops their references. */
 void map_drop_taken(struct mapping *taken);
 
-/* Unmaps and releases all that is the context's. */
+/* Unmaps and releases everything of the context. */
 void map_drop_context(struct memclient *ctx);
 
 /* core/reserve.c */
@@ -57,22 +57,22 @@ int map_reserve_private(struct memclient *ctx, uint64_t size, uint64_t alignment
                         struct memclient_reservation **res);
 int map_release(struct memclient_reservation *res);
 
-/* Does it show the buffer? */
+/* Does the mapping show the buffer? */
 static inline bool mapping_is_of(const struct mapping *m, const struct memclient_buffer *buf)
 {
     return !m->is_copy && m->buffer->id == buf->id && m->buffer->broker == buf->broker;
 }
 
-/* core/own.c, with the context's lock: it is mapped so that children get a copy. */
+/* core/own.c, with the context's lock: the buffer is mapped so that children get a copy. */
 void map_keep_for_copies(struct memclient_buffer *buf);
 /* In a child, with all locks: makes the copies. */
 void map_own_in_child(void);
 
-/* core/prefault.c: the process has made it, so its first mapping for writing enters its pages into the page tables. */
+/* core/prefault.c: this process allocated the buffer, so its first mapping for writing prefaults it. */
 void map_prefault_when_mapped(struct memclient_buffer *buf);
-/* Without a lock: enters what is to be entered of what was just mapped with this access. */
+/* Without a lock: prefaults what was just mapped with this access, as far as that is useful. */
 void map_prefault(struct memclient_buffer *buf, const struct memclient_map_options *options, unsigned access,
-                     uint64_t start, uint64_t length);
+                  uint64_t start, uint64_t length);
 
 /* core/publish.c */
 int map_publish(struct memclient_buffer *buf, bool future_only);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Mapping many buffers. What a mapping waits for is its buffer's descriptor: those that are missing are asked for
- * together. They are as many as a context keeps, so none is pushed out by the others before it is used.
+ * Mapping many buffers. A mapping waits for its buffer's descriptor, so the missing ones are asked for together. They
+ * are no more than a context caches, so none is pushed out by the others before it is used.
  */
 #include <errno.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 
 _Static_assert(MEMORYD_BATCH_MAX <= CONTEXT_FDS_MAX, "all descriptors of a batch are kept");
 
-/* What is mapped already is mapped again by that. */
+/* A buffer that is mapped already can be mapped again without a descriptor. */
 static int map_have_descriptors(unsigned n, struct memclient_buffer *const *bufs)
 {
     struct memclient_buffer *unmapped[MEMORYD_BATCH_MAX];
@@ -25,7 +25,7 @@ static int map_have_descriptors(unsigned n, struct memclient_buffer *const *bufs
     if (n_unmapped < 2)
         return 0;
     r = buffer_cache_fds(n_unmapped, unmapped, context_deadline(unmapped[0]->ctx));
-    /* one by one it may do, and else that will tell of which it does not */
+    /* mapping one by one may succeed, and else tells which buffer fails */
     return r == -EMFILE || r == -ESTALE || fail_status() ? 0 : r;
 }
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Opening and closing contexts, and what becomes of them when dlclose() takes the library away.
+ * Opening and closing contexts, and what becomes of them when dlclose() unloads the library.
  *
- * The default context is nobody's to close, so it is closed at dlclose(), as is every other that nothing is left of but
- * itself. Where buffers or reservations are left, their memory stays mapped as it is: only the descriptors are closed,
- * and the broker has the session end, after its grace, when the last of the memory is unmapped. At the end of the
- * process nothing is done: other threads may still be at work, and the kernel does it all.
+ * A program does not close the default context, so dlclose() does, and likewise closes every other one that has no
+ * buffer or reservation left. The memory of those that have stays mapped as it is: only their descriptors are closed,
+ * and the broker ends the session, after its grace time, when the last of the memory is unmapped. At the end of the
+ * process nothing is done: other threads may still run, and the kernel does it all.
  *
- * dlclose() and exit() both call destructors; what tells them apart is the order. exit() begins with what atexit() was
- * given, and runs destructors last; dlclose() runs ours first, before the one of the compiler's that runs what
- * atexit() was given by this library.
+ * dlclose() and exit() both call destructors, in different orders. exit() begins with what atexit() was given, and runs
+ * destructors last. dlclose() runs ours first, and only then the compiler's, which runs what this library gave
+ * atexit().
  */
 #include <errno.h>
 #include <pthread.h>
@@ -20,7 +20,7 @@
 #include "core/context.h"
 #include "core/map.h"
 
-/* A session that nobody waits for must not keep anybody waiting. */
+/* Closing waits no longer than that for the broker. */
 #define GOODBYE_MS 1000
 
 /* ---- closing -------------------------------------------------------------------------------- */
@@ -30,7 +30,7 @@ void context_close(struct memclient *ctx)
     struct channel *channel;
 
     pthread_mutex_lock(&ctx->lock);
-    ctx->closed = true; /* so that nothing below gives up holds one by one */
+    ctx->closed = true; /* so that nothing below releases holds one by one */
     channel = steal_ptr(&ctx->channel);
     buffer_drop_fds(ctx);
     token_cache_forget_all(ctx);
@@ -50,7 +50,7 @@ static bool context_is_empty(const struct memclient *ctx)
     return __atomic_load_n(&ctx->refs, __ATOMIC_ACQUIRE) == 1 && list_is_empty(&ctx->reservations);
 }
 
-/* Closes its descriptors and nothing else, as one that is not used any more; the broker is told nothing. */
+/* Closes the context's descriptors and nothing else. The broker is told nothing. */
 static void context_abandon(struct memclient *ctx)
 {
     struct channel *channel;
@@ -87,7 +87,7 @@ static void unload_register(void)
     (void)pthread_once(&once, unload_do_register);
 }
 
-/* Nobody else is inside: their code is about to go as well. So no lock is held, and closing takes those it wants. */
+/* No other thread is inside, since its code is about to go as well. So no lock is held, and closing takes its own. */
 __attribute__((__destructor__)) static void unload_run(void)
 {
     if (exiting)
@@ -124,7 +124,7 @@ int context_open(const struct memclient_options *options, struct memclient **ctx
     return 0;
 }
 
-/* Two threads may open it at the same time; one wins, and the other's is closed again. */
+/* Two threads may open it at the same time. One wins, and the other's context is closed again. */
 int context_default(struct memclient **ctxp)
 {
     static const struct memclient_options defaults = MEMCLIENT_OPTIONS_INIT;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Copies for children. What is mapped with MEMCLIENT_MAP_OWN_IN_CHILD is, in a child, a private mapping at the same
- * place: as of memory of malloc(), but that of pages which the child has not written it sees what the parent writes.
+ * Copies for children. What is mapped with MEMCLIENT_MAP_OWN_IN_CHILD becomes a private mapping at the same address in
+ * a child, as memory of malloc() is, except that the child sees what the parent writes to pages that it has not written
+ * itself.
  *
- * A private mapping takes a descriptor, and only those at hand can be used, since nobody may be asked for anything in
- * the middle of a fork. So those of large buffers are kept; what is small, or of a buffer without one, is copied.
+ * A private mapping takes a descriptor, which must be cached, since no request can be made in the middle of a fork. So
+ * descriptors of large buffers are kept; small buffers, and those without a descriptor, are copied.
  */
 #include <string.h>
 #include <sys/mman.h>
@@ -14,7 +15,7 @@
 #include "core/pages.h"
 #include "core/span.h"
 
-/* What is smaller is copied in less time than it takes to be told of. */
+/* Smaller buffers are copied. */
 #define KEEP_FROM (UINT64_C(256) << 10)
 
 void map_keep_for_copies(struct memclient_buffer *buf)
@@ -46,12 +47,12 @@ static void *own_copy(const struct span *span)
     return to;
 }
 
-/* Where the kernel gives no memory for it, the pages stay the parent's as well. */
+/* Where the kernel gives no memory, the pages stay shared with the parent. */
 static void own_pages(const struct mapping *m, const struct span *span)
 {
     void *at = own_map_private(m->buffer, m->offset + (span->start - m->start), span);
 
-    /* touching memory of a lazy pool may raise SIGBUS */
+    /* reading memory of a lazy pool may raise SIGBUS */
     if (at == MAP_FAILED && !(buffer_flags(m->buffer) & MEMCLIENT_BUFFER_LAZY))
         at = own_copy(span);
     if (at == MAP_FAILED)

@@ -16,7 +16,7 @@ int map_prot(unsigned access)
     return access & MEMCLIENT_READ ? PROT_READ : PROT_NONE;
 }
 
-/* What no access is possible to is not committed, whatever the system's overcommit policy is. */
+/* The kernel never counts inaccessible pages as committed, whatever its overcommit policy is. */
 void *map_inaccessible(uint64_t start, uint64_t size, int flags)
 {
     return mmap((void *)(uintptr_t)start, (size_t)size, PROT_NONE,
@@ -35,10 +35,10 @@ int map_reserve_pages(uint64_t start, uint64_t size, int flags)
 }
 
 /*
- * Where mapping a part cut a mapping in three, the process may have one more than the kernel's limit, and then mmap()
- * is refused even over what is there: nothing could be unmapped in a reservation any more. So a mapping that nobody
- * uses is kept while there are reservations, to be given up at that moment. It is shared, for then it is never joined
- * to another.
+ * Mapping a part of a mapping cuts it in three, and may so leave the process with one more than the kernel's limit.
+ * mmap() is then refused even over what is there, and nothing could be unmapped in a reservation any more. So while
+ * there are reservations a spare mapping is kept, to be given up at that moment. It is shared, so that the kernel never
+ * merges it with another.
  */
 static void *spare;
 
@@ -56,7 +56,7 @@ static void pages_drop_spare(void)
     spare = NULL;
 }
 
-/* With what is mapped there. */
+/* Reserves pages again, whatever is mapped there. */
 static int map_withdraw_pages(uint64_t start, uint64_t size)
 {
     int r = map_reserve_pages(start, size, MAP_FIXED);

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Entering pages into the page tables before they are touched.
+ * Prefaulting: entering pages into the page tables before they are touched.
  *
- * All pages of a buffer are there, but a first write to a shared mapping faults for each of them, and clears what
- * fallocate() only allocated: half as long again as writing fresh memory of malloc() takes. The kernel does that in
- * bulk for little more than half of it: of 256 MiB of base pages in 70 instead of 119 ms of processor time. And where
- * pages are cleared, as those of stock are, reading one has it enter all around, 64 KiB of them, as writable as the
- * mapping is: all in 12 ms.
+ * All pages of a buffer are there, but the first write to a shared mapping faults for each of them, and clears what
+ * fallocate() only allocated: that takes half as long again as writing fresh memory of malloc(). The kernel does it in
+ * bulk in little more than half the time: for 256 MiB of base pages, 70 instead of 119 ms of processor time. Where
+ * pages are cleared already, as those of stock are, reading one makes the kernel enter all 64 KiB around it, as
+ * writable as the mapping is: 12 ms for all.
  *
- * Whoever has allocated memory is about to write it, so the first mapping of it for writing enters its pages, up to
- * PREFAULT_MAX. What others map, and what is mapped once more, is entered as it is touched: nobody knows how much of it
- * that will be. Entering allocates nothing but page tables, 8 bytes a page. It is the kernel that touches the pages, so
- * one that is lost raises no signal here, and whatever it refuses is left to the first touch.
+ * A process that has allocated memory is about to write it, so the first mapping for writing is prefaulted, up to
+ * PREFAULT_MAX. What others map, and what is mapped once more, is entered as it is touched, since nobody knows how much
+ * of it that will be. Prefaulting allocates nothing but page tables, 8 bytes a page. The kernel touches the pages, so a
+ * lost one raises no signal here, and what the kernel refuses is left to the first touch.
  */
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -26,23 +26,23 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-/* The kernel's fault_around_bytes, as nobody changes it. */
+/* The kernel's fault_around_bytes, which nobody changes. */
 #define FAULT_AROUND (UINT64_C(64) << 10)
-/* Of one buffer: so that mapping a very large one does not take seconds, of which a part may never be written. */
+/* Of one buffer: mapping a very large one, of which a part may never be written, must not take seconds. */
 #define PREFAULT_MAX (UINT64_C(1) << 30)
-/* At once: as long as that takes other threads of the process cannot map anything. */
+/* In one step, during which other threads of the process cannot map anything. */
 #define PREFAULT_STEP (UINT64_C(2) << 20)
 
 void map_prefault_when_mapped(struct memclient_buffer *buf)
 {
     uint64_t bytes = buf->bytes < PREFAULT_MAX ? buf->bytes : PREFAULT_MAX;
 
-    /* a huge page is one fault anyway */
+    /* a huge page takes one fault anyway */
     if (buf->granule == page_size())
         __atomic_store_n(&buf->to_prefault, bytes, __ATOMIC_RELAXED);
 }
 
-/* How much of so many bytes is to be entered now, and not again. */
+/* Takes up to `length` bytes off what is still to be prefaulted. */
 static uint64_t prefault_take_share(struct memclient_buffer *buf, uint64_t length)
 {
     uint64_t left = __atomic_load_n(&buf->to_prefault, __ATOMIC_RELAXED), share;
@@ -64,7 +64,7 @@ static int prefault_each(uint64_t start, uint64_t end)
     return madvise((void *)(uintptr_t)start, (size_t)(end - start), MADV_POPULATE_WRITE);
 }
 
-/* Of this thread, those that the kernel takes for a madvise() included. */
+/* Page faults of this thread, with those that the kernel takes during a madvise(). */
 static long prefault_count_faults(void)
 {
     struct rusage usage = {0};
@@ -73,7 +73,7 @@ static long prefault_count_faults(void)
     return usage.ru_minflt;
 }
 
-/* Where the pages around the address end that the kernel enters with it. */
+/* The end of the pages that the kernel enters together with the one at the address. */
 static uint64_t prefault_window_end(uint64_t at, uint64_t end)
 {
     uint64_t next = align_down(at, FAULT_AROUND) + FAULT_AROUND;
@@ -82,8 +82,8 @@ static uint64_t prefault_window_end(uint64_t at, uint64_t end)
 }
 
 /*
- * Whether pages are cleared the first of them show: reading one has then entered the others of its window, so that they
- * do not fault. And if the last one does not either, all is one huge page.
+ * The first pages show whether all are cleared: reading one has then entered the others of its window, so that they do
+ * not fault. If the last page does not fault either, all is one huge page.
  */
 static int prefault_step(uint64_t start, uint64_t end)
 {
@@ -118,9 +118,9 @@ static void prefault_all(uint64_t start, uint64_t end)
 }
 
 void map_prefault(struct memclient_buffer *buf, const struct memclient_map_options *options, unsigned access,
-                     uint64_t start, uint64_t length)
+                  uint64_t start, uint64_t length)
 {
-    /* with less than four pages it costs as much as it spares */
+    /* for less than four pages it costs as much as it saves */
     if (!(access & MEMCLIENT_WRITE) || length < 4 * page_size() || buffer_flags(buf) & MEMCLIENT_BUFFER_LAZY ||
         options->flags & MEMCLIENT_MAP_SPARSE)
         return;
@@ -128,7 +128,7 @@ void map_prefault(struct memclient_buffer *buf, const struct memclient_map_optio
         prefault_all(start, start + prefault_take_share(buf, length));
         return;
     }
-    /* what is so small, and mapped for writing, will soon be written, by whomever */
+    /* a small buffer that is mapped for writing will soon be written, whoever allocated it */
     for (uint64_t at = start; at < start + length; at = prefault_window_end(at, start + length))
         prefault_window(at);
 }

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Publishing: the process's own part of it.
+ * Publishing, the process's own part of it.
  *
- * The kernel seals a buffer against writing only when no mapping could be made writable any more,
- * by whatever descriptor. So each of ours is replaced, at the same place, by one of a read-only
- * descriptor; what it shows stays the same. Both descriptors are got before anything is touched,
- * so that a refusal can be answered by putting everything back without another call.
+ * The kernel seals a buffer against writing only when no mapping can be made writable any more. So each of ours is
+ * replaced, at the same address, by one of a read-only descriptor, which shows the same pages. Both descriptors are got
+ * first, so that everything can be put back without another call if the broker refuses.
  */
 #include <errno.h>
 #include <string.h>
@@ -17,7 +16,7 @@
 #include "core/span.h"
 #include "proto/status.h"
 
-/* With the space's lock: maps it anew in its place, by that descriptor, with the access that all want, as it allows. */
+/* With the space's lock: maps it again at its address by that descriptor, with the access that all mappings want. */
 static int publish_replace(struct mapping *m, int fd, bool writable)
 {
     struct sweep sweep;
@@ -30,7 +29,7 @@ static int publish_replace(struct mapping *m, int fd, bool writable)
                         (off_t)(m->offset + (span.start - m->start)));
 
         if (at == MAP_FAILED)
-            return fail_errno("mapping the buffer anew");
+            return fail_errno("mapping the buffer again");
         if (!span.for_children)
             (void)madvise(at, (size_t)span.size, MADV_DONTFORK);
     }
@@ -42,7 +41,7 @@ static int publish_replace(struct mapping *m, int fd, bool writable)
     return 0;
 }
 
-/* With the space's lock. The access that each had stays in the index, for the way back. */
+/* With the space's lock. The index keeps the access that each had, to put it back. */
 static int publish_drop_writable(const struct memclient_buffer *buf, int fd)
 {
     int r = 0;

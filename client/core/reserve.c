@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reservations: ranges of the arena, which the broker gives to one session on the whole host, and ranges of this
- * process only, of which the broker knows nothing. What is mapped in either is the same to the rest of the library.
+ * Reservations: ranges of the arena, which the broker gives to one session of the whole host, and private ranges of
+ * this process, of which the broker knows nothing. The rest of the library treats both alike.
  *
- * Each range of the arena is one request; no chunk of it is leased, to be cut up here. Only the broker knows when the
- * home of the last buffer that was placed in a range has gone, so what was cut could not be used again; a request in
- * the rest of one's own chunk would be refused, and limits would count what nobody has asked for. All that for a round
- * trip once a range, whose memory costs more: to bind and write one fresh MiB of nbla's took fifty times as long.
- * Who has many small ranges may ask for several in one reservation, as nbla does (client/nbla/lease.h).
+ * Each range of the arena takes one request. Large chunks are not leased to be cut up here: only the broker knows when
+ * the home of the last buffer in a range is gone, so what was cut could not be used again; a request for an address in
+ * the rest of the chunk would be refused; and limits would count what nobody asked for. All that would save one round
+ * trip for a range, whose memory costs more: binding and writing one fresh MiB of nbla's took fifty times as long. A
+ * facade with many small ranges may reserve several at once, as nbla does (client/nbla/lease.h).
  *
- * A process's own range lies in the arena only on request, even where the arena is free: homes in it are out of this
- * process's reach while it lasts. That has its use: what another process has placed is mapped at the same address.
+ * A private range lies in the arena on request only, even where the arena is free, since this process cannot map homes
+ * in it while it lasts. It has its use: memory that another process has placed there is mapped at the same address.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@
 #include "core/map.h"
 #include "core/pages.h"
 
-/* MAP_FIXED_NOREPLACE, or MAP_FIXED over what was reserved just for this. */
+/* `flags`: MAP_FIXED_NOREPLACE, or MAP_FIXED over pages that were mapped for just this. */
 static int reservation_enter(struct memclient_reservation *res, int flags)
 {
     int r;
@@ -92,7 +92,7 @@ int map_reserve(struct memclient *ctx, uint64_t size, uint64_t alignment, uint64
     return 0;
 }
 
-/* ---- of this process only ------------------------------------------------------------------- */
+/* ---- private ranges ------------------------------------------------------------------------- */
 
 static struct range reservation_arena_of(struct memclient *ctx)
 {
@@ -104,7 +104,7 @@ static struct range reservation_arena_of(struct memclient *ctx)
     return arena;
 }
 
-/* Gives back what surrounds the aligned part. */
+/* Unmaps what surrounds the aligned part. */
 static uint64_t reservation_trim(uint64_t at, uint64_t room, uint64_t size, uint64_t alignment)
 {
     uint64_t start = align_up(at, alignment);
@@ -116,7 +116,7 @@ static uint64_t reservation_trim(uint64_t at, uint64_t room, uint64_t size, uint
     return start;
 }
 
-/* Takes a range where the kernel likes; if it likes the arena, right below that, or behind it. 0 = there is none. */
+/* Maps a range where the kernel likes; if it likes the arena, right below that, or after it. 0 = there is none. */
 static uint64_t reservation_take_anywhere(uint64_t size, uint64_t alignment, struct range arena)
 {
     uint64_t room = size + (alignment - page_size());
@@ -152,7 +152,7 @@ static int reservation_take_private(struct memclient_reservation *res, struct me
     }
     res->start = reservation_take_anywhere(size, alignment, reservation_arena_of(ctx));
     if (!res->start)
-        return fail_with(ENOMEM, "the kernel gives no %llu bytes of addresses", ULL(size));
+        return fail_with(ENOMEM, "the kernel has no free range of %llu bytes", ULL(size));
     r = reservation_enter(res, MAP_FIXED);
     if (r)
         munmap((void *)(uintptr_t)res->start, (size_t)size);
@@ -178,9 +178,9 @@ int map_reserve_private(struct memclient *ctx, uint64_t size, uint64_t alignment
     return 0;
 }
 
-/* ---- giving back ---------------------------------------------------------------------------- */
+/* ---- releasing ------------------------------------------------------------------------------ */
 
-/* With the space's lock: what is mapped at home in it stays, and needs no reservation. */
+/* With the space's lock. Buffers that are mapped at their homes need no reservation, and stay. */
 static bool reservation_is_used(const struct memclient_reservation *res)
 {
     for (const struct mapping *m = space_overlapping(&process_space, res->start, res->size); m;
@@ -202,7 +202,7 @@ int map_release(struct memclient_reservation *res)
         return fail_with(EBUSY, "something is mapped in the reservation at 0x%llx: unmap it first", ULL(res->start));
     }
     pthread_mutex_lock(&ctx->lock);
-    /* one that its context's end has released already is in no list */
+    /* map_drop_context() may have released it already: then it is in no list */
     if (list_is_linked(&res->in_context)) {
         (void)range_index_remove(&process_space.reserved, res->start);
         map_give_up_pages(res->start, res->size);

@@ -21,7 +21,7 @@ int share_fd(struct memclient_buffer *buf, unsigned rights, int *fd)
 
 /* ---- tokens --------------------------------------------------------------------------------- */
 
-/* As many of one context as one request may ask for. */
+/* Buffers of one context, as many as one request may ask for. */
 struct sharing {
     unsigned n;
     struct memclient_buffer *const *bufs;
@@ -30,7 +30,7 @@ struct sharing {
     int *results;
 };
 
-/* Some of these, by their places among all. */
+/* Some of these, by index. */
 struct wanted {
     unsigned n;
     unsigned at[MEMORYD_BATCH_MAX];
@@ -63,7 +63,7 @@ static struct wanted share_refused_by_limit(const struct sharing *part)
     return wanted;
 }
 
-/* Where others that nobody has got are in the way of a limit, these make room, and it is tried once more. */
+/* Where a limit of tokens is reached, the cached ones are revoked to make room, and the rest is asked for once more. */
 static int share_ask_all(const struct sharing *part, struct wanted wanted)
 {
     struct memclient *ctx = part->bufs[0]->ctx;
@@ -135,7 +135,9 @@ int share_tokens(size_t n, struct memclient_buffer *const *bufs, const struct me
             continue;
         if (!i)
             return r;
-        /* what was made before cannot be taken back in one step: the rest is told item by item */
+        /*
+         * the tokens that were made cannot be taken back in one step, so each buffer left gets the error as its result
+         */
         for (size_t k = i; k < n; k++)
             results[k] = r;
         break;
@@ -157,10 +159,11 @@ int share_name(struct memclient_buffer *buf, const char *name, const struct memc
     return rpc_name_bind(buffer_route(buf), buf->id, name, options);
 }
 
-/* ---- opening what other processes have ------------------------------------------------------- */
+/* ---- opening what other processes have ------------------------------------------------------ */
 
-/* The one item of a reply: its own refusal is the call's. */
-static int share_adopt_only(struct memclient *ctx, struct rpc_opened *opened, bool writable_fd, struct memclient_buffer **buf)
+/* Makes the handle of a reply to one: the refusal of the item is the call's. */
+static int share_adopt_only(struct memclient *ctx, struct rpc_opened *opened, bool writable_fd,
+                            struct memclient_buffer **buf)
 {
     unsigned status = opened->items[0].status;
 
@@ -172,7 +175,7 @@ static int share_adopt_only(struct memclient *ctx, struct rpc_opened *opened, bo
 
 int share_import(struct memclient *ctx, int fd, struct memclient_buffer **buf)
 {
-    /* kept for mapping it, as a descriptor that comes from the broker is; without room for it, mapping asks for one */
+    /* a copy is cached for mapping, like a descriptor from the broker; if there can be none, mapping asks for one */
     _cleanup_close_ int kept = fcntl(fd, F_DUPFD_CLOEXEC, 3);
     int access = fcntl(kept, F_GETFL) & O_ACCMODE;
     struct rpc_opened opened = RPC_OPENED_NULL;
@@ -200,7 +203,7 @@ int share_adopt(struct memclient *ctx, int fd, struct memclient_buffer **buf)
     return r;
 }
 
-/* Of a reply to n: each one's own result, and the sentence of the first refusal. */
+/* Each item of a reply gets its own result; the sentence is that of the first refusal. */
 static void share_note_results(const struct rpc_opened *opened, unsigned n, int *results)
 {
     unsigned first = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Getting buffers from one process to another: descriptors, tokens, names. What is given away here may be in other
- * hands from then on, so it is cached no more (core/hold_cache.h).
+ * Getting buffers from one process to another: descriptors, tokens, names. Others may have what is given away here, so
+ * it is not cached any more (core/hold_cache.h).
  */
 #pragma once
 
@@ -11,9 +11,9 @@
 
 struct lookup_spec;
 
-/* A descriptor of its own for the caller; rights 0 = all that the handle has. */
+/* The descriptor is the caller's. Rights 0 = all that the handle has. */
 int share_fd(struct memclient_buffer *buf, unsigned rights, int *fd);
-/* Of any number of buffers of one context; each has its own result. */
+/* Any number of buffers of one context; each has its own result. */
 int share_tokens(size_t n, struct memclient_buffer *const *bufs, const struct memclient_share_options *options,
                  struct memclient_token *tokens, int *results);
 int share_revoke_all(struct memclient_buffer *buf);

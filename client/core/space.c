@@ -8,9 +8,9 @@
 
 #include "base/textfile.h"
 
-/* Where it cannot be read. */
+/* The default of vm.max_map_count, for where that cannot be read. */
 #define USUAL_MAP_COUNT 65530
-/* This part of all mappings. */
+/* One in so many mappings is left for others. */
 #define FOR_OTHERS 16
 
 struct space process_space = SPACE_NULL;
@@ -82,7 +82,7 @@ void space_unlock(void)
 
 void space_fork_child(void)
 {
-    /* given up, and made anew: it may count waiters that the child does not have */
+    /* it may count waiters that the child does not have, so it is initialised again */
     pthread_rwlock_unlock(&lock);
     pthread_rwlock_init(&lock, NULL);
 }

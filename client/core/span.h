@@ -2,9 +2,9 @@
 /*
  * What the pages of a range are, by all mappings that show them.
  *
- * Where mappings overlap, a page allows what any of them wants, and children of fork() get it if any of them is for
- * children. A sweep goes over a range from its start to its end, in spans over which all of that is the same. It is
- * begun anew after any change of the mappings, and is under the lock for changes of the space.
+ * Where mappings overlap, a page allows what any of them wants, and children get it if any of them is for children. A
+ * sweep goes over a range from start to end, in spans over which all of that is the same. It takes the lock for changes
+ * of the space, and does not survive a change of mappings.
  */
 #pragma once
 
@@ -16,14 +16,14 @@
 struct span {
     uint64_t start;
     uint64_t size;
-    bool mapped;       /* by any; else all that follows is false */
-    unsigned access;   /* as a mapping's, the most that one wants */
-    bool writable;     /* for certain by a descriptor open for writing */
-    bool for_children; /* some mapping is not kept from them */
-    bool stays_shared; /* some mapping is not to be a copy in them */
+    bool mapped;       /* by any; else the rest is false */
+    unsigned access;   /* the most that a mapping wants */
+    bool writable;     /* certainly by a descriptor open for writing */
+    bool for_children; /* some mapping is not withheld from them */
+    bool stays_shared; /* some mapping does not become a copy in them */
 };
 
-/* For each property, where what has it and began before ends. */
+/* For each property the sweep knows where the mappings that have it, and began already, end. */
 enum span_property {
     SPAN_MAPPED,
     SPAN_READ,

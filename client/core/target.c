@@ -8,7 +8,7 @@
 #include "base/range.h"
 #include "core/map.h"
 
-/* With the space's lock: the same bytes may be mapped there already, and nothing else of ours. */
+/* With the space's lock: is nothing of ours mapped there but the same bytes? */
 static bool target_is_only_this(const struct memclient_buffer *buf, const struct map_request *request, uint64_t address)
 {
     if (request->flags & MEMCLIENT_MAP_ALONE)
@@ -31,7 +31,7 @@ int target_flags(const struct memclient_buffer *buf, const struct map_request *r
     struct range_entry range;
     bool reserved = range_index_find(&process_space.reserved, gap->start, &range);
 
-    /* the broker, which gives homes, knows nothing of such a range, so nobody meant the home to be in it */
+    /* the broker, which gives homes, knows nothing of a private range, so the home is in it by accident */
     if (!request->address && reserved && !((const struct memclient_reservation *)range.value)->id)
         return fail_with(EADDRINUSE, "0x%llx, the home of buffer #%llu: this process has reserved that for itself",
                          ULL(gap->start), ULL(buf->id));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where a mapping is to be, and what may be there already: the same bytes of the same buffer, whose pages it then
- * shares, and for the rest a reservation, or nothing.
+ * Where a mapping goes, and what may be there already: the same bytes of the same buffer, whose pages it then shares,
+ * and apart from these a reservation, or nothing.
  */
 #pragma once
 
@@ -19,7 +19,7 @@ struct map_request {
     unsigned flags;
 };
 
-/* Where to map, and how mmap() is to treat what is there. */
+/* Where to map, and mmap()'s flags about what is there. */
 struct target {
     uint64_t address; /* 0 = anywhere */
     int flags;
@@ -27,6 +27,6 @@ struct target {
 
 /* With the space's lock. */
 int target_find(const struct memclient_buffer *buf, const struct map_request *request, struct target *target);
-/* With the space's lock: for a part of it that nothing of ours is mapped at. */
+/* With the space's lock: the flags for a part of it where nothing of ours is mapped. */
 int target_flags(const struct memclient_buffer *buf, const struct map_request *request, const struct span *gap,
                  int *flags);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A token is kept in its handle, and all handles that have one are in a list of the context; see token_cache.h. */
+/* A token is kept in its handle, and the handles that have one are in a list of the context; see token_cache.h. */
 #include "core/token_cache.h"
 
 #include <string.h>
 
 #include "core/buffer.h"
 
-/* As likely as can be; so likely that tokens are asked for; how much more so when a buffer is shared. */
+/* The most; from when on tokens are asked for; and what sharing a buffer adds. */
 #define HABIT_MAX    6
 #define HABIT_TOKENS 2
 #define HABIT_SHARED 2

@@ -20,7 +20,7 @@
 #include "base/clock.h"
 #include "rpc/fail.h"
 
-#define LOOK_AGAIN_MS 5
+#define AUTOSTART_POLL_MS 5
 
 static int autostart_spawn(const char *program, pid_t *pid)
 {
@@ -82,7 +82,7 @@ int autostart_broker(const char *places, uint64_t deadline)
                 ;
             return fail_with(ETIMEDOUT, "%s --autostart did not get a broker to serve in time", program);
         }
-        poll(NULL, 0, LOOK_AGAIN_MS);
+        poll(NULL, 0, AUTOSTART_POLL_MS);
     }
     if (WIFEXITED(status) && !WEXITSTATUS(status))
         return 0;

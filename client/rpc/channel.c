@@ -153,7 +153,7 @@ static int call_give_up(struct channel *channel, struct call *call)
 
     request_abandon(channel, call->pending);
     if (channel->link != LINK_UP)
-        return resume_late(channel);
+        return resume_timed_out(channel);
     return fail_with(ETIMEDOUT, unsent ? "the broker did not take the request in time"
                                        : "the broker did not answer in time");
 }

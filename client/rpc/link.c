@@ -145,7 +145,7 @@ static void link_settle(struct channel *channel, struct pending *pending)
 
     pthread_mutex_lock(&channel->lock);
     request_answered(channel, pending);
-    resume_worked(channel);
+    resume_confirm(channel);
     if (call && call->state == CALL_DECODING)
         call->state = CALL_ANSWERED;
     /* it may have made room */
@@ -212,7 +212,7 @@ static void link_lose(struct channel *channel)
         return;
     }
     if (channel->link == LINK_HANDSHAKING)
-        resume_unheard(channel);
+        resume_lost_hello(channel);
     if (was_up)
         channel->since = clock_now_ns();
     channel->link = LINK_DOWN;
@@ -316,7 +316,7 @@ void link_lead(struct channel *channel, uint64_t deadline, bool just_sent)
     else
         link_listen(channel, deadline);
     if (channel->link == LINK_HANDSHAKING)
-        resume_heard(channel);
+        resume_check_hello(channel);
     channel->led = false;
 }
 
@@ -328,7 +328,7 @@ void link_drain(struct channel *channel)
         ;
     pthread_mutex_lock(&channel->lock);
     if (channel->link == LINK_HANDSHAKING)
-        resume_heard(channel);
+        resume_check_hello(channel);
     channel->led = false;
 }
 

@@ -52,11 +52,11 @@ void resume_step(struct channel *channel, uint64_t deadline);
 /* The same without a pause before it, and without starting a broker. */
 void resume_at_once(struct channel *channel);
 /* A packet has been delivered in LINK_HANDSHAKING: it may have been the answer. */
-void resume_heard(struct channel *channel);
+void resume_check_hello(struct channel *channel);
 /* Something was answered: the connection is good. */
-void resume_worked(struct channel *channel);
+void resume_confirm(struct channel *channel);
 /* The connection was lost in LINK_HANDSHAKING. */
-void resume_unheard(struct channel *channel);
+void resume_lost_hello(struct channel *channel);
 /* The sentence for a deadline that passed. Returns -ETIMEDOUT. */
-int resume_late(struct channel *channel);
+int resume_timed_out(struct channel *channel);
 void resume_deinit(struct channel *channel);

@@ -110,7 +110,7 @@ void resume_deinit(struct channel *channel)
     channel->resumption = NULL;
 }
 
-int resume_late(struct channel *channel)
+int resume_timed_out(struct channel *channel)
 {
     const char *path = channel->resumption->path;
 
@@ -284,7 +284,7 @@ static void resume_succeeded(struct channel *channel)
     }
 }
 
-void resume_heard(struct channel *channel)
+void resume_check_hello(struct channel *channel)
 {
     struct resumption *next = channel->resumption;
 
@@ -312,7 +312,7 @@ void resume_heard(struct channel *channel)
     }
 }
 
-void resume_worked(struct channel *channel)
+void resume_confirm(struct channel *channel)
 {
     struct resumption *next = channel->resumption;
 
@@ -322,7 +322,7 @@ void resume_worked(struct channel *channel)
     }
 }
 
-void resume_unheard(struct channel *channel)
+void resume_lost_hello(struct channel *channel)
 {
     struct resumption *next = channel->resumption;
 

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libmemclient-umf-proxy.so: a program that is started with it in LD_PRELOAD has its malloc() and the like from a
- * jemalloc pool of this library.
+ * libmemclient-umf-proxy.so: with it in LD_PRELOAD, a program gets malloc() and the like from a jemalloc pool of this
+ * library.
  *
- * The pool lives on the same functions: what it, or anything that it calls, allocates for itself comes from the C
- * library (`inside`), as does what is allocated before there is a pool, and by a thread that ends, and what the pool
- * has no room for. Which of the two an address is of is told by where it is: all of the pool's lies in one reserved
- * range, so nothing is locked or looked up.
+ * The pool uses the same functions, so what it and anything that it calls allocate comes from the C library (`inside`).
+ * So does what is allocated before there is a pool, by a thread that ends, and when the pool has no room. All memory of
+ * the pool lies in one reserved range, so the address alone tells whose it is, without a lock or a search.
  *
- * Pages of the range can be accessed from when they are given out on. Else mlockall() would make them all, a core file
- * would have them all, and limits of data and of what may be committed would count them all.
+ * Pages of the range become accessible when they are given out. Else mlockall() would allocate all of them, a core file
+ * would contain them, and the limits of data and of committed memory would count them.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -32,7 +31,7 @@
 
 #define EXPORT __attribute__((__visibility__("default")))
 
-/* Half as much is tried where it is refused, or would leave little of RLIMIT_AS to threads' stacks and others. */
+/* Half as much is tried where the kernel refuses, or RLIMIT_AS would leave little to threads' stacks and others. */
 #define RESERVED_MOST  ((size_t)1 << 40)
 #define RESERVED_LEAST ((size_t)64 << 20)
 
@@ -47,7 +46,7 @@ int __cxa_thread_atexit_impl(void (*destructor)(void *), void *object, void *dso
 extern void *__dso_handle __attribute__((__visibility__("hidden")));
 
 static uintptr_t base, end;
-static atomic_uintptr_t next; /* what was not given out yet */
+static atomic_uintptr_t next; /* the first page that was not given out yet */
 static _Atomic(umf_memory_pool_handle_t) pool;
 
 /* In a library that a program starts with this costs no call. */
@@ -79,7 +78,7 @@ static umf_result_t provider_alloc(void *provider, size_t size, size_t alignment
         behind = start + (uintptr_t)page_align_up(size);
     } while (!atomic_compare_exchange_weak(&next, &at, behind));
     if (mprotect((void *)start, behind - start, PROT_READ | PROT_WRITE)) {
-        /* for others, unless some have been given what is behind it */
+        /* given back, unless another thread has got what comes after it */
         (void)atomic_compare_exchange_strong(&next, &behind, at);
         return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
     }
@@ -147,7 +146,7 @@ static const umf_memory_provider_ops_t provider_ops = {
     .ext = {provider_purge_lazy, provider_purge_force, provider_merge, provider_split},
 };
 
-/* ---- which of the two --------------------------------------------------------------------------------------- */
+/* ---- the pool, or the C library ----------------------------------------------------------------------------- */
 
 static bool preload_owns(const void *ptr)
 {
@@ -159,7 +158,7 @@ static void preload_thread_ends(void *unused)
     ending = true;
 }
 
-/* The pool, for an allocation; NULL: the C library is to give it. Behind it comes pool_leave(). */
+/* The pool for an allocation, and pool_leave() after it; NULL: the C library is asked. */
 static umf_memory_pool_handle_t pool_enter(void)
 {
     umf_memory_pool_handle_t now = atomic_load_explicit(&pool, memory_order_acquire);
@@ -198,7 +197,7 @@ EXPORT void *calloc(size_t n, size_t size)
     return ptr ? ptr : __libc_calloc(n, size);
 }
 
-/* An alignment that is no power of two becomes the next one, as the C library has it; the pool refuses it. */
+/* The C library rounds an alignment that is no power of two up to the next one; the pool refuses it. */
 EXPORT void *memalign(size_t alignment, size_t size)
 {
     bool is_odd = alignment & (alignment - 1);
@@ -256,7 +255,7 @@ EXPORT void free(void *ptr)
     errno = number;
 }
 
-/* What the pool has no room for moves to the C library. */
+/* Moves to the C library what the pool has no room for. */
 static void *preload_move_out(void *ptr, size_t size)
 {
     void *to = __libc_malloc(size);
@@ -319,7 +318,7 @@ static bool preload_reserve(void)
     return false;
 }
 
-/* Without a pool the C library goes on, which is said. */
+/* Without a pool the C library is used, which is said. */
 __attribute__((__constructor__)) static void preload_loaded(void)
 {
     umf_memory_provider_handle_t provider;
@@ -332,8 +331,8 @@ __attribute__((__constructor__)) static void preload_loaded(void)
             UMF_RESULT_SUCCESS)
         atomic_store_explicit(&pool, made, memory_order_release);
     else
-        (void)fputs("memclient-umf-proxy: no pool can be made, so the C library's malloc() goes on\n", stderr);
+        (void)fputs("memclient-umf-proxy: no pool can be made; the C library's malloc() is used\n", stderr);
     if (secure_getenv("UMF_PROXY"))
-        (void)fputs("memclient-umf-proxy: UMF_PROXY is not heeded: all memory is private, of any size\n", stderr);
+        (void)fputs("memclient-umf-proxy: UMF_PROXY is ignored: all memory is private, whatever its size\n", stderr);
     inside = false;
 }

@@ -48,6 +48,6 @@ threads = [threading.Thread(target=work) for _ in range(8)]
 [t.join() for t in threads]
 print(len(json.dumps([{str(i): list(range(50))} for i in range(1000)])))'
 
-# UMF_PROXY is not heeded, and that is said
+# UMF_PROXY is ignored, and that is said
 env UMF_PROXY=size.threshold=64 "LD_PRELOAD=$library" ls "$dir" >"$dir/out" 2>"$dir/err"
-grep -q "UMF_PROXY is not heeded" "$dir/err" || fail "nothing is said of UMF_PROXY"
+grep -q "UMF_PROXY is ignored" "$dir/err" || fail "nothing is said of UMF_PROXY"

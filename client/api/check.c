@@ -10,7 +10,7 @@
 static int refuse_size(int r, const char *what)
 {
     if (r == -E2BIG)
-        return fail_with(EINVAL, "%s: an option of a later version of this library is set", what);
+        return fail_with(EINVAL, "%s: it sets an option that only a later version of this library has", what);
     return fail_with(EINVAL, "%s: size is not set; initialise it with its _INIT macro", what);
 }
 
@@ -41,7 +41,7 @@ int check_pointer(const void *pointer, const char *what)
 int check_rights(unsigned rights, unsigned allowed, const char *what)
 {
     if (rights & ~allowed)
-        return fail_with(EINVAL, "%s: 0x%x has bits that are no right, or not one that fits here", what, rights);
+        return fail_with(EINVAL, "%s: 0x%x has bits that are no right, or none that is allowed here", what, rights);
     return 0;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks that exported functions share. Structs of other versions' sizes are as base/sized.h has it. */
+/* Checks that exported functions share. base/sized.h has the rule for structs of other versions. */
 #pragma once
 
 #include <errno.h>
@@ -10,13 +10,13 @@
 #include "base/sized.h"
 #include "rpc/fail.h"
 
-/* Into `to`, a struct of `size` bytes whose own size field is set; NULL gives the defaults. */
+/* Copies options of any version into a struct of `size` bytes; NULL gives the defaults. */
 int check_options(void *to, size_t size, const void *from, const char *what);
 
-/* What sized_write() may write to. */
+/* Can sized_write() write to it? */
 int check_output(const void *to, const char *what);
 
-/* NULL is the default context. */
+/* Replaces NULL by the default context. */
 int check_context(struct memclient **ctx);
 
 int check_pointer(const void *pointer, const char *what);

@@ -52,7 +52,7 @@ int memclient_default(struct memclient **ctx)
     return r ? r : context_default(ctx);
 }
 
-/* What is kept may be of a session that is gone, so the broker is asked first. */
+/* The context may still have the figures of a session that is gone, so the broker is asked first. */
 int memclient_connection(struct memclient *ctx, struct memclient_connection_info *info)
 {
     struct memclient_connection_info filled = MEMCLIENT_CONNECTION_INFO_INIT;

@@ -47,7 +47,7 @@ LISTING(tokens, LIST_TOKENS, memclient_token_info)
 
 /* ---- status --------------------------------------------------------------------------------- */
 
-/* A question to the broker, whose answer is one struct. */
+/* A request to the broker whose reply is one struct. */
 #define QUESTION(name, type, output)                                                        \
     int memclient_##name(struct memclient *ctx, struct type *output)                        \
     {                                                                                       \

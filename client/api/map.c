@@ -94,7 +94,7 @@ int memclient_map_many(size_t n, struct memclient_buffer *const *bufs, const str
         r = check_pointer(addresses, "addresses");
     if (!r && (!n || n > MEMCLIENT_BATCH_MAX))
         r = fail_with(EINVAL, "%zu buffers: 1 to %d can be mapped at once", n, MEMCLIENT_BATCH_MAX);
-    /* the caller's own version of the struct says how far the next one is */
+    /* the caller's version of the struct says where the next one is */
     for (size_t i = 0; !r && i < n; i++)
         r = check_map(&options[i], from ? (const void *)((const char *)from + i * from->size) : NULL, bufs[i]);
     return r ? r : map_buffers((unsigned)n, bufs, options, addresses);

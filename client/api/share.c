@@ -8,7 +8,7 @@
 #include "core/share.h"
 
 #define ALL_RIGHTS (MEMCLIENT_READ | MEMCLIENT_WRITE | MEMCLIENT_SHARE | MEMCLIENT_MANAGE)
-/* of those that open */
+/* the rights of functions that open */
 #define OPEN_RIGHTS (ALL_RIGHTS | MEMCLIENT_ACCEPT_FOREIGN)
 
 /* ---- descriptors ---------------------------------------------------------------------------- */

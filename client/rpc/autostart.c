@@ -2,10 +2,10 @@
 /*
  * Starting a private broker.
  *
- * `memoryd --autostart` does the difficult part: of many starters at once one wins, the broker goes
- * into the background, and the program ends with 0 as soon as a broker, its own or another's,
- * serves. Here it is run like any program: with nothing of ours open, with the default signals,
- * in no folder of ours, and quiet, since a library has no business on anybody's terminal.
+ * `memoryd --autostart` does the difficult part: of several that start at once one wins, the broker goes into the
+ * background, and the program ends with 0 as soon as a broker, its own or another's, serves. Here it is run with no
+ * descriptor of ours, default signals and "/" as its folder, and without output: a library does not write to a
+ * terminal.
  */
 #include "rpc/connect.h"
 
@@ -34,7 +34,7 @@ static int autostart_spawn(const char *program, pid_t *pid)
     sigfillset(&all);
     posix_spawn_file_actions_init(&actions);
     posix_spawnattr_init(&attr);
-    /* these are for the program, so they are not close-on-exec */
+    /* not close-on-exec: these are for the program */
     r = posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
     for (int fd = 1; !r && fd <= 2; fd++)
         r = posix_spawn_file_actions_addopen(&actions, fd, "/dev/null", O_WRONLY, 0);
@@ -55,7 +55,7 @@ static int autostart_spawn(const char *program, pid_t *pid)
     return r;
 }
 
-int autostart_broker(const char *places, uint64_t deadline)
+int autostart_broker(const char *paths, uint64_t deadline)
 {
     const char *installed = MEMORYD_PROGRAM;
     const char *program = access(installed, X_OK) ? "memoryd" : installed;
@@ -66,14 +66,14 @@ int autostart_broker(const char *places, uint64_t deadline)
     r = autostart_spawn(program, &pid);
     if (r)
         return fail_with(r == ENOENT ? ENOENT : ECONNREFUSED,
-                    "no broker answers at %s, and %s cannot be run: start one, or set MEMORYD_SOCKET", places,
+                    "no broker answers at %s, and %s cannot be run: start one, or set MEMORYD_SOCKET", paths,
                     program);
     for (;;) {
         pid_t ended = waitpid(pid, &status, WNOHANG);
 
         if (ended == pid)
             break;
-        /* the program around us ignores its children or reaps them itself: the socket will tell */
+        /* the calling program ignores its children or reaps them itself: the socket will tell */
         if (ended < 0 && errno == ECHILD)
             return 0;
         if (deadline_passed(deadline, clock_now_ns())) {
@@ -87,6 +87,6 @@ int autostart_broker(const char *places, uint64_t deadline)
     if (WIFEXITED(status) && !WEXITSTATUS(status))
         return 0;
     return fail_with(ECONNREFUSED,
-                "no broker answers at %s, and %s --autostart could not start one: run it by hand to see why", places,
+                "no broker answers at %s, and %s --autostart could not start one: run it by hand to see why", paths,
                 program);
 }

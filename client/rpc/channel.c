@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls: leader and followers; channel.h tells the idea. */
+/* Calls, their leader and followers; see channel.h. */
 #include "rpc/channel.h"
 
 #include <errno.h>
@@ -18,13 +18,13 @@
 #include "rpc/link.h"
 #include "rpc/requests.h"
 
-/* The largest request, an OPEN of 64 tokens or an ALLOC with 64 of everything, has half of it. */
+/* The largest request, an OPEN of 64 tokens or an ALLOC with 64 of everything, takes half of it. */
 #define REQUEST_MAX 8192
 
-/* So many requests that give something back are under way without anybody who waits for them: half of what may be. */
+/* How many releases may be under way without a caller that waits: half of all that may be. */
 #define FIRE_AND_FORGET_MAX (MEMORYD_UNACKNOWLEDGED_MAX / 2)
 
-/* How soon to try to send again while somebody else leads. */
+/* How soon to try to send again while another thread leads. */
 #define RESEND_NS (10 * NSEC_PER_MSEC)
 
 int channel_new(int socket, const struct channel_owner *owner, struct channel **channelp)
@@ -87,7 +87,7 @@ void channel_break_locked(struct channel *channel, int err, const char *why)
     if (channel->broken)
         return;
     __atomic_store_n(&channel->broken, true, __ATOMIC_RELEASE);
-    /* whoever polls wakes up; the descriptor itself stays until nobody can be polling it */
+    /* this wakes a thread that polls; the descriptor stays until no thread can be polling it */
     if (file_id_is(channel->socket_id, channel->socket))
         shutdown(channel->socket, SHUT_RDWR);
     requests_break(channel, err, why);
@@ -158,7 +158,7 @@ static int call_give_up(struct channel *channel, struct call *call)
                                        : "the broker did not answer in time");
 }
 
-/* Somebody else leads. */
+/* Another thread leads. */
 static void call_follow(struct channel *channel, struct call *call, uint64_t deadline)
 {
     uint64_t soon = deadline;
@@ -173,8 +173,8 @@ static void call_follow(struct channel *channel, struct call *call, uint64_t dea
 }
 
 /*
- * Until when somebody waits for it at most: what gives something back is not waited for if the next broker finds it,
- * nor for long if the link is down. 0: not any longer.
+ * Until when the caller waits at most. A release is not waited for if the next broker finds it in the log, nor for long
+ * if the link is down. 0: not any longer.
  */
 static uint64_t call_wait_at_most(const struct channel *channel, const struct call *call, uint64_t deadline)
 {
@@ -192,7 +192,7 @@ static uint64_t call_wait_at_most(const struct channel *channel, const struct ca
     return until < deadline ? until : deadline;
 }
 
-/* With the lock. Afterwards the call has ended, or is nobody's any more: -ETIMEDOUT, or 0 for what can wait. */
+/* With the lock. Afterwards the call has ended, or was given up: -ETIMEDOUT, or 0 for a release. */
 static int call_await(struct channel *channel, struct call *call, uint64_t deadline)
 {
     int r = 0;
@@ -205,7 +205,7 @@ static int call_await(struct channel *channel, struct call *call, uint64_t deadl
             request_abandon(channel, call->pending);
             call->state = CALL_ANSWERED;
         } else if (waits && deadline_passed(deadline, clock_now_ns())) {
-            /* if all of the process was stopped, the reply may have been there for long */
+            /* if the whole process was stopped, the reply may have come in time */
             if (!channel->led && channel->link != LINK_DOWN && !channel->send_blocked)
                 link_drain(channel);
             if (call->state != CALL_WAITING)
@@ -223,8 +223,8 @@ static int call_await(struct channel *channel, struct call *call, uint64_t deadl
 }
 
 /*
- * Replies that nobody waits for are received along with others. Those that came behind the last one are not left in
- * the socket: the broker takes descriptors for not received while anything is in it.
+ * Replies that nobody waits for are received together with others. Those after the last one must not stay in the
+ * socket: while anything is in it, the broker counts its descriptors as not received.
  */
 static void channel_receive_rest(struct channel *channel)
 {
@@ -234,7 +234,7 @@ static void channel_receive_rest(struct channel *channel)
     }
 }
 
-/* The reply to HELLO may be there for long: then there is a broker, and what gives something back waits its turn. */
+/* If the reply to HELLO is there, there is a broker, and a release waits for its turn. */
 static void channel_receive_hello(struct channel *channel)
 {
     if (channel->link == LINK_HANDSHAKING && !channel->led && !channel->fd_replaced && !channel->broken)
@@ -311,7 +311,7 @@ int channel_call(struct channel *channel, const struct channel_request *request,
 
 void channel_fork_child(struct channel *channel)
 {
-    /* The calls that wait are of threads that the child does not have. */
+    /* the calls that wait are of threads that the child does not have */
     requests_orphan(channel);
     channel->led = false;
     channel->broken = true;

@@ -2,21 +2,21 @@
 /*
  * A session as the client has it: calls from any number of threads, over one connection after another.
  *
- * There is no thread that could receive, so the threads that wait for replies do it:
- * one of them, the leader, polls the socket and hands each reply to the call that it answers; the
- * others sleep until that happens or until they are needed as the next leader. No lock is held
- * while anybody sleeps or polls. Replies are matched by sequence, so they may come in any order.
+ * No thread exists only to receive, so the threads that wait for replies do it: one of them, the leader, polls the
+ * socket and hands each reply to the call that it answers; the others sleep until that happens or until they are needed
+ * as the next leader. No lock is held while a thread sleeps or polls. Replies are matched by sequence, so they may come
+ * in any order.
  *
- * A connection that is lost is made anew, by whoever leads: calls that wait stay waiting, each until its own deadline,
- * and when the session is resumed their requests are sent again under the same sequences (PROTOCOL.md, section 6). So
- * a broker that is restarted is no more than a call that takes longer. Only when the broker does not know the session
- * any more every call fails; the channel stays broken then, and whoever owns it makes another one.
+ * When the connection is lost the leader makes another one. Calls go on waiting, each until its own deadline, and when
+ * the session is resumed their requests are sent again under the same sequences (PROTOCOL.md, section 6). So the
+ * restart of a broker is just a call that takes longer. Only when the broker does not know the session any more does
+ * every call fail; the channel then stays broken, and its owner makes another one.
  *
- * A call whose deadline passes is left behind as an orphan: its reply, if it ever comes, is read by
- * whoever leads then, its descriptors are closed, and what it granted is given back (link.c).
+ * A call whose deadline passes leaves its request behind: if the reply comes after all the leader reads it, closes its
+ * descriptors and undoes what it granted (link.c).
  *
- * What is where: channel.c has the calls, requests.c what is under way and the sending, link.c the receiving, resume.c
- * the next connection.
+ * channel.c has the calls, requests.c the requests under way and how they are sent, link.c the receiving, resume.c the
+ * next connection.
  */
 #pragma once
 
@@ -35,13 +35,13 @@
 #include "proto/methods.h"
 
 /*
- * Makes a result of a reply; runs in whichever thread received it, without a lock. Steals the
- * descriptors it wants, the rest are closed. 0, or a negative errno if the reply makes no sense:
- * then nothing was stolen and the connection is given up.
+ * Makes a result of a reply; runs in whichever thread received it, without a lock. Takes the descriptors that it wants;
+ * the rest are closed. 0, or a negative errno if the reply makes no sense: then it took nothing, and the connection is
+ * given up.
  */
 typedef int channel_decode(void *result, const ProtobufCMessage *reply, struct fdset *fds);
 
-/* Where a listing's reply is copied to, to be decoded by the caller at leisure. */
+/* Where the reply of a listing is copied to, for the caller to decode. */
 struct channel_raw {
     uint8_t *bytes; /* MEMORYD_PAYLOAD_MAX of them */
     size_t n;
@@ -49,7 +49,7 @@ struct channel_raw {
 
 struct channel;
 
-/* What its owner is told, in whichever thread leads, without a lock. Each may be NULL. */
+/* What the owner is told, in whichever thread leads, without a lock. Each may be NULL. */
 struct channel_owner {
     void (*event)(void *data, unsigned id, const ProtobufCMessage *event);
     void (*lost)(void *data, struct channel *channel);    /* the socket will be closed in a moment */
@@ -75,13 +75,13 @@ struct channel {
     /* the connection; only the leader changes it */
     enum link_state link;
     int socket;
-    struct file_id socket_id; /* of it: the program may have closed it under our feet */
+    struct file_id socket_id; /* tells whether the program has closed it */
     bool fd_replaced;         /* it has */
     bool may_wait;            /* inside recvmsg() */
 
-    /* how the next one is made, or NULL; resume.c */
+    /* how the next connection is made, or NULL; resume.c */
     struct resumption *resumption;
-    bool has_nodes; /* atomic: the broker has several, so that it is told on which a caller runs */
+    bool has_nodes; /* atomic: the broker has several, so it is told on which one a caller runs */
     unsigned minor; /* atomic: version of the protocol that the broker speaks; from 1 on it keeps replies for repeats */
 
     /* requests under way, struct pending; requests.c */
@@ -90,24 +90,24 @@ struct channel {
     struct list unsent[2]; /* not yet, by enum method_repeat */
     struct list unused;    /* for reuse */
     unsigned n_recorded;   /* of the waiting ones */
-    unsigned n_fire_and_forget; /* that give something back, and nobody waits for */
+    unsigned n_fire_and_forget; /* releases that nobody waits for */
     unsigned n_answered;
-    uint64_t answered[MEMORYD_UNACKNOWLEDGED_MAX]; /* and to be acknowledged one by one */
-    struct release_log *release_log; /* where those that give something back are noted first; or NULL */
-    struct hold_cache *cache; /* what the session has cached, in the same memory; NULL: an older broker made that */
-    uint64_t since; /* when the connection was lost; or, if that was later, HELLO was sent on the next one */
-    bool needs_resend; /* some of the waiting ones are to be sent again */
+    uint64_t answered[MEMORYD_UNACKNOWLEDGED_MAX]; /* to be acknowledged one by one */
+    struct release_log *release_log; /* where releases are noted first; or NULL */
+    struct hold_cache *cache; /* of the session, in the same memory; NULL if an older broker made that */
+    uint64_t since; /* when the connection was lost or, if that was later, HELLO was sent on the next one */
+    bool needs_resend; /* some of the waiting ones must be sent again */
     int send_blocked; /* why sending stopped: see sockio_send() */
 
     /* the leader's alone */
-    bool others_wait; /* seen when it received last */
+    bool others_wait; /* as seen when it received last */
     struct arena arena;
     uint8_t *packet;
 
-    struct channel *inherited; /* after fork(): the former one, kept from being a leak */
+    struct channel *inherited; /* after fork(): the former one, kept so that it is no leak */
 };
 
-/* On a connected socket, which it takes on success. When that is lost the channel is broken, unless it may resume. */
+/* Takes the connected socket on success. When that is lost the channel is broken, unless it may resume. */
 int channel_new(int socket, const struct channel_owner *owner, struct channel **channel);
 struct channel *channel_ref(struct channel *channel);
 struct channel *channel_unref(struct channel *channel);
@@ -116,21 +116,21 @@ DEFINE_CLEANUP(struct channel *, channel_unref);
 struct connected;
 struct rpc_session;
 
-/* From now on the session is resumed where the connection was made. Takes its release log in any case. 0 or -ENOMEM. */
+/* From now on the session is resumed at the same socket. Takes the session's release log in any case. 0 or -ENOMEM. */
 int channel_may_resume(struct channel *channel, const struct connected *connected, const char *program,
                        struct rpc_session *session);
 
-/* What is asked; all of it is the caller's until the call returns. */
+/* A request; all of it is the caller's until the call returns. */
 struct channel_request {
     enum method method;
     const ProtobufCMessage *message;
-    const int *fds; /* that travel with it */
+    const int *fds; /* sent with it */
     unsigned n_fds;
-    channel_decode *decode; /* NULL: the reply says no more than that it was done, or it goes to `raw` */
-    void *result;       /* of decode() */
+    channel_decode *decode; /* NULL: the reply only says that it was done, or goes to `raw` */
+    void *result;           /* of decode() */
     struct channel_raw *raw;
 
-    /* for call_request(): filled in with what the broker had told before, and by whom it was answered, counted */
+    /* filled in by call_request(): what the broker had told before, and a reference to the channel of the answer */
     uint32_t *changes;
     struct channel **answered_by;
 };
@@ -143,21 +143,21 @@ struct channel_request {
  *     -EMFILE      it was done, and is undone: the descriptors of the reply could not be received
  *     -EPROTO      what came makes no sense, and the connection was given up
  *     or why no connection can be made, other than that nobody listens.
- * What gives something back (RELEASE, UNRESERVE) does not wait for a broker that is away: it succeeds as soon as it is
- * in the release log, from which the next broker takes it even if this process never calls again. And without a
- * `decode` it waits for no reply at all: it succeeds when it was sent, before whatever is called next, and what becomes
- * of it is nobody's concern. Only when very many such replies are missing some are waited for, so that a caller that does
- * nothing else does not get ahead of the broker; of a broker that is away, or does not answer HELLO, for two seconds.
+ * A release (RELEASE, UNRESERVE) does not wait for a broker that is away: it succeeds as soon as it is in the release
+ * log, from which the next broker takes it even if this process never calls again. Without a `decode` it waits for no
+ * reply at all: it succeeds when it is sent, which is before any later call, and its outcome is ignored. Only when very
+ * many such replies are missing are some waited for, so that a caller that does nothing else does not get ahead of the
+ * broker; if that is away, or does not answer HELLO, for two seconds.
  */
 int channel_call(struct channel *channel, const struct channel_request *request, uint64_t deadline);
 
 /*
- * Sends, now or later, without waiting; the reply will be ignored. For giving back what nobody wants any more. Where
- * the connection is lost it makes another one, without waiting for what the broker says to that.
+ * Sends, now or later, without waiting, and ignores the reply: for giving back what nobody wants any more. If the
+ * connection is lost it makes another one, without waiting for the answer to HELLO.
  */
 void channel_post(struct channel *channel, enum method method, const ProtobufCMessage *request);
 
-/* Receives what is there, without waiting, unless another thread is at it. */
+/* Receives what is there, without waiting, unless another thread does. */
 void channel_poll(struct channel *channel);
 
 /* Does the present broker speak this minor version? */
@@ -166,7 +166,7 @@ static inline bool channel_speaks(const struct channel *channel, unsigned minor)
     return __atomic_load_n(&channel->minor, __ATOMIC_RELAXED) >= minor;
 }
 
-/* What the broker has told in the session's cache until now; 0 without one. */
+/* The counters of changes in the session's cache; 0 without one. */
 void channel_cache_changes(struct channel *channel, uint32_t changes[static HOLD_CACHE_CHANGES]);
 
 /* 1 + the node on which this thread runs, where the broker has several; else 0. */
@@ -178,7 +178,7 @@ static inline bool channel_is_broken(const struct channel *channel)
     return __atomic_load_n(&channel->broken, __ATOMIC_ACQUIRE);
 }
 
-/* Every call fails from now on; sentence and errno as given, for good the first. */
+/* Every call fails from now on, with this errno and sentence if it was the first. */
 void channel_break(struct channel *channel, int err, const char *why);
 
 /* In the child of a fork before which the lock was taken: closes and breaks its copy, and gives the lock up. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where a broker may be, in this order, and which failure means "go on": that nothing is there, or
- * that nobody listens. Anything else (no permission, a wrong owner) is an answer: a user who was
- * refused by the system's broker must hear of it rather than get a private one unawares.
+ * Where a broker may be, in this order. The next path is tried only if nothing is there, or nobody listens. Any other
+ * failure (no permission, a wrong owner) is final: a user whom the system's broker refuses must learn of it, rather
+ * than get a private broker unawares.
  */
 #include "rpc/connect.h"
 
@@ -25,7 +25,7 @@
 
 #define SYSTEM_SOCKET "/run/memoryd/memoryd.sock"
 
-/* Who serves it: only its own user, or root, may serve the socket in a user's folder. */
+/* Only the user, or root, may serve the socket in the user's folder. */
 static int connect_check_owner(int socket, const char *path)
 {
     struct ucred peer;
@@ -34,7 +34,7 @@ static int connect_check_owner(int socket, const char *path)
     if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
         return fail_errno("SO_PEERCRED");
     if (peer.uid != geteuid() && peer.uid)
-        return fail_with(EACCES, "%s is served by user %u, not by user %u: not used", path,
+        return fail_with(EACCES, "%s is served by user %u, not by you (user %u), so it is not used", path,
                     (unsigned)peer.uid, (unsigned)geteuid());
     return 0;
 }
@@ -97,11 +97,11 @@ static int connect_path(const char *path, bool private, uint64_t deadline, struc
     return 0;
 }
 
-/* Nobody listens at any of the places: the one sentence for that, whatever the kernel says of each. */
-static int connect_fail_absent(bool refused, const char *places)
+/* Nobody listens at any of the paths: one sentence, whatever the kernel said about each. */
+static int connect_fail_absent(bool refused, const char *paths)
 {
     return fail_with(refused ? ECONNREFUSED : ENOENT,
-                     "no broker answers at %s: start memoryd, or set MEMORYD_SOCKET", places);
+                     "no broker answers at %s: start memoryd, or set MEMORYD_SOCKET", paths);
 }
 
 /* The path in the user's folder, or "" if there is no such folder. */
@@ -125,7 +125,7 @@ static bool connect_may_autostart(unsigned autostart)
     return !text || strcmp(text, "0") != 0;
 }
 
-/* Where a broker usually is. Of two places without one, it counts that somebody refused. */
+/* Where a broker usually is. If there is none at either path, ECONNREFUSED tells more than ENOENT. */
 static int connect_usual(const char *path, uint64_t deadline, struct connected *found)
 {
     int first = *path ? connect_path(path, true, deadline, found) : -ENOENT;
@@ -137,27 +137,27 @@ static int connect_usual(const char *path, uint64_t deadline, struct connected *
     return connect_is_absent(r) && first == -ECONNREFUSED ? first : r;
 }
 
-/* Nobody listens there: starts a private broker, where that is wanted. */
+/* Nobody listens: starts a private broker, where that is wanted. */
 static int connect_started(const char *path, unsigned autostart, uint64_t deadline, bool refused,
                            struct connected *found)
 {
-    char places[2 * sizeof(found->path)];
+    char paths[2 * sizeof(found->path)];
     int r;
 
-    snprintf(places, sizeof(places), "%s%s" SYSTEM_SOCKET, path, *path ? " or " : "");
+    snprintf(paths, sizeof(paths), "%s%s" SYSTEM_SOCKET, path, *path ? " or " : "");
     if (!connect_may_autostart(autostart))
-        return connect_fail_absent(refused, places);
+        return connect_fail_absent(refused, paths);
     if (!*path)
         return fail_with(refused ? ECONNREFUSED : ENOENT,
                     "no broker answers at " SYSTEM_SOCKET
                     ", and without XDG_RUNTIME_DIR none can be started: set it, or MEMORYD_SOCKET");
-    r = autostart_broker(places, deadline);
+    r = autostart_broker(paths, deadline);
     if (r)
         return r;
     found->autostarted = true;
     for (unsigned attempt = 0;; attempt++) {
         r = connect_path(path, true, deadline, found);
-        /* where the starter's end could not be seen it may take a while */
+        /* where the exit of `memoryd --autostart` could not be seen, the broker may take a while */
         if (!connect_is_absent(r) || deadline_passed(deadline, clock_now_ns()) || attempt > 200)
             return r;
         connect_back_off(attempt, deadline);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Finding the broker's socket and connecting to it; starting a private broker where that is wanted.
- */
+/* Finding the broker's socket and connecting to it; starting a private broker where that is wanted. */
 #pragma once
 
 #include <stdbool.h>
@@ -12,7 +10,7 @@ struct connected {
     int socket;
     char path[108];
     bool private;       /* in the user's own folder: its owner is checked */
-    bool may_autostart; /* a broker there, if none answers */
+    bool may_autostart; /* a broker may be started there if none answers */
     bool autostarted;
 };
 
@@ -24,17 +22,15 @@ struct connected {
 int connect_broker(const char *path, unsigned autostart, uint64_t deadline, struct connected *connected);
 
 /*
- * Connects a socket, one try. 0, or a negative errno with a sentence; -EAGAIN: the queue of the broker is full, which
- * cannot be polled for.
+ * Tries once to connect. 0, or a negative errno with a sentence; -EAGAIN: the broker's queue is full, try again later.
  */
 int connect_once(int socket, const char *path, bool private);
 
-/* How long to wait after that many tries in vain: 1 ms to about 200, and differently long for everybody. */
+/* How long to wait after that many failed attempts: 1 ms to about 200, and different for each process. */
 uint64_t connect_pause_ns(unsigned attempt);
 
 /*
- * Runs `memoryd --autostart` and waits until it says that a broker serves. 0, -ENOENT if there is
- * no such program, -ECONNREFUSED if it could not start one, -ETIMEDOUT. `places` is where none answers,
- * for the sentence.
+ * Runs `memoryd --autostart` and waits until a broker serves. 0, -ENOENT if there is no such program, -ECONNREFUSED if
+ * it could not start a broker, -ETIMEDOUT. `paths` is where none answers, for the sentence.
  */
-int autostart_broker(const char *places, uint64_t deadline);
+int autostart_broker(const char *paths, uint64_t deadline);

@@ -13,16 +13,16 @@
 struct memclient_buffer_info;
 
 /*
- * A request in the caller's block. `Name` and `name` are the two ways in which protoc-c spells it; the rest are members,
- * as `.member = value`. Those that are not given are zero, which is the default of each.
+ * A request in the caller's block. `Name` and `name` are the two ways in which protoc-c spells it; the rest are
+ * members, as `.member = value`. Those that are not given are zero, which is the default of each.
  */
 #define REQUEST(Name, name, ...)                                                         \
     (&(Memoryd__V1__##Name##Request){                                                    \
         .base = PROTOBUF_C_MESSAGE_INIT(&memoryd__v1__##name##_request__descriptor), __VA_ARGS__}.base)
 
 /*
- * channel_call() with a connection that the route gives; and once more with a new one, if the session of the former
- * turned out to be lost, and nothing can have been done in it.
+ * channel_call() with the route's connection; and once more with a new one, if the session of the first one was lost,
+ * and nothing can have been done in it.
  */
 int call_request(struct rpc_route route, const struct channel_request *request);
 
@@ -35,13 +35,13 @@ static inline int call_reply(struct rpc_route route, enum method method, const P
     return call_request(route, &request);
 }
 
-/* And for a method whose reply says no more than that it was done. */
+/* The same for a method whose reply only says that it was done. */
 static inline int call_done(struct rpc_route route, enum method method, const ProtobufCMessage *message)
 {
     return call_reply(route, method, message, NULL, NULL);
 }
 
-/* A string into an array of its own; one that is too long is cut between characters. */
+/* Copies a string; one that is too long is cut between characters. */
 static inline void copy_text(char *to, size_t size, const char *from)
 {
     size_t n = strlen(from);

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The thread's last sentence. Static thread-local storage: no allocation that could fail while a
- * failure is told, nothing to free when a thread ends.
- */
+/* The sentence is in static thread-local storage: nothing can fail while a failure is told, and nothing is freed. */
 #include "rpc/fail.h"
 
 #include <errno.h>

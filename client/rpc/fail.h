@@ -2,9 +2,8 @@
 /*
  * Why the last call of this thread failed.
  *
- * The library returns a negative errno; what a person needs besides is one sentence, kept here
- * per thread. Whoever finds out says it once, at the place where it is known, and everybody above
- * passes the number on:
+ * The library returns a negative errno; for people there is a sentence as well, kept here per thread. The function that
+ * finds out sets it, and its callers pass the number on:
  *
  *     if (length > left)
  *         return fail_with(EOVERFLOW, "...");
@@ -16,7 +15,7 @@
 /* For %llu and %llx of a uint64_t. */
 #define ULL(number) ((unsigned long long)(number))
 
-/* Keeps the sentence and returns -err. */
+/* Sets the sentence and returns -err. */
 int fail_with(int err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* The broker's refusal: its status and sentence. Returns the status's negative errno. */

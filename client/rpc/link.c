@@ -17,7 +17,7 @@
 #include "rpc/requests.h"
 #include "rpc/spin.h"
 
-/* What a leader receives before it looks whether its own call is answered. */
+/* What a leader receives before it checks whether its own call is answered. */
 #define PACKETS_PER_TURN 16
 
 /* ---- undoing what nobody waits for any more; without the lock -------------------------------- */
@@ -79,7 +79,7 @@ static void undo_reply(struct channel *channel, const struct schema_method *row,
 
 /* ---- a packet; without the lock -------------------------------------------------------------- */
 
-/* The Problem of a refusal; a broker that sends none, or nonsense, is believed the number only. */
+/* The Problem of a refusal. If the broker sends none, or nonsense, only its status counts. */
 static void link_decode_problem(struct channel *channel, struct call *call, const uint8_t *payload, size_t n)
 {
     ProtobufCMessage *message;
@@ -114,7 +114,7 @@ static int link_deliver_event(struct channel *channel, uint16_t id, const uint8_
     const struct schema_event *event = schema_event(id);
     ProtobufCMessage *message;
 
-    /* one that a later version invented is none of our business */
+    /* an event of a later version is ignored */
     if (!event)
         return 0;
     if (envelope_unpack(event->message, payload, n, &channel->arena, &message))
@@ -124,7 +124,7 @@ static int link_deliver_event(struct channel *channel, uint16_t id, const uint8_
     return 0;
 }
 
-/* The pending one that a reply answers, which is nobody else's from now on; NULL if there is none. */
+/* The request that a reply answers, which only the leader touches from now on; NULL if there is none. */
 static struct pending *link_match_reply(struct channel *channel, const struct frame_header *header)
 {
     struct pending *pending;
@@ -148,16 +148,16 @@ static void link_settle(struct channel *channel, struct pending *pending)
     resume_confirm(channel);
     if (call && call->state == CALL_DECODING)
         call->state = CALL_ANSWERED;
-    /* it may have made room */
+    /* that may have made room */
     requests_flush(channel);
     channel->others_wait = requests_has_waiting(channel);
     pthread_mutex_unlock(&channel->lock);
-    /* not before: who is woken wants the lock */
+    /* not before, since the thread that wakes up wants the lock */
     if (call)
         pthread_cond_broadcast(&pending->wake);
 }
 
-/* A packet of the broker. 0, or a frame that cannot be. `complete`: its descriptors came with it. */
+/* Handles a packet of the broker. 0, or -EPROTO. `complete`: all its descriptors were received. */
 static int link_deliver(struct channel *channel, size_t size, struct fdset *fds, bool complete)
 {
     struct frame_header header;
@@ -173,7 +173,7 @@ static int link_deliver(struct channel *channel, size_t size, struct fdset *fds,
     n = header.payload_length;
     if (!header.sequence)
         return link_deliver_event(channel, header.method, payload, n);
-    /* HELLO was refused, and what was sent behind it has not been looked at */
+    /* HELLO was refused, and the broker has not looked at what was sent after it */
     if (channel->link == LINK_HANDSHAKING && header.status == STATUS_NO_SESSION)
         return 0;
     pending = link_match_reply(channel, &header);
@@ -181,7 +181,7 @@ static int link_deliver(struct channel *channel, size_t size, struct fdset *fds,
         return -EPROTO;
 
     call = pending->call;
-    /* a session can do without its release log, where this process has no room for the descriptor */
+    /* a session can do without its release log, if this process cannot receive the descriptor */
     complete = complete || header.method == METHOD_HELLO;
     if (call && header.status) {
         call->status = header.status;
@@ -189,7 +189,7 @@ static int link_deliver(struct channel *channel, size_t size, struct fdset *fds,
     } else if (call && complete) {
         call->err = err = link_decode_reply(channel, pending->row, call, payload, n, fds);
     } else if (!header.status && !pending->fire_and_forget) {
-        /* nobody wants it any more, or it is of no use */
+        /* nobody wants the reply any more, or it is incomplete */
         undo_reply(channel, pending->row, payload, n);
         if (call)
             call->err = -EMFILE;
@@ -227,7 +227,7 @@ static void link_lose(struct channel *channel)
     channel->send_blocked = 0;
 }
 
-/* What it said cannot be: whoever waits must know, and another connection may go better. */
+/* The broker broke the protocol: all calls fail, and another connection may work. */
 static void link_lose_to_nonsense(struct channel *channel)
 {
     static const char why[] = "the broker sent a packet that breaks the protocol; the connection was given up";
@@ -241,7 +241,7 @@ static void link_lose_to_nonsense(struct channel *channel)
     pthread_mutex_unlock(&channel->lock);
 }
 
-/* Without the lock. True if there may be more. */
+/* Without the lock. True if more may be there. */
 static bool link_receive_one(struct channel *channel, bool wait)
 {
     _cleanup_fdset_ struct fdset fds = FDSET_NULL;
@@ -256,7 +256,7 @@ static bool link_receive_one(struct channel *channel, bool wait)
             return true;
         link_lose_to_nonsense(channel);
         return false;
-    case SOCKIO_E_RESET: /* replies may lie behind it */
+    case SOCKIO_E_RESET: /* replies may come after it */
         return true;
     case SOCKIO_E_AGAIN:
         return false;
@@ -265,7 +265,7 @@ static bool link_receive_one(struct channel *channel, bool wait)
         link_lose(channel);
         pthread_mutex_unlock(&channel->lock);
         return false;
-    default: /* too large, too many descriptors, or a socket that is none */
+    default: /* too large, too many descriptors, or no socket */
         link_lose_to_nonsense(channel);
         return false;
     }
@@ -273,7 +273,7 @@ static bool link_receive_one(struct channel *channel, bool wait)
 
 /* ---- a turn --------------------------------------------------------------------------------- */
 
-/* Without the lock. Replies to several come together; the leader serves the others as well, but not for ever. */
+/* Without the lock. Replies to several calls come together; the leader receives for the others, but not forever. */
 static void link_receive_some(struct channel *channel, bool wait)
 {
     channel->others_wait = false;
@@ -332,7 +332,7 @@ void link_drain(struct channel *channel)
     channel->led = false;
 }
 
-/* What it said last, and its end. */
+/* Receives what the broker sent last, and the end of the connection. */
 static void link_receive_last(struct channel *channel)
 {
     if (channel->fd_replaced) {
@@ -346,7 +346,7 @@ static void link_receive_last(struct channel *channel)
 
 static void link_reconnect(struct channel *channel)
 {
-    /* The next broker may die as well, but that has an end. */
+    /* the next brokers may die as well, but the attempts are limited */
     for (unsigned n = 0; n < 4 && !channel->led && !channel->broken && channel->resumption; n++) {
         if (channel->link == LINK_DOWN) {
             channel->led = true;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The connection below a channel, as its leader has it: receiving, losing it, making the next one.
+ * The connection below a channel: receiving, losing it, making the next one.
  *
- * All of it is for the leader, with the channel's lock, which is given up whenever it waits. The next connection is
- * made in steps, one to a turn, and what was reached is kept in the channel: when the deadline of one leader passes
- * the next one goes on from there.
+ * Only the leader calls these, with the channel's lock, which they give up whenever they wait. The next connection is
+ * made in steps, one to a turn, and the channel keeps how far that has got: when the deadline of one leader passes, the
+ * next one continues.
  */
 #pragma once
 
@@ -14,35 +14,35 @@
 #include "rpc/channel.h"
 #include "rpc/stubs.h"
 
-/* How long a reply is waited for inside recvmsg(), which most are, before poll() is asked; and a turn at most. */
+/* How long recvmsg() waits for a reply, which is enough for most, before poll() is used; and the most for a turn. */
 #define LINK_WAIT_MS 1000
 
 /*
- * What gives something back and finds no room in the release log waits so long after the connection was lost, and after
- * HELLO was sent; and so long a listening socket that is full is tried again for it.
+ * A release that finds no room in the release log waits this long after the connection was lost, and after HELLO was
+ * sent. A full listening socket is tried again for it as long.
  */
 #define LINK_LEAVE_NS (2 * NSEC_PER_SEC)
 
-/* How soon to look again where poll() cannot tell. */
+/* How soon to try again where poll() cannot tell. */
 #define LINK_RETRY_NS (1 * NSEC_PER_MSEC)
 
 /*
- * Leads for one turn: waits for a packet until the deadline and receives what is one, or does the next step towards a
- * connection. `just_sent`: the socket has been seen to be ours a moment ago, and need not be looked at again.
+ * Leads for one turn: waits for a packet until the deadline and receives, or takes the next step towards a connection.
+ * `just_sent`: the socket was checked a moment ago, and need not be checked again.
  */
 void link_lead(struct channel *channel, uint64_t deadline, bool just_sent);
 
-/* Receives all that is there. */
+/* Receives everything that is there. */
 void link_drain(struct channel *channel);
 
 /*
- * A thread that stops leading, or never led, calls this before it goes: then a thread that waits leads. If none waits,
- * and the connection was lost before all that gives something back was sent, it makes the next one and sends HELLO and
- * all of that behind it, without waiting for anything. Gives the lock up meanwhile.
+ * Each thread calls this before it leaves the channel: it wakes a thread that waits, which then leads. If none waits,
+ * and the connection was lost before all releases were sent, this makes the next one and sends HELLO and the releases
+ * after it, without waiting for any answer. Gives the lock up meanwhile.
  */
 void link_leave(struct channel *channel);
 
-/* Nobody can go on: all that waits fails, and what is not sent can be told to try elsewhere. */
+/* The session is lost: all calls fail, those whose requests were not sent with ENOTCONN. */
 void channel_break_locked(struct channel *channel, int err, const char *why);
 
 /* ---- resume.c ------------------------------------------------------------------------------- */
@@ -51,12 +51,12 @@ void channel_break_locked(struct channel *channel, int err, const char *why);
 void resume_step(struct channel *channel, uint64_t deadline);
 /* The same without a pause before it, and without starting a broker. */
 void resume_at_once(struct channel *channel);
-/* A packet has been delivered in LINK_HANDSHAKING: it may have been the answer. */
+/* A packet has come in LINK_HANDSHAKING, perhaps the answer to HELLO. */
 void resume_check_hello(struct channel *channel);
-/* Something was answered: the connection is good. */
+/* A request was answered: the connection works. */
 void resume_confirm(struct channel *channel);
 /* The connection was lost in LINK_HANDSHAKING. */
 void resume_lost_hello(struct channel *channel);
-/* The sentence for a deadline that passed. Returns -ETIMEDOUT. */
+/* Sets the sentence for a deadline that passed. Returns -ETIMEDOUT. */
 int resume_timed_out(struct channel *channel);
 void resume_deinit(struct channel *channel);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests under way; requests.h tells the rules. */
+/* See requests.h. */
 #include "rpc/requests.h"
 
 #include <errno.h>
@@ -75,9 +75,9 @@ void request_drop(struct channel *channel, struct pending *pending)
 }
 
 /*
- * What was never sent need not be, unless it gives something back. What was sent and is recorded is sent again after
- * a lost connection, to learn what it granted: a broker that has done it asks for no more than its sequence, so that
- * it may be empty and has no descriptors then, and one that has not refuses it.
+ * A request that was not sent is dropped, unless it is a release. One that was sent and is recorded is sent again after
+ * a lost connection, to learn what it granted. A broker that has done it needs nothing but its sequence, so it may be
+ * empty and have no descriptors; a broker that has not done it refuses it.
  */
 void request_abandon(struct channel *channel, struct pending *pending)
 {
@@ -103,13 +103,13 @@ static void request_end_call(struct call *call, int err, unsigned status, const 
     pthread_cond_broadcast(&call->pending->wake);
 }
 
-/* Its caller goes with an error: of the broker if `status`, else `err` (positive). */
+/* Its call fails: with the broker's status, or else with `err` (positive). */
 static void request_fail(struct channel *channel, struct pending *pending, int err, unsigned status,
                          const char *sentence)
 {
     struct call *call = pending->call;
 
-    /* one whose result is being made has had its reply */
+    /* while the result is made there is a reply */
     if (!call || call->state != CALL_WAITING)
         return;
     request_end_call(call, err, status, sentence);
@@ -143,7 +143,7 @@ void request_answered(struct channel *channel, struct pending *pending)
         channel->answered[channel->n_answered++] = sequence;
 }
 
-/* Those that the next request acknowledges anyway need not be told one by one. */
+/* What the next request acknowledges anyway need not be acknowledged one by one. */
 static void requests_forget_acknowledged(struct channel *channel)
 {
     uint64_t done = requests_acknowledged(channel);
@@ -155,14 +155,14 @@ static void requests_forget_acknowledged(struct channel *channel)
     channel->n_answered = n;
 }
 
-/* Is there room for one more? It may itself tell of one, which then counts no more. */
+/* Is there room for one more? It acknowledges one itself, which then does not count any more. */
 static bool requests_have_room(struct channel *channel)
 {
     requests_forget_acknowledged(channel);
     return channel->n_recorded + channel->n_answered - !!channel->n_answered < MEMORYD_UNACKNOWLEDGED_MAX;
 }
 
-static void request_has_told(struct channel *channel, struct pending *pending)
+static void request_pop_answered(struct channel *channel, struct pending *pending)
 {
     pending->answered = channel->answered[0];
     channel->n_answered--;
@@ -176,7 +176,7 @@ struct outgoing {
     uint8_t header[MEMORYD_HEADER_LONG];
     struct iovec iov[2];
     bool is_new;
-    bool tells; /* of one that was answered */
+    bool acknowledges_one;
 };
 
 static void request_prepare(const struct channel *channel, const struct pending *pending, struct outgoing *out)
@@ -185,8 +185,8 @@ static void request_prepare(const struct channel *channel, const struct pending 
     uint64_t answered;
 
     out->is_new = !pending->sequence;
-    out->tells = out->is_new && request_is_recorded(pending) && channel->n_answered;
-    answered = out->tells ? channel->answered[0] : pending->answered;
+    out->acknowledges_one = out->is_new && request_is_recorded(pending) && channel->n_answered;
+    answered = out->acknowledges_one ? channel->answered[0] : pending->answered;
     out->iov[0].iov_base = out->header;
     out->iov[0].iov_len = frame_encode(out->header, FRAME_FROM_CLIENT,
                                        &(struct frame_header){
@@ -200,26 +200,26 @@ static void request_prepare(const struct channel *channel, const struct pending 
     out->iov[1] = (struct iovec){.iov_base = (void *)(uintptr_t)pending->payload, .iov_len = pending->n};
 }
 
-/* Before it is sent: should this broker not read it, the next one does. */
+/* Before it is sent: if this broker does not read it, the next one does. */
 static void request_note_in_log(struct channel *channel, struct pending *pending, const struct outgoing *out)
 {
     if (out->is_new && channel->release_log && request_is_release(pending))
         pending->in_log = release_log_put(channel->release_log, out->iov);
 }
 
-/* It has a sequence from now on, be it sent or only in the log. */
+/* It has a sequence from now on, whether it was sent or only noted in the log. */
 static void request_enter_waiting(struct channel *channel, struct pending *pending, const struct outgoing *out)
 {
     pending->sequence = ++channel->sequence;
     if (request_is_recorded(pending))
         channel->n_recorded++;
-    if (out->tells)
-        request_has_told(channel, pending);
+    if (out->acknowledges_one)
+        request_pop_answered(channel, pending);
     list_remove(&pending->link);
     list_append(&channel->waiting, &pending->link);
 }
 
-/* Without a connection it goes no further than the log. */
+/* Without a connection it is only noted in the log. */
 static int request_send_or_log(struct channel *channel, struct pending *pending, bool connected)
 {
     struct outgoing out;
@@ -243,10 +243,10 @@ int request_send(struct channel *channel, struct pending *pending)
     return request_send_or_log(channel, pending, true);
 }
 
-/* The kernel does not want it, and never will. */
+/* The kernel refuses to send it, and will always do. */
 static int request_give_up(struct channel *channel, struct pending *pending, int r)
 {
-    /* the broker has it, or wants no descriptors to say that it has not; see request_abandon() */
+    /* the broker has done it, or needs no descriptors to say that it has not; see request_abandon() */
     if (pending->lost && pending->n_fds) {
         pending->n_fds = 0;
         return request_send(channel, pending);
@@ -269,7 +269,7 @@ static int request_try_send(struct channel *channel, struct pending *pending)
     return request_give_up(channel, pending, r);
 }
 
-/* Before HELLO is answered nothing else is: if it is refused for good, the others can go to another session. */
+/* Until HELLO is answered the others wait: if it is refused for good, they can go to another session. */
 static bool request_may_go(const struct channel *channel, const struct pending *pending)
 {
     return channel->link == LINK_UP || request_is_release(pending);
@@ -287,7 +287,7 @@ static int requests_send_all(struct channel *channel)
                 return r;
         }
     channel->needs_resend = channel->needs_resend && channel->link != LINK_UP;
-    /* what changes something goes first, so that what looks afterwards sees it; it may look past what has no room */
+    /* requests that change something go first, so that a later one sees it; without room, it is sent all the same */
     list_for_each_entry_safe(pending, &channel->unsent[REPEAT_RECORDED], struct pending, link)
     {
         if (!request_may_go(channel, pending))
@@ -307,7 +307,7 @@ static int requests_send_all(struct channel *channel)
     return 0;
 }
 
-/* There is no connection to send it on, but the next broker is to find what gives something back. */
+/* Without a connection: the next broker finds the releases in the log. */
 static void requests_log_unsent(struct channel *channel)
 {
     list_for_each_entry_safe(pending, &channel->unsent[REPEAT_RECORDED], struct pending, link)
@@ -329,7 +329,7 @@ int requests_flush(struct channel *channel)
     if (!channel->needs_resend && list_is_empty(&channel->unsent[0]) && list_is_empty(&channel->unsent[1]))
         return channel->send_blocked = 0;
     if (channel->link != LINK_DOWN && !file_id_is(channel->socket_id, channel->socket)) {
-        /* this program has closed it; whoever leads sees to that */
+        /* the program has closed it; the leader will make another connection */
         channel->fd_replaced = true;
         r = SOCKIO_E_GONE;
     } else if (channel->link != LINK_DOWN) {
@@ -399,7 +399,7 @@ void requests_fail(struct channel *channel, int err, unsigned status, const char
         requests_fail_list(channel, &channel->unsent[repeat], err, status, sentence, false);
 }
 
-/* The lists stay as they are: a leader may be at one of the requests. */
+/* The lists stay as they are, since a leader may be at one of the requests. */
 static void requests_break_list(struct list *list, int err, const char *why)
 {
     list_for_each_entry(pending, list, struct pending, link)
@@ -462,7 +462,7 @@ bool requests_wake_one(struct channel *channel)
            requests_wake_first(&channel->unsent[1]);
 }
 
-/* What wakes is not destroyed: in the child of a fork it may still count sleepers that only the parent has. */
+/* Conditions are not destroyed: in the child of a fork they may count sleepers that only the parent has. */
 static void requests_free_list(struct list *list)
 {
     struct list *link;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The next connection: connect to where the last one was, say HELLO with the session and its secret, send again what
- * has no reply. That nobody listens is no failure: the broker is being replaced. But where a private broker may be
- * started one is, after a while; then the session is probably unknown, which ends the channel.
+ * has no reply. If nobody listens, that is no failure: the broker is being replaced. But where a private broker may be
+ * started, one is started after a while; the session is then probably unknown, which ends the channel.
  */
 #include "rpc/link.h"
 
@@ -27,7 +27,7 @@
 #include "rpc/fail.h"
 #include "rpc/requests.h"
 
-/* So often nobody answered, in about half a second, before a private broker is started. */
+/* After so many attempts, in about half a second, a private broker is started. */
 #define AUTOSTART_ATTEMPTS 9
 
 struct resumption {
@@ -37,16 +37,16 @@ struct resumption {
     char program[MEMORYD_PROGRAM_MAX + 1];
     struct rpc_session session;
 
-    unsigned attempt;      /* since there was a connection */
-    uint64_t next_attempt; /* when */
+    unsigned attempt;      /* since the last connection */
+    uint64_t next_attempt; /* when it may be made */
     struct call hello;
     struct rpc_session hello_reply;
     uint8_t request[MEMORYD_PROGRAM_MAX + 128]; /* the HELLO, packed */
 };
 
 /*
- * The pages are this process's to allocate, so that they are there whenever they are written to (I1). The child of a
- * fork has a session of its own, and must not write into this one's.
+ * This process allocates the pages, so that they are there when it writes to them (I1). The child of a fork has a
+ * session of its own, and must not write into this one's, so it does not get them.
  */
 static void resume_map_memory(struct channel *channel, int fd, bool with_cache)
 {
@@ -71,7 +71,7 @@ static void resume_map_memory(struct channel *channel, int fd, bool with_cache)
     if (size < SESSION_MEMORY_SIZE)
         return;
     channel->cache = &((struct session_memory *)memory)->cache;
-    /* for the broker the page is there from now on */
+    /* tells the broker that the page is there */
     __atomic_store_n(&channel->cache->in_hand, 1, __ATOMIC_SEQ_CST);
 }
 
@@ -124,13 +124,13 @@ static void resume_later(struct channel *channel)
     struct resumption *next = channel->resumption;
 
     channel->link = LINK_DOWN;
-    /* what was sent behind a HELLO that was refused */
+    /* what was sent after a HELLO that was refused */
     requests_lost(channel);
     channel->socket = file_id_close(channel->socket_id, channel->socket);
     next->next_attempt = deadline_after_ns(connect_pause_ns(next->attempt++));
 }
 
-/* Waiting is of no use to those who are here; those who come later may try again. */
+/* The calls that wait now fail; later ones may try again. */
 static void resume_fail_all(struct channel *channel, int err, unsigned status, const char *sentence)
 {
     requests_fail(channel, err, status, sentence, false);
@@ -144,7 +144,7 @@ static bool resume_is_restarting(int r)
 
 /* ---- connecting ----------------------------------------------------------------------------- */
 
-/* False if the deadline came first, or there is nothing to be done any more. */
+/* False if the deadline came first, or the channel is broken. */
 static bool resume_pause(struct channel *channel, uint64_t deadline)
 {
     uint64_t now = clock_now_ns();
@@ -184,7 +184,7 @@ static void resume_say_hello(struct channel *channel)
     resume_later(channel);
 }
 
-/* A socket is the channel's as soon as it exists, so that the child of a fork closes it. */
+/* The channel has the socket as soon as it exists, so that the child of a fork closes it. */
 static int resume_connect(struct channel *channel)
 {
     struct resumption *next = channel->resumption;
@@ -264,7 +264,7 @@ static void resume_succeeded(struct channel *channel)
 {
     struct resumption *next = channel->resumption;
 
-    /* what the broker has told before is not in it, nor what was let out: so without its cache */
+    /* a log that comes late does not have earlier changes, nor what was let out, so its cache is not used */
     if (!channel->release_log)
         resume_map_memory(channel, steal_fd(&next->hello_reply.release_log), false);
     if (next->hello_reply.session != next->session.session || next->hello_reply.broker != next->session.broker) {
@@ -274,7 +274,7 @@ static void resume_succeeded(struct channel *channel)
     __atomic_store_n(&channel->minor, next->hello_reply.version, __ATOMIC_RELAXED);
     __atomic_store_n(&channel->has_nodes, next->hello_reply.n_nodes > 1, __ATOMIC_RELAXED);
     channel->link = LINK_UP;
-    /* if it is lost before anything is answered on it, the next one is not made at once */
+    /* if the connection is lost before anything is answered, the next one is not made at once */
     next->next_attempt = deadline_after_ns(connect_pause_ns(next->attempt++));
     requests_flush(channel);
     if (channel->owner.resumed) {

@@ -2,10 +2,9 @@
 /*
  * The broker's methods as functions on plain structs: what core sees of the wire.
  *
- * Each sends one request and waits until the deadline (base/clock.h). They return as channel_call()
- * does; results are written on success only. Replies are validated here: counts match what was
- * asked for, numbers that memory will be mapped by are sane. Descriptors in a result are the
- * caller's.
+ * Each sends one request and waits until the deadline (base/clock.h). They return as channel_call() does, and write
+ * results on success only. Replies are validated here: counts match the request, and numbers by which memory will be
+ * mapped are sane. Descriptors in a result are the caller's.
  */
 #pragma once
 
@@ -20,19 +19,19 @@
 
 struct channel;
 
-/* Where a request goes: what gives a connection for it, and until when all of it may take. */
+/* Where a request goes: connect() gives it a channel. All of it ends by the deadline. */
 struct rpc_route {
     int (*connect)(void *of, uint64_t deadline, struct channel **channel);
     void *of;
     uint64_t deadline;
 };
 
-/* A connection that is there. */
+/* The route of a channel that is there. */
 struct rpc_route rpc_route_of(struct channel *channel, uint64_t deadline);
 
 /* ---- the session ---- */
 struct rpc_session {
-    uint32_t version; /* the minor one that both speak */
+    uint32_t version; /* the minor version that both speak */
     uint64_t session;
     uint8_t secret[MEMORYD_SECRET_SIZE];
     uint32_t broker;
@@ -41,11 +40,11 @@ struct rpc_session {
     uint64_t base_page;
     uint32_t broker_uid;
     bool simulated;
-    int release_log; /* a descriptor, until a channel has taken it; -1: none came */
+    int release_log; /* a descriptor, until a channel takes it; -1: none came */
     uint32_t n_nodes; /* with memory; 0 = an older broker, which does not tell */
 };
 
-/* Where the process has something of brokers that are gone. */
+/* The ranges where the process still has something of brokers that are gone. */
 struct rpc_occupied {
     unsigned n;
     uint32_t brokers[MEMORYD_OCCUPIED_MAX];
@@ -53,7 +52,7 @@ struct rpc_occupied {
     uint64_t sizes[MEMORYD_OCCUPIED_MAX];
 };
 
-/* Opens a new one. */
+/* Opens a new session. */
 int rpc_hello(struct rpc_route route, const char *program, bool administrator, struct rpc_occupied *occupied,
               struct rpc_session *session);
 int rpc_goodbye(struct rpc_route route);
@@ -75,35 +74,35 @@ struct rpc_opened_item {
 };
 
 struct rpc_opened {
-    struct channel *channel;              /* in whose session they are; counted, NULL without a reply */
-    uint32_t changes[HOLD_CACHE_CHANGES]; /* what the broker had told in the session's cache before it was asked */
+    struct channel *channel;              /* a reference to that of their session; NULL without a reply */
+    uint32_t changes[HOLD_CACHE_CHANGES]; /* of the session's cache, before the request */
     unsigned n;                           /* as many as were asked for; 0 without a reply */
     struct rpc_opened_item items[MEMORYD_BATCH_MAX];
     char sentence[MEMORYD_SENTENCE_MAX + 1]; /* of the first that was refused, or "" */
 };
 
-/* Closes the descriptors that nobody stole, and drops the channel. */
+/* Closes the descriptors that nobody took, and drops the channel. */
 void rpc_opened_deinit(struct rpc_opened *opened);
-/* The ids of those that are open, MEMORYD_BATCH_MAX at most: how many. */
+/* Writes the ids of those that were opened, MEMORYD_BATCH_MAX at most, and returns their number. */
 unsigned rpc_opened_ids(const struct rpc_opened *opened, uint64_t *ids);
 #define RPC_OPENED_NULL ((struct rpc_opened){.n = 0})
 
-/* What an allocation is to be: the one form between the caller's options and the message. */
+/* An allocation: the one form between the caller's options and the message. */
 struct alloc_spec {
     unsigned n;
-    const uint64_t *sizes;                  /* of each */
-    struct memclient_alloc_options options; /* checked, but for what only the broker knows */
-    struct memclient_name_options name;     /* if it has one */
-    bool want_token;                        /* if the broker has such */
+    const uint64_t *sizes;
+    struct memclient_alloc_options options; /* checked, except for what only the broker knows */
+    struct memclient_name_options name;     /* if options.name is set */
+    bool want_token;                        /* if the broker can send one along */
 };
 
 int rpc_alloc(struct rpc_route route, const struct alloc_spec *spec, struct rpc_opened *opened);
 int rpc_import(struct rpc_route route, int fd, struct rpc_opened *opened);
-/* no socket: that would be a breach of the protocol, whose end is the connection's; -EOPNOTSUPP */
+/* -EOPNOTSUPP for a socket, which the protocol does not allow to be sent */
 int rpc_adopt(struct rpc_route route, int fd, struct rpc_opened *opened);
 /* rights may have MEMCLIENT_ACCEPT_FOREIGN here and below */
-int rpc_open(struct rpc_route route, unsigned n, const struct memclient_token *tokens,
-             uint32_t rights, struct rpc_opened *opened);
+int rpc_open(struct rpc_route route, unsigned n, const struct memclient_token *tokens, uint32_t rights,
+             struct rpc_opened *opened);
 
 struct lookup_spec {
     const char *name; /* or NULL and the id */
@@ -113,8 +112,10 @@ struct lookup_spec {
 };
 
 int rpc_lookup(struct rpc_route route, const struct lookup_spec *spec, struct rpc_opened *opened);
-/* A hold on each of n, the same one several times as well. What becomes of it is nobody's concern: errno and the last
- * sentence stay. `wait`: until it is done, if there is a broker; else it is only sent. */
+/*
+ * Releases a hold on each of n buffers, which may be the same several times. A failure is ignored: errno and the last
+ * sentence stay. `wait`: until it is done, if there is a broker; else it is only sent.
+ */
 void rpc_release(struct rpc_route route, unsigned n, const uint64_t *ids, bool wait);
 
 struct rpc_exported {
@@ -124,13 +125,12 @@ struct rpc_exported {
     char sentence[MEMORYD_SENTENCE_MAX + 1]; /* of the first that was refused, or "" */
 };
 
-/* rights, of each: READ, or READ and WRITE */
+/* the rights of each: READ, or READ and WRITE */
 int rpc_export(struct rpc_route route, unsigned n, const uint64_t *ids, const uint32_t *rights,
                struct rpc_exported *exported);
 
 /* ---- one buffer ---- */
-int rpc_info(struct rpc_route route, uint64_t id,
-             struct memclient_buffer_info *info);
+int rpc_info(struct rpc_route route, uint64_t id, struct memclient_buffer_info *info);
 int rpc_publish(struct rpc_route route, uint64_t id, bool future_only);
 int rpc_move(struct rpc_route route, uint64_t id, uint32_t node);
 int rpc_discard(struct rpc_route route, uint64_t id, uint64_t offset, uint64_t length);
@@ -144,16 +144,13 @@ struct rpc_shared {
     char sentence[MEMORYD_SENTENCE_MAX + 1]; /* of the first that was refused, or "" */
 };
 
-int rpc_share(struct rpc_route route, unsigned n, const uint64_t *ids,
-              const struct memclient_share_options *options,
+int rpc_share(struct rpc_route route, unsigned n, const uint64_t *ids, const struct memclient_share_options *options,
               struct rpc_shared *shared);
 /* exactly one of the three */
-int rpc_revoke(struct rpc_route route, const struct memclient_token *token, uint64_t serial,
-               uint64_t buffer);
+int rpc_revoke(struct rpc_route route, const struct memclient_token *token, uint64_t serial, uint64_t buffer);
 
 /* ---- names ---- */
-int rpc_name_bind(struct rpc_route route, uint64_t id, const char *name,
-                  const struct memclient_name_options *options);
+int rpc_name_bind(struct rpc_route route, uint64_t id, const char *name, const struct memclient_name_options *options);
 int rpc_name_unbind(struct rpc_route route, const char *name);
 
 /* ---- the arena ---- */
@@ -187,6 +184,6 @@ struct rpc_listing {
 int rpc_list(struct rpc_route route, struct rpc_listing *listing);
 
 /* ---- events ---- */
-/* The message of a channel_event() as the public type; false if there is nothing to tell. */
+/* Makes the public type of an event's message; false if it is none that is known. */
 struct ProtobufCMessage;
 bool rpc_event(unsigned id, const struct ProtobufCMessage *message, struct memclient_event *event);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stubs that open, give up and hand out buffers: those with descriptors.
+ * Stubs that open, release and export buffers: those with descriptors.
  *
- * A descriptor belongs to an item by its position among the items that succeeded, so their number
- * must fit exactly; and what a mapping will be made by (size, granule, address) must be possible
- * numbers, for from here on they are trusted.
+ * A descriptor belongs to an item by its position among the items that succeeded, so their number must fit exactly. The
+ * numbers of a mapping (size, granule, address) must be possible, since they are trusted from here on.
  */
 #include "rpc/stubs.h"
 
@@ -39,7 +38,7 @@ static bool opened_item_is_sane(const struct rpc_opened_item *item)
 {
     size_t size;
 
-    if (item->flags & MEMCLIENT_BUFFER_FOREIGN) /* nothing of it is mapped */
+    if (item->flags & MEMCLIENT_BUFFER_FOREIGN) /* it is not mapped */
         return item->id && item->size && !item->bytes && !item->address && is_power_of_two(item->granule);
     return item->id && item->size && is_power_of_two(item->granule) &&
            item->bytes >= item->size && is_aligned(item->bytes, item->granule) &&
@@ -80,7 +79,7 @@ static int decode_opened(void *result, const ProtobufCMessage *reply, struct fds
             memcpy(&item->token, b->tokens.data + i * sizeof(item->token), sizeof(item->token));
         good++;
     }
-    /* all of them or, where none were wanted, none */
+    /* all of them or, if none were wanted, none */
     if (fdset_count(fds) && fdset_count(fds) != good)
         return -EPROTO;
     good = 0;
@@ -126,7 +125,7 @@ static Memoryd__V1__NameBindRequest call_name_request(const char *name, const st
     return request;
 }
 
-/* Is it another broker by now, that does not speak this minor version? */
+/* Is there another broker by now that does not speak this minor version? */
 static bool route_is_older(struct rpc_route route, unsigned minor)
 {
     _cleanup_(channel_unrefp) struct channel *channel = NULL;
@@ -176,7 +175,7 @@ int rpc_alloc(struct rpc_route route, const struct alloc_spec *spec, struct rpc_
         request.name = &name;
     }
     r = call_opened(route, METHOD_ALLOC, &request.base, spec->n, NULL, opened);
-    /* an older broker has taken the session over meanwhile: it has done nothing */
+    /* an older broker has taken the session over meanwhile, and has done nothing */
     if (r && want_token && fail_status() == STATUS_INVALID_ARGUMENT && route_is_older(route, 2)) {
         request.flags &= ~(uint32_t)MEMORYD__V1__ALLOC_REQUEST__FLAG__WANT_TOKENS;
         r = call_opened(route, METHOD_ALLOC, &request.base, spec->n, NULL, opened);
@@ -186,7 +185,7 @@ int rpc_alloc(struct rpc_route route, const struct alloc_spec *spec, struct rpc_
 
 int rpc_import(struct rpc_route route, int fd, struct rpc_opened *opened)
 {
-    /* to send one would be a breach of the protocol, whose end is the connection's */
+    /* the broker closes a connection on which a socket is sent */
     if (sockio_is_socket(fd))
         return fail_with(EREMOTE, "%d is a socket, not a buffer", fd);
     return call_opened(route, METHOD_IMPORT, REQUEST(Import, import), 1, &fd, opened);
@@ -274,8 +273,7 @@ int rpc_export(struct rpc_route route, unsigned n, const uint64_t *ids, const ui
 
 /* ---- names ---------------------------------------------------------------------------------- */
 
-int rpc_name_bind(struct rpc_route route, uint64_t id, const char *name,
-                  const struct memclient_name_options *options)
+int rpc_name_bind(struct rpc_route route, uint64_t id, const char *name, const struct memclient_name_options *options)
 {
     Memoryd__V1__NameBindRequest request = call_name_request(name, options);
 

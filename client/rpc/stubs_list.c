@@ -29,12 +29,12 @@ union item {
     struct memclient_token_info token;
 };
 
-/* The library's structs borrow strings and arrays, here from the message. */
+/* The items borrow strings and arrays from the message. */
 #define BORROW(form, ...)                  BORROW_##form(__VA_ARGS__)
 #define BORROW_NUMBER(name, type)          item->name = (type)m->name;
 #define BORROW_RENAMED(name, type, public) item->public = (type)m->name;
 #define BORROW_TEXT(name, size)            item->name = m->name;
-#define BORROW_COUNT(name)                 /* comes with the array */
+#define BORROW_COUNT(name)                 /* set with the array */
 #define BORROW_NUMBERS(name, type, max, count) \
     item->count = m->n_##name;                 \
     item->name = m->name;
@@ -55,7 +55,7 @@ DECODE(reservation, ReservationInfo)
 DECODE(name, NameInfo)
 DECODE(token, TokenInfo)
 
-/* That of a buffer, which programs keep, has room for them. */
+/* The struct of a buffer, which programs keep, has room for its own. */
 #define KEEP(form, ...)                  KEEP_##form(__VA_ARGS__)
 #define KEEP_NUMBER(name, type)          item->name = (type)m->name;
 #define KEEP_RENAMED(name, type, public) item->public = (type)m->name;
@@ -77,7 +77,7 @@ void convert_buffer_info(const Memoryd__V1__BufferInfo *m, struct memclient_buff
     *item = (struct memclient_buffer_info){.size = sizeof(*item)};
     MEMORYD_ROW_buffer(KEEP)
     item->n_nodes = listing_least(m->n_nodes, m->n_node_bytes, MEMORYD_NODES_MAX);
-    /* the other arrays are missing where a broker is older than they are, and zero here */
+    /* an older broker does not send the other arrays, which are zero then */
     item->n_holders = listing_least(m->n_holders, m->n_holder_rights, MEMORYD_HOLDERS_MAX);
 }
 

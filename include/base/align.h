@@ -2,11 +2,9 @@
 /*
  * Alignment of values that are known to be sane.
  *
- * Everything here is in uint64_t, because an offset or an address of another
- * process need not fit the size_t of this one. align_up() may not overflow; for
- * a number that came from a peer use checked_align_up_u64() in checked.h.
- *
- * The page size is asked for, never assumed: arm64 has 4, 16 and 64 KiB.
+ * Everything is in uint64_t, because an offset or an address of another process need not fit the size_t of this one.
+ * align_up() must not overflow; for a number from a peer use checked_align_up_u64() in checked.h. The page size is
+ * asked for, never assumed: arm64 has 4, 16 and 64 KiB.
  */
 #pragma once
 
@@ -41,7 +39,7 @@ static inline bool is_aligned(uint64_t v, uint64_t alignment)
     return !(v & (alignment - 1));
 }
 
-/* The system's base page. Asked for once in each source file: sysconf() makes no system call, but searches. */
+/* The system's base page. sysconf() makes no system call, but searches, so each source file asks once. */
 static inline uint64_t page_size(void)
 {
     static uint64_t known;

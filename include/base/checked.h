@@ -2,13 +2,11 @@
 /*
  * Arithmetic on numbers that somebody else chose.
  *
- * A size or offset from a peer, a file or a command line passes through here
- * before anything is computed from it. Each function returns true and writes the
- * result, or returns false and leaves the result untouched; none ever wraps. A
- * false is the caller's "invalid" or "over the limit", never a crash.
+ * A size or offset from a peer, a file or a command line passes through here before anything is computed from it. Each
+ * function returns true and writes the result, or returns false and leaves the result untouched; none wraps.
  *
- * On the wire and in the broker sizes are uint64_t; size_t exists only where
- * memory is mapped or copied, and the way there is checked_size().
+ * On the wire and in the broker sizes are uint64_t. size_t is used only where memory is mapped or copied, and
+ * checked_size() makes it.
  */
 #pragma once
 

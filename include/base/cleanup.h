@@ -1,21 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Release at the end of the scope.
+ * Ownership: release at the end of the scope, or hand-over.
  *
- * A function that acquires three things and may fail after each has four ways
- * out, and the error paths are the ones nobody runs. So what a function owns is
- * declared with `_cleanup_(fn)`, the compiler calls fn(&variable) on every way
- * out, and the one place that hands ownership on says so with steal.h.
+ * A function that acquires three things and may fail after each has four ways out, and nobody runs the error paths. So
+ * what a function owns is declared with `_cleanup_(fn)`, and the compiler calls fn(&variable) on every way out. The one
+ * place that hands ownership on takes the value out of the variable by steal_fd() or steal_ptr(), which leave "owns
+ * nothing" behind.
  *
  *     _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
  *     ...
  *     *fdp = steal_fd(&fd);           (success: the caller owns it now)
  *
- * Variables are released in the reverse order of their declaration, so declare
- * what is used before what uses it, and give each a value at its declaration.
- *
- * Releasing must not hide why the function failed: every helper here leaves
- * errno as it found it.
+ * Variables are released in the reverse order of their declaration, so declare what is used before what uses it, and
+ * give each a value at its declaration. Every helper here leaves errno as it was, so that it still says why the
+ * function failed.
  */
 #pragma once
 
@@ -29,10 +27,9 @@
 #define _cleanup_(fn) __attribute__((__cleanup__(fn)))
 
 /*
- * Defines fn##p(), which `_cleanup_` wants, from a destructor that takes the
- * object itself: DEFINE_CLEANUP(struct pool *, pool_free) makes pool_freep().
- * NULL is skipped. An embedded object with a deinit function needs none of this:
- * `_cleanup_(fdset_deinit) struct fdset fds = FDSET_NULL;` fits as it is.
+ * Defines fn##p(), which `_cleanup_` wants, from a destructor that takes the object itself: DEFINE_CLEANUP(struct pool
+ * *, pool_free) makes pool_freep(). NULL is skipped. An embedded object with a deinit function needs none of this:
+ * `_cleanup_(fdset_deinit) struct fdset fds = FDSET_NULL;` works as it is.
  */
 #define DEFINE_CLEANUP(type, fn)       \
     static inline void fn##p(type *_p) \
@@ -47,9 +44,8 @@
     struct _cleanup_needs_a_semicolon
 
 /*
- * Closes fd unless it is negative, and returns -1: `fd = fd_close(fd)`. After
- * EINTR the descriptor is gone on Linux, so there is nothing to repeat, and a
- * descriptor that carries no unwritten data has no failure worth reporting.
+ * Closes fd unless it is negative, and returns -1: `fd = fd_close(fd)`. On Linux the descriptor is gone after EINTR, so
+ * there is nothing to repeat, and without unwritten data there is no failure worth reporting.
  */
 static inline int fd_close(int fd)
 {

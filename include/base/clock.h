@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Time that only goes forward, and moments by which something must be done.
+ * Time that only goes forward, and deadlines.
  *
- * A deadline is an absolute time of CLOCK_MONOTONIC in nanoseconds. A bounded
- * wait is passed down as one deadline rather than as a time-out, so that three
- * waits in a row share one bound instead of having one each. DEADLINE_NEVER
- * compares greater than every time, so "no bound" needs no special case except
- * where poll() wants its -1, and deadline_poll_ms() is that place.
+ * A deadline is an absolute time of CLOCK_MONOTONIC in nanoseconds. A bounded wait is passed down as one deadline
+ * rather than as a time-out, so that three waits in a row share one bound instead of having one each. DEADLINE_NEVER
+ * compares greater than every time, so "no bound" is a special case only here, for poll() and for conditions.
  */
 #pragma once
 
@@ -34,7 +32,7 @@ static inline uint64_t clock_now_ns(void)
     return (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
 }
 
-/* For people: since 1970, and it may jump. Nothing is decided by it. */
+/* Since 1970; it may jump. For people to read: nothing is decided by it. */
 static inline uint64_t clock_wall_ms(void)
 {
     struct timespec ts;
@@ -50,7 +48,7 @@ static inline uint64_t clock_now_us(void)
     return clock_now_ns() / NSEC_PER_USEC;
 }
 
-/* The moment `ns` after `now`; DEADLINE_NEVER when that is beyond all time. */
+/* The time `ns` after `now`; DEADLINE_NEVER if that is too large a number. */
 static inline uint64_t deadline_at(uint64_t now, uint64_t ns)
 {
     return ns >= DEADLINE_NEVER - now ? DEADLINE_NEVER : now + ns;
@@ -61,7 +59,7 @@ static inline uint64_t deadline_after_ns(uint64_t ns)
     return deadline_at(clock_now_ns(), ns);
 }
 
-/* UINT64_MAX milliseconds, like every number that ns cannot express, is never. */
+/* A number of milliseconds that ns cannot express is never, like UINT64_MAX. */
 static inline uint64_t deadline_at_ms(uint64_t now, uint64_t ms)
 {
     return ms > UINT64_MAX / NSEC_PER_MSEC ? DEADLINE_NEVER : deadline_at(now, ms * NSEC_PER_MSEC);
@@ -72,7 +70,7 @@ static inline uint64_t deadline_after_ms(uint64_t ms)
     return deadline_at_ms(clock_now_ns(), ms);
 }
 
-/* How much is left at `now`: 0 when it has passed, UINT64_MAX when there is none. */
+/* The time left at `now`: 0 if the deadline has passed, UINT64_MAX if there is none. */
 static inline uint64_t deadline_left(uint64_t deadline, uint64_t now)
 {
     if (deadline == DEADLINE_NEVER)
@@ -85,10 +83,7 @@ static inline bool deadline_passed(uint64_t deadline, uint64_t now)
     return !deadline_left(deadline, now);
 }
 
-/*
- * What to give poll() at `now`: -1 without a bound, 0 when it has passed, else
- * rounded up so that poll() does not return a moment too early and spin.
- */
+/* poll()'s argument at `now`: -1 without a bound, 0 if it has passed, else rounded up, lest poll() return too early. */
 static inline int deadline_poll_ms(uint64_t deadline, uint64_t now)
 {
     uint64_t left = deadline_left(deadline, now);

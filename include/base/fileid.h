@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whose descriptor is this number?
+ * Is this descriptor still the same file?
  *
- * A library lives in a process that it does not know. Some programs close every descriptor they do not know (closefrom)
- * and open others, which get the same numbers. So a descriptor that is kept for long is kept with the identity of
- * its file, and asked before it is used or closed: writing into, mapping or closing somebody else's file is worse
- * than any error. It costs an fstat().
+ * Some programs close every descriptor that they do not know (closefrom), the library's included, and open others,
+ * which get the same numbers. So a descriptor that is kept for long is kept with the identity of its file, which is
+ * checked before it is used or closed: writing to, mapping or closing somebody else's file is worse than any error. A
+ * check costs an fstat().
  */
 #pragma once
 
@@ -31,7 +31,7 @@ static inline struct file_id file_id_of(int fd)
     return id;
 }
 
-/* Is it open, and the same file as then? */
+/* Is the descriptor open, and the same file as then? */
 static inline bool file_id_is(struct file_id id, int fd)
 {
     struct file_id now = file_id_of(fd);
@@ -39,7 +39,7 @@ static inline bool file_id_is(struct file_id id, int fd)
     return fd >= 0 && now.ino == id.ino && now.dev == id.dev && (id.ino || id.dev);
 }
 
-/* Closes it if it is; returns -1. */
+/* Closes the descriptor if it is; returns -1. */
 static inline int file_id_close(struct file_id id, int fd)
 {
     return file_id_is(id, fd) ? fd_close(fd) : -1;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Hash tables: uthash, with the two settings that a daemon wants.
+ * Hash tables: uthash, with two settings.
  *
- * Running out of memory is an outcome, not an exit: after HASH_ADD the object is in the table unless its `hh.tbl` is
- * NULL. And the hash function is one without fall-through between labels, which our warnings are about. What is
- * hashed here are numbers that the kernel or we ourselves gave out, never a peer's bytes.
+ * Running out of memory does not end the process: after HASH_ADD the object is in the table unless its `hh.tbl` is
+ * NULL. The hash function is one without fall-through between labels, about which our compilers warn. Keys are numbers
+ * that the kernel or this program gave out, never a peer's bytes.
  */
 #pragma once
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ranges of addresses that may overlap, as members of what has them: a tree by where they start, in which each knows
- * how far what is below it reaches, so that ranges that end before an address are passed by. range_index.h is for those
- * that do not overlap, and is looked up without a lock; here each call needs one of the caller's.
+ * Ranges of addresses that may overlap, embedded in the objects that have them: a tree in order of their starts. Each
+ * node knows how far the ranges below it reach, so that a search passes by those that end before an address. The caller
+ * needs a lock for each call. range_index.h is for ranges that do not overlap, and is searched without a lock.
  *
- * Ranges that start together are in order of their ranks, which the caller gives them, and then of insertion.
+ * Ranges of one start are in order of their ranks, which the caller gives them, and then of insertion.
  */
 #pragma once
 
@@ -16,10 +16,10 @@ struct interval {
     RB_ENTRY(interval) link;
     uint64_t start, last;   /* the first byte and the last */
     uint64_t max_last;      /* of all that is at and below it in the tree */
-    const void *owner;      /* that lookups may ask for; NULL asks for any */
+    const void *owner;      /* which lookups may ask for */
     uint64_t rank;
-    uint64_t serial;        /* which insertion into the tree it was */
-    struct interval *found; /* the next one of an answer of interval_overlapping() */
+    uint64_t serial;        /* of the insertion */
+    struct interval *found; /* the next one that interval_overlapping() found */
 };
 
 RB_HEAD(interval_nodes, interval);
@@ -68,7 +68,7 @@ TREE_UNUSED void interval_remove(struct interval_tree *tree, struct interval *in
     interval_nodes_remove_summed(&tree->nodes, interval);
 }
 
-/* The first in order that starts at the address or behind it; NULL: none. */
+/* The first in order that starts at the address or after it; NULL: none. */
 TREE_UNUSED struct interval *interval_from(struct interval_tree *tree, uint64_t address)
 {
     struct interval first = {.start = address};
@@ -84,7 +84,7 @@ static inline struct interval *interval_at(struct interval_tree *tree, uint64_t 
     return first && first->start == start ? first : NULL;
 }
 
-/* In order; NULL: it was the last one, or the first. */
+/* The neighbours in order; NULL: none. */
 static inline struct interval *interval_next(struct interval *interval)
 {
     return RB_NEXT(interval_nodes, NULL, interval);
@@ -100,7 +100,7 @@ static inline bool interval_is_of(const struct interval *interval, const void *o
     return !owner || interval->owner == owner;
 }
 
-/* Of this part of the tree; recursion is as deep as the tree, here and below. */
+/* The same in a part of the tree. Recursion is as deep as the tree, here and below. */
 TREE_UNUSED struct interval *interval_innermost_below(struct interval *top, uint64_t address, const void *owner)
 {
     struct interval *found;
@@ -117,14 +117,14 @@ TREE_UNUSED struct interval *interval_innermost_below(struct interval *top, uint
     return NULL;
 }
 
-/* The last in order that holds the address; NULL: none. */
+/* The last in order that holds the address, of this owner, or of any if that is NULL; NULL: none. */
 static inline struct interval *interval_innermost(const struct interval_tree *tree, uint64_t address,
                                                   const void *owner)
 {
     return interval_innermost_below(RB_ROOT(&tree->nodes), address, owner);
 }
 
-/* Of this part of the tree, or `best`. */
+/* The same in a part of the tree, or `best`. */
 TREE_UNUSED struct interval *interval_furthest_below(struct interval *top, uint64_t address, const void *owner,
                                                      struct interval *best)
 {
@@ -138,14 +138,14 @@ TREE_UNUSED struct interval *interval_furthest_below(struct interval *top, uint6
     return interval_furthest_below(RB_RIGHT(top, link), address, owner, best);
 }
 
-/* The one that holds the address and goes on furthest behind it; NULL: none. */
+/* The one that holds the address and reaches furthest, of this owner, or of any if that is NULL; NULL: none. */
 static inline struct interval *interval_furthest(const struct interval_tree *tree, uint64_t address,
                                                  const void *owner)
 {
     return interval_furthest_below(RB_ROOT(&tree->nodes), address, owner, NULL);
 }
 
-/* Appends those of this part of the tree; the end of the chain is returned. */
+/* Appends those in a part of the tree, and returns the end of the chain. */
 TREE_UNUSED struct interval **interval_collect(struct interval *top, uint64_t start, uint64_t last,
                                                struct interval **chain)
 {
@@ -161,7 +161,7 @@ TREE_UNUSED struct interval **interval_collect(struct interval *top, uint64_t st
     return interval_collect(RB_RIGHT(top, link), start, last, chain);
 }
 
-/* All that have one of these bytes, in order, chained by `found`. */
+/* All that hold one of these bytes, in order, chained by `found`. */
 TREE_UNUSED struct interval *interval_overlapping(const struct interval_tree *tree, uint64_t start, uint64_t last)
 {
     struct interval *first = NULL;

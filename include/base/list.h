@@ -2,11 +2,9 @@
 /*
  * Intrusive, circular, doubly linked list.
  *
- * The link is a member of the object, so that entering and leaving a list
- * allocates nothing and cannot fail, and an object is taken out without knowing
- * which list it is in. A head and a link are the same struct; an unlinked one
- * points at itself, so it can be asked whether it is linked, and removing what
- * is not linked does nothing.
+ * The link is a member of the object, so that entering and leaving a list allocates nothing and cannot fail, and an
+ * object is removed without knowing which list it is in. A head and a link are the same struct. An unlinked one points
+ * at itself, which list_is_linked() sees; removing it does nothing.
  *
  *     struct session { struct list in_table; ... };
  *
@@ -75,7 +73,7 @@ static inline void list_append(struct list *head, struct list *link)
     list_insert_between(head->prev, link, head);
 }
 
-/* Takes it out of its list, if it is in one. */
+/* Removes it from its list, if it is in one. */
 static inline void list_remove(struct list *link)
 {
     link->prev->next = link->next;
@@ -89,10 +87,7 @@ static inline struct list *list_first(const struct list *head)
     return list_is_empty(head) ? NULL : head->next;
 }
 
-/*
- * Takes the first out; NULL if empty. `while ((l = list_pop(&head)))` is the
- * loop for bodies that may add or remove any entries.
- */
+/* Removes and returns the first; NULL if empty. In `while ((l = list_pop(&head)))` the body may change the list. */
 static inline struct list *list_pop(struct list *head)
 {
     struct list *link = list_first(head);
@@ -102,7 +97,7 @@ static inline struct list *list_pop(struct list *head)
     return link;
 }
 
-/* Moves all of `from` behind the last of `to`, in order; `from` is empty then. */
+/* Moves all of `from` to the end of `to`, in order; `from` is empty then. */
 static inline void list_splice(struct list *to, struct list *from)
 {
     if (list_is_empty(from))

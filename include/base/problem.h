@@ -2,14 +2,14 @@
 /*
  * The sentence that goes with a refusal.
  *
- * Whoever refuses knows best what is wrong and what can be done about it, so the sentence is
- * written there and travels up with the status, untouched, to the client:
+ * The function that refuses knows best what is wrong and what can be done about it, so it writes the sentence, which
+ * goes up with the status, unchanged, to the client:
  *
  *     if (!size)
  *         return refuse(problem, STATUS_SIZE_ZERO, "a buffer of 0 bytes; ask for at least 1");
  *
- * It is for a person; programs look at the status. `item` is the number of the item of a batch that
- * could not be done, set by whoever knows it. A caller that wants no sentence gives NULL.
+ * It is for people; programs look at the status. `item` is the index of the item of a batch that failed. A caller that
+ * wants no sentence passes NULL.
  */
 #pragma once
 
@@ -29,8 +29,7 @@ struct problem {
 
 #define PROBLEM_NULL ((struct problem){.sentence = "", .item = 0})
 
-/* What is too long is cut between two characters: names in it may be a client's, and long.
- * Keeps errno, so that it may be called between a failure and its handling. */
+/* A sentence that is too long is cut between two characters, since a client's names may be long. Keeps errno. */
 __attribute__((format(printf, 2, 0))) static inline void
 problem_setv(struct problem *problem, const char *format, va_list arguments)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How many processors a thread can keep busy at once with what it asks others to do: those that it may run on, and what
- * the control groups (version 2) that it is in allow. A container that is allowed one is the usual case of few where
- * the machine has many: two threads that are busy at once use its time up twice as fast, and then both stand still.
+ * How many processors this thread and those that work for it can keep busy: the processors that it may run on, limited
+ * by its control groups (version 2). The usual case is a container that is allowed one of many: two threads that are
+ * busy at once use its quota up twice as fast, and then both stand still.
  */
 #pragma once
 
@@ -14,7 +14,7 @@
 
 #include "base/textfile.h"
 
-/* What a cpu.max says, "QUOTA PERIOD" or "max PERIOD", in whole processors. UINT_MAX: no limit. */
+/* The text of a cpu.max, "QUOTA PERIOD" or "max PERIOD", in whole processors. UINT_MAX: no limit. */
 static inline unsigned processors_of_quota(const char *text)
 {
     unsigned long long quota, period;
@@ -29,14 +29,14 @@ static inline unsigned processors_of_quota(const char *text)
     return (unsigned)(quota / period);
 }
 
-/* The least that the groups of this process allow, from its own up to the first one. */
+/* The least that the groups of this process allow, from its own up to the root. */
 static inline unsigned processors_of_groups(void)
 {
     unsigned least = UINT_MAX;
     char line[PATH_MAX], quota[64];
     char *group, *end;
 
-    /* where all groups are of version 2 there is one line; elsewhere others limit time */
+    /* one line means that all groups are of version 2; elsewhere version 1 limits the time */
     if (!textfile_line(line, sizeof(line), "/proc/self/cgroup") || strncmp(line, "0::/", 4) != 0)
         return least;
     group = line + 3;
@@ -53,7 +53,7 @@ static inline unsigned processors_of_groups(void)
     }
 }
 
-/* For the calling thread; UINT_MAX if nothing limits it that is known. Changes no errno. */
+/* For the calling thread; UINT_MAX if no limit is known. Keeps errno. */
 static inline unsigned processors_usable(void)
 {
     static unsigned allowed; /* atomic: of the groups, plus 1; 0 = not looked yet */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An index from ranges of addresses to values, which do not overlap. Looking up takes no lock and never waits; changes
- * are made with a lock of the caller's, one at a time.
+ * An index from ranges of addresses, which do not overlap, to values. Lookups take no lock and never wait; changes are
+ * made one at a time, under a lock of the caller's.
  *
  *     static struct range_index index;                                 all zeros: nothing is in it
  *
@@ -10,33 +10,34 @@
  *
  * A range of size 0 takes the place of one byte.
  *
- * It is a radix tree of the ranges' starts, of 4 bits a level, without the levels where nothing branches: a node knows
- * what the starts below it have in common (its prefix) and which 4 bits come next (its shift), and has two children at
- * least. The word for a child says what it is: 0 is nothing, an odd one is a leaf, and one of a node has the node's
- * shift in its low 6 bits. So a search for what is there goes down from word to word, one line of the cache for each
- * node, and compares at the leaf only. Where the leaf does not hold the address, the range that does, if any, is the
- * last to start before it: that is looked for by prefixes.
+ * It is a radix tree of the ranges' starts, of 4 bits a level, without levels that have only one branch: a node knows
+ * what the starts below it have in common (its prefix) and which 4 bits come next (its shift), and has at least two
+ * children. The word for a child tells its kind: 0 is none, an odd word is a leaf, and the word of a node has the
+ * node's shift in its low 6 bits. So a search goes down from word to word, with one cache line for each node, and
+ * compares at the leaf only. If that leaf does not hold the address, the range that does, if any, is the last to start
+ * before it, which a second search finds by prefixes.
  *
- * What readers may rely on:
+ * What readers rely on:
  *
- * - A leaf never changes: a range gets another size by another leaf. A node's prefix and shift never change either. A
- *   child is entered when all below it is there. So readers see a whole tree at any time, and an entry is copied from
- *   one leaf.
- * - Memory of leaves and nodes is never given to anything else, nor are there more of them than there were at once at
- *   the worst moment: a reader that comes late finds leaves and nodes, if not those that it looked for.
- * - What is taken out keeps what is in it until RANGE_INDEX_REST others were taken out after it. `retired` counts them.
- *   A reader that sees it grow by less than that has not met anything that was used anew; else it begins again. It does
- *   so only where writers have got on a good deal meanwhile, and is not held up by one that stands still.
+ * - A leaf never changes: a range gets another size by another leaf. Nor do a node's prefix and shift. A child is
+ *   entered when everything below it is complete. So readers see a whole tree at any time, and copy an entry from one
+ *   leaf.
+ * - Memory of leaves and nodes is never used for anything else, so a late reader finds leaves and nodes, if not those
+ *   that it looked for. There are never more of them than were needed at once.
+ * - A leaf or node that is taken out keeps its contents until RANGE_INDEX_REST others were taken out after it.
+ * `retired`
+ *   counts them. A reader that sees it grow by less than that has met nothing that was reused; else it begins again. So
+ *   it repeats only if writers have made much progress, and a writer that stands still does not delay it.
  * - While a range is in the index, the last start at or before any of its addresses is its own, so a reader does not
- *   miss it whatever comes and goes elsewhere. Only where ranges are split or merged the reader might look at one of
- *   the two before and at the other behind the change. `reshaped` counts these between their two steps, after either of
- *   which all addresses are found; a reader that has found nothing looks whether it has changed.
+ *   miss it whatever changes elsewhere. Only if ranges are split or merged might the reader see one of the two before
+ *   and the other after the change. `reshaped` counts these between their two steps, after either of which all
+ *   addresses are found; a reader that has found nothing checks whether it has changed.
  *
- * Stores of what a reader may see are releases, its loads acquire: who sees a leaf or node used anew sees `retired` as
- * it was then, too. No fence is needed, which thread sanitizers do not know.
+ * Stores that a reader may see are releases, its loads acquires: a reader that sees a reused leaf or node also sees the
+ * value of `retired` at that time. No fence is needed, which thread sanitizers do not support.
  *
- * A fork needs the callers' lock to be held, for the child to find a whole tree. Readers that the child has not leave
- * nothing behind.
+ * The caller's lock must be held at a fork, so that the child finds a whole tree. Readers in other threads leave
+ * nothing behind in the child.
  */
 #pragma once
 
@@ -67,7 +68,7 @@ static inline uintptr_t range_node_last(const struct range_node *node, unsigned 
     return word;
 }
 
-/* The leaf that is the last to start at or before the address, as a word, or one that starts behind it. */
+/* The word of the last leaf that starts at or before the address, or of one that starts after it. */
 RANGE_INDEX_UNUSED uintptr_t range_index_look_before(const struct range_index *index, uint64_t address)
 {
     uintptr_t word = range_word_load(&index->root), before = 0, lower;
@@ -127,7 +128,7 @@ static inline bool range_index_is_empty(const struct range_index *index)
 
 /* ---- changing, with the lock ----------------------------------------------------------------------------- */
 
-/* The neighbours of a range that is to be entered; false: one of them overlaps it. */
+/* Finds the neighbours of a range to be entered. False if one of them overlaps it. */
 static inline bool range_index_fits(struct range_index *index, uint64_t start, uint64_t size, struct range_path *path,
                                     struct range_leaf **before, struct range_leaf **behind)
 {
@@ -138,7 +139,7 @@ static inline bool range_index_fits(struct range_index *index, uint64_t start, u
            !(*behind && ((*behind)->entry.start - start < size || (*behind)->entry.start == start));
 }
 
-/* -EEXIST: something there overlaps it. -ENOMEM. The last byte's address is no more than UINT64_MAX. */
+/* 0, -EEXIST if a range overlaps it, or -ENOMEM. The last byte's address must be UINT64_MAX at most. */
 RANGE_INDEX_UNUSED int range_index_insert(struct range_index *index, uint64_t start, uint64_t size, void *value)
 {
     struct range_leaf *before, *behind, *leaf;
@@ -150,8 +151,9 @@ RANGE_INDEX_UNUSED int range_index_insert(struct range_index *index, uint64_t st
     return leaf ? range_path_enter(index, &path, leaf) : -ENOMEM;
 }
 
-/* Takes out the range of just this start, and copies it; NULL for `value` and 0 for `size` are any. False if there is
- * none. */
+/*
+ * Takes out the range of this start, and copies it. NULL for `value` and 0 for `size` mean any. False if there is none.
+ */
 RANGE_INDEX_UNUSED bool range_index_take(struct range_index *index, uint64_t start, uint64_t size, const void *value,
                                          struct range_entry *ret)
 {
@@ -194,7 +196,7 @@ static inline bool range_index_remove(struct range_index *index, uint64_t start)
     return range_index_take(index, start, 0, NULL, &entry);
 }
 
-/* Makes two of the range that holds the address, where it is not the first: one ends before it, one begins with it. */
+/* Splits the range that holds the address in two, the second of which starts there. 0, or -ENOMEM. */
 RANGE_INDEX_UNUSED int range_index_split(struct range_index *index, uint64_t address)
 {
     struct range_leaf *low, *high;
@@ -219,8 +221,10 @@ RANGE_INDEX_UNUSED int range_index_split(struct range_index *index, uint64_t add
     return 0;
 }
 
-/* Makes one of two ranges that follow each other, by their starts, with the value of the first. -ENOENT: there are none
- * such. */
+/*
+ * Merges two adjacent ranges, given by their starts, into one with the value of the first. -ENOENT: there are none
+ * such.
+ */
 RANGE_INDEX_UNUSED int range_index_merge(struct range_index *index, uint64_t low, uint64_t high)
 {
     uintptr_t *place = range_index_place(index, low), *second = range_index_place(index, high);
@@ -240,8 +244,8 @@ RANGE_INDEX_UNUSED int range_index_merge(struct range_index *index, uint64_t low
 }
 
 /*
- * For those who do not care where one range of a value ends and the next begins: range_index_insert(), and what it
- * touches of the same value becomes one with it. Many ranges are few then, where they lie together.
+ * range_index_insert() for callers that do not care where one range of a value ends and the next begins: the new range
+ * becomes one with adjacent ranges of the same value, so that many ranges side by side are few.
  */
 RANGE_INDEX_UNUSED int range_index_join(struct range_index *index, uint64_t start, uint64_t size, void *value)
 {
@@ -272,7 +276,7 @@ RANGE_INDEX_UNUSED int range_index_join(struct range_index *index, uint64_t star
     return r;
 }
 
-/* For the same: takes these addresses out of a range of the value that has all of them. 1; 0: there is none such;
+/* For the same callers: takes these addresses out of the range that has all of them, if its value is this. 1, 0 or
  * -ENOMEM. */
 RANGE_INDEX_UNUSED int range_index_cut(struct range_index *index, uint64_t start, uint64_t size, const void *value)
 {
@@ -306,7 +310,7 @@ RANGE_INDEX_UNUSED int range_index_cut(struct range_index *index, uint64_t start
     return 1;
 }
 
-/* The range that holds the address, or else the first behind it; false if there is none. */
+/* The range that holds the address, or else the first after it; false if there is none. */
 RANGE_INDEX_UNUSED bool range_index_next(struct range_index *index, uint64_t address, struct range_entry *ret)
 {
     const struct range_leaf *leaf;
@@ -321,7 +325,7 @@ RANGE_INDEX_UNUSED bool range_index_next(struct range_index *index, uint64_t add
     return leaf;
 }
 
-/* Gives all memory back: nobody looks any more. */
+/* Gives all memory back. There must be no readers any more. */
 RANGE_INDEX_UNUSED void range_index_deinit(struct range_index *index)
 {
     struct range_chunk *chunk, *next;

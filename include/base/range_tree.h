@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The tree of range_index.h, which says how it works and is what others include: words, memory, ways down, and steps
- * that changes are made of.
+ * The tree below range_index.h, which explains it, and which others include: words, memory, paths, and steps of
+ * changes.
  */
 #pragma once
 
@@ -24,13 +24,13 @@ struct range_entry {
 
 struct range_leaf {
     struct range_entry entry;
-    struct range_leaf *next; /* of those that are free */
+    struct range_leaf *next; /* the next free one */
 };
 
 struct range_node {
     uintptr_t child[16];
     uint64_t prefix;  /* with zeros from its 4 bits on */
-    uint32_t present; /* a bit for each child; for who has the lock */
+    uint32_t present; /* a bit for each child; only with the lock */
     struct range_node *next;
 } __attribute__((__aligned__(64)));
 
@@ -42,12 +42,12 @@ struct range_index {
     uintptr_t root;
     uint64_t retired;
     uint64_t reshaped;
-    /* from here on: for who has the lock */
+    /* from here on only with the lock */
     uintptr_t resting[RANGE_INDEX_REST]; /* the last that were taken out, as words */
     struct range_leaf *leaves;
     struct range_node *nodes;
     struct range_chunk *chunks;
-    size_t n_unused; /* rooms of the first chunk that were never used */
+    size_t n_unused; /* places in the first chunk that were never used */
 };
 
 /* ---- words ----------------------------------------------------------------------------------------------- */
@@ -77,7 +77,7 @@ static inline unsigned range_slot(uint64_t address, unsigned shift)
     return address >> shift & 15;
 }
 
-/* Could the address be below a node of this prefix? */
+/* Can the address be below a node of this prefix? */
 static inline bool range_is_below(uint64_t address, uint64_t prefix, unsigned shift)
 {
     return !((address ^ prefix) >> shift >> 4);
@@ -100,13 +100,13 @@ static inline bool range_entry_holds(const struct range_entry *entry, uint64_t a
 
 /* ---- memory of leaves and nodes -------------------------------------------------------------------------- */
 
-/* Room for a node or for leaves, never used before: what was one of them never becomes the other. */
+/* Memory for a node or for leaves, never used before: what was one of them never becomes the other. */
 RANGE_INDEX_UNUSED void *range_index_room(struct range_index *index)
 {
     struct range_chunk *chunk;
 
     if (!index->n_unused) {
-        /* not malloc()'s, which may itself stand on what stands on this */
+        /* not by malloc(), which may itself use this index (client/preload) */
         chunk = mmap(NULL, RANGE_INDEX_CHUNK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (chunk == MAP_FAILED)
             return NULL;
@@ -152,7 +152,7 @@ static inline void range_leaf_free(struct range_index *index, struct range_leaf 
     index->leaves = leaf;
 }
 
-/* It is in the tree no more; readers may be in it still. */
+/* The leaf or node is out of the tree; readers may still be in it. */
 RANGE_INDEX_UNUSED void range_index_retire(struct range_index *index, uintptr_t word)
 {
     uintptr_t *place = &index->resting[index->retired % RANGE_INDEX_REST], rested = *place;
@@ -169,13 +169,13 @@ RANGE_INDEX_UNUSED void range_index_retire(struct range_index *index, uintptr_t 
 
 /* ---- the tree, with the lock ----------------------------------------------------------------------------- */
 
-/* The way down to where a start is, or would be, and where the ways to its neighbours leave it. */
+/* The path down to where a start is, or would be, and where the paths to its neighbours branch off. */
 struct range_path {
     uintptr_t *place;          /* the word at its end */
-    struct range_node *parent; /* which that is a child of; NULL: it is the root */
-    unsigned slot;             /* of that */
-    const struct range_node *low_node, *high_node; /* the last ones with children before and behind it; or NULL */
-    uint32_t low, high;                            /* which */
+    struct range_node *parent; /* of which that is a child; NULL: it is the root */
+    unsigned slot;             /* of the child */
+    const struct range_node *low_node, *high_node; /* the last ones with children before and after it; or NULL */
+    uint32_t low, high;                            /* the bits of these children */
 };
 
 static inline void range_path_go(struct range_index *index, uint64_t start, struct range_path *path)
@@ -219,7 +219,7 @@ static inline struct range_leaf *range_last_below(uintptr_t word)
     return range_word_leaf(word);
 }
 
-/* What the starts below a word begin with, or the only one. */
+/* The prefix of a node, or the start of a leaf. */
 static inline uint64_t range_word_prefix(uintptr_t word)
 {
     return range_word_is_node(word) ? range_word_node(word)->prefix : range_word_leaf(word)->entry.start;
@@ -233,7 +233,7 @@ static inline struct range_leaf *range_path_before(const struct range_path *path
     return path->low_node ? range_last_below(path->low_node->child[31 ^ __builtin_clz(path->low)]) : NULL;
 }
 
-/* The first leaf that starts there or behind. */
+/* The first leaf that starts there or after it. */
 static inline struct range_leaf *range_path_behind(const struct range_path *path, uint64_t start)
 {
     if (*path->place && range_word_prefix(*path->place) >= start)
@@ -241,7 +241,7 @@ static inline struct range_leaf *range_path_behind(const struct range_path *path
     return path->high_node ? range_first_below(path->high_node->child[__builtin_ctz(path->high)]) : NULL;
 }
 
-/* Enters a leaf at its path's end. -ENOMEM: and the leaf is free. */
+/* Enters a leaf at the end of its path. On -ENOMEM the leaf is freed. */
 RANGE_INDEX_UNUSED int range_path_enter(struct range_index *index, struct range_path *path, struct range_leaf *leaf)
 {
     uint64_t start = leaf->entry.start, differs;
@@ -272,7 +272,7 @@ RANGE_INDEX_UNUSED int range_path_enter(struct range_index *index, struct range_
     return 0;
 }
 
-/* Where the word for the leaf of just this start is; NULL if there is none. */
+/* The place of the word of the leaf with this start; NULL if there is none. */
 static inline uintptr_t *range_index_place(struct range_index *index, uint64_t start)
 {
     uintptr_t *place = &index->root;
@@ -282,7 +282,7 @@ static inline uintptr_t *range_index_place(struct range_index *index, uint64_t s
     return *place && range_word_leaf(*place)->entry.start == start ? place : NULL;
 }
 
-/* Puts a leaf in another one's place: both have the same start. */
+/* Replaces a leaf by another one of the same start. */
 static inline void range_index_replace(struct range_index *index, uintptr_t *place, struct range_leaf *leaf)
 {
     uintptr_t old = *place;
@@ -291,7 +291,7 @@ static inline void range_index_replace(struct range_index *index, uintptr_t *pla
     range_index_retire(index, old);
 }
 
-/* Between the two steps of making one of two or two of one. */
+/* Between the two steps of a split or merge. */
 static inline void range_index_reshape(struct range_index *index)
 {
     __atomic_store_n(&index->reshaped, index->reshaped + 1, __ATOMIC_RELEASE);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Public structs that say in their first member, a size_t, how large they are: what lets a program and a library of
- * different versions work together. One rule is for all of them, as <memclient/memclient.h> tells it: new versions add
- * fields at the end, and zero is what was before there was the field.
+ * Public structs that tell their size in the first member, a size_t, so that a program and a library of different
+ * versions work together. The rule is that of <memclient/memclient.h>: new versions add fields at the end, and zero
+ * means what was before there was the field.
  *
- * - What the program fills in may be shorter than the library's: the rest is zero. It may be longer, as long as all
- *   that is behind is zero: what the library does not know must not be silently ignored.
- * - What the library fills in gets as much as the program's has room for.
+ * - A struct that the program fills in may be shorter than the library's: the rest is zero. It may be longer if what
+ *   comes after is zero: fields that the library does not know must not be silently ignored.
+ * - A struct that the library fills in gets as much as the program's has room for.
  */
 #pragma once
 
@@ -15,10 +15,10 @@
 #include <stdint.h>
 #include <string.h>
 
-/* No struct of any version is larger: more is no size. */
+/* No struct of any version is larger. */
 #define SIZED_MAX 65536
 
-/* -EINVAL: it does not say how large it is. */
+/* -EINVAL: the size is not set. */
 static inline int sized_check(const void *from)
 {
     size_t given;
@@ -27,7 +27,7 @@ static inline int sized_check(const void *from)
     return given < sizeof(given) || given > SIZED_MAX ? -EINVAL : 0;
 }
 
-/* The same, and -E2BIG: beyond the `size` bytes of ours it has something that is not zero. */
+/* The same, and -E2BIG: beyond the `size` bytes that we know, something is not zero. */
 static inline int sized_accept(const void *from, size_t size)
 {
     const uint8_t *bytes = from;
@@ -42,7 +42,7 @@ static inline int sized_accept(const void *from, size_t size)
     return 0;
 }
 
-/* Makes ours of the program's, or, of NULL, one of defaults. As sized_accept(); then `to` is untouched. */
+/* Copies the program's struct into ours; NULL gives defaults. On failure, as sized_accept(), `to` is untouched. */
 static inline int sized_read(void *to, size_t size, const void *from)
 {
     size_t given = 0;
@@ -59,7 +59,7 @@ static inline int sized_read(void *to, size_t size, const void *from)
     return 0;
 }
 
-/* Makes the program's, which was checked, of ours; its size stays what it is. */
+/* Copies ours into the program's, which was checked, and whose size stays. */
 static inline void sized_write(void *to, const void *from, size_t size)
 {
     size_t given;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The small text files by which the kernel tells about the machine: one line each, with a word, a number, or a list
- * like "0-3,8,10-11".
+ * The kernel's small text files about the machine: one line each, with a word, a number, or a list like "0-3,8,10-11".
  */
 #pragma once
 
@@ -14,7 +13,7 @@
 
 #include "base/cleanup.h"
 
-/* The first line of the file with that path, without its end. False if there is none. */
+/* The first line of a file, whose path is formatted, without its end. False if there is none. */
 static inline bool textfile_line(char *text, size_t size, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -37,7 +36,7 @@ static inline bool textfile_line(char *text, size_t size, const char *format, ..
     return true;
 }
 
-/* The next range of a list, which moves on behind it. False at the end, or where it is no list. */
+/* The next range of a list, which then begins after it. False at the end, or if it is no list. */
 static inline bool textfile_range(const char **list, unsigned *first, unsigned *last)
 {
     unsigned long from, to;

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ordered trees: libbsd's, with what it lacks on Linux or altogether.
+ * Ordered trees: libbsd's, with additions.
  *
- * Its RB_GENERATE_STATIC needs a macro that Linux headers do not leave free. TREE_GENERATE() stands in for it:
- * the functions of a tree for one source file. All the rest (RB_HEAD, RB_ENTRY, RB_INSERT, ...) is as libbsd
- * has it; a tree whose nodes sum up what is below them defines RB_AUGMENT before it includes this.
+ * RB_GENERATE_STATIC of libbsd needs a macro that Linux headers do not leave free. TREE_GENERATE() replaces it: the
+ * functions of a tree for one source file. The rest (RB_HEAD, RB_ENTRY, RB_INSERT, ...) is libbsd's. A tree whose nodes
+ * sum up what is below them defines RB_AUGMENT before it includes this.
  *
- * What comes in order need not be looked for from the root:
+ * Elements that come in order need no search from the root:
  *
- *     void NAME_insert_before(head, element, next);        where the caller knows that it belongs, right before `next`
- *     struct TYPE *NAME_insert_near(head, element, near);  as RB_INSERT, and sooner if it is a neighbour of `near`,
+ *     void NAME_insert_before(head, element, next);        the caller knows that it belongs right before `next`
+ *     struct TYPE *NAME_insert_near(head, element, near);  as RB_INSERT, and faster if it is a neighbour of `near`,
  *                                                          which is in the tree, or NULL
  *
- * Where nodes sum up what is below them, RB_AUGMENT sums up for one node; rotations keep the sums right if those below
- * are, and what is above a change is done by these:
+ * RB_AUGMENT sums up one node. Rotations keep the sums right if those below are; the sums above a change are corrected
+ * by these:
  *
  *     void NAME_refresh(element);              sums up from there to the root; NULL = nothing
  *     void NAME_remove_summed(head, element);  as RB_REMOVE, and sums up above it

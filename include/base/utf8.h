@@ -2,10 +2,9 @@
 /*
  * Is it text?
  *
- * Strings from a peer are checked once, where they come in, and strings that are
- * cut to fit are cut between characters, so that everything that leaves the
- * broker is text again. Strict: no overlong forms, no surrogates, nothing above
- * U+10FFFF.
+ * Strings from a peer are checked once, where they come in, and strings that are cut to fit are cut between characters,
+ * so that everything that leaves the broker is text. The check is strict: no overlong forms, no surrogates, nothing
+ * above U+10FFFF.
  */
 #pragma once
 
@@ -14,7 +13,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* The length of the character that begins the n > 0 bytes at `text`; 0 if there is none. */
+/* The length of the character at the beginning of the n > 0 bytes; 0 if there is none. */
 static inline size_t utf8_character(const char *text, size_t n)
 {
     const uint8_t *b = (const uint8_t *)text;
@@ -44,7 +43,7 @@ static inline size_t utf8_character(const char *text, size_t n)
     return length;
 }
 
-/* UTF-8 without NUL: what a C string can hold without losing its end. */
+/* Is it UTF-8 without NUL? */
 static inline bool utf8_is_text(const char *text, size_t n)
 {
     for (size_t i = 0; i < n;) {
@@ -57,7 +56,7 @@ static inline bool utf8_is_text(const char *text, size_t n)
     return true;
 }
 
-/* UTF-8 without control characters (C0 with NUL, DEL, C1): what every string of the protocol is. */
+/* Is it UTF-8 without control characters (C0 with NUL, DEL, C1), as every string of the protocol must be? */
 static inline bool utf8_is_printable(const char *text, size_t n)
 {
     const uint8_t *b = (const uint8_t *)text;
@@ -72,7 +71,7 @@ static inline bool utf8_is_printable(const char *text, size_t n)
     return true;
 }
 
-/* How many of the n bytes of a text are left when a character that its end cuts in two goes. */
+/* How many of the n bytes are left when a character that their end cuts in two is dropped. */
 static inline size_t utf8_cut(const char *text, size_t n)
 {
     const uint8_t *b = (const uint8_t *)text;

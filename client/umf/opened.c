@@ -97,7 +97,7 @@ umf_memory_pool_handle_t opened_pool(const void *ptr)
 
     ipc_lock_read();
     opened = opened_find_around(ptr);
-    if (opened && opened->pool->tracking)
+    if (opened && pool_is_tracked(opened->pool))
         pool = opened->pool;
     ipc_unlock_read();
     return pool;

@@ -17,15 +17,14 @@
 
 static umf_result_t pool_initialize(umf_memory_pool_handle_t pool, void *params)
 {
-    umf_result_t result = UMF_RESULT_SUCCESS;
+    umf_result_t result;
 
-    if (!(pool->flags & UMF_POOL_CREATE_FLAG_DISABLE_TRACKING))
-        result = tracking_new(pool, &pool->tracking);
+    if (!pool_is_tracked(pool))
+        return pool->ops.initialize(pool->provider, params, &pool->priv);
+    tracking_init(pool);
+    result = pool->ops.initialize(&pool->tracking, params, &pool->priv);
     if (result != UMF_RESULT_SUCCESS)
-        return result;
-    result = pool->ops.initialize(pool->tracking ? pool->tracking : pool->provider, params, &pool->priv);
-    if (result != UMF_RESULT_SUCCESS && pool->tracking)
-        tracking_free(pool->tracking);
+        tracking_deinit(pool);
     return result;
 }
 
@@ -64,8 +63,8 @@ void umfPoolDestroy(umf_memory_pool_handle_t hPool)
         return;
     hPool->ops.finalize(hPool->priv);
     opened_close_all(hPool);
-    if (hPool->tracking)
-        tracking_free(hPool->tracking);
+    if (pool_is_tracked(hPool))
+        tracking_deinit(hPool);
     if (hPool->flags & UMF_POOL_CREATE_FLAG_OWN_PROVIDER)
         umfMemoryProviderDestroy(hPool->provider);
     free(hPool);

@@ -2,8 +2,12 @@
 /* A pool: a table of operations, what they work on, and the provider below. */
 #pragma once
 
+#include <stdbool.h>
+
 #include <memclient/umf/umf/memory_pool_ops.h>
 #include <memclient/umf/umf/memory_pool.h>
+
+#include "umf/provider.h"
 
 struct opened;
 
@@ -11,11 +15,16 @@ struct umf_memory_pool_t {
     umf_memory_pool_ops_t ops;
     void *priv;
     umf_memory_provider_handle_t provider; /* as it was given; it may be anything but NULL */
-    umf_memory_provider_handle_t tracking; /* what the pool got instead; NULL if it is not tracked */
+    struct umf_memory_provider_t tracking; /* what the pool gets instead, if it is tracked */
     umf_pool_create_flags_t flags;
     size_t n_owned;        /* what it got of the provider: see owned.h, with that lock */
     struct opened *opened; /* what is open in it, by handle: see opened.h */
 };
+
+static inline bool pool_is_tracked(umf_memory_pool_handle_t pool)
+{
+    return !(pool->flags & UMF_POOL_CREATE_FLAG_DISABLE_TRACKING);
+}
 
 /* The pool that got this memory of its provider; not one that opened it. NULL if there is none. */
 umf_memory_pool_handle_t pool_of_own(const void *ptr);

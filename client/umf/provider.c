@@ -12,11 +12,19 @@
 
 static __thread umf_memory_provider_handle_t last_failed;
 
-/* What has failed, of which provider, and why, as far as anybody says it. */
+/* The provider itself, or the application's that a pool's tracking stands before. */
+static umf_memory_provider_handle_t provider_behind(umf_memory_provider_handle_t provider)
+{
+    while (provider && provider->upstream)
+        provider = provider->upstream;
+    return provider;
+}
+
+/* Logs which provider has failed, at what, and why, if anybody has said that. */
 static void provider_log_failure(umf_memory_provider_handle_t provider, const char *function, umf_result_t result)
 {
-    /* a pool's tracking stands between the pool and the provider, which has had its line */
-    enum log_level level = provider->shown == provider ? LOG_ERROR : LOG_DEBUG;
+    /* the failure of a pool's tracking is mostly its provider's, which has had its line */
+    enum log_level level = provider->upstream ? LOG_DEBUG : LOG_ERROR;
     const struct log_reason reason = log_reason();
     const char *why = reason.text, *text = NULL;
     int32_t number = 0;
@@ -24,10 +32,10 @@ static void provider_log_failure(umf_memory_provider_handle_t provider, const ch
     if (!log_wants(level))
         return;
     if (!*why && result == UMF_RESULT_ERROR_MEMORY_PROVIDER_SPECIFIC)
-        provider->ops.get_last_native_error(provider->priv, &text, &number);
+        umfMemoryProviderGetLastNativeError(provider, &text, &number);
     if (text)
         why = text;
-    log_write(level, function, "provider %s: %s%s%s", provider->ops.get_name(provider->priv), log_name_of(result),
+    log_write(level, function, "provider %s: %s%s%s", umfMemoryProviderGetName(provider), log_name_of(result),
               *why ? ": " : "", why);
 }
 
@@ -35,7 +43,7 @@ static umf_result_t provider_note(umf_memory_provider_handle_t provider, const c
 {
     if (result == UMF_RESULT_SUCCESS)
         return result;
-    last_failed = provider->shown;
+    last_failed = provider->upstream ? provider->upstream : provider;
     if (log_wants(LOG_ERROR))
         provider_log_failure(provider, function, result);
     return result;
@@ -74,28 +82,10 @@ static bool is_complete(const umf_memory_provider_ops_t *ops)
     return !ops->ext.allocation_split == !ops->ext.allocation_merge && (n_ipc == 0 || n_ipc == 5);
 }
 
-umf_result_t provider_new(const umf_memory_provider_ops_t *ops, void *params, umf_memory_provider_handle_t shown,
-                          umf_memory_provider_handle_t *ret)
-{
-    umf_memory_provider_handle_t provider = malloc(sizeof(*provider));
-    umf_result_t result;
-
-    if (!provider)
-        return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
-    provider->ops = *ops;
-    provider->shown = shown ? shown : provider;
-    result = ops->initialize(params, &provider->priv);
-    if (result != UMF_RESULT_SUCCESS) {
-        free(provider);
-        return result;
-    }
-    *ret = provider;
-    return UMF_RESULT_SUCCESS;
-}
-
 umf_result_t umfMemoryProviderCreate(const umf_memory_provider_ops_t *ops, void *params,
                                      umf_memory_provider_handle_t *hProvider)
 {
+    umf_memory_provider_handle_t provider;
     umf_result_t result;
 
     if (!ops || !hProvider)
@@ -105,13 +95,20 @@ umf_result_t umfMemoryProviderCreate(const umf_memory_provider_ops_t *ops, void 
         return UMF_RESULT_ERROR_NOT_SUPPORTED;
     if (!is_complete(ops))
         return provider_refuse_argument(__func__, "an operation is missing");
-    result = provider_new(ops, params, NULL, hProvider);
-    if (result != UMF_RESULT_SUCCESS)
+    provider = calloc(1, sizeof(*provider));
+    if (!provider)
+        return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+    provider->ops = *ops;
+    result = ops->initialize(params, &provider->priv);
+    if (result != UMF_RESULT_SUCCESS) {
         log_write(LOG_ERROR, __func__, "%s: %s", log_name_of(result), log_reason().text);
-    else if (log_wants(LOG_DEBUG))
-        log_write(LOG_DEBUG, __func__, "provider %s is at %p", umfMemoryProviderGetName(*hProvider),
-                  (void *)*hProvider);
-    return result;
+        free(provider);
+        return result;
+    }
+    if (log_wants(LOG_DEBUG))
+        log_write(LOG_DEBUG, __func__, "provider %s is at %p", umfMemoryProviderGetName(provider), (void *)provider);
+    *hProvider = provider;
+    return UMF_RESULT_SUCCESS;
 }
 
 void umfMemoryProviderDestroy(umf_memory_provider_handle_t hProvider)
@@ -141,6 +138,7 @@ umf_result_t umfMemoryProviderFree(umf_memory_provider_handle_t hProvider, void 
 void umfMemoryProviderGetLastNativeError(umf_memory_provider_handle_t hProvider, const char **ppMessage,
                                          int32_t *pError)
 {
+    hProvider = provider_behind(hProvider);
     if (hProvider)
         hProvider->ops.get_last_native_error(hProvider->priv, ppMessage, pError);
 }
@@ -148,6 +146,7 @@ void umfMemoryProviderGetLastNativeError(umf_memory_provider_handle_t hProvider,
 umf_result_t umfMemoryProviderGetRecommendedPageSize(umf_memory_provider_handle_t hProvider, size_t size,
                                                      size_t *pageSize)
 {
+    hProvider = provider_behind(hProvider);
     if (!hProvider)
         return provider_refuse(hProvider, __func__);
     return provider_note(hProvider, __func__,
@@ -156,6 +155,7 @@ umf_result_t umfMemoryProviderGetRecommendedPageSize(umf_memory_provider_handle_
 
 umf_result_t umfMemoryProviderGetMinPageSize(umf_memory_provider_handle_t hProvider, void *ptr, size_t *pageSize)
 {
+    hProvider = provider_behind(hProvider);
     if (!hProvider)
         return provider_refuse(hProvider, __func__);
     return provider_note(hProvider, __func__, hProvider->ops.get_min_page_size(hProvider->priv, ptr, pageSize));
@@ -163,6 +163,7 @@ umf_result_t umfMemoryProviderGetMinPageSize(umf_memory_provider_handle_t hProvi
 
 const char *umfMemoryProviderGetName(umf_memory_provider_handle_t hProvider)
 {
+    hProvider = provider_behind(hProvider);
     return hProvider ? hProvider->ops.get_name(hProvider->priv) : NULL;
 }
 
@@ -170,6 +171,7 @@ const char *umfMemoryProviderGetName(umf_memory_provider_handle_t hProvider)
 
 umf_result_t umfMemoryProviderPurgeLazy(umf_memory_provider_handle_t hProvider, void *ptr, size_t size)
 {
+    hProvider = provider_behind(hProvider);
     if (!hProvider || !hProvider->ops.ext.purge_lazy)
         return provider_refuse(hProvider, __func__);
     return provider_note(hProvider, __func__, hProvider->ops.ext.purge_lazy(hProvider->priv, ptr, size));
@@ -177,6 +179,7 @@ umf_result_t umfMemoryProviderPurgeLazy(umf_memory_provider_handle_t hProvider, 
 
 umf_result_t umfMemoryProviderPurgeForce(umf_memory_provider_handle_t hProvider, void *ptr, size_t size)
 {
+    hProvider = provider_behind(hProvider);
     if (!hProvider || !hProvider->ops.ext.purge_force)
         return provider_refuse(hProvider, __func__);
     return provider_note(hProvider, __func__, hProvider->ops.ext.purge_force(hProvider->priv, ptr, size));
@@ -207,6 +210,7 @@ umf_result_t umfMemoryProviderAllocationMerge(umf_memory_provider_handle_t hProv
 
 umf_result_t umfMemoryProviderGetIPCHandleSize(umf_memory_provider_handle_t hProvider, size_t *size)
 {
+    hProvider = provider_behind(hProvider);
     if (!hProvider || !hProvider->ops.ipc.get_ipc_handle_size)
         return provider_refuse(hProvider, __func__);
     return provider_note(hProvider, __func__, hProvider->ops.ipc.get_ipc_handle_size(hProvider->priv, size));
@@ -215,6 +219,7 @@ umf_result_t umfMemoryProviderGetIPCHandleSize(umf_memory_provider_handle_t hPro
 umf_result_t umfMemoryProviderGetIPCHandle(umf_memory_provider_handle_t hProvider, const void *ptr, size_t size,
                                            void *providerIpcData)
 {
+    hProvider = provider_behind(hProvider);
     if (!hProvider || !hProvider->ops.ipc.get_ipc_handle)
         return provider_refuse(hProvider, __func__);
     return provider_note(hProvider, __func__,
@@ -223,6 +228,7 @@ umf_result_t umfMemoryProviderGetIPCHandle(umf_memory_provider_handle_t hProvide
 
 umf_result_t umfMemoryProviderPutIPCHandle(umf_memory_provider_handle_t hProvider, void *providerIpcData)
 {
+    hProvider = provider_behind(hProvider);
     if (!hProvider || !hProvider->ops.ipc.put_ipc_handle)
         return provider_refuse(hProvider, __func__);
     return provider_note(hProvider, __func__, hProvider->ops.ipc.put_ipc_handle(hProvider->priv, providerIpcData));
@@ -230,6 +236,7 @@ umf_result_t umfMemoryProviderPutIPCHandle(umf_memory_provider_handle_t hProvide
 
 umf_result_t umfMemoryProviderOpenIPCHandle(umf_memory_provider_handle_t hProvider, void *providerIpcData, void **ptr)
 {
+    hProvider = provider_behind(hProvider);
     if (!hProvider || !hProvider->ops.ipc.open_ipc_handle)
         return provider_refuse(hProvider, __func__);
     return provider_note(hProvider, __func__,
@@ -238,6 +245,7 @@ umf_result_t umfMemoryProviderOpenIPCHandle(umf_memory_provider_handle_t hProvid
 
 umf_result_t umfMemoryProviderCloseIPCHandle(umf_memory_provider_handle_t hProvider, void *ptr, size_t size)
 {
+    hProvider = provider_behind(hProvider);
     if (!hProvider || !hProvider->ops.ipc.close_ipc_handle)
         return provider_refuse(hProvider, __func__);
     return provider_note(hProvider, __func__, hProvider->ops.ipc.close_ipc_handle(hProvider->priv, ptr, size));

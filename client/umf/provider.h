@@ -10,10 +10,9 @@
 struct umf_memory_provider_t {
     umf_memory_provider_ops_t ops;
     void *priv;
-    /* The one that failed if this does: itself, or the application's that it stands before. Not looked at. */
-    umf_memory_provider_handle_t shown;
+    /*
+     * Of a pool's tracking, the application's provider, which does all that the tracking has no operation for; it may be
+     * anything but NULL. Of any other, NULL.
+     */
+    umf_memory_provider_handle_t upstream;
 };
-
-/* umfMemoryProviderCreate() of a table that is known to be good. shown NULL = itself. */
-umf_result_t provider_new(const umf_memory_provider_ops_t *ops, void *params, umf_memory_provider_handle_t shown,
-                          umf_memory_provider_handle_t *ret);

@@ -13,19 +13,8 @@
 #include "umf/ipc_lock.h"
 #include "umf/owned.h"
 #include "umf/pool.h"
-#include "umf/provider.h"
 
 /* ---- getting and freeing --------------------------------------------------------------------------------- */
-
-static umf_result_t tracked_initialize(void *params, void **provider)
-{
-    *provider = params; /* the pool */
-    return UMF_RESULT_SUCCESS;
-}
-
-static void tracked_finalize(void *provider)
-{
-}
 
 static umf_result_t tracked_alloc(void *provider, size_t size, size_t alignment, void **ptr)
 {
@@ -298,100 +287,21 @@ umf_result_t tracking_get_ipc(umf_memory_pool_handle_t pool, const void *ptr, si
     return UMF_RESULT_SUCCESS;
 }
 
-/* ---- the rest is passed on ------------------------------------------------------------------------------- */
-
-static umf_memory_provider_handle_t upstream_of(void *provider)
-{
-    return ((umf_memory_pool_handle_t)provider)->provider;
-}
-
-static void tracked_get_last_native_error(void *provider, const char **message, int32_t *error)
-{
-    umfMemoryProviderGetLastNativeError(upstream_of(provider), message, error);
-}
-
-static umf_result_t tracked_get_recommended_page_size(void *provider, size_t size, size_t *page_size)
-{
-    return umfMemoryProviderGetRecommendedPageSize(upstream_of(provider), size, page_size);
-}
-
-static umf_result_t tracked_get_min_page_size(void *provider, void *ptr, size_t *page_size)
-{
-    return umfMemoryProviderGetMinPageSize(upstream_of(provider), ptr, page_size);
-}
-
-static const char *tracked_get_name(void *provider)
-{
-    return umfMemoryProviderGetName(upstream_of(provider));
-}
-
-static umf_result_t tracked_purge_lazy(void *provider, void *ptr, size_t size)
-{
-    return umfMemoryProviderPurgeLazy(upstream_of(provider), ptr, size);
-}
-
-static umf_result_t tracked_purge_force(void *provider, void *ptr, size_t size)
-{
-    return umfMemoryProviderPurgeForce(upstream_of(provider), ptr, size);
-}
-
-static umf_result_t tracked_get_ipc_handle_size(void *provider, size_t *size)
-{
-    return umfMemoryProviderGetIPCHandleSize(upstream_of(provider), size);
-}
-
-static umf_result_t tracked_get_ipc_handle(void *provider, const void *ptr, size_t size, void *data)
-{
-    return umfMemoryProviderGetIPCHandle(upstream_of(provider), ptr, size, data);
-}
-
-static umf_result_t tracked_put_ipc_handle(void *provider, void *data)
-{
-    return umfMemoryProviderPutIPCHandle(upstream_of(provider), data);
-}
-
-static umf_result_t tracked_open_ipc_handle(void *provider, void *data, void **ptr)
-{
-    return umfMemoryProviderOpenIPCHandle(upstream_of(provider), data, ptr);
-}
-
-static umf_result_t tracked_close_ipc_handle(void *provider, void *ptr, size_t size)
-{
-    return umfMemoryProviderCloseIPCHandle(upstream_of(provider), ptr, size);
-}
-
 /* ---- making one ------------------------------------------------------------------------------------------ */
 
-static const umf_memory_provider_ops_t tracking_ops = {
-    .version = UMF_VERSION_CURRENT,
-    .initialize = tracked_initialize,
-    .finalize = tracked_finalize,
-    .alloc = tracked_alloc,
-    .free = tracked_free,
-    .get_last_native_error = tracked_get_last_native_error,
-    .get_recommended_page_size = tracked_get_recommended_page_size,
-    .get_min_page_size = tracked_get_min_page_size,
-    .get_name = tracked_get_name,
-    .ext =
-        {
-            .purge_lazy = tracked_purge_lazy,
-            .purge_force = tracked_purge_force,
-            .allocation_merge = tracked_merge,
-            .allocation_split = tracked_split,
-        },
-    .ipc =
-        {
-            .get_ipc_handle_size = tracked_get_ipc_handle_size,
-            .get_ipc_handle = tracked_get_ipc_handle,
-            .put_ipc_handle = tracked_put_ipc_handle,
-            .open_ipc_handle = tracked_open_ipc_handle,
-            .close_ipc_handle = tracked_close_ipc_handle,
-        },
-};
-
-umf_result_t tracking_new(umf_memory_pool_handle_t pool, umf_memory_provider_handle_t *ret)
+void tracking_init(umf_memory_pool_handle_t pool)
 {
-    return provider_new(&tracking_ops, pool, pool->provider, ret);
+    pool->tracking = (struct umf_memory_provider_t){
+        .ops =
+            {
+                .alloc = tracked_alloc,
+                .free = tracked_free,
+                .ext.allocation_merge = tracked_merge,
+                .ext.allocation_split = tracked_split,
+            },
+        .priv = pool,
+        .upstream = pool->provider,
+    };
 }
 
 bool tracking_is(umf_memory_provider_handle_t provider)
@@ -422,8 +332,7 @@ void tracking_give_back_all(umf_memory_provider_handle_t tracking)
     forget_owned(tracking->priv, true);
 }
 
-void tracking_free(umf_memory_provider_handle_t tracking)
+void tracking_deinit(umf_memory_pool_handle_t pool)
 {
-    forget_owned(tracking->priv, false);
-    umfMemoryProviderDestroy(tracking);
+    forget_owned(pool, false);
 }

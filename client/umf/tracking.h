@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The provider that a pool really gets: it passes everything on to the application's, and notes what comes
- * back among what is owned.
+ * The provider that a pool gets instead of the application's: it enters what the pool allocates among what is owned, and
+ * leaves everything else to the application's.
  */
 #pragma once
 
@@ -10,10 +10,10 @@
 #include <memclient/umf/umf/memory_pool.h>
 #include <memclient/umf/umf/memory_provider.h>
 
-/* The pool's own provider is not looked at before memory is needed. */
-umf_result_t tracking_new(umf_memory_pool_handle_t pool, umf_memory_provider_handle_t *ret);
-/* Forgets what the pool has not freed as well. */
-void tracking_free(umf_memory_provider_handle_t tracking);
+/* The pool's own provider is not called before memory is needed. */
+void tracking_init(umf_memory_pool_handle_t pool);
+/* Forgets what the pool has not freed. */
+void tracking_deinit(umf_memory_pool_handle_t pool);
 
 /* Is it one of these? Then it knows how much is to be freed, where that is 0. */
 bool tracking_is(umf_memory_provider_handle_t provider);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One lock, which is never held while the kernel or the broker is asked for anything.
- *
  * Allocations do not overlap: they are in an index. Its value for private memory is the owner; where one allocation of
  * its ends and the next begins does not matter, so those that lie together, as the kernel places them, are one area.
  * For a buffer's memory the value is the buffer, made odd, which says whose it is and where it is mapped. What was
@@ -16,7 +14,7 @@
 #include "base/interval.h"
 #include "base/list.h"
 #include "base/range_index.h"
-#include "umf/fork.h"
+#include "umf/mutex.h"
 #include "umf/shared_buffer.h"
 
 struct opened_area {
@@ -26,7 +24,7 @@ struct opened_area {
 
 static struct range_index allocated;
 static struct interval_tree opened_areas;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+pthread_mutex_t area_mutex = PTHREAD_MUTEX_INITIALIZER;
 
 static uint64_t area_end(const struct area *area)
 {
@@ -163,12 +161,12 @@ static int take_allocated(const void *owner, uint64_t *from, uint64_t end, bool 
 
 int area_take(const void *owner, uint64_t *from, uint64_t end, bool whole, struct area *taken)
 {
+    _cleanup_unlock_ pthread_mutex_t *locked = mutex_lock(&area_mutex);
     uint64_t start = *from;
     int r;
 
     if (end <= start)
         return 0;
-    pthread_mutex_lock(&lock);
     r = range_index_cut(&allocated, start, end - start, owner);
     if (r > 0) {
         *taken = (struct area){.owner = owner, .start = start, .length = end - start};
@@ -176,15 +174,14 @@ int area_take(const void *owner, uint64_t *from, uint64_t end, bool whole, struc
     } else if (!r) {
         r = take_allocated(owner, from, end, whole, taken);
     }
-    pthread_mutex_unlock(&lock);
     return r;
 }
 
 void area_put_back(const struct area *taken)
 {
-    pthread_mutex_lock(&lock);
+    _cleanup_unlock_ pthread_mutex_t *locked = mutex_lock(&area_mutex);
+
     (void)insert_allocated(taken);
-    pthread_mutex_unlock(&lock);
 }
 
 /* ---- what was opened, with the lock ---------------------------------------------------------------------- */
@@ -244,23 +241,21 @@ static void insert_opened(struct opened_area *opened, const struct area *area)
 
 /* ---- taking out ------------------------------------------------------------------------------------------ */
 
-/* Ends the lock. */
 static bool take_one_opened(struct opened_area *opened, struct area *taken)
 {
-    if (opened) {
-        interval_remove(&opened_areas, &opened->range);
-        *taken = opened->area;
-    }
-    pthread_mutex_unlock(&lock);
+    if (!opened)
+        return false;
+    interval_remove(&opened_areas, &opened->range);
+    *taken = opened->area;
     free(opened);
-    return opened;
+    return true;
 }
 
 bool area_take_opened(const void *owner, uint64_t start, struct area *taken)
 {
+    _cleanup_unlock_ pthread_mutex_t *locked = mutex_lock(&area_mutex);
     struct interval *range, *shortest = NULL;
 
-    pthread_mutex_lock(&lock);
     for (range = interval_at(&opened_areas, start); range && range->start == start; range = interval_next(range))
         if (range->owner == owner && (!shortest || range->last < shortest->last))
             shortest = range;
@@ -270,14 +265,17 @@ bool area_take_opened(const void *owner, uint64_t start, struct area *taken)
 bool area_take_any(const void *owner, uint64_t *from, struct area *taken)
 {
     struct interval *range;
+    bool found;
 
     if (area_take(owner, from, UINT64_MAX, false, taken) > 0)
         return true;
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&area_mutex);
     range = interval_from(&opened_areas, 0);
     while (range && range->owner != owner)
         range = interval_next(range);
-    return take_one_opened(opened_area_of(range), taken);
+    found = take_one_opened(opened_area_of(range), taken);
+    pthread_mutex_unlock(&area_mutex);
+    return found;
 }
 
 /* ---- adding and finding ---------------------------------------------------------------------------------- */
@@ -311,14 +309,14 @@ int area_add(const struct area *area)
         return -ENOMEM;
     do {
         from = area->start;
-        pthread_mutex_lock(&lock);
+        pthread_mutex_lock(&area_mutex);
         stale = take_stale(area);
         r = opened ? -EEXIST : insert_allocated(area);
         if (r == -EEXIST)
             r = take_allocated(NULL, &from, area_end(area), false, &other);
         if (!r && opened)
             insert_opened(opened, area);
-        pthread_mutex_unlock(&lock);
+        pthread_mutex_unlock(&area_mutex);
         forget_stale(stale);
         if (r == 1)
             forget_area(&other);
@@ -330,19 +328,17 @@ int area_add(const struct area *area)
 
 bool area_find(const void *owner, const void *address, struct area *copy)
 {
+    _cleanup_unlock_ pthread_mutex_t *locked = mutex_lock(&area_mutex);
     const struct area *opened;
     struct area area;
-    bool found;
+    bool found = find_allocated((uintptr_t)address, &area) && (!owner || area.owner == owner);
 
-    pthread_mutex_lock(&lock);
-    found = find_allocated((uintptr_t)address, &area) && (!owner || area.owner == owner);
     opened = found ? NULL : find_opened(owner, (uintptr_t)address);
     if (opened)
         area = *opened;
     found = found || opened;
     if (found && area.buffer)
         shared_buffer_ref(area.buffer);
-    pthread_mutex_unlock(&lock);
     if (found)
         *copy = area;
     return found;
@@ -350,52 +346,45 @@ bool area_find(const void *owner, const void *address, struct area *copy)
 
 bool area_is_allocated(uint64_t start, uint64_t length)
 {
+    _cleanup_unlock_ pthread_mutex_t *locked = mutex_lock(&area_mutex);
     struct area area;
-    bool is;
 
-    pthread_mutex_lock(&lock);
-    is = find_allocated_from(start, &area) && area.start < start + length;
-    pthread_mutex_unlock(&lock);
-    return is;
+    return find_allocated_from(start, &area) && area.start < start + length;
 }
 
 bool area_covers(const void *owner, uint64_t start, uint64_t length)
 {
-    bool is;
+    _cleanup_unlock_ pthread_mutex_t *locked = mutex_lock(&area_mutex);
 
-    if (start + length < start)
-        return false;
-    pthread_mutex_lock(&lock);
-    is = is_whole(owner, start, start + length, ALLOCATED) || is_opened(owner, start, start + length);
-    pthread_mutex_unlock(&lock);
-    return is;
+    return start + length >= start && (is_whole(owner, start, start + length, ALLOCATED) ||
+                                       is_opened(owner, start, start + length));
 }
 
 bool area_is_one(const void *owner, uint64_t start, uint64_t length)
 {
-    bool is;
+    _cleanup_unlock_ pthread_mutex_t *locked = mutex_lock(&area_mutex);
 
-    if (start + length < start)
-        return false;
-    pthread_mutex_lock(&lock);
-    is = is_whole(owner, start, start + length, ONE_BUFFER);
-    pthread_mutex_unlock(&lock);
-    return is;
+    return start + length >= start && is_whole(owner, start, start + length, ONE_BUFFER);
 }
 
 /* ---- around a fork --------------------------------------------------------------------------------------- */
 
-void area_lock(void)
+static void area_before_fork(void)
 {
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&area_mutex);
 }
 
-void area_unlock(void)
+static void area_in_parent(void)
 {
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&area_mutex);
 }
 
-void area_in_child(void)
+static void area_in_child(void)
 {
-    fork_renew_mutex(&lock);
+    mutex_renew(&area_mutex);
+}
+
+__attribute__((__constructor__)) static void area_loaded(void)
+{
+    (void)pthread_atfork(area_before_fork, area_in_parent, area_in_child);
 }

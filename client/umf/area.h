@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -50,7 +51,5 @@ bool area_covers(const void *owner, uint64_t start, uint64_t length);
 /* Has it allocated the range as one? */
 bool area_is_one(const void *owner, uint64_t start, uint64_t length);
 
-/* Around a fork. */
-void area_lock(void);
-void area_unlock(void);
-void area_in_child(void);
+/* Guards the areas, and what closed.c keeps. It is never held while the kernel or the broker is called. */
+extern pthread_mutex_t area_mutex;

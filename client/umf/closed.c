@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See closed.h. There are few, so they are looked for one after the other. The lock is not held over any call of the
- * library, which has locks of its own, that a fork takes in another order: what is looked at is out of the list.
+ * See closed.h. There are few, so a search goes through the list, which area_mutex guards. Whatever the library is
+ * called for is out of the list first: the library has locks of its own, which a fork takes in another order.
  */
 #include "umf/closed.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/list.h"
 #include "umf/area.h"
-#include "umf/fork.h"
+#include "umf/mutex.h"
 #include "umf/shared_buffer.h"
 
 struct closed {
@@ -22,23 +21,7 @@ struct closed {
     uint8_t handle[];
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct list all = LIST_INIT(all); /* the oldest first */
-
-void closed_lock(void)
-{
-    pthread_mutex_lock(&lock);
-}
-
-void closed_unlock(void)
-{
-    pthread_mutex_unlock(&lock);
-}
-
-void closed_in_child(void)
-{
-    fork_renew_mutex(&lock);
-}
 
 /* ---- the list -------------------------------------------------------------------------------------------- */
 
@@ -49,22 +32,19 @@ static struct closed *closed_of(struct list *link)
 
 static struct closed *take_oldest(void)
 {
-    struct closed *closed;
+    _cleanup_unlock_ pthread_mutex_t *locked = mutex_lock(&area_mutex);
 
-    pthread_mutex_lock(&lock);
-    closed = closed_of(list_pop(&all));
-    pthread_mutex_unlock(&lock);
-    return closed;
+    return closed_of(list_pop(&all));
 }
 
 static void closed_put_back(struct closed *closed, bool is_oldest)
 {
-    pthread_mutex_lock(&lock);
+    _cleanup_unlock_ pthread_mutex_t *locked = mutex_lock(&area_mutex);
+
     if (is_oldest)
         list_prepend(&all, &closed->link);
     else
         list_append(&all, &closed->link);
-    pthread_mutex_unlock(&lock);
 }
 
 /* What is looked for; each of it may be any. */
@@ -86,16 +66,14 @@ static bool is_wanted(const struct closed *closed, const struct wanted *wanted)
 /* The youngest. */
 static struct closed *take_wanted(const struct wanted *wanted)
 {
-    struct closed *found = NULL;
+    _cleanup_unlock_ pthread_mutex_t *locked = mutex_lock(&area_mutex);
 
-    pthread_mutex_lock(&lock);
-    for (struct list *link = all.prev; link != &all && !found; link = link->prev)
-        if (is_wanted(closed_of(link), wanted))
-            found = closed_of(link);
-    if (found)
-        list_remove(&found->link);
-    pthread_mutex_unlock(&lock);
-    return found;
+    for (struct list *link = all.prev; link != &all; link = link->prev)
+        if (is_wanted(closed_of(link), wanted)) {
+            list_remove(link);
+            return closed_of(link);
+        }
+    return NULL;
 }
 
 /* ---- what is in it --------------------------------------------------------------------------------------- */

@@ -22,8 +22,3 @@ bool closed_take(const void *owner, const void *handle, size_t size, struct area
 void closed_release_all(const void *owner);
 /* What anybody has closed of this buffer is: who opens it now may have other rights, and pages have one. */
 void closed_release_buffer(uint64_t id);
-
-/* Around a fork. */
-void closed_lock(void);
-void closed_unlock(void);
-void closed_in_child(void);

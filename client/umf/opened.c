@@ -25,8 +25,8 @@
 #include "base/hash.h"
 #include "base/interval.h"
 #include "base/list.h"
-#include "umf/fork.h"
 #include "umf/ipc_lock.h"
+#include "umf/mutex.h"
 #include "umf/pool.h"
 
 enum opened_state { OPENING, OPEN, CLOSING };
@@ -372,7 +372,7 @@ void opened_in_child(void)
 {
     struct list *link, *next;
 
-    fork_renew_mutex(&changing);
+    mutex_renew(&changing);
     (void)pthread_cond_init(&settled, NULL);
     for (link = in_transit.next; link != &in_transit; link = next) {
         struct opened *opened = container_of(link, struct opened, in_transit);

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 
 #include "base/range_index.h"
-#include "umf/fork.h"
 #include "umf/ipc_lock.h"
+#include "umf/mutex.h"
 #include "umf/pool.h"
 
 #define LEVELS 16
@@ -192,5 +192,5 @@ umf_result_t owned_merge(const struct owned *low, uint64_t high)
 
 void owned_in_child(void)
 {
-    fork_renew_mutex(&lock);
+    mutex_renew(&lock);
 }

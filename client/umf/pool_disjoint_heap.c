@@ -14,6 +14,8 @@
 
 #include <stdlib.h>
 
+#include "umf/mutex.h"
+
 struct slab heap_no_slab = {.block.from = UINTPTR_MAX};
 struct heap heap_none = {
     .recent = &heap_no_slab,
@@ -265,9 +267,9 @@ static void heap_attach(struct thread_part *part)
 {
     struct heap *heap = heap_of(part);
 
-    pthread_mutex_lock(&heap->pool->lock);
+    _cleanup_unlock_ pthread_mutex_t *locked = mutex_lock(&heap->pool->lock);
+
     atomic_store(&heap->attached, true);
-    pthread_mutex_unlock(&heap->pool->lock);
 }
 
 static void bin_give_up_empty(struct bin *bin)

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/align.h"
+#include "umf/mutex.h"
 
 /* ---- limits ---------------------------------------------------------------------------------------------- */
 
@@ -61,19 +62,16 @@ void slab_unkeep(struct bucket *bucket)
 
 static bool block_enter_map(struct disjoint *pool, struct block *block, uintptr_t from, size_t span)
 {
-    bool fits;
+    _cleanup_unlock_ pthread_mutex_t *locked = mutex_lock(&pool->lock);
 
-    pthread_mutex_lock(&pool->lock);
-    fits = map_insert(&pool->map, block, from, span);
-    pthread_mutex_unlock(&pool->lock);
-    return fits;
+    return map_insert(&pool->map, block, from, span);
 }
 
 static void block_leave_map(struct disjoint *pool, struct block *block)
 {
-    pthread_mutex_lock(&pool->lock);
+    _cleanup_unlock_ pthread_mutex_t *locked = mutex_lock(&pool->lock);
+
     map_remove(&pool->map, block);
-    pthread_mutex_unlock(&pool->lock);
 }
 
 /* Into block->base; there may be a success without memory. */
@@ -86,20 +84,18 @@ static umf_result_t block_alloc(struct disjoint *pool, struct block *block, size
 
 static void block_recycle(struct disjoint *pool, struct list *spare, struct block *block)
 {
-    pthread_mutex_lock(&pool->lock);
+    _cleanup_unlock_ pthread_mutex_t *locked = mutex_lock(&pool->lock);
+
     list_prepend(spare, &block->link);
-    pthread_mutex_unlock(&pool->lock);
 }
 
 static struct block *block_take_first(struct disjoint *pool, struct list *list, atomic_size_t *n)
 {
-    struct list *link;
+    _cleanup_unlock_ pthread_mutex_t *locked = mutex_lock(&pool->lock);
+    struct list *link = list_pop(list);
 
-    pthread_mutex_lock(&pool->lock);
-    link = list_pop(list);
     if (link && n)
         atomic_fetch_sub(n, 1);
-    pthread_mutex_unlock(&pool->lock);
     return link ? container_of(link, struct block, link) : NULL;
 }
 
@@ -190,16 +186,13 @@ struct slab *slab_get(struct bucket *bucket, bool *from_pool, umf_result_t *resu
 /* Is it kept? */
 static bool bucket_keep(struct bucket *bucket, struct block *block, size_t capacity)
 {
-    bool kept;
+    _cleanup_unlock_ pthread_mutex_t *locked = mutex_lock(&bucket->pool->lock);
 
-    pthread_mutex_lock(&bucket->pool->lock);
-    kept = bucket->n_kept < capacity && slab_keep(bucket);
-    if (kept) {
-        list_prepend(&bucket->kept, &block->link);
-        atomic_fetch_add(&bucket->n_kept, 1);
-    }
-    pthread_mutex_unlock(&bucket->pool->lock);
-    return kept;
+    if (bucket->n_kept >= capacity || !slab_keep(bucket))
+        return false;
+    list_prepend(&bucket->kept, &block->link);
+    atomic_fetch_add(&bucket->n_kept, 1);
+    return true;
 }
 
 bool slab_put(struct slab *slab, bool may_keep)

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/list.h"
+#include "umf/mutex.h"
 
 static struct jemalloc_memory *memory_of(extent_hooks_t *hooks)
 {
@@ -31,44 +32,32 @@ static size_t extent_size(const struct jemalloc_memory *memory, const void *base
 
 static bool extent_add(struct jemalloc_memory *memory, const void *base, size_t size)
 {
-    int r;
+    _cleanup_unlock_ pthread_mutex_t *locked = mutex_lock(&memory->lock);
 
-    pthread_mutex_lock(&memory->lock);
-    r = range_index_insert(&memory->extents, (uintptr_t)base, size, NULL);
-    pthread_mutex_unlock(&memory->lock);
-    return !r;
+    return !range_index_insert(&memory->extents, (uintptr_t)base, size, NULL);
 }
 
 /* False: it does not know it as one allocation. */
 static bool extent_take(struct jemalloc_memory *memory, const void *base, size_t size)
 {
+    _cleanup_unlock_ pthread_mutex_t *locked = mutex_lock(&memory->lock);
     struct range_entry entry;
-    bool taken;
 
-    pthread_mutex_lock(&memory->lock);
-    taken = range_index_take(&memory->extents, (uintptr_t)base, size, NULL, &entry);
-    pthread_mutex_unlock(&memory->lock);
-    return taken;
+    return range_index_take(&memory->extents, (uintptr_t)base, size, NULL, &entry);
 }
 
 static bool extent_split(struct jemalloc_memory *memory, const void *rest)
 {
-    int r;
+    _cleanup_unlock_ pthread_mutex_t *locked = mutex_lock(&memory->lock);
 
-    pthread_mutex_lock(&memory->lock);
-    r = range_index_split(&memory->extents, (uintptr_t)rest);
-    pthread_mutex_unlock(&memory->lock);
-    return !r;
+    return !range_index_split(&memory->extents, (uintptr_t)rest);
 }
 
 static bool extent_merge(struct jemalloc_memory *memory, const void *low, const void *high)
 {
-    int r;
+    _cleanup_unlock_ pthread_mutex_t *locked = mutex_lock(&memory->lock);
 
-    pthread_mutex_lock(&memory->lock);
-    r = range_index_merge(&memory->extents, (uintptr_t)low, (uintptr_t)high);
-    pthread_mutex_unlock(&memory->lock);
-    return !r;
+    return !range_index_merge(&memory->extents, (uintptr_t)low, (uintptr_t)high);
 }
 
 /* ---- hooks ------------------------------------------------------------------------------------------------ */

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "umf/mutex.h"
 #include "umf/static_tls.h"
 
 struct thread {
@@ -191,14 +192,14 @@ void thread_parts_init(struct thread_parts *parts, const struct thread_parts_ops
 
 void thread_parts_leave(struct thread_parts *parts)
 {
-    pthread_mutex_lock(&lock);
+    _cleanup_unlock_ pthread_mutex_t *locked = mutex_lock(&lock);
+
     list_for_each_entry(part, &parts->all, struct thread_part, in_pool) {
         while (part->leaving)
             pthread_cond_wait(&left, &lock);
         list_remove(&part->in_thread);
     }
     list_remove(&parts->in_register);
-    pthread_mutex_unlock(&lock);
 }
 
 /* ---- around a fork ---------------------------------------------------------------------------------------- */

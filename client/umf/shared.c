@@ -3,7 +3,6 @@
 #include "umf/shared.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,29 +26,6 @@ void shared_init(struct shared *shared)
     static uint64_t n;
 
     shared->maker = (uint64_t)getpid() << 32 | (uint32_t)__atomic_add_fetch(&n, 1, __ATOMIC_RELAXED);
-}
-
-static void shared_before_fork(void)
-{
-    closed_lock();
-    area_lock();
-}
-
-static void shared_in_parent(void)
-{
-    area_unlock();
-    closed_unlock();
-}
-
-static void shared_in_child(void)
-{
-    area_in_child();
-    closed_in_child();
-}
-
-__attribute__((__constructor__)) static void shared_loaded(void)
-{
-    (void)pthread_atfork(shared_before_fork, shared_in_parent, shared_in_child);
 }
 
 static umf_result_t shared_release(const struct shared *shared, const struct area *taken)

@@ -12,7 +12,23 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct shared_buffer;
+#include <memclient/memclient.h>
+
+/* A buffer of which something is mapped. Counted; the last is released with calls to the broker. */
+struct shared_buffer {
+    unsigned refs;
+    struct memclient_buffer *handle;
+    struct memclient_reservation *reservation; /* where it lies, or NULL */
+    struct memclient_token *token;             /* once there is a handle; or NULL */
+    bool token_keeps;
+    bool may_be_shared; /* others may know of it */
+    char *name;         /* that it was given, or NULL */
+    void *opened_by;    /* the handle's bytes, or NULL */
+    int pid;            /* who made this */
+    /* of what was allocated: the provider, and where the first byte is mapped, as area.c has it */
+    const void *owner;
+    uint64_t base;
+};
 
 enum area_kind { AREA_ALLOCATED, AREA_OPENED };
 
@@ -24,6 +40,17 @@ struct area {
     struct shared_buffer *buffer; /* what is mapped there, counted; NULL = private memory */
     uint64_t offset;              /* of `start`, in the buffer; an allocation's is always mapped at one place */
 };
+
+/* ---- buffers ---------------------------------------------------------------------------------------------- */
+
+void shared_buffer_ref(struct shared_buffer *buffer);
+void shared_buffer_unref(struct shared_buffer *buffer);
+/* Takes the handle, on success. NULL without memory. */
+struct shared_buffer *shared_buffer_new(struct memclient_buffer *handle);
+/* An area that was taken out: unmaps it, and gives it back. */
+void shared_buffer_release(const struct area *taken);
+
+/* ---- areas ------------------------------------------------------------------------------------------------ */
 
 /* Notes a copy of it, with its count of the buffer. What is noted there already was unmapped behind our back, and is
  * forgotten. -ENOMEM. */

@@ -12,7 +12,6 @@
 #include "base/list.h"
 #include "umf/area.h"
 #include "umf/mutex.h"
-#include "umf/shared_buffer.h"
 
 struct closed {
     struct list link;

@@ -2,6 +2,7 @@
 /* The memoryd provider: the broker's memory with all that it can do, as a provider; shared.c does most of it. */
 #include <errno.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,12 +10,15 @@
 #include <memclient/umf/umf/providers/provider_memoryd.h>
 
 #include "base/align.h"
+#include "base/cleanup.h"
 #include "base/sized.h"
+#include "base/textfile.h"
 #include "umf/area.h"
 #include "umf/log.h"
 #include "umf/native_error.h"
-#include "umf/pages.h"
 #include "umf/shared.h"
+
+#define THP "/sys/kernel/mm/transparent_hugepage/"
 
 static __thread struct native_error last = {UMF_MEMORYD_RESULTS_START_FROM, "success"};
 
@@ -151,6 +155,41 @@ static umf_result_t memoryd_initialize(void *arg, void **provider)
     memoryd_set_up(memoryd);
     *provider = memoryd;
     return UMF_RESULT_SUCCESS;
+}
+
+/* ---- pages, as files of the kernel have them at the moment ------------------------------------------------ */
+
+/* A number at the beginning of a text, after blanks; 0 if there is none that a page could have. */
+static uint64_t size_in(const char *text, uint64_t unit)
+{
+    uint64_t n;
+
+    errno = 0;
+    n = strtoull(text, NULL, 10);
+    return errno || n > UINT32_MAX || !is_power_of_two(n) ? 0 : n * unit;
+}
+
+/* What the kernel makes transparent huge pages of, or 0 if it makes none. */
+static uint64_t pages_transparent(void)
+{
+    char line[64];
+
+    if (!textfile_line(line, sizeof(line), THP "enabled") || strstr(line, "[never]"))
+        return 0;
+    return textfile_line(line, sizeof(line), THP "hpage_pmd_size") ? size_in(line, 1) : 0;
+}
+
+/* The default page of hugetlb, or 0. */
+static uint64_t pages_huge(void)
+{
+    static const char label[] = "Hugepagesize:";
+    _cleanup_fclose_ FILE *file = fopen("/proc/meminfo", "re");
+    char line[256];
+
+    while (file && fgets(line, sizeof(line), file))
+        if (!strncmp(line, label, sizeof(label) - 1))
+            return size_in(line + sizeof(label) - 1, 1024);
+    return 0;
 }
 
 /* ---- questions ------------------------------------------------------------------------------------------- */

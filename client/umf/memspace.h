@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include <memclient/umf/umf/memspace.h>
+#include <memclient/umf/umf/providers/provider_os_memory.h>
 
 #include "umf/nodes.h"
 
@@ -13,6 +14,14 @@ struct umf_memspace_t {
     bool everywhere; /* all of the host: without a policy there is nothing to say about where */
     unsigned n;
     unsigned nodes[];
+};
+
+/* A policy: how memory is spread over the nodes of a memspace. It is only looked at when a provider is made. */
+struct umf_mempolicy_t {
+    umf_mempolicy_membind_t bind;
+    size_t part_size;                       /* of INTERLEAVE */
+    umf_numa_split_partition_t *partitions; /* of SPLIT, ours */
+    unsigned n_partitions;
 };
 
 enum memspace_kind {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <stdint.h>
+#include <stdio.h>
 
 struct native_error {
     int32_t code;
@@ -13,6 +14,21 @@ struct native_error {
 };
 
 /* "beginning: detail", or only the beginning if there is no detail. */
-void native_error_set(struct native_error *error, int32_t code, const char *beginning, const char *detail);
+static inline void native_error_set(struct native_error *error, int32_t code, const char *beginning,
+                                    const char *detail)
+{
+    error->code = code;
+    if (detail && *detail)
+        (void)snprintf(error->text, sizeof(error->text), "%s: %s", beginning, detail);
+    else
+        (void)snprintf(error->text, sizeof(error->text), "%s", beginning);
+}
+
 /* Either of the two may be NULL. */
-void native_error_get(const struct native_error *error, const char **message, int32_t *code);
+static inline void native_error_get(const struct native_error *error, const char **message, int32_t *code)
+{
+    if (message)
+        *message = error->text;
+    if (code)
+        *code = error->code;
+}

@@ -55,3 +55,17 @@ int os_numa_request(const struct os *os, uint64_t before, struct os_request *req
  * if nodes are not the provider's, but the thread's, whose policy knows nothing of the broker.
  */
 bool os_numa_request_fewer(const struct os *os, struct os_request *request);
+
+/* ---- the kernel ------------------------------------------------------------------------------------------ */
+
+/* The calls of the OS provider: a table, so that tests can let them fail. */
+struct os_calls {
+    void *(*mmap)(void *address, size_t length, int protection, int flags, int fd, off_t offset);
+    int (*munmap)(void *address, size_t length);
+    int (*madvise)(void *address, size_t length, int advice);
+    long (*mbind)(void *address, unsigned long length, int mode, const unsigned long *nodes, unsigned long max,
+                  unsigned flags);
+    long (*get_mempolicy)(int *mode, unsigned long *nodes, unsigned long max, void *address, unsigned long flags);
+};
+
+extern const struct os_calls *os_calls;

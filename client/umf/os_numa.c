@@ -12,7 +12,6 @@
 
 #include "base/align.h"
 #include "umf/os.h"
-#include "umf/os_calls.h"
 
 #define NODES 1024 /* as many as any kernel has */
 #define WORD_BITS (8 * sizeof(unsigned long))

@@ -8,7 +8,6 @@
 #include "base/align.h"
 #include "umf/area.h"
 #include "umf/os.h"
-#include "umf/os_calls.h"
 
 static long call_mbind(void *address, unsigned long length, int mode, const unsigned long *nodes, unsigned long max,
                        unsigned flags)

@@ -23,7 +23,6 @@
 #include "base/align.h"
 #include "umf/pool_jemalloc.h"
 #include "umf/pool_threads.h"
-#include "umf/static_tls.h"
 
 extern __typeof__(mallocx) umf_je_mallocx;
 extern __typeof__(dallocx) umf_je_dallocx;

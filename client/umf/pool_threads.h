@@ -71,6 +71,12 @@ static inline struct thread_now *thread_now_quick(void)
     return (struct thread_now *)(void *)((char *)__builtin_thread_pointer() + offset);
 }
 
+/*
+ * Are they at one place in all threads, by the thread pointer? So it is if the library was loaded with the program, and
+ * not by dlopen(). Then *offset gets where `variable` is, as the calling thread sees it.
+ */
+bool static_tls(const void *variable, intptr_t *offset);
+
 /* From now on a fork takes the pool's lock, which is there already. */
 void thread_parts_init(struct thread_parts *parts, const struct thread_parts_ops *ops, pthread_mutex_t *pool_lock,
                        struct thread_part *none);

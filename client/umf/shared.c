@@ -16,7 +16,6 @@
 #include "base/steal.h"
 #include "umf/area.h"
 #include "umf/closed.h"
-#include "umf/shared_buffer.h"
 
 /* Names of the memory of one provider: its own, a slash, and a number. */
 #define NAME_MAX_SIZE (MEMCLIENT_NAME_MAX + 1)

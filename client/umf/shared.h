@@ -20,8 +20,6 @@
 #include "umf/area.h"
 #include "umf/profile.h"
 
-struct shared_buffer;
-
 /* What a provider wants its memory to be like; the first member of its own struct, and the owner of its areas. */
 struct shared {
     enum profile_provider profile;

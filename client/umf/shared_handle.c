@@ -16,7 +16,6 @@
 #include "umf/check.h"
 #include "umf/closed.h"
 #include "umf/shared.h"
-#include "umf/shared_buffer.h"
 
 #define MAGIC UINT32_C(0x3148534d) /* "MSH1" */
 

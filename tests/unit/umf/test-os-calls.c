@@ -10,7 +10,7 @@
 
 #include "tests/support/memory.h"
 #include "tests/unit/umf/umf.h"
-#include "umf/os_calls.h"
+#include "umf/os.h"
 
 enum { PREFERRED = 1, BIND = 2, INTERLEAVE = 3, LOCAL = 4, PREFERRED_MANY = 5 };
 

@@ -20,8 +20,8 @@
 #define LINE_SIZE 1024
 
 static struct {
-    enum log_level level, flush;
-    bool timestamp, pid;
+    int level, flush;   /* enum log_level */
+    int timestamp, pid; /* 1: yes */
     FILE *output;
 } settings = {.level = LOG_OFF, .flush = LOG_ERROR};
 
@@ -29,41 +29,12 @@ static __thread struct log_reason reason;
 
 /* ---- UMF_LOG ---------------------------------------------------------------------------------------------- */
 
-static const char *const levels[] = {"debug", "info", "warning", "error", "fatal"};
-static const char *const yes_no[] = {"no", "yes"};
+static const char *const levels[] = {"debug", "info", "warning", "error", "fatal", NULL};
+static const char *const yes_no[] = {"no", "yes", NULL};
 
 static void complain(const char *item, const char *what)
 {
     (void)fprintf(stderr, "memclient-umf: UMF_LOG: \"%s\": %s\n", item, what);
-}
-
-/* Which of the words it is; -1: none. */
-static int find_word(const char *word, const char *const *words, int n)
-{
-    for (int i = 0; i < n; i++)
-        if (!strcmp(word, words[i]))
-            return i;
-    return -1;
-}
-
-static void set_level(const char *item, const char *value, enum log_level *level)
-{
-    int i = find_word(value, levels, LOG_OFF);
-
-    if (i < 0)
-        complain(item, "a level is debug, info, warning, error or fatal");
-    else
-        *level = (enum log_level)i;
-}
-
-static void set_yes_no(const char *item, const char *value, bool *is_yes)
-{
-    int i = find_word(value, yes_no, 2);
-
-    if (i < 0)
-        complain(item, "it is yes or no");
-    else
-        *is_yes = i;
 }
 
 static void set_output(const char *item, const char *value)
@@ -86,48 +57,63 @@ static void set_output(const char *item, const char *value)
     }
 }
 
-static bool is_word(const char *text, size_t length, const char *word)
+/* What has one of several words as its value. */
+static const struct log_item {
+    const char *name;
+    const char *const *words;
+    int *value; /* gets the word's number */
+    const char *complaint;
+} log_items[] = {
+    {"level:", levels, &settings.level, "a level is debug, info, warning, error or fatal"},
+    {"flush:", levels, &settings.flush, "a level is debug, info, warning, error or fatal"},
+    {"timestamp:", yes_no, &settings.timestamp, "it is yes or no"},
+    {"pid:", yes_no, &settings.pid, "it is yes or no"},
+};
+
+static void set_word(const struct log_item *kind, const char *item, const char *value)
 {
-    return length == strlen(word) && !strncmp(text, word, length);
+    for (int i = 0; kind->words[i]; i++)
+        if (!strcmp(value, kind->words[i])) {
+            *kind->value = i;
+            return;
+        }
+    complain(item, kind->complaint);
 }
 
-static void read_item(const char *item, enum log_level *level)
+static void read_item(const char *item)
 {
-    const char *value = strchr(item, ':');
-    size_t length = value ? (size_t)(value - item) : 0;
+    static const char output[] = "output:";
 
-    if (is_word(item, length, "output"))
-        set_output(item, value + 1);
-    else if (is_word(item, length, "level"))
-        set_level(item, value + 1, level);
-    else if (is_word(item, length, "flush"))
-        set_level(item, value + 1, &settings.flush);
-    else if (is_word(item, length, "timestamp"))
-        set_yes_no(item, value + 1, &settings.timestamp);
-    else if (is_word(item, length, "pid"))
-        set_yes_no(item, value + 1, &settings.pid);
-    else
-        complain(item, "is none of level:, flush:, output:, timestamp: and pid:");
+    if (!strncmp(item, output, strlen(output))) {
+        set_output(item, item + strlen(output));
+        return;
+    }
+    for (size_t i = 0; i < sizeof(log_items) / sizeof(log_items[0]); i++)
+        if (!strncmp(item, log_items[i].name, strlen(log_items[i].name))) {
+            set_word(&log_items[i], item, item + strlen(log_items[i].name));
+            return;
+        }
+    complain(item, "is none of level:, flush:, output:, timestamp: and pid:");
 }
 
 void log_init(void)
 {
     const char *value = secure_getenv("UMF_LOG");
     _cleanup_free_ char *items = value ? strdup(value) : NULL;
-    enum log_level level = LOG_ERROR;
     char *rest = NULL;
 
     if (!items || !*items)
         return;
+    settings.level = LOG_ERROR;
     for (char *item = strtok_r(items, ";", &rest); item; item = strtok_r(NULL, ";", &rest))
-        read_item(item, &level);
+        read_item(item);
     if (!settings.output) {
         complain(value, "nothing is logged, as there is no output:stdout, output:stderr or output:file,PATH");
+        settings.level = LOG_OFF;
         return;
     }
-    settings.level = level;
     log_write(LOG_INFO, __func__, "memclient-umf %s, UMF %d.%d, level: %s, flush: %s", memclient_version(),
-              UMF_MAJOR_VERSION(UMF_VERSION_CURRENT), UMF_MINOR_VERSION(UMF_VERSION_CURRENT), levels[level],
+              UMF_MAJOR_VERSION(UMF_VERSION_CURRENT), UMF_MINOR_VERSION(UMF_VERSION_CURRENT), levels[settings.level],
               levels[settings.flush]);
 }
 
@@ -151,7 +137,7 @@ void log_flush(void)
 
 bool log_wants(enum log_level level)
 {
-    return level >= settings.level;
+    return (int)level >= settings.level;
 }
 
 static void write_line(enum log_level level, const char *function, const char *text)
@@ -166,7 +152,7 @@ static void write_line(enum log_level level, const char *function, const char *t
     if (settings.pid)
         (void)snprintf(who, sizeof(who), "PID:%-6ld TID:%-6ld ", (long)getpid(), syscall(SYS_gettid));
     (void)fprintf(settings.output, "[%s%s%-5s UMF] %s: %s\n", when, who, names[level], function, text);
-    if (level >= settings.flush)
+    if ((int)level >= settings.flush)
         (void)fflush(settings.output);
 }
 

@@ -23,8 +23,7 @@
 static __thread struct native_error last = {UMF_MEMORYD_RESULTS_START_FROM, "success"};
 
 struct memoryd {
-    struct shared shared;
-    umf_memoryd_memory_provider_params_t params; /* with copies of all that it points to */
+    struct shared shared;     /* with copies of all that it points to */
     _Atomic uint64_t granule; /* of the pool by that name; 0: the broker has not told yet */
 };
 
@@ -80,13 +79,14 @@ static void memoryd_finalize(void *provider)
     struct memoryd *memoryd = provider;
 
     shared_deinit(&memoryd->shared);
-    free((void *)(uintptr_t)memoryd->params.pool);
-    free((void *)(uintptr_t)memoryd->params.nodes);
-    free((void *)(uintptr_t)memoryd->params.weights);
-    free((void *)(uintptr_t)memoryd->params.name);
+    free((void *)(uintptr_t)memoryd->shared.options.pool);
+    free((void *)(uintptr_t)memoryd->shared.options.nodes);
+    free((void *)(uintptr_t)memoryd->shared.options.weights);
+    free((void *)(uintptr_t)memoryd->shared.name);
     free(memoryd);
 }
 
+/* *failed says that there is no memory for the copy. */
 static const char *copy_text(const char *from, bool *failed)
 {
     const char *to = from ? strdup(from) : NULL;
@@ -105,54 +105,52 @@ static const uint32_t *copy_array(const uint32_t *from, size_t n, bool *failed)
     return to;
 }
 
-static void memoryd_set_up(struct memoryd *memoryd)
+static bool copy_params(struct memoryd *memoryd, const umf_memoryd_memory_provider_params_t *params)
 {
-    const umf_memoryd_memory_provider_params_t *params = &memoryd->params;
-    struct memclient_alloc_options *options = &memoryd->shared.options;
+    bool failed = false;
 
-    options->size = sizeof(*options);
-    options->pool = params->pool;
-    options->nodes = params->nodes;
-    options->n_nodes = params->n_nodes;
-    options->placement = params->placement;
-    options->part_size = params->part_size;
-    options->weights = params->weights;
-    /* a pool's users split what it got, in pages that they were told of before */
-    options->pages = params->pool || params->pages ? params->pages : MEMCLIENT_PAGES_BASE;
-    options->page_size = params->page_size;
-    options->flags = params->flags;
-    options->wait_ms = params->wait_ms;
-    memoryd->shared.profile = PROFILE_MEMORYD;
-    memoryd->shared.result_of = result_of_handle;
-    memoryd->shared.ctx = params->context;
-    memoryd->shared.access = params->access;
-    memoryd->shared.rights = params->shared_rights;
-    memoryd->shared.keep_ms = params->keep_ms;
-    memoryd->shared.name = params->name;
-    shared_init(&memoryd->shared);
+    memoryd->shared = (struct shared){
+        .profile = PROFILE_MEMORYD,
+        .result_of = result_of_handle,
+        .ctx = params->context,
+        .access = params->access,
+        .rights = params->shared_rights,
+        .keep_ms = params->keep_ms,
+        .name = copy_text(params->name, &failed),
+        .options =
+            {
+                .size = sizeof(memoryd->shared.options),
+                .pool = copy_text(params->pool, &failed),
+                .nodes = copy_array(params->nodes, params->n_nodes, &failed),
+                .n_nodes = params->n_nodes,
+                .placement = params->placement,
+                .part_size = params->part_size,
+                .weights = copy_array(params->weights, params->n_nodes, &failed),
+                /* a pool's users split what it got, in pages that they were told of before */
+                .pages = params->pool || params->pages ? params->pages : MEMCLIENT_PAGES_BASE,
+                .page_size = params->page_size,
+                .flags = params->flags,
+                .wait_ms = params->wait_ms,
+            },
+    };
+    return !failed;
 }
 
 static umf_result_t memoryd_initialize(void *arg, void **provider)
 {
     umf_memoryd_memory_provider_params_t params;
     struct memoryd *memoryd;
-    bool failed = false;
 
     if (sized_read(&params, sizeof(params), arg) || !memoryd_are_params_valid(&params))
         return UMF_RESULT_ERROR_INVALID_ARGUMENT;
     memoryd = calloc(1, sizeof(*memoryd));
     if (!memoryd)
         return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
-    params.pool = copy_text(params.pool, &failed);
-    params.name = copy_text(params.name, &failed);
-    params.nodes = copy_array(params.nodes, params.n_nodes, &failed);
-    params.weights = copy_array(params.weights, params.n_nodes, &failed);
-    memoryd->params = params;
-    if (failed) {
+    if (!copy_params(memoryd, &params)) {
         memoryd_finalize(memoryd);
         return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
     }
-    memoryd_set_up(memoryd);
+    shared_init(&memoryd->shared);
     *provider = memoryd;
     return UMF_RESULT_SUCCESS;
 }
@@ -211,10 +209,10 @@ static int note_granule(const struct memclient_pool *pool, void *data)
 /* It is asked for once: a pool keeps it. */
 static uint64_t granule_of_pool(struct memoryd *memoryd)
 {
-    struct named_pool pool = {memoryd->params.pool, memoryd->granule};
+    struct named_pool pool = {memoryd->shared.options.pool, memoryd->granule};
 
     if (!pool.granule) {
-        (void)memclient_list_pools(memoryd->params.context, note_granule, &pool);
+        (void)memclient_list_pools(memoryd->shared.ctx, note_granule, &pool);
         memoryd->granule = pool.granule;
     }
     return pool.granule;
@@ -223,15 +221,15 @@ static uint64_t granule_of_pool(struct memoryd *memoryd)
 /* The least page of what it allocates. Only of a pool by name the broker must be asked. */
 static uint64_t granule_of(struct memoryd *memoryd)
 {
-    const umf_memoryd_memory_provider_params_t *params = &memoryd->params;
-    uint64_t huge = params->page_size, granule;
+    const struct memclient_alloc_options *options = &memoryd->shared.options;
+    uint64_t huge = options->page_size, granule;
 
-    if (params->pages == MEMCLIENT_PAGES_HUGETLB) {
+    if (options->pages == MEMCLIENT_PAGES_HUGETLB) {
         if (!huge)
             huge = pages_huge();
         return huge ? huge : page_size();
     }
-    if (!params->pool || params->pages != MEMCLIENT_PAGES_ANY)
+    if (!options->pool || options->pages != MEMCLIENT_PAGES_ANY)
         return page_size();
     granule = granule_of_pool(memoryd);
     return granule ? granule : page_size();
@@ -245,10 +243,12 @@ static void memoryd_get_last_native_error(void *provider, const char **message, 
 static umf_result_t memoryd_get_recommended_page_size(void *provider, size_t size, size_t *page_size_of)
 {
     struct memoryd *memoryd = provider;
-    uint64_t page = granule_of(memoryd), huge = memoryd->params.pages == MEMCLIENT_PAGES_THP ? pages_transparent() : 0;
+    uint64_t page = granule_of(memoryd), huge = 0;
 
     if (!page_size_of)
         return UMF_RESULT_ERROR_INVALID_ARGUMENT;
+    if (memoryd->shared.options.pages == MEMCLIENT_PAGES_THP)
+        huge = pages_transparent();
     *page_size_of = (size_t)(huge > page && size >= huge ? huge : page);
     return UMF_RESULT_SUCCESS;
 }

@@ -10,6 +10,7 @@
 
 #include "umf/ipc_lock.h"
 #include "umf/log.h"
+#include "umf/mutex.h"
 #include "umf/opened.h"
 #include "umf/owned.h"
 #include "umf/pool_threads.h"
@@ -18,23 +19,24 @@ static void library_before_fork(void)
 {
     log_flush();
     thread_parts_lock_all();
-    opened_lock();
-    owned_lock();
+    pthread_mutex_lock(&opened_mutex);
+    pthread_mutex_lock(&owned_mutex);
     ipc_lock();
 }
 
 static void library_in_parent(void)
 {
     ipc_unlock();
-    owned_unlock();
-    opened_unlock();
+    pthread_mutex_unlock(&owned_mutex);
+    pthread_mutex_unlock(&opened_mutex);
     thread_parts_unlock_all();
 }
 
 static void library_in_child(void)
 {
     ipc_lock_in_child();
-    owned_in_child();
+    mutex_renew(&owned_mutex);
+    mutex_renew(&opened_mutex);
     opened_in_child();
     thread_parts_in_child();
 }

@@ -14,7 +14,6 @@
  */
 #include "umf/opened.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -26,7 +25,6 @@
 #include "base/interval.h"
 #include "base/list.h"
 #include "umf/ipc_lock.h"
-#include "umf/mutex.h"
 #include "umf/pool.h"
 
 enum opened_state { OPENING, OPEN, CLOSING };
@@ -45,20 +43,10 @@ struct opened {
     uint8_t handle[];
 };
 
-static pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER; /* before ipc_lock */
+pthread_mutex_t opened_mutex = PTHREAD_MUTEX_INITIALIZER; /* before ipc_lock */
 static pthread_cond_t settled = PTHREAD_COND_INITIALIZER;    /* some record is OPEN, or has gone */
 static struct list in_transit = LIST_INIT(in_transit);
 static struct interval_tree open_ranges;
-
-void opened_lock(void)
-{
-    pthread_mutex_lock(&changing);
-}
-
-void opened_unlock(void)
-{
-    pthread_mutex_unlock(&changing);
-}
 
 /* ---- finding --------------------------------------------------------------------------------------------- */
 
@@ -162,9 +150,9 @@ static umf_result_t call_close(struct opened *opened)
     umf_memory_provider_handle_t provider = opened->pool->provider;
     umf_result_t result;
 
-    opened_unlock();
+    pthread_mutex_unlock(&opened_mutex);
     result = umfMemoryProviderCloseIPCHandle(provider, (void *)(uintptr_t)opened->range.start, opened->size);
-    opened_lock();
+    pthread_mutex_lock(&opened_mutex);
     ipc_lock();
     opened_end(opened);
     ipc_unlock();
@@ -219,9 +207,9 @@ static umf_result_t open_first(umf_memory_pool_handle_t pool, const void *handle
     ipc_unlock();
     if (!opened)
         return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
-    opened_unlock();
+    pthread_mutex_unlock(&opened_mutex);
     result = call_open(opened, &ptr);
-    opened_lock();
+    pthread_mutex_lock(&opened_mutex);
     ipc_lock();
     if (result == UMF_RESULT_SUCCESS) {
         opened_settle(opened, ptr);
@@ -248,11 +236,11 @@ umf_result_t opened_open(umf_memory_pool_handle_t pool, const void *handle, size
     if (opened)
         return result;
 
-    opened_lock();
+    pthread_mutex_lock(&opened_mutex);
     while ((opened = opened_find(pool, handle, size, hash)) && opened->state != OPEN)
-        pthread_cond_wait(&settled, &changing);
+        pthread_cond_wait(&settled, &opened_mutex);
     result = opened ? opened_use(opened, base_size, base) : open_first(pool, handle, size, hash, base_size, base);
-    opened_unlock();
+    pthread_mutex_unlock(&opened_mutex);
     return result;
 }
 
@@ -306,7 +294,7 @@ umf_result_t opened_close(const void *ptr)
 
     if (close_one_of_many(ptr))
         return UMF_RESULT_SUCCESS;
-    opened_lock();
+    pthread_mutex_lock(&opened_mutex);
     ipc_lock();
     opened = opened_find_around(ptr);
     if (!opened)
@@ -323,7 +311,7 @@ umf_result_t opened_close(const void *ptr)
         one = call_close(opened);
         result = result == UMF_RESULT_SUCCESS ? one : result;
     }
-    opened_unlock();
+    pthread_mutex_unlock(&opened_mutex);
     return result;
 }
 
@@ -346,13 +334,13 @@ static void opened_hand_over_uses(struct opened *opened)
 
 void opened_close_all(umf_memory_pool_handle_t pool)
 {
-    opened_lock();
+    pthread_mutex_lock(&opened_mutex);
     while (pool->opened) {
         struct opened *opened = pool->opened;
 
         /* closing another of the same range takes it along */
         if (opened->state != OPEN) {
-            pthread_cond_wait(&settled, &changing);
+            pthread_cond_wait(&settled, &opened_mutex);
             continue;
         }
         ipc_lock();
@@ -362,7 +350,7 @@ void opened_close_all(umf_memory_pool_handle_t pool)
         ipc_unlock();
         (void)call_close(opened);
     }
-    opened_unlock();
+    pthread_mutex_unlock(&opened_mutex);
 }
 
 /* ---- around a fork --------------------------------------------------------------------------------------- */
@@ -370,15 +358,8 @@ void opened_close_all(umf_memory_pool_handle_t pool)
 /* Threads that were at the provider are not here: nobody is to wait for them. What they opened nobody knows. */
 void opened_in_child(void)
 {
-    struct list *link, *next;
-
-    mutex_renew(&changing);
     (void)pthread_cond_init(&settled, NULL);
-    for (link = in_transit.next; link != &in_transit; link = next) {
-        struct opened *opened = container_of(link, struct opened, in_transit);
-
-        next = link->next;
+    list_for_each_entry_safe(opened, &in_transit, struct opened, in_transit)
         if (!pthread_equal(opened->thread, pthread_self()))
             opened_end(opened);
-    }
 }

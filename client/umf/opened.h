@@ -4,6 +4,8 @@
  */
 #pragma once
 
+#include <pthread.h>
+
 #include <memclient/umf/umf/memory_pool.h>
 
 /*
@@ -19,7 +21,7 @@ umf_memory_pool_handle_t opened_pool(const void *ptr);
 /* Closes all that is open in a pool. */
 void opened_close_all(umf_memory_pool_handle_t pool);
 
-/* Around a fork, before ipc_lock(). */
-void opened_lock(void);
-void opened_unlock(void);
+/* A fork takes it before ipc_lock(). */
+extern pthread_mutex_t opened_mutex;
+/* In the child of a fork, with that mutex made anew. */
 void opened_in_child(void);

@@ -7,12 +7,10 @@
 #include "umf/owned.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 
 #include "base/range_index.h"
 #include "umf/ipc_lock.h"
-#include "umf/mutex.h"
 #include "umf/pool.h"
 
 #define LEVELS 16
@@ -20,17 +18,7 @@
 static struct range_index levels[LEVELS];
 static struct range_index handles[LEVELS]; /* by the starts of those that have one */
 static unsigned n_levels = 1;              /* so many were ever used */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-
-void owned_lock(void)
-{
-    pthread_mutex_lock(&lock);
-}
-
-void owned_unlock(void)
-{
-    pthread_mutex_unlock(&lock);
-}
+pthread_mutex_t owned_mutex = PTHREAD_MUTEX_INITIALIZER;
 
 /* ---- finding --------------------------------------------------------------------------------------------- */
 
@@ -188,9 +176,4 @@ umf_result_t owned_merge(const struct owned *low, uint64_t high)
         return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
     low->pool->n_owned--;
     return UMF_RESULT_SUCCESS;
-}
-
-void owned_in_child(void)
-{
-    mutex_renew(&lock);
 }

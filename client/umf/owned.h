@@ -9,6 +9,7 @@
  */
 #pragma once
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -28,9 +29,8 @@ bool owned_find_base(const void *ptr, umf_memory_pool_handle_t pool, struct owne
 /* The handle that is kept with it; NULL: none. With the lock, or ipc_lock_read(). */
 void *owned_handle(const struct owned *owned);
 
-/* What is below is done with the lock. */
-void owned_lock(void);
-void owned_unlock(void);
+/* What is below is done with this mutex. A fork takes it before ipc_lock(). */
+extern pthread_mutex_t owned_mutex;
 
 /*
  * Enters what the pool got just now. What that overlaps, other than lying in it, was given back behind our back, and is
@@ -55,6 +55,3 @@ bool owned_keep_handle(const struct owned *owned, void *handle);
 void *owned_take_handle(const struct owned *owned);
 /* Of what was taken; also without the lock. */
 void owned_free_handle(void *handle);
-
-/* A fork takes the lock before ipc_lock(). */
-void owned_in_child(void);

@@ -23,9 +23,9 @@ static umf_result_t tracked_alloc(void *provider, size_t size, size_t alignment,
     umf_result_t result = umfMemoryProviderAlloc(pool->provider, size, alignment, &got);
 
     if (result == UMF_RESULT_SUCCESS && got) {
-        owned_lock();
+        pthread_mutex_lock(&owned_mutex);
         result = owned_add(pool, (uintptr_t)got, size);
-        owned_unlock();
+        pthread_mutex_unlock(&owned_mutex);
         if (result != UMF_RESULT_SUCCESS)
             (void)umfMemoryProviderFree(pool->provider, got, size);
     }
@@ -122,9 +122,9 @@ static umf_result_t tracked_free(void *provider, void *ptr, size_t size)
     umf_result_t result = UMF_RESULT_SUCCESS;
 
     if (ptr) {
-        owned_lock();
+        pthread_mutex_lock(&owned_mutex);
         result = take_owned(pool, ptr, size, &freed);
-        owned_unlock();
+        pthread_mutex_unlock(&owned_mutex);
     }
     if (result != UMF_RESULT_SUCCESS)
         return result;
@@ -133,9 +133,9 @@ static umf_result_t tracked_free(void *provider, void *ptr, size_t size)
         size = freed.owned.size;
     result = umfMemoryProviderFree(pool->provider, ptr, size);
     if (result != UMF_RESULT_SUCCESS && freed.owned.pool) {
-        owned_lock();
+        pthread_mutex_lock(&owned_mutex);
         put_back_freed(&freed);
-        owned_unlock();
+        pthread_mutex_unlock(&owned_mutex);
     }
     return result;
 }
@@ -174,9 +174,9 @@ static umf_result_t tracked_split(void *provider, void *ptr, size_t total, size_
     result = umfMemoryProviderAllocationSplit(pool->provider, ptr, total, first);
     if (result != UMF_RESULT_SUCCESS)
         return result;
-    owned_lock();
+    pthread_mutex_lock(&owned_mutex);
     result = split_owned(pool, ptr, total, first, &data);
-    owned_unlock();
+    pthread_mutex_unlock(&owned_mutex);
     if (result != UMF_RESULT_SUCCESS)
         (void)umfMemoryProviderAllocationMerge(pool->provider, ptr, (char *)ptr + first, total);
     put_kept_handle(pool, data);
@@ -220,9 +220,9 @@ static umf_result_t tracked_merge(void *provider, void *low_ptr, void *high_ptr,
     result = umfMemoryProviderAllocationMerge(pool->provider, low_ptr, high_ptr, total);
     if (result != UMF_RESULT_SUCCESS)
         return result;
-    owned_lock();
+    pthread_mutex_lock(&owned_mutex);
     result = merge_owned(pool, low_ptr, high_ptr, total, &low_data, &high_data);
-    owned_unlock();
+    pthread_mutex_unlock(&owned_mutex);
     if (result != UMF_RESULT_SUCCESS)
         (void)umfMemoryProviderAllocationSplit(pool->provider, low_ptr, total, low.size);
     put_kept_handle(pool, low_data);
@@ -240,7 +240,7 @@ static void keep_handle(umf_memory_pool_handle_t pool, const void *base, size_t 
     struct owned owned;
     void *kept;
 
-    owned_lock();
+    pthread_mutex_lock(&owned_mutex);
     if (find_whole(pool, base, base_size, &owned)) {
         kept = owned_handle(&owned);
         if (kept)
@@ -248,7 +248,7 @@ static void keep_handle(umf_memory_pool_handle_t pool, const void *base, size_t 
         else if (owned_keep_handle(&owned, *new))
             *new = NULL;
     }
-    owned_unlock();
+    pthread_mutex_unlock(&owned_mutex);
 }
 
 umf_result_t tracking_get_ipc(umf_memory_pool_handle_t pool, const void *ptr, size_t size, void *data, void **base,
@@ -313,18 +313,18 @@ static void forget_owned(umf_memory_pool_handle_t pool, bool give_back)
 {
     struct owned owned = {.start = 0}, taken;
 
-    owned_lock();
+    pthread_mutex_lock(&owned_mutex);
     while (pool->n_owned && owned_next(pool, &owned)) {
         void *data = owned_take_handle(&owned);
 
         (void)owned_take(pool, (void *)(uintptr_t)owned.start, 0, &taken);
-        owned_unlock();
+        pthread_mutex_unlock(&owned_mutex);
         put_kept_handle(pool, data);
         if (give_back)
             (void)umfMemoryProviderFree(pool->provider, (void *)(uintptr_t)taken.start, taken.size);
-        owned_lock();
+        pthread_mutex_lock(&owned_mutex);
     }
-    owned_unlock();
+    pthread_mutex_unlock(&owned_mutex);
 }
 
 void tracking_give_back_all(umf_memory_provider_handle_t tracking)

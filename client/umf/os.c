@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/align.h"
 #include "umf/area.h"
@@ -14,30 +16,26 @@
 
 static __thread struct native_error last = {UMF_OS_RESULT_SUCCESS, "success"};
 
+/* ---- native errors --------------------------------------------------------------------------------------- */
+
 static const char *os_text_of(umf_os_memory_provider_native_error_t error)
 {
-    switch (error) {
-    case UMF_OS_RESULT_SUCCESS:
-        return "success";
-    case UMF_OS_RESULT_ERROR_ALLOC_FAILED:
-        return "memory allocation failed";
-    case UMF_OS_RESULT_ERROR_ADDRESS_NOT_ALIGNED:
-        return "allocated address is not aligned";
-    case UMF_OS_RESULT_ERROR_BIND_FAILED:
-        return "binding memory to NUMA node failed";
-    case UMF_OS_RESULT_ERROR_FREE_FAILED:
-        return "memory deallocation failed";
-    case UMF_OS_RESULT_ERROR_PURGE_LAZY_FAILED:
-        return "lazy purging failed";
-    case UMF_OS_RESULT_ERROR_PURGE_FORCE_FAILED:
-        return "force purging failed";
-    case UMF_OS_RESULT_ERROR_TOPO_DISCOVERY_FAILED:
-        return "HWLOC topology discovery failed"; /* programs compare it; there is no hwloc here */
-    }
-    return "";
+    static const char *const texts[] = {
+        "success",
+        "memory allocation failed",
+        "allocated address is not aligned",
+        "binding memory to NUMA node failed",
+        "memory deallocation failed",
+        "lazy purging failed",
+        "force purging failed",
+        "HWLOC topology discovery failed", /* programs compare it; there is no hwloc here */
+    };
+
+    return texts[error - UMF_OS_RESULT_SUCCESS];
 }
 
-umf_result_t os_fail(umf_os_memory_provider_native_error_t error, int number)
+/* Sets this thread's error, with the text of an errno unless that is 0. */
+static umf_result_t os_fail(umf_os_memory_provider_native_error_t error, int number)
 {
     char text[128];
 
@@ -45,7 +43,8 @@ umf_result_t os_fail(umf_os_memory_provider_native_error_t error, int number)
     return UMF_RESULT_ERROR_MEMORY_PROVIDER_SPECIFIC;
 }
 
-umf_result_t os_fail_shared(umf_os_memory_provider_native_error_t error)
+/* The same with the text of memclient_error(). */
+static umf_result_t os_fail_shared(umf_os_memory_provider_native_error_t error)
 {
     native_error_set(&last, error, os_text_of(error), memclient_error());
     return UMF_RESULT_ERROR_MEMORY_PROVIDER_SPECIFIC;
@@ -58,6 +57,113 @@ static umf_result_t os_result_of(int r)
     log_because_of(r);
     return result == UMF_RESULT_ERROR_MEMORY_PROVIDER_SPECIFIC ? os_fail_shared(UMF_OS_RESULT_ERROR_ALLOC_FAILED)
                                                                : result;
+}
+
+/* ---- anonymous memory of the process ---------------------------------------------------------------------- */
+
+static long call_mbind(void *address, unsigned long length, int mode, const unsigned long *nodes, unsigned long max,
+                       unsigned flags)
+{
+    return syscall(SYS_mbind, address, length, mode, nodes, max, flags);
+}
+
+static long call_get_mempolicy(int *mode, unsigned long *nodes, unsigned long max, void *address, unsigned long flags)
+{
+    return syscall(SYS_get_mempolicy, mode, nodes, max, address, flags);
+}
+
+static const struct os_calls kernel = {
+    .mmap = mmap,
+    .munmap = munmap,
+    .madvise = madvise,
+    .mbind = call_mbind,
+    .get_mempolicy = call_get_mempolicy,
+};
+
+const struct os_calls *os_calls = &kernel;
+
+/* Of `length` + `more` bytes that were mapped there those are kept that begin at a multiple of the alignment. */
+static void *cut_ends(char *at, uint64_t length, uint64_t more, uint64_t alignment)
+{
+    uint64_t skip = (alignment - (uintptr_t)at % alignment) % alignment;
+
+    if (skip)
+        (void)os_calls->munmap(at, (size_t)skip);
+    if (more > skip)
+        (void)os_calls->munmap(at + skip + length, (size_t)(more - skip));
+    return at + skip;
+}
+
+/* Maps `length` bytes at a multiple of `alignment`, which is one of the page size: maps more, and cuts the ends off. */
+static umf_result_t map_aligned(int protection, uint64_t length, uint64_t alignment, void **ptr)
+{
+    const uint64_t page = page_size(), more = alignment - page;
+    uint64_t total;
+    char *at;
+
+    if (__builtin_add_overflow(length, more, &total) || total > SIZE_MAX)
+        return os_fail(UMF_OS_RESULT_ERROR_ALLOC_FAILED, ENOMEM);
+    at = os_calls->mmap(NULL, (size_t)total, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED)
+        return os_fail(UMF_OS_RESULT_ERROR_ALLOC_FAILED, errno);
+    if (!is_page_aligned((uintptr_t)at)) {
+        (void)os_calls->munmap(at, (size_t)total);
+        return os_fail(UMF_OS_RESULT_ERROR_ADDRESS_NOT_ALIGNED, 0);
+    }
+    *ptr = more ? cut_ends(at, length, more, alignment) : at;
+    return UMF_RESULT_SUCCESS;
+}
+
+static umf_result_t os_private_alloc(struct os *os, size_t size, size_t alignment, void **ptr)
+{
+    const uint64_t page = page_size();
+    uint64_t length = size, before = 0;
+    struct area area = {.owner = &os->shared};
+    umf_result_t result;
+    void *at = NULL;
+    int r;
+
+    if (!size)
+        return os_fail(UMF_OS_RESULT_ERROR_ALLOC_FAILED, EINVAL);
+    if (size > SIZE_MAX - page)
+        return os_fail(UMF_OS_RESULT_ERROR_ALLOC_FAILED, ENOMEM);
+    length = page_align_up(size);
+    result = map_aligned(os->protection, length, alignment > page ? alignment : page, &at);
+    if (result != UMF_RESULT_SUCCESS)
+        return result;
+    if (os->mode == UMF_NUMA_MODE_INTERLEAVE)
+        before = __atomic_fetch_add(&os->allocated, size, __ATOMIC_RELAXED);
+    r = os_numa_bind(os, at, length, before);
+    if (r) {
+        (void)os_calls->munmap(at, (size_t)length);
+        return os_fail(UMF_OS_RESULT_ERROR_BIND_FAILED, -r);
+    }
+    area.start = (uintptr_t)at;
+    area.length = length;
+    if (area_add(&area)) {
+        (void)os_calls->munmap(at, (size_t)length);
+        return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+    }
+    *ptr = at;
+    return UMF_RESULT_SUCCESS;
+}
+
+static umf_result_t os_private_release(const struct area *taken)
+{
+    int number;
+
+    if (!os_calls->munmap((void *)(uintptr_t)taken->start, (size_t)taken->length))
+        return UMF_RESULT_SUCCESS;
+    /* the kernel refuses where it would have to remember more ranges than it may */
+    number = errno;
+    area_put_back(taken);
+    return os_fail(UMF_OS_RESULT_ERROR_FREE_FAILED, number);
+}
+
+static umf_result_t os_private_purge(void *ptr, size_t size, int advice,
+                                     umf_os_memory_provider_native_error_t error)
+{
+    return os_calls->madvise(ptr, size, advice) < 0 ? os_fail(error, errno) : UMF_RESULT_SUCCESS;
 }
 
 /* ---- making one ------------------------------------------------------------------------------------------ */
@@ -117,7 +223,7 @@ static void os_finalize(void *provider)
     shared_deinit(&os->shared);
     free(os->nodes);
     free(os->partitions);
-    free(os->name);
+    free((void *)(uintptr_t)os->shared.name);
     free(os);
 }
 
@@ -151,9 +257,8 @@ static int copy_numa(struct os *os, const umf_os_memory_provider_params_t *param
 /* Names of the broker begin with no slash, and those of shm_open() do. */
 static int copy_name(struct os *os, const char *name)
 {
-    name += strspn(name, "/");
-    os->name = strdup(name);
-    return os->name ? 0 : -ENOMEM;
+    os->shared.name = strdup(name + strspn(name, "/"));
+    return os->shared.name ? 0 : -ENOMEM;
 }
 
 static void set_protection(struct os *os, unsigned protection)
@@ -201,7 +306,6 @@ static umf_result_t os_initialize(void *arg, void **provider)
         os_finalize(os);
         return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
     }
-    os->shared.name = os->name;
     os->shared.name_is_optional = true;
     *provider = os;
     return UMF_RESULT_SUCCESS;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The OS provider's parts: os.c has the operations, os_private.c anonymous memory, os_numa.c the nodes; memory that is
- * shared is in shared.c.
+ * The OS provider's parts: os.c has the operations and anonymous memory, os_numa.c the nodes; shared memory is in
+ * shared.c.
  */
 #pragma once
 
@@ -24,18 +24,8 @@ struct os {
     uint64_t part_size; /* as it was given */
     umf_numa_split_partition_t *partitions; /* of SPLIT: one for each node if none were given */
     unsigned n_partitions;
-    char *name;
     uint64_t allocated; /* bytes so far, for what comes next in INTERLEAVE */
 };
-
-/* This thread's error, with the text of an errno, of memclient's, or without (0). Returns MEMORY_PROVIDER_SPECIFIC. */
-umf_result_t os_fail(umf_os_memory_provider_native_error_t error, int number);
-umf_result_t os_fail_shared(umf_os_memory_provider_native_error_t error);
-
-/* Anonymous memory. */
-umf_result_t os_private_alloc(struct os *os, size_t size, size_t alignment, void **ptr);
-umf_result_t os_private_release(const struct area *taken);
-umf_result_t os_private_purge(void *ptr, size_t size, int advice, umf_os_memory_provider_native_error_t error);
 
 /* Finds out whether the machine tells of its nodes. A negative errno. */
 int os_numa_discover(void);

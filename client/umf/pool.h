@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A pool: a table of operations, what they work on, and the provider below. */
+/*
+ * A provider and a pool: each is a table of operations and what they work on. A provider does nothing by itself, except
+ * that it says which one failed last.
+ */
 #pragma once
 
 #include <stdbool.h>
@@ -7,9 +10,17 @@
 #include <memclient/umf/umf/memory_pool_ops.h>
 #include <memclient/umf/umf/memory_pool.h>
 
-#include "umf/provider.h"
-
 struct opened;
+
+struct umf_memory_provider_t {
+    umf_memory_provider_ops_t ops;
+    void *priv;
+    /*
+     * Of a pool's tracking, the application's provider, which does all that the tracking has no operation for; it may be
+     * anything but NULL. Of any other, NULL.
+     */
+    umf_memory_provider_handle_t upstream;
+};
 
 struct umf_memory_pool_t {
     umf_memory_pool_ops_t ops;

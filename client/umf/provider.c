@@ -3,9 +3,8 @@
  * The provider's functions: each looks whether there is such an operation, and passes everything else on as it is.
  * Programs that bring operations of their own count on that: arguments that look wrong reach them.
  */
-#include "umf/provider.h"
+#include "umf/pool.h"
 
-#include <stdbool.h>
 #include <stdlib.h>
 
 #include "umf/log.h"

@@ -12,12 +12,11 @@
 #include "base/list.h"
 #include "umf/area.h"
 #include "umf/mutex.h"
+#include "umf/shared.h"
 
 struct closed {
     struct list link;
     struct area area;
-    size_t size;
-    uint8_t handle[];
 };
 
 static struct list all = LIST_INIT(all); /* the oldest first */
@@ -50,16 +49,14 @@ static void closed_put_back(struct closed *closed, bool is_oldest)
 struct wanted {
     const void *owner;
     uint64_t buffer;
-    const void *handle;
-    size_t size;
+    const void *handle; /* SHARED_HANDLE_SIZE bytes */
 };
 
 static bool is_wanted(const struct closed *closed, const struct wanted *wanted)
 {
     return (!wanted->owner || closed->area.owner == wanted->owner) &&
            (!wanted->buffer || memclient_buffer_id(closed->area.buffer->handle) == wanted->buffer) &&
-           (!wanted->handle ||
-            (closed->size == wanted->size && !memcmp(closed->handle, wanted->handle, wanted->size)));
+           (!wanted->handle || !memcmp(closed->area.buffer->opened_by, wanted->handle, SHARED_HANDLE_SIZE));
 }
 
 /* The youngest. */
@@ -104,7 +101,7 @@ static void closed_release_lost(void)
     }
 }
 
-bool closed_put(const struct area *area, const void *handle, size_t size)
+bool closed_put(const struct area *area)
 {
     struct closed *closed, *oldest;
     int r;
@@ -112,13 +109,11 @@ bool closed_put(const struct area *area, const void *handle, size_t size)
     closed_release_lost();
     if (__atomic_load_n(&area->buffer->refs, __ATOMIC_RELAXED) > 1)
         return false;
-    closed = malloc(sizeof(*closed) + size);
+    closed = malloc(sizeof(*closed));
     if (!closed)
         return false;
     list_init(&closed->link);
     closed->area = *area;
-    closed->size = size;
-    memcpy(closed->handle, handle, size);
     while ((r = memclient_cache_put(area->buffer->handle)) == -ENOSPC && (oldest = take_oldest()))
         closed_release(oldest);
     if (r) {
@@ -129,9 +124,9 @@ bool closed_put(const struct area *area, const void *handle, size_t size)
     return true;
 }
 
-bool closed_take(const void *owner, const void *handle, size_t size, struct area *area)
+bool closed_take(const void *owner, const void *handle, struct area *area)
 {
-    const struct wanted wanted = {.owner = owner, .handle = handle, .size = size};
+    const struct wanted wanted = {.owner = owner, .handle = handle};
     struct closed *closed;
 
     while ((closed = take_wanted(&wanted))) {

@@ -123,7 +123,7 @@ umf_result_t umfMemorydPoolHandle(const struct memclient_token *token, size_t of
     handle = calloc(1, sizeof(*handle) + SHARED_HANDLE_SIZE);
     if (!handle)
         return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
-    shared_make_handle(token, 0, end, handle->data);
+    shared_make_handle(token, 0, end, 0, handle->data);
     fill_header(handle, SHARED_HANDLE_SIZE, end, offset);
     *ipcHandle = handle;
     *size = handle->size;

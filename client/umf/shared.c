@@ -53,9 +53,7 @@ umf_result_t umfMemorydGetBuffer(const void *ptr, struct memclient_buffer **ret)
 {
     struct area area;
 
-    if (!ptr || !ret || !area_find(NULL, ptr, &area))
-        return UMF_RESULT_ERROR_INVALID_ARGUMENT;
-    if (!area.buffer)
+    if (!ptr || !ret || !area_find(NULL, ptr, &area) || !area.buffer)
         return UMF_RESULT_ERROR_INVALID_ARGUMENT;
     __atomic_store_n(&area.buffer->may_be_shared, true, __ATOMIC_RELAXED);
     *ret = memclient_buffer_ref(area.buffer->handle);

@@ -62,8 +62,9 @@ int shared_note(struct shared *shared, enum area_kind kind, void *ptr, uint64_t 
 
 #define SHARED_HANDLE_SIZE 64
 
-/* Of a part of a buffer that came by another way; no provider has made it, and none takes it back. */
-void shared_make_handle(const struct memclient_token *token, uint64_t offset, uint64_t length, void *data);
+/* A handle of a part of a buffer. maker 0: no provider has made it, and none takes it back. */
+void shared_make_handle(const struct memclient_token *token, uint64_t offset, uint64_t length, uint64_t maker,
+                        void *data);
 /* What such a failure is, for UMF. */
 umf_result_t shared_handle_result(int r);
 

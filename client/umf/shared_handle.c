@@ -37,6 +37,15 @@ static bool handle_read(struct shared_handle *handle, const void *data)
     return check_read(handle, sizeof(*handle), MAGIC, data);
 }
 
+void shared_make_handle(const struct memclient_token *token, uint64_t offset, uint64_t length, uint64_t maker,
+                        void *data)
+{
+    struct shared_handle handle = {.token = *token, .offset = offset, .length = length, .maker = maker};
+
+    check_seal(&handle, sizeof(handle), MAGIC);
+    memcpy(data, &handle, sizeof(handle));
+}
+
 /* ---- giving one ------------------------------------------------------------------------------------------ */
 
 /* The buffer's token, made at the first call: of two threads that do so, one wins. */
@@ -75,30 +84,21 @@ static int token_of(const struct shared *shared, struct shared_buffer *buffer, s
 static int handle_get(const struct shared *shared, const void *ptr, size_t size, void *data)
 {
     _cleanup_(shared_buffer_unrefp) struct shared_buffer *buffer = NULL;
-    struct shared_handle handle = {.length = size, .maker = shared->maker};
+    struct memclient_token token;
     struct area area;
+    uint64_t offset;
     int r;
 
     if (!data || !size || !area_is_one(shared, (uintptr_t)ptr, size) || !area_find(shared, ptr, &area))
         return -EFAULT;
     buffer = area.buffer;
-    handle.offset = area.offset + ((uintptr_t)ptr - area.start);
-    if (handle.offset % memclient_buffer_granule(buffer->handle))
+    offset = area.offset + ((uintptr_t)ptr - area.start);
+    if (offset % memclient_buffer_granule(buffer->handle))
         return -EFAULT;
-    r = token_of(shared, buffer, &handle.token);
-    if (r)
-        return r;
-    check_seal(&handle, sizeof(handle), MAGIC);
-    memcpy(data, &handle, sizeof(handle));
-    return 0;
-}
-
-void shared_make_handle(const struct memclient_token *token, uint64_t offset, uint64_t length, void *data)
-{
-    struct shared_handle handle = {.token = *token, .offset = offset, .length = length};
-
-    check_seal(&handle, sizeof(handle), MAGIC);
-    memcpy(data, &handle, sizeof(handle));
+    r = token_of(shared, buffer, &token);
+    if (!r)
+        shared_make_handle(&token, offset, size, shared->maker, data);
+    return r;
 }
 
 umf_result_t umfMemorydProviderHandle(const struct memclient_token *token, size_t offset, size_t length,
@@ -108,7 +108,7 @@ umf_result_t umfMemorydProviderHandle(const struct memclient_token *token, size_
 
     if (!token || !length || !providerIpcData || !checked_add_size(offset, length, &end))
         return UMF_RESULT_ERROR_INVALID_ARGUMENT;
-    shared_make_handle(token, offset, length, providerIpcData);
+    shared_make_handle(token, offset, length, 0, providerIpcData);
     return UMF_RESULT_SUCCESS;
 }
 
@@ -156,7 +156,7 @@ static bool handle_reopen(const struct shared *shared, const struct shared_handl
 {
     struct area area;
 
-    if (!closed_take(shared, handle, sizeof(*handle), &area))
+    if (!closed_take(shared, handle, &area))
         return false;
     if (area_add(&area)) {
         shared_buffer_release(&area);
@@ -205,7 +205,7 @@ static int handle_open(struct shared *shared, const void *data, void **ptr)
 
 static void handle_close(const struct area *area)
 {
-    if (!area->buffer->opened_by || !closed_put(area, area->buffer->opened_by, sizeof(struct shared_handle)))
+    if (!area->buffer->opened_by || !closed_put(area))
         shared_buffer_release(area);
 }
 

@@ -17,11 +17,7 @@
 
 #define LIST_MAX 4096 /* characters of a list of nodes */
 
-static void closedirp(DIR **dir)
-{
-    if (*dir)
-        closedir(*dir);
-}
+DEFINE_CLEANUP(DIR *, closedir);
 
 static void set_add(struct node_set *set, unsigned number)
 {

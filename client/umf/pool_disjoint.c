@@ -135,14 +135,6 @@ static void *chunk_get(struct disjoint *pool, struct bucket *bucket, bool aligne
     return NULL;
 }
 
-static void *disjoint_pass_on(struct disjoint *pool, size_t size, size_t alignment, umf_result_t *result)
-{
-    void *ptr = NULL;
-
-    *result = umfMemoryProviderAlloc(pool->provider, size, alignment, &ptr);
-    return *result == UMF_RESULT_SUCCESS ? ptr : NULL;
-}
-
 static void *disjoint_get(struct disjoint *pool, size_t size, size_t room, size_t alignment)
 {
     umf_result_t result = UMF_RESULT_SUCCESS;
@@ -151,8 +143,7 @@ static void *disjoint_get(struct disjoint *pool, size_t size, size_t room, size_
     void *ptr;
 
     if (!is_pooled(pool, room)) {
-        ptr = pool->is_tracked ? disjoint_pass_on(pool, size, alignment, &result)
-                               : large_get(pool, size, alignment, &result);
+        ptr = large_get(pool, size, alignment, &result);
     } else {
         bucket = &pool->buckets[bucket_for(pool, room)];
         if (bucket->is_cut) {

@@ -243,8 +243,14 @@ void *whole_get(struct bucket *bucket, size_t alignment, bool *from_pool, umf_re
 
 void *large_get(struct disjoint *pool, size_t size, size_t alignment, umf_result_t *result)
 {
-    struct block *block = block_new(pool, &pool->spare, sizeof(*block), result);
+    struct block *block;
+    void *ptr = NULL;
 
+    if (pool->is_tracked) {
+        *result = umfMemoryProviderAlloc(pool->provider, size, alignment, &ptr);
+        return *result == UMF_RESULT_SUCCESS ? ptr : NULL;
+    }
+    block = block_new(pool, &pool->spare, sizeof(*block), result);
     if (!block)
         return NULL;
     block->bucket = NULL;

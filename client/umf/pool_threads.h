@@ -51,17 +51,10 @@ extern __thread struct thread_now thread_now_here;
 extern struct thread_now thread_now_unknown; /* without any part */
 extern intptr_t thread_now_offset;           /* by the thread pointer; 0: nobody knows */
 
-/* The calling thread's. A shared library's variables of threads cost a function call, but where it is known better. */
-static inline struct thread_now *thread_now(void)
-{
-    intptr_t offset = __atomic_load_n(&thread_now_offset, __ATOMIC_RELAXED);
-
-    if (__builtin_expect(!offset, false))
-        return &thread_now_here;
-    return (struct thread_now *)(void *)((char *)__builtin_thread_pointer() + offset);
-}
-
-/* thread_now() without a call, for what is done most: where that takes one, this is not a thread's own. */
+/*
+ * The calling thread's; or thread_now_unknown, where finding it takes a call: a shared library's variables of threads
+ * cost one, but where their place is known.
+ */
 static inline struct thread_now *thread_now_quick(void)
 {
     intptr_t offset = __atomic_load_n(&thread_now_offset, __ATOMIC_RELAXED);
@@ -69,6 +62,14 @@ static inline struct thread_now *thread_now_quick(void)
     if (__builtin_expect(!offset, false))
         return &thread_now_unknown;
     return (struct thread_now *)(void *)((char *)__builtin_thread_pointer() + offset);
+}
+
+/* The calling thread's. */
+static inline struct thread_now *thread_now(void)
+{
+    struct thread_now *now = thread_now_quick();
+
+    return now == &thread_now_unknown ? &thread_now_here : now;
 }
 
 /*

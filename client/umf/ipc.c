@@ -13,8 +13,11 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/cleanup.h"
+#include "base/steal.h"
 #include "umf/log.h"
 #include "umf/opened.h"
+#include "umf/owned.h"
 #include "umf/pool.h"
 #include "umf/shared.h"
 #include "umf/tracking.h"
@@ -83,30 +86,25 @@ umf_result_t umfPoolGetIPCHandleSize(umf_memory_pool_handle_t hPool, size_t *siz
 
 umf_result_t umfGetIPCHandle(const void *ptr, umf_ipc_handle_t *ipcHandle, size_t *size)
 {
-    umf_memory_pool_handle_t pool;
-    umf_ipc_handle_t handle;
-    umf_result_t result;
+    _cleanup_free_ umf_ipc_handle_t handle = NULL;
     size_t total, base_size;
+    struct owned owned;
+    umf_result_t result;
     void *base;
 
-    if (!ptr || !ipcHandle || !size)
+    if (!ptr || !ipcHandle || !size || !owned_find(ptr, &owned))
         return UMF_RESULT_ERROR_INVALID_ARGUMENT;
-    pool = pool_of_own(ptr);
-    if (!pool)
-        return UMF_RESULT_ERROR_INVALID_ARGUMENT;
-    result = umfPoolGetIPCHandleSize(pool, &total);
+    result = umfPoolGetIPCHandleSize(owned.pool, &total);
     if (result != UMF_RESULT_SUCCESS)
         return result;
     handle = calloc(1, total);
     if (!handle)
         return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
-    result = tracking_get_ipc(pool, ptr, total - sizeof(*handle), handle->data, &base, &base_size);
-    if (result != UMF_RESULT_SUCCESS) {
-        free(handle);
+    result = tracking_get_ipc(owned.pool, ptr, total - sizeof(*handle), handle->data, &base, &base_size);
+    if (result != UMF_RESULT_SUCCESS)
         return result;
-    }
     fill_header(handle, total - sizeof(*handle), base_size, (uintptr_t)ptr - (uintptr_t)base);
-    *ipcHandle = handle;
+    *ipcHandle = steal_ptr(&handle);
     *size = total;
     return UMF_RESULT_SUCCESS;
 }

@@ -280,14 +280,7 @@ umf_memory_provider_ops_t *umfLevelZeroMemoryProviderOps(void)
         .get_recommended_page_size = l0_get_recommended_page_size,
         .get_min_page_size = l0_get_min_page_size,
         .get_name = l0_get_name,
-        .ipc =
-            {
-                .get_ipc_handle_size = l0_get_ipc_handle_size,
-                .get_ipc_handle = l0_get_ipc_handle,
-                .put_ipc_handle = l0_put_ipc_handle,
-                .open_ipc_handle = l0_open_ipc_handle,
-                .close_ipc_handle = l0_close_ipc_handle,
-            },
+        .ipc = {l0_get_ipc_handle_size, l0_get_ipc_handle, l0_put_ipc_handle, l0_open_ipc_handle, l0_close_ipc_handle},
     };
 
     return &ops;

@@ -20,7 +20,6 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <memclient/memclient.h>
 
@@ -29,6 +28,7 @@
 #include "base/list.h"
 #include "base/steal.h"
 #include "umf/check.h"
+#include "umf/shared.h"
 
 #define MAGIC UINT32_C(0x31303d4c) /* "L=01" */
 
@@ -314,9 +314,7 @@ umf_result_t l0_close_ipc_handle(void *p, void *ptr, size_t size)
 
 void l0_ipc_init(struct level_zero *provider)
 {
-    static uint32_t n;
-
-    provider->maker = (uint64_t)getpid() << 32 | __atomic_add_fetch(&n, 1, __ATOMIC_RELAXED);
+    provider->maker = shared_new_maker();
     (void)pthread_mutex_init(&provider->lock, NULL);
     (void)pthread_cond_init(&provider->made, NULL);
 }

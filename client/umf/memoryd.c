@@ -116,6 +116,7 @@ static bool copy_params(struct memoryd *memoryd, const umf_memoryd_memory_provid
         .access = params->access,
         .rights = params->shared_rights,
         .keep_ms = params->keep_ms,
+        .maker = shared_new_maker(),
         .name = copy_text(params->name, &failed),
         .options =
             {
@@ -150,7 +151,6 @@ static umf_result_t memoryd_initialize(void *arg, void **provider)
         memoryd_finalize(memoryd);
         return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
     }
-    shared_init(&memoryd->shared);
     *provider = memoryd;
     return UMF_RESULT_SUCCESS;
 }

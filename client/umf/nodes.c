@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See nodes.h. Of sysfs, for each node: meminfo, and accessN/initiators with the speeds and links to the nodes from
+ * Nodes: see memspace.h. Of sysfs, for each node: meminfo, and accessN/initiators with the speeds and links to the nodes from
  * which they hold. access0 may be about devices that are no processors; kernels that know the difference have access1
  * for those that are.
  */
-#include "umf/nodes.h"
+#include "umf/memspace.h"
 
 #include <dirent.h>
 #include <limits.h>

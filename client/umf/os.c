@@ -297,7 +297,7 @@ static umf_result_t os_initialize(void *arg, void **provider)
     os->shared.options.size = sizeof(os->shared.options);
     os->shared.options.pages = MEMCLIENT_PAGES_BASE; /* as anonymous memory is split */
     os->shared.options.flags = MEMCLIENT_SHARED_SOON; /* that is what such a provider is for */
-    shared_init(&os->shared);
+    os->shared.maker = shared_new_maker();
     set_protection(os, params->protection);
     r = copy_numa(os, params);
     if (!r && params->shm_name && os->visibility == UMF_MEM_MAP_SHARED)

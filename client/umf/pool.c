@@ -117,24 +117,17 @@ umf_result_t umfPoolGetLastAllocationError(umf_memory_pool_handle_t hPool)
 
 /* ---- by an address --------------------------------------------------------------------------------------- */
 
-umf_memory_pool_handle_t pool_of_own(const void *ptr)
+umf_memory_pool_handle_t umfPoolByPtr(const void *ptr)
 {
     struct owned owned;
 
-    return owned_find(ptr, &owned) ? owned.pool : NULL;
-}
-
-umf_memory_pool_handle_t umfPoolByPtr(const void *ptr)
-{
-    umf_memory_pool_handle_t pool = pool_of_own(ptr);
-
-    return pool ? pool : opened_pool(ptr);
+    return owned_find(ptr, &owned) ? owned.pool : opened_pool(ptr);
 }
 
 /* What was opened is closed, not freed. */
 umf_result_t umfFree(void *ptr)
 {
-    umf_memory_pool_handle_t pool = ptr ? pool_of_own(ptr) : NULL;
+    struct owned owned;
 
-    return pool ? umfPoolFree(pool, ptr) : UMF_RESULT_SUCCESS;
+    return ptr && owned_find(ptr, &owned) ? umfPoolFree(owned.pool, ptr) : UMF_RESULT_SUCCESS;
 }

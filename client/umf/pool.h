@@ -36,6 +36,3 @@ static inline bool pool_is_tracked(umf_memory_pool_handle_t pool)
 {
     return !(pool->flags & UMF_POOL_CREATE_FLAG_DISABLE_TRACKING);
 }
-
-/* The pool that got this memory of its provider; not one that opened it. NULL if there is none. */
-umf_memory_pool_handle_t pool_of_own(const void *ptr);

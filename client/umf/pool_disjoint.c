@@ -83,7 +83,7 @@ static void disjoint_finalize(void *arg)
     thread_parts_leave(&pool->heaps);
     list_for_each_entry(part, &pool->heaps.all, struct thread_part, in_pool)
         if (!part->lost)
-            heap_detach(heap_of(part));
+            heap_detach(part);
     if (pool->params.PoolTrace)
         trace_end(pool);
     for (unsigned i = 0; i < pool->n_buckets; i++)

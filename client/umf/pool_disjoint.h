@@ -149,8 +149,6 @@ static inline bool block_holds(struct block *block, uintptr_t address)
     return address - from < atomic_load_explicit(&block->span, memory_order_relaxed);
 }
 
-extern struct block map_gap;
-
 /* What holds the address; NULL if nothing does. Without a lock: records are reused, never freed, and whoever asks for
  * an address has it allocated, so that what holds it stays. */
 static inline struct block *map_find(struct map *map, const void *ptr)
@@ -194,7 +192,7 @@ void *heap_malloc(struct heap *heap, struct bucket *bucket, bool aligned, bool *
 /* A chunk back; `mine` is the heap of the calling thread. False: its slab went to the provider. */
 bool heap_put(struct heap *mine, struct slab *slab, const void *ptr);
 /* No thread has it any more, and it keeps no slab that is free. */
-void heap_detach(struct heap *heap);
+void heap_detach(struct thread_part *part);
 
 static inline struct heap *heap_of(struct thread_part *part)
 {
@@ -240,7 +238,6 @@ static inline struct slab *heap_find(struct disjoint *pool, struct heap *heap, c
     return heap->recent;
 }
 
-bool heap_slow_push(struct slab *slab, const void *ptr);
 bool heap_emptied(struct slab *slab);
 
 /* A chunk of the thread's own, of a slab without slow_free. */

@@ -138,7 +138,7 @@ static void slab_stack_push(struct slab *slab, uint32_t number)
     }
 }
 
-bool heap_slow_push(struct slab *slab, const void *ptr)
+static bool heap_slow_push(struct slab *slab, const void *ptr)
 {
     slab_stack_push(slab, chunk_number(slab, ptr));
     return !slab_is_empty(slab) || slab->kept || heap_emptied(slab);
@@ -286,8 +286,10 @@ static void bin_give_up_empty(struct bin *bin)
     list_append(&slab->block.heap->unused, &slab->block.link);
 }
 
-void heap_detach(struct heap *heap)
+void heap_detach(struct thread_part *part)
 {
+    struct heap *heap = heap_of(part);
+
     pthread_mutex_lock(&heap->pool->lock);
     atomic_store(&heap->attached, false);
     heap_collect(heap);
@@ -296,13 +298,8 @@ void heap_detach(struct heap *heap)
     heap_unlock(heap);
 }
 
-static void heap_detach_part(struct thread_part *part)
-{
-    heap_detach(heap_of(part));
-}
-
 const struct thread_parts_ops heap_ops = {
     .make = heap_make,
     .attach = heap_attach,
-    .detach = heap_detach_part,
+    .detach = heap_detach,
 };

@@ -14,7 +14,7 @@
 #define SLOTS_MIN 64
 
 /* It holds no address. */
-struct block map_gap;
+static struct block map_gap;
 
 static struct map_table *map_table_new(size_t n, struct map_table *older)
 {

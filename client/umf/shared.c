@@ -20,11 +20,11 @@
 /* Names of the memory of one provider: its own, a slash, and a number. */
 #define NAME_MAX_SIZE (MEMCLIENT_NAME_MAX + 1)
 
-void shared_init(struct shared *shared)
+uint64_t shared_new_maker(void)
 {
-    static uint64_t n;
+    static uint32_t n;
 
-    shared->maker = (uint64_t)getpid() << 32 | (uint32_t)__atomic_add_fetch(&n, 1, __ATOMIC_RELAXED);
+    return (uint64_t)getpid() << 32 | __atomic_add_fetch(&n, 1, __ATOMIC_RELAXED);
 }
 
 static umf_result_t shared_release(const struct shared *shared, const struct area *taken)

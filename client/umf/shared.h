@@ -39,8 +39,8 @@ struct shared {
     uint64_t maker;      /* which provider made a handle */
 };
 
-/* Gives it its `maker`. */
-void shared_init(struct shared *shared);
+/* A number for a provider, unlike that of any other of this process or another. */
+uint64_t shared_new_maker(void);
 
 /* options: instead of the provider's own, or NULL. alignment: any multiple or divisor of the granule, 0 = none. */
 int shared_alloc(struct shared *shared, uint64_t size, uint64_t alignment,

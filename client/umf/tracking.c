@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "umf/ipc_lock.h"
+#include "umf/mutex.h"
 #include "umf/owned.h"
 #include "umf/pool.h"
 
@@ -68,9 +69,9 @@ static umf_result_t cut_owned(const struct owned *whole, struct freed *freed, si
     return result;
 }
 
-/* With the lock. */
 static umf_result_t take_owned(umf_memory_pool_handle_t pool, const void *ptr, size_t size, struct freed *freed)
 {
+    _cleanup_unlock_ pthread_mutex_t *locked = mutex_lock(&owned_mutex);
     struct owned whole;
     uint64_t before;
     umf_result_t result;
@@ -98,9 +99,10 @@ static umf_result_t take_owned(umf_memory_pool_handle_t pool, const void *ptr, s
     return UMF_RESULT_SUCCESS;
 }
 
-/* With the lock: undoes that, but for the handle. Without memory the pool is not found by its addresses any more. */
+/* Undoes that, but for the handle. Without memory the pool is not found by its addresses any more. */
 static void put_back_freed(const struct freed *freed)
 {
+    _cleanup_unlock_ pthread_mutex_t *locked = mutex_lock(&owned_mutex);
     struct owned owned = freed->owned, before;
 
     if (owned_put_back(&owned) != UMF_RESULT_SUCCESS)
@@ -121,22 +123,16 @@ static umf_result_t tracked_free(void *provider, void *ptr, size_t size)
     struct freed freed = {.ipc_data = NULL};
     umf_result_t result = UMF_RESULT_SUCCESS;
 
-    if (ptr) {
-        pthread_mutex_lock(&owned_mutex);
+    if (ptr)
         result = take_owned(pool, ptr, size, &freed);
-        pthread_mutex_unlock(&owned_mutex);
-    }
     if (result != UMF_RESULT_SUCCESS)
         return result;
     put_kept_handle(pool, freed.ipc_data);
     if (!size)
         size = freed.owned.size;
     result = umfMemoryProviderFree(pool->provider, ptr, size);
-    if (result != UMF_RESULT_SUCCESS && freed.owned.pool) {
-        pthread_mutex_lock(&owned_mutex);
+    if (result != UMF_RESULT_SUCCESS && freed.owned.pool)
         put_back_freed(&freed);
-        pthread_mutex_unlock(&owned_mutex);
-    }
     return result;
 }
 
@@ -148,9 +144,10 @@ static bool find_whole(umf_memory_pool_handle_t pool, const void *ptr, size_t si
     return owned_find_base(ptr, pool, ret) && (!size || ret->size == size);
 }
 
-/* With the lock: cuts it, as the provider has done, and takes its handle. */
+/* Cuts it, as the provider has done, and takes its handle. */
 static umf_result_t split_owned(umf_memory_pool_handle_t pool, const void *ptr, size_t total, size_t first, void **data)
 {
+    _cleanup_unlock_ pthread_mutex_t *locked = mutex_lock(&owned_mutex);
     struct owned owned;
     umf_result_t result;
 
@@ -174,9 +171,7 @@ static umf_result_t tracked_split(void *provider, void *ptr, size_t total, size_
     result = umfMemoryProviderAllocationSplit(pool->provider, ptr, total, first);
     if (result != UMF_RESULT_SUCCESS)
         return result;
-    pthread_mutex_lock(&owned_mutex);
     result = split_owned(pool, ptr, total, first, &data);
-    pthread_mutex_unlock(&owned_mutex);
     if (result != UMF_RESULT_SUCCESS)
         (void)umfMemoryProviderAllocationMerge(pool->provider, ptr, (char *)ptr + first, total);
     put_kept_handle(pool, data);
@@ -191,10 +186,11 @@ static bool find_both(umf_memory_pool_handle_t pool, const void *low_ptr, const 
            low->start + low->size == high->start && low->size + high->size == total && low->level == high->level;
 }
 
-/* With the lock: joins them, as the provider has done, and takes their handles. */
+/* Joins them, as the provider has done, and takes their handles. */
 static umf_result_t merge_owned(umf_memory_pool_handle_t pool, const void *low_ptr, const void *high_ptr, size_t total,
                                 void **low_data, void **high_data)
 {
+    _cleanup_unlock_ pthread_mutex_t *locked = mutex_lock(&owned_mutex);
     struct owned low, high;
     umf_result_t result;
 
@@ -220,9 +216,7 @@ static umf_result_t tracked_merge(void *provider, void *low_ptr, void *high_ptr,
     result = umfMemoryProviderAllocationMerge(pool->provider, low_ptr, high_ptr, total);
     if (result != UMF_RESULT_SUCCESS)
         return result;
-    pthread_mutex_lock(&owned_mutex);
     result = merge_owned(pool, low_ptr, high_ptr, total, &low_data, &high_data);
-    pthread_mutex_unlock(&owned_mutex);
     if (result != UMF_RESULT_SUCCESS)
         (void)umfMemoryProviderAllocationSplit(pool->provider, low_ptr, total, low.size);
     put_kept_handle(pool, low_data);
@@ -237,18 +231,17 @@ static umf_result_t tracked_merge(void *provider, void *low_ptr, void *high_ptr,
 static void keep_handle(umf_memory_pool_handle_t pool, const void *base, size_t base_size, size_t size, void *data,
                         void **new)
 {
+    _cleanup_unlock_ pthread_mutex_t *locked = mutex_lock(&owned_mutex);
     struct owned owned;
-    void *kept;
+    const void *kept;
 
-    pthread_mutex_lock(&owned_mutex);
-    if (find_whole(pool, base, base_size, &owned)) {
-        kept = owned_handle(&owned);
-        if (kept)
-            memcpy(data, kept, size);
-        else if (owned_keep_handle(&owned, *new))
-            *new = NULL;
-    }
-    pthread_mutex_unlock(&owned_mutex);
+    if (!find_whole(pool, base, base_size, &owned))
+        return;
+    kept = owned_handle(&owned);
+    if (kept)
+        memcpy(data, kept, size);
+    else if (owned_keep_handle(&owned, *new))
+        *new = NULL;
 }
 
 umf_result_t tracking_get_ipc(umf_memory_pool_handle_t pool, const void *ptr, size_t size, void *data, void **base,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Allocations do not overlap: they are in an index. Its value for private memory is the owner; where one allocation of
- * its ends and the next begins does not matter, so those that lie together, as the kernel places them, are one area.
- * For a buffer's memory the value is the buffer, made odd, which says whose it is and where it is mapped. What was
- * opened may overlap.
+ * Allocations do not overlap, so they are in an index. The value of private memory is its owner. Where one private
+ * allocation ends and the next begins does not matter, so neighbours are joined to one area. The value of a buffer's
+ * memory is the buffer with its lowest bit set; the buffer knows its owner and where it is mapped. Opened areas may
+ * overlap, so they are in an interval tree.
  */
 #include "umf/area.h"
 
@@ -57,7 +57,7 @@ void shared_buffer_unref(struct shared_buffer *buffer)
     if (__atomic_sub_fetch(&buffer->refs, 1, __ATOMIC_ACQ_REL))
         return;
     if (buffer->pid == getpid()) {
-        /* what would keep it although it was freed */
+        /* a token or a name would keep the memory although it was freed */
         if (buffer->token_keeps)
             (void)memclient_revoke(ctx, buffer->token);
         if (buffer->name)
@@ -71,7 +71,7 @@ void shared_buffer_unref(struct shared_buffer *buffer)
     free(buffer);
 }
 
-/* Only then its pages can go: what others have of it stays as it is. */
+/* Pages that others hold too must not be discarded. */
 static bool is_ours_alone(struct shared_buffer *buffer)
 {
     struct memclient_buffer_info info = MEMCLIENT_BUFFER_INFO_INIT;
@@ -109,7 +109,7 @@ static void to_area(const struct range_entry *entry, struct area *area)
     };
 }
 
-/* -EEXIST: something is there. */
+/* -EEXIST: the range overlaps another. */
 static int insert_allocated(const struct area *area)
 {
     struct shared_buffer *buffer = area->buffer;
@@ -121,7 +121,7 @@ static int insert_allocated(const struct area *area)
     return range_index_insert(&allocated, area->start, area->length, (char *)buffer + 1);
 }
 
-/* The allocation that holds the address. */
+/* Finds the allocation that holds the address. */
 static bool find_allocated(uint64_t address, struct area *area)
 {
     struct range_entry entry;
@@ -132,7 +132,7 @@ static bool find_allocated(uint64_t address, struct area *area)
     return true;
 }
 
-/* That, or the first behind. */
+/* Finds that, or the next one behind the address. */
 static bool find_allocated_from(uint64_t address, struct area *area)
 {
     struct range_entry entry;
@@ -143,7 +143,7 @@ static bool find_allocated_from(uint64_t address, struct area *area)
     return true;
 }
 
-/* What must be true of the areas of a range that has no gap. */
+/* What all areas of a range without gaps must be. */
 enum demand { ALLOCATED, ONE_BUFFER };
 
 static bool is_whole(const void *owner, uint64_t start, uint64_t end, enum demand demand)
@@ -163,7 +163,7 @@ static bool is_whole(const void *owner, uint64_t start, uint64_t end, enum deman
     return false;
 }
 
-/* Two areas of the one that is around the address. */
+/* Splits the area around the address there. */
 static int cut_at(uint64_t address)
 {
     struct area area;
@@ -177,7 +177,7 @@ static int cut_at(uint64_t address)
     return r;
 }
 
-/* The part of it that lies in the range, as one by itself. A range of several has its end cut with its first. */
+/* Cuts the area down to the range. If the range has several areas, its end is split along with the first. */
 static int cut_to(struct area *area, uint64_t from, uint64_t end)
 {
     uint64_t start = area->start < from ? from : area->start;
@@ -190,7 +190,9 @@ static int cut_to(struct area *area, uint64_t from, uint64_t end)
     return r;
 }
 
-/* The owner's first in the range (NULL: whoever's), which is then as the range has it. 1, 0: there is none, -ENOMEM. */
+/*
+ * Finds the owner's (NULL: anybody's) first area in the range, and cuts it down to the range. Returns 1, 0 or -ENOMEM.
+ */
 static int first_in(const void *owner, uint64_t from, uint64_t end, struct area *area)
 {
     int r;
@@ -251,7 +253,7 @@ static struct opened_area *opened_area_of(struct interval *range)
     return range ? container_of(range, struct opened_area, range) : NULL;
 }
 
-/* The owner's (NULL: anybody's) that holds the address and reaches furthest. */
+/* Of the owner's (NULL: anybody's) opened areas around the address, the one that ends last. */
 static const struct area *find_opened(const void *owner, uint64_t address)
 {
     const struct opened_area *opened = opened_area_of(interval_furthest(&opened_areas, address, owner));
@@ -269,14 +271,14 @@ static bool is_opened(const void *owner, uint64_t start, uint64_t end)
     return start >= end;
 }
 
-/* Of one buffer, at one place? */
+/* Is it the same buffer, mapped so that shared pages have the same addresses? */
 static bool is_same_place(const struct area *a, const struct area *b)
 {
     return a->buffer && b->buffer && a->start - a->offset == b->start - b->offset &&
            memclient_buffer_id(a->buffer->handle) == memclient_buffer_id(b->buffer->handle);
 }
 
-/* Takes out what was opened where something else is now: a chain by `found`. */
+/* Takes out opened areas whose addresses something else has now, as a chain by `found`. */
 static struct interval *take_stale(const struct area *by)
 {
     struct interval *range = interval_overlapping(&opened_areas, by->start, area_end(by) - 1), *stale = NULL, *next;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What our providers have at which address of the process: allocations or what is left of them, and memory that was
- * opened. Whole pages. No two allocations overlap, so a provider frees nothing that is not its own, whatever it is told
- * to. What was opened overlaps where it is of the same buffer: each opening has an area.
+ * The memory that our providers have, by its address in the process: allocations or what is left of them, and memory of
+ * other processes that was opened. All areas are of whole pages. No two allocations overlap, so a provider never frees
+ * memory that is not its own, whatever it is called with. Opened areas overlap where they are of one buffer, since each
+ * opening has its own.
  *
- * An allocation that was split is one area still: only freeing a part of it makes two.
+ * A split makes no new area. Only freeing a part of an allocation does.
  */
 #pragma once
 
@@ -14,18 +15,18 @@
 
 #include <memclient/memclient.h>
 
-/* A buffer of which something is mapped. Counted; the last is released with calls to the broker. */
+/* A buffer that is mapped, counted by its areas. Dropping the last reference calls the broker. */
 struct shared_buffer {
     unsigned refs;
     struct memclient_buffer *handle;
-    struct memclient_reservation *reservation; /* where it lies, or NULL */
-    struct memclient_token *token;             /* once there is a handle; or NULL */
+    struct memclient_reservation *reservation; /* where it is mapped, or NULL */
+    struct memclient_token *token;             /* made for the first handle; or NULL */
     bool token_keeps;
-    bool may_be_shared; /* others may know of it */
-    char *name;         /* that it was given, or NULL */
-    void *opened_by;    /* the handle's bytes, or NULL */
-    int pid;            /* who made this */
-    /* of what was allocated: the provider, and where the first byte is mapped, as area.c has it */
+    bool may_be_shared; /* others may know its memory */
+    char *name;         /* the name it is bound to, or NULL */
+    void *opened_by;    /* the handle that opened it, or NULL */
+    int pid;            /* the process that made this */
+    /* of an allocation: the provider, and the address of the buffer's first byte */
     const void *owner;
     uint64_t base;
 };
@@ -37,46 +38,46 @@ struct area {
     enum area_kind kind;
     uint64_t start;
     uint64_t length;
-    struct shared_buffer *buffer; /* what is mapped there, counted; NULL = private memory */
-    uint64_t offset;              /* of `start`, in the buffer; an allocation's is always mapped at one place */
+    struct shared_buffer *buffer; /* what is mapped there, with a reference; NULL: private memory */
+    uint64_t offset;              /* of `start` in the buffer */
 };
 
 /* ---- buffers ---------------------------------------------------------------------------------------------- */
 
 void shared_buffer_ref(struct shared_buffer *buffer);
 void shared_buffer_unref(struct shared_buffer *buffer);
-/* Takes the handle, on success. NULL without memory. */
+/* Takes the handle on success. NULL: no memory. */
 struct shared_buffer *shared_buffer_new(struct memclient_buffer *handle);
-/* An area that was taken out: unmaps it, and gives it back. */
+/* Unmaps an area that was taken out, and drops its reference. */
 void shared_buffer_release(const struct area *taken);
 
 /* ---- areas ------------------------------------------------------------------------------------------------ */
 
-/* Notes a copy of it, with its count of the buffer. What is noted there already was unmapped behind our back, and is
- * forgotten. -ENOMEM. */
+/* Adds a copy, and with it the reference to the buffer. Areas that it overlaps were unmapped without our knowledge, and
+ * are dropped. 0 or -ENOMEM. */
 int area_add(const struct area *area);
 
 /*
- * Takes out the first of what the owner has allocated from *from on to `end`, as far as it lies there, and says where
- * that ends in *from; `whole`: only if there is no gap. *taken has its count of the buffer. 1; 0: there is nothing;
- * -ENOMEM, and nothing was done, which is so for the first of a range only.
+ * Takes out the first piece of the owner's allocations between *from and `end`, and sets *from to its end. With `whole`
+ * there must be no gap in the range. *taken gets the reference to the buffer. Returns 1; 0 if nothing is there; or
+ * -ENOMEM with nothing changed, which only the first piece of a range can give.
  */
 int area_take(const void *owner, uint64_t *from, uint64_t end, bool whole, struct area *taken);
-/* What the owner opened at just this address, of several the shortest. */
+/* Takes out what the owner opened at exactly this address; of several, the shortest. */
 bool area_take_opened(const void *owner, uint64_t start, struct area *taken);
-/* Any that the owner has, from *from on, which is 0 at first; when there are no more of those, what it has opened. */
+/* Takes out anything that the owner has: allocations from *from on, which starts as 0, and then what it opened. */
 bool area_take_any(const void *owner, uint64_t *from, struct area *taken);
-/* An allocation that was taken goes back where it was. */
+/* Puts an allocation back that was taken out. */
 void area_put_back(const struct area *taken);
 
-/* A copy of the owner's area (NULL: of anybody's) around the address; its buffer is counted up. */
+/* Copies the owner's area (NULL: anybody's) around the address, with a reference to the buffer. */
 bool area_find(const void *owner, const void *address, struct area *copy);
-/* Has anybody allocated any of it? */
+/* Is any of the range allocated, by anybody? */
 bool area_is_allocated(uint64_t start, uint64_t length);
 /* Does the owner have all of the range, allocated or opened? */
 bool area_covers(const void *owner, uint64_t start, uint64_t length);
-/* Has it allocated the range as one? */
+/* Is all of the range private memory of the owner, or of one of its buffers? */
 bool area_is_one(const void *owner, uint64_t start, uint64_t length);
 
-/* Guards the areas, and what closed.c keeps. It is never held while the kernel or the broker is called. */
+/* Guards the areas and closed.c's list. It is never held during a call of the kernel or the broker. */
 extern pthread_mutex_t area_mutex;

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * How handles of our providers begin: with what they are of, and a check value of all that follows, against bytes that
- * were damaged on their way, not against those who forge.
- */
+/* The beginning of our providers' handles: their kind, and a checksum of the rest. It detects damage, not forgery. */
 #pragma once
 
 #include <stdbool.h>
@@ -15,7 +12,7 @@ struct check {
     uint32_t value;
 };
 
-/* FNV-1a of what follows, in a handle of `size` bytes. */
+/* FNV-1a of all behind struct check, in a handle of `size` bytes. */
 static inline uint32_t check_value(const void *handle, size_t size)
 {
     const uint8_t *bytes = handle;
@@ -26,13 +23,13 @@ static inline uint32_t check_value(const void *handle, size_t size)
     return value;
 }
 
-/* When all that follows is there. */
+/* Call this last, when the rest is complete. */
 static inline void check_seal(void *handle, size_t size, uint32_t magic)
 {
     *(struct check *)handle = (struct check){.magic = magic, .value = check_value(handle, size)};
 }
 
-/* Copies a handle; false: it is NULL, of another kind, or damaged. */
+/* Copies a handle. False: it is NULL, of another kind, or damaged. */
 static inline bool check_read(void *handle, size_t size, uint32_t magic, const void *data)
 {
     const struct check *check = handle;

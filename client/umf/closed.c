@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See closed.h. There are few, so a search goes through the list, which area_mutex guards. Whatever the library is
- * called for is out of the list first: the library has locks of its own, which a fork takes in another order.
+ * See closed.h. There are few closed areas, so they are in a list, which area_mutex guards. An area is taken out of the
+ * list before the library is called for it, since the library has locks that a fork takes in another order.
  */
 #include "umf/closed.h"
 
@@ -45,7 +45,7 @@ static void closed_put_back(struct closed *closed, bool is_oldest)
         list_append(&all, &closed->link);
 }
 
-/* What is looked for; each of it may be any. */
+/* What to look for; 0 and NULL match anything. */
 struct wanted {
     const void *owner;
     uint64_t buffer;
@@ -59,7 +59,7 @@ static bool is_wanted(const struct closed *closed, const struct wanted *wanted)
            (!wanted->handle || !memcmp(closed->area.buffer->opened_by, wanted->handle, SHARED_HANDLE_SIZE));
 }
 
-/* The youngest. */
+/* Takes out the youngest match. */
 static struct closed *take_wanted(const struct wanted *wanted)
 {
     _cleanup_unlock_ pthread_mutex_t *locked = mutex_lock(&area_mutex);
@@ -79,7 +79,7 @@ static struct memclient_buffer *closed_buffer(const struct closed *closed)
     return closed->area.buffer->handle;
 }
 
-/* If the broker has taken it, its mapping is left. */
+/* If the broker has taken the memory, only the mapping is left to release. */
 static void closed_release(struct closed *closed)
 {
     (void)memclient_cache_take(closed_buffer(closed));
@@ -87,7 +87,7 @@ static void closed_release(struct closed *closed)
     free(closed);
 }
 
-/* The oldest are those that the broker took first, as far as it takes all. */
+/* The broker takes the oldest first. */
 static void closed_release_lost(void)
 {
     struct closed *closed;

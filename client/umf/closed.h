@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Other processes' memory that a provider has closed, and that stays mapped for when it opens the same handle again:
- * the library keeps it, and the broker may take it at any time (memclient_cache_put()), as when its maker frees it.
+ * Memory of other processes that a provider has closed stays mapped, in case the same handle is opened again. The
+ * library holds it in its cache, and the broker may take it from there at any time (memclient_cache_put()), for
+ * instance when its maker frees it.
  */
 #pragma once
 
@@ -11,13 +12,13 @@
 struct area;
 
 /*
- * What the owner had opened by these bytes is closed: it stays if it may, which others may have to go for. False: it
- * may not, and it is still the caller's.
+ * Keeps a closed area, and lets go of others if there is no room. False: it cannot be kept, and is still the caller's.
  */
 bool closed_put(const struct area *area);
-/* What the owner has closed of just this handle, as if it had been opened again. False: nothing. */
+/* Takes back what the owner closed of exactly this handle, as if it were opened again. False: there is nothing. */
 bool closed_take(const void *owner, const void *handle, struct area *area);
-/* All that the owner has closed is let go of. */
+/* Lets go of all that the owner closed. */
 void closed_release_all(const void *owner);
-/* What anybody has closed of this buffer is: who opens it now may have other rights, and pages have one. */
+/* Lets go of everybody's closed areas of this buffer. Whoever opens it now may have other rights, and pages have only
+ * one. */
 void closed_release_buffer(uint64_t id);

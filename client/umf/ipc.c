@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Handles of pools' memory: a header of ours, which says where in the coarse allocation, and the provider's handle.
+ * Handles of pools' memory: a header with the place in the coarse allocation, and the provider's handle.
  *
- * They come from anywhere, so nothing in them is believed before the check value agrees; the provider checks its part
- * by itself.
+ * Handles come from anywhere, so nothing in them is used before the checksum agrees. The provider checks its own part.
  */
 #include <memclient/umf/umf/ipc.h>
 #include <memclient/umf/umf/providers/provider_memoryd.h>
@@ -26,11 +25,11 @@
 
 struct umf_ipc_data_t {
     uint32_t magic;
-    uint32_t check;     /* of all that follows */
+    uint32_t check;     /* checksum of the rest */
     uint64_t size;      /* of the whole handle */
     uint64_t base_size; /* of the coarse allocation */
-    uint64_t offset;    /* in it */
-    uint8_t data[];     /* the provider's */
+    uint64_t offset;    /* in the allocation */
+    uint8_t data[];     /* the provider's handle */
 };
 
 static uint64_t ipc_mix(uint64_t hash, uint64_t word)
@@ -39,10 +38,8 @@ static uint64_t ipc_mix(uint64_t hash, uint64_t word)
     return hash ^ hash >> 32;
 }
 
-/*
- * Of the provider's bytes, as many at a time as a register has: handles that are open already are looked up often. It
- * finds those, and is a part of the check value; that is against damage, not against those who forge.
- */
+/* A hash of the provider's handle, a word at a time, since handles that are open already are looked up often. It finds
+ * those, and is a part of the checksum, which detects damage but not forgery. */
 static uint64_t ipc_hash(const uint8_t *bytes, size_t size)
 {
     uint64_t hash = size, word;
@@ -61,7 +58,7 @@ static uint32_t ipc_check_value(const struct umf_ipc_data_t *handle, uint64_t ha
     return (uint32_t)ipc_mix(ipc_mix(ipc_mix(hash, handle->size), handle->base_size), handle->offset);
 }
 
-/* What is in front of the provider's bytes, when those are there. */
+/* Call it when the provider's handle is complete. */
 static void fill_header(umf_ipc_handle_t handle, size_t of_provider, size_t base_size, size_t offset)
 {
     handle->magic = MAGIC;
@@ -109,7 +106,9 @@ umf_result_t umfGetIPCHandle(const void *ptr, umf_ipc_handle_t *ipcHandle, size_
     return UMF_RESULT_SUCCESS;
 }
 
-/* All of the buffer up to the end of what is meant: where pages begin in it, only the broker knows. */
+/*
+ * The handle covers the buffer from its start to the end of the range, since only the broker knows where pages begin.
+ */
 umf_result_t umfMemorydPoolHandle(const struct memclient_token *token, size_t offset, size_t length,
                                   umf_ipc_handle_t *ipcHandle, size_t *size)
 {
@@ -158,7 +157,7 @@ umf_result_t umfOpenIPCHandle(umf_memory_pool_handle_t hPool, umf_ipc_handle_t i
     result = umfPoolGetIPCHandleSize(hPool, &total);
     if (result != UMF_RESULT_SUCCESS)
         return result;
-    /* before anything behind the header is read */
+    /* nothing behind the header may be read before that is known */
     if (ipcHandle->magic != MAGIC || ipcHandle->size != total)
         return refuse_handle(__func__);
     hash = ipc_hash(ipcHandle->data, total - sizeof(*ipcHandle));

@@ -6,18 +6,18 @@
 
 #define LOCKS 16
 
-/* Writers go first: there are few of them, and readers never stop coming. */
+/* Writers go first: they are few, and there is always another reader. */
 static struct {
     pthread_rwlock_t lock;
 } __attribute__((__aligned__(128))) locks[LOCKS] = {
     [0 ... LOCKS - 1] = {PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP},
 };
 
-/* A thread's own one of them. */
+/* Each thread keeps to one of the locks. */
 static pthread_rwlock_t *reader_lock(void)
 {
     static unsigned threads;
-    static __thread unsigned mine; /* 0 = none yet */
+    static __thread unsigned mine; /* 0: none yet */
 
     if (!mine)
         mine = __atomic_fetch_add(&threads, 1, __ATOMIC_RELAXED) % LOCKS + 1;
@@ -46,7 +46,7 @@ void ipc_unlock(void)
         pthread_rwlock_unlock(&locks[i].lock);
 }
 
-/* Given up, and then made anew: they count waiters, and have an owner, that the child does not have. */
+/* They are made anew, since they have an owner, and count waiters, that the child does not have. */
 void ipc_lock_in_child(void)
 {
     static const pthread_rwlock_t fresh = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The lock of what pools have opened of other processes' memory, and of the handles that are kept with their own.
+ * The lock of the records in opened.h, and of the handles that are kept in owned.h.
  *
- * Whoever looks up does so often, and from many threads; whoever changes has just asked a provider. So the lock is one
- * that readers hardly share: a reader takes one of several, a writer all.
+ * Look-ups are frequent, and come from many threads. Changes come only with a call of a provider. So a reader takes one
+ * of several locks, which it hardly shares, and a writer takes all.
  */
 #pragma once
 
-/* What is found stays until ipc_unlock_read(). Not to be taken twice. */
+/* What is found stays until ipc_unlock_read(). A thread must not take it twice. */
 void ipc_lock_read(void);
 void ipc_unlock_read(void);
-/* Changing it. */
+/* For changes. */
 void ipc_lock(void);
 void ipc_unlock(void);
 
-/* A fork takes it. */
+/* In the child of a fork, which has inherited it from ipc_lock(). */
 void ipc_lock_in_child(void);

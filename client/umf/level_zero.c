@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The Level Zero provider. Each has the loader's functions for itself: dlopen() counts, and the program has loaded it
- * already, or it would have no handles to give us. It is never unloaded, since drivers have threads.
+ * The Level Zero provider. Each provider opens the loader for itself. The program has it open already, or it would have
+ * no handles to pass. It is never unloaded, since drivers have threads.
  */
 #include "umf/level_zero.h"
 
@@ -47,7 +47,7 @@ static const char *l0_name_of(uint32_t result)
     return NULL;
 }
 
-/* What UMF has a word for; the rest is the provider's own. */
+/* Results that UMF has no word for are MEMORY_PROVIDER_SPECIFIC. */
 umf_result_t l0_result(const char *function, uint32_t result)
 {
     char number[32];
@@ -118,7 +118,7 @@ static bool l0_load(struct level_zero *provider)
 
         if (!symbol && !symbols[i].may_be_missing)
             return false;
-        memcpy(symbols[i].function, &symbol, sizeof(symbol)); /* C has no cast from data to functions */
+        memcpy(symbols[i].function, &symbol, sizeof(symbol)); /* C cannot cast data to functions */
     }
     return true;
 }
@@ -168,7 +168,7 @@ static umf_result_t l0_initialize(void *p, void **ret)
     l0_ipc_init(provider);
     if (!l0_load(provider))
         return UMF_RESULT_ERROR_NOT_SUPPORTED;
-    result = provider->call.init(0); /* harmless if the program did so */
+    result = provider->call.init(0); /* harmless if the program has called it */
     if (result == L0_OUT_OF_HOST_MEMORY)
         return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
     if (result != L0_SUCCESS)
@@ -234,7 +234,7 @@ static umf_result_t l0_page_of(const struct level_zero *provider, const void *pt
     return UMF_RESULT_SUCCESS;
 }
 
-/* Level Zero tells pages of allocations only, so one is made for it, once. */
+/* Level Zero reports page sizes of allocations only, so the first call makes one. */
 static umf_result_t l0_min_page(struct level_zero *provider, size_t *page)
 {
     size_t known = atomic_load_explicit(&provider->min_page, memory_order_relaxed);
@@ -262,7 +262,7 @@ static umf_result_t l0_get_min_page_size(void *provider, void *ptr, size_t *page
     return ptr ? l0_page_of(provider, ptr, page) : l0_min_page(provider, page);
 }
 
-/* The driver takes larger pages by itself where it pays. */
+/* The driver uses larger pages by itself where it pays. */
 static umf_result_t l0_get_recommended_page_size(void *provider, size_t size, size_t *page)
 {
     return page ? l0_min_page(provider, page) : UMF_RESULT_ERROR_INVALID_ARGUMENT;

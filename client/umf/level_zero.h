@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The Level Zero provider from the inside: level_zero.c makes it and has its memory, level_zero_ipc.c brings that to
- * other processes.
+ * The Level Zero provider: level_zero.c has its creation and memory, level_zero_ipc.c shares that with other processes.
  */
 #pragma once
 
@@ -19,27 +18,27 @@ struct level_zero {
     umf_usm_memory_type_t type;
     struct l0_functions call;
     void *library;
-    atomic_size_t min_page; /* 0 = not asked yet */
+    atomic_size_t min_page; /* 0: unknown yet */
 
-    uint64_t maker;              /* which provider of which process made a handle */
-    pthread_mutex_t lock;        /* of the two below */
-    pthread_cond_t made;         /* something of `given`, or it could not be */
+    uint64_t maker;              /* the provider's number in its handles */
+    pthread_mutex_t lock;        /* guards the two trees */
+    pthread_cond_t made;         /* a record of `given` is complete, or gone */
     struct interval_tree given;  /* by address: what others may open */
-    struct interval_tree opened; /* by address: what others made */
+    struct interval_tree opened; /* by address: what others have given */
 };
 
-/* The driver's result, for UMF; what is the provider's own is this thread's native error then. */
+/* Converts the driver's result. If it becomes MEMORY_PROVIDER_SPECIFIC, it is the thread's native error. */
 umf_result_t l0_result(const char *function, uint32_t result);
-/* Likewise the broker's: 0 or a negative errno of the native library. */
+/* The same for 0 or a negative errno of the native library. */
 umf_result_t l0_broker_result(int r);
 
 void l0_ipc_init(struct level_zero *provider);
-/* Takes back and closes all. */
+/* Takes back and closes everything. */
 void l0_ipc_deinit(struct level_zero *provider);
-/* The memory there is freed: its handles are void. */
+/* Voids the handles of memory that is about to be freed. */
 void l0_ipc_forget(struct level_zero *provider, const void *ptr);
 
-/* The operations of a provider. */
+/* Operations of the provider. */
 umf_result_t l0_get_ipc_handle_size(void *p, size_t *size);
 umf_result_t l0_get_ipc_handle(void *p, const void *ptr, size_t size, void *data);
 umf_result_t l0_put_ipc_handle(void *p, void *data);

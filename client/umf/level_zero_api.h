@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The little of Level Zero's interface, version 1.x, that the provider uses. It is declared here so that building needs
- * nothing of Level Zero's; where its header is installed, a test compares the two.
+ * The part of Level Zero's interface, version 1.x, that the provider uses. It is declared here so that building does
+ * not need Level Zero. Where its header is installed, a test compares the two.
  */
 #pragma once
 
@@ -10,7 +10,7 @@
 
 #define L0_LOADER "libze_loader.so.1"
 
-/* ze_result_t: those that mean something to us, or that one meets. */
+/* ze_result_t: those that have a meaning here, and common ones. */
 enum l0_result {
     L0_SUCCESS = 0,
     L0_DEVICE_LOST = 0x70000001,
@@ -28,7 +28,7 @@ enum l0_result {
     L0_UNKNOWN = 0x7ffffffe
 };
 
-/* ze_structure_type_t: what a struct begins with. */
+/* ze_structure_type_t: the first member of a struct. */
 enum l0_structure {
     L0_STRUCTURE_DEVICE_DESC = 0x15,
     L0_STRUCTURE_HOST_DESC = 0x16,
@@ -37,7 +37,7 @@ enum l0_structure {
 
 /* ze_memory_type_t */
 enum l0_memory {
-    L0_MEMORY_UNKNOWN = 0, /* not of Level Zero */
+    L0_MEMORY_UNKNOWN = 0, /* not Level Zero's memory */
     L0_MEMORY_HOST = 1,
     L0_MEMORY_DEVICE = 2,
     L0_MEMORY_SHARED = 3
@@ -72,7 +72,7 @@ struct l0_ipc_handle {
     uint8_t data[64];
 };
 
-/* The loader's functions; handles are pointers. */
+/* The loader's functions. Handles are pointers. */
 struct l0_functions {
     uint32_t (*init)(uint32_t flags);
     uint32_t (*alloc_host)(void *context, const struct l0_host_desc *host, size_t size, size_t alignment, void **ptr);

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory of Level Zero for other processes.
+ * Level Zero's memory for other processes.
  *
- * A handle of Level Zero's is 64 bytes, of which the first are, on Linux, a descriptor of the process that asked for
- * it, so the bytes alone mean nothing to another. The broker carries the descriptor: it is adopted as a foreign buffer,
- * and our handle is a token of that, and Level Zero's other bytes. Who opens it gets the descriptor from the broker,
- * puts its number where the other one was, and gives that to the driver.
+ * Level Zero's handle has 64 bytes. On Linux it begins with a descriptor of the process that asked for it, so its bytes
+ * mean nothing to another process. The broker passes the descriptor on: it is adopted as a foreign buffer, and our
+ * handle has a token of that buffer and Level Zero's other bytes. The process that opens our handle gets the descriptor
+ * from the broker, writes its number into Level Zero's handle, and passes that to the driver.
  *
- * An allocation has one handle, however often it is asked for; the last put gives it back, as does freeing the memory.
- * The buffer is held by who made the handle, and by each who has it open: that is how long others can open it.
+ * An allocation has one handle, however often it is asked for. The last put takes it back, and so does freeing the
+ * memory. The process that made the handle holds the buffer, and so does each that has it open. Others can open it
+ * until all have let go.
  *
- * Whoever talks to the broker does so without the lock: it may take as long as a call's deadline, and who only frees
- * other memory meanwhile is not to wait for it.
+ * The broker is called without the lock. Such a call may take as long as its deadline, and threads that free other
+ * memory must not wait for it.
  */
 #include "umf/level_zero.h"
 
@@ -36,19 +37,19 @@ struct l0_handle {
     struct check check;
     struct memclient_token token;
     uint64_t maker;
-    uint64_t address; /* with its maker */
-    struct l0_ipc_handle driver; /* zeros in place of the descriptor */
+    uint64_t address; /* in the process that made it */
+    struct l0_ipc_handle driver; /* with zeros for the descriptor */
 };
 
 struct l0_given {
     struct interval at;
-    unsigned gets; /* less puts; 0 = it is being made */
+    unsigned gets; /* gets minus puts; 0: it is being made */
     struct l0_ipc_handle driver;
     struct memclient_buffer *buffer;
     struct l0_handle handle;
 };
 
-/* A driver may give one address for what is opened twice, and counts then; so do we. */
+/* A driver may return one address for two openings, and counts them. So there is a record for each. */
 struct l0_opened {
     struct interval at;
     struct memclient_buffer *buffer;
@@ -83,7 +84,7 @@ static struct l0_given *find_given(struct level_zero *provider, uint64_t address
     return at ? container_of(at, struct l0_given, at) : NULL;
 }
 
-/* With the lock, which others have while it is being made: when it is made, or not. */
+/* With the lock, which is dropped while another thread makes the handle. Returns NULL if there is none then. */
 static struct l0_given *wait_given(struct level_zero *provider, uint64_t address)
 {
     struct l0_given *given;
@@ -93,21 +94,21 @@ static struct l0_given *wait_given(struct level_zero *provider, uint64_t address
     return given;
 }
 
-/* Drivers before Level Zero 1.6 take nothing back. Of one address never while somebody gets it. */
+/* Drivers before Level Zero 1.6 take nothing back. It never runs while another thread gets a handle of this address. */
 static void put_driver(const struct level_zero *provider, const struct l0_given *given)
 {
     if (provider->call.put_ipc)
         (void)provider->call.put_ipc(provider->context, given->driver);
 }
 
-/* With the lock: nobody finds it any more. */
+/* With the lock. From now on nobody finds it. */
 static void take_out_given(struct level_zero *provider, struct l0_given *given)
 {
     interval_remove(&provider->given, &given->at);
     put_driver(provider, given);
 }
 
-/* Without. */
+/* Without the lock. */
 static void end_given(struct l0_given *given)
 {
     if (!given)
@@ -116,7 +117,7 @@ static void end_given(struct l0_given *given)
     free(given);
 }
 
-/* An allocation, and all of it: the driver's handle is of the whole. */
+/* The range must begin where the allocation does, since the driver's handle is of all of it. */
 static umf_result_t l0_check_range(const struct level_zero *provider, const void *ptr, size_t size)
 {
     void *base = NULL;
@@ -159,7 +160,7 @@ static umf_result_t l0_make_handle(const struct level_zero *provider, const void
     return UMF_RESULT_SUCCESS;
 }
 
-/* With the lock, which it gives up meanwhile. */
+/* With the lock, which is dropped meanwhile. */
 static umf_result_t l0_give(struct level_zero *provider, const void *ptr, size_t size, struct l0_given **ret)
 {
     struct l0_given *given = calloc(1, sizeof(*given));
@@ -210,7 +211,7 @@ umf_result_t l0_get_ipc_handle(void *p, const void *ptr, size_t size, void *data
     return result;
 }
 
-/* One whose memory was freed is given back already. */
+/* If the memory was freed, its handle was put then. */
 umf_result_t l0_put_ipc_handle(void *p, void *data)
 {
     struct l0_given *given, *ended = NULL;
@@ -242,7 +243,7 @@ void l0_ipc_forget(struct level_zero *provider, const void *ptr)
 
 /* ---- using one ------------------------------------------------------------------------------------------- */
 
-/* Memory that the broker did not make, which is what was asked for; and it is no more to us than its descriptor. */
+/* Accepts only memory that the broker did not make. All that is used of it is its descriptor. */
 static int l0_receive(const struct l0_handle *handle, struct memclient_buffer **ret, int *ret_fd)
 {
     _cleanup_(memclient_buffer_unrefp) struct memclient_buffer *buffer = NULL;
@@ -261,7 +262,7 @@ umf_result_t l0_open_ipc_handle(void *p, void *data, void **ptr)
 {
     _cleanup_(memclient_buffer_unrefp) struct memclient_buffer *buffer = NULL;
     _cleanup_free_ struct l0_opened *opened = NULL;
-    _cleanup_close_ int fd = -1; /* the driver has what it needs when it has opened it */
+    _cleanup_close_ int fd = -1; /* the driver does not need it any more once it has opened the memory */
     struct level_zero *provider = p;
     struct l0_handle handle;
     umf_result_t result;

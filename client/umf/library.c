@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The library as a whole: its version, and forks. There is nothing to set up and nothing to end: what the library
- * has belongs to providers and pools, which their owner destroys. So calls for that need not even be counted, and
- * one too many, or pools that outlive the last, do no harm.
+ * The library as a whole: its version, and forks. There is nothing to set up or tear down, since all that the library
+ * has belongs to providers and pools. So umfInit() and umfTearDown() need not be balanced, and pools may outlive them.
  */
 #include <pthread.h>
 

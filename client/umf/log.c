@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See log.h. The settings are read when the library is loaded, and stay as they are. */
+/* See log.h. The settings are read when the library is loaded, and never change. */
 #include "umf/log.h"
 
 #include <errno.h>
@@ -57,11 +57,11 @@ static void set_output(const char *item, const char *value)
     }
 }
 
-/* What has one of several words as its value. */
+/* An item whose value is one of several words. */
 static const struct log_item {
     const char *name;
     const char *const *words;
-    int *value; /* gets the word's number */
+    int *value; /* gets the word's index */
     const char *complaint;
 } log_items[] = {
     {"level:", levels, &settings.level, "a level is debug, info, warning, error or fatal"},

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * UMF_LOG: what fails is written where the user says, as upstream's library does it and by its words:
+ * UMF_LOG: failures are logged where the user says, in upstream's syntax and words:
  *
  *     level:{debug|info|warning|error|fatal};flush:{the same};output:{stdout|stderr|file,PATH};
  *     timestamp:{yes|no};pid:{yes|no}
  *
- * Nothing is looked at but where something has failed, was made or was destroyed.
+ * Only failures, creation and destruction look at the settings.
  */
 #pragma once
 
@@ -15,22 +15,22 @@
 
 enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARNING, LOG_ERROR, LOG_FATAL, LOG_OFF };
 
-/* Reads the environment, and says on standard error what is wrong in it. */
+/* Reads the environment, and reports mistakes on standard error. */
 void log_init(void);
 void log_deinit(void);
-/* Before a fork: nothing unwritten is to be written by both processes. */
+/* Call this before a fork, so that no line is written by both processes. */
 void log_flush(void);
 
 bool log_wants(enum log_level level);
-/* A line, if it is wanted; errno stays. */
+/* Writes a line if the level is wanted. errno does not change. */
 void log_write(enum log_level level, const char *function, const char *format, ...)
     __attribute__((__format__(__printf__, 3, 4)));
 
-/* Why the operation that is about to fail does so, where its result does not say: for who writes the line. */
+/* Says why the current operation is about to fail, if its result does not. Whoever writes the line adds it. */
 void log_because(const char *sentence);
-/* The same of a call to the broker, or of a handle that is looked at before one. */
+/* The same for a failure of the broker, or of a check before the broker is called. */
 void log_because_of(int r);
-/* What was said in this thread since the last time; "" if nothing was. */
+/* What the thread has said since the last call; "" if nothing. */
 struct log_reason {
     char text[256];
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The memoryd provider: the broker's memory with all that it can do, as a provider; shared.c does most of it. */
+/* The memoryd provider: the broker's memory with all its options. shared.c does most of the work. */
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -23,8 +23,8 @@
 static __thread struct native_error last = {UMF_MEMORYD_RESULTS_START_FROM, "success"};
 
 struct memoryd {
-    struct shared shared;     /* with copies of all that it points to */
-    _Atomic uint64_t granule; /* of the pool by that name; 0: the broker has not told yet */
+    struct shared shared;     /* the provider owns all that it points to */
+    _Atomic uint64_t granule; /* of the pool named in the options; 0: not known yet */
 };
 
 static umf_result_t memoryd_fail(int r)
@@ -34,7 +34,7 @@ static umf_result_t memoryd_fail(int r)
     return UMF_RESULT_ERROR_MEMORY_PROVIDER_SPECIFIC;
 }
 
-/* The native error is there whatever the result. */
+/* Sets the native error for any failure, whatever the result. */
 static umf_result_t result_of_alloc(int r)
 {
     if (!r)
@@ -86,7 +86,7 @@ static void memoryd_finalize(void *provider)
     free(memoryd);
 }
 
-/* *failed says that there is no memory for the copy. */
+/* Sets *failed if there is no memory for the copy. */
 static const char *copy_text(const char *from, bool *failed)
 {
     const char *to = from ? strdup(from) : NULL;
@@ -127,7 +127,7 @@ static bool copy_params(struct memoryd *memoryd, const umf_memoryd_memory_provid
                 .placement = params->placement,
                 .part_size = params->part_size,
                 .weights = copy_array(params->weights, params->n_nodes, &failed),
-                /* a pool's users split what it got, in pages that they were told of before */
+                /* users of a pool split what it allocates, and have been told the size of its pages */
                 .pages = params->pool || params->pages ? params->pages : MEMCLIENT_PAGES_BASE,
                 .page_size = params->page_size,
                 .flags = params->flags,
@@ -157,7 +157,7 @@ static umf_result_t memoryd_initialize(void *arg, void **provider)
 
 /* ---- pages, as files of the kernel have them at the moment ------------------------------------------------ */
 
-/* A number at the beginning of a text, after blanks; 0 if there is none that a page could have. */
+/* Parses the size of a page, after blanks; 0 if the text has none. */
 static uint64_t size_in(const char *text, uint64_t unit)
 {
     uint64_t n;
@@ -167,7 +167,7 @@ static uint64_t size_in(const char *text, uint64_t unit)
     return errno || n > UINT32_MAX || !is_power_of_two(n) ? 0 : n * unit;
 }
 
-/* What the kernel makes transparent huge pages of, or 0 if it makes none. */
+/* The size of transparent huge pages, or 0 if the kernel makes none. */
 static uint64_t pages_transparent(void)
 {
     char line[64];
@@ -177,7 +177,7 @@ static uint64_t pages_transparent(void)
     return textfile_line(line, sizeof(line), THP "hpage_pmd_size") ? size_in(line, 1) : 0;
 }
 
-/* The default page of hugetlb, or 0. */
+/* The default size of hugetlb pages, or 0. */
 static uint64_t pages_huge(void)
 {
     static const char label[] = "Hugepagesize:";
@@ -206,7 +206,7 @@ static int note_granule(const struct memclient_pool *pool, void *data)
     return 0;
 }
 
-/* It is asked for once: a pool keeps it. */
+/* The broker is asked once, since a pool's granule never changes. */
 static uint64_t granule_of_pool(struct memoryd *memoryd)
 {
     struct named_pool pool = {memoryd->shared.options.pool, memoryd->granule};
@@ -218,7 +218,7 @@ static uint64_t granule_of_pool(struct memoryd *memoryd)
     return pool.granule;
 }
 
-/* The least page of what it allocates. Only of a pool by name the broker must be asked. */
+/* The smallest page of what the provider allocates. The broker is asked only for a pool by name. */
 static uint64_t granule_of(struct memoryd *memoryd)
 {
     const struct memclient_alloc_options *options = &memoryd->shared.options;
@@ -285,7 +285,7 @@ static umf_result_t memoryd_alloc(void *provider, size_t size, size_t alignment,
     return result_of_alloc(shared_alloc(&memoryd->shared, size, alignment, NULL, ptr));
 }
 
-/* The range of whole pages that is meant, at ptr; 0 if there is none. */
+/* The length of the range in whole pages; 0 if ptr or size is wrong. */
 static uint64_t whole_pages(const struct memoryd *memoryd, const void *ptr, size_t size)
 {
     uint64_t page = shared_page_size(&memoryd->shared, ptr);
@@ -327,7 +327,7 @@ static umf_result_t memoryd_purge_force(void *provider, void *ptr, size_t size)
     return r ? memoryd_fail(r) : UMF_RESULT_SUCCESS;
 }
 
-/* The pages may stay, where the system does not give them back. */
+/* The pages may stay if the system cannot discard them. */
 static umf_result_t memoryd_purge_lazy(void *provider, void *ptr, size_t size)
 {
     umf_result_t result = memoryd_purge_force(provider, ptr, size);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Policies, and what is made of a memspace by one: the OS provider is told what the two say, and checks it; the best
- * pool there is stands upon it.
+ * Policies, and the providers and pools that are made of a memspace with one. The OS provider checks what both say. A
+ * pool uses the best allocator that there is.
  */
 #include "umf/memspace.h"
 
@@ -91,7 +91,7 @@ umf_result_t umfMemoryProviderCreateFromMemspace(umf_const_memspace_handle_t hMe
         return UMF_RESULT_ERROR_INVALID_ARGUMENT;
     if (hPolicy || !hMemspace->everywhere) {
         params.numa_mode = mode_of(hPolicy);
-        params.numa_list = (unsigned *)hMemspace->nodes; /* which is not written to */
+        params.numa_list = (unsigned *)hMemspace->nodes; /* it is only read */
         params.numa_list_len = hMemspace->n;
     }
     if (hPolicy) {
@@ -102,7 +102,7 @@ umf_result_t umfMemoryProviderCreateFromMemspace(umf_const_memspace_handle_t hMe
     return umfMemoryProviderCreate(umfOsMemoryProviderOps(), &params, hProvider);
 }
 
-/* NOT_SUPPORTED: the allocator that it stands on is not on this machine. */
+/* A pool returns NOT_SUPPORTED if its allocator is not installed. */
 static umf_result_t create_pool(umf_memory_provider_handle_t provider, umf_memory_pool_handle_t *pool)
 {
     const umf_memory_pool_ops_t *ops[] = {umfScalablePoolOps(), umfJemallocPoolOps()};

@@ -11,7 +11,7 @@
 
 /* ---- by what they are good at ---------------------------------------------------------------------------- */
 
-/* Is it larger than all others? Of equals the first is. */
+/* Of nodes with equal size, the first counts as the largest. */
 static bool is_largest(const struct nodes *nodes, const struct node *node)
 {
     for (const struct node *other = nodes->nodes; other < nodes->nodes + nodes->n; other++)
@@ -20,7 +20,7 @@ static bool is_largest(const struct nodes *nodes, const struct node *node)
     return true;
 }
 
-/* The more the better; 0 = not told. */
+/* A larger number is faster; 0: unknown. */
 static uint64_t node_speed(const struct node *node, enum memspace_kind kind)
 {
     if (kind == MEMSPACE_HIGHEST_BANDWIDTH)

@@ -23,10 +23,8 @@ static inline void mutex_unlockp(pthread_mutex_t **mutex)
 
 #define _cleanup_unlock_ __attribute__((__unused__)) _cleanup_(mutex_unlockp)
 
-/*
- * In the child of a fork, which has inherited the mutex locked: unlocks it, and makes it anew, since it may count
- * waiters that the child does not have.
- */
+/* In the child of a fork, which has inherited the mutex locked: makes it anew, since it may count waiters that the
+ * child does not have. */
 static inline void mutex_renew(pthread_mutex_t *mutex)
 {
     pthread_mutex_unlock(mutex);

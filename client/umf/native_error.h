@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a provider says of the last call that gave MEMORY_PROVIDER_SPECIFIC: a number and a sentence. Each kind of
- * provider has one of these for each thread, so that asking needs no lock.
+ * The number and sentence of a provider's last MEMORY_PROVIDER_SPECIFIC result. Each kind of provider has one for each
+ * thread, so no lock is needed.
  */
 #pragma once
 
@@ -13,7 +13,7 @@ struct native_error {
     char text[512];
 };
 
-/* "beginning: detail", or only the beginning if there is no detail. */
+/* Sets "beginning: detail", or only the beginning if there is no detail. */
 static inline void native_error_set(struct native_error *error, int32_t code, const char *beginning,
                                     const char *detail)
 {
@@ -24,7 +24,7 @@ static inline void native_error_set(struct native_error *error, int32_t code, co
         (void)snprintf(error->text, sizeof(error->text), "%s", beginning);
 }
 
-/* Either of the two may be NULL. */
+/* Either pointer may be NULL. */
 static inline void native_error_get(const struct native_error *error, const char **message, int32_t *code)
 {
     if (message)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Nodes: see memspace.h. Of sysfs, for each node: meminfo, and accessN/initiators with the speeds and links to the nodes from
- * which they hold. access0 may be about devices that are no processors; kernels that know the difference have access1
- * for those that are.
+ * Nodes, from sysfs: see memspace.h. The folder accessN/initiators of a node has its speed, and links to the nodes
+ * whose processors see that speed. access0 may be about devices other than processors. Kernels that distinguish them
+ * have access1 for processors.
  */
 #include "umf/memspace.h"
 
@@ -15,7 +15,7 @@
 #include "base/cleanup.h"
 #include "base/textfile.h"
 
-#define LIST_MAX 4096 /* characters of a list of nodes */
+#define LIST_MAX 4096 /* characters in a list of nodes */
 
 DEFINE_CLEANUP(DIR *, closedir);
 
@@ -26,7 +26,7 @@ static void set_add(struct node_set *set, unsigned number)
 
 /* ---- which ones ------------------------------------------------------------------------------------------ */
 
-/* Those of the list that is in `text` after `key`. False: there is no such list, or nothing in it. */
+/* Parses the list behind `key`. False: the text begins otherwise, or the list is empty. */
 static bool parse_set(const char *text, const char *key, struct node_set *set)
 {
     unsigned first, last;
@@ -52,7 +52,7 @@ static bool with_memory(const char *root, struct node_set *set)
            parse_set(list, "", set);
 }
 
-/* Those of the control group that the process is in. */
+/* The nodes that the process's control group allows. */
 static bool allowed(const char *root, struct node_set *set)
 {
     _cleanup_fclose_ FILE *file = NULL;
@@ -81,7 +81,7 @@ static uint64_t read_size(const char *root, unsigned number)
     return key ? strtoull(key + strlen("MemTotal:"), NULL, 10) * 1024 : 0;
 }
 
-/* Reading and writing; where one of them is not told, as if it were like the other. */
+/* Adds the values for reading and writing. If one is unknown, it counts as equal to the other. */
 static uint64_t read_both(const char *dir, const char *quantity)
 {
     uint64_t sum = 0;
@@ -134,7 +134,7 @@ struct nodes *nodes_load(const char *root)
     struct nodes *nodes;
     size_t n = 0;
 
-    /* a kernel without NUMA, or a container without sysfs, has one node as far as one can see */
+    /* a kernel without NUMA, or a container without sysfs, appears to have one node */
     if (!with_memory(root, &here))
         (void)parse_set("0", "", &here);
     if (!allowed(root, &mine))

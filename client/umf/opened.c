@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A record is found by its handle's bytes when it is opened again, and by addresses when it is closed; both without
- * any lock but ipc_lock_read(). Whatever changes which records there are, or their states, holds the lock below and
- * ipc_lock().
+ * A record is found by its handle when that is opened again, and by an address when it is closed. Both need only
+ * ipc_lock_read(). Adding and removing records, and changing their states, needs opened_mutex and ipc_lock(), which are
+ * "both locks" below.
  *
- * A provider may well put it where it has something already, so ranges may overlap. They nest where several pools
- * opened the same; then the innermost is meant.
+ * Ranges may overlap, since a provider may map memory where it has something already. They nest if several pools have
+ * opened the same memory. Then the innermost is found.
  *
- * Opening and closing call the provider without a lock; meanwhile the record says so, and whoever wants it waits.
+ * The provider is called without a lock to open and close. Meanwhile the record's state says so, and others wait for
+ * it.
  *
- * Several pools may have opened one handle, and a provider may give them one address. Closing says just that address,
- * so it is not known whose it is: records of the same range count together, and close together.
+ * Several pools may open one handle, and a provider may give them one address. When that address is closed, it is not
+ * known which pool is meant. So records of the same range are counted together, and closed together.
  */
 #include "umf/opened.h"
 
@@ -30,21 +31,21 @@
 enum opened_state { OPENING, OPEN, CLOSING };
 
 struct opened {
-    struct interval range;  /* in the tree while it is OPEN */
-    uint64_t size;          /* as its handle says; 0 takes 1 byte in the tree */
+    struct interval range;  /* in the tree while OPEN */
+    uint64_t size;          /* as its handle says; 0 takes one byte in the tree */
     umf_memory_pool_handle_t pool;
-    UT_hash_handle hh;      /* in its pool's */
-    struct opened *next;    /* of the same range, which are closing */
-    struct list in_transit; /* while it is not OPEN */
-    pthread_t thread;       /* whose doing that is */
+    UT_hash_handle hh;      /* in the pool's table */
+    struct opened *next;    /* of the same range, to be closed with it */
+    struct list in_transit; /* unless it is OPEN */
+    pthread_t thread;       /* that is in the provider for it */
     enum opened_state state;
     _Atomic int64_t opens;
-    _Atomic int64_t uses; /* opens less closes; of the same range only the sum means something */
+    _Atomic int64_t uses; /* opens minus closes; only the sum over the same range has a meaning */
     uint8_t handle[];
 };
 
-pthread_mutex_t opened_mutex = PTHREAD_MUTEX_INITIALIZER; /* before ipc_lock */
-static pthread_cond_t settled = PTHREAD_COND_INITIALIZER;    /* some record is OPEN, or has gone */
+pthread_mutex_t opened_mutex = PTHREAD_MUTEX_INITIALIZER; /* taken before ipc_lock() */
+static pthread_cond_t settled = PTHREAD_COND_INITIALIZER;    /* a record has become OPEN, or is gone */
 static struct list in_transit = LIST_INIT(in_transit);
 static struct interval_tree open_ranges;
 
@@ -64,13 +65,13 @@ static struct opened *opened_of(struct interval *range)
     return range ? container_of(range, struct opened, range) : NULL;
 }
 
-/* With a lock: the innermost that is open around ptr. */
+/* With a lock. Finds the innermost record around ptr. */
 static struct opened *opened_find_around(const void *ptr)
 {
     return opened_of(interval_innermost(&open_ranges, (uintptr_t)ptr, NULL));
 }
 
-/* With a lock: the next record of the same range, outwards. */
+/* With a lock. Finds the next record of the same range, outwards. */
 static struct opened *next_same_range(struct opened *opened)
 {
     struct opened *other = opened_of(interval_previous(&opened->range));
@@ -93,7 +94,7 @@ umf_memory_pool_handle_t opened_pool(const void *ptr)
 
 /* ---- changing -------------------------------------------------------------------------------------------- */
 
-/* With the lock: this thread goes to the provider for it. */
+/* With both locks. From now on this thread is in the provider for the record. */
 static void opened_leave(struct opened *opened, enum opened_state state)
 {
     opened->state = state;
@@ -101,7 +102,7 @@ static void opened_leave(struct opened *opened, enum opened_state state)
     list_append(&in_transit, &opened->in_transit);
 }
 
-/* With both locks: its record, in state OPENING. NULL without memory. */
+/* With both locks. Adds a record in state OPENING. NULL: no memory. */
 static struct opened *opened_begin(umf_memory_pool_handle_t pool, const void *handle, size_t size, unsigned hash,
                                    size_t base_size)
 {
@@ -123,19 +124,19 @@ static struct opened *opened_begin(umf_memory_pool_handle_t pool, const void *ha
     return opened;
 }
 
-/* With both locks: it is at this address. */
+/* With both locks. The memory is at ptr now. */
 static void opened_settle(struct opened *opened, const void *ptr)
 {
     list_remove(&opened->in_transit);
     opened->state = OPEN;
-    /* of those that start at one address the larger comes first, so that an inner one comes behind the outer one */
+    /* of records with one start the larger is first, so that an inner one comes after the outer one */
     opened->range = (struct interval){.start = (uintptr_t)ptr, .rank = UINT64_MAX - opened->size};
     opened->range.last = opened->range.start + (opened->size ? opened->size - 1 : 0);
     interval_insert(&open_ranges, &opened->range);
     pthread_cond_broadcast(&settled);
 }
 
-/* With both locks: it is not open any more, and not known. */
+/* With both locks. Removes the record. */
 static void opened_end(struct opened *opened)
 {
     list_remove(&opened->in_transit);
@@ -144,7 +145,7 @@ static void opened_end(struct opened *opened)
     pthread_cond_broadcast(&settled);
 }
 
-/* With the lock, which is given up meanwhile. The record is in transit. */
+/* With the mutex, which is dropped meanwhile. The record is in transit. */
 static umf_result_t call_close(struct opened *opened)
 {
     umf_memory_provider_handle_t provider = opened->pool->provider;
@@ -161,7 +162,7 @@ static umf_result_t call_close(struct opened *opened)
 
 /* ---- opening --------------------------------------------------------------------------------------------- */
 
-/* With a lock: one more of what is OPEN. Handles of the same memory know the same size. */
+/* With a lock. Opens an OPEN record once more. All handles of one memory have the same size. */
 static umf_result_t opened_use(struct opened *opened, size_t base_size, void **base)
 {
     if (opened->size != base_size)
@@ -172,7 +173,7 @@ static umf_result_t opened_use(struct opened *opened, size_t base_size, void **b
     return UMF_RESULT_SUCCESS;
 }
 
-/* Memory of the broker is known to be as large as it is; of other memory the handle must be believed. */
+/* The size of the broker's memory is known. For other memory the handle must be trusted. */
 static bool is_so_large(const void *base, uint64_t size)
 {
     struct memclient_address_info info = MEMCLIENT_ADDRESS_INFO_INIT;
@@ -194,7 +195,7 @@ static umf_result_t call_open(struct opened *opened, void **ptr)
     return UMF_RESULT_ERROR_INVALID_ARGUMENT;
 }
 
-/* With the lock, which is given up meanwhile: nobody has it open. */
+/* With the mutex, which is dropped meanwhile. The pool does not have it open. */
 static umf_result_t open_first(umf_memory_pool_handle_t pool, const void *handle, size_t size, unsigned hash,
                                size_t base_size, void **base)
 {
@@ -246,7 +247,7 @@ umf_result_t opened_open(umf_memory_pool_handle_t pool, const void *handle, size
 
 /* ---- closing --------------------------------------------------------------------------------------------- */
 
-/* Counts down what stays open in any case, which is no change. */
+/* Counts down if the record stays open anyway, which needs no other lock. */
 static bool close_one_of_many(const void *ptr)
 {
     struct opened *opened;
@@ -263,7 +264,7 @@ static bool close_one_of_many(const void *ptr)
     return uses > 1;
 }
 
-/* With both locks: takes all of the same range to the provider. */
+/* With both locks. All records of the range are about to be closed. */
 static struct opened *opened_leave_all(struct opened *opened)
 {
     struct opened *next;
@@ -277,7 +278,7 @@ static struct opened *opened_leave_all(struct opened *opened)
     return opened;
 }
 
-/* With both locks: how many uses they have together. */
+/* With both locks. The uses of all records of the range. */
 static int64_t uses_of_all(struct opened *opened)
 {
     int64_t uses = 0;
@@ -316,8 +317,9 @@ umf_result_t opened_close(const void *ptr)
 }
 
 /*
- * With both locks: it goes before the others of the same range. What was closed was closed by its own users first, so
- * far as there were any, since a pool is not destroyed with something open in it by those who mind.
+ * With both locks. The record is about to go before others of the same range, and its uses become theirs. They are at
+ * most as many as the others were opened: closes so far are taken to be those of its own users, since a careful program
+ * closes all that a pool has open before it destroys the pool.
  */
 static void opened_hand_over_uses(struct opened *opened)
 {
@@ -338,7 +340,7 @@ void opened_close_all(umf_memory_pool_handle_t pool)
     while (pool->opened) {
         struct opened *opened = pool->opened;
 
-        /* closing another of the same range takes it along */
+        /* another thread may be closing it along with its range */
         if (opened->state != OPEN) {
             pthread_cond_wait(&settled, &opened_mutex);
             continue;
@@ -355,7 +357,7 @@ void opened_close_all(umf_memory_pool_handle_t pool)
 
 /* ---- around a fork --------------------------------------------------------------------------------------- */
 
-/* Threads that were at the provider are not here: nobody is to wait for them. What they opened nobody knows. */
+/* Threads that were in the provider do not exist here, so their records go. What they opened is unknown. */
 void opened_in_child(void)
 {
     (void)pthread_cond_init(&settled, NULL);

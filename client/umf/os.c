@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The OS provider's operations: what is asked for is looked at here, and done for private or for shared memory. */
+/*
+ * The OS provider's operations. They check the arguments, and allocate anonymous memory here or shared memory in
+ * shared.c.
+ */
 #include "umf/os.h"
 
 #include <errno.h>
@@ -28,13 +31,13 @@ static const char *os_text_of(umf_os_memory_provider_native_error_t error)
         "memory deallocation failed",
         "lazy purging failed",
         "force purging failed",
-        "HWLOC topology discovery failed", /* programs compare it; there is no hwloc here */
+        "HWLOC topology discovery failed", /* programs compare it, though there is no hwloc here */
     };
 
     return texts[error - UMF_OS_RESULT_SUCCESS];
 }
 
-/* Sets this thread's error, with the text of an errno unless that is 0. */
+/* Sets the thread's native error, with the text of an errno unless that is 0. */
 static umf_result_t os_fail(umf_os_memory_provider_native_error_t error, int number)
 {
     char text[128];
@@ -82,7 +85,7 @@ static const struct os_calls kernel = {
 
 const struct os_calls *os_calls = &kernel;
 
-/* Of `length` + `more` bytes that were mapped there those are kept that begin at a multiple of the alignment. */
+/* Of `length` + `more` mapped bytes, keeps `length` that begin at a multiple of the alignment. */
 static void *cut_ends(char *at, uint64_t length, uint64_t more, uint64_t alignment)
 {
     uint64_t skip = (alignment - (uintptr_t)at % alignment) % alignment;
@@ -94,7 +97,8 @@ static void *cut_ends(char *at, uint64_t length, uint64_t more, uint64_t alignme
     return at + skip;
 }
 
-/* Maps `length` bytes at a multiple of `alignment`, which is one of the page size: maps more, and cuts the ends off. */
+/* Maps `length` bytes at a multiple of `alignment`, itself a multiple of the page size: maps more, and cuts the ends
+ * off. */
 static umf_result_t map_aligned(int protection, uint64_t length, uint64_t alignment, void **ptr)
 {
     const uint64_t page = page_size(), more = alignment - page;
@@ -154,7 +158,7 @@ static umf_result_t os_private_release(const struct area *taken)
 
     if (!os_calls->munmap((void *)(uintptr_t)taken->start, (size_t)taken->length))
         return UMF_RESULT_SUCCESS;
-    /* the kernel refuses where it would have to remember more ranges than it may */
+    /* the kernel refuses if unmapping a part would make too many mappings */
     number = errno;
     area_put_back(taken);
     return os_fail(UMF_OS_RESULT_ERROR_FREE_FAILED, number);
@@ -176,7 +180,7 @@ static bool is_in(const unsigned *nodes, unsigned n, unsigned node)
     return false;
 }
 
-/* Of whatever mode: who gives them for another than SPLIT is told what is wrong with them, too. */
+/* Partitions are checked in any mode, though only SPLIT uses them. */
 static bool are_partitions_valid(const umf_os_memory_provider_params_t *params)
 {
     if (params->partitions_len && !params->partitions)
@@ -227,7 +231,7 @@ static void os_finalize(void *provider)
     free(os);
 }
 
-/* An equal part for each node, if there are no others. */
+/* By default each node gets an equal part. */
 static int copy_partitions(struct os *os, const umf_os_memory_provider_params_t *params)
 {
     os->n_partitions = params->partitions_len ? params->partitions_len : os->n_nodes;
@@ -254,7 +258,7 @@ static int copy_numa(struct os *os, const umf_os_memory_provider_params_t *param
     return os->mode == UMF_NUMA_MODE_SPLIT ? copy_partitions(os, params) : 0;
 }
 
-/* Names of the broker begin with no slash, and those of shm_open() do. */
+/* Names for shm_open() begin with a slash, and the broker's do not. */
 static int copy_name(struct os *os, const char *name)
 {
     os->shared.name = strdup(name + strspn(name, "/"));
@@ -295,8 +299,8 @@ static umf_result_t os_initialize(void *arg, void **provider)
     os->shared.result_of = os_result_of;
     os->shared.release_private = os->visibility == UMF_MEM_MAP_PRIVATE ? os_private_release : NULL;
     os->shared.options.size = sizeof(os->shared.options);
-    os->shared.options.pages = MEMCLIENT_PAGES_BASE; /* as anonymous memory is split */
-    os->shared.options.flags = MEMCLIENT_SHARED_SOON; /* that is what such a provider is for */
+    os->shared.options.pages = MEMCLIENT_PAGES_BASE; /* users split allocations, as they may with anonymous memory */
+    os->shared.options.flags = MEMCLIENT_SHARED_SOON; /* such a provider is made for sharing */
     os->shared.maker = shared_new_maker();
     set_protection(os, params->protection);
     r = copy_numa(os, params);
@@ -390,7 +394,7 @@ static umf_result_t os_purge_force(void *provider, void *ptr, size_t size)
     return os_purge(provider, ptr, size, MADV_DONTNEED, UMF_OS_RESULT_ERROR_PURGE_FORCE_FAILED);
 }
 
-/* Nothing is to be done: parts are what is freed. */
+/* Nothing needs to be done: a part can be freed at any time. */
 static umf_result_t os_split(void *provider, void *ptr, size_t total, size_t first)
 {
     const struct os *os = provider;
@@ -407,7 +411,7 @@ static void os_get_last_native_error(void *provider, const char **message, int32
 
 static umf_result_t os_get_recommended_page_size(void *provider, size_t size, size_t *page_size_of)
 {
-    (void)size; /* as upstream: huge pages are not for this provider to ask for */
+    (void)size; /* as upstream: this provider asks for no huge pages */
     if (!page_size_of)
         return UMF_RESULT_ERROR_INVALID_ARGUMENT;
     *page_size_of = (size_t)page_size();

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The OS provider's parts: os.c has the operations and anonymous memory, os_numa.c the nodes; shared memory is in
- * shared.c.
+ * The OS provider: os.c has its operations and anonymous memory, os_numa.c its nodes. shared.c has its shared memory.
  */
 #pragma once
 
@@ -21,18 +20,18 @@ struct os {
     umf_numa_mode_t mode;
     unsigned *nodes;
     unsigned n_nodes;
-    uint64_t part_size; /* as it was given */
-    umf_numa_split_partition_t *partitions; /* of SPLIT: one for each node if none were given */
+    uint64_t part_size; /* as given */
+    umf_numa_split_partition_t *partitions; /* of SPLIT; one for each node by default */
     unsigned n_partitions;
-    uint64_t allocated; /* bytes so far, for what comes next in INTERLEAVE */
+    uint64_t allocated; /* bytes so far, which say where INTERLEAVE goes on */
 };
 
-/* Finds out whether the machine tells of its nodes. A negative errno. */
+/* Checks that the kernel tells about nodes. A negative errno. */
 int os_numa_discover(void);
-/* Binds the pages of an allocation that begins `before` bytes behind the provider's first. A negative errno. */
+/* Binds the pages of an allocation at `before` bytes from the provider's first. A negative errno. */
 int os_numa_bind(const struct os *os, void *ptr, uint64_t length, uint64_t before);
 
-/* The same for the broker: which it is asked for. */
+/* The same for memory of the broker: the request to make. */
 #define OS_REQUEST_NODES 64
 struct os_request {
     struct memclient_alloc_options options;
@@ -40,15 +39,13 @@ struct os_request {
     uint32_t weights[OS_REQUEST_NODES];
 };
 int os_numa_request(const struct os *os, uint64_t before, struct os_request *request);
-/*
- * After the broker had no such nodes: a request for those of them that it has, then for any node. True if there is one:
- * if nodes are not the provider's, but the thread's, whose policy knows nothing of the broker.
- */
+/* Changes a request whose nodes the broker does not have: to those of them that it has, or else to any node. False: the
+ * nodes are the provider's own, so they must not change. A thread's policy knows nothing of the broker. */
 bool os_numa_request_fewer(const struct os *os, struct os_request *request);
 
 /* ---- the kernel ------------------------------------------------------------------------------------------ */
 
-/* The calls of the OS provider: a table, so that tests can let them fail. */
+/* The kernel's calls, in a table, so that tests can replace them. */
 struct os_calls {
     void *(*mmap)(void *address, size_t length, int protection, int flags, int fd, off_t offset);
     int (*munmap)(void *address, size_t length);

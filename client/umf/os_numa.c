@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The OS provider's nodes, by the kernel's calls; the numbers of modes are written here, since the kernel's header for
- * them is younger than some kernels that we run on.
+ * The OS provider's nodes, by system calls. The numbers of the modes are defined here, since the kernel's header for
+ * them is younger than some kernels that we support.
  *
- * SPLIT cuts an allocation as its weights say. Where a cut falls within a page, that page may come from the nodes of
- * both sides.
+ * SPLIT cuts an allocation by the weights. A page in which a cut falls may come from the nodes of both sides.
  */
 #include <errno.h>
 #include <string.h>
@@ -13,10 +12,10 @@
 #include "base/align.h"
 #include "umf/os.h"
 
-#define NODES 1024 /* as many as any kernel has */
+#define NODES 1024 /* the most that any kernel has */
 #define WORD_BITS (8 * sizeof(unsigned long))
 
-/* The kernel wants to be told of one bit more than there are. */
+/* The kernel expects one more than the number of bits. */
 #define NODE_BITS (NODES + 1)
 
 enum {
@@ -27,7 +26,7 @@ enum {
     POLICY_LOCAL = 4,
     POLICY_PREFERRED_MANY = 5,
     POLICY_WEIGHTED_INTERLEAVE = 6,
-    POLICY_FLAGS = 0xe000, /* may be added to those */
+    POLICY_FLAGS = 0xe000, /* the kernel may add these to a mode */
     MEMS_ALLOWED = 4
 };
 
@@ -35,7 +34,7 @@ struct mask {
     unsigned long words[NODES / WORD_BITS + 1];
 };
 
-/* Wide enough for a weight, or a sum of them, times a number of pages. */
+/* Holds the product of a sum of weights and a number of pages. */
 __extension__ typedef unsigned __int128 wide;
 
 static bool mask_add(struct mask *mask, unsigned node)
@@ -46,7 +45,7 @@ static bool mask_add(struct mask *mask, unsigned node)
     return true;
 }
 
-/* A part in whole pages. */
+/* Rounds a part up to whole pages. */
 static uint64_t whole_part(uint64_t part)
 {
     return part > UINT64_MAX - page_size() ? page_align_down(UINT64_MAX) : page_align_up(part);
@@ -96,12 +95,14 @@ static int bind_preferred(const struct os *os, void *ptr, uint64_t length)
         r = bind_all(os, ptr, length, POLICY_PREFERRED_MANY);
         if (r != -EINVAL)
             return r;
-        /* older kernels prefer one node only */
+        /* older kernels know only one preferred node */
     }
     return mask_add(&first, os->nodes[0]) ? bind_mask(ptr, length, POLICY_PREFERRED, &first) : -EINVAL;
 }
 
-/* A huge page would be on one node as a whole. Kernels that know of none refuse, and need not be told. */
+/*
+ * Turns huge pages off, each of which would be on one node. A kernel without huge pages refuses, which does not matter.
+ */
 static int bind_interleaved_pages(const struct os *os, void *ptr, uint64_t length)
 {
     if (os->n_nodes > 1)
@@ -109,7 +110,7 @@ static int bind_interleaved_pages(const struct os *os, void *ptr, uint64_t lengt
     return bind_all(os, ptr, length, POLICY_INTERLEAVE);
 }
 
-/* Parts of part_size, each on the next node, going on where the former allocation ended. */
+/* Binds each part of part_size to the next node, and goes on where the last allocation ended. */
 static int bind_interleaved(const struct os *os, char *ptr, uint64_t length, uint64_t before)
 {
     uint64_t part, next;
@@ -127,7 +128,7 @@ static int bind_interleaved(const struct os *os, char *ptr, uint64_t length, uin
 static int bind_split(const struct os *os, char *ptr, uint64_t length)
 {
     const uint64_t page = page_size(), n_pages = length / page;
-    uint64_t sum = 0, end = 0; /* of weights: all, and up to the end of partition i */
+    uint64_t sum = 0, end = 0; /* of weights: all of them, and up to the end of partition i */
     unsigned i = 0;
     int r = 0;
 
@@ -138,10 +139,10 @@ static int bind_split(const struct os *os, char *ptr, uint64_t length)
         struct mask mask = {{0}};
         uint64_t last;
 
-        /* page `at` is the weights from at * sum / n_pages to (at + 1) * sum / n_pages */
+        /* page `at` covers the weights from at * sum / n_pages to (at + 1) * sum / n_pages */
         while ((wide)end * n_pages <= (wide)at * sum)
             end += os->partitions[++i].weight;
-        n = (uint64_t)((wide)end * n_pages / sum) - at; /* pages that are all of partition i */
+        n = (uint64_t)((wide)end * n_pages / sum) - at; /* pages that are wholly in partition i */
         last = end;
         if (!mask_add(&mask, os->partitions[i].target))
             return -EINVAL;
@@ -172,13 +173,13 @@ int os_numa_bind(const struct os *os, void *ptr, uint64_t length, uint64_t befor
     case UMF_NUMA_MODE_DEFAULT:
         break;
     }
-    /* the thread's policy, when pages are touched */
+    /* the thread's policy applies when pages are touched */
     return 0;
 }
 
 /* ---- the broker's memory --------------------------------------------------------------------------------- */
 
-/* The broker takes each node once; a second mention adds its weight to the first. */
+/* The broker accepts each node once, so the weights of one that is listed twice are added. */
 static int add_node(struct os_request *request, unsigned node, uint64_t weight)
 {
     size_t i = 0;
@@ -223,7 +224,7 @@ static unsigned placement_of(int policy)
     }
 }
 
-/* As the kernel would place this thread's pages. */
+/* Asks for what the thread's own policy would give. */
 static int request_of_thread(struct os_request *request)
 {
     struct mask mask = {{0}};
@@ -275,7 +276,7 @@ int os_numa_request(const struct os *os, uint64_t before, struct os_request *req
     return request_of_thread(request);
 }
 
-/* Nodes of a request that the broker has memory of, in one pool or another. */
+/* Which of a request's nodes the broker has memory on, in any pool. */
 struct served {
     const struct os_request *request;
     bool has[OS_REQUEST_NODES];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An index for each level: on one there are no two ranges that overlap. A range goes one level above what encloses it,
- * so the innermost is the one on the highest level. Most programs have one level; those above are looked at only once
- * something was on them.
+ * There is an index for each level, whose ranges do not overlap. A range is one level above what encloses it, so the
+ * innermost is on the highest level. Most programs have one level. Higher levels are searched only after they were
+ * used.
  */
 #include "umf/owned.h"
 
@@ -16,8 +16,8 @@
 #define LEVELS 16
 
 static struct range_index levels[LEVELS];
-static struct range_index handles[LEVELS]; /* by the starts of those that have one */
-static unsigned n_levels = 1;              /* so many were ever used */
+static struct range_index handles[LEVELS]; /* by the start of the range */
+static unsigned n_levels = 1;              /* how many were ever used */
 pthread_mutex_t owned_mutex = PTHREAD_MUTEX_INITIALIZER;
 
 /* ---- finding --------------------------------------------------------------------------------------------- */
@@ -87,7 +87,7 @@ void *owned_take_handle(const struct owned *owned)
     return range_index_take(&handles[owned->level], owned->start, 0, NULL, &entry) ? entry.value : NULL;
 }
 
-/* Those who copy handles have ipc_lock_read(). */
+/* Readers that copy handles hold ipc_lock_read(). */
 void owned_free_handle(void *handle)
 {
     if (!handle)
@@ -110,7 +110,7 @@ bool owned_take(umf_memory_pool_handle_t pool, const void *ptr, uint64_t size, s
     return false;
 }
 
-/* Is something on this level around all of the range? What overlaps it and is not goes. */
+/* Is the range within another of this level? Others that it overlaps are dropped. */
 static bool owned_is_enclosed(unsigned level, uint64_t start, uint64_t size)
 {
     uint64_t last = start + (size ? size - 1 : 0);
@@ -128,7 +128,8 @@ static bool owned_is_enclosed(unsigned level, uint64_t start, uint64_t size)
     return false;
 }
 
-/* On the first level from this on where nothing is in its way; or above what encloses it, if that may be there. */
+/* Enters the range on the first level from this one where nothing overlaps it. A new range goes above what encloses it,
+ * and drops what does not. */
 static umf_result_t owned_enter(umf_memory_pool_handle_t pool, uint64_t start, uint64_t size, unsigned level,
                                 bool is_new)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What pools got of their providers, by address.
+ * The memory that pools have from their providers, by address.
  *
- * Ranges nest where a pool's provider has its memory from another pool: the innermost, which came last, is meant then.
- * Looking up takes no lock: umfFree() begins with it. What changes is changed with the lock.
+ * Ranges nest if a pool's provider has its memory from another pool. Then the innermost, which came last, is found.
+ * Looking up takes no lock, since umfFree() begins with it. Changes are made with a mutex.
  *
- * With an entry goes the provider's handle of it, malloc()'s, once there is one.
+ * An entry may have the provider's handle of it, which is malloc()'s.
  */
 #pragma once
 
@@ -17,41 +17,42 @@
 
 struct owned {
     uint64_t start;
-    uint64_t size; /* as the provider was asked; 0 takes 1 byte here */
+    uint64_t size; /* as passed to the provider; 0 takes one byte here */
     umf_memory_pool_handle_t pool;
-    unsigned level; /* how many pools' memory it lay in when it came, at the most */
+    unsigned level; /* the number of pools whose memory encloses it, at most */
 };
 
-/* The innermost that holds the address. */
+/* Finds the innermost range around the address. */
 bool owned_find(const void *ptr, struct owned *ret);
-/* The one of this pool that starts just there. */
+/* Finds the pool's range that starts exactly there. */
 bool owned_find_base(const void *ptr, umf_memory_pool_handle_t pool, struct owned *ret);
-/* The handle that is kept with it; NULL: none. With the lock, or ipc_lock_read(). */
+/* The handle that is kept with it, or NULL. Call it with the mutex or ipc_lock_read(). */
 void *owned_handle(const struct owned *owned);
 
-/* What is below is done with this mutex. A fork takes it before ipc_lock(). */
+/* All functions below need this mutex. A fork takes it before ipc_lock(). */
 extern pthread_mutex_t owned_mutex;
 
 /*
- * Enters what the pool got just now. What that overlaps, other than lying in it, was given back behind our back, and is
- * forgotten. INVALID_ARGUMENT: it ends beyond all addresses. OUT_OF_HOST_MEMORY, also if it lies in 16 pools' memory.
+ * Adds what the pool has just allocated. Ranges that it overlaps without lying in them were freed without our
+ * knowledge, and are dropped. INVALID_ARGUMENT: it ends beyond the last address. OUT_OF_HOST_MEMORY: also if 16 ranges
+ * enclose it.
  */
 umf_result_t owned_add(umf_memory_pool_handle_t pool, uint64_t start, uint64_t size);
-/* Takes out the pool's that starts just there and is so large, if that is not 0; false if there is none. A handle that
- * it has is to be taken then. */
+/* Takes out the pool's range that starts exactly there, and has this size unless that is 0. The caller takes its handle
+ * as well. */
 bool owned_take(umf_memory_pool_handle_t pool, const void *ptr, uint64_t size, struct owned *ret);
-/* What was taken out is where it was, whatever is there too. */
+/* Puts a range back that was taken out, whatever overlaps it now. */
 umf_result_t owned_put_back(const struct owned *owned);
-/* Makes two of it, the second from the address on. */
+/* Splits the range; the second part starts at the address. */
 umf_result_t owned_split(const struct owned *owned, uint64_t address);
-/* What starts at `high`, behind it, becomes a part of it. */
+/* Merges the range with the next, which starts at `high`. */
 umf_result_t owned_merge(const struct owned *low, uint64_t high);
-/* The pool's first from *owned on, which is all zeros at first. */
+/* Finds the pool's first range from *owned on, which starts as zeros. */
 bool owned_next(umf_memory_pool_handle_t pool, struct owned *owned);
 
-/* It has none. false without memory. */
+/* Call it only for a range without a handle. False: no memory. */
 bool owned_keep_handle(const struct owned *owned, void *handle);
-/* NULL: it had none. */
+/* NULL: it has none. */
 void *owned_take_handle(const struct owned *owned);
-/* Of what was taken; also without the lock. */
+/* Frees a handle that was taken. The mutex is not needed. */
 void owned_free_handle(void *handle);

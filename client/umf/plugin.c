@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The memoryd provider behind the table of UMF's releases 1.x. */
+/* The memoryd provider with the operations of UMF's releases 1.x. */
 #include "umf/plugin.h"
 
 #include <pthread.h>
@@ -34,7 +34,7 @@ static umf_result_t plugin_get_min_page_size(void *provider, const void *ptr, si
     return ours()->get_min_page_size(provider, (void *)(uintptr_t)ptr, page_size);
 }
 
-/* Also without a provider. */
+/* libumf calls it without a provider, too. */
 static umf_result_t plugin_get_name(void *provider, const char **name)
 {
     if (!name)
@@ -52,7 +52,7 @@ static struct umf1_ops plugin_ops = {
     .get_name = plugin_get_name,
 };
 
-/* What has stayed as it was in 0.9. */
+/* Fills in the operations that are the same in 0.9. */
 static void plugin_fill_ops(void)
 {
     plugin_ops.alloc = ours()->alloc;
@@ -74,6 +74,6 @@ const struct umf_memory_provider_ops_t *memclient_umf_provider_ops(void)
     static pthread_once_t once = PTHREAD_ONCE_INIT;
 
     (void)pthread_once(&once, plugin_fill_ops);
-    /* libumf's struct of that name, which is not the one of 0.9 that is declared here */
+    /* libumf has a struct of this name that is not the one declared here */
     return (const void *)&plugin_ops;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of a provider's operations as UMF's releases 1.x have it: what was in structs of its own in 0.9 has become
- * members, and what returned nothing or a string returns a result. Releases after 1.0 add members behind; they look at
- * the version before they use those, and find them NULL.
+ * A provider's operations in UMF's releases 1.x. What was in structs of its own in 0.9 is in this one, and what
+ * returned nothing or a string returns a result. Releases after 1.0 add members at the end, check the version before
+ * they use them, and find NULL here.
  */
 #pragma once
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The pool's functions, and those that find the pool by an address.
- */
+/* The pool's functions. */
 #include "umf/pool.h"
 
 #include <stdlib.h>
@@ -124,7 +122,7 @@ umf_memory_pool_handle_t umfPoolByPtr(const void *ptr)
     return owned_find(ptr, &owned) ? owned.pool : opened_pool(ptr);
 }
 
-/* What was opened is closed, not freed. */
+/* Memory of other processes that was opened is closed, not freed. */
 umf_result_t umfFree(void *ptr)
 {
     struct owned owned;

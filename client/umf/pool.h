@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A provider and a pool: each is a table of operations and what they work on. A provider does nothing by itself, except
- * that it says which one failed last.
- */
+/* Providers and pools: each is a table of operations with their data. */
 #pragma once
 
 #include <stdbool.h>
@@ -15,21 +12,19 @@ struct opened;
 struct umf_memory_provider_t {
     umf_memory_provider_ops_t ops;
     void *priv;
-    /*
-     * Of a pool's tracking, the application's provider, which does all that the tracking has no operation for; it may be
-     * anything but NULL. Of any other, NULL.
-     */
+    /* Of a pool's tracking: the application's provider, which does what the tracking has no operation for. Any value
+     * but NULL is possible, and none is looked at before it is needed. Of other providers: NULL. */
     umf_memory_provider_handle_t upstream;
 };
 
 struct umf_memory_pool_t {
     umf_memory_pool_ops_t ops;
     void *priv;
-    umf_memory_provider_handle_t provider; /* as it was given; it may be anything but NULL */
-    struct umf_memory_provider_t tracking; /* what the pool gets instead, if it is tracked */
+    umf_memory_provider_handle_t provider; /* as given; any value but NULL */
+    struct umf_memory_provider_t tracking; /* what a pool that is tracked gets instead */
     umf_pool_create_flags_t flags;
-    size_t n_owned;        /* what it got of the provider: see owned.h, with that lock */
-    struct opened *opened; /* what is open in it, by handle: see opened.h */
+    size_t n_owned;        /* entries in owned.h, with its mutex */
+    struct opened *opened; /* what it has opened, by handle: see opened.h */
 };
 
 static inline bool pool_is_tracked(umf_memory_pool_handle_t pool)

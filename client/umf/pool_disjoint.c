@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The disjoint pool's operations: which bucket a size goes to, and what goes to no bucket.
- */
+/* The disjoint pool's operations: they choose the bucket for a size, or pass the allocation on. */
 #include "umf/pool_disjoint.h"
 
 #include <stdlib.h>
@@ -33,7 +31,7 @@ static void make_buckets(struct disjoint *pool)
     bucket_init(&pool->buckets[pool->n_buckets++], pool, size);
 }
 
-/* The largest size of a bucket whose slabs are cut; 0: there is none. */
+/* 0: no bucket's slabs are cut. */
 static size_t largest_cut(const struct disjoint *pool)
 {
     size_t size = 0;
@@ -66,7 +64,7 @@ static umf_result_t disjoint_initialize(umf_memory_provider_handle_t provider, v
     pool->is_tracked = !params->PoolTrace && tracking_is(provider);
     if (!pool->counted)
         pool->cut_max = MIN(params->MaxPoolableSize, largest_cut(pool));
-    /* it need not know, nor write it when it says that it does */
+    /* a provider may fail here, or succeed without writing it */
     if (umfMemoryProviderGetMinPageSize(provider, NULL, &pool->min_page_size) != UMF_RESULT_SUCCESS)
         pool->min_page_size = 0;
     thread_parts_init(&pool->heaps, &heap_ops, &pool->lock, &heap_none.part);
@@ -74,7 +72,7 @@ static umf_result_t disjoint_initialize(umf_memory_provider_handle_t provider, v
     return UMF_RESULT_SUCCESS;
 }
 
-/* All goes back to the provider: what is kept, and what is still allocated. */
+/* Everything goes back to the provider: what is kept, and what is still allocated. */
 static void disjoint_finalize(void *arg)
 {
     struct disjoint *pool = arg;
@@ -107,8 +105,8 @@ static void disjoint_finalize(void *arg)
 
 /* ---- allocating ------------------------------------------------------------------------------------------- */
 
-/* The smallest that has room for it: the two highest bits of the last byte's number say which. Without a branch, as
- * nobody could foresee it. */
+/* Chooses the smallest bucket with room for the size, by the two highest bits of the last byte's number. There is no
+ * branch, since none could be predicted. */
 static inline unsigned bucket_for(const struct disjoint *pool, size_t size)
 {
     size_t last = MAX(size, pool->buckets[0].size) - 1;
@@ -160,7 +158,7 @@ static void *disjoint_get(struct disjoint *pool, size_t size, size_t room, size_
     return ptr;
 }
 
-/* Apart, so that what is done most is a leaf, without a frame. */
+/* It is a function of its own so that disjoint_malloc() is a leaf, without a frame. */
 __attribute__((__noinline__)) static void *disjoint_malloc_slow(struct disjoint *pool, size_t size)
 {
     if (size)
@@ -200,7 +198,7 @@ static void *disjoint_aligned_malloc(void *arg, size_t size, size_t alignment)
         thread_now()->disjoint_error = UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
         return NULL;
     }
-    /* slabs begin at pages, so chunks of a multiple of the alignment are aligned; beyond that there must be room */
+    /* slabs begin at pages, so chunks of a multiple of the alignment are aligned; a larger alignment needs room */
     room = size + alignment - 1;
     if (alignment <= pool->min_page_size)
         room = align_down(room, alignment);

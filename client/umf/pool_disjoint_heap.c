@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Chunks. A heap takes them from its bin's current slab, from the stack of those that were freed, and else from what
- * was never used. When that is used up it goes to the next one of the bin's list. The list has what may have chunks:
- * a slab is taken out when it is found to have none, and comes back with the first that is freed. Of those that
- * nothing is allocated of a bin keeps one, the last in the list.
+ * Chunks. A heap takes a chunk from its bin's current slab: one that was freed, from the stack, or else one that was
+ * never used. When the slab is used up, the heap goes to the next in the bin's list. The list has slabs that may have
+ * free chunks. A slab leaves it when it turns out to have none, and returns with the first chunk that is freed. A bin
+ * keeps one empty slab, at the end of the list.
  *
- * Who frees a chunk of another's slab puts it onto the slab's list `freed`. The first to do so since it was last
- * collected also puts the slab onto the heap's list `pending`; until then nobody collects, so that a slab is not seen
- * to be free, and goes nowhere, between the two. Then it looks whether the heap has a thread that will collect. A heap
- * that is left says so first and is collected after that, so one of the two sees the other.
+ * A thread that frees a chunk of another heap puts it onto the slab's list `freed`. The first to do so since the last
+ * collection also puts the slab onto the heap's list `pending`. Nobody collects between the two, so the slab is not
+ * found empty, and goes nowhere. Then the thread checks that the heap has a thread that will collect. A heap that loses
+ * its thread says so first and is collected afterwards, so one of the two sees the other.
  */
 #include "umf/pool_disjoint.h"
 
@@ -92,8 +92,7 @@ static void bin_leave(struct bin *bin, struct slab *slab)
     list_remove(&slab->block.link);
 }
 
-/* May its bin keep it? One that is noted need not be empty now, since taking from it is not noted, unless something is
- * to be counted. */
+/* The slab in `empty` may have been used again: only counting pools note that when they take a chunk. */
 static bool bin_may_keep(const struct bin *bin, const struct slab *slab)
 {
     const struct bucket *bucket = slab->block.bucket;
@@ -101,7 +100,7 @@ static bool bin_may_keep(const struct bin *bin, const struct slab *slab)
     return !(bin->empty && slab_is_empty(bin->empty)) && !atomic_load_explicit(&bucket->n_kept, memory_order_relaxed);
 }
 
-/* Nothing is allocated of it any more. */
+/* The slab's last chunk was freed. */
 bool heap_emptied(struct slab *slab)
 {
     struct heap *heap = slab->block.heap;
@@ -128,7 +127,7 @@ static uint32_t chunk_number(const struct slab *slab, const void *ptr)
     return (uint32_t)((size_t)((const char *)ptr - (const char *)slab->block.base) / slab->block.bucket->stride);
 }
 
-/* One back onto the stack; heap_push() is this without the cases that are rare. */
+/* Pushes a chunk onto the stack. heap_push() does the same in the common case. */
 static void slab_stack_push(struct slab *slab, uint32_t number)
 {
     slab->stack[slab->n_free++] = (uint32_t)(number * slab->block.bucket->stride / 8);
@@ -144,7 +143,7 @@ static bool heap_slow_push(struct slab *slab, const void *ptr)
     return !slab_is_empty(slab) || slab->kept || heap_emptied(slab);
 }
 
-/* Those that others have freed. */
+/* Frees the chunks that other threads have put onto lists. */
 static void heap_collect(struct heap *heap)
 {
     struct slab *slab = atomic_exchange(&heap->pending, NULL), *next;
@@ -158,7 +157,7 @@ static void heap_collect(struct heap *heap)
     }
 }
 
-/* The lock, which is held, is given up, and then the slabs that the heap has given up meanwhile. */
+/* Drops the lock, and then gives up the slabs in `unused`. */
 static void heap_unlock(struct heap *heap)
 {
     struct list unused = LIST_INIT(unused), *link;
@@ -205,7 +204,7 @@ bool heap_put(struct heap *mine, struct slab *slab, const void *ptr)
 
 /* ---- allocating ------------------------------------------------------------------------------------------- */
 
-/* What else the heap has. */
+/* Finds the next slab with a free chunk in the bin's list. */
 static struct slab *bin_next_available(struct bin *bin)
 {
     struct list *link;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The map is a hash table with open addressing, never full by more than a quarter, unless memory is short; a block is
- * entered once for each granule of addresses that it has a part in. Readers take no lock: a slot changes
- * from nothing or a gap to a block and from that to a gap only, and a block is entered before anybody has an address
- * in it. A record that is not in the map has no address, and its span never changes, so that a record that is used
- * anew meanwhile is not mistaken for what it was. Tables that became too small are kept, since somebody may be looking
- * at one: all together they are no larger than the last.
+ * The map is a hash table with open addressing, at most a quarter full unless memory is short. A block has a slot for
+ * each granule of addresses that it overlaps.
+ *
+ * Readers take no lock. A slot changes only from nothing or a gap to a block, and from a block to a gap. A block is
+ * entered before anybody has an address in it. A record that is not in the map holds no address, and its span never
+ * changes, so a reader that finds a reused record does not mistake it for what it was. Old tables are kept, since a
+ * reader may be in one; together they are no larger than the last.
  */
 #include "umf/pool_disjoint.h"
 
@@ -13,7 +14,7 @@
 
 #define SLOTS_MIN 64
 
-/* It holds no address. */
+/* Holds no address. */
 static struct block map_gap;
 
 static struct map_table *map_table_new(size_t n, struct map_table *older)
@@ -68,7 +69,7 @@ static void map_enter(struct map_table *table, uintptr_t granule, struct block *
     map_store(table, i, block);
 }
 
-/* Gaps that no search goes beyond become empty. */
+/* Gaps become empty if no search goes beyond them. */
 static void map_close_gaps(struct map_table *table, size_t i)
 {
     if (map_load(table, i + 1))
@@ -117,7 +118,7 @@ static bool map_has(struct map_table *table, uintptr_t granule, const struct blo
     return map_load(table, i);
 }
 
-/* A block comes up once for each of its granules. */
+/* A block is seen once for each of its granules. */
 static void map_copy(const struct map *map, struct map_table *from, struct map_table *to)
 {
     for (size_t i = 0; i <= from->mask; i++) {
@@ -136,7 +137,7 @@ static bool map_make_room(struct map *map, size_t n)
         return true;
     larger = map_table_new((table->mask + 1) * 2, table);
     if (!larger)
-        return table->used + n < table->mask; /* one stays empty, where searches end */
+        return table->used + n < table->mask; /* one slot stays empty, to end searches */
     map_copy(map, table, larger);
     atomic_store_explicit(&map->table, larger, memory_order_release);
     return true;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Slabs and large allocations: from the provider and back, and what is kept of free slabs. A bucket whose slabs are
- * cut keeps one, any other as many as Capacity says, and none beyond the limits, which count what is kept.
+ * Slabs and large allocations, from the provider and back, and the free slabs that are kept. A bucket whose slabs are
+ * cut keeps one. Other buckets keep as many as Capacity says. The shared limits count what is kept, and nothing beyond
+ * them is.
  */
 #include "umf/pool_disjoint.h"
 
@@ -26,7 +27,7 @@ void umfDisjointPoolSharedLimitsDestroy(umf_disjoint_pool_shared_limits_t *limit
     free(limits);
 }
 
-/* false: there is no room for a slab more. */
+/* false: the limit has no room for another slab. */
 static bool limits_charge(umf_disjoint_pool_shared_limits_t *limits, size_t size)
 {
     size_t total;
@@ -74,7 +75,7 @@ static void block_leave_map(struct disjoint *pool, struct block *block)
     map_remove(&pool->map, block);
 }
 
-/* Into block->base; there may be a success without memory. */
+/* Sets block->base. A success may come without memory. */
 static umf_result_t block_alloc(struct disjoint *pool, struct block *block, size_t size, size_t alignment)
 {
     block->base = NULL;
@@ -99,7 +100,7 @@ static struct block *block_take_first(struct disjoint *pool, struct list *list, 
     return link ? container_of(link, struct block, link) : NULL;
 }
 
-/* A record, used before or new. */
+/* Reuses a record or makes one. */
 static struct block *block_new(struct disjoint *pool, struct list *spare, size_t size, umf_result_t *result)
 {
     struct block *block = block_take_first(pool, spare, NULL);
@@ -122,7 +123,7 @@ void block_list_free(struct list *list)
         free(container_of(link, struct block, link));
 }
 
-/* What the provider says cannot be told to anybody: the allocation is free anyway. */
+/* A failure cannot be reported to anybody, since the allocation was freed before. */
 static void block_give_back(struct bucket *bucket, struct block *block)
 {
     (void)umfMemoryProviderFree(bucket->pool->provider, block->base, block->size);
@@ -154,7 +155,7 @@ static struct slab *slab_cut(struct bucket *bucket, umf_result_t *result)
     struct slab *slab;
     struct block *block;
 
-    /* what of a very large slab cannot be numbered is not used */
+    /* chunks of a very large slab that have no number are not used */
     n = n * (bucket->stride / 8) < UINT32_MAX ? n : UINT32_MAX / (bucket->stride / 8);
     block = slab_alloc(bucket, sizeof(*slab) + 2 * n * sizeof(slab->stack[0]), result);
     if (!block)
@@ -183,7 +184,7 @@ struct slab *slab_get(struct bucket *bucket, bool *from_pool, umf_result_t *resu
     return container_of(block, struct slab, block);
 }
 
-/* Is it kept? */
+/* True: the bucket keeps it. */
 static bool bucket_keep(struct bucket *bucket, struct block *block, size_t capacity)
 {
     _cleanup_unlock_ pthread_mutex_t *locked = mutex_lock(&bucket->pool->lock);
@@ -265,8 +266,8 @@ void *large_get(struct disjoint *pool, size_t size, size_t alignment, umf_result
     return NULL;
 }
 
-/* Out of the map first: the provider may give the address to another thread at once. If it will not have it, it is
- * allocated as before. */
+/* The block leaves the map first, since the provider may give the address to another thread at once. If the provider
+ * fails, it is allocated as before. */
 umf_result_t large_put(struct disjoint *pool, struct block *block)
 {
     umf_result_t result;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a disjoint pool says of itself, on stderr: nothing is counted, unless PoolTrace asks for it. */
+/* What a disjoint pool prints to stderr. Nothing is counted unless PoolTrace asks for it. */
 #include "umf/pool_disjoint.h"
 
 #include <stdio.h>
 
-/* PoolTrace at least */
+/* The values of PoolTrace. */
 enum { TRACE_TOTALS = 1, TRACE_BUCKETS, TRACE_CALLS };
 
 static const char *trace_name(const struct disjoint *pool)

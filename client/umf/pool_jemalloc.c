@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The jemalloc pool: an arena of a jemalloc of our own (private-jemalloc.pl makes it), whose memory comes from the
- * provider by hooks, and whose records do not. Each thread has a cache of it, which is emptied when the thread ends.
+ * The jemalloc pool is an arena of a private jemalloc (see private-jemalloc.pl). Hooks get its memory from the
+ * provider; its records are elsewhere. Each thread has a cache, which is emptied when the thread ends.
  *
- * jemalloc's functions that are told which arena and which cache take several times as long as its malloc(). So a
- * thread keeps the last few small pieces that it freed, on a shelf for each of jemalloc's sizes, and what it finds
- * there jemalloc is not asked for: to jemalloc it was not freed.
+ * jemalloc's functions that take an arena and a cache are several times slower than its malloc(). So a thread keeps the
+ * last few small pieces that it freed, on a shelf for each of jemalloc's sizes, and allocates from there. To jemalloc
+ * these pieces are still allocated.
  *
- * A provider that cannot split gets back what it gave as it gave it, at the latest when the pool ends: from the first
- * time that it refuses, parts are jemalloc's own business.
+ * A provider that cannot split gets its allocations back whole, at the latest when the pool ends. After the first
+ * refusal it is not asked again, and only jemalloc knows of parts.
  */
 #include <memclient/umf/umf/pools/pool_jemalloc.h>
 
@@ -39,13 +39,13 @@ struct jemalloc {
     unsigned arena;
 };
 
-/* jemalloc's small sizes are multiples of it, but for one that is smaller and is not asked for. */
+/* All small sizes of jemalloc are multiples of this, but for a smaller one that is never requested. */
 #define STEP    ((size_t)16)
 #define SHELVES 28 /* for sizes up to 4 KiB */
-#define PIECES  30 /* so a shelf takes 256 bytes */
+#define PIECES  30 /* a shelf takes 256 bytes with these */
 
 struct shelf {
-    size_t size; /* of a piece; 0: none belongs here */
+    size_t size; /* of its pieces; 0: the shelf is not used */
     unsigned n;
     void *pieces[PIECES];
 };
@@ -53,7 +53,7 @@ struct shelf {
 /* A thread's cache. */
 struct cache {
     struct thread_part part;
-    unsigned id; /* of jemalloc's own */
+    unsigned id; /* of jemalloc's cache */
     struct shelf *recent; /* where a piece was put last */
     struct shelf shelves[SHELVES];
 };
@@ -62,10 +62,10 @@ static struct cache no_cache = {.recent = no_cache.shelves}; /* its id is never 
 
 /* ---- shelves ---------------------------------------------------------------------------------------------- */
 
-static uint8_t shelf_of[4096 / STEP + 1]; /* by steps */
-static size_t shelved_max;                /* the largest size that has one */
+static uint8_t shelf_of[4096 / STEP + 1]; /* by size in steps */
+static size_t shelved_max;                /* the largest size with a shelf */
 
-/* All that jemalloc rounds up to one size has one shelf. */
+/* Sizes that jemalloc rounds up to the same share a shelf. */
 static void number_shelves(void)
 {
     size_t last = umf_je_nallocx(STEP, 0);
@@ -96,8 +96,8 @@ static void label_shelves(struct cache *cache)
     cache->recent = cache->shelves;
 }
 
-/* For pieces that are just so large; NULL: they have no shelf. That it is the one of last time the processor can
- * foresee, so it need not wait for jemalloc's look at what size that is. */
+/* Finds the shelf for pieces of exactly this size, or NULL. The processor can predict that it is the same as last time,
+ * and need not wait for jemalloc to find the size. */
 static struct shelf *find_shelf_of(struct cache *cache, size_t size)
 {
     if (cache->recent->size != size) {
@@ -160,7 +160,7 @@ static int jemalloc_flags(struct jemalloc *pool)
 
 /* ---- making one ------------------------------------------------------------------------------------------- */
 
-/* The arena's own records come from where they are taken while it has no hooks. */
+/* The arena's own records are allocated before it has hooks, so they do not come from the provider. */
 static umf_result_t jemalloc_make_arena(struct jemalloc *pool)
 {
     extent_hooks_t *hooks = &pool->memory.hooks;
@@ -180,7 +180,7 @@ static umf_result_t jemalloc_initialize(umf_memory_provider_handle_t provider, v
     struct jemalloc *pool;
     umf_result_t result;
 
-    /* jemalloc's own variable of threads is to be at one place */
+    /* jemalloc's own thread variable needs a fixed offset */
     if (!static_tls(umf_je_tsd_tls, &umf_je_tls_offset))
         return UMF_RESULT_ERROR_NOT_SUPPORTED;
     (void)pthread_once(&once, number_shelves);
@@ -220,7 +220,7 @@ static void *jemalloc_note(void *ptr)
     return ptr;
 }
 
-/* Apart, so that what is done most is a leaf, without a frame. */
+/* It is a function of its own so that jemalloc_malloc() is a leaf, without a frame. */
 __attribute__((__noinline__)) static void *jemalloc_malloc_slow(struct jemalloc *pool, size_t size)
 {
     return jemalloc_note(umf_je_mallocx(MAX(size, STEP), jemalloc_flags(pool)));
@@ -265,7 +265,7 @@ static umf_result_t jemalloc_free(void *arg, void *ptr)
     return UMF_RESULT_SUCCESS;
 }
 
-/* To size 0 it frees. */
+/* Size 0 frees. */
 static void *jemalloc_realloc(void *pool, void *ptr, size_t size)
 {
     if (!ptr)
@@ -317,7 +317,7 @@ static umf_result_t jemalloc_initialize(umf_memory_provider_handle_t provider, v
     return UMF_RESULT_ERROR_NOT_SUPPORTED;
 }
 
-/* No such pool is ever made, so the rest is not called. */
+/* No such pool is ever made, so no other operation is called. */
 static umf_memory_pool_ops_t ops = {
     .version = UMF_VERSION_CURRENT,
     .initialize = jemalloc_initialize,

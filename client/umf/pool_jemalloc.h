@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the jemalloc pool has of its provider, and the hooks by which jemalloc asks for it. */
+/* The memory that the jemalloc pool has from its provider, and the hooks by which jemalloc asks for it. */
 #pragma once
 
 #include <jemalloc/jemalloc.h>
@@ -13,12 +13,12 @@
 struct jemalloc_memory {
     extent_hooks_t hooks;
     umf_memory_provider_handle_t provider;
-    bool disable_free;           /* nothing goes back before the end */
-    pthread_mutex_t lock;        /* of changes of the index */
-    struct range_index extents;  /* allocations, as the provider knows them */
-    bool whole;                  /* it cannot split */
+    bool disable_free;           /* nothing goes back before the pool ends */
+    pthread_mutex_t lock;        /* guards changes of the index */
+    struct range_index extents;  /* allocations as the provider knows them */
+    bool whole;                  /* the provider cannot split */
 };
 
 void jemalloc_memory_init(struct jemalloc_memory *memory, umf_memory_provider_handle_t provider, bool disable_free);
-/* Everything goes back. */
+/* Gives everything back. */
 void jemalloc_memory_deinit(struct jemalloc_memory *memory);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * jemalloc asks here for memory, gives it back, cuts it, joins it, and lets its contents go. A hook that returns true
- * has refused.
+ * The hooks by which jemalloc allocates, frees, splits, merges and purges its extents. A hook returns true to refuse.
  *
- * jemalloc calls for one extent from one thread at a time, so what is known of it stays while its hook is in the
- * provider, which is without the lock.
+ * jemalloc calls for an extent from one thread at a time. So what is known of it stays valid while its hook calls the
+ * provider without the lock.
  */
 #include "umf/pool_jemalloc.h"
 
@@ -21,7 +20,7 @@ static struct jemalloc_memory *memory_of(extent_hooks_t *hooks)
 
 /* ---- what the provider knows ------------------------------------------------------------------------------- */
 
-/* As one allocation that starts just there; its size, or 0. */
+/* The size of the provider's allocation that starts exactly there, or 0. */
 static size_t extent_size(const struct jemalloc_memory *memory, const void *base)
 {
     struct range_entry entry;
@@ -37,7 +36,7 @@ static bool extent_add(struct jemalloc_memory *memory, const void *base, size_t 
     return !range_index_insert(&memory->extents, (uintptr_t)base, size, NULL);
 }
 
-/* False: it does not know it as one allocation. */
+/* False: the provider does not know this as one allocation. */
 static bool extent_take(struct jemalloc_memory *memory, const void *base, size_t size)
 {
     _cleanup_unlock_ pthread_mutex_t *locked = mutex_lock(&memory->lock);
@@ -80,7 +79,7 @@ static void *hook_alloc(extent_hooks_t *hooks, void *wanted, size_t size, size_t
     return ptr;
 }
 
-/* It is forgotten first: the provider may give the address to another thread at once. */
+/* The extent is removed first, since the provider may give the address to another thread at once. */
 static bool hook_dalloc(extent_hooks_t *hooks, void *ptr, size_t size, bool committed, unsigned arena)
 {
     struct jemalloc_memory *memory = memory_of(hooks);
@@ -115,7 +114,7 @@ static bool hook_purge_forced(extent_hooks_t *hooks, void *ptr, size_t size, siz
     return umfMemoryProviderPurgeForce(memory_of(hooks)->provider, (char *)ptr + offset, length) != UMF_RESULT_SUCCESS;
 }
 
-/* What the provider does not know as one allocation is cut without it. */
+/* The provider is not asked if it does not know the extent as one allocation. */
 static bool hook_split(extent_hooks_t *hooks, void *ptr, size_t size, size_t first, size_t second, bool committed,
                        unsigned arena)
 {
@@ -140,7 +139,7 @@ static bool hook_merge(extent_hooks_t *hooks, void *low, size_t low_size, void *
     size_t second = extent_size(memory, high);
 
     if (!second)
-        return false; /* parts of one */
+        return false; /* both are parts of one allocation */
     if (second != high_size || extent_size(memory, low) != low_size ||
         umfMemoryProviderAllocationMerge(memory->provider, low, high, low_size + high_size) != UMF_RESULT_SUCCESS)
         return true;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The proxy pool: every allocation is one of the provider's. */
+/* The proxy pool passes every allocation on to the provider. */
 #include <memclient/umf/umf/memory_pool_ops.h>
 #include <memclient/umf/umf/pools/pool_proxy.h>
 
@@ -46,7 +46,7 @@ static size_t proxy_malloc_usable_size(void *pool, void *ptr)
     return 0;
 }
 
-/* Of what is not tracked nobody knows the size: 0. Otherwise the provider below fills it in. */
+/* With size 0, the pool's tracking looks the size up. Without tracking nobody knows it. */
 static umf_result_t proxy_free(void *pool, void *ptr)
 {
     return umfMemoryProviderFree(pool, ptr, 0);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The scalable pool: TBB's allocator, loaded when the first such pool is made. Its interface for memory of one's own
- * has no header in the distributions' packages, and is C++: these are its declarations as C sees them, and its names as
- * compilers of 64-bit Linux write them.
+ * The scalable pool: TBB's allocator, loaded when the first such pool is made. No distribution packages a header for
+ * its memory pools, which are C++. So they are declared here as C, by their mangled names on 64-bit Linux.
  */
 #include <memclient/umf/umf/pools/pool_scalable.h>
 
@@ -28,7 +27,7 @@ struct policy {
     unsigned fixed : 1, keep : 1, reserved : 30;
 };
 
-/* The functions of namespace rml. */
+/* Functions of namespace rml. */
 static struct {
     int (*create)(intptr_t id, const struct policy *policy, void **pool);
     bool (*destroy)(void *pool);
@@ -49,7 +48,7 @@ static __thread umf_result_t last_error;
 
 /* ---- TBB -------------------------------------------------------------------------------------------------- */
 
-/* It stays loaded: it has threads' caches. */
+/* It is never unloaded, since threads have caches in it. */
 static void scalable_load(void)
 {
     static const struct {
@@ -153,7 +152,7 @@ static void *scalable_calloc(void *arg, size_t num, size_t size)
     return ptr;
 }
 
-/* To size 0 it frees, and has nothing to say. */
+/* Size 0 frees, with result UNKNOWN as upstream has it. */
 static void *scalable_realloc(void *arg, void *ptr, size_t size)
 {
     const struct scalable *pool = arg;

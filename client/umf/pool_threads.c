@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A register of all parts, with one lock, that is asked when a thread comes to a pool for the first time, when it ends,
- * and when a pool does; and in each thread a cache of it, by the pool's id, so that what a cache says of a pool that is
- * no more is never believed.
+ * A register has all parts, with one lock. It is used when a thread comes to a pool for the first time, when the thread
+ * ends, and when the pool does. Each thread has a cache of it by the pools' ids, which are never used again, so an old
+ * entry matches no other pool.
  *
- * A fork takes the register's lock and those of all pools, so that its child finds whole what threads share. What other
- * threads had for themselves is lost to it: it is neither taken over nor looked into, and memory of it that the child
- * frees is not used again.
+ * A fork takes the lock of the register and those of all pools, so that the child finds what threads share in a valid
+ * state. What other threads had for themselves is lost to the child. It is neither taken over nor looked into, and
+ * memory of it that the child frees is not used again.
  */
 #include "umf/pool_threads.h"
 
@@ -33,7 +33,7 @@ static void *offset_in_thread(void *ret)
     return NULL;
 }
 
-/* If it is not so, one thread's place is another's by chance at most. */
+/* If offsets differ from thread to thread, these two are equal by chance at most. */
 static void find_out(void)
 {
     intptr_t there;
@@ -72,7 +72,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
 static atomic_bool have_key;
 
-/* Giving up what it keeps calls providers, so it is done without the lock; a pool's end waits for it. */
+/* Detaching a part calls providers, so it is done without the lock. The end of a pool waits for it. */
 static void thread_end(void *arg)
 {
     struct thread *thread = arg;
@@ -128,7 +128,7 @@ static struct thread_part *part_find(const struct thread *thread, const struct t
     return NULL;
 }
 
-/* One that its thread has left. */
+/* Finds a part that its thread has left. */
 static struct thread_part *part_find_left(const struct thread_parts *parts)
 {
     list_for_each_entry(part, &parts->all, struct thread_part, in_pool)
@@ -169,7 +169,7 @@ static void part_hand_over(struct thread_part *part, struct thread *thread)
         part->parts->ops->attach(part);
 }
 
-/* Made without the lock: whom that asks may have locks of its own, which a fork takes before. */
+/* The part is made without the lock: what that calls may have locks of its own that a fork takes first. */
 static struct thread_part *part_make(struct thread_parts *parts, struct thread *thread)
 {
     struct thread_part *part = parts->ops->make(parts);
@@ -275,7 +275,7 @@ void thread_parts_in_child(void)
     list_for_each_entry(parts, &pools, struct thread_parts, in_register)
         parts_lose(parts, thread);
     thread_parts_unlock_all();
-    /* made anew: they may count waiters that the child does not have */
+    /* they may count waiters that the child does not have */
     (void)pthread_mutex_init(&lock, NULL);
     (void)pthread_cond_init(&left, NULL);
 }

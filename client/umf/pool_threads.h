@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What each thread has for itself in a pool: a *part*, as a member of what the pool makes it of. A thread gets one when
- * it first allocates. When it ends, its part stays in the pool, and the next thread that needs one takes it over.
+ * What each thread has for itself in a pool is a *part*, a member of a struct of the pool's. A thread gets one at its
+ * first allocation. When the thread ends, its part stays in the pool, and the next thread that needs one takes it over.
  */
 #pragma once
 
@@ -17,26 +17,26 @@ struct thread_part {
     struct thread_parts *parts;
     struct list in_pool;
     struct list in_thread;
-    bool leaving; /* its thread is giving it up just now */
-    bool lost;    /* this process was forked, and has not the thread: nobody knows what that was doing with it */
+    bool leaving; /* its thread is in detach() for it */
+    bool lost;    /* in a forked child: its thread, which may have been changing it, does not exist here */
 };
 
 struct thread_parts_ops {
-    struct thread_part *(*make)(struct thread_parts *parts); /* NULL without memory */
+    struct thread_part *(*make)(struct thread_parts *parts); /* NULL: no memory */
     void (*attach)(struct thread_part *part);                /* a thread gets it; with the register's lock; or NULL */
-    void (*detach)(struct thread_part *part);                /* the thread ends; in that thread, without a lock */
+    void (*detach)(struct thread_part *part);                /* the thread ends; called in it, without a lock */
 };
 
 struct thread_parts {
-    uint64_t id; /* never the same again */
+    uint64_t id; /* never used again */
     const struct thread_parts_ops *ops;
-    pthread_mutex_t *lock;    /* the pool's own, which is held around a fork, as the register's is */
-    struct thread_part *none; /* what a thread has that has none */
+    pthread_mutex_t *lock;    /* the pool's own; a fork takes it, too */
+    struct thread_part *none; /* stands for the part of a thread that has none */
     struct list all;          /* with the register's lock */
     struct list in_register;
 };
 
-/* What a thread remembers. */
+/* A thread's cache of its parts. */
 #define THREAD_PARTS_NOW 8
 
 struct thread_now {
@@ -48,13 +48,11 @@ struct thread_now {
 };
 
 extern __thread struct thread_now thread_now_here;
-extern struct thread_now thread_now_unknown; /* without any part */
-extern intptr_t thread_now_offset;           /* by the thread pointer; 0: nobody knows */
+extern struct thread_now thread_now_unknown; /* has no part */
+extern intptr_t thread_now_offset;           /* from the thread pointer; 0: unknown */
 
-/*
- * The calling thread's; or thread_now_unknown, where finding it takes a call: a shared library's variables of threads
- * cost one, but where their place is known.
- */
+/* The calling thread's, or thread_now_unknown if finding it takes a call. A shared library needs one for a thread's
+ * variable, unless its offset is known. */
 static inline struct thread_now *thread_now_quick(void)
 {
     intptr_t offset = __atomic_load_n(&thread_now_offset, __ATOMIC_RELAXED);
@@ -72,25 +70,23 @@ static inline struct thread_now *thread_now(void)
     return now == &thread_now_unknown ? &thread_now_here : now;
 }
 
-/*
- * Are they at one place in all threads, by the thread pointer? So it is if the library was loaded with the program, and
- * not by dlopen(). Then *offset gets where `variable` is, as the calling thread sees it.
- */
+/* Do this library's variables have the same offset from the thread pointer in all threads? They do if it was loaded
+ * with the program, and not by dlopen(). Then *offset is set to that of `variable`, which is the calling thread's. */
 bool static_tls(const void *variable, intptr_t *offset);
 
-/* From now on a fork takes the pool's lock, which is there already. */
+/* The pool's lock must be ready: from now on a fork takes it. */
 void thread_parts_init(struct thread_parts *parts, const struct thread_parts_ops *ops, pthread_mutex_t *pool_lock,
                        struct thread_part *none);
-/* No thread has a part any more; all are left to be freed. */
+/* Takes all parts away from their threads, so that they can be freed. */
 void thread_parts_leave(struct thread_parts *parts);
 
 void thread_part_init(struct thread_part *part, struct thread_parts *parts);
-/* The calling thread's, or none. */
+/* Returns the calling thread's part, or `none`. */
 struct thread_part *thread_part_look(const struct thread_parts *parts);
-/* One for the calling thread, which has none: one that was left, or a new one. NULL without memory. */
+/* Gets a part for a thread that has none: one that its thread has left, or a new one. NULL: no memory. */
 struct thread_part *thread_part_get(struct thread_parts *parts);
 
-/* What the thread remembers; NULL: nothing. */
+/* Returns what the cache has, or NULL. */
 static inline struct thread_part *thread_part_quick(const struct thread_now *now, const struct thread_parts *parts)
 {
     unsigned i = parts->id % THREAD_PARTS_NOW;
@@ -98,7 +94,7 @@ static inline struct thread_part *thread_part_quick(const struct thread_now *now
     return now->cache[i].id == parts->id ? now->cache[i].part : NULL;
 }
 
-/* thread_part_look(), and mostly at once. */
+/* The same as thread_part_look(), but mostly without a call. */
 static inline struct thread_part *thread_part_mine(const struct thread_now *now, const struct thread_parts *parts)
 {
     struct thread_part *part = thread_part_quick(now, parts);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The provider's functions: each looks whether there is such an operation, and passes everything else on as it is.
- * Programs that bring operations of their own count on that: arguments that look wrong reach them.
+ * The provider's functions. Each checks that the provider has the operation, and passes everything else on. Programs
+ * with operations of their own rely on that: wrong arguments must reach them.
  */
 #include "umf/pool.h"
 
@@ -11,7 +11,7 @@
 
 static __thread umf_memory_provider_handle_t last_failed;
 
-/* The provider itself, or the application's that a pool's tracking stands before. */
+/* The provider itself, or the application's provider behind a pool's tracking. */
 static umf_memory_provider_handle_t provider_behind(umf_memory_provider_handle_t provider)
 {
     while (provider && provider->upstream)
@@ -19,10 +19,10 @@ static umf_memory_provider_handle_t provider_behind(umf_memory_provider_handle_t
     return provider;
 }
 
-/* Logs which provider has failed, at what, and why, if anybody has said that. */
+/* Logs which provider failed, where, and the reason if there is one. */
 static void provider_log_failure(umf_memory_provider_handle_t provider, const char *function, umf_result_t result)
 {
-    /* the failure of a pool's tracking is mostly its provider's, which has had its line */
+    /* behind a failure of a pool's tracking, its provider has mostly failed, and has a line already */
     enum log_level level = provider->upstream ? LOG_DEBUG : LOG_ERROR;
     const struct log_reason reason = log_reason();
     const char *why = reason.text, *text = NULL;
@@ -48,7 +48,6 @@ static umf_result_t provider_note(umf_memory_provider_handle_t provider, const c
     return result;
 }
 
-/* Of what is called with something that cannot be. */
 static umf_result_t provider_refuse_argument(const char *function, const char *why)
 {
     log_write(LOG_ERROR, function, "%s: %s", log_name_of(UMF_RESULT_ERROR_INVALID_ARGUMENT), why);

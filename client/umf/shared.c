@@ -18,7 +18,7 @@
 #include "umf/area.h"
 #include "umf/closed.h"
 
-/* Names of the memory of one provider: its own, a slash, and a number. */
+/* A provider's name, a slash, and a number. */
 #define NAME_MAX_SIZE (MEMCLIENT_NAME_MAX + 1)
 
 uint64_t shared_new_maker(void)
@@ -30,7 +30,7 @@ uint64_t shared_new_maker(void)
 
 /* ---- profiles -------------------------------------------------------------------------------------------- */
 
-/* Beside enum umf_memoryd_profile_t. */
+/* More values of `profile` than enum umf_memoryd_profile_t has. */
 enum { NOT_LOOKED_AT = -2, NOBODY_CHOSE = -1 };
 
 static atomic_int profile = NOT_LOOKED_AT;
@@ -51,7 +51,7 @@ bool profile_is_upstream(enum profile_provider provider)
     int now = atomic_load_explicit(&profile, memory_order_relaxed), not_yet = NOT_LOOKED_AT;
 
     if (now == NOT_LOOKED_AT) {
-        /* unless somebody has chosen meanwhile */
+        /* fails if somebody has chosen meanwhile */
         (void)atomic_compare_exchange_strong(&profile, &not_yet, of_environment());
         now = atomic_load_explicit(&profile, memory_order_relaxed);
     }
@@ -109,7 +109,7 @@ umf_result_t umfMemorydGetBuffer(const void *ptr, struct memclient_buffer **ret)
 
 /* ---- allocating ------------------------------------------------------------------------------------------ */
 
-/* Makes a buffer with the provider's next name. One that is bound already is left out, if it is optional. */
+/* Allocates with the provider's next name. If names are optional and this one is taken, the buffer has none. */
 static int alloc_named(struct shared *shared, uint64_t size, struct memclient_alloc_options *options,
                        struct memclient_buffer **handle, char **name)
 {
@@ -156,10 +156,8 @@ static int shared_make_buffer(struct shared *shared, uint64_t size, struct memcl
     return 0;
 }
 
-/*
- * Maps it in a reservation, where any multiple of the granule can be found: on the whole host, so that the buffer's
- * home is there, or where its home is not free, for this process only.
- */
+/* Maps the buffer in a reservation, which has room for any alignment. If the buffer has no home yet, the reservation is
+ * host-wide and becomes its home. If its home is occupied here, it is this process's only. */
 static int map_in_reservation(struct shared_buffer *buffer, uint64_t alignment, unsigned access, bool only_here,
                               void **ptr)
 {
@@ -298,7 +296,7 @@ uint64_t shared_page_size(const struct shared *shared, const void *ptr)
     return granule;
 }
 
-/* Two buffers cannot be one: no handle could mean both. */
+/* Two buffers cannot be merged: no handle could name both. */
 umf_result_t shared_merge(void *provider, void *low, void *high, size_t total)
 {
     const struct shared *shared = provider;

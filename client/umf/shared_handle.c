@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Handles of shared memory for other processes. They come from anywhere: nothing in them is believed, but that the
- * token's secret is right, which the broker says, and that the part lies within the buffer, which we see then.
+ * Handles of shared memory for other processes. They come from anywhere, so nothing in them is trusted. The broker
+ * checks the token's secret, and the range is checked against the buffer.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ struct shared_handle {
     struct memclient_token token;
     uint64_t offset; /* in the buffer */
     uint64_t length;
-    uint64_t maker; /* the provider that made it, and takes it back */
+    uint64_t maker; /* the provider that made it, and may take it back */
 };
 
 _Static_assert(sizeof(struct shared_handle) == SHARED_HANDLE_SIZE, "a handle has this size everywhere");
@@ -48,7 +48,7 @@ void shared_make_handle(const struct memclient_token *token, uint64_t offset, ui
 
 /* ---- giving one ------------------------------------------------------------------------------------------ */
 
-/* The buffer's token, made at the first call: of two threads that do so, one wins. */
+/* Copies the buffer's token, which the first call makes. If two threads make it at once, one wins. */
 static int token_of(const struct shared *shared, struct shared_buffer *buffer, struct memclient_token *token)
 {
     struct memclient_share_options options = MEMCLIENT_SHARE_OPTIONS_INIT;
@@ -122,7 +122,7 @@ static int handle_put(const struct shared *shared, const void *data)
 
 /* ---- using one ------------------------------------------------------------------------------------------- */
 
-/* Where the handle's part of the buffer ends, in granules; 0 if there is no such part. */
+/* The length of the handle's part in whole granules; 0 if the buffer has no such part. */
 static uint64_t handle_length(const struct shared_handle *handle, const struct memclient_buffer *buffer)
 {
     uint64_t granule = memclient_buffer_granule(buffer), bytes = memclient_buffer_bytes(buffer);
@@ -133,10 +133,8 @@ static uint64_t handle_length(const struct shared_handle *handle, const struct m
     return (handle->length + granule - 1) / granule * granule;
 }
 
-/*
- * At home, so that pointers in it hold, or where there is room. It shares pages with what else of the process has them
- * mapped there, but not with allocations, whose addresses are known as such, and not with a protection of its own.
- */
+/* Maps the part at its home, so that pointers in it hold, or anywhere. Other openers in the process share that mapping;
+ * but allocations do not, since their addresses are known as such, nor does a mapping with a protection of its own. */
 static int map_part(const struct shared *shared, struct memclient_buffer *buffer, uint64_t offset, uint64_t length,
                     void **ptr)
 {
@@ -151,7 +149,7 @@ static int map_part(const struct shared *shared, struct memclient_buffer *buffer
     return memclient_map(buffer, &options, ptr);
 }
 
-/* It is closed, and mapped still. */
+/* Takes a closed mapping of just this handle. */
 static bool handle_reopen(const struct shared *shared, const struct shared_handle *handle, void **ptr)
 {
     struct area area;
@@ -214,9 +212,9 @@ umf_result_t shared_handle_result(int r)
     switch (-r) {
     case 0:
         return UMF_RESULT_SUCCESS;
-    case EBADMSG:      /* no handle */
+    case EBADMSG:      /* not a handle */
     case EFAULT:       /* not our memory */
-    case EREMOTE:      /* another broker's */
+    case EREMOTE:      /* of another broker */
     case ESTALE:       /* its memory is gone */
     case EKEYEXPIRED:
     case EKEYREVOKED:
@@ -235,7 +233,7 @@ umf_result_t shared_handle_result(int r)
 
 /* ---- operations ------------------------------------------------------------------------------------------ */
 
-/* Private memory has no handles; programs of upstream's count on hearing so in two ways. */
+/* Private memory has no handles. Programs written for upstream rely on its own result for that. */
 static umf_result_t handle_refuse(const struct shared *shared)
 {
     return profile_is_upstream(shared->profile) ? UMF_RESULT_ERROR_INVALID_ARGUMENT : UMF_RESULT_ERROR_NOT_SUPPORTED;
@@ -274,7 +272,7 @@ umf_result_t shared_open_ipc_handle(void *provider, void *data, void **ptr)
     return shared->release_private ? handle_refuse(shared) : shared->result_of(handle_open(shared, data, ptr));
 }
 
-/* Who closes does not always know the size, so it is not looked at. */
+/* The size is ignored, since not every caller knows it. */
 umf_result_t shared_close_ipc_handle(void *provider, void *ptr, size_t size)
 {
     const struct shared *shared = provider;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each coarse allocation of a pool has an entry among what is owned, which lasts until it is freed, and follows it when
- * it is cut and joined. The lock of those is never held while a provider is called, since that may take long, and come
- * back to us. So what was found before such a call is looked for again behind it.
+ * Each coarse allocation of a pool has an entry in owned.h until it is freed, which is split and merged with it. The
+ * mutex of the entries is never held during a call of a provider, which may take long, or call us. So an entry that was
+ * found before such a call is looked up again after it.
  */
 #include "umf/tracking.h"
 
@@ -35,7 +35,7 @@ static umf_result_t tracked_alloc(void *provider, size_t size, size_t alignment,
     return result;
 }
 
-/* The handle that an entry has, if any, is given back: the entry is about to change or has gone. */
+/* Gives an entry's handle back, if it has one, since the entry is about to change or gone. */
 static void put_kept_handle(umf_memory_pool_handle_t pool, void *data)
 {
     if (!data)
@@ -44,14 +44,14 @@ static void put_kept_handle(umf_memory_pool_handle_t pool, void *data)
     owned_free_handle(data);
 }
 
-/* What is being freed: an allocation or a part of one. */
+/* What is about to be freed: an allocation or a part of one. */
 struct freed {
-    struct owned owned; /* taken out, with just this range; without a pool if it was not there */
-    bool has_before, has_behind; /* of the same allocation, there is more, which is still there */
-    void *ipc_data;              /* of the whole */
+    struct owned owned; /* what was taken out; its pool is NULL if nothing was */
+    bool has_before, has_behind; /* more of the same allocation remains */
+    void *ipc_data;              /* of the whole allocation */
 };
 
-/* With the lock: cuts off what is not to be freed. */
+/* With the mutex. Cuts off what is not freed. */
 static umf_result_t cut_owned(const struct owned *whole, struct freed *freed, size_t size)
 {
     struct owned *part = &freed->owned;
@@ -80,7 +80,7 @@ static umf_result_t take_owned(umf_memory_pool_handle_t pool, const void *ptr, s
         freed->ipc_data = owned_take_handle(&freed->owned);
         return UMF_RESULT_SUCCESS;
     }
-    /* a part of one, then */
+    /* perhaps it is a part of one */
     if (!size || (!owned_find_base(ptr, pool, &whole) && !owned_find(ptr, &whole)) || whole.pool != pool)
         return UMF_RESULT_SUCCESS;
     before = (uintptr_t)ptr - whole.start;
@@ -99,7 +99,7 @@ static umf_result_t take_owned(umf_memory_pool_handle_t pool, const void *ptr, s
     return UMF_RESULT_SUCCESS;
 }
 
-/* Undoes that, but for the handle. Without memory the pool is not found by its addresses any more. */
+/* Undoes take_owned(), except for the handle. Without memory, the pool is no longer found by these addresses. */
 static void put_back_freed(const struct freed *freed)
 {
     _cleanup_unlock_ pthread_mutex_t *locked = mutex_lock(&owned_mutex);
@@ -113,10 +113,8 @@ static void put_back_freed(const struct freed *freed)
         (void)owned_merge(&before, owned.start);
 }
 
-/*
- * Taken out first: the provider may give the addresses to another thread at once. Size 0 is the allocation's
- * own: the proxy pool does not know it.
- */
+/* The entry is taken out first, since the provider may give the addresses to another thread at once. With size 0, which
+ * the proxy pool uses, the entry has the size. */
 static umf_result_t tracked_free(void *provider, void *ptr, size_t size)
 {
     umf_memory_pool_handle_t pool = provider;
@@ -138,13 +136,13 @@ static umf_result_t tracked_free(void *provider, void *ptr, size_t size)
 
 /* ---- parts ----------------------------------------------------------------------------------------------- */
 
-/* The pool's allocation of just this range; any size if that is 0. */
+/* Finds the pool's allocation of exactly this range; of any size if `size` is 0. */
 static bool find_whole(umf_memory_pool_handle_t pool, const void *ptr, size_t size, struct owned *ret)
 {
     return owned_find_base(ptr, pool, ret) && (!size || ret->size == size);
 }
 
-/* Cuts it, as the provider has done, and takes its handle. */
+/* Splits the entry as the provider has split the allocation, and takes its handle. */
 static umf_result_t split_owned(umf_memory_pool_handle_t pool, const void *ptr, size_t total, size_t first, void **data)
 {
     _cleanup_unlock_ pthread_mutex_t *locked = mutex_lock(&owned_mutex);
@@ -178,7 +176,7 @@ static umf_result_t tracked_split(void *provider, void *ptr, size_t total, size_
     return result;
 }
 
-/* Two allocations that follow each other, and are so large together. */
+/* Finds two adjacent allocations that have this size together. */
 static bool find_both(umf_memory_pool_handle_t pool, const void *low_ptr, const void *high_ptr, size_t total,
                       struct owned *low, struct owned *high)
 {
@@ -186,7 +184,7 @@ static bool find_both(umf_memory_pool_handle_t pool, const void *low_ptr, const 
            low->start + low->size == high->start && low->size + high->size == total && low->level == high->level;
 }
 
-/* Joins them, as the provider has done, and takes their handles. */
+/* Merges the entries as the provider has merged the allocations, and takes their handles. */
 static umf_result_t merge_owned(umf_memory_pool_handle_t pool, const void *low_ptr, const void *high_ptr, size_t total,
                                 void **low_data, void **high_data)
 {
@@ -226,8 +224,8 @@ static umf_result_t tracked_merge(void *provider, void *low_ptr, void *high_ptr,
 
 /* ---- handles --------------------------------------------------------------------------------------------- */
 
-/* Keeps a new handle with the allocation; one that another thread has kept meanwhile is the right one instead. What is
- * not kept is left in *new. */
+/* Keeps a new handle with the allocation, and sets *new to NULL. If another thread has kept one meanwhile, `data` gets
+ * that. */
 static void keep_handle(umf_memory_pool_handle_t pool, const void *base, size_t base_size, size_t size, void *data,
                         void **new)
 {

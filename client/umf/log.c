@@ -49,11 +49,11 @@ static void set_output(const char *item, const char *value)
     } else if (!strncmp(value, file, sizeof(file) - 1) && value[sizeof(file) - 1]) {
         settings.output = fopen(value + sizeof(file) - 1, "ae");
         if (!settings.output) {
-            (void)snprintf(what, sizeof(what), "it cannot be opened: %s", strerror(errno));
+            (void)snprintf(what, sizeof(what), "cannot open it: %s", strerror(errno));
             complain(item, what);
         }
     } else {
-        complain(item, "the output is stdout, stderr or file,PATH");
+        complain(item, "the output must be stdout, stderr or file,PATH");
     }
 }
 
@@ -64,10 +64,10 @@ static const struct log_item {
     int *value; /* gets the word's index */
     const char *complaint;
 } log_items[] = {
-    {"level:", levels, &settings.level, "a level is debug, info, warning, error or fatal"},
-    {"flush:", levels, &settings.flush, "a level is debug, info, warning, error or fatal"},
-    {"timestamp:", yes_no, &settings.timestamp, "it is yes or no"},
-    {"pid:", yes_no, &settings.pid, "it is yes or no"},
+    {"level:", levels, &settings.level, "the level must be debug, info, warning, error or fatal"},
+    {"flush:", levels, &settings.flush, "the level must be debug, info, warning, error or fatal"},
+    {"timestamp:", yes_no, &settings.timestamp, "must be yes or no"},
+    {"pid:", yes_no, &settings.pid, "must be yes or no"},
 };
 
 static void set_word(const struct log_item *kind, const char *item, const char *value)
@@ -93,7 +93,7 @@ static void read_item(const char *item)
             set_word(&log_items[i], item, item + strlen(log_items[i].name));
             return;
         }
-    complain(item, "is none of level:, flush:, output:, timestamp: and pid:");
+    complain(item, "unknown, must be level:, flush:, output:, timestamp: or pid:");
 }
 
 void log_init(void)
@@ -108,7 +108,7 @@ void log_init(void)
     for (char *item = strtok_r(items, ";", &rest); item; item = strtok_r(NULL, ";", &rest))
         read_item(item);
     if (!settings.output) {
-        complain(value, "nothing is logged, as there is no output:stdout, output:stderr or output:file,PATH");
+        complain(value, "nothing is logged without output:stdout, output:stderr or output:file,PATH");
         settings.level = LOG_OFF;
         return;
     }
@@ -182,7 +182,7 @@ void log_because(const char *sentence)
 void log_because_of(int r)
 {
     if (r == -EBADMSG)
-        log_because("the handle is damaged, or not of a provider of this kind");
+        log_because("the handle is damaged, or of another kind of provider");
     else if (r == -EFAULT)
         log_because("the provider has no such memory");
     else if (r)
@@ -215,5 +215,5 @@ const char *log_name_of(umf_result_t result)
     case UMF_RESULT_ERROR_UNKNOWN:
         return "UNKNOWN";
     }
-    return "a result of nobody's";
+    return "unknown result";
 }

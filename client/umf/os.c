@@ -285,7 +285,7 @@ static umf_result_t os_initialize(void *arg, void **provider)
     int r;
 
     if (!os_are_params_valid(params)) {
-        log_because("the protection, the visibility, the mode with its nodes, or a partition is none that there is");
+        log_because("the protection, visibility, NUMA mode, list of nodes or a partition is invalid");
         return UMF_RESULT_ERROR_INVALID_ARGUMENT;
     }
     r = params->numa_mode == UMF_NUMA_MODE_DEFAULT ? 0 : os_numa_discover();

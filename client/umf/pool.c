@@ -33,7 +33,7 @@ umf_result_t umfPoolCreate(const umf_memory_pool_ops_t *ops, umf_memory_provider
     umf_result_t result;
 
     if (!ops || !provider || !hPool || flags & ~FLAGS_ALL) {
-        log_write(LOG_ERROR, __func__, "INVALID_ARGUMENT: something is NULL, or a flag is none");
+        log_write(LOG_ERROR, __func__, "INVALID_ARGUMENT: an argument is NULL, or a flag unknown");
         return UMF_RESULT_ERROR_INVALID_ARGUMENT;
     }
     if (UMF_MAJOR_VERSION(ops->version) > UMF_MAJOR_VERSION(UMF_VERSION_CURRENT))
@@ -46,7 +46,7 @@ umf_result_t umfPoolCreate(const umf_memory_pool_ops_t *ops, umf_memory_provider
     pool->flags = flags;
     result = pool_initialize(pool, params);
     if (result != UMF_RESULT_SUCCESS) {
-        log_write(LOG_ERROR, __func__, "the pool's initialization fails: %s", log_name_of(result));
+        log_write(LOG_ERROR, __func__, "initializing the pool failed: %s", log_name_of(result));
         free(pool);
         return result;
     }

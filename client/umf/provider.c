@@ -87,8 +87,7 @@ umf_result_t umfMemoryProviderCreate(const umf_memory_provider_ops_t *ops, void 
     umf_result_t result;
 
     if (!ops || !hProvider)
-        return provider_refuse_argument(__func__,
-                                        "the operations are NULL, or nothing is there to put the provider into");
+        return provider_refuse_argument(__func__, "the operations or the place for the handle is NULL");
     if (UMF_MAJOR_VERSION(ops->version) > UMF_MAJOR_VERSION(UMF_VERSION_CURRENT))
         return UMF_RESULT_ERROR_NOT_SUPPORTED;
     if (!is_complete(ops))

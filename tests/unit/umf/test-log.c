@@ -167,7 +167,7 @@ static void each_failure_has_a_line(int output)
     assert_lines(output, 1, "umfMemoryProviderOpenIPCHandle: provider OS: INVALID_ARGUMENT: the handle is damaged");
     assert_lines(output, 1, "umfMemoryProviderOpenIPCHandle: provider memoryd: INVALID_ARGUMENT: the handle is dam");
     assert_lines(output, 1, "umfOpenIPCHandle: INVALID_ARGUMENT: the handle is damaged");
-    assert_lines(output, 1, "umfMemoryProviderCreate: INVALID_ARGUMENT: the protection, the visibility");
+    assert_lines(output, 1, "umfMemoryProviderCreate: INVALID_ARGUMENT: the protection, visibility");
     assert_lines(output, 7, "ERROR UMF\\] ");
 }
 
@@ -219,20 +219,20 @@ static void complains(const char *value, const char *expression)
 static void complains_of_what_is_wrong(void **state)
 {
     /* no output: nothing is logged but that */
-    complains("level:debug", "^memclient-umf: UMF_LOG: \"level:debug\": nothing is logged, as there is no output:");
+    complains("level:debug", "^memclient-umf: UMF_LOG: \"level:debug\": nothing is logged without output:");
     assert_lines(ERR, 0, "\\] ");
-    complains("output:printer", "^memclient-umf: UMF_LOG: \"output:printer\": the output is stdout, stderr or file,PA");
-    complains("output:file,", "the output is stdout");
-    complains("output:file,/nonexistent/log", "\"output:file,/nonexistent/log\": it cannot be opened: No such file");
+    complains("output:printer", "^memclient-umf: UMF_LOG: \"output:printer\": the output must be stdout, stderr or file,PA");
+    complains("output:file,", "the output must be stdout");
+    complains("output:file,/nonexistent/log", "\"output:file,/nonexistent/log\": cannot open it: No such file");
     assert_lines(ERR, 0, "\\] ");
     /* what else there is, is heeded */
-    complains("level:loud;output:stderr", "\"level:loud\": a level is debug, info, warning, error or fatal$");
+    complains("level:loud;output:stderr", "\"level:loud\": the level must be debug, info, warning, error or fatal$");
     each_failure_has_a_line(ERR);
-    complains("flush:;output:stderr", "\"flush:\": a level is");
-    complains("pid:perhaps;output:stderr", "\"pid:perhaps\": it is yes or no$");
-    complains("timestamp:1;output:stderr", "\"timestamp:1\": it is yes or no$");
-    complains("output:stderr;colour:yes", "\"colour:yes\": is none of level:, flush:, output:, timestamp: and pid:$");
-    complains("output:stderr;level", "\"level\": is none of");
+    complains("flush:;output:stderr", "\"flush:\": the level must be");
+    complains("pid:perhaps;output:stderr", "\"pid:perhaps\": must be yes or no$");
+    complains("timestamp:1;output:stderr", "\"timestamp:1\": must be yes or no$");
+    complains("output:stderr;colour:yes", "\"colour:yes\": unknown, must be level:, flush:, output:, timestamp: or pid:$");
+    complains("output:stderr;level", "\"level\": unknown");
 }
 
 static void is_silent_unless_asked(void **state)

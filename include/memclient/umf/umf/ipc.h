@@ -2,9 +2,9 @@
 /*
  * Sharing memory of pools with other processes.
  *
- * A handle is bytes, as many as the size that comes with it, which any transport may carry and which mean the same
- * in every process of the machine. It keeps nothing alive: the memory ends when it is freed, except for who has opened
- * it. With memory of memoryd a handle lets its bearer in, whoever he is, so treat the bytes as a key.
+ * A handle is a string of bytes, which has a size, and means the same in every process of the machine. Any transport
+ * may carry it. A handle keeps nothing alive: the memory ends when it is freed, except for those who have it open. A
+ * handle of memoryd's memory lets any bearer in, so treat it as a key.
  */
 #ifndef UMF_IPC_H
 #define UMF_IPC_H 1
@@ -19,36 +19,36 @@ extern "C" {
 typedef struct umf_ipc_data_t *umf_ipc_handle_t;
 
 /*
- * Bytes of the handles of a pool's memory: the same for all pools over providers of the same kind.
+ * The size of the handles of a pool's memory. It is the same for all pools over providers of one kind.
  *     INVALID_ARGUMENT   hPool or size is NULL
  *     NOT_SUPPORTED      the pool's provider cannot share
  */
 UMF_API umf_result_t umfPoolGetIPCHandleSize(umf_memory_pool_handle_t hPool, size_t *size);
 
 /*
- * Makes a handle of an allocation; ptr may be anywhere in it, and the other process gets the same place. It is given
- * back with umfPutIPCHandle(). For further allocations in what the pool got of its provider at once, no provider
- * is asked.
+ * Makes a handle of an allocation. ptr may be anywhere in it, and the other process gets the same place. The handle
+ * must be given back with umfPutIPCHandle(). The provider is called once for each of its own allocations, for example a
+ * slab, whatever number of handles is made of it.
  *     INVALID_ARGUMENT   an argument is NULL, or ptr is in no tracked pool's memory, or in memory not for sharing
  *     NOT_SUPPORTED      the pool's provider cannot share
  */
 UMF_API umf_result_t umfGetIPCHandle(const void *ptr, umf_ipc_handle_t *ipcHandle, size_t *size);
 
-/* Gives back what umfGetIPCHandle() made; copies of its bytes go on being good. NULL is ignored. */
+/* Gives back what umfGetIPCHandle() made; copies of its bytes remain valid. NULL is ignored. */
 UMF_API umf_result_t umfPutIPCHandle(umf_ipc_handle_t ipcHandle);
 
 /*
- * Opens a handle in a pool; *ptr gets the address of what it was made for. The pool's provider is of the kind that the
- * memory came from; the pool need not be tracked. Memory of memoryd lies at the same address in all processes where
- * that is free. What is open already is only counted: who is handed one allocation after the other, and keeps the last
- * one open until the next has come, asks nobody as long as they are of one slab.
+ * Opens a handle in a pool. *ptr gets the address that the handle was made for. The pool's provider must be of the same
+ * kind as the one that the memory came from; the pool need not be tracked. Memory of memoryd has the same address in
+ * all processes where that is free. Opening what is open already only counts. So a process that gets one allocation
+ * after another, and keeps the last one open until the next has come, makes no call as long as they are in one slab.
  *     INVALID_ARGUMENT   an argument is NULL, the bytes are no handle, or of another kind of provider, or its memory
  *                        is gone
  *     NOT_SUPPORTED      the pool's provider cannot share
  */
 UMF_API umf_result_t umfOpenIPCHandle(umf_memory_pool_handle_t hPool, umf_ipc_handle_t ipcHandle, void **ptr);
 
-/* Undoes that; ptr may be anywhere in what was opened. INVALID_ARGUMENT: nothing is open there. */
+/* Closes what was opened once; ptr may be anywhere in it. INVALID_ARGUMENT: nothing is open there. */
 UMF_API umf_result_t umfCloseIPCHandle(void *ptr);
 
 #ifdef __cplusplus

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The operations of a memory pool, for programs that bring one of their own.
+ * The operations of a memory pool, for programs that have pools of their own.
  *
- * Each is called with what `initialize` gave, from any thread, several at once. A table is copied when a pool is
- * created. What allocates and fails returns NULL, and keeps the reason for get_last_allocation_error().
+ * All get what `initialize` returned, and are called from any thread, several at once. The table is copied when a pool
+ * is created. An allocation that fails returns NULL, and the reason is kept for get_last_allocation_error().
  */
 #ifndef UMF_MEMORY_POOL_OPS_H
 #define UMF_MEMORY_POOL_OPS_H 1
@@ -17,12 +17,10 @@ extern "C" {
 #endif
 
 struct umf_memory_pool_ops_t {
-    /* UMF_VERSION_CURRENT. Another minor version is accepted, a higher major one is not. */
+    /* UMF_VERSION_CURRENT. A different minor version is accepted, a higher major version is not. */
     uint32_t version;
-    /*
-     * Makes a pool. Coarse-grained memory comes from `provider`, and only from it if it is to be found by
-     * umfPoolByPtr(); it stands for the one given to umfPoolCreate() and lives as long as the pool.
-     */
+    /* Makes a pool. Its memory comes from `provider`, and from nowhere else if umfPoolByPtr() is to find it. That one
+     * stands for the provider that was passed to umfPoolCreate(), and lives as long as the pool. */
     umf_result_t (*initialize)(umf_memory_provider_handle_t provider, void *params, void **pool);
     void (*finalize)(void *pool);
     void *(*malloc)(void *pool, size_t size);

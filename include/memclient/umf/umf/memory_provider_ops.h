@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The operations of a memory provider, for programs that bring one of their own.
+ * The operations of a memory provider, for programs that have providers of their own.
  *
- * Each is called with what `initialize` gave. They are called from any thread, several at once. A table is copied when
- * a provider is created.
+ * All get what `initialize` returned, and are called from any thread, several at once. The table is copied when a
+ * provider is created.
  */
 #ifndef UMF_MEMORY_PROVIDER_OPS_H
 #define UMF_MEMORY_PROVIDER_OPS_H 1
@@ -14,23 +14,23 @@
 extern "C" {
 #endif
 
-/* Operations that may be NULL: NOT_SUPPORTED then. Merge and split are given both or not at all. */
+/* These may be NULL: NOT_SUPPORTED then. Merge and split are given both or not at all. */
 typedef struct umf_memory_provider_ext_ops_t {
-    /* Pages of the range are not needed; they may go now, later or never. */
+    /* The pages of the range are no longer needed; they may go now, later or never. */
     umf_result_t (*purge_lazy)(void *provider, void *ptr, size_t size);
-    /* They go now; what is read there next is zeros. */
+    /* The pages go now, and read as zeros afterwards. */
     umf_result_t (*purge_force)(void *provider, void *ptr, size_t size);
-    /* Two allocations that follow each other become one of totalSize. */
+    /* Two adjacent allocations become one of totalSize. */
     umf_result_t (*allocation_merge)(void *provider, void *lowPtr, void *highPtr, size_t totalSize);
     /* One allocation of totalSize becomes two, the first of firstSize. */
     umf_result_t (*allocation_split)(void *provider, void *ptr, size_t totalSize, size_t firstSize);
 } umf_memory_provider_ext_ops_t;
 
-/* Operations for sharing with other processes, given all or not at all: NOT_SUPPORTED then. */
+/* Operations for sharing with other processes. They are given all or not at all: NOT_SUPPORTED then. */
 typedef struct umf_memory_provider_ipc_ops_t {
-    /* Bytes of a handle; always the same. */
+    /* The size of a handle, which is always the same. */
     umf_result_t (*get_ipc_handle_size)(void *provider, size_t *size);
-    /* Fills in a handle of an allocation, ptr and size being those of the whole of it. */
+    /* Writes a handle of the allocation at ptr, which has this size. */
     umf_result_t (*get_ipc_handle)(void *provider, const void *ptr, size_t size, void *providerIpcData);
     umf_result_t (*put_ipc_handle)(void *provider, void *providerIpcData);
     umf_result_t (*open_ipc_handle)(void *provider, void *providerIpcData, void **ptr);
@@ -38,17 +38,17 @@ typedef struct umf_memory_provider_ipc_ops_t {
 } umf_memory_provider_ipc_ops_t;
 
 typedef struct umf_memory_provider_ops_t {
-    /* UMF_VERSION_CURRENT. Another minor version is accepted, a higher major one is not. */
+    /* UMF_VERSION_CURRENT. A different minor version is accepted, a higher major version is not. */
     uint32_t version;
-    /* Makes a provider of the parameters given to umfMemoryProviderCreate(). */
+    /* Makes a provider with the parameters passed to umfMemoryProviderCreate(). */
     umf_result_t (*initialize)(void *params, void **provider);
     void (*finalize)(void *provider);
     umf_result_t (*alloc)(void *provider, size_t size, size_t alignment, void **ptr);
     umf_result_t (*free)(void *provider, void *ptr, size_t size);
-    /* Of this thread's last MEMORY_PROVIDER_SPECIFIC. The text stays the provider's. */
+    /* For this thread's last MEMORY_PROVIDER_SPECIFIC. The text remains the provider's. */
     void (*get_last_native_error)(void *provider, const char **ppMessage, int32_t *pError);
     umf_result_t (*get_recommended_page_size)(void *provider, size_t size, size_t *pageSize);
-    /* Of the memory at ptr, or the least that it has at all if ptr is NULL. */
+    /* For the memory at ptr, or the smallest that the provider has if ptr is NULL. */
     umf_result_t (*get_min_page_size)(void *provider, void *ptr, size_t *pageSize);
     /* A string that lives as long as the provider. */
     const char *(*get_name)(void *provider);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * C++'s operators new and delete by malloc() and its like, whichever a program has: so that one that was started with
- * an allocator in LD_PRELOAD has it for C++'s objects, too. To be included once in a program: these are definitions.
- * For C, and C++ before C++11, there is nothing here. A program built without exceptions (-fno-exceptions) ends where
+ * C++'s operators new and delete by malloc() and the like of the program. So a program that is started with an
+ * allocator in LD_PRELOAD uses it for C++ objects, too. Include this once in a program, since these are definitions.
+ * For C, and C++ before C++11, it is empty. A program that is built without exceptions (-fno-exceptions) aborts if
  * there is no memory.
  *
  * libmemclient-umf-proxy.so is such an allocator, see memclient-umf(3).
@@ -20,7 +20,7 @@
 
 extern "C++" {
 
-/* alignment 0: malloc()'s. NULL where there is no memory, and no handler that makes some. */
+/* alignment 0: malloc()'s. NULL: there is no memory, and no handler that makes room. */
 static inline void *memclient_try_new(std::size_t size, std::size_t alignment) noexcept(false)
 {
     void *ptr = nullptr;

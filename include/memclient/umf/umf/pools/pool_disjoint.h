@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The disjoint pool: small allocations from slabs of the provider's memory, with all records elsewhere, so that it
- * also serves memory that the processor cannot read. It has no calloc, realloc and usable size (NULL or 0, and
- * NOT_SUPPORTED).
+ * The disjoint pool: small allocations from slabs of the provider's memory. All records are elsewhere, so the processor
+ * need not be able to read the memory. There is no calloc, realloc and usable size (NULL or 0, and NOT_SUPPORTED).
  *
- * Sizes go into buckets: the powers of 2 from MinBucketSize on, and the middles between them. A bucket cuts slabs of
- * at least SlabMinSize into pieces; what is larger than half of that is a slab of its own. Freed slabs are kept for the
- * next allocations, as many as Capacity and the limits allow.
+ * Sizes go into buckets: the powers of 2 from MinBucketSize on, and the middles between them. A bucket cuts slabs of at
+ * least SlabMinSize into pieces. An allocation that is larger than half of that is a slab of its own. Freed slabs are
+ * kept for the next allocations, as many as Capacity and the limits allow.
  */
 #ifndef UMF_DISJOINT_MEMORY_POOL_H
 #define UMF_DISJOINT_MEMORY_POOL_H 1
@@ -20,27 +19,27 @@ extern "C" {
 
 #define UMF_DISJOINT_POOL_MIN_BUCKET_DEFAULT_SIZE ((size_t)8)
 
-/* A limit that pools have together: what they keep of freed slabs is not more. */
+/* A limit that several pools have in common for the freed slabs that they keep. */
 typedef struct umf_disjoint_pool_shared_limits_t umf_disjoint_pool_shared_limits_t;
 
-/* Makes one. NULL without memory. */
+/* NULL: no memory. */
 UMF_API umf_disjoint_pool_shared_limits_t *umfDisjointPoolSharedLimitsCreate(size_t MaxSize);
 
-/* Ends it, after all pools that use it. NULL is ignored. */
+/* Destroy all pools that use it first. NULL is ignored. */
 UMF_API void umfDisjointPoolSharedLimitsDestroy(umf_disjoint_pool_shared_limits_t *limits);
 
 typedef struct umf_disjoint_pool_params_t {
-    size_t SlabMinSize;     /* bytes that are asked of the provider at least */
-    size_t MaxPoolableSize; /* larger allocations are the provider's, one by one */
-    size_t Capacity;        /* freed slabs that each bucket keeps at most */
+    size_t SlabMinSize;     /* the smallest request to the provider */
+    size_t MaxPoolableSize; /* larger allocations are passed on to the provider */
+    size_t Capacity;        /* the most freed slabs that each bucket keeps */
     size_t MinBucketSize;   /* the smallest bucket, a power of 2 */
     size_t CurPoolSize;     /* has no effect */
-    int PoolTrace;          /* 1: statistics on stderr at the end; 2: of each bucket too; 3: each call, too */
-    umf_disjoint_pool_shared_limits_t *SharedLimits; /* NULL: a limit of its own, without end */
+    int PoolTrace;          /* 1: statistics on stderr at the end; 2: of each bucket as well; 3: each call as well */
+    umf_disjoint_pool_shared_limits_t *SharedLimits; /* NULL: no limit */
     const char *Name;       /* for traces; lives as long as the pool */
 } umf_disjoint_pool_params_t;
 
-/* A static table. Its params must not be NULL: INVALID_ARGUMENT; also if MinBucketSize is no power of 2. */
+/* A static table. INVALID_ARGUMENT: its params are NULL, or MinBucketSize is no power of 2. */
 UMF_API umf_memory_pool_ops_t *umfDisjointPoolOps(void);
 
 /* Everything goes to the provider; no trace; named "disjoint_pool". */

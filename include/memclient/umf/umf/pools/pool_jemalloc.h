@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The jemalloc pool: jemalloc over the provider's memory, a copy of our own that has nothing to do with the process's
- * malloc. Its records are not in the provider's memory. NOT_SUPPORTED if the library was built without it.
+ * The jemalloc pool: jemalloc over the provider's memory. It is a private copy, independent of the process's malloc.
+ * Its records are not in the provider's memory. NOT_SUPPORTED if the library was built without it.
  */
 #ifndef UMF_JEMALLOC_MEMORY_POOL_H
 #define UMF_JEMALLOC_MEMORY_POOL_H 1
@@ -14,9 +14,9 @@
 extern "C" {
 #endif
 
-/* May be left out: NULL. */
+/* NULL may be passed instead. */
 typedef struct umf_jemalloc_pool_params_t {
-    bool disable_provider_free; /* memory goes back to the provider when the pool is destroyed only */
+    bool disable_provider_free; /* memory goes back to the provider only when the pool is destroyed */
 } umf_jemalloc_pool_params_t;
 
 static inline umf_jemalloc_pool_params_t umfJemallocPoolParamsDefault(void)

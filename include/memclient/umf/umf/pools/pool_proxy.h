@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The proxy pool: each allocation is one of the provider's, each free too. It has no calloc, realloc and usable size
- * (NULL or 0, and NOT_SUPPORTED). It takes no parameters.
+ * The proxy pool passes each allocation and each free on to the provider. It has no calloc, realloc and usable size
+ * (NULL or 0, and NOT_SUPPORTED), and takes no parameters.
  */
 #ifndef UMF_PROXY_MEMORY_POOL_H
 #define UMF_PROXY_MEMORY_POOL_H 1

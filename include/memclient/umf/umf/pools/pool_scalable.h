@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The scalable pool: TBB's allocator over the provider's memory. It takes no parameters. TBB (libtbbmalloc.so.2) is
- * loaded when the first such pool is created: NOT_SUPPORTED where it is not installed.
+ * loaded when the first such pool is created: NOT_SUPPORTED if it is not installed.
  */
 #ifndef UMF_SCALABLE_MEMORY_POOL_H
 #define UMF_SCALABLE_MEMORY_POOL_H 1

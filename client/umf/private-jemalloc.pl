@@ -1,17 +1,16 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: Apache-2.0
 #
-# A jemalloc of our own, made of the distribution's archive of position independent objects:
+# Makes a private jemalloc of the distribution's archive of position independent objects:
 #
 #   private-jemalloc.pl AR LD OBJCOPY ARCHIVE OBJECT
 #
-# OBJECT is all of the archive, but for C++'s new and delete, and begins nothing by itself. Only the functions that the
-# pool uses can be linked, by names of our own, so that neither the library's nor the process's malloc changes.
+# OBJECT has all of the archive except C++'s new and delete, and has no constructors. Only the functions that the pool
+# uses can be linked, by names of our own, so neither the library's nor the process's malloc changes.
 #
-# The objects have their threads' variable (it takes 2.6 KB) where only what is loaded with the program can have it: a
-# library with such references cannot be loaded later. Their references are made to read the variable's place from a
-# word of ours instead, umf_je_tls_offset, which the pool sets if there is such a place, and else it does without
-# jemalloc.
+# jemalloc's thread variable (2.6 KB) uses the initial-exec model, so a library with these objects could be loaded only
+# with the program, and not by dlopen(). Its references are changed to read the variable's offset from a word of ours,
+# umf_je_tls_offset. The pool sets that if the offset is the same in all threads; otherwise there are no such pools.
 use strict;
 use warnings;
 use Cwd qw(abs_path);
@@ -23,7 +22,7 @@ die "usage: $0 AR LD OBJCOPY ARCHIVE OBJECT\n" unless defined $object;
 my @functions = qw(mallocx dallocx rallocx sallocx nallocx mallctl);
 my $prefix = 'umf_je_';
 
-# by machine: how the place of a thread's variable is read from the GOT, and how from a word
+# by machine: the relocations that read a thread variable's offset from the GOT, and those that read a word
 my %references = (
     62 => {22 => 2},                # x86-64: GOTTPOFF; PC32
     183 => {541 => 275, 542 => 286} # AArch64: ADR_GOTTPREL_PAGE21, LD64_GOTTPREL_LO12_NC; ADR_PREL_PG_HI21, LDST64_ABS_LO12_NC

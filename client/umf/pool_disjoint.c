@@ -120,15 +120,14 @@ static inline bool is_pooled(const struct disjoint *pool, size_t size)
     return size <= pool->params.MaxPoolableSize && size <= BUCKET_SIZE_MAX;
 }
 
-static void *chunk_get(struct disjoint *pool, struct bucket *bucket, bool aligned, bool *from_pool,
-                       umf_result_t *result)
+static void *chunk_get(struct disjoint *pool, struct bucket *bucket, bool aligned, umf_result_t *result)
 {
     struct thread_part *part = thread_part_mine(thread_now(), &pool->heaps);
 
     if (part == pool->heaps.none)
         part = thread_part_get(&pool->heaps);
     if (part)
-        return heap_malloc(heap_of(part), bucket, aligned, from_pool, result);
+        return heap_malloc(heap_of(part), bucket, aligned, result);
     *result = UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
     return NULL;
 }
@@ -137,24 +136,24 @@ static void *disjoint_get(struct disjoint *pool, size_t size, size_t room, size_
 {
     umf_result_t result = UMF_RESULT_SUCCESS;
     struct bucket *bucket = NULL;
-    bool from_pool = false;
     void *ptr;
 
+    thread_now()->disjoint_grew = false;
     if (!is_pooled(pool, room)) {
         ptr = large_get(pool, size, alignment, &result);
     } else {
         bucket = &pool->buckets[bucket_for(pool, room)];
         if (bucket->is_cut) {
-            ptr = chunk_get(pool, bucket, room > size, &from_pool, &result);
+            ptr = chunk_get(pool, bucket, room > size, &result);
             if (alignment)
                 ptr = (void *)(uintptr_t)align_up((uintptr_t)ptr, alignment);
         } else {
-            ptr = whole_get(bucket, alignment ? alignment : 1, &from_pool, &result);
+            ptr = whole_get(bucket, alignment ? alignment : 1, &result);
         }
     }
     thread_now()->disjoint_error = result;
     if (pool->params.PoolTrace && ptr)
-        trace_alloc(pool, bucket, ptr, size, alignment, from_pool);
+        trace_alloc(pool, bucket, ptr, size, alignment);
     return ptr;
 }
 

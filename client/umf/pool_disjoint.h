@@ -167,7 +167,7 @@ void bucket_init(struct bucket *bucket, struct disjoint *pool, size_t size);
 /* Gives what is kept back to the provider, and frees the records. */
 void bucket_deinit(struct bucket *bucket);
 /* Gets a slab that is cut and empty, a kept one or a new one. NULL: *result says why. */
-struct slab *slab_get(struct bucket *bucket, bool *from_pool, umf_result_t *result);
+struct slab *slab_get(struct bucket *bucket, umf_result_t *result);
 /* May a heap keep a free slab of this bucket? If so, it is counted. */
 bool slab_keep(struct bucket *bucket);
 /* Counts it out again. */
@@ -177,7 +177,7 @@ void slab_unkeep(struct bucket *bucket);
  */
 bool slab_put(struct slab *slab, bool may_keep);
 /* Gets a slab that is one allocation. Returns its base, aligned up. */
-void *whole_get(struct bucket *bucket, size_t alignment, bool *from_pool, umf_result_t *result);
+void *whole_get(struct bucket *bucket, size_t alignment, umf_result_t *result);
 bool whole_put(struct block *block);
 /* Gets an allocation that the pool only passes on. */
 void *large_get(struct disjoint *pool, size_t size, size_t alignment, umf_result_t *result);
@@ -188,7 +188,7 @@ void block_list_free(struct list *list);
 
 extern const struct thread_parts_ops heap_ops;
 
-void *heap_malloc(struct heap *heap, struct bucket *bucket, bool aligned, bool *from_pool, umf_result_t *result);
+void *heap_malloc(struct heap *heap, struct bucket *bucket, bool aligned, umf_result_t *result);
 /* Frees a chunk. `mine` is the calling thread's heap. False: its slab went to the provider. */
 bool heap_put(struct heap *mine, struct slab *slab, const void *ptr);
 /* The heap's thread ends, or the pool does. The heap gives its free slabs up. */
@@ -250,8 +250,7 @@ static inline void heap_push(struct slab *slab, const void *ptr)
 
 /* ---- pool_disjoint_trace.c ------------------------------------------------------------------------------- */
 
-void trace_alloc(struct disjoint *pool, struct bucket *bucket, const void *ptr, size_t size, size_t alignment,
-                 bool from_pool);
+void trace_alloc(struct disjoint *pool, struct bucket *bucket, const void *ptr, size_t size, size_t alignment);
 void trace_free(struct disjoint *pool, struct bucket *bucket, const void *ptr, bool to_pool);
 /* Changes the numbers of slabs in use and kept. */
 void trace_slabs(struct bucket *bucket, int in_use, int in_pool);

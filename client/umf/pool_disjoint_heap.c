@@ -220,8 +220,7 @@ static struct slab *bin_next_available(struct bin *bin)
     return NULL;
 }
 
-static struct slab *bin_refill(struct heap *heap, struct bin *bin, struct bucket *bucket, bool *from_pool,
-                               umf_result_t *result)
+static struct slab *bin_refill(struct heap *heap, struct bin *bin, struct bucket *bucket, umf_result_t *result)
 {
     struct slab *slab = bin_next_available(bin);
 
@@ -231,21 +230,20 @@ static struct slab *bin_refill(struct heap *heap, struct bin *bin, struct bucket
     slab = bin_next_available(bin);
     if (slab)
         return slab;
-    slab = slab_get(bucket, from_pool, result);
+    slab = slab_get(bucket, result);
     if (slab)
         bin_enter(heap, bin, slab);
     return slab;
 }
 
-void *heap_malloc(struct heap *heap, struct bucket *bucket, bool aligned, bool *from_pool, umf_result_t *result)
+void *heap_malloc(struct heap *heap, struct bucket *bucket, bool aligned, umf_result_t *result)
 {
     struct bin *bin = &heap->bins[bucket - heap->pool->buckets];
     struct slab *slab = bin->current;
     void *ptr;
 
-    *from_pool = true;
     if (slab_is_used_up(slab)) {
-        slab = bin_refill(heap, bin, bucket, from_pool, result);
+        slab = bin_refill(heap, bin, bucket, result);
         if (!slab)
             return NULL;
         bin->current = slab;

@@ -78,9 +78,13 @@ static void block_leave_map(struct disjoint *pool, struct block *block)
 /* Sets block->base. A success may come without memory. */
 static umf_result_t block_alloc(struct disjoint *pool, struct block *block, size_t size, size_t alignment)
 {
+    umf_result_t result;
+
     block->base = NULL;
     block->size = size;
-    return umfMemoryProviderAlloc(pool->provider, size, alignment, &block->base);
+    result = umfMemoryProviderAlloc(pool->provider, size, alignment, &block->base);
+    thread_now()->disjoint_grew = true;
+    return result;
 }
 
 static void block_recycle(struct disjoint *pool, struct list *spare, struct block *block)
@@ -173,11 +177,10 @@ static struct slab *slab_cut(struct bucket *bucket, umf_result_t *result)
     return slab;
 }
 
-struct slab *slab_get(struct bucket *bucket, bool *from_pool, umf_result_t *result)
+struct slab *slab_get(struct bucket *bucket, umf_result_t *result)
 {
     struct block *block = block_take_first(bucket->pool, &bucket->kept, &bucket->n_kept);
 
-    *from_pool = block;
     if (!block)
         return slab_cut(bucket, result);
     slab_unkeep(bucket);
@@ -220,12 +223,11 @@ bool whole_put(struct block *block)
     return false;
 }
 
-void *whole_get(struct bucket *bucket, size_t alignment, bool *from_pool, umf_result_t *result)
+void *whole_get(struct bucket *bucket, size_t alignment, umf_result_t *result)
 {
     struct block *block = block_take_first(bucket->pool, &bucket->kept, &bucket->n_kept);
     uintptr_t ptr;
 
-    *from_pool = block;
     if (block)
         slab_unkeep(bucket);
     else

@@ -12,9 +12,10 @@ static const char *trace_name(const struct disjoint *pool)
     return pool->params.Name ? pool->params.Name : "disjoint_pool";
 }
 
-void trace_alloc(struct disjoint *pool, struct bucket *bucket, const void *ptr, size_t size, size_t alignment,
-                 bool from_pool)
+void trace_alloc(struct disjoint *pool, struct bucket *bucket, const void *ptr, size_t size, size_t alignment)
 {
+    bool from_pool = !thread_now()->disjoint_grew;
+
     if (bucket) {
         atomic_fetch_add(&bucket->n_allocs, 1);
         atomic_fetch_add(&bucket->n_from_pool, from_pool);

@@ -45,6 +45,7 @@ struct thread_now {
         struct thread_part *part;
     } cache[THREAD_PARTS_NOW];
     umf_result_t disjoint_error, jemalloc_error; /* of its last allocation from such a pool */
+    bool disjoint_grew;                          /* the disjoint pool has called its provider for it */
 };
 
 extern __thread struct thread_now thread_now_here;

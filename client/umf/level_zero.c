@@ -109,18 +109,16 @@ static bool l0_load(struct level_zero *provider)
         {"zeMemCloseIpcHandle", &call->close_ipc},
         {"zeMemPutIpcHandle", &call->put_ipc, true},
     };
+    void *library = dlopen(L0_LOADER, RTLD_NOW | RTLD_LOCAL);
 
-    provider->library = dlopen(L0_LOADER, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-    if (!provider->library)
-        return false;
-    for (size_t i = 0; i < sizeof(symbols) / sizeof(symbols[0]); i++) {
-        void *symbol = dlsym(provider->library, symbols[i].name);
+    for (size_t i = 0; library && i < sizeof(symbols) / sizeof(symbols[0]); i++) {
+        void *symbol = dlsym(library, symbols[i].name);
 
         if (!symbol && !symbols[i].may_be_missing)
             return false;
         memcpy(symbols[i].function, &symbol, sizeof(symbol)); /* C cannot cast data to functions */
     }
-    return true;
+    return library;
 }
 
 static void l0_finalize(void *p)
@@ -128,8 +126,8 @@ static void l0_finalize(void *p)
     struct level_zero *provider = p;
 
     l0_ipc_deinit(provider);
-    if (provider->library)
-        (void)dlclose(provider->library);
+    (void)pthread_cond_destroy(&provider->made);
+    (void)pthread_mutex_destroy(&provider->lock);
     free(provider);
 }
 
@@ -165,7 +163,9 @@ static umf_result_t l0_initialize(void *p, void **ret)
     provider->context = params->level_zero_context_handle;
     provider->device = params->level_zero_device_handle;
     provider->type = params->memory_type;
-    l0_ipc_init(provider);
+    provider->maker = shared_new_maker();
+    (void)pthread_mutex_init(&provider->lock, NULL);
+    (void)pthread_cond_init(&provider->made, NULL);
     if (!l0_load(provider))
         return UMF_RESULT_ERROR_NOT_SUPPORTED;
     result = provider->call.init(0); /* harmless if the program has called it */

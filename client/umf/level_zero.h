@@ -17,7 +17,6 @@ struct level_zero {
     void *device;
     umf_usm_memory_type_t type;
     struct l0_functions call;
-    void *library;
     atomic_size_t min_page; /* 0: unknown yet */
 
     uint64_t maker;              /* the provider's number in its handles */
@@ -32,7 +31,6 @@ umf_result_t l0_result(const char *function, uint32_t result);
 /* The same for 0 or a negative errno of the native library. */
 umf_result_t l0_broker_result(int r);
 
-void l0_ipc_init(struct level_zero *provider);
 /* Takes back and closes everything. */
 void l0_ipc_deinit(struct level_zero *provider);
 /* Voids the handles of memory that is about to be freed. */

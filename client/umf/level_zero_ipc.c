@@ -29,7 +29,6 @@
 #include "base/list.h"
 #include "base/steal.h"
 #include "umf/check.h"
-#include "umf/shared.h"
 
 #define MAGIC UINT32_C(0x31303d4c) /* "L=01" */
 
@@ -313,13 +312,6 @@ umf_result_t l0_close_ipc_handle(void *p, void *ptr, size_t size)
 
 /* ---- the provider ---------------------------------------------------------------------------------------- */
 
-void l0_ipc_init(struct level_zero *provider)
-{
-    provider->maker = shared_new_maker();
-    (void)pthread_mutex_init(&provider->lock, NULL);
-    (void)pthread_cond_init(&provider->made, NULL);
-}
-
 void l0_ipc_deinit(struct level_zero *provider)
 {
     struct interval *at;
@@ -332,6 +324,4 @@ void l0_ipc_deinit(struct level_zero *provider)
     }
     while ((at = interval_from(&provider->opened, 0)))
         (void)l0_close_ipc_handle(provider, (void *)(uintptr_t)at->start, 0);
-    (void)pthread_cond_destroy(&provider->made);
-    (void)pthread_mutex_destroy(&provider->lock);
 }

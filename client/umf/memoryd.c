@@ -192,37 +192,23 @@ static uint64_t pages_huge(void)
 
 /* ---- questions ------------------------------------------------------------------------------------------- */
 
-struct named_pool {
-    const char *name;
-    uint64_t granule;
-};
-
 static int note_granule(const struct memclient_pool *pool, void *data)
 {
-    struct named_pool *wanted = data;
+    struct memoryd *memoryd = data;
 
-    if (!strcmp(pool->name, wanted->name))
-        wanted->granule = pool->granule;
+    if (!strcmp(pool->name, memoryd->shared.options.pool))
+        memoryd->granule = pool->granule;
     return 0;
 }
 
-/* The broker is asked once, since a pool's granule never changes. */
-static uint64_t granule_of_pool(struct memoryd *memoryd)
-{
-    struct named_pool pool = {memoryd->shared.options.pool, memoryd->granule};
-
-    if (!pool.granule) {
-        (void)memclient_list_pools(memoryd->shared.ctx, note_granule, &pool);
-        memoryd->granule = pool.granule;
-    }
-    return pool.granule;
-}
-
-/* The smallest page of what the provider allocates. The broker is asked only for a pool by name. */
+/*
+ * The smallest page of what the provider allocates. The broker is asked only for a pool by name, and only once, since
+ * a pool's granule never changes.
+ */
 static uint64_t granule_of(struct memoryd *memoryd)
 {
     const struct memclient_alloc_options *options = &memoryd->shared.options;
-    uint64_t huge = options->page_size, granule;
+    uint64_t huge = options->page_size;
 
     if (options->pages == MEMCLIENT_PAGES_HUGETLB) {
         if (!huge)
@@ -231,8 +217,9 @@ static uint64_t granule_of(struct memoryd *memoryd)
     }
     if (!options->pool || options->pages != MEMCLIENT_PAGES_ANY)
         return page_size();
-    granule = granule_of_pool(memoryd);
-    return granule ? granule : page_size();
+    if (!memoryd->granule)
+        (void)memclient_list_pools(memoryd->shared.ctx, note_granule, memoryd);
+    return memoryd->granule ? memoryd->granule : page_size();
 }
 
 static void memoryd_get_last_native_error(void *provider, const char **message, int32_t *error)

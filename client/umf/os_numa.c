@@ -6,7 +6,6 @@
  * SPLIT cuts an allocation by the weights. A page in which a cut falls may come from the nodes of both sides.
  */
 #include <errno.h>
-#include <string.h>
 #include <sys/mman.h>
 
 #include "base/align.h"

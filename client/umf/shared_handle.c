@@ -11,7 +11,6 @@
 
 #include "base/checked.h"
 #include "base/cleanup.h"
-#include "base/steal.h"
 #include "umf/area.h"
 #include "umf/check.h"
 #include "umf/closed.h"

@@ -31,7 +31,7 @@ static __thread struct log_reason reason;
 static const char *const levels[] = {"debug", "info", "warning", "error", "fatal", NULL};
 static const char *const yes_no[] = {"no", "yes", NULL};
 
-static void complain(const char *item, const char *what)
+static void log_complain(const char *item, const char *what)
 {
     (void)fprintf(stderr, "memclient-umf: UMF_LOG: \"%s\": %s\n", item, what);
 }
@@ -49,10 +49,10 @@ static void set_output(const char *item, const char *value)
         settings.output = fopen(value + sizeof(file) - 1, "ae");
         if (!settings.output) {
             (void)snprintf(what, sizeof(what), "cannot open it: %s", strerror(errno));
-            complain(item, what);
+            log_complain(item, what);
         }
     } else {
-        complain(item, "the output must be stdout, stderr or file,PATH");
+        log_complain(item, "the output must be stdout, stderr or file,PATH");
     }
 }
 
@@ -76,7 +76,7 @@ static void set_word(const struct log_item *kind, const char *item, const char *
             *kind->value = i;
             return;
         }
-    complain(item, kind->complaint);
+    log_complain(item, kind->complaint);
 }
 
 static void read_item(const char *item)
@@ -92,7 +92,7 @@ static void read_item(const char *item)
             set_word(&log_items[i], item, item + strlen(log_items[i].name));
             return;
         }
-    complain(item, "unknown, must be level:, flush:, output:, timestamp: or pid:");
+    log_complain(item, "unknown, must be level:, flush:, output:, timestamp: or pid:");
 }
 
 void log_init(void)
@@ -107,7 +107,7 @@ void log_init(void)
     for (char *item = strtok_r(items, ";", &rest); item; item = strtok_r(NULL, ";", &rest))
         read_item(item);
     if (!settings.output) {
-        complain(value, "nothing is logged without output:stdout, output:stderr or output:file,PATH");
+        log_complain(value, "nothing is logged without output:stdout, output:stderr or output:file,PATH");
         settings.level = LOG_OFF;
         return;
     }

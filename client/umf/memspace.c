@@ -39,7 +39,7 @@ static bool is_fastest_for(const struct nodes *nodes, const struct node *node, e
     return true;
 }
 
-static bool belongs(const struct nodes *nodes, const struct node *node, enum memspace_kind kind)
+static bool node_belongs(const struct nodes *nodes, const struct node *node, enum memspace_kind kind)
 {
     if (kind == MEMSPACE_HOST_ALL)
         return true;
@@ -65,7 +65,7 @@ struct umf_memspace_t *memspace_new(enum memspace_kind kind, const struct nodes 
     memspace->predefined = true;
     memspace->everywhere = kind == MEMSPACE_HOST_ALL;
     for (const struct node *node = nodes->nodes; node < nodes->nodes + nodes->n; node++)
-        if (belongs(nodes, node, kind))
+        if (node_belongs(nodes, node, kind))
             memspace->nodes[memspace->n++] = node->number;
     if (!memspace->n) {
         free(memspace);

@@ -43,7 +43,7 @@ static bool parse_set(const char *text, const char *key, struct node_set *set)
     return any;
 }
 
-static bool with_memory(const char *root, struct node_set *set)
+static bool nodes_with_memory(const char *root, struct node_set *set)
 {
     char list[LIST_MAX];
 
@@ -53,7 +53,7 @@ static bool with_memory(const char *root, struct node_set *set)
 }
 
 /* The nodes that the process's control group allows. */
-static bool allowed(const char *root, struct node_set *set)
+static bool nodes_allowed(const char *root, struct node_set *set)
 {
     _cleanup_fclose_ FILE *file = NULL;
     _cleanup_free_ char *line = NULL;
@@ -135,9 +135,9 @@ struct nodes *nodes_load(const char *root)
     size_t n = 0;
 
     /* a kernel without NUMA, or a container without sysfs, appears to have one node */
-    if (!with_memory(root, &here))
+    if (!nodes_with_memory(root, &here))
         (void)parse_set("0", "", &here);
-    if (!allowed(root, &mine))
+    if (!nodes_allowed(root, &mine))
         mine = here;
     for (unsigned i = 0; i < NODE_NUMBERS / 64; i++) {
         here.words[i] &= mine.words[i];

@@ -312,7 +312,7 @@ static umf_memory_pool_ops_t ops = {
 
 #else
 
-static umf_result_t jemalloc_initialize(umf_memory_provider_handle_t provider, void *params, void **pool)
+static umf_result_t jemalloc_refuse(umf_memory_provider_handle_t provider, void *params, void **pool)
 {
     return UMF_RESULT_ERROR_NOT_SUPPORTED;
 }
@@ -320,7 +320,7 @@ static umf_result_t jemalloc_initialize(umf_memory_provider_handle_t provider, v
 /* No such pool is ever made, so no other operation is called. */
 static umf_memory_pool_ops_t ops = {
     .version = UMF_VERSION_CURRENT,
-    .initialize = jemalloc_initialize,
+    .initialize = jemalloc_refuse,
 };
 
 #endif

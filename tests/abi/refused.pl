@@ -1,9 +1,9 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: Apache-2.0
 #
-# memclient-hsa(3) lists by name what the library declares and refuses. The lists, the functions that client/hsa/refused_*
-# define, and the version script are one: who reads that a function is refused finds it in the library, and no function
-# is refused without being in the list.
+# memclient-hsa(3) lists by name what the library declares and refuses. The lists, the functions that
+# client/hsa/refused.c defines, and the version script are one: a function that the manual lists is in the library, and
+# no function is refused that the manual does not list.
 use strict;
 use warnings;
 use File::Basename;
@@ -12,7 +12,7 @@ use Lint;
 
 my $manual = 'client/hsa/memclient-hsa.3.scd';
 my $script = 'client/libmemclient-hsa.sym';
-my @sources = grep { m{^client/hsa/refused_\w+\.c$} } files();
+my $source = 'client/hsa/refused.c';
 
 # hsa_amd_register_system_event_handler() is with them, and succeeds: the manual says so.
 my %succeeds = map { $_ => 1 } qw(hsa_amd_register_system_event_handler);
@@ -30,24 +30,22 @@ for my $paragraph (split /\n\n+/, $section) {
         complain($manual, undef, "twice: $name") if $listed{$name}++;
     }
 }
-for my $source (@sources) {
-    my $code = code_of(slurp($source), 0);
-    $defined{$1} = $source while $code =~ /^(?!static\b)\w[\w ]*?\**(hsa_\w+)\((?:[^()]|\([^()]*\))*\)\n\{/mg;
-    $defined{$1} = $source while $code =~ /^[A-Z]+\((hsa_\w+)\)$/mg; # by a macro for all of one signature
-}
-complain('client/hsa', undef, 'nothing is refused') if keys %defined < 10;
+my $code = code_of(slurp($source), 0);
+$defined{$1} = 1 while $code =~ /^(?!static\b)\w[\w ]*?\**(hsa_\w+)\((?:[^()]|\([^()]*\))*\)\n\{/mg;
+$defined{$1} = 1 while $code =~ /^[A-Z][A-Z0-9_]*\((hsa_\w+)[,)]/mg; # a row
+complain($source, undef, 'nothing is refused') if keys %defined < 10;
 
 my %exported = map { $_ => 1 } slurp($script) =~ /^\s+(hsa_\w+);/mg;
 # no instruction set is found, which is answered elsewhere
 my %elsewhere = map { $_ => 1 } qw(hsa_agent_iterate_isas hsa_isa_get_info_alt);
 for my $name (sort keys %listed) {
-    complain($manual, undef, "$name is listed as refused, and no client/hsa/refused_*.c defines it")
+    complain($manual, undef, "$name is listed as refused, and $source does not define it")
         if !$defined{$name} && !$elsewhere{$name};
     complain($manual, undef, "$name is listed as refused, and is not exported") if !$exported{$name};
 }
 for my $name (sort keys %defined) {
-    complain($defined{$name}, undef, "$name is refused, and the manual does not list it")
+    complain($source, undef, "$name is refused, and the manual does not list it")
         if !$listed{$name} && !$succeeds{$name};
-    complain($defined{$name}, undef, "$name is refused, and is not exported") if !$exported{$name};
+    complain($source, undef, "$name is refused, and is not exported") if !$exported{$name};
 }
 finish();

@@ -130,8 +130,5 @@ static const struct info agent_info[] = {
 
 hsa_status_t hsa_agent_get_info(hsa_agent_t handle, hsa_agent_info_t attribute, void *value)
 {
-    const struct agent *agent = topology_agent(handle);
-    hsa_status_t status = check_agent(value, handle, HSA_STATUS_SUCCESS);
-
-    return status ? status : INFO_PUT(agent_info, attribute, agent, value);
+    return INFO_PUT(agent_info, attribute, topology_agent(handle), HSA_STATUS_ERROR_INVALID_AGENT, value);
 }

@@ -18,16 +18,8 @@ hsa_status_t hsa_agent_iterate_caches(hsa_agent_t handle, hsa_status_t (*callbac
     return status;
 }
 
-static hsa_status_t put_name_length(const void *object, void *value)
-{
-    const struct cache *cache = object;
-    uint32_t length = (uint32_t)strlen(cache->name);
-
-    memcpy(value, &length, sizeof(length));
-    return HSA_STATUS_SUCCESS;
-}
-
-static hsa_status_t put_name(const void *object, void *value)
+/* Not the whole array: the caller's has room for the name only. */
+static hsa_status_t cache_put_name(const void *object, void *value)
 {
     const struct cache *cache = object;
 
@@ -36,18 +28,15 @@ static hsa_status_t put_name(const void *object, void *value)
 }
 
 static const struct info cache_info[] = {
-    INFO_FUNCTION(HSA_CACHE_INFO_NAME_LENGTH, put_name_length),
-    INFO_FUNCTION(HSA_CACHE_INFO_NAME, put_name),
+    INFO_FIELD(HSA_CACHE_INFO_NAME_LENGTH, cache, name_length),
+    INFO_FUNCTION(HSA_CACHE_INFO_NAME, cache_put_name),
     INFO_FIELD(HSA_CACHE_INFO_LEVEL, cache, level),
     INFO_FIELD(HSA_CACHE_INFO_SIZE, cache, size),
 };
 
 hsa_status_t hsa_cache_get_info(hsa_cache_t handle, hsa_cache_info_t attribute, void *value)
 {
-    const struct cache *cache = topology_cache(handle);
-    hsa_status_t status = check(value, cache ? HSA_STATUS_SUCCESS : HSA_STATUS_ERROR_INVALID_CACHE);
-
-    return status ? status : INFO_PUT(cache_info, attribute, cache, value);
+    return INFO_PUT(cache_info, attribute, topology_cache(handle), HSA_STATUS_ERROR_INVALID_CACHE, value);
 }
 
 hsa_status_t hsa_agent_iterate_isas(hsa_agent_t agent, hsa_status_t (*callback)(hsa_isa_t isa, void *data), void *data)

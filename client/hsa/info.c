@@ -2,8 +2,15 @@
 /* See info.h. */
 #include "hsa/info.h"
 
-hsa_status_t info_put(const struct info *table, size_t n, uint32_t attribute, const void *object, void *value)
+#include "hsa/check.h"
+
+hsa_status_t info_put(const struct info *table, size_t n, uint32_t attribute, const void *object,
+                      hsa_status_t no_object, void *value)
 {
+    hsa_status_t status = check(value, object ? HSA_STATUS_SUCCESS : no_object);
+
+    if (status)
+        return status;
     for (const struct info *info = table; info < table + n; info++) {
         if (info->attribute != attribute)
             continue;

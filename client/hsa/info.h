@@ -27,8 +27,12 @@ struct info {
     {.attribute = (name), .size = sizeof(((struct object *)NULL)->member), .offset = offsetof(struct object, member)}
 #define INFO_FUNCTION(name, function) {.attribute = (name), .put = (function)}
 
-/* INVALID_ARGUMENT if the table of n has no such attribute. */
-hsa_status_t info_put(const struct info *table, size_t n, uint32_t attribute, const void *object, void *value);
+/*
+ * A whole ..._get_info() function. HSA must be up. The status is INVALID_ARGUMENT without a value or if the table of n
+ * has no such attribute, and `no_object` if the object is NULL.
+ */
+hsa_status_t info_put(const struct info *table, size_t n, uint32_t attribute, const void *object,
+                      hsa_status_t no_object, void *value);
 
-#define INFO_PUT(table, attribute, object, value) \
-    info_put(table, sizeof(table) / sizeof((table)[0]), (uint32_t)(attribute), object, value)
+#define INFO_PUT(table, attribute, object, no_object, value) \
+    info_put(table, sizeof(table) / sizeof((table)[0]), (uint32_t)(attribute), object, no_object, value)

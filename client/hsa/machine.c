@@ -141,7 +141,7 @@ static void add_cache(struct agent *agent, unsigned level, uint32_t size, const 
         return;
     cache->level = (uint8_t)level;
     cache->size = size;
-    (void)snprintf(cache->name, sizeof(cache->name), "L%u%s", level, kind);
+    cache->name_length = (uint32_t)snprintf(cache->name, sizeof(cache->name), "L%u%s", level, kind);
     agent->n_caches++;
     if (!agent->cache_bytes[level - 1])
         agent->cache_bytes[level - 1] = size;

@@ -39,55 +39,37 @@ static const struct info pool_info[] = {
 hsa_status_t hsa_amd_memory_pool_get_info(hsa_amd_memory_pool_t handle, hsa_amd_memory_pool_info_t attribute,
                                           void *value)
 {
-    const struct pool *pool = topology_memory_pool(handle);
-    hsa_status_t status = check(value, pool ? HSA_STATUS_SUCCESS : INVALID_MEMORY_POOL);
-
-    return status ? status : INFO_PUT(pool_info, attribute, pool, value);
+    return INFO_PUT(pool_info, attribute, topology_memory_pool(handle), INVALID_MEMORY_POOL, value);
 }
 
-/* What an agent and a pool are to each other. */
+/* How an agent reaches a pool. */
 struct link {
-    const struct agent *agent;
-    const struct pool *pool;
-};
-
-static hsa_status_t put_hops(const void *object, void *value)
-{
-    const struct link *link = object;
-    uint32_t hops = link->pool->agent != link->agent;
-
-    memcpy(value, &hops, sizeof(hops));
-    return HSA_STATUS_SUCCESS;
-}
-
-static hsa_status_t put_link(const void *object, void *value)
-{
-    const struct link *link = object;
+    uint32_t hops;
     hsa_amd_memory_pool_link_info_t info;
-
-    memset(&info, 0, sizeof(info));
-    if (link->pool->agent != link->agent) {
-        info.atomic_support_32bit = true;
-        info.atomic_support_64bit = true;
-        info.coherent_support = true;
-        info.numa_distance = link->agent->distances[link->pool->agent->index];
-    }
-    memcpy(value, &info, sizeof(info));
-    return HSA_STATUS_SUCCESS;
-}
+};
 
 static const struct info link_info[] = {
     INFO_CONSTANT(HSA_AMD_AGENT_MEMORY_POOL_INFO_ACCESS, hsa_amd_memory_pool_access_t,
                   HSA_AMD_MEMORY_POOL_ACCESS_ALLOWED_BY_DEFAULT),
-    INFO_FUNCTION(HSA_AMD_AGENT_MEMORY_POOL_INFO_NUM_LINK_HOPS, put_hops),
-    INFO_FUNCTION(HSA_AMD_AGENT_MEMORY_POOL_INFO_LINK_INFO, put_link),
+    INFO_FIELD(HSA_AMD_AGENT_MEMORY_POOL_INFO_NUM_LINK_HOPS, link, hops),
+    INFO_FIELD(HSA_AMD_AGENT_MEMORY_POOL_INFO_LINK_INFO, link, info),
 };
 
-hsa_status_t hsa_amd_agent_memory_pool_get_info(hsa_agent_t agent, hsa_amd_memory_pool_t pool,
+hsa_status_t hsa_amd_agent_memory_pool_get_info(hsa_agent_t agent_handle, hsa_amd_memory_pool_t pool_handle,
                                                 hsa_amd_agent_memory_pool_info_t attribute, void *value)
 {
-    struct link link = {topology_agent(agent), topology_memory_pool(pool)};
-    hsa_status_t status = check_agent(value, agent, link.pool ? HSA_STATUS_SUCCESS : INVALID_MEMORY_POOL);
+    const struct agent *agent = topology_agent(agent_handle);
+    const struct pool *pool = topology_memory_pool(pool_handle);
+    struct link link;
 
-    return status ? status : INFO_PUT(link_info, attribute, &link, value);
+    memset(&link, 0, sizeof(link));
+    if (agent && pool && pool->agent != agent) {
+        link.hops = 1;
+        link.info.atomic_support_32bit = true;
+        link.info.atomic_support_64bit = true;
+        link.info.coherent_support = true;
+        link.info.numa_distance = agent->distances[pool->agent->index];
+    }
+    return INFO_PUT(link_info, attribute, agent && pool ? &link : NULL,
+                    agent ? INVALID_MEMORY_POOL : HSA_STATUS_ERROR_INVALID_AGENT, value);
 }

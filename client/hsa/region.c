@@ -29,7 +29,7 @@ hsa_status_t hsa_agent_iterate_regions(hsa_agent_t handle, hsa_status_t (*callba
 }
 
 /* The most that can be asked for at once: of memory, or by a kernel for one of its work-groups or work-items. */
-static hsa_status_t put_max_size(const void *object, void *value)
+static hsa_status_t region_put_max_size(const void *object, void *value)
 {
     const struct pool *region = object;
     size_t most = region->kind == REGION_READONLY ? 0 : region->capacity;
@@ -40,21 +40,12 @@ static hsa_status_t put_max_size(const void *object, void *value)
     return HSA_STATUS_SUCCESS;
 }
 
-static hsa_status_t put_private_size(const void *object, void *value)
-{
-    const struct pool *region = object;
-    uint32_t size = region->kind == REGION_PRIVATE ? (uint32_t)region->capacity : 0;
-
-    memcpy(value, &size, sizeof(size));
-    return HSA_STATUS_SUCCESS;
-}
-
 static const struct info region_info[] = {
     INFO_FIELD(HSA_REGION_INFO_SEGMENT, pool, segment),
     INFO_FIELD(HSA_REGION_INFO_GLOBAL_FLAGS, pool, flags),
     INFO_FIELD(HSA_REGION_INFO_SIZE, pool, capacity),
-    INFO_FUNCTION(HSA_REGION_INFO_ALLOC_MAX_SIZE, put_max_size),
-    INFO_FUNCTION(HSA_REGION_INFO_ALLOC_MAX_PRIVATE_WORKGROUP_SIZE, put_private_size),
+    INFO_FUNCTION(HSA_REGION_INFO_ALLOC_MAX_SIZE, region_put_max_size),
+    INFO_FIELD(HSA_REGION_INFO_ALLOC_MAX_PRIVATE_WORKGROUP_SIZE, pool, private_max),
     INFO_FIELD(HSA_REGION_INFO_RUNTIME_ALLOC_ALLOWED, pool, allocatable),
     INFO_FIELD(HSA_REGION_INFO_RUNTIME_ALLOC_GRANULE, pool, granule),
     INFO_FIELD(HSA_REGION_INFO_RUNTIME_ALLOC_ALIGNMENT, pool, granule),
@@ -66,8 +57,5 @@ static const struct info region_info[] = {
 
 hsa_status_t hsa_region_get_info(hsa_region_t handle, hsa_region_info_t attribute, void *value)
 {
-    const struct pool *region = topology_pool(handle.handle);
-    hsa_status_t status = check(value, region ? HSA_STATUS_SUCCESS : HSA_STATUS_ERROR_INVALID_REGION);
-
-    return status ? status : INFO_PUT(region_info, attribute, region, value);
+    return INFO_PUT(region_info, attribute, topology_pool(handle.handle), HSA_STATUS_ERROR_INVALID_REGION, value);
 }

@@ -11,7 +11,7 @@
 #include "hsa/check.h"
 #include "hsa/info.h"
 
-static hsa_status_t put_timestamp(const void *nothing, void *value)
+static hsa_status_t system_put_timestamp(const void *system, void *value)
 {
     uint64_t now = clock_now_ns();
 
@@ -20,7 +20,7 @@ static hsa_status_t put_timestamp(const void *nothing, void *value)
 }
 
 static const struct info system_info[] = {
-    INFO_FUNCTION(HSA_SYSTEM_INFO_TIMESTAMP, put_timestamp),
+    INFO_FUNCTION(HSA_SYSTEM_INFO_TIMESTAMP, system_put_timestamp),
     INFO_CONSTANT(HSA_SYSTEM_INFO_TIMESTAMP_FREQUENCY, uint64_t, NSEC_PER_SEC),
     INFO_CONSTANT(HSA_SYSTEM_INFO_VERSION_MAJOR, uint16_t, 1),
     INFO_CONSTANT(HSA_SYSTEM_INFO_VERSION_MINOR, uint16_t, 1),
@@ -42,9 +42,7 @@ static const struct info system_info[] = {
 
 hsa_status_t hsa_system_get_info(hsa_system_info_t attribute, void *value)
 {
-    hsa_status_t status = check(value, HSA_STATUS_SUCCESS);
-
-    return status ? status : INFO_PUT(system_info, attribute, NULL, value);
+    return INFO_PUT(system_info, attribute, topology(), HSA_STATUS_ERROR, value);
 }
 
 #define MEANS(name, sentence) {HSA_STATUS_##name, "HSA_STATUS_" #name ": " sentence}

@@ -237,6 +237,7 @@ static void set_region(struct snapshot *snapshot, struct agent *agent, enum pool
     set_pool(agent, kind, segment, 0);
     region->granule = snapshot->topology.page_size;
     region->capacity = KERNEL_SIZE;
+    region->private_max = kind == REGION_PRIVATE ? KERNEL_SIZE : 0;
 }
 
 static void set_pools(struct snapshot *snapshot)

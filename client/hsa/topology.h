@@ -56,6 +56,7 @@ struct pool {
     size_t granule;       /* and alignment */
     size_t recommended;   /* granule */
     size_t capacity;      /* REGION_INFO_SIZE */
+    uint32_t private_max; /* ALLOC_MAX_PRIVATE_WORKGROUP_SIZE */
 };
 
 struct cache {
@@ -63,6 +64,7 @@ struct cache {
     uint8_t level;
     uint32_t size;
     char name[32];
+    uint32_t name_length;
 };
 
 struct agent {

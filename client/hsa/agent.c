@@ -9,9 +9,9 @@
 #include <memclient/hsa/hsa/hsa_ext_amd.h>
 
 #include "base/clock.h"
-#include "hsa/check.h"
 #include "hsa/headroom.h"
 #include "hsa/info.h"
+#include "hsa/runtime.h"
 
 hsa_status_t hsa_iterate_agents(hsa_status_t (*callback)(hsa_agent_t agent, void *data), void *data)
 {

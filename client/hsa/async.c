@@ -4,8 +4,8 @@
  */
 #include <memclient/hsa/hsa/hsa_ext_amd.h>
 
-#include "hsa/check.h"
 #include "hsa/job.h"
+#include "hsa/runtime.h"
 
 /* ---- ranges ---------------------------------------------------------------------------------------------- */
 

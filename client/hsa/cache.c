@@ -4,8 +4,8 @@
  */
 #include <memclient/hsa/hsa/hsa.h>
 
-#include "hsa/check.h"
 #include "hsa/info.h"
+#include "hsa/runtime.h"
 
 hsa_status_t hsa_agent_iterate_caches(hsa_agent_t handle, hsa_status_t (*callback)(hsa_cache_t cache, void *data),
                                       void *data)

@@ -5,7 +5,8 @@
  */
 #include <memclient/hsa/hsa/hsa_ext_amd.h>
 
-#include "hsa/check.h"
+#include "hsa/runtime.h"
+
 
 /* NULL if there is no such extension. */
 static const char *extension_name(uint16_t extension)

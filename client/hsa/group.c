@@ -13,7 +13,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/hash.h"
-#include "hsa/check.h"
+#include "hsa/runtime.h"
 #include "hsa/several.h"
 #include "hsa/signal.h"
 

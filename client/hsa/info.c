@@ -2,7 +2,7 @@
 /* See info.h. */
 #include "hsa/info.h"
 
-#include "hsa/check.h"
+#include "hsa/runtime.h"
 
 hsa_status_t info_put(const struct info *table, size_t n, uint32_t attribute, const void *object,
                       hsa_status_t no_object, void *value)

@@ -8,9 +8,9 @@
 #include <memclient/hsa/hsa/hsa.h>
 #include <memclient/hsa/hsa/hsa_ext_amd.h>
 
-#include "hsa/check.h"
 #include "hsa/headroom.h"
 #include "hsa/info.h"
+#include "hsa/runtime.h"
 
 hsa_status_t hsa_amd_agent_iterate_memory_pools(
     hsa_agent_t handle, hsa_status_t (*callback)(hsa_amd_memory_pool_t memory_pool, void *data), void *data)

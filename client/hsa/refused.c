@@ -4,7 +4,7 @@
  * arguments and refuses. The manual lists the functions by name.
  */
 #include "base/align.h"
-#include "hsa/check.h"
+#include "hsa/runtime.h"
 
 /* A function that fails with the error where its arguments are valid; its parameters. */
 #define REFUSED(function, error, is_valid, parameters)                  \

@@ -8,9 +8,9 @@
 #include <memclient/hsa/hsa/hsa.h>
 #include <memclient/hsa/hsa/hsa_ext_amd.h>
 
-#include "hsa/check.h"
 #include "hsa/headroom.h"
 #include "hsa/info.h"
+#include "hsa/runtime.h"
 
 /* The agent's own first: programs take the first that fits. */
 hsa_status_t hsa_agent_iterate_regions(hsa_agent_t handle, hsa_status_t (*callback)(hsa_region_t region, void *data),

@@ -16,7 +16,7 @@
  *
  * It has a read lock until the function's end, which the last hsa_shut_down() waits for, so the session stays open.
  * Functions of the application may shut down: they are called after runtime_leavep(&ctx). What reads only the topology,
- * which stays for good, begins with check() of check.h instead and takes no lock.
+ * which stays for good, begins with check() instead and takes no lock.
  *
  * Locks, in the order in which they are taken: starting and stopping (init.c); being in use (here); the records
  * (address_map.h). The last is never held while the broker is called.
@@ -31,6 +31,7 @@
 #include <memclient/memclient.h>
 
 #include "base/cleanup.h"
+#include "hsa/topology.h"
 
 /* Changed by init.c alone. */
 extern struct runtime {
@@ -50,6 +51,20 @@ void runtime_leavep(struct memclient **ctx);
 static inline hsa_status_t runtime_refusal(const struct memclient *ctx)
 {
     return ctx ? HSA_STATUS_ERROR_INVALID_ARGUMENT : HSA_STATUS_ERROR_NOT_INITIALIZED;
+}
+
+/* The same for what takes no lock: `status`, if HSA is up and the arguments that are no handles are valid. */
+static inline hsa_status_t check(bool is_valid, hsa_status_t status)
+{
+    if (!runtime_is_up())
+        return HSA_STATUS_ERROR_NOT_INITIALIZED;
+    return is_valid ? status : HSA_STATUS_ERROR_INVALID_ARGUMENT;
+}
+
+/* And if the agent is one. */
+static inline hsa_status_t check_agent(bool is_valid, hsa_agent_t agent, hsa_status_t status)
+{
+    return check(is_valid, topology_agent(agent) ? status : HSA_STATUS_ERROR_INVALID_AGENT);
 }
 
 /* The same session, between enter and leave. */

@@ -8,8 +8,8 @@
 #include <memclient/hsa/hsa/hsa_ext_amd.h>
 
 #include "base/clock.h"
-#include "hsa/check.h"
 #include "hsa/info.h"
+#include "hsa/runtime.h"
 
 static hsa_status_t system_put_timestamp(const void *system, void *value)
 {

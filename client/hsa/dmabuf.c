@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Descriptors of memory by its address. A descriptor is of a whole buffer, so the caller is told where in it the
- * address lies; the receiver may map, import or attach it.
+ * From an address to the buffer of the native API, and to a descriptor. A descriptor is of a whole buffer, so the caller
+ * learns where in it the address lies. The receiver may map, import or attach it.
  */
 #include <memclient/hsa/hsa/hsa_ext_amd.h>
+#include <memclient/hsa/hsa/hsa_ext_memoryd.h>
 
 #include "base/cleanup.h"
 #include "base/range.h"
@@ -65,4 +66,24 @@ hsa_status_t hsa_amd_portable_close_dmabuf(int dmabuf)
     if (!ctx)
         return HSA_STATUS_ERROR_NOT_INITIALIZED;
     return close(dmabuf) ? HSA_STATUS_ERROR_RESOURCE_FREE : HSA_STATUS_SUCCESS;
+}
+
+hsa_status_t memclient_hsa_buffer(const void *ptr, struct memclient_buffer **buf)
+{
+    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
+    struct memclient_buffer *found;
+    struct address_range *range;
+    uint64_t offset;
+
+    if (!ctx || !ptr || !buf)
+        return runtime_refusal(ctx);
+    address_map_lock_read();
+    range = address_map_find(ptr);
+    found = range ? memclient_buffer_ref(address_range_buffer(range, &offset)) : NULL;
+    address_map_unlock();
+    if (!found)
+        return HSA_STATUS_ERROR_INVALID_ALLOCATION;
+    (void)memclient_make_home(found); /* for other processes */
+    *buf = found;
+    return HSA_STATUS_SUCCESS;
 }

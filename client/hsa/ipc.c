@@ -14,6 +14,7 @@
 
 #include "base/align.h"
 #include "base/cleanup.h"
+#include "base/steal.h"
 #include "hsa/ipc.h"
 #include "hsa/memory.h"
 #include "hsa/runtime.h"
@@ -37,13 +38,137 @@ hsa_status_t ipc_status(int r)
     }
 }
 
-/* Is it the size as asked for, or that rounded up to pages? */
-static bool is_size(uint64_t length, uint64_t size, uint64_t bytes)
+/* ---- attachments ----------------------------------------------------------------------------------------- */
+
+static struct attachment *by_token; /* hash of IPC memory */
+
+/*
+ * Maps a buffer, at its home where that is free, and takes it over. The result is not in the address map yet. `alone`:
+ * it shares no mapping that the process has.
+ */
+static hsa_status_t attachment_map(struct memclient_buffer **buffer, uint64_t allowed, bool alone,
+                                   struct attachment **attachment)
 {
-    return length == size || length == bytes || length == page_align_up(size);
+    _cleanup_free_ struct attachment *new = calloc(1, sizeof(*new));
+    struct memclient_map_options options = MEMCLIENT_MAP_OPTIONS_INIT;
+    void *address;
+    int r;
+
+    if (!new)
+        return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
+    options.flags = MEMCLIENT_MAP_ANYWHERE | (alone ? MEMCLIENT_MAP_ALONE : 0);
+    r = memclient_map(*buffer, &options, &address);
+    if (r)
+        return runtime_status(r);
+    address_range_init(&new->range, RANGE_ATTACHMENT, address, memclient_buffer_size(*buffer),
+                       memclient_buffer_bytes(*buffer));
+    new->allowed = allowed;
+    new->refs = 1;
+    new->maps = 1;
+    new->buffer = steal_ptr(buffer);
+    *attachment = steal_ptr(&new);
+    return HSA_STATUS_SUCCESS;
+}
+
+/* Unmaps and frees what is not in the address map; ctx as with memory_release(). */
+static void attachment_free(struct attachment *attachment, struct memclient *ctx)
+{
+    memory_release(&attachment->range, attachment->buffer, ctx);
+    free(attachment);
+}
+
+/* With the lock: attached by this handle, or NULL. */
+static struct attachment *attachment_find(const struct memclient_token *token)
+{
+    struct attachment *found;
+
+    HASH_FIND(hh, by_token, token, sizeof(*token), found);
+    return found;
+}
+
+/* With the lock: what is attached at the same address already takes the new mapping over, if it is of the same memory. */
+static bool attachment_join(const struct attachment *new, struct attachment **there)
+{
+    struct attachment *found = range_attachment(address_map_find_base((const void *)(uintptr_t)new->range.start));
+
+    if (!found || found->interop || found->buffer != new->buffer)
+        return false;
+    found->refs++;
+    found->maps++;
+    found->allowed |= new->allowed;
+    *there = found;
+    return true;
+}
+
+/* With the lock, into the address map, which has none of its handle yet. False without memory. */
+static bool attachment_insert(struct attachment *attachment)
+{
+    if (!attachment->interop) {
+        HASH_ADD(hh, by_token, token, sizeof(attachment->token), attachment);
+        if (!attachment->hh.tbl)
+            return false;
+    }
+    address_map_insert(&attachment->range);
+    return true;
+}
+
+/* With the lock. True if that was the last: it is not in the address map any more. */
+static bool attachment_count_down(struct attachment *attachment, struct list *callbacks)
+{
+    if (--attachment->refs)
+        return false;
+    address_map_remove(&attachment->range);
+    if (!attachment->interop)
+        HASH_DELETE(hh, by_token, attachment);
+    callbacks_take(&attachment->range, callbacks);
+    return true;
+}
+
+/* Counts down what lies at ptr. The last time it is unmapped, and its deallocation callbacks are called. */
+static hsa_status_t attachment_detach(void *ptr, bool interop)
+{
+    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
+    struct list callbacks = LIST_INIT(callbacks);
+    struct attachment *attachment;
+    uint64_t bytes = 0;
+    bool last, is_joined = false;
+
+    if (!ctx)
+        return HSA_STATUS_ERROR_NOT_INITIALIZED;
+    address_map_lock();
+    attachment = range_attachment(address_map_find_base(ptr));
+    if (attachment && attachment->interop != interop)
+        attachment = NULL;
+    last = attachment && attachment_count_down(attachment, &callbacks);
+    if (attachment && !last && attachment->maps > attachment->refs) {
+        is_joined = true;
+        attachment->maps--;
+        bytes = attachment->range.bytes;
+    }
+    address_map_unlock();
+    if (!attachment)
+        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    if (is_joined)
+        (void)memclient_unmap(ctx, ptr, bytes);
+    if (!last)
+        return HSA_STATUS_SUCCESS;
+    callbacks_run_outside(&callbacks, &ctx);
+    attachment_free(attachment, ctx);
+    return HSA_STATUS_SUCCESS;
+}
+
+void attachments_forget(void)
+{
+    HASH_CLEAR(hh, by_token);
 }
 
 /* ---- making a handle ------------------------------------------------------------------------------------- */
+
+/* Is it the size as asked for, or that rounded up to pages? */
+static bool ipc_is_size(uint64_t length, uint64_t size, uint64_t bytes)
+{
+    return length == size || length == bytes || length == page_align_up(size);
+}
 
 /*
  * With the lock: what is known of the allocation or attached memory at ptr. True if it has a token; if it has none, a
@@ -56,7 +181,7 @@ static bool ipc_find_token(const void *ptr, size_t length, struct memclient_toke
     const struct attachment *attachment = range_attachment(range);
     const struct allocation *allocation = range_allocation(range);
 
-    if (!range || !is_size(length, range->size, range->bytes))
+    if (!range || !ipc_is_size(length, range->size, range->bytes))
         return false;
     if (attachment && !attachment->interop) {
         *token = attachment->token;
@@ -203,7 +328,7 @@ hsa_status_t hsa_amd_ipc_memory_attach(const hsa_amd_ipc_memory_t *handle, size_
     r = memclient_open_token(ctx, &token, 0, &buffer);
     if (r)
         return ipc_status(r);
-    if (!is_size(len, memclient_buffer_size(buffer), memclient_buffer_bytes(buffer)))
+    if (!ipc_is_size(len, memclient_buffer_size(buffer), memclient_buffer_bytes(buffer)))
         return HSA_STATUS_ERROR_INVALID_ARGUMENT;
     if (!num_agents)
         allowed = agents_all();
@@ -216,4 +341,47 @@ hsa_status_t hsa_amd_ipc_memory_attach(const hsa_amd_ipc_memory_t *handle, size_
 hsa_status_t hsa_amd_ipc_memory_detach(void *mapped_ptr)
 {
     return attachment_detach(mapped_ptr, false);
+}
+
+/* ---- interop buffers ------------------------------------------------------------------------------------- */
+
+hsa_status_t hsa_amd_interop_map_buffer(uint32_t num_agents, hsa_agent_t *agents, int interop_handle, uint32_t flags,
+                                        size_t *size, void **ptr, size_t *metadata_size, const void **metadata)
+{
+    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
+    _cleanup_(memclient_buffer_unrefp) struct memclient_buffer *buffer = NULL;
+    struct attachment *attachment = NULL;
+    hsa_status_t status;
+    uint64_t allowed;
+    int r;
+
+    if (!ctx || !agents || !size || !ptr || !num_agents || flags)
+        return runtime_refusal(ctx);
+    if (!topology_agents(num_agents, agents, &allowed))
+        return HSA_STATUS_ERROR_INVALID_AGENT;
+    r = memclient_import_fd(ctx, interop_handle, &buffer);
+    if (r)
+        return r == -EBADF ? HSA_STATUS_ERROR_INVALID_ARGUMENT : runtime_status(r);
+    status = attachment_map(&buffer, allowed, true, &attachment);
+    if (status)
+        return status;
+    attachment->interop = true;
+    *size = attachment->range.size;
+    *ptr = (void *)(uintptr_t)attachment->range.start;
+    if (metadata_size)
+        *metadata_size = 0;
+    if (metadata)
+        *metadata = NULL;
+    address_map_lock();
+    (void)attachment_insert(attachment);
+    address_map_unlock();
+    return HSA_STATUS_SUCCESS;
+}
+
+hsa_status_t hsa_amd_interop_unmap_buffer(void *ptr)
+{
+    hsa_status_t status = attachment_detach(ptr, true);
+
+    /* what is none is ignored */
+    return status == HSA_STATUS_ERROR_INVALID_ARGUMENT ? HSA_STATUS_SUCCESS : status;
 }

@@ -32,23 +32,6 @@ static inline struct attachment *range_attachment(struct address_range *range)
     return range && range->kind == RANGE_ATTACHMENT ? container_of(range, struct attachment, range) : NULL;
 }
 
-/*
- * Maps a buffer, at its home where that is free, and takes it over; it is not in the address map yet. alone = without
- * sharing a mapping that the process has.
- */
-hsa_status_t attachment_map(struct memclient_buffer **buffer, uint64_t allowed, bool alone,
-                            struct attachment **attachment);
-/* Unmaps and frees what is not in the address map; ctx as with memory_release(). */
-void attachment_free(struct attachment *attachment, struct memclient *ctx);
-
-/* With the lock: attached by this handle, or NULL. */
-struct attachment *attachment_find(const struct memclient_token *token);
-/* With the lock: if the same memory is attached at this address already, it takes the new mapping over, counted. */
-bool attachment_join(const struct attachment *new, struct attachment **there);
-/* With the lock, into the address map: there is none of its handle yet. False without memory. */
-bool attachment_insert(struct attachment *attachment);
-/* Enters the runtime itself: counts down what lies at ptr, and calls deallocation callbacks if that was the last. */
-hsa_status_t attachment_detach(void *ptr, bool interop);
 /* Empties the hash of tokens. The attachments themselves are in the address map. */
 void attachments_forget(void);
 

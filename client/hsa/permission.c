@@ -150,7 +150,8 @@ hsa_status_t hsa_amd_vmem_set_access(void *va, size_t size, const hsa_amd_memory
     return status;
 }
 
-hsa_status_t permissions_allow(struct mapping *mapping, uint64_t agents)
+/* With the lock: gives these agents reading and writing in the mapping and in those that follow without a gap. */
+static hsa_status_t permissions_allow(struct mapping *mapping, uint64_t agents)
 {
     const struct change change = {.list = {.set = agents, .read = agents, .write = agents}};
     uint64_t end = mapping->range.start + mapping->range.bytes;
@@ -159,6 +160,36 @@ hsa_status_t permissions_allow(struct mapping *mapping, uint64_t agents)
     for (; next && next->start == end && next->kind == RANGE_MAPPING && !next->busy; next = address_map_next(next))
         end += next->bytes;
     return permissions_apply(mapping, end, &change);
+}
+
+/* With the lock. All agents may use allocations as they are, so only that is checked. */
+static hsa_status_t permissions_allow_at(const void *ptr, uint64_t agents)
+{
+    struct address_range *range = address_map_find(ptr);
+    struct mapping *mapping = range_mapping(range);
+
+    if (mapping)
+        return permissions_allow(mapping, agents);
+    if (!range || range->kind == RANGE_LOCKED || range->start != (uintptr_t)ptr)
+        return HSA_STATUS_ERROR_INVALID_ALLOCATION;
+    return HSA_STATUS_SUCCESS;
+}
+
+hsa_status_t hsa_amd_agents_allow_access(uint32_t num_agents, const hsa_agent_t *agents, const uint32_t *flags,
+                                         const void *ptr)
+{
+    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
+    hsa_status_t status;
+    uint64_t set;
+
+    if (!ctx || !num_agents || !agents || flags || !ptr)
+        return runtime_refusal(ctx);
+    if (!topology_agents(num_agents, agents, &set))
+        return HSA_STATUS_ERROR_INVALID_AGENT;
+    address_map_lock();
+    status = permissions_allow_at(ptr, set);
+    address_map_unlock();
+    return status;
 }
 
 /* ---- asking ---------------------------------------------------------------------------------------------- */

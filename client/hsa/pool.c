@@ -73,3 +73,28 @@ hsa_status_t hsa_amd_agent_memory_pool_get_info(hsa_agent_t agent_handle, hsa_am
     return INFO_PUT(link_info, attribute, agent && pool ? &link : NULL,
                     agent ? INVALID_MEMORY_POOL : HSA_STATUS_ERROR_INVALID_AGENT, value);
 }
+
+/* ---- migration ------------------------------------------------------------------------------------------- */
+
+/* No pool takes memory of another one: the node of memory is changed by hsa_memory_assign_agent(). */
+hsa_status_t hsa_amd_memory_pool_can_migrate(hsa_amd_memory_pool_t src_memory_pool,
+                                             hsa_amd_memory_pool_t dst_memory_pool, bool *result)
+{
+    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
+
+    if (!ctx || !result)
+        return runtime_refusal(ctx);
+    if (!topology_memory_pool(src_memory_pool) || !topology_memory_pool(dst_memory_pool))
+        return INVALID_MEMORY_POOL;
+    *result = false;
+    return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
+}
+
+hsa_status_t hsa_amd_memory_migrate(const void *ptr, hsa_amd_memory_pool_t memory_pool, uint32_t flags)
+{
+    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
+
+    if (!ctx || !ptr || flags)
+        return runtime_refusal(ctx);
+    return topology_memory_pool(memory_pool) ? HSA_STATUS_ERROR_OUT_OF_RESOURCES : INVALID_MEMORY_POOL;
+}

@@ -82,9 +82,3 @@ void handles_forget(void);
 struct mapping *mapping_run(const void *address, uint64_t size);
 /* The one behind it; NULL at the end of the run. */
 struct mapping *mapping_next(struct mapping *mapping, uint64_t end);
-
-/* ---- permission.c ---------------------------------------------------------------------------------------- */
-
-/* With the lock: gives these agents reading and writing in the mapping and in those that follow without a gap; for
- * hsa_amd_agents_allow_access(). */
-hsa_status_t permissions_allow(struct mapping *mapping, uint64_t agents);

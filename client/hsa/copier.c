@@ -10,7 +10,7 @@
  * From which size on this is faster, tests/bench/copy.c measures: with 16 processors of a Xeon from 2 MiB on, with 2 of
  * a busy EPYC, whose caches are quick at what fits into them, from 64 MiB. So small sizes take four threads to pay.
  */
-#include "hsa/copier.h"
+#include "hsa/memory.h"
 
 #include <pthread.h>
 #include <sched.h>

@@ -4,7 +4,6 @@
  */
 #include <memclient/hsa/hsa/hsa_ext_amd.h>
 
-#include "hsa/copier.h"
 #include "hsa/memory.h"
 #include "hsa/runtime.h"
 

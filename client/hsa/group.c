@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Groups of signals. See group.h.
+ * Groups of signals: lists with a handle, which hold none of their signals.
  */
-#include "hsa/group.h"
-
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,8 +12,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "hsa/runtime.h"
-#include "hsa/several.h"
-#include "hsa/signal.h"
+#include "hsa/watch.h"
 
 #define GROUP_BASE (UINT64_C(1) << 41) /* beyond the handles of signals */
 

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See handlers.h. All threads may add to the list, under the lock, and only the monitor's thread takes from it; so what
+ * Functions of the application that are called when a signal meets a condition, in one thread for all of them: the
+ * monitor's. It begins with the first of them and ends with the last hsa_shut_down(), or when the library is unloaded.
+ *
+ * All threads may add to the list, under the lock, and only the monitor's thread takes from it; so what
  * that checks and sleeps on stays while it has not the lock. It calls functions without the lock.
  *
  * A monitor is the thread and its list. Stopping takes the monitor away from `monitor`, so what is added afterwards has
  * a new one.
  */
-#include "hsa/handlers.h"
-
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>

@@ -9,14 +9,11 @@
  */
 #include <stdlib.h>
 
-#include "hsa/group.h"
-#include "hsa/handlers.h"
 #include "hsa/headroom.h"
 #include "hsa/ipc.h"
 #include "hsa/memory.h"
 #include "hsa/runtime.h"
 #include "hsa/signal.h"
-#include "hsa/svm.h"
 #include "hsa/vmem.h"
 
 static pthread_mutex_t starting = PTHREAD_MUTEX_INITIALIZER;

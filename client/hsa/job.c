@@ -9,7 +9,6 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "hsa/copier.h"
 #include "hsa/memory.h"
 #include "hsa/runtime.h"
 #include "hsa/signal.h"

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See machine.h. Of sysfs: a node's list of processors, a processor's caches and highest frequency. Of /proc/cpuinfo:
- * its model, and on machines without frequency scaling its frequency; there each processor has a paragraph that begins
- * with its number. ARM's kernel gives no model there, only the numbers of implementer and part. In containers either
- * file may be missing; then the C library is asked.
+ * What the kernel says of the processors of a node: how many, which, how fast, with which caches.
+ *
+ * It is for people and for programs that tune themselves, so nothing here can fail: what cannot be found out is 0 or a
+ * plain word. Processors of a node are taken to be alike; the first one that is online speaks for all.
+ *
+ * Sysfs has a node's list of processors, and a processor's caches and highest frequency. /proc/cpuinfo has its model,
+ * and on machines without frequency scaling its frequency; each processor has a paragraph there, which begins with its
+ * number. ARM's kernel gives no model there, only the numbers of implementer and part. In containers either file may be
+ * missing; then the C library is asked.
  */
-#include "hsa/machine.h"
+#include "hsa/topology.h"
 
 #include <inttypes.h>
 #include <limits.h>

@@ -65,5 +65,8 @@ bool pointer_allows(const void *address, size_t size, hsa_access_permission_t ac
 /* May so much be read there and written here? Takes the lock. */
 bool pointer_allows_copy(const void *to, const void *from, size_t size);
 
-/* assign.c */
-void assign_fork_child(void);
+/* copier.c: copies ranges that do not overlap. Large ones are shared out to several threads where that is faster; all is
+ * done when it returns. */
+void copier_copy(void *to, const void *from, size_t size);
+/* `to` and size, in bytes, are multiples of 4. */
+void copier_fill(void *to, uint32_t pattern, size_t size);

@@ -75,7 +75,33 @@ hsa_status_t runtime_status(int r);
 
 DEFINE_CLEANUP(struct memclient_buffer *, memclient_buffer_unref);
 
-/* At hsa_init(): the environment's profile, unless the program has set one. */
-hsa_status_t runtime_choose_profile(void);
 /* Decisions where the documents and today's ROCr differ: see memclient_hsa_set_profile(). */
 bool runtime_is_like_rocr(void);
+
+/* ---- what starting, stopping and forking call ------------------------------------------------------------ */
+
+/* runtime.c, at hsa_init(): the environment's profile, unless the program has set one. */
+hsa_status_t runtime_choose_profile(void);
+
+/*
+ * handlers.c: ends the thread, and waits for that, unless it is the caller: then it ends when the function that it is
+ * in returns. Those that have not been called are not called any more. Before the runtime is locked, since a function
+ * may be on its way in.
+ */
+void handlers_stop(void);
+/* Around a fork. The child has no thread and no handlers. */
+void handlers_fork_prepare(void);
+void handlers_fork_parent(void);
+void handlers_fork_child(void);
+
+/* group.c: forgets all groups. */
+void groups_stop(void);
+/* Around a fork. The child has no group. */
+void groups_fork_prepare(void);
+void groups_fork_parent(void);
+void groups_fork_child(void);
+
+/* svm.c, with the lock of the records: forgets all attributes. */
+void svm_forget(void);
+/* assign.c */
+void assign_fork_child(void);

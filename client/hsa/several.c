@@ -2,7 +2,7 @@
 /*
  * Waiting for any or all of several signals.
  */
-#include "hsa/several.h"
+#include "hsa/watch.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,6 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "hsa/watch.h"
 
 /* One that is waited for, and where it was in the caller's list. */
 struct awaited {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See svm.h. Ranges that have attributes are in a tree, whole pages each and none overlapping another; all others have
+ * Attributes that programs give to ranges of memory: hsa_amd_svm_...().
+ *
+ * Ranges that have attributes are in a tree, whole pages each and none overlapping another; all others have
  * the defaults. A range is split where a new one begins or ends inside of it, so that a call applies to the whole of a
  * range or to nothing of it. All under the lock of the records, address_map.h.
  */
-#include "hsa/svm.h"
-
 #include <stdlib.h>
 
 #include <memclient/hsa/hsa/hsa_ext_amd.h>

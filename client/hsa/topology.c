@@ -17,7 +17,6 @@
 
 #include "base/cleanup.h"
 #include "base/steal.h"
-#include "hsa/machine.h"
 
 #define AGENT_BASE UINT64_C(0x100)
 #define POOL_BASE  UINT64_C(0x10000)

@@ -73,7 +73,7 @@ struct agent {
     uint32_t node;     /* the broker's number */
     uint32_t physical; /* the kernel's */
     hsa_agent_t nearest_cpu; /* itself, unless it has no processors */
-    uint32_t cores;          /* from here to the caches, all that has no comment: see machine.h */
+    uint32_t cores;          /* from here to the caches, all that has no comment: see machine_describe() */
     uint32_t max_mhz;
     uint32_t cache_bytes[4];
     uint32_t cacheline;
@@ -108,6 +108,15 @@ const struct pool *topology_memory_pool(hsa_amd_memory_pool_t handle);
 /* The standard pool of the agent that has a buffer's first page, as if that had allocated it; NULL if none has. */
 const struct pool *topology_pool_of(const struct memclient_buffer_info *info);
 const struct cache *topology_cache(hsa_cache_t cache);
+
+/*
+ * machine.c: fills in name, cores, max_mhz, cache_bytes, cacheline, and the caches' level, size and name, for the node
+ * that the kernel calls so. has_cpus: as the broker says, for kernels that do not. `root` is where /sys, /proc and /etc
+ * are: "".
+ */
+void machine_describe(struct agent *agent, uint32_t physical, bool has_cpus, const char *root);
+/* Its uuid, by its node: the same in every process of the machine and after every boot. */
+void machine_identify(struct agent *agent, const char *root);
 
 /* At the first hsa_init(). OUT_OF_RESOURCES if the broker cannot be asked or has no memory. */
 hsa_status_t topology_load(struct memclient *ctx);

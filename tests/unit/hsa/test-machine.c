@@ -3,7 +3,7 @@
  * machine_describe() and machine_identify() on trees of files as kernels show them: two nodes of x86-64, one with
  * memory alone, arm64, and nothing at all.
  */
-#include "hsa/machine.h"
+#include "hsa/topology.h"
 
 #include <string.h>
 #include <unistd.h>

@@ -274,7 +274,7 @@ hsa_status_t hsa_amd_signal_async_handler(hsa_signal_t signal, hsa_signal_condit
     _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
     struct handler *new;
 
-    if (!ctx || !handler || !cell_is_condition(cond))
+    if (!ctx || !handler || !signal_is_condition(cond))
         return runtime_refusal(ctx);
     new = calloc(1, sizeof(*new));
     if (!new)

@@ -83,9 +83,9 @@ static void job_complete(const struct job *job, bool is_done, uint64_t start)
         atomic_store(&job->completion->copy_end, clock_now_ns());
     }
     if (is_done)
-        signal_change(job->completion, CELL_SUBTRACT, 1);
+        signal_change(job->completion, SIGNAL_SUBTRACT, 1);
     else
-        signal_change(job->completion, CELL_EXCHANGE, FAILED);
+        signal_change(job->completion, SIGNAL_EXCHANGE, FAILED);
 }
 
 static void *job_run(void *data)

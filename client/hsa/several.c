@@ -44,7 +44,7 @@ static bool several_init(struct several *several, const struct several_list *lis
         if (!signal)
             continue;
         several->signals[several->n++] = (struct awaited){watch, i, false};
-        if (!cell_is_condition(watch.condition))
+        if (!signal_is_condition(watch.condition))
             return false;
     }
     return true;
@@ -80,14 +80,14 @@ static enum outcome several_check(struct several *several, struct watch_set *set
 static enum outcome several_wait(struct several *several, bool all, uint64_t deadline, hsa_wait_state_t state,
                                  struct awaited **met)
 {
-    uint32_t spins = state == HSA_WAIT_STATE_ACTIVE ? CELL_SPINS_ACTIVE : CELL_SPINS;
+    uint32_t spins = state == HSA_WAIT_STATE_ACTIVE ? SIGNAL_SPINS_ACTIVE : SIGNAL_SPINS;
     enum outcome outcome = NOT_YET;
     struct watch_set set;
 
     for (uint32_t i = 0; i < spins && outcome == NOT_YET; i += several->n) {
         watch_set_begin(&set);
         outcome = several_check(several, &set, all, met);
-        cell_relax();
+        signal_relax();
     }
     if (outcome != NOT_YET)
         return outcome;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See signal.h: the table, making and sharing. What a value is and how one waits for it is in cell.c. */
+/* See signal.h: the table, making and sharing. How values change and are waited for is in signal_wait.c. */
 #include "hsa/signal.h"
 
 #include <pthread.h>
@@ -12,8 +12,6 @@
 #include "base/steal.h"
 #include "hsa/ipc.h"
 #include "hsa/runtime.h"
-#include "hsa/topology.h"
-#include "hsa/watch.h"
 
 #define SIGNAL_BASE (UINT64_C(1) << 40) /* beyond the handles of agents and pools */
 
@@ -88,19 +86,11 @@ static hsa_status_t signal_publish(struct signal **signal, hsa_signal_t *handle)
     return status;
 }
 
-/* A watcher counts itself before it reads the value: see cell.c. */
-static void signal_wake_watchers(const struct signal *signal)
-{
-    if (atomic_load(&signal->watched))
-        watch_wake();
-}
-
 /* It has left the table. */
 static void signal_end(struct signal *signal)
 {
     atomic_store(&signal->dead, true);
-    cell_wake(signal->cell, !signal->buffer);
-    signal_wake_watchers(signal);
+    signal_wake(signal);
     signal_unref(signal);
 }
 
@@ -171,32 +161,6 @@ void signals_fork_child(void)
         memclient_buffer_unref(signal->buffer);
         free(signal);
     }
-}
-
-/* ---- values ---------------------------------------------------------------------------------------------- */
-
-hsa_signal_value_t signal_change(struct signal *signal, enum cell_change change, hsa_signal_value_t operand)
-{
-    hsa_signal_value_t before = cell_change(signal->cell, !signal->buffer, change, operand);
-
-    signal_wake_watchers(signal);
-    return before;
-}
-
-hsa_signal_value_t signal_cas(struct signal *signal, hsa_signal_value_t expected, hsa_signal_value_t value)
-{
-    hsa_signal_value_t before = cell_cas(signal->cell, !signal->buffer, expected, value);
-
-    if (before == expected)
-        signal_wake_watchers(signal);
-    return before;
-}
-
-hsa_signal_value_t signal_wait(struct signal *signal, hsa_signal_condition_t condition, hsa_signal_value_t compare,
-                               uint64_t deadline, hsa_wait_state_t state)
-{
-    return cell_wait(signal->cell, !signal->buffer, &(struct wait_options){condition, compare, deadline, state},
-                     &signal->dead);
 }
 
 /* ---- making and sharing ---------------------------------------------------------------------------------- */
@@ -271,7 +235,8 @@ hsa_status_t hsa_amd_signal_create(hsa_signal_value_t initial_value, uint32_t nu
     } else {
         signal->cell = &signal->own;
     }
-    cell_init(signal->cell, initial_value);
+    signal->cell->magic = CELL_MAGIC;
+    atomic_store(&signal->cell->value, initial_value);
     return signal_publish(&signal, handle);
 }
 
@@ -318,7 +283,7 @@ hsa_status_t hsa_amd_ipc_signal_attach(const hsa_amd_ipc_signal_t *ipc, hsa_sign
     r = signal_map_cell(signal);
     if (r < 0)
         return runtime_status(r);
-    if (!cell_is_one(signal->cell))
+    if (signal->cell->magic != CELL_MAGIC)
         return HSA_STATUS_ERROR_INVALID_ARGUMENT;
     signal->may_be_exposed = true;
     return signal_publish(&signal, handle);
@@ -338,8 +303,7 @@ hsa_status_t hsa_amd_signal_value_pointer(hsa_signal_t handle, volatile hsa_sign
         return HSA_STATUS_ERROR_INVALID_ARGUMENT;
     /* waiters that sleep already poll from now on */
     atomic_store(&signal->cell->is_exposed, 1);
-    cell_wake(signal->cell, !signal->buffer);
-    signal_wake_watchers(signal);
+    signal_wake(signal);
     *value_ptr = (volatile hsa_signal_value_t *)&signal->cell->value;
     return HSA_STATUS_SUCCESS;
 }

@@ -17,10 +17,10 @@ static hsa_signal_value_t value_load(hsa_signal_t handle)
 {
     _cleanup_(signal_unrefp) struct signal *signal = signal_find(handle);
 
-    return signal ? cell_load(signal->cell) : 0;
+    return signal ? atomic_load(&signal->cell->value) : 0;
 }
 
-static hsa_signal_value_t value_change(hsa_signal_t handle, enum cell_change change, hsa_signal_value_t operand)
+static hsa_signal_value_t value_change(hsa_signal_t handle, enum signal_change change, hsa_signal_value_t operand)
 {
     _cleanup_(signal_unrefp) struct signal *signal = signal_find(handle);
 
@@ -39,7 +39,7 @@ static void value_store_silently(hsa_signal_t handle, hsa_signal_value_t value)
     _cleanup_(signal_unrefp) struct signal *signal = signal_find(handle);
 
     if (signal)
-        cell_store_silently(signal->cell, value);
+        atomic_store(&signal->cell->value, value);
 }
 
 /* A tick is a nanosecond. */
@@ -63,7 +63,7 @@ LOAD(acquire)
 #define STORE(order)                                                                \
     void hsa_signal_store_##order(hsa_signal_t signal, hsa_signal_value_t value)    \
     {                                                                               \
-        (void)value_change(signal, CELL_EXCHANGE, value);                           \
+        (void)value_change(signal, SIGNAL_EXCHANGE, value);                           \
     }
 STORE(relaxed)
 STORE(screlease)
@@ -102,18 +102,18 @@ WAIT(acquire)
     {                                                                                \
         (void)value_change(signal, change, value);                                   \
     }
-IN_EVERY_ORDER(CHANGE, add, CELL_ADD)
-IN_EVERY_ORDER(CHANGE, subtract, CELL_SUBTRACT)
-IN_EVERY_ORDER(CHANGE, and, CELL_AND)
-IN_EVERY_ORDER(CHANGE, or, CELL_OR)
-IN_EVERY_ORDER(CHANGE, xor, CELL_XOR)
+IN_EVERY_ORDER(CHANGE, add, SIGNAL_ADD)
+IN_EVERY_ORDER(CHANGE, subtract, SIGNAL_SUBTRACT)
+IN_EVERY_ORDER(CHANGE, and, SIGNAL_AND)
+IN_EVERY_ORDER(CHANGE, or, SIGNAL_OR)
+IN_EVERY_ORDER(CHANGE, xor, SIGNAL_XOR)
 
 #define EXCHANGE(order, change)                                                                       \
     hsa_signal_value_t hsa_signal_exchange_##order(hsa_signal_t signal, hsa_signal_value_t value)     \
     {                                                                                                 \
         return value_change(signal, change, value);                                                   \
     }
-IN_EVERY_ORDER(EXCHANGE, CELL_EXCHANGE)
+IN_EVERY_ORDER(EXCHANGE, SIGNAL_EXCHANGE)
 
 #define CAS(order, swap)                                                                            \
     hsa_signal_value_t hsa_signal_cas_##order(hsa_signal_t signal, hsa_signal_value_t expected,     \

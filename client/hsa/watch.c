@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See watch.h. As in cell.c, the one side changes a value and then checks for watchers; the other counts itself as one,
+ * See watch.h. As in signal_wait.c, the one side changes a value and then checks for watchers; the other counts itself as one,
  * then reads the words, then the values; all sequentially consistent, so one of the two sees the other.
  */
 #include "hsa/watch.h"
@@ -53,8 +53,8 @@ bool watch_check(struct watch_set *set, struct watch *watch)
         set->polls = true;
     if (atomic_load(&cell->is_exposed))
         set->polls = true;
-    watch->value = cell_load(cell);
-    return cell_meets(watch->value, watch->condition, watch->compare);
+    watch->value = atomic_load(&cell->value);
+    return signal_meets(watch->value, watch->condition, watch->compare);
 }
 
 /* On the process's own word alone. */
@@ -91,7 +91,7 @@ static bool sleep_on_all(const struct watch_set *set, uint64_t left)
 void watch_set_sleep(const struct watch_set *set, uint64_t deadline)
 {
     uint64_t left = deadline_left(deadline, clock_now_ns());
-    uint64_t poll = left < CELL_POLL_NS ? left : CELL_POLL_NS;
+    uint64_t poll = left < SIGNAL_POLL_NS ? left : SIGNAL_POLL_NS;
 
     if (!left)
         return;

@@ -8,29 +8,29 @@
 #include "hsa/runtime.h"
 
 
+#define EXTENSION(name) {name, #name}
+
+static const struct {
+    uint16_t number;
+    const char *name;
+} extensions[] = {
+    EXTENSION(HSA_EXTENSION_FINALIZER),
+    EXTENSION(HSA_EXTENSION_IMAGES),
+    EXTENSION(HSA_EXTENSION_PERFORMANCE_COUNTERS),
+    EXTENSION(HSA_EXTENSION_PROFILING_EVENTS),
+    EXTENSION(HSA_EXTENSION_AMD_PROFILER),
+    EXTENSION(HSA_EXTENSION_AMD_LOADER),
+    EXTENSION(HSA_EXTENSION_AMD_AQLPROFILE),
+    EXTENSION(HSA_EXTENSION_AMD_PC_SAMPLING),
+};
+
 /* NULL if there is no such extension. */
 static const char *extension_name(uint16_t extension)
 {
-    switch (extension) {
-    case HSA_EXTENSION_FINALIZER:
-        return "HSA_EXTENSION_FINALIZER";
-    case HSA_EXTENSION_IMAGES:
-        return "HSA_EXTENSION_IMAGES";
-    case HSA_EXTENSION_PERFORMANCE_COUNTERS:
-        return "HSA_EXTENSION_PERFORMANCE_COUNTERS";
-    case HSA_EXTENSION_PROFILING_EVENTS:
-        return "HSA_EXTENSION_PROFILING_EVENTS";
-    case HSA_EXTENSION_AMD_PROFILER:
-        return "HSA_EXTENSION_AMD_PROFILER";
-    case HSA_EXTENSION_AMD_LOADER:
-        return "HSA_EXTENSION_AMD_LOADER";
-    case HSA_EXTENSION_AMD_AQLPROFILE:
-        return "HSA_EXTENSION_AMD_AQLPROFILE";
-    case HSA_EXTENSION_AMD_PC_SAMPLING:
-        return "HSA_EXTENSION_AMD_PC_SAMPLING";
-    default:
-        return NULL;
-    }
+    for (size_t i = 0; i < sizeof(extensions) / sizeof(extensions[0]); i++)
+        if (extensions[i].number == extension)
+            return extensions[i].name;
+    return NULL;
 }
 
 hsa_status_t hsa_extension_get_name(uint16_t extension, const char **name)

@@ -11,6 +11,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/steal.h"
 #include "hsa/runtime.h"
 #include "hsa/watch.h"
 
@@ -124,35 +125,28 @@ hsa_status_t hsa_signal_group_destroy(hsa_signal_group_t signal_group)
 }
 
 /* Not in the runtime while it waits: shutting down ends the signals, and so the wait. */
-static hsa_status_t group_wait(hsa_signal_group_t handle, const hsa_signal_condition_t *conditions,
-                               const hsa_signal_value_t *values, hsa_wait_state_t state, hsa_signal_t *signal,
-                               hsa_signal_value_t *value)
-{
-    _cleanup_(group_unrefp) struct group *group = NULL;
-    hsa_status_t status = check(conditions && values && signal && value, HSA_STATUS_SUCCESS);
-    struct several_list list;
-    uint32_t index;
-
-    if (status)
-        return status;
-    group = group_find(handle);
-    if (!group)
-        return HSA_STATUS_ERROR_INVALID_SIGNAL_GROUP;
-    list = (struct several_list){group->n, group->signals, conditions, values};
-    index = several_wait_any(&list, DEADLINE_NEVER, state, value);
-    if (index == SEVERAL_NONE)
-        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
-    *signal = group->signals[index];
-    return HSA_STATUS_SUCCESS;
-}
-
 hsa_status_t hsa_signal_group_wait_any_scacquire(hsa_signal_group_t signal_group,
                                                  const hsa_signal_condition_t *conditions,
                                                  const hsa_signal_value_t *compare_values,
                                                  hsa_wait_state_t wait_state_hint, hsa_signal_t *signal,
                                                  hsa_signal_value_t *value)
 {
-    return group_wait(signal_group, conditions, compare_values, wait_state_hint, signal, value);
+    _cleanup_(group_unrefp) struct group *group = NULL;
+    hsa_status_t status = check(conditions && compare_values && signal && value, HSA_STATUS_SUCCESS);
+    struct several_list list;
+    uint32_t index;
+
+    if (status)
+        return status;
+    group = group_find(signal_group);
+    if (!group)
+        return HSA_STATUS_ERROR_INVALID_SIGNAL_GROUP;
+    list = (struct several_list){group->n, group->signals, conditions, compare_values};
+    index = several_wait_any(&list, DEADLINE_NEVER, wait_state_hint, value);
+    if (index == SEVERAL_NONE)
+        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    *signal = group->signals[index];
+    return HSA_STATUS_SUCCESS;
 }
 
 hsa_status_t hsa_signal_group_wait_any_relaxed(hsa_signal_group_t signal_group,
@@ -161,29 +155,21 @@ hsa_status_t hsa_signal_group_wait_any_relaxed(hsa_signal_group_t signal_group,
                                                hsa_wait_state_t wait_state_hint, hsa_signal_t *signal,
                                                hsa_signal_value_t *value)
 {
-    return group_wait(signal_group, conditions, compare_values, wait_state_hint, signal, value);
+    return hsa_signal_group_wait_any_scacquire(signal_group, conditions, compare_values, wait_state_hint, signal, value);
 }
 
-static void groups_free(struct group *all)
+void groups_stop(void)
 {
-    struct group *group, *next;
+    struct group *all, *group, *next;
 
+    pthread_mutex_lock(&groups_lock);
+    all = steal_ptr(&groups);
+    pthread_mutex_unlock(&groups_lock);
     HASH_ITER(hh, all, group, next)
     {
         HASH_DELETE(hh, all, group);
         group_unref(group);
     }
-}
-
-void groups_stop(void)
-{
-    struct group *all;
-
-    pthread_mutex_lock(&groups_lock);
-    all = groups;
-    groups = NULL;
-    pthread_mutex_unlock(&groups_lock);
-    groups_free(all);
 }
 
 void groups_fork_prepare(void)

@@ -14,15 +14,14 @@
 #define KEPT_NS   (10 * UINT64_C(1000000))
 
 static pthread_mutex_t headroom_lock = PTHREAD_MUTEX_INITIALIZER;
-static uint64_t asked_at;                    /* 0 = never, or not to the end */
-static uint64_t asked_in;                    /* how many changes there had been by then */
-static uint64_t available[POOLS_MAX];        /* by a pool's index */
+static uint64_t asked_at;             /* 0 = never, or not to the end */
+static uint64_t available[POOLS_MAX]; /* by a pool's index */
 static _Atomic uint64_t reported[POOLS_MAX];
-static _Atomic uint64_t headroom_changes = 1;
+static _Atomic bool headroom_has_changed; /* since the broker was asked */
 
 void headroom_changed(void)
 {
-    atomic_fetch_add_explicit(&headroom_changes, 1, memory_order_release);
+    atomic_store(&headroom_has_changed, true);
 }
 
 static int headroom_note(const struct memclient_pool *pool, void *data)
@@ -37,32 +36,26 @@ static int headroom_note(const struct memclient_pool *pool, void *data)
     return 0;
 }
 
-/*
- * With the lock; the answer is to have been asked for after change `since`. Threads that wait for the lock take what
- * the one before them has asked for, if that was late enough, so that none waits for more than two calls.
- */
-static hsa_status_t headroom_refresh(uint64_t since)
+/* With the lock. What changes while the broker is asked may not be in its answer, so it is forgotten before. */
+static hsa_status_t headroom_refresh(void)
 {
     uint64_t now = clock_now_ns();
-    uint64_t in = atomic_load_explicit(&headroom_changes, memory_order_acquire);
 
-    if (asked_at && asked_in >= since && now - asked_at < KEPT_NS)
+    if (!atomic_exchange(&headroom_has_changed, false) && asked_at && now - asked_at < KEPT_NS)
         return HSA_STATUS_SUCCESS;
     asked_at = 0;
     if (memclient_list_pools(runtime_context(), headroom_note, NULL) < 0)
         return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
     asked_at = now;
-    asked_in = in;
     return HSA_STATUS_SUCCESS;
 }
 
 static hsa_status_t headroom_read(const struct pool *pool, uint64_t *bytes)
 {
-    uint64_t since = atomic_load_explicit(&headroom_changes, memory_order_acquire);
     hsa_status_t status;
 
     pthread_mutex_lock(&headroom_lock);
-    status = headroom_refresh(since);
+    status = headroom_refresh();
     if (!status)
         *bytes = available[pool->index];
     pthread_mutex_unlock(&headroom_lock);

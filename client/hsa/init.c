@@ -2,10 +2,9 @@
 /*
  * Starting and stopping.
  *
- * The count says whether HSA is up. It goes from 0 to 1 and from 1 to 0 under one mutex, with everything that this
- * means; between other numbers it moves by itself, so that hsa_init() in a thousand threads costs each an atomic
- * instruction. The thread that stops sets it to 0 first, so that no other enters any more, and then waits for those
- * inside.
+ * The count says whether HSA is up. It moves under one mutex, together with everything that a step from 0 to 1 or from 1
+ * to 0 means, and is read without. The thread that stops sets it to 0 first, so that no other enters any more, and then
+ * waits for those inside.
  */
 #include <stdlib.h>
 
@@ -160,50 +159,35 @@ static void runtime_stop(void)
 hsa_status_t hsa_init(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    int32_t n = __atomic_load_n(&runtime.count, __ATOMIC_ACQUIRE);
     hsa_status_t status = HSA_STATUS_SUCCESS;
 
-    for (;;) {
-        if (n == INT32_MAX)
-            return HSA_STATUS_ERROR_REFCOUNT_OVERFLOW;
-        if (n) {
-            if (__atomic_compare_exchange_n(&runtime.count, &n, n + 1, true, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
-                return HSA_STATUS_SUCCESS;
-            continue;
-        }
-        (void)pthread_once(&once, watch_forks);
-        pthread_mutex_lock(&starting);
-        n = __atomic_load_n(&runtime.count, __ATOMIC_ACQUIRE);
-        if (!n) {
-            status = runtime_start();
-            if (!status)
-                __atomic_store_n(&runtime.count, 1, __ATOMIC_RELEASE);
-        }
-        pthread_mutex_unlock(&starting);
-        if (!n)
-            return status;
-    }
+    (void)pthread_once(&once, watch_forks);
+    pthread_mutex_lock(&starting);
+    if (runtime.count == INT32_MAX)
+        status = HSA_STATUS_ERROR_REFCOUNT_OVERFLOW;
+    else if (!runtime.count)
+        status = runtime_start();
+    if (!status)
+        __atomic_store_n(&runtime.count, runtime.count + 1, __ATOMIC_RELEASE);
+    pthread_mutex_unlock(&starting);
+    return status;
 }
 
 hsa_status_t hsa_shut_down(void)
 {
-    int32_t n = __atomic_load_n(&runtime.count, __ATOMIC_ACQUIRE);
-    bool done;
+    hsa_status_t status = HSA_STATUS_SUCCESS;
 
-    for (;;) {
-        if (!n)
-            return HSA_STATUS_ERROR_NOT_INITIALIZED;
-        if (n > 1) {
-            if (__atomic_compare_exchange_n(&runtime.count, &n, n - 1, true, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
-                return HSA_STATUS_SUCCESS;
-            continue;
-        }
-        pthread_mutex_lock(&starting);
-        done = __atomic_compare_exchange_n(&runtime.count, &n, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
-        if (done)
+    /* a handler asks as well, while the thread that stops waits for it */
+    if (!runtime_is_up())
+        return HSA_STATUS_ERROR_NOT_INITIALIZED;
+    pthread_mutex_lock(&starting);
+    if (!runtime.count) {
+        status = HSA_STATUS_ERROR_NOT_INITIALIZED;
+    } else {
+        __atomic_store_n(&runtime.count, runtime.count - 1, __ATOMIC_RELEASE);
+        if (!runtime.count)
             runtime_stop();
-        pthread_mutex_unlock(&starting);
-        if (done)
-            return HSA_STATUS_SUCCESS;
     }
+    pthread_mutex_unlock(&starting);
+    return status;
 }

@@ -173,7 +173,6 @@ static bool read_caches(struct agent *agent, unsigned processor, const char *roo
 
 static void ask_for_caches(struct agent *agent)
 {
-#ifdef _SC_LEVEL1_DCACHE_SIZE
     static const int sizes[] = {_SC_LEVEL1_DCACHE_SIZE, _SC_LEVEL2_CACHE_SIZE, _SC_LEVEL3_CACHE_SIZE,
                                 _SC_LEVEL4_CACHE_SIZE};
 
@@ -183,19 +182,14 @@ static void ask_for_caches(struct agent *agent)
         if (size > 0 && size <= UINT32_MAX)
             add_cache(agent, i + 1, (uint32_t)size, i ? "" : " data");
     }
-#else
-    (void)agent;
-#endif
 }
 
 static void set_cacheline(struct agent *agent)
 {
-#ifdef _SC_LEVEL1_DCACHE_LINESIZE
     long line = sysconf(_SC_LEVEL1_DCACHE_LINESIZE);
 
     if (!agent->cacheline && line > 0 && line <= UINT32_MAX)
         agent->cacheline = (uint32_t)line;
-#endif
     if (!agent->cacheline)
         agent->cacheline = LINE_USUAL;
 }

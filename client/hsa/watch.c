@@ -69,7 +69,6 @@ static void sleep_on_one(const struct watch_set *set, uint64_t left)
 /* False on kernels that cannot. */
 static bool sleep_on_all(const struct watch_set *set, uint64_t left)
 {
-#ifdef SYS_futex_waitv
     struct futex_waitv words[WATCH_WORDS_MAX] = {{0}};
     uint64_t until = deadline_after_ns(left);
     struct timespec time = {.tv_sec = (time_t)(until / NSEC_PER_SEC), .tv_nsec = (long)(until % NSEC_PER_SEC)};
@@ -81,11 +80,6 @@ static bool sleep_on_all(const struct watch_set *set, uint64_t left)
     }
     return syscall(SYS_futex_waitv, words, set->n_words, 0, left == UINT64_MAX ? NULL : &time, CLOCK_MONOTONIC) >= 0 ||
            errno != ENOSYS;
-#else
-    (void)set;
-    (void)left;
-    return false;
-#endif
 }
 
 void watch_set_sleep(const struct watch_set *set, uint64_t deadline)

@@ -38,14 +38,6 @@ static inline struct locked *range_locked(struct address_range *range)
     return range && range->kind == RANGE_LOCKED ? container_of(range, struct locked, range) : NULL;
 }
 
-/* All agents, as a set. */
-static inline uint64_t agents_all(void)
-{
-    unsigned n = topology()->n_agents;
-
-    return n == 64 ? UINT64_MAX : (UINT64_C(1) << n) - 1;
-}
-
 /* memory.c: unmaps what was allocated or attached and releases the buffer. ctx is the session of now, or NULL: if the
  * buffer's was another one, HSA was shut down meanwhile, which has unmapped it. */
 void memory_release(const struct address_range *range, struct memclient_buffer *buffer, struct memclient *ctx);

@@ -27,11 +27,6 @@ static unsigned permissions_access(const struct permissions *permissions)
     return permissions->read ? MEMCLIENT_READ : MEMCLIENT_NO_ACCESS;
 }
 
-static uint64_t agent_bit(const struct agent *agent)
-{
-    return UINT64_C(1) << agent->index;
-}
-
 static hsa_access_permission_t permissions_of_agent(const struct permissions *permissions, const struct agent *agent)
 {
     unsigned access = HSA_ACCESS_PERMISSION_NONE;

@@ -177,9 +177,9 @@ static hsa_status_t check_consumers(uint32_t n, const hsa_agent_t *consumers)
 
         if (!agent)
             return HSA_STATUS_ERROR_INVALID_AGENT;
-        if (seen & UINT64_C(1) << agent->index)
+        if (seen & agent_bit(agent))
             return HSA_STATUS_ERROR_INVALID_ARGUMENT;
-        seen |= UINT64_C(1) << agent->index;
+        seen |= agent_bit(agent);
     }
     return HSA_STATUS_SUCCESS;
 }

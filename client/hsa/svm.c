@@ -20,20 +20,16 @@
 #define GRANULARITY_DEFAULT 9
 #define GRANULARITY_MAX     18
 
-/* The attributes that are true or false, as a mask. */
-#define FLAGS                                                                   \
-    (1U << HSA_AMD_SVM_ATTRIB_READ_ONLY | 1U << HSA_AMD_SVM_ATTRIB_HIVE_LOCAL | \
-     1U << HSA_AMD_SVM_ATTRIB_READ_MOSTLY | 1U << HSA_AMD_SVM_ATTRIB_GPU_EXEC)
+#define SVM_VALUES (HSA_AMD_SVM_ATTRIB_GPU_EXEC + 1)
 
 struct svm_attributes {
-    uint64_t model;
-    uint32_t flags; /* those that are true */
-    uint64_t granularity;
-    uint64_t preferred, prefetched; /* handles of agents */
-    uint64_t no_access, in_place;   /* sets of agents */
+    uint64_t values[SVM_VALUES];  /* by the attribute's number; those of agents are handles */
+    uint64_t no_access, in_place; /* sets of agents */
 };
 
-static const struct svm_attributes svm_defaults = {.granularity = GRANULARITY_DEFAULT};
+static const struct svm_attributes svm_defaults = {
+    .values[HSA_AMD_SVM_ATTRIB_MIGRATION_GRANULARITY] = GRANULARITY_DEFAULT,
+};
 
 struct svm_range {
     RB_ENTRY(svm_range) entry;
@@ -126,80 +122,67 @@ void svm_forget(void)
 /* ---- setting --------------------------------------------------------------------------------------------- */
 
 struct svm_request {
-    uint32_t given; /* mask of attributes below 0x200 */
+    uint32_t given;    /* mask of the values */
     uint64_t accesses; /* set of agents */
     struct svm_attributes attributes;
 };
 
-static bool is_agent_or_none(uint64_t handle)
-{
-    return !handle || topology_agent((hsa_agent_t){handle});
-}
-
 static hsa_status_t svm_request_access(struct svm_request *request, uint64_t attribute, uint64_t value)
 {
     const struct agent *agent = topology_agent((hsa_agent_t){value});
-    uint64_t bit;
 
     if (!agent)
         return HSA_STATUS_ERROR_INVALID_AGENT;
-    bit = UINT64_C(1) << agent->index;
-    if (request->accesses & bit)
+    if (request->accesses & agent_bit(agent))
         return HSA_STATUS_ERROR_INCOMPATIBLE_ARGUMENTS;
-    request->accesses |= bit;
+    request->accesses |= agent_bit(agent);
     if (attribute == HSA_AMD_SVM_ATTRIB_AGENT_NO_ACCESS)
-        request->attributes.no_access |= bit;
+        request->attributes.no_access |= agent_bit(agent);
     if (attribute == HSA_AMD_SVM_ATTRIB_AGENT_ACCESSIBLE_IN_PLACE)
-        request->attributes.in_place |= bit;
+        request->attributes.in_place |= agent_bit(agent);
     return HSA_STATUS_SUCCESS;
-}
-
-static bool svm_is_flag(uint64_t attribute)
-{
-    return attribute < 32 && FLAGS & 1U << attribute;
 }
 
 static hsa_status_t svm_request_attribute(struct svm_request *request, uint64_t attribute, uint64_t value)
 {
-    if (attribute >= HSA_AMD_SVM_ATTRIB_AGENT_ACCESSIBLE && attribute <= HSA_AMD_SVM_ATTRIB_AGENT_NO_ACCESS)
+    switch (attribute) {
+    case HSA_AMD_SVM_ATTRIB_AGENT_ACCESSIBLE:
+    case HSA_AMD_SVM_ATTRIB_AGENT_ACCESSIBLE_IN_PLACE:
+    case HSA_AMD_SVM_ATTRIB_AGENT_NO_ACCESS:
         return svm_request_access(request, attribute, value);
-    if (svm_is_flag(attribute)) {
-        request->attributes.flags |= (uint32_t)(value != 0) << attribute;
-    } else if (attribute == HSA_AMD_SVM_ATTRIB_GLOBAL_FLAG) {
+    case HSA_AMD_SVM_ATTRIB_READ_ONLY:
+    case HSA_AMD_SVM_ATTRIB_HIVE_LOCAL:
+    case HSA_AMD_SVM_ATTRIB_READ_MOSTLY:
+    case HSA_AMD_SVM_ATTRIB_GPU_EXEC:
+        value = value != 0;
+        break;
+    case HSA_AMD_SVM_ATTRIB_GLOBAL_FLAG:
         if (value != HSA_AMD_SVM_GLOBAL_FLAG_FINE_GRAINED && value != HSA_AMD_SVM_GLOBAL_FLAG_COARSE_GRAINED)
             return HSA_STATUS_ERROR_INVALID_ARGUMENT;
-        request->attributes.model = value;
-    } else if (attribute == HSA_AMD_SVM_ATTRIB_MIGRATION_GRANULARITY) {
-        request->attributes.granularity = value < GRANULARITY_MAX ? value : GRANULARITY_MAX;
-    } else if (attribute == HSA_AMD_SVM_ATTRIB_PREFERRED_LOCATION) {
-        if (!is_agent_or_none(value))
+        break;
+    case HSA_AMD_SVM_ATTRIB_MIGRATION_GRANULARITY:
+        if (value > GRANULARITY_MAX)
+            value = GRANULARITY_MAX;
+        break;
+    case HSA_AMD_SVM_ATTRIB_PREFERRED_LOCATION:
+        if (value && !topology_agent((hsa_agent_t){value}))
             return HSA_STATUS_ERROR_INVALID_AGENT;
-        request->attributes.preferred = value;
-    } else {
+        break;
+    default:
         return HSA_STATUS_ERROR_INVALID_ARGUMENT;
     }
     if (request->given & 1U << attribute)
         return HSA_STATUS_ERROR_INCOMPATIBLE_ARGUMENTS;
     request->given |= 1U << attribute;
+    request->attributes.values[attribute] = value;
     return HSA_STATUS_SUCCESS;
-}
-
-static bool svm_is_given(const struct svm_request *request, hsa_amd_svm_attribute_t attribute)
-{
-    return request->given & 1U << attribute;
 }
 
 static void svm_apply(const struct svm_request *request, struct svm_attributes *attributes)
 {
-    attributes->flags = (attributes->flags & ~request->given) | request->attributes.flags;
-    if (svm_is_given(request, HSA_AMD_SVM_ATTRIB_GLOBAL_FLAG))
-        attributes->model = request->attributes.model;
-    if (svm_is_given(request, HSA_AMD_SVM_ATTRIB_MIGRATION_GRANULARITY))
-        attributes->granularity = request->attributes.granularity;
-    if (svm_is_given(request, HSA_AMD_SVM_ATTRIB_PREFERRED_LOCATION))
-        attributes->preferred = request->attributes.preferred;
-    if (svm_is_given(request, HSA_AMD_SVM_ATTRIB_PREFETCH_LOCATION))
-        attributes->prefetched = request->attributes.prefetched;
+    for (unsigned i = 0; i < SVM_VALUES; i++)
+        if (request->given & 1U << i)
+            attributes->values[i] = request->attributes.values[i];
     attributes->no_access = (attributes->no_access & ~request->accesses) | request->attributes.no_access;
     attributes->in_place = (attributes->in_place & ~request->accesses) | request->attributes.in_place;
 }
@@ -249,17 +232,19 @@ hsa_status_t hsa_amd_svm_attributes_set(void *ptr, size_t size, hsa_amd_svm_attr
 
 /* ---- asking ---------------------------------------------------------------------------------------------- */
 
+/* Where the two differ: no model, the smaller granularity, no agent, and false. */
 static void svm_join(struct svm_attributes *all, const struct svm_attributes *other)
 {
-    if (all->model != other->model)
-        all->model = HSA_AMD_SVM_GLOBAL_FLAG_INDETERMINATE;
-    all->flags &= other->flags;
-    if (other->granularity < all->granularity)
-        all->granularity = other->granularity;
-    if (all->preferred != other->preferred)
-        all->preferred = 0;
-    if (all->prefetched != other->prefetched)
-        all->prefetched = 0;
+    for (unsigned i = 0; i < SVM_VALUES; i++) {
+        if (all->values[i] == other->values[i])
+            continue;
+        if (i == HSA_AMD_SVM_ATTRIB_GLOBAL_FLAG)
+            all->values[i] = HSA_AMD_SVM_GLOBAL_FLAG_INDETERMINATE;
+        else if (i != HSA_AMD_SVM_ATTRIB_MIGRATION_GRANULARITY)
+            all->values[i] = 0;
+        else if (other->values[i] < all->values[i])
+            all->values[i] = other->values[i];
+    }
     all->no_access |= other->no_access;
     all->in_place &= other->in_place;
 }
@@ -284,40 +269,26 @@ static struct svm_attributes svm_attributes_of(uint64_t start, uint64_t end)
 static hsa_status_t svm_get_access(const struct svm_attributes *attributes, hsa_amd_svm_attribute_pair_t *pair)
 {
     const struct agent *agent = topology_agent((hsa_agent_t){pair->value});
-    uint64_t bit;
 
     if (!agent)
         return HSA_STATUS_ERROR_INVALID_AGENT;
-    bit = UINT64_C(1) << agent->index;
-    pair->attribute = attributes->no_access & bit  ? HSA_AMD_SVM_ATTRIB_AGENT_NO_ACCESS
-                      : attributes->in_place & bit ? HSA_AMD_SVM_ATTRIB_AGENT_ACCESSIBLE_IN_PLACE
-                                                   : HSA_AMD_SVM_ATTRIB_AGENT_ACCESSIBLE;
+    if (attributes->no_access & agent_bit(agent))
+        pair->attribute = HSA_AMD_SVM_ATTRIB_AGENT_NO_ACCESS;
+    else if (attributes->in_place & agent_bit(agent))
+        pair->attribute = HSA_AMD_SVM_ATTRIB_AGENT_ACCESSIBLE_IN_PLACE;
+    else
+        pair->attribute = HSA_AMD_SVM_ATTRIB_AGENT_ACCESSIBLE;
     return HSA_STATUS_SUCCESS;
 }
 
 static hsa_status_t svm_get(const struct svm_attributes *attributes, hsa_amd_svm_attribute_pair_t *pair)
 {
-    switch (pair->attribute) {
-    case HSA_AMD_SVM_ATTRIB_ACCESS_QUERY:
+    if (pair->attribute == HSA_AMD_SVM_ATTRIB_ACCESS_QUERY)
         return svm_get_access(attributes, pair);
-    case HSA_AMD_SVM_ATTRIB_GLOBAL_FLAG:
-        pair->value = attributes->model;
-        return HSA_STATUS_SUCCESS;
-    case HSA_AMD_SVM_ATTRIB_MIGRATION_GRANULARITY:
-        pair->value = attributes->granularity;
-        return HSA_STATUS_SUCCESS;
-    case HSA_AMD_SVM_ATTRIB_PREFERRED_LOCATION:
-        pair->value = attributes->preferred;
-        return HSA_STATUS_SUCCESS;
-    case HSA_AMD_SVM_ATTRIB_PREFETCH_LOCATION:
-        pair->value = attributes->prefetched;
-        return HSA_STATUS_SUCCESS;
-    default:
-        if (!svm_is_flag(pair->attribute))
-            return HSA_STATUS_ERROR_INVALID_ARGUMENT;
-        pair->value = attributes->flags >> pair->attribute & 1;
-        return HSA_STATUS_SUCCESS;
-    }
+    if (pair->attribute >= SVM_VALUES)
+        return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    pair->value = attributes->values[pair->attribute];
+    return HSA_STATUS_SUCCESS;
 }
 
 hsa_status_t hsa_amd_svm_attributes_get(void *ptr, size_t size, hsa_amd_svm_attribute_pair_t *attribute_list,
@@ -353,7 +324,7 @@ hsa_status_t hsa_amd_svm_prefetch_async(void *ptr, size_t size, hsa_agent_t agen
     _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
     struct svm_request request = {
         .given = 1U << HSA_AMD_SVM_ATTRIB_PREFETCH_LOCATION,
-        .attributes.prefetched = agent.handle,
+        .attributes.values[HSA_AMD_SVM_ATTRIB_PREFETCH_LOCATION] = agent.handle,
     };
     const struct rows none = {0};
     uint64_t start, end;

@@ -63,7 +63,7 @@ bool topology_agents(uint32_t n, const hsa_agent_t *agents, uint64_t *set)
 
         if (!agent)
             return false;
-        found |= UINT64_C(1) << agent->index;
+        found |= agent_bit(agent);
     }
     *set = found;
     return true;

@@ -98,6 +98,17 @@ struct topology {
 /* The present one; NULL before the first hsa_init(). */
 const struct topology *topology(void);
 
+/* A set of agents: this one, and all. */
+static inline uint64_t agent_bit(const struct agent *agent)
+{
+    return UINT64_C(1) << agent->index;
+}
+
+static inline uint64_t agents_all(void)
+{
+    return UINT64_MAX >> (64 - topology()->n_agents);
+}
+
 /* NULL if there is none. */
 const struct agent *topology_agent(hsa_agent_t agent);
 /* A list of agents as a set, by index; false if one of them is none. */

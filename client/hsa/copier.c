@@ -75,19 +75,19 @@ __attribute__((target("avx2"))) static void stream_avx2(const struct part *part)
     _mm_sfence();
 }
 
+#endif
+
 static void copier_stream(const struct part *part)
 {
+#ifdef __x86_64__
     if (__builtin_cpu_supports("avx2"))
         stream_avx2(part);
     else
         stream_sse2(part);
-}
 #else
-static void copier_stream(const struct part *part)
-{
     copier_do_plainly(part);
-}
 #endif
+}
 
 /* From the first whole line of `to` on. */
 static void copier_do_part(const struct part *part)

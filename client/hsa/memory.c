@@ -97,8 +97,8 @@ void memory_release(const struct address_range *range, struct memclient_buffer *
     headroom_changed();
 }
 
-/* Enters and leaves the runtime itself, since it calls deallocation callbacks. NULL is no error. */
-static hsa_status_t memory_free(void *ptr)
+/* NULL is no error. */
+hsa_status_t hsa_memory_free(void *ptr)
 {
     _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
     struct list callbacks = LIST_INIT(callbacks);
@@ -118,8 +118,6 @@ static hsa_status_t memory_free(void *ptr)
     return HSA_STATUS_SUCCESS;
 }
 
-/* ---- hsa.h ----------------------------------------------------------------------------------------------- */
-
 hsa_status_t hsa_memory_allocate(hsa_region_t region, size_t size, void **ptr)
 {
     _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
@@ -134,13 +132,6 @@ hsa_status_t hsa_memory_allocate(hsa_region_t region, size_t size, void **ptr)
         return HSA_STATUS_ERROR_INVALID_ALLOCATION;
     return memory_allocate(pool, size, 0, ptr);
 }
-
-hsa_status_t hsa_memory_free(void *ptr)
-{
-    return memory_free(ptr);
-}
-
-/* ---- hsa_ext_amd.h --------------------------------------------------------------------------------------- */
 
 hsa_status_t hsa_amd_memory_pool_allocate(hsa_amd_memory_pool_t memory_pool, size_t size, uint32_t flags, void **ptr)
 {
@@ -157,5 +148,5 @@ hsa_status_t hsa_amd_memory_pool_allocate(hsa_amd_memory_pool_t memory_pool, siz
 
 hsa_status_t hsa_amd_memory_pool_free(void *ptr)
 {
-    return memory_free(ptr);
+    return hsa_memory_free(ptr);
 }

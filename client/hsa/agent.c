@@ -23,7 +23,7 @@ hsa_status_t hsa_iterate_agents(hsa_status_t (*callback)(hsa_agent_t agent, void
     return status;
 }
 
-static hsa_status_t put_available(const void *agent, void *value)
+static hsa_status_t agent_put_available(const void *agent, void *value)
 {
     _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
     uint64_t bytes;
@@ -37,7 +37,7 @@ static hsa_status_t put_available(const void *agent, void *value)
     return status;
 }
 
-static hsa_status_t put_clocks(const void *agent, void *value)
+static hsa_status_t agent_put_clocks(const void *agent, void *value)
 {
     uint64_t now = clock_now_ns();
     hsa_amd_clock_counters_t clocks = {
@@ -74,9 +74,9 @@ static const struct info agent_info[] = {
     INFO_FIELD(HSA_AMD_AGENT_INFO_PRODUCT_NAME, agent, name),
     INFO_FIELD(HSA_AMD_AGENT_INFO_UUID, agent, uuid),
     INFO_CONSTANT(HSA_AMD_AGENT_INFO_SVM_DIRECT_HOST_ACCESS, bool, true),
-    INFO_FUNCTION(HSA_AMD_AGENT_INFO_MEMORY_AVAIL, put_available),
+    INFO_FUNCTION(HSA_AMD_AGENT_INFO_MEMORY_AVAIL, agent_put_available),
     INFO_CONSTANT(HSA_AMD_AGENT_INFO_TIMESTAMP_FREQUENCY, uint64_t, NSEC_PER_SEC),
-    INFO_FUNCTION(HSA_AMD_AGENT_INFO_CLOCK_COUNTERS, put_clocks),
+    INFO_FUNCTION(HSA_AMD_AGENT_INFO_CLOCK_COUNTERS, agent_put_clocks),
     INFO_FIELD(HSA_AMD_AGENT_INFO_NEAREST_CPU, agent, nearest_cpu),
     /* what is 0, or empty, on every CPU */
     INFO_CONSTANT(HSA_AGENT_INFO_FEATURE, uint32_t, 0),

@@ -33,7 +33,7 @@ static pthread_mutex_t *assign_lock_of(const void *ptr)
     return &assigning[(((uintptr_t)ptr >> 21) + ((uintptr_t)ptr >> 12)) % N_ASSIGNING];
 }
 
-static bool is_coarse(const struct pool *pool)
+static bool assign_is_coarse(const struct pool *pool)
 {
     return pool->flags & HSA_REGION_GLOBAL_FLAG_COARSE_GRAINED;
 }
@@ -45,7 +45,7 @@ static hsa_status_t assign_find(const void *ptr, struct allocation **allocation)
     struct allocation *found = range_allocation(address_map_find(ptr));
 
     *allocation = NULL;
-    if (!found || !is_coarse(found->pool))
+    if (!found || !assign_is_coarse(found->pool))
         return HSA_STATUS_SUCCESS;
     if (found->range.start != (uintptr_t)ptr)
         return HSA_STATUS_ERROR_INVALID_ALLOCATION;

@@ -39,7 +39,7 @@ hsa_status_t hsa_amd_memory_async_copy_on_engine(void *dst, hsa_agent_t dst_agen
                                      completion_signal);
 }
 
-static hsa_status_t put_engines(hsa_agent_t dst_agent, hsa_agent_t src_agent, uint32_t *mask, hsa_status_t status)
+static hsa_status_t async_put_engines(hsa_agent_t dst_agent, hsa_agent_t src_agent, uint32_t *mask, hsa_status_t status)
 {
     bool are_agents = topology_agent(dst_agent) && topology_agent(src_agent);
     hsa_status_t found = check(mask, are_agents ? HSA_STATUS_SUCCESS : HSA_STATUS_ERROR_INVALID_AGENT);
@@ -52,24 +52,24 @@ static hsa_status_t put_engines(hsa_agent_t dst_agent, hsa_agent_t src_agent, ui
 
 hsa_status_t hsa_amd_memory_copy_engine_status(hsa_agent_t dst_agent, hsa_agent_t src_agent, uint32_t *engine_ids_mask)
 {
-    return put_engines(dst_agent, src_agent, engine_ids_mask, HSA_STATUS_ERROR_OUT_OF_RESOURCES);
+    return async_put_engines(dst_agent, src_agent, engine_ids_mask, HSA_STATUS_ERROR_OUT_OF_RESOURCES);
 }
 
 hsa_status_t hsa_amd_memory_get_preferred_copy_engine(hsa_agent_t dst_agent, hsa_agent_t src_agent,
                                                       uint32_t *recommended_ids_mask)
 {
-    return put_engines(dst_agent, src_agent, recommended_ids_mask, HSA_STATUS_SUCCESS);
+    return async_put_engines(dst_agent, src_agent, recommended_ids_mask, HSA_STATUS_SUCCESS);
 }
 
 /* ---- boxes ----------------------------------------------------------------------------------------------- */
 
-static bool box_is_empty(const hsa_dim3_t *range)
+static bool async_box_is_empty(const hsa_dim3_t *range)
 {
     return !range->x || !range->y || !range->z;
 }
 
 /* x + y * pitch + z * slice; false if that is beyond all addresses. */
-static bool box_offset(const hsa_pitched_ptr_t *memory, uint64_t x, uint64_t y, uint64_t z, uint64_t *offset)
+static bool async_box_offset(const hsa_pitched_ptr_t *memory, uint64_t x, uint64_t y, uint64_t z, uint64_t *offset)
 {
     uint64_t rows, slices;
 
@@ -78,7 +78,7 @@ static bool box_offset(const hsa_pitched_ptr_t *memory, uint64_t x, uint64_t y, 
 }
 
 /* Where the box begins; NULL if it is not in the memory so described. */
-static char *box_first_byte(const hsa_pitched_ptr_t *memory, const hsa_dim3_t *at, const hsa_dim3_t *range)
+static char *async_box_first_byte(const hsa_pitched_ptr_t *memory, const hsa_dim3_t *at, const hsa_dim3_t *range)
 {
     uint64_t first, last, end;
 
@@ -90,16 +90,16 @@ static char *box_first_byte(const hsa_pitched_ptr_t *memory, const hsa_dim3_t *a
         return NULL;
     if (range->z > 1 && !memory->slice)
         return NULL;
-    if (!box_offset(memory, at->x, at->y, at->z, &first) ||
-        !box_offset(memory, (uint64_t)at->x + range->x, (uint64_t)at->y + range->y - 1,
-                    (uint64_t)at->z + range->z - 1, &last) ||
+    if (!async_box_offset(memory, at->x, at->y, at->z, &first) ||
+        !async_box_offset(memory, (uint64_t)at->x + range->x, (uint64_t)at->y + range->y - 1,
+                          (uint64_t)at->z + range->z - 1, &last) ||
         __builtin_add_overflow((uintptr_t)memory->base, last, &end))
         return NULL;
     return (char *)memory->base + first;
 }
 
 /* Rows without a gap are one. */
-static void join_rows(struct rows *rows)
+static void async_join_rows(struct rows *rows)
 {
     if (rows->n_slices != 1 || rows->width != rows->to_pitch || rows->width != rows->from_pitch)
         return;
@@ -119,9 +119,9 @@ hsa_status_t hsa_amd_memory_async_copy_rect(const hsa_pitched_ptr_t *dst, const 
     if (!ctx || !dst || !dst_offset || !src || !src_offset || !range || !num_dep_signals != !dep_signals ||
         (uint32_t)dir > hsaDeviceToDevice)
         return runtime_refusal(ctx);
-    if (!box_is_empty(range)) {
-        rows.to = box_first_byte(dst, dst_offset, range);
-        rows.from = box_first_byte(src, src_offset, range);
+    if (!async_box_is_empty(range)) {
+        rows.to = async_box_first_byte(dst, dst_offset, range);
+        rows.from = async_box_first_byte(src, src_offset, range);
         if (!rows.to || !rows.from)
             return HSA_STATUS_ERROR_INVALID_ARGUMENT;
         rows.to_pitch = dst->pitch;
@@ -131,7 +131,7 @@ hsa_status_t hsa_amd_memory_async_copy_rect(const hsa_pitched_ptr_t *dst, const 
         rows.width = range->x;
         rows.n_rows = range->y;
         rows.n_slices = range->z;
-        join_rows(&rows);
+        async_join_rows(&rows);
     }
     if (!topology_agent(copy_agent))
         return HSA_STATUS_ERROR_INVALID_AGENT;

@@ -55,7 +55,7 @@ void callbacks_drop(struct address_range *range)
 }
 
 /* What can be freed; ordinary memory that was registered is not ours to free. */
-static struct address_range *find_memory(const void *address)
+static struct address_range *callbacks_find_memory(const void *address)
 {
     struct address_range *range = address_map_find(address);
 
@@ -76,7 +76,7 @@ hsa_status_t hsa_amd_register_deallocation_callback(void *ptr, hsa_amd_deallocat
         return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
     *new = (struct callback){.address = ptr, .function = callback, .data = user_data};
     address_map_lock();
-    range = find_memory(ptr);
+    range = callbacks_find_memory(ptr);
     if (range)
         list_append(&range->callbacks, &new->link);
     address_map_unlock();
@@ -86,8 +86,8 @@ hsa_status_t hsa_amd_register_deallocation_callback(void *ptr, hsa_amd_deallocat
     return HSA_STATUS_ERROR_INVALID_ALLOCATION;
 }
 
-static struct callback *find_callback(struct address_range *range, const void *address,
-                                      hsa_amd_deallocation_callback_t function)
+static struct callback *callbacks_find(struct address_range *range, const void *address,
+                                       hsa_amd_deallocation_callback_t function)
 {
     list_for_each_entry(callback, &range->callbacks, struct callback, link)
         if (callback->address == address && callback->function == function)
@@ -104,9 +104,9 @@ hsa_status_t hsa_amd_deregister_deallocation_callback(void *ptr, hsa_amd_dealloc
     if (!ctx || !ptr || !callback)
         return runtime_refusal(ctx);
     address_map_lock();
-    range = find_memory(ptr);
+    range = callbacks_find_memory(ptr);
     if (range) {
-        found = find_callback(range, ptr, callback);
+        found = callbacks_find(range, ptr, callback);
         if (found)
             list_remove(&found->link);
     }

@@ -52,7 +52,7 @@ static void copier_do_plainly(const struct part *part)
 #include <immintrin.h>
 
 /* `to` is a multiple of LINE here, and so is size. Every x86-64 has SSE2. */
-static void stream_sse2(const struct part *part)
+static void copier_stream_sse2(const struct part *part)
 {
     __m128i pattern = _mm_set1_epi32((int)part->pattern);
 
@@ -63,7 +63,7 @@ static void stream_sse2(const struct part *part)
     _mm_sfence();
 }
 
-__attribute__((target("avx2"))) static void stream_avx2(const struct part *part)
+__attribute__((target("avx2"))) static void copier_stream_avx2(const struct part *part)
 {
     __m256i pattern = _mm256_set1_epi32((int)part->pattern);
 
@@ -81,9 +81,9 @@ static void copier_stream(const struct part *part)
 {
 #ifdef __x86_64__
     if (__builtin_cpu_supports("avx2"))
-        stream_avx2(part);
+        copier_stream_avx2(part);
     else
-        stream_sse2(part);
+        copier_stream_sse2(part);
 #else
     copier_do_plainly(part);
 #endif
@@ -116,7 +116,7 @@ static void *copier_run(void *part)
 
 /* ---- several --------------------------------------------------------------------------------------------- */
 
-static size_t threads_for(size_t size)
+static size_t copier_count_threads(size_t size)
 {
     cpu_set_t allowed;
     size_t n = size / PART;
@@ -165,7 +165,7 @@ static void copier_share_out(const struct part *whole, size_t n)
 
 static void copier_do_whole(const struct part *whole)
 {
-    size_t n = whole->size >= COPY_LARGE ? threads_for(whole->size) : 1;
+    size_t n = whole->size >= COPY_LARGE ? copier_count_threads(whole->size) : 1;
 
     if (n > 1 && (whole->size >= LARGE || (whole->from && n >= THREADS_MANY)))
         copier_share_out(whole, n);

@@ -57,7 +57,7 @@ static struct group *group_find(hsa_signal_group_t handle)
     return group;
 }
 
-static hsa_status_t check_signals(uint32_t n, const hsa_signal_t *signals)
+static hsa_status_t group_check_signals(uint32_t n, const hsa_signal_t *signals)
 {
     for (uint32_t i = 0; i < n; i++) {
         struct signal *signal = signal_find(signals[i]);
@@ -96,7 +96,7 @@ hsa_status_t hsa_signal_group_create(uint32_t num_signals, const hsa_signal_t *s
 
     if (!ctx || !num_signals || !signals || (num_consumers && !consumers) || !signal_group)
         return runtime_refusal(ctx);
-    status = check_signals(num_signals, signals);
+    status = group_check_signals(num_signals, signals);
     if (status)
         return status;
     if (num_consumers && !topology_agents(num_consumers, consumers, &set))

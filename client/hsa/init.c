@@ -23,7 +23,7 @@ static pthread_mutex_t starting = PTHREAD_MUTEX_INITIALIZER;
  * The context was closed, or is the parent's: nothing is unmapped by this. What is busy belongs to a thread that a fork
  * has left behind in the middle of something, and only its record can safely be freed.
  */
-static void forget_range(struct address_range *range)
+static void init_forget_range(struct address_range *range)
 {
     bool whole = !range->busy;
 
@@ -54,20 +54,20 @@ static void forget_range(struct address_range *range)
 }
 
 /* With the lock of the records. */
-static void forget_records(void)
+static void init_forget_records(void)
 {
     struct address_range *range;
 
     attachments_forget();
     while ((range = address_map_pop()))
-        forget_range(range);
+        init_forget_range(range);
     svm_forget();
     handles_forget();
 }
 
 /* ---- fork ------------------------------------------------------------------------------------------------ */
 
-static void fork_prepare(void)
+static void init_fork_prepare(void)
 {
     address_map_lock();
     handlers_fork_prepare();
@@ -75,7 +75,7 @@ static void fork_prepare(void)
     signals_fork_prepare();
 }
 
-static void fork_parent(void)
+static void init_fork_parent(void)
 {
     signals_fork_parent();
     groups_fork_parent();
@@ -83,17 +83,17 @@ static void fork_parent(void)
     address_map_unlock();
 }
 
-static void fork_child(void)
+static void init_fork_child(void)
 {
     signals_fork_child();
     groups_fork_child();
     handlers_fork_child();
     address_map_fork_child();
-    forget_records();
+    init_forget_records();
 }
 
 /* Nothing is up here. The parent's context stays where the native library has it, and so do its mappings. */
-static void begin_anew(void)
+static void init_child_anew(void)
 {
     (void)pthread_rwlock_init(&runtime.in_use, NULL);
     (void)pthread_mutex_init(&starting, NULL);
@@ -104,21 +104,21 @@ static void begin_anew(void)
 }
 
 /* Before the first start: another thread may fork meanwhile. */
-static void watch_forks(void)
+static void init_watch_forks(void)
 {
-    (void)pthread_atfork(NULL, NULL, begin_anew);
+    (void)pthread_atfork(NULL, NULL, init_child_anew);
 }
 
 /* After the native library's own handlers, so that before a fork ours is the first to take a lock. */
-static void keep_records_whole(void)
+static void init_lock_forks(void)
 {
-    (void)pthread_atfork(fork_prepare, fork_parent, fork_child);
+    (void)pthread_atfork(init_fork_prepare, init_fork_parent, init_fork_child);
 }
 
 /* ---- up and down ----------------------------------------------------------------------------------------- */
 
 /* With `starting`. */
-static hsa_status_t runtime_start(void)
+static hsa_status_t init_start(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     struct memclient *ctx;
@@ -128,7 +128,7 @@ static hsa_status_t runtime_start(void)
         return status;
     if (memclient_open(NULL, &ctx) < 0)
         return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
-    (void)pthread_once(&once, keep_records_whole);
+    (void)pthread_once(&once, init_lock_forks);
     status = topology_load(ctx);
     if (status) {
         memclient_close(ctx);
@@ -141,7 +141,7 @@ static hsa_status_t runtime_start(void)
 
 /* With `starting`, and the count at 0. A handler may be about to enter, so it is waited for first; threads that were
  * inside may have added another one meanwhile. */
-static void runtime_stop(void)
+static void init_stop(void)
 {
     handlers_stop();
     pthread_rwlock_wrlock(&runtime.in_use);
@@ -151,7 +151,7 @@ static void runtime_stop(void)
     memclient_close(runtime.context);
     runtime.context = NULL;
     address_map_lock(); /* only for a fork meanwhile: no other thread is here */
-    forget_records();
+    init_forget_records();
     address_map_unlock();
     pthread_rwlock_unlock(&runtime.in_use);
 }
@@ -161,12 +161,12 @@ hsa_status_t hsa_init(void)
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     hsa_status_t status = HSA_STATUS_SUCCESS;
 
-    (void)pthread_once(&once, watch_forks);
+    (void)pthread_once(&once, init_watch_forks);
     pthread_mutex_lock(&starting);
     if (runtime.count == INT32_MAX)
         status = HSA_STATUS_ERROR_REFCOUNT_OVERFLOW;
     else if (!runtime.count)
-        status = runtime_start();
+        status = init_start();
     if (!status)
         __atomic_store_n(&runtime.count, runtime.count + 1, __ATOMIC_RELEASE);
     pthread_mutex_unlock(&starting);
@@ -186,7 +186,7 @@ hsa_status_t hsa_shut_down(void)
     } else {
         __atomic_store_n(&runtime.count, runtime.count - 1, __ATOMIC_RELEASE);
         if (!runtime.count)
-            runtime_stop();
+            init_stop();
     }
     pthread_mutex_unlock(&starting);
     return status;

@@ -47,18 +47,18 @@ static bool job_wait(const struct job *job)
 
 typedef bool row_function(char *to, const char *from, size_t size);
 
-static bool may_copy(char *to, const char *from, size_t size)
+static bool job_may_copy(char *to, const char *from, size_t size)
 {
     return pointer_allows_copy(to, from, size);
 }
 
-static bool do_copy(char *to, const char *from, size_t size)
+static bool job_copy(char *to, const char *from, size_t size)
 {
     copier_copy(to, from, size);
     return true;
 }
 
-static bool for_each_row(const struct rows *rows, row_function *visit)
+static bool job_for_each_row(const struct rows *rows, row_function *visit)
 {
     for (uint32_t z = 0; z < rows->n_slices; z++)
         for (uint32_t y = 0; y < rows->n_rows; y++)
@@ -69,9 +69,9 @@ static bool for_each_row(const struct rows *rows, row_function *visit)
 }
 
 /* Nothing is copied if a part of it must not be. */
-static bool copy_rows(const struct rows *rows)
+static bool job_copy_rows(const struct rows *rows)
 {
-    return for_each_row(rows, may_copy) && for_each_row(rows, do_copy);
+    return job_for_each_row(rows, job_may_copy) && job_for_each_row(rows, job_copy);
 }
 
 static void job_complete(const struct job *job, bool is_done, uint64_t start)
@@ -94,7 +94,7 @@ static void *job_run(void *data)
     bool is_ready = job_wait(job);
     uint64_t start = clock_now_ns();
 
-    job_complete(job, is_ready && copy_rows(&job->rows), start);
+    job_complete(job, is_ready && job_copy_rows(&job->rows), start);
     job_free(job);
     return NULL;
 }

@@ -26,7 +26,7 @@
 #define LINE_USUAL 64
 
 /* "48K", "1M" or plain bytes; 0 if it is none, or more than a value of HSA can say. */
-static uint32_t parse_size(const char *text)
+static uint32_t machine_parse_size(const char *text)
 {
     char *end;
     unsigned long long n = strtoull(text, &end, 10);
@@ -38,7 +38,7 @@ static uint32_t parse_size(const char *text)
 /* ---- which processors ------------------------------------------------------------------------------------ */
 
 /* How many are in a list, and which is the first. */
-static uint32_t parse_list(const char *text, unsigned *first)
+static uint32_t machine_parse_list(const char *text, unsigned *first)
 {
     unsigned from, to;
     uint32_t n = 0;
@@ -51,13 +51,13 @@ static uint32_t parse_list(const char *text, unsigned *first)
     return n;
 }
 
-static uint32_t count_cores(uint32_t physical, bool has_cpus, const char *root, unsigned *first)
+static uint32_t machine_count_cores(uint32_t physical, bool has_cpus, const char *root, unsigned *first)
 {
     char list[4096];
     long n;
 
     if (textfile_line(list, sizeof(list), "%s/sys/devices/system/node/node%u/cpulist", root, physical))
-        return parse_list(list, first);
+        return machine_parse_list(list, first);
     n = has_cpus ? sysconf(_SC_NPROCESSORS_ONLN) : 0;
     return n > 0 ? (uint32_t)n : 0;
 }
@@ -72,7 +72,7 @@ struct description {
 };
 
 /* Of "key : value" the value, if it is the first. */
-static void cpuinfo_take(const char *line, const char *key, char *value, size_t size)
+static void machine_take_value(const char *line, const char *key, char *value, size_t size)
 {
     const char *colon = strchr(line, ':');
 
@@ -86,7 +86,7 @@ static void cpuinfo_take(const char *line, const char *key, char *value, size_t 
 }
 
 /* The paragraph of one processor. */
-static struct description read_cpuinfo(const char *root, unsigned processor)
+static struct description machine_read_cpuinfo(const char *root, unsigned processor)
 {
     struct description d = {.model = ""};
     _cleanup_fclose_ FILE *file = NULL;
@@ -100,21 +100,21 @@ static struct description read_cpuinfo(const char *root, unsigned processor)
     while (file && getline(&line, &size, file) > 0) {
         char number[16] = "";
 
-        cpuinfo_take(line, "processor", number, sizeof(number));
+        machine_take_value(line, "processor", number, sizeof(number));
         if (*number && here)
             break;
         here = here || (*number && strtoul(number, NULL, 10) == processor);
         if (!here)
             continue;
-        cpuinfo_take(line, "model name", d.model, sizeof(d.model));
-        cpuinfo_take(line, "CPU implementer", d.implementer, sizeof(d.implementer));
-        cpuinfo_take(line, "CPU part", d.part, sizeof(d.part));
-        cpuinfo_take(line, "cpu MHz", d.mhz, sizeof(d.mhz));
+        machine_take_value(line, "model name", d.model, sizeof(d.model));
+        machine_take_value(line, "CPU implementer", d.implementer, sizeof(d.implementer));
+        machine_take_value(line, "CPU part", d.part, sizeof(d.part));
+        machine_take_value(line, "cpu MHz", d.mhz, sizeof(d.mhz));
     }
     return d;
 }
 
-static void set_name(struct agent *agent, const struct description *d)
+static void machine_set_name(struct agent *agent, const struct description *d)
 {
     struct utsname machine;
 
@@ -126,7 +126,8 @@ static void set_name(struct agent *agent, const struct description *d)
         (void)snprintf(agent->name, sizeof(agent->name), "%.60s", machine.machine);
 }
 
-static void set_frequency(struct agent *agent, unsigned processor, const struct description *d, const char *root)
+static void machine_set_frequency(struct agent *agent, unsigned processor, const struct description *d,
+                                  const char *root)
 {
     char khz[32];
 
@@ -138,7 +139,7 @@ static void set_frequency(struct agent *agent, unsigned processor, const struct 
 
 /* ---- caches ---------------------------------------------------------------------------------------------- */
 
-static void add_cache(struct agent *agent, unsigned level, uint32_t size, const char *kind)
+static void machine_add_cache(struct agent *agent, unsigned level, uint32_t size, const char *kind)
 {
     struct cache *cache = &agent->caches[agent->n_caches];
 
@@ -153,7 +154,7 @@ static void add_cache(struct agent *agent, unsigned level, uint32_t size, const 
 }
 
 /* Those that hold data. True if sysfs knows any. */
-static bool read_caches(struct agent *agent, unsigned processor, const char *root)
+static bool machine_read_caches(struct agent *agent, unsigned processor, const char *root)
 {
     for (unsigned i = 0;; i++) {
         char dir[200], level[16], type[32], size[32] = "", line[16];
@@ -163,15 +164,15 @@ static bool read_caches(struct agent *agent, unsigned processor, const char *roo
             !textfile_line(level, sizeof(level), "%s/level", dir) || !textfile_line(type, sizeof(type), "%s/type", dir))
             return agent->n_caches;
         if (!agent->cacheline && textfile_line(line, sizeof(line), "%s/coherency_line_size", dir))
-            agent->cacheline = parse_size(line);
+            agent->cacheline = machine_parse_size(line);
         (void)textfile_line(size, sizeof(size), "%s/size", dir);
         if (!strcmp(type, "Data") || !strcmp(type, "Unified"))
-            add_cache(agent, (unsigned)strtoul(level, NULL, 10), parse_size(size),
-                      !strcmp(type, "Data") ? " data" : "");
+            machine_add_cache(agent, (unsigned)strtoul(level, NULL, 10), machine_parse_size(size),
+                              !strcmp(type, "Data") ? " data" : "");
     }
 }
 
-static void ask_for_caches(struct agent *agent)
+static void machine_query_caches(struct agent *agent)
 {
     static const int sizes[] = {_SC_LEVEL1_DCACHE_SIZE, _SC_LEVEL2_CACHE_SIZE, _SC_LEVEL3_CACHE_SIZE,
                                 _SC_LEVEL4_CACHE_SIZE};
@@ -180,11 +181,11 @@ static void ask_for_caches(struct agent *agent)
         long size = sysconf(sizes[i]);
 
         if (size > 0 && size <= UINT32_MAX)
-            add_cache(agent, i + 1, (uint32_t)size, i ? "" : " data");
+            machine_add_cache(agent, i + 1, (uint32_t)size, i ? "" : " data");
     }
 }
 
-static void set_cacheline(struct agent *agent)
+static void machine_set_cacheline(struct agent *agent)
 {
     long line = sysconf(_SC_LEVEL1_DCACHE_LINESIZE);
 
@@ -199,20 +200,20 @@ void machine_describe(struct agent *agent, uint32_t physical, bool has_cpus, con
     struct description d;
     unsigned processor = 0; /* for nodes of memory alone, the machine's first one */
 
-    agent->cores = count_cores(physical, has_cpus, root, &processor);
-    d = read_cpuinfo(root, processor);
-    set_name(agent, &d);
+    agent->cores = machine_count_cores(physical, has_cpus, root, &processor);
+    d = machine_read_cpuinfo(root, processor);
+    machine_set_name(agent, &d);
     if (agent->cores) {
-        set_frequency(agent, processor, &d, root);
-        if (!read_caches(agent, processor, root))
-            ask_for_caches(agent);
+        machine_set_frequency(agent, processor, &d, root);
+        if (!machine_read_caches(agent, processor, root))
+            machine_query_caches(agent);
     }
-    set_cacheline(agent);
+    machine_set_cacheline(agent);
 }
 
 /* ---- identity -------------------------------------------------------------------------------------------- */
 
-static uint64_t hash_mix(uint64_t hash, const void *bytes, size_t size)
+static uint64_t machine_hash_mix(uint64_t hash, const void *bytes, size_t size)
 {
     for (size_t i = 0; i < size; i++)
         hash = (hash ^ ((const unsigned char *)bytes)[i]) * UINT64_C(0x100000001b3);
@@ -231,7 +232,7 @@ void machine_identify(struct agent *agent, const char *root)
     if (!textfile_line(id, sizeof(id), "%s/etc/machine-id", root) &&
         !textfile_line(id, sizeof(id), "%s/var/lib/dbus/machine-id", root) && !uname(&machine))
         memcpy(id, machine.nodename, sizeof(id));
-    hash = hash_mix(UINT64_C(0xcbf29ce484222325), id, strlen(id));
-    hash = hash_mix(hash, &agent->node, sizeof(agent->node));
+    hash = machine_hash_mix(UINT64_C(0xcbf29ce484222325), id, strlen(id));
+    hash = machine_hash_mix(hash, &agent->node, sizeof(agent->node));
     (void)snprintf(agent->uuid, sizeof(agent->uuid), "CPU-%016" PRIx64, hash);
 }

@@ -20,7 +20,7 @@ struct answer {
 };
 
 /* NULL: imported memory of a node that is no agent. */
-static void describe_pool(const struct pool *pool, struct answer *answer)
+static void pointer_describe_pool(const struct pool *pool, struct answer *answer)
 {
     if (!pool)
         return;
@@ -29,7 +29,7 @@ static void describe_pool(const struct pool *pool, struct answer *answer)
 }
 
 /* Agents may not use it, and only other processes' know of it, unless it is of this process only. */
-static void describe_reservation(const struct reservation *reservation, const void *ptr, struct answer *answer)
+static void pointer_describe_reservation(const struct reservation *reservation, const void *ptr, struct answer *answer)
 {
     struct memclient_address_info info = MEMCLIENT_ADDRESS_INFO_INIT;
 
@@ -40,24 +40,24 @@ static void describe_reservation(const struct reservation *reservation, const vo
         answer->info.global_flags = MEMCLIENT_HSA_POINTER_PROCESS_PRIVATE;
 }
 
-static void describe_mapping(const struct mapping *mapping, const void *ptr, struct answer *answer)
+static void pointer_describe_mapping(const struct mapping *mapping, const void *ptr, struct answer *answer)
 {
     answer->info.type = HSA_EXT_POINTER_TYPE_HSA_VMEM;
     answer->info.hostBaseAddress = (void *)(uintptr_t)ptr;
     answer->info.agentBaseAddress = (void *)(uintptr_t)ptr;
     answer->agents = mapping->permissions.read | mapping->permissions.write;
     if (mapping->handle->is_described)
-        describe_pool(mapping->handle->pool, answer);
+        pointer_describe_pool(mapping->handle->pool, answer);
     else
         answer->undescribed = memclient_buffer_ref(mapping->handle->buffer);
 }
 
-static void describe_attachment(const struct attachment *attachment, struct answer *answer)
+static void pointer_describe_attachment(const struct attachment *attachment, struct answer *answer)
 {
     answer->info.type = attachment->interop ? HSA_EXT_POINTER_TYPE_GRAPHICS : HSA_EXT_POINTER_TYPE_IPC;
     answer->agents = attachment->allowed;
     if (attachment->is_described)
-        describe_pool(attachment->pool, answer);
+        pointer_describe_pool(attachment->pool, answer);
     else
         answer->undescribed = memclient_buffer_ref(attachment->buffer);
 }
@@ -85,12 +85,12 @@ static void pointer_describe(const void *ptr, struct answer *answer)
     case RANGE_ALLOCATION:
         answer->info.type = HSA_EXT_POINTER_TYPE_HSA;
         answer->agents = agents_all();
-        describe_pool(range_allocation(range)->pool, answer);
+        pointer_describe_pool(range_allocation(range)->pool, answer);
         answer->info.agentOwner = range_allocation(range)->owner->handle;
         answer->info.alloc_flags = range_allocation(range)->flags;
         break;
     case RANGE_ATTACHMENT:
-        describe_attachment(range_attachment(range), answer);
+        pointer_describe_attachment(range_attachment(range), answer);
         break;
     case RANGE_LOCKED:
         answer->info.type = HSA_EXT_POINTER_TYPE_LOCKED;
@@ -100,10 +100,10 @@ static void pointer_describe(const void *ptr, struct answer *answer)
         answer->info.global_flags = HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_FINE_GRAINED;
         break;
     case RANGE_MAPPING:
-        describe_mapping(range_mapping(range), ptr, answer);
+        pointer_describe_mapping(range_mapping(range), ptr, answer);
         break;
     case RANGE_RESERVATION:
-        describe_reservation(range_reservation(range), ptr, answer);
+        pointer_describe_reservation(range_reservation(range), ptr, answer);
         break;
     }
 }
@@ -134,7 +134,7 @@ static hsa_status_t pointer_complete(const void *ptr, struct answer *answer)
         return HSA_STATUS_SUCCESS;
     r = memclient_buffer_info(answer->undescribed, &info);
     if (!r) {
-        describe_pool(topology_pool_of(&info), answer);
+        pointer_describe_pool(topology_pool_of(&info), answer);
         address_map_lock();
         pointer_note(ptr, answer->undescribed, &info);
         address_map_unlock();
@@ -204,7 +204,7 @@ hsa_status_t hsa_amd_pointer_info_set_userdata(const void *ptr, void *userdata)
 
 /* ---- permissions ----------------------------------------------------------------------------------------- */
 
-static bool range_allows(struct address_range *range, hsa_access_permission_t access)
+static bool pointer_range_allows(struct address_range *range, hsa_access_permission_t access)
 {
     const struct permissions *permissions;
 
@@ -236,7 +236,7 @@ bool pointer_allows(const void *address, size_t size, hsa_access_permission_t ac
         /* in between it is not HSA's, or it is reserved and nothing is there */
         if (range->start > at && !reservation_is_none(at, range->start - at))
             return false;
-        if (!range_allows(range, access))
+        if (!pointer_range_allows(range, access))
             return false;
         at = range->start + range->bytes;
     }

@@ -26,7 +26,7 @@ static bool register_is_ours(uint64_t start, uint64_t size)
 }
 
 /* The record of just this range; NULL if there is none. With the lock. */
-static struct locked *locked_find(const void *ptr, size_t size)
+static struct locked *register_find(const void *ptr, size_t size)
 {
     struct locked *locked = range_locked(address_map_find_base(ptr));
 
@@ -34,7 +34,7 @@ static struct locked *locked_find(const void *ptr, size_t size)
 }
 
 /* Finds or makes the record. *locked is NULL if the memory is HSA's, which needs none. With the lock. */
-static hsa_status_t locked_make(void *ptr, size_t size, struct locked **locked)
+static hsa_status_t register_make(void *ptr, size_t size, struct locked **locked)
 {
     uint64_t start = (uintptr_t)ptr;
 
@@ -43,7 +43,7 @@ static hsa_status_t locked_make(void *ptr, size_t size, struct locked **locked)
         return HSA_STATUS_ERROR_INVALID_ARGUMENT;
     if (register_is_ours(start, size))
         return HSA_STATUS_SUCCESS;
-    *locked = locked_find(ptr, size);
+    *locked = register_find(ptr, size);
     if (*locked)
         return HSA_STATUS_SUCCESS;
     if (!address_map_is_free(start, size) || !reservation_is_none(start, size))
@@ -63,7 +63,7 @@ static bool register_overlaps_known(uint64_t start, uint64_t size)
 }
 
 /* With the lock. */
-static void locked_drop_unused(struct locked *locked)
+static void register_drop_unused(struct locked *locked)
 {
     if (locked->registered || locked->locks)
         return;
@@ -84,7 +84,7 @@ hsa_status_t hsa_memory_register(void *ptr, size_t size)
     if (!size)
         return HSA_STATUS_ERROR_INVALID_ARGUMENT;
     address_map_lock();
-    status = locked_make(ptr, size, &locked);
+    status = register_make(ptr, size, &locked);
     if (locked)
         locked->registered = true;
     address_map_unlock();
@@ -99,10 +99,10 @@ hsa_status_t hsa_memory_deregister(void *ptr, size_t size)
     if (!ctx)
         return HSA_STATUS_ERROR_NOT_INITIALIZED;
     address_map_lock();
-    locked = locked_find(ptr, size);
+    locked = register_find(ptr, size);
     if (locked) {
         locked->registered = false;
-        locked_drop_unused(locked);
+        register_drop_unused(locked);
     }
     address_map_unlock();
     return HSA_STATUS_SUCCESS;
@@ -111,7 +111,8 @@ hsa_status_t hsa_memory_deregister(void *ptr, size_t size)
 /* ---- hsa_ext_amd.h --------------------------------------------------------------------------------------- */
 
 /* Agents are a list that is not empty, or left out: all. */
-static hsa_status_t check_lock(const void *host_ptr, size_t size, const hsa_agent_t *agents, int n, void **agent_ptr)
+static hsa_status_t register_check_lock(const void *host_ptr, size_t size, const hsa_agent_t *agents, int n,
+                                        void **agent_ptr)
 {
     uint64_t set;
 
@@ -120,13 +121,13 @@ static hsa_status_t check_lock(const void *host_ptr, size_t size, const hsa_agen
     return topology_agents((uint32_t)n, agents, &set) ? HSA_STATUS_SUCCESS : HSA_STATUS_ERROR_INVALID_AGENT;
 }
 
-static hsa_status_t lock_memory(void *host_ptr, size_t size, void **agent_ptr)
+static hsa_status_t register_lock(void *host_ptr, size_t size, void **agent_ptr)
 {
     struct locked *locked;
     hsa_status_t status;
 
     address_map_lock();
-    status = locked_make(host_ptr, size, &locked);
+    status = register_make(host_ptr, size, &locked);
     if (locked)
         locked->locks++;
     else if (status == HSA_STATUS_ERROR_INVALID_ARGUMENT && register_overlaps_known((uintptr_t)host_ptr, size))
@@ -144,8 +145,8 @@ hsa_status_t hsa_amd_memory_lock(void *host_ptr, size_t size, hsa_agent_t *agent
 
     if (!ctx)
         return HSA_STATUS_ERROR_NOT_INITIALIZED;
-    status = check_lock(host_ptr, size, agents, num_agent, agent_ptr);
-    return status ? status : lock_memory(host_ptr, size, agent_ptr);
+    status = register_check_lock(host_ptr, size, agents, num_agent, agent_ptr);
+    return status ? status : register_lock(host_ptr, size, agent_ptr);
 }
 
 hsa_status_t hsa_amd_memory_lock_to_pool(void *host_ptr, size_t size, hsa_agent_t *agents, int num_agent,
@@ -156,12 +157,12 @@ hsa_status_t hsa_amd_memory_lock_to_pool(void *host_ptr, size_t size, hsa_agent_
 
     if (!ctx || flags)
         return runtime_refusal(ctx);
-    status = check_lock(host_ptr, size, agents, num_agent, agent_ptr);
+    status = register_check_lock(host_ptr, size, agents, num_agent, agent_ptr);
     if (status)
         return status;
     if (!topology_memory_pool(pool))
         return INVALID_MEMORY_POOL;
-    return lock_memory(host_ptr, size, agent_ptr);
+    return register_lock(host_ptr, size, agent_ptr);
 }
 
 hsa_status_t hsa_amd_memory_unlock(void *host_ptr)
@@ -175,7 +176,7 @@ hsa_status_t hsa_amd_memory_unlock(void *host_ptr)
     locked = range_locked(address_map_find_base(host_ptr));
     if (locked && locked->locks) {
         locked->locks--;
-        locked_drop_unused(locked);
+        register_drop_unused(locked);
     }
     address_map_unlock();
     return HSA_STATUS_SUCCESS;

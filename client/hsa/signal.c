@@ -165,7 +165,7 @@ void signals_fork_child(void)
 
 /* ---- making and sharing ---------------------------------------------------------------------------------- */
 
-static hsa_status_t check_consumers(uint32_t n, const hsa_agent_t *consumers)
+static hsa_status_t signal_check_consumers(uint32_t n, const hsa_agent_t *consumers)
 {
     uint64_t seen = 0;
 
@@ -221,7 +221,7 @@ hsa_status_t hsa_amd_signal_create(hsa_signal_value_t initial_value, uint32_t nu
 
     if (!ctx || !handle || attributes & ~(uint64_t)(HSA_AMD_SIGNAL_AMD_GPU_ONLY | HSA_AMD_SIGNAL_IPC))
         return runtime_refusal(ctx);
-    status = check_consumers(num_consumers, consumers);
+    status = signal_check_consumers(num_consumers, consumers);
     if (status)
         return status;
     signal = signal_new();

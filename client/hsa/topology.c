@@ -110,7 +110,7 @@ const struct cache *topology_cache(hsa_cache_t cache)
 
 /* ---- asking the broker ----------------------------------------------------------------------------------- */
 
-static struct agent *agent_of_node(struct snapshot *snapshot, uint32_t node)
+static struct agent *topology_agent_of_node(struct snapshot *snapshot, uint32_t node)
 {
     for (unsigned i = 0; i < snapshot->topology.n_agents; i++)
         if (snapshot->agents[i].node == node)
@@ -118,7 +118,7 @@ static struct agent *agent_of_node(struct snapshot *snapshot, uint32_t node)
     return NULL;
 }
 
-static const struct agent *agent_of_physical(const struct snapshot *snapshot, uint32_t physical)
+static const struct agent *topology_agent_of_physical(const struct snapshot *snapshot, uint32_t physical)
 {
     for (unsigned i = 0; i < snapshot->topology.n_agents; i++)
         if (snapshot->agents[i].physical == physical)
@@ -127,11 +127,11 @@ static const struct agent *agent_of_physical(const struct snapshot *snapshot, ui
 }
 
 /* A node of memory, or of processors without any of their own. */
-static int add_agent(const struct memclient_node *node, void *data)
+static int topology_add_agent(const struct memclient_node *node, void *data)
 {
     struct snapshot *snapshot = data;
     struct topology *t = &snapshot->topology;
-    const struct agent *alike = agent_of_physical(snapshot, node->physical);
+    const struct agent *alike = topology_agent_of_physical(snapshot, node->physical);
     struct agent *agent;
 
     if ((!node->total && !node->has_cpus) || t->n_agents == TOPOLOGY_AGENTS_MAX)
@@ -153,10 +153,10 @@ static int add_agent(const struct memclient_node *node, void *data)
 }
 
 /* Once all agents are known. */
-static int add_distances(const struct memclient_node *node, void *data)
+static int topology_add_distances(const struct memclient_node *node, void *data)
 {
     struct snapshot *snapshot = data;
-    struct agent *agent = agent_of_node(snapshot, node->node);
+    struct agent *agent = topology_agent_of_node(snapshot, node->node);
 
     for (unsigned i = 0; agent && i < snapshot->topology.n_agents; i++) {
         uint32_t to = snapshot->agents[i].node;
@@ -166,7 +166,7 @@ static int add_distances(const struct memclient_node *node, void *data)
     return 0;
 }
 
-static void set_nearest(struct snapshot *snapshot)
+static void topology_set_nearest(struct snapshot *snapshot)
 {
     for (unsigned i = 0; i < snapshot->topology.n_agents; i++) {
         struct agent *agent = &snapshot->agents[i];
@@ -180,7 +180,7 @@ static void set_nearest(struct snapshot *snapshot)
     }
 }
 
-static struct pool *declared_pool(struct agent *agent)
+static struct pool *topology_declared_pool(struct agent *agent)
 {
     struct pool *pool = &agent->pools[POOL_DECLARED];
 
@@ -193,16 +193,16 @@ static struct pool *declared_pool(struct agent *agent)
  * A pool of one node that HSA offers. Ordinary memory is of transparent huge pages where there are such, else of base
  * pages. Huge pages that have to be set aside are offered where the broker's configuration declares a pool of them.
  */
-static int note_pool(const struct memclient_pool *from, void *data)
+static int topology_add_pool(const struct memclient_pool *from, void *data)
 {
     struct snapshot *snapshot = data;
-    struct agent *agent = from->n_nodes == 1 ? agent_of_node(snapshot, from->nodes[0]) : NULL;
+    struct agent *agent = from->n_nodes == 1 ? topology_agent_of_node(snapshot, from->nodes[0]) : NULL;
     bool huge = from->pages == MEMCLIENT_PAGES_HUGETLB;
     struct pool *pool;
 
     if (!agent || from->placement != MEMCLIENT_PLACEMENT_BIND || from->lazy || from->declared != huge)
         return 0;
-    pool = huge ? declared_pool(agent) : &agent->pools[POOL_FINE];
+    pool = huge ? topology_declared_pool(agent) : &agent->pools[POOL_FINE];
     if (!pool || (!huge && pool->allocatable && from->pages != MEMCLIENT_PAGES_THP))
         return 0;
     pool->allocatable = true;
@@ -216,7 +216,7 @@ static int note_pool(const struct memclient_pool *from, void *data)
 }
 
 /* The next one. */
-static void set_pool(struct agent *agent, enum pool_kind kind, unsigned segment, unsigned flags)
+static void topology_set_pool(struct agent *agent, enum pool_kind kind, unsigned segment, unsigned flags)
 {
     struct pool *pool = &agent->pools[agent->n_regions];
 
@@ -229,17 +229,17 @@ static void set_pool(struct agent *agent, enum pool_kind kind, unsigned segment,
     pool->flags = flags;
 }
 
-static void set_region(struct snapshot *snapshot, struct agent *agent, enum pool_kind kind, unsigned segment)
+static void topology_set_region(struct snapshot *snapshot, struct agent *agent, enum pool_kind kind, unsigned segment)
 {
     struct pool *region = &agent->pools[agent->n_regions];
 
-    set_pool(agent, kind, segment, 0);
+    topology_set_pool(agent, kind, segment, 0);
     region->granule = snapshot->topology.page_size;
     region->capacity = KERNEL_SIZE;
     region->private_max = kind == REGION_PRIVATE ? KERNEL_SIZE : 0;
 }
 
-static void set_pools(struct snapshot *snapshot)
+static void topology_set_pools(struct snapshot *snapshot)
 {
     const unsigned fine = HSA_REGION_GLOBAL_FLAG_FINE_GRAINED, coarse = HSA_REGION_GLOBAL_FLAG_COARSE_GRAINED;
 
@@ -247,18 +247,18 @@ static void set_pools(struct snapshot *snapshot)
         struct agent *agent = &snapshot->agents[i];
 
         if (agent->pools[POOL_FINE].allocatable) {
-            set_pool(agent, POOL_FINE, HSA_REGION_SEGMENT_GLOBAL, fine);
-            set_pool(agent, POOL_KERNARG, HSA_REGION_SEGMENT_GLOBAL, fine | HSA_REGION_GLOBAL_FLAG_KERNARG);
-            set_pool(agent, POOL_COARSE, HSA_REGION_SEGMENT_GLOBAL, coarse);
+            topology_set_pool(agent, POOL_FINE, HSA_REGION_SEGMENT_GLOBAL, fine);
+            topology_set_pool(agent, POOL_KERNARG, HSA_REGION_SEGMENT_GLOBAL, fine | HSA_REGION_GLOBAL_FLAG_KERNARG);
+            topology_set_pool(agent, POOL_COARSE, HSA_REGION_SEGMENT_GLOBAL, coarse);
             while (agent->n_regions < DECLARED_END && agent->pools[agent->n_regions].allocatable)
-                set_pool(agent, POOL_DECLARED, HSA_REGION_SEGMENT_GLOBAL, coarse);
+                topology_set_pool(agent, POOL_DECLARED, HSA_REGION_SEGMENT_GLOBAL, coarse);
         }
         agent->n_pools = agent->n_regions;
         for (unsigned k = 0; k < agent->n_pools; k++)
             agent->pools[k].index = snapshot->topology.n_pools++;
-        set_region(snapshot, agent, REGION_READONLY, HSA_REGION_SEGMENT_READONLY);
-        set_region(snapshot, agent, REGION_GROUP, HSA_REGION_SEGMENT_GROUP);
-        set_region(snapshot, agent, REGION_PRIVATE, HSA_REGION_SEGMENT_PRIVATE);
+        topology_set_region(snapshot, agent, REGION_READONLY, HSA_REGION_SEGMENT_READONLY);
+        topology_set_region(snapshot, agent, REGION_GROUP, HSA_REGION_SEGMENT_GROUP);
+        topology_set_region(snapshot, agent, REGION_PRIVATE, HSA_REGION_SEGMENT_PRIVATE);
     }
 }
 
@@ -321,11 +321,12 @@ hsa_status_t topology_load(struct memclient *ctx)
         return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
     snapshot->topology.agents = snapshot->agents;
     snapshot->topology.page_size = (uint64_t)sysconf(_SC_PAGESIZE);
-    if (memclient_list_nodes(ctx, add_agent, snapshot) || memclient_list_nodes(ctx, add_distances, snapshot) ||
-        memclient_list_pools(ctx, note_pool, snapshot))
+    if (memclient_list_nodes(ctx, topology_add_agent, snapshot) ||
+        memclient_list_nodes(ctx, topology_add_distances, snapshot) ||
+        memclient_list_pools(ctx, topology_add_pool, snapshot))
         return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
-    set_nearest(snapshot);
-    set_pools(snapshot);
+    topology_set_nearest(snapshot);
+    topology_set_pools(snapshot);
     if (!snapshot->topology.n_pools)
         return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
     topology_publish(steal_ptr(&snapshot));

@@ -58,7 +58,7 @@ bool watch_check(struct watch_set *set, struct watch *watch)
 }
 
 /* On the process's own word alone. */
-static void sleep_on_one(const struct watch_set *set, uint64_t left)
+static void watch_sleep_on_one(const struct watch_set *set, uint64_t left)
 {
     struct timespec time = {.tv_sec = (time_t)(left / NSEC_PER_SEC), .tv_nsec = (long)(left % NSEC_PER_SEC)};
 
@@ -67,7 +67,7 @@ static void sleep_on_one(const struct watch_set *set, uint64_t left)
 }
 
 /* False on kernels that cannot. */
-static bool sleep_on_all(const struct watch_set *set, uint64_t left)
+static bool watch_sleep_on_all(const struct watch_set *set, uint64_t left)
 {
     struct futex_waitv words[WATCH_WORDS_MAX] = {{0}};
     uint64_t until = deadline_after_ns(left);
@@ -90,7 +90,7 @@ void watch_set_sleep(const struct watch_set *set, uint64_t deadline)
     if (!left)
         return;
     if (set->n_words == 1)
-        sleep_on_one(set, set->polls ? poll : left);
-    else if (!sleep_on_all(set, set->polls ? poll : left))
-        sleep_on_one(set, poll);
+        watch_sleep_on_one(set, set->polls ? poll : left);
+    else if (!watch_sleep_on_all(set, set->polls ? poll : left))
+        watch_sleep_on_one(set, poll);
 }

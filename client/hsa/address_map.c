@@ -111,7 +111,7 @@ bool address_map_is_free(uint64_t start, uint64_t bytes)
     return tree_is_free(&ranges, start, bytes);
 }
 
-bool address_map_is_unclaimed(uint64_t start, uint64_t bytes)
+bool address_map_is_only_locked(uint64_t start, uint64_t bytes)
 {
     for (struct address_range *range = address_map_first(start); range && range->start < start + bytes;
          range = address_map_next(range))

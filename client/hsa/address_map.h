@@ -66,7 +66,7 @@ struct address_range *address_map_next(struct address_range *range);
 /* Does nothing, busy or not, occupy any of it? */
 bool address_map_is_free(uint64_t start, uint64_t bytes);
 /* The same, but for memory that was registered, whose record goes when something is inserted over it. */
-bool address_map_is_unclaimed(uint64_t start, uint64_t bytes);
+bool address_map_is_only_locked(uint64_t start, uint64_t bytes);
 /* It must be free, but for memory that was registered: that record goes. Reservations go to their own tree. */
 void address_map_insert(struct address_range *range);
 void address_map_remove(struct address_range *range);

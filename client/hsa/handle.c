@@ -254,7 +254,7 @@ void handle_describe(struct handle *handle, const struct memclient_buffer_info *
 }
 
 /* Asks the broker what imported memory is, once. */
-static hsa_status_t handle_ask(hsa_amd_vmem_alloc_handle_t memory_handle)
+static hsa_status_t handle_load_description(hsa_amd_vmem_alloc_handle_t memory_handle)
 {
     struct memclient_buffer_info info = MEMCLIENT_BUFFER_INFO_INIT;
     _cleanup_(memclient_buffer_unrefp) struct memclient_buffer *buffer = NULL;
@@ -288,7 +288,7 @@ hsa_status_t hsa_amd_vmem_get_alloc_properties_from_handle(hsa_amd_vmem_alloc_ha
 
     if (!ctx || !pool || !type)
         return runtime_refusal(ctx);
-    status = handle_ask(memory_handle);
+    status = handle_load_description(memory_handle);
     if (status)
         return status;
     address_map_lock_read();

@@ -275,7 +275,7 @@ static enum entered ipc_enter(struct attachment *new, void **ptr)
     *ptr = (void *)(uintptr_t)new->range.start;
     if (attachment_join(new, &there))
         return JOINED;
-    if (!address_map_is_unclaimed(new->range.start, new->range.bytes))
+    if (!address_map_is_only_locked(new->range.start, new->range.bytes))
         return NOT_FREE;
     return attachment_insert(new) ? ENTERED : NO_MEMORY;
 }

@@ -13,53 +13,53 @@
 
 /* ---- describing ------------------------------------------------------------------------------------------ */
 
-struct answer {
+struct lookup {
     hsa_amd_pointer_info_t info;
     uint64_t agents;                      /* that may use it */
     struct memclient_buffer *undescribed; /* counted: the pool of this is to be asked for; or NULL */
 };
 
 /* NULL: imported memory of a node that is no agent. */
-static void pointer_describe_pool(const struct pool *pool, struct answer *answer)
+static void pointer_describe_pool(const struct pool *pool, struct lookup *lookup)
 {
     if (!pool)
         return;
-    answer->info.agentOwner = pool->agent->handle;
-    answer->info.global_flags = pool->flags;
+    lookup->info.agentOwner = pool->agent->handle;
+    lookup->info.global_flags = pool->flags;
 }
 
 /* Agents may not use it, and only other processes' know of it, unless it is of this process only. */
-static void pointer_describe_reservation(const struct reservation *reservation, const void *ptr, struct answer *answer)
+static void pointer_describe_reservation(const struct reservation *reservation, const void *ptr, struct lookup *lookup)
 {
     struct memclient_address_info info = MEMCLIENT_ADDRESS_INFO_INIT;
 
-    answer->info.type = HSA_EXT_POINTER_TYPE_RESERVED_ADDR;
-    answer->info.registered = !reservation->no_register;
-    answer->info.agentBaseAddress = NULL;
+    lookup->info.type = HSA_EXT_POINTER_TYPE_RESERVED_ADDR;
+    lookup->info.registered = !reservation->no_register;
+    lookup->info.agentBaseAddress = NULL;
     if (!memclient_query_address(ptr, &info) && info.process_private)
-        answer->info.global_flags = MEMCLIENT_HSA_POINTER_PROCESS_PRIVATE;
+        lookup->info.global_flags = MEMCLIENT_HSA_POINTER_PROCESS_PRIVATE;
 }
 
-static void pointer_describe_mapping(const struct mapping *mapping, const void *ptr, struct answer *answer)
+static void pointer_describe_mapping(const struct mapping *mapping, const void *ptr, struct lookup *lookup)
 {
-    answer->info.type = HSA_EXT_POINTER_TYPE_HSA_VMEM;
-    answer->info.hostBaseAddress = (void *)(uintptr_t)ptr;
-    answer->info.agentBaseAddress = (void *)(uintptr_t)ptr;
-    answer->agents = mapping->permissions.read | mapping->permissions.write;
+    lookup->info.type = HSA_EXT_POINTER_TYPE_HSA_VMEM;
+    lookup->info.hostBaseAddress = (void *)(uintptr_t)ptr;
+    lookup->info.agentBaseAddress = (void *)(uintptr_t)ptr;
+    lookup->agents = mapping->permissions.read | mapping->permissions.write;
     if (mapping->handle->is_described)
-        pointer_describe_pool(mapping->handle->pool, answer);
+        pointer_describe_pool(mapping->handle->pool, lookup);
     else
-        answer->undescribed = memclient_buffer_ref(mapping->handle->buffer);
+        lookup->undescribed = memclient_buffer_ref(mapping->handle->buffer);
 }
 
-static void pointer_describe_attachment(const struct attachment *attachment, struct answer *answer)
+static void pointer_describe_attachment(const struct attachment *attachment, struct lookup *lookup)
 {
-    answer->info.type = attachment->interop ? HSA_EXT_POINTER_TYPE_GRAPHICS : HSA_EXT_POINTER_TYPE_IPC;
-    answer->agents = attachment->allowed;
+    lookup->info.type = attachment->interop ? HSA_EXT_POINTER_TYPE_GRAPHICS : HSA_EXT_POINTER_TYPE_IPC;
+    lookup->agents = attachment->allowed;
     if (attachment->is_described)
-        pointer_describe_pool(attachment->pool, answer);
+        pointer_describe_pool(attachment->pool, lookup);
     else
-        answer->undescribed = memclient_buffer_ref(attachment->buffer);
+        lookup->undescribed = memclient_buffer_ref(attachment->buffer);
 }
 
 /* What HSA has there, reservations last; NULL if nothing. With the lock. */
@@ -70,47 +70,47 @@ static struct address_range *pointer_find(const void *ptr)
     return range ? range : reservation_find(ptr);
 }
 
-/* Leaves the answer as it is, UNKNOWN, if nothing is there. With the lock. */
-static void pointer_describe(const void *ptr, struct answer *answer)
+/* Leaves the lookup as it is, UNKNOWN, if nothing is there. With the lock. */
+static void pointer_describe(const void *ptr, struct lookup *lookup)
 {
     struct address_range *range = pointer_find(ptr);
 
     if (!range)
         return;
-    answer->info.hostBaseAddress = answer->info.agentBaseAddress = (void *)(uintptr_t)range->start;
-    answer->info.sizeInBytes = range->size;
-    answer->info.userData = range->userdata;
-    answer->info.registered = true;
+    lookup->info.hostBaseAddress = lookup->info.agentBaseAddress = (void *)(uintptr_t)range->start;
+    lookup->info.sizeInBytes = range->size;
+    lookup->info.userData = range->userdata;
+    lookup->info.registered = true;
     switch (range->kind) {
     case RANGE_ALLOCATION:
-        answer->info.type = HSA_EXT_POINTER_TYPE_HSA;
-        answer->agents = agents_all();
-        pointer_describe_pool(range_allocation(range)->pool, answer);
-        answer->info.agentOwner = range_allocation(range)->owner->handle;
-        answer->info.alloc_flags = range_allocation(range)->flags;
+        lookup->info.type = HSA_EXT_POINTER_TYPE_HSA;
+        lookup->agents = agents_all();
+        pointer_describe_pool(range_allocation(range)->pool, lookup);
+        lookup->info.agentOwner = range_allocation(range)->owner->handle;
+        lookup->info.alloc_flags = range_allocation(range)->flags;
         break;
     case RANGE_ATTACHMENT:
-        pointer_describe_attachment(range_attachment(range), answer);
+        pointer_describe_attachment(range_attachment(range), lookup);
         break;
     case RANGE_LOCKED:
-        answer->info.type = HSA_EXT_POINTER_TYPE_LOCKED;
-        answer->agents = agents_all();
+        lookup->info.type = HSA_EXT_POINTER_TYPE_LOCKED;
+        lookup->agents = agents_all();
         /* all share it equally, so any may be named */
-        answer->info.agentOwner = topology()->agents[0].handle;
-        answer->info.global_flags = HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_FINE_GRAINED;
+        lookup->info.agentOwner = topology()->agents[0].handle;
+        lookup->info.global_flags = HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_FINE_GRAINED;
         break;
     case RANGE_MAPPING:
-        pointer_describe_mapping(range_mapping(range), ptr, answer);
+        pointer_describe_mapping(range_mapping(range), ptr, lookup);
         break;
     case RANGE_RESERVATION:
-        pointer_describe_reservation(range_reservation(range), ptr, answer);
+        pointer_describe_reservation(range_reservation(range), ptr, lookup);
         break;
     }
 }
 
 /* With the lock: for later questions. What was there may have gone meanwhile. */
-static void pointer_note(const void *ptr, const struct memclient_buffer *buffer,
-                         const struct memclient_buffer_info *info)
+static void pointer_store_pool(const void *ptr, const struct memclient_buffer *buffer,
+                               const struct memclient_buffer_info *info)
 {
     struct address_range *range = address_map_find(ptr);
     struct attachment *attachment = range_attachment(range);
@@ -125,21 +125,21 @@ static void pointer_note(const void *ptr, const struct memclient_buffer *buffer,
 }
 
 /* Asks the broker for the pool of what another process has made, the first time that it is needed. */
-static hsa_status_t pointer_complete(const void *ptr, struct answer *answer)
+static hsa_status_t pointer_load_pool(const void *ptr, struct lookup *lookup)
 {
     struct memclient_buffer_info info = MEMCLIENT_BUFFER_INFO_INIT;
     int r;
 
-    if (!answer->undescribed)
+    if (!lookup->undescribed)
         return HSA_STATUS_SUCCESS;
-    r = memclient_buffer_info(answer->undescribed, &info);
+    r = memclient_buffer_info(lookup->undescribed, &info);
     if (!r) {
-        pointer_describe_pool(topology_pool_of(&info), answer);
+        pointer_describe_pool(topology_pool_of(&info), lookup);
         address_map_lock();
-        pointer_note(ptr, answer->undescribed, &info);
+        pointer_store_pool(ptr, lookup->undescribed, &info);
         address_map_unlock();
     }
-    answer->undescribed = memclient_buffer_unref(answer->undescribed);
+    lookup->undescribed = memclient_buffer_unref(lookup->undescribed);
     return runtime_status(r);
 }
 
@@ -165,25 +165,25 @@ hsa_status_t hsa_amd_pointer_info(const void *ptr, hsa_amd_pointer_info_t *info,
                                   uint32_t *num_agents_accessible, hsa_agent_t **accessible)
 {
     _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
-    struct answer answer = {.info.type = HSA_EXT_POINTER_TYPE_UNKNOWN};
+    struct lookup lookup = {.info.type = HSA_EXT_POINTER_TYPE_UNKNOWN};
     hsa_status_t status;
 
     if (!ctx || !ptr || !info || !info->size)
         return runtime_refusal(ctx);
     address_map_lock_read();
-    pointer_describe(ptr, &answer);
+    pointer_describe(ptr, &lookup);
     address_map_unlock();
-    status = pointer_complete(ptr, &answer);
+    status = pointer_load_pool(ptr, &lookup);
     runtime_leavep(&ctx);
     if (status)
         return status;
     if (alloc && num_agents_accessible && accessible) {
-        status = pointer_list_agents(answer.agents, alloc, num_agents_accessible, accessible);
+        status = pointer_list_agents(lookup.agents, alloc, num_agents_accessible, accessible);
         if (status)
             return status;
     }
-    answer.info.size = info->size < sizeof(*info) ? info->size : (uint32_t)sizeof(*info);
-    memcpy(info, &answer.info, answer.info.size);
+    lookup.info.size = info->size < sizeof(*info) ? info->size : (uint32_t)sizeof(*info);
+    memcpy(info, &lookup.info, lookup.info.size);
     return HSA_STATUS_SUCCESS;
 }
 

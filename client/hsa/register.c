@@ -59,7 +59,7 @@ static hsa_status_t register_make(void *ptr, size_t size, struct locked **locked
 /* Does the range lie across what is known of ordinary memory, and touch nothing of HSA's? With the lock. */
 static bool register_overlaps_known(uint64_t start, uint64_t size)
 {
-    return size <= UINT64_MAX - start && reservation_is_none(start, size) && address_map_is_unclaimed(start, size);
+    return size <= UINT64_MAX - start && reservation_is_none(start, size) && address_map_is_only_locked(start, size);
 }
 
 /* With the lock. */

@@ -33,8 +33,8 @@ enum address_range_kind {
     RANGE_ALLOCATION, /* struct allocation, memory.h */
     RANGE_ATTACHMENT, /* struct attachment, ipc.h */
     RANGE_LOCKED,     /* struct locked, memory.h: ordinary memory that was registered */
-    RANGE_MAPPING,    /* struct mapping, vmem.h */
-    RANGE_RESERVATION /* struct reservation, vmem.h */
+    RANGE_MAPPING,    /* struct vmem_mapping, vmem.h */
+    RANGE_RESERVATION /* struct vmem_reservation, vmem.h */
 };
 
 /* What embeds it is found by range_allocation() and so on: NULL if it is NULL or of another kind. */

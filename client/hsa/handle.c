@@ -23,37 +23,37 @@
 #define NO_ID (UINT64_C(1) << 63) /* no buffer gets as far */
 
 /* Both are of all handles; with the lock. */
-static struct handle *by_number, *by_buffer;
+static struct vmem_handle *by_number, *by_buffer;
 static uint64_t next_number = NO_ID;
 
 /* ---- the table ------------------------------------------------------------------------------------------- */
 
-static struct handle *handle_of_number(uint64_t number)
+static struct vmem_handle *handle_of_number(uint64_t number)
 {
-    struct handle *handle;
+    struct vmem_handle *handle;
 
     HASH_FIND(by_number, by_number, &number, sizeof(number), handle);
     return handle;
 }
 
-struct handle *handle_find(hsa_amd_vmem_alloc_handle_t wanted)
+struct vmem_handle *handle_find(hsa_amd_vmem_alloc_handle_t wanted)
 {
-    struct handle *handle = handle_of_number(wanted.handle);
+    struct vmem_handle *handle = handle_of_number(wanted.handle);
 
     return handle && handle->refs ? handle : NULL;
 }
 
 /* Also one that has only uses. */
-static struct handle *handle_of_buffer(const struct memclient_buffer *buffer)
+static struct vmem_handle *handle_of_buffer(const struct memclient_buffer *buffer)
 {
-    struct handle *handle;
+    struct vmem_handle *handle;
 
     HASH_FIND(by_buffer, by_buffer, &buffer, sizeof(buffer), handle);
     return handle;
 }
 
 /* Gives it its number. False without memory. */
-static bool handle_add(struct handle *handle)
+static bool handle_add(struct vmem_handle *handle)
 {
     handle->number = memclient_buffer_id(handle->buffer);
     if (handle_of_number(handle->number))
@@ -68,13 +68,13 @@ static bool handle_add(struct handle *handle)
     return false;
 }
 
-static void handle_drop(struct handle *handle)
+static void handle_drop(struct vmem_handle *handle)
 {
     HASH_DELETE(by_number, by_number, handle);
     HASH_DELETE(by_buffer, by_buffer, handle);
 }
 
-static void handle_end_if_unused(struct handle *handle, struct list *ended)
+static void handle_end_if_unused(struct vmem_handle *handle, struct list *ended)
 {
     if (handle->refs || handle->uses)
         return;
@@ -82,19 +82,19 @@ static void handle_end_if_unused(struct handle *handle, struct list *ended)
     list_append(ended, &handle->ended);
 }
 
-static void handle_unref(struct handle *handle, struct list *ended)
+static void handle_unref(struct vmem_handle *handle, struct list *ended)
 {
     handle->refs--;
     handle_end_if_unused(handle, ended);
 }
 
-void handle_unuse(struct handle *handle, struct list *ended)
+void handle_unuse(struct vmem_handle *handle, struct list *ended)
 {
     handle->uses--;
     handle_end_if_unused(handle, ended);
 }
 
-static void handle_free(struct handle *handle)
+static void handle_free(struct vmem_handle *handle)
 {
     memclient_buffer_unref(handle->buffer);
     free(handle);
@@ -107,13 +107,13 @@ void handles_end(struct list *ended)
     if (list_is_empty(ended))
         return;
     while ((link = list_pop(ended)))
-        handle_free(container_of(link, struct handle, ended));
+        handle_free(container_of(link, struct vmem_handle, ended));
     headroom_changed();
 }
 
 void handles_forget(void)
 {
-    struct handle *handle, *next;
+    struct vmem_handle *handle, *next;
 
     HASH_ITER(by_number, by_number, handle, next)
     {
@@ -129,12 +129,12 @@ void handles_forget(void)
 static hsa_status_t handle_ref_buffer(struct memclient_buffer **buffer, const struct pool *pool,
                                       hsa_amd_memory_type_t type, bool is_described, hsa_amd_vmem_alloc_handle_t *ret)
 {
-    _cleanup_free_ struct handle *new = calloc(1, sizeof(*new));
-    struct handle *handle;
+    _cleanup_free_ struct vmem_handle *new = calloc(1, sizeof(*new));
+    struct vmem_handle *handle;
 
     if (!new)
         return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
-    *new = (struct handle){
+    *new = (struct vmem_handle){
         .buffer = *buffer,
         .size = memclient_buffer_bytes(*buffer),
         .is_described = is_described,
@@ -214,7 +214,7 @@ hsa_status_t hsa_amd_vmem_handle_release(hsa_amd_vmem_alloc_handle_t memory_hand
 {
     _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
     struct list ended = LIST_INIT(ended);
-    struct handle *handle;
+    struct vmem_handle *handle;
 
     if (!ctx)
         return HSA_STATUS_ERROR_NOT_INITIALIZED;
@@ -230,7 +230,7 @@ hsa_status_t hsa_amd_vmem_handle_release(hsa_amd_vmem_alloc_handle_t memory_hand
 hsa_status_t hsa_amd_vmem_retain_alloc_handle(hsa_amd_vmem_alloc_handle_t *memory_handle, void *addr)
 {
     _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
-    struct mapping *mapping;
+    struct vmem_mapping *mapping;
 
     if (!ctx || !memory_handle || !addr)
         return runtime_refusal(ctx);
@@ -244,7 +244,7 @@ hsa_status_t hsa_amd_vmem_retain_alloc_handle(hsa_amd_vmem_alloc_handle_t *memor
     return mapping ? HSA_STATUS_SUCCESS : HSA_STATUS_ERROR_INVALID_ALLOCATION;
 }
 
-void handle_describe(struct handle *handle, const struct memclient_buffer_info *info)
+void handle_describe(struct vmem_handle *handle, const struct memclient_buffer_info *info)
 {
     if (handle->is_described)
         return;
@@ -258,7 +258,7 @@ static hsa_status_t handle_load_description(hsa_amd_vmem_alloc_handle_t memory_h
 {
     struct memclient_buffer_info info = MEMCLIENT_BUFFER_INFO_INIT;
     _cleanup_(memclient_buffer_unrefp) struct memclient_buffer *buffer = NULL;
-    struct handle *handle;
+    struct vmem_handle *handle;
     int r;
 
     address_map_lock_read();
@@ -283,7 +283,7 @@ hsa_status_t hsa_amd_vmem_get_alloc_properties_from_handle(hsa_amd_vmem_alloc_ha
                                                            hsa_amd_memory_pool_t *pool, hsa_amd_memory_type_t *type)
 {
     _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
-    struct handle *handle;
+    struct vmem_handle *handle;
     hsa_status_t status;
 
     if (!ctx || !pool || !type)
@@ -307,7 +307,7 @@ hsa_status_t hsa_amd_vmem_export_shareable_handle(int *dmabuf_fd, hsa_amd_vmem_a
 {
     _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
     _cleanup_(memclient_buffer_unrefp) struct memclient_buffer *buffer = NULL;
-    struct handle *handle;
+    struct vmem_handle *handle;
 
     if (!ctx || !dmabuf_fd)
         return runtime_refusal(ctx);

@@ -22,14 +22,14 @@
 
 /* ---- runs ------------------------------------------------------------------------------------------------ */
 
-struct mapping *mapping_next(struct mapping *mapping, uint64_t end)
+struct vmem_mapping *mapping_next(struct vmem_mapping *mapping, uint64_t end)
 {
     struct address_range *next = address_map_next(&mapping->range);
 
     return next && next->start < end ? range_mapping(next) : NULL;
 }
 
-struct mapping *mapping_run(const void *address, uint64_t size)
+struct vmem_mapping *mapping_run(const void *address, uint64_t size)
 {
     struct address_range *first = address_map_find_base(address);
     uint64_t at = (uintptr_t)address;
@@ -48,11 +48,11 @@ struct mapping *mapping_run(const void *address, uint64_t size)
 /* ---- mapping --------------------------------------------------------------------------------------------- */
 
 /* With the lock: the record, busy, holds the addresses, the reservation and the handle. False if that is invalid. */
-static bool mapping_begin(struct mapping *mapping, void *va, uint64_t size, uint64_t offset,
+static bool mapping_begin(struct vmem_mapping *mapping, void *va, uint64_t size, uint64_t offset,
                           hsa_amd_vmem_alloc_handle_t memory_handle)
 {
     struct address_range *around = reservation_around((uintptr_t)va, size);
-    struct handle *handle = handle_find(memory_handle);
+    struct vmem_handle *handle = handle_find(memory_handle);
     uint64_t granule;
 
     if (!around || !handle || !range_in_bounds(offset, size, handle->size) || !address_map_is_free((uintptr_t)va, size))
@@ -60,7 +60,7 @@ static bool mapping_begin(struct mapping *mapping, void *va, uint64_t size, uint
     granule = memclient_buffer_granule(handle->buffer);
     if (!is_aligned((uintptr_t)va, granule) || !is_aligned(size, granule) || !is_aligned(offset, granule))
         return false;
-    *mapping = (struct mapping){
+    *mapping = (struct vmem_mapping){
         .handle = handle,
         .reservation = range_reservation(around),
         .offset = offset,
@@ -74,7 +74,7 @@ static bool mapping_begin(struct mapping *mapping, void *va, uint64_t size, uint
 }
 
 /* With the lock: undoes mapping_begin(). */
-static void mapping_end(struct mapping *mapping, struct list *ended)
+static void mapping_end(struct vmem_mapping *mapping, struct list *ended)
 {
     address_map_remove(&mapping->range);
     mapping->reservation->mappings--;
@@ -82,7 +82,7 @@ static void mapping_end(struct mapping *mapping, struct list *ended)
 }
 
 /* Without access, until it is given; and not as the buffer's home. */
-static int mapping_map(const struct mapping *mapping)
+static int mapping_map(const struct vmem_mapping *mapping)
 {
     struct memclient_map_options options = MEMCLIENT_MAP_OPTIONS_INIT;
     void *address;
@@ -100,7 +100,7 @@ hsa_status_t hsa_amd_vmem_map(void *va, size_t size, size_t in_offset, hsa_amd_v
                               uint64_t flags)
 {
     _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
-    _cleanup_free_ struct mapping *mapping = NULL;
+    _cleanup_free_ struct vmem_mapping *mapping = NULL;
     struct list ended = LIST_INIT(ended);
     bool begun;
     int r;
@@ -128,7 +128,7 @@ hsa_status_t hsa_amd_vmem_map(void *va, size_t size, size_t in_offset, hsa_amd_v
 
 /* ---- unmapping ------------------------------------------------------------------------------------------- */
 
-static bool mapping_is_mapped(const struct mapping *mapping)
+static bool mapping_is_mapped(const struct vmem_mapping *mapping)
 {
     struct memclient_address_info info = MEMCLIENT_ADDRESS_INFO_INIT;
 
@@ -136,10 +136,10 @@ static bool mapping_is_mapped(const struct mapping *mapping)
 }
 
 /* With the lock: what was unmapped of a busy run ends, and if the kernel did not unmap `all` the rest is as before. */
-static void mapping_end_run(struct mapping *first, uint64_t run_end, bool all, struct list *callbacks,
+static void mapping_end_run(struct vmem_mapping *first, uint64_t run_end, bool all, struct list *callbacks,
                             struct list *ended)
 {
-    for (struct mapping *m = first, *next; m; m = next) {
+    for (struct vmem_mapping *m = first, *next; m; m = next) {
         next = mapping_next(m, run_end);
         m->range.busy = false;
         if (!all && mapping_is_mapped(m))
@@ -156,14 +156,14 @@ hsa_status_t hsa_amd_vmem_unmap(void *va, size_t size)
     uint64_t run_end = (uintptr_t)va + size;
     struct list callbacks = LIST_INIT(callbacks);
     struct list ended = LIST_INIT(ended);
-    struct mapping *first;
+    struct vmem_mapping *first;
     int r;
 
     if (!ctx || !va || !size || !is_page_aligned(size))
         return runtime_refusal(ctx);
     address_map_lock();
     first = mapping_run(va, size);
-    for (struct mapping *m = first; m; m = mapping_next(m, run_end))
+    for (struct vmem_mapping *m = first; m; m = mapping_next(m, run_end))
         m->range.busy = true;
     address_map_unlock();
     if (!first)

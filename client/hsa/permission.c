@@ -52,7 +52,7 @@ static struct permissions permissions_change(const struct permissions *old, cons
 }
 
 /* One mapping's pages, if that makes a difference to them. */
-static int permissions_protect(const struct mapping *mapping, const struct permissions *from,
+static int permissions_protect(const struct vmem_mapping *mapping, const struct permissions *from,
                                const struct permissions *to)
 {
     unsigned access = permissions_access(to);
@@ -63,19 +63,19 @@ static int permissions_protect(const struct mapping *mapping, const struct permi
 }
 
 /* With the lock, on a run: all of it, or none. */
-static hsa_status_t permissions_apply(struct mapping *first, uint64_t end, const struct change *change)
+static hsa_status_t permissions_apply(struct vmem_mapping *first, uint64_t end, const struct change *change)
 {
-    struct mapping *failed = NULL;
+    struct vmem_mapping *failed = NULL;
     int r = 0;
 
-    for (struct mapping *m = first; m && !failed; m = mapping_next(m, end)) {
+    for (struct vmem_mapping *m = first; m && !failed; m = mapping_next(m, end)) {
         struct permissions new = permissions_change(&m->permissions, change);
 
         r = permissions_protect(m, &m->permissions, &new);
         if (r < 0)
             failed = m;
     }
-    for (struct mapping *m = first; m && m != failed; m = mapping_next(m, end)) {
+    for (struct vmem_mapping *m = first; m && m != failed; m = mapping_next(m, end)) {
         struct permissions new = permissions_change(&m->permissions, change);
 
         if (failed)
@@ -125,7 +125,7 @@ hsa_status_t hsa_amd_vmem_set_access(void *va, size_t size, const hsa_amd_memory
 {
     _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
     struct change change = {.replaces = !runtime_is_like_rocr()};
-    struct mapping *first;
+    struct vmem_mapping *first;
     hsa_status_t status;
 
     if (!ctx || !va || !desc || !size || !desc_cnt || !is_page_aligned(size))
@@ -146,7 +146,7 @@ hsa_status_t hsa_amd_vmem_set_access(void *va, size_t size, const hsa_amd_memory
 }
 
 /* With the lock: gives these agents reading and writing in the mapping and in those that follow without a gap. */
-static hsa_status_t permissions_allow(struct mapping *mapping, uint64_t agents)
+static hsa_status_t permissions_allow(struct vmem_mapping *mapping, uint64_t agents)
 {
     const struct change change = {.list = {.set = agents, .read = agents, .write = agents}};
     uint64_t end = mapping->range.start + mapping->range.bytes;
@@ -161,7 +161,7 @@ static hsa_status_t permissions_allow(struct mapping *mapping, uint64_t agents)
 static hsa_status_t permissions_allow_at(const void *ptr, uint64_t agents)
 {
     struct address_range *range = address_map_find(ptr);
-    struct mapping *mapping = range_mapping(range);
+    struct vmem_mapping *mapping = range_mapping(range);
 
     if (mapping)
         return permissions_allow(mapping, agents);
@@ -195,7 +195,7 @@ hsa_status_t hsa_amd_vmem_get_access(void *va, hsa_access_permission_t *perms, h
     const struct agent *agent = topology_agent(agent_handle);
     hsa_status_t status = HSA_STATUS_SUCCESS;
     const struct permissions *found;
-    struct mapping *mapping;
+    struct vmem_mapping *mapping;
 
     if (!ctx || !va || !perms)
         return runtime_refusal(ctx);

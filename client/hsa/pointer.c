@@ -29,7 +29,8 @@ static void pointer_describe_pool(const struct pool *pool, struct lookup *lookup
 }
 
 /* Agents may not use it, and only other processes' know of it, unless it is of this process only. */
-static void pointer_describe_reservation(const struct reservation *reservation, const void *ptr, struct lookup *lookup)
+static void pointer_describe_reservation(const struct vmem_reservation *reservation, const void *ptr,
+                                         struct lookup *lookup)
 {
     struct memclient_address_info info = MEMCLIENT_ADDRESS_INFO_INIT;
 
@@ -40,7 +41,7 @@ static void pointer_describe_reservation(const struct reservation *reservation, 
         lookup->info.global_flags = MEMCLIENT_HSA_POINTER_PROCESS_PRIVATE;
 }
 
-static void pointer_describe_mapping(const struct mapping *mapping, const void *ptr, struct lookup *lookup)
+static void pointer_describe_mapping(const struct vmem_mapping *mapping, const void *ptr, struct lookup *lookup)
 {
     lookup->info.type = HSA_EXT_POINTER_TYPE_HSA_VMEM;
     lookup->info.hostBaseAddress = (void *)(uintptr_t)ptr;
@@ -114,7 +115,7 @@ static void pointer_store_pool(const void *ptr, const struct memclient_buffer *b
 {
     struct address_range *range = address_map_find(ptr);
     struct attachment *attachment = range_attachment(range);
-    const struct mapping *mapping = range_mapping(range);
+    const struct vmem_mapping *mapping = range_mapping(range);
 
     if (attachment && attachment->buffer == buffer) {
         attachment->pool = topology_pool_of(info);

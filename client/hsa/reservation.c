@@ -40,7 +40,7 @@ hsa_status_t hsa_amd_vmem_address_reserve_align(void **va, size_t size, uint64_t
                                                 uint64_t flags)
 {
     _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
-    _cleanup_free_ struct reservation *reservation = NULL;
+    _cleanup_free_ struct vmem_reservation *reservation = NULL;
     struct memclient_reservation *res;
 
     if (!ctx || !va || !size || !is_page_aligned(size))
@@ -66,7 +66,7 @@ hsa_status_t hsa_amd_vmem_address_reserve(void **va, size_t size, uint64_t addre
 }
 
 /* Takes it out of the address map before anything else can get the addresses. */
-static hsa_status_t reservation_take(void *va, uint64_t size, struct reservation **taken)
+static hsa_status_t reservation_take(void *va, uint64_t size, struct vmem_reservation **taken)
 {
     struct address_range *range = reservation_find(va);
 
@@ -84,7 +84,7 @@ static hsa_status_t reservation_take(void *va, uint64_t size, struct reservation
 hsa_status_t hsa_amd_vmem_address_free(void *va, size_t size)
 {
     _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
-    struct reservation *reservation;
+    struct vmem_reservation *reservation;
     hsa_status_t status;
     int r;
 

@@ -16,14 +16,14 @@
 #include "hsa/address_map.h"
 #include "hsa/topology.h"
 
-struct reservation {
+struct vmem_reservation {
     struct address_range range;
     struct memclient_reservation *res;
     bool no_register; /* the flag of that name was given */
     unsigned mappings; /* in it, busy ones included */
 };
 
-struct handle {
+struct vmem_handle {
     uint64_t number;
     UT_hash_handle by_number;
     UT_hash_handle by_buffer;
@@ -44,34 +44,34 @@ struct permissions {
     uint64_t write;
 };
 
-struct mapping {
+struct vmem_mapping {
     struct address_range range;
-    struct handle *handle;
-    struct reservation *reservation;
+    struct vmem_handle *handle;
+    struct vmem_reservation *reservation;
     uint64_t offset; /* in the handle's memory */
     struct permissions permissions;
 };
 
-static inline struct reservation *range_reservation(struct address_range *range)
+static inline struct vmem_reservation *range_reservation(struct address_range *range)
 {
-    return range && range->kind == RANGE_RESERVATION ? container_of(range, struct reservation, range) : NULL;
+    return range && range->kind == RANGE_RESERVATION ? container_of(range, struct vmem_reservation, range) : NULL;
 }
 
-static inline struct mapping *range_mapping(struct address_range *range)
+static inline struct vmem_mapping *range_mapping(struct address_range *range)
 {
-    return range && range->kind == RANGE_MAPPING ? container_of(range, struct mapping, range) : NULL;
+    return range && range->kind == RANGE_MAPPING ? container_of(range, struct vmem_mapping, range) : NULL;
 }
 
 /* ---- handle.c; with the lock ----------------------------------------------------------------------------- */
 
 /* One that the application has references to (refs > 0); NULL if there is none. */
-struct handle *handle_find(hsa_amd_vmem_alloc_handle_t handle);
+struct vmem_handle *handle_find(hsa_amd_vmem_alloc_handle_t handle);
 /* Counts uses down. Where that was the last, and there is no ref, the handle leaves the table for the list. */
-void handle_unuse(struct handle *handle, struct list *ended);
+void handle_unuse(struct vmem_handle *handle, struct list *ended);
 /* Without the lock: releases the buffers of the handles of the list, and frees them. */
 void handles_end(struct list *ended);
 /* Enters what its buffer is, once. */
-void handle_describe(struct handle *handle, const struct memclient_buffer_info *info);
+void handle_describe(struct vmem_handle *handle, const struct memclient_buffer_info *info);
 /* Frees all records, not what they describe. */
 void handles_forget(void);
 
@@ -79,6 +79,6 @@ void handles_forget(void);
 
 /* With the lock: the first of the mappings that the range consists of; NULL if it begins or ends inside of one, or
  * there is a gap. The others follow by mapping_next(). */
-struct mapping *mapping_run(const void *address, uint64_t size);
+struct vmem_mapping *mapping_run(const void *address, uint64_t size);
 /* The one behind it; NULL at the end of the run. */
-struct mapping *mapping_next(struct mapping *mapping, uint64_t end);
+struct vmem_mapping *mapping_next(struct vmem_mapping *mapping, uint64_t end);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The two trees. Both are ordered by their start; since what is in one does not overlap, the one that could hold an
- * address is the last that starts at or before it.
+ * The address map is two trees, both ordered by start. The ranges of one tree do not overlap, so the only one that can
+ * contain an address is the last that starts at or before it.
  */
 #include "hsa/address_map.h"
 
@@ -43,7 +43,7 @@ void address_map_unlock(void)
 
 void address_map_fork_child(void)
 {
-    /* given up, and made anew: it may count waiters that the child does not have */
+    /* made anew after the unlock: it may count waiters that the child does not have */
     pthread_rwlock_unlock(&address_lock);
     pthread_rwlock_init(&address_lock, NULL);
 }
@@ -55,7 +55,7 @@ void address_range_init(struct address_range *range, enum address_range_kind kin
     list_init(&range->callbacks);
 }
 
-/* The last that starts at or before the address. */
+/* The last range that starts at or before the address. */
 static struct address_range *tree_last_before(struct address_tree *tree, uint64_t address)
 {
     struct address_range key = {.start = address};
@@ -120,7 +120,7 @@ bool address_map_is_only_locked(uint64_t start, uint64_t bytes)
     return true;
 }
 
-/* Memory that was registered and is still known there was unmapped without being deregistered. */
+/* Registered memory that is still known here was unmapped without being deregistered. */
 static void tree_drop_registered(uint64_t start, uint64_t bytes)
 {
     struct address_range *range, *next;

@@ -2,13 +2,13 @@
 /*
  * What HSA has at which address of this process.
  *
- * Whatever lies at an address embeds a struct address_range: allocations, attached IPC memory, registered memory and
- * mappings, which do not overlap, in one tree; reservations, which mappings lie in, in another. One lock is held to
- * change them or to read them, and it is the lock of all other records of HSA memory, too (handles, permissions,
- * callbacks). An index that is read without a lock would gain nothing by that; and inserting into a tree cannot fail.
+ * Everything that lies at an address embeds a struct address_range. Allocations, attached IPC memory, registered memory
+ * and mappings do not overlap and are in one tree; reservations, which contain mappings, are in another. One lock
+ * protects both trees and all other records of HSA memory (handles, permissions, callbacks). An index that is read
+ * without a lock would gain nothing, because of those records; and inserting into a tree cannot fail.
  *
- * The lock is never held while the broker is called. So what is being made, or being taken away, is in the tree but
- * *busy*: its addresses are taken, and for everything else it does not exist.
+ * The lock is never held while the broker is called. What is being created or removed is therefore in the tree, but
+ * *busy*: its addresses are taken, and nothing else can find it.
  *
  *     address_map_lock();
  *     address_map_insert(&mapping->range)     busy: nothing else gets these addresses
@@ -37,50 +37,53 @@ enum address_range_kind {
     RANGE_RESERVATION /* struct vmem_reservation, vmem.h */
 };
 
-/* What embeds it is found by range_allocation() and so on: NULL if it is NULL or of another kind. */
+/* range_allocation() and its like return the struct that embeds it, or NULL if it is NULL or of another kind. */
 struct address_range {
     RB_ENTRY(address_range) entry;
     enum address_range_kind kind;
     bool busy;
     uint64_t start;
-    uint64_t size;  /* as asked for: what is reported to the application */
-    uint64_t bytes; /* that it occupies */
+    uint64_t size;  /* as requested, and as reported to the application */
+    uint64_t bytes; /* as occupied */
     void *userdata; /* the application's, for hsa_amd_pointer_info() */
-    struct list callbacks; /* struct callback, callbacks.c: to be called when it goes */
+    struct list callbacks; /* struct callback, callbacks.c: called when the range is freed */
 };
 
 void address_range_init(struct address_range *range, enum address_range_kind kind, const void *start, uint64_t size,
                         uint64_t bytes);
 
-void address_map_lock(void);      /* to change anything */
-void address_map_lock_read(void); /* to read */
+void address_map_lock(void);      /* for writing */
+void address_map_lock_read(void); /* for reading */
 void address_map_unlock(void);
 
-/* The one whose `size` holds the address; NULL if there is none, or it is busy. Not reservations. */
+/* The range, other than a reservation, whose `size` contains the address. NULL if there is none or it is busy. */
 struct address_range *address_map_find(const void *address);
-/* The same, if it begins just there. */
+/* The same, if the range starts at the address. */
 struct address_range *address_map_find_base(const void *address);
-/* The first that ends behind the address, busy or not, and the one behind another; NULL if there is none. */
+/* The first range that ends after the address, busy or not, and the one after a range; or NULL. */
 struct address_range *address_map_first(uint64_t address);
 struct address_range *address_map_next(struct address_range *range);
-/* Does nothing, busy or not, occupy any of it? */
+/* Is all of it outside of every range, busy or not? */
 bool address_map_is_free(uint64_t start, uint64_t bytes);
-/* The same, but for memory that was registered, whose record goes when something is inserted over it. */
+/* The same, except that registered memory may be there: its record goes when a range is inserted over it. */
 bool address_map_is_only_locked(uint64_t start, uint64_t bytes);
-/* It must be free, but for memory that was registered: that record goes. Reservations go to their own tree. */
+/*
+ * Its addresses must be free, or be only registered memory, whose record is dropped. Reservations go to their own tree.
+ */
 void address_map_insert(struct address_range *range);
 void address_map_remove(struct address_range *range);
 
-/* What it is a mapping of, not counted up, and where in that it begins; NULL for memory that is the application's. */
+/* The buffer that is mapped there, without a new reference, and the offset in it. NULL if the memory is the
+ * application's. */
 struct memclient_buffer *address_range_buffer(struct address_range *range, uint64_t *offset);
 
-/* The reservation that holds the address, busy ones excepted; the one that holds all of the range. */
+/* The reservation, unless it is busy, that contains the address; and the one that contains the whole range. */
 struct address_range *reservation_find(const void *address);
 struct address_range *reservation_around(uint64_t start, uint64_t bytes);
-/* Does no reservation, busy or not, occupy any of it? */
+/* Is all of it outside of every reservation, busy or not? */
 bool reservation_is_none(uint64_t start, uint64_t bytes);
 
-/* Removes any, reservations last; NULL when none is left. */
+/* Removes and returns some range, reservations last. NULL when none is left. */
 struct address_range *address_map_pop(void);
-/* Around a fork. */
+/* In the child of a fork, whose parent held the lock. */
 void address_map_fork_child(void);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Agents: listing them, and what can be asked of one.
+ * Agents: listing them, and their attributes.
  *
- * An agent is a processor with memory and nothing else, so most of what HSA lets one ask about agents (waves, queues,
- * work-groups) has the answer 0. Everything but MEMORY_AVAIL is in the snapshot: no lock is taken and no call made.
+ * An agent is a processor with memory and nothing else, so most attributes (waves, queues, work-groups) are 0. The
+ * snapshot of the topology has all of them except MEMORY_AVAIL, so queries take no lock and do not call the broker.
  */
 #include <memclient/hsa/hsa/hsa.h>
 #include <memclient/hsa/hsa/hsa_ext_amd.h>
@@ -78,7 +78,7 @@ static const struct info agent_info[] = {
     INFO_CONSTANT(HSA_AMD_AGENT_INFO_TIMESTAMP_FREQUENCY, uint64_t, NSEC_PER_SEC),
     INFO_FUNCTION(HSA_AMD_AGENT_INFO_CLOCK_COUNTERS, agent_put_clocks),
     INFO_FIELD(HSA_AMD_AGENT_INFO_NEAREST_CPU, agent, nearest_cpu),
-    /* what is 0, or empty, on every CPU */
+    /* 0 or empty on every CPU */
     INFO_CONSTANT(HSA_AGENT_INFO_FEATURE, uint32_t, 0),
     INFO_CONSTANT(HSA_AGENT_INFO_WAVEFRONT_SIZE, uint32_t, 0),
     INFO_CONSTANT(HSA_AGENT_INFO_WORKGROUP_MAX_DIM, uint16_t[3], 0),

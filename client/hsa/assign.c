@@ -2,9 +2,9 @@
 /*
  * Giving coarse-grained memory to another agent.
  *
- * The broker moves the pages to the owner's node and charges them there; what this process may do with them is the
- * page protection. HSA does not ask for the first: pages that cannot be moved stay, and only the ownership changes. For
- * want of memory nothing changes.
+ * The broker moves the pages to the new owner's node and charges them there. The access that is granted becomes the
+ * page protection in this process. HSA does not require the move: pages that cannot be moved stay, and only the owner
+ * changes. If memory is short, nothing changes.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -14,8 +14,9 @@
 #include "hsa/runtime.h"
 
 /*
- * So that the owner's node is where the pages were moved last. An allocation has one of these by its address, which few
- * others share, so that large ones are moved side by side. Taken before the lock of the records.
+ * These locks make the owner's node the one that the pages were moved to last. An allocation uses one of them, chosen
+ * by its address; few others share it, so large allocations move side by side. It is taken before the lock of the
+ * records.
  */
 static pthread_mutex_t assigning[] = {[0 ... 63] = PTHREAD_MUTEX_INITIALIZER};
 
@@ -27,7 +28,7 @@ void assign_fork_child(void)
         (void)pthread_mutex_init(&assigning[i], NULL);
 }
 
-/* Small allocations lie side by side, large ones at multiples of 2 MiB. */
+/* Small allocations are adjacent, large ones lie at multiples of 2 MiB. */
 static pthread_mutex_t *assign_lock_of(const void *ptr)
 {
     return &assigning[(((uintptr_t)ptr >> 21) + ((uintptr_t)ptr >> 12)) % N_ASSIGNING];
@@ -38,8 +39,8 @@ static bool assign_is_coarse(const struct pool *pool)
     return pool->flags & HSA_REGION_GLOBAL_FLAG_COARSE_GRAINED;
 }
 
-/* The coarse-grained allocation that begins there; with SUCCESS and NULL it is other memory, fine-grained as all of the
- * process's is, and nothing is to be done. With the lock. */
+/* Finds the coarse-grained allocation that starts at ptr. SUCCESS with NULL: other memory is there, which is
+ * fine-grained like all memory of the process, and there is nothing to do. Needs the lock. */
 static hsa_status_t assign_find(const void *ptr, struct allocation **allocation)
 {
     struct allocation *found = range_allocation(address_map_find(ptr));
@@ -53,8 +54,8 @@ static hsa_status_t assign_find(const void *ptr, struct allocation **allocation)
     return HSA_STATUS_SUCCESS;
 }
 
-/* What cannot be moved is not: in use by another process, huge pages of the system, or of a kind that the node has no
- * pool of. */
+/* It is no error that memory cannot be moved: another process uses it, it consists of huge pages set aside by the
+ * system, or the node has no pool of its kind. */
 static hsa_status_t assign_move(struct memclient_buffer *buffer, const struct agent *agent)
 {
     int r = memclient_move(buffer, agent->node);
@@ -63,7 +64,7 @@ static hsa_status_t assign_move(struct memclient_buffer *buffer, const struct ag
     return r == -EBUSY || r == -EOPNOTSUPP || r == -ENODEV ? HSA_STATUS_SUCCESS : runtime_status(r);
 }
 
-/* With the lock. */
+/* Needs the lock. */
 static hsa_status_t assign_give(struct allocation *allocation, const struct agent *agent,
                                 hsa_access_permission_t access)
 {
@@ -77,7 +78,7 @@ static hsa_status_t assign_give(struct allocation *allocation, const struct agen
     return HSA_STATUS_SUCCESS;
 }
 
-/* With the allocation's lock of `assigning`. */
+/* Needs the allocation's lock of `assigning`. */
 static hsa_status_t assign_agent(void *ptr, const struct agent *agent, hsa_access_permission_t access)
 {
     _cleanup_(memclient_buffer_unrefp) struct memclient_buffer *buffer = NULL;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Copying in the background, ranges and boxes. There is no engine that copies, so all ways to ask for it are one.
- */
+/* Copying ranges and boxes in the background. No engine copies, so all ways to request a copy are the same. */
 #include <memclient/hsa/hsa/hsa_ext_amd.h>
 
 #include "hsa/job.h"
@@ -68,7 +66,7 @@ static bool async_box_is_empty(const hsa_dim3_t *range)
     return !range->x || !range->y || !range->z;
 }
 
-/* x + y * pitch + z * slice; false if that is beyond all addresses. */
+/* x + y * pitch + z * slice. False if the sum overflows. */
 static bool async_box_offset(const hsa_pitched_ptr_t *memory, uint64_t x, uint64_t y, uint64_t z, uint64_t *offset)
 {
     uint64_t rows, slices;
@@ -77,7 +75,7 @@ static bool async_box_offset(const hsa_pitched_ptr_t *memory, uint64_t x, uint64
            !__builtin_add_overflow(x, rows, offset) && !__builtin_add_overflow(*offset, slices, offset);
 }
 
-/* Where the box begins; NULL if it is not in the memory so described. */
+/* The first byte of the box; NULL if the box is not inside of the memory. */
 static char *async_box_first_byte(const hsa_pitched_ptr_t *memory, const hsa_dim3_t *at, const hsa_dim3_t *range)
 {
     uint64_t first, last, end;
@@ -98,7 +96,7 @@ static char *async_box_first_byte(const hsa_pitched_ptr_t *memory, const hsa_dim
     return (char *)memory->base + first;
 }
 
-/* Rows without a gap are one. */
+/* Rows without gaps between them become one row. */
 static void async_join_rows(struct rows *rows)
 {
     if (rows->n_slices != 1 || rows->width != rows->to_pitch || rows->width != rows->from_pitch)

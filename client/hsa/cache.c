@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * An agent's caches and instruction sets. It has no instruction set that programs could be made for.
- */
+/* An agent's caches and instruction sets. No agent has an instruction set for which programs could be compiled. */
 #include <memclient/hsa/hsa/hsa.h>
 
 #include "hsa/info.h"
@@ -18,7 +16,7 @@ hsa_status_t hsa_agent_iterate_caches(hsa_agent_t handle, hsa_status_t (*callbac
     return status;
 }
 
-/* Not the whole array: the caller's has room for the name only. */
+/* The caller's buffer has room for the name only, not for the whole array. */
 static hsa_status_t cache_put_name(const void *object, void *value)
 {
     const struct cache *cache = object;

@@ -2,9 +2,9 @@
 /*
  * Deallocation callbacks: functions of the application that are called when memory is freed.
  *
- * They hang on the range that holds the address they were registered for. What removes the range from the address map
- * takes them along, and calls them when it holds no lock: so they may allocate, free and register, and find the memory
- * gone, as HSA promises.
+ * A callback is in a list of the range that contains its address. Whoever removes the range from the address map takes
+ * the list along, and calls the functions after releasing all locks. So they may allocate, free and register, and they
+ * find the memory gone, as HSA promises.
  */
 #include <stdlib.h>
 
@@ -15,7 +15,7 @@
 
 struct callback {
     struct list link;
-    void *address; /* as it was registered: it may be inside the allocation */
+    void *address; /* as registered: it may be inside the allocation */
     hsa_amd_deallocation_callback_t function;
     void *data;
 };
@@ -54,7 +54,7 @@ void callbacks_drop(struct address_range *range)
         free(container_of(link, struct callback, link));
 }
 
-/* What can be freed; ordinary memory that was registered is not ours to free. */
+/* The range to which a callback can be attached. HSA does not free ordinary memory that was registered. */
 static struct address_range *callbacks_find_memory(const void *address)
 {
     struct address_range *range = address_map_find(address);

@@ -2,13 +2,13 @@
 /*
  * Copying and filling as fast as the machine can.
  *
- * One processor cannot keep the memory busy, so a large range is shared out to several threads. They live as long as
- * the call, since making one costs little beside its part. And they store past the caches: what is written would push
- * everything else out of them, and be read from memory first only to be overwritten. Small ranges, and all where there
- * is one processor only, are the C library's, which knows the machine better than this does.
+ * One processor cannot keep the memory busy, so a large range is divided among several threads. They live as long as
+ * the call, since creating a thread costs little compared with its part. They store past the caches: the data would
+ * evict everything else, and each line would be read from memory only to be overwritten. The C library, which knows the
+ * machine better, handles small ranges, and all ranges on machines with one processor.
  *
- * From which size on this is faster, tests/bench/copy.c measures: with 16 processors of a Xeon from 2 MiB on, with 2 of
- * a busy EPYC, whose caches are quick at what fits into them, from 64 MiB. So small sizes take four threads to pay.
+ * tests/bench/copy.c measures the size from which this is faster: 2 MiB with 16 processors of a Xeon, 64 MiB with 2 of
+ * a busy EPYC, whose caches are fast for what fits into them. So smaller sizes pay off only with four threads.
  */
 #include "hsa/memory.h"
 
@@ -22,13 +22,13 @@
 
 #define MIB          ((size_t)1 << 20)
 #define LARGE        (64 * MIB)
-#define COPY_LARGE   (16 * MIB) /* with THREADS_MANY, and not for filling, which the caches help more */
+#define COPY_LARGE   (16 * MIB) /* for copying with THREADS_MANY; filling gains more from the caches */
 #define PART         (4 * MIB)  /* at least */
 #define THREADS_MANY 4
 #define THREADS_MAX  16
-#define LINE         64 /* of a cache: what is streamed is a number of them */
+#define LINE         64 /* of a cache; streamed sizes are multiples of it */
 
-/* What one thread does: copies, or fills where `from` is NULL. */
+/* The work of one thread: it copies, or fills if `from` is NULL. */
 struct part {
     uint8_t *to;
     const uint8_t *from;
@@ -51,7 +51,7 @@ static void copier_do_plainly(const struct part *part)
 #ifdef __x86_64__
 #include <immintrin.h>
 
-/* `to` is a multiple of LINE here, and so is size. Every x86-64 has SSE2. */
+/* `to` and size are multiples of LINE here. Every x86-64 has SSE2. */
 static void copier_stream_sse2(const struct part *part)
 {
     __m128i pattern = _mm_set1_epi32((int)part->pattern);
@@ -89,7 +89,7 @@ static void copier_stream(const struct part *part)
 #endif
 }
 
-/* From the first whole line of `to` on. */
+/* Streams whole lines of `to`, and copies or fills plainly before and after them. */
 static void copier_do_part(const struct part *part)
 {
     struct part head = *part, body = *part, tail = *part;
@@ -127,8 +127,8 @@ static size_t copier_count_threads(size_t size)
     return n < THREADS_MAX ? n : THREADS_MAX;
 }
 
-/* The calling thread does the first part, and those that no thread could be made for. The application's signals are
- * not for our threads. */
+/* The calling thread does the first part, and each part for which no thread could be created. The new threads block the
+ * application's signals. */
 static void copier_do_parts(const struct part *parts, size_t n)
 {
     pthread_t threads[THREADS_MAX];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Copying and filling on behalf of the application: what permissions forbid is an error and no fault of its thread.
+ * Copying and filling for the application. Access that permissions forbid returns an error instead of raising a signal.
  */
 #include <memclient/hsa/hsa/hsa_ext_amd.h>
 
@@ -17,7 +17,7 @@ hsa_status_t hsa_memory_copy(void *dst, const void *src, size_t size)
     return HSA_STATUS_SUCCESS;
 }
 
-/* Is all of [start, start + size) memory that HSA knows? With the lock. */
+/* Is all of [start, start + size) memory that HSA knows? Needs the lock. */
 static bool copy_is_known(uint64_t start, uint64_t size)
 {
     for (;;) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From an address to the buffer of the native API, and to a descriptor. A descriptor is of a whole buffer, so the caller
- * learns where in it the address lies. The receiver may map, import or attach it.
+ * From an address to its buffer of the native API, or to a descriptor. A descriptor stands for a whole buffer, so the
+ * caller also gets the offset of the address. The receiver may map, import or attach the descriptor.
  */
 #include <memclient/hsa/hsa/hsa_ext_amd.h>
 #include <memclient/hsa/hsa/hsa_ext_memoryd.h>
@@ -11,7 +11,9 @@
 #include "hsa/address_map.h"
 #include "hsa/runtime.h"
 
-/* With the lock: the buffer that holds all of the range, counted up, and where in it the range begins; or NULL. */
+/*
+ * Returns a new reference to the buffer that contains the whole range, and the offset in it; or NULL. Needs the lock.
+ */
 static struct memclient_buffer *dmabuf_find_buffer(const void *ptr, uint64_t size, uint64_t *offset)
 {
     struct address_range *range = address_map_find(ptr);
@@ -55,7 +57,7 @@ hsa_status_t hsa_amd_portable_export_dmabuf(const void *ptr, size_t size, int *d
 hsa_status_t hsa_amd_portable_export_dmabuf_v2(const void *ptr, size_t size, int *dmabuf, uint64_t *offset,
                                                uint64_t flags)
 {
-    (void)flags; /* by which way other devices would reach it */
+    (void)flags; /* how other devices would access it */
     return hsa_amd_portable_export_dmabuf(ptr, size, dmabuf, offset);
 }
 

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Extensions that HSA lets one ask for. There is none: what AMD has beyond HSA's core is no such extension, but simply
- * there.
- */
+/* Queries for extensions. There is none: AMD's additions to HSA's core do not count as extensions in this sense. */
 #include <memclient/hsa/hsa/hsa_ext_amd.h>
 
 #include "hsa/runtime.h"

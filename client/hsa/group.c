@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Groups of signals: lists with a handle, which hold none of their signals.
- */
+/* Groups of signals: lists with a handle, which hold no reference to their signals. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,12 +13,12 @@
 #include "hsa/runtime.h"
 #include "hsa/watch.h"
 
-#define GROUP_BASE (UINT64_C(1) << 41) /* beyond the handles of signals */
+#define GROUP_BASE (UINT64_C(1) << 41) /* above the handles of signals */
 
 struct group {
     uint64_t id;
     UT_hash_handle hh;
-    unsigned refs;  /* with the lock */
+    unsigned refs;  /* needs the lock */
     uint32_t n;
     hsa_signal_t signals[];
 };
@@ -44,7 +42,7 @@ static void group_unref(struct group *group)
 
 DEFINE_CLEANUP(struct group *, group_unref);
 
-/* Counted up, or NULL. */
+/* A new reference, or NULL. */
 static struct group *group_find(hsa_signal_group_t handle)
 {
     struct group *group;
@@ -124,7 +122,7 @@ hsa_status_t hsa_signal_group_destroy(hsa_signal_group_t signal_group)
     return group ? HSA_STATUS_SUCCESS : HSA_STATUS_ERROR_INVALID_SIGNAL_GROUP;
 }
 
-/* Not in the runtime while it waits: shutting down ends the signals, and so the wait. */
+/* It does not stay in the runtime while it waits: shutting down ends the signals, which ends the wait. */
 hsa_status_t hsa_signal_group_wait_any_scacquire(hsa_signal_group_t signal_group,
                                                  const hsa_signal_condition_t *conditions,
                                                  const hsa_signal_value_t *compare_values,
@@ -155,7 +153,8 @@ hsa_status_t hsa_signal_group_wait_any_relaxed(hsa_signal_group_t signal_group,
                                                hsa_wait_state_t wait_state_hint, hsa_signal_t *signal,
                                                hsa_signal_value_t *value)
 {
-    return hsa_signal_group_wait_any_scacquire(signal_group, conditions, compare_values, wait_state_hint, signal, value);
+    return hsa_signal_group_wait_any_scacquire(signal_group, conditions, compare_values, wait_state_hint, signal,
+                                               value);
 }
 
 void groups_stop(void)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Handles of memory: made, imported and counted; see vmem.h.
+ * Handles of memory: created, imported and counted. See vmem.h.
  *
- * The buffer's placement tells what type a handle was created with, NONE being a mere preference of a node, so that
- * importers learn it from the broker. The buffer has no home: virtual memory is where the application maps it.
+ * The buffer's placement encodes the type that a handle was created with (NONE only prefers a node), so importers get
+ * it from the broker. The buffer has no home: the application chooses where virtual memory is mapped.
  *
- * The native library has one buffer object for a buffer in a session, however often it is opened, so a handle is found
- * by it. A broker that has begun anew gives the same ids once more: then the handle gets another number.
+ * The native library has one buffer object per buffer and session, however often the buffer is opened, so a handle is
+ * found by that object. A restarted broker without its ledger reuses ids: then the handle gets another number.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -20,9 +20,9 @@
 #include "hsa/runtime.h"
 #include "hsa/vmem.h"
 
-#define NO_ID (UINT64_C(1) << 63) /* no buffer gets as far */
+#define NO_ID (UINT64_C(1) << 63) /* above all ids of buffers */
 
-/* Both are of all handles; with the lock. */
+/* Both contain all handles. They need the lock. */
 static struct vmem_handle *by_number, *by_buffer;
 static uint64_t next_number = NO_ID;
 
@@ -43,7 +43,7 @@ struct vmem_handle *handle_find(hsa_amd_vmem_alloc_handle_t wanted)
     return handle && handle->refs ? handle : NULL;
 }
 
-/* Also one that has only uses. */
+/* Finds handles without references, too. */
 static struct vmem_handle *handle_of_buffer(const struct memclient_buffer *buffer)
 {
     struct vmem_handle *handle;
@@ -52,7 +52,7 @@ static struct vmem_handle *handle_of_buffer(const struct memclient_buffer *buffe
     return handle;
 }
 
-/* Gives it its number. False without memory. */
+/* Assigns the number. False without memory. */
 static bool handle_add(struct vmem_handle *handle)
 {
     handle->number = memclient_buffer_id(handle->buffer);
@@ -123,8 +123,8 @@ void handles_forget(void)
 }
 
 /*
- * A reference to the buffer's handle: to a new one, which takes the buffer over, if it has none. All in one turn of the
- * lock, as other threads may import the same memory and release it at any time.
+ * Returns a reference to the buffer's handle. If there is no handle, a new one takes the buffer over. All of it happens
+ * while the lock is held once, since other threads may import and release the same memory at any time.
  */
 static hsa_status_t handle_ref_buffer(struct memclient_buffer **buffer, const struct pool *pool,
                                       hsa_amd_memory_type_t type, bool is_described, hsa_amd_vmem_alloc_handle_t *ret)
@@ -159,8 +159,8 @@ static hsa_status_t handle_ref_buffer(struct memclient_buffer **buffer, const st
 /* ---- creating and counting ------------------------------------------------------------------------------- */
 
 /*
- * No pool is to give more than the headroom that it reported, though memory of another node would do. What it reported
- * last may be too little by now, so it is asked again first.
+ * A pool may not give more than the headroom that it reported, even if memory of another node would do. The last
+ * reported value may be out of date, so the broker is asked again first.
  */
 static bool handle_exceeds_pool(const struct pool *pool, uint64_t size)
 {
@@ -253,7 +253,7 @@ void handle_describe(struct vmem_handle *handle, const struct memclient_buffer_i
     handle->is_described = true;
 }
 
-/* Asks the broker what imported memory is, once. */
+/* Asks the broker once for the description of imported memory. */
 static hsa_status_t handle_load_description(hsa_amd_vmem_alloc_handle_t memory_handle)
 {
     struct memclient_buffer_info info = MEMCLIENT_BUFFER_INFO_INIT;
@@ -318,7 +318,7 @@ hsa_status_t hsa_amd_vmem_export_shareable_handle(int *dmabuf_fd, hsa_amd_vmem_a
     address_map_unlock();
     if (!buffer)
         return HSA_STATUS_ERROR_INVALID_ALLOCATION;
-    /* others find it where the application has mapped it, if that can be */
+    /* importers map it at the application's address, if possible */
     (void)memclient_make_home(buffer);
     return runtime_status(memclient_export_fd(buffer, 0, dmabuf_fd));
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Functions of the application that are called when a signal meets a condition, in one thread for all of them: the
- * monitor's. It begins with the first of them and ends with the last hsa_shut_down(), or when the library is unloaded.
+ * Functions of the application that are called when a signal meets a condition. One thread, the monitor's, calls all of
+ * them. It starts with the first handler and ends with the last hsa_shut_down(), or when the library is unloaded.
  *
- * All threads may add to the list, under the lock, and only the monitor's thread takes from it; so what
- * that checks and sleeps on stays while it has not the lock. It calls functions without the lock.
+ * All threads may add to the list, under the lock. Only the monitor's thread removes from it, so what that thread
+ * checks and sleeps on stays valid while it does not hold the lock. It calls the functions without the lock.
  *
- * A monitor is the thread and its list. Stopping takes the monitor away from `monitor`, so what is added afterwards has
- * a new one.
+ * A monitor is the thread and its list. Stopping sets `monitor` to NULL, so a handler that is added afterwards starts a
+ * new one.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -24,27 +24,27 @@
 
 struct handler {
     struct list link;
-    struct watch watch; /* no signal: it is called at once, and only once */
+    struct watch watch; /* without a signal it is called once, immediately */
     hsa_amd_signal_handler function;
-    void (*plain)(void *arg); /* instead of function */
+    void (*plain)(void *arg); /* or this one */
     void *arg;
 };
 
 struct monitor {
     pthread_t thread;
     bool stopping;
-    bool is_detached; /* it frees itself */
+    bool is_detached; /* the thread frees it */
     struct list handlers;
-    struct handler *called; /* at the moment; in the list */
+    struct handler *called; /* being called now; still in the list */
 };
 
 static pthread_mutex_t handlers_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct monitor *monitor; /* NULL = no thread */
+static struct monitor *monitor; /* NULL: no thread */
 static bool exiting;
 
 /* ---- the thread ------------------------------------------------------------------------------------------ */
 
-/* Lets go of its signal. May call the broker: without the lock. */
+/* Releases the signal, which may call the broker: the lock must not be held. */
 static void handler_release(struct handler *handler)
 {
     if (!handler->watch.signal)
@@ -59,7 +59,7 @@ static void handler_free(struct handler *handler)
     free(handler);
 }
 
-/* True if it is to be called again. Without the lock. */
+/* True if it wants to be called again. The lock must not be held. */
 static bool handler_call(struct handler *handler)
 {
     if (handler->plain) {
@@ -74,7 +74,9 @@ static bool handler_is_dead(const struct handler *handler)
     return handler->watch.signal && atomic_load(&handler->watch.signal->dead);
 }
 
-/* The first that is to be called, or whose signal was destroyed; else all are in the set. With the lock. */
+/*
+ * The first handler that is due, or whose signal was destroyed. If there is none, all are in the set. Needs the lock.
+ */
 static struct handler *monitor_find_due(struct monitor *m, struct watch_set *set)
 {
     watch_set_begin(set);
@@ -84,7 +86,7 @@ static struct handler *monitor_find_due(struct monitor *m, struct watch_set *set
     return NULL;
 }
 
-/* With the lock, which is released meanwhile. Called again, it is behind all others. */
+/* Needs the lock, and releases it during the call. A handler that is to be called again goes to the end of the list. */
 static void monitor_attend(struct monitor *m, struct handler *handler)
 {
     bool again = false;
@@ -151,7 +153,7 @@ static void handlers_watch_exit(void)
     exiting = atexit(handlers_note_exit) != 0;
 }
 
-/* The application's signal handlers are not for this thread. With the lock. */
+/* The thread blocks the application's signals. Needs the lock. */
 static bool monitor_start(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -178,7 +180,7 @@ static bool monitor_start(void)
     return true;
 }
 
-/* Takes the handler over. */
+/* Takes ownership of the handler. */
 static hsa_status_t handler_add(struct handler *handler)
 {
     bool is_there;
@@ -196,7 +198,7 @@ static hsa_status_t handler_add(struct handler *handler)
     return HSA_STATUS_SUCCESS;
 }
 
-/* The caller is the thread, in one of its functions: what that was called for stays until it returns. */
+/* The monitor's own thread stops it, from inside a handler, which must stay until it returns. */
 static void monitor_stop_self(struct monitor *m)
 {
     struct list others = LIST_INIT(others);
@@ -231,7 +233,8 @@ void handlers_stop(void)
     free(m);
 }
 
-/* The code is about to go, unless the process ends: then the thread may be in a function that never returns. */
+/* The code is about to be unloaded. If the process is exiting instead, the thread may be in a function that never
+ * returns. */
 __attribute__((__destructor__)) static void handlers_unload(void)
 {
     if (!exiting)
@@ -248,7 +251,7 @@ void handlers_fork_parent(void)
     pthread_mutex_unlock(&handlers_lock);
 }
 
-/* The signals are gone already, so none is released. A function that forked is continued. */
+/* The signals are gone already, so none is released. A handler that called fork() continues. */
 void handlers_fork_child(void)
 {
     struct monitor *m = steal_ptr(&monitor);

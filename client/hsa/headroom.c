@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See headroom.h: one answer of the broker for all pools, how old it is, and what was reported of it. */
+/* See headroom.h: the broker's last reply for all pools, its age, and the values that were reported from it. */
 #include "hsa/headroom.h"
 
 #include <errno.h>
@@ -14,10 +14,10 @@
 #define KEPT_NS   (10 * UINT64_C(1000000))
 
 static pthread_mutex_t headroom_lock = PTHREAD_MUTEX_INITIALIZER;
-static uint64_t asked_at;             /* 0 = never, or not to the end */
-static uint64_t available[POOLS_MAX]; /* by a pool's index */
+static uint64_t asked_at;             /* 0: never, or the request failed */
+static uint64_t available[POOLS_MAX]; /* by the index of a pool */
 static _Atomic uint64_t reported[POOLS_MAX];
-static _Atomic bool headroom_has_changed; /* since the broker was asked */
+static _Atomic bool headroom_has_changed; /* since the broker was asked last */
 
 void headroom_changed(void)
 {
@@ -36,7 +36,7 @@ static int headroom_note(const struct memclient_pool *pool, void *data)
     return 0;
 }
 
-/* With the lock. What changes while the broker is asked may not be in its answer, so it is forgotten before. */
+/* Needs the lock. The flag is cleared before the request: the reply may miss a change that happens during it. */
 static hsa_status_t headroom_refresh(void)
 {
     uint64_t now = clock_now_ns();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the ..._get_info() functions answer, as tables of attributes. A value is just the bytes of the attribute's type,
- * at an address that need not be aligned.
+ * The ..._get_info() functions, as tables of attributes. A value is the bytes of the attribute's type, at an address
+ * that need not be aligned.
  */
 #pragma once
 
@@ -16,9 +16,9 @@
 struct info {
     uint32_t attribute;
     uint32_t size;        /* of the value */
-    const void *constant; /* it, if it is the same for all objects */
-    size_t offset;        /* else where it is in the object */
-    hsa_status_t (*put)(const void *object, void *value); /* or what finds it out */
+    const void *constant; /* the value, if it is the same for all objects */
+    size_t offset;        /* or where it is in the object */
+    hsa_status_t (*put)(const void *object, void *value); /* or how to compute it */
 };
 
 #define INFO_CONSTANT(name, type, number) \
@@ -28,8 +28,8 @@ struct info {
 #define INFO_FUNCTION(name, function) {.attribute = (name), .put = (function)}
 
 /*
- * A whole ..._get_info() function. HSA must be up. The status is INVALID_ARGUMENT without a value or if the table of n
- * has no such attribute, and `no_object` if the object is NULL.
+ * All of a ..._get_info() function. It fails with NOT_INITIALIZED if HSA is not up, with INVALID_ARGUMENT without a
+ * value or if the table of n lacks the attribute, and with `no_object` if the object is NULL.
  */
 hsa_status_t info_put(const struct info *table, size_t n, uint32_t attribute, const void *object,
                       hsa_status_t no_object, void *value);

@@ -2,9 +2,9 @@
 /*
  * Starting and stopping.
  *
- * The count says whether HSA is up. It moves under one mutex, together with everything that a step from 0 to 1 or from 1
- * to 0 means, and is read without. The thread that stops sets it to 0 first, so that no other enters any more, and then
- * waits for those inside.
+ * The count says whether HSA is up. It changes under one mutex, together with everything that a step from 0 to 1 or
+ * from 1 to 0 entails, and is read without it. The thread that stops sets it to 0 first, so that no other thread
+ * enters, and then waits for those inside.
  */
 #include <stdlib.h>
 
@@ -20,8 +20,8 @@ static pthread_mutex_t starting = PTHREAD_MUTEX_INITIALIZER;
 /* ---- records --------------------------------------------------------------------------------------------- */
 
 /*
- * The context was closed, or is the parent's: nothing is unmapped by this. What is busy belongs to a thread that a fork
- * has left behind in the middle of something, and only its record can safely be freed.
+ * Nothing is unmapped here: the context was closed, or belongs to the parent. A busy range belongs to a thread of the
+ * parent that was in the middle of something, so only its record can be freed safely.
  */
 static void init_forget_range(struct address_range *range)
 {
@@ -53,7 +53,7 @@ static void init_forget_range(struct address_range *range)
     }
 }
 
-/* With the lock of the records. */
+/* Needs the lock of the records. */
 static void init_forget_records(void)
 {
     struct address_range *range;
@@ -92,7 +92,7 @@ static void init_fork_child(void)
     init_forget_records();
 }
 
-/* Nothing is up here. The parent's context stays where the native library has it, and so do its mappings. */
+/* HSA is not up in the child. The native library keeps the parent's context, and the mappings stay. */
 static void init_child_anew(void)
 {
     (void)pthread_rwlock_init(&runtime.in_use, NULL);
@@ -103,13 +103,13 @@ static void init_child_anew(void)
     __atomic_store_n(&runtime.count, 0, __ATOMIC_RELAXED);
 }
 
-/* Before the first start: another thread may fork meanwhile. */
+/* Registered before the first start, since another thread may fork during it. */
 static void init_watch_forks(void)
 {
     (void)pthread_atfork(NULL, NULL, init_child_anew);
 }
 
-/* After the native library's own handlers, so that before a fork ours is the first to take a lock. */
+/* Registered after the native library's own handlers, so that before a fork ours takes its locks first. */
 static void init_lock_forks(void)
 {
     (void)pthread_atfork(init_fork_prepare, init_fork_parent, init_fork_child);
@@ -117,7 +117,7 @@ static void init_lock_forks(void)
 
 /* ---- up and down ----------------------------------------------------------------------------------------- */
 
-/* With `starting`. */
+/* Needs `starting`. */
 static hsa_status_t init_start(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -139,8 +139,8 @@ static hsa_status_t init_start(void)
     return HSA_STATUS_SUCCESS;
 }
 
-/* With `starting`, and the count at 0. A handler may be about to enter, so it is waited for first; threads that were
- * inside may have added another one meanwhile. */
+/* Needs `starting`, and the count must be 0. A handler may be about to enter, so the thread is stopped first; threads
+ * that were inside may have added another handler meanwhile. */
 static void init_stop(void)
 {
     handlers_stop();
@@ -150,7 +150,7 @@ static void init_stop(void)
     signals_stop();
     memclient_close(runtime.context);
     runtime.context = NULL;
-    address_map_lock(); /* only for a fork meanwhile: no other thread is here */
+    address_map_lock(); /* only against a concurrent fork: no other thread is here */
     init_forget_records();
     address_map_unlock();
     pthread_rwlock_unlock(&runtime.in_use);
@@ -177,7 +177,7 @@ hsa_status_t hsa_shut_down(void)
 {
     hsa_status_t status = HSA_STATUS_SUCCESS;
 
-    /* a handler asks as well, while the thread that stops waits for it */
+    /* a handler gets here as well, while the thread that stops waits for it */
     if (!runtime_is_up())
         return HSA_STATUS_ERROR_NOT_INITIALIZED;
     pthread_mutex_lock(&starting);

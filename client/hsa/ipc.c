@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * IPC memory: the handle of an allocation, attaching and detaching.
+ * IPC memory and interop buffers: handles, attaching and detaching.
  *
- * A handle is a token of the broker's. It is made when it is first asked for and then kept with the allocation, since
- * programs compare handles to know what they have attached already. As with every token, a stale, revoked or forged one
- * is refused at once, and its bytes never stand for anything else.
+ * An IPC handle is a token of the broker. It is made on first request and then kept with the allocation, since programs
+ * compare handles to find out what they have attached already. As with every token, a stale, revoked or forged one is
+ * refused at once, and its bytes are never reused.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -40,11 +40,11 @@ hsa_status_t ipc_status(int r)
 
 /* ---- attachments ----------------------------------------------------------------------------------------- */
 
-static struct attachment *by_token; /* hash of IPC memory */
+static struct attachment *by_token; /* attached IPC memory */
 
 /*
- * Maps a buffer, at its home where that is free, and takes it over. The result is not in the address map yet. `alone`:
- * it shares no mapping that the process has.
+ * Maps a buffer, at its home if that is free, and takes ownership of it. The result is not in the address map yet. With
+ * `alone`, it shares no mapping of the process.
  */
 static hsa_status_t attachment_map(struct memclient_buffer **buffer, uint64_t allowed, bool alone,
                                    struct attachment **attachment)
@@ -70,14 +70,14 @@ static hsa_status_t attachment_map(struct memclient_buffer **buffer, uint64_t al
     return HSA_STATUS_SUCCESS;
 }
 
-/* Unmaps and frees what is not in the address map; ctx as with memory_release(). */
+/* Unmaps and frees an attachment that is not in the address map. ctx as in memory_release(). */
 static void attachment_free(struct attachment *attachment, struct memclient *ctx)
 {
     memory_release(&attachment->range, attachment->buffer, ctx);
     free(attachment);
 }
 
-/* With the lock: attached by this handle, or NULL. */
+/* The attachment of this handle, or NULL. Needs the lock. */
 static struct attachment *attachment_find(const struct memclient_token *token)
 {
     struct attachment *found;
@@ -86,7 +86,8 @@ static struct attachment *attachment_find(const struct memclient_token *token)
     return found;
 }
 
-/* With the lock: what is attached at the same address already takes the new mapping over, if it is of the same memory. */
+/* If the same memory is attached at the same address already, that attachment takes the new mapping over. Needs the
+ * lock. */
 static bool attachment_join(const struct attachment *new, struct attachment **there)
 {
     struct attachment *found = range_attachment(address_map_find_base((const void *)(uintptr_t)new->range.start));
@@ -100,7 +101,7 @@ static bool attachment_join(const struct attachment *new, struct attachment **th
     return true;
 }
 
-/* With the lock, into the address map, which has none of its handle yet. False without memory. */
+/* Enters it into the address map, which has no attachment of its handle yet. False without memory. Needs the lock. */
 static bool attachment_insert(struct attachment *attachment)
 {
     if (!attachment->interop) {
@@ -112,7 +113,7 @@ static bool attachment_insert(struct attachment *attachment)
     return true;
 }
 
-/* With the lock. True if that was the last: it is not in the address map any more. */
+/* Drops a reference. True if that was the last one: then it is out of the address map. Needs the lock. */
 static bool attachment_count_down(struct attachment *attachment, struct list *callbacks)
 {
     if (--attachment->refs)
@@ -124,7 +125,9 @@ static bool attachment_count_down(struct attachment *attachment, struct list *ca
     return true;
 }
 
-/* Counts down what lies at ptr. The last time it is unmapped, and its deallocation callbacks are called. */
+/*
+ * Drops a reference to the attachment at ptr. The last time it is unmapped, and its deallocation callbacks are called.
+ */
 static hsa_status_t attachment_detach(void *ptr, bool interop)
 {
     _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
@@ -164,15 +167,15 @@ void attachments_forget(void)
 
 /* ---- making a handle ------------------------------------------------------------------------------------- */
 
-/* Is it the size as asked for, or that rounded up to pages? */
+/* Is it the requested size, or that size rounded up to pages? */
 static bool ipc_is_size(uint64_t length, uint64_t size, uint64_t bytes)
 {
     return length == size || length == bytes || length == page_align_up(size);
 }
 
 /*
- * With the lock: what is known of the allocation or attached memory at ptr. True if it has a token; if it has none, a
- * reference of its buffer is taken; and no buffer if nothing of this length is there.
+ * Finds the token of the allocation or attached memory at ptr, and returns true. If it has none yet, *buffer is a new
+ * reference to its buffer. If nothing of this length is there, *buffer stays as it is. Needs the lock.
  */
 static bool ipc_find_token(const void *ptr, size_t length, struct memclient_token *token,
                            struct memclient_buffer **buffer)
@@ -196,7 +199,7 @@ static bool ipc_find_token(const void *ptr, size_t length, struct memclient_toke
     return allocation->has_token;
 }
 
-/* With the lock: the token is kept, if the allocation is still there and no other thread was quicker. */
+/* Keeps the token, unless the allocation is gone or another thread was faster. Needs the lock. */
 static bool ipc_keep_token(const void *ptr, const struct memclient_buffer *buffer, const struct memclient_token *token)
 {
     struct allocation *allocation = range_allocation(address_map_find_base(ptr));
@@ -249,7 +252,7 @@ hsa_status_t hsa_amd_ipc_memory_create(void *ptr, size_t len, hsa_amd_ipc_memory
 
 /* ---- attaching ------------------------------------------------------------------------------------------- */
 
-/* With the lock: counts up what the handle has attached already. */
+/* Adds a reference to what the handle has attached already. Needs the lock. */
 static bool ipc_attach_again(const struct memclient_token *token, uint64_t allowed, void **ptr)
 {
     struct attachment *attachment = attachment_find(token);
@@ -262,14 +265,14 @@ static bool ipc_attach_again(const struct memclient_token *token, uint64_t allow
     return true;
 }
 
-/* With the lock: what has become of a new attachment. */
+/* What became of a new attachment. */
 enum entered { ENTERED, COUNTED, JOINED, NOT_FREE, NO_MEMORY };
 
 static enum entered ipc_enter(struct attachment *new, void **ptr)
 {
     struct attachment *there = new;
 
-    /* another thread may have been quicker */
+    /* another thread may have been faster */
     if (ipc_attach_again(&new->token, new->allowed, ptr))
         return COUNTED;
     *ptr = (void *)(uintptr_t)new->range.start;
@@ -324,7 +327,7 @@ hsa_status_t hsa_amd_ipc_memory_attach(const hsa_amd_ipc_memory_t *handle, size_
     if (!topology_agents(num_agents, mapping_agents, &allowed))
         return HSA_STATUS_ERROR_INVALID_AGENT;
     memcpy(token.bytes, handle->handle, sizeof(token.bytes));
-    /* also of what is attached already: it may have been revoked */
+    /* even if it is attached already: the token may have been revoked */
     r = memclient_open_token(ctx, &token, 0, &buffer);
     if (r)
         return ipc_status(r);
@@ -382,6 +385,6 @@ hsa_status_t hsa_amd_interop_unmap_buffer(void *ptr)
 {
     hsa_status_t status = attachment_detach(ptr, true);
 
-    /* what is none is ignored */
+    /* other addresses are ignored */
     return status == HSA_STATUS_ERROR_INVALID_ARGUMENT ? HSA_STATUS_SUCCESS : status;
 }

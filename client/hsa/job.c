@@ -14,14 +14,14 @@
 #include "hsa/signal.h"
 
 #define STACK_BYTES (256 << 10)
-#define FAILED      (-1) /* what the completion signal becomes */
+#define FAILED      (-1) /* value of the completion signal */
 
 struct job {
     struct rows rows;
     bool is_timed;
     struct signal *completion; /* or NULL */
     uint32_t n_needed;
-    struct signal *needed[]; /* to become 0 first */
+    struct signal *needed[]; /* that must become 0 first */
 };
 
 static _Atomic bool jobs_are_timed;
@@ -36,7 +36,7 @@ static void job_free(struct job *job)
     free(job);
 }
 
-/* A negative value says that what it stands for has failed. */
+/* A negative value of a signal means that its operation has failed. */
 static bool job_wait(const struct job *job)
 {
     for (uint32_t i = 0; i < job->n_needed; i++)
@@ -68,7 +68,7 @@ static bool job_for_each_row(const struct rows *rows, row_function *visit)
     return true;
 }
 
-/* Nothing is copied if a part of it must not be. */
+/* If any row may not be copied, nothing is. */
 static bool job_copy_rows(const struct rows *rows)
 {
     return job_for_each_row(rows, job_may_copy) && job_for_each_row(rows, job_copy);
@@ -99,7 +99,7 @@ static void *job_run(void *data)
     return NULL;
 }
 
-/* The application's signal handlers are not for this thread. */
+/* The thread blocks the application's signals. */
 static int job_start_thread(struct job *job)
 {
     pthread_attr_t attributes;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the kernel says of the processors of a node: how many, which, how fast, with which caches.
+ * What the kernel says about the processors of a node: their number, model, speed and caches.
  *
- * It is for people and for programs that tune themselves, so nothing here can fail: what cannot be found out is 0 or a
- * plain word. Processors of a node are taken to be alike; the first one that is online speaks for all.
+ * The values are for people and for programs that tune themselves, so nothing here fails: what is unknown is 0 or a
+ * generic word. All processors of a node are taken to be alike; the first online one stands for all.
  *
- * Sysfs has a node's list of processors, and a processor's caches and highest frequency. /proc/cpuinfo has its model,
- * and on machines without frequency scaling its frequency; each processor has a paragraph there, which begins with its
- * number. ARM's kernel gives no model there, only the numbers of implementer and part. In containers either file may be
+ * Sysfs has the list of a node's processors, and the caches and highest frequency of a processor. /proc/cpuinfo has a
+ * paragraph for each processor, which begins with its number and names its model, and its frequency on machines without
+ * frequency scaling. On ARM it has no model, only the numbers of implementer and part. In containers either file may be
  * missing; then the C library is asked.
  */
 #include "hsa/topology.h"
@@ -25,7 +25,7 @@
 
 #define LINE_USUAL 64
 
-/* "48K", "1M" or plain bytes; 0 if it is none, or more than a value of HSA can say. */
+/* "48K", "1M" or plain bytes. 0 if it is no size, or too large for a value of HSA. */
 static uint32_t machine_parse_size(const char *text)
 {
     char *end;
@@ -37,7 +37,7 @@ static uint32_t machine_parse_size(const char *text)
 
 /* ---- which processors ------------------------------------------------------------------------------------ */
 
-/* How many are in a list, and which is the first. */
+/* The number of processors in a list, and the first of them. */
 static uint32_t machine_parse_list(const char *text, unsigned *first)
 {
     unsigned from, to;
@@ -71,7 +71,7 @@ struct description {
     char mhz[16];
 };
 
-/* Of "key : value" the value, if it is the first. */
+/* Takes the value of a line "key : value", unless one was taken already. */
 static void machine_take_value(const char *line, const char *key, char *value, size_t size)
 {
     const char *colon = strchr(line, ':');
@@ -85,7 +85,7 @@ static void machine_take_value(const char *line, const char *key, char *value, s
     value[strcspn(value, "\n")] = '\0';
 }
 
-/* The paragraph of one processor. */
+/* Reads the paragraph of one processor. */
 static struct description machine_read_cpuinfo(const char *root, unsigned processor)
 {
     struct description d = {.model = ""};
@@ -153,7 +153,7 @@ static void machine_add_cache(struct agent *agent, unsigned level, uint32_t size
         agent->cache_bytes[level - 1] = size;
 }
 
-/* Those that hold data. True if sysfs knows any. */
+/* Reads the caches that hold data. True if sysfs knows any. */
 static bool machine_read_caches(struct agent *agent, unsigned processor, const char *root)
 {
     for (unsigned i = 0;; i++) {
@@ -198,7 +198,7 @@ static void machine_set_cacheline(struct agent *agent)
 void machine_describe(struct agent *agent, uint32_t physical, bool has_cpus, const char *root)
 {
     struct description d;
-    unsigned processor = 0; /* for nodes of memory alone, the machine's first one */
+    unsigned processor = 0; /* nodes without processors show the machine's first */
 
     agent->cores = machine_count_cores(physical, has_cpus, root, &processor);
     d = machine_read_cpuinfo(root, processor);
@@ -222,7 +222,7 @@ static uint64_t machine_hash_mix(uint64_t hash, const void *bytes, size_t size)
     return hash ^ hash >> 31;
 }
 
-/* Of the installation's number, which is not to be given away itself, and the node. */
+/* A hash of the node and of the installation's id, which must not be disclosed itself. */
 void machine_identify(struct agent *agent, const char *root)
 {
     char id[sizeof(((struct utsname *)NULL)->nodename)] = "";

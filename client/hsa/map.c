@@ -2,11 +2,12 @@
 /*
  * Mapping handles into reservations.
  *
- * A mapping's record takes the addresses before the kernel is asked, and gives them up after the kernel has: meanwhile
- * it is busy, so neither a second mapping, nor the release of the reservation or the handle, can come in between.
+ * A mapping's record takes the addresses before the kernel maps anything, and releases them after the kernel has
+ * unmapped it. Meanwhile it is busy, so neither a second mapping nor the release of the reservation or the handle can
+ * interfere.
  *
- * In a reservation, the native library puts inaccessible pages where something is unmapped, so addresses stay reserved
- * and the memory is really released.
+ * Where something is unmapped in a reservation, the native library puts inaccessible pages, so the addresses stay
+ * reserved and the memory is released.
  */
 #include <stdlib.h>
 
@@ -47,7 +48,8 @@ struct vmem_mapping *mapping_run(const void *address, uint64_t size)
 
 /* ---- mapping --------------------------------------------------------------------------------------------- */
 
-/* With the lock: the record, busy, holds the addresses, the reservation and the handle. False if that is invalid. */
+/* Enters a busy record that takes the addresses, and counts in the reservation and the handle. False if the request is
+ * invalid. Needs the lock. */
 static bool mapping_begin(struct vmem_mapping *mapping, void *va, uint64_t size, uint64_t offset,
                           hsa_amd_vmem_alloc_handle_t memory_handle)
 {
@@ -73,7 +75,7 @@ static bool mapping_begin(struct vmem_mapping *mapping, void *va, uint64_t size,
     return true;
 }
 
-/* With the lock: undoes mapping_begin(). */
+/* Undoes mapping_begin(). Needs the lock. */
 static void mapping_end(struct vmem_mapping *mapping, struct list *ended)
 {
     address_map_remove(&mapping->range);
@@ -81,7 +83,7 @@ static void mapping_end(struct vmem_mapping *mapping, struct list *ended)
     handle_unuse(mapping->handle, ended);
 }
 
-/* Without access, until it is given; and not as the buffer's home. */
+/* Maps without access, until that is set, and not as the buffer's home. */
 static int mapping_map(const struct vmem_mapping *mapping)
 {
     struct memclient_map_options options = MEMCLIENT_MAP_OPTIONS_INIT;
@@ -91,7 +93,7 @@ static int mapping_map(const struct vmem_mapping *mapping)
     options.length = mapping->range.bytes;
     options.address = (void *)(uintptr_t)mapping->range.start;
     options.access = MEMCLIENT_NO_ACCESS;
-    /* nor with pages of others', whose access would be this one's too */
+    /* nor sharing other mappings' pages, which would share their access */
     options.flags = MEMCLIENT_MAP_NOT_HOME | MEMCLIENT_MAP_ALONE;
     return memclient_map(mapping->handle->buffer, &options, &address);
 }
@@ -135,7 +137,8 @@ static bool mapping_is_mapped(const struct vmem_mapping *mapping)
     return !memclient_query_address((void *)(uintptr_t)mapping->range.start, &info) && info.buffer;
 }
 
-/* With the lock: what was unmapped of a busy run ends, and if the kernel did not unmap `all` the rest is as before. */
+/* Ends those mappings of a busy run that were unmapped. If the kernel did not unmap `all`, the rest stays. Needs the
+ * lock. */
 static void mapping_end_run(struct vmem_mapping *first, uint64_t run_end, bool all, struct list *callbacks,
                             struct list *ended)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Allocating and freeing, of both APIs.
+ * Allocating and freeing, for both APIs.
  *
- * An allocation is one call to the broker and one mmap(). Its address is unknown before it is returned, so its record
- * enters the address map whole. Freeing removes the record first: from then on the allocation is unknown, which makes a
- * second free an error, while its addresses stay taken until the mapping is gone.
+ * An allocation is one request to the broker and one mmap(). Nobody knows its address before it is returned, so its
+ * record enters the address map complete. Freeing removes the record first: a second free finds nothing and fails,
+ * while the addresses stay taken until the mapping is gone.
  */
 #include "hsa/memory.h"
 
@@ -19,7 +19,7 @@
 #include "hsa/ipc.h"
 #include "hsa/runtime.h"
 
-/* With a home, so that other processes find it at the same address; where the arena has no room for one, without. */
+/* The buffer gets a home, so that other processes map it at the same address, unless the arena is full. */
 static int memory_allocate_buffer(const struct pool *pool, uint64_t size, struct memclient_buffer **buffer)
 {
     struct memclient_alloc_options options = MEMCLIENT_ALLOC_OPTIONS_INIT;
@@ -70,7 +70,7 @@ static hsa_status_t memory_allocate(const struct pool *pool, size_t size, uint32
     return HSA_STATUS_SUCCESS;
 }
 
-/* Takes an allocation and its callbacks out of the address map. */
+/* Removes an allocation and its callbacks from the address map. */
 static hsa_status_t memory_take(void *ptr, struct allocation **allocation, struct list *callbacks)
 {
     hsa_status_t status = HSA_STATUS_SUCCESS;

@@ -2,9 +2,10 @@
 /*
  * Which agents may use a mapping.
  *
- * A change is the same for all mappings of a run: sets of agents that it speaks of, that may read, and that may write
- * from then on. What mappings had before makes them differ, and so does which of them need the kernel at all. All of
- * it happens under the lock, so that no thread sees a half of it, and a thread that unmaps comes before or after.
+ * A change has the same three sets for all mappings of a run: the agents that it is about, those that may read
+ * afterwards, and those that may write. The result depends on what a mapping had before, and so does the need to call
+ * the kernel. All of a change happens under the lock, so no other thread sees half of it, and unmapping happens before
+ * or after it.
  */
 #include <errno.h>
 
@@ -16,10 +17,10 @@
 
 struct change {
     struct permissions list;
-    bool replaces; /* other agents lose the access that they had */
+    bool replaces; /* agents that it is not about lose their access */
 };
 
-/* The union, as access of memclient_protect(). */
+/* The union of all agents, as an access of memclient_protect(). */
 static unsigned permissions_access(const struct permissions *permissions)
 {
     if (permissions->write)
@@ -51,7 +52,7 @@ static struct permissions permissions_change(const struct permissions *old, cons
     };
 }
 
-/* One mapping's pages, if that makes a difference to them. */
+/* Protects a mapping's pages, if that makes a difference to them. */
 static int permissions_protect(const struct vmem_mapping *mapping, const struct permissions *from,
                                const struct permissions *to)
 {
@@ -62,7 +63,7 @@ static int permissions_protect(const struct vmem_mapping *mapping, const struct 
     return memclient_protect(runtime_context(), (void *)(uintptr_t)mapping->range.start, mapping->range.bytes, access);
 }
 
-/* With the lock, on a run: all of it, or none. */
+/* Applies the change to all of a run, or to none of it. Needs the lock. */
 static hsa_status_t permissions_apply(struct vmem_mapping *first, uint64_t end, const struct change *change)
 {
     struct vmem_mapping *failed = NULL;
@@ -88,7 +89,7 @@ static hsa_status_t permissions_apply(struct vmem_mapping *first, uint64_t end, 
         return HSA_STATUS_SUCCESS;
     case EACCES:
     case EROFS:
-        /* memory that was shared for reading only cannot be written */
+        /* memory that was shared for reading only */
         return HSA_STATUS_ERROR_INVALID_ARGUMENT;
     case ENOMEM:
         return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
@@ -97,7 +98,8 @@ static hsa_status_t permissions_apply(struct vmem_mapping *first, uint64_t end, 
     }
 }
 
-/* Reads the caller's array once, before anything changes: it may lie in the mapping. The last of two entries counts. */
+/* Reads the caller's array once, before anything changes, since it may lie in the mapping. The last entry of an agent
+ * counts. */
 static hsa_status_t permissions_read(const hsa_amd_memory_access_desc_t *desc, size_t n, struct permissions *list)
 {
     *list = (struct permissions){0};
@@ -145,7 +147,7 @@ hsa_status_t hsa_amd_vmem_set_access(void *va, size_t size, const hsa_amd_memory
     return status;
 }
 
-/* With the lock: gives these agents reading and writing in the mapping and in those that follow without a gap. */
+/* Lets these agents read and write the mapping and those that follow it without a gap. Needs the lock. */
 static hsa_status_t permissions_allow(struct vmem_mapping *mapping, uint64_t agents)
 {
     const struct change change = {.list = {.set = agents, .read = agents, .write = agents}};
@@ -157,7 +159,7 @@ static hsa_status_t permissions_allow(struct vmem_mapping *mapping, uint64_t age
     return permissions_apply(mapping, end, &change);
 }
 
-/* With the lock. All agents may use allocations as they are, so only that is checked. */
+/* Allocations need no change: all agents may use them. Needs the lock. */
 static hsa_status_t permissions_allow_at(const void *ptr, uint64_t agents)
 {
     struct address_range *range = address_map_find(ptr);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What is at an address, and what may be done there.
- */
+/* What is at an address, and which access is allowed there. */
 #include <string.h>
 
 #include <memclient/hsa/hsa/hsa_ext_memoryd.h>
@@ -15,11 +13,11 @@
 
 struct lookup {
     hsa_amd_pointer_info_t info;
-    uint64_t agents;                      /* that may use it */
-    struct memclient_buffer *undescribed; /* counted: the pool of this is to be asked for; or NULL */
+    uint64_t agents;                      /* with access */
+    struct memclient_buffer *undescribed; /* a reference, if the broker must be asked for its pool */
 };
 
-/* NULL: imported memory of a node that is no agent. */
+/* The pool is NULL if the memory was imported and its node is no agent. */
 static void pointer_describe_pool(const struct pool *pool, struct lookup *lookup)
 {
     if (!pool)
@@ -28,7 +26,7 @@ static void pointer_describe_pool(const struct pool *pool, struct lookup *lookup
     lookup->info.global_flags = pool->flags;
 }
 
-/* Agents may not use it, and only other processes' know of it, unless it is of this process only. */
+/* No agent has access to it. Other processes avoid its addresses, unless it is private to this process. */
 static void pointer_describe_reservation(const struct vmem_reservation *reservation, const void *ptr,
                                          struct lookup *lookup)
 {
@@ -63,7 +61,7 @@ static void pointer_describe_attachment(const struct attachment *attachment, str
         lookup->undescribed = memclient_buffer_ref(attachment->buffer);
 }
 
-/* What HSA has there, reservations last; NULL if nothing. With the lock. */
+/* The range at the address, reservations last; or NULL. Needs the lock. */
 static struct address_range *pointer_find(const void *ptr)
 {
     struct address_range *range = address_map_find(ptr);
@@ -71,7 +69,7 @@ static struct address_range *pointer_find(const void *ptr)
     return range ? range : reservation_find(ptr);
 }
 
-/* Leaves the lookup as it is, UNKNOWN, if nothing is there. With the lock. */
+/* Leaves the type UNKNOWN if nothing is there. Needs the lock. */
 static void pointer_describe(const void *ptr, struct lookup *lookup)
 {
     struct address_range *range = pointer_find(ptr);
@@ -96,7 +94,7 @@ static void pointer_describe(const void *ptr, struct lookup *lookup)
     case RANGE_LOCKED:
         lookup->info.type = HSA_EXT_POINTER_TYPE_LOCKED;
         lookup->agents = agents_all();
-        /* all share it equally, so any may be named */
+        /* all agents share it, so any of them may be named */
         lookup->info.agentOwner = topology()->agents[0].handle;
         lookup->info.global_flags = HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_FINE_GRAINED;
         break;
@@ -109,7 +107,7 @@ static void pointer_describe(const void *ptr, struct lookup *lookup)
     }
 }
 
-/* With the lock: for later questions. What was there may have gone meanwhile. */
+/* Keeps the pool for later queries, if the memory is still there. Needs the lock. */
 static void pointer_store_pool(const void *ptr, const struct memclient_buffer *buffer,
                                const struct memclient_buffer_info *info)
 {
@@ -125,7 +123,7 @@ static void pointer_store_pool(const void *ptr, const struct memclient_buffer *b
     }
 }
 
-/* Asks the broker for the pool of what another process has made, the first time that it is needed. */
+/* Asks the broker, on first use, for the pool of memory that another process made. */
 static hsa_status_t pointer_load_pool(const void *ptr, struct lookup *lookup)
 {
     struct memclient_buffer_info info = MEMCLIENT_BUFFER_INFO_INIT;
@@ -144,7 +142,7 @@ static hsa_status_t pointer_load_pool(const void *ptr, struct lookup *lookup)
     return runtime_status(r);
 }
 
-/* Calls the application. The topology stays, so this needs nothing of the runtime. */
+/* It calls the application, outside of the runtime: it needs only the topology, which is never freed. */
 static hsa_status_t pointer_list_agents(uint64_t set, void *(*alloc)(size_t), uint32_t *n, hsa_agent_t **list)
 {
     unsigned count = (unsigned)__builtin_popcountll(set);
@@ -234,7 +232,7 @@ bool pointer_allows(const void *address, size_t size, hsa_access_permission_t ac
         return false;
     for (struct address_range *range = address_map_first(at); range && range->start < end;
          range = address_map_next(range)) {
-        /* in between it is not HSA's, or it is reserved and nothing is there */
+        /* before the range: not HSA's, or reserved and empty */
         if (range->start > at && !reservation_is_none(at, range->start - at))
             return false;
         if (!pointer_range_allows(range, access))

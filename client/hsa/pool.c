@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory pools, and how far each is from an agent.
+ * Memory pools, and their distances from agents.
  *
- * Every agent can use every pool at once, its own directly and another's over one link. What is known of that is the
- * distance in the system's table and that it is coherent; the kernel has no figures for its kind and its speed.
+ * Every agent can use every pool, its own directly and another's over one link. Of a link, only the system's distance
+ * and its coherence are known: the kernel has no figures for its kind and speed.
  */
 #include <memclient/hsa/hsa/hsa.h>
 #include <memclient/hsa/hsa/hsa_ext_amd.h>
@@ -42,7 +42,7 @@ hsa_status_t hsa_amd_memory_pool_get_info(hsa_amd_memory_pool_t handle, hsa_amd_
     return INFO_PUT(pool_info, attribute, topology_memory_pool(handle), INVALID_MEMORY_POOL, value);
 }
 
-/* How an agent reaches a pool. */
+/* The way from an agent to a pool. */
 struct link {
     uint32_t hops;
     hsa_amd_memory_pool_link_info_t info;
@@ -76,7 +76,7 @@ hsa_status_t hsa_amd_agent_memory_pool_get_info(hsa_agent_t agent_handle, hsa_am
 
 /* ---- migration ------------------------------------------------------------------------------------------- */
 
-/* No pool takes memory of another one: the node of memory is changed by hsa_memory_assign_agent(). */
+/* Memory does not migrate between pools. hsa_memory_assign_agent() changes its node. */
 hsa_status_t hsa_amd_memory_pool_can_migrate(hsa_amd_memory_pool_t src_memory_pool,
                                              hsa_amd_memory_pool_t dst_memory_pool, bool *result)
 {

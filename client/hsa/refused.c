@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What hsa_kernels.h and hsa_ext_amd_gpu.h declare of queues, code and GPUs. There are none: each function checks its
- * arguments and refuses. The manual lists the functions by name.
+ * The functions of hsa_kernels.h and hsa_ext_amd_gpu.h for queues, code and GPUs, which do not exist here. Each
+ * function checks its arguments and fails. The manual lists them by name.
  */
 #include "base/align.h"
 #include "hsa/runtime.h"
 
-/* A function that fails with the error where its arguments are valid; its parameters. */
+/* A function, the error that it returns for valid arguments, which arguments are valid, and its parameters. */
 #define REFUSED(function, error, is_valid, parameters)                  \
     hsa_status_t function parameters                                    \
     {                                                                   \
@@ -19,7 +19,7 @@
         return check_agent(is_valid, agent, (hsa_status_t)HSA_STATUS_ERROR_##error); \
     }
 
-/* The rows are a table, which clang-format does not know how to set. */
+/* clang-format cannot lay out such tables. */
 /* clang-format off */
 
 /* ---- queues ---------------------------------------------------------------------------------------------- */
@@ -201,7 +201,7 @@ hsa_status_t hsa_soft_queue_create(hsa_region_t region, uint32_t size, hsa_queue
                  is_region ? HSA_STATUS_ERROR_INVALID_QUEUE_CREATION : HSA_STATUS_ERROR_INVALID_REGION);
 }
 
-/* It succeeds, and the callback is never called: there are no such events. */
+/* It succeeds, but no event ever calls the callback. */
 hsa_status_t hsa_amd_register_system_event_handler(hsa_amd_system_event_callback_t callback, void *data)
 {
     return check(callback, HSA_STATUS_SUCCESS);

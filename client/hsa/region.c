@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Regions: what HSA's core calls the pools, and those that only kernels would use.
+ * Regions: the pools, under the name that they have in HSA's core, and those that only kernels would use.
  *
- * The latter exist since HSA has them on every agent; nothing can be allocated from them. Their sizes are constants,
- * not below the least that HSA lets a runtime have.
+ * The latter exist because HSA requires them of every agent. Nothing can be allocated from them. Their sizes are
+ * constants, not below the minimum that HSA requires.
  */
 #include <memclient/hsa/hsa/hsa.h>
 #include <memclient/hsa/hsa/hsa_ext_amd.h>
@@ -12,7 +12,7 @@
 #include "hsa/info.h"
 #include "hsa/runtime.h"
 
-/* The agent's own first: programs take the first that fits. */
+/* The agent's own regions come first, since programs take the first that fits. */
 hsa_status_t hsa_agent_iterate_regions(hsa_agent_t handle, hsa_status_t (*callback)(hsa_region_t region, void *data),
                                        void *data)
 {
@@ -28,7 +28,7 @@ hsa_status_t hsa_agent_iterate_regions(hsa_agent_t handle, hsa_status_t (*callba
     return status;
 }
 
-/* The most that can be asked for at once: of memory, or by a kernel for one of its work-groups or work-items. */
+/* The largest request: of memory, or by a kernel for one work-group or work-item. */
 static hsa_status_t region_put_max_size(const void *object, void *value)
 {
     const struct pool *region = object;

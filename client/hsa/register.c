@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ordinary memory that the application makes known.
+ * Ordinary memory that the application registers or locks.
  *
- * Registering and locking come to the same: CPU agents can use the memory without it, so all that happens is a record
- * for hsa_amd_pointer_info(). A record is of just the range that it was made for, and goes when it is neither
- * registered nor locked any more, or when something of ours is mapped there, since the memory is then known to be gone.
- * Records do not overlap: to register across one is an error, and a lock across one goes without a record of its own.
+ * Registering and locking do nearly the same. CPU agents can use ordinary memory anyway, so both only make a record for
+ * hsa_amd_pointer_info(). A record is of exactly the range that it was made for. It goes when the range is neither
+ * registered nor locked any more, or when HSA maps something there, since the memory must then be gone. Records do not
+ * overlap: registering across one fails, and locking across one makes no record.
  */
 #include <stdlib.h>
 
@@ -14,7 +14,7 @@
 #include "hsa/memory.h"
 #include "hsa/runtime.h"
 
-/* Does the range lie in HSA's own memory, or in addresses reserved for it? With the lock. */
+/* Does the range lie in HSA's own memory, or in addresses reserved for it? Needs the lock. */
 static bool register_is_ours(uint64_t start, uint64_t size)
 {
     const struct address_range *range = address_map_first(start);
@@ -25,7 +25,7 @@ static bool register_is_ours(uint64_t start, uint64_t size)
            size <= range->bytes - (start - range->start);
 }
 
-/* The record of just this range; NULL if there is none. With the lock. */
+/* The record of exactly this range, or NULL. Needs the lock. */
 static struct locked *register_find(const void *ptr, size_t size)
 {
     struct locked *locked = range_locked(address_map_find_base(ptr));
@@ -33,7 +33,7 @@ static struct locked *register_find(const void *ptr, size_t size)
     return locked && locked->range.size == size ? locked : NULL;
 }
 
-/* Finds or makes the record. *locked is NULL if the memory is HSA's, which needs none. With the lock. */
+/* Finds or makes the record. *locked is NULL if the memory is HSA's, which needs none. Needs the lock. */
 static hsa_status_t register_make(void *ptr, size_t size, struct locked **locked)
 {
     uint64_t start = (uintptr_t)ptr;
@@ -56,13 +56,13 @@ static hsa_status_t register_make(void *ptr, size_t size, struct locked **locked
     return HSA_STATUS_SUCCESS;
 }
 
-/* Does the range lie across what is known of ordinary memory, and touch nothing of HSA's? With the lock. */
+/* Does the range overlap records of ordinary memory, and nothing of HSA's? Needs the lock. */
 static bool register_overlaps_known(uint64_t start, uint64_t size)
 {
     return size <= UINT64_MAX - start && reservation_is_none(start, size) && address_map_is_only_locked(start, size);
 }
 
-/* With the lock. */
+/* Needs the lock. */
 static void register_drop_unused(struct locked *locked)
 {
     if (locked->registered || locked->locks)
@@ -110,7 +110,7 @@ hsa_status_t hsa_memory_deregister(void *ptr, size_t size)
 
 /* ---- hsa_ext_amd.h --------------------------------------------------------------------------------------- */
 
-/* Agents are a list that is not empty, or left out: all. */
+/* The list of agents is not empty, or is missing: then it stands for all. */
 static hsa_status_t register_check_lock(const void *host_ptr, size_t size, const hsa_agent_t *agents, int n,
                                         void **agent_ptr)
 {

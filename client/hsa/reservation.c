@@ -2,9 +2,9 @@
 /*
  * Reserving addresses.
  *
- * A range comes out of the broker's arena, where no other process has anything at the same addresses. Where that cannot
- * be (the wanted address is outside of the arena, the arena is full, a limit is reached, there is no broker just now)
- * it is a range of this process only, which is as good for everything but finding the same address free elsewhere.
+ * A range comes from the broker's arena, where no other process has anything at the same addresses. If that is
+ * impossible (the requested address is outside of the arena, the arena is full, a limit is reached, no broker answers),
+ * the range is private to this process: then other processes may use the same addresses, and nothing else differs.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ static int reservation_try(uint64_t size, uint64_t alignment, uint64_t address, 
     return r < 0 ? memclient_reserve_private(runtime_context(), size, alignment, address, res) : r;
 }
 
-/* At the wanted address, aligned as the caller says; else anywhere, aligned so that huge pages fit. */
+/* Tries the requested address, aligned as the caller says; then any address, aligned for huge pages. */
 static int reservation_make(uint64_t size, uint64_t alignment, uint64_t address, struct memclient_reservation **res)
 {
     uint64_t least = alignment ? alignment : page_size();
@@ -65,7 +65,7 @@ hsa_status_t hsa_amd_vmem_address_reserve(void **va, size_t size, uint64_t addre
     return hsa_amd_vmem_address_reserve_align(va, size, address, 0, flags);
 }
 
-/* Takes it out of the address map before anything else can get the addresses. */
+/* Removes it from the address map before anything else can get the addresses. */
 static hsa_status_t reservation_take(void *va, uint64_t size, struct vmem_reservation **taken)
 {
     struct address_range *range = reservation_find(va);
@@ -100,7 +100,7 @@ hsa_status_t hsa_amd_vmem_address_free(void *va, size_t size)
         free(reservation);
         return HSA_STATUS_SUCCESS;
     }
-    /* the program has mapped something there by the native API */
+    /* the program has mapped something there through the native API */
     address_map_lock();
     address_map_insert(&reservation->range);
     address_map_unlock();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See runtime.h: what entry points begin and end with, and what HSA calls failures of the native API. */
+/* See runtime.h: how entry points begin and end, and the statuses for failures of the native API. */
 #include "hsa/runtime.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 
 struct runtime runtime = {.in_use = PTHREAD_RWLOCK_INITIALIZER};
 
-static int profile = -1; /* atomic; -1 = as the environment says */
+static int profile = -1; /* atomic; -1: as the environment says */
 
 /* ---- the profile ----------------------------------------------------------------------------------------- */
 
@@ -47,7 +47,7 @@ bool runtime_is_up(void)
     return __atomic_load_n(&runtime.count, __ATOMIC_ACQUIRE) > 0;
 }
 
-/* Asks before it takes the lock as well: else callers that come too late could keep hsa_shut_down() waiting forever. */
+/* The check before the lock is needed as well: without it, late callers could keep hsa_shut_down() waiting forever. */
 struct memclient *runtime_enter(void)
 {
     if (!runtime_is_up())
@@ -73,7 +73,7 @@ struct memclient *runtime_context(void)
 
 /* ---- statuses -------------------------------------------------------------------------------------------- */
 
-/* By errno; all others are HSA_STATUS_ERROR. */
+/* Statuses by errno. All others are HSA_STATUS_ERROR. */
 static const hsa_status_t statuses[] = {
     [EINVAL] = HSA_STATUS_ERROR_INVALID_ARGUMENT,
     [EOVERFLOW] = HSA_STATUS_ERROR_INVALID_ARGUMENT,
@@ -90,7 +90,7 @@ static const hsa_status_t statuses[] = {
     [ETIMEDOUT] = HSA_STATUS_ERROR_OUT_OF_RESOURCES,
     [ENODEV] = HSA_STATUS_ERROR_OUT_OF_RESOURCES,
     [ENXIO] = HSA_STATUS_ERROR_OUT_OF_RESOURCES,
-    /* no broker, or none that lets us in */
+    /* no broker, or no access to it */
     [ENOENT] = HSA_STATUS_ERROR_OUT_OF_RESOURCES,
     [ECONNREFUSED] = HSA_STATUS_ERROR_OUT_OF_RESOURCES,
     [EACCES] = HSA_STATUS_ERROR_OUT_OF_RESOURCES,

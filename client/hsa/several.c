@@ -12,7 +12,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 
-/* One that is waited for, and where it was in the caller's list. */
+/* A signal that is waited for, and its index in the caller's list. */
 struct awaited {
     struct watch watch;
     uint32_t index;
@@ -31,7 +31,7 @@ static void several_deinit(struct several *several)
     free(several->signals);
 }
 
-/* Those of the list that are signals. False for want of memory, or if a condition is none. */
+/* Takes those entries of the list that are signals. False without memory, or if a condition is invalid. */
 static bool several_init(struct several *several, const struct several_list *list)
 {
     several->signals = calloc(list->n, sizeof(several->signals[0]));
@@ -52,7 +52,7 @@ static bool several_init(struct several *several, const struct several_list *lis
 
 enum outcome { NOT_YET, DONE, BROKEN };
 
-/* One that was met once counts as met from then on; *met is the last one that was. */
+/* A condition that was met once counts as met from then on. *met is the last one. */
 static enum outcome several_check(struct several *several, struct watch_set *set, bool all, struct awaited **met)
 {
     uint32_t n_unmet = 0;
@@ -76,7 +76,7 @@ static enum outcome several_check(struct several *several, struct watch_set *set
     return n_unmet ? NOT_YET : DONE;
 }
 
-/* Looks for a moment, then sleeps. */
+/* Spins for a moment, then sleeps. */
 static enum outcome several_wait(struct several *several, bool all, uint64_t deadline, hsa_wait_state_t state,
                                  struct awaited **met)
 {
@@ -147,7 +147,7 @@ uint32_t hsa_amd_signal_wait_all(uint32_t signal_count, hsa_signal_t *signals, h
         return SEVERAL_NONE;
     if (!satisfying_values)
         return 0;
-    /* what is no signal has the value 0 */
+    /* entries that are no signals have the value 0 */
     memset(satisfying_values, 0, signal_count * sizeof(satisfying_values[0]));
     for (uint32_t i = 0; i < several.n; i++)
         satisfying_values[several.signals[i].index] = several.signals[i].watch.value;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See signal.h: the table, making and sharing. How values change and are waited for is in signal_wait.c. */
+/* See signal.h: the table of signals, creating and sharing them. Their values are in signal_wait.c. */
 #include "hsa/signal.h"
 
 #include <pthread.h>
@@ -13,13 +13,13 @@
 #include "hsa/ipc.h"
 #include "hsa/runtime.h"
 
-#define SIGNAL_BASE (UINT64_C(1) << 40) /* beyond the handles of agents and pools */
+#define SIGNAL_BASE (UINT64_C(1) << 40) /* above the handles of agents and pools */
 
 static pthread_rwlock_t signals_lock = PTHREAD_RWLOCK_INITIALIZER;
 static struct signal *signals; /* hash by id */
 static uint64_t next_signal = SIGNAL_BASE;
 
-/* Objects, those without a handle included. */
+/* The number of objects, including those without a handle. */
 static pthread_mutex_t alive_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t none_alive = PTHREAD_COND_INITIALIZER;
 static uint64_t alive;
@@ -54,7 +54,7 @@ void signal_unref(struct signal *signal)
 
 DEFINE_CLEANUP(struct signal *, signal_unref);
 
-/* Without a handle yet; NULL without memory. */
+/* A signal without a handle. NULL without memory. */
 static struct signal *signal_new(void)
 {
     struct signal *signal = calloc(1, sizeof(*signal));
@@ -68,7 +68,7 @@ static struct signal *signal_new(void)
     return signal;
 }
 
-/* Gives it its handle, which takes over the reference. */
+/* Assigns the handle, which takes over the reference. */
 static hsa_status_t signal_publish(struct signal **signal, hsa_signal_t *handle)
 {
     struct signal *new = *signal;
@@ -86,7 +86,7 @@ static hsa_status_t signal_publish(struct signal **signal, hsa_signal_t *handle)
     return status;
 }
 
-/* It has left the table. */
+/* Ends a signal that has left the table. */
 static void signal_end(struct signal *signal)
 {
     atomic_store(&signal->dead, true);
@@ -143,12 +143,13 @@ void signals_fork_parent(void)
     pthread_rwlock_unlock(&signals_lock);
 }
 
-/* Only the forking thread is here, and it waits for nothing: what has a handle is freed, whatever has counted it up. */
+/* Only the forking thread exists here, and it waits for no signal. So every signal with a handle is freed, whatever
+ * references it has. */
 void signals_fork_child(void)
 {
     struct signal *signal, *next;
 
-    /* given up, and made anew: they may count waiters that the child does not have */
+    /* made anew after the unlock: they may count waiters that the child does not have */
     pthread_mutex_unlock(&alive_lock);
     pthread_mutex_init(&alive_lock, NULL);
     pthread_rwlock_unlock(&signals_lock);
@@ -171,7 +172,7 @@ static hsa_status_t signal_check_consumers(uint32_t n, const hsa_agent_t *consum
 
     if (n && !consumers)
         return HSA_STATUS_ERROR_INVALID_ARGUMENT;
-    /* a list of different agents has an end, whatever n says */
+    /* the loop ends at the first repeated agent, however large n is */
     for (uint32_t i = 0; i < n; i++) {
         const struct agent *agent = topology_agent(consumers[i]);
 
@@ -184,7 +185,7 @@ static hsa_status_t signal_check_consumers(uint32_t n, const hsa_agent_t *consum
     return HSA_STATUS_SUCCESS;
 }
 
-/* A page for the value, for the mapping of which the signal's buffer is there. */
+/* Maps the cell of a signal that has a buffer. */
 static int signal_map_cell(struct signal *signal)
 {
     struct memclient_map_options options = MEMCLIENT_MAP_OPTIONS_INIT;
@@ -277,7 +278,7 @@ hsa_status_t hsa_amd_ipc_signal_attach(const hsa_amd_ipc_signal_t *ipc, hsa_sign
     r = memclient_open_token(ctx, &signal->token, MEMCLIENT_READ | MEMCLIENT_WRITE, &signal->buffer);
     if (r < 0)
         return ipc_status(r);
-    /* a handle of other memory is none of a signal */
+    /* the token may be of other memory */
     if (memclient_buffer_size(signal->buffer) != sizeof(struct cell))
         return HSA_STATUS_ERROR_INVALID_ARGUMENT;
     r = signal_map_cell(signal);
@@ -301,7 +302,7 @@ hsa_status_t hsa_amd_signal_value_pointer(hsa_signal_t handle, volatile hsa_sign
         return HSA_STATUS_ERROR_INVALID_SIGNAL;
     if (!signal->may_be_exposed)
         return HSA_STATUS_ERROR_INVALID_ARGUMENT;
-    /* waiters that sleep already poll from now on */
+    /* wake the waiters that sleep: from now on they poll */
     atomic_store(&signal->cell->is_exposed, 1);
     signal_wake(signal);
     *value_ptr = (volatile hsa_signal_value_t *)&signal->cell->value;

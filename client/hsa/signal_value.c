@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A signal's value: loading, storing, changing and waiting, in all the memory orders that HSA has names for.
+ * The functions on a signal's value: load, store, change and wait, in all memory orders of HSA.
  *
- * All of them are done in the strongest order: others would not be quicker, since finding the signal costs more. A
- * handle that is no signal's has the value 0, which nothing changes.
+ * All of them use the strongest order: weaker ones would not be faster, since finding the signal costs more. A handle
+ * that is no signal has the value 0, which never changes.
  */
 #include <memclient/hsa/hsa/hsa.h>
 
@@ -20,7 +20,7 @@ static hsa_signal_value_t value_load(hsa_signal_t handle)
     return signal ? atomic_load(&signal->cell->value) : 0;
 }
 
-static hsa_signal_value_t value_change(hsa_signal_t handle, enum signal_change change, hsa_signal_value_t operand)
+static hsa_signal_value_t value_change(hsa_signal_t handle, enum signal_operation change, hsa_signal_value_t operand)
 {
     _cleanup_(signal_unrefp) struct signal *signal = signal_find(handle);
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Waiting without polling, and changing without a system call where nothing waits.
+ * Waiting without polling, and changing without a system call while nobody waits.
  *
- * A wait spins for a moment, and then sleeps on `changes`, which moves with every change while there are waiters. (The
- * value itself has 64 bits, of which the kernel would compare 32.) A change writes the value and then checks for
+ * A wait spins for a moment and then sleeps on `changes`, which increases with every change while there are waiters.
+ * (The value itself has 64 bits, of which the kernel would compare 32.) A change writes the value and then checks for
  * waiters; a wait counts itself as a waiter and then reads `changes` and the value. All of that is sequentially
- * consistent, so one of the two sees the other. A process that was killed while it waited leaves its count behind,
- * which costs the others a system call per change, and nothing else.
+ * consistent, so one of the two sees the other. A process that is killed during a wait leaves its count behind, which
+ * only costs the others a system call per change.
  *
- * Where a program has asked for the value's address (`is_exposed`), changes may come without a wake-up, so waits sleep
+ * Once a program has requested the value's address (`is_exposed`), changes may come without a wake-up, so waits sleep
  * for half a millisecond at a time.
  */
 #include <limits.h>
@@ -28,7 +28,7 @@ void signal_relax(void)
 #endif
 }
 
-/* The kernel serves threads of one process quicker. */
+/* The kernel handles futexes of one process faster. */
 static int signal_futex(struct signal *signal, int operation, uint32_t value, const struct timespec *time)
 {
     return (int)syscall(SYS_futex, &signal->cell->changes, signal->buffer ? operation : operation | FUTEX_PRIVATE_FLAG,
@@ -65,7 +65,7 @@ static void signal_wake_waiting(struct signal *signal)
         signal_wake_watchers(signal);
 }
 
-static hsa_signal_value_t signal_apply(struct cell *cell, enum signal_change change, hsa_signal_value_t operand)
+static hsa_signal_value_t signal_apply(struct cell *cell, enum signal_operation change, hsa_signal_value_t operand)
 {
     switch (change) {
     case SIGNAL_EXCHANGE:
@@ -84,7 +84,7 @@ static hsa_signal_value_t signal_apply(struct cell *cell, enum signal_change cha
     return atomic_load(&cell->value);
 }
 
-hsa_signal_value_t signal_change(struct signal *signal, enum signal_change change, hsa_signal_value_t operand)
+hsa_signal_value_t signal_change(struct signal *signal, enum signal_operation change, hsa_signal_value_t operand)
 {
     hsa_signal_value_t before = signal_apply(signal->cell, change, operand);
 

@@ -2,9 +2,9 @@
 /*
  * Attributes that programs give to ranges of memory: hsa_amd_svm_...().
  *
- * Ranges that have attributes are in a tree, whole pages each and none overlapping another; all others have
- * the defaults. A range is split where a new one begins or ends inside of it, so that a call applies to the whole of a
- * range or to nothing of it. All under the lock of the records, address_map.h.
+ * Ranges with attributes are in a tree. They consist of whole pages and do not overlap; all other memory has the
+ * defaults. A range is split where a new one begins or ends inside of it, so that each request applies to whole ranges.
+ * The lock of the records (address_map.h) protects all of it.
  */
 #include <stdlib.h>
 
@@ -23,7 +23,7 @@
 #define SVM_VALUES (HSA_AMD_SVM_ATTRIB_GPU_EXEC + 1)
 
 struct svm_attributes {
-    uint64_t values[SVM_VALUES];  /* by the attribute's number; those of agents are handles */
+    uint64_t values[SVM_VALUES];  /* by the attribute's number; agents as handles */
     uint64_t no_access, in_place; /* sets of agents */
 };
 
@@ -50,7 +50,7 @@ static struct svm_ranges svm_ranges = RB_INITIALIZER(&svm_ranges);
 
 /* ---- the tree, with the lock ----------------------------------------------------------------------------- */
 
-/* The first that ends behind the address. */
+/* The first range that ends after the address. */
 static struct svm_range *svm_first(uint64_t address)
 {
     struct svm_range *found = NULL;
@@ -77,7 +77,7 @@ static struct svm_range *svm_insert(uint64_t start, uint64_t end, const struct s
     return new;
 }
 
-/* Afterwards no range has the address inside of it. */
+/* Makes sure that no range has the address inside of it. */
 static bool svm_split(uint64_t address)
 {
     struct svm_range *s = svm_first(address);
@@ -93,7 +93,7 @@ static bool svm_split(uint64_t address)
     return false;
 }
 
-/* Afterwards [start, end) consists of whole ranges. If it fails, all addresses have the attributes that they had. */
+/* Makes [start, end) consist of whole ranges. If it fails, the attributes of all addresses stay the same. */
 static bool svm_split_range(uint64_t start, uint64_t end)
 {
     if (!svm_split(start) || !svm_split(end))
@@ -187,7 +187,7 @@ static void svm_apply(const struct svm_request *request, struct svm_attributes *
     attributes->in_place = (attributes->in_place & ~request->accesses) | request->attributes.in_place;
 }
 
-/* All pages that it touches. False if it is no range. */
+/* The pages of the range. False if the range is invalid. */
 static bool svm_pages(const void *ptr, size_t size, uint64_t *start, uint64_t *end)
 {
     uint64_t last;
@@ -232,7 +232,7 @@ hsa_status_t hsa_amd_svm_attributes_set(void *ptr, size_t size, hsa_amd_svm_attr
 
 /* ---- asking ---------------------------------------------------------------------------------------------- */
 
-/* Where the two differ: no model, the smaller granularity, no agent, and false. */
+/* Values that differ become: no model, the smaller granularity, no agent, or false. */
 static void svm_join(struct svm_attributes *all, const struct svm_attributes *other)
 {
     for (unsigned i = 0; i < SVM_VALUES; i++) {
@@ -249,7 +249,7 @@ static void svm_join(struct svm_attributes *all, const struct svm_attributes *ot
     all->in_place &= other->in_place;
 }
 
-/* What holds for all of the range. With the lock. */
+/* The attributes that hold for all of the range. Needs the lock. */
 static struct svm_attributes svm_attributes_of(uint64_t start, uint64_t end)
 {
     struct svm_range *s = svm_first(start);
@@ -300,7 +300,7 @@ hsa_status_t hsa_amd_svm_attributes_get(void *ptr, size_t size, hsa_amd_svm_attr
 
     if (!ctx || !svm_pages(ptr, size, &start, &end) || !attribute_list || !attribute_count)
         return runtime_refusal(ctx);
-    /* first as a trial, since what fails changes nothing */
+    /* a trial first: a request that fails changes nothing */
     for (size_t i = 0; i < attribute_count; i++) {
         hsa_amd_svm_attribute_pair_t pair = attribute_list[i];
         hsa_status_t status = svm_get(&svm_defaults, &pair);
@@ -334,7 +334,7 @@ hsa_status_t hsa_amd_svm_prefetch_async(void *ptr, size_t size, hsa_agent_t agen
         return runtime_refusal(ctx);
     if (!topology_agent(agent))
         return HSA_STATUS_ERROR_INVALID_AGENT;
-    /* sets nothing yet, but makes the ranges, so that it cannot fail afterwards: what fails changes nothing */
+    /* makes the ranges, so that setting cannot fail afterwards: a request that fails changes nothing */
     status = svm_set(start, end, &(struct svm_request){0});
     if (!status)
         status = job_start(&none, num_dep_signals, dep_signals, completion_signal, true);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What can be asked of the system as a whole, and what statuses mean.
+ * Attributes of the system, and the texts of statuses.
  *
- * The timestamp is CLOCK_MONOTONIC in nanoseconds, which other processes of the machine see alike.
+ * The timestamp is CLOCK_MONOTONIC in nanoseconds, which is the same in all processes of the machine.
  */
 #include <memclient/hsa/hsa/hsa.h>
 #include <memclient/hsa/hsa/hsa_ext_amd.h>
@@ -53,10 +53,10 @@ static const struct {
 } meanings[] = {
     MEANS(SUCCESS, "The function has been executed."),
     MEANS(INFO_BREAK, "A callback ended the iteration before all elements were seen."),
-    MEANS(ERROR, "Something failed that no other status names."),
-    MEANS(ERROR_INVALID_ARGUMENT, "An argument has a value that the function does not take."),
-    MEANS(ERROR_INVALID_QUEUE_CREATION, "No queue like that can be created."),
-    MEANS(ERROR_INVALID_ALLOCATION, "There is no such allocation, or memory like that cannot be allocated there."),
+    MEANS(ERROR, "Something failed for which there is no other status."),
+    MEANS(ERROR_INVALID_ARGUMENT, "An argument has a value that the function does not accept."),
+    MEANS(ERROR_INVALID_QUEUE_CREATION, "No such queue can be created."),
+    MEANS(ERROR_INVALID_ALLOCATION, "There is no such allocation, or such memory cannot be allocated there."),
     MEANS(ERROR_INVALID_AGENT, "There is no such agent."),
     MEANS(ERROR_INVALID_REGION, "There is no such region."),
     MEANS(ERROR_INVALID_SIGNAL, "There is no such signal."),
@@ -64,16 +64,16 @@ static const struct {
     MEANS(ERROR_OUT_OF_RESOURCES, "Memory, descriptors or addresses are used up, or the broker cannot be reached."),
     MEANS(ERROR_INVALID_PACKET_FORMAT, "The packet is malformed."),
     MEANS(ERROR_RESOURCE_FREE, "It cannot be released, since it is in use or was never held."),
-    MEANS(ERROR_NOT_INITIALIZED, "The runtime is not initialised: hsa_init() does that."),
+    MEANS(ERROR_NOT_INITIALIZED, "The runtime is not initialised; call hsa_init() first."),
     MEANS(ERROR_REFCOUNT_OVERFLOW, "The runtime has been initialised too often."),
-    MEANS(ERROR_INCOMPATIBLE_ARGUMENTS, "The arguments do not go together."),
+    MEANS(ERROR_INCOMPATIBLE_ARGUMENTS, "The arguments contradict each other."),
     MEANS(ERROR_INVALID_INDEX, "The index is out of range."),
     MEANS(ERROR_INVALID_ISA, "There is no such instruction set."),
     MEANS(ERROR_INVALID_CODE_OBJECT, "There is no such code object."),
     MEANS(ERROR_INVALID_EXECUTABLE, "There is no such executable."),
     MEANS(ERROR_FROZEN_EXECUTABLE, "The executable is frozen."),
     MEANS(ERROR_INVALID_SYMBOL_NAME, "There is no symbol of this name."),
-    MEANS(ERROR_VARIABLE_ALREADY_DEFINED, "The variable is defined already."),
+    MEANS(ERROR_VARIABLE_ALREADY_DEFINED, "The variable is already defined."),
     MEANS(ERROR_VARIABLE_UNDEFINED, "The variable is not defined."),
     MEANS(ERROR_EXCEPTION, "A kernel raised an exception."),
     MEANS(ERROR_INVALID_ISA_NAME, "There is no instruction set of this name."),
@@ -84,16 +84,16 @@ static const struct {
     MEANS(ERROR_INVALID_CACHE, "There is no such cache."),
     MEANS(ERROR_INVALID_WAVEFRONT, "There is no such wavefront."),
     MEANS(ERROR_INVALID_SIGNAL_GROUP, "There is no such signal group."),
-    MEANS(ERROR_INVALID_RUNTIME_STATE, "The runtime is in a state that does not allow it."),
-    MEANS(ERROR_FATAL, "The runtime or a queue cannot go on."),
+    MEANS(ERROR_INVALID_RUNTIME_STATE, "The state of the runtime does not allow this."),
+    MEANS(ERROR_FATAL, "The runtime or a queue cannot continue."),
     MEANS(ERROR_INVALID_MEMORY_POOL, "There is no such memory pool."),
-    MEANS(ERROR_MEMORY_APERTURE_VIOLATION, "An address is outside of the apertures of memory."),
+    MEANS(ERROR_MEMORY_APERTURE_VIOLATION, "An address is outside of all memory apertures."),
     MEANS(ERROR_ILLEGAL_INSTRUCTION, "A kernel has an instruction that does not exist."),
-    MEANS(ERROR_MEMORY_FAULT, "An agent accessed memory that it may not, or that is not there."),
-    MEANS(CU_MASK_REDUCED, "The mask of compute units was made smaller."),
-    MEANS(ERROR_OUT_OF_REGISTERS, "The kernel needs more registers than there are."),
-    MEANS(ERROR_RESOURCE_BUSY, "It is in use by others."),
-    MEANS(ERROR_NOT_SUPPORTED, "This is not offered here."),
+    MEANS(ERROR_MEMORY_FAULT, "An agent accessed memory without permission, or memory that does not exist."),
+    MEANS(CU_MASK_REDUCED, "The mask of compute units was reduced."),
+    MEANS(ERROR_OUT_OF_REGISTERS, "The kernel needs more registers than are available."),
+    MEANS(ERROR_RESOURCE_BUSY, "Others are using it."),
+    MEANS(ERROR_NOT_SUPPORTED, "This is not supported here."),
 };
 
 hsa_status_t hsa_status_string(hsa_status_t status, const char **status_string)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finding out which agents there are, and looking them up.
+ * Discovering the agents, and looking them up.
  *
- * The broker says which nodes and pools it has, the kernel what the processors of a node are (machine.c). Simulated
- * nodes stand for one real one and get its processors.
+ * The broker lists its nodes and pools, and the kernel describes the processors of a node (machine.c). Simulated nodes
+ * show the processors of the real node that they stand for.
  *
- * Handles: an agent's is AGENT_BASE + its index. A pool's and a cache's also say which of the agent's it is, so that
- * looking one up is arithmetic. They are the same in every process that asks the same broker, and never 0.
+ * An agent's handle is AGENT_BASE + its index. The handle of a pool or cache encodes its agent and its index there, so
+ * that a lookup is arithmetic. Handles are the same in all processes of one broker, and never 0.
  */
 #include "hsa/topology.h"
 
@@ -22,20 +22,21 @@
 #define POOL_BASE  UINT64_C(0x10000)
 #define CACHE_BASE UINT64_C(0x20000)
 
-/* Of the regions that only kernels would use. HSA wants at least that for the private memory of a work-group. */
+/* The size of the regions that only kernels would use: the minimum that HSA requires for the private memory of a
+ * work-group. */
 #define KERNEL_SIZE 65536
 
-/* Of an agent's pools, those declared: as many as leave room for the three regions. */
+/* The end of an agent's declared pools, which leaves room for the three regions. */
 #define DECLARED_END (TOPOLOGY_POOLS_MAX - 3)
 
-/* Snapshots are kept for good: a process sees few brokers in its life, and pointers into them stay good. */
+/* Snapshots are never freed, so pointers into them stay valid; a process sees few brokers in its life. */
 struct snapshot {
     struct topology topology;
     struct snapshot *next;
     struct agent agents[TOPOLOGY_AGENTS_MAX];
 };
 
-static struct snapshot *known;   /* all, the newest first */
+static struct snapshot *known;   /* all snapshots, newest first */
 static struct snapshot *current; /* atomic */
 
 const struct topology *topology(void)
@@ -126,7 +127,7 @@ static const struct agent *topology_agent_of_physical(const struct snapshot *sna
     return NULL;
 }
 
-/* A node of memory, or of processors without any of their own. */
+/* Nodes without memory and processors are skipped. */
 static int topology_add_agent(const struct memclient_node *node, void *data)
 {
     struct snapshot *snapshot = data;
@@ -152,7 +153,7 @@ static int topology_add_agent(const struct memclient_node *node, void *data)
     return 0;
 }
 
-/* Once all agents are known. */
+/* To be called when all agents are known. */
 static int topology_add_distances(const struct memclient_node *node, void *data)
 {
     struct snapshot *snapshot = data;
@@ -190,8 +191,8 @@ static struct pool *topology_declared_pool(struct agent *agent)
 }
 
 /*
- * A pool of one node that HSA offers. Ordinary memory is of transparent huge pages where there are such, else of base
- * pages. Huge pages that have to be set aside are offered where the broker's configuration declares a pool of them.
+ * Adds a pool of one node that HSA offers. Ordinary memory uses transparent huge pages if the broker has a pool of
+ * them, else base pages. Huge pages that must be set aside are offered if the configuration declares a pool of them.
  */
 static int topology_add_pool(const struct memclient_pool *from, void *data)
 {
@@ -215,7 +216,7 @@ static int topology_add_pool(const struct memclient_pool *from, void *data)
     return 0;
 }
 
-/* The next one. */
+/* Appends a pool. */
 static void topology_set_pool(struct agent *agent, enum pool_kind kind, unsigned segment, unsigned flags)
 {
     struct pool *pool = &agent->pools[agent->n_regions];
@@ -270,7 +271,7 @@ static bool topology_same_pool(const struct pool *a, const struct pool *b)
            a->granule == b->granule && a->capacity == b->capacity;
 }
 
-/* The frequency may be one measured just now, and is no reason for a new one. */
+/* The frequency is ignored, since it may be a current measurement. */
 static bool topology_same_agent(const struct agent *a, const struct agent *b)
 {
     bool same = a->node == b->node && a->physical == b->physical && a->cores == b->cores &&
@@ -296,7 +297,7 @@ static bool topology_same(const struct topology *a, const struct topology *b)
     return same;
 }
 
-/* It, or one that says the same. */
+/* Publishes the snapshot, or an older one with the same contents. */
 static void topology_publish(struct snapshot *snapshot)
 {
     struct snapshot *former = known;

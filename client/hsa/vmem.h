@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Virtual memory: reservations of addresses, handles of physical memory, mappings of the one in the other, and who may
- * use a mapping how.
+ * Virtual memory: reservations of addresses, handles of physical memory, mappings of handles in reservations, and the
+ * access of agents to mappings.
  *
- * A handle is a buffer of the broker's, and its number is the buffer's id, unless that is taken. Importing memory that
- * the process has already gives the same handle. A handle is counted twice, by references of the application (refs:
- * create, import, retain) and by mappings (uses); its memory is released when both are 0. A handle with uses only is
- * unknown to everything but retain, which finds it by an address, and import, which finds it by the memory.
+ * A handle is a buffer of the broker, and its number is the buffer's id, unless that number is taken. Importing memory
+ * that the process has already gives the same handle. A handle has two counts: references of the application (refs:
+ * create, import, retain) and mappings (uses). Its memory is released when both are 0. A handle with uses only is found
+ * by retain, which looks for its address, and by import, which looks for its memory; to all other functions it is
+ * unknown.
  *
- * Agents are the CPUs of one process, so a page's protection is the union of what the agents of its mapping may do.
+ * All agents are CPUs that run the same process, so the protection of a page is the union of the access of all agents.
  */
 #pragma once
 
@@ -19,27 +20,27 @@
 struct vmem_reservation {
     struct address_range range;
     struct memclient_reservation *res;
-    bool no_register; /* the flag of that name was given */
-    unsigned mappings; /* in it, busy ones included */
+    bool no_register; /* HSA_AMD_VMEM_ADDRESS_NO_REGISTER */
+    unsigned mappings; /* including busy ones */
 };
 
 struct vmem_handle {
     uint64_t number;
     UT_hash_handle by_number;
     UT_hash_handle by_buffer;
-    struct memclient_buffer *buffer; /* one reference, however many refs and uses */
+    struct memclient_buffer *buffer; /* one reference */
     uint64_t size;
-    bool is_described; /* by what follows: of imported memory it is asked for when it is first needed */
-    const struct pool *pool; /* of imported memory: the standard one of its first node; NULL if none is */
+    bool is_described; /* the next two are valid; those of imported memory are requested on first use */
+    const struct pool *pool; /* of imported memory: the standard pool of its first node, or NULL */
     hsa_amd_memory_type_t type;
     uint64_t refs;
     uint64_t uses;
-    struct list ended; /* once both are 0 */
+    struct list ended; /* once both counts are 0 */
 };
 
-/* What agents may do, as sets of agents by index. */
+/* The access of agents, as sets of them. */
 struct permissions {
-    uint64_t set; /* for whom access was set, be it to none */
+    uint64_t set; /* whose access was set, even to none */
     uint64_t read;
     uint64_t write;
 };
@@ -64,21 +65,22 @@ static inline struct vmem_mapping *range_mapping(struct address_range *range)
 
 /* ---- handle.c; with the lock ----------------------------------------------------------------------------- */
 
-/* One that the application has references to (refs > 0); NULL if there is none. */
+/* A handle with references of the application, or NULL. */
 struct vmem_handle *handle_find(hsa_amd_vmem_alloc_handle_t handle);
-/* Counts uses down. Where that was the last, and there is no ref, the handle leaves the table for the list. */
+/* Drops a use. If nothing is left, the handle moves from the table to the list. */
 void handle_unuse(struct vmem_handle *handle, struct list *ended);
-/* Without the lock: releases the buffers of the handles of the list, and frees them. */
+/* Releases the buffers of the handles of the list, and frees them. The lock must not be held. */
 void handles_end(struct list *ended);
-/* Enters what its buffer is, once. */
+/* Sets the description of its buffer, unless it is known. */
 void handle_describe(struct vmem_handle *handle, const struct memclient_buffer_info *info);
-/* Frees all records, not what they describe. */
+/* Frees all records, without releasing memory. */
 void handles_forget(void);
 
 /* ---- map.c ----------------------------------------------------------------------------------------------- */
 
-/* With the lock: the first of the mappings that the range consists of; NULL if it begins or ends inside of one, or
- * there is a gap. The others follow by mapping_next(). */
+/*
+ * The first of the mappings that make up exactly this range, or NULL. mapping_next() gives the others. Needs the lock.
+ */
 struct vmem_mapping *mapping_run(const void *address, uint64_t size);
-/* The one behind it; NULL at the end of the run. */
+/* The mapping after it, or NULL at the end of the run. */
 struct vmem_mapping *mapping_next(struct vmem_mapping *mapping, uint64_t end);

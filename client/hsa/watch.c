@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See watch.h. As in signal_wait.c, the one side changes a value and then checks for watchers; the other counts itself as one,
- * then reads the words, then the values; all sequentially consistent, so one of the two sees the other.
+ * See watch.h. As in signal_wait.c, a change writes the value and then checks for watchers; a watcher counts itself,
+ * then reads the words, then the values. All of that is sequentially consistent, so one of the two sees the other.
  */
 #include "hsa/watch.h"
 
@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 
-static _Atomic uint32_t watch_changes; /* of watched signals, by this process */
+static _Atomic uint32_t watch_changes; /* made by this process to watched signals */
 
 void watch_wake(void)
 {
@@ -57,7 +57,7 @@ bool watch_check(struct watch_set *set, struct watch *watch)
     return signal_meets(watch->value, watch->condition, watch->compare);
 }
 
-/* On the process's own word alone. */
+/* Sleeps only on the process's own word. */
 static void watch_sleep_on_one(const struct watch_set *set, uint64_t left)
 {
     struct timespec time = {.tv_sec = (time_t)(left / NSEC_PER_SEC), .tv_nsec = (long)(left % NSEC_PER_SEC)};
@@ -66,7 +66,7 @@ static void watch_sleep_on_one(const struct watch_set *set, uint64_t left)
                   left == UINT64_MAX ? NULL : &time, NULL, 0);
 }
 
-/* False on kernels that cannot. */
+/* Sleeps on all words. False if the kernel cannot do that. */
 static bool watch_sleep_on_all(const struct watch_set *set, uint64_t left)
 {
     struct futex_waitv words[WATCH_WORDS_MAX] = {{0}};

@@ -10,9 +10,9 @@
  *     }
  *     watch_end(&each)
  *
- * What changes a signal of this process wakes all watchers, by one word that they sleep on. A signal for other
- * processes is slept on itself, beside that word, which takes a kernel of 5.16 and at most 127 such signals; else, and
- * where values may change without a wake-up, they are polled.
+ * A change of a signal of this process wakes all watchers, by one word that they sleep on. A shared signal has a word
+ * of its own, and the kernel can wait for up to 127 of them beside the first since version 5.16. Further shared
+ * signals, older kernels, and values that may change without a wake-up need polling.
  */
 #pragma once
 
@@ -22,10 +22,10 @@
 #include "hsa/signal.h"
 
 struct watch {
-    struct signal *signal; /* counted by the watcher */
+    struct signal *signal; /* a reference */
     hsa_signal_condition_t condition;
     hsa_signal_value_t compare;
-    hsa_signal_value_t value; /* as last seen */
+    hsa_signal_value_t value; /* the last value seen */
 };
 
 #define WATCH_WORDS_MAX 128 /* the kernel's FUTEX_WAITV_MAX */
@@ -41,20 +41,20 @@ struct watch_set {
 
 void watch_begin(struct watch *watch);
 void watch_end(struct watch *watch);
-/* Has all watchers check again. */
+/* Makes all watchers check again. */
 void watch_wake(void);
 
 void watch_set_begin(struct watch_set *set);
-/* Is its condition met now? */
+/* Is its condition met now? Enters it in the set. */
 bool watch_check(struct watch_set *set, struct watch *watch);
-/* Until something may have changed since watch_set_begin(), or the deadline. */
+/* Sleeps until something may have changed since watch_set_begin(), or until the deadline. */
 void watch_set_sleep(const struct watch_set *set, uint64_t deadline);
 
 /* ---- several.c ------------------------------------------------------------------------------------------- */
 
 #define SEVERAL_NONE UINT32_MAX
 
-/* What the caller waits for: n of each. */
+/* What the caller waits for: arrays of n. */
 struct several_list {
     uint32_t n;
     const hsa_signal_t *signals;
@@ -62,7 +62,9 @@ struct several_list {
     const hsa_signal_value_t *values; /* to compare with */
 };
 
-/* The index of the first whose condition is met, and its value if that is asked for. SEVERAL_NONE: the deadline has
- * passed, none of them is a signal, one was destroyed meanwhile, a condition is none, or there is no memory. */
+/*
+ * The index of the first signal whose condition is met, and its value if `value` is not NULL. SEVERAL_NONE if the
+ * deadline has passed, there is no signal in the list, one was destroyed, a condition is invalid, or memory is short.
+ */
 uint32_t several_wait_any(const struct several_list *list, uint64_t deadline, hsa_wait_state_t state,
                           hsa_signal_value_t *value);

@@ -13,8 +13,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "base/align.h"
 #include "base/cleanup.h"
 #include "base/steal.h"
 
@@ -127,7 +127,7 @@ static const struct agent *topology_agent_of_physical(const struct snapshot *sna
     return NULL;
 }
 
-/* Nodes without memory and processors are skipped. */
+/* Nodes with neither memory nor processors are skipped. */
 static int topology_add_agent(const struct memclient_node *node, void *data)
 {
     struct snapshot *snapshot = data;
@@ -147,7 +147,6 @@ static int topology_add_agent(const struct memclient_node *node, void *data)
     agent->node = node->node;
     agent->physical = node->physical;
     machine_identify(agent, "");
-    t->simulated = t->simulated || node->simulated;
     for (unsigned i = 0; i < agent->n_caches; i++)
         agent->caches[i].handle.handle = CACHE_BASE + agent->index * TOPOLOGY_CACHES_MAX + i;
     return 0;
@@ -230,12 +229,12 @@ static void topology_set_pool(struct agent *agent, enum pool_kind kind, unsigned
     pool->flags = flags;
 }
 
-static void topology_set_region(struct snapshot *snapshot, struct agent *agent, enum pool_kind kind, unsigned segment)
+static void topology_set_region(struct agent *agent, enum pool_kind kind, unsigned segment)
 {
     struct pool *region = &agent->pools[agent->n_regions];
 
     topology_set_pool(agent, kind, segment, 0);
-    region->granule = snapshot->topology.page_size;
+    region->granule = page_size();
     region->capacity = KERNEL_SIZE;
     region->private_max = kind == REGION_PRIVATE ? KERNEL_SIZE : 0;
 }
@@ -257,9 +256,9 @@ static void topology_set_pools(struct snapshot *snapshot)
         agent->n_pools = agent->n_regions;
         for (unsigned k = 0; k < agent->n_pools; k++)
             agent->pools[k].index = snapshot->topology.n_pools++;
-        topology_set_region(snapshot, agent, REGION_READONLY, HSA_REGION_SEGMENT_READONLY);
-        topology_set_region(snapshot, agent, REGION_GROUP, HSA_REGION_SEGMENT_GROUP);
-        topology_set_region(snapshot, agent, REGION_PRIVATE, HSA_REGION_SEGMENT_PRIVATE);
+        topology_set_region(agent, REGION_READONLY, HSA_REGION_SEGMENT_READONLY);
+        topology_set_region(agent, REGION_GROUP, HSA_REGION_SEGMENT_GROUP);
+        topology_set_region(agent, REGION_PRIVATE, HSA_REGION_SEGMENT_PRIVATE);
     }
 }
 
@@ -290,7 +289,7 @@ static bool topology_same_agent(const struct agent *a, const struct agent *b)
 
 static bool topology_same(const struct topology *a, const struct topology *b)
 {
-    bool same = a->n_agents == b->n_agents && a->simulated == b->simulated && a->page_size == b->page_size;
+    bool same = a->n_agents == b->n_agents;
 
     for (unsigned i = 0; same && i < a->n_agents; i++)
         same = topology_same_agent(&a->agents[i], &b->agents[i]);
@@ -321,7 +320,6 @@ hsa_status_t topology_load(struct memclient *ctx)
     if (!snapshot)
         return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
     snapshot->topology.agents = snapshot->agents;
-    snapshot->topology.page_size = (uint64_t)sysconf(_SC_PAGESIZE);
     if (memclient_list_nodes(ctx, topology_add_agent, snapshot) ||
         memclient_list_nodes(ctx, topology_add_distances, snapshot) ||
         memclient_list_pools(ctx, topology_add_pool, snapshot))

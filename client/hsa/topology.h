@@ -91,8 +91,6 @@ struct topology {
     unsigned n_agents;
     struct agent *agents; /* in the order of their nodes */
     unsigned n_pools;     /* of all agents */
-    uint64_t page_size;
-    bool simulated;
 };
 
 /* The present topology; NULL before the first hsa_init(). */

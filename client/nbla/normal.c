@@ -45,7 +45,7 @@ nbla_memory *nbla_memory_new(memclient *ctx, size_t bytes, const char *device_id
 
 nbla_memory *normal_new(struct segment *segment, void *pointer, size_t bytes, const char *device_id)
 {
-    const struct normal normal = {.ctx = memclient_buffer_context(segment->holding.buffer), .segment = segment};
+    const struct normal normal = {.ctx = memclient_buffer_context(segment->lock_fd.buffer), .segment = segment};
     nbla_memory *memory = normal_make(bytes, device_id, &normal);
 
     if (memory)
@@ -136,7 +136,7 @@ static nbla_device_memory_state normal_get_device_state(nbla_memory *memory)
 
     if (!normal->segment)
         return NBLA_DEVICE_UNLOCKED;
-    return holding_state(&normal->segment->holding, normal_offset(memory), nbla_memory_bytes(memory));
+    return lock_fd_state(&normal->segment->lock_fd, normal_offset(memory), nbla_memory_bytes(memory));
 }
 
 static void normal_lock_device(nbla_memory *memory)
@@ -144,7 +144,7 @@ static void normal_lock_device(nbla_memory *memory)
     struct normal *normal = nbla_memory_priv(memory);
 
     if (normal->segment)
-        holding_lock(&normal->segment->holding, normal_offset(memory), nbla_memory_bytes(memory));
+        lock_fd_lock(&normal->segment->lock_fd, normal_offset(memory), nbla_memory_bytes(memory));
 }
 
 static void normal_unlock_device(nbla_memory *memory)
@@ -152,7 +152,7 @@ static void normal_unlock_device(nbla_memory *memory)
     struct normal *normal = nbla_memory_priv(memory);
 
     if (normal->segment)
-        holding_unlock(&normal->segment->holding, normal_offset(memory), nbla_memory_bytes(memory));
+        lock_fd_unlock(&normal->segment->lock_fd, normal_offset(memory), nbla_memory_bytes(memory));
 }
 
 static void normal_destroy(nbla_memory *memory)
@@ -169,9 +169,9 @@ static int normal_buffer(nbla_memory *memory, struct memclient_buffer **buffer, 
 {
     const struct normal *normal = nbla_memory_priv(memory);
 
-    if (holding_is_parents(&normal->segment->holding))
+    if (lock_fd_is_parents(&normal->segment->lock_fd))
         return fail_parents();
-    *buffer = normal->segment->holding.buffer;
+    *buffer = normal->segment->lock_fd.buffer;
     *offset = normal_offset(memory);
     return 0;
 }

@@ -43,7 +43,7 @@ nbla_physical_memory *physical_new_opened(struct memclient_buffer *buffer, uint6
     p->bytes = (size_t)length;
     p->offset = offset;
     p->wanted = (uintptr_t)wanted;
-    holding_init(&p->holding, buffer, true);
+    lock_fd_init(&p->lock_fd, buffer, true);
     return p;
 }
 
@@ -61,7 +61,7 @@ static struct memclient_buffer *drop(nbla_physical_memory *p)
 
     if (!p || __atomic_sub_fetch(&p->refs, 1, __ATOMIC_ACQ_REL))
         return NULL;
-    buffer = holding_end(&p->holding);
+    buffer = lock_fd_end(&p->lock_fd);
     device_unref(p->device);
     free(p);
     return buffer;
@@ -92,7 +92,7 @@ static int alloc_alike(size_t n, nbla_physical_memory *const *p, unsigned flags)
     if (r)
         return fail_alloc(r);
     for (size_t i = 0; i < n; i++) {
-        holding_init(&p[i]->holding, buffers[i], false);
+        lock_fd_init(&p[i]->lock_fd, buffers[i], false);
         p[i]->bytes = (size_t)memclient_buffer_bytes(buffers[i]);
     }
     return 0;
@@ -100,7 +100,7 @@ static int alloc_alike(size_t n, nbla_physical_memory *const *p, unsigned flags)
 
 int physical_alloc(nbla_physical_memory *p)
 {
-    return p->holding.buffer ? 0 : alloc_alike(1, &p, MEMCLIENT_NO_DESCRIPTOR);
+    return p->lock_fd.buffer ? 0 : alloc_alike(1, &p, MEMCLIENT_NO_DESCRIPTOR);
 }
 
 size_t nbla_physical_memory_alloc(nbla_physical_memory *p)
@@ -119,12 +119,12 @@ size_t nbla_physical_memory_bytes(const nbla_physical_memory *p)
 
 bool nbla_physical_memory_allocated(const nbla_physical_memory *p)
 {
-    return p->holding.buffer;
+    return p->lock_fd.buffer;
 }
 
 uint64_t physical_home(const nbla_physical_memory *p)
 {
-    uint64_t home = p->holding.opened ? (uintptr_t)memclient_buffer_address(p->holding.buffer) : 0;
+    uint64_t home = p->lock_fd.opened ? (uintptr_t)memclient_buffer_address(p->lock_fd.buffer) : 0;
 
     return home ? home + p->offset : 0;
 }
@@ -185,7 +185,7 @@ static size_t gather(nbla_physical_memory *const *p, size_t n, size_t *at,
 
     for (; *at < n && found < MEMCLIENT_BATCH_MAX; ++*at) {
         nbla_physical_memory *next = p[*at];
-        bool again = next->holding.buffer;
+        bool again = next->lock_fd.buffer;
 
         for (size_t i = 0; i < found && !again; i++)
             again = alike[i] == next;
@@ -201,7 +201,7 @@ static size_t gather(nbla_physical_memory *const *p, size_t n, size_t *at,
 /* What the parent has in it stays the parent's. */
 static void leave_to_parent(nbla_physical_memory *p)
 {
-    holding_deinit(&p->holding);
+    lock_fd_deinit(&p->lock_fd);
     __atomic_store_n(&p->shared, false, __ATOMIC_RELAXED);
 }
 
@@ -213,7 +213,7 @@ int chunks_alloc(nbla_physical_memory *const *p, size_t n)
     size_t at = 0, found;
 
     for (size_t i = 0; i < n; i++)
-        if (holding_is_parents(&p[i]->holding))
+        if (lock_fd_is_parents(&p[i]->lock_fd))
             leave_to_parent(p[i]);
     while ((found = gather(p, n, &at, alike))) {
         int r = alloc_alike(found, alike, flags);

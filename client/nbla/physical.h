@@ -5,14 +5,14 @@
 #pragma once
 
 #include "nbla/device.h"
-#include "nbla/holding.h"
+#include "nbla/lock_fd.h"
 
 struct nbla_physical_memory {
     unsigned refs;
     struct memclient *ctx;
     struct device *device; /* NULL: it was opened */
     size_t bytes;
-    struct holding holding; /* without a buffer until it has memory */
+    struct lock_fd lock_fd; /* without a buffer until it has memory */
     uint64_t offset;        /* in the buffer; 0 of those made here */
     uint64_t wanted;        /* the address to bind it at, 0 = none */
     bool shared;            /* others may know of it */

@@ -35,7 +35,7 @@ static void cut(struct range *range, size_t n)
         const nbla_physical_memory *p = range->chunks.at[range->chunks.n - 1];
 
         range->had_home |= __atomic_load_n(&p->shared, __ATOMIC_RELAXED) || physical_home(p) ||
-                           memclient_buffer_address(p->holding.buffer);
+                           memclient_buffer_address(p->lock_fd.buffer);
         range->used -= p->bytes;
         /* its buffer may be another one by now: what a child has bound is a copy of its parent's */
         (void)memclient_unmap(p->ctx, (void *)(uintptr_t)(range->base + range->used), p->bytes);
@@ -56,7 +56,7 @@ static struct memclient_map_options options_of(const struct range *range, const 
     } else if (!range->is_wanted) {
         options.flags = MEMCLIENT_MAP_ALONE;
     }
-    if (!p->holding.opened)
+    if (!p->lock_fd.opened)
         options.flags |= MEMCLIENT_MAP_OWN_IN_CHILD;
     return options;
 }
@@ -71,7 +71,7 @@ static int map_some(const struct range *range, nbla_physical_memory *const *p, s
 
     for (size_t i = 0; i < n; i++) {
         options[i] = options_of(range, p[i], at);
-        buffers[i] = p[i]->holding.buffer;
+        buffers[i] = p[i]->lock_fd.buffer;
         at += p[i]->bytes;
     }
     return n == 1 ? memclient_map(*buffers, options, addresses) : memclient_map_many(n, buffers, options, addresses);
@@ -169,7 +169,7 @@ static uint64_t alignment_of(const struct chunks *chunks, uint64_t total)
     uint64_t alignment = total >= HUGE_PAGE ? HUGE_PAGE : page_size();
 
     for (size_t i = 0; i < chunks->n; i++) {
-        uint64_t granule = memclient_buffer_granule(chunks->at[i]->holding.buffer);
+        uint64_t granule = memclient_buffer_granule(chunks->at[i]->lock_fd.buffer);
 
         if (granule > alignment)
             alignment = granule;
@@ -247,9 +247,9 @@ int range_append(struct range *range, nbla_physical_memory *const *p, size_t n, 
 
 void range_unbind(struct range *range)
 {
-    for (size_t i = 0; i < range->n_holdings; i++)
-        holding_deinit(&range->holdings[i]);
-    free(range->holdings);
+    for (size_t i = 0; i < range->n_lock_fds; i++)
+        lock_fd_deinit(&range->lock_fds[i]);
+    free(range->lock_fds);
     cut(range, 0);
     chunks_clear(&range->chunks);
     if (range->lease)
@@ -262,17 +262,17 @@ void range_unbind(struct range *range)
 /* ---- the device ------------------------------------------------------------------------------------------ */
 
 /* One for each chunk that is mapped. */
-static int have_holdings(struct range *range)
+static int have_lock_fds(struct range *range)
 {
-    struct holding *holdings = reallocarray(range->holdings, range->chunks.n, sizeof(*holdings));
+    struct lock_fd *lock_fds = reallocarray(range->lock_fds, range->chunks.n, sizeof(*lock_fds));
 
-    if (!holdings)
+    if (!lock_fds)
         return fail(NBLA_ERROR_MEMORY, "no memory for locks of chunks");
-    range->holdings = holdings;
-    for (; range->n_holdings < range->chunks.n; range->n_holdings++) {
-        const struct holding *of = &range->chunks.at[range->n_holdings]->holding;
+    range->lock_fds = lock_fds;
+    for (; range->n_lock_fds < range->chunks.n; range->n_lock_fds++) {
+        const struct lock_fd *of = &range->chunks.at[range->n_lock_fds]->lock_fd;
 
-        holding_init(&holdings[range->n_holdings], memclient_buffer_ref(of->buffer), of->opened);
+        lock_fd_init(&lock_fds[range->n_lock_fds], memclient_buffer_ref(of->buffer), of->opened);
     }
     return 0;
 }
@@ -280,7 +280,7 @@ static int have_holdings(struct range *range)
 static bool opened_any(const struct range *range)
 {
     for (size_t i = 0; i < range->chunks.n; i++)
-        if (range->chunks.at[i]->holding.opened)
+        if (range->chunks.at[i]->lock_fd.opened)
             return true;
     return false;
 }
@@ -288,26 +288,26 @@ static bool opened_any(const struct range *range)
 void range_lock(struct range *range)
 {
     range->locked = true;
-    if (!opened_any(range) || have_holdings(range) < 0)
+    if (!opened_any(range) || have_lock_fds(range) < 0)
         return;
-    for (size_t i = 0; i < range->n_holdings; i++)
-        holding_lock(&range->holdings[i], range->chunks.at[i]->offset, range->chunks.at[i]->bytes);
+    for (size_t i = 0; i < range->n_lock_fds; i++)
+        lock_fd_lock(&range->lock_fds[i], range->chunks.at[i]->offset, range->chunks.at[i]->bytes);
 }
 
 void range_unlock(struct range *range)
 {
     range->locked = false;
-    for (size_t i = 0; i < range->n_holdings; i++)
-        holding_unlock(&range->holdings[i], range->chunks.at[i]->offset, range->chunks.at[i]->bytes);
+    for (size_t i = 0; i < range->n_lock_fds; i++)
+        lock_fd_unlock(&range->lock_fds[i], range->chunks.at[i]->offset, range->chunks.at[i]->bytes);
 }
 
 nbla_device_memory_state range_state(struct range *range)
 {
     for (size_t i = 0; i < range->chunks.n; i++) {
         nbla_physical_memory *p = range->chunks.at[i];
-        struct holding *holding = i < range->n_holdings ? &range->holdings[i] : &p->holding;
+        struct lock_fd *lock_fd = i < range->n_lock_fds ? &range->lock_fds[i] : &p->lock_fd;
 
-        if (holding_state(holding, p->offset, p->bytes) == NBLA_DEVICE_LOCKED)
+        if (lock_fd_state(lock_fd, p->offset, p->bytes) == NBLA_DEVICE_LOCKED)
             return NBLA_DEVICE_LOCKED;
     }
     return NBLA_DEVICE_UNLOCKED;

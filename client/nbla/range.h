@@ -3,8 +3,8 @@
  * Addresses for chunks, with room behind them: chunks are mapped behind each other, from the bottom up, and taken out
  * from the top.
  *
- * Locks of the device are the range's and not the chunks', which other ranges may show as well: each range that locks
- * has holdings of its own of what it shows.
+ * A device lock belongs to the range, not to its chunks, which other ranges may show as well: a range that locks has a
+ * lock_fd of its own for each chunk that it shows.
  */
 #pragma once
 
@@ -22,8 +22,8 @@ struct range {
     uint64_t size;        /* of the reservation, or the part */
     struct chunks chunks; /* that are mapped, in order */
     bool locked;
-    struct holding *holdings; /* of the first n_holdings of them, once it was locked */
-    size_t n_holdings;
+    struct lock_fd *lock_fds; /* of the first n_lock_fds of them, once it was locked */
+    size_t n_lock_fds;
 };
 
 /* Finds a place for the chunks, which all have memory, and `total` bytes, and maps them. The range is empty. */

@@ -17,8 +17,8 @@ void segment_unref(struct segment *segment)
 {
     if (!segment || __atomic_sub_fetch(&segment->refs, 1, __ATOMIC_ACQ_REL))
         return;
-    (void)memclient_unmap(memclient_buffer_context(segment->holding.buffer), segment->base, segment->length);
-    holding_deinit(&segment->holding);
+    (void)memclient_unmap(memclient_buffer_context(segment->lock_fd.buffer), segment->base, segment->length);
+    lock_fd_deinit(&segment->lock_fd);
     free(segment);
 }
 
@@ -70,7 +70,7 @@ int segment_map(struct memclient_buffer *buffer, bool opened, uint64_t offset, u
         free(segment);
         return fail_native(r);
     }
-    holding_init(&segment->holding, buffer, opened);
+    lock_fd_init(&segment->lock_fd, buffer, opened);
     *ret = segment;
     return 0;
 }

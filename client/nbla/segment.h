@@ -5,11 +5,11 @@
  */
 #pragma once
 
-#include "nbla/holding.h"
+#include "nbla/lock_fd.h"
 
 struct segment {
     unsigned refs;
-    struct holding holding;
+    struct lock_fd lock_fd;
     char *base;
     uint64_t offset; /* of base, in the buffer */
     uint64_t length;

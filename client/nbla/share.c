@@ -38,12 +38,12 @@ static int part_of_memory(nbla_memory *memory, struct part *part)
 
 static int part_of_chunk(nbla_physical_memory *p, struct part *part)
 {
-    int r = holding_is_parents(&p->holding) ? fail_parents() : physical_alloc(p);
+    int r = lock_fd_is_parents(&p->lock_fd) ? fail_parents() : physical_alloc(p);
 
     if (r < 0)
         return r;
     __atomic_store_n(&p->shared, true, __ATOMIC_RELAXED);
-    *part = (struct part){p->holding.buffer, p->offset, p->bytes};
+    *part = (struct part){p->lock_fd.buffer, p->offset, p->bytes};
     return 0;
 }
 
@@ -135,7 +135,7 @@ int nbla_physical_memory_token(nbla_physical_memory *p, struct memclient_token *
 
 uint64_t nbla_physical_memory_id(const nbla_physical_memory *p)
 {
-    return p->holding.buffer && !holding_is_parents(&p->holding) ? memclient_buffer_id(p->holding.buffer) : 0;
+    return p->lock_fd.buffer && !lock_fd_is_parents(&p->lock_fd) ? memclient_buffer_id(p->lock_fd.buffer) : 0;
 }
 
 /* ---- opening --------------------------------------------------------------------------------------------- */

@@ -163,9 +163,9 @@ static int virtual_buffer(nbla_memory *memory, struct memclient_buffer **buffer,
     if (virtual->range.chunks.n != 1)
         return fail(NBLA_ERROR_NOT_IMPLEMENTED, "it consists of %zu chunks: share them one by one",
                     virtual->range.chunks.n);
-    if (holding_is_parents(&(*virtual->range.chunks.at)->holding))
+    if (lock_fd_is_parents(&(*virtual->range.chunks.at)->lock_fd))
         return fail_parents();
-    *buffer = (*virtual->range.chunks.at)->holding.buffer;
+    *buffer = (*virtual->range.chunks.at)->lock_fd.buffer;
     *offset = (*virtual->range.chunks.at)->offset;
     return 0;
 }

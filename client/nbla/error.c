@@ -8,7 +8,7 @@
 
 static __thread struct {
     int code;
-    unsigned failures;
+    unsigned error_count;
     char text[512];
 } last;
 
@@ -32,9 +32,9 @@ int nbla_error_code(void)
     return last.code;
 }
 
-unsigned failures(void)
+unsigned error_count(void)
 {
-    return last.failures;
+    return last.error_count;
 }
 
 int fail(enum nbla_error error, const char *format, ...)
@@ -42,16 +42,16 @@ int fail(enum nbla_error error, const char *format, ...)
     va_list arguments;
 
     last.code = error;
-    last.failures++;
+    last.error_count++;
     va_start(arguments, format);
     (void)vsnprintf(last.text, sizeof(last.text), format, arguments);
     va_end(arguments);
     return error;
 }
 
-int told(int r, unsigned before, const char *what)
+int wrap_error(int r, unsigned before, const char *what)
 {
-    if (r >= 0 || (last.failures != before && last.code == r))
+    if (r >= 0 || (last.error_count != before && last.code == r))
         return r;
     return fail(r, "this kind of memory failed to %s", what);
 }

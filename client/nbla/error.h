@@ -8,9 +8,9 @@
 __attribute__((__format__(__printf__, 2, 3))) int fail(enum nbla_error error, const char *format, ...);
 
 /* How often this thread has failed. */
-unsigned failures(void);
+unsigned error_count(void);
 /* What an operation gave since then; a program's own may fail without a sentence, or with that of another code. */
-int told(int r, unsigned before, const char *what);
+int wrap_error(int r, unsigned before, const char *what);
 
 /* The last call of the native API gave r, a negative errno: with its sentence. */
 int fail_native(int r);

@@ -154,14 +154,14 @@ void nbla_memory_release(nbla_memory *memory)
 
 int nbla_memory_alloc(nbla_memory *memory)
 {
-    unsigned before = failures();
+    unsigned before = error_count();
     int r;
 
     if (!memory)
         return fail_null("memory");
     if (memory->pointer)
         return fail(NBLA_ERROR_VALUE, "it has memory already");
-    r = told(memory->ops->alloc(memory), before, "get memory");
+    r = wrap_error(memory->ops->alloc(memory), before, "get memory");
     if (r < 0)
         return r;
     return memory->pointer ? 0 : fail(NBLA_ERROR_MEMORY, "this kind of memory got none");
@@ -177,7 +177,7 @@ void nbla_memory_associate_consecutive(nbla_memory *left, nbla_memory *right)
 
 int nbla_memory_divide(nbla_memory *memory, size_t second_start, nbla_memory **second)
 {
-    unsigned before = failures();
+    unsigned before = error_count();
     nbla_memory *made = NULL;
     int r;
 
@@ -187,7 +187,7 @@ int nbla_memory_divide(nbla_memory *memory, size_t second_start, nbla_memory **s
         return fail(NBLA_ERROR_VALUE, "a block of %zu bytes is not divided at %zu", memory->bytes, second_start);
     if (!memory->pointer)
         return fail(NBLA_ERROR_MEMORY, "it has no memory that could be divided: alloc() it first");
-    r = told(memory->ops->divide(memory, second_start, &made), before, "divide it");
+    r = wrap_error(memory->ops->divide(memory, second_start, &made), before, "divide it");
     if (r < 0)
         return r;
     if (!made)
@@ -201,7 +201,7 @@ int nbla_memory_divide(nbla_memory *memory, size_t second_start, nbla_memory **s
 
 int nbla_memory_try_merge(nbla_memory *memory, nbla_memory *from)
 {
-    unsigned before = failures();
+    unsigned before = error_count();
     bool is_next;
     int r;
 
@@ -216,7 +216,7 @@ int nbla_memory_try_merge(nbla_memory *memory, nbla_memory *from)
         return fail(NBLA_ERROR_RUNTIME, "two kinds of memory cannot be merged");
     r = is_next ? memory->ops->merge_next(memory, from) : memory->ops->merge_prev(memory, from);
     if (r < 0)
-        return told(r, before, "merge them");
+        return wrap_error(r, before, "merge them");
     if (is_next)
         nbla_memory_associate_consecutive(memory, from->next.to);
     else
@@ -244,23 +244,23 @@ static int fail_no_op(const char *what)
 
 int nbla_memory_bind(nbla_memory *memory)
 {
-    unsigned before = failures();
+    unsigned before = error_count();
     int r = check_virtual(memory, "bind");
 
     if (r < 0)
         return r;
-    r = memory_op(memory, bind) ? told(memory->ops->bind(memory), before, "bind it") : fail_no_op("bind");
+    r = memory_op(memory, bind) ? wrap_error(memory->ops->bind(memory), before, "bind it") : fail_no_op("bind");
     return r < 0 ? r : 0;
 }
 
 int nbla_memory_unbind(nbla_memory *memory)
 {
-    unsigned before = failures();
+    unsigned before = error_count();
     int r = check_virtual(memory, "unbind");
 
     if (r < 0)
         return r;
-    r = memory_op(memory, unbind) ? told(memory->ops->unbind(memory), before, "unbind it") : fail_no_op("unbind");
+    r = memory_op(memory, unbind) ? wrap_error(memory->ops->unbind(memory), before, "unbind it") : fail_no_op("unbind");
     if (r < 0)
         return r;
     memory->pointer = NULL;
@@ -269,7 +269,7 @@ int nbla_memory_unbind(nbla_memory *memory)
 
 int nbla_memory_grow(nbla_memory *memory, nbla_physical_memory *const *p, size_t n)
 {
-    unsigned before = failures();
+    unsigned before = error_count();
     int r = check_virtual(memory, "grow");
 
     if (r < 0)
@@ -279,7 +279,7 @@ int nbla_memory_grow(nbla_memory *memory, nbla_physical_memory *const *p, size_t
     for (size_t i = 0; i < n; i++)
         if (!p[i])
             return fail_null("a physical memory");
-    r = memory_op(memory, grow) ? told(memory->ops->grow(memory, p, n), before, "grow") : fail_no_op("grow");
+    r = memory_op(memory, grow) ? wrap_error(memory->ops->grow(memory, p, n), before, "grow") : fail_no_op("grow");
     if (r <= 0)
         return r;
     for (size_t i = 0; i < n; i++)

@@ -24,14 +24,14 @@ struct part {
 
 static int part_of_memory(nbla_memory *memory, struct part *part)
 {
-    unsigned before = failures();
+    unsigned before = error_count();
     int r;
 
     if (!memory->pointer)
         return fail(NBLA_ERROR_MEMORY, "it has no memory that could be shared");
     if (!memory_op(memory, buffer))
         return fail(NBLA_ERROR_NOT_IMPLEMENTED, "this kind of memory is not shared");
-    r = told(memory->ops->buffer(memory, &part->buffer, &part->offset), before, "find its buffer");
+    r = wrap_error(memory->ops->buffer(memory, &part->buffer, &part->offset), before, "find its buffer");
     part->length = memory->bytes;
     return r < 0 ? r : 0;
 }

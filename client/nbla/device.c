@@ -54,7 +54,7 @@ void device_choose(const struct device *device, struct memclient_alloc_options *
 
 /* ---- reading --------------------------------------------------------------------------------------------- */
 
-static bool add_node(struct device *device, uint32_t node)
+static bool device_add_node(struct device *device, uint32_t node)
 {
     for (size_t i = 0; i < device->n_nodes; i++)
         if (device->nodes[i] == node)
@@ -65,7 +65,7 @@ static bool add_node(struct device *device, uint32_t node)
     return true;
 }
 
-static bool read_number(const char **text, uint32_t *number)
+static bool device_read_number(const char **text, uint32_t *number)
 {
     uint64_t value = 0;
     const char *at = *text;
@@ -83,28 +83,28 @@ static bool read_number(const char **text, uint32_t *number)
 }
 
 /* Numbers and ranges with commas between them, as the kernel writes lists of nodes. */
-static bool read_nodes(struct device *device, const char *text)
+static bool device_read_nodes(struct device *device, const char *text)
 {
     for (;; text++) {
         uint32_t first, last;
 
-        if (!read_number(&text, &first))
+        if (!device_read_number(&text, &first))
             return false;
         last = first;
         if (*text == '-') {
             text++;
-            if (!read_number(&text, &last) || last < first)
+            if (!device_read_number(&text, &last) || last < first)
                 return false;
         }
         for (uint32_t node = first; node <= last; node++)
-            if (!add_node(device, node))
+            if (!device_add_node(device, node))
                 return false;
         if (*text != ',')
             return !*text;
     }
 }
 
-static bool read_pool(struct device *device, const char *id)
+static bool device_read_pool(struct device *device, const char *id)
 {
     size_t length = strlen(id);
 
@@ -124,19 +124,19 @@ static bool begins_with(const char *id, const char *beginning, const char **rest
     return true;
 }
 
-static bool read_id(struct device *device, const char *id)
+static bool device_read_id(struct device *device, const char *id)
 {
     const char *nodes;
 
     if (begins_with(id, "numa:", &nodes)) {
         device->placement = MEMCLIENT_PLACEMENT_BIND;
-        return read_nodes(device, nodes);
+        return device_read_nodes(device, nodes);
     }
     if (begins_with(id, "interleave:", &nodes)) {
         device->placement = MEMCLIENT_PLACEMENT_INTERLEAVE;
-        return read_nodes(device, nodes);
+        return device_read_nodes(device, nodes);
     }
-    return read_pool(device, id);
+    return device_read_pool(device, id);
 }
 
 /* ---- looking --------------------------------------------------------------------------------------------- */
@@ -150,7 +150,7 @@ struct search {
 };
 
 /* Cut off where there is no more room. */
-static void note_name(struct search *search, const char *before, const char *name)
+static void search_add_name(struct search *search, const char *before, const char *name)
 {
     int length;
 
@@ -166,7 +166,7 @@ static void note_name(struct search *search, const char *before, const char *nam
     search->size -= (size_t)length;
 }
 
-static int see_node(const struct memclient_node *node, void *data)
+static int search_node(const struct memclient_node *node, void *data)
 {
     struct search *search = data;
     char number[16];
@@ -174,28 +174,28 @@ static int see_node(const struct memclient_node *node, void *data)
     for (size_t i = 0; i < search->device->n_nodes; i++)
         search->found += search->device->nodes[i] == node->node;
     (void)snprintf(number, sizeof(number), "%u", (unsigned)node->node);
-    note_name(search, "numa:", number);
+    search_add_name(search, "numa:", number);
     return 0;
 }
 
-static int see_pool(const struct memclient_pool *pool, void *data)
+static int search_pool(const struct memclient_pool *pool, void *data)
 {
     struct search *search = data;
 
     search->found += *search->device->pool && !strcmp(search->device->pool, pool->name);
-    note_name(search, "", pool->name);
+    search_add_name(search, "", pool->name);
     return 0;
 }
 
-static int look_for(struct memclient *ctx, const struct device *device, const char *id, bool readable)
+static int device_check(struct memclient *ctx, const struct device *device, const char *id, bool readable)
 {
     char names[400] = "";
     struct search search = {device, 0, names, sizeof(names)};
     int r;
 
-    r = memclient_list_nodes(ctx, see_node, &search);
+    r = memclient_list_nodes(ctx, search_node, &search);
     if (!r)
-        r = memclient_list_pools(ctx, see_pool, &search);
+        r = memclient_list_pools(ctx, search_pool, &search);
     if (r)
         return fail_native(r);
     if (readable && search.found == device->n_nodes + (*device->pool ? 1 : 0))
@@ -213,7 +213,7 @@ static __thread struct {
     struct device device;
 } found;
 
-static bool find_again(struct memclient *ctx, const char *id, struct device *device)
+static bool device_recall(struct memclient *ctx, const char *id, struct device *device)
 {
     if (ctx || !*found.id || strcmp(found.id, id))
         return false;
@@ -221,7 +221,7 @@ static bool find_again(struct memclient *ctx, const char *id, struct device *dev
     return true;
 }
 
-static void remember(struct memclient *ctx, const char *id, const struct device *device)
+static void device_remember(struct memclient *ctx, const char *id, const struct device *device)
 {
     size_t length = strlen(id);
 
@@ -250,10 +250,10 @@ struct device *device_new(struct memclient *ctx, const char *id)
         return NULL;
     }
     device->refs = 1;
-    if (!find_again(ctx, id, device)) {
-        if (look_for(ctx, device, id, read_id(device, id)))
+    if (!device_recall(ctx, id, device)) {
+        if (device_check(ctx, device, id, device_read_id(device, id)))
             return NULL;
-        remember(ctx, id, device);
+        device_remember(ctx, id, device);
     }
     return steal_ptr(&device);
 }

@@ -56,7 +56,7 @@ int wrap_error(int r, unsigned before, const char *what)
     return fail(r, "this kind of memory failed to %s", what);
 }
 
-static enum nbla_error native(int error)
+static enum nbla_error error_of_native(int error)
 {
     switch (error) {
     case ENOMEM:
@@ -88,7 +88,7 @@ static enum nbla_error native(int error)
 
 int fail_native(int r)
 {
-    return fail(native(-r), "%s", memclient_error());
+    return fail(error_of_native(-r), "%s", memclient_error());
 }
 
 int fail_alloc(int r)
@@ -97,7 +97,7 @@ int fail_alloc(int r)
 
     if (r == -ENODEV || r == -ENXIO)
         error = NBLA_ERROR_VALUE;
-    else if (!memclient_error_status() && native(-r) == NBLA_ERROR_OS)
+    else if (!memclient_error_status() && error_of_native(-r) == NBLA_ERROR_OS)
         error = NBLA_ERROR_OS;
     return fail(error, "%s", memclient_error());
 }

@@ -34,7 +34,7 @@ static int own_descriptor(uint64_t description)
  * Opens it where there is none. Several threads may try: one's stays. Only for a lock it must be kept; else, where many
  * are, it is the caller's, in `once`.
  */
-static int descriptor(struct lock_fd *lock_fd, bool keep, int *once)
+static int lock_fd_open(struct lock_fd *lock_fd, bool keep, int *once)
 {
     uint64_t seen = __atomic_load_n(&lock_fd->description, __ATOMIC_ACQUIRE), made;
     int fd = own_descriptor(seen), r;
@@ -57,11 +57,11 @@ static int descriptor(struct lock_fd *lock_fd, bool keep, int *once)
     return own_descriptor(seen);
 }
 
-static int control(struct lock_fd *lock_fd, int command, short type, uint64_t offset, uint64_t length,
+static int lock_fd_control(struct lock_fd *lock_fd, int command, short type, uint64_t offset, uint64_t length,
                    struct flock *lock)
 {
     _cleanup_(fd_closep) int once = -1;
-    int fd = descriptor(lock_fd, command == F_OFD_SETLK, &once);
+    int fd = lock_fd_open(lock_fd, command == F_OFD_SETLK, &once);
 
     if (fd < 0)
         return fd;
@@ -80,7 +80,7 @@ nbla_device_memory_state lock_fd_state(struct lock_fd *lock_fd, uint64_t offset,
 
     if (lock_fd_is_parents(lock_fd))
         return NBLA_DEVICE_UNLOCKED;
-    if (control(lock_fd, F_OFD_GETLK, F_WRLCK, offset, length, &lock) < 0)
+    if (lock_fd_control(lock_fd, F_OFD_GETLK, F_WRLCK, offset, length, &lock) < 0)
         return NBLA_DEVICE_LOCKED;
     return lock.l_type == F_UNLCK ? NBLA_DEVICE_UNLOCKED : NBLA_DEVICE_LOCKED;
 }
@@ -90,7 +90,7 @@ void lock_fd_lock(struct lock_fd *lock_fd, uint64_t offset, uint64_t length)
     struct flock lock;
 
     if (lock_fd->opened)
-        (void)control(lock_fd, F_OFD_SETLK, F_RDLCK, offset, length, &lock);
+        (void)lock_fd_control(lock_fd, F_OFD_SETLK, F_RDLCK, offset, length, &lock);
 }
 
 void lock_fd_unlock(struct lock_fd *lock_fd, uint64_t offset, uint64_t length)
@@ -99,7 +99,7 @@ void lock_fd_unlock(struct lock_fd *lock_fd, uint64_t offset, uint64_t length)
 
     /* without a descriptor of this process's there is no lock of it */
     if (lock_fd->opened && own_descriptor(__atomic_load_n(&lock_fd->description, __ATOMIC_ACQUIRE)) >= 0)
-        (void)control(lock_fd, F_OFD_SETLK, F_UNLCK, offset, length, &lock);
+        (void)lock_fd_control(lock_fd, F_OFD_SETLK, F_UNLCK, offset, length, &lock);
 }
 
 struct memclient_buffer *lock_fd_end(struct lock_fd *lock_fd)

@@ -51,7 +51,7 @@ void nbla_memory_set_pointer(nbla_memory *memory, void *pointer)
     memory->pointer = pointer;
 }
 
-static void set_link(struct link *link, nbla_memory *to)
+static void link_set(struct link *link, nbla_memory *to)
 {
     list_remove(&link->in);
     link->to = to;
@@ -69,9 +69,9 @@ int nbla_memory_destroy(nbla_memory *memory)
     if (memory_op(memory, destroy))
         memory->ops->destroy(memory);
     list_for_each_entry_safe(link, &memory->links, struct link, in)
-        set_link(link, NULL);
-    set_link(&memory->next, NULL);
-    set_link(&memory->prev, NULL);
+        link_set(link, NULL);
+    link_set(&memory->next, NULL);
+    link_set(&memory->prev, NULL);
     chunks_clear(&memory->chunks);
     free(memory->device_id);
     free(memory);
@@ -170,9 +170,9 @@ int nbla_memory_alloc(nbla_memory *memory)
 void nbla_memory_associate_consecutive(nbla_memory *left, nbla_memory *right)
 {
     if (left)
-        set_link(&left->next, right);
+        link_set(&left->next, right);
     if (right)
-        set_link(&right->prev, left);
+        link_set(&right->prev, left);
 }
 
 int nbla_memory_divide(nbla_memory *memory, size_t second_start, nbla_memory **second)

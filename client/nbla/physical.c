@@ -55,7 +55,7 @@ nbla_physical_memory *nbla_physical_memory_ref(nbla_physical_memory *p)
 }
 
 /* Counts it down. The buffer of the last is the caller's, NULL = there is none or this was not the last. */
-static struct memclient_buffer *drop(nbla_physical_memory *p)
+static struct memclient_buffer *physical_drop(nbla_physical_memory *p)
 {
     struct memclient_buffer *buffer;
 
@@ -69,11 +69,11 @@ static struct memclient_buffer *drop(nbla_physical_memory *p)
 
 void nbla_physical_memory_unref(nbla_physical_memory *p)
 {
-    (void)memclient_buffer_unref(drop(p));
+    (void)memclient_buffer_unref(physical_drop(p));
 }
 
 /* n of the same device, MEMCLIENT_BATCH_MAX at most: all or none. */
-static int alloc_alike(size_t n, nbla_physical_memory *const *p, unsigned flags)
+static int physical_alloc_alike(size_t n, nbla_physical_memory *const *p, unsigned flags)
 {
     struct memclient_alloc_options options = MEMCLIENT_ALLOC_OPTIONS_INIT;
     struct memclient_buffer *buffers[MEMCLIENT_BATCH_MAX];
@@ -100,7 +100,7 @@ static int alloc_alike(size_t n, nbla_physical_memory *const *p, unsigned flags)
 
 int physical_alloc(nbla_physical_memory *p)
 {
-    return p->lock_fd.buffer ? 0 : alloc_alike(1, &p, MEMCLIENT_NO_DESCRIPTOR);
+    return p->lock_fd.buffer ? 0 : physical_alloc_alike(1, &p, MEMCLIENT_NO_DESCRIPTOR);
 }
 
 size_t nbla_physical_memory_alloc(nbla_physical_memory *p)
@@ -161,7 +161,7 @@ void chunks_cut(struct chunks *chunks, size_t n)
     size_t n_left = 0;
 
     while (chunks->n > n) {
-        left[n_left] = drop(chunks->at[--chunks->n]);
+        left[n_left] = physical_drop(chunks->at[--chunks->n]);
         n_left += left[n_left] ? 1 : 0;
         if (n_left == MEMCLIENT_BATCH_MAX || chunks->n == n) {
             memclient_buffer_unref_many(n_left, left);
@@ -178,7 +178,7 @@ void chunks_clear(struct chunks *chunks)
 }
 
 /* The next ones without memory that can get it together. A chunk may be in the list twice. */
-static size_t gather(nbla_physical_memory *const *p, size_t n, size_t *at,
+static size_t physical_gather(nbla_physical_memory *const *p, size_t n, size_t *at,
                      nbla_physical_memory *alike[MEMCLIENT_BATCH_MAX])
 {
     size_t found = 0;
@@ -199,7 +199,7 @@ static size_t gather(nbla_physical_memory *const *p, size_t n, size_t *at,
 }
 
 /* What the parent has in it stays the parent's. */
-static void leave_to_parent(nbla_physical_memory *p)
+static void physical_leave_to_parent(nbla_physical_memory *p)
 {
     lock_fd_deinit(&p->lock_fd);
     __atomic_store_n(&p->shared, false, __ATOMIC_RELAXED);
@@ -214,9 +214,9 @@ int chunks_alloc(nbla_physical_memory *const *p, size_t n)
 
     for (size_t i = 0; i < n; i++)
         if (lock_fd_is_parents(&p[i]->lock_fd))
-            leave_to_parent(p[i]);
-    while ((found = gather(p, n, &at, alike))) {
-        int r = alloc_alike(found, alike, flags);
+            physical_leave_to_parent(p[i]);
+    while ((found = physical_gather(p, n, &at, alike))) {
+        int r = physical_alloc_alike(found, alike, flags);
 
         if (r < 0)
             return r;

@@ -29,7 +29,7 @@ static const struct {
 /* ---- mapping --------------------------------------------------------------------------------------------- */
 
 /* Takes out all chunks but the first n. */
-static void cut(struct range *range, size_t n)
+static void range_cut(struct range *range, size_t n)
 {
     while (range->chunks.n > n) {
         const nbla_physical_memory *p = range->chunks.at[range->chunks.n - 1];
@@ -44,7 +44,7 @@ static void cut(struct range *range, size_t n)
 }
 
 /* A chunk's home is made when it is shared; here, if it was shared before it had a place. */
-static struct memclient_map_options options_of(const struct range *range, const nbla_physical_memory *p, uint64_t at)
+static struct memclient_map_options range_options_of(const struct range *range, const nbla_physical_memory *p, uint64_t at)
 {
     struct memclient_map_options options = MEMCLIENT_MAP_OPTIONS_INIT;
 
@@ -62,7 +62,7 @@ static struct memclient_map_options options_of(const struct range *range, const 
 }
 
 /* A negative errno, or 0. MEMCLIENT_BATCH_MAX at most: all or none. */
-static int map_some(const struct range *range, nbla_physical_memory *const *p, size_t n)
+static int range_map_some(const struct range *range, nbla_physical_memory *const *p, size_t n)
 {
     struct memclient_map_options options[MEMCLIENT_BATCH_MAX];
     struct memclient_buffer *buffers[MEMCLIENT_BATCH_MAX];
@@ -70,7 +70,7 @@ static int map_some(const struct range *range, nbla_physical_memory *const *p, s
     uint64_t at = range->base + range->used;
 
     for (size_t i = 0; i < n; i++) {
-        options[i] = options_of(range, p[i], at);
+        options[i] = range_options_of(range, p[i], at);
         buffers[i] = p[i]->lock_fd.buffer;
         at += p[i]->bytes;
     }
@@ -78,7 +78,7 @@ static int map_some(const struct range *range, nbla_physical_memory *const *p, s
 }
 
 /* A negative errno, or 0. */
-static int map_all(struct range *range, nbla_physical_memory *const *p, size_t n)
+static int range_map_all(struct range *range, nbla_physical_memory *const *p, size_t n)
 {
     size_t before = range->chunks.n;
 
@@ -88,10 +88,10 @@ static int map_all(struct range *range, nbla_physical_memory *const *p, size_t n
         int r;
 
         some = n - done < MEMCLIENT_BATCH_MAX ? n - done : MEMCLIENT_BATCH_MAX;
-        r = map_some(range, p + done, some);
+        r = range_map_some(range, p + done, some);
         if (r) {
             chunks_cut(&range->chunks, before + done);
-            cut(range, before);
+            range_cut(range, before);
             return r;
         }
         for (size_t i = 0; i < some; i++)
@@ -141,7 +141,7 @@ static bool wants_other(nbla_physical_memory *const *p, size_t n, uint64_t at)
     return false;
 }
 
-static int reserve(struct range *range, bool of_process, uint64_t size, uint64_t alignment, uint64_t at)
+static int range_reserve(struct range *range, bool of_process, uint64_t size, uint64_t alignment, uint64_t at)
 {
     int r = of_process ? memclient_reserve_private(range->ctx, size, alignment, at, &range->reservation)
                        : memclient_reserve(range->ctx, size, alignment, at, &range->reservation);
@@ -153,7 +153,7 @@ static int reserve(struct range *range, bool of_process, uint64_t size, uint64_t
     return 0;
 }
 
-static uint64_t room(uint64_t total, unsigned times)
+static uint64_t range_headroom(uint64_t total, unsigned times)
 {
     uint64_t size;
 
@@ -164,7 +164,7 @@ static uint64_t room(uint64_t total, unsigned times)
     return size < ROOM_MIN ? ROOM_MIN : size;
 }
 
-static uint64_t alignment_of(const struct chunks *chunks, uint64_t total)
+static uint64_t range_alignment_of(const struct chunks *chunks, uint64_t total)
 {
     uint64_t alignment = total >= HUGE_PAGE ? HUGE_PAGE : page_size();
 
@@ -178,9 +178,9 @@ static uint64_t alignment_of(const struct chunks *chunks, uint64_t total)
 }
 
 /* False: not by a lease. */
-static bool take_part(struct range *range, uint64_t total, uint64_t alignment)
+static bool range_take_part(struct range *range, uint64_t total, uint64_t alignment)
 {
-    if (alignment > HUGE_PAGE || room(total, attempts[0].times) > LEASE_PART)
+    if (alignment > HUGE_PAGE || range_headroom(total, attempts[0].times) > LEASE_PART)
         return false;
     range->lease = lease_take_part(range->ctx, &range->reservation, &range->base);
     range->size = range->lease ? LEASE_PART : 0;
@@ -188,15 +188,15 @@ static bool take_part(struct range *range, uint64_t total, uint64_t alignment)
 }
 
 /* A negative errno, or 0. */
-static int find_place(struct range *range, const struct chunks *chunks, uint64_t total, uint64_t wanted)
+static int range_find_place(struct range *range, const struct chunks *chunks, uint64_t total, uint64_t wanted)
 {
-    uint64_t alignment = wanted ? 0 : alignment_of(chunks, total);
+    uint64_t alignment = wanted ? 0 : range_alignment_of(chunks, total);
     int r = 0;
 
-    if (!wanted && take_part(range, total, alignment))
+    if (!wanted && range_take_part(range, total, alignment))
         return 0;
     for (size_t i = 0; i < sizeof(attempts) / sizeof(*attempts); i++) {
-        r = reserve(range, attempts[i].of_process, room(total, attempts[i].times), alignment, wanted);
+        r = range_reserve(range, attempts[i].of_process, range_headroom(total, attempts[i].times), alignment, wanted);
         if (!r)
             break;
     }
@@ -212,13 +212,13 @@ int range_bind(struct range *range, struct memclient *ctx, const struct chunks *
         return r;
     *range = (struct range){.ctx = ctx, .base = physical_home(*chunks->at), .is_wanted = wanted};
     if (have_homes(chunks->at, chunks->n, range->base) && (!wanted || wanted == range->base)) {
-        r = map_all(range, chunks->at, chunks->n);
+        r = range_map_all(range, chunks->at, chunks->n);
         if (!r)
             return 0;
     }
-    r = find_place(range, chunks, total, wanted);
+    r = range_find_place(range, chunks, total, wanted);
     if (!r)
-        r = map_all(range, chunks->at, chunks->n);
+        r = range_map_all(range, chunks->at, chunks->n);
     if (r) {
         range_unbind(range);
         return fail_alloc(r);
@@ -235,7 +235,7 @@ int range_append(struct range *range, nbla_physical_memory *const *p, size_t n, 
         return 0;
     if (wants_other(p, n, at))
         return 0;
-    r = map_all(range, p, n);
+    r = range_map_all(range, p, n);
     if (r == -EADDRINUSE)
         return 0;
     if (r)
@@ -250,7 +250,7 @@ void range_unbind(struct range *range)
     for (size_t i = 0; i < range->n_lock_fds; i++)
         lock_fd_deinit(&range->lock_fds[i]);
     free(range->lock_fds);
-    cut(range, 0);
+    range_cut(range, 0);
     chunks_clear(&range->chunks);
     if (range->lease)
         lease_end_part(range->lease, range->base, !range->had_home);
@@ -262,7 +262,7 @@ void range_unbind(struct range *range)
 /* ---- the device ------------------------------------------------------------------------------------------ */
 
 /* One for each chunk that is mapped. */
-static int have_lock_fds(struct range *range)
+static int range_have_lock_fds(struct range *range)
 {
     struct lock_fd *lock_fds = reallocarray(range->lock_fds, range->chunks.n, sizeof(*lock_fds));
 
@@ -277,7 +277,7 @@ static int have_lock_fds(struct range *range)
     return 0;
 }
 
-static bool opened_any(const struct range *range)
+static bool range_opened_any(const struct range *range)
 {
     for (size_t i = 0; i < range->chunks.n; i++)
         if (range->chunks.at[i]->lock_fd.opened)
@@ -288,7 +288,7 @@ static bool opened_any(const struct range *range)
 void range_lock(struct range *range)
 {
     range->locked = true;
-    if (!opened_any(range) || have_lock_fds(range) < 0)
+    if (!range_opened_any(range) || range_have_lock_fds(range) < 0)
         return;
     for (size_t i = 0; i < range->n_lock_fds; i++)
         lock_fd_lock(&range->lock_fds[i], range->chunks.at[i]->offset, range->chunks.at[i]->bytes);

@@ -23,7 +23,7 @@ void segment_unref(struct segment *segment)
 }
 
 /* Blocks that were opened may share pages: the native library has those once, as long as any of them. */
-static int map(struct segment *segment, struct memclient_buffer *buffer, bool opened, uint64_t at)
+static int segment_place(struct segment *segment, struct memclient_buffer *buffer, bool opened, uint64_t at)
 {
     struct memclient_map_options options = MEMCLIENT_MAP_OPTIONS_INIT;
     uint64_t home = (uintptr_t)memclient_buffer_address(buffer);
@@ -65,7 +65,7 @@ int segment_map(struct memclient_buffer *buffer, bool opened, uint64_t offset, u
     segment->refs = 1;
     segment->offset = align_down(offset, granule);
     segment->length = align_up(offset + length, granule) - segment->offset;
-    r = map(segment, buffer, opened, at);
+    r = segment_place(segment, buffer, opened, at);
     if (r) {
         free(segment);
         return fail_native(r);

@@ -21,7 +21,7 @@
 /* A bin is stale when so many others were asked for since. */
 #define STALE_AFTER 256
 /* After memory was short, so many are asked for one by one. */
-#define CAUTION 64
+#define BACK_OFF 64
 /* How long is waited at last for what was given up, each time twice as long as before. */
 #define CREDITED_US_MOST 16000
 
@@ -36,7 +36,7 @@ struct bin {
     struct key key; /* without a device the bin is free; else that is counted */
     unsigned most;  /* that one request may ask for */
     unsigned batch; /* that the last one has asked for */
-    unsigned caution;
+    unsigned back_off;
     uint64_t used_at;
     unsigned n;
     struct memclient_buffer *spares[SPARE_MOST]; /* the next one last */
@@ -104,7 +104,7 @@ static struct bin *bin_make(const struct key *key, const struct memclient_buffer
     return NULL;
 }
 
-static struct memclient_buffer *bin_pop(const struct key *key)
+static struct memclient_buffer *bin_take(const struct key *key)
 {
     struct memclient_buffer *buffer = NULL;
     struct bin *bin;
@@ -124,7 +124,7 @@ static struct memclient_buffer *bin_pop(const struct key *key)
 }
 
 /* Others need memory: one by one, for some time. */
-static void bin_be_careful(const struct key *key)
+static void bin_back_off(const struct key *key)
 {
     struct bin *bin;
 
@@ -132,7 +132,7 @@ static void bin_be_careful(const struct key *key)
     bin = bin_find(key);
     if (bin) {
         bin->batch = 1;
-        bin->caution = CAUTION;
+        bin->back_off = BACK_OFF;
     }
     pthread_mutex_unlock(&lock);
 }
@@ -149,8 +149,8 @@ static unsigned bin_plan(const struct key *key)
         if (bin_is_stale(&bins[i]))
             bin_empty(&bins[i], &leaving);
     bin = bin_find(key);
-    if (bin && bin->caution) {
-        bin->caution--;
+    if (bin && bin->back_off) {
+        bin->back_off--;
     } else if (bin) {
         n = 2 * bin->batch < bin->most ? 2 * bin->batch : bin->most;
         if (n > SPARE_MOST - n_spares)
@@ -163,7 +163,7 @@ static unsigned bin_plan(const struct key *key)
 }
 
 /* All but the first `*keep` of n are kept. 0, or why some are not. */
-static int put_spares(unsigned n, struct memclient_buffer *const *buffers, unsigned *keep)
+static int bin_keep(unsigned n, struct memclient_buffer *const *buffers, unsigned *keep)
 {
     for (*keep = n; *keep > 1; --*keep) {
         int r = memclient_cache_put(buffers[*keep - 1]);
@@ -182,7 +182,7 @@ static void bin_fill(const struct key *key, unsigned n, struct memclient_buffer 
     int r;
 
     process_register();
-    r = put_spares(n, buffers, &first);
+    r = bin_keep(n, buffers, &first);
     pthread_mutex_lock(&lock);
     bin = bin_find(key);
     if (!bin)
@@ -190,7 +190,7 @@ static void bin_fill(const struct key *key, unsigned n, struct memclient_buffer 
     if (bin) {
         bin->used_at = n_asked;
         bin->batch = r ? 1 : n;
-        bin->caution = r ? CAUTION : bin->caution;
+        bin->back_off = r ? BACK_OFF : bin->back_off;
         bin->most = r == -EOPNOTSUPP ? 1 : bin->most;
     }
     while (bin && n > first && bin->n < SPARE_MOST && n_spares < SPARE_MOST) {
@@ -236,7 +236,7 @@ int spare_alloc_many(struct memclient *ctx, size_t n, const uint64_t *sizes,
 }
 
 /* Several at once, of which the first is the caller's. -EAGAIN: then alone. */
-static int alloc_batch(const struct key *key, unsigned n, const struct memclient_alloc_options *options,
+static int bin_alloc(const struct key *key, unsigned n, const struct memclient_alloc_options *options,
                        struct memclient_buffer **buffers)
 {
     uint64_t sizes[SPARE_MOST];
@@ -247,7 +247,7 @@ static int alloc_batch(const struct key *key, unsigned n, const struct memclient
     r = memclient_alloc_many(key->ctx, n, sizes, options, buffers);
     if (!r || (r != -EMFILE && !memclient_error_status()))
         return r;
-    bin_be_careful(key);
+    bin_back_off(key);
     return -EAGAIN;
 }
 
@@ -262,19 +262,19 @@ int spare_alloc(struct memclient *ctx, struct device *device, uint64_t bytes, un
     unsigned n;
 
     (void)getcpu(NULL, &key.node);
-    while (is_small && (*buffers = bin_pop(&key))) {
+    while (is_small && (*buffers = bin_take(&key))) {
         if (!memclient_cache_take(*buffers)) {
             *buffer = *buffers;
             return 0;
         }
         (void)memclient_buffer_unref(*buffers);
-        bin_be_careful(&key);
+        bin_back_off(&key);
     }
     device_choose(device, &options);
     options.flags = MEMCLIENT_NO_ADDRESS;
     n = is_small ? bin_plan(&key) : 1;
     if (n > 1)
-        r = alloc_batch(&key, n, &options, buffers);
+        r = bin_alloc(&key, n, &options, buffers);
     if (r == -EAGAIN) {
         n = 1;
         options.flags |= flags;

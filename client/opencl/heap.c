@@ -31,7 +31,7 @@
 #define BUCKET_MIN    64
 
 struct svm_heap {
-    unsigned life;
+    unsigned generation;
     size_t poolable_max;
     umf_memory_pool_handle_t pool;
 };
@@ -213,7 +213,7 @@ int svm_heap_new(const struct memclient_svm_options *options, struct svm_heap **
     heap = calloc(1, sizeof(*heap));
     if (!heap)
         return svm_fail(-ENOMEM, "no memory for the records of a heap");
-    heap->life = table_life();
+    heap->generation = table_generation();
     heap->poolable_max = options->flags & MEMCLIENT_SVM_SEPARATE ? 0 : POOLABLE_MAX;
     if (make_pool(options, name, heap) != UMF_RESULT_SUCCESS) {
         free(heap);
@@ -225,7 +225,7 @@ int svm_heap_new(const struct memclient_svm_options *options, struct svm_heap **
 
 void svm_heap_free(struct svm_heap *heap)
 {
-    if (!heap || heap->life != table_life())
+    if (!heap || heap->generation != table_generation())
         return;
     umfPoolDestroy(heap->pool);
     free(heap);
@@ -255,7 +255,7 @@ bool svm_heap_is_separate(const struct svm_heap *heap, size_t size)
     return size > heap->poolable_max;
 }
 
-unsigned svm_heap_life(const struct svm_heap *heap)
+unsigned svm_heap_generation(const struct svm_heap *heap)
 {
-    return heap->life;
+    return heap->generation;
 }

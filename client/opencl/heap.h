@@ -23,5 +23,5 @@ int svm_heap_alloc(struct svm_heap *heap, size_t size, size_t alignment, void **
 void svm_heap_give_back(struct svm_heap *heap, void *ptr);
 /* Is what has this size a buffer of its own? */
 bool svm_heap_is_separate(const struct svm_heap *heap, size_t size);
-/* table_life() when it was made. */
-unsigned svm_heap_life(const struct svm_heap *heap);
+/* table_generation() when it was made. */
+unsigned svm_heap_generation(const struct svm_heap *heap);

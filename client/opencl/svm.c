@@ -151,10 +151,10 @@ static int svm_get_heap(struct memclient_svm *svm, struct svm_heap **ret)
     struct svm_heap *heap = atomic_load_explicit(&svm->heap, memory_order_acquire);
     int r = 0;
 
-    if (!heap || svm_heap_life(heap) != table_life()) {
+    if (!heap || svm_heap_generation(heap) != table_generation()) {
         pthread_mutex_lock(&heap_lock);
         heap = atomic_load_explicit(&svm->heap, memory_order_relaxed);
-        if (!heap || svm_heap_life(heap) != table_life())
+        if (!heap || svm_heap_generation(heap) != table_generation())
             r = svm_heap_new(&svm->options, &heap);
         if (!r)
             atomic_store_explicit(&svm->heap, heap, memory_order_release);
@@ -185,12 +185,12 @@ static void release_import(struct queued_free *queued)
 /* Makes no call to the broker: what needs one is put into the free queue. */
 static void entry_release(struct entry *entry)
 {
-    if (entry->life == table_life() && entry->import) {
+    if (entry->generation == table_generation() && entry->import) {
         entry->queued.release = release_import;
         free_queue_put(&entry->queued);
         return;
     }
-    if (entry->life == table_life())
+    if (entry->generation == table_generation())
         svm_heap_give_back(entry->heap, (void *)entry->start);
     free(entry);
 }
@@ -209,7 +209,7 @@ int svm_free(struct memclient_svm *svm, const void *owner, void *ptr)
 
     if (!entry)
         return -EINVAL;
-    if (!entry->heap || entry->life != table_life() || entry->size > svm->quarantine.most) {
+    if (!entry->heap || entry->generation != table_generation() || entry->size > svm->quarantine.most) {
         entry_release(entry);
         return 0;
     }

@@ -7,7 +7,7 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct interval_tree entries;
-static atomic_uint life;
+static atomic_uint generation;
 
 static struct entry *entry_of(struct interval *range)
 {
@@ -18,7 +18,7 @@ void table_add(struct entry *entry, const void *owner)
 {
     pthread_mutex_lock(&lock);
     entry->range = (struct interval){.start = entry->start, .last = entry->start + entry->size - 1, .owner = owner};
-    entry->life = table_life();
+    entry->generation = table_generation();
     interval_insert(&entries, &entry->range);
     pthread_mutex_unlock(&lock);
 }
@@ -77,9 +77,9 @@ void table_take_all(const struct memclient_svm *svm, struct list *list)
     pthread_mutex_unlock(&lock);
 }
 
-unsigned table_life(void)
+unsigned table_generation(void)
 {
-    return atomic_load_explicit(&life, memory_order_relaxed);
+    return atomic_load_explicit(&generation, memory_order_relaxed);
 }
 
 void table_before_fork(void)
@@ -94,6 +94,6 @@ void table_in_parent(void)
 
 void table_in_child(void)
 {
-    atomic_fetch_add_explicit(&life, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&generation, 1, memory_order_relaxed);
     pthread_mutex_unlock(&lock);
 }

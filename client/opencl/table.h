@@ -21,14 +21,14 @@ struct entry {
     size_t size;
     struct memclient_svm *svm;
     uint64_t flags;
-    unsigned life;         /* table_life() when it was made: in a child of fork() it is the parent's */
+    unsigned generation;   /* table_generation() when it was made: in a child of fork() it is the parent's */
     struct svm_heap *heap; /* what it was allocated from; NULL: imported */
     struct import *import; /* or NULL: mapped by somebody else */
     struct list waiting;   /* to be released */
     struct queued_free queued;
 };
 
-/* Enters it with its ordinal, which is its range's serial, and its life. */
+/* Enters it with its ordinal, which is its range's serial, and its generation. */
 void table_add(struct entry *entry, const void *owner);
 /*
  * Copies out what the address is in; of several the one that starts last, and of those the newest. With an owner, only
@@ -43,7 +43,7 @@ struct entry *table_take(const void *ptr, const struct memclient_svm *svm, const
 void table_take_all(const struct memclient_svm *svm, struct list *list);
 
 /* How many forks this process is away from where the library was loaded. */
-unsigned table_life(void);
+unsigned table_generation(void);
 
 void table_before_fork(void);
 void table_in_parent(void);

@@ -245,7 +245,7 @@ int svm_heap_alloc(struct svm_heap *heap, size_t size, size_t alignment, void **
     return 0;
 }
 
-void svm_heap_give_back(struct svm_heap *heap, void *ptr)
+void svm_heap_release(struct svm_heap *heap, void *ptr)
 {
     (void)umfPoolFree(heap->pool, ptr);
 }

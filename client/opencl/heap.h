@@ -20,7 +20,7 @@ void svm_heap_free(struct svm_heap *heap);
 
 /* 0, or a negative errno with its sentence. alignment is a power of two, of at most a page. */
 int svm_heap_alloc(struct svm_heap *heap, size_t size, size_t alignment, void **ptr);
-void svm_heap_give_back(struct svm_heap *heap, void *ptr);
+void svm_heap_release(struct svm_heap *heap, void *ptr);
 /* Is what has this size a buffer of its own? */
 bool svm_heap_is_separate(const struct svm_heap *heap, size_t size);
 /* table_generation() when it was made. */

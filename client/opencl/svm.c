@@ -191,7 +191,7 @@ static void entry_release(struct entry *entry)
         return;
     }
     if (entry->generation == table_generation())
-        svm_heap_give_back(entry->heap, (void *)entry->start);
+        svm_heap_release(entry->heap, (void *)entry->start);
     free(entry);
 }
 

@@ -65,7 +65,7 @@ static void *CL_API_CALL svm_alloc_call(cl_context context, cl_svm_mem_flags fla
 
 /* ---- freeing ---------------------------------------------------------------------------------------------- */
 
-static bool is_ours(const void *ptr)
+static bool layer_is_ours(const void *ptr)
 {
     return table_left(ptr) > 0;
 }
@@ -75,23 +75,23 @@ static void CL_API_CALL svm_free_call(cl_context context, void *ptr)
 {
     if (!ptr)
         return;
-    if (!is_ours(ptr))
+    if (!layer_is_ours(ptr))
         layer_below->clSVMFree(context, ptr);
     else if (!svm_free(layer_heap(), context, ptr))
         (void)layer_below->clReleaseContext(context);
 }
 
 /* What the driver calls when the time has come, instead of freeing itself. */
-static void CL_CALLBACK free_them(cl_command_queue queue, cl_uint n, void *ptrs[], void *data)
+static void CL_CALLBACK layer_free_them(cl_command_queue queue, cl_uint n, void *ptrs[], void *data)
 {
     for (cl_uint i = 0; i < n; i++)
         svm_free_call(data, ptrs[i]);
 }
 
-static bool has_ours(cl_uint n, void *const ptrs[])
+static bool layer_has_ours(cl_uint n, void *const ptrs[])
 {
     for (cl_uint i = 0; i < n; i++)
-        if (is_ours(ptrs[i]))
+        if (layer_is_ours(ptrs[i]))
             return true;
     return false;
 }
@@ -104,26 +104,26 @@ static cl_int CL_API_CALL enqueue_svm_free_call(cl_command_queue queue, cl_uint 
     cl_int r;
 
     /* who gives a function frees by it, with clSVMFree() */
-    if (pfn || !ptrs || !has_ours(n, ptrs))
+    if (pfn || !ptrs || !layer_has_ours(n, ptrs))
         return layer_below->clEnqueueSVMFree(queue, n, ptrs, pfn, data, n_waits, waits, event);
     r = layer_below->clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT, sizeof(context), &context, NULL);
     if (r != CL_SUCCESS)
         return r;
     /* the queue holds its context until the command has run */
-    return layer_below->clEnqueueSVMFree(queue, n, ptrs, free_them, context, n_waits, waits, event);
+    return layer_below->clEnqueueSVMFree(queue, n, ptrs, layer_free_them, context, n_waits, waits, event);
 }
 
 /* ---- buffers over pointers -------------------------------------------------------------------------------- */
 
 /* Is the buffer larger than what is left behind the pointer? */
-static bool goes_beyond(cl_mem_flags flags, size_t size, const void *ptr)
+static bool layer_goes_beyond(cl_mem_flags flags, size_t size, const void *ptr)
 {
     size_t left = flags & CL_MEM_USE_HOST_PTR ? table_left(ptr) : 0;
 
     return left && size > left;
 }
 
-static cl_mem refuse_buffer_size(cl_int *error)
+static cl_mem layer_refuse_buffer_size(cl_int *error)
 {
     if (error)
         *error = CL_INVALID_BUFFER_SIZE;
@@ -133,7 +133,7 @@ static cl_mem refuse_buffer_size(cl_int *error)
 static cl_mem CL_API_CALL create_buffer_call(cl_context context, cl_mem_flags flags, size_t size, void *ptr,
                                              cl_int *error)
 {
-    return goes_beyond(flags, size, ptr) ? refuse_buffer_size(error)
+    return layer_goes_beyond(flags, size, ptr) ? layer_refuse_buffer_size(error)
                                          : layer_below->clCreateBuffer(context, flags, size, ptr, error);
 }
 
@@ -141,13 +141,13 @@ static cl_mem CL_API_CALL create_buffer_with_properties_call(cl_context context,
                                                              cl_mem_flags flags, size_t size, void *ptr,
                                                              cl_int *error)
 {
-    return goes_beyond(flags, size, ptr)
-               ? refuse_buffer_size(error)
+    return layer_goes_beyond(flags, size, ptr)
+               ? layer_refuse_buffer_size(error)
                : layer_below->clCreateBufferWithProperties(context, properties, flags, size, ptr, error);
 }
 
 /* A buffer with such a pointer; or a part or an image of one. */
-static bool is_over_ours(cl_mem object)
+static bool layer_is_over_ours(cl_mem object)
 {
     while (object) {
         cl_mem_flags flags = 0;
@@ -157,7 +157,7 @@ static bool is_over_ours(cl_mem object)
         if (layer_below->clGetMemObjectInfo(object, CL_MEM_FLAGS, sizeof(flags), &flags, NULL) == CL_SUCCESS &&
             flags & CL_MEM_USE_HOST_PTR &&
             layer_below->clGetMemObjectInfo(object, CL_MEM_HOST_PTR, sizeof(ptr), &ptr, NULL) == CL_SUCCESS &&
-            is_ours(ptr))
+            layer_is_ours(ptr))
             return true;
         if (layer_below->clGetMemObjectInfo(object, CL_MEM_ASSOCIATED_MEMOBJECT, sizeof(parent), &parent, NULL) !=
             CL_SUCCESS)
@@ -172,7 +172,7 @@ static cl_int CL_API_CALL get_mem_object_info_call(cl_mem object, cl_mem_info wh
 {
     cl_int r = layer_below->clGetMemObjectInfo(object, what, room, value, size_ret);
 
-    if (r == CL_SUCCESS && what == CL_MEM_USES_SVM_POINTER && value && is_over_ours(object))
+    if (r == CL_SUCCESS && what == CL_MEM_USES_SVM_POINTER && value && layer_is_over_ours(object))
         *(cl_bool *)value = CL_TRUE;
     return r;
 }

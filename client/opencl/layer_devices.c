@@ -13,14 +13,14 @@
 static const cl_bool host_is_little = __BYTE_ORDER == __LITTLE_ENDIAN ? CL_TRUE : CL_FALSE;
 
 /* A number of a device, of this type; 0 where the driver does not know it, as of older versions of OpenCL. */
-static void get_number(cl_device_id device, cl_device_info what, void *number, size_t size)
+static void device_get_number(cl_device_id device, cl_device_info what, void *number, size_t size)
 {
     if (layer_below->clGetDeviceInfo(device, what, size, number, NULL) != CL_SUCCESS)
         memset(number, 0, size);
 }
 
 /* A text of a device, the caller's to free; NULL if there is none. */
-static char *text_of(cl_device_id device, cl_device_info what)
+static char *device_text(cl_device_id device, cl_device_info what)
 {
     size_t size = 0;
     char *text;
@@ -35,42 +35,42 @@ static char *text_of(cl_device_id device, cl_device_info what)
 }
 
 /* Only an embedded profile may do without 64-bit integers; then its largest type is int16. */
-static uint32_t largest_type(cl_device_id device)
+static uint32_t device_largest_type(cl_device_id device)
 {
-    _cleanup_free_ char *profile = text_of(device, CL_DEVICE_PROFILE);
+    _cleanup_free_ char *profile = device_text(device, CL_DEVICE_PROFILE);
     _cleanup_free_ char *extensions = NULL;
 
     if (!profile || strcmp(profile, "EMBEDDED_PROFILE"))
         return 16 * sizeof(cl_long);
-    extensions = text_of(device, CL_DEVICE_EXTENSIONS);
+    extensions = device_text(device, CL_DEVICE_EXTENSIONS);
     return 16 * (extensions && strstr(extensions, "cles_khr_int64") ? sizeof(cl_long) : sizeof(cl_int));
 }
 
-static void describe(cl_device_id device, struct memclient_svm_device *ret)
+static void device_describe(cl_device_id device, struct memclient_svm_device *ret)
 {
     cl_device_svm_capabilities capabilities;
     cl_ulong max_alloc_size;
     cl_bool is_little;
 
-    get_number(device, CL_DEVICE_MAX_MEM_ALLOC_SIZE, &max_alloc_size, sizeof(max_alloc_size));
-    get_number(device, CL_DEVICE_SVM_CAPABILITIES, &capabilities, sizeof(capabilities));
-    get_number(device, CL_DEVICE_ENDIAN_LITTLE, &is_little, sizeof(is_little));
+    device_get_number(device, CL_DEVICE_MAX_MEM_ALLOC_SIZE, &max_alloc_size, sizeof(max_alloc_size));
+    device_get_number(device, CL_DEVICE_SVM_CAPABILITIES, &capabilities, sizeof(capabilities));
+    device_get_number(device, CL_DEVICE_ENDIAN_LITTLE, &is_little, sizeof(is_little));
     ret->max_alloc_size = max_alloc_size;
     ret->capabilities = capabilities;
-    ret->largest_type = largest_type(device);
+    ret->largest_type = device_largest_type(device);
     ret->other_endian = is_little != host_is_little;
 }
 
-static bool is_processor(cl_device_id device)
+static bool device_is_processor(cl_device_id device)
 {
     cl_device_type type;
 
-    get_number(device, CL_DEVICE_TYPE, &type, sizeof(type));
+    device_get_number(device, CL_DEVICE_TYPE, &type, sizeof(type));
     return type & CL_DEVICE_TYPE_CPU;
 }
 
 /* PoCL's release, of "OpenCL 3.0 PoCL 3.1 ..."; 0: it is none. */
-static unsigned long release_of_pocl(cl_device_id device)
+static unsigned long device_pocl_release(cl_device_id device)
 {
     cl_platform_id platform = NULL;
     char version[256] = "";
@@ -85,15 +85,15 @@ static unsigned long release_of_pocl(cl_device_id device)
 }
 
 /* Either it says so of each device, or it is known to: PoCL's own processors, not its other devices. */
-static bool takes_our_memory(const cl_device_id *ids, const struct layer_devices *devices)
+static bool layer_takes_our_memory(const cl_device_id *ids, const struct layer_devices *devices)
 {
-    unsigned long pocl = release_of_pocl(ids[0]);
+    unsigned long pocl = device_pocl_release(ids[0]);
 
     if (pocl >= POCL_LOOKS_UP_SINCE)
         return false;
     for (size_t i = 0; i < devices->n; i++)
         if (!(devices->of[i].capabilities & CL_DEVICE_SVM_FINE_GRAIN_SYSTEM) &&
-            !(pocl && is_processor(ids[i])))
+            !(pocl && device_is_processor(ids[i])))
             return false;
     return true;
 }
@@ -117,8 +117,8 @@ cl_int layer_devices_get(cl_context context, struct layer_devices *devices)
         return CL_OUT_OF_HOST_MEMORY;
     devices->n = n;
     for (size_t i = 0; i < n; i++)
-        describe(ids[i], &devices->of[i]);
-    devices->takes_our_memory = takes_our_memory(ids, devices);
+        device_describe(ids[i], &devices->of[i]);
+    devices->takes_our_memory = layer_takes_our_memory(ids, devices);
     return CL_SUCCESS;
 }
 

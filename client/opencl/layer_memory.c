@@ -16,17 +16,17 @@ enum { UNKNOWN, BROKER, DRIVER };
 static struct memclient_svm *heap;
 static atomic_int served_by; /* once there was a broker, or was none */
 
-static const char *setting(const char *name)
+static const char *layer_setting(const char *name)
 {
     const char *value = secure_getenv(name);
 
     return value ? value : "";
 }
 
-static uint64_t quarantine_setting(void)
+static uint64_t layer_quarantine_setting(void)
 {
     static atomic_flag said = ATOMIC_FLAG_INIT;
-    const char *text = setting("MEMORYD_OPENCL_QUARANTINE");
+    const char *text = layer_setting("MEMORYD_OPENCL_QUARANTINE");
     unsigned long long bytes;
     char *end;
 
@@ -40,12 +40,12 @@ static uint64_t quarantine_setting(void)
     return 0;
 }
 
-static void make_heap(void)
+static void layer_make_heap(void)
 {
     struct memclient_svm_options options = MEMCLIENT_SVM_OPTIONS_INIT;
 
-    options.quarantine = quarantine_setting();
-    options.flags = !strcmp(setting("MEMORYD_OPENCL_SEPARATE"), "1") ? MEMCLIENT_SVM_SEPARATE : 0;
+    options.quarantine = layer_quarantine_setting();
+    options.flags = !strcmp(layer_setting("MEMORYD_OPENCL_SEPARATE"), "1") ? MEMCLIENT_SVM_SEPARATE : 0;
     (void)memclient_svm_create(&options, &heap);
 }
 
@@ -53,7 +53,7 @@ struct memclient_svm *layer_heap(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-    (void)pthread_once(&once, make_heap);
+    (void)pthread_once(&once, layer_make_heap);
     return heap;
 }
 
@@ -72,7 +72,7 @@ void layer_say(atomic_flag *said, const char *format, ...)
 
 void layer_explain(const char *function)
 {
-    if (!strcmp(setting("MEMORYD_OPENCL_EXPLAIN"), "1"))
+    if (!strcmp(layer_setting("MEMORYD_OPENCL_EXPLAIN"), "1"))
         (void)fprintf(stderr, "memclient-opencl: %s() fails: %s\n", function, memclient_svm_error());
 }
 
@@ -87,7 +87,7 @@ bool layer_has_broker(void)
         atomic_store(&served_by, BROKER);
         return true;
     }
-    if (!strcmp(setting("MEMORYD_OPENCL_FALLBACK"), "fail")) {
+    if (!strcmp(layer_setting("MEMORYD_OPENCL_FALLBACK"), "fail")) {
         layer_say(&said, "no broker, so that clSVMAlloc() fails: %s", memclient_svm_error());
         return true;
     }

@@ -17,7 +17,7 @@ static cl_int refuse_share(const char *function, cl_int error, const char *why)
     return error;
 }
 
-static cl_int export_svm(cl_context context, const void *ptr, cl_svm_handle_memoryd *handle)
+static cl_int layer_export_svm(cl_context context, const void *ptr, cl_svm_handle_memoryd *handle)
 {
     cl_svm_handle_memoryd made = {.fd = -1};
     struct memclient_token token;
@@ -43,7 +43,7 @@ static cl_int export_svm(cl_context context, const void *ptr, cl_svm_handle_memo
     return CL_SUCCESS;
 }
 
-static cl_int error_of(int r)
+static cl_int layer_error_of(int r)
 {
     switch (-r) {
     case 0:
@@ -61,7 +61,7 @@ static cl_int error_of(int r)
     }
 }
 
-static int open_handle(const cl_svm_handle_memoryd *handle, struct memclient_buffer **buf)
+static int layer_open_handle(const cl_svm_handle_memoryd *handle, struct memclient_buffer **buf)
 {
     struct memclient_token token;
 
@@ -71,7 +71,7 @@ static int open_handle(const cl_svm_handle_memoryd *handle, struct memclient_buf
     return svm_native(memclient_open_token(NULL, &token, 0, buf));
 }
 
-static cl_int import_into(cl_context context, const cl_svm_handle_memoryd *handle, void **ptr)
+static cl_int layer_import_into(cl_context context, const cl_svm_handle_memoryd *handle, void **ptr)
 {
     struct layer_devices devices = {0};
     struct memclient_buffer *buf;
@@ -90,20 +90,20 @@ static cl_int import_into(cl_context context, const cl_svm_handle_memoryd *handl
         return refuse_share("clImportSVMMEMORYD", CL_INVALID_OPERATION, "the driver takes no memory but its own");
     if (!layer_heap())
         return refuse_share("clImportSVMMEMORYD", CL_OUT_OF_HOST_MEMORY, "no memory for the records of a heap");
-    r = open_handle(handle, &buf);
+    r = layer_open_handle(handle, &buf);
     if (!r)
         r = svm_import(layer_heap(), context, buf, handle->offset, handle->length, ptr);
     if (!r)
         (void)layer_below->clRetainContext(context);
     else
         layer_explain("clImportSVMMEMORYD");
-    return error_of(r);
+    return layer_error_of(r);
 }
 
-static void *import_svm(cl_context context, const cl_svm_handle_memoryd *handle, cl_int *error_ret)
+static void *layer_import_svm(cl_context context, const cl_svm_handle_memoryd *handle, cl_int *error_ret)
 {
     void *ptr = NULL;
-    cl_int error = import_into(context, handle, &ptr);
+    cl_int error = layer_import_into(context, handle, &ptr);
 
     if (error_ret)
         *error_ret = error;
@@ -112,8 +112,8 @@ static void *import_svm(cl_context context, const cl_svm_handle_memoryd *handle,
 
 void *layer_extension(const char *name)
 {
-    const clExportSVMMEMORYD_fn export_function = export_svm;
-    const clImportSVMMEMORYD_fn import_function = import_svm;
+    const clExportSVMMEMORYD_fn export_function = layer_export_svm;
+    const clImportSVMMEMORYD_fn import_function = layer_import_svm;
     void *address = NULL;
 
     /* a function's address as one of data: as POSIX has it, not C */

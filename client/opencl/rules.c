@@ -15,7 +15,7 @@
 #define ALL_FLAGS    (ACCESS_FLAGS | MEMCLIENT_SVM_FINE_GRAIN_BUFFER | MEMCLIENT_SVM_ATOMICS)
 
 /* What is asked of all devices together. */
-struct demand {
+struct request {
     const struct memclient_svm_device *devices;
     size_t n;
     uint64_t flags;
@@ -23,87 +23,87 @@ struct demand {
     uint32_t alignment;
 };
 
-static int refuse_devices(const struct demand *demand)
+static int refuse_devices(const struct request *request)
 {
-    for (size_t i = 0; i < demand->n; i++)
-        if (demand->devices[i].capabilities)
+    for (size_t i = 0; i < request->n; i++)
+        if (request->devices[i].capabilities)
             return 0;
     return svm_fail(-EINVAL, "no device has shared virtual memory: take other devices into the context");
 }
 
-static int refuse_unknown_flags(const struct demand *demand)
+static int refuse_unknown_flags(const struct request *request)
 {
-    uint64_t unknown = demand->flags & ~(uint64_t)ALL_FLAGS;
+    uint64_t unknown = request->flags & ~(uint64_t)ALL_FLAGS;
 
     return unknown ? svm_fail(-EINVAL,
                               "flags 0x%" PRIx64 " are none of clSVMAlloc's: leave 0x%" PRIx64 " out",
-                              demand->flags, unknown)
+                              request->flags, unknown)
                    : 0;
 }
 
-static int refuse_access(const struct demand *demand)
+static int refuse_access(const struct request *request)
 {
-    uint64_t access = demand->flags & ACCESS_FLAGS;
+    uint64_t access = request->flags & ACCESS_FLAGS;
 
     return access & (access - 1)
                ? svm_fail(-EINVAL, "READ_WRITE, WRITE_ONLY and READ_ONLY exclude each other: give one of them, or none")
                : 0;
 }
 
-static int refuse_atomics_alone(const struct demand *demand)
+static int refuse_atomics_alone(const struct request *request)
 {
-    return demand->flags & MEMCLIENT_SVM_ATOMICS && !(demand->flags & MEMCLIENT_SVM_FINE_GRAIN_BUFFER)
+    return request->flags & MEMCLIENT_SVM_ATOMICS && !(request->flags & MEMCLIENT_SVM_FINE_GRAIN_BUFFER)
                ? svm_fail(-EINVAL, "SVM_ATOMICS is valid only with SVM_FINE_GRAIN_BUFFER: give both")
                : 0;
 }
 
-static int refuse_incapable(const struct demand *demand, uint64_t flag, uint64_t capability, const char *name)
+static int refuse_incapable(const struct request *request, uint64_t flag, uint64_t capability, const char *name)
 {
-    if (!(demand->flags & flag))
+    if (!(request->flags & flag))
         return 0;
-    for (size_t i = 0; i < demand->n; i++)
-        if (!(demand->devices[i].capabilities & capability))
+    for (size_t i = 0; i < request->n; i++)
+        if (!(request->devices[i].capabilities & capability))
             return svm_fail(-EINVAL, "device %zu has no %s: leave that flag out", i, name);
     return 0;
 }
 
-static int refuse_fine_grain(const struct demand *demand)
+static int refuse_fine_grain(const struct request *request)
 {
-    return refuse_incapable(demand, MEMCLIENT_SVM_FINE_GRAIN_BUFFER, MEMCLIENT_SVM_CAN_FINE_GRAIN_BUFFER,
+    return refuse_incapable(request, MEMCLIENT_SVM_FINE_GRAIN_BUFFER, MEMCLIENT_SVM_CAN_FINE_GRAIN_BUFFER,
                             "SVM_FINE_GRAIN_BUFFER");
 }
 
-static int refuse_atomics(const struct demand *demand)
+static int refuse_atomics(const struct request *request)
 {
-    return refuse_incapable(demand, MEMCLIENT_SVM_ATOMICS, MEMCLIENT_SVM_CAN_ATOMICS, "SVM_ATOMICS");
+    return refuse_incapable(request, MEMCLIENT_SVM_ATOMICS, MEMCLIENT_SVM_CAN_ATOMICS, "SVM_ATOMICS");
 }
 
-static int refuse_size(const struct demand *demand)
+static int refuse_size(const struct request *request)
 {
-    if (!demand->size)
+    if (!request->size)
         return svm_fail(-EINVAL, "size 0: ask for a byte at least");
-    for (size_t i = 0; i < demand->n; i++)
-        if (demand->size > demand->devices[i].max_alloc_size)
+    for (size_t i = 0; i < request->n; i++)
+        if (request->size > request->devices[i].max_alloc_size)
             return svm_fail(-EINVAL, "%" PRIu64 " bytes are more than device %zu allocates at once, %" PRIu64,
-                            demand->size, i, demand->devices[i].max_alloc_size);
+                            request->size, i, request->devices[i].max_alloc_size);
     return 0;
 }
 
-static int refuse_alignment(const struct demand *demand)
+static int refuse_alignment(const struct request *request)
 {
-    if (demand->alignment && !is_power_of_two(demand->alignment))
-        return svm_fail(-EINVAL, "alignment %" PRIu32 " is no power of two", demand->alignment);
-    for (size_t i = 0; i < demand->n; i++)
-        if (demand->alignment > demand->devices[i].largest_type)
+    if (request->alignment && !is_power_of_two(request->alignment))
+        return svm_fail(-EINVAL, "alignment %" PRIu32 " is no power of two", request->alignment);
+    for (size_t i = 0; i < request->n; i++)
+        if (request->alignment > request->devices[i].largest_type)
             return svm_fail(-EINVAL, "alignment %" PRIu32 " is more than device %zu's largest type has, %" PRIu32,
-                            demand->alignment, i, demand->devices[i].largest_type);
+                            request->alignment, i, request->devices[i].largest_type);
     return 0;
 }
 
-static int refuse_endian(const struct demand *demand)
+static int refuse_endian(const struct request *request)
 {
-    for (size_t i = 0; i < demand->n; i++)
-        if (demand->devices[i].other_endian)
+    for (size_t i = 0; i < request->n; i++)
+        if (request->devices[i].other_endian)
             return svm_fail(-EINVAL, "device %zu has the other byte order than the host: leave it out", i);
     return 0;
 }
@@ -111,7 +111,7 @@ static int refuse_endian(const struct demand *demand)
 int memclient_svm_check(const struct memclient_svm_device *devices, size_t n, uint64_t flags, uint64_t size,
                         uint32_t alignment, enum memclient_svm_rule *broken)
 {
-    static int (*const rules[])(const struct demand *demand) = {
+    static int (*const rules[])(const struct request *request) = {
         [MEMCLIENT_SVM_RULE_DEVICES] = refuse_devices,
         [MEMCLIENT_SVM_RULE_UNKNOWN_FLAGS] = refuse_unknown_flags,
         [MEMCLIENT_SVM_RULE_ACCESS] = refuse_access,
@@ -122,10 +122,10 @@ int memclient_svm_check(const struct memclient_svm_device *devices, size_t n, ui
         [MEMCLIENT_SVM_RULE_ALIGNMENT] = refuse_alignment,
         [MEMCLIENT_SVM_RULE_ENDIAN] = refuse_endian,
     };
-    const struct demand demand = {devices, devices ? n : 0, flags, size, alignment};
+    const struct request request = {devices, devices ? n : 0, flags, size, alignment};
 
     for (unsigned rule = MEMCLIENT_SVM_RULE_DEVICES; rule < sizeof(rules) / sizeof(rules[0]); rule++) {
-        int r = rules[rule](&demand);
+        int r = rules[rule](&request);
 
         if (!r)
             continue;

@@ -10,7 +10,7 @@
 #include "opencl/svm.h"
 #include "opencl/table.h"
 
-static int find_buffer(const void *owner, const void *ptr, struct memclient_buffer **buf, uint64_t *offset,
+static int share_find_buffer(const void *owner, const void *ptr, struct memclient_buffer **buf, uint64_t *offset,
                        uint64_t *length)
 {
     struct memclient_address_info info = MEMCLIENT_ADDRESS_INFO_INIT;
@@ -38,7 +38,7 @@ int svm_export_fd(const void *owner, const void *ptr, unsigned rights, int *fd, 
 {
     struct memclient_buffer *buf;
     uint64_t at, bytes;
-    int r = find_buffer(owner, ptr, &buf, &at, &bytes);
+    int r = share_find_buffer(owner, ptr, &buf, &at, &bytes);
 
     if (r)
         return r;
@@ -57,7 +57,7 @@ int svm_share(const void *owner, const void *ptr, const struct memclient_share_o
     struct memclient_share_options like_fd = MEMCLIENT_SHARE_OPTIONS_INIT;
     struct memclient_buffer *buf;
     uint64_t at, bytes;
-    int r = find_buffer(owner, ptr, &buf, &at, &bytes);
+    int r = share_find_buffer(owner, ptr, &buf, &at, &bytes);
 
     if (r)
         return r;
@@ -76,7 +76,7 @@ int memclient_svm_buffer(const void *ptr, struct memclient_buffer **buf, uint64_
 {
     if (!buf || !offset || !length)
         return svm_fail(-EINVAL, "there is nothing to put the buffer, the offset or the length into");
-    return find_buffer(NULL, ptr, buf, offset, length);
+    return share_find_buffer(NULL, ptr, buf, offset, length);
 }
 
 int memclient_svm_export_fd(const void *ptr, unsigned rights, int *fd, uint64_t *offset, uint64_t *length)

@@ -20,7 +20,7 @@ enum { UPGRADE_MS = 30000, LOOK_MS = 5 };
 
 /* 0, or a negative errno: that of the last call, 0 with the same pid if the broker that was asked goes on. */
 static int
-wait_for_another(struct memclient *ctx, int32_t pid, struct memclient_broker_status *ret)
+upgrade_wait(struct memclient *ctx, int32_t pid, struct memclient_broker_status *ret)
 {
     uint64_t deadline = deadline_after_ms(UPGRADE_MS);
     int r;
@@ -61,7 +61,7 @@ run_upgrade(struct invocation *invocation, struct memclient *ctx)
     begun = clock_now_ns();
     r = memclient_upgrade(ctx);
     if (!r)
-        r = wait_for_another(ctx, before.broker_pid, &now);
+        r = upgrade_wait(ctx, before.broker_pid, &now);
     if (r < 0)
         return r;
     ms = (clock_now_ns() - begun) / NSEC_PER_MSEC;

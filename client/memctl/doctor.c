@@ -60,7 +60,7 @@ struct findings {
 };
 
 static void
-find(struct findings *findings, const char *check, bool ok, const char *detail)
+doctor_report(struct findings *findings, const char *check, bool ok, const char *detail)
 {
     int r = output_row(&findings->output, json_pack("{so sb so}", "check", json_text(check), "ok", ok, "detail",
                                                     json_text(detail)));
@@ -72,7 +72,7 @@ find(struct findings *findings, const char *check, bool ok, const char *detail)
 
 /* As a loader does it. */
 static bool
-look_at_layer(struct findings *findings, const char *file)
+doctor_check_layer(struct findings *findings, const char *file)
 {
     void *library = dlopen(file, RTLD_LAZY | RTLD_LOCAL);
     layer_info_fn *info = NULL;
@@ -80,21 +80,21 @@ look_at_layer(struct findings *findings, const char *file)
     void *address;
 
     if (!library) {
-        find(findings, file, false, dlerror());
+        doctor_report(findings, file, false, dlerror());
         return false;
     }
     address = dlsym(library, "clGetLayerInfo");
     memcpy(&info, &address, sizeof(info));
     if (!info || info(LAYER_NAME, sizeof(name) - 1, name, NULL)) {
-        find(findings, file, false, "is no layer of OpenCL, or was built without OpenCL's headers");
+        doctor_report(findings, file, false, "is no layer of OpenCL, or was built without OpenCL's headers");
         return false;
     }
-    find(findings, file, true, name);
+    doctor_report(findings, file, true, name);
     return !strncmp(name, "memoryd:", strlen("memoryd:"));
 }
 
 static void
-look_at_layers(struct findings *findings)
+doctor_check_layers(struct findings *findings)
 {
     const char *value = secure_getenv("OPENCL_LAYERS");
     _cleanup_free_ char *layers = value && *value ? strdup(value) : NULL;
@@ -102,17 +102,17 @@ look_at_layers(struct findings *findings)
     char *rest = NULL;
 
     if (!layers) {
-        find(findings, "OPENCL_LAYERS", false, "is not set: set it to the path of " LAYER_FILE);
+        doctor_report(findings, "OPENCL_LAYERS", false, "is not set: set it to the path of " LAYER_FILE);
         return;
     }
     for (char *file = strtok_r(layers, ":", &rest); file; file = strtok_r(NULL, ":", &rest))
-        ours |= look_at_layer(findings, file);
-    find(findings, "OPENCL_LAYERS", ours, ours ? "has memoryd's layer" : "has not memoryd's layer among its files");
+        ours |= doctor_check_layer(findings, file);
+    doctor_report(findings, "OPENCL_LAYERS", ours, ours ? "has memoryd's layer" : "has not memoryd's layer among its files");
 }
 
 /* What tells the loader's version; NULL: it is not ocl-icd. */
 static loader_info_fn *
-loader_info_of(void *library)
+doctor_loader_info_of(void *library)
 {
     void *address = dlsym(library, "clGetExtensionFunctionAddress");
     extension_fn *extension = NULL;
@@ -126,28 +126,28 @@ loader_info_of(void *library)
 
 /* Loaders of older versions, and some others, know no layers. */
 static void
-look_at_loader(struct findings *findings, void *library)
+doctor_check_loader(struct findings *findings, void *library)
 {
     char version[64] = "", detail[160], *rest;
     loader_info_fn *info;
     unsigned long major;
     bool knows;
 
-    info = loader_info_of(library);
+    info = doctor_loader_info_of(library);
     if (!info || info(LOADER_VERSION, sizeof(version) - 1, version, NULL)) {
-        find(findings, LOADER_FILE, true, "is not ocl-icd; its own manual says whether it knows OPENCL_LAYERS");
+        doctor_report(findings, LOADER_FILE, true, "is not ocl-icd; its own manual says whether it knows OPENCL_LAYERS");
         return;
     }
     major = strtoul(version, &rest, 10);
     knows = major > 2 || (major == 2 && *rest == '.' && strtoul(rest + 1, NULL, 10) >= 3);
     (void)snprintf(detail, sizeof(detail), "ocl-icd %s%s", version,
                    knows ? "" : " does not know OPENCL_LAYERS: 2.3 does");
-    find(findings, LOADER_FILE, knows, detail);
+    doctor_report(findings, LOADER_FILE, knows, detail);
 }
 
 /* As a program without a broker's path of its own finds it, but that none is started. */
 static void
-look_at_broker(struct findings *findings, const struct invocation *invocation)
+doctor_check_broker(struct findings *findings, const struct invocation *invocation)
 {
     struct memclient_connection_info info = MEMCLIENT_CONNECTION_INFO_INIT;
     struct memclient_options options = MEMCLIENT_OPTIONS_INIT;
@@ -161,19 +161,19 @@ look_at_broker(struct findings *findings, const struct invocation *invocation)
     r = memclient_open(&options, &ctx);
     if (r < 0) {
         findings->no_broker = is_without_broker(r);
-        find(findings, "broker", false, memclient_error());
+        doctor_report(findings, "broker", false, memclient_error());
         return;
     }
     r = memclient_connection(ctx, &info);
     (void)snprintf(detail, sizeof(detail), "answers at %s", info.socket);
-    find(findings, "broker", !r, r < 0 ? memclient_error() : detail);
+    doctor_report(findings, "broker", !r, r < 0 ? memclient_error() : detail);
     memclient_close(ctx);
 }
 
 /* ---- drivers ---------------------------------------------------------------------------------------------- */
 
 static bool
-find_functions(void *library, struct opencl *cl)
+doctor_find_functions(void *library, struct opencl *cl)
 {
     static const char *const names[] = {"clGetPlatformIDs", "clGetPlatformInfo", "clGetDeviceIDs", "clGetDeviceInfo",
                                         "clGetExtensionFunctionAddressForPlatform", "clCreateContext",
@@ -193,7 +193,7 @@ find_functions(void *library, struct opencl *cl)
 
 /* Whether that memory is the broker's: only then the layer has a token for it. */
 static bool
-is_of_broker(const struct opencl *cl, void *platform, void *context, const void *ptr)
+doctor_is_of_broker(const struct opencl *cl, void *platform, void *context, const void *ptr)
 {
     cl_svm_handle_memoryd handle = {.type = CL_SVM_HANDLE_TOKEN_MEMORYD};
     void *address = cl->clGetExtensionFunctionAddressForPlatform(platform, "clExportSVMMEMORYD");
@@ -205,7 +205,7 @@ is_of_broker(const struct opencl *cl, void *platform, void *context, const void 
 
 /* What comes of the smallest allocation of shared virtual memory; NULL: it comes from the broker. */
 static const char *
-try_device(const struct opencl *cl, void *platform, void *device)
+doctor_try_device(const struct opencl *cl, void *platform, void *device)
 {
     const char *wrong = NULL;
     uint64_t capabilities = 0;
@@ -222,7 +222,7 @@ try_device(const struct opencl *cl, void *platform, void *device)
         wrong = "gives no shared virtual memory: MEMORYD_OPENCL_EXPLAIN=1 says why, if the layer is there";
     else if (!cl->clGetExtensionFunctionAddressForPlatform(platform, "clExportSVMMEMORYD"))
         wrong = "allocates shared virtual memory itself: no layer of memoryd's is between it and programs";
-    else if (!is_of_broker(cl, platform, context, ptr))
+    else if (!doctor_is_of_broker(cl, platform, context, ptr))
         wrong = "allocates shared virtual memory itself: no broker answers the layer, or the driver takes no memory "
                 "but its own, see memclient-opencl(3)";
     if (ptr)
@@ -232,22 +232,22 @@ try_device(const struct opencl *cl, void *platform, void *device)
 }
 
 static void
-look_at_device(struct findings *findings, const struct opencl *cl, void *platform, void *device)
+doctor_check_device(struct findings *findings, const struct opencl *cl, void *platform, void *device)
 {
     char name[128] = "", version[128] = "", check[160], detail[320];
     const char *wrong;
 
     (void)cl->clGetDeviceInfo(device, DEVICE_NAME, sizeof(name) - 1, name, NULL);
     (void)cl->clGetPlatformInfo(platform, PLATFORM_VERSION, sizeof(version) - 1, version, NULL);
-    wrong = try_device(cl, platform, device);
+    wrong = doctor_try_device(cl, platform, device);
     (void)snprintf(check, sizeof(check), "device %s", *name ? name : "without a name");
     (void)snprintf(detail, sizeof(detail), "%s: %s", version,
                    wrong ? wrong : "clSVMAlloc() gives memory of the broker");
-    find(findings, check, !wrong, detail);
+    doctor_report(findings, check, !wrong, detail);
 }
 
 static void
-look_at_platform(struct findings *findings, const struct opencl *cl, void *platform)
+doctor_check_platform(struct findings *findings, const struct opencl *cl, void *platform)
 {
     char name[128] = "", check[160];
     void *devices[OBJECTS_MAX];
@@ -256,50 +256,50 @@ look_at_platform(struct findings *findings, const struct opencl *cl, void *platf
     if (cl->clGetDeviceIDs(platform, DEVICES_ALL, OBJECTS_MAX, devices, &n) || !n) {
         (void)cl->clGetPlatformInfo(platform, PLATFORM_NAME, sizeof(name) - 1, name, NULL);
         (void)snprintf(check, sizeof(check), "platform %s", name);
-        find(findings, check, false, "the driver has no device");
+        doctor_report(findings, check, false, "the driver has no device");
         return;
     }
     for (uint32_t i = 0; i < n && i < OBJECTS_MAX; i++)
-        look_at_device(findings, cl, platform, devices[i]);
+        doctor_check_device(findings, cl, platform, devices[i]);
 }
 
 /* With the environment of this process, the layer and the broker included. */
 static void
-look_at_drivers(struct findings *findings, void *library)
+doctor_check_drivers(struct findings *findings, void *library)
 {
     void *platforms[OBJECTS_MAX];
     struct opencl cl;
     uint32_t n = 0;
 
-    if (!find_functions(library, &cl)) {
-        find(findings, "drivers", false, "the loader has no shared virtual memory: it is older than OpenCL 2.0");
+    if (!doctor_find_functions(library, &cl)) {
+        doctor_report(findings, "drivers", false, "the loader has no shared virtual memory: it is older than OpenCL 2.0");
         return;
     }
     if (cl.clGetPlatformIDs(OBJECTS_MAX, platforms, &n) || !n) {
-        find(findings, "drivers", false, "the loader finds no driver of OpenCL");
+        doctor_report(findings, "drivers", false, "the loader finds no driver of OpenCL");
         return;
     }
     for (uint32_t i = 0; i < n && i < OBJECTS_MAX; i++)
-        look_at_platform(findings, &cl, platforms[i]);
+        doctor_check_platform(findings, &cl, platforms[i]);
 }
 
 static void
-look_at_opencl(struct findings *findings)
+doctor_check_opencl(struct findings *findings)
 {
     void *library = dlopen(LOADER_FILE, RTLD_LAZY | RTLD_LOCAL);
 
     if (!library) {
-        find(findings, LOADER_FILE, false, dlerror());
+        doctor_report(findings, LOADER_FILE, false, dlerror());
         return;
     }
-    look_at_loader(findings, library);
-    look_at_drivers(findings, library);
+    doctor_check_loader(findings, library);
+    doctor_check_drivers(findings, library);
 }
 
 /* ----------------------------------------------------------------------------------------------------------- */
 
 static void
-look_at_process(struct findings *findings, const char *pid)
+doctor_check_process(struct findings *findings, const char *pid)
 {
     char path[64], line[PATH_MAX + 128];
     bool found = false;
@@ -309,14 +309,14 @@ look_at_process(struct findings *findings, const char *pid)
         _cleanup_fclose_ FILE *maps = fopen(path, "re");
 
         if (!maps) {
-            find(findings, path, false, strerror(errno));
+            doctor_report(findings, path, false, strerror(errno));
             return;
         }
         while (!found && fgets(line, sizeof(line), maps))
             found = strstr(line, "/" LAYER_FILE);
     }
     line[strcspn(line, "\n")] = '\0';
-    find(findings, path, found,
+    doctor_report(findings, path, found,
          found ? strchr(line, '/') : "has no " LAYER_FILE ": OPENCL_LAYERS was not set when it started, or it has not "
                                      "called OpenCL yet");
 }
@@ -354,15 +354,15 @@ run_doctor(struct invocation *invocation, struct memclient *ctx)
     (void)ctx;
     output_init(&findings.output, invocation->json, doctor_columns);
     if (process) {
-        look_at_process(&findings, process);
+        doctor_check_process(&findings, process);
     } else {
         /* the layer is to ask the same broker, and nothing here is to start one */
         (void)setenv("MEMORYD_AUTOSTART", "0", 1);
         if (invocation->socket)
             (void)setenv("MEMORYD_SOCKET", invocation->socket, 1);
-        look_at_broker(&findings, invocation);
-        look_at_layers(&findings);
-        look_at_opencl(&findings);
+        doctor_check_broker(&findings, invocation);
+        doctor_check_layers(&findings);
+        doctor_check_opencl(&findings);
     }
     r = output_end(&findings.output, findings.r);
     if (r)

@@ -32,7 +32,7 @@
 /* ---- status ------------------------------------------------------------------------------------ */
 
 static int
-add_node(const struct memclient_node *node, void *data)
+status_add_node(const struct memclient_node *node, void *data)
 {
     struct capacity *sum = data;
 
@@ -43,7 +43,7 @@ add_node(const struct memclient_node *node, void *data)
 
 /* Declared pools are parts of those of the nodes. */
 static int
-add_huge_pool(const struct memclient_pool *pool, void *data)
+status_add_huge_pool(const struct memclient_pool *pool, void *data)
 {
     struct capacity *sum = data;
 
@@ -65,9 +65,9 @@ run_status(struct invocation *invocation, struct memclient *ctx)
     if (!r)
         r = memclient_status(ctx, &row.status);
     if (!r)
-        r = memclient_list_nodes(ctx, add_node, &row.capacity);
+        r = memclient_list_nodes(ctx, status_add_node, &row.capacity);
     if (!r)
-        r = memclient_list_pools(ctx, add_huge_pool, &row.capacity);
+        r = memclient_list_pools(ctx, status_add_huge_pool, &row.capacity);
     if (r < 0)
         return r;
     output_init(&output, invocation->json, status_columns);
@@ -93,7 +93,7 @@ struct leaks {
 };
 
 static int
-leak_item(const struct memclient_buffer_info *info, void *data)
+leak_add_item(const struct memclient_buffer_info *info, void *data)
 {
     struct leaks *leaks = data;
 
@@ -107,7 +107,7 @@ leak_item(const struct memclient_buffer_info *info, void *data)
 /* The maker's program, if a session of the process that made a buffer is older than the buffer: then it is the same
  * process. Nobody knows the others' any more. */
 static int
-name_makers(const struct memclient_session *session, void *data)
+leak_name_makers(const struct memclient_session *session, void *data)
 {
     struct leaks *leaks = data;
     size_t index;
@@ -130,9 +130,9 @@ run_leaks(struct invocation *invocation, struct memclient *ctx)
     int r;
 
     output_init(&leaks.output, invocation->json, leak_columns);
-    r = memclient_list_buffers(ctx, leak_item, &leaks);
+    r = memclient_list_buffers(ctx, leak_add_item, &leaks);
     if (!r && leaks.n)
-        r = memclient_list_sessions(ctx, name_makers, &leaks);
+        r = memclient_list_sessions(ctx, leak_name_makers, &leaks);
     if (!r && !leaks.n && !invocation->json) {
         json_decref(leaks.output.rows);
         puts("no leaks: every buffer is held by a session, a name or a keeping token");

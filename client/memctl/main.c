@@ -139,7 +139,7 @@ is_without_broker(int r)
 
 /* Says why the library's last call failed. That no broker answers has an exit status of its own. */
 static int
-failed(const char *command, int r)
+report_failure(const char *command, int r)
 {
     bool no_broker = is_without_broker(r);
     char words[TEXT_MAX];
@@ -163,11 +163,11 @@ open_broker(const struct invocation *invocation, struct memclient **ctx)
     options.administrator = true;
     options.autostart = invocation->command->autostart ? MEMCLIENT_AUTOSTART_ENV : MEMCLIENT_AUTOSTART_NEVER;
     r = memclient_open(&options, ctx);
-    return r < 0 ? failed(invocation->command->name, r) : EXIT_DONE;
+    return r < 0 ? report_failure(invocation->command->name, r) : EXIT_DONE;
 }
 
 static int
-run(struct invocation *invocation)
+run_command(struct invocation *invocation)
 {
     struct memclient *ctx;
     int r;
@@ -182,7 +182,7 @@ run(struct invocation *invocation)
         return r;
     r = invocation->command->run(invocation, ctx);
     if (r < 0)
-        r = failed(invocation->command->name, r);
+        r = report_failure(invocation->command->name, r);
     memclient_close(ctx);
     return r;
 }
@@ -215,7 +215,7 @@ main(int argc, char **argv)
     invocation.argc = argc - optind;
     invocation.argv = argv + optind;
     optind = 0; /* start anew with the command's own arguments */
-    r = run(&invocation);
+    r = run_command(&invocation);
     /* whatever else it may be, it must not be taken for the program's */
     return r > EXIT_DONE && r < EXIT_NOT_BEGUN && has_program(&invocation) ? EXIT_NOT_BEGUN : r;
 }

@@ -83,7 +83,7 @@ json_text(const char *text)
 }
 
 static void
-format_span(int64_t seconds, char *text, size_t size)
+output_format_span(int64_t seconds, char *text, size_t size)
 {
     if (seconds < 0)
         snprintf(text, size, "0s");
@@ -98,7 +98,7 @@ format_span(int64_t seconds, char *text, size_t size)
 }
 
 static int64_t
-seconds_since(int64_t ms)
+output_seconds_since(int64_t ms)
 {
     struct timespec now;
 
@@ -107,7 +107,7 @@ seconds_since(int64_t ms)
 }
 
 static void
-format_plain(const json_t *value, char *text, size_t size)
+output_format_plain(const json_t *value, char *text, size_t size)
 {
     if (json_is_string(value) && *json_string_value(value))
         text_clean(json_string_value(value), text, size);
@@ -118,7 +118,7 @@ format_plain(const json_t *value, char *text, size_t size)
 }
 
 static void
-format_list(const json_t *value, char *text, size_t size)
+output_format_list(const json_t *value, char *text, size_t size)
 {
     size_t index, used = 0;
     const json_t *element;
@@ -127,13 +127,13 @@ format_list(const json_t *value, char *text, size_t size)
     json_array_foreach (value, index, element) {
         if (index && used < size - 1)
             text[used++] = ',';
-        format_plain(element, text + used, size - used);
+        output_format_plain(element, text + used, size - used);
         used += strlen(text + used);
     }
 }
 
 static void
-format_cell(const struct column *column, const json_t *row, char *text, size_t size)
+output_format_cell(const struct column *column, const json_t *row, char *text, size_t size)
 {
     const json_t *value = json_object_get(row, column->key);
     json_int_t number = json_integer_value(value);
@@ -145,28 +145,28 @@ format_cell(const struct column *column, const json_t *row, char *text, size_t s
     switch (column->form) {
     case COLUMN_TEXT:
     case COLUMN_NUMBER:
-        format_plain(value, text, size);
+        output_format_plain(value, text, size);
         return;
     case COLUMN_BYTES:
         format_bytes((uint64_t)number, text, size);
         return;
     case COLUMN_LIST:
-        format_list(value, text, size);
+        output_format_list(value, text, size);
         return;
     case COLUMN_YES:
         snprintf(text, size, "%s", json_is_true(value) ? "yes" : "no");
         return;
     case COLUMN_AGE:
-        format_span(seconds_since(number), text, size);
+        output_format_span(output_seconds_since(number), text, size);
         return;
     case COLUMN_SPAN:
-        format_span(number / 1000, text, size);
+        output_format_span(number / 1000, text, size);
         return;
     }
 }
 
 static bool
-is_right(const struct column *column)
+output_is_right_aligned(const struct column *column)
 {
     switch (column->form) {
     case COLUMN_NUMBER:
@@ -183,7 +183,7 @@ is_right(const struct column *column)
 }
 
 static void
-print_cell(const char *cell, size_t width, bool right, bool last)
+output_print_cell(const char *cell, size_t width, bool right, bool last)
 {
     size_t columns = text_columns(cell), blanks = columns < width ? width - columns : 0;
 
@@ -194,21 +194,21 @@ print_cell(const char *cell, size_t width, bool right, bool last)
 }
 
 static void
-print_row(const struct column *const *columns, const size_t *widths, size_t n, const json_t *row)
+output_print_row(const struct column *const *columns, const size_t *widths, size_t n, const json_t *row)
 {
     for (size_t i = 0; i < n; i++) {
         char cell[TEXT_MAX];
 
         fputs(i ? "  " : "", stdout);
         if (row)
-            format_cell(columns[i], row, cell, sizeof(cell));
-        print_cell(row ? cell : columns[i]->heading, widths[i], is_right(columns[i]), i + 1 == n);
+            output_format_cell(columns[i], row, cell, sizeof(cell));
+        output_print_cell(row ? cell : columns[i]->heading, widths[i], output_is_right_aligned(columns[i]), i + 1 == n);
     }
     putchar('\n');
 }
 
 static void
-print_table(const struct output *output)
+output_print_table(const struct output *output)
 {
     const struct column *columns[COLUMNS_MAX];
     size_t widths[COLUMNS_MAX], index, n = 0;
@@ -224,19 +224,19 @@ print_table(const struct output *output)
             char cell[TEXT_MAX];
             size_t width;
 
-            format_cell(columns[i], row, cell, sizeof(cell));
+            output_format_cell(columns[i], row, cell, sizeof(cell));
             width = text_columns(cell);
             if (width > widths[i])
                 widths[i] = width;
         }
 
-    print_row(columns, widths, n, NULL);
+    output_print_row(columns, widths, n, NULL);
     json_array_foreach (output->rows, index, row)
-        print_row(columns, widths, n, row);
+        output_print_row(columns, widths, n, row);
 }
 
 static void
-print_vertical(const struct output *output)
+output_print_vertical(const struct output *output)
 {
     const json_t *row = json_array_get(output->rows, 0);
     size_t width = 0;
@@ -248,7 +248,7 @@ print_vertical(const struct output *output)
     for (const struct column *column = output->columns; column->key; column++) {
         if (!column->heading)
             continue;
-        format_cell(column, row, cell, sizeof(cell));
+        output_format_cell(column, row, cell, sizeof(cell));
         printf("%s:%*s %s\n", column->heading, (int)(width - strlen(column->heading)), "", cell);
     }
 }
@@ -274,9 +274,9 @@ output_end(struct output *output, int r)
             (void)json_dumpf(output->rows, stdout, JSON_INDENT(2) | JSON_ENSURE_ASCII);
             putchar('\n');
         } else if (output->vertical) {
-            print_vertical(output);
+            output_print_vertical(output);
         } else {
-            print_table(output);
+            output_print_table(output);
         }
         r = output_flush();
     }

@@ -12,7 +12,7 @@
 
 /* As memctl and the broker write ids: decimal, not 0, without zeros before it. */
 static bool
-parse_id(const char *text, uint64_t *ret)
+reference_parse_id(const char *text, uint64_t *ret)
 {
     unsigned long long id;
     char *end;
@@ -28,7 +28,7 @@ parse_id(const char *text, uint64_t *ret)
 }
 
 static bool
-has_prefix(const char *text, const char *prefix, const char **ret)
+reference_has_prefix(const char *text, const char *prefix, const char **ret)
 {
     size_t n = strlen(prefix);
 
@@ -44,21 +44,21 @@ reference_parse(const char *text, struct reference *reference)
     const char *rest;
 
     *reference = (struct reference){.kind = REFERENCE_NAME, .name = text};
-    if (has_prefix(text, "name:", &rest)) {
+    if (reference_has_prefix(text, "name:", &rest)) {
         reference->name = rest;
         return *rest ? NULL : "has no name behind name:";
     }
-    if (has_prefix(text, "id:", &rest)) {
+    if (reference_has_prefix(text, "id:", &rest)) {
         reference->kind = REFERENCE_ID;
-        return parse_id(rest, &reference->id) ? NULL : "has no id behind id:; put name: before it if it is a name";
+        return reference_parse_id(rest, &reference->id) ? NULL : "has no id behind id:; put name: before it if it is a name";
     }
-    if (has_prefix(text, "token:", &rest)) {
+    if (reference_has_prefix(text, "token:", &rest)) {
         reference->kind = REFERENCE_TOKEN;
         return !memclient_token_parse(rest, &reference->token)
                    ? NULL
                    : "has no token's 64 digits behind token:; put name: before it if it is a name";
     }
-    if (parse_id(text, &reference->id) || (*text == '#' && parse_id(text + 1, &reference->id)))
+    if (reference_parse_id(text, &reference->id) || (*text == '#' && reference_parse_id(text + 1, &reference->id)))
         reference->kind = REFERENCE_ID;
     else if (!memclient_token_parse(text, &reference->token))
         reference->kind = REFERENCE_TOKEN;

@@ -24,7 +24,7 @@ text_init(void)
 
 /* The character that begins the text, which is not at its end; its length, or 0: that byte is no UTF-8. */
 static size_t
-next_character(const char *text, uint32_t *ret)
+text_next_character(const char *text, uint32_t *ret)
 {
     static const uint8_t masks[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
     size_t length = utf8_character(text, strnlen(text, 4));
@@ -39,7 +39,7 @@ next_character(const char *text, uint32_t *ret)
 
 /* C0, DEL and C1; what ends a line; what turns the direction of writing round. */
 static bool
-is_control(uint32_t c)
+text_is_control(uint32_t c)
 {
     return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x61c || c == 0x200e || c == 0x200f
            || (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
@@ -53,11 +53,11 @@ text_clean(const char *text, char *clean, size_t size)
     while (*text) {
         char one[8];
         uint32_t c = 0;
-        size_t length = next_character(text, &c), n;
+        size_t length = text_next_character(text, &c), n;
 
-        if (!length || (is_control(c) && c < 0x100))
+        if (!length || (text_is_control(c) && c < 0x100))
             n = (size_t)snprintf(one, sizeof(one), "\\x%02x", length ? c : (uint32_t)(uint8_t)*text);
-        else if (is_control(c))
+        else if (text_is_control(c))
             n = (size_t)snprintf(one, sizeof(one), "\\u%04x", c & 0xffff);
         else
             memcpy(one, text, n = length);
@@ -78,7 +78,7 @@ text_columns(const char *text)
 
     while (*text) {
         uint32_t c = 0;
-        size_t length = next_character(text, &c);
+        size_t length = text_next_character(text, &c);
         int width = length ? wcwidth((wchar_t)c) : 1;
 
         /* what the locale does not know is most likely a character of one column */

@@ -22,19 +22,19 @@ static const struct {
 };
 
 static bool
-is_word(char c)
+words_is_word_character(char c)
 {
     return isalnum((unsigned char)c) || c == '_' || c == '-' || c == '.' || c == '/';
 }
 
 /* The length of one of their words that begins here; 0 if none does. */
 static size_t
-translate(const char *at, const char **ret)
+words_translate(const char *at, const char **ret)
 {
     for (size_t i = 0; i < sizeof(dictionary) / sizeof(dictionary[0]); i++) {
         size_t n = strlen(dictionary[i].theirs);
 
-        if (!strncmp(at, dictionary[i].theirs, n) && !is_word(at[n])) {
+        if (!strncmp(at, dictionary[i].theirs, n) && !words_is_word_character(at[n])) {
             *ret = dictionary[i].ours;
             return n;
         }
@@ -44,7 +44,7 @@ translate(const char *at, const char **ret)
 
 /* Likewise of "8388608 bytes", which becomes "8M". Small ones stay. */
 static size_t
-shorten(const char *at, char *text, size_t size)
+words_shorten(const char *at, char *text, size_t size)
 {
     static const char unit[] = " bytes";
     unsigned long long bytes;
@@ -54,7 +54,7 @@ shorten(const char *at, char *text, size_t size)
         return 0;
     errno = 0;
     bytes = strtoull(at, &end, 10);
-    if (errno || bytes < 1024 || strncmp(end, unit, sizeof(unit) - 1) != 0 || is_word(end[sizeof(unit) - 1]))
+    if (errno || bytes < 1024 || strncmp(end, unit, sizeof(unit) - 1) != 0 || words_is_word_character(end[sizeof(unit) - 1]))
         return 0;
     format_bytes(bytes, text, size);
     return (size_t)(end - at) + sizeof(unit) - 1;
@@ -65,7 +65,7 @@ shorten(const char *at, char *text, size_t size)
  * sentences go on with, and between quotation marks. 0: there is none.
  */
 static size_t
-name_length(const char *sentence, const char *at)
+words_name_length(const char *sentence, const char *at)
 {
     static const char *const ends[] = {"; another user's is written", " is bound already", " is uid ", " grants uid ",
                                        ": "};
@@ -99,13 +99,13 @@ words_of(const char *sentence, char *words, size_t size)
         size_t n = 0, length;
 
         if (!named)
-            named = name_length(start, sentence);
-        if (!is_word(before) && !named) {
-            n = shorten(sentence, bytes, sizeof(bytes));
+            named = words_name_length(start, sentence);
+        if (!words_is_word_character(before) && !named) {
+            n = words_shorten(sentence, bytes, sizeof(bytes));
             if (n)
                 ours = bytes;
             else
-                n = translate(sentence, &ours);
+                n = words_translate(sentence, &ours);
         }
         /* "buffer #12" */
         if (!n && !named && *sentence == '#' && before == ' ' && isdigit((unsigned char)sentence[1]))

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See heap.h. */
+/*
+ * See heap.h. The lock of a cache is never held over a call of the broker, nor while anything is released.
+ */
 #include "opencl/heap.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,13 +19,13 @@
 #include <memclient/umf/umf/pools/pool_disjoint.h>
 #include <memclient/umf/umf/providers/provider_memoryd.h>
 
-#include "opencl/cached.h"
+#include "base/list.h"
 #include "opencl/error.h"
 #include "opencl/free_queue.h"
 #include "opencl/table.h"
 
 /*
- * Programs ask for a kilobyte at a time, a hundred thousand times: slabs are so large that neither mappings nor buffers
+ * Programs allocate a kilobyte at a time, a hundred thousand times: slabs are so large that neither mappings nor buffers
  * run out, and so small that a program that needs little does not pay for much.
  */
 #define SLAB_SIZE     ((size_t)1 << 20)
@@ -36,127 +39,252 @@ struct svm_heap {
     umf_memory_pool_handle_t pool;
 };
 
-/* ---- the provider between --------------------------------------------------------------------------------- */
+/* ---- the cache -------------------------------------------------------------------------------------------- */
 
-struct later {
+struct slab_cache {
     umf_memory_provider_handle_t memoryd;
-    struct cached_slabs cached;
+    pthread_mutex_t lock;
+    struct list slabs; /* the oldest first */
 };
 
-/* Of this thread's last allocation, if it was the provider that failed. */
-static __thread int failure;
+/* A slab or a large allocation that was freed. */
+struct slab {
+    struct queued_free queued; /* on its way to the memoryd provider */
+    struct list link;          /* or in the cache */
+    struct slab_cache *cache;
+    struct memclient_buffer *buffer; /* the allocation's, while it is in the cache */
+    void *ptr;
+    size_t size;
+};
 
-static umf_result_t later_initialize(void *params, void **ret)
+static struct slab *slab_of(struct list *link)
 {
-    struct later *later = malloc(sizeof(*later));
+    return container_of(link, struct slab, link);
+}
 
-    if (!later)
+static void slab_release(struct queued_free *queued)
+{
+    struct slab *slab = container_of(queued, struct slab, queued);
+
+    (void)umfMemoryProviderFree(slab->cache->memoryd, slab->ptr, slab->size);
+    free(slab);
+}
+
+static void slabs_release(struct list *slabs)
+{
+    struct list *link;
+
+    while ((link = list_pop(slabs))) {
+        struct slab *slab = slab_of(link);
+
+        /* the mapping of a lost one is still there to be released */
+        (void)memclient_cache_take(slab->buffer);
+        free_queue_put(&slab->queued);
+    }
+}
+
+/* The allocation's whole buffer, mapped as it was allocated; or NULL. */
+static struct memclient_buffer *slab_find_buffer(const struct slab *slab)
+{
+    struct memclient_address_info info = MEMCLIENT_ADDRESS_INFO_INIT;
+
+    if (memclient_query_address(slab->ptr, &info) || info.address != slab->ptr || info.offset ||
+        info.length < slab->size || info.access != (MEMCLIENT_READ | MEMCLIENT_WRITE))
+        return NULL;
+    return info.buffer;
+}
+
+/* Moves those that the broker has taken to the list. The caller has the lock. */
+static void slab_cache_find_lost(struct slab_cache *cache, struct list *lost)
+{
+    list_for_each_entry_safe(slab, &cache->slabs, struct slab, link)
+    {
+        if (memclient_cache_is_lost(slab->buffer)) {
+            list_remove(&slab->link);
+            list_append(lost, &slab->link);
+        }
+    }
+}
+
+/* Caches the slab, and evicts others for it by the free queue. False: it cannot be cached. */
+static bool slab_cache_put(struct slab_cache *cache, struct slab *slab)
+{
+    struct list evicted = LIST_INIT(evicted), *oldest;
+    int r;
+
+    slab->buffer = slab_find_buffer(slab);
+    if (!slab->buffer)
+        return false;
+    pthread_mutex_lock(&cache->lock);
+    slab_cache_find_lost(cache, &evicted);
+    while ((r = memclient_cache_put(slab->buffer)) == -ENOSPC && (oldest = list_pop(&cache->slabs))) {
+        list_append(&evicted, oldest);
+        (void)memclient_cache_take(slab_of(oldest)->buffer);
+    }
+    if (!r)
+        list_append(&cache->slabs, &slab->link);
+    pthread_mutex_unlock(&cache->lock);
+    slabs_release(&evicted);
+    return !r;
+}
+
+/* The youngest that fits, whose pages are warm in the processor's caches; or NULL. The caller has the lock. */
+static struct slab *slab_cache_find(struct slab_cache *cache, size_t size, size_t alignment)
+{
+    for (struct list *link = cache->slabs.prev; link != &cache->slabs; link = link->prev) {
+        struct slab *slab = slab_of(link);
+
+        if (slab->size == size && (uintptr_t)slab->ptr % (alignment ? alignment : 1) == 0)
+            return slab;
+    }
+    return NULL;
+}
+
+/* Memory of this size, at a multiple of the alignment, out of the cache; NULL: there is none. */
+static void *slab_cache_take(struct slab_cache *cache, size_t size, size_t alignment)
+{
+    struct list lost = LIST_INIT(lost);
+    struct slab *slab;
+    void *ptr = NULL;
+
+    pthread_mutex_lock(&cache->lock);
+    while (!ptr && (slab = slab_cache_find(cache, size, alignment))) {
+        list_remove(&slab->link);
+        if (memclient_cache_take(slab->buffer)) {
+            list_append(&lost, &slab->link);
+            continue;
+        }
+        ptr = slab->ptr;
+        free(slab);
+    }
+    pthread_mutex_unlock(&cache->lock);
+    slabs_release(&lost);
+    return ptr;
+}
+
+/* Empties the cache by the free queue, without waiting. False: it was empty. */
+static bool slab_cache_drain(struct slab_cache *cache)
+{
+    struct list all = LIST_INIT(all);
+    bool is_any;
+
+    pthread_mutex_lock(&cache->lock);
+    list_splice(&all, &cache->slabs);
+    pthread_mutex_unlock(&cache->lock);
+    is_any = !list_is_empty(&all);
+    slabs_release(&all);
+    return is_any;
+}
+
+/* ---- the cache as a provider ------------------------------------------------------------------------------ */
+
+/* The error of this thread's last allocation, if the provider failed. */
+static __thread int provider_error;
+
+static umf_result_t provider_initialize(void *params, void **ret)
+{
+    struct slab_cache *cache = malloc(sizeof(*cache));
+
+    if (!cache)
         return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
-    later->memoryd = params;
-    cached_init(&later->cached);
-    *ret = later;
+    cache->memoryd = params;
+    pthread_mutex_init(&cache->lock, NULL);
+    list_init(&cache->slabs);
+    *ret = cache;
     return UMF_RESULT_SUCCESS;
 }
 
-static void later_finalize(void *provider)
+static void provider_finalize(void *provider)
 {
-    struct later *later = provider;
+    struct slab_cache *cache = provider;
 
-    (void)cached_return_all(&later->cached);
+    (void)slab_cache_drain(cache);
     free_queue_flush();
-    cached_deinit(&later->cached);
-    umfMemoryProviderDestroy(later->memoryd);
-    free(later);
+    pthread_mutex_destroy(&cache->lock);
+    umfMemoryProviderDestroy(cache->memoryd);
+    free(cache);
 }
 
-/* What was freed may be enough, or in the way. */
-static umf_result_t later_alloc(void *provider, size_t size, size_t alignment, void **ptr)
+/* On failure it releases what was freed, which may be enough or in the way, and tries once more. */
+static umf_result_t provider_alloc(void *provider, size_t size, size_t alignment, void **ptr)
 {
-    struct later *later = provider;
+    struct slab_cache *cache = provider;
     umf_result_t result;
     const char *text = "";
     int32_t number = 0;
 
-    *ptr = cached_take(&later->cached, size, alignment);
+    *ptr = slab_cache_take(cache, size, alignment);
     if (*ptr)
         return UMF_RESULT_SUCCESS;
-    result = umfMemoryProviderAlloc(later->memoryd, size, alignment, ptr);
-    if (result != UMF_RESULT_SUCCESS && cached_return_all(&later->cached)) {
+    result = umfMemoryProviderAlloc(cache->memoryd, size, alignment, ptr);
+    if (result != UMF_RESULT_SUCCESS && slab_cache_drain(cache)) {
         free_queue_flush();
-        result = umfMemoryProviderAlloc(later->memoryd, size, alignment, ptr);
+        result = umfMemoryProviderAlloc(cache->memoryd, size, alignment, ptr);
     }
     if (result == UMF_RESULT_SUCCESS)
         return result;
-    umfMemoryProviderGetLastNativeError(later->memoryd, &text, &number);
-    failure = svm_fail(UMF_MEMORYD_RESULTS_START_FROM - number, "%s", text);
+    umfMemoryProviderGetLastNativeError(cache->memoryd, &text, &number);
+    provider_error = svm_fail(UMF_MEMORYD_RESULTS_START_FROM - number, "%s", text);
     return result;
 }
 
-static void release_slab(struct queued_free *queued)
+static umf_result_t provider_free(void *provider, void *ptr, size_t size)
 {
-    struct cached_slab *slab = container_of(queued, struct cached_slab, queued);
-
-    (void)umfMemoryProviderFree(slab->memoryd, slab->ptr, slab->size);
-    free(slab);
-}
-
-static umf_result_t later_free(void *provider, void *ptr, size_t size)
-{
-    struct later *later = provider;
-    struct cached_slab *slab = malloc(sizeof(*slab));
+    struct slab_cache *cache = provider;
+    struct slab *slab = malloc(sizeof(*slab));
 
     if (!slab)
-        return umfMemoryProviderFree(later->memoryd, ptr, size);
-    *slab = (struct cached_slab){.memoryd = later->memoryd, .ptr = ptr, .size = size, .queued.release = release_slab};
+        return umfMemoryProviderFree(cache->memoryd, ptr, size);
+    *slab = (struct slab){.cache = cache, .ptr = ptr, .size = size, .queued.release = slab_release};
     list_init(&slab->queued.link);
     list_init(&slab->link);
-    if (!cached_put(&later->cached, slab))
+    if (!slab_cache_put(cache, slab))
         free_queue_put(&slab->queued);
     return UMF_RESULT_SUCCESS;
 }
 
-static void later_get_last_native_error(void *provider, const char **message, int32_t *error)
+static void provider_get_last_native_error(void *provider, const char **message, int32_t *error)
 {
-    const struct later *later = provider;
+    const struct slab_cache *cache = provider;
 
-    umfMemoryProviderGetLastNativeError(later->memoryd, message, error);
+    umfMemoryProviderGetLastNativeError(cache->memoryd, message, error);
 }
 
-static umf_result_t later_get_recommended_page_size(void *provider, size_t size, size_t *page_size)
+static umf_result_t provider_get_recommended_page_size(void *provider, size_t size, size_t *page_size)
 {
-    const struct later *later = provider;
+    const struct slab_cache *cache = provider;
 
-    return umfMemoryProviderGetRecommendedPageSize(later->memoryd, size, page_size);
+    return umfMemoryProviderGetRecommendedPageSize(cache->memoryd, size, page_size);
 }
 
-static umf_result_t later_get_min_page_size(void *provider, void *ptr, size_t *page_size)
+static umf_result_t provider_get_min_page_size(void *provider, void *ptr, size_t *page_size)
 {
-    const struct later *later = provider;
+    const struct slab_cache *cache = provider;
 
-    return umfMemoryProviderGetMinPageSize(later->memoryd, ptr, page_size);
+    return umfMemoryProviderGetMinPageSize(cache->memoryd, ptr, page_size);
 }
 
-static const char *later_get_name(void *provider)
+static const char *provider_get_name(void *provider)
 {
-    return "memoryd-later";
+    return "memoryd-cached";
 }
 
-static const umf_memory_provider_ops_t later_ops = {
+static const umf_memory_provider_ops_t provider_ops = {
     .version = UMF_VERSION_CURRENT,
-    .initialize = later_initialize,
-    .finalize = later_finalize,
-    .alloc = later_alloc,
-    .free = later_free,
-    .get_last_native_error = later_get_last_native_error,
-    .get_recommended_page_size = later_get_recommended_page_size,
-    .get_min_page_size = later_get_min_page_size,
-    .get_name = later_get_name,
+    .initialize = provider_initialize,
+    .finalize = provider_finalize,
+    .alloc = provider_alloc,
+    .free = provider_free,
+    .get_last_native_error = provider_get_last_native_error,
+    .get_recommended_page_size = provider_get_recommended_page_size,
+    .get_min_page_size = provider_get_min_page_size,
+    .get_name = provider_get_name,
 };
 
 /* ---- making one ------------------------------------------------------------------------------------------- */
 
-/* Unlike those of any other heap: pids are not, where there are several namespaces of them. */
-static int begin_of_names(const struct memclient_svm_options *options, char name[MEMCLIENT_NAME_SIZE])
+/* Differs from that of any other heap: a pid alone does not, where there are several namespaces of pids. */
+static int heap_name_prefix(const struct memclient_svm_options *options, char name[MEMCLIENT_NAME_SIZE])
 {
     struct memclient_connection_info info = MEMCLIENT_CONNECTION_INFO_INIT;
     static atomic_uint heaps;
@@ -168,11 +296,11 @@ static int begin_of_names(const struct memclient_svm_options *options, char name
     return r;
 }
 
-static umf_result_t make_pool(const struct memclient_svm_options *options, const char *name, struct svm_heap *heap)
+static umf_result_t heap_make_pool(const struct memclient_svm_options *options, const char *name, struct svm_heap *heap)
 {
     umf_memoryd_memory_provider_params_t params = umfMemorydMemoryProviderParamsDefault();
     umf_disjoint_pool_params_t pool_params = umfDisjointPoolParamsDefault();
-    umf_memory_provider_handle_t memoryd, later;
+    umf_memory_provider_handle_t memoryd, cached;
     umf_result_t result;
 
     params.context = options->context;
@@ -190,15 +318,15 @@ static umf_result_t make_pool(const struct memclient_svm_options *options, const
     result = umfMemoryProviderCreate(umfMemorydMemoryProviderOps(), &params, &memoryd);
     if (result != UMF_RESULT_SUCCESS)
         return result;
-    result = umfMemoryProviderCreate(&later_ops, memoryd, &later);
+    result = umfMemoryProviderCreate(&provider_ops, memoryd, &cached);
     if (result != UMF_RESULT_SUCCESS) {
         umfMemoryProviderDestroy(memoryd);
         return result;
     }
-    result = umfPoolCreate(umfDisjointPoolOps(), later, &pool_params,
+    result = umfPoolCreate(umfDisjointPoolOps(), cached, &pool_params,
                            UMF_POOL_CREATE_FLAG_OWN_PROVIDER | UMF_POOL_CREATE_FLAG_DISABLE_TRACKING, &heap->pool);
     if (result != UMF_RESULT_SUCCESS)
-        umfMemoryProviderDestroy(later);
+        umfMemoryProviderDestroy(cached);
     return result;
 }
 
@@ -206,7 +334,7 @@ int svm_heap_new(const struct memclient_svm_options *options, struct svm_heap **
 {
     char name[MEMCLIENT_NAME_SIZE];
     struct svm_heap *heap;
-    int r = begin_of_names(options, name);
+    int r = heap_name_prefix(options, name);
 
     if (r)
         return r;
@@ -215,7 +343,7 @@ int svm_heap_new(const struct memclient_svm_options *options, struct svm_heap **
         return svm_fail(-ENOMEM, "no memory for the records of a heap");
     heap->generation = table_generation();
     heap->poolable_max = options->flags & MEMCLIENT_SVM_SEPARATE ? 0 : POOLABLE_MAX;
-    if (make_pool(options, name, heap) != UMF_RESULT_SUCCESS) {
+    if (heap_make_pool(options, name, heap) != UMF_RESULT_SUCCESS) {
         free(heap);
         return svm_fail(-EINVAL, "no heap can be made so: see that pool, nodes and placement are what the broker has");
     }
@@ -237,10 +365,10 @@ int svm_heap_alloc(struct svm_heap *heap, size_t size, size_t alignment, void **
 {
     void *ptr;
 
-    failure = 0;
+    provider_error = 0;
     ptr = umfPoolAlignedMalloc(heap->pool, size, alignment);
     if (!ptr)
-        return failure ? failure : svm_fail(-ENOMEM, "no memory for the records of an allocation");
+        return provider_error ? provider_error : svm_fail(-ENOMEM, "no memory for the records of an allocation");
     *ret = ptr;
     return 0;
 }

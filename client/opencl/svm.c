@@ -17,7 +17,6 @@
 #include "opencl/free_queue.h"
 #include "opencl/heap.h"
 #include "opencl/imports.h"
-#include "opencl/quarantine.h"
 #include "opencl/table.h"
 
 #define NODES_MAX 64
@@ -35,21 +34,18 @@ static pthread_mutex_t heap_lock = PTHREAD_MUTEX_INITIALIZER;
 static void svm_before_fork(void)
 {
     table_before_fork();
-    quarantine_before_fork();
     free_queue_before_fork();
 }
 
 static void svm_in_parent(void)
 {
     free_queue_in_parent();
-    quarantine_in_parent();
     table_in_parent();
 }
 
 static void svm_in_child(void)
 {
     free_queue_in_child();
-    quarantine_in_child();
     table_in_child();
     imports_in_child();
     (void)pthread_mutex_init(&heap_lock, NULL);
@@ -136,7 +132,8 @@ int memclient_svm_create(const struct memclient_svm_options *options, struct mem
     given.pool = copy_option(given.pool, given.pool ? strlen(given.pool) + 1 : 0, &failed);
     given.name = copy_option(given.name, strlen(given.name) + 1, &failed);
     svm->options = given;
-    quarantine_init(&svm->quarantine, given.quarantine);
+    list_init(&svm->quarantine.entries);
+    svm->quarantine.max_bytes = given.quarantine;
     if (failed) {
         free_records(svm);
         return svm_fail(-ENOMEM, "no memory for the records of a heap");
@@ -195,11 +192,11 @@ static void entry_release(struct entry *entry)
     free(entry);
 }
 
-static void release_quarantine(struct memclient_svm *svm, uint64_t most)
+static void release_quarantine(struct memclient_svm *svm, uint64_t max_bytes)
 {
     struct entry *entry;
 
-    while ((entry = quarantine_take(&svm->quarantine, most)))
+    while ((entry = quarantine_take(&svm->quarantine, max_bytes)))
         entry_release(entry);
 }
 
@@ -209,14 +206,14 @@ int svm_free(struct memclient_svm *svm, const void *owner, void *ptr)
 
     if (!entry)
         return -EINVAL;
-    if (!entry->heap || entry->generation != table_generation() || entry->size > svm->quarantine.most) {
+    if (!entry->heap || entry->generation != table_generation() || entry->size > svm->quarantine.max_bytes) {
         entry_release(entry);
         return 0;
     }
     if (svm_heap_is_separate(entry->heap, entry->size))
         (void)memclient_protect(svm->options.context, ptr, 0, MEMCLIENT_NO_ACCESS);
     quarantine_put(&svm->quarantine, entry);
-    release_quarantine(svm, svm->quarantine.most);
+    release_quarantine(svm, svm->quarantine.max_bytes);
     return 0;
 }
 

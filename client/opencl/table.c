@@ -77,6 +77,27 @@ void table_take_all(const struct memclient_svm *svm, struct list *list)
     pthread_mutex_unlock(&lock);
 }
 
+void quarantine_put(struct quarantine *quarantine, struct entry *entry)
+{
+    pthread_mutex_lock(&lock);
+    list_append(&quarantine->entries, &entry->waiting);
+    quarantine->bytes += entry->size;
+    pthread_mutex_unlock(&lock);
+}
+
+struct entry *quarantine_take(struct quarantine *quarantine, uint64_t max_bytes)
+{
+    struct entry *entry = NULL;
+
+    pthread_mutex_lock(&lock);
+    if (quarantine->bytes > max_bytes) {
+        entry = container_of(list_pop(&quarantine->entries), struct entry, waiting);
+        quarantine->bytes -= entry->size;
+    }
+    pthread_mutex_unlock(&lock);
+    return entry;
+}
+
 unsigned table_generation(void)
 {
     return atomic_load_explicit(&generation, memory_order_relaxed);

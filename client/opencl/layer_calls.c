@@ -15,30 +15,26 @@
 
 /* ---- allocating ------------------------------------------------------------------------------------------- */
 
-static void *layer_allocate(cl_context context, const struct layer_devices *devices, cl_svm_mem_flags flags,
-                            size_t size, cl_uint alignment)
+/* 0, or a negative errno with its sentence. The driver's own allocation may be NULL without one. */
+static int layer_allocate(cl_context context, const struct layer_devices *devices, cl_svm_mem_flags flags,
+                          size_t size, cl_uint alignment, void **ptr)
 {
-    void *ptr;
+    int r = memclient_svm_check(devices->of, devices->n, flags, size, alignment, NULL);
 
-    if (memclient_svm_check(devices->of, devices->n, flags, size, alignment, NULL)) {
-        layer_explain("clSVMAlloc");
-        return NULL;
+    if (r)
+        return r;
+    if (!layer_heap())
+        return svm_fail(-ENOMEM, "no memory for the records of a heap");
+    if (!layer_has_broker()) {
+        *ptr = layer_below->clSVMAlloc(context, flags, size, alignment);
+        return 0;
     }
-    if (!layer_heap()) {
-        (void)svm_fail(-ENOMEM, "no memory for the records of a heap");
-        layer_explain("clSVMAlloc");
-        return NULL;
-    }
-    if (!layer_has_broker())
-        return layer_below->clSVMAlloc(context, flags, size, alignment);
     if (!alignment)
         alignment = svm_largest_type(devices->of, devices->n);
-    if (svm_alloc(layer_heap(), context, flags, size, alignment, &ptr)) {
-        layer_explain("clSVMAlloc");
-        return NULL;
-    }
-    (void)layer_below->clRetainContext(context);
-    return ptr;
+    r = svm_alloc(layer_heap(), context, flags, size, alignment, ptr);
+    if (!r)
+        (void)layer_below->clRetainContext(context);
+    return r;
 }
 
 static void *CL_API_CALL svm_alloc_call(cl_context context, cl_svm_mem_flags flags, size_t size, cl_uint alignment)
@@ -46,19 +42,18 @@ static void *CL_API_CALL svm_alloc_call(cl_context context, cl_svm_mem_flags fla
     static atomic_flag said = ATOMIC_FLAG_INIT;
     struct layer_devices devices = {0};
     void *ptr = NULL;
+    int r = 0;
 
     if (layer_devices_get(context, &devices) != CL_SUCCESS) {
-        (void)svm_fail(-EINVAL, "the context is none, or the driver does not tell its devices");
-        layer_explain("clSVMAlloc");
+        r = svm_fail(-EINVAL, "the context is none, or the driver does not tell its devices");
+    } else if (devices.takes_our_memory) {
+        r = layer_allocate(context, &devices, flags, size, alignment, &ptr);
     } else {
-        if (devices.takes_our_memory) {
-            ptr = layer_allocate(context, &devices, flags, size, alignment);
-        } else {
-            layer_say(&said,
-                      "this driver takes no memory but its own, so that it allocates shared virtual memory itself");
-            ptr = layer_below->clSVMAlloc(context, flags, size, alignment);
-        }
+        layer_say(&said, "this driver takes no memory but its own, so that it allocates shared virtual memory itself");
+        ptr = layer_below->clSVMAlloc(context, flags, size, alignment);
     }
+    if (r)
+        layer_explain("clSVMAlloc");
     layer_devices_put(&devices);
     return ptr;
 }

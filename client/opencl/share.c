@@ -6,9 +6,12 @@
 #include <memclient/umf/umf.h>
 #include <memclient/umf/umf/providers/provider_memoryd.h>
 
+#include "base/cleanup.h"
 #include "opencl/error.h"
 #include "opencl/svm.h"
 #include "opencl/table.h"
+
+DEFINE_CLEANUP(struct memclient_buffer *, memclient_buffer_unref);
 
 static int share_find_buffer(const void *owner, const void *ptr, struct memclient_buffer **buf, uint64_t *offset,
                        uint64_t *length)
@@ -36,14 +39,12 @@ static int share_find_buffer(const void *owner, const void *ptr, struct memclien
 
 int svm_export_fd(const void *owner, const void *ptr, unsigned rights, int *fd, uint64_t *offset, uint64_t *length)
 {
-    struct memclient_buffer *buf;
+    _cleanup_(memclient_buffer_unrefp) struct memclient_buffer *buf = NULL;
     uint64_t at, bytes;
     int r = share_find_buffer(owner, ptr, &buf, &at, &bytes);
 
-    if (r)
-        return r;
-    r = svm_native(memclient_export_fd(buf, rights, fd));
-    (void)memclient_buffer_unref(buf);
+    if (!r)
+        r = svm_native(memclient_export_fd(buf, rights, fd));
     if (r)
         return r;
     *offset = at;
@@ -55,16 +56,15 @@ int svm_share(const void *owner, const void *ptr, const struct memclient_share_o
               struct memclient_token *token, uint64_t *offset, uint64_t *length)
 {
     struct memclient_share_options like_fd = MEMCLIENT_SHARE_OPTIONS_INIT;
-    struct memclient_buffer *buf;
+    _cleanup_(memclient_buffer_unrefp) struct memclient_buffer *buf = NULL;
     uint64_t at, bytes;
     int r = share_find_buffer(owner, ptr, &buf, &at, &bytes);
 
     if (r)
         return r;
-    /* who imports a descriptor may share on, and so may who opens a token, unless the terms say otherwise */
+    /* an importer of a descriptor may share on, and so may the opener of a token, unless the terms say otherwise */
     like_fd.rights = (memclient_buffer_rights(buf) & (MEMCLIENT_READ | MEMCLIENT_WRITE)) | MEMCLIENT_SHARE;
     r = svm_native(memclient_share(buf, options ? options : &like_fd, token));
-    (void)memclient_buffer_unref(buf);
     if (r)
         return r;
     *offset = at;

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 static __thread struct {
     int code;
@@ -100,6 +101,15 @@ int fail_alloc(int r)
     else if (!memclient_error_status() && error_of_native(-r) == NBLA_ERROR_OS)
         error = NBLA_ERROR_OS;
     return fail(error, "%s", memclient_error());
+}
+
+void *object_new(size_t size)
+{
+    void *object = calloc(1, size);
+
+    if (!object)
+        (void)fail(NBLA_ERROR_MEMORY, "no memory for an object");
+    return object;
 }
 
 int fail_parents(void)

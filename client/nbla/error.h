@@ -22,5 +22,8 @@ int fail_alloc(int r);
 /* What was made before a fork is to be shared by the child. */
 int fail_parents(void);
 
+/* Zeroed memory for an object. NULL: it has failed. */
+void *object_new(size_t size);
+
 /* An argument that must not be NULL. */
 #define fail_null(name) fail(NBLA_ERROR_VALUE, name " is NULL")

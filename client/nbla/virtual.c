@@ -25,11 +25,9 @@ nbla_memory *nbla_memory_new_virtual(memclient *ctx, size_t bytes, const char *d
     if (!device)
         return NULL;
     device_unref(device);
-    virtual = calloc(1, sizeof(*virtual));
-    if (!virtual) {
-        (void)fail(NBLA_ERROR_MEMORY, "no memory for an object");
+    virtual = object_new(sizeof(*virtual));
+    if (!virtual)
         return NULL;
-    }
     virtual->ctx = ctx;
     memory = nbla_memory_new_ops(bytes, device_id, NBLA_TYPE_VIRTUAL, &virtual_ops, virtual);
     if (!memory) {
@@ -66,22 +64,16 @@ static int fail_virtual(const char *what)
 
 static int virtual_alloc(nbla_memory *memory)
 {
-    (void)memory;
     return fail_virtual("allocated: bind() it");
 }
 
 static int virtual_divide(nbla_memory *memory, size_t second_start, nbla_memory **second)
 {
-    (void)memory;
-    (void)second_start;
-    (void)second;
     return fail_virtual("divided");
 }
 
 static int virtual_merge(nbla_memory *memory, nbla_memory *from)
 {
-    (void)memory;
-    (void)from;
     return fail(NBLA_ERROR_RUNTIME, "they are no parts of one allocation that lie next to each other");
 }
 

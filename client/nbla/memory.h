@@ -33,6 +33,12 @@ struct nbla_memory {
     struct chunks chunks;
 };
 
+/*
+ * Opens memory of type normal: the part [offset, offset + length) of the buffer, of which it takes a reference on
+ * success; with `wanted`, there.
+ */
+int normal_open(struct memclient_buffer *buffer, uint64_t offset, uint64_t length, void *wanted, nbla_memory **memory);
+
 /* An operation, or NULL: also where the table is an older one, which does not have it. */
 #define memory_op(memory, name) \
     (offsetof(struct nbla_memory_ops, name) < (memory)->ops->size ? (memory)->ops->name : NULL)

@@ -1,31 +1,120 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See normal.h. */
-#include "nbla/normal.h"
+/* Memory of type normal: a part of a segment, which it shares with the blocks that it was divided from. */
+#include "nbla/memory.h"
 
 #include <stdlib.h>
 
+#include "base/align.h"
 #include "nbla/device.h"
 #include "nbla/error.h"
+#include "nbla/lock_fd.h"
 #include "nbla/spare.h"
+
+/* ---- segments -------------------------------------------------------------------------------------------- */
+
+/*
+ * A mapped buffer of the broker, or a mapped part of one. Each block has a reference, whether it was divided from
+ * another or not, and the last one releases the segment.
+ */
+struct segment {
+    unsigned refs;
+    struct lock_fd lock_fd;
+    char *base;
+    uint64_t offset; /* of base, in the buffer */
+    uint64_t length;
+};
+
+static struct segment *segment_ref(struct segment *segment)
+{
+    __atomic_fetch_add(&segment->refs, 1, __ATOMIC_RELAXED);
+    return segment;
+}
+
+/* Accepts NULL. */
+static void segment_unref(struct segment *segment)
+{
+    if (!segment || __atomic_sub_fetch(&segment->refs, 1, __ATOMIC_ACQ_REL))
+        return;
+    (void)memclient_unmap(memclient_buffer_context(segment->lock_fd.buffer), segment->base, segment->length);
+    lock_fd_deinit(&segment->lock_fd);
+    free(segment);
+}
+
+/* Blocks that were opened may share pages: the native library maps a page once, as long as any block has it. */
+static int segment_place(struct segment *segment, struct memclient_buffer *buffer, bool opened, uint64_t at)
+{
+    struct memclient_map_options options = MEMCLIENT_MAP_OPTIONS_INIT;
+    uint64_t home = (uintptr_t)memclient_buffer_address(buffer);
+    void *base;
+    int r;
+
+    options.offset = segment->offset;
+    options.length = segment->length;
+    if (!at) {
+        options.flags = MEMCLIENT_MAP_ANYWHERE;
+    } else if (!home || at != home + segment->offset) {
+        options.flags = MEMCLIENT_MAP_UNRESERVED;
+        options.address = (void *)(uintptr_t)at;
+    }
+    if (!opened)
+        options.flags |= MEMCLIENT_MAP_OWN_IN_CHILD;
+    r = memclient_map(buffer, &options, &base);
+    if (!r)
+        segment->base = base;
+    return r;
+}
+
+/*
+ * Maps the bytes [offset, offset + length) of the buffer, whose reference it takes over on success: at home, or wherever
+ * there is room; with `wanted`, so that the first of them is there.
+ */
+static int segment_map(struct memclient_buffer *buffer, bool opened, uint64_t offset, uint64_t length, void *wanted,
+                       struct segment **ret)
+{
+    uint64_t granule = memclient_buffer_granule(buffer), at = 0;
+    struct segment *segment;
+    int r;
+
+    if (wanted) {
+        at = (uintptr_t)wanted - offset % granule;
+        if (at % granule)
+            return fail(NBLA_ERROR_VALUE, "%p is no address for offset %llu: pages have %llu bytes", wanted,
+                        (unsigned long long)offset, (unsigned long long)granule);
+    }
+    segment = object_new(sizeof(*segment));
+    if (!segment)
+        return NBLA_ERROR_MEMORY;
+    segment->refs = 1;
+    segment->offset = align_down(offset, granule);
+    segment->length = align_up(offset + length, granule) - segment->offset;
+    r = segment_place(segment, buffer, opened, at);
+    if (r) {
+        free(segment);
+        return fail_native(r);
+    }
+    lock_fd_init(&segment->lock_fd, buffer, opened);
+    *ret = segment;
+    return 0;
+}
+
+/* ---- making one ------------------------------------------------------------------------------------------ */
 
 struct normal {
     struct memclient *ctx;
-    struct device *device;   /* NULL: of memory that was opened */
+    struct device *device;   /* NULL: the memory was opened */
     struct segment *segment; /* while it has memory */
 };
 
 static const struct nbla_memory_ops normal_ops;
 
-/* Takes device and segment over, on success. */
+/* Takes over device and segment, on success. */
 static nbla_memory *normal_make(size_t bytes, const char *device_id, const struct normal *from)
 {
-    struct normal *normal = malloc(sizeof(*normal));
+    struct normal *normal = object_new(sizeof(*normal));
     nbla_memory *memory;
 
-    if (!normal) {
-        (void)fail(NBLA_ERROR_MEMORY, "no memory for an object");
+    if (!normal)
         return NULL;
-    }
     *normal = *from;
     memory = nbla_memory_new_ops(bytes, device_id, NBLA_TYPE_NORMAL, &normal_ops, normal);
     if (!memory)
@@ -43,21 +132,34 @@ nbla_memory *nbla_memory_new(memclient *ctx, size_t bytes, const char *device_id
     return memory;
 }
 
-nbla_memory *normal_new(struct segment *segment, void *pointer, size_t bytes, const char *device_id)
+int normal_open(struct memclient_buffer *buffer, uint64_t offset, uint64_t length, void *wanted, nbla_memory **ret)
 {
-    const struct normal normal = {.ctx = memclient_buffer_context(segment->lock_fd.buffer), .segment = segment};
-    nbla_memory *memory = normal_make(bytes, device_id, &normal);
+    struct memclient_buffer_info info = MEMCLIENT_BUFFER_INFO_INIT;
+    struct normal normal = {.ctx = memclient_buffer_context(buffer)};
+    nbla_memory *memory;
+    int r = memclient_buffer_info(buffer, &info);
 
-    if (memory)
-        nbla_memory_set_pointer(memory, pointer);
-    return memory;
+    if (r)
+        return fail_native(r);
+    r = segment_map(buffer, true, offset, length, wanted, &normal.segment);
+    if (r < 0)
+        return r;
+    (void)memclient_buffer_ref(buffer);
+    memory = normal_make((size_t)length, info.pool, &normal);
+    if (!memory) {
+        segment_unref(normal.segment);
+        return NBLA_ERROR_MEMORY;
+    }
+    nbla_memory_set_pointer(memory, normal.segment->base + (offset - normal.segment->offset));
+    *ret = memory;
+    return 0;
 }
 
 static uint64_t normal_offset(nbla_memory *memory)
 {
     const struct normal *normal = nbla_memory_priv(memory);
 
-    return segment_offset(normal->segment, nbla_memory_pointer(memory));
+    return normal->segment->offset + (uint64_t)((char *)nbla_memory_pointer(memory) - normal->segment->base);
 }
 
 /* ---- operations ------------------------------------------------------------------------------------------ */

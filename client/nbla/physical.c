@@ -9,41 +9,40 @@
 #include "nbla/error.h"
 #include "nbla/spare.h"
 
+static nbla_physical_memory *physical_new(struct memclient *ctx, size_t bytes)
+{
+    nbla_physical_memory *p = object_new(sizeof(*p));
+
+    if (!p)
+        return NULL;
+    p->refs = 1;
+    p->ctx = ctx;
+    p->bytes = bytes;
+    return p;
+}
+
 nbla_physical_memory *nbla_physical_memory_new(memclient *ctx, size_t bytes, const char *device_id)
 {
     struct device *device = device_new(ctx, device_id);
-    nbla_physical_memory *p;
+    nbla_physical_memory *p = device ? physical_new(ctx, bytes ? bytes : 1) : NULL;
 
-    if (!device)
-        return NULL;
-    p = calloc(1, sizeof(*p));
-    if (!p) {
+    if (p)
+        p->device = device;
+    else
         device_unref(device);
-        (void)fail(NBLA_ERROR_MEMORY, "no memory for an object");
-        return NULL;
-    }
-    p->refs = 1;
-    p->ctx = ctx;
-    p->device = device;
-    p->bytes = bytes ? bytes : 1;
     return p;
 }
 
 nbla_physical_memory *physical_new_opened(struct memclient_buffer *buffer, uint64_t offset, uint64_t length,
                                           void *wanted)
 {
-    nbla_physical_memory *p = calloc(1, sizeof(*p));
+    nbla_physical_memory *p = physical_new(memclient_buffer_context(buffer), (size_t)length);
 
-    if (!p) {
-        (void)fail(NBLA_ERROR_MEMORY, "no memory for an object");
+    if (!p)
         return NULL;
-    }
-    p->refs = 1;
-    p->ctx = memclient_buffer_context(buffer);
-    p->bytes = (size_t)length;
     p->offset = offset;
     p->wanted = (uintptr_t)wanted;
-    lock_fd_init(&p->lock_fd, buffer, true);
+    lock_fd_init(&p->lock_fd, memclient_buffer_ref(buffer), true);
     return p;
 }
 

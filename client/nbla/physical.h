@@ -18,7 +18,7 @@ struct nbla_physical_memory {
     bool shared;            /* others may know of it */
 };
 
-/* An opened chunk; takes the buffer over on success. NULL: it has failed. */
+/* An opened chunk, with a reference to the buffer of its own. NULL: it has failed. */
 nbla_physical_memory *physical_new_opened(struct memclient_buffer *buffer, uint64_t offset, uint64_t length,
                                           void *wanted);
 /* Gives it memory, if it has none, for being passed on or mapped later. */

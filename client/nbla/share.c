@@ -2,20 +2,13 @@
 /* Sharing: descriptors, tokens and numbers of the buffers that blocks and chunks lie in, and opening them elsewhere. */
 #include "base/cleanup.h"
 #include "base/range.h"
-#include "base/steal.h"
 #include "nbla/error.h"
 #include "nbla/memory.h"
-#include "nbla/normal.h"
 #include "nbla/physical.h"
 
-static void buffer_unref(struct memclient_buffer *buffer)
-{
-    (void)memclient_buffer_unref(buffer);
-}
+DEFINE_CLEANUP(struct memclient_buffer *, memclient_buffer_unref);
 
-DEFINE_CLEANUP(struct memclient_buffer *, buffer_unref);
-
-/* A part of a buffer; that is not counted. */
+/* A part of a buffer, without a reference to it. */
 struct part {
     struct memclient_buffer *buffer;
     uint64_t offset;
@@ -49,27 +42,17 @@ static int part_of_chunk(nbla_physical_memory *p, struct part *part)
 
 /* ---- sharing --------------------------------------------------------------------------------------------- */
 
-/* Chunks have no home before: others are to find it where it is bound here. Where it cannot be made, anywhere. */
-static int export_part(const struct part *part, int *fd, uint64_t *offset, uint64_t *length)
+/*
+ * Makes a descriptor or, where fd is NULL, a token. A chunk has no home before: its home is made where it is bound here,
+ * for others to find it there. Where that cannot be, it goes anywhere.
+ */
+static int part_share(const struct part *part, int *fd, struct memclient_token *token, uint64_t *offset,
+                      uint64_t *length)
 {
     int r;
 
     (void)memclient_make_home(part->buffer);
-    r = memclient_export_fd(part->buffer, 0, fd);
-    if (r)
-        return fail_native(r);
-    *offset = part->offset;
-    *length = part->length;
-    return 0;
-}
-
-/* Likewise. */
-static int share_part(const struct part *part, struct memclient_token *token, uint64_t *offset, uint64_t *length)
-{
-    int r;
-
-    (void)memclient_make_home(part->buffer);
-    r = memclient_share(part->buffer, NULL, token);
+    r = fd ? memclient_export_fd(part->buffer, 0, fd) : memclient_share(part->buffer, NULL, token);
     if (r)
         return fail_native(r);
     *offset = part->offset;
@@ -85,7 +68,7 @@ int nbla_memory_export(nbla_memory *memory, int *fd, uint64_t *offset, uint64_t 
     if (!memory || !fd || !offset || !length)
         return fail_null("memory, fd, offset or length");
     r = part_of_memory(memory, &part);
-    return r < 0 ? r : export_part(&part, fd, offset, length);
+    return r < 0 ? r : part_share(&part, fd, NULL, offset, length);
 }
 
 int nbla_memory_token(nbla_memory *memory, struct memclient_token *token, uint64_t *offset, uint64_t *length)
@@ -96,7 +79,7 @@ int nbla_memory_token(nbla_memory *memory, struct memclient_token *token, uint64
     if (!memory || !token || !offset || !length)
         return fail_null("memory, token, offset or length");
     r = part_of_memory(memory, &part);
-    return r < 0 ? r : share_part(&part, token, offset, length);
+    return r < 0 ? r : part_share(&part, NULL, token, offset, length);
 }
 
 uint64_t nbla_memory_id(const nbla_memory *memory)
@@ -118,7 +101,7 @@ int nbla_physical_memory_export(nbla_physical_memory *p, int *fd, uint64_t *offs
     if (!p || !fd || !offset || !length)
         return fail_null("p, fd, offset or length");
     r = part_of_chunk(p, &part);
-    return r < 0 ? r : export_part(&part, fd, offset, length);
+    return r < 0 ? r : part_share(&part, fd, NULL, offset, length);
 }
 
 int nbla_physical_memory_token(nbla_physical_memory *p, struct memclient_token *token, uint64_t *offset,
@@ -130,7 +113,7 @@ int nbla_physical_memory_token(nbla_physical_memory *p, struct memclient_token *
     if (!p || !token || !offset || !length)
         return fail_null("p, token, offset or length");
     r = part_of_chunk(p, &part);
-    return r < 0 ? r : share_part(&part, token, offset, length);
+    return r < 0 ? r : part_share(&part, NULL, token, offset, length);
 }
 
 uint64_t nbla_physical_memory_id(const nbla_physical_memory *p)
@@ -140,113 +123,92 @@ uint64_t nbla_physical_memory_id(const nbla_physical_memory *p)
 
 /* ---- opening --------------------------------------------------------------------------------------------- */
 
-/* Which part is meant: length 0 = to the end of what the buffer's maker asked for, or of its last page. */
-static int find_part(struct memclient_buffer *buffer, uint64_t offset, uint64_t length, struct part *part)
-{
-    uint64_t size = memclient_buffer_size(buffer), bytes = memclient_buffer_bytes(buffer);
+/* What another process has told of a part: a descriptor or, where there is a token, that. */
+struct handle {
+    memclient *ctx;
+    int fd;
+    const struct memclient_token *token;
+    uint64_t offset;
+    uint64_t length; /* 0 = to the end of what the buffer's maker requested, or of its last page */
+};
 
+/* Opens the buffer, whose reference is the caller's, and finds the part. */
+static int part_open(const struct handle *handle, struct memclient_buffer **buffer, struct part *part)
+{
+    uint64_t size, bytes, offset = handle->offset, length = handle->length;
+    int r = handle->token ? memclient_open_token(handle->ctx, handle->token, 0, buffer)
+                          : memclient_import_fd(handle->ctx, handle->fd, buffer);
+
+    if (r)
+        return fail_native(r);
+    size = memclient_buffer_size(*buffer);
+    bytes = memclient_buffer_bytes(*buffer);
     if (!length && offset < bytes)
         length = (offset < size ? size : bytes) - offset;
     if (!length || !range_in_bounds(offset, length, bytes))
         return fail(NBLA_ERROR_VALUE, "%llu bytes from offset %llu are not within the buffer's %llu",
                     (unsigned long long)length, (unsigned long long)offset, (unsigned long long)bytes);
-    *part = (struct part){buffer, offset, length};
+    *part = (struct part){*buffer, offset, length};
     return 0;
 }
 
-/* Takes the buffer over, on success. */
-static int open_memory(struct memclient_buffer *buffer, const struct part *part, void *wanted, nbla_memory **ret)
+static int open_memory(const struct handle *handle, void *wanted, nbla_memory **memory)
 {
-    struct memclient_buffer_info info = MEMCLIENT_BUFFER_INFO_INIT;
-    struct segment *segment;
-    nbla_memory *memory;
-    int r = memclient_buffer_info(buffer, &info);
+    _cleanup_(memclient_buffer_unrefp) struct memclient_buffer *buffer = NULL;
+    struct part part;
+    int r = part_open(handle, &buffer, &part);
 
-    if (r)
-        return fail_native(r);
-    r = segment_map(memclient_buffer_ref(buffer), true, part->offset, part->length, wanted, &segment);
-    if (r < 0) {
-        (void)memclient_buffer_unref(buffer);
-        return r;
-    }
-    memory = normal_new(segment, segment->base + (part->offset - segment->offset), (size_t)part->length, info.pool);
-    if (!memory) {
-        segment_unref(segment);
-        return NBLA_ERROR_MEMORY;
-    }
-    *ret = memory;
-    return 0;
+    return r < 0 ? r : normal_open(buffer, part.offset, part.length, wanted, memory);
 }
 
-static int open_chunk(struct memclient_buffer *buffer, const struct part *part, void *wanted,
-                      nbla_physical_memory **ret)
+static int open_chunk(const struct handle *handle, void *wanted, nbla_physical_memory **ret)
 {
-    uint64_t granule = memclient_buffer_granule(buffer);
+    _cleanup_(memclient_buffer_unrefp) struct memclient_buffer *buffer = NULL;
     nbla_physical_memory *p;
+    struct part part;
+    uint64_t granule;
+    int r = part_open(handle, &buffer, &part);
 
-    if ((part->offset | part->length | (uintptr_t)wanted) % granule)
+    if (r < 0)
+        return r;
+    granule = memclient_buffer_granule(buffer);
+    if ((part.offset | part.length | (uintptr_t)wanted) % granule)
         return fail(NBLA_ERROR_VALUE, "a chunk is of whole pages, and wanted at one: %llu bytes",
                     (unsigned long long)granule);
-    p = physical_new_opened(memclient_buffer_ref(buffer), part->offset, part->length, wanted);
-    if (!p) {
-        (void)memclient_buffer_unref(buffer);
+    p = physical_new_opened(buffer, part.offset, part.length, wanted);
+    if (!p)
         return NBLA_ERROR_MEMORY;
-    }
     *ret = p;
     return 0;
 }
 
 int nbla_memory_import_fd(memclient *ctx, int fd, uint64_t offset, uint64_t length, void *wanted, nbla_memory **memory)
 {
-    _cleanup_(buffer_unrefp) struct memclient_buffer *buffer = NULL;
-    struct part part;
-    int r;
+    const struct handle handle = {ctx, fd, NULL, offset, length};
 
-    if (!memory)
-        return fail_null("memory");
-    r = memclient_import_fd(ctx, fd, &buffer);
-    r = r ? fail_native(r) : find_part(buffer, offset, length, &part);
-    return r < 0 ? r : open_memory(buffer, &part, wanted, memory);
+    return memory ? open_memory(&handle, wanted, memory) : fail_null("memory");
 }
 
 int nbla_memory_open_token(memclient *ctx, const struct memclient_token *token, uint64_t offset, uint64_t length,
                            void *wanted, nbla_memory **memory)
 {
-    _cleanup_(buffer_unrefp) struct memclient_buffer *buffer = NULL;
-    struct part part;
-    int r;
+    const struct handle handle = {ctx, -1, token, offset, length};
 
-    if (!token || !memory)
-        return fail_null("token or memory");
-    r = memclient_open_token(ctx, token, 0, &buffer);
-    r = r ? fail_native(r) : find_part(buffer, offset, length, &part);
-    return r < 0 ? r : open_memory(buffer, &part, wanted, memory);
+    return token && memory ? open_memory(&handle, wanted, memory) : fail_null("token or memory");
 }
 
 int nbla_physical_memory_import_fd(memclient *ctx, int fd, uint64_t offset, uint64_t length, void *wanted,
                                    nbla_physical_memory **p)
 {
-    _cleanup_(buffer_unrefp) struct memclient_buffer *buffer = NULL;
-    struct part part;
-    int r;
+    const struct handle handle = {ctx, fd, NULL, offset, length};
 
-    if (!p)
-        return fail_null("p");
-    r = memclient_import_fd(ctx, fd, &buffer);
-    r = r ? fail_native(r) : find_part(buffer, offset, length, &part);
-    return r < 0 ? r : open_chunk(buffer, &part, wanted, p);
+    return p ? open_chunk(&handle, wanted, p) : fail_null("p");
 }
 
 int nbla_physical_memory_open_token(memclient *ctx, const struct memclient_token *token, uint64_t offset,
                                     uint64_t length, void *wanted, nbla_physical_memory **p)
 {
-    _cleanup_(buffer_unrefp) struct memclient_buffer *buffer = NULL;
-    struct part part;
-    int r;
+    const struct handle handle = {ctx, -1, token, offset, length};
 
-    if (!token || !p)
-        return fail_null("token or p");
-    r = memclient_open_token(ctx, token, 0, &buffer);
-    r = r ? fail_native(r) : find_part(buffer, offset, length, &part);
-    return r < 0 ? r : open_chunk(buffer, &part, wanted, p);
+    return token && p ? open_chunk(&handle, wanted, p) : fail_null("token or p");
 }

@@ -50,7 +50,9 @@ reference_parse(const char *text, struct reference *reference)
     }
     if (reference_has_prefix(text, "id:", &rest)) {
         reference->kind = REFERENCE_ID;
-        return reference_parse_id(rest, &reference->id) ? NULL : "has no id behind id:; put name: before it if it is a name";
+        return reference_parse_id(rest, &reference->id)
+                   ? NULL
+                   : "has no id behind id:; put name: before it if it is a name";
     }
     if (reference_has_prefix(text, "token:", &rest)) {
         reference->kind = REFERENCE_TOKEN;

@@ -22,7 +22,7 @@ static const struct {
 };
 
 static bool
-words_is_word_character(char c)
+words_is_inner(char c)
 {
     return isalnum((unsigned char)c) || c == '_' || c == '-' || c == '.' || c == '/';
 }
@@ -34,7 +34,7 @@ words_translate(const char *at, const char **ret)
     for (size_t i = 0; i < sizeof(dictionary) / sizeof(dictionary[0]); i++) {
         size_t n = strlen(dictionary[i].theirs);
 
-        if (!strncmp(at, dictionary[i].theirs, n) && !words_is_word_character(at[n])) {
+        if (!strncmp(at, dictionary[i].theirs, n) && !words_is_inner(at[n])) {
             *ret = dictionary[i].ours;
             return n;
         }
@@ -54,7 +54,7 @@ words_shorten(const char *at, char *text, size_t size)
         return 0;
     errno = 0;
     bytes = strtoull(at, &end, 10);
-    if (errno || bytes < 1024 || strncmp(end, unit, sizeof(unit) - 1) != 0 || words_is_word_character(end[sizeof(unit) - 1]))
+    if (errno || bytes < 1024 || strncmp(end, unit, sizeof(unit) - 1) != 0 || words_is_inner(end[sizeof(unit) - 1]))
         return 0;
     format_bytes(bytes, text, size);
     return (size_t)(end - at) + sizeof(unit) - 1;
@@ -100,7 +100,7 @@ words_of(const char *sentence, char *words, size_t size)
 
         if (!named)
             named = words_name_length(start, sentence);
-        if (!words_is_word_character(before) && !named) {
+        if (!words_is_inner(before) && !named) {
             n = words_shorten(sentence, bytes, sizeof(bytes));
             if (n)
                 ours = bytes;

@@ -65,8 +65,8 @@ static int segment_place(struct segment *segment, struct memclient_buffer *buffe
 }
 
 /*
- * Maps the bytes [offset, offset + length) of the buffer, whose reference it takes over on success: at home, or wherever
- * there is room; with `wanted`, so that the first of them is there.
+ * Maps the bytes [offset, offset + length) of the buffer, whose reference it takes over on success: with `wanted`, so
+ * that the first of them is there; without it, at home or wherever there is room.
  */
 static int segment_map(struct memclient_buffer *buffer, bool opened, uint64_t offset, uint64_t length, void *wanted,
                        struct segment **ret)

@@ -44,7 +44,8 @@ static void range_cut(struct range *range, size_t n)
 }
 
 /* A chunk's home is made when it is shared; here, if it was shared before it had a place. */
-static struct memclient_map_options range_options_of(const struct range *range, const nbla_physical_memory *p, uint64_t at)
+static struct memclient_map_options range_options(const struct range *range, const nbla_physical_memory *p,
+                                                  uint64_t at)
 {
     struct memclient_map_options options = MEMCLIENT_MAP_OPTIONS_INIT;
 
@@ -70,7 +71,7 @@ static int range_map_some(const struct range *range, nbla_physical_memory *const
     uint64_t at = range->base + range->used;
 
     for (size_t i = 0; i < n; i++) {
-        options[i] = range_options_of(range, p[i], at);
+        options[i] = range_options(range, p[i], at);
         buffers[i] = p[i]->lock_fd.buffer;
         at += p[i]->bytes;
     }

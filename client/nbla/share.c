@@ -43,8 +43,8 @@ static int part_of_chunk(nbla_physical_memory *p, struct part *part)
 /* ---- sharing --------------------------------------------------------------------------------------------- */
 
 /*
- * Makes a descriptor or, where fd is NULL, a token. A chunk has no home before: its home is made where it is bound here,
- * for others to find it there. Where that cannot be, it goes anywhere.
+ * Makes a descriptor or, where fd is NULL, a token. A chunk that has no home yet gets it where it is bound here, so that
+ * others find it there. Where that is not possible, others have it anywhere.
  */
 static int part_share(const struct part *part, int *fd, struct memclient_token *token, uint64_t *offset,
                       uint64_t *length)

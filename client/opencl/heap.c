@@ -25,7 +25,7 @@
 #include "opencl/table.h"
 
 /*
- * Programs allocate a kilobyte at a time, a hundred thousand times: slabs are so large that neither mappings nor buffers
+ * Programs allocate a kilobyte at a time, a hundred thousand times. Slabs are so large that neither mappings nor buffers
  * run out, and so small that a program that needs little does not pay for much.
  */
 #define SLAB_SIZE     ((size_t)1 << 20)

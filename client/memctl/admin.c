@@ -10,7 +10,6 @@
 #include "base/clock.h"
 #include "memctl/command.h"
 #include "memctl/output.h"
-#include "memctl/rows.h"
 #include "memctl/text.h"
 
 /* How long another broker may take to answer, and how often it is looked for. */
@@ -71,7 +70,11 @@ run_upgrade(struct invocation *invocation, struct memclient *ctx)
         print_upgrade(&before, &now, ms);
         return EXIT_DONE;
     }
-    return output_one(true, NULL, row_upgrade(&before, &now, ms));
+    return output_one(true, NULL, json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:I}", "version", now.version,
+                                            "was_version", before.version, "broker_pid", (json_int_t)now.broker_pid,
+                                            "was_broker_pid", (json_int_t)before.broker_pid, "buffers",
+                                            (json_int_t)(now.buffers + now.buffers_detached), "sessions",
+                                            (json_int_t)(now.sessions - 1), "ms", (json_int_t)ms));
 }
 
 /* ---- reload ------------------------------------------------------------------------------------ */
@@ -108,6 +111,17 @@ print_reload(const struct memclient_reload_result *result)
         printf("nothing has changed\n");
 }
 
+static json_t *
+reload_lines_json(const struct memclient_reload_result *result, unsigned what)
+{
+    json_t *array = json_array();
+
+    for (uint32_t i = 0; i < result->n_lines; i++)
+        if (result->lines[i].what == what)
+            json_array_append_new(array, json_text(result->lines[i].text));
+    return array;
+}
+
 static int
 run_reload(struct invocation *invocation, struct memclient *ctx)
 {
@@ -126,21 +140,24 @@ run_reload(struct invocation *invocation, struct memclient *ctx)
             print_reload(&result);
         return n_mistakes ? EXIT_REFUSED : EXIT_DONE;
     }
-    r = output_one(true, NULL, row_reload(&result));
+    r = output_one(true, NULL, json_pack("{s:o, s:o, s:o, s:o}", "config", json_text(result.config), "applied",
+                                         reload_lines_json(&result, MEMCLIENT_RELOAD_APPLIED), "restart",
+                                         reload_lines_json(&result, MEMCLIENT_RELOAD_RESTART), "mistakes",
+                                         reload_lines_json(&result, MEMCLIENT_RELOAD_MISTAKE)));
     return r ? r : n_mistakes ? EXIT_REFUSED : EXIT_DONE;
 }
 
 const struct command admin_commands[] = {
-    {.name = "reload", .synopsis = "",
+    {.name = "reload",
      .summary = "Make the broker read its configuration again",
      .help = "For root and the broker's user. Names each key that has changed: those in force now, and those that\n"
              "take a restart. If there are mistakes in the file, each is reported, nothing changes, and the exit\n"
              "status is 1.\n",
-     .parse = parse_nothing, .run = run_reload},
-    {.name = "upgrade", .synopsis = "",
+     .run = run_reload},
+    {.name = "upgrade",
      .summary = "Replace the broker by the installed version",
      .help = "For root and the broker's user. Buffers, sessions and mappings stay; clients' calls just take longer\n"
              "meanwhile. Exit status 1 if the new broker does not answer within 30 s.\n",
-     .parse = parse_nothing, .run = run_upgrade},
+     .run = run_upgrade},
     {.name = NULL},
 };

@@ -7,14 +7,12 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "memctl/bytes.h"
 #include "memctl/line.h"
 #include "memctl/output.h"
 #include "memctl/rows.h"
@@ -33,40 +31,27 @@ print_buffer(const struct invocation *invocation, struct memclient_buffer *buf)
     return r < 0 ? r : output_one_item(invocation->json, buffer_columns, &info);
 }
 
-/* The token's text, or an object that has it. */
+/* Makes a token, and prints its text or an object that has it. */
 static int
-print_token(const struct invocation *invocation, const struct memclient_token *token, uint64_t buffer)
+share_and_print(const struct invocation *invocation, struct memclient_buffer *buf)
 {
     char text[MEMCLIENT_TOKEN_TEXT + 1];
+    struct memclient_token token;
+    int r;
 
-    memclient_token_format(token, text);
-    if (!invocation->json) {
-        puts(text);
-        return output_flush();
-    }
-    return output_one(true, NULL, json_pack("{s:s, s:I}", "token", text, "buffer", (json_int_t)buffer));
+    line.share.rights = line.rights;
+    r = memclient_share(buf, &line.share, &token);
+    if (r)
+        return r;
+    memclient_token_format(&token, text);
+    if (invocation->json)
+        return output_one(true, NULL, json_pack("{s:s, s:I}", "token", text, "buffer",
+                                                (json_int_t)memclient_buffer_id(buf)));
+    puts(text);
+    return output_flush();
 }
 
 /* ---- alloc ------------------------------------------------------------------------------------- */
-
-static const struct option alloc_options[] = {
-    {"size", required_argument, NULL, 's'},
-    {"name", required_argument, NULL, 'n'},
-    {"pool", required_argument, NULL, 'p'},
-    {"node", required_argument, NULL, 'N'},
-    {"pages", required_argument, NULL, 'g'},
-    {"page-size", required_argument, NULL, 'z'},
-    {"placement", required_argument, NULL, 'l'},
-    {"part-size", required_argument, NULL, 't'},
-    {"weights", required_argument, NULL, 'w'},
-    {"align", required_argument, NULL, 'a'},
-    {"publishable", no_argument, NULL, 'P'},
-    {"wait", required_argument, NULL, 'W'},
-    {"keep-for", required_argument, NULL, 'k'},
-    {"group", required_argument, NULL, 'G'},
-    {"others", required_argument, NULL, 'O'},
-    {NULL, 0, NULL, 0},
-};
 
 static int
 parse_alloc(struct invocation *invocation)
@@ -80,11 +65,14 @@ parse_alloc(struct invocation *invocation)
         return r;
     if (!line.have_size)
         return usage_error(invocation, "--size is required");
-    if (line.alloc.weights && line.n_weights != line.alloc.n_nodes)
+    if (line.weights.n && line.weights.n != line.nodes.n)
         return usage_error(invocation, "--weights needs one number for each node of --node");
     if (!line.alloc.name && (line.name.policy || line.name.group_rights || line.name.other_rights))
         return usage_error(invocation, "--keep-for, --group and --others require --name");
     line.alloc.name_options = &line.name;
+    line.alloc.n_nodes = line.nodes.n;
+    line.alloc.nodes = line.nodes.n ? line.nodes.numbers : NULL;
+    line.alloc.weights = line.weights.n ? line.weights.numbers : NULL;
     return EXIT_DONE;
 }
 
@@ -102,45 +90,27 @@ explain_name(const struct invocation *invocation, const char *name)
 static int
 run_alloc(struct invocation *invocation, struct memclient *ctx)
 {
-    struct memclient_buffer *buf;
-    struct memclient_token token;
+    _cleanup_(memclient_buffer_unrefp) struct memclient_buffer *buf = NULL;
     int r;
 
     r = memclient_alloc(ctx, line.size, &line.alloc, &buf);
     if (r < 0)
         return r;
-    if (line.alloc.name)
-        explain_name(invocation, line.alloc.name);
-    if (line.alloc.name && invocation->json) {
-        r = print_buffer(invocation, buf);
-    } else if (line.alloc.name) {
-        printf("%" PRIu64 "\n", memclient_buffer_id(buf));
-        r = output_flush();
-    } else {
+    if (!line.alloc.name) {
         line.share.flags = MEMCLIENT_TOKEN_KEEPING;
         line.share.uses = 1;
         line.share.expiry_ms = TOKEN_SECONDS * 1000;
-        line.share.rights = memclient_buffer_rights(buf);
-        r = memclient_share(buf, &line.share, &token);
-        if (!r)
-            r = print_token(invocation, &token, memclient_buffer_id(buf));
+        line.rights = memclient_buffer_rights(buf);
+        return share_and_print(invocation, buf);
     }
-    memclient_buffer_unref(buf);
-    return r;
+    explain_name(invocation, line.alloc.name);
+    if (invocation->json)
+        return print_buffer(invocation, buf);
+    printf("%" PRIu64 "\n", memclient_buffer_id(buf));
+    return output_flush();
 }
 
 /* ---- share ------------------------------------------------------------------------------------- */
-
-static const struct option share_options[] = {
-    {"rights", required_argument, NULL, 'r'},
-    {"keeping", no_argument, NULL, 'K'},
-    {"uses", required_argument, NULL, 'u'},
-    {"expires", required_argument, NULL, 'e'},
-    {"uid", required_argument, NULL, 'U'},
-    {"gid", required_argument, NULL, 'D'},
-    {"pid", required_argument, NULL, 'I'},
-    {NULL, 0, NULL, 0},
-};
 
 static int
 parse_share(struct invocation *invocation)
@@ -155,29 +125,14 @@ parse_share(struct invocation *invocation)
 static int
 run_share(struct invocation *invocation, struct memclient *ctx)
 {
-    struct memclient_buffer *buf;
-    struct memclient_token token;
-    int r;
-
+    _cleanup_(memclient_buffer_unrefp) struct memclient_buffer *buf = NULL;
     /* whoever uses the token says whether it may be foreign */
-    r = line_open(ctx, MEMCLIENT_ACCEPT_FOREIGN, &buf);
-    if (r < 0)
-        return r;
-    line.share.rights = line.rights;
-    r = memclient_share(buf, &line.share, &token);
-    if (!r)
-        r = print_token(invocation, &token, memclient_buffer_id(buf));
-    memclient_buffer_unref(buf);
-    return r;
+    int r = line_open(ctx, MEMCLIENT_ACCEPT_FOREIGN, &buf);
+
+    return r ? r : share_and_print(invocation, buf);
 }
 
 /* ---- open -------------------------------------------------------------------------------------- */
-
-static const struct option open_options[] = {
-    {"rights", required_argument, NULL, 'r'},
-    {"claim", required_argument, NULL, 'C'},
-    {NULL, 0, NULL, 0},
-};
 
 static int
 parse_open(struct invocation *invocation)
@@ -223,52 +178,35 @@ exec_with(const struct invocation *invocation, struct memclient_buffer *buf)
 static int
 run_open(struct invocation *invocation, struct memclient *ctx)
 {
-    struct memclient_buffer *buf;
+    _cleanup_(memclient_buffer_unrefp) struct memclient_buffer *buf = NULL;
     int r;
 
     r = line.claim ? memclient_claim_name(ctx, line.reference.name, line.rights, line.claim, &buf)
                    : line_open(ctx, line.rights, &buf);
     if (r < 0)
         return r;
-    r = invocation->program ? exec_with(invocation, buf) : print_buffer(invocation, buf);
-    memclient_buffer_unref(buf);
-    return r;
+    return invocation->program ? exec_with(invocation, buf) : print_buffer(invocation, buf);
 }
 
 /* ---- publish, move and rm ---------------------------------------------------------------------- */
 
-static const struct option publish_options[] = {
-    {"future-only", no_argument, NULL, 'F'},
-    {NULL, 0, NULL, 0},
-};
-
 static int
 run_publish(struct invocation *invocation, struct memclient *ctx)
 {
-    struct memclient_buffer *buf;
-    int r;
+    _cleanup_(memclient_buffer_unrefp) struct memclient_buffer *buf = NULL;
+    int r = line_open(ctx, 0, &buf);
 
-    r = line_open(ctx, 0, &buf);
-    if (r < 0)
-        return r;
-    r = memclient_publish(buf, line.future_only ? MEMCLIENT_PUBLISH_FUTURE_ONLY : 0);
-    if (!r && invocation->json)
-        r = print_buffer(invocation, buf);
-    memclient_buffer_unref(buf);
-    return r;
+    if (!r)
+        r = memclient_publish(buf, line.publish_flags);
+    return !r && invocation->json ? print_buffer(invocation, buf) : r;
 }
-
-static const struct option move_options[] = {
-    {"node", required_argument, NULL, 'N'},
-    {NULL, 0, NULL, 0},
-};
 
 static int
 parse_move(struct invocation *invocation)
 {
     int r = parse_only_reference(invocation);
 
-    if (!r && line.alloc.n_nodes != 1)
+    if (!r && line.nodes.n != 1)
         return usage_error(invocation, "one --node is required");
     return r;
 }
@@ -276,23 +214,13 @@ parse_move(struct invocation *invocation)
 static int
 run_move(struct invocation *invocation, struct memclient *ctx)
 {
-    struct memclient_buffer *buf;
-    int r;
+    _cleanup_(memclient_buffer_unrefp) struct memclient_buffer *buf = NULL;
+    int r = line_open(ctx, 0, &buf);
 
-    r = line_open(ctx, 0, &buf);
-    if (r < 0)
-        return r;
-    r = memclient_move(buf, line.nodes[0]);
-    if (!r && invocation->json)
-        r = print_buffer(invocation, buf);
-    memclient_buffer_unref(buf);
-    return r;
+    if (!r)
+        r = memclient_move(buf, line.nodes.numbers[0]);
+    return !r && invocation->json ? print_buffer(invocation, buf) : r;
 }
-
-static const struct option rm_options[] = {
-    {"force", no_argument, NULL, 'f'},
-    {NULL, 0, NULL, 0},
-};
 
 static int
 parse_rm(struct invocation *invocation)
@@ -324,7 +252,8 @@ run_rm(struct invocation *invocation, struct memclient *ctx)
         r = memclient_revoke(ctx, &line.reference.token);
         break;
     }
-    return r || !invocation->json ? r : output_one(true, NULL, row_removed(kind, line.given));
+    return r || !invocation->json ? r : output_one(true, NULL, json_pack("{s:s, s:o}", "kind", kind, "removed",
+                                                                       json_text(line.given)));
 }
 
 const struct command buffer_commands[] = {
@@ -348,7 +277,7 @@ const struct command buffer_commands[] = {
              "  --align SIZE        alignment of its address\n"
              "  --publishable       it can be made immutable later (`memctl publish`)\n"
              "  --wait TIME         how long to wait for room: 500ms, 10s, 5min\n",
-     .autostart = true, .options = alloc_options, .parse = parse_alloc, .run = run_alloc},
+     .autostart = true, .options = "snpNgzltwaPWkGO", .parse = parse_alloc, .run = run_alloc},
     {.name = "share", .synopsis = "[OPTIONS] BUFFER",
      .summary = "Make a token that opens a buffer, and print it",
      .help = "  --rights RIGHTS  what it grants: r read, w write, s share, m manage; by default\n"
@@ -359,7 +288,7 @@ const struct command buffer_commands[] = {
              "  --uid USER       only by this user\n"
              "  --gid GROUP      only by members of this group\n"
              "  --pid PID        only by this process\n",
-     .options = share_options, .parse = parse_share, .run = run_share},
+     .options = "rKueUDI", .parse = parse_share, .run = run_share},
     {.name = "open", .synopsis = "[OPTIONS] BUFFER [PROGRAM [ARGUMENTS]]",
      .summary = "Open a buffer and show it, or run a program with it",
      .help = "PROGRAM gets a descriptor of the buffer, whose number is in $MEMORYD_FD, and its size in\n"
@@ -370,7 +299,7 @@ const struct command buffer_commands[] = {
              "  --rights RIGHTS  r to read, rw to write; by default as much as you may\n"
              "  --claim KIND     shared or exclusive, of a NAME: refused while another session's claim\n"
              "                   forbids it\n",
-     .runs_program = true, .options = open_options, .parse = parse_open, .run = run_open},
+     .runs_program = true, .options = "rC", .parse = parse_open, .run = run_open},
     {.name = "cat", .synopsis = "BUFFER", .summary = "Write a buffer's bytes to standard output",
      .help = "With --json they are base64.\n",
      .parse = parse_only_reference, .run = run_cat},
@@ -381,12 +310,12 @@ const struct command buffer_commands[] = {
      .help = "It must have been made with --publishable, and nobody may have it mapped for writing.\n"
              "\n"
              "  --future-only    existing writable mappings stay writable\n",
-     .options = publish_options, .parse = parse_only_reference, .run = run_publish},
+     .options = "F", .parse = parse_only_reference, .run = run_publish},
     {.name = "move", .synopsis = "--node N BUFFER", .summary = "Move a buffer's pages to another NUMA node",
      .help = "Contents and addresses stay. No existing mapping of it may have been touched yet.\n"
              "\n"
              "  --node N         the node to move to; the buffer is bound to it afterwards\n",
-     .options = move_options, .parse = parse_move, .run = run_move},
+     .options = "N", .parse = parse_move, .run = run_move},
     {.name = "rm", .synopsis = "[--force] BUFFER", .summary = "Unbind a name, end a buffer, or revoke a token",
      .help = "A name is unbound; its buffer is freed when nobody holds it any more. A token is revoked. An id\n"
              "ends the buffer itself, with all its names, tokens and holds; processes that have it mapped keep\n"
@@ -394,6 +323,6 @@ const struct command buffer_commands[] = {
              "\n"
              "  --force          discard the contents too, even where they are mapped\n"
              "                   (administrators)\n",
-     .options = rm_options, .parse = parse_rm, .run = run_rm},
+     .options = "f", .parse = parse_rm, .run = run_rm},
     {.name = NULL},
 };

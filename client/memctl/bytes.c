@@ -8,31 +8,25 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "memctl/bytes.h"
 #include "memctl/line.h"
 #include "memctl/output.h"
 
 static int
-open_mapped(struct memclient *ctx, unsigned rights, struct memclient_buffer **ret_buf, char **ret_bytes)
+open_mapped(struct memclient *ctx, unsigned rights, struct memclient_buffer **buf, char **ret_bytes)
 {
     struct memclient_map_options options = MEMCLIENT_MAP_OPTIONS_INIT;
-    struct memclient_buffer *buf;
     void *address;
     int r;
 
-    r = line_open(ctx, rights, &buf);
+    r = line_open(ctx, rights, buf);
     if (r < 0)
         return r;
     options.flags = MEMCLIENT_MAP_ANYWHERE;
     options.access = rights;
-    r = memclient_map(buf, &options, &address);
-    if (r < 0) {
-        memclient_buffer_unref(buf);
-        return r;
-    }
-    *ret_buf = buf;
-    *ret_bytes = address;
-    return 0;
+    r = memclient_map(*buf, &options, &address);
+    if (!r)
+        *ret_bytes = address;
+    return r;
 }
 
 static int
@@ -83,7 +77,7 @@ print_bytes(uint64_t id, const char *bytes, uint64_t size)
 int
 run_cat(struct invocation *invocation, struct memclient *ctx)
 {
-    struct memclient_buffer *buf;
+    _cleanup_(memclient_buffer_unrefp) struct memclient_buffer *buf = NULL;
     uint64_t size;
     char *bytes;
     int r;
@@ -92,9 +86,7 @@ run_cat(struct invocation *invocation, struct memclient *ctx)
     if (r < 0)
         return r;
     size = memclient_buffer_size(buf);
-    r = invocation->json ? print_bytes(memclient_buffer_id(buf), bytes, size) : write_bytes(invocation, bytes, size);
-    memclient_buffer_unref(buf);
-    return r;
+    return invocation->json ? print_bytes(memclient_buffer_id(buf), bytes, size) : write_bytes(invocation, bytes, size);
 }
 
 /* Reads until the end of the input. */
@@ -121,18 +113,16 @@ read_bytes(const struct invocation *invocation, char *bytes, uint64_t size, uint
 int
 run_fill(struct invocation *invocation, struct memclient *ctx)
 {
-    struct memclient_buffer *buf;
+    _cleanup_(memclient_buffer_unrefp) struct memclient_buffer *buf = NULL;
     uint64_t done = 0;
     char *bytes;
     int r;
 
     r = open_mapped(ctx, MEMCLIENT_READ | MEMCLIENT_WRITE, &buf, &bytes);
-    if (r < 0)
+    if (!r)
+        r = read_bytes(invocation, bytes, memclient_buffer_size(buf), &done);
+    if (r || !invocation->json)
         return r;
-    r = read_bytes(invocation, bytes, memclient_buffer_size(buf), &done);
-    if (!r && invocation->json)
-        r = output_one(true, NULL, json_pack("{s:I, s:I}", "buffer", (json_int_t)memclient_buffer_id(buf), "bytes",
-                                             (json_int_t)done));
-    memclient_buffer_unref(buf);
-    return r;
+    return output_one(true, NULL, json_pack("{s:I, s:I}", "buffer", (json_int_t)memclient_buffer_id(buf), "bytes",
+                                            (json_int_t)done));
 }

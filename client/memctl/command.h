@@ -8,6 +8,7 @@
 #include <memclient/memclient.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 enum exit_status {
     EXIT_DONE = 0,
@@ -31,17 +32,17 @@ struct invocation {
 
 struct command {
     const char *name;
-    const char *synopsis; /* arguments, for the usage line */
+    const char *synopsis; /* arguments, for the usage line; NULL: none */
     const char *summary;  /* one line */
-    const char *help;     /* what the options mean; ends with a newline */
-    const struct option *options; /* its own; NULL: none */
+    const char *help;     /* what the options mean, with a newline at its end; or NULL */
+    const char *options;  /* letters of its own, see line.c; NULL: none */
     bool autostart;       /* worth starting a private broker for */
     bool runs_program;    /* its arguments end with those of another program */
     bool without_broker;  /* `run` gets no context */
     bool hidden;          /* for completion: in no list of commands */
     /* With an open context; returns an exit status, or a negative errno with memclient_error() set. */
     int (*run)(struct invocation *invocation, struct memclient *ctx);
-    /* Reads argv before a broker is needed: EXIT_DONE or EXIT_USAGE. */
+    /* Parses argv before a broker is needed: EXIT_DONE or EXIT_USAGE. NULL: there are neither options nor arguments. */
     int (*parse)(struct invocation *invocation);
 };
 
@@ -53,8 +54,6 @@ extern const struct command list_commands[];
 
 /* The families above, up to a NULL. */
 extern const struct command *const command_families[];
-/* What every command takes. */
-extern const struct option common_options[];
 
 #define FOR_EACH_COMMAND(each)                                                                  \
     for (const struct command *const *family_ = command_families; *family_; family_++)          \
@@ -84,5 +83,14 @@ int next_option(struct invocation *invocation);
 
 /* There must be no argument left. EXIT_DONE or EXIT_USAGE. */
 int parse_end(const struct invocation *invocation);
-/* For commands without options and arguments. */
-int parse_nothing(struct invocation *invocation);
+
+/* Lists the options of every command, and of this one unless it is NULL, as getopt_long(3) wants them. */
+enum { OPTIONS_MAX = 32 };
+void list_options(const struct command *command, struct option all[OPTIONS_MAX]);
+/* line.c: one of a command's own. */
+struct option line_getopt(char letter);
+
+/* help.c: prints what memctl is and which commands it has. */
+void print_usage(FILE *stream);
+/* Prints the same to standard output, or help about one command. Returns an exit status. */
+int print_help(const struct invocation *invocation, const struct command *command);

@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "memctl/help.h"
+#include "memctl/command.h"
 #include "memctl/output.h"
 #include "memctl/reference.h"
 #include "memctl/text.h"
@@ -44,9 +44,8 @@ print_usage(FILE *stream)
 static json_t *
 row_command(const struct command *command)
 {
-    return json_pack("{s:s, s:s?, s:s, s:s?}", "command", command->name, "synopsis",
-                     *command->synopsis ? command->synopsis : NULL, "summary", command->summary,
-                     "help", *command->help ? command->help : NULL);
+    return json_pack("{s:s, s:s?, s:s, s:s?}", "command", command->name, "synopsis", command->synopsis, "summary",
+                     command->summary, "help", command->help);
 }
 
 int
@@ -65,9 +64,9 @@ print_help(const struct invocation *invocation, const struct command *command)
         print_usage(stdout);
         return output_flush();
     }
-    printf("usage: memctl %s%s%s\n\n%s.\n", command->name, *command->synopsis ? " " : "", command->synopsis,
-           command->summary);
-    if (*command->help)
+    printf("usage: memctl %s%s%s\n\n%s.\n", command->name, command->synopsis ? " " : "",
+           command->synopsis ? command->synopsis : "", command->summary);
+    if (command->help)
         printf("\n%s", command->help);
     return output_flush();
 }
@@ -93,7 +92,6 @@ parse_help(struct invocation *invocation)
 static int
 run_help(struct invocation *invocation, struct memclient *ctx)
 {
-    (void)ctx;
     return print_help(invocation, subject);
 }
 
@@ -104,7 +102,6 @@ complete_name(const struct memclient_name *name, void *data)
 {
     char text[REFERENCE_MAX];
 
-    (void)data;
     reference_of_name(name->name, text);
     puts(text);
     return 0;
@@ -121,7 +118,6 @@ complete_buffer(const struct memclient_buffer_info *info, void *data)
 static int
 complete_pool(const struct memclient_pool *pool, void *data)
 {
-    (void)data;
     puts(pool->name);
     return 0;
 }
@@ -147,19 +143,11 @@ complete_from_broker(const struct invocation *invocation, const char *what)
     return r ? EXIT_REFUSED : output_flush();
 }
 
-static void
-complete_options(const struct option *options)
-{
-    for (const struct option *o = options; o && o->name; o++)
-        printf("--%s%s\n", o->name, o->has_arg ? "=" : "");
-}
-
 static int
 run_complete(struct invocation *invocation, struct memclient *ctx)
 {
     const char *what = invocation->argv[optind], *command = what ? invocation->argv[optind + 1] : NULL;
 
-    (void)ctx;
     if (!what)
         return EXIT_USAGE;
     if (!strcmp(what, "commands")) {
@@ -169,10 +157,11 @@ run_complete(struct invocation *invocation, struct memclient *ctx)
         return output_flush();
     }
     if (!strcmp(what, "options")) {
-        const struct command *found = command ? find_command(command) : NULL;
+        struct option all[OPTIONS_MAX];
 
-        complete_options(common_options);
-        complete_options(found ? found->options : NULL);
+        list_options(command ? find_command(command) : NULL, all);
+        for (const struct option *o = all; o->name; o++)
+            printf("--%s%s\n", o->name, o->has_arg ? "=" : "");
         return output_flush();
     }
     return complete_from_broker(invocation, what);
@@ -185,7 +174,7 @@ parse_complete(struct invocation *invocation)
 }
 
 const struct command help_commands[] = {
-    {.name = "help", .synopsis = "[COMMAND]", .summary = "Print help, also about a command", .help = "",
+    {.name = "help", .synopsis = "[COMMAND]", .summary = "Print help, also about a command",
      .without_broker = true, .parse = parse_help, .run = run_help},
     {.name = "__complete", .synopsis = "WHAT [COMMAND]", .summary = "List words for completion",
      .help = "WHAT is commands, options, buffers, names or pools.\n",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From options to the library's structs. An option means the same to every command that has it.
+ * Fills the library's structs from options. An option means the same to every command that has it.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -9,155 +9,135 @@
 
 struct line line;
 
-static const char *const pages_choices[] = {"any", "base", "thp", "hugetlb", NULL};
-static const char *const claim_choices[] = {"none", "shared", "exclusive", NULL};
-static const char *const placement_choices[] = {"pool", "bind", "preferred", "interleave", "split", "local", NULL};
+enum line_form {
+    LINE_NONE, /* no value */
+    LINE_TEXT,
+    LINE_BYTES,
+    LINE_DURATION,
+    LINE_U32,
+    LINE_PID,
+    LINE_LIST,
+    LINE_RIGHTS,
+    LINE_USER,
+    LINE_GROUP,
+    LINE_GROUP_RIGHTS,
+    LINE_CHOICE,
+};
 
-/* Each of these returns 0, -EINVAL or -ERANGE for a value, and -ENOENT for an option that is not among its own. */
+#define FLAGS(member, bits) .flags = &(member), .flag = (bits)
 
-/* How a buffer lies. */
-static int
-set_placement(int option, const char *value)
+/* An option stores its value in the target and sets a flag. */
+static const struct line_option {
+    char letter;
+    const char *name;
+    enum line_form form;
+    void *target;
+    const char *const *words; /* of a choice */
+    unsigned *flags;
+    unsigned flag;
+} line_options[] = {
+    {'s', "size", LINE_BYTES, &line.size, FLAGS(line.have_size, 1)},
+    {'n', "name", LINE_TEXT, &line.alloc.name},
+    {'p', "pool", LINE_TEXT, &line.alloc.pool},
+    {'N', "node", LINE_LIST, &line.nodes},
+    {'g', "pages", LINE_CHOICE, &line.alloc.pages, pages_words},
+    {'z', "page-size", LINE_BYTES, &line.alloc.page_size},
+    {'l', "placement", LINE_CHOICE, &line.alloc.placement, placement_words},
+    {'t', "part-size", LINE_BYTES, &line.alloc.part_size},
+    {'w', "weights", LINE_LIST, &line.weights},
+    {'a', "align", LINE_BYTES, &line.alloc.alignment},
+    {'P', "publishable", LINE_NONE, FLAGS(line.alloc.flags, MEMCLIENT_PUBLISHABLE)},
+    {'W', "wait", LINE_DURATION, &line.alloc.wait_ms},
+    {'k', "keep-for", LINE_DURATION, &line.name.keep_ms, FLAGS(line.name.policy, MEMCLIENT_NAME_KEEP_FOR)},
+    {'G', "group", LINE_GROUP_RIGHTS, &line.name},
+    {'O', "others", LINE_RIGHTS, &line.name.other_rights},
+    {'r', "rights", LINE_RIGHTS, &line.rights},
+    {'K', "keeping", LINE_NONE, FLAGS(line.share.flags, MEMCLIENT_TOKEN_KEEPING)},
+    {'u', "uses", LINE_U32, &line.share.uses},
+    {'e', "expires", LINE_DURATION, &line.share.expiry_ms},
+    {'U', "uid", LINE_USER, &line.share.uid, FLAGS(line.share.flags, MEMCLIENT_TOKEN_ONLY_UID)},
+    {'D', "gid", LINE_GROUP, &line.share.gid, FLAGS(line.share.flags, MEMCLIENT_TOKEN_ONLY_GID)},
+    {'I', "pid", LINE_PID, &line.share.pid, FLAGS(line.share.flags, MEMCLIENT_TOKEN_ONLY_PID)},
+    {'C', "claim", LINE_CHOICE, &line.claim, claim_words},
+    {'f', "force", LINE_NONE, FLAGS(line.force, 1)},
+    {'F', "future-only", LINE_NONE, FLAGS(line.publish_flags, MEMCLIENT_PUBLISH_FUTURE_ONLY)},
+};
+
+static const struct line_option *
+line_option(int letter)
 {
-    switch (option) {
-    case 'p':
-        line.alloc.pool = value;
+    const struct line_option *option = line_options;
+
+    while (option->letter != letter)
+        option++;
+    return option;
+}
+
+struct option
+line_getopt(char letter)
+{
+    const struct line_option *option = line_option(letter);
+
+    return (struct option){option->name, option->form ? required_argument : no_argument, NULL, letter};
+}
+
+/* 0, -EINVAL or -ERANGE for a value. */
+static int
+line_set(const struct line_option *option, const char *value)
+{
+    struct memclient_name_options *name = option->target;
+
+    if (option->flags)
+        *option->flags |= option->flag;
+    switch (option->form) {
+    case LINE_NONE:
+        return 0;
+    case LINE_TEXT:
+        *(const char **)option->target = value;
         return *value ? 0 : -EINVAL;
-    case 'N':
-        line.alloc.nodes = line.nodes;
-        return parse_list(value, line.nodes, &line.alloc.n_nodes);
-    case 'g':
-        return parse_choice(value, pages_choices, &line.alloc.pages);
-    case 'z':
-        return parse_bytes(value, &line.alloc.page_size);
-    case 'l':
-        return parse_choice(value, placement_choices, &line.alloc.placement);
-    case 't':
-        return parse_bytes(value, &line.alloc.part_size);
-    case 'w':
-        line.alloc.weights = line.weights;
-        return parse_list(value, line.weights, &line.n_weights);
-    case 'a':
-        return parse_bytes(value, &line.alloc.alignment);
+    case LINE_BYTES:
+        return parse_bytes(value, option->target);
+    case LINE_DURATION:
+        return parse_duration(value, option->target);
+    case LINE_U32:
+        return parse_u32(value, option->target);
+    case LINE_PID:
+        return parse_pid(value, option->target);
+    case LINE_LIST:
+        return parse_list(value, option->target);
+    case LINE_RIGHTS:
+        return parse_rights(value, option->target);
+    case LINE_USER:
+        return parse_user(value, option->target);
+    case LINE_GROUP:
+        return parse_group(value, option->target);
+    case LINE_GROUP_RIGHTS:
+        return parse_group_rights(value, &name->gid, &name->group_rights);
+    case LINE_CHOICE:
+        return parse_choice(value, option->words, option->target);
     }
-    return -ENOENT;
-}
-
-/* What it is made for. */
-static int
-set_making(int option, const char *value)
-{
-    switch (option) {
-    case 's':
-        line.have_size = true;
-        return parse_bytes(value, &line.size);
-    case 'n':
-        line.alloc.name = value;
-        return *value ? 0 : -EINVAL;
-    case 'k':
-        line.name.policy = MEMCLIENT_NAME_KEEP_FOR;
-        return parse_duration(value, &line.name.keep_ms);
-    case 'G':
-        return parse_group_rights(value, &line.name.gid, &line.name.group_rights);
-    case 'O':
-        return parse_rights(value, &line.name.other_rights);
-    case 'P':
-        line.alloc.flags |= MEMCLIENT_PUBLISHABLE;
-        return 0;
-    case 'W':
-        return parse_duration(value, &line.alloc.wait_ms);
-    }
-    return -ENOENT;
-}
-
-static int
-set_pid(const char *value)
-{
-    uint32_t pid;
-
-    if (parse_u32(value, &pid) || !pid || pid > INT32_MAX)
-        return -EINVAL;
-    line.share.flags |= MEMCLIENT_TOKEN_ONLY_PID;
-    line.share.pid = (pid_t)pid;
-    return 0;
-}
-
-/* Of a token. */
-static int
-set_sharing(int option, const char *value)
-{
-    switch (option) {
-    case 'K':
-        line.share.flags |= MEMCLIENT_TOKEN_KEEPING;
-        return 0;
-    case 'u':
-        return parse_u32(value, &line.share.uses);
-    case 'e':
-        return parse_duration(value, &line.share.expiry_ms);
-    case 'U':
-        line.share.flags |= MEMCLIENT_TOKEN_ONLY_UID;
-        return parse_user(value, &line.share.uid);
-    case 'D':
-        line.share.flags |= MEMCLIENT_TOKEN_ONLY_GID;
-        return parse_group(value, &line.share.gid);
-    case 'I':
-        return set_pid(value);
-    }
-    return -ENOENT;
-}
-
-/* How it is opened, and what is done to it. */
-static int
-set_use(int option, const char *value)
-{
-    switch (option) {
-    case 'r':
-        return parse_rights(value, &line.rights);
-    case 'C':
-        return parse_choice(value, claim_choices, &line.claim);
-    case 'f':
-        line.force = true;
-        return 0;
-    case 'F':
-        line.future_only = true;
-        return 0;
-    }
-    return -ENOENT;
-}
-
-static int
-set_option(int option, const char *value)
-{
-    static int (*const families[])(int option, const char *value) = {set_making, set_placement, set_sharing, set_use};
-    int r = -ENOENT;
-
-    for (size_t i = 0; r == -ENOENT && i < sizeof(families) / sizeof(families[0]); i++)
-        r = families[i](option, value);
-    return r;
+    return -EINVAL;
 }
 
 int
 parse_options(struct invocation *invocation)
 {
-    int option, r;
+    const struct line_option *option;
+    int letter, r;
 
     line.alloc = (struct memclient_alloc_options)MEMCLIENT_ALLOC_OPTIONS_INIT;
     line.name = (struct memclient_name_options)MEMCLIENT_NAME_OPTIONS_INIT;
     line.share = (struct memclient_share_options)MEMCLIENT_SHARE_OPTIONS_INIT;
 
-    while ((option = next_option(invocation)) != -1) {
-        const char *name = "";
-
-        if (option == '?')
+    while ((letter = next_option(invocation)) != -1) {
+        if (letter == '?')
             return EXIT_USAGE;
-        for (const struct option *o = invocation->command->options; o->name; o++)
-            if (o->val == option)
-                name = o->name;
-        r = set_option(option, optarg);
+        option = line_option(letter);
+        r = line_set(option, optarg);
         if (r == -ERANGE)
-            return usage_error(invocation, "--%s %s: more than 64 bits can hold", name, optarg);
+            return usage_error(invocation, "--%s %s: more than 64 bits can hold", option->name, optarg);
         if (r)
-            return usage_error(invocation, "--%s does not take `%s'", name, optarg ? optarg : "");
+            return usage_error(invocation, "--%s does not take `%s'", option->name, optarg);
     }
     return EXIT_DONE;
 }

@@ -1,40 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the command line of a command that is about one buffer said; one command runs per process.
+ * The command line of a command that is about one buffer, and the buffer. One command runs per process.
  */
 #pragma once
 
 #include <memclient/memclient.h>
-#include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
+#include "base/cleanup.h"
 #include "memctl/command.h"
 #include "memctl/reference.h"
 #include "memctl/values.h"
+
+DEFINE_CLEANUP(struct memclient_buffer *, memclient_buffer_unref);
 
 struct line {
     struct reference reference;
     const char *given; /* the text of that */
     uint64_t size;
-    bool have_size;
+    unsigned have_size;
     struct memclient_alloc_options alloc;
     struct memclient_name_options name;
     struct memclient_share_options share;
-    uint32_t nodes[VALUES_LIST_MAX], weights[VALUES_LIST_MAX];
-    size_t n_weights;
-    unsigned rights, claim;
-    bool force, future_only;
+    struct values_list nodes, weights;
+    unsigned rights, claim, force, publish_flags;
 };
 
 extern struct line line;
 
-/* The options, in any order. The commands' tables have no others than line.c knows, by these letters. */
+/* Parses the options, in any order. */
 int parse_options(struct invocation *invocation);
-/* … and a buffer; what is behind it is left. */
+/* … and a buffer, but not what follows it. */
 int parse_reference(struct invocation *invocation);
 /* … and nothing else. */
 int parse_only_reference(struct invocation *invocation);
 
 /* Opens the buffer that was named. */
 int line_open(struct memclient *ctx, unsigned rights, struct memclient_buffer **ret);
+
+/* bytes.c: the commands that read and write the bytes of a buffer. */
+int run_cat(struct invocation *invocation, struct memclient *ctx);
+int run_fill(struct invocation *invocation, struct memclient *ctx);

@@ -14,7 +14,6 @@
 #include <string.h>
 
 #include "memctl/command.h"
-#include "memctl/help.h"
 #include "memctl/text.h"
 
 const struct command *const command_families[] = {list_commands,   buffer_commands, admin_commands,
@@ -22,7 +21,7 @@ const struct command *const command_families[] = {list_commands,   buffer_comman
 
 enum { OPTION_SOCKET = 0x100, OPTION_JSON };
 
-const struct option common_options[] = {{"socket", required_argument, NULL, OPTION_SOCKET},
+static const struct option common_options[] = {{"socket", required_argument, NULL, OPTION_SOCKET},
                                         {"json", no_argument, NULL, OPTION_JSON},
                                         {"help", no_argument, NULL, 'h'},
                                         {"version", no_argument, NULL, 'V'},
@@ -49,7 +48,7 @@ usage_error(const struct invocation *invocation, const char *format, ...)
     say("%s", text);
     if (invocation->command)
         fprintf(stderr, "usage: memctl %s %s; `memctl help %s` tells more\n", invocation->command->name,
-                invocation->command->synopsis, invocation->command->name);
+                invocation->command->synopsis ? invocation->command->synopsis : "", invocation->command->name);
     else
         fputs("`memctl help` lists the commands\n", stderr);
     return EXIT_USAGE;
@@ -92,20 +91,23 @@ take_common(struct invocation *invocation, int option, char *const *argv)
     }
 }
 
+void
+list_options(const struct command *command, struct option all[OPTIONS_MAX])
+{
+    for (const struct option *o = common_options; o->name; o++)
+        *all++ = *o;
+    for (const char *letter = command && command->options ? command->options : ""; *letter; letter++)
+        *all++ = line_getopt(*letter);
+    *all = (struct option){.name = NULL};
+}
+
 int
 next_option(struct invocation *invocation)
 {
-    struct option all[32];
+    struct option all[OPTIONS_MAX];
     int option;
-    size_t n = 0;
 
-    for (const struct option *o = common_options; o->name; o++)
-        all[n++] = *o;
-    for (const struct option *o = invocation->command->options; o && o->name && n < sizeof(all) / sizeof(all[0]) - 1;
-         o++)
-        all[n++] = *o;
-    all[n] = (struct option){NULL, 0, NULL, 0};
-
+    list_options(invocation->command, all);
     do
         /* what comes behind a program's name is the program's */
         option = take_common(invocation,
@@ -122,12 +124,6 @@ parse_end(const struct invocation *invocation)
     if (optind < invocation->argc)
         return usage_error(invocation, "`%s' is one argument too many", invocation->argv[optind]);
     return EXIT_DONE;
-}
-
-int
-parse_nothing(struct invocation *invocation)
-{
-    return next_option(invocation) != -1 ? EXIT_USAGE : parse_end(invocation);
 }
 
 bool
@@ -172,7 +168,10 @@ run_command(struct invocation *invocation)
     struct memclient *ctx;
     int r;
 
-    r = invocation->command->parse(invocation);
+    if (invocation->command->parse)
+        r = invocation->command->parse(invocation);
+    else
+        r = next_option(invocation) != -1 ? EXIT_USAGE : parse_end(invocation);
     if (r)
         return r;
     if (invocation->command->without_broker)

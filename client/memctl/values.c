@@ -14,6 +14,16 @@
 
 #include "memctl/values.h"
 
+const char *const pages_words[] = {
+    [MEMCLIENT_PAGES_ANY] = "any",
+    [MEMCLIENT_PAGES_BASE] = "base",
+    [MEMCLIENT_PAGES_THP] = "thp",
+    [MEMCLIENT_PAGES_HUGETLB] = "hugetlb",
+    NULL,
+};
+const char *const placement_words[] = {"pool", "bind", "preferred", "interleave", "split", "local", NULL};
+const char *const claim_words[] = {"none", "shared", "exclusive", NULL};
+
 /* A decimal number and the unit behind it. */
 static int
 parse_number(const char *text, double *ret, const char **ret_unit)
@@ -104,30 +114,38 @@ parse_duration(const char *text, uint64_t *ret_ms)
     return -EINVAL;
 }
 
+static const struct {
+    char letter;
+    unsigned right;
+} rights_letters[RIGHTS_TEXT - 1] = {
+    {'r', MEMCLIENT_READ}, {'w', MEMCLIENT_WRITE}, {'s', MEMCLIENT_SHARE}, {'m', MEMCLIENT_MANAGE},
+};
+
 int
 parse_rights(const char *text, unsigned *ret)
 {
     unsigned rights = 0;
 
-    for (; *text; text++)
-        switch (*text) {
-        case 'r':
-            rights |= MEMCLIENT_READ;
-            break;
-        case 'w':
-            rights |= MEMCLIENT_READ | MEMCLIENT_WRITE;
-            break;
-        case 's':
-            rights |= MEMCLIENT_SHARE;
-            break;
-        case 'm':
-            rights |= MEMCLIENT_MANAGE;
-            break;
-        default:
+    for (; *text; text++) {
+        size_t i = 0;
+
+        while (i < RIGHTS_TEXT - 1 && rights_letters[i].letter != *text)
+            i++;
+        if (i == RIGHTS_TEXT - 1)
             return -EINVAL;
-        }
-    *ret = rights;
+        rights |= rights_letters[i].right;
+    }
+    *ret = rights & MEMCLIENT_WRITE ? rights | MEMCLIENT_READ : rights;
     return rights ? 0 : -EINVAL;
+}
+
+void
+format_rights(unsigned rights, char text[RIGHTS_TEXT])
+{
+    for (size_t i = 0; i < RIGHTS_TEXT - 1; i++)
+        if (rights & rights_letters[i].right)
+            *text++ = rights_letters[i].letter;
+    *text = '\0';
 }
 
 int
@@ -145,28 +163,39 @@ parse_u32(const char *text, uint32_t *ret)
 }
 
 int
-parse_list(const char *text, uint32_t *list, size_t *ret_n)
+parse_pid(const char *text, pid_t *ret)
+{
+    uint32_t pid;
+
+    if (parse_u32(text, &pid) || !pid || pid > INT32_MAX)
+        return -EINVAL;
+    *ret = (pid_t)pid;
+    return 0;
+}
+
+int
+parse_list(const char *text, struct values_list *list)
 {
     char copy[512], *rest = copy, *one;
-    size_t n = 0;
+    struct values_list found = {.n = 0};
 
     if (strlen(text) >= sizeof(copy))
         return -EINVAL;
     memcpy(copy, text, strlen(text) + 1);
     while ((one = strsep(&rest, ","))) {
-        if (n == VALUES_LIST_MAX || parse_u32(one, &list[n]))
+        if (found.n == VALUES_LIST_MAX || parse_u32(one, &found.numbers[found.n]))
             return -EINVAL;
-        n++;
+        found.n++;
     }
-    *ret_n = n;
+    *list = found;
     return 0;
 }
 
 int
-parse_choice(const char *text, const char *const *choices, unsigned *ret)
+parse_choice(const char *text, const char *const *words, unsigned *ret)
 {
-    for (unsigned i = 0; choices[i]; i++)
-        if (!strcmp(text, choices[i])) {
+    for (unsigned i = 0; words[i]; i++)
+        if (!strcmp(text, words[i])) {
             *ret = i;
             return 0;
         }
@@ -197,7 +226,6 @@ parse_group(const char *text, gid_t *ret)
     return parse_u32(text, ret);
 }
 
-/* "GROUP:RIGHTS" */
 int
 parse_group_rights(const char *text, gid_t *ret_gid, unsigned *ret_rights)
 {

@@ -9,7 +9,17 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum { VALUES_LIST_MAX = 64 };
+enum { VALUES_LIST_MAX = 64, RIGHTS_TEXT = 5 };
+
+struct values_list {
+    size_t n;
+    uint32_t numbers[VALUES_LIST_MAX];
+};
+
+/* The words of the library's enums, each by its value, up to a NULL. */
+extern const char *const pages_words[];
+extern const char *const placement_words[];
+extern const char *const claim_words[];
 
 /* "512", "64K", "1.5G", "2GiB": 0, or -EINVAL, or -ERANGE for more than 64 bits. */
 int parse_bytes(const char *text, uint64_t *ret);
@@ -19,11 +29,15 @@ int parse_duration(const char *text, uint64_t *ret_ms);
 /* A number of 32 bits, decimal. */
 int parse_u32(const char *text, uint32_t *ret);
 /* "0,2,3", at most VALUES_LIST_MAX. */
-int parse_list(const char *text, uint32_t *list, size_t *ret_n);
-/* One of `choices`, which ends with NULL: its index. */
-int parse_choice(const char *text, const char *const *choices, unsigned *ret);
+int parse_list(const char *text, struct values_list *list);
+/* One of the words: its index. */
+int parse_choice(const char *text, const char *const *words, unsigned *ret);
 /* "rw": letters of enum memclient_right; writing implies reading. */
 int parse_rights(const char *text, unsigned *ret);
+/* "rwsm", "r"; "" for none. */
+void format_rights(unsigned rights, char text[RIGHTS_TEXT]);
+/* A number that a process may have. */
+int parse_pid(const char *text, pid_t *ret);
 /* A name or number. */
 int parse_user(const char *text, uid_t *ret);
 int parse_group(const char *text, gid_t *ret);

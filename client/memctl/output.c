@@ -9,8 +9,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/utf8.h"
 #include "memctl/command.h"
 #include "memctl/output.h"
@@ -33,19 +33,42 @@ output_row(struct output *output, json_t *row)
     return -ENOMEM;
 }
 
+json_t *
+json_word(const char *const *words, uint64_t value)
+{
+    for (; *words; words++)
+        if (!value--)
+            return json_string(*words);
+    return json_string("unknown");
+}
+
+static json_t *
+output_numbers(const uint32_t *numbers, size_t n)
+{
+    json_t *array = json_array();
+
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new(array, json_integer(numbers[i]));
+    return array;
+}
+
 static json_t *
 column_value(const struct column *column, const void *item)
 {
-    const void *member = (const char *)item + column->offset;
-    const unsigned *flags = (const void *)((const char *)item + column->mask_offset);
+    const char *start = item;
+    const void *member = start + column->offset;
+    const unsigned *flags = (const void *)(start + column->mask_offset);
+    const size_t *count = (const void *)(start + column->count_offset);
     uint64_t number;
 
     if (column->make)
         return column->make(item);
-    if (!column->size || (column->mask && !(column->mask & *flags)))
+    if (!column->size || (column->mask && !(column->mask & *flags)) || column->mask_not & *flags)
         return json_null();
+    if (column->count_offset)
+        return output_numbers(*(const uint32_t *const *)member, *count);
     /* a text is a pointer, or an array, which is longer */
-    if (column->form == COLUMN_TEXT && !column->number)
+    if (column->form == COLUMN_TEXT && !column->number && !column->words)
         return json_text(column->size > sizeof(char *) ? member : *(const char *const *)member);
     if (column->size == sizeof(bool))
         number = *(const bool *)member;
@@ -55,6 +78,8 @@ column_value(const struct column *column, const void *item)
         number = *(const uint64_t *)member;
     if (column->number)
         return column->number(number);
+    if (column->words)
+        return json_word(column->words, number);
     return column->form == COLUMN_YES ? json_boolean(number) : json_integer((json_int_t)number);
 }
 
@@ -95,15 +120,6 @@ output_format_span(int64_t seconds, char *text, size_t size)
         snprintf(text, size, "%" PRId64 "h", seconds / 3600);
     else
         snprintf(text, size, "%" PRId64 "d", seconds / 86400);
-}
-
-static int64_t
-output_seconds_since(int64_t ms)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec - ms / 1000;
 }
 
 static void
@@ -157,7 +173,7 @@ output_format_cell(const struct column *column, const json_t *row, char *text, s
         snprintf(text, size, "%s", json_is_true(value) ? "yes" : "no");
         return;
     case COLUMN_AGE:
-        output_format_span(output_seconds_since(number), text, size);
+        output_format_span((int64_t)(clock_wall_ms() / MSEC_PER_SEC) - number / 1000, text, size);
         return;
     case COLUMN_SPAN:
         output_format_span(number / 1000, text, size);
@@ -165,21 +181,11 @@ output_format_cell(const struct column *column, const json_t *row, char *text, s
     }
 }
 
+/* Are its cells numbers, which end below each other? */
 static bool
 output_is_right_aligned(const struct column *column)
 {
-    switch (column->form) {
-    case COLUMN_NUMBER:
-    case COLUMN_BYTES:
-    case COLUMN_AGE:
-    case COLUMN_SPAN:
-        return true;
-    case COLUMN_TEXT:
-    case COLUMN_LIST:
-    case COLUMN_YES:
-        return false;
-    }
-    return false;
+    return column->form != COLUMN_TEXT && column->form != COLUMN_LIST && column->form != COLUMN_YES;
 }
 
 static void

@@ -25,8 +25,9 @@ enum column_form {
 
 /*
  * A fact about an item, which is a struct. The value is what make() says of the item, or number() of a member of it, or
- * the member itself: a number, a boolean (COLUMN_YES) or a string (COLUMN_TEXT). It is null where there is none of
- * these, and where no bit of the mask is set.
+ * one of the words, by the member's value, or the member itself: a number, a boolean (COLUMN_YES), a string
+ * (COLUMN_TEXT) or a pointer to numbers (COLUMN_LIST). It is null where there is none of these, and where the mask does
+ * not apply.
  */
 struct column {
     const char *heading; /* NULL: it is in JSON only */
@@ -34,8 +35,11 @@ struct column {
     enum column_form form;
     size_t offset; /* of the member */
     size_t size;
-    unsigned mask; /* 0: it always applies */
-    size_t mask_offset; /* of an unsigned */
+    size_t count_offset;      /* of a size_t: how many numbers there are */
+    const char *const *words; /* up to a NULL; other values are "unknown" */
+    unsigned mask;            /* applies if one of the bits is set; 0: always */
+    unsigned mask_not;        /* … if none is set */
+    size_t mask_offset;       /* of an unsigned */
     json_t *(*number)(uint64_t number);
     json_t *(*make)(const void *item);
 };
@@ -50,6 +54,8 @@ struct output {
     bool no_memory;
 };
 
+/* The word of a value. */
+json_t *json_word(const char *const *words, uint64_t value);
 /* A string, with escapes for what is no text of JSON's; null for the empty one, which is none. */
 json_t *json_text(const char *text);
 

@@ -7,15 +7,20 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "memctl/rows.h"
+#include "memctl/values.h"
 
 /* where a column of `struct type` finds its member */
 #define IN(type, member) offsetof(struct type, member), sizeof(((struct type *)NULL)->member)
 
 /* and that it is null unless a flag is set in another one */
 #define ONLY(type, member, bits) .mask = (bits), .mask_offset = offsetof(struct type, member)
+#define UNLESS(type, member, bits) .mask_not = (bits), .mask_offset = offsetof(struct type, member)
+
+/* and where the number of a list's elements is */
+#define COUNT(type, member) .count_offset = offsetof(struct type, member)
 
 #define INT(value) ((json_int_t)(value))
 
@@ -26,20 +31,13 @@ some_json(uint64_t number)
     return number ? json_integer(INT(number)) : json_null();
 }
 
-/* "rwsm", "r"; null for none */
+/* null for none */
 static json_t *
 rights_json(uint64_t rights)
 {
-    static const struct {
-        unsigned right;
-        char letter;
-    } letters[] = {{MEMCLIENT_READ, 'r'}, {MEMCLIENT_WRITE, 'w'}, {MEMCLIENT_SHARE, 's'}, {MEMCLIENT_MANAGE, 'm'}};
-    char text[5] = "";
-    size_t n = 0;
+    char text[RIGHTS_TEXT];
 
-    for (size_t i = 0; i < sizeof(letters) / sizeof(letters[0]); i++)
-        if (rights & letters[i].right)
-            text[n++] = letters[i].letter;
+    format_rights((unsigned)rights, text);
     return json_text(text);
 }
 
@@ -61,69 +59,8 @@ address_json(uint64_t address)
     return json_string(text);
 }
 
-static json_t *
-numbers_json(const uint32_t *numbers, size_t n)
-{
-    json_t *array = json_array();
-
-    for (size_t i = 0; i < n; i++)
-        json_array_append_new(array, json_integer(numbers[i]));
-    return array;
-}
-
-/* the name of an enum's value */
-static json_t *
-word_json(const char *const *words, size_t n, uint64_t value)
-{
-    return json_text(value < n ? words[value] : "unknown");
-}
-
-#define WORD_JSON(words, value) word_json(words, sizeof(words) / sizeof((words)[0]), value)
-
-static json_t *
-pages_json(uint64_t pages)
-{
-    static const char *const words[] = {
-        [MEMCLIENT_PAGES_ANY] = "any",
-        [MEMCLIENT_PAGES_BASE] = "base",
-        [MEMCLIENT_PAGES_THP] = "thp",
-        [MEMCLIENT_PAGES_HUGETLB] = "hugetlb",
-    };
-
-    return WORD_JSON(words, pages);
-}
-
-static json_t *
-placement_json(uint64_t placement)
-{
-    static const char *const words[] = {"pool", "bind", "preferred", "interleave", "split", "local"};
-
-    return WORD_JSON(words, placement);
-}
-
-static json_t *
-state_json(uint64_t state)
-{
-    static const char *const words[] = {"committing", "live", "detached", "ending"};
-
-    return WORD_JSON(words, state);
-}
-
-static json_t *
-policy_json(uint64_t policy)
-{
-    static const char *const words[] = {"keep", "free", "keep-for"};
-
-    return WORD_JSON(words, policy);
-}
-
-static json_t *
-claim_json(uint64_t claim)
-{
-    static const char *const words[] = {"", "shared", "exclusive"};
-
-    return WORD_JSON(words, claim);
-}
+static const char *const state_words[] = {"committing", "live", "detached", "ending", NULL};
+static const char *const policy_words[] = {"keep", "free", "keep-for", NULL};
 
 static json_t *
 flags_json(uint64_t flags)
@@ -147,15 +84,6 @@ flags_json(uint64_t flags)
     return array;
 }
 
-static int64_t
-now_ms(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 /* ---- the broker -------------------------------------------------------------------------------- */
 
 static json_t *
@@ -167,7 +95,7 @@ broker_id_json(uint64_t id)
 static json_t *
 started_json(uint64_t uptime_ms)
 {
-    return json_integer(now_ms() - INT(uptime_ms));
+    return json_integer(INT(clock_wall_ms() - uptime_ms));
 }
 
 const struct column status_columns[] = {
@@ -207,14 +135,6 @@ const struct column status_columns[] = {
 
 /* ---- nodes and pools --------------------------------------------------------------------------- */
 
-static json_t *
-distances_json(const void *item)
-{
-    const struct memclient_node *node = item;
-
-    return numbers_json(node->distances, node->n_distances);
-}
-
 const struct column node_columns[] = {
     {"NODE", "node", COLUMN_NUMBER, IN(memclient_node, node)},
     {NULL, "physical", COLUMN_NUMBER, IN(memclient_node, physical)},
@@ -223,35 +143,19 @@ const struct column node_columns[] = {
     {"USED", "used", COLUMN_BYTES, IN(memclient_node, used)},
     {"CPUS", "has_cpus", COLUMN_YES, IN(memclient_node, has_cpus)},
     {"SIMULATED", "simulated", COLUMN_YES, IN(memclient_node, simulated)},
-    {"DISTANCES", "distances", COLUMN_LIST, .make = distances_json},
+    {"DISTANCES", "distances", COLUMN_LIST, IN(memclient_node, distances), COUNT(memclient_node, n_distances)},
     COLUMNS_END,
 };
 
-static json_t *
-pool_nodes_json(const void *item)
-{
-    const struct memclient_pool *pool = item;
-
-    return numbers_json(pool->nodes, pool->n_nodes);
-}
-
-static json_t *
-pool_weights_json(const void *item)
-{
-    const struct memclient_pool *pool = item;
-
-    return numbers_json(pool->weights, pool->n_weights);
-}
-
 const struct column pool_columns[] = {
     {"POOL", "name", COLUMN_TEXT, IN(memclient_pool, name)},
-    {"NODES", "nodes", COLUMN_LIST, .make = pool_nodes_json},
-    {"PAGES", "pages", COLUMN_TEXT, IN(memclient_pool, pages), .number = pages_json},
+    {"NODES", "nodes", COLUMN_LIST, IN(memclient_pool, nodes), COUNT(memclient_pool, n_nodes)},
+    {"PAGES", "pages", COLUMN_TEXT, IN(memclient_pool, pages), .words = pages_words},
     {"PAGE", "page_size", COLUMN_BYTES, IN(memclient_pool, page_size)},
     {NULL, "granule", COLUMN_BYTES, IN(memclient_pool, granule)},
-    {"PLACEMENT", "placement", COLUMN_TEXT, IN(memclient_pool, placement), .number = placement_json},
+    {"PLACEMENT", "placement", COLUMN_TEXT, IN(memclient_pool, placement), .words = placement_words},
     {NULL, "part_size", COLUMN_BYTES, IN(memclient_pool, part_size), .number = some_json},
-    {NULL, "weights", COLUMN_LIST, .make = pool_weights_json},
+    {NULL, "weights", COLUMN_LIST, IN(memclient_pool, weights), COUNT(memclient_pool, n_weights)},
     {"LAZY", "lazy", COLUMN_YES, IN(memclient_pool, lazy)},
     {"CAPACITY", "capacity", COLUMN_BYTES, IN(memclient_pool, capacity)},
     {"USED", "used", COLUMN_BYTES, IN(memclient_pool, used)},
@@ -278,24 +182,7 @@ buffer_state_json(const void *item)
         cached += info->holder_cached[i];
     if (info->state == MEMCLIENT_STATE_LIVE && cached && cached == info->holds)
         return json_string("cached");
-    return state_json(info->state);
-}
-
-/* a foreign one is of no pool and has no pages of ours */
-static json_t *
-buffer_pages_json(const void *item)
-{
-    const struct memclient_buffer_info *info = item;
-
-    return info->flags & MEMCLIENT_BUFFER_FOREIGN ? json_null() : pages_json(info->pages);
-}
-
-static json_t *
-buffer_placement_json(const void *item)
-{
-    const struct memclient_buffer_info *info = item;
-
-    return info->flags & MEMCLIENT_BUFFER_FOREIGN ? json_null() : placement_json(info->placement);
+    return json_word(state_words, info->state);
 }
 
 static json_t *
@@ -311,6 +198,12 @@ places_json(const void *item)
 }
 
 static json_t *
+holder_claim_json(unsigned claim)
+{
+    return claim ? json_word(claim_words, claim) : json_null();
+}
+
+static json_t *
 holders_json(const void *item)
 {
     const struct memclient_buffer_info *info = item;
@@ -319,7 +212,7 @@ holders_json(const void *item)
     for (uint32_t i = 0; i < info->n_holders; i++)
         json_array_append_new(array, json_pack("{s:I, s:o, s:o, s:b}", "session", INT(info->holders[i]), "rights",
                                                rights_json(info->holder_rights[i]), "claim",
-                                               claim_json(info->holder_claims[i]), "cached",
+                                               holder_claim_json(info->holder_claims[i]), "cached",
                                                (int)info->holder_cached[i]));
     return array;
 }
@@ -330,9 +223,12 @@ const struct column buffer_columns[] = {
     {"SIZE", "size", COLUMN_BYTES, IN(memclient_buffer_info, length)},
     {NULL, "bytes", COLUMN_BYTES, IN(memclient_buffer_info, bytes)},
     {"POOL", "pool", COLUMN_TEXT, IN(memclient_buffer_info, pool)},
-    {NULL, "pages", COLUMN_TEXT, .make = buffer_pages_json},
+    /* a foreign one is of no pool, and has no pages of ours */
+    {NULL, "pages", COLUMN_TEXT, IN(memclient_buffer_info, pages), .words = pages_words,
+     UNLESS(memclient_buffer_info, flags, MEMCLIENT_BUFFER_FOREIGN)},
     {NULL, "page_size", COLUMN_BYTES, IN(memclient_buffer_info, page_size), .number = some_json},
-    {NULL, "placement", COLUMN_TEXT, .make = buffer_placement_json},
+    {NULL, "placement", COLUMN_TEXT, IN(memclient_buffer_info, placement), .words = placement_words,
+     UNLESS(memclient_buffer_info, flags, MEMCLIENT_BUFFER_FOREIGN)},
     {NULL, "places", COLUMN_LIST, .make = places_json},
     {NULL, "huge_bytes", COLUMN_BYTES, IN(memclient_buffer_info, huge_bytes)},
     {"STATE", "state", COLUMN_TEXT, .make = buffer_state_json},
@@ -414,7 +310,7 @@ const struct column name_columns[] = {
     {"NAME", "name", COLUMN_TEXT, IN(memclient_name, name)},
     {"UID", "uid", COLUMN_NUMBER, IN(memclient_name, uid)},
     {"BUFFER", "buffer", COLUMN_NUMBER, IN(memclient_name, buffer)},
-    {"POLICY", "policy", COLUMN_TEXT, IN(memclient_name, policy), .number = policy_json},
+    {"POLICY", "policy", COLUMN_TEXT, IN(memclient_name, policy), .words = policy_words},
     {NULL, "keep_ms", COLUMN_SPAN, IN(memclient_name, keep_ms), ONLY(memclient_name, policy, MEMCLIENT_NAME_KEEP_FOR)},
     {"GROUP", "group_rights", COLUMN_TEXT, IN(memclient_name, group_rights), .number = rights_json},
     {"GID", "gid", COLUMN_NUMBER, IN(memclient_name, gid), ONLY(memclient_name, group_rights, ~0u)},
@@ -467,39 +363,3 @@ const struct column check_columns[] = {
     {NULL, "sentences", COLUMN_LIST, .make = sentences_json},
     COLUMNS_END,
 };
-
-/* ---- answers that are no listing --------------------------------------------------------------- */
-
-json_t *
-row_removed(const char *kind, const char *given)
-{
-    return json_pack("{s:s, s:o}", "kind", kind, "removed", json_text(given));
-}
-
-json_t *
-row_upgrade(const struct memclient_broker_status *before, const struct memclient_broker_status *now, uint64_t ms)
-{
-    return json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:I}", "version", now->version, "was_version", before->version,
-                     "broker_pid", INT(now->broker_pid), "was_broker_pid", INT(before->broker_pid), "buffers",
-                     INT(now->buffers + now->buffers_detached), "sessions", INT(now->sessions - 1), "ms", INT(ms));
-}
-
-static json_t *
-lines_json(const struct memclient_reload_result *result, unsigned what)
-{
-    json_t *array = json_array();
-
-    for (uint32_t i = 0; i < result->n_lines; i++)
-        if (result->lines[i].what == what)
-            json_array_append_new(array, json_text(result->lines[i].text));
-    return array;
-}
-
-json_t *
-row_reload(const struct memclient_reload_result *result)
-{
-    return json_pack("{s:o, s:o, s:o, s:o}", "config", json_text(result->config), "applied",
-                     lines_json(result, MEMCLIENT_RELOAD_APPLIED), "restart",
-                     lines_json(result, MEMCLIENT_RELOAD_RESTART), "mistakes",
-                     lines_json(result, MEMCLIENT_RELOAD_MISTAKE));
-}

@@ -33,10 +33,3 @@ extern const struct column name_columns[];
 extern const struct column token_columns[];
 extern const struct column check_columns[]; /* of a struct memclient_check_result */
 
-/* The JSON object of other answers. NULL only for want of memory. What is absent is null; a list may be empty. */
-json_t *row_reload(const struct memclient_reload_result *result);
-json_t *row_upgrade(const struct memclient_broker_status *before, const struct memclient_broker_status *now,
-                    uint64_t ms);
-/* what rm was given, and what that is: a name, a buffer or a token */
-json_t *row_removed(const char *kind, const char *given);
-

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,7 @@
 #include "base/cleanup.h"
 #include "memctl/command.h"
 #include "memctl/output.h"
+#include "memctl/text.h"
 
 #define LAYER_FILE  "libmemclient-opencl.so"
 #define LOADER_FILE "libOpenCL.so.1"
@@ -27,8 +29,7 @@
 #define LAYER_NAME     0x4241
 #define LOADER_VERSION 2
 
-typedef int32_t layer_info_fn(uint32_t what, size_t room, void *value, size_t *size_ret);
-typedef int32_t loader_info_fn(uint32_t what, size_t room, void *value, size_t *size_ret);
+typedef int32_t info_fn(uint32_t what, size_t size, void *value, size_t *size_ret);
 typedef void *extension_fn(const char *name);
 
 /* What is called of OpenCL, by its own numbers and types. */
@@ -59,12 +60,18 @@ struct findings {
     int r;
 };
 
-static void
-doctor_report(struct findings *findings, const char *check, bool ok, const char *detail)
+static void __attribute__((format(printf, 4, 5)))
+doctor_report(struct findings *findings, const char *check, bool ok, const char *format, ...)
 {
-    int r = output_row(&findings->output, json_pack("{so sb so}", "check", json_text(check), "ok", ok, "detail",
-                                                    json_text(detail)));
+    char detail[TEXT_MAX];
+    va_list arguments;
+    int r;
 
+    va_start(arguments, format);
+    (void)vsnprintf(detail, sizeof(detail), format, arguments);
+    va_end(arguments);
+    r = output_row(&findings->output, json_pack("{so sb so}", "check", json_text(check), "ok", ok, "detail",
+                                                json_text(detail)));
     findings->healthy &= ok;
     if (r)
         findings->r = r;
@@ -75,12 +82,12 @@ static bool
 doctor_check_layer(struct findings *findings, const char *file)
 {
     void *library = dlopen(file, RTLD_LAZY | RTLD_LOCAL);
-    layer_info_fn *info = NULL;
+    info_fn *info = NULL;
     char name[128] = "";
     void *address;
 
     if (!library) {
-        doctor_report(findings, file, false, dlerror());
+        doctor_report(findings, file, false, "%s", dlerror());
         return false;
     }
     address = dlsym(library, "clGetLayerInfo");
@@ -89,7 +96,7 @@ doctor_check_layer(struct findings *findings, const char *file)
         doctor_report(findings, file, false, "is no layer of OpenCL, or was built without OpenCL's headers");
         return false;
     }
-    doctor_report(findings, file, true, name);
+    doctor_report(findings, file, true, "%s", name);
     return !strncmp(name, "memoryd:", strlen("memoryd:"));
 }
 
@@ -107,16 +114,17 @@ doctor_check_layers(struct findings *findings)
     }
     for (char *file = strtok_r(layers, ":", &rest); file; file = strtok_r(NULL, ":", &rest))
         ours |= doctor_check_layer(findings, file);
-    doctor_report(findings, "OPENCL_LAYERS", ours, ours ? "has memoryd's layer" : "has not memoryd's layer among its files");
+    doctor_report(findings, "OPENCL_LAYERS", ours, "%s",
+                  ours ? "has memoryd's layer" : "has not memoryd's layer among its files");
 }
 
 /* What tells the loader's version; NULL: it is not ocl-icd. */
-static loader_info_fn *
+static info_fn *
 doctor_loader_info_of(void *library)
 {
     void *address = dlsym(library, "clGetExtensionFunctionAddress");
     extension_fn *extension = NULL;
-    loader_info_fn *info = NULL;
+    info_fn *info = NULL;
 
     memcpy(&extension, &address, sizeof(extension));
     address = extension ? extension("clGetICDLoaderInfoOCLICD") : NULL;
@@ -128,21 +136,20 @@ doctor_loader_info_of(void *library)
 static void
 doctor_check_loader(struct findings *findings, void *library)
 {
-    char version[64] = "", detail[160], *rest;
-    loader_info_fn *info;
+    info_fn *info = doctor_loader_info_of(library);
+    char version[64] = "", *rest;
     unsigned long major;
     bool knows;
 
-    info = doctor_loader_info_of(library);
     if (!info || info(LOADER_VERSION, sizeof(version) - 1, version, NULL)) {
-        doctor_report(findings, LOADER_FILE, true, "is not ocl-icd; its own manual says whether it knows OPENCL_LAYERS");
+        doctor_report(findings, LOADER_FILE, true,
+                      "is not ocl-icd; its own manual says whether it knows OPENCL_LAYERS");
         return;
     }
     major = strtoul(version, &rest, 10);
     knows = major > 2 || (major == 2 && *rest == '.' && strtoul(rest + 1, NULL, 10) >= 3);
-    (void)snprintf(detail, sizeof(detail), "ocl-icd %s%s", version,
-                   knows ? "" : " does not know OPENCL_LAYERS: 2.3 does");
-    doctor_report(findings, LOADER_FILE, knows, detail);
+    doctor_report(findings, LOADER_FILE, knows, "ocl-icd %s%s", version,
+                  knows ? "" : " does not know OPENCL_LAYERS: 2.3 does");
 }
 
 /* As a program without a broker's path of its own finds it, but that none is started. */
@@ -152,7 +159,6 @@ doctor_check_broker(struct findings *findings, const struct invocation *invocati
     struct memclient_connection_info info = MEMCLIENT_CONNECTION_INFO_INIT;
     struct memclient_options options = MEMCLIENT_OPTIONS_INIT;
     struct memclient *ctx;
-    char detail[160];
     int r;
 
     options.socket = invocation->socket;
@@ -161,12 +167,11 @@ doctor_check_broker(struct findings *findings, const struct invocation *invocati
     r = memclient_open(&options, &ctx);
     if (r < 0) {
         findings->no_broker = is_without_broker(r);
-        doctor_report(findings, "broker", false, memclient_error());
+        doctor_report(findings, "broker", false, "%s", memclient_error());
         return;
     }
     r = memclient_connection(ctx, &info);
-    (void)snprintf(detail, sizeof(detail), "answers at %s", info.socket);
-    doctor_report(findings, "broker", !r, r < 0 ? memclient_error() : detail);
+    doctor_report(findings, "broker", !r, "%s%s", r < 0 ? memclient_error() : "answers at ", r < 0 ? "" : info.socket);
     memclient_close(ctx);
 }
 
@@ -234,16 +239,15 @@ doctor_try_device(const struct opencl *cl, void *platform, void *device)
 static void
 doctor_check_device(struct findings *findings, const struct opencl *cl, void *platform, void *device)
 {
-    char name[128] = "", version[128] = "", check[160], detail[320];
+    char name[128] = "", version[128] = "", check[160];
     const char *wrong;
 
     (void)cl->clGetDeviceInfo(device, DEVICE_NAME, sizeof(name) - 1, name, NULL);
     (void)cl->clGetPlatformInfo(platform, PLATFORM_VERSION, sizeof(version) - 1, version, NULL);
     wrong = doctor_try_device(cl, platform, device);
     (void)snprintf(check, sizeof(check), "device %s", *name ? name : "without a name");
-    (void)snprintf(detail, sizeof(detail), "%s: %s", version,
-                   wrong ? wrong : "clSVMAlloc() gives memory of the broker");
-    doctor_report(findings, check, !wrong, detail);
+    doctor_report(findings, check, !wrong, "%s: %s", version,
+                  wrong ? wrong : "clSVMAlloc() gives memory of the broker");
 }
 
 static void
@@ -272,7 +276,8 @@ doctor_check_drivers(struct findings *findings, void *library)
     uint32_t n = 0;
 
     if (!doctor_find_functions(library, &cl)) {
-        doctor_report(findings, "drivers", false, "the loader has no shared virtual memory: it is older than OpenCL 2.0");
+        doctor_report(findings, "drivers", false,
+                      "the loader has no shared virtual memory: it is older than OpenCL 2.0");
         return;
     }
     if (cl.clGetPlatformIDs(OBJECTS_MAX, platforms, &n) || !n) {
@@ -289,7 +294,7 @@ doctor_check_opencl(struct findings *findings)
     void *library = dlopen(LOADER_FILE, RTLD_LAZY | RTLD_LOCAL);
 
     if (!library) {
-        doctor_report(findings, LOADER_FILE, false, dlerror());
+        doctor_report(findings, LOADER_FILE, false, "%s", dlerror());
         return;
     }
     doctor_check_loader(findings, library);
@@ -309,16 +314,17 @@ doctor_check_process(struct findings *findings, const char *pid)
         _cleanup_fclose_ FILE *maps = fopen(path, "re");
 
         if (!maps) {
-            doctor_report(findings, path, false, strerror(errno));
+            doctor_report(findings, path, false, "%s", strerror(errno));
             return;
         }
         while (!found && fgets(line, sizeof(line), maps))
             found = strstr(line, "/" LAYER_FILE);
     }
     line[strcspn(line, "\n")] = '\0';
-    doctor_report(findings, path, found,
-         found ? strchr(line, '/') : "has no " LAYER_FILE ": OPENCL_LAYERS was not set when it started, or it has not "
-                                     "called OpenCL yet");
+    doctor_report(findings, path, found, "%s",
+                  found ? strchr(line, '/')
+                        : "has no " LAYER_FILE ": OPENCL_LAYERS was not set when it started, or it has not called "
+                          "OpenCL yet");
 }
 
 static const struct column doctor_columns[] = {
@@ -351,7 +357,6 @@ run_doctor(struct invocation *invocation, struct memclient *ctx)
     struct findings findings = {.healthy = true};
     int r;
 
-    (void)ctx;
     output_init(&findings.output, invocation->json, doctor_columns);
     if (process) {
         doctor_check_process(&findings, process);

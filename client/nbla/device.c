@@ -47,12 +47,12 @@ void device_choose(const struct device *device, struct memclient_alloc_options *
     options->nodes = device->n_nodes ? device->nodes : NULL;
     options->n_nodes = device->n_nodes;
     options->placement = device->placement;
-    /* blocks are divided and mapped at wanted addresses by base pages, unless the device is a pool that has others */
+    /* base pages divide and place blocks most finely; a pool has pages of its own kind */
     if (!options->pool)
         options->pages = MEMCLIENT_PAGES_BASE;
 }
 
-/* ---- reading --------------------------------------------------------------------------------------------- */
+/* ---- parsing --------------------------------------------------------------------------------------------- */
 
 static bool device_add_node(struct device *device, uint32_t node)
 {
@@ -65,7 +65,7 @@ static bool device_add_node(struct device *device, uint32_t node)
     return true;
 }
 
-static bool device_read_number(const char **text, uint32_t *number)
+static bool device_parse_number(const char **text, uint32_t *number)
 {
     uint64_t value = 0;
     const char *at = *text;
@@ -82,18 +82,18 @@ static bool device_read_number(const char **text, uint32_t *number)
     return true;
 }
 
-/* Numbers and ranges with commas between them, as the kernel writes lists of nodes. */
-static bool device_read_nodes(struct device *device, const char *text)
+/* Parses numbers and ranges with commas between them, as the kernel writes lists of nodes. */
+static bool device_parse_nodes(struct device *device, const char *text)
 {
     for (;; text++) {
         uint32_t first, last;
 
-        if (!device_read_number(&text, &first))
+        if (!device_parse_number(&text, &first))
             return false;
         last = first;
         if (*text == '-') {
             text++;
-            if (!device_read_number(&text, &last) || last < first)
+            if (!device_parse_number(&text, &last) || last < first)
                 return false;
         }
         for (uint32_t node = first; node <= last; node++)
@@ -104,7 +104,7 @@ static bool device_read_nodes(struct device *device, const char *text)
     }
 }
 
-static bool device_read_pool(struct device *device, const char *id)
+static bool device_parse_pool(struct device *device, const char *id)
 {
     size_t length = strlen(id);
 
@@ -124,32 +124,32 @@ static bool begins_with(const char *id, const char *beginning, const char **rest
     return true;
 }
 
-static bool device_read_id(struct device *device, const char *id)
+static bool device_parse_id(struct device *device, const char *id)
 {
     const char *nodes;
 
     if (begins_with(id, "numa:", &nodes)) {
         device->placement = MEMCLIENT_PLACEMENT_BIND;
-        return device_read_nodes(device, nodes);
+        return device_parse_nodes(device, nodes);
     }
     if (begins_with(id, "interleave:", &nodes)) {
         device->placement = MEMCLIENT_PLACEMENT_INTERLEAVE;
-        return device_read_nodes(device, nodes);
+        return device_parse_nodes(device, nodes);
     }
-    return device_read_pool(device, id);
+    return device_parse_pool(device, id);
 }
 
-/* ---- looking --------------------------------------------------------------------------------------------- */
+/* ---- searching ------------------------------------------------------------------------------------------- */
 
-/* How many of the device's nodes and pools there are, and the names of all, as far as there is room. */
+/* Counts those of the device's nodes and pools that exist, and lists the names of all, as far as they fit. */
 struct search {
     const struct device *device;
-    size_t found;
+    size_t n_found;
     char *names;
     size_t size;
 };
 
-/* Cut off where there is no more room. */
+/* Names that no longer fit are left out. */
 static void search_add_name(struct search *search, const char *before, const char *name)
 {
     int length;
@@ -172,7 +172,7 @@ static int search_node(const struct memclient_node *node, void *data)
     char number[16];
 
     for (size_t i = 0; i < search->device->n_nodes; i++)
-        search->found += search->device->nodes[i] == node->node;
+        search->n_found += search->device->nodes[i] == node->node;
     (void)snprintf(number, sizeof(number), "%u", (unsigned)node->node);
     search_add_name(search, "numa:", number);
     return 0;
@@ -182,12 +182,12 @@ static int search_pool(const struct memclient_pool *pool, void *data)
 {
     struct search *search = data;
 
-    search->found += *search->device->pool && !strcmp(search->device->pool, pool->name);
+    search->n_found += *search->device->pool && !strcmp(search->device->pool, pool->name);
     search_add_name(search, "", pool->name);
     return 0;
 }
 
-static int device_check(struct memclient *ctx, const struct device *device, const char *id, bool readable)
+static int device_check(struct memclient *ctx, const struct device *device, const char *id, bool valid)
 {
     char names[400] = "";
     struct search search = {device, 0, names, sizeof(names)};
@@ -198,26 +198,26 @@ static int device_check(struct memclient *ctx, const struct device *device, cons
         r = memclient_list_pools(ctx, search_pool, &search);
     if (r)
         return fail_native(r);
-    if (readable && search.found == device->n_nodes + (*device->pool ? 1 : 0))
+    if (valid && search.n_found == device->n_nodes + (*device->pool ? 1 : 0))
         return 0;
     return fail(NBLA_ERROR_VALUE,
                 "there is no device \"%.80s\": there are \"\"%s, and sets: numa:N-M, interleave:N,M", id, names);
 }
 
 /*
- * The device that this thread has found last by the process-wide context, which never ends: allocators ask for the same
- * one again and again. It holds nothing; where it has gone since, memory is refused when it is asked for.
+ * The last device of this thread that existed, by the process-wide context, which never ends: allocators name the same
+ * one again and again. It may be gone by now; then the allocation is refused.
  */
 static __thread struct {
     char id[64];
     struct device device;
-} found;
+} last_found;
 
 static bool device_recall(struct memclient *ctx, const char *id, struct device *device)
 {
-    if (ctx || !*found.id || strcmp(found.id, id))
+    if (ctx || !*last_found.id || strcmp(last_found.id, id))
         return false;
-    *device = found.device;
+    *device = last_found.device;
     return true;
 }
 
@@ -225,13 +225,13 @@ static void device_remember(struct memclient *ctx, const char *id, const struct 
 {
     size_t length = strlen(id);
 
-    if (ctx || length >= sizeof(found.id))
+    if (ctx || length >= sizeof(last_found.id))
         return;
-    memcpy(found.id, id, length + 1);
-    found.device = *device;
+    memcpy(last_found.id, id, length + 1);
+    last_found.device = *device;
 }
 
-/* "", which most are; it never ends, since the count begins with one that is nobody's. */
+/* What "" means. It never ends, since nobody drops the first reference. */
 static struct device by_default = {.refs = 1};
 
 struct device *device_new(struct memclient *ctx, const char *id)
@@ -251,7 +251,7 @@ struct device *device_new(struct memclient *ctx, const char *id)
     }
     device->refs = 1;
     if (!device_recall(ctx, id, device)) {
-        if (device_check(ctx, device, id, device_read_id(device, id)))
+        if (device_check(ctx, device, id, device_parse_id(device, id)))
             return NULL;
         device_remember(ctx, id, device);
     }

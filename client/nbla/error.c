@@ -115,5 +115,5 @@ void *object_new(size_t size)
 int fail_parents(void)
 {
     return fail(NBLA_ERROR_RUNTIME, "it was allocated before the fork: this process has a copy, which it cannot share; "
-                                    "share memory that was allocated since, or open the parent's");
+                                    "share memory that was allocated since, or open that of the parent");
 }

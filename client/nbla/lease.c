@@ -2,9 +2,9 @@
 /*
  * See lease.h.
  *
- * Threads share leases without a lock, which a child of fork() could find taken: who wants a part takes a lease of its
- * context out of those that are kept, and puts it back. Meanwhile it is nobody else's, and others have another one, or
- * make one. A lease is counted: once for each part in use, and once while it is kept or on its way there.
+ * Threads share leases without a lock, which a child of fork() could find taken: a thread takes a lease of its context
+ * out of the kept ones, takes a part, and puts the lease back. Meanwhile other threads use another lease or make one. A
+ * lease has a reference for each part in use, and one while it is kept or in a thread's hands.
  */
 #include "nbla/lease.h"
 
@@ -14,23 +14,23 @@
 
 #define PARTS_FIRST 8
 #define PARTS_MOST  32
-/* A lease is not used forever: the session that reserved it may have ended, and then nothing gets a home in it. */
+/* A lease is not used forever: once the session that reserved it has ended, no buffer gets its home in it. */
 #define TIMES_MOST 64
-#define KEPT       8 /* for as many threads or contexts at a time; with more, addresses are left unused */
+#define KEPT       8 /* for as many threads or contexts at a time; with more, addresses stay unused */
 #define ALIGNMENT  (UINT64_C(2) << 20)
 
 struct lease {
     unsigned refs;     /* atomic */
     uint32_t returned; /* atomic: the parts that may be used again */
     unsigned parts;
-    unsigned used;  /* parts that were taken, here and below: of whoever has it in hand */
-    unsigned times; /* that one was taken */
-    pid_t pid;     /* a child's session is another, which it is not of */
+    unsigned used;  /* the first parts, which were taken; this and the next belong to the thread that has the lease */
+    unsigned times; /* how often a part was taken */
+    pid_t pid;     /* of its session: a child of fork() has another one */
     struct memclient *ctx;
     struct memclient_reservation *reservation;
 };
 
-/* Leases with parts that were not taken yet. The context says where to look; the lease itself has the right one. */
+/* Leases with parts left. The context here is a hint; the one in the lease is right. */
 static struct {
     uintptr_t lease;
     struct memclient *ctx;
@@ -44,7 +44,7 @@ static void lease_drop(struct lease *lease)
     free(lease);
 }
 
-/* How many parts the next lease has, and the most that it may. */
+/* How many parts the next lease has, and how many it may have. */
 static unsigned parts_next = PARTS_FIRST;
 static unsigned parts_most = PARTS_MOST;
 
@@ -54,7 +54,7 @@ static int lease_reserve(struct lease *lease, unsigned parts)
     return memclient_reserve(lease->ctx, parts * LEASE_PART, ALIGNMENT, 0, &lease->reservation);
 }
 
-/* More than the last one had are a wish, and not wished again where it is refused. */
+/* Reserves more parts than the last lease had. Where that is refused, no lease tries it again. */
 static int lease_reserve_more(struct lease *lease)
 {
     unsigned most = __atomic_load_n(&parts_most, __ATOMIC_RELAXED);
@@ -133,8 +133,8 @@ static struct lease *lease_take_kept(struct memclient *ctx)
     return NULL;
 }
 
-/* Is it of a context that was closed, and its addresses not reserved any more? */
-static bool lease_is_over(const struct lease *lease)
+/* Was its context closed, so that its addresses are no longer reserved? */
+static bool lease_is_closed(const struct lease *lease)
 {
     struct memclient_address_info info = MEMCLIENT_ADDRESS_INFO_INIT;
 
@@ -142,20 +142,20 @@ static bool lease_is_over(const struct lease *lease)
            info.reservation != lease->reservation;
 }
 
-/* Those that nobody will take any more leave room for others. */
-static void lease_drop_over(void)
+/* Drops leases of closed contexts, to make room for others. */
+static void lease_drop_closed(void)
 {
     for (unsigned i = 0; i < KEPT; i++) {
         struct lease *lease = lease_take_at(i);
 
-        if (lease && !lease_is_over(lease))
+        if (lease && !lease_is_closed(lease))
             lease_put_back(lease);
         else if (lease)
             lease_drop(lease);
     }
 }
 
-/* One that was used is warm in the processor's caches. */
+/* Prefers a part that was used, which is warm in the processor's caches. */
 static unsigned lease_use_part(struct lease *lease)
 {
     uint32_t returned = __atomic_load_n(&lease->returned, __ATOMIC_ACQUIRE);
@@ -174,7 +174,7 @@ struct lease *lease_take_part(struct memclient *ctx, struct memclient_reservatio
     struct lease *lease = lease_take_kept(ctx);
 
     if (!lease) {
-        lease_drop_over();
+        lease_drop_closed();
         lease = lease_new(ctx);
     }
     if (!lease)

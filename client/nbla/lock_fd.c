@@ -10,7 +10,7 @@
 #include "nbla/error.h"
 #include "nbla/process.h"
 
-/* Descriptors are kept while they are few: a process that asks about much memory must have some left for itself. */
+/* Descriptors stay open while they are few: a process that asks about much memory needs some for itself. */
 enum { KEPT_MAX = 128 };
 static unsigned kept;
 
@@ -24,15 +24,15 @@ bool lock_fd_is_parents(const struct lock_fd *lock_fd)
     return lock_fd->buffer && !lock_fd->opened && lock_fd->pid != process_id();
 }
 
-/* The descriptor, if this process has opened it: a forked child's is its parent's, with its parent's locks. */
+/* The descriptor, if this process opened it. A forked child inherits that of its parent, with the parent's locks. */
 static int own_descriptor(uint64_t description)
 {
     return description >> 32 == (uint32_t)process_id() ? (int)(uint32_t)description - 1 : -1;
 }
 
 /*
- * Opens it where there is none. Several threads may try: one's stays. Only for a lock it must be kept; else, where many
- * are, it is the caller's, in `once`.
+ * The descriptor, opened if there is none. Of several threads that try, the first one's stays. Only a lock needs it to
+ * stay: otherwise, where there are many already, it is the caller's to close, in `once`.
  */
 static int lock_fd_open(struct lock_fd *lock_fd, bool keep, int *once)
 {
@@ -71,7 +71,7 @@ static int lock_fd_control(struct lock_fd *lock_fd, int command, short type, uin
         .l_start = (off_t)offset,
         .l_len = (off_t)length,
     };
-    return fcntl(fd, command, lock) ? fail(NBLA_ERROR_OS, "a lock of device memory: %s", strerror(errno)) : 0;
+    return fcntl(fd, command, lock) ? fail(NBLA_ERROR_OS, "locking device memory: %s", strerror(errno)) : 0;
 }
 
 nbla_device_memory_state lock_fd_state(struct lock_fd *lock_fd, uint64_t offset, uint64_t length)
@@ -97,7 +97,7 @@ void lock_fd_unlock(struct lock_fd *lock_fd, uint64_t offset, uint64_t length)
 {
     struct flock lock;
 
-    /* without a descriptor of this process's there is no lock of it */
+    /* without a descriptor of its own this process has no lock */
     if (lock_fd->opened && own_descriptor(__atomic_load_n(&lock_fd->description, __ATOMIC_ACQUIRE)) >= 0)
         (void)lock_fd_control(lock_fd, F_OFD_SETLK, F_UNLCK, offset, length, &lock);
 }
@@ -106,7 +106,7 @@ struct memclient_buffer *lock_fd_end(struct lock_fd *lock_fd)
 {
     struct memclient_buffer *buffer = lock_fd->buffer;
 
-    /* closing ends a lock only when nobody else has the description open, and who sent it may still have it */
+    /* closing ends a lock only with the last descriptor of the description, and its sender may still have one */
     lock_fd_unlock(lock_fd, 0, 0);
     if (lock_fd->description)
         __atomic_sub_fetch(&kept, 1, __ATOMIC_RELAXED);

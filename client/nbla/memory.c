@@ -164,7 +164,7 @@ int nbla_memory_alloc(nbla_memory *memory)
     r = wrap_error(memory->ops->alloc(memory), before, "get memory");
     if (r < 0)
         return r;
-    return memory->pointer ? 0 : fail(NBLA_ERROR_MEMORY, "this kind of memory got none");
+    return memory->pointer ? 0 : fail(NBLA_ERROR_MEMORY, "this kind of memory allocated nothing");
 }
 
 void nbla_memory_associate_consecutive(nbla_memory *left, nbla_memory *right)
@@ -184,7 +184,7 @@ int nbla_memory_divide(nbla_memory *memory, size_t second_start, nbla_memory **s
     if (!memory || !second)
         return fail_null("memory or second");
     if (!second_start || second_start >= memory->bytes)
-        return fail(NBLA_ERROR_VALUE, "a block of %zu bytes is not divided at %zu", memory->bytes, second_start);
+        return fail(NBLA_ERROR_VALUE, "a block of %zu bytes cannot be divided at %zu", memory->bytes, second_start);
     if (!memory->pointer)
         return fail(NBLA_ERROR_MEMORY, "it has no memory that could be divided: alloc() it first");
     r = wrap_error(memory->ops->divide(memory, second_start, &made), before, "divide it");

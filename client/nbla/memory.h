@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The class: bytes, links, the lock, the list of chunks, and the checks that nnabla makes before it asks the class that
- * derives from it. What a kind of memory does is a table of operations, for ours as for programs' own.
+ * The class: bytes, links, the lock, the list of chunks, and the checks that nnabla makes before it calls the derived
+ * class. What a kind of memory does is a table of operations, for the library's kinds and for programs' own.
  *
- * A link never dangles: each memory knows the links that lead to it, of whatever memory, and ends them with itself. A
- * block that was merged keeps its links, as in nnabla, and may be left with them for long.
+ * A link never dangles: a memory knows all links that lead to it, and clears them when it is destroyed. A merged block
+ * keeps its links, as in nnabla, and may live long with them.
  */
 #pragma once
 
@@ -15,7 +15,7 @@
 
 struct link {
     nbla_memory *to; /* or NULL */
-    struct list in;  /* to->links */
+    struct list in;  /* of to->links */
 };
 
 struct nbla_memory {
@@ -39,6 +39,6 @@ struct nbla_memory {
  */
 int normal_open(struct memclient_buffer *buffer, uint64_t offset, uint64_t length, void *wanted, nbla_memory **memory);
 
-/* An operation, or NULL: also where the table is an older one, which does not have it. */
+/* An operation, or NULL, also where the table is that of an older version, which ends before it. */
 #define memory_op(memory, name) \
     (offsetof(struct nbla_memory_ops, name) < (memory)->ops->size ? (memory)->ops->name : NULL)

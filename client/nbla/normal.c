@@ -203,7 +203,7 @@ static int normal_divide(nbla_memory *memory, size_t second_start, nbla_memory *
     return 0;
 }
 
-/* `left` and `right` are parts of one segment, next to each other: `from`, which is one of them, gives its part up. */
+/* Merges two adjacent parts of a segment: `from`, which is one of them, drops its reference. */
 static int normal_merge(nbla_memory *left, nbla_memory *right, nbla_memory *from)
 {
     const struct normal *l = nbla_memory_priv(left), *r = nbla_memory_priv(right);
@@ -211,7 +211,7 @@ static int normal_merge(nbla_memory *left, nbla_memory *right, nbla_memory *from
 
     if (!l->segment || l->segment != r->segment ||
         (char *)nbla_memory_pointer(left) + nbla_memory_bytes(left) != nbla_memory_pointer(right))
-        return fail(NBLA_ERROR_RUNTIME, "they are no parts of one allocation that lie next to each other");
+        return fail(NBLA_ERROR_RUNTIME, "the blocks are not adjacent parts of one allocation");
     segment_unref(gone->segment);
     gone->segment = NULL;
     return 0;

@@ -53,7 +53,7 @@ nbla_physical_memory *nbla_physical_memory_ref(nbla_physical_memory *p)
     return p;
 }
 
-/* Counts it down. The buffer of the last is the caller's, NULL = there is none or this was not the last. */
+/* Drops a reference. Returns the buffer of the last one, which becomes the caller's; NULL: there is none. */
 static struct memclient_buffer *physical_drop(nbla_physical_memory *p)
 {
     struct memclient_buffer *buffer;
@@ -71,7 +71,7 @@ void nbla_physical_memory_unref(nbla_physical_memory *p)
     (void)memclient_buffer_unref(physical_drop(p));
 }
 
-/* n of the same device, MEMCLIENT_BATCH_MAX at most: all or none. */
+/* Allocates n chunks of one device, MEMCLIENT_BATCH_MAX at most: all or none. */
 static int physical_alloc_alike(size_t n, nbla_physical_memory *const *p, unsigned flags)
 {
     struct memclient_alloc_options options = MEMCLIENT_ALLOC_OPTIONS_INIT;
@@ -176,7 +176,7 @@ void chunks_clear(struct chunks *chunks)
     chunks->at = NULL;
 }
 
-/* The next ones without memory that can get it together. A chunk may be in the list twice. */
+/* Collects the next chunks without memory that can be allocated together. A chunk may be in the list twice. */
 static size_t physical_gather(nbla_physical_memory *const *p, size_t n, size_t *at,
                      nbla_physical_memory *alike[MEMCLIENT_BATCH_MAX])
 {
@@ -197,7 +197,7 @@ static size_t physical_gather(nbla_physical_memory *const *p, size_t n, size_t *
     return found;
 }
 
-/* What the parent has in it stays the parent's. */
+/* Forgets the memory: it stays the parent's. */
 static void physical_leave_to_parent(nbla_physical_memory *p)
 {
     lock_fd_deinit(&p->lock_fd);
@@ -206,7 +206,7 @@ static void physical_leave_to_parent(nbla_physical_memory *p)
 
 int chunks_alloc(nbla_physical_memory *const *p, size_t n)
 {
-    /* of more than can be kept, descriptors are fetched again as it comes to mapping */
+    /* more descriptors than can be kept would be fetched again for mapping */
     unsigned flags = n > MEMCLIENT_BATCH_MAX ? MEMCLIENT_NO_DESCRIPTOR : 0;
     nbla_physical_memory *alike[MEMCLIENT_BATCH_MAX];
     size_t at = 0, found;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See process.h. dlclose() and exit() both call destructors; only exit() has called what atexit() was given before.
+ * See process.h. dlclose() and exit() both run destructors; only exit() runs handlers of atexit() before them.
  */
 #include "nbla/process.h"
 

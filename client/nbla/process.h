@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What becomes of spare chunks and leases when the process forks, and when dlclose() takes the library away. At the end
- * of the process nothing is done: other threads may still be at work, and the kernel does it all.
+ * Releases spare chunks and leases when the process forks, and when dlclose() unloads the library. At the exit of the
+ * process it does nothing: other threads may still be at work, and the kernel cleans up.
  */
 #pragma once
 
 #include <sys/types.h>
 
-/* getpid(), without a call of the kernel. */
+/* getpid() without a system call. */
 pid_t process_id(void);
 
 /*
- * Once something is to be kept; more often does nothing. The native library must have a context by then: what is
- * registered last is prepared first for a fork, so that our lock comes before its locks, and it is ready to be called
- * in the child.
+ * Registers the handlers, before something is kept; later calls do nothing. The native library must have a context by
+ * then: fork() prepares in reverse order of registration, so that our lock is taken before its locks, and its own
+ * handlers have run before ours in the child.
  */
 void process_register(void);

@@ -10,25 +10,25 @@
 #include "nbla/error.h"
 
 #define MIB (UINT64_C(1) << 20)
-/* Where huge pages can be, addresses that suit them are worth more than the few that this leaves out. */
+/* Memory that may have huge pages gets addresses that suit them. */
 #define HUGE_PAGE (2 * MIB)
 
 /*
- * How much is reserved, in turn, until something is found. Addresses cost nothing but themselves, and the arena has
- * thousands of times a machine's memory: room for three times as much again lets a memory double twice in place, and
- * still all of them together stay within the arena. Less is better than none, but growing is worth more than being
- * found at the same address by others, so a range of this process with room comes before one of the host without.
+ * What is reserved, tried in turn until one succeeds: so many times the chunks' bytes, in the host's arena or of this
+ * process alone. The arena is thousands of times as large as a machine's memory, so that all memories together have
+ * room to double twice in place. Less room is better than none; but growing is worth more than the same address in
+ * other processes, so a range of this process with room comes before one of the arena without.
  */
 static const struct {
     bool of_process;
     unsigned times;
 } attempts[] = {{false, 4}, {false, 2}, {true, 4}, {true, 2}, {false, 1}, {true, 1}};
-/* But for the last two at least this; what needs no more gets it by a lease, if it can. */
+/* The least to be reserved, but for the last two attempts. A lease serves ranges that need no more. */
 #define ROOM_MIN LEASE_PART
 
 /* ---- mapping --------------------------------------------------------------------------------------------- */
 
-/* Takes out all chunks but the first n. */
+/* Unmaps all chunks but the first n. */
 static void range_cut(struct range *range, size_t n)
 {
     while (range->chunks.n > n) {
@@ -37,13 +37,13 @@ static void range_cut(struct range *range, size_t n)
         range->had_home |= __atomic_load_n(&p->shared, __ATOMIC_RELAXED) || physical_home(p) ||
                            memclient_buffer_address(p->lock_fd.buffer);
         range->used -= p->bytes;
-        /* its buffer may be another one by now: what a child has bound is a copy of its parent's */
+        /* by length, since the buffer may be another one by now: what a child has bound is a copy of its parent's */
         (void)memclient_unmap(p->ctx, (void *)(uintptr_t)(range->base + range->used), p->bytes);
         chunks_cut(&range->chunks, range->chunks.n - 1);
     }
 }
 
-/* A chunk's home is made when it is shared; here, if it was shared before it had a place. */
+/* A chunk gets its home when it is shared, or here, if it was shared before it had an address. */
 static struct memclient_map_options range_options(const struct range *range, const nbla_physical_memory *p,
                                                   uint64_t at)
 {
@@ -62,7 +62,7 @@ static struct memclient_map_options range_options(const struct range *range, con
     return options;
 }
 
-/* A negative errno, or 0. MEMCLIENT_BATCH_MAX at most: all or none. */
+/* 0, or a negative errno. MEMCLIENT_BATCH_MAX at most: all or none. */
 static int range_map_some(const struct range *range, nbla_physical_memory *const *p, size_t n)
 {
     struct memclient_map_options options[MEMCLIENT_BATCH_MAX];
@@ -78,7 +78,7 @@ static int range_map_some(const struct range *range, nbla_physical_memory *const
     return n == 1 ? memclient_map(*buffers, options, addresses) : memclient_map_many(n, buffers, options, addresses);
 }
 
-/* A negative errno, or 0. */
+/* 0, or a negative errno. */
 static int range_map_all(struct range *range, nbla_physical_memory *const *p, size_t n)
 {
     size_t before = range->chunks.n;
@@ -101,7 +101,7 @@ static int range_map_all(struct range *range, nbla_physical_memory *const *p, si
     return 0;
 }
 
-/* ---- places ---------------------------------------------------------------------------------------------- */
+/* ---- addresses ------------------------------------------------------------------------------------------- */
 
 static bool have_homes(nbla_physical_memory *const *p, size_t n, uint64_t at)
 {
@@ -113,7 +113,7 @@ static bool have_homes(nbla_physical_memory *const *p, size_t n, uint64_t at)
     return n;
 }
 
-/* Where the first chunk is to be so that those are right who want to be somewhere; 0 = anywhere. */
+/* The address of the first chunk at which all chunks are where they are wanted; 0 = any. */
 static int wanted_base(const struct chunks *chunks, uint64_t *ret)
 {
     uint64_t base = 0, before = 0;
@@ -124,14 +124,14 @@ static int wanted_base(const struct chunks *chunks, uint64_t *ret)
         if (p->wanted && !base)
             base = p->wanted - before;
         if (p->wanted && p->wanted != base + before)
-            return fail(NBLA_ERROR_MEMORY, "the addresses that the chunks are wanted at do not follow each other");
+            return fail(NBLA_ERROR_MEMORY, "the wanted addresses of the chunks do not follow each other");
         before += p->bytes;
     }
     *ret = base;
     return 0;
 }
 
-/* Is there a chunk that is wanted elsewhere? */
+/* Is a chunk wanted elsewhere? */
 static bool wants_other(nbla_physical_memory *const *p, size_t n, uint64_t at)
 {
     for (size_t i = 0; i < n; i++) {
@@ -178,7 +178,7 @@ static uint64_t range_alignment_of(const struct chunks *chunks, uint64_t total)
     return alignment;
 }
 
-/* False: not by a lease. */
+/* Takes addresses of a lease. False: it cannot. */
 static bool range_take_part(struct range *range, uint64_t total, uint64_t alignment)
 {
     if (alignment > HUGE_PAGE || range_headroom(total, attempts[0].times) > LEASE_PART)
@@ -188,8 +188,8 @@ static bool range_take_part(struct range *range, uint64_t total, uint64_t alignm
     return range->lease;
 }
 
-/* A negative errno, or 0. */
-static int range_find_place(struct range *range, const struct chunks *chunks, uint64_t total, uint64_t wanted)
+/* 0, or a negative errno. */
+static int range_find_addresses(struct range *range, const struct chunks *chunks, uint64_t total, uint64_t wanted)
 {
     uint64_t alignment = wanted ? 0 : range_alignment_of(chunks, total);
     int r = 0;
@@ -217,7 +217,7 @@ int range_bind(struct range *range, struct memclient *ctx, const struct chunks *
         if (!r)
             return 0;
     }
-    r = range_find_place(range, chunks, total, wanted);
+    r = range_find_addresses(range, chunks, total, wanted);
     if (!r)
         r = range_map_all(range, chunks->at, chunks->n);
     if (r) {
@@ -262,7 +262,7 @@ void range_unbind(struct range *range)
 
 /* ---- the device ------------------------------------------------------------------------------------------ */
 
-/* One for each chunk that is mapped. */
+/* Makes a lock_fd for each mapped chunk. */
 static int range_have_lock_fds(struct range *range)
 {
     struct lock_fd *lock_fds = reallocarray(range->lock_fds, range->chunks.n, sizeof(*lock_fds));

@@ -43,8 +43,8 @@ static int part_of_chunk(nbla_physical_memory *p, struct part *part)
 /* ---- sharing --------------------------------------------------------------------------------------------- */
 
 /*
- * Makes a descriptor or, where fd is NULL, a token. A chunk that has no home yet gets it where it is bound here, so that
- * others find it there. Where that is not possible, others have it anywhere.
+ * Makes a descriptor or, where fd is NULL, a token. A chunk that has no home yet gets it where it is bound here, so
+ * that others find it there. Where that is not possible, others have it anywhere.
  */
 static int part_share(const struct part *part, int *fd, struct memclient_token *token, uint64_t *offset,
                       uint64_t *length)
@@ -123,7 +123,7 @@ uint64_t nbla_physical_memory_id(const nbla_physical_memory *p)
 
 /* ---- opening --------------------------------------------------------------------------------------------- */
 
-/* What another process has told of a part: a descriptor or, where there is a token, that. */
+/* What another process shared: a descriptor, or a token if there is one, and the part. */
 struct handle {
     memclient *ctx;
     int fd;
@@ -173,7 +173,7 @@ static int open_chunk(const struct handle *handle, void *wanted, nbla_physical_m
         return r;
     granule = memclient_buffer_granule(buffer);
     if ((part.offset | part.length | (uintptr_t)wanted) % granule)
-        return fail(NBLA_ERROR_VALUE, "a chunk is of whole pages, and wanted at one: %llu bytes",
+        return fail(NBLA_ERROR_VALUE, "offset, length and address of a chunk are multiples of its pages' %llu bytes",
                     (unsigned long long)granule);
     p = physical_new_opened(buffer, part.offset, part.length, wanted);
     if (!p)

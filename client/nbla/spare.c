@@ -2,8 +2,8 @@
 /*
  * See spare.h.
  *
- * Chunks of one kind are in a bin: of one context, device and size, asked for on one NUMA node, since memory lies where
- * the thread runs that asks for it. There are few bins; one that was not used for long makes room for others.
+ * A bin has chunks of one context, device and size that were requested on one NUMA node, since memory lies on the node
+ * of the requesting thread. There are few bins. One that is unused for long makes room for others.
  *
  * The lock is never held over a call of the broker. The library's own locks are taken after it, by threads and by a
  * fork alike: process_register() says why.
@@ -18,24 +18,24 @@
 #include "nbla/process.h"
 
 #define BINS 8
-/* A bin is stale when so many others were asked for since. */
+/* A bin is stale after so many allocations of others. */
 #define STALE_AFTER 256
-/* After memory was short, so many are asked for one by one. */
+/* After memory was short, so many are requested one by one. */
 #define BACK_OFF 64
-/* How long is waited at last for what was given up, each time twice as long as before. */
+/* The longest wait for released memory to be credited; each wait is twice as long as the one before. */
 #define CREDITED_US_MOST 16000
 
 struct key {
     struct memclient *ctx;
     struct device *device;
-    uint64_t bytes; /* as asked for, so that listings tell what the program wants */
+    uint64_t bytes; /* as requested, so that listings show what the program wants */
     unsigned node;
 };
 
 struct bin {
-    struct key key; /* without a device the bin is free; else that is counted */
-    unsigned most;  /* that one request may ask for */
-    unsigned batch; /* that the last one has asked for */
+    struct key key; /* without a device the bin is free; else it has a reference to it */
+    unsigned most;  /* chunks of one request */
+    unsigned batch; /* chunks of the last request */
     unsigned back_off;
     uint64_t used_at;
     unsigned n;
@@ -49,27 +49,27 @@ static uint64_t n_asked;
 
 /* ---- bins ------------------------------------------------------------------------------------------------ */
 
-/* What is to be done without the lock: buffers and devices to be given up. */
-struct leaving {
+/* Buffers and devices to be released without the lock. */
+struct release_batch {
     unsigned n;
     unsigned n_devices;
     struct memclient_buffer *buffers[SPARE_MOST];
     struct device *devices[BINS];
 };
 
-static void leaving_end(struct leaving *leaving)
+static void release_batch_end(struct release_batch *batch)
 {
-    memclient_buffer_unref_many(leaving->n, leaving->buffers);
-    while (leaving->n_devices > 0)
-        device_unref(leaving->devices[--leaving->n_devices]);
+    memclient_buffer_unref_many(batch->n, batch->buffers);
+    while (batch->n_devices > 0)
+        device_unref(batch->devices[--batch->n_devices]);
 }
 
-/* With the lock, here and below. */
-static void bin_empty(struct bin *bin, struct leaving *leaving)
+/* The caller has the lock, here and below. */
+static void bin_empty(struct bin *bin, struct release_batch *batch)
 {
     while (bin->n > 0)
-        leaving->buffers[leaving->n++] = bin->spares[--bin->n], n_spares--;
-    leaving->devices[leaving->n_devices++] = bin->key.device;
+        batch->buffers[batch->n++] = bin->spares[--bin->n], n_spares--;
+    batch->devices[batch->n_devices++] = bin->key.device;
     *bin = (struct bin){0};
 }
 
@@ -82,14 +82,14 @@ static struct bin *bin_find(const struct key *key)
     return NULL;
 }
 
-/* Not used for long, or what it has is the broker's by now, or of a context that was closed. */
+/* It was unused for long, or the broker took its chunks, or their context was closed. */
 static bool bin_is_stale(const struct bin *bin)
 {
     return bin->key.device &&
            (n_asked - bin->used_at > STALE_AFTER || (bin->n && memclient_cache_is_lost(bin->spares[0])));
 }
 
-/* For a buffer that was asked for alone, and is as all of them will be. NULL: there are enough bins. */
+/* Makes a bin for buffers like this one, which was requested alone. NULL: there are enough bins. */
 static struct bin *bin_make(const struct key *key, const struct memclient_buffer *buffer)
 {
     for (struct bin *bin = bins; bin < bins + BINS; bin++) {
@@ -123,7 +123,7 @@ static struct memclient_buffer *bin_take(const struct key *key)
     return buffer;
 }
 
-/* Others need memory: one by one, for some time. */
+/* Others need memory: for some time it requests one by one. */
 static void bin_back_off(const struct key *key)
 {
     struct bin *bin;
@@ -137,17 +137,17 @@ static void bin_back_off(const struct key *key)
     pthread_mutex_unlock(&lock);
 }
 
-/* How many the next request asks for. */
+/* The number of chunks of the next request. */
 static unsigned bin_plan(const struct key *key)
 {
-    struct leaving leaving = {0};
+    struct release_batch batch = {0};
     unsigned n = 1;
     struct bin *bin;
 
     pthread_mutex_lock(&lock);
     for (unsigned i = 0; i < BINS; i++)
         if (bin_is_stale(&bins[i]))
-            bin_empty(&bins[i], &leaving);
+            bin_empty(&bins[i], &batch);
     bin = bin_find(key);
     if (bin && bin->back_off) {
         bin->back_off--;
@@ -158,11 +158,11 @@ static unsigned bin_plan(const struct key *key)
         n += !n;
     }
     pthread_mutex_unlock(&lock);
-    leaving_end(&leaving);
+    release_batch_end(&batch);
     return n;
 }
 
-/* All but the first `*keep` of n are kept. 0, or why some are not. */
+/* Caches all but the first `*keep` of n. 0, or why it does not cache more. */
 static int bin_keep(unsigned n, struct memclient_buffer *const *buffers, unsigned *keep)
 {
     for (*keep = n; *keep > 1; --*keep) {
@@ -174,7 +174,7 @@ static int bin_keep(unsigned n, struct memclient_buffer *const *buffers, unsigne
     return 0;
 }
 
-/* What came beside the first of n is spare, as far as that is kept. */
+/* Makes all but the first of n spare, as far as they can be cached. */
 static void bin_fill(const struct key *key, unsigned n, struct memclient_buffer *const *buffers)
 {
     struct bin *bin;
@@ -203,22 +203,22 @@ static void bin_fill(const struct key *key, unsigned n, struct memclient_buffer 
 
 bool spare_release_all(void)
 {
-    struct leaving leaving = {0};
+    struct release_batch batch = {0};
     bool is_any;
 
     pthread_mutex_lock(&lock);
     for (unsigned i = 0; i < BINS; i++)
         if (bins[i].key.device)
-            bin_empty(&bins[i], &leaving);
+            bin_empty(&bins[i], &batch);
     pthread_mutex_unlock(&lock);
-    is_any = leaving.n;
-    leaving_end(&leaving);
+    is_any = batch.n;
+    release_batch_end(&batch);
     return is_any;
 }
 
 /* ---- allocating ------------------------------------------------------------------------------------------ */
 
-/* A last granule of those that the broker took is credited when it has heard that their descriptors are closed. */
+/* The broker credits the last granule of a released chunk once it knows that the descriptor is closed. */
 int spare_alloc_many(struct memclient *ctx, size_t n, const uint64_t *sizes,
                      const struct memclient_alloc_options *options, struct memclient_buffer **buffers)
 {
@@ -235,7 +235,7 @@ int spare_alloc_many(struct memclient *ctx, size_t n, const uint64_t *sizes,
     return memclient_alloc_many(ctx, n, sizes, options, buffers);
 }
 
-/* Several at once, of which the first is the caller's. -EAGAIN: then alone. */
+/* Allocates several, of which the first is the caller's. -EAGAIN: to be tried with one. */
 static int bin_alloc(const struct key *key, unsigned n, const struct memclient_alloc_options *options,
                        struct memclient_buffer **buffers)
 {
@@ -300,7 +300,7 @@ void spare_fork_parent(void)
     pthread_mutex_unlock(&lock);
 }
 
-/* They are the parent's, who could not give them up as long as the child has their descriptors. */
+/* The spare chunks are the parent's, which could not release them while the child has their descriptors. */
 void spare_fork_child(void)
 {
     pthread_mutex_unlock(&lock);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory of type virtual: a range of addresses that shows chunks, while it is bound. */
+/* Memory of type virtual: a range of addresses that shows chunks while it is bound. */
 #include <stdlib.h>
 
 #include "base/checked.h"
@@ -18,7 +18,7 @@ static const struct nbla_memory_ops virtual_ops;
 nbla_memory *nbla_memory_new_virtual(memclient *ctx, size_t bytes, const char *device_id,
                                      nbla_physical_memory *const *p, size_t n)
 {
-    struct device *device = device_new(ctx, device_id); /* the chunks have theirs; this one is only to be right */
+    struct device *device = device_new(ctx, device_id); /* only checked: each chunk has its own */
     struct virtual *virtual;
     nbla_memory *memory;
 
@@ -41,7 +41,7 @@ nbla_memory *nbla_memory_new_virtual(memclient *ctx, size_t bytes, const char *d
     return memory;
 }
 
-/* Gives chunks memory, and counts their bytes. */
+/* Allocates the memory of chunks, and sums up their bytes. */
 static int alloc_chunks(nbla_physical_memory *const *p, size_t n, uint64_t *total)
 {
     int r = chunks_alloc(p, n);
@@ -74,7 +74,7 @@ static int virtual_divide(nbla_memory *memory, size_t second_start, nbla_memory 
 
 static int virtual_merge(nbla_memory *memory, nbla_memory *from)
 {
-    return fail(NBLA_ERROR_RUNTIME, "they are no parts of one allocation that lie next to each other");
+    return fail(NBLA_ERROR_RUNTIME, "the blocks are not adjacent parts of one allocation");
 }
 
 static int virtual_bind(nbla_memory *memory)
@@ -90,8 +90,8 @@ static int virtual_bind(nbla_memory *memory)
     if (r < 0)
         return r;
     if (total < memory->bytes)
-        return fail(NBLA_ERROR_MEMORY, "the chunks have %llu bytes, and the memory %zu", (unsigned long long)total,
-                    memory->bytes);
+        return fail(NBLA_ERROR_MEMORY, "the chunks have %llu bytes together, and the memory %zu",
+                    (unsigned long long)total, memory->bytes);
     r = range_bind(&virtual->range, virtual->ctx, chunks, total);
     if (r < 0)
         return r;

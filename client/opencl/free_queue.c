@@ -13,7 +13,7 @@ static struct list queue = LIST_INIT(queue);
 static unsigned n_releasing; /* threads */
 static bool started;
 
-/* With the lock, which is not held meanwhile. False: there is nothing. */
+/* Releases the first entry. The caller has the lock, which is not held meanwhile. False: the queue is empty. */
 static bool free_queue_release_first(void)
 {
     struct list *link = list_pop(&queue);
@@ -40,7 +40,7 @@ static void *free_queue_thread(void *unused)
     return NULL;
 }
 
-/* With the lock. Signals are the program's own threads'. */
+/* Starts the thread, which blocks all signals: they are for the program's threads. The caller has the lock. */
 static bool free_queue_start(void)
 {
     sigset_t all, before;

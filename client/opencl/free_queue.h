@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory goes back to the broker by a queue, so that no free waits for it: programs free from wherever they like, an
- * OpenCL driver's workers included. One thread empties the queue; it starts with the first entry.
+ * A queue of memory that is to be released to the broker, so that no free waits for that: programs free in any thread,
+ * the workers of an OpenCL driver included. One thread empties the queue. It starts with the first entry.
  */
 #pragma once
 
@@ -9,16 +9,16 @@
 
 struct queued_free {
     struct list link;
-    /* Gives it back, and frees it. */
+    /* Releases the memory, and frees the record. */
     void (*release)(struct queued_free *queued);
 };
 
-/* Never blocks on a call to the broker, unless no thread can be started. */
+/* Makes no call to the broker, unless the thread cannot be started. */
 void free_queue_put(struct queued_free *queued);
-/* Releases all that is in the queue now; it may wait for the broker. */
+/* Releases all that is in the queue now, and waits until it is released. */
 void free_queue_flush(void);
 
 void free_queue_before_fork(void);
 void free_queue_in_parent(void);
-/* What is in the queue is the parent's to release. */
+/* Forgets the queue: its memory is the parent's to release. */
 void free_queue_in_child(void);

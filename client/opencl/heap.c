@@ -25,8 +25,8 @@
 #include "opencl/table.h"
 
 /*
- * Programs allocate a kilobyte at a time, a hundred thousand times. Slabs are so large that neither mappings nor buffers
- * run out, and so small that a program that needs little does not pay for much.
+ * Programs allocate a kilobyte at a time, a hundred thousand times. Slabs are so large that neither mappings nor
+ * buffers run out, and so small that a program that needs little does not pay for much.
  */
 #define SLAB_SIZE     ((size_t)1 << 20)
 #define POOLABLE_MAX  ((size_t)1 << 18)
@@ -345,7 +345,7 @@ int svm_heap_new(const struct memclient_svm_options *options, struct svm_heap **
     heap->poolable_max = options->flags & MEMCLIENT_SVM_SEPARATE ? 0 : POOLABLE_MAX;
     if (heap_make_pool(options, name, heap) != UMF_RESULT_SUCCESS) {
         free(heap);
-        return svm_fail(-EINVAL, "no heap can be made so: see that pool, nodes and placement are what the broker has");
+        return svm_fail(-EINVAL, "the heap cannot be made: the broker may not have that pool, nodes or placement");
     }
     *ret = heap;
     return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See imports.h. The lock is held over calls, so that what one thread unmaps another does not just find mapped; so no
- * fork waits for it, and a child begins anew.
+ * See imports.h. The lock is held over calls to the broker, so that no thread finds a mapping that another one is
+ * unmapping. So no fork waits for the lock, and a child starts with a new one.
  */
 #include "opencl/imports.h"
 
@@ -30,11 +30,11 @@ static struct import *import_find(const struct memclient_buffer *buf)
     return NULL;
 }
 
-/* Where the process has it already, by whatever interface, it shares the pages. */
+/* Shares the pages with any other mapping of the buffer in this process. */
 static int import_map(struct import *import)
 {
     if (!memclient_buffer_address(import->buffer))
-        return svm_fail(-EADDRNOTAVAIL, "the buffer has no home, so it cannot be at one address in all processes");
+        return svm_fail(-EADDRNOTAVAIL, "the buffer has no home, so it cannot have one address in all processes");
     return svm_native(memclient_map(import->buffer, NULL, &import->base));
 }
 

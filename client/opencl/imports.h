@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Buffers of other processes, of which something is imported: each is mapped once, whole, where it is at home.
+ * Buffers of other processes of which something is imported. Each is mapped once, whole, at its home.
  */
 #pragma once
 
@@ -8,10 +8,10 @@
 
 struct import;
 
-/* Maps the buffer if it is not, and counts it; *base is where it is. */
+/* Maps the buffer, or takes a reference to its mapping at *base. */
 int import_get(struct memclient_buffer *buf, struct import **import, void **base);
-/* With calls to the broker, for the last. */
+/* Drops the reference. The last one unmaps the buffer, with calls to the broker. */
 void import_put(struct import *import);
 
-/* All of them are the parent's. */
+/* Forgets all of them: they are the parent's. */
 void imports_in_child(void);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The functions that stand in for the driver's. Its own must not see our pointers where it would look them up: when
- * they are freed, and when it is asked what a buffer is made of.
+ * The functions that replace the driver's. The driver must not see our pointers where it would look them up: when they
+ * are freed, and when it is asked what a buffer consists of.
  *
- * A context is held once for each of its allocations, as drivers do.
+ * As in drivers, each allocation has a reference to its context.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -45,7 +45,7 @@ static void *CL_API_CALL svm_alloc_call(cl_context context, cl_svm_mem_flags fla
     int r = 0;
 
     if (layer_devices_get(context, &devices) != CL_SUCCESS) {
-        r = svm_fail(-EINVAL, "the context is none, or the driver does not tell its devices");
+        r = svm_fail(-EINVAL, "the context is invalid, or the driver does not list its devices");
     } else if (devices.takes_our_memory) {
         r = layer_allocate(context, &devices, flags, size, alignment, &ptr);
     } else {
@@ -65,7 +65,7 @@ static bool layer_is_ours(const void *ptr)
     return table_left(ptr) > 0;
 }
 
-/* What is ours but no allocation of this context is left alone, as drivers do with what they do not know. */
+/* Ignores a pointer of ours that is no allocation of this context, as drivers ignore what they do not know. */
 static void CL_API_CALL svm_free_call(cl_context context, void *ptr)
 {
     if (!ptr)
@@ -76,7 +76,7 @@ static void CL_API_CALL svm_free_call(cl_context context, void *ptr)
         (void)layer_below->clReleaseContext(context);
 }
 
-/* What the driver calls when the time has come, instead of freeing itself. */
+/* The driver calls this when the command runs, instead of freeing itself. */
 static void CL_CALLBACK layer_free_them(cl_command_queue queue, cl_uint n, void *ptrs[], void *data)
 {
     for (cl_uint i = 0; i < n; i++)
@@ -98,7 +98,7 @@ static cl_int CL_API_CALL enqueue_svm_free_call(cl_command_queue queue, cl_uint 
     cl_context context = NULL;
     cl_int r;
 
-    /* who gives a function frees by it, with clSVMFree() */
+    /* a program that gives a function frees in that, by clSVMFree() */
     if (pfn || !ptrs || !layer_has_ours(n, ptrs))
         return layer_below->clEnqueueSVMFree(queue, n, ptrs, pfn, data, n_waits, waits, event);
     r = layer_below->clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT, sizeof(context), &context, NULL);
@@ -110,7 +110,7 @@ static cl_int CL_API_CALL enqueue_svm_free_call(cl_command_queue queue, cl_uint 
 
 /* ---- buffers over pointers -------------------------------------------------------------------------------- */
 
-/* Is the buffer larger than what is left behind the pointer? */
+/* Is the buffer larger than what its allocation has from the pointer on? */
 static bool layer_goes_beyond(cl_mem_flags flags, size_t size, const void *ptr)
 {
     size_t left = flags & CL_MEM_USE_HOST_PTR ? table_left(ptr) : 0;
@@ -141,7 +141,7 @@ static cl_mem CL_API_CALL create_buffer_with_properties_call(cl_context context,
                : layer_below->clCreateBufferWithProperties(context, properties, flags, size, ptr, error);
 }
 
-/* A buffer with such a pointer; or a part or an image of one. */
+/* Is it a buffer with such a pointer, or a part or an image of one? */
 static bool layer_is_over_ours(cl_mem object)
 {
     while (object) {
@@ -162,10 +162,10 @@ static bool layer_is_over_ours(cl_mem object)
     return false;
 }
 
-static cl_int CL_API_CALL get_mem_object_info_call(cl_mem object, cl_mem_info what, size_t room, void *value,
+static cl_int CL_API_CALL get_mem_object_info_call(cl_mem object, cl_mem_info what, size_t value_size, void *value,
                                                    size_t *size_ret)
 {
-    cl_int r = layer_below->clGetMemObjectInfo(object, what, room, value, size_ret);
+    cl_int r = layer_below->clGetMemObjectInfo(object, what, value_size, value, size_ret);
 
     if (r == CL_SUCCESS && what == CL_MEM_USES_SVM_POINTER && value && layer_is_over_ours(object))
         *(cl_bool *)value = CL_TRUE;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A context's devices as the rules see them, and whether their driver can do with memory that is not its own. */
+/* The devices of a context as the rules need them, and whether their driver works with memory that is not its own. */
 #include <endian.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,19 +7,19 @@
 #include "base/cleanup.h"
 #include "opencl/layer.h"
 
-/* From that release on, PoCL looks pointers up among those that it has given out. */
+/* Since that release PoCL works only with pointers that it has given out. */
 #define POCL_LOOKS_UP_SINCE 6
 
 static const cl_bool host_is_little = __BYTE_ORDER == __LITTLE_ENDIAN ? CL_TRUE : CL_FALSE;
 
-/* A number of a device, of this type; 0 where the driver does not know it, as of older versions of OpenCL. */
+/* Reads a number of a device; 0 if the driver does not know it, being of an older version of OpenCL. */
 static void device_get_number(cl_device_id device, cl_device_info what, void *number, size_t size)
 {
     if (layer_below->clGetDeviceInfo(device, what, size, number, NULL) != CL_SUCCESS)
         memset(number, 0, size);
 }
 
-/* A text of a device, the caller's to free; NULL if there is none. */
+/* Reads a text of a device, which the caller frees; NULL if there is none. */
 static char *device_text(cl_device_id device, cl_device_info what)
 {
     size_t size = 0;
@@ -34,7 +34,7 @@ static char *device_text(cl_device_id device, cl_device_info what)
     return NULL;
 }
 
-/* Only an embedded profile may do without 64-bit integers; then its largest type is int16. */
+/* Only a device of an embedded profile may lack 64-bit integers; then its largest type is int16. */
 static uint32_t device_largest_type(cl_device_id device)
 {
     _cleanup_free_ char *profile = device_text(device, CL_DEVICE_PROFILE);
@@ -69,7 +69,7 @@ static bool device_is_processor(cl_device_id device)
     return type & CL_DEVICE_TYPE_CPU;
 }
 
-/* PoCL's release, of "OpenCL 3.0 PoCL 3.1 ..."; 0: it is none. */
+/* The release of PoCL, from "OpenCL 3.0 PoCL 3.1 ..."; 0: the driver is another. */
 static unsigned long device_pocl_release(cl_device_id device)
 {
     cl_platform_id platform = NULL;
@@ -84,7 +84,7 @@ static unsigned long device_pocl_release(cl_device_id device)
     return pocl ? strtoul(pocl + strlen("pocl "), NULL, 10) : 0;
 }
 
-/* Either it says so of each device, or it is known to: PoCL's own processors, not its other devices. */
+/* Either each device says so, or it is known: of PoCL's processors, not of its other devices. */
 static bool layer_takes_our_memory(const cl_device_id *ids, const struct layer_devices *devices)
 {
     unsigned long pocl = device_pocl_release(ids[0]);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The one heap of all contexts, what the environment says about it, and what happens where there is no broker. */
+/* The one heap of all contexts, its options from the environment, and the fallback without a broker. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -14,7 +14,7 @@
 enum { UNKNOWN, BROKER, DRIVER };
 
 static struct memclient_svm *heap;
-static atomic_int served_by; /* once there was a broker, or was none */
+static atomic_int served_by; /* does not change once known */
 
 static const char *layer_setting(const char *name)
 {
@@ -36,7 +36,7 @@ static uint64_t layer_quarantine_setting(void)
     bytes = strtoull(text, &end, 10);
     if (*text >= '0' && *text <= '9' && !*end && !errno)
         return bytes;
-    layer_say(&said, "no quarantine, as MEMORYD_OPENCL_QUARANTINE is \"%s\": give a number of bytes", text);
+    layer_say(&said, "there is no quarantine: MEMORYD_OPENCL_QUARANTINE is \"%s\" and not a number of bytes", text);
     return 0;
 }
 
@@ -88,10 +88,10 @@ bool layer_has_broker(void)
         return true;
     }
     if (!strcmp(layer_setting("MEMORYD_OPENCL_FALLBACK"), "fail")) {
-        layer_say(&said, "no broker, so that clSVMAlloc() fails: %s", memclient_svm_error());
+        layer_say(&said, "clSVMAlloc() fails without a broker: %s", memclient_svm_error());
         return true;
     }
-    layer_say(&said, "no broker, so that the driver allocates shared virtual memory itself: %s",
+    layer_say(&said, "the driver allocates shared virtual memory itself, without a broker: %s",
               memclient_svm_error());
     atomic_store(&served_by, DRIVER);
     return false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Built where OpenCL's headers are not: a loader that takes this library for a layer is told that it is none. */
+/* Built without OpenCL's headers: the library refuses to be loaded as a layer. */
 #include <stddef.h>
 #include <stdint.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The layer's extension: memory of one process's contexts in those of another. See <memclient/cl_svm_memoryd.h>. */
+/* The layer's extension, by which contexts of several processes share memory. See <memclient/cl_svm_memoryd.h>. */
 #include <errno.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 
 static const char no_handle[] = "the handle is NULL, or its type is neither a descriptor nor a token";
 
-/* What the layer refuses itself: the sentence is for who asks why. */
+/* Explains a refusal of the layer's own. */
 static cl_int refuse_share(const char *function, cl_int error, const char *why)
 {
     (void)svm_fail(-EINVAL, "%s", why);
@@ -83,7 +83,7 @@ static cl_int layer_import_into(cl_context context, const cl_svm_handle_memoryd 
     layer_devices_put(&devices);
     if (error != CL_SUCCESS)
         return refuse_share("clImportSVMMEMORYD", error,
-                            "the context is none, or the driver does not tell its devices");
+                            "the context is invalid, or the driver does not list its devices");
     if (!handle || handle->type > CL_SVM_HANDLE_TOKEN_MEMORYD)
         return refuse_share("clImportSVMMEMORYD", CL_INVALID_VALUE, no_handle);
     if (!takes)
@@ -116,7 +116,7 @@ void *layer_extension(const char *name)
     const clImportSVMMEMORYD_fn import_function = layer_import_svm;
     void *address = NULL;
 
-    /* a function's address as one of data: as POSIX has it, not C */
+    /* POSIX, unlike C, has the address of a function as one of data */
     if (!strcmp(name, "clExportSVMMEMORYD"))
         memcpy(&address, &export_function, sizeof(address));
     else if (!strcmp(name, "clImportSVMMEMORYD"))

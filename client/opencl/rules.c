@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What clSVMAlloc() refuses, in the words of its document; nothing else in the tree knows these rules. They are about
- * numbers alone: where devices come from, and what memory is left, is of no concern here.
+ * The rules by which the document of clSVMAlloc() refuses allocations. Nothing else in the tree knows them. They are
+ * about numbers alone, not about where devices come from or what memory is left.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -14,7 +14,7 @@
 #define ACCESS_FLAGS (MEMCLIENT_SVM_READ_WRITE | MEMCLIENT_SVM_WRITE_ONLY | MEMCLIENT_SVM_READ_ONLY)
 #define ALL_FLAGS    (ACCESS_FLAGS | MEMCLIENT_SVM_FINE_GRAIN_BUFFER | MEMCLIENT_SVM_ATOMICS)
 
-/* What is asked of all devices together. */
+/* An allocation that all devices have to allow. */
 struct request {
     const struct memclient_svm_device *devices;
     size_t n;
@@ -28,7 +28,7 @@ static int refuse_devices(const struct request *request)
     for (size_t i = 0; i < request->n; i++)
         if (request->devices[i].capabilities)
             return 0;
-    return svm_fail(-EINVAL, "no device has shared virtual memory: take other devices into the context");
+    return svm_fail(-EINVAL, "no device has shared virtual memory: the context needs another device");
 }
 
 static int refuse_unknown_flags(const struct request *request)
@@ -36,7 +36,7 @@ static int refuse_unknown_flags(const struct request *request)
     uint64_t unknown = request->flags & ~(uint64_t)ALL_FLAGS;
 
     return unknown ? svm_fail(-EINVAL,
-                              "flags 0x%" PRIx64 " are none of clSVMAlloc's: leave 0x%" PRIx64 " out",
+                              "flags 0x%" PRIx64 " are not those of clSVMAlloc(): leave 0x%" PRIx64 " out",
                               request->flags, unknown)
                    : 0;
 }

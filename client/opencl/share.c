@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Handing allocations on to other processes: the buffer that one lies in, and where. */
+/* Shares allocations with other processes: the buffer that one lies in, and the part of it. */
 #include <errno.h>
 
 #include <memclient/svm.h>
@@ -27,8 +27,8 @@ static int share_find_buffer(const void *owner, const void *ptr, struct memclien
     if (r)
         return r;
     if (entry.start - info.offset != (uintptr_t)memclient_buffer_address(info.buffer))
-        return svm_fail(-EADDRNOTAVAIL, "the buffer is not where its home is, so others would have it elsewhere");
-    /* it is to know that others may have it */
+        return svm_fail(-EADDRNOTAVAIL, "the buffer is not at its home, so other processes would have it elsewhere");
+    /* tells the provider that others may have the buffer */
     if (entry.import || umfMemorydGetBuffer((const void *)entry.start, &found) != UMF_RESULT_SUCCESS)
         found = memclient_buffer_ref(info.buffer);
     *buf = found;
@@ -75,14 +75,14 @@ int svm_share(const void *owner, const void *ptr, const struct memclient_share_o
 int memclient_svm_buffer(const void *ptr, struct memclient_buffer **buf, uint64_t *offset, uint64_t *length)
 {
     if (!buf || !offset || !length)
-        return svm_fail(-EINVAL, "there is nothing to put the buffer, the offset or the length into");
+        return svm_fail(-EINVAL, "buf, offset or length is NULL");
     return share_find_buffer(NULL, ptr, buf, offset, length);
 }
 
 int memclient_svm_export_fd(const void *ptr, unsigned rights, int *fd, uint64_t *offset, uint64_t *length)
 {
     if (!fd || !offset || !length)
-        return svm_fail(-EINVAL, "there is nothing to put the descriptor, the offset or the length into");
+        return svm_fail(-EINVAL, "fd, offset or length is NULL");
     return svm_export_fd(NULL, ptr, rights, fd, offset, length);
 }
 
@@ -90,6 +90,6 @@ int memclient_svm_share(const void *ptr, const struct memclient_share_options *o
                         uint64_t *offset, uint64_t *length)
 {
     if (!token || !offset || !length)
-        return svm_fail(-EINVAL, "there is nothing to put the token, the offset or the length into");
+        return svm_fail(-EINVAL, "token, offset or length is NULL");
     return svm_share(NULL, ptr, options, token, offset, length);
 }

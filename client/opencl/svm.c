@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Heaps of shared virtual memory: the functions of <memclient/svm.h>, and the way of an allocation: rules, heap, table.
+ * Heaps of shared virtual memory: the functions of <memclient/svm.h>. An allocation goes by rules, heap and table.
  */
 #include "opencl/svm.h"
 
@@ -23,12 +23,12 @@
 #define NAME_DEFAULT "svm"
 
 struct memclient_svm {
-    struct memclient_svm_options options; /* with copies of all that it points to */
-    _Atomic(struct svm_heap *) heap; /* made when it is needed, and again in a child of fork() */
+    struct memclient_svm_options options; /* with copies of what they point to */
+    _Atomic(struct svm_heap *) heap; /* made at the first use, and again in a child of fork() */
     struct quarantine quarantine;
 };
 
-/* Making heaps. Held over calls, so no fork waits for it. */
+/* For making heaps. It is held over calls to the broker, so no fork waits for it. */
 static pthread_mutex_t heap_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void svm_before_fork(void)
@@ -77,9 +77,9 @@ static int read_options(struct memclient_svm_options *options, const struct memc
     if (r == -E2BIG)
         return svm_fail(-EINVAL, "an option of a later version of this library is set");
     if (r)
-        return svm_fail(-EINVAL, "the options have no size: begin with MEMCLIENT_SVM_OPTIONS_INIT");
+        return svm_fail(-EINVAL, "the options have no size: initialize them by MEMCLIENT_SVM_OPTIONS_INIT");
     if (options->flags & ~(unsigned)MEMCLIENT_SVM_SEPARATE || options->placement > MEMCLIENT_PLACEMENT_LOCAL)
-        return svm_fail(-EINVAL, "a flag or the placement is none of their enums");
+        return svm_fail(-EINVAL, "a flag or the placement is unknown");
     if (options->n_nodes > NODES_MAX || (options->n_nodes && !options->nodes) ||
         (options->n_devices && !options->devices))
         return svm_fail(-EINVAL, "nodes or devices are missing, or there are too many");
@@ -89,7 +89,7 @@ static int read_options(struct memclient_svm_options *options, const struct memc
     return 0;
 }
 
-/* NULL of nothing. */
+/* Copies what an option points to; NULL if it is empty. */
 static void *copy_option(const void *from, size_t size, bool *failed)
 {
     void *to = from && size ? malloc(size) : NULL;
@@ -114,7 +114,7 @@ int memclient_svm_create(const struct memclient_svm_options *options, struct mem
     struct memclient_svm_options given;
     struct memclient_svm *svm;
     bool failed = false;
-    int r = ret ? read_options(&given, options) : svm_fail(-EINVAL, "there is nothing to put the heap into");
+    int r = ret ? read_options(&given, options) : svm_fail(-EINVAL, "svm is NULL");
 
     if (r)
         return r;
@@ -142,7 +142,7 @@ int memclient_svm_create(const struct memclient_svm_options *options, struct mem
     return 0;
 }
 
-/* This process's: one that a parent made is left behind. */
+/* The heap of this process: it replaces that of the parent of a fork. */
 static int svm_get_heap(struct memclient_svm *svm, struct svm_heap **ret)
 {
     struct svm_heap *heap = atomic_load_explicit(&svm->heap, memory_order_acquire);
@@ -169,7 +169,7 @@ int svm_connect(struct memclient_svm *svm)
     return svm_get_heap(svm, &heap);
 }
 
-/* ---- giving back ------------------------------------------------------------------------------------------ */
+/* ---- releasing -------------------------------------------------------------------------------------------- */
 
 static void release_import(struct queued_free *queued)
 {
@@ -179,7 +179,7 @@ static void release_import(struct queued_free *queued)
     free(entry);
 }
 
-/* Makes no call to the broker: what needs one is put into the free queue. */
+/* Makes no call to the broker: the free queue does. */
 static void entry_release(struct entry *entry)
 {
     if (entry->generation == table_generation() && entry->import) {
@@ -220,9 +220,9 @@ int svm_free(struct memclient_svm *svm, const void *owner, void *ptr)
 int memclient_svm_free(struct memclient_svm *svm, void *ptr)
 {
     if (!svm)
-        return svm_fail(-EINVAL, "no heap is given");
+        return svm_fail(-EINVAL, "svm is NULL");
     if (ptr && svm_free(svm, NULL, ptr))
-        return svm_fail(-EINVAL, "%p is not where an allocation of this heap starts", ptr);
+        return svm_fail(-EINVAL, "no allocation of this heap starts at %p", ptr);
     return 0;
 }
 
@@ -267,7 +267,7 @@ static struct entry *entry_new(struct memclient_svm *svm)
     return entry;
 }
 
-/* What is on its way back may be enough; some of it may have arrived since there was no room. */
+/* Waits for memory that is being released: it may be enough, even if it was released meanwhile. */
 static void svm_make_room(struct memclient_svm *svm)
 {
     release_quarantine(svm, 0);
@@ -283,7 +283,7 @@ int svm_alloc(struct memclient_svm *svm, const void *owner, uint64_t flags, uint
     int r;
 
     if (size > SIZE_MAX)
-        return svm_fail(-ENOMEM, "that many bytes have no place in this process");
+        return svm_fail(-ENOMEM, "a process has no room for that many bytes");
     r = svm_get_heap(svm, &heap);
     if (r)
         return r;
@@ -313,7 +313,7 @@ int memclient_svm_alloc(struct memclient_svm *svm, uint64_t flags, uint64_t size
     int r;
 
     if (!svm || !ptr)
-        return svm_fail(-EINVAL, "no heap is given, or nothing to put the address into");
+        return svm_fail(-EINVAL, "svm or ptr is NULL");
     r = memclient_svm_check(svm->options.devices, svm->options.n_devices, flags, size, alignment, NULL);
     if (r)
         return r;
@@ -330,7 +330,7 @@ int memclient_svm_info(const void *ptr, struct memclient_svm_info *info)
     struct entry entry;
 
     if (!info || sized_check(info))
-        return svm_fail(-EINVAL, "the info has no size: begin with MEMCLIENT_SVM_INFO_INIT");
+        return svm_fail(-EINVAL, "the info has no size: initialize it by MEMCLIENT_SVM_INFO_INIT");
     if (!table_find(ptr, NULL, &entry))
         return svm_fail(-EFAULT, "no allocation has %p in it", ptr);
     filled = (struct memclient_svm_info){
@@ -352,8 +352,7 @@ static int check_part(const struct memclient_buffer *buf, uint64_t offset, uint6
     uint64_t size = memclient_buffer_size(buf);
 
     if (offset >= size || *length > size - offset)
-        return svm_fail(-EOVERFLOW, "offset and length go beyond the buffer's end, at %" PRIu64,
-                        size);
+        return svm_fail(-EOVERFLOW, "offset and length go beyond the buffer's end, at %" PRIu64, size);
     if (!*length)
         *length = size - offset;
     return 0;
@@ -379,7 +378,7 @@ static int import_buffer(struct memclient_svm *svm, const void *owner, struct me
     entry->start = (uintptr_t)base + (size_t)offset;
     entry->size = (size_t)length;
     entry->flags = memclient_buffer_rights(buf) & MEMCLIENT_WRITE ? MEMCLIENT_SVM_READ_WRITE : MEMCLIENT_SVM_READ_ONLY;
-    /* whoever has the address may free it from now on */
+    /* another thread may free it once it has the address */
     *ret = (char *)base + offset;
     table_add(entry, owner);
     return 0;
@@ -398,7 +397,7 @@ int memclient_svm_import(struct memclient_svm *svm, struct memclient_buffer *buf
                          void **ptr)
 {
     if (!svm || !buf || !ptr)
-        return svm_fail(-EINVAL, "a heap, a buffer or what to put the address into is missing");
+        return svm_fail(-EINVAL, "svm, buf or ptr is NULL");
     return import_buffer(svm, NULL, buf, offset, length, ptr);
 }
 
@@ -408,7 +407,7 @@ int memclient_svm_import_fd(struct memclient_svm *svm, int fd, uint64_t offset, 
     int r;
 
     if (!svm || !ptr)
-        return svm_fail(-EINVAL, "no heap is given, or nothing to put the address into");
+        return svm_fail(-EINVAL, "svm or ptr is NULL");
     r = svm_native(memclient_import_fd(svm->options.context, fd, &buf));
     return r ? r : svm_import(svm, NULL, buf, offset, length, ptr);
 }
@@ -420,7 +419,7 @@ int memclient_svm_open_token(struct memclient_svm *svm, const struct memclient_t
     int r;
 
     if (!svm || !token || !ptr)
-        return svm_fail(-EINVAL, "a heap, a token or what to put the address into is missing");
+        return svm_fail(-EINVAL, "svm, token or ptr is NULL");
     r = svm_native(memclient_open_token(svm->options.context, token, 0, &buf));
     return r ? r : svm_import(svm, NULL, buf, offset, length, ptr);
 }

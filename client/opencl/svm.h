@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the layer needs of a heap beyond <memclient/svm.h>: allocations that belong to somebody, who alone may free
- * them, and whose devices are asked about the rules, not the heap's. Errors have their sentences.
+ * What the layer needs of a heap beyond <memclient/svm.h>: allocations of an owner, an OpenCL context, which alone may
+ * free them, and whose devices the caller has checked, not those of the heap. Errors have their sentences.
  */
 #pragma once
 
@@ -9,19 +9,19 @@
 
 #include <memclient/svm.h>
 
-/* Reaches the broker, if nobody has yet. */
+/* Connects to the broker, if nothing has yet. */
 int svm_connect(struct memclient_svm *svm);
-/* By rules that were checked. alignment is a power of two. */
+/* Allocates what memclient_svm_check() allows. alignment is a power of two. */
 int svm_alloc(struct memclient_svm *svm, const void *owner, uint64_t flags, uint64_t size, uint32_t alignment,
               void **ptr);
-/* -EINVAL: it is not his; without a sentence. */
+/* -EINVAL: it is no allocation of the owner; without a sentence. */
 int svm_free(struct memclient_svm *svm, const void *owner, void *ptr);
-/* Takes the handle, also if it fails. */
+/* Drops the reference to the buffer, also if it fails. */
 int svm_import(struct memclient_svm *svm, const void *owner, struct memclient_buffer *buf, uint64_t offset,
                uint64_t length, void **ptr);
 /*
- * As memclient_svm_export_fd() and memclient_svm_share(), of what is the owner's; NULL = anybody's. -EFAULT: it is not
- * his.
+ * Like memclient_svm_export_fd() and memclient_svm_share(), of an allocation of the owner; NULL = of any. -EFAULT: the
+ * owner has none there.
  */
 int svm_export_fd(const void *owner, const void *ptr, unsigned rights, int *fd, uint64_t *offset, uint64_t *length);
 int svm_share(const void *owner, const void *ptr, const struct memclient_share_options *options,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See table.h. Imports may overlap anything; where two start together, the ordinal tells them apart. */
+/* See table.h. Imports may overlap any entry. Of two that start together, the ordinal says which is newer. */
 #include "opencl/table.h"
 
 #include <pthread.h>

@@ -12,12 +12,12 @@
 #include "memctl/output.h"
 #include "memctl/text.h"
 
-/* How long another broker may take to answer, and how often it is looked for. */
+/* How long another broker may take to answer, and how often memctl asks. */
 enum { UPGRADE_MS = 30000, LOOK_MS = 5 };
 
 /* ---- upgrade ----------------------------------------------------------------------------------- */
 
-/* 0, or a negative errno: that of the last call, 0 with the same pid if the broker that was asked goes on. */
+/* Waits for a broker of another pid. 0, also if there is none in time, or the errno of the last call. */
 static int
 upgrade_wait(struct memclient *ctx, int32_t pid, struct memclient_broker_status *ret)
 {
@@ -28,7 +28,7 @@ upgrade_wait(struct memclient *ctx, int32_t pid, struct memclient_broker_status 
         struct memclient_broker_status status = MEMCLIENT_BROKER_STATUS_INIT;
 
         (void)poll(NULL, 0, LOOK_MS);
-        /* while there is none it waits, too; and it fails where a broker lets nobody in while it stops */
+        /* the call itself waits while there is no broker, and fails while a broker is stopping */
         r = memclient_status(ctx, &status);
         if (!r)
             *ret = status;

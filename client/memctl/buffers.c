@@ -2,8 +2,8 @@
 /*
  * The commands that do something with a buffer.
  *
- * memctl's session ends with the command, and with it every claim it had. So what `alloc` makes must be kept by
- * something else: a name, or a keeping token for somebody to open within a minute.
+ * memctl's session ends with the command, and so do its claims. So something else must keep what `alloc` makes: a name,
+ * or a keeping token that opens it within a minute.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +20,7 @@
 
 enum { TOKEN_SECONDS = 60 };
 
-/* ---- what is printed --------------------------------------------------------------------------- */
+/* ---- printing ---------------------------------------------------------------------------------- */
 
 static int
 print_buffer(const struct invocation *invocation, struct memclient_buffer *buf)
@@ -76,7 +76,7 @@ parse_alloc(struct invocation *invocation)
     return EXIT_DONE;
 }
 
-/* A name may look like an id, a token or an option; then it must be said that it is one. */
+/* A name that looks like an id, a token or an option must be given with a prefix. */
 static void
 explain_name(const struct invocation *invocation, const char *name)
 {
@@ -126,7 +126,7 @@ static int
 run_share(struct invocation *invocation, struct memclient *ctx)
 {
     _cleanup_(memclient_buffer_unrefp) struct memclient_buffer *buf = NULL;
-    /* whoever uses the token says whether it may be foreign */
+    /* the user of the token decides whether it may be foreign */
     int r = line_open(ctx, MEMCLIENT_ACCEPT_FOREIGN, &buf);
 
     return r ? r : share_and_print(invocation, buf);
@@ -141,7 +141,7 @@ parse_open(struct invocation *invocation)
 
     if (r)
         return r;
-    /* the first -- may be before the buffer or before the program */
+    /* the first -- may precede the buffer or the program */
     if (optind < invocation->argc && !strcmp(invocation->argv[optind], "--"))
         optind++;
     invocation->program = optind < invocation->argc ? invocation->argv + optind : NULL;
@@ -153,8 +153,8 @@ parse_open(struct invocation *invocation)
 }
 
 /*
- * The program takes this process over, so the session, and its hold, last until it exits; the descriptor is one that
- * exec() keeps.
+ * The program replaces memctl in this process, so that the session and its hold last until it exits. The descriptor
+ * stays open over exec().
  */
 static int
 exec_with(const struct invocation *invocation, struct memclient_buffer *buf)

@@ -45,7 +45,7 @@ write_bytes(const struct invocation *invocation, const char *bytes, uint64_t siz
     return EXIT_DONE;
 }
 
-/* Base64, as RFC 4648 has it, without line breaks. */
+/* Prints base64 as of RFC 4648, without line breaks. */
 static void
 put_base64(const char *text, uint64_t size)
 {
@@ -64,7 +64,7 @@ put_base64(const char *text, uint64_t size)
     }
 }
 
-/* Not by way of a row: there may be more bytes than memory for their text. */
+/* Prints as it goes, not by a row: there may be more bytes than memory for their text. */
 static int
 print_bytes(uint64_t id, const char *bytes, uint64_t size)
 {

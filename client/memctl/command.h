@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A command of memctl, and what all of them share: the connection, the exit status, how a buffer is named.
+ * A command of memctl, and what all commands share: the command line, the connection and the exit status.
  */
 #pragma once
 
@@ -15,7 +15,7 @@ enum exit_status {
     EXIT_REFUSED = 1,
     EXIT_USAGE = 2,
     EXIT_NO_BROKER = 3,
-    /* of what runs a program, as env(1) has them; every other one is the program's */
+    /* of a command that runs a program, as in env(1); any other one is the program's */
     EXIT_NOT_BEGUN = 125,
     EXIT_NOT_EXECUTABLE = 126,
     EXIT_NO_PROGRAM = 127,
@@ -25,9 +25,9 @@ struct invocation {
     const struct command *command;
     const char *socket; /* --socket, or NULL */
     bool json;
-    int argc; /* the command's name and what came behind it, options included */
+    int argc; /* the command's name and what follows it, options included */
     char **argv;
-    char **program; /* of what runs one: its name and arguments, or NULL */
+    char **program; /* to be run: its name and arguments; or NULL */
 };
 
 struct command {
@@ -36,11 +36,11 @@ struct command {
     const char *summary;  /* one line */
     const char *help;     /* what the options mean, with a newline at its end; or NULL */
     const char *options;  /* letters of its own, see line.c; NULL: none */
-    bool autostart;       /* worth starting a private broker for */
-    bool runs_program;    /* its arguments end with those of another program */
+    bool autostart;       /* starts a private broker if there is none */
+    bool runs_program;    /* its arguments end with a program and its arguments */
     bool without_broker;  /* `run` gets no context */
-    bool hidden;          /* for completion: in no list of commands */
-    /* With an open context; returns an exit status, or a negative errno with memclient_error() set. */
+    bool hidden;          /* from lists of commands */
+    /* Gets an open context. Returns an exit status, or a negative errno with memclient_error() set. */
     int (*run)(struct invocation *invocation, struct memclient *ctx);
     /* Parses argv before a broker is needed: EXIT_DONE or EXIT_USAGE. NULL: there are neither options nor arguments. */
     int (*parse)(struct invocation *invocation);
@@ -52,7 +52,7 @@ extern const struct command doctor_commands[];
 extern const struct command help_commands[];
 extern const struct command list_commands[];
 
-/* The families above, up to a NULL. */
+/* The tables above, up to a NULL. */
 extern const struct command *const command_families[];
 
 #define FOR_EACH_COMMAND(each)                                                                  \
@@ -62,32 +62,32 @@ extern const struct command *const command_families[];
 /* NULL if there is none of that name. */
 const struct command *find_command(const char *name);
 
-/* Says what is wrong with the command line and how to learn more, and returns EXIT_USAGE. */
+/* Prints what is wrong with the command line and how to learn more, and returns EXIT_USAGE. */
 int usage_error(const struct invocation *invocation, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Says "COMMAND: SENTENCE" and returns EXIT_REFUSED. */
+/* Prints "COMMAND: SENTENCE" and returns EXIT_REFUSED. */
 int refused(const struct invocation *invocation, const char *sentence);
 
-/* Did the library's last call, with this errno, fail because no broker answers? */
+/* Did the library's last call fail with this errno because no broker answers? */
 bool is_without_broker(int r);
 
-/* Connects. 0, or an exit status after having said why not. */
+/* Connects. 0, or an exit status after printing why not. */
 int open_broker(const struct invocation *invocation, struct memclient **ctx);
 
 /*
- * Goes through the command's options and arguments like getopt_long(3), with those of every command done on the way.
- * Returns the option, -1 at the end, or '?' after having said what is wrong.
+ * Reads the next option of the command like getopt_long(3), and handles those that every command has. Returns its
+ * letter, -1 at the end, or '?' after printing what is wrong.
  */
 int next_option(struct invocation *invocation);
 
-/* There must be no argument left. EXIT_DONE or EXIT_USAGE. */
+/* Checks that no argument is left. EXIT_DONE or EXIT_USAGE. */
 int parse_end(const struct invocation *invocation);
 
 /* Lists the options of every command, and of this one unless it is NULL, as getopt_long(3) wants them. */
 enum { OPTIONS_MAX = 32 };
 void list_options(const struct command *command, struct option all[OPTIONS_MAX]);
-/* line.c: one of a command's own. */
+/* line.c: an option of a command's own. */
 struct option line_getopt(char letter);
 
 /* help.c: prints what memctl is and which commands it has. */

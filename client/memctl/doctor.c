@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The command that looks why something of ours is not at work, where nobody else says so: a loader of OpenCL passes
- * over a layer that it cannot load without a word, and a layer without a broker leaves the memory to the driver. So
- * each is asked: the layer, the loader, the broker, and every driver's every device for a little memory.
+ * The command that finds out why programs do not get their memory from memoryd, where nothing else reports it: OpenCL's
+ * loader silently skips a layer that it cannot load, and a layer without a broker leaves the memory to the driver. So
+ * the command checks the broker, the layer and the loader, and allocates a little memory on every device of every
+ * driver.
  *
- * OpenCL is loaded as programs load it, and nothing of it is needed to build this.
+ * It loads OpenCL as programs do, and needs nothing of it to be built.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -25,14 +26,14 @@
 
 #define LAYER_FILE  "libmemclient-opencl.so"
 #define LOADER_FILE "libOpenCL.so.1"
-/* Of OpenCL's layers: what is asked for its name; and of ocl-icd: for its version. */
+/* Asks an OpenCL layer for its name, and ocl-icd for its version. */
 #define LAYER_NAME     0x4241
 #define LOADER_VERSION 2
 
 typedef int32_t info_fn(uint32_t what, size_t size, void *value, size_t *size_ret);
 typedef void *extension_fn(const char *name);
 
-/* What is called of OpenCL, by its own numbers and types. */
+/* The part of OpenCL that is called, with its numbers and types. */
 #define PLATFORM_VERSION 0x0901
 #define PLATFORM_NAME    0x0902
 #define DEVICE_NAME      0x102B
@@ -77,7 +78,7 @@ doctor_report(struct findings *findings, const char *check, bool ok, const char 
         findings->r = r;
 }
 
-/* As a loader does it. */
+/* Loads a layer as a loader does. True: it is memoryd's. */
 static bool
 doctor_check_layer(struct findings *findings, const char *file)
 {
@@ -118,7 +119,7 @@ doctor_check_layers(struct findings *findings)
                   ours ? "has memoryd's layer" : "has not memoryd's layer among its files");
 }
 
-/* What tells the loader's version; NULL: it is not ocl-icd. */
+/* The function that tells the loader's version; NULL: the loader is not ocl-icd. */
 static info_fn *
 doctor_loader_info_of(void *library)
 {
@@ -132,7 +133,7 @@ doctor_loader_info_of(void *library)
     return info;
 }
 
-/* Loaders of older versions, and some others, know no layers. */
+/* Older loaders, and some others, know no layers. */
 static void
 doctor_check_loader(struct findings *findings, void *library)
 {
@@ -152,7 +153,7 @@ doctor_check_loader(struct findings *findings, void *library)
                   knows ? "" : " does not know OPENCL_LAYERS: 2.3 does");
 }
 
-/* As a program without a broker's path of its own finds it, but that none is started. */
+/* Connects as a program does, but starts no broker. */
 static void
 doctor_check_broker(struct findings *findings, const struct invocation *invocation)
 {
@@ -190,13 +191,13 @@ doctor_find_functions(void *library, struct opencl *cl)
         if (!addresses[i])
             return false;
     }
-    /* as POSIX has it: a function's address is as large as one of data */
+    /* POSIX: the address of a function is as large as one of data */
     _Static_assert(sizeof(*cl) == sizeof(addresses), "a name for each function");
     memcpy(cl, addresses, sizeof(*cl));
     return true;
 }
 
-/* Whether that memory is the broker's: only then the layer has a token for it. */
+/* Is the memory the broker's? Only then the layer gives a token for it. */
 static bool
 doctor_is_of_broker(const struct opencl *cl, void *platform, void *context, const void *ptr)
 {
@@ -208,7 +209,7 @@ doctor_is_of_broker(const struct opencl *cl, void *platform, void *context, cons
     return export_svm && !export_svm(context, ptr, &handle);
 }
 
-/* What comes of the smallest allocation of shared virtual memory; NULL: it comes from the broker. */
+/* Allocates a little shared virtual memory. NULL: it comes from the broker; else what is wrong. */
 static const char *
 doctor_try_device(const struct opencl *cl, void *platform, void *device)
 {
@@ -267,7 +268,7 @@ doctor_check_platform(struct findings *findings, const struct opencl *cl, void *
         doctor_check_device(findings, cl, platform, devices[i]);
 }
 
-/* With the environment of this process, the layer and the broker included. */
+/* Tries all devices in the environment of this process, which has the layer and the broker. */
 static void
 doctor_check_drivers(struct findings *findings, void *library)
 {
@@ -334,7 +335,7 @@ static const struct column doctor_columns[] = {
     COLUMNS_END,
 };
 
-static const char *process; /* to be looked at, or NULL */
+static const char *process; /* to be examined, or NULL */
 
 static int
 parse_doctor(struct invocation *invocation)
@@ -361,7 +362,7 @@ run_doctor(struct invocation *invocation, struct memclient *ctx)
     if (process) {
         doctor_check_process(&findings, process);
     } else {
-        /* the layer is to ask the same broker, and nothing here is to start one */
+        /* the layer asks the same broker, and nothing here starts one */
         (void)setenv("MEMORYD_AUTOSTART", "0", 1);
         if (invocation->socket)
             (void)setenv("MEMORYD_SOCKET", invocation->socket, 1);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What memctl says about itself: to people, to programs (help --json), and to the shell's completion.
+ * Help for people, for programs (help --json), and for the shell's completion.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -95,7 +95,7 @@ run_help(struct invocation *invocation, struct memclient *ctx)
     return print_help(invocation, subject);
 }
 
-/* ---- completion: one word a line, as it has to be given, not yet quoted for a shell -------------- */
+/* ---- completion: one word a line, as it has to be given, not quoted for a shell ---------------- */
 
 static int
 complete_name(const struct memclient_name *name, void *data)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The commands that show. What they show of each thing is in rows.c.
+ * The commands that show something. rows.c has the columns.
  *
- * Keys are documented in memctl(1) and do not change. Numbers are numbers; addresses are hexadecimal strings, since
- * many JSON readers lose the low bits of a large number, and people read them in hexadecimal.
+ * Keys are documented in memctl(1) and do not change. Numbers are numbers. Addresses are hexadecimal strings: many JSON
+ * readers lose the low bits of a large number, and people read addresses in hexadecimal.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -15,7 +15,7 @@
 #include "memctl/rows.h"
 #include "memctl/text.h"
 
-/* One listing of the library as a command: the items of memclient_list_PLURAL() become rows of SINGULAR_columns. */
+/* A listing of the library as a command: the items of memclient_list_PLURAL() become rows of SINGULAR_columns. */
 #define LISTING(plural, singular, type)                                                                      \
     static int singular##_item(const struct type *item, void *data)                                          \
     {                                                                                                        \
@@ -41,7 +41,7 @@ status_add_node(const struct memclient_node *node, void *data)
     return 0;
 }
 
-/* Declared pools are parts of those of the nodes. */
+/* Declared pools are parts of the pools of nodes. */
 static int
 status_add_huge_pool(const struct memclient_pool *pool, void *data)
 {
@@ -104,8 +104,8 @@ leak_add_item(const struct memclient_buffer_info *info, void *data)
     return output_item(&leaks->output, info);
 }
 
-/* The maker's program, if a session of the process that made a buffer is older than the buffer: then it is the same
- * process. Nobody knows the others' any more. */
+/* Adds the maker's program to its rows, if the process still has a session that is older than the buffer. A younger
+ * session may be of another process with the same pid. */
 static int
 leak_name_makers(const struct memclient_session *session, void *data)
 {

@@ -2,9 +2,8 @@
 /*
  * memctl: the broker at the command line.
  *
- * It is a client like any other: everything it shows or does goes through the public library, so whatever memctl can
- * do a program can do as well. The command line is read completely before a broker is looked for, so that
- * a mistake in it is told first.
+ * It is a client like any other: all that it shows and does goes through the public library, so that any program can do
+ * the same. It parses the whole command line before it connects, so that it reports a mistake there first.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -61,7 +60,7 @@ refused(const struct invocation *invocation, const char *sentence)
     return EXIT_REFUSED;
 }
 
-/* Takes an option that every command has. '?' for a mistake, after having said what is wrong; else what it is given. */
+/* Handles an option that every command has. Returns the option, or '?' after printing what is wrong. */
 static int
 take_common(struct invocation *invocation, int option, char *const *argv)
 {
@@ -109,7 +108,7 @@ next_option(struct invocation *invocation)
 
     list_options(invocation->command, all);
     do
-        /* what comes behind a program's name is the program's */
+        /* options behind a program's name are the program's */
         option = take_common(invocation,
                              getopt_long(invocation->argc, invocation->argv,
                                          invocation->command->runs_program ? "+:hV" : ":hV", all, NULL),
@@ -129,11 +128,11 @@ parse_end(const struct invocation *invocation)
 bool
 is_without_broker(int r)
 {
-    /* the broker itself answers -ENOENT with a status: what was asked for is not there */
+    /* -ENOENT of the broker itself has a status, and means that what was asked for does not exist */
     return (r == -ENOENT || r == -ECONNREFUSED) && !memclient_error_status();
 }
 
-/* Says why the library's last call failed. That no broker answers has an exit status of its own. */
+/* Prints why the library's last call failed. No answer of a broker has an exit status of its own. */
 static int
 report_failure(const char *command, int r)
 {
@@ -186,7 +185,7 @@ run_command(struct invocation *invocation)
     return r;
 }
 
-/* Was a program to be run? Where the command line was not understood: is there more than a buffer? */
+/* Was a program to be run? If the command line was not understood: does an argument follow the buffer? */
 static bool
 has_program(const struct invocation *invocation)
 {
@@ -213,8 +212,8 @@ main(int argc, char **argv)
         return usage_error(&invocation, "no command `%s'", argv[optind]);
     invocation.argc = argc - optind;
     invocation.argv = argv + optind;
-    optind = 0; /* start anew with the command's own arguments */
+    optind = 0; /* starts again with the command's own arguments */
     r = run_command(&invocation);
-    /* whatever else it may be, it must not be taken for the program's */
+    /* memctl's own status must not be taken for the program's */
     return r > EXIT_DONE && r < EXIT_NOT_BEGUN && has_program(&invocation) ? EXIT_NOT_BEGUN : r;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows to text or JSON.
+ * Prints rows as text or JSON.
  *
- * All rows are gathered before the first is printed: a table's columns are as wide as their widest cell, and half an
- * array is no JSON. A listing of 100 000 buffers is about 100 MB here, in a process that ends with it.
+ * It collects all rows before it prints the first: a table's columns are as wide as their widest cell, and half an
+ * array is no JSON. A listing of 100 000 buffers takes about 100 MB, in a process that ends with it.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -67,7 +67,7 @@ column_value(const struct column *column, const void *item)
         return json_null();
     if (column->count_offset)
         return output_numbers(*(const uint32_t *const *)member, *count);
-    /* a text is a pointer, or an array, which is longer */
+    /* a text is a pointer or, if it is longer than one, an array */
     if (column->form == COLUMN_TEXT && !column->number && !column->words)
         return json_text(column->size > sizeof(char *) ? member : *(const char *const *)member);
     if (column->size == sizeof(bool))

@@ -2,9 +2,8 @@
 /*
  * What memctl prints: rows, as a table for people or as one JSON array for programs.
  *
- * Each thing is described by a JSON object, whose keys are the documented, stable ones. A table shows those that have a
- * heading, in the same order. So both forms tell the same facts, and a key
- * that is new in the one is in the other for a line. What is absent is null in the one and "-" in the other.
+ * A row is a JSON object with the documented, stable keys. A table shows those that have a heading, in the same order,
+ * so that a new column is one line for both. A value that is absent is null in JSON and "-" in a table.
  */
 #pragma once
 
@@ -48,30 +47,30 @@ struct column {
 
 struct output {
     bool json;
-    bool vertical; /* a line for each column of the one row, not a column */
-    const struct column *columns; /* up to COLUMNS_END; NULL: what has no table */
+    bool vertical; /* prints a line for each column of the only row */
+    const struct column *columns; /* up to COLUMNS_END; NULL: there is no table */
     json_t *rows;
     bool no_memory;
 };
 
 /* The word of a value. */
 json_t *json_word(const char *const *words, uint64_t value);
-/* A string, with escapes for what is no text of JSON's; null for the empty one, which is none. */
+/* A string, with escapes for what is not UTF-8; null for the empty one. */
 json_t *json_text(const char *text);
 
-/* Starts an output of rows. `columns` must live as long. */
+/* Starts an output of rows. `columns` must outlive it. */
 void output_init(struct output *output, bool json, const struct column *columns);
-/* Takes the reference to `row`. 0, or -ENOMEM also for a NULL row. */
+/* Appends the row, whose reference it takes over. 0, or -ENOMEM, also of a NULL row. */
 int output_row(struct output *output, json_t *row);
-/* The item as a row of the columns' keys. */
+/* Appends the item as a row. */
 int output_item(struct output *output, const void *item);
-/* Prints everything, unless `r`, the outcome so far, is a failure, and ends the output. The outcome: `r`, or
- * EXIT_REFUSED after having said why. */
+/* Ends the output, after printing all of it unless the result so far, `r`, is a failure. Returns `r`, or EXIT_REFUSED
+ * after printing why. */
 int output_end(struct output *output, int r);
 
-/* All of it for a single row, or item. */
+/* The three for a single row, or item. */
 int output_one(bool json, const struct column *columns, json_t *row);
 int output_one_item(bool json, const struct column *columns, const void *item);
 
-/* Everything that was written is where it should be: 0, or EXIT_REFUSED after having said why. */
+/* Flushes standard output. 0, or EXIT_REFUSED after printing why something could not be written. */
 int output_flush(void);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From what people type to a buffer, and back from a name to what is to be typed.
+ * Parses references, and writes names as references.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -10,7 +10,7 @@
 
 #include "memctl/reference.h"
 
-/* As memctl and the broker write ids: decimal, not 0, without zeros before it. */
+/* Parses an id as memctl and the broker write it: decimal, not 0, without leading zeros. */
 static bool
 reference_parse_id(const char *text, uint64_t *ret)
 {

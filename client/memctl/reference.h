@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How people say which buffer. A number as ids are written is an id, and 64 hexadecimal digits are a token. Everything
- * else is a name. A name can be anything, so that "id:", "token:" and "name:" before it say which is meant.
+ * A buffer as people refer to it. A decimal number is an id, 64 hexadecimal digits are a token, and anything else is a
+ * name. As a name may be any text, a prefix "id:", "token:" or "name:" says which is meant.
  */
 #pragma once
 
@@ -20,10 +20,10 @@ struct reference {
 
 enum { REFERENCE_MAX = MEMCLIENT_NAME_SIZE + 8 };
 
-/* NULL, or what is wrong with the text. */
+/* Parses the text. NULL, or what is wrong with it. */
 const char *reference_parse(const char *text, struct reference *reference);
 
-/* How to give a name so that it is taken for one: itself, or with "name:" before it. */
+/* Writes a name such that it parses as one: as it is, or with "name:" before it. */
 void reference_of_name(const char *name, char text[REFERENCE_MAX]);
 
 int reference_open(struct memclient *ctx, const struct reference *reference, unsigned rights,

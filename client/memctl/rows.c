@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What memctl tells of each thing: the one place that knows its keys and headings. A new column is a line here.
+ * The columns of listings. Nothing else knows their keys and headings. A new column is a line here.
  */
 #include <inttypes.h>
 #include <pwd.h>
@@ -12,14 +12,14 @@
 #include "memctl/rows.h"
 #include "memctl/values.h"
 
-/* where a column of `struct type` finds its member */
+/* the member of `struct type` that a column shows */
 #define IN(type, member) offsetof(struct type, member), sizeof(((struct type *)NULL)->member)
 
-/* and that it is null unless a flag is set in another one */
+/* … only or unless a flag of another member is set */
 #define ONLY(type, member, bits) .mask = (bits), .mask_offset = offsetof(struct type, member)
 #define UNLESS(type, member, bits) .mask_not = (bits), .mask_offset = offsetof(struct type, member)
 
-/* and where the number of a list's elements is */
+/* … with as many elements as a third one says */
 #define COUNT(type, member) .count_offset = offsetof(struct type, member)
 
 #define INT(value) ((json_int_t)(value))
@@ -41,7 +41,7 @@ rights_json(uint64_t rights)
     return json_text(text);
 }
 
-/* how memctl takes an id for sure */
+/* the id as an unambiguous reference */
 static json_t *
 ref_json(uint64_t id)
 {
@@ -171,7 +171,7 @@ const struct column pool_columns[] = {
 
 /* ---- buffers ----------------------------------------------------------------------------------- */
 
-/* One that nobody uses now, but that programs keep for the next time, lives for that alone. */
+/* A live buffer that programs only keep for their next allocation is "cached". */
 static json_t *
 buffer_state_json(const void *item)
 {
@@ -223,7 +223,7 @@ const struct column buffer_columns[] = {
     {"SIZE", "size", COLUMN_BYTES, IN(memclient_buffer_info, length)},
     {NULL, "bytes", COLUMN_BYTES, IN(memclient_buffer_info, bytes)},
     {"POOL", "pool", COLUMN_TEXT, IN(memclient_buffer_info, pool)},
-    /* a foreign one is of no pool, and has no pages of ours */
+    /* a foreign one is of no pool, and has no pages of the broker's */
     {NULL, "pages", COLUMN_TEXT, IN(memclient_buffer_info, pages), .words = pages_words,
      UNLESS(memclient_buffer_info, flags, MEMCLIENT_BUFFER_FOREIGN)},
     {NULL, "page_size", COLUMN_BYTES, IN(memclient_buffer_info, page_size), .number = some_json},

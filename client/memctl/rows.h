@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is told of each kind of thing: the columns of listings, and the JSON objects of other answers.
+ * The columns of each listing.
  */
 #pragma once
 
@@ -9,10 +9,10 @@
 
 #include "memctl/output.h"
 
-/* The sums of what all nodes, or pools, have. */
+/* The sums over all nodes, and over pools of huge pages. */
 struct capacity {
     uint64_t capacity, used;           /* base pages and transparent huge ones */
-    uint64_t huge_capacity, huge_used; /* huge pages that are set aside */
+    uint64_t huge_capacity, huge_used; /* reserved huge pages */
 };
 
 struct status_row {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Everything that memctl prints and did not write itself goes through text_clean(), once.
+ * Every text that memctl prints and did not write itself goes through text_clean(), once.
  */
 #include <inttypes.h>
 #include <langinfo.h>
@@ -22,7 +22,7 @@ text_init(void)
         (void)setlocale(LC_CTYPE, "C.UTF-8");
 }
 
-/* The character that begins the text, which is not at its end; its length, or 0: that byte is no UTF-8. */
+/* Decodes the first character of the text, which is not empty. Returns its length; 0: the byte is not UTF-8. */
 static size_t
 text_next_character(const char *text, uint32_t *ret)
 {
@@ -37,7 +37,7 @@ text_next_character(const char *text, uint32_t *ret)
     return length;
 }
 
-/* C0, DEL and C1; what ends a line; what turns the direction of writing round. */
+/* C0, DEL and C1; the ends of lines; what changes the direction of writing. */
 static bool
 text_is_control(uint32_t c)
 {
@@ -81,7 +81,7 @@ text_columns(const char *text)
         size_t length = text_next_character(text, &c);
         int width = length ? wcwidth((wchar_t)c) : 1;
 
-        /* what the locale does not know is most likely a character of one column */
+        /* a character that the locale does not know most likely takes one column */
         columns += width < 0 ? 1 : (size_t)width;
         text += length ? length : 1;
     }
@@ -100,7 +100,7 @@ say(const char *format, ...)
     fprintf(stderr, "memctl: %s\n", text_clean(text, clean, sizeof(clean)));
 }
 
-/* The longest unit in which the number has at most one decimal that is exact, or four digits. */
+/* Takes the largest unit in which the number is at least 1; one decimal if it is not a whole number. */
 void
 format_bytes(uint64_t bytes, char *text, size_t size)
 {
@@ -108,7 +108,7 @@ format_bytes(uint64_t bytes, char *text, size_t size)
     unsigned unit = 0;
     double value = (double)bytes;
 
-    /* what would be rounded to 1024.0 is one of the next */
+    /* what would be rounded to 1024.0 is 1.0 of the next unit */
     while (value >= (unit ? 1023.95 : 1024) && unit + 1 < sizeof(units) - 1) {
         value /= 1024;
         unit++;

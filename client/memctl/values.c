@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From what people type to numbers. Nothing is guessed: what is not wholly understood is refused.
+ * Parses values. It guesses nothing: it refuses what it does not wholly understand.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -36,7 +36,7 @@ parse_number(const char *text, double *ret, const char **ret_unit)
     *ret = strtod(text, &end);
     if (errno || !isfinite(*ret))
         return -ERANGE;
-    /* hexadecimal ones and powers of ten are understood by strtod() alone */
+    /* strtod() would accept hexadecimal numbers and powers of ten */
     if (strspn(text, "0123456789.") != (size_t)(end - text))
         return -EINVAL;
     *ret_unit = end;
@@ -69,7 +69,7 @@ parse_bytes(const char *text, uint64_t *ret)
             return -EINVAL;
     }
     if (factor == 1) {
-        /* without a unit a double is not exact enough */
+        /* a double is not exact enough for a number without a unit */
         unsigned long long exact;
         char *end;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Values on the command line. Each function returns 0, or -EINVAL for what it does not understand; outputs are
- * untouched then.
+ * Values on the command line. Each function returns 0, or -EINVAL for what it does not understand, and then leaves its
+ * outputs untouched.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sentences of the library and of the broker are written for programs too: they have the protocol's words for
- * rights and flags, and sizes that are exact. Here they become those of memctl(1).
+ * The sentences of the library and the broker are for programs too: they have the protocol's words for rights and
+ * flags, and exact sizes. Here they get the words of memctl(1).
  */
 #include <ctype.h>
 #include <errno.h>
@@ -27,7 +27,7 @@ words_is_inner(char c)
     return isalnum((unsigned char)c) || c == '_' || c == '-' || c == '.' || c == '/';
 }
 
-/* The length of one of their words that begins here; 0 if none does. */
+/* Returns the length of a word of theirs that begins here, and ours for it; 0: none does. */
 static size_t
 words_translate(const char *at, const char **ret)
 {
@@ -42,7 +42,7 @@ words_translate(const char *at, const char **ret)
     return 0;
 }
 
-/* Likewise of "8388608 bytes", which becomes "8M". Small ones stay. */
+/* Likewise of "8388608 bytes", which becomes "8M". Small sizes stay. */
 static size_t
 words_shorten(const char *at, char *text, size_t size)
 {
@@ -61,8 +61,8 @@ words_shorten(const char *at, char *text, size_t size)
 }
 
 /*
- * The length of a name that begins here, which is anybody's text and stays as it is: behind "name ", up to what their
- * sentences go on with, and between quotation marks. 0: there is none.
+ * Returns the length of a name that begins here, which is a user's text and stays as it is: it follows "name " and ends
+ * where their sentences continue, or it is between quotation marks. 0: none begins here.
  */
 static size_t
 words_name_length(const char *sentence, const char *at)
@@ -90,7 +90,7 @@ char *
 words_of(const char *sentence, char *words, size_t size)
 {
     const char *start = sentence;
-    size_t used = 0, named = 0; /* bytes of a name that are still to come */
+    size_t used = 0, named = 0; /* bytes that are left of a name */
     char before = ' ';
 
     while (*sentence) {

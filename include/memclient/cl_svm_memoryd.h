@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sharing OpenCL's shared virtual memory between processes: what the layer libmemclient-opencl adds to OpenCL, see
- * memclient-opencl(3). Both functions are found as those of extensions are:
+ * Shares OpenCL's shared virtual memory between processes: an extension of OpenCL by the layer libmemclient-opencl, see
+ * memclient-opencl(3). Programs find both functions like those of other extensions:
  *
  *     clExportSVMMEMORYD_fn export_svm =
  *         (clExportSVMMEMORYD_fn)clGetExtensionFunctionAddressForPlatform(platform, "clExportSVMMEMORYD");
  *
- * NULL: the layer is not there. Including this needs no OpenCL; int32_t is cl_int, struct _cl_context * is cl_context.
+ * NULL: there is no layer. This header needs no OpenCL; int32_t is cl_int, and struct _cl_context * is cl_context.
  */
 #ifndef MEMCLIENT_CL_SVM_MEMORYD_H
 #define MEMCLIENT_CL_SVM_MEMORYD_H
@@ -19,7 +19,7 @@ extern "C" {
 
 struct _cl_context;
 
-/* How a handle is passed on: as a descriptor, by a socket or to a child; or as bytes, by whatever way. */
+/* A handle is a descriptor, to be passed over a socket or to a child, or a token, whose bytes may travel any way. */
 #define CL_SVM_HANDLE_FD_MEMORYD    0u
 #define CL_SVM_HANDLE_TOKEN_MEMORYD 1u
 
@@ -32,24 +32,24 @@ typedef struct cl_svm_handle_memoryd {
 } cl_svm_handle_memoryd;
 
 /*
- * Makes a handle, of the type that handle->type asks for, of the allocation or import that svm_pointer is in. In what
- * the handle leads to, other small allocations of this process may lie, and also where svm_pointer was, once that is
- * freed: importers should free theirs before. See memclient-opencl(3).
+ * Makes a handle, of type handle->type, of the allocation or import that holds svm_pointer. Its buffer may have other
+ * small allocations of this process, and another one in this place once this one is freed: importers should free first.
+ * See memclient-opencl(3).
  *     CL_INVALID_CONTEXT    context is NULL
- *     CL_INVALID_VALUE      the type is none, handle is NULL, or the layer has not allocated svm_pointer in context
+ *     CL_INVALID_VALUE      the type is unknown, handle is NULL, or the layer has not allocated svm_pointer in context
  *     CL_OUT_OF_RESOURCES   the broker refuses
  */
 typedef int32_t (*clExportSVMMEMORYD_fn)(struct _cl_context *context, const void *svm_pointer,
                                          cl_svm_handle_memoryd *handle);
 
 /*
- * Opens one, at the address that it has in the process that exported it; from then on it is as if clSVMAlloc() had
- * given it out, clSVMFree() included. The handle stays the caller's. NULL and *errcode_ret, unless that is NULL:
+ * Imports by a handle, at the address of the exporting process. The memory is then like an allocation of clSVMAlloc(),
+ * to be freed by clSVMFree(). The handle stays the caller's. On failure NULL, and *errcode_ret, unless that is NULL:
  *     CL_INVALID_CONTEXT                 context is not valid
  *     CL_INVALID_OPERATION               the driver takes no memory that is not its own
- *     CL_INVALID_VALUE                   it is no such handle, or offset and length go beyond its end
- *     CL_INVALID_HOST_PTR                something else is at that address in this process
- *     CL_OUT_OF_RESOURCES                the broker refuses: the memory has ended, or is not for this user
+ *     CL_INVALID_VALUE                   it is no handle, or offset and length go beyond its buffer's end
+ *     CL_INVALID_HOST_PTR                this process has something else at that address
+ *     CL_OUT_OF_RESOURCES                the broker refuses: the memory is gone, or this user has no right to it
  */
 typedef void *(*clImportSVMMEMORYD_fn)(struct _cl_context *context, const cl_svm_handle_memoryd *handle,
                                        int32_t *errcode_ret);

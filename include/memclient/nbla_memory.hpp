@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * nnabla's memory classes with memory of memoryd: what nnabla's own allocators take as their template arguments.
+ * nnabla's memory classes with memory of memoryd, as template arguments for nnabla's own allocators.
  *
  *     #include <memclient/nbla_memory.hpp>
  *     #include <nbla/memory/caching_allocator_with_buckets.hpp>
@@ -11,21 +11,21 @@
  *     auto caching = std::make_shared<nbla::CachingAllocatorWithBuckets<MemorydMemory>>();
  *     auto growing = std::make_shared<nbla::VirtualCachingAllocator<MemorydPhysicalMemory, MemorydVirtualMemory>>();
  *
- * For C++14 and later, with nnabla's headers found; link with memclient-nbla's library and nnabla's. The namespace is
- * not called memclient, because that is a type of <memclient/memclient.h>. Device ids are those of <memclient/nbla.h>;
- * nnabla's own "" is the broker's default.
+ * This needs C++14 and nnabla's headers; link with memclient-nbla's library and nnabla's. The namespace is not called
+ * memclient, because that is a type of <memclient/memclient.h>. Device ids are those of <memclient/nbla.h>; nnabla's
+ * own "" is the broker's default.
  *
- * Who does what. nbla::Memory has the logic: links, the lock, sizes, and the checks that come first. Here is only what
- * it leaves to a derived class, each by one object of the C library. The links are therefore nnabla's alone: blocks of
- * the library are linked only while two of them are merged, and it knows whether they are parts of one allocation that
- * lie next to each other.
+ * Division of labour. nbla::Memory has the logic: links, the lock, sizes, and the first checks. These classes have only
+ * what it leaves to a derived class, each by one object of the C library. So the links are nnabla's alone: the
+ * library's blocks are linked only while two of them are merged, and it checks that they are adjacent parts of one
+ * allocation.
  *
- * Errors are nbla::Exception with the code and the sentence of the C library. Memory that cannot be had is
- * error_code::memory, at which nnabla's allocators give their caches back and try again.
+ * Errors are nbla::Exception with the code and the sentence of the C library. A failed allocation is
+ * error_code::memory, upon which nnabla's allocators free their caches and try again.
  *
- * Where the document of nbla::Memory and nnabla's code differ, these classes inherit what the code does: there a
- * try_merge() with a block that is no neighbour adds that block's bytes and disables it. Its memory is given back with
- * the object, nothing is lost, but bytes() is then more than there is.
+ * Where the document of nbla::Memory and nnabla's code differ, these classes inherit what the code does: try_merge()
+ * with a block that is no neighbour adds that block's bytes and disables it. Its memory is released with the object, so
+ * nothing is lost, but bytes() is then more than there is.
  */
 #include <cstddef>
 #include <cstdio>
@@ -56,7 +56,7 @@ static_assert(static_cast<int>(nbla::error_code::unclassified) == -NBLA_ERROR_UN
     throw nbla::Exception(static_cast<nbla::error_code>(-code - 1), message, function, __FILE__, line);
 }
 
-/* What the C library has just failed at in this thread. */
+/* Throws the last failure of the C library in this thread. */
 [[noreturn]] inline void fail(const char *function, int line)
 {
     fail(::nbla_error_code(), ::nbla_error(), function, line);
@@ -71,10 +71,10 @@ using ChunkHandle = std::unique_ptr<nbla_physical_memory, Destroy>;
 
 } // namespace detail
 
-/* A block of a buffer of memoryd: as nbla::CpuMemory, which has malloc()'s. */
+/* A block of a buffer of memoryd, like nbla::CpuMemory with memory of malloc(). */
 class MemorydMemory : public nbla::Memory {
 public:
-    /* error_code::value: there is no such device. */
+    /* error_code::value: the device does not exist. */
     MemorydMemory(std::size_t bytes, const std::string &device_id)
         : MemorydMemory(nbla_memory_new(nullptr, bytes, device_id.c_str()))
     {
@@ -86,8 +86,8 @@ public:
     MemorydMemory(const MemorydMemory &) = delete;
     MemorydMemory &operator=(const MemorydMemory &) = delete;
 
-    /* The head of divided memory may go before the rest. A block that is not the head must have been merged, as
-     * nbla::CpuMemory's. */
+    /* The head of divided memory may be destroyed before the rest. Any other block must have been merged, as of
+     * nbla::CpuMemory. */
     ~MemorydMemory() override
     {
         if (ptr_ && prev()) {
@@ -97,19 +97,19 @@ public:
         leave();
     }
 
-    /* The object of the C library, to export the memory or make a token of it; it stays this one's, and so do its
+    /* The object of the C library, to export the memory or make a token of it. It stays this object's, and so do its
      * links, its lock and its size. */
     nbla_memory *handle() const { return handle_.get(); }
 
-    /* Locked while another process has locked what it has opened of this memory. */
+    /* Locked while another process has locked its opening of this memory. */
     nbla::DeviceMemoryState get_device_memory_state() override
     {
         return nbla_memory_get_device_state(handle()) == NBLA_DEVICE_LOCKED ? nbla::DeviceMemoryState::Locked
                                                                             : nbla::DeviceMemoryState::Unlocked;
     }
 
-    /* Of memory that was opened: its maker finds it Locked until unlock_device_memory(), or its end here. Of other
-     * memory it does nothing, so that nnabla's allocators find theirs Unlocked. */
+    /* Locks memory that was opened: its maker finds it Locked until unlock_device_memory(), or until this object ends.
+     * Does nothing for other memory, so that nnabla's allocators find theirs Unlocked. */
     void lock_device_memory() override { nbla_memory_lock_device(handle()); }
     void unlock_device_memory() { nbla_memory_unlock_device(handle()); }
 
@@ -181,7 +181,7 @@ private:
         nbla_memory_associate_consecutive(block, nullptr);
     }
 
-    /* They are linked in the C library, and no longer when this returns or throws. */
+    /* Merges blocks that are linked in the C library, and unlinks them also when it throws. */
     void merge(nbla_memory *from)
     {
         int merged = nbla_memory_try_merge(handle(), from);
@@ -192,8 +192,8 @@ private:
             detail::fail(__func__, __LINE__);
     }
 
-    /* Nobody is linked to this any more. A block that was merged still has links, which may lead to what is gone; then
-     * the C library's has no memory. */
+    /* Clears the links that lead here. A merged block, without memory in the C library, keeps its own, which may lead
+     * to what is gone. */
     void leave()
     {
         if (!nbla_memory_pointer(handle()))
@@ -210,8 +210,8 @@ private:
 /* A chunk: physical memory of memoryd without an address. */
 class MemorydPhysicalMemory : public nbla::PhysicalMemory {
 public:
-    /* It is allocated at once, and bytes() are whole pages: so VirtualCachingAllocator counts what there is, and a full
-     * pool or a limit shows where it gives its cache back and tries again. error_code::value: no such device. */
+    /* Allocates at once, and bytes() are whole pages: so VirtualCachingAllocator counts what there is, and meets a full
+     * pool or a limit where it frees its cache and tries again. error_code::value: the device does not exist. */
     MemorydPhysicalMemory(std::size_t bytes, const std::string &device_id)
         : MemorydPhysicalMemory(nbla_physical_memory_new(nullptr, bytes, device_id.c_str()), device_id)
     {
@@ -229,7 +229,7 @@ public:
     MemorydPhysicalMemory &operator=(const MemorydPhysicalMemory &) = delete;
     virtual ~MemorydPhysicalMemory() = default;
 
-    /* bytes(): it has its memory already. */
+    /* Returns bytes(): the chunk has its memory already. */
     std::size_t alloc() override { return allocate(); }
 
     nbla_physical_memory *handle() const { return handle_.get(); }
@@ -252,7 +252,7 @@ private:
 /* Chunks behind each other in a range of addresses. */
 class MemorydVirtualMemory : public MemorydMemory {
 public:
-    /* The chunks are MemorydPhysicalMemory, and have `bytes` together or more. */
+    /* The chunks are MemorydPhysicalMemory, and together have at least `bytes`. */
     MemorydVirtualMemory(std::size_t bytes, const std::string &device_id, nbla::VecPhysicalMemoryPtr chunks)
         : MemorydMemory(nbla_memory_new_virtual(nullptr, bytes, device_id.c_str(), nullptr, 0))
     {
@@ -261,7 +261,7 @@ public:
     }
 
 protected:
-    /* The list is nnabla's; the C library's follows it here. */
+    /* The list is nnabla's; bind_impl() copies it to the C library's. */
     void bind_impl() override
     {
         const auto chunks = handles(p_memories_);

@@ -110,34 +110,32 @@ static cl_int CL_API_CALL enqueue_svm_free_call(cl_command_queue queue, cl_uint 
 
 /* ---- buffers over pointers -------------------------------------------------------------------------------- */
 
-/* Is the buffer larger than what its allocation has from the pointer on? */
-static bool layer_goes_beyond(cl_mem_flags flags, size_t size, const void *ptr)
+/* Refuses a buffer that is larger than what the pointer's allocation has from there on. */
+static bool layer_refuses_buffer(cl_mem_flags flags, size_t size, const void *ptr, cl_int *error)
 {
     size_t left = flags & CL_MEM_USE_HOST_PTR ? table_left(ptr) : 0;
 
-    return left && size > left;
-}
-
-static cl_mem layer_refuse_buffer_size(cl_int *error)
-{
+    if (!left || size <= left)
+        return false;
     if (error)
         *error = CL_INVALID_BUFFER_SIZE;
-    return NULL;
+    return true;
 }
 
 static cl_mem CL_API_CALL create_buffer_call(cl_context context, cl_mem_flags flags, size_t size, void *ptr,
                                              cl_int *error)
 {
-    return layer_goes_beyond(flags, size, ptr) ? layer_refuse_buffer_size(error)
-                                         : layer_below->clCreateBuffer(context, flags, size, ptr, error);
+    return layer_refuses_buffer(flags, size, ptr, error)
+               ? NULL
+               : layer_below->clCreateBuffer(context, flags, size, ptr, error);
 }
 
 static cl_mem CL_API_CALL create_buffer_with_properties_call(cl_context context, const cl_mem_properties *properties,
                                                              cl_mem_flags flags, size_t size, void *ptr,
                                                              cl_int *error)
 {
-    return layer_goes_beyond(flags, size, ptr)
-               ? layer_refuse_buffer_size(error)
+    return layer_refuses_buffer(flags, size, ptr, error)
+               ? NULL
                : layer_below->clCreateBufferWithProperties(context, properties, flags, size, ptr, error);
 }
 

@@ -228,39 +228,34 @@ int nbla_memory_try_merge(nbla_memory *memory, nbla_memory *from)
 
 /* ---- virtual memory -------------------------------------------------------------------------------------- */
 
-static int check_virtual(const nbla_memory *memory, const char *what)
+static int check_virtual(const nbla_memory *memory, bool has_op, const char *what)
 {
     if (!memory)
         return fail_null("memory");
     if (memory->type != NBLA_TYPE_VIRTUAL)
         return fail(NBLA_ERROR_MEMORY, "this memory is not virtual: calling %s() is prohibited", what);
-    return 0;
-}
-
-static int fail_no_op(const char *what)
-{
-    return fail(NBLA_ERROR_NOT_IMPLEMENTED, "this kind of memory has no %s()", what);
+    return has_op ? 0 : fail(NBLA_ERROR_NOT_IMPLEMENTED, "this kind of memory has no %s()", what);
 }
 
 int nbla_memory_bind(nbla_memory *memory)
 {
     unsigned before = error_count();
-    int r = check_virtual(memory, "bind");
+    int r = check_virtual(memory, memory && memory_op(memory, bind), "bind");
 
     if (r < 0)
         return r;
-    r = memory_op(memory, bind) ? wrap_error(memory->ops->bind(memory), before, "bind it") : fail_no_op("bind");
+    r = wrap_error(memory->ops->bind(memory), before, "bind it");
     return r < 0 ? r : 0;
 }
 
 int nbla_memory_unbind(nbla_memory *memory)
 {
     unsigned before = error_count();
-    int r = check_virtual(memory, "unbind");
+    int r = check_virtual(memory, memory && memory_op(memory, unbind), "unbind");
 
     if (r < 0)
         return r;
-    r = memory_op(memory, unbind) ? wrap_error(memory->ops->unbind(memory), before, "unbind it") : fail_no_op("unbind");
+    r = wrap_error(memory->ops->unbind(memory), before, "unbind it");
     if (r < 0)
         return r;
     memory->pointer = NULL;
@@ -270,7 +265,7 @@ int nbla_memory_unbind(nbla_memory *memory)
 int nbla_memory_grow(nbla_memory *memory, nbla_physical_memory *const *p, size_t n)
 {
     unsigned before = error_count();
-    int r = check_virtual(memory, "grow");
+    int r = check_virtual(memory, memory && memory_op(memory, grow), "grow");
 
     if (r < 0)
         return r;
@@ -279,7 +274,7 @@ int nbla_memory_grow(nbla_memory *memory, nbla_physical_memory *const *p, size_t
     for (size_t i = 0; i < n; i++)
         if (!p[i])
             return fail_null("a physical memory");
-    r = memory_op(memory, grow) ? wrap_error(memory->ops->grow(memory, p, n), before, "grow") : fail_no_op("grow");
+    r = wrap_error(memory->ops->grow(memory, p, n), before, "grow");
     if (r <= 0)
         return r;
     for (size_t i = 0; i < n; i++)

@@ -307,20 +307,18 @@ doctor_check_opencl(struct findings *findings)
 static void
 doctor_check_process(struct findings *findings, const char *pid)
 {
+    _cleanup_fclose_ FILE *maps = NULL;
     char path[64], line[PATH_MAX + 128];
     bool found = false;
 
     (void)snprintf(path, sizeof(path), "/proc/%s/maps", pid);
-    {
-        _cleanup_fclose_ FILE *maps = fopen(path, "re");
-
-        if (!maps) {
-            doctor_report(findings, path, false, "%s", strerror(errno));
-            return;
-        }
-        while (!found && fgets(line, sizeof(line), maps))
-            found = strstr(line, "/" LAYER_FILE);
+    maps = fopen(path, "re");
+    if (!maps) {
+        doctor_report(findings, path, false, "%s", strerror(errno));
+        return;
     }
+    while (!found && fgets(line, sizeof(line), maps))
+        found = strstr(line, "/" LAYER_FILE);
     line[strcspn(line, "\n")] = '\0';
     doctor_report(findings, path, found, "%s",
                   found ? strchr(line, '/')

@@ -171,5 +171,15 @@ parse_only_reference(struct invocation *invocation)
 int
 line_open(struct memclient *ctx, unsigned rights, struct memclient_buffer **ret)
 {
-    return reference_open(ctx, &line.reference, rights, ret);
+    const struct reference *reference = &line.reference;
+
+    switch (reference->kind) {
+    case REFERENCE_NAME:
+        return memclient_open_name(ctx, reference->name, rights, ret);
+    case REFERENCE_ID:
+        return memclient_open_id(ctx, reference->id, rights, ret);
+    case REFERENCE_TOKEN:
+        return memclient_open_token(ctx, &reference->token, rights, ret);
+    }
+    return -EINVAL;
 }

@@ -76,18 +76,3 @@ reference_of_name(const char *name, char text[REFERENCE_MAX])
 
     snprintf(text, REFERENCE_MAX, "%s%.*s", plain ? "" : "name:", MEMCLIENT_NAME_SIZE, name);
 }
-
-int
-reference_open(struct memclient *ctx, const struct reference *reference, unsigned rights,
-               struct memclient_buffer **ret)
-{
-    switch (reference->kind) {
-    case REFERENCE_NAME:
-        return memclient_open_name(ctx, reference->name, rights, ret);
-    case REFERENCE_ID:
-        return memclient_open_id(ctx, reference->id, rights, ret);
-    case REFERENCE_TOKEN:
-        return memclient_open_token(ctx, &reference->token, rights, ret);
-    }
-    return -EINVAL;
-}

@@ -25,6 +25,3 @@ const char *reference_parse(const char *text, struct reference *reference);
 
 /* Writes a name such that it parses as one: as it is, or with "name:" before it. */
 void reference_of_name(const char *name, char text[REFERENCE_MAX]);
-
-int reference_open(struct memclient *ctx, const struct reference *reference, unsigned rights,
-                   struct memclient_buffer **ret);

@@ -55,19 +55,17 @@ parse_bytes(const char *text, uint64_t *ret)
     r = parse_number(text, &value, &unit);
     if (r)
         return r;
-    if (*unit) {
-        at = strchr(units, toupper((unsigned char)*unit));
-        if (at) {
-            factor = UINT64_C(1) << (10 * (at - units + 1));
+    at = *unit ? strchr(units, toupper((unsigned char)*unit)) : NULL;
+    if (at) {
+        factor = UINT64_C(1) << (10 * (at - units + 1));
+        unit++;
+        if (*unit == 'i')
             unit++;
-            if (*unit == 'i')
-                unit++;
-        }
-        if (*unit == 'B')
-            unit++;
-        if (*unit)
-            return -EINVAL;
     }
+    if (*unit == 'B')
+        unit++;
+    if (*unit)
+        return -EINVAL;
     if (factor == 1) {
         /* a double is not exact enough for a number without a unit */
         unsigned long long exact;

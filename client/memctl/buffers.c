@@ -2,7 +2,7 @@
 /*
  * The commands that do something with a buffer.
  *
- * memctl's session ends with the command, and so do its claims. So something else must keep what `alloc` makes: a name,
+ * memctl's session ends with the command, and so do its holds. So something else must keep what `alloc` makes: a name,
  * or a keeping token that opens it within a minute.
  */
 #include <errno.h>
